@@ -1,0 +1,43 @@
+/*
+ * Creates N files in the working directory, writes a few bytes into each, closes and removes them:
+ *     create N [create|open]
+ * `open` opens N files for reading instead. Prints nanoseconds per file of each of five runs.
+ */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static double seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+int main(int argc, char **argv)
+{
+    int n = argc > 1 ? atoi(argv[1]) : 1000;
+    int reading = argc > 2 && !strcmp(argv[2], "open");
+    char name[32];
+    for (int run = 0; run < 5; run++) {
+        double from = seconds();
+        for (int i = 0; i < n; i++) {
+            snprintf(name, sizeof name, "created-%d", reading ? 0 : i);
+            int fd = open(name, reading && i ? O_RDONLY : O_CREAT | O_WRONLY, 0644);
+            if (fd < 0 || (!reading && write(fd, "hello\n", 6) != 6)) {
+                perror(name);
+                return 1;
+            }
+            close(fd);
+        }
+        printf("%.0f\n", (seconds() - from) * 1e9 / n);
+        for (int i = 0; i < (reading ? 1 : n); i++) {
+            snprintf(name, sizeof name, "created-%d", i);
+            unlink(name);
+        }
+    }
+    return 0;
+}

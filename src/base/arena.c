@@ -1,0 +1,110 @@
+#include "base/arena.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+struct block {
+    struct block *next;
+    size_t used, room;
+    max_align_t bytes[];
+};
+
+struct arena {
+    struct block *blocks;
+    size_t used, max;
+    bool failed;
+};
+
+/* Pages are touched as they are used, so a large block costs one call of the kernel and no memory. */
+enum { BLOCK_BYTES = (64 << 10) - 256 };
+
+struct arena *arena_new(size_t max)
+{
+    struct arena *a = calloc(1, sizeof *a);
+    if (a)
+        a->max = max;
+    return a;
+}
+
+struct arena *arena_free(struct arena *a)
+{
+    if (!a)
+        return NULL;
+    for (struct block *b = a->blocks, *next; b; b = next) {
+        next = b->next;
+        free(b);
+    }
+    free(a);
+    return NULL;
+}
+
+void *arena_zero(struct arena *a, size_t n)
+{
+    const size_t unit = sizeof(max_align_t);
+    if (a->failed || n > a->max - a->used) {
+        a->failed = true;
+        return NULL;
+    }
+    size_t want = (n + unit - 1) / unit * unit;
+    struct block *b = a->blocks;
+    if (!b || want > b->room - b->used) {
+        size_t room = want > BLOCK_BYTES ? want : BLOCK_BYTES;
+        b = malloc(sizeof *b + room);
+        if (!b) {
+            a->failed = true;
+            return NULL;
+        }
+        *b = (struct block){.next = a->blocks, .room = room};
+        a->blocks = b;
+    }
+    void *p = (char *)b->bytes + b->used;
+    b->used += want;
+    a->used += want > a->max - a->used ? a->max - a->used : want;
+    memset(p, 0, want);
+    return p;
+}
+
+char *arena_str(struct arena *a, struct str s)
+{
+    char *p = arena_zero(a, s.n + 1);
+    if (p && s.n)
+        memcpy(p, s.p, s.n);
+    return p;
+}
+
+char *arena_printf(struct arena *a, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    int n = vsnprintf(NULL, 0, format, args);
+    va_end(args);
+    char *p = n < 0 ? NULL : arena_zero(a, (size_t)n + 1);
+    if (!p)
+        return NULL;
+    va_start(args, format);
+    vsnprintf(p, (size_t)n + 1, format, args);
+    va_end(args);
+    return p;
+}
+
+void *arena_push(struct arena *a, void *items, size_t *n, size_t size)
+{
+    char **array = items;
+    /* The array has room for the next power of two (at least 8): it is full exactly when n is such a number. */
+    if (*n == 0 || (*n >= 8 && (*n & (*n - 1)) == 0)) {
+        size_t room = *n ? *n * 2 : 8;
+        char *grown = room > SIZE_MAX / size ? NULL : arena_zero(a, room * size);
+        if (!grown)
+            return NULL;
+        if (*n)
+            memcpy(grown, *array, *n * size);
+        *array = grown;
+    }
+    return *array + (*n)++ * size;
+}
+
+bool arena_failed(const struct arena *a)
+{
+    return a->failed;
+}

@@ -1,0 +1,37 @@
+/*
+ * One lifetime, one arena: a policy and a plan are each built in one, immutable afterwards, and freed by one call.
+ * The arena has a ceiling; past it, or without memory, allocation returns NULL and `arena_failed` stays true, so a
+ * builder may check once at its end as long as it tests what it dereferences.
+ */
+#pragma once
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include "base/str.h"
+
+struct arena;
+
+/* A new arena that hands out at most `max` bytes; NULL without memory. */
+struct arena *arena_new(size_t max);
+struct arena *arena_free(struct arena *a); /* takes NULL; returns NULL */
+/* `n` zeroed bytes aligned for any object, or NULL. */
+void *arena_zero(struct arena *a, size_t n);
+/* Copies; the result is NUL-terminated. */
+char *arena_str(struct arena *a, struct str s);
+static inline char *arena_text(struct arena *a, const char *s)
+{
+    return arena_str(a, str_of(s));
+}
+char *arena_printf(struct arena *a, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/*
+ * Room for one more element at the end of the array `*items` of `*n` elements of `size` bytes; doubles as needed
+ * (the old array stays in the arena until its end). Returns the zeroed new element and counts it, or NULL.
+ */
+void *arena_push(struct arena *a, void *items, size_t *n, size_t size);
+bool arena_failed(const struct arena *a);
+
+static inline void arena_drop(struct arena **a)
+{
+    *a = arena_free(*a);
+}
+#define auto_arena __attribute__((cleanup(arena_drop)))

@@ -1,0 +1,90 @@
+#include "base/buf.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+void buf_free(struct buf *b)
+{
+    free(b->p);
+    *b = BUF(b->max);
+}
+
+char *buf_space(struct buf *b, size_t n)
+{
+    if (b->broken || n > b->max - b->n) {
+        b->broken = true;
+        return NULL;
+    }
+    if (b->n + n + 1 > b->room) {
+        size_t room = b->room ? b->room : 64;
+        while (room < b->n + n + 1)
+            room *= 2;
+        char *p = realloc(b->p, room);
+        if (!p) {
+            b->broken = true;
+            return NULL;
+        }
+        b->p = p;
+        b->room = room;
+    }
+    return b->p + b->n;
+}
+
+void buf_put(struct buf *b, const void *bytes, size_t n)
+{
+    char *at = buf_space(b, n);
+    if (!at)
+        return;
+    if (n)
+        memcpy(at, bytes, n);
+    buf_grew(b, n);
+}
+
+void buf_char(struct buf *b, char c)
+{
+    buf_put(b, &c, 1);
+}
+
+void buf_text(struct buf *b, const char *text)
+{
+    buf_put(b, text, strlen(text));
+}
+
+void buf_str(struct buf *b, struct str s)
+{
+    buf_put(b, s.p, s.n);
+}
+
+void buf_vprintf(struct buf *b, const char *format, va_list args)
+{
+    va_list again;
+    va_copy(again, args);
+    int n = vsnprintf(NULL, 0, format, again);
+    va_end(again);
+    char *at = n < 0 ? NULL : buf_space(b, (size_t)n);
+    if (!at) {
+        b->broken = true;
+        return;
+    }
+    vsnprintf(at, (size_t)n + 1, format, args);
+    b->n += (size_t)n;
+}
+
+void buf_printf(struct buf *b, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    buf_vprintf(b, format, args);
+    va_end(args);
+}
+
+char *buf_take(struct buf *b)
+{
+    if (!b->p)
+        buf_put(b, "", 0);
+    char *p = b->broken ? NULL : b->p;
+    if (!p)
+        free(b->p);
+    *b = BUF(b->max);
+    return p;
+}

@@ -1,0 +1,69 @@
+#include "base/err.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static int errno_of(enum err_kind kind, int no)
+{
+    if (no)
+        return -no;
+    return kind == ERR_CANNOT ? -EOPNOTSUPP : kind == ERR_REFUSED ? -EPERM : -EINVAL;
+}
+
+int err_say(struct err *e, enum err_kind kind, const char *format, ...)
+{
+    if (e) {
+        va_list args;
+        va_start(args, format);
+        e->kind = kind;
+        e->no = 0;
+        vsnprintf(e->text, sizeof e->text, format, args);
+        va_end(args);
+    }
+    return errno_of(kind, 0);
+}
+
+int err_sys(struct err *e, enum err_kind kind, int no, const char *format, ...)
+{
+    if (e) {
+        va_list args;
+        va_start(args, format);
+        e->kind = kind;
+        e->no = no;
+        int n = vsnprintf(e->text, sizeof e->text, format, args);
+        va_end(args);
+        if (n >= 0 && (size_t)n < sizeof e->text)
+            snprintf(e->text + n, sizeof e->text - (size_t)n, ": %s", strerror(no));
+    }
+    return errno_of(kind, no);
+}
+
+int err_wrap(struct err *e, int r, const char *format, ...)
+{
+    if (e) {
+        char whole[sizeof e->text];
+        va_list args;
+        va_start(args, format);
+        int n = vsnprintf(whole, sizeof whole, format, args);
+        va_end(args);
+        if (n >= 0 && (size_t)n < sizeof whole)
+            snprintf(whole + n, sizeof whole - (size_t)n, ": %s", e->text);
+        memcpy(e->text, whole, sizeof whole);
+    }
+    return r;
+}
+
+int err_hint(struct err *e, int r, const char *format, ...)
+{
+    if (e) {
+        char hint[sizeof e->text];
+        va_list args;
+        va_start(args, format);
+        vsnprintf(hint, sizeof hint, format, args);
+        va_end(args);
+        size_t n = strlen(e->text);
+        snprintf(e->text + n, sizeof e->text - n, " (%s)", hint);
+    }
+    return r;
+}

@@ -1,0 +1,45 @@
+/*
+ * Errors carry a kind, an errno and a sentence, and gain context on the way up. A struct err lives on the caller's
+ * stack: it cannot leak, cannot fail to allocate, and may be ignored by passing NULL. Functions return 0 or a
+ * negative errno; `err_*` fill `e` and return what the function should return.
+ */
+#pragma once
+#include <errno.h>
+#include <stdbool.h>
+
+enum err_kind {
+    ERR_NONE,
+    ERR_POLICY,  /* the policy or the command line is wrong: the user mends the text  */
+    ERR_CANNOT,  /* this machine or engine cannot honour what was asked               */
+    ERR_REFUSED, /* a rule of pinfold's own says no                                   */
+    ERR_SYSTEM,  /* the kernel said no                                                */
+    ERR_BUG      /* ours                                                              */
+};
+
+struct err {
+    enum err_kind kind;
+    int no; /* errno, or 0 */
+    char text[1024];
+};
+
+/* Says a sentence; returns -no, or -EINVAL where no errno fits the kind (ERR_CANNOT: -EOPNOTSUPP, ERR_REFUSED: -EPERM). */
+int err_say(struct err *e, enum err_kind kind, const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* "<sentence>: <strerror(no)>"; `no` positive; returns -no. */
+int err_sys(struct err *e, enum err_kind kind, int no, const char *format, ...) __attribute__((format(printf, 4, 5)));
+/* Puts "<context>: " before what is there; returns r. */
+int err_wrap(struct err *e, int r, const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* Puts " (<remedy>)" behind what is there; returns r. */
+int err_hint(struct err *e, int r, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+static inline bool err_is_refused(int r)
+{
+    return r == -EPERM || r == -EACCES;
+}
+static inline bool err_is_unsupported(int r)
+{
+    return r == -ENOSYS || r == -EOPNOTSUPP;
+}
+static inline bool err_is_exhausted(int r)
+{
+    return r == -ENOMEM || r == -EMFILE || r == -ENFILE || r == -EAGAIN || r == -ENOSPC;
+}

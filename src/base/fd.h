@@ -1,0 +1,24 @@
+/*
+ * Owned descriptors: `auto_fd` closes at the end of the scope, `take_fd` spells out that ownership leaves.
+ */
+#pragma once
+#include <unistd.h>
+
+/* Closes unless negative; always returns -1, so that `fd = close_fd(fd)` leaves nothing dangling. */
+static inline int close_fd(int fd)
+{
+    if (fd >= 0)
+        (void)close(fd);
+    return -1;
+}
+static inline void drop_fd(int *fd)
+{
+    *fd = close_fd(*fd);
+}
+static inline int take_fd(int *fd)
+{
+    int taken = *fd;
+    *fd = -1;
+    return taken;
+}
+#define auto_fd __attribute__((cleanup(drop_fd)))

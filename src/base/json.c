@@ -1,0 +1,177 @@
+#include "base/json.h"
+
+#include <inttypes.h>
+
+/* The length of the valid UTF-8 sequence at the start of `s` (1 to 4), or 0. RFC 3629, section 4. */
+static size_t utf8_sequence(struct str s)
+{
+    const unsigned char *p = (const unsigned char *)s.p;
+    unsigned char low = 0x80, high = 0xBF;
+    size_t n;
+
+    if (s.n == 0)
+        return 0;
+    if (p[0] < 0x80)
+        return 1;
+    if (p[0] < 0xC2 || p[0] > 0xF4)
+        return 0;
+    n = p[0] < 0xE0 ? 2 : p[0] < 0xF0 ? 3 : 4;
+    if (s.n < n)
+        return 0;
+    if (p[0] == 0xE0)
+        low = 0xA0;
+    else if (p[0] == 0xED)
+        high = 0x9F;
+    else if (p[0] == 0xF0)
+        low = 0x90;
+    else if (p[0] == 0xF4)
+        high = 0x8F;
+    if (p[1] < low || p[1] > high)
+        return 0;
+    for (size_t i = 2; i < n; i++) {
+        if (p[i] < 0x80 || p[i] > 0xBF)
+            return 0;
+    }
+    return n;
+}
+
+bool utf8_valid(struct str s)
+{
+    while (s.n) {
+        size_t n = utf8_sequence(s);
+        if (n == 0)
+            return false;
+        s = str_skip(s, n);
+    }
+    return true;
+}
+
+static void newline(struct json *j)
+{
+    if (!j->pretty)
+        return;
+    buf_char(j->out, '\n');
+    for (int i = 0; i < j->depth; i++)
+        buf_text(j->out, "  ");
+}
+
+static void quote(struct json *j, struct str s)
+{
+    buf_char(j->out, '"');
+    while (s.n) {
+        unsigned char c = (unsigned char)s.p[0];
+        size_t n = utf8_sequence(s);
+        if (n == 0) {
+            buf_text(j->out, "\xEF\xBF\xBD");
+            n = 1;
+        } else if (c == '"' || c == '\\') {
+            buf_char(j->out, '\\');
+            buf_char(j->out, (char)c);
+        } else if (c == '\n') {
+            buf_text(j->out, "\\n");
+        } else if (c == '\t') {
+            buf_text(j->out, "\\t");
+        } else if (c < 0x20 || c == 0x7F) {
+            buf_printf(j->out, "\\u%04x", c);
+        } else {
+            buf_put(j->out, s.p, n);
+        }
+        s = str_skip(s, n);
+    }
+    buf_char(j->out, '"');
+}
+
+static void start(struct json *j, const char *name)
+{
+    if (j->comma)
+        buf_char(j->out, ',');
+    if (j->depth > 0)
+        newline(j);
+    if (name) {
+        quote(j, str_of(name));
+        buf_text(j->out, j->pretty ? ": " : ":");
+    }
+    j->comma = true;
+}
+
+static void open_with(struct json *j, const char *name, char c)
+{
+    start(j, name);
+    buf_char(j->out, c);
+    j->comma = false;
+    j->depth++;
+}
+
+static void close_with(struct json *j, char c)
+{
+    bool empty = !j->comma;
+    j->depth--;
+    if (!empty)
+        newline(j);
+    buf_char(j->out, c);
+    j->comma = true;
+}
+
+void json_object(struct json *j, const char *name)
+{
+    open_with(j, name, '{');
+}
+void json_object_end(struct json *j)
+{
+    close_with(j, '}');
+}
+void json_array(struct json *j, const char *name)
+{
+    open_with(j, name, '[');
+}
+void json_array_end(struct json *j)
+{
+    close_with(j, ']');
+}
+
+void json_str(struct json *j, const char *name, struct str value)
+{
+    start(j, name);
+    quote(j, value);
+}
+
+void json_int(struct json *j, const char *name, int64_t value)
+{
+    start(j, name);
+    buf_printf(j->out, "%" PRId64, value);
+}
+
+void json_uint(struct json *j, const char *name, uint64_t value)
+{
+    start(j, name);
+    buf_printf(j->out, "%" PRIu64, value);
+}
+
+void json_bool(struct json *j, const char *name, bool value)
+{
+    start(j, name);
+    buf_text(j->out, value ? "true" : "false");
+}
+
+void json_null(struct json *j, const char *name)
+{
+    start(j, name);
+    buf_text(j->out, "null");
+}
+
+void json_base64(struct json *j, const char *name, struct str bytes)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const unsigned char *p = (const unsigned char *)bytes.p;
+
+    start(j, name);
+    buf_char(j->out, '"');
+    for (size_t i = 0; i < bytes.n; i += 3) {
+        size_t left = bytes.n - i;
+        unsigned v = (unsigned)p[i] << 16 | (left > 1 ? (unsigned)p[i + 1] << 8 : 0) | (left > 2 ? p[i + 2] : 0);
+        char four[4] = {digits[v >> 18], digits[v >> 12 & 63], left > 1 ? digits[v >> 6 & 63] : '=',
+                        left > 2 ? digits[v & 63] : '='};
+        buf_put(j->out, four, 4);
+    }
+    buf_char(j->out, '"');
+}

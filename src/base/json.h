@@ -1,0 +1,36 @@
+/*
+ * Writing JSON into a buf. Commas are placed by the writer; the caller opens, closes and names. Strings that are not
+ * valid UTF-8 must be given as base64 (json_bytes decides and says so); names of files are written with invalid bytes
+ * as U+FFFD plus, where exactness matters, the caller adds a base64 member.
+ */
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+#include "base/buf.h"
+
+struct json {
+    struct buf *out;
+    bool comma;  /* a value stands before the next one in this container */
+    bool pretty; /* two-space indentation, for people */
+    int depth;
+};
+
+#define JSON(buffer) ((struct json){.out = (buffer)})
+
+/* `name` is NULL inside arrays and at the top. */
+void json_object(struct json *j, const char *name);
+void json_object_end(struct json *j);
+void json_array(struct json *j, const char *name);
+void json_array_end(struct json *j);
+void json_str(struct json *j, const char *name, struct str value); /* invalid UTF-8 becomes U+FFFD */
+static inline void json_text(struct json *j, const char *name, const char *value)
+{
+    json_str(j, name, str_of(value));
+}
+void json_int(struct json *j, const char *name, int64_t value);
+void json_uint(struct json *j, const char *name, uint64_t value);
+void json_bool(struct json *j, const char *name, bool value);
+void json_null(struct json *j, const char *name);
+void json_base64(struct json *j, const char *name, struct str bytes);
+/* Whether all of `s` is UTF-8 as RFC 3629 has it (no surrogates, nothing over-long). */
+bool utf8_valid(struct str s);

@@ -1,0 +1,50 @@
+/*
+ * Slices of text. A struct str borrows its bytes: it owns nothing and need not end in NUL.
+ * Bytes are bytes: names of files may hold anything but NUL, so nothing here assumes UTF-8.
+ */
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+
+struct str {
+    const char *p;
+    size_t n;
+};
+
+#define STR(literal) ((struct str){(literal), sizeof(literal) - 1})
+
+/* The NUL-terminated string `s` as a slice; NULL gives the empty slice. */
+static inline struct str str_of(const char *s)
+{
+    return (struct str){s, s ? strlen(s) : 0};
+}
+static inline bool str_eq(struct str a, struct str b)
+{
+    return a.n == b.n && (a.n == 0 || memcmp(a.p, b.p, a.n) == 0);
+}
+static inline bool str_is(struct str a, const char *s)
+{
+    return str_eq(a, str_of(s));
+}
+static inline bool str_starts(struct str a, struct str head)
+{
+    return a.n >= head.n && (head.n == 0 || memcmp(a.p, head.p, head.n) == 0);
+}
+static inline bool str_ends(struct str a, struct str tail)
+{
+    return a.n >= tail.n && (tail.n == 0 || memcmp(a.p + a.n - tail.n, tail.p, tail.n) == 0);
+}
+static inline struct str str_skip(struct str a, size_t n)
+{
+    return n > a.n ? (struct str){a.p + a.n, 0} : (struct str){a.p + n, a.n - n};
+}
+
+/* Whether two NUL-terminated strings are equal; NULL equals only NULL. */
+static inline bool same(const char *a, const char *b)
+{
+    return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+/* Optimal-string-alignment distance of two names, capped at 99: used to offer the nearest valid name. */
+unsigned str_distance(struct str a, struct str b);

@@ -1,0 +1,207 @@
+/*
+ * Denials: from the guard's frames, and from limits that were hit, to the result and to the audit log.
+ *
+ * The box decides how many there are, so all of it is bounded: an equal denial is kept once, MAX_DENIALS are kept, the
+ * rest is counted; only kept ones are announced and logged.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "box/audit.h"
+#include "box/parts.h"
+#include "wire/egress.h"
+#include "wire/guard_table.h"
+
+static const char *const actions[] = {
+    [DENIAL_CREATE] = "create", [DENIAL_WRITE] = "write",
+    [DENIAL_RENAME] = "rename", [DENIAL_LINK] = "link",
+    [DENIAL_REMOVE] = "remove", [DENIAL_CHANGE] = "change",
+    [DENIAL_READ] = "read",     [DENIAL_CONNECT] = "connect",
+    [DENIAL_BIND] = "bind",     [DENIAL_GIT_CONFIG] = "git-config",
+};
+
+static void free_denial(struct denial *d)
+{
+    free(d->kind);
+    free(d->action);
+    free(d->target);
+    free(d->rule);
+    free(d->origin);
+    free(d->how);
+    *d = (struct denial){0};
+}
+
+void denial_free_all(struct box_result *r)
+{
+    for (size_t i = 0; i < r->n_denials; i++)
+        free_denial(&r->denials[i]);
+    free(r->denials);
+    r->denials = NULL;
+    r->n_denials = 0;
+}
+
+static bool known(const struct box_result *r, const struct denial *d)
+{
+    for (size_t i = 0; i < r->n_denials; i++) {
+        const struct denial *o = &r->denials[i];
+        if (same(o->target, d->target) && same(o->action, d->action) && same(o->kind, d->kind) &&
+            same(o->rule, d->rule))
+            return true;
+    }
+    return false;
+}
+
+static void log_it(struct box *b, const struct denial *d)
+{
+    if (b->audit_given_up)
+        return;
+    struct audit_event event = {.id = b->result->id,
+                                .kind = d->kind,
+                                .action = d->action,
+                                .target = d->target,
+                                .rule = d->rule,
+                                .origin = d->origin,
+                                .how = d->how,
+                                .pid = d->pid};
+    int r = b->audit ? 0 : audit_open((struct audit_log **)&b->audit);
+    if (r == 0)
+        r = audit_write(b->audit, &event);
+    if (r < 0) {
+        b->result->audit_errno = -r;
+        b->audit_given_up = true;
+    }
+}
+
+/* Keeps a copy of `d`, tells, logs; or counts it. */
+static void keep(struct box *b, const struct denial *d)
+{
+    struct box_result *r = b->result;
+    if (known(r, d))
+        return;
+    if (r->n_denials == MAX_DENIALS) {
+        r->denials_dropped++;
+        return;
+    }
+    if (!r->denials)
+        r->denials = calloc(MAX_DENIALS, sizeof *r->denials);
+    if (!r->denials) {
+        r->denials_dropped++;
+        return;
+    }
+    struct denial mine = {strdup(d->kind), strdup(d->action), strdup(d->target),
+                          strdup(d->rule), strdup(d->origin), strdup(d->how),
+                          d->pid};
+    if (!mine.kind || !mine.action || !mine.target || !mine.rule || !mine.origin || !mine.how) {
+        free_denial(&mine);
+        r->denials_dropped++;
+        return;
+    }
+    r->denials[r->n_denials++] = mine;
+    if (b->ask->on_denial)
+        b->ask->on_denial(b->ask->ctx, &r->denials[r->n_denials - 1]);
+    log_it(b, &mine);
+}
+
+/* The rule's text, or the reason the guard gave for what is built in. */
+static const char *rule_text(const struct plan_image *image, uint32_t rule, const char *reason)
+{
+    if (image && image->guard_bytes >= sizeof(struct guard_table)) {
+        const struct guard_table *t = (const void *)((const char *)image + image->guard_at);
+        if (rule < t->n_rules)
+            return plan_string(image, t->rules[rule].text);
+    }
+    return *reason ? reason : "default";
+}
+
+void denial_frame(struct box *b, const struct denial_frame *f, size_t n)
+{
+    struct denial_frame copy;
+    char origin[512];
+    size_t text_n = n - offsetof(struct denial_frame, text);
+
+    /* The bytes come from a process beside hostile ones: ends are made sure of here. */
+    memcpy(&copy, f, n < sizeof copy ? n : sizeof copy);
+    if (text_n > sizeof copy.text - 2)
+        text_n = sizeof copy.text - 2;
+    if (copy.n < text_n)
+        text_n = copy.n;
+    copy.text[text_n] = copy.text[text_n + 1] = 0;
+    const char *target = copy.text, *reason = copy.text + strlen(copy.text) + 1;
+    bool known_action = copy.action < sizeof actions / sizeof *actions;
+    bool socket = copy.action == DENIAL_CONNECT || copy.action == DENIAL_BIND;
+    char kind[8], action[16], how[8];
+    snprintf(kind, sizeof kind, "%s", socket ? "socket" : "file");
+    snprintf(action, sizeof action, "%s", known_action ? actions[copy.action] : "change");
+    snprintf(how, sizeof how, "guard");
+    char *rule = strdup(rule_text(b->ask->plan->image, copy.rule, reason));
+    char *said = strdup(target);
+    if (rule && said) {
+        struct denial d = {kind, action, said, rule, NULL, how, copy.pid};
+        d.origin = strcpy(origin, policy_origin(b->ask->plan->policy, copy.origin, (char[512]){0}, sizeof origin));
+        keep(b, &d);
+    } else {
+        b->result->denials_dropped++;
+    }
+    free(rule);
+    free(said);
+}
+
+/* What the egress decided: refusals are denials, what it let through is only logged. */
+void denial_network(struct box *b, const struct egress_event *v)
+{
+    const struct policy *p = b->ask->plan->policy;
+    char target[EGRESS_NAME + 64], origin[512] = "", rule[256] = "default", kind[16], action[16], how[8] = "egress";
+    const char *host = *v->name ? v->name : v->address;
+    int n = snprintf(target, sizeof target, strchr(host, ':') ? "[%s]" : "%s", *host ? host : "(nothing)");
+    if (v->port && n > 0 && (size_t)n < sizeof target)
+        snprintf(target + n, sizeof target - (size_t)n, ":%u", v->port);
+    (void)policy_origin(p, p->net_origin, origin, sizeof origin);
+    if (v->rule < b->egress.n_rules) {
+        uint32_t o = b->egress.origins[v->rule];
+        for (size_t i = 0; i < p->n_net_rules; i++) {
+            if (p->net_rules[i].origin == o)
+                snprintf(rule, sizeof rule, "%s", p->net_rules[i].text);
+        }
+        (void)policy_origin(p, o, origin, sizeof origin);
+    }
+    if (!v->allowed && *v->reason && strcmp(v->reason, "not allowed") != 0)
+        snprintf(rule, sizeof rule, "%s", v->reason);
+    snprintf(kind, sizeof kind, "%s", v->allowed ? "network-allowed" : "network");
+    snprintf(action, sizeof action, "%s", v->how == HOW_DNS ? "resolve" : "connect");
+    struct denial d = {kind, action, target, rule, origin, how, 0};
+    if (v->allowed)
+        log_it(b, &d);
+    else
+        keep(b, &d);
+}
+
+void denial_limit(struct box *b, const struct limits_hit *hit)
+{
+    const struct limits *l = b->limits;
+    char kind[] = "limit", how[] = "limit", action[16], target[96], rule[32], origin[512];
+    const struct limit *said = hit->limit == BOX_LIMIT_MEMORY      ? &l->memory
+                               : hit->limit == BOX_LIMIT_PROCESSES ? &l->processes
+                               : hit->limit == BOX_LIMIT_DISK      ? &l->disk
+                               : hit->limit == BOX_LIMIT_TIMEOUT   ? &l->timeout
+                                                                   : &l->output;
+    const char *unit = hit->limit == BOX_LIMIT_PROCESSES ? "processes"
+                       : hit->limit == BOX_LIMIT_TIMEOUT ? "ms"
+                                                         : "bytes";
+
+    snprintf(action, sizeof action, "%s", box_limit_name(hit->limit));
+    if (hit->seen)
+        snprintf(target, sizeof target, "%llu of %llu %s", (unsigned long long)hit->seen,
+                 (unsigned long long)said->value, unit);
+    else
+        snprintf(target, sizeof target, "%llu %s", (unsigned long long)said->value, unit);
+    snprintf(rule, sizeof rule, "limits.%s", action);
+    char room[512];
+    snprintf(origin, sizeof origin, "%s", policy_origin(b->ask->plan->policy, said->origin, room, sizeof room));
+    struct denial d = {kind, action, target, rule, origin, how, 0};
+    keep(b, &d);
+}
+
+void denial_end(struct box *b)
+{
+    b->audit = audit_close(b->audit);
+}

@@ -1,0 +1,206 @@
+/*
+ * The egress process of net allow. It is forked before the box exists, waits for the sockets that the builder makes inside
+ * the box's network namespace, locks itself in, and only then reads what the box sends (egress/). What it decides comes
+ * back as events; closing their socket ends it. When it ends by itself the sockets are gone: the box has no network.
+ */
+#include "egress/egress.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "box/parts.h"
+#include "sys/fd.h"
+#include "sys/process.h"
+
+enum { MAX_RESOLVER_TEXT = 1 << 20 };
+
+struct egress_memory {
+    struct egress_ask ask;
+    struct host_rule *rules;
+    uint32_t *origins;
+    struct buf resolv, hosts;
+};
+
+void egress_none(struct box *b)
+{
+    b->egress = (struct egress_process){.pid = -1, .pidfd = -1, .sockets = -1, .events = -1};
+}
+
+/* A file of the host's resolver; a missing one is an empty one, as for the C library. */
+static void read_text(const char *path, struct buf *out)
+{
+    auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    ssize_t n = fd < 0 ? 0 : 1;
+    while (n > 0) {
+        char *at = buf_space(out, 4096);
+        n = at ? read(fd, at, 4096) : 0;
+        if (n > 0)
+            buf_grew(out, (size_t)n);
+    }
+}
+
+static int add_rule(struct box *b, struct egress_memory *m, const struct net_rule *said)
+{
+    struct host_rule *r = &m->rules[m->ask.n_rules];
+    char text[16];
+    struct str form = str_of(said->text);
+    if (said->verb == NET_RULE_DENY_PORT) {
+        snprintf(text, sizeof text, "*:%s", said->text);
+        form = str_of(text);
+    }
+    int e = host_rule_parse(form, said->verb == NET_RULE_ALLOW ? RULE_ALLOW : RULE_DENY, r, b->err);
+    if (e < 0) {
+        char where[256];
+        return err_wrap(b->err, e, "%s", policy_origin(b->ask->plan->policy, said->origin, where, sizeof where));
+    }
+    r->origin = said->origin;
+    m->origins[m->ask.n_rules++] = said->origin;
+    return 0;
+}
+
+static int fill(struct box *b, struct egress_memory *m)
+{
+    const struct policy *p = b->ask->plan->policy;
+    const struct plan_image *image = b->ask->plan->image;
+    const struct step *s = plan_steps(image);
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < p->n_net_rules; i++) {
+        enum net_verb verb = p->net_rules[i].verb;
+        if (verb == NET_RULE_ALLOW || verb == NET_RULE_DENY || verb == NET_RULE_DENY_PORT)
+            r = add_rule(b, m, &p->net_rules[i]);
+    }
+    for (uint32_t i = 0; i < image->n_steps; i++) {
+        if (s[i].kind != STEP_REACH || m->ask.n_reach == EGRESS_MAX_REACH)
+            continue;
+        struct egress_reach *reach = &m->ask.reach[m->ask.n_reach++];
+        *reach = (struct egress_reach){.addr = {.v6 = s[i].a}, .port = (uint16_t)s[i].b, .listener = -1};
+        reach->addr.b[s[i].a ? 15 : 0] = s[i].a ? 1 : 127;
+        reach->addr.b[3] = s[i].a ? 0 : 1;
+    }
+    read_text("/etc/resolv.conf", &m->resolv);
+    read_text("/etc/hosts", &m->hosts);
+    m->ask.rules = m->rules;
+    m->ask.resolver.hosts = buf_view(&m->hosts);
+    resolv_parse(buf_view(&m->resolv), &m->ask.resolver);
+    return r;
+}
+
+static bool wanted(const struct plan *p)
+{
+    if (!p->image)
+        return false;
+    const struct step *s = plan_steps(p->image);
+    for (uint32_t i = 0; i < p->image->n_steps; i++) {
+        if (s[i].kind == STEP_CATCH)
+            return true;
+    }
+    return false;
+}
+
+/* In the child: nothing of pinfold's but the two sockets, and not in reach of the terminal's signals. */
+static _Noreturn void become(struct egress_memory *m, int sockets, int events)
+{
+    int low = sockets < events ? sockets : events, high = sockets < events ? events : sockets;
+    (void)setsid();
+    for (int s = 1; s < 32; s++)
+        (void)signal(s, s == SIGPIPE ? SIG_IGN : SIG_DFL);
+    (void)sys_sigmask(SIG_SETMASK, 0);
+    if (low > 0)
+        (void)sys_close_range(0, (unsigned)low - 1);
+    if (high - low > 1)
+        (void)sys_close_range((unsigned)low + 1, (unsigned)high - 1);
+    (void)sys_close_range((unsigned)high + 1, ~0u);
+    m->ask.events = events;
+    if (egress_receive(&m->ask, sockets) < 0)
+        _exit(1);
+    (void)close(sockets);
+    egress_serve(&m->ask);
+}
+
+int egress_begin(struct box *b)
+{
+    int sockets[2], events[2];
+    if (!wanted(b->ask->plan))
+        return 0;
+    struct egress_memory *m = calloc(1, sizeof *m);
+    size_t n = b->ask->plan->policy->n_net_rules + 1;
+    if (m) {
+        *m = (struct egress_memory){.resolv = BUF(MAX_RESOLVER_TEXT), .hosts = BUF(MAX_RESOLVER_TEXT)};
+        m->rules = calloc(n, sizeof *m->rules);
+        m->origins = calloc(n, sizeof *m->origins);
+    }
+    b->egress.memory = m;
+    if (!m || !m->rules || !m->origins)
+        return err_sys(b->err, ERR_SYSTEM, ENOMEM, "starting the egress");
+    int r = fill(b, m);
+    if (r < 0)
+        return r;
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) < 0)
+        return err_sys(b->err, ERR_SYSTEM, errno, "a socket pair for the egress");
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, events) < 0) {
+        r = err_sys(b->err, ERR_SYSTEM, errno, "a socket pair for the egress");
+        (void)close(sockets[0]);
+        (void)close(sockets[1]);
+        return r;
+    }
+    pid_t pid = fork();
+    if (pid == 0)
+        become(m, sockets[1], events[1]);
+    r = pid < 0 ? err_sys(b->err, ERR_SYSTEM, errno, "starting the egress") : 0;
+    (void)close(sockets[1]);
+    (void)close(events[1]);
+    b->egress.pid = pid;
+    b->egress.sockets = sockets[0];
+    b->egress.events = events[0];
+    b->egress.origins = m->origins;
+    b->egress.n_rules = m->ask.n_rules;
+    return r;
+}
+
+void egress_started(struct box *b)
+{
+    b->egress.sockets = close_fd(b->egress.sockets);
+}
+
+bool egress_read(struct box *b)
+{
+    for (;;) {
+        struct egress_event v;
+        ssize_t n = recv(b->egress.events, &v, sizeof v, MSG_DONTWAIT);
+        if (n < 0)
+            return errno == EAGAIN || errno == EINTR;
+        if (n == 0)
+            return false;
+        if (n != sizeof v)
+            continue;
+        v.name[sizeof v.name - 1] = v.address[sizeof v.address - 1] = v.reason[sizeof v.reason - 1] = 0;
+        denial_network(b, &v);
+    }
+}
+
+void egress_end(struct box *b)
+{
+    struct egress_memory *m = b->egress.memory;
+    egress_started(b);
+    if (b->egress.events >= 0)
+        (void)egress_read(b);
+    b->egress.events = close_fd(b->egress.events);
+    if (b->egress.pid > 0) {
+        while (waitpid(b->egress.pid, NULL, 0) < 0 && errno == EINTR)
+            ;
+    }
+    if (m) {
+        free(m->rules);
+        free(m->origins);
+        buf_free(&m->resolv);
+        buf_free(&m->hosts);
+        free(m);
+    }
+    egress_none(b);
+}

@@ -1,0 +1,180 @@
+/*
+ * The result in words: JSON of one schema for every way of running a command, and the exit status.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <unistd.h>
+#include "base/json.h"
+#include "box/run.h"
+#include "box/parts.h"
+
+const char *box_end_name(enum box_end end)
+{
+    static const char *const names[] = {[BOX_EXITED] = "exit",
+                                        [BOX_SIGNALED] = "signal",
+                                        [BOX_TIMED_OUT] = "timeout",
+                                        [BOX_LIMIT] = "limit",
+                                        [BOX_LOST] = "sandbox"};
+    return names[end];
+}
+
+const char *box_limit_name(enum box_limit limit)
+{
+    static const char *const names[] = {
+        [BOX_LIMIT_NONE] = NULL,   [BOX_LIMIT_MEMORY] = "memory", [BOX_LIMIT_PROCESSES] = "processes",
+        [BOX_LIMIT_DISK] = "disk", [BOX_LIMIT_OUTPUT] = "output", [BOX_LIMIT_TIMEOUT] = "timeout"};
+    return names[limit];
+}
+
+int box_result_status(const struct box_result *r)
+{
+    switch (r->end) {
+    case BOX_EXITED:
+        return r->code;
+    case BOX_SIGNALED:
+        return 128 + r->code;
+    case BOX_TIMED_OUT:
+        return 124;
+    case BOX_LIMIT:
+        return 137;
+    default:
+        return 125;
+    }
+}
+
+void box_reraise(const struct box_result *r)
+{
+    struct sigaction plain = {.sa_handler = SIG_DFL};
+    struct rlimit no_core = {0, 0};
+    sigset_t set;
+
+    if (!r->reraise)
+        return;
+    /* The command's core, if any, was its own; ours would tell nobody anything. */
+    (void)setrlimit(RLIMIT_CORE, &no_core);
+    sigemptyset(&set);
+    sigaddset(&set, r->reraise);
+    (void)sigaction(r->reraise, &plain, NULL);
+    (void)kill(getpid(), r->reraise);
+    (void)sigprocmask(SIG_UNBLOCK, &set, NULL);
+}
+
+static void number_or_null(struct json *j, const char *name, bool known, int value)
+{
+    if (known)
+        json_int(j, name, value);
+    else
+        json_null(j, name);
+}
+
+static void text_or_null(struct json *j, const char *name, const char *value)
+{
+    if (value)
+        json_text(j, name, value);
+    else
+        json_null(j, name);
+}
+
+static void streams(struct json *j, const struct box_result *r, bool captured)
+{
+    /* One encoding for both, so that a reader decides once. */
+    bool text = utf8_valid(buf_view(&r->out)) && utf8_valid(buf_view(&r->err));
+    const char *names[2] = {"stdout", "stderr"};
+    const struct buf *bufs[2] = {&r->out, &r->err};
+    for (int i = 0; i < 2; i++) {
+        if (!captured)
+            json_null(j, names[i]);
+        else if (text)
+            json_str(j, names[i], buf_view(bufs[i]));
+        else
+            json_base64(j, names[i], buf_view(bufs[i]));
+    }
+    json_bool(j, "stdout_truncated", r->out_truncated);
+    json_bool(j, "stderr_truncated", r->err_truncated);
+    json_text(j, "encoding", text ? "utf8" : "base64");
+}
+
+static void usage(struct json *j, const struct box_result *r)
+{
+    json_object(j, "usage");
+    json_uint(j, "wall_ms", r->wall_us / 1000);
+    json_uint(j, "cpu_ms", r->cpu_us / 1000);
+    json_uint(j, "peak_bytes", r->peak_bytes);
+    json_uint(j, "read_bytes", r->read_bytes);
+    json_uint(j, "written_bytes", r->written_bytes);
+    json_object_end(j);
+}
+
+static void denials(struct json *j, const struct box_result *r, const struct plan *plan)
+{
+    json_array(j, "denials");
+    for (size_t i = 0; i < r->n_denials; i++) {
+        const struct denial *d = &r->denials[i];
+        json_object(j, NULL);
+        json_text(j, "kind", d->kind);
+        json_text(j, "action", d->action);
+        json_text(j, "target", d->target);
+        json_text(j, "rule", d->rule);
+        json_text(j, "origin", d->origin);
+        json_text(j, "how", d->how);
+        json_uint(j, "pid", d->pid);
+        json_object_end(j);
+    }
+    json_array_end(j);
+    /* What refuses without telling anybody, so that an empty list above is not read as "nothing was refused". */
+    json_array(j, "denials_not_seen");
+    if (plan->image && plan->image->tier == TIER_NAMESPACES)
+        json_text(j, NULL, "read-only and hiding mounts");
+    else
+        json_text(j, NULL, "Landlock");
+    json_text(j, NULL, "system calls refused by seccomp with an errno");
+    if (plan->policy->net != NET_HOST)
+        json_text(j, NULL, "connections in a network without routes");
+    json_text(j, NULL, "ordinary permissions and rlimits");
+    if (r->denials_dropped) {
+        char text[64];
+        snprintf(text, sizeof text, "%zu more than are kept here", r->denials_dropped);
+        json_text(j, NULL, text);
+    }
+    json_array_end(j);
+}
+
+static void guarantees(struct json *j, const struct plan *plan)
+{
+    json_object(j, "enforced");
+    for (size_t i = 0; i < plan->n_enforced; i++)
+        json_text(j, feature_name(plan->enforced[i].what), plan->enforced[i].by);
+    json_object_end(j);
+    json_array(j, "lost");
+    for (int f = 0; f < FEATURE_COUNT; f++) {
+        if (plan->lost & ((features)1 << f))
+            json_text(j, NULL, feature_name((enum feature)f));
+    }
+    json_array_end(j);
+}
+
+int box_result_json(const struct box_result *r, const struct plan *plan, bool captured, struct buf *out)
+{
+    struct json j = JSON(out);
+    bool ended_itself = r->status_known;
+
+    json_object(&j, NULL);
+    json_uint(&j, "v", 1);
+    json_bool(&j, "success", r->end == BOX_EXITED && r->code == 0);
+    number_or_null(&j, "exit_code", ended_itself && !r->by_signal, r->code);
+    number_or_null(&j, "signal", ended_itself && r->by_signal, r->code);
+    json_text(&j, "ended", box_end_name(r->end));
+    text_or_null(&j, "limit", box_limit_name(r->limit));
+    streams(&j, r, captured);
+    usage(&j, r);
+    denials(&j, r, plan);
+    guarantees(&j, plan);
+    json_text(&j, "engine", plan->facts->engine);
+    json_null(&j, "session"); /* a run of its own */
+    json_text(&j, "policy_digest", plan->policy_digest);
+    json_text(&j, "plan_digest", plan->digest);
+    json_object_end(&j);
+    return buf_ok(out) ? 0 : -ENOBUFS;
+}

@@ -1,0 +1,85 @@
+/*
+ * One command in a fresh box: limits, supervision, bytes, result. The table of contents is box_run() in run.c:
+ * io_begin, limits_begin, start, loop, limits_end, io_end, result.
+ */
+#pragma once
+#include "base/buf.h"
+#include "base/err.h"
+#include "engine/engine.h"
+#include "plan/plan.h"
+
+enum box_end { BOX_EXITED, BOX_SIGNALED, BOX_TIMED_OUT, BOX_LIMIT, BOX_LOST /* sandbox: "ended: sandbox" */ };
+enum box_limit {
+    BOX_LIMIT_NONE,
+    BOX_LIMIT_MEMORY,
+    BOX_LIMIT_PROCESSES,
+    BOX_LIMIT_DISK,
+    BOX_LIMIT_OUTPUT,
+    BOX_LIMIT_TIMEOUT
+};
+
+struct denial {
+    char *kind;   /* "file", "socket", "network", "limit" */
+    char *action; /* "create", "write", "connect" ... */
+    char *target;
+    char *rule;   /* as said, or "default" */
+    char *origin; /* "file:line:column", "--flag", "built in" */
+    char *how;    /* "guard", "egress", "limit" */
+    uint32_t pid;
+};
+
+#define MAX_DENIALS 256 /* kept in a result; an equal one is kept once, what is beyond is counted */
+
+struct box_result { /* freed with box_result_free */
+    enum box_end end;
+    int code;             /* exit status or signal number; with BOX_TIMED_OUT and BOX_LIMIT only when `status_known` */
+    enum box_limit limit; /* also set when the limit was hit and the command went on and ended by itself */
+    struct buf out, err;  /* when captured */
+    bool out_truncated, err_truncated;
+    uint64_t wall_us, cpu_us, peak_bytes, read_bytes, written_bytes;
+    bool peak_is_largest_process; /* no cgroup: peak of the largest process or of the watcher's samples */
+    struct denial *denials;
+    size_t n_denials, denials_dropped;
+    const char *limits_by; /* "cgroup v1", "cgroup v2", "rlimits and watcher", "none asked" */
+    bool status_known;     /* the command's own end was seen: `code`, a signal number when `by_signal` */
+    bool by_signal;
+    int exec_errno; /* the command could not be executed: status 127 for ENOENT and ENOTDIR, otherwise 126; or 0 */
+    int reraise;    /* the command died of a terminal's SIGINT or SIGQUIT: a CLI ends itself by the same signal, or 0 */
+    int output_errno; /* what the command wrote could not be passed on (ENOSPC), or 0 */
+    int audit_errno;  /* an event could not be written to the audit log, or 0 */
+    char id[17];      /* of this run in the audit log: 16 hexadecimal digits */
+};
+
+struct box_ask {
+    const struct plan *plan;
+    const struct engine *engine;
+    const char *const *argv;
+    int stdio
+        [3]; /* the caller's; owned by the caller; -1: /dev/null. A number that is no open descriptor: closed, too */
+    bool capture; /* stdout and stderr into the result (bounded by `capture_max` each) */
+    size_t capture_max;
+    enum tty_mode tty;
+    bool foreground; /* the process may take signals, the terminal and raw mode (a CLI; not a library) */
+    void (*on_denial)(void *ctx, const struct denial *d); /* may be NULL */
+    void *ctx;
+};
+
+/* 0 when the command ran (whatever its status), -errno with `e` when the box failed before the command. */
+int box_run(const struct box_ask *ask, struct box_result *ret, struct err *e);
+void box_result_free(struct box_result *r);
+/* The result as one JSON object, the same for run, exec, library and MCP. `captured` false: stdout and stderr are null. */
+int box_result_json(const struct box_result *r, const struct plan *plan, bool captured, struct buf *out);
+/* The exit status for this result: the command's own, 124 timeout, 125 sandbox, 128+n signals, 137 limits. */
+int box_result_status(const struct box_result *r);
+const char *box_end_name(enum box_end end);       /* "exit", "signal", "timeout", "limit", "sandbox" */
+const char *box_limit_name(enum box_limit limit); /* "memory" ...; NULL for none */
+/*
+ * What a CLI does last: ends the process by r->reraise, so that a shell's loop around it stops as it would around the
+ * bare command. Returns when there is nothing to re-raise.
+ */
+void box_reraise(const struct box_result *r);
+/*
+ * Whether a command run with these descriptors gets a terminal of its own (the plan wants to know before): the same
+ * decision as box_run takes. `stdio` as in struct box_ask.
+ */
+bool box_wants_tty(enum tty_mode tty, const int stdio[3], bool capture);

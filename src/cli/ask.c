@@ -1,0 +1,234 @@
+#include "cli/cli.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/str.h"
+
+void complain(const char *format, ...)
+{
+    char text[4096];
+    va_list args;
+    va_start(args, format);
+    int n = snprintf(text, sizeof text, "pinfold: ");
+    n += vsnprintf(text + n, sizeof text - (size_t)n - 1, format, args);
+    va_end(args);
+    if ((size_t)n > sizeof text - 2)
+        n = sizeof text - 2;
+    text[n++] = '\n';
+    (void)!write(2, text, (size_t)n); /* one write: lines of several runs do not mix */
+}
+
+int fail(const struct pinfold_error *error)
+{
+    complain("%s", error->text);
+    return error->kind == PINFOLD_ERROR_CANNOT ? STATUS_CANNOT : STATUS_USAGE;
+}
+
+int print(const char *text)
+{
+    size_t n = strlen(text);
+    while (n) {
+        ssize_t wrote = write(1, text, n);
+        if (wrote < 0) {
+            complain("write to standard output: %s", strerror(errno));
+            return STATUS_NO;
+        }
+        text += wrote;
+        n -= (size_t)wrote;
+    }
+    return STATUS_YES;
+}
+
+int print_free(char *text)
+{
+    int r = print(text);
+    free(text);
+    return r;
+}
+
+static const char *verb_name(enum verb_id id)
+{
+    for (const struct verb *v = verbs; v->name; v++) {
+        if (v->id == id)
+            return v->name;
+    }
+    return "";
+}
+
+static const struct own_flag *find_own(enum verb_id verb, struct str name, char letter)
+{
+    for (const struct own_flag *f = own_flags; f->name; f++) {
+        if ((f->verbs & verb) && (letter ? f->letter == letter : str_is(name, f->name)))
+            return f;
+    }
+    return NULL;
+}
+
+static const struct pinfold_option_info *find_policy(enum verb_id verb, struct str name)
+{
+    size_t n;
+    const struct pinfold_option_info *list = pinfold_option_list(&n);
+    for (size_t i = 0; (verb & VERBS_WITH_POLICY) && i < n; i++) {
+        if (list[i].name && str_is(name, list[i].name))
+            return &list[i];
+    }
+    return NULL;
+}
+
+static void unknown_flag(enum verb_id verb, struct str name)
+{
+    const char *nearest = NULL;
+    unsigned best = name.n < 3 ? 2 : name.n < 8 ? 3 : 4; /* farther away is no typing error */
+    size_t n;
+    const struct pinfold_option_info *list = pinfold_option_list(&n);
+
+    for (size_t i = 0; (verb & VERBS_WITH_POLICY) && i < n; i++) {
+        unsigned d = list[i].name ? str_distance(name, str_of(list[i].name)) : 99;
+        if (d < best) {
+            best = d;
+            nearest = list[i].name;
+        }
+    }
+    for (const struct own_flag *f = own_flags; f->name; f++) {
+        unsigned d = f->verbs & verb ? str_distance(name, str_of(f->name)) : 99;
+        if (d < best) {
+            best = d;
+            nearest = f->name;
+        }
+    }
+    if (nearest)
+        complain("'%s' has no option --%.*s; did you mean --%s?", verb_name(verb), (int)name.n, name.p, nearest);
+    else
+        complain("'%s' has no option --%.*s; see: pinfold %s --help=all", verb_name(verb), (int)name.n, name.p,
+                 verb_name(verb));
+}
+
+static void add_policy(struct ask *a, const char *name, const char *value)
+{
+    a->policy[a->n_policy++] = (struct pinfold_option){name, value};
+}
+
+static void take_own(struct ask *a, const struct own_flag *f, const char *value)
+{
+    static const struct {
+        const char *name;
+        size_t at;
+    } switches[] = {{"json", offsetof(struct ask, json)},          {"show-values", offsetof(struct ask, show_values)},
+                    {"origins", offsetof(struct ask, origins)},    {"verify", offsetof(struct ask, verify)},
+                    {"follow", offsetof(struct ask, follow)},      {"remove", offsetof(struct ask, remove)},
+                    {"quiet", offsetof(struct ask, quiet)},        {"verbose", offsetof(struct ask, verbose)},
+                    {"no-layers", offsetof(struct ask, no_layers)}};
+    static const struct {
+        const char *name;
+        size_t at;
+    } texts[] = {{"from", offsetof(struct ask, settings_format)},
+                 {"policy-text", offsetof(struct ask, text)},
+                 {"result", offsetof(struct ask, result)}};
+
+    if (same(f->name, "policy") || same(f->name, "settings"))
+        add_policy(a, f->name, value);
+    if (same(f->name, "help"))
+        a->help = value ? value : "";
+    for (size_t i = 0; i < sizeof switches / sizeof *switches; i++) {
+        if (same(f->name, switches[i].name))
+            *(bool *)((char *)a + switches[i].at) = true;
+    }
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        if (same(f->name, texts[i].name))
+            *(const char **)(void *)((char *)a + texts[i].at) = value;
+    }
+}
+
+/* One word that begins with a dash; takes its value from `*next` when it stands apart. */
+static bool take_flag(struct ask *a, const char *word, char ***next)
+{
+    bool is_long = word[1] == '-';
+    const char *equals = is_long ? strchr(word, '=') : NULL;
+    struct str name = is_long ? (struct str){word + 2, equals ? (size_t)(equals - word - 2) : strlen(word + 2)}
+                              : (struct str){word + 1, strlen(word + 1)};
+    const struct own_flag *own = find_own(a->verb, name, is_long ? 0 : name.n == 1 ? name.p[0] : '?');
+    const struct pinfold_option_info *info = own || !is_long ? NULL : find_policy(a->verb, name);
+    const char *value = equals ? equals + 1 : NULL;
+
+    if (!own && !info) {
+        if (is_long)
+            unknown_flag(a->verb, name);
+        else
+            complain("'%s' has no option %s; see: pinfold %s --help", verb_name(a->verb), word, verb_name(a->verb));
+        return false;
+    }
+    bool help = own && same(own->name, "help");
+    bool takes = own ? own->value != NULL && !help : info->takes_value;
+    if (takes && !value) {
+        if (!**next) {
+            complain("--%s needs a value (%s)", own ? own->name : info->name, own ? own->value : info->value);
+            return false;
+        }
+        value = *(*next)++;
+    } else if (!takes && value && !help && own) {
+        complain("--%s takes no value", own->name);
+        return false;
+    }
+    if (own)
+        take_own(a, own, value);
+    else
+        add_policy(a, info->name, value);
+    return true;
+}
+
+bool ask_parse(struct ask *a, int argc, char **argv)
+{
+    bool command = a->verb == VERB_RUN || a->verb == VERB_EXPLAIN;
+    char **next = argv;
+
+    a->policy = calloc((size_t)argc + 2, sizeof *a->policy); /* and a workspace, and the end */
+    a->words = calloc((size_t)argc + 1, sizeof *a->words);
+    if (!a->policy || !a->words) {
+        complain("no memory");
+        return false;
+    }
+    while (*next) {
+        const char *word = *next;
+        if (same(word, "--")) {
+            next++;
+            break;
+        }
+        if (word[0] == '-' && word[1]) {
+            next++;
+            if (!take_flag(a, word, &next))
+                return false;
+        } else if (command) { /* the first word that is no option ends the options: the rest is the command's */
+            break;
+        } else {
+            a->words[a->n_words++] = *next++;
+        }
+    }
+    while (*next)
+        a->words[a->n_words++] = *next++;
+    return true;
+}
+
+void ask_free(struct ask *a)
+{
+    free(a->policy);
+    free(a->words);
+}
+
+bool ask_policy(const struct ask *a, struct pinfold_policy **ret, int *ret_status)
+{
+    struct pinfold_error error = {0};
+    struct pinfold_policy_options o = {.size = sizeof o,
+                                       .options = a->policy,
+                                       .settings_format = a->settings_format,
+                                       .text = a->text,
+                                       .no_layers = a->no_layers};
+    if (pinfold_policy_load(&o, ret, &error) == 0)
+        return true;
+    *ret_status = fail(&error);
+    return false;
+}

@@ -1,0 +1,90 @@
+/*
+ * The command line: argv -> pinfold.h -> words. Each verb is one function; flags of the policy come from the library's
+ * table, so none is parsed here by name.
+ */
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+#include "pinfold.h"
+
+/* Exit statuses. A command's own status passes through `run`; these are pinfold's. */
+enum status {
+    STATUS_YES = 0,
+    STATUS_NO = 1,
+    STATUS_USAGE = 2,  /* usage, or the policy is wrong                                        */
+    STATUS_CANNOT = 3, /* this machine cannot honour what was asked                            */
+    STATUS_SANDBOX = 125
+};
+
+enum verb_id {
+    VERB_RUN = 1,
+    VERB_SHELL = 2,
+    VERB_EXPLAIN = 4,
+    VERB_DOCTOR = 8,
+    VERB_POLICY = 16,
+    VERB_TRUST = 32,
+    VERB_LOG = 64,
+    VERB_COMPLETION = 128,
+    VERB_VERSION = 256,
+    VERB_HELP = 512
+};
+#define VERBS_WITH_POLICY (VERB_RUN | VERB_SHELL | VERB_EXPLAIN | VERB_POLICY)
+
+/* What argv said. Arrays have room for all of argv; strings are argv's. */
+struct ask {
+    enum verb_id verb;
+    struct pinfold_option *policy; /* flags of the policy, ended by a NULL name */
+    size_t n_policy;
+    const char *settings_format, *text, *result, *help;
+    bool json, quiet, verbose, show_values, no_layers, origins, verify, follow, remove;
+    unsigned closed_stdio; /* bits of the standard descriptors that the caller had closed */
+    char **words;          /* what is no flag: a command, a path, a sub-verb; NULL-terminated */
+    int n_words;
+};
+
+struct verb {
+    enum verb_id id;
+    const char *name, *usage, *sentence;
+};
+extern const struct verb verbs[]; /* ended by a NULL name */
+const struct verb *verb_find(const char *name);
+
+/* A flag that belongs to the command line and not to the policy. */
+struct own_flag {
+    char letter; /* 'q' for -q, 0 */
+    const char *name, *value;
+    unsigned verbs; /* enum verb_id bits */
+    const char *help;
+};
+extern const struct own_flag own_flags[]; /* ended by a NULL name */
+
+/* Parses what follows the verb; false with the sentence on stderr. */
+bool ask_parse(struct ask *a, int argc, char **argv);
+void ask_free(struct ask *a);
+/* The policy that flags, files and layers make; false with the sentence on stderr and `ret_status` set. */
+bool ask_policy(const struct ask *a, struct pinfold_policy **ret, int *ret_status);
+
+/* "pinfold: <sentence>" on stderr. */
+void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* Says the error and gives the exit status that belongs to it. */
+int fail(const struct pinfold_error *error);
+/* Writes all of `text` to descriptor 1; STATUS_YES or, with a sentence, STATUS_NO. */
+int print(const char *text);
+/* Prints and frees. */
+int print_free(char *text);
+
+int verb_run(struct ask *a);
+int verb_shell(struct ask *a);
+int verb_explain(struct ask *a);
+int verb_doctor(struct ask *a);
+int verb_policy(struct ask *a);
+int verb_trust(struct ask *a);
+int verb_log(struct ask *a);
+int verb_completion(struct ask *a);
+int verb_version(struct ask *a);
+int verb_help(struct ask *a);
+
+/* Help of a verb; `what` "all": every flag. */
+int help_print(enum verb_id verb, const char *what);
+/* The options as a manual page's list (scdoc). */
+int help_manual(void);

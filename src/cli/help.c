@@ -1,0 +1,178 @@
+#include <stdio.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "cli/cli.h"
+
+/* The flags of a first day; the rest is in --help=all and the manual. */
+static const char *const daily[] = {"workspace", "rw",   "ro",      "hide", "net",     "allow", "memory",
+                                    "cpus",      "pids", "timeout", "env",  "profile", NULL};
+
+static bool is_daily(const char *name)
+{
+    for (const char *const *d = daily; *d; d++) {
+        if (same(*d, name))
+            return true;
+    }
+    return false;
+}
+
+#define HELP_COLUMN 28
+#define HELP_WIDTH  79
+
+/* `left` and then `text` in the right column, broken between words. */
+static void two_columns(const char *left, const char *text)
+{
+    int column = printf("  %s", left);
+    if (column > HELP_COLUMN - 1)
+        column = (putchar('\n'), 0);
+    for (bool first = true; *text; first = false) {
+        int n = (int)strcspn(text, " ");
+        if (!first && column + 1 + n > HELP_WIDTH)
+            column = (putchar('\n'), 0);
+        if (column < HELP_COLUMN)
+            column += printf("%*s", HELP_COLUMN - column, "");
+        else
+            column += printf(" ");
+        column += printf("%.*s", n, text);
+        text += n + (text[n] == ' ');
+    }
+    putchar('\n');
+}
+
+static void option_line(const char *name, char letter, const char *value, const char *choices, const char *help)
+{
+    char left[64];
+    const char *shown = choices && strlen(choices) < 24 ? choices : value;
+    if (letter)
+        snprintf(left, sizeof left, "-%c, --%s", letter, name);
+    else
+        snprintf(left, sizeof left, "--%s%s%s", name, shown ? " " : "", shown ? shown : "");
+    two_columns(left, help);
+}
+
+static void own_lines(enum verb_id verb)
+{
+    for (const struct own_flag *f = own_flags; f->name; f++) {
+        if (f->verbs & verb)
+            option_line(f->name, f->letter, same(f->name, "help") ? NULL : f->value, NULL, f->help);
+    }
+}
+
+static void policy_lines(bool all)
+{
+    size_t n;
+    const struct pinfold_option_info *list = pinfold_option_list(&n);
+    for (size_t i = 0; i < n; i++) {
+        if (list[i].name && (all || is_daily(list[i].name)))
+            option_line(list[i].name, 0, list[i].value, list[i].choices, list[i].help);
+    }
+}
+
+static void help_all(void)
+{
+    printf("pinfold %s: a command in a box\n\n", pinfold_version());
+    for (const struct verb *v = verbs; v->name; v++)
+        printf("  %-10s %-28s %s\n", v->name, v->usage, v->sentence);
+    printf("\nOptions of run, shell, explain and policy, each also a key of the policy:\n");
+    policy_lines(true);
+    printf("\nOptions of the command line:\n");
+    own_lines((enum verb_id) ~0u);
+}
+
+static void help_short(void)
+{
+    printf("pinfold: a command in a box. The current directory is writable, the rest is\n"
+           "read-only, credentials are hidden, there is no network, and limits hold.\n\n");
+    for (const struct verb *v = verbs; v->name; v++)
+        printf("  %-10s %-28s %s\n", v->name, v->usage, v->sentence);
+    printf("\nOften used: --rw PATH --ro PATH --hide PATH --net none|allow|host\n"
+           "  --memory 512M --cpus 50%% --timeout 60s --profile NAME --json -q\n"
+           "All of them: pinfold --help=all, man pinfold. Example: pinfold run -- npm test\n");
+}
+
+int help_print(enum verb_id id, const char *what)
+{
+    const struct verb *v = verbs;
+    while (v->name && v->id != id)
+        v++;
+    if (what[0] && !same(what, "all")) {
+        complain("--help=%s: only --help and --help=all", what);
+        return STATUS_USAGE;
+    }
+    if (id == VERB_HELP && what[0]) {
+        help_all();
+    } else if (id == VERB_HELP || !v->name) {
+        help_short();
+    } else {
+        printf("pinfold %s%s%s: %s\n\n", v->name, v->usage[0] ? " " : "", v->usage, v->sentence);
+        if (id & VERBS_WITH_POLICY)
+            policy_lines(what[0] != 0);
+        if (what[0] || !(id & VERBS_WITH_POLICY))
+            own_lines(id);
+        else
+            printf("All options: pinfold %s --help=all\n", v->name);
+    }
+    return fflush(stdout) == 0 ? STATUS_YES : STATUS_NO;
+}
+
+int verb_help(struct ask *a)
+{
+    if (a->n_words == 0)
+        return help_print(VERB_HELP, "");
+    const struct verb *v = verb_find(a->words[0]);
+    if (!v) {
+        complain("help: there is no verb '%s'", a->words[0]);
+        return STATUS_USAGE;
+    }
+    return help_print(v->id, "");
+}
+
+/* scdoc reads _ and * as emphasis. */
+static void escaped(const char *text)
+{
+    for (; *text; text++) {
+        if (strchr("_*\\", *text))
+            putchar('\\');
+        putchar(*text);
+    }
+}
+
+static void manual_entry(const char *name, char letter, const char *value, const char *choices, const char *key,
+                         const char *help)
+{
+    if (letter)
+        printf("*-%c*, ", letter);
+    printf("*--%s*", name);
+    if (value || choices) {
+        printf(" ");
+        escaped(choices ? choices : value);
+    }
+    printf("\n\t");
+    escaped(help);
+    if (key) {
+        printf(" Policy: _");
+        for (; *key; key++) {
+            if (*key == '_')
+                putchar('\\');
+            putchar(*key);
+        }
+        printf("_.");
+    }
+    printf("\n\n");
+}
+
+int help_manual(void)
+{
+    size_t n;
+    const struct pinfold_option_info *list = pinfold_option_list(&n);
+
+    for (size_t i = 0; i < n; i++) {
+        if (!list[i].name)
+            continue;
+        manual_entry(list[i].name, 0, list[i].value, list[i].choices, list[i].key, list[i].help);
+    }
+    for (const struct own_flag *f = own_flags; f->name; f++)
+        manual_entry(f->name, f->letter, same(f->name, "help") ? NULL : f->value, NULL, NULL, f->help);
+    return fflush(stdout) == 0 ? STATUS_YES : STATUS_NO;
+}

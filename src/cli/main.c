@@ -1,0 +1,109 @@
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/str.h"
+#include "cli/cli.h"
+#include "lib/entry.h"
+
+int verb_version(struct ask *a)
+{
+    (void)a;
+    printf("pinfold %s\n", pinfold_version());
+    return fflush(stdout) == 0 ? STATUS_YES : STATUS_NO;
+}
+
+static int unknown_verb(const char *name)
+{
+    const char *nearest = NULL;
+    unsigned best = 3;
+    for (const struct verb *v = verbs; v->name; v++) {
+        unsigned d = str_distance(str_of(name), str_of(v->name));
+        if (d < best) {
+            best = d;
+            nearest = v->name;
+        }
+    }
+    if (nearest)
+        complain("there is no verb '%s'; did you mean '%s'? (see: pinfold --help)", name, nearest);
+    else
+        complain("there is no verb '%s'; to run it in a box: pinfold run -- %s", name, name);
+    return STATUS_USAGE;
+}
+
+/*
+ * A descriptor 0, 1 or 2 that is closed would be taken by the next file opened, and written to as if it were the
+ * standard error. So each gets /dev/null first; `run` gives the command what the caller gave.
+ */
+static unsigned hold_standard_descriptors(void)
+{
+    unsigned closed = 0;
+    for (int fd = 0; fd < 3; fd++) {
+        if (fcntl(fd, F_GETFD) >= 0)
+            continue;
+        closed |= 1u << fd;
+        if (open("/dev/null", O_RDWR | O_CLOEXEC) != fd)
+            return closed;
+    }
+    return closed;
+}
+
+static int run_verb(struct ask *a)
+{
+    switch (a->verb) {
+    case VERB_RUN:
+        return verb_run(a);
+    case VERB_SHELL:
+        return verb_shell(a);
+    case VERB_EXPLAIN:
+        return verb_explain(a);
+    case VERB_DOCTOR:
+        return verb_doctor(a);
+    case VERB_POLICY:
+        return verb_policy(a);
+    case VERB_TRUST:
+        return verb_trust(a);
+    case VERB_LOG:
+        return verb_log(a);
+    case VERB_COMPLETION:
+        return verb_completion(a);
+    case VERB_VERSION:
+        return verb_version(a);
+    case VERB_HELP:
+        break;
+    }
+    return verb_help(a);
+}
+
+int main(int argc, char **argv)
+{
+    struct ask a = {.verb = VERB_SHELL};
+    const struct verb *verb;
+    int hidden, from = 2;
+
+    if (entry_hidden(argc, argv, &hidden))
+        return hidden;
+    a.closed_stdio = hold_standard_descriptors();
+    const char *word = argc > 1 ? argv[1] : NULL;
+    if (word && same(word, "--man-options"))
+        return help_manual();
+    if (word && (same(word, "--version") || same(word, "-V")))
+        word = "version";
+    else if (word && (same(word, "--help") || same(word, "-h") || same(word, "--help=all")))
+        return help_print(VERB_HELP, strchr(word, '=') ? "all" : "");
+    verb = word && word[0] != '-' ? verb_find(word) : NULL;
+    if (word && word[0] != '-' && !verb)
+        return unknown_verb(word);
+    if (!verb) { /* plain `pinfold`, or with options of `shell` */
+        verb = verb_find("shell");
+        from = 1;
+    }
+    a.verb = verb->id;
+    int status = verb->id == VERB_RUN || verb->id == VERB_SHELL ? STATUS_SANDBOX : STATUS_USAGE;
+    if (ask_parse(&a, argc - from > 0 ? argc - from : 0, argv + (argc < from ? argc : from)))
+        status = a.help ? help_print(verb->id, a.help) : run_verb(&a);
+    ask_free(&a);
+    return status;
+}

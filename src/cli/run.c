@@ -1,0 +1,205 @@
+/*
+ * `run` and `shell`. Statuses: the command's own; 124 timeout, 125 pinfold failed before the command (also a wrong
+ * option or policy) or could not report, 126 and 127 as a shell, 128+n signals.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/fd.h"
+#include "base/json.h"
+#include "cli/cli.h"
+
+#define MAX_FAILURE_JSON (1u << 16)
+
+struct lines {
+    bool around; /* the lines before and after */
+    bool notes;
+    bool dim;
+};
+
+static void say(void *ctx, enum pinfold_say what, const char *sentence)
+{
+    const struct lines *l = ctx;
+    if (what == PINFOLD_SAY_NOTE ? !l->notes : !l->around)
+        return;
+    if (l->dim && what != PINFOLD_SAY_NOTE) {
+        char line[4200];
+        int n = snprintf(line, sizeof line, "\033[2mpinfold: %s\033[0m\n", sentence);
+        (void)!write(2, line, (size_t)n < sizeof line ? (size_t)n : sizeof line - 1);
+    } else {
+        complain("%s", sentence);
+    }
+}
+
+static struct lines choose_lines(const struct ask *a)
+{
+    struct lines l = {.notes = !a->quiet && !a->json};
+    if (a->quiet || a->json)
+        return l;
+    bool terminal = isatty(2);
+    l.around = terminal || a->verbose;
+    if (terminal) {
+        const char *term = getenv("TERM");
+        l.dim = !getenv("NO_COLOR") && term && strcmp(term, "dumb") != 0;
+    }
+    return l;
+}
+
+/* Where the result goes besides; -1 for nowhere. Opened before the run: what cannot be written is said in time. */
+static bool open_result(const char *where, int *ret)
+{
+    char *end;
+    if (!where)
+        return true;
+    if (strncmp(where, "fd:", 3) == 0) {
+        long fd = strtol(where + 3, &end, 10);
+        int flags = *end || !where[3] || fd < 0 || fd > 1 << 20 ? -1 : fcntl((int)fd, F_GETFL);
+        if (flags < 0 || (flags & O_ACCMODE) == O_RDONLY) {
+            complain("--result %s: that is no descriptor open for writing", where);
+            return false;
+        }
+        *ret = (int)fd;
+        return true;
+    }
+    *ret = open(where, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0666);
+    if (*ret < 0)
+        complain("--result %s: %s", where, strerror(errno));
+    return *ret >= 0;
+}
+
+static bool write_line(int fd, const char *text)
+{
+    auto_buf struct buf line = BUF((size_t)1 << 30);
+    buf_text(&line, text);
+    buf_char(&line, '\n');
+    for (size_t at = 0; buf_ok(&line) && at < line.n;) {
+        ssize_t n = write(fd, line.p + at, line.n - at);
+        if (n < 0) {
+            complain("write the result: %s", strerror(errno));
+            return false;
+        }
+        at += (size_t)n;
+    }
+    return buf_ok(&line);
+}
+
+/* The result when no command ran: the members of every result, with an error. */
+static void failure_json(const struct pinfold_error *error, struct buf *out)
+{
+    static const char *const kinds[] = {"none", "policy", "cannot", "refused", "system", "bug"};
+    static const char *const nulls[] = {"exit_code", "signal"};
+    static const char *const more[] = {"limit", "stdout", "stderr"};
+    struct json j = JSON(out);
+
+    json_object(&j, NULL);
+    json_int(&j, "v", 1);
+    json_bool(&j, "success", false);
+    for (size_t i = 0; i < 2; i++)
+        json_null(&j, nulls[i]);
+    json_text(&j, "ended", "sandbox");
+    for (size_t i = 0; i < 3; i++)
+        json_null(&j, more[i]);
+    json_object(&j, "error");
+    json_text(&j, "kind", kinds[error->kind]);
+    json_text(&j, "text", error->text);
+    json_object_end(&j);
+    json_object_end(&j);
+}
+
+static int report_failure(const struct ask *a, int result_fd, const struct pinfold_error *error)
+{
+    auto_buf struct buf out = BUF(MAX_FAILURE_JSON);
+    complain("%s", error->text);
+    if (a->json || result_fd >= 0)
+        failure_json(error, &out);
+    if (a->json)
+        (void)write_line(1, buf_cstr(&out));
+    if (result_fd >= 0)
+        (void)write_line(result_fd, buf_cstr(&out));
+    return STATUS_SANDBOX;
+}
+
+static int report(const struct ask *a, int result_fd, struct pinfold_result *result)
+{
+    int status = pinfold_result_status(result);
+    int again = pinfold_result_reraise(result);
+    bool told = true;
+
+    if (a->json)
+        told = write_line(1, pinfold_result_json(result));
+    if (result_fd >= 0)
+        told = write_line(result_fd, pinfold_result_json(result)) && told;
+    pinfold_result_free(result);
+    if (again) { /* so that a shell's loop around us stops as it would around the bare command */
+        (void)signal(again, SIG_DFL);
+        (void)raise(again);
+    }
+    return told ? status : STATUS_SANDBOX;
+}
+
+static int run(struct ask *a, const char *const *argv)
+{
+    struct lines lines = choose_lines(a);
+    struct pinfold_policy_options po = {.size = sizeof po,
+                                        .options = a->policy,
+                                        .settings_format = a->settings_format,
+                                        .text = a->text,
+                                        .no_layers = a->no_layers};
+    struct pinfold_run_options o = {.size = sizeof o,
+                                    .argv = argv,
+                                    .capture = a->json,
+                                    .say = say,
+                                    .say_ctx = &lines,
+                                    .foreground = 1,
+                                    .use_fds = 1,
+                                    .stdin_fd = a->closed_stdio & 1 ? -1 : 0,
+                                    .stdout_fd = a->closed_stdio & 2 ? -1 : 1,
+                                    .stderr_fd = a->closed_stdio & 4 ? -1 : 2};
+    struct pinfold_error error = {0};
+    struct pinfold_policy *policy;
+    struct pinfold_result *result;
+    int result_fd = -1;
+
+    if (a->json && a->closed_stdio & 2) {
+        complain("--json writes to standard output, which is closed");
+        return STATUS_SANDBOX;
+    }
+    if (!open_result(a->result, &result_fd))
+        return STATUS_SANDBOX;
+    if (pinfold_policy_load(&po, &policy, &error) < 0)
+        return report_failure(a, result_fd, &error);
+    int r = pinfold_run(policy, &o, &result, &error);
+    pinfold_policy_free(policy);
+    return r < 0 ? report_failure(a, result_fd, &error) : report(a, result_fd, result);
+}
+
+int verb_run(struct ask *a)
+{
+    if (a->n_words == 0) {
+        complain("run: which command? (pinfold run [OPTIONS] [--] COMMAND [ARG...])");
+        return STATUS_SANDBOX;
+    }
+    return run(a, (const char *const *)a->words);
+}
+
+int verb_shell(struct ask *a)
+{
+    const char *shell = getenv("SHELL");
+    if (a->n_words > 1) {
+        complain("shell: '%s' is one word too many; a command in a box: pinfold run -- COMMAND", a->words[1]);
+        return STATUS_SANDBOX;
+    }
+    if (a->n_words == 1)
+        a->policy[a->n_policy++] = (struct pinfold_option){"workspace", a->words[0]};
+    if (!shell || shell[0] != '/' || access(shell, X_OK) != 0)
+        shell = "/bin/sh";
+    const char *const argv[] = {shell, NULL};
+    return run(a, argv);
+}

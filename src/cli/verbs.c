@@ -1,0 +1,197 @@
+/*
+ * The verbs that ask and answer: explain, doctor, policy, trust, log.
+ */
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/str.h"
+#include "cli/cli.h"
+
+int verb_explain(struct ask *a)
+{
+    struct pinfold_error error = {0};
+    struct pinfold_policy *policy;
+    char *text;
+    int status;
+
+    if (!ask_policy(a, &policy, &status))
+        return status;
+    int r =
+        pinfold_explain(policy, a->json ? PINFOLD_EXPLAIN_JSON : PINFOLD_EXPLAIN_TEXT, a->show_values, &text, &error);
+    pinfold_policy_free(policy);
+    return r < 0 ? fail(&error) : print_free(text);
+}
+
+int verb_doctor(struct ask *a)
+{
+    struct pinfold_error error = {0};
+    char *text;
+
+    if (a->n_words) {
+        complain("doctor: '%s' is one word too many", a->words[0]);
+        return STATUS_USAGE;
+    }
+    int r = pinfold_doctor(a->json ? PINFOLD_EXPLAIN_JSON : PINFOLD_EXPLAIN_TEXT, a->verify, &text, &error);
+    if (r < 0)
+        return fail(&error);
+    int printed = print_free(text);
+    return printed != STATUS_YES ? printed : r > 0 ? STATUS_NO : STATUS_YES;
+}
+
+/*
+ * Where to stand while a file is judged: here, unless here could be no workspace at all (the root, or a directory that
+ * holds the home directory), which is no fault of the file.
+ */
+static const char *standpoint(void)
+{
+    char here[PATH_MAX];
+    const char *home = getenv("HOME");
+    size_t n = getcwd(here, sizeof here) ? strlen(here) : 0;
+    bool holds_home = home && n && strncmp(home, here, n) == 0 && (home[n] == '/' || home[n] == 0);
+    return holds_home || same(here, "/") ? "/usr" : NULL;
+}
+
+/* One file for itself, without profile and layers around it. */
+static int check_file(const struct ask *a, const char *file)
+{
+    struct pinfold_error error = {0};
+    struct pinfold_policy *policy;
+    const char *files[] = {file, NULL};
+    char real[PATH_MAX];
+    struct pinfold_policy_options o = {.size = sizeof o,
+                                       .no_layers = 1,
+                                       .options = a->policy,
+                                       .settings_format = a->settings_format,
+                                       .cwd = standpoint()};
+
+    if (o.cwd && realpath(file, real)) /* what is not there is said with the name as given */
+        files[0] = file = real;
+    if (a->settings_format)
+        o.settings = file;
+    else
+        o.files = files;
+    if (pinfold_policy_load(&o, &policy, &error) < 0)
+        return fail(&error);
+    pinfold_policy_free(policy);
+    if (!a->quiet)
+        printf("%s: good\n", file);
+    return STATUS_YES;
+}
+
+static int policy_check(struct ask *a)
+{
+    struct pinfold_policy *policy;
+    int worst = STATUS_YES, status;
+
+    if (a->n_words == 1) {
+        if (!ask_policy(a, &policy, &status))
+            return status;
+        pinfold_policy_free(policy);
+        if (!a->quiet)
+            printf("the policy in force here is good\n");
+    }
+    for (int i = 1; i < a->n_words; i++) {
+        status = check_file(a, a->words[i]);
+        if (status > worst)
+            worst = status;
+    }
+    return fflush(stdout) == 0 ? worst : STATUS_NO;
+}
+
+static int policy_print_merged(struct ask *a)
+{
+    struct pinfold_error error = {0};
+    struct pinfold_policy *policy;
+    char *text;
+    int status;
+
+    if (!ask_policy(a, &policy, &status))
+        return status;
+    int r = pinfold_policy_text(policy, a->origins, &text, &error);
+    pinfold_policy_free(policy);
+    return r < 0 ? fail(&error) : print_free(text);
+}
+
+static int policy_convert(struct ask *a)
+{
+    struct pinfold_error error = {0};
+    struct pinfold_policy *policy;
+    char *text;
+
+    if (a->n_words != 2) {
+        complain("policy convert: which file? (pinfold policy convert --from srt|dive|mycode|daycare FILE)");
+        return STATUS_USAGE;
+    }
+    struct pinfold_policy_options o = {.size = sizeof o,
+                                       .profile = "",
+                                       .no_layers = 1,
+                                       .options = a->policy,
+                                       .settings = a->words[1],
+                                       .settings_format = a->settings_format};
+    if (pinfold_policy_load(&o, &policy, &error) < 0)
+        return fail(&error);
+    int r = pinfold_policy_text(policy, a->origins, &text, &error);
+    pinfold_policy_free(policy);
+    return r < 0 ? fail(&error) : print_free(text);
+}
+
+static int policy_schema_print(struct ask *a)
+{
+    struct pinfold_error error = {0};
+    char *text;
+    (void)a;
+    return pinfold_policy_schema(&text, &error) < 0 ? fail(&error) : print_free(text);
+}
+
+int verb_policy(struct ask *a)
+{
+    static const struct {
+        const char *name;
+        int (*run)(struct ask *a);
+        int words; /* at most */
+    } parts[] = {{"check", policy_check, 1 << 20},
+                 {"print", policy_print_merged, 1},
+                 {"schema", policy_schema_print, 1},
+                 {"convert", policy_convert, 2}};
+
+    for (size_t i = 0; a->n_words && i < sizeof parts / sizeof *parts; i++) {
+        if (!same(a->words[0], parts[i].name))
+            continue;
+        if (a->n_words > parts[i].words) {
+            complain("policy %s: '%s' is one word too many", parts[i].name, a->words[parts[i].words]);
+            return STATUS_USAGE;
+        }
+        return parts[i].run(a);
+    }
+    complain("policy: %s%s%s (pinfold policy check|print|schema|convert)", a->n_words ? "there is no '" : "which part?",
+             a->n_words ? a->words[0] : "", a->n_words ? "'" : "");
+    return STATUS_USAGE;
+}
+
+int verb_trust(struct ask *a)
+{
+    struct pinfold_error error = {0};
+    char *text;
+
+    if (a->n_words != 1) {
+        complain("trust: which project? (pinfold trust [--remove] PATH)");
+        return STATUS_USAGE;
+    }
+    if (pinfold_trust(a->words[0], a->remove, &text, &error) < 0)
+        return fail(&error);
+    if (!a->quiet)
+        printf("%s\n", text);
+    free(text);
+    return fflush(stdout) == 0 ? STATUS_YES : STATUS_NO;
+}
+
+int verb_log(struct ask *a)
+{
+    struct pinfold_error error = {0};
+    (void)signal(SIGPIPE, SIG_DFL);
+    return pinfold_log(1, a->follow, &error) < 0 ? fail(&error) : STATUS_YES;
+}

@@ -1,0 +1,865 @@
+/*
+ * One connection from the box: what it asks for, whether it may, the dial, and the bytes. A refused connection ends in a
+ * reset (clients print nonsense on an orderly end) or, on the proxy port, in the protocol's own refusal with the reason.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <strings.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include "egress/conn.h"
+
+static struct conn *graveyard;
+
+/* ---- life ---- */
+
+static void unlist(struct conn *c)
+{
+    if (c->before)
+        c->before->next = c->next;
+    else if (world.conns == c)
+        world.conns = c->next;
+    if (c->next)
+        c->next->before = c->before;
+    c->next = c->before = NULL;
+}
+
+static void set_deadline(struct conn *c, uint64_t at)
+{
+    bool listed = c->deadline != 0;
+    if (listed && !at)
+        unlist(c);
+    if (!listed && at) {
+        c->next = world.conns;
+        if (c->next)
+            c->next->before = c;
+        world.conns = c;
+    }
+    c->deadline = at;
+}
+
+static void pending_free(struct pending *p)
+{
+    free(p->p);
+    *p = (struct pending){0};
+}
+
+static void die(struct conn *c)
+{
+    if (c->dead)
+        return;
+    c->dead = true;
+    set_deadline(c, 0);
+    if (c->lookup)
+        lookup_cancel(c->lookup);
+    source_close(&c->client);
+    source_close(&c->server);
+    pending_free(&c->to_client);
+    pending_free(&c->to_server);
+    pending_free(&c->first);
+    free(c->host);
+    c->host = NULL;
+    c->next = graveyard;
+    graveyard = c;
+    world.n_conns--;
+}
+
+void conn_bury(void)
+{
+    while (graveyard) {
+        struct conn *c = graveyard;
+        graveyard = c->next;
+        free(c);
+    }
+}
+
+/* Ends both sides with a reset. */
+static void reset(struct conn *c)
+{
+    struct linger now = {.l_onoff = 1};
+    if (c->client.fd >= 0)
+        (void)setsockopt(c->client.fd, SOL_SOCKET, SO_LINGER, &now, sizeof now);
+    if (c->server.fd >= 0)
+        (void)setsockopt(c->server.fd, SOL_SOCKET, SO_LINGER, &now, sizeof now);
+    die(c);
+}
+
+/* ---- bytes ---- */
+
+static bool keep(struct pending *p, const char *bytes, size_t n)
+{
+    char *grown = realloc(p->p, p->n + n);
+    if (!grown)
+        return false;
+    memcpy(grown + p->n, bytes, n);
+    p->p = grown;
+    p->n += (uint32_t)n;
+    return true;
+}
+
+/* Gives bytes to a side, keeping what it cannot take now; false: the connection is dead. */
+static bool push(struct conn *c, bool to_client, const char *bytes, size_t n)
+{
+    struct source *s = to_client ? &c->client : &c->server;
+    struct pending *p = to_client ? &c->to_client : &c->to_server;
+    size_t sent = 0;
+    if (p->n == 0 && n) {
+        ssize_t m = send(s->fd, bytes, n, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (m < 0 && errno != EAGAIN && errno != EINTR) {
+            reset(c);
+            return false;
+        }
+        sent = m > 0 ? (size_t)m : 0;
+    }
+    if (sent < n && !keep(p, bytes + sent, n - sent)) {
+        reset(c);
+        return false;
+    }
+    return true;
+}
+
+static bool flush(struct conn *c, bool to_client)
+{
+    struct source *s = to_client ? &c->client : &c->server;
+    struct pending *p = to_client ? &c->to_client : &c->to_server;
+    while (p->n) {
+        ssize_t m = send(s->fd, p->p + p->at, p->n - p->at, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (m < 0) {
+            if (errno == EAGAIN || errno == EINTR)
+                return true;
+            reset(c);
+            return false;
+        }
+        p->at += (uint32_t)m;
+        if (p->at == p->n)
+            pending_free(p);
+    }
+    return true;
+}
+
+static bool holds_client(const struct conn *c)
+{
+    return c->upgrade || c->first.n >= FIRST_BYTES;
+}
+
+static void settle(struct conn *c)
+{
+    if (c->dead)
+        return;
+    if (c->stage == STAGE_OPEN) {
+        if (c->client_eof && !c->to_server.n && !c->first.n && !c->server_shut) {
+            (void)shutdown(c->server.fd, SHUT_WR);
+            c->server_shut = true;
+        }
+        if (c->server_eof && !c->to_client.n && !c->client_shut) {
+            (void)shutdown(c->client.fd, SHUT_WR);
+            c->client_shut = true;
+        }
+        if (c->server_shut && c->client_shut) {
+            die(c);
+            return;
+        }
+    }
+    bool reads = c->stage == STAGE_OPEN ? !c->to_server.n && !holds_client(c)
+                                        : c->stage == STAGE_HELLO || c->stage == STAGE_SOCKS;
+    source_arm(&c->client, (!c->client_eof && reads ? EPOLLIN : 0u) | (c->to_client.n ? EPOLLOUT : 0u));
+    if (c->stage == STAGE_OPEN)
+        source_arm(&c->server, (!c->server_eof && !c->to_client.n ? EPOLLIN : 0u) | (c->to_server.n ? EPOLLOUT : 0u));
+}
+
+/* ---- refusing ---- */
+
+static void say_and_end(struct conn *c, const char *bytes, size_t n)
+{
+    char sink[4096];
+    (void)send(c->client.fd, bytes, n, MSG_NOSIGNAL | MSG_DONTWAIT);
+    (void)shutdown(c->client.fd, SHUT_WR);
+    while (recv(c->client.fd, sink, sizeof sink, MSG_DONTWAIT) > 0) /* unread bytes would turn the end into a reset */
+        ;
+    die(c);
+}
+
+static void http_error(struct conn *c, const char *status, const char *reason)
+{
+    char text[512];
+    int n = snprintf(text, sizeof text,
+                     "HTTP/1.1 %s\r\nContent-Type: text/plain\r\nConnection: close\r\nX-Pinfold: %s\r\nContent-Length: "
+                     "%zu\r\n\r\npinfold: %s\n",
+                     status, reason, strlen(reason) + 10, reason);
+    say_and_end(c, text, (size_t)n);
+}
+
+enum refusal { REFUSED_BY_RULE, REFUSED_NO_ADDRESS, REFUSED_BY_SERVER };
+
+static void refuse(struct conn *c, enum refusal why, const char *reason)
+{
+    static const uint8_t socks5[] = {2, 4, 5};
+    char text[300];
+    const char *name = c->host && c->host->kind == HOST_NAME ? c->host->name : "";
+    char addr[46] = "";
+    if (c->host && c->host->kind == HOST_ADDR)
+        addr_print(&c->host->addr, addr);
+    snprintf(text, sizeof text, "%s%s:%u %s", name, addr, c->port, reason);
+    switch (c->how) {
+    case HOW_CONNECT:
+    case HOW_HTTP:
+        http_error(c, why == REFUSED_BY_RULE ? "403 Forbidden" : "502 Bad Gateway", text);
+        break;
+    case HOW_SOCKS:
+        if (c->socks_version == 5) {
+            char reply[10] = {5, (char)socks5[why], 0, 1};
+            say_and_end(c, reply, sizeof reply);
+        } else {
+            char reply[8] = {0, 91};
+            say_and_end(c, reply, sizeof reply);
+        }
+        break;
+    default:
+        reset(c);
+    }
+}
+
+/* ---- judging ---- */
+
+/* Whether an allow rule names the address itself; `exact`: by a single-address rule. */
+static bool address_rule(const struct host_addr *a, uint16_t port, bool *exact)
+{
+    struct host h = {.kind = HOST_ADDR, .addr = *a};
+    bool found = false;
+    *exact = false;
+    for (size_t i = 0; i < world.ask->n_rules; i++) {
+        const struct host_rule *r = &world.ask->rules[i];
+        if (r->verb == RULE_ALLOW && r->match == MATCH_NET && host_rule_matches(r, &h, port)) {
+            found = true;
+            *exact = *exact || r->prefix == (r->net.v6 ? 128 : 32);
+        }
+    }
+    return found;
+}
+
+static bool address_denied(const struct host_addr *a, uint16_t port, uint32_t *rule)
+{
+    struct host h = {.kind = HOST_ADDR, .addr = *a};
+    for (size_t i = 0; i < world.ask->n_rules; i++) {
+        const struct host_rule *r = &world.ask->rules[i];
+        if (r->verb == RULE_DENY && r->match == MATCH_NET && host_rule_matches(r, &h, port)) {
+            *rule = (uint32_t)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* An address is this machine's own when a socket can be bound to it. */
+static bool own_address(const struct host_addr *a)
+{
+    struct sockaddr_in6 s6 = {.sin6_family = AF_INET6};
+    struct sockaddr_in s4 = {.sin_family = AF_INET};
+    memcpy(&s6.sin6_addr, a->b, 16);
+    memcpy(&s4.sin_addr, a->b, 4);
+    int fd = socket(a->v6 ? AF_INET6 : AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return true; /* cannot tell: no */
+    int r = a->v6 ? bind(fd, (struct sockaddr *)&s6, sizeof s6) : bind(fd, (struct sockaddr *)&s4, sizeof s4);
+    close(fd);
+    return r == 0;
+}
+
+/* The address that would be dialled, whatever name led to it. NULL: it may be; otherwise why not. */
+static const char *judge_address(struct conn *c, const struct host_addr *a)
+{
+    bool exact, named = address_rule(a, c->port, &exact);
+    enum addr_class class = addr_classify(a);
+    uint32_t rule;
+
+    if (address_denied(a, c->port, &rule)) {
+        c->rule = rule;
+        return "is at a denied address";
+    }
+    switch (class) {
+    case ADDR_PUBLIC:
+        break;
+    case ADDR_PRIVATE:
+    case ADDR_RESERVED:
+    case ADDR_LINK_LOCAL:
+        if (!named)
+            return class == ADDR_PRIVATE ? "is at a private address: allow that address or network to permit it"
+                                         : "is at a reserved or link-local address";
+        break;
+    case ADDR_METADATA:
+        if (!exact)
+            return "is at a cloud metadata endpoint";
+        break;
+    case ADDR_LOOPBACK:
+        return "is at a loopback address: use reach for a service of this machine";
+    default:
+        return "is at an address that is no destination";
+    }
+    if (!exact && own_address(a))
+        return "is at an address of this machine: use reach for a service of it";
+    return NULL;
+}
+
+static void dial_next(struct conn *c);
+
+static void conn_resolved(struct conn *c, const struct host_addr *addrs, unsigned n)
+{
+    const char *why = "does not resolve";
+    const struct host_addr *bad = NULL;
+
+    c->n_addrs = 0;
+    c->at_addr = 0;
+    for (unsigned i = 0; i < n && i < MAX_ADDRESSES; i++) {
+        const char *no = judge_address(c, &addrs[i]);
+        if (no) {
+            why = no;
+            bad = &addrs[i];
+        } else {
+            c->addrs[c->n_addrs++] = addrs[i];
+        }
+    }
+    if (c->n_addrs == 0) {
+        egress_tell(false, c->how, c->host, c->port, bad, c->rule, why);
+        refuse(c, bad ? REFUSED_BY_RULE : REFUSED_NO_ADDRESS, why);
+        return;
+    }
+    dial_next(c);
+}
+
+/* An address that stands for a name is that name, however it was said; false when it stands for none. */
+static bool call_by_name(struct conn *c)
+{
+    struct host_addr addr = c->host->addr;
+    if (c->host->kind == HOST_NAME)
+        return true;
+    const char *name = stand_name(&addr);
+    c->literal = !name;
+    if (!name)
+        return !stand_range(&addr);
+    c->host->kind = HOST_NAME;
+    strcpy(c->host->name, name);
+    return true;
+}
+
+/* The host and port are known: may they be reached? */
+static void judge(struct conn *c)
+{
+    size_t rule;
+    if (!call_by_name(c)) {
+        egress_tell(false, c->how, c->host, c->port, NULL, UINT32_MAX, "an address that stands for no name");
+        refuse(c, REFUSED_BY_RULE, "stands for no name");
+        return;
+    }
+    enum host_decision d = host_judge(world.ask->rules, world.ask->n_rules, c->host, c->port, &rule);
+    c->rule = rule == SIZE_MAX ? UINT32_MAX : (uint32_t)rule;
+    if (d != HOST_ALLOWED) {
+        egress_tell(false, c->how, c->host, c->port, NULL, c->rule,
+                    d == HOST_DENIED ? "denied by a rule" : "not allowed");
+        refuse(c, REFUSED_BY_RULE, d == HOST_DENIED ? "is denied by a rule" : "is not allowed");
+        return;
+    }
+    c->stage = STAGE_RESOLVE;
+    set_deadline(c, world.now + HANDSHAKE_MS);
+    settle(c);
+    if (c->host->kind == HOST_ADDR)
+        conn_resolved(c, &c->host->addr, 1);
+    else
+        lookup_start(c, conn_resolved);
+}
+
+/* ---- dialling ---- */
+
+static void opened(struct conn *c);
+
+static void dial_next(struct conn *c)
+{
+    while (c->at_addr < c->n_addrs) {
+        const struct host_addr *a = &c->addrs[c->at_addr++];
+        struct sockaddr_in6 s6 = {.sin6_family = AF_INET6, .sin6_port = htons(c->port)};
+        struct sockaddr_in s4 = {.sin_family = AF_INET, .sin_port = htons(c->port)};
+        memcpy(&s6.sin6_addr, a->b, 16);
+        memcpy(&s4.sin_addr, a->b, 4);
+        int fd = socket(a->v6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        if (fd < 0)
+            continue;
+        int r = a->v6 ? connect(fd, (struct sockaddr *)&s6, sizeof s6) : connect(fd, (struct sockaddr *)&s4, sizeof s4);
+        if ((r < 0 && errno != EINPROGRESS) || source_add(&c->server, SOURCE_SERVER, fd, EPOLLOUT) < 0) {
+            close(fd);
+            c->server.fd = -1;
+            continue;
+        }
+        c->stage = STAGE_DIAL;
+        set_deadline(c, world.now + DIAL_MS);
+        return;
+    }
+    egress_tell(false, c->how, c->host, c->port, c->n_addrs ? &c->addrs[c->n_addrs - 1] : NULL, c->rule,
+                "no address answered");
+    refuse(c, REFUSED_BY_SERVER, "does not answer");
+}
+
+static void dialled(struct conn *c)
+{
+    int no = 0;
+    socklen_t n = sizeof no;
+    if (getsockopt(c->server.fd, SOL_SOCKET, SO_ERROR, &no, &n) < 0 || no) {
+        source_close(&c->server);
+        dial_next(c);
+        return;
+    }
+    opened(c);
+}
+
+/* ---- what flows is still judged ---- */
+
+static bool same_name(const struct conn *c, const struct host *h)
+{
+    if (c->host->kind != h->kind)
+        return false;
+    return h->kind == HOST_NAME ? strcmp(c->host->name, h->name) == 0
+                                : c->host->addr.v6 == h->addr.v6 && memcmp(c->host->addr.b, h->addr.b, 16) == 0;
+}
+
+/* A name said inside a connection that was made to an address must itself be allowed. */
+static bool inner_name_ok(const struct conn *c, const struct host *h)
+{
+    if (same_name(c, h))
+        return true;
+    return c->host->kind == HOST_ADDR && h->kind == HOST_NAME &&
+           host_judge(world.ask->rules, world.ask->n_rules, h, c->port, NULL) == HOST_ALLOWED;
+}
+
+static void stop(struct conn *c, const struct host *said, const char *why)
+{
+    egress_tell(false, c->how, said ? said : c->host, c->port, &c->addrs[c->at_addr ? c->at_addr - 1 : 0], c->rule,
+                why);
+    reset(c);
+}
+
+static bool release(struct conn *c, size_t n)
+{
+    bool alive = push(c, false, c->first.p, n);
+    if (!alive)
+        return false;
+    c->first.n -= (uint32_t)n;
+    if (c->first.n)
+        memmove(c->first.p, c->first.p + n, c->first.n);
+    else
+        pending_free(&c->first);
+    return true;
+}
+
+static void watch_nothing(struct conn *c)
+{
+    c->watch = WATCH_NOTHING;
+    if (c->first.n && !release(c, c->first.n))
+        return;
+    free(c->host);
+    c->host = NULL;
+}
+
+static void watch_tls(struct conn *c)
+{
+    struct tls_hello h;
+    ssize_t n = tls_hello_parse((struct str){c->first.p, c->first.n}, &h);
+    if (n == 0)
+        return;
+    if (n < 0)
+        stop(c, NULL, "malformed TLS ClientHello");
+    else if (h.has_name && !inner_name_ok(c, &h.name))
+        stop(c, &h.name, "TLS server name differs from the host connected to");
+    else if (!h.has_name && c->literal)
+        stop(c, NULL, "TLS without a server name to an address");
+    else
+        watch_nothing(c);
+}
+
+static void watch_http(struct conn *c)
+{
+    while (!c->dead && c->first.n && !c->upgrade) {
+        struct str in = {c->first.p, c->first.n};
+        if (c->body.state != BODY_NONE) {
+            ssize_t n = http_body_eat(&c->body, in);
+            if (n < 0)
+                stop(c, NULL, "malformed HTTP body");
+            else if (!release(c, (size_t)n))
+                return;
+            continue;
+        }
+        if (c->how == HOW_HTTP) { /* one request per connection there: we said Connection: close */
+            pending_free(&c->first);
+            return;
+        }
+        struct http_head h;
+        ssize_t n = http_head_parse(in, c->port, &h);
+        if (n == 0)
+            return;
+        if (n < 0)
+            stop(c, NULL, "malformed or ambiguous HTTP request");
+        else if (h.form == HTTP_AUTHORITY)
+            stop(c, &h.host, "a proxy behind an allowed host");
+        else if (h.has_host && !inner_name_ok(c, &h.host))
+            stop(c, &h.host, "HTTP Host differs from the host connected to");
+        else {
+            http_body_begin(&c->body, &h);
+            c->upgrade = h.upgrade;
+            if (!release(c, (size_t)n))
+                return;
+        }
+    }
+}
+
+static void watch(struct conn *c)
+{
+    if (c->watch == WATCH_FIRST && c->first.n) {
+        struct str in = {c->first.p, c->first.n};
+        c->watch = tls_looks_like(in) ? WATCH_TLS : http_looks_like(in) ? WATCH_HTTP : WATCH_NOTHING;
+        if (c->watch == WATCH_NOTHING)
+            watch_nothing(c);
+        else if (c->watch == WATCH_HTTP && in.n < 10 && !memchr(in.p, ' ', in.n))
+            c->watch = WATCH_FIRST; /* "PO": wait for the whole method */
+        else if (c->watch == WATCH_TLS && in.n < 6)
+            c->watch = WATCH_FIRST;
+    }
+    if (!c->dead && c->watch == WATCH_TLS)
+        watch_tls(c);
+    else if (!c->dead && c->watch == WATCH_HTTP)
+        watch_http(c);
+}
+
+static void opened(struct conn *c)
+{
+    static const char ok[] = "HTTP/1.1 200 Connection established\r\n\r\n";
+    char socks5[10] = {5, 0, 0, 1}, socks4[8] = {0, 90};
+    int one = 1;
+
+    c->stage = STAGE_OPEN;
+    set_deadline(c, 0);
+    (void)setsockopt(c->client.fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    (void)setsockopt(c->server.fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    if (c->how != HOW_REACH)
+        egress_tell(true, c->how, c->host, c->port, &c->addrs[c->at_addr - 1], c->rule, "");
+    bool alive = true;
+    if (c->how == HOW_CONNECT)
+        alive = push(c, true, ok, sizeof ok - 1);
+    else if (c->how == HOW_SOCKS)
+        alive = c->socks_version == 5 ? push(c, true, socks5, sizeof socks5) : push(c, true, socks4, sizeof socks4);
+    if (!alive)
+        return;
+    if (c->how == HOW_HTTP) {
+        /* to_server already holds the rewritten head; body and end of the request are watched */
+        if (!flush(c, false))
+            return;
+    }
+    watch(c);
+    settle(c);
+}
+
+/* ---- the proxy port ---- */
+
+static bool hop_by_hop(struct str name)
+{
+    static const char *const names[] = {"Connection",         "Proxy-Connection", "Proxy-Authorization",
+                                        "Proxy-Authenticate", "Keep-Alive",       "TE"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (name.n == strlen(names[i]) && strncasecmp(name.p, names[i], name.n) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* The request as the origin server gets it: origin form, our Connection field, no word of a proxy. */
+static bool rewrite(struct conn *c, const struct http_head *h)
+{
+    struct str rest = h->fields;
+    bool ok = keep(&c->to_server, h->method.p, h->method.n) && keep(&c->to_server, " ", 1) &&
+              keep(&c->to_server, h->origin_target.p, h->origin_target.n) && keep(&c->to_server, " HTTP/1.1\r\n", 11);
+    while (ok && rest.n) {
+        const char *end = memchr(rest.p, '\n', rest.n);
+        struct str field = {rest.p, (size_t)(end - rest.p) + 1};
+        struct str name = {field.p, (size_t)((const char *)memchr(field.p, ':', field.n) - field.p)};
+        if (!hop_by_hop(name))
+            ok = keep(&c->to_server, field.p, field.n);
+        rest = str_skip(rest, field.n);
+    }
+    return ok && keep(&c->to_server, "Connection: close\r\n\r\n", 21);
+}
+
+static void consume(struct conn *c, size_t n)
+{
+    c->first.n -= (uint32_t)n;
+    memmove(c->first.p, c->first.p + n, c->first.n);
+}
+
+static void hello_http(struct conn *c)
+{
+    struct http_head h;
+    struct str in = {c->first.p, c->first.n};
+    ssize_t n = http_looks_like(in) ? http_head_parse(in, 0, &h) : -EBADMSG;
+    if (n == 0)
+        return;
+    if (n < 0 || (h.form != HTTP_AUTHORITY && h.form != HTTP_ABSOLUTE)) {
+        egress_tell(false, HOW_HTTP, NULL, 0, NULL, UINT32_MAX, "malformed or ambiguous proxy request");
+        http_error(c, "400 Bad Request",
+                   "this is a proxy: it takes CONNECT and absolute http:// requests that are well formed");
+        return;
+    }
+    c->how = h.form == HTTP_AUTHORITY ? HOW_CONNECT : HOW_HTTP;
+    *c->host = h.host;
+    c->port = h.port;
+    c->watch = WATCH_FIRST;
+    if (c->how == HOW_HTTP) {
+        if (h.upgrade || !rewrite(c, &h)) {
+            http_error(c, "400 Bad Request", "upgrades need CONNECT");
+            return;
+        }
+        http_body_begin(&c->body, &h);
+        c->watch = WATCH_HTTP;
+    }
+    consume(c, (size_t)n);
+    judge(c);
+}
+
+static void socks_ask(struct conn *c, ssize_t n, const struct socks_request *q)
+{
+    c->how = HOW_SOCKS;
+    if (n < 0) {
+        egress_tell(false, HOW_SOCKS, NULL, 0, NULL, UINT32_MAX, "malformed SOCKS request");
+        refuse(c, REFUSED_BY_RULE, "is no acceptable destination");
+        return;
+    }
+    if (q->command != 1) { /* BIND and UDP ASSOCIATE */
+        char reply[10] = {5, 7, 0, 1};
+        say_and_end(c, reply, sizeof reply);
+        return;
+    }
+    *c->host = q->host;
+    c->port = q->port;
+    c->watch = WATCH_FIRST;
+    consume(c, (size_t)n);
+    judge(c);
+}
+
+static void hello(struct conn *c)
+{
+    struct str in = {c->first.p, c->first.n};
+    struct socks_request q;
+    ssize_t n;
+
+    if (c->stage == STAGE_SOCKS) {
+        n = socks5_request(in, &q);
+        if (n)
+            socks_ask(c, n, &q);
+        return;
+    }
+    switch (in.p[0]) {
+    case 5: {
+        bool no_auth = false;
+        char reply[2] = {5, 0};
+        n = socks5_greeting(in, &no_auth);
+        if (n == 0)
+            return;
+        c->socks_version = 5;
+        reply[1] = (char)(n > 0 && no_auth ? 0 : 0xff);
+        if (reply[1]) {
+            say_and_end(c, reply, 2);
+            return;
+        }
+        consume(c, (size_t)n);
+        c->stage = STAGE_SOCKS;
+        if (push(c, true, reply, 2) && c->first.n)
+            hello(c);
+        return;
+    }
+    case 4:
+        c->socks_version = 4;
+        n = socks4_request(in, &q);
+        if (n)
+            socks_ask(c, n, &q);
+        return;
+    default:
+        hello_http(c);
+    }
+}
+
+/* ---- events ---- */
+
+static void from_client(struct conn *c)
+{
+    bool judged = c->stage == STAGE_OPEN && c->watch == WATCH_NOTHING;
+    size_t room = judged ? SHARED_BYTES : FIRST_BYTES - c->first.n;
+    ssize_t n = recv(c->client.fd, world.buffer, room, MSG_DONTWAIT);
+
+    if (n < 0) {
+        if (errno != EAGAIN && errno != EINTR)
+            reset(c);
+        return;
+    }
+    if (n == 0) {
+        c->client_eof = true;
+        if (c->stage != STAGE_OPEN)
+            die(c);
+        else if (c->watch == WATCH_FIRST || c->watch == WATCH_TLS) /* too short to be either: what there is may go */
+            watch_nothing(c);
+        else if (c->watch == WATCH_HTTP && c->first.n && !c->upgrade)
+            stop(c, NULL, "truncated HTTP request");
+        return;
+    }
+    if (judged) {
+        push(c, false, world.buffer, (size_t)n);
+        return;
+    }
+    if (!keep(&c->first, world.buffer, (size_t)n)) {
+        reset(c);
+        return;
+    }
+    if (c->stage == STAGE_OPEN)
+        watch(c);
+    else
+        hello(c);
+    if (!c->dead && c->first.n >= FIRST_BYTES && !c->upgrade)
+        stop(c, NULL, "too many bytes before a decision was possible");
+}
+
+static void from_server(struct conn *c)
+{
+    ssize_t n = recv(c->server.fd, world.buffer, SHARED_BYTES, MSG_DONTWAIT);
+    if (n < 0) {
+        if (errno != EAGAIN && errno != EINTR)
+            reset(c);
+        return;
+    }
+    if (n == 0) {
+        c->server_eof = true;
+        return;
+    }
+    bool answered = c->upgrade;
+    bool switched = answered && n >= 12 && memcmp(world.buffer, "HTTP/1.1 101", 12) == 0;
+    if (!push(c, true, world.buffer, (size_t)n) || !answered)
+        return;
+    c->upgrade = false;
+    if (switched)
+        watch_nothing(c);
+    else
+        watch(c);
+}
+
+void conn_ready(struct conn *c, bool client_side, uint32_t events)
+{
+    if (c->dead)
+        return;
+    struct source *s = client_side ? &c->client : &c->server;
+    if (!client_side && c->stage == STAGE_DIAL) {
+        dialled(c);
+    } else {
+        if (events & EPOLLOUT && !flush(c, client_side))
+            return;
+        if (events & EPOLLIN && s->armed & EPOLLIN) {
+            if (client_side)
+                from_client(c);
+            else
+                from_server(c);
+        } else if (events & EPOLLERR) {
+            reset(c);
+        } else if (events &
+                   EPOLLHUP) { /* gone while we could not read: what is pending for the other side still goes */
+            (void)epoll_ctl(world.epoll, EPOLL_CTL_DEL, s->fd, NULL);
+            if (client_side) {
+                c->client_eof = true;
+                if (c->stage != STAGE_OPEN)
+                    die(c);
+            } else {
+                c->server_eof = true;
+            }
+        }
+    }
+    settle(c);
+}
+
+void conn_late(struct conn *c)
+{
+    if (c->stage == STAGE_DIAL) {
+        source_close(&c->server);
+        dial_next(c);
+        settle(c);
+        return;
+    }
+    reset(c);
+}
+
+static int caught_destination(int fd, struct host_addr *ret, uint16_t *ret_port)
+{
+    struct sockaddr_storage to;
+    socklen_t n = sizeof to;
+    char text[46];
+    struct host_addr raw = {0};
+
+    if (getsockname(fd, (struct sockaddr *)&to, &n) < 0)
+        return -errno;
+    if (to.ss_family == AF_INET6) {
+        const struct sockaddr_in6 *s = (const struct sockaddr_in6 *)&to;
+        raw.v6 = true;
+        memcpy(raw.b, &s->sin6_addr, 16);
+        *ret_port = ntohs(s->sin6_port);
+        static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
+        if (memcmp(raw.b, mapped, 12) == 0) {
+            memmove(raw.b, raw.b + 12, 4);
+            memset(raw.b + 4, 0, 12);
+            raw.v6 = false;
+        }
+    } else {
+        const struct sockaddr_in *s = (const struct sockaddr_in *)&to;
+        memcpy(raw.b, &s->sin_addr, 4);
+        *ret_port = ntohs(s->sin_port);
+    }
+    addr_print(&raw, text);
+    return addr_parse(str_of(text), ret);
+}
+
+static void caught(struct conn *c)
+{
+    struct host_addr to;
+    if (caught_destination(c->client.fd, &to, &c->port) < 0 || addr_classify(&to) == ADDR_LOOPBACK) {
+        reset(c);
+        return;
+    }
+    c->how = HOW_TRANSPARENT;
+    c->watch = WATCH_FIRST;
+    c->host->kind = HOST_ADDR;
+    c->host->addr = to;
+    judge(c);
+}
+
+void conn_accept(enum source_kind from, int fd, size_t reach_index)
+{
+    struct conn *c = world.n_conns < MAX_CONNECTIONS ? calloc(1, sizeof *c) : NULL;
+    if (c)
+        c->host = calloc(1, sizeof *c->host);
+    if (!c || !c->host || source_add(&c->client, SOURCE_CLIENT, fd, from == SOURCE_PROXY ? EPOLLIN : 0) < 0) {
+        struct linger now = {.l_onoff = 1};
+        (void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof now);
+        close(fd);
+        if (c)
+            free(c->host);
+        free(c);
+        return;
+    }
+    c->server.fd = -1;
+    c->rule = UINT32_MAX;
+    world.n_conns++;
+    set_deadline(c, world.now + HANDSHAKE_MS);
+    if (from == SOURCE_CATCH) {
+        caught(c);
+    } else if (from == SOURCE_REACH) {
+        const struct egress_reach *r = &world.ask->reach[reach_index];
+        c->how = HOW_REACH;
+        c->port = r->port;
+        c->host->kind = HOST_ADDR;
+        c->host->addr = r->addr;
+        c->addrs[0] = r->addr;
+        c->n_addrs = 1;
+        dial_next(c);
+    }
+}

@@ -1,0 +1,137 @@
+/*
+ * Inside the egress: connections and the loop they live in. One epoll set, level-triggered; one shared buffer for all
+ * relaying, so that an idle tunnel costs its struct and nothing else; what a slow peer cannot take yet is kept per side,
+ * bounded by one read, and the other side is not read meanwhile.
+ */
+#pragma once
+#include <sys/epoll.h>
+#include "egress/egress.h"
+#include "egress/proto.h"
+
+enum {
+    SHARED_BYTES = 256 << 10, /* the relay buffer: large reads make few system calls                        */
+    FIRST_BYTES = 20 << 10,   /* the most kept of what a client says before it is judged                    */
+    HANDSHAKE_MS = 10000,     /* from accept to a judged destination: slow talkers are cut off              */
+    DIAL_MS = 3000,           /* per address                                                                */
+    MAX_CONNECTIONS = 30000,  /* of one box; beyond, new ones are reset                                     */
+    MAX_NAMES = 60000,        /* stand-ins of one box: a stand-in is never given to another name            */
+    MAX_ADDRESSES = 8,        /* of one name that are tried                                                 */
+    CACHE_SLOTS = 128         /* names whose addresses are remembered                                       */
+};
+
+enum source_kind {
+    SOURCE_CATCH,
+    SOURCE_PROXY,
+    SOURCE_DNS_UDP,
+    SOURCE_DNS_TCP,
+    SOURCE_REACH,
+    SOURCE_EVENTS,
+    SOURCE_CLIENT,
+    SOURCE_SERVER,
+    SOURCE_LOOKUP,
+    SOURCE_DNS_CONN
+};
+struct source { /* what an epoll event points to; first member of everything that can be woken */
+    enum source_kind kind;
+    int fd;
+    uint32_t armed; /* events asked of epoll */
+};
+
+enum stage {
+    STAGE_HELLO,   /* proxy port: what does the client speak?            */
+    STAGE_SOCKS,   /* greeted, the request comes                         */
+    STAGE_RESOLVE, /* waiting for addresses                              */
+    STAGE_DIAL,    /* waiting for the server to accept                   */
+    STAGE_OPEN     /* bytes flow, perhaps still watched                  */
+};
+/* What of the client's bytes is still judged while they flow. */
+enum watch { WATCH_NOTHING, WATCH_FIRST, WATCH_TLS, WATCH_HTTP };
+
+struct pending { /* bytes that a side could not take yet */
+    char *p;
+    uint32_t n, at;
+};
+
+struct conn {
+    struct source client, server;
+    struct conn *next, *before; /* in the list of all */
+    struct lookup *lookup;
+    struct pending to_client, to_server;
+    struct pending first; /* client bytes not judged yet; .at unused */
+    uint64_t deadline;    /* milliseconds; 0 for none */
+    uint8_t stage, watch, how, socks_version;
+    bool client_eof, server_eof, client_shut, server_shut, dead;
+    bool literal; /* the client named an address: judged by address rules */
+    bool upgrade; /* an Upgrade was asked; the server's answer decides */
+    uint16_t port;
+    uint8_t n_addrs, at_addr;
+    uint32_t rule;
+    struct host_addr addrs[MAX_ADDRESSES];
+    struct http_body body;
+    struct host *host; /* owned; until it is open, and longer while it is watched */
+};
+
+struct lookup { /* one name being resolved over the network, for one connection */
+    struct source source;
+    struct conn *conn;
+    void (*resolved)(struct conn *c, const struct host_addr *addrs, unsigned n);
+    struct lookup *next, *before;
+    uint64_t deadline;
+    char name[HOST_NAME_MAX_TEXT + 1]; /* as asked of the server, search domain included */
+    uint16_t id;
+    uint8_t server, attempt, search, type; /* DNS_A then DNS_AAAA */
+    uint8_t n;
+    struct host_addr found[MAX_ADDRESSES];
+};
+
+struct cached {
+    char name[HOST_NAME_MAX_TEXT + 1];
+    uint8_t n;
+    uint64_t until;
+    struct host_addr addrs[MAX_ADDRESSES];
+};
+
+struct world {
+    const struct egress_ask *ask;
+    int epoll;
+    uint64_t now; /* milliseconds, monotonic */
+    struct source listeners[EGRESS_SOCKETS + 1], *reach;
+    struct conn *conns; /* those with a deadline */
+    struct lookup *lookups;
+    unsigned n_conns;
+    char **names; /* stand-in i + 1 stands for names[i] */
+    uint32_t n_names, room_names;
+    uint32_t *by_hash; /* open addressing over names, indices + 1 */
+    uint32_t hash_room;
+    struct cached cache[CACHE_SLOTS];
+    char buffer[SHARED_BYTES];
+};
+extern struct world world;
+
+/* source.c */
+int source_add(struct source *s, enum source_kind kind, int fd, uint32_t events);
+void source_arm(struct source *s, uint32_t events);
+void source_close(struct source *s);
+void egress_tell(bool allowed, enum egress_how how, const struct host *host, uint16_t port,
+                 const struct host_addr *addr, uint32_t rule, const char *reason);
+/* stand.c: names and the addresses that stand for them */
+uint32_t stand_of(const char *name); /* 1.. or 0 when full */
+void stand_addr(uint32_t stand, bool v6, struct host_addr *ret);
+const char *stand_name(const struct host_addr *a); /* the name, or NULL */
+bool stand_range(const struct host_addr *a);       /* inside the ranges stand-ins come from */
+/* dns.c */
+void dns_udp_ready(void);
+void dns_conn_accept(int fd);
+void dns_conn_ready(struct source *s);
+/* lookup.c: hands the addresses of c->host to `resolved`, now or later; n 0: the name has none */
+typedef void resolved_fn(struct conn *c, const struct host_addr *addrs, unsigned n);
+void lookup_start(struct conn *c, resolved_fn *resolved);
+void lookup_ready(struct lookup *l);
+void lookup_late(struct lookup *l);
+void lookup_cancel(struct lookup *l);
+void lookup_bury(void);
+/* conn.c */
+void conn_accept(enum source_kind from, int fd, size_t reach_index);
+void conn_ready(struct conn *c, bool client_side, uint32_t events);
+void conn_late(struct conn *c);
+void conn_bury(void); /* frees what died during this round */

@@ -1,0 +1,115 @@
+/*
+ * The box's resolver. Allowed names get an address that stands for the name; everything else does not exist (NXDOMAIN:
+ * with REFUSED or SERVFAIL clients wait and retry). Nothing is forwarded: a query is not a way out.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include "egress/conn.h"
+
+enum { TTL = 60 };
+
+static size_t answer(struct str query, uint8_t *out, size_t room)
+{
+    struct dns_question q;
+    struct host_addr a;
+    int r = dns_query_parse(query, &q);
+
+    if (r == -ENOTSUP)
+        return dns_reply(query, &q, DNS_NOTIMP, NULL, 0, out, room);
+    if (r < 0)
+        return 0;
+    bool address = q.type == DNS_A || q.type == DNS_AAAA;
+    if (q.class != 1 || !q.valid_name)
+        return dns_reply(query, &q, DNS_NXDOMAIN, NULL, 0, out, room);
+    if (strcmp(q.host.name, "localhost") == 0 || str_ends(str_of(q.host.name), STR(".localhost"))) { /* RFC 6761 6.3 */
+        a = (struct host_addr){.v6 = q.type == DNS_AAAA};
+        a.b[a.v6 ? 15 : 0] = a.v6 ? 1 : 127;
+        a.b[3] = a.v6 ? 0 : 1;
+        return dns_reply(query, &q, DNS_NOERROR, address ? &a : NULL, TTL, out, room);
+    }
+    if (!host_may_resolve(world.ask->rules, world.ask->n_rules, &q.host)) {
+        if (address)
+            egress_tell(false, HOW_DNS, &q.host, 0, NULL, UINT32_MAX, "");
+        return dns_reply(query, &q, DNS_NXDOMAIN, NULL, 0, out, room);
+    }
+    uint32_t stand = address ? stand_of(q.host.name) : 0;
+    if (!stand || (q.type == DNS_AAAA && !world.ask->v6))
+        return dns_reply(query, &q, DNS_NOERROR, NULL, 0, out, room);
+    stand_addr(stand, q.type == DNS_AAAA, &a);
+    return dns_reply(query, &q, DNS_NOERROR, &a, TTL, out, room);
+}
+
+void dns_udp_ready(void)
+{
+    uint8_t in[DNS_MAX_UDP], out[DNS_MAX_UDP + 32];
+    for (int i = 0; i < 64; i++) {
+        struct sockaddr_storage from;
+        socklen_t n_from = sizeof from;
+        ssize_t n = recvfrom(world.listeners[EGRESS_DNS_UDP].fd, in, sizeof in, 0, (struct sockaddr *)&from, &n_from);
+        if (n < 0)
+            return;
+        size_t m = answer((struct str){(char *)in, (size_t)n}, out, sizeof out);
+        if (m)
+            (void)sendto(world.listeners[EGRESS_DNS_UDP].fd, out, m, MSG_DONTWAIT | MSG_NOSIGNAL,
+                         (struct sockaddr *)&from, n_from);
+    }
+}
+
+/* DNS over TCP: several queries in one connection, each behind its length (RFC 7766). */
+struct dns_conn {
+    struct source source;
+    size_t n;
+    uint8_t in[2 + DNS_MAX_UDP];
+};
+
+void dns_conn_accept(int fd)
+{
+    struct dns_conn *d = calloc(1, sizeof *d);
+
+    if (!d || world.n_conns >= MAX_CONNECTIONS || source_add(&d->source, SOURCE_DNS_CONN, fd, EPOLLIN) < 0) {
+        free(d);
+        close(fd);
+        return;
+    }
+    world.n_conns++;
+}
+
+static void dns_conn_end(struct dns_conn *d)
+{
+    source_close(&d->source);
+    free(d);
+    world.n_conns--;
+}
+
+void dns_conn_ready(struct source *s)
+{
+    struct dns_conn *d = (struct dns_conn *)s;
+    ssize_t n = recv(s->fd, d->in + d->n, sizeof d->in - d->n, 0);
+    if (n <= 0) {
+        if (n == 0 || (errno != EAGAIN && errno != EINTR))
+            dns_conn_end(d);
+        return;
+    }
+    d->n += (size_t)n;
+    while (d->n >= 2) {
+        uint8_t out[2 + DNS_MAX_UDP + 32];
+        size_t want = (size_t)(d->in[0] << 8 | d->in[1]);
+        if (want > DNS_MAX_UDP) {
+            dns_conn_end(d);
+            return;
+        }
+        if (d->n < 2 + want)
+            return;
+        size_t m = answer((struct str){(char *)d->in + 2, want}, out + 2, sizeof out - 2);
+        out[0] = (uint8_t)(m >> 8);
+        out[1] = (uint8_t)m;
+        if (m == 0 || send(s->fd, out, m + 2, MSG_DONTWAIT | MSG_NOSIGNAL) != (ssize_t)(m + 2)) {
+            dns_conn_end(d);
+            return;
+        }
+        memmove(d->in, d->in + 2 + want, d->n - 2 - want);
+        d->n -= 2 + want;
+    }
+}

@@ -1,0 +1,213 @@
+/*
+ * Resolving a name for real, once per connection, over UDP to the host's servers, from a fresh socket with a random port
+ * and id (RFC 5452). Names in the host's hosts file win, search domains are tried as resolv.conf(5) says.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include "egress/conn.h"
+
+enum { CACHE_MS = 30000 };
+
+static struct cached *slot_of(const char *name)
+{
+    uint32_t h = 2166136261u;
+    for (const char *s = name; *s; s++)
+        h = (h ^ (uint8_t)*s) * 16777619u;
+    return &world.cache[h % CACHE_SLOTS];
+}
+
+static socklen_t socket_address(const struct host_addr *a, uint16_t port, struct sockaddr_storage *ret)
+{
+    memset(ret, 0, sizeof *ret);
+    if (a->v6) {
+        struct sockaddr_in6 *s = (struct sockaddr_in6 *)ret;
+        s->sin6_family = AF_INET6;
+        s->sin6_port = htons(port);
+        memcpy(&s->sin6_addr, a->b, 16);
+        return sizeof *s;
+    }
+    struct sockaddr_in *s = (struct sockaddr_in *)ret;
+    s->sin_family = AF_INET;
+    s->sin_port = htons(port);
+    memcpy(&s->sin_addr, a->b, 4);
+    return sizeof *s;
+}
+
+/* The name to ask in round `search`: with enough dots as it is first, else the search domains first. */
+static bool candidate(const char *name, unsigned round, char out[HOST_NAME_MAX_TEXT + 1])
+{
+    const struct egress_resolver *r = &world.ask->resolver;
+    unsigned dots = 0;
+    for (const char *s = name; *s; s++)
+        dots += *s == '.';
+    bool bare_first = dots >= r->ndots;
+    if (round > r->n_search)
+        return false;
+    if (round == (bare_first ? 0 : r->n_search)) {
+        strcpy(out, name);
+        return true;
+    }
+    const char *domain = r->search[round - (bare_first ? 1 : 0)];
+    if (strlen(name) + 1 + strlen(domain) > HOST_NAME_MAX_TEXT)
+        return false;
+    strcpy(out, name);
+    strcat(out, ".");
+    strcat(out, domain);
+    return true;
+}
+
+static void finish(struct lookup *l)
+{
+    struct conn *c = l->conn;
+    struct cached *slot = slot_of(c->host->name);
+    struct host_addr found[MAX_ADDRESSES];
+    unsigned n = l->n;
+    memcpy(found, l->found, sizeof found);
+    if (n) {
+        strcpy(slot->name, c->host->name);
+        slot->n = (uint8_t)n;
+        slot->until = world.now + CACHE_MS;
+        memcpy(slot->addrs, found, sizeof found);
+    }
+    resolved_fn *resolved = l->resolved;
+    lookup_cancel(l);
+    resolved(c, found, n);
+}
+
+static int send_query(struct lookup *l)
+{
+    uint8_t out[512];
+    const struct egress_resolver *r = &world.ask->resolver;
+    struct sockaddr_storage to;
+    socklen_t n_to = socket_address(&r->servers[l->server], r->ports[l->server], &to);
+
+    source_close(&l->source);
+    int fd = socket(to.ss_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return -errno;
+    if (getrandom(&l->id, sizeof l->id, 0) != sizeof l->id || connect(fd, (struct sockaddr *)&to, n_to) < 0 ||
+        source_add(&l->source, SOURCE_LOOKUP, fd, EPOLLIN) < 0) {
+        close(fd);
+        return -EIO;
+    }
+    size_t n = dns_query(l->id, l->name, l->type, out, sizeof out);
+    l->deadline = world.now + r->timeout_s * 1000;
+    return n && send(fd, out, n, MSG_NOSIGNAL) == (ssize_t)n ? 0 : -EIO;
+}
+
+/* The next question: the other type, the next search domain, or the end. */
+static void advance(struct lookup *l, bool none)
+{
+    if (l->type == DNS_A) {
+        l->type = DNS_AAAA;
+    } else {
+        if (l->n || !none || !candidate(l->conn->host->name, ++l->search, l->name)) {
+            finish(l);
+            return;
+        }
+        l->type = DNS_A;
+    }
+    l->attempt = 0;
+    l->server = 0;
+    if (send_query(l) < 0)
+        lookup_late(l);
+}
+
+void lookup_late(struct lookup *l)
+{
+    const struct egress_resolver *r = &world.ask->resolver;
+    while (true) {
+        if (++l->server >= r->n_servers) {
+            l->server = 0;
+            if (++l->attempt >= r->attempts)
+                break;
+        }
+        if (send_query(l) == 0)
+            return;
+    }
+    finish(l);
+}
+
+void lookup_ready(struct lookup *l)
+{
+    uint8_t in[4096];
+    if (!l->conn)
+        return;
+    ssize_t n = recv(l->source.fd, in, sizeof in, 0);
+    if (n < 0) {
+        if (errno != EAGAIN && errno != EINTR)
+            lookup_late(l);
+        return;
+    }
+    int r = dns_answer_parse((struct str){(char *)in, (size_t)n}, l->id, l->name, l->type, l->found + l->n,
+                             (size_t)(MAX_ADDRESSES - l->n));
+    if (r == -EAGAIN)
+        return;
+    if (r > 0)
+        l->n = (uint8_t)(l->n + r);
+    if (r == -EIO || r == -EBADMSG) {
+        lookup_late(l);
+        return;
+    }
+    advance(l, r <= 0);
+}
+
+void lookup_start(struct conn *c, resolved_fn *resolved)
+{
+    struct host_addr found[MAX_ADDRESSES];
+    const struct cached *slot = slot_of(c->host->name);
+    size_t n = hosts_find(world.ask->resolver.hosts, c->host->name, found, MAX_ADDRESSES);
+
+    if (n) {
+        resolved(c, found, (unsigned)n);
+        return;
+    }
+    if (slot->until > world.now && strcmp(slot->name, c->host->name) == 0) {
+        resolved(c, slot->addrs, slot->n);
+        return;
+    }
+    struct lookup *l = calloc(1, sizeof *l);
+    if (!l) {
+        resolved(c, NULL, 0);
+        return;
+    }
+    *l = (struct lookup){.source.fd = -1, .conn = c, .resolved = resolved, .type = DNS_A, .next = world.lookups};
+    if (l->next)
+        l->next->before = l;
+    world.lookups = l;
+    c->lookup = l;
+    if (!candidate(c->host->name, 0, l->name))
+        finish(l);
+    else if (send_query(l) < 0)
+        lookup_late(l);
+}
+
+static struct lookup *graveyard;
+
+void lookup_bury(void)
+{
+    while (graveyard) {
+        struct lookup *l = graveyard;
+        graveyard = l->next;
+        free(l);
+    }
+}
+
+void lookup_cancel(struct lookup *l)
+{
+    source_close(&l->source);
+    if (l->before)
+        l->before->next = l->next;
+    else
+        world.lookups = l->next;
+    if (l->next)
+        l->next->before = l->before;
+    l->conn->lookup = NULL;
+    l->conn = NULL;
+    l->next = graveyard; /* an event for it may still be in this round */
+    graveyard = l;
+}

@@ -1,0 +1,152 @@
+/*
+ * The egress's loop: one epoll set, deadlines only for what is not open yet, and the locking in before the first byte.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+#include "egress/conn.h"
+
+static void accept_all(struct source *s, size_t reach_index)
+{
+    for (int i = 0; i < 64; i++) {
+        int fd = accept4(s->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        if (fd < 0)
+            return;
+        if (s->kind == SOURCE_DNS_TCP)
+            dns_conn_accept(fd);
+        else
+            conn_accept(s->kind, fd, reach_index);
+    }
+}
+
+static void dispatch(struct source *s, uint32_t events)
+{
+    char byte[16];
+    switch (s->kind) {
+    case SOURCE_EVENTS: /* pinfold says nothing here but its end */
+        if (recv(s->fd, byte, sizeof byte, MSG_DONTWAIT) == 0)
+            _exit(0);
+        break;
+    case SOURCE_DNS_UDP:
+        dns_udp_ready();
+        break;
+    case SOURCE_DNS_CONN:
+        dns_conn_ready(s);
+        break;
+    case SOURCE_LOOKUP:
+        lookup_ready((struct lookup *)s);
+        break;
+    case SOURCE_CLIENT:
+        conn_ready((struct conn *)(void *)((char *)s - offsetof(struct conn, client)), true, events);
+        break;
+    case SOURCE_SERVER:
+        conn_ready((struct conn *)(void *)((char *)s - offsetof(struct conn, server)), false, events);
+        break;
+    case SOURCE_REACH:
+        accept_all(s, (size_t)(s - world.reach));
+        break;
+    default:
+        accept_all(s, 0);
+    }
+}
+
+static void clock_read(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    world.now = (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+/* Ends what is late; the milliseconds until the next deadline, or -1. */
+static int deadlines(void)
+{
+    uint64_t next = UINT64_MAX;
+    for (struct lookup *l = world.lookups, *after; l; l = after) {
+        after = l->next;
+        if (l->deadline <= world.now) {
+            lookup_late(l);
+            return 0; /* the list may have changed: look again */
+        }
+        next = l->deadline < next ? l->deadline : next;
+    }
+    for (struct conn *c = world.conns, *after; c; c = after) {
+        after = c->next;
+        if (c->deadline <= world.now) {
+            conn_late(c);
+            return 0;
+        }
+        next = c->deadline < next ? c->deadline : next;
+    }
+    if (next == UINT64_MAX)
+        return -1;
+    return next > world.now ? (int)(next - world.now) : 0;
+}
+
+static int receive_one(int from, struct egress_socket_frame *f)
+{
+    union {
+        struct cmsghdr align;
+        char room[CMSG_SPACE(sizeof(int))];
+    } control;
+    struct iovec io = {f, sizeof *f};
+    struct msghdr m = {.msg_iov = &io, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+    ssize_t n;
+    int fd;
+    do
+        n = recvmsg(from, &m, MSG_CMSG_CLOEXEC);
+    while (n < 0 && errno == EINTR);
+    const struct cmsghdr *c = n == sizeof *f ? CMSG_FIRSTHDR(&m) : NULL;
+    if (!c || c->cmsg_type != SCM_RIGHTS || c->cmsg_len != CMSG_LEN(sizeof fd))
+        return -EBADMSG;
+    memcpy(&fd, CMSG_DATA(c), sizeof fd);
+    return fd;
+}
+
+int egress_receive(struct egress_ask *ask, int from)
+{
+    for (uint32_t i = 0; i < EGRESS_SOCKETS + ask->n_reach; i++) {
+        struct egress_socket_frame f;
+        int fd = receive_one(from, &f);
+        if (fd < 0 || f.index != i)
+            return -EBADMSG;
+        if (i < EGRESS_SOCKETS)
+            ask->sockets[i] = fd;
+        else
+            ask->reach[i - EGRESS_SOCKETS].listener = fd;
+        ask->v6 = f.v6;
+    }
+    return 0;
+}
+
+void egress_serve(const struct egress_ask *ask)
+{
+    static const enum source_kind kinds[EGRESS_SOCKETS] = {SOURCE_CATCH, SOURCE_PROXY, SOURCE_DNS_UDP, SOURCE_DNS_TCP};
+    world.ask = ask;
+    world.epoll = epoll_create1(EPOLL_CLOEXEC);
+    world.reach = calloc(ask->n_reach + 1, sizeof *world.reach);
+    if (world.epoll < 0 || !world.reach ||
+        source_add(&world.listeners[EGRESS_SOCKETS], SOURCE_EVENTS, ask->events, EPOLLIN) < 0)
+        _exit(1);
+    for (int i = 0; i < EGRESS_SOCKETS; i++) {
+        if (ask->sockets[i] >= 0 && source_add(&world.listeners[i], kinds[i], ask->sockets[i], EPOLLIN) < 0)
+            _exit(1);
+    }
+    for (size_t i = 0; i < ask->n_reach; i++) {
+        if (source_add(&world.reach[i], SOURCE_REACH, ask->reach[i].listener, EPOLLIN) < 0)
+            _exit(1);
+    }
+    if (egress_lock() < 0)
+        _exit(1);
+    while (true) {
+        struct epoll_event ready[64];
+        clock_read();
+        int n = epoll_wait(world.epoll, ready, 64, deadlines());
+        clock_read();
+        for (int i = 0; i < n; i++)
+            dispatch(ready[i].data.ptr, ready[i].events);
+        conn_bury();
+        lookup_bury();
+    }
+}

@@ -1,0 +1,97 @@
+/*
+ * What strangers inside the box say first: HTTP heads, SOCKS greetings, TLS ClientHellos, DNS queries. Pure parsers over
+ * slices: each returns the bytes it consumed, 0 when more are needed, or a negative errno when no continuation can make
+ * the bytes acceptable. None trusts a length it has not checked, none allocates.
+ */
+#pragma once
+#include <errno.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include "policy/host.h"
+
+#define MAX_HTTP_HEAD    (16u << 10)
+#define MAX_CLIENT_HELLO (16u << 10)
+
+/* ---- HTTP/1 (RFC 9112) ---- */
+enum http_target {
+    HTTP_ORIGIN /* /path */,
+    HTTP_ABSOLUTE /* http://host/path */,
+    HTTP_AUTHORITY /* CONNECT host:port */,
+    HTTP_ASTERISK
+};
+struct http_head {
+    struct str method, target, version;
+    enum http_target form;
+    struct host host; /* whom the request is for: of the target where it names one, else of the Host field */
+    uint16_t port;
+    bool has_host;
+    struct str origin_target; /* HTTP_ABSOLUTE: the part behind the authority ("/" when empty) */
+    bool chunked, has_length, upgrade, close;
+    uint64_t length;   /* body bytes when has_length */
+    struct str fields; /* all field lines, as sent */
+};
+/*
+ * One request head. -EBADMSG for whatever two parsers could read in two ways (request smuggling, RFC 9112 section 11.2):
+ * bare CR or LF, obsolete folding, white space before a colon, several or malformed Content-Length, Content-Length with
+ * Transfer-Encoding, any coding but a single final "chunked", several Host fields, control characters, HTTP/1.0 with
+ * chunked. Host and target must agree. -EMSGSIZE beyond MAX_HTTP_HEAD.
+ */
+ssize_t http_head_parse(struct str in, uint16_t fallback_port, struct http_head *ret);
+/* Whether the bytes can still become an HTTP/1 request line (all of the known methods and shape). */
+bool http_looks_like(struct str in);
+
+/* Follows the body of requests on one connection: how many of `in` bytes belong to the body of the current request. */
+struct http_body {
+    enum { BODY_NONE, BODY_LENGTH, BODY_CHUNK_SIZE, BODY_CHUNK_DATA, BODY_CHUNK_END, BODY_TRAILER } state;
+    uint64_t left;
+    unsigned line; /* bytes of the current chunk-size or trailer line */
+    bool cr;
+};
+void http_body_begin(struct http_body *b, const struct http_head *h);
+/* Bytes of `in` that are body; b->state is BODY_NONE when it is complete. -EBADMSG on malformed chunking. */
+ssize_t http_body_eat(struct http_body *b, struct str in);
+
+/* ---- SOCKS (RFC 1928, SOCKS4a) ---- */
+struct socks_request {
+    uint8_t version; /* 4 or 5 */
+    uint8_t command; /* 1: CONNECT */
+    struct host host;
+    uint16_t port;
+};
+/* SOCKS5 method greeting; *ret_no_auth: the client offers "no authentication". */
+ssize_t socks5_greeting(struct str in, bool *ret_no_auth);
+ssize_t socks5_request(struct str in,
+                       struct socks_request *ret); /* -EINVAL: odd name; -EAFNOSUPPORT: odd address type */
+ssize_t socks4_request(struct str in, struct socks_request *ret);
+
+/* ---- TLS (RFC 8446 4.1.2, RFC 6066 3) ---- */
+struct tls_hello {
+    bool has_name, ech;
+    struct host name;
+};
+bool tls_looks_like(struct str in);
+/* The ClientHello, perhaps over several records. -EBADMSG: TLS, but no acceptable ClientHello. */
+ssize_t tls_hello_parse(struct str in, struct tls_hello *ret);
+
+/* ---- DNS (RFC 1035) ---- */
+#define DNS_MAX_UDP 1232
+enum { DNS_A = 1, DNS_NS = 2, DNS_CNAME = 5, DNS_SOA = 6, DNS_PTR = 12, DNS_AAAA = 28, DNS_HTTPS = 65, DNS_ANY = 255 };
+enum { DNS_NOERROR = 0, DNS_FORMERR = 1, DNS_SERVFAIL = 2, DNS_NXDOMAIN = 3, DNS_NOTIMP = 4 };
+struct dns_question {
+    uint16_t id, type, class;
+    bool recursion;
+    bool valid_name; /* the name is a host name; otherwise `host` is empty */
+    struct host host;
+    size_t end; /* bytes of header and question */
+};
+int dns_query_parse(struct str in, struct dns_question *ret); /* -EBADMSG: drop; -ENOTSUP: answer NOTIMP/FORMERR */
+/* A reply to `query` with at most one address; bytes written. `addr` NULL: no data (with rcode NOERROR) or the error. */
+size_t dns_reply(struct str query, const struct dns_question *q, int rcode, const struct host_addr *addr, uint32_t ttl,
+                 uint8_t *out, size_t room);
+/* A query for (name, type); bytes written, 0 when it does not fit. */
+size_t dns_query(uint16_t id, const char *name, uint16_t type, uint8_t *out, size_t room);
+/* Addresses of `type` in a response to (id, name, type), following CNAMEs in it. Number found, or -EAGAIN (not ours),
+ * -ENOENT (NXDOMAIN), -EMSGSIZE (truncated: ask by TCP), -EBADMSG, -EIO (server failure). */
+int dns_answer_parse(struct str in, uint16_t id, const char *name, uint16_t type, struct host_addr *out, size_t room);

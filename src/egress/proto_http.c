@@ -1,0 +1,284 @@
+#include "egress/proto.h"
+
+#include <string.h>
+#include <strings.h>
+
+static const char *const methods[] = {"GET ",   "HEAD ",    "POST ",  "PUT ",      "DELETE ",    "OPTIONS ",
+                                      "PATCH ", "CONNECT ", "TRACE ", "PROPFIND ", "PROPPATCH ", "MKCOL ",
+                                      "COPY ",  "MOVE ",    "LOCK ",  "UNLOCK ",   "REPORT ",    "SEARCH ",
+                                      "PURGE ", "LINK ",    "UNLINK "};
+
+bool http_looks_like(struct str in)
+{
+    for (size_t i = 0; i < sizeof methods / sizeof *methods; i++) {
+        struct str m = str_of(methods[i]);
+        size_t n = in.n < m.n ? in.n : m.n;
+        if (n && memcmp(in.p, m.p, n) == 0)
+            return true;
+    }
+    return false;
+}
+
+static bool is_token(struct str s)
+{
+    for (size_t i = 0; i < s.n; i++) {
+        unsigned char c = (unsigned char)s.p[i];
+        if (c <= 0x20 || c >= 0x7f || strchr("\"(),/:;<=>?@[\\]{}", c))
+            return false;
+    }
+    return s.n > 0;
+}
+
+static bool same_nocase(struct str a, const char *b)
+{
+    return a.n == strlen(b) && strncasecmp(a.p, b, a.n) == 0;
+}
+
+static struct str trim(struct str s)
+{
+    while (s.n && (s.p[0] == ' ' || s.p[0] == '\t'))
+        s = str_skip(s, 1);
+    while (s.n && (s.p[s.n - 1] == ' ' || s.p[s.n - 1] == '\t'))
+        s.n--;
+    return s;
+}
+
+static struct str until(struct str *s, char c)
+{
+    const char *at = s->n ? memchr(s->p, c, s->n) : NULL;
+    struct str head = {s->p, at ? (size_t)(at - s->p) : s->n};
+    *s = str_skip(*s, head.n + (at ? 1 : 0));
+    return head;
+}
+
+/* Authority of a URI: no user information (it hides the host from people and from some parsers). */
+static int authority(struct str s, uint16_t fallback_port, struct host *host, uint16_t *port)
+{
+    if (memchr(s.p, '@', s.n) || memchr(s.p, '%', s.n))
+        return -EBADMSG;
+    if (s.n && s.p[s.n - 1] == ':')
+        s.n--;
+    return host_port_parse(s, fallback_port, host, port) < 0 ? -EBADMSG : 0;
+}
+
+static int request_line(struct str line, uint16_t fallback_port, struct http_head *h)
+{
+    h->method = until(&line, ' ');
+    h->target = until(&line, ' ');
+    h->version = line;
+    if (!is_token(h->method) || h->target.n == 0 || (!str_is(line, "HTTP/1.1") && !str_is(line, "HTTP/1.0")))
+        return -EBADMSG;
+    for (size_t i = 0; i < h->target.n; i++) {
+        unsigned char c = (unsigned char)h->target.p[i];
+        if (c <= 0x20 || c == 0x7f)
+            return -EBADMSG;
+    }
+    if (str_is(h->method, "CONNECT")) {
+        h->form = HTTP_AUTHORITY;
+        return authority(h->target, 0, &h->host, &h->port);
+    }
+    if (h->target.p[0] == '/') {
+        h->form = HTTP_ORIGIN;
+        return 0;
+    }
+    if (str_is(h->target, "*")) {
+        h->form = HTTP_ASTERISK;
+        return 0;
+    }
+    if (h->target.n < 7 || strncasecmp(h->target.p, "http://", 7) != 0)
+        return -EBADMSG;
+    h->form = HTTP_ABSOLUTE;
+    struct str rest = str_skip(h->target, 7);
+    size_t n = 0;
+    while (n < rest.n && !strchr("/?#", rest.p[n]))
+        n++;
+    h->origin_target = str_skip(rest, n);
+    if (h->origin_target.n && h->origin_target.p[0] != '/')
+        return -EBADMSG;
+    if (h->origin_target.n == 0)
+        h->origin_target = STR("/");
+    return authority((struct str){rest.p, n}, fallback_port ? fallback_port : 80, &h->host, &h->port);
+}
+
+static int content_length(struct str value, struct http_head *h)
+{
+    uint64_t v = 0;
+    if (h->has_length || value.n == 0 || value.n > 18)
+        return -EBADMSG;
+    for (size_t i = 0; i < value.n; i++) {
+        if (value.p[i] < '0' || value.p[i] > '9')
+            return -EBADMSG;
+        v = v * 10 + (uint64_t)(value.p[i] - '0');
+    }
+    h->has_length = true;
+    h->length = v;
+    return 0;
+}
+
+static bool same_host(const struct host *a, const struct host *b)
+{
+    if (a->kind != b->kind)
+        return false;
+    return a->kind == HOST_NAME ? strcmp(a->name, b->name) == 0
+                                : a->addr.v6 == b->addr.v6 && memcmp(a->addr.b, b->addr.b, 16) == 0;
+}
+
+static int host_field(struct str value, uint16_t fallback_port, struct http_head *h)
+{
+    struct host host;
+    uint16_t port;
+    if (h->has_host || authority(value, fallback_port ? fallback_port : 80, &host, &port) < 0)
+        return -EBADMSG;
+    h->has_host = true;
+    if (h->form == HTTP_AUTHORITY) /* for CONNECT the port may be left out of Host */
+        return same_host(&host, &h->host) ? 0 : -EBADMSG;
+    if (h->form == HTTP_ABSOLUTE)
+        return same_host(&host, &h->host) && port == h->port ? 0 : -EBADMSG;
+    h->host = host;
+    h->port = port;
+    return 0;
+}
+
+static int field_line(struct str line, uint16_t fallback_port, struct http_head *h)
+{
+    if (line.p[0] == ' ' || line.p[0] == '\t' || !memchr(line.p, ':', line.n))
+        return -EBADMSG;
+    struct str name = until(&line, ':'), value = trim(line);
+    if (!is_token(name))
+        return -EBADMSG;
+    for (size_t i = 0; i < value.n; i++) {
+        unsigned char c = (unsigned char)value.p[i];
+        if ((c < 0x20 && c != '\t') || c == 0x7f)
+            return -EBADMSG;
+    }
+    if (same_nocase(name, "Host"))
+        return host_field(value, fallback_port, h);
+    if (same_nocase(name, "Content-Length"))
+        return content_length(value, h);
+    if (same_nocase(name, "Transfer-Encoding")) {
+        if (h->chunked || !same_nocase(value, "chunked"))
+            return -EBADMSG;
+        h->chunked = true;
+    } else if (same_nocase(name, "Upgrade")) {
+        h->upgrade = true;
+    } else if (same_nocase(name, "Connection")) {
+        while (value.n) {
+            if (same_nocase(trim(until(&value, ',')), "close"))
+                h->close = true;
+        }
+    }
+    return 0;
+}
+
+ssize_t http_head_parse(struct str in, uint16_t fallback_port, struct http_head *ret)
+{
+    struct http_head h = {0};
+    struct str rest = in;
+    bool first = true;
+    const char *fields = NULL;
+
+    while (true) {
+        const char *lf = rest.n ? memchr(rest.p, '\n', rest.n) : NULL;
+        if (!lf) {
+            if (in.n >= MAX_HTTP_HEAD)
+                return -EMSGSIZE;
+            return 0;
+        }
+        struct str line = {rest.p, (size_t)(lf - rest.p)};
+        if (line.n == 0 || line.p[line.n - 1] != '\r' || memchr(line.p, '\r', line.n - 1) || memchr(line.p, 0, line.n))
+            return -EBADMSG;
+        line.n--;
+        rest = str_skip(rest, line.n + 2);
+        if ((size_t)(rest.p - in.p) > MAX_HTTP_HEAD)
+            return -EMSGSIZE;
+        int r = 0;
+        if (first) {
+            r = request_line(line, fallback_port, &h);
+            fields = rest.p;
+            first = false;
+        } else if (line.n == 0) {
+            h.fields = (struct str){fields, (size_t)(line.p - fields)};
+            break;
+        } else {
+            r = field_line(line, fallback_port, &h);
+        }
+        if (r < 0)
+            return r;
+    }
+    bool old = str_is(h.version, "HTTP/1.0");
+    if ((h.chunked && (h.has_length || old)) || (!h.has_host && (!old || h.form == HTTP_ORIGIN)))
+        return -EBADMSG;
+    h.close = h.close || old;
+    *ret = h;
+    return rest.p - in.p;
+}
+
+void http_body_begin(struct http_body *b, const struct http_head *h)
+{
+    *b = (struct http_body){.state = BODY_NONE};
+    if (h->chunked)
+        b->state = BODY_CHUNK_SIZE;
+    else if (h->has_length && h->length) {
+        b->state = BODY_LENGTH;
+        b->left = h->length;
+    }
+}
+
+/* One byte of chunk-size lines, chunk ends and trailers: bare LF, extensions and over-long lines are refused. */
+static int chunk_byte(struct http_body *b, char c)
+{
+    if (b->cr) {
+        if (c != '\n')
+            return -EBADMSG;
+        b->cr = false;
+        if (b->state == BODY_CHUNK_SIZE) {
+            if (b->line == 0)
+                return -EBADMSG;
+            b->state = b->left ? BODY_CHUNK_DATA : BODY_TRAILER;
+        } else if (b->state == BODY_CHUNK_END) {
+            b->state = BODY_CHUNK_SIZE;
+        } else if (b->line == 0) {
+            b->state = BODY_NONE;
+        }
+        b->line = 0;
+        return 0;
+    }
+    if (c == '\r') {
+        b->cr = true;
+        return 0;
+    }
+    if (c == '\n' || ++b->line > 1024)
+        return -EBADMSG;
+    if (b->state == BODY_CHUNK_END)
+        return -EBADMSG;
+    if (b->state == BODY_CHUNK_SIZE) {
+        int d = c >= '0' && c <= '9'   ? c - '0'
+                : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                       : -1;
+        if (d < 0 || b->line > 15)
+            return -EBADMSG;
+        b->left = b->left << 4 | (uint64_t)d;
+    }
+    return 0;
+}
+
+ssize_t http_body_eat(struct http_body *b, struct str in)
+{
+    size_t at = 0;
+    while (at < in.n && b->state != BODY_NONE) {
+        if (b->state == BODY_LENGTH || b->state == BODY_CHUNK_DATA) {
+            size_t n = in.n - at < b->left ? in.n - at : (size_t)b->left;
+            at += n;
+            b->left -= n;
+            if (b->left == 0)
+                b->state = b->state == BODY_LENGTH ? BODY_NONE : BODY_CHUNK_END;
+            continue;
+        }
+        int r = chunk_byte(b, in.p[at]);
+        if (r < 0)
+            return r;
+        at++;
+    }
+    return (ssize_t)at;
+}

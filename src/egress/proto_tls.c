@@ -1,0 +1,123 @@
+#include "egress/proto.h"
+
+#include <errno.h>
+
+/* A reader that never reads past its end: `bad` stays set once something was missing. */
+struct reader {
+    const uint8_t *p;
+    size_t n;
+    bool bad;
+};
+
+static unsigned take(struct reader *r, unsigned bytes)
+{
+    unsigned v = 0;
+    if (r->n < bytes) {
+        r->bad = true;
+        r->n = 0;
+        return 0;
+    }
+    for (unsigned i = 0; i < bytes; i++)
+        v = v << 8 | r->p[i];
+    r->p += bytes;
+    r->n -= bytes;
+    return v;
+}
+
+static struct reader sub(struct reader *r, size_t n)
+{
+    struct reader s = {r->p, n, false};
+    if (n > r->n) {
+        r->bad = s.bad = true;
+        s.n = 0;
+        return s;
+    }
+    r->p += n;
+    r->n -= n;
+    return s;
+}
+
+bool tls_looks_like(struct str in)
+{
+    const uint8_t *p = (const uint8_t *)in.p;
+    return (in.n < 1 || p[0] == 0x16) && (in.n < 2 || p[1] == 3) && (in.n < 3 || p[2] <= 4) && (in.n < 6 || p[5] == 1);
+}
+
+static int server_name(struct reader *ext, struct tls_hello *h)
+{
+    struct reader list = sub(ext, take(ext, 2));
+    while (list.n && !list.bad) {
+        unsigned type = take(&list, 1);
+        struct reader name = sub(&list, take(&list, 2));
+        if (list.bad)
+            return -EBADMSG;
+        if (type != 0)
+            continue;
+        if (h->has_name || host_parse((struct str){(const char *)name.p, name.n}, &h->name) < 0 ||
+            h->name.kind != HOST_NAME)
+            return -EBADMSG;
+        h->has_name = true;
+    }
+    return list.bad || ext->bad ? -EBADMSG : 0;
+}
+
+static int client_hello(struct reader r, struct tls_hello *ret)
+{
+    struct tls_hello h = {0};
+    take(&r, 2);          /* legacy_version */
+    sub(&r, 32);          /* random */
+    sub(&r, take(&r, 1)); /* session id */
+    sub(&r, take(&r, 2)); /* cipher suites */
+    sub(&r, take(&r, 1)); /* compression */
+    if (r.bad)
+        return -EBADMSG;
+    if (r.n) {
+        struct reader all = sub(&r, take(&r, 2));
+        while (all.n && !all.bad) {
+            unsigned type = take(&all, 2);
+            struct reader ext = sub(&all, take(&all, 2));
+            if (all.bad)
+                break;
+            if (type == 0 && server_name(&ext, &h) < 0)
+                return -EBADMSG;
+            if (type == 0xfe0d) /* encrypted_client_hello */
+                h.ech = true;
+        }
+        if (all.bad || r.bad || r.n)
+            return -EBADMSG;
+    }
+    *ret = h;
+    return 0;
+}
+
+ssize_t tls_hello_parse(struct str in, struct tls_hello *ret)
+{
+    uint8_t joined[MAX_CLIENT_HELLO];
+    size_t have = 0, at = 0;
+
+    while (true) {
+        if (in.n - at < 5)
+            return in.n >= MAX_CLIENT_HELLO ? -EBADMSG : 0;
+        const uint8_t *p = (const uint8_t *)in.p + at;
+        size_t n = (size_t)(p[3] << 8 | p[4]);
+        if (p[0] != 0x16 || p[1] != 3 || n == 0 || n > 16384 + 256)
+            return -EBADMSG;
+        size_t got = in.n - at - 5 < n ? in.n - at - 5 : n;
+        if (got > sizeof joined - have)
+            return -EBADMSG;
+        memcpy(joined + have, p + 5, got);
+        have += got;
+        if (have >= 4) {
+            size_t body = (size_t)joined[1] << 16 | (size_t)joined[2] << 8 | joined[3];
+            if (joined[0] != 1 || body > sizeof joined - 4)
+                return -EBADMSG;
+            if (have >= 4 + body) {
+                int r = client_hello((struct reader){joined + 4, body, false}, ret);
+                return r < 0 ? r : (ssize_t)(at + 5 + got);
+            }
+        }
+        if (got < n)
+            return in.n >= MAX_CLIENT_HELLO ? -EBADMSG : 0;
+        at += 5 + n;
+    }
+}

@@ -1,0 +1,46 @@
+/*
+ * What can be woken, and what is told: the ground that the rest of the egress stands on.
+ */
+#include <errno.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include "egress/conn.h"
+
+struct world world;
+
+int source_add(struct source *s, enum source_kind kind, int fd, uint32_t events)
+{
+    struct epoll_event e = {.events = events, .data.ptr = s};
+    *s = (struct source){.kind = kind, .fd = fd, .armed = events};
+    return epoll_ctl(world.epoll, EPOLL_CTL_ADD, fd, &e) < 0 ? -errno : 0;
+}
+
+void source_arm(struct source *s, uint32_t events)
+{
+    struct epoll_event e = {.events = events, .data.ptr = s};
+    if (s->fd < 0 || s->armed == events)
+        return;
+    s->armed = events;
+    (void)epoll_ctl(world.epoll, EPOLL_CTL_MOD, s->fd, &e);
+}
+
+void source_close(struct source *s)
+{
+    if (s->fd >= 0)
+        close(s->fd); /* leaves the epoll set with its last descriptor */
+    s->fd = -1;
+}
+
+void egress_tell(bool allowed, enum egress_how how, const struct host *host, uint16_t port,
+                 const struct host_addr *addr, uint32_t rule, const char *reason)
+{
+    struct egress_event e = {.allowed = allowed, .how = (uint8_t)how, .port = port, .rule = rule};
+    if (host && host->kind == HOST_NAME)
+        strcpy(e.name, host->name);
+    if (host && host->kind == HOST_ADDR)
+        addr_print(&host->addr, e.address);
+    if (addr)
+        addr_print(addr, e.address);
+    strncpy(e.reason, reason, sizeof e.reason - 1);
+    (void)send(world.ask->events, &e, sizeof e, MSG_DONTWAIT | MSG_NOSIGNAL);
+}

@@ -1,0 +1,596 @@
+/*
+ * How it works: every directory that some path leads through becomes a node, looked at once (one statx), found again by
+ * (parent node, name). A path is walked from the root node; symbolic links are followed here, by text, so the real path
+ * comes out as a by-product and /proc is not needed. A thousand paths below one directory cost a thousand statx and no
+ * more. Nothing is opened but directories whose names are wanted: for patterns, and for the Landlock tier, whose rules
+ * can only allow and so must name everything beside a hidden place.
+ *
+ * What is found here may change before the box is built. That is the runner's part: it opens each real path without
+ * following any link and fails on a change, it never follows one.
+ */
+#include "engine/survey.h"
+
+#include <dirent.h>
+#include <fnmatch.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "plan/path.h"
+#include "sys/path.h"
+
+#define MAX_LINKS         40      /* followed for one path, as the kernel does (path_resolution(7)) */
+#define MAX_EXPANDED      1000000 /* names looked at by `expand: start`                             */
+#define MAX_EXPAND_LEVELS 128
+
+struct node {
+    struct node *parent; /* itself for the root */
+    const char *name, *real;
+    enum path_type type;
+    int no;
+    bool is_link;
+    const char *target; /* text of the link */
+    struct statx st;
+    struct node *next; /* in the same bucket */
+};
+
+struct surveyor {
+    struct arena *mem;
+    struct node *root;
+    struct node **buckets;
+    size_t n_buckets, n_nodes;
+    int links_left;
+    uint32_t uid;                     /* of the caller */
+    const struct mount_rule **mounts; /* in order of their targets */
+    size_t n_mounts;
+    size_t names_left;
+    char text[PATH_MAX];
+};
+
+/* Where a walk ended: `rest` is what lies beyond a node that is missing, no directory, or may not be searched. */
+struct place_found {
+    struct node *at, *link;
+    const char *rest;
+};
+
+static size_t hash_of(const struct node *parent, struct str name)
+{
+    uint64_t h = (uintptr_t)parent * 0x9e3779b97f4a7c15u;
+    for (size_t i = 0; i < name.n; i++)
+        h = (h ^ (unsigned char)name.p[i]) * 0x100000001b3u;
+    return (size_t)(h ^ h >> 29);
+}
+
+static enum path_type type_of(const struct statx *st)
+{
+    return S_ISDIR(st->stx_mode) ? PATH_DIR : S_ISREG(st->stx_mode) ? PATH_FILE : PATH_OTHER;
+}
+
+static int read_link(struct surveyor *s, struct node *n)
+{
+    ssize_t got = sys_readlink(n->real, s->text, sizeof s->text);
+    if (got < 0)
+        return (int)got;
+    if ((size_t)got >= sizeof s->text)
+        return -ENAMETOOLONG;
+    n->target = arena_str(s->mem, (struct str){s->text, (size_t)got});
+    return n->target ? 0 : -ENOMEM;
+}
+
+static int look(struct surveyor *s, struct node *n)
+{
+    int r = sys_look(n->real, &n->st);
+    if (r == 0 && S_ISLNK(n->st.stx_mode)) {
+        n->is_link = true;
+        r = read_link(s, n);
+        if (r == -ENOMEM)
+            return r;
+    }
+    n->no = -r;
+    if (r == 0)
+        n->type = type_of(&n->st);
+    else if (r == -ENOENT || r == -ENOTDIR || r == -ENAMETOOLONG)
+        n->type = PATH_MISSING;
+    else
+        n->type = PATH_UNREADABLE;
+    return 0;
+}
+
+static void grow(struct surveyor *s)
+{
+    size_t n = s->n_buckets * 2;
+    struct node **b = arena_zero(s->mem, n * sizeof *b);
+    if (!b)
+        return; /* longer chains, still right */
+    for (size_t i = 0; i < s->n_buckets; i++) {
+        for (struct node *at = s->buckets[i], *next; at; at = next) {
+            next = at->next;
+            size_t where = hash_of(at->parent, str_of(at->name)) & (n - 1);
+            at->next = b[where];
+            b[where] = at;
+        }
+    }
+    s->buckets = b;
+    s->n_buckets = n;
+}
+
+/* The node `name` in directory `parent`, looked at now if it was not before; NULL without memory. */
+static struct node *child(struct surveyor *s, struct node *parent, struct str name)
+{
+    size_t where = hash_of(parent, name) & (s->n_buckets - 1);
+    for (struct node *n = s->buckets[where]; n; n = n->next) {
+        if (n->parent == parent && str_is(name, n->name))
+            return n;
+    }
+    struct node *n = arena_zero(s->mem, sizeof *n);
+    const char *own = arena_str(s->mem, name);
+    const char *real = own ? path_join(s->mem, parent->real, own) : NULL;
+    if (!n || !real)
+        return NULL;
+    *n = (struct node){.parent = parent, .name = own, .real = real};
+    if (look(s, n) < 0)
+        return NULL;
+    if (s->n_nodes++ > s->n_buckets) {
+        grow(s);
+        where = hash_of(parent, name) & (s->n_buckets - 1);
+    }
+    n->next = s->buckets[where];
+    s->buckets[where] = n;
+    return n;
+}
+
+static int walk(struct surveyor *s, struct node *from, const char *path, struct place_found *ret);
+
+/* Follows the link `n`, to wherever it leads at last. */
+static int follow(struct surveyor *s, struct node *n, struct place_found *ret)
+{
+    if (s->links_left-- <= 0)
+        return -ELOOP;
+    return walk(s, n->target[0] == '/' ? s->root : n->parent, n->target, ret);
+}
+
+static int walk(struct surveyor *s, struct node *from, const char *path, struct place_found *ret)
+{
+    struct place_found at = {.at = from, .rest = ""};
+    for (const char *p = path; *p;) {
+        while (*p == '/')
+            p++;
+        size_t n = strcspn(p, "/");
+        if (n == 0)
+            break;
+        if (at.at->type != PATH_DIR || at.rest[0]) {
+            at.rest = at.rest[0] ? path_join(s->mem, at.rest, p) : p;
+            at.link = NULL;
+            break;
+        }
+        if (n == 2 && p[0] == '.' && p[1] == '.') {
+            at.at = at.at->parent;
+        } else if (!(n == 1 && p[0] == '.')) {
+            struct node *next = child(s, at.at, (struct str){p, n});
+            if (!next)
+                return -ENOMEM;
+            at = (struct place_found){.at = next, .rest = ""};
+            if (next->is_link && next->target) {
+                int r = follow(s, next, &at);
+                if (r == -ELOOP)
+                    *ret = (struct place_found){.at = next, .rest = p + n + (p[n] == '/')};
+                if (r < 0)
+                    return r;
+                at.link = next;
+            }
+        }
+        p += n;
+    }
+    if (!at.rest)
+        return -ENOMEM;
+    *ret = at;
+    return 0;
+}
+
+static void fact_from(struct surveyor *s, const struct place_found *found, int r, struct path_fact *f)
+{
+    const struct node *n = found->at;
+    bool beyond = found->rest[0];
+    f->real = beyond ? path_join(s->mem, n->real, found->rest) : n->real;
+    f->link = found->link && !beyond ? found->link->real : NULL;
+    f->type = !beyond ? n->type : n->type == PATH_UNREADABLE ? PATH_UNREADABLE : PATH_MISSING;
+    f->no = !beyond || n->no ? n->no : ENOTDIR;
+    if (r == -ELOOP) {
+        f->type = PATH_MISSING;
+        f->no = ELOOP;
+    }
+    f->mode = n->st.stx_mode & 07777;
+    f->uid = n->st.stx_uid;
+    f->gid = n->st.stx_gid;
+    f->dev = (uint64_t)n->st.stx_dev_major << 32 | n->st.stx_dev_minor;
+    f->ino = n->st.stx_ino;
+    /* Of a place beyond a file, the directory that holds the file; of an existing place, the one that holds it. */
+    f->parent = n->parent->real;
+    f->foreign = n->parent->st.stx_uid != s->uid && (n->parent->st.stx_mode & 022) == 0;
+}
+
+static int survey_path(struct surveyor *s, const char *path, struct path_fact *f)
+{
+    struct place_found found = {.at = s->root, .rest = ""};
+    s->links_left = MAX_LINKS;
+    int r = walk(s, s->root, path, &found);
+    if (r < 0 && r != -ELOOP)
+        return r;
+    fact_from(s, &found, r, f);
+    return f->real ? 0 : -ENOMEM;
+}
+
+struct asked {
+    const char *path;
+    bool host; /* a place of the host, whatever a mount shows the box there */
+};
+struct asked_list {
+    struct asked *at;
+    size_t n;
+};
+
+static int ask(struct surveyor *s, struct asked_list *a, const char *path, bool host)
+{
+    if (!path || path[0] != '/')
+        return 0;
+    struct asked *slot = arena_push(s->mem, &a->at, &a->n, sizeof *slot);
+    if (!slot)
+        return -ENOMEM;
+    *slot = (struct asked){path, host};
+    return 0;
+}
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(((const struct asked *)a)->path, ((const struct asked *)b)->path);
+}
+
+/* Everything that plan/ will ask facts_path() about. */
+static int ask_all(struct surveyor *s, const struct policy *p, const struct facts *f, struct asked_list *a)
+{
+    int r = ask(s, a, p->workspace, true);
+    for (const char *const *c = facts_places; r == 0 && *c; c++)
+        r = ask(s, a, *c, true);
+    const char *own[] = {f->home, f->program, path_join(s->mem, f->state_home, "pinfold"),
+                         path_join(s->mem, f->config_home, "pinfold")};
+    for (size_t i = 0; r == 0 && i < sizeof own / sizeof own[0]; i++)
+        r = ask(s, a, own[i], true);
+    for (size_t i = 0; r == 0 && i < p->n_paths; i++) {
+        const struct path_rule *rule = &p->paths[i];
+        r = ask(s, a, rule->any_depth ? rule->below : rule->pattern ? path_dir(s->mem, rule->path) : rule->path, false);
+    }
+    for (size_t i = 0; r == 0 && i < p->n_mounts; i++) {
+        r = ask(s, a, p->mounts[i].from, true);
+        if (r == 0)
+            r = ask(s, a, p->mounts[i].to, false);
+    }
+    for (size_t i = 0; r == 0 && i < p->n_unix_sockets; i++)
+        r = ask(s, a, p->unix_sockets[i], false);
+    return r;
+}
+
+static int by_target(const void *a, const void *b)
+{
+    const struct mount_rule *const *x = a, *const *y = b;
+    return path_order((*x)->to, (*y)->to);
+}
+
+static const char *target_of(const void *mounts, size_t i)
+{
+    return ((const struct mount_rule *const *)mounts)[i]->to;
+}
+
+static int order_mounts(struct surveyor *s, const struct policy *p)
+{
+    s->mounts = arena_zero(s->mem, (p->n_mounts + 1) * sizeof *s->mounts);
+    if (!s->mounts)
+        return -ENOMEM;
+    for (size_t i = 0; i < p->n_mounts; i++)
+        s->mounts[i] = &p->mounts[i];
+    qsort(s->mounts, p->n_mounts, sizeof *s->mounts, by_target);
+    s->n_mounts = p->n_mounts;
+    return 0;
+}
+
+/*
+ * A rule about a place below a mount's target means what the box sees there, so the place to look at is below that
+ * mount's source; of several the deepest target decides.
+ */
+static const char *through_mounts(struct surveyor *s, const char *path)
+{
+    size_t i = s->n_mounts ? path_find_above(path, s->n_mounts, target_of, s->mounts) : SIZE_MAX;
+    return i == SIZE_MAX ? path : path_join(s->mem, s->mounts[i]->from, path_rest(path, s->mounts[i]->to));
+}
+
+/* The kernel knows about groups and access lists; it is asked only where it could refuse. */
+static bool is_refused(const struct facts *f, const char *real, uint32_t uid, uint32_t mode)
+{
+    return uid != f->uid && (mode & 0004) == 0 && sys_may_read(real) < 0;
+}
+
+static int survey_paths(struct surveyor *s, const struct policy *p, struct facts *f)
+{
+    struct asked_list a = {0};
+    int r = ask_all(s, p, f, &a);
+    if (r == 0)
+        r = order_mounts(s, p);
+    if (r < 0)
+        return r;
+    qsort(a.at, a.n, sizeof *a.at, by_text);
+    struct path_fact *facts = arena_zero(s->mem, (a.n + 1) * sizeof *facts);
+    if (!facts)
+        return -ENOMEM;
+    size_t n = 0;
+    for (size_t i = 0, next; i < a.n; i = next) {
+        bool host = a.at[i].host;
+        for (next = i + 1; next < a.n && by_text(&a.at[next], &a.at[i]) == 0; next++)
+            host |= a.at[next].host;
+        struct path_fact *fact = &facts[n++];
+        fact->asked = a.at[i].path;
+        const char *where = host ? fact->asked : through_mounts(s, fact->asked);
+        r = where ? survey_path(s, where, fact) : -ENOMEM;
+        if (r < 0)
+            return r;
+        if (fact->type == PATH_FILE || fact->type == PATH_DIR)
+            fact->refused = is_refused(f, fact->real, fact->uid, fact->mode);
+    }
+    f->paths = facts;
+    f->n_paths = n;
+    return 0;
+}
+
+static int add_match(struct surveyor *s, struct facts *f, size_t rule, const char *dir, const char *name,
+                     enum path_type type)
+{
+    struct match_fact *m = arena_push(s->mem, &f->matches, &f->n_matches, sizeof *m);
+    const char *real = m ? path_join(s->mem, dir, name) : NULL;
+    if (!real)
+        return -ENOMEM;
+    *m = (struct match_fact){.rule = (uint32_t)rule, .real = real, .type = type};
+    struct statx st;
+    m->refused = sys_look(real, &st) == 0 && is_refused(f, real, st.stx_uid, st.stx_mode);
+    return 0;
+}
+
+static enum path_type entry_type(const char *dir, const struct dirent *d, struct surveyor *s)
+{
+    if (d->d_type == DT_UNKNOWN) {
+        const char *path = path_join(s->mem, dir, d->d_name);
+        struct statx st;
+        if (!path || sys_look(path, &st) < 0)
+            return PATH_MISSING;
+        return S_ISLNK(st.stx_mode) ? PATH_FILE : type_of(&st);
+    }
+    return d->d_type == DT_DIR ? PATH_DIR : d->d_type == DT_REG || d->d_type == DT_LNK ? PATH_FILE : PATH_OTHER;
+}
+
+static bool dots(const char *name)
+{
+    return name[0] == '.' && (!name[1] || (name[1] == '.' && !name[2]));
+}
+
+/* One directory's names against a pattern of the same directory ("/etc/ssh/ssh_host_*_key"). */
+static int match_here(struct surveyor *s, struct facts *f, size_t rule, const char *dir, const char *pattern)
+{
+    DIR *d = opendir(dir);
+    if (!d)
+        return errno == ENOMEM ? -ENOMEM : 0; /* what cannot be listed has no names to hide from this caller */
+    int r = 0;
+    for (struct dirent *e; r == 0 && (e = readdir(d));) {
+        if (!dots(e->d_name) && fnmatch(pattern, e->d_name, 0) == 0)
+            r = add_match(s, f, rule, dir, e->d_name, entry_type(dir, e, s));
+    }
+    closedir(d);
+    return r;
+}
+
+/* Whether the last components of `path`, as many as the pattern has, match it. */
+static bool tail_matches(const char *pattern, const char *path)
+{
+    size_t parts = 1;
+    for (const char *p = pattern; *p; p++)
+        parts += *p == '/';
+    const char *tail = path + strlen(path);
+    while (tail > path && parts) {
+        if (*--tail == '/')
+            parts--;
+    }
+    return parts == 0 && fnmatch(pattern, tail + 1, FNM_PATHNAME) == 0;
+}
+
+/* `expand: start`: the whole tree, links not followed, what matches not entered. */
+static int match_tree(struct surveyor *s, struct facts *f, size_t rule, const char *dir, const char *pattern,
+                      unsigned level)
+{
+    DIR *d = level < MAX_EXPAND_LEVELS ? opendir(dir) : NULL;
+    if (!d)
+        return level < MAX_EXPAND_LEVELS && errno != ENOMEM ? 0 : -ENOMEM;
+    int r = 0;
+    for (struct dirent *e; r == 0 && (e = readdir(d));) {
+        if (dots(e->d_name))
+            continue;
+        const char *path = path_join(s->mem, dir, e->d_name);
+        if (!path || s->names_left-- == 0) {
+            r = path ? -E2BIG : -ENOMEM;
+            break;
+        }
+        enum path_type type = entry_type(dir, e, s);
+        if (tail_matches(pattern, path))
+            r = add_match(s, f, rule, dir, e->d_name, type);
+        else if (type == PATH_DIR)
+            r = match_tree(s, f, rule, path, pattern, level + 1);
+    }
+    closedir(d);
+    return r;
+}
+
+static int by_match(const void *a, const void *b)
+{
+    const struct match_fact *x = a, *y = b;
+    return x->rule != y->rule ? (x->rule < y->rule ? -1 : 1) : path_order(x->real, y->real);
+}
+
+static int survey_patterns(struct surveyor *s, const struct policy *p, struct facts *f, struct err *e)
+{
+    for (size_t i = 0; i < p->n_paths; i++) {
+        const struct path_rule *rule = &p->paths[i];
+        if (rule->access != PATH_HIDE || !(rule->any_depth ? p->expand == EXPAND_START : rule->pattern))
+            continue;
+        const char *dir = rule->any_depth ? rule->below : path_dir(s->mem, rule->path);
+        const struct path_fact *at = dir ? facts_path(f, dir) : NULL;
+        if (!at || at->type != PATH_DIR)
+            continue;
+        s->names_left = MAX_EXPANDED;
+        int r = rule->any_depth ? match_tree(s, f, i, at->real, rule->path, 0)
+                                : match_here(s, f, i, at->real, path_name(rule->path));
+        if (r == -E2BIG) {
+            char origin[256];
+            return err_say(e, ERR_POLICY,
+                           "hide **/%s (%s): expand: start would look at more than %d names below %s; use "
+                           "expand: never or say the rule for a smaller directory",
+                           rule->path, policy_origin(p, rule->origin, origin, sizeof origin), MAX_EXPANDED, at->real);
+        }
+        if (r < 0)
+            return r;
+    }
+    if (f->n_matches > 1)
+        qsort(f->matches, f->n_matches, sizeof *f->matches, by_match);
+    return 0;
+}
+
+static int by_entry(const void *a, const void *b)
+{
+    return strcmp(((const struct dir_entry *)a)->name, ((const struct dir_entry *)b)->name);
+}
+
+static int list_dir(struct surveyor *s, struct dir_fact *ret)
+{
+    DIR *d = opendir(ret->path);
+    if (!d)
+        return errno == ENOMEM ? -ENOMEM : 0;
+    int r = 0;
+    for (struct dirent *e; r == 0 && (e = readdir(d));) {
+        if (dots(e->d_name) || e->d_type == DT_LNK)
+            continue;
+        struct dir_entry *entry = arena_push(s->mem, &ret->entries, &ret->n_entries, sizeof *entry);
+        const char *name = entry ? arena_text(s->mem, e->d_name) : NULL;
+        if (!name)
+            r = -ENOMEM;
+        else
+            *entry = (struct dir_entry){.name = name, .directory = entry_type(ret->path, e, s) == PATH_DIR};
+    }
+    closedir(d);
+    if (ret->n_entries > 1)
+        qsort(ret->entries, ret->n_entries, sizeof *ret->entries, by_entry);
+    return r;
+}
+
+static int by_path(const void *a, const void *b)
+{
+    return path_order(((const struct asked *)a)->path, ((const struct asked *)b)->path);
+}
+
+static int ask_above(struct surveyor *s, struct asked_list *a, const char *path)
+{
+    for (const char *dir = path; dir && dir[1];) {
+        dir = path_dir(s->mem, dir);
+        if (!dir || ask(s, a, dir, true) < 0)
+            return -ENOMEM;
+    }
+    return 0;
+}
+
+/* Above every place that is to be hidden: all directories up to the root. */
+static int ask_above_hidden(struct surveyor *s, const struct policy *p, const struct facts *f, struct asked_list *a)
+{
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < p->n_paths; i++) {
+        const struct path_rule *rule = &p->paths[i];
+        const struct path_fact *at = rule->access == PATH_HIDE ? facts_path(f, rule->path) : NULL;
+        r = at ? ask_above(s, a, at->real) : 0;
+        if (r == 0 && at && at->link)
+            r = ask_above(s, a, at->link);
+    }
+    const char *own[] = {path_join(s->mem, f->state_home, "pinfold"), path_join(s->mem, f->config_home, "pinfold")};
+    for (size_t i = 0; r == 0 && i < sizeof own / sizeof own[0]; i++) {
+        const struct path_fact *at = own[i] ? facts_path(f, own[i]) : NULL;
+        r = at ? ask_above(s, a, at->real) : 0;
+    }
+    for (size_t i = 0; r == 0 && i < f->n_matches; i++)
+        r = ask_above(s, a, f->matches[i].real);
+    return r;
+}
+
+static int survey_dirs(struct surveyor *s, const struct policy *p, struct facts *f)
+{
+    struct asked_list a = {0};
+    int r = ask_above_hidden(s, p, f, &a);
+    if (r < 0 || a.n == 0)
+        return r;
+    qsort(a.at, a.n, sizeof *a.at, by_path);
+    for (size_t i = 0; r == 0 && i < a.n; i++) {
+        if (i && by_path(&a.at[i], &a.at[i - 1]) == 0)
+            continue;
+        struct dir_fact *d = arena_push(s->mem, &f->dirs, &f->n_dirs, sizeof *d);
+        if (!d)
+            return -ENOMEM;
+        d->path = a.at[i].path;
+        r = list_dir(s, d);
+    }
+    return r;
+}
+
+/* The base directory specification's variable, or `below` the home directory where it says nothing usable. */
+static const char *xdg(struct surveyor *s, const struct facts *f, const char *variable, const char *below)
+{
+    const char *said = getenv(variable);
+    if (said && said[0] == '/')
+        return path_clean(s->mem, said);
+    return f->home && f->home[0] == '/' ? path_join(s->mem, f->home, below) : NULL;
+}
+
+static int survey_own(struct surveyor *s, struct facts *f)
+{
+    if (!f->state_home)
+        f->state_home = xdg(s, f, "XDG_STATE_HOME", ".local/state");
+    if (!f->config_home)
+        f->config_home = xdg(s, f, "XDG_CONFIG_HOME", ".config");
+    if (!f->program) {
+        ssize_t n = sys_readlink("/proc/self/exe", s->text, sizeof s->text);
+        if (n > 0 && (size_t)n < sizeof s->text)
+            f->program = arena_str(s->mem, (struct str){s->text, (size_t)n});
+    }
+    return arena_failed(s->mem) ? -ENOMEM : 0;
+}
+
+int survey(const struct policy *p, struct facts *f, struct arena *mem, struct err *e)
+{
+    enum { FIRST_BUCKETS = 512 };
+    struct surveyor *s = arena_zero(mem, sizeof *s);
+    if (!s)
+        return err_sys(e, ERR_SYSTEM, ENOMEM, "survey of the policy's paths");
+    s->mem = mem;
+    s->uid = f->uid;
+    s->n_buckets = FIRST_BUCKETS;
+    s->buckets = arena_zero(mem, FIRST_BUCKETS * sizeof *s->buckets);
+    s->root = arena_zero(mem, sizeof *s->root);
+    int r = s->buckets && s->root ? 0 : -ENOMEM;
+    if (r == 0) {
+        *s->root = (struct node){.parent = s->root, .name = "", .real = "/"};
+        r = look(s, s->root);
+    }
+    if (r == 0)
+        r = survey_own(s, f);
+    if (r == 0)
+        r = survey_paths(s, p, f);
+    if (e)
+        e->kind = ERR_NONE;
+    if (r == 0)
+        r = survey_patterns(s, p, f, e);
+    if (r == 0 && f->tier == TIER_LANDLOCK)
+        r = survey_dirs(s, p, f);
+    if (r < 0 && (!e || e->kind == ERR_NONE))
+        return err_sys(e, ERR_SYSTEM, -r, "survey of the policy's paths");
+    return r;
+}

@@ -1,0 +1,82 @@
+/* The words for what the builder and pid 1 can only say in two numbers. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include "base/buf.h"
+#include "engine/engine.h"
+#include "wire/control.h"
+
+static const char *place_name(uint32_t where)
+{
+    switch (where) {
+    case WHERE_CLONE:
+        return "starting pid 1 of the box";
+    case WHERE_MAPS:
+        return "writing the box's user and group maps";
+    case WHERE_CHILD:
+        return "preparing the command's process";
+    case WHERE_STDIO:
+        return "handing standard input, output and error to the command";
+    case WHERE_PTY:
+        return "making the box's terminal";
+    case WHERE_GUARD:
+        return "starting the guard";
+    case WHERE_CGROUP:
+        return "entering the control group";
+    case WHERE_CHECK:
+        return "checking the plan";
+    default:
+        return NULL;
+    }
+}
+
+/* What a user namespace without powers looks like: AppArmor's restriction lets it be made and then refuses its use. */
+static bool namespace_refused(const struct plan *p, uint32_t where, int no)
+{
+    if (!p->image->namespaces || (no != EPERM && no != EACCES))
+        return false;
+    if (where == WHERE_MAPS)
+        return true;
+    if (where >= p->image->n_steps)
+        return false;
+    const uint8_t kind = plan_steps(p->image)[where].kind;
+    return kind == STEP_ROOT || kind == STEP_ROOT_EMPTY || kind == STEP_ENTER || kind == STEP_PROC;
+}
+
+static const char *hint(const struct plan *p, uint32_t where, int no)
+{
+    const uint8_t kind = where < p->image->n_steps ? plan_steps(p->image)[where].kind : STEP_NONE;
+    if (kind == STEP_SOURCE && (no == ELOOP || no == ENOENT))
+        return "it was moved or replaced while the box was being made; run the command again";
+    if (kind == STEP_SOURCE && no == EMFILE)
+        return "raise the hard limit of open files: ulimit -Hn";
+    if (kind == STEP_PROC && (no == EPERM || no == EACCES))
+        return "a container that masks parts of /proc forbids a fresh one inside";
+    if (kind == STEP_ENTER && no == EINVAL)
+        return "the root file system is the kernel's initial one, which pivot_root cannot leave";
+    if (where == WHERE_CLONE && no == EAGAIN)
+        return "the limit of processes of this user or control group is reached";
+    return NULL;
+}
+
+int engine_verdict(const struct plan *p, uint32_t where, int no, struct err *e)
+{
+    auto_buf struct buf line = BUF(8192);
+    const char *name = place_name(where);
+    if (name) {
+        buf_text(&line, name);
+    } else if (where < p->image->n_steps) {
+        const struct step *s = plan_steps(p->image) + where;
+        char origin[256];
+        buf_printf(&line, "step %u, ", where + 1);
+        step_print(p->image, s, &line);
+        buf_printf(&line, " (%s)", policy_origin(p->policy, s->origin, origin, sizeof origin));
+    } else {
+        return err_say(e, ERR_BUG, "the box failed at an unknown place (%u, error %d)", where, no);
+    }
+    int r = err_sys(e, ERR_CANNOT, no, "%s", buf_cstr(&line));
+    const char *remedy = hint(p, where, no);
+    if (remedy)
+        (void)err_hint(e, r, "%s", remedy);
+    return namespace_refused(p, where, no) ? -ENGINE_STALE : r;
+}

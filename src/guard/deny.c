@@ -1,0 +1,62 @@
+/*
+ * Telling of a refusal: a frame to pinfold, which never waits. A box that provokes denials in a loop would fill the
+ * socket and the audit; a bucket lets DENIAL_BURST through at once and refills by DENIAL_RATE a second, and the next
+ * one that passes says how many did not.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include "guard/inside.h"
+#include "sys/socket.h"
+
+#define DENIAL_BURST 256u
+#define DENIAL_RATE  64u /* per second */
+
+/* Whether one more may be told now, and how many were not since the last. */
+static bool denial_passes(struct shared *s, uint32_t *ret_dropped)
+{
+    bool passes;
+    table_lock(s);
+    uint64_t now = now_ms(), earned = (now - s->denial_ms) * DENIAL_RATE / 1000;
+    if (s->denial_ms == 0) {
+        s->denial_left = DENIAL_BURST;
+        s->denial_ms = now;
+    } else if (earned) {
+        s->denial_left = earned > DENIAL_BURST - s->denial_left ? DENIAL_BURST : s->denial_left + (uint32_t)earned;
+        s->denial_ms = now;
+    }
+    passes = s->denial_left > 0;
+    if (passes) {
+        s->denial_left--;
+        *ret_dropped = s->denial_dropped;
+        s->denial_dropped = 0;
+    } else {
+        s->denial_dropped++;
+    }
+    table_unlock(s);
+    return passes;
+}
+
+int deny(struct guard *g, enum denial_action action, const struct rule *rule, struct str path, const char *why)
+{
+    uint32_t dropped = 0;
+    if (g->report < 0 || !denial_passes(g->shared, &dropped))
+        return -EACCES;
+    struct denial_frame f = {.kind = FRAME_DENIAL,
+                             .action = action,
+                             .pid = g->n.pid,
+                             .origin = rule ? rule->said->origin : 0,
+                             .rule = rule ? rule->index : UINT32_MAX};
+    size_t room = sizeof f.text - 512;
+    size_t n = path.n < room ? path.n : room;
+    memcpy(f.text, path.p, n);
+    int more = dropped ? snprintf(f.text + n + 1, 500, "%.400s (%u more were not told)", why, dropped)
+                       : snprintf(f.text + n + 1, 500, "%.400s", why);
+    f.n = (uint32_t)(n + 1 + (size_t)more + 1);
+    if (sys_send(g->report, &f, sizeof f, MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
+        table_lock(g->shared);
+        g->shared->denial_dropped += dropped + 1;
+        table_unlock(g->shared);
+    }
+    return -EACCES;
+}

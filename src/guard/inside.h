@@ -1,0 +1,231 @@
+/*
+ * What the files of guard/ share: the state of one worker, the call it serves, places and objects.
+ *
+ * One call goes this way: serve.c receives it, target.c finds out who asks and copies its arguments, resolve.c walks to
+ * the place by descriptor, verdict.c asks the rules (judge.c) and the file system, name.c / open.c / attribute.c /
+ * socket.c perform, serve.c answers. Handlers return the call's result, a -errno, or ANSWERED.
+ */
+#pragma once
+#include <limits.h>
+#include <linux/seccomp.h>
+#include <stdatomic.h>
+#include "guard/guard.h"
+#include "guard/judge.h"
+#include "sys/file.h"
+#include "sys/notify.h"
+#include "wire/control.h"
+
+#define ANSWERED     LONG_MAX       /* the handler answered itself */
+#define CONTINUE     (LONG_MAX - 1) /* the kernel performs: only where nothing depends on memory or names */
+#define GONE_ON      2              /* guard_may_block: another process goes on with this call; drop it */
+#define WORKERS_MAX  64
+#define TARGETS      64
+#define BORN_MAX     1024
+#define ABSTRACT_MAX 1024
+#define MASKS        256
+#define DEVICES      32
+#define PLACE_PATH   (PATH_MAX + NAME_MAX + 2)
+#define GUARD_TEMP   ".pinfold-guard-" /* prefix of names only the guard makes */
+
+/* ---- what all workers see (MAP_SHARED) ---- */
+
+struct born { /* an object made in this box */
+    uint64_t device, inode;
+    int64_t seconds;
+    uint32_t nanoseconds;
+};
+struct mask { /* the file mode creation mask a process has set */
+    int32_t tgid;
+    uint32_t value;
+    uint64_t when; /* shared.clock */
+};
+struct shared {
+    _Atomic uint32_t names;     /* lock of the name space: number of readers, NAMES_WRITER */
+    _Atomic uint32_t idle;      /* workers that wait for the token */
+    _Atomic uint32_t main_idle; /* the main worker waits */
+    _Atomic uint32_t workers;
+    _Atomic uint32_t epoch;      /* raised when the token is taken from a hung leader */
+    _Atomic uint64_t busy_since; /* milliseconds; 0: the leader waits */
+    _Atomic uint32_t table;      /* a small lock around what follows */
+    uint64_t clock, masks_dropped;
+    struct mask masks[MASKS];
+    struct born born[BORN_MAX];
+    uint32_t born_at;
+    uint64_t abstract[ABSTRACT_MAX]; /* hashes of abstract socket names bound here */
+    uint32_t abstract_at;
+    uint64_t denial_ms; /* rate of denials: a bucket of DENIAL_BURST that refills */
+    uint32_t denial_left, denial_dropped;
+    int32_t pids[WORKERS_MAX];
+};
+
+/* ---- who asks ---- */
+
+struct target {
+    pid_t tid, tgid;         /* as the guard sees them; tgid 0: status not read yet */
+    int proc;                /* /proc/TID, O_PATH */
+    int pidfd;               /* of the thread (Linux 6.9), or -1 */
+    int process;             /* of the process, before Linux 6.9 and when needed, or -1 */
+    pid_t box_tid, box_tgid; /* as the box's /proc names them */
+    pid_t tracer;
+    uint32_t umask;
+    uint64_t umask_when;
+};
+
+/* ---- where a name is ---- */
+
+struct place {
+    int dir; /* O_PATH; owned unless borrowed */
+    bool borrowed;
+    bool slash;              /* the name was followed by "/": a directory is meant */
+    bool plain;              /* an ordinary name: neither ".", ".." nor "/" */
+    char name[NAME_MAX + 2]; /* as the kernel gets it, with the slash */
+    size_t name_n;           /* without the slash */
+    char path[PLACE_PATH];   /* canonical: directory, "/", name */
+    size_t dir_n, n;         /* bytes of the directory's path ("" for the root: 0) and of all */
+};
+struct object {
+    int fd; /* O_PATH, owned */
+    struct sys_stat st;
+    bool magic; /* reached through a link of /proc: its path says less than its identity */
+    bool proc;  /* lies in a proc file system */
+    bool held;  /* the caller has it open for writing itself: a reopen gives nothing new */
+    char path[PLACE_PATH];
+    size_t n;
+};
+static inline struct str place_path(const struct place *p)
+{
+    return (struct str){p->path, p->n};
+}
+static inline struct str place_dir(const struct place *p)
+{
+    return p->dir_n ? (struct str){p->path, p->dir_n} : (struct str){"/", 1};
+}
+static inline struct str object_path(const struct object *o)
+{
+    return (struct str){o->path, o->n};
+}
+
+/* ---- one worker ---- */
+
+struct guard {
+    const struct plan_image *plan;
+    struct rules rules;
+    struct shared *shared;
+    int notify, host_proc, report, init_pidfd;
+    int self_fd;       /* /proc/self/fd as the guard's own process has it; also its working directory */
+    int token, summon; /* eventfds: who reads one receives; the second is the main worker's */
+    int children;      /* signalfd; -1 but in the main worker */
+    bool main, leader, parallel;
+    uint32_t epoch;
+    uint32_t processors; /* that work in parallel at most */
+    uint32_t umask;      /* our own, right now */
+    int names_held;      /* 0, 1 shared, 2 exclusive */
+    bool has_ptrace, ptrace_off;
+    bool proc_has_us; /* the box's /proc lists the guard: there is no pid namespace between */
+    struct target targets[TARGETS];
+    struct {
+        uint64_t device;
+        uint32_t kind;
+    } devices[DEVICES];
+    unsigned n_devices;
+    uint64_t *mounts; /* ids of the mounts of our namespace, sorted */
+    size_t n_mounts;
+    /* Of the call being served. */
+    struct seccomp_notif n;
+    struct target *who;
+    struct place from, to;
+    struct object object;
+    bool birth; /* what this call makes is a guarded name that did not exist: guard mode "existing" */
+    char text[2][PATH_MAX];
+    char walk[2 * PATH_MAX];
+    char bytes[64 << 10];
+};
+
+enum file_system { FS_ORDINARY = 1, FS_PROC, FS_PTS };
+
+/* target.c */
+int target_find(struct guard *g);                                      /* sets g->who; -ENOENT when gone */
+int target_status(struct guard *g, struct target *t);                  /* fills tgid, box ids, umask */
+int target_umask(struct guard *g);                                     /* makes our mask the caller's */
+void target_mask_set(struct guard *g, uint32_t mask);                  /* the caller is about to set it */
+int target_string(struct guard *g, uint64_t at, char text[PATH_MAX]);  /* length, -EFAULT, -ENAMETOOLONG */
+int target_bytes(struct guard *g, uint64_t at, void *bytes, size_t n); /* 0 or -EFAULT */
+int target_valid(struct guard *g);                                     /* what was read was the caller's own */
+int target_fd(struct guard *g, int fd);                                /* a duplicate; -EBADF */
+int target_dir(struct guard *g, int fd); /* O_PATH of AT_FDCWD or fd as a directory; -EBADF, -ENOTDIR */
+void targets_drop(struct guard *g);
+
+/* resolve.c */
+int place_find(struct guard *g, int dir_fd, const char *text,
+               struct place *ret); /* the last component is not followed */
+void place_drop(struct place *p);
+/* What stands there now. `follow`: links are followed (40 at most); else the link itself. */
+int object_find(struct guard *g, struct place *p, bool follow, struct object *ret);
+int object_of_fd(struct guard *g, int fd, struct object *ret); /* `fd` stays the caller's; a duplicate is taken */
+void object_drop(struct object *o);
+int path_of(struct guard *g, int fd, char path[PLACE_PATH], size_t *ret_n);
+enum file_system file_system_of(struct guard *g, int fd, const struct sys_stat *st);
+char *decimal(char room[12], int number); /* returns where it begins */
+void ptrace_hide(struct guard *g, bool hide);
+bool mount_ours(struct guard *g, uint64_t id); /* a mount of the box's own namespace */
+/* One step over a link: `p` becomes the place it names, or `o` the object a magic link leads to (o->magic). */
+int link_follow(struct guard *g, struct place *p, struct object *o, unsigned *links);
+
+/* lock.c */
+void names_lock(struct guard *g, bool exclusive);
+void names_unlock(struct guard *g);
+void table_lock(struct shared *s);
+void table_unlock(struct shared *s);
+uint64_t now_ms(void);
+
+/* verdict.c: 0, or -EACCES with the denial told */
+enum made { MADE_FILE, MADE_DIRECTORY, MADE_LINK, MADE_OTHER };
+int verdict_make(struct guard *g, const struct place *p, enum made made);
+int verdict_object(struct guard *g, const struct object *o, enum denial_action action);
+int verdict_remove(struct guard *g, const struct place *p, bool directory);
+/* 1: performed by judged bytes (gitdir.c) */
+int verdict_rename(struct guard *g, const struct place *from, const struct place *to, unsigned flags);
+int verdict_link(struct guard *g, const struct object *from, const struct place *to);
+bool verdict_exclusive(const struct place *p); /* the place matters to repositories: hold the names alone */
+void born_add(struct guard *g, const struct sys_stat *st);
+bool born_has(struct guard *g, const struct sys_stat *st);
+
+/* gitdir.c */
+bool git_is_common(int dir);                     /* objects and refs stand there */
+bool git_hooks_inert(int dir, const char *name); /* missing, or samples only */
+bool git_config_inert(struct guard *g, int dir, const char *name, struct str path);
+int git_config_replace(struct guard *g, const struct place *from, const struct place *to, const struct rule *rule,
+                       bool keep_source);
+
+/* The rule when `p` is a .gitmodules; opening that for writing in place. */
+const struct rule *git_modules_rule(struct guard *g, const struct place *p);
+long git_modules_open(struct guard *g, const struct place *p, const struct rule *rule, int flags, unsigned mode);
+
+/* deny.c */
+int deny(struct guard *g, enum denial_action action, const struct rule *rule, struct str path, const char *why);
+
+/* handlers */
+long open_call(struct guard *g, int dir, uint64_t path, int flags, unsigned mode);
+long make_call(struct guard *g, int dir, uint64_t path, bool directory, unsigned mode,
+               uint64_t device); /* mkdir, mknod */
+long symlink_call(struct guard *g, uint64_t target, int dir, uint64_t path);
+long link_call(struct guard *g, int from_dir, uint64_t from, int to_dir, uint64_t to, int flags);
+long unlink_call(struct guard *g, int dir, uint64_t path, int flags);
+long rename_call(struct guard *g, int from_dir, uint64_t from, int to_dir, uint64_t to, unsigned flags);
+long truncate_call(struct guard *g, uint64_t path, int64_t length);
+long chmod_call(struct guard *g, int dir, uint64_t path, unsigned mode, int flags);
+long fchmod_call(struct guard *g, int fd, unsigned mode);
+long chown_call(struct guard *g, int dir, uint64_t path, unsigned uid, unsigned gid, int flags);
+long fchown_call(struct guard *g, int fd, unsigned uid, unsigned gid);
+enum times { TIMES_SPEC, TIMES_VAL, TIMES_BUF };
+long times_call(struct guard *g, int dir, uint64_t path, uint64_t times, enum times form, int flags);
+long setxattr_call(struct guard *g, bool follow, int fd, uint64_t path, uint64_t name, uint64_t value, uint64_t n,
+                   int flags); /* path 0: fd */
+long removexattr_call(struct guard *g, bool follow, int fd, uint64_t path, uint64_t name);
+long bind_call(struct guard *g, int fd, uint64_t address, uint32_t n);
+long connect_call(struct guard *g, int fd, uint64_t address, uint32_t n);
+
+/* serve.c */
+int guard_child(struct guard *g); /* another process of ours: 1 in it, 0, or -EAGAIN when there are too many */
+_Noreturn void guard_leave(struct guard *g); /* how it ends in peace */
+int guard_may_block(struct guard *g); /* 0: another worker receives, go on; GONE_ON; -EAGAIN: there are too many */

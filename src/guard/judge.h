@@ -1,0 +1,76 @@
+/*
+ * What the rules of a guard table say about a name. Pure: canonical paths in, verdicts out; the guard asks the file
+ * system what a verdict depends on (does `rest` exist below the moved directory?) and comes back.
+ *
+ * Paths are canonical, absolute, as seen in the box. Names are compared without regard to ASCII case, so that the rules
+ * hold on file systems that fold it; on others this refuses a few names nobody uses (".GIT/hooks").
+ */
+#pragma once
+#include <stdbool.h>
+#include "base/arena.h"
+#include "base/str.h"
+#include "policy/policy.h"
+#include "wire/guard_table.h"
+
+#define RULE_PARTS 8 /* components of one any-depth rule */
+
+/* A guarded or hidden absolute place, or (any_depth) a run of components below some root. */
+struct rule {
+    const struct guard_rule *said;
+    uint32_t index;  /* in the table, for denials */
+    struct str path; /* absolute place; any-depth: the text */
+    bool any_depth;
+    bool pattern;     /* parts are patterns */
+    struct str below; /* any-depth: holds below this tree, "" in all roots */
+    struct str parts[RULE_PARTS];
+    size_t n_parts;
+};
+
+struct rules {
+    enum guard_mode mode;
+    struct rule *guarded; /* NAME (absolute for GUARD_ROOT, one per root; any-depth) and PROTECT */
+    size_t n_guarded;
+    struct rule *hidden; /* HIDE and HIDE_NAME */
+    size_t n_hidden;
+    struct rule *pinned, *sockets, *private_trees, *roots;
+    size_t n_pinned, n_sockets, n_private, n_roots;
+    bool any_depth;    /* some guarded name holds at any depth */
+    bool git;          /* git configuration is judged: repositories are looked at, whatever they are called */
+    uint64_t first[4]; /* which hashes of first components occur in any-depth rules */
+};
+
+/* Compiles a table into `mem`; `strings` are the plan's. -ENOMEM, -EBADMSG for an offset or kind that cannot be. */
+int rules_load(struct rules *ret, const struct guard_table *table, size_t bytes, const char *strings,
+               size_t strings_bytes, struct arena *mem);
+
+/* The rule that guards `path`: the first *ret_end bytes of it are the guarded name, the rest is below. NULL: none. */
+const struct rule *rules_guarded(const struct rules *r, struct str path, size_t *ret_end);
+/* The rule that hides `path`, itself or something above it. */
+const struct rule *rules_hidden(const struct rules *r, struct str path);
+/*
+ * Rules whose place lies strictly below `path`: the next one from *at on, with what remains of its name in `ret_rest`
+ * ("hooks" for ".git"). Goes over guarded, hidden (without patterns) and pinned places. NULL: no more. Begin with 0.
+ */
+const struct rule *rules_below(const struct rules *r, struct str path, size_t *at, struct str *ret_rest);
+/* A rule with a pattern of several components, some first ones of which `path` ends in: the directory must stay. */
+const struct rule *rules_pattern_prefix(const struct rules *r, struct str path);
+/* Whether moving a directory between these places takes it out of an any-depth rule's reach, or into one's. */
+const struct rule *rules_crossing(const struct rules *r, struct str from, struct str to);
+/* PIN: the place itself or something below it stands at `path`. */
+const struct rule *rules_pinned(const struct rules *r, struct str path);
+bool rules_private(const struct rules *r, struct str path);
+const struct rule *rules_socket(const struct rules *r, struct str path);
+/* The writable tree around `path`, "" when there is none. */
+struct str rules_root(const struct rules *r, struct str path);
+/* Whether `path` lies below a directory of foreign code, where any-depth rules hold for git's names only. */
+bool rules_foreign(struct str path);
+/* Whether the rule is one that git itself fills when it makes a repository. */
+bool rule_is_git_hooks(const struct rule *r);
+bool rule_is_git_config(const struct rule *r);
+
+/* ASCII letters are equal in both cases. */
+bool fold_eq(struct str a, struct str b);
+/* `path` is `tree` or below it. */
+bool path_in(struct str path, struct str tree);
+/* Shell pattern of one component: * ? [a-z] [!a-z] \x. Case folds. Linear in space, quadratic at worst in time. */
+bool pattern_match(struct str pattern, struct str name);

@@ -1,0 +1,245 @@
+/*
+ * Calls that make, remove or move names: the parent by descriptor, the verdict, then the very call on that descriptor
+ * and the last component. What the kernel would refuse, it refuses here with the same errno: "." and "..", a missing
+ * directory, a slash behind a file's name.
+ */
+#include <errno.h>
+#include <string.h>
+#include "guard/inside.h"
+
+/* The place `path` of the caller names, with the lock held: alone when it matters to repositories. */
+static int place_locked(struct guard *g, int dir, const char *text, struct place *ret)
+{
+    names_lock(g, false);
+    int no = place_find(g, dir, text, ret);
+    if (no == 0 && verdict_exclusive(ret)) {
+        place_drop(ret);
+        names_unlock(g);
+        names_lock(g, true);
+        no = place_find(g, dir, text, ret);
+    }
+    if (no < 0)
+        names_unlock(g);
+    return no;
+}
+
+static void place_unlock(struct guard *g, struct place *p)
+{
+    names_unlock(g);
+    place_drop(p);
+}
+
+/* In mode "existing": what was just made under a guarded name is the box's own. */
+static void remember_birth(struct guard *g, const struct place *p)
+{
+    struct sys_stat st;
+    char name[NAME_MAX + 2];
+    if (!g->birth)
+        return;
+    memcpy(name, p->name, p->name_n);
+    name[p->name_n] = 0;
+    if (sys_stat_at(p->dir, name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC | SYS_STAT_BORN, &st) == 0)
+        born_add(g, &st);
+}
+
+/* A refusal of what is there already: the caller hears that it exists, as `mkdir -p` and O_EXCL expect. */
+static int refused_or_there(const struct place *p, int no)
+{
+    struct sys_stat st;
+    char name[NAME_MAX + 2];
+    if (no != -EACCES)
+        return no;
+    memcpy(name, p->name, p->name_n);
+    name[p->name_n] = 0;
+    return sys_stat_at(p->dir, name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st) == 0 ? -EEXIST : no;
+}
+
+long make_call(struct guard *g, int dir, uint64_t path, bool directory, unsigned mode, uint64_t device)
+{
+    struct place *p = &g->from;
+    if (!directory && S_ISDIR(mode))
+        return -EPERM; /* mknod */
+    int no = target_string(g, path, g->text[0]);
+    if (no >= 0)
+        no = target_umask(g);
+    if (no >= 0)
+        no = place_locked(g, dir, g->text[0], p);
+    if (no < 0)
+        return no;
+    no = verdict_make(g, p,
+                      directory                               ? MADE_DIRECTORY
+                      : S_ISREG(mode) || (mode & S_IFMT) == 0 ? MADE_FILE
+                                                              : MADE_OTHER);
+    no = refused_or_there(p, no);
+    if (no == 0)
+        no = target_valid(g);
+    if (no == 0)
+        no = directory ? sys_mkdirat(p->dir, p->name, mode & 07777) : sys_mknodat(p->dir, p->name, mode, device);
+    if (no == 0)
+        remember_birth(g, p);
+    place_unlock(g, p);
+    return no;
+}
+
+long symlink_call(struct guard *g, uint64_t target, int dir, uint64_t path)
+{
+    struct place *p = &g->from;
+    int no = target_string(g, target, g->text[1]);
+    if (no == 0)
+        no = -ENOENT; /* an empty target */
+    if (no > 0)
+        no = target_string(g, path, g->text[0]);
+    if (no >= 0)
+        no = place_locked(g, dir, g->text[0], p);
+    if (no < 0)
+        return no;
+    no = refused_or_there(p, verdict_make(g, p, MADE_LINK));
+    if (no == 0)
+        no = target_valid(g);
+    if (no == 0)
+        no = sys_symlinkat(g->text[1], p->dir, p->name);
+    if (no == 0)
+        remember_birth(g, p);
+    place_unlock(g, p);
+    return no;
+}
+
+long unlink_call(struct guard *g, int dir, uint64_t path, int flags)
+{
+    struct place *p = &g->from;
+    if (flags & ~AT_REMOVEDIR)
+        return -EINVAL;
+    int no = target_string(g, path, g->text[0]);
+    if (no >= 0)
+        no = place_locked(g, dir, g->text[0], p);
+    if (no < 0)
+        return no;
+    no = verdict_remove(g, p, flags & AT_REMOVEDIR);
+    if (no == 0)
+        no = target_valid(g);
+    if (no == 0)
+        no = sys_unlinkat(p->dir, p->name, flags);
+    place_unlock(g, p);
+    return no;
+}
+
+#define RENAME_KNOWN (RENAME_NOREPLACE | RENAME_EXCHANGE | RENAME_WHITEOUT)
+
+static int rename_places(struct guard *g, unsigned flags)
+{
+    struct place *from = &g->from, *to = &g->to;
+    int no = verdict_rename(g, from, to, flags);
+    if (no == 0)
+        no = target_valid(g);
+    if (no == 0)
+        no = sys_renameat2(from->dir, from->name, to->dir, to->name, flags);
+    if (no == 0)
+        remember_birth(g, to);
+    return no < 0 ? no : 0;
+}
+
+long rename_call(struct guard *g, int from_dir, uint64_t from, int to_dir, uint64_t to, unsigned flags)
+{
+    if (flags & ~(unsigned)RENAME_KNOWN ||
+        ((flags & RENAME_EXCHANGE) && (flags & (RENAME_NOREPLACE | RENAME_WHITEOUT))))
+        return -EINVAL;
+    int no = target_string(g, from, g->text[0]);
+    if (no >= 0)
+        no = target_string(g, to, g->text[1]);
+    if (no < 0)
+        return no;
+    names_lock(g, true);
+    no = place_find(g, from_dir, g->text[0], &g->from);
+    if (no == 0) {
+        no = place_find(g, to_dir, g->text[1], &g->to);
+        if (no == 0) {
+            no = rename_places(g, flags);
+            place_drop(&g->to);
+        }
+        place_drop(&g->from);
+    }
+    names_unlock(g);
+    return no;
+}
+
+/* The object a hard link is made of. AT_EMPTY_PATH: a descriptor of the caller's. */
+static int link_source(struct guard *g, int dir, const char *text, int flags)
+{
+    if ((flags & AT_EMPTY_PATH) && text[0] == 0) {
+        int fd = dir == AT_FDCWD ? target_dir(g, dir) : target_fd(g, dir);
+        if (fd < 0)
+            return fd;
+        int no = object_of_fd(g, fd, &g->object);
+        (void)sys_close(fd);
+        return no;
+    }
+    int no = place_find(g, dir, text, &g->from);
+    if (no < 0)
+        return no;
+    no = object_find(g, &g->from, flags & AT_SYMLINK_FOLLOW, &g->object);
+    if (no < 0)
+        place_drop(&g->from);
+    return no;
+}
+
+/* The configuration of a repository may come into being by link as by rename, as a file of its own. */
+static int link_config(struct guard *g, const struct place *to)
+{
+    size_t end;
+    const struct rule *rule = rules_guarded(&g->rules, place_path(to), &end);
+    if (!rule || !rule_is_git_config(rule) || end != to->n || g->from.dir < 0 || !S_ISREG(g->object.st.mode))
+        return 0;
+    int no = git_config_replace(g, &g->from, to, rule, true);
+    return no < 0 ? no : 1;
+}
+
+static int link_places(struct guard *g)
+{
+    struct place *to = &g->to;
+    char room[12];
+    int no = verdict_object(g, &g->object, DENIAL_LINK);
+    if (no == 0)
+        no = link_config(g, to);
+    if (no != 0)
+        return no < 0 ? no : 0;
+    no = refused_or_there(to, verdict_link(g, &g->object, to));
+    if (no == 0)
+        no = target_valid(g);
+    if (no < 0)
+        return no;
+    /* Through /proc/self/fd a link is made of the very object, also of one that O_TMPFILE made (open(2)). */
+    if (!S_ISLNK(g->object.st.mode))
+        no = sys_linkat(g->self_fd, decimal(room, g->object.fd), to->dir, to->name, AT_SYMLINK_FOLLOW);
+    else if (g->from.dir >= 0)
+        no = sys_linkat(g->from.dir, g->from.name, to->dir, to->name, 0);
+    else
+        no = -ENOENT;
+    if (no == 0)
+        remember_birth(g, to);
+    return no;
+}
+
+long link_call(struct guard *g, int from_dir, uint64_t from, int to_dir, uint64_t to, int flags)
+{
+    if (flags & ~(AT_EMPTY_PATH | AT_SYMLINK_FOLLOW))
+        return -EINVAL;
+    int no = target_string(g, from, g->text[0]);
+    if (no >= 0)
+        no = target_string(g, to, g->text[1]);
+    if (no < 0)
+        return no;
+    names_lock(g, true);
+    g->from.dir = -1;
+    no = link_source(g, from_dir, g->text[0], flags);
+    if (no == 0) {
+        no = place_find(g, to_dir, g->text[1], &g->to);
+        if (no == 0) {
+            no = link_places(g);
+            place_drop(&g->to);
+        }
+        object_drop(&g->object);
+        place_drop(&g->from);
+    }
+    names_unlock(g);
+    return no;
+}

@@ -1,0 +1,275 @@
+/*
+ * open, openat, creat. A new file is made with O_EXCL beside the caller's flags, so that what was judged as new is new;
+ * what exists is looked at first, by O_PATH, judged by name and by identity, and that very object is opened through
+ * our /proc/self/fd: no name is looked up twice. The descriptor goes to the caller with the answer.
+ *
+ * Two objects are not what they seem. /dev/tty means the terminal of whoever opens it: the caller's is looked up and
+ * opened instead. And files of /proc are opened without CAP_SYS_PTRACE, unless they are the caller's own.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/fd.h"
+#include "guard/inside.h"
+
+#define WRITES (O_WRONLY | O_RDWR | O_TRUNC)
+
+/* What a reopen by object must not repeat. O_NOCTTY: the terminal is not to become ours. */
+static int reopen_flags(int flags)
+{
+    return (flags & ~(O_CREAT | O_EXCL | O_NOFOLLOW)) | O_NOCTTY | O_CLOEXEC;
+}
+
+/*
+ * Hands `fd` over, and ours is closed before the caller goes on: a program that was just written could not be executed
+ * (ETXTBSY) and a FIFO would have a reader too many while we hold a copy. What was created for nothing (the caller has
+ * no free descriptor) is taken away again.
+ */
+static long give(struct guard *g, int *fd, int flags, const struct place *created)
+{
+    int no = sys_notify_install(g->notify, g->n.id, *fd, flags & O_CLOEXEC);
+    *fd = close_fd(*fd);
+    if (no == -EMFILE && created)
+        (void)sys_unlinkat(created->dir, created->name, 0);
+    return no;
+}
+
+/* The controlling terminal of the caller: field 7 of /proc/TID/stat, after the name in parentheses. */
+static int open_terminal(struct guard *g, int flags)
+{
+    char text[1024], path[32];
+    auto_fd int fd = sys_openat(g->who->proc, "stat", O_RDONLY | O_CLOEXEC, 0);
+    long n = fd < 0 ? fd : sys_read(fd, text, sizeof text - 1);
+    if (n <= 0)
+        return -ENXIO;
+    text[n] = 0;
+    const char *p = strrchr(text, ')');
+    int tty = 0;
+    if (!p || sscanf(p + 1, " %*c %*d %*d %*d %d", &tty) != 1 || tty == 0)
+        return -ENXIO;
+    unsigned major = ((unsigned)tty >> 8) & 0xfff, minor = ((unsigned)tty & 0xff) | (((unsigned)tty >> 12) & 0xfff00);
+    if (major < 136 || major > 143) /* a Unix98 pseudo terminal: the box has no other of its own */
+        return -ENXIO;
+    (void)snprintf(path, sizeof path, "/dev/pts/%u", (major - 136) * 256 + minor);
+    auto_fd int pts = sys_openat(AT_FDCWD, path, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0);
+    struct sys_stat st;
+    if (pts < 0 || sys_stat_at(pts, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &st) < 0 || !S_ISCHR(st.mode) ||
+        st.device_major != major || st.device_minor != minor || file_system_of(g, pts, &st) != FS_PTS)
+        return -ENXIO;
+    char room[12];
+    return sys_openat(g->self_fd, decimal(room, pts), reopen_flags(flags), 0);
+}
+
+/* /proc/PID/mem of another process is for its tracer (CAP_SYS_PTRACE is hidden, but we are everybody's ancestor). */
+static bool memory_of_other(struct guard *g, const struct object *o)
+{
+    struct str path = object_path(o);
+    if (!str_ends(path, STR("/mem")))
+        return false;
+    long pid = 0;
+    for (size_t at = 0; at < path.n && !pid; at++)
+        if (path.p[at] == '/')
+            pid = strtol(path.p + at + 1, NULL, 10);
+    struct target *t = g->who;
+    if (t->tgid == 0 && target_status(g, t) < 0)
+        return true;
+    if (pid == t->box_tgid || pid == t->box_tid)
+        return false;
+    /* Its own status, as the box's /proc has it, says who traces it: a pid of the same namespace. */
+    char name[PLACE_PATH + 8], text[4096];
+    (void)snprintf(name, sizeof name, "%.*s/status", (int)(path.n - 4), path.p);
+    auto_fd int fd = sys_openat(AT_FDCWD, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC, 0);
+    long n = fd < 0 ? fd : sys_read(fd, text, sizeof text - 1);
+    if (n <= 0)
+        return true;
+    text[n] = 0;
+    const char *tracer = strstr(text, "\nTracerPid:\t");
+    return !tracer || strtol(tracer + 12, NULL, 10) != t->box_tgid;
+}
+
+static bool own_in_proc(struct guard *g, const struct object *o)
+{
+    struct target *t = g->who;
+    struct str path = object_path(o);
+    if (t->tgid == 0 && target_status(g, t) < 0)
+        return false;
+    for (size_t at = 0; at < path.n; at++) {
+        if (path.p[at] != '/')
+            continue;
+        long pid = strtol(path.p + at + 1, NULL, 10);
+        if (pid > 0)
+            return pid == t->box_tgid || pid == t->box_tid;
+    }
+    return false;
+}
+
+static int open_proc(struct guard *g, const struct object *o, int flags)
+{
+    char room[12];
+    if (memory_of_other(g, o))
+        return -EACCES;
+    ptrace_hide(g, !own_in_proc(g, o));
+    int fd = sys_openat(g->self_fd, decimal(room, o->fd), reopen_flags(flags), 0);
+    ptrace_hide(g, false);
+    return fd;
+}
+
+/* fs.protected_regular and protected_fifos speak of opens with O_CREAT in sticky directories: ask the kernel itself. */
+static int sticky_refuses(const struct place *p, const struct object *o, int flags)
+{
+    struct sys_stat dir;
+    if (!(flags & O_CREAT) || !p->plain || o->magic || !S_ISREG(o->st.mode) ||
+        sys_call(SYS_geteuid, 0, 0, 0, 0, 0, 0) == (long)o->st.uid ||
+        sys_stat_at(p->dir, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &dir) < 0 || !(dir.mode & S_ISVTX))
+        return 0;
+    int fd =
+        sys_openat(p->dir, p->name, (flags & ~O_TRUNC & ~O_EXCL) | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0);
+    (void)close_fd(fd);
+    return fd < 0 ? fd : 0;
+}
+
+/* Opens what exists. The names are locked when this begins, free when it ends. */
+static long open_object(struct guard *g, struct place *p, struct object *o, int flags)
+{
+    char room[12];
+    int no = S_ISDIR(o->st.mode) && (flags & O_CREAT) ? -EISDIR : 0;
+    if (no == 0)
+        no = verdict_object(g, o, flags & WRITES ? DENIAL_WRITE : DENIAL_READ);
+    if (no == 0)
+        no = sticky_refuses(p, o, flags);
+    if (no == 0)
+        no = target_valid(g);
+    names_unlock(g);
+    place_drop(p);
+    bool fifo = S_ISFIFO(o->st.mode) && !(flags & O_NONBLOCK) && (flags & O_ACCMODE) != O_RDWR;
+    if (no == 0 && fifo)
+        no = guard_may_block(g);
+    if (no == GONE_ON) {
+        object_drop(o);
+        return ANSWERED;
+    }
+    if (no == 0) {
+        if (S_ISCHR(o->st.mode) && o->st.device_major == 5 && o->st.device_minor == 0)
+            no = open_terminal(g, flags);
+        else if (o->proc)
+            no = open_proc(g, o, flags);
+        else
+            no = sys_openat(g->self_fd, decimal(room, o->fd), reopen_flags(flags), 0);
+    }
+    object_drop(o);
+    if (no < 0)
+        return no;
+    auto_fd int fd = no;
+    return give(g, &fd, flags, NULL);
+}
+
+/* Makes the file: the answer is given, or -EEXIST, or another error. */
+static long open_new(struct guard *g, struct place *p, int flags, unsigned mode)
+{
+    int no = target_umask(g);
+    if (no == 0)
+        no = verdict_make(g, p, MADE_FILE);
+    bool birth = g->birth;
+    if (no == -EACCES) { /* what exists is judged as such */
+        struct sys_stat st;
+        char name[NAME_MAX + 2];
+        memcpy(name, p->name, p->name_n);
+        name[p->name_n] = 0;
+        return sys_stat_at(p->dir, name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st) == 0 ? -EEXIST : no;
+    }
+    if (no == 0)
+        no = target_valid(g);
+    if (no == 0)
+        no = sys_openat(p->dir, p->name, flags | O_EXCL | O_CLOEXEC, mode);
+    if (no < 0)
+        return no;
+    auto_fd int fd = no;
+    struct sys_stat st;
+    if (birth && sys_stat_at(fd, "", AT_EMPTY_PATH, SYS_STAT_BASIC | SYS_STAT_BORN, &st) == 0)
+        born_add(g, &st);
+    return give(g, &fd, flags, p);
+}
+
+/* A link at the end that must not be followed: the kernel knows which of its errors fits the flags. */
+static long open_link(struct guard *g, struct place *p, int flags)
+{
+    int fd = sys_openat(p->dir, p->name, (flags & ~O_TRUNC & ~O_CREAT) | O_NOFOLLOW | O_CLOEXEC, 0);
+    (void)close_fd(fd);
+    (void)g;
+    return fd < 0 ? fd : -ELOOP;
+}
+
+/* One turn: 1 to go on with what `p` has become. */
+static long open_step(struct guard *g, struct place *p, int flags, unsigned mode, unsigned *links, unsigned *tries)
+{
+    struct object *o = &g->object;
+    const struct rule *modules = flags & (WRITES | O_CREAT) && g->rules.git ? git_modules_rule(g, p) : NULL;
+    if (modules)
+        return git_modules_open(g, p, modules, flags, mode);
+    if (flags & O_CREAT) {
+        long made = open_new(g, p, flags, mode);
+        if (made != -EEXIST || (flags & O_EXCL))
+            return made;
+    }
+    bool slash = p->slash;
+    char last = p->name[p->name_n];
+    if (p->name_n)
+        p->name[p->name_n] = 0; /* a link itself, not what it leads to */
+    p->slash = false;
+    int no = object_find(g, p, false, o);
+    p->slash = slash;
+    if (p->name_n)
+        p->name[p->name_n] = last;
+    if (no == -ENOENT && (flags & O_CREAT) && ++*tries < 64)
+        return 1; /* gone meanwhile */
+    if (no < 0)
+        return no;
+    if (S_ISLNK(o->st.mode)) {
+        if ((flags & O_NOFOLLOW) && !slash) {
+            object_drop(o);
+            return open_link(g, p, flags);
+        }
+        no = link_follow(g, p, o, links);
+        if (no < 0) {
+            object_drop(o);
+            return no;
+        }
+        if (!o->magic)
+            return 1;
+    }
+    if (slash && !S_ISDIR(o->st.mode)) {
+        object_drop(o);
+        return -ENOTDIR;
+    }
+    return open_object(g, p, o, flags);
+}
+
+long open_call(struct guard *g, int dir, uint64_t path, int flags, unsigned mode)
+{
+    struct place *p = &g->from;
+    unsigned links = 0, tries = 0;
+    if ((flags & (O_CREAT | O_DIRECTORY)) == (O_CREAT | O_DIRECTORY))
+        return -EINVAL; /* Linux 6.4; before, a file was made and ENOTDIR returned */
+    int no = target_string(g, path, g->text[0]);
+    if (no < 0)
+        return no;
+    names_lock(g, false);
+    no = place_find(g, dir, g->text[0], p);
+    if (no == 0 && (flags & O_CREAT) && verdict_exclusive(p)) {
+        place_drop(p);
+        names_unlock(g);
+        names_lock(g, true);
+        no = place_find(g, dir, g->text[0], p);
+    }
+    long r = no;
+    if (no == 0) {
+        do
+            r = open_step(g, p, flags, mode & 07777, &links, &tries);
+        while (r == 1);
+        place_drop(p);
+    }
+    if (g->names_held)
+        names_unlock(g);
+    return r;
+}

@@ -1,0 +1,586 @@
+/*
+ * From the text of a path to the directory that holds its last component, by descriptor.
+ *
+ * Three ways, each tried when the one before cannot: the whole parent in one openat2() that follows no link (most
+ * paths); in one that lets the kernel follow ordinary links but none of /proc's magic ones (a link may lead anywhere:
+ * the judgement is on the canonical path of the directory that was reached, never on the text); and by component, where
+ * /proc/self, /proc/thread-self and magic links mean the caller, not us. Paths are resolved from our own root, which
+ * is the box's; the filter refuses chroot.
+ *
+ * A directory in a mount that is not in our mount namespace (an inherited descriptor, a nested namespace) has no place
+ * that could be judged: EACCES.
+ */
+#include <errno.h>
+#include <linux/magic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/sysmacros.h>
+#include "base/fd.h"
+#include "guard/inside.h"
+
+#define LINKS_MAX 40 /* MAXSYMLINKS of the kernel */
+#define OPEN_DIR  (O_PATH | O_DIRECTORY | O_CLOEXEC)
+
+/* ---- capability ---- */
+
+struct cap_header {
+    uint32_t version;
+    int pid;
+};
+struct cap_data {
+    uint32_t effective, permitted, inheritable;
+};
+#define CAP_PTRACE_BIT (1u << 19) /* CAP_SYS_PTRACE */
+
+/*
+ * CAP_SYS_PTRACE lets us look at the caller; it must not lend the caller a look at others (/proc/1/mem). Files of /proc
+ * are opened without it unless they are the caller's own.
+ */
+void ptrace_hide(struct guard *g, bool hide)
+{
+    if (!g->has_ptrace || g->ptrace_off == hide)
+        return;
+    struct cap_header header = {0x20080522, 0}; /* _LINUX_CAPABILITY_VERSION_3 */
+    struct cap_data data[2] = {{.effective = hide ? 0 : CAP_PTRACE_BIT, .permitted = CAP_PTRACE_BIT}};
+    if (sys_call(SYS_capset, &header, data, 0, 0, 0, 0) == 0)
+        g->ptrace_off = hide;
+}
+
+/* ---- file systems and mounts ---- */
+
+static uint64_t device_of(const struct sys_stat *st)
+{
+    return (uint64_t)st->major << 32 | st->minor;
+}
+
+enum file_system file_system_of(struct guard *g, int fd, const struct sys_stat *st)
+{
+    uint64_t device = device_of(st);
+    for (unsigned i = 0; i < g->n_devices; i++)
+        if (g->devices[i].device == device)
+            return (enum file_system)g->devices[i].kind;
+    struct statfs fs;
+    enum file_system kind = FS_ORDINARY;
+    if (sys_fstatfs(fd, &fs) == 0 && fs.f_type == PROC_SUPER_MAGIC)
+        kind = FS_PROC;
+    else if (fs.f_type == DEVPTS_SUPER_MAGIC)
+        kind = FS_PTS;
+    unsigned at = g->n_devices < DEVICES ? g->n_devices++ : (unsigned)(device % DEVICES);
+    g->devices[at].device = device;
+    g->devices[at].kind = kind;
+    return kind;
+}
+
+static int mount_order(const void *a, const void *b)
+{
+    const uint64_t *x = a, *y = b;
+    return *x < *y ? -1 : *x > *y;
+}
+
+/* The ids of our namespace's mounts, once: nobody in the box can mount, and nothing propagates in. */
+static int mounts_load(struct guard *g)
+{
+    auto_fd int fd = sys_openat(g->host_proc, "self/mountinfo", O_RDONLY | O_CLOEXEC, 0);
+    if (fd < 0)
+        return fd;
+    size_t room = 0;
+    bool start = true;
+    for (uint64_t id = 0;;) {
+        long n = sys_read(fd, g->bytes, sizeof g->bytes);
+        if (n <= 0)
+            break;
+        for (long i = 0; i < n; i++) {
+            char c = g->bytes[i];
+            if (start && c >= '0' && c <= '9') {
+                id = id * 10 + (uint64_t)(c - '0');
+            } else if (start) {
+                if (g->n_mounts == room) {
+                    uint64_t *grown = realloc(g->mounts, (room = room ? room * 2 : 64) * sizeof *grown);
+                    if (!grown)
+                        return -ENOMEM;
+                    g->mounts = grown;
+                }
+                g->mounts[g->n_mounts++] = id;
+                id = 0;
+                start = false;
+            }
+            if (c == '\n')
+                start = true;
+        }
+    }
+    qsort(g->mounts, g->n_mounts, sizeof *g->mounts, mount_order);
+    return g->n_mounts ? 0 : -EIO;
+}
+
+bool mount_ours(struct guard *g, uint64_t id)
+{
+    if (!g->mounts && mounts_load(g) < 0)
+        return false;
+    return bsearch(&id, g->mounts, g->n_mounts, sizeof id, mount_order) != NULL;
+}
+
+/* ---- canonical paths ---- */
+
+int path_of(struct guard *g, int fd, char path[PLACE_PATH], size_t *ret_n)
+{
+    char room[12];
+    long n = sys_readlinkat(g->self_fd, decimal(room, fd), path, PATH_MAX);
+    if (n < 0)
+        return (int)n;
+    if (n == PATH_MAX || path[0] != '/')
+        return -EACCES; /* too long to judge, or nowhere in our tree */
+    path[n] = 0;
+    *ret_n = n == 1 ? 0 : (size_t)n; /* the root is "", so that "/name" can follow */
+    return 0;
+}
+
+static int directory_ours(struct guard *g, int dir)
+{
+    struct sys_stat st;
+    int no = sys_stat_at(dir, "", AT_EMPTY_PATH, SYS_STAT_MOUNT, &st);
+    if (no < 0)
+        return no;
+    return mount_ours(g, st.mount) ? 0 : -EACCES;
+}
+
+/* Text that says a canonical path once no link was in it: absolute, no ".", "..", "//". */
+static bool clean_absolute(const char *p, size_t n)
+{
+    if (n == 0 || p[0] != '/' || (n > 1 && p[n - 1] == '/'))
+        return false;
+    for (size_t i = 0; i + 1 < n; i++) {
+        if (p[i] != '/')
+            continue;
+        if (p[i + 1] == '/' || (p[i + 1] == '.' && (i + 2 == n || p[i + 2] == '/' ||
+                                                    (p[i + 2] == '.' && (i + 3 == n || p[i + 3] == '/')))))
+            return false;
+    }
+    return true;
+}
+
+/* ---- walking by component ---- */
+
+struct walk {
+    struct guard *g;
+    int at;                  /* where we are, owned */
+    char rest[2 * PATH_MAX]; /* what is still to be walked */
+    unsigned links;
+};
+
+static int walk_restart(struct walk *w)
+{
+    int root = sys_openat(AT_FDCWD, "/", OPEN_DIR, 0);
+    if (root < 0)
+        return root;
+    (void)sys_close(w->at);
+    w->at = root;
+    return 0;
+}
+
+/* The link's text goes before what is still to be walked. */
+static int walk_push(struct walk *w, const char *text, size_t n)
+{
+    size_t rest = strlen(w->rest);
+    if (n == 0)
+        return -ENOENT;
+    if (n + 1 + rest + 1 > sizeof w->rest)
+        return -ENAMETOOLONG;
+    memmove(w->rest + n + 1, w->rest, rest + 1);
+    memcpy(w->rest, text, n);
+    w->rest[n] = rest ? '/' : 0;
+    return text[0] == '/' ? walk_restart(w) : 0;
+}
+
+/* What a link of /proc says for the caller: length of the text, 0 when it is a magic link, or -errno. */
+static long proc_link(struct guard *g, int dir, const char *name, int link, char *text, size_t room)
+{
+    struct target *t = g->who;
+    struct sys_stat st;
+    bool self = strcmp(name, "self") == 0, thread = strcmp(name, "thread-self") == 0;
+    /* The root of a proc file system is inode 1: PROC_ROOT_INO. */
+    if ((self || thread) && sys_stat_at(dir, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &st) == 0 && st.inode == 1) {
+        if (t->tgid == 0 && target_status(g, t) < 0)
+            return -ESRCH;
+        if (self)
+            return snprintf(text, room, "%d", (int)t->box_tgid);
+        return snprintf(text, room, "%d/task/%d", (int)t->box_tgid, (int)t->box_tid);
+    }
+    int ordinary = sys_openat2(dir, name, O_PATH | O_CLOEXEC, 0, RESOLVE_NO_MAGICLINKS);
+    if (ordinary == -ELOOP)
+        return 0;
+    (void)close_fd(ordinary);
+    return sys_readlinkat(link, "", text, room);
+}
+
+/* Whether `path` is in the caller's own directory of /proc. */
+static bool proc_own(struct guard *g, const char *path)
+{
+    struct target *t = g->who;
+    char own[32];
+    if (t->tgid == 0 && target_status(g, t) < 0)
+        return false;
+    for (int i = 0; i < 2; i++) {
+        int n = snprintf(own, sizeof own, "/%d", (int)(i ? t->box_tid : t->box_tgid));
+        for (const char *p = path; (p = strstr(p, own)); p++)
+            if (p[n] == '/' || p[n] == 0)
+                return true;
+    }
+    return false;
+}
+
+/* Opens through a magic link, with no more right to it than the caller has. */
+static int magic_open(struct guard *g, int dir, const char *name, int flags)
+{
+    char path[PLACE_PATH];
+    size_t n;
+    if (path_of(g, dir, path, &n) < 0)
+        return -EACCES;
+    bool own = proc_own(g, path);
+    ptrace_hide(g, !own);
+    int fd = sys_openat(dir, name, flags, 0);
+    ptrace_hide(g, false);
+    return fd;
+}
+
+/* One component: w->at moves on, or w->rest grows by a link's text. */
+static int walk_step(struct walk *w, const char *name)
+{
+    struct guard *g = w->g;
+    struct sys_stat st;
+    int fd = sys_openat(w->at, name, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0);
+    if (fd < 0)
+        return fd;
+    auto_fd int owned = fd;
+    int no = sys_stat_at(fd, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &st);
+    if (no < 0)
+        return no;
+    if (S_ISLNK(st.mode)) {
+        char text[PATH_MAX];
+        if (++w->links > LINKS_MAX)
+            return -ELOOP;
+        long n = file_system_of(g, fd, &st) == FS_PROC ? proc_link(g, w->at, name, fd, text, sizeof text)
+                                                       : sys_readlinkat(fd, "", text, sizeof text);
+        if (n < 0)
+            return (int)n;
+        if (n > 0 || file_system_of(g, fd, &st) != FS_PROC)
+            return walk_push(w, text, (size_t)n);
+        int jumped = magic_open(g, w->at, name, OPEN_DIR);
+        if (jumped < 0)
+            return jumped;
+        (void)close_fd(owned);
+        owned = jumped;
+    } else if (!S_ISDIR(st.mode)) {
+        return -ENOTDIR;
+    }
+    (void)sys_close(w->at);
+    w->at = take_fd(&owned);
+    return 0;
+}
+
+/* Walks all of w->rest; w->at is then the directory. */
+static int walk_all(struct walk *w)
+{
+    for (;;) {
+        char *p = w->rest + strspn(w->rest, "/");
+        size_t n = strcspn(p, "/");
+        char name[NAME_MAX + 1];
+        if (n == 0)
+            return 0;
+        if (n > NAME_MAX)
+            return -ENAMETOOLONG;
+        memcpy(name, p, n);
+        name[n] = 0;
+        memmove(w->rest, p + n, strlen(p + n) + 1);
+        int no = walk_step(w, name);
+        if (no < 0)
+            return no;
+    }
+}
+
+/* The directory `text` (of `n` bytes, in g->walk) names, seen from `base` (ignored when it is absolute). */
+static int parent_open(struct guard *g, int base, const char *text, bool *ret_plain)
+{
+    int dir = sys_openat2(base, text, OPEN_DIR, 0, RESOLVE_NO_SYMLINKS);
+    *ret_plain = true;
+    if (dir != -ELOOP)
+        return dir;
+    *ret_plain = false;
+    if (!g->proc_has_us) {
+        /* /proc/self means nothing for us there: a path over it fails here and is walked below. */
+        dir = sys_openat2(base, text, OPEN_DIR, 0, RESOLVE_NO_MAGICLINKS);
+        if (dir >= 0 || (dir != -ENOENT && dir != -ELOOP))
+            return dir;
+    }
+    struct walk w = {.g = g};
+    w.at = text[0] == '/' ? sys_openat(AT_FDCWD, "/", OPEN_DIR, 0) : sys_openat(base, ".", OPEN_DIR, 0);
+    if (w.at < 0)
+        return w.at;
+    strcpy(w.rest, text);
+    int no = walk_all(&w);
+    if (no < 0) {
+        (void)sys_close(w.at);
+        return no;
+    }
+    return w.at;
+}
+
+/* ---- places ---- */
+
+void place_drop(struct place *p)
+{
+    if (!p->borrowed)
+        (void)close_fd(p->dir);
+    p->dir = -1;
+}
+
+/* The last component of `text`, without the slashes behind it. */
+static int last_part(const char *text, size_t n, struct place *ret, size_t *ret_from)
+{
+    size_t end = n;
+    while (end > 0 && text[end - 1] == '/')
+        end--;
+    ret->slash = end < n;
+    size_t from = end;
+    while (from > 0 && text[from - 1] != '/')
+        from--;
+    *ret_from = from;
+    ret->name_n = end - from;
+    if (ret->name_n == 0) { /* only slashes: the root, which the kernel takes for its own kind of last component */
+        strcpy(ret->name, "/");
+        ret->plain = false;
+        return 0;
+    }
+    if (ret->name_n > NAME_MAX)
+        return -ENAMETOOLONG;
+    memcpy(ret->name, text + from, ret->name_n);
+    ret->name[ret->name_n] = ret->slash ? '/' : 0;
+    ret->name[ret->name_n + ret->slash] = 0;
+    ret->plain = !(ret->name[0] == '.' && (ret->name_n == 1 || (ret->name_n == 2 && ret->name[1] == '.')));
+    return 0;
+}
+
+/* ret->dir is open: its canonical path, then the name. */
+static int place_name(struct guard *g, struct place *ret, const char *clean, size_t clean_n)
+{
+    if (clean) {
+        memcpy(ret->path, clean, clean_n);
+        ret->dir_n = clean_n == 1 ? 0 : clean_n;
+    } else {
+        int no = directory_ours(g, ret->dir);
+        if (no == 0)
+            no = path_of(g, ret->dir, ret->path, &ret->dir_n);
+        if (no < 0)
+            return no;
+    }
+    ret->n = ret->dir_n;
+    ret->path[ret->n++] = '/';
+    memcpy(ret->path + ret->n, ret->name, ret->name_n);
+    ret->n += ret->name_n;
+    ret->path[ret->n] = 0;
+    return 0;
+}
+
+/* `base`: an open directory, or -1 with `dir_fd` of the caller's to be opened when it is needed. */
+static int place_from(struct guard *g, int base, int dir_fd, const char *text, size_t n, struct place *ret)
+{
+    size_t from;
+    bool plain = true;
+    ret->dir = -1;
+    ret->borrowed = false;
+    int no = last_part(text, n, ret, &from);
+    if (no < 0 && no != -ENAMETOOLONG)
+        return no;
+    bool absolute = text[0] == '/';
+    auto_fd int opened = -1;
+    if (!absolute && base < 0) {
+        base = opened = target_dir(g, dir_fd);
+        if (base < 0)
+            return base;
+    }
+    if (ret->name_n == 0) {
+        ret->dir = sys_openat(AT_FDCWD, "/", OPEN_DIR, 0);
+    } else if (from == 0) { /* a bare name */
+        ret->dir = opened >= 0 ? take_fd(&opened) : sys_fcntl(base, F_DUPFD_CLOEXEC, 0);
+    } else {
+        while (from > 1 && text[from - 1] == '/')
+            from--;
+        memcpy(g->walk, text, from);
+        g->walk[from] = 0;
+        ret->dir = parent_open(g, absolute ? AT_FDCWD : base, g->walk, &plain);
+    }
+    if (ret->dir < 0)
+        return ret->dir;
+    if (no == 0)
+        no = absolute && plain && clean_absolute(g->walk, from) ? place_name(g, ret, g->walk, from)
+                                                                : place_name(g, ret, NULL, 0);
+    if (no < 0)
+        place_drop(ret);
+    return no;
+}
+
+int place_find(struct guard *g, int dir_fd, const char *text, struct place *ret)
+{
+    ret->dir = -1;
+    if (text[0] == 0)
+        return -ENOENT;
+    return place_from(g, -1, dir_fd, text, strlen(text), ret);
+}
+
+/* ---- objects ---- */
+
+void object_drop(struct object *o)
+{
+    o->fd = close_fd(o->fd);
+}
+
+static int object_stat(struct guard *g, struct object *o)
+{
+    int no = sys_stat_at(o->fd, "", AT_EMPTY_PATH, SYS_STAT_BASIC | SYS_STAT_BORN | SYS_STAT_MOUNT, &o->st);
+    if (no == 0)
+        o->proc = file_system_of(g, o->fd, &o->st) == FS_PROC;
+    return no;
+}
+
+/* The path the kernel has for o->fd; what has none (a pipe, a memfd, a deleted file) gets "". */
+static int object_path_of(struct guard *g, struct object *o)
+{
+    o->path[0] = 0;
+    o->n = 0;
+    if (o->st.links == 0 || S_ISSOCK(o->st.mode))
+        return 0;
+    int no = path_of(g, o->fd, o->path, &o->n);
+    if (no == 0 && o->n == 0)
+        o->path[o->n++] = '/';
+    return no == -EACCES && o->path[0] != '/' ? 0 : no;
+}
+
+int object_of_fd(struct guard *g, int fd, struct object *ret)
+{
+    *ret = (struct object){.fd = sys_fcntl(fd, F_DUPFD_CLOEXEC, 0), .magic = true, .held = true};
+    if (ret->fd < 0)
+        return ret->fd;
+    int no = object_stat(g, ret);
+    if (no == 0)
+        no = object_path_of(g, ret);
+    if (no < 0)
+        object_drop(ret);
+    return no;
+}
+
+/* fs.protected_symlinks: a link in a sticky, world-writable directory is followed by its owner or for the directory's. */
+static int link_allowed(struct place *p, const struct sys_stat *link)
+{
+    struct sys_stat dir;
+    if (sys_stat_at(p->dir, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &dir) < 0)
+        return 0;
+    if ((dir.mode & (S_ISVTX | S_IWOTH)) != (S_ISVTX | S_IWOTH) || dir.uid == link->uid)
+        return 0;
+    long uid = sys_call(SYS_geteuid, 0, 0, 0, 0, 0, 0);
+    return uid == (long)link->uid ? 0 : -EACCES;
+}
+
+/* Whether the link is one of the caller's own descriptors (/proc/self/fd/N), and one it may write through. */
+static bool held_for_writing(struct guard *g, const struct place *p, const char *name)
+{
+    char *end;
+    struct str dir = place_dir(p);
+    long fd = strtol(name, &end, 10);
+    if (*end || end == name || fd < 0 || fd > INT_MAX || !str_ends(dir, STR("/fd")) || !proc_own(g, p->path))
+        return false;
+    auto_fd int own = target_fd(g, (int)fd);
+    int flags = own < 0 ? O_PATH : sys_fcntl(own, F_GETFL, 0);
+    return flags >= 0 && !(flags & O_PATH) && (flags & O_ACCMODE) != O_RDONLY;
+}
+
+int link_follow(struct guard *g, struct place *p, struct object *o, unsigned *links)
+{
+    if (++*links > LINKS_MAX)
+        return -ELOOP;
+    int no = link_allowed(p, &o->st);
+    if (no < 0)
+        return no;
+    char text[PATH_MAX], name[NAME_MAX + 1];
+    memcpy(name, p->name, p->name_n);
+    name[p->name_n] = 0;
+    long n =
+        o->proc ? proc_link(g, p->dir, name, o->fd, text, sizeof text) : sys_readlinkat(o->fd, "", text, sizeof text);
+    if (n < 0)
+        return (int)n;
+    if (n == 0 && o->proc) {
+        int fd = magic_open(g, p->dir, name, O_PATH | O_CLOEXEC);
+        if (fd < 0)
+            return fd;
+        object_drop(o);
+        o->fd = fd;
+        o->magic = true;
+        o->held = held_for_writing(g, p, name);
+        no = object_stat(g, o);
+        return no < 0 ? no : object_path_of(g, o);
+    }
+    if (n == 0)
+        return -ENOENT;
+    if (n >= (long)sizeof text)
+        return -ENAMETOOLONG;
+    text[n] = 0;
+    bool slash = p->slash;
+    struct place next;
+    no = place_from(g, p->dir, AT_FDCWD, text, (size_t)n, &next);
+    if (no < 0)
+        return no;
+    place_drop(p);
+    *p = next;
+    if (slash && !p->slash && p->name_n) {
+        p->slash = true;
+        p->name[p->name_n] = '/';
+        p->name[p->name_n + 1] = 0;
+    }
+    object_drop(o);
+    return 0;
+}
+
+/* What the last component is, by a name without slash: so that a link can be looked at. */
+static int object_at(struct guard *g, const struct place *p, struct object *ret)
+{
+    char name[NAME_MAX + 2];
+    size_t n = p->name_n ? p->name_n : 1;
+    memcpy(name, p->name, n);
+    name[n] = 0;
+    *ret = (struct object){.fd = sys_openat(p->dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0)};
+    if (ret->fd < 0)
+        return ret->fd;
+    int no = object_stat(g, ret);
+    if (no == 0 && p->plain) {
+        memcpy(ret->path, p->path, p->n + 1);
+        ret->n = p->n;
+    } else if (no == 0) {
+        no = object_path_of(g, ret);
+    }
+    if (no < 0)
+        object_drop(ret);
+    return no;
+}
+
+int object_find(struct guard *g, struct place *p, bool follow, struct object *ret)
+{
+    unsigned links = 0;
+    for (;;) {
+        int no = object_at(g, p, ret);
+        if (no < 0)
+            return no;
+        if (S_ISLNK(ret->st.mode) && (follow || p->slash)) {
+            no = link_follow(g, p, ret, &links);
+            if (no < 0) {
+                object_drop(ret);
+                return no;
+            }
+            if (!ret->magic)
+                continue;
+        }
+        if (p->slash && !S_ISDIR(ret->st.mode)) {
+            object_drop(ret);
+            return -ENOTDIR;
+        }
+        return 0;
+    }
+}

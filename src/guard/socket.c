@@ -1,0 +1,290 @@
+/*
+ * bind and connect. The socket is duplicated: the same open file, so what happens to ours happens to the caller's.
+ *
+ * A socket with a path, connect: the path is resolved to an inode, which must be a socket made in this box, lie in a
+ * private tree of the box, or be named by the policy; then it is connected to by that inode. Read-only mounts and other
+ * network namespaces do not stop a connect (unix(7)), so nothing else would.
+ * bind: makes a name, so it is judged like one. The kernel remembers the address as it was given (getsockname), so it is
+ * given as it came, with the lock of the name space held alone: nobody in the box can change what it resolves to.
+ * Abstract names are free where the box has a network namespace of its own; otherwise only those bound here.
+ * Other families: performed with the address that was copied. What may wait is done after another worker has taken over.
+ */
+#include <errno.h>
+#include <linux/sched.h>
+#include <stdio.h>
+#include <string.h>
+#include "base/fd.h"
+#include "guard/inside.h"
+#include "sys/socket.h"
+
+#define NEW_NETWORK 0x40000000u /* CLONE_NEWNET */
+#define PATH_AT     offsetof(struct sockaddr_un, sun_path)
+
+struct address {
+    union {
+        struct sockaddr any;
+        struct sockaddr_un un;
+        char bytes[sizeof(struct sockaddr_storage)];
+    };
+    uint32_t n;
+    bool path, abstract;
+};
+
+static int address_read(struct guard *g, uint64_t at, uint32_t n, struct address *ret)
+{
+    memset(ret, 0, sizeof *ret);
+    if (n > sizeof ret->bytes) /* also a negative one */
+        return -EINVAL;
+    ret->n = n;
+    return target_bytes(g, at, ret->bytes, n);
+}
+
+static int is_unix(int fd, bool *ret)
+{
+    int domain = 0;
+    socklen_t n = sizeof domain;
+    int no = sys_getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &n);
+    *ret = domain == AF_UNIX;
+    return no;
+}
+
+static void classify(struct address *a)
+{
+    bool un = a->n > PATH_AT && a->any.sa_family == AF_UNIX;
+    a->path = un && a->un.sun_path[0] != 0;
+    a->abstract = un && a->un.sun_path[0] == 0;
+}
+
+/* The path, which need not end in NUL. */
+static void address_path(const struct address *a, char *text)
+{
+    size_t n = a->n - PATH_AT;
+    memcpy(text, a->un.sun_path, n);
+    text[n] = 0;
+}
+
+static uint64_t abstract_hash(const struct address *a)
+{
+    uint64_t h = 14695981039346656037ull;
+    for (uint32_t i = PATH_AT; i < a->n; i++)
+        h = (h ^ (unsigned char)a->bytes[i]) * 1099511628211ull;
+    return h | 1;
+}
+
+static void abstract_add(struct guard *g, const struct address *a)
+{
+    table_lock(g->shared);
+    g->shared->abstract[g->shared->abstract_at++ % ABSTRACT_MAX] = abstract_hash(a);
+    table_unlock(g->shared);
+}
+
+static bool abstract_has(struct guard *g, const struct address *a)
+{
+    uint64_t h = abstract_hash(a);
+    bool found = false;
+    table_lock(g->shared);
+    for (uint32_t i = 0; !found && i < ABSTRACT_MAX; i++)
+        found = g->shared->abstract[i] == h;
+    table_unlock(g->shared);
+    return found;
+}
+
+/* ---- bind ---- */
+
+/* Remembers the name the kernel chose (autobind) or took. */
+static void bound_abstract(struct guard *g, int fd)
+{
+    struct address a = {.n = sizeof a.bytes};
+    socklen_t n = sizeof a.bytes;
+    if (sys_getsockname(fd, a.bytes, &n) < 0 || n > sizeof a.bytes)
+        return;
+    a.n = n;
+    classify(&a);
+    if (a.abstract)
+        abstract_add(g, &a);
+}
+
+/* In the caller's working directory, where a relative address means something. */
+static int bind_there(struct guard *g, int fd, const struct address *a, const struct place *p)
+{
+    bool relative = a->un.sun_path[0] != '/';
+    auto_fd int cwd = relative ? target_dir(g, AT_FDCWD) : -1;
+    if (relative && (cwd < 0 || sys_call(SYS_fchdir, cwd, 0, 0, 0, 0, 0) < 0))
+        return cwd < 0 ? cwd : -EACCES;
+    int no = sys_bind(fd, a->bytes, a->n);
+    if (relative)
+        (void)sys_call(SYS_fchdir, g->self_fd, 0, 0, 0, 0, 0);
+    if (no < 0)
+        return no;
+    struct sys_stat st;
+    no = sys_stat_at(p->dir, p->name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC | SYS_STAT_BORN, &st);
+    if (no == 0 && S_ISSOCK(st.mode))
+        born_add(g, &st);
+    return 0;
+}
+
+static int bind_path(struct guard *g, int fd, const struct address *a)
+{
+    struct sys_stat st;
+    address_path(a, g->text[0]);
+    int no = target_umask(g);
+    if (no < 0)
+        return no;
+    names_lock(g, true);
+    no = place_find(g, AT_FDCWD, g->text[0], &g->from);
+    if (no == 0) {
+        bool there = sys_stat_at(g->from.dir, g->from.name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st) == 0;
+        no = there ? -EADDRINUSE : verdict_make(g, &g->from, MADE_OTHER);
+        if (no == 0)
+            no = target_valid(g);
+        if (no == 0)
+            no = bind_there(g, fd, a, &g->from);
+        place_drop(&g->from);
+    }
+    names_unlock(g);
+    return no;
+}
+
+long bind_call(struct guard *g, int fd, uint64_t address, uint32_t n)
+{
+    struct address a;
+    bool un = false;
+    auto_fd int own = target_fd(g, fd);
+    if (own < 0)
+        return own;
+    int no = is_unix(own, &un);
+    if (no < 0)
+        return no;
+    no = address_read(g, address, n, &a);
+    if (no == 0)
+        no = target_valid(g);
+    if (no < 0)
+        return no;
+    if (un)
+        classify(&a);
+    if (a.path)
+        return bind_path(g, own, &a);
+    no = sys_bind(own, a.bytes, a.n);
+    if (no == 0 && un)
+        bound_abstract(g, own);
+    return no;
+}
+
+/* ---- connect ---- */
+
+static bool named_socket(struct guard *g, const struct object *o)
+{
+    if (rules_socket(&g->rules, object_path(o)))
+        return true;
+    /* The policy's own spelling may lead through links: compare what stands there. */
+    for (size_t i = 0; i < g->rules.n_sockets; i++) {
+        struct sys_stat st;
+        char name[PLACE_PATH];
+        struct str path = g->rules.sockets[i].path;
+        if (path.n >= sizeof name)
+            continue;
+        memcpy(name, path.p, path.n);
+        name[path.n] = 0;
+        if (sys_stat_at(AT_FDCWD, name, 0, SYS_STAT_BASIC, &st) == 0 && st.inode == o->st.inode &&
+            st.major == o->st.major && st.minor == o->st.minor)
+            return true;
+    }
+    return false;
+}
+
+static int connect_allowed(struct guard *g, const struct object *o)
+{
+    const struct rule *rule = rules_hidden(&g->rules, object_path(o));
+    if (rule)
+        return deny(g, DENIAL_CONNECT, rule, object_path(o), "a hidden name");
+    if (!S_ISSOCK(o->st.mode) || born_has(g, &o->st) || rules_private(&g->rules, object_path(o)) || named_socket(g, o))
+        return 0; /* ECONNREFUSED for what is no socket is the kernel's to say */
+    return deny(g, DENIAL_CONNECT, NULL, object_path(o), "a socket that was not made in this box");
+}
+
+/* The inode behind the path, opened, or -errno. */
+static int connect_object(struct guard *g, const struct address *a)
+{
+    address_path(a, g->text[0]);
+    names_lock(g, false);
+    int no = place_find(g, AT_FDCWD, g->text[0], &g->from);
+    if (no == 0) {
+        no = object_find(g, &g->from, true, &g->object);
+        place_drop(&g->from);
+    }
+    if (no == 0) {
+        if (g->object.n == 0) /* a socket's object has no path of its own when it came through a magic link */
+            no = path_of(g, g->object.fd, g->object.path, &g->object.n);
+        if (no == 0)
+            no = connect_allowed(g, &g->object);
+        if (no < 0)
+            object_drop(&g->object);
+    }
+    names_unlock(g);
+    return no;
+}
+
+static int connect_now(struct guard *g, int fd, const struct address *a)
+{
+    int no = 0;
+    long flags = sys_fcntl(fd, F_GETFL, 0);
+    if (flags >= 0 && !(flags & O_NONBLOCK))
+        no = guard_may_block(g);
+    while (no == 0) {
+        no = sys_connect(fd, a->bytes, a->n);
+        /* Nobody signals us but the end of the box; a caller that died meanwhile waits no more. */
+        if (no != -EINTR || target_valid(g) < 0)
+            break;
+        no = 0;
+    }
+    return no;
+}
+
+static int connect_path(struct guard *g, int fd, const struct address *a)
+{
+    struct address by_inode = {.n = sizeof(struct sockaddr_un)};
+    char room[12];
+    int no = connect_object(g, a);
+    if (no < 0)
+        return no;
+    by_inode.un.sun_family = AF_UNIX;
+    (void)snprintf(by_inode.un.sun_path, sizeof by_inode.un.sun_path, "%s", decimal(room, g->object.fd));
+    no = target_valid(g);
+    if (no == 0)
+        no = connect_now(g, fd, &by_inode);
+    object_drop(&g->object);
+    return no;
+}
+
+static long connect_done(long r)
+{
+    return r == GONE_ON ? ANSWERED : r;
+}
+
+long connect_call(struct guard *g, int fd, uint64_t address, uint32_t n)
+{
+    struct address a;
+    bool un = false;
+    auto_fd int own = target_fd(g, fd);
+    if (own < 0)
+        return own;
+    int no = is_unix(own, &un);
+    if (no < 0)
+        return no;
+    no = address_read(g, address, n, &a);
+    if (no == 0)
+        no = target_valid(g);
+    if (no < 0)
+        return no;
+    if (un)
+        classify(&a);
+    if (a.path)
+        return connect_done(connect_path(g, own, &a));
+    if (a.abstract && !(g->plan->namespaces & NEW_NETWORK) && !abstract_has(g, &a)) {
+        char name[128] = "@";
+        memcpy(name + 1, a.un.sun_path + 1, a.n - PATH_AT - 1);
+        return deny(g, DENIAL_CONNECT, NULL, (struct str){name, a.n - PATH_AT},
+                    "a socket that was not made in this box");
+    }
+    return connect_done(connect_now(g, own, &a));
+}

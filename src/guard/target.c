@@ -1,0 +1,221 @@
+/*
+ * Who asks: the thread behind a notification, by a descriptor of its /proc directory. That descriptor belongs to the
+ * thread itself: when it is gone, so is everything below the descriptor, also when its number has been given to another.
+ * Descriptors are kept for the next call. Nothing read from /proc/TID/status is used for a decision, only for modes of
+ * new files (Umask) and for what /proc/self means (NSpid).
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/fd.h"
+#include "guard/inside.h"
+
+char *decimal(char room[12], int number)
+{
+    char *p = room + 11;
+    unsigned n = (unsigned)number;
+    *p = 0;
+    do
+        *--p = (char)('0' + n % 10);
+    while (n /= 10);
+    return p;
+}
+
+static void target_drop(struct target *t)
+{
+    t->proc = close_fd(t->proc);
+    t->pidfd = close_fd(t->pidfd);
+    t->process = close_fd(t->process);
+    t->tid = t->tgid = 0;
+}
+
+void targets_drop(struct guard *g)
+{
+    for (size_t i = 0; i < TARGETS; i++)
+        if (g->targets[i].tid)
+            target_drop(&g->targets[i]);
+}
+
+static bool target_alive(const struct target *t)
+{
+    if (t->pidfd >= 0)
+        return sys_pidfd_signal(t->pidfd, 0) == 0;
+    struct sys_stat st;
+    return sys_stat_at(t->proc, "comm", AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st) == 0;
+}
+
+int target_find(struct guard *g)
+{
+    pid_t tid = (pid_t)g->n.pid;
+    struct target *t = &g->targets[(unsigned)tid % TARGETS];
+    g->who = t;
+    if (t->tid == tid && target_alive(t))
+        return 0;
+    if (t->tid)
+        target_drop(t);
+    char room[12];
+    int proc = sys_openat(g->host_proc, decimal(room, tid), O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+    if (proc < 0)
+        return -ENOENT;
+    *t = (struct target){.tid = tid, .proc = proc, .pidfd = sys_pidfd_open(tid, PIDFD_THREAD), .process = -1};
+    return target_valid(g); /* otherwise the number may have been another's already */
+}
+
+int target_valid(struct guard *g)
+{
+    return sys_notify_valid(g->notify, g->n.id);
+}
+
+/* The number after `label` in a status text, -1 when it is not there; `last`: the last one on the line. */
+static long status_number(const char *text, const char *label, int base, bool last)
+{
+    const char *p = strstr(text, label);
+    if (!p)
+        return -1;
+    p += strlen(label);
+    long value = -1;
+    while (*p && *p != '\n') {
+        char *end;
+        long one = strtol(p, &end, base);
+        if (end == p)
+            break;
+        value = one;
+        p = end;
+        if (!last)
+            break;
+    }
+    return value;
+}
+
+/* The second number after `label`: as the next pid namespace below ours has it; the first when there is one only. */
+static long status_inner(const char *text, const char *label)
+{
+    const char *p = strstr(text, label);
+    if (!p)
+        return -1;
+    char *end, *end2;
+    long outer = strtol(p + strlen(label), &end, 10), inner = 0;
+    if (*end == '\t')
+        inner = strtol(end, &end2, 10);
+    return inner > 0 ? inner : outer;
+}
+
+int target_status(struct guard *g, struct target *t)
+{
+    char text[4096];
+    table_lock(g->shared);
+    uint64_t when = g->shared->clock;
+    table_unlock(g->shared);
+    auto_fd int fd = sys_openat(t->proc, "status", O_RDONLY | O_CLOEXEC, 0);
+    long n = fd < 0 ? fd : sys_read(fd, text, sizeof text - 1);
+    if (n <= 0)
+        return -ESRCH;
+    text[n] = 0;
+    long tgid = status_number(text, "\nTgid:\t", 10, false), mask = status_number(text, "\nUmask:\t", 8, false);
+    if (tgid <= 0)
+        return -ESRCH;
+    t->tgid = (pid_t)tgid;
+    t->umask = mask < 0 ? 022 : (uint32_t)mask;
+    t->umask_when = when;
+    t->tracer = (pid_t)status_number(text, "\nTracerPid:\t", 10, false);
+    t->box_tid = (pid_t)(g->proc_has_us ? t->tid : status_inner(text, "\nNSpid:\t"));
+    t->box_tgid = (pid_t)(g->proc_has_us ? t->tgid : status_inner(text, "\nNStgid:\t"));
+    return 0;
+}
+
+/* Where a process's mask stands, or would. */
+static struct mask *mask_slot(struct shared *s, pid_t tgid)
+{
+    return &s->masks[(unsigned)tgid % MASKS];
+}
+
+void target_mask_set(struct guard *g, uint32_t value)
+{
+    struct target *t = g->who;
+    struct shared *s = g->shared;
+    if (t->tgid == 0 && target_status(g, t) < 0)
+        return;
+    table_lock(s);
+    struct mask *m = mask_slot(s, t->tgid);
+    uint64_t when = ++s->clock;
+    if (m->tgid && m->tgid != t->tgid)
+        s->masks_dropped = when; /* what others remember may be what this slot held: they read again */
+    *m = (struct mask){.tgid = t->tgid, .value = value & 0777, .when = when};
+    table_unlock(s);
+}
+
+int target_umask(struct guard *g)
+{
+    struct target *t = g->who;
+    struct shared *s = g->shared;
+    if (t->tgid == 0 && target_status(g, t) < 0)
+        return -ESRCH;
+    table_lock(s);
+    struct mask m = *mask_slot(s, t->tgid);
+    bool stale = t->umask_when < s->masks_dropped;
+    table_unlock(s);
+    if (m.tgid == t->tgid && m.when > t->umask_when) {
+        t->umask = m.value;
+        t->umask_when = m.when;
+    } else if (stale && target_status(g, t) < 0) {
+        return -ESRCH;
+    }
+    if (t->umask != g->umask) {
+        (void)sys_umask(t->umask);
+        g->umask = t->umask;
+    }
+    return 0;
+}
+
+int target_bytes(struct guard *g, uint64_t at, void *bytes, size_t n)
+{
+    if (n == 0)
+        return 0;
+    return sys_memory_read(g->who->tid, at, bytes, n) == (long)n ? 0 : -EFAULT;
+}
+
+int target_string(struct guard *g, uint64_t at, char text[PATH_MAX])
+{
+    size_t have = 0;
+    while (have < PATH_MAX) {
+        size_t n = 4096 - ((at + have) & 4095); /* the end of the page: what lies behind may not be mapped */
+        if (n > PATH_MAX - have)
+            n = PATH_MAX - have;
+        long got = sys_memory_read(g->who->tid, at + have, text + have, n);
+        if (got <= 0)
+            return got == -ESRCH ? -ESRCH : -EFAULT;
+        char *end = memchr(text + have, 0, (size_t)got);
+        if (end)
+            return (int)(end - text);
+        have += (size_t)got;
+    }
+    return -ENAMETOOLONG;
+}
+
+int target_fd(struct guard *g, int fd)
+{
+    struct target *t = g->who;
+    if (fd < 0)
+        return -EBADF;
+    if (t->pidfd < 0 && t->process < 0) { /* the process, whose table of descriptors its threads share */
+        if (t->tgid == 0 && target_status(g, t) < 0)
+            return -EBADF;
+        t->process = sys_pidfd_open(t->tgid, 0);
+        if (t->process < 0)
+            return -EBADF;
+    }
+    return sys_pidfd_getfd(t->pidfd >= 0 ? t->pidfd : t->process, fd);
+}
+
+int target_dir(struct guard *g, int fd)
+{
+    char link[16] = "cwd", room[12];
+    if (fd != AT_FDCWD) {
+        if (fd < 0)
+            return -EBADF;
+        memcpy(link, "fd/", 3);
+        strcpy(link + 3, decimal(room, fd));
+    }
+    int dir = sys_openat(g->who->proc, link, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+    return dir == -ENOENT && fd != AT_FDCWD ? -EBADF : dir;
+}

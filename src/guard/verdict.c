@@ -1,0 +1,499 @@
+/*
+ * From a place or an object to a verdict: what the rules say about the name (judge.c), and what they leave to the state
+ * of the file system, asked here by descriptor while the lock of the name space is held.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/buf.h"
+#include "base/fd.h"
+#include "guard/inside.h"
+
+/* ---- what was made in this box ---- */
+
+static struct born born_of(const struct sys_stat *st)
+{
+    return (struct born){(uint64_t)st->major << 32 | st->minor, st->inode, st->born.seconds, st->born.nanoseconds};
+}
+
+void born_add(struct guard *g, const struct sys_stat *st)
+{
+    table_lock(g->shared);
+    g->shared->born[g->shared->born_at++ % BORN_MAX] = born_of(st);
+    table_unlock(g->shared);
+}
+
+bool born_has(struct guard *g, const struct sys_stat *st)
+{
+    struct born b = born_of(st);
+    bool found = false;
+    table_lock(g->shared);
+    for (uint32_t i = 0; !found && i < BORN_MAX && i < g->shared->born_at; i++) {
+        const struct born *one = &g->shared->born[i];
+        found = one->device == b.device && one->inode == b.inode && one->seconds == b.seconds &&
+                one->nanoseconds == b.nanoseconds;
+    }
+    table_unlock(g->shared);
+    return found;
+}
+
+/* ---- parts of paths ---- */
+
+static struct str last_of(struct str path)
+{
+    const char *slash = memrchr(path.p, '/', path.n);
+    return slash ? str_skip(path, (size_t)(slash - path.p) + 1) : path;
+}
+
+static bool has_part(struct str path, struct str part)
+{
+    for (size_t at = 0; at < path.n;) {
+        const char *slash = memchr(path.p + at, '/', path.n - at);
+        size_t n = slash ? (size_t)(slash - path.p) - at : path.n - at;
+        if (n && fold_eq((struct str){path.p + at, n}, part))
+            return true;
+        at += n + 1;
+    }
+    return false;
+}
+
+bool verdict_exclusive(const struct place *p)
+{
+    static const struct str names[] = {{"objects", 7}, {"refs", 4}, {"config", 6}, {"config.worktree", 15}};
+    struct str name = {p->name, p->name_n};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (fold_eq(name, names[i]))
+            return true;
+    return has_part(place_path(p), STR("hooks"));
+}
+
+/* ---- rules ---- */
+
+/* In mode "existing" a guarded name counts when it was there before the box. */
+static bool in_force(struct guard *g, const struct rule *rule, struct str path, size_t end)
+{
+    if (g->rules.mode != GUARD_EXISTING || rule->said->kind != GUARD_RULE_NAME)
+        return true;
+    char name[PLACE_PATH];
+    struct sys_stat st;
+    memcpy(name, path.p, end);
+    name[end] = 0;
+    int no = sys_stat_at(AT_FDCWD, name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC | SYS_STAT_BORN, &st);
+    g->birth |= no == -ENOENT && end == path.n;
+    return no != -ENOENT && !(no == 0 && born_has(g, &st));
+}
+
+static const struct rule *guarded(struct guard *g, struct str path, size_t *ret_end)
+{
+    const struct rule *rule = rules_guarded(&g->rules, path, ret_end);
+    return rule && in_force(g, rule, path, *ret_end) ? rule : NULL;
+}
+
+static int open_path(struct str path)
+{
+    char name[PLACE_PATH];
+    memcpy(name, path.p, path.n);
+    name[path.n] = 0;
+    return sys_openat2(AT_FDCWD, path.n ? name : "/", O_PATH | O_DIRECTORY | O_CLOEXEC, 0, RESOLVE_NO_SYMLINKS);
+}
+
+/* Whether the directory `path` is a repository's common directory. */
+static bool common_at(struct str path)
+{
+    auto_fd int dir = open_path(path);
+    return dir >= 0 && git_is_common(dir);
+}
+
+/*
+ * Where a repository's own places begin in `path`, whatever the repository is called: end of "X/hooks" (and below) or
+ * "X/config", X with objects and refs; 0 when it is no such place. `ret_config`: a configuration, judged by key.
+ */
+static size_t repository_place(struct guard *g, struct str path, bool *ret_config)
+{
+    *ret_config = false;
+    if (!g->rules.git || g->rules.mode != GUARD_STRICT || rules_root(&g->rules, path).n == 0 ||
+        rules_private(&g->rules, path))
+        return 0;
+    struct str last = last_of(path);
+    if (fold_eq(last, STR("config.worktree"))) {
+        *ret_config = true;
+        return path.n;
+    }
+    if (fold_eq(last, STR("config")) && common_at((struct str){path.p, path.n - last.n - 1})) {
+        *ret_config = true;
+        return path.n;
+    }
+    for (size_t at = 0; at < path.n;) {
+        const char *slash = memchr(path.p + at, '/', path.n - at);
+        size_t n = slash ? (size_t)(slash - path.p) - at : path.n - at;
+        if (at && fold_eq((struct str){path.p + at, n}, STR("hooks")) && common_at((struct str){path.p, at - 1}))
+            return at + n;
+        at += n + 1;
+    }
+    return 0;
+}
+
+/* Names the guard itself uses for a moment. */
+static bool reserved(struct str path)
+{
+    return str_starts(last_of(path), STR(GUARD_TEMP));
+}
+
+/* git copies its samples into a directory that is not a repository yet, and nothing runs a name that ends so. */
+static bool sample_of_new_repository(const struct rule *rule, struct str path, size_t end, enum made made)
+{
+    if (!rule_is_git_hooks(rule) || common_at((struct str){path.p, end - 6})) /* less "/hooks" */
+        return false;
+    if (end == path.n)
+        return made == MADE_DIRECTORY;
+    return made == MADE_FILE && str_ends(path, STR(".sample")) && !memchr(path.p + end + 1, '/', path.n - end - 1);
+}
+
+/* The last of `objects` and `refs` makes a repository of its directory: what is there already becomes effective. */
+static int completes_repository(struct guard *g, const struct place *p)
+{
+    struct str name = {p->name, p->name_n};
+    bool objects = fold_eq(name, STR("objects")), refs = fold_eq(name, STR("refs"));
+    struct sys_stat st;
+    if ((!objects && !refs) || !g->rules.git || g->rules.mode != GUARD_STRICT ||
+        rules_root(&g->rules, place_path(p)).n == 0 || rules_private(&g->rules, place_path(p)) ||
+        sys_stat_at(p->dir, objects ? "refs" : "objects", AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st) < 0)
+        return 0;
+    struct buf config = BUF(PLACE_PATH + 8);
+    buf_str(&config, place_dir(p));
+    buf_text(&config, "/config");
+    bool inert = git_hooks_inert(p->dir, "hooks") && git_config_inert(g, p->dir, "config", buf_view(&config));
+    buf_free(&config);
+    return inert
+               ? 0
+               : deny(g, DENIAL_CREATE, NULL, place_path(p),
+                      "it would make a git repository of a directory with hooks or a configuration that name programs");
+}
+
+#define REPOSITORY "a hook or the configuration of a git repository"
+
+static const char *reason(const struct rule *rule)
+{
+    if (rule->said->kind == GUARD_RULE_PROTECT)
+        return "protected by a rule";
+    if (rule_is_git_config(rule))
+        return "git configuration: only a new file renamed onto it is judged, as git itself does";
+    return "a guarded name";
+}
+
+int verdict_make(struct guard *g, const struct place *p, enum made made)
+{
+    struct str path = place_path(p), rest;
+    bool config;
+    size_t end, at = 0;
+    g->birth = false;
+    if (!p->plain)
+        return 0; /* the kernel refuses to make ".", ".." and "/" */
+    const struct rule *rule = rules_hidden(&g->rules, path);
+    if (rule)
+        return deny(g, DENIAL_CREATE, rule, path, "a hidden name");
+    rule = guarded(g, path, &end);
+    if (rule && !sample_of_new_repository(rule, path, end, made))
+        return deny(g, DENIAL_CREATE, rule, path, reason(rule));
+    if (reserved(path))
+        return deny(g, DENIAL_CREATE, NULL, path, "a name that is pinfold's own");
+    if (repository_place(g, path, &config))
+        return deny(g, DENIAL_CREATE, NULL, path, REPOSITORY);
+    if (made == MADE_LINK && (rule = rules_below(&g->rules, path, &at, &rest)))
+        return deny(g, DENIAL_LINK, rule, path, "a link in place of a directory that holds a guarded name");
+    return completes_repository(g, p);
+}
+
+/* ---- identity: another name of a guarded file ---- */
+
+struct same {
+    const struct sys_stat *st;
+    unsigned left;
+};
+#define SAME_ENTRIES 4096
+#define SAME_DEPTH   4
+
+static bool same_inode(const struct sys_stat *a, const struct sys_stat *b)
+{
+    return a->inode == b->inode && a->major == b->major && a->minor == b->minor;
+}
+
+/* Whether the file stands at `name`, or anywhere below; true as well when there is too much to look at. */
+static bool same_below(int dir, const char *name, struct same *s, unsigned depth)
+{
+    struct sys_stat st;
+    if (sys_stat_at(dir, name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st) < 0)
+        return false;
+    if (!S_ISDIR(st.mode))
+        return same_inode(&st, s->st);
+    if (depth == 0 || s->left == 0)
+        return true;
+    auto_fd int fd = sys_openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+    _Alignas(8) char records[4096];
+    struct record {
+        uint64_t inode, next;
+        uint16_t bytes;
+        uint8_t type;
+        char name[];
+    };
+    for (long n; fd >= 0 && (n = sys_getdents64(fd, records, sizeof records)) > 0;) {
+        for (long at = 0; at < n;) {
+            const struct record *r = (const void *)(records + at);
+            at += r->bytes;
+            if (strcmp(r->name, ".") == 0 || strcmp(r->name, "..") == 0)
+                continue;
+            if (s->left == 0 || (s->left--, same_below(fd, r->name, s, depth - 1)))
+                return true;
+        }
+    }
+    return false;
+}
+
+static const struct rule *same_as(const struct rule *list, size_t n, const struct sys_stat *st)
+{
+    struct same s = {.st = st, .left = SAME_ENTRIES};
+    for (size_t i = 0; i < n; i++) {
+        char name[PLACE_PATH];
+        if (list[i].any_depth || list[i].path.n >= sizeof name)
+            continue;
+        memcpy(name, list[i].path.p, list[i].path.n);
+        name[list[i].path.n] = 0;
+        if (same_below(AT_FDCWD, name, &s, SAME_DEPTH))
+            return &list[i];
+    }
+    return NULL;
+}
+
+/* A second name of a file that is guarded or hidden under its first (rules of fixed place: the others have no list). */
+static int verdict_identity(struct guard *g, const struct sys_stat *st, enum denial_action action, struct str path)
+{
+    const struct rule *rule = same_as(g->rules.hidden, g->rules.n_hidden, st);
+    if (rule)
+        return deny(g, action, rule, path, "another name of a hidden file");
+    if (action == DENIAL_READ)
+        return 0;
+    rule = same_as(g->rules.guarded, g->rules.n_guarded, st);
+    return rule ? deny(g, action, rule, path, "another name of a guarded file") : 0;
+}
+
+int verdict_object(struct guard *g, const struct object *o, enum denial_action action)
+{
+    struct str path = object_path(o);
+    size_t end;
+    bool config;
+    const struct rule *rule;
+    g->birth = false;
+    if (path.n) {
+        rule = rules_hidden(&g->rules, path);
+        if (rule)
+            return deny(g, action, rule, path, "a hidden name");
+        if (action != DENIAL_READ) {
+            rule = guarded(g, path, &end);
+            config = rule && rule_is_git_config(rule) && end == path.n;
+            if (!rule)
+                end = repository_place(g, path, &config);
+            /* git init tries on its configuration whether chmod works; a mode says nothing that could run. */
+            if ((rule || end) && !(config && action == DENIAL_CHANGE))
+                return deny(g, action, rule, path, rule ? reason(rule) : REPOSITORY);
+            if (reserved(path))
+                return deny(g, action, NULL, path, "a name that is pinfold's own");
+        }
+    }
+    bool named = o->st.links > 0 && (S_ISREG(o->st.mode) || S_ISDIR(o->st.mode));
+    if (o->magic && named && !o->held && !mount_ours(g, o->st.mount))
+        return deny(g, action, NULL, path, "it lies in a mount that is not the box's");
+    if (S_ISREG(o->st.mode) && (o->st.links > 1 || (o->magic && o->st.links)))
+        return verdict_identity(g, &o->st, action, path);
+    return 0;
+}
+
+/* ---- removing, renaming, linking ---- */
+
+/* What is guarded but says nothing (samples only, a configuration without programs) may go, with the repository. */
+static bool inert(struct guard *g, const struct rule *rule, struct str path, size_t end, int dir, const char *name)
+{
+    if (rule ? rule_is_git_hooks(rule) : fold_eq(last_of((struct str){path.p, end}), STR("hooks")))
+        return end == path.n ? git_hooks_inert(dir, name) : str_ends(path, STR(".sample"));
+    return end == path.n && (!rule || rule_is_git_config(rule)) && git_config_inert(g, dir, name, path);
+}
+
+int verdict_remove(struct guard *g, const struct place *p, bool directory)
+{
+    struct str path = place_path(p);
+    size_t end;
+    bool config;
+    if (!p->plain)
+        return 0;
+    const struct rule *rule = rules_hidden(&g->rules, path);
+    if (rule)
+        return deny(g, DENIAL_REMOVE, rule, path, "a hidden name");
+    rule = guarded(g, path, &end);
+    if (!rule)
+        end = repository_place(g, path, &config);
+    if ((rule || end) && !inert(g, rule, path, end, p->dir, p->name))
+        return deny(g, DENIAL_REMOVE, rule, path, rule ? reason(rule) : REPOSITORY);
+    rule = directory ? rules_pinned(&g->rules, path) : NULL;
+    if (rule && rule->path.n == path.n)
+        return deny(g, DENIAL_REMOVE, rule, path, "a place that a rule rests on");
+    return reserved(path) ? deny(g, DENIAL_REMOVE, NULL, path, "a name that is pinfold's own") : 0;
+}
+
+/* Whether `rest` stands below the directory p; a link on the way counts: who knows what is behind it. */
+static bool rest_stands(const struct place *p, struct str rest)
+{
+    char name[NAME_MAX + 2 + PATH_MAX];
+    if (p->name_n + rest.n + 2 > sizeof name)
+        return true;
+    memcpy(name, p->name, p->name_n);
+    name[p->name_n] = '/';
+    memcpy(name + p->name_n + 1, rest.p, rest.n);
+    name[p->name_n + 1 + rest.n] = 0;
+    int fd = sys_openat2(p->dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0, RESOLVE_NO_SYMLINKS);
+    if (fd == -ENOENT || fd == -ENOTDIR)
+        return false;
+    (void)close_fd(fd);
+    return true;
+}
+
+static bool rest_inert(struct guard *g, const struct place *p, const struct rule *rule, struct str rest)
+{
+    char name[NAME_MAX + 2 + 64];
+    if (memchr(rest.p, '/', rest.n) || rest.n > 60 || (!rule_is_git_hooks(rule) && !rule_is_git_config(rule)))
+        return false;
+    (void)snprintf(name, sizeof name, "%.*s/%.*s", (int)p->name_n, p->name, (int)rest.n, rest.p);
+    if (rule_is_git_hooks(rule))
+        return git_hooks_inert(p->dir, name);
+    struct buf path = BUF(PLACE_PATH + 64);
+    buf_printf(&path, "%.*s/%.*s", (int)p->n, p->path, (int)rest.n, rest.p);
+    bool yes = git_config_inert(g, p->dir, name, buf_view(&path));
+    buf_free(&path);
+    return yes;
+}
+
+/* A directory may leave `from`, or arrive at `at`, unless it holds what is guarded below that place. */
+static int verdict_contents(struct guard *g, const struct place *from, const struct place *at, const char *why)
+{
+    struct str rest;
+    const struct rule *rule;
+    for (size_t i = 0; (rule = rules_below(&g->rules, place_path(at), &i, &rest));) {
+        if (g->rules.mode == GUARD_EXISTING && from != at && rule->said->kind == GUARD_RULE_NAME)
+            continue;
+        if (rest_stands(from, rest) && !rest_inert(g, from, rule, rest))
+            return deny(g, DENIAL_RENAME, rule, place_path(at), why);
+    }
+    return 0;
+}
+
+/* What is at `from` goes away from there. */
+static int verdict_leaves(struct guard *g, const struct place *from, const struct sys_stat *st)
+{
+    struct str path = place_path(from);
+    size_t end;
+    bool config;
+    const struct rule *rule = rules_hidden(&g->rules, path);
+    if (rule)
+        return deny(g, DENIAL_RENAME, rule, path, "a hidden name");
+    rule = guarded(g, path, &end);
+    if (!rule)
+        end = repository_place(g, path, &config);
+    if ((rule || end) && !inert(g, rule, path, end, from->dir, from->name))
+        return deny(g, DENIAL_RENAME, rule, path, rule ? reason(rule) : REPOSITORY);
+    if (reserved(path))
+        return deny(g, DENIAL_RENAME, NULL, path, "a name that is pinfold's own");
+    rule = rules_pinned(&g->rules, path);
+    if (rule)
+        return deny(g, DENIAL_RENAME, rule, path, "a place that a rule rests on");
+    if (!S_ISDIR(st->mode))
+        return 0;
+    rule = rules_pattern_prefix(&g->rules, path);
+    if (rule)
+        return deny(g, DENIAL_RENAME, rule, path, "a directory that a rule for hidden names speaks of");
+    return verdict_contents(g, from, from, "it holds a guarded or hidden name");
+}
+
+/* What is at `from` comes to stand at `to`. 1: done, by judged bytes. */
+static int verdict_arrives(struct guard *g, const struct place *from, const struct place *to, const struct sys_stat *st,
+                           bool may_replace)
+{
+    struct str path = place_path(to), rest;
+    size_t end, at = 0;
+    bool config = false;
+    const struct rule *rule = rules_hidden(&g->rules, path);
+    if (rule)
+        return deny(g, DENIAL_RENAME, rule, path, "a hidden name");
+    rule = guarded(g, path, &end);
+    if (rule)
+        config = rule_is_git_config(rule) && end == path.n;
+    else
+        end = repository_place(g, path, &config);
+    if (config && may_replace) {
+        int no = git_config_replace(g, from, to, rule, false);
+        return no < 0 ? no : 1;
+    }
+    if (rule || end)
+        return deny(g, DENIAL_RENAME, rule, path, rule ? reason(rule) : REPOSITORY);
+    if (reserved(path))
+        return deny(g, DENIAL_RENAME, NULL, path, "a name that is pinfold's own");
+    rule = rules_pinned(&g->rules, path);
+    if (rule && rule->path.n == path.n)
+        return deny(g, DENIAL_RENAME, rule, path, "a place that a rule rests on");
+    int no = completes_repository(g, to);
+    if (no < 0 || S_ISREG(st->mode))
+        return no;
+    if (S_ISLNK(st->mode))
+        return (rule = rules_below(&g->rules, path, &at, &rest))
+                   ? deny(g, DENIAL_LINK, rule, path, "a link in place of a directory that holds a guarded name")
+                   : 0;
+    if (!S_ISDIR(st->mode))
+        return 0;
+    rule = rules_crossing(&g->rules, place_path(from), path);
+    if (rule)
+        return deny(g, DENIAL_RENAME, rule, path, "a directory that may hold names guarded at its new place");
+    return verdict_contents(g, from, to, "the directory holds what would be a guarded name there");
+}
+
+static bool same_mount(const struct place *a, const struct place *b)
+{
+    struct sys_stat x, y;
+    return sys_stat_at(a->dir, "", AT_EMPTY_PATH, SYS_STAT_MOUNT, &x) == 0 &&
+           sys_stat_at(b->dir, "", AT_EMPTY_PATH, SYS_STAT_MOUNT, &y) == 0 && x.mount == y.mount;
+}
+
+int verdict_rename(struct guard *g, const struct place *from, const struct place *to, unsigned flags)
+{
+    struct sys_stat st, other = {.mode = S_IFREG};
+    char name[NAME_MAX + 2];
+    g->birth = false;
+    if (!from->plain || !to->plain)
+        return 0; /* EBUSY */
+    memcpy(name, from->name, from->name_n);
+    name[from->name_n] = 0;
+    int no = sys_stat_at(from->dir, name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st);
+    if (no < 0)
+        return no;
+    if (S_ISDIR(st.mode) && !same_mount(from, to))
+        return -EXDEV;
+    no = verdict_leaves(g, from, &st);
+    if (no < 0)
+        return no;
+    bool exchange = flags & RENAME_EXCHANGE;
+    if (exchange) {
+        memcpy(name, to->name, to->name_n);
+        name[to->name_n] = 0;
+        no = sys_stat_at(to->dir, name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &other);
+        if (no == 0)
+            no = verdict_leaves(g, to, &other);
+        if (no == 0)
+            no = verdict_arrives(g, to, from, &other, false);
+        if (no < 0)
+            return no;
+    }
+    return verdict_arrives(g, from, to, &st, flags == 0);
+}
+
+int verdict_link(struct guard *g, const struct object *from, const struct place *to)
+{
+    int no = verdict_object(g, from, DENIAL_LINK);
+    return no < 0 ? no : verdict_make(g, to, S_ISLNK(from->st.mode) ? MADE_LINK : MADE_FILE);
+}

@@ -1,0 +1,81 @@
+/*
+ * What runs between clone and exec: the steps of a plan, and pid 1. Used by the native engine in its own image and by
+ * pinfold's static init in other engines' boxes. Nothing here allocates, formats or uses errno of a libc; all kernel
+ * calls go through sys/. A failure is told as two numbers (step, errno); the parent finds the words.
+ */
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+#include "wire/control.h"
+#include "wire/step.h"
+
+enum phase { PHASE_BUILD, PHASE_INSIDE, PHASE_LOCK };
+
+/* What the phases hand on to each other. */
+struct runner {
+    const struct plan_image *plan;
+    int *slots; /* source slots, then one for each OVERLAY, owned; runner_room() of them */
+    uint32_t n_slots;
+    int host_proc;   /* the outer /proc, O_PATH, for the guard; -1 unless the plan's filter has a listener */
+    int notify;      /* listener of the filter, -1 until FILTER ran */
+    int egress;      /* where CATCH sends its sockets, owned, or -1 */
+    uint32_t failed; /* index of the step that failed */
+
+    /* Private to inner/. */
+    const struct step *root; /* ROOT or ROOT_EMPTY, for ENTER */
+    int own;                 /* the box's own tmpfs, of which stubs, /dev, small private trees are parts, or -1 */
+    bool own_visible;        /* it had to be attached to be cloned from (before Linux 6.15); until it is parked */
+    uint32_t n_own;          /* names given out in it */
+    bool denied;             /* what refusals are mounts of was made in it */
+    bool whiteout;           /* the one inode of all whiteouts was made in it */
+    int works[8];            /* work directories of overlays, until overlays_settle() */
+    uint32_t n_works;
+    int command_ruleset; /* Landlock tier: scopes each command takes on, so that it cannot signal pid 1 */
+    bool scoped;         /* this process has taken them on itself: kill(-1) reaches the box only */
+    char oom_text[8];    /* oom_score_adj before the builder raised it for the command to inherit */
+    uint8_t oom_bytes;   /* 0: it is as it was */
+    uint64_t open_files; /* RLIMIT_NOFILE (soft) before the builder raised it, 0: as it was */
+};
+
+/* Descriptors that a runner of this plan needs room for: the length of `slots`. */
+uint32_t runner_room(const struct plan_image *plan);
+/* `slots` has runner_room(plan) elements and outlives the runner. */
+void runner_begin(struct runner *r, const struct plan_image *plan, int *slots);
+/* Runs the steps of `phase`; 0 or -errno with r->failed set. */
+int steps_run(struct runner *r, enum phase phase);
+/*
+ * What overlays leave for later: in the builder, after it started pid 1 and while it still has its powers; in pid 1 (`here`
+ * false) only the descriptors are closed.
+ */
+void overlays_settle(struct runner *r, bool here);
+/* Runs what belongs to each command, in its process before exec: limits and working directory. */
+int steps_run_command(const struct runner *r, uint32_t *ret_failed);
+
+struct job { /* one command */
+    const char *const *argv;
+    const char *const *envp;
+    const char *cwd; /* NULL: as the plan says */
+    int stdio[3];    /* -1: slave of the pty */
+    bool tty;
+    uint16_t rows, columns;
+    uint32_t umask;
+    int64_t stdin_at; /* set by stdio_enter(): the file position when stdin was reopened, otherwise -1 */
+};
+
+/* An enum stdio_way; -EBADF; or -EINVAL for what never enters: directories, O_PATH, block devices, handles of the kernel. */
+int stdio_way(int fd);
+/*
+ * In the builder, after BUILD: replaces reopenable files of `job` by descriptors opened inside. Where the box does not
+ * have the file, a pipe stands for it whose other end goes to `report` with FRAME_PIPE. `names` are the files' host paths,
+ * three, or NULL.
+ */
+int stdio_enter(struct job *job, char (*names)[4096], int report);
+
+/* Without a pid namespace: kills and reaps every descendant of this process. */
+void hunt_down(const struct runner *r);
+
+/*
+ * Pid 1: locks down, starts the job, reaps, forwards, reports. `control` goes to P, `pass_notify` (a socket to the
+ * builder) carries the listener's descriptor once. Never returns.
+ */
+_Noreturn void init_main(struct runner *r, const struct job *job, int control, int pass_notify);

@@ -1,0 +1,41 @@
+/*
+ * Small attacks on a box, for `pinfold doctor --verify`: each is tried outside first, where it must work, then inside,
+ * where it must not. They run in the program itself (hidden verb --attack), so nothing else need be installed.
+ */
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+#include "wire/feature.h"
+
+/* What stands outside, for the attacks to reach for; passed as arguments because a box's environment is reduced. */
+struct stage {
+    const char *dir;      /* work/ is the workspace, outside/ is not, hidden/ is hidden */
+    int victim;           /* a process outside                                          */
+    int port;             /* a TCP listener on 127.0.0.1                                */
+    const char *abstract; /* name of an abstract socket that listens                    */
+    int shm;              /* a System V shared memory segment                           */
+    int leaked;           /* a descriptor of outside/, open without close-on-exec       */
+    const char *state;    /* pinfold's own state directory                              */
+};
+#define STAGE_ARGUMENTS 7
+
+struct attack {
+    const char *name;
+    const char *what;     /* "a file outside is written": said when it succeeded         */
+    enum feature feature; /* the guarantee it is about; lost guarantees are not failures  */
+    bool works_outside;   /* proved there first; others are refused to ordinary users    */
+    /* 0: it succeeded. Otherwise the errno of the refusal. */
+    int (*run)(const struct stage *s);
+    /* Looks outside afterwards, NULL when the status says all; 0: it succeeded. */
+    int (*after)(const struct stage *s);
+};
+extern const struct attack attacks[];
+extern const size_t n_attacks;
+
+/* Fills STAGE_ARGUMENTS texts, each in `room` bytes, from `s`. */
+void stage_print(const struct stage *s, char room[STAGE_ARGUMENTS][256]);
+/* The hidden verb: argv is NAME and the stage's arguments. Exit status ATTACK_*. */
+int attack_main(int argc, char **argv);
+#define ATTACK_SUCCEEDED 10
+#define ATTACK_REFUSED   11
+#define ATTACK_NONE      12 /* asked to do nothing: proves that a box starts */

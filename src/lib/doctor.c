@@ -1,0 +1,270 @@
+#include "lib/doctor.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "base/json.h"
+#include "engine/cgroup.h"
+#include "engine/engine.h"
+#include "lib/direct.h"
+#include "lib/nested.h"
+#include "lib/words.h"
+#include "lib/world.h"
+
+#define MAX_DOCTOR (8u << 20)
+
+struct report {
+    struct arena *mem;
+    struct facts facts;
+    struct utsname host;
+    struct check *checks;
+    size_t n_checks;
+    struct verdict *verdicts;
+    size_t n_verdicts;
+    bool failed;
+};
+
+static void check(struct report *r, enum check_state state, const char *name, const char *detail, const char *remedy)
+{
+    struct check *c = arena_push(r->mem, &r->checks, &r->n_checks, sizeof *c);
+    if (c)
+        *c = (struct check){.state = state, .name = name, .detail = detail ? detail : "", .remedy = remedy};
+    r->failed |= state == CHECK_NO;
+}
+
+static void check_kernel(struct report *r)
+{
+    const struct facts *f = &r->facts;
+    bool enough = f->kernel_major > 5 || (f->kernel_major == 5 && f->kernel_minor >= 14);
+    check(r, enough ? CHECK_YES : CHECK_NO, "kernel", arena_printf(r->mem, "Linux %s", r->host.release),
+          enough ? NULL : "boxes need Linux 5.14 or later");
+    check(r, f->tier == TIER_NAMESPACES ? CHECK_YES : CHECK_PART, "user-namespaces",
+          f->tier == TIER_NAMESPACES ? "allowed" : f->why_not[FEATURE_PID_NAMESPACE],
+          f->tier == TIER_NAMESPACES ? NULL : f->remedy[FEATURE_PID_NAMESPACE]);
+    check(r, f->landlock_abi > 0 ? CHECK_YES : CHECK_PART, "landlock",
+          f->landlock_abi > 0 ? arena_printf(r->mem, "ABI %d", f->landlock_abi) : "not in this kernel, or not enabled",
+          f->landlock_abi > 0 ? NULL : "boot with landlock in lsm= (and CONFIG_SECURITY_LANDLOCK)");
+    check(r, f->notify ? CHECK_YES : CHECK_PART, "seccomp-notification",
+          f->notify ? "guarded names, hides and sockets are judged" : "the kernel has no SECCOMP_RET_USER_NOTIF here",
+          f->notify ? NULL : "inside another sandbox or container: allow seccomp user notification there");
+    check(r, f->overlay ? CHECK_YES : CHECK_PART, "overlay",
+          f->overlay ? "private layers over caches"
+                     : "no overlay file system in a user namespace: caches are redirected",
+          NULL);
+}
+
+static void check_cgroup(struct report *r)
+{
+    static const char *const kinds[] = {
+        [CGROUP_NONE] = "none writable: limits hold by rlimits and a watcher",
+        [CGROUP_V2] = "v2, delegated",
+        [CGROUP_V2_SYSTEMD] = "v2, through systemd's user manager (a few milliseconds when a limit is asked for)",
+        [CGROUP_V1] = "v1"};
+    enum cgroup_kind kind = r->facts.cgroup;
+    const char *remedy = r->facts.remedy[FEATURE_CGROUP_LIMITS];
+    check(r, kind == CGROUP_NONE ? CHECK_PART : CHECK_YES, "cgroup", kinds[kind],
+          kind != CGROUP_NONE ? NULL
+          : remedy            ? remedy
+                              : "log in with a systemd user session, or start under: systemd-run --user --scope "
+                                "-p Delegate=yes");
+}
+
+/* Every guarantee that this machine cannot give, in the words of whoever found out. */
+static void check_features(struct report *r)
+{
+    const struct facts *f = &r->facts;
+    for (int i = 0; i < FEATURE_COUNT; i++) {
+        if (f->can >> i & 1 || i == FEATURE_CGROUP_LIMITS || !f->why_not[i])
+            continue;
+        check(r, CHECK_PART, feature_name((enum feature)i), f->why_not[i], f->remedy[i]);
+    }
+}
+
+/* The program in PATH, or the usual places for root's; in the arena. */
+static const char *find_program(struct arena *mem, const char *name)
+{
+    const char *path = getenv("PATH");
+    auto_buf struct buf all = BUF(1u << 16);
+    buf_printf(&all, "%s:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", path ? path : "");
+    for (const char *p = buf_cstr(&all); *p;) {
+        size_t n = strcspn(p, ":");
+        const char *file = n && p[0] == '/' ? arena_printf(mem, "%.*s/%s", (int)n, p, name) : NULL;
+        struct stat st;
+        if (file && stat(file, &st) == 0 && S_ISREG(st.st_mode) && access(file, X_OK) == 0)
+            return file;
+        p += n;
+        p += *p == ':';
+    }
+    return NULL;
+}
+
+static void check_engines(struct report *r)
+{
+    static const struct {
+        const char *engine, *program, *package;
+    } others[] = {{"docker", "docker", "docker.io"}, {"podman", "podman", "podman"},
+                  {"bwrap", "bwrap", "bubblewrap"},  {"firejail", "firejail", "firejail"},
+                  {"nsjail", "nsjail", NULL},        {"vm", "qemu-system-x86_64", "qemu-system-x86"}};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        const char *found = find_program(r->mem, others[i].program);
+        const char *name = arena_printf(r->mem, "engine-%s", others[i].engine);
+        const char *how = others[i].package ? arena_printf(r->mem, "apt install %s", others[i].package) : NULL;
+        check(r, found ? CHECK_YES : CHECK_ABSENT, name ? name : others[i].engine,
+              found ? found
+                    : arena_printf(r->mem, "%s is not installed (only needed when asked for)", others[i].program),
+              found ? NULL : how);
+    }
+}
+
+/* The proof: a default box, started. */
+static void check_box(struct report *r)
+{
+    struct err e = {0};
+    uint64_t us = 0;
+    features lost = 0;
+    const char *how = "";
+
+    if (nested_in_box()) {
+        check(r, CHECK_NO, "box", "this is a box of pinfold already", "run doctor outside");
+        return;
+    }
+    if (try_box(r->mem, &us, &lost, &how, &e) < 0) {
+        check(r, CHECK_NO, "box", arena_printf(r->mem, "a default box does not start: %s", e.text), NULL);
+        return;
+    }
+    auto_buf struct buf words = BUF(MAX_WORDS);
+    buf_printf(&words, "a default box starts, in ");
+    words_duration(&words, us);
+    buf_printf(&words, ", by %s", how);
+    if (lost) {
+        buf_text(&words, "; without ");
+        words_features(&words, lost);
+    }
+    check(r, lost ? CHECK_PART : CHECK_YES, "box", arena_text(r->mem, buf_cstr(&words)), NULL);
+}
+
+static void print_text(const struct report *r, struct buf *out)
+{
+    static const char *const states[] = {
+        [CHECK_YES] = "yes", [CHECK_PART] = "part", [CHECK_NO] = "NO", [CHECK_ABSENT] = "-"};
+    static const char *const helds[] = {
+        [HELD] = "held", [HELD_LOST] = "lost", [HELD_UNPROVED] = "unproved", [BROKEN] = "BROKEN"};
+    size_t broken = 0;
+
+    buf_printf(out, "pinfold %s on %s %s (%s), user %u\n\n", PINFOLD_VERSION, r->host.sysname, r->host.release,
+               r->host.machine, (unsigned)getuid());
+    for (size_t i = 0; i < r->n_checks; i++) {
+        const struct check *c = &r->checks[i];
+        buf_printf(out, "%-5s %-22s %s\n", states[c->state], c->name, c->detail);
+        if (c->remedy)
+            buf_printf(out, "      %-22s -> %s\n", "", c->remedy);
+    }
+    if (r->n_verdicts)
+        buf_text(out, "\nAttacks on default boxes:\n");
+    for (size_t i = 0; i < r->n_verdicts; i++) {
+        const struct verdict *v = &r->verdicts[i];
+        buf_printf(out, "%-8s %-20s %s%s", helds[v->held], v->attack,
+                   v->held == BROKEN || v->held == HELD_LOST ? "" : "refused: ", v->what);
+        buf_printf(out, "%s%s%s\n", v->how[0] ? " (" : "", v->how, v->how[0] ? ")" : "");
+        broken += v->held == BROKEN;
+    }
+    if (r->n_verdicts && broken)
+        buf_printf(out, "\n%zu of %zu attacks did not hold. Do not rely on boxes here.\n", broken, r->n_verdicts);
+    else if (r->n_verdicts)
+        buf_printf(out, "\nNone of %zu attacks broke a box.\n", r->n_verdicts);
+}
+
+static void print_json(const struct report *r, struct buf *out)
+{
+    static const char *const states[] = {
+        [CHECK_YES] = "yes", [CHECK_PART] = "part", [CHECK_NO] = "no", [CHECK_ABSENT] = "absent"};
+    static const char *const helds[] = {
+        [HELD] = "held", [HELD_LOST] = "lost", [HELD_UNPROVED] = "unproved", [BROKEN] = "broken"};
+    struct json j = JSON(out);
+
+    j.pretty = true;
+    json_object(&j, NULL);
+    json_int(&j, "v", 1);
+    json_text(&j, "version", PINFOLD_VERSION);
+    json_text(&j, "kernel", r->host.release);
+    json_text(&j, "machine", r->host.machine);
+    json_text(&j, "tier", r->facts.tier == TIER_NAMESPACES ? "namespaces" : "landlock");
+    json_bool(&j, "ok", !r->failed);
+    json_array(&j, "checks");
+    for (size_t i = 0; i < r->n_checks; i++) {
+        const struct check *c = &r->checks[i];
+        json_object(&j, NULL);
+        json_text(&j, "name", c->name);
+        json_text(&j, "state", states[c->state]);
+        json_text(&j, "detail", c->detail);
+        if (c->remedy)
+            json_text(&j, "remedy", c->remedy);
+        else
+            json_null(&j, "remedy");
+        json_object_end(&j);
+    }
+    json_array_end(&j);
+    if (r->n_verdicts) {
+        json_array(&j, "attacks");
+        for (size_t i = 0; i < r->n_verdicts; i++) {
+            json_object(&j, NULL);
+            json_text(&j, "attack", r->verdicts[i].attack);
+            json_text(&j, "what", r->verdicts[i].what);
+            json_text(&j, "held", helds[r->verdicts[i].held]);
+            json_text(&j, "how", r->verdicts[i].how);
+            json_object_end(&j);
+        }
+        json_array_end(&j);
+    }
+    json_object_end(&j);
+    buf_char(out, '\n');
+}
+
+static int doctor(bool json, bool verify, struct buf *out, struct err *e)
+{
+    auto_arena struct arena *mem = arena_new(MAX_DOCTOR);
+    struct report r = {.mem = mem};
+
+    if (!mem)
+        return err_sys(e, ERR_SYSTEM, ENOMEM, "doctor");
+    (void)uname(&r.host);
+    r.facts.uid = getuid();
+    r.facts.gid = getgid();
+    int error = engine_native.probe(&r.facts, mem, true, e);
+    if (error < 0)
+        return error;
+    cgroup_probe(&r.facts, true, mem);
+    check_kernel(&r);
+    check_cgroup(&r);
+    check_features(&r);
+    check_box(&r);
+    check_engines(&r);
+    if (verify) {
+        error = verify_box(mem, &r.verdicts, &r.n_verdicts, e);
+        if (error < 0)
+            return err_wrap(e, error, "doctor --verify");
+    }
+    for (size_t i = 0; i < r.n_verdicts; i++)
+        r.failed |= r.verdicts[i].held == BROKEN;
+    if (arena_failed(mem))
+        return err_sys(e, ERR_SYSTEM, ENOMEM, "doctor");
+    if (json)
+        print_json(&r, out);
+    else
+        print_text(&r, out);
+    return r.failed ? 1 : 0;
+}
+
+int pinfold_doctor(enum pinfold_explain_format format, int verify, char **ret, struct pinfold_error *error)
+{
+    auto_buf struct buf out = BUF(MAX_ANSWER_TEXT);
+    struct err e = {0};
+    int r = doctor(format == PINFOLD_EXPLAIN_JSON, verify != 0, &out, &e);
+    if (r < 0)
+        return tell(error, &e, r);
+    int given = give(&out, ret, error);
+    return given < 0 ? given : r;
+}

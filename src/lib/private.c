@@ -1,0 +1,143 @@
+#include "lib/private.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+#include "base/fd.h"
+#include "lib/world.h"
+
+#define MAX_REMOVE_DEPTH 512
+
+/* A directory that its owner may not read (mode 0) is made readable by descriptor, so that no link is followed. */
+static int open_directory(int dir, const char *name)
+{
+    int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd >= 0 || errno != EACCES)
+        return fd;
+    auto_fd int shut = openat(dir, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    char itself[32];
+    snprintf(itself, sizeof itself, "/proc/self/fd/%d", shut);
+    if (shut < 0 || chmod(itself, 0700) < 0)
+        return -1;
+    return openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+static void remove_below(int dir, const char *name, unsigned depth)
+{
+    if (unlinkat(dir, name, 0) == 0 || (errno != EISDIR && errno != EPERM) || depth > MAX_REMOVE_DEPTH)
+        return;
+    int fd = open_directory(dir, name);
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    if (!d) {
+        (void)close_fd(fd);
+        return;
+    }
+    for (struct dirent *e; (e = readdir(d));) {
+        if (!same(e->d_name, ".") && !same(e->d_name, ".."))
+            remove_below(fd, e->d_name, depth + 1);
+    }
+    (void)closedir(d);
+    (void)unlinkat(dir, name, AT_REMOVEDIR);
+}
+
+void remove_tree(int dir, const char *name)
+{
+    remove_below(dir, name, 0);
+}
+
+/* The usual case first: it is there, or only the last name is missing. */
+static int make_one(const char *path, struct err *e)
+{
+    if (mkdir(path, 0700) == 0 || errno == EEXIST)
+        return 0;
+    return errno == ENOENT ? make_private_directories(path, e)
+                           : err_sys(e, ERR_SYSTEM, errno, "make the box's private directory '%s'", path);
+}
+
+/* The part of a cache's path that names the slot: .../pinfold/caches/HASH/SLOT; 0 when it is none. */
+static size_t slot_prefix(const struct plan *plan, const char *path, size_t *ret_number)
+{
+    const char *state = plan->facts->state_home;
+    size_t n = state ? strlen(state) : 0;
+    if (!n || strncmp(path, state, n) != 0 || strncmp(path + n, "/pinfold/caches/", 16) != 0)
+        return 0;
+    const char *number = strchr(path + n + 16, '/');
+    const char *end = number ? strchr(number + 1, '/') : NULL;
+    if (!end)
+        return 0;
+    *ret_number = (size_t)(number + 1 - path);
+    return (size_t)(end - path);
+}
+
+static int lock_directory(const char *path, struct err *e)
+{
+    int r = make_one(path, e);
+    if (r < 0)
+        return r;
+    auto_fd int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return err_sys(e, ERR_SYSTEM, errno, "open the box's private directory '%s'", path);
+    if (flock(fd, LOCK_EX | LOCK_NB) < 0)
+        return errno == EWOULDBLOCK ? -EBUSY : err_sys(e, ERR_SYSTEM, errno, "lock '%s'", path);
+    return take_fd(&fd);
+}
+
+/* Locks the slot of the plan, or a free one, which is another plan's. */
+static int take_slot(struct private_dirs *d, const char *path, size_t number, size_t n, struct err *e)
+{
+    char slot[PATH_MAX];
+    if (d->lock >= 0 || n >= sizeof slot - 16) /* taken by the call before */
+        return 0;
+    memcpy(slot, path, n);
+    slot[n] = 0;
+    int fd = lock_directory(slot, e);
+    if (fd != -EBUSY) {
+        d->lock = fd < 0 ? -1 : fd;
+        return fd < 0 ? fd : 0;
+    }
+    unsigned taken = (unsigned)strtoul(slot + number, NULL, 10);
+    for (unsigned i = 0; i < MAX_CACHE_SLOTS; i++) {
+        if (i == taken)
+            continue;
+        snprintf(slot + number, sizeof slot - number, "%u", i);
+        fd = lock_directory(slot, e);
+        if (fd >= 0) {
+            d->lock = fd;
+            d->slot = i;
+            return -EBUSY;
+        }
+        if (fd != -EBUSY)
+            return fd;
+    }
+    return err_say(e, ERR_SYSTEM, "%d boxes of this workspace are alive already", MAX_CACHE_SLOTS);
+}
+
+int private_begin(struct private_dirs *d, const struct plan *plan, struct err *e)
+{
+    for (size_t i = 0; i < plan->n_make_dirs; i++) {
+        const struct plan_dir *dir = &plan->make_dirs[i];
+        size_t number = 0, n = dir->temporary ? 0 : slot_prefix(plan, dir->path, &number);
+        int r = n ? take_slot(d, dir->path, number, n, e) : 0;
+        if (r == 0)
+            r = make_one(dir->path, e);
+        if (r < 0)
+            return r;
+        d->plan = plan;
+    }
+    return 0;
+}
+
+void private_end(struct private_dirs *d)
+{
+    for (size_t i = 0; d->plan && i < d->plan->n_make_dirs; i++) {
+        if (d->plan->make_dirs[i].temporary)
+            remove_tree(AT_FDCWD, d->plan->make_dirs[i].path);
+    }
+    d->plan = NULL;
+    d->lock = close_fd(d->lock);
+}

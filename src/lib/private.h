@@ -1,0 +1,25 @@
+/*
+ * A box's private directories on the host: layers over package caches, and in the Landlock tier its TMPDIR. Two boxes
+ * must not share a layer (overlayfs.rst: undefined), so each living box of a workspace has a slot of its own, locked.
+ */
+#pragma once
+#include "plan/plan.h"
+
+#define MAX_CACHE_SLOTS 256
+
+struct private_dirs {
+    const struct plan *plan; /* of the temporary ones, NULL before */
+    int lock;                /* the slot's directory, flock()ed; -1 */
+    unsigned slot;
+};
+#define PRIVATE_DIRS ((struct private_dirs){.lock = -1})
+
+/*
+ * Makes the directories that `plan` names and takes its slot. -EBUSY: the slot is another box's; `d` then holds a free one
+ * (d->slot): make the plan again with that and call again.
+ */
+int private_begin(struct private_dirs *d, const struct plan *plan, struct err *e);
+/* Removes the temporary ones and gives the slot back. */
+void private_end(struct private_dirs *d);
+/* Removes `name` in `dir` with all below it, following no link. */
+void remove_tree(int dir, const char *name);

@@ -1,0 +1,7 @@
+/*
+ * `pinfold --serve`: one request of the shared library, on the socket that is descriptor 3.
+ */
+#pragma once
+#define SERVE_SOCKET 3
+/* Answers one request; the program's exit status. */
+int serve(void);

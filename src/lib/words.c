@@ -1,0 +1,246 @@
+#include "lib/words.h"
+
+#include <errno.h>
+#include <inttypes.h>
+
+#include "base/json.h"
+
+void words_safe(struct buf *out, const char *text)
+{
+    for (struct str s = str_of(text); s.n;) {
+        unsigned char c = (unsigned char)s.p[0];
+        size_t n = 1;
+        while (n < s.n && n < 4 && ((unsigned char)s.p[n] & 0xC0) == 0x80)
+            n++;
+        if (c < 0x80)
+            n = 1;
+        /* U+0080 to U+009F are control characters as well (ECMA-48), in UTF-8 C2 80 to C2 9F. */
+        bool control = c < 0x20 || c == 0x7F || (c == 0xC2 && n == 2 && (unsigned char)s.p[1] < 0xA0);
+        if (control || !utf8_valid((struct str){s.p, n})) {
+            for (size_t i = 0; i < n; i++)
+                buf_printf(out, "\\x%02x", (unsigned char)s.p[i]);
+        } else {
+            buf_put(out, s.p, n);
+        }
+        s = str_skip(s, n);
+    }
+}
+
+void words_bytes(struct buf *out, uint64_t bytes)
+{
+    static const char units[] = "BKMGTPE";
+    unsigned unit = 0;
+    uint64_t whole = bytes, tenths = 0;
+
+    while (whole >= 1024 && unit < sizeof units - 2) {
+        tenths = whole % 1024 * 10 / 1024;
+        whole /= 1024;
+        unit++;
+    }
+    if (unit == 0)
+        buf_printf(out, "%" PRIu64 "B", whole);
+    else if (tenths && whole < 100)
+        buf_printf(out, "%" PRIu64 ".%" PRIu64 "%c", whole, tenths, units[unit]);
+    else
+        buf_printf(out, "%" PRIu64 "%c", whole, units[unit]);
+}
+
+void words_duration(struct buf *out, uint64_t us)
+{
+    uint64_t ms = us / 1000;
+    if (ms < 10)
+        buf_printf(out, "%" PRIu64 ".%" PRIu64 " ms", ms, us % 1000 / 100);
+    else if (ms < 1000)
+        buf_printf(out, "%" PRIu64 " ms", ms);
+    else if (ms < 100000)
+        buf_printf(out, "%" PRIu64 ".%" PRIu64 " s", ms / 1000, ms % 1000 / 100);
+    else
+        buf_printf(out, "%" PRIu64 "m%02" PRIu64 "s", ms / 60000, ms / 1000 % 60);
+}
+
+void words_features(struct buf *out, features what)
+{
+    const char *comma = "";
+    for (int f = 0; f < FEATURE_COUNT; f++) {
+        if (what >> f & 1) {
+            buf_printf(out, "%s%s", comma, feature_name((enum feature)f));
+            comma = ", ";
+        }
+    }
+}
+
+static void header_limits(const struct limits *l, struct buf *out)
+{
+    const char *comma = "; limits ";
+    if (l->memory.asked && l->memory.value != LIMIT_NONE) {
+        buf_printf(out, "%smemory ", comma);
+        words_bytes(out, l->memory.value);
+        comma = ", ";
+    }
+    if (l->cpus.asked && l->cpus.value != LIMIT_NONE) {
+        buf_printf(out, "%scpus %" PRIu64 ".%02" PRIu64, comma, l->cpus.value / 1000, l->cpus.value % 1000 / 10);
+        comma = ", ";
+    }
+    if (l->processes.asked && l->processes.value != LIMIT_NONE) {
+        buf_printf(out, "%s%" PRIu64 " processes", comma, l->processes.value);
+        comma = ", ";
+    }
+    if (l->disk.asked && l->disk.value != LIMIT_NONE) {
+        buf_printf(out, "%sdisk ", comma);
+        words_bytes(out, l->disk.value);
+        comma = ", ";
+    }
+    if (l->timeout.asked && l->timeout.value != LIMIT_NONE) {
+        buf_printf(out, "%stime ", comma);
+        words_duration(out, l->timeout.value * 1000);
+        comma = ", ";
+    }
+    if (l->output.asked && l->output.value != LIMIT_NONE) {
+        buf_printf(out, "%soutput ", comma);
+        words_bytes(out, l->output.value);
+    }
+}
+
+void words_header(const struct plan *plan, struct buf *out)
+{
+    static const char *const nets[] = {[NET_NONE] = "none", [NET_ALLOW] = "allow", [NET_HOST] = "the host's"};
+    static const char *const guards[] = {
+        [GUARD_STRICT] = "strict", [GUARD_EXISTING] = "existing names only", [GUARD_OFF] = "off"};
+    const struct policy *p = plan->policy;
+
+    buf_printf(out, "%s%s; network %s; ", plan->facts->engine,
+               plan->image->tier == TIER_LANDLOCK ? " (Landlock only)" : "", nets[p->net]);
+    words_safe(out, plan->workspace ? plan->workspace : p->workspace);
+    buf_text(out, p->workspace_read_only ? " read-only" : " writable");
+    if (p->guard != GUARD_STRICT)
+        buf_printf(out, "; guard %s", guards[p->guard]);
+    header_limits(&p->limits, out);
+    if (plan->lost) {
+        buf_text(out, "; without ");
+        words_features(out, plan->lost);
+    }
+    if (plan->read_on_every_open && plan->read_on_every_open[0]) {
+        buf_text(out, "; every open is judged (");
+        words_safe(out, plan->read_on_every_open[0]);
+        buf_text(out, plan->read_on_every_open[1] ? ", ...)" : ")");
+    }
+}
+
+void words_closing(const struct box_result *r, struct buf *out)
+{
+    switch (r->end) {
+    case BOX_EXITED:
+        buf_printf(out, "exit %d", r->code);
+        break;
+    case BOX_SIGNALED:
+        buf_printf(out, "signal %d", r->code);
+        break;
+    case BOX_TIMED_OUT:
+        buf_text(out, "timeout");
+        break;
+    case BOX_LIMIT:
+        buf_text(out, "limit");
+        break;
+    case BOX_LOST:
+        buf_text(out, "box lost");
+        break;
+    }
+    buf_text(out, "; ");
+    words_duration(out, r->wall_us);
+    buf_text(out, " wall, ");
+    words_duration(out, r->cpu_us);
+    buf_text(out, " cpu, ");
+    words_bytes(out, r->peak_bytes);
+    buf_text(out, r->peak_is_largest_process ? " in the largest process" : " peak");
+    /* Refusals by a mount or a plain errno raise no event, so nothing is ever said to be none. */
+    if (r->n_denials + r->denials_dropped > 0)
+        buf_printf(out, "; %zu denied", r->n_denials + r->denials_dropped);
+}
+
+void words_errors(const struct box_result *r, const char *command, struct buf *out)
+{
+    if (r->end == BOX_LOST) {
+        buf_text(out, "the box ended before it could be told how the command did");
+        return;
+    }
+    if (r->exec_errno) {
+        words_safe(out, command);
+        buf_printf(out, ": %s in the box",
+                   r->exec_errno == ENOENT && !strchr(command, '/') ? "command not found" : strerror(r->exec_errno));
+        return;
+    }
+    if (r->output_errno)
+        buf_printf(out, "not all of the command's output could be passed on: %s", strerror(r->output_errno));
+    if (r->audit_errno)
+        buf_printf(out, "%sthe audit log could not be written: %s", out->n ? "; " : "", strerror(r->audit_errno));
+}
+
+void words_limit(const struct box_result *r, const struct plan *plan, struct buf *out)
+{
+    const struct limits *l = &plan->policy->limits;
+
+    switch (r->limit) {
+    case BOX_LIMIT_NONE:
+        return;
+    case BOX_LIMIT_MEMORY:
+        buf_text(out, "memory: the box used more than ");
+        words_bytes(out, l->memory.value);
+        buf_text(out, " and was ended; allow more with --memory ");
+        words_bytes(out, l->memory.value * 2);
+        return;
+    case BOX_LIMIT_PROCESSES:
+        buf_printf(out, "processes: the box made more than %" PRIu64 "; allow more with --pids %" PRIu64,
+                   l->processes.value, l->processes.value * 2);
+        return;
+    case BOX_LIMIT_DISK:
+        buf_text(out, "disk: the box wrote more than ");
+        words_bytes(out, l->disk.value);
+        buf_text(out, " and was ended; allow more with --disk ");
+        words_bytes(out, l->disk.value * 2);
+        return;
+    case BOX_LIMIT_OUTPUT:
+        buf_text(out, "output: the command wrote more than ");
+        words_bytes(out, l->output.value);
+        buf_text(out, " and was ended; allow more with --output ");
+        words_bytes(out, l->output.value * 2);
+        return;
+    case BOX_LIMIT_TIMEOUT:
+        buf_text(out, "timeout: the command ran longer than ");
+        words_duration(out, l->timeout.value * 1000);
+        buf_printf(out, " and was ended; allow more with --timeout %" PRIu64 "s", (l->timeout.value * 2 + 999) / 1000);
+        return;
+    }
+}
+
+static bool is_guarded_name(const struct policy *p, const char *rule)
+{
+    for (size_t i = 0; i < p->n_guards; i++) {
+        if (same(p->guards[i].name, rule))
+            return true;
+    }
+    return false;
+}
+
+void words_denial(const struct denial *d, const struct plan *plan, struct buf *out)
+{
+    buf_printf(out, "%s: %s '", d->kind, d->action);
+    words_safe(out, d->target);
+    buf_text(out, "' denied (");
+    words_safe(out, d->rule ? d->rule : "default");
+    if (d->origin && !same(d->origin, d->rule)) {
+        buf_text(out, ", ");
+        words_safe(out, d->origin);
+    }
+    buf_text(out, "); ");
+    if (same(d->kind, "network")) {
+        buf_text(out, "allow with --allow ");
+    } else if (same(d->kind, "socket")) {
+        buf_text(out, "allow with --unix-socket ");
+    } else if (d->rule && is_guarded_name(plan->policy, d->rule)) {
+        buf_text(out, "do it outside the box, or run with --guard off");
+        return;
+    } else {
+        buf_text(out, same(d->action, "read") ? "allow with --ro " : "allow with --rw ");
+    }
+    words_safe(out, d->target);
+}

@@ -1,0 +1,215 @@
+#include "lib/world.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <sha2.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "base/fd.h"
+#include "policy/path.h"
+
+#define MAX_PASSWD (4u << 20)
+
+/* The sixth field of the caller's line in /etc/passwd: what getpwuid() would say without loading a name service. */
+static const char *home_of_passwd(struct arena *mem)
+{
+    struct str text;
+    if (read_whole(mem, "/etc/passwd", MAX_PASSWD, FILE_ANYBODYS, false, true, &text, NULL) < 0)
+        return NULL;
+    for (const char *line = text.p; line && *line;) {
+        const char *end = strchr(line, '\n');
+        struct str rest = {line, end ? (size_t)(end - line) : strlen(line)};
+        struct str field[6];
+        unsigned n = 0;
+        while (n < 6) {
+            const char *colon = memchr(rest.p, ':', rest.n);
+            field[n++] = (struct str){rest.p, colon ? (size_t)(colon - rest.p) : rest.n};
+            if (!colon)
+                break;
+            rest = str_skip(rest, field[n - 1].n + 1);
+        }
+        if (n == 6 && field[2].n > 0 && strtoul(field[2].p, NULL, 10) == getuid() && field[5].n && field[5].p[0] == '/')
+            return arena_str(mem, field[5]);
+        line = end ? end + 1 : NULL;
+    }
+    return NULL;
+}
+
+static int find_home(struct arena *mem, const char **ret, struct err *e)
+{
+    const char *home = getenv("HOME");
+    if (!home || home[0] != '/')
+        home = home_of_passwd(mem);
+    if (!home)
+        return err_say(e, ERR_POLICY, "no home directory is known for user %u; set HOME to an absolute path",
+                       (unsigned)getuid());
+    home = path_clean_at(mem, "/", str_of(home));
+    if (!home)
+        return err_sys(e, ERR_SYSTEM, ENOMEM, "home directory");
+    *ret = home;
+    return 0;
+}
+
+/* $variable/pinfold when that is absolute (relative ones are to be ignored: XDG Base Directory Specification). */
+static const char *own_directory(struct arena *mem, const char *variable, const char *home, const char *fallback)
+{
+    const char *base = getenv(variable);
+    if (base && base[0] == '/')
+        return path_clean_at(mem, base, STR("pinfold"));
+    return arena_printf(mem, "%s/%s/pinfold", same(home, "/") ? "" : home, fallback);
+}
+
+int world_state(struct arena *mem, const char **ret, struct err *e)
+{
+    const char *home = NULL;
+    int r = find_home(mem, &home, e);
+    if (r < 0)
+        return r;
+    *ret = own_directory(mem, "XDG_STATE_HOME", home, ".local/state");
+    return *ret ? 0 : err_sys(e, ERR_SYSTEM, ENOMEM, "state directory");
+}
+
+int world_look(struct arena *mem, const char *cwd, struct world *ret, struct err *e)
+{
+    struct world w = {0};
+    char here[PATH_MAX];
+
+    int r = find_home(mem, &w.home, e);
+    if (r < 0)
+        return r;
+    if (!getcwd(here, sizeof here) || here[0] != '/')
+        return err_sys(e, ERR_POLICY, here[0] == '/' ? errno : ENOENT, "current directory");
+    if (cwd) {
+        char real[PATH_MAX];
+        if (!realpath(cwd, real))
+            return err_sys(e, ERR_POLICY, errno, "directory '%s'", cwd);
+        w.cwd = arena_text(mem, real);
+    } else {
+        w.cwd = arena_text(mem, here);
+    }
+    char program[PATH_MAX];
+    ssize_t n = readlink("/proc/self/exe", program, sizeof program);
+    if (n > 0 && (size_t)n < sizeof program)
+        w.program = arena_str(mem, (struct str){program, (size_t)n});
+    w.user_name = getenv("USER");
+    if (!w.user_name)
+        w.user_name = getenv("LOGNAME");
+    w.config = own_directory(mem, "XDG_CONFIG_HOME", w.home, ".config");
+    w.state = own_directory(mem, "XDG_STATE_HOME", w.home, ".local/state");
+    if (arena_failed(mem))
+        return err_sys(e, ERR_SYSTEM, ENOMEM, "looking around");
+    *ret = w;
+    return 0;
+}
+
+/* A group of one's own (user private groups: gid == uid) is nobody else. */
+static bool others_may_write(const struct stat *st)
+{
+    return (st->st_mode & S_IWOTH) || ((st->st_mode & S_IWGRP) && st->st_gid != st->st_uid);
+}
+
+static int judge_owner(const char *path, const struct stat *st, enum file_trust trust, struct err *e)
+{
+    if (trust == FILE_ANYBODYS)
+        return 0;
+    if (st->st_uid != 0 && (trust == FILE_SYSTEM || st->st_uid != getuid()))
+        return err_say(e, ERR_REFUSED, "'%s' belongs to user %u; it must belong to root%s (chown it, or remove it)",
+                       path, (unsigned)st->st_uid, trust == FILE_OWN ? " or to you" : "");
+    if (others_may_write(st))
+        return err_say(e, ERR_REFUSED, "'%s' may be written by others (mode %04o); run: chmod go-w '%s'", path,
+                       (unsigned)(st->st_mode & 07777), path);
+    return 0;
+}
+
+/* Opens without following a link in the last two components: `.pinfold` and the file in it. */
+static int open_no_links(const char *path)
+{
+    char directory[PATH_MAX];
+    const char *slash = strrchr(path, '/');
+    if (!slash || slash == path || (size_t)(slash - path) >= sizeof directory)
+        return -EINVAL;
+    memcpy(directory, path, (size_t)(slash - path));
+    directory[slash - path] = 0;
+    auto_fd int dir = open(directory, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (dir < 0)
+        return -errno;
+    int fd = openat(dir, slash + 1, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    return fd < 0 ? -errno : fd;
+}
+
+int read_whole(struct arena *mem, const char *path, size_t max, enum file_trust trust, bool no_links, bool optional,
+               struct str *ret, struct err *e)
+{
+    /* O_NONBLOCK: a FIFO must not hold us; it is refused below. */
+    auto_fd int fd = no_links ? open_no_links(path) : open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    int no = no_links ? -fd : errno;
+    struct stat st;
+
+    if (fd < 0 && optional && (no == ENOENT || no == ENOTDIR))
+        return -ENOENT;
+    if (fd < 0 && no_links && no == ELOOP)
+        return err_say(e, ERR_REFUSED, "'%s' is, or stands in, a symbolic link; put a real file there", path);
+    if (fd < 0)
+        return err_sys(e, ERR_POLICY, no, "open '%s'", path);
+    if (fstat(fd, &st) < 0)
+        return err_sys(e, ERR_SYSTEM, errno, "stat '%s'", path);
+    if (!S_ISREG(st.st_mode))
+        return err_say(e, ERR_POLICY, "'%s' is not a regular file", path);
+    int r = judge_owner(path, &st, trust, e);
+    if (r < 0)
+        return r;
+    size_t room = st.st_size > 0 ? (size_t)st.st_size : 4096, n = 0;
+    if ((uint64_t)st.st_size > max)
+        return err_say(e, ERR_POLICY, "'%s' has more than %zu bytes", path, max);
+    char *text = arena_zero(mem, room + 1);
+    while (text) {
+        ssize_t got = read(fd, text + n, room - n);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return err_sys(e, ERR_POLICY, errno, "read '%s'", path);
+        n += (size_t)got;
+        if (got == 0 || n == room)
+            break;
+    }
+    if (!text)
+        return err_sys(e, ERR_SYSTEM, ENOMEM, "read '%s'", path);
+    *ret = (struct str){text, n};
+    return 0;
+}
+
+void content_hash(struct str s, char ret[65])
+{
+    static const char digits[] = "0123456789abcdef";
+    uint8_t sum[SHA256_DIGEST_LENGTH];
+    SHA2_CTX state;
+
+    SHA256Init(&state);
+    SHA256Update(&state, (const uint8_t *)s.p, s.n);
+    SHA256Final(sum, &state);
+    for (unsigned i = 0; i < sizeof sum; i++) {
+        ret[2 * i] = digits[sum[i] >> 4];
+        ret[2 * i + 1] = digits[sum[i] & 15];
+    }
+    ret[64] = 0;
+}
+
+int make_private_directories(const char *path, struct err *e)
+{
+    char part[PATH_MAX];
+    size_t n = strlen(path);
+    if (n >= sizeof part)
+        return err_sys(e, ERR_SYSTEM, ENAMETOOLONG, "make directory '%s'", path);
+    memcpy(part, path, n + 1);
+    for (size_t i = 1; i <= n; i++) {
+        if (part[i] != '/' && part[i] != 0)
+            continue;
+        part[i] = 0;
+        if (mkdir(part, 0700) < 0 && errno != EEXIST && errno != EROFS)
+            return err_sys(e, ERR_SYSTEM, errno, "make directory '%s'", part);
+        part[i] = i < n ? '/' : 0;
+    }
+    return 0;
+}

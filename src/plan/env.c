@@ -1,0 +1,132 @@
+/*
+ * The environment: what the policy sets or lets through, and the few variables that every box has. Nothing else enters:
+ * a variable nobody thought of may be a secret or may name a program.
+ */
+#include "plan/make.h"
+
+#define DEFAULT_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+struct variables {
+    struct making *m;
+    const char **at; /* "NAME=value" */
+    size_t n;
+};
+
+static size_t name_length(const char *entry)
+{
+    return strcspn(entry, "=");
+}
+
+static const char **find(const struct variables *v, const char *name, size_t n)
+{
+    for (size_t i = 0; i < v->n; i++) {
+        if (name_length(v->at[i]) == n && memcmp(v->at[i], name, n) == 0)
+            return &v->at[i];
+    }
+    return NULL;
+}
+
+/* Puts "NAME=value" in place of an entry of that name, or at the end. */
+static int put(struct variables *v, const char *entry)
+{
+    const char **at = entry ? find(v, entry, name_length(entry)) : NULL;
+    if (entry && !at)
+        at = arena_push(v->m->mem, &v->at, &v->n, sizeof *at);
+    if (!at)
+        return no_memory(v->m);
+    *at = entry;
+    return 0;
+}
+
+static int put_value(struct variables *v, const char *name, const char *value)
+{
+    size_t n = strlen(name), k = strlen(value);
+    char *entry = arena_zero(v->m->mem, n + k + 2);
+    if (!entry)
+        return no_memory(v->m);
+    memcpy(entry, name, n);
+    entry[n] = '=';
+    memcpy(entry + n + 1, value, k);
+    return put(v, entry);
+}
+
+static void take_out(struct variables *v, const char *name)
+{
+    const char **at = find(v, name, strlen(name));
+    if (!at)
+        return;
+    memmove(at, at + 1, (size_t)(v->at + v->n - at - 1) * sizeof *at);
+    v->n--;
+}
+
+static bool rule_matches(const struct env_rule *r, const char *name, size_t n)
+{
+    size_t k = strlen(r->name);
+    if (k && r->name[k - 1] == '*')
+        return n >= k - 1 && memcmp(r->name, name, k - 1) == 0;
+    return n == k && memcmp(r->name, name, n) == 0;
+}
+
+/* The rule that decides about a name: of those that match, the one said last. */
+static const struct env_rule *rule_for(const struct policy *p, const char *name, size_t n)
+{
+    for (size_t i = p->n_env; i > 0; i--) {
+        if (rule_matches(&p->env[i - 1], name, n))
+            return &p->env[i - 1];
+    }
+    return NULL;
+}
+
+static int put_own(struct variables *v)
+{
+    const struct facts *f = v->m->facts;
+    const char *user = v->m->policy->user == USER_ROOT ? "root" : f->user_name;
+    int r = put(v, "PINFOLD=1");
+    if (r == 0 && f->home)
+        r = put_value(v, "HOME", f->home);
+    if (r == 0 && user)
+        r = put_value(v, "USER", user);
+    if (r == 0 && user)
+        r = put_value(v, "LOGNAME", user);
+    if (r == 0)
+        r = put_value(v, "PATH", DEFAULT_PATH);
+    if (r == 0)
+        r = put(v, "TMPDIR=/tmp");
+    return r;
+}
+
+int env_make(struct making *m)
+{
+    struct variables v = {.m = m};
+    const struct policy *p = m->policy;
+    int r = egress_env(m);
+    if (r == 0)
+        r = put_own(&v);
+    for (const char *const *e = m->ask->environ; r == 0 && e && *e; e++) {
+        size_t n = name_length(*e);
+        const struct env_rule *rule = n && (*e)[n] ? rule_for(p, *e, n) : NULL;
+        if (rule && !rule->remove && !rule->value)
+            r = put(&v, arena_text(m->mem, *e));
+    }
+    for (size_t i = 0; r == 0 && i < m->n_set_env; i++)
+        r = put(&v, m->set_env[i]);
+    for (size_t i = 0; r == 0 && i < p->n_env; i++) {
+        const struct env_rule *rule = &p->env[i];
+        if ((!rule->remove && !rule->value) || rule_for(p, rule->name, strlen(rule->name)) != rule)
+            continue;
+        if (rule->remove)
+            take_out(&v, rule->name);
+        else
+            r = put_value(&v, rule->name, rule->value);
+    }
+    /* These two say what is so, whatever else was said. */
+    if (r == 0)
+        r = put(&v, "PINFOLD=1");
+    if (r == 0)
+        r = put_value(&v, "PWD", m->plan->cwd);
+    const char **end = r == 0 ? arena_push(m->mem, &v.at, &v.n, sizeof *end) : NULL;
+    if (!end)
+        return r < 0 ? r : no_memory(m);
+    m->plan->env = v.at;
+    return 0;
+}

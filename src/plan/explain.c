@@ -1,0 +1,253 @@
+/*
+ * A plan for people: what can be seen and written, by what each of it holds and who asked for it, then the steps.
+ */
+#include "plan/words.h"
+
+#include <stdio.h>
+
+enum { COLUMNS = 120, PATH_COLUMN = 14, HOW_COLUMN = 56, ORIGIN_COLUMN = 92 };
+
+static void pad(struct buf *out, size_t line, size_t column)
+{
+    size_t at = out->n - line;
+    do
+        buf_char(out, ' ');
+    while (!out->broken && ++at < column);
+}
+
+/* Columns, where the texts let them be: what would pass the right margin goes to a line of its own. */
+static void put_row(struct buf *out, const char *word, const char *path, const char *how, const char *origin)
+{
+    size_t line = out->n;
+    buf_printf(out, "  %s", word);
+    pad(out, line, PATH_COLUMN);
+    put_path(out, path);
+    if (how[0]) {
+        if (out->n - line >= HOW_COLUMN && out->n - line + strlen(how) + strlen(origin) + 4 > COLUMNS) {
+            buf_char(out, '\n');
+            line = out->n;
+        }
+        pad(out, line, HOW_COLUMN);
+        buf_text(out, how);
+    }
+    if (origin[0]) {
+        if (out->n - line + 2 + strlen(origin) > COLUMNS) {
+            buf_char(out, '\n');
+            line = out->n;
+        }
+        size_t room = strlen(origin) + ORIGIN_COLUMN > COLUMNS ? COLUMNS - strlen(origin) : ORIGIN_COLUMN;
+        pad(out, line, strlen(origin) >= COLUMNS ? 0 : room);
+        put_path(out, origin);
+    }
+    buf_char(out, '\n');
+}
+
+static void put_place(const struct plan *p, const struct place *at, struct buf *out)
+{
+    char origin[512], how[640];
+    place_origin(p, at, origin, sizeof origin);
+    const char *word = word_how(at);
+    if (at->src && strcmp(at->src, at->dst) != 0 && at->act == ACT_ATTACH) {
+        snprintf(how, sizeof how, "%s: %s", word, at->src);
+        word = how;
+    }
+    put_row(out, word_access(at), at->dst, word, origin);
+}
+
+/* Grouped, in path order within a group. */
+static void put_files(const struct plan *p, struct buf *out)
+{
+    static const enum place_kind groups[][3] = {{PLACE_RW, PLACE_RW, PLACE_RW},
+                                                {PLACE_CACHE, PLACE_CACHE, PLACE_CACHE},
+                                                {PLACE_PROTECT, PLACE_RO, PLACE_PATTERN},
+                                                {PLACE_HIDE, PLACE_PATTERN, PLACE_HIDE},
+                                                {PLACE_SOCKET, PLACE_SOCKET, PLACE_SOCKET},
+                                                {PLACE_TMPFS, PLACE_DEVICES, PLACE_PROC}};
+    buf_text(out, "\nFiles\n");
+    put_row(out, p->places[0].region == REGION_WRITABLE ? "writable" : "read-only",
+            "everything that is not named below", "", "");
+    for (size_t g = 0; g < sizeof groups / sizeof groups[0]; g++) {
+        for (size_t i = 1; i < p->n_places; i++) {
+            const struct place *at = &p->places[i];
+            bool here = at->kind == groups[g][0] || at->kind == groups[g][1] || at->kind == groups[g][2];
+            if (at->kind == PLACE_PATTERN)
+                here = g == (at->hides ? 3 : 2);
+            if (here && place_is_telling(at) && (at->act != ACT_NOT_THERE || at->said))
+                put_place(p, at, out);
+        }
+    }
+    for (size_t i = 0; p->read_on_every_open && p->read_on_every_open[i]; i++) {
+        if (i == 0)
+            buf_text(out, "  every open is judged (slower) because of\n");
+        buf_text(out, "    ");
+        put_path(out, p->read_on_every_open[i]);
+        buf_char(out, '\n');
+    }
+}
+
+static const struct guard_table *guard_of(const struct plan *p)
+{
+    return p->image->guard_bytes ? (const void *)((const char *)p->image + p->image->guard_at) : NULL;
+}
+
+static void put_guard(const struct plan *p, struct buf *out)
+{
+    const struct guard_table *t = guard_of(p);
+    if (!t)
+        return;
+    buf_printf(out, "\nGuard (%s)\n", word_guard_mode((enum guard_mode)t->mode));
+    for (uint32_t i = 0; i < t->n_rules; i++) {
+        const struct guard_rule *r = &t->rules[i];
+        char origin[512], how[640] = "";
+        if (r->kind == GUARD_RULE_NAME || r->kind == GUARD_RULE_HIDE_NAME) {
+            snprintf(how, sizeof how, "%s%s%s%s", r->place == GUARD_ROOT ? "top of writable trees" : "at any depth",
+                     r->below ? " below " : "", r->below ? plan_string(p->image, r->below) : "",
+                     r->judge == GUARD_GIT_CONFIG ? ", judged by key" : "");
+        }
+        policy_origin(p->policy, r->origin, origin, sizeof origin);
+        bool slash = how[0] && r->flags & GUARD_RULE_DIRECTORY;
+        char text[4200];
+        snprintf(text, sizeof text, "%s%s", plan_string(p->image, r->text), slash ? "/" : "");
+        put_row(out, word_guard_rule((enum guard_rule_kind)r->kind), text, how, how[0] ? origin : "");
+    }
+}
+
+static void put_names(struct buf *out, const char *title, uint32_t bits, const struct named_bit *names)
+{
+    buf_printf(out, "%s", title);
+    const char *before = " ";
+    for (const struct named_bit *n = names; n->name; n++) {
+        if (bits & n->bit) {
+            buf_printf(out, "%s%s", before, n->name);
+            before = ", ";
+        }
+    }
+    buf_text(out, bits ? "\n" : " none\n");
+}
+
+static void put_limits(const struct plan *p, struct buf *out)
+{
+    struct named_limit all[N_LIMITS];
+    limits_of(p->policy, all);
+    bool any = false;
+    for (int i = 0; i < N_LIMITS; i++) {
+        if (all[i].limit->value == LIMIT_NONE)
+            continue;
+        if (!any)
+            buf_text(out, "\nLimits\n");
+        any = true;
+        char origin[512];
+        auto_buf struct buf value = BUF(64);
+        put_limit(&value, &all[i]);
+        policy_origin(p->policy, all[i].limit->origin, origin, sizeof origin);
+        put_row(out, all[i].name, buf_cstr(&value), all[i].limit->asked ? "" : "default", origin);
+    }
+}
+
+static void put_environment(const struct plan *p, bool show_values, struct buf *out)
+{
+    buf_text(out, "\nEnvironment\n");
+    size_t line = 0;
+    for (const char **v = p->env; *v; v++) {
+        size_t n = strcspn(*v, "=");
+        if (show_values) {
+            buf_text(out, "  ");
+            put_path(out, *v);
+            buf_char(out, '\n');
+            continue;
+        }
+        if (line && line + n + 1 > COLUMNS) {
+            buf_char(out, '\n');
+            line = 0;
+        }
+        buf_text(out, line ? " " : "  ");
+        buf_put(out, *v, n);
+        line += n + (line ? 1 : 2);
+    }
+    if (!show_values)
+        buf_char(out, '\n');
+}
+
+static void put_promises(const struct plan *p, struct buf *out)
+{
+    buf_text(out, "\nEnforced\n");
+    for (size_t i = 0; i < p->n_enforced; i++) {
+        size_t line = out->n;
+        buf_printf(out, "  %s", feature_name(p->enforced[i].what));
+        pad(out, line, 24);
+        buf_printf(out, "%s\n", p->enforced[i].by);
+    }
+    buf_text(out, p->lost ? "\nLost\n" : "\nLost: nothing\n");
+    for (int i = 0; i < FEATURE_COUNT; i++) {
+        if (!(p->lost & (features)1 << i))
+            continue;
+        size_t line = out->n;
+        buf_printf(out, "  %s", feature_name((enum feature)i));
+        pad(out, line, 24);
+        buf_text(out, feature_text((enum feature)i));
+        if (p->facts->why_not[i] && !(p->facts->can & (features)1 << i))
+            buf_printf(out, ": %s", p->facts->why_not[i]);
+        buf_char(out, '\n');
+    }
+}
+
+static void put_steps(const struct plan *p, struct buf *out)
+{
+    buf_text(out, "\nSteps\n");
+    const struct step *s = plan_steps(p->image);
+    for (uint32_t i = 0; i < p->image->n_steps; i++) {
+        buf_printf(out, "%5u  %s", i, s[i].kind == STEP_STUB ? "  " : "");
+        step_print(p->image, &s[i], out);
+        buf_char(out, '\n');
+    }
+}
+
+static void put_dirs_and_notes(const struct plan *p, struct buf *out)
+{
+    for (size_t i = 0; i < p->n_make_dirs; i++) {
+        if (i == 0)
+            buf_text(out, "\nDirectories of pinfold's own that are made first\n");
+        buf_text(out, "  ");
+        put_path(out, p->make_dirs[i].path);
+        buf_text(out, p->make_dirs[i].temporary ? "  removed after the run\n" : "\n");
+    }
+    for (size_t i = 0; p->notes && p->notes[i]; i++) {
+        if (i == 0)
+            buf_text(out, "\nNotes\n");
+        buf_text(out, "  ");
+        put_path(out, p->notes[i]);
+        buf_char(out, '\n');
+    }
+    for (size_t i = 0; i < p->policy->n_ignored; i++) {
+        char origin[512];
+        const struct ignored *g = &p->policy->ignored[i];
+        if (i == 0)
+            buf_text(out, "\nNot honoured\n");
+        put_row(out, "", g->key, g->why, policy_origin(p->policy, g->origin, origin, sizeof origin));
+    }
+}
+
+int plan_explain(const struct plan *p, bool show_values, struct buf *out)
+{
+    buf_printf(out, "Plan for %s, %s\n", p->facts->engine,
+               p->facts->tier == TIER_LANDLOCK ? "Landlock tier" : "namespaces");
+    buf_printf(out, "profile     %s\n", p->policy->profile ? p->policy->profile : "none");
+    buf_text(out, "workspace   ");
+    put_path(out, p->workspace);
+    buf_printf(out, "%s\nstarts in   ", p->policy->workspace_read_only ? " (read-only)" : "");
+    put_path(out, p->cwd);
+    buf_printf(out, "\nuser        %u:%u\n", p->image->uid, p->image->gid);
+    buf_printf(out, "network     %s\n", word_net(p->policy));
+    put_names(out, "namespaces ", p->image->namespaces, namespace_names);
+    put_names(out, "filter     ", p->image->filter, filter_names);
+    if (p->digest[0])
+        buf_printf(out, "plan        sha256:%s\npolicy      sha256:%s\n", p->digest, p->policy_digest);
+    put_files(p, out);
+    put_guard(p, out);
+    put_limits(p, out);
+    put_environment(p, show_values, out);
+    put_promises(p, out);
+    put_dirs_and_notes(p, out);
+    put_steps(p, out);
+    return buf_ok(out) ? 0 : -ENOMEM;
+}

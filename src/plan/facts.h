@@ -1,0 +1,79 @@
+/*
+ * What one engine can honour here and now, and why not the rest; plus the survey: what the file system holds at the
+ * paths that the policy names. Filled by engine probes and engine/survey.c; the plan only reads it.
+ */
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "wire/feature.h"
+
+enum path_type { PATH_MISSING, PATH_DIR, PATH_FILE, PATH_OTHER /* socket, device, fifo */, PATH_UNREADABLE };
+
+/* One path the policy names, as the host has it. */
+struct path_fact {
+    const char *asked;  /* as in the policy                                                             */
+    const char *real;   /* symlinks resolved; for a missing path: the real nearest existing parent plus
+                          the missing rest, lexically                                                  */
+    const char *parent; /* the real nearest existing directory strictly above `real` ("/" for "/"); for a path that
+                           may not be looked at: the directory that refuses the search                  */
+    enum path_type type;
+    int no; /* errno of the look-up when PATH_UNREADABLE or PATH_MISSING */
+    uint32_t mode, uid, gid;
+    uint64_t dev, ino;
+    const char *link; /* when the last component itself is a symbolic link: where the link stands, else NULL */
+    bool refused;     /* exists, belongs to somebody else, and its permissions refuse this caller the reading */
+    bool foreign;     /* `parent` belongs to somebody else, and only its owner may make names in it */
+};
+
+/* A name that a pattern of the policy matched at the start (struct policy's paths[rule]). */
+struct match_fact {
+    uint32_t rule;
+    const char *real;
+    enum path_type type;
+    bool refused; /* as in struct path_fact */
+};
+
+/* What a directory above a hidden place holds; only for the Landlock tier, whose rules can only allow. */
+struct dir_entry {
+    const char *name;
+    bool directory;
+};
+struct dir_fact {
+    const char *path; /* real */
+    struct dir_entry *entries;
+    size_t n_entries; /* sorted by name; symbolic links left out */
+};
+
+enum cgroup_kind { CGROUP_NONE, CGROUP_V2, CGROUP_V2_SYSTEMD /* over D-Bus */, CGROUP_V1 };
+enum tier { TIER_NAMESPACES, TIER_LANDLOCK };
+
+struct facts {
+    const char *engine;                 /* "native", "docker", ...                        */
+    enum tier tier;                     /* native                                         */
+    features can;                       /* what is honoured                               */
+    const char *why_not[FEATURE_COUNT]; /* a clause for each that is not ("user namespaces are forbidden by ...") */
+    const char *remedy[FEATURE_COUNT];  /* one command or setting, or NULL                */
+    unsigned kernel_major, kernel_minor;
+    int landlock_abi;  /* 0: none                                        */
+    uint32_t uid, gid; /* of the caller                                  */
+    const char *home, *user_name;
+    enum cgroup_kind cgroup;
+    bool notify;             /* seccomp user notification                      */
+    bool overlay;            /* overlayfs may be mounted in a user namespace: assumed on 5.11+ */
+    struct path_fact *paths; /* sorted by `asked`                              */
+    size_t n_paths;
+    /* Filled by the survey. */
+    const char *program;                  /* pinfold's own program file, real, or NULL                 */
+    const char *state_home, *config_home; /* $XDG_STATE_HOME and $XDG_CONFIG_HOME or their defaults   */
+    struct match_fact *matches;           /* sorted by rule, then real                                 */
+    size_t n_matches;
+    struct dir_fact *dirs; /* sorted by path */
+    size_t n_dirs;
+};
+
+/* Places every box has something of its own at, and what else the plan asks of a host; NULL-terminated. */
+extern const char *const facts_places[];
+
+/* The fact about `asked`, or NULL. */
+const struct path_fact *facts_path(const struct facts *f, const char *asked);

@@ -1,0 +1,54 @@
+/*
+ * The guard's rules besides those that places bring: guarded names. A name is relative to each writable tree of the
+ * host; what is the box's own is free.
+ */
+#include "plan/make.h"
+
+int guard_names(struct making *m)
+{
+    const struct policy *p = m->policy;
+    for (size_t i = 0; p->guard != GUARD_OFF && i < p->n_guards; i++) {
+        const struct guard_name *name = &p->guards[i];
+        if (add_guard(m, GUARD_RULE_NAME, name->name, name->origin) < 0)
+            return -ENOMEM;
+        struct guard_ask *g = &m->guards[m->n_guards - 1];
+        g->place = (uint8_t)name->place;
+        g->judge = (uint8_t)name->judge;
+        g->flags = name->directory ? GUARD_RULE_DIRECTORY : 0;
+    }
+    return 0;
+}
+
+static int by_kind(const void *a, const void *b)
+{
+    const struct guard_ask *const *x = a, *const *y = b;
+    if ((*x)->kind != (*y)->kind)
+        return (*x)->kind < (*y)->kind ? -1 : 1;
+    int c =
+        (*x)->kind == GUARD_RULE_NAME || (*x)->kind == GUARD_RULE_HIDE_NAME ? 0 : path_order((*x)->text, (*y)->text);
+    return c ? c : *x < *y ? -1 : *x > *y;
+}
+
+/* By kind, then path; the same path said twice stands once. */
+int guard_order(struct making *m)
+{
+    const struct guard_ask **by = arena_zero(m->mem, (m->n_guards + 1) * sizeof *by);
+    struct guard_ask *sorted = arena_zero(m->mem, (m->n_guards + 1) * sizeof *sorted);
+    if (!by || !sorted)
+        return no_memory(m);
+    for (size_t i = 0; i < m->n_guards; i++)
+        by[i] = &m->guards[i];
+    if (sort_pointers(m->mem, (const void **)by, m->n_guards, by_kind) < 0)
+        return no_memory(m);
+    size_t n = 0;
+    for (size_t i = 0; i < m->n_guards; i++) {
+        const struct guard_ask *last = n ? &sorted[n - 1] : NULL;
+        if (last && last->kind == by[i]->kind && last->below == by[i]->below && strcmp(last->text, by[i]->text) == 0 &&
+            last->place == by[i]->place)
+            continue;
+        sorted[n++] = *by[i];
+    }
+    m->guards = sorted;
+    m->n_guards = n;
+    return 0;
+}

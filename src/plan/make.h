@@ -1,0 +1,234 @@
+/*
+ * Inside plan/: what is passed from one stage of plan_make() to the next.
+ *
+ *   collect.c   rules and built-in places        -> places, sorted by path inside, one for each path
+ *   settle.c    each place against the one around -> what is done for it (enum act), stubs, guard rules, pins
+ *   veil.c      stubs                            -> groups, each behind one veil or cover
+ *   steps.c     places and groups, in path order -> steps of the namespace tier
+ *   landlock.c  places                           -> rules of the Landlock tier
+ *   guard.c     guard rules                      -> the guard's table
+ *   env.c, limits.c, needs.c                     the rest
+ *   image.c     steps, strings, table            -> one flat image
+ */
+#pragma once
+#include "plan/path.h"
+#include "plan/plan.h"
+#include "wire/guard_table.h"
+
+enum place_kind {
+    PLACE_ROOT,    /* "/" itself                                                               */
+    PLACE_TMPFS,   /* a private tree                                                           */
+    PLACE_DEVICES, /* /dev                                                                     */
+    PLACE_PROC,    /* /proc                                                                    */
+    PLACE_DIR,     /* in a private tree: a directory, an empty file, a link that the box finds */
+    PLACE_FILE,
+    PLACE_LINK,
+    PLACE_SOCKET,  /* a socket that may be connected to; visible where the host has it         */
+    PLACE_PATTERN, /* names of one directory by pattern; dst is the pattern's text             */
+    PLACE_RW,
+    PLACE_CACHE,
+    PLACE_RO,
+    PLACE_PROTECT,
+    PLACE_HIDE
+};
+
+/* How a place is brought about. */
+enum act {
+    ACT_NONE,        /* what is around it does it already                                        */
+    ACT_ROOT,        /* the clone of the root                                                    */
+    ACT_ATTACH,      /* a clone of the host's tree is attached                                   */
+    ACT_STUB,        /* a name in a veil or cover                                                */
+    ACT_DENY,        /* an empty, mode 0 object is mounted over it                               */
+    ACT_GUARD,       /* the guard judges                                                         */
+    ACT_HOLLOW,      /* hidden with something visible below: an empty tmpfs with mount points    */
+    ACT_PRIVATE,     /* tmpfs, devices, proc                                                     */
+    ACT_MAKE,        /* directory, file or link in a tmpfs of ours                               */
+    ACT_WHITEOUT,    /* in a cache: a whiteout in its private layer                              */
+    ACT_MQUEUE,      /* a fresh mqueue file system                                               */
+    ACT_OVERLAY,     /* private layer over the host's directory                                  */
+    ACT_PRIVATE_DIR, /* a private directory of the state tree attached (nothing below it)        */
+    ACT_LANDLOCK,    /* Landlock rules                                                           */
+    ACT_REDIRECT,    /* a variable leads programs to a private directory                         */
+    ACT_NOT_THERE,   /* nothing of the host is visible there anyway                              */
+    ACT_REFUSED      /* the caller's own permissions refuse it already                           */
+};
+
+/* What may be done with names directly in a place. */
+enum region { REGION_READ_ONLY, REGION_WRITABLE, REGION_PRIVATE, REGION_HIDDEN, REGION_CACHE };
+
+struct place {
+    const char *dst;    /* inside, clean, real                                        */
+    const char *src;    /* host object, real; NULL when nothing of the host           */
+    const char *target; /* PLACE_LINK: text of the link                               */
+    const char *parent; /* nearest existing directory above dst, as called inside     */
+    const char *upper;  /* caches: the private directory                              */
+    const char *why;    /* built-in places: what to say instead of an origin          */
+    uint32_t origin;
+    uint32_t slot;  /* of its source, when attached */
+    uint32_t order; /* as collected: keeps the sort stable */
+    int up;         /* settled: index of the region around, -1 for the root       */
+    uint16_t mode;
+    uint8_t kind, act, region; /* enum place_kind, act, region */
+    uint8_t type;              /* enum path_type of the host object                          */
+    uint8_t dst_type;          /* what the host (or the mount around) has at dst             */
+    bool mount;                /* said as a mount: src and dst differ or may                 */
+    bool workspace;
+    bool said;           /* a rule of the policy, not ours                             */
+    bool builtin;        /* a rule of a built-in profile: yields to the caller's home  */
+    bool under_writable; /* settled: the box can write somewhere above: mounts and veils can be moved away */
+    bool entered;        /* settled: a region of its own                               */
+    bool opened;         /* settled, hidden: something below is visible                */
+    bool match;          /* from a pattern expanded at the start                       */
+    bool device;         /* device nodes below must work                               */
+    bool hides;          /* PLACE_PATTERN: hides, otherwise protects                   */
+    bool refused;        /* see struct path_fact                                       */
+    bool foreign;        /* likewise                                                   */
+    bool own;            /* pinfold's own: no rule lifts it                            */
+    bool inside;         /* said of a place below a mount's target: holds there        */
+    bool dropped;        /* not there after all                                        */
+    uint8_t stub;        /* settled: enum stub, when it takes one, else UINT8_MAX      */
+};
+
+struct stub_ask {
+    const char *path; /* inside */
+    const char *dir;  /* the directory to veil */
+    uint32_t region;  /* index of the place it stands in */
+    uint32_t place;   /* index of the place it is for */
+    uint32_t origin;
+    uint8_t kind;     /* enum stub */
+    const char *text; /* STUB_TEXT_FILE */
+};
+/* One veiled or covered directory, with stubs[first .. first + n). */
+struct veil {
+    const char *dir;
+    uint32_t region, origin;
+    size_t first, n;
+    bool cover;
+};
+
+struct guard_ask {
+    uint8_t kind, place, judge, flags;
+    const char *text, *below;
+    uint32_t origin;
+};
+
+struct mount_place { /* a mount's two ends, real, and the target as said */
+    const char *src, *dst, *asked_to;
+};
+
+/* Steps and strings while they grow. */
+struct image_writer {
+    struct arena *mem;
+    struct step *steps;
+    size_t n_steps;
+    char *strings;
+    size_t n_strings, strings_room;
+    uint32_t *index; /* open hash of string offsets, 0 free */
+    size_t index_size, index_used;
+};
+
+struct making {
+    struct plan *plan;
+    const struct policy *policy;
+    const struct facts *facts;
+    const struct plan_ask *ask;
+    struct arena *mem;
+    struct err *e;
+    struct image_writer image;
+
+    const struct path_fact **fact_index; /* open hash by `asked` */
+    size_t fact_index_size;
+
+    struct place *places;
+    size_t n_places;
+    struct mount_place *mounts; /* in order of `dst` */
+    size_t n_mounts;
+    struct stub_ask *stubs;
+    size_t n_stubs;
+    struct veil *veils;
+    size_t n_veils;
+    const char **cover_dirs; /* directories whose later names must not show */
+    size_t n_cover_dirs;
+    struct guard_ask *guards;
+    size_t n_guards;
+    const char *last_pin;
+    const char **reads; /* texts of rules that need every open judged */
+    size_t n_reads;
+    const char **notes;
+    size_t n_notes;
+    struct plan_dir *dirs;
+    size_t n_dirs;
+    const char **set_env; /* "NAME=value" that the plan itself needs (redirected caches) */
+    size_t n_set_env;
+
+    const char *caches;    /* where this workspace's caches are, once one was asked for */
+    const char *home;      /* real, or NULL */
+    const char *workspace; /* real          */
+    features asked_losses; /* losses that somebody asked for by a key of their own */
+    bool shm_of_host;      /* /dev/shm is the host's by a rule */
+    bool empty_root;       /* an empty root with everything bound, instead of a clone of the host's */
+    bool any_hide, any_protect, any_cache, needs_cache, any_depth_hide;
+    uint32_t n_slots;
+};
+
+/* facts.c: the fact about `asked`, or NULL after saying that the survey lacks it. */
+const struct path_fact *fact_of(struct making *m, const char *asked);
+int facts_begin(struct making *m);
+/* "policy.yaml:9:3", for messages; in the arena, never NULL. */
+const char *origin_of(struct making *m, uint32_t origin);
+int no_memory(struct making *m);
+int note(struct making *m, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* How the place came to be asked for: its origin or its own reason. */
+const char *place_origin(const struct plan *p, const struct place *at, char *text, size_t n);
+
+/* Sorts pointers, stable, taking what is in order already as it is: n for sorted input, n log n otherwise. */
+int sort_pointers(struct arena *mem, const void **at, size_t n, int (*order)(const void *, const void *));
+
+int collect(struct making *m);
+int collect_private(struct making *m);
+struct place *place_add(struct making *m, enum place_kind kind, const char *dst, uint32_t origin);
+int settle(struct making *m);
+int add_guard(struct making *m, enum guard_rule_kind kind, const char *text, uint32_t origin);
+int add_pins(struct making *m, const struct place *around, const char *dst, uint32_t origin);
+int add_read(struct making *m, const char *rule);
+/* Of a place that is missing together with directories above it, the first missing one: then all below is absent. */
+const char *first_missing(struct making *m, const struct place *p);
+/* The private directory of the cache at `dst`, below the caller's state; NULL without a state directory or memory. */
+const char *cache_dir(struct making *m, const char *dst);
+int add_make_dir(struct making *m, const char *path, bool temporary);
+/* Whether `p` lies below the caller's home. */
+bool in_home(const struct making *m, const struct place *p);
+/* Landlock tier: leads the programs that use the cache at p->dst to a private directory by their variable. */
+int redirect_cache(struct making *m, struct place *p);
+int add_env(struct making *m, const char *name, const char *value);
+/* The path inside where the command starts. */
+const char *cwd_of(struct making *m);
+/* SHA-256 of `n` bytes in hexadecimal. */
+void sha256_hex(const void *bytes, size_t n, char ret[65]);
+int veils_make(struct making *m);
+int steps_make(struct making *m);
+/* net allow: the files of /etc that speak of the network, the variables, and the steps (egress.c). */
+int egress_stubs(struct making *m);
+int egress_env(struct making *m);
+int egress_steps(struct making *m);
+int landlock_make(struct making *m);
+/* What both tiers end with: limits, lock steps, working directory. */
+int lock_make(struct making *m);
+int limits_make(struct making *m);
+int guard_names(struct making *m);
+int guard_order(struct making *m);
+int env_make(struct making *m);
+int needs_make(struct making *m);
+/* How many KiB a private tree may hold, 0 for the kernel's own idea. */
+uint32_t private_kib(const struct making *m, const char *dst);
+uint32_t filter_of(const struct making *m);
+
+/* image.c */
+int image_begin(struct image_writer *w, struct arena *mem);
+/* The offset of `s` in the string table; 0 for "" and NULL. UINT32_MAX without memory. */
+uint32_t image_string(struct image_writer *w, const char *s);
+/* Appends a zeroed step of `kind`; NULL without memory or past MAX_PLAN_STEPS. */
+struct step *image_step(struct image_writer *w, enum step_kind kind, uint32_t origin);
+/* The same with a path as its first argument. */
+struct step *image_path(struct image_writer *w, enum step_kind kind, const char *path, uint32_t origin);
+int image_end(struct making *m, struct plan_image **ret);

@@ -1,0 +1,183 @@
+/*
+ * What the stages have in common: saying that memory ended, notes, and adding to the lists that struct making keeps.
+ */
+#include "plan/make.h"
+
+#include <stdio.h>
+
+int no_memory(struct making *m)
+{
+    return err_sys(m->e, ERR_SYSTEM, ENOMEM, "making the plan");
+}
+
+int note(struct making *m, const char *format, ...)
+{
+    char text[1024];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    const char **slot = arena_push(m->mem, &m->notes, &m->n_notes, sizeof *slot);
+    const char *own = slot ? arena_text(m->mem, text) : NULL;
+    if (!own)
+        return no_memory(m);
+    *slot = own;
+    return 0;
+}
+
+const char *origin_of(struct making *m, uint32_t origin)
+{
+    char text[512];
+    const char *s = arena_text(m->mem, policy_origin(m->policy, origin, text, sizeof text));
+    return s ? s : "?";
+}
+
+const char *place_origin(const struct plan *p, const struct place *at, char *text, size_t n)
+{
+    if (!at->why)
+        return policy_origin(p->policy, at->origin, text, n);
+    snprintf(text, n, "%s", at->why);
+    return text;
+}
+
+struct place *place_add(struct making *m, enum place_kind kind, const char *dst, uint32_t origin)
+{
+    struct place *p = arena_push(m->mem, &m->places, &m->n_places, sizeof *p);
+    if (p) {
+        p->kind = (uint8_t)kind;
+        p->dst = dst;
+        p->origin = origin;
+        p->order = (uint32_t)m->n_places;
+    }
+    return p;
+}
+
+int add_guard(struct making *m, enum guard_rule_kind kind, const char *text, uint32_t origin)
+{
+    struct guard_ask *g = text ? arena_push(m->mem, &m->guards, &m->n_guards, sizeof *g) : NULL;
+    if (!g)
+        return no_memory(m);
+    *g = (struct guard_ask){.kind = (uint8_t)kind, .flags = GUARD_RULE_DIRECTORY, .text = text, .origin = origin};
+    return 0;
+}
+
+int add_read(struct making *m, const char *rule)
+{
+    const char **slot = arena_push(m->mem, &m->reads, &m->n_reads, sizeof *slot);
+    if (!slot)
+        return no_memory(m);
+    *slot = rule;
+    return 0;
+}
+
+int add_make_dir(struct making *m, const char *path, bool temporary)
+{
+    struct plan_dir *d = path ? arena_push(m->mem, &m->dirs, &m->n_dirs, sizeof *d) : NULL;
+    if (!d)
+        return no_memory(m);
+    *d = (struct plan_dir){.path = path, .temporary = temporary};
+    return 0;
+}
+
+bool in_home(const struct making *m, const struct place *p)
+{
+    return m->home && m->home[1] && path_at_or_below(p->dst, m->home);
+}
+
+/*
+ * Pins the directories between the place around (exclusive) and `dst` (exclusive). Places come in path order, so what
+ * the last pinned place shares with this one is pinned already.
+ */
+int add_pins(struct making *m, const struct place *around, const char *dst, uint32_t origin)
+{
+    const char *rest = path_rest(dst, around->dst);
+    const char *last = m->last_pin && path_below(m->last_pin, around->dst) ? m->last_pin : NULL;
+    for (const char *p = strchr(rest, '/'); p; p = strchr(p + 1, '/')) {
+        size_t n = (size_t)(p - dst);
+        if (last && strncmp(last, dst, n) == 0 && last[n] == '/')
+            continue;
+        if (add_guard(m, GUARD_RULE_PIN, arena_str(m->mem, (struct str){dst, n}), origin) < 0)
+            return -ENOMEM;
+    }
+    m->last_pin = dst;
+    return 0;
+}
+
+int add_env(struct making *m, const char *name, const char *value)
+{
+    const char **slot = arena_push(m->mem, &m->set_env, &m->n_set_env, sizeof *slot);
+    const char *entry = slot && value ? arena_printf(m->mem, "%s=%s", name, value) : NULL;
+    if (!entry)
+        return no_memory(m);
+    *slot = entry;
+    return 0;
+}
+
+/* Every character that a file name may not hold, or that would make two caches one, is spelled %XX. */
+static const char *encode(struct making *m, const char *path)
+{
+    enum { LONGEST = 200 };
+    size_t n = 0;
+    char *out = arena_zero(m->mem, 3 * strlen(path) + 1);
+    if (!out)
+        return NULL;
+    for (const char *p = path; *p; p++) {
+        if (*p == '/' || *p == '%' || *p == '\n')
+            n += (size_t)snprintf(out + n, 4, "%%%02X", (unsigned char)*p);
+        else
+            out[n++] = *p;
+    }
+    if (n > LONGEST) {
+        char sum[65];
+        sha256_hex(path, strlen(path), sum);
+        return arena_text(m->mem, sum);
+    }
+    return out;
+}
+
+const char *cache_dir(struct making *m, const char *dst)
+{
+    if (!m->facts->state_home)
+        return NULL;
+    if (!m->caches) {
+        char sum[65];
+        sha256_hex(m->workspace, strlen(m->workspace), sum);
+        m->caches = arena_printf(m->mem, "%s/pinfold/caches/%.32s/%u", m->facts->state_home, sum, m->ask->cache_slot);
+    }
+    const char *rest = m->home && path_below(dst, m->home) ? path_rest(dst, m->home) : dst;
+    const char *name = encode(m, rest);
+    return name ? path_join(m->mem, m->caches, name) : NULL;
+}
+
+const char *first_missing(struct making *m, const struct place *p)
+{
+    const char *rest = path_rest(p->dst, p->parent);
+    size_t n = (size_t)(rest - p->dst) + strcspn(rest, "/");
+    return p->dst[n] ? arena_str(m->mem, (struct str){p->dst, n}) : p->dst;
+}
+
+uint32_t filter_of(const struct making *m)
+{
+    uint32_t bits = m->facts->notify ? FILTER_GUARD : 0;
+    if (m->facts->notify && m->n_reads)
+        bits |= FILTER_READS;
+    if (m->facts->tier == TIER_LANDLOCK && m->policy->net != NET_HOST)
+        bits |= FILTER_NO_INET;
+    if (m->policy->allow_nested_userns)
+        bits |= FILTER_USERNS;
+    return bits;
+}
+
+/*
+ * Shares of the disk limit: together the private trees hold exactly what was said. /tmp gets most, because that is
+ * where things are put.
+ */
+uint32_t private_kib(const struct making *m, const char *dst)
+{
+    const struct limit *disk = &m->policy->limits.disk;
+    if (disk->value == LIMIT_NONE)
+        return 0;
+    uint64_t kib = disk->value / 1024, small = kib / 16, share;
+    share = strcmp(dst, "/tmp") == 0 ? kib - 3 * small : small;
+    return share == 0 ? 1 : share > UINT32_MAX ? 0 : (uint32_t)share;
+}

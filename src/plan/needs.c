@@ -1,0 +1,270 @@
+/*
+ * What the plan needs, what is lost, and by what each guarantee holds. Asking for more than can be had is an error that
+ * lists all of it at once; a loss is allowed by name only (`may_lose`), or by a key that says nothing else (net host).
+ */
+#include "plan/make.h"
+
+#include <stdio.h>
+
+static bool limited(const struct limit *l)
+{
+    return l->value != LIMIT_NONE;
+}
+
+/*
+ * Limits that somebody asked for are needed; generous defaults are only missed, and no control group is made for them:
+ * rlimits and the watcher are what they are meant to be held by.
+ */
+static features limit_features(const struct limits *l, bool asked)
+{
+    const struct {
+        const struct limit *limit;
+        features bits;
+    } all[] = {{&l->memory, F(LIMIT_MEMORY) | F(CGROUP_LIMITS)},
+               {&l->cpus, F(LIMIT_CPU) | F(CGROUP_LIMITS)},
+               {&l->processes, F(LIMIT_PROCESSES) | F(CGROUP_LIMITS)},
+               {&l->disk, F(LIMIT_DISK)}};
+    features found = 0;
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        if (limited(all[i].limit) && all[i].limit->asked == asked)
+            found |= asked ? all[i].bits : all[i].bits & ~F(CGROUP_LIMITS);
+    }
+    return found;
+}
+
+static bool host_tmp(const struct making *m)
+{
+    const struct path_fact *tmp = facts_path(m->facts, "/tmp");
+    for (size_t i = 0; tmp && i < m->n_places; i++) {
+        const struct place *p = &m->places[i];
+        if (strcmp(p->dst, tmp->real) == 0)
+            return p->said && p->src;
+    }
+    return false;
+}
+
+static features needs_of(struct making *m)
+{
+    const struct policy *p = m->policy;
+    features n = F(FILES) | F(UNIX_SOCKETS) | F(ABSTRACT_SOCKETS) | F(PID_NAMESPACE) | F(SIGNALS) | F(PRIVATE_IPC) |
+                 F(FRESH_PROC) | F(NO_SURVIVORS) | F(SECCOMP) | F(SANDBOX);
+    n |= m->any_hide ? F(HIDES) : 0;
+    n |= m->any_depth_hide ? F(HIDES_ANY_DEPTH) : 0;
+    n |= m->n_mounts ? F(REMAP) : 0;
+    n |= (p->n_guards && p->guard != GUARD_OFF) || m->any_protect ? F(GUARD) : 0;
+    n |= m->needs_cache ? F(CACHES) : 0;
+    n |= p->user == USER_ROOT ? F(USER_ROOT) : 0;
+    n |= limit_features(&p->limits, true);
+    if (p->net == NET_HOST)
+        m->asked_losses |= F(HOST_NETWORK);
+    else
+        n |= F(NETWORK);
+    if (p->allow_nested_userns)
+        m->asked_losses |= F(NESTED_USERNS);
+    else
+        n |= F(NESTED_USERNS);
+    if (host_tmp(m))
+        m->asked_losses |= F(PRIVATE_TMP);
+    else
+        n |= F(PRIVATE_TMP);
+    return n;
+}
+
+/* What a plan can do besides without, as opposed to what it was asked for. */
+static features wishes_of(const struct making *m)
+{
+    return limit_features(&m->policy->limits, false) | (m->any_cache ? F(CACHES) : 0);
+}
+
+/* What this plan asks for can be more, or less, than what the engine is asked about in general. */
+static features can_here(const struct making *m, const char **why)
+{
+    features can = m->facts->can;
+    if (m->facts->tier == TIER_NAMESPACES && m->policy->net != NET_HOST)
+        can |= F(ABSTRACT_SOCKETS); /* a network namespace has its own */
+    if (m->facts->tier == TIER_LANDLOCK)
+        can |= F(CACHES); /* by variables */
+    if (m->policy->net == NET_HOST && m->facts->landlock_abi < 6 && can & F(ABSTRACT_SOCKETS)) {
+        can &= ~F(ABSTRACT_SOCKETS);
+        why[FEATURE_ABSTRACT_SOCKETS] = "with the host's network it takes Landlock scopes, Linux 6.12 or later";
+    }
+    features judged = F(GUARD) | F(UNIX_SOCKETS) | F(HIDES_ANY_DEPTH) | (m->n_reads ? F(HIDES) : 0);
+    if (!m->facts->notify && can & judged) {
+        for (int i = 0; i < FEATURE_COUNT; i++) {
+            if (can & judged & (features)1 << i)
+                why[i] = "it takes seccomp's user notification";
+        }
+        can &= ~judged;
+    }
+    return can;
+}
+
+static int say_cannot(struct making *m, features missing, const char *const *why)
+{
+    char text[800], without[160] = "";
+    size_t n = 0, w = 0;
+    for (int i = 0; i < FEATURE_COUNT; i++) {
+        if (!(missing & (features)1 << i))
+            continue;
+        const char *reason = why[i] ? why[i] : m->facts->why_not[i], *remedy = m->facts->remedy[i];
+        int k = snprintf(text + n, sizeof text - n, "%s%s: %s%s%s%s", n ? "; " : "", feature_name((enum feature)i),
+                         reason ? reason : "not here", remedy ? " (" : "", remedy ? remedy : "", remedy ? ")" : "");
+        n += k > 0 ? (size_t)k : 0;
+        k = w < sizeof without
+                ? snprintf(without + w, sizeof without - w, " --may-lose %s", feature_name((enum feature)i))
+                : 0;
+        w += k > 0 ? (size_t)k : 0;
+        if (n >= sizeof text)
+            break;
+    }
+    return err_say(m->e, ERR_CANNOT, "%s cannot honour the policy here: %s; to go without:%s", m->facts->engine, text,
+                   without);
+}
+
+static int check_network(struct making *m)
+{
+    const struct policy *p = m->policy;
+    const struct net_rule *first = NULL;
+    for (size_t i = 0; !first && i < p->n_net_rules; i++) {
+        enum net_verb verb = p->net_rules[i].verb;
+        bool opens =
+            verb == NET_RULE_PUBLISH || verb == NET_RULE_REACH || (verb == NET_RULE_ALLOW && p->net == NET_ALLOW);
+        first = opens ? &p->net_rules[i] : NULL;
+    }
+    if (!first || m->facts->can & F(NETWORK_TRANSPARENT))
+        return 0;
+    if (p->net == NET_HOST)
+        return note(m, "net host: the rules about hosts and ports are not applied, the box uses the host's network");
+    const char *what = first->verb == NET_RULE_ALLOW   ? "net allow"
+                       : first->verb == NET_RULE_REACH ? "reach"
+                                                       : "publish";
+    const char *why = m->facts->why_not[FEATURE_NETWORK_TRANSPARENT];
+    int r = err_say(m->e, ERR_CANNOT, "%s %s (%s): %s needs a network namespace of the box's own: %s", what,
+                    first->text, origin_of(m, first->origin), what, why ? why : "not here");
+    return err_hint(m->e, r, "--net none for no network, --net host for the host's");
+}
+
+static const char *cgroup_name(enum cgroup_kind kind)
+{
+    switch (kind) {
+    case CGROUP_V1:
+        return "cgroup v1";
+    case CGROUP_V2:
+        return "cgroup v2";
+    case CGROUP_V2_SYSTEMD:
+        return "cgroup v2, by systemd";
+    case CGROUP_NONE:
+        break;
+    }
+    return NULL;
+}
+
+static const char *guard_name(const struct policy *p)
+{
+    return p->guard == GUARD_STRICT     ? "guard (seccomp notification), strict"
+           : p->guard == GUARD_EXISTING ? "guard (seccomp notification), existing names"
+                                        : "guard (seccomp notification), for rules only";
+}
+
+static const char *hides_by(const struct making *m, bool landlock)
+{
+    bool names = false;
+    for (size_t i = 0; i < m->n_places; i++) {
+        enum act act = m->places[i].act;
+        names |= m->places[i].kind == PLACE_HIDE &&
+                 (act == ACT_STUB || act == ACT_HOLLOW || act == ACT_DENY || act == ACT_LANDLOCK);
+    }
+    if (landlock)
+        return m->n_reads ? "Landlock file rules; guard on every open in writable places" : "Landlock file rules";
+    if (m->n_reads)
+        return names ? "veils of denied names; guard on every open in writable places" : "guard on every open";
+    return "veils of denied names";
+}
+
+/* By what a guarantee holds. */
+static const char *enforced_by(const struct making *m, enum feature f)
+{
+    const struct policy *p = m->policy;
+    bool landlock = m->facts->tier == TIER_LANDLOCK;
+    const char *cgroup = cgroup_name(m->facts->cgroup);
+    switch (f) {
+    case FEATURE_FILES:
+        return landlock ? "Landlock file rules" : "mount namespace, read-only root";
+    case FEATURE_HIDES:
+        return hides_by(m, landlock);
+    case FEATURE_HIDES_ANY_DEPTH:
+        return "guard on every open";
+    case FEATURE_GUARD:
+        return guard_name(p);
+    case FEATURE_UNIX_SOCKETS:
+        return "guard (seccomp notification)";
+    case FEATURE_ABSTRACT_SOCKETS:
+        return landlock || p->net == NET_HOST ? "Landlock scope" : "network namespace";
+    case FEATURE_NETWORK:
+        return landlock ? "seccomp filter, no inet sockets" : "network namespace, loopback only";
+    case FEATURE_NETWORK_TRANSPARENT:
+        return "egress";
+    case FEATURE_PID_NAMESPACE:
+        return "pid namespace";
+    case FEATURE_SIGNALS:
+        return landlock ? "Landlock scope" : "pid namespace";
+    case FEATURE_PRIVATE_IPC:
+        return "IPC namespace";
+    case FEATURE_PRIVATE_TMP:
+        return "tmpfs";
+    case FEATURE_FRESH_PROC:
+        return "own procfs";
+    case FEATURE_NO_SURVIVORS:
+        return "pid namespace";
+    case FEATURE_CGROUP_LIMITS:
+        return cgroup ? cgroup : "cgroup";
+    case FEATURE_LIMIT_MEMORY:
+    case FEATURE_LIMIT_PROCESSES:
+    case FEATURE_LIMIT_CPU:
+        return cgroup ? cgroup : "watcher";
+    case FEATURE_LIMIT_DISK:
+        return landlock ? "file size limit and watcher" : "size of private storage, file size limit and watcher";
+    case FEATURE_REMAP:
+        return "mount namespace";
+    case FEATURE_SECCOMP:
+    case FEATURE_NESTED_USERNS:
+        return "seccomp filter";
+    case FEATURE_USER_ROOT:
+        return "user namespace";
+    case FEATURE_CACHES:
+        return landlock ? "redirected variables" : m->facts->overlay ? "overlay" : "private directories";
+    case FEATURE_SANDBOX:
+        return landlock ? "Landlock and seccomp" : "namespaces, seccomp";
+    case FEATURE_HOST_NETWORK:
+    case FEATURE_EXPAND_START:
+    case FEATURE_PROXY_ADDRESS:
+    case FEATURE_COUNT:
+        break;
+    }
+    return "policy";
+}
+
+int needs_make(struct making *m)
+{
+    const char *why[FEATURE_COUNT] = {NULL};
+    struct plan *plan = m->plan;
+    int r = check_network(m);
+    if (r < 0)
+        return r;
+    features can = can_here(m, why), needs = needs_of(m);
+    features missing = needs & ~can;
+    if (missing & ~m->policy->may_lose)
+        return say_cannot(m, missing & ~m->policy->may_lose, why);
+    plan->needs = needs;
+    plan->lost = m->asked_losses | missing | (wishes_of(m) & ~can);
+    features held = (needs | wishes_of(m)) & ~plan->lost;
+    for (int i = 0; i < FEATURE_COUNT; i++) {
+        if (!(held & (features)1 << i))
+            continue;
+        struct enforcement *e = arena_push(m->mem, &plan->enforced, &plan->n_enforced, sizeof *e);
+        if (!e)
+            return no_memory(m);
+        *e = (struct enforcement){(enum feature)i, enforced_by(m, (enum feature)i)};
+    }
+    return 0;
+}

@@ -1,0 +1,73 @@
+/*
+ * policy + facts -> plan. Pure. What is needed and cannot be honoured is an ERR_CANNOT error that names each guarantee,
+ * the reason and the remedy, unless the policy lists it under `may_lose`; then it is in plan->lost.
+ */
+#pragma once
+#include "base/buf.h"
+#include "base/err.h"
+#include "plan/facts.h"
+#include "policy/policy.h"
+#include "wire/step.h"
+
+#define MAX_PLAN_BYTES (32u << 20)
+#define MAX_PLAN_STEPS 100000
+
+/* By what a guarantee is enforced, for result and explain. */
+struct enforcement {
+    enum feature what;
+    const char *by; /* "mount namespace, read-only root", "seccomp notification", "cgroup v1 memory" */
+};
+
+/* A directory of pinfold's own on the host that whoever starts the plan makes first (as mkdir -p, mode 0700). */
+struct plan_dir {
+    const char *path;
+    bool temporary; /* and removes with its content after the run */
+    bool whiteout;  /* no directory but, unless something stands there already, a whiteout: mknod(path, S_IFCHR, 0);
+                       its parents are made as directories. It keeps a name of a cache's lower layer from ever showing */
+};
+
+struct place; /* plan/make.h: what was decided for one path, for explain */
+
+struct plan {
+    struct arena *mem;
+    const struct policy *policy; /* borrowed: must outlive the plan */
+    const struct facts *facts;   /* borrowed                        */
+    struct plan_image *image;    /* what an engine of ours runs     */
+    features needs, lost;
+    struct enforcement *enforced;
+    size_t n_enforced;
+    const char **env;                 /* "NAME=value", NULL-terminated, in order; what the command gets */
+    const char *cwd;                  /* inside */
+    const char *workspace;            /* real path on the host; same path inside unless remapped */
+    const char **read_on_every_open;  /* why FILTER_READS is on: the rules' texts, NULL-terminated, or NULL */
+    const struct plan_dir *make_dirs; /* private layers of caches, TMPDIR of the Landlock tier */
+    size_t n_make_dirs;
+    const struct place *places; /* sorted by path inside */
+    size_t n_places;
+    const char **notes;     /* sentences for people about what was decided, NULL-terminated, or NULL */
+    char digest[65];        /* SHA-256 of image and environment names, hex; filled by plan_digests() */
+    char policy_digest[65]; /* DECISIONS 28 */
+};
+
+/* What differs from run to run under one policy. `environ` is the caller's; names only decide, values are copied. */
+struct plan_ask {
+    const char *cwd;            /* of the caller, absolute and real */
+    const char *const *environ; /* NULL-terminated */
+    bool tty;                   /* the command gets a terminal */
+    /*
+     * Two overlays must not share an upper layer (overlayfs.rst: undefined behaviour), so concurrent boxes of one
+     * workspace take different slots of its caches; the caller holds a lock on the one it names here. 0 otherwise.
+     */
+    unsigned cache_slot;
+    const char
+        *instance; /* unique among living boxes of this user (a pid): names TMPDIR in the Landlock tier; NULL "0" */
+};
+
+int plan_make(const struct policy *policy, const struct facts *facts, const struct plan_ask *ask, struct plan **ret,
+              struct err *e);
+struct plan *plan_free(struct plan *p);
+/* Fills digest and policy_digest; apart, because a run that reports neither need not pay for them. */
+int plan_digests(struct plan *p, struct err *e);
+/* For people and as JSON: steps, filters, limits, environment (values only with `show_values`), needs, losses, digest. */
+int plan_explain(const struct plan *p, bool show_values, struct buf *out);
+int plan_explain_json(const struct plan *p, bool show_values, struct buf *out);

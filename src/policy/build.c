@@ -1,0 +1,591 @@
+/*
+ * The builder gathers texts and flags as statements, then merges them in this order:
+ *
+ *     the profile with what it extends, from the ground up; system; user; project; --policy and --settings files; flags
+ *
+ * A text is preceded by the files it extends, in its own layer. A profile it extends becomes the ground of all: a flag's
+ * choice wins over a project's, a project's over a user's, a user's over the system's. Nobody's choice is `workspace`.
+ */
+#include "policy/build.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "policy/merge.h"
+#include "policy/profile.h"
+
+#define DEFAULT_PROFILE "workspace"
+#define GROUND          "none" /* what every profile ends in: generous limits and nothing else */
+
+struct text {
+    struct layer_text t;
+    const struct said *extends; /* the statement, or NULL */
+    const char *profile;        /* the built-in profile that this is, or NULL */
+};
+
+struct policy_builder {
+    struct policy_world world;
+    struct arena *mem;
+    struct text *texts;
+    size_t n_texts, n_rules;
+    struct said_list flags;
+    const char **flag_said;
+    size_t n_flag_said;
+};
+
+struct policy_builder *policy_builder_new(const struct policy_world *world)
+{
+    struct policy_builder *b = calloc(1, sizeof *b);
+    if (!b)
+        return NULL;
+    b->world = *world;
+    b->mem = arena_new(2 * (size_t)MAX_POLICY_BYTES);
+    if (!b->mem)
+        return policy_builder_free(b);
+    b->flags.mem = b->mem;
+    return b;
+}
+
+struct policy_builder *policy_builder_free(struct policy_builder *b)
+{
+    if (!b)
+        return NULL;
+    b->mem = arena_free(b->mem);
+    free(b);
+    return NULL;
+}
+
+static int no_memory(struct err *e)
+{
+    return err_sys(e, ERR_SYSTEM, ENOMEM, "build the policy");
+}
+
+/*
+ * What relative paths of a file are relative to: its directory, which for a project's .pinfold/policy.yaml is the
+ * project's. A name that is no path ("policy text", "-") stands where the caller stands, and so do srt's settings,
+ * whose paths are relative to the current directory by its own manual.
+ */
+static const char *base_of(struct policy_builder *b, enum policy_layer layer, enum policy_format format,
+                           const char *file)
+{
+    const char *slash = strrchr(file, '/');
+    if (!slash || format == POLICY_SRT)
+        return path_clean_at(b->mem, "/", str_of(b->world.cwd));
+    struct str dir = {file, slash == file ? 1 : (size_t)(slash - file)};
+    const char *base = dir.p[0] == '~' && (dir.n == 1 || dir.p[1] == '/') && b->world.home
+                           ? path_clean_at(b->mem, b->world.home, str_skip(dir, dir.n == 1 ? 1 : 2))
+                           : path_clean_at(b->mem, b->world.cwd, dir);
+    if (base && layer == LAYER_PROJECT && str_ends(str_of(base), STR("/.pinfold")))
+        base = arena_str(b->mem, (struct str){base, strlen(base) - strlen("/.pinfold")});
+    return base && !base[0] ? "/" : base;
+}
+
+static const struct said *find_said(const struct said *said, size_t n, enum key_id id)
+{
+    const struct said *found = NULL;
+    for (size_t i = 0; i < n; i++) {
+        if (said[i].key == id)
+            found = &said[i];
+    }
+    return found;
+}
+
+static void take_profile(struct text *ret, const struct profile *p, enum policy_layer layer, const char *file)
+{
+    *ret = (struct text){.t = {.layer = layer,
+                               .file = file,
+                               .base = "/",
+                               .trusted = true,
+                               .lasting = true,
+                               .defaults = same(p->name, GROUND),
+                               .profile = true,
+                               .said = p->said,
+                               .n = p->n},
+                         .extends = find_said(p->said, p->n, KEY_EXTENDS),
+                         .profile = p->name};
+}
+
+/* Reads a text into statements. */
+static int read_text(struct policy_builder *b, enum policy_layer layer, enum policy_format format, const char *file,
+                     struct str text, bool trusted, struct text *ret, struct err *e)
+{
+    auto_arena struct arena *nodes = arena_new(2 * (size_t)MAX_POLICY_BYTES);
+    struct said_list list = {.mem = b->mem};
+    const char *name = arena_text(b->mem, file);
+    const char *base = base_of(b, layer, format, file);
+    struct node root;
+
+    if (!nodes || !name || !base)
+        return no_memory(e);
+    /* Statements point into the nodes' texts: those that are kept are copied below. */
+    int r =
+        node_read(name, text, format == POLICY_YAML ? "; a policy says at least 'version: 1'" : "", nodes, &root, e);
+    struct source src = {.file = name, .list = &list, .e = e, .world = &b->world};
+    if (r == 0)
+        r = format == POLICY_YAML ? read_policy(&src, &root) : read_foreign(&src, format, &root);
+    if (r < 0)
+        return r;
+    for (size_t i = 0; i < list.n; i++) {
+        list.items[i].a.p = arena_str(b->mem, list.items[i].a);
+        list.items[i].b.p = arena_str(b->mem, list.items[i].b);
+    }
+    if (arena_failed(b->mem))
+        return no_memory(e);
+    *ret = (struct text){.t = {.layer = layer,
+                               .file = name,
+                               .base = base,
+                               .trusted = trusted || layer != LAYER_PROJECT,
+                               .profile = layer == LAYER_BUILTIN,
+                               .said = list.items,
+                               .n = list.n,
+                               .ignored = list.ignored,
+                               .n_ignored = list.n_ignored},
+                         .extends = find_said(list.items, list.n, KEY_EXTENDS)};
+    return 0;
+}
+
+int policy_add_text(struct policy_builder *b, enum policy_layer layer, enum policy_format format, const char *file,
+                    struct str text, bool trusted, struct err *e)
+{
+    const struct profile *known = layer == LAYER_BUILTIN && format == POLICY_YAML ? profile_by_text(text) : NULL;
+    struct text t;
+
+    if (known) {
+        const char *name = arena_text(b->mem, file);
+        if (!name)
+            return no_memory(e);
+        take_profile(&t, known, layer, name);
+    } else {
+        int r = read_text(b, layer, format, file, text, trusted, &t, e);
+        if (r < 0)
+            return r;
+    }
+    b->n_rules += t.t.n + t.t.n_ignored;
+    if (b->n_rules > MAX_POLICY_RULES)
+        return err_say(e, ERR_POLICY, "%s: a policy has at most %d rules", file, MAX_POLICY_RULES);
+    struct text *slot = arena_push(b->mem, &b->texts, &b->n_texts, sizeof *slot);
+    if (!slot)
+        return no_memory(e);
+    *slot = t;
+    return 0;
+}
+
+static int unknown_flag(const char *key, const char *said, struct err *e)
+{
+    const char *near = NULL;
+    unsigned nearest = 99;
+
+    for (size_t i = 0; i < KEY_COUNT; i++) {
+        unsigned d = key_table[i].flag ? str_distance(str_of(key), str_of(key_table[i].flag)) : 99;
+        if (d < nearest) {
+            nearest = d;
+            near = key_table[i].flag;
+        }
+    }
+    int r = near && is_near(nearest, str_of(key)) ? err_say(e, ERR_POLICY, "unknown option (did you mean --%s?)", near)
+                                                  : err_say(e, ERR_POLICY, "unknown option");
+    return place_wrap(e, r, said, 0, 0);
+}
+
+int policy_add_flag(struct policy_builder *b, const char *key, const char *value, const char *said, struct err *e)
+{
+    const struct policy_key *k = policy_key_by_flag(key);
+    const char *name = arena_text(b->mem, said);
+    size_t before = b->flags.n;
+
+    if (!name)
+        return no_memory(e);
+    if (!k)
+        return unknown_flag(key, said, e);
+    if (!value && k->takes_value)
+        return place_say(e, ERR_POLICY, said, 0, 0, "needs a value, %s", k->value);
+    const char *copy = arena_text(b->mem, value ? value : "true");
+    if (!copy)
+        return no_memory(e);
+    struct source src = {.file = name, .list = &b->flags, .e = e, .world = &b->world};
+    int r = read_flag(&src, (enum key_id)(k - key_table), str_of(copy));
+    if (r < 0)
+        return r;
+    if (++b->n_rules > MAX_POLICY_RULES)
+        return place_say(e, ERR_POLICY, said, 0, 0, "a policy has at most %d rules", MAX_POLICY_RULES);
+    const char **slot = b->flags.n > before ? arena_push(b->mem, &b->flag_said, &b->n_flag_said, sizeof *slot) : NULL;
+    if (!slot)
+        return no_memory(e);
+    *slot = name;
+    return 0;
+}
+
+/*
+ * The order of merging, as it grows.
+ */
+struct sequence {
+    struct policy_builder *b;
+    struct arena *mem; /* of the chain being followed; lives as long as the builder */
+    struct err *e;
+    struct text *texts;
+    size_t n;
+    struct room room;
+};
+
+static int append(struct sequence *s, const struct text *t)
+{
+    struct text *slot = arena_push(s->mem, &s->texts, &s->n, sizeof *slot);
+    if (!slot)
+        return no_memory(s->e);
+    *slot = *t;
+    merge_room(&s->room, &t->t);
+    if (s->room.origins > MAX_POLICY_RULES)
+        return err_say(s->e, ERR_POLICY, "%s: a policy has at most %d rules", t->t.file, MAX_POLICY_RULES);
+    return 0;
+}
+
+static bool is_path(struct str name)
+{
+    return memchr(name.p, '/', name.n) || (name.n && (name.p[0] == '~' || name.p[0] == '.'));
+}
+
+/* Where a statement stands, for messages of this file. */
+static int say(struct sequence *s, const struct text *t, const struct said *at, const char *sentence)
+{
+    return place_say(s->e, ERR_POLICY, t->t.flags ? t->t.flags[at - t->t.said] : t->t.file, at->line, at->column, "%s",
+                     sentence);
+}
+
+static int unknown_profile(struct sequence *s, const struct text *t, const struct said *at)
+{
+    char sentence[512], list[256] = "";
+    const char *near = NULL;
+    unsigned nearest = 99;
+    size_t n = 0;
+
+    for (const char *const *name = profile_names(); *name; name++) {
+        unsigned d = str_distance(at->a, str_of(*name));
+        if (d < nearest) {
+            nearest = d;
+            near = *name;
+        }
+        n += (size_t)snprintf(list + n, sizeof list - n, "%s%s", n ? ", " : "", *name);
+    }
+    if (near && is_near(nearest, at->a))
+        snprintf(sentence, sizeof sentence, "there is no profile '%.*s' (did you mean '%s'?)",
+                 (int)(at->a.n < 120 ? at->a.n : 120), at->a.p, near);
+    else
+        snprintf(sentence, sizeof sentence, "there is no profile '%.*s' (there are %s; a file is written ./FILE)",
+                 (int)(at->a.n < 120 ? at->a.n : 120), at->a.p, list);
+    return say(s, t, at, sentence);
+}
+
+static const struct profile *profile_said(const struct said *extends)
+{
+    const struct profile *p = profile_table;
+    while (p->name && !str_is(extends->a, p->name))
+        p++;
+    return p->name ? p : NULL;
+}
+
+/* The text behind `extends` of `t`: one of ours, or what the world has under that name. */
+static int follow(struct sequence *s, const struct text *t, enum policy_layer layer, struct text *ret)
+{
+    const struct said *at = t->extends;
+    struct policy_builder *b = s->b;
+    const char *name = arena_str(s->mem, at->a), *file;
+    struct str text;
+
+    if (!name)
+        return no_memory(s->e);
+    if (is_path(at->a)) {
+        struct path_context c = {.world = &b->world, .base = t->t.base};
+        struct path_text path;
+        struct err why;
+        int r = path_expand(&c, at->a, PATH_LITERAL_ONLY, s->mem, &path, &why);
+        if (r < 0)
+            return say(s, t, at, why.text);
+        name = path.path;
+    } else {
+        const struct profile *p = profile_by_name(name);
+        const char *said = p ? arena_printf(s->mem, "profile %s", name) : NULL;
+        if (p && !said)
+            return no_memory(s->e);
+        if (p) {
+            take_profile(ret, p, layer, said);
+            return 0;
+        }
+    }
+    int r = b->world.fetch ? b->world.fetch(b->world.ctx, name, t->t.file, &file, &text, s->e) : -ENOENT;
+    if (r == -ENOENT && !is_path(at->a))
+        return unknown_profile(s, t, at);
+    if (r == -ENOENT) {
+        char sentence[512];
+        snprintf(sentence, sizeof sentence, "the file that this extends does not exist: %.400s", name);
+        return say(s, t, at, sentence);
+    }
+    if (r < 0)
+        return r;
+    r = read_text(b, layer, POLICY_YAML, file, text, t->t.trusted, ret, s->e);
+    ret->t.trusted = t->t.trusted;
+    return r;
+}
+
+/* A text and the files that it extends, nearest first. */
+struct chain {
+    struct text *links;
+    size_t n;
+};
+
+/*
+ * Follows what `t` extends. Up to a built-in name, which chooses the ground (`whole` false); or, for a profile, all the way
+ * down to the ground itself.
+ */
+static int make_chain(struct sequence *s, const struct text *t, bool whole, struct chain *ret)
+{
+    struct chain c = {.links = arena_zero(s->mem, (MAX_POLICY_EXTENDS + 3) * sizeof *c.links)};
+
+    if (!c.links)
+        return no_memory(s->e);
+    c.links[c.n++] = *t;
+    for (;;) {
+        const struct text *last = &c.links[c.n - 1];
+        const struct said *at = last->extends;
+        if (!at || !last->t.trusted || (!whole && !is_path(at->a)))
+            break;
+        if (c.n > MAX_POLICY_EXTENDS)
+            return say(s, last, at, "too many files extend one another");
+        int r = follow(s, last, t->t.layer, &c.links[c.n]);
+        if (r < 0)
+            return r;
+        for (size_t i = 0; i < c.n; i++) {
+            if (same(c.links[i].t.file, c.links[c.n].t.file))
+                return say(s, last, at, "this extends a file that extends this one");
+        }
+        c.n++;
+    }
+    if (whole && !same(c.links[c.n - 1].profile, GROUND))
+        take_profile(&c.links[c.n++], profile_by_name(GROUND), LAYER_BUILTIN, "profile " GROUND);
+    *ret = c;
+    return 0;
+}
+
+static int append_chain(struct sequence *s, const struct chain *c)
+{
+    int r = 0;
+    for (size_t i = c->n; r == 0 && i > 0; i--)
+        r = append(s, &c->links[i - 1]);
+    return r;
+}
+
+static int append_ground(struct sequence *s, const struct text *ground, const char **ret_name)
+{
+    struct chain c;
+    int r = make_chain(s, ground, true, &c);
+    if (r < 0)
+        return r;
+    for (size_t i = 0; i < c.n; i++) {
+        c.links[i].t.profile = true;
+        c.links[i].t.trusted = true;
+    }
+    *ret_name = ground->profile ? ground->profile : ground->t.file;
+    return append_chain(s, &c);
+}
+
+/* The profile that everything else stands on; `chains` are of all other texts, in rising order of authority. */
+static int add_ground(struct sequence *s, const struct text *flags, const struct chain *chains, size_t n,
+                      const char **ret_name)
+{
+    struct policy_builder *b = s->b;
+    const struct text *chosen = flags->extends ? flags : NULL, *given = NULL;
+    struct text ground;
+
+    for (size_t i = 0; i < b->n_texts; i++) {
+        if (b->texts[i].t.layer == LAYER_BUILTIN)
+            given = &b->texts[i];
+    }
+    /* A profile handed in by name was asked for, unless it is the one that everybody gets. */
+    if (!chosen && given && !same(given->profile, DEFAULT_PROFILE))
+        return append_ground(s, given, ret_name);
+    for (size_t i = n; i > 0 && !chosen; i--) {
+        const struct text *last = &chains[i - 1].links[chains[i - 1].n - 1];
+        if (last->extends && last->t.trusted)
+            chosen = last;
+    }
+    if (chosen) {
+        int r = follow(s, chosen, LAYER_BUILTIN, &ground);
+        return r < 0 ? r : append_ground(s, &ground, ret_name);
+    }
+    if (given)
+        return append_ground(s, given, ret_name);
+    take_profile(&ground, profile_by_name(DEFAULT_PROFILE), LAYER_BUILTIN, "profile " DEFAULT_PROFILE);
+    return append_ground(s, &ground, ret_name);
+}
+
+static int make_sequence(struct sequence *s, const struct text *flags, const char **ret_profile)
+{
+    struct policy_builder *b = s->b;
+    struct chain *chains = arena_zero(s->mem, (b->n_texts + 1) * sizeof *chains);
+    size_t n = 0;
+    int r = chains ? 0 : no_memory(s->e);
+
+    for (int layer = LAYER_SYSTEM; r == 0 && layer < LAYER_COUNT; layer++) {
+        for (size_t i = 0; r == 0 && i < b->n_texts; i++) {
+            if ((int)b->texts[i].t.layer == layer)
+                r = make_chain(s, &b->texts[i], false, &chains[n++]);
+        }
+    }
+    /* A name that nobody knows is a mistake also where somebody above chooses another. */
+    for (size_t i = 0; r == 0 && i < n; i++) {
+        const struct text *last = &chains[i].links[chains[i].n - 1];
+        struct text ignored;
+        if (last->extends && last->t.trusted && !profile_said(last->extends))
+            r = follow(s, last, LAYER_BUILTIN, &ignored);
+    }
+    if (r == 0)
+        r = add_ground(s, flags, chains, n, ret_profile);
+    for (size_t i = 0; r == 0 && i < n; i++)
+        r = append_chain(s, &chains[i]);
+    if (r == 0 && flags->t.n)
+        r = append(s, flags);
+    return r;
+}
+
+/* The workspace, before any path is read: ${WORKSPACE} stands for it, and it is the most specific rule of its place. */
+static int choose_workspace(struct sequence *s, struct policy *p)
+{
+    const struct text *by = NULL;
+    const struct said *at = NULL;
+    const char *home = s->b->world.home ? path_clean_at(p->mem, "/", str_of(s->b->world.home)) : NULL;
+    char sentence[512];
+
+    for (size_t i = 0; i < s->n; i++) {
+        const struct said *said = find_said(s->texts[i].t.said, s->texts[i].t.n, KEY_WORKSPACE);
+        if (said && s->texts[i].t.trusted) {
+            at = said;
+            by = &s->texts[i];
+        }
+    }
+    p->workspace = path_clean_at(p->mem, "/", str_of(s->b->world.cwd));
+    if (at) {
+        struct path_context c = {.world = &s->b->world, .base = by->t.base};
+        struct path_text path;
+        struct err why;
+        int r = path_expand(&c, at->a, PATH_LITERAL_ONLY, p->mem, &path, &why);
+        if (r < 0)
+            return say(s, by, at, why.text);
+        p->workspace = path.path;
+        p->workspace_origin = (uint32_t)p->n_origins;
+        p->origins[p->n_origins++] = (struct origin){.layer = by->t.layer,
+                                                     .file = by->t.flags ? by->t.flags[at - by->t.said] : by->t.file,
+                                                     .line = at->line,
+                                                     .column = at->column};
+    }
+    if (arena_failed(p->mem) || !p->workspace)
+        return no_memory(s->e);
+    if (same(p->workspace, "/"))
+        snprintf(sentence, sizeof sentence,
+                 "the workspace is '/', the whole file system; change to a project's directory or name one with "
+                 "--workspace DIR");
+    else if (home && same(p->workspace, home))
+        snprintf(
+            sentence, sizeof sentence,
+            "the workspace is your home directory, with all that is yours in it; change to a project's directory or "
+            "name one with --workspace DIR");
+    else if (home && path_within(home, p->workspace))
+        snprintf(sentence, sizeof sentence,
+                 "the workspace '%.200s' holds your home directory; change to a project's directory or name one with "
+                 "--workspace DIR",
+                 p->workspace);
+    else
+        return 0;
+    return at ? say(s, by, at, sentence) : err_say(s->e, ERR_POLICY, "%s", sentence);
+}
+
+/* An untrusted project may say the workspace that it is, and no other. */
+static int check_untrusted_workspace(struct sequence *s, struct merge *m)
+{
+    for (size_t i = 0; i < s->n; i++) {
+        const struct text *t = &s->texts[i];
+        const struct said *at = t->t.trusted ? NULL : find_said(t->t.said, t->t.n, KEY_WORKSPACE);
+        struct path_context c = {.world = &s->b->world, .base = t->t.base};
+        struct path_text path;
+        struct err why;
+        if (!at)
+            continue;
+        int r = path_expand(&c, at->a, PATH_LITERAL_ONLY, m->p->mem, &path, &why);
+        if (r < 0)
+            return say(s, t, at, why.text);
+        m->text = &t->t;
+        if (!same(path.path, m->p->workspace))
+            return tighten_refuse(m, at, "would choose another workspace");
+    }
+    return 0;
+}
+
+/* Strings that the policy keeps but the builder owns. */
+static int keep_names(struct sequence *s, struct policy *p)
+{
+    for (size_t i = 0; i < s->n; i++) {
+        struct layer_text *t = &s->texts[i].t;
+        t->file = arena_text(p->mem, t->file);
+        if (t->flags) {
+            const char **copy = arena_zero(p->mem, (t->n + 1) * sizeof *copy);
+            for (size_t k = 0; copy && k < t->n; k++)
+                copy[k] = arena_text(p->mem, t->flags[k]);
+            t->flags = copy;
+        }
+    }
+    return arena_failed(p->mem) ? no_memory(s->e) : 0;
+}
+
+static int fill(struct policy_builder *b, struct policy *p, struct err *e)
+{
+    struct sequence s = {.b = b, .mem = b->mem, .e = e};
+    struct merge m = {.world = &b->world};
+    const char *profile = NULL;
+    struct text flags = {.t = {.layer = LAYER_FLAGS,
+                               .file = "flags",
+                               .base = path_clean_at(b->mem, "/", str_of(b->world.cwd)),
+                               .trusted = true,
+                               .said = b->flags.items,
+                               .flags = b->flag_said,
+                               .n = b->flags.n},
+                         .extends = find_said(b->flags.items, b->flags.n, KEY_EXTENDS)};
+
+    if (!flags.t.base)
+        return no_memory(e);
+    int r = make_sequence(&s, &flags, &profile);
+    if (r == 0)
+        r = keep_names(&s, p);
+    if (r == 0)
+        r = merge_begin(&m, p, s.room, e);
+    if (r == 0)
+        r = choose_workspace(&s, p);
+    if (r == 0)
+        r = check_untrusted_workspace(&s, &m);
+    for (size_t i = 0; r == 0 && i < s.n; i++)
+        r = merge_text(&m, &s.texts[i].t);
+    if (r == 0)
+        r = merge_end(&m);
+    if (r == 0) {
+        p->profile = arena_text(p->mem, profile);
+        r = p->profile ? 0 : no_memory(e);
+    }
+    return r;
+}
+
+int policy_build(struct policy_builder *b, struct policy **ret, struct err *e)
+{
+    struct arena *mem = arena_new(MAX_POLICY_BYTES);
+    struct policy *p = mem ? arena_zero(mem, sizeof *p) : NULL;
+
+    if (!p) {
+        arena_free(mem);
+        return no_memory(e);
+    }
+    p->mem = mem;
+    int r = fill(b, p, e);
+    if (r < 0) {
+        policy_free(p);
+        return r;
+    }
+    *ret = p;
+    return 0;
+}

@@ -1,0 +1,878 @@
+/*
+ * Settings of other sandboxes as statements of ours. Whatever cannot be honoured is named in list->ignored; a key nobody
+ * knows is named as well, unless it is so near to a known one that it must be a slip: then it is an error, because a
+ * rule that silently does not hold is worse than a refused file.
+ *
+ * Shapes: srt's settings are those of sandbox-runtime 0.0.78 (its README and the schema of its configuration);
+ * dive's `sandbox:` block, mycode's SandboxConfig and daycare's `docker` section are those of their design texts, and for
+ * dive of the JSON tags of its Config.
+ */
+#include <errno.h>
+#include <stdio.h>
+
+#include "policy/path.h"
+#include "policy/said.h"
+
+enum { SHOWN = 120 };
+#define SAID(s) (int)((s).n < SHOWN ? (s).n : SHOWN), (s).p
+
+/* How a key of a foreign format is read: by a function, or not at all and for this reason. */
+struct foreign;
+typedef int foreign_fn(struct foreign *f, const struct node *n);
+struct foreign_spec {
+    const char *name;
+    foreign_fn *read; /* NULL: `why` says why it is ignored, or that it needs nothing when `why` is NULL, too */
+    const char *why;
+};
+
+struct foreign {
+    const struct source *src;
+    const char *prefix; /* "filesystem.", for messages */
+    /* srt: path rules are gathered before they are said, since its lists override one another. */
+    struct gathered {
+        struct str text;         /* in our notation */
+        struct path_text at;     /* expanded, to compare */
+        const struct node *node; /* where it was said */
+        enum { DENY_READ, ALLOW_READ, ALLOW_WRITE, DENY_WRITE } list;
+    } * paths;
+    size_t n_paths;
+    bool network_on, hosts_said, any_host;
+    const struct node *network_at;
+};
+
+static int no_memory(const struct foreign *f)
+{
+    return err_sys(f->src->e, ERR_SYSTEM, ENOMEM, "%s", f->src->file);
+}
+
+static int ignore(struct foreign *f, const char *key, const char *why, const struct node *at)
+{
+    struct said_list *l = f->src->list;
+    struct foreign_key *slot = arena_push(l->mem, &l->ignored, &l->n_ignored, sizeof *slot);
+    char *full = arena_printf(l->mem, "%s%s", f->prefix, key);
+    if (!slot || !full)
+        return no_memory(f);
+    *slot = (struct foreign_key){.key = full, .why = why, .line = at->line, .column = at->column};
+    return 0;
+}
+
+static int ignore_value(struct foreign *f, const char *key, struct str value, const char *why, const struct node *at)
+{
+    char *text = arena_printf(f->src->list->mem, "%s '%.*s'", key, SAID(value));
+    return text ? ignore(f, text, why, at) : no_memory(f);
+}
+
+static int wrong(struct foreign *f, const char *key, const struct node *n, const char *wanted)
+{
+    struct str name = str_of(f->prefix);
+    if (!*key && name.n)
+        name.n--; /* "filesystem." itself */
+    if (n->kind == NODE_SCALAR && !node_is_null(n))
+        return place_say(f->src->e, ERR_POLICY, f->src->file, n->line, n->column, "%.*s%s must be %s, not '%.*s'",
+                         (int)name.n, name.p, key, wanted, SAID(n->text));
+    return place_say(f->src->e, ERR_POLICY, f->src->file, n->line, n->column, "%.*s%s must be %s, not %s", (int)name.n,
+                     name.p, key, wanted, node_is_null(n) ? "empty" : node_kind_name(n));
+}
+
+static int say(struct foreign *f, enum key_id id, const struct node *at, struct str a, struct str b, unsigned bits)
+{
+    return said_add(
+        f->src,
+        (struct said){
+            .key = (uint16_t)id, .bits = (uint16_t)bits, .line = at->line, .column = at->column, .a = a, .b = b});
+}
+
+static int say_text(struct foreign *f, enum key_id id, const struct node *at, const char *text)
+{
+    return text ? say(f, id, at, str_of(text), STR(""), 0) : no_memory(f);
+}
+
+/* Reads a mapping by its table of keys. */
+static int read_map(struct foreign *f, const char *prefix, const struct node *map, const struct foreign_spec *specs)
+{
+    const char *before = f->prefix;
+
+    f->prefix = prefix;
+    if (map->kind != NODE_MAP)
+        return wrong(f, "", map, "a mapping");
+    for (size_t i = 0; i < map->n; i++) {
+        const struct node *key = &map->items[2 * i], *value = key + 1;
+        const struct foreign_spec *spec = specs, *near = NULL;
+        unsigned nearest = 99;
+        int r = 0;
+        for (; spec->name && !str_is(key->text, spec->name); spec++) {
+            unsigned d = str_distance(key->text, str_of(spec->name));
+            if (d < nearest) {
+                nearest = d;
+                near = spec;
+            }
+        }
+        if (spec->name && spec->read)
+            r = spec->read(f, value);
+        else if (spec->name)
+            r = spec->why ? ignore(f, spec->name, spec->why, key) : 0;
+        else if (near && is_near(nearest, key->text))
+            r = place_say(f->src->e, ERR_POLICY, f->src->file, key->line, key->column,
+                          "unknown key '%s%.*s' (did you mean '%s'?)", prefix, SAID(key->text), near->name);
+        else {
+            char *name = arena_printf(f->src->list->mem, "%.*s", SAID(key->text));
+            r = name ? ignore(f, name, "the key is not known", key) : no_memory(f);
+        }
+        if (r < 0)
+            return r;
+    }
+    f->prefix = before;
+    return 0;
+}
+
+static int want_bool(struct foreign *f, const char *key, const struct node *n, bool *ret)
+{
+    if (n->kind != NODE_SCALAR || !n->plain || !(str_is(n->text, "true") || str_is(n->text, "false")))
+        return wrong(f, key, n, "true or false");
+    *ret = str_is(n->text, "true");
+    return 0;
+}
+
+/* Calls `each` for every text of a list. */
+static int each_text(struct foreign *f, const char *key, const struct node *list,
+                     int (*each)(struct foreign *f, const struct node *item, int arg), int arg)
+{
+    if (list->kind != NODE_LIST)
+        return wrong(f, key, list, "a list");
+    for (size_t i = 0; i < list->n; i++) {
+        const struct node *item = &list->items[i];
+        if (item->kind != NODE_SCALAR || node_is_null(item)) {
+            if (!(item->kind == NODE_SCALAR && str_is(item->text, "~")))
+                return wrong(f, key, item, "a list of texts");
+        }
+        int r = each(f, item, arg);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+static int say_item(struct foreign *f, const struct node *item, int key)
+{
+    return say(f, (enum key_id)key, item, item->text, STR(""), 0);
+}
+
+static int say_optional(struct foreign *f, const struct node *item, int key)
+{
+    return say(f, (enum key_id)key, item, item->text, STR(""), SAID_OPTIONAL);
+}
+
+static int disabled(struct foreign *f, const struct node *n)
+{
+    return place_say(f->src->e, ERR_POLICY, f->src->file, n->line, n->column,
+                     "%senabled is false: pinfold never runs a command without a box (set it to true)", f->prefix);
+}
+
+/*
+ * srt
+ */
+static const char NO_PROXY_OF_OTHERS[] = "pinfold's own egress decides; it takes no other proxy's place";
+static const char ONLY_MACOS[] = "speaks of macOS";
+static const char NO_BROKER[] = "credentials are kept out of the box, not exchanged on the way";
+
+/* Whether our notation knows the pattern; srt drops a trailing slash and two stars. */
+static int srt_path(struct foreign *f, const struct node *item, int list)
+{
+    static const char *const names[] = {"denyRead", "allowRead", "allowWrite", "denyWrite"};
+    struct arena *mem = f->src->list->mem;
+    struct str s = item->text;
+    struct path_context c = {.world = f->src->world, .base = f->src->world->cwd, .workspace = f->src->world->cwd};
+    struct path_text at;
+    struct err why;
+
+    if (str_ends(s, STR("/**")) && s.n > 3)
+        s.n -= 3;
+    if (str_is(s, "**")) /* what is below the current directory */
+        s = STR(".");
+    /* A pattern without a beginning starts at the current directory; ours would hold everywhere. */
+    if (str_starts(s, STR("**/"))) {
+        const char *below = arena_printf(mem, "./%.*s", (int)s.n, s.p);
+        if (!below)
+            return no_memory(f);
+        s = str_of(below);
+    }
+    enum path_forms forms = list == DENY_READ || list == DENY_WRITE ? PATH_PATTERNS : PATH_LITERAL_ONLY;
+    int r = path_expand(&c, s, forms, mem, &at, &why);
+    if (r == -ENOMEM)
+        return no_memory(f);
+    if (r < 0) {
+        if (memchr(s.p, '*', s.n) || memchr(s.p, '?', s.n) || memchr(s.p, '[', s.n))
+            return ignore_value(f, names[list], item->text,
+                                "the pattern cannot be held; name the place, or NAME at any depth", item);
+        return place_wrap(f->src->e, err_say(f->src->e, ERR_POLICY, "%s%s: %s", f->prefix, names[list], why.text),
+                          f->src->file, item->line, item->column);
+    }
+    struct gathered *g = arena_push(mem, &f->paths, &f->n_paths, sizeof *g);
+    if (!g)
+        return no_memory(f);
+    *g = (struct gathered){.text = s, .at = at, .node = item, .list = list};
+    return 0;
+}
+
+static int srt_deny_read(struct foreign *f, const struct node *n)
+{
+    return each_text(f, "denyRead", n, srt_path, DENY_READ);
+}
+static int srt_allow_read(struct foreign *f, const struct node *n)
+{
+    return each_text(f, "allowRead", n, srt_path, ALLOW_READ);
+}
+static int srt_allow_write(struct foreign *f, const struct node *n)
+{
+    return each_text(f, "allowWrite", n, srt_path, ALLOW_WRITE);
+}
+static int srt_deny_write(struct foreign *f, const struct node *n)
+{
+    return each_text(f, "denyWrite", n, srt_path, DENY_WRITE);
+}
+
+static int srt_git_config(struct foreign *f, const struct node *n)
+{
+    bool on;
+    int r = want_bool(f, "allowGitConfig", n, &on);
+    return r < 0 || !on ? r : say_text(f, KEY_GUARD_ALLOW, n, ".git/config");
+}
+
+static int srt_disabled(struct foreign *f, const struct node *n)
+{
+    bool on;
+    int r = want_bool(f, "disabled", n, &on);
+    return r < 0 || !on ? r : ignore(f, "disabled", "files are always confined", n);
+}
+
+static int srt_filesystem(struct foreign *f, const struct node *n)
+{
+    static const struct foreign_spec specs[] = {{"denyRead", srt_deny_read, NULL},
+                                                {"allowRead", srt_allow_read, NULL},
+                                                {"allowWrite", srt_allow_write, NULL},
+                                                {"denyWrite", srt_deny_write, NULL},
+                                                {"allowGitConfig", srt_git_config, NULL},
+                                                {"disabled", srt_disabled, NULL},
+                                                {NULL, NULL, NULL}};
+    return read_map(f, "filesystem.", n, specs);
+}
+
+static int srt_allow_host(struct foreign *f, const struct node *item, int arg)
+{
+    f->any_host = true;
+    return say_item(f, item, arg);
+}
+static int srt_allowed(struct foreign *f, const struct node *n)
+{
+    f->network_at = n;
+    return each_text(f, "allowedDomains", n, srt_allow_host, KEY_ALLOW);
+}
+static int srt_denied(struct foreign *f, const struct node *n)
+{
+    return each_text(f, "deniedDomains", n, say_item, KEY_DENY);
+}
+static int srt_denied_addresses(struct foreign *f, const struct node *n)
+{
+    return each_text(f, "deniedResolvedAddresses", n, say_item, KEY_DENY);
+}
+static int srt_sockets(struct foreign *f, const struct node *n)
+{
+    return each_text(f, "allowUnixSockets", n, say_item, KEY_UNIX_SOCKETS);
+}
+static int srt_all_sockets(struct foreign *f, const struct node *n)
+{
+    bool on;
+    int r = want_bool(f, "allowAllUnixSockets", n, &on);
+    return r < 0 || !on ? r : ignore(f, "allowAllUnixSockets", "sockets are allowed one by one (net.unix_sockets)", n);
+}
+static int srt_strict_list(struct foreign *f, const struct node *n)
+{
+    bool on;
+    int r = want_bool(f, "strictAllowlist", n, &on);
+    return r < 0 || on ? r : ignore(f, "strictAllowlist", "nobody is asked: what is not allowed is refused", n);
+}
+
+static int srt_network(struct foreign *f, const struct node *n)
+{
+    static const struct foreign_spec specs[] = {
+        {"allowedDomains", srt_allowed, NULL},
+        {"deniedDomains", srt_denied, NULL},
+        {"deniedResolvedAddresses", srt_denied_addresses, NULL},
+        {"allowUnixSockets", srt_sockets, NULL},
+        {"allowAllUnixSockets", srt_all_sockets, NULL},
+        {"strictAllowlist", srt_strict_list, NULL},
+        {"allowLocalBinding", NULL, NULL}, /* the box has its own loopback: listening there reaches nobody outside */
+        {"deniedDomainReasons", NULL, "a denial says its rule and remedy in pinfold's own words"},
+        {"allowMachLookup", NULL, ONLY_MACOS},
+        {"httpProxyPort", NULL, NO_PROXY_OF_OTHERS},
+        {"socksProxyPort", NULL, NO_PROXY_OF_OTHERS},
+        {"mitmProxy", NULL, NO_PROXY_OF_OTHERS},
+        {"parentProxy", NULL, "a parent proxy is taken from the caller's environment"},
+        {"filterRequest", NULL, "is code of the embedding program"},
+        {"tlsTerminate", NULL, "TLS is never decrypted"},
+        {NULL, NULL, NULL}};
+    return read_map(f, "network.", n, specs);
+}
+
+static int srt_credential(struct foreign *f, const struct node *n, const char *name_key, enum key_id id)
+{
+    const struct node *name = node_get(n, name_key), *mode = node_get(n, "mode");
+
+    if (!name || name->kind != NODE_SCALAR || !mode || mode->kind != NODE_SCALAR)
+        return place_say(f->src->e, ERR_POLICY, f->src->file, n->line, n->column, "%.*s: an entry has %s and mode",
+                         (int)strlen(f->prefix) - 1, f->prefix, name_key);
+    if (!str_is(mode->text, "deny") && !str_is(mode->text, "mask"))
+        return place_say(f->src->e, ERR_POLICY, f->src->file, mode->line, mode->column,
+                         "%smode: '%.*s' is neither deny nor mask", f->prefix, SAID(mode->text));
+    int r = say(f, id, name, name->text, STR(""), 0);
+    if (r == 0 && str_is(mode->text, "mask"))
+        r = ignore_value(f, "mode mask of", name->text, "it is hidden altogether instead", mode);
+    return r;
+}
+
+static int srt_credentials(struct foreign *f, const struct node *n)
+{
+    static const struct foreign_spec rest[] = {
+        {"files", NULL, NULL},         {"envVars", NULL, NULL},    {"allowPlaintextInject", NULL, NO_BROKER},
+        {"awsPairs", NULL, NO_BROKER}, {"sigv4", NULL, NO_BROKER}, {NULL, NULL, NULL}};
+    static const struct {
+        const char *list, *name, *prefix;
+        enum key_id id;
+    } lists[] = {{"files", "path", "credentials.files.", KEY_HIDE},
+                 {"envVars", "name", "credentials.envVars.", KEY_ENV_REMOVE}};
+
+    int r = read_map(f, "credentials.", n, rest);
+    for (size_t i = 0; r == 0 && i < 2; i++) {
+        const struct node *list = node_get(n, lists[i].list);
+        f->prefix = lists[i].prefix;
+        if (list && list->kind != NODE_LIST)
+            r = wrong(f, "", list, "a list");
+        for (size_t k = 0; r == 0 && list && k < list->n; k++)
+            r = srt_credential(f, &list->items[k], lists[i].name, lists[i].id);
+    }
+    f->prefix = "";
+    return r;
+}
+
+/* The nearest gathered rule of these two lists at or above `path`: its list, or -1. Later lists win at the same place. */
+static int nearest_of(const struct foreign *f, const char *path, unsigned lists, bool below_only)
+{
+    size_t longest = 0;
+    int found = -1;
+
+    for (size_t i = 0; i < f->n_paths; i++) {
+        const struct gathered *g = &f->paths[i];
+        if (!(lists & 1u << g->list) || g->at.any_depth || g->at.pattern || !path_within(path, g->at.path) ||
+            (below_only && same(path, g->at.path)))
+            continue;
+        size_t n = strlen(g->at.path);
+        if (found < 0 || n > longest || (n == longest && (int)g->list > found)) {
+            longest = n;
+            found = (int)g->list;
+        }
+    }
+    return found;
+}
+
+enum { READS = 1u << DENY_READ | 1u << ALLOW_READ, WRITES = 1u << ALLOW_WRITE | 1u << DENY_WRITE };
+
+/*
+ * What srt says of one place, by its README: for reads allowRead beats denyRead at the same place and the nearer beats
+ * the farther; for writes denyWrite beats allowWrite wherever it stands. Said as the one rule of ours that means this.
+ */
+static int srt_say_path(struct foreign *f, const struct gathered *g)
+{
+    if (g->at.any_depth || g->at.pattern)
+        return say(f, g->list == DENY_READ ? KEY_HIDE : KEY_PROTECT, g->node, g->text, STR(""), 0);
+
+    bool hidden = nearest_of(f, g->at.path, READS, false) == DENY_READ;
+    bool hidden_above = nearest_of(f, g->at.path, READS, true) == DENY_READ;
+    bool denied = nearest_of(f, g->at.path, 1u << DENY_WRITE, false) == DENY_WRITE;
+    bool writable = !denied && nearest_of(f, g->at.path, 1u << ALLOW_WRITE, false) == ALLOW_WRITE;
+    bool exact_deny = false;
+    for (size_t i = 0; i < f->n_paths; i++)
+        exact_deny = exact_deny || (f->paths[i].list == DENY_READ && !f->paths[i].at.any_depth &&
+                                    !f->paths[i].at.pattern && same(f->paths[i].at.path, g->at.path));
+    switch (g->list) {
+    case DENY_READ:
+        return hidden ? say(f, KEY_HIDE, g->node, g->text, STR(""), 0) : 0;
+    case ALLOW_READ: /* says something only inside what is hidden */
+        if (!hidden_above)
+            return 0;
+        return say(f, writable ? KEY_RW : KEY_RO, g->node, g->text, STR(""), SAID_OPTIONAL);
+    case ALLOW_WRITE:
+        if (exact_deny && hidden)
+            return ignore_value(f, "filesystem.allowWrite", g->node->text, "denyRead hides the same place", g->node);
+        if (!writable)
+            return 0;
+        return say(f, KEY_RW, g->node, g->text, STR(""), SAID_OPTIONAL);
+    case DENY_WRITE:
+        if (hidden)
+            return 0;
+        return say(f, KEY_PROTECT, g->node, g->text, STR(""), 0);
+    }
+    return 0;
+}
+
+/* Nothing is writable in srt but what allowWrite names: not even the current directory. */
+static int srt_paths(struct foreign *f, const struct node *root)
+{
+    const char *cwd = f->src->world->cwd;
+    bool writable = nearest_of(f, cwd, 1u << ALLOW_WRITE, false) == ALLOW_WRITE;
+    bool said = false;
+    int r = 0;
+
+    for (size_t i = 0; i < f->n_paths; i++)
+        said = said || (same(f->paths[i].at.path, cwd) && !f->paths[i].at.any_depth && f->paths[i].list == ALLOW_WRITE);
+    if (!writable)
+        r = say_text(f, KEY_READ_ONLY, root, "true");
+    for (size_t i = 0; r == 0 && i < f->n_paths; i++) {
+        const struct gathered *g = &f->paths[i];
+        bool again = false; /* the same place in the same list, or allowRead where allowWrite says it already */
+        for (size_t k = 0; k < f->n_paths && !again; k++) {
+            const struct gathered *o = &f->paths[k];
+            bool here = o->at.any_depth == g->at.any_depth && o->at.pattern == g->at.pattern &&
+                        same(o->at.path, g->at.path) && same(o->at.below, g->at.below);
+            again = here && ((k < i && o->list == g->list) || (g->list == ALLOW_READ && o->list == ALLOW_WRITE) ||
+                             (g->list == ALLOW_READ && o->list == DENY_WRITE));
+        }
+        if (!again)
+            r = srt_say_path(f, g);
+    }
+    if (r == 0 && writable && !said)
+        r = say_text(f, KEY_READ_ONLY, root, "false");
+    return r;
+}
+
+static int read_srt(struct foreign *f, const struct node *root)
+{
+    static const struct foreign_spec specs[] = {
+        {"filesystem", srt_filesystem, NULL},
+        {"network", srt_network, NULL},
+        {"credentials", srt_credentials, NULL},
+        {"ignoreViolations", NULL, "a denial is always told"},
+        {"enableWeakerNestedSandbox", NULL, "what a nested box cannot do is asked for by name (may_lose)"},
+        {"enableWeakerNetworkIsolation", NULL, ONLY_MACOS},
+        {"allowAppleEvents", NULL, ONLY_MACOS},
+        {"allowPty", NULL, ONLY_MACOS},
+        {"ripgrep", NULL, "guarded names are judged when they are used; nothing is searched"},
+        {"mandatoryDenySearchDepth", NULL, "guarded names hold at every depth; nothing is searched"},
+        {"seccomp", NULL, "pinfold's filters are its own"},
+        {"bwrapPath", NULL, "pinfold finds its engines itself"},
+        {"socatPath", NULL, "no socat is used"},
+        {"javaAgentJarPath", NULL, "programs need no agent: the network decides for them"},
+        {"windows", NULL, "speaks of Windows"},
+        {"git", NULL, "the command keeps the caller's user, so git needs no safe.directory"},
+        {NULL, NULL, NULL}};
+
+    int r = read_map(f, "", root, specs);
+    if (r == 0)
+        r = srt_paths(f, root);
+    if (r == 0)
+        r = say_text(f, KEY_NET, f->network_at ? f->network_at : root, f->any_host ? "allow" : "none");
+    return r;
+}
+
+/*
+ * dive
+ */
+static int dive_enabled(struct foreign *f, const struct node *n)
+{
+    bool on;
+    int r = want_bool(f, "enabled", n, &on);
+    return r < 0 || on ? r : disabled(f, n);
+}
+static int dive_work_dir(struct foreign *f, const struct node *n)
+{
+    return n->kind == NODE_SCALAR ? say(f, KEY_WORKSPACE, n, n->text, STR(""), 0) : wrong(f, "work_dir", n, "text");
+}
+static int dive_allow_network(struct foreign *f, const struct node *n)
+{
+    f->network_at = n;
+    return want_bool(f, "allow_network", n, &f->network_on);
+}
+static int dive_allow_host(struct foreign *f, const struct node *item, int arg)
+{
+    f->any_host = true;
+    return say_item(f, item, arg);
+}
+static int dive_domains(struct foreign *f, const struct node *n)
+{
+    f->network_at = n;
+    return each_text(f, "allowed_domains", n, dive_allow_host, KEY_ALLOW);
+}
+static int dive_network(struct foreign *f, const struct node *n)
+{
+    static const struct foreign_spec specs[] = {{"allowed_domains", dive_domains, NULL},
+                                                {"http_proxy", NULL, NO_PROXY_OF_OTHERS},
+                                                {"https_proxy", NULL, NO_PROXY_OF_OTHERS},
+                                                {"no_proxy", NULL, NO_PROXY_OF_OTHERS},
+                                                {NULL, NULL, NULL}};
+    return read_map(f, "sandbox.network.", n, specs);
+}
+static int dive_write_paths(struct foreign *f, const struct node *n)
+{
+    return each_text(f, "allowed_write_paths", n, say_optional, KEY_RW);
+}
+static int dive_sockets(struct foreign *f, const struct node *n)
+{
+    return each_text(f, "allowed_unix_sockets", n, say_item, KEY_UNIX_SOCKETS);
+}
+static int dive_environment(struct foreign *f, const struct node *n)
+{
+    if (n->kind != NODE_MAP)
+        return wrong(f, "environment", n, "a mapping");
+    for (size_t i = 0; i < n->n; i++) {
+        const struct node *key = &n->items[2 * i], *value = key + 1;
+        if (value->kind != NODE_SCALAR || node_is_null(value))
+            return wrong(f, "environment", value, "a mapping of texts");
+        int r = say(f, KEY_ENV_SET, key, key->text, value->text, 0);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+static int dive_duration(struct foreign *f, const struct node *n)
+{
+    uint64_t ms;
+    if (n->kind != NODE_SCALAR || parse_count(n->text, &ms) < 0)
+        return wrong(f, "max_command_duration_ms", n, "a number of milliseconds");
+    return ms ? say_text(f, KEY_TIMEOUT, n, arena_printf(f->src->list->mem, "%.*sms", SAID(n->text))) : 0;
+}
+
+static int dive_image(struct foreign *f, const struct node *n)
+{
+    return n->kind == NODE_SCALAR ? say(f, KEY_IMAGE, n, n->text, STR(""), 0) : wrong(f, "image", n, "text");
+}
+static int dive_command(struct foreign *f, const struct node *n)
+{
+    if (n->kind == NODE_SCALAR && (str_is(n->text, "docker") || str_is(n->text, "podman")))
+        return say(f, KEY_ENGINE, n, n->text, STR(""), 0);
+    if (n->kind == NODE_SCALAR && !n->text.n)
+        return 0;
+    return wrong(f, "command", n, "docker or podman");
+}
+
+/* "host:container[:opts]": of docker's options ro and rw mean something here. */
+static int dive_mount(struct foreign *f, const struct node *item, int arg)
+{
+    struct str s = item->text, part[3] = {{"", 0}, {"", 0}, {"", 0}};
+    size_t n = 0;
+    unsigned bits = 0;
+
+    (void)arg;
+    for (bool more = true; more && n < 3; n++) {
+        const char *colon = n < 2 ? memchr(s.p, ':', s.n) : NULL;
+        part[n] = (struct str){s.p, colon ? (size_t)(colon - s.p) : s.n};
+        s = str_skip(s, part[n].n + 1);
+        more = colon != NULL;
+    }
+    if (n < 2 || !part[0].n || !part[1].n)
+        return wrong(f, "additional_mounts", item, "a list of host:container[:opts]");
+    for (struct str opts = part[2]; opts.n;) {
+        const char *comma = memchr(opts.p, ',', opts.n);
+        struct str one = {opts.p, comma ? (size_t)(comma - opts.p) : opts.n};
+        if (str_is(one, "ro"))
+            bits = SAID_READ_ONLY;
+        else if (!str_is(one, "rw")) {
+            int r = ignore_value(f, "additional_mounts option", one, "only ro and rw mean something here", item);
+            if (r < 0)
+                return r;
+        }
+        opts = str_skip(opts, one.n + 1);
+    }
+    return say(f, KEY_MOUNTS, item, part[0], part[1], bits);
+}
+static int dive_mounts(struct foreign *f, const struct node *n)
+{
+    return each_text(f, "additional_mounts", n, dive_mount, 0);
+}
+static int dive_ports(struct foreign *f, const struct node *n)
+{
+    return each_text(f, "ports", n, say_item, KEY_PUBLISH);
+}
+
+/* "512m" is docker's spelling of our size. */
+static int dive_memory(struct foreign *f, const struct node *n)
+{
+    return n->kind == NODE_SCALAR ? (n->text.n ? say(f, KEY_MEMORY, n, n->text, STR(""), 0) : 0)
+                                  : wrong(f, "memory", n, "a size");
+}
+static int dive_cpus(struct foreign *f, const struct node *n)
+{
+    return n->kind == NODE_SCALAR ? (n->text.n ? say(f, KEY_CPUS, n, n->text, STR(""), 0) : 0)
+                                  : wrong(f, "cpus", n, "a number");
+}
+static int dive_pids(struct foreign *f, const struct node *n)
+{
+    if (n->kind != NODE_SCALAR)
+        return wrong(f, "pids_limit", n, "a number");
+    return str_is(n->text, "0") ? 0 : say(f, KEY_PIDS, n, n->text, STR(""), 0);
+}
+static int dive_docker(struct foreign *f, const struct node *n)
+{
+    static const struct foreign_spec specs[] = {
+        {"image", dive_image, NULL},
+        {"command", dive_command, NULL},
+        {"additional_mounts", dive_mounts, NULL},
+        {"ports", dive_ports, NULL},
+        {"memory", dive_memory, NULL},
+        {"cpus", dive_cpus, NULL},
+        {"pids_limit", dive_pids, NULL},
+        {"enable_user_mapping", NULL, NULL}, /* files belong to the caller on every engine */
+        {NULL, NULL, NULL}};
+    return read_map(f, "sandbox.docker.", n, specs);
+}
+static int dive_profile(struct foreign *f, const struct node *n)
+{
+    if (n->kind == NODE_SCALAR && (str_is(n->text, "restrictive") || str_is(n->text, "permissive")))
+        return say(f, KEY_EXTENDS, n, n->text, STR(""), 0);
+    return wrong(f, "profile", n, "restrictive or permissive");
+}
+static int dive_seatbelt(struct foreign *f, const struct node *n)
+{
+    static const struct foreign_spec specs[] = {{"profile", dive_profile, NULL},
+                                                {"custom_profile_path", NULL, "a Seatbelt profile speaks of macOS"},
+                                                {NULL, NULL, NULL}};
+    return read_map(f, "sandbox.seatbelt.", n, specs);
+}
+
+static int read_dive(struct foreign *f, const struct node *root)
+{
+    static const struct foreign_spec specs[] = {
+        {"enabled", dive_enabled, NULL},
+        {"work_dir", dive_work_dir, NULL},
+        {"allow_network", dive_allow_network, NULL},
+        {"network", dive_network, NULL},
+        {"allowed_write_paths", dive_write_paths, NULL},
+        {"allowed_unix_sockets", dive_sockets, NULL},
+        {"environment", dive_environment, NULL},
+        {"max_command_duration_ms", dive_duration, NULL},
+        {"docker", dive_docker, NULL},
+        {"seatbelt", dive_seatbelt, NULL},
+        {"mode", NULL, "approvals are the agent's"},
+        {"excluded_commands", NULL, "no command runs outside the box"},
+        {"allow_unsandboxed_commands", NULL, "no command runs outside the box"},
+        {"audit_log", NULL, "what is denied is always logged"},
+        {"mount_cloud_credentials", NULL, "credentials stay hidden; name the ones to be read with files.ro"},
+        {NULL, NULL, NULL}};
+    const struct node *block = node_get(root, "sandbox");
+    const struct node *seatbelt = block ? node_get(block, "seatbelt") : node_get(root, "seatbelt");
+
+    int r = read_map(f, "sandbox.", block ? block : root, specs);
+    if (r == 0 && !(seatbelt && node_get(seatbelt, "profile"))) /* dive's default */
+        r = say_text(f, KEY_EXTENDS, block ? block : root, "restrictive");
+    const struct node *at = f->network_at ? f->network_at : root;
+    if (r == 0 && f->network_on && !f->any_host)
+        r = say_text(f, KEY_ALLOW, at, "*");
+    if (r == 0)
+        r = say_text(f, KEY_NET, at, f->network_on || f->any_host ? "allow" : "none");
+    return r;
+}
+
+/*
+ * mycode
+ */
+static int mycode_type(struct foreign *f, const struct node *n)
+{
+    static const char *const types[] = {"docker", "firejail", "nsjail", "vm"};
+    for (size_t i = 0; n->kind == NODE_SCALAR && i < sizeof types / sizeof *types; i++) {
+        if (str_is(n->text, types[i]))
+            return say(f, KEY_ENGINE, n, n->text, STR(""), 0);
+    }
+    return wrong(f, "type", n, "docker, firejail, nsjail or vm");
+}
+
+/* A number and our unit behind it. */
+static int mycode_limit(struct foreign *f, const char *key, const struct node *n, enum key_id id, const char *unit)
+{
+    if (n->kind != NODE_SCALAR || !n->plain || node_is_null(n))
+        return wrong(f, key, n, "a number");
+    return say_text(f, id, n, arena_printf(f->src->list->mem, "%.*s%s", SAID(n->text), unit));
+}
+static int mycode_cpu(struct foreign *f, const struct node *n)
+{
+    return mycode_limit(f, "cpuPercent", n, KEY_CPUS, "%");
+}
+static int mycode_memory(struct foreign *f, const struct node *n)
+{
+    return mycode_limit(f, "memoryMB", n, KEY_MEMORY, "M");
+}
+static int mycode_disk(struct foreign *f, const struct node *n)
+{
+    return mycode_limit(f, "diskMB", n, KEY_DISK, "M");
+}
+static int mycode_timeout(struct foreign *f, const struct node *n)
+{
+    return mycode_limit(f, "timeoutSeconds", n, KEY_TIMEOUT, "s");
+}
+static int mycode_pids(struct foreign *f, const struct node *n)
+{
+    return mycode_limit(f, "maxProcesses", n, KEY_PIDS, "");
+}
+static int mycode_limits(struct foreign *f, const struct node *n)
+{
+    static const struct foreign_spec specs[] = {
+        {"cpuPercent", mycode_cpu, NULL},         {"memoryMB", mycode_memory, NULL},   {"diskMB", mycode_disk, NULL},
+        {"timeoutSeconds", mycode_timeout, NULL}, {"maxProcesses", mycode_pids, NULL}, {NULL, NULL, NULL}};
+    return read_map(f, "limits.", n, specs);
+}
+
+static int mycode_network_on(struct foreign *f, const struct node *n)
+{
+    f->network_at = n;
+    return want_bool(f, "enabled", n, &f->network_on);
+}
+static int mycode_hosts(struct foreign *f, const struct node *n)
+{
+    f->hosts_said = true;
+    return each_text(f, "allowedHosts", n, say_item, KEY_ALLOW);
+}
+static int mycode_ports(struct foreign *f, const struct node *n)
+{
+    return each_text(f, "blockedPorts", n, say_item, KEY_DENY_PORTS);
+}
+static int mycode_network(struct foreign *f, const struct node *n)
+{
+    static const struct foreign_spec specs[] = {{"enabled", mycode_network_on, NULL},
+                                                {"allowedHosts", mycode_hosts, NULL},
+                                                {"blockedPorts", mycode_ports, NULL},
+                                                {NULL, NULL, NULL}};
+    return read_map(f, "network.", n, specs);
+}
+
+static int mycode_ro_item(struct foreign *f, const struct node *item, int arg)
+{
+    return str_is(item->text, "/") ? 0 : say_optional(f, item, arg); /* all is read-only to begin with */
+}
+static int mycode_ro(struct foreign *f, const struct node *n)
+{
+    return each_text(f, "readOnly", n, mycode_ro_item, KEY_RO);
+}
+/* mycode's /tmp is the container's own, and so is ours; the host's stays out of it. */
+static int mycode_rw_item(struct foreign *f, const struct node *item, int arg)
+{
+    return str_is(item->text, "/tmp") ? 0 : say_optional(f, item, arg);
+}
+static int mycode_rw(struct foreign *f, const struct node *n)
+{
+    return each_text(f, "readWrite", n, mycode_rw_item, KEY_RW);
+}
+static int mycode_hidden(struct foreign *f, const struct node *n)
+{
+    return each_text(f, "hidden", n, say_item, KEY_HIDE);
+}
+static int mycode_temp(struct foreign *f, const struct node *n)
+{
+    if (n->kind != NODE_SCALAR || node_is_null(n))
+        return wrong(f, "tempDir", n, "text");
+    return say(f, KEY_RW, n, n->text, STR(""), SAID_OPTIONAL);
+}
+static int mycode_filesystem(struct foreign *f, const struct node *n)
+{
+    static const struct foreign_spec specs[] = {{"readOnly", mycode_ro, NULL},
+                                                {"readWrite", mycode_rw, NULL},
+                                                {"hidden", mycode_hidden, NULL},
+                                                {"tempDir", mycode_temp, NULL},
+                                                {NULL, NULL, NULL}};
+    return read_map(f, "filesystem.", n, specs);
+}
+
+/* The manager's own defaults are the profile `untrusted`; what the file leaves out keeps them. */
+static int read_mycode(struct foreign *f, const struct node *root)
+{
+    static const struct foreign_spec specs[] = {{"type", mycode_type, NULL},
+                                                {"enabled", dive_enabled, NULL},
+                                                {"image", dive_image, NULL},
+                                                {"profile", NULL, "a firejail profile is firejail's own"},
+                                                {"limits", mycode_limits, NULL},
+                                                {"network", mycode_network, NULL},
+                                                {"filesystem", mycode_filesystem, NULL},
+                                                {NULL, NULL, NULL}};
+    const struct node *block = node_get(root, "sandbox");
+
+    int r = read_map(f, "", block ? block : root, specs);
+    if (r == 0)
+        r = say_text(f, KEY_EXTENDS, root, "untrusted");
+    const struct node *at = f->network_at ? f->network_at : root;
+    if (r == 0 && f->network_on && !f->hosts_said)
+        r = say_text(f, KEY_ALLOW, at, "*");
+    if (r == 0)
+        r = say_text(f, KEY_NET, at, f->network_on ? "allow" : "none");
+    return r;
+}
+
+/*
+ * daycare
+ */
+static int daycare_socket(struct foreign *f, const struct node *n)
+{
+    if (n->kind != NODE_SCALAR)
+        return wrong(f, "socketPath", n, "text");
+    return str_is(n->text, "/var/run/docker.sock")
+               ? 0
+               : ignore(f, "socketPath", "which daemon is used is the engine's setting (DOCKER_HOST)", n);
+}
+static int daycare_runtime(struct foreign *f, const struct node *n)
+{
+    if (n->kind != NODE_SCALAR)
+        return wrong(f, "runtime", n, "text");
+    return str_is(n->text, "runc") ? 0 : ignore(f, "runtime", "which runtime is used is the engine's setting", n);
+}
+
+static int read_daycare(struct foreign *f, const struct node *root)
+{
+    static const struct foreign_spec specs[] = {{"enabled", NULL, NULL}, /* looked at below, with image and tag */
+                                                {"image", NULL, NULL},
+                                                {"tag", NULL, NULL},
+                                                {"socketPath", daycare_socket, NULL},
+                                                {"runtime", daycare_runtime, NULL},
+                                                {NULL, NULL, NULL}};
+    const struct node *docker = node_get(root, "docker");
+    bool on = false;
+
+    if (!docker) /* other sections of the settings are not about the sandbox: without this one it is the host's */
+        return say_text(f, KEY_ENGINE, root, "native");
+    int r = read_map(f, "docker.", docker, specs);
+    f->prefix = "docker.";
+    const struct node *enabled = node_get(docker, "enabled"), *image = node_get(docker, "image"),
+                      *tag = node_get(docker, "tag");
+    if (r == 0 && enabled)
+        r = want_bool(f, "enabled", enabled, &on);
+    if (r == 0 && image && image->kind != NODE_SCALAR)
+        r = wrong(f, "image", image, "text");
+    if (r == 0 && tag && tag->kind != NODE_SCALAR)
+        r = wrong(f, "tag", tag, "text");
+    if (r < 0)
+        return r;
+    if (!on)
+        return say_text(f, KEY_ENGINE, enabled ? enabled : docker, "native");
+    struct str name = image ? image->text : STR("daycare-sandbox"), version = tag ? tag->text : STR("latest");
+    r = say_text(f, KEY_ENGINE, enabled, "docker");
+    return r < 0
+               ? r
+               : say_text(f, KEY_IMAGE, image ? image : docker,
+                          arena_printf(f->src->list->mem, "%.*s:%.*s", (int)name.n, name.p, (int)version.n, version.p));
+}
+
+int read_foreign(const struct source *src, enum policy_format format, const struct node *root)
+{
+    struct foreign f = {.src = src, .prefix = ""};
+
+    if (root->kind != NODE_MAP)
+        return place_say(src->e, ERR_POLICY, src->file, root->line, root->column, "the settings are a mapping, not %s",
+                         node_is_null(root) ? "nothing" : node_kind_name(root));
+    switch (format) {
+    case POLICY_SRT:
+        return read_srt(&f, root);
+    case POLICY_DIVE:
+        return read_dive(&f, root);
+    case POLICY_MYCODE:
+        return read_mycode(&f, root);
+    case POLICY_DAYCARE:
+        return read_daycare(&f, root);
+    case POLICY_YAML:
+        break;
+    }
+    return err_say(src->e, ERR_BUG, "%s: no such format", src->file);
+}

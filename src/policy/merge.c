@@ -1,0 +1,737 @@
+#include "policy/merge.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "policy/domain.h"
+
+static int no_memory(const struct merge *m)
+{
+    return err_sys(m->e, ERR_SYSTEM, ENOMEM, "build the policy");
+}
+
+static const char *file_of(const struct merge *m, const struct said *s)
+{
+    return m->text->flags ? m->text->flags[s - m->text->said] : m->text->file;
+}
+
+int merge_say(const struct merge *m, enum err_kind kind, const struct said *s, const char *format, ...)
+{
+    char text[sizeof m->e->text];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    /* "file:3:5: files.rw: ..." but "--rw: ...", which names the key already. */
+    return place_say(m->e, kind, file_of(m, s), s->line, s->column, "%s%s%s", s->line ? key_table[s->key].path : "",
+                     s->line ? ": " : "", text);
+}
+
+struct path_context merge_context(const struct merge *m, const struct layer_text *text)
+{
+    return (struct path_context){.world = m->world, .base = text->base, .workspace = m->p->workspace};
+}
+
+void merge_room(struct room *room, const struct layer_text *text)
+{
+    room->texts += 2; /* a text may imply the network's mode, and move the workspace */
+    room->origins += text->n + text->n_ignored;
+    for (size_t i = 0; i < text->n; i++) {
+        enum key_id id = text->said[i].key;
+        room->paths += id >= KEY_RW && id <= KEY_CACHE;
+        room->guards += id >= KEY_GUARD_ROOT && id <= KEY_GUARD_GIT;
+        room->env += id >= KEY_ENV_PASS && id <= KEY_ENV_REMOVE;
+        room->net += id >= KEY_ALLOW && id <= KEY_REACH;
+    }
+}
+
+int merge_begin(struct merge *m, struct policy *p, struct room room, struct err *e)
+{
+    struct arena *mem = p->mem;
+
+    m->p = p;
+    m->e = e;
+    m->paths.mem = m->env.mem = m->guards.mem = m->net.mem = m->mounts.mem = m->sockets.mem = mem;
+    room.paths += OWN_ROOM;
+    for (const char *const *w = m->world->own_hidden; w && *w; w++)
+        room.paths++;
+    for (const char *const *w = m->world->own_read_only; w && *w; w++)
+        room.paths++;
+    p->origins = arena_zero(mem, (room.origins + OWN_ROOM + room.texts) * sizeof *p->origins);
+    p->paths = arena_zero(mem, room.paths * sizeof *p->paths);
+    m->path_text = arena_zero(mem, room.paths * sizeof *m->path_text);
+    m->path_said = arena_zero(mem, room.paths * sizeof *m->path_said);
+    p->guards = arena_zero(mem, room.guards * sizeof *p->guards);
+    m->guard_gone = arena_zero(mem, room.guards * sizeof *m->guard_gone);
+    p->env = arena_zero(mem, room.env * sizeof *p->env);
+    p->net_rules = arena_zero(mem, room.net * sizeof *p->net_rules);
+    if (arena_failed(mem) || !table_reserve(&m->paths, room.paths) || !table_reserve(&m->guards, room.guards) ||
+        !table_reserve(&m->env, room.env))
+        return no_memory(m);
+    p->origins[0] = (struct origin){.layer = LAYER_BUILTIN, .file = "built in"};
+    p->n_origins = 1;
+    p->engine = "auto";
+    p->hostname = "pinfold";
+    for (struct limit *l = &p->limits.memory; l <= &p->limits.open_files; l++)
+        l->value = LIMIT_NONE;
+    return 0;
+}
+
+/* The origin of a statement; never fails: the array has room for every one. */
+static uint32_t origin_of(struct merge *m, const struct said *s)
+{
+    struct policy *p = m->p;
+    p->origins[p->n_origins] =
+        (struct origin){.layer = m->text->layer, .file = file_of(m, s), .line = s->line, .column = s->column};
+    return (uint32_t)p->n_origins++;
+}
+
+/* A copy that lives as long as the policy. */
+static const char *keep(struct merge *m, struct str s)
+{
+    if (m->text->lasting && s.p[s.n] == 0)
+        return s.p;
+    return arena_str(m->p->mem, s);
+}
+
+/* What one table key per rule looks like. Clean paths hold no "//", so these cannot meet. */
+static struct str path_key(struct merge *m, const struct path_text *t)
+{
+    if (!t->any_depth && !t->pattern)
+        return str_of(t->path);
+    return str_of(t->any_depth ? arena_printf(m->p->mem, "%s//%s%s", t->below, t->pattern ? "*" : "", t->path)
+                               : arena_printf(m->p->mem, "//%s", t->path));
+}
+
+static const char *access_name(enum path_access a)
+{
+    static const char *const names[] = {"hide", "ro", "rw", "protect", "cache"};
+    return names[a];
+}
+
+static int check_place(struct merge *m, const struct said *s, enum path_access a, const struct path_text *t)
+{
+    if (same(t->path, "/") && !t->any_depth && a != PATH_RO)
+        return merge_say(m, ERR_POLICY, s, "'/' is the whole file system; name what is below it");
+    return 0;
+}
+
+/* A rule said of the workspace itself is what workspace_read_only says, too; the later one holds. */
+static int merge_here(struct merge *m, const struct said *s, enum path_access a)
+{
+    struct policy *p = m->p;
+
+    if (a == PATH_CACHE && m->text->profile)
+        return 0; /* somebody works in a cache: it is a workspace now */
+    if (a == PATH_HIDE && m->text->profile)
+        return merge_say(m, ERR_POLICY, s,
+                         "the workspace '%s' is hidden by this profile; change to another directory or name one with "
+                         "--workspace DIR",
+                         p->workspace);
+    if (a != PATH_RW && a != PATH_RO)
+        return merge_say(m, ERR_POLICY, s, "'%s' is the workspace itself%s", p->workspace,
+                         a == PATH_HIDE ? "" : " (use workspace_read_only to keep it unchanged)");
+    if (m->here_text == m->text_no && m->here != a)
+        return merge_say(m, ERR_POLICY, s, "'%s' is said to be %s, too", p->workspace, access_name(m->here));
+    if (!m->text->trusted && a == PATH_RW && p->workspace_read_only)
+        return tighten_refuse(m, s, "would make the workspace writable");
+    if (!m->text->trusted && a == PATH_RW)
+        return 0;
+    m->here = a;
+    m->here_text = m->text_no;
+    p->workspace_read_only = a == PATH_RO;
+    return 0;
+}
+
+static int merge_path(struct merge *m, const struct said *s, enum path_access a)
+{
+    struct policy *p = m->p;
+    struct path_context c = merge_context(m, m->text);
+    struct path_text t;
+    struct err why;
+    bool fresh;
+    bool patterns = a == PATH_HIDE || a == PATH_PROTECT;
+
+    int r = path_expand(&c, s->a, patterns ? PATH_PATTERNS : PATH_LITERAL_ONLY, p->mem, &t, &why);
+    if (r < 0)
+        return merge_say(m, ERR_POLICY, s, "%s", why.text);
+    /* Run by root or from an unusual home, a built-in hide must not swallow the caller's own home. */
+    if (m->text->lasting && a == PATH_HIDE && !t.any_depth && !t.pattern && m->world->home &&
+        path_within(m->world->home, t.path))
+        return 0;
+    r = check_place(m, s, a, &t);
+    if (r == 0 && !t.any_depth && !t.pattern && same(t.path, p->workspace))
+        return merge_here(m, s, a);
+    if (r == 0 && !m->text->trusted)
+        r = tighten_check(m, s, &t);
+    if (r != 0)
+        return r < 0 ? r : 0;
+    struct str key = path_key(m, &t);
+    uint32_t *at = key.p ? table_put(&m->paths, 0, key, (uint32_t)p->n_paths, &fresh) : NULL;
+    if (!at)
+        return no_memory(m);
+    if (fresh) {
+        p->n_paths++;
+    } else if (m->path_text[*at] == m->text_no && p->paths[*at].access != a) {
+        const struct said *before = m->path_said[*at];
+        return m->text->flags ? merge_say(m, ERR_POLICY, s, "'%s' is said to be %s, too, by %s", p->paths[*at].path,
+                                          access_name(p->paths[*at].access), file_of(m, before))
+                              : merge_say(m, ERR_POLICY, s, "'%s' is said to be %s, too, in line %u",
+                                          p->paths[*at].path, access_name(p->paths[*at].access), before->line);
+    }
+    bool optional = (s->bits & SAID_OPTIONAL) || m->text->profile || patterns || a == PATH_CACHE;
+    p->paths[*at] = (struct path_rule){.access = a,
+                                       .path = t.path,
+                                       .any_depth = t.any_depth,
+                                       .pattern = t.pattern,
+                                       .below = t.below,
+                                       .optional = optional,
+                                       .origin = origin_of(m, s)};
+    m->path_text[*at] = m->text_no;
+    m->path_said[*at] = s;
+    return 0;
+}
+
+static int merge_mount(struct merge *m, const struct said *s)
+{
+    struct policy *p = m->p;
+    struct path_context c = merge_context(m, m->text);
+    struct path_text from, to;
+    struct err why;
+    bool fresh;
+
+    int r = path_expand(&c, s->a, PATH_LITERAL_ONLY, p->mem, &from, &why);
+    if (r == 0)
+        r = path_expand(&c, s->b, PATH_LITERAL_ONLY, p->mem, &to, &why);
+    if (r < 0)
+        return merge_say(m, ERR_POLICY, s, "%s", why.text);
+    if (s->b.p[0] != '/' && s->b.p[0] != '~' && s->b.p[0] != '$')
+        return merge_say(m, ERR_POLICY, s, "'%s' is relative; the place inside is an absolute path", to.path);
+    if (same(to.path, "/") || same(from.path, "/"))
+        return merge_say(m, ERR_POLICY, s, "'/' is the whole file system; name what is below it");
+    uint32_t *at = table_put(&m->mounts, 0, str_of(to.path), (uint32_t)p->n_mounts, &fresh);
+    if (!at)
+        return no_memory(m);
+    struct mount_rule rule = {from.path, to.path, s->bits & SAID_READ_ONLY, 0};
+    if (!fresh && !m->text->trusted && same(p->mounts[*at].from, rule.from) &&
+        p->mounts[*at].read_only == rule.read_only)
+        return 0;
+    if (!m->text->trusted)
+        return tighten_check(m, s, NULL);
+    struct mount_rule *slot = fresh ? arena_push(p->mem, &p->mounts, &p->n_mounts, sizeof *slot) : &p->mounts[*at];
+    if (!slot)
+        return no_memory(m);
+    rule.origin = origin_of(m, s);
+    *slot = rule;
+    return 0;
+}
+
+static int merge_guard(struct merge *m, const struct said *s)
+{
+    struct policy *p = m->p;
+    const char *name = keep(m, s->a);
+    bool directory = s->bits & SAID_DIRECTORY, fresh;
+    uint32_t *at = name ? table_put(&m->guards, s->key * 2u + directory, s->a, (uint32_t)p->n_guards, &fresh) : NULL;
+
+    if (!at)
+        return no_memory(m);
+    if (fresh)
+        p->guards[p->n_guards++] =
+            (struct guard_name){.name = name,
+                                .place = s->key == KEY_GUARD_ROOT ? GUARD_ROOT : GUARD_ANY_DEPTH,
+                                .judge = s->key == KEY_GUARD_GIT ? GUARD_GIT_CONFIG : GUARD_REFUSE,
+                                .directory = directory};
+    if (fresh || m->guard_gone[*at])
+        p->guards[*at].origin = origin_of(m, s);
+    m->guard_gone[*at] = false;
+    return 0;
+}
+
+static int merge_guard_allow(struct merge *m, const struct said *s)
+{
+    struct policy *p = m->p;
+    const char *near = NULL;
+    bool found = false;
+    unsigned nearest = 99;
+
+    for (size_t i = 0; i < p->n_guards; i++) {
+        unsigned d = str_distance(str_of(p->guards[i].name), s->a);
+        if (str_is(s->a, p->guards[i].name)) {
+            found = true;
+            if (!m->guard_gone[i] && !m->text->trusted)
+                return tighten_check(m, s, NULL);
+            m->guard_gone[i] = true;
+        } else if (d < nearest) {
+            nearest = d;
+            near = p->guards[i].name;
+        }
+    }
+    for (size_t i = 0; i < m->text->n; i++) {
+        const struct said *o = &m->text->said[i];
+        if ((o->key == KEY_GUARD_ROOT || o->key == KEY_GUARD_ANY || o->key == KEY_GUARD_GIT) && str_eq(o->a, s->a))
+            return merge_say(m, ERR_POLICY, s, "'%.*s' is both guarded and allowed here", (int)s->a.n, s->a.p);
+    }
+    if (found)
+        return 0;
+    if (near && is_near(nearest, s->a))
+        return merge_say(m, ERR_POLICY, s, "'%.*s' is no guarded name (did you mean '%s'?)", (int)s->a.n, s->a.p, near);
+    return merge_say(m, ERR_POLICY, s, "'%.*s' is no guarded name; pinfold policy print lists them", (int)s->a.n,
+                     s->a.p);
+}
+
+static int merge_net_rule(struct merge *m, const struct said *s)
+{
+    struct policy *p = m->p;
+    const char *text;
+    bool fresh;
+    int r;
+
+    switch (s->key) {
+    case KEY_PUBLISH:
+        r = publish_form(s->a, p->mem, &text, m->e);
+        break;
+    case KEY_REACH:
+        r = reach_form(s->a, p->mem, &text, m->e);
+        break;
+    case KEY_DENY_PORTS:
+        r = port_rule_form(s->a, p->mem, &text, m->e);
+        break;
+    default:
+        r = domain_rule_form(s->a, p->mem, &text, m->e);
+    }
+    if (r < 0)
+        return place_wrap(m->e, r, file_of(m, s), s->line, s->column);
+    enum net_verb verb = s->key == KEY_ALLOW        ? NET_RULE_ALLOW
+                         : s->key == KEY_DENY       ? NET_RULE_DENY
+                         : s->key == KEY_DENY_PORTS ? NET_RULE_DENY_PORT
+                         : s->key == KEY_PUBLISH    ? NET_RULE_PUBLISH
+                                                    : NET_RULE_REACH;
+    if (!m->text->trusted && key_tightening(s->key) == TIGHTEN_NEVER)
+        return table_find(&m->net, verb, str_of(text)) ? 0 : tighten_check(m, s, NULL);
+    if (!table_put(&m->net, verb, str_of(text), 0, &fresh))
+        return no_memory(m);
+    if (s->key == KEY_ALLOW)
+        m->allow_said = s;
+    if (fresh)
+        p->net_rules[p->n_net_rules++] = (struct net_rule){.verb = verb, .text = text, .origin = origin_of(m, s)};
+    return 0;
+}
+
+static int merge_socket(struct merge *m, const struct said *s)
+{
+    struct policy *p = m->p;
+    struct path_context c = merge_context(m, m->text);
+    struct path_text t;
+    struct err why;
+    bool fresh;
+
+    int r = path_expand(&c, s->a, PATH_LITERAL_ONLY, p->mem, &t, &why);
+    if (r < 0)
+        return merge_say(m, ERR_POLICY, s, "%s", why.text);
+    if (!m->text->trusted)
+        return table_find(&m->sockets, 0, str_of(t.path)) ? 0 : tighten_check(m, s, NULL);
+    if (!table_put(&m->sockets, 0, str_of(t.path), 0, &fresh))
+        return no_memory(m);
+    if (!fresh)
+        return 0;
+    size_t n = p->n_unix_sockets;
+    const char **slot = arena_push(p->mem, &p->unix_sockets, &p->n_unix_sockets, sizeof *slot);
+    uint32_t *origin = arena_push(p->mem, &m->socket_origin, &n, sizeof *origin);
+    if (!slot || !origin)
+        return no_memory(m);
+    *slot = t.path;
+    *origin = origin_of(m, s);
+    return 0;
+}
+
+static int merge_env(struct merge *m, const struct said *s)
+{
+    struct policy *p = m->p;
+    bool fresh;
+
+    if (!m->text->trusted) {
+        const uint32_t *at = table_find(&m->env, 0, s->a);
+        const struct env_rule *now = at ? &p->env[*at] : NULL;
+        bool holds = now && (s->key == KEY_ENV_PASS  ? !now->remove && !now->value
+                             : s->key == KEY_ENV_SET ? now->value && str_is(s->b, now->value)
+                                                     : now->remove);
+        if (holds)
+            return 0;
+        int r = tighten_check(m, s, NULL);
+        if (r != 0)
+            return r < 0 ? r : 0;
+    }
+    const char *name = keep(m, s->a);
+    const char *value = s->key == KEY_ENV_SET ? keep(m, s->b) : NULL;
+    if (!name || (s->key == KEY_ENV_SET && !value))
+        return no_memory(m);
+    uint32_t *at = table_put(&m->env, 0, (struct str){name, s->a.n}, (uint32_t)p->n_env, &fresh);
+    if (!at)
+        return no_memory(m);
+    p->n_env += fresh;
+    p->env[*at] =
+        (struct env_rule){.name = name, .value = value, .remove = s->key == KEY_ENV_REMOVE, .origin = origin_of(m, s)};
+    return 0;
+}
+
+static int merge_limit(struct merge *m, const struct said *s)
+{
+    struct limit *l = &m->p->limits.memory + (s->key - KEY_MEMORY);
+    uint64_t v;
+
+    int r = limit_value(s->key, s->a, &v, m->e);
+    if (r < 0)
+        return place_wrap(m->e, r, file_of(m, s), s->line, s->column);
+    if (!m->text->trusted) {
+        if (v == l->value)
+            return 0;
+        r = tighten_check(m, s, NULL);
+        if (r != 0)
+            return r < 0 ? r : 0;
+    }
+    *l = (struct limit){.value = v, .origin = origin_of(m, s), .asked = !m->text->defaults};
+    return 0;
+}
+
+static enum tty_mode tty_of(int choice)
+{
+    return choice == 0 ? TTY_NEVER : choice == 1 ? TTY_AUTO : TTY_ALWAYS;
+}
+
+static int merge_text_value(struct merge *m, const struct said *s)
+{
+    struct policy *p = m->p;
+    enum user_mode mode;
+    uint32_t uid, gid;
+
+    if (s->key == KEY_USER) {
+        int r = user_value(s->a, &mode, &uid, &gid, m->e);
+        if (r < 0)
+            return place_wrap(m->e, r, file_of(m, s), s->line, s->column);
+        if (!m->text->trusted && mode == p->user && uid == p->uid && gid == p->gid)
+            return 0;
+    } else if (!m->text->trusted) {
+        const char *now = s->key == KEY_ENGINE ? p->engine : s->key == KEY_IMAGE ? p->image : p->hostname;
+        if (now && str_is(s->a, now))
+            return 0;
+    }
+    if (!m->text->trusted)
+        return tighten_check(m, s, NULL);
+    if (s->key == KEY_USER) {
+        p->user = mode;
+        p->uid = uid;
+        p->gid = gid;
+        return 0;
+    }
+    const char *text = keep(m, s->a);
+    if (!text)
+        return no_memory(m);
+    *(s->key == KEY_ENGINE ? &p->engine : s->key == KEY_IMAGE ? &p->image : &p->hostname) = text;
+    return 0;
+}
+
+/* Scalars of a closed set, and sets of guarantees. */
+static int merge_simple(struct merge *m, const struct said *s)
+{
+    struct policy *p = m->p;
+    int choice = key_table[s->key].choices ? key_choice(s->key, s->a) : 0;
+    bool on = str_is(s->a, "true");
+
+    if (!m->text->trusted) {
+        int r = tighten_check(m, s, NULL);
+        if (r != 0)
+            return r < 0 ? r : 0;
+    }
+    switch (s->key) {
+    case KEY_READ_ONLY:
+        p->workspace_read_only = on;
+        break;
+    case KEY_EXPAND:
+        p->expand = choice == 0 ? EXPAND_NEVER : EXPAND_START;
+        break;
+    case KEY_GUARD:
+        p->guard = choice == 0 ? GUARD_STRICT : choice == 1 ? GUARD_EXISTING : GUARD_OFF;
+        break;
+    case KEY_NET:
+        p->net = choice == 0 ? NET_NONE : choice == 1 ? NET_ALLOW : NET_HOST;
+        p->net_origin = origin_of(m, s);
+        m->net_said = s;
+        break;
+    case KEY_TTY:
+        p->tty = tty_of(choice);
+        break;
+    case KEY_NESTED_USERNS:
+        p->allow_nested_userns = on;
+        break;
+    default: { /* may_lose, must_have: the form was checked when it was read */
+        char name[64];
+        snprintf(name, sizeof name, "%.*s", (int)s->a.n, s->a.p);
+        int f = feature_find(name);
+        if (f >= 0 && s->key == KEY_MAY_LOSE)
+            p->may_lose |= (features)1 << f;
+        else if (f >= 0)
+            p->may_lose &= ~((features)1 << f);
+    }
+    }
+    return 0;
+}
+
+static int merge_said(struct merge *m, const struct said *s)
+{
+    switch ((enum key_id)s->key) {
+    case KEY_VERSION:
+    case KEY_WORKSPACE: /* settled before anything else (build.c) */
+    case KEY_COUNT:
+        return 0;
+    case KEY_EXTENDS:
+        return m->text->trusted ? 0 : tighten_check(m, s, NULL);
+    case KEY_RW:
+        return merge_path(m, s, PATH_RW);
+    case KEY_RO:
+        return merge_path(m, s, PATH_RO);
+    case KEY_HIDE:
+        return merge_path(m, s, PATH_HIDE);
+    case KEY_PROTECT:
+        return merge_path(m, s, PATH_PROTECT);
+    case KEY_CACHE:
+        return merge_path(m, s, PATH_CACHE);
+    case KEY_MOUNTS:
+        return merge_mount(m, s);
+    case KEY_GUARD_ROOT:
+    case KEY_GUARD_ANY:
+    case KEY_GUARD_GIT:
+        return merge_guard(m, s);
+    case KEY_GUARD_ALLOW:
+        return 0; /* before the others, by merge_text() */
+    case KEY_ALLOW:
+    case KEY_DENY:
+    case KEY_DENY_PORTS:
+    case KEY_PUBLISH:
+    case KEY_REACH:
+        return merge_net_rule(m, s);
+    case KEY_UNIX_SOCKETS:
+        return merge_socket(m, s);
+    case KEY_MEMORY:
+    case KEY_CPUS:
+    case KEY_PIDS:
+    case KEY_DISK:
+    case KEY_TIMEOUT:
+    case KEY_GRACE:
+    case KEY_OUTPUT:
+    case KEY_OPEN_FILES:
+        return merge_limit(m, s);
+    case KEY_ENV_PASS:
+    case KEY_ENV_SET:
+    case KEY_ENV_REMOVE:
+        return merge_env(m, s);
+    case KEY_USER:
+    case KEY_ENGINE:
+    case KEY_IMAGE:
+    case KEY_HOSTNAME:
+        return merge_text_value(m, s);
+    case KEY_READ_ONLY:
+    case KEY_EXPAND:
+    case KEY_GUARD:
+    case KEY_NET:
+    case KEY_TTY:
+    case KEY_NESTED_USERNS:
+    case KEY_MAY_LOSE:
+    case KEY_MUST_HAVE:
+        return merge_simple(m, s);
+    }
+    return 0;
+}
+
+/* Hosts that a text allows mean nothing unless the mode is allow: saying them says it. */
+static int settle_network(struct merge *m)
+{
+    struct policy *p = m->p;
+
+    if (!m->allow_said || !m->text->trusted)
+        return 0;
+    if (!m->net_said) {
+        p->net = NET_ALLOW;
+        p->net_origin = origin_of(m, m->allow_said);
+        return 0;
+    }
+    if (p->net != NET_ALLOW)
+        return merge_say(m, ERR_POLICY, m->allow_said, "hosts are allowed although the network is '%.*s' (use allow)",
+                         (int)m->net_said->a.n, m->net_said->a.p);
+    return 0;
+}
+
+static int merge_ignored(struct merge *m, const struct layer_text *text)
+{
+    struct policy *p = m->p;
+    for (size_t i = 0; i < text->n_ignored; i++) {
+        const struct foreign_key *f = &text->ignored[i];
+        struct ignored *slot = arena_push(p->mem, &p->ignored, &p->n_ignored, sizeof *slot);
+        const char *key = arena_text(p->mem, f->key);
+        if (!slot || !key)
+            return no_memory(m);
+        *slot = (struct ignored){.key = key, .why = f->why, .origin = (uint32_t)p->n_origins};
+        p->origins[p->n_origins++] =
+            (struct origin){.layer = text->layer, .file = text->file, .line = f->line, .column = f->column};
+    }
+    return 0;
+}
+
+int merge_text(struct merge *m, const struct layer_text *text)
+{
+    int r = 0;
+
+    m->text = text;
+    m->text_no++;
+    m->net_said = m->allow_said = NULL;
+    /* A text may take a name from the lists below it and guard a part of it anew, in whichever order it says so. */
+    for (size_t i = 0; r == 0 && i < text->n; i++) {
+        if (text->said[i].key == KEY_GUARD_ALLOW)
+            r = merge_guard_allow(m, &text->said[i]);
+    }
+    for (size_t i = 0; r == 0 && i < text->n; i++)
+        r = merge_said(m, &text->said[i]);
+    if (r == 0)
+        r = settle_network(m);
+    if (r == 0)
+        r = merge_ignored(m, text);
+    if (r == 0 && arena_failed(m->p->mem))
+        r = no_memory(m);
+    return r;
+}
+
+/* Hosts that a text below allowed say nothing once the mode is another. */
+static void settle_hosts(struct policy *p)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < p->n_net_rules; i++) {
+        if (p->net == NET_ALLOW || p->net_rules[i].verb != NET_RULE_ALLOW)
+            p->net_rules[kept++] = p->net_rules[i];
+    }
+    p->n_net_rules = kept;
+}
+
+static void settle_guards(struct merge *m)
+{
+    struct policy *p = m->p;
+    size_t kept = 0;
+    for (size_t i = 0; i < p->n_guards; i++) {
+        if (!m->guard_gone[i])
+            p->guards[kept++] = p->guards[i];
+    }
+    p->n_guards = kept;
+}
+
+/*
+ * Order: by place, so that equal policies are equal arrays and a rule is found by bisection (policy_access). A merge sort of
+ * the runs that are there: the built-in profiles come sorted (profile_compile), and the C library's qsort may take as
+ * long as it likes on what a stranger wrote.
+ */
+typedef int order_fn(const void *a, const void *b);
+
+static int by_path(const void *a, const void *b)
+{
+    const struct path_rule *x = a, *y = b;
+    if (x->any_depth != y->any_depth)
+        return x->any_depth ? 1 : -1;
+    if (x->pattern != y->pattern)
+        return x->pattern ? 1 : -1;
+    int r = x->any_depth ? strcmp(x->below, y->below) : 0;
+    return r ? r : strcmp(x->path, y->path);
+}
+static int by_mount(const void *a, const void *b)
+{
+    return strcmp(((const struct mount_rule *)a)->to, ((const struct mount_rule *)b)->to);
+}
+static int by_guard(const void *a, const void *b)
+{
+    const struct guard_name *x = a, *y = b;
+    int r = strcmp(x->name, y->name);
+    if (r == 0)
+        r = (int)x->place - (int)y->place;
+    if (r == 0)
+        r = (int)x->judge - (int)y->judge;
+    return r ? r : (int)x->directory - (int)y->directory;
+}
+static int by_net(const void *a, const void *b)
+{
+    const struct net_rule *x = a, *y = b;
+    return x->verb != y->verb ? (int)x->verb - (int)y->verb : strcmp(x->text, y->text);
+}
+static int by_env(const void *a, const void *b)
+{
+    return strcmp(((const struct env_rule *)a)->name, ((const struct env_rule *)b)->name);
+}
+static int by_text(const void *a, const void *b)
+{
+    const char *const *x = a, *const *y = b;
+    return strcmp(*x, *y);
+}
+
+/* Merges the runs [a, mid) and [mid, end) of `from` into `to`; all are indices of items. */
+static void merge_runs(const char *items, size_t size, order_fn *order, const uint32_t *from, uint32_t *to, size_t a,
+                       size_t mid, size_t end)
+{
+    size_t b = mid;
+    for (size_t k = a; k < end; k++) {
+        bool left = a < mid && (b >= end || order(items + from[a] * size, items + from[b] * size) <= 0);
+        to[k] = from[left ? a++ : b++];
+    }
+}
+
+/* The items in order, in a new array; `items` itself when they are, or when memory failed (the arena says so). */
+static void *sort(struct arena *mem, void *items, size_t n, size_t size, order_fn *order)
+{
+    const char *p = items;
+    size_t n_runs = 0, i = 1;
+
+    while (i < n && order(p + (i - 1) * size, p + i * size) <= 0)
+        i++;
+    if (i >= n)
+        return items;
+    uint32_t *from = arena_zero(mem, n * sizeof *from), *to = arena_zero(mem, n * sizeof *to);
+    uint32_t *runs = arena_zero(mem, (n + 1) * sizeof *runs); /* where each run begins, and the end of the last */
+    char *sorted = arena_zero(mem, n * size);
+    if (!from || !to || !runs || !sorted)
+        return items;
+    for (size_t k = 0; k < n; k++) {
+        from[k] = (uint32_t)k;
+        if (k == 0 || (k >= i && order(p + (k - 1) * size, p + k * size) > 0))
+            runs[n_runs++] = (uint32_t)k;
+    }
+    runs[n_runs] = (uint32_t)n;
+    while (n_runs > 1) {
+        size_t kept = 0;
+        for (size_t k = 0; k < n_runs; k += 2) {
+            size_t mid = runs[k + 1], end = k + 1 < n_runs ? runs[k + 2] : mid;
+            merge_runs(p, size, order, from, to, runs[k], mid, end);
+            runs[kept++] = runs[k];
+        }
+        runs[kept] = (uint32_t)n;
+        n_runs = kept;
+        uint32_t *swap = from;
+        from = to;
+        to = swap;
+    }
+    for (size_t k = 0; k < n; k++)
+        memcpy(sorted + k * size, p + from[k] * size, size);
+    return sorted;
+}
+
+int merge_end(struct merge *m)
+{
+    struct policy *p = m->p;
+
+    settle_hosts(p);
+    settle_guards(m);
+    int r = own_rules(m);
+    if (r < 0)
+        return r;
+    p->paths = sort(p->mem, p->paths, p->n_paths, sizeof *p->paths, by_path);
+    p->mounts = sort(p->mem, p->mounts, p->n_mounts, sizeof *p->mounts, by_mount);
+    p->guards = sort(p->mem, p->guards, p->n_guards, sizeof *p->guards, by_guard);
+    p->net_rules = sort(p->mem, p->net_rules, p->n_net_rules, sizeof *p->net_rules, by_net);
+    p->env = sort(p->mem, p->env, p->n_env, sizeof *p->env, by_env);
+    p->unix_sockets = sort(p->mem, p->unix_sockets, p->n_unix_sockets, sizeof *p->unix_sockets, by_text);
+    return arena_failed(p->mem) ? no_memory(m) : 0;
+}

@@ -1,0 +1,148 @@
+/*
+ * pinfold's own files. Its configuration, trust store and state decide about every later box: a command that could
+ * write them would choose its own policy, one that could read them would know what is watched, and its runtime directory
+ * holds the sockets that command living boxes. They are hidden, or where they are public read-only, in every box; rules
+ * are more specific than anything said above them, and a rule at or below them is an error.
+ */
+#include "policy/merge.h"
+
+#include <errno.h>
+
+enum { FIXED = 8 };
+
+struct own {
+    const char *hidden[FIXED];
+    size_t n_hidden;
+    const char *project; /* WORKSPACE/.pinfold */
+};
+
+static int no_memory(struct merge *m)
+{
+    return err_sys(m->e, ERR_SYSTEM, ENOMEM, "build the policy");
+}
+
+static const char *variable(const struct merge *m, const char *name)
+{
+    const struct policy_world *w = m->world;
+    const char *v = w->variable ? w->variable(w->ctx, name) : NULL;
+    return v && v[0] == '/' ? v : NULL; /* a relative one is ignored: XDG Base Directory Specification */
+}
+
+/* Both the usual place and, where a variable moves it, the other: a box started elsewhere may use either. */
+static int find_own(struct merge *m, struct own *o)
+{
+    static const struct {
+        const char *variable, *below_home;
+    } places[] = {{"XDG_CONFIG_HOME", ".config"}, {"XDG_STATE_HOME", ".local/state"}, {"XDG_RUNTIME_DIR", NULL}};
+    struct arena *mem = m->p->mem;
+
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        const char *moved = variable(m, places[i].variable);
+        const char *at[2] = {NULL, NULL};
+        if (places[i].below_home && m->world->home && m->world->home[0] == '/')
+            at[0] = path_clean_at(mem, m->world->home, str_of(arena_printf(mem, "%s/pinfold", places[i].below_home)));
+        if (moved)
+            at[1] = path_clean_at(mem, moved, STR("pinfold"));
+        for (int k = 0; k < 2; k++) {
+            if (at[k] && !(k == 1 && same(at[0], at[1])))
+                o->hidden[o->n_hidden++] = at[k];
+        }
+    }
+    o->project = path_clean_at(mem, m->p->workspace, STR(".pinfold"));
+    return arena_failed(mem) || !o->project ? no_memory(m) : 0;
+}
+
+static int refuse(struct merge *m, uint32_t origin, const char *what, const char *path, const char *stays)
+{
+    const struct origin *at = &m->p->origins[origin];
+    return place_say(m->e, ERR_REFUSED, at->file, at->line, at->column,
+                     "%s '%s' is pinfold's own and stays %s in every box", what, path, stays);
+}
+
+static int refuse_mount(struct merge *m, const struct mount_rule *r)
+{
+    const struct origin *at = &m->p->origins[r->origin];
+    return place_say(m->e, ERR_REFUSED, at->file, at->line, at->column,
+                     "mount '%s' holds pinfold's own files; mount what is beside them", r->from);
+}
+
+/* Everything said that touches `dir`. `hidden`: not even readable. */
+static int check(struct merge *m, const char *dir, bool hidden)
+{
+    const struct policy *p = m->p;
+    const char *stays = hidden ? "hidden" : "as it is";
+
+    if (path_within(p->workspace, dir)) {
+        const struct origin *at = &p->origins[p->workspace_origin];
+        return place_say(m->e, ERR_REFUSED, p->workspace_origin ? at->file : "workspace", at->line, at->column,
+                         "'%s' is pinfold's own and stays %s in every box; work elsewhere", p->workspace, stays);
+    }
+    for (size_t i = 0; i < p->n_paths; i++) {
+        const struct path_rule *r = &p->paths[i];
+        bool opens = hidden ? r->access != PATH_HIDE : r->access == PATH_RW || r->access == PATH_CACHE;
+        if (opens && !r->any_depth && !r->pattern && path_within(r->path, dir))
+            return refuse(m, r->origin, "path", r->path, stays);
+    }
+    for (size_t i = 0; i < p->n_mounts; i++) {
+        const struct mount_rule *r = &p->mounts[i];
+        if (path_within(r->to, dir))
+            return refuse(m, r->origin, "path", r->to, stays);
+        if ((hidden || !r->read_only) && (path_within(r->from, dir) || path_within(dir, r->from)))
+            return refuse_mount(m, r);
+    }
+    for (size_t i = 0; i < p->n_unix_sockets; i++) {
+        if (path_within(p->unix_sockets[i], dir))
+            return refuse(m, m->socket_origin[i], "socket", p->unix_sockets[i], stays);
+    }
+    return 0;
+}
+
+/* Puts the rule in, over whatever was said of exactly this place. */
+static int add(struct merge *m, const char *path, enum path_access access, uint32_t origin)
+{
+    struct policy *p = m->p;
+    bool fresh;
+    uint32_t *at = table_put(&m->paths, 0, str_of(path), (uint32_t)p->n_paths, &fresh);
+
+    if (!at)
+        return no_memory(m);
+    if (fresh)
+        p->n_paths++;
+    else if (p->paths[*at].access == PATH_HIDE)
+        access = PATH_HIDE;
+    p->paths[*at] = (struct path_rule){.access = access, .path = path, .optional = true, .origin = origin};
+    return 0;
+}
+
+static int hide(struct merge *m, const char *dir, uint32_t origin)
+{
+    int r = check(m, dir, true);
+    return r < 0 ? r : add(m, dir, PATH_HIDE, origin);
+}
+
+/* Where nothing around is writable, the read-only root serves. */
+static int keep(struct merge *m, const char *path, uint32_t origin)
+{
+    int r = check(m, path, false);
+    enum path_access now = r < 0 ? PATH_RO : merge_access(m, path);
+    return r < 0 || (now != PATH_RW && now != PATH_CACHE) ? r : add(m, path, PATH_PROTECT, origin);
+}
+
+int own_rules(struct merge *m)
+{
+    struct policy *p = m->p;
+    struct own o = {.n_hidden = 0};
+    uint32_t origin = (uint32_t)p->n_origins;
+
+    p->origins[p->n_origins++] = (struct origin){.layer = LAYER_BUILTIN, .file = OWN_ORIGIN};
+    int r = find_own(m, &o);
+    for (size_t i = 0; r == 0 && i < o.n_hidden; i++)
+        r = hide(m, o.hidden[i], origin);
+    for (const char *const *w = m->world->own_hidden; r == 0 && w && *w; w++)
+        r = hide(m, *w, origin);
+    if (r == 0)
+        r = keep(m, "/etc/pinfold", origin);
+    for (const char *const *w = m->world->own_read_only; r == 0 && w && *w; w++)
+        r = keep(m, *w, origin);
+    return r < 0 ? r : keep(m, o.project, origin);
+}

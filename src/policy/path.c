@@ -1,0 +1,590 @@
+/*
+ * A text becomes two parallel runs of bytes: the characters, and for each whether it is special (a wildcard that was
+ * written as such). Only then is it cut into components, so that nothing that came out of a variable or behind a
+ * backslash can turn into syntax.
+ */
+#include "policy/path.h"
+
+#include <errno.h>
+
+enum { SHOWN = 160, MAX_NAME = 255 };
+#define SAID(s) (int)((s).n < SHOWN ? (s).n : SHOWN), (s).p
+
+struct piece {               /* the text in the making */
+    struct buf bytes, marks; /* marks: WILD, TAKEN (out of a variable or behind a backslash) or PLAIN */
+    struct str said;
+};
+
+enum mark { PLAIN = '.', WILD = 'w', TAKEN = 't' };
+
+static void put(struct piece *p, struct str s, char mark)
+{
+    buf_str(&p->bytes, s);
+    for (size_t i = 0; i < s.n; i++)
+        buf_char(&p->marks, mark);
+}
+
+static bool is_name_char(char c, bool first)
+{
+    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '_' || (!first && c >= '0' && c <= '9');
+}
+
+/* The value of a variable; NULL when it is not set. */
+static const char *variable_value(const struct path_context *c, const char *name)
+{
+    const struct policy_world *w = c->world;
+    if (same(name, "HOME"))
+        return w->home;
+    if (same(name, "WORKSPACE"))
+        return c->workspace;
+    if (same(name, "PWD"))
+        return w->cwd;
+    if (same(name, "USER") && w->user_name)
+        return w->user_name;
+    return w->variable ? w->variable(w->ctx, name) : NULL;
+}
+
+/* "$NAME" or "${NAME}" at the head of `s`; advances past it. */
+static int put_variable(const struct path_context *c, struct piece *p, struct str *s, struct err *e)
+{
+    char name[64];
+    size_t n = 0;
+    struct str at = str_skip(*s, 1);
+    bool braced = at.n && at.p[0] == '{';
+
+    if (braced)
+        at = str_skip(at, 1);
+    while (n < at.n && is_name_char(at.p[n], n == 0))
+        n++;
+    if (n == 0 || n >= sizeof name || (braced && (n == at.n || at.p[n] != '}')))
+        return err_say(e, ERR_POLICY, "'%.*s': a '$' begins a variable, as ${HOME}; write \\$ for the character",
+                       SAID(p->said));
+    memcpy(name, at.p, n);
+    name[n] = 0;
+    *s = str_skip(at, n + braced);
+    if (!c) {
+        put(p, STR("v"), TAKEN);
+        return 0;
+    }
+    const char *value = variable_value(c, name);
+    if (!value)
+        return err_say(e, ERR_POLICY, "'%.*s': the variable %s is not set", SAID(p->said), name);
+    put(p, str_of(value), TAKEN);
+    return 0;
+}
+
+/* Home for "~" and "~/..." at the head of the text. */
+static int put_home(const struct path_context *c, struct piece *p, struct str *s, struct err *e)
+{
+    if (!s->n || s->p[0] != '~')
+        return 0;
+    if (s->n > 1 && s->p[1] != '/')
+        return err_say(e, ERR_POLICY,
+                       "'%.*s': only ~ and ~/ are known, not another user's home; write \\~ for the "
+                       "character",
+                       SAID(p->said));
+    if (c && (!c->world->home || c->world->home[0] != '/'))
+        return err_say(e, ERR_POLICY, "'%.*s': there is no home directory to stand for ~; set HOME", SAID(p->said));
+    put(p, c ? str_of(c->world->home) : STR("/h"), TAKEN);
+    *s = str_skip(*s, 1);
+    return 0;
+}
+
+static int unfold(const struct path_context *c, struct piece *p, struct err *e)
+{
+    struct str s = p->said;
+    int r = put_home(c, p, &s, e);
+
+    while (r == 0 && s.n) {
+        char ch = s.p[0];
+        if (ch == 0)
+            return err_say(e, ERR_POLICY, "'%.*s' holds a NUL byte, which no path can", SAID(p->said));
+        if (ch == '$') {
+            r = put_variable(c, p, &s, e);
+            continue;
+        }
+        if (ch == '\\') {
+            if (s.n < 2 || s.p[1] == 0 || s.p[1] == '/')
+                return err_say(e, ERR_POLICY,
+                               "'%.*s': a backslash takes the character behind it literally; there is "
+                               "none",
+                               SAID(p->said));
+            put(p, (struct str){s.p + 1, 1}, TAKEN);
+            s = str_skip(s, 2);
+            continue;
+        }
+        put(p, (struct str){s.p, 1}, ch == '*' || ch == '?' || ch == '[' ? WILD : PLAIN);
+        s = str_skip(s, 1);
+    }
+    return r;
+}
+
+struct component {
+    struct str bytes;
+    const char *marks;
+    bool wild, deep; /* has wildcards; is exactly ** */
+};
+
+/* Cuts the next component off; false at the end. */
+static bool next_component(struct str *bytes, const char **marks, struct component *ret)
+{
+    while (bytes->n && bytes->p[0] == '/') {
+        *bytes = str_skip(*bytes, 1);
+        ++*marks;
+    }
+    if (!bytes->n)
+        return false;
+    const char *slash = memchr(bytes->p, '/', bytes->n);
+    size_t n = slash ? (size_t)(slash - bytes->p) : bytes->n;
+    *ret = (struct component){.bytes = {bytes->p, n}, .marks = *marks, .wild = memchr(*marks, WILD, n) != NULL};
+    ret->deep = n == 2 && ret->marks[0] == WILD && ret->marks[1] == WILD && str_is(ret->bytes, "**");
+    *bytes = str_skip(*bytes, n);
+    *marks += n;
+    return true;
+}
+
+static bool is_dot(struct component c)
+{
+    return str_is(c.bytes, ".");
+}
+
+/* Appends one literal component to the clean path in `out` ("" is the root). */
+static void append(struct buf *out, struct str name)
+{
+    if (str_is(name, "."))
+        return;
+    if (str_is(name, "..")) {
+        while (out->n && out->p[--out->n] != '/')
+            ;
+        if (out->p)
+            out->p[out->n] = 0;
+        return;
+    }
+    buf_char(out, '/');
+    buf_str(out, name);
+}
+
+/* A pattern for path_pattern_match(): characters taken literally that could be read as syntax get their backslash. */
+static int append_pattern(struct buf *out, struct component c, struct str said, struct err *e)
+{
+    for (size_t i = 0; i < c.bytes.n; i++) {
+        char ch = c.bytes.p[i];
+        if (c.marks[i] == WILD && ch == '[') {
+            size_t k = i + 1;
+            while (k < c.bytes.n && !(c.bytes.p[k] == ']' && c.marks[k] == PLAIN))
+                k++;
+            if (k == c.bytes.n)
+                return err_say(e, ERR_POLICY, "'%.*s' has a '[' without its ']'; write \\[ for the character",
+                               SAID(said));
+        }
+        if (c.marks[i] == TAKEN && strchr("*?[]\\-!^", ch))
+            buf_char(out, '\\');
+        buf_char(out, ch);
+    }
+    return 0;
+}
+
+/* What comes after the "**": plain components, the last of which may be a pattern. */
+static int read_deep(struct str bytes, const char *marks, struct str said, struct buf *out, bool *ret_pattern,
+                     struct err *e)
+{
+    struct component c;
+    bool pattern = false;
+
+    while (next_component(&bytes, &marks, &c)) {
+        if (pattern || c.deep)
+            return err_say(e, ERR_POLICY, "'%.*s': only the last part of a path may have wildcards, and ** stands once",
+                           SAID(said));
+        if (is_dot(c) || str_is(c.bytes, ".."))
+            return err_say(e, ERR_POLICY, "'%.*s': '.' and '..' mean nothing behind **", SAID(said));
+        if (c.bytes.n > MAX_NAME)
+            return err_say(e, ERR_POLICY, "'%.*s' has a name of more than %d bytes", SAID(said), MAX_NAME);
+        if (out->n)
+            buf_char(out, '/');
+        if (c.wild) {
+            int r = append_pattern(out, c, said, e);
+            if (r < 0)
+                return r;
+            pattern = true;
+        } else {
+            buf_str(out, c.bytes);
+        }
+    }
+    if (!out->n)
+        return err_say(e, ERR_POLICY,
+                       "'%.*s': ** stands before a name; a directory's name alone means all below it, "
+                       "too",
+                       SAID(said));
+    *ret_pattern = pattern;
+    return 0;
+}
+
+static char first_wildcard(struct component c)
+{
+    size_t i = 0;
+    while (c.marks[i] != WILD)
+        i++;
+    return c.bytes.p[i];
+}
+
+struct reading {
+    struct buf fixed, deep;
+    bool any_depth, pattern, everywhere;
+};
+
+static int read_components(struct piece *p, const char *base, enum path_forms forms, struct reading *o, struct err *e)
+{
+    struct str bytes = buf_view(&p->bytes);
+    const char *marks = buf_cstr(&p->marks);
+    bool absolute = bytes.p[0] == '/', first = true;
+    struct component c;
+
+    if (!absolute && base && !same(base, "/"))
+        buf_text(&o->fixed, base);
+    for (; next_component(&bytes, &marks, &c); first = false) {
+        if (o->pattern)
+            return err_say(e, ERR_POLICY, "'%.*s': only the last part of a path may have wildcards", SAID(p->said));
+        if (c.wild && forms == PATH_LITERAL_ONLY)
+            return err_say(e, ERR_POLICY, "'%.*s': patterns are for hide and protect; write \\%c for the character",
+                           SAID(p->said), first_wildcard(c));
+        if (c.deep) {
+            o->any_depth = true;
+            o->everywhere = !absolute && first;
+            return read_deep(bytes, marks, p->said, &o->deep, &o->pattern, e);
+        }
+        if (c.bytes.n > MAX_NAME)
+            return err_say(e, ERR_POLICY, "'%.*s' has a name of more than %d bytes", SAID(p->said), MAX_NAME);
+        if (c.wild) {
+            buf_char(&o->fixed, '/');
+            int r = append_pattern(&o->fixed, c, p->said, e);
+            if (r < 0)
+                return r;
+            o->pattern = true;
+        } else {
+            append(&o->fixed, c.bytes);
+        }
+    }
+    return 0;
+}
+
+static int finish(struct reading *o, struct str said, struct arena *mem, struct path_text *ret, struct err *e)
+{
+    if (!buf_ok(&o->fixed) || !buf_ok(&o->deep) || o->fixed.n > MAX_PATH_TEXT)
+        return err_say(e, ERR_POLICY, "'%.*s' is longer than the %d bytes of a path", SAID(said), MAX_PATH_TEXT);
+    struct str fixed = o->fixed.n ? buf_view(&o->fixed) : STR("/");
+    struct path_text t = {.any_depth = o->any_depth, .pattern = o->pattern};
+    t.path = arena_str(mem, o->any_depth ? buf_view(&o->deep) : fixed);
+    if (o->any_depth)
+        t.below = o->everywhere ? "/" : arena_str(mem, fixed);
+    if (!t.path || (o->any_depth && !t.below))
+        return err_sys(e, ERR_SYSTEM, ENOMEM, "read a path");
+    *ret = t;
+    return 0;
+}
+
+/* Whether `s` begins with a component that is "." or "..". */
+static bool is_dots(struct str s)
+{
+    size_t n = 0;
+    while (n < s.n && s.p[n] == '.')
+        n++;
+    return n <= 2 && (n == s.n || s.p[n] == '/');
+}
+
+/* The common case, most of every profile: "~/x", "/x" or "x" with nothing special in it. */
+static bool is_plain(struct str text)
+{
+    bool boundary = true;
+
+    for (size_t i = 0; i < text.n; i++) {
+        char ch = text.p[i];
+        if (ch == 0 || ch == '$' || ch == '\\' || ch == '*' || ch == '?' || ch == '[' || (ch == '~' && i > 0) ||
+            (ch == '.' && boundary && is_dots(str_skip(text, i))) || (ch == '/' && boundary && i > 0))
+            return false;
+        boundary = ch == '/';
+    }
+    return text.n && text.n < 255 && (!boundary || text.n == 1) &&
+           !(text.p[0] == '~' && text.n > 1 && text.p[1] != '/');
+}
+
+static bool expand_plain(const struct path_context *c, struct str text, struct arena *mem, struct path_text *ret)
+{
+    struct str head = {"", 0}, rest = text;
+
+    if (text.p[0] == '~') {
+        if (!c->world->home || c->world->home[0] != '/')
+            return false;
+        head = str_of(c->world->home);
+        rest = str_skip(text, 2);
+    } else if (text.p[0] != '/') {
+        head = str_of(c->base);
+    } else {
+        rest = str_skip(text, 1);
+    }
+    if (head.n == 1)
+        head.n = 0; /* "/" */
+    if (head.n + rest.n > MAX_PATH_TEXT - 1)
+        return false;
+    char *p = arena_zero(mem, head.n + rest.n + 2);
+    if (!p)
+        return false;
+    if (head.n)
+        memcpy(p, head.p, head.n);
+    if (rest.n || !head.n)
+        p[head.n] = '/';
+    if (rest.n)
+        memcpy(p + head.n + 1, rest.p, rest.n);
+    *ret = (struct path_text){.path = p};
+    return true;
+}
+
+int path_expand(const struct path_context *c, struct str text, enum path_forms forms, struct arena *mem,
+                struct path_text *ret, struct err *e)
+{
+    struct piece p = {.bytes = BUF(4 * MAX_PATH_TEXT), .marks = BUF(4 * MAX_PATH_TEXT), .said = text};
+    struct reading o = {.fixed = BUF(8 * MAX_PATH_TEXT), .deep = BUF(4 * MAX_PATH_TEXT)};
+
+    if (is_plain(text) && (!c || expand_plain(c, text, mem, ret)))
+        return 0;
+    if (!text.n)
+        return err_say(e, ERR_POLICY, "the path is empty");
+    int r = unfold(c, &p, e);
+    if (r == 0 && (!buf_ok(&p.bytes) || !buf_ok(&p.marks)))
+        r = err_say(e, ERR_POLICY, "'%.*s' is longer than the %d bytes of a path", SAID(text), MAX_PATH_TEXT);
+    if (r == 0 && p.bytes.n == 0)
+        r = err_say(e, ERR_POLICY, "'%.*s' is empty once its variables are read", SAID(text));
+    if (r == 0)
+        r = read_components(&p, c ? c->base : NULL, forms, &o, e);
+    if (r == 0 && c)
+        r = finish(&o, text, mem, ret, e);
+    buf_free(&p.bytes);
+    buf_free(&p.marks);
+    buf_free(&o.fixed);
+    buf_free(&o.deep);
+    return r;
+}
+
+const char *path_clean_at(struct arena *mem, const char *base, struct str path)
+{
+    auto_buf struct buf out = BUF(8 * MAX_PATH_TEXT), marks = BUF(8 * MAX_PATH_TEXT);
+    struct component c;
+    struct str both[2] = {path.n && path.p[0] == '/' ? STR("") : str_of(base), path};
+
+    for (int i = 0; i < 2; i++) {
+        struct str rest = both[i];
+        marks.n = 0;
+        for (size_t k = 0; k <= rest.n; k++)
+            buf_char(&marks, '.');
+        const char *m = buf_cstr(&marks);
+        if (!buf_ok(&marks))
+            return NULL;
+        while (next_component(&rest, &m, &c))
+            append(&out, c.bytes);
+    }
+    if (!buf_ok(&out))
+        return NULL;
+    return arena_str(mem, out.n ? buf_view(&out) : STR("/"));
+}
+
+static void write_literal(const char *path, struct buf *out)
+{
+    for (; *path; path++) {
+        if (strchr("\\*?[$", *path))
+            buf_char(out, '\\');
+        buf_char(out, *path);
+    }
+}
+
+/* A pattern is written as it is kept, but that a '$' must not begin a variable. */
+static void write_pattern(const char *path, struct buf *out)
+{
+    for (; *path; path++) {
+        if (*path == '$')
+            buf_char(out, '\\');
+        if (*path == '\\' && path[1])
+            buf_char(out, *path++);
+        buf_char(out, *path);
+    }
+}
+
+static void write_tail(const char *path, bool pattern, struct buf *out)
+{
+    const char *last = strrchr(path, '/');
+    if (!pattern) {
+        write_literal(path, out);
+        return;
+    }
+    if (last) {
+        for (const char *p = path; p <= last; p++)
+            write_literal((const char[]){*p, 0}, out);
+        path = last + 1;
+    }
+    write_pattern(path, out);
+}
+
+void path_write(const char *path, const char *below, bool any_depth, bool pattern, struct buf *out)
+{
+    if (any_depth) {
+        if (!same(below, "/")) {
+            write_literal(below, out);
+            buf_char(out, '/');
+        }
+        buf_text(out, "**/");
+    }
+    write_tail(path, pattern, out);
+}
+
+bool path_within(const char *path, const char *dir)
+{
+    size_t n = strlen(dir);
+    if (n == 1)
+        return true;
+    return strncmp(path, dir, n) == 0 && (path[n] == 0 || path[n] == '/');
+}
+
+/* The character class at `p` (behind its '['): whether it holds `c`; `ret_end` is behind its ']'. */
+static bool match_class(const char *p, char c, const char **ret_end)
+{
+    bool negate = *p == '!' || *p == '^', found = false;
+    unsigned char byte = (unsigned char)c;
+
+    p += negate;
+    for (const char *start = p; *p && (*p != ']' || p == start);) {
+        if (*p == '\\' && p[1])
+            p++;
+        unsigned char low = (unsigned char)*p++, high = low;
+        if (*p == '-' && p[1] && p[1] != ']') {
+            p++;
+            if (*p == '\\' && p[1])
+                p++;
+            high = (unsigned char)*p++;
+        }
+        found = found || (byte >= low && byte <= high);
+    }
+    *ret_end = *p ? p + 1 : p;
+    return found != negate;
+}
+
+bool path_pattern_match(const char *pattern, struct str name)
+{
+    const char *p = pattern, *star = NULL;
+    size_t i = 0, mark = 0;
+
+    while (i < name.n || *p) {
+        const char *end = p;
+        bool ok = false;
+        if (*p == '*') {
+            star = ++p;
+            mark = i;
+            continue;
+        }
+        if (i < name.n && *p) {
+            if (*p == '?') {
+                ok = name.p[i] != '/';
+                end = p + 1;
+            } else if (*p == '[' && strchr(p, ']')) {
+                ok = match_class(p + 1, name.p[i], &end) && name.p[i] != '/';
+            } else {
+                const char *ch = *p == '\\' && p[1] ? p + 1 : p;
+                ok = *ch == name.p[i];
+                end = ch + 1;
+            }
+        }
+        if (ok) {
+            p = end;
+            i++;
+            continue;
+        }
+        /* The last star takes one more character; a '/' it never takes. */
+        if (!star || mark >= name.n || name.p[mark] == '/')
+            return false;
+        i = ++mark;
+        p = star;
+    }
+    return true;
+}
+
+static size_t components_of(const char *path)
+{
+    size_t n = 1;
+    for (; *path; path++)
+        n += *path == '/';
+    return n;
+}
+
+/* Whether `s` is `path`, whose last component is a pattern where `pattern`; what is before it is literal. */
+static bool same_path(const char *path, bool pattern, struct str s)
+{
+    const char *last = pattern ? strrchr(path, '/') : NULL;
+    if (!pattern)
+        return str_is(s, path);
+    if (last) {
+        struct str head = {path, (size_t)(last + 1 - path)};
+        if (!str_starts(s, head))
+            return false;
+        s = str_skip(s, head.n);
+        path = last + 1;
+    }
+    return s.n && !memchr(s.p, '/', s.n) && path_pattern_match(path, s);
+}
+
+/* Whether the last components of path[0..n) match the any-depth rule. */
+static bool tail_matches(const struct path_rule *r, const char *path, size_t n)
+{
+    size_t want = components_of(r->path), at = n;
+    while (want) {
+        if (at == 0)
+            return false;
+        at--;
+        if (path[at] == '/')
+            want--;
+    }
+    if (at < (r->below[1] ? strlen(r->below) : 0))
+        return false;
+    return same_path(r->path, r->pattern, (struct str){path + at + 1, n - at - 1});
+}
+
+bool path_rule_covers(const struct path_rule *r, const char *path)
+{
+    size_t n = strlen(path);
+
+    if (!r->any_depth && !r->pattern)
+        return path_within(path, r->path);
+    if (r->any_depth && !path_within(path, r->below))
+        return false;
+    /* Each prefix that ends a component. */
+    for (size_t i = 1; i <= n; i++) {
+        if (i < n && path[i] != '/')
+            continue;
+        if (r->any_depth ? tail_matches(r, path, i) : same_path(r->path, true, (struct str){path, i}))
+            return true;
+    }
+    return false;
+}
+
+int guard_name_form(struct str text, struct err *e)
+{
+    struct str s = text;
+
+    if (s.n > 1 && s.p[s.n - 1] == '/')
+        s.n--;
+    if (!s.n || s.n > MAX_PATH_TEXT || memchr(s.p, 0, s.n))
+        return err_say(e, ERR_POLICY, "'%.*s' is not a name", SAID(text));
+    if (s.p[0] == '/' || s.p[0] == '~')
+        return err_say(e, ERR_POLICY,
+                       "'%.*s': a guarded name is relative to a writable tree; use files.protect for "
+                       "one place",
+                       SAID(text));
+    for (struct str rest = s; rest.n;) {
+        const char *slash = memchr(rest.p, '/', rest.n);
+        struct str c = {rest.p, slash ? (size_t)(slash - rest.p) : rest.n};
+        if (!c.n || str_is(c, ".") || str_is(c, "..") || c.n > MAX_NAME)
+            return err_say(e, ERR_POLICY, "'%.*s' is not a plain relative name", SAID(text));
+        rest = str_skip(rest, c.n + 1);
+    }
+    for (size_t i = 0; i < s.n; i++) {
+        if (strchr("*?[", s.p[i]))
+            return err_say(e, ERR_POLICY, "'%.*s': guarded names are exact, without wildcards", SAID(text));
+    }
+    return 0;
+}

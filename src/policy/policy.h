@@ -1,0 +1,159 @@
+/*
+ * The policy: what was asked, every rule with its origin. Built by policy_builder (policy/build.h) from layers of text
+ * and flags, then immutable; one arena holds it all. This header is what plan/, engine/ and box/ read.
+ *
+ * All paths here are absolute, lexically clean (no `.`/`..`/`//`, no trailing `/` but for the root), `~` and variables
+ * expanded, relative ones resolved against the file or directory that said them. Symbolic links are NOT resolved:
+ * the policy touches no file system; the survey (engine/survey.h) does, and hands the plan both spellings.
+ */
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "base/arena.h"
+#include "wire/feature.h"
+
+/* Layers in rising order of authority over *loosening*: an untrusted project can only tighten. */
+enum policy_layer { LAYER_BUILTIN, LAYER_SYSTEM, LAYER_USER, LAYER_PROJECT, LAYER_FLAGS, LAYER_COUNT };
+
+/* Where a rule was said: "file:line:column", or a flag ("--rw"). Index 0 is "built in". */
+struct origin {
+    enum policy_layer layer;
+    const char *file;      /* path, profile name ("profile workspace") or flag ("--rw") */
+    uint32_t line, column; /* 0 for flags */
+};
+
+enum path_access {
+    PATH_HIDE,    /* cannot be read, listed or written; EACCES                                              */
+    PATH_RO,      /* can be read                                                                            */
+    PATH_RW,      /* can be read and written                                                                */
+    PATH_PROTECT, /* can be read; may not be changed, replaced or created, although what is around it is rw */
+    PATH_CACHE    /* read-only below, a private writable layer per project above (DECISIONS 8)              */
+};
+
+struct path_rule {
+    enum path_access access;
+    const char *path;  /* absolute; or, when any_depth, a pattern relative to any directory: "**" + "/.env" is ".env" */
+    bool any_depth;    /* said with "**" in front: judged on every open (DECISIONS 3, 4)                              */
+    bool pattern;      /* the last component has * ? [ ] (only with any_depth or in the last component)               */
+    const char *below; /* any_depth: the absolute directory the pattern holds under ("/" for everywhere)              */
+    bool optional;     /* may be missing; said by profiles. A flag's or user's rule for something missing is an error,
+                          except PATH_HIDE and PATH_PROTECT, which hold for names that do not exist yet              */
+    uint32_t origin;   /* index into policy.origins */
+};
+
+struct mount_rule {
+    const char *from, *to; /* host path, path inside */
+    bool read_only;
+    uint32_t origin;
+};
+
+/*
+ * A name that must not come into being or change in writable places, relative to any writable root.
+ * "place" says where it holds; `name` may have several components (".git/hooks").
+ */
+enum guard_place { GUARD_ROOT /* at the top of the workspace */, GUARD_ANY_DEPTH };
+enum guard_judge {
+    GUARD_REFUSE,    /* nobody in the box may create or change it                      */
+    GUARD_GIT_CONFIG /* a new content is judged by key (DECISIONS 3, 6)                */
+};
+struct guard_name {
+    const char *name;
+    enum guard_place place;
+    enum guard_judge judge;
+    bool directory; /* the name and everything below it */
+    uint32_t origin;
+};
+enum guard_mode { GUARD_STRICT, GUARD_EXISTING, GUARD_OFF };
+
+enum net_mode { NET_NONE, NET_ALLOW, NET_HOST };
+enum net_verb { NET_RULE_ALLOW, NET_RULE_DENY, NET_RULE_DENY_PORT, NET_RULE_PUBLISH, NET_RULE_REACH };
+/* The egress work parses `text` further; this layer checks its form and keeps it. */
+struct net_rule {
+    enum net_verb verb;
+    const char *text;
+    uint32_t origin;
+};
+
+#define LIMIT_NONE UINT64_MAX
+struct limit {
+    uint64_t value; /* LIMIT_NONE: not limited */
+    uint32_t origin;
+    bool asked; /* said by somebody, as opposed to a generous default of the built-in profile (DECISIONS 18) */
+};
+struct limits {
+    struct limit memory;     /* bytes, the whole tree                                  */
+    struct limit cpus;       /* thousandths of a processor: 500 is "0.5" and "50%"     */
+    struct limit processes;  /* processes and threads                                  */
+    struct limit disk;       /* bytes: private storage exactly, workspace growth about */
+    struct limit timeout;    /* milliseconds of wall time until SIGTERM                */
+    struct limit grace;      /* milliseconds between SIGTERM and SIGKILL               */
+    struct limit output;     /* bytes of stdout and stderr together                    */
+    struct limit open_files; /* RLIMIT_NOFILE                                          */
+};
+
+/* One per name. Of an exact name and patterns the exact one decides, of patterns the longest. */
+struct env_rule {
+    const char *name;  /* may end in `*` when value is NULL ("LC_*") */
+    const char *value; /* NULL: passed from the caller if set there  */
+    bool remove;       /* said to be taken out                       */
+    uint32_t origin;
+};
+
+enum user_mode { USER_KEEP, USER_ROOT, USER_IDS };
+enum tty_mode { TTY_AUTO, TTY_ALWAYS, TTY_NEVER };
+enum expand_mode { EXPAND_NEVER, EXPAND_START };
+
+struct policy {
+    struct arena *mem;
+    const char *profile;   /* name of the outermost profile */
+    const char *workspace; /* absolute */
+    bool workspace_read_only;
+    uint32_t workspace_origin;
+
+    struct origin *origins;
+    size_t n_origins;
+    /* Merged: at most one per (path, any_depth, pattern, below); the more specific path wins at use. In order: rules of one
+       fixed place by path, then patterns in a fixed directory, then any-depth ones. The other arrays are in order, too. */
+    struct path_rule *paths;
+    size_t n_paths;
+    struct mount_rule *mounts;
+    size_t n_mounts;
+    struct guard_name *guards;
+    size_t n_guards;
+    enum guard_mode guard;
+    enum expand_mode expand;
+
+    enum net_mode net;
+    uint32_t net_origin;
+    struct net_rule *net_rules;
+    size_t n_net_rules;
+    const char **unix_sockets; /* host socket paths that may be connected to */
+    size_t n_unix_sockets;
+
+    struct limits limits;
+    struct env_rule *env;
+    size_t n_env;
+    enum user_mode user;
+    uint32_t uid, gid; /* USER_IDS */
+    enum tty_mode tty;
+    const char *engine; /* "auto", "native", ... */
+    const char *image;  /* NULL or name */
+    const char *hostname;
+    bool allow_nested_userns;
+    features may_lose;
+    struct ignored { /* keys of a foreign format (srt, dive, mycode, daycare) that could not be honoured, each said */
+        const char *key, *why;
+        uint32_t origin;
+    } * ignored;
+    size_t n_ignored;
+};
+
+struct policy *policy_free(struct policy *p); /* NULL is fine; returns NULL */
+/* "file:line:column", "--flag" or "built in (profile NAME)"; into `text` of `n` bytes; returns text. */
+const char *policy_origin(const struct policy *p, uint32_t origin, char *text, size_t n);
+/*
+ * The access that holds for the absolute, clean path `path` by the most specific fixed rule at or above it
+ * (workspace included); PATH_RO where none says otherwise. `ret_rule` (may be NULL) gets the rule or NULL.
+ */
+enum path_access policy_access(const struct policy *p, const char *path, const struct path_rule **ret_rule);

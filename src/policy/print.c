@@ -1,0 +1,436 @@
+/*
+ * A policy as text of our own language. It extends `none`, so that it stands by itself: reading it back gives an equal
+ * policy whatever the other layers say. Texts are quoted so that any byte survives, and so that nothing a stranger wrote
+ * can end its line.
+ */
+#include <errno.h>
+#include <stdio.h>
+
+#include "base/json.h"
+#include "policy/merge.h"
+#include "policy/path.h"
+
+enum how { ORIGINS = 1, ALL_LIMITS = 2, IGNORED = 4 };
+
+struct printer {
+    const struct policy *p;
+    struct buf *out;
+    unsigned how;
+};
+
+/* The valid UTF-8 sequence at `s` if YAML may hold it unescaped and nothing folds it; 0 otherwise. */
+static size_t plain_sequence(struct str s)
+{
+    unsigned char c = (unsigned char)s.p[0];
+    size_t n = c < 0x80 ? 1 : c < 0xE0 ? 2 : c < 0xF0 ? 3 : 4;
+
+    if (n > s.n || !utf8_valid((struct str){s.p, n}))
+        return 0;
+    if (n == 1)
+        return c >= 0x20 && c != 0x7F;
+    if (n == 2)
+        return c == 0xC2 && (unsigned char)s.p[1] < 0xA0 ? 0 : 2; /* C1 controls */
+    if (n == 3 && (memcmp(s.p, "\xE2\x80\xA8", 3) == 0 || memcmp(s.p, "\xE2\x80\xA9", 3) == 0 || c == 0xEF))
+        return 0; /* line and paragraph separators; U+F000 on: private, BOM, non-characters */
+    return n == 4 ? 0 : n;
+}
+
+static void put_quoted(struct buf *out, struct str s)
+{
+    buf_char(out, '"');
+    while (s.n) {
+        size_t n = plain_sequence(s);
+        if (n == 0) {
+            buf_printf(out, "\\x%02X", (unsigned char)s.p[0]);
+            n = 1;
+        } else if (s.p[0] == '"' || s.p[0] == '\\') {
+            buf_char(out, '\\');
+            buf_char(out, s.p[0]);
+        } else {
+            buf_put(out, s.p, n);
+        }
+        s = str_skip(s, n);
+    }
+    buf_char(out, '"');
+}
+
+static void put_text(struct buf *out, struct str s)
+{
+    bool plain = s.n && s.p[0] != '-' && !str_is(s, "null") && !str_is(s, "...");
+    for (size_t i = 0; i < s.n; i++) {
+        char c = s.p[i];
+        plain = plain && ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '/' ||
+                          c == '.' || c == '_' || c == '-');
+    }
+    if (plain)
+        buf_str(out, s);
+    else
+        put_quoted(out, s);
+}
+
+static void end_line(const struct printer *w, uint32_t origin)
+{
+    char text[512];
+    if (w->how & ORIGINS) {
+        buf_text(w->out, "  # ");
+        struct str s = str_of(policy_origin(w->p, origin, text, sizeof text));
+        size_t i = 0;
+        while (i < s.n && plain_sequence(str_skip(s, i)))
+            i += plain_sequence(str_skip(s, i));
+        if (i == s.n)
+            buf_str(w->out, s);
+        else
+            put_quoted(w->out, s);
+    }
+    buf_char(w->out, '\n');
+}
+
+static void put_scalar(const struct printer *w, const char *key, const char *value, uint32_t origin)
+{
+    buf_printf(w->out, "%s: ", key);
+    put_text(w->out, str_of(value));
+    end_line(w, origin);
+}
+
+/* A list's key is written before its first item, a section's before its first list. */
+struct heading {
+    const char *section, *list;
+    bool section_said, list_said;
+};
+
+static void item(const struct printer *w, struct heading *h)
+{
+    if (h->section && !h->section_said)
+        buf_printf(w->out, "%s:\n", h->section);
+    if (!h->list_said)
+        buf_printf(w->out, "%s%s:\n", h->section ? "  " : "", h->list);
+    h->section_said = h->list_said = true;
+    buf_text(w->out, h->section ? "    - " : "  - ");
+}
+
+static void put_paths(const struct printer *w, struct heading *h, enum path_access access, const char *list)
+{
+    h->list = list;
+    h->list_said = false;
+    for (size_t i = 0; i < w->p->n_paths; i++) {
+        const struct path_rule *r = &w->p->paths[i];
+        auto_buf struct buf text = BUF(4 * MAX_PATH_TEXT);
+        if (r->access != access || same(w->p->origins[r->origin].file, OWN_ORIGIN))
+            continue;
+        bool optional = r->optional && (access == PATH_RW || access == PATH_RO);
+        path_write(r->path, r->below, r->any_depth, r->pattern, &text);
+        item(w, h);
+        if (optional)
+            buf_text(w->out, "{path: ");
+        (optional ? put_quoted : put_text)(w->out, buf_view(&text));
+        if (optional)
+            buf_text(w->out, ", optional: true}");
+        end_line(w, r->origin);
+    }
+}
+
+static void put_files(const struct printer *w)
+{
+    struct heading h = {.section = "files"};
+
+    put_paths(w, &h, PATH_RW, "rw");
+    put_paths(w, &h, PATH_RO, "ro");
+    put_paths(w, &h, PATH_HIDE, "hide");
+    put_paths(w, &h, PATH_PROTECT, "protect");
+    put_paths(w, &h, PATH_CACHE, "cache");
+    h.list = "mounts";
+    h.list_said = false;
+    for (size_t i = 0; i < w->p->n_mounts; i++) {
+        const struct mount_rule *r = &w->p->mounts[i];
+        auto_buf struct buf from = BUF(4 * MAX_PATH_TEXT), to = BUF(4 * MAX_PATH_TEXT);
+        path_write(r->from, NULL, false, false, &from);
+        path_write(r->to, NULL, false, false, &to);
+        item(w, &h);
+        buf_text(w->out, "{from: ");
+        put_quoted(w->out, buf_view(&from));
+        buf_text(w->out, ", to: ");
+        put_quoted(w->out, buf_view(&to));
+        buf_text(w->out, r->read_only ? ", read_only: true}" : "}");
+        end_line(w, r->origin);
+    }
+    if (w->p->expand == EXPAND_START)
+        buf_text(w->out, h.section_said ? "  expand: start\n" : "files:\n  expand: start\n");
+}
+
+static void put_guards(const struct printer *w)
+{
+    static const struct {
+        const char *list;
+        enum guard_place place;
+        enum guard_judge judge;
+    } lists[] = {{"root", GUARD_ROOT, GUARD_REFUSE},
+                 {"any_depth", GUARD_ANY_DEPTH, GUARD_REFUSE},
+                 {"git_config", GUARD_ANY_DEPTH, GUARD_GIT_CONFIG}};
+    static const char *const modes[] = {"strict", "existing", "off"};
+    struct heading h = {.section = "guard_names"};
+
+    buf_printf(w->out, "guard: %s\n", modes[w->p->guard]);
+    for (size_t k = 0; k < sizeof lists / sizeof *lists; k++) {
+        h.list = lists[k].list;
+        h.list_said = false;
+        for (size_t i = 0; i < w->p->n_guards; i++) {
+            const struct guard_name *g = &w->p->guards[i];
+            auto_buf struct buf text = BUF(4 * MAX_PATH_TEXT);
+            if (g->place != lists[k].place || g->judge != lists[k].judge)
+                continue;
+            buf_text(&text, g->name);
+            if (g->directory)
+                buf_char(&text, '/');
+            item(w, &h);
+            put_text(w->out, buf_view(&text));
+            end_line(w, g->origin);
+        }
+    }
+}
+
+static void put_net(const struct printer *w)
+{
+    static const char *const modes[] = {"none", "allow", "host"};
+    static const char *const lists[] = {"allow", "deny", "deny_ports", "publish", "reach"};
+    struct heading h = {.section = "net", .section_said = true};
+
+    buf_printf(w->out, "net:\n  mode: %s", modes[w->p->net]);
+    end_line(w, w->p->net_origin);
+    for (size_t k = 0; k < sizeof lists / sizeof *lists; k++) {
+        h.list = lists[k];
+        h.list_said = false;
+        for (size_t i = 0; i < w->p->n_net_rules; i++) {
+            const struct net_rule *r = &w->p->net_rules[i];
+            if ((size_t)r->verb != k)
+                continue;
+            item(w, &h);
+            put_text(w->out, str_of(r->text));
+            end_line(w, r->origin);
+        }
+    }
+    h.list = "unix_sockets";
+    h.list_said = false;
+    for (size_t i = 0; i < w->p->n_unix_sockets; i++) {
+        auto_buf struct buf text = BUF(4 * MAX_PATH_TEXT);
+        path_write(w->p->unix_sockets[i], NULL, false, false, &text);
+        item(w, &h);
+        put_text(w->out, buf_view(&text));
+        buf_char(w->out, '\n');
+    }
+}
+
+static void put_size(struct buf *out, uint64_t v)
+{
+    static const char units[] = "\0KMGT";
+    unsigned u = 0;
+    while (u < 4 && v && v % 1024 == 0) {
+        v /= 1024;
+        u++;
+    }
+    buf_printf(out, "%llu", (unsigned long long)v);
+    if (u)
+        buf_char(out, units[u]);
+}
+
+static void put_duration(struct buf *out, uint64_t ms)
+{
+    static const struct {
+        uint64_t ms;
+        const char *name;
+    } units[] = {{3600000, "h"}, {60000, "m"}, {1000, "s"}, {1, "ms"}};
+    for (size_t u = 0; u < sizeof units / sizeof *units; u++) {
+        if (ms % units[u].ms == 0) {
+            buf_printf(out, "%llu%s", (unsigned long long)(ms / units[u].ms), units[u].name);
+            return;
+        }
+    }
+}
+
+static void put_limits(const struct printer *w)
+{
+    const struct limit *limits = &w->p->limits.memory;
+    bool said = false;
+
+    for (enum key_id id = KEY_MEMORY; id <= KEY_OPEN_FILES; id++) {
+        const struct limit *l = &limits[id - KEY_MEMORY];
+        if (!l->asked && !(w->how & ALL_LIMITS))
+            continue;
+        if (!said)
+            buf_text(w->out, "limits:\n");
+        said = true;
+        buf_printf(w->out, "  %s: ", key_table[id].path + strlen("limits."));
+        if (l->value == LIMIT_NONE)
+            buf_text(w->out, "none");
+        else if (key_table[id].type == TYPE_SIZE)
+            put_size(w->out, l->value);
+        else if (key_table[id].type == TYPE_DURATION)
+            put_duration(w->out, l->value);
+        else if (key_table[id].type == TYPE_CPUS)
+            buf_printf(w->out, "%llu.%03u", (unsigned long long)(l->value / 1000), (unsigned)(l->value % 1000));
+        else
+            buf_printf(w->out, "%llu", (unsigned long long)l->value);
+        end_line(w, l->origin);
+    }
+}
+
+static void put_env(const struct printer *w)
+{
+    struct heading h = {.section = "env", .list = "pass"};
+    bool said = false;
+
+    for (size_t i = 0; i < w->p->n_env; i++) {
+        const struct env_rule *r = &w->p->env[i];
+        if (r->remove || r->value)
+            continue;
+        item(w, &h);
+        put_text(w->out, str_of(r->name));
+        end_line(w, r->origin);
+    }
+    for (size_t i = 0; i < w->p->n_env; i++) {
+        const struct env_rule *r = &w->p->env[i];
+        if (r->remove || !r->value)
+            continue;
+        if (!said)
+            buf_text(w->out, h.section_said ? "  set:\n" : "env:\n  set:\n");
+        said = h.section_said = true;
+        buf_printf(w->out, "    %s: ", r->name);
+        put_quoted(w->out, str_of(r->value));
+        end_line(w, r->origin);
+    }
+    h.list = "remove";
+    h.list_said = false;
+    for (size_t i = 0; i < w->p->n_env; i++) {
+        if (!w->p->env[i].remove)
+            continue;
+        item(w, &h);
+        put_text(w->out, str_of(w->p->env[i].name));
+        end_line(w, w->p->env[i].origin);
+    }
+}
+
+static void put_rest(const struct printer *w)
+{
+    static const char *const ttys[] = {"auto", "always", "never"};
+    const struct policy *p = w->p;
+    struct heading h = {.list = "may_lose"};
+
+    if (p->user == USER_IDS)
+        buf_printf(w->out, "user: \"%u:%u\"\n", p->uid, p->gid);
+    else
+        buf_printf(w->out, "user: %s\n", p->user == USER_ROOT ? "root" : "keep");
+    buf_printf(w->out, "tty: %s\nengine: %s\n", ttys[p->tty], p->engine);
+    if (p->image) {
+        buf_text(w->out, "image: ");
+        put_text(w->out, str_of(p->image));
+        buf_char(w->out, '\n');
+    }
+    buf_text(w->out, "hostname: ");
+    put_text(w->out, str_of(p->hostname));
+    buf_printf(w->out, "\nallow_nested_userns: %s\n", p->allow_nested_userns ? "true" : "false");
+    for (int f = 0; f < FEATURE_COUNT; f++) {
+        if (p->may_lose & (features)1 << f) {
+            item(w, &h);
+            buf_printf(w->out, "%s\n", feature_name(f));
+        }
+    }
+}
+
+static void put_ignored(const struct printer *w)
+{
+    for (size_t i = 0; i < w->p->n_ignored; i++) {
+        const struct ignored *g = &w->p->ignored[i];
+        buf_text(w->out, "# not honoured: ");
+        put_quoted(w->out, str_of(g->key));
+        buf_printf(w->out, ": %s", g->why);
+        end_line(w, g->origin);
+    }
+}
+
+static int print(const struct policy *p, unsigned how, struct buf *out)
+{
+    struct printer w = {.p = p, .out = out, .how = how};
+    auto_buf struct buf workspace = BUF(4 * MAX_PATH_TEXT);
+
+    if (how & IGNORED)
+        put_ignored(&w);
+    buf_text(out, "version: 1\nextends: none\n");
+    path_write(p->workspace, NULL, false, false, &workspace);
+    put_scalar(&w, "workspace", buf_cstr(&workspace), p->workspace_origin);
+    buf_printf(out, "workspace_read_only: %s\n", p->workspace_read_only ? "true" : "false");
+    put_files(&w);
+    put_guards(&w);
+    put_net(&w);
+    put_limits(&w);
+    put_env(&w);
+    put_rest(&w);
+    return buf_ok(out) ? 0 : -ENOMEM;
+}
+
+int policy_print(const struct policy *p, bool origins, struct buf *out)
+{
+    return print(p, IGNORED | (origins ? ORIGINS : 0), out);
+}
+
+int policy_canonical(const struct policy *p, struct buf *out)
+{
+    return print(p, ALL_LIMITS, out);
+}
+
+/* Arrays are in order (merge.c), so equality goes item by item. */
+static bool equal_paths(const struct policy *a, const struct policy *b)
+{
+    if (a->n_paths != b->n_paths)
+        return false;
+    for (size_t i = 0; i < a->n_paths; i++) {
+        const struct path_rule *x = &a->paths[i], *y = &b->paths[i];
+        if (x->access != y->access || !same(x->path, y->path) || x->any_depth != y->any_depth ||
+            x->pattern != y->pattern || !same(x->below, y->below) || x->optional != y->optional)
+            return false;
+    }
+    return true;
+}
+
+static bool equal_lists(const struct policy *a, const struct policy *b)
+{
+    if (a->n_mounts != b->n_mounts || a->n_guards != b->n_guards || a->n_net_rules != b->n_net_rules ||
+        a->n_unix_sockets != b->n_unix_sockets || a->n_env != b->n_env)
+        return false;
+    for (size_t i = 0; i < a->n_mounts; i++) {
+        const struct mount_rule *x = &a->mounts[i], *y = &b->mounts[i];
+        if (!same(x->from, y->from) || !same(x->to, y->to) || x->read_only != y->read_only)
+            return false;
+    }
+    for (size_t i = 0; i < a->n_guards; i++) {
+        const struct guard_name *x = &a->guards[i], *y = &b->guards[i];
+        if (!same(x->name, y->name) || x->place != y->place || x->judge != y->judge || x->directory != y->directory)
+            return false;
+    }
+    for (size_t i = 0; i < a->n_net_rules; i++) {
+        if (a->net_rules[i].verb != b->net_rules[i].verb || !same(a->net_rules[i].text, b->net_rules[i].text))
+            return false;
+    }
+    for (size_t i = 0; i < a->n_unix_sockets; i++) {
+        if (!same(a->unix_sockets[i], b->unix_sockets[i]))
+            return false;
+    }
+    for (size_t i = 0; i < a->n_env; i++) {
+        const struct env_rule *x = &a->env[i], *y = &b->env[i];
+        if (!same(x->name, y->name) || !same(x->value, y->value) || x->remove != y->remove)
+            return false;
+    }
+    return true;
+}
+
+bool policy_equal(const struct policy *a, const struct policy *b)
+{
+    const struct limit *x = &a->limits.memory, *y = &b->limits.memory;
+    for (size_t i = 0; i <= KEY_OPEN_FILES - KEY_MEMORY; i++) {
+        if (x[i].value != y[i].value || x[i].asked != y[i].asked)
+            return false;
+    }
+    return same(a->workspace, b->workspace) && a->workspace_read_only == b->workspace_read_only && equal_paths(a, b) &&
+           equal_lists(a, b) && a->guard == b->guard && a->expand == b->expand && a->net == b->net &&
+           a->user == b->user && a->uid == b->uid && a->gid == b->gid && a->tty == b->tty &&
+           same(a->engine, b->engine) && same(a->image, b->image) && same(a->hostname, b->hostname) &&
+           a->allow_nested_userns == b->allow_nested_userns && a->may_lose == b->may_lose;
+}

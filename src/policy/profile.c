@@ -1,0 +1,36 @@
+#include "policy/profile.h"
+
+#include <errno.h>
+
+const struct profile *profile_by_name(const char *name)
+{
+    for (const struct profile *p = profile_table; p->name; p++) {
+        if (same(p->name, name))
+            return p;
+    }
+    return NULL;
+}
+
+const struct profile *profile_by_text(struct str text)
+{
+    for (const struct profile *p = profile_table; p->name; p++) {
+        if (str_eq(p->text, text))
+            return p;
+    }
+    return NULL;
+}
+
+int profile_find(const char *name, struct str *ret_text)
+{
+    const struct profile *p = profile_by_name(name);
+    if (!p)
+        return -ENOENT;
+    *ret_text = p->text;
+    return 0;
+}
+
+const char *const *profile_names(void)
+{
+    static const char *const names[] = {"workspace", "readonly", "untrusted", "restrictive", "permissive", NULL};
+    return names;
+}

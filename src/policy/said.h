@@ -1,0 +1,55 @@
+/*
+ * What was said: every front end (our language, flags, foreign formats, the built-in profiles compiled at build time)
+ * turns into one flat list of statements, and merge.c knows nothing else. Values are texts whose form has been checked;
+ * what they mean (homes, variables, directories) is settled when they are merged.
+ */
+#pragma once
+#include "policy/keys.h"
+#include "policy/node.h"
+
+enum said_bits {
+    SAID_READ_ONLY = 1, /* mounts                                                            */
+    SAID_OPTIONAL = 2,  /* files.rw, files.ro: may be missing                                */
+    SAID_DIRECTORY = 4  /* guarded names: said with a slash at the end, which is taken off   */
+};
+
+struct said {
+    uint16_t key;  /* enum key_id   */
+    uint16_t bits; /* enum said_bits */
+    uint32_t line, column;
+    struct str a, b; /* b: where a mount goes, what a variable is set to */
+};
+
+struct said_list {
+    struct arena *mem;
+    struct said *items;
+    size_t n;
+    struct foreign_key { /* keys of foreign formats that could not be honoured */
+        const char *key, *why;
+        uint32_t line, column;
+    } * ignored;
+    size_t n_ignored;
+};
+
+/* A file being read: for messages, and where statements go. */
+struct source {
+    const char *file;
+    struct said_list *list;
+    struct err *e;
+    const struct policy_world *world; /* for foreign formats, which resolve some paths themselves */
+};
+
+/* Adds one statement after checking its form. -EINVAL with place and sentence; -ENOMEM; -E2BIG past MAX_POLICY_RULES. */
+int said_add(const struct source *src, struct said s);
+/* Our own language. */
+int read_policy(const struct source *src, const struct node *root);
+/* Foreign formats; every key that cannot be honoured is put into list->ignored. */
+int read_foreign(const struct source *src, enum policy_format format, const struct node *root);
+/* A flag's value as a statement: "SRC:DST:ro", "NAME=V". src->file is what messages begin with ("--rw"). */
+int read_flag(const struct source *src, enum key_id id, struct str value);
+/* Checks the form of one value of `key`; a sentence without place. */
+int said_check(const struct said *s, struct arena *scratch, struct err *e);
+
+/* Limits and what they may be. "none" is LIMIT_NONE. */
+int limit_value(enum key_id id, struct str text, uint64_t *ret, struct err *e);
+int user_value(struct str text, enum user_mode *ret_mode, uint32_t *ret_uid, uint32_t *ret_gid, struct err *e);

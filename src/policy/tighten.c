@@ -1,0 +1,146 @@
+/*
+ * What an untrusted project's file may say. The workspace may be hostile, and so may the policy in it: what it says can
+ * take away from the box, never give to it. Whatever cannot be shown to take away is refused, with the one command that
+ * would let it through.
+ */
+#include "policy/merge.h"
+
+int tighten_refuse(struct merge *m, const struct said *s, const char *does)
+{
+    return place_say(
+        m->e, ERR_REFUSED, m->text->file, s->line, s->column,
+        "%s %s, and a project that is not trusted can only tighten; if you trust this file: pinfold trust %s",
+        key_table[s->key].path, does, m->text->file);
+}
+
+/* The rank of what holds now, in the order of the key's choices. */
+static int rank_now(const struct policy *p, enum key_id id)
+{
+    switch (id) {
+    case KEY_NET:
+        return p->net == NET_NONE ? 0 : p->net == NET_ALLOW ? 1 : 2;
+    case KEY_GUARD:
+        return p->guard == GUARD_STRICT ? 0 : p->guard == GUARD_EXISTING ? 1 : 2;
+    case KEY_EXPAND:
+        return p->expand == EXPAND_NEVER ? 0 : 1;
+    case KEY_TTY:
+        return p->tty == TTY_NEVER ? 0 : p->tty == TTY_AUTO ? 1 : 2;
+    default:
+        return -1;
+    }
+}
+
+static int reads(enum path_access a)
+{
+    return a != PATH_HIDE;
+}
+/* 2: the host's files, 1: a private layer, 0: not at all */
+static int writes(enum path_access a)
+{
+    return a == PATH_RW ? 2 : a == PATH_CACHE ? 1 : 0;
+}
+
+/* The fixed rule for exactly this place, or NULL. */
+static const struct path_rule *rule_at(const struct merge *m, struct str place)
+{
+    const uint32_t *at = table_find(&m->paths, 0, place);
+    return at ? &m->p->paths[*at] : NULL;
+}
+
+enum path_access merge_access(const struct merge *m, const char *path)
+{
+    const struct policy *p = m->p;
+    enum path_access a = PATH_RO;
+
+    for (size_t n = strlen(path);;) {
+        struct str here = {path, n ? n : 1};
+        const struct path_rule *r = rule_at(m, here);
+        if (r || str_is(here, p->workspace)) {
+            a = r ? r->access : p->workspace_read_only ? PATH_RO : PATH_RW;
+            break;
+        }
+        if (n <= 1)
+            break;
+        while (n > 0 && path[--n] != '/')
+            ;
+    }
+    for (size_t i = 0; i < p->n_paths && a != PATH_HIDE; i++) {
+        const struct path_rule *r = &p->paths[i];
+        if ((r->any_depth || r->pattern) && path_rule_covers(r, path))
+            a = r->access == PATH_HIDE || writes(a) ? r->access : a;
+    }
+    return a;
+}
+
+static int check_path(struct merge *m, const struct said *s, const struct path_text *t)
+{
+    enum path_access wanted = s->key == KEY_RW        ? PATH_RW
+                              : s->key == KEY_RO      ? PATH_RO
+                              : s->key == KEY_HIDE    ? PATH_HIDE
+                              : s->key == KEY_PROTECT ? PATH_PROTECT
+                                                      : PATH_CACHE;
+    bool fixed = !t->any_depth && !t->pattern;
+    const struct path_rule *exact = NULL;
+
+    for (size_t i = 0; i < m->p->n_paths && !exact; i++) {
+        const struct path_rule *r = &m->p->paths[i];
+        if (r->any_depth == t->any_depth && r->pattern == t->pattern && same(r->path, t->path) &&
+            same(r->below, t->below))
+            exact = r;
+    }
+    if (exact && exact->access == wanted)
+        return 1;
+    if (wanted == PATH_HIDE)
+        return 0;
+    if (!fixed) /* protect: a new rule only ever forbids, but a hide stays a hide */
+        return exact && exact->access == PATH_HIDE ? 1 : 0;
+
+    enum path_access now = merge_access(m, t->path);
+    if (reads(wanted) > reads(now))
+        return tighten_refuse(m, s, "would uncover something hidden");
+    if (writes(wanted) > writes(now))
+        return tighten_refuse(m, s, "would make something writable");
+    /* What is writable already gains nothing, and must not be singled out of what guards its surroundings. */
+    if (wanted == PATH_RW)
+        return 1;
+    if (wanted == PATH_CACHE)
+        return tighten_refuse(m, s, "would give the box a store of its own");
+    return exact && !writes(exact->access) ? 1 : 0;
+}
+
+int tighten_check(struct merge *m, const struct said *s, const struct path_text *path)
+{
+    const struct policy *p = m->p;
+    uint64_t v;
+
+    switch (key_tightening(s->key)) {
+    case TIGHTEN_SKIP:
+    case TIGHTEN_ADD:
+        return 0;
+    case TIGHTEN_RANK:
+        return key_choice(s->key, s->a) <= rank_now(p, s->key) ? 0 : tighten_refuse(m, s, "would allow more");
+    case TIGHTEN_LESS:
+        if (limit_value(s->key, s->a, &v, NULL) == 0 && v <= (&p->limits.memory)[s->key - KEY_MEMORY].value)
+            return 0;
+        return tighten_refuse(m, s, "would raise a limit");
+    case TIGHTEN_TRUE:
+        if (str_is(s->a, "true"))
+            return 0;
+        return p->workspace_read_only ? tighten_refuse(m, s, "would make the workspace writable") : 1;
+    case TIGHTEN_FALSE:
+        if (str_is(s->a, "false"))
+            return 0;
+        return p->allow_nested_userns ? 1 : tighten_refuse(m, s, "would allow more");
+    case TIGHTEN_PATH:
+        return check_path(m, s, path);
+    case TIGHTEN_NEVER:
+        break;
+    }
+    if (s->key == KEY_MAY_LOSE) {
+        for (int f = 0; f < FEATURE_COUNT; f++) {
+            if (str_is(s->a, feature_name(f)) && (p->may_lose & (features)1 << f))
+                return 1;
+        }
+    }
+    return tighten_refuse(m, s, "would change what the box may do");
+}

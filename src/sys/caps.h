@@ -1,0 +1,20 @@
+/* Capabilities and what goes with them. Sources: capabilities(7), capset(2), prctl(2). */
+#pragma once
+#include <linux/capability.h>
+#include <linux/securebits.h>
+#include <sys/prctl.h>
+#include "sys/process.h"
+
+/* Permitted and effective become `keep`; inheritable (and with it ambient) becomes empty. */
+static inline int sys_caps_keep(uint64_t keep)
+{
+    struct __user_cap_header_struct head = {_LINUX_CAPABILITY_VERSION_3, 0};
+    struct __user_cap_data_struct sets[2] = {{(uint32_t)keep, (uint32_t)keep, 0},
+                                             {(uint32_t)(keep >> 32), (uint32_t)(keep >> 32), 0}};
+    return (int)sys_call(SYS_capset, &head, sets, 0, 0, 0, 0);
+}
+/* -EINVAL: the kernel knows no capability of this number. */
+static inline int sys_caps_unbound(unsigned capability)
+{
+    return sys_prctl(PR_CAPBSET_DROP, capability, 0, 0, 0);
+}

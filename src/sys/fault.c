@@ -1,0 +1,68 @@
+/*
+ * Fault injection (sys/fault.h). One counter is shared by every process that comes from this one: the calls of a start
+ * are numbered through pinfold, builder, pid 1 and command in the order in which they happen.
+ */
+#include "sys/fault.h"
+
+#ifdef PINFOLD_FAULTS
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include "sys/sys.h"
+
+struct faults {
+    atomic_uint at; /* calls so far */
+    unsigned nth;   /* which one fails; 0: none */
+    int error;
+};
+static struct faults *shared;
+
+static void arm(unsigned nth, int error)
+{
+    shared->nth = nth;
+    shared->error = error;
+    atomic_store(&shared->at, 0);
+}
+
+__attribute__((constructor)) static void begin(void)
+{
+    void *p = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED)
+        abort();
+    shared = p;
+    const char *said = getenv("PINFOLD_FAULT");
+    char *end;
+    if (said) {
+        unsigned nth = (unsigned)strtoul(said, &end, 10);
+        arm(nth, *end == ':' ? atoi(end + 1) : 5 /* EIO */);
+    }
+}
+
+void sys_fail_nth(unsigned nth, int error)
+{
+    arm(nth, error);
+}
+
+unsigned sys_calls_seen(void)
+{
+    return atomic_load(&shared->at);
+}
+
+int sys_fault(void)
+{
+    unsigned n = atomic_fetch_add(&shared->at, 1) + 1;
+    return n == shared->nth ? -shared->error : 0;
+}
+
+/* What cannot fail in a way that anybody could act on: leaving and closing. A closed descriptor is closed whatever is said. */
+static int exempt(long nr)
+{
+    return nr == SYS_exit_group || nr == SYS_close;
+}
+
+long sys_faulty(long nr, long a, long b, long c, long d, long e, long f)
+{
+    int fault = exempt(nr) ? 0 : sys_fault();
+    return fault ? fault : sys_raw(nr, a, b, c, d, e, f);
+}
+#endif

@@ -1,0 +1,93 @@
+/* Descriptors: owning, copying, closing, sending. Sources: close_range(2), dup(2), pipe(2), unix(7). See sys/sys.h. */
+#pragma once
+#include "sys/file.h"
+#include "sys/socket.h"
+
+/* Closes unless negative; always -1. */
+static inline int sys_shut(int fd)
+{
+    if (fd >= 0)
+        (void)sys_close(fd);
+    return -1;
+}
+static inline void sys_drop(int *fd)
+{
+    *fd = sys_shut(*fd);
+}
+/* Like auto_fd of base/fd.h, for code that must not touch a libc's errno. */
+#define own_fd __attribute__((cleanup(sys_drop)))
+
+static inline int sys_taken(int *fd)
+{
+    int taken = *fd;
+    *fd = -1;
+    return taken;
+}
+static inline int sys_close_range(unsigned first, unsigned last)
+{
+    return (int)sys_call(SYS_close_range, first, last, 0, 0, 0, 0);
+}
+/* access(2) of `name` in `dir` with the real ids and what capabilities they have; `what`: 4 read, 2 write, 1 search. */
+static inline int sys_may(int dir, const char *name, int what)
+{
+    return (int)sys_call(SYS_faccessat, dir, name, what, 0, 0, 0);
+}
+static inline int sys_dup3(int from, int to, int flags)
+{
+    return (int)sys_call(SYS_dup3, from, to, flags, 0, 0, 0);
+}
+static inline int sys_pipe(int ret[2], int flags)
+{
+    return (int)sys_call(SYS_pipe2, ret, flags, 0, 0, 0, 0);
+}
+static inline int64_t sys_lseek(int fd, int64_t at, int whence)
+{
+    return sys_call(SYS_lseek, fd, at, whence, 0, 0, 0);
+}
+static inline int sys_ioctl(int fd, unsigned long what, void *arg)
+{
+    return (int)sys_call(SYS_ioctl, fd, what, arg, 0, 0, 0);
+}
+
+struct sys_dirent { /* struct linux_dirent64 of getdents64(2) */
+    uint64_t ino;
+    int64_t off;
+    uint16_t reclen;
+    uint8_t type;
+    char name[];
+};
+
+union sys_fd_message {
+    struct cmsghdr head;
+    char bytes[CMSG_SPACE(sizeof(int))];
+};
+/* One message of `n` bytes, with the descriptor `fd` unless it is negative. Bytes sent or -errno. */
+static inline long sys_send_fd(int s, const void *bytes, size_t n, int fd, int flags)
+{
+    struct iovec v = {.iov_base = (void *)(uintptr_t)bytes, .iov_len = n}; // NOLINT(performance-no-int-to-ptr)
+    union sys_fd_message c = {.bytes = {0}};
+    struct msghdr m = {.msg_iov = &v, .msg_iovlen = 1};
+    if (fd >= 0) {
+        c.head.cmsg_len = CMSG_LEN(sizeof fd);
+        c.head.cmsg_level = SOL_SOCKET;
+        c.head.cmsg_type = SCM_RIGHTS;
+        __builtin_memcpy(CMSG_DATA(&c.head), &fd, sizeof fd);
+        m.msg_control = &c;
+        m.msg_controllen = sizeof c;
+    }
+    return sys_sendmsg(s, &m, flags | MSG_NOSIGNAL);
+}
+/* One message of at most `n` bytes; *ret_fd is what came with it (close-on-exec) or -1. 0 at the end of the stream. */
+static inline long sys_recv_fd(int s, void *bytes, size_t n, int *ret_fd, int flags)
+{
+    struct iovec v = {.iov_base = bytes, .iov_len = n};
+    union sys_fd_message c = {.bytes = {0}};
+    struct msghdr m = {.msg_iov = &v, .msg_iovlen = 1, .msg_control = &c, .msg_controllen = sizeof c};
+    long r = sys_recvmsg(s, &m, flags | MSG_CMSG_CLOEXEC);
+    if (r < 0)
+        return r;
+    *ret_fd = -1;
+    if (m.msg_controllen >= CMSG_LEN(sizeof(int)) && c.head.cmsg_type == SCM_RIGHTS)
+        __builtin_memcpy(ret_fd, CMSG_DATA(&c.head), sizeof(int));
+    return r;
+}

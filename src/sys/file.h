@@ -1,0 +1,168 @@
+/*
+ * Files and names: one thin function per kernel call. Everything returns -errno; paths are NUL-terminated.
+ */
+#pragma once
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <time.h>
+#ifndef STATX_TYPE
+#include <linux/stat.h> /* a C library without statx */
+#endif
+#include "sys/sys.h"
+
+#ifndef RENAME_NOREPLACE /* linux/fs.h; not in every C library */
+#define RENAME_NOREPLACE (1 << 0)
+#define RENAME_EXCHANGE  (1 << 1)
+#define RENAME_WHITEOUT  (1 << 2)
+#endif
+
+/* The kernel's struct statx; the C library's own may be older than the members used here. */
+struct sys_time {
+    int64_t seconds;
+    uint32_t nanoseconds;
+    int32_t reserved;
+};
+struct sys_stat {
+    uint32_t mask, block_size;
+    uint64_t attributes;
+    uint32_t links, uid, gid;
+    uint16_t mode, pad;
+    uint64_t inode, size, blocks, attributes_mask;
+    struct sys_time accessed, born, changed, modified;
+    uint32_t device_major, device_minor; /* of a device node    */
+    uint32_t major, minor;               /* of the file system  */
+    uint64_t mount;
+    uint64_t spare[13];
+};
+_Static_assert(sizeof(struct sys_stat) == 256, "struct statx of the kernel");
+
+#define SYS_STAT_BASIC 0x7ffu  /* STATX_BASIC_STATS */
+#define SYS_STAT_BORN  0x800u  /* STATX_BTIME       */
+#define SYS_STAT_MOUNT 0x1000u /* STATX_MNT_ID      */
+
+static inline int sys_close(int fd)
+{
+    return (int)sys_call(SYS_close, fd, 0, 0, 0, 0, 0);
+}
+static inline int sys_openat(int dir, const char *path, int flags, unsigned mode)
+{
+    return (int)sys_call(SYS_openat, dir, path, flags, mode, 0, 0);
+}
+/* `resolve`: RESOLVE_*; `mode` must be 0 unless the flags create (openat2 is strict). */
+static inline int sys_openat2(int dir, const char *path, uint64_t flags, unsigned mode, uint64_t resolve)
+{
+    struct open_how how = {.flags = flags, .mode = mode, .resolve = resolve};
+    return (int)sys_call(SYS_openat2, dir, path, &how, sizeof how, 0, 0);
+}
+static inline long sys_read(int fd, void *bytes, size_t n)
+{
+    return sys_call(SYS_read, fd, bytes, n, 0, 0, 0);
+}
+static inline long sys_pread(int fd, void *bytes, size_t n, uint64_t at)
+{
+    return sys_call(SYS_pread64, fd, bytes, n, at, 0, 0);
+}
+static inline long sys_write(int fd, const void *bytes, size_t n)
+{
+    return sys_call(SYS_write, fd, bytes, n, 0, 0, 0);
+}
+/* Bytes of the target, not NUL-terminated. */
+static inline long sys_readlinkat(int dir, const char *path, char *target, size_t room)
+{
+    return sys_call(SYS_readlinkat, dir, path, target, room, 0, 0);
+}
+/* `flags`: AT_EMPTY_PATH, AT_SYMLINK_NOFOLLOW; `mask`: SYS_STAT_*. */
+static inline int sys_stat_at(int dir, const char *path, int flags, unsigned mask, struct sys_stat *ret)
+{
+    return (int)sys_call(SYS_statx, dir, path, flags, mask, ret, 0);
+}
+static inline int sys_fstatfs(int fd, struct statfs *ret)
+{
+    return (int)sys_call(SYS_fstatfs, fd, ret, 0, 0, 0, 0);
+}
+static inline int sys_mkdirat(int dir, const char *path, unsigned mode)
+{
+    return (int)sys_call(SYS_mkdirat, dir, path, mode, 0, 0, 0);
+}
+static inline int sys_mknodat(int dir, const char *path, unsigned mode, uint64_t device)
+{
+    return (int)sys_call(SYS_mknodat, dir, path, mode, device, 0, 0);
+}
+static inline int sys_symlinkat(const char *target, int dir, const char *path)
+{
+    return (int)sys_call(SYS_symlinkat, target, dir, path, 0, 0, 0);
+}
+static inline int sys_linkat(int from_dir, const char *from, int to_dir, const char *to, int flags)
+{
+    return (int)sys_call(SYS_linkat, from_dir, from, to_dir, to, flags, 0);
+}
+static inline int sys_unlinkat(int dir, const char *path, int flags)
+{
+    return (int)sys_call(SYS_unlinkat, dir, path, flags, 0, 0, 0);
+}
+static inline int sys_renameat2(int from_dir, const char *from, int to_dir, const char *to, unsigned flags)
+{
+    return (int)sys_call(SYS_renameat2, from_dir, from, to_dir, to, flags, 0);
+}
+static inline int sys_truncate(const char *path, int64_t length)
+{
+    return (int)sys_call(SYS_truncate, path, length, 0, 0, 0, 0);
+}
+static inline int sys_ftruncate(int fd, int64_t length)
+{
+    return (int)sys_call(SYS_ftruncate, fd, length, 0, 0, 0, 0);
+}
+static inline int sys_fchmod(int fd, unsigned mode)
+{
+    return (int)sys_call(SYS_fchmod, fd, mode, 0, 0, 0, 0);
+}
+static inline int sys_fchmodat(int dir, const char *path, unsigned mode)
+{
+    return (int)sys_call(SYS_fchmodat, dir, path, mode, 0, 0, 0);
+}
+static inline int sys_fchown(int fd, unsigned uid, unsigned gid)
+{
+    return (int)sys_call(SYS_fchown, fd, uid, gid, 0, 0, 0);
+}
+static inline int sys_fchownat(int dir, const char *path, unsigned uid, unsigned gid, int flags)
+{
+    return (int)sys_call(SYS_fchownat, dir, path, uid, gid, flags, 0);
+}
+/* `path` NULL: the descriptor itself; `times` NULL: now. */
+static inline int sys_utimensat(int dir, const char *path, const struct timespec times[2], int flags)
+{
+    return (int)sys_call(SYS_utimensat, dir, path, times, flags, 0, 0);
+}
+static inline int sys_setxattr(const char *path, const char *name, const void *value, size_t n, int flags)
+{
+    return (int)sys_call(SYS_setxattr, path, name, value, n, flags, 0);
+}
+static inline int sys_fsetxattr(int fd, const char *name, const void *value, size_t n, int flags)
+{
+    return (int)sys_call(SYS_fsetxattr, fd, name, value, n, flags, 0);
+}
+static inline int sys_removexattr(const char *path, const char *name)
+{
+    return (int)sys_call(SYS_removexattr, path, name, 0, 0, 0, 0);
+}
+static inline int sys_fremovexattr(int fd, const char *name)
+{
+    return (int)sys_call(SYS_fremovexattr, fd, name, 0, 0, 0, 0);
+}
+static inline int sys_fcntl(int fd, int command, long value)
+{
+    return (int)sys_call(SYS_fcntl, fd, command, value, 0, 0, 0);
+}
+/* Bytes of directory records (struct linux_dirent64) put into `records`, 0 at the end. */
+static inline long sys_getdents64(int fd, void *records, size_t room)
+{
+    return sys_call(SYS_getdents64, fd, records, room, 0, 0, 0);
+}
+/* Returns the mask before. */
+static inline int sys_umask(unsigned mask)
+{
+    return (int)sys_call(SYS_umask, mask, 0, 0, 0, 0, 0);
+}

@@ -1,0 +1,40 @@
+/* Landlock. Source: landlock(7), Documentation/userspace-api/landlock.rst; the layout is that of ABI 6. */
+#pragma once
+#include <linux/landlock.h>
+#include "sys/sys.h"
+
+enum {
+    SYS_LANDLOCK_ALL_FILES_1 = (1 << 13) - 1, /* ABI 1: execute ... make_sym */
+    SYS_LANDLOCK_REFER = 1 << 13,             /* ABI 2 */
+    SYS_LANDLOCK_TRUNCATE = 1 << 14,          /* ABI 3 */
+    SYS_LANDLOCK_IOCTL_DEV = 1 << 15,         /* ABI 5 */
+    SYS_LANDLOCK_SCOPE_ABSTRACT = 1,          /* ABI 6 */
+    SYS_LANDLOCK_SCOPE_SIGNAL = 2
+};
+
+struct sys_landlock_ruleset {
+    uint64_t files, network, scopes;
+};
+struct sys_landlock_path {
+    uint64_t rights;
+    int32_t parent;
+} __attribute__((packed));
+
+/* The ABI, 0 and more, or -ENOSYS, -EOPNOTSUPP (compiled in but not started). */
+static inline int sys_landlock_abi(void)
+{
+    return (int)sys_call(SYS_landlock_create_ruleset, 0, 0, 1, 0, 0, 0);
+}
+/* A kernel that does not know the later members takes them as long as they are zero. */
+static inline int sys_landlock_create(const struct sys_landlock_ruleset *r)
+{
+    return (int)sys_call(SYS_landlock_create_ruleset, r, sizeof *r, 0, 0, 0, 0);
+}
+static inline int sys_landlock_allow(int ruleset, const struct sys_landlock_path *rule)
+{
+    return (int)sys_call(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, rule, 0, 0, 0);
+}
+static inline int sys_landlock_restrict(int ruleset)
+{
+    return (int)sys_call(SYS_landlock_restrict_self, ruleset, 0, 0, 0, 0, 0);
+}

@@ -1,0 +1,67 @@
+/*
+ * Mounts by descriptor (Linux 5.12 and later). Sources: open_tree(2), move_mount(2), fsopen(2), fsconfig(2), fsmount(2),
+ * mount_setattr(2), pivot_root(2). Constants are spelled out here: libc headers and <linux/mount.h> exclude each other.
+ */
+#pragma once
+#include <fcntl.h>
+#include "sys/sys.h"
+
+enum {
+    SYS_TREE_CLONE = 1,
+    SYS_TREE_CLOEXEC = O_CLOEXEC,
+    SYS_AT_RECURSIVE = 0x8000,
+    SYS_AT_NO_AUTOMOUNT = 0x800,
+    SYS_AT_EMPTY_PATH = 0x1000,
+    SYS_AT_NOFOLLOW = 0x100,
+    SYS_MOVE_FROM_EMPTY = 0x4,
+    SYS_MOVE_TO_EMPTY = 0x40,
+    SYS_MOUNT_RDONLY = 1,
+    SYS_MOUNT_NOSUID = 2,
+    SYS_MOUNT_NODEV = 4,
+    SYS_MOUNT_NOEXEC = 8,
+    SYS_PROPAGATION_PRIVATE = 1 << 18,
+    SYS_FS_FLAG = 0,
+    SYS_FS_STRING = 1,
+    SYS_FS_FD = 5,
+    SYS_FS_CREATE = 6,
+    SYS_FS_RECONFIGURE = 7,
+    SYS_UMOUNT_DETACH = 2
+};
+
+struct sys_mount_attr {
+    uint64_t set, clear, propagation, userns;
+};
+
+static inline int sys_open_tree(int dir, const char *path, unsigned flags)
+{
+    return (int)sys_call(SYS_open_tree, dir, path, flags, 0, 0, 0);
+}
+static inline int sys_move_mount(int from, const char *from_path, int to, const char *to_path, unsigned flags)
+{
+    return (int)sys_call(SYS_move_mount, from, from_path, to, to_path, flags, 0);
+}
+static inline int sys_mount_setattr(int dir, const char *path, unsigned flags, const struct sys_mount_attr *attr)
+{
+    return (int)sys_call(SYS_mount_setattr, dir, path, flags, attr, sizeof *attr, 0);
+}
+static inline int sys_fsopen(const char *type)
+{
+    return (int)sys_call(SYS_fsopen, type, 1 /* FSOPEN_CLOEXEC */, 0, 0, 0, 0);
+}
+static inline int sys_fsconfig(int fs, unsigned what, const char *key, const void *value, int aux)
+{
+    return (int)sys_call(SYS_fsconfig, fs, what, key, value, aux, 0);
+}
+/* `attributes`: SYS_MOUNT_*. The mount is detached until sys_move_mount(). */
+static inline int sys_fsmount(int fs, unsigned attributes)
+{
+    return (int)sys_call(SYS_fsmount, fs, 1 /* FSMOUNT_CLOEXEC */, attributes, 0, 0, 0);
+}
+static inline int sys_pivot_root(const char *new_root, const char *put_old)
+{
+    return (int)sys_call(SYS_pivot_root, new_root, put_old, 0, 0, 0, 0);
+}
+static inline int sys_umount(const char *path, int flags)
+{
+    return (int)sys_call(SYS_umount2, path, flags, 0, 0, 0, 0);
+}

@@ -1,0 +1,68 @@
+/*
+ * What a supervisor of another process uses: seccomp's user notification (seccomp_unotify(2)), the other's memory and
+ * descriptors. Everything returns -errno.
+ */
+#pragma once
+#include <linux/seccomp.h>
+#include <sys/ioctl.h>
+#include <sys/uio.h>
+#include "sys/sys.h"
+
+/* Linux 6.6; older headers lack it. A reply, or a notification, wakes the other side on the same processor at once. */
+#ifndef SECCOMP_IOCTL_NOTIF_SET_FLAGS
+#define SECCOMP_IOCTL_NOTIF_SET_FLAGS SECCOMP_IOW(4, __u64)
+#endif
+#ifndef SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP
+#define SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP (1UL << 0)
+#endif
+#ifndef SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV
+#define SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV (1UL << 5)
+#endif
+#ifndef PIDFD_THREAD
+#define PIDFD_THREAD O_EXCL
+#endif
+
+/* `n` must be zeroed. -ENOENT: the caller died meanwhile; -EINTR: a signal. */
+static inline int sys_notify_receive(int notify, struct seccomp_notif *n)
+{
+    return (int)sys_call(SYS_ioctl, notify, SECCOMP_IOCTL_NOTIF_RECV, n, 0, 0, 0);
+}
+/* -ENOENT: nobody waits for this answer any more. */
+static inline int sys_notify_answer(int notify, uint64_t id, int64_t value, int error, unsigned flags)
+{
+    struct seccomp_notif_resp answer = {.id = id, .val = value, .error = error, .flags = flags};
+    return (int)sys_call(SYS_ioctl, notify, SECCOMP_IOCTL_NOTIF_SEND, &answer, 0, 0, 0);
+}
+/* 0 while the caller still waits: what was read from its memory was its own. */
+static inline int sys_notify_valid(int notify, uint64_t id)
+{
+    return (int)sys_call(SYS_ioctl, notify, SECCOMP_IOCTL_NOTIF_ID_VALID, &id, 0, 0, 0);
+}
+/* Installs `fd` at the caller's lowest free number, which is returned; the caller goes on waiting for its answer. */
+static inline int sys_notify_install(int notify, uint64_t id, int fd, unsigned fd_flags)
+{
+    struct seccomp_notif_addfd give = {.id = id, .srcfd = (uint32_t)fd, .newfd_flags = fd_flags};
+    return (int)sys_call(SYS_ioctl, notify, SECCOMP_IOCTL_NOTIF_ADDFD, &give, 0, 0, 0);
+}
+static inline int sys_notify_flags(int notify, uint64_t flags)
+{
+    return (int)sys_call(SYS_ioctl, notify, SECCOMP_IOCTL_NOTIF_SET_FLAGS, flags, 0, 0, 0);
+}
+/* Bytes read, fewer than asked when the rest is not mapped; -EFAULT when nothing is. */
+static inline long sys_memory_read(pid_t pid, uint64_t at, void *bytes, size_t n)
+{
+    struct iovec here = {bytes, n}, there = {(void *)(uintptr_t)at, n}; // NOLINT: an address of another process
+    return sys_call(SYS_process_vm_readv, pid, &here, 1, &there, 1, 0);
+}
+static inline int sys_pidfd_open(pid_t pid, unsigned flags)
+{
+    return (int)sys_call(SYS_pidfd_open, pid, flags, 0, 0, 0, 0);
+}
+static inline int sys_pidfd_getfd(int pidfd, int fd)
+{
+    return (int)sys_call(SYS_pidfd_getfd, pidfd, fd, 0, 0, 0, 0);
+}
+static inline int sys_pidfd_signal(int pidfd, int signal)
+{
+    return (int)sys_call(SYS_pidfd_send_signal, pidfd, signal, 0, 0, 0, 0);
+}

@@ -1,0 +1,29 @@
+/*
+ * Looking at paths without opening them: attributes and link texts, one kernel call each.
+ */
+#pragma once
+#include <fcntl.h>
+#include <linux/stat.h>
+#include "sys/sys.h"
+
+/*
+ * statx(2) of the absolute `path`, not following a last symbolic link and not triggering an automount there.
+ * Needs no permission on the object itself. -ENOENT, -ENOTDIR, -EACCES (a directory above refuses the search), ...
+ */
+static inline int sys_look(const char *path, struct statx *ret)
+{
+    return (int)sys_call(__NR_statx, AT_FDCWD, path, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, STATX_BASIC_STATS, ret, 0);
+}
+
+/* readlinkat(2): the number of bytes put into `text` (never NUL-terminated; `n` of them may mean a longer text). */
+static inline ssize_t sys_readlink(const char *path, char *text, size_t n)
+{
+    return sys_call(__NR_readlinkat, AT_FDCWD, path, text, n, 0, 0);
+}
+
+/* faccessat2(2) with the effective ids: 0 when this caller may read the object. */
+static inline int sys_may_read(const char *path)
+{
+    enum { MAY_READ = 4, EFFECTIVE_IDS = 0x200 /* AT_EACCESS */ };
+    return (int)sys_call(__NR_faccessat2, AT_FDCWD, path, MAY_READ, EFFECTIVE_IDS | AT_SYMLINK_NOFOLLOW, 0, 0);
+}

@@ -1,0 +1,40 @@
+/*
+ * Waiting: ppoll, and the descriptors that are only made to be waited for. See sys/sys.h for the manner.
+ */
+#pragma once
+#include <poll.h>
+#include <signal.h>
+#include <stdint.h>
+#include <sys/eventfd.h>
+#include <sys/signalfd.h>
+#include <time.h>
+#include "sys/sys.h"
+
+/* The kernel's signal set is 64 bits on every architecture we know; libc's sigset_t begins with them. */
+#define SYS_SIGSET_BYTES 8
+
+/* ppoll(2) without a signal mask; `timeout` NULL waits for ever. The number of ready entries, or -errno. */
+static inline int sys_poll(struct pollfd *fds, unsigned n, const struct timespec *timeout)
+{
+    struct timespec left; /* the kernel writes back what remains */
+    if (timeout)
+        left = *timeout;
+    return (int)sys_call(SYS_ppoll, fds, n, timeout ? &left : NULL, NULL, SYS_SIGSET_BYTES, 0);
+}
+
+/* A descriptor that reads the signals of `set` as struct signalfd_siginfo, or -errno. signalfd(2). */
+static inline int sys_signalfd(const sigset_t *set, int flags)
+{
+    return (int)sys_call(SYS_signalfd4, -1, set, SYS_SIGSET_BYTES, flags, 0, 0);
+}
+
+static inline int sys_eventfd(unsigned start, int flags)
+{
+    return (int)sys_call(SYS_eventfd2, start, flags, 0, 0, 0, 0);
+}
+
+/* A descriptor that becomes readable when process `pid` ends, or -errno. pidfd_open(2). */
+static inline int sys_pidfd_open(int pid, unsigned flags)
+{
+    return (int)sys_call(SYS_pidfd_open, pid, flags, 0, 0, 0, 0);
+}

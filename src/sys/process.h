@@ -1,0 +1,208 @@
+/*
+ * Processes: making, ending, waiting, signals, identity. Sources: clone(2), waitid(2), wait4(2), pidfd_send_signal(2),
+ * prctl(2), prlimit(2), keyctl(2), seccomp(2).
+ */
+#pragma once
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include "sys/sys.h"
+
+/* struct clone_args of the kernel, as of Linux 5.7. */
+struct sys_clone {
+    uint64_t flags, pidfd, child_tid, parent_tid, exit_signal, stack, stack_size, tls, set_tid, set_tid_size, cgroup;
+};
+#define SYS_CLONE_CLEAR_SIGHAND 0x100000000ull
+#define SYS_CLONE_INTO_CGROUP   0x200000000ull
+#define SYS_CLONE_PIDFD         0x1000u
+#define SYS_CLONE_NEWCGROUP     0x02000000u
+
+/* Like fork: 0 in the child. No libc learns of it: the child uses sys/ only. */
+static inline int sys_clone3(const struct sys_clone *how)
+{
+    return (int)sys_call(SYS_clone3, how, sizeof *how, 0, 0, 0, 0);
+}
+
+#ifdef PINFOLD_FAULTS
+int sys_fault(void); /* 0, or the -errno that this call shall fail with */
+#else
+#define sys_fault() 0
+#endif
+
+/*
+ * clone3 of a child with a stack of its own, which may share the parent's memory (CLONE_VM): it begins in `run`, which must
+ * not return. The pid, or -errno. Thread-local storage is the parent's, too: the child must not use libc's errno.
+ */
+static inline int sys_clone3_run(const struct sys_clone *how, void (*run)(void *), void *arg)
+{
+    long r = sys_fault();
+    if (r < 0)
+        return (int)r;
+#if defined __x86_64__
+    register void *r12 __asm__("r12") = arg;
+    register void (*r13)(void *) __asm__("r13") = run;
+    __asm__ volatile("syscall\n\t"
+                     "test %%eax, %%eax\n\t"
+                     "jnz 1f\n\t"
+                     "xor %%ebp, %%ebp\n\t"
+                     "mov %%r12, %%rdi\n\t"
+                     "call *%%r13\n\t"
+                     "ud2\n"
+                     "1:"
+                     : "=a"(r)
+                     : "a"((long)SYS_clone3), "D"(how), "S"(sizeof *how), "r"(r12), "r"(r13)
+                     : "rcx", "r11", "memory");
+#else
+    register long x0 __asm__("x0") = (long)how;
+    register long x1 __asm__("x1") = sizeof *how;
+    register long x8 __asm__("x8") = SYS_clone3;
+    register void *x20 __asm__("x20") = arg;
+    register void (*x21)(void *) __asm__("x21") = run;
+    __asm__ volatile("svc 0\n\t"
+                     "cbnz x0, 1f\n\t"
+                     "mov x29, #0\n\t"
+                     "mov x0, x20\n\t"
+                     "blr x21\n\t"
+                     "brk #0\n"
+                     "1:"
+                     : "+r"(x0)
+                     : "r"(x1), "r"(x8), "r"(x20), "r"(x21)
+                     : "memory");
+    r = x0;
+#endif
+    return (int)r;
+}
+
+/*
+ * Like vfork: the child runs in the parent's memory and on its stack, which waits until the child executes or ends.
+ * Must be part of its caller's own frame, for the child would overwrite the frame of a function that returned; the
+ * caller must end the child (sys_execve, sys_exit) before it returns itself.
+ */
+#if defined __x86_64__
+#define sys_vfork()                                                                                                    \
+    __extension__({                                                                                                    \
+        long r_ = sys_fault();                                                                                         \
+        if (r_ == 0)                                                                                                   \
+            __asm__ volatile("xor %%edx, %%edx; xor %%r10d, %%r10d; xor %%r8d, %%r8d; syscall"                         \
+                             : "=a"(r_)                                                                                \
+                             : "a"((long)SYS_clone), "D"((long)(CLONE_VM | CLONE_VFORK | SIGCHLD)), "S"(0l)            \
+                             : "rcx", "rdx", "r8", "r10", "r11", "memory");                                            \
+        (int)r_;                                                                                                       \
+    })
+#else
+#define sys_vfork()                                                                                                    \
+    __extension__({                                                                                                    \
+        register long x0_ __asm__("x0") = CLONE_VM | CLONE_VFORK | SIGCHLD;                                            \
+        register long x1_ __asm__("x1") = 0;                                                                           \
+        register long x2_ __asm__("x2") = 0;                                                                           \
+        register long x3_ __asm__("x3") = 0;                                                                           \
+        register long x4_ __asm__("x4") = 0;                                                                           \
+        register long x8_ __asm__("x8") = SYS_clone;                                                                   \
+        __asm__ volatile("svc 0" : "+r"(x0_) : "r"(x1_), "r"(x2_), "r"(x3_), "r"(x4_), "r"(x8_) : "memory");           \
+        (int)x0_;                                                                                                      \
+    })
+#endif
+
+static inline _Noreturn void sys_exit(int status)
+{
+    for (;;)
+        (void)sys_raw(SYS_exit_group, status, 0, 0, 0, 0, 0);
+}
+static inline int sys_execve(const char *path, const char *const *argv, const char *const *envp)
+{
+    return (int)sys_call(SYS_execve, path, argv, envp, 0, 0, 0);
+}
+static inline int sys_wait4(int pid, int *ret_status, int flags, struct rusage *ret_usage)
+{
+    return (int)sys_call(SYS_wait4, pid, ret_status, flags, ret_usage, 0, 0);
+}
+static inline int sys_waitid(int kind, int id, siginfo_t *ret, int flags)
+{
+    return (int)sys_call(SYS_waitid, kind, id, ret, flags, 0, 0);
+}
+static inline int sys_kill(int pid, int signal)
+{
+    return (int)sys_call(SYS_kill, pid, signal, 0, 0, 0, 0);
+}
+static inline int sys_pidfd_kill(int pidfd, int signal)
+{
+    return (int)sys_call(SYS_pidfd_send_signal, pidfd, signal, 0, 0, 0, 0);
+}
+static inline int sys_getpid(void)
+{
+    return (int)sys_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
+}
+static inline int sys_getppid(void)
+{
+    return (int)sys_call(SYS_getppid, 0, 0, 0, 0, 0, 0);
+}
+static inline int sys_setsid(void)
+{
+    return (int)sys_call(SYS_setsid, 0, 0, 0, 0, 0, 0);
+}
+static inline int sys_setpgid(int pid, int group)
+{
+    return (int)sys_call(SYS_setpgid, pid, group, 0, 0, 0, 0);
+}
+static inline int sys_prctl(int what, unsigned long a, unsigned long b, unsigned long c, unsigned long d)
+{
+    return (int)sys_call(SYS_prctl, what, a, b, c, d, 0);
+}
+static inline int sys_chdir(const char *path)
+{
+    return (int)sys_call(SYS_chdir, path, 0, 0, 0, 0, 0);
+}
+static inline int sys_fchdir(int dir)
+{
+    return (int)sys_call(SYS_fchdir, dir, 0, 0, 0, 0, 0);
+}
+static inline int sys_unshare(unsigned long flags)
+{
+    return (int)sys_call(SYS_unshare, flags, 0, 0, 0, 0, 0);
+}
+static inline int sys_sethostname(const char *name, size_t n)
+{
+    return (int)sys_call(SYS_sethostname, name, n, 0, 0, 0, 0);
+}
+struct sys_rlimit {
+    uint64_t soft, hard;
+};
+static inline int sys_prlimit(int what, const struct sys_rlimit *set, struct sys_rlimit *ret_old)
+{
+    return (int)sys_call(SYS_prlimit64, 0, what, set, ret_old, 0, 0);
+}
+/* Sets of signals as the kernel has them: bit n - 1 for signal n. */
+#define SYS_SIGNAL_BIT(n) (1ull << ((n)-1))
+static inline int sys_sigmask(int how, uint64_t set)
+{
+    return (int)sys_call(SYS_rt_sigprocmask, how, &set, 0, sizeof set, 0, 0);
+}
+static inline int sys_signal_default(int signal)
+{
+    const uint64_t none[4] = {0}; /* handler, flags, restorer, mask: SIG_DFL */
+    return (int)sys_call(SYS_rt_sigaction, signal, none, 0, sizeof(uint64_t), 0, 0);
+}
+/* A new, empty, anonymous session keyring. */
+static inline int sys_keyring_new(void)
+{
+    return (int)sys_call(SYS_keyctl, 1 /* KEYCTL_JOIN_SESSION_KEYRING */, 0, 0, 0, 0, 0);
+}
+/* The listener's descriptor with SECCOMP_FILTER_FLAG_NEW_LISTENER, otherwise 0. */
+static inline int sys_seccomp_filter(const struct sock_filter *code, unsigned short n, unsigned long flags)
+{
+    const struct {
+        unsigned short n;
+        const struct sock_filter *code;
+    } program = {n, code};
+    return (int)sys_call(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &program, 0, 0, 0);
+}
+/* Fresh, zeroed, private memory of `n` bytes, or NULL. */
+static inline void *sys_pages(size_t n)
+{
+    long p = sys_call(SYS_mmap, 0, n, 3 /* read, write */, 0x22 /* private, anonymous */, -1, 0);
+    return p < 0 && p > -4096 ? 0 : (void *)p; /* NOLINT(performance-no-int-to-ptr) */
+}

@@ -1,0 +1,53 @@
+/*
+ * Terminals by ioctl_tty(2): modes, size, foreground process group. See sys/sys.h for the manner.
+ * struct termios of both C libraries begins with the kernel's (flags, c_line, 19 control characters), so TCGETS may
+ * write into it; the speeds some libraries keep behind it are neither read nor changed here.
+ */
+#pragma once
+#include <stdbool.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <termios.h>
+#include "sys/sys.h"
+
+/* What the kernel's struct termios holds, and what two of them are compared by. */
+#define SYS_TERMIOS_BYTES 36
+
+static inline int sys_tty_modes(int fd, struct termios *ret)
+{
+    struct termios t;
+    memset(&t, 0, sizeof t);
+    int r = (int)sys_call(SYS_ioctl, fd, TCGETS, &t, 0, 0, 0);
+    if (r == 0)
+        *ret = t;
+    return r;
+}
+static inline bool sys_is_tty(int fd)
+{
+    struct termios t;
+    return sys_tty_modes(fd, &t) == 0;
+}
+/* Sets the modes at once (TCSETS): what was already written has been processed, nothing waits for a stopped terminal. */
+static inline int sys_tty_set_modes(int fd, const struct termios *t)
+{
+    return (int)sys_call(SYS_ioctl, fd, TCSETS, t, 0, 0, 0);
+}
+static inline bool sys_tty_modes_equal(const struct termios *a, const struct termios *b)
+{
+    return memcmp(a, b, SYS_TERMIOS_BYTES) == 0;
+}
+static inline int sys_tty_size(int fd, struct winsize *ret)
+{
+    return (int)sys_call(SYS_ioctl, fd, TIOCGWINSZ, ret, 0, 0, 0);
+}
+static inline int sys_tty_set_size(int fd, const struct winsize *size)
+{
+    return (int)sys_call(SYS_ioctl, fd, TIOCSWINSZ, size, 0, 0, 0);
+}
+/* The foreground process group of the terminal, or -errno (ENOTTY when it is not the caller's controlling terminal). */
+static inline int sys_tty_foreground(int fd)
+{
+    int group = 0;
+    int r = (int)sys_call(SYS_ioctl, fd, TIOCGPGRP, &group, 0, 0, 0);
+    return r < 0 ? r : group;
+}

@@ -1,0 +1,73 @@
+/*
+ * What our own processes say to each other: fixed frames on SOCK_SEQPACKET pairs, native byte order, same machine.
+ * P is pinfold, B the builder (later the guard), I pid 1 of the box (docs/INTERNALS.md).
+ */
+#pragma once
+#include <stdint.h>
+
+enum frame_kind {
+    FRAME_VERDICT =
+        1,         /* B or I -> P: a step failed: a = step index or WHERE_*, b = errno. The box is over.            */
+    FRAME_READY,   /* I -> P: locked down, about to start the command. For sessions: serving                        */
+    FRAME_TTY,     /* I -> P: the pty's master comes with this frame (SCM_RIGHTS)                                   */
+    FRAME_STARTED, /* I -> P: a = pid inside                                                                        */
+    FRAME_EXEC_FAILED, /* I -> P: a = job, b = errno of execve: 126 or 127                                              */
+    FRAME_STOPPED, /* I -> P: a = job, b = signal                                                                   */
+    FRAME_EXIT,    /* I -> P: a = job, b = wait status; usage follows                                               */
+    FRAME_SIGNAL,  /* P -> I: a = signal, b = enum signal_target                                                    */
+    FRAME_WINSIZE, /* P -> I: a = rows << 16 | columns                                                              */
+    FRAME_END,     /* P -> I: kill everything and exit                                                              */
+    FRAME_DENIAL,  /* B -> P: one decision of the guard: struct denial_frame                                        */
+    FRAME_PIPE     /* B -> P: a = 0, 1, 2: the caller's descriptor may not enter; this end of a pipe (SCM_RIGHTS) stands
+                      for it: pinfold writes its stdin into it, or reads what belongs to its stdout or stderr      */
+};
+/* What becomes of a descriptor that the caller wants the command to have (inner/stdio.c). */
+enum stdio_way {
+    STDIO_PASS,   /* enters as it is: pipes, sockets, /dev/null and its like */
+    STDIO_REOPEN, /* a regular file, read-only: opened anew through the box's own mounts */
+    STDIO_PIPE    /* a regular file that can be written, a terminal, another device: a pipe must stand for it */
+};
+enum signal_target { SIGNAL_COMMAND, SIGNAL_FOREGROUND /* the command's process group */, SIGNAL_EVERYONE };
+
+/* Places in a start that are no step of the plan. */
+enum where {
+    WHERE_CLONE = 0x10000,
+    WHERE_MAPS,
+    WHERE_CHILD,
+    WHERE_STDIO,
+    WHERE_PTY,
+    WHERE_GUARD,
+    WHERE_CGROUP,
+    WHERE_CHECK
+};
+
+struct frame {
+    uint32_t kind, a, b, c;
+    uint64_t utime_us, stime_us, maxrss_kib, inblock, oublock; /* FRAME_EXIT: of the command and all it waited for */
+    int64_t
+        stdin_at; /* FRAME_EXIT: where the command left a stdin that was reopened: the caller's file position is to be
+                         set there (lseek); -1: it read the caller's own descriptor or a pipe */
+};
+
+#define DENIAL_TEXT 3072
+struct denial_frame {
+    uint32_t kind;          /* FRAME_DENIAL */
+    uint32_t action;        /* enum denial_action */
+    uint32_t pid;           /* as the host sees it */
+    uint32_t origin;        /* rule's origin index */
+    uint32_t rule;          /* index into the guard table, UINT32_MAX for built-in reasons */
+    uint32_t n;             /* bytes of text used  */
+    char text[DENIAL_TEXT]; /* target path or address, then NUL, then a reason clause, then NUL */
+};
+enum denial_action {
+    DENIAL_CREATE,
+    DENIAL_WRITE,
+    DENIAL_RENAME,
+    DENIAL_LINK,
+    DENIAL_REMOVE,
+    DENIAL_CHANGE /* mode, times, xattr */,
+    DENIAL_READ,
+    DENIAL_CONNECT,
+    DENIAL_BIND,
+    DENIAL_GIT_CONFIG
+};

@@ -1,0 +1,30 @@
+/*
+ * What the builder of a box, pinfold and the egress process say to each other. The builder makes sockets inside the box's
+ * network namespace and passes them to the egress in one message; the egress tells pinfold what it decided.
+ */
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+
+#define EGRESS_DNS_ADDRESS "127.53.53.53" /* what the box's resolv.conf names */
+#define EGRESS_PROXY_PORT  61080          /* 127.0.0.1, HTTP and SOCKS on one port */
+#define EGRESS_CATCH_PORT  61081          /* where caught connections arrive */
+#define EGRESS_MAX_REACH   16             /* services of the host that appear inside */
+
+enum egress_socket { EGRESS_CATCH, EGRESS_PROXY, EGRESS_DNS_UDP, EGRESS_DNS_TCP, EGRESS_SOCKETS };
+
+/* One message for each socket, with the socket: EGRESS_SOCKETS, then the listeners of REACH steps in their order. */
+struct egress_socket_frame {
+    uint32_t index, v6; /* v6: the namespace has IPv6 */
+};
+
+enum egress_how { HOW_DNS, HOW_TRANSPARENT, HOW_CONNECT, HOW_HTTP, HOW_SOCKS, HOW_REACH };
+#define EGRESS_NAME 254
+struct egress_event {
+    uint8_t allowed, how;   /* enum egress_how */
+    uint16_t port;          /* 0: a question of the resolver */
+    uint32_t rule;          /* index into the egress's rules, UINT32_MAX: by default */
+    char name[EGRESS_NAME]; /* as the box said it, canonical, or "" */
+    char address[46];       /* what was dialled or refused, or "" */
+    char reason[96];        /* a clause, or "" */
+};

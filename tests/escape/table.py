@@ -1,0 +1,712 @@
+"""The attacks. A row: name, operations of the attack program, how they must end in a box, and what surrounds them.
+
+    ops        words for the attack program; {work} {home} {outside} {victim} {pid} ... are the scene's
+    deny       how it must end inside: errno names, "exit N", separated by spaces
+    policy     flags besides --workspace
+    effect     a function of the scene that says whether the host was harmed; seen outside, not inside
+    leaks      outside, the secret is read; inside it never may be, in any row
+    harmless   inside it may believe that it got through, as long as there is no effect and no leak
+    any_step   an earlier operation may be the one that is refused
+    absent     what outside means that the machine has no such thing
+    through    what outside counts as success besides "through"
+    before     prepares the scene;  during: acts on the host while the attack runs (at "wait" when waits)
+    users      "root user"
+"""
+import array
+import contextlib
+import dataclasses
+import glob
+import os
+import shutil
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import pf  # noqa: E402
+
+MARK = "PINFOLD-WAS-HERE"
+TOKEN = "SECRET-e5c9a1"
+
+
+@dataclasses.dataclass
+class Row:
+    name: str
+    ops: str
+    deny: object = ""
+    policy: str = ""
+    effect: object = None
+    leaks: bool = False
+    harmless: bool = False
+    any_step: bool = False
+    through: str = ""
+    before: object = None
+    during: object = None
+    waits: bool = True
+    mounts: bool = False
+    terminal: bool = False
+    settle: float = 0
+    limit: int = 60
+    users: str = "root user"
+    root_control: bool = False
+    no_workspace: bool = False
+    preload: str = ""
+    absent: str = ""  # what outside means that this machine has no such thing
+    values: dict = dataclasses.field(default_factory=dict)
+
+    def __post_init__(self):
+        self.deny = set(self.deny.split()) if "exit" not in self.deny else set(self.deny.split("|"))
+        self.users = self.users.split()
+
+
+class Cannot(Exception):
+    """The row means nothing on this machine."""
+
+
+ROWS = []
+
+
+def A(name, ops, deny="", **more):
+    ROWS.append(Row(name, ops, deny, **more))
+
+
+# ---- what can be seen on the host afterwards
+
+def marked(path):
+    """The file has our mark."""
+    def look(scene):
+        with contextlib.suppress(OSError):
+            with open(scene.words(path)[0], encoding="utf-8", errors="replace") as text:
+                return MARK in text.read()
+        return False
+    return look
+
+
+def exists(path):
+    return lambda scene: os.path.lexists(scene.words(path)[0])
+
+
+def gone(path):
+    return lambda scene: not os.path.lexists(scene.words(path)[0])
+
+
+def empty(path):
+    return lambda scene: os.path.getsize(scene.words(path)[0]) == 0
+
+
+def contains(path, text):
+    def look(scene):
+        with contextlib.suppress(OSError):
+            with open(scene.words(path)[0], encoding="utf-8", errors="replace") as file:
+                return text in file.read()
+        return False
+    return look
+
+
+def mode_is(path, mode):
+    return lambda scene: stat.S_IMODE(os.lstat(scene.words(path)[0]).st_mode) == mode
+
+
+def old(path):
+    return lambda scene: os.lstat(scene.words(path)[0]).st_mtime < 100
+
+
+def helper_dead(scene):
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        scene.host.helper.wait(0.3)
+    dead = scene.host.helper.returncode is not None
+    if dead:
+        scene.host.start_helpers_again()
+    return dead
+
+
+def received(scene):
+    time.sleep(0.05)
+    return any(MARK.encode() in data for data in scene.host.received)
+
+
+RO = "EROFS EACCES EPERM"
+NO = "EACCES EPERM"
+UNSEEN = "ESRCH EPERM EACCES ENOENT"
+
+# ==== files outside the workspace ====
+A("write-outside", "write {outside}/victim", "EROFS", effect=marked("{outside}/victim"))
+A("write-outside-rdwr", "write-rdwr {outside}/victim", "EROFS", effect=marked("{outside}/victim"))
+A("truncate-outside", "truncate {outside}/victim", "EROFS", effect=empty("{outside}/victim"))
+A("truncate-open-outside", "trunc-open {outside}/victim", "EROFS", effect=empty("{outside}/victim"))
+A("create-outside", "create {outside}/new", "EROFS", effect=exists("{outside}/new"))
+A("mkdir-outside", "mkdir {outside}/new", "EROFS", effect=exists("{outside}/new"))
+A("symlink-outside", "symlink /etc/passwd {outside}/new", "EROFS", effect=exists("{outside}/new"))
+A("unlink-outside", "unlink {outside}/victim", "EROFS", effect=gone("{outside}/victim"))
+A("rmdir-outside", "rmdir {outside}/dir", "EROFS", effect=gone("{outside}/dir"))
+A("rename-outside", "rename {outside}/victim {outside}/other", "EROFS", effect=exists("{outside}/other"))
+A("rename-out-of-workspace", "rename {work}/README {outside}/README", "EROFS EXDEV", effect=exists("{outside}/README"))
+A("rename-into-workspace", "rename {outside}/victim {work}/victim", "EROFS EXDEV", effect=gone("{outside}/victim"))
+A("link-into-workspace-and-write", "link {outside}/victim {work}/v , write {work}/v", "EROFS EXDEV EPERM EACCES", any_step=True,
+  effect=marked("{outside}/victim"))
+A("symlink-in-workspace-and-write", "symlink {outside}/victim {work}/v , write {work}/v", "EROFS", effect=marked("{outside}/victim"))
+A("chmod-outside", "chmod {outside}/victim", "EROFS", effect=mode_is("{outside}/victim", 0o777))
+A("fchmod-outside", "fchmod {outside}/victim", "EROFS", effect=mode_is("{outside}/victim", 0o777))
+A("utimes-outside", "utimes {outside}/victim", "EROFS", effect=old("{outside}/victim"))
+A("xattr-outside", "setxattr {outside}/victim", "EROFS")
+A("inode-flags-outside", "setflags {outside}/victim", "EROFS EPERM ENOTTY")
+A("mmap-write-outside", "mmap-write {outside}/victim", "EROFS", effect=marked("{outside}/victim"))
+A("bind-socket-outside", "bind {outside}/new", RO, effect=exists("{outside}/new"))
+A("fifo-outside", "mkfifo {outside}/new", "EROFS EPERM", effect=exists("{outside}/new"))
+A("dotdot-outside", "write {work}/src/../../outside/victim", "EROFS", effect=marked("{outside}/victim"))
+A("proc-self-root", "write /proc/self/root{outside}/victim", "EROFS", effect=marked("{outside}/victim"))
+A("proc-self-cwd", "write /proc/self/cwd/../outside/victim", "EROFS", effect=marked("{outside}/victim"))
+A("proc-all-roots", "hunt-roots {outside}/victim", "EROFS EACCES EPERM ENOENT", effect=marked("{outside}/victim"))
+A("proc-all-descriptors", "hunt-fds victim", "EACCES ENOENT ENOTDIR ESRCH", effect=lambda s: marked("{victim}")(s) and not restore(s))
+A("write-home", "write {home}/.bashrc", "EROFS EACCES", effect=marked("{home}/.bashrc"))
+A("create-in-home", "create {home}/.profile", "EROFS EACCES ENOENT", effect=exists("{home}/.profile"))
+A("write-etc", "write /etc/hostname", "EROFS EACCES", through="refused .*", users="user")
+A("write-tmp-of-host", "create /tmp/pf-escape-{uid}", "", harmless=True, effect=lambda s: tmp_effect(s))
+
+
+def restore(scene):
+    """The shared victim of the helper's directory, as it was."""
+    with open(scene.words("{victim}")[0], "w", encoding="ascii") as text:
+        text.write("untouched\n")
+    return False
+
+
+def tmp_effect(scene):
+    path = scene.words("/tmp/pf-escape-{uid}")[0]
+    there = os.path.exists(path)
+    if there:
+        os.unlink(path)
+    return there
+
+
+# ==== descriptors ====
+def stdin_of(name, flags):
+    def before(scene):
+        scene.stdin = scene.open(name, flags)
+    return before
+
+
+def stdout_of(name, flags):
+    def before(scene):
+        scene.more["stdout"] = scene.open(name, flags)
+    return before
+
+
+def passed(number, name, flags):
+    """The file as descriptor `number` of the started program."""
+    def before(scene):
+        fd = scene.open(name, flags)
+        os.dup2(fd, number)
+        scene.stack.callback(os.close, number)
+        scene.more["pass_fds"] = (number,)
+    return before
+
+
+DIR, PATH = os.O_RDONLY | os.O_DIRECTORY, os.O_PATH
+A("inherited-directory", "fd-relative 89 victim", "EBADF", before=passed(89, "outside", DIR), effect=marked("{outside}/victim"))
+A("inherited-file", "fd-read 87", "EBADF", before=passed(87, "outside/secret", os.O_RDONLY), leaks=True)
+A("any-extra-descriptor", "fd-extra", "EBADF", before=passed(85, "outside/victim", os.O_RDWR))
+A("stdin-directory", "fd-relative 0 victim", "exit 125|exit 2|refused EBADF|refused ENOTDIR|refused EROFS", before=stdin_of("outside", DIR),
+  effect=marked("{outside}/victim"))
+A("stdin-directory-upwards", "fd-upwards 0 outside/victim", "exit 125|exit 2", before=stdin_of("outside/dir", DIR), through="refused ENOENT")
+A("stdin-opath", "fd-relative 0 victim", "exit 125|exit 2", before=stdin_of("outside", PATH | os.O_DIRECTORY), effect=marked("{outside}/victim"))
+A("stdin-reopened-for-writing", "reopen-write 0", RO, harmless=True, before=stdin_of("outside/victim", os.O_RDONLY),
+  effect=marked("{outside}/victim"))
+A("stdin-truncated", "reopen-truncate 0", RO, harmless=True, before=stdin_of("outside/victim", os.O_RDONLY), effect=empty("{outside}/victim"))
+A("stdin-chmod", "reopen-chmod 0", RO, harmless=True, before=stdin_of("outside/victim", os.O_RDONLY),
+  effect=mode_is("{outside}/victim", 0o777))
+A("stdin-of-hidden-file-reopened", "reopen-write 0", RO, harmless=True, before=stdin_of("home/.ssh/id_test", os.O_RDONLY),
+  effect=marked("{home}/.ssh/id_test"))
+A("stdout-read-back", "reopen-read 1", "EACCES EPERM ENOENT", harmless=True, before=stdout_of("home/.ssh/id_test", os.O_WRONLY | os.O_APPEND), leaks=True)
+A("stdin-block-device", "fd-read 0", "exit 125|exit 2", before=lambda s: disk_stdin(s), users="root", through="refused ENODATA")
+A("stdin-namespace", "setns-fd 0", "exit 125|exit 2|refused EPERM|refused EINVAL", before=lambda s: namespace_stdin(s), root_control=True)
+A("stdin-pidfd", "setns-fd 0", "exit 125|exit 2|refused EPERM|refused EINVAL", before=lambda s: pidfd_stdin(s), through="refused (EINVAL|EPERM)")
+A("stdin-socket-carries-directory", "scm-write 0 victim", "EAGAIN ENOTSOCK ENODATA EBADF EPERM EACCES ENOENT ENOTCONN", before=lambda s: scm_stdin(s),
+  effect=marked("{outside}/victim"))
+
+
+def disk_stdin(scene):
+    for disk in glob.glob("/dev/vd?") + glob.glob("/dev/sd?") + glob.glob("/dev/nvme?n?") + glob.glob("/dev/loop0"):
+        with contextlib.suppress(OSError):
+            fd = os.open(disk, os.O_RDONLY)
+            scene.stack.callback(os.close, fd)
+            scene.stdin = fd
+            return
+    raise Cannot("no block device may be opened on this machine")
+
+
+def namespace_stdin(scene):
+    fd = os.open("/proc/self/ns/uts", os.O_RDONLY)
+    scene.stack.callback(os.close, fd)
+    scene.stdin = fd
+
+
+def pidfd_stdin(scene):
+    fd = os.pidfd_open(scene.host.helper.pid)
+    scene.stack.callback(os.close, fd)
+    scene.stdin = fd
+
+
+def scm_stdin(scene):
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+    fd = os.open(scene.outside, DIR)
+    ours.sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [fd]))])
+    os.close(fd)
+    scene.stack.callback(ours.close)
+    scene.stack.callback(theirs.close)
+    scene.stdin = theirs.fileno()
+
+
+# ==== processes ====
+A("kill-host-process", "kill {pid} 0", "ESRCH EPERM")
+A("kill-host-process-really", "kill {pid} 9", "ESRCH EPERM", effect=helper_dead)
+A("pidfd-kill-host-process", "pidfd-kill {pid} 0", "ESRCH EPERM EINVAL")
+A("queue-signal-to-host-process", "sigqueue {pid} 0", "ESRCH EPERM")
+A("stop-parent", "kill parent 0", "ESRCH EPERM", harmless=True)
+A("ptrace-host-process", "ptrace {pid}", "ESRCH EPERM")
+A("ptrace-seize-host-process", "ptrace-seize {pid}", "ESRCH EPERM")
+A("ptrace-parent", "ptrace-seize parent", "ESRCH EPERM EACCES", before=None, through="refused EPERM")
+A("read-memory-of-host-process", "vm-read {pid}", "ESRCH EPERM")
+A("write-memory-of-host-process", "vm-write {pid}", "ESRCH EPERM", through="refused EFAULT")
+A("proc-mem-of-host-process", "mem-read {pid}", "ENOENT EACCES EPERM")
+A("steal-descriptor-of-host-process", "pidfd-getfd {pid}", "ESRCH EPERM EINVAL")
+A("environment-of-host-process", "read /proc/{pid}/environ", "ENOENT EACCES EPERM", leaks=True)
+A("environment-of-any-process", "hunt-environ {token_head} {token_tail}", "ENOENT")
+A("root-of-host-process", "read /proc/{pid}/root/etc/hostname", "ENOENT EACCES EPERM")
+A("descriptor-of-host-process", "read /proc/{pid}/fd/0/victim", "ENOENT EACCES EPERM")
+A("limits-of-host-process", "prlimit {pid}", "ESRCH EPERM")
+A("affinity-of-host-process", "affinity {pid}", "ESRCH EPERM")
+A("priority-of-host-process", "priority {pid}", "ESRCH EPERM EACCES")
+A("kcmp-host-process", "kcmp {pid}", "ESRCH EPERM ENOSYS")
+A("process-madvise-host-process", "process-madvise {pid}", "ESRCH EPERM EINVAL ENOSYS")
+A("count-host-processes", "count-processes 8", "ESRCH")
+for what in ("mnt", "net", "pid", "user", "uts", "ipc"):
+    A(f"setns-{what}-of-host-process", f"setns {{pid}} {what}", "ENOENT EACCES EPERM ESRCH", root_control=True, through="refused EINVAL")
+A("setns-pidfd-of-host-process", "setns-pidfd {pid}", "ESRCH EPERM EINVAL", root_control=True)
+
+# pid 1 and pinfold's own processes; outside, the helper stands for them
+INSIDE_1 = {"target": "1"}
+
+
+def target(name, ops, deny, **more):
+    """Outside the target is the helper, inside pid 1 of the box."""
+    def before(scene):
+        scene.row = dataclasses.replace(scene.row, deny="", users="", values={"target": "1" if scene.inside else str(scene.host.helper.pid)})
+    A(name, ops, deny, before=before, values={"target": "1"}, **more)
+
+
+target("ptrace-pid-1", "ptrace-seize {target}", "EPERM ESRCH")
+target("read-memory-of-pid-1", "vm-read {target}", "EPERM ESRCH")
+target("proc-mem-of-pid-1", "mem-open-write {target}", NO)
+target("environment-of-pid-1", "read /proc/{target}/environ", NO + " ENODATA", leaks=True)
+target("descriptors-of-pid-1", "readlink /proc/{target}/fd/0", NO)
+target("program-of-pid-1", "readlink /proc/{target}/exe", NO)
+target("exe-of-pid-1", "exe-read {target}", NO + " ENOENT")
+target("steal-descriptor-of-pid-1", "pidfd-getfd {target}", "EPERM ESRCH")
+target("write-by-root-of-pid-1", "write /proc/{target}/root{outside}/victim", RO, effect=marked("{outside}/victim"))
+target("root-of-pid-1", "read /proc/{target}/root/etc/hostname", NO)
+target("working-directory-of-pid-1", "read /proc/{target}/cwd/victim", NO)
+target("maps-of-pid-1", "read /proc/{target}/maps", NO + " ENODATA")
+target("namespaces-of-pid-1", "setns {target} mnt", NO, root_control=True)
+
+# ==== privileges ====
+def setuid_program(scene):
+    tool = scene.file("outside/gain")
+    shutil.copy(scene.file("work/attack"), tool)
+    os.chown(tool, 65534 if scene.user.uid == 0 else 0, 0)
+    os.chmod(tool, 0o6755)
+
+
+def capable_program(scene):
+    tool = scene.file("outside/gain")
+    shutil.copy(scene.file("work/attack"), tool)
+    os.chmod(tool, 0o755)
+    # VFS_CAP_REVISION_2, effective, CAP_SYS_CHROOT permitted (linux/capability.h)
+    os.setxattr(tool, "security.capability", (0x02000001).to_bytes(4, "little") + (1 << 18).to_bytes(4, "little") + bytes(12))
+
+
+A("setuid-program", "exec-gain {outside}/gain", NO, before=setuid_program, root_control=True)
+A("capable-program", "exec-gain {outside}/gain", NO, before=capable_program, users="user", root_control=True)
+A("become-other-user", "setuid 65534", "EPERM EINVAL", root_control=True)
+A("become-root", "setuid 0", "EPERM EINVAL", users="user", root_control=True)
+A("set-groups", "setgroups", "EPERM", root_control=True)
+A("raise-capabilities", "capset", "EPERM", root_control=True)
+A("bounding-set", "bounding", "EPERM")
+A("no-new-privileges", "new-privs", "EPERM")
+
+# ==== namespaces and mounts ====
+A("user-namespace-unshare", "unshare-user", "EPERM ENOSYS ENOSPC")
+A("user-and-mount-namespace", "unshare-user-mount", "EPERM ENOSYS ENOSPC")
+A("user-namespace-clone", "clone-user", "EPERM ENOSYS ENOSPC")
+A("user-namespace-clone3", "clone3-user", "EPERM ENOSYS ENOSPC")
+A("mount-namespace", "unshare-mount", "EPERM ENOSYS", root_control=True)
+A("net-namespace", "unshare-net", "EPERM ENOSYS", root_control=True)
+A("mount-tmpfs", "mount-tmpfs {work}/src", "EPERM ENOSYS", mounts=True, root_control=True)
+A("mount-bind", "mount-bind {outside} {work}/src", "EPERM ENOSYS", mounts=True, root_control=True)
+A("mount-proc", "mount-proc {work}/src", "EPERM ENOSYS", mounts=True, root_control=True)
+A("remount-root-writable", "remount-rw /", "EPERM ENOSYS EINVAL", mounts=True, root_control=True)
+A("unmount-tmp", "mount-tmpfs {work}/src , umount {work}/src", "EPERM ENOSYS", any_step=True, mounts=True, root_control=True)
+A("unmount-hidden", "umount {home}/.ssh", "EPERM ENOSYS EINVAL EACCES", mounts=True, root_control=True, through="refused EINVAL")
+A("open-tree", "open-tree /", "EPERM ENOSYS", mounts=True, root_control=True)
+A("move-mount", "move-mount {outside} {work}/src", "EPERM ENOSYS", mounts=True, root_control=True)
+A("fsopen", "fsopen", "EPERM ENOSYS", root_control=True)
+A("fspick", "fspick /proc", "EPERM ENOSYS", mounts=True, root_control=True)
+A("mount-setattr", "mount-setattr /", "EPERM ENOSYS", mounts=True, root_control=True)
+A("pivot-root", "pivot-root {work}", "EPERM ENOSYS", mounts=True, root_control=True)
+A("chroot", "chroot {work}", "EPERM ENOSYS", root_control=True)
+
+# ==== the kernel's wider surface ====
+SURFACE = "EPERM ENOSYS EACCES"
+for op in ("bpf", "perf", "io-uring", "userfaultfd", "kexec", "kexec-file", "init-module", "finit-module", "delete-module", "syslog",
+           "syslog-clear", "reboot", "swapon", "swapoff", "acct", "quotactl", "settime", "adjtime", "sethostname", "fanotify",
+           "personality-old", "iopl", "ioperm", "modify-ldt", "add-key", "keyctl-user-ring", "lookup-cookie"):
+    A(op, op, SURFACE, root_control=op not in ("bpf", "perf", "io-uring", "userfaultfd", "quotactl", "personality-old", "modify-ldt",
+                                               "add-key", "keyctl-user-ring"))
+A("vhangup", "vhangup", SURFACE, users="user", through="refused EPERM")
+A("open-by-handle", "open-by-handle {outside}", SURFACE, root_control=True)
+A("move-pages-of-host-process", "move-pages {pid}", SURFACE + " ESRCH")
+A("i386-entry", "i386-getpid", "EPERM ENOSYS")
+A("i386-user-namespace", "i386-unshare", "EPERM ENOSYS")
+A("x32-entry", "x32", "EPERM ENOSYS")
+
+# ==== devices and kernel files ====
+def device_nodes(scene):
+    os.mknod(scene.file("work/kmsg"), stat.S_IFCHR | 0o666, os.makedev(1, 11))
+    os.mknod(scene.file("work/zero"), stat.S_IFCHR | 0o666, os.makedev(1, 5))
+    for name in ("work/kmsg", "work/zero"):
+        os.chmod(scene.file(name), 0o666)
+
+
+def cgroup_file():
+    """A release_agent of cgroup v1, or a file of v2 that root may write."""
+    found = sorted(glob.glob("/sys/fs/cgroup/*/release_agent")) + ["/sys/fs/cgroup/cgroup.max.depth"]
+    return next(p for p in found if os.path.exists(p) or p == found[-1])
+
+
+def same_text(path):
+    with contextlib.suppress(OSError):
+        with open(path, encoding="utf-8") as text:
+            return text.read().strip()
+    return ""
+
+
+A("make-null-device", "mknod {work}/null c 1 3", "EPERM EACCES", root_control=True)
+A("make-disk-device", "mknod {work}/disk b 7 0", "EPERM EACCES", root_control=True, through="refused ENXIO")
+A("device-node-in-workspace", "read {work}/zero", "EACCES EPERM", before=device_nodes, root_control=True)
+A("kernel-log-node-in-workspace", "read {work}/kmsg", "EACCES EPERM", before=device_nodes, root_control=True)
+A("kernel-log", "read /dev/kmsg", "ENOENT EACCES EPERM", root_control=True)
+A("kernel-memory", "read /proc/kcore", "EACCES EPERM ENOENT", root_control=True, through="refused ENOENT")
+A("sysrq", "write-text /proc/sysrq-trigger h", RO + " ENOENT", root_control=True, absent="refused ENOENT")
+A("core-pattern", "write-text /proc/sys/kernel/core_pattern {same}", RO, root_control=True,
+  values={"same": same_text("/proc/sys/kernel/core_pattern") or "core"})
+A("sysctl-vm", "write-text /proc/sys/vm/overcommit_memory {same}", RO, root_control=True,
+  values={"same": same_text("/proc/sys/vm/overcommit_memory") or "0"})
+A("sysfs", "write-text /sys/kernel/mm/transparent_hugepage/defrag madvise", RO + " ENOENT", root_control=True, through="refused (ENOENT|EINVAL)")
+A("cgroup-release-agent", "write-text {file} {same}", RO + " ENOENT", root_control=True, values={"file": cgroup_file(), "same": same_text(cgroup_file()) or "''"},
+  through="refused EINVAL")
+A("cgroup-make", "mkdir {dir}/pf-escape-test", RO + " ENOENT", root_control=True, values={"dir": os.path.dirname(cgroup_file())},
+  effect=lambda s: cgroup_effect(s))
+A("oom-score-of-pid-1", "write-text /proc/1/oom_score_adj 500", NO, root_control=True, before=lambda s: None, users="user",
+  through="refused .*")
+A("core-dump", "core {work}", "EPERM", effect=lambda s: bool(glob.glob(s.file("work/core*"))) or not s.inside)
+
+
+def cgroup_effect(scene):
+    path = os.path.join(os.path.dirname(cgroup_file()), "pf-escape-test")
+    there = os.path.isdir(path)
+    if there:
+        os.rmdir(path)
+    return there
+
+
+# ==== secrets ====
+A("hidden-key", "read {home}/.ssh/id_test", "EACCES", leaks=True)
+A("hidden-directory-list", "list {home}/.ssh", "EACCES")
+A("hidden-file", "read {home}/.netrc", "EACCES", leaks=True)
+A("hidden-by-symlink", "symlink {home}/.ssh {work}/k , read {work}/k/id_test", "EACCES", leaks=True)
+A("hidden-by-hard-link", "link {home}/.ssh/id_test {work}/k , read {work}/k", "EACCES EPERM EXDEV EROFS", any_step=True, leaks=True)
+A("hidden-by-dotdot", "read {work}/../home/.ssh/id_test", "EACCES", leaks=True)
+A("hidden-by-proc-root", "read /proc/self/root{home}/.ssh/id_test", "EACCES", leaks=True)
+A("hidden-replaced-by-host", "wait , read {home}/.ssh/id_test", "EACCES ENOENT", leaks=True, during=lambda s, c: replace_dir(s, "home/.ssh"))
+A("hidden-file-replaced-by-host", "wait , read {home}/.netrc", "EACCES ENOENT", leaks=True, during=lambda s, c: replace_file(s, "home/.netrc"))
+A("hidden-deleted-and-made-again", "wait , read {home}/.ssh/id_test", "EACCES ENOENT", leaks=True, during=lambda s, c: remake_dir(s, "home/.ssh"))
+A("hidden-created-later", "wait , read {home}/.aws/credentials", "EACCES ENOENT", leaks=True,
+  during=lambda s, c: s.write("home/.aws/credentials", TOKEN))
+A("hidden-file-created-later", "wait , read {home}/.git-credentials", "EACCES ENOENT", leaks=True,
+  during=lambda s, c: s.write("home/.git-credentials", TOKEN))
+HIDE = "--hide {work}/vault"
+
+
+def vault(scene):
+    scene.write("work/vault/deep/key", TOKEN)
+    scene.write("work/open/deep/key", "nothing\n")
+
+
+A("hide-in-workspace", "read {work}/vault/deep/key", NO, policy=HIDE, before=vault, leaks=True)
+A("hide-in-workspace-rename", "rename {work}/vault {work}/v2 , read {work}/v2/deep/key", NO + " EBUSY", policy=HIDE, before=vault, any_step=True, leaks=True)
+A("hide-in-workspace-parent-rename", "rename {work}/vault {work}/v2 , read {work}/v2/key", NO + " EBUSY", policy="--hide {work}/vault/deep",
+  before=lambda s: (vault(s), s.write("work/vault/key", TOKEN)), any_step=True, through="", leaks=True, harmless=False)
+A("hide-in-workspace-exchange", "exchange {work}/vault {work}/open , read {work}/open/deep/key", NO + " EBUSY", policy=HIDE, before=vault,
+  any_step=True, leaks=True)
+A("hide-in-workspace-link", "link {work}/vault/deep/key {work}/k , read {work}/k", NO + " EXDEV", policy=HIDE, before=vault, any_step=True, leaks=True)
+A("hide-in-workspace-directory-descriptor", "chdir {work}/vault , chdir deep , read key", NO, policy=HIDE, before=vault, any_step=True, leaks=True)
+A("hide-in-workspace-created-later", "wait , read {work}/vault/deep/key", NO + " ENOENT", policy=HIDE, leaks=True,
+  during=lambda s, c: s.write("work/vault/deep/key", TOKEN))
+A("hide-in-workspace-replaced-by-host", "wait , read {work}/vault/deep/key", NO + " ENOENT", policy=HIDE, before=vault, leaks=True,
+  during=lambda s, c: replace_dir(s, "work/vault"))
+A("hide-any-depth", "read {work}/src/a/b/.env", NO, policy="--hide '**/.env'", before=lambda s: s.write("work/src/a/b/.env", TOKEN), leaks=True)
+A("hide-any-depth-later", "wait , read {work}/src/a/b/.env", NO, policy="--hide '**/.env'", leaks=True,
+  during=lambda s, c: s.write("work/src/a/b/.env", TOKEN))
+A("hide-any-depth-rename", "rename {work}/src/.env {work}/src/env , read {work}/src/env", NO, policy="--hide '**/.env'",
+  before=lambda s: s.write("work/src/.env", TOKEN), any_step=True, leaks=True)
+A("hide-any-depth-link", "link {work}/src/.env {work}/src/env , read {work}/src/env", NO, policy="--hide '**/.env'",
+  before=lambda s: s.write("work/src/.env", TOKEN), any_step=True, leaks=True)
+A("hide-any-depth-race", "race-swap-read {work}/src/a {work}/src/.env {work}/src/a 20000", NO, policy="--hide '**/.env'", leaks=True,
+  before=lambda s: (s.write("work/src/.env", TOKEN * 2), s.write("work/src/a", "x")))
+A("secret-variable", "variable AWS_SECRET_ACCESS_KEY", "ENOENT", leaks=True)
+A("preload-variable", "variable LD_PRELOAD", "ENOENT", preload="/pinfold/no/such.so")
+A("protected-write", "write {work}/README", RO, policy="--protect {work}/README", effect=marked("{work}/README"))
+A("protected-replace", "create {work}/new , rename {work}/new {work}/README", RO + " EBUSY", policy="--protect {work}/README",
+  effect=marked("{work}/README"))
+A("protected-parent-rename", "rename {work}/src {work}/s2 , write {work}/s2/main.c", RO + " EBUSY", policy="--protect {work}/src/main.c",
+  any_step=True, effect=marked("{work}/s2/main.c"))
+A("read-only-in-workspace", "write {work}/src/main.c", RO, policy="--ro {work}/src", effect=marked("{work}/src/main.c"))
+A("read-only-in-workspace-rename", "rename {work}/src {work}/s2 , write {work}/s2/main.c", RO + " EBUSY", policy="--ro {work}/src", any_step=True,
+  effect=marked("{work}/s2/main.c"))
+A("read-only-replaced-by-host", "wait , write {work}/src/main.c", RO, policy="--ro {work}/src", effect=marked("{work}/src/main.c"),
+  during=lambda s, c: replace_dir(s, "work/src"))
+
+
+def replace_dir(scene, name):
+    path = scene.file(name)
+    shutil.copytree(path, path + ".new", symlinks=True)
+    scene.user.own(path + ".new")
+    os.rename(path, scene.file("replaced"))
+    os.rename(path + ".new", path)
+
+
+def remake_dir(scene, name):
+    path = scene.file(name)
+    shutil.copytree(path, scene.file("copy"), symlinks=True)
+    shutil.rmtree(path)
+    shutil.copytree(scene.file("copy"), path, symlinks=True)
+    scene.user.own(path)
+
+
+def replace_file(scene, name):
+    scene.write(name + ".new", TOKEN + "\n")
+    os.rename(scene.file(name + ".new"), scene.file(name))
+
+
+# ==== names that must not come into being ====
+HOOKS = "{work}/.git/hooks"
+EVIL = HOOKS + "/pre-commit"
+GUARD = "EACCES EPERM EROFS"
+# A filter that notifies opens cannot look into openat2's structure: it may say that there is no such call.
+
+
+def guarded(name, ops, deny=GUARD, effect=exists(EVIL), **more):
+    A("guard-" + name, ops, deny, effect=effect, **more)
+
+
+guarded("hook-open", f"create-open {EVIL}")
+guarded("hook-create", f"create {EVIL}")
+guarded("hook-creat", f"creat {EVIL}")
+guarded("hook-openat2", f"openat2 {EVIL}", GUARD + " ENOSYS")
+guarded("hook-directory-descriptor", f"create-dirfd {HOOKS} pre-commit")
+guarded("hook-opath-descriptor", f"create-opath {HOOKS} pre-commit")
+guarded("hook-proc-fd", f"create-procfd {HOOKS} pre-commit")
+guarded("hook-chdir", f"create-chdir {HOOKS} pre-commit")
+guarded("hook-dotdot", "create {work}/src/../.git/hooks/pre-commit")
+guarded("hook-by-symlink", f"symlink .git/hooks {{work}}/h , create {{work}}/h/pre-commit")
+guarded("hook-by-dangling-symlink", f"symlink .git/hooks/pre-commit {{work}}/h , create-open {{work}}/h")
+guarded("hook-proc-self-cwd", "create /proc/self/cwd/.git/hooks/pre-commit")
+guarded("hook-mkdir", f"mkdir {EVIL}")
+guarded("hook-symlink", f"symlink {{work}}/src/main.c {EVIL}")
+guarded("hook-link", f"link {{work}}/src/main.c {EVIL}")
+guarded("hook-rename-file", f"create {{work}}/x , rename {{work}}/x {EVIL}")
+guarded("hook-rename-noreplace", f"create {{work}}/x , rename-noreplace {{work}}/x {EVIL}")
+guarded("hook-rename-sample", f"rename {HOOKS}/pre-commit.sample {EVIL}")
+guarded("hook-tmpfile", f"tmpfile-link {{work}} {EVIL}")
+guarded("hook-fifo", f"mkfifo {EVIL}")
+guarded("hook-mknod", f"mknod {EVIL} c 1 3", root_control=True)
+guarded("hook-socket", f"bind {EVIL}")
+guarded("hook-directory-moved-into-place", f"mkdir {{work}}/h , create {{work}}/h/pre-commit , rename {HOOKS} {{work}}/old , rename {{work}}/h {HOOKS}",
+        GUARD + " EBUSY", any_step=True)
+guarded("hook-directory-exchanged", f"mkdir {{work}}/h , create {{work}}/h/pre-commit , exchange {{work}}/h {HOOKS}", GUARD + " EBUSY")
+guarded("git-directory-moved-into-place", "mkdir {work}/g , mkdir {work}/g/hooks , create {work}/g/hooks/pre-commit , rename {work}/.git {work}/old , "
+        "rename {work}/g {work}/.git", GUARD + " EBUSY", any_step=True)
+guarded("git-directory-exchanged", "mkdir {work}/g , mkdir {work}/g/hooks , create {work}/g/hooks/pre-commit , exchange {work}/g {work}/.git", GUARD + " EBUSY",
+        any_step=True)
+guarded("git-directory-moved-away-and-back", "rename {work}/.git {work}/g , create {work}/g/hooks/pre-commit , rename {work}/g {work}/.git",
+        GUARD + " EBUSY", any_step=True)
+guarded("hook-made-executable", f"chmod {HOOKS}/pre-commit.sample", effect=mode_is(HOOKS + "/pre-commit.sample", 0o777))
+guarded("hook-sample-overwritten", f"write {HOOKS}/pre-commit.sample", effect=marked(HOOKS + "/pre-commit.sample"))
+guarded("hook-sample-linked-out", f"link {HOOKS}/pre-commit.sample {{work}}/s , write {{work}}/s", GUARD + " EXDEV", any_step=True,
+        effect=marked(HOOKS + "/pre-commit.sample"))
+guarded("hook-race-text", f"race-text {{work}}/src/x {EVIL} 8000")
+guarded("hook-race-swap", f"mkdir {{work}}/d , mkdir {{work}}/d/hooks , symlink .git {{work}}/l , race-swap {{work}}/d {{work}}/l "
+        f"{{work}}/d/hooks/pre-commit {EVIL} 3000")
+guarded("config-write", "write {work}/.git/config", effect=marked("{work}/.git/config"), harmless=True)
+CONFIG = "{work}/.git/config"
+for key, text in {"hooks-path": "[core]\\n\\thooksPath = /tmp/evil\\n", "fsmonitor": "[core]\\n\\tfsmonitor = /tmp/evil\\n",
+                  "alias": "[alias]\\n\\tst = !/tmp/evil\\n", "include": "[include]\\n\\tpath = /tmp/evil\\n",
+                  "include-if": "[includeIf \\\"gitdir:/\\\"]\\n\\tpath = /tmp/evil\\n", "ssh-command": "[core]\\n\\tsshCommand = /tmp/evil\\n",
+                  "pager": "[core]\\n\\tpager = /tmp/evil\\n", "editor": "[core]\\n\\teditor = /tmp/evil\\n",
+                  "filter": "[filter \\\"x\\\"]\\n\\tclean = /tmp/evil\\n", "credential": "[credential]\\n\\thelper = /tmp/evil\\n",
+                  "upload-pack": "[remote \\\"o\\\"]\\n\\tuploadpack = /tmp/evil\\n", "receive-pack": "[remote \\\"o\\\"]\\n\\treceivepack = /tmp/evil\\n",
+                  "remote-vcs": "[remote \\\"o\\\"]\\n\\tvcs = evil\\n", "url-ext": "[remote \\\"o\\\"]\\n\\turl = ext::/tmp/evil\\n",
+                  "diff-external": "[diff]\\n\\texternal = /tmp/evil\\n", "merge-driver": "[merge \\\"x\\\"]\\n\\tdriver = /tmp/evil\\n",
+                  "gpg-program": "[gpg]\\n\\tprogram = /tmp/evil\\n", "worktree": "[core]\\n\\tworktree = /etc\\n",
+                  "sequence-editor": "[sequence]\\n\\teditor = /tmp/evil\\n", "url-instead-of": "[url \\\"ext::/tmp/evil\\\"]\\n\\tinsteadOf = https://\\n",
+                  "attributes-file": "[core]\\n\\tattributesFile = /tmp/evil\\n", "ask-pass": "[core]\\n\\taskPass = /tmp/evil\\n",
+                  "continued-line": "[core]\\n\\thooks\\\\\\nPath = /tmp/evil\\n", "same-line": "[core] hooksPath = /tmp/evil\\n",
+                  "upper-case": "[CORE]\\n\\tHOOKSPATH = /tmp/evil\\n"}.items():
+    evil = text.replace("\\n", "\n").replace("\\t", "\t").replace('\\"', '"').replace("\\\\", "\\")
+    guarded("config-" + key, "replace-text " + CONFIG + " {evil}", GUARD + " EINVAL", values={"evil": "[core]\n\trepositoryformatversion = 0\n" + evil},
+            effect=contains(CONFIG, evil.strip().splitlines()[-1].strip()), harmless=True)
+guarded("config-written-in-place", f"write-text {CONFIG} {{evil}}", GUARD + " EINVAL", values={"evil": "[core]\n\thooksPath = /tmp/evil\n"},
+        effect=contains(CONFIG, "hooksPath"), harmless=True)
+guarded("config-truncated", f"truncate {CONFIG}", GUARD, effect=empty(CONFIG))
+guarded("config-by-symlink", f"write-text {{work}}/c {{evil}} , unlink {CONFIG} , symlink ../c {CONFIG}", GUARD, any_step=True,
+        values={"evil": "[core]\n\thooksPath = /tmp/evil\n"}, effect=contains(CONFIG, "hooksPath"))
+guarded("config-by-hard-link", f"link {CONFIG} {{work}}/c , write {{work}}/c", GUARD + " EXDEV", any_step=True, effect=marked(CONFIG))
+guarded("config-mmap", f"mmap-write {CONFIG}", GUARD + " EINVAL", effect=marked(CONFIG), harmless=True)
+guarded("config-worktree-file", "write-text {work}/.git/config.worktree {evil}", GUARD + " EINVAL", values={"evil": "[core]\n\thooksPath = /tmp/evil\n"},
+        effect=contains("{work}/.git/config.worktree", "hooksPath"), harmless=True)
+guarded("info-attributes", "write-text {work}/.git/info/attributes {evil}", GUARD, values={"evil": "* filter=x\n"},
+        effect=contains("{work}/.git/info/attributes", "filter"), harmless=True)
+guarded("gitmodules-command", "write-text {work}/.gitmodules {evil}", GUARD + " EINVAL",
+        values={"evil": '[submodule "x"]\n\tpath = x\n\turl = ./x\n\tupdate = !/tmp/evil\n'}, effect=contains("{work}/.gitmodules", "!/tmp/evil"), harmless=True)
+for name in (".vscode", ".idea", ".claude", ".codex", ".cursor", ".gemini", ".husky"):
+    guarded("directory" + name, f"mkdir {{work}}/{name} , create {{work}}/{name}/settings.json", any_step=True, effect=exists(f"{{work}}/{name}"))
+for name in (".mcp.json", ".envrc", ".bashrc", ".zshrc", ".profile"):
+    guarded("file" + name, f"create {{work}}/{name}", effect=exists(f"{{work}}/{name}"))
+guarded("directory-moved-into-place", "mkdir {work}/v , create {work}/v/tasks.json , rename {work}/v {work}/.vscode", effect=exists("{work}/.vscode"))
+guarded("existing-directory-changed", "create {work}/.vscode/tasks.json", before=lambda s: s.write("work/.vscode/settings.json", "{{}}\n"),
+        effect=exists("{work}/.vscode/tasks.json"))
+guarded("existing-file-changed", "write {work}/.mcp.json", before=lambda s: s.write("work/.mcp.json", "{{}}\n"), effect=marked("{work}/.mcp.json"))
+guarded("existing-file-removed", "unlink {work}/.mcp.json", before=lambda s: s.write("work/.mcp.json", "{{}}\n"), effect=gone("{work}/.mcp.json"))
+guarded("made-by-host-later", "wait , write {work}/.mcp.json", effect=marked("{work}/.mcp.json"), during=lambda s, c: s.write("work/.mcp.json", "{{}}\n"))
+guarded("bare-repository-at-depth", "mkdir {work}/src/.git , mkdir {work}/src/.git/hooks , create {work}/src/.git/hooks/post-checkout", GUARD, any_step=True,
+        effect=exists("{work}/src/.git/hooks/post-checkout"))
+
+# ==== the host's services ====
+A("tcp-loopback", "tcp 127.0.0.1 {port}", "ECONNREFUSED ENETUNREACH EPERM EACCES EAFNOSUPPORT", leaks=True)
+A("tcp-fastopen-loopback", "tcp-fastopen 127.0.0.1 {port}", "ECONNREFUSED ENETUNREACH EPERM EACCES EAFNOSUPPORT EOPNOTSUPP", leaks=True)
+A("udp-loopback", "udp 127.0.0.1 {udp}", "ETIMEDOUT ECONNREFUSED ENETUNREACH EPERM EACCES EAFNOSUPPORT", leaks=True)
+
+
+def unix_server(where, kind=socket.SOCK_STREAM):
+    def before(scene):
+        path = scene.file(where)
+        old = os.open(".", os.O_RDONLY)
+        os.chdir(os.path.dirname(path))  # the address has room for 107 bytes only
+        try:
+            sock = scene.host.unix(os.path.basename(path), kind)
+        finally:
+            os.fchdir(old)
+            os.close(old)
+        scene.stack.callback(sock.close)
+    return before
+
+
+SOCKET_NO = "EACCES EPERM ECONNREFUSED ENOENT"
+A("unix-outside", "chdir {outside} , unix-stream s", SOCKET_NO, before=unix_server("outside/s"), leaks=True)
+A("unix-in-workspace", "unix-stream s", SOCKET_NO, before=unix_server("work/s"), leaks=True)
+A("unix-by-symlink", "symlink ../outside/s {work}/l , unix-stream l", SOCKET_NO, before=unix_server("outside/s"), leaks=True)
+A("unix-by-proc-root", "chdir {outside} , unix-stream /proc/self/cwd/s", SOCKET_NO, before=unix_server("outside/s"), leaks=True)
+A("unix-seqpacket", "chdir {outside} , unix-seqpacket s", SOCKET_NO, before=unix_server("outside/s", socket.SOCK_SEQPACKET), leaks=True)
+A("unix-hard-link", "link {outside}/s {work}/l , unix-stream l", SOCKET_NO + " EROFS EXDEV", any_step=True, before=unix_server("outside/s"), leaks=True)
+A("unix-renamed", "rename s t , unix-stream t", SOCKET_NO, any_step=True, before=unix_server("work/s"), leaks=True)
+A("unix-datagram", "chdir {outside} , unix-dgram s", SOCKET_NO + " EPROTONOSUPPORT ESOCKTNOSUPPORT", before=unix_server("outside/s", socket.SOCK_DGRAM), effect=received)
+A("unix-datagram-sendto", "chdir {outside} , unix-sendto s", SOCKET_NO + " EPROTONOSUPPORT ESOCKTNOSUPPORT", before=unix_server("outside/s", socket.SOCK_DGRAM), effect=received)
+A("unix-datagram-pair-sendmmsg", "chdir {outside} , unix-pair-sendmsg s", SOCKET_NO + " EISCONN E106 EPROTONOSUPPORT ESOCKTNOSUPPORT", any_step=True,
+  before=unix_server("outside/s", socket.SOCK_DGRAM), effect=received)
+A("unix-race", "unix-race {own} s 3000", SOCKET_NO, before=unix_server("work/s"), values={"own": "own.sock"})
+A("unix-made-later", "wait , chdir {outside} , unix-stream s", SOCKET_NO, during=lambda s, c: unix_server("outside/s")(s), leaks=True)
+A("abstract-stream", "unix-stream {abstract}", SOCKET_NO, leaks=True)
+A("abstract-datagram", "unix-sendto {abstract}-dgram", SOCKET_NO + " EPROTONOSUPPORT ESOCKTNOSUPPORT", effect=received)
+FAMILY = "EPERM EACCES EAFNOSUPPORT EPROTONOSUPPORT ESOCKTNOSUPPORT EINVAL"
+for name, numbers, privileged in (
+        ("packet", "17 3 0", True), ("raw-ip", "2 3 1", True), ("vsock", "40 1 0", False), ("alg", "38 5 0", False), ("netlink-netfilter", "16 3 12", False),
+        ("netlink-uevent", "16 3 15", False), ("netlink-audit", "16 3 9", False), ("netlink-xfrm", "16 3 6", False), ("netlink-generic", "16 3 16", False),
+        ("netlink-crypto", "16 3 21", False), ("netlink-sock-diag", "16 3 4", False), ("bluetooth", "31 3 1", False), ("xdp", "44 3 0", True), ("sctp", "2 1 132", False), ("mptcp", "2 1 262", False),
+        ("dccp", "2 6 33", False), ("can", "29 3 1", False), ("tipc", "30 5 0", False), ("rds", "21 5 0", False), ("kcm", "41 5 0", False), ("smc", "43 1 0", False),
+        ("qipcrtr", "42 2 0", False), ("x25", "9 5 0", False), ("ax25", "3 5 0", False), ("appletalk", "5 2 0", False), ("ipx", "4 2 0", False), ("llc", "26 1 0", False),
+        ("ieee802154", "36 2 0", False), ("phonet", "35 2 0", False), ("caif", "37 5 0", False), ("nfc", "39 5 1", False), ("pppox", "24 1 0", False), ("key", "15 3 2", True)):
+    A("socket-" + name, f"socket {numbers}", FAMILY, root_control=privileged)
+A("shared-memory-of-host", "shm {key}", "ENOENT EACCES EPERM ENOSYS", leaks=True)
+A("posix-shared-memory-of-host", "read {shm}", "ENOENT EACCES", leaks=True)
+A("message-queue-of-host", "mq {queue}", "ENOENT EACCES EPERM ENOSYS", leaks=True, before=lambda s: s.host.mq_refill())
+A("key-of-host-by-number", "keyctl-read {keyid}", "EPERM EACCES ENOSYS ENOKEY", leaks=True)
+A("key-of-host-by-name", "request-key pinfold:escape", "EPERM EACCES ENOSYS ENOKEY", through="refused ENOKEY")
+
+# ==== terminals ====
+A("tty-of-host-by-number", "tty-write {pty}", "ENOENT EACCES EPERM EIO", effect=lambda s: pty_effect(s))
+A("tiocsti", "tiocsti-fd 0 x", "EPERM EACCES EIO ENOTTY", terminal=True, root_control=True)
+A("tiocsti-dev-tty", "tiocsti /dev/tty x", "EPERM EACCES EIO ENOTTY ENXIO", terminal=True, root_control=True)
+A("tiocsti-wide-request", "tiocsti-wide 0 x", "EPERM EACCES EIO ENOTTY EINVAL", terminal=True, root_control=True)
+A("tioclinux", "tioclinux 0", "EPERM EACCES", terminal=True, root_control=True, through="refused EPERM")
+A("line-discipline", "tiocsetd 0", "EPERM EACCES", terminal=True, root_control=True)
+A("steal-terminal", "tiocsctty {pty}", "ENOENT EACCES EPERM EIO ENOTTY", through="refused EPERM", users="user")
+
+
+def pty_effect(scene):
+    os.set_blocking(scene.host.pty_master, False)
+    with contextlib.suppress(BlockingIOError, OSError):
+        return MARK.encode() in os.read(scene.host.pty_master, 4096)
+    return False
+
+
+# ==== what is left, and how much ====
+def kill_pinfold(scene, child):
+    child.kill()
+
+
+def stop_and_kill(scene, child):
+    child.send_signal(signal.SIGSTOP)
+    time.sleep(0.1)
+    child.kill()
+
+
+def kill_parts(scene, child):
+    """Every process of pinfold's own that the host can see, builder and guard first, not the command."""
+    if scene.inside:
+        for pid in pf.children():
+            with contextlib.suppress(OSError):
+                if os.readlink(f"/proc/{pid}/exe") == pf.PINFOLD and pid != child.pid:
+                    os.kill(pid, signal.SIGKILL)
+                    return
+
+
+A("survive-the-end", "survive {work}/late 500", "", harmless=True, effect=exists("{work}/late"), settle=0.9)
+A("survive-kill-of-pinfold", "survive {work}/late 700 , wait", "", harmless=True, any_step=True, effect=exists("{work}/late"), settle=1.1,
+  during=kill_pinfold, through="signal 9")
+ROWS[-1].deny |= {"exit 137", "signal 9"}
+A("survive-stopped-pinfold", "survive {work}/late 700 , wait", "", harmless=True, effect=exists("{work}/late"), settle=1.1, during=stop_and_kill, through="signal 9")
+ROWS[-1].deny |= {"exit 137", "signal 9"}
+A("survive-death-of-the-builder", "survive {work}/late 900 , wait , create {work}/again", "", harmless=True, effect=exists("{work}/late"), settle=1.3, during=kill_parts)
+ROWS[-1].deny |= {f"exit {n}" for n in range(1, 256)}
+A("survive-hang-up", "survive {work}/late 700 , wait", "", harmless=True, effect=exists("{work}/late"), settle=1.1,
+  during=lambda s, c: c.send_signal(signal.SIGHUP), through="signal 1")
+ROWS[-1].deny |= {"exit 129", "signal 1", "exit 125"}
+A("fork-bomb", "forks 400", "refused EAGAIN|exit 137", policy="--pids 60", limit=30)
+A("memory-bomb", "memory 600", "exit 137|refused ENOMEM|signal 9", policy="--memory 100M", limit=30)
+A("memory-bomb-spread", "memory-spread 30 20", "exit 137|refused ENOMEM|signal 9|exit 1", policy="--memory 100M --pids 200", limit=30)
+A("fill-tmp", "fill /tmp/pf-fill-{uid} 200", "ENOSPC EDQUOT exit 137".replace(" exit 137", ""), policy="--disk 32M", effect=lambda s: fill_effect(s))
+A("fill-dev-shm", "fill /dev/shm/pf-fill-{uid} 200", "ENOSPC EDQUOT ENOMEM", policy="--disk 32M", effect=lambda s: fill_effect(s, "/dev/shm"))
+A("raise-open-files", "raise-files", "EPERM", root_control=True, through="refused EPERM", users="root")
+A("raise-priority", "nice", "EPERM EACCES", root_control=True)
+A("lock-memory", "lock-memory", "EPERM ENOMEM EAGAIN", root_control=True)
+
+
+def fill_effect(scene, place="/tmp"):
+    path = f"{place}/pf-fill-{scene.user.uid}"
+    there = os.path.exists(path)
+    if there:
+        os.unlink(path)
+    return there

@@ -1,0 +1,157 @@
+/*
+ * Real git in a strictly guarded box: what people do every day works, what would make the host's git run something does
+ * not. Each scene is a script with a fresh workspace; `host` runs before it, outside.
+ */
+#include "harness.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define IDENTITY                                                                                                       \
+    "export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@b HOME=/tmp "            \
+    "GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_SYSTEM=/dev/null; git() { command git -c protocol.file.allow=always "      \
+    "-c init.defaultBranch=main \"$@\"; }; set -e\n"
+/* Expects a command to fail. */
+#define NOT "no() { if \"$@\" 2>/dev/null; then echo \"should have failed: $*\" >&2; exit 1; fi; }\n"
+
+#define REPO                                                                                                           \
+    "git init -q . && echo 1 > a && mkdir d && echo 2 > d/b && git add -A && git commit -qm one && git branch other\n"
+#define UPSTREAM "git init -q --bare up.git && git remote add origin $PWD/up.git && git push -q origin main\n"
+
+struct scene {
+    const char *name, *host, *box;
+    bool fixed; /* rules of fixed place */
+};
+
+static const struct scene scenes[] = {
+    {"add, commit, stash, reset", REPO,
+     "echo x >> a; git add a; git commit -qm two; echo y >> a; git stash -q; git stash pop -q; git reset -q --hard; "
+     "git log --oneline | grep -q two; test -z \"$(git status --porcelain)\""},
+    {"commit from nothing", "true",
+     "git init -q .; echo 1 > a; git add -A; git commit -qm one; test \"$(git config core.filemode)\" = true; "
+     "ls .git/hooks/*.sample >/dev/null"},
+    {"branch --set-upstream, push -u", REPO UPSTREAM,
+     "git fetch -q origin; git branch -q --set-upstream-to origin/main; git checkout -q -b topic; echo 3 > c; git add "
+     "c; "
+     "git commit -qm c; git push -q -u origin topic; test \"$(git config branch.topic.remote)\" = origin"},
+    {"branch -m keeps its tracking", REPO UPSTREAM,
+     "git push -q -u origin main; git branch -m main trunk; test \"$(git config branch.trunk.remote)\" = origin; "
+     "no git config branch.main.remote"},
+    {"branch -d, tag, merge, rebase, cherry-pick", REPO,
+     "git checkout -q other; echo o > o; git add o; git commit -qm o; git checkout -q main; echo m > m; git add m; "
+     "git commit -qm m; git merge -q -m mm other; git branch -d other; git tag v1; git checkout -q -b r v1~1; "
+     "echo r > r; git add r; git commit -qm r; git rebase -q main; git cherry-pick -x main >/dev/null 2>&1 || "
+     "git cherry-pick --skip || true"},
+    {"worktree add, commit there, remove", REPO,
+     "git worktree add -q wt other; cd wt; echo w > w; git add w; git commit -qm w; cd ..; git worktree list | "
+     "grep -q wt; git worktree remove wt; test ! -e wt"},
+    {"clone inside, commit, push back", REPO UPSTREAM,
+     "git clone -q up.git copy; cd copy; echo c > c; git add c; git commit -qm c; git push -q; "
+     "test \"$(git config core.filemode)\" = true; cd ..; rm -rf copy; test ! -e copy"},
+    {"clone --bare and --mirror", REPO,
+     "git clone -q --bare . b.git; git clone -q --mirror . m.git; "
+     "git -C b.git log --oneline >/dev/null; rm -rf b.git m.git; test ! -e b.git"},
+    {"pull and fetch",
+     REPO UPSTREAM "git clone -q up.git w2; cd w2; echo n > n; git add n; git commit -qm n; git push -q",
+     "git branch -q -u origin/main 2>/dev/null || { git fetch -q origin; git branch -q -u origin/main; }; git pull -q; "
+     "test -e n"},
+    {"gc, repack, fsck", REPO, "git gc -q; git repack -adq; git fsck >/dev/null; git reflog expire --all --expire=now"},
+    {"submodule add and update",
+     REPO "git clone -q --bare . /var/tmp/sub-$$.git 2>/dev/null; mv /var/tmp/sub-$$.git sub.git",
+     "git submodule --quiet add ./sub.git mod; git commit -qm sub; test -f mod/a; git -C mod log --oneline >/dev/null; "
+     "test \"$(git config -f .gitmodules submodule.mod.path)\" = mod; git clone -q . again; cd again; "
+     "git config submodule.mod.url ../sub.git; git submodule --quiet update --init; test -f mod/a; cd mod; echo z > z; "
+     "git add z; git commit -qm z"},
+    {"user and remote by git config", REPO,
+     "git config user.name me; git config user.email me@x; git remote add r https://example.org/x.git; "
+     "git remote rename r s; git remote set-url s git@example.org:x.git; git remote remove s"},
+    {"apply, am, format-patch", REPO,
+     "echo p >> a; git commit -qam p; git format-patch -q -1; git reset -q --hard HEAD~1; "
+     "git am -q 0001-p.patch"},
+    {"bisect, notes, grep, archive", REPO,
+     "for i in 1 2 3 4; do echo $i >> a; git commit -qam $i; done; git bisect start "
+     "HEAD HEAD~4 >/dev/null 2>&1; git bisect reset >/dev/null 2>&1; "
+     "git notes add -m n; git archive HEAD | tar t >/dev/null"},
+    {"sparse checkout and worktree config", REPO,
+     "git sparse-checkout set d; test ! -e a || true; git sparse-checkout disable; test -e a"},
+    {"a repository with .gitmodules is cloned",
+     REPO "git clone -q --bare . sub.git; git submodule --quiet add ./sub.git "
+          "mod; git commit -qm m; git clone -q --bare . /var/tmp/x$$.git; "
+          "mv /var/tmp/x$$.git up.git",
+     "git clone -q up.git fresh; test -f fresh/.gitmodules; test -z \"$(git -C fresh status --porcelain)\"; cd fresh; "
+     "git rm -q --cached .gitmodules; git stash -q; git stash pop -q; git reset -q --hard; test -f .gitmodules"},
+    {"what .gitmodules may not say", REPO,
+     "printf '[submodule \"x\"]\n\tpath = x\n\turl = ext::sh\n' > .gitmodules; sleep 0.1; no test -e .gitmodules; "
+     "printf '[submodule \"x\"]\n\tpath = x\n\turl = ./y\n' > .gitmodules; sleep 0.1; test -e .gitmodules; "
+     "printf '\tupdate = !cmd\n' >> .gitmodules; sleep 0.1; no grep cmd .gitmodules; no git config -f .gitmodules "
+     "submodule.x.update '!x'; git config -f .gitmodules submodule.x.branch b; no ln -s x .gitmodules/y"},
+
+    /* What must not be. */
+    {"keys that name programs", REPO,
+     "no git config core.fsmonitor ./x; no git config core.hooksPath h; no git config core.sshCommand x; "
+     "no git config core.pager x; no git config core.editor x; no git config alias.x '!x'; no git config "
+     "filter.x.clean x; no git config diff.x.textconv x; no git config merge.x.driver x; no git config "
+     "credential.helper x; no git config include.path x; no git config includeIf.onbranch:main.path x; "
+     "no git config gpg.program x; no git config url.x.insteadOf y; no git config remote.o.url ext::x; "
+     "no git config remote.o.uploadpack x; no git config core.worktree /etc; no git config core.attributesFile x; "
+     "no git config sequence.editor x; no git config protocol.ext.allow always; no git config core.gitProxy x; "
+     "no git config --file .git/config core.fsmonitor x; no git config --worktree core.fsmonitor x"},
+    {"hooks by every way", REPO "rm -f .git/hooks/pre-commit",
+     "no cp /bin/true .git/hooks/pre-commit; no ln -s /bin/true .git/hooks/pre-commit; no ln /bin/true "
+     ".git/hooks/pre-commit; echo x > h; no mv h .git/hooks/pre-commit; no ln h .git/hooks/pre-commit; no mv "
+     ".git/hooks/pre-commit.sample .git/hooks/pre-commit; no mkdir .git/hooks/x; no rm .git/hooks/../hooks/none; "
+     "no sh -c 'echo x > .git/hooks/pre-commit.sample'; no mkfifo .git/hooks/post-commit; cd .git/hooks; "
+     "no cp /bin/true pre-commit; cd ..; no cp /bin/true hooks/pre-commit; no cp /bin/true ./hooks/../hooks/pre-push"},
+    {"the configuration in place", REPO,
+     "no sh -c 'echo x >> .git/config'; no sh -c 'echo x > .git/config'; no truncate -s 0 .git/config; "
+     "printf '[core]\\n\\tfsmonitor = ./x\\n' > c; no mv c .git/config; no ln -f c .git/config; no cp c "
+     ".git/config.worktree; no mv c .git/config.worktree; no ln -s c .git/config2/..; test -z \"$(git config "
+     "core.fsmonitor)\""},
+    {"a prepared directory becomes .git", "true",
+     "mkdir -p x/hooks; echo '#!/bin/sh' > x/hooks/pre-commit; no mv x .git; mkdir y; printf "
+     "'[core]\\nfsmonitor=x\\n' > y/config; no mv y .git; git init -q z; no mv x/hooks z/.git/; mkdir q; "
+     "no ln -s ../x q/.git; no cp -r x .git"},
+    {"a repository by another name", REPO,
+     "git init -q --bare b.git; no cp /bin/true b.git/hooks/pre-commit; no sh -c 'printf \"[core]\\nfsmonitor=x\\n\" > "
+     "b.git/config'; mkdir -p e/hooks e/refs; cp /bin/true e/hooks/pre-commit; no mkdir e/objects; mkdir -p f/objects; "
+     "printf '[core]\\nfsmonitor=x\\n' > f/config; no mkdir f/refs; mkdir -p g/objects; cp -r e/hooks g/; no mv "
+     "f/objects "
+     "e/objects; no ln -s /tmp e/objects; no ln -s /tmp g/refs"},
+    {"moving what is guarded", REPO "echo '#!/bin/sh' > .git/hooks/pre-commit",
+     "no mv .git g; no mv .git/hooks h; no rm .git/hooks/pre-commit; no rm -rf .git; mkdir n; no mv --no-copy .git n/; "
+     "test -f .git/hooks/pre-commit"},
+    {"rules of fixed place", REPO,
+     "no cp /bin/true .git/hooks/pre-commit; no git config core.fsmonitor x; git config user.name u; git init -q sub; "
+     "no mkdir .vscode; mkdir sub/.vscode",
+     true},
+};
+
+int main(int argc, char **argv)
+{
+    for (size_t i = 0; i < sizeof scenes / sizeof *scenes; i++) {
+        const struct scene *s = &scenes[i];
+        if (argc > 1 && !strstr(s->name, argv[1]))
+            continue;
+        char *ws = box_workspace(), text[8192];
+        struct box box = {.workspace = ws, .rules = box_default_rules, .n_rules = box_default_n};
+        if (s->fixed) {
+            box.rules = box_fixed_rules;
+            box.n_rules = box_fixed_n;
+        }
+        snprintf(text, sizeof text, "cd %s; " IDENTITY "%s", ws, s->host);
+        FILE *sh = popen("bash", "w");
+        fputs(text, sh);
+        CHECK(pclose(sh) == 0, "%s: outside", s->name);
+        snprintf(text, sizeof text, IDENTITY NOT "%s", s->box);
+        struct box_result r;
+        int status = box_shell(&box, text, &r);
+        CHECK(status == 0, "%s: status %d", s->name, status);
+        if (status)
+            for (size_t k = 0; k < r.n_denials && k < DENIALS_KEPT; k++)
+                fprintf(stderr, "    denied %u %s: %s\n", r.denials[k].action, r.denials[k].text,
+                        r.denials[k].text + strlen(r.denials[k].text) + 1);
+        box_workspace_end(ws);
+    }
+    return check_report("guard git");
+}

@@ -1,0 +1,95 @@
+#!/bin/sh
+# libpinfold as another program meets it: installed under a prefix, found by pkg-config alone, linked shared and static.
+# library.sh SCRATCH     (the folder is made, and kept with two builds in it)
+set -eu
+top=$(cd "$(dirname "$0")/../.." && pwd)
+scratch=$1
+prefix=$scratch/prefix
+# Another user than the one who built has a place of its own.
+if ! mkdir -p "$scratch" 2>/dev/null || [ ! -w "$scratch" ]; then
+    scratch=$(mktemp -d)
+    prefix=$scratch/prefix
+    trap 'rm -rf "$scratch"' EXIT
+fi
+rm -rf "$scratch/work" "$prefix"
+mkdir -p "$scratch/work"
+build=${PINFOLD_BUILD:-$top/build}
+program=${PINFOLD:-$build/pinfold}
+{
+    # The library knows where its program is, so it is built for this prefix; the program does not care.
+    [ -f "$scratch/library/build.ninja" ] || meson setup "$scratch/library" "$top" -Dprefix="$prefix"
+    ninja -C "$scratch/library" library
+    meson install -C "$scratch/library" --no-rebuild --quiet
+    mkdir -p "$prefix/bin"
+    cp "$program" "$prefix/bin/pinfold"
+    rm -rf "$scratch/dest"
+    # meson writes its log beside the build: only who built can install from there.
+    [ ! -w "$build/meson-logs" ] || DESTDIR="$scratch/dest" meson install -C "$build" --no-rebuild --quiet
+} >"$scratch/install.log" 2>&1 || {
+    cat "$scratch/install.log"
+    exit 1
+}
+say() { echo "$*"; }
+fail() {
+    echo "$*" >&2
+    exit 1
+}
+libdir=$(dirname "$(find "$prefix" -name libpinfold.so)")
+export PKG_CONFIG_PATH="$libdir/pkgconfig"
+
+# Only pinfold_* leaves the libraries.
+exported=$(nm -D --defined-only "$libdir/libpinfold.so" | awk '{print $3}' | grep -v '^PINFOLD_1$' || true)
+[ -n "$exported" ] || fail "the shared library exports nothing"
+others=$(echo "$exported" | grep -v '^pinfold_[a-z_]*\(@.*\)\?$' || true)
+[ -z "$others" ] || fail "the shared library exports: $others"
+others=$(nm --defined-only --extern-only "$libdir/libpinfold.a" | awk 'NF == 3 {print $3}' | grep -v '^pinfold_' || true)
+[ -z "$others" ] || fail "the static library exports: $others"
+# shellcheck disable=SC2013 # names are words
+for name in $(sed -n 's/^PINFOLD_PUBLIC .*[ *]\(pinfold_[a-z_]*\)(.*/\1/p' "$top/include/pinfold.h"); do
+    echo "$exported" | grep -q "^$name" || fail "pinfold.h declares $name, the library has it not"
+done
+say "exports: $(echo "$exported" | wc -l) functions"
+
+# What the program's build installs.
+if [ -d "$scratch/dest" ]; then
+    for file in bin/pinfold share/man/man1/pinfold.1 share/man/man5/pinfold-policy.5 share/bash-completion/completions/pinfold \
+        share/zsh/site-functions/_pinfold share/fish/vendor_completions.d/pinfold.fish; do
+        [ -n "$(find "$scratch/dest" -path "*/$file" -size +0)" ] || fail "$file is not installed"
+    done
+    bash -n "$(find "$scratch/dest" -path '*/bash-completion/completions/pinfold')"
+fi
+
+# The program is one file, not too large, and not dynamic.
+size=$(stat -c %s "$prefix/bin/pinfold")
+[ "$size" -le 10485760 ] || fail "the program has $size bytes"
+if command -v ldd >/dev/null && ldd "$prefix/bin/pinfold" >/dev/null 2>&1; then fail "the program is dynamic"; fi
+
+# shellcheck disable=SC2046 # words are what pkg-config prints
+cc -Wall -Werror "$top/examples/run.c" -o "$scratch/run" $(pkg-config --cflags --libs pinfold)
+# shellcheck disable=SC2046
+cc -Wall -Werror "$top/examples/run.c" -o "$scratch/run-static" $(pkg-config --cflags pinfold) "$libdir/libpinfold.a"
+# shellcheck disable=SC2046
+cc -D_GNU_SOURCE -Wall -Werror "$top/tests/lib/manners.c" -o "$scratch/manners" $(pkg-config --cflags --libs pinfold) -pthread
+c++ -x c++ -fsyntax-only -Wall -Werror "$top/include/pinfold.h" 2>/dev/null || c++ -x c++ -fsyntax-only "$top/include/pinfold.h"
+
+cd "$scratch/work"
+export LD_LIBRARY_PATH="$libdir"
+for program in run run-static; do
+    got=$("../$program" sh -c 'echo hello; exit 3' 2>"../$program.json") && status=0 || status=$?
+    [ "$got $status" = "hello 3" ] || fail "$program: '$got', status $status: $(cat "../$program.json")"
+done
+../manners "$scratch/work"
+
+# The program must be its owner's alone, and no variable of the environment names another.
+chmod g+w "$prefix/bin/pinfold"
+if ../run true 2>../refused; then fail "a program that others may write was started"; fi
+grep -q 'only its owner may write' ../refused || fail "not refused for its mode: $(cat ../refused)"
+chmod g-w "$prefix/bin/pinfold"
+
+# The caller dies: the box goes.
+../run sh -c 'sleep 1; touch survived' >/dev/null 2>&1 &
+sleep 0.5
+kill -9 $!
+sleep 1.2
+[ ! -e survived ] || fail "the box outlived its caller"
+say "the library works"

@@ -1,0 +1,216 @@
+"""What the suites written in Python share: users, scenes, running things in a box and outside, what was left behind."""
+import ctypes
+import glob
+import os
+import pwd
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+PINFOLD = os.environ["PINFOLD"]
+SOURCE = os.environ["PINFOLD_SOURCE"]
+SCRATCH = os.environ["PINFOLD_SCRATCH"]
+TEST_USER = os.environ.get("PINFOLD_TEST_USER", "")
+IS_ROOT = os.getuid() == 0
+LIMIT = 60  # seconds for one command
+
+
+class User:
+    """Whom a command runs as."""
+
+    def __init__(self, name):
+        entry = pwd.getpwnam(name) if name else pwd.getpwuid(os.getuid())
+        self.uid, self.gid, self.name = entry.pw_uid, entry.pw_gid, entry.pw_name
+        self.label = "root" if self.uid == 0 else "user"
+
+    def popen(self):
+        """Arguments of Popen that make it so."""
+        return {"user": self.uid, "group": self.gid, "extra_groups": []} if IS_ROOT and self.uid != 0 else {}
+
+    def own(self, path):
+        """Gives what lies at path to this user."""
+        if IS_ROOT and self.uid != 0:
+            os.lchown(path, self.uid, self.gid)
+            if os.path.isdir(path) and not os.path.islink(path):
+                for name in os.listdir(path):
+                    self.own(os.path.join(path, name))
+        return path
+
+
+def users():
+    """Root and the ordinary user where we are root; otherwise ourselves."""
+    return [User("root"), User(TEST_USER)] if IS_ROOT and TEST_USER else [User("")]
+
+
+class Tally:
+    """Prints the lines that tests/lib/tally.py reads."""
+
+    def __init__(self):
+        self.failed = False
+        self.began = time.monotonic()
+
+    def _note(self, note):
+        now = time.monotonic()
+        took, self.began = now - self.began, now
+        slow = f" [{took:.1f} s]" if took > 2 else ""
+        return (" " + note if note else "") + slow
+
+    def ok(self, name, note=""):
+        print(f"ok {name}{self._note(note)}", flush=True)
+
+    def fail(self, name, why, detail=""):
+        self.failed = True
+        print(f"FAIL {name}: {why}{self._note('')}", flush=True)
+        for line in str(detail).splitlines()[-40:]:
+            print("  " + line[:400], flush=True)
+
+    def skip(self, name, why):
+        print(f"skip {name}: {why}{self._note('')}", flush=True)
+
+
+class Done:
+    """How a command ended; `out` and `err` are bytes."""
+
+    def __init__(self, status, out, err, late=False):
+        self.status, self.out, self.err, self.late = status, out, err, late
+
+    def text(self):
+        return (self.out + self.err).decode("utf-8", "backslashreplace")
+
+    def said(self):
+        return f"status {self.status}{' (no end in time)' if self.late else ''}\n" + self.text()
+
+
+def run(argv, user=None, cwd="/", env=None, stdin=b"", limit=LIMIT, **more):
+    """Runs to the end; never raises for a status. stdin: bytes, or a descriptor or file."""
+    more = {**(user.popen() if user else {}), **more}
+    more.setdefault("stdout", subprocess.PIPE)
+    more.setdefault("stderr", subprocess.PIPE)
+    more.setdefault("start_new_session", True)
+    feed = {"stdin": subprocess.PIPE} if isinstance(stdin, bytes) else {"stdin": stdin}
+    child = subprocess.Popen(argv, cwd=cwd, env=env, **feed, **more)
+    try:
+        out, err = child.communicate(stdin if isinstance(stdin, bytes) else None, timeout=limit)
+        return Done(child.returncode, out or b"", err or b"")
+    except subprocess.TimeoutExpired:
+        try:
+            os.killpg(child.pid, signal.SIGKILL)
+        except (ProcessLookupError, PermissionError):
+            child.kill()
+        try:
+            out, err = child.communicate(timeout=10)
+        except subprocess.TimeoutExpired:
+            out, err = b"", b"its output was held open by somebody else"
+        return Done(child.returncode, out or b"", err or b"", True)
+
+
+def environment(user, home, **more):
+    """A plain environment, as after logging in."""
+    return {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": home, "USER": user.name,
+            "LOGNAME": user.name, "SHELL": "/bin/sh", "LANG": "C.UTF-8", "LC_ALL": "C.UTF-8", **more}
+
+
+# ---- what is left behind
+
+def become_subreaper():
+    """Orphans of what we start become our children, so that nothing can slip away unseen."""
+    ctypes.CDLL(None, use_errno=True).prctl(36, 1, 0, 0, 0)
+
+
+def children():
+    """Pids of our living descendants, zombies reaped on the way."""
+    while True:
+        try:
+            pid, _ = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            break
+        if pid == 0:
+            break
+    found, level = [], [os.getpid()]
+    parents = {}
+    for path in glob.glob("/proc/[0-9]*/stat"):
+        try:
+            with open(path, "rb") as text:
+                fields = text.read().rpartition(b")")[2].split()
+            parents.setdefault(int(fields[1]), []).append((int(path.split("/")[2]), fields[0]))
+        except OSError:
+            continue
+    while level:
+        here = [p for parent in level for p in parents.get(parent, [])]
+        found += [pid for pid, state in here if state != b"Z"]
+        level = [pid for pid, _ in here]
+    return found
+
+
+def leftovers(allowed=(), patience=1.0):
+    """Descendants that are still there after `patience` seconds, beyond those allowed; they are ended and described."""
+    end = time.monotonic() + patience
+    while True:
+        left = [p for p in children() if p not in allowed]
+        if not left or time.monotonic() > end:
+            break
+        time.sleep(0.01)
+    described = []
+    for pid in left:
+        try:
+            with open(f"/proc/{pid}/cmdline", "rb") as text:
+                described.append(f"{pid} {text.read().replace(bytes(1), b' ').decode(errors='replace')}")
+            os.kill(pid, signal.SIGKILL)
+        except OSError:
+            pass
+    return described
+
+
+def cgroups():
+    """Control groups whose name says they are ours."""
+    return set(glob.glob("/sys/fs/cgroup/**/*pinfold*", recursive=True))
+
+
+def mounts():
+    with open("/proc/self/mountinfo", encoding="utf-8", errors="replace") as text:
+        return sorted(line.split()[4] for line in text)
+
+
+def temp_names():
+    """Names in the places for temporary files that look like ours."""
+    found = set()
+    for place in ("/tmp", "/var/tmp", "/dev/shm", "/run", f"/run/user/{os.getuid()}"):
+        found |= set(glob.glob(f"{place}/*pinfold*")) | set(glob.glob(f"{place}/.*pinfold*"))
+    return {name for name in found if not os.path.basename(name).startswith("pinfold-test-")}  # of suites beside us
+
+
+# pinfold's own place below a home, with the parents it may have to make: private cache layers, the audit log.
+OWN_STATE = re.compile(r"\.local(/state(/pinfold(/.*)?)?)?\Z")
+
+
+def tree(path):
+    """{relative name: (mode, size)} of everything below path but pinfold's own state, for comparing before and after."""
+    found = {}
+    for here, dirs, files in os.walk(path):
+        dirs[:] = [d for d in dirs if not OWN_STATE.match(os.path.relpath(os.path.join(here, d), path))]
+        for name in dirs + files:
+            full = os.path.join(here, name)
+            st = os.lstat(full)
+            found[os.path.relpath(full, path)] = (st.st_mode, st.st_size if not os.path.isdir(full) else 0)
+    return found
+
+
+def remove(path):
+    """Removes a scene, whatever modes were left in it."""
+    if not os.path.lexists(path):
+        return
+    if not IS_ROOT:
+        subprocess.run(["chmod", "-R", "u+rwX", path], check=False, stderr=subprocess.DEVNULL)
+    shutil.rmtree(path, ignore_errors=True)
+
+
+def have(*programs):
+    """The first program that is not installed, or None."""
+    return next((p for p in programs if not shutil.which(p)), None)
+
+
+def finish(tally):
+    sys.exit(1 if tally.failed else 0)

@@ -1,0 +1,307 @@
+#!/bin/bash
+# Supervision and limits with real boxes of the native engine, as whoever calls: run it as root and as an ordinary user.
+#     supervision.sh PINFOLD [NAME...]     all checks, or those named; TAP on stdout, status 1 when one failed
+# Functions are called by name.
+# shellcheck disable=SC2317,SC2016,SC2094
+set -u
+pinfold=$(realpath "$1")
+shift
+only=" $* "
+work=$(mktemp -d /var/tmp/supervision.XXXXXX)
+trap 'rm -rf "$work"' EXIT
+export XDG_STATE_HOME=$work/state
+mkdir "$work/ws"
+cd "$work/ws" || exit 2
+number=0 failed=0
+
+check() { # NAME FUNCTION: a function prints nothing and returns 0, or says what is wrong
+    local words
+    [ "$only" != "  " ] && [[ $only != *" $1 "* ]] && return
+    number=$((number + 1))
+    words=$("$1" 2>&1)
+    local status=$?
+    if [ $status = 77 ]; then
+        echo "ok $number - $1 # SKIP $words"
+    elif [ $status = 0 ] && [ -z "$words" ]; then
+        echo "ok $number - $1"
+    else
+        echo "not ok $number - $1"
+        while read -r line; do echo "# $line"; done <<<"$words"
+        failed=1
+    fi
+}
+box() { "$pinfold" run -q "$@"; }
+is() { [ "$1" = "$2" ] || { echo "is '$1', not '$2'"; false; }; }
+# The sleepers with this number: every check marks its own.
+sleepers() {
+    local dir program number
+    for dir in /proc/[0-9]*; do
+        { read -r -d '' program && read -r -d '' number; } 2>/dev/null <"$dir/cmdline" || continue
+        [ "${program##*/} $number" = "sleep $1" ] && echo "${dir##*/}"
+    done
+}
+alive() { [ -n "$(sleepers "$1")" ]; }
+gone() { # within a second
+    for _ in $(seq 100); do
+        alive "$1" || return 0
+        sleep 0.01
+    done
+    echo "sleep $1 is still alive"
+    for pid in $(sleepers "$1"); do kill -9 "$pid"; done
+    return 1
+}
+appears() {
+    for _ in $(seq 300); do
+        alive "$1" && return 0
+        sleep 0.01
+    done
+    echo "sleep $1 never began"
+    return 1
+}
+mark() { echo "9$((100000 + RANDOM * 7))"; }
+
+exit_statuses() {
+    for code in 0 1 2 77 124 126 255; do
+        box -- sh -c "exit $code"
+        is $? "$code"
+    done
+    for sig in 1 2 3 6 9 11 13 15 31; do
+        (sh -c "ulimit -c 0; kill -$sig \$\$") 2>/dev/null
+        outside=$?
+        [ "$outside" = $((128 + sig)) ] || continue # some shells ignore some, some services ignore SIGPIPE
+        box -- sh -c "ulimit -c 0; kill -$sig \$\$"
+        is $? "$outside"
+    done
+    box -- /no/such/program 2>/dev/null
+    is $? 127
+    echo x >plain
+    box -- ./plain 2>/dev/null
+    is $? 126
+}
+
+background_processes_end() {
+    local m
+    m=$(mark)
+    box -- sh -c "sleep $m & sleep 0.1"
+    gone "$m"
+}
+
+daemons_end() { # double fork, own session, everything ignored
+    local m
+    m=$(mark)
+    box -- sh -c "trap '' HUP INT TERM QUIT; (setsid sh -c 'trap \"\" HUP INT TERM QUIT; sleep $m' >/dev/null 2>&1 </dev/null &); sleep 0.2"
+    gone "$m"
+}
+
+a_killed_pinfold_takes_the_box_along() {
+    local m pid
+    m=$(mark)
+    "$pinfold" run -q -- sh -c "trap '' TERM HUP; setsid sleep $m & sleep $m" &
+    pid=$!
+    appears "$m" || { kill -9 "$pid"; return; }
+    kill -9 "$pid"
+    wait "$pid" 2>/dev/null
+    gone "$m"
+}
+
+timeout_ends_everything() {
+    local m
+    m=$(mark)
+    box --timeout 500ms --grace 300ms -- sh -c "trap '' TERM; setsid sleep $m & while :; do sleep 1; done" 2>/dev/null
+    is $? 124
+    gone "$m"
+}
+
+timeout_asks_first() {
+    local said
+    said=$(box --timeout 500ms --grace 5s -- sh -c "trap 'echo tidy; exit 0' TERM; while :; do sleep 0.05; done" 2>/dev/null)
+    is $? 124
+    is "$said" tidy
+}
+
+memory_limit() {
+    local said
+    said=$(box --memory 64M -- sh -c 'echo begun; x=$(head -c 300000000 /dev/zero | tr "\0" x); sleep 5; echo survived' 2>/dev/null)
+    is $? 137
+    is "$said" begun
+    box --memory 256M -- sh -c 'x=$(head -c 10000000 /dev/zero | tr "\0" x)'
+    is $? 0
+}
+
+memory_limit_says_so_in_json() {
+    local json
+    json=$(box --memory 64M --json -- sh -c 'x=$(head -c 300000000 /dev/zero | tr "\0" x); sleep 5')
+    case $json in
+    *'"ended":"limit","limit":"memory"'*) ;;
+    *) echo "$json" ;;
+    esac
+}
+
+process_limit() {
+    box --pids 8 -- sh -c 'for i in 1 2 3 4 5 6 7 8 9 10 11 12; do sleep 10 & done; sleep 2; exit 1' >/dev/null 2>&1
+    is $? 137
+    box --pids 8 -- sh -c 'sleep 0.1 & sleep 0.1 & wait'
+    is $? 0
+}
+
+cpu_limit() {
+    local said status
+    said=$(box --cpus 0.2 --timeout 2s --grace 10ms -- sh -c 'while :; do :; done' 2>&1)
+    status=$?
+    case $said in
+    *limit-cpu*) echo "no cpu controller for this user"; return 77 ;;
+    esac
+    is "$status" 124
+}
+
+output_limit() {
+    local n
+    n=$(box --output 100K -- yes 2>/dev/null | wc -c)
+    is "$n" 102400
+    box --output 100K -- sh -c 'yes | head -c 102400' | wc -c >n
+    is "$(cat n)" 102400
+    box --output 1000 -- yes >/dev/null 2>&1
+    is $? 137
+}
+
+open_files_limit() {
+    box --open-files 20 -- sh -c 'ulimit -n' >n 2>/dev/null || { echo "no such flag"; return 77; }
+    is "$(cat n)" 20
+}
+
+groups() { find /sys/fs/cgroup -maxdepth 5 -name "pinfold-*" 2>/dev/null | sort; }
+groups_before=$(groups)
+new_groups() {
+    local dir owner
+    for dir in $(groups); do
+        [[ $'\n'$groups_before$'\n' == *$'\n'$dir$'\n'* ]] && continue
+        owner=${dir##*/pinfold-}
+        # Boxes of others may be running meanwhile.
+        [ ! -d "$dir" ] || [ -d "/proc/${owner%%-*}" ] || echo "$dir"
+    done
+}
+no_group_is_left() { # systemd takes its own scopes away a little later
+    for _ in $(seq 20); do
+        [ -z "$(new_groups)" ] && return
+        sleep 0.2
+    done
+    new_groups
+}
+
+stdin_of_any_size() {
+    is "$(head -c 100000000 /dev/zero | box -- wc -c)" 100000000
+    is "$(head -c 100000000 /dev/zero | "$pinfold" run --json -- wc -c | grep -o '"stdout":"[0-9]*')" '"stdout":"100000000'
+}
+
+a_file_as_stdin_is_read_from_its_place() {
+    printf '1\n2\n3\n4\n' >lines
+    is "$({ read -r _; box -- sh -c 'read -r x; echo $x'; cat; } <lines | tr '\n' ' ')" "2 3 4 "
+}
+
+a_file_the_box_cannot_see_as_stdin() {
+    printf 'secret\n' >"$work/outside"
+    is "$(box --hide "$work/outside" -- cat <"$work/outside")" secret
+}
+
+a_file_as_stdout_keeps_its_place() {
+    { echo one; box -- sh -c 'echo two; echo three >&2'; echo four; } >out 2>&1
+    is "$(tr '\n' ' ' <out)" "one two three four "
+    box -- echo five >>out
+    is "$(tail -n 1 out)" five
+}
+
+closed_descriptors() { # nothing of ours may take their numbers, and what is written there goes nowhere
+    box -- sh -c 'cat' <&- >/dev/null
+    is "$(box -- sh -c 'echo x; echo y >&2' 2>&1 >&- | grep -c x)" 0
+    is "$(box -- sh -c 'ls -l /proc/self/fd' <&- 2>&1 | grep -c "socket:")" 0
+}
+
+refused_descriptors() {
+    local said
+    said=$(box -- true </ 2>&1)
+    is $? 125
+    case $said in
+    *"stdin is a directory"*) ;;
+    *) echo "$said" ;;
+    esac
+}
+
+signals_are_forwarded() {
+    local pid status
+    for sig in HUP INT QUIT TERM USR1 USR2; do
+        : >up
+        # In the background a script's children ignore INT and QUIT, and so does pinfold then: a job of its own is needed.
+        set -m
+        "$pinfold" run -q -- sh -c "trap 'exit 9' $sig; echo >up; while :; do sleep 0.02; done" </dev/null &
+        pid=$!
+        set +m
+        for _ in $(seq 300); do [ -s up ] && break; sleep 0.01; done
+        kill "-$sig" "$pid"
+        wait "$pid"
+        status=$?
+        [ "$status" = 9 ] || echo "$sig: status $status"
+    done
+}
+
+stop_and_continue() {
+    local pid n
+    : >ticks
+    set -m
+    "$pinfold" run -q -- sh -c 'for i in 1 2 3 4 5 6 7 8 9 10; do echo $i >>ticks; sleep 0.1; done' </dev/null >/dev/null 2>&1 &
+    pid=$!
+    set +m
+    for _ in $(seq 300); do [ -s ticks ] && break; sleep 0.01; done
+    kill -TSTP "$pid"
+    for _ in $(seq 100); do [ "$(awk '{print $3}' "/proc/$pid/stat")" = T ] && break; sleep 0.01; done
+    is "$(awk '{print $3}' "/proc/$pid/stat")" T
+    n=$(wc -l <ticks)
+    sleep 0.4
+    is "$(wc -l <ticks)" "$n"
+    kill -CONT "$pid"
+    wait "$pid"
+    is $? 0
+    is "$(wc -l <ticks)" 10
+}
+
+a_terminal_inside() {
+    command -v script >/dev/null || { echo "no script(1)"; return 77; }
+    local said
+    said=$(script -qec "$pinfold run -q -- sh -c 'tty; stty size; [ -t 0 ] && [ -t 1 ] && [ -t 2 ] && echo all'" /dev/null </dev/null | tr -d '\r' | tr '\n' ' ')
+    case $said in
+    *"/dev/pts/0 "*all*) ;;
+    *) echo "$said" ;;
+    esac
+}
+
+peak_and_cpu_are_reported() {
+    local json
+    json=$("$pinfold" run --json --memory 500M -- sh -c 'x=$(head -c 50000000 /dev/zero | tr "\0" x); i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done')
+    local peak cpu
+    peak=$(grep -o '"peak_bytes":[0-9]*' <<<"$json" | cut -d: -f2)
+    cpu=$(grep -o '"cpu_ms":[0-9]*' <<<"$json" | cut -d: -f2)
+    [ "$peak" -gt 50000000 ] && [ "$peak" -lt 500000000 ] || echo "peak $peak"
+    [ "$cpu" -gt 50 ] || echo "cpu $cpu"
+}
+
+many_boxes_at_once() {
+    local i pids=() bad=0
+    for i in $(seq 40); do
+        box --memory 100M --pids 20 -- sh -c "exit $((i % 7))" &
+        pids+=("$!:$((i % 7))")
+    done
+    for i in "${pids[@]}"; do
+        wait "${i%%:*}"
+        [ $? = "${i##*:}" ] || bad=$((bad + 1))
+    done
+    is "$bad" 0
+}
+
+for name in exit_statuses background_processes_end daemons_end a_killed_pinfold_takes_the_box_along timeout_ends_everything \
+    timeout_asks_first memory_limit memory_limit_says_so_in_json process_limit cpu_limit output_limit open_files_limit \
+    stdin_of_any_size a_file_as_stdin_is_read_from_its_place a_file_the_box_cannot_see_as_stdin a_file_as_stdout_keeps_its_place \
+    closed_descriptors refused_descriptors signals_are_forwarded stop_and_continue a_terminal_inside peak_and_cpu_are_reported \
+    many_boxes_at_once no_group_is_left; do
+    check $name
+done
+echo "1..$number"
+exit $failed

@@ -1,0 +1,84 @@
+#!/usr/bin/env python3
+"""Folders have a direction: who may include whom, and no cycle between files. includes.py [TREE]"""
+import os
+import re
+import sys
+
+MAY = {
+    "base": "",
+    "sys": "base",
+    "wire": "base",
+    "policy": "wire base",
+    "plan": "policy wire base",
+    "inner": "wire sys base",
+    "guard": "policy wire sys base",
+    "engine": "plan inner guard policy wire sys base",
+    "egress": "policy wire sys base",
+    "box": "engine egress plan policy wire sys base",
+    "lib": "box engine plan policy wire sys base pinfold.h",
+    "init": "inner guard wire sys base",
+    "cli": "lib policy base pinfold.h",
+}
+INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]', re.M)
+
+
+def main():
+    top = os.path.abspath(sys.argv[1] if len(sys.argv) > 1 else os.path.join(os.path.dirname(__file__), "..", ".."))
+    src = os.path.join(top, "src")
+    wrong, graph = [], {}
+    for folder in sorted(os.listdir(src)):
+        if not os.path.isdir(os.path.join(src, folder)):
+            continue
+        if folder not in MAY:
+            wrong.append(f"src/{folder}: a folder that tests/lint/includes.py has no direction for")
+            continue
+        for name in sorted(os.listdir(os.path.join(src, folder))):
+            if not name.endswith((".c", ".h")):
+                continue
+            here = f"{folder}/{name}"
+            with open(os.path.join(src, here), encoding="utf-8") as text:
+                found = INCLUDE.findall(text.read())
+            graph[here] = []
+            for mark, there in found:
+                if mark == "<":
+                    if os.path.exists(os.path.join(src, there)) and not there.startswith("sys/") or there == "pinfold.h":
+                        wrong.append(f'src/{here}: <{there}> is ours: write "{there}"')
+                    continue
+                target = there.split("/")[0]
+                if there == "pinfold.h":
+                    target = there
+                elif "/" not in there:
+                    wrong.append(f'src/{here}: "{there}" must be written "folder/{there}"')
+                    continue
+                elif not os.path.exists(os.path.join(src, there)):
+                    # Made by the build: still judged by its folder.
+                    pass
+                if target != folder and target not in MAY[folder].split():
+                    wrong.append(f"src/{here}: {folder}/ may not know {target}")
+                graph[here].append(there)
+    wrong += cycles(graph)
+    print("\n".join(wrong), end="\n" if wrong else "")
+    return 1 if wrong else 0
+
+
+def cycles(graph):
+    state, stack, found = {}, [], []
+
+    def visit(file):
+        state[file] = 1
+        stack.append(file)
+        for there in graph.get(file, []):
+            if state.get(there) == 1:
+                found.append("include cycle: " + " -> ".join(stack[stack.index(there):] + [there]))
+            elif there not in state:
+                visit(there)
+        stack.pop()
+        state[file] = 2
+
+    for file in graph:
+        if file not in state:
+            visit(file)
+    return found
+
+
+sys.exit(main())

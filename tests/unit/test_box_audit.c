@@ -1,0 +1,200 @@
+/* Unit tests of the audit log: whole lines of bounded size from many writers, rotation, following. */
+#include "unit.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "box/audit.h"
+
+static char state_dir[] = "/tmp/pinfold-audit-XXXXXX";
+
+static int fresh(void **state)
+{
+    (void)state;
+    char command[80];
+    snprintf(command, sizeof command, "rm -rf %s/pinfold", state_dir);
+    return system(command);
+}
+
+static const struct audit_event event = {.id = "0123456789abcdef",
+                                         .kind = "file",
+                                         .action = "write",
+                                         .target = "/w/\"odd\"\nname",
+                                         .rule = "**/.env",
+                                         .origin = "policy.yaml:3:5",
+                                         .how = "guard",
+                                         .pid = 12};
+
+struct lines {
+    size_t n, longest, stop_at;
+    char last[AUDIT_LINE_MAX + 1];
+};
+static bool count(void *ctx, struct str text)
+{
+    struct lines *l = ctx;
+    l->n++;
+    if (text.n > l->longest)
+        l->longest = text.n;
+    memcpy(l->last, text.p, text.n);
+    l->last[text.n] = 0;
+    return l->n != l->stop_at;
+}
+
+static void an_event_is_one_line_of_json(void **state)
+{
+    (void)state;
+    struct audit_log *log;
+    struct lines l = {0};
+    char dir[200];
+    struct stat st;
+    assert_int_equal(audit_open(&log), 0);
+    assert_int_equal(audit_write(log, &event), 0);
+    assert_null(audit_close(log));
+    assert_int_equal(audit_read(false, count, &l, NULL), 0);
+    assert_int_equal(l.n, 1);
+    assert_memory_equal(l.last, "{\"v\":1,\"t\":\"20", 14);
+    assert_string_equal(strchr(l.last + 14, 'Z'),
+                        "Z\",\"id\":\"0123456789abcdef\",\"session\":null,\"kind\":\"file\",\"action\":\"write\","
+                        "\"target\":\"/w/\\\"odd\\\"\\nname\",\"rule\":\"**/"
+                        ".env\",\"origin\":\"policy.yaml:3:5\",\"how\":\"guard\",\"pid\":12}");
+    assert_int_equal(audit_dir(dir, sizeof dir), 0);
+    assert_int_equal(stat(dir, &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0700);
+    strcat(dir, "/" AUDIT_FILE_NAME);
+    assert_int_equal(stat(dir, &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0600);
+}
+
+static void a_long_target_is_shortened(void **state)
+{
+    (void)state;
+    static char target[20000], rule[20000];
+    struct audit_event v = event;
+    struct audit_log *log;
+    struct lines l = {0};
+    memset(target, '\1', sizeof target - 1); /* six bytes each in JSON */
+    memset(rule, 'r', sizeof rule - 1);
+    v.target = target;
+    assert_int_equal(audit_open(&log), 0);
+    assert_int_equal(audit_write(log, &v), 0);
+    v.rule = rule;
+    assert_int_equal(audit_write(log, &v), 0);
+    audit_close(log);
+    assert_int_equal(audit_read(false, count, &l, NULL), 0);
+    assert_int_equal(l.n, 2);
+    assert_true(l.longest < AUDIT_LINE_MAX);
+}
+
+static void an_empty_log_is_no_error(void **state)
+{
+    (void)state;
+    struct lines l = {0};
+    char dir[200];
+    assert_int_equal(audit_read(false, count, &l, NULL), 0);
+    assert_int_equal(l.n, 0);
+    audit_dir(dir, sizeof dir);
+    assert_int_equal(access(dir, F_OK), -1); /* and reading makes nothing */
+}
+
+static void many_writers_and_rotation_lose_nothing(void **state)
+{
+    (void)state;
+    enum { WRITERS = 4, EACH = 9000 };
+    char command[200];
+    static char target[1500];
+    memset(target, 'x', sizeof target - 1);
+    for (int w = 0; w < WRITERS; w++) {
+        if (fork() == 0) {
+            struct audit_event v = event;
+            struct audit_log *log;
+            if (audit_open(&log) < 0)
+                _exit(1);
+            v.target = target;
+            for (int i = 0; i < EACH; i++)
+                if (audit_write(log, &v) < 0)
+                    _exit(1);
+            _exit(0);
+        }
+    }
+    for (int w = 0; w < WRITERS; w++) {
+        int status;
+        wait(&status);
+        assert_int_equal(status, 0);
+    }
+    /* 36,000 lines of 1.7 KiB are four files, of which none is over the size; lines are whole. */
+    struct lines l = {0};
+    assert_int_equal(audit_read(false, count, &l, NULL), 0);
+    assert_int_equal(l.n, WRITERS * EACH);
+    assert_int_equal(l.longest, strlen(l.last));
+    snprintf(command, sizeof command,
+             "cd %s/pinfold/audit && [ $(ls | wc -l) = 4 ] && [ $(find . -size +16500k | wc -l) = 0 ]", state_dir);
+    assert_int_equal(system(command), 0);
+}
+
+static void following_sees_new_events_through_a_rotation(void **state)
+{
+    (void)state;
+    int pid = fork();
+    if (pid == 0) {
+        struct audit_log *log;
+        char from[200], to[200];
+        usleep(100000);
+        if (audit_open(&log) < 0)
+            _exit(1);
+        for (int i = 0; i < 3; i++)
+            audit_write(log, &event);
+        usleep(100000);
+        audit_dir(from, sizeof from);
+        audit_dir(to, sizeof to);
+        strcat(from, "/" AUDIT_FILE_NAME);
+        strcat(to, "/audit.1.jsonl");
+        rename(from, to);
+        if (audit_open(&log) < 0)
+            _exit(1);
+        for (int i = 0; i < 2; i++)
+            audit_write(log, &event);
+        _exit(0);
+    }
+    struct lines l = {.stop_at = 5};
+    alarm(10);
+    assert_int_equal(audit_read(true, count, &l, NULL), 0);
+    alarm(0);
+    assert_int_equal(l.n, 5);
+    waitpid(pid, NULL, 0);
+}
+
+static void a_link_in_its_place_is_refused(void **state)
+{
+    (void)state;
+    struct audit_log *log;
+    char path[200];
+    assert_int_equal(audit_open(&log), 0);
+    audit_close(log);
+    audit_dir(path, sizeof path);
+    strcat(path, "/" AUDIT_FILE_NAME);
+    unlink(path);
+    assert_int_equal(symlink("/tmp/elsewhere", path), 0);
+    assert_true(audit_open(&log) < 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(an_event_is_one_line_of_json, fresh),
+        cmocka_unit_test_setup(a_long_target_is_shortened, fresh),
+        cmocka_unit_test_setup(an_empty_log_is_no_error, fresh),
+        cmocka_unit_test_setup(many_writers_and_rotation_lose_nothing, fresh),
+        cmocka_unit_test_setup(following_sees_new_events_through_a_rotation, fresh),
+        cmocka_unit_test_setup(a_link_in_its_place_is_refused, fresh),
+    };
+    if (!mkdtemp(state_dir))
+        return 1;
+    setenv("XDG_STATE_HOME", state_dir, 1);
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    char command[80];
+    snprintf(command, sizeof command, "rm -rf %s", state_dir);
+    return system(command) != 0 ? 1 : failed;
+}

@@ -1,0 +1,248 @@
+/* The first bytes of strangers: HTTP heads, SOCKS, ClientHellos, DNS; whole, cut anywhere, and malformed. */
+#include "unit.h"
+#include "egress/egress.h"
+#include "egress/proto.h"
+
+static ssize_t head(const char *text, struct http_head *h)
+{
+    return http_head_parse(str_of(text), 80, h);
+}
+
+static void good_heads(void **state)
+{
+    (void)state;
+    struct http_head h;
+    const char *get = "GET /x HTTP/1.1\r\nHost: a.test:8080\r\nAccept: */*\r\n\r\nrest";
+    assert_int_equal(head(get, &h), strlen(get) - 4);
+    assert_int_equal(h.form, HTTP_ORIGIN);
+    assert_string_equal(h.host.name, "a.test");
+    assert_int_equal(h.port, 8080);
+    for (size_t n = 0; n < strlen(get) - 4; n++)
+        assert_int_equal(http_head_parse((struct str){get, n}, 80, &h), 0);
+    assert_true(head("CONNECT a.test:443 HTTP/1.1\r\nHost: a.test:443\r\n\r\n", &h) > 0);
+    assert_int_equal(h.form, HTTP_AUTHORITY);
+    assert_true(head("GET http://A.test?q HTTP/1.1\r\nHost: a.TEST\r\n\r\n", &h) ==
+                -EBADMSG); /* "?q" has no path in front */
+    assert_true(head("GET http://A.test/p?q HTTP/1.1\r\nHost: a.TEST\r\n\r\n", &h) > 0);
+    assert_true(str_is(h.origin_target, "/p?q"));
+    assert_true(head("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nConnection: x, Close\r\n\r\n", &h) >
+                0);
+    assert_true(h.chunked && h.close);
+}
+
+static void ambiguous_heads_are_refused(void **state)
+{
+    static const char *const bad[] = {
+        "GET / HTTP/1.1\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",
+        "GET / HTTP/1.1\nHost: a\n\n",
+        "GET / HTTP/1.1\r\nHost : a\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: a\r\n folded\r\n\r\n",
+        "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\n",
+        "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: +1\r\n\r\n",
+        "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
+        "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: xchunked\r\n\r\n",
+        "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked, identity\r\n\r\n",
+        "POST / HTTP/1.0\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n",
+        "GET http://a/ HTTP/1.1\r\nHost: b\r\n\r\n",
+        "GET http://u@a/ HTTP/1.1\r\nHost: a\r\n\r\n",
+        "GET http://a%2etest/ HTTP/1.1\r\nHost: a.test\r\n\r\n",
+        "CONNECT a HTTP/1.1\r\nHost: a\r\n\r\n",
+        "CONNECT a:0 HTTP/1.1\r\nHost: a\r\n\r\n",
+        "CONNECT a:443 HTTP/1.1\r\nHost: b:443\r\n\r\n",
+        "GET  / HTTP/1.1\r\nHost: a\r\n\r\n",
+        "GET / HTTP/2.0\r\nHost: a\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: a\r\nX: \x01\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: a\rb\r\n\r\n",
+        "GET / HTTP/1.1\r\nno colon\r\n\r\n",
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        struct http_head h;
+        if (head(bad[i], &h) != -EBADMSG)
+            fail_msg("accepted: %s", bad[i]);
+    }
+}
+
+static void bodies_end_where_they_end(void **state)
+{
+    (void)state;
+    struct http_head h;
+    struct http_body b;
+    head("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n", &h);
+    const char *body = "5\r\nhello\r\nA\r\n0123456789\r\n0\r\nTrailer: x\r\n\r\nGET";
+    http_body_begin(&b, &h);
+    assert_int_equal(http_body_eat(&b, str_of(body)), strlen(body) - 3);
+    assert_int_equal(b.state, BODY_NONE);
+    http_body_begin(&b, &h);
+    for (size_t i = 0; i < strlen(body) - 3; i++) /* a byte at a time */
+        assert_int_equal(http_body_eat(&b, (struct str){body + i, 1}), 1);
+    assert_int_equal(b.state, BODY_NONE);
+    static const char *const bad[] = {"5;ext\r\n", "\r\n", "5\nhello", "g\r\n", "5\r\nhelloX", "00000000000000005\r\n"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        http_body_begin(&b, &h);
+        assert_int_equal(http_body_eat(&b, str_of(bad[i])), -EBADMSG);
+    }
+}
+
+static void socks(void **state)
+{
+    (void)state;
+    struct socks_request q;
+    bool no_auth = false;
+    assert_int_equal(socks5_greeting(STR("\5\2\2\0"), &no_auth), 4);
+    assert_true(no_auth);
+    assert_int_equal(socks5_greeting(STR("\5\0"), &no_auth), -EBADMSG);
+    struct str name = STR("\5\1\0\3\6a.test\1\xbb");
+    assert_int_equal(socks5_request(name, &q), name.n);
+    assert_string_equal(q.host.name, "a.test");
+    assert_int_equal(q.port, 443);
+    for (size_t n = 0; n < name.n; n++)
+        assert_int_equal(socks5_request((struct str){name.p, n}, &q), 0);
+    assert_int_equal(socks5_request(STR("\5\1\0\3\x0e"
+                                        "evil\0.test.com\1\xbb"),
+                                    &q),
+                     -EINVAL);
+    assert_int_equal(socks5_request(STR("\5\1\0\x09zzzzzzzzz"), &q), -EAFNOSUPPORT);
+    struct str v6 = STR("\5\1\0\4\0\0\0\0\0\0\0\0\0\0\xff\xff\x7f\0\0\1\0\x50");
+    assert_int_equal(socks5_request(v6, &q), v6.n);
+    assert_false(q.host.addr.v6); /* ::ffff:127.0.0.1 is 127.0.0.1 */
+    struct str four = STR("\4\1\0\x50\0\0\0\1user\0a.test\0");
+    assert_int_equal(socks4_request((struct str){four.p, four.n}, &q), four.n);
+    assert_string_equal(q.host.name, "a.test");
+    assert_int_equal(socks4_request(STR("\4\1\0\x50\1\2\3\4\0"), &q), 9);
+    assert_int_equal(q.host.kind, HOST_ADDR);
+    assert_int_equal(socks4_request(STR("\4\1\0\0\1\2\3\4\0"), &q), -EINVAL);
+}
+
+/* A ClientHello with the given server name, in records of at most `cut` bytes. */
+static size_t client_hello(const char *name, bool ech, size_t cut, uint8_t *out)
+{
+    uint8_t body[600];
+    size_t n = 0, len = name ? strlen(name) : 0;
+    static const uint8_t fixed[] = {3, 3};
+    memcpy(body, fixed, 2);
+    memset(body + 2, 7, 32);
+    n = 34;
+    body[n++] = 0;
+    memcpy(body + n, "\0\2\x13\1\1\0", 6);
+    n += 6;
+    size_t ext_at = n;
+    n += 2;
+    if (name) {
+        uint8_t e[] = {0, 0, 0, (uint8_t)(len + 5), 0, (uint8_t)(len + 3), 0, 0, (uint8_t)len};
+        memcpy(body + n, e, sizeof e);
+        memcpy(body + n + sizeof e, name, len);
+        n += sizeof e + len;
+    }
+    if (ech) {
+        memcpy(body + n, "\xfe\x0d\0\1x", 5);
+        n += 5;
+    }
+    body[ext_at] = (uint8_t)((n - ext_at - 2) >> 8);
+    body[ext_at + 1] = (uint8_t)(n - ext_at - 2);
+    uint8_t hello[700];
+    hello[0] = 1;
+    hello[1] = 0;
+    hello[2] = (uint8_t)(n >> 8);
+    hello[3] = (uint8_t)n;
+    memcpy(hello + 4, body, n);
+    size_t total = n + 4, at = 0, o = 0;
+    while (at < total) {
+        size_t m = total - at < cut ? total - at : cut;
+        uint8_t record[] = {0x16, 3, 1, (uint8_t)(m >> 8), (uint8_t)m};
+        memcpy(out + o, record, 5);
+        memcpy(out + o + 5, hello + at, m);
+        o += 5 + m;
+        at += m;
+    }
+    return o;
+}
+
+static void client_hellos(void **state)
+{
+    (void)state;
+    uint8_t b[4096];
+    struct tls_hello h;
+    size_t n = client_hello("A.test", true, 1000, b);
+    assert_int_equal(tls_hello_parse((struct str){(char *)b, n}, &h), n);
+    assert_true(h.has_name && h.ech);
+    assert_string_equal(h.name.name, "a.test");
+    for (size_t i = 0; i < n; i++)
+        assert_int_equal(tls_hello_parse((struct str){(char *)b, i}, &h), 0);
+    n = client_hello("a.test", false, 7, b); /* over many records */
+    assert_int_equal(tls_hello_parse((struct str){(char *)b, n}, &h), n);
+    assert_true(h.has_name);
+    n = client_hello(NULL, false, 1000, b);
+    assert_int_equal(tls_hello_parse((struct str){(char *)b, n}, &h), n);
+    assert_false(h.has_name);
+    n = client_hello("1.2.3.4", false, 1000, b);
+    assert_int_equal(tls_hello_parse((struct str){(char *)b, n}, &h), -EBADMSG);
+    n = client_hello("a.test", false, 1000, b);
+    b[5] = 2;
+    assert_int_equal(tls_hello_parse((struct str){(char *)b, n}, &h), -EBADMSG);
+    assert_false(tls_looks_like(STR("GET / ")));
+}
+
+static void dns(void **state)
+{
+    (void)state;
+    uint8_t q[512], out[600];
+    struct dns_question question;
+    struct host_addr a = {.b = {198, 18, 0, 1}}, found[4];
+    size_t n = dns_query(0x1234, "a.test", DNS_A, q, sizeof q);
+    struct str query = {(char *)q, n};
+    assert_int_equal(dns_query_parse(query, &question), 0);
+    assert_true(question.valid_name);
+    assert_string_equal(question.host.name, "a.test");
+    size_t m = dns_reply(query, &question, DNS_NOERROR, &a, 60, out, sizeof out);
+    assert_int_equal(dns_answer_parse((struct str){(char *)out, m}, 0x1234, "A.TEST", DNS_A, found, 4), 1);
+    assert_memory_equal(found[0].b, a.b, 4);
+    assert_int_equal(dns_answer_parse((struct str){(char *)out, m}, 0x1235, "a.test", DNS_A, found, 4), -EAGAIN);
+    assert_int_equal(dns_answer_parse((struct str){(char *)out, m}, 0x1234, "b.test", DNS_A, found, 4), -EAGAIN);
+    m = dns_reply(query, &question, DNS_NXDOMAIN, NULL, 0, out, sizeof out);
+    assert_int_equal(dns_answer_parse((struct str){(char *)out, m}, 0x1234, "a.test", DNS_A, found, 4), -ENOENT);
+    for (size_t i = 0; i < n; i++)
+        assert_int_equal(dns_query_parse((struct str){(char *)q, i}, &question), -EBADMSG);
+    q[13] = 0; /* a NUL inside a label */
+    assert_int_equal(dns_query_parse(query, &question), 0);
+    assert_false(question.valid_name);
+    q[13] = '.';
+    assert_int_equal(dns_query_parse(query, &question), 0);
+    assert_false(question.valid_name);
+    q[12] = 0xC0; /* a pointer to itself */
+    q[13] = 12;
+    assert_int_equal(dns_query_parse(query, &question), -EBADMSG);
+}
+
+static void resolver_configuration(void **state)
+{
+    (void)state;
+    struct egress_resolver r = {0};
+    resolv_parse(STR("# x\nnameserver 10.0.0.53\nnameserver fe80::1%eth0\nsearch Corp.example lab.example\noptions "
+                     "ndots:2 timeout:1\n"),
+                 &r);
+    assert_int_equal(r.n_servers, 2);
+    assert_int_equal(r.n_search, 2);
+    assert_string_equal(r.search[0], "corp.example");
+    assert_int_equal(r.ndots, 2);
+    resolv_parse(STR(""), &r);
+    assert_int_equal(r.servers[0].b[0], 127);
+    struct host_addr a[3];
+    assert_int_equal(hosts_find(STR("127.0.0.1 localhost\n10.0.0.9\tDB.corp db # x\n10.0.0.8 db"), "db", a, 3), 2);
+    assert_int_equal(hosts_find(STR("127.0.0.1 localhost"), "db", a, 3), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(good_heads),
+        cmocka_unit_test(ambiguous_heads_are_refused),
+        cmocka_unit_test(bodies_end_where_they_end),
+        cmocka_unit_test(socks),
+        cmocka_unit_test(client_hellos),
+        cmocka_unit_test(dns),
+        cmocka_unit_test(resolver_configuration),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

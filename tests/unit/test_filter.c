@@ -1,0 +1,440 @@
+/*
+ * The seccomp filters against a model written as plain conditions, call by call: a small BPF interpreter runs every
+ * variant over every number and many arguments. Then the running kernel is asked about some.
+ */
+#include "unit.h"
+#include "inner/filter.h"
+#include "inner/notified.h"
+#include "sys/sys.h"
+#include "wire/filter_names.h"
+#include "wire/step.h"
+#ifdef OTHER_ARCHITECTURE
+#include "filter-other-numbers.h"
+#else
+#include "filter-numbers.h"
+#endif
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#if defined __x86_64__ != defined OTHER_ARCHITECTURE
+#define NATIVE_ARCH AUDIT_ARCH_X86_64
+#else
+#define NATIVE_ARCH AUDIT_ARCH_AARCH64
+#endif
+
+/* ---- the interpreter: what the kernel allows in a seccomp program and this generator uses ---- */
+
+static uint32_t run(const struct filter_program *p, const struct seccomp_data *d)
+{
+    uint32_t a = 0;
+    for (unsigned pc = 0; pc < p->n; pc++) {
+        const struct sock_filter *c = &p->code[pc];
+        switch (c->code) {
+        case BPF_LD | BPF_W | BPF_ABS:
+            assert_true(c->k % 4 == 0 && c->k < sizeof *d);
+            memcpy(&a, (const char *)d + c->k, 4);
+            break;
+        case BPF_ALU | BPF_AND | BPF_K:
+            a &= c->k;
+            break;
+        case BPF_JMP | BPF_JA:
+            pc += c->k;
+            break;
+        case BPF_JMP | BPF_JEQ | BPF_K:
+            pc += a == c->k ? c->jt : c->jf;
+            break;
+        case BPF_JMP | BPF_JGE | BPF_K:
+            pc += a >= c->k ? c->jt : c->jf;
+            break;
+        case BPF_JMP | BPF_JSET | BPF_K:
+            pc += a & c->k ? c->jt : c->jf;
+            break;
+        case BPF_RET | BPF_K:
+            return c->k;
+        default:
+            fail_msg("instruction %u has code 0x%x", pc, c->code);
+        }
+    }
+    fail_msg("ran over the program's end");
+    return 0;
+}
+
+/* ---- the model ---- */
+
+enum { PASS = 0, TELL = -1 }; /* or the errno */
+
+static bool word_in(const char *word, const char *list)
+{
+    size_t n = strlen(word);
+    for (const char *at = list; (at = strstr(at, word)) != NULL; at += n) {
+        if ((at == list || at[-1] == ' ') && (at[n] == ' ' || at[n] == '\0'))
+            return true;
+    }
+    return false;
+}
+
+static bool holds(int test, int arg, uint32_t mask, uint32_t value, const uint32_t *a)
+{
+    uint32_t bits = a[arg] & mask;
+    return test == NOTIFIED_TEST_NONE || (test == NOTIFIED_TEST_HAS && bits) ||
+           (test == NOTIFIED_TEST_LACKS && !bits) || (test == NOTIFIED_TEST_IS && bits == value);
+}
+#define HOLDS_(...) holds(__VA_ARGS__, a)
+#define HOLDS(...)  HOLDS_(__VA_ARGS__)
+
+/* The guard's rows read top down, else a pass. */
+static int model_rows(uint32_t bits, const char *name, const uint32_t *a)
+{
+#define X(call, filter, verb, first, second)                                                                           \
+    if (strcmp(name, #call) == 0 && (bits & (filter)) && HOLDS(first) && HOLDS(second))                                \
+        return verb == NOTIFIED_CALL ? TELL : verb;
+    NOTIFIED_COMMON(X)
+    NOTIFIED_X86_64(X)
+#undef X
+    return PASS;
+}
+
+static bool creates_set_id(uint32_t flags, uint32_t mode)
+{
+    return (flags & (O_CREAT | 020000000)) && (mode & (S_ISUID | S_ISGID));
+}
+
+static int model_socket(uint32_t bits, uint32_t family, uint32_t type, uint32_t protocol)
+{
+    if (family == 1)
+        return PASS;
+    if (family == 16)
+        return protocol == 0 ? PASS : EPROTONOSUPPORT;
+    if ((family != 2 && family != 10) || (bits & FILTER_NO_INET))
+        return EAFNOSUPPORT;
+    if ((type & 15) != 1 && (type & 15) != 2)
+        return EPERM;
+    bool known = protocol == 0 || protocol == 1 || protocol == 6 || protocol == 17 || protocol == 58;
+    return known ? PASS : EPROTONOSUPPORT;
+}
+
+/* What is refused by argument, whoever guards. */
+static int model_judged(uint32_t bits, const char *name, const uint32_t *a)
+{
+#define IS(x) (strcmp(name, x) == 0)
+    if (IS("open"))
+        return creates_set_id(a[1], a[2]) ? EPERM : PASS;
+    if (IS("openat"))
+        return creates_set_id(a[2], a[3]) ? EPERM : PASS;
+    if (IS("creat") || IS("mknod"))
+        return a[1] & 06000 ? EPERM : PASS;
+    if (IS("mknodat"))
+        return a[2] & 06000 ? EPERM : PASS;
+    if (IS("chmod") || IS("fchmod"))
+        return a[1] & 04000 ? EPERM : PASS;
+    if (IS("fchmodat") || IS("fchmodat2"))
+        return a[2] & 04000 ? EPERM : PASS;
+    if (IS("clone"))
+        return !(bits & FILTER_USERNS) && (a[0] & 0x7e020000) ? EPERM : PASS;
+    if (IS("unshare"))
+        return !(bits & FILTER_USERNS) && (a[0] & 0x7e020080) ? EPERM : PASS;
+    if (IS("ioctl"))
+        return a[1] == 0x5412 || a[1] == 0x541c || a[1] == 0x541d || a[1] == 0x5423 ? EPERM : PASS;
+    if (IS("prctl"))
+        return a[0] == PR_SET_MM ? EPERM : PASS;
+    if (IS("personality"))
+        return a[0] == 0xffffffff || (a[0] & ~0x60008u) == 0 ? PASS : EPERM;
+    if (IS("socket"))
+        return model_socket(bits, a[0], a[1], a[2]);
+    if (IS("socketpair"))
+        return a[0] == 1 ? PASS : EOPNOTSUPP;
+#undef IS
+    fail_msg("the model has no word about %s", name);
+    return 0;
+}
+
+static int model(uint32_t bits, const char *name, const uint32_t *a)
+{
+    if (!name)
+        return ENOSYS;
+    bool listed = word_in(name, FILTER_ALLOWED) || word_in(name, FILTER_BY_NAME);
+    int verdict = listed ? PASS : ENOSYS;
+    if (word_in(name, FILTER_JUDGED))
+        verdict = model_judged(bits, name, a);
+#define X(error, unless, names, text)                                                                                  \
+    if (word_in(name, names))                                                                                          \
+        verdict = bits & (unless) ? PASS : error;
+    FILTER_REFUSED(X)
+#undef X
+    return verdict == PASS ? model_rows(bits, name, a) : verdict;
+}
+
+/* ---- comparison ---- */
+
+#define NUMBERS 600
+static const char *names[NUMBERS] = {
+#define X(nr, name) [nr] = #name,
+    FILTER_NUMBERS(X)
+#undef X
+};
+
+static uint32_t action_of(int expected)
+{
+    if (expected == PASS)
+        return SECCOMP_RET_ALLOW;
+    return expected == TELL ? SECCOMP_RET_USER_NOTIF : SECCOMP_RET_ERRNO | (uint32_t)expected;
+}
+
+static void compare(uint32_t bits, uint32_t nr, const uint32_t *a, uint32_t junk)
+{
+    struct seccomp_data d = {.nr = (int)nr, .arch = NATIVE_ARCH, .instruction_pointer = junk};
+    for (int i = 0; i < 6; i++)
+        d.args[i] = (uint64_t)junk << 32 | a[i]; /* the upper halves must not matter */
+    const char *name = nr < NUMBERS ? names[nr] : NULL;
+    uint32_t want = action_of(model(bits, name, a)), got = run(&filters[bits], &d);
+    if (got != want)
+        fail_msg("variant %u, %s (%u) with %x %x %x %x: 0x%x instead of 0x%x", bits, name ? name : "-", nr, a[0], a[1],
+                 a[2], a[3], got, want);
+}
+
+static uint32_t dice(void)
+{
+    static uint64_t x = 88172645463325252u;
+    x ^= x << 13, x ^= x >> 7, x ^= x << 17;
+    return (uint32_t)(x >> 16);
+}
+
+static void every_call_gets_the_verdict_of_the_model(void **state)
+{
+    (void)state;
+    /* What a judgement could turn on, in any place. */
+    static const uint32_t telling[] = {
+        0,          1,       2,         3,          5,          6,          8,          10,         15,
+        16,         17,      29,        35,         38,         40,         58,         132,        255,
+        262,        04000,   02000,     06000,      0644,       01777,      0100,       0101,       01000,
+        01001,      02001,   010000000, 010000102,  020200002,  020040002,  020200000,  0x5412,     0x541b,
+        0x541c,     0x541d,  0x5423,    0x40049409, 0x4020940d, 0xc0189436, 0x50009401, 0x5401,     0x6602,
+        0x40086602, 0x6685,  0x5820,    0x401c5820, 0xbc01,     0x940f,     0x6f04,     0x10000000, 0x20000,
+        0x7e020000, 0x80,    0x11,      0x3d0f00,   0x40000,    0x40008,    0x400000,   0x100000,   0x20008,
+        0xffffffff, 0x80802, 0x80801,   0x805,      0x80003};
+    const unsigned n = sizeof telling / sizeof *telling;
+    for (uint32_t bits = 0; bits < FILTER_VARIANTS; bits++) {
+        for (uint32_t nr = 0; nr < NUMBERS; nr++) {
+            bool deep = names[nr] && word_in(names[nr], FILTER_JUDGED);
+            for (unsigned round = 0; round < (deep ? n * n * 2 : 4); round++) {
+                uint32_t a[6] = {telling[round % n],
+                                 telling[round / n % n],
+                                 telling[dice() % n],
+                                 telling[dice() % n],
+                                 dice(),
+                                 dice()};
+                if (round >= n * n)
+                    a[dice() % 4] = dice();
+                compare(bits, nr, a, dice() & 1 ? dice() : 0);
+            }
+        }
+        for (int i = 0; i < 2000; i++) { /* numbers beyond all, and those of x32 */
+            uint32_t a[6] = {0};
+            compare(bits, NUMBERS + dice() % 0x3fffffff, a, 0);
+            compare(bits, 0x40000000u | dice() % NUMBERS, a, 0);
+        }
+        uint32_t none[6] = {0};
+        compare(bits, 0xffffffff, none, 0);
+    }
+}
+
+static void every_call_of_another_architecture_is_unknown(void **state)
+{
+    (void)state;
+    static const uint32_t foreign[] = {
+        AUDIT_ARCH_I386,    AUDIT_ARCH_ARM,
+        AUDIT_ARCH_RISCV64, 0,
+        0xffffffff,         NATIVE_ARCH ^ 1,
+        AUDIT_ARCH_PPC64LE, NATIVE_ARCH == AUDIT_ARCH_X86_64 ? AUDIT_ARCH_AARCH64 : AUDIT_ARCH_X86_64};
+    for (uint32_t bits = 0; bits < FILTER_VARIANTS; bits++) {
+        for (int nr = 0; nr < NUMBERS; nr++) {
+            for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++) {
+                struct seccomp_data d = {.nr = nr, .arch = foreign[i]};
+                assert_int_equal(run(&filters[bits], &d), SECCOMP_RET_ERRNO | ENOSYS);
+            }
+        }
+    }
+}
+
+static void every_known_call_is_decided(void **state)
+{
+    (void)state;
+    for (const char *p = FILTER_UNDECIDED; *p; p++) {
+        if (*p != ' ')
+            fail_msg("libseccomp knows calls that wire/filter_names.h does not decide about: %s", FILTER_UNDECIDED);
+    }
+}
+
+static void programs_are_small_and_shallow(void **state)
+{
+    (void)state;
+    for (uint32_t bits = 0; bits < FILTER_VARIANTS; bits++)
+        assert_in_range(filters[bits].n, 10, 400); /* a list of rules would be longer; the kernel's limit is 4096 */
+}
+
+#ifndef OTHER_ARCHITECTURE
+/* ---- the kernel's own opinion ---- */
+
+static int install(const struct filter_program *p)
+{
+    struct sock_fprog prog = {.len = p->n};
+    memcpy(&prog.filter, &p->code, sizeof prog.filter);
+    long r = sys_raw(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0, 0);
+    return r < 0 ? (int)r : (int)sys_raw(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, (long)&prog, 0, 0, 0);
+}
+
+static void needs_seccomp(void)
+{
+    static const struct sock_filter pass[] = {{BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW}};
+    struct filter_program p = {pass, 1};
+    pid_t child = fork();
+    if (child == 0)
+        _exit(install(&p) == 0 ? 0 : 1);
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    if (status != 0) {
+        print_message("seccomp filters cannot be installed here (qemu-user, or a kernel without them)\n");
+        skip();
+    }
+}
+
+struct ask {
+    const char *what;
+    long nr, a, b, c, d;
+    long want; /* result; NOT_REFUSED: anything but ENOSYS, EPERM, EAFNOSUPPORT, EPROTONOSUPPORT */
+};
+#define NOT_REFUSED 1000
+
+static bool fits(long got, long want)
+{
+    if (want != NOT_REFUSED)
+        return got == want;
+    return got != -ENOSYS && got != -EPERM && got != -EAFNOSUPPORT && got != -EPROTONOSUPPORT && got != -EOPNOTSUPP;
+}
+
+/* Asks in a child under the filter; without a listener a notified call gives ENOSYS. */
+static void ask_kernel(uint32_t bits, const struct ask *asks, size_t n)
+{
+    int *failed = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_ptr_not_equal(failed, MAP_FAILED);
+    long *got = (long *)(void *)(failed + 2);
+    pid_t child = fork();
+    if (child == 0) {
+        int r = install(&filters[bits]);
+        for (size_t i = 0; r == 0 && i < n && !*failed; i++) {
+            *got = sys_raw(asks[i].nr, asks[i].a, asks[i].b, asks[i].c, asks[i].d, 0, 0);
+            if (!fits(*got, asks[i].want))
+                *failed = (int)i + 1;
+        }
+        sys_raw(SYS_exit_group, r < 0 ? 100 : 0, 0, 0, 0, 0, 0);
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    if (status != 0)
+        fail_msg("variant %u: the kernel takes the filter? status 0x%x", bits, status);
+    if (*failed)
+        fail_msg("variant %u: %s gave %ld instead of %ld", bits, asks[*failed - 1].what, *got, asks[*failed - 1].want);
+    munmap(failed, 4096);
+}
+
+#define SOME_CALLS                                                                                                     \
+    {"getpid", SYS_getpid, 0, 0, 0, 0, NOT_REFUSED}, {"Unix stream socket", SYS_socket, 1, 1, 0, 0, NOT_REFUSED},      \
+        {"route netlink", SYS_socket, 16, 3, 0, 0, NOT_REFUSED},                                                       \
+        {"generic netlink", SYS_socket, 16, 3, 16, 0, -EPROTONOSUPPORT},                                               \
+        {"vsock", SYS_socket, 40, 1, 0, 0, -EAFNOSUPPORT}, {"packet", SYS_socket, 17, 3, 0, 0, -EAFNOSUPPORT},         \
+        {"AF_ALG", SYS_socket, 38, 5, 0, 0, -EAFNOSUPPORT}, {"keyctl", SYS_keyctl, 0, 0, 0, 0, -ENOSYS},               \
+        {"io_uring", SYS_io_uring_setup, 1, 0, 0, 0, -ENOSYS}, {"bpf", SYS_bpf, 0, 0, 0, 0, -EPERM},                   \
+        {"perf", SYS_perf_event_open, 0, 0, 0, 0, -EPERM}, {"unknown", 599, 0, 0, 0, 0, -ENOSYS},                      \
+        {"reboot", SYS_reboot, 0, 0, 0, 0, -EPERM},                                                                    \
+        {"open for reading", SYS_openat, -100, (long)"/", 0, 0, NOT_REFUSED},                                          \
+        {"set-user-id temporary file", SYS_openat, -100, (long)"/tmp", 020200002, 04755, -EPERM},                      \
+        {"TIOCSTI", SYS_ioctl, 0, 0x5412, 0, 0, -EPERM},                                                               \
+    {                                                                                                                  \
+        "executable stacks", SYS_personality, 0x400000, 0, 0, 0, -EPERM                                                \
+    }
+
+static void the_kernel_agrees(void **state)
+{
+    (void)state;
+    needs_seccomp();
+    static const struct ask plain[] = {SOME_CALLS,
+                                       {"user namespace", SYS_unshare, 0x10000000, 0, 0, 0, -EPERM},
+                                       {"clone3", SYS_clone3, 0, 0, 0, 0, -ENOSYS},
+                                       {"mount", SYS_mount, 0, 0, 0, 0, -EPERM},
+                                       {"inet", SYS_socket, 2, 1, 0, 0, NOT_REFUSED},
+                                       {"set-user-id", SYS_fchmodat, -100, (long)"/no", 04755, 0, -EPERM},
+                                       {"mkdir", SYS_mkdirat, -100, (long)"/proc/no", 0, 0, -ENOENT}};
+    static const struct ask guard[] = {SOME_CALLS,
+                                       {"mkdir", SYS_mkdirat, -100, (long)"/proc/no", 0, 0, -ENOSYS},
+                                       {"open for writing", SYS_openat, -100, (long)"/dev/null", 1, 0, -ENOSYS},
+                                       {"connect", SYS_connect, 99, 0, 0, 0, -ENOSYS},
+                                       {"Unix datagrams", SYS_socket, 1, 2, 0, 0, -ESOCKTNOSUPPORT},
+                                       {"subvolume", SYS_ioctl, 0, 0x5000940e, 0, 0, -ENOTTY},
+                                       {"listener", SYS_seccomp, 1, 8, 0, 0, -EBUSY}};
+    static const struct ask none[] = {
+        SOME_CALLS, {"inet", SYS_socket, 2, 1, 0, 0, -EAFNOSUPPORT}, {"inet6", SYS_socket, 10, 2, 0, 0, -EAFNOSUPPORT}};
+    ask_kernel(0, plain, sizeof plain / sizeof *plain);
+    ask_kernel(FILTER_GUARD, guard, sizeof guard / sizeof *guard);
+    ask_kernel(FILTER_NO_INET, none, sizeof none / sizeof *none);
+    static const struct ask alive = {"getpid", SYS_getpid, 0, 0, 0, 0, NOT_REFUSED};
+    for (uint32_t bits = 0; bits < FILTER_VARIANTS; bits++)
+        ask_kernel(bits, &alive, 1);
+}
+
+#if defined __x86_64__
+static long i386_getpid(void)
+{
+    long r = 20;
+    __asm__ volatile("int $0x80" : "+a"(r) : : "memory", "r8", "r9", "r10", "r11");
+    return (int)r;
+}
+
+static void the_32_bit_door_is_shut(void **state)
+{
+    (void)state;
+    needs_seccomp();
+    for (int filtered = 0; filtered < 2; filtered++) {
+        pid_t child = fork();
+        if (child == 0) {
+            if (filtered && install(&filters[0]) < 0)
+                sys_raw(SYS_exit_group, 100, 0, 0, 0, 0, 0);
+            long r = i386_getpid();
+            sys_raw(SYS_exit_group, r > 0 ? 1 : r == -ENOSYS ? 2 : 3, 0, 0, 0, 0, 0);
+        }
+        int status;
+        assert_int_equal(waitpid(child, &status, 0), child);
+        if (!filtered && (!WIFEXITED(status) || WEXITSTATUS(status) != 1)) {
+            print_message("this kernel has no 32-bit entry to try\n");
+            skip();
+        }
+        assert_true(WIFEXITED(status));
+        assert_int_equal(WEXITSTATUS(status), filtered ? 2 : 1);
+    }
+}
+#endif
+#endif
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_call_gets_the_verdict_of_the_model),
+        cmocka_unit_test(every_call_of_another_architecture_is_unknown),
+        cmocka_unit_test(every_known_call_is_decided),
+        cmocka_unit_test(programs_are_small_and_shallow),
+#ifndef OTHER_ARCHITECTURE
+        cmocka_unit_test(the_kernel_agrees),
+#if defined __x86_64__
+        cmocka_unit_test(the_32_bit_door_is_shut),
+#endif
+#endif
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

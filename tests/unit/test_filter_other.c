@@ -1,0 +1,3 @@
+/* The model of test_filter.c over the filters of the architecture that this machine is not. */
+#define OTHER_ARCHITECTURE
+#include "test_filter.c"

@@ -1,0 +1,308 @@
+/* guard/gitconfig.c: git's syntax, and which changes pass. */
+#include "unit.h"
+#include "guard/gitconfig.h"
+
+/* ---- reading ---- */
+
+static int print_entry(void *ctx, const struct gitconfig_entry *e)
+{
+    struct buf *out = ctx;
+    buf_str(out, e->key);
+    if (e->value.p) {
+        buf_char(out, '=');
+        buf_str(out, e->value);
+    }
+    buf_char(out, ';');
+    return 0;
+}
+static void reads_n(const char *text, size_t n, const char *expected, int line)
+{
+    struct buf out = BUF(10000);
+    int r = gitconfig_parse((struct str){text, n}, print_entry, &out, NULL);
+    const char *got = r < 0 ? "error" : buf_cstr(&out);
+    if (strcmp(got, expected) != 0)
+        fail_msg("line %d: expected '%s', got '%s'", line, expected, got);
+    buf_free(&out);
+}
+#define READS(text, expected) reads_n(text, sizeof(text) - 1, expected, __LINE__)
+
+static void syntax_is_gits(void **state)
+{
+    (void)state;
+    READS("", "");
+    READS("\n# c\n; c\n", "");
+    READS("[core]\n\tbare = false\n", "core.bare=false;");
+    READS("\xef\xbb\xbf[core]\nbare=1", "core.bare=1;");
+    READS("[core] bare = 1 # c\r\n\r\n[x]\r\ny=z\r\n", "core.bare=1;x.y=z;");
+    READS("[CoRe]\nBaRe", "core.bare;");
+    READS("[a]b[c]\nd", "error");
+    READS("[a]b\n[c]d", "a.b;c.d;");
+    READS("[remote \"O.r\"]\nUrl = x\n", "remote.O.r.url=x;");
+    READS("[remote \"a\\\"b\\\\c\\d\"]\nx=1\n", "remote.a\"b\\cd.x=1;");
+    READS("[Branch.Foo.Bar]\nx=1\n", "branch.foo.bar.x=1;");
+    READS("[a   \"b\"]\nx=1\n", "a.b.x=1;");
+    READS("[a\t\"b\"]x=1\n", "a.b.x=1;");
+    READS("[a \"b\" ]\nx=1\n", "error");
+    READS("[a \"b]\nx=1\n", "error");
+    READS("[a b]\nx=1\n", "error");
+    READS("[a_b]\nx=1\n", "error");
+    READS("[a\n]x=1\n", "error");
+    READS("[]\nx=1\n", "error");
+    READS("[a", "error");
+    READS("[a \"b", "error");
+    READS("x = 1\n", "x=1;");
+    READS("[a]\n1x = 1\n", "error");
+    READS("[a]\nx1-y = 1\n", "a.x1-y=1;");
+    READS("[a]\nx_y = 1\n", "error");
+    READS("[a]\nx\ny =\nz = \"\"\n", "a.x;a.y=;a.z=;");
+    READS("[a]\nx = \"  b c  \" \n", "a.x=  b c  ;");
+    READS("[a]\nx =  b  c  \n", "a.x=b  c;");
+    READS("[a]\nx = b;c\n", "a.x=b;");
+    READS("[a]\nx = \"b;c#d\"e#f\n", "a.x=b;c#de;");
+    READS("[a]\nx = a\\\nb\n", "a.x=ab;");
+    READS("[a]\nx = a\\\r\nb\n", "a.x=ab;");
+    READS("[a]\nx = \\t\\n\\b\\\\\\\"\n", "a.x=\t\n\b\\\";");
+    READS("[a]\nx = \\q\n", "error");
+    READS("[a]\nx = \"b\n", "error");
+    READS("[a]\nx = # c \\\ny = 1\n", "a.x=;a.y=1;");
+    READS("[a]\nx ! 1\n", "error");
+    READS("[a]\nx = b\0c\n", "error");
+    READS("[a \"b\0c\"]\nx = 1\n", "error");
+    READS("#\0\n", "error");
+    READS("[a]\rx=1\n", "a.x=1;");
+    READS("]\n", "error");
+}
+
+/* ---- judging ---- */
+
+static void judged(const char *old, const char *new, enum gitconfig_kind kind, bool expected, const char *word,
+                   int line)
+{
+    struct buf why = BUF(2000);
+    struct gitconfig_ask ask = {kind, str_of(old), str_of(new), STR("/w/p/.git/modules/s"), STR("/w/p")};
+    int r = gitconfig_judge(&ask, &why);
+    if ((r == 0) != expected)
+        fail_msg("line %d: '%s' -> '%s': %d %s", line, old, new, r, buf_cstr(&why));
+    if (word && !strstr(buf_cstr(&why), word))
+        fail_msg("line %d: no '%s' in '%s'", line, word, buf_cstr(&why));
+    if (r == 0)
+        assert_string_equal(buf_cstr(&why), "");
+    buf_free(&why);
+}
+#define PASSES(old, new)        judged(old, new, GITCONFIG_REPOSITORY, true, NULL, __LINE__)
+#define REFUSED(old, new, word) judged(old, new, GITCONFIG_REPOSITORY, false, word, __LINE__)
+
+static void what_git_writes_itself_passes(void **state)
+{
+    (void)state;
+    PASSES("", "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n\tlogallrefupdates = true\n");
+    PASSES("", "[remote \"origin\"]\n\turl = git@github.com:a/b.git\n\tfetch = +refs/heads/*:refs/remotes/origin/*\n"
+               "[branch \"main\"]\n\tremote = origin\n\tmerge = refs/heads/main\n\tvscode-merge-base = origin/main\n");
+    PASSES("", "[user]\n\tname = A B\n\temail = a@b\n\tsigningkey = X\n");
+    PASSES("", "[submodule]\n\tactive = .\n[submodule \"x\"]\n\turl = ../x.git\n\tactive = true\n");
+    PASSES("", "[extensions]\n\tworktreeConfig = true\n\tobjectformat = sha256\n");
+    PASSES("", "[core]\n\tworktree = ../../../s\n");
+    PASSES(
+        "",
+        "[lfs]\n\trepositoryformatversion = 0\n[lfs \"https://x/info/lfs\"]\n\taccess = basic\n\tlocksverify = true\n");
+    PASSES("", "[pull]\nrebase = true\n[push]\ndefault = current\nautoSetupRemote\n[gc]\nauto = 0\n[fetch]\nprune\n");
+    PASSES("[a]b=c", "[a]b=c\n[user]name=x");
+    PASSES("[user]name=x\n[a]b=c", "[a]b=c\n");
+    PASSES("[include]path=p\n[core]fsmonitor=x\n", "[include]\n path = \"p\" ; same\n[core]\nFSMonitor = x\nbare=true");
+    PASSES("not a config", "[core]\nbare=true");
+}
+
+static void what_names_programs_is_protected(void **state)
+{
+    (void)state;
+    static const char *const bad[] = {
+        "[core]fsmonitor=./x",
+        "[core]hooksPath=h",
+        "[core]sshCommand=x",
+        "[core]pager=x",
+        "[core]editor=x",
+        "[core]gitProxy=x",
+        "[core]attributesFile=x",
+        "[core]excludesFile=/x",
+        "[core]askPass=x",
+        "[core]alternateRefsCommand=x",
+        "[core]protectHFS=false",
+        "[core]worktree=/etc",
+        "[core]worktree=../../../..",
+        "[core]worktree",
+        "[include]path=x",
+        "[includeIf \"gitdir:/\"]path=x",
+        "[alias]x=!sh",
+        "[alias]x=log",
+        "[filter \"x\"]clean=x",
+        "[diff]external=x",
+        "[diff \"x\"]textconv=x",
+        "[diff \"x\"]command=x",
+        "[merge \"x\"]driver=x",
+        "[merge]tool=x",
+        "[mergetool \"x\"]cmd=x",
+        "[difftool \"x\"]cmd=x",
+        "[credential]helper=x",
+        "[credential \"u\"]helper=x",
+        "[gpg]program=x",
+        "[gpg \"ssh\"]program=x",
+        "[gpg \"ssh\"]defaultKeyCommand=x",
+        "[url \"x\"]insteadOf=y",
+        "[url \"x\"]pushInsteadOf=y",
+        "[sequence]editor=x",
+        "[pager]log=x",
+        "[interactive]diffFilter=x",
+        "[trailer \"x\"]command=x",
+        "[trailer \"x\"]cmd=x",
+        "[uploadpack]packObjectsHook=x",
+        "[protocol \"ext\"]allow=always",
+        "[remote \"o\"]vcs=x",
+        "[remote \"o\"]uploadpack=x",
+        "[remote \"o\"]receivepack=x",
+        "[remote \"o\"]proxy=x",
+        "[remote \"o\"]url=ext::sh -c x",
+        "[remote \"o\"]url=foo://x",
+        "[remote \"o\"]pushurl=x::y",
+        "[remote \"o\"]url=-x",
+        "[remote \"o\"]url=ssh://-oProxyCommand=x/y",
+        "[remote \"o\"]url=a@-b:c",
+        "[remote \"o\"]url",
+        "[remote \"o\"]url=\"a\\nb\"",
+        "[remote]pushDefault=x::y",
+        "[branch \"b\"]remote=ext::x",
+        "[branch \"b\"]mergeOptions=-s x",
+        "[init]templateDir=x",
+        "[commit]template=x",
+        "[http]proxy=x",
+        "[http]sslVerify=false",
+        "[http \"x\"]extraHeader=y",
+        "[submodule \"x\"]update=!cmd",
+        "[submodule \"x\"]url=ext::x",
+        "[gc]recentObjectsHook=x",
+        "[web]browser=x",
+        "[browser \"x\"]cmd=x",
+        "[man \"x\"]cmd=x",
+        "[sendemail]smtpserver=/x",
+        "[tar \"x\"]command=x",
+        "[lfs]url=x",
+        "[lfs \"customtransfer.x\"]path=x",
+        "[lfs \"extension.x\"]clean=x",
+        "[lfs \"u\"]access=!x",
+        "[pull]twohead=x",
+        "[safe]directory=*",
+        "[new-in-git-9]key=x",
+        "[core]newkey=x",
+        "[branch]x.mergeoptions=y",
+        "x=1",
+        "[core \"sub\"]bare=true",
+        "[user \"sub\"]name=x",
+        "[remote \"a.url=b\"]vcs=x",
+        "[remote \"o\"]serverOption=x",
+        "[fetch]bundleURI=x",
+        "[extensions]unknown=1",
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        struct gitconfig_ask ask = {GITCONFIG_REPOSITORY, STR(""), str_of(bad[i]), STR("/w/p/.git"), STR("/w/p")};
+        if (gitconfig_judge(&ask, NULL) == 0)
+            fail_msg("'%s' passes", bad[i]);
+        ask.directory = STR("/w/p/.git/modules/s");
+        if (gitconfig_judge(&ask, NULL) == 0)
+            fail_msg("'%s' passes in a submodule", bad[i]);
+    }
+}
+
+static void protected_entries_stay_as_they_were(void **state)
+{
+    (void)state;
+    REFUSED("[core]fsmonitor=x", "", "is removed");
+    REFUSED("[core]fsmonitor=x", "[core]fsmonitor=y", "core.fsmonitor is changed");
+    REFUSED("[core]fsmonitor=x", "[core]fsmonitor", "is changed");
+    REFUSED("[core]fsmonitor=x", "[core]fsmonitor=x\nfsmonitor=y", "is added");
+    REFUSED("[core]fsmonitor=x\npager=y", "[core]pager=y\nfsmonitor=x", "core.pager");
+    REFUSED("[remote \"o\"]vcs=x", "[remote \"O\"]vcs=x", "remote.O.vcs");
+    REFUSED("", "[core]\n\n\tpager = x\n", "line 3");
+    REFUSED("", "[core", "cannot be read");
+    REFUSED("broken", "[core]pager=x", "core.pager");
+    /* What cannot be read today was not in force: it may be mended. */
+    PASSES("[core]pager=\"x", "[core]bare=true");
+}
+
+static void worktree_elsewhere_only_for_submodules(void **state)
+{
+    (void)state;
+    struct gitconfig_ask ask = {GITCONFIG_REPOSITORY, STR(""), STR("[core]worktree=../s"), STR("/w/p/.git"),
+                                STR("/w/p")};
+    assert_int_not_equal(gitconfig_judge(&ask, NULL), 0);
+    ask.directory = STR("/w/p/.git/modules/s");
+    ask.new_text = STR("[core]worktree=../../../s/./t/../u");
+    assert_int_equal(gitconfig_judge(&ask, NULL), 0);
+    ask.new_text = STR("[core]worktree=/w/p/s");
+    assert_int_equal(gitconfig_judge(&ask, NULL), 0);
+    ask.new_text = STR("[core]worktree=/w/p2/s");
+    assert_int_not_equal(gitconfig_judge(&ask, NULL), 0);
+    ask.new_text = STR("[core]worktree=../../../../../../w/p");
+    assert_int_not_equal(gitconfig_judge(&ask, NULL), 0);
+    ask.root = STR("");
+    ask.new_text = STR("[core]worktree=../../../s");
+    assert_int_not_equal(gitconfig_judge(&ask, NULL), 0);
+}
+
+#define MODULE(text, yes) judged("", "[submodule \"x\"]\n" text, GITCONFIG_MODULES, yes, NULL, __LINE__)
+static void gitmodules_has_keys_of_its_own(void **state)
+{
+    (void)state;
+    MODULE("path=a/b\nurl=https://x/y\nbranch=.\nignore=dirty\nshallow=true\nfetchRecurseSubmodules=on-demand\n", true);
+    MODULE("url=./x\n", true);
+    MODULE("update=rebase\n", true);
+    MODULE("update=!x\n", false);
+    MODULE("update\n", false);
+    MODULE("path=../a\n", false);
+    MODULE("path=/a\n", false);
+    MODULE("path=-a\n", false);
+    MODULE("path=a/.git/x\n", false);
+    MODULE("path=a/.GIT\n", false);
+    MODULE("url=ext::x\n", false);
+    MODULE("url=-u./x\n", false);
+    MODULE("active=true\n", false);
+    MODULE("[core]fsmonitor=x\n", false);
+}
+
+static void inert_says_nothing_protected(void **state)
+{
+    (void)state;
+    assert_true(gitconfig_inert(GITCONFIG_REPOSITORY, STR("[core]bare=true"), STR("/w/.git"), STR("/w")));
+    assert_true(gitconfig_inert(GITCONFIG_REPOSITORY, STR(""), STR("/w/.git"), STR("/w")));
+    assert_false(gitconfig_inert(GITCONFIG_REPOSITORY, STR("[core]pager=x"), STR("/w/.git"), STR("/w")));
+    assert_false(gitconfig_inert(GITCONFIG_REPOSITORY, STR("[core"), STR("/w/.git"), STR("/w")));
+}
+
+static void too_much_is_refused(void **state)
+{
+    (void)state;
+    size_t n = GITCONFIG_MAX_BYTES + 1;
+    char *big = malloc(n);
+    memset(big, '\n', n);
+    assert_int_not_equal(gitconfig_parse((struct str){big, n}, print_entry, NULL, NULL), 0);
+    assert_int_equal(gitconfig_parse((struct str){big, n - 1}, print_entry, NULL, NULL), 0);
+    memset(big, 'a', n);
+    memcpy(big, "[a]\nb=", 6);
+    struct buf out = BUF(2 << 20);
+    assert_int_not_equal(gitconfig_parse((struct str){big, 100000}, print_entry, &out, NULL), 0);
+    buf_free(&out);
+    free(big);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(syntax_is_gits),
+        cmocka_unit_test(what_git_writes_itself_passes),
+        cmocka_unit_test(what_names_programs_is_protected),
+        cmocka_unit_test(protected_entries_stay_as_they_were),
+        cmocka_unit_test(worktree_elsewhere_only_for_submodules),
+        cmocka_unit_test(gitmodules_has_keys_of_its_own),
+        cmocka_unit_test(inert_says_nothing_protected),
+        cmocka_unit_test(too_much_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,296 @@
+/* guard/judge.c: what rules say about names. */
+#include "unit.h"
+#include <stdio.h>
+#include "guard/judge.h"
+
+struct said {
+    uint8_t kind, place, judge, flags;
+    const char *text, *below;
+};
+
+static struct {
+    struct arena *mem;
+    char strings[8192];
+    size_t n;
+    struct rules rules;
+} t;
+
+static uint32_t put(const char *s)
+{
+    size_t at = t.n, n = strlen(s) + 1;
+    memcpy(t.strings + at, s, n);
+    t.n += n;
+    return (uint32_t)at;
+}
+
+static int load(const struct said *said, size_t n, enum guard_mode mode)
+{
+    size_t bytes = sizeof(struct guard_table) + n * sizeof(struct guard_rule);
+    struct guard_table *table = calloc(1, bytes);
+    arena_free(t.mem);
+    t.mem = arena_new(1 << 20);
+    t.n = 0;
+    (void)put("");
+    table->n_rules = (uint32_t)n;
+    table->mode = mode;
+    for (size_t i = 0; i < n; i++)
+        table->rules[i] = (struct guard_rule){said[i].kind,  said[i].place,     said[i].judge,
+                                              said[i].flags, put(said[i].text), put(said[i].below ? said[i].below : ""),
+                                              (uint32_t)i};
+    int r = rules_load(&t.rules, table, bytes, t.strings, t.n, t.mem);
+    /* The rules point at the table: it lives as long as the arena. */
+    struct guard_table *kept = arena_zero(t.mem, bytes);
+    memcpy(kept, table, bytes);
+    if (r == 0)
+        r = rules_load(&t.rules, kept, bytes, t.strings, t.n, t.mem);
+    free(table);
+    return r;
+}
+
+static const struct said usual[] = {
+    {GUARD_RULE_ROOT, 0, 0, 0, "/w/p", NULL},
+    {GUARD_RULE_PRIVATE, 0, 0, 0, "/tmp", NULL},
+    {GUARD_RULE_PRIVATE, 0, 0, 0, "/w/p/private", NULL},
+    {GUARD_RULE_NAME, GUARD_ANY_DEPTH, GUARD_REFUSE, 1, ".git/hooks", NULL},
+    {GUARD_RULE_NAME, GUARD_ANY_DEPTH, GUARD_GIT_CONFIG, 0, ".git/config", NULL},
+    {GUARD_RULE_NAME, GUARD_ANY_DEPTH, GUARD_REFUSE, 1, ".vscode", NULL},
+    {GUARD_RULE_NAME, GUARD_ROOT, GUARD_REFUSE, 0, ".envrc", NULL},
+    {GUARD_RULE_NAME, GUARD_ROOT, GUARD_REFUSE, 0, ".agent/ctx.json", NULL},
+    {GUARD_RULE_NAME, GUARD_ANY_DEPTH, GUARD_REFUSE, 0, "a/b/c", NULL},
+    {GUARD_RULE_PROTECT, 0, 0, 1, "/w/p/keep", NULL},
+    {GUARD_RULE_HIDE, 0, 0, 1, "/w/p/secret/deep", NULL},
+    {GUARD_RULE_HIDE_NAME, 0, 0, 0, "*.env", "/w"},
+    {GUARD_RULE_HIDE_NAME, 0, 0, 0, "keys/*.pem", "/w/p"},
+    {GUARD_RULE_PIN, 0, 0, 0, "/w/p/x/y", NULL},
+    {GUARD_RULE_SOCKET, 0, 0, 0, "/run/s", NULL},
+};
+#define N_USUAL (sizeof usual / sizeof *usual)
+
+static const char *guarded(const char *path)
+{
+    size_t end = 0;
+    const struct rule *r = rules_guarded(&t.rules, str_of(path), &end);
+    static char text[128];
+    if (!r)
+        return "";
+    snprintf(text, sizeof text, "%s@%zu", t.strings + r->said->text, end);
+    return text;
+}
+
+static void names_at_every_depth_and_at_the_top(void **state)
+{
+    (void)state;
+    assert_int_equal(load(usual, N_USUAL, GUARD_STRICT), 0);
+    assert_string_equal(guarded("/w/p/.vscode"), ".vscode@12");
+    assert_string_equal(guarded("/w/p/x/.vscode/y/z"), ".vscode@14");
+    assert_string_equal(guarded("/w/p/.VsCode"), ".vscode@12");
+    assert_string_equal(guarded("/w/p/.vscode2"), "");
+    assert_string_equal(guarded("/w/p/x.vscode"), "");
+    assert_string_equal(guarded("/w/.vscode"), "");
+    assert_string_equal(guarded("/w/pp/.vscode"), "");
+    assert_string_equal(guarded("/w/p"), "");
+    assert_string_equal(guarded("/"), "");
+    assert_string_equal(guarded("/tmp/.vscode"), "");
+    assert_string_equal(guarded("/w/p/private/.vscode"), "");
+    assert_string_equal(guarded("/w/p/.git/hooks"), ".git/hooks@15");
+    assert_string_equal(guarded("/w/p/s/.git/hooks/pre-commit"), ".git/hooks@17");
+    assert_string_equal(guarded("/w/p/.git"), "");
+    assert_string_equal(guarded("/w/p/.git/x/hooks"), "");
+    assert_string_equal(guarded("/w/p/.git/config"), ".git/config@16");
+    assert_string_equal(guarded("/w/p/.git/config/x"), "");
+    assert_string_equal(guarded("/w/p/.git/.git/config"), ".git/config@21");
+    assert_string_equal(guarded("/w/p/.envrc"), ".envrc@11");
+    assert_string_equal(guarded("/w/p/sub/.envrc"), "");
+    assert_string_equal(guarded("/w/p/.agent/ctx.json"), ".agent/ctx.json@20");
+    assert_string_equal(guarded("/w/p/a/a/b/c"), "a/b/c@12");
+    assert_string_equal(guarded("/w/p/keep"), "/w/p/keep@9");
+    assert_string_equal(guarded("/w/p/keep/x"), "/w/p/keep@9");
+    assert_string_equal(guarded("/w/p/keeper"), "");
+}
+
+static void foreign_code_may_hold_what_its_editors_like(void **state)
+{
+    (void)state;
+    assert_int_equal(load(usual, N_USUAL, GUARD_STRICT), 0);
+    assert_string_equal(guarded("/w/p/node_modules/x/.vscode"), "");
+    assert_string_equal(guarded("/w/p/a/vendor/x/.vscode/y"), "");
+    assert_string_equal(guarded("/w/p/node_modules/x/.git/hooks"), ".git/hooks@30");
+    assert_string_equal(guarded("/w/p/my_node_modules/.vscode"), ".vscode@28");
+    assert_non_null(rules_crossing(&t.rules, STR("/w/p/node_modules/x"), STR("/w/p/x")));
+    assert_non_null(rules_crossing(&t.rules, STR("/w/p/node_modules"), STR("/w/p/x")));
+    assert_null(rules_crossing(&t.rules, STR("/w/p/node_modules/x"), STR("/w/p/node_modules/y")));
+    assert_null(rules_crossing(&t.rules, STR("/w/p/x"), STR("/w/p/node_modules/x")));
+    assert_null(rules_crossing(&t.rules, STR("/w/p/x"), STR("/w/p/y")));
+    assert_non_null(rules_crossing(&t.rules, STR("/w/p/private/x"), STR("/w/p/x")));
+    assert_non_null(rules_crossing(&t.rules, STR("/w/p/x"), STR("/v/x"))); /* out of reach of "*.env" below /w */
+}
+
+static void modes(void **state)
+{
+    (void)state;
+    assert_int_equal(load(usual, N_USUAL, GUARD_OFF), 0);
+    assert_string_equal(guarded("/w/p/.vscode"), "");
+    assert_string_equal(guarded("/w/p/keep/x"), "/w/p/keep@9");
+    assert_int_equal(load(usual, N_USUAL, GUARD_EXISTING), 0);
+    assert_string_equal(guarded("/w/p/.vscode"), ".vscode@12");
+}
+
+static const char *below(const char *path)
+{
+    static char text[512];
+    size_t at = 0, n = 0;
+    struct str rest;
+    text[0] = 0;
+    while (rules_below(&t.rules, str_of(path), &at, &rest))
+        n += (size_t)snprintf(text + n, sizeof text - n, "%.*s;", (int)rest.n, rest.p);
+    return text;
+}
+
+static void what_lies_below_a_name(void **state)
+{
+    (void)state;
+    assert_int_equal(load(usual, N_USUAL, GUARD_STRICT), 0);
+    assert_string_equal(below("/w/p/.git"), "hooks;config;");
+    assert_string_equal(below("/w/p/s/.GIT"), "hooks;config;");
+    assert_string_equal(below("/w/p/.agent"), "ctx.json;");
+    assert_string_equal(below("/w/p/s/.agent"), "");
+    assert_string_equal(below("/w/p/a"), "b/c;");
+    assert_string_equal(below("/w/p/a/b"), "c;");
+    assert_string_equal(below("/w/p/a/a"), "b/c;");
+    assert_string_equal(below("/w/p/b"), "");
+    assert_string_equal(below("/w/p/x"), "y;");
+    assert_string_equal(below("/w/p/secret"), "deep;");
+    assert_string_equal(below("/w/p"), ".envrc;.agent/ctx.json;keep;secret/deep;x/y;");
+    assert_string_equal(below("/w"), "p/.envrc;p/.agent/ctx.json;p/keep;p/secret/deep;p/x/y;");
+    assert_string_equal(below("/w/p/node_modules/n/a"), "");
+    assert_string_equal(below("/w/p/node_modules/n/.git"), "hooks;config;");
+    assert_string_equal(below("/tmp/.git"), "");
+    assert_string_equal(below("/w/p/.vscode"), "");
+}
+
+static bool hidden(const char *path)
+{
+    return rules_hidden(&t.rules, str_of(path)) != NULL;
+}
+
+static void hidden_names(void **state)
+{
+    (void)state;
+    assert_int_equal(load(usual, N_USUAL, GUARD_STRICT), 0);
+    assert_true(hidden("/w/p/secret/deep"));
+    assert_true(hidden("/w/p/secret/deep/x"));
+    assert_false(hidden("/w/p/secret"));
+    assert_true(hidden("/w/.env"));
+    assert_true(hidden("/w/p/q/prod.ENV"));
+    assert_true(hidden("/w/p/q/x.env/below"));
+    assert_false(hidden("/v/.env"));
+    assert_false(hidden("/w/p/.envrc"));
+    assert_true(hidden("/w/p/a/keys/k.pem"));
+    assert_false(hidden("/w/keys/k.pem"));
+    assert_false(hidden("/w/p/keys/sub/k.pem"));
+    assert_non_null(rules_pattern_prefix(&t.rules, STR("/w/p/a/keys")));
+    assert_null(rules_pattern_prefix(&t.rules, STR("/w/p/a/locks")));
+}
+
+static void pins_sockets_trees(void **state)
+{
+    (void)state;
+    assert_int_equal(load(usual, N_USUAL, GUARD_STRICT), 0);
+    assert_non_null(rules_pinned(&t.rules, STR("/w/p/x/y")));
+    assert_non_null(rules_pinned(&t.rules, STR("/w/p/x")));
+    assert_null(rules_pinned(&t.rules, STR("/w/p/x/y/z")));
+    assert_null(rules_pinned(&t.rules, STR("/w/p/x2")));
+    assert_non_null(rules_socket(&t.rules, STR("/run/s")));
+    assert_null(rules_socket(&t.rules, STR("/run/S")));
+    assert_null(rules_socket(&t.rules, STR("/run/s/t")));
+    assert_true(rules_private(&t.rules, STR("/tmp/x")));
+    assert_true(rules_private(&t.rules, STR("/w/p/private/x")));
+    assert_false(rules_private(&t.rules, STR("/w/p/x")));
+    assert_false(rules_private(&t.rules, STR("/tmpx")));
+    assert_true(str_is(rules_root(&t.rules, STR("/w/p/x")), "/w/p"));
+    assert_true(str_is(rules_root(&t.rules, STR("/x")), ""));
+}
+
+static void root_of_everything(void **state)
+{
+    (void)state;
+    static const struct said said[] = {
+        {GUARD_RULE_ROOT, 0, 0, 0, "/", NULL},
+        {GUARD_RULE_NAME, GUARD_ROOT, GUARD_REFUSE, 0, ".envrc", NULL},
+        {GUARD_RULE_NAME, GUARD_ANY_DEPTH, GUARD_REFUSE, 0, ".x", NULL},
+    };
+    assert_int_equal(load(said, 3, GUARD_STRICT), 0);
+    assert_string_equal(guarded("/.envrc"), ".envrc@7");
+    assert_string_equal(guarded("/a/.envrc"), "");
+    assert_string_equal(guarded("/.x"), ".x@3");
+    assert_string_equal(guarded("/a/.x"), ".x@5");
+    assert_string_equal(below("/"), ".envrc;");
+}
+
+static void tables_that_cannot_be(void **state)
+{
+    (void)state;
+    static const struct said bad[] = {{GUARD_RULE_ROOT, 0, 0, 0, "relative", NULL},
+                                      {GUARD_RULE_PROTECT, 0, 0, 0, "relative", NULL},
+                                      {GUARD_RULE_NAME, GUARD_ANY_DEPTH, 0, 0, "", NULL},
+                                      {99, 0, 0, 0, "/x", NULL},
+                                      {GUARD_RULE_NAME, GUARD_ANY_DEPTH, 0, 0, "a/b/c/d/e/f/g/h/i", NULL},
+                                      {GUARD_RULE_HIDE, 0, 0, 0, "", NULL}};
+    for (size_t i = 1; i < sizeof bad / sizeof *bad; i++)
+        assert_true(load(&bad[i], 1, GUARD_STRICT) < 0);
+    struct guard_table short_one = {.n_rules = 3};
+    assert_true(rules_load(&t.rules, &short_one, sizeof short_one, "", 1, t.mem) < 0);
+    short_one = (struct guard_table){.mode = 9};
+    assert_true(rules_load(&t.rules, &short_one, sizeof short_one, "", 1, t.mem) < 0);
+}
+
+static void patterns(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *pattern, *name;
+        bool match;
+    } all[] = {{"", "", true},
+               {"*", "", true},
+               {"*", "x", true},
+               {"?", "", false},
+               {"a?c", "abc", true},
+               {"a*c", "abbc", true},
+               {"a*c", "abbd", false},
+               {"*.pem", "x.pem", true},
+               {"*.pem", "x.PEM", true},
+               {"[a-c]x", "bx", true},
+               {"[!a-c]x", "bx", false},
+               {"[!a-c]x", "dx", true},
+               {"[]]", "]", true},
+               {"[", "[", true},
+               {"[a", "[a", true},
+               {"\\*", "*", true},
+               {"\\*", "x", false},
+               {"**a**", "bab", true},
+               {"*a*a*a*b", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", false},
+               {"[A-Z]", "q", true},
+               {"a\\", "a\\", true},
+               {".env", "_env", false}};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (pattern_match(str_of(all[i].pattern), str_of(all[i].name)) != all[i].match)
+            fail_msg("'%s' '%s'", all[i].pattern, all[i].name);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(names_at_every_depth_and_at_the_top),
+        cmocka_unit_test(foreign_code_may_hold_what_its_editors_like),
+        cmocka_unit_test(modes),
+        cmocka_unit_test(what_lies_below_a_name),
+        cmocka_unit_test(hidden_names),
+        cmocka_unit_test(pins_sockets_trees),
+        cmocka_unit_test(root_of_everything),
+        cmocka_unit_test(tables_that_cannot_be),
+        cmocka_unit_test(patterns),
+    };
+    int r = cmocka_run_group_tests(tests, NULL, NULL);
+    arena_free(t.mem);
+    return r;
+}

@@ -1,0 +1,236 @@
+/* Hosts in canonical form, rules, classes of addresses: every odd spelling that has fooled a filter before. */
+#include "unit.h"
+#include "policy/host.h"
+
+static void expect_name(const char *text, const char *name)
+{
+    struct host h;
+    assert_int_equal(host_parse(str_of(text), &h), 0);
+    assert_int_equal(h.kind, HOST_NAME);
+    assert_string_equal(h.name, name);
+}
+
+static void expect_addr(const char *text, const char *addr)
+{
+    struct host h;
+    char plain[46];
+    assert_int_equal(host_parse(str_of(text), &h), 0);
+    assert_int_equal(h.kind, HOST_ADDR);
+    addr_print(&h.addr, plain);
+    assert_string_equal(plain, addr);
+}
+
+static void expect_none(struct str text)
+{
+    struct host h;
+    assert_int_equal(host_parse(text, &h), -EINVAL);
+}
+
+static void names_have_one_form(void **state)
+{
+    (void)state;
+    expect_name("Example.COM", "example.com");
+    expect_name("example.com.", "example.com");
+    expect_name("a_b.example", "a_b.example");
+    expect_name("xn--bcher-kva.example", "xn--bcher-kva.example");
+    expect_name("0x7f.example", "0x7f.example");
+    expect_none(STR(""));
+    expect_none(STR("."));
+    expect_none(STR("a..b"));
+    expect_none(STR(".a"));
+    expect_none(STR("a b"));
+    expect_none(STR("evil\0.google.com"));
+    expect_none(STR("a\r\n.com"));
+    expect_none(STR("user@host"));
+    expect_none(STR("ex%61mple.com"));
+    expect_none(STR("b\xc3\xbc"
+                    "cher.example")); /* clients send A-labels */
+    expect_none(STR("-a.com"));
+    expect_none(STR("a-.com"));
+    expect_none(STR("aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa.com")); /* 64 */
+    char longest[300];
+    memset(longest, 'a', sizeof longest);
+    for (size_t i = 60; i < sizeof longest; i += 61)
+        longest[i] = '.';
+    expect_none((struct str){longest, 255});
+}
+
+static void addresses_in_every_spelling(void **state)
+{
+    (void)state;
+    expect_addr("127.0.0.1", "127.0.0.1");
+    expect_addr("127.1", "127.0.0.1");
+    expect_addr("2130706433", "127.0.0.1");
+    expect_addr("0x7f.1", "127.0.0.1");
+    expect_addr("0177.0.0.1", "127.0.0.1");
+    expect_addr("017700000001", "127.0.0.1");
+    expect_addr("0x7f000001", "127.0.0.1");
+    expect_addr("127.0.0.1.", "127.0.0.1");
+    expect_addr("[::ffff:127.0.0.1]", "127.0.0.1");
+    expect_addr("::1", "::1");
+    expect_addr("2001:DB8::0:1", "2001:db8::1");
+    expect_addr("1:0:0:2:0:0:0:3", "1:0:0:2::3");
+    expect_none(STR("256.0.0.1"));
+    expect_none(STR("1.2.3.4.5"));
+    expect_none(STR("08.8.8.8"));
+    expect_none(STR("4294967296"));
+    expect_none(STR("example.1"));
+    expect_none(STR("::1%lo"));
+    expect_none(STR(":::"));
+    expect_none(STR("1:2:3:4:5:6:7:8:9"));
+    expect_none(STR("1::2::3"));
+    expect_none(STR("[127.0.0.1]"));
+}
+
+static struct host_rule rule_of(const char *text, enum rule_verb verb)
+{
+    struct host_rule r;
+    struct err e = {0};
+    if (host_rule_parse(str_of(text), verb, &r, &e) < 0)
+        fail_msg("%s: %s", text, e.text);
+    return r;
+}
+
+static bool allows(const char *rule, const char *host, uint16_t port)
+{
+    struct host_rule r = rule_of(rule, RULE_ALLOW);
+    struct host h;
+    assert_int_equal(host_parse(str_of(host), &h), 0);
+    return host_judge(&r, 1, &h, port, NULL) == HOST_ALLOWED;
+}
+
+static void wildcards_match_labels_only(void **state)
+{
+    (void)state;
+    assert_true(allows("*.example.com", "a.example.com", 443));
+    assert_true(allows("*.example.com", "a.b.example.com", 1));
+    assert_false(allows("*.example.com", "example.com", 443));
+    assert_false(allows("*.example.com", "evilexample.com", 443));
+    assert_true(allows(".example.com", "example.com", 443));
+    assert_false(allows(".example.com", "evilexample.com", 443));
+    assert_false(allows("example.com", "a.example.com", 443));
+    assert_true(allows("EXAMPLE.com.", "example.COM", 443));
+    assert_true(allows("*", "anything.test", 443));
+    assert_true(allows("b\xc3\xbc"
+                       "cher.example",
+                       "xn--bcher-kva.example", 443));
+    assert_true(allows("xn--bcher-kva.example", "XN--bcher-KVA.example", 443));
+    assert_true(allows("\xe4\xbe\x8b\xe3\x81\x88.\xe3\x83\x86\xe3\x82\xb9\xe3\x83\x88", "xn--r8jz45g.xn--zckzah", 443));
+}
+
+static void ports_and_networks(void **state)
+{
+    (void)state;
+    assert_true(allows("a.test:443", "a.test", 443));
+    assert_false(allows("a.test:443", "a.test", 80));
+    assert_true(allows("a.test:8000-8100", "a.test", 8100));
+    assert_false(allows("a.test:8000-8100", "a.test", 8101));
+    assert_true(allows("10.0.0.0/8:22", "10.200.1.1", 22));
+    assert_false(allows("10.0.0.0/8", "11.0.0.1", 22));
+    assert_true(allows("[2001:db8::/32]:443", "2001:db8:ffff::1", 443));
+    assert_false(allows("[2001:db8::/33]", "2001:db8:8000::1", 443));
+    assert_true(allows("1.2.3.4", "::ffff:1.2.3.4", 9));
+    assert_false(allows("*.example.com", "1.2.3.4", 443));
+}
+
+static void deny_wins_and_nothing_means_no(void **state)
+{
+    (void)state;
+    struct host_rule rules[] = {rule_of("*.corp.test", RULE_ALLOW), rule_of("secret.corp.test", RULE_DENY),
+                                rule_of("*:25", RULE_DENY)};
+    struct host open, secret;
+    size_t which;
+    host_parse(STR("a.corp.test"), &open);
+    host_parse(STR("secret.corp.test"), &secret);
+    assert_int_equal(host_judge(rules, 3, &open, 443, &which), HOST_ALLOWED);
+    assert_int_equal(which, 0);
+    assert_int_equal(host_judge(rules, 3, &secret, 443, &which), HOST_DENIED);
+    assert_int_equal(which, 1);
+    assert_int_equal(host_judge(rules, 3, &open, 25, NULL), HOST_DENIED);
+    assert_int_equal(host_judge(rules, 0, &open, 443, &which), HOST_DENIED_BY_DEFAULT);
+    assert_true(host_may_resolve(rules, 3, &open));
+    assert_false(host_may_resolve(rules, 3, &secret));
+    assert_false(host_may_resolve(NULL, 0, &open));
+}
+
+static void expect_error(const char *text, const char *why)
+{
+    struct host_rule r;
+    struct err e = {0};
+    assert_int_equal(host_rule_parse(str_of(text), RULE_ALLOW, &r, &e), -EINVAL);
+    assert_string_equal(e.text, why);
+}
+
+static void malformed_rules_say_why(void **state)
+{
+    (void)state;
+    expect_error("a.test:0", "'0' is not a port between 1 and 65535, nor a range LOW-HIGH");
+    expect_error("a.test:70000", "'70000' is not a port between 1 and 65535, nor a range LOW-HIGH");
+    expect_error("a.test:90-80", "the port range '90-80' ends before it begins");
+    expect_error("10.0.0.1/8", "'10.0.0.1/8' has host bits set beyond its prefix");
+    expect_error("10.0.0.0/33", "'/33' is not a prefix length between 0 and 32");
+    expect_error("a.*.test", "'*' may only stand alone or as '*.' in front of a name");
+    expect_error("*a.test", "'*' may only stand alone or as '*.' in front of a name");
+    expect_error("2001:db8::1", "an IPv6 address stands in brackets, as in [2001:db8::1]:443");
+    expect_error("[2001:db8::1", "'[' without ']'");
+    expect_error("", "'' is not a host name");
+    expect_error("http://a.test", "'http://a.test' is a URL: name the host alone");
+}
+
+static void addresses_have_classes(void **state)
+{
+    static const struct {
+        const char *addr;
+        enum addr_class class;
+    } cases[] = {
+        {"93.184.216.34", ADDR_PUBLIC},
+        {"127.9.9.9", ADDR_LOOPBACK},
+        {"0.0.0.0", ADDR_UNSPECIFIED},
+        {"169.254.169.254", ADDR_METADATA},
+        {"169.254.1.1", ADDR_LINK_LOCAL},
+        {"10.1.1.1", ADDR_PRIVATE},
+        {"172.31.255.255", ADDR_PRIVATE},
+        {"172.32.0.1", ADDR_PUBLIC},
+        {"192.168.1.1", ADDR_PRIVATE},
+        {"100.64.0.1", ADDR_PRIVATE},
+        {"100.100.100.200", ADDR_METADATA},
+        {"224.0.0.1", ADDR_MULTICAST},
+        {"255.255.255.255", ADDR_BROADCAST},
+        {"240.0.0.1", ADDR_RESERVED},
+        {"198.18.0.1", ADDR_RESERVED},
+        {"::", ADDR_UNSPECIFIED},
+        {"::1", ADDR_LOOPBACK},
+        {"::ffff:10.0.0.1", ADDR_PRIVATE},
+        {"::7f00:1", ADDR_LOOPBACK},
+        {"64:ff9b::a9fe:a9fe", ADDR_METADATA},
+        {"2002:7f00:1::", ADDR_LOOPBACK},
+        {"fe80::1", ADDR_LINK_LOCAL},
+        {"fd00::1", ADDR_PRIVATE},
+        {"fd00:ec2::254", ADDR_METADATA},
+        {"ff02::1", ADDR_MULTICAST},
+        {"2606:2800:220:1::1", ADDR_PUBLIC},
+        {"2001:db8::1", ADDR_RESERVED},
+        {"4000::1", ADDR_RESERVED},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct host_addr a;
+        assert_int_equal(addr_parse(str_of(cases[i].addr), &a), 0);
+        if (addr_classify(&a) != cases[i].class)
+            fail_msg("%s is %s", cases[i].addr, addr_class_text(addr_classify(&a)));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(names_have_one_form),
+        cmocka_unit_test(addresses_in_every_spelling),
+        cmocka_unit_test(wildcards_match_labels_only),
+        cmocka_unit_test(ports_and_networks),
+        cmocka_unit_test(deny_wins_and_nothing_means_no),
+        cmocka_unit_test(malformed_rules_say_why),
+        cmocka_unit_test(addresses_have_classes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

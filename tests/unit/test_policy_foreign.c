@@ -1,0 +1,297 @@
+/* Settings of other sandboxes: each means the same as a text of ours, and what it cannot mean is named. */
+#include "policy_help.h"
+
+struct foreign_case {
+    enum policy_format format;
+    const char *text, *ours, *ignored; /* ignored: "key: why\n" in order */
+};
+
+static struct policy *from(enum policy_format format, const char *text, struct err *e)
+{
+    struct policy *p = NULL;
+    struct layer_said said[] = {{LAYER_FLAGS, format, "/home/u/p/f", text, true}, {0}};
+    return build_in(&test_world, said, NULL, &p, e) < 0 ? NULL : p;
+}
+
+static void check(const struct foreign_case *c)
+{
+    struct err e;
+    struct policy *theirs = from(c->format, c->text, &e);
+    if (!theirs)
+        fail_msg("%s\n%s", c->text, e.text);
+    struct policy *ours = from(POLICY_YAML, c->ours, &e);
+    if (!ours)
+        fail_msg("%s\n%s", c->ours, e.text);
+    if (!policy_equal(theirs, ours))
+        fail_msg("%s\n--- is\n%s\n--- not\n%s", c->text, printed(theirs), printed(ours));
+    auto_buf struct buf ignored = BUF(1 << 16);
+    for (size_t i = 0; i < theirs->n_ignored; i++)
+        buf_printf(&ignored, "%s: %s\n", theirs->ignored[i].key, theirs->ignored[i].why);
+    assert_string_equal(buf_cstr(&ignored), c->ignored ? c->ignored : "");
+    policy_free(theirs);
+    policy_free(ours);
+}
+
+static void srt(void **state)
+{
+    (void)state;
+    static const struct foreign_case cases[] = {
+        {POLICY_SRT,
+         "{\"network\": {\"allowedDomains\": [\"github.com\", \"*.npmjs.org\", \"api.example.com:443\", "
+         "\"[::1]:80\"],\n"
+         "  \"deniedDomains\": [\"malicious.com\", \"*:22\"], \"deniedResolvedAddresses\": [\"10.0.0.0/8\"],\n"
+         "  \"allowUnixSockets\": [\"/var/run/docker.sock\"], \"allowLocalBinding\": false, \"strictAllowlist\": "
+         "true},\n"
+         " \"filesystem\": {\"denyRead\": [\"~/.ssh\"], \"allowRead\": [], \"allowWrite\": [\".\", \"src/\", "
+         "\"test/**\", \"/tmp\"],\n"
+         "  \"denyWrite\": [\".env\", \"config/production.json\", \"**/*.pem\"]}}",
+         "workspace_read_only: false\n"
+         "net: {mode: allow, allow: [github.com, '*.npmjs.org', 'api.example.com:443', '[::1]:80'], deny: "
+         "[malicious.com, "
+         "'*:22', 10.0.0.0/8], unix_sockets: [/var/run/docker.sock]}\n"
+         "files: {hide: [~/.ssh], rw: [{path: src, optional: true}, {path: test, optional: true}, {path: /tmp, "
+         "optional: "
+         "true}], protect: [.env, config/production.json, './**/*.pem']}\n",
+         NULL},
+        /* Empty lists allow nothing, and absent ones neither. */
+        {POLICY_SRT,
+         "{\"network\": {\"allowedDomains\": [], \"deniedDomains\": []}, \"filesystem\": {\"denyRead\": [], "
+         "\"allowWrite\": [], \"denyWrite\": []}}",
+         "workspace_read_only: true\nnet: {mode: none}\n", NULL},
+        {POLICY_SRT, "{}", "workspace_read_only: true\nnet: {mode: none}\n", NULL},
+        /* allowRead uncovers inside denyRead; the nearer wins; at one place allowRead wins. */
+        {POLICY_SRT,
+         "{\"filesystem\": {\"denyRead\": [\"/home\", \"./secrets\", \"/d\"], \"allowRead\": [\".\", \"/d\", "
+         "\"/other\"], \"allowWrite\": [\".\"]}}",
+         "workspace_read_only: false\nnet: {mode: none}\nfiles: {hide: [/home, secrets]}\n", NULL},
+        {POLICY_SRT,
+         "{\"filesystem\": {\"denyRead\": [\"/x\"], \"allowRead\": [\"/x/a\", \"/x/b\", \"/x/b/c\"], \"allowWrite\": "
+         "[\"/x/b\"]}}",
+         "workspace_read_only: true\nnet: {mode: none}\n"
+         "files: {hide: [/x], ro: [{path: /x/a, optional: true}], rw: [{path: /x/b, optional: true}]}\n",
+         NULL},
+        /* denyWrite beats allowWrite wherever it stands, and a hidden place needs no protection. */
+        {POLICY_SRT,
+         "{\"filesystem\": {\"denyRead\": [\"/h\"], \"allowWrite\": [\"/a\", \"/b/c\", \"/e\", \"/h\"], \"denyWrite\": "
+         "[\"/a\", \"/b\", \"/e/f\", \"/h\"]}}",
+         "workspace_read_only: true\nnet: {mode: none}\nfiles: {hide: [/h], protect: [/a, /b, /e/f], rw: [{path: /e, "
+         "optional: true}]}\n",
+         "filesystem.allowWrite '/h': denyRead hides the same place\n"},
+        /* The current directory is writable when something above it is. */
+        {POLICY_SRT, "{\"filesystem\": {\"allowWrite\": [\"/home/u\", \"/home/u\"]}}",
+         "workspace_read_only: false\nnet: {mode: none}\nfiles: {rw: [{path: ~, optional: true}]}\n", NULL},
+        {POLICY_SRT,
+         "{\"filesystem\": {\"allowWrite\": [\".\"], \"denyRead\": [\"**/build/**\"], \"allowGitConfig\": true, "
+         "\"disabled\": false}}",
+         "workspace_read_only: false\nnet: {mode: none}\nfiles: {hide: ['./**/build']}\nguard_names: {allow: "
+         "[.git/config]}\n",
+         NULL},
+        {POLICY_SRT,
+         "{\"credentials\": {\"files\": [{\"path\": \"~/.netrc\", \"mode\": \"deny\"}, {\"path\": \"~/t\", \"mode\": "
+         "\"mask\"}],\n"
+         "\"envVars\": [{\"name\": \"GH_TOKEN\", \"mode\": \"deny\"}], \"awsPairs\": []}}",
+         "workspace_read_only: true\nnet: {mode: none}\nfiles: {hide: [~/.netrc, ~/t]}\nenv: {remove: [GH_TOKEN]}\n",
+         "credentials.awsPairs: credentials are kept out of the box, not exchanged on the way\n"
+         "credentials.files.mode mask of '~/t': it is hidden altogether instead\n"},
+        {POLICY_SRT,
+         "{\"network\": {\"strictAllowlist\": false, \"allowAllUnixSockets\": true, \"deniedDomainReasons\": {}, "
+         "\"allowMachLookup\": [],\n"
+         "\"httpProxyPort\": 1, \"socksProxyPort\": 2, \"mitmProxy\": {}, \"parentProxy\": {}, \"filterRequest\": 1, "
+         "\"tlsTerminate\": {}},\n"
+         "\"filesystem\": {\"disabled\": true, \"allowWrite\": [\"*.ts\"], \"denyRead\": [\"a*/b/c\"]},\n"
+         "\"ignoreViolations\": {}, \"enableWeakerNestedSandbox\": true, \"enableWeakerNetworkIsolation\": true, "
+         "\"allowAppleEvents\": true,\n"
+         "\"allowPty\": true, \"ripgrep\": {}, \"mandatoryDenySearchDepth\": 3, \"seccomp\": {}, \"bwrapPath\": "
+         "\"/b\", \"socatPath\": \"/s\",\n"
+         "\"javaAgentJarPath\": \"/j\", \"windows\": {}, \"git\": {}, \"somethingNew\": 1}",
+         "workspace_read_only: true\nnet: {mode: none}\n",
+         "network.strictAllowlist: nobody is asked: what is not allowed is refused\n"
+         "network.allowAllUnixSockets: sockets are allowed one by one (net.unix_sockets)\n"
+         "network.deniedDomainReasons: a denial says its rule and remedy in pinfold's own words\n"
+         "network.allowMachLookup: speaks of macOS\n"
+         "network.httpProxyPort: pinfold's own egress decides; it takes no other proxy's place\n"
+         "network.socksProxyPort: pinfold's own egress decides; it takes no other proxy's place\n"
+         "network.mitmProxy: pinfold's own egress decides; it takes no other proxy's place\n"
+         "network.parentProxy: a parent proxy is taken from the caller's environment\n"
+         "network.filterRequest: is code of the embedding program\n"
+         "network.tlsTerminate: TLS is never decrypted\n"
+         "filesystem.disabled: files are always confined\n"
+         "filesystem.allowWrite '*.ts': the pattern cannot be held; name the place, or NAME at any depth\n"
+         "filesystem.denyRead 'a*/b/c': the pattern cannot be held; name the place, or NAME at any depth\n"
+         "ignoreViolations: a denial is always told\n"
+         "enableWeakerNestedSandbox: what a nested box cannot do is asked for by name (may_lose)\n"
+         "enableWeakerNetworkIsolation: speaks of macOS\n"
+         "allowAppleEvents: speaks of macOS\n"
+         "allowPty: speaks of macOS\n"
+         "ripgrep: guarded names are judged when they are used; nothing is searched\n"
+         "mandatoryDenySearchDepth: guarded names hold at every depth; nothing is searched\n"
+         "seccomp: pinfold's filters are its own\n"
+         "bwrapPath: pinfold finds its engines itself\n"
+         "socatPath: no socat is used\n"
+         "javaAgentJarPath: programs need no agent: the network decides for them\n"
+         "windows: speaks of Windows\n"
+         "git: the command keeps the caller's user, so git needs no safe.directory\n"
+         "somethingNew: the key is not known\n"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        check(&cases[i]);
+}
+
+static void dive(void **state)
+{
+    (void)state;
+    static const struct foreign_case cases[] = {
+        {POLICY_DIVE,
+         "# In dive.yaml\nmodel: x\nsandbox:\n  enabled: true\n  allow_network: false\n  allowed_write_paths:\n"
+         "    - ~/.cache/go-build\n    - ~/.npm\n  docker:\n    image: \"node:20-slim\"\n    ports:\n      - \"3000\"\n"
+         "      - \"9229\" # Node debugger\n  seatbelt:\n    profile: restrictive\n",
+         "extends: restrictive\nimage: 'node:20-slim'\nnet: {mode: none, publish: ['3000:3000', '9229:9229']}\n"
+         "files: {rw: [{path: ~/.cache/go-build, optional: true}, {path: ~/.npm, optional: true}]}\n",
+         NULL},
+        {POLICY_DIVE,
+         "sandbox:\n  allow_network: true\n  work_dir: /w\n  environment: {A: '1', B: x}\n  mode: auto\n"
+         "  max_command_duration_ms: 5000\n  audit_log: true\n  excluded_commands: [git]\n"
+         "  allow_unsandboxed_commands: true\n  mount_cloud_credentials: true\n  allowed_unix_sockets: [/s]\n"
+         "  docker: {command: podman, memory: 512m, cpus: '1.5', pids_limit: 100, enable_user_mapping: true,\n"
+         "    additional_mounts: ['/a:/b:ro,z', '/c:/d']}\n"
+         "  seatbelt: {profile: permissive, custom_profile_path: /x}\n",
+         "extends: permissive\nworkspace: /w\nengine: podman\nenv: {set: {A: 1, B: x}}\n"
+         "limits: {timeout: 5s, memory: 512M, cpus: 1.5, pids: 100}\n"
+         "net: {mode: allow, allow: ['*'], unix_sockets: [/s]}\n"
+         "files: {mounts: [{from: /a, to: /b, read_only: true}, '/c:/d']}\n",
+         "sandbox.mode: approvals are the agent's\n"
+         "sandbox.audit_log: what is denied is always logged\n"
+         "sandbox.excluded_commands: no command runs outside the box\n"
+         "sandbox.allow_unsandboxed_commands: no command runs outside the box\n"
+         "sandbox.mount_cloud_credentials: credentials stay hidden; name the ones to be read with files.ro\n"
+         "sandbox.docker.additional_mounts option 'z': only ro and rw mean something here\n"
+         "sandbox.seatbelt.custom_profile_path: a Seatbelt profile speaks of macOS\n"},
+        {POLICY_DIVE, "sandbox: {allow_network: true, network: {allowed_domains: [a.com], http_proxy: x}}",
+         "extends: restrictive\nnet: {mode: allow, allow: [a.com]}\n",
+         "sandbox.network.http_proxy: pinfold's own egress decides; it takes no other proxy's place\n"},
+        {POLICY_DIVE, "{enabled: true}", "extends: restrictive\nnet: {mode: none}\n", NULL}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        check(&cases[i]);
+}
+
+static void mycode(void **state)
+{
+    (void)state;
+    static const struct foreign_case cases[] = {
+        {POLICY_MYCODE,
+         "{\"type\": \"docker\", \"enabled\": true, \"image\": \"ubuntu:22.04\",\n"
+         "\"limits\": {\"cpuPercent\": 50, \"memoryMB\": 512, \"diskMB\": 1024, \"timeoutSeconds\": 60, "
+         "\"maxProcesses\": 50},\n"
+         "\"network\": {\"enabled\": false},\n"
+         "\"filesystem\": {\"readOnly\": [\"/\"], \"readWrite\": [\"/tmp\"], \"hidden\": [\"/etc/passwd\", "
+         "\"/etc/shadow\"],\n"
+         " \"tempDir\": \"/tmp/mycode-sandbox\"}}",
+         "extends: untrusted\nengine: docker\nimage: 'ubuntu:22.04'\nfiles: {rw: [{path: /tmp/mycode-sandbox, "
+         "optional: true}]}\n",
+         NULL},
+        {POLICY_MYCODE, "{\"enabled\": true}", "extends: untrusted\n", NULL},
+        {POLICY_MYCODE,
+         "{\"profile\": \"x\", \"limits\": {\"memoryMB\": 1024, \"cpuPercent\": 12.5}, \"network\": {\"enabled\": "
+         "true, \"blockedPorts\": [25]},\n"
+         "\"filesystem\": {\"readOnly\": [\"/data\"]}}",
+         "extends: untrusted\nlimits: {memory: 1G, cpus: 12.5%}\nnet: {mode: allow, allow: ['*'], deny_ports: [25]}\n"
+         "files: {ro: [{path: /data, optional: true}]}\n",
+         "profile: a firejail profile is firejail's own\n"},
+        /* An empty list of hosts allows nothing. */
+        {POLICY_MYCODE, "{\"network\": {\"enabled\": true, \"allowedHosts\": []}}",
+         "extends: untrusted\nnet: {mode: allow}\n", NULL},
+        {POLICY_MYCODE, "{\"network\": {\"enabled\": true, \"allowedHosts\": [\"a.com\"]}}",
+         "extends: untrusted\nnet: {mode: allow, allow: [a.com]}\n", NULL},
+        {POLICY_MYCODE, "{\"network\": {\"enabled\": false, \"allowedHosts\": []}}", "extends: untrusted\n", NULL}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        check(&cases[i]);
+}
+
+static void daycare(void **state)
+{
+    (void)state;
+    static const struct foreign_case cases[] = {
+        {POLICY_DAYCARE,
+         "{\"docker\": {\"enabled\": true, \"image\": \"box\", \"tag\": \"1.2\", \"socketPath\": "
+         "\"/var/run/docker.sock\", \"runtime\": \"runsc\"}, \"other\": {}}",
+         "engine: docker\nimage: 'box:1.2'\n", "docker.runtime: which runtime is used is the engine's setting\n"},
+        {POLICY_DAYCARE, "{\"docker\": {\"enabled\": true, \"socketPath\": \"/s\", \"runtime\": \"runc\"}}",
+         "engine: docker\nimage: 'daycare-sandbox:latest'\n",
+         "docker.socketPath: which daemon is used is the engine's setting (DOCKER_HOST)\n"},
+        {POLICY_DAYCARE, "{\"docker\": {\"enabled\": false, \"image\": \"x\"}}", "engine: native\n", NULL},
+        {POLICY_DAYCARE, "{\"docker\": {}}", "engine: native\n", NULL},
+        {POLICY_DAYCARE, "{}", "engine: native\n", NULL}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        check(&cases[i]);
+}
+
+static void mistakes(void **state)
+{
+    (void)state;
+    static const struct {
+        enum policy_format format;
+        const char *text, *sentence;
+    } cases[] = {
+        {POLICY_SRT, "", "/home/u/p/f: the file is empty"},
+        {POLICY_SRT, "[]", "/home/u/p/f:1:1: the settings are a mapping, not a list"},
+        {POLICY_SRT, "{\"filesystem\": []}", "/home/u/p/f:1:16: filesystem must be a mapping, not a list"},
+        {POLICY_SRT, "{\"filesystem\": {\"denyRead\": \"x\"}}",
+         "/home/u/p/f:1:29: filesystem.denyRead must be a list, not 'x'"},
+        {POLICY_SRT, "{\"filesystem\": {\"denyRead\": [[]]}}",
+         "/home/u/p/f:1:30: filesystem.denyRead must be a list of texts, not a list"},
+        {POLICY_SRT, "{\"filesystem\": {\"denyReed\": []}}",
+         "/home/u/p/f:1:17: unknown key 'filesystem.denyReed' (did you mean 'denyRead'?)"},
+        {POLICY_SRT, "{\"filesystem\": {\"denyRead\": [\"~bob/x\"]}}",
+         "/home/u/p/f:1:30: filesystem.denyRead: '~bob/x': only ~ and ~/ are known, not another user's home; write \\~ "
+         "for the character"},
+        {POLICY_SRT, "{\"filesystem\": {\"allowWrite\": [\"/\"]}}",
+         "/home/u/p/f:1:32: files.rw: '/' is the whole file system; name what is below it"},
+        {POLICY_SRT, "{\"filesystem\": {\"disabled\": 1}}",
+         "/home/u/p/f:1:29: filesystem.disabled must be true or false, not '1'"},
+        {POLICY_SRT, "{\"network\": {\"allowedDomains\": [\"http://x\"]}}",
+         "/home/u/p/f:1:33: net.allow: 'http://x' is a URL; write the name of its host"},
+        {POLICY_SRT, "{\"credentials\": {\"files\": [{\"path\": \"x\"}]}}",
+         "/home/u/p/f:1:28: credentials.files: an entry has path and mode"},
+        {POLICY_SRT, "{\"credentials\": {\"files\": [{\"path\": \"x\", \"mode\": \"hide\"}]}}",
+         "/home/u/p/f:1:50: credentials.files.mode: 'hide' is neither deny nor mask"},
+        {POLICY_DIVE, "sandbox: {enabled: false}",
+         "/home/u/p/f:1:20: sandbox.enabled is false: pinfold never runs a command without a box (set it to true)"},
+        {POLICY_DIVE, "sandbox: []", "/home/u/p/f:1:10: sandbox must be a mapping, not a list"},
+        {POLICY_DIVE, "sandbox: {docker: {command: nerdctl}}",
+         "/home/u/p/f:1:29: sandbox.docker.command must be docker or podman, not 'nerdctl'"},
+        {POLICY_DIVE, "sandbox: {docker: {additional_mounts: [/a]}}",
+         "/home/u/p/f:1:40: sandbox.docker.additional_mounts must be a list of host:container[:opts], not '/a'"},
+        {POLICY_DIVE, "sandbox: {seatbelt: {profile: open}}",
+         "/home/u/p/f:1:31: sandbox.seatbelt.profile must be restrictive or permissive, not 'open'"},
+        {POLICY_DIVE, "sandbox: {max_command_duration_ms: soon}",
+         "/home/u/p/f:1:36: sandbox.max_command_duration_ms must be a number of milliseconds, not 'soon'"},
+        {POLICY_MYCODE, "{\"enabled\": false}",
+         "/home/u/p/f:1:13: enabled is false: pinfold never runs a command without a box (set it to true)"},
+        {POLICY_MYCODE, "{\"type\": \"chroot\"}",
+         "/home/u/p/f:1:10: type must be docker, firejail, nsjail or vm, not 'chroot'"},
+        {POLICY_MYCODE, "{\"limits\": {\"memoryMB\": \"lots\"}}",
+         "/home/u/p/f:1:25: limits.memoryMB must be a number, not 'lots'"},
+        {POLICY_MYCODE, "{\"limits\": {\"cpuPercent\": 0}}",
+         "/home/u/p/f:1:27: limits.cpus: '0%' is less than 0.01, the least that anything runs with; write none for no "
+         "limit"},
+        {POLICY_DAYCARE, "{\"docker\": {\"enabled\": \"yes\"}}",
+         "/home/u/p/f:1:24: docker.enabled must be true or false, not 'yes'"},
+        {POLICY_DAYCARE, "{\"docker\": {\"tagg\": 1}}",
+         "/home/u/p/f:1:13: unknown key 'docker.tagg' (did you mean 'tag'?)"},
+        {POLICY_DAYCARE, "{\"docker\": {\"enabled\": true, \"image\": \"-v\"}}",
+         "/home/u/p/f:1:39: image: '-v:latest' is not the name of an image, as debian:12"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct err e;
+        struct policy *p = from(cases[i].format, cases[i].text, &e);
+        if (p)
+            fail_msg("'%s' was taken", cases[i].text);
+        if (!same(e.text, cases[i].sentence))
+            fail_msg("\n text: %s\n says: %s\nwants: %s", cases[i].text, e.text, cases[i].sentence);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(srt), cmocka_unit_test(dive), cmocka_unit_test(mycode),
+                                       cmocka_unit_test(daycare), cmocka_unit_test(mistakes)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,508 @@
+/* Layers: who wins, what adds up, what pinfold keeps for itself, and how profiles stand below everything. */
+#include "policy_help.h"
+
+static struct policy *layered(const struct layer_said *said, const char *const *flags)
+{
+    struct policy *p = NULL;
+    struct err e;
+    if (build_in(&test_world, said, flags, &p, &e) < 0)
+        fail_msg("%s", e.text);
+    return p;
+}
+
+static void refused(const struct layer_said *said, const char *const *flags, const char *sentence)
+{
+    struct policy *p = NULL;
+    struct err e;
+    if (build_in(&test_world, said, flags, &p, &e) == 0)
+        fail_msg("taken, but wants: %s", sentence);
+    if (!same(e.text, sentence))
+        fail_msg("\n says: %s\nwants: %s", e.text, sentence);
+}
+
+#define SYSTEM(text)                                                                                                   \
+    {                                                                                                                  \
+        LAYER_SYSTEM, POLICY_YAML, "/etc/pinfold/policy.yaml", text, true                                              \
+    }
+#define USER(text)                                                                                                     \
+    {                                                                                                                  \
+        LAYER_USER, POLICY_YAML, "/home/u/user.yaml", text, true                                                       \
+    }
+#define PROJECT(text)                                                                                                  \
+    {                                                                                                                  \
+        LAYER_PROJECT, POLICY_YAML, "/home/u/p/.pinfold/policy.yaml", text, true                                       \
+    }
+#define FILE_(text)                                                                                                    \
+    {                                                                                                                  \
+        LAYER_FLAGS, POLICY_YAML, "/home/u/p/file.yaml", text, true                                                    \
+    }
+
+static void nothing_said_is_the_default_profile(void **state)
+{
+    (void)state;
+    struct policy *p = layered(NULL, NULL);
+    assert_string_equal(p->profile, "workspace");
+    assert_string_equal(p->workspace, "/home/u/p");
+    assert_int_equal(p->workspace_origin, 0);
+    assert_false(p->workspace_read_only);
+    assert_int_equal(p->net, NET_NONE);
+    assert_int_equal(p->guard, GUARD_STRICT);
+    assert_int_equal(p->limits.processes.value, 4096);
+    assert_false(p->limits.processes.asked);
+    assert_true(p->limits.memory.value == LIMIT_NONE && p->limits.timeout.value == LIMIT_NONE);
+    assert_int_equal(p->limits.grace.value, 5000);
+    assert_true(p->may_lose == FEATURES_BUILTIN_MAY_LOSE);
+    assert_int_equal(rule_for(p, "/home/u/.ssh")->access, PATH_HIDE);
+    assert_true(rule_for(p, "/home/u/.ssh")->optional);
+    assert_int_equal(rule_for(p, "/home/u/.cargo/registry")->access, PATH_CACHE);
+    assert_int_equal(rule_for(p, "/home/u/.config/pinfold")->access, PATH_HIDE);
+    assert_int_equal(rule_for(p, "/home/u/.local/state/pinfold")->access, PATH_HIDE);
+    assert_int_equal(rule_for(p, "/home/u/p/.pinfold")->access, PATH_PROTECT);
+    char text[64];
+    policy_origin(p, rule_for(p, "/home/u/.ssh")->origin, text, sizeof text);
+    assert_memory_equal(text, "built in (profile base:", 23);
+    assert_string_equal(policy_origin(p, 0, text, sizeof text), "built in");
+    assert_string_equal(policy_origin(p, 999999, text, sizeof text), "built in");
+    policy_free(p);
+}
+
+static void every_profile_is_what_it_says(void **state)
+{
+    (void)state;
+    for (const char *const *name = profile_names(); *name; name++) {
+        const char *const flags[] = {"profile", *name, NULL};
+        struct policy *p = flags_good(flags);
+        assert_string_equal(p->profile, *name);
+        assert_int_equal(p->net, NET_NONE);
+        assert_true(p->may_lose == FEATURES_BUILTIN_MAY_LOSE);
+        assert_int_equal(rule_for(p, "/home/u/.ssh")->access, PATH_HIDE);
+        assert_int_equal(p->workspace_read_only, same(*name, "readonly"));
+        assert_int_equal(p->guard, same(*name, "permissive") ? GUARD_EXISTING : GUARD_STRICT);
+        assert_int_equal(p->allow_nested_userns, same(*name, "permissive"));
+        assert_int_equal(rule_for(p, "/home/u/.npm")->access, same(*name, "restrictive") ? PATH_RO : PATH_CACHE);
+        bool untrusted = same(*name, "untrusted");
+        assert_int_equal(rule_for(p, "/etc/passwd") != NULL, untrusted);
+        assert_true(p->limits.memory.value == (untrusted ? 512ull << 20 : LIMIT_NONE));
+        assert_true(p->limits.disk.value == (untrusted ? 1ull << 30 : LIMIT_NONE));
+        assert_true(p->limits.cpus.value == (untrusted ? 500 : LIMIT_NONE));
+        assert_true(p->limits.timeout.value == (untrusted ? 60000 : LIMIT_NONE));
+        assert_true(p->limits.processes.value == (untrusted ? 50 : 4096));
+        assert_int_equal(p->limits.memory.asked, untrusted);
+        for (size_t i = 0; i < p->n_env; i++) { /* nothing that holds secrets, nor the loader's, nor proxies */
+            assert_null(strstr(p->env[i].name, "TOKEN"));
+            assert_null(strstr(p->env[i].name, "SECRET"));
+            assert_null(strstr(p->env[i].name, "PASS"));
+            assert_null(strstr(p->env[i].name, "AWS"));
+            assert_null(strstr(p->env[i].name, "LD_P"));
+            assert_null(strstr(p->env[i].name, "LD_L"));
+            assert_null(strstr(p->env[i].name, "PROXY"));
+            assert_null(strstr(p->env[i].name, "AUTH_SOCK"));
+        }
+        policy_free(p);
+    }
+}
+
+static void later_layers_win(void **state)
+{
+    (void)state;
+    struct layer_said said[] = {FILE_("limits: {pids: 5}\nfiles: {rw: [/a]}"),
+                                PROJECT("limits: {pids: 4, memory: 1G}\nfiles: {ro: [/a], hide: [/b]}"),
+                                USER("limits: {pids: 3, memory: 2G}\nfiles: {hide: [/a], rw: [/b]}\ntty: never"),
+                                SYSTEM("limits: {pids: 2, memory: 3G, disk: 1G}\ntty: always"),
+                                {0}};
+    struct policy *p = layered(said, (const char *const[]){"pids", "6", NULL});
+    assert_int_equal(p->limits.processes.value, 6);
+    assert_int_equal(p->limits.memory.value, 1ull << 30);
+    assert_int_equal(p->limits.disk.value, 1ull << 30);
+    assert_int_equal(p->tty, TTY_NEVER);
+    assert_int_equal(rule_for(p, "/a")->access, PATH_RW);
+    assert_int_equal(rule_for(p, "/b")->access, PATH_HIDE);
+    char text[64];
+    assert_string_equal(policy_origin(p, rule_for(p, "/a")->origin, text, sizeof text), "/home/u/p/file.yaml:2:14");
+    assert_string_equal(policy_origin(p, p->limits.processes.origin, text, sizeof text), "--pids");
+    policy_free(p);
+}
+
+static void lists_append_and_denials_stay(void **state)
+{
+    (void)state;
+    struct layer_said said[] = {
+        SYSTEM("net: {deny: [bad.com], deny_ports: [25]}"),
+        USER("net: {allow: [a.com], unix_sockets: [/run/a]}\nenv: {pass: [A], set: {B: 1}}"),
+        PROJECT("net: {allow: [b.com, A.com.], deny: [bad.com]}\nenv: {remove: [A], set: {B: 2}}"),
+        {0}};
+    struct policy *p = layered(said, (const char *const[]){"profile", "none", "unix-socket", "/run/b", NULL});
+    assert_int_equal(p->net, NET_ALLOW);
+    assert_int_equal(p->n_net_rules, 4);
+    assert_string_equal(p->net_rules[0].text, "a.com");
+    assert_string_equal(p->net_rules[1].text, "b.com");
+    assert_string_equal(p->net_rules[2].text, "bad.com");
+    assert_int_equal(p->net_rules[2].verb, NET_RULE_DENY);
+    assert_string_equal(p->net_rules[3].text, "25");
+    assert_int_equal(p->n_unix_sockets, 2);
+    assert_int_equal(p->n_env, 2);
+    assert_true(p->env[0].remove);
+    assert_string_equal(p->env[1].value, "2");
+    policy_free(p);
+
+    /* Allowed hosts say nothing once somebody above says none, or host. */
+    p = layered(said, (const char *const[]){"net", "none", NULL});
+    assert_int_equal(p->net, NET_NONE);
+    for (size_t i = 0; i < p->n_net_rules; i++)
+        assert_int_not_equal(p->net_rules[i].verb, NET_RULE_ALLOW);
+    policy_free(p);
+}
+
+static void the_most_specific_place_wins(void **state)
+{
+    (void)state;
+    struct policy *p = flags_good((const char *const[]){"rw", "/d", "ro", "/d/a", "hide", "/d/a/b", "rw", "/d/a/b/c",
+                                                        "cache", "/d/e", "profile", "none", NULL});
+    const struct path_rule *r = NULL;
+    assert_int_equal(policy_access(p, "/d", NULL), PATH_RW);
+    assert_int_equal(policy_access(p, "/d/x/y", NULL), PATH_RW);
+    assert_int_equal(policy_access(p, "/d/ab", &r), PATH_RW);
+    assert_string_equal(r->path, "/d");
+    assert_int_equal(policy_access(p, "/d/a/x", NULL), PATH_RO);
+    assert_int_equal(policy_access(p, "/d/a/b", NULL), PATH_HIDE);
+    assert_int_equal(policy_access(p, "/d/a/b/c/d", &r), PATH_RW);
+    assert_string_equal(r->path, "/d/a/b/c");
+    assert_int_equal(policy_access(p, "/d/e/f", NULL), PATH_CACHE);
+    assert_int_equal(policy_access(p, "/", &r), PATH_RO);
+    assert_null(r);
+    assert_int_equal(policy_access(p, "/home/u/p/src", &r), PATH_RW);
+    assert_null(r);
+    assert_int_equal(policy_access(p, "/home/u/p/.pinfold/x", NULL), PATH_PROTECT);
+    assert_int_equal(policy_access(p, "/home/u/pp", NULL), PATH_RO);
+    policy_free(p);
+}
+
+/* Against a naive search, over rules that share prefixes and sort oddly. */
+static void bisection_finds_what_a_walk_finds(void **state)
+{
+    (void)state;
+    static const char *const parts[] = {"a", "a-", "a.b", "ab", "b", "~", "Z"};
+    struct policy_builder *b = policy_builder_new(&test_world);
+    struct policy *p = NULL;
+    struct err e;
+    srand(7);
+    assert_int_equal(policy_add_flag(b, "profile", "none", "--profile", &e), 0);
+    for (int i = 0; i < 300; i++) {
+        static const char *const flags[] = {"rw", "ro", "hide"};
+        char path[128] = "";
+        for (int n = 1 + rand() % 4; n; n--)
+            snprintf(path + strlen(path), sizeof path - strlen(path), "/%s", parts[rand() % 7]);
+        /* Whatever was said first of a place stands: another rule for it would be a contradiction. */
+        const char *flag = flags[strlen(path) % 3];
+        assert_int_equal(policy_add_flag(b, flag, path, flag, &e), 0);
+    }
+    assert_int_equal(policy_build(b, &p, &e), 0);
+    for (int i = 0; i < 3000; i++) {
+        char path[128] = "";
+        const struct path_rule *found, *best = NULL;
+        for (int n = 1 + rand() % 5; n; n--)
+            snprintf(path + strlen(path), sizeof path - strlen(path), "/%s", parts[rand() % 7]);
+        for (size_t k = 0; k < p->n_paths; k++) {
+            size_t n = strlen(p->paths[k].path);
+            if (strncmp(path, p->paths[k].path, n) == 0 && (path[n] == 0 || path[n] == '/') &&
+                (!best || n > strlen(best->path)))
+                best = &p->paths[k];
+        }
+        enum path_access a = policy_access(p, path, &found);
+        assert_ptr_equal(found, best);
+        assert_int_equal(a, best ? best->access : PATH_RO);
+    }
+    policy_free(p);
+    policy_builder_free(b);
+}
+
+static void the_workspace_can_be_chosen_and_closed(void **state)
+{
+    (void)state;
+    struct layer_said said[] = {USER("workspace: ~/other\nfiles: {rw: ['${WORKSPACE}/../x']}"), {0}};
+    struct policy *p = layered(said, NULL);
+    assert_string_equal(p->workspace, "/home/u/other");
+    assert_int_equal(rule_for(p, "/home/u/x")->access, PATH_RW);
+    policy_free(p);
+    p = layered(said, (const char *const[]){"workspace", "third", "ro", "/home/u/p/third", NULL});
+    assert_string_equal(p->workspace, "/home/u/p/third");
+    assert_true(p->workspace_read_only);
+    assert_null(rule_for(p, "/home/u/p/third"));
+    policy_free(p);
+    struct layer_said closed[] = {USER("workspace_read_only: true"), PROJECT("files: {rw: [.]}"), {0}};
+    p = layered(closed, NULL);
+    assert_false(p->workspace_read_only);
+    policy_free(p);
+    /* A directory that a profile hides is no place to work; one that it keeps as a cache is. */
+    refused((struct layer_said[]){USER("workspace: ~/.ssh"), {0}}, NULL,
+            "profile base:13:7: files.hide: the workspace '/home/u/.ssh' is hidden by this profile; change to another "
+            "directory or name one with --workspace DIR");
+    p = layered((struct layer_said[]){USER("workspace: ~/.npm"), {0}}, NULL);
+    assert_int_equal(policy_access(p, "/home/u/.npm/x", NULL), PATH_RW);
+    policy_free(p);
+}
+
+static void ones_own_home_is_never_hidden(void **state)
+{
+    (void)state;
+    struct policy_world root = {.home = "/root", .cwd = "/home/x/p"};
+    struct policy *p = NULL;
+    struct err e;
+    assert_int_equal(build_in(&root, NULL, NULL, &p, &e), 0);
+    assert_null(rule_for(p, "/root"));
+    assert_int_equal(rule_for(p, "/home")->access, PATH_HIDE);
+    assert_int_equal(policy_access(p, "/home/x/p", NULL), PATH_RW);
+    policy_free(p);
+    p = layered(NULL, NULL);
+    assert_null(rule_for(p, "/home"));
+    assert_int_equal(rule_for(p, "/root")->access, PATH_HIDE);
+    policy_free(p);
+    /* Somebody's own words hold. */
+    p = flags_good((const char *const[]){"hide", "~", NULL});
+    assert_int_equal(rule_for(p, "/home/u")->access, PATH_HIDE);
+    policy_free(p);
+}
+
+static void pinfolds_own_files_stay(void **state)
+{
+    (void)state;
+    static const char *const hidden[] = {"/prog/lib", NULL}, *const kept[] = {"/home/u/p/bin/pinfold",
+                                                                              "/usr/bin/pinfold", NULL};
+    struct policy_world w = test_world;
+    w.own_hidden = hidden;
+    w.own_read_only = kept;
+    struct policy *p = NULL;
+    struct err e;
+    assert_int_equal(build_in(&w, NULL, (const char *const[]){"rw", "/etc", "hide", "~/.config/pinfold", NULL}, &p, &e),
+                     0);
+    assert_int_equal(rule_for(p, "/etc/pinfold")->access, PATH_PROTECT);
+    assert_int_equal(rule_for(p, "/prog/lib")->access, PATH_HIDE);
+    assert_int_equal(rule_for(p, "/home/u/p/bin/pinfold")->access, PATH_PROTECT);
+    assert_null(rule_for(p, "/usr/bin/pinfold"));
+    policy_free(p);
+
+    static const struct {
+        const char *flag, *value, *sentence;
+    } tries[] = {
+        {"ro", "~/.config/pinfold",
+         "--ro: path '/home/u/.config/pinfold' is pinfold's own and stays hidden in every box"},
+        {"rw", "~/.local/state/pinfold/trust",
+         "--rw: path '/home/u/.local/state/pinfold/trust' is pinfold's own and stays hidden in every box"},
+        {"protect", "~/.config/pinfold/x",
+         "--protect: path '/home/u/.config/pinfold/x' is pinfold's own and stays hidden in every box"},
+        {"cache", "/etc/pinfold", "--cache: path '/etc/pinfold' is pinfold's own and stays as it is in every box"},
+        {"mount", "~:/h:ro", "--mount: mount '/home/u' holds pinfold's own files; mount what is beside them"},
+        {"mount", "~/.config/pinfold:/h:ro",
+         "--mount: mount '/home/u/.config/pinfold' holds pinfold's own files; mount what is beside them"},
+        {"mount", "/etc:/h", "--mount: mount '/etc' holds pinfold's own files; mount what is beside them"},
+        {"mount", "/x:~/.config/pinfold",
+         "--mount: path '/home/u/.config/pinfold' is pinfold's own and stays hidden in every box"},
+        {"mount", "/x:/etc/pinfold:ro",
+         "--mount: path '/etc/pinfold' is pinfold's own and stays as it is in every box"},
+        {"unix-socket", "~/.local/state/pinfold/s",
+         "--unix-socket: socket '/home/u/.local/state/pinfold/s' is pinfold's own and stays hidden in every box"},
+        {"workspace", "~/.config/pinfold",
+         "--workspace: '/home/u/.config/pinfold' is pinfold's own and stays hidden in every box; work elsewhere"},
+        {"rw", ".pinfold/x", "--rw: path '/home/u/p/.pinfold/x' is pinfold's own and stays as it is in every box"},
+        {"rw", "/prog/lib/x", "--rw: path '/prog/lib/x' is pinfold's own and stays hidden in every box"},
+        {"rw", "/usr/bin/pinfold", "--rw: path '/usr/bin/pinfold' is pinfold's own and stays as it is in every box"}};
+    for (size_t i = 0; i < sizeof tries / sizeof *tries; i++) {
+        const char *const flags[] = {tries[i].flag, tries[i].value, NULL};
+        assert_true(build_in(&w, NULL, flags, &p, &e) < 0);
+        assert_string_equal(e.text, tries[i].sentence);
+        assert_int_equal(e.kind, ERR_REFUSED);
+    }
+    /* /etc may be shown elsewhere as long as it cannot be changed there. */
+    assert_int_equal(build_in(&w, NULL, (const char *const[]){"mount", "/etc:/h:ro", NULL}, &p, &e), 0);
+    policy_free(p);
+}
+
+static const char *moved(void *ctx, const char *name)
+{
+    (void)ctx;
+    return same(name, "XDG_CONFIG_HOME")   ? "/cfg"
+           : same(name, "XDG_RUNTIME_DIR") ? "/run/user/1000"
+           : same(name, "XDG_STATE_HOME")  ? "relative"
+                                           : NULL;
+}
+
+static void moved_places_are_own_too(void **state)
+{
+    (void)state;
+    struct policy_world w = {.home = "/home/u", .cwd = "/home/u/p", .variable = moved};
+    struct policy *p = NULL;
+    struct err e;
+    assert_int_equal(build_in(&w, NULL, NULL, &p, &e), 0);
+    assert_int_equal(rule_for(p, "/cfg/pinfold")->access, PATH_HIDE);
+    assert_int_equal(rule_for(p, "/home/u/.config/pinfold")->access, PATH_HIDE);
+    assert_int_equal(rule_for(p, "/run/user/1000/pinfold")->access, PATH_HIDE);
+    assert_int_equal(rule_for(p, "/home/u/.local/state/pinfold")->access, PATH_HIDE);
+    policy_free(p);
+}
+
+static void profiles_are_chosen_from_above(void **state)
+{
+    (void)state;
+    struct layer_said said[] = {SYSTEM("extends: readonly"), USER("extends: untrusted"), {0}};
+    struct policy *p = layered(said, NULL);
+    assert_string_equal(p->profile, "untrusted");
+    assert_false(p->workspace_read_only);
+    policy_free(p);
+    p = layered(said, (const char *const[]){"profile", "permissive", NULL});
+    assert_string_equal(p->profile, "permissive");
+    policy_free(p);
+    /* A profile handed in as the ground holds against files, the default one does not. */
+    struct str text;
+    assert_int_equal(profile_find("restrictive", &text), 0);
+    struct layer_said given[] = {
+        {LAYER_BUILTIN, POLICY_YAML, "profile restrictive", text.p, true}, USER("extends: untrusted"), {0}};
+    p = layered(given, NULL);
+    assert_string_equal(p->profile, "restrictive");
+    policy_free(p);
+    assert_int_equal(profile_find("workspace", &text), 0);
+    given[0].text = text.p;
+    p = layered(given, NULL);
+    assert_string_equal(p->profile, "untrusted");
+    policy_free(p);
+    assert_int_equal(profile_find("nonesuch", &text), -ENOENT);
+}
+
+static void files_extend_files(void **state)
+{
+    (void)state;
+    static const char *const files[] = {"/home/u/a.yaml",
+                                        "extends: ./sub/b.yaml\nlimits: {pids: 10, memory: 1G}",
+                                        "/home/u/sub/b.yaml",
+                                        "extends: readonly\nlimits: {pids: 9, disk: 2G}\nfiles: {rw: [x]}",
+                                        "/home/u/loop1.yaml",
+                                        "extends: ./loop2.yaml",
+                                        "/home/u/loop2.yaml",
+                                        "extends: ./loop1.yaml",
+                                        "/home/u/bad.yaml",
+                                        "limits: {pids: x}",
+                                        "mine",
+                                        "extends: untrusted\nlimits: {pids: 77}",
+                                        NULL};
+    test_files = files;
+    struct policy *p = layered((struct layer_said[]){USER("extends: ./a.yaml\nlimits: {memory: 3G}"), {0}}, NULL);
+    assert_string_equal(p->profile, "readonly");
+    assert_true(p->workspace_read_only);
+    assert_int_equal(p->limits.processes.value, 10);
+    assert_int_equal(p->limits.memory.value, 3ull << 30);
+    assert_int_equal(p->limits.disk.value, 2ull << 30);
+    assert_int_equal(rule_for(p, "/home/u/sub/x")->access, PATH_RW);
+    assert_false(rule_for(p, "/home/u/sub/x")->optional);
+    policy_free(p);
+    p = layered(NULL, (const char *const[]){"profile", "mine", NULL});
+    assert_string_equal(p->profile, "mine");
+    assert_int_equal(p->limits.processes.value, 77);
+    assert_int_equal(p->limits.memory.value, 512ull << 20);
+    policy_free(p);
+    refused((struct layer_said[]){USER("extends: ./loop1.yaml"), {0}}, NULL,
+            "/home/u/loop2.yaml:1:10: this extends a file that extends this one");
+    refused((struct layer_said[]){USER("extends: ./bad.yaml"), {0}}, NULL,
+            "/home/u/bad.yaml:1:16: limits.pids: 'x' is not a count (write 50 or none)");
+    char names[MAX_POLICY_EXTENDS + 4][32], texts[MAX_POLICY_EXTENDS + 4][32];
+    const char *many[2 * (MAX_POLICY_EXTENDS + 4) + 1];
+    for (int i = 0; i < MAX_POLICY_EXTENDS + 4; i++) {
+        snprintf(names[i], sizeof names[i], "/home/u/%d.yaml", i);
+        snprintf(texts[i], sizeof texts[i], "extends: ./%d.yaml", i + 1);
+        many[2 * i] = names[i];
+        many[2 * i + 1] = texts[i];
+    }
+    many[2 * (MAX_POLICY_EXTENDS + 4)] = NULL;
+    test_files = many;
+    refused((struct layer_said[]){USER("extends: ./0.yaml"), {0}}, NULL,
+            "/home/u/15.yaml:1:10: too many files extend one another");
+    test_files = NULL;
+}
+
+static size_t guards_named(const struct policy *p, const char *name)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < p->n_guards; i++)
+        n += same(p->guards[i].name, name);
+    return n;
+}
+
+static void guarded_names_add_up_and_can_be_allowed(void **state)
+{
+    (void)state;
+    struct layer_said said[] = {
+        USER("guard_names: {root: [.vscode/settings.json], allow: [.vscode], any_depth: [.vscode2/]}"),
+        PROJECT("guard_names: {any_depth: [.vscode/settings.json]}"),
+        {0}};
+    struct policy *p = layered(said, NULL);
+    assert_int_equal(guards_named(p, ".vscode"), 0);
+    assert_int_equal(guards_named(p, ".vscode/settings.json"), 2);
+    assert_int_equal(guards_named(p, ".git/hooks"), 1);
+    for (size_t i = 0; i < p->n_guards; i++) {
+        if (same(p->guards[i].name, ".git/config"))
+            assert_true(p->guards[i].judge == GUARD_GIT_CONFIG && p->guards[i].place == GUARD_ANY_DEPTH);
+        if (same(p->guards[i].name, ".vscode2") || same(p->guards[i].name, ".git/hooks"))
+            assert_true(p->guards[i].directory && p->guards[i].place == GUARD_ANY_DEPTH);
+    }
+    policy_free(p);
+    /* Taken out below, put in again above. */
+    struct layer_said again[] = {
+        USER("guard_names: {allow: [.vscode]}"), PROJECT("guard_names: {root: [.vscode/]}"), {0}};
+    p = layered(again, NULL);
+    assert_int_equal(guards_named(p, ".vscode"), 1);
+    policy_free(p);
+}
+
+static void contradictions_are_within_one_text_only(void **state)
+{
+    (void)state;
+    refused((struct layer_said[]){USER("files:\n  rw: [/a]\n  hide: [/b, /b]\n  ro:\n  - /a\n"), {0}}, NULL,
+            "/home/u/user.yaml:5:5: files.ro: '/a' is said to be rw, too, in line 2");
+    refused((struct layer_said[]){USER("files: {rw: [p], ro: [~/p]}"), {0}}, NULL,
+            "/home/u/user.yaml:1:23: files.ro: '/home/u/p' is said to be rw, too");
+    refused((struct layer_said[]){USER("files: {hide: ['**/x'], protect: ['**/x']}"), {0}}, NULL,
+            "/home/u/user.yaml:1:35: files.protect: 'x' is said to be hide, too, in line 1");
+    /* A pattern and a literal path of the same letters are two places. */
+    struct policy *p =
+        layered((struct layer_said[]){USER("files: {hide: ['/a/b*'], protect: ['/a/b\\*']}"), {0}}, NULL);
+    assert_int_equal(policy_access(p, "/a/b*", NULL), PATH_PROTECT);
+    policy_free(p);
+}
+
+static void without_memory_nothing_breaks(void **state)
+{
+    (void)state;
+    struct policy_builder *b = policy_builder_new(&test_world);
+    struct err e;
+    struct policy *p = NULL;
+    char flag[32];
+    int r = 0;
+    for (int i = 0; r == 0 && i <= MAX_POLICY_RULES; i++) {
+        snprintf(flag, sizeof flag, "/d/%d", i);
+        r = policy_add_flag(b, "rw", flag, "--rw", &e);
+    }
+    assert_int_equal(r, -EINVAL);
+    assert_string_equal(e.text, "--rw: a policy has at most 20000 rules");
+    b = policy_builder_free(b);
+    assert_null(policy_builder_free(NULL));
+    assert_null(policy_free(NULL));
+    assert_null(p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(nothing_said_is_the_default_profile),
+                                       cmocka_unit_test(every_profile_is_what_it_says),
+                                       cmocka_unit_test(later_layers_win),
+                                       cmocka_unit_test(lists_append_and_denials_stay),
+                                       cmocka_unit_test(the_most_specific_place_wins),
+                                       cmocka_unit_test(bisection_finds_what_a_walk_finds),
+                                       cmocka_unit_test(the_workspace_can_be_chosen_and_closed),
+                                       cmocka_unit_test(ones_own_home_is_never_hidden),
+                                       cmocka_unit_test(pinfolds_own_files_stay),
+                                       cmocka_unit_test(moved_places_are_own_too),
+                                       cmocka_unit_test(profiles_are_chosen_from_above),
+                                       cmocka_unit_test(files_extend_files),
+                                       cmocka_unit_test(guarded_names_add_up_and_can_be_allowed),
+                                       cmocka_unit_test(contradictions_are_within_one_text_only),
+                                       cmocka_unit_test(without_memory_nothing_breaks)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,478 @@
+/* Reading policies: each mistake with its sentence and place, and what is taken as it should be. */
+#include "policy_help.h"
+
+static const struct {
+    const char *text, *sentence;
+} mistakes[] = {
+    {"", "/home/u/p/f: the file is empty; a policy says at least 'version: 1'"},
+    {"# only a comment\n", "/home/u/p/f: the file is empty; a policy says at least 'version: 1'"},
+    {"version: 2\n", "/home/u/p/f:1:10: version: '2' is not a version that is known; this is 1"},
+    {"[1, 2]\n", "/home/u/p/f:1:1: a policy is a mapping of keys, not a list"},
+    {"memry: 5\n", "/home/u/p/f:1:1: unknown key 'memry' (did you mean 'limits.memory'?)"},
+    {"memory: 512M\n", "/home/u/p/f:1:1: unknown key 'memory' (did you mean 'limits.memory'?)"},
+    {"limits: {memry: 512M}\n", "/home/u/p/f:1:10: unknown key 'limits.memry' (did you mean 'limits.memory'?)"},
+    {"limits: {memory: 512X}\n", "/home/u/p/f:1:18: limits.memory: '512X' is not a size (write 512M, 2G or none)"},
+    {"limits: {memory: 0}\n", "/home/u/p/f:1:18: limits.memory: '0' is less than 4M, the least that anything runs "
+                              "with; write none for no limit"},
+    {"limits: {memory: -1}\n", "/home/u/p/f:1:18: limits.memory: '-1' is not a size (write 512M, 2G or none)"},
+    {"limits: {memory: 1e30}\n", "/home/u/p/f:1:18: limits.memory: '1e30' is not a size (write 512M, 2G or none)"},
+    {"limits: {memory: 99999999999999999999}\n", "/home/u/p/f:1:18: limits.memory: '99999999999999999999' is more than "
+                                                 "the 1048576T that can be counted; write none for no limit"},
+    {"limits: {memory: 100000000T}\n", "/home/u/p/f:1:18: limits.memory: '100000000T' is more than the 1048576T that "
+                                       "can be counted; write none for no limit"},
+    {"limits: {pids: 1}\n",
+     "/home/u/p/f:1:16: limits.pids: '1' is less than 2, the least that anything runs with; write none for no limit"},
+    {"limits: {pids: 1.5}\n", "/home/u/p/f:1:16: limits.pids: '1.5' is not a count (write 50 or none)"},
+    {"limits: {cpus: 0}\n", "/home/u/p/f:1:16: limits.cpus: '0' is less than 0.01, the least that anything runs with; "
+                            "write none for no limit"},
+    {"limits: {cpus: lots}\n",
+     "/home/u/p/f:1:16: limits.cpus: 'lots' is not a number of processors (write 0.5, 2, 50% or none)"},
+    {"limits: {timeout: 1m1h}\n",
+     "/home/u/p/f:1:19: limits.timeout: '1m1h' is not a time (write 90s, 2m, 1h30m or none)"},
+    {"limits: {timeout: 0}\n", "/home/u/p/f:1:19: limits.timeout: '0' is less than 1ms, the least that anything runs "
+                               "with; write none for no limit"},
+    {"limits: {grace: none}\n", "/home/u/p/f:1:17: limits.grace: 'none' is not a time (write 5s or 500ms)"},
+    {"limits: [1]\n", "/home/u/p/f:1:9: limits must be a mapping, not a list"},
+    {"limits:\n", "/home/u/p/f:1:8: limits has no value (write a mapping, or leave the key out)"},
+    {"files: {rw: /data}\n", "/home/u/p/f:1:13: files.rw must be a list, not text"},
+    {"files: {rw: [{pth: /data}]}\n", "/home/u/p/f:1:15: unknown key 'pth' in files.rw (there are path, optional)"},
+    {"files: {rw: [{path: [1]}]}\n", "/home/u/p/f:1:14: files.rw: an entry is PATH or {path: PATH, optional: true}"},
+    {"files: {rw: [[1]]}\n", "/home/u/p/f:1:14: an entry of files.rw is text, not a list"},
+    {"files: {rw: ['']}\n", "/home/u/p/f:1:14: files.rw: the path is empty"},
+    {"files: {rw: [null]}\n", "/home/u/p/f:1:14: an entry of files.rw is empty"},
+    {"files: {rw: [/a], hide: [/a]}\n", "/home/u/p/f:1:26: files.hide: '/a' is said to be rw, too, in line 1"},
+    {"files: {rw: [/]}\n", "/home/u/p/f:1:14: files.rw: '/' is the whole file system; name what is below it"},
+    {"files: {hide: [/]}\n", "/home/u/p/f:1:16: files.hide: '/' is the whole file system; name what is below it"},
+    {"files: {hide: [.]}\n", "/home/u/p/f:1:16: files.hide: '/home/u/p' is the workspace itself"},
+    {"files: {rw: [\"/a/*\"]}\n",
+     "/home/u/p/f:1:14: files.rw: '/a/*': patterns are for hide and protect; write \\* for the character"},
+    {"files: {hide: [\"/a/*/b\"]}\n",
+     "/home/u/p/f:1:16: files.hide: '/a/*/b': only the last part of a path may have wildcards"},
+    {"files: {hide: [\"/a/**\"]}\n", "/home/u/p/f:1:16: files.hide: '/a/**': ** stands before a name; a directory's "
+                                     "name alone means all below it, too"},
+    {"files: {hide: [\"**/../x\"]}\n", "/home/u/p/f:1:16: files.hide: '**/../x': '.' and '..' mean nothing behind **"},
+    {"files: {hide: [\"**/**/x\"]}\n",
+     "/home/u/p/f:1:16: files.hide: '**/**/x': only the last part of a path may have wildcards, and ** stands once"},
+    {"files: {hide: [\"/a[b\"]}\n",
+     "/home/u/p/f:1:16: files.hide: '/a[b' has a '[' without its ']'; write \\[ for the character"},
+    {"files: {hide: [\"$NOPE/x\"]}\n", "/home/u/p/f:1:16: files.hide: '$NOPE/x': the variable NOPE is not set"},
+    {"files: {hide: [\"${NOPE\"]}\n",
+     "/home/u/p/f:1:16: files.hide: '${NOPE': a '$' begins a variable, as ${HOME}; write \\$ for the character"},
+    {"files: {hide: [\"~root/x\"]}\n", "/home/u/p/f:1:16: files.hide: '~root/x': only ~ and ~/ are known, not another "
+                                       "user's home; write \\~ for the character"},
+    {"files: {hide: [\"a\\0b\"]}\n", "/home/u/p/f:1:16: files.hide: 'a' holds a NUL byte, which no path can"},
+    {"files: {hide: [\"a\\\\\"]}\n",
+     "/home/u/p/f:1:16: files.hide: 'a\\': a backslash takes the character behind it literally; there is none"},
+    {"version: 1\nversion: 1\n", "/home/u/p/f:2:1: key 'version' is said twice, first in line 1"},
+    {"a: &x 1\n", "/home/u/p/f:1:4: anchors (&name) are not read in a policy; write the value where it holds"},
+    {"a: *x\n",
+     "/home/u/p/f:1:4: aliases (*name) are not read in a policy; write the value out, in quotes if it begins with '*'"},
+    {"a: !!str x\n", "/home/u/p/f:1:4: tags (!name) are not read in a policy; take the tag out"},
+    {"--- \nversion: 1\n---\nversion: 1\n", "/home/u/p/f:3:1: a second document begins here; a policy is one"},
+    {"version: 1\n\tx: 2\n", "/home/u/p/f:2:1: neither YAML nor JSON: while scanning a plain scalar, found a tab "
+                             "character that violates indentation"},
+    {"{\"version\": 1, \"limits\": {\"pids\": 50}\n",
+     "/home/u/p/f:2:1: neither YAML nor JSON: while parsing a flow mapping, did not find expected ',' or '}'"},
+    {"net: {mode: maybe}\n", "/home/u/p/f:1:13: net.mode: 'maybe' is none of none, allow, host"},
+    {"net: {mode: alow}\n", "/home/u/p/f:1:13: net.mode: 'alow' is none of none, allow, host (did you mean 'allow'?)"},
+    {"net: {allow: [exa mple.com]}\n", "/home/u/p/f:1:15: net.allow: 'exa mple.com' is not DOMAIN[:PORT], *.DOMAIN, an "
+                                       "address or a CIDR range such as 10.0.0.0/8"},
+    {"net: {allow: [\"-x.com\"]}\n",
+     "/home/u/p/f:1:15: net.allow: '-x.com' is not a domain: a part of it begins or ends with '-'"},
+    {"net: {allow: [\"x..com\"]}\n", "/home/u/p/f:1:15: net.allow: 'x..com' is not a domain: a part of it is empty"},
+    {"net: {allow: [\"1.2.3\"]}\n", "/home/u/p/f:1:15: net.allow: '1.2.3' ends in a number and is no complete address"},
+    {"net: {allow: [\"10.0.0.1/8\"]}\n",
+     "/home/u/p/f:1:15: net.allow: '10.0.0.1/8' has bits set behind its /8; write the range's first address"},
+    {"net: {allow: [\"10.0.0.0/33\"]}\n",
+     "/home/u/p/f:1:15: net.allow: '10.0.0.0/33': the prefix length is a number from 0 to 32"},
+    {"net: {allow: [\"x.com:0\"]}\n", "/home/u/p/f:1:15: net.allow: 'x.com:0': a port is a number from 1 to 65535"},
+    {"net: {allow: [\"x.com:70000\"]}\n",
+     "/home/u/p/f:1:15: net.allow: 'x.com:70000': a port is a number from 1 to 65535"},
+    {"net: {allow: [\"[::1:443\"]}\n", "/home/u/p/f:1:15: net.allow: '[::1:443' has no ']' after the address"},
+    {"net: {allow: [\"fe80::1/10\"]}\n",
+     "/home/u/p/f:1:15: net.allow: 'fe80::1/10' has bits set behind its /10; write the range's first address"},
+    {"net: {mode: none, allow: [x.com]}\n",
+     "/home/u/p/f:1:27: net.allow: hosts are allowed although the network is 'none' (use allow)"},
+    {"net: {mode: host, allow: [x.com]}\n",
+     "/home/u/p/f:1:27: net.allow: hosts are allowed although the network is 'host' (use allow)"},
+    {"net: {deny_ports: [0]}\n",
+     "/home/u/p/f:1:20: net.deny_ports: '0' is not a port from 1 to 65535, nor a range such as 6000-6063"},
+    {"net: {deny_ports: [70000]}\n",
+     "/home/u/p/f:1:20: net.deny_ports: '70000' is not a port from 1 to 65535, nor a range such as 6000-6063"},
+    {"net: {deny_ports: [10-5]}\n", "/home/u/p/f:1:20: net.deny_ports: '10-5': the range ends before it begins"},
+    {"net: {publish: [\"x:1\"]}\n",
+     "/home/u/p/f:1:17: net.publish: 'x:1' is not [ADDR:]HOST:BOX, as 8080:80 or 127.0.0.1:8080:80"},
+    {"net: {reach: [x.com]}\n", "/home/u/p/f:1:15: net.reach: 'x.com' is not HOST:PORT, one service"},
+    {"env: {pass: [\"A=B\"]}\n",
+     "/home/u/p/f:1:14: env.pass: 'A=B' is not the name of a variable, nor the beginning of one and a '*'"},
+    {"env: {pass: [\"A*B\"]}\n",
+     "/home/u/p/f:1:14: env.pass: 'A*B' is not the name of a variable, nor the beginning of one and a '*'"},
+    {"env: {set: [A]}\n", "/home/u/p/f:1:12: env.set must be a mapping of NAME: VALUE, not a list"},
+    {"env: {set: {A: }}\n", "/home/u/p/f:1:13: env.set: A has no value (write \"\" for an empty one)"},
+    {"env: {set: {\"A B\": 1}}\n", "/home/u/p/f:1:13: env.set: 'A B' is not the name of a variable"},
+    {"user: nobody\n", "/home/u/p/f:1:7: user: 'nobody' is none of keep, root and UID:GID"},
+    {"user: \"1000\"\n", "/home/u/p/f:1:7: user: '1000' is none of keep, root and UID:GID"},
+    {"user: \"1000:4294967295\"\n", "/home/u/p/f:1:7: user: '1000:4294967295' is none of keep, root and UID:GID"},
+    {"image: -v/:/host\n", "/home/u/p/f:1:8: image: '-v/:/host' is not the name of an image, as debian:12"},
+    {"hostname: a_b\n", "/home/u/p/f:1:11: hostname: 'a_b' is not a host name: letters, digits, '-' and '.' only"},
+    {"engine: dockr\n", "/home/u/p/f:1:9: engine: 'dockr' is none of auto, native, bwrap, firejail, nsjail, docker, "
+                        "podman, vm, seatbelt, kubernetes (did you mean 'docker'?)"},
+    {"may_lose: [pid-namspace]\n",
+     "/home/u/p/f:1:12: may_lose: 'pid-namspace' is no guarantee (did you mean 'pid-namespace'?)"},
+    {"may_lose: [zzz]\n", "/home/u/p/f:1:12: may_lose: 'zzz' is no guarantee; pinfold doctor lists their names"},
+    {"guard_names: {root: [\"a/*\"]}\n",
+     "/home/u/p/f:1:22: guard_names.root: 'a/*': guarded names are exact, without wildcards"},
+    {"guard_names: {root: [\"/a\"]}\n", "/home/u/p/f:1:22: guard_names.root: '/a': a guarded name is relative to a "
+                                        "writable tree; use files.protect for one place"},
+    {"guard_names: {root: [\"a//b\"]}\n", "/home/u/p/f:1:22: guard_names.root: 'a//b' is not a plain relative name"},
+    {"guard_names: {allow: [.vscod]}\n",
+     "/home/u/p/f:1:23: guard_names.allow: '.vscod' is no guarded name; pinfold policy print lists them"},
+    {"guard_names: {allow: [.vscode], root: [.vscode/]}\n",
+     "/home/u/p/f:1:23: guard_names.allow: '.vscode' is both guarded and allowed here"},
+    {"extends: workspce\n", "/home/u/p/f:1:10: there is no profile 'workspce' (did you mean 'workspace'?)"},
+    {"extends: ./nope.yaml\n", "/home/u/p/f:1:10: the file that this extends does not exist: /home/u/p/nope.yaml"},
+    {"extends: zzzzzz\n", "/home/u/p/f:1:10: there is no profile 'zzzzzz' (there are workspace, readonly, untrusted, "
+                          "restrictive, permissive; a file is written ./FILE)"},
+    {"workspace: /\n", "/home/u/p/f:1:12: the workspace is '/', the whole file system; change to a project's directory "
+                       "or name one with --workspace DIR"},
+    {"workspace: ~\n", "/home/u/p/f:1:12: the workspace is your home directory, with all that is yours in it; change "
+                       "to a project's directory or name one with --workspace DIR"},
+    {"workspace: /home\n", "/home/u/p/f:1:12: the workspace '/home' holds your home directory; change to a project's "
+                           "directory or name one with --workspace DIR"},
+    {"allow_nested_userns: yes\n", "/home/u/p/f:1:22: allow_nested_userns: 'yes' is neither true nor false"},
+    {"tty: [1]\n", "/home/u/p/f:1:6: tty must be text, not a list"},
+    {"files: {rw: [~/.config/pinfold/x]}\n",
+     "/home/u/p/f:1:14: path '/home/u/.config/pinfold/x' is pinfold's own and stays hidden in every box"},
+    {"files: {mounts: [\"~/.config:/c\"]}\n",
+     "/home/u/p/f:1:18: mount '/home/u/.config' holds pinfold's own files; mount what is beside them"},
+    {"files: {mounts: [\"/a\"]}\n",
+     "/home/u/p/f:1:18: files.mounts: '/a' is not SRC:DST or SRC:DST:ro (write \\: for a colon in a path)"},
+    {"files: {mounts: [\"/a:b\"]}\n",
+     "/home/u/p/f:1:18: files.mounts: '/home/u/p/b' is relative; the place inside is an absolute path"},
+    {"files: {mounts: [\"/a:/b:xx\"]}\n",
+     "/home/u/p/f:1:18: files.mounts: '/a:/b:xx' is not SRC:DST or SRC:DST:ro (write \\: for a colon in a path)"},
+    {"files: {mounts: [{from: /a}]}\n",
+     "/home/u/p/f:1:18: an entry of files.mounts is SRC:DST[:ro] or {from: SRC, to: DST, read_only: true}"},
+    {"files: {rw: [./.pinfold]}\n",
+     "/home/u/p/f:1:14: path '/home/u/p/.pinfold' is pinfold's own and stays as it is in every box"},
+    {"net: {unix_sockets: [/etc/pinfold/s]}\n",
+     "/home/u/p/f:1:22: socket '/etc/pinfold/s' is pinfold's own and stays as it is in every box"},
+    {"files: {rw: [/etc/pinfold]}\n",
+     "/home/u/p/f:1:14: path '/etc/pinfold' is pinfold's own and stays as it is in every box"},
+    {"files: {protct: [x]}\n", "/home/u/p/f:1:9: unknown key 'files.protct' (did you mean 'files.protect'?)"},
+    {"files.rw: [x]\n", "/home/u/p/f:1:1: unknown key 'files.rw': sections are nested; write files: {rw: ...}"},
+};
+
+static void each_mistake_has_its_sentence_and_place(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof mistakes / sizeof *mistakes; i++)
+        bad(mistakes[i].text, mistakes[i].sentence);
+}
+
+static void json_is_read_as_the_yaml_that_it_is(void **state)
+{
+    (void)state;
+    struct policy *a = good("\t\n\t {\"version\": 1, \"files\": {\"rw\": [\"\\/data\\u002fx\", \"\\uD83D\\uDE00\"]},\n"
+                            "\t\"limits\":{\"pids\":50,\"memory\":\"512M\"},\"net\":{\"allow\":[\"x.com:443\"]}}");
+    assert_non_null(rule_for(a, "/data/x"));
+    assert_non_null(rule_for(a, "/home/u/p/\xF0\x9F\x98\x80"));
+    assert_int_equal(a->limits.processes.value, 50);
+    assert_int_equal(a->limits.memory.value, 512 << 20);
+    assert_int_equal(a->net, NET_ALLOW);
+    struct policy *b = good("version: 1\nfiles:\n  rw:\n  - /data/x\n  - \"\\U0001F600\"\n"
+                            "limits: {pids: 50, memory: 512M}\nnet: {allow: ['x.com:443']}\n");
+    assert_true(policy_equal(a, b));
+    policy_free(a);
+    policy_free(b);
+}
+
+static void names_may_hold_any_byte(void **state)
+{
+    (void)state;
+    struct policy *p =
+        good("files: {rw: [\"/a\\xFF\\x80b\", '/c d', \"/e\\nf\\\"g\", /h'i, \"/\\u00ff\", \"/\xC3\xA9\\xe9\"]}");
+    assert_non_null(rule_for(p, "/a\xFF\x80"
+                                "b"));
+    assert_non_null(rule_for(p, "/c d"));
+    assert_non_null(rule_for(p, "/e\nf\"g"));
+    assert_non_null(rule_for(p, "/h'i"));
+    assert_non_null(rule_for(p, "/\xC3\xBF"));
+    assert_non_null(rule_for(p, "/\xC3\xA9\xE9"));
+    policy_free(p);
+}
+
+static void a_stranger_cannot_write_on_the_terminal(void **state)
+{
+    (void)state;
+    bad("net: {mode: \"\\e[31mred\\u009b\"}", "/home/u/p/f:1:13: net.mode: '?[31mred?\?' is none of none, allow, host");
+}
+
+static void size_depth_and_number_have_ceilings(void **state)
+{
+    (void)state;
+    struct buf deep = BUF(1 << 20), wide = BUF(4 << 20), large = BUF(4 << 20);
+    buf_text(&deep, "files: ");
+    for (int i = 0; i < 40; i++)
+        buf_char(&deep, '[');
+    bad(buf_cstr(&deep), "/home/u/p/f:1:39: the policy is nested too deeply");
+    buf_text(&wide, "files:\n  rw:\n");
+    for (int i = 0; i < MAX_POLICY_RULES + 1; i++)
+        buf_printf(&wide, "  - /d/%d\n", i);
+    bad(buf_cstr(&wide), "/home/u/p/f:20003:5: a policy has at most 20000 rules");
+    for (unsigned i = 0; i < MAX_POLICY_TEXT; i++)
+        buf_char(&large, '#');
+    buf_char(&large, '\n');
+    bad(buf_cstr(&large), "/home/u/p/f: the file has 1048577 bytes, more than the 1048576 of a policy");
+    buf_free(&deep);
+    buf_free(&wide);
+    buf_free(&large);
+}
+
+static void flags_say_what_keys_say(void **state)
+{
+    (void)state;
+    static const char *const flags[] = {"rw",
+                                        "/data",
+                                        "ro",
+                                        "sub",
+                                        "hide",
+                                        "**/.env",
+                                        "protect",
+                                        "Makefile",
+                                        "mount",
+                                        "/src:/dst:ro",
+                                        "memory",
+                                        "1G",
+                                        "cpus",
+                                        "50%",
+                                        "pids",
+                                        "50",
+                                        "disk",
+                                        "1G",
+                                        "timeout",
+                                        "60s",
+                                        "grace",
+                                        "1",
+                                        "output",
+                                        "16M",
+                                        "env",
+                                        "A=b=c",
+                                        "env",
+                                        "B",
+                                        "unset",
+                                        "LC_*",
+                                        "user",
+                                        "root",
+                                        "tty",
+                                        "never",
+                                        "engine",
+                                        "native",
+                                        "image",
+                                        "debian:12",
+                                        "allow",
+                                        "Example.COM.",
+                                        "deny",
+                                        "*",
+                                        "deny-port",
+                                        "25",
+                                        "publish",
+                                        "3000",
+                                        "reach",
+                                        "db:5432",
+                                        "unix-socket",
+                                        "/run/x",
+                                        "guard",
+                                        "existing",
+                                        "expand",
+                                        "start",
+                                        "hostname",
+                                        "box",
+                                        "allow-nested-userns",
+                                        NULL,
+                                        "read-only",
+                                        NULL,
+                                        "may-lose",
+                                        "hides",
+                                        "open-files",
+                                        "1024",
+                                        "cache",
+                                        "/c",
+                                        "must-have",
+                                        "pid-namespace",
+                                        NULL};
+    struct policy *p = flags_good(flags);
+    assert_int_equal(rule_for(p, "/data")->access, PATH_RW);
+    assert_int_equal(rule_for(p, "/home/u/p/sub")->access, PATH_RO);
+    const struct path_rule *env = rule_for(p, ".env");
+    assert_true(env->any_depth && !env->pattern && env->access == PATH_HIDE);
+    assert_string_equal(env->below, "/");
+    assert_int_equal(rule_for(p, "/home/u/p/Makefile")->access, PATH_PROTECT);
+    assert_int_equal(rule_for(p, "/c")->access, PATH_CACHE);
+    assert_int_equal(p->n_mounts, 1);
+    assert_true(p->mounts[0].read_only);
+    assert_int_equal(p->limits.cpus.value, 500);
+    assert_true(p->limits.cpus.asked);
+    assert_int_equal(p->limits.timeout.value, 60000);
+    assert_int_equal(p->limits.open_files.value, 1024);
+    assert_int_equal(p->user, USER_ROOT);
+    assert_int_equal(p->tty, TTY_NEVER);
+    assert_string_equal(p->engine, "native");
+    assert_string_equal(p->image, "debian:12");
+    assert_int_equal(p->net, NET_ALLOW);
+    assert_int_equal(p->guard, GUARD_EXISTING);
+    assert_int_equal(p->expand, EXPAND_START);
+    assert_true(p->allow_nested_userns && p->workspace_read_only);
+    assert_true(p->may_lose & F(HIDES));
+    assert_false(p->may_lose & F(PID_NAMESPACE));
+    bool set = false, passed = false, removed = false, allowed = false, published = false;
+    for (size_t i = 0; i < p->n_env; i++) {
+        set = set || (same(p->env[i].name, "A") && same(p->env[i].value, "b=c"));
+        passed = passed || (same(p->env[i].name, "B") && !p->env[i].value && !p->env[i].remove);
+        removed = removed || (same(p->env[i].name, "LC_*") && p->env[i].remove);
+    }
+    for (size_t i = 0; i < p->n_net_rules; i++) {
+        allowed = allowed || (p->net_rules[i].verb == NET_RULE_ALLOW && same(p->net_rules[i].text, "example.com"));
+        published = published || (p->net_rules[i].verb == NET_RULE_PUBLISH && same(p->net_rules[i].text, "3000:3000"));
+    }
+    assert_true(set && passed && removed && allowed && published);
+    char text[64];
+    assert_string_equal(policy_origin(p, rule_for(p, "/data")->origin, text, sizeof text), "--rw");
+    policy_free(p);
+}
+
+static void mistakes_in_flags_name_the_flag(void **state)
+{
+    (void)state;
+    flags_bad((const char *const[]){"memory", "512X", NULL}, "--memory: '512X' is not a size (write 512M, 2G or none)");
+    flags_bad((const char *const[]){"memmory", "1G", NULL}, "--memmory: unknown option (did you mean --memory?)");
+    flags_bad((const char *const[]){"zzzzzzzz", "1G", NULL}, "--zzzzzzzz: unknown option");
+    flags_bad((const char *const[]){"rw", NULL, NULL}, "--rw: needs a value, PATH");
+    flags_bad((const char *const[]){"rw", "/a", "hide", "/a", NULL}, "--hide: '/a' is said to be rw, too, by --rw");
+    flags_bad((const char *const[]){"net", "host", "allow", "x.com", NULL},
+              "--allow: hosts are allowed although the network is 'host' (use allow)");
+    flags_bad((const char *const[]){"profile", "untrustd", NULL},
+              "--profile: there is no profile 'untrustd' (did you mean 'untrusted'?)");
+    flags_bad(
+        (const char *const[]){"workspace", "/", NULL},
+        "--workspace: the workspace is '/', the whole file system; change to a project's directory or name one with "
+        "--workspace DIR");
+    flags_bad((const char *const[]){"rw", "/etc/pinfold/x", NULL},
+              "--rw: path '/etc/pinfold/x' is pinfold's own and stays as it is in every box");
+    flags_bad((const char *const[]){"mount", "/a:/b:/c:/d:/e", NULL},
+              "--mount: '/a:/b:/c:/d:/e' is not SRC:DST or SRC:DST:ro (write \\: for a colon in a path)");
+    flags_bad((const char *const[]){"mount", "/a:/b:ro\\", NULL},
+              "--mount: '/a:/b:ro\\' is not SRC:DST or SRC:DST:ro (write \\: for a colon in a path)");
+    flags_bad((const char *const[]){"mount", "/a\\:b:/c:zz", NULL},
+              "--mount: '/a\\:b:/c:zz' is not SRC:DST or SRC:DST:ro (write \\: for a colon in a path)");
+}
+
+static void the_table_answers_for_every_key(void **state)
+{
+    (void)state;
+    size_t n;
+    const struct policy_key *keys = policy_keys(&n);
+    assert_true(n > 40);
+    for (size_t i = 0; i < n; i++) {
+        assert_true(keys[i].help && keys[i].help[strlen(keys[i].help) - 1] == '.');
+        assert_true(keys[i].takes_value == (keys[i].value != NULL));
+        assert_true((keys[i].type == TYPE_CHOICE) == (keys[i].choices != NULL));
+        if (keys[i].flag)
+            assert_ptr_equal(policy_key_by_flag(keys[i].flag), &keys[i]);
+    }
+    assert_null(policy_key_by_flag("nonesuch"));
+}
+
+static void paths_are_relative_to_who_says_them(void **state)
+{
+    (void)state;
+    static const struct {
+        enum policy_layer layer;
+        const char *file, *path;
+    } where[] = {{LAYER_USER, "~/.config/other/policy.yaml", "/home/u/.config/other/x"},
+                 {LAYER_SYSTEM, "/etc/policies/p.yaml", "/etc/policies/x"},
+                 {LAYER_PROJECT, "/home/u/p/.pinfold/policy.yaml", "/home/u/p/x"},
+                 {LAYER_FLAGS, "some/p.yaml", "/home/u/p/some/x"},
+                 {LAYER_FLAGS, "policy text", "/home/u/p/x"},
+                 {LAYER_FLAGS, "/p.yaml", "/x"}};
+    for (size_t i = 0; i < sizeof where / sizeof *where; i++) {
+        struct policy *p = NULL;
+        struct err e;
+        struct layer_said said[] = {{where[i].layer, POLICY_YAML, where[i].file, "files: {rw: [x]}", true}, {0}};
+        assert_int_equal(build_in(&test_world, said, NULL, &p, &e), 0);
+        assert_non_null(rule_for(p, where[i].path));
+        policy_free(p);
+    }
+}
+
+static void paths_are_expanded_and_cleaned(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *path;
+    } good_paths[] = {{"~", "/home/u"},
+                      {"~/a/../b//c/.", "/home/u/b/c"},
+                      {"/../..", "/"},
+                      {"${HOME}/x", "/home/u/x"},
+                      {"$HOME/x", "/home/u/x"},
+                      {"${WORKSPACE}/x", "/home/u/p/x"},
+                      {"/v/${USER}y", "/v/uy"},
+                      {"${DATA}/x", "/data/with*star/x"},
+                      {"$REL/x", "/home/u/p/sub/dir/x"},
+                      {"/a\\*b\\$c\\\\d", "/a*b$c\\d"},
+                      {"\\~/x", "/home/u/p/~/x"},
+                      {"./x", "/home/u/p/x"},
+                      {"../x", "/home/u/x"},
+                      {".hidden", "/home/u/p/.hidden"},
+                      {"...", "/home/u/p/..."},
+                      {"/a/..b/.c./d", "/a/..b/.c./d"}};
+    for (size_t i = 0; i < sizeof good_paths / sizeof *good_paths; i++) {
+        const char *const flags[] = {"ro", good_paths[i].text, "profile", "none", NULL};
+        struct policy *p = flags_good(flags);
+        if (!rule_for(p, good_paths[i].path))
+            fail_msg("'%s' is not '%s'", good_paths[i].text, good_paths[i].path);
+        policy_free(p);
+    }
+}
+
+static void patterns_keep_their_meaning(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *path, *below;
+        bool any_depth, pattern;
+    } rules[] = {{"**/.env", ".env", "/", true, false},
+                 {"**/.env*", ".env*", "/", true, true},
+                 {"src/**/a/*.pem", "a/*.pem", "/home/u/p/src", true, true},
+                 {"./**/x", "x", "/home/u/p", true, false},
+                 {"/**/x", "x", "/", true, false},
+                 {"~/.ssh/id_*", "/home/u/.ssh/id_*", NULL, false, true},
+                 {"$DATA/k?y", "/data/with*star/k?y", NULL, false, true},
+                 {"/a/\\*x*", "/a/\\*x*", NULL, false, true},
+                 {"/a/[a-c]x", "/a/[a-c]x", NULL, false, true}};
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
+        const char *const flags[] = {"hide", rules[i].text, "profile", "none", NULL};
+        struct policy *p = flags_good(flags);
+        const struct path_rule *r = rule_for(p, rules[i].path);
+        if (!r || r->any_depth != rules[i].any_depth || r->pattern != rules[i].pattern ||
+            !same(r->below, rules[i].below))
+            fail_msg("'%s' was read otherwise", rules[i].text);
+        policy_free(p);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(each_mistake_has_its_sentence_and_place),
+                                       cmocka_unit_test(json_is_read_as_the_yaml_that_it_is),
+                                       cmocka_unit_test(names_may_hold_any_byte),
+                                       cmocka_unit_test(a_stranger_cannot_write_on_the_terminal),
+                                       cmocka_unit_test(size_depth_and_number_have_ceilings),
+                                       cmocka_unit_test(flags_say_what_keys_say),
+                                       cmocka_unit_test(mistakes_in_flags_name_the_flag),
+                                       cmocka_unit_test(the_table_answers_for_every_key),
+                                       cmocka_unit_test(paths_are_relative_to_who_says_them),
+                                       cmocka_unit_test(paths_are_expanded_and_cleaned),
+                                       cmocka_unit_test(patterns_keep_their_meaning)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,5 @@
+int area(int a, int b);
+int area(int a, int b)
+{
+    return a * b;
+}

@@ -1,0 +1,6 @@
+#!/bin/sh
+set -eu
+mkfifo f
+(echo through >f) &
+test "$(cat f)" = through
+wait
