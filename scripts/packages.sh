@@ -28,6 +28,7 @@ test clang-tidy clang-tidy
 test shellcheck shellcheck
 test binutils nm
 test gcc-aarch64-linux-gnu aarch64-linux-gnu-gcc
+test libc6-dev-arm64-cross /usr/aarch64-linux-gnu/include/stdio.h
 test qemu-user qemu-aarch64
 test git git
 test nodejs node
