@@ -206,6 +206,8 @@ static _Noreturn void init_child(void *birth)
     if (e == 0 && b->beside) { /* the trees that the builder is about to attach are no business of this process */
         int keep[] = {b->control, b->pass[1], b->job.stdio[0], b->job.stdio[1], b->job.stdio[2], b->runner.own};
         e = close_others(keep, 6);
+        if (e == 0)
+            e = room_back(&b->runner);
     }
     if (e < 0)
         sys_exit(125);
