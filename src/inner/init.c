@@ -320,7 +320,7 @@ _Noreturn void init_main(struct runner *r, const struct job *job, int control, i
     }
     (void)sys_prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* whatever the plan says; the builder shares this memory */
     e = hand_over(r, pass);
-    if (e < 0)
+    if (e < 0 && !beside)
         give_up(control, WHERE_GUARD, e);
     if (beside && !builder_is_done(pass))
         sys_exit(125); /* it has said why */
