@@ -265,7 +265,7 @@ static int add_any_depth(struct making *m, const struct path_rule *rule, const c
     g->below = below[1] ? below : NULL;
     g->place = GUARD_ANY_DEPTH;
     g->judge = GUARD_REFUSE;
-    g->flags = GUARD_RULE_DIRECTORY | (rule->pattern ? GUARD_RULE_PATTERN : 0);
+    g->flags = GUARD_RULE_DIRECTORY | (rule->pattern ? GUARD_RULE_PATTERN : 0) | (hides ? 0 : GUARD_RULE_ALWAYS);
     return 0;
 }
 
