@@ -356,7 +356,8 @@ int verdict_remove(struct guard *g, const struct place *p, bool directory)
         end = repository_place(g, path, &config);
     if ((rule || end) && !inert(g, rule, path, end, p->dir, p->name))
         return deny(g, DENIAL_REMOVE, rule, path, rule ? reason(rule) : REPOSITORY);
-    rule = directory ? rules_pinned(&g->rules, path) : NULL;
+    /* In a cache whatever stands there keeps the host's name of that place from showing. */
+    rule = directory || rules_private(&g->rules, path) ? rules_pinned(&g->rules, path) : NULL;
     if (rule && rule->path.n == path.n)
         return deny(g, DENIAL_REMOVE, rule, path, "a place that a rule rests on");
     return reserved(path) ? deny(g, DENIAL_REMOVE, NULL, path, "a name that is pinfold's own") : 0;

@@ -211,13 +211,29 @@ static enum stub denied_as(const struct place *p)
 }
 
 /*
- * A cache's overlay has names of its own: the host cannot move them, and a name mounted on cannot be moved by the box. A
- * missing name gets a whiteout in the private layer: what the box makes there instead is its own, and when that is
- * removed the whiteout is back (overlayfs.rst, "whiteouts and opaque directories").
+ * A missing name gets a whiteout in the cache's private layer. What is made over a whiteout and removed again leaves
+ * nothing behind (overlayfs looks at the host's directory in that moment), so nobody makes it: the guard says no. Where the
+ * directory it would stand in is missing, too, that becomes an opaque one, in which the box may do what it likes but which
+ * it may not remove.
  */
-static int hide_in_cache(struct settling *s, struct place *p, const struct place *around)
+static int absent_in_cache(struct settling *s, struct place *p, const struct place *around)
 {
     struct making *m = s->m;
+    const char *name = first_missing(m, p);
+    p->act = ACT_WHITEOUT;
+    if (!name || add_make_dir(m, path_moved(m->mem, name, around->dst, around->upper), false) < 0)
+        return no_memory(m);
+    struct plan_dir *d = &m->dirs[m->n_dirs - 1];
+    d->whiteout = strcmp(name, p->dst) == 0;
+    d->opaque = !d->whiteout;
+    m->any_protect |= !m->facts->notify; /* said as a loss where nobody judges */
+    int r = d->whiteout ? add_guard(m, GUARD_RULE_PROTECT, p->dst, p->origin) : 0;
+    return r < 0 ? r : add_pins(m, around, p->dst, p->origin);
+}
+
+/* A cache's overlay has names of its own: the host cannot move them, and a name mounted on cannot be moved by the box. */
+static int hide_in_cache(struct settling *s, struct place *p, const struct place *around)
+{
     if (around->act == ACT_PRIVATE_DIR) {
         p->act = ACT_NOT_THERE;
         return 0;
@@ -227,12 +243,7 @@ static int hide_in_cache(struct settling *s, struct place *p, const struct place
         p->act = ACT_DENY;
         return 0;
     }
-    p->act = ACT_WHITEOUT;
-    const char *name = first_missing(m, p);
-    int r = name ? add_make_dir(m, path_moved(m->mem, name, around->dst, around->upper), false) : no_memory(m);
-    if (r == 0)
-        m->dirs[m->n_dirs - 1].whiteout = true;
-    return r;
+    return absent_in_cache(s, p, around);
 }
 
 static int settle_hide(struct settling *s, struct place *p, struct place *around)
