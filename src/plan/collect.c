@@ -486,6 +486,8 @@ static int repeat_below_mounts(struct making *m)
 /* Who wins at one path: a mount, what is pinfold's own, then the strictest rule; what every box has comes last. */
 static int strength(const struct place *p)
 {
+    if (p->kind == PLACE_PATTERN) /* a text, no path: a name spelled like it stands beside it */
+        return 200;
     if (p->own)
         return 100;
     if (p->mount)
@@ -500,6 +502,21 @@ static int by_place(const void *a, const void *b)
     if (c == 0)
         c = strength(*y) - strength(*x);
     return c ? c : (*x)->order < (*y)->order ? -1 : 1;
+}
+
+static unsigned layer_of(const struct making *m, const struct place *p)
+{
+    return p->origin < m->policy->n_origins ? m->policy->origins[p->origin].layer : LAYER_BUILTIN;
+}
+
+/* A name said as such is more specific than a pattern that matches it, unless a later layer said the pattern. */
+static bool more_specific(const struct making *m, const struct place *p, const struct place *match)
+{
+    if (!match->match || p->match)
+        return false;
+    if (p->workspace && !p->said)
+        return !p->why;
+    return !p->said || layer_of(m, p) >= layer_of(m, match);
 }
 
 static int sort_places(struct making *m)
@@ -519,7 +536,12 @@ static int sort_places(struct making *m)
         return no_memory(m);
     for (size_t i = 0; i < n; i++) {
         struct place *last = kept ? &sorted[kept - 1] : NULL;
-        if (last && strcmp(last->dst, by[i]->dst) == 0) {
+        if (last && strcmp(last->dst, by[i]->dst) == 0 &&
+            (last->kind != PLACE_PATTERN || by[i]->kind == PLACE_PATTERN)) {
+            if (more_specific(m, by[i], last)) {
+                *last = *by[i];
+                continue;
+            }
             /* A rule that names the workspace itself decides how it is seen. */
             if (by[i]->workspace) {
                 last->workspace = true;
