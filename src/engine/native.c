@@ -297,6 +297,9 @@ static _Noreturn void builder_main(struct birth *b)
         if (e < 0)
             give_up(b, WHERE_GUARD, e);
     }
+    e = b->plan->tier && b->job.tty ? terminal_open(b->runner.pty) : 0;
+    if (e < 0)
+        give_up(b, WHERE_PTY, e);
     e = steps_run(&b->runner, PHASE_BUILD);
     if (e < 0)
         give_up(b, b->runner.failed, e);

@@ -613,7 +613,7 @@ static int ask_above_hidden(struct surveyor *s, const struct policy *p, const st
     }
     for (size_t i = 0; r == 0 && i < f->n_matches; i++)
         r = ask_above(s, a, f->matches[i].real);
-    return r;
+    return r < 0 ? r : ask_above(s, a, "/dev"); /* of which only single nodes are opened */
 }
 
 static int survey_dirs(struct surveyor *s, const struct policy *p, struct facts *f)

@@ -405,6 +405,7 @@ void runner_begin(struct runner *r, const struct plan_image *plan, int *slots)
                          .notify = -1,
                          .egress = -1,
                          .own = -1,
+                         .pty = {-1, -1},
                          .command_ruleset = -1};
     for (uint32_t i = 0; i < r->n_slots; i++)
         slots[i] = -1;
