@@ -37,6 +37,7 @@ landlock     90      pair     tests/landlock/run
 escape       180     pair     tests/escape/run
 fault        180     pair     tests/fault/run
 limits       120     alone    tests/limits/run
+guests       240     alone    tests/limits/guests
 END
 }
 
