@@ -324,7 +324,7 @@ int verdict_object(struct guard *g, const struct object *o, enum denial_action a
         }
     }
     bool named = o->st.links > 0 && (S_ISREG(o->st.mode) || S_ISDIR(o->st.mode));
-    if (o->magic && named && !o->held && !mount_ours(g, o->st.mount))
+    if (o->magic && named && !o->held && !o->placed && !mount_ours(g, o->st.mount))
         return deny(g, action, NULL, path, "it lies in a mount that is not the box's");
     if (S_ISREG(o->st.mode) && (o->st.links > 1 || (o->magic && o->st.links)))
         return verdict_identity(g, &o->st, action, path);
