@@ -326,6 +326,9 @@ static _Noreturn void builder_main(struct birth *b)
         e = sys_socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, b->pass);
     if (e < 0)
         give_up(b, WHERE_GUARD, e);
+    e = b->plan->tier && b->job.tty ? terminal_open(b->runner.pty) : 0;
+    if (e < 0)
+        give_up(b, WHERE_PTY, e);
     e = steps_build_first(&b->runner, !b->names, &b->beside); /* files of stdio are opened in the finished box */
     if (e < 0)
         give_up(b, b->runner.failed, e);
