@@ -1,5 +1,6 @@
 #include "policy/domain.h"
 #include "policy/host.h"
+#include "policy/set.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -256,6 +257,15 @@ int domain_rule_form(struct str s, struct arena *mem, const char **ret, struct e
     char canonical[HOST_RULE_TEXT];
     int r;
 
+    if (s.n && s.p[0] == '@') { /* a set keeps its name: it is opened where hosts are judged */
+        text = host_set_of(s) ? arena_str(mem, s) : NULL;
+        if (!host_set_of(s))
+            return host_set_unknown(s, e);
+        if (!text)
+            return no_memory(e);
+        *ret = text;
+        return 0;
+    }
     /* A bare IPv6 address gets its brackets. */
     const char *colon = memchr(s.p, ':', s.n);
     bool bare6 = colon && s.p[0] != '[' && s.n < 64 && memchr(colon + 1, ':', s.n - (size_t)(colon + 1 - s.p));

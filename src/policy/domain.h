@@ -1,6 +1,6 @@
 /*
- * The forms of network rules: DOMAIN, *.DOMAIN, addresses, CIDR ranges, ports, and what publish and reach take. This layer checks
- * and canonicalises the text; what it means to a connection is judged elsewhere, on the parsed object that is dialled.
+ * The forms of network rules: DOMAIN, *.DOMAIN, addresses, CIDR ranges, @SETs, ports, and what publish and reach take. This
+ * layer checks and canonicalises the text; what it means to a connection is judged elsewhere, on the parsed object that is dialled.
  *
  * Canonical: lower case, no trailing dot, IPv6 in brackets when a port follows, numbers without leading zeroes.
  * Rules of names: RFC 1035 2.3.4 (63 and 253 bytes), RFC 1123 2.1 (letters, digits, hyphen), plus the underscore that DNS

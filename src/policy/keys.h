@@ -60,9 +60,9 @@ enum key_tighten {
     X(NET, "net.mode", "net", "MODE", TYPE_CHOICE, "none|allow|host", false, true, TIGHTEN_RANK,                       \
       "No network, the allowed hosts only, or the host's own network.")                                                \
     X(ALLOW, "net.allow", "allow", "DOMAIN[:PORT]", TYPE_DOMAINS, NULL, true, true, TIGHTEN_NEVER,                     \
-      "Let the command reach DOMAIN, *.DOMAIN, an address or a CIDR range; turns --net allow on.")                     \
+      "Let the command reach DOMAIN, *.DOMAIN, an address, a CIDR range or a @SET; turns --net allow on.")             \
     X(DENY, "net.deny", "deny", "DOMAIN[:PORT]", TYPE_DOMAINS, NULL, true, true, TIGHTEN_ADD,                          \
-      "Refuse DOMAIN, *.DOMAIN, an address, a CIDR range or * even where something allows it.")                        \
+      "Refuse DOMAIN, *.DOMAIN, an address, a CIDR range, a @SET or * even where something allows it.")                \
     X(DENY_PORTS, "net.deny_ports", "deny-port", "PORT[-PORT]", TYPE_PORTS, NULL, true, true, TIGHTEN_ADD,             \
       "Refuse this port of every host.")                                                                               \
     X(PUBLISH, "net.publish", "publish", "[ADDR:]HOST:BOX", TYPE_NAMES, NULL, true, true, TIGHTEN_NEVER,               \
