@@ -41,6 +41,33 @@ static void set_deadline(struct conn *c, uint64_t at)
     c->deadline = at;
 }
 
+static void list_among_all(struct conn *c)
+{
+    c->other = world.all;
+    if (c->other)
+        c->other->other_before = c;
+    world.all = c;
+}
+
+static void unlist_from_all(struct conn *c)
+{
+    if (c->other_before)
+        c->other_before->other = c->other;
+    else
+        world.all = c->other;
+    if (c->other)
+        c->other->other_before = c->other_before;
+}
+
+bool conn_all_told(void)
+{
+    for (const struct conn *c = world.all; c; c = c->other) {
+        if (!c->server_eof || c->to_client.n)
+            return false;
+    }
+    return true;
+}
+
 static void pending_free(struct pending *p)
 {
     free(p->p);
@@ -62,6 +89,7 @@ static void die(struct conn *c)
     pending_free(&c->first);
     free(c->host);
     c->host = NULL;
+    unlist_from_all(c);
     c->next = graveyard;
     graveyard = c;
     world.n_conns--;
@@ -395,8 +423,9 @@ static void dial_next(struct conn *c)
         set_deadline(c, world.now + DIAL_MS);
         return;
     }
-    egress_tell(false, c->how, c->host, c->port, c->n_addrs ? &c->addrs[c->n_addrs - 1] : NULL, c->rule,
-                "no address answered");
+    if (c->how != HOW_PUBLISH) /* a server inside that is not there yet is nothing that was denied */
+        egress_tell(false, c->how, c->host, c->port, c->n_addrs ? &c->addrs[c->n_addrs - 1] : NULL, c->rule,
+                    "no address answered");
     refuse(c, REFUSED_BY_SERVER, "does not answer");
 }
 
@@ -539,7 +568,7 @@ static void opened(struct conn *c)
     set_deadline(c, 0);
     (void)setsockopt(c->client.fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
     (void)setsockopt(c->server.fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-    if (c->how != HOW_REACH)
+    if (c->how < HOW_REACH)
         egress_tell(true, c->how, c->host, c->port, &c->addrs[c->at_addr - 1], c->rule, "");
     bool alive = true;
     if (c->how == HOW_CONNECT)
@@ -849,17 +878,19 @@ void conn_accept(enum source_kind from, int fd, size_t reach_index)
     c->server.fd = -1;
     c->rule = UINT32_MAX;
     world.n_conns++;
+    list_among_all(c);
     set_deadline(c, world.now + HANDSHAKE_MS);
     if (from == SOURCE_CATCH) {
         caught(c);
     } else if (from == SOURCE_REACH) {
         const struct egress_reach *r = &world.ask->reach[reach_index];
-        c->how = HOW_REACH;
+        c->how = world.ask->publish ? HOW_PUBLISH : HOW_REACH;
         c->port = r->port;
         c->host->kind = HOST_ADDR;
         c->host->addr = r->addr;
         c->addrs[0] = r->addr;
-        c->n_addrs = 1;
+        c->addrs[1] = r->also;
+        c->n_addrs = r->both ? 2 : 1;
         dial_next(c);
     }
 }

@@ -16,7 +16,8 @@ enum {
     MAX_CONNECTIONS = 30000,  /* of one box; beyond, new ones are reset                                     */
     MAX_NAMES = 60000,        /* stand-ins of one box: a stand-in is never given to another name            */
     MAX_ADDRESSES = 8,        /* of one name that are tried                                                 */
-    CACHE_SLOTS = 128         /* names whose addresses are remembered                                       */
+    CACHE_SLOTS = 128,        /* names whose addresses are remembered                                       */
+    ENDING_MS = 1000          /* for clients of published ports to take what is left                        */
 };
 
 enum source_kind {
@@ -54,7 +55,8 @@ struct pending { /* bytes that a side could not take yet */
 
 struct conn {
     struct source client, server;
-    struct conn *next, *before; /* in the list of all */
+    struct conn *next, *before;        /* in the list of those with a deadline; in the graveyard */
+    struct conn *other, *other_before; /* in the list of all */
     struct lookup *lookup;
     struct pending to_client, to_server;
     struct pending first; /* client bytes not judged yet; .at unused */
@@ -96,7 +98,9 @@ struct world {
     int epoll;
     uint64_t now; /* milliseconds, monotonic */
     struct source listeners[EGRESS_SOCKETS + 1], *reach;
+    uint64_t ends_at;   /* published ports: the box is gone; 0 while it lives */
     struct conn *conns; /* those with a deadline */
+    struct conn *all;
     struct lookup *lookups;
     unsigned n_conns;
     char **names; /* stand-in i + 1 stands for names[i] */
@@ -134,4 +138,5 @@ void lookup_bury(void);
 void conn_accept(enum source_kind from, int fd, size_t reach_index);
 void conn_ready(struct conn *c, bool client_side, uint32_t events);
 void conn_late(struct conn *c);
-void conn_bury(void); /* frees what died during this round */
+void conn_bury(void);     /* frees what died during this round */
+bool conn_all_told(void); /* no server will say more, and clients have been given all of it */

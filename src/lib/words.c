@@ -101,6 +101,20 @@ static void header_limits(const struct limits *l, struct buf *out)
     }
 }
 
+static void header_ports(const struct policy *p, struct buf *out)
+{
+    const char *comma = "published ";
+    for (size_t i = 0; i < p->n_net_rules; i++) {
+        if (p->net_rules[i].verb != NET_RULE_PUBLISH)
+            continue;
+        buf_text(out, comma);
+        words_safe(out, p->net_rules[i].text);
+        comma = ", ";
+    }
+    if (comma[0] == ',')
+        buf_text(out, "; ");
+}
+
 void words_header(const struct plan *plan, struct buf *out)
 {
     static const char *const nets[] = {[NET_NONE] = "none", [NET_ALLOW] = "allow", [NET_HOST] = "the host's"};
@@ -110,6 +124,7 @@ void words_header(const struct plan *plan, struct buf *out)
 
     buf_printf(out, "%s%s; network %s; ", plan->facts->engine,
                plan->image->tier == TIER_LANDLOCK ? " (Landlock only)" : "", nets[p->net]);
+    header_ports(p, out);
     words_safe(out, plan->workspace ? plan->workspace : p->workspace);
     buf_text(out, p->workspace_read_only ? " read-only" : " writable");
     if (p->guard != GUARD_STRICT)

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include "base/json.h"
 #include "plan/words.h"
+#include "policy/domain.h"
 #include "policy/set.h"
 
 enum { DENIERS = 4 }; /* rules that deny named beside one that allows */
@@ -87,12 +88,28 @@ static const char *taken_words(const struct policy *p, const struct net_rule *sa
     return text;
 }
 
+/* What is beside a rule: a port's two ends, a set, or what is denied of it. */
+static const char *beside(const struct policy *p, const struct net_rule *r, char *text, size_t n)
+{
+    struct publish port;
+    if (r->verb == NET_RULE_PUBLISH && publish_parse(str_of(r->text), &port, NULL) == 0) {
+        struct host_addr a = {.v6 = port.v6};
+        char address[46];
+        memcpy(a.b, port.addr, sizeof a.b);
+        addr_print(&a, address);
+        snprintf(text, n, "%s%s%s:%u here, port %u inside", port.v6 ? "[" : "", address, port.v6 ? "]" : "", port.host,
+                 port.box);
+        return text;
+    }
+    return host_set_of(str_of(r->text)) ? "a set of hosts" : taken_words(p, r, 0, text, n);
+}
+
 static void put_rule(const struct policy *p, const struct net_rule *r, struct buf *out)
 {
     const struct host_set *set = host_set_of(str_of(r->text));
     char how[512], member[HOST_RULE_TEXT], origin[512];
     policy_origin(p, r->origin, origin, sizeof origin);
-    put_row(out, verb_word(r), r->text, set ? "a set of hosts" : taken_words(p, r, 0, how, sizeof how), origin);
+    put_row(out, verb_word(r), r->text, beside(p, r, how, sizeof how), origin);
     for (size_t i = 0; set && i < set->n; i++) {
         snprintf(member, sizeof member, "  %s", set->hosts[i]);
         put_row(out, "", member, taken_words(p, r, i, how, sizeof how), "");

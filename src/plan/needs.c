@@ -127,17 +127,14 @@ static int check_network(struct making *m)
     const struct net_rule *first = NULL;
     for (size_t i = 0; !first && i < p->n_net_rules; i++) {
         enum net_verb verb = p->net_rules[i].verb;
-        bool opens =
-            verb == NET_RULE_PUBLISH || verb == NET_RULE_REACH || (verb == NET_RULE_ALLOW && p->net == NET_ALLOW);
+        bool opens = verb == NET_RULE_REACH || (verb == NET_RULE_ALLOW && p->net == NET_ALLOW);
         first = opens ? &p->net_rules[i] : NULL;
     }
     if (!first || m->facts->can & F(NETWORK_TRANSPARENT))
         return 0;
     if (p->net == NET_HOST)
         return note(m, "net host: the rules about hosts and ports are not applied, the box uses the host's network");
-    const char *what = first->verb == NET_RULE_ALLOW   ? "net allow"
-                       : first->verb == NET_RULE_REACH ? "reach"
-                                                       : "publish";
+    const char *what = first->verb == NET_RULE_ALLOW ? "net allow" : "reach";
     const char *why = m->facts->why_not[FEATURE_NETWORK_TRANSPARENT];
     int r = err_say(m->e, ERR_CANNOT, "%s %s (%s): %s needs a network namespace of the box's own: %s", what,
                     first->text, origin_of(m, first->origin), what, why ? why : "not here");
@@ -249,6 +246,8 @@ int needs_make(struct making *m)
     const char *why[FEATURE_COUNT] = {NULL};
     struct plan *plan = m->plan;
     int r = check_network(m);
+    if (r == 0)
+        r = publish_check(m);
     if (r < 0)
         return r;
     features can = can_here(m, why), needs = needs_of(m);

@@ -14,6 +14,13 @@
 /* Each returns 0 with the canonical text in `mem`, or -EINVAL with a sentence that quotes `s`; -ENOMEM. */
 int domain_rule_form(struct str s, struct arena *mem, const char **ret, struct err *e);
 int port_rule_form(struct str s, struct arena *mem, const char **ret, struct err *e);
+/* A port of the host, at an address, and the port inside that it leads to. */
+struct publish {
+    bool v6;
+    uint8_t addr[16]; /* v4: the first four; 127.0.0.1 unless said */
+    uint16_t host, box;
+};
+int publish_parse(struct str s, struct publish *ret, struct err *e);
 int publish_form(struct str s, struct arena *mem, const char **ret, struct err *e);
 int reach_form(struct str s, struct arena *mem, const char **ret, struct err *e);
 /* A host name of at most 64 bytes (the kernel's __NEW_UTS_LEN). */
