@@ -164,12 +164,16 @@ void denial_network(struct box *b, const struct egress_event *v)
         }
         (void)policy_origin(p, o, origin, sizeof origin);
     }
-    if (!v->allowed && *v->reason && strcmp(v->reason, "not allowed") != 0)
+    bool allowed = v->what == EGRESS_ALLOWED;
+    if (!allowed && *v->reason && strcmp(v->reason, "not allowed") != 0)
         snprintf(rule, sizeof rule, "%s", v->reason);
-    snprintf(kind, sizeof kind, "%s", v->allowed ? "network-allowed" : "network");
-    snprintf(action, sizeof action, "%s", v->how == HOW_DNS ? "resolve" : "connect");
+    snprintf(kind, sizeof kind, "%s", allowed ? "network-allowed" : "network");
+    snprintf(action, sizeof action, "%s",
+             v->how == HOW_DNS          ? "resolve"
+             : v->what == EGRESS_FAILED ? "dial"
+                                        : "connect");
     struct denial d = {kind, action, target, rule, origin, how, 0};
-    if (v->allowed)
+    if (allowed)
         log_it(b, &d);
     else
         keep(b, &d);

@@ -350,7 +350,7 @@ static void conn_resolved(struct conn *c, const struct host_addr *addrs, unsigne
         }
     }
     if (c->n_addrs == 0) {
-        egress_tell(false, c->how, c->host, c->port, bad, c->rule, why);
+        egress_tell_what(bad ? EGRESS_DENIED : EGRESS_FAILED, c->how, c->host, c->port, bad, c->rule, why);
         refuse(c, bad ? REFUSED_BY_RULE : REFUSED_NO_ADDRESS, why);
         return;
     }
@@ -415,6 +415,7 @@ static void dial_next(struct conn *c)
             continue;
         int r = a->v6 ? connect(fd, (struct sockaddr *)&s6, sizeof s6) : connect(fd, (struct sockaddr *)&s4, sizeof s4);
         if ((r < 0 && errno != EINPROGRESS) || source_add(&c->server, SOURCE_SERVER, fd, EPOLLOUT) < 0) {
+            c->no = (uint8_t)errno;
             close(fd);
             c->server.fd = -1;
             continue;
@@ -423,9 +424,13 @@ static void dial_next(struct conn *c)
         set_deadline(c, world.now + DIAL_MS);
         return;
     }
-    if (c->how != HOW_PUBLISH) /* a server inside that is not there yet is nothing that was denied */
-        egress_tell(false, c->how, c->host, c->port, c->n_addrs ? &c->addrs[c->n_addrs - 1] : NULL, c->rule,
-                    "no address answered");
+    const char *why = c->no == ECONNREFUSED   ? "the connection is refused there: nothing answers"
+                      : c->no == ENETUNREACH  ? "this machine has no way to that address"
+                      : c->no == EHOSTUNREACH ? "no such machine answers"
+                                              : "nothing answers";
+    if (c->how != HOW_PUBLISH) /* a server inside that is not there yet is nothing to tell */
+        egress_tell_what(EGRESS_FAILED, c->how, c->host, c->port, c->n_addrs ? &c->addrs[c->n_addrs - 1] : NULL,
+                         c->rule, why);
     refuse(c, REFUSED_BY_SERVER, "does not answer");
 }
 
@@ -434,6 +439,7 @@ static void dialled(struct conn *c)
     int no = 0;
     socklen_t n = sizeof no;
     if (getsockopt(c->server.fd, SOL_SOCKET, SO_ERROR, &no, &n) < 0 || no) {
+        c->no = (uint8_t)no;
         source_close(&c->server);
         dial_next(c);
         return;

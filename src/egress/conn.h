@@ -67,6 +67,7 @@ struct conn {
     bool upgrade; /* an Upgrade was asked; the server's answer decides */
     uint16_t port;
     uint8_t n_addrs, at_addr;
+    uint8_t no; /* errno of the last address that was tried */
     uint32_t rule;
     struct host_addr addrs[MAX_ADDRESSES];
     struct http_body body;
@@ -118,6 +119,8 @@ void source_arm(struct source *s, uint32_t events);
 void source_close(struct source *s);
 void egress_tell(bool allowed, enum egress_how how, const struct host *host, uint16_t port,
                  const struct host_addr *addr, uint32_t rule, const char *reason);
+void egress_tell_what(enum egress_what what, enum egress_how how, const struct host *host, uint16_t port,
+                      const struct host_addr *addr, uint32_t rule, const char *reason);
 /* stand.c: names and the addresses that stand for them */
 uint32_t stand_of(const char *name); /* 1.. or 0 when full */
 void stand_addr(uint32_t stand, bool v6, struct host_addr *ret);

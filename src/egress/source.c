@@ -34,7 +34,13 @@ void source_close(struct source *s)
 void egress_tell(bool allowed, enum egress_how how, const struct host *host, uint16_t port,
                  const struct host_addr *addr, uint32_t rule, const char *reason)
 {
-    struct egress_event e = {.allowed = allowed, .how = (uint8_t)how, .port = port, .rule = rule};
+    egress_tell_what(allowed ? EGRESS_ALLOWED : EGRESS_DENIED, how, host, port, addr, rule, reason);
+}
+
+void egress_tell_what(enum egress_what what, enum egress_how how, const struct host *host, uint16_t port,
+                      const struct host_addr *addr, uint32_t rule, const char *reason)
+{
+    struct egress_event e = {.what = (uint8_t)what, .how = (uint8_t)how, .port = port, .rule = rule};
     if (host && host->kind == HOST_NAME)
         strcpy(e.name, host->name);
     if (host && host->kind == HOST_ADDR)

@@ -238,6 +238,13 @@ static bool is_guarded_name(const struct policy *p, const char *rule)
 
 void words_denial(const struct denial *d, const struct plan *plan, struct buf *out)
 {
+    if (same(d->kind, "network") && same(d->action, "dial")) { /* the rules allow it: no option would help */
+        buf_text(out, "network: '");
+        words_safe(out, d->target);
+        buf_text(out, "' is allowed but was not reached: ");
+        words_safe(out, d->rule);
+        return;
+    }
     buf_printf(out, "%s: %s '", d->kind, d->action);
     words_safe(out, d->target);
     buf_text(out, "' denied (");

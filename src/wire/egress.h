@@ -23,8 +23,13 @@ struct egress_socket_frame {
 
 enum egress_how { HOW_DNS, HOW_TRANSPARENT, HOW_CONNECT, HOW_HTTP, HOW_SOCKS, HOW_REACH, HOW_PUBLISH };
 #define EGRESS_NAME 254
+enum egress_what {
+    EGRESS_DENIED,
+    EGRESS_ALLOWED,
+    EGRESS_FAILED /* allowed, but whoever is asked did not let it through */
+};
 struct egress_event {
-    uint8_t allowed, how;   /* enum egress_how */
+    uint8_t what, how;      /* enum egress_what, enum egress_how */
     uint16_t port;          /* 0: a question of the resolver */
     uint32_t rule;          /* index into the egress's rules, UINT32_MAX: by default */
     char name[EGRESS_NAME]; /* as the box said it, canonical, or "" */
