@@ -86,6 +86,7 @@ static int fill(struct box *b, struct egress_memory *m)
     }
     read_text("/etc/resolv.conf", &m->resolv);
     read_text("/etc/hosts", &m->hosts);
+    m->ask.proxies = b->ask->plan->proxies;
     m->ask.rules = m->rules;
     m->ask.resolver.hosts = buf_view(&m->hosts);
     resolv_parse(buf_view(&m->resolv), &m->ask.resolver);

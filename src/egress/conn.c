@@ -87,6 +87,7 @@ static void die(struct conn *c)
     pending_free(&c->to_client);
     pending_free(&c->to_server);
     pending_free(&c->first);
+    pending_free(&c->heard);
     free(c->host);
     c->host = NULL;
     unlist_from_all(c);
@@ -194,6 +195,8 @@ static void settle(struct conn *c)
     bool reads = c->stage == STAGE_OPEN ? !c->to_server.n && !holds_client(c)
                                         : c->stage == STAGE_HELLO || c->stage == STAGE_SOCKS;
     source_arm(&c->client, (!c->client_eof && reads ? EPOLLIN : 0u) | (c->to_client.n ? EPOLLOUT : 0u));
+    if (c->stage == STAGE_PARENT)
+        source_arm(&c->server, EPOLLIN | (c->to_server.n ? EPOLLOUT : 0u));
     if (c->stage == STAGE_OPEN)
         source_arm(&c->server, (!c->server_eof && !c->to_client.n ? EPOLLIN : 0u) | (c->to_server.n ? EPOLLOUT : 0u));
 }
@@ -332,6 +335,7 @@ static const char *judge_address(struct conn *c, const struct host_addr *a)
 }
 
 static void dial_next(struct conn *c);
+static void fail(struct conn *c, const struct host_addr *addr, const char *why);
 
 static void conn_resolved(struct conn *c, const struct host_addr *addrs, unsigned n)
 {
@@ -350,7 +354,7 @@ static void conn_resolved(struct conn *c, const struct host_addr *addrs, unsigne
         }
     }
     if (c->n_addrs == 0) {
-        egress_tell_what(bad ? EGRESS_DENIED : EGRESS_FAILED, c->how, c->host, c->port, bad, c->rule, why);
+        egress_tell_of(bad ? EGRESS_DENIED : EGRESS_FAILED, c, bad, why);
         refuse(c, bad ? REFUSED_BY_RULE : REFUSED_NO_ADDRESS, why);
         return;
     }
@@ -372,6 +376,34 @@ static bool call_by_name(struct conn *c)
     return true;
 }
 
+/*
+ * What is not asked of the caller's own proxy, because it would look from another place: addresses, and names that mean
+ * something here alone. NULL: the name may be sent.
+ */
+static const char *not_for_parent(const struct conn *c)
+{
+    struct host_addr at[MAX_ADDRESSES];
+    if (c->host->kind == HOST_ADDR)
+        return "is an address, which is not asked of the parent proxy; name it in NO_PROXY";
+    size_t n = hosts_find(world.ask->resolver.hosts, c->host->name, at, MAX_ADDRESSES);
+    bool local = name_is_local(c->host->name);
+    for (size_t i = 0; i < n; i++)
+        local = local || addr_classify(&at[i]) != ADDR_PUBLIC;
+    return local ? "is a local name, which is not asked of the parent proxy; name it in NO_PROXY" : NULL;
+}
+
+/* The addresses of the proxy itself: the caller chose it, so they are not judged. */
+static void parent_resolved(struct conn *c, const struct host_addr *addrs, unsigned n)
+{
+    c->at_addr = 0;
+    c->n_addrs = (uint8_t)(n < MAX_ADDRESSES ? n : MAX_ADDRESSES);
+    memcpy(c->addrs, addrs, c->n_addrs * sizeof *addrs);
+    if (c->n_addrs)
+        dial_next(c);
+    else
+        fail(c, NULL, "the parent proxy's name does not resolve");
+}
+
 /* The host and port are known: may they be reached? */
 static void judge(struct conn *c)
 {
@@ -389,25 +421,59 @@ static void judge(struct conn *c)
         refuse(c, REFUSED_BY_RULE, d == HOST_DENIED ? "is denied by a rule" : "is not allowed");
         return;
     }
+    c->parent = proxy_for(world.ask->proxies, c->host, c->port, c->how == HOW_HTTP || c->port == 80);
+    const char *no = c->parent ? not_for_parent(c) : NULL;
+    if (no) {
+        egress_tell_of(EGRESS_DENIED, c, NULL, no);
+        refuse(c, REFUSED_BY_RULE, no);
+        return;
+    }
     c->stage = STAGE_RESOLVE;
     set_deadline(c, world.now + HANDSHAKE_MS);
     settle(c);
-    if (c->host->kind == HOST_ADDR)
+    if (c->parent && c->parent->host.kind == HOST_ADDR)
+        parent_resolved(c, &c->parent->host.addr, 1);
+    else if (c->parent)
+        lookup_start(c, c->parent->host.name, parent_resolved);
+    else if (c->host->kind == HOST_ADDR)
         conn_resolved(c, &c->host->addr, 1);
     else
-        lookup_start(c, conn_resolved);
+        lookup_start(c, c->host->name, conn_resolved);
 }
 
 /* ---- dialling ---- */
 
 static void opened(struct conn *c);
 
+static void fail(struct conn *c, const struct host_addr *addr, const char *why)
+{
+    char text[160];
+    snprintf(text, sizeof text, "was not reached: %s", why);
+    egress_tell_of(EGRESS_FAILED, c, addr, why);
+    refuse(c, REFUSED_BY_SERVER, text);
+}
+
+/* No address is left to try. */
+static void not_reached(struct conn *c)
+{
+    const char *why = c->parent               ? "the parent proxy does not answer"
+                      : c->no == ECONNREFUSED ? "the connection is refused there: nothing answers"
+                      : c->no == ENETUNREACH  ? "this machine has no way to that address"
+                      : c->no == EHOSTUNREACH ? "no such machine answers"
+                                              : "nothing answers";
+    if (c->how == HOW_PUBLISH) /* a server inside that is not there yet is nothing to tell */
+        reset(c);
+    else
+        fail(c, c->n_addrs && !c->parent ? &c->addrs[c->n_addrs - 1] : NULL, why);
+}
+
 static void dial_next(struct conn *c)
 {
+    uint16_t port = htons(c->parent ? c->parent->port : c->port);
     while (c->at_addr < c->n_addrs) {
         const struct host_addr *a = &c->addrs[c->at_addr++];
-        struct sockaddr_in6 s6 = {.sin6_family = AF_INET6, .sin6_port = htons(c->port)};
-        struct sockaddr_in s4 = {.sin_family = AF_INET, .sin_port = htons(c->port)};
+        struct sockaddr_in6 s6 = {.sin6_family = AF_INET6, .sin6_port = port};
+        struct sockaddr_in s4 = {.sin_family = AF_INET, .sin_port = port};
         memcpy(&s6.sin6_addr, a->b, 16);
         memcpy(&s4.sin_addr, a->b, 4);
         int fd = socket(a->v6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -424,14 +490,48 @@ static void dial_next(struct conn *c)
         set_deadline(c, world.now + DIAL_MS);
         return;
     }
-    const char *why = c->no == ECONNREFUSED   ? "the connection is refused there: nothing answers"
-                      : c->no == ENETUNREACH  ? "this machine has no way to that address"
-                      : c->no == EHOSTUNREACH ? "no such machine answers"
-                                              : "nothing answers";
-    if (c->how != HOW_PUBLISH) /* a server inside that is not there yet is nothing to tell */
-        egress_tell_what(EGRESS_FAILED, c->how, c->host, c->port, c->n_addrs ? &c->addrs[c->n_addrs - 1] : NULL,
-                         c->rule, why);
-    refuse(c, REFUSED_BY_SERVER, "does not answer");
+    not_reached(c);
+}
+
+static void parent_ask(struct conn *c, enum parent_step step)
+{
+    char said[PARENT_SAY];
+    c->stage = STAGE_PARENT;
+    c->parent_step = (uint8_t)step;
+    set_deadline(c, world.now + HANDSHAKE_MS);
+    if (push(c, false, said, parent_say(c->parent, step, c->host->name, c->port, said)))
+        settle(c);
+}
+
+/* What the proxy says, and no byte more: what follows is the server's. */
+static void parent_answers(struct conn *c)
+{
+    char why[PARENT_WHY];
+    enum parent_step next = PARENT_OPEN;
+    size_t before = c->heard.n;
+    ssize_t n = recv(c->server.fd, world.buffer + before, PARENT_HEAR, MSG_DONTWAIT | MSG_PEEK);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (n <= 0) {
+        fail(c, NULL, "the parent proxy ends the connection");
+        return;
+    }
+    if (before)
+        memcpy(world.buffer, c->heard.p, before);
+    struct str all = {world.buffer, before + (size_t)n};
+    ssize_t used = parent_hear(c->parent, (enum parent_step)c->parent_step, all, &next, why);
+    if (used < 0 || (used == 0 && !keep(&c->heard, world.buffer + before, (size_t)n))) {
+        fail(c, NULL, used < 0 ? why : "no memory");
+        return;
+    }
+    (void)recv(c->server.fd, world.buffer, used ? (size_t)used - before : (size_t)n, MSG_DONTWAIT);
+    if (used == 0)
+        return;
+    pending_free(&c->heard);
+    if (next == PARENT_OPEN)
+        opened(c);
+    else
+        parent_ask(c, next);
 }
 
 static void dialled(struct conn *c)
@@ -444,7 +544,10 @@ static void dialled(struct conn *c)
         dial_next(c);
         return;
     }
-    opened(c);
+    if (c->parent)
+        parent_ask(c, parent_first(c->parent));
+    else
+        opened(c);
 }
 
 /* ---- what flows is still judged ---- */
@@ -468,8 +571,8 @@ static bool inner_name_ok(const struct conn *c, const struct host *h)
 
 static void stop(struct conn *c, const struct host *said, const char *why)
 {
-    egress_tell(false, c->how, said ? said : c->host, c->port, &c->addrs[c->at_addr ? c->at_addr - 1 : 0], c->rule,
-                why);
+    const struct host_addr *at = c->parent ? NULL : &c->addrs[c->at_addr ? c->at_addr - 1 : 0];
+    egress_tell(false, c->how, said ? said : c->host, c->port, at, c->rule, why);
     reset(c);
 }
 
@@ -575,7 +678,7 @@ static void opened(struct conn *c)
     (void)setsockopt(c->client.fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
     (void)setsockopt(c->server.fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
     if (c->how < HOW_REACH)
-        egress_tell(true, c->how, c->host, c->port, &c->addrs[c->at_addr - 1], c->rule, "");
+        egress_tell_of(EGRESS_ALLOWED, c, c->parent ? NULL : &c->addrs[c->at_addr - 1], "");
     bool alive = true;
     if (c->how == HOW_CONNECT)
         alive = push(c, true, ok, sizeof ok - 1);
@@ -788,6 +891,9 @@ void conn_ready(struct conn *c, bool client_side, uint32_t events)
     struct source *s = client_side ? &c->client : &c->server;
     if (!client_side && c->stage == STAGE_DIAL) {
         dialled(c);
+    } else if (!client_side && c->stage == STAGE_PARENT) {
+        if (flush(c, false))
+            parent_answers(c);
     } else {
         if (events & EPOLLOUT && !flush(c, client_side))
             return;
@@ -819,6 +925,10 @@ void conn_late(struct conn *c)
         source_close(&c->server);
         dial_next(c);
         settle(c);
+        return;
+    }
+    if (c->stage == STAGE_PARENT) {
+        fail(c, NULL, "the parent proxy does not answer in time");
         return;
     }
     reset(c);

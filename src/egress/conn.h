@@ -43,6 +43,7 @@ enum stage {
     STAGE_SOCKS,   /* greeted, the request comes                         */
     STAGE_RESOLVE, /* waiting for addresses                              */
     STAGE_DIAL,    /* waiting for the server to accept                   */
+    STAGE_PARENT,  /* the caller's own proxy was asked for the way       */
     STAGE_OPEN     /* bytes flow, perhaps still watched                  */
 };
 /* What of the client's bytes is still judged while they flow. */
@@ -59,6 +60,7 @@ struct conn {
     struct conn *other, *other_before; /* in the list of all */
     struct lookup *lookup;
     struct pending to_client, to_server;
+    struct pending heard; /* of the parent proxy's answer, which is not whole yet */
     struct pending first; /* client bytes not judged yet; .at unused */
     uint64_t deadline;    /* milliseconds; 0 for none */
     uint8_t stage, watch, how, socks_version;
@@ -67,7 +69,9 @@ struct conn {
     bool upgrade; /* an Upgrade was asked; the server's answer decides */
     uint16_t port;
     uint8_t n_addrs, at_addr;
-    uint8_t no; /* errno of the last address that was tried */
+    const struct proxy *parent; /* the caller's own proxy leads there; NULL: dialled directly */
+    uint8_t parent_step;        /* enum parent_step */
+    uint8_t no;                 /* errno of the last address that was tried */
     uint32_t rule;
     struct host_addr addrs[MAX_ADDRESSES];
     struct http_body body;
@@ -77,6 +81,7 @@ struct conn {
 struct lookup { /* one name being resolved over the network, for one connection */
     struct source source;
     struct conn *conn;
+    const char *base; /* as the box or the configuration says it; outlives this */
     void (*resolved)(struct conn *c, const struct host_addr *addrs, unsigned n);
     struct lookup *next, *before;
     uint64_t deadline;
@@ -119,8 +124,8 @@ void source_arm(struct source *s, uint32_t events);
 void source_close(struct source *s);
 void egress_tell(bool allowed, enum egress_how how, const struct host *host, uint16_t port,
                  const struct host_addr *addr, uint32_t rule, const char *reason);
-void egress_tell_what(enum egress_what what, enum egress_how how, const struct host *host, uint16_t port,
-                      const struct host_addr *addr, uint32_t rule, const char *reason);
+/* The same about a connection: to the host it is for; `addr` NULL: no address was seen here. */
+void egress_tell_of(enum egress_what what, const struct conn *c, const struct host_addr *addr, const char *reason);
 /* stand.c: names and the addresses that stand for them */
 uint32_t stand_of(const char *name); /* 1.. or 0 when full */
 void stand_addr(uint32_t stand, bool v6, struct host_addr *ret);
@@ -130,9 +135,9 @@ bool stand_range(const struct host_addr *a);       /* inside the ranges stand-in
 void dns_udp_ready(void);
 void dns_conn_accept(int fd);
 void dns_conn_ready(struct source *s);
-/* lookup.c: hands the addresses of c->host to `resolved`, now or later; n 0: the name has none */
+/* lookup.c: hands the addresses of `name`, which outlives the connection or is its host's, to `resolved`, now or later; n 0: it has none */
 typedef void resolved_fn(struct conn *c, const struct host_addr *addrs, unsigned n);
-void lookup_start(struct conn *c, resolved_fn *resolved);
+void lookup_start(struct conn *c, const char *name, resolved_fn *resolved);
 void lookup_ready(struct lookup *l);
 void lookup_late(struct lookup *l);
 void lookup_cancel(struct lookup *l);

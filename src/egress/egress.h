@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include "policy/host.h"
+#include "policy/proxy.h"
 #include "wire/egress.h"
 
 /* What the host's resolver configuration says (resolv.conf(5)); filled by resolv_parse, hosts as text. */
@@ -37,7 +38,8 @@ struct egress_ask {
     struct egress_reach reach[EGRESS_MAX_REACH];
     size_t n_reach;
     struct egress_resolver resolver;
-    int sockets[EGRESS_SOCKETS]; /* owned; egress_receive() fills these and the listeners of `reach` */
+    const struct proxies *proxies; /* of the caller; NULL: everything is dialled directly */
+    int sockets[EGRESS_SOCKETS];   /* owned; egress_receive() fills these and the listeners of `reach` */
     bool v6;
     bool
         publish; /* the process of published ports: `reach` alone, and at the end what clients have not read yet goes out */

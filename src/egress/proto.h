@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 #include "policy/host.h"
+#include "policy/proxy.h"
 
 #define MAX_HTTP_HEAD    (16u << 10)
 #define MAX_CLIENT_HELLO (16u << 10)
@@ -74,6 +75,19 @@ struct tls_hello {
 bool tls_looks_like(struct str in);
 /* The ClientHello, perhaps over several records. -EBADMSG: TLS, but no acceptable ClientHello. */
 ssize_t tls_hello_parse(struct str in, struct tls_hello *ret);
+
+/* ---- the caller's own proxy: HTTP CONNECT (RFC 9110 9.3.6), SOCKS5 with names (RFC 1928, RFC 1929) ---- */
+enum parent_step { PARENT_CONNECT, PARENT_GREET, PARENT_LOGIN, PARENT_REQUEST, PARENT_OPEN };
+enum { PARENT_SAY = 1536, PARENT_HEAR = 16 << 10, PARENT_WHY = 80 };
+static inline enum parent_step parent_first(const struct proxy *p)
+{
+    return p->kind == PROXY_SOCKS ? PARENT_GREET : PARENT_CONNECT;
+}
+/* What is said at this step to be led to the name `host`; bytes, at most PARENT_SAY. */
+size_t parent_say(const struct proxy *p, enum parent_step step, const char *host, uint16_t port, char out[PARENT_SAY]);
+/* The answer to it: PARENT_OPEN follows when the way is open. -EACCES: not opened; `why` is a clause that names no secret. */
+ssize_t parent_hear(const struct proxy *p, enum parent_step step, struct str in, enum parent_step *ret_next,
+                    char why[PARENT_WHY]);
 
 /* ---- DNS (RFC 1035) ---- */
 #define DNS_MAX_UDP 1232

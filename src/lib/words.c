@@ -101,6 +101,19 @@ static void header_limits(const struct limits *l, struct buf *out)
     }
 }
 
+/* The proxies that the caller's environment names, which the box's connections go through. */
+static void header_proxy(const struct proxies *all, struct buf *out)
+{
+    char plain[PROXY_TEXT], other[PROXY_TEXT];
+    if (!all)
+        return;
+    const struct proxy *first = all->other.variable ? &all->other : &all->plain;
+    buf_printf(out, " by the proxy %s", proxy_print(first, other));
+    if (all->plain.variable && !same(proxy_print(&all->plain, plain), other))
+        buf_printf(out, " and %s", plain);
+    buf_printf(out, " (%s)", first->variable);
+}
+
 static void header_ports(const struct policy *p, struct buf *out)
 {
     const char *comma = "published ";
@@ -122,8 +135,10 @@ void words_header(const struct plan *plan, struct buf *out)
         [GUARD_STRICT] = "strict", [GUARD_EXISTING] = "existing names only", [GUARD_OFF] = "off"};
     const struct policy *p = plan->policy;
 
-    buf_printf(out, "%s%s; network %s; ", plan->facts->engine,
+    buf_printf(out, "%s%s; network %s", plan->facts->engine,
                plan->image->tier == TIER_LANDLOCK ? " (Landlock only)" : "", nets[p->net]);
+    header_proxy(plan->proxies, out);
+    buf_text(out, "; ");
     header_ports(p, out);
     words_safe(out, plan->workspace ? plan->workspace : p->workspace);
     buf_text(out, p->workspace_read_only ? " read-only" : " writable");

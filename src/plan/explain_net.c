@@ -116,12 +116,66 @@ static void put_rule(const struct policy *p, const struct net_rule *r, struct bu
     }
 }
 
+static void put_proxy(const struct proxy *x, const char *what, struct buf *out)
+{
+    char url[PROXY_TEXT], how[128];
+    snprintf(how, sizeof how, "%s, by name%s", what, x->user.p ? ", with credentials" : "");
+    put_row(out, "proxy", proxy_print(x, url), how, x->variable);
+}
+
+static bool same_proxy(const struct proxy *a, const struct proxy *b)
+{
+    return same(a->variable, b->variable);
+}
+
+static void put_proxies(const struct proxies *all, struct buf *out)
+{
+    if (all->plain.variable)
+        put_proxy(&all->plain, same_proxy(&all->plain, &all->other) ? "all hosts" : "http:// and port 80", out);
+    if (all->other.variable && !same_proxy(&all->plain, &all->other))
+        put_proxy(&all->other, "https:// and other ports", out);
+    for (size_t i = 0; i < all->n_direct; i++)
+        put_row(out, "direct", all->direct_text[i], "not by the proxy; addresses are judged", "NO_PROXY");
+}
+
 void explain_network(const struct plan *p, struct buf *out)
 {
-    if (p->policy->n_net_rules)
+    if (p->policy->n_net_rules || p->proxies)
         buf_printf(out, "\nNetwork (%s)\n", word_net(p->policy));
     for (size_t i = 0; i < p->policy->n_net_rules; i++)
         put_rule(p->policy, &p->policy->net_rules[i], out);
+    if (p->proxies)
+        put_proxies(p->proxies, out);
+}
+
+static void put_proxy_json(struct json *j, const char *name, const struct proxy *x)
+{
+    char url[PROXY_TEXT];
+    if (!x->variable) {
+        json_null(j, name);
+        return;
+    }
+    json_object(j, name);
+    json_text(j, "url", proxy_print(x, url));
+    json_text(j, "variable", x->variable);
+    json_bool(j, "credentials", x->user.p != NULL);
+    json_object_end(j);
+}
+
+static void put_proxies_json(struct json *j, const struct proxies *all)
+{
+    if (!all) {
+        json_null(j, "parent_proxy");
+        return;
+    }
+    json_object(j, "parent_proxy");
+    put_proxy_json(j, "http", &all->plain);
+    put_proxy_json(j, "other", &all->other);
+    json_array(j, "direct");
+    for (size_t i = 0; i < all->n_direct; i++)
+        json_text(j, NULL, all->direct_text[i]);
+    json_array_end(j);
+    json_object_end(j);
 }
 
 /* One host with what is denied of it: members "denied_by" (never holds) or "but_not". */
@@ -165,4 +219,5 @@ void explain_network_json(const struct plan *p, struct json *j)
         json_object_end(j);
     }
     json_array_end(j);
+    put_proxies_json(j, p->proxies);
 }

@@ -178,6 +178,13 @@ static const char *hides_by(const struct making *m, bool landlock)
     return "veils of denied names";
 }
 
+static const char *network_by(const struct making *m, bool landlock)
+{
+    if (m->policy->net != NET_ALLOW)
+        return landlock ? "seccomp filter, no inet sockets" : "network namespace, loopback only";
+    return m->plan->proxies ? "network namespace, egress, the proxy of your environment" : "network namespace, egress";
+}
+
 /* By what a guarantee holds. */
 static const char *enforced_by(const struct making *m, enum feature f)
 {
@@ -198,7 +205,7 @@ static const char *enforced_by(const struct making *m, enum feature f)
     case FEATURE_ABSTRACT_SOCKETS:
         return landlock || p->net == NET_HOST ? "Landlock scope" : "network namespace";
     case FEATURE_NETWORK:
-        return landlock ? "seccomp filter, no inet sockets" : "network namespace, loopback only";
+        return network_by(m, landlock);
     case FEATURE_NETWORK_TRANSPARENT:
         return "egress";
     case FEATURE_PID_NAMESPACE:

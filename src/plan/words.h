@@ -32,7 +32,8 @@ void limits_of(const struct policy *p, struct named_limit ret[N_LIMITS]);
 void put_limit(struct buf *out, const struct named_limit *l);
 
 enum { COLUMNS = 120 };
-void pad(struct buf *out, size_t line, size_t column); /* from the line's start at `line` to `column`; one space at least */
+void pad(struct buf *out, size_t line,
+         size_t column); /* from the line's start at `line` to `column`; one space at least */
 /* Columns, where the texts let them be: what would pass the right margin goes to a line of its own. */
 void put_row(struct buf *out, const char *word, const char *path, const char *how, const char *origin);
 

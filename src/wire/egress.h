@@ -30,6 +30,7 @@ enum egress_what {
 };
 struct egress_event {
     uint8_t what, how;      /* enum egress_what, enum egress_how */
+    uint8_t by_proxy;       /* the caller's own proxy was asked for it */
     uint16_t port;          /* 0: a question of the resolver */
     uint32_t rule;          /* index into the egress's rules, UINT32_MAX: by default */
     char name[EGRESS_NAME]; /* as the box said it, canonical, or "" */
