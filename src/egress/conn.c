@@ -88,6 +88,9 @@ static void die(struct conn *c)
     pending_free(&c->to_server);
     pending_free(&c->first);
     pending_free(&c->heard);
+    pending_free(&c->head);
+    free(c->answer);
+    c->answer = NULL;
     free(c->host);
     c->host = NULL;
     unlist_from_all(c);
@@ -178,6 +181,10 @@ static void settle(struct conn *c)
 {
     if (c->dead)
         return;
+    if (c->stage == STAGE_HELLO && c->client_eof && !c->to_client.n) {
+        die(c);
+        return;
+    }
     if (c->stage == STAGE_OPEN) {
         if (c->client_eof && !c->to_server.n && !c->first.n && !c->server_shut) {
             (void)shutdown(c->server.fd, SHUT_WR);
@@ -192,8 +199,8 @@ static void settle(struct conn *c)
             return;
         }
     }
-    bool reads = c->stage == STAGE_OPEN ? !c->to_server.n && !holds_client(c)
-                                        : c->stage == STAGE_HELLO || c->stage == STAGE_SOCKS;
+    bool reads = !holds_client(c) &&
+                 (c->stage == STAGE_OPEN ? !c->to_server.n : c->stage == STAGE_HELLO || c->stage == STAGE_SOCKS);
     source_arm(&c->client, (!c->client_eof && reads ? EPOLLIN : 0u) | (c->to_client.n ? EPOLLOUT : 0u));
     if (c->stage == STAGE_PARENT)
         source_arm(&c->server, EPOLLIN | (c->to_server.n ? EPOLLOUT : 0u));
@@ -365,6 +372,7 @@ static void conn_resolved(struct conn *c, const struct host_addr *addrs, unsigne
 static bool call_by_name(struct conn *c)
 {
     struct host_addr addr = c->host->addr;
+    c->literal = false;
     if (c->host->kind == HOST_NAME)
         return true;
     const char *name = stand_name(&addr);
@@ -598,6 +606,9 @@ static void watch_nothing(struct conn *c)
     c->host = NULL;
 }
 
+static void watch_http(struct conn *c);
+static void consume(struct conn *c, size_t n);
+
 static void watch_tls(struct conn *c)
 {
     struct tls_hello h;
@@ -614,6 +625,75 @@ static void watch_tls(struct conn *c)
         watch_nothing(c);
 }
 
+static void hello(struct conn *c);
+
+/* The server of a request is done with, and the client stays: whatever it asks for next begins anew. */
+static void drop_server(struct conn *c)
+{
+    source_close(&c->server);
+    pending_free(&c->to_server);
+    free(c->answer);
+    c->answer = NULL;
+    c->server_eof = c->server_shut = false;
+    c->at_addr = c->n_addrs = 0;
+    c->stage = STAGE_HELLO;
+}
+
+/* Whether a proxy request is under way whose answer is not complete, or not yet with the client. */
+static bool answering(const struct conn *c)
+{
+    return c->how == HOW_HTTP && (c->to_client.n || (c->answer && c->answer->state != ANSWER_DONE));
+}
+
+/* Takes one proxy request for c->host: what is to be sent for it is in c->head, and its body is followed. */
+static bool take_request(struct conn *c, const struct http_head *h, size_t n)
+{
+    ssize_t out = http_forward(h, world.buffer, SHARED_BYTES);
+    if (!c->answer)
+        c->answer = calloc(1, sizeof *c->answer);
+    if (out < 0 || !c->answer || !keep(&c->head, world.buffer, (size_t)out)) {
+        http_error(c, "400 Bad Request", "the Connection field names what is no connection's");
+        return false;
+    }
+    http_body_begin(&c->body, h);
+    http_answer_expect(c->answer, h);
+    consume(c, n);
+    return true;
+}
+
+/*
+ * The next request on a connection that knows us as a proxy. It is judged as if it were the first; where it is for the same
+ * server, the connection to that server serves it, too.
+ */
+static void next_request(struct conn *c)
+{
+    struct http_head h;
+    if (answering(c)) {
+        if (c->answer && c->answer->state == ANSWER_LOST && c->first.n >= FIRST_BYTES)
+            stop(c, NULL, "requests behind an answer without an end");
+        return;
+    }
+    ssize_t n = http_head_parse((struct str){c->first.p, c->first.n}, 0, &h);
+    bool same_server =
+        n > 0 && !c->answer->close && h.form == HTTP_ABSOLUTE && same_name(c, &h.host) && h.port == c->port;
+    if (n == 0 && !c->client_eof)
+        return;
+    if (n == 0) {
+        stop(c, NULL, "truncated HTTP request");
+        return;
+    }
+    size_t rule;
+    if (!same_server || host_judge(world.ask->rules, world.ask->n_rules, &h.host, h.port, &rule) != HOST_ALLOWED) {
+        drop_server(c);
+        hello(c);
+        return;
+    }
+    if (take_request(c, &h, (size_t)n) && push(c, false, c->head.p, c->head.n)) {
+        pending_free(&c->head);
+        watch_http(c);
+    }
+}
+
 static void watch_http(struct conn *c)
 {
     while (!c->dead && c->first.n && !c->upgrade) {
@@ -626,8 +706,8 @@ static void watch_http(struct conn *c)
                 return;
             continue;
         }
-        if (c->how == HOW_HTTP) { /* one request per connection there: we said Connection: close */
-            pending_free(&c->first);
+        if (c->how == HOW_HTTP) {
+            next_request(c);
             return;
         }
         struct http_head h;
@@ -686,44 +766,16 @@ static void opened(struct conn *c)
         alive = c->socks_version == 5 ? push(c, true, socks5, sizeof socks5) : push(c, true, socks4, sizeof socks4);
     if (!alive)
         return;
-    if (c->how == HOW_HTTP) {
-        /* to_server already holds the rewritten head; body and end of the request are watched */
-        if (!flush(c, false))
+    if (c->head.n) { /* of a request that was told to us as a proxy; its body follows, watched */
+        if (!push(c, false, c->head.p, c->head.n))
             return;
+        pending_free(&c->head);
     }
     watch(c);
     settle(c);
 }
 
 /* ---- the proxy port ---- */
-
-static bool hop_by_hop(struct str name)
-{
-    static const char *const names[] = {"Connection",         "Proxy-Connection", "Proxy-Authorization",
-                                        "Proxy-Authenticate", "Keep-Alive",       "TE"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        if (name.n == strlen(names[i]) && strncasecmp(name.p, names[i], name.n) == 0)
-            return true;
-    }
-    return false;
-}
-
-/* The request as the origin server gets it: origin form, our Connection field, no word of a proxy. */
-static bool rewrite(struct conn *c, const struct http_head *h)
-{
-    struct str rest = h->fields;
-    bool ok = keep(&c->to_server, h->method.p, h->method.n) && keep(&c->to_server, " ", 1) &&
-              keep(&c->to_server, h->origin_target.p, h->origin_target.n) && keep(&c->to_server, " HTTP/1.1\r\n", 11);
-    while (ok && rest.n) {
-        const char *end = memchr(rest.p, '\n', rest.n);
-        struct str field = {rest.p, (size_t)(end - rest.p) + 1};
-        struct str name = {field.p, (size_t)((const char *)memchr(field.p, ':', field.n) - field.p)};
-        if (!hop_by_hop(name))
-            ok = keep(&c->to_server, field.p, field.n);
-        rest = str_skip(rest, field.n);
-    }
-    return ok && keep(&c->to_server, "Connection: close\r\n\r\n", 21);
-}
 
 static void consume(struct conn *c, size_t n)
 {
@@ -749,12 +801,10 @@ static void hello_http(struct conn *c)
     c->port = h.port;
     c->watch = WATCH_FIRST;
     if (c->how == HOW_HTTP) {
-        if (h.upgrade || !rewrite(c, &h)) {
-            http_error(c, "400 Bad Request", "upgrades need CONNECT");
-            return;
-        }
-        http_body_begin(&c->body, &h);
         c->watch = WATCH_HTTP;
+        if (take_request(c, &h, (size_t)n))
+            judge(c);
+        return;
     }
     consume(c, (size_t)n);
     judge(c);
@@ -786,6 +836,8 @@ static void hello(struct conn *c)
     struct socks_request q;
     ssize_t n;
 
+    if (answering(c))
+        return;
     if (c->stage == STAGE_SOCKS) {
         n = socks5_request(in, &q);
         if (n)
@@ -837,12 +889,15 @@ static void from_client(struct conn *c)
     }
     if (n == 0) {
         c->client_eof = true;
-        if (c->stage != STAGE_OPEN)
-            die(c);
-        else if (c->watch == WATCH_FIRST || c->watch == WATCH_TLS) /* too short to be either: what there is may go */
+        if (c->stage != STAGE_OPEN) {
+            if (!c->to_client.n)
+                die(c);
+        } else if (c->watch == WATCH_FIRST ||
+                   c->watch == WATCH_TLS) { /* too short to be either: what there is may go */
             watch_nothing(c);
-        else if (c->watch == WATCH_HTTP && c->first.n && !c->upgrade)
+        } else if (c->watch == WATCH_HTTP && c->first.n && !c->upgrade && !answering(c)) {
             stop(c, NULL, "truncated HTTP request");
+        }
         return;
     }
     if (judged) {
@@ -857,8 +912,19 @@ static void from_client(struct conn *c)
         watch(c);
     else
         hello(c);
-    if (!c->dead && c->first.n >= FIRST_BYTES && !c->upgrade)
+    if (!c->dead && c->first.n >= FIRST_BYTES && !c->upgrade && !answering(c))
         stop(c, NULL, "too many bytes before a decision was possible");
+}
+
+/* Requests that waited for the answer before them. */
+static void resume(struct conn *c)
+{
+    if (c->dead || c->how != HOW_HTTP || !c->first.n || answering(c))
+        return;
+    if (c->stage == STAGE_HELLO)
+        hello(c);
+    else if (c->stage == STAGE_OPEN)
+        watch(c);
 }
 
 static void from_server(struct conn *c)
@@ -870,7 +936,19 @@ static void from_server(struct conn *c)
         return;
     }
     if (n == 0) {
+        bool whole = c->answer && c->answer->state == ANSWER_DONE && !c->answer->close && c->body.state == BODY_NONE;
+        if (whole && !c->client_eof) { /* between two requests: the client need not know */
+            drop_server(c);
+            resume(c);
+            return;
+        }
         c->server_eof = true;
+        return;
+    }
+    if (c->answer) {
+        http_answer_eat(c->answer, (struct str){world.buffer, (size_t)n});
+        if (push(c, true, world.buffer, (size_t)n))
+            resume(c);
         return;
     }
     bool answered = c->upgrade;
@@ -896,6 +974,10 @@ void conn_ready(struct conn *c, bool client_side, uint32_t events)
             parent_answers(c);
     } else {
         if (events & EPOLLOUT && !flush(c, client_side))
+            return;
+        if (events & EPOLLOUT && client_side)
+            resume(c);
+        if (c->dead)
             return;
         if (events & EPOLLIN && s->armed & EPOLLIN) {
             if (client_side)

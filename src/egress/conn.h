@@ -60,9 +60,11 @@ struct conn {
     struct conn *other, *other_before; /* in the list of all */
     struct lookup *lookup;
     struct pending to_client, to_server;
-    struct pending heard; /* of the parent proxy's answer, which is not whole yet */
-    struct pending first; /* client bytes not judged yet; .at unused */
-    uint64_t deadline;    /* milliseconds; 0 for none */
+    struct pending head;        /* of the request that is sent once the way is open */
+    struct http_answer *answer; /* proxy requests: how far the server's answer is; owned */
+    struct pending heard;       /* of the parent proxy's answer, which is not whole yet */
+    struct pending first;       /* client bytes not judged yet; .at unused */
+    uint64_t deadline;          /* milliseconds; 0 for none */
     uint8_t stage, watch, how, socks_version;
     bool client_eof, server_eof, client_shut, server_shut, dead;
     bool literal; /* the client named an address: judged by address rules */

@@ -49,10 +49,31 @@ struct http_body {
     uint64_t left;
     unsigned line; /* bytes of the current chunk-size or trailer line */
     bool cr;
+    bool extensions, extension; /* chunk extensions are let pass (in answers); within one */
 };
 void http_body_begin(struct http_body *b, const struct http_head *h);
 /* Bytes of `in` that are body; b->state is BODY_NONE when it is complete. -EBADMSG on malformed chunking. */
 ssize_t http_body_eat(struct http_body *b, struct str in);
+
+/* The head of an absolute request as its server gets it: origin form, without what ends at a proxy. Bytes, -EBADMSG, -EMSGSIZE. */
+ssize_t http_forward(const struct http_head *h, char *out, size_t room);
+
+/* Follows the answer to one request, only to know where it ends: its bytes are passed on whatever they are. */
+struct http_answer {
+    enum {
+        ANSWER_HEAD,
+        ANSWER_BODY,
+        ANSWER_DONE,
+        ANSWER_LOST /* its end is the connection's, or cannot be told */
+    } state;
+    bool bodiless, close, begun, overlong, has_length, coded, chunked;
+    unsigned status, n;
+    uint64_t length;
+    struct http_body body;
+    char line[200];
+};
+void http_answer_expect(struct http_answer *a, const struct http_head *request);
+void http_answer_eat(struct http_answer *a, struct str in);
 
 /* ---- SOCKS (RFC 1928, SOCKS4a) ---- */
 struct socks_request {
