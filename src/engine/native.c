@@ -34,7 +34,8 @@ struct birth {
     char (*names)[4096]; /* host paths of regular files among stdio: three, or NULL when there are none */
     uint32_t uid, gid;   /* of the caller, outside */
     int control, builder;
-    int pass[2]; /* the filter's listener comes from pid 1 to the builder */
+    int pass[2]; /* the filter's listener comes from pid 1 to the builder; the word that all is built goes back */
+    bool beside; /* pid 1 runs beside the second half of BUILD, and waits for that word before its command */
 };
 
 /* ---- in the builder ---- */
@@ -214,7 +215,13 @@ static _Noreturn void init_child(void *birth)
             sys_exit(125);
         }
     }
-    init_main(&b->runner, &b->job, b->control, b->pass[1]);
+    if (e == 0 && b->beside) { /* the trees that the builder is about to attach are no business of this process */
+        int keep[] = {b->control, b->pass[1], b->job.stdio[0], b->job.stdio[1], b->job.stdio[2], b->runner.own};
+        e = close_others(keep, 6);
+    }
+    if (e < 0)
+        sys_exit(125);
+    init_main(&b->runner, &b->job, b->control, b->pass[1], b->beside);
 }
 
 static void init_entry(void *birth)
@@ -255,6 +262,14 @@ static int mirror(int status)
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
+/* Everything that was to be said has been said, and pid 1, with whatever else was in the box, has been waited for. */
+static _Noreturn void leave(const struct birth *b, int status)
+{
+    const struct frame f = {.kind = FRAME_GONE};
+    (void)sys_send_fd(b->builder, &f, sizeof f, -1, 0);
+    sys_exit(status);
+}
+
 static _Noreturn void watch(struct birth *b, int init)
 {
     struct guard_ask ask = {.plan = b->plan, .notify = -1, .report = b->builder, .init_pidfd = init};
@@ -269,7 +284,7 @@ static _Noreturn void watch(struct birth *b, int init)
             hunt_down(&b->runner);
         if (status < 0)
             give_up(b, WHERE_GUARD, status);
-        sys_exit(mirror(status));
+        leave(b, mirror(status));
     }
     int e;
     do
@@ -279,7 +294,7 @@ static _Noreturn void watch(struct birth *b, int init)
         hunt_down(&b->runner); /* of a pid 1 that was killed */
     if (e < 0)
         give_up(b, WHERE_CHILD, e);
-    sys_exit(info.si_code == CLD_EXITED ? info.si_status : 128 + info.si_status);
+    leave(b, info.si_code == CLD_EXITED ? info.si_status : 128 + info.si_status);
 }
 
 static _Noreturn void builder_main(struct birth *b)
@@ -298,14 +313,13 @@ static _Noreturn void builder_main(struct birth *b)
     e = sys_chdir("/"); /* the caller's directory may lie in what the box does not see */
     if (e < 0)
         give_up(b, WHERE_CHILD, e);
-    if (supervised(b->plan)) {
+    if (supervised(b->plan))
         e = b->runner.host_proc = sys_openat(AT_FDCWD, "/proc", O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
-        if (e >= 0)
-            e = sys_socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, b->pass);
-        if (e < 0)
-            give_up(b, WHERE_GUARD, e);
-    }
-    e = steps_run(&b->runner, PHASE_BUILD);
+    if (e >= 0)
+        e = sys_socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, b->pass);
+    if (e < 0)
+        give_up(b, WHERE_GUARD, e);
+    e = steps_build_first(&b->runner, !b->names, &b->beside); /* files of stdio are opened in the finished box */
     if (e < 0)
         give_up(b, b->runner.failed, e);
     e = stdio_enter(&b->job, b->names, b->builder);
@@ -316,9 +330,14 @@ static _Noreturn void builder_main(struct birth *b)
     e = clone_init(b, &init);
     if (e < 0)
         give_up(b, WHERE_CLONE, e);
+    e = b->beside ? steps_build_rest(&b->runner) : 0;
+    if (e < 0)
+        give_up(b, b->runner.failed, e); /* and pid 1 with it, by its parent-death signal */
+    e = b->beside ? (int)sys_write(b->pass[0], "", 1) : 0;
     overlays_settle(&b->runner, true);
-    int keep[] = {b->builder, b->pass[0], b->runner.host_proc, init};
-    e = close_others(keep, 4); /* pid 1's end of the control stream above all: its end must be seen */
+    int keep[] = {b->builder, b->pass[0], b->runner.host_proc, init, b->beside ? b->runner.own : -1};
+    if (e >= 0)
+        e = close_others(keep, 5); /* pid 1's end of the control stream above all: its end must be seen */
     if (e == 0)
         e = become_guard(b);
     if (e < 0)
@@ -443,7 +462,8 @@ static int native_start(const struct start_request *ask, struct started *ret, st
 
 /*
  * Pid 1 sees the end of its control stream, ends, and the builder ends after it: so that when this returns nothing is
- * left. Only a builder that does not end by itself is killed (pid 1 then dies by its parent-death signal).
+ * left. Only a builder that does not end by itself is killed (pid 1 then dies by its parent-death signal). One that is to
+ * be left has said that it is on its way out: whoever takes care of pinfold's orphans reaps it.
  */
 static void native_finish(struct started *s)
 {
@@ -452,7 +472,7 @@ static void native_finish(struct started *s)
     struct timespec patience = {PATIENCE_MS / 1000, 0};
     siginfo_t info;
     s->control = sys_shut(s->control);
-    if (s->pidfd >= 0) {
+    if (s->pidfd >= 0 && !s->leave_builder) {
         int n;
         do
             n = sys_poll(&p, 1, &patience);

@@ -65,6 +65,22 @@ int command_start(const struct runner *r, const struct job *job, int slave, stru
     return pid;
 }
 
+/*
+ * A session whose leader ends hangs up its terminal, and hanging up throws away what the pty has not yet passed on to its
+ * master (pty_flush_buffer() in drivers/tty/pty.c): the last words of a command, on a busy machine. So the leader stays
+ * until pinfold has read them and ends the box, and nobody is left who could say more.
+ */
+static _Noreturn void terminal_ends(const struct runner *r, int control, const struct job *job, int status,
+                                    const struct rusage *usage)
+{
+    if (r->plan->namespaces & CLONE_NEWPID)
+        (void)sys_kill(-1, SIGKILL);
+    if (report_exit(control, job, status, usage) < 0)
+        sys_exit(125);
+    for (;;)
+        (void)sys_poll(NULL, 0, NULL);
+}
+
 _Noreturn void leader_main(const struct runner *r, const struct job *job, int slave, int control)
 {
     struct outcome o;
@@ -86,7 +102,7 @@ _Noreturn void leader_main(const struct runner *r, const struct job *job, int sl
             const struct frame f = {.kind = FRAME_STOPPED, .b = (uint32_t)WSTOPSIG(status)};
             (void)send_frame(control, &f, -1);
         } else if (got == pid) {
-            sys_exit(report_exit(control, job, status, &usage) < 0 ? 125 : 0);
+            terminal_ends(r, control, job, status, &usage);
         } else if (got != -EINTR) {
             give_up(control, WHERE_CHILD, got);
         }
@@ -249,17 +265,28 @@ static _Noreturn void serve(struct box *b)
 }
 
 /* The filter's listener goes to the builder, which is the guard from then on. */
-static int hand_over(struct runner *r, int pass_notify)
+static int hand_over(struct runner *r, int pass)
 {
     char ready = 0;
     if (r->notify < 0)
         return 0;
-    long n = sys_send_fd(pass_notify, &ready, 1, r->notify, 0);
+    long n = sys_send_fd(pass, &ready, 1, r->notify, 0);
     sys_drop(&r->notify);
     return n < 0 ? (int)n : 0;
 }
 
-_Noreturn void init_main(struct runner *r, const struct job *job, int control, int pass_notify)
+/* The builder's word that the box is whole; its end instead, when it gave up. */
+static int await_builder(int pass)
+{
+    char word;
+    long n;
+    do
+        n = sys_read(pass, &word, 1);
+    while (n == -EINTR);
+    return n == 1 ? 0 : n < 0 ? (int)n : -ECONNRESET;
+}
+
+_Noreturn void init_main(struct runner *r, const struct job *job, int control, int pass, bool beside)
 {
     struct box b = {.r = r, .job = job, .control = control, .master = -1, .slave = -1, .signals = -1, .oom = -1};
     sigset_t child;
@@ -292,10 +319,12 @@ _Noreturn void init_main(struct runner *r, const struct job *job, int control, i
         r->scoped = true;
     }
     (void)sys_prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* whatever the plan says; the builder shares this memory */
-    e = hand_over(r, pass_notify);
+    e = hand_over(r, pass);
+    if (e == 0 && beside)
+        e = await_builder(pass);
     if (e < 0)
         give_up(control, WHERE_GUARD, e);
-    sys_shut(pass_notify);
+    sys_shut(pass);
     e = start(&b);
     if (e < 0)
         give_up(control, WHERE_CHILD, e);
