@@ -674,8 +674,7 @@ static void next_request(struct conn *c)
         return;
     }
     ssize_t n = http_head_parse((struct str){c->first.p, c->first.n}, 0, &h);
-    bool same_server =
-        n > 0 && !c->answer->close && h.form == HTTP_ABSOLUTE && same_name(c, &h.host) && h.port == c->port;
+    bool same_server = n > 0 && h.form == HTTP_ABSOLUTE && same_name(c, &h.host) && h.port == c->port;
     if (n == 0 && !c->client_eof)
         return;
     if (n == 0) {
@@ -900,6 +899,8 @@ static void from_client(struct conn *c)
         }
         return;
     }
+    if (c->answer && c->server_eof)
+        return;
     if (judged) {
         push(c, false, world.buffer, (size_t)n);
         return;
@@ -914,6 +915,14 @@ static void from_client(struct conn *c)
         hello(c);
     if (!c->dead && c->first.n >= FIRST_BYTES && !c->upgrade && !answering(c))
         stop(c, NULL, "too many bytes before a decision was possible");
+}
+
+/* The server says no more. A proxy request has had its answer, or never will: what its client says behind it is for nobody. */
+static void server_ended(struct conn *c)
+{
+    c->server_eof = true;
+    if (c->answer)
+        pending_free(&c->first);
 }
 
 /* Requests that waited for the answer before them. */
@@ -942,12 +951,16 @@ static void from_server(struct conn *c)
             resume(c);
             return;
         }
-        c->server_eof = true;
+        server_ended(c);
         return;
     }
     if (c->answer) {
         http_answer_eat(c->answer, (struct str){world.buffer, (size_t)n});
-        if (push(c, true, world.buffer, (size_t)n))
+        if (!push(c, true, world.buffer, (size_t)n))
+            return;
+        if (c->answer->state == ANSWER_DONE && c->answer->close)
+            server_ended(c); /* as it was agreed, whether the server keeps to it or not */
+        else
             resume(c);
         return;
     }
@@ -994,7 +1007,7 @@ void conn_ready(struct conn *c, bool client_side, uint32_t events)
                 if (c->stage != STAGE_OPEN)
                     die(c);
             } else {
-                c->server_eof = true;
+                server_ended(c);
             }
         }
     }

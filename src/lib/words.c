@@ -4,6 +4,7 @@
 #include <inttypes.h>
 
 #include "base/json.h"
+#include "policy/proxy.h"
 
 void words_safe(struct buf *out, const char *text)
 {

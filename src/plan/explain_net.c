@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "plan/words.h"
 #include "policy/domain.h"
+#include "policy/proxy.h"
 #include "policy/set.h"
 
 enum { DENIERS = 4 }; /* rules that deny named beside one that allows */

@@ -4,6 +4,7 @@
  * loss with a name.
  */
 #include "plan/make.h"
+#include "policy/proxy.h"
 
 int parent_make(struct making *m)
 {

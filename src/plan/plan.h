@@ -7,7 +7,6 @@
 #include "base/err.h"
 #include "plan/facts.h"
 #include "policy/policy.h"
-#include "policy/proxy.h"
 #include "wire/step.h"
 
 #define MAX_PLAN_BYTES (32u << 20)
@@ -28,6 +27,8 @@ struct plan_dir {
 };
 
 struct place; /* plan/make.h: what was decided for one path, for explain */
+
+struct proxies; /* policy/proxy.h */
 
 struct plan {
     struct arena *mem;
