@@ -167,6 +167,8 @@ static int check_labels(struct str name, struct str said, struct err *e)
         numeric = true;
         for (size_t i = 0; i < label.n; i++) {
             char c = lower(label.p[i]);
+            if (c == '*')
+                return err_say(e, ERR_POLICY, "'%.*s': '*' stands alone, or as '*.' in front of a name", SAID(said));
             if ((unsigned char)c >= 0x80)
                 return err_say(e, ERR_POLICY, "'%.*s' is not ASCII; write the name in its xn-- form", SAID(said));
             if (!is_digit(c) && !(c >= 'a' && c <= 'z') && c != '-' && c != '_')
@@ -216,6 +218,10 @@ static int split_port(struct str s, struct str *ret_host, struct str *ret_port, 
     if (port.n) {
         uint16_t ignored;
         port = str_skip(port, 1);
+        const char *dash = memchr(port.p, '-', port.n);
+        struct str low = {port.p, dash ? (size_t)(dash - port.p) : port.n};
+        if (dash && parse_port(low, &ignored) == 0 && parse_port(str_skip(port, low.n + 1), &ignored) == 0)
+            return err_say(e, ERR_POLICY, "'%.*s': the range of ports ends before it begins", SAID(s));
         if (parse_port(port, &ignored) < 0)
             return err_say(e, ERR_POLICY, "'%.*s': a port is a number from 1 to 65535", SAID(s));
     }
