@@ -20,7 +20,7 @@ struct start_request {
     bool tty;                /* make a pty in the box's devpts and hand the master out */
     uint16_t rows, columns;
     uint32_t umask;
-    int egress; /* where CATCH sends its sockets (SOCK_SEQPACKET), or -1; borrowed */
+    int egress;  /* where CATCH sends its sockets (SOCK_SEQPACKET), or -1; borrowed */
     int publish; /* where the builder sends its user and network namespaces (wire/egress.h), or -1; borrowed */
     struct cgroup_join cgroup;
     bool parent_death_signal; /* the starting thread outlives the box: PR_SET_PDEATHSIG may be used besides EOF */
@@ -28,10 +28,10 @@ struct start_request {
 
 /* A started box: owned by the caller, who must call engine->finish. */
 struct started {
-    int pid;     /* of the builder, for messages and /proc */
-    int pidfd;   /* of the builder: readable when it ended; ends after pid 1 */
-    int control; /* SOCK_SEQPACKET to pid 1: frames of wire/control.h */
-    int builder; /* SOCK_SEQPACKET to the builder and guard: verdicts, denials */
+    int pid;            /* of the builder, for messages and /proc */
+    int pidfd;          /* of the builder: readable when it ended; ends after pid 1 */
+    int control;        /* SOCK_SEQPACKET to pid 1: frames of wire/control.h */
+    int builder;        /* SOCK_SEQPACKET to the builder and guard: verdicts, denials */
     bool leave_builder; /* set by the caller before finish(), after FRAME_GONE, when it is about to exit itself: the
                            builder's end, half a millisecond of the kernel's, need not be waited for */
 };
