@@ -528,6 +528,14 @@ static void parent_answers(struct conn *c)
         memcpy(world.buffer, c->heard.p, before);
     struct str all = {world.buffer, before + (size_t)n};
     ssize_t used = parent_hear(c->parent, (enum parent_step)c->parent_step, all, &next, why);
+    if (used == -EPERM && c->how == HOW_HTTP) { /* plain HTTP has another way: the proxy asks for it itself */
+        c->parent_fetches = true;
+        c->at_addr = 0;
+        pending_free(&c->heard);
+        source_close(&c->server);
+        dial_next(c);
+        return;
+    }
     if (used < 0 || (used == 0 && !keep(&c->heard, world.buffer + before, (size_t)n))) {
         fail(c, NULL, used < 0 ? why : "no memory");
         return;
@@ -552,7 +560,7 @@ static void dialled(struct conn *c)
         dial_next(c);
         return;
     }
-    if (c->parent)
+    if (c->parent && !c->parent_fetches)
         parent_ask(c, parent_first(c->parent));
     else
         opened(c);
@@ -634,7 +642,7 @@ static void drop_server(struct conn *c)
     pending_free(&c->to_server);
     free(c->answer);
     c->answer = NULL;
-    c->server_eof = c->server_shut = false;
+    c->server_eof = c->server_shut = c->parent_fetches = false;
     c->at_addr = c->n_addrs = 0;
     c->stage = STAGE_HELLO;
 }
@@ -659,6 +667,23 @@ static bool take_request(struct conn *c, const struct http_head *h, size_t n)
     http_answer_expect(c->answer, h);
     consume(c, n);
     return true;
+}
+
+static bool send_head(struct conn *c)
+{
+    struct str head = {c->head.p, c->head.n};
+    if (c->parent_fetches) {
+        ssize_t n = http_by_parent(head, c->host->name, c->port, c->parent, world.buffer, SHARED_BYTES);
+        if (n < 0) {
+            reset(c);
+            return false;
+        }
+        head = (struct str){world.buffer, (size_t)n};
+    }
+    bool alive = push(c, false, head.p, head.n);
+    if (alive)
+        pending_free(&c->head);
+    return alive;
 }
 
 /*
@@ -687,10 +712,8 @@ static void next_request(struct conn *c)
         hello(c);
         return;
     }
-    if (take_request(c, &h, (size_t)n) && push(c, false, c->head.p, c->head.n)) {
-        pending_free(&c->head);
+    if (take_request(c, &h, (size_t)n) && send_head(c))
         watch_http(c);
-    }
 }
 
 static void watch_http(struct conn *c)
@@ -765,11 +788,8 @@ static void opened(struct conn *c)
         alive = c->socks_version == 5 ? push(c, true, socks5, sizeof socks5) : push(c, true, socks4, sizeof socks4);
     if (!alive)
         return;
-    if (c->head.n) { /* of a request that was told to us as a proxy; its body follows, watched */
-        if (!push(c, false, c->head.p, c->head.n))
-            return;
-        pending_free(&c->head);
-    }
+    if (c->head.n && !send_head(c)) /* of a request that was told to us as a proxy; its body follows, watched */
+        return;
     watch(c);
     settle(c);
 }
@@ -956,6 +976,10 @@ static void from_server(struct conn *c)
     }
     if (c->answer) {
         http_answer_eat(c->answer, (struct str){world.buffer, (size_t)n});
+        if (c->parent_fetches && c->answer->refused) {
+            c->answer->refused = false;
+            egress_tell_of(EGRESS_FAILED, c, NULL, "the parent proxy, or the server by it, refuses it (403 or 407)");
+        }
         if (!push(c, true, world.buffer, (size_t)n))
             return;
         if (c->answer->state == ANSWER_DONE && c->answer->close)

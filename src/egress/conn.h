@@ -73,6 +73,7 @@ struct conn {
     uint8_t n_addrs, at_addr;
     const struct proxy *parent; /* the caller's own proxy leads there; NULL: dialled directly */
     uint8_t parent_step;        /* enum parent_step */
+    bool parent_fetches;        /* ... for it, as a proxy of plain HTTP: it does not lead there */
     uint8_t no;                 /* errno of the last address that was tried */
     uint32_t rule;
     struct host_addr addrs[MAX_ADDRESSES];

@@ -58,6 +58,10 @@ ssize_t http_body_eat(struct http_body *b, struct str in);
 /* The head of an absolute request as its server gets it: origin form, without what ends at a proxy. Bytes, -EBADMSG, -EMSGSIZE. */
 ssize_t http_forward(const struct http_head *h, char *out, size_t room);
 
+/* The same head for a proxy that is to fetch it itself: `head` is what http_forward() made. Bytes, or -EMSGSIZE. */
+ssize_t http_by_parent(struct str head, const char *host, uint16_t port, const struct proxy *by, char *out,
+                       size_t room);
+
 /* Follows the answer to one request, only to know where it ends: its bytes are passed on whatever they are. */
 struct http_answer {
     enum {
@@ -67,6 +71,7 @@ struct http_answer {
         ANSWER_LOST /* its end is the connection's, or cannot be told */
     } state;
     bool bodiless, close, begun, overlong, has_length, coded, chunked;
+    bool refused; /* its status is 403 or 407 */
     unsigned status, n;
     uint64_t length;
     struct http_body body;
@@ -106,7 +111,10 @@ static inline enum parent_step parent_first(const struct proxy *p)
 }
 /* What is said at this step to be led to the name `host`; bytes, at most PARENT_SAY. */
 size_t parent_say(const struct proxy *p, enum parent_step step, const char *host, uint16_t port, char out[PARENT_SAY]);
-/* The answer to it: PARENT_OPEN follows when the way is open. -EACCES: not opened; `why` is a clause that names no secret. */
+/*
+ * The answer to it: PARENT_OPEN follows when the way is open. -EACCES: not opened; -EPERM: refused as this way to this host and
+ * port, which plain HTTP may be spared (squid's default lets CONNECT to port 443 only). `why` is a clause without a secret.
+ */
 ssize_t parent_hear(const struct proxy *p, enum parent_step step, struct str in, enum parent_step *ret_next,
                     char why[PARENT_WHY]);
 

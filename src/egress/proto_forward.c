@@ -107,6 +107,21 @@ ssize_t http_forward(const struct http_head *h, char *out, size_t room)
     return ok ? (ssize_t)at : -EMSGSIZE;
 }
 
+ssize_t http_by_parent(struct str head, const char *host, uint16_t port, const struct proxy *by, char *out, size_t room)
+{
+    struct str method = until(&head, ' '), line = until(&head, '\n');
+    char authority[HOST_NAME_MAX_TEXT + 32];
+    int n = snprintf(authority, sizeof authority, " http://%s:%u", host, port);
+    static const char field[] = "Proxy-Authorization: Basic ";
+    size_t at = 0, n_basic = by->basic ? strlen(by->basic) : 0;
+    bool ok = put(out, room, &at, method.p, method.n) && put(out, room, &at, authority, (size_t)n) &&
+              put(out, room, &at, line.p, line.n) && put(out, room, &at, "\n", 1);
+    if (n_basic)
+        ok = ok && put(out, room, &at, field, sizeof field - 1) && put(out, room, &at, by->basic, n_basic) &&
+             put(out, room, &at, "\r\n", 2);
+    return ok && put(out, room, &at, head.p, head.n) ? (ssize_t)at : -EMSGSIZE;
+}
+
 /* ---- answers ---- */
 
 void http_answer_expect(struct http_answer *a, const struct http_head *request)
@@ -127,6 +142,7 @@ static void status_line(struct http_answer *a, struct str line)
         good = line.p[i] >= '0' && line.p[i] <= '9';
         a->status = a->status * 10 + (unsigned)(line.p[i] - '0');
     }
+    a->refused = good && (a->status == 403 || a->status == 407);
     if (!good)
         lost(a);
     else if (line.p[7] == '0')

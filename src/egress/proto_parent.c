@@ -68,14 +68,15 @@ static ssize_t hear_connect(const struct proxy *p, struct str in, enum parent_st
         *ret_next = PARENT_OPEN;
         return (ssize_t)n;
     }
-    return no(why,
-              code == 407
-                  ? p->basic ? "the parent proxy does not take the credentials" : "the parent proxy wants credentials"
-              : code == 403 ? "the parent proxy refuses it"
-              : code == 405 ? "the parent proxy does not lead to this port"
-              : code >= 500 ? "the parent proxy could not reach it"
-                            : "the parent proxy answers with an error",
-              code);
+    ssize_t r = no(why,
+                   code == 407   ? p->basic ? "the parent proxy does not take the credentials"
+                                            : "the parent proxy wants credentials"
+                   : code == 403 ? "the parent proxy refuses it"
+                   : code == 405 ? "the parent proxy does not lead to this port"
+                   : code >= 500 ? "the parent proxy could not reach it"
+                                 : "the parent proxy answers with an error",
+                   code);
+    return code == 403 || code == 405 ? -EPERM : r;
 }
 
 static ssize_t hear_greeting(const struct proxy *p, struct str in, enum parent_step *ret_next, char why[PARENT_WHY])
