@@ -435,7 +435,8 @@ static struct birth *birth_new(const struct start_request *ask, struct err *e)
 
 /*
  * Making a network namespace takes as long as everything else of a start, so that pid 1 does it while the builder builds.
- * Not where the egress shall catch what happens in it: that is a part of BUILD.
+ * Not where the egress shall catch what happens in it: that is a part of BUILD. Nor where ports are published: the process
+ * that does is given the namespace first of all.
  */
 static bool can_wait_for_net(const struct birth *b)
 {
@@ -446,7 +447,8 @@ static bool can_wait_for_net(const struct birth *b)
             return false;
         loopback |= s[i].kind == STEP_LOOPBACK;
     }
-    return loopback && !b->names && b->plan->namespaces & CLONE_NEWNET && b->plan->namespaces & CLONE_NEWUSER;
+    return loopback && b->ask->publish < 0 && !b->names && b->plan->namespaces & CLONE_NEWNET &&
+           b->plan->namespaces & CLONE_NEWUSER;
 }
 
 static int clone_builder(struct birth *b, int *ret_pidfd)
