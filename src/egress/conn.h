@@ -12,6 +12,9 @@ enum {
     SHARED_BYTES = 256 << 10, /* the relay buffer: large reads make few system calls                        */
     FIRST_BYTES = 20 << 10,   /* the most kept of what a client says before it is judged                    */
     HANDSHAKE_MS = 10000,     /* from accept to a judged destination: slow talkers are cut off              */
+    HOLD_MS = 250,            /* the most that a refusal waits for pinfold to see who is refused            */
+    HOLDS = 512,              /* refusals of one box that wait at all                                       */
+    ASK_SLACK_MS = 3000,      /* pinfold's own clock ends a question; this is for when it does not          */
     DIAL_MS = 3000,           /* per address                                                                */
     MAX_CONNECTIONS = 30000,  /* of one box; beyond, new ones are reset                                     */
     MAX_NAMES = 60000,        /* stand-ins of one box: a stand-in is never given to another name            */
@@ -40,9 +43,11 @@ struct source { /* what an epoll event points to; first member of everything tha
 enum stage {
     STAGE_HELLO,   /* proxy port: what does the client speak?            */
     STAGE_SOCKS,   /* greeted, the request comes                         */
+    STAGE_ASK,     /* somebody is asked                                  */
     STAGE_RESOLVE, /* waiting for addresses                              */
     STAGE_DIAL,    /* waiting for the server to accept                   */
-    STAGE_OPEN     /* bytes flow, perhaps still watched                  */
+    STAGE_OPEN,    /* bytes flow, perhaps still watched                  */
+    STAGE_HELD     /* refused, but pinfold looks first who it is         */
 };
 /* What of the client's bytes is still judged while they flow. */
 enum watch { WATCH_NOTHING, WATCH_FIRST, WATCH_TLS, WATCH_HTTP };
@@ -54,7 +59,7 @@ struct pending { /* bytes that a side could not take yet */
 
 struct conn {
     struct source client, server;
-    struct conn *next, *before; /* in the list of all */
+    struct conn *next, *before; /* in the list of those with a deadline, or of the open ones */
     struct lookup *lookup;
     struct pending to_client, to_server;
     struct pending first; /* client bytes not judged yet; .at unused */
@@ -63,9 +68,14 @@ struct conn {
     bool client_eof, server_eof, client_shut, server_shut, dead;
     bool literal; /* the client named an address: judged by address rules */
     bool upgrade; /* an Upgrade was asked; the server's answer decides */
+    bool asked;   /* somebody said yes to this one, no rule does */
+    uint8_t why;  /* STAGE_HELD: enum refusal, and in what words */
+    const char *words;
+    uint32_t ticket;       /* STAGE_ASK, STAGE_HELD */
+    uint32_t stand, inner; /* open and no longer watched: whom it leads to, and the name that was said inside, or 0 */
     uint16_t port;
     uint8_t n_addrs, at_addr;
-    uint32_t rule;
+    uint32_t rule; /* its id */
     struct host_addr addrs[MAX_ADDRESSES];
     struct http_body body;
     struct host *host; /* owned; until it is open, and longer while it is watched */
@@ -97,6 +107,10 @@ struct world {
     uint64_t now; /* milliseconds, monotonic */
     struct source listeners[EGRESS_SOCKETS + 1], *reach;
     struct conn *conns; /* those with a deadline */
+    struct conn *open;  /* the others */
+    uint32_t tickets;   /* given out so far */
+    uint32_t holds;     /* refusals that waited so far */
+    uint32_t lost;      /* events that could not be sent since the last one */
     struct lookup *lookups;
     unsigned n_conns;
     char **names; /* stand-in i + 1 stands for names[i] */
@@ -114,6 +128,21 @@ void source_arm(struct source *s, uint32_t events);
 void source_close(struct source *s);
 void egress_tell(bool allowed, enum egress_how how, const struct host *host, uint16_t port,
                  const struct host_addr *addr, uint32_t rule, const char *reason);
+struct told { /* whose decision it is, for pinfold to look for; all zero where nobody knows */
+    const struct sockaddr *from, *to;
+    bool udp;
+};
+/* A refusal; returns the ticket that ORDER_SEEN will name, or 0: nobody looks. */
+uint32_t egress_tell_refused(enum egress_how how, const struct host *host, uint16_t port, const struct host_addr *addr,
+                             uint32_t rule, const char *reason, const struct told *who);
+/* A question; returns its ticket, or 0: it could not be put. */
+uint32_t egress_tell_question(enum egress_how how, const struct host *host, uint16_t port, const struct told *who);
+void egress_tell_rules(uint32_t ticket, uint32_t closed);
+/* order.c: what pinfold says meanwhile, and the questions that wait for it */
+void orders_begin(const struct egress_ask *ask);
+void orders_ready(void);
+/* The ticket of the one question whether `host`:`port` may be reached, put now or before; 0: there are too many. */
+uint32_t question_of(enum egress_how how, const struct host *host, uint16_t port, const struct told *who);
 /* stand.c: names and the addresses that stand for them */
 uint32_t stand_of(const char *name); /* 1.. or 0 when full */
 void stand_addr(uint32_t stand, bool v6, struct host_addr *ret);
@@ -121,6 +150,8 @@ const char *stand_name(const struct host_addr *a); /* the name, or NULL */
 bool stand_range(const struct host_addr *a);       /* inside the ranges stand-ins come from */
 /* dns.c */
 void dns_udp_ready(void);
+void dns_seen(uint32_t ticket); /* the reply that waited for it goes out */
+uint64_t dns_late(void);        /* those that have waited long enough go out; when the next one is due */
 void dns_conn_accept(int fd);
 void dns_conn_ready(struct source *s);
 /* lookup.c: hands the addresses of c->host to `resolved`, now or later; n 0: the name has none */
@@ -135,3 +166,7 @@ void conn_accept(enum source_kind from, int fd, size_t reach_index);
 void conn_ready(struct conn *c, bool client_side, uint32_t events);
 void conn_late(struct conn *c);
 void conn_bury(void); /* frees what died during this round */
+void conn_seen(uint32_t ticket);
+void conn_answered(uint32_t ticket, enum egress_answer answer);
+/* There are new rules: ends what they forbid, lets through what waited for an answer. How many open ones were ended. */
+uint32_t conn_judge_again(void);

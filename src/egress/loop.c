@@ -23,11 +23,9 @@ static void accept_all(struct source *s, size_t reach_index)
 
 static void dispatch(struct source *s, uint32_t events)
 {
-    char byte[16];
     switch (s->kind) {
-    case SOURCE_EVENTS: /* pinfold says nothing here but its end */
-        if (recv(s->fd, byte, sizeof byte, MSG_DONTWAIT) == 0)
-            _exit(0);
+    case SOURCE_EVENTS:
+        orders_ready();
         break;
     case SOURCE_DNS_UDP:
         dns_udp_ready();
@@ -62,7 +60,7 @@ static void clock_read(void)
 /* Ends what is late; the milliseconds until the next deadline, or -1. */
 static int deadlines(void)
 {
-    uint64_t next = UINT64_MAX;
+    uint64_t next = dns_late();
     for (struct lookup *l = world.lookups, *after; l; l = after) {
         after = l->next;
         if (l->deadline <= world.now) {
@@ -123,7 +121,7 @@ int egress_receive(struct egress_ask *ask, int from)
 void egress_serve(const struct egress_ask *ask)
 {
     static const enum source_kind kinds[EGRESS_SOCKETS] = {SOURCE_CATCH, SOURCE_PROXY, SOURCE_DNS_UDP, SOURCE_DNS_TCP};
-    world.ask = ask;
+    orders_begin(ask);
     world.epoll = epoll_create1(EPOLL_CLOEXEC);
     world.reach = calloc(ask->n_reach + 1, sizeof *world.reach);
     if (world.epoll < 0 || !world.reach ||
