@@ -37,15 +37,10 @@ bool control_there(const struct box *b)
     return b->live && b->live->control.fd >= 0;
 }
 
-/* Nobody is there any more: rules stay, questions that only it could answer are answered no. */
+/* Nobody is there any more: rules stay, its questions are somebody else's or nobody's (asker.c). */
 static void lost(struct box *b)
 {
-    struct live *l = b->live;
-    l->control.fd = -1;
-    for (size_t i = 0; i < EGRESS_MAX_QUESTIONS; i++)
-        l->questions[i].told = false;
-    if (!prompt_possible(b) || !b->ask->plan->policy->net_ask)
-        question_drop_all(b, ANSWER_NOBODY);
+    b->live->control.fd = -1;
 }
 
 /* ---- what goes out ---- */

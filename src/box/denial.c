@@ -181,6 +181,5 @@ void denial_limit(struct box *b, const struct limits_hit *hit)
 
 void denial_end(struct box *b)
 {
-    network_end(b);
     b->audit = audit_close(b->audit);
 }

@@ -15,6 +15,12 @@ static const char *const members[][4] = {[CONTROL_ALLOW] = {"op", "host"},
                                          [CONTROL_LIST] = {"op"},
                                          [CONTROL_ANSWER] = {"op", "id", "allow", "remember"}};
 
+static const char *const named[] = {[CONTROL_ALLOW] = "op and host",
+                                    [CONTROL_DENY] = "op and host",
+                                    [CONTROL_REPLACE] = "op, allow and deny",
+                                    [CONTROL_LIST] = "op alone",
+                                    [CONTROL_ANSWER] = "op, id, allow and remember"};
+
 static bool is_text(const struct node *n)
 {
     return n && n->kind == NODE_SCALAR && !n->plain;
@@ -47,8 +53,7 @@ static int check_members(const struct node *root, enum control_op op, struct err
         for (size_t k = 0; k < 4 && members[op][k]; k++)
             known = known || (key->kind == NODE_SCALAR && str_is(key->text, members[op][k]));
         if (!known)
-            return err_say(e, ERR_POLICY, "the op '%s' has no member of that name: '%.*s'", control_ops[op],
-                           key->kind == NODE_SCALAR ? (int)(key->text.n < 64 ? key->text.n : 64) : 0, key->text.p);
+            return err_say(e, ERR_POLICY, "the op '%s' has the members %s", control_ops[op], named[op]);
     }
     return 0;
 }

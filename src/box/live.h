@@ -2,7 +2,7 @@
  * What goes on between a box's network and its caller while the box runs: rules that change, questions, who was refused,
  * the host's resolver. All of it exists only where the box has an egress; struct live is its memory.
  *
- *     rules.c      the rules and who said them      question.c   asking, and the clock of it
+ *     rules.c      the rules and who said them      asker.c      who is asked, and the clock; question.c: the answer
  *     network.c    events of the egress             prompt.c     asking at the terminal
  *     who.c        whose socket it is               control.c    --control-fd; line.c reads its lines
  *     feed.c       resolv.conf and hosts
@@ -53,7 +53,7 @@ void network_event(struct box *b, const struct egress_event *v);
 void network_target(const struct egress_event *v, char *ret, size_t n);
 const char *network_how(unsigned how);
 
-/* ---- question.c ---- */
+/* ---- question.c, asker.c ---- */
 
 enum question_state { QUESTION_FREE, QUESTION_WAITS };
 struct question {
@@ -75,6 +75,7 @@ void question_event(struct box *b, const struct egress_event *v);
 /* The waiting question `id`; NULL when there is none (any more). */
 struct question *question_find(struct live *l, uint32_t id);
 void question_answer(struct box *b, struct question *q, struct answer a);
+void question_settle(struct box *b, struct question *q, enum egress_answer answer);
 void question_drop_all(struct box *b, enum egress_answer why);
 uint64_t question_next(const struct box *b); /* when question_due() is to be called */
 void question_due(struct box *b, uint64_t now);

@@ -7,22 +7,6 @@
 #include <string.h>
 #include "box/live.h"
 
-const char *network_how(unsigned how)
-{
-    static const char *const names[] = {[HOW_DNS] = "dns",         [HOW_TRANSPARENT] = "transparent",
-                                        [HOW_CONNECT] = "connect", [HOW_HTTP] = "http",
-                                        [HOW_SOCKS] = "socks",     [HOW_REACH] = "reach"};
-    return how < sizeof names / sizeof *names ? names[how] : "network";
-}
-
-void network_target(const struct egress_event *v, char *ret, size_t n)
-{
-    const char *host = *v->name ? v->name : v->address;
-    int k = snprintf(ret, n, strchr(host, ':') ? "[%s]" : "%s", *host ? host : "(nothing)");
-    if (v->port && k > 0 && (size_t)k < n)
-        snprintf(ret + k, n - (size_t)k, ":%u", v->port);
-}
-
 /* The service that a step of the plan makes appear inside, the `index`th of them. */
 static const char *reach_rule(struct box *b, uint32_t index, char *origin, size_t n)
 {

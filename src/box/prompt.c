@@ -141,8 +141,6 @@ static void take_answer(struct box *b)
     t->off = c == 'q';
     prompt_over(b, NULL);
     question_answer(b, q, (struct answer){.allow = c == 'y' || c == 'a', .run = c == 'a' || c == 'e'});
-    if (t->off)
-        question_drop_all(b, ANSWER_NO);
 }
 
 static void type(struct box *b, char c)

@@ -1,37 +1,13 @@
 /*
- * Asking. Where no rule decides, the egress holds the connection and puts one question for all that wait for the same host
- * and port. Who is asked: the library's caller by its function, else whoever holds the control connection, else the
- * person at the terminal. The clock is here: what nobody has answered in time is answered no.
+ * A question and its end: an answer goes to the egress, and becomes a rule where it is for the whole run.
  */
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include "box/live.h"
 
-int question_begin(struct box *b)
-{
-    const struct policy *p = b->ask->plan->policy;
-    char room[512];
-    if (!p->net_ask && !b->ask->on_question)
-        return 0;
-    if (b->ask->on_question || control_there(b) || prompt_possible(b))
-        return 0;
-    return err_say(
-        b->err, ERR_CANNOT,
-        "net.ask (%s): nobody can be asked, for there is no terminal here; give --control-fd N, or allow hosts "
-        "with --allow",
-        policy_origin(p, p->net_ask_origin, room, sizeof room));
-}
-
-static void tell_answer(struct box *b, const struct question *q, enum egress_answer answer)
+void question_settle(struct box *b, struct question *q, enum egress_answer answer)
 {
     struct egress_order o = {.kind = ORDER_ANSWER, .ticket = q->ticket, .answer = answer};
     (void)order_send(b, &o, -1); /* where it does not arrive, the egress's own clock says no */
-}
-
-static void settle(struct box *b, struct question *q, enum egress_answer answer)
-{
-    tell_answer(b, q, answer);
     q->state = QUESTION_FREE;
 }
 
@@ -51,91 +27,5 @@ void question_answer(struct box *b, struct question *q, struct answer a)
     uint32_t ticket;
     if (a.run && rules_add(l, str_of(q->target), a.allow ? RULE_ALLOW : RULE_DENY, FROM_ASKED, 0, NULL, &ignored) == 0)
         (void)rules_send(b, &ticket);
-    settle(b, q, a.allow ? ANSWER_YES : ANSWER_NO);
-}
-
-/* The library's caller answers on the spot. */
-static void call_back(struct box *b, struct question *q)
-{
-    struct box_question asked = {.target = q->target,
-                                 .port = q->port,
-                                 .how = network_how(q->how),
-                                 .pid = q->who.pid,
-                                 .command = q->who.command,
-                                 .left_ms = b->ask->plan->policy->net_ask_ms};
-    bool allow = false, run = false;
-    b->ask->on_question(b->ask->ctx, &asked, &allow, &run);
-    question_answer(b, q, (struct answer){allow, run});
-}
-
-void question_event(struct box *b, const struct egress_event *v)
-{
-    struct live *l = b->live;
-    struct question *q = NULL;
-    for (size_t i = 0; i < EGRESS_MAX_QUESTIONS && !q; i++)
-        q = l->questions[i].state == QUESTION_FREE ? &l->questions[i] : NULL;
-    if (!q || b->stage >= STAGE_ENDING) {
-        struct egress_order o = {.kind = ORDER_ANSWER, .ticket = v->ticket, .answer = ANSWER_NOBODY};
-        (void)order_send(b, &o, -1);
-        return;
-    }
-    *q = (struct question){.state = QUESTION_WAITS,
-                           .ticket = v->ticket,
-                           .id = ++l->questions_asked,
-                           .until = now_us() + (uint64_t)b->ask->plan->policy->net_ask_ms * 1000,
-                           .port = v->port,
-                           .how = v->how};
-    network_target(v, q->target, sizeof q->target);
-    who_is(b, v, &q->who);
-    if (b->ask->on_question)
-        call_back(b, q);
-    else if (control_there(b))
-        control_ask(b, q);
-    else if (!prompt_possible(b) || l->prompt.off)
-        settle(b, q, ANSWER_NOBODY);
-}
-
-void question_drop_all(struct box *b, enum egress_answer why)
-{
-    struct live *l = b->live;
-    for (size_t i = 0; l && i < EGRESS_MAX_QUESTIONS; i++) {
-        struct question *q = &l->questions[i];
-        if (q->state == QUESTION_FREE)
-            continue;
-        if (q->id == l->prompt.id)
-            prompt_over(b, NULL);
-        settle(b, q, why);
-    }
-}
-
-uint64_t question_next(const struct box *b)
-{
-    const struct live *l = b->live;
-    uint64_t next = NEVER;
-    if (!l)
-        return NEVER;
-    for (size_t i = 0; i < EGRESS_MAX_QUESTIONS; i++) {
-        const struct question *q = &l->questions[i];
-        if (q->state != QUESTION_FREE && q->until < next)
-            next = q->until;
-    }
-    uint64_t prompt = prompt_next(b);
-    return prompt < next ? prompt : next;
-}
-
-void question_due(struct box *b, uint64_t now)
-{
-    struct live *l = b->live;
-    for (size_t i = 0; l && i < EGRESS_MAX_QUESTIONS; i++) {
-        struct question *q = &l->questions[i];
-        if (q->state == QUESTION_FREE || q->until > now)
-            continue;
-        if (q->id == l->prompt.id)
-            prompt_over(b, "nobody answered: no");
-        if (q->told)
-            control_asked(b, q);
-        settle(b, q, ANSWER_LATE);
-    }
-    if (l)
-        prompt_due(b, now);
+    question_settle(b, q, a.allow ? ANSWER_YES : ANSWER_NO);
 }

@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -13,6 +14,22 @@
 #include <unistd.h>
 #include "box/live.h"
 #include "sys/poll.h"
+
+const char *network_how(unsigned how)
+{
+    static const char *const names[] = {[HOW_DNS] = "dns",         [HOW_TRANSPARENT] = "transparent",
+                                        [HOW_CONNECT] = "connect", [HOW_HTTP] = "http",
+                                        [HOW_SOCKS] = "socks",     [HOW_REACH] = "reach"};
+    return how < sizeof names / sizeof *names ? names[how] : "network";
+}
+
+void network_target(const struct egress_event *v, char *ret, size_t n)
+{
+    const char *host = *v->name ? v->name : v->address;
+    int k = snprintf(ret, n, strchr(host, ':') ? "[%s]" : "%s", *host ? host : "(nothing)");
+    if (v->port && k > 0 && (size_t)k < n)
+        snprintf(ret + k, n - (size_t)k, ":%u", v->port);
+}
 
 static uint32_t hash_of(const struct host_rule *r)
 {

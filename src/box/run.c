@@ -170,6 +170,7 @@ int box_run(const struct box_ask *ask, struct box_result *ret, struct err *e)
     if (r == 0)
         conclude(&b);
     signals_end(&b.signals);
+    network_end(&b);
     denial_end(&b);
     live_end(&b);
     if (r < 0) {

@@ -138,9 +138,11 @@ uint32_t egress_tell_refused(enum egress_how how, const struct host *host, uint1
 /* A question; returns its ticket, or 0: it could not be put. */
 uint32_t egress_tell_question(enum egress_how how, const struct host *host, uint16_t port, const struct told *who);
 void egress_tell_rules(uint32_t ticket, uint32_t closed);
-/* order.c: what pinfold says meanwhile, and the questions that wait for it */
+/* order.c: what pinfold says meanwhile */
 void orders_begin(const struct egress_ask *ask);
 void orders_ready(void);
+/* question.c */
+void question_over(uint32_t ticket); /* there is an answer */
 /* The ticket of the one question whether `host`:`port` may be reached, put now or before; 0: there are too many. */
 uint32_t question_of(enum egress_how how, const struct host *host, uint16_t port, const struct told *who);
 /* stand.c: names and the addresses that stand for them */

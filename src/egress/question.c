@@ -1,0 +1,47 @@
+/*
+ * The questions that are open: one for each host and port, whoever waits for it.
+ */
+#include <string.h>
+#include "egress/conn.h"
+
+static struct question {
+    uint32_t ticket; /* 0: a free place */
+    uint16_t port;
+    uint64_t until;
+    struct host host;
+} questions[EGRESS_MAX_QUESTIONS];
+
+static bool same_host(const struct host *a, const struct host *b)
+{
+    if (a->kind != b->kind)
+        return false;
+    return a->kind == HOST_NAME ? strcmp(a->name, b->name) == 0
+                                : a->addr.v6 == b->addr.v6 && memcmp(a->addr.b, b->addr.b, 16) == 0;
+}
+
+uint32_t question_of(enum egress_how how, const struct host *host, uint16_t port, const struct told *who)
+{
+    struct question *place = NULL;
+    for (size_t i = 0; i < EGRESS_MAX_QUESTIONS; i++) {
+        struct question *q = &questions[i];
+        if (q->ticket && q->until <= world.now)
+            q->ticket = 0;
+        if (!q->ticket)
+            place = q;
+        else if (q->port == port && same_host(&q->host, host))
+            return q->ticket;
+    }
+    uint32_t ticket = place ? egress_tell_question(how, host, port, who) : 0;
+    if (ticket)
+        *place = (struct question){
+            .ticket = ticket, .port = port, .host = *host, .until = world.now + world.ask->ask_ms + ASK_SLACK_MS};
+    return ticket;
+}
+
+void question_over(uint32_t ticket)
+{
+    for (size_t i = 0; i < EGRESS_MAX_QUESTIONS; i++) {
+        if (questions[i].ticket == ticket)
+            questions[i].ticket = 0;
+    }
+}
