@@ -40,6 +40,10 @@ int own_show(struct runner *r);
 void own_forget(struct runner *r);
 /* At the end of BUILD: read-only, out of sight. It can still be cloned from, through its descriptor. */
 int own_park(struct runner *r);
+/* The same beside pid 1, whose fresh /proc may be there already: kept by its descriptor alone, read-only. */
+int own_seal(struct runner *r);
+/* Makes what refusals are mounts of. */
+int own_denied(struct runner *r);
 /* A refusal over `place`, which is a directory or not. */
 int deny_place(struct runner *r, int place, bool dir);
 int step_deny(struct runner *r, const struct step *s);
