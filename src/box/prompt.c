@@ -33,9 +33,15 @@ bool prompt_shown(const struct box *b)
     return b->live && b->live->prompt.id != 0;
 }
 
+static bool foreground(const struct box *b)
+{
+    return sys_tty_foreground(b->live->prompt.fd) == getpgrp();
+}
+
 static void show(const struct box *b, const char *text)
 {
-    (void)!write(b->live->prompt.fd, text, strlen(text));
+    if (foreground(b)) /* else somebody else has the terminal meanwhile */
+        (void)!write(b->live->prompt.fd, text, strlen(text));
 }
 
 static const char *newline(const struct box *b)
@@ -48,8 +54,7 @@ static bool ours(const struct box *b)
 {
     struct termios modes;
     int fd = b->live->prompt.fd;
-    return sys_tty_foreground(fd) == getpgrp() &&
-           (b->io.term.raw || (sys_tty_modes(fd, &modes) == 0 && (modes.c_lflag & ICANON)));
+    return foreground(b) && (b->io.term.raw || (sys_tty_modes(fd, &modes) == 0 && (modes.c_lflag & ICANON)));
 }
 
 static struct question *oldest(struct live *l)
@@ -107,7 +112,7 @@ void prompt_due(struct box *b, uint64_t now)
 void prompt_poll(const struct box *b, struct pollfd *p)
 {
     const struct prompt *t = &b->live->prompt;
-    if (t->id && t->open)
+    if (t->id && t->open && foreground(b)) /* we are woken when we are put there again: SIGCONT */
         *p = (struct pollfd){.fd = t->fd, .events = POLLIN};
 }
 

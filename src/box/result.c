@@ -142,6 +142,12 @@ static void denials(struct json *j, const struct box_result *r, const struct pla
         snprintf(text, sizeof text, "%zu more than are kept here", r->denials_dropped);
         json_text(j, NULL, text);
     }
+    if (r->events_lost) {
+        char text[96];
+        snprintf(text, sizeof text, "%llu decisions of the network, which came faster than they were told",
+                 (unsigned long long)r->events_lost);
+        json_text(j, NULL, text);
+    }
     json_array_end(j);
 }
 

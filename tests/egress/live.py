@@ -2,11 +2,13 @@
 
 Real clients inside, this program as the caller outside; a pty of its own where a terminal is asked.
 """
+import ctypes
 import fcntl
 import json
 import os
 import pty
 import select
+import shutil
 import signal
 import socket
 import subprocess
@@ -102,6 +104,7 @@ def run(t):
     control(t)
     asking(t)
     terminal(t)
+    library(t)
     resolver(t)
 
 
@@ -497,3 +500,89 @@ def resolver(t):
         c.end()
     finally:
         subprocess.run(["umount", "-l", "/etc"], check=False)
+
+
+# ---- the library's caller
+class Error(ctypes.Structure):
+    _fields_ = [("kind", ctypes.c_int), ("no", ctypes.c_int), ("text", ctypes.c_char * 1024)]
+
+
+class Question(ctypes.Structure):
+    _fields_ = [("size", ctypes.c_size_t), ("target", ctypes.c_char_p), ("how", ctypes.c_char_p), ("command", ctypes.c_char_p),
+                ("pid", ctypes.c_uint32), ("timeout_ms", ctypes.c_uint32)]
+
+
+ASK = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.POINTER(Question))
+
+
+class Option(ctypes.Structure):
+    _fields_ = [("name", ctypes.c_char_p), ("value", ctypes.c_char_p)]
+
+
+class PolicyOptions(ctypes.Structure):
+    _fields_ = [("size", ctypes.c_size_t), ("profile", ctypes.c_char_p), ("files", ctypes.c_void_p), ("settings", ctypes.c_char_p),
+                ("options", ctypes.POINTER(Option)), ("cwd", ctypes.c_char_p), ("no_layers", ctypes.c_int), ("settings_format", ctypes.c_char_p),
+                ("text", ctypes.c_char_p)]
+
+
+class RunOptions(ctypes.Structure):
+    _fields_ = [("size", ctypes.c_size_t), ("argv", ctypes.POINTER(ctypes.c_char_p)), ("env", ctypes.c_void_p), ("cwd", ctypes.c_char_p),
+                ("stdin_fd", ctypes.c_int), ("stdout_fd", ctypes.c_int), ("stderr_fd", ctypes.c_int), ("use_fds", ctypes.c_int), ("capture", ctypes.c_int),
+                ("capture_max", ctypes.c_size_t), ("say", ctypes.c_void_p), ("say_ctx", ctypes.c_void_p), ("foreground", ctypes.c_int), ("ask", ASK),
+                ("ask_ctx", ctypes.c_void_p), ("control_fd", ctypes.c_int)]
+
+
+def library(t):
+    """The shared library, whose program is put where it looks for it, in this suite's own mount namespace."""
+    path = os.path.join(os.environ.get("PINFOLD_HOST_BUILD", "build-host"), "src", "lib", "libpinfold.so")
+    with open(path, "rb") as text:
+        found = [word for word in text.read().split(b"\0") if word.startswith(b"/") and word.endswith(b"/bin/pinfold")]
+    place = os.path.dirname(found[0].decode())
+    os.makedirs(place, exist_ok=True)
+    subprocess.run(["mount", "-t", "tmpfs", "none", place], check=True)
+    shutil.copy(t.pinfold, os.path.join(place, "pinfold"))
+    try:
+        callback(t, ctypes.CDLL(path))
+    finally:
+        subprocess.run(["umount", "-l", place], check=False)
+
+
+def callback(t, lib):
+    for f in ("pinfold_result_stdout", "pinfold_result_json"):
+        getattr(lib, f).restype = ctypes.c_char_p
+    error, policy, result, asked = Error(), ctypes.c_void_p(), ctypes.c_void_p(), []
+    options = (Option * 4)((b"net", b"allow"), (b"allow", t.public.encode() + b"/32"), (b"ask-time", b"5s"), (None, None))
+    po = PolicyOptions(size=ctypes.sizeof(PolicyOptions), options=options, no_layers=1)
+    loaded = lib.pinfold_policy_load(ctypes.byref(po), ctypes.byref(policy), ctypes.byref(error))
+    get = BARE + "http://%s:8099/f; "
+    argv = (ctypes.c_char_p * 4)(b"sh", b"-c", (get % "ok.test" + get % "sub.ok.test" + get % "sub.ok.test" + get % "ok.test" + get % "other.test").encode(), None)
+
+    def answer(_, question):
+        q = question.contents
+        asked.append((q.target.decode(), q.how.decode(), q.command.decode(), q.pid > 1, q.timeout_ms))
+        return {"ok.test:8099": 1, "sub.ok.test:8099": 3}.get(q.target.decode(), 0)
+
+    keep = ASK(answer)
+    o = RunOptions(size=ctypes.sizeof(RunOptions), argv=argv, capture=1, ask=keep)
+    ran = lib.pinfold_run(policy, ctypes.byref(o), ctypes.byref(result), ctypes.byref(error)) if loaded == 0 else None
+    if ran != 0:
+        t.report("library/asks-its-caller", False, (loaded, ran, error.text))
+        return
+    out, found = lib.pinfold_result_stdout(result, None).decode(), json.loads(lib.pinfold_result_json(result))
+    t.report("library/asks-its-caller", [a[0] for a in asked] == ["ok.test:8099", "sub.ok.test:8099", "ok.test:8099", "other.test:8099"] and
+             all(a[1:] == ("transparent", "curl", True, 5000) for a in asked), asked)
+    t.report("library/obeys-its-caller", out.count("hello") == 4 and any(d["target"] == "other.test:8099" and d["origin"] == "asked" for d in found["denials"]),
+             (out, found["denials"]))
+    lib.pinfold_result_free(result)
+
+    ours, theirs = socket.socketpair()
+    ours.sendall(b'{"op":"allow","host":"ok.test"}\n')
+    argv = (ctypes.c_char_p * 4)(b"sh", b"-c", ("sleep 1; " + get % "ok.test").encode(), None)
+    o = RunOptions(size=ctypes.sizeof(RunOptions), argv=argv, capture=1, control_fd=theirs.fileno())
+    result = ctypes.c_void_p()
+    ran = lib.pinfold_run(policy, ctypes.byref(o), ctypes.byref(result), ctypes.byref(error))
+    out = lib.pinfold_result_stdout(result, None).decode() if ran == 0 else error.text
+    said = ours.recv(4096)
+    t.report("library/control-connection", ran == 0 and "hello" in out and b'"ok":true' in said, (ran, out, said))
+    lib.pinfold_result_free(result)
+    lib.pinfold_policy_free(policy)
