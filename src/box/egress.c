@@ -207,7 +207,7 @@ struct live *live_new(void)
         *l = (struct live){.policy_allows = true,
                            .prompt.fd = -1,
                            .control.fd = -1,
-                           .feed.notify = -1,
+                           .feed = {.notify = -1, .begins_at = NEVER},
                            .resolv = BUF(MAX_RESOLVER_TEXT),
                            .hosts = BUF(MAX_RESOLVER_TEXT)};
     return l;

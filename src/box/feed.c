@@ -2,7 +2,8 @@
  * The host's resolver configuration, while the box runs: a VPN comes up, a laptop moves, systemd-resolved rewrites its
  * stub. The egress sees no file, so its texts are sent to it when they change. The files are watched by themselves (they
  * may be rewritten in place, or be mounts of something elsewhere) and through the directories along their symbolic links
- * (they may be replaced). A missing or an empty file is one that is just being written: what was before stays.
+ * (they may be replaced). Closing an inotify descriptor takes the kernel some 15 ms (it waits for all who might be in the
+ * middle of an event), so runs that are over within a second have none. A missing or an empty file is one that is just being written: what was before stays.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -14,6 +15,7 @@
 #include "box/live.h"
 
 enum { MAX_TEXT = 1 << 20, MAX_LINKS = 8 };
+#define BEGINS_AFTER_US 1000000u
 
 static const char *const files[] = {"/etc/resolv.conf", "/etc/hosts"};
 
@@ -82,7 +84,15 @@ static void refresh(struct box *b)
 
 void feed_begin(struct box *b)
 {
+    b->live->feed.begins_at = now_us() + BEGINS_AFTER_US;
+}
+
+void feed_due(struct box *b, uint64_t now)
+{
     struct feed *f = &b->live->feed;
+    if (now < f->begins_at)
+        return;
+    f->begins_at = NEVER;
     f->notify = inotify_init1(IN_CLOEXEC | IN_NONBLOCK); /* without one the box keeps what it began with */
     if (f->notify < 0)
         return;

@@ -139,10 +139,12 @@ void control_end(struct box *b);
 /* ---- feed.c ---- */
 
 struct feed {
-    int notify; /* inotify, or -1 */
+    int notify;         /* inotify, or -1 */
+    uint64_t begins_at; /* when it is made; NEVER: it was */
 };
 void feed_read(const char *path, struct buf *out); /* a missing file is an empty one, as for the C library */
 void feed_begin(struct box *b);
+void feed_due(struct box *b, uint64_t now);
 void feed_ready(struct box *b);
 void feed_end(struct box *b);
 

@@ -57,7 +57,8 @@ static void command_ended(struct box *b, int status)
         r->by_signal = WIFSIGNALED(status);
         r->code = r->by_signal ? WTERMSIG(status) : WEXITSTATUS(status);
     }
-    if (b->stage < STAGE_ENDING && io_last_words(&b->io)) { /* the end of the box would take them along (inner/init.c) */
+    if (b->stage < STAGE_ENDING &&
+        io_last_words(&b->io)) { /* the end of the box would take them along (inner/init.c) */
         b->last_words = true;
         b->deadline = now_us() + ENDING_PATIENCE_US;
     } else {
@@ -219,6 +220,8 @@ static void fill_live(const struct box *b, struct pollfd p[SLOTS], uint64_t *wak
     prompt_poll(b, &p[SLOT_PROMPT]);
     p[SLOT_FEED] = (struct pollfd){.fd = b->live->feed.notify, .events = POLLIN};
     uint64_t next = question_next(b);
+    if (b->live->feed.begins_at < next)
+        next = b->live->feed.begins_at;
     if (next < *wake)
         *wake = next;
 }
@@ -235,6 +238,7 @@ static void serve_live(struct box *b, const struct pollfd p[SLOTS], uint64_t now
         prompt_ready(b);
     if (p[SLOT_FEED].revents)
         feed_ready(b);
+    feed_due(b, now);
     question_due(b, now);
 }
 
