@@ -319,9 +319,11 @@ static _Noreturn void builder_main(struct birth *b)
         give_up(b, b->runner.failed, e); /* and pid 1 with it, by its parent-death signal */
     e = b->beside ? (int)sys_write(b->pass[0], "", 1) : 0;
     overlays_settle(&b->runner, true);
-    int keep[] = {b->builder, b->pass[0], b->runner.host_proc, init, b->beside ? b->runner.own : -1};
+    /* Detached mounts are kept: letting one go is waited for by the kernel, which can be done at the end. */
+    int keep[] = {b->builder,          b->pass[0],          b->runner.host_proc, init, b->beside ? b->runner.own : -1,
+                  b->runner.layer_dir, b->runner.layer_tree};
     if (e >= 0)
-        e = close_others(keep, 5); /* pid 1's end of the control stream above all: its end must be seen */
+        e = close_others(keep, 7); /* pid 1's end of the control stream above all: its end must be seen */
     if (e == 0)
         e = become_guard(b);
     if (e < 0)

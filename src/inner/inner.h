@@ -22,14 +22,17 @@ struct runner {
     uint32_t failed; /* index of the step that failed */
 
     /* Private to inner/. */
-    const struct step *root; /* ROOT or ROOT_EMPTY, for ENTER */
-    int own;                 /* the box's own tmpfs, of which stubs, /dev, small private trees are parts, or -1 */
-    bool own_visible;        /* it had to be attached to be cloned from (before Linux 6.15); until it is parked */
-    uint32_t n_own;          /* names given out in it */
-    uint32_t split;          /* the first step of BUILD that runs beside pid 1, 0: none */
-    bool denied;             /* what refusals are mounts of was made in it */
-    bool whiteout;           /* the one inode of all whiteouts was made in it */
-    int works[8];            /* work directories of overlays, until overlays_settle() */
+    const struct step *root;   /* ROOT or ROOT_EMPTY, for ENTER */
+    int own;                   /* the box's own tmpfs, of which stubs, /dev, small private trees are parts, or -1 */
+    bool own_visible;          /* it had to be attached to be cloned from (before Linux 6.15); until it is parked */
+    uint32_t n_own;            /* names given out in it */
+    uint32_t split;            /* the first step of BUILD that runs beside pid 1, 0: none */
+    bool denied;               /* what refusals are mounts of was made in it */
+    bool whiteout;             /* the one inode of all whiteouts was made in it */
+    const struct step *layer;  /* LAYER, after layer_prepare() */
+    int layer_dir, layer_tree; /* its directory, and the overlay that PARTs are cloned from; -1: none */
+    uint32_t n_parts;          /* that are overlays of their own */
+    int works[8];              /* work directories of overlays, until overlays_settle() */
     uint32_t n_works;
     int command_ruleset; /* Landlock tier: scopes each command takes on, so that it cannot signal pid 1 */
     bool scoped;         /* this process has taken them on itself: kill(-1) reaches the box only */

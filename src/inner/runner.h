@@ -55,6 +55,14 @@ int step_veil(struct runner *r, const struct step *s);
 int step_cover(struct runner *r, const struct step *s);
 /* COVER of the directory `place` (O_PATH); *ret_tree (may be NULL) gets the mount that now lies there. */
 int cover(struct runner *r, const struct step *s, int place, int *ret_tree);
+/* layer.c */
+enum { FD_PATH = 32 };
+/* Writes "/proc/self/fd/N"; returns where its end is. */
+char *put_fd_path(char *to, int fd);
+/* Keeps the layer's directory writable for the LAYER `s`, before ENTER. */
+int layer_prepare(struct runner *r, const struct step *s);
+int step_layer(struct runner *r, const struct step *s);
+int step_part(struct runner *r, const struct step *s);
 /* Mounts the overlay now, while its host paths are still writable; attached when its step comes. */
 int overlay_prepare(struct runner *r, const struct step *s, int *ret_tree);
 

@@ -99,9 +99,9 @@ static int prepare_overlays(struct runner *r)
     const struct step *s = plan_steps(r->plan);
     uint32_t slot = r->n_slots;
     for (uint32_t i = r->plan->n_steps; i-- > 0;) {
-        if (s[i].kind != STEP_OVERLAY)
+        if (s[i].kind != STEP_OVERLAY && s[i].kind != STEP_LAYER)
             continue;
-        int e = overlay_prepare(r, s + i, &r->slots[--slot]);
+        int e = s[i].kind == STEP_LAYER ? layer_prepare(r, s + i) : overlay_prepare(r, s + i, &r->slots[--slot]);
         if (e == -ENOENT && s[i].flags & STEP_OPTIONAL)
             continue;
         if (e < 0) {
@@ -354,6 +354,8 @@ static int run(struct runner *r, const struct step *s)
         DO(DENY, step_deny)
         DO(TMPFS, step_tmpfs)
         DO(OVERLAY, step_overlay)
+        DO(LAYER, step_layer)
+        DO(PART, step_part)
         DO(READONLY, step_readonly)
         DO(DIR, step_dir)
         DO(FILE, step_file)
@@ -406,6 +408,8 @@ void runner_begin(struct runner *r, const struct plan_image *plan, int *slots)
                          .notify = -1,
                          .egress = -1,
                          .own = -1,
+                         .layer_dir = -1,
+                         .layer_tree = -1,
                          .command_ruleset = -1};
     for (uint32_t i = 0; i < r->n_slots; i++)
         slots[i] = -1;
@@ -431,6 +435,10 @@ static int build_end(struct runner *r)
 {
     for (uint32_t i = 0; i < r->n_slots; i++)
         sys_drop(&r->slots[i]);
+    if (!r->split) {
+        sys_drop(&r->layer_dir);
+        sys_drop(&r->layer_tree);
+    }
     int e = r->split ? own_seal(r) : own_park(r);
     if (e == 0 && r->open_files) {
         struct sys_rlimit limit;

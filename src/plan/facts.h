@@ -61,6 +61,7 @@ struct facts {
     enum cgroup_kind cgroup;
     bool notify;             /* seccomp user notification                      */
     bool overlay;            /* overlayfs may be mounted in a user namespace: assumed on 5.11+ */
+    bool layers;             /* and over a veil of `home`, from detached mounts: 6.15+, home on no overlay itself */
     struct path_fact *paths; /* sorted by `asked`                              */
     size_t n_paths;
     /* Filled by the survey. */
