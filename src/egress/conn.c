@@ -558,7 +558,7 @@ static void watch_nothing(struct conn *c)
     c->watch = WATCH_NOTHING;
     if (c->first.n && !release(c, c->first.n))
         return;
-    if (c->host->kind == HOST_NAME && !(c->stand = stand_of(c->host->name)))
+    if (c->host && c->host->kind == HOST_NAME && !(c->stand = stand_of(c->host->name)))
         return; /* kept as it is */
     free(c->host);
     c->host = NULL;

@@ -124,7 +124,7 @@ def events(t):
         found = [d for d in result["denials"] if d["target"] == target and d["action"] == action]
         ok = len(found) == 1 and found[0]["how"] == how and found[0]["pid"] > 1 and found[0].get("command", "").startswith(who)
         t.report("event/" + name + "-says-who", ok, result["denials"])
-    result, _ = run_for_result(t, t.allow, "sh -c 'echo $$ > mine; exec " + BARE + f"http://{t.private}:8099/f'")
+    result, _ = run_for_result(t, t.allow, "echo $$ > mine; exec " + BARE + f"http://{t.private}:8099/f")
     with open("mine", encoding="ascii") as text:
         mine = int(text.read())
     t.report("event/the-pid-is-the-one-inside", [d["pid"] for d in result["denials"]] == [mine], (mine, result["denials"]))
