@@ -205,7 +205,7 @@ static bool bytes_left(const struct box *b)
 static bool relay_waits(const struct box *b, unsigned i)
 {
     const struct relay *r = &b->io.relays[i];
-    if (r->kind != RELAY_CAPTURE && prompt_shown(b))
+    if (r->kind != RELAY_CAPTURE && b->stage < STAGE_ENDING && prompt_shown(b))
         return true; /* while a person is asked the terminal shows nothing of the box, and types nothing to it */
     return r->kind == RELAY_IN && b->io.term.fd >= 0 && (r->pty || r->line_mode) && b->io.term.background;
 }

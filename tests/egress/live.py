@@ -345,15 +345,16 @@ class Terminal:
 
     def end(self):
         rest = self.until(b"\0never\0", 0.5) or self.seen
-        os.close(self.fd)
         end = time.monotonic() + PATIENCE
         while time.monotonic() < end:
-            pid, _ = os.waitpid(self.pid, os.WNOHANG)
+            pid, self.status = os.waitpid(self.pid, os.WNOHANG)
             if pid:
+                os.close(self.fd)
                 return rest
             time.sleep(0.05)
         os.kill(self.pid, signal.SIGKILL)
-        os.waitpid(self.pid, 0)
+        _, self.status = os.waitpid(self.pid, 0)
+        os.close(self.fd)
         return rest + b"(killed)"
 
 
@@ -415,9 +416,20 @@ def terminal(t):
     x.end()
     t.report("prompt/no-answer-is-no", out is not None and b"nobody answered" in out and b"hello" not in out, out)
 
-    # a pipeline: output goes elsewhere, the question still comes to the terminal
-    x = Terminal(t, *flags, "sh", "-c", "true")
-    x.end()
+    # a box that ends takes its question along, whoever ends it
+    x = Terminal(t, "--timeout", "2s", "--grace", "1s", *flags, "sh", "-c", "echo before; " + get)
+    x.until(OPEN)
+    out = x.end()
+    t.report("prompt/goes-with-the-box", b"(killed)" not in out and os.WEXITSTATUS(x.status) == 124, (out, x.status))
+    x = Terminal(t, *flags, "sh", "-c", "echo before; " + get)
+    x.until(OPEN)
+    with open(f"/proc/{x.pid}/task/{x.pid}/children", encoding="ascii") as text:
+        for child in text.read().split():
+            os.kill(int(child), signal.SIGKILL)
+    out = x.end()
+    t.report("prompt/goes-with-a-box-that-is-killed", b"(killed)" not in out, out)
+
+    # output goes elsewhere, the question still comes to the terminal
     master, slave = pty.openpty()
     done = subprocess.Popen([t.pinfold, "run", "-q", "--workspace", ".", *flags, "sh", "-c", get], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                             stderr=subprocess.DEVNULL, start_new_session=True,
