@@ -203,38 +203,53 @@ static void take_back(struct live *l, const struct host_rule *rule)
     }
 }
 
-/* Every text is read before any is added: a line changes all that it says, or nothing. */
-static int check_rules(struct box *b, const struct str *hosts, size_t n, enum rule_verb verb, struct err *e)
+/* Whether the policy denies just that. */
+static int check_rule(struct box *b, const struct host_rule *rule, struct err *e)
 {
     const struct live *l = b->live;
     char room[512];
-    for (size_t i = 0; i < n; i++) {
-        struct host_rule rule;
-        int r = host_rule_parse(hosts[i], verb, &rule, e);
-        if (r < 0)
-            return r;
-        for (size_t k = 0; verb == RULE_ALLOW && k < l->n_rules && l->rules[k].from == FROM_POLICY; k++) {
-            char mine[HOST_RULE_TEXT], theirs[HOST_RULE_TEXT];
-            if (l->rules[k].rule.verb != RULE_DENY)
-                continue;
-            host_rule_print(&rule, mine);
-            host_rule_print(&l->rules[k].rule, theirs);
-            if (strcmp(mine, theirs) == 0)
-                return err_say(e, ERR_REFUSED, "the policy denies '%s' (%s), and that holds for the whole run", mine,
-                               rules_origin(b, (uint32_t)k, room, sizeof room));
-        }
+    for (size_t k = 0; rule->verb == RULE_ALLOW && k < l->n_rules && l->rules[k].from == FROM_POLICY; k++) {
+        char mine[HOST_RULE_TEXT], theirs[HOST_RULE_TEXT];
+        if (l->rules[k].rule.verb != RULE_DENY)
+            continue;
+        host_rule_print(rule, mine);
+        host_rule_print(&l->rules[k].rule, theirs);
+        if (strcmp(mine, theirs) == 0)
+            return err_say(e, ERR_REFUSED, "the policy denies '%s' (%s), and that holds for the whole run", mine,
+                           rules_origin(b, (uint32_t)k, room, sizeof room));
     }
     return 0;
+}
+
+/* Every text is read before any is added: a line changes all that it says, or nothing. `ret_n`: counts the rules. */
+static int check_rules(struct box *b, const struct str *hosts, size_t n, enum rule_verb verb, size_t *ret_n,
+                       struct err *e)
+{
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < n; i++) {
+        size_t m;
+        struct host_rule *list;
+        r = rules_parse(hosts[i], verb, &list, &m, e);
+        for (size_t k = 0; r == 0 && k < m; k++)
+            r = check_rule(b, &list[k], e);
+        free(list);
+        *ret_n += m;
+    }
+    return r;
 }
 
 static int add_rules(struct live *l, const struct str *hosts, size_t n, enum rule_verb verb, struct err *e)
 {
     int r = 0;
     for (size_t i = 0; r == 0 && i < n; i++) {
-        struct host_rule rule;
-        if (host_rule_parse(hosts[i], verb, &rule, e) == 0)
-            take_back(l, &rule);
-        r = rules_add(l, hosts[i], verb, FROM_CONTROL, 0, NULL, e);
+        size_t m;
+        struct host_rule *list;
+        r = rules_parse(hosts[i], verb, &list, &m, e);
+        for (size_t k = 0; r == 0 && k < m; k++)
+            take_back(l, &list[k]);
+        free(list);
+        if (r == 0)
+            r = rules_add(l, hosts[i], verb, FROM_CONTROL, 0, NULL, e);
     }
     return r;
 }
@@ -243,10 +258,11 @@ static void change(struct box *b, const struct control_line *line)
 {
     struct live *l = b->live;
     struct err e = {0};
-    int r = check_rules(b, line->allow, line->n_allow, RULE_ALLOW, &e);
+    size_t n = l->n_rules;
+    int r = check_rules(b, line->allow, line->n_allow, RULE_ALLOW, &n, &e);
     if (r == 0)
-        r = check_rules(b, line->deny, line->n_deny, RULE_DENY, &e);
-    if (r == 0 && l->n_rules + line->n_allow + line->n_deny > MAX_LIVE_RULES)
+        r = check_rules(b, line->deny, line->n_deny, RULE_DENY, &n, &e);
+    if (r == 0 && n > MAX_LIVE_RULES)
         r = err_say(&e, ERR_POLICY, "more than %d rules in the life of one box", MAX_LIVE_RULES);
     if (r == 0 && line->op == CONTROL_REPLACE) {
         l->policy_allows = false;

@@ -70,6 +70,7 @@ static int fill(struct box *b, struct egress_memory *m)
         r = err_sys(b->err, ERR_SYSTEM, ENOMEM, "starting the egress");
     feed_read("/etc/resolv.conf", &b->live->resolv);
     feed_read("/etc/hosts", &b->live->hosts);
+    m->ask.proxies = b->ask->plan->proxies;
     m->ask.rules = m->rules;
     m->ask.resolver.hosts = buf_view(&b->live->hosts);
     resolv_parse(buf_view(&b->live->resolv), &m->ask.resolver);

@@ -24,6 +24,8 @@ struct live_rule { /* its index is its id, for as long as the box lives */
 };
 #define MAX_LIVE_RULES 32768 /* of a box, also those that hold no more; the policy's come first */
 
+/* What `text` stands for: one rule, or the members of a set. Allocated, also when there is an error. */
+int rules_parse(struct str text, enum rule_verb verb, struct host_rule **ret, size_t *ret_n, struct err *e);
 /* Adds, or lets hold again, what `text` stands for; with `ret_new` (may be NULL) whether anything changed. */
 int rules_add(struct live *l, struct str text, enum rule_verb verb, enum rule_from from, uint32_t origin, bool *ret_new,
               struct err *e);

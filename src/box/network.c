@@ -51,11 +51,14 @@ static void word(struct box *b, const struct egress_event *v, struct words *w)
 
 static void refused(struct box *b, const struct egress_event *v, const struct words *w)
 {
-    char kind[] = "network", action[16], how[16], target[sizeof w->target], rule[sizeof w->rule],
+    char kind[] = "network", action[16], how[40], target[sizeof w->target], rule[sizeof w->rule],
          origin[sizeof w->origin], address[sizeof v->address];
     struct who who = {0};
-    snprintf(action, sizeof action, "%s", v->how == HOW_DNS ? "resolve" : "connect");
-    snprintf(how, sizeof how, "%s", network_how(v->how));
+    snprintf(action, sizeof action, "%s",
+             v->how == HOW_DNS          ? "resolve"
+             : v->what == EGRESS_FAILED ? "dial"
+                                        : "connect");
+    snprintf(how, sizeof how, "%s%s", network_how(v->how), v->by_proxy ? ", parent proxy" : "");
     memcpy(target, w->target, sizeof target);
     memcpy(rule, w->rule, sizeof rule);
     memcpy(origin, w->origin, sizeof origin);
@@ -97,7 +100,7 @@ void network_free(struct box_result *r)
 static bool equal(const struct allowed *a, const struct egress_event *v, const struct words *w)
 {
     return same(a->target, w->target) && same(a->address, v->address) && same(a->how, network_how(v->how)) &&
-           same(a->rule, w->rule) && same(a->origin, w->origin);
+           a->by_proxy == (v->by_proxy != 0) && same(a->rule, w->rule) && same(a->origin, w->origin);
 }
 
 static struct allowed *find_allowed(struct box *b, const struct egress_event *v, const struct words *w)
@@ -117,8 +120,8 @@ static struct allowed *find_allowed(struct box *b, const struct egress_event *v,
 
 static void log_allowed(struct box *b, const struct allowed *a, uint64_t count)
 {
-    char kind[] = "network-allowed", how[16];
-    snprintf(how, sizeof how, "%s", a->how);
+    char kind[] = "network-allowed", how[40];
+    snprintf(how, sizeof how, "%s%s", a->how, a->by_proxy ? ", parent proxy" : "");
     struct denial d = {.kind = kind,
                        .action = a->action,
                        .target = a->target,
@@ -150,6 +153,7 @@ static void allowed(struct box *b, const struct egress_event *v, const struct wo
                            .rule = strdup(w->rule),
                            .origin = strdup(w->origin),
                            .how = network_how(v->how),
+                           .by_proxy = v->by_proxy != 0,
                            .count = 1};
     if (!mine.action || !mine.target || !mine.address || !mine.rule || !mine.origin) {
         free_allowed(&mine);
@@ -175,7 +179,7 @@ void network_event(struct box *b, const struct egress_event *v)
         break;
     }
     word(b, v, &w);
-    if (v->allowed) {
+    if (v->what == EGRESS_ALLOWED) {
         allowed(b, v, &w);
         return;
     }

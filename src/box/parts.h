@@ -234,6 +234,12 @@ struct box {
         void *memory;   /* what the child begins with, ours */
     } egress;
     struct live *live; /* box/live.h; NULL where there is no egress */
+    struct publish_process {
+        pid_t pid;   /* -1: nothing is published */
+        int sockets; /* the builder's end of where its namespaces go, until it started */
+        int events;  /* its closing ends the process */
+        void *ask;   /* struct egress_ask, ours */
+    } publish;
     struct means means;
     struct signals signals;
     enum stage stage;
@@ -278,6 +284,13 @@ void denial_keep(struct box *b, const struct denial *d);
 void denial_log(struct box *b, const struct denial *d);
 void network_free(struct box_result *r);
 void network_end(struct box *b);
+
+/* The process of published ports (box/publish.c), in the same manner. */
+void publish_none(struct box *b);
+int publish_begin(struct box *b);
+void publish_started(struct box *b);
+void publish_end(struct box *b); /* once the box is gone: what is still to be read by a client goes out first */
+
 void denial_frame(struct box *b, const struct denial_frame *f, size_t n);
 void denial_limit(struct box *b, const struct limits_hit *hit);
 void denial_end(struct box *b);

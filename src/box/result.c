@@ -170,6 +170,8 @@ static void network(struct json *j, const struct box_result *r, const struct pla
         json_text(j, "rule", a->rule);
         json_text(j, "origin", a->origin);
         json_text(j, "how", a->how);
+        if (a->by_proxy)
+            json_bool(j, "by_proxy", true);
         json_uint(j, "count", a->count);
         json_object_end(j);
     }

@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "box/live.h"
+#include "policy/set.h"
 #include "sys/poll.h"
 
 const char *network_how(unsigned how)
@@ -81,14 +82,23 @@ static int add(struct live *l, struct str text, const struct host_rule *rule, en
     return 0;
 }
 
+int rules_parse(struct str text, enum rule_verb verb, struct host_rule **ret, size_t *ret_n, struct err *e)
+{
+    *ret_n = host_rule_count(text);
+    *ret = calloc(*ret_n + 1, sizeof **ret);
+    return *ret ? host_rules_parse(text, verb, 0, *ret, e) : err_sys(e, ERR_SYSTEM, ENOMEM, "a rule of the network");
+}
+
 int rules_add(struct live *l, struct str text, enum rule_verb verb, enum rule_from from, uint32_t origin, bool *ret_new,
               struct err *e)
 {
-    struct host_rule rule;
     bool changed = false;
-    int r = host_rule_parse(text, verb, &rule, e);
-    if (r == 0)
-        r = add(l, text, &rule, from, origin, &changed, e);
+    size_t n;
+    struct host_rule *list;
+    int r = rules_parse(text, verb, &list, &n, e);
+    for (size_t i = 0; r == 0 && i < n; i++)
+        r = add(l, text, &list[i], from, origin, &changed, e);
+    free(list);
     if (ret_new)
         *ret_new = *ret_new || changed;
     return r;

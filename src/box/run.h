@@ -33,6 +33,7 @@ struct denial {
 struct allowed { /* what the network let through */
     char *action, *target, *address, *rule, *origin;
     const char *how;
+    bool by_proxy; /* the caller's own proxy was asked for it */
     uint64_t count;
 };
 #define MAX_ALLOWED 256 /* kept in a result; an equal one is counted, and so is what is beyond */

@@ -113,7 +113,7 @@ static size_t answer(struct str query, uint8_t *out, size_t room, const struct t
     }
     if (!host_may_resolve(world.ask->rules, world.ask->n_rules, &q.host) && !asked_later(&q.host)) {
         if (address)
-            *ret_ticket = egress_tell_refused(HOW_DNS, &q.host, 0, NULL, rule_for(&q.host, RULE_DENY), "", who);
+            *ret_ticket = egress_tell_no_name(&q.host, rule_for(&q.host, RULE_DENY), who);
         return dns_reply(query, &q, DNS_NXDOMAIN, NULL, 0, out, room);
     }
     uint32_t before = world.n_names, stand = address ? stand_of(q.host.name) : 0;

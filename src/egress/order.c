@@ -95,7 +95,7 @@ static void obey(const struct egress_order *o, int fd)
     free(p);
 }
 
-void orders_ready(void)
+bool orders_ready(void)
 {
     for (;;) {
         union {
@@ -110,9 +110,9 @@ void orders_ready(void)
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0 && errno == EAGAIN)
-            return;
-        if (n <= 0) /* pinfold is gone */
-            _exit(0);
+            return true;
+        if (n <= 0)
+            return false;
         const struct cmsghdr *c = CMSG_FIRSTHDR(&m);
         if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS && c->cmsg_len == CMSG_LEN(sizeof fd))
             memcpy(&fd, CMSG_DATA(c), sizeof fd);

@@ -79,21 +79,43 @@ static bool send_event(struct egress_event *e)
 void egress_tell(bool allowed, enum egress_how how, const struct host *host, uint16_t port,
                  const struct host_addr *addr, uint32_t rule, const char *reason)
 {
-    struct egress_event e = {.allowed = allowed, .how = (uint8_t)how, .port = port, .rule = rule};
+    struct egress_event e = {
+        .what = allowed ? EGRESS_ALLOWED : EGRESS_DENIED, .how = (uint8_t)how, .port = port, .rule = rule};
     fill(&e, host, addr, reason, NULL);
     (void)send_event(&e);
 }
 
-uint32_t egress_tell_refused(enum egress_how how, const struct host *host, uint16_t port, const struct host_addr *addr,
-                             uint32_t rule, const char *reason, const struct told *who)
+void egress_tell_allowed(const struct conn *c)
 {
-    struct egress_event e = {.how = (uint8_t)how, .port = port, .rule = rule};
-    fill(&e, host, addr, reason, who);
+    struct egress_event e = {
+        .what = EGRESS_ALLOWED, .how = c->how, .by_proxy = c->parent != NULL, .port = c->port, .rule = c->rule};
+    fill(&e, c->host, c->parent ? NULL : &c->addrs[c->at_addr - 1], "", NULL);
+    (void)send_event(&e);
+}
+
+static uint32_t refused(struct egress_event *e, const struct told *who)
+{
     if (world.ask->who && world.holds < HOLDS && who->from) {
         world.holds++;
-        e.ticket = ++world.tickets;
+        e->ticket = ++world.tickets;
     }
-    return send_event(&e) ? e.ticket : 0;
+    return send_event(e) ? e->ticket : 0;
+}
+
+uint32_t egress_tell_refused(enum egress_what what, const struct conn *c, const struct host *said,
+                             const struct host_addr *addr, const char *reason, const struct told *who)
+{
+    struct egress_event e = {
+        .what = (uint8_t)what, .how = c->how, .by_proxy = c->parent != NULL, .port = c->port, .rule = c->rule};
+    fill(&e, said, addr, reason, who);
+    return refused(&e, who);
+}
+
+uint32_t egress_tell_no_name(const struct host *host, uint32_t rule, const struct told *who)
+{
+    struct egress_event e = {.how = HOW_DNS, .rule = rule};
+    fill(&e, host, NULL, "", who);
+    return refused(&e, who);
 }
 
 uint32_t egress_tell_question(enum egress_how how, const struct host *host, uint16_t port, const struct told *who)

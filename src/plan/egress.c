@@ -69,9 +69,6 @@ static int reach_steps(struct making *m, uint32_t *ret_n)
     for (size_t i = 0; i < p->n_net_rules; i++) {
         const struct net_rule *rule = &p->net_rules[i];
         uint32_t v6, port;
-        if (rule->verb == NET_RULE_PUBLISH)
-            return err_say(m->e, ERR_CANNOT, "publish %s (%s): this engine cannot let the host reach a port inside",
-                           rule->text, origin_of(m, rule->origin));
         if (rule->verb != NET_RULE_REACH)
             continue;
         if (!loopback_service(rule->text, &v6, &port))
