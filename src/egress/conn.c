@@ -489,6 +489,11 @@ static void ask(struct conn *c)
         deny(c, REFUSED_BY_RULE, c->host, NULL, "too many open questions", "is not allowed");
         return;
     }
+    if (c->ticket == QUESTION_REFUSED) {
+        c->rule = EGRESS_RULE_ASKED;
+        deny(c, REFUSED_BY_RULE, c->host, NULL, "the answer was no", "is not allowed: the answer was no");
+        return;
+    }
     c->stage = STAGE_ASK;
     set_deadline(c, world.now + world.ask->ask_ms + ASK_SLACK_MS);
     settle(c);

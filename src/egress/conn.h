@@ -14,6 +14,7 @@ enum {
     HANDSHAKE_MS = 10000,     /* from accept to a judged destination: slow talkers are cut off              */
     HOLD_MS = 250,            /* the most that a refusal waits for pinfold to see who is refused            */
     HOLDS = 512,              /* refusals of one box that wait at all                                       */
+    REFUSED_MS = 2000,        /* a no holds so long: programs try one address of a name after the other     */
     ASK_SLACK_MS = 3000,      /* pinfold's own clock ends a question; this is for when it does not          */
     DIAL_MS = 3000,           /* per address                                                                */
     MAX_CONNECTIONS = 30000,  /* of one box; beyond, new ones are reset                                     */
@@ -159,8 +160,10 @@ void egress_tell_rules(uint32_t ticket, uint32_t closed);
 void orders_begin(const struct egress_ask *ask);
 bool orders_ready(void); /* false: pinfold is gone */
 /* question.c */
-void question_over(uint32_t ticket); /* there is an answer */
-/* The ticket of the one question whether `host`:`port` may be reached, put now or before; 0: there are too many. */
+#define QUESTION_REFUSED UINT32_MAX
+void question_over(uint32_t ticket, bool yes); /* there is an answer */
+/* The ticket of the one question whether `host`:`port` may be reached, put now or before; 0: there are too many;
+   QUESTION_REFUSED: the answer was no, just now. */
 uint32_t question_of(enum egress_how how, const struct host *host, uint16_t port, const struct told *who);
 /* stand.c: names and the addresses that stand for them */
 uint32_t stand_of(const char *name); /* 1.. or 0 when full */

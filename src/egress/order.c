@@ -19,7 +19,7 @@ void orders_begin(const struct egress_ask *ask)
 
 static void answered(uint32_t ticket, uint32_t answer)
 {
-    question_over(ticket);
+    question_over(ticket, answer == ANSWER_YES);
     conn_answered(ticket, answer <= ANSWER_NOBODY ? (enum egress_answer)answer : ANSWER_NO);
 }
 

@@ -5,9 +5,9 @@
 #include "egress/conn.h"
 
 static struct question {
-    uint32_t ticket; /* 0: a free place */
+    uint32_t ticket; /* 0: a free place, or QUESTION_REFUSED for a moment */
     uint16_t port;
-    uint64_t until;
+    uint64_t until; /* when the place is free again, whatever happens */
     struct host host;
 } questions[EGRESS_MAX_QUESTIONS];
 
@@ -26,10 +26,10 @@ uint32_t question_of(enum egress_how how, const struct host *host, uint16_t port
         struct question *q = &questions[i];
         if (q->ticket && q->until <= world.now)
             q->ticket = 0;
-        if (!q->ticket)
-            place = q;
-        else if (q->port == port && same_host(&q->host, host))
+        if (q->ticket && q->port == port && same_host(&q->host, host))
             return q->ticket;
+        if (!q->ticket || (q->ticket == QUESTION_REFUSED && (!place || place->ticket)))
+            place = q; /* a free one, else one that is only remembered */
     }
     uint32_t ticket = place ? egress_tell_question(how, host, port, who) : 0;
     if (ticket)
@@ -38,10 +38,12 @@ uint32_t question_of(enum egress_how how, const struct host *host, uint16_t port
     return ticket;
 }
 
-void question_over(uint32_t ticket)
+void question_over(uint32_t ticket, bool yes)
 {
     for (size_t i = 0; i < EGRESS_MAX_QUESTIONS; i++) {
-        if (questions[i].ticket == ticket)
-            questions[i].ticket = 0;
+        if (questions[i].ticket != ticket)
+            continue;
+        questions[i].ticket = yes ? 0 : QUESTION_REFUSED;
+        questions[i].until = world.now + REFUSED_MS;
     }
 }

@@ -219,6 +219,8 @@ static _Noreturn void init_child(void *birth)
     if (e == 0 && b->beside) { /* the trees that the builder is about to attach are no business of this process */
         int keep[] = {b->control, b->pass[1], b->job.stdio[0], b->job.stdio[1], b->job.stdio[2], b->runner.own};
         e = close_others(keep, 6);
+        if (e == 0)
+            e = room_back(&b->runner);
     }
     if (e < 0)
         sys_exit(125);
@@ -354,6 +356,7 @@ static _Noreturn void builder_main(struct birth *b)
     e = clone_init(b, &init);
     if (e < 0)
         give_up(b, WHERE_CLONE, e);
+    b->pass[1] = sys_shut(b->pass[1]); /* pid 1's end: that it is gone must be seen */
     e = b->beside ? steps_build_rest(&b->runner) : 0;
     if (e < 0)
         give_up(b, b->runner.failed, e); /* and pid 1 with it, by its parent-death signal */

@@ -55,6 +55,8 @@ int steps_run(struct runner *r, enum phase phase);
  */
 int steps_build_first(struct runner *r, bool may_split, bool *ret_rest);
 int steps_build_rest(struct runner *r);
+/* In pid 1 that was cloned in between: the limit of open files as it was before the builder made room. */
+int room_back(struct runner *r);
 /* With late_net: makes the network namespace and runs LOOPBACK in it; a descriptor of it, owned, for setns(2). */
 int net_begin(struct runner *r);
 /*
