@@ -59,6 +59,10 @@ test tinyproxy tinyproxy
 test squid squid
 test microsocks microsocks
 test inotify-tools inotifywait
+test qemu-system-x86 qemu-system-x86_64
+test busybox-static busybox
+test dpkg dpkg-deb
+test dbus-daemon dbus-daemon
 END
 }
 

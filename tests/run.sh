@@ -34,9 +34,11 @@ engine       90      pair     tests/unit/run.py engine build-host
 guard        90      pair     tests/unit/run.py guard build-host
 bad          90      pair     tests/bad/run
 work         240     pair     tests/work/run
+landlock     90      pair     tests/landlock/run
 escape       180     pair     tests/escape/run
 fault        180     pair     tests/fault/run
 limits       120     alone    tests/limits/run
+guests       240     alone    tests/limits/guests
 END
 }
 

@@ -226,8 +226,9 @@ static _Noreturn void init_child(void *birth)
         sys_exit(125);
     own_fd int net = b->beside && b->late_net ? net_begin(&b->runner) : -1;
     e = b->beside && b->late_net ? net : 0;
-    if (net >= 0)
-        e = (int)sys_send_fd(b->pass[1], "", 1, net, 0);
+    if (net >= 0 && sys_send_fd(b->pass[1], "", 1, net, 0) < 0)
+        sys_exit(125); /* the builder gave up, and has said why */
+    e = e < 0 ? e : 0;
     if (e < 0) {
         const struct frame f = {.kind = FRAME_VERDICT, .a = WHERE_NET, .b = (uint32_t)-e};
         (void)sys_send_fd(b->control, &f, sizeof f, -1, 0);
@@ -341,6 +342,9 @@ static _Noreturn void builder_main(struct birth *b)
         e = sys_socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, b->pass);
     if (e < 0)
         give_up(b, WHERE_GUARD, e);
+    e = b->plan->tier && b->job.tty ? terminal_open(b->runner.pty) : 0;
+    if (e < 0)
+        give_up(b, WHERE_PTY, e);
     e = steps_build_first(&b->runner, !b->names, &b->beside); /* files of stdio are opened in the finished box */
     if (e < 0)
         give_up(b, b->runner.failed, e);

@@ -424,6 +424,7 @@ void runner_begin(struct runner *r, const struct plan_image *plan, int *slots)
                          .notify = -1,
                          .egress = -1,
                          .own = -1,
+                         .pty = {-1, -1},
                          .layer_dir = -1,
                          .layer_tree = -1,
                          .command_ruleset = -1};

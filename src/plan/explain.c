@@ -172,7 +172,10 @@ static void put_dirs_and_notes(const struct plan *p, struct buf *out)
             buf_text(out, "\nDirectories of pinfold's own that are made first\n");
         buf_text(out, "  ");
         put_path(out, p->make_dirs[i].path);
-        buf_text(out, p->make_dirs[i].temporary ? "  removed after the run\n" : "\n");
+        buf_text(out, p->make_dirs[i].temporary  ? "  removed after the run\n"
+                      : p->make_dirs[i].whiteout ? "  a whiteout\n"
+                      : p->make_dirs[i].opaque   ? "  opaque\n"
+                                                 : "\n");
     }
     for (size_t i = 0; p->notes && p->notes[i]; i++) {
         if (i == 0)

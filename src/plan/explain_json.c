@@ -170,6 +170,8 @@ static void put_lists(struct json *j, const struct plan *p)
         json_object(j, NULL);
         put_name(j, "path", p->make_dirs[i].path);
         json_bool(j, "temporary", p->make_dirs[i].temporary);
+        json_bool(j, "whiteout", p->make_dirs[i].whiteout);
+        json_bool(j, "opaque", p->make_dirs[i].opaque);
         json_object_end(j);
     }
     json_array_end(j);

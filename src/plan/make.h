@@ -85,7 +85,8 @@ struct place {
     bool hides;          /* PLACE_PATTERN: hides, otherwise protects                   */
     bool refused;        /* see struct path_fact                                       */
     bool foreign;        /* likewise                                                   */
-    bool own;            /* pinfold's own: no rule lifts it                            */
+    bool own;            /* pinfold's own: stronger than any rule for the same path    */
+    bool closed;         /* pinfold's own: no rule opens it or what is below           */
     bool inside;         /* said of a place below a mount's target: holds there        */
     bool dropped;        /* not there after all                                        */
     uint8_t stub;        /* settled: enum stub, when it takes one, else UINT8_MAX      */

@@ -24,6 +24,7 @@ struct plan_dir {
     bool temporary; /* and removes with its content after the run */
     bool whiteout;  /* no directory but, unless something stands there already, a whiteout: mknod(path, S_IFCHR, 0);
                        its parents are made as directories. It keeps a name of a cache's lower layer from ever showing */
+    bool opaque;    /* a directory of such a layer that lets nothing of the host's show through, now or later */
 };
 
 struct place; /* plan/make.h: what was decided for one path, for explain */
