@@ -204,6 +204,9 @@ def control(t):
     c.say({"op": "deny", "host": "ok.test"})
     c.say({"op": "allow", "host": "ok.test"})
     t.report("control/the-last-word-counts", "hello" in out and "hello" in c.do(get), out)
+    listed = [c.say({"op": "allow", "host": "@npm"}), c.say({"op": "list"}), c.say({"op": "deny", "host": "@no-such-set"})]
+    hosts = [r["host"] for r in listed[1]["rules"]]
+    t.report("control/sets", listed[0].get("ok") is True and "registry.npmjs.org" in hosts and listed[2].get("ok") is False, listed)
     c.socket.sendall(b'{"op":"list"}\n' * 40 + b'{"op":"allow","host":"last.test"}\n')
     ops = [c.hear().get("op") for _ in range(41)]
     t.report("control/answers-in-order", ops == ["list"] * 40 + ["allow"], ops)
