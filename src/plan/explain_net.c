@@ -142,7 +142,7 @@ static void put_proxies(const struct proxies *all, struct buf *out)
 static void put_ask(const struct policy *p, struct buf *out)
 {
     char origin[512], how[64];
-    snprintf(how, sizeof how, "asked; without an answer in %u s: no", p->net_ask_ms / 1000);
+    snprintf(how, sizeof how, "asked, %u s for an answer", p->net_ask_ms / 1000);
     put_row(out, "ask", "other hosts", how, policy_origin(p, p->net_ask_origin, origin, sizeof origin));
 }
 
