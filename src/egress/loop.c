@@ -37,10 +37,9 @@ static void end(void)
 
 static void dispatch(struct source *s, uint32_t events)
 {
-    char byte[16];
     switch (s->kind) {
-    case SOURCE_EVENTS: /* pinfold says nothing here but its end */
-        if (recv(s->fd, byte, sizeof byte, MSG_DONTWAIT) == 0)
+    case SOURCE_EVENTS:
+        if (!orders_ready())
             end();
         break;
     case SOURCE_DNS_UDP:
@@ -76,7 +75,9 @@ static void clock_read(void)
 /* Ends what is late; the milliseconds until the next deadline, or -1. */
 static int deadlines(void)
 {
-    uint64_t next = world.ends_at ? world.ends_at : UINT64_MAX;
+    uint64_t next = dns_late();
+    if (world.ends_at && world.ends_at < next)
+        next = world.ends_at;
     for (struct lookup *l = world.lookups, *after; l; l = after) {
         after = l->next;
         if (l->deadline <= world.now) {
@@ -137,7 +138,7 @@ int egress_receive(struct egress_ask *ask, int from)
 void egress_serve(const struct egress_ask *ask)
 {
     static const enum source_kind kinds[EGRESS_SOCKETS] = {SOURCE_CATCH, SOURCE_PROXY, SOURCE_DNS_UDP, SOURCE_DNS_TCP};
-    world.ask = ask;
+    orders_begin(ask);
     world.epoll = epoll_create1(EPOLL_CLOEXEC);
     world.reach = calloc(ask->n_reach + 1, sizeof *world.reach);
     if (world.epoll < 0 || !world.reach ||

@@ -138,6 +138,8 @@ void words_header(const struct plan *plan, struct buf *out)
 
     buf_printf(out, "%s%s; network %s", plan->facts->engine,
                plan->image->tier == TIER_LANDLOCK ? " (Landlock only)" : "", nets[p->net]);
+    if (p->net_ask)
+        buf_text(out, ", asking for other hosts");
     header_proxy(plan->proxies, out);
     buf_text(out, "; ");
     header_ports(p, out);
