@@ -28,7 +28,7 @@ static void accept_all(struct source *s, size_t reach_index)
 static void end(void)
 {
     if (!world.ask->publish)
-        _exit(0);
+        return;
     source_close(&world.listeners[EGRESS_SOCKETS]);
     for (size_t i = 0; i < world.ask->n_reach; i++)
         source_close(&world.reach[i]);
@@ -38,9 +38,13 @@ static void end(void)
 static void dispatch(struct source *s, uint32_t events)
 {
     char byte[16];
+    ssize_t left;
     switch (s->kind) {
-    case SOURCE_EVENTS: /* pinfold says nothing here but its end */
-        if (recv(s->fd, byte, sizeof byte, MSG_DONTWAIT) == 0)
+    case SOURCE_EVENTS: /* its end is ours; a word before it: there is a moment to end in */
+        left = recv(s->fd, byte, sizeof byte, MSG_DONTWAIT);
+        if (left == 0)
+            _exit(0);
+        if (left > 0)
             end();
         break;
     case SOURCE_DNS_UDP:
