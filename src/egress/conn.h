@@ -17,6 +17,7 @@ enum {
     MAX_NAMES = 60000,        /* stand-ins of one box: a stand-in is never given to another name            */
     MAX_ADDRESSES = 8,        /* of one name that are tried                                                 */
     CACHE_SLOTS = 128,        /* names whose addresses are remembered                                       */
+    STARVED_MS = 50,          /* between looks at listeners while there are no descriptors                  */
     ENDING_MS = 1000          /* for clients of published ports to take what is left                        */
 };
 
@@ -107,8 +108,9 @@ struct world {
     int epoll;
     uint64_t now; /* milliseconds, monotonic */
     struct source listeners[EGRESS_SOCKETS + 1], *reach;
-    uint64_t ends_at;   /* published ports: the box is gone; 0 while it lives */
-    struct conn *conns; /* those with a deadline */
+    uint64_t accepts_at; /* descriptors had run out: when listeners are looked at again; 0 */
+    uint64_t ends_at;    /* published ports: the box is gone; 0 while it lives */
+    struct conn *conns;  /* those with a deadline */
     struct conn *all;
     struct lookup *lookups;
     unsigned n_conns;
