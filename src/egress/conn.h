@@ -21,6 +21,7 @@ enum {
     MAX_NAMES = 60000,        /* stand-ins of one box: a stand-in is never given to another name            */
     MAX_ADDRESSES = 8,        /* of one name that are tried                                                 */
     CACHE_SLOTS = 128,        /* names whose addresses are remembered                                       */
+    STARVED_MS = 50,          /* between looks at listeners while there are no descriptors                  */
     ENDING_MS = 1000          /* for clients of published ports to take what is left                        */
 };
 
@@ -118,8 +119,9 @@ struct world {
     int epoll;
     uint64_t now; /* milliseconds, monotonic */
     struct source listeners[EGRESS_SOCKETS + 1], *reach;
-    uint64_t ends_at;   /* published ports: the box is gone; 0 while it lives */
-    struct conn *conns; /* those with a deadline */
+    uint64_t accepts_at; /* descriptors had run out: when listeners are looked at again; 0 */
+    uint64_t ends_at;    /* published ports: the box is gone; 0 while it lives */
+    struct conn *conns;  /* those with a deadline */
     struct conn *all;
     uint32_t tickets; /* given out so far */
     uint32_t holds;   /* refusals that waited so far */
@@ -158,7 +160,12 @@ uint32_t egress_tell_question(enum egress_how how, const struct host *host, uint
 void egress_tell_rules(uint32_t ticket, uint32_t closed);
 /* order.c: what pinfold says meanwhile */
 void orders_begin(const struct egress_ask *ask);
-bool orders_ready(void); /* false: pinfold is gone */
+enum orders {
+    ORDERS_MORE,
+    ORDERS_END,  /* pinfold is gone */
+    ORDERS_LEAVE /* the box is: what is under way may come to its end */
+};
+enum orders orders_ready(void);
 /* question.c */
 #define QUESTION_REFUSED UINT32_MAX
 void question_over(uint32_t ticket, bool yes); /* there is an answer */

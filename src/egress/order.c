@@ -95,7 +95,7 @@ static void obey(const struct egress_order *o, int fd)
     free(p);
 }
 
-bool orders_ready(void)
+enum orders orders_ready(void)
 {
     for (;;) {
         union {
@@ -110,9 +110,11 @@ bool orders_ready(void)
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0 && errno == EAGAIN)
-            return true;
+            return ORDERS_MORE;
         if (n <= 0)
-            return false;
+            return ORDERS_END;
+        if (n == 1)
+            return ORDERS_LEAVE;
         const struct cmsghdr *c = CMSG_FIRSTHDR(&m);
         if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS && c->cmsg_len == CMSG_LEN(sizeof fd))
             memcpy(&fd, CMSG_DATA(c), sizeof fd);
