@@ -207,7 +207,7 @@ static long open_link(struct guard *g, struct place *p, int flags)
     return fd < 0 ? fd : -ELOOP;
 }
 
-/* One turn: 1 to go on with what `p` has become. */
+/* One turn: AGAIN to go on with what `p` has become. */
 static long open_step(struct guard *g, struct place *p, int flags, unsigned mode, unsigned *links, unsigned *tries)
 {
     struct object *o = &g->object;
@@ -229,7 +229,7 @@ static long open_step(struct guard *g, struct place *p, int flags, unsigned mode
     if (p->name_n)
         p->name[p->name_n] = last;
     if (no == -ENOENT && (flags & O_CREAT) && ++*tries < 64)
-        return 1; /* gone meanwhile */
+        return AGAIN; /* gone meanwhile */
     if (no < 0)
         return no;
     if (S_ISLNK(o->st.mode)) {
@@ -243,7 +243,7 @@ static long open_step(struct guard *g, struct place *p, int flags, unsigned mode
             return no;
         }
         if (!o->magic)
-            return 1;
+            return AGAIN;
     }
     if (slash && !S_ISDIR(o->st.mode)) {
         object_drop(o);
@@ -273,7 +273,7 @@ long open_call(struct guard *g, int dir, uint64_t path, int flags, unsigned mode
     if (no == 0) {
         do
             r = open_step(g, p, flags, mode & 07777, &links, &tries);
-        while (r == 1);
+        while (r == AGAIN);
         place_drop(p);
     }
     if (g->names_held)

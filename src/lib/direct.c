@@ -369,7 +369,7 @@ static int start(struct pinfold_result *result, const struct pinfold_run_options
     int r = plan_privately(result, ask, false, &dirs, e);
     if (r == 0)
         r = start_planned(result, o, ask, stdio, false, e);
-    if (r == -ENGINE_STALE && !nested_in_box()) {
+    if (r == -ENGINE_STALE && nested_allowed()) {
         first = *e;
         private_end(&dirs);
         prepared_free(&result->prepared);
