@@ -74,7 +74,8 @@ static bool memory_of_other(struct guard *g, const struct object *o)
     struct target *t = g->who;
     if (t->tgid == 0 && target_status(g, t) < 0)
         return true;
-    if (pid == t->box_tgid || pid == t->box_tid)
+    const bool ours = mount_ours(g, o->st.mount); /* otherwise a /proc of a pid namespace of its own */
+    if (pid == (ours ? t->box_tgid : t->own_tgid) || pid == (ours ? t->box_tid : t->own_tid))
         return false;
     /* Its own status, as the box's /proc has it, says who traces it: a pid of the same namespace. */
     char name[PLACE_PATH + 8], text[4096];
@@ -85,7 +86,7 @@ static bool memory_of_other(struct guard *g, const struct object *o)
         return true;
     text[n] = 0;
     const char *tracer = strstr(text, "\nTracerPid:\t");
-    return !tracer || strtol(tracer + 12, NULL, 10) != t->box_tgid;
+    return !tracer || strtol(tracer + 12, NULL, 10) != (ours ? t->box_tgid : t->own_tgid);
 }
 
 static bool own_in_proc(struct guard *g, const struct object *o)
@@ -94,12 +95,13 @@ static bool own_in_proc(struct guard *g, const struct object *o)
     struct str path = object_path(o);
     if (t->tgid == 0 && target_status(g, t) < 0)
         return false;
+    const bool ours = mount_ours(g, o->st.mount);
     for (size_t at = 0; at < path.n; at++) {
         if (path.p[at] != '/')
             continue;
         long pid = strtol(path.p + at + 1, NULL, 10);
         if (pid > 0)
-            return pid == t->box_tgid || pid == t->box_tid;
+            return pid == (ours ? t->box_tgid : t->own_tgid) || pid == (ours ? t->box_tid : t->own_tid);
     }
     return false;
 }

@@ -330,7 +330,7 @@ static int plan_privately(struct pinfold_result *result, struct plan_ask *ask, b
 {
     bool own_environment = ask->environ == (const char *const *)environ;
     int r = plan_with_slot(result, ask, thorough, dirs, e);
-    bool no_place = result->prepared.plan && (err_is_refused(r) || r == -EROFS || r == -ENOTDIR);
+    bool no_place = result->prepared.plan && (err_is_refused(r) || r == -EROFS || r == -ENOTDIR || r == -ENOENT);
 
     if (!no_place || !move_state())
         return r;
