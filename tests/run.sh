@@ -29,6 +29,7 @@ fuzz-replay  60      pair     tests/unit/run.py fuzz build-host
 lib          60      pair     tests/unit/run.py lib build-host
 box          90      pair     tests/unit/run.py box build-host
 egress       120     pair     tests/egress/run
+reach        120     pair     tests/egress/reach
 engine       90      pair     tests/unit/run.py engine build-host
 guard        90      pair     tests/unit/run.py guard build-host
 bad          90      pair     tests/bad/run

@@ -285,15 +285,15 @@ static int hand_over(struct runner *r, int pass)
     return n < 0 ? (int)n : 0;
 }
 
-/* The builder's word that the box is whole; its end instead, when it gave up. */
-static int await_builder(int pass)
+/* Waits for the builder's word that the box is whole; false when it gave up. */
+static bool builder_is_done(int pass)
 {
     char word;
     long n;
     do
         n = sys_read(pass, &word, 1);
     while (n == -EINTR);
-    return n == 1 ? 0 : n < 0 ? (int)n : -ECONNRESET;
+    return n == 1;
 }
 
 _Noreturn void init_main(struct runner *r, const struct job *job, int control, int pass, bool beside)
@@ -330,10 +330,10 @@ _Noreturn void init_main(struct runner *r, const struct job *job, int control, i
     }
     (void)sys_prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* whatever the plan says; the builder shares this memory */
     e = hand_over(r, pass);
-    if (e == 0 && beside)
-        e = await_builder(pass);
-    if (e < 0)
+    if (e < 0 && !beside)
         give_up(control, WHERE_GUARD, e);
+    if (beside && !builder_is_done(pass))
+        sys_exit(125); /* it has said why */
     sys_shut(pass);
     e = start(&b);
     if (e < 0)

@@ -26,6 +26,7 @@
  */
 #include "inner/runner.h"
 #include <net/if.h>
+#include <sched.h>
 #include "base/str.h"
 
 enum { PHASE_NONE = PHASE_LOCK + 1, PHASE_COMMAND };
@@ -240,7 +241,9 @@ static int step_symlink(struct runner *r, const struct step *s)
 
 static int step_loopback(struct runner *r, const struct step *s)
 {
-    (void)r, (void)s;
+    (void)s;
+    if (r->late_net)
+        return 0;
     struct ifreq lo = {.ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING};
     own_fd int fd = sys_socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     return fd < 0 ? fd : sys_ioctl(fd, 0x8914 /* SIOCSIFFLAGS */, &lo);
@@ -250,6 +253,19 @@ static int step_hostname(struct runner *r, const struct step *s)
 {
     const char *name = step_text(r, s->a);
     return sys_sethostname(name, __builtin_strlen(name));
+}
+
+int net_begin(struct runner *r)
+{
+    int e = sys_unshare(CLONE_NEWNET);
+    r->late_net = false;
+    if (e == 0)
+        e = step_loopback(r, NULL);
+    if (e < 0)
+        return e;
+    /* Not by the process: one that is not dumpable cannot be entered by another that is not its better (setns(2)). */
+    own_fd int any = sys_socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    return any < 0 ? any : sys_ioctl(any, 0x894c /* SIOCGSKNS */, NULL);
 }
 
 /* A new instance of the file system `type` on the step's dst. */
@@ -432,6 +448,16 @@ static int make_room(struct runner *r)
     return e;
 }
 
+int room_back(struct runner *r)
+{
+    struct sys_rlimit limit;
+    if (!r->open_files)
+        return 0;
+    int e = sys_prlimit(RLIMIT_NOFILE, NULL, &limit);
+    limit.soft = r->open_files;
+    return e < 0 ? e : sys_prlimit(RLIMIT_NOFILE, &limit, NULL);
+}
+
 static int build_end(struct runner *r)
 {
     for (uint32_t i = 0; i < r->n_slots; i++)
@@ -441,14 +467,7 @@ static int build_end(struct runner *r)
         sys_drop(&r->layer_tree);
     }
     int e = r->split ? own_seal(r) : own_park(r);
-    if (e == 0 && r->open_files) {
-        struct sys_rlimit limit;
-        e = sys_prlimit(RLIMIT_NOFILE, NULL, &limit);
-        limit.soft = r->open_files;
-        if (e == 0)
-            e = sys_prlimit(RLIMIT_NOFILE, &limit, NULL);
-    }
-    return e;
+    return e < 0 ? e : room_back(r);
 }
 
 static int run_range(struct runner *r, enum phase phase, uint32_t from, uint32_t to)

@@ -207,6 +207,7 @@ int plan_explain_json(const struct plan *p, bool show_values, struct buf *out)
     json_uint(&j, "uid", p->image->uid);
     json_uint(&j, "gid", p->image->gid);
     json_text(&j, "network", word_net(p->policy));
+    explain_network_json(p, &j);
     put_bits(&j, "namespaces", p->image->namespaces, namespace_names);
     put_bits(&j, "filter", p->image->filter, filter_names);
     put_files(&j, p);

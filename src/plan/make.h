@@ -220,6 +220,10 @@ int steps_make(struct making *m);
 int egress_stubs(struct making *m);
 int egress_env(struct making *m);
 int egress_steps(struct making *m);
+/* net allow: the caller's own proxy (parent.c). */
+int parent_make(struct making *m);
+/* Whether what is published can be here (publish.c). */
+int publish_check(struct making *m);
 int landlock_make(struct making *m);
 /* What both tiers end with: limits, lock steps, working directory. */
 int lock_make(struct making *m);

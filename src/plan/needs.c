@@ -127,17 +127,14 @@ static int check_network(struct making *m)
     const struct net_rule *first = NULL;
     for (size_t i = 0; !first && i < p->n_net_rules; i++) {
         enum net_verb verb = p->net_rules[i].verb;
-        bool opens =
-            verb == NET_RULE_PUBLISH || verb == NET_RULE_REACH || (verb == NET_RULE_ALLOW && p->net == NET_ALLOW);
+        bool opens = verb == NET_RULE_REACH || (verb == NET_RULE_ALLOW && p->net == NET_ALLOW);
         first = opens ? &p->net_rules[i] : NULL;
     }
     if (!first || m->facts->can & F(NETWORK_TRANSPARENT))
         return 0;
     if (p->net == NET_HOST)
         return note(m, "net host: the rules about hosts and ports are not applied, the box uses the host's network");
-    const char *what = first->verb == NET_RULE_ALLOW   ? "net allow"
-                       : first->verb == NET_RULE_REACH ? "reach"
-                                                       : "publish";
+    const char *what = first->verb == NET_RULE_ALLOW ? "net allow" : "reach";
     const char *why = m->facts->why_not[FEATURE_NETWORK_TRANSPARENT];
     int r = err_say(m->e, ERR_CANNOT, "%s %s (%s): %s needs a network namespace of the box's own: %s", what,
                     first->text, origin_of(m, first->origin), what, why ? why : "not here");
@@ -181,6 +178,13 @@ static const char *hides_by(const struct making *m, bool landlock)
     return "veils of denied names";
 }
 
+static const char *network_by(const struct making *m, bool landlock)
+{
+    if (m->policy->net != NET_ALLOW)
+        return landlock ? "seccomp filter, no inet sockets" : "network namespace, loopback only";
+    return m->plan->proxies ? "network namespace, egress, the proxy of your environment" : "network namespace, egress";
+}
+
 /* By what a guarantee holds. */
 static const char *enforced_by(const struct making *m, enum feature f)
 {
@@ -201,7 +205,7 @@ static const char *enforced_by(const struct making *m, enum feature f)
     case FEATURE_ABSTRACT_SOCKETS:
         return landlock || p->net == NET_HOST ? "Landlock scope" : "network namespace";
     case FEATURE_NETWORK:
-        return landlock ? "seccomp filter, no inet sockets" : "network namespace, loopback only";
+        return network_by(m, landlock);
     case FEATURE_NETWORK_TRANSPARENT:
         return "egress";
     case FEATURE_PID_NAMESPACE:
@@ -249,6 +253,8 @@ int needs_make(struct making *m)
     const char *why[FEATURE_COUNT] = {NULL};
     struct plan *plan = m->plan;
     int r = check_network(m);
+    if (r == 0)
+        r = publish_check(m);
     if (r < 0)
         return r;
     features can = can_here(m, why), needs = needs_of(m);

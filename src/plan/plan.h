@@ -29,6 +29,8 @@ struct plan_dir {
 
 struct place; /* plan/make.h: what was decided for one path, for explain */
 
+struct proxies; /* policy/proxy.h */
+
 struct plan {
     struct arena *mem;
     const struct policy *policy; /* borrowed: must outlive the plan */
@@ -45,9 +47,10 @@ struct plan {
     size_t n_make_dirs;
     const struct place *places; /* sorted by path inside */
     size_t n_places;
-    const char **notes;     /* sentences for people about what was decided, NULL-terminated, or NULL */
-    char digest[65];        /* SHA-256 of image and environment names, hex; filled by plan_digests() */
-    char policy_digest[65]; /* DECISIONS 28 */
+    const struct proxies *proxies; /* net allow: what the caller himself goes through, or NULL */
+    const char **notes;            /* sentences for people about what was decided, NULL-terminated, or NULL */
+    char digest[65];               /* SHA-256 of image and environment names, hex; filled by plan_digests() */
+    char policy_digest[65];        /* DECISIONS 28 */
 };
 
 /* What differs from run to run under one policy. `environ` is the caller's; names only decide, values are copied. */

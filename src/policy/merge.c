@@ -73,6 +73,7 @@ int merge_begin(struct merge *m, struct policy *p, struct room room, struct err 
     p->n_origins = 1;
     p->engine = "auto";
     p->hostname = "pinfold";
+    p->net_ask_ms = 30000;
     for (struct limit *l = &p->limits.memory; l <= &p->limits.open_files; l++)
         l->value = LIMIT_NONE;
     return 0;
@@ -311,7 +312,7 @@ static int merge_net_rule(struct merge *m, const struct said *s)
         return table_find(&m->net, verb, str_of(text)) ? 0 : tighten_check(m, s, NULL);
     if (!table_put(&m->net, verb, str_of(text), 0, &fresh))
         return no_memory(m);
-    if (s->key == KEY_ALLOW)
+    if (s->key == KEY_ALLOW || s->key == KEY_REACH)
         m->allow_said = s;
     if (fresh)
         p->net_rules[p->n_net_rules++] = (struct net_rule){.verb = verb, .text = text, .origin = origin_of(m, s)};
@@ -431,6 +432,18 @@ static int merge_text_value(struct merge *m, const struct said *s)
     return 0;
 }
 
+static int merge_ask_time(struct merge *m, const struct said *s)
+{
+    uint64_t v;
+    int r = limit_value(KEY_NET_ASK_TIME, s->a, &v, m->e);
+    if (r < 0)
+        return place_wrap(m->e, r, file_of(m, s), s->line, s->column);
+    if (!m->text->trusted && v != m->p->net_ask_ms)
+        return tighten_check(m, s, NULL);
+    m->p->net_ask_ms = (uint32_t)v;
+    return 0;
+}
+
 /* Scalars of a closed set, and sets of guarantees. */
 static int merge_simple(struct merge *m, const struct said *s)
 {
@@ -457,6 +470,12 @@ static int merge_simple(struct merge *m, const struct said *s)
         p->net = choice == 0 ? NET_NONE : choice == 1 ? NET_ALLOW : NET_HOST;
         p->net_origin = origin_of(m, s);
         m->net_said = s;
+        break;
+    case KEY_NET_ASK:
+        p->net_ask = on;
+        p->net_ask_origin = origin_of(m, s);
+        if (on)
+            m->allow_said = s;
         break;
     case KEY_TTY:
         p->tty = tty_of(choice);
@@ -512,6 +531,8 @@ static int merge_said(struct merge *m, const struct said *s)
         return merge_net_rule(m, s);
     case KEY_UNIX_SOCKETS:
         return merge_socket(m, s);
+    case KEY_NET_ASK_TIME:
+        return merge_ask_time(m, s);
     case KEY_MEMORY:
     case KEY_CPUS:
     case KEY_PIDS:
@@ -534,6 +555,7 @@ static int merge_said(struct merge *m, const struct said *s)
     case KEY_EXPAND:
     case KEY_GUARD:
     case KEY_NET:
+    case KEY_NET_ASK:
     case KEY_TTY:
     case KEY_NESTED_USERNS:
     case KEY_MAY_LOSE:
@@ -556,7 +578,10 @@ static int settle_network(struct merge *m)
         return 0;
     }
     if (p->net != NET_ALLOW)
-        return merge_say(m, ERR_POLICY, m->allow_said, "hosts are allowed although the network is '%.*s' (use allow)",
+        return merge_say(m, ERR_POLICY, m->allow_said, "%s although the network is '%.*s' (use allow)",
+                         m->allow_said->key == KEY_REACH     ? "a service is reached"
+                         : m->allow_said->key == KEY_NET_ASK ? "hosts are allowed by asking"
+                                                             : "hosts are allowed",
                          (int)m->net_said->a.n, m->net_said->a.p);
     return 0;
 }
@@ -605,10 +630,12 @@ static void settle_hosts(struct policy *p)
 {
     size_t kept = 0;
     for (size_t i = 0; i < p->n_net_rules; i++) {
-        if (p->net == NET_ALLOW || p->net_rules[i].verb != NET_RULE_ALLOW)
+        enum net_verb verb = p->net_rules[i].verb;
+        if (p->net == NET_ALLOW || (verb != NET_RULE_ALLOW && verb != NET_RULE_REACH))
             p->net_rules[kept++] = p->net_rules[i];
     }
     p->n_net_rules = kept;
+    p->net_ask = p->net_ask && p->net == NET_ALLOW;
 }
 
 static void settle_guards(struct merge *m)
