@@ -12,7 +12,7 @@ enum {
     SHARED_BYTES = 256 << 10, /* the relay buffer: large reads make few system calls                        */
     FIRST_BYTES = 20 << 10,   /* the most kept of what a client says before it is judged                    */
     HANDSHAKE_MS = 10000,     /* from accept to a judged destination: slow talkers are cut off              */
-    HOLD_MS = 250,            /* the most that a refusal waits for pinfold to see who is refused            */
+    HOLD_MS = 1000,           /* the most that a refusal waits for pinfold to see who is refused            */
     HOLDS = 512,              /* refusals of one box that wait at all                                       */
     REFUSED_MS = 2000,        /* a no holds so long: programs try one address of a name after the other     */
     ASK_SLACK_MS = 3000,      /* pinfold's own clock ends a question; this is for when it does not          */
