@@ -11,7 +11,7 @@ import subprocess
 import time
 
 HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "clients")
-SSH = "-o BatchMode=yes -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR -o IdentitiesOnly=yes -i key"
+SSH = "-o BatchMode=yes -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o IdentitiesOnly=yes -i key"
 BARE = "env -u http_proxy -u https_proxy -u HTTP_PROXY -u HTTPS_PROXY -u no_proxy -u NO_PROXY "
 NO_NAME = "not known|not resolve|resolve host|does not resolve|no such host|ENOTFOUND|UnresolvedAddress|Name or service|Name does not"
 LIMIT = 20  # seconds after which a client counts as hanging; none of them waits that long by itself
