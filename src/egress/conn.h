@@ -95,7 +95,7 @@ struct world {
     const struct egress_ask *ask;
     int epoll;
     uint64_t now; /* milliseconds, monotonic */
-    struct source listeners[EGRESS_SOCKETS + 1], *reach;
+    struct source listeners[EGRESS_SOCKETS + 1], ports[EGRESS_MAX_PORTS], *reach;
     struct conn *conns; /* those with a deadline */
     struct lookup *lookups;
     unsigned n_conns;

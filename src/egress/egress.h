@@ -37,6 +37,9 @@ struct egress_ask {
     size_t n_reach;
     struct egress_resolver resolver;
     int sockets[EGRESS_SOCKETS]; /* owned; egress_receive() fills these and the listeners of `reach` */
+    int ports[EGRESS_MAX_PORTS]; /* listeners of LISTEN steps, owned */
+    size_t n_ports;
+    enum catch_way way;
     bool v6;
     int events; /* SOCK_SEQPACKET to pinfold: struct egress_event; its end is the egress's end */
 };

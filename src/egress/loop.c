@@ -106,15 +106,19 @@ static int receive_one(int from, struct egress_socket_frame *f)
 
 int egress_receive(struct egress_ask *ask, int from)
 {
-    for (uint32_t i = 0; i < EGRESS_SOCKETS + ask->n_reach; i++) {
+    uint32_t first = ask->way == CATCH_TPROXY ? 0 : EGRESS_CATCH + 1;
+    ask->sockets[EGRESS_CATCH] = -1;
+    for (uint32_t i = first; i < EGRESS_SOCKETS + ask->n_reach + ask->n_ports; i++) {
         struct egress_socket_frame f;
         int fd = receive_one(from, &f);
         if (fd < 0 || f.index != i)
             return -EBADMSG;
         if (i < EGRESS_SOCKETS)
             ask->sockets[i] = fd;
-        else
+        else if (i < EGRESS_SOCKETS + ask->n_reach)
             ask->reach[i - EGRESS_SOCKETS].listener = fd;
+        else
+            ask->ports[i - EGRESS_SOCKETS - ask->n_reach] = fd;
         ask->v6 = f.v6;
     }
     return 0;
@@ -135,6 +139,10 @@ void egress_serve(const struct egress_ask *ask)
     }
     for (size_t i = 0; i < ask->n_reach; i++) {
         if (source_add(&world.reach[i], SOURCE_REACH, ask->reach[i].listener, EPOLLIN) < 0)
+            _exit(1);
+    }
+    for (size_t i = 0; i < ask->n_ports; i++) {
+        if (source_add(&world.ports[i], SOURCE_CATCH, ask->ports[i], EPOLLIN) < 0)
             _exit(1);
     }
     if (egress_lock() < 0)
