@@ -821,7 +821,7 @@ static int caught_destination(int fd, struct host_addr *ret, uint16_t *ret_port)
 static void caught(struct conn *c)
 {
     struct host_addr to;
-    if (caught_destination(c->client.fd, &to, &c->port) < 0 || 
+    if (caught_destination(c->client.fd, &to, &c->port) < 0 ||
         (addr_classify(&to) == ADDR_LOOPBACK && !stand_range(&to))) {
         reset(c);
         return;

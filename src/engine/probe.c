@@ -252,7 +252,8 @@ static void judge_landlock_tier(struct facts *f, struct reason r)
     f->catch = CATCH_SOCKET;
     cannot(f,
            F(REMAP) | F(PID_NAMESPACE) | F(PRIVATE_IPC) | F(PRIVATE_TMP) | F(FRESH_PROC) | F(NO_SURVIVORS) |
-               F(NETWORK_TRANSPARENT) | F(HOST_NETWORK) | F(USER_ROOT) | F(CACHES) | F(LIMIT_PROCESSES),
+               F(NETWORK_TRANSPARENT) | F(NETWORK_PORTS) | F(NETWORK_ADDRESSES) | F(HOST_NETWORK) | F(USER_ROOT) |
+               F(CACHES) | F(LIMIT_PROCESSES),
            r);
     if (f->landlock_abi < 3)
         cannot(f, F(FILES) | F(HIDES),
@@ -280,6 +281,8 @@ static void judge_catch(struct facts *f, struct arena *mem, const struct tried *
                                     way == CATCH_ROUTES ? "at listed ports only: name them, as in --allow HOST:443"
                                                         : "by name and at listed ports only, as in --allow HOST:443");
     f->catch_why = what ? what : "nf_tables' TPROXY cannot be used here";
+    cannot(f, F(NETWORK_PORTS) | (way == CATCH_LOOPBACK ? F(NETWORK_ADDRESSES) : 0),
+           (struct reason){f->catch_why, NULL});
     if (no[way])
         cannot(f, F(NETWORK_TRANSPARENT), (struct reason){clause(mem, "connections cannot be caught", -no[way]), NULL});
 }

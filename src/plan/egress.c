@@ -111,7 +111,8 @@ static int listen_steps(struct making *m, uint32_t *ret_n)
         s->b = p.at[i];
         ++*ret_n;
     }
-    return p.n ? note(m, "the box cannot listen at ports that it may connect to: each has a listener of the egress") : 0;
+    return p.n ? note(m, "the box cannot listen at ports that it may connect to: each has a listener of the egress")
+               : 0;
 }
 
 /* ---- what programs are told ---- */

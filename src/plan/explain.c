@@ -239,7 +239,7 @@ int plan_explain(const struct plan *p, bool show_values, struct buf *out)
     buf_printf(out, "\nuser        %u:%u\n", p->image->uid, p->image->gid);
     buf_printf(out, "network     %s", word_net(p->policy));
     if (p->policy->net == NET_ALLOW)
-        buf_printf(out, " (caught by %s)", word_catch(p->catch));
+        buf_printf(out, " (%s)", word_catch(p->catch));
     buf_char(out, '\n');
     put_names(out, "namespaces ", p->image->namespaces, namespace_names);
     put_names(out, "filter     ", p->image->filter, filter_names);

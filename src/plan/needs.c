@@ -60,7 +60,7 @@ static features needs_of(struct making *m)
         m->asked_losses |= F(HOST_NETWORK);
     else
         n |= F(NETWORK);
-    n |= egress_needs(p);
+    n |= egress_needs(p) & (m->plan->catch == CATCH_SOCKET ? F(NETWORK_TRANSPARENT) : ~(features)0);
     if (p->allow_nested_userns)
         m->asked_losses |= F(NESTED_USERNS);
     else
@@ -84,15 +84,14 @@ static features can_catch(const struct making *m, features can, const char **why
     enum catch_way way = m->plan->catch;
     bool said = m->policy->net_catch != NET_CATCH_AUTO;
     const char *reason = m->facts->catch_why;
-    if (way == CATCH_TPROXY)
+    if (way == CATCH_TPROXY || way == CATCH_SOCKET)
         return can;
-    if (way == CATCH_SOCKET) /* one loss says it all */
-        return can | F(NETWORK_PORTS) | F(NETWORK_ADDRESSES);
     why[FEATURE_NETWORK_PORTS] =
         said || !reason ? "connections are caught at listed ports only (net.catch): name them, as in --allow HOST:443"
                         : reason;
     why[FEATURE_NETWORK_ADDRESSES] =
-        said || !reason ? "only stand-ins for names are caught (net.catch): allow names, as in --allow HOST:443" : reason;
+        said || !reason ? "only stand-ins for names are caught (net.catch): allow names, as in --allow HOST:443"
+                        : reason;
     can &= ~F(NETWORK_PORTS);
     return way == CATCH_LOOPBACK ? can & ~F(NETWORK_ADDRESSES) : can;
 }
@@ -219,8 +218,8 @@ static const char *enforced_by(const struct making *m, enum feature f)
     case FEATURE_ABSTRACT_SOCKETS:
         return landlock || p->net == NET_HOST ? "Landlock scope" : "network namespace";
     case FEATURE_NETWORK:
-        return landlock ? p->net == NET_ALLOW ? "seccomp filter, no inet sockets; egress at a Unix socket"
-                                              : "seccomp filter, no inet sockets"
+        return landlock              ? p->net == NET_ALLOW ? "seccomp filter, no inet sockets; egress at a Unix socket"
+                                                           : "seccomp filter, no inet sockets"
                : p->net == NET_ALLOW ? "network namespace, egress"
                                      : "network namespace, loopback only";
     case FEATURE_NETWORK_TRANSPARENT:

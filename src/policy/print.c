@@ -434,8 +434,8 @@ bool policy_equal(const struct policy *a, const struct policy *b)
     }
     return same(a->workspace, b->workspace) && a->workspace_read_only == b->workspace_read_only && equal_paths(a, b) &&
            equal_lists(a, b) && a->guard == b->guard && a->expand == b->expand && a->net == b->net &&
-           a->net_catch == b->net_catch &&
-           a->user == b->user && a->uid == b->uid && a->gid == b->gid && a->tty == b->tty &&
-           same(a->engine, b->engine) && same(a->image, b->image) && same(a->hostname, b->hostname) &&
-           a->allow_nested_userns == b->allow_nested_userns && a->may_lose == b->may_lose;
+           a->net_catch == b->net_catch && a->user == b->user && a->uid == b->uid && a->gid == b->gid &&
+           a->tty == b->tty && same(a->engine, b->engine) && same(a->image, b->image) &&
+           same(a->hostname, b->hostname) && a->allow_nested_userns == b->allow_nested_userns &&
+           a->may_lose == b->may_lose;
 }

@@ -11,7 +11,7 @@
 #define EGRESS_CATCH_PORT  61081          /* where caught connections arrive */
 #define EGRESS_MAX_REACH   16             /* services of the host that appear inside */
 
-#define EGRESS_MAX_PORTS   64             /* listeners of the ways that need one for each port */
+#define EGRESS_MAX_PORTS 64 /* listeners of the ways that need one for each port */
 
 /* How a connection that knows no proxy gets to the egress; CATCH's `a`. */
 enum catch_way {

@@ -42,7 +42,8 @@
       "full random urandom tty, fd stdin stdout stderr ptmx, shm, pts, mqueue")                                        \
     X(LOOPBACK, "loopback", "bring lo up")                                                                             \
     X(CATCH, "catch",                                                                                                  \
-      "a enum catch_way: addresses, routes, rules, sockets of the egress; b number of REACHes and LISTENs that follow") \
+      "a enum catch_way: addresses, routes, rules, sockets of the egress; b number of REACHes and LISTENs that "       \
+      "follow")                                                                                                        \
     X(REACH, "reach", "a 0 for 127.0.0.1, 1 for ::1; b port: a listener that stands for a service of the host")        \
     X(LISTEN, "listen", "b port: a listener at every address, where connections are not all caught by one")            \
     X(HOSTNAME, "hostname", "a name")                                                                                  \
