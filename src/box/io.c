@@ -476,6 +476,15 @@ void io_resize(struct io *io)
         (void)sys_tty_set_size(io->master, &size);
 }
 
+bool io_last_words(struct io *io)
+{
+    if (io->master < 0 || io->relays[io->tty_out].from < 0)
+        return false;
+    io->relays[io->tty_out].drain = true;
+    io->relays[io->tty_out].sleep_until = 0;
+    return true;
+}
+
 void io_box_gone(struct io *io)
 {
     for (unsigned i = 0; i < io->n_relays; i++) {

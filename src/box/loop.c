@@ -57,7 +57,12 @@ static void command_ended(struct box *b, int status)
         r->by_signal = WIFSIGNALED(status);
         r->code = r->by_signal ? WTERMSIG(status) : WEXITSTATUS(status);
     }
-    loop_end_box(b);
+    if (b->stage < STAGE_ENDING && io_last_words(&b->io)) { /* the end of the box would take them along (inner/init.c) */
+        b->last_words = true;
+        b->deadline = now_us() + ENDING_PATIENCE_US;
+    } else {
+        loop_end_box(b);
+    }
 }
 
 static void control_frame(struct box *b, const struct frame *f)
@@ -163,6 +168,8 @@ static bool read_builder(struct box *b)
             denial_frame(b, &f.denial, (size_t)n);
         else if (n == sizeof f.frame && f.frame.kind == FRAME_VERDICT)
             verdict(b, &f.frame);
+        else if (n == sizeof f.frame && f.frame.kind == FRAME_GONE)
+            b->all_gone = true;
         else if (n == sizeof f.frame && f.frame.kind == FRAME_PIPE && fd >= 0)
             io_pipe(&b->io, f.frame.a, take_fd(&fd));
     }
@@ -272,6 +279,10 @@ static void due(struct box *b, uint64_t now)
         if (limit != BOX_LIMIT_NONE)
             loop_limit(b, limit);
     }
+    if (b->last_words && (b->deadline <= now || b->io.relays[b->io.tty_out].from < 0)) {
+        b->last_words = false;
+        loop_end_box(b);
+    }
     if (b->deadline > now)
         return;
     uint64_t grace = b->limits->grace.value == LIMIT_NONE ? DEFAULT_GRACE_MS : b->limits->grace.value;
@@ -323,7 +334,7 @@ static void serve(struct box *b, const struct pollfd p[SLOTS])
         loop_limit(b, BOX_LIMIT_MEMORY);
     uint64_t now = now_us();
     move_bytes(b, p + SLOT_RELAYS, now);
-    if (b->stage != STAGE_GONE && p[SLOT_PIDFD].revents)
+    if (b->stage != STAGE_GONE && (b->all_gone || p[SLOT_PIDFD].revents))
         gone(b);
     due(b, now);
 }

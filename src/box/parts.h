@@ -101,6 +101,8 @@ void io_none(struct io *io); /* so that io_end may be called */
 int io_begin(struct io *io, const struct box_ask *ask, struct box_result *result, struct err *e);
 /* After the start: closes the command's ends. */
 void io_started(struct io *io);
+/* The command on the pty has ended: what it wrote is still read, no more is waited for. False when there is no pty. */
+bool io_last_words(struct io *io);
 /* The master has come: owned from now on. */
 void io_master(struct io *io, int master);
 /* The builder could not open the caller's descriptor again and put a pipe in its place: `end`, owned, is ours. */
@@ -214,7 +216,7 @@ enum stage {
     STAGE_RUNNING, /* the command is alive                                             next: all below             */
     STAGE_GRACE,   /* SIGTERM was sent to everyone                                     next: ENDING, GONE          */
     STAGE_ENDING,  /* the command ended or must: FRAME_END was sent                    next: GONE                  */
-    STAGE_GONE     /* the builder ended; only bytes in pipes are left                  no way back                 */
+    STAGE_GONE     /* nothing of the box is left; only bytes in pipes are left                  no way back                 */
 };
 
 struct box {
@@ -238,6 +240,8 @@ struct box {
     int failed; /* -errno of a verdict: the box failed before the command */
     uint64_t began, deadline /* timeout, then grace, then the builder's patience */;
     bool timed_out;
+    bool last_words; /* the command has ended; the box ends when what it wrote to its terminal has been read */
+    bool all_gone;   /* FRAME_GONE came */
     bool audit_given_up;
     enum stop_step { STOP_NONE, STOP_ASKED /* SIGTSTP was sent */, STOP_FORCED /* SIGSTOP was sent */ } stop;
     uint64_t stop_deadline;    /* of that step */

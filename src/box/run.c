@@ -158,6 +158,7 @@ int box_run(const struct box_ask *ask, struct box_result *ret, struct err *e)
     b.signals.fd = -1;
     egress_none(&b);
     int r = run(&b);
+    b.started.leave_builder = b.all_gone && ask->foreground; /* a library waits for its children */
     if (b.started.pid > 0)
         ask->engine->finish(&b.started);
     result.wall_us = b.began ? now_us() - b.began : 0;

@@ -242,6 +242,14 @@ static int mirror(int status)
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
+/* Everything that was to be said has been said, and pid 1, with whatever else was in the box, has been waited for. */
+static _Noreturn void leave(const struct birth *b, int status)
+{
+    const struct frame f = {.kind = FRAME_GONE};
+    (void)sys_send_fd(b->builder, &f, sizeof f, -1, 0);
+    sys_exit(status);
+}
+
 static _Noreturn void watch(struct birth *b, int init)
 {
     struct guard_ask ask = {.plan = b->plan, .notify = -1, .report = b->builder, .init_pidfd = init};
@@ -256,7 +264,7 @@ static _Noreturn void watch(struct birth *b, int init)
             hunt_down(&b->runner);
         if (status < 0)
             give_up(b, WHERE_GUARD, status);
-        sys_exit(mirror(status));
+        leave(b, mirror(status));
     }
     int e;
     do
@@ -266,7 +274,7 @@ static _Noreturn void watch(struct birth *b, int init)
         hunt_down(&b->runner); /* of a pid 1 that was killed */
     if (e < 0)
         give_up(b, WHERE_CHILD, e);
-    sys_exit(info.si_code == CLD_EXITED ? info.si_status : 128 + info.si_status);
+    leave(b, info.si_code == CLD_EXITED ? info.si_status : 128 + info.si_status);
 }
 
 static _Noreturn void builder_main(struct birth *b)
@@ -427,7 +435,8 @@ static int native_start(const struct start_request *ask, struct started *ret, st
 
 /*
  * Pid 1 sees the end of its control stream, ends, and the builder ends after it: so that when this returns nothing is
- * left. Only a builder that does not end by itself is killed (pid 1 then dies by its parent-death signal).
+ * left. Only a builder that does not end by itself is killed (pid 1 then dies by its parent-death signal). One that is to
+ * be left has said that it is on its way out: whoever takes care of pinfold's orphans reaps it.
  */
 static void native_finish(struct started *s)
 {
@@ -436,7 +445,7 @@ static void native_finish(struct started *s)
     struct timespec patience = {PATIENCE_MS / 1000, 0};
     siginfo_t info;
     s->control = sys_shut(s->control);
-    if (s->pidfd >= 0) {
+    if (s->pidfd >= 0 && !s->leave_builder) {
         int n;
         do
             n = sys_poll(&p, 1, &patience);

@@ -65,6 +65,22 @@ int command_start(const struct runner *r, const struct job *job, int slave, stru
     return pid;
 }
 
+/*
+ * A session whose leader ends hangs up its terminal, and hanging up throws away what the pty has not yet passed on to its
+ * master (pty_flush_buffer() in drivers/tty/pty.c): the last words of a command, on a busy machine. So the leader stays
+ * until pinfold has read them and ends the box, and nobody is left who could say more.
+ */
+static _Noreturn void terminal_ends(const struct runner *r, int control, const struct job *job, int status,
+                                    const struct rusage *usage)
+{
+    if (r->plan->namespaces & CLONE_NEWPID)
+        (void)sys_kill(-1, SIGKILL);
+    if (report_exit(control, job, status, usage) < 0)
+        sys_exit(125);
+    for (;;)
+        (void)sys_poll(NULL, 0, NULL);
+}
+
 _Noreturn void leader_main(const struct runner *r, const struct job *job, int slave, int control)
 {
     struct outcome o;
@@ -86,7 +102,7 @@ _Noreturn void leader_main(const struct runner *r, const struct job *job, int sl
             const struct frame f = {.kind = FRAME_STOPPED, .b = (uint32_t)WSTOPSIG(status)};
             (void)send_frame(control, &f, -1);
         } else if (got == pid) {
-            sys_exit(report_exit(control, job, status, &usage) < 0 ? 125 : 0);
+            terminal_ends(r, control, job, status, &usage);
         } else if (got != -EINTR) {
             give_up(control, WHERE_CHILD, got);
         }

@@ -18,8 +18,10 @@ enum frame_kind {
     FRAME_WINSIZE, /* P -> I: a = rows << 16 | columns                                                              */
     FRAME_END,     /* P -> I: kill everything and exit                                                              */
     FRAME_DENIAL,  /* B -> P: one decision of the guard: struct denial_frame                                        */
-    FRAME_PIPE     /* B -> P: a = 0, 1, 2: the caller's descriptor may not enter; this end of a pipe (SCM_RIGHTS) stands
+    FRAME_PIPE,    /* B -> P: a = 0, 1, 2: the caller's descriptor may not enter; this end of a pipe (SCM_RIGHTS) stands
                       for it: pinfold writes its stdin into it, or reads what belongs to its stdout or stderr      */
+    FRAME_GONE     /* B -> P, the last: no process of the box is left; what follows is the kernel's tidying up of
+                      namespaces and mounts, which takes longer than many a command                                */
 };
 /* What becomes of a descriptor that the caller wants the command to have (inner/stdio.c). */
 enum stdio_way {

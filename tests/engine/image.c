@@ -174,6 +174,40 @@ static void take_verdict(struct state *s, const struct frame *f)
     memcpy(s->ran->words, e.text, sizeof s->ran->words);
 }
 
+static bool take_output(struct state *s, int *fd)
+{
+    struct ran *r = s->ran;
+    ssize_t n = read(*fd, r->out + r->n_out, sizeof r->out - 1 - r->n_out);
+    if (n <= 0) {
+        *fd = sys_shut(*fd);
+        return false;
+    }
+    r->n_out += (size_t)n;
+    r->out[r->n_out] = 0;
+    if (s->ask->ready && !s->signalled && strstr(r->out, s->ask->ready)) {
+        const struct frame f = {
+            .kind = FRAME_SIGNAL, .a = (uint32_t)s->ask->signal, .b = (uint32_t)s->ask->signal_target};
+        if (f.a)
+            (void)sys_send_fd(s->box.control, &f, sizeof f, -1, 0);
+        s->signalled = true;
+        if (s->ask->type && write(s->master, s->ask->type, strlen(s->ask->type)) < 0)
+            abort();
+        if (s->ask->on_ready)
+            s->ask->on_ready(s->ask->ctx);
+    }
+    return true;
+}
+
+/* A box with a terminal ends when it is told to, for its end would take along what was not read. */
+static void last_words(struct state *s)
+{
+    const struct frame end = {.kind = FRAME_END};
+    struct pollfd p = {.fd = s->master, .events = POLLIN};
+    while (s->master >= 0 && poll(&p, 1, 0) == 1 && take_output(s, &s->master))
+        ;
+    (void)sys_send_fd(s->box.control, &end, sizeof end, -1, 0);
+}
+
 /* False at the end of the stream. */
 static bool take_frame(struct state *s, int from)
 {
@@ -197,6 +231,8 @@ static bool take_frame(struct state *s, int from)
         s->ran->status = (int)u.f.b;
         s->ran->stdin_at = u.f.stdin_at;
         s->ran->utime_us = u.f.utime_us;
+        if (s->ask->tty)
+            last_words(s);
         break;
     case FRAME_STOPPED: {
         const struct frame go = {.kind = FRAME_SIGNAL, .a = SIGCONT, .b = SIGNAL_FOREGROUND};
@@ -226,30 +262,6 @@ static bool take_frame(struct state *s, int from)
         break;
     }
     sys_drop(&fd);
-    return true;
-}
-
-static bool take_output(struct state *s, int *fd)
-{
-    struct ran *r = s->ran;
-    ssize_t n = read(*fd, r->out + r->n_out, sizeof r->out - 1 - r->n_out);
-    if (n <= 0) {
-        *fd = sys_shut(*fd);
-        return false;
-    }
-    r->n_out += (size_t)n;
-    r->out[r->n_out] = 0;
-    if (s->ask->ready && !s->signalled && strstr(r->out, s->ask->ready)) {
-        const struct frame f = {
-            .kind = FRAME_SIGNAL, .a = (uint32_t)s->ask->signal, .b = (uint32_t)s->ask->signal_target};
-        if (f.a)
-            (void)sys_send_fd(s->box.control, &f, sizeof f, -1, 0);
-        s->signalled = true;
-        if (s->ask->type && write(s->master, s->ask->type, strlen(s->ask->type)) < 0)
-            abort();
-        if (s->ask->on_ready)
-            s->ask->on_ready(s->ask->ctx);
-    }
     return true;
 }
 
