@@ -43,6 +43,7 @@ static void set_deadline(struct conn *c, uint64_t at)
 
 static void pending_free(struct pending *p)
 {
+    world.kept -= p->n;
     free(p->p);
     *p = (struct pending){0};
 }
@@ -97,6 +98,7 @@ static bool keep(struct pending *p, const char *bytes, size_t n)
     memcpy(grown + p->n, bytes, n);
     p->p = grown;
     p->n += (uint32_t)n;
+    world.kept += n;
     return true;
 }
 
@@ -438,16 +440,24 @@ static void stop(struct conn *c, const struct host *said, const char *why)
     reset(c);
 }
 
+/* The first n of the client's bytes are dealt with. */
+static void consume(struct conn *c, size_t n)
+{
+    if (n == c->first.n) {
+        pending_free(&c->first);
+        return;
+    }
+    c->first.n -= (uint32_t)n;
+    world.kept -= n;
+    memmove(c->first.p, c->first.p + n, c->first.n);
+}
+
 static bool release(struct conn *c, size_t n)
 {
     bool alive = push(c, false, c->first.p, n);
     if (!alive)
         return false;
-    c->first.n -= (uint32_t)n;
-    if (c->first.n)
-        memmove(c->first.p, c->first.p + n, c->first.n);
-    else
-        pending_free(&c->first);
+    consume(c, n);
     return true;
 }
 
@@ -587,12 +597,6 @@ static bool rewrite(struct conn *c, const struct http_head *h)
     return ok && keep(&c->to_server, "Connection: close\r\n\r\n", 21);
 }
 
-static void consume(struct conn *c, size_t n)
-{
-    c->first.n -= (uint32_t)n;
-    memmove(c->first.p, c->first.p + n, c->first.n);
-}
-
 static void hello_http(struct conn *c)
 {
     struct http_head h;
@@ -686,10 +690,16 @@ static void hello(struct conn *c)
 
 /* ---- events ---- */
 
+/* What is read at once may have to be kept. */
+static size_t relay_room(void)
+{
+    return world.kept < SCARCE_BYTES ? SHARED_BYTES : SCARCE_READ;
+}
+
 static void from_client(struct conn *c)
 {
     bool judged = c->stage == STAGE_OPEN && c->watch == WATCH_NOTHING;
-    size_t room = judged ? SHARED_BYTES : FIRST_BYTES - c->first.n;
+    size_t room = judged ? relay_room() : FIRST_BYTES - c->first.n;
     ssize_t n = recv(c->client.fd, world.buffer, room, MSG_DONTWAIT);
 
     if (n < 0) {
@@ -725,7 +735,7 @@ static void from_client(struct conn *c)
 
 static void from_server(struct conn *c)
 {
-    ssize_t n = recv(c->server.fd, world.buffer, SHARED_BYTES, MSG_DONTWAIT);
+    ssize_t n = recv(c->server.fd, world.buffer, relay_room(), MSG_DONTWAIT);
     if (n < 0) {
         if (errno != EAGAIN && errno != EINTR)
             reset(c);
@@ -763,16 +773,10 @@ void conn_ready(struct conn *c, bool client_side, uint32_t events)
                 from_server(c);
         } else if (events & EPOLLERR) {
             reset(c);
-        } else if (events &
-                   EPOLLHUP) { /* gone while we could not read: what is pending for the other side still goes */
-            (void)epoll_ctl(world.epoll, EPOLL_CTL_DEL, s->fd, NULL);
-            if (client_side) {
-                c->client_eof = true;
-                if (c->stage != STAGE_OPEN)
-                    die(c);
-            } else {
-                c->server_eof = true;
-            }
+        } else if (events & EPOLLHUP) { /* ended on both sides while we do not read: what it said is still to be read */
+            source_rest(s);
+            if (client_side && c->stage != STAGE_OPEN)
+                die(c);
         }
     }
     settle(c);
@@ -835,7 +839,7 @@ static void caught(struct conn *c)
 
 void conn_accept(enum source_kind from, int fd, size_t reach_index)
 {
-    struct conn *c = world.n_conns < MAX_CONNECTIONS ? calloc(1, sizeof *c) : NULL;
+    struct conn *c = world.n_conns < world.max_conns ? calloc(1, sizeof *c) : NULL;
     if (c)
         c->host = calloc(1, sizeof *c->host);
     if (!c || !c->host || source_add(&c->client, SOURCE_CLIENT, fd, from == SOURCE_PROXY ? EPOLLIN : 0) < 0) {

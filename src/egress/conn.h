@@ -1,7 +1,7 @@
 /*
  * Inside the egress: connections and the loop they live in. One epoll set, level-triggered; one shared buffer for all
  * relaying, so that an idle tunnel costs its struct and nothing else; what a slow peer cannot take yet is kept per side,
- * bounded by one read, and the other side is not read meanwhile.
+ * bounded by one read, and the other side is not read meanwhile. The more is kept altogether, the less is read at once.
  */
 #pragma once
 #include <sys/epoll.h>
@@ -10,13 +10,15 @@
 
 enum {
     SHARED_BYTES = 256 << 10, /* the relay buffer: large reads make few system calls                        */
-    FIRST_BYTES = 20 << 10,   /* the most kept of what a client says before it is judged                    */
-    HANDSHAKE_MS = 10000,     /* from accept to a judged destination: slow talkers are cut off              */
-    DIAL_MS = 3000,           /* per address                                                                */
-    MAX_CONNECTIONS = 30000,  /* of one box; beyond, new ones are reset                                     */
-    MAX_NAMES = 60000,        /* stand-ins of one box: a stand-in is never given to another name            */
-    MAX_ADDRESSES = 8,        /* of one name that are tried                                                 */
-    CACHE_SLOTS = 128         /* names whose addresses are remembered                                       */
+    SCARCE_BYTES = 16 << 20,  /* kept for all slow peers together: beyond, reads are of SCARCE_READ only         */
+    SCARCE_READ = 8 << 10,
+    FIRST_BYTES = 20 << 10,  /* the most kept of what a client says before it is judged                    */
+    HANDSHAKE_MS = 10000,    /* from accept to a judged destination: slow talkers are cut off              */
+    DIAL_MS = 3000,          /* per address                                                                */
+    MAX_CONNECTIONS = 30000, /* of one box; beyond, new ones are reset                                     */
+    MAX_NAMES = 60000,       /* stand-ins of one box: a stand-in is never given to another name            */
+    MAX_ADDRESSES = 8,       /* of one name that are tried                                                 */
+    CACHE_SLOTS = 128        /* names whose addresses are remembered                                       */
 };
 
 enum source_kind {
@@ -35,6 +37,7 @@ struct source { /* what an epoll event points to; first member of everything tha
     enum source_kind kind;
     int fd;
     uint32_t armed; /* events asked of epoll */
+    bool out;       /* hung up and not read to its end yet: taken out of the set until it may be read again */
 };
 
 enum stage {
@@ -98,8 +101,9 @@ struct world {
     struct source listeners[EGRESS_SOCKETS + 1], ports[EGRESS_MAX_PORTS], *reach;
     struct conn *conns; /* those with a deadline */
     struct lookup *lookups;
-    unsigned n_conns;
-    char **names; /* stand-in i + 1 stands for names[i] */
+    unsigned n_conns, max_conns;
+    uint64_t kept; /* bytes in all pendings */
+    char **names;  /* stand-in i + 1 stands for names[i] */
     uint32_t n_names, room_names;
     uint32_t *by_hash; /* open addressing over names, indices + 1 */
     uint32_t hash_room;
@@ -111,6 +115,7 @@ extern struct world world;
 /* source.c */
 int source_add(struct source *s, enum source_kind kind, int fd, uint32_t events);
 void source_arm(struct source *s, uint32_t events);
+void source_rest(struct source *s); /* no events, not even that it hung up, until it is armed again */
 void source_close(struct source *s);
 void egress_tell(bool allowed, enum egress_how how, const struct host *host, uint16_t port,
                  const struct host_addr *addr, uint32_t rule, const char *reason);

@@ -3,6 +3,7 @@
  */
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -124,10 +125,29 @@ int egress_receive(struct egress_ask *ask, int from)
     return 0;
 }
 
+/*
+ * Two descriptors for each connection, and some for the rest: beyond what may be had, new ones are reset. The hard limit
+ * is raised where that is allowed (root).
+ */
+static unsigned connections_allowed(void)
+{
+    const rlim_t rest = 64 + EGRESS_MAX_REACH + EGRESS_MAX_PORTS, most = rest + 2 * (rlim_t)MAX_CONNECTIONS;
+    struct rlimit l = {most, most};
+    if (setrlimit(RLIMIT_NOFILE, &l) < 0) {
+        if (getrlimit(RLIMIT_NOFILE, &l) < 0)
+            return 0;
+        l.rlim_cur = l.rlim_max < most ? l.rlim_max : most;
+        if (setrlimit(RLIMIT_NOFILE, &l) < 0)
+            return 0;
+    }
+    return l.rlim_cur <= rest ? 1 : (unsigned)((l.rlim_cur - rest) / 2);
+}
+
 void egress_serve(const struct egress_ask *ask)
 {
     static const enum source_kind kinds[EGRESS_SOCKETS] = {SOURCE_CATCH, SOURCE_PROXY, SOURCE_DNS_UDP, SOURCE_DNS_TCP};
     world.ask = ask;
+    world.max_conns = connections_allowed();
     world.epoll = epoll_create1(EPOLL_CLOEXEC);
     world.reach = calloc(ask->n_reach + 1, sizeof *world.reach);
     if (world.epoll < 0 || !world.reach ||
