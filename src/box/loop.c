@@ -57,7 +57,8 @@ static void command_ended(struct box *b, int status)
         r->by_signal = WIFSIGNALED(status);
         r->code = r->by_signal ? WTERMSIG(status) : WEXITSTATUS(status);
     }
-    if (b->stage < STAGE_ENDING && io_last_words(&b->io)) { /* the end of the box would take them along (inner/init.c) */
+    if (b->stage < STAGE_ENDING &&
+        io_last_words(&b->io)) { /* the end of the box would take them along (inner/init.c) */
         b->last_words = true;
         b->deadline = now_us() + ENDING_PATIENCE_US;
     } else {

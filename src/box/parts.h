@@ -216,7 +216,7 @@ enum stage {
     STAGE_RUNNING, /* the command is alive                                             next: all below             */
     STAGE_GRACE,   /* SIGTERM was sent to everyone                                     next: ENDING, GONE          */
     STAGE_ENDING,  /* the command ended or must: FRAME_END was sent                    next: GONE                  */
-    STAGE_GONE     /* nothing of the box is left; only bytes in pipes are left                  no way back                 */
+    STAGE_GONE /* nothing of the box is left; only bytes in pipes are left                  no way back                 */
 };
 
 struct box {

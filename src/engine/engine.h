@@ -27,10 +27,10 @@ struct start_request {
 
 /* A started box: owned by the caller, who must call engine->finish. */
 struct started {
-    int pid;     /* of the builder, for messages and /proc */
-    int pidfd;   /* of the builder: readable when it ended; ends after pid 1 */
-    int control; /* SOCK_SEQPACKET to pid 1: frames of wire/control.h */
-    int builder; /* SOCK_SEQPACKET to the builder and guard: verdicts, denials */
+    int pid;            /* of the builder, for messages and /proc */
+    int pidfd;          /* of the builder: readable when it ended; ends after pid 1 */
+    int control;        /* SOCK_SEQPACKET to pid 1: frames of wire/control.h */
+    int builder;        /* SOCK_SEQPACKET to the builder and guard: verdicts, denials */
     bool leave_builder; /* set by the caller before finish(), after FRAME_GONE, when it is about to exit itself: the
                            builder's end, half a millisecond of the kernel's, need not be waited for */
 };

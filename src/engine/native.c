@@ -34,7 +34,8 @@ struct birth {
     char (*names)[4096]; /* host paths of regular files among stdio: three, or NULL when there are none */
     uint32_t uid, gid;   /* of the caller, outside */
     int control, builder;
-    int pass[2]; /* the filter's listener comes from pid 1 to the builder */
+    int pass[2]; /* the filter's listener comes from pid 1 to the builder; the word that all is built goes back */
+    bool beside; /* pid 1 runs beside the second half of BUILD, and waits for that word before its command */
 };
 
 /* ---- in the builder ---- */
@@ -201,7 +202,13 @@ static _Noreturn void init_child(void *birth)
             sys_exit(125);
         }
     }
-    init_main(&b->runner, &b->job, b->control, b->pass[1]);
+    if (e == 0 && b->beside) { /* the trees that the builder is about to attach are no business of this process */
+        int keep[] = {b->control, b->pass[1], b->job.stdio[0], b->job.stdio[1], b->job.stdio[2], b->runner.own};
+        e = close_others(keep, 6);
+    }
+    if (e < 0)
+        sys_exit(125);
+    init_main(&b->runner, &b->job, b->control, b->pass[1], b->beside);
 }
 
 static void init_entry(void *birth)
@@ -290,14 +297,13 @@ static _Noreturn void builder_main(struct birth *b)
     e = sys_chdir("/"); /* the caller's directory may lie in what the box does not see */
     if (e < 0)
         give_up(b, WHERE_CHILD, e);
-    if (supervised(b->plan)) {
+    if (supervised(b->plan))
         e = b->runner.host_proc = sys_openat(AT_FDCWD, "/proc", O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
-        if (e >= 0)
-            e = sys_socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, b->pass);
-        if (e < 0)
-            give_up(b, WHERE_GUARD, e);
-    }
-    e = steps_run(&b->runner, PHASE_BUILD);
+    if (e >= 0)
+        e = sys_socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, b->pass);
+    if (e < 0)
+        give_up(b, WHERE_GUARD, e);
+    e = steps_build_first(&b->runner, !b->names, &b->beside); /* files of stdio are opened in the finished box */
     if (e < 0)
         give_up(b, b->runner.failed, e);
     e = stdio_enter(&b->job, b->names, b->builder);
@@ -308,9 +314,16 @@ static _Noreturn void builder_main(struct birth *b)
     e = clone_init(b, &init);
     if (e < 0)
         give_up(b, WHERE_CLONE, e);
+    e = b->beside ? steps_build_rest(&b->runner) : 0;
+    if (e < 0)
+        give_up(b, b->runner.failed, e); /* and pid 1 with it, by its parent-death signal */
+    e = b->beside ? (int)sys_write(b->pass[0], "", 1) : 0;
     overlays_settle(&b->runner, true);
-    int keep[] = {b->builder, b->pass[0], b->runner.host_proc, init};
-    e = close_others(keep, 4); /* pid 1's end of the control stream above all: its end must be seen */
+    /* Detached mounts are kept: letting one go is waited for by the kernel, which can be done at the end. */
+    int keep[] = {b->builder,          b->pass[0],          b->runner.host_proc, init, b->beside ? b->runner.own : -1,
+                  b->runner.layer_dir, b->runner.layer_tree};
+    if (e >= 0)
+        e = close_others(keep, 7); /* pid 1's end of the control stream above all: its end must be seen */
     if (e == 0)
         e = become_guard(b);
     if (e < 0)

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
+#include <sys/vfs.h>
 #include "base/fd.h"
 #include "engine/native.h"
 #include "inner/inner.h"
@@ -298,6 +299,7 @@ static int probe_thoroughly(struct facts *f, struct arena *mem, struct err *e)
         return 0;
     }
     f->overlay = t.no[TRIAL_OVERLAY] == 0;
+    f->layers &= f->overlay;
     if (!f->overlay)
         cannot(f, F(CACHES), (struct reason){clause(mem, "overlayfs in a user namespace", -t.no[TRIAL_OVERLAY]), NULL});
     judge_catch(f, mem, &t);
@@ -306,6 +308,13 @@ static int probe_thoroughly(struct facts *f, struct arena *mem, struct err *e)
                (struct reason){"a fresh /proc is refused, as in a container that masks parts of /proc",
                                "start the container with --security-opt systempaths=unconfined"});
     return 0;
+}
+
+/* Overlays of overlays come to an end at two (FILESYSTEM_MAX_STACK_DEPTH). */
+static bool is_stacked(const char *path)
+{
+    struct statfs fs;
+    return !path || statfs(path, &fs) < 0 || fs.f_type == SYS_OVERLAYFS || fs.f_type == SYS_ECRYPTFS;
 }
 
 int native_probe(struct facts *f, struct arena *mem, bool thorough, struct err *e)
@@ -320,6 +329,8 @@ int native_probe(struct facts *f, struct arena *mem, bool thorough, struct err *
     f->notify = has_notify();
     kernel_version(f);
     f->overlay = f->kernel_major > 5 || (f->kernel_major == 5 && f->kernel_minor >= 11);
+    f->layers =
+        f->overlay && (f->kernel_major > 6 || (f->kernel_major == 6 && f->kernel_minor >= 15)) && !is_stacked(f->home);
     if (f->kernel_major < 5 || (f->kernel_major == 5 && f->kernel_minor < 12)) {
         judge_landlock_tier(
             f, (struct reason){"the kernel is older than the mount calls that are needed (Linux 5.12)", NULL});

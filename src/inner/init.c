@@ -265,17 +265,28 @@ static _Noreturn void serve(struct box *b)
 }
 
 /* The filter's listener goes to the builder, which is the guard from then on. */
-static int hand_over(struct runner *r, int pass_notify)
+static int hand_over(struct runner *r, int pass)
 {
     char ready = 0;
     if (r->notify < 0)
         return 0;
-    long n = sys_send_fd(pass_notify, &ready, 1, r->notify, 0);
+    long n = sys_send_fd(pass, &ready, 1, r->notify, 0);
     sys_drop(&r->notify);
     return n < 0 ? (int)n : 0;
 }
 
-_Noreturn void init_main(struct runner *r, const struct job *job, int control, int pass_notify)
+/* The builder's word that the box is whole; its end instead, when it gave up. */
+static int await_builder(int pass)
+{
+    char word;
+    long n;
+    do
+        n = sys_read(pass, &word, 1);
+    while (n == -EINTR);
+    return n == 1 ? 0 : n < 0 ? (int)n : -ECONNRESET;
+}
+
+_Noreturn void init_main(struct runner *r, const struct job *job, int control, int pass, bool beside)
 {
     struct box b = {.r = r, .job = job, .control = control, .master = -1, .slave = -1, .signals = -1, .oom = -1};
     sigset_t child;
@@ -308,10 +319,12 @@ _Noreturn void init_main(struct runner *r, const struct job *job, int control, i
         r->scoped = true;
     }
     (void)sys_prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* whatever the plan says; the builder shares this memory */
-    e = hand_over(r, pass_notify);
+    e = hand_over(r, pass);
+    if (e == 0 && beside)
+        e = await_builder(pass);
     if (e < 0)
         give_up(control, WHERE_GUARD, e);
-    sys_shut(pass_notify);
+    sys_shut(pass);
     e = start(&b);
     if (e < 0)
         give_up(control, WHERE_CHILD, e);

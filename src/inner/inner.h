@@ -23,13 +23,17 @@ struct runner {
     uint32_t failed; /* index of the step that failed */
 
     /* Private to inner/. */
-    const struct step *root; /* ROOT or ROOT_EMPTY, for ENTER */
-    int own;                 /* the box's own tmpfs, of which stubs, /dev, small private trees are parts, or -1 */
-    bool own_visible;        /* it had to be attached to be cloned from (before Linux 6.15); until it is parked */
-    uint32_t n_own;          /* names given out in it */
-    bool denied;             /* what refusals are mounts of was made in it */
-    bool whiteout;           /* the one inode of all whiteouts was made in it */
-    int works[8];            /* work directories of overlays, until overlays_settle() */
+    const struct step *root;   /* ROOT or ROOT_EMPTY, for ENTER */
+    int own;                   /* the box's own tmpfs, of which stubs, /dev, small private trees are parts, or -1 */
+    bool own_visible;          /* it had to be attached to be cloned from (before Linux 6.15); until it is parked */
+    uint32_t n_own;            /* names given out in it */
+    uint32_t split;            /* the first step of BUILD that runs beside pid 1, 0: none */
+    bool denied;               /* what refusals are mounts of was made in it */
+    bool whiteout;             /* the one inode of all whiteouts was made in it */
+    const struct step *layer;  /* LAYER, after layer_prepare() */
+    int layer_dir, layer_tree; /* its directory, and the overlay that PARTs are cloned from; -1: none */
+    uint32_t n_parts;          /* that are overlays of their own */
+    int works[8];              /* work directories of overlays, until overlays_settle() */
     uint32_t n_works;
     int command_ruleset; /* Landlock tier: scopes each command takes on, so that it cannot signal pid 1 */
     bool scoped;         /* this process has taken them on itself: kill(-1) reaches the box only */
@@ -44,6 +48,13 @@ uint32_t runner_room(const struct plan_image *plan);
 void runner_begin(struct runner *r, const struct plan_image *plan, int *slots);
 /* Runs the steps of `phase`; 0 or -errno with r->failed set. */
 int steps_run(struct runner *r, enum phase phase);
+/*
+ * BUILD in two halves, for two processors: after the first, pid 1 can be cloned and run INSIDE and LOCK while the builder
+ * goes on with the second, where that is the same as one after the other; *ret_rest says whether it is. Otherwise the
+ * first half is all of it.
+ */
+int steps_build_first(struct runner *r, bool may_split, bool *ret_rest);
+int steps_build_rest(struct runner *r);
 /*
  * What overlays leave for later: in the builder, after it started pid 1 and while it still has its powers; in pid 1 (`here`
  * false) only the descriptors are closed.
@@ -82,7 +93,8 @@ int stdio_enter(struct job *job, char (*names)[4096], int report);
 void hunt_down(const struct runner *r);
 
 /*
- * Pid 1: locks down, starts the job, reaps, forwards, reports. `control` goes to P, `pass_notify` (a socket to the
- * builder) carries the listener's descriptor once. Never returns.
+ * Pid 1: locks down, starts the job, reaps, forwards, reports. `control` goes to P; `pass` (a socket to the builder)
+ * carries the listener's descriptor once and, with `beside`, the builder's word that its half is done, which is waited
+ * for before the job. Never returns.
  */
-_Noreturn void init_main(struct runner *r, const struct job *job, int control, int pass_notify);
+_Noreturn void init_main(struct runner *r, const struct job *job, int control, int pass, bool beside);

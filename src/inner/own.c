@@ -96,7 +96,7 @@ void own_forget(struct runner *r)
 }
 
 /* An empty directory and an empty file of mode 0: what a refusal is a mount of. */
-static int make_denied(struct runner *r)
+int own_denied(struct runner *r)
 {
     if (r->denied)
         return 0;
@@ -111,7 +111,7 @@ static int make_denied(struct runner *r)
 
 int deny_place(struct runner *r, int place, bool dir)
 {
-    int e = make_denied(r);
+    int e = own_denied(r);
     if (e < 0)
         return e;
     own_fd int tree = own_clone(r, dir ? "d" : "f", SYS_MOUNT_RDONLY | SYS_MOUNT_NOEXEC);
@@ -136,10 +136,16 @@ int own_park(struct runner *r)
     own_fd int place = open_place(step_text(r, s[i].a), O_DIRECTORY);
     if (place < 0)
         return place;
-    int e = make_denied(r); /* for /proc, later */
+    int e = own_denied(r); /* for /proc, later */
     if (e == 0)
         e = sys_mount_setattr(r->own, "", SYS_AT_EMPTY_PATH, &attr);
     return e < 0 ? e : attach(r->own, place);
+}
+
+int own_seal(struct runner *r)
+{
+    const struct sys_mount_attr attr = {.set = SYS_MOUNT_RDONLY};
+    return r->own < 0 ? 0 : sys_mount_setattr(r->own, "", SYS_AT_EMPTY_PATH, &attr);
 }
 
 int step_deny(struct runner *r, const struct step *s)

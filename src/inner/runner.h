@@ -40,6 +40,10 @@ int own_show(struct runner *r);
 void own_forget(struct runner *r);
 /* At the end of BUILD: read-only, out of sight. It can still be cloned from, through its descriptor. */
 int own_park(struct runner *r);
+/* The same beside pid 1, whose fresh /proc may be there already: kept by its descriptor alone, read-only. */
+int own_seal(struct runner *r);
+/* Makes what refusals are mounts of. */
+int own_denied(struct runner *r);
 /* A refusal over `place`, which is a directory or not. */
 int deny_place(struct runner *r, int place, bool dir);
 int step_deny(struct runner *r, const struct step *s);
@@ -51,6 +55,14 @@ int step_veil(struct runner *r, const struct step *s);
 int step_cover(struct runner *r, const struct step *s);
 /* COVER of the directory `place` (O_PATH); *ret_tree (may be NULL) gets the mount that now lies there. */
 int cover(struct runner *r, const struct step *s, int place, int *ret_tree);
+/* layer.c */
+enum { FD_PATH = 32 };
+/* Writes "/proc/self/fd/N"; returns where its end is. */
+char *put_fd_path(char *to, int fd);
+/* Keeps the layer's directory writable for the LAYER `s`, before ENTER. */
+int layer_prepare(struct runner *r, const struct step *s);
+int step_layer(struct runner *r, const struct step *s);
+int step_part(struct runner *r, const struct step *s);
 /* Mounts the overlay now, while its host paths are still writable; attached when its step comes. */
 int overlay_prepare(struct runner *r, const struct step *s, int *ret_tree);
 

@@ -26,6 +26,7 @@
  */
 #include "inner/runner.h"
 #include <net/if.h>
+#include "base/str.h"
 
 enum { PHASE_NONE = PHASE_LOCK + 1, PHASE_COMMAND };
 
@@ -98,9 +99,9 @@ static int prepare_overlays(struct runner *r)
     const struct step *s = plan_steps(r->plan);
     uint32_t slot = r->n_slots;
     for (uint32_t i = r->plan->n_steps; i-- > 0;) {
-        if (s[i].kind != STEP_OVERLAY)
+        if (s[i].kind != STEP_OVERLAY && s[i].kind != STEP_LAYER)
             continue;
-        int e = overlay_prepare(r, s + i, &r->slots[--slot]);
+        int e = s[i].kind == STEP_LAYER ? layer_prepare(r, s + i) : overlay_prepare(r, s + i, &r->slots[--slot]);
         if (e == -ENOENT && s[i].flags & STEP_OPTIONAL)
             continue;
         if (e < 0) {
@@ -353,6 +354,8 @@ static int run(struct runner *r, const struct step *s)
         DO(DENY, step_deny)
         DO(TMPFS, step_tmpfs)
         DO(OVERLAY, step_overlay)
+        DO(LAYER, step_layer)
+        DO(PART, step_part)
         DO(READONLY, step_readonly)
         DO(DIR, step_dir)
         DO(FILE, step_file)
@@ -406,6 +409,8 @@ void runner_begin(struct runner *r, const struct plan_image *plan, int *slots)
                          .notify = -1,
                          .egress = -1,
                          .own = -1,
+                         .layer_dir = -1,
+                         .layer_tree = -1,
                          .command_ruleset = -1};
     for (uint32_t i = 0; i < r->n_slots; i++)
         slots[i] = -1;
@@ -431,7 +436,11 @@ static int build_end(struct runner *r)
 {
     for (uint32_t i = 0; i < r->n_slots; i++)
         sys_drop(&r->slots[i]);
-    int e = own_park(r);
+    if (!r->split) {
+        sys_drop(&r->layer_dir);
+        sys_drop(&r->layer_tree);
+    }
+    int e = r->split ? own_seal(r) : own_park(r);
     if (e == 0 && r->open_files) {
         struct sys_rlimit limit;
         e = sys_prlimit(RLIMIT_NOFILE, NULL, &limit);
@@ -442,11 +451,11 @@ static int build_end(struct runner *r)
     return e;
 }
 
-int steps_run(struct runner *r, enum phase phase)
+static int run_range(struct runner *r, enum phase phase, uint32_t from, uint32_t to)
 {
     const struct step *s = plan_steps(r->plan);
-    int e = phase == PHASE_BUILD ? make_room(r) : 0;
-    for (uint32_t i = 0; e == 0 && i < r->plan->n_steps; i++) {
+    int e = 0;
+    for (uint32_t i = from; e == 0 && i < to; i++) {
         if (phase_of(r->plan, s[i].kind) != (int)phase)
             continue;
         r->failed = i;
@@ -454,11 +463,82 @@ int steps_run(struct runner *r, enum phase phase)
         if (e == -ENOENT && s[i].flags & STEP_OPTIONAL)
             e = 0;
     }
+    return e;
+}
+
+int steps_run(struct runner *r, enum phase phase)
+{
+    int e = phase == PHASE_BUILD ? make_room(r) : 0;
+    if (e == 0)
+        e = run_range(r, phase, 0, r->plan->n_steps);
     if (e == 0 && phase == PHASE_BUILD)
         e = build_end(r);
     if (phase == PHASE_INSIDE)
         own_forget(r);
     return e;
+}
+
+/* Whether `path` is `dir`, or lies in it. */
+static bool in_dir(const char *path, const char *dir)
+{
+    struct str p = str_of(path), d = str_of(dir);
+    return str_starts(p, d) && (p.n == d.n || p.p[d.n] == '/');
+}
+
+/*
+ * Where pid 1 may be cloned: after DEVICES, of which DEVPTS is a part. Its own steps touch /proc and /dev alone, so no
+ * later step of BUILD may lie there, nor may anything of the root be made anew after it. 0: nowhere.
+ */
+static uint32_t split_at(const struct runner *r)
+{
+    const struct step *s = plan_steps(r->plan);
+    uint32_t at = 0, entered = 0;
+    bool proc = false;
+    for (uint32_t i = 0; i < r->plan->n_steps; i++) {
+        if (s[i].kind == STEP_ENTER)
+            entered = i;
+        if (s[i].kind == STEP_DEVICES)
+            at = i + 1;
+        proc |= s[i].kind == STEP_PROC;
+    }
+    if (!entered || at <= entered || !proc || cover_of_root(r))
+        return 0;
+    for (uint32_t i = at; i < r->plan->n_steps; i++) {
+        bool placed = s[i].kind >= STEP_ATTACH && s[i].kind <= STEP_SYMLINK && s[i].kind != STEP_STUB;
+        if (placed && (in_dir(step_text(r, s[i].a), "/dev") || in_dir(step_text(r, s[i].a), "/proc")))
+            return 0;
+    }
+    return at;
+}
+
+int steps_build_first(struct runner *r, bool may_split, bool *ret_rest)
+{
+    const uint32_t at = may_split && !r->plan->tier ? split_at(r) : 0;
+    *ret_rest = false;
+    if (!at)
+        return steps_run(r, PHASE_BUILD);
+    int e = make_room(r);
+    if (e == 0)
+        e = run_range(r, PHASE_BUILD, 0, at);
+    if (e == 0 && r->own_visible) /* an older kernel: what lies on / now would be in pid 1's way */
+        e = run_range(r, PHASE_BUILD, at, r->plan->n_steps);
+    else if (e == 0)
+        e = own_denied(r); /* both halves will ask for it */
+    else
+        return e;
+    if (e < 0)
+        return e;
+    if (r->own_visible)
+        return build_end(r);
+    *ret_rest = true;
+    r->split = at;
+    return 0;
+}
+
+int steps_build_rest(struct runner *r)
+{
+    int e = run_range(r, PHASE_BUILD, r->split, r->plan->n_steps);
+    return e < 0 ? e : build_end(r);
 }
 
 /* The hard limit cannot be raised without privilege: then as much as there is. */

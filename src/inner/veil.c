@@ -93,6 +93,8 @@ static int make_last(int dir, const char *name, unsigned stub, const char *text)
     int e;
     if (stub == STUB_TEXT_FILE)
         e = make_text(dir, name, text);
+    else if (stub == STUB_LINK)
+        e = sys_symlinkat(text, dir, name);
     else if (stub == STUB_DENIED_DIR || stub == STUB_POINT_DIR)
         e = sys_mkdirat(dir, name, stub == STUB_POINT_DIR ? 0755 : 0);
     else
@@ -220,29 +222,13 @@ static int layer_new(struct runner *r, const struct step *s, int lower, bool whi
     return 0;
 }
 
-/* "/proc/self/fd/N", for kernels whose overlay takes layers by path only: short, and nothing in it needs escaping. */
-static char *put_fd(char *to, int fd)
-{
-    char digits[12];
-    int n = 0;
-    for (const char *p = "/proc/self/fd/"; *p; p++)
-        *to++ = *p;
-    do
-        digits[n++] = (char)('0' + fd % 10);
-    while (fd /= 10);
-    while (n)
-        *to++ = digits[--n];
-    *to = 0;
-    return to;
-}
-
 static int overlay_by_path(int fs, const int *layers, int n)
 {
     char text[128], *p = text;
     for (int i = 0; i < n; i++) {
         if (i)
             *p++ = ':';
-        p = put_fd(p, layers[i]);
+        p = put_fd_path(p, layers[i]);
     }
     return sys_fsconfig(fs, SYS_FS_STRING, "lowerdir", text, 0);
 }
@@ -490,85 +476,4 @@ int cover(struct runner *r, const struct step *s, int place, int *ret_tree)
     if (e == 0 && ret_tree)
         *ret_tree = sys_taken(&tree);
     return e;
-}
-
-/* 'lower\nupper\nwork': cuts the next path off *text into a descriptor. */
-static int next_layer(const char **text)
-{
-    char path[4096];
-    size_t n = 0;
-    while ((*text)[n] && (*text)[n] != '\n' && n + 1 < sizeof path) {
-        path[n] = (*text)[n];
-        n++;
-    }
-    if (n + 1 >= sizeof path)
-        return -ENAMETOOLONG;
-    path[n] = 0;
-    *text += n + ((*text)[n] == '\n');
-    return open_place(path, O_DIRECTORY);
-}
-
-/*
- * A volatile overlay does not write its whole upper file system to the disk when it is unmounted, which would be
- * milliseconds at the end of every run. It makes a mark by which it may not be used again after a crash of the machine;
- * what is kept here are caches, made and used by programs that check what they find, so the mark is taken away: before the
- * next use, and as soon as there is time (overlays_settle), for its owner could not remove directories of mode 0.
- */
-static int forget_volatile(int work)
-{
-    static const char *const marks[] = {"work/incompat/volatile/dirty", "work/incompat/volatile", "work/incompat"};
-    int e = 0;
-    for (int i = 0; i < 3 && (e == 0 || e == -ENOENT); i++)
-        e = sys_unlinkat(work, marks[i], i ? AT_REMOVEDIR : 0);
-    return e == -ENOENT ? 0 : e;
-}
-
-int overlay_prepare(struct runner *r, const struct step *s, int *ret_tree)
-{
-    static const char *const keys[] = {"lowerdir", "upperdir", "workdir"};
-    const char *text = step_text(r, s->b);
-    own_fd int lower = next_layer(&text);
-    own_fd int upper = next_layer(&text);
-    own_fd int work = next_layer(&text);
-    const int layers[3] = {lower, upper, work};
-    own_fd int fs = sys_fsopen("overlay");
-    /* userxattr: the only marks of overlayfs that a user namespace may write; what it reads of them the user wrote. */
-    int e = fs < 0 ? fs : sys_fsconfig(fs, SYS_FS_FLAG, "userxattr", NULL, 0);
-    if (e == 0)
-        e = sys_fsconfig(fs, SYS_FS_FLAG, "volatile", NULL, 0);
-    if (e == 0 && work >= 0)
-        e = forget_volatile(work);
-    for (int i = 0; e == 0 && i < 3; i++) {
-        char path[32];
-        if (layers[i] < 0)
-            return layers[i];
-        put_fd(path, layers[i]);
-        e = sys_fsconfig(fs, SYS_FS_STRING, keys[i], path, 0);
-    }
-    if (e == 0)
-        e = sys_fsconfig(fs, SYS_FS_CREATE, NULL, NULL, 0);
-    if (e < 0)
-        return e;
-    int tree = sys_fsmount(fs, SYS_MOUNT_NOSUID | SYS_MOUNT_NODEV | (unsigned)mount_attributes(s->flags));
-    if (tree < 0)
-        return tree;
-    *ret_tree = tree;
-    /* A mount of its own: what `work` was opened through is about to become read-only. */
-    own_fd int later = r->n_works < sizeof r->works / sizeof *r->works
-                           ? sys_open_tree(work, "", SYS_TREE_CLONE | SYS_TREE_CLOEXEC | SYS_AT_EMPTY_PATH)
-                           : -1;
-    if (later < 0)
-        return forget_volatile(work);
-    r->works[r->n_works++] = sys_taken(&later);
-    return 0;
-}
-
-void overlays_settle(struct runner *r, bool here)
-{
-    while (r->n_works) {
-        int work = r->works[--r->n_works];
-        if (here)
-            (void)forget_volatile(work);
-        sys_shut(work);
-    }
 }

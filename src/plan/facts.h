@@ -64,6 +64,7 @@ struct facts {
     const char *catch_why;   /* why not a better one, or NULL                  */
     bool notify;             /* seccomp user notification                      */
     bool overlay;            /* overlayfs may be mounted in a user namespace: assumed on 5.11+ */
+    bool layers;             /* and over a veil of `home`, from detached mounts: 6.15+, home on no overlay itself */
     struct path_fact *paths; /* sorted by `asked`                              */
     size_t n_paths;
     /* Filled by the survey. */

@@ -46,6 +46,8 @@ enum act {
     ACT_WHITEOUT,    /* in a cache: a whiteout in its private layer                              */
     ACT_MQUEUE,      /* a fresh mqueue file system                                               */
     ACT_OVERLAY,     /* private layer over the host's directory                                  */
+    ACT_PART,        /* the same as a part of the one layer over the home directory (caches.c)   */
+    ACT_LINKED,      /* a link to a private directory of the state tree (caches.c)               */
     ACT_PRIVATE_DIR, /* a private directory of the state tree attached (nothing below it)        */
     ACT_LANDLOCK,    /* Landlock rules                                                           */
     ACT_REDIRECT,    /* a variable leads programs to a private directory                         */
@@ -59,7 +61,7 @@ enum region { REGION_READ_ONLY, REGION_WRITABLE, REGION_PRIVATE, REGION_HIDDEN, 
 struct place {
     const char *dst;    /* inside, clean, real                                        */
     const char *src;    /* host object, real; NULL when nothing of the host           */
-    const char *target; /* PLACE_LINK: text of the link                               */
+    const char *target; /* PLACE_LINK, ACT_LINKED: text of the link                   */
     const char *parent; /* nearest existing directory above dst, as called inside     */
     const char *upper;  /* caches: the private directory                              */
     const char *why;    /* built-in places: what to say instead of an origin          */
@@ -96,7 +98,7 @@ struct stub_ask {
     uint32_t place;   /* index of the place it is for */
     uint32_t origin;
     uint8_t kind;     /* enum stub */
-    const char *text; /* STUB_TEXT_FILE */
+    const char *text; /* STUB_TEXT_FILE, STUB_LINK */
 };
 /* One veiled or covered directory, with stubs[first .. first + n). */
 struct veil {
@@ -161,6 +163,9 @@ struct making {
     const char **set_env; /* "NAME=value" that the plan itself needs (redirected caches) */
     size_t n_set_env;
 
+    const char *layer;              /* host directory of the one layer of all PARTs, NULL: none */
+    const char *linked, *linked_at; /* host directory of LINKED caches, and where the box has it; NULL: none */
+    uint32_t linked_slot, linked_origin;
     const char *caches;    /* where this workspace's caches are, once one was asked for */
     const char *home;      /* real, or NULL */
     const char *workspace; /* real          */
@@ -205,6 +210,9 @@ int add_env(struct making *m, const char *name, const char *value);
 const char *cwd_of(struct making *m);
 /* SHA-256 of `n` bytes in hexadecimal. */
 void sha256_hex(const void *bytes, size_t n, char ret[65]);
+/* After settle(), where the home directory will stand behind a veil: caches as parts and links. */
+int caches_gather(struct making *m);
+int linked_caches_step(struct making *m);
 int veils_make(struct making *m);
 int steps_make(struct making *m);
 /* net allow: the files of /etc that speak of the network, the variables, and the steps (egress.c). */

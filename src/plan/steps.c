@@ -13,6 +13,7 @@ struct emitting {
     const char *made_in; /* and in which */
     size_t *open;        /* places that become read-only once everything in them is made */
     size_t n_open;
+    bool layered; /* the LAYER was made */
 };
 
 static int emit_stubs(struct making *m, const struct veil *v)
@@ -69,7 +70,10 @@ static int emit_sources(struct making *m)
             return no_memory(m);
         s->b = p->slot;
     }
-    return 0;
+    struct step *s = m->linked ? image_path(&m->image, STEP_SOURCE, m->linked, m->linked_origin) : NULL;
+    if (s)
+        s->b = m->linked_slot;
+    return s || !m->linked ? 0 : no_memory(m);
 }
 
 /* Makes the directories and the last name that `p` needs in the tmpfs around it; names of devices are there already. */
@@ -194,6 +198,27 @@ static int emit_overlay(struct emitting *e, const struct place *p)
     return s->b == UINT32_MAX ? no_memory(m) : 0;
 }
 
+/* The layer lies over what the home directory shows by then: its veil is made before anything in it. */
+static int emit_part(struct emitting *e, const struct place *p)
+{
+    struct making *m = e->m;
+    if (!e->layered) {
+        struct step *layer = image_path(&m->image, STEP_LAYER, m->home, p->origin);
+        if (!layer)
+            return no_memory(m);
+        layer->flags = STEP_NOSUID | STEP_NODEV;
+        layer->b = image_string(&m->image, m->layer);
+        if (layer->b == UINT32_MAX)
+            return no_memory(m);
+        e->layered = true;
+    }
+    struct step *s = image_path(&m->image, STEP_PART, p->dst, p->origin);
+    if (!s)
+        return no_memory(m);
+    s->flags = STEP_NOSUID | STEP_NODEV;
+    return 0;
+}
+
 static int emit_deny(struct emitting *e, const struct place *p)
 {
     struct step *s = image_path(&e->m->image, STEP_DENY, p->dst, p->origin);
@@ -223,6 +248,8 @@ static int emit_place(struct emitting *e, const struct place *p)
         return emit_hollow(e, p);
     case ACT_OVERLAY:
         return emit_overlay(e, p);
+    case ACT_PART:
+        return emit_part(e, p);
     case ACT_DENY:
         return emit_deny(e, p);
     case ACT_MQUEUE:
@@ -236,6 +263,7 @@ static int emit_place(struct emitting *e, const struct place *p)
     case ACT_NOT_THERE:
     case ACT_REFUSED:
     case ACT_WHITEOUT:
+    case ACT_LINKED:
         return 0;
     }
     return 0;
@@ -288,7 +316,7 @@ static int emit_tree(struct making *m)
         r = close_places(&e, NULL);
     for (; r == 0 && v < n; v++)
         r = emit_veil(m, veils[v]);
-    return r;
+    return r < 0 ? r : linked_caches_step(m);
 }
 
 /* sysfs cannot be made afresh cheaply; where the root is writable it still must not be. */

@@ -38,6 +38,7 @@ static int collect_stubs(struct making *m, bool home_veil)
         *s = (struct stub_ask){.path = p->dst, .dir = p->parent, .region = (uint32_t)p->up, .kind = p->stub};
         s->origin = p->origin;
         s->place = (uint32_t)i;
+        s->text = p->stub == STUB_LINK ? p->target : NULL;
         if (p->stub == STUB_ABSENT)
             s->path = first_missing(m, p);
         if (home_veil && p->up == 0 && path_below(p->dst, m->home))
@@ -229,7 +230,9 @@ int veils_make(struct making *m)
     const struct path_fact *home = m->facts->home ? facts_path(m->facts, m->facts->home) : NULL;
     bool overlay = m->facts->overlay;
     bool home_veil = overlay && m->home && m->home[1] && home && home->type == PATH_DIR && !is_cover_dir(m, m->home);
-    int r = collect_stubs(m, home_veil);
+    int r = home_veil ? caches_gather(m) : 0;
+    if (r == 0)
+        r = collect_stubs(m, home_veil);
     if (r == 0)
         r = egress_stubs(m);
     if (r == 0)

@@ -93,11 +93,13 @@ const char *word_how(const struct place *p)
     case ACT_MAKE:
         return how_private(p);
     case ACT_OVERLAY:
+    case ACT_PART:
         return "private layer over the host's";
     case ACT_WHITEOUT:
         return "absent, now and later";
     case ACT_MQUEUE:
         return "message queues of the box";
+    case ACT_LINKED:
     case ACT_PRIVATE_DIR:
         return "private, starts empty";
     case ACT_LANDLOCK:

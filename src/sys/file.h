@@ -79,6 +79,8 @@ static inline int sys_stat_at(int dir, const char *path, int flags, unsigned mas
 {
     return (int)sys_call(SYS_statx, dir, path, flags, mask, ret, 0);
 }
+/* statfs(2): f_type of file systems that count as layers of an overlay themselves. */
+enum { SYS_OVERLAYFS = 0x794c7630, SYS_ECRYPTFS = 0xf15f };
 static inline int sys_fstatfs(int fd, struct statfs *ret)
 {
     return (int)sys_call(SYS_fstatfs, fd, ret, 0, 0, 0, 0);

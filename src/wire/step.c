@@ -21,15 +21,16 @@ static const char *const step_names[STEP_COUNT] = {
 
 /* What `a` and `b` are; STEPS says it in words. */
 static const uint8_t arguments[STEP_COUNT][2] = {
-    [STEP_SOURCE] = {PATH, SLOT},      [STEP_ATTACH] = {PATH, SLOT},     [STEP_VEIL] = {PATH, NUMBER},
-    [STEP_STUB] = {RELATIVE, TEXT},    [STEP_COVER] = {PATH, NUMBER},    [STEP_DENY] = {PATH, NOTHING},
-    [STEP_TMPFS] = {PATH, NUMBER},     [STEP_OVERLAY] = {PATH, TEXT},    [STEP_READONLY] = {PATH, NOTHING},
-    [STEP_DIR] = {PATH, NOTHING},      [STEP_FILE] = {PATH, TEXT},       [STEP_SYMLINK] = {PATH, TEXT},
-    [STEP_DEVICES] = {PATH, NUMBER},   [STEP_HOSTNAME] = {TEXT, 0},      [STEP_PROC] = {PATH, NOTHING},
-    [STEP_PROC_LOCK] = {PATH, 0},      [STEP_DEVPTS] = {PATH, 0},        [STEP_MQUEUE] = {PATH, 0},
-    [STEP_RULESET] = {NUMBER, NUMBER}, [STEP_RULE] = {PATH, NOTHING},    [STEP_FILTER] = {NUMBER, NOTHING},
-    [STEP_RLIMIT] = {NUMBER, NUMBER},  [STEP_CWD] = {PATH, NOTHING},     [STEP_CATCH] = {NUMBER, NUMBER},
-    [STEP_REACH] = {NUMBER, NUMBER},   [STEP_LISTEN] = {NUMBER, NUMBER},
+    [STEP_SOURCE] = {PATH, SLOT},      [STEP_ATTACH] = {PATH, SLOT},  [STEP_VEIL] = {PATH, NUMBER},
+    [STEP_STUB] = {RELATIVE, TEXT},    [STEP_COVER] = {PATH, NUMBER}, [STEP_DENY] = {PATH, NOTHING},
+    [STEP_TMPFS] = {PATH, NUMBER},     [STEP_OVERLAY] = {PATH, TEXT}, [STEP_READONLY] = {PATH, NOTHING},
+    [STEP_DIR] = {PATH, NOTHING},      [STEP_FILE] = {PATH, TEXT},    [STEP_SYMLINK] = {PATH, TEXT},
+    [STEP_DEVICES] = {PATH, NUMBER},   [STEP_HOSTNAME] = {TEXT, 0},   [STEP_PROC] = {PATH, NOTHING},
+    [STEP_PROC_LOCK] = {PATH, 0},      [STEP_DEVPTS] = {PATH, 0},     [STEP_MQUEUE] = {PATH, 0},
+    [STEP_RULESET] = {NUMBER, NUMBER}, [STEP_RULE] = {PATH, NOTHING}, [STEP_FILTER] = {NUMBER, NOTHING},
+    [STEP_RLIMIT] = {NUMBER, NUMBER},  [STEP_CWD] = {PATH, NOTHING},  [STEP_CATCH] = {NUMBER, NUMBER},
+    [STEP_REACH] = {NUMBER, NUMBER},   [STEP_LAYER] = {PATH, PATH},   [STEP_PART] = {PATH, NOTHING},
+    [STEP_LISTEN] = {NUMBER, NUMBER},
 };
 
 const char *step_name(enum step_kind kind)
@@ -95,14 +96,28 @@ static bool parts_fit(const struct plan_image *p)
     return expected == 0;
 }
 
+/* PART: somewhere in the one LAYER that came before. */
+static bool lies_below(const char *path, const char *layer)
+{
+    size_t n = layer ? strlen(layer) : 0;
+    return n > 1 && strncmp(path, layer, n) == 0 && path[n] == '/';
+}
+
 static bool steps_fit(const struct plan_image *p)
 {
     const struct step *s = plan_steps(p);
+    const char *layer = NULL;
     for (uint32_t i = 0; i < p->n_steps; i++, s++) {
         if (s->kind == STEP_NONE || s->kind >= STEP_COUNT || !argument_fits(p, arguments[s->kind][0], s->a) ||
             !argument_fits(p, arguments[s->kind][1], s->b))
             return false;
-        if ((s->kind == STEP_STUB || s->kind == STEP_DENY) && s->mode > STUB_TEXT_FILE)
+        if ((s->kind == STEP_STUB || s->kind == STEP_DENY) && s->mode > STUB_LINK)
+            return false;
+        if (s->kind == STEP_LAYER && layer)
+            return false;
+        if (s->kind == STEP_LAYER)
+            layer = plan_string(p, s->a);
+        if (s->kind == STEP_PART && !lies_below(plan_string(p, s->a), layer))
             return false;
         if ((s->kind == STEP_FILTER && s->a >= FILTER_VARIANTS) || (s->kind == STEP_CATCH && s->a > CATCH_LOOPBACK))
             return false;
@@ -191,7 +206,8 @@ static void put_bits(struct buf *out, unsigned bits, const char *const *names, u
 static const char *stub_name(unsigned stub)
 {
     static const char *const names[] = {"absent",      "denied directory",   "denied file",
-                                        "mount point", "mount point (file)", "a file of the box's own"};
+                                        "mount point", "mount point (file)", "a file of the box's own",
+                                        "link"};
     return stub < sizeof names / sizeof names[0] ? names[stub] : "?";
 }
 
@@ -236,6 +252,10 @@ static void put_rest(const struct plan_image *p, const struct step *s, struct bu
     case STEP_STUB:
     case STEP_DENY:
         buf_printf(out, ": %s", stub_name(s->mode));
+        if (s->kind == STEP_STUB && s->mode == STUB_LINK) {
+            buf_text(out, " to ");
+            put_path(out, plan_string(p, s->b));
+        }
         break;
     case STEP_TMPFS:
         buf_printf(out, " mode %04o", s->mode);
@@ -253,6 +273,7 @@ static void put_rest(const struct plan_image *p, const struct step *s, struct bu
         put_path(out, plan_string(p, s->b));
         break;
     case STEP_OVERLAY:
+    case STEP_LAYER:
         buf_text(out, " from ");
         put_path(out, plan_string(p, s->b));
         break;

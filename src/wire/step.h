@@ -33,6 +33,10 @@
     X(DENY, "deny", "a dst: an empty, mode 0 directory or file (mode: enum stub) over it, read-only")                  \
     X(TMPFS, "tmpfs", "a dst; b size in KiB, 0 for the kernel's own; mode permissions; flags")                         \
     X(OVERLAY, "overlay", "a dst; b string 'lower\\nupper\\nwork' of host paths: private writable layer; flags")       \
+    X(LAYER, "layer",                                                                                                  \
+      "a dst; b host path of a directory with 'upper' and 'work': one private writable layer over what dst shows by "  \
+      "then, not shown itself; flags")                                                                                 \
+    X(PART, "part", "a dst below the LAYER's: attach this directory of the layer; flags")                              \
     X(READONLY, "readonly", "a dst: the mount there becomes read-only; flags RECURSE")                                 \
     X(DIR, "dir", "a dst; mode: make a directory inside a tmpfs of ours")                                              \
     X(FILE, "file", "a dst; b content; mode: make a file inside a tmpfs of ours")                                      \
@@ -88,7 +92,8 @@ enum stub {
     STUB_DENIED_FILE, /* an empty file of mode 0: EACCES        */
     STUB_POINT_DIR,   /* a mount point that the host does not have */
     STUB_POINT_FILE,
-    STUB_TEXT_FILE /* STUB's b: a file with this text instead of the host's */
+    STUB_TEXT_FILE, /* STUB's b: a file with this text instead of the host's */
+    STUB_LINK       /* STUB's b: a symbolic link with this text */
 };
 
 enum rule_rights {

@@ -883,7 +883,8 @@ static void test_tty(void)
     run_ask(image_box(NULL, 0), &ask);
     HAS("resumed");
     CHECK(ran.stops == 1);
-    const char *interrupt[] = {"/bin/sh", "-c", "echo ready; sleep 20; echo not reached", NULL};
+    /* It is the child that says "ready": a shell that is interrupted before it has forked waits for what it forks then. */
+    const char *interrupt[] = {"/bin/sh", "-c", "\"$0\" inside wait; echo not reached", self, NULL};
     ask.argv = interrupt;
     ask.ready = "ready";
     ask.type = "\x03";
@@ -1083,6 +1084,14 @@ static int inside_loopback(void)
     return connect(o, (void *)&a, sizeof a) == 0;
 }
 
+static int inside_wait(void)
+{
+    if (write(1, "ready\n", 6) != 6)
+        return 1;
+    sleep(20);
+    return 0;
+}
+
 static int inside_inject(void)
 {
     int bad = 0;
@@ -1113,7 +1122,8 @@ static int inside(const char *what)
         const char *name;
         int (*run)(void);
     } all[] = {{"caps", inside_caps},         {"descriptors", inside_descriptors}, {"privileges", inside_privileges},
-               {"loopback", inside_loopback}, {"inject", inside_inject},           {"pty", inside_pty}};
+               {"loopback", inside_loopback}, {"inject", inside_inject},           {"pty", inside_pty},
+               {"wait", inside_wait}};
     for (size_t n = 0; n < sizeof all / sizeof *all; n++) {
         if (strcmp(all[n].name, what) == 0)
             return all[n].run();

@@ -7,7 +7,7 @@
  *   mount FROM TO [ro]   socket PATH   name TEXT root|any [git] [dir]   guard strict|existing|off   expand start
  *   workspace PATH [ro] [said]   net none|allow|host   allow TEXT   publish TEXT   env NAME[=VALUE]   env -NAME
  *   limit NAME VALUE [default]   user keep|root|ids UID GID   may_lose NAME   hostname NAME   nested
- *   home PATH   caller UID GID NAME   tier landlock   landlock ABI   cgroup v1|v2|systemd   no overlay|notify
+ *   home PATH   caller UID GID NAME   tier landlock   landlock ABI   cgroup v1|v2|systemd   no overlay|notify   layers
  *   cannot FEATURE CLAUSE [REMEDY]   can FEATURE   state PATH   config PATH   program PATH
  *   catch routes|loopback WHY   net_catch routes|loopback
  *   cwd PATH   environ NAME=VALUE   slot N   instance NAME   ignored KEY WHY
@@ -411,6 +411,8 @@ static bool host_fact_line(struct host *h, char **w)
     } else if (strcmp(w[0], "cgroup") == 0) {
         f->cgroup = strcmp(w[1], "v1") == 0 ? CGROUP_V1 : strcmp(w[1], "v2") == 0 ? CGROUP_V2 : CGROUP_V2_SYSTEMD;
         f->can |= F(CGROUP_LIMITS) | F(LIMIT_CPU);
+    } else if (strcmp(w[0], "layers") == 0) {
+        f->layers = true;
     } else if (strcmp(w[0], "no") == 0) {
         *(strcmp(w[1], "overlay") == 0 ? &f->overlay : &f->notify) = false;
     } else if ((strcmp(w[0], "cannot") == 0 || strcmp(w[0], "can") == 0) && feature_find(w[1]) >= 0) {
