@@ -448,14 +448,25 @@ static void consume(struct conn *c, size_t n)
         return;
     }
     c->first.n -= (uint32_t)n;
+    c->first.at = c->first.at > n ? c->first.at - (uint32_t)n : 0;
     world.kept -= n;
     memmove(c->first.p, c->first.p + n, c->first.n);
 }
 
+/* Passes the first n of the client's bytes on, less what went before, and keeps them for the judgement. */
+static bool forward(struct conn *c, size_t n)
+{
+    if (n <= c->first.at)
+        return true;
+    if (!push(c, false, c->first.p + c->first.at, n - c->first.at))
+        return false;
+    c->first.at = (uint32_t)n;
+    return true;
+}
+
 static bool release(struct conn *c, size_t n)
 {
-    bool alive = push(c, false, c->first.p, n);
-    if (!alive)
+    if (!forward(c, n))
         return false;
     consume(c, n);
     return true;
@@ -521,18 +532,28 @@ static void watch_http(struct conn *c)
     }
 }
 
+/* What does the client speak? What must not be judged, or cannot mean anything yet, goes on at once. */
+static void watch_first(struct conn *c)
+{
+    struct str in = {c->first.p, c->first.n};
+    size_t safe, empty;
+    if (tls_looks_like(in)) {
+        c->watch = in.n < 2 ? WATCH_FIRST : WATCH_TLS;
+        return;
+    }
+    int guess = http_guess(in, &safe, &empty);
+    if (guess < 0)
+        watch_nothing(c);
+    else if (guess == 0)
+        (void)forward(c, safe);
+    else if (empty == 0 || release(c, empty))
+        c->watch = WATCH_HTTP;
+}
+
 static void watch(struct conn *c)
 {
-    if (c->watch == WATCH_FIRST && c->first.n) {
-        struct str in = {c->first.p, c->first.n};
-        c->watch = tls_looks_like(in) ? WATCH_TLS : http_looks_like(in) ? WATCH_HTTP : WATCH_NOTHING;
-        if (c->watch == WATCH_NOTHING)
-            watch_nothing(c);
-        else if (c->watch == WATCH_HTTP && in.n < 10 && !memchr(in.p, ' ', in.n))
-            c->watch = WATCH_FIRST; /* "PO": wait for the whole method */
-        else if (c->watch == WATCH_TLS && in.n < 6)
-            c->watch = WATCH_FIRST;
-    }
+    if (c->watch == WATCH_FIRST && c->first.n)
+        watch_first(c);
     if (!c->dead && c->watch == WATCH_TLS)
         watch_tls(c);
     else if (!c->dead && c->watch == WATCH_HTTP)

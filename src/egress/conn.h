@@ -60,7 +60,7 @@ struct conn {
     struct conn *next, *before; /* in the list of all */
     struct lookup *lookup;
     struct pending to_client, to_server;
-    struct pending first; /* client bytes not judged yet; .at unused */
+    struct pending first; /* client bytes not judged yet; the first .at of them were passed on */
     uint64_t deadline;    /* milliseconds; 0 for none */
     uint8_t stage, watch, how, socks_version;
     bool client_eof, server_eof, client_shut, server_shut, dead;

@@ -43,17 +43,26 @@ def table(t):
         ("smuggled-request", ok, ENDS, f"{RAW} PORT send x {SMUGGLED}"),
         ("other-tls-name-in-a-tunnel", ok, ENDS, "echo | timeout 8 openssl s_client -proxy 127.0.0.1:PORT -connect ok.test:8443 -servername other.test 2>&1 | grep -q 'CN = ok.test' && echo hello"),
     ]
+    other = r"Host: other.test\r\nConnection: close\r\n\r\n'"
+    for name, port, start in (("tabs", 8099, r"GET\t/f\tHTTP/1.1\r\n"), ("an-empty-line-first", 8448, r"\r\nGET /f HTTP/1.1\r\n"),
+                              ("many-empty-lines-first", 8448, r"\r\n\r\n\r\nGET /f HTTP/1.1\r\n"), ("a-rare-method", 8448, r"ACL /f HTTP/1.1\r\n")):
+        rows.append(("other-host-behind-" + name, ok, ENDS, f"{RAW} PORT connect ok.test:{port} '{start}{other}"))
+    rows.append(("other-host-in-two-pieces", ok, ENDS, rf"{RAW} PORT connect ok.test:8448 pause='GE' 'T /f HTTP/1.1\r\n{other}"))
+    for how in ("version", "pieces"):
+        rows.append(("other-tls-name-behind-an-odd-record-" + how, ok, ENDS, f"{RAW} PORT connect ok.test:8443 tls=other.test/{how}"))
     for spelt in ("127.1", "0x7f.1", "0x7f000001", "2130706433", "0177.0.0.1", "127.0.0.1.", "127.9.9.9", "0", "[::ffff:127.0.0.1]", "loop.test", "localhost."):
         rows.append(("this-machine-as-" + spelt.replace("[", "").replace("]", "").replace(":", "_"), local, LOCAL, f"{RAW} PORT connect '{spelt}:8099' {GET}"))
     return rows
 
 
 def run(t):
+    node = subprocess.Popen(["node", "-e", f"require('http').createServer((q, r) => r.end('hello\\n')).listen(8448, '{t.public}')"], stdin=subprocess.DEVNULL)
     naive = subprocess.Popen([sys.executable, HERE + "/naive.py", str(NAIVE)], stdin=subprocess.DEVNULL)
     try:
         for _ in range(100):
             try:
                 socket.create_connection(("127.0.0.1", NAIVE + 4), timeout=1).close()
+                socket.create_connection((t.public, 8448), timeout=1).close()
                 break
             except OSError:
                 time.sleep(0.1)
@@ -68,8 +77,9 @@ def run(t):
             t.report("bypasses/" + name, "hello" not in out and "== 124" not in out, (status, out[-300:]))
         resolver(t)
     finally:
-        naive.terminate()
-        naive.wait()
+        for p in (naive, node):
+            p.terminate()
+            p.wait()
 
 
 def resolver(t):
