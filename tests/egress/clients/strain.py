@@ -30,9 +30,9 @@ def crowd(address, n):
     """Opens n tunnels and says how many of them are open and how many were reset."""
     found, reset = [], 0
     for _ in range(n):
-        s = connect(address)
-        found.append(s)
         try:
+            s = connect(address)
+            found.append(s)
             s.sendall(b"x")
             if s.recv(1) != b"x":
                 raise OSError
