@@ -14,6 +14,8 @@ struct arena;
 /* A new arena that hands out at most `max` bytes; NULL without memory. */
 struct arena *arena_new(size_t max);
 struct arena *arena_free(struct arena *a); /* takes NULL; returns NULL */
+/* For a program that is about to end, and whose user waits for that: from now on arena_free() leaves it all to exit. */
+void arenas_leave_to_exit(void);
 /* `n` zeroed bytes aligned for any object, or NULL. */
 void *arena_zero(struct arena *a, size_t n);
 /* Copies; the result is NUL-terminated. */

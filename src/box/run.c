@@ -173,6 +173,8 @@ int box_run(const struct box_ask *ask, struct box_result *ret, struct err *e)
         box_result_free(&result);
         return r;
     }
+    if (ask->foreground) /* the command has ended, and its caller waits for this process */
+        arenas_leave_to_exit();
     *ret = result;
     return 0;
 }

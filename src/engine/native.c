@@ -34,8 +34,9 @@ struct birth {
     char (*names)[4096]; /* host paths of regular files among stdio: three, or NULL when there are none */
     uint32_t uid, gid;   /* of the caller, outside */
     int control, builder;
-    int pass[2]; /* the filter's listener comes from pid 1 to the builder; the word that all is built goes back */
-    bool beside; /* pid 1 runs beside the second half of BUILD, and waits for that word before its command */
+    int pass[2];   /* the filter's listener comes from pid 1 to the builder; the word that all is built goes back */
+    bool late_net; /* the network namespace is pid 1's to make, which takes as long as the rest of BUILD */
+    bool beside;   /* pid 1 runs beside the second half of BUILD, and waits for that word before its command */
 };
 
 /* ---- in the builder ---- */
@@ -208,6 +209,16 @@ static _Noreturn void init_child(void *birth)
     }
     if (e < 0)
         sys_exit(125);
+    own_fd int net = b->beside && b->late_net ? net_begin(&b->runner) : -1;
+    e = b->beside && b->late_net ? net : 0;
+    if (net >= 0)
+        e = (int)sys_send_fd(b->pass[1], "", 1, net, 0);
+    if (e < 0) {
+        const struct frame f = {.kind = FRAME_VERDICT, .a = WHERE_NET, .b = (uint32_t)-e};
+        (void)sys_send_fd(b->control, &f, sizeof f, -1, 0);
+        sys_exit(125);
+    }
+    sys_drop(&net);
     init_main(&b->runner, &b->job, b->control, b->pass[1], b->beside);
 }
 
@@ -284,6 +295,15 @@ static _Noreturn void watch(struct birth *b, int init)
     leave(b, info.si_code == CLD_EXITED ? info.si_status : 128 + info.si_status);
 }
 
+/* Into the network namespace that pid 1 has made: the first thing it sends. */
+static int enter_net(const struct birth *b)
+{
+    char word;
+    own_fd int net = -1;
+    long n = sys_recv_fd(b->pass[0], &word, 1, &net, 0);
+    return n < 0 ? (int)n : net < 0 ? -ECONNRESET : sys_setns(net, CLONE_NEWNET);
+}
+
 static _Noreturn void builder_main(struct birth *b)
 {
     int init = -1;
@@ -306,6 +326,10 @@ static _Noreturn void builder_main(struct birth *b)
     e = steps_build_first(&b->runner, !b->names, &b->beside); /* files of stdio are opened in the finished box */
     if (e < 0)
         give_up(b, b->runner.failed, e);
+    e = b->late_net && !b->beside ? net_begin(&b->runner) : -1;
+    if (e < -1)
+        give_up(b, WHERE_NET, e);
+    sys_shut(e);
     e = stdio_enter(&b->job, b->names, b->builder);
     if (e < 0)
         give_up(b, WHERE_STDIO, e);
@@ -318,6 +342,8 @@ static _Noreturn void builder_main(struct birth *b)
     if (e < 0)
         give_up(b, b->runner.failed, e); /* and pid 1 with it, by its parent-death signal */
     e = b->beside ? (int)sys_write(b->pass[0], "", 1) : 0;
+    if (e >= 0 && b->beside && b->late_net)
+        e = enter_net(b);
     overlays_settle(&b->runner, true);
     /* Detached mounts are kept: letting one go is waited for by the kernel, which can be done at the end. */
     int keep[] = {b->builder,          b->pass[0],          b->runner.host_proc, init, b->beside ? b->runner.own : -1,
@@ -391,9 +417,28 @@ static struct birth *birth_new(const struct start_request *ask, struct err *e)
     return b;
 }
 
+/*
+ * Making a network namespace takes as long as everything else of a start, so that pid 1 does it while the builder builds.
+ * Not where the egress shall catch what happens in it: that is a part of BUILD.
+ */
+static bool can_wait_for_net(const struct birth *b)
+{
+    const struct step *s = plan_steps(b->plan);
+    bool loopback = false;
+    for (uint32_t i = 0; i < b->plan->n_steps; i++) {
+        if (s[i].kind == STEP_CATCH)
+            return false;
+        loopback |= s[i].kind == STEP_LOOPBACK;
+    }
+    return loopback && !b->names && b->plan->namespaces & CLONE_NEWNET && b->plan->namespaces & CLONE_NEWUSER;
+}
+
 static int clone_builder(struct birth *b, int *ret_pidfd)
 {
     uint64_t namespaces = b->plan->namespaces & ~(uint64_t)CLONE_NEWPID;
+    b->late_net = b->runner.late_net = can_wait_for_net(b);
+    if (b->late_net)
+        namespaces &= ~(uint64_t)CLONE_NEWNET;
     if (b->ask->cgroup.kind != CGROUP_NONE)
         namespaces &=
             ~(uint64_t)SYS_CLONE_NEWCGROUP; /* made when pid 1 is in its group, which is then the root it sees */

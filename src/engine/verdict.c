@@ -13,6 +13,8 @@ static const char *place_name(uint32_t where)
         return "starting pid 1 of the box";
     case WHERE_MAPS:
         return "writing the box's user and group maps";
+    case WHERE_NET:
+        return "making the box's network namespace";
     case WHERE_CHILD:
         return "preparing the command's process";
     case WHERE_STDIO:
@@ -33,6 +35,8 @@ static const char *place_name(uint32_t where)
 /* What a user namespace without powers looks like: AppArmor's restriction lets it be made and then refuses its use. */
 static bool namespace_refused(const struct plan *p, uint32_t where, int no)
 {
+    if (where == WHERE_NET)
+        return no == EPERM || no == EACCES || no == ENOSPC || no == EUSERS || no == EINVAL || no == ENOSYS;
     if (!p->image->namespaces || (no != EPERM && no != EACCES))
         return false;
     if (where == WHERE_MAPS)

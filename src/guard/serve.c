@@ -533,13 +533,6 @@ int guard_serve(const struct guard_ask *ask)
     if (!g.main)
         guard_leave(&g); /* a child that went on with a call of the main worker's */
     no = guard_end(&g);
-    targets_drop(&g);
-    (void)munmap(g.shared, sizeof *g.shared);
-    free(g.mounts);
-    (void)close_fd(g.host_proc);
-    (void)close_fd(g.self_fd);
-    (void)close_fd(g.token);
-    (void)close_fd(g.summon);
-    (void)close_fd(g.children);
+    /* What it holds goes with this process, which is about to end, and is waited for. */
     return no;
 }

@@ -27,6 +27,7 @@ struct runner {
     int own;                   /* the box's own tmpfs, of which stubs, /dev, small private trees are parts, or -1 */
     bool own_visible;          /* it had to be attached to be cloned from (before Linux 6.15); until it is parked */
     uint32_t n_own;            /* names given out in it */
+    bool late_net;             /* LOOPBACK waits for net_begin(), for there is no network namespace before */
     uint32_t split;            /* the first step of BUILD that runs beside pid 1, 0: none */
     bool denied;               /* what refusals are mounts of was made in it */
     bool whiteout;             /* the one inode of all whiteouts was made in it */
@@ -55,6 +56,8 @@ int steps_run(struct runner *r, enum phase phase);
  */
 int steps_build_first(struct runner *r, bool may_split, bool *ret_rest);
 int steps_build_rest(struct runner *r);
+/* With late_net: makes the network namespace and runs LOOPBACK in it; a descriptor of it, owned, for setns(2). */
+int net_begin(struct runner *r);
 /*
  * What overlays leave for later: in the builder, after it started pid 1 and while it still has its powers; in pid 1 (`here`
  * false) only the descriptors are closed.

@@ -26,6 +26,7 @@
  */
 #include "inner/runner.h"
 #include <net/if.h>
+#include <sched.h>
 #include "base/str.h"
 
 enum { PHASE_NONE = PHASE_LOCK + 1, PHASE_COMMAND };
@@ -240,7 +241,9 @@ static int step_symlink(struct runner *r, const struct step *s)
 
 static int step_loopback(struct runner *r, const struct step *s)
 {
-    (void)r, (void)s;
+    (void)s;
+    if (r->late_net)
+        return 0;
     struct ifreq lo = {.ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING};
     own_fd int fd = sys_socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     return fd < 0 ? fd : sys_ioctl(fd, 0x8914 /* SIOCSIFFLAGS */, &lo);
@@ -250,6 +253,19 @@ static int step_hostname(struct runner *r, const struct step *s)
 {
     const char *name = step_text(r, s->a);
     return sys_sethostname(name, __builtin_strlen(name));
+}
+
+int net_begin(struct runner *r)
+{
+    int e = sys_unshare(CLONE_NEWNET);
+    r->late_net = false;
+    if (e == 0)
+        e = step_loopback(r, NULL);
+    if (e < 0)
+        return e;
+    /* Not by the process: one that is not dumpable cannot be entered by another that is not its better (setns(2)). */
+    own_fd int any = sys_socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    return any < 0 ? any : sys_ioctl(any, 0x894c /* SIOCGSKNS */, NULL);
 }
 
 /* A new instance of the file system `type` on the step's dst. */

@@ -164,6 +164,11 @@ static inline int sys_unshare(unsigned long flags)
 {
     return (int)sys_call(SYS_unshare, flags, 0, 0, 0, 0, 0);
 }
+/* setns(2): into the namespace behind a descriptor, which is of one of `kinds` (CLONE_NEW*). */
+static inline int sys_setns(int fd, unsigned long kinds)
+{
+    return (int)sys_call(SYS_setns, fd, kinds, 0, 0, 0, 0);
+}
 static inline int sys_sethostname(const char *name, size_t n)
 {
     return (int)sys_call(SYS_sethostname, name, n, 0, 0, 0, 0);

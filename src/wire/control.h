@@ -35,6 +35,7 @@ enum signal_target { SIGNAL_COMMAND, SIGNAL_FOREGROUND /* the command's process 
 enum where {
     WHERE_CLONE = 0x10000,
     WHERE_MAPS,
+    WHERE_NET,
     WHERE_CHILD,
     WHERE_STDIO,
     WHERE_PTY,
