@@ -213,6 +213,8 @@ static _Noreturn void init_child(void *birth)
     e = b->beside && b->late_net ? net : 0;
     if (net >= 0)
         e = (int)sys_send_fd(b->pass[1], "", 1, net, 0);
+    if (e == -EPIPE || e == -ECONNRESET)
+        sys_exit(125); /* the builder is gone, and has said why */
     if (e < 0) {
         const struct frame f = {.kind = FRAME_VERDICT, .a = WHERE_NET, .b = (uint32_t)-e};
         (void)sys_send_fd(b->control, &f, sizeof f, -1, 0);

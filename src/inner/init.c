@@ -322,6 +322,8 @@ _Noreturn void init_main(struct runner *r, const struct job *job, int control, i
     e = hand_over(r, pass);
     if (e == 0 && beside)
         e = await_builder(pass);
+    if (beside && (e == -ECONNRESET || e == -EPIPE))
+        sys_exit(125); /* the builder is gone, and has said why */
     if (e < 0)
         give_up(control, WHERE_GUARD, e);
     sys_shut(pass);
