@@ -340,6 +340,7 @@ static _Noreturn void builder_main(struct birth *b)
     e = clone_init(b, &init);
     if (e < 0)
         give_up(b, WHERE_CLONE, e);
+    b->pass[1] = sys_shut(b->pass[1]); /* pid 1's end: that it is gone must be seen */
     e = b->beside ? steps_build_rest(&b->runner) : 0;
     if (e < 0)
         give_up(b, b->runner.failed, e); /* and pid 1 with it, by its parent-death signal */
