@@ -59,9 +59,10 @@ struct pinfold_policy_options {
     const struct pinfold_option *options; /* ended by a NULL name, or NULL */
     const char *cwd;                      /* NULL: the caller's; workspace and relative paths start here */
     int no_layers;                        /* do not read system, user and project files */
-    const char *settings_format;          /* what `settings` is: "srt" (NULL), "dive", "mycode" or "daycare" */
+    const char *settings_format;          /* what `settings` is: "srt" (NULL), "dive", "mycode", "daycare" or "bwrap" */
     /* A whole policy in pinfold's own language: neither profile nor any file is read, only `options` are added to it. */
     const char *text;
+    const char *settings_text; /* what the file `settings` would hold; `settings` is then its name in messages */
 };
 
 /* Reads the layers and merges them. `options` NULL: all defaults. */

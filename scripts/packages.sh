@@ -60,7 +60,14 @@ test procps ps
 test e2fsprogs mke2fs
 test util-linux setpriv
 test iproute2 ip
+test tinyproxy tinyproxy
+test squid squid
+test microsocks microsocks
 test inotify-tools inotifywait
+test qemu-system-x86 qemu-system-x86_64
+test busybox-static busybox
+test dpkg dpkg-deb
+test dbus-daemon dbus-daemon
 END
 }
 

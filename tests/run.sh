@@ -29,13 +29,16 @@ fuzz-replay  60      pair     tests/unit/run.py fuzz build-host
 lib          60      pair     tests/unit/run.py lib build-host
 box          90      pair     tests/unit/run.py box build-host
 egress       120     pair     tests/egress/run
+reach        120     pair     tests/egress/reach
 engine       90      pair     tests/unit/run.py engine build-host
 guard        90      pair     tests/unit/run.py guard build-host
 bad          90      pair     tests/bad/run
 work         240     pair     tests/work/run
+landlock     90      pair     tests/landlock/run
 escape       180     pair     tests/escape/run
 fault        180     pair     tests/fault/run
 limits       120     alone    tests/limits/run
+guests       240     alone    tests/limits/guests
 END
 }
 

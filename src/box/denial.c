@@ -150,7 +150,7 @@ void denial_frame(struct box *b, const struct denial_frame *f, size_t n)
 void denial_network(struct box *b, const struct egress_event *v)
 {
     const struct policy *p = b->ask->plan->policy;
-    char target[EGRESS_NAME + 64], origin[512] = "", rule[256] = "default", kind[16], action[16], how[8] = "egress";
+    char target[EGRESS_NAME + 64], origin[512] = "", rule[256] = "default", kind[16], action[16], how[24] = "egress";
     const char *host = *v->name ? v->name : v->address;
     int n = snprintf(target, sizeof target, strchr(host, ':') ? "[%s]" : "%s", *host ? host : "(nothing)");
     if (v->port && n > 0 && (size_t)n < sizeof target)
@@ -164,12 +164,18 @@ void denial_network(struct box *b, const struct egress_event *v)
         }
         (void)policy_origin(p, o, origin, sizeof origin);
     }
-    if (!v->allowed && *v->reason && strcmp(v->reason, "not allowed") != 0)
+    bool allowed = v->what == EGRESS_ALLOWED;
+    if (!allowed && *v->reason && strcmp(v->reason, "not allowed") != 0)
         snprintf(rule, sizeof rule, "%s", v->reason);
-    snprintf(kind, sizeof kind, "%s", v->allowed ? "network-allowed" : "network");
-    snprintf(action, sizeof action, "%s", v->how == HOW_DNS ? "resolve" : "connect");
+    snprintf(kind, sizeof kind, "%s", allowed ? "network-allowed" : "network");
+    snprintf(action, sizeof action, "%s",
+             v->how == HOW_DNS          ? "resolve"
+             : v->what == EGRESS_FAILED ? "dial"
+                                        : "connect");
+    if (v->by_proxy)
+        snprintf(how, sizeof how, "egress, parent proxy");
     struct denial d = {kind, action, target, rule, origin, how, 0};
-    if (v->allowed)
+    if (allowed)
         log_it(b, &d);
     else
         keep(b, &d);

@@ -16,6 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "box/parts.h"
+#include "policy/set.h"
 #include "sys/fd.h"
 #include "sys/process.h"
 
@@ -55,13 +56,13 @@ static int add_rule(struct box *b, struct egress_memory *m, const struct net_rul
         snprintf(text, sizeof text, "*:%s", said->text);
         form = str_of(text);
     }
-    int e = host_rule_parse(form, said->verb == NET_RULE_ALLOW ? RULE_ALLOW : RULE_DENY, r, b->err);
+    int e = host_rules_parse(form, said->verb == NET_RULE_ALLOW ? RULE_ALLOW : RULE_DENY, said->origin, r, b->err);
     if (e < 0) {
         char where[256];
         return err_wrap(b->err, e, "%s", policy_origin(b->ask->plan->policy, said->origin, where, sizeof where));
     }
-    r->origin = said->origin;
-    m->origins[m->ask.n_rules++] = said->origin;
+    for (size_t n = host_rule_count(form); n; n--)
+        m->origins[m->ask.n_rules++] = said->origin;
     return 0;
 }
 
@@ -90,6 +91,7 @@ static int fill(struct box *b, struct egress_memory *m)
     }
     read_text("/etc/resolv.conf", &m->resolv);
     read_text("/etc/hosts", &m->hosts);
+    m->ask.proxies = b->ask->plan->proxies;
     m->ask.rules = m->rules;
     m->ask.resolver.hosts = buf_view(&m->hosts);
     resolv_parse(buf_view(&m->resolv), &m->ask.resolver);
@@ -160,7 +162,10 @@ int egress_begin(struct box *b)
     if (!wanted(b->ask->plan))
         return 0;
     struct egress_memory *m = calloc(1, sizeof *m);
-    size_t n = b->ask->plan->policy->n_net_rules + 1;
+    const struct policy *p = b->ask->plan->policy;
+    size_t n = 1;
+    for (size_t i = 0; i < p->n_net_rules; i++)
+        n += host_rule_count(str_of(p->net_rules[i].text));
     if (m) {
         *m = (struct egress_memory){.resolv = BUF(MAX_RESOLVER_TEXT), .hosts = BUF(MAX_RESOLVER_TEXT)};
         m->rules = calloc(n, sizeof *m->rules);

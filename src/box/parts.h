@@ -234,6 +234,12 @@ struct box {
         const uint32_t *origins; /* of each rule */
         size_t n_rules;
     } egress;
+    struct publish_process {
+        pid_t pid;   /* -1: nothing is published */
+        int sockets; /* the builder's end of where its namespaces go, until it started */
+        int events;  /* its closing ends the process */
+        void *ask;   /* struct egress_ask, ours */
+    } publish;
     struct means means;
     struct signals signals;
     enum stage stage;
@@ -270,6 +276,12 @@ int egress_begin(struct box *b);
 void egress_started(struct box *b); /* or failed to: the builder's ends are closed */
 bool egress_read(struct box *b);    /* events; false at the end of file: the egress is gone */
 void egress_end(struct box *b);
+
+/* The process of published ports (box/publish.c), in the same manner. */
+void publish_none(struct box *b);
+int publish_begin(struct box *b);
+void publish_started(struct box *b);
+void publish_end(struct box *b); /* once the box is gone: what is still to be read by a client goes out first */
 
 struct egress_event;
 void denial_network(struct box *b, const struct egress_event *v);

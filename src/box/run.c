@@ -62,6 +62,7 @@ static int start(struct box *b)
     request.parent_death_signal = b->ask->foreground;
     request.cgroup = (struct cgroup_join){.v2_dir = -1};
     request.egress = b->egress.sockets;
+    request.publish = b->publish.sockets;
     b->began = now_us();
     int r = limits_start(&b->means, b->limits, b->ask->engine, &request, &b->started, b->err);
     if (r < 0)
@@ -133,8 +134,11 @@ static int run(struct box *b)
     if (r == 0)
         r = egress_begin(b);
     if (r == 0)
+        r = publish_begin(b);
+    if (r == 0)
         r = start(b);
     egress_started(b);
+    publish_started(b);
     if (r == 0)
         r = loop(b);
     return r == 0 ? b->failed : r;
@@ -157,6 +161,7 @@ int box_run(const struct box_ask *ask, struct box_result *ret, struct err *e)
     limits_none(&b.means);
     b.signals.fd = -1;
     egress_none(&b);
+    publish_none(&b);
     int r = run(&b);
     b.started.leave_builder = b.all_gone && ask->foreground; /* a library waits for its children */
     if (b.started.pid > 0)
@@ -164,6 +169,7 @@ int box_run(const struct box_ask *ask, struct box_result *ret, struct err *e)
     result.wall_us = b.began ? now_us() - b.began : 0;
     limits_end(&b.means, &result, &b.hit);
     egress_end(&b);
+    publish_end(&b);
     io_end(&b.io);
     if (r == 0)
         conclude(&b);

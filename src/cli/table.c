@@ -19,7 +19,7 @@ const struct verb verbs[] = {{VERB_RUN, "run", "[OPTIONS] [--] COMMAND...", "one
 const struct own_flag own_flags[] = {
     {0, "policy", "FILE", VERBS_WITH_POLICY, "Read this policy file after the system's, the user's and the project's."},
     {0, "settings", "FILE", VERBS_WITH_POLICY, "Read another sandbox's settings (srt, or as --from says)."},
-    {0, "from", "FORMAT", VERBS_WITH_POLICY, "What the settings are: srt, dive, mycode or daycare."},
+    {0, "from", "FORMAT", VERBS_WITH_POLICY, "What the settings are: srt, dive, mycode, daycare or bwrap."},
     {0, "no-layers", NULL, VERBS_WITH_POLICY, "Read neither the system's, nor the user's, nor the project's policy."},
     {0, "policy-text", "TEXT", VERBS_WITH_POLICY, "Take this whole policy instead of profile and files."},
     {0, "json", NULL, VERB_RUN | VERB_EXPLAIN | VERB_DOCTOR,

@@ -116,23 +116,58 @@ static int policy_print_merged(struct ask *a)
     return r < 0 ? fail(&error) : print_free(text);
 }
 
+/* The words of a command line as a list of texts, a line for each; malloc()ed. */
+static char *list_of_words(char *const *words, int n)
+{
+    size_t room = 4;
+    for (int i = 0; i < n; i++)
+        room += 4 * strlen(words[i]) + 4;
+    char *text = malloc(room), *at = text;
+    if (!text)
+        return NULL;
+    *at++ = '[';
+    for (int i = 0; i < n; i++) {
+        at += sprintf(at, "%s\"", i ? ",\n" : "");
+        for (const unsigned char *p = (const unsigned char *)words[i]; *p; p++) {
+            if (*p >= ' ' && *p < 0x7f && *p != '"' && *p != '\\')
+                *at++ = (char)*p;
+            else
+                at += sprintf(at, "\\x%02X", *p);
+        }
+        *at++ = '"';
+    }
+    at[0] = ']';
+    at[1] = 0;
+    return text;
+}
+
 static int policy_convert(struct ask *a)
 {
     struct pinfold_error error = {0};
     struct pinfold_policy *policy;
+    bool words = a->settings_format && same(a->settings_format, "bwrap");
     char *text;
 
-    if (a->n_words != 2) {
-        complain("policy convert: which file? (pinfold policy convert --from srt|dive|mycode|daycare FILE)");
+    if (words ? a->n_words < 2 : a->n_words != 2) {
+        complain("policy convert: which file? (pinfold policy convert --from srt|dive|mycode|daycare FILE, or "
+                 "--from bwrap -- OPTIONS)");
         return STATUS_USAGE;
+    }
+    char *list = words ? list_of_words(a->words + 1, a->n_words - 1) : NULL;
+    if (words && !list) {
+        complain("policy convert: no memory");
+        return STATUS_NO;
     }
     struct pinfold_policy_options o = {.size = sizeof o,
                                        .profile = "",
                                        .no_layers = 1,
                                        .options = a->policy,
-                                       .settings = a->words[1],
+                                       .settings = words ? "bwrap" : a->words[1],
+                                       .settings_text = list,
                                        .settings_format = a->settings_format};
-    if (pinfold_policy_load(&o, &policy, &error) < 0)
+    int loaded = pinfold_policy_load(&o, &policy, &error);
+    free(list);
+    if (loaded < 0)
         return fail(&error);
     int r = pinfold_policy_text(policy, a->origins, &text, &error);
     pinfold_policy_free(policy);
@@ -156,7 +191,7 @@ int verb_policy(struct ask *a)
     } parts[] = {{"check", policy_check, 1 << 20},
                  {"print", policy_print_merged, 1},
                  {"schema", policy_schema_print, 1},
-                 {"convert", policy_convert, 2}};
+                 {"convert", policy_convert, 1 << 20}};
 
     for (size_t i = 0; a->n_words && i < sizeof parts / sizeof *parts; i++) {
         if (!same(a->words[0], parts[i].name))

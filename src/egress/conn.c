@@ -41,6 +41,33 @@ static void set_deadline(struct conn *c, uint64_t at)
     c->deadline = at;
 }
 
+static void list_among_all(struct conn *c)
+{
+    c->other = world.all;
+    if (c->other)
+        c->other->other_before = c;
+    world.all = c;
+}
+
+static void unlist_from_all(struct conn *c)
+{
+    if (c->other_before)
+        c->other_before->other = c->other;
+    else
+        world.all = c->other;
+    if (c->other)
+        c->other->other_before = c->other_before;
+}
+
+bool conn_all_told(void)
+{
+    for (const struct conn *c = world.all; c; c = c->other) {
+        if (!c->server_eof || c->to_client.n)
+            return false;
+    }
+    return true;
+}
+
 static void pending_free(struct pending *p)
 {
     world.kept -= p->n;
@@ -61,8 +88,13 @@ static void die(struct conn *c)
     pending_free(&c->to_client);
     pending_free(&c->to_server);
     pending_free(&c->first);
+    pending_free(&c->heard);
+    pending_free(&c->head);
+    free(c->answer);
+    c->answer = NULL;
     free(c->host);
     c->host = NULL;
+    unlist_from_all(c);
     c->next = graveyard;
     graveyard = c;
     world.n_conns--;
@@ -151,6 +183,10 @@ static void settle(struct conn *c)
 {
     if (c->dead)
         return;
+    if (c->stage == STAGE_HELLO && c->client_eof && !c->to_client.n) {
+        die(c);
+        return;
+    }
     if (c->stage == STAGE_OPEN) {
         if (c->client_eof && !c->to_server.n && !c->first.n && !c->server_shut) {
             (void)shutdown(c->server.fd, SHUT_WR);
@@ -165,9 +201,11 @@ static void settle(struct conn *c)
             return;
         }
     }
-    bool reads = c->stage == STAGE_OPEN ? !c->to_server.n && !holds_client(c)
-                                        : c->stage == STAGE_HELLO || c->stage == STAGE_SOCKS;
+    bool reads = !holds_client(c) &&
+                 (c->stage == STAGE_OPEN ? !c->to_server.n : c->stage == STAGE_HELLO || c->stage == STAGE_SOCKS);
     source_arm(&c->client, (!c->client_eof && reads ? EPOLLIN : 0u) | (c->to_client.n ? EPOLLOUT : 0u));
+    if (c->stage == STAGE_PARENT)
+        source_arm(&c->server, EPOLLIN | (c->to_server.n ? EPOLLOUT : 0u));
     if (c->stage == STAGE_OPEN)
         source_arm(&c->server, (!c->server_eof && !c->to_client.n ? EPOLLIN : 0u) | (c->to_server.n ? EPOLLOUT : 0u));
 }
@@ -306,6 +344,7 @@ static const char *judge_address(struct conn *c, const struct host_addr *a)
 }
 
 static void dial_next(struct conn *c);
+static void fail(struct conn *c, const struct host_addr *addr, const char *why);
 
 static void conn_resolved(struct conn *c, const struct host_addr *addrs, unsigned n)
 {
@@ -324,7 +363,7 @@ static void conn_resolved(struct conn *c, const struct host_addr *addrs, unsigne
         }
     }
     if (c->n_addrs == 0) {
-        egress_tell(false, c->how, c->host, c->port, bad, c->rule, why);
+        egress_tell_of(bad ? EGRESS_DENIED : EGRESS_FAILED, c, bad, why);
         refuse(c, bad ? REFUSED_BY_RULE : REFUSED_NO_ADDRESS, why);
         return;
     }
@@ -335,6 +374,7 @@ static void conn_resolved(struct conn *c, const struct host_addr *addrs, unsigne
 static bool call_by_name(struct conn *c)
 {
     struct host_addr addr = c->host->addr;
+    c->literal = false;
     if (c->host->kind == HOST_NAME)
         return true;
     const char *name = stand_name(&addr);
@@ -344,6 +384,34 @@ static bool call_by_name(struct conn *c)
     c->host->kind = HOST_NAME;
     strcpy(c->host->name, name);
     return true;
+}
+
+/*
+ * What is not asked of the caller's own proxy, because it would look from another place: addresses, and names that mean
+ * something here alone. NULL: the name may be sent.
+ */
+static const char *not_for_parent(const struct conn *c)
+{
+    struct host_addr at[MAX_ADDRESSES];
+    if (c->host->kind == HOST_ADDR)
+        return "is an address, which is not asked of the parent proxy; name it in NO_PROXY";
+    size_t n = hosts_find(world.ask->resolver.hosts, c->host->name, at, MAX_ADDRESSES);
+    bool local = name_is_local(c->host->name);
+    for (size_t i = 0; i < n; i++)
+        local = local || addr_classify(&at[i]) != ADDR_PUBLIC;
+    return local ? "is a local name, which is not asked of the parent proxy; name it in NO_PROXY" : NULL;
+}
+
+/* The addresses of the proxy itself: the caller chose it, so they are not judged. */
+static void parent_resolved(struct conn *c, const struct host_addr *addrs, unsigned n)
+{
+    c->at_addr = 0;
+    c->n_addrs = (uint8_t)(n < MAX_ADDRESSES ? n : MAX_ADDRESSES);
+    memcpy(c->addrs, addrs, c->n_addrs * sizeof *addrs);
+    if (c->n_addrs)
+        dial_next(c);
+    else
+        fail(c, NULL, "the parent proxy's name does not resolve");
 }
 
 /* The host and port are known: may they be reached? */
@@ -363,25 +431,59 @@ static void judge(struct conn *c)
         refuse(c, REFUSED_BY_RULE, d == HOST_DENIED ? "is denied by a rule" : "is not allowed");
         return;
     }
+    c->parent = proxy_for(world.ask->proxies, c->host, c->port, c->how == HOW_HTTP || c->port == 80);
+    const char *no = c->parent ? not_for_parent(c) : NULL;
+    if (no) {
+        egress_tell_of(EGRESS_DENIED, c, NULL, no);
+        refuse(c, REFUSED_BY_RULE, no);
+        return;
+    }
     c->stage = STAGE_RESOLVE;
     set_deadline(c, world.now + HANDSHAKE_MS);
     settle(c);
-    if (c->host->kind == HOST_ADDR)
+    if (c->parent && c->parent->host.kind == HOST_ADDR)
+        parent_resolved(c, &c->parent->host.addr, 1);
+    else if (c->parent)
+        lookup_start(c, c->parent->host.name, parent_resolved);
+    else if (c->host->kind == HOST_ADDR)
         conn_resolved(c, &c->host->addr, 1);
     else
-        lookup_start(c, conn_resolved);
+        lookup_start(c, c->host->name, conn_resolved);
 }
 
 /* ---- dialling ---- */
 
 static void opened(struct conn *c);
 
+static void fail(struct conn *c, const struct host_addr *addr, const char *why)
+{
+    char text[160];
+    snprintf(text, sizeof text, "was not reached: %s", why);
+    egress_tell_of(EGRESS_FAILED, c, addr, why);
+    refuse(c, REFUSED_BY_SERVER, text);
+}
+
+/* No address is left to try. */
+static void not_reached(struct conn *c)
+{
+    const char *why = c->parent               ? "the parent proxy does not answer"
+                      : c->no == ECONNREFUSED ? "the connection is refused there: nothing answers"
+                      : c->no == ENETUNREACH  ? "this machine has no way to that address"
+                      : c->no == EHOSTUNREACH ? "no such machine answers"
+                                              : "nothing answers";
+    if (c->how == HOW_PUBLISH) /* a server inside that is not there yet is nothing to tell */
+        reset(c);
+    else
+        fail(c, c->n_addrs && !c->parent ? &c->addrs[c->n_addrs - 1] : NULL, why);
+}
+
 static void dial_next(struct conn *c)
 {
+    uint16_t port = htons(c->parent ? c->parent->port : c->port);
     while (c->at_addr < c->n_addrs) {
         const struct host_addr *a = &c->addrs[c->at_addr++];
-        struct sockaddr_in6 s6 = {.sin6_family = AF_INET6, .sin6_port = htons(c->port)};
-        struct sockaddr_in s4 = {.sin_family = AF_INET, .sin_port = htons(c->port)};
+        struct sockaddr_in6 s6 = {.sin6_family = AF_INET6, .sin6_port = port};
+        struct sockaddr_in s4 = {.sin_family = AF_INET, .sin_port = port};
         memcpy(&s6.sin6_addr, a->b, 16);
         memcpy(&s4.sin_addr, a->b, 4);
         int fd = socket(a->v6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -389,6 +491,7 @@ static void dial_next(struct conn *c)
             continue;
         int r = a->v6 ? connect(fd, (struct sockaddr *)&s6, sizeof s6) : connect(fd, (struct sockaddr *)&s4, sizeof s4);
         if ((r < 0 && errno != EINPROGRESS) || source_add(&c->server, SOURCE_SERVER, fd, EPOLLOUT) < 0) {
+            c->no = (uint8_t)errno;
             close(fd);
             c->server.fd = -1;
             continue;
@@ -397,9 +500,56 @@ static void dial_next(struct conn *c)
         set_deadline(c, world.now + DIAL_MS);
         return;
     }
-    egress_tell(false, c->how, c->host, c->port, c->n_addrs ? &c->addrs[c->n_addrs - 1] : NULL, c->rule,
-                "no address answered");
-    refuse(c, REFUSED_BY_SERVER, "does not answer");
+    not_reached(c);
+}
+
+static void parent_ask(struct conn *c, enum parent_step step)
+{
+    char said[PARENT_SAY];
+    c->stage = STAGE_PARENT;
+    c->parent_step = (uint8_t)step;
+    set_deadline(c, world.now + HANDSHAKE_MS);
+    if (push(c, false, said, parent_say(c->parent, step, c->host->name, c->port, said)))
+        settle(c);
+}
+
+/* What the proxy says, and no byte more: what follows is the server's. */
+static void parent_answers(struct conn *c)
+{
+    char why[PARENT_WHY];
+    enum parent_step next = PARENT_OPEN;
+    size_t before = c->heard.n;
+    ssize_t n = recv(c->server.fd, world.buffer + before, PARENT_HEAR, MSG_DONTWAIT | MSG_PEEK);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (n <= 0) {
+        fail(c, NULL, "the parent proxy ends the connection");
+        return;
+    }
+    if (before)
+        memcpy(world.buffer, c->heard.p, before);
+    struct str all = {world.buffer, before + (size_t)n};
+    ssize_t used = parent_hear(c->parent, (enum parent_step)c->parent_step, all, &next, why);
+    if (used == -EPERM && c->how == HOW_HTTP) { /* plain HTTP has another way: the proxy asks for it itself */
+        c->parent_fetches = true;
+        c->at_addr = 0;
+        pending_free(&c->heard);
+        source_close(&c->server);
+        dial_next(c);
+        return;
+    }
+    if (used < 0 || (used == 0 && !keep(&c->heard, world.buffer + before, (size_t)n))) {
+        fail(c, NULL, used < 0 ? why : "no memory");
+        return;
+    }
+    (void)recv(c->server.fd, world.buffer, used ? (size_t)used - before : (size_t)n, MSG_DONTWAIT);
+    if (used == 0)
+        return;
+    pending_free(&c->heard);
+    if (next == PARENT_OPEN)
+        opened(c);
+    else
+        parent_ask(c, next);
 }
 
 static void dialled(struct conn *c)
@@ -407,11 +557,15 @@ static void dialled(struct conn *c)
     int no = 0;
     socklen_t n = sizeof no;
     if (getsockopt(c->server.fd, SOL_SOCKET, SO_ERROR, &no, &n) < 0 || no) {
+        c->no = (uint8_t)no;
         source_close(&c->server);
         dial_next(c);
         return;
     }
-    opened(c);
+    if (c->parent && !c->parent_fetches)
+        parent_ask(c, parent_first(c->parent));
+    else
+        opened(c);
 }
 
 /* ---- what flows is still judged ---- */
@@ -435,8 +589,8 @@ static bool inner_name_ok(const struct conn *c, const struct host *h)
 
 static void stop(struct conn *c, const struct host *said, const char *why)
 {
-    egress_tell(false, c->how, said ? said : c->host, c->port, &c->addrs[c->at_addr ? c->at_addr - 1 : 0], c->rule,
-                why);
+    const struct host_addr *at = c->parent ? NULL : &c->addrs[c->at_addr ? c->at_addr - 1 : 0];
+    egress_tell(false, c->how, said ? said : c->host, c->port, at, c->rule, why);
     reset(c);
 }
 
@@ -481,6 +635,9 @@ static void watch_nothing(struct conn *c)
     c->host = NULL;
 }
 
+static void watch_http(struct conn *c);
+static void consume(struct conn *c, size_t n);
+
 static void watch_tls(struct conn *c)
 {
     struct tls_hello h;
@@ -497,6 +654,89 @@ static void watch_tls(struct conn *c)
         watch_nothing(c);
 }
 
+static void hello(struct conn *c);
+
+/* The server of a request is done with, and the client stays: whatever it asks for next begins anew. */
+static void drop_server(struct conn *c)
+{
+    source_close(&c->server);
+    pending_free(&c->to_server);
+    free(c->answer);
+    c->answer = NULL;
+    c->server_eof = c->server_shut = c->parent_fetches = false;
+    c->at_addr = c->n_addrs = 0;
+    c->stage = STAGE_HELLO;
+}
+
+/* Whether a proxy request is under way whose answer is not complete, or not yet with the client. */
+static bool answering(const struct conn *c)
+{
+    return c->how == HOW_HTTP && (c->to_client.n || (c->answer && c->answer->state != ANSWER_DONE));
+}
+
+/* Takes one proxy request for c->host: what is to be sent for it is in c->head, and its body is followed. */
+static bool take_request(struct conn *c, const struct http_head *h, size_t n)
+{
+    ssize_t out = http_forward(h, world.buffer, SHARED_BYTES);
+    if (!c->answer)
+        c->answer = calloc(1, sizeof *c->answer);
+    if (out < 0 || !c->answer || !keep(&c->head, world.buffer, (size_t)out)) {
+        http_error(c, "400 Bad Request", "the Connection field names what is no connection's");
+        return false;
+    }
+    http_body_begin(&c->body, h);
+    http_answer_expect(c->answer, h);
+    consume(c, n);
+    return true;
+}
+
+static bool send_head(struct conn *c)
+{
+    struct str head = {c->head.p, c->head.n};
+    if (c->parent_fetches) {
+        ssize_t n = http_by_parent(head, c->host->name, c->port, c->parent, world.buffer, SHARED_BYTES);
+        if (n < 0) {
+            reset(c);
+            return false;
+        }
+        head = (struct str){world.buffer, (size_t)n};
+    }
+    bool alive = push(c, false, head.p, head.n);
+    if (alive)
+        pending_free(&c->head);
+    return alive;
+}
+
+/*
+ * The next request on a connection that knows us as a proxy. It is judged as if it were the first; where it is for the same
+ * server, the connection to that server serves it, too.
+ */
+static void next_request(struct conn *c)
+{
+    struct http_head h;
+    if (answering(c)) {
+        if (c->answer && c->answer->state == ANSWER_LOST && c->first.n >= FIRST_BYTES)
+            stop(c, NULL, "requests behind an answer without an end");
+        return;
+    }
+    ssize_t n = http_head_parse((struct str){c->first.p, c->first.n}, 0, &h);
+    bool same_server = n > 0 && h.form == HTTP_ABSOLUTE && same_name(c, &h.host) && h.port == c->port;
+    if (n == 0 && !c->client_eof)
+        return;
+    if (n == 0) {
+        stop(c, NULL, "truncated HTTP request");
+        return;
+    }
+    size_t rule;
+    if (!same_server || host_judge(world.ask->rules, world.ask->n_rules, &h.host, h.port, &rule) != HOST_ALLOWED) {
+        drop_server(c);
+        hello(c);
+        return;
+    }
+    if (take_request(c, &h, (size_t)n) && send_head(c))
+        watch_http(c);
+}
+
 static void watch_http(struct conn *c)
 {
     while (!c->dead && c->first.n && !c->upgrade) {
@@ -509,8 +749,8 @@ static void watch_http(struct conn *c)
                 return;
             continue;
         }
-        if (c->how == HOW_HTTP) { /* one request per connection there: we said Connection: close */
-            pending_free(&c->first);
+        if (c->how == HOW_HTTP) {
+            next_request(c);
             return;
         }
         struct http_head h;
@@ -570,8 +810,8 @@ static void opened(struct conn *c)
     set_deadline(c, 0);
     (void)setsockopt(c->client.fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
     (void)setsockopt(c->server.fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-    if (c->how != HOW_REACH)
-        egress_tell(true, c->how, c->host, c->port, &c->addrs[c->at_addr - 1], c->rule, "");
+    if (c->how < HOW_REACH)
+        egress_tell_of(EGRESS_ALLOWED, c, c->parent ? NULL : &c->addrs[c->at_addr - 1], "");
     bool alive = true;
     if (c->how == HOW_CONNECT)
         alive = push(c, true, ok, sizeof ok - 1);
@@ -579,44 +819,13 @@ static void opened(struct conn *c)
         alive = c->socks_version == 5 ? push(c, true, socks5, sizeof socks5) : push(c, true, socks4, sizeof socks4);
     if (!alive)
         return;
-    if (c->how == HOW_HTTP) {
-        /* to_server already holds the rewritten head; body and end of the request are watched */
-        if (!flush(c, false))
-            return;
-    }
+    if (c->head.n && !send_head(c)) /* of a request that was told to us as a proxy; its body follows, watched */
+        return;
     watch(c);
     settle(c);
 }
 
 /* ---- the proxy port ---- */
-
-static bool hop_by_hop(struct str name)
-{
-    static const char *const names[] = {"Connection",         "Proxy-Connection", "Proxy-Authorization",
-                                        "Proxy-Authenticate", "Keep-Alive",       "TE"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        if (name.n == strlen(names[i]) && strncasecmp(name.p, names[i], name.n) == 0)
-            return true;
-    }
-    return false;
-}
-
-/* The request as the origin server gets it: origin form, our Connection field, no word of a proxy. */
-static bool rewrite(struct conn *c, const struct http_head *h)
-{
-    struct str rest = h->fields;
-    bool ok = keep(&c->to_server, h->method.p, h->method.n) && keep(&c->to_server, " ", 1) &&
-              keep(&c->to_server, h->origin_target.p, h->origin_target.n) && keep(&c->to_server, " HTTP/1.1\r\n", 11);
-    while (ok && rest.n) {
-        const char *end = memchr(rest.p, '\n', rest.n);
-        struct str field = {rest.p, (size_t)(end - rest.p) + 1};
-        struct str name = {field.p, (size_t)((const char *)memchr(field.p, ':', field.n) - field.p)};
-        if (!hop_by_hop(name))
-            ok = keep(&c->to_server, field.p, field.n);
-        rest = str_skip(rest, field.n);
-    }
-    return ok && keep(&c->to_server, "Connection: close\r\n\r\n", 21);
-}
 
 static void hello_http(struct conn *c)
 {
@@ -636,12 +845,10 @@ static void hello_http(struct conn *c)
     c->port = h.port;
     c->watch = WATCH_FIRST;
     if (c->how == HOW_HTTP) {
-        if (h.upgrade || !rewrite(c, &h)) {
-            http_error(c, "400 Bad Request", "upgrades need CONNECT");
-            return;
-        }
-        http_body_begin(&c->body, &h);
         c->watch = WATCH_HTTP;
+        if (take_request(c, &h, (size_t)n))
+            judge(c);
+        return;
     }
     consume(c, (size_t)n);
     judge(c);
@@ -673,6 +880,8 @@ static void hello(struct conn *c)
     struct socks_request q;
     ssize_t n;
 
+    if (answering(c))
+        return;
     if (c->stage == STAGE_SOCKS) {
         n = socks5_request(in, &q);
         if (n)
@@ -730,14 +939,19 @@ static void from_client(struct conn *c)
     }
     if (n == 0) {
         c->client_eof = true;
-        if (c->stage != STAGE_OPEN)
-            die(c);
-        else if (c->watch == WATCH_FIRST || c->watch == WATCH_TLS) /* too short to be either: what there is may go */
+        if (c->stage != STAGE_OPEN) {
+            if (!c->to_client.n)
+                die(c);
+        } else if (c->watch == WATCH_FIRST ||
+                   c->watch == WATCH_TLS) { /* too short to be either: what there is may go */
             watch_nothing(c);
-        else if (c->watch == WATCH_HTTP && c->first.n && !c->upgrade)
+        } else if (c->watch == WATCH_HTTP && c->first.n && !c->upgrade && !answering(c)) {
             stop(c, NULL, "truncated HTTP request");
+        }
         return;
     }
+    if (c->answer && c->server_eof)
+        return;
     if (judged) {
         push(c, false, world.buffer, (size_t)n);
         return;
@@ -750,8 +964,27 @@ static void from_client(struct conn *c)
         watch(c);
     else
         hello(c);
-    if (!c->dead && c->first.n >= FIRST_BYTES && !c->upgrade)
+    if (!c->dead && c->first.n >= FIRST_BYTES && !c->upgrade && !answering(c))
         stop(c, NULL, "too many bytes before a decision was possible");
+}
+
+/* The server says no more. A proxy request has had its answer, or never will: what its client says behind it is for nobody. */
+static void server_ended(struct conn *c)
+{
+    c->server_eof = true;
+    if (c->answer)
+        pending_free(&c->first);
+}
+
+/* Requests that waited for the answer before them. */
+static void resume(struct conn *c)
+{
+    if (c->dead || c->how != HOW_HTTP || !c->first.n || answering(c))
+        return;
+    if (c->stage == STAGE_HELLO)
+        hello(c);
+    else if (c->stage == STAGE_OPEN)
+        watch(c);
 }
 
 static void from_server(struct conn *c)
@@ -763,7 +996,27 @@ static void from_server(struct conn *c)
         return;
     }
     if (n == 0) {
-        c->server_eof = true;
+        bool whole = c->answer && c->answer->state == ANSWER_DONE && !c->answer->close && c->body.state == BODY_NONE;
+        if (whole && !c->client_eof) { /* between two requests: the client need not know */
+            drop_server(c);
+            resume(c);
+            return;
+        }
+        server_ended(c);
+        return;
+    }
+    if (c->answer) {
+        http_answer_eat(c->answer, (struct str){world.buffer, (size_t)n});
+        if (c->parent_fetches && c->answer->refused) {
+            c->answer->refused = false;
+            egress_tell_of(EGRESS_FAILED, c, NULL, "the parent proxy, or the server by it, refuses it (403 or 407)");
+        }
+        if (!push(c, true, world.buffer, (size_t)n))
+            return;
+        if (c->answer->state == ANSWER_DONE && c->answer->close)
+            server_ended(c); /* as it was agreed, whether the server keeps to it or not */
+        else
+            resume(c);
         return;
     }
     bool answered = c->upgrade;
@@ -784,8 +1037,15 @@ void conn_ready(struct conn *c, bool client_side, uint32_t events)
     struct source *s = client_side ? &c->client : &c->server;
     if (!client_side && c->stage == STAGE_DIAL) {
         dialled(c);
+    } else if (!client_side && c->stage == STAGE_PARENT) {
+        if (flush(c, false))
+            parent_answers(c);
     } else {
         if (events & EPOLLOUT && !flush(c, client_side))
+            return;
+        if (events & EPOLLOUT && client_side)
+            resume(c);
+        if (c->dead)
             return;
         if (events & EPOLLIN && s->armed & EPOLLIN) {
             if (client_side)
@@ -809,6 +1069,10 @@ void conn_late(struct conn *c)
         source_close(&c->server);
         dial_next(c);
         settle(c);
+        return;
+    }
+    if (c->stage == STAGE_PARENT) {
+        fail(c, NULL, "the parent proxy does not answer in time");
         return;
     }
     reset(c);
@@ -875,17 +1139,19 @@ void conn_accept(enum source_kind from, int fd, size_t reach_index)
     c->server.fd = -1;
     c->rule = UINT32_MAX;
     world.n_conns++;
+    list_among_all(c);
     set_deadline(c, world.now + HANDSHAKE_MS);
     if (from == SOURCE_CATCH) {
         caught(c);
     } else if (from == SOURCE_REACH) {
         const struct egress_reach *r = &world.ask->reach[reach_index];
-        c->how = HOW_REACH;
+        c->how = world.ask->publish ? HOW_PUBLISH : HOW_REACH;
         c->port = r->port;
         c->host->kind = HOST_ADDR;
         c->host->addr = r->addr;
         c->addrs[0] = r->addr;
-        c->n_addrs = 1;
+        c->addrs[1] = r->also;
+        c->n_addrs = r->both ? 2 : 1;
         dial_next(c);
     }
 }

@@ -18,7 +18,8 @@ enum {
     MAX_CONNECTIONS = 30000, /* of one box; beyond, new ones are reset                                     */
     MAX_NAMES = 60000,       /* stand-ins of one box: a stand-in is never given to another name            */
     MAX_ADDRESSES = 8,       /* of one name that are tried                                                 */
-    CACHE_SLOTS = 128        /* names whose addresses are remembered                                       */
+    CACHE_SLOTS = 128,       /* names whose addresses are remembered                                       */
+    ENDING_MS = 1000         /* for clients of published ports to take what is left */
 };
 
 enum source_kind {
@@ -45,6 +46,7 @@ enum stage {
     STAGE_SOCKS,   /* greeted, the request comes                         */
     STAGE_RESOLVE, /* waiting for addresses                              */
     STAGE_DIAL,    /* waiting for the server to accept                   */
+    STAGE_PARENT,  /* the caller's own proxy was asked for the way       */
     STAGE_OPEN     /* bytes flow, perhaps still watched                  */
 };
 /* What of the client's bytes is still judged while they flow. */
@@ -57,17 +59,25 @@ struct pending { /* bytes that a side could not take yet */
 
 struct conn {
     struct source client, server;
-    struct conn *next, *before; /* in the list of all */
+    struct conn *next, *before;        /* in the list of those with a deadline; in the graveyard */
+    struct conn *other, *other_before; /* in the list of all */
     struct lookup *lookup;
     struct pending to_client, to_server;
-    struct pending first; /* client bytes not judged yet; the first .at of them were passed on */
-    uint64_t deadline;    /* milliseconds; 0 for none */
+    struct pending head;        /* of the request that is sent once the way is open */
+    struct http_answer *answer; /* proxy requests: how far the server's answer is; owned */
+    struct pending heard;       /* of the parent proxy's answer, which is not whole yet */
+    struct pending first;       /* client bytes not judged yet; the first .at of them were passed on */
+    uint64_t deadline;          /* milliseconds; 0 for none */
     uint8_t stage, watch, how, socks_version;
     bool client_eof, server_eof, client_shut, server_shut, dead;
     bool literal; /* the client named an address: judged by address rules */
     bool upgrade; /* an Upgrade was asked; the server's answer decides */
     uint16_t port;
     uint8_t n_addrs, at_addr;
+    const struct proxy *parent; /* the caller's own proxy leads there; NULL: dialled directly */
+    uint8_t parent_step;        /* enum parent_step */
+    bool parent_fetches;        /* ... for it, as a proxy of plain HTTP: it does not lead there */
+    uint8_t no;                 /* errno of the last address that was tried */
     uint32_t rule;
     struct host_addr addrs[MAX_ADDRESSES];
     struct http_body body;
@@ -77,6 +87,7 @@ struct conn {
 struct lookup { /* one name being resolved over the network, for one connection */
     struct source source;
     struct conn *conn;
+    const char *base; /* as the box or the configuration says it; outlives this */
     void (*resolved)(struct conn *c, const struct host_addr *addrs, unsigned n);
     struct lookup *next, *before;
     uint64_t deadline;
@@ -99,7 +110,9 @@ struct world {
     int epoll;
     uint64_t now; /* milliseconds, monotonic */
     struct source listeners[EGRESS_SOCKETS + 1], ports[EGRESS_MAX_PORTS], *reach;
+    uint64_t ends_at;   /* published ports: the box is gone; 0 while it lives */
     struct conn *conns; /* those with a deadline */
+    struct conn *all;
     struct lookup *lookups;
     unsigned n_conns, max_conns;
     uint64_t kept; /* bytes in all pendings */
@@ -119,6 +132,8 @@ void source_rest(struct source *s); /* no events, not even that it hung up, unti
 void source_close(struct source *s);
 void egress_tell(bool allowed, enum egress_how how, const struct host *host, uint16_t port,
                  const struct host_addr *addr, uint32_t rule, const char *reason);
+/* The same about a connection: to the host it is for; `addr` NULL: no address was seen here. */
+void egress_tell_of(enum egress_what what, const struct conn *c, const struct host_addr *addr, const char *reason);
 /* stand.c: names and the addresses that stand for them */
 uint32_t stand_of(const char *name); /* 1.. or 0 when full */
 void stand_addr(uint32_t stand, bool v6, struct host_addr *ret);
@@ -128,9 +143,9 @@ bool stand_range(const struct host_addr *a);       /* inside the ranges stand-in
 void dns_udp_ready(void);
 void dns_conn_accept(int fd);
 void dns_conn_ready(struct source *s);
-/* lookup.c: hands the addresses of c->host to `resolved`, now or later; n 0: the name has none */
+/* lookup.c: hands the addresses of `name`, which outlives the connection or is its host's, to `resolved`, now or later; n 0: it has none */
 typedef void resolved_fn(struct conn *c, const struct host_addr *addrs, unsigned n);
-void lookup_start(struct conn *c, resolved_fn *resolved);
+void lookup_start(struct conn *c, const char *name, resolved_fn *resolved);
 void lookup_ready(struct lookup *l);
 void lookup_late(struct lookup *l);
 void lookup_cancel(struct lookup *l);
@@ -139,4 +154,5 @@ void lookup_bury(void);
 void conn_accept(enum source_kind from, int fd, size_t reach_index);
 void conn_ready(struct conn *c, bool client_side, uint32_t events);
 void conn_late(struct conn *c);
-void conn_bury(void); /* frees what died during this round */
+void conn_bury(void);     /* frees what died during this round */
+bool conn_all_told(void); /* no server will say more, and clients have been given all of it */

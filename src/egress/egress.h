@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include "policy/host.h"
+#include "policy/proxy.h"
 #include "wire/egress.h"
 
 /* What the host's resolver configuration says (resolv.conf(5)); filled by resolv_parse, hosts as text. */
@@ -24,10 +25,11 @@ void resolv_parse(struct str text, struct egress_resolver *ret); /* unknown line
 /* Addresses of `name` in a hosts(5) text; number written. */
 size_t hosts_find(struct str text, const char *name, struct host_addr *out, size_t room);
 
-struct egress_reach { /* one service of the host that appears at the same address inside */
-    struct host_addr addr;
+struct egress_reach { /* one service of the host that appears at the same address inside; or a published port */
+    struct host_addr addr, also; /* `also` is tried after `addr` where `both` says so */
+    bool both;
     uint16_t port;
-    int listener; /* made inside, owned */
+    int listener; /* made inside, or for a published port outside; owned */
 };
 
 struct egress_ask {
@@ -36,11 +38,14 @@ struct egress_ask {
     struct egress_reach reach[EGRESS_MAX_REACH];
     size_t n_reach;
     struct egress_resolver resolver;
-    int sockets[EGRESS_SOCKETS]; /* owned; egress_receive() fills these and the listeners of `reach` */
-    int ports[EGRESS_MAX_PORTS]; /* listeners of LISTEN steps, owned */
+    const struct proxies *proxies; /* of the caller; NULL: everything is dialled directly */
+    int sockets[EGRESS_SOCKETS];   /* owned; egress_receive() fills these and the listeners of `reach` */
+    int ports[EGRESS_MAX_PORTS];   /* listeners of LISTEN steps, owned */
     size_t n_ports;
     enum catch_way way;
     bool v6;
+    bool
+        publish; /* the process of published ports: `reach` alone, and at the end what clients have not read yet goes out */
     int events; /* SOCK_SEQPACKET to pinfold: struct egress_event; its end is the egress's end */
 };
 

@@ -63,12 +63,12 @@ static bool candidate(const char *name, unsigned round, char out[HOST_NAME_MAX_T
 static void finish(struct lookup *l)
 {
     struct conn *c = l->conn;
-    struct cached *slot = slot_of(c->host->name);
+    struct cached *slot = slot_of(l->base);
     struct host_addr found[MAX_ADDRESSES];
     unsigned n = l->n;
     memcpy(found, l->found, sizeof found);
     if (n) {
-        strcpy(slot->name, c->host->name);
+        strcpy(slot->name, l->base);
         slot->n = (uint8_t)n;
         slot->until = world.now + CACHE_MS;
         memcpy(slot->addrs, found, sizeof found);
@@ -105,7 +105,7 @@ static void advance(struct lookup *l, bool none)
     if (l->type == DNS_A) {
         l->type = DNS_AAAA;
     } else {
-        if (l->n || !none || !candidate(l->conn->host->name, ++l->search, l->name)) {
+        if (l->n || !none || !candidate(l->base, ++l->search, l->name)) {
             finish(l);
             return;
         }
@@ -156,17 +156,17 @@ void lookup_ready(struct lookup *l)
     advance(l, r <= 0);
 }
 
-void lookup_start(struct conn *c, resolved_fn *resolved)
+void lookup_start(struct conn *c, const char *name, resolved_fn *resolved)
 {
     struct host_addr found[MAX_ADDRESSES];
-    const struct cached *slot = slot_of(c->host->name);
-    size_t n = hosts_find(world.ask->resolver.hosts, c->host->name, found, MAX_ADDRESSES);
+    const struct cached *slot = slot_of(name);
+    size_t n = hosts_find(world.ask->resolver.hosts, name, found, MAX_ADDRESSES);
 
     if (n) {
         resolved(c, found, (unsigned)n);
         return;
     }
-    if (slot->until > world.now && strcmp(slot->name, c->host->name) == 0) {
+    if (slot->until > world.now && strcmp(slot->name, name) == 0) {
         resolved(c, slot->addrs, slot->n);
         return;
     }
@@ -175,12 +175,13 @@ void lookup_start(struct conn *c, resolved_fn *resolved)
         resolved(c, NULL, 0);
         return;
     }
-    *l = (struct lookup){.source.fd = -1, .conn = c, .resolved = resolved, .type = DNS_A, .next = world.lookups};
+    *l = (struct lookup){
+        .source.fd = -1, .conn = c, .base = name, .resolved = resolved, .type = DNS_A, .next = world.lookups};
     if (l->next)
         l->next->before = l;
     world.lookups = l;
     c->lookup = l;
-    if (!candidate(c->host->name, 0, l->name))
+    if (!candidate(name, 0, l->name))
         finish(l);
     else if (send_query(l) < 0)
         lookup_late(l);

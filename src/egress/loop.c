@@ -22,13 +22,27 @@ static void accept_all(struct source *s, size_t reach_index)
     }
 }
 
+/*
+ * The box is gone. What its servers had written last is on its way to clients of published ports; everything else has no
+ * reader any more.
+ */
+static void end(void)
+{
+    if (!world.ask->publish)
+        _exit(0);
+    source_close(&world.listeners[EGRESS_SOCKETS]);
+    for (size_t i = 0; i < world.ask->n_reach; i++)
+        source_close(&world.reach[i]);
+    world.ends_at = world.now + ENDING_MS;
+}
+
 static void dispatch(struct source *s, uint32_t events)
 {
     char byte[16];
     switch (s->kind) {
     case SOURCE_EVENTS: /* pinfold says nothing here but its end */
         if (recv(s->fd, byte, sizeof byte, MSG_DONTWAIT) == 0)
-            _exit(0);
+            end();
         break;
     case SOURCE_DNS_UDP:
         dns_udp_ready();
@@ -63,7 +77,7 @@ static void clock_read(void)
 /* Ends what is late; the milliseconds until the next deadline, or -1. */
 static int deadlines(void)
 {
-    uint64_t next = UINT64_MAX;
+    uint64_t next = world.ends_at ? world.ends_at : UINT64_MAX;
     for (struct lookup *l = world.lookups, *after; l; l = after) {
         after = l->next;
         if (l->deadline <= world.now) {
@@ -176,5 +190,7 @@ void egress_serve(const struct egress_ask *ask)
             dispatch(ready[i].data.ptr, ready[i].events);
         conn_bury();
         lookup_bury();
+        if (world.ends_at && (world.now >= world.ends_at || conn_all_told()))
+            _exit(0);
     }
 }

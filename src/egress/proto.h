@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 #include "policy/host.h"
+#include "policy/proxy.h"
 
 #define MAX_HTTP_HEAD    (16u << 10)
 #define MAX_CLIENT_HELLO (16u << 10)
@@ -55,10 +56,36 @@ struct http_body {
     uint64_t left;
     unsigned line; /* bytes of the current chunk-size or trailer line */
     bool cr;
+    bool extensions, extension; /* chunk extensions are let pass (in answers); within one */
 };
 void http_body_begin(struct http_body *b, const struct http_head *h);
 /* Bytes of `in` that are body; b->state is BODY_NONE when it is complete. -EBADMSG on malformed chunking. */
 ssize_t http_body_eat(struct http_body *b, struct str in);
+
+/* The head of an absolute request as its server gets it: origin form, without what ends at a proxy. Bytes, -EBADMSG, -EMSGSIZE. */
+ssize_t http_forward(const struct http_head *h, char *out, size_t room);
+
+/* The same head for a proxy that is to fetch it itself: `head` is what http_forward() made. Bytes, or -EMSGSIZE. */
+ssize_t http_by_parent(struct str head, const char *host, uint16_t port, const struct proxy *by, char *out,
+                       size_t room);
+
+/* Follows the answer to one request, only to know where it ends: its bytes are passed on whatever they are. */
+struct http_answer {
+    enum {
+        ANSWER_HEAD,
+        ANSWER_BODY,
+        ANSWER_DONE,
+        ANSWER_LOST /* its end is the connection's, or cannot be told */
+    } state;
+    bool bodiless, close, begun, overlong, has_length, coded, chunked;
+    bool refused; /* its status is 403 or 407 */
+    unsigned status, n;
+    uint64_t length;
+    struct http_body body;
+    char line[200];
+};
+void http_answer_expect(struct http_answer *a, const struct http_head *request);
+void http_answer_eat(struct http_answer *a, struct str in);
 
 /* ---- SOCKS (RFC 1928, SOCKS4a) ---- */
 struct socks_request {
@@ -81,6 +108,22 @@ struct tls_hello {
 bool tls_looks_like(struct str in); /* whether the bytes can be the beginning of TLS for anybody */
 /* The ClientHello, perhaps over several records. -EBADMSG: TLS, but no acceptable ClientHello. */
 ssize_t tls_hello_parse(struct str in, struct tls_hello *ret);
+
+/* ---- the caller's own proxy: HTTP CONNECT (RFC 9110 9.3.6), SOCKS5 with names (RFC 1928, RFC 1929) ---- */
+enum parent_step { PARENT_CONNECT, PARENT_GREET, PARENT_LOGIN, PARENT_REQUEST, PARENT_OPEN };
+enum { PARENT_SAY = 1536, PARENT_HEAR = 16 << 10, PARENT_WHY = 80 };
+static inline enum parent_step parent_first(const struct proxy *p)
+{
+    return p->kind == PROXY_SOCKS ? PARENT_GREET : PARENT_CONNECT;
+}
+/* What is said at this step to be led to the name `host`; bytes, at most PARENT_SAY. */
+size_t parent_say(const struct proxy *p, enum parent_step step, const char *host, uint16_t port, char out[PARENT_SAY]);
+/*
+ * The answer to it: PARENT_OPEN follows when the way is open. -EACCES: not opened; -EPERM: refused as this way to this host and
+ * port, which plain HTTP may be spared (squid's default lets CONNECT to port 443 only). `why` is a clause without a secret.
+ */
+ssize_t parent_hear(const struct proxy *p, enum parent_step step, struct str in, enum parent_step *ret_next,
+                    char why[PARENT_WHY]);
 
 /* ---- DNS (RFC 1035) ---- */
 #define DNS_MAX_UDP 1232

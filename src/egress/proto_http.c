@@ -214,7 +214,7 @@ static int field_line(struct str line, uint16_t fallback_port, struct http_head 
         h->chunked = true;
     } else if (same_nocase(name, "Upgrade")) {
         h->upgrade = true;
-    } else if (same_nocase(name, "Connection")) {
+    } else if (same_nocase(name, "Connection") || same_nocase(name, "Proxy-Connection")) {
         while (value.n) {
             if (same_nocase(trim(until(&value, ',')), "close"))
                 h->close = true;
@@ -283,7 +283,7 @@ static int chunk_byte(struct http_body *b, char c)
     if (b->cr) {
         if (c != '\n')
             return -EBADMSG;
-        b->cr = false;
+        b->cr = b->extension = false;
         if (b->state == BODY_CHUNK_SIZE) {
             if (b->line == 0)
                 return -EBADMSG;
@@ -302,6 +302,10 @@ static int chunk_byte(struct http_body *b, char c)
     }
     if (c == '\n' || ++b->line > 1024)
         return -EBADMSG;
+    if (b->extension || (b->extensions && b->state == BODY_CHUNK_SIZE && b->line > 1 && (c == ';' || c == ' '))) {
+        b->extension = true;
+        return 0;
+    }
     if (b->state == BODY_CHUNK_END)
         return -EBADMSG;
     if (b->state == BODY_CHUNK_SIZE) {

@@ -41,16 +41,30 @@ void source_close(struct source *s)
     s->fd = -1;
 }
 
+static void send_event(struct egress_event *e, const struct host *host, const struct host_addr *addr,
+                       const char *reason)
+{
+    if (host && host->kind == HOST_NAME)
+        strcpy(e->name, host->name);
+    if (host && host->kind == HOST_ADDR)
+        addr_print(&host->addr, e->address);
+    if (addr)
+        addr_print(addr, e->address);
+    strncpy(e->reason, reason, sizeof e->reason - 1);
+    (void)send(world.ask->events, e, sizeof *e, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
 void egress_tell(bool allowed, enum egress_how how, const struct host *host, uint16_t port,
                  const struct host_addr *addr, uint32_t rule, const char *reason)
 {
-    struct egress_event e = {.allowed = allowed, .how = (uint8_t)how, .port = port, .rule = rule};
-    if (host && host->kind == HOST_NAME)
-        strcpy(e.name, host->name);
-    if (host && host->kind == HOST_ADDR)
-        addr_print(&host->addr, e.address);
-    if (addr)
-        addr_print(addr, e.address);
-    strncpy(e.reason, reason, sizeof e.reason - 1);
-    (void)send(world.ask->events, &e, sizeof e, MSG_DONTWAIT | MSG_NOSIGNAL);
+    struct egress_event e = {
+        .what = allowed ? EGRESS_ALLOWED : EGRESS_DENIED, .how = (uint8_t)how, .port = port, .rule = rule};
+    send_event(&e, host, addr, reason);
+}
+
+void egress_tell_of(enum egress_what what, const struct conn *c, const struct host_addr *addr, const char *reason)
+{
+    struct egress_event e = {
+        .what = (uint8_t)what, .how = c->how, .by_proxy = c->parent != NULL, .port = c->port, .rule = c->rule};
+    send_event(&e, c->host, addr, reason);
 }

@@ -20,7 +20,8 @@ struct start_request {
     bool tty;                /* make a pty in the box's devpts and hand the master out */
     uint16_t rows, columns;
     uint32_t umask;
-    int egress; /* where CATCH sends its sockets (SOCK_SEQPACKET), or -1; borrowed */
+    int egress;  /* where CATCH sends its sockets (SOCK_SEQPACKET), or -1; borrowed */
+    int publish; /* where the builder sends its user and network namespaces (wire/egress.h), or -1; borrowed */
     struct cgroup_join cgroup;
     bool parent_death_signal; /* the starting thread outlives the box: PR_SET_PDEATHSIG may be used besides EOF */
 };

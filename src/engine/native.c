@@ -74,9 +74,9 @@ static int close_others(int *keep, int n)
 static int forget_caller(const struct birth *b)
 {
     const struct cgroup_join *c = &b->ask->cgroup;
-    int keep[16] = {b->control,      b->builder, b->job.stdio[0], b->job.stdio[1],
-                    b->job.stdio[2], c->v2_dir,  b->runner.egress};
-    int n = 7;
+    int keep[16] = {b->control,      b->builder, b->job.stdio[0],  b->job.stdio[1],
+                    b->job.stdio[2], c->v2_dir,  b->runner.egress, b->ask->publish};
+    int n = 8;
     for (int i = 0; i < c->n_v1 && i < 8; i++)
         keep[n++] = c->v1_tasks[i];
     int e = close_others(keep, n);
@@ -135,6 +135,19 @@ static int map_ids(const struct birth *b)
     if (e == 0)
         e = write_map(self, "uid_map", b->plan->uid, b->uid);
     return e < 0 ? e : write_map(self, "gid_map", b->plan->gid, b->gid);
+}
+
+/* The process of the published ports (box/publish.c) enters these two: the network, and the user namespace that owns it. */
+static int give_namespaces(const struct birth *b)
+{
+    static const char *const names[] = {"/proc/self/ns/user", "/proc/self/ns/net"};
+    int e = 0;
+    for (int i = 0; e >= 0 && i < 2 && b->ask->publish >= 0; i++) {
+        own_fd int fd = sys_openat(AT_FDCWD, names[i], O_RDONLY | O_CLOEXEC, 0);
+        e = fd < 0 ? fd : (int)sys_send_fd(b->ask->publish, "", 1, fd, 0);
+    }
+    sys_shut(b->ask->publish);
+    return e < 0 ? e : 0;
 }
 
 /*
@@ -206,15 +219,16 @@ static _Noreturn void init_child(void *birth)
     if (e == 0 && b->beside) { /* the trees that the builder is about to attach are no business of this process */
         int keep[] = {b->control, b->pass[1], b->job.stdio[0], b->job.stdio[1], b->job.stdio[2], b->runner.own};
         e = close_others(keep, 6);
+        if (e == 0)
+            e = room_back(&b->runner);
     }
     if (e < 0)
         sys_exit(125);
     own_fd int net = b->beside && b->late_net ? net_begin(&b->runner) : -1;
     e = b->beside && b->late_net ? net : 0;
-    if (net >= 0)
-        e = (int)sys_send_fd(b->pass[1], "", 1, net, 0);
-    if (e == -EPIPE || e == -ECONNRESET)
-        sys_exit(125); /* the builder is gone, and has said why */
+    if (net >= 0 && sys_send_fd(b->pass[1], "", 1, net, 0) < 0)
+        sys_exit(125); /* the builder gave up, and has said why */
+    e = e < 0 ? e : 0;
     if (e < 0) {
         const struct frame f = {.kind = FRAME_VERDICT, .a = WHERE_NET, .b = (uint32_t)-e};
         (void)sys_send_fd(b->control, &f, sizeof f, -1, 0);
@@ -316,6 +330,9 @@ static _Noreturn void builder_main(struct birth *b)
     if (e < 0)
         give_up(b, WHERE_MAPS, e);
     raise_oom_score(b);
+    e = give_namespaces(b);
+    if (e < 0)
+        give_up(b, WHERE_CHILD, e);
     e = sys_chdir("/"); /* the caller's directory may lie in what the box does not see */
     if (e < 0)
         give_up(b, WHERE_CHILD, e);
@@ -325,6 +342,9 @@ static _Noreturn void builder_main(struct birth *b)
         e = sys_socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, b->pass);
     if (e < 0)
         give_up(b, WHERE_GUARD, e);
+    e = b->plan->tier && b->job.tty ? terminal_open(b->runner.pty) : 0;
+    if (e < 0)
+        give_up(b, WHERE_PTY, e);
     e = steps_build_first(&b->runner, !b->names, &b->beside); /* files of stdio are opened in the finished box */
     if (e < 0)
         give_up(b, b->runner.failed, e);
@@ -422,7 +442,8 @@ static struct birth *birth_new(const struct start_request *ask, struct err *e)
 
 /*
  * Making a network namespace takes as long as everything else of a start, so that pid 1 does it while the builder builds.
- * Not where the egress shall catch what happens in it: that is a part of BUILD.
+ * Not where the egress shall catch what happens in it: that is a part of BUILD. Nor where ports are published: the process
+ * that does is given the namespace first of all.
  */
 static bool can_wait_for_net(const struct birth *b)
 {
@@ -433,7 +454,8 @@ static bool can_wait_for_net(const struct birth *b)
             return false;
         loopback |= s[i].kind == STEP_LOOPBACK;
     }
-    return loopback && !b->names && b->plan->namespaces & CLONE_NEWNET && b->plan->namespaces & CLONE_NEWUSER;
+    return loopback && b->ask->publish < 0 && !b->names && b->plan->namespaces & CLONE_NEWNET &&
+           b->plan->namespaces & CLONE_NEWUSER;
 }
 
 static int clone_builder(struct birth *b, int *ret_pidfd)

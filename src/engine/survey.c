@@ -35,6 +35,14 @@ struct node {
     struct node *next; /* in the same bucket */
 };
 
+/* pinfold's own (an ancestor chain up to the root), or what a rule opens. */
+struct chain {
+    const char *asked;
+    struct node *end; /* the nearest that exists */
+    const char *rest; /* what is missing below it */
+    bool part;        /* a directory inside pinfold's own */
+};
+
 struct surveyor {
     struct arena *mem;
     struct node *root;
@@ -431,6 +439,92 @@ static int by_match(const void *a, const void *b)
     return x->rule != y->rule ? (x->rule < y->rule ? -1 : 1) : path_order(x->real, y->real);
 }
 
+/* ---- pinfold's own by another name ---- */
+
+static int chain_of(struct surveyor *s, const char *path, struct chain *ret)
+{
+    *ret = (struct chain){.asked = NULL};
+    struct place_found found = {.at = s->root, .rest = ""};
+    s->links_left = MAX_LINKS;
+    int r = path ? walk(s, s->root, path, &found) : 0;
+    *ret = (struct chain){.asked = r == 0 ? path : NULL, .end = found.at, .rest = found.rest};
+    return r == -ELOOP ? 0 : r;
+}
+
+static bool same_directory(const struct node *a, const struct node *b)
+{
+    return a != b && a->type == PATH_DIR && b->type == PATH_DIR && a->st.stx_ino == b->st.stx_ino &&
+           a->st.stx_dev_major == b->st.stx_dev_major && a->st.stx_dev_minor == b->st.stx_dev_minor;
+}
+
+static int add_alias(struct surveyor *s, struct facts *f, const char *asked, const char *path)
+{
+    for (size_t i = 0; path && i < f->n_aliases; i++) {
+        if (strcmp(f->aliases[i].asked, asked) == 0 && strcmp(f->aliases[i].real, path) == 0)
+            return 0;
+    }
+    struct path_fact *slot = path ? arena_push(s->mem, &f->aliases, &f->n_aliases, sizeof *slot) : NULL;
+    int r = slot ? survey_path(s, path, slot) : -ENOMEM;
+    if (r == 0)
+        slot->asked = asked;
+    return r;
+}
+
+/*
+ * A bind mount of the host shows the same directory by two paths. What a rule opens is held against pinfold's own by
+ * device and inode: a directory above pinfold's own at another path leads there, and so does what lies in it.
+ */
+static int find_alias(struct surveyor *s, struct facts *f, const struct chain *own, const struct chain *opened)
+{
+    if (!own->asked || !opened->asked)
+        return 0;
+    for (const struct node *up = own->end; !own->part; up = up->parent) {
+        if (!opened->rest[0] && same_directory(up, opened->end)) {
+            const char *real = own->end->real + (up->parent == up ? 0 : strlen(up->real));
+            const char *at = arena_printf(s->mem, "%s%s", opened->end->real, real);
+            return add_alias(s, f, own->asked, own->rest[0] && at ? path_join(s->mem, at, own->rest) : at);
+        }
+        if (up->parent == up)
+            break;
+    }
+    for (const struct node *up = opened->end; !own->rest[0] && up->parent != up; up = up->parent) {
+        if (same_directory(up, own->end))
+            return add_alias(s, f, own->asked, up->real);
+    }
+    return 0;
+}
+
+static int survey_aliases(struct surveyor *s, const struct policy *p, struct facts *f)
+{
+    /* What lies in the state directory may be mounted elsewhere by itself. */
+    static const char *const parts[] = {"pinfold/trust", "pinfold/audit", "pinfold/caches", "pinfold/sessions"};
+    const char *const paths[] = {path_join(s->mem, f->state_home, "pinfold"),
+                                 path_join(s->mem, f->config_home, "pinfold"), f->program, "/etc/pinfold"};
+    enum { WHOLE = sizeof paths / sizeof paths[0], OWN = WHOLE + sizeof parts / sizeof parts[0] };
+    struct chain own[OWN];
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < OWN; i++) {
+        r = chain_of(s, i < WHOLE ? paths[i] : path_join(s->mem, f->state_home, parts[i - WHOLE]), &own[i]);
+        own[i].part = i >= WHOLE;
+        if (own[i].part && own[i].asked)
+            own[i].asked = paths[0];
+    }
+    for (size_t i = 0; r == 0 && i <= p->n_paths + p->n_mounts; i++) {
+        const struct path_rule *rule = i < p->n_paths ? &p->paths[i] : NULL;
+        const char *path = i == p->n_paths + p->n_mounts ? p->workspace
+                           : !rule                       ? p->mounts[i - p->n_paths].from
+                           : rule->access == PATH_RW     ? rule->path
+                                                         : NULL;
+        struct chain opened;
+        if (!path)
+            continue;
+        r = chain_of(s, rule ? through_mounts(s, path) : path, &opened);
+        for (size_t k = 0; r == 0 && k < OWN; k++)
+            r = find_alias(s, f, &own[k], &opened);
+    }
+    return r;
+}
+
 static int survey_patterns(struct surveyor *s, const struct policy *p, struct facts *f, struct err *e)
 {
     for (size_t i = 0; i < p->n_paths; i++) {
@@ -519,7 +613,7 @@ static int ask_above_hidden(struct surveyor *s, const struct policy *p, const st
     }
     for (size_t i = 0; r == 0 && i < f->n_matches; i++)
         r = ask_above(s, a, f->matches[i].real);
-    return r;
+    return r < 0 ? r : ask_above(s, a, "/dev"); /* of which only single nodes are opened */
 }
 
 static int survey_dirs(struct surveyor *s, const struct policy *p, struct facts *f)
@@ -584,6 +678,8 @@ int survey(const struct policy *p, struct facts *f, struct arena *mem, struct er
         r = survey_own(s, f);
     if (r == 0)
         r = survey_paths(s, p, f);
+    if (r == 0)
+        r = survey_aliases(s, p, f);
     if (e)
         e->kind = ERR_NONE;
     if (r == 0)

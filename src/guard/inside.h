@@ -66,6 +66,7 @@ struct target {
     int pidfd;               /* of the thread (Linux 6.9), or -1 */
     int process;             /* of the process, before Linux 6.9 and when needed, or -1 */
     pid_t box_tid, box_tgid; /* as the box's /proc names them */
+    pid_t own_tid, own_tgid; /* as it names itself, in a pid namespace of its own */
     pid_t tracer;
     uint32_t umask;
     uint64_t umask_when;
@@ -86,9 +87,10 @@ struct place {
 struct object {
     int fd; /* O_PATH, owned */
     struct sys_stat st;
-    bool magic; /* reached through a link of /proc: its path says less than its identity */
-    bool proc;  /* lies in a proc file system */
-    bool held;  /* the caller has it open for writing itself: a reopen gives nothing new */
+    bool magic;  /* reached through a link of /proc: its path says less than its identity */
+    bool proc;   /* lies in a proc file system */
+    bool placed; /* in a mount that is not ours, and judged by its place in the box */
+    bool held;   /* the caller has it open for writing itself: a reopen gives nothing new */
     char path[PLACE_PATH];
     size_t n;
 };
@@ -121,6 +123,7 @@ struct guard {
     uint32_t umask;      /* our own, right now */
     int names_held;      /* 0, 1 shared, 2 exclusive */
     bool has_ptrace, ptrace_off;
+    bool nested;      /* callers may have mount namespaces of their own (nested.c) */
     bool proc_has_us; /* the box's /proc lists the guard: there is no pid namespace between */
     struct target targets[TARGETS];
     struct {
@@ -170,6 +173,13 @@ void ptrace_hide(struct guard *g, bool hide);
 bool mount_ours(struct guard *g, uint64_t id); /* a mount of the box's own namespace */
 /* One step over a link: `p` becomes the place it names, or `o` the object a magic link leads to (o->magic). */
 int link_follow(struct guard *g, struct place *p, struct object *o, unsigned *links);
+
+/* nested.c: the place in the box of what lies in a mount that is not ours; -EACCES when it has none. */
+int nested_path(struct guard *g, int fd, const struct sys_stat *st, char path[PLACE_PATH], size_t *ret_n);
+bool nested_is_map(const struct place *p); /* the name is that of a user namespace's id map */
+/* Opens it as somebody in the caller's user namespace; -ENOENT when that is ours. */
+int nested_map_open(struct guard *g, const struct place *p, int flags);
+int nested_root(struct guard *g); /* the caller's root, when it is not ours; otherwise -1 */
 
 /* lock.c */
 void names_lock(struct guard *g, bool exclusive);

@@ -1,8 +1,9 @@
 /*
  * How it works: a table is compiled once. Rules of fixed place become absolute paths (a GUARD_ROOT name once per
- * writable tree), any-depth rules lists of components. A question goes over the absolute ones by comparison, and over
- * the components of the path once; a small bitmap of hashes keeps any-depth rules out of the way of the many
- * components no rule begins with.
+ * writable tree), any-depth rules lists of components. A question goes over the absolute ones by comparison: of trees
+ * (ROOT, PROTECT, HIDE, PRIVATE) the longest at or above the path decides, names hold besides. Then it goes over the
+ * components of the path once; a small bitmap of hashes keeps any-depth rules out of the way of the many components no
+ * rule begins with.
  */
 #include "guard/judge.h"
 #include <errno.h>
@@ -157,19 +158,37 @@ static struct rule *add(struct rule **list, size_t *n, const struct guard_rule *
     return r;
 }
 
-static int add_name(struct rules *all, const struct guard_rule *said, uint32_t index, struct str text,
+/* A rule of components. The tree it holds below stays where it is: moved away, it would take its names out of reach. */
+static int add_any_depth(struct rules *all, struct rule **list, size_t *n, const struct guard_rule *said,
+                         uint32_t index, struct str text, struct str below, struct arena *mem)
+{
+    struct rule *r = add(list, n, said, index, text, mem);
+    if (!r)
+        return -ENOMEM;
+    r->any_depth = true;
+    r->pattern = said->flags & GUARD_RULE_PATTERN;
+    r->direct = said->flags & GUARD_RULE_DIRECT;
+    r->below = below.n ? below : STR("/");
+    if (r->below.n > 1 && !add(&all->pinned, &all->n_pinned, said, index, r->below, mem))
+        return -ENOMEM;
+    return split(r);
+}
+
+static int add_name(struct rules *all, const struct guard_rule *said, uint32_t index, struct str text, struct str below,
                     struct arena *mem)
 {
     all->git |= said->judge == GUARD_GIT_CONFIG;
     if (said->place == GUARD_ANY_DEPTH) {
-        struct rule *r = add(&all->guarded, &all->n_guarded, said, index, text, mem);
-        if (!r)
-            return -ENOMEM;
-        r->any_depth = all->any_depth = true;
-        int no = split(r);
-        if (no == 0)
+        int no = add_any_depth(all, &all->guarded, &all->n_guarded, said, index, text, below, mem);
+        if (no < 0)
+            return no;
+        const struct rule *r = &all->guarded[all->n_guarded - 1];
+        all->any_depth = true;
+        if (r->pattern) /* anything may begin it */
+            memset(all->first, 0xff, sizeof all->first);
+        else
             all->first[fold_hash(r->parts[0]) / 64] |= 1ull << fold_hash(r->parts[0]) % 64;
-        return no;
+        return 0;
     }
     for (size_t i = 0; i < all->n_roots; i++) {
         struct str root = all->roots[i].path;
@@ -178,17 +197,6 @@ static int add_name(struct rules *all, const struct guard_rule *said, uint32_t i
             return -ENOMEM;
     }
     return 0;
-}
-
-static int add_hide_name(struct rules *all, const struct guard_rule *said, uint32_t index, struct str text,
-                         struct str below, struct arena *mem)
-{
-    struct rule *r = add(&all->hidden, &all->n_hidden, said, index, text, mem);
-    if (!r)
-        return -ENOMEM;
-    r->any_depth = r->pattern = true;
-    r->below = below.n ? below : STR("/");
-    return split(r);
 }
 
 static int add_rule(struct rules *all, const struct guard_rule *said, uint32_t index, struct str text, struct str below,
@@ -201,13 +209,15 @@ static int add_rule(struct rules *all, const struct guard_rule *said, uint32_t i
     case GUARD_RULE_ROOT:
         return 0; /* was the first pass */
     case GUARD_RULE_NAME:
-        return all->mode == GUARD_OFF ? 0 : add_name(all, said, index, text, mem);
+        return all->mode == GUARD_OFF && !(said->flags & GUARD_RULE_ALWAYS)
+                   ? 0
+                   : add_name(all, said, index, text, below, mem);
     case GUARD_RULE_PROTECT:
         return add(&all->guarded, &all->n_guarded, said, index, text, mem) ? 0 : -ENOMEM;
     case GUARD_RULE_HIDE:
         return add(&all->hidden, &all->n_hidden, said, index, text, mem) ? 0 : -ENOMEM;
     case GUARD_RULE_HIDE_NAME:
-        return add_hide_name(all, said, index, text, below, mem);
+        return add_any_depth(all, &all->hidden, &all->n_hidden, said, index, text, below, mem);
     case GUARD_RULE_PIN:
         return add(&all->pinned, &all->n_pinned, said, index, text, mem) ? 0 : -ENOMEM;
     case GUARD_RULE_SOCKET:
@@ -247,25 +257,39 @@ int rules_load(struct rules *ret, const struct guard_table *table, size_t bytes,
 
 /* ---- asking ---- */
 
-static const struct rule *deepest(const struct rule *list, size_t n, struct str path)
+/* The longer of `best` and the longest rule of `kind` in the list at or above `path`. */
+static const struct rule *deeper(const struct rule *best, const struct rule *list, size_t n, unsigned kind,
+                                 struct str path)
 {
-    const struct rule *best = NULL;
     for (size_t i = 0; i < n; i++)
-        if (path_in(path, list[i].path) && (!best || list[i].path.n > best->path.n))
+        if (list[i].said->kind == kind && (!best || list[i].path.n > best->path.n) && path_in(path, list[i].path))
             best = &list[i];
     return best;
 }
 
+const struct rule *rules_decider(const struct rules *r, struct str path)
+{
+    /* Of two as long as each other, the first in this order decides. */
+    const struct rule *best = deeper(NULL, r->hidden, r->n_hidden, GUARD_RULE_HIDE, path);
+    best = deeper(best, r->guarded, r->n_guarded, GUARD_RULE_PROTECT, path);
+    best = deeper(best, r->roots, r->n_roots, GUARD_RULE_ROOT, path);
+    return deeper(best, r->private_trees, r->n_private, GUARD_RULE_PRIVATE, path);
+}
+
+static bool decided_by(const struct rule *decider, unsigned kind)
+{
+    return decider && decider->said->kind == kind;
+}
+
 struct str rules_root(const struct rules *r, struct str path)
 {
-    const struct rule *root = deepest(r->roots, r->n_roots, path);
+    const struct rule *root = deeper(NULL, r->roots, r->n_roots, GUARD_RULE_ROOT, path);
     return root ? root->path : (struct str){"", 0};
 }
 
 bool rules_private(const struct rules *r, struct str path)
 {
-    const struct rule *tree = deepest(r->private_trees, r->n_private, path);
-    return tree && tree->path.n > rules_root(r, path).n;
+    return decided_by(rules_decider(r, path), GUARD_RULE_PRIVATE);
 }
 
 /* `inside`: what is in the directory `path`; otherwise the name itself. */
@@ -287,7 +311,7 @@ bool rules_foreign(struct str path)
 
 bool rule_is_git_hooks(const struct rule *r)
 {
-    return r->said->kind == GUARD_RULE_NAME &&
+    return r->said->kind == GUARD_RULE_NAME && !(r->said->flags & GUARD_RULE_ALWAYS) &&
            (fold_eq(r->path, STR(".git/hooks")) ||
             (!r->any_depth && r->path.n > 11 && fold_eq(str_skip(r->path, r->path.n - 11), STR("/.git/hooks"))));
 }
@@ -302,19 +326,46 @@ static bool is_git_name(const struct rule *r)
     return r->n_parts && fold_eq(r->parts[0], STR(".git"));
 }
 
-/* Whether a rule holds for any-depth names in `path` at all: below a root, and in foreign code only git's own. */
+/* Foreign code may hold any-depth names but git's own, and those that a rule of the policy speaks of. */
+static bool holds_in(const struct rule *r, bool foreign)
+{
+    return !foreign || is_git_name(r) || (r->said->flags & GUARD_RULE_ALWAYS);
+}
+
+/*
+ * Whether any-depth names hold in `path` at all, and from where on it is read: from the outermost writable tree, so
+ * that a tree inside a tree, whatever lies between, does not cut a name in two.
+ */
 struct scope {
     size_t from; /* where the part of the path that counts begins */
     bool none, foreign;
 };
-static struct scope scope_of(const struct rules *r, struct str path)
+static struct scope scope_under(const struct rules *r, struct str path, const struct rule *decider)
 {
-    struct str root = rules_root(r, path);
-    if (root.n == 0 || rules_private(r, path))
+    const struct rule *root = NULL;
+    for (size_t i = 0; i < r->n_roots; i++)
+        if (path_in(path, r->roots[i].path) && (!root || r->roots[i].path.n < root->path.n))
+            root = &r->roots[i];
+    if (!root || decided_by(decider, GUARD_RULE_PRIVATE))
         return (struct scope){.none = true};
-    struct scope s = {.from = root.n == 1 ? 0 : root.n};
+    struct scope s = {.from = root->path.n == 1 ? 0 : root->path.n};
     s.foreign = rules_foreign(str_skip(path, s.from));
     return s;
+}
+static struct scope scope_of(const struct rules *r, struct str path)
+{
+    return scope_under(r, path, rules_decider(r, path));
+}
+
+/* Where the components begin that `r` speaks of; false when `path` is not below its tree. */
+static bool starts_at(const struct rule *r, struct str path, size_t *from)
+{
+    size_t below = r->below.n == 1 ? 0 : r->below.n;
+    if (!path_in(path, r->below))
+        return false;
+    if (r->direct || *from < below)
+        *from = below;
+    return true;
 }
 
 /* The components from `at` on begin with all of the rule's, which end at *ret_end. */
@@ -328,9 +379,18 @@ static bool run_match(const struct rule *r, struct str path, size_t at, size_t *
     return true;
 }
 
-static const struct rule *any_depth_guarded(const struct rules *r, struct str path, size_t *ret_end)
+static bool guarded_from(const struct rule *r, struct str path, size_t here, struct scope s, size_t *ret_end)
 {
-    struct scope s = scope_of(r, path);
+    size_t from = s.from;
+    return r->any_depth && holds_in(r, s.foreign) && starts_at(r, path, &from) &&
+           (r->direct ? here == from : here >= from) && run_match(r, path, here, ret_end) &&
+           (*ret_end == path.n || (r->said->flags & GUARD_RULE_DIRECTORY));
+}
+
+static const struct rule *any_depth_guarded(const struct rules *r, struct str path, const struct rule *decider,
+                                            size_t *ret_end)
+{
+    struct scope s = scope_under(r, path, decider);
     struct str part;
     size_t at = s.from, here = s.from;
     if (s.none)
@@ -339,48 +399,56 @@ static const struct rule *any_depth_guarded(const struct rules *r, struct str pa
         unsigned h = fold_hash(part);
         if (!(r->first[h / 64] >> h % 64 & 1))
             continue;
-        for (size_t i = 0; i < r->n_guarded; i++) {
-            const struct rule *one = &r->guarded[i];
-            if (!one->any_depth || (s.foreign && !is_git_name(one)) || !run_match(one, path, here, ret_end))
-                continue;
-            if (*ret_end == path.n || (one->said->flags & 1))
-                return one;
-        }
+        for (size_t i = 0; i < r->n_guarded; i++)
+            if (guarded_from(&r->guarded[i], path, here, s, ret_end))
+                return &r->guarded[i];
     }
     return NULL;
 }
 
 const struct rule *rules_guarded(const struct rules *r, struct str path, size_t *ret_end)
 {
+    const struct rule *decider = rules_decider(r, path);
+    if (decided_by(decider, GUARD_RULE_PRIVATE))
+        return NULL;
+    if (decided_by(decider, GUARD_RULE_PROTECT) || decided_by(decider, GUARD_RULE_HIDE)) {
+        *ret_end = decider->path.n;
+        return decider;
+    }
     for (size_t i = 0; i < r->n_guarded; i++) {
         const struct rule *one = &r->guarded[i];
-        if (one->any_depth || !path_in(path, one->path))
+        if (one->any_depth || one->said->kind != GUARD_RULE_NAME || !path_in(path, one->path))
             continue;
-        if (path.n == one->path.n || one->said->kind == GUARD_RULE_PROTECT || (one->said->flags & 1)) {
+        if (path.n == one->path.n || (one->said->flags & GUARD_RULE_DIRECTORY)) {
             *ret_end = one->path.n;
             return one;
         }
     }
-    return r->any_depth ? any_depth_guarded(r, path, ret_end) : NULL;
+    return r->any_depth ? any_depth_guarded(r, path, decider, ret_end) : NULL;
 }
 
 const struct rule *rules_hidden(const struct rules *r, struct str path)
 {
+    if (r->n_hidden == 0)
+        return NULL;
+    const struct rule *decider = rules_decider(r, path);
     size_t end;
+    if (decided_by(decider, GUARD_RULE_HIDE))
+        return decider;
+    if (decided_by(decider, GUARD_RULE_PRIVATE))
+        return NULL;
     for (size_t i = 0; i < r->n_hidden; i++) {
         const struct rule *one = &r->hidden[i];
-        if (!one->any_depth) {
-            if (path_in(path, one->path))
-                return one;
+        size_t from = 0;
+        if (!one->any_depth || !starts_at(one, path, &from))
             continue;
-        }
-        if (!path_in(path, one->below))
-            continue;
-        size_t from = one->below.n == 1 ? 0 : one->below.n;
         struct str part;
-        for (size_t next = from; part_next(path, &next, &part); from = next)
+        for (size_t next = from; part_next(path, &next, &part); from = next) {
             if (run_match(one, path, from, &end))
                 return one;
+            if (one->direct)
+                break;
+        }
     }
     return NULL;
 }
@@ -401,6 +469,15 @@ static size_t prefix_run(const struct rule *r, struct str path, size_t from)
     return 0;
 }
 
+/* The longest run of the rule's first components that `path` ends in, where the rule holds. */
+static size_t prefix_of(const struct rule *r, struct str path, struct scope s)
+{
+    size_t from = s.from;
+    return r->n_parts < 2 || s.none || !holds_in(r, s.foreign) || !starts_at(r, path, &from)
+               ? 0
+               : prefix_run(r, path, from);
+}
+
 static bool below_path(const struct rule *one, struct str path, struct str *ret_rest)
 {
     if (!path_in(one->path, path) || one->path.n == path.n)
@@ -416,18 +493,18 @@ const struct rule *rules_below(const struct rules *r, struct str path, size_t *a
     for (; *at < r->n_guarded; ++*at) {
         const struct rule *one = &r->guarded[*at];
         if (!one->any_depth) {
-            if (!below_path(one, path, ret_rest))
+            if (!below_path(one, path, ret_rest) || rules_private(r, one->path))
                 continue;
             ++*at;
             return one;
         }
-        if (one->n_parts < 2)
+        if (one->n_parts < 2 || one->pattern)
             continue;
         if (!known) {
             s = scope_of(r, path);
             known = true;
         }
-        size_t run = s.none || (s.foreign && !is_git_name(one)) ? 0 : prefix_run(one, path, s.from);
+        size_t run = prefix_of(one, path, s);
         if (run == 0)
             continue;
         *ret_rest = str_skip(one->path, (size_t)(one->parts[run].p - one->path.p));
@@ -447,24 +524,35 @@ const struct rule *rules_below(const struct rules *r, struct str path, size_t *a
     return NULL;
 }
 
-const struct rule *rules_pattern_prefix(const struct rules *r, struct str path)
+const struct rule *rules_pattern_prefix(const struct rules *r, struct str path, bool guarded_only)
 {
-    for (size_t i = 0; i < r->n_hidden; i++) {
-        const struct rule *one = &r->hidden[i];
-        if (one->any_depth && one->n_parts > 1 && path_in(path, one->below) &&
-            prefix_run(one, path, one->below.n == 1 ? 0 : one->below.n))
-            return one;
-    }
+    struct scope s = scope_of(r, path), everywhere = {.from = 0};
+    for (size_t i = 0; r->any_depth && i < r->n_guarded; i++)
+        if (r->guarded[i].pattern && prefix_of(&r->guarded[i], path, s))
+            return &r->guarded[i];
+    for (size_t i = 0; !guarded_only && i < r->n_hidden; i++)
+        if (r->hidden[i].any_depth && prefix_of(&r->hidden[i], path, everywhere))
+            return &r->hidden[i];
     return NULL;
+}
+
+/* Whether a directory that moves leaves the tree a rule holds in, or (what is guarded) comes into it. */
+static bool crosses(const struct rule *r, struct str from, struct str to)
+{
+    bool left = path_in(from, r->below), arrives = path_in(to, r->below);
+    return r->any_depth && (r->said->kind == GUARD_RULE_NAME ? left != arrives : left && !arrives);
 }
 
 const struct rule *rules_crossing(const struct rules *r, struct str from, struct str to)
 {
     for (size_t i = 0; i < r->n_hidden; i++)
-        if (r->hidden[i].any_depth && path_in(from, r->hidden[i].below) && !path_in(to, r->hidden[i].below))
+        if (crosses(&r->hidden[i], from, to))
             return &r->hidden[i];
     if (!r->any_depth)
         return NULL;
+    for (size_t i = 0; i < r->n_guarded; i++)
+        if (crosses(&r->guarded[i], from, to))
+            return &r->guarded[i];
     struct scope a = scope_of(r, from), b = scope_of(r, to);
     if (!a.none)
         a.foreign = foreign_code(str_skip(from, a.from), true);

@@ -21,7 +21,8 @@ struct rule {
     struct str path; /* absolute place; any-depth: the text */
     bool any_depth;
     bool pattern;     /* parts are patterns */
-    struct str below; /* any-depth: holds below this tree, "" in all roots */
+    bool direct;      /* any-depth: only directly in `below` after all */
+    struct str below; /* any-depth: holds below this tree, "/" everywhere */
     struct str parts[RULE_PARTS];
     size_t n_parts;
 };
@@ -43,24 +44,27 @@ struct rules {
 int rules_load(struct rules *ret, const struct guard_table *table, size_t bytes, const char *strings,
                size_t strings_bytes, struct arena *mem);
 
+/* Of ROOT, PROTECT, HIDE and PRIVATE rules, the longest at or above `path`; NULL when there is none. */
+const struct rule *rules_decider(const struct rules *r, struct str path);
 /* The rule that guards `path`: the first *ret_end bytes of it are the guarded name, the rest is below. NULL: none. */
 const struct rule *rules_guarded(const struct rules *r, struct str path, size_t *ret_end);
-/* The rule that hides `path`, itself or something above it. */
+/* The rule that hides `path`, itself or (unless a longer rule opens it again) something above it. */
 const struct rule *rules_hidden(const struct rules *r, struct str path);
 /*
  * Rules whose place lies strictly below `path`: the next one from *at on, with what remains of its name in `ret_rest`
- * ("hooks" for ".git"). Goes over guarded, hidden (without patterns) and pinned places. NULL: no more. Begin with 0.
+ * ("hooks" for ".git"). Goes over guarded, hidden (both without patterns) and pinned places. NULL: no more. Begin
+ * with 0.
  */
 const struct rule *rules_below(const struct rules *r, struct str path, size_t *at, struct str *ret_rest);
 /* A rule with a pattern of several components, some first ones of which `path` ends in: the directory must stay. */
-const struct rule *rules_pattern_prefix(const struct rules *r, struct str path);
+const struct rule *rules_pattern_prefix(const struct rules *r, struct str path, bool guarded_only);
 /* Whether moving a directory between these places takes it out of an any-depth rule's reach, or into one's. */
 const struct rule *rules_crossing(const struct rules *r, struct str from, struct str to);
 /* PIN: the place itself or something below it stands at `path`. */
 const struct rule *rules_pinned(const struct rules *r, struct str path);
 bool rules_private(const struct rules *r, struct str path);
 const struct rule *rules_socket(const struct rules *r, struct str path);
-/* The writable tree around `path`, "" when there is none. */
+/* The innermost writable tree around `path`, "" when there is none. */
 struct str rules_root(const struct rules *r, struct str path);
 /* Whether `path` lies below a directory of foreign code, where any-depth rules hold for git's names only. */
 bool rules_foreign(struct str path);

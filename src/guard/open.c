@@ -140,8 +140,15 @@ static long open_object(struct guard *g, struct place *p, struct object *o, int 
         no = sticky_refuses(p, o, flags);
     if (no == 0)
         no = target_valid(g);
+    int map =
+        no == 0 && g->nested && o->proc && nested_is_map(p) ? nested_map_open(g, p, reopen_flags(flags)) : -ENOENT;
     names_unlock(g);
     place_drop(p);
+    if (map != -ENOENT) {
+        auto_fd int fd = map;
+        object_drop(o);
+        return fd < 0 ? fd : give(g, &fd, flags, NULL);
+    }
     bool fifo = S_ISFIFO(o->st.mode) && !(flags & O_NONBLOCK) && (flags & O_ACCMODE) != O_RDWR;
     if (no == 0 && fifo)
         no = guard_may_block(g);

@@ -135,13 +135,14 @@ int path_of(struct guard *g, int fd, char path[PLACE_PATH], size_t *ret_n)
     return 0;
 }
 
-static int directory_ours(struct guard *g, int dir)
+/* The path of a directory as the box has it; *ret_n 0 for the root. */
+static int directory_path(struct guard *g, int dir, char path[PLACE_PATH], size_t *ret_n)
 {
     struct sys_stat st;
-    int no = sys_stat_at(dir, "", AT_EMPTY_PATH, SYS_STAT_MOUNT, &st);
+    int no = sys_stat_at(dir, "", AT_EMPTY_PATH, SYS_STAT_BASIC | SYS_STAT_MOUNT, &st);
     if (no < 0)
         return no;
-    return mount_ours(g, st.mount) ? 0 : -EACCES;
+    return mount_ours(g, st.mount) ? path_of(g, dir, path, ret_n) : nested_path(g, dir, &st, path, ret_n);
 }
 
 /* Text that says a canonical path once no link was in it: absolute, no ".", "..", "//". */
@@ -163,14 +164,20 @@ static bool clean_absolute(const char *p, size_t n)
 
 struct walk {
     struct guard *g;
+    int root;                /* the caller's, or -1 for ours */
     int at;                  /* where we are, owned */
     char rest[2 * PATH_MAX]; /* what is still to be walked */
     unsigned links;
 };
 
+static int root_open(int root)
+{
+    return root < 0 ? sys_openat(AT_FDCWD, "/", OPEN_DIR, 0) : sys_fcntl(root, F_DUPFD_CLOEXEC, 0);
+}
+
 static int walk_restart(struct walk *w)
 {
-    int root = sys_openat(AT_FDCWD, "/", OPEN_DIR, 0);
+    int root = root_open(w->root);
     if (root < 0)
         return root;
     (void)sys_close(w->at);
@@ -202,9 +209,12 @@ static long proc_link(struct guard *g, int dir, const char *name, int link, char
     if ((self || thread) && sys_stat_at(dir, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &st) == 0 && st.inode == 1) {
         if (t->tgid == 0 && target_status(g, t) < 0)
             return -ESRCH;
+        bool ours =
+            !g->nested || (sys_stat_at(dir, "", AT_EMPTY_PATH, SYS_STAT_MOUNT, &st) == 0 && mount_ours(g, st.mount));
+        int tgid = ours ? t->box_tgid : t->own_tgid, tid = ours ? t->box_tid : t->own_tid;
         if (self)
-            return snprintf(text, room, "%d", (int)t->box_tgid);
-        return snprintf(text, room, "%d/task/%d", (int)t->box_tgid, (int)t->box_tid);
+            return snprintf(text, room, "%d", tgid);
+        return snprintf(text, room, "%d/task/%d", tgid, tid);
     }
     int ordinary = sys_openat2(dir, name, O_PATH | O_CLOEXEC, 0, RESOLVE_NO_MAGICLINKS);
     if (ordinary == -ELOOP)
@@ -220,8 +230,9 @@ static bool proc_own(struct guard *g, const char *path)
     char own[32];
     if (t->tgid == 0 && target_status(g, t) < 0)
         return false;
-    for (int i = 0; i < 2; i++) {
-        int n = snprintf(own, sizeof own, "/%d", (int)(i ? t->box_tid : t->box_tgid));
+    const int ids[] = {t->box_tgid, t->box_tid, t->own_tgid, t->own_tid};
+    for (int i = 0; i < (g->nested ? 4 : 2); i++) {
+        int n = snprintf(own, sizeof own, "/%d", ids[i]);
         for (const char *p = path; (p = strstr(p, own)); p++)
             if (p[n] == '/' || p[n] == 0)
                 return true;
@@ -299,21 +310,23 @@ static int walk_all(struct walk *w)
 }
 
 /* The directory `text` (of `n` bytes, in g->walk) names, seen from `base` (ignored when it is absolute). */
-static int parent_open(struct guard *g, int base, const char *text, bool *ret_plain)
+static int parent_open(struct guard *g, int root, int base, const char *text, bool *ret_plain)
 {
-    int dir = sys_openat2(base, text, OPEN_DIR, 0, RESOLVE_NO_SYMLINKS);
-    *ret_plain = true;
+    const bool theirs = root >= 0 && text[0] == '/';
+    int dir =
+        sys_openat2(theirs ? root : base, text, OPEN_DIR, 0, RESOLVE_NO_SYMLINKS | (theirs ? RESOLVE_IN_ROOT : 0u));
+    *ret_plain = root < 0;
     if (dir != -ELOOP)
         return dir;
     *ret_plain = false;
-    if (!g->proc_has_us) {
+    if (!g->proc_has_us && root < 0) {
         /* /proc/self means nothing for us there: a path over it fails here and is walked below. */
         dir = sys_openat2(base, text, OPEN_DIR, 0, RESOLVE_NO_MAGICLINKS);
         if (dir >= 0 || (dir != -ENOENT && dir != -ELOOP))
             return dir;
     }
-    struct walk w = {.g = g};
-    w.at = text[0] == '/' ? sys_openat(AT_FDCWD, "/", OPEN_DIR, 0) : sys_openat(base, ".", OPEN_DIR, 0);
+    struct walk w = {.g = g, .root = root};
+    w.at = text[0] == '/' ? root_open(root) : sys_openat(base, ".", OPEN_DIR, 0);
     if (w.at < 0)
         return w.at;
     strcpy(w.rest, text);
@@ -367,9 +380,7 @@ static int place_name(struct guard *g, struct place *ret, const char *clean, siz
         memcpy(ret->path, clean, clean_n);
         ret->dir_n = clean_n == 1 ? 0 : clean_n;
     } else {
-        int no = directory_ours(g, ret->dir);
-        if (no == 0)
-            no = path_of(g, ret->dir, ret->path, &ret->dir_n);
+        int no = directory_path(g, ret->dir, ret->path, &ret->dir_n);
         if (no < 0)
             return no;
     }
@@ -398,8 +409,9 @@ static int place_from(struct guard *g, int base, int dir_fd, const char *text, s
         if (base < 0)
             return base;
     }
+    auto_fd int root = nested_root(g);
     if (ret->name_n == 0) {
-        ret->dir = sys_openat(AT_FDCWD, "/", OPEN_DIR, 0);
+        ret->dir = root_open(root);
     } else if (from == 0) { /* a bare name */
         ret->dir = opened >= 0 ? take_fd(&opened) : sys_fcntl(base, F_DUPFD_CLOEXEC, 0);
     } else {
@@ -407,7 +419,7 @@ static int place_from(struct guard *g, int base, int dir_fd, const char *text, s
             from--;
         memcpy(g->walk, text, from);
         g->walk[from] = 0;
-        ret->dir = parent_open(g, absolute ? AT_FDCWD : base, g->walk, &plain);
+        ret->dir = parent_open(g, root, absolute ? AT_FDCWD : base, g->walk, &plain);
     }
     if (ret->dir < 0)
         return ret->dir;
@@ -449,7 +461,8 @@ static int object_path_of(struct guard *g, struct object *o)
     o->n = 0;
     if (o->st.links == 0 || S_ISSOCK(o->st.mode))
         return 0;
-    int no = path_of(g, o->fd, o->path, &o->n);
+    o->placed = g->nested && !mount_ours(g, o->st.mount) && nested_path(g, o->fd, &o->st, o->path, &o->n) == 0;
+    int no = o->placed ? 0 : path_of(g, o->fd, o->path, &o->n);
     if (no == 0 && o->n == 0)
         o->path[o->n++] = '/';
     return no == -EACCES && o->path[0] != '/' ? 0 : no;

@@ -506,6 +506,7 @@ static int guard_open(struct guard *g, const struct guard_ask *ask, struct arena
     if (no < 0)
         return no;
     g->has_ptrace = has_ptrace();
+    g->nested = g->plan->filter & FILTER_USERNS;
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
     g->processors = processors < 1 ? 1 : processors > 4 ? 4 : (uint32_t)processors;
     char text[16];

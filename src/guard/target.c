@@ -120,6 +120,8 @@ int target_status(struct guard *g, struct target *t)
     t->tracer = (pid_t)status_number(text, "\nTracerPid:\t", 10, false);
     t->box_tid = (pid_t)(g->proc_has_us ? t->tid : status_inner(text, "\nNSpid:\t"));
     t->box_tgid = (pid_t)(g->proc_has_us ? t->tgid : status_inner(text, "\nNStgid:\t"));
+    t->own_tid = (pid_t)status_number(text, "\nNSpid:\t", 10, true);
+    t->own_tgid = (pid_t)status_number(text, "\nNStgid:\t", 10, true);
     return 0;
 }
 

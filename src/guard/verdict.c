@@ -73,7 +73,8 @@ bool verdict_exclusive(const struct place *p)
 /* In mode "existing" a guarded name counts when it was there before the box. */
 static bool in_force(struct guard *g, const struct rule *rule, struct str path, size_t end)
 {
-    if (g->rules.mode != GUARD_EXISTING || rule->said->kind != GUARD_RULE_NAME)
+    if (g->rules.mode != GUARD_EXISTING || rule->said->kind != GUARD_RULE_NAME ||
+        (rule->said->flags & GUARD_RULE_ALWAYS))
         return true;
     char name[PLACE_PATH];
     struct sys_stat st;
@@ -175,7 +176,7 @@ static int completes_repository(struct guard *g, const struct place *p)
 
 static const char *reason(const struct rule *rule)
 {
-    if (rule->said->kind == GUARD_RULE_PROTECT)
+    if (rule->said->kind == GUARD_RULE_PROTECT || (rule->said->flags & GUARD_RULE_ALWAYS))
         return "protected by a rule";
     if (rule_is_git_config(rule))
         return "git configuration: only a new file renamed onto it is judged, as git itself does";
@@ -200,7 +201,9 @@ int verdict_make(struct guard *g, const struct place *p, enum made made)
         return deny(g, DENIAL_CREATE, NULL, path, "a name that is pinfold's own");
     if (repository_place(g, path, &config))
         return deny(g, DENIAL_CREATE, NULL, path, REPOSITORY);
-    if (made == MADE_LINK && (rule = rules_below(&g->rules, path, &at, &rest)))
+    if (made == MADE_LINK &&
+        ((rule = rules_below(&g->rules, path, &at, &rest)) || (rule = rules_pinned(&g->rules, path)) ||
+         (rule = rules_pattern_prefix(&g->rules, path, true))))
         return deny(g, DENIAL_LINK, rule, path, "a link in place of a directory that holds a guarded name");
     return completes_repository(g, p);
 }
@@ -208,8 +211,11 @@ int verdict_make(struct guard *g, const struct place *p, enum made made)
 /* ---- identity: another name of a guarded file ---- */
 
 struct same {
+    const struct rules *rules;
+    const struct rule *rule;
     const struct sys_stat *st;
     unsigned left;
+    char path[PLACE_PATH];
 };
 #define SAME_ENTRIES 4096
 #define SAME_DEPTH   4
@@ -219,11 +225,21 @@ static bool same_inode(const struct sys_stat *a, const struct sys_stat *b)
     return a->inode == b->inode && a->major == b->major && a->minor == b->minor;
 }
 
-/* Whether the file stands at `name`, or anywhere below; true as well when there is too much to look at. */
-static bool same_below(int dir, const char *name, struct same *s, unsigned depth)
+/* Whether a longer rule than the one at hand decides about the first `n` bytes of s->path. */
+static bool opened_again(const struct same *s, size_t n)
+{
+    const struct rule *decider = rules_decider(s->rules, (struct str){s->path, n});
+    if (s->rule->said->kind == GUARD_RULE_NAME)
+        return decider && decider->said->kind == GUARD_RULE_PRIVATE;
+    return decider != s->rule;
+}
+
+/* Whether the file stands at s->path (its last component `name` in `dir`), or anywhere below; true as well when there is
+ * too much to look at. */
+static bool same_below(int dir, const char *name, struct same *s, size_t n, unsigned depth)
 {
     struct sys_stat st;
-    if (sys_stat_at(dir, name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st) < 0)
+    if (sys_stat_at(dir, name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st) < 0 || opened_again(s, n))
         return false;
     if (!S_ISDIR(st.mode))
         return same_inode(&st, s->st);
@@ -237,29 +253,36 @@ static bool same_below(int dir, const char *name, struct same *s, unsigned depth
         uint8_t type;
         char name[];
     };
-    for (long n; fd >= 0 && (n = sys_getdents64(fd, records, sizeof records)) > 0;) {
-        for (long at = 0; at < n;) {
+    for (long got; fd >= 0 && (got = sys_getdents64(fd, records, sizeof records)) > 0;) {
+        for (long at = 0; at < got;) {
             const struct record *r = (const void *)(records + at);
+            size_t k = strlen(r->name);
             at += r->bytes;
             if (strcmp(r->name, ".") == 0 || strcmp(r->name, "..") == 0)
                 continue;
-            if (s->left == 0 || (s->left--, same_below(fd, r->name, s, depth - 1)))
+            if (s->left == 0 || n + k + 2 > sizeof s->path)
+                return true;
+            s->left--;
+            s->path[n] = '/';
+            memcpy(s->path + n + 1, r->name, k + 1);
+            if (same_below(fd, r->name, s, n + 1 + k, depth - 1))
                 return true;
         }
     }
     return false;
 }
 
-static const struct rule *same_as(const struct rule *list, size_t n, const struct sys_stat *st)
+static const struct rule *same_as(const struct rules *rules, const struct rule *list, size_t n,
+                                  const struct sys_stat *st)
 {
-    struct same s = {.st = st, .left = SAME_ENTRIES};
+    struct same s = {.rules = rules, .st = st, .left = SAME_ENTRIES};
     for (size_t i = 0; i < n; i++) {
-        char name[PLACE_PATH];
-        if (list[i].any_depth || list[i].path.n >= sizeof name)
+        if (list[i].any_depth || list[i].path.n >= sizeof s.path)
             continue;
-        memcpy(name, list[i].path.p, list[i].path.n);
-        name[list[i].path.n] = 0;
-        if (same_below(AT_FDCWD, name, &s, SAME_DEPTH))
+        s.rule = &list[i];
+        memcpy(s.path, list[i].path.p, list[i].path.n);
+        s.path[list[i].path.n] = 0;
+        if (same_below(AT_FDCWD, s.path, &s, list[i].path.n, SAME_DEPTH))
             return &list[i];
     }
     return NULL;
@@ -268,12 +291,12 @@ static const struct rule *same_as(const struct rule *list, size_t n, const struc
 /* A second name of a file that is guarded or hidden under its first (rules of fixed place: the others have no list). */
 static int verdict_identity(struct guard *g, const struct sys_stat *st, enum denial_action action, struct str path)
 {
-    const struct rule *rule = same_as(g->rules.hidden, g->rules.n_hidden, st);
+    const struct rule *rule = same_as(&g->rules, g->rules.hidden, g->rules.n_hidden, st);
     if (rule)
         return deny(g, action, rule, path, "another name of a hidden file");
     if (action == DENIAL_READ)
         return 0;
-    rule = same_as(g->rules.guarded, g->rules.n_guarded, st);
+    rule = same_as(&g->rules, g->rules.guarded, g->rules.n_guarded, st);
     return rule ? deny(g, action, rule, path, "another name of a guarded file") : 0;
 }
 
@@ -301,7 +324,7 @@ int verdict_object(struct guard *g, const struct object *o, enum denial_action a
         }
     }
     bool named = o->st.links > 0 && (S_ISREG(o->st.mode) || S_ISDIR(o->st.mode));
-    if (o->magic && named && !o->held && !mount_ours(g, o->st.mount))
+    if (o->magic && named && !o->held && !o->placed && !mount_ours(g, o->st.mount))
         return deny(g, action, NULL, path, "it lies in a mount that is not the box's");
     if (S_ISREG(o->st.mode) && (o->st.links > 1 || (o->magic && o->st.links)))
         return verdict_identity(g, &o->st, action, path);
@@ -333,7 +356,8 @@ int verdict_remove(struct guard *g, const struct place *p, bool directory)
         end = repository_place(g, path, &config);
     if ((rule || end) && !inert(g, rule, path, end, p->dir, p->name))
         return deny(g, DENIAL_REMOVE, rule, path, rule ? reason(rule) : REPOSITORY);
-    rule = directory ? rules_pinned(&g->rules, path) : NULL;
+    /* In a cache whatever stands there keeps the host's name of that place from showing. */
+    rule = directory || rules_private(&g->rules, path) ? rules_pinned(&g->rules, path) : NULL;
     if (rule && rule->path.n == path.n)
         return deny(g, DENIAL_REMOVE, rule, path, "a place that a rule rests on");
     return reserved(path) ? deny(g, DENIAL_REMOVE, NULL, path, "a name that is pinfold's own") : 0;
@@ -377,7 +401,8 @@ static int verdict_contents(struct guard *g, const struct place *from, const str
     struct str rest;
     const struct rule *rule;
     for (size_t i = 0; (rule = rules_below(&g->rules, place_path(at), &i, &rest));) {
-        if (g->rules.mode == GUARD_EXISTING && from != at && rule->said->kind == GUARD_RULE_NAME)
+        if (g->rules.mode == GUARD_EXISTING && from != at && rule->said->kind == GUARD_RULE_NAME &&
+            !(rule->said->flags & GUARD_RULE_ALWAYS))
             continue;
         if (rest_stands(from, rest) && !rest_inert(g, from, rule, rest))
             return deny(g, DENIAL_RENAME, rule, place_path(at), why);
@@ -406,7 +431,7 @@ static int verdict_leaves(struct guard *g, const struct place *from, const struc
         return deny(g, DENIAL_RENAME, rule, path, "a place that a rule rests on");
     if (!S_ISDIR(st->mode))
         return 0;
-    rule = rules_pattern_prefix(&g->rules, path);
+    rule = rules_pattern_prefix(&g->rules, path, false);
     if (rule)
         return deny(g, DENIAL_RENAME, rule, path, "a directory that a rule for hidden names speaks of");
     return verdict_contents(g, from, from, "it holds a guarded or hidden name");
@@ -442,12 +467,14 @@ static int verdict_arrives(struct guard *g, const struct place *from, const stru
     if (no < 0 || S_ISREG(st->mode))
         return no;
     if (S_ISLNK(st->mode))
-        return (rule = rules_below(&g->rules, path, &at, &rest))
+        return (rule = rules_below(&g->rules, path, &at, &rest)) || (rule = rules_pattern_prefix(&g->rules, path, true))
                    ? deny(g, DENIAL_LINK, rule, path, "a link in place of a directory that holds a guarded name")
                    : 0;
     if (!S_ISDIR(st->mode))
         return 0;
     rule = rules_crossing(&g->rules, place_path(from), path);
+    if (!rule)
+        rule = rules_pattern_prefix(&g->rules, path, true);
     if (rule)
         return deny(g, DENIAL_RENAME, rule, path, "a directory that may hold names guarded at its new place");
     return verdict_contents(g, from, to, "the directory holds what would be a guarded name there");

@@ -117,25 +117,35 @@ struct box { /* pid 1's own view */
     int pid; /* of the command, or of the leader of its session */
 };
 
-/* The terminal of the box: a pty of its own devpts, whose master goes out. */
-static int open_terminal(struct box *b)
+int terminal_open(int pty[2])
 {
-    struct winsize size = {.ws_row = b->job->rows, .ws_col = b->job->columns};
-    const struct frame f = {.kind = FRAME_TTY};
     int unlock = 0;
     own_fd int master = sys_openat(AT_FDCWD, "/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC, 0);
     if (master < 0)
         return master;
     int e = sys_ioctl(master, TIOCSPTLCK, &unlock);
-    if (e == 0 && size.ws_row)
-        e = sys_ioctl(master, TIOCSWINSZ, &size);
     if (e < 0)
         return e;
     int slave = (int)sys_call(SYS_ioctl, master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC, 0, 0, 0);
     if (slave < 0)
         return slave;
-    b->slave = slave;
-    b->master = sys_taken(&master);
+    pty[0] = sys_taken(&master);
+    pty[1] = slave;
+    return 0;
+}
+
+/* The terminal of the box: a pty of its own devpts (without namespaces the builder's), whose master goes out. */
+static int open_terminal(struct box *b)
+{
+    struct winsize size = {.ws_row = b->job->rows, .ws_col = b->job->columns};
+    const struct frame f = {.kind = FRAME_TTY};
+    int e = b->r->pty[0] < 0 ? terminal_open(b->r->pty) : 0;
+    if (e == 0 && size.ws_row)
+        e = sys_ioctl(b->r->pty[0], TIOCSWINSZ, &size);
+    if (e < 0)
+        return e;
+    b->master = sys_taken(&b->r->pty[0]);
+    b->slave = sys_taken(&b->r->pty[1]);
     long n = sys_send_fd(b->control, &f, sizeof f, b->master, 0);
     return n < 0 ? (int)n : 0;
 }
@@ -275,15 +285,15 @@ static int hand_over(struct runner *r, int pass)
     return n < 0 ? (int)n : 0;
 }
 
-/* The builder's word that the box is whole; its end instead, when it gave up. */
-static int await_builder(int pass)
+/* Waits for the builder's word that the box is whole; false when it gave up. */
+static bool builder_is_done(int pass)
 {
     char word;
     long n;
     do
         n = sys_read(pass, &word, 1);
     while (n == -EINTR);
-    return n == 1 ? 0 : n < 0 ? (int)n : -ECONNRESET;
+    return n == 1;
 }
 
 _Noreturn void init_main(struct runner *r, const struct job *job, int control, int pass, bool beside)
@@ -320,12 +330,10 @@ _Noreturn void init_main(struct runner *r, const struct job *job, int control, i
     }
     (void)sys_prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* whatever the plan says; the builder shares this memory */
     e = hand_over(r, pass);
-    if (e == 0 && beside)
-        e = await_builder(pass);
-    if (beside && (e == -ECONNRESET || e == -EPIPE))
-        sys_exit(125); /* the builder is gone, and has said why */
-    if (e < 0)
+    if (e < 0 && !beside)
         give_up(control, WHERE_GUARD, e);
+    if (beside && !builder_is_done(pass))
+        sys_exit(125); /* it has said why */
     sys_shut(pass);
     e = start(&b);
     if (e < 0)

@@ -20,6 +20,7 @@ struct runner {
     int host_proc;   /* the outer /proc, O_PATH, for the guard; -1 unless the plan's filter has a listener */
     int notify;      /* listener of the filter, -1 until FILTER ran */
     int egress;      /* where CATCH sends its sockets, owned, or -1 */
+    int pty[2];      /* Landlock tier, with a terminal: master and slave, opened while they still could be; else -1 */
     uint32_t failed; /* index of the step that failed */
 
     /* Private to inner/. */
@@ -47,6 +48,8 @@ struct runner {
 uint32_t runner_room(const struct plan_image *plan);
 /* `slots` has runner_room(plan) elements and outlives the runner. */
 void runner_begin(struct runner *r, const struct plan_image *plan, int *slots);
+/* A pty of the devpts that this process sees: master and slave. */
+int terminal_open(int pty[2]);
 /* Runs the steps of `phase`; 0 or -errno with r->failed set. */
 int steps_run(struct runner *r, enum phase phase);
 /*
@@ -56,6 +59,8 @@ int steps_run(struct runner *r, enum phase phase);
  */
 int steps_build_first(struct runner *r, bool may_split, bool *ret_rest);
 int steps_build_rest(struct runner *r);
+/* In pid 1 that was cloned in between: the limit of open files as it was before the builder made room. */
+int room_back(struct runner *r);
 /* With late_net: makes the network namespace and runs LOOPBACK in it; a descriptor of it, owned, for setns(2). */
 int net_begin(struct runner *r);
 /*

@@ -63,6 +63,14 @@ int step_ruleset(struct runner *r, const struct step *s)
             return e;
     }
     r->failed = (uint32_t)(s - plan_steps(r->plan));
+    if (r->pty[1] >= 0) { /* of all terminals of the host, its own */
+        struct sys_landlock_path rule = {.rights = all.files & (LANDLOCK_ACCESS_FS_READ_FILE |
+                                                                LANDLOCK_ACCESS_FS_WRITE_FILE | SYS_LANDLOCK_IOCTL_DEV),
+                                         .parent = r->pty[1]};
+        int e = sys_landlock_allow(ruleset, &rule);
+        if (e < 0)
+            return e;
+    }
     if (r->plan->tier) { /* an ordinary process may restrict itself only when it can gain nothing by exec either */
         int e = sys_prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
         if (e < 0)

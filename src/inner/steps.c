@@ -425,6 +425,7 @@ void runner_begin(struct runner *r, const struct plan_image *plan, int *slots)
                          .notify = -1,
                          .egress = -1,
                          .own = -1,
+                         .pty = {-1, -1},
                          .layer_dir = -1,
                          .layer_tree = -1,
                          .command_ruleset = -1};
@@ -448,6 +449,16 @@ static int make_room(struct runner *r)
     return e;
 }
 
+int room_back(struct runner *r)
+{
+    struct sys_rlimit limit;
+    if (!r->open_files)
+        return 0;
+    int e = sys_prlimit(RLIMIT_NOFILE, NULL, &limit);
+    limit.soft = r->open_files;
+    return e < 0 ? e : sys_prlimit(RLIMIT_NOFILE, &limit, NULL);
+}
+
 static int build_end(struct runner *r)
 {
     for (uint32_t i = 0; i < r->n_slots; i++)
@@ -457,14 +468,7 @@ static int build_end(struct runner *r)
         sys_drop(&r->layer_tree);
     }
     int e = r->split ? own_seal(r) : own_park(r);
-    if (e == 0 && r->open_files) {
-        struct sys_rlimit limit;
-        e = sys_prlimit(RLIMIT_NOFILE, NULL, &limit);
-        limit.soft = r->open_files;
-        if (e == 0)
-            e = sys_prlimit(RLIMIT_NOFILE, &limit, NULL);
-    }
-    return e;
+    return e < 0 ? e : room_back(r);
 }
 
 static int run_range(struct runner *r, enum phase phase, uint32_t from, uint32_t to)

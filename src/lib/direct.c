@@ -213,11 +213,13 @@ static void say(const struct pinfold_run_options *o, enum pinfold_say what, cons
         o->say(o->say_ctx, what, buf_cstr(words));
 }
 
-static void say_header(const struct pinfold_run_options *o, const struct plan *plan)
+/* `again`: what was said first could not be. */
+static void say_header(const struct pinfold_run_options *o, const struct plan *plan, bool again)
 {
     auto_buf struct buf words = BUF(MAX_WORDS);
     if (!o->say)
         return;
+    buf_text(&words, again ? "instead: " : "");
     words_header(plan, &words);
     say(o, PINFOLD_SAY_HEADER, &words);
 }
@@ -340,7 +342,7 @@ static int plan_privately(struct pinfold_result *result, struct plan_ask *ask, b
 }
 
 static int start_planned(struct pinfold_result *result, const struct pinfold_run_options *o, const struct plan_ask *ask,
-                         const int stdio[3], struct err *e)
+                         const int stdio[3], bool again, struct err *e)
 {
     struct box_ask box = {.plan = result->prepared.plan,
                           .engine = &engine_native,
@@ -350,7 +352,7 @@ static int start_planned(struct pinfold_result *result, const struct pinfold_run
                           .capture_max = o->capture_max ? o->capture_max : DEFAULT_CAPTURE,
                           .tty = ask->tty ? result->policy->policy->tty : TTY_NEVER,
                           .foreground = o->foreground != 0};
-    say_header(o, box.plan);
+    say_header(o, box.plan, again);
     return box_run(&box, &result->box, e);
 }
 
@@ -366,14 +368,14 @@ static int start(struct pinfold_result *result, const struct pinfold_run_options
 
     int r = plan_privately(result, ask, false, &dirs, e);
     if (r == 0)
-        r = start_planned(result, o, ask, stdio, e);
+        r = start_planned(result, o, ask, stdio, false, e);
     if (r == -ENGINE_STALE && !nested_in_box()) {
         first = *e;
         private_end(&dirs);
         prepared_free(&result->prepared);
         r = plan_privately(result, ask, true, &dirs, e);
         if (r == 0)
-            r = start_planned(result, o, ask, stdio, e);
+            r = start_planned(result, o, ask, stdio, true, e);
         if (r == -ENGINE_STALE)
             *e = first;
     }

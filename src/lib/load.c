@@ -76,19 +76,16 @@ static int format_of(const char *name, enum policy_format *ret, struct err *e)
     static const struct {
         const char *name;
         enum policy_format format;
-    } known[] = {{"srt", POLICY_SRT},
-                 {"dive", POLICY_DIVE},
-                 {"mycode", POLICY_MYCODE},
-                 {"daycare", POLICY_DAYCARE},
-                 {"pinfold", POLICY_YAML}};
+    } known[] = {{"srt", POLICY_SRT},         {"dive", POLICY_DIVE},   {"mycode", POLICY_MYCODE},
+                 {"daycare", POLICY_DAYCARE}, {"bwrap", POLICY_BWRAP}, {"pinfold", POLICY_YAML}};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         if (same(name, known[i].name)) {
             *ret = known[i].format;
             return 0;
         }
     }
-    return err_say(e, ERR_POLICY, "settings format '%s' is unknown; there are srt, dive, mycode, daycare, pinfold",
-                   name);
+    return err_say(e, ERR_POLICY,
+                   "settings format '%s' is unknown; there are srt, dive, mycode, daycare, bwrap, pinfold", name);
 }
 
 /* The flags that name texts are not rules themselves. */
@@ -126,6 +123,13 @@ static int sort_options(struct layers *l, const struct pinfold_policy_options *o
     return r == 0 && arena_failed(l->mem) ? no_memory(e) : r;
 }
 
+static int add_settings_text(struct layers *l, const char *name, const char *text, enum policy_format format,
+                             struct err *e)
+{
+    const char *file = arena_text(l->mem, name), *own = arena_text(l->mem, text);
+    return file && own ? add_text(l, LAYER_FLAGS, format, file, str_of(own), true, e) : no_memory(e);
+}
+
 static int read_layers(struct layers *l, const struct pinfold_policy_options *o, const char *workspace,
                        const struct named *n, struct err *e)
 {
@@ -148,7 +152,8 @@ static int read_layers(struct layers *l, const struct pinfold_policy_options *o,
         if (o->settings_format)
             r = format_of(o->settings_format, &format, e);
         if (r == 0)
-            r = add_file(l, n->settings, format, e);
+            r = o->settings_text ? add_settings_text(l, n->settings, o->settings_text, format, e)
+                                 : add_file(l, n->settings, format, e);
     }
     return r;
 }
@@ -392,7 +397,7 @@ static int unpack_one(struct layers *l, struct str *rest)
             message_take_number(rest, PACK_TEXT, &format) < 0 || message_take_number(rest, PACK_TEXT, &trusted) < 0 ||
             message_take_text(rest, PACK_TEXT, l->mem, &t->file) < 0 ||
             message_take_bytes(rest, PACK_TEXT, l->mem, &t->text) < 0 || layer >= LAYER_COUNT ||
-            format > POLICY_DAYCARE || !t->file)
+            format > POLICY_BWRAP || !t->file)
             return -EBADMSG;
         t->layer = (enum policy_layer)layer;
         t->format = (enum policy_format)format;

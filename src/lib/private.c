@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "base/fd.h"
+#include "lib/whiteout.h"
 #include "lib/world.h"
 
 #define MAX_REMOVE_DEPTH 512
@@ -117,6 +118,13 @@ static int take_slot(struct private_dirs *d, const char *path, size_t number, si
     return err_say(e, ERR_SYSTEM, "%d boxes of this workspace are alive already", MAX_CACHE_SLOTS);
 }
 
+/* The layer ends after STATE/pinfold/caches/HASH/SLOT/NAME/upper, of which `n` bytes name the slot. */
+static int make_whiteout(const struct plan_dir *dir, size_t n, struct err *e)
+{
+    const char *layer = n ? strchr(dir->path + n + 1, '/') : NULL, *end = layer ? strchr(layer + 1, '/') : NULL;
+    return whiteout_make(dir->path, end ? (size_t)(end - dir->path) : 0, dir->opaque, e);
+}
+
 int private_begin(struct private_dirs *d, const struct plan *plan, struct err *e)
 {
     for (size_t i = 0; i < plan->n_make_dirs; i++) {
@@ -124,7 +132,7 @@ int private_begin(struct private_dirs *d, const struct plan *plan, struct err *e
         size_t number = 0, n = dir->temporary ? 0 : slot_prefix(plan, dir->path, &number);
         int r = n ? take_slot(d, dir->path, number, n, e) : 0;
         if (r == 0)
-            r = make_one(dir->path, e);
+            r = dir->whiteout || dir->opaque ? make_whiteout(dir, n, e) : make_one(dir->path, e);
         if (r < 0)
             return r;
         d->plan = plan;

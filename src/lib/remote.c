@@ -342,6 +342,7 @@ int pinfold_policy_load(const struct pinfold_policy_options *options, struct pin
     message_text(&request, TAG_ARGUMENT, o.settings);
     message_text(&request, TAG_ARGUMENT, o.settings_format);
     message_text(&request, TAG_ARGUMENT, o.text);
+    message_text(&request, TAG_ARGUMENT, o.settings_text);
     message_text(&request, TAG_ARGUMENT, o.cwd);
     message_number(&request, TAG_ARGUMENT, o.no_layers != 0);
     for (const struct pinfold_option *f = o.options; f && f->name; f++) {

@@ -66,8 +66,8 @@ static int serve_load(struct request *q)
     size_t n = 0;
 
     if (text_argument(q, &o.profile) < 0 || list_argument(q, &o.files) < 0 || text_argument(q, &o.settings) < 0 ||
-        text_argument(q, &o.settings_format) < 0 || text_argument(q, &o.text) < 0 || text_argument(q, &o.cwd) < 0 ||
-        number_argument(q, &no_layers) < 0)
+        text_argument(q, &o.settings_format) < 0 || text_argument(q, &o.text) < 0 ||
+        text_argument(q, &o.settings_text) < 0 || text_argument(q, &o.cwd) < 0 || number_argument(q, &no_layers) < 0)
         return bad(q);
     while (message_peek(q->rest) == TAG_OPTION) {
         struct pinfold_option *f = arena_push(q->mem, &options, &n, sizeof *f);

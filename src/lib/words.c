@@ -4,6 +4,7 @@
 #include <inttypes.h>
 
 #include "base/json.h"
+#include "policy/proxy.h"
 
 void words_safe(struct buf *out, const char *text)
 {
@@ -101,6 +102,33 @@ static void header_limits(const struct limits *l, struct buf *out)
     }
 }
 
+/* The proxies that the caller's environment names, which the box's connections go through. */
+static void header_proxy(const struct proxies *all, struct buf *out)
+{
+    char plain[PROXY_TEXT], other[PROXY_TEXT];
+    if (!all)
+        return;
+    const struct proxy *first = all->other.variable ? &all->other : &all->plain;
+    buf_printf(out, " by the proxy %s", proxy_print(first, other));
+    if (all->plain.variable && !same(proxy_print(&all->plain, plain), other))
+        buf_printf(out, " and %s", plain);
+    buf_printf(out, " (%s)", first->variable);
+}
+
+static void header_ports(const struct policy *p, struct buf *out)
+{
+    const char *comma = "published ";
+    for (size_t i = 0; i < p->n_net_rules; i++) {
+        if (p->net_rules[i].verb != NET_RULE_PUBLISH)
+            continue;
+        buf_text(out, comma);
+        words_safe(out, p->net_rules[i].text);
+        comma = ", ";
+    }
+    if (comma[0] == ',')
+        buf_text(out, "; ");
+}
+
 void words_header(const struct plan *plan, struct buf *out)
 {
     static const char *const nets[] = {[NET_NONE] = "none", [NET_ALLOW] = "allow", [NET_HOST] = "the host's"};
@@ -112,9 +140,12 @@ void words_header(const struct plan *plan, struct buf *out)
                                        [CATCH_ROUTES] = " (local routes: listed ports only)",
                                        [CATCH_LOOPBACK] = " (127.64.0.0/10: names at listed ports only)",
                                        [CATCH_SOCKET] = " (proxy at a Unix socket only)"};
-    buf_printf(out, "%s%s; network %s%s; ", plan->facts->engine,
+    buf_printf(out, "%s%s; network %s%s", plan->facts->engine,
                plan->image->tier == TIER_LANDLOCK ? " (Landlock only)" : "", nets[p->net],
                p->net == NET_ALLOW ? ways[plan->catch] : "");
+    header_proxy(plan->proxies, out);
+    buf_text(out, "; ");
+    header_ports(p, out);
     words_safe(out, plan->workspace ? plan->workspace : p->workspace);
     buf_text(out, p->workspace_read_only ? " read-only" : " writable");
     if (p->guard != GUARD_STRICT)
@@ -228,6 +259,13 @@ static bool is_guarded_name(const struct policy *p, const char *rule)
 
 void words_denial(const struct denial *d, const struct plan *plan, struct buf *out)
 {
+    if (same(d->kind, "network") && same(d->action, "dial")) { /* the rules allow it: no option would help */
+        buf_text(out, "network: '");
+        words_safe(out, d->target);
+        buf_text(out, "' is allowed but was not reached: ");
+        words_safe(out, d->rule);
+        return;
+    }
     buf_printf(out, "%s: %s '", d->kind, d->action);
     words_safe(out, d->target);
     buf_text(out, "' denied (");

@@ -77,12 +77,28 @@ static int make_linked(struct making *m, struct place *p)
     return add_make_dir(m, p->upper, false);
 }
 
+/* What the box makes in front of a name of the veil, and removes again, uncovers nothing: nobody need judge it. */
+static void drop_guards(struct making *m, const struct place *cache, const struct place *hidden)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < m->n_guards; i++) {
+        const struct guard_ask *g = &m->guards[i];
+        bool for_it =
+            (g->kind == GUARD_RULE_PROTECT && strcmp(g->text, hidden->dst) == 0) ||
+            (g->kind == GUARD_RULE_PIN && path_below(g->text, cache->dst) && path_below(hidden->dst, g->text));
+        if (!for_it)
+            m->guards[kept++] = *g;
+    }
+    m->n_guards = kept;
+}
+
 static void move_into_veil(struct making *m, size_t cache)
 {
     for (size_t i = 0; i < m->n_places; i++) {
         struct place *q = &m->places[i];
         if (q->up != (int)cache || (q->act != ACT_DENY && q->act != ACT_WHITEOUT))
             continue;
+        drop_guards(m, &m->places[cache], q);
         q->stub = q->type == PATH_MISSING ? STUB_ABSENT : q->type == PATH_DIR ? STUB_DENIED_DIR : STUB_DENIED_FILE;
         q->act = ACT_STUB;
         q->up = 0;

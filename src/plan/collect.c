@@ -213,6 +213,7 @@ static int collect_fixed(struct making *m, const struct path_rule *rule)
     if (!p)
         return no_memory(m);
     p->builtin = is_builtin(m, rule->origin);
+    p->closed = p->builtin && strcmp(m->policy->origins[rule->origin].file, OWN_ORIGIN) == 0;
     p->inside = m->n_mounts && mount_above(m, rule->path);
     if (f->type == PATH_UNREADABLE && rule->access == PATH_HIDE && (f->no == EACCES || f->no == EPERM)) {
         /* Below a directory that this caller may not search: that directory stays as closed as it is. */
@@ -265,7 +266,7 @@ static int add_any_depth(struct making *m, const struct path_rule *rule, const c
     g->below = below[1] ? below : NULL;
     g->place = GUARD_ANY_DEPTH;
     g->judge = GUARD_REFUSE;
-    g->flags = GUARD_RULE_DIRECTORY | (rule->pattern ? GUARD_RULE_PATTERN : 0);
+    g->flags = GUARD_RULE_DIRECTORY | (rule->pattern ? GUARD_RULE_PATTERN : 0) | (hides ? 0 : GUARD_RULE_ALWAYS);
     return 0;
 }
 
@@ -346,6 +347,51 @@ static int collect_sockets(struct making *m)
     return 0;
 }
 
+static int add_own(struct making *m, const struct path_fact *f, enum place_kind kind, const char *why)
+{
+    if (f->type == PATH_UNREADABLE)
+        return 0; /* what this caller cannot reach, the box cannot either */
+    struct place *p = place_of_fact(m, kind, f, 0);
+    if (!p)
+        return no_memory(m);
+    p->said = false;
+    p->own = p->closed = true;
+    p->why = why;
+    return 0;
+}
+
+/* No rule opens what is closed, by whatever name or link it says it. */
+static int check_closed(struct making *m)
+{
+    size_t n = m->n_places;
+    for (size_t i = 0; i < n; i++) {
+        const struct place *own = &m->places[i];
+        for (size_t at = 0; own->closed && at < n; at++) {
+            const struct place *p = &m->places[at];
+            bool writes = p->kind == PLACE_RW || p->kind == PLACE_CACHE;
+            bool opens = writes || p->kind == PLACE_RO || p->kind == PLACE_SOCKET;
+            if (!(own->kind == PLACE_HIDE ? opens : writes) || !(p->said || p->workspace) || (p->builtin && !writes) ||
+                !path_at_or_below(p->src, own->src))
+                continue;
+            return err_say(m->e, ERR_REFUSED, "%s (%s): %s stays closed to every box", p->src, origin_of(m, p->origin),
+                           own->why ? own->why : OWN_ORIGIN);
+        }
+    }
+    return 0;
+}
+
+/* What everybody may read needs care only where something writable or mounted lies around it. */
+static bool all_read_only(const struct making *m, const struct path_fact *f)
+{
+    for (size_t i = 0; i < m->n_places; i++) {
+        const struct place *p = &m->places[i];
+        if ((p->kind == PLACE_RW || p->kind == PLACE_CACHE || p->mount) &&
+            (path_at_or_below(f->real, p->src) || path_at_or_below(p->src, f->real)))
+            return false;
+    }
+    return true;
+}
+
 /*
  * pinfold's own configuration, trust and state are hidden (read-only where the box writes around them), and its program
  * is read-only, whatever a policy says: a box that changes them decides what the next one may do.
@@ -353,33 +399,23 @@ static int collect_sockets(struct making *m)
 static int collect_own(struct making *m)
 {
     const char *paths[] = {path_join(m->mem, m->facts->state_home, "pinfold"),
-                           path_join(m->mem, m->facts->config_home, "pinfold"), m->facts->program};
-    static const char *const why[] = {"pinfold's own state", "pinfold's own configuration", "pinfold itself"};
-    for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {
-        if (!paths[i])
-            continue;
-        const struct path_fact *f = fact_of(m, paths[i]);
-        if (!f)
+                           path_join(m->mem, m->facts->config_home, "pinfold"), m->facts->program, "/etc/pinfold"};
+    static const char *const why[] = {"pinfold's own state", "pinfold's own configuration", "pinfold itself",
+                                      "pinfold's own configuration"};
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < sizeof paths / sizeof paths[0]; i++) {
+        const struct path_fact *f = paths[i] ? fact_of(m, paths[i]) : NULL;
+        enum place_kind kind = i < 2 ? PLACE_HIDE : PLACE_PROTECT;
+        if (!f && paths[i])
             return -EINVAL;
-        if (f->type == PATH_UNREADABLE)
-            continue; /* what this caller cannot reach, the box cannot either */
-        size_t n = m->n_places;
-        for (size_t at = 0; at < n; at++) {
-            const struct place *p = &m->places[at];
-            if ((p->kind != PLACE_RW && p->kind != PLACE_CACHE) || !path_at_or_below(p->src, f->real) ||
-                (i == 2 && !p->said))
-                continue;
-            return err_say(m->e, ERR_REFUSED, "%s (%s): %s stays closed to every box", p->src, origin_of(m, p->origin),
-                           why[i]);
+        if (f && (i != 3 || !all_read_only(m, f)))
+            r = add_own(m, f, kind, why[i]);
+        for (size_t k = 0; r == 0 && f && k < m->facts->n_aliases; k++) {
+            if (strcmp(m->facts->aliases[k].asked, paths[i]) == 0)
+                r = add_own(m, &m->facts->aliases[k], kind, why[i]);
         }
-        struct place *p = place_of_fact(m, i == 2 ? PLACE_PROTECT : PLACE_HIDE, f, 0);
-        if (!p)
-            return no_memory(m);
-        p->said = false;
-        p->own = true;
-        p->why = why[i];
     }
-    return 0;
+    return r < 0 ? r : check_closed(m);
 }
 
 static int by_src(const void *a, const void *b)
@@ -450,6 +486,8 @@ static int repeat_below_mounts(struct making *m)
 /* Who wins at one path: a mount, what is pinfold's own, then the strictest rule; what every box has comes last. */
 static int strength(const struct place *p)
 {
+    if (p->kind == PLACE_PATTERN) /* a text, no path: a name spelled like it stands beside it */
+        return 200;
     if (p->own)
         return 100;
     if (p->mount)
@@ -464,6 +502,21 @@ static int by_place(const void *a, const void *b)
     if (c == 0)
         c = strength(*y) - strength(*x);
     return c ? c : (*x)->order < (*y)->order ? -1 : 1;
+}
+
+static unsigned layer_of(const struct making *m, const struct place *p)
+{
+    return p->origin < m->policy->n_origins ? m->policy->origins[p->origin].layer : LAYER_BUILTIN;
+}
+
+/* A name said as such is more specific than a pattern that matches it, unless a later layer said the pattern. */
+static bool more_specific(const struct making *m, const struct place *p, const struct place *match)
+{
+    if (!match->match || p->match)
+        return false;
+    if (p->workspace && !p->said)
+        return !p->why;
+    return !p->said || layer_of(m, p) >= layer_of(m, match);
 }
 
 static int sort_places(struct making *m)
@@ -483,7 +536,12 @@ static int sort_places(struct making *m)
         return no_memory(m);
     for (size_t i = 0; i < n; i++) {
         struct place *last = kept ? &sorted[kept - 1] : NULL;
-        if (last && strcmp(last->dst, by[i]->dst) == 0) {
+        if (last && strcmp(last->dst, by[i]->dst) == 0 &&
+            (last->kind != PLACE_PATTERN || by[i]->kind == PLACE_PATTERN)) {
+            if (more_specific(m, by[i], last)) {
+                *last = *by[i];
+                continue;
+            }
             /* A rule that names the workspace itself decides how it is seen. */
             if (by[i]->workspace) {
                 last->workspace = true;

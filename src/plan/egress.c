@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include "plan/make.h"
 #include "policy/host.h"
+#include "policy/set.h"
 #include "wire/egress.h"
 
 #define TEXT(x)  #x
@@ -56,25 +57,35 @@ static void add_port(struct ports *p, uint16_t port)
         p->at[p->n++] = port;
 }
 
+static void add_ports(struct ports *p, const char *text)
+{
+    struct host_rule r;
+    struct err ignored = {0};
+    if (host_rule_parse(str_of(text), RULE_ALLOW, &r, &ignored) < 0) {
+        p->all = p->addresses = true; /* said wrongly: as much as it can mean */
+        return;
+    }
+    p->addresses |= r.match == MATCH_NET || r.match == MATCH_ANY;
+    if (r.high - r.low >= EGRESS_MAX_PORTS)
+        p->all = true;
+    else
+        for (unsigned port = r.low; port <= r.high; port++)
+            add_port(p, (uint16_t)port);
+}
+
 static void ports_of(const struct policy *policy, struct ports *ret)
 {
     static const uint16_t usual[] = {22, 80, 443};
     struct ports p = {0};
     for (size_t i = 0; i < policy->n_net_rules; i++) {
-        struct host_rule r;
-        struct err ignored = {0};
-        if (policy->net_rules[i].verb != NET_RULE_ALLOW)
+        const struct net_rule *rule = &policy->net_rules[i];
+        const struct host_set *set = host_set_of(str_of(rule->text));
+        if (rule->verb != NET_RULE_ALLOW)
             continue;
-        if (host_rule_parse(str_of(policy->net_rules[i].text), RULE_ALLOW, &r, &ignored) < 0) {
-            p.all = p.addresses = true; /* said wrongly, or in a way that is not read here: as much as it can mean */
-            continue;
-        }
-        p.addresses |= r.match == MATCH_NET || r.match == MATCH_ANY;
-        if (r.high - r.low >= EGRESS_MAX_PORTS)
-            p.all = true;
-        else
-            for (unsigned port = r.low; port <= r.high; port++)
-                add_port(&p, (uint16_t)port);
+        for (size_t k = 0; set && k < set->n; k++)
+            add_ports(&p, set->hosts[k]);
+        if (!set)
+            add_ports(&p, rule->text);
     }
     for (size_t i = 0; p.all && i < sizeof usual / sizeof *usual; i++)
         add_port(&p, usual[i]);
@@ -184,9 +195,6 @@ static int reach_steps(struct making *m, uint32_t *ret_n)
     for (size_t i = 0; i < p->n_net_rules; i++) {
         const struct net_rule *rule = &p->net_rules[i];
         uint32_t v6, port;
-        if (rule->verb == NET_RULE_PUBLISH)
-            return err_say(m->e, ERR_CANNOT, "publish %s (%s): this engine cannot let the host reach a port inside",
-                           rule->text, origin_of(m, rule->origin));
         if (rule->verb != NET_RULE_REACH)
             continue;
         if (!loopback_service(rule->text, &v6, &port))

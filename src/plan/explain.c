@@ -5,43 +5,6 @@
 
 #include <stdio.h>
 
-enum { COLUMNS = 120, PATH_COLUMN = 14, HOW_COLUMN = 56, ORIGIN_COLUMN = 92 };
-
-static void pad(struct buf *out, size_t line, size_t column)
-{
-    size_t at = out->n - line;
-    do
-        buf_char(out, ' ');
-    while (!out->broken && ++at < column);
-}
-
-/* Columns, where the texts let them be: what would pass the right margin goes to a line of its own. */
-static void put_row(struct buf *out, const char *word, const char *path, const char *how, const char *origin)
-{
-    size_t line = out->n;
-    buf_printf(out, "  %s", word);
-    pad(out, line, PATH_COLUMN);
-    put_path(out, path);
-    if (how[0]) {
-        if (out->n - line >= HOW_COLUMN && out->n - line + strlen(how) + strlen(origin) + 4 > COLUMNS) {
-            buf_char(out, '\n');
-            line = out->n;
-        }
-        pad(out, line, HOW_COLUMN);
-        buf_text(out, how);
-    }
-    if (origin[0]) {
-        if (out->n - line + 2 + strlen(origin) > COLUMNS) {
-            buf_char(out, '\n');
-            line = out->n;
-        }
-        size_t room = strlen(origin) + ORIGIN_COLUMN > COLUMNS ? COLUMNS - strlen(origin) : ORIGIN_COLUMN;
-        pad(out, line, strlen(origin) >= COLUMNS ? 0 : room);
-        put_path(out, origin);
-    }
-    buf_char(out, '\n');
-}
-
 static void put_place(const struct plan *p, const struct place *at, struct buf *out)
 {
     char origin[512], how[640];
@@ -209,7 +172,10 @@ static void put_dirs_and_notes(const struct plan *p, struct buf *out)
             buf_text(out, "\nDirectories of pinfold's own that are made first\n");
         buf_text(out, "  ");
         put_path(out, p->make_dirs[i].path);
-        buf_text(out, p->make_dirs[i].temporary ? "  removed after the run\n" : "\n");
+        buf_text(out, p->make_dirs[i].temporary  ? "  removed after the run\n"
+                      : p->make_dirs[i].whiteout ? "  a whiteout\n"
+                      : p->make_dirs[i].opaque   ? "  opaque\n"
+                                                 : "\n");
     }
     for (size_t i = 0; p->notes && p->notes[i]; i++) {
         if (i == 0)
@@ -246,6 +212,7 @@ int plan_explain(const struct plan *p, bool show_values, struct buf *out)
     if (p->digest[0])
         buf_printf(out, "plan        sha256:%s\npolicy      sha256:%s\n", p->digest, p->policy_digest);
     put_files(p, out);
+    explain_network(p, out);
     put_guard(p, out);
     put_limits(p, out);
     put_environment(p, show_values, out);

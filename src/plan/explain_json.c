@@ -170,6 +170,8 @@ static void put_lists(struct json *j, const struct plan *p)
         json_object(j, NULL);
         put_name(j, "path", p->make_dirs[i].path);
         json_bool(j, "temporary", p->make_dirs[i].temporary);
+        json_bool(j, "whiteout", p->make_dirs[i].whiteout);
+        json_bool(j, "opaque", p->make_dirs[i].opaque);
         json_object_end(j);
     }
     json_array_end(j);
@@ -205,6 +207,7 @@ int plan_explain_json(const struct plan *p, bool show_values, struct buf *out)
     json_uint(&j, "uid", p->image->uid);
     json_uint(&j, "gid", p->image->gid);
     json_text(&j, "network", word_net(p->policy));
+    explain_network_json(p, &j);
     put_bits(&j, "namespaces", p->image->namespaces, namespace_names);
     put_bits(&j, "filter", p->image->filter, filter_names);
     put_files(&j, p);

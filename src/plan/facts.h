@@ -70,7 +70,10 @@ struct facts {
     /* Filled by the survey. */
     const char *program;                  /* pinfold's own program file, real, or NULL                 */
     const char *state_home, *config_home; /* $XDG_STATE_HOME and $XDG_CONFIG_HOME or their defaults   */
-    struct match_fact *matches;           /* sorted by rule, then real                                 */
+    /* Where something writable or mounted shows pinfold's own by another path (a bind mount): `asked` is the own path. */
+    struct path_fact *aliases;
+    size_t n_aliases;
+    struct match_fact *matches; /* sorted by rule, then real */
     size_t n_matches;
     struct dir_fact *dirs; /* sorted by path */
     size_t n_dirs;

@@ -3,8 +3,8 @@
  * hidden place is left without a rule and its other entries get one each (the survey listed them). That has a price
  * which explain names: such a directory can be passed through but not listed.
  *
- * Devices: only those that every program needs. /dev/pts and /dev/shm stay closed for writing, because here they are the
- * host's own, with other terminals and other programs' memory in them.
+ * Devices: only those that every program needs, and the command's own terminal. /dev/pts and /dev/shm stay closed, because
+ * here they are the host's own, with other terminals and other programs' memory in them.
  */
 #include "plan/make.h"
 
@@ -83,13 +83,22 @@ static int grant(struct granting *g, const char *path, bool directory, size_t lo
 static int grant_reads(struct making *m)
 {
     struct granting g = {.m = m};
-    g.hidden = arena_zero(m->mem, (m->n_places + 1) * sizeof *g.hidden);
+    g.hidden = arena_zero(m->mem, (m->n_places + 2) * sizeof *g.hidden);
     if (!g.hidden)
         return no_memory(m);
+    static const struct place devices = {.dst = "/dev"};
+    bool said = false; /* whether /dev has its place in the order */
     for (size_t i = 0; i < m->n_places; i++) {
-        if (m->places[i].kind == PLACE_HIDE && m->places[i].act == ACT_LANDLOCK)
-            g.hidden[g.n_hidden++] = &m->places[i];
+        const struct place *p = &m->places[i];
+        if (!said && path_order(devices.dst, p->dst) <= 0) {
+            g.hidden[g.n_hidden++] = &devices;
+            said = true;
+        }
+        if (p->kind == PLACE_HIDE && p->act == ACT_LANDLOCK && !path_at_or_below(p->dst, devices.dst))
+            g.hidden[g.n_hidden++] = p;
     }
+    if (!said)
+        g.hidden[g.n_hidden++] = &devices;
     int r = grant(&g, "/", true, 0, g.n_hidden);
     if (r == 0 && g.unlisted)
         r = note(m,

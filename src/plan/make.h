@@ -85,7 +85,8 @@ struct place {
     bool hides;          /* PLACE_PATTERN: hides, otherwise protects                   */
     bool refused;        /* see struct path_fact                                       */
     bool foreign;        /* likewise                                                   */
-    bool own;            /* pinfold's own: no rule lifts it                            */
+    bool own;            /* pinfold's own: stronger than any rule for the same path    */
+    bool closed;         /* pinfold's own: no rule opens it or what is below           */
     bool inside;         /* said of a place below a mount's target: holds there        */
     bool dropped;        /* not there after all                                        */
     uint8_t stub;        /* settled: enum stub, when it takes one, else UINT8_MAX      */
@@ -224,6 +225,10 @@ enum catch_way catch_of(const struct making *m);
 features egress_needs(const struct policy *p);
 /* CATCH_SOCKET: the proxy's socket in the private directory `dir`. */
 int egress_socket(struct making *m, const char *dir);
+/* net allow: the caller's own proxy (parent.c). */
+int parent_make(struct making *m);
+/* Whether what is published can be here (publish.c). */
+int publish_check(struct making *m);
 int landlock_make(struct making *m);
 /* What both tiers end with: limits, lock steps, working directory. */
 int lock_make(struct making *m);

@@ -148,13 +148,13 @@ static int check_network(struct making *m)
     const struct net_rule *first = NULL;
     for (size_t i = 0; !first && i < p->n_net_rules; i++) {
         enum net_verb verb = p->net_rules[i].verb;
-        first = verb == NET_RULE_PUBLISH || verb == NET_RULE_REACH ? &p->net_rules[i] : NULL;
+        first = verb == NET_RULE_REACH ? &p->net_rules[i] : NULL;
     }
     if (!first || m->facts->can & F(NETWORK_TRANSPARENT))
         return 0;
     if (p->net == NET_HOST)
         return note(m, "net host: the rules about hosts and ports are not applied, the box uses the host's network");
-    const char *what = first->verb == NET_RULE_REACH ? "reach" : "publish";
+    const char *what = "reach";
     const char *why = m->facts->why_not[FEATURE_NETWORK_TRANSPARENT];
     int r = err_say(m->e, ERR_CANNOT, "%s %s (%s): %s needs a network namespace of the box's own: %s", what,
                     first->text, origin_of(m, first->origin), what, why ? why : "not here");
@@ -198,6 +198,17 @@ static const char *hides_by(const struct making *m, bool landlock)
     return "veils of denied names";
 }
 
+static const char *network_by(const struct making *m, bool landlock)
+{
+    if (m->policy->net != NET_ALLOW)
+        return landlock ? "seccomp filter, no inet sockets" : "network namespace, loopback only";
+    if (landlock)
+        return m->plan->proxies
+                   ? "seccomp filter, no inet sockets; egress at a Unix socket, the proxy of your environment"
+                   : "seccomp filter, no inet sockets; egress at a Unix socket";
+    return m->plan->proxies ? "network namespace, egress, the proxy of your environment" : "network namespace, egress";
+}
+
 /* By what a guarantee holds. */
 static const char *enforced_by(const struct making *m, enum feature f)
 {
@@ -218,10 +229,7 @@ static const char *enforced_by(const struct making *m, enum feature f)
     case FEATURE_ABSTRACT_SOCKETS:
         return landlock || p->net == NET_HOST ? "Landlock scope" : "network namespace";
     case FEATURE_NETWORK:
-        return landlock              ? p->net == NET_ALLOW ? "seccomp filter, no inet sockets; egress at a Unix socket"
-                                                           : "seccomp filter, no inet sockets"
-               : p->net == NET_ALLOW ? "network namespace, egress"
-                                     : "network namespace, loopback only";
+        return network_by(m, landlock);
     case FEATURE_NETWORK_TRANSPARENT:
     case FEATURE_NETWORK_PORTS:
     case FEATURE_NETWORK_ADDRESSES:
@@ -271,6 +279,8 @@ int needs_make(struct making *m)
     const char *why[FEATURE_COUNT] = {NULL};
     struct plan *plan = m->plan;
     int r = check_network(m);
+    if (r == 0)
+        r = publish_check(m);
     if (r < 0)
         return r;
     features can = can_here(m, why), needs = needs_of(m);

@@ -85,6 +85,8 @@ int plan_make(const struct policy *policy, const struct facts *facts, const stru
     if (r == 0)
         r = guard_names(&m);
     if (r == 0)
+        r = parent_make(&m);
+    if (r == 0)
         r = needs_make(&m);
     if (r == 0)
         r = facts->tier == TIER_LANDLOCK ? landlock_make(&m) : steps_make(&m);

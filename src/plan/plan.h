@@ -24,9 +24,12 @@ struct plan_dir {
     bool temporary; /* and removes with its content after the run */
     bool whiteout;  /* no directory but, unless something stands there already, a whiteout: mknod(path, S_IFCHR, 0);
                        its parents are made as directories. It keeps a name of a cache's lower layer from ever showing */
+    bool opaque;    /* a directory of such a layer that lets nothing of the host's show through, now or later */
 };
 
 struct place; /* plan/make.h: what was decided for one path, for explain */
+
+struct proxies; /* policy/proxy.h */
 
 struct plan {
     struct arena *mem;
@@ -46,9 +49,10 @@ struct plan {
     size_t n_make_dirs;
     const struct place *places; /* sorted by path inside */
     size_t n_places;
-    const char **notes;     /* sentences for people about what was decided, NULL-terminated, or NULL */
-    char digest[65];        /* SHA-256 of image and environment names, hex; filled by plan_digests() */
-    char policy_digest[65]; /* DECISIONS 28 */
+    const struct proxies *proxies; /* net allow: what the caller himself goes through, or NULL */
+    const char **notes;            /* sentences for people about what was decided, NULL-terminated, or NULL */
+    char digest[65];               /* SHA-256 of image and environment names, hex; filled by plan_digests() */
+    char policy_digest[65];        /* DECISIONS 28 */
 };
 
 /* What differs from run to run under one policy. `environ` is the caller's; names only decide, values are copied. */

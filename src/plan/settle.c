@@ -97,13 +97,29 @@ static int attach(struct settling *s, struct place *p, struct place *around, boo
     return r;
 }
 
-/* Inside something hidden by the guard alone there is nothing to mount: the more specific rule opens it. */
+/* Inside something closed by the guard alone there is nothing to mount: the more specific rule opens it. */
 static int open_hole(struct settling *s, struct place *p, struct place *around, bool writable)
 {
     int r = add_guard(s->m, writable ? GUARD_RULE_ROOT : GUARD_RULE_PROTECT, p->dst, p->origin);
+    if (r == 0 && p->type == PATH_DIR) /* as a mount point, which nobody renames either */
+        r = add_guard(s->m, GUARD_RULE_PIN, p->dst, p->origin);
+    if (r == 0)
+        r = add_pins(s->m, around, p->dst, p->origin);
     around->opened = true;
     p->act = ACT_GUARD;
     enter(s, p, writable ? REGION_WRITABLE : REGION_READ_ONLY);
+    return r;
+}
+
+/* Read-only where nothing is mounted over: the guard judges it, and what below it a more specific rule opens. */
+static int close_by_guard(struct settling *s, struct place *p, const struct place *around)
+{
+    p->act = ACT_GUARD;
+    int r = add_guard(s->m, GUARD_RULE_PROTECT, p->dst, p->origin);
+    if (r == 0)
+        r = add_pins(s->m, around, p->dst, p->origin);
+    if (p->type == PATH_DIR)
+        enter(s, p, REGION_READ_ONLY);
     return r;
 }
 
@@ -130,14 +146,11 @@ static int settle_open(struct settling *s, struct place *p, struct place *around
         p->act = ACT_NONE;
         return 0;
     }
-    if (around->region == REGION_HIDDEN && around->act == ACT_GUARD && same_object)
+    if (around->act == ACT_GUARD && same_object && (around->region == REGION_HIDDEN || s->landlock))
         return open_hole(s, p, around, writable);
     if (same_object && around->region == REGION_WRITABLE && (p->type != PATH_DIR || s->landlock)) {
-        p->act = ACT_GUARD;
         s->m->any_protect = true;
-        if (add_guard(s->m, GUARD_RULE_PROTECT, p->dst, p->origin) < 0)
-            return -ENOMEM;
-        return add_pins(s->m, around, p->dst, p->origin);
+        return close_by_guard(s, p, around);
     }
     return attach(s, p, around, writable);
 }
@@ -160,9 +173,7 @@ static int settle_protect(struct settling *s, struct place *p, struct place *aro
     m->any_protect |= p->said;
     if (p->type == PATH_DIR && around->region == REGION_WRITABLE && !s->landlock)
         return attach(s, p, around, false);
-    p->act = ACT_GUARD;
-    int r = add_guard(m, GUARD_RULE_PROTECT, p->dst, p->origin);
-    return r < 0 ? r : add_pins(m, around, p->dst, p->origin);
+    return close_by_guard(s, p, around);
 }
 
 /* Hidden in a place the box, or somebody on the host as the same user, can rename things in: every open is judged. */
@@ -200,13 +211,29 @@ static enum stub denied_as(const struct place *p)
 }
 
 /*
- * A cache's overlay has names of its own: the host cannot move them, and a name mounted on cannot be moved by the box. A
- * missing name gets a whiteout in the private layer: what the box makes there instead is its own, and when that is
- * removed the whiteout is back (overlayfs.rst, "whiteouts and opaque directories").
+ * A missing name gets a whiteout in the cache's private layer. What is made over a whiteout and removed again leaves
+ * nothing behind (overlayfs looks at the host's directory in that moment), so nobody makes it: the guard says no. Where the
+ * directory it would stand in is missing, too, that becomes an opaque one, in which the box may do what it likes but which
+ * it may not remove.
  */
-static int hide_in_cache(struct settling *s, struct place *p, const struct place *around)
+static int absent_in_cache(struct settling *s, struct place *p, const struct place *around)
 {
     struct making *m = s->m;
+    const char *name = first_missing(m, p);
+    p->act = ACT_WHITEOUT;
+    if (!name || add_make_dir(m, path_moved(m->mem, name, around->dst, around->upper), false) < 0)
+        return no_memory(m);
+    struct plan_dir *d = &m->dirs[m->n_dirs - 1];
+    d->whiteout = strcmp(name, p->dst) == 0;
+    d->opaque = !d->whiteout;
+    m->any_protect |= !m->facts->notify; /* said as a loss where nobody judges */
+    int r = d->whiteout ? add_guard(m, GUARD_RULE_PROTECT, p->dst, p->origin) : 0;
+    return r < 0 ? r : add_pins(m, around, p->dst, p->origin);
+}
+
+/* A cache's overlay has names of its own: the host cannot move them, and a name mounted on cannot be moved by the box. */
+static int hide_in_cache(struct settling *s, struct place *p, const struct place *around)
+{
     if (around->act == ACT_PRIVATE_DIR) {
         p->act = ACT_NOT_THERE;
         return 0;
@@ -216,12 +243,7 @@ static int hide_in_cache(struct settling *s, struct place *p, const struct place
         p->act = ACT_DENY;
         return 0;
     }
-    p->act = ACT_WHITEOUT;
-    const char *name = first_missing(m, p);
-    int r = name ? add_make_dir(m, path_moved(m->mem, name, around->dst, around->upper), false) : no_memory(m);
-    if (r == 0)
-        m->dirs[m->n_dirs - 1].whiteout = true;
-    return r;
+    return absent_in_cache(s, p, around);
 }
 
 static int settle_hide(struct settling *s, struct place *p, struct place *around)
@@ -344,7 +366,7 @@ static int settle_pattern(struct settling *s, struct place *p, struct place *aro
     struct guard_ask *g = &m->guards[m->n_guards - 1];
     g->below = dir[1] ? dir : NULL;
     g->place = GUARD_ANY_DEPTH;
-    g->flags |= GUARD_RULE_PATTERN | GUARD_RULE_DIRECT;
+    g->flags |= GUARD_RULE_PATTERN | GUARD_RULE_DIRECT | (p->hides ? 0 : GUARD_RULE_ALWAYS);
     if (p->hides)
         r = add_read(m, p->dst);
     return r < 0 ? r : add_pins(m, around, p->dst, p->origin);

@@ -358,7 +358,9 @@ static int emit_inside(struct making *m)
         if (!s)
             return no_memory(m);
         s->flags = STEP_NOSUID | STEP_NODEV | STEP_NOEXEC;
-        if (!image_path(&m->image, STEP_PROC_LOCK, proc->dst, 0))
+        /* The kernel gives a nested user namespace a /proc only where another is seen that nothing lies over. */
+        bool bare = m->policy->allow_nested_userns && m->facts->uid != 0;
+        if (!bare && !image_path(&m->image, STEP_PROC_LOCK, proc->dst, 0))
             return no_memory(m);
     }
     if (dev && !image_path(&m->image, STEP_DEVPTS, path_join(m->mem, dev->dst, "pts"), 0))

@@ -203,3 +203,39 @@ void put_limit(struct buf *out, const struct named_limit *l)
         break;
     }
 }
+
+enum { PATH_COLUMN = 14, HOW_COLUMN = 56, ORIGIN_COLUMN = 92 };
+
+void pad(struct buf *out, size_t line, size_t column)
+{
+    size_t at = out->n - line;
+    do
+        buf_char(out, ' ');
+    while (!out->broken && ++at < column);
+}
+
+void put_row(struct buf *out, const char *word, const char *path, const char *how, const char *origin)
+{
+    size_t line = out->n;
+    buf_printf(out, "  %s", word);
+    pad(out, line, PATH_COLUMN);
+    put_path(out, path);
+    if (how[0]) {
+        if (out->n - line >= HOW_COLUMN && out->n - line + strlen(how) + strlen(origin) + 4 > COLUMNS) {
+            buf_char(out, '\n');
+            line = out->n;
+        }
+        pad(out, line, HOW_COLUMN);
+        buf_text(out, how);
+    }
+    if (origin[0]) {
+        if (out->n - line + 2 + strlen(origin) > COLUMNS) {
+            buf_char(out, '\n');
+            line = out->n;
+        }
+        size_t room = strlen(origin) + ORIGIN_COLUMN > COLUMNS ? COLUMNS - strlen(origin) : ORIGIN_COLUMN;
+        pad(out, line, strlen(origin) >= COLUMNS ? 0 : room);
+        put_path(out, origin);
+    }
+    buf_char(out, '\n');
+}

@@ -32,3 +32,14 @@ enum { N_LIMITS = 8 };
 void limits_of(const struct policy *p, struct named_limit ret[N_LIMITS]);
 /* "512M", "0.5", "90s": as the policy would say it. */
 void put_limit(struct buf *out, const struct named_limit *l);
+
+enum { COLUMNS = 120 };
+void pad(struct buf *out, size_t line,
+         size_t column); /* from the line's start at `line` to `column`; one space at least */
+/* Columns, where the texts let them be: what would pass the right margin goes to a line of its own. */
+void put_row(struct buf *out, const char *word, const char *path, const char *how, const char *origin);
+
+/* explain_net.c: which hosts, sets opened, and what a rule that denies takes from one that allows. */
+struct json;
+void explain_network(const struct plan *p, struct buf *out);
+void explain_network_json(const struct plan *p, struct json *j);

@@ -18,7 +18,7 @@
 #define MAX_POLICY_RULES   20000       /* rules altogether                     */
 #define MAX_POLICY_BYTES   (32u << 20) /* what a finished policy may occupy    */
 
-enum policy_format { POLICY_YAML, POLICY_SRT, POLICY_DIVE, POLICY_MYCODE, POLICY_DAYCARE };
+enum policy_format { POLICY_YAML, POLICY_SRT, POLICY_DIVE, POLICY_MYCODE, POLICY_DAYCARE, POLICY_BWRAP };
 
 /* What a policy may ask of the world; a caller without a world passes tables. */
 struct policy_world {

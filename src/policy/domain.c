@@ -1,5 +1,6 @@
 #include "policy/domain.h"
 #include "policy/host.h"
+#include "policy/set.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -166,6 +167,8 @@ static int check_labels(struct str name, struct str said, struct err *e)
         numeric = true;
         for (size_t i = 0; i < label.n; i++) {
             char c = lower(label.p[i]);
+            if (c == '*')
+                return err_say(e, ERR_POLICY, "'%.*s': '*' stands alone, or as '*.' in front of a name", SAID(said));
             if ((unsigned char)c >= 0x80)
                 return err_say(e, ERR_POLICY, "'%.*s' is not ASCII; write the name in its xn-- form", SAID(said));
             if (!is_digit(c) && !(c >= 'a' && c <= 'z') && c != '-' && c != '_')
@@ -215,6 +218,10 @@ static int split_port(struct str s, struct str *ret_host, struct str *ret_port, 
     if (port.n) {
         uint16_t ignored;
         port = str_skip(port, 1);
+        const char *dash = memchr(port.p, '-', port.n);
+        struct str low = {port.p, dash ? (size_t)(dash - port.p) : port.n};
+        if (dash && parse_port(low, &ignored) == 0 && parse_port(str_skip(port, low.n + 1), &ignored) == 0)
+            return err_say(e, ERR_POLICY, "'%.*s': the range of ports ends before it begins", SAID(s));
         if (parse_port(port, &ignored) < 0)
             return err_say(e, ERR_POLICY, "'%.*s': a port is a number from 1 to 65535", SAID(s));
     }
@@ -256,6 +263,15 @@ int domain_rule_form(struct str s, struct arena *mem, const char **ret, struct e
     char canonical[HOST_RULE_TEXT];
     int r;
 
+    if (s.n && s.p[0] == '@') { /* a set keeps its name: it is opened where hosts are judged */
+        text = host_set_of(s) ? arena_str(mem, s) : NULL;
+        if (!host_set_of(s))
+            return host_set_unknown(s, e);
+        if (!text)
+            return no_memory(e);
+        *ret = text;
+        return 0;
+    }
     /* A bare IPv6 address gets its brackets. */
     const char *colon = memchr(s.p, ':', s.n);
     bool bare6 = colon && s.p[0] != '[' && s.n < 64 && memchr(colon + 1, ':', s.n - (size_t)(colon + 1 - s.p));
@@ -325,40 +341,63 @@ int port_rule_form(struct str s, struct arena *mem, const char **ret, struct err
     return 0;
 }
 
-int publish_form(struct str s, struct arena *mem, const char **ret, struct err *e)
+/* Cuts the address off, where one is said: "1.2.3.4:", "[::1]:". False for what is none of both. */
+static bool publish_address(struct str *s, struct publish *p, struct str *ret_text)
 {
-    struct str at = {"", 0}, rest = s;
-    uint16_t host, box;
-    uint8_t a[16];
+    const char *end = s->n ? memchr(s->p, s->p[0] == '[' ? ']' : ':', s->n) : NULL;
+    struct str first = {s->p, end ? (size_t)(end - s->p) : s->n};
 
-    if (s.n && s.p[0] == '[') {
-        const char *close = memchr(s.p, ']', s.n);
-        at = (struct str){s.p + 1, close ? (size_t)(close - s.p - 1) : 0};
-        rest = str_skip(s, at.n + 2);
-        if (parse_ipv6(at, a) < 0 || !rest.n || rest.p[0] != ':')
-            goto bad;
-        rest = str_skip(rest, 1);
+    if (s->n && s->p[0] == '[') {
+        struct str rest = str_skip(*s, first.n + 2);
+        if (!end || parse_ipv6(str_skip(first, 1), p->addr) < 0 || !rest.n || rest.p[-1] != ':')
+            return false;
+        *ret_text = (struct str){s->p, first.n + 1};
+        p->v6 = true;
+        *s = rest;
+    } else if (parse_ipv4(first, p->addr) == 0) {
+        *ret_text = first;
+        *s = str_skip(*s, first.n + 1);
     }
-    const char *colon = memchr(rest.p, ':', rest.n);
+    return true;
+}
+
+static int publish_read(struct str s, struct publish *ret, struct str *ret_address, struct err *e)
+{
+    struct publish p = {.addr = {127, 0, 0, 1}};
+    struct str rest = s, address = {"", 0};
+
+    bool ok = publish_address(&rest, &p, &address);
+    const char *colon = ok && rest.n ? memchr(rest.p, ':', rest.n) : NULL;
     struct str first = {rest.p, colon ? (size_t)(colon - rest.p) : rest.n};
     struct str second = colon ? str_skip(rest, first.n + 1) : first;
-    if (!at.n && parse_ipv4(first, a) == 0) {
-        at = first;
-        colon = memchr(second.p, ':', second.n);
-        first = (struct str){second.p, colon ? (size_t)(colon - second.p) : second.n};
-        second = colon ? str_skip(second, first.n + 1) : first;
-    }
-    if (parse_port(first, &host) < 0 || parse_port(second, &box) < 0)
-        goto bad;
-    bool v6 = at.n && memchr(at.p, ':', at.n);
-    const char *text =
-        arena_printf(mem, "%s%.*s%s%s%u:%u", v6 ? "[" : "", (int)at.n, at.p, v6 ? "]" : "", at.n ? ":" : "", host, box);
+    if (!ok || !first.n || !second.n || parse_port(first, &p.host) < 0 || parse_port(second, &p.box) < 0)
+        return err_say(
+            e, ERR_POLICY,
+            "'%.*s' is not [ADDR:][HOST:]BOX with ports from 1 to 65535, as 3000, 8080:3000 or [::1]:8080:3000",
+            SAID(s));
+    *ret = p;
+    *ret_address = address;
+    return 0;
+}
+
+int publish_parse(struct str s, struct publish *ret, struct err *e)
+{
+    struct str address;
+    return publish_read(s, ret, &address, e);
+}
+
+int publish_form(struct str s, struct arena *mem, const char **ret, struct err *e)
+{
+    struct publish p;
+    struct str address;
+    int r = publish_read(s, &p, &address, e);
+    if (r < 0)
+        return r;
+    const char *text = arena_printf(mem, "%.*s%s%u:%u", (int)address.n, address.p, address.n ? ":" : "", p.host, p.box);
     if (!text)
         return no_memory(e);
     *ret = text;
     return 0;
-bad:
-    return err_say(e, ERR_POLICY, "'%.*s' is not [ADDR:]HOST:BOX, as 8080:80 or 127.0.0.1:8080:80", SAID(s));
 }
 
 int reach_form(struct str s, struct arena *mem, const char **ret, struct err *e)

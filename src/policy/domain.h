@@ -1,6 +1,6 @@
 /*
- * The forms of network rules: DOMAIN, *.DOMAIN, addresses, CIDR ranges, ports, and what publish and reach take. This layer checks
- * and canonicalises the text; what it means to a connection is judged elsewhere, on the parsed object that is dialled.
+ * The forms of network rules: DOMAIN, *.DOMAIN, addresses, CIDR ranges, @SETs, ports, and what publish and reach take. This
+ * layer checks and canonicalises the text; what it means to a connection is judged elsewhere, on the parsed object that is dialled.
  *
  * Canonical: lower case, no trailing dot, IPv6 in brackets when a port follows, numbers without leading zeroes.
  * Rules of names: RFC 1035 2.3.4 (63 and 253 bytes), RFC 1123 2.1 (letters, digits, hyphen), plus the underscore that DNS
@@ -14,6 +14,13 @@
 /* Each returns 0 with the canonical text in `mem`, or -EINVAL with a sentence that quotes `s`; -ENOMEM. */
 int domain_rule_form(struct str s, struct arena *mem, const char **ret, struct err *e);
 int port_rule_form(struct str s, struct arena *mem, const char **ret, struct err *e);
+/* A port of the host, at an address, and the port inside that it leads to. */
+struct publish {
+    bool v6;
+    uint8_t addr[16]; /* v4: the first four; 127.0.0.1 unless said */
+    uint16_t host, box;
+};
+int publish_parse(struct str s, struct publish *ret, struct err *e);
 int publish_form(struct str s, struct arena *mem, const char **ret, struct err *e);
 int reach_form(struct str s, struct arena *mem, const char **ret, struct err *e);
 /* A host name of at most 64 bytes (the kernel's __NEW_UTS_LEN). */

@@ -859,6 +859,8 @@ int read_foreign(const struct source *src, enum policy_format format, const stru
 {
     struct foreign f = {.src = src, .prefix = ""};
 
+    if (format == POLICY_BWRAP)
+        return read_bwrap(src, root);
     if (root->kind != NODE_MAP)
         return place_say(src->e, ERR_POLICY, src->file, root->line, root->column, "the settings are a mapping, not %s",
                          node_is_null(root) ? "nothing" : node_kind_name(root));
@@ -871,6 +873,7 @@ int read_foreign(const struct source *src, enum policy_format format, const stru
         return read_mycode(&f, root);
     case POLICY_DAYCARE:
         return read_daycare(&f, root);
+    case POLICY_BWRAP:
     case POLICY_YAML:
         break;
     }

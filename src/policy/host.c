@@ -584,6 +584,11 @@ static bool net_contains(const struct host_rule *r, const struct host_addr *a)
     return rest == 0 || ((r->net.b[whole] ^ a->b[whole]) & (0xFF00 >> rest & 0xFF)) == 0;
 }
 
+static bool below(struct str name, struct str above)
+{
+    return name.n > above.n + 1 && str_ends(name, above) && name.p[name.n - above.n - 1] == '.';
+}
+
 static bool matches_host(const struct host_rule *r, const struct host *h)
 {
     if (r->match == MATCH_ANY)
@@ -595,12 +600,41 @@ static bool matches_host(const struct host_rule *r, const struct host *h)
     struct str name = str_of(h->name), rule = str_of(r->name);
     if (r->match != MATCH_BELOW && str_eq(name, rule))
         return true;
-    return r->match != MATCH_NAME && name.n > rule.n + 1 && str_ends(name, rule) && name.p[name.n - rule.n - 1] == '.';
+    return r->match != MATCH_NAME && below(name, rule);
 }
 
 bool host_rule_matches(const struct host_rule *r, const struct host *h, uint16_t port)
 {
     return port >= r->low && port <= r->high && matches_host(r, h);
+}
+
+/* Whether the hosts of `a` hold those of `b`. Sets of hosts are nested or apart, so this tells whether two meet, too. */
+static bool holds_hosts(const struct host_rule *a, const struct host_rule *b)
+{
+    struct str x = str_of(a->name), y = str_of(b->name);
+    switch (a->match) {
+    case MATCH_ANY:
+        return true;
+    case MATCH_NET:
+        return b->match == MATCH_NET && a->prefix <= b->prefix && net_contains(a, &b->net);
+    default:
+        break;
+    }
+    if (b->match == MATCH_ANY || b->match == MATCH_NET)
+        return false;
+    if (a->match == MATCH_NAME)
+        return b->match == MATCH_NAME && str_eq(x, y);
+    return below(y, x) || (str_eq(x, y) && (a->match == MATCH_BELOW_OR_APEX || b->match == MATCH_BELOW));
+}
+
+bool host_rule_covers(const struct host_rule *a, const struct host_rule *b)
+{
+    return holds_hosts(a, b) && a->low <= b->low && a->high >= b->high;
+}
+
+bool host_rule_meets(const struct host_rule *a, const struct host_rule *b)
+{
+    return (holds_hosts(a, b) || holds_hosts(b, a)) && a->low <= b->high && b->low <= a->high;
 }
 
 enum host_decision host_judge(const struct host_rule *rules, size_t n, const struct host *h, uint16_t port,

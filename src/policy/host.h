@@ -62,6 +62,10 @@ int host_rule_parse(struct str text, enum rule_verb verb, struct host_rule *ret,
 void host_rule_print(const struct host_rule *r, char text[HOST_RULE_TEXT]);
 bool host_rule_matches(const struct host_rule *r, const struct host *h, uint16_t port);
 
+/* Whether `a` matches whatever `b` does; whether anything is matched by both. */
+bool host_rule_covers(const struct host_rule *a, const struct host_rule *b);
+bool host_rule_meets(const struct host_rule *a, const struct host_rule *b);
+
 enum host_decision { HOST_DENIED_BY_DEFAULT, HOST_DENIED, HOST_ALLOWED };
 /* Deny wins; no rule: denied. `ret_rule` (may be NULL): the index of the rule that decided, or SIZE_MAX. */
 enum host_decision host_judge(const struct host_rule *rules, size_t n, const struct host *h, uint16_t port,

@@ -60,13 +60,13 @@ enum key_tighten {
     X(NET, "net.mode", "net", "MODE", TYPE_CHOICE, "none|allow|host", false, true, TIGHTEN_RANK,                       \
       "No network, the allowed hosts only, or the host's own network.")                                                \
     X(ALLOW, "net.allow", "allow", "DOMAIN[:PORT]", TYPE_DOMAINS, NULL, true, true, TIGHTEN_NEVER,                     \
-      "Let the command reach DOMAIN, *.DOMAIN, an address or a CIDR range; turns --net allow on.")                     \
+      "Let the command reach DOMAIN, *.DOMAIN, an address, a CIDR range or a @SET; turns --net allow on.")             \
     X(DENY, "net.deny", "deny", "DOMAIN[:PORT]", TYPE_DOMAINS, NULL, true, true, TIGHTEN_ADD,                          \
-      "Refuse DOMAIN, *.DOMAIN, an address, a CIDR range or * even where something allows it.")                        \
+      "Refuse DOMAIN, *.DOMAIN, an address, a CIDR range, a @SET or * even where something allows it.")                \
     X(DENY_PORTS, "net.deny_ports", "deny-port", "PORT[-PORT]", TYPE_PORTS, NULL, true, true, TIGHTEN_ADD,             \
       "Refuse this port of every host.")                                                                               \
-    X(PUBLISH, "net.publish", "publish", "[ADDR:]HOST:BOX", TYPE_NAMES, NULL, true, true, TIGHTEN_NEVER,               \
-      "Pass connections to the host's port HOST on to port BOX inside.")                                               \
+    X(PUBLISH, "net.publish", "publish", "[ADDR:][HOST:]BOX", TYPE_NAMES, NULL, true, true, TIGHTEN_NEVER,             \
+      "Pass connections to the host's port HOST, on 127.0.0.1 unless ADDR is said, on to port BOX inside.")            \
     X(REACH, "net.reach", "reach", "HOST:PORT", TYPE_NAMES, NULL, true, true, TIGHTEN_NEVER,                           \
       "Let the command reach this one service, also on the host itself or a private network.")                         \
     X(CATCH, "net.catch", "net-catch", "WAY", TYPE_CHOICE, "auto|tproxy|routes|loopback", false, true, TIGHTEN_NEVER,  \

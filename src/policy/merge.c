@@ -311,7 +311,7 @@ static int merge_net_rule(struct merge *m, const struct said *s)
         return table_find(&m->net, verb, str_of(text)) ? 0 : tighten_check(m, s, NULL);
     if (!table_put(&m->net, verb, str_of(text), 0, &fresh))
         return no_memory(m);
-    if (s->key == KEY_ALLOW)
+    if (s->key == KEY_ALLOW || s->key == KEY_REACH)
         m->allow_said = s;
     if (fresh)
         p->net_rules[p->n_net_rules++] = (struct net_rule){.verb = verb, .text = text, .origin = origin_of(m, s)};
@@ -560,7 +560,8 @@ static int settle_network(struct merge *m)
         return 0;
     }
     if (p->net != NET_ALLOW)
-        return merge_say(m, ERR_POLICY, m->allow_said, "hosts are allowed although the network is '%.*s' (use allow)",
+        return merge_say(m, ERR_POLICY, m->allow_said, "%s although the network is '%.*s' (use allow)",
+                         m->allow_said->key == KEY_REACH ? "a service is reached" : "hosts are allowed",
                          (int)m->net_said->a.n, m->net_said->a.p);
     return 0;
 }
@@ -609,7 +610,8 @@ static void settle_hosts(struct policy *p)
 {
     size_t kept = 0;
     for (size_t i = 0; i < p->n_net_rules; i++) {
-        if (p->net == NET_ALLOW || p->net_rules[i].verb != NET_RULE_ALLOW)
+        enum net_verb verb = p->net_rules[i].verb;
+        if (p->net == NET_ALLOW || (verb != NET_RULE_ALLOW && verb != NET_RULE_REACH))
             p->net_rules[kept++] = p->net_rules[i];
     }
     p->n_net_rules = kept;

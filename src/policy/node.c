@@ -89,6 +89,11 @@ static int next_event(struct reader *r, yaml_event_t *ev)
                          "%s here: a policy is UTF-8 text (write other bytes of a name as \"\\xNN\" in double quotes)",
                          y->problem);
     }
+    size_t at = y->problem_mark.index;
+    if (at < r->text.n && r->text.p[at] == '@')
+        return place_say(r->e, ERR_POLICY, r->file, (uint32_t)y->problem_mark.line + 1,
+                         (uint32_t)y->problem_mark.column + 1,
+                         "in YAML a text that begins with '@' stands in quotes, as \"@npm\"");
     return place_say(r->e, ERR_POLICY, r->file, (uint32_t)y->problem_mark.line + 1,
                      (uint32_t)y->problem_mark.column + 1, "neither YAML nor JSON: %s%s%s",
                      y->context ? y->context : "", y->context ? ", " : "", y->problem ? y->problem : "unreadable");

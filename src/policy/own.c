@@ -59,13 +59,6 @@ static int refuse(struct merge *m, uint32_t origin, const char *what, const char
                      "%s '%s' is pinfold's own and stays %s in every box", what, path, stays);
 }
 
-static int refuse_mount(struct merge *m, const struct mount_rule *r)
-{
-    const struct origin *at = &m->p->origins[r->origin];
-    return place_say(m->e, ERR_REFUSED, at->file, at->line, at->column,
-                     "mount '%s' holds pinfold's own files; mount what is beside them", r->from);
-}
-
 /* Everything said that touches `dir`. `hidden`: not even readable. */
 static int check(struct merge *m, const char *dir, bool hidden)
 {
@@ -87,8 +80,9 @@ static int check(struct merge *m, const char *dir, bool hidden)
         const struct mount_rule *r = &p->mounts[i];
         if (path_within(r->to, dir))
             return refuse(m, r->origin, "path", r->to, stays);
-        if ((hidden || !r->read_only) && (path_within(r->from, dir) || path_within(dir, r->from)))
-            return refuse_mount(m, r);
+        /* What holds it may be mounted: the plan closes it there, too. */
+        if ((hidden || !r->read_only) && path_within(r->from, dir))
+            return refuse(m, r->origin, "mount", r->from, stays);
     }
     for (size_t i = 0; i < p->n_unix_sockets; i++) {
         if (path_within(p->unix_sockets[i], dir))

@@ -23,6 +23,9 @@ struct origin {
     uint32_t line, column; /* 0 for flags */
 };
 
+/* The file of the origin of rules about pinfold's own files. */
+#define OWN_ORIGIN "pinfold's own files"
+
 enum path_access {
     PATH_HIDE,    /* cannot be read, listed or written; EACCES                                              */
     PATH_RO,      /* can be read                                                                            */

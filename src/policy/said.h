@@ -45,6 +45,8 @@ int said_add(const struct source *src, struct said s);
 int read_policy(const struct source *src, const struct node *root);
 /* Foreign formats; every key that cannot be honoured is put into list->ignored. */
 int read_foreign(const struct source *src, enum policy_format format, const struct node *root);
+/* bubblewrap's command line (bwrap.c). */
+int read_bwrap(const struct source *src, const struct node *root);
 /* A flag's value as a statement: "SRC:DST:ro", "NAME=V". src->file is what messages begin with ("--rw"). */
 int read_flag(const struct source *src, enum key_id id, struct str value);
 /* Checks the form of one value of `key`; a sentence without place. */

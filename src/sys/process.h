@@ -21,10 +21,36 @@ struct sys_clone {
 #define SYS_CLONE_PIDFD         0x1000u
 #define SYS_CLONE_NEWCGROUP     0x02000000u
 
+/*
+ * Container runtimes answer ENOSYS to clone3, whose flags no filter can read, so that programs go back to clone. That takes
+ * the low flags only; the child of SYS_CLONE_CLEAR_SIGHAND then clears the handlers itself.
+ */
+static inline bool sys_clone_suffices(const struct sys_clone *how)
+{
+    return (how->flags & ~(SYS_CLONE_CLEAR_SIGHAND | 0xffffffffu)) == 0 && (how->flags & 0xff) == 0;
+}
+static inline void sys_clear_handlers(const struct sys_clone *how)
+{
+    struct {
+        uint64_t handler, flags, restorer, mask;
+    } now;
+    for (int i = 1; how->flags & SYS_CLONE_CLEAR_SIGHAND && i <= 64; i++) {
+        if (sys_raw(SYS_rt_sigaction, i, 0, (long)&now, sizeof now.mask, 0, 0) < 0 || now.handler <= 1)
+            continue;
+        now.handler = now.flags = 0;
+        (void)sys_raw(SYS_rt_sigaction, i, (long)&now, 0, sizeof now.mask, 0, 0);
+    }
+}
 /* Like fork: 0 in the child. No libc learns of it: the child uses sys/ only. */
 static inline int sys_clone3(const struct sys_clone *how)
 {
-    return (int)sys_call(SYS_clone3, how, sizeof *how, 0, 0, 0, 0);
+    int r = (int)sys_call(SYS_clone3, how, sizeof *how, 0, 0, 0, 0);
+    if (r != -ENOSYS || !sys_clone_suffices(how))
+        return r;
+    r = (int)sys_call(SYS_clone, (uint32_t)how->flags | how->exit_signal, 0, how->pidfd, 0, 0, 0);
+    if (r == 0)
+        sys_clear_handlers(how);
+    return r;
 }
 
 #ifdef PINFOLD_FAULTS
@@ -33,16 +59,13 @@ int sys_fault(void); /* 0, or the -errno that this call shall fail with */
 #define sys_fault() 0
 #endif
 
-/*
- * clone3 of a child with a stack of its own, which may share the parent's memory (CLONE_VM): it begins in `run`, which must
- * not return. The pid, or -errno. Thread-local storage is the parent's, too: the child must not use libc's errno.
- */
-static inline int sys_clone3_run(const struct sys_clone *how, void (*run)(void *), void *arg)
+/* clone3(a, b) or clone(a, b, c, 0, 0) of a child with a stack of its own, which begins in `run`. */
+static inline long sys_clone_onto(long nr, long a, long b, long c, void (*run)(void *), void *arg)
 {
-    long r = sys_fault();
-    if (r < 0)
-        return (int)r;
+    long r;
 #if defined __x86_64__
+    register long r10 __asm__("r10") = 0;
+    register long r8 __asm__("r8") = 0;
     register void *r12 __asm__("r12") = arg;
     register void (*r13)(void *) __asm__("r13") = run;
     __asm__ volatile("syscall\n\t"
@@ -54,12 +77,15 @@ static inline int sys_clone3_run(const struct sys_clone *how, void (*run)(void *
                      "ud2\n"
                      "1:"
                      : "=a"(r)
-                     : "a"((long)SYS_clone3), "D"(how), "S"(sizeof *how), "r"(r12), "r"(r13)
+                     : "a"(nr), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r12), "r"(r13)
                      : "rcx", "r11", "memory");
 #else
-    register long x0 __asm__("x0") = (long)how;
-    register long x1 __asm__("x1") = sizeof *how;
-    register long x8 __asm__("x8") = SYS_clone3;
+    register long x0 __asm__("x0") = a;
+    register long x1 __asm__("x1") = b;
+    register long x2 __asm__("x2") = c;
+    register long x3 __asm__("x3") = 0;
+    register long x4 __asm__("x4") = 0;
+    register long x8 __asm__("x8") = nr;
     register void *x20 __asm__("x20") = arg;
     register void (*x21)(void *) __asm__("x21") = run;
     __asm__ volatile("svc 0\n\t"
@@ -70,10 +96,26 @@ static inline int sys_clone3_run(const struct sys_clone *how, void (*run)(void *
                      "brk #0\n"
                      "1:"
                      : "+r"(x0)
-                     : "r"(x1), "r"(x8), "r"(x20), "r"(x21)
+                     : "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x8), "r"(x20), "r"(x21)
                      : "memory");
     r = x0;
 #endif
+    return r;
+}
+
+/*
+ * clone3 of a child with a stack of its own, which may share the parent's memory (CLONE_VM): it begins in `run`, which must
+ * not return. The pid, or -errno. Thread-local storage is the parent's, too: the child must not use libc's errno. Handlers
+ * of signals are not cleared.
+ */
+static inline int sys_clone3_run(const struct sys_clone *how, void (*run)(void *), void *arg)
+{
+    long r = sys_fault();
+    if (r == 0)
+        r = sys_clone_onto(SYS_clone3, (long)how, sizeof *how, 0, run, arg);
+    if (r == -ENOSYS && sys_clone_suffices(how))
+        r = sys_clone_onto(SYS_clone, (long)((uint32_t)how->flags | how->exit_signal),
+                           (long)(how->stack + how->stack_size), (long)how->pidfd, run, arg);
     return (int)r;
 }
 

@@ -1,6 +1,9 @@
 /*
  * What the builder of a box, pinfold and the egress process say to each other. The builder makes sockets inside the box's
  * network namespace and passes them to the egress in one message; the egress tells pinfold what it decided.
+ *
+ * Published ports have a process of their own, which enters the box's network; it gets the namespaces from the builder: two
+ * messages of one byte, each with a descriptor, the user namespace first.
  */
 #pragma once
 #include <stdbool.h>
@@ -9,7 +12,7 @@
 #define EGRESS_DNS_ADDRESS "127.53.53.53" /* what the box's resolv.conf names */
 #define EGRESS_PROXY_PORT  61080          /* 127.0.0.1, HTTP and SOCKS on one port */
 #define EGRESS_CATCH_PORT  61081          /* where caught connections arrive */
-#define EGRESS_MAX_REACH   16             /* services of the host that appear inside */
+#define EGRESS_MAX_REACH   16             /* services of the host that appear inside, and ports published */
 
 #define EGRESS_MAX_PORTS 64 /* listeners of the ways that need one for each port */
 
@@ -31,10 +34,16 @@ struct egress_socket_frame {
     uint32_t index, v6; /* v6: the namespace has IPv6 */
 };
 
-enum egress_how { HOW_DNS, HOW_TRANSPARENT, HOW_CONNECT, HOW_HTTP, HOW_SOCKS, HOW_REACH };
+enum egress_how { HOW_DNS, HOW_TRANSPARENT, HOW_CONNECT, HOW_HTTP, HOW_SOCKS, HOW_REACH, HOW_PUBLISH };
 #define EGRESS_NAME 254
+enum egress_what {
+    EGRESS_DENIED,
+    EGRESS_ALLOWED,
+    EGRESS_FAILED /* allowed, but whoever is asked did not let it through */
+};
 struct egress_event {
-    uint8_t allowed, how;   /* enum egress_how */
+    uint8_t what, how;      /* enum egress_what, enum egress_how */
+    uint8_t by_proxy;       /* the caller's own proxy was asked for it */
     uint16_t port;          /* 0: a question of the resolver */
     uint32_t rule;          /* index into the egress's rules, UINT32_MAX: by default */
     char name[EGRESS_NAME]; /* as the box said it, canonical, or "" */

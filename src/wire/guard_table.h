@@ -15,7 +15,7 @@ enum guard_rule_kind {
     GUARD_RULE_NAME,    /* text: a guarded name ("x" or "a/b"), in `place` (enum guard_place), judged by `judge`      */
     GUARD_RULE_PROTECT, /* text: an absolute path: it and all below may not be changed, created, moved or linked      */
     GUARD_RULE_HIDE,    /* text: an absolute path: it and all below may not be opened at all                          */
-    GUARD_RULE_HIDE_NAME, /* text: a pattern (fnmatch) for the last component(s) at any depth below `below`             */
+    GUARD_RULE_HIDE_NAME, /* text: the last component(s) of names at any depth below `below`                            */
     GUARD_RULE_PIN,    /* text: an absolute path that holds a rule or mount below: may not be renamed or removed     */
     GUARD_RULE_SOCKET, /* text: a host socket that may be connected to                                               */
     GUARD_RULE_PRIVATE /* text: a private tree of the box (/tmp, /dev/shm ...): free, also its sockets               */
@@ -23,8 +23,9 @@ enum guard_rule_kind {
 
 enum guard_rule_flag {
     GUARD_RULE_DIRECTORY = 1, /* the name and everything below                                                     */
-    GUARD_RULE_PATTERN = 2,   /* NAME: text is an fnmatch(3) pattern per component                                 */
-    GUARD_RULE_DIRECT = 4     /* NAME, HIDE_NAME: only directly in `below`, not deeper                             */
+    GUARD_RULE_PATTERN = 2,   /* NAME, HIDE_NAME: text is an fnmatch(3) pattern per component                      */
+    GUARD_RULE_DIRECT = 4,    /* NAME, HIDE_NAME: only directly in `below`, not deeper                             */
+    GUARD_RULE_ALWAYS = 8     /* NAME: a rule of the policy protects it: in every mode, and in foreign code        */
 };
 
 struct guard_rule {

@@ -317,6 +317,7 @@ int image_run(const struct run_ask *ask, struct ran *ret)
                                   .columns = 80,
                                   .umask = ask->umask ? ask->umask : 022,
                                   .egress = -1,
+                                  .publish = -1,
                                   .cgroup = ask->cgroup,
                                   .parent_death_signal = true};
     struct state s = {.ask = ask, .plan = &plan, .ran = ret, .out = -1, .master = -1};

@@ -14,7 +14,8 @@
 #       --memory MIB          of the machine (default 512)
 #       --cpus N              of the machine (default 2)
 #       --timeout SECONDS     for all of it (default 120); status 124
-#       --kernel PATH         default: the newest /boot/vmlinuz-*-cloud-amd64
+#       --kernel PATH         default: the newest boot/vmlinuz-*-cloud-amd64 of the kit or of this machine
+#       --kit DIR             a root directory (kit.sh) to take the kernel, its modules and systemd from, where it has them
 #       --keep                prints the kernel's console to stderr at the end, also when all went well
 #
 # Inside: busybox for everything a shell script needs, /proc, /sys, /dev, /dev/pts, /dev/shm, a tmpfs as /, cgroup2 on
@@ -25,7 +26,7 @@
 # `true` takes 5 seconds emulated on an idle machine.
 set -u
 
-files=() modules=() as=root cmdline='' memory=512 cpus=2 limit=120 kernel='' keep=''
+files=() modules=() as=root cmdline='' memory=512 cpus=2 limit=120 kernel='' keep='' kit=''
 while [ $# -gt 0 ]; do
     case $1 in
     --file) files+=("$2"); shift ;;
@@ -38,6 +39,7 @@ while [ $# -gt 0 ]; do
     --cpus) cpus=$2; shift ;;
     --timeout) limit=$2; shift ;;
     --kernel) kernel=$2; shift ;;
+    --kit) kit=$(realpath "$2"); shift ;;
     --keep) keep=1 ;;
     --) shift; break ;;
     -*) echo "guest.sh: unknown option $1" >&2; exit 125 ;;
@@ -46,12 +48,18 @@ while [ $# -gt 0 ]; do
     shift
 done
 [ $# -gt 0 ] || { echo "guest.sh: no command" >&2; exit 125; }
-[ -n "$kernel" ] || kernel=$(find /boot -name 'vmlinuz-*-cloud-amd64' | sort -V | tail -n 1)
+[ -n "$kernel" ] || kernel=$(find ${kit:+"$kit/boot"} /boot -name 'vmlinuz-*-cloud-amd64' 2>/dev/null | sort -V | tail -n 1)
 for need in qemu-system-x86_64 busybox; do
     command -v $need >/dev/null || { echo "guest.sh: $need is missing (apt install qemu-system-x86 busybox-static)" >&2; exit 125; }
 done
 [ -r "$kernel" ] || { echo "guest.sh: no kernel (apt install linux-image-cloud-amd64)" >&2; exit 125; }
 release=${kernel##*/vmlinuz-}
+modules_of=${kernel%/boot/*}/lib/modules/$release
+# Libraries of the kit go with the kit's programs.
+[ -z "$kit" ] || export LD_LIBRARY_PATH=$kit/lib/x86_64-linux-gnu:$kit/usr/lib/x86_64-linux-gnu:$kit/usr/lib/x86_64-linux-gnu/systemd:$kit/lib/x86_64-linux-gnu/systemd
+from_kit() { # PATH: the kit's, or this machine's
+    if [ -n "$kit" ] && [ -e "$kit$1" ]; then echo "$kit$1"; else echo "$1"; fi
+}
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/guest.XXXXXX") || exit 125
 qemu=
@@ -69,8 +77,9 @@ printf 'root:x:0:\nuser:x:1000:\nnogroup:x:65534:\n' >"$root/etc/group"
 
 libraries() { # of one program; a static one has none
     ldd "$1" 2>/dev/null | grep -o '/[^ ]*' | while read -r library; do
-        mkdir -p "$root$(dirname "$library")"
-        cp -nL "$library" "$root$library"
+        inside=${library#"$kit"}
+        mkdir -p "$root$(dirname "$inside")"
+        cp -nL "$library" "$root$inside"
     done
 }
 add() { # PATH INSIDE
@@ -93,7 +102,8 @@ add_systemd() {
     local units=$root/etc/systemd/system
     for file in /lib/systemd/systemd /lib/systemd/systemd-executor /usr/bin/systemctl /usr/bin/systemd-run /usr/bin/dbus-daemon \
         /usr/bin/busctl /usr/share/dbus-1 /lib/systemd/system/dbus.socket; do
-        [ ! -e "$file" ] || add "$file" "$file"
+        here=$(from_kit "$file")
+        [ ! -e "$here" ] || add "$here" "$file"
     done
     rm -rf "$root"/usr/share/dbus-1/system-services/*
     mkdir -p "$units" "$root/var/log" "$root/usr/share/dbus-1/system.d"
@@ -154,8 +164,8 @@ UNIT
 load=()
 add_module() { # NAME: with its dependencies first, from modules.dep
     local line path need
-    line=$(grep -m1 -E "(^|/)${1//_/[_-]}\.ko(\.[gx]z)?:" "/lib/modules/$release/modules.dep") || {
-        grep -qE "/${1//_/[_-]}\.ko$" "/lib/modules/$release/modules.builtin" && return 0
+    line=$(grep -m1 -E "(^|/)${1//_/[_-]}\.ko(\.[gx]z)?:" "$modules_of/modules.dep") || {
+        grep -qE "/${1//_/[_-]}\.ko$" "$modules_of/modules.builtin" && return 0
         echo "guest.sh: no module $1 for $release" >&2
         exit 125
     }
@@ -163,7 +173,7 @@ add_module() { # NAME: with its dependencies first, from modules.dep
     for need in $(for p in ${line#*:}; do echo "$p"; done | tac) $path; do
         [ -e "$root/modules/${need##*/}" ] && continue
         mkdir -p "$root/modules"
-        cp "/lib/modules/$release/$need" "$root/modules/"
+        cp "$modules_of/$need" "$root/modules/"
         load+=("${need##*/}")
     done
 }

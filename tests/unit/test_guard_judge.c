@@ -59,8 +59,8 @@ static const struct said usual[] = {
     {GUARD_RULE_NAME, GUARD_ANY_DEPTH, GUARD_REFUSE, 0, "a/b/c", NULL},
     {GUARD_RULE_PROTECT, 0, 0, 1, "/w/p/keep", NULL},
     {GUARD_RULE_HIDE, 0, 0, 1, "/w/p/secret/deep", NULL},
-    {GUARD_RULE_HIDE_NAME, 0, 0, 0, "*.env", "/w"},
-    {GUARD_RULE_HIDE_NAME, 0, 0, 0, "keys/*.pem", "/w/p"},
+    {GUARD_RULE_HIDE_NAME, 0, 0, GUARD_RULE_PATTERN, "*.env", "/w"},
+    {GUARD_RULE_HIDE_NAME, 0, 0, GUARD_RULE_PATTERN, "keys/*.pem", "/w/p"},
     {GUARD_RULE_PIN, 0, 0, 0, "/w/p/x/y", NULL},
     {GUARD_RULE_SOCKET, 0, 0, 0, "/run/s", NULL},
 };
@@ -161,7 +161,7 @@ static void what_lies_below_a_name(void **state)
     assert_string_equal(below("/w/p/x"), "y;");
     assert_string_equal(below("/w/p/secret"), "deep;");
     assert_string_equal(below("/w/p"), ".envrc;.agent/ctx.json;keep;secret/deep;x/y;");
-    assert_string_equal(below("/w"), "p/.envrc;p/.agent/ctx.json;p/keep;p/secret/deep;p/x/y;");
+    assert_string_equal(below("/w"), "p/.envrc;p/.agent/ctx.json;p/keep;p/secret/deep;p;p/x/y;");
     assert_string_equal(below("/w/p/node_modules/n/a"), "");
     assert_string_equal(below("/w/p/node_modules/n/.git"), "hooks;config;");
     assert_string_equal(below("/tmp/.git"), "");
@@ -188,8 +188,9 @@ static void hidden_names(void **state)
     assert_true(hidden("/w/p/a/keys/k.pem"));
     assert_false(hidden("/w/keys/k.pem"));
     assert_false(hidden("/w/p/keys/sub/k.pem"));
-    assert_non_null(rules_pattern_prefix(&t.rules, STR("/w/p/a/keys")));
-    assert_null(rules_pattern_prefix(&t.rules, STR("/w/p/a/locks")));
+    assert_non_null(rules_pattern_prefix(&t.rules, STR("/w/p/a/keys"), false));
+    assert_null(rules_pattern_prefix(&t.rules, STR("/w/p/a/keys"), true));
+    assert_null(rules_pattern_prefix(&t.rules, STR("/w/p/a/locks"), false));
 }
 
 static void pins_sockets_trees(void **state)
@@ -225,6 +226,204 @@ static void root_of_everything(void **state)
     assert_string_equal(guarded("/.x"), ".x@3");
     assert_string_equal(guarded("/a/.x"), ".x@5");
     assert_string_equal(below("/"), ".envrc;");
+}
+
+/* ---- trees in trees ---- */
+
+static void trees_in_trees(void **state)
+{
+    (void)state;
+    static const struct said said[] = {
+        {GUARD_RULE_ROOT, 0, 0, 1, "/w", NULL},
+        {GUARD_RULE_PROTECT, 0, 0, 1, "/w/a", NULL},
+        {GUARD_RULE_ROOT, 0, 0, 1, "/w/a/b", NULL},
+        {GUARD_RULE_HIDE, 0, 0, 1, "/w/a/b/c", NULL},
+        {GUARD_RULE_ROOT, 0, 0, 1, "/w/a/b/c/d", NULL},
+        {GUARD_RULE_PRIVATE, 0, 0, 1, "/w/a/b/c/d/p", NULL},
+        {GUARD_RULE_PROTECT, 0, 0, 1, "/w/a/b/k", NULL},
+        {GUARD_RULE_PROTECT, 0, 0, 1, "/w/a/b/c/e", NULL},
+        {GUARD_RULE_HIDE, 0, 0, 1, "/w/same", NULL},
+        {GUARD_RULE_ROOT, 0, 0, 1, "/w/same", NULL},
+        {GUARD_RULE_NAME, GUARD_ANY_DEPTH, 0, 1, ".x/y", NULL},
+    };
+    assert_int_equal(load(said, sizeof said / sizeof *said, GUARD_STRICT), 0);
+    assert_string_equal(guarded("/w/f"), "");
+    assert_string_equal(guarded("/w/a/f"), "/w/a@4");
+    assert_string_equal(guarded("/w/a/b"), "");
+    assert_string_equal(guarded("/w/a/b/f"), "");
+    assert_string_equal(guarded("/w/a/bb"), "/w/a@4");
+    assert_string_equal(guarded("/w/a/b/k/f"), "/w/a/b/k@8");
+    assert_string_equal(guarded("/w/a/b/c/f"), "/w/a/b/c@8"); /* what hides protects */
+    assert_true(hidden("/w/a/b/c/f"));
+    assert_false(hidden("/w/a/b/c/d/f"));
+    assert_string_equal(guarded("/w/a/b/c/d/f"), "");
+    assert_false(hidden("/w/a/b/c/e/f"));
+    assert_string_equal(guarded("/w/a/b/c/e/f"), "/w/a/b/c/e@10");
+    assert_true(hidden("/w/same/f"));
+    assert_string_equal(guarded("/w/a/b/.x/y"), ".x/y@11");
+    assert_string_equal(guarded("/w/a/b/c/d/p/.x/y"), "");
+    assert_true(rules_private(&t.rules, STR("/w/a/b/c/d/p/q")));
+    assert_false(rules_private(&t.rules, STR("/w/a/b/c/d")));
+}
+
+static void names_by_rules_of_the_policy(void **state)
+{
+    (void)state;
+    static const struct said said[] = {
+        {GUARD_RULE_ROOT, 0, 0, 1, "/w", NULL},
+        {GUARD_RULE_NAME, GUARD_ANY_DEPTH, 0, 1, ".git/hooks", NULL},
+        {GUARD_RULE_NAME, GUARD_ANY_DEPTH, 0, 1 | GUARD_RULE_ALWAYS, "kept", "/w/d"},
+        {GUARD_RULE_NAME, GUARD_ANY_DEPTH, 0, 1 | GUARD_RULE_ALWAYS | GUARD_RULE_PATTERN | GUARD_RULE_DIRECT, "k*y",
+         "/w/e"},
+        {GUARD_RULE_NAME, GUARD_ANY_DEPTH, 0, 1 | GUARD_RULE_ALWAYS | GUARD_RULE_PATTERN, "q/*.pem", NULL},
+        {GUARD_RULE_NAME, GUARD_ANY_DEPTH, 0, 1 | GUARD_RULE_ALWAYS, "[lit]*", NULL},
+        {GUARD_RULE_HIDE_NAME, 0, 0, 1 | GUARD_RULE_PATTERN | GUARD_RULE_DIRECT, "s*", "/w/f"},
+        {GUARD_RULE_HIDE_NAME, 0, 0, 1, "h?", NULL},
+    };
+    for (enum guard_mode mode = GUARD_STRICT; mode <= GUARD_OFF; mode++) {
+        assert_int_equal(load(said, sizeof said / sizeof *said, mode), 0);
+        assert_string_equal(guarded("/w/x/.git/hooks"), mode == GUARD_OFF ? "" : ".git/hooks@15");
+        assert_string_equal(guarded("/w/d/x/kept/y"), "kept@11");
+        assert_string_equal(guarded("/w/d/node_modules/x/kept"), "kept@24");
+        assert_string_equal(guarded("/w/x/kept"), "");
+        assert_string_equal(guarded("/w/e/key/below"), "k*y@8");
+        assert_string_equal(guarded("/w/e/x/key"), "");
+        assert_string_equal(guarded("/w/key"), "");
+        assert_string_equal(guarded("/w/x/q/a.pem"), "q/*.pem@12");
+        assert_string_equal(guarded("/w/[lit]*"), "[lit]*@9");
+        assert_string_equal(guarded("/w/l"), "");
+        assert_true(hidden("/w/f/s1/x"));
+        assert_false(hidden("/w/f/x/s1"));
+        assert_false(hidden("/w/s1"));
+        assert_true(hidden("/w/x/h?"));
+        assert_false(hidden("/w/x/hx"));
+        /* What a rule holds below stays there, and nothing comes in without being looked at. */
+        assert_non_null(rules_crossing(&t.rules, STR("/w/d/x"), STR("/w/x")));
+        assert_non_null(rules_crossing(&t.rules, STR("/w/x"), STR("/w/d/x")));
+        assert_null(rules_crossing(&t.rules, STR("/w/d/x"), STR("/w/d/y")));
+        assert_non_null(rules_pinned(&t.rules, STR("/w/d")));
+        assert_non_null(rules_pattern_prefix(&t.rules, STR("/w/x/q"), true));
+        assert_null(rules_pattern_prefix(&t.rules, STR("/w/x/r"), true));
+    }
+}
+
+/* The same questions answered by another algorithm: from the path upward, and by trying every place of a name. */
+static const struct said *model_decider(const struct said *said, size_t n, const char *path)
+{
+    static const uint8_t order[] = {GUARD_RULE_HIDE, GUARD_RULE_PROTECT, GUARD_RULE_ROOT, GUARD_RULE_PRIVATE};
+    char at[64];
+    snprintf(at, sizeof at, "%s", path);
+    for (;;) {
+        for (size_t k = 0; k < sizeof order; k++)
+            for (size_t i = 0; i < n; i++)
+                if (said[i].kind == order[k] && strcmp(said[i].text, at) == 0)
+                    return &said[i];
+        char *slash = strrchr(at, '/');
+        if (slash == at)
+            return NULL; /* no table here speaks of "/" */
+        *slash = 0;
+    }
+}
+
+static bool model_inside(const char *path, const char *tree)
+{
+    size_t n = tree ? strlen(tree) : 0;
+    return strncmp(path, tree ? tree : "", n) == 0 && (path[n] == 0 || path[n] == '/');
+}
+
+static bool model_named(const struct said *said, size_t n, const struct said *one, const char *path)
+{
+    bool in_root = one->kind == GUARD_RULE_HIDE_NAME;
+    size_t from = 0, length = strlen(one->text);
+    for (size_t i = 0; one->kind == GUARD_RULE_NAME && i < n; i++)
+        in_root |= said[i].kind == GUARD_RULE_ROOT && model_inside(path, said[i].text);
+    for (size_t i = 0; one->kind == GUARD_RULE_NAME && i < n; i++)
+        if (said[i].kind == GUARD_RULE_ROOT && model_inside(path, said[i].text) &&
+            (from == 0 || strlen(said[i].text) < from))
+            from = strlen(said[i].text);
+    if (!in_root || !model_inside(path, one->below))
+        return false;
+    size_t below = one->below ? strlen(one->below) : 0;
+    for (size_t at = from > below ? from : below; path[at]; at++) {
+        if (path[at] != '/' || ((one->flags & GUARD_RULE_DIRECT) && at != below))
+            continue;
+        if (strncmp(path + at + 1, one->text, length) == 0 &&
+            (path[at + 1 + length] == 0 || (path[at + 1 + length] == '/' && (one->flags & GUARD_RULE_DIRECTORY))))
+            return true;
+    }
+    return false;
+}
+
+static void model_ask(const struct said *said, size_t n, const char *path, bool *ret_hidden, bool *ret_guarded)
+{
+    const struct said *decider = model_decider(said, n, path);
+    uint8_t kind = decider ? decider->kind : 255;
+    *ret_hidden = kind == GUARD_RULE_HIDE;
+    *ret_guarded = kind == GUARD_RULE_HIDE || kind == GUARD_RULE_PROTECT;
+    for (size_t i = 0; kind != GUARD_RULE_PRIVATE && i < n; i++) {
+        *ret_hidden |= said[i].kind == GUARD_RULE_HIDE_NAME && model_named(said, n, &said[i], path);
+        *ret_guarded |= said[i].kind == GUARD_RULE_NAME && model_named(said, n, &said[i], path);
+    }
+}
+
+static uint32_t chance(uint32_t n)
+{
+    static uint32_t x = 2463534242u;
+    x ^= x << 13;
+    x ^= x >> 17;
+    x ^= x << 5;
+    return x % n;
+}
+
+static void some_path(char *ret, size_t parts)
+{
+    for (size_t i = 0; i < parts; i++) {
+        *ret++ = '/';
+        *ret++ = (char)('a' + chance(2));
+    }
+    *ret = 0;
+}
+
+static void any_table_as_the_model(void **state)
+{
+    (void)state;
+    static const uint8_t kinds[] = {GUARD_RULE_ROOT,    GUARD_RULE_ROOT, GUARD_RULE_PROTECT,  GUARD_RULE_HIDE,
+                                    GUARD_RULE_PRIVATE, GUARD_RULE_NAME, GUARD_RULE_HIDE_NAME};
+    enum { RULES = 8, TABLES = 3000, ASKED = 64 };
+    static char texts[RULES][16], below[RULES][16];
+    size_t differ_by_kind[4] = {0};
+    for (int round = 0; round < TABLES; round++) {
+        struct said said[RULES] = {{GUARD_RULE_ROOT, 0, 0, 1, "/a", NULL}};
+        for (size_t i = 1; i < RULES; i++) {
+            said[i].kind = kinds[chance(sizeof kinds)];
+            bool name = said[i].kind == GUARD_RULE_NAME || said[i].kind == GUARD_RULE_HIDE_NAME;
+            some_path(texts[i], 1 + chance(name ? 2 : 5));
+            some_path(below[i], 1 + chance(3));
+            said[i].text = texts[i] + name;
+            said[i].place = GUARD_ANY_DEPTH;
+            said[i].flags = GUARD_RULE_DIRECTORY;
+            if (name && chance(2)) {
+                said[i].below = below[i];
+                said[i].flags |= chance(2) ? GUARD_RULE_DIRECT : 0;
+            }
+        }
+        assert_int_equal(load(said, RULES, GUARD_STRICT), 0);
+        for (int k = 0; k < ASKED; k++) {
+            char path[32];
+            bool hides, guards;
+            some_path(path, 1 + chance(6));
+            model_ask(said, RULES, path, &hides, &guards);
+            size_t end;
+            if (hidden(path) != hides || (rules_guarded(&t.rules, str_of(path), &end) != NULL) != guards) {
+                for (size_t i = 0; i < RULES; i++)
+                    print_message("kind %d flags %d %s below %s\n", said[i].kind, said[i].flags, said[i].text,
+                                  said[i].below ? said[i].below : "-");
+                fail_msg("%s: expected hidden %d, guarded %d", path, hides, guards);
+            }
+            differ_by_kind[hides * 2 + guards]++;
+        }
+    }
+    assert_true(differ_by_kind[0] > 1000 && differ_by_kind[1] > 1000 && differ_by_kind[3] > 1000);
 }
 
 static void tables_that_cannot_be(void **state)
@@ -287,6 +486,9 @@ int main(void)
         cmocka_unit_test(hidden_names),
         cmocka_unit_test(pins_sockets_trees),
         cmocka_unit_test(root_of_everything),
+        cmocka_unit_test(trees_in_trees),
+        cmocka_unit_test(names_by_rules_of_the_policy),
+        cmocka_unit_test(any_table_as_the_model),
         cmocka_unit_test(tables_that_cannot_be),
         cmocka_unit_test(patterns),
     };

@@ -1,6 +1,7 @@
 /* Hosts in canonical form, rules, classes of addresses: every odd spelling that has fooled a filter before. */
 #include "unit.h"
 #include "policy/host.h"
+#include "policy/set.h"
 
 static void expect_name(const char *text, const char *name)
 {
@@ -221,6 +222,76 @@ static void addresses_have_classes(void **state)
     }
 }
 
+static void sets_stand_for_their_hosts(void **state)
+{
+    (void)state;
+    struct host_rule rules[64];
+    struct host h;
+    struct err e = {0};
+    size_t n = host_rule_count(STR("@npm"));
+    assert_true(n > 1 && n <= 64);
+    assert_int_equal(host_rules_parse(STR("@npm"), RULE_DENY, 7, rules, &e), 0);
+    assert_int_equal(host_parse(STR("registry.npmjs.org"), &h), 0);
+    assert_int_equal(host_judge(rules, n, &h, 443, NULL), HOST_DENIED);
+    for (size_t i = 0; i < n; i++)
+        assert_int_equal(rules[i].origin, 7);
+    assert_int_equal(host_rule_count(STR("npm")), 1);
+    assert_int_equal(host_rule_count(STR("@nope")), 1);
+    assert_int_equal(host_rules_parse(STR("@nmp"), RULE_ALLOW, 0, rules, &e), -EINVAL);
+    assert_string_equal(e.text, "there is no set of hosts '@nmp' (did you mean '@npm'?)");
+    assert_int_equal(host_rules_parse(STR("@npm:443"), RULE_ALLOW, 0, rules, &e), -EINVAL);
+    assert_non_null(strstr(e.text, "without a port"));
+    assert_int_equal(host_rules_parse(STR("@"), RULE_ALLOW, 0, rules, &e), -EINVAL);
+    for (const struct host_set *s = host_set_table; s->name; s++) {
+        for (size_t i = 0; i < s->n; i++) {
+            struct host_rule r = rule_of(s->hosts[i], RULE_ALLOW);
+            assert_true(r.match != MATCH_ANY && r.match != MATCH_NET);
+        }
+    }
+}
+
+static bool covers(const char *a, const char *b)
+{
+    struct host_rule x = rule_of(a, RULE_DENY), y = rule_of(b, RULE_ALLOW);
+    if (host_rule_covers(&x, &y))
+        assert_true(host_rule_meets(&x, &y) && host_rule_meets(&y, &x));
+    return host_rule_covers(&x, &y);
+}
+
+static bool meets(const char *a, const char *b)
+{
+    struct host_rule x = rule_of(a, RULE_DENY), y = rule_of(b, RULE_ALLOW);
+    assert_int_equal(host_rule_meets(&x, &y), host_rule_meets(&y, &x));
+    return host_rule_meets(&x, &y);
+}
+
+static void rules_cover_and_meet(void **state)
+{
+    (void)state;
+    assert_true(covers("*", "a.test"));
+    assert_true(covers("*", "10.0.0.0/8"));
+    assert_false(covers("a.test", "*"));
+    assert_true(covers("a.test", "a.test:443"));
+    assert_false(covers("a.test:443", "a.test"));
+    assert_true(meets("a.test:443", "a.test"));
+    assert_false(meets("a.test:22", "a.test:443"));
+    assert_true(covers("*.test", "a.test"));
+    assert_true(covers("*.test", ".a.test"));
+    assert_true(covers("*.test", "*.test"));
+    assert_false(covers("*.test", ".test"));
+    assert_true(meets("*.test", ".test"));
+    assert_false(meets("*.test", "test"));
+    assert_true(covers(".test", "*.test"));
+    assert_true(covers(".test", "test"));
+    assert_false(meets("*.test", "latest"));
+    assert_true(covers("10.0.0.0/8", "10.1.0.0/16"));
+    assert_false(covers("10.1.0.0/16", "10.0.0.0/8"));
+    assert_true(meets("10.1.0.0/16", "10.0.0.0/8"));
+    assert_false(meets("10.0.0.0/8", "11.0.0.1"));
+    assert_false(meets("10.0.0.0/8", "a.test"));
+    assert_true(meets("*:22", "a.test"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -228,6 +299,8 @@ int main(void)
         cmocka_unit_test(addresses_in_every_spelling),
         cmocka_unit_test(wildcards_match_labels_only),
         cmocka_unit_test(ports_and_networks),
+        cmocka_unit_test(sets_stand_for_their_hosts),
+        cmocka_unit_test(rules_cover_and_meet),
         cmocka_unit_test(deny_wins_and_nothing_means_no),
         cmocka_unit_test(malformed_rules_say_why),
         cmocka_unit_test(addresses_have_classes),

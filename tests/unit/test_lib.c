@@ -281,7 +281,6 @@ static void own_places_are_never_opened(void **state)
     static const char *const flags[][2] = {{"rw", ".local/state/pinfold"},
                                            {"rw", ".local/state/pinfold/trust"},
                                            {"mount", ".local/state/pinfold:/mnt"},
-                                           {"mount", ".local:/mnt"},
                                            {"workspace", ".local/state/pinfold"}};
     (void)state;
     setenv("HOME", top, 1);

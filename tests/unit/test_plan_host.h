@@ -5,7 +5,7 @@
  *   dir|file|other PATH [uid=N] [closed] [refused]      link PATH TARGET
  *   rw|ro|hide|protect|cache PATH [optional] [builtin]  ("**" + "/name" any depth, "below=DIR"; * ? [ in the last name)
  *   mount FROM TO [ro]   socket PATH   name TEXT root|any [git] [dir]   guard strict|existing|off   expand start
- *   workspace PATH [ro] [said]   net none|allow|host   allow TEXT   publish TEXT   env NAME[=VALUE]   env -NAME
+ *   workspace PATH [ro] [said]   net none|allow|host   allow|deny|deny_ports|publish|reach TEXT   env NAME[=VALUE]   env -NAME
  *   limit NAME VALUE [default]   user keep|root|ids UID GID   may_lose NAME   hostname NAME   nested
  *   home PATH   caller UID GID NAME   tier landlock   landlock ABI   cgroup v1|v2|systemd   no overlay|notify   layers
  *   cannot FEATURE CLAUSE [REMEDY]   can FEATURE   state PATH   config PATH   program PATH
@@ -252,6 +252,20 @@ static char *host_word(struct host *h, const char **at)
     return *out || w != out ? out : NULL;
 }
 
+static int host_net_verb(const char *word)
+{
+    static const char *const words[] = {[NET_RULE_ALLOW] = "allow",
+                                        [NET_RULE_DENY] = "deny",
+                                        [NET_RULE_DENY_PORT] = "deny_ports",
+                                        [NET_RULE_PUBLISH] = "publish",
+                                        [NET_RULE_REACH] = "reach"};
+    for (int i = 0; i < 5; i++) {
+        if (strcmp(word, words[i]) == 0)
+            return i;
+    }
+    return -1;
+}
+
 static uint32_t host_origin(struct host *h, uint32_t line, enum policy_layer layer)
 {
     struct origin *o = arena_push(h->mem, &h->policy.origins, &h->policy.n_origins, sizeof *o);
@@ -345,10 +359,9 @@ static bool host_policy_line(struct host *h, char **w, uint32_t line)
         p->net = strcmp(w[1], "host") == 0 ? NET_HOST : strcmp(w[1], "allow") == 0 ? NET_ALLOW : NET_NONE;
     } else if (strcmp(w[0], "net_catch") == 0) {
         p->net_catch = strcmp(w[1], "loopback") == 0 ? NET_CATCH_LOOPBACK : NET_CATCH_ROUTES;
-    } else if (strcmp(w[0], "allow") == 0 || strcmp(w[0], "publish") == 0) {
+    } else if (host_net_verb(w[0]) >= 0) {
         struct net_rule *r = arena_push(h->mem, &p->net_rules, &p->n_net_rules, sizeof *r);
-        *r = (struct net_rule){w[0][0] == 'a' ? NET_RULE_ALLOW : NET_RULE_PUBLISH, w[1],
-                               host_origin(h, line, LAYER_USER)};
+        *r = (struct net_rule){(enum net_verb)host_net_verb(w[0]), w[1], host_origin(h, line, LAYER_USER)};
     } else if (strcmp(w[0], "env") == 0) {
         struct env_rule *r = arena_push(h->mem, &p->env, &p->n_env, sizeof *r);
         char *value = strchr(w[1], '=');

@@ -224,6 +224,89 @@ static void daycare(void **state)
         check(&cases[i]);
 }
 
+static void bwrap(void **state)
+{
+    (void)state;
+    static const struct foreign_case cases[] = {
+        {POLICY_BWRAP,
+         "[\"--unshare-all\", \"--share-net\", \"--ro-bind\", \"/\", \"/\", \"--dev\", \"/dev\", \"--proc\", "
+         "\"/proc\", \"--tmpfs\", \"/tmp\", \"--bind\", \"src\", \"src\", \"--bind\", \"/home/u/p/src\", "
+         "\"/home/u/p/src\", \"true\"]",
+         "workspace: /home/u/p/src\nfiles: {rw: [/home/u/p/src], mounts: [\"/home/u/p/src:/src\"]}\nguard: off\nnet: "
+         "{mode: host}\nenv: {pass: [\"*\"]}\n",
+         "true: the command is no part of a policy: pinfold run --policy FILE -- COMMAND\n"},
+        {POLICY_BWRAP,
+         "[\"bwrap\", \"--unshare-net\", \"--unshare-user\", \"--unshare-ipc\", \"--unshare-pid\", \"--unshare-uts\", "
+         "\"--unshare-cgroup-try\", \"--disable-userns\", \"--new-session\", \"--cap-drop\", \"ALL\", \"--ro-bind\", "
+         "\"/usr\", \"/usr\", \"--ro-bind-try\", \"/nix\", \"/nix\", \"--symlink\", \"usr/bin\", \"/bin\", "
+         "\"--symlink\", \"/usr/lib64\", \"/lib64\", \"--dev-bind-try\", \"/dev/dri\", \"/dev/dri\", \"--mqueue\", "
+         "\"/dev/mqueue\", \"--clearenv\", \"--setenv\", \"A\", \"1\", \"--setenv\", \"A\", \"2\", \"--setenv\", "
+         "\"B\", \"x\", \"--unsetenv\", \"B\", \"--hostname\", \"h\", \"--uid\", \"0\", \"--gid\", \"0\"]",
+         "workspace: /usr\nworkspace_read_only: true\nfiles: {hide: [\"/*\"], ro: [/usr, {path: /nix, optional: true}, "
+         "{path: /bin, optional: true}, {path: /lib64, optional: true}], rw: [{path: /dev/dri, optional: true}, {path: "
+         "/dev/mqueue, optional: true}]}\nguard: off\nnet: {mode: none}\nenv: {set: {A: \"2\"}, remove: "
+         "[B]}\nhostname: h\nuser: root\n",
+         NULL},
+        {POLICY_BWRAP,
+         "[\"--bind\", \"/\", \"/\", \"--ro-bind\", \"/usr/lib\", \"/usr/lib\", \"--tmpfs\", \"/usr\", \"--bind\", "
+         "\"/a*b\", \"/a*b\", \"--bind-try\", \"/x\", \"/y\", \"--remount-ro\", \"/\", \"--uid\", \"7\", \"--gid\", "
+         "\"8\"]",
+         "workspace: \"/a\\\\*b\"\nfiles: {hide: [/usr], rw: [\"/a\\\\*b\"], mounts: [\"/x:/y\"]}\nguard: off\nnet: "
+         "{mode: host}\nenv: {pass: [\"*\"]}\nuser: \"7:8\"\n",
+         "--tmpfs /usr: it is empty as asked, but cannot be written: /tmp, /var/tmp and /run can\nbind-try /x /y: what "
+         "is mounted at another place must exist\n"},
+        {POLICY_BWRAP,
+         "[\"--ro-bind\", \"/home/u\", \"/home/u\", \"--chdir\", \"/home/u/p\", \"--bind\", \"/home/u/p\", "
+         "\"/home/u/p\", \"--dev-bind\", \"/dev\", \"/dev\", \"--bind\", \"/proc\", \"/proc\", \"--bind\", \"/sys\", "
+         "\"/sys\", \"--dev-bind\", \"/data\", \"/data\", \"--uid\", \"5\", \"--proc\", \"/p\", \"--tmpfs\", \"/run\", "
+         "\"--remount-ro\", \"/run\"]",
+         "workspace: /home/u/p\nfiles: {hide: [\"/*\"], ro: [/home/u, /sys], rw: [/home/u/p, /data]}\nguard: off\nnet: "
+         "{mode: host}\nenv: {pass: [\"*\"]}\n",
+         "--chdir /home/u/p: a command starts where the caller stands: change there first\n--proc /p: every box has "
+         "its own at the usual place only\n--remount-ro /run: what is the box's own stays as it is\nbind /dev on /dev: "
+         "the host's /proc, /sys and /dev stay outside: name single devices below /dev\nbind /proc on /proc: the "
+         "host's /proc, /sys and /dev stay outside: name single devices below /dev\nbind /sys on /sys: it can be read, "
+         "not written\n--dev-bind /data /data: device files in it cannot be opened: name those below /dev\n--uid 5: a "
+         "user and a group are chosen together: say both\n"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        check(&cases[i]);
+}
+
+/* What has no meaning here is named, each with a reason, in the order said. */
+static void bwrap_names_what_it_cannot(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "[\"--ro-bind\", \"/usr\", \"/usr\", \"--args\", \"3\", \"--userns\", \"4\", \"--userns2\", \"5\", "
+        "\"--pidns\", \"6\", \"--lock-file\", \"/l\", \"--sync-fd\", \"7\", \"--perms\", \"0700\", \"--size\", \"9\", "
+        "\"--tmpfs\", \"/tmp\", \"--dir\", \"/d\", \"--file\", \"8\", \"/f\", \"--bind-data\", \"9\", \"/g\", "
+        "\"--ro-bind-data\", \"9\", \"/h\", \"--symlink\", \"a\", \"/b\", \"--chmod\", \"0\", \"/c\", \"--seccomp\", "
+        "\"9\", \"--add-seccomp-fd\", \"9\", \"--exec-label\", \"l\", \"--file-label\", \"m\", \"--block-fd\", \"1\", "
+        "\"--userns-block-fd\", \"2\", \"--info-fd\", \"3\", \"--json-status-fd\", \"4\", \"--die-with-parent\", "
+        "\"--as-pid-1\", \"--cap-add\", \"ALL\", \"--assert-userns-disabled\", \"--bind-fd\", \"3\", \"/i\", "
+        "\"--ro-bind-fd\", \"3\", \"/j\", \"--symlink\", \"a\", \"/z\"]";
+    static const char *const named[] = {
+        "--args 3",           "--userns 4",        "--userns2 5",         "--pidns 6",
+        "--lock-file /l",     "--sync-fd 7",       "--perms 0700",        "--size 9",
+        "--dir /d",           "--file 8 /f",       "--bind-data 9 /g",    "--ro-bind-data 9 /h",
+        "--chmod 0 /c",       "--seccomp 9",       "--add-seccomp-fd 9",  "--exec-label l",
+        "--file-label m",     "--block-fd 1",      "--userns-block-fd 2", "--info-fd 3",
+        "--json-status-fd 4", "--die-with-parent", "--as-pid-1",          "--cap-add ALL",
+        "--bind-fd 3 /i",     "--ro-bind-fd 3 /j", "--symlink a /b",      "--symlink a /z"};
+    struct err e;
+    struct policy *p = from(POLICY_BWRAP, text, &e);
+    if (!p)
+        fail_msg("%s", e.text);
+    size_t n = 0;
+    for (size_t i = 0; i < p->n_ignored; i++) {
+        assert_true(n < sizeof named / sizeof *named && strlen(p->ignored[i].why) > 10);
+        assert_string_equal(p->ignored[i].key, named[n++]);
+    }
+    assert_int_equal(n, sizeof named / sizeof *named);
+    policy_free(p);
+}
+
 static void mistakes(void **state)
 {
     (void)state;
@@ -273,6 +356,14 @@ static void mistakes(void **state)
         {POLICY_MYCODE, "{\"limits\": {\"cpuPercent\": 0}}",
          "/home/u/p/f:1:27: limits.cpus: '0%' is less than 0.01, the least that anything runs with; write none for no "
          "limit"},
+        {POLICY_BWRAP, "{}", "/home/u/p/f:1:1: bwrap's options are a list of words, not a mapping"},
+        {POLICY_BWRAP, "[--ro-bind, [x]]", "/home/u/p/f:1:13: an option of bwrap is a word, not a list"},
+        {POLICY_BWRAP, "[--ro-bnd, /, /]", "/home/u/p/f:1:2: '--ro-bnd': bwrap 0.8 has no such option for a box"},
+        {POLICY_BWRAP, "[--ro-bind, /]", "/home/u/p/f:1:2: '--ro-bind': two values are wanted"},
+        {POLICY_BWRAP, "[--tmpfs]", "/home/u/p/f:1:2: '--tmpfs': a value is missing"},
+        {POLICY_BWRAP, "[--uid, me]", "/home/u/p/f:1:2: 'me': a number is wanted"},
+        {POLICY_BWRAP, "[--remount-ro, /x]", "/home/u/p/f:1:2: '/x': nothing was mounted there before"},
+        {POLICY_BWRAP, "[--setenv, 'a=b', c]", "/home/u/p/f:1:2: env.set: 'a=b' is not the name of a variable"},
         {POLICY_DAYCARE, "{\"docker\": {\"enabled\": \"yes\"}}",
          "/home/u/p/f:1:24: docker.enabled must be true or false, not 'yes'"},
         {POLICY_DAYCARE, "{\"docker\": {\"tagg\": 1}}",
@@ -291,7 +382,12 @@ static void mistakes(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(srt), cmocka_unit_test(dive), cmocka_unit_test(mycode),
-                                       cmocka_unit_test(daycare), cmocka_unit_test(mistakes)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(srt),
+                                       cmocka_unit_test(dive),
+                                       cmocka_unit_test(mycode),
+                                       cmocka_unit_test(bwrap),
+                                       cmocka_unit_test(bwrap_names_what_it_cannot),
+                                       cmocka_unit_test(daycare),
+                                       cmocka_unit_test(mistakes)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

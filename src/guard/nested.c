@@ -1,0 +1,252 @@
+/*
+ * Callers in a mount namespace of their own (allow_nested_userns). What they may mount is what the box shows, and what they
+ * make themselves: so a directory in a mount that is not ours is either one of the box's, seen elsewhere, and then it is
+ * judged by its place in the box; or it lies in a tmpfs of theirs, which is nobody else's business. Anything else of
+ * theirs (an overlay would write to the box's directories behind our back) has no place.
+ *
+ * The caller's mountinfo says where in its file system the directory lies, ours where the box shows that. Both are only
+ * a way to find candidates: the place counts when the very same inode stands there.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/fd.h"
+#include "guard/inside.h"
+#include "sys/process.h"
+
+enum { MOUNTS_TEXT = 1 << 20 };
+
+/* A line of mountinfo: what of it matters. Texts are decoded in place. */
+struct line {
+    uint64_t id;
+    unsigned major, minor;
+    char *root, *at;
+};
+
+static char *next_word(char **p)
+{
+    char *word = *p;
+    while (**p && **p != ' ' && **p != '\n')
+        ++*p;
+    if (**p)
+        *(*p)++ = 0;
+    return word;
+}
+
+/* proc_pid_mountinfo(5): \040 and the like. */
+static char *decoded(char *text)
+{
+    char *to = text;
+    for (const char *p = text; *p;) {
+        if (p[0] == '\\' && p[1] >= '0' && p[1] <= '3' && p[2] && p[3]) {
+            *to++ = (char)((p[1] - '0') * 64 + (p[2] - '0') * 8 + (p[3] - '0'));
+            p += 4;
+        } else {
+            *to++ = *p++;
+        }
+    }
+    *to = 0;
+    return text;
+}
+
+static bool next_line(char **text, struct line *ret)
+{
+    char *p = *text, *end = strchr(p, '\n');
+    if (!end)
+        return false;
+    *end = 0;
+    *text = end + 1;
+    ret->id = strtoull(next_word(&p), NULL, 10);
+    (void)next_word(&p);
+    if (sscanf(next_word(&p), "%u:%u", &ret->major, &ret->minor) != 2)
+        return false;
+    ret->root = decoded(next_word(&p));
+    ret->at = decoded(next_word(&p));
+    return true;
+}
+
+/* All of a mountinfo; malloc()ed, or NULL. */
+static char *mountinfo(int proc, const char *name)
+{
+    auto_fd int fd = sys_openat(proc, name, O_RDONLY | O_CLOEXEC, 0);
+    char *text = fd < 0 ? NULL : malloc(MOUNTS_TEXT);
+    size_t n = 0;
+    for (long got; text && n + 1 < MOUNTS_TEXT; n += (size_t)got) {
+        got = sys_read(fd, text + n, MOUNTS_TEXT - 1 - n);
+        if (got <= 0)
+            break;
+    }
+    if (text)
+        text[n] = 0;
+    return text;
+}
+
+/* "/a" and "/b/c" as "/a/b/c"; the root is "/" or "". False when it does not fit. */
+static bool joined(char to[PLACE_PATH], const char *a, const char *b)
+{
+    size_t n = strlen(a), k = strlen(b);
+    n = n == 1 ? 0 : n;
+    k = k == 1 ? 0 : k;
+    if (n + k + 2 > PLACE_PATH)
+        return false;
+    memcpy(to, a, n);
+    memcpy(to + n, b, k);
+    to[n + k] = 0;
+    if (n + k == 0)
+        strcpy(to, "/");
+    return true;
+}
+
+/* What follows `tree` in `path`, or NULL when it is not in it. */
+static const char *below(const char *path, const char *tree)
+{
+    size_t n = strlen(tree);
+    if (n == 1)
+        return path;
+    return strncmp(path, tree, n) == 0 && (path[n] == 0 || path[n] == '/') ? path + n : NULL;
+}
+
+static bool same_object(const char *path, const struct sys_stat *st)
+{
+    struct sys_stat there;
+    auto_fd int fd = sys_openat2(AT_FDCWD, path, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0, RESOLVE_NO_SYMLINKS);
+    return fd >= 0 && sys_stat_at(fd, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &there) == 0 && there.inode == st->inode &&
+           there.major == st->major && there.minor == st->minor;
+}
+
+/* Where in the file system of the caller's mount `id` the path lies that the kernel gives for it. */
+static bool inside_of(char *theirs, uint64_t id, const char *path, char inside[PLACE_PATH])
+{
+    struct line l;
+    while (next_line(&theirs, &l)) {
+        const char *rest = l.id == id ? below(path, l.at) : NULL;
+        if (rest)
+            return joined(inside, l.root, rest);
+    }
+    return false;
+}
+
+/*
+ * The place in the box of what lies at `inside` (NULL: nobody knows where) of the file system; one that can be written
+ * before others. *ret_known: the box has the file system at all.
+ */
+static bool in_box(struct guard *g, char *ours, const struct sys_stat *st, const char *inside, char path[PLACE_PATH],
+                   bool *ret_known)
+{
+    char candidate[PLACE_PATH];
+    struct line l;
+    bool found = false;
+    *ret_known = false;
+    while (next_line(&ours, &l)) {
+        if (l.major != st->major || l.minor != st->minor)
+            continue;
+        *ret_known = true;
+        const char *rest = inside ? below(inside, l.root) : NULL;
+        if (!rest || !joined(candidate, l.at, rest) || !same_object(candidate, st))
+            continue;
+        const struct rule *decider = rules_decider(&g->rules, str_of(candidate));
+        bool writable = decider && decider->said->kind == GUARD_RULE_ROOT;
+        if (!found || writable)
+            strcpy(path, candidate);
+        found = true;
+        if (writable)
+            break;
+    }
+    return found;
+}
+
+/* A place of no interest: below a private tree of the box. */
+static int private_path(struct guard *g, char path[PLACE_PATH])
+{
+    if (g->rules.n_private == 0)
+        return -EACCES;
+    struct str tree = g->rules.private_trees[0].path;
+    return snprintf(path, PLACE_PATH, "%.*s/.nested", (int)tree.n, tree.p) < PLACE_PATH ? 0 : -EACCES;
+}
+
+int nested_path(struct guard *g, int fd, const struct sys_stat *st, char path[PLACE_PATH], size_t *ret_n)
+{
+    char seen[PLACE_PATH], inside[PLACE_PATH];
+    size_t n;
+    struct statfs fs;
+    if (!g->nested)
+        return -EACCES;
+    int no = path_of(g, fd, seen, &n);
+    if (no < 0)
+        return no;
+    char *theirs = mountinfo(g->who->proc, "mountinfo"), *ours = mountinfo(g->host_proc, "self/mountinfo");
+    no = theirs && ours ? 0 : -EACCES;
+    bool known = true;
+    if (no == 0 &&
+        !in_box(g, ours, st, inside_of(theirs, st->mount, n ? seen : "/", inside) ? inside : NULL, path, &known))
+        no = !known && sys_fstatfs(fd, &fs) == 0 && fs.f_type == TMPFS_MAGIC ? private_path(g, path) : -EACCES;
+    free(theirs);
+    free(ours);
+    *ret_n = no < 0 ? 0 : strlen(path);
+    *ret_n = *ret_n == 1 ? 0 : *ret_n;
+    return no;
+}
+
+/* ---- id maps ---- */
+
+struct map_open {
+    int user, dir, flags, ret;
+    const char *name;
+};
+
+static void open_within(void *map)
+{
+    struct map_open *m = map;
+    m->ret = (int)sys_call(SYS_setns, m->user, CLONE_NEWUSER, 0, 0, 0, 0);
+    if (m->ret == 0)
+        m->ret = sys_openat(m->dir, m->name, m->flags, 0);
+    sys_exit(0);
+}
+
+bool nested_is_map(const struct place *p)
+{
+    static const char *const names[] = {"uid_map", "gid_map", "projid_map", "setgroups"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(p->name, names[i]) == 0)
+            return true;
+    return false;
+}
+
+/*
+ * The kernel asks who opened an id map: somebody in the user namespace that is mapped, or in its parent
+ * (proc_uid_map_write() in kernel/user_namespace.c). So it is opened by a child of ours that has entered the caller's
+ * namespace, with our descriptors and nothing to do but that.
+ */
+int nested_map_open(struct guard *g, const struct place *p, int flags)
+{
+    static _Alignas(16) char stack[16 << 10];
+    int status;
+    auto_fd int user = sys_openat(g->who->proc, "ns/user", O_RDONLY | O_CLOEXEC, 0);
+    if (user < 0)
+        return -EACCES;
+    struct map_open m = {.user = user, .dir = p->dir, .name = p->name, .flags = flags | O_NOFOLLOW | O_CLOEXEC};
+    const struct sys_clone how = {
+        .flags = CLONE_VM | CLONE_VFORK | CLONE_FILES, .stack = (uint64_t)(uintptr_t)stack, .stack_size = sizeof stack};
+    int pid = sys_clone3_run(&how, open_within, &m);
+    if (pid < 0)
+        return pid;
+    while (sys_wait4(pid, &status, (int)__WALL, NULL) == -EINTR)
+        ;
+    return m.ret == -EINVAL ? -ENOENT : m.ret; /* our own namespace cannot be entered again: the usual way */
+}
+
+int nested_root(struct guard *g)
+{
+    struct sys_stat ours, theirs;
+    auto_fd int own = g->nested ? sys_openat(AT_FDCWD, "/", O_PATH | O_DIRECTORY | O_CLOEXEC, 0) : -1;
+    auto_fd int root = own < 0 ? -1 : sys_openat(g->who->proc, "root", O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+    if (root < 0 || sys_stat_at(own, "", AT_EMPTY_PATH, SYS_STAT_BASIC | SYS_STAT_MOUNT, &ours) < 0 ||
+        sys_stat_at(root, "", AT_EMPTY_PATH, SYS_STAT_BASIC | SYS_STAT_MOUNT, &theirs) < 0 ||
+        (ours.mount == theirs.mount && ours.inode == theirs.inode))
+        return -1;
+    return take_fd(&root);
+}

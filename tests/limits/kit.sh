@@ -1,0 +1,42 @@
+#!/bin/bash
+# What the guests of guest.sh are made of, where this machine does not have it: Debian's cloud kernel with its modules, and
+# systemd. The packages are downloaded and unpacked, never installed: a test is no reason for another kernel in /boot.
+#
+#     kit.sh DIR      fills DIR (once: what is there already stays) and prints the directory that stands for the root
+set -u
+[ $# = 1 ] || { echo "usage: kit.sh DIR" >&2; exit 2; }
+mkdir -p "$1" || exit 1
+kit=$(realpath "$1")
+
+newest() { # the package that linux-image-cloud-amd64 stands for now
+    apt-cache depends linux-image-cloud-amd64 2>/dev/null | sed -n 's/^ *Depends: \(linux-image-[0-9][^ ]*-cloud-amd64\)$/\1/p' | head -n 1
+}
+
+wanted() {
+    [ -n "$(find /boot -name 'vmlinuz-*-cloud-amd64' 2>/dev/null)" ] || newest
+    # What systemd needs and this machine lacks, in versions that fit each other.
+    [ -x /lib/systemd/systemd ] ||
+        apt-get -s install --no-install-recommends systemd dbus-daemon 2>/dev/null | sed -n 's/^Inst \(systemd\|lib[^ ]*\|dbus[^ ]*\) .*/\1/p'
+}
+
+mapfile -t packages < <(wanted | sort -u)
+if [ "${#packages[@]}" -gt 0 ] && [ ! -e "$kit/complete" ]; then
+    rm -rf "$kit/root" "$kit/packages"
+    mkdir -p "$kit/root" "$kit/packages" || exit 1
+    # apt's own user downloads where it can; a directory that only we can enter is refused to it with a warning.
+    if ! (cd "$kit/packages" && apt-get download -q "${packages[@]}") >"$kit/log" 2>&1; then
+        tail -n 5 "$kit/log" >&2
+        echo "kit.sh: cannot download ${packages[*]}" >&2
+        exit 1
+    fi
+    for package in "$kit"/packages/*.deb; do
+        dpkg-deb --fsys-tarfile "$package" | tar -x -C "$kit/root" --exclude=./usr/share/doc --exclude=./usr/share/locale --exclude=./usr/share/man || exit 1
+    done
+    rm -rf "$kit/packages"
+    for modules in "$kit"/root/lib/modules/*; do
+        [ -e "$modules" ] && { busybox depmod -b "$kit/root" "${modules##*/}" || exit 1; }
+    done
+    : >"$kit/complete"
+fi
+mkdir -p "$kit/root"
+echo "$kit/root"
