@@ -1,5 +1,5 @@
 #!/bin/sh
-# Builds the bench's own programs into $1 (default bench/.build). Needs cc and libseccomp's headers, nothing else.
+# Builds the bench's own programs into $1 (default bench/.build). Needs cc, musl-gcc and libseccomp's headers, nothing else.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 out=${1:-$here/.build}
@@ -12,10 +12,11 @@ cc -std=gnu11 -D_GNU_SOURCE -O2 -Wall -Wextra -Werror -static "$here/spew.c" -o 
 cc -std=gnu11 -D_GNU_SOURCE -O2 -Wall -Wextra -Werror -static "$here/create.c" -o "$out/create"
 # `true` three ways: what a program costs by itself is part of every cold start.
 printf 'int main(void) { return 0; }\n' >"$out/true.c"
-cc -O2 -static "$out/true.c" -o "$out/true"
+musl-gcc -O2 -static "$out/true.c" -o "$out/true"
+cc -O2 -static "$out/true.c" -o "$out/true-glibc"
 cc -O2 "$out/true.c" -o "$out/true-dynamic"
 printf '#include <unistd.h>\nint main(void) { return pause(); }\n' >"$out/pause.c"
-cc -O2 -static "$out/pause.c" -o "$out/pause"
+musl-gcc -O2 -static "$out/pause.c" -o "$out/pause"
 # The floor's steps are those of the plan, which bench/bench puts there.
 [ -e "$out/floor-plan.h" ] || exit 0
 cc -std=gnu11 -Os -Wall -Wextra -Werror -I"$src" -I"$out" -static -nostdlib -ffreestanding -fno-stack-protector -fno-pie \

@@ -241,7 +241,9 @@ static void make_parents(int dir, const char *path, const char *before)
 
 static void make_stub(int dir, const char *name, unsigned stub)
 {
-    if (stub == STUB_ABSENT)
+    if (stub == STUB_LINK) /* the text follows the name */
+        MUST(CALL(symlinkat, name + length(name) + 1, dir, name));
+    else if (stub == STUB_ABSENT)
         MUST(CALL(mknodat, dir, name, 0020000 /* S_IFCHR 0/0: a whiteout */, 0));
     else if (stub == STUB_DENIED_DIR || stub == STUB_POINT_DIR)
         MUST(CALL(mkdirat, dir, name, stub == STUB_POINT_DIR ? 0755 : 0));
@@ -296,7 +298,8 @@ static void devices_at_dev(unsigned flags)
                                            {"/proc/self/fd/1", "/dev/stdout"},
                                            {"/proc/self/fd/2", "/dev/stderr"},
                                            {"pts/ptmx", "/dev/ptmx"}};
-    MUST(CALL(mount, "dev", "/dev", "tmpfs", mount_flags(flags), "mode=755"));
+    MUST(CALL(mount, "dev", "/dev", "tmpfs", mount_flags(flags & ~STEP_RDONLY), "mode=755"));
+    int dev = (int)MUST(CALL(openat, AT_FDCWD, "/dev", O_PATH | O_DIRECTORY | O_CLOEXEC));
     for (size_t i = 0; i < sizeof devices / sizeof *devices; i++) {
         char path[64];
         append(append(path, "/dev/"), devices[i]);
@@ -307,6 +310,11 @@ static void devices_at_dev(unsigned flags)
         MUST(CALL(symlinkat, links[i][0], AT_FDCWD, links[i][1]));
     MUST(CALL(mkdirat, AT_FDCWD, "/dev/shm", 0755));
     MUST(CALL(mkdirat, AT_FDCWD, "/dev/pts", 0755));
+    if (flags & STEP_RDONLY) {
+        struct mount_attr readonly = {.attr_set = MOUNT_ATTR_RDONLY};
+        MUST(CALL(mount_setattr, dev, "", AT_EMPTY_PATH, &readonly, sizeof readonly));
+    }
+    CALL(close, dev);
     MUST(CALL(mount, "shm", "/dev/shm", "tmpfs", MS_NOSUID | MS_NODEV, "mode=1777"));
 }
 
@@ -355,6 +363,38 @@ static int overlay(const struct floor_step *s)
     return tree;
 }
 
+/* One private layer over what the step's directory shows by now; path is "DST\0DIRECTORY", of which a clone was taken. */
+static const char *layer_of;
+static int layer(const struct floor_step *s)
+{
+    static const char *const keys[] = {"lowerdir+", "upperdir", "workdir"};
+    const int fds[] = {(int)MUST(CALL(openat, AT_FDCWD, s->path, O_PATH | O_DIRECTORY | O_CLOEXEC)),
+                       (int)MUST(CALL(openat, slots[s->slot], "upper", O_PATH | O_DIRECTORY | O_CLOEXEC)),
+                       (int)MUST(CALL(openat, slots[s->slot], "work", O_PATH | O_DIRECTORY | O_CLOEXEC))};
+    long e = -1;
+    for (int tries = 0; e < 0; tries++) { /* as for overlay() */
+        int fs = (int)MUST(CALL(fsopen, "overlay", FSOPEN_CLOEXEC));
+        MUST(CALL(fsconfig, fs, FSCONFIG_SET_FLAG, "userxattr", 0, 0));
+        for (int i = 0; i < 3; i++)
+            MUST(CALL(fsconfig, fs, FSCONFIG_SET_FD, keys[i], 0, fds[i]));
+        e = CALL(fsconfig, fs, FSCONFIG_CMD_CREATE, 0, 0, 0);
+        if (e < 0 && tries > 100)
+            give_up("layer", e);
+        if (e == 0)
+            e = MUST(CALL(fsmount, fs, FSMOUNT_CLOEXEC, attributes(s->flags)));
+        CALL(close, fs);
+    }
+    layer_of = s->path;
+    return (int)e;
+}
+
+static void part(int layer, const char *path)
+{
+    int tree = (int)MUST(CALL(open_tree, layer, path + length(layer_of) + 1, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC));
+    attach(tree, path);
+    CALL(close, tree);
+}
+
 /* The clones that must be taken before the root changes and that the plan counts as part of a step. */
 static int clones_before(const struct floor_step *root)
 {
@@ -370,6 +410,8 @@ static int clones_before(const struct floor_step *root)
     for (const struct floor_step *s = plan; s->kind != STEP_NONE; s++) {
         if (s->kind == STEP_OVERLAY)
             slots[s->slot] = overlay(s);
+        if (s->kind == STEP_LAYER)
+            slots[s->slot] = clone_tree(s->path + length(s->path) + 1, false);
     }
     int tree = clone_tree("/", true);
     set_attributes(tree, attributes(root->flags));
@@ -378,7 +420,7 @@ static int clones_before(const struct floor_step *root)
 
 static void build(void)
 {
-    int root = -1, own = -1;
+    int root = -1, own = -1, home = -1;
     for (const struct floor_step *s = plan; s->kind != STEP_NONE; s++) {
         switch (s->kind) {
         case STEP_ROOT:
@@ -406,6 +448,12 @@ static void build(void)
             break;
         case STEP_OVERLAY:
             attach(slots[s->slot], s->path);
+            break;
+        case STEP_LAYER:
+            home = layer(s);
+            break;
+        case STEP_PART:
+            part(home, s->path);
             break;
         case STEP_TMPFS:
             tmpfs(s);

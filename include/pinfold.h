@@ -85,6 +85,22 @@ enum pinfold_say {
     PINFOLD_SAY_CLOSING /* last: how it ended, time, memory, denials                      */
 };
 
+/* A host that no rule names, which the box wants to reach now; its connection waits. */
+struct pinfold_question {
+    size_t size;         /* of what is filled in                                                       */
+    const char *target;  /* "api.example.com:443", "[2001:db8::1]:443": canonical, as a rule would say it */
+    const char *how;     /* "transparent", "connect", "http", "socks"                                  */
+    const char *command; /* what the kernel calls the process, printable ASCII; "" when it is not known */
+    uint32_t pid;        /* inside the box; 0 when it is not known                                     */
+    uint32_t timeout_ms; /* a later answer is a no (policy: net.ask_time)                              */
+};
+enum pinfold_answer {
+    PINFOLD_NO,     /* this time                                   */
+    PINFOLD_YES,    /* this time                                   */
+    PINFOLD_NEVER,  /* no, and the same to it for the rest of the run */
+    PINFOLD_ALWAYS, /* yes, and so on                              */
+};
+
 struct pinfold_run_options {
     size_t size;
     const char *const *argv;            /* NULL-terminated */
@@ -103,6 +119,15 @@ struct pinfold_run_options {
      * into it; the shared library answers -EOPNOTSUPP: start what pinfold_wrap() returns instead.
      */
     int foreground;
+    /*
+     * Answers where no rule of a network 'allow' decides; NULL: whoever the policy's net.ask says, or nobody. Called on the
+     * thread in pinfold_run(), which passes on no output meanwhile: who cannot answer at once takes control_fd.
+     */
+    enum pinfold_answer (*ask)(void *ctx, const struct pinfold_question *question);
+    void *ask_ctx;
+    /* A connected stream socket for JSON lines: rules that change while the command runs, and questions (pinfold(1),
+       CONTROL CONNECTION). It stays the caller's. 0: none. */
+    int control_fd;
 };
 PINFOLD_PUBLIC int pinfold_run(struct pinfold_policy *policy, const struct pinfold_run_options *options,
                                struct pinfold_result **ret, struct pinfold_error *error);

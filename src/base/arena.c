@@ -18,10 +18,10 @@ struct arena {
 };
 
 /*
- * Blocks are pages of their own, all there from the start: sixteen page faults cost twice what the kernel takes to hand
- * out sixteen pages at once. They come zeroed, and no part of one is handed out twice.
+ * Blocks are pages of their own, all there from the start: eight page faults cost twice what the kernel takes to hand
+ * out eight pages at once. They come zeroed, and no part of one is handed out twice.
  */
-enum { BLOCK_BYTES = 64 << 10, PAGE = 4096 };
+enum { BLOCK_BYTES = 32 << 10, PAGE = 4096 };
 static bool all_to_exit;
 
 void arenas_leave_to_exit(void)

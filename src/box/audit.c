@@ -160,6 +160,12 @@ static void format(struct buf *out, const struct audit_event *v, const char *whe
     text_or_null(&j, "origin", v->origin);
     json_text(&j, "how", v->how);
     json_uint(&j, "pid", v->pid);
+    if (v->command)
+        json_text(&j, "command", v->command);
+    if (v->address)
+        json_text(&j, "address", v->address);
+    if (v->count > 1)
+        json_uint(&j, "count", v->count);
     json_object_end(&j);
     buf_char(out, '\n');
 }

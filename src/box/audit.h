@@ -1,5 +1,5 @@
 /*
- * The audit log: what a box was denied, as JSON lines below the state directory, and reading it again.
+ * The audit log: what a box was denied and what its network let through, as JSON lines below the state directory, and reading it again.
  */
 #pragma once
 #include <stdbool.h>
@@ -17,6 +17,8 @@ struct audit_event {
     const char *session; /* or NULL */
     const char *kind, *action, *target, *rule, *origin, *how;
     uint32_t pid;
+    const char *address, *command; /* of the network; NULL: not in the line */
+    uint64_t count;                /* when more than 1 */
 };
 
 struct audit_log;

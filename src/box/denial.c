@@ -1,5 +1,5 @@
 /*
- * Denials: from the guard's frames, and from limits that were hit, to the result and to the audit log.
+ * Denials: from the guard's frames, the egress (network.c), and limits that were hit, to the result and to the audit log.
  *
  * The box decides how many there are, so all of it is bounded: an equal denial is kept once, MAX_DENIALS are kept, the
  * rest is counted; only kept ones are announced and logged.
@@ -9,7 +9,6 @@
 #include <string.h>
 #include "box/audit.h"
 #include "box/parts.h"
-#include "wire/egress.h"
 #include "wire/guard_table.h"
 
 static const char *const actions[] = {
@@ -28,6 +27,8 @@ static void free_denial(struct denial *d)
     free(d->rule);
     free(d->origin);
     free(d->how);
+    free(d->address);
+    free(d->command);
     *d = (struct denial){0};
 }
 
@@ -40,18 +41,19 @@ void denial_free_all(struct box_result *r)
     r->n_denials = 0;
 }
 
-static bool known(const struct box_result *r, const struct denial *d)
+bool denial_is_new(const struct box *b, const struct denial *d)
 {
+    const struct box_result *r = b->result;
     for (size_t i = 0; i < r->n_denials; i++) {
         const struct denial *o = &r->denials[i];
         if (same(o->target, d->target) && same(o->action, d->action) && same(o->kind, d->kind) &&
             same(o->rule, d->rule))
-            return true;
+            return false;
     }
-    return false;
+    return true;
 }
 
-static void log_it(struct box *b, const struct denial *d)
+void denial_log(struct box *b, const struct denial *d)
 {
     if (b->audit_given_up)
         return;
@@ -62,6 +64,9 @@ static void log_it(struct box *b, const struct denial *d)
                                 .rule = d->rule,
                                 .origin = d->origin,
                                 .how = d->how,
+                                .address = d->address,
+                                .command = d->command,
+                                .count = d->count,
                                 .pid = d->pid};
     int r = b->audit ? 0 : audit_open((struct audit_log **)&b->audit);
     if (r == 0)
@@ -72,11 +77,10 @@ static void log_it(struct box *b, const struct denial *d)
     }
 }
 
-/* Keeps a copy of `d`, tells, logs; or counts it. */
-static void keep(struct box *b, const struct denial *d)
+void denial_keep(struct box *b, const struct denial *d)
 {
     struct box_result *r = b->result;
-    if (known(r, d))
+    if (!denial_is_new(b, d))
         return;
     if (r->n_denials == MAX_DENIALS) {
         r->denials_dropped++;
@@ -91,7 +95,10 @@ static void keep(struct box *b, const struct denial *d)
     struct denial mine = {strdup(d->kind), strdup(d->action), strdup(d->target),
                           strdup(d->rule), strdup(d->origin), strdup(d->how),
                           d->pid};
-    if (!mine.kind || !mine.action || !mine.target || !mine.rule || !mine.origin || !mine.how) {
+    mine.address = d->address ? strdup(d->address) : NULL;
+    mine.command = d->command ? strdup(d->command) : NULL;
+    if (!mine.kind || !mine.action || !mine.target || !mine.rule || !mine.origin || !mine.how ||
+        (d->address && !mine.address) || (d->command && !mine.command)) {
         free_denial(&mine);
         r->denials_dropped++;
         return;
@@ -99,7 +106,7 @@ static void keep(struct box *b, const struct denial *d)
     r->denials[r->n_denials++] = mine;
     if (b->ask->on_denial)
         b->ask->on_denial(b->ask->ctx, &r->denials[r->n_denials - 1]);
-    log_it(b, &mine);
+    denial_log(b, &mine);
 }
 
 /* The rule's text, or the reason the guard gave for what is built in. */
@@ -138,47 +145,12 @@ void denial_frame(struct box *b, const struct denial_frame *f, size_t n)
     if (rule && said) {
         struct denial d = {kind, action, said, rule, NULL, how, copy.pid};
         d.origin = strcpy(origin, policy_origin(b->ask->plan->policy, copy.origin, (char[512]){0}, sizeof origin));
-        keep(b, &d);
+        denial_keep(b, &d);
     } else {
         b->result->denials_dropped++;
     }
     free(rule);
     free(said);
-}
-
-/* What the egress decided: refusals are denials, what it let through is only logged. */
-void denial_network(struct box *b, const struct egress_event *v)
-{
-    const struct policy *p = b->ask->plan->policy;
-    char target[EGRESS_NAME + 64], origin[512] = "", rule[256] = "default", kind[16], action[16], how[24] = "egress";
-    const char *host = *v->name ? v->name : v->address;
-    int n = snprintf(target, sizeof target, strchr(host, ':') ? "[%s]" : "%s", *host ? host : "(nothing)");
-    if (v->port && n > 0 && (size_t)n < sizeof target)
-        snprintf(target + n, sizeof target - (size_t)n, ":%u", v->port);
-    (void)policy_origin(p, p->net_origin, origin, sizeof origin);
-    if (v->rule < b->egress.n_rules) {
-        uint32_t o = b->egress.origins[v->rule];
-        for (size_t i = 0; i < p->n_net_rules; i++) {
-            if (p->net_rules[i].origin == o)
-                snprintf(rule, sizeof rule, "%s", p->net_rules[i].text);
-        }
-        (void)policy_origin(p, o, origin, sizeof origin);
-    }
-    bool allowed = v->what == EGRESS_ALLOWED;
-    if (!allowed && *v->reason && strcmp(v->reason, "not allowed") != 0)
-        snprintf(rule, sizeof rule, "%s", v->reason);
-    snprintf(kind, sizeof kind, "%s", allowed ? "network-allowed" : "network");
-    snprintf(action, sizeof action, "%s",
-             v->how == HOW_DNS          ? "resolve"
-             : v->what == EGRESS_FAILED ? "dial"
-                                        : "connect");
-    if (v->by_proxy)
-        snprintf(how, sizeof how, "egress, parent proxy");
-    struct denial d = {kind, action, target, rule, origin, how, 0};
-    if (allowed)
-        log_it(b, &d);
-    else
-        keep(b, &d);
 }
 
 void denial_limit(struct box *b, const struct limits_hit *hit)
@@ -204,7 +176,7 @@ void denial_limit(struct box *b, const struct limits_hit *hit)
     char room[512];
     snprintf(origin, sizeof origin, "%s", policy_origin(b->ask->plan->policy, said->origin, room, sizeof room));
     struct denial d = {kind, action, target, rule, origin, how, 0};
-    keep(b, &d);
+    denial_keep(b, &d);
 }
 
 void denial_end(struct box *b)

@@ -6,7 +6,6 @@
 #include "egress/egress.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,8 +14,7 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "box/parts.h"
-#include "policy/set.h"
+#include "box/live.h"
 #include "sys/fd.h"
 #include "sys/process.h"
 
@@ -25,8 +23,6 @@ enum { MAX_RESOLVER_TEXT = 1 << 20 };
 struct egress_memory {
     struct egress_ask ask;
     struct host_rule *rules;
-    uint32_t *origins;
-    struct buf resolv, hosts;
 };
 
 void egress_none(struct box *b)
@@ -34,35 +30,20 @@ void egress_none(struct box *b)
     b->egress = (struct egress_process){.pid = -1, .pidfd = -1, .sockets = -1, .events = -1};
 }
 
-/* A file of the host's resolver; a missing one is an empty one, as for the C library. */
-static void read_text(const char *path, struct buf *out)
+static int add_rule(struct box *b, const struct net_rule *said)
 {
-    auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-    ssize_t n = fd < 0 ? 0 : 1;
-    while (n > 0) {
-        char *at = buf_space(out, 4096);
-        n = at ? read(fd, at, 4096) : 0;
-        if (n > 0)
-            buf_grew(out, (size_t)n);
-    }
-}
-
-static int add_rule(struct box *b, struct egress_memory *m, const struct net_rule *said)
-{
-    struct host_rule *r = &m->rules[m->ask.n_rules];
     char text[16];
     struct str form = str_of(said->text);
     if (said->verb == NET_RULE_DENY_PORT) {
         snprintf(text, sizeof text, "*:%s", said->text);
         form = str_of(text);
     }
-    int e = host_rules_parse(form, said->verb == NET_RULE_ALLOW ? RULE_ALLOW : RULE_DENY, said->origin, r, b->err);
+    int e = rules_add(b->live, form, said->verb == NET_RULE_ALLOW ? RULE_ALLOW : RULE_DENY, FROM_POLICY, said->origin,
+                      NULL, b->err);
     if (e < 0) {
         char where[256];
         return err_wrap(b->err, e, "%s", policy_origin(b->ask->plan->policy, said->origin, where, sizeof where));
     }
-    for (size_t n = host_rule_count(form); n; n--)
-        m->origins[m->ask.n_rules++] = said->origin;
     return 0;
 }
 
@@ -76,7 +57,7 @@ static int fill(struct box *b, struct egress_memory *m)
     for (size_t i = 0; r == 0 && i < p->n_net_rules; i++) {
         enum net_verb verb = p->net_rules[i].verb;
         if (verb == NET_RULE_ALLOW || verb == NET_RULE_DENY || verb == NET_RULE_DENY_PORT)
-            r = add_rule(b, m, &p->net_rules[i]);
+            r = add_rule(b, &p->net_rules[i]);
     }
     m->ask.way = b->ask->plan->catch;
     for (uint32_t i = 0; i < image->n_steps; i++) {
@@ -89,12 +70,17 @@ static int fill(struct box *b, struct egress_memory *m)
         reach->addr.b[s[i].a ? 15 : 0] = s[i].a ? 1 : 127;
         reach->addr.b[3] = s[i].a ? 0 : 1;
     }
-    read_text("/etc/resolv.conf", &m->resolv);
-    read_text("/etc/hosts", &m->hosts);
+    m->rules = rules_held(b->live, &m->ask.n_rules);
+    if (r == 0 && !m->rules)
+        r = err_sys(b->err, ERR_SYSTEM, ENOMEM, "starting the egress");
+    feed_read("/etc/resolv.conf", &b->live->resolv);
+    feed_read("/etc/hosts", &b->live->hosts);
     m->ask.proxies = b->ask->plan->proxies;
     m->ask.rules = m->rules;
-    m->ask.resolver.hosts = buf_view(&m->hosts);
-    resolv_parse(buf_view(&m->resolv), &m->ask.resolver);
+    m->ask.resolver.hosts = buf_view(&b->live->hosts);
+    resolv_parse(buf_view(&b->live->resolv), &m->ask.resolver);
+    m->ask.who = true;
+    m->ask.ask_ms = p->net_ask || b->ask->on_question ? p->net_ask_ms : 0;
     return r;
 }
 
@@ -156,25 +142,30 @@ static _Noreturn void become(struct egress_memory *m, int sockets, int events)
     egress_serve(&m->ask);
 }
 
+/* What speaks to an egress is wrong where there is none. */
+static int egress_needless(struct box *b)
+{
+    if (b->ask->control_fd > 0)
+        return err_say(b->err, ERR_POLICY,
+                       "--control-fd: there are no rules to change: the network is not 'allow' (use --net allow)");
+    return 0;
+}
+
 int egress_begin(struct box *b)
 {
     int sockets[2], events[2];
     if (!wanted(b->ask->plan))
-        return 0;
+        return egress_needless(b);
     struct egress_memory *m = calloc(1, sizeof *m);
-    const struct policy *p = b->ask->plan->policy;
-    size_t n = 1;
-    for (size_t i = 0; i < p->n_net_rules; i++)
-        n += host_rule_count(str_of(p->net_rules[i].text));
-    if (m) {
-        *m = (struct egress_memory){.resolv = BUF(MAX_RESOLVER_TEXT), .hosts = BUF(MAX_RESOLVER_TEXT)};
-        m->rules = calloc(n, sizeof *m->rules);
-        m->origins = calloc(n, sizeof *m->origins);
-    }
     b->egress.memory = m;
-    if (!m || !m->rules || !m->origins)
+    b->live = live_new();
+    if (!m || !b->live)
         return err_sys(b->err, ERR_SYSTEM, ENOMEM, "starting the egress");
-    int r = fill(b, m);
+    int r = control_begin(b);
+    if (r == 0)
+        r = question_begin(b);
+    if (r == 0)
+        r = fill(b, m);
     if (r == 0 && b->ask->plan->proxy_socket)
         r = listen_unix(b, m);
     if (r < 0)
@@ -198,8 +189,6 @@ int egress_begin(struct box *b)
     b->egress.pid = pid;
     b->egress.sockets = sockets[0];
     b->egress.events = events[0];
-    b->egress.origins = m->origins;
-    b->egress.n_rules = m->ask.n_rules;
     return r;
 }
 
@@ -220,7 +209,7 @@ bool egress_read(struct box *b)
         if (n != sizeof v)
             continue;
         v.name[sizeof v.name - 1] = v.address[sizeof v.address - 1] = v.reason[sizeof v.reason - 1] = 0;
-        denial_network(b, &v);
+        network_event(b, &v);
     }
 }
 
@@ -237,10 +226,40 @@ void egress_end(struct box *b)
     }
     if (m) {
         free(m->rules);
-        free(m->origins);
-        buf_free(&m->resolv);
-        buf_free(&m->hosts);
         free(m);
     }
     egress_none(b);
+    if (b->live) {
+        question_drop_all(b, ANSWER_NOBODY);
+        control_end(b);
+        feed_end(b);
+    }
+}
+
+struct live *live_new(void)
+{
+    struct live *l = calloc(1, sizeof *l);
+    if (l)
+        *l = (struct live){.policy_allows = true,
+                           .prompt.fd = -1,
+                           .control.fd = -1,
+                           .feed = {.notify = -1, .begins_at = NEVER},
+                           .resolv = BUF(MAX_RESOLVER_TEXT),
+                           .hosts = BUF(MAX_RESOLVER_TEXT)};
+    return l;
+}
+
+void live_end(struct box *b)
+{
+    struct live *l = b->live;
+    if (!l)
+        return;
+    prompt_end(b);
+    for (size_t i = 0; i < l->n_rules; i++)
+        free(l->rules[i].text);
+    free(l->rules);
+    buf_free(&l->resolv);
+    buf_free(&l->hosts);
+    free(l);
+    b->live = NULL;
 }

@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-#include "box/parts.h"
+#include "box/live.h"
 #include "sys/poll.h"
 
 #define ENDING_PATIENCE_US 1000000u /* for pid 1 to end everything before the builder is killed */
@@ -178,7 +178,18 @@ static bool read_builder(struct box *b)
 
 /* --- one wake ----------------------------------------------------------------------------------------------------- */
 
-enum slot { SLOT_CONTROL, SLOT_BUILDER, SLOT_PIDFD, SLOT_SIGNALS, SLOT_EVENT, SLOT_EGRESS, SLOT_RELAYS };
+enum slot {
+    SLOT_CONTROL,
+    SLOT_BUILDER,
+    SLOT_PIDFD,
+    SLOT_SIGNALS,
+    SLOT_EVENT,
+    SLOT_EGRESS,
+    SLOT_CALLER,
+    SLOT_PROMPT,
+    SLOT_FEED,
+    SLOT_RELAYS
+};
 #define SLOTS (SLOT_RELAYS + 4)
 
 static bool bytes_left(const struct box *b)
@@ -194,7 +205,41 @@ static bool bytes_left(const struct box *b)
 static bool relay_waits(const struct box *b, unsigned i)
 {
     const struct relay *r = &b->io.relays[i];
+    if (r->kind != RELAY_CAPTURE && b->stage < STAGE_ENDING && prompt_shown(b))
+        return true; /* while a person is asked the terminal shows nothing of the box, and types nothing to it */
     return r->kind == RELAY_IN && b->io.term.fd >= 0 && (r->pty || r->line_mode) && b->io.term.background;
+}
+
+/* Where the box has an egress: its caller, the person, the host's resolver. */
+static void fill_live(const struct box *b, struct pollfd p[SLOTS], uint64_t *wake)
+{
+    p[SLOT_CALLER] = p[SLOT_PROMPT] = p[SLOT_FEED] = (struct pollfd){.fd = -1};
+    if (!b->live || b->stage >= STAGE_ENDING)
+        return;
+    control_poll(b, &p[SLOT_CALLER]);
+    prompt_poll(b, &p[SLOT_PROMPT]);
+    p[SLOT_FEED] = (struct pollfd){.fd = b->live->feed.notify, .events = POLLIN};
+    uint64_t next = question_next(b);
+    if (b->live->feed.begins_at < next)
+        next = b->live->feed.begins_at;
+    if (next < *wake)
+        *wake = next;
+}
+
+static void serve_live(struct box *b, const struct pollfd p[SLOTS], uint64_t now)
+{
+    if (b->stage >= STAGE_ENDING) {
+        question_drop_all(b, ANSWER_NOBODY);
+        return;
+    }
+    if (p[SLOT_CALLER].revents)
+        control_ready(b);
+    if (p[SLOT_PROMPT].revents && prompt_shown(b))
+        prompt_ready(b);
+    if (p[SLOT_FEED].revents)
+        feed_ready(b);
+    feed_due(b, now);
+    question_due(b, now);
 }
 
 static uint64_t fill(struct box *b, struct pollfd p[SLOTS], uint64_t now)
@@ -210,6 +255,7 @@ static uint64_t fill(struct box *b, struct pollfd p[SLOTS], uint64_t now)
     p[SLOT_EGRESS] = (struct pollfd){.fd = b->stage < STAGE_ENDING ? b->egress.events : -1, .events = POLLIN};
     if (sample < wake)
         wake = sample;
+    fill_live(b, p, &wake);
     for (unsigned i = 0; i < 4; i++) {
         p[SLOT_RELAYS + i] = (struct pollfd){.fd = -1};
         if (i >= b->io.n_relays)
@@ -334,6 +380,8 @@ static void serve(struct box *b, const struct pollfd p[SLOTS])
     if (p[SLOT_EVENT].revents && limits_event(&b->means))
         loop_limit(b, BOX_LIMIT_MEMORY);
     uint64_t now = now_us();
+    if (b->live)
+        serve_live(b, p, now);
     move_bytes(b, p + SLOT_RELAYS, now);
     if (b->stage != STAGE_GONE && (b->all_gone || p[SLOT_PIDFD].revents))
         gone(b);

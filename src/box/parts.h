@@ -6,6 +6,7 @@
  *     signals.c  forwarding, stopping     term.c     raw mode and its watcher
  *     limits.c   choosing the means       cgroup1.c cgroup2.c groups.c systemd.c watcher.c   the means
  *     denial.c   frames -> denials        audit.c    denials -> audit log            result.c   JSON
+ *     egress.c   the egress process       live.h     rules, questions and events of the network meanwhile
  */
 #pragma once
 #include <poll.h>
@@ -227,13 +228,12 @@ struct box {
     struct started started;
     struct io io;
     struct egress_process {
-        int pid, pidfd;          /* -1: the plan needs none */
-        int sockets;             /* the builder's end of where the sockets go, until it started */
-        int events;              /* struct egress_event comes here; its closing ends the egress */
-        void *memory;            /* rules and resolver texts, ours */
-        const uint32_t *origins; /* of each rule */
-        size_t n_rules;
+        int pid, pidfd; /* -1: the plan needs none */
+        int sockets;    /* the builder's end of where the sockets go, until it started */
+        int events;     /* struct egress_event comes here; its closing ends the egress */
+        void *memory;   /* what the child begins with, ours */
     } egress;
+    struct live *live; /* box/live.h; NULL where there is no egress */
     struct publish_process {
         pid_t pid;   /* -1: nothing is published */
         int sockets; /* the builder's end of where its namespaces go, until it started */
@@ -277,14 +277,20 @@ void egress_started(struct box *b); /* or failed to: the builder's ends are clos
 bool egress_read(struct box *b);    /* events; false at the end of file: the egress is gone */
 void egress_end(struct box *b);
 
+/* An equal one is kept already. */
+bool denial_is_new(const struct box *b, const struct denial *d);
+/* Keeps a copy of `d`, tells, logs; or counts it. */
+void denial_keep(struct box *b, const struct denial *d);
+void denial_log(struct box *b, const struct denial *d);
+void network_free(struct box_result *r);
+void network_end(struct box *b);
+
 /* The process of published ports (box/publish.c), in the same manner. */
 void publish_none(struct box *b);
 int publish_begin(struct box *b);
 void publish_started(struct box *b);
 void publish_end(struct box *b); /* once the box is gone: what is still to be read by a client goes out first */
 
-struct egress_event;
-void denial_network(struct box *b, const struct egress_event *v);
 void denial_frame(struct box *b, const struct denial_frame *f, size_t n);
 void denial_limit(struct box *b, const struct limits_hit *hit);
 void denial_end(struct box *b);

@@ -120,6 +120,10 @@ static void denials(struct json *j, const struct box_result *r, const struct pla
         json_text(j, "origin", d->origin);
         json_text(j, "how", d->how);
         json_uint(j, "pid", d->pid);
+        if (d->command)
+            json_text(j, "command", d->command);
+        if (d->address)
+            json_text(j, "address", d->address);
         json_object_end(j);
     }
     json_array_end(j);
@@ -138,7 +142,43 @@ static void denials(struct json *j, const struct box_result *r, const struct pla
         snprintf(text, sizeof text, "%zu more than are kept here", r->denials_dropped);
         json_text(j, NULL, text);
     }
+    if (r->events_lost) {
+        char text[96];
+        snprintf(text, sizeof text, "%llu decisions of the network, which came faster than they were told",
+                 (unsigned long long)r->events_lost);
+        json_text(j, NULL, text);
+    }
     json_array_end(j);
+}
+
+/* What the egress let through; null where it decides nothing. */
+static void network(struct json *j, const struct box_result *r, const struct plan *plan)
+{
+    if (plan->policy->net != NET_ALLOW) {
+        json_null(j, "network");
+        return;
+    }
+    json_object(j, "network");
+    json_array(j, "allowed");
+    for (size_t i = 0; i < r->n_allowed; i++) {
+        const struct allowed *a = &r->allowed[i];
+        json_object(j, NULL);
+        json_text(j, "action", a->action);
+        json_text(j, "target", a->target);
+        if (*a->address)
+            json_text(j, "address", a->address);
+        json_text(j, "rule", a->rule);
+        json_text(j, "origin", a->origin);
+        json_text(j, "how", a->how);
+        if (a->by_proxy)
+            json_bool(j, "by_proxy", true);
+        json_uint(j, "count", a->count);
+        json_object_end(j);
+    }
+    json_array_end(j);
+    json_uint(j, "allowed_not_kept", r->allowed_dropped);
+    json_uint(j, "events_lost", r->events_lost);
+    json_object_end(j);
 }
 
 static void guarantees(struct json *j, const struct plan *plan)
@@ -170,6 +210,7 @@ int box_result_json(const struct box_result *r, const struct plan *plan, bool ca
     streams(&j, r, captured);
     usage(&j, r);
     denials(&j, r, plan);
+    network(&j, r, plan);
     guarantees(&j, plan);
     json_text(&j, "engine", plan->facts->engine);
     json_null(&j, "session"); /* a run of its own */

@@ -11,7 +11,7 @@
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "box/parts.h"
+#include "box/live.h"
 
 #define CAPTURE_SLACK 4096 /* room a buffer takes beyond what may be captured */
 
@@ -139,6 +139,8 @@ static int run(struct box *b)
         r = start(b);
     egress_started(b);
     publish_started(b);
+    if (r == 0 && b->live)
+        feed_begin(b);
     if (r == 0)
         r = loop(b);
     return r == 0 ? b->failed : r;
@@ -174,7 +176,9 @@ int box_run(const struct box_ask *ask, struct box_result *ret, struct err *e)
     if (r == 0)
         conclude(&b);
     signals_end(&b.signals);
+    network_end(&b);
     denial_end(&b);
+    live_end(&b);
     if (r < 0) {
         box_result_free(&result);
         return r;
@@ -190,6 +194,7 @@ void box_result_free(struct box_result *r)
     if (!r)
         return;
     denial_free_all(r);
+    network_free(r);
     buf_free(&r->out);
     buf_free(&r->err);
     *r = (struct box_result){0};

@@ -24,8 +24,28 @@ struct denial {
     char *target;
     char *rule;   /* as said, or "default" */
     char *origin; /* "file:line:column", "--flag", "built in" */
-    char *how;    /* "guard", "egress", "limit" */
-    uint32_t pid;
+    char *how;    /* "guard", "limit"; of the network "transparent", "connect", "http", "socks", "dns", "reach" */
+    uint32_t pid; /* inside, or 0 */
+    char *address, *command; /* network: what was dialled or refused, and what the kernel calls the process; or NULL */
+    uint64_t count;          /* in the audit log only: how often, when more than once */
+};
+
+struct allowed { /* what the network let through */
+    char *action, *target, *address, *rule, *origin;
+    const char *how;
+    bool by_proxy; /* the caller's own proxy was asked for it */
+    uint64_t count;
+};
+#define MAX_ALLOWED 256 /* kept in a result; an equal one is counted, and so is what is beyond */
+
+/* A question that somebody is asked: may the box reach this? */
+struct box_question {
+    const char *target; /* "host:port", "[v6]:port" */
+    uint16_t port;
+    const char *how;
+    uint32_t pid; /* inside, or 0 */
+    const char *command;
+    uint32_t left_ms;
 };
 
 #define MAX_DENIALS 256 /* kept in a result; an equal one is kept once, what is beyond is counted */
@@ -40,6 +60,9 @@ struct box_result { /* freed with box_result_free */
     bool peak_is_largest_process; /* no cgroup: peak of the largest process or of the watcher's samples */
     struct denial *denials;
     size_t n_denials, denials_dropped;
+    struct allowed *allowed;
+    size_t n_allowed, allowed_dropped;
+    uint64_t events_lost;  /* of the egress: more came than could be taken in time */
     const char *limits_by; /* "cgroup v1", "cgroup v2", "rlimits and watcher", "none asked" */
     bool status_known;     /* the command's own end was seen: `code`, a signal number when `by_signal` */
     bool by_signal;
@@ -61,7 +84,10 @@ struct box_ask {
     enum tty_mode tty;
     bool foreground; /* the process may take signals, the terminal and raw mode (a CLI; not a library) */
     void (*on_denial)(void *ctx, const struct denial *d); /* may be NULL */
+    /* Answers where no rule decides; may be NULL. `ret_run`: for the rest of the run, too. */
+    void (*on_question)(void *ctx, const struct box_question *q, bool *ret_allow, bool *ret_run);
     void *ctx;
+    int control_fd; /* a connected stream socket with JSON lines (box/control.c), borrowed; 0: none */
 };
 
 /* 0 when the command ran (whatever its status), -errno with `e` when the box failed before the command. */

@@ -128,7 +128,8 @@ static void take_own(struct ask *a, const struct own_flag *f, const char *value)
         size_t at;
     } texts[] = {{"from", offsetof(struct ask, settings_format)},
                  {"policy-text", offsetof(struct ask, text)},
-                 {"result", offsetof(struct ask, result)}};
+                 {"result", offsetof(struct ask, result)},
+                 {"control-fd", offsetof(struct ask, control)}};
 
     if (same(f->name, "policy") || same(f->name, "settings"))
         add_policy(a, f->name, value);

@@ -35,7 +35,7 @@ struct ask {
     enum verb_id verb;
     struct pinfold_option *policy; /* flags of the policy, ended by a NULL name */
     size_t n_policy;
-    const char *settings_format, *text, *result, *help;
+    const char *settings_format, *text, *result, *control, *help;
     bool json, quiet, verbose, show_values, no_layers, origins, verify, follow, remove;
     unsigned closed_stdio; /* bits of the standard descriptors that the caller had closed */
     char **words;          /* what is no flag: a command, a path, a sub-verb; NULL-terminated */

@@ -74,6 +74,21 @@ static bool open_result(const char *where, int *ret)
     return *ret >= 0;
 }
 
+/* The descriptor of the control connection; the library says whether it is one. */
+static bool take_control(const char *text, int *ret)
+{
+    char *end;
+    if (!text)
+        return true;
+    long fd = strtol(text, &end, 10);
+    if (*end || !*text || fd < 3 || fd > 1 << 20 || fcntl((int)fd, F_GETFD) < 0) {
+        complain("--control-fd %s: that is no descriptor from 3 on that is open", text);
+        return false;
+    }
+    *ret = (int)fd;
+    return true;
+}
+
 static bool write_line(int fd, const char *text)
 {
     auto_buf struct buf line = BUF((size_t)1 << 30);
@@ -171,7 +186,7 @@ static int run(struct ask *a, const char *const *argv)
         complain("--json writes to standard output, which is closed");
         return STATUS_SANDBOX;
     }
-    if (!open_result(a->result, &result_fd))
+    if (!take_control(a->control, &o.control_fd) || !open_result(a->result, &result_fd))
         return STATUS_SANDBOX;
     if (pinfold_policy_load(&po, &policy, &error) < 0)
         return report_failure(a, result_fd, &error);

@@ -25,6 +25,8 @@ const struct own_flag own_flags[] = {
     {0, "json", NULL, VERB_RUN | VERB_EXPLAIN | VERB_DOCTOR,
      "Print one JSON object; run: with the command's output in it."},
     {0, "result", "FILE|fd:N", VERB_RUN | VERB_SHELL, "Write the result as JSON there; the streams stay direct."},
+    {0, "control-fd", "N", VERB_RUN | VERB_SHELL,
+     "Take JSON lines from descriptor N, a socket: rules of the network, answers to questions."},
     {0, "show-values", NULL, VERB_EXPLAIN, "Print values of variables, not only their names."},
     {0, "origins", NULL, VERB_POLICY, "Print where each rule was said, as comments."},
     {0, "verify", NULL, VERB_DOCTOR, "Try to break default boxes, and say what held."},

@@ -92,6 +92,8 @@ static void die(struct conn *c)
     pending_free(&c->head);
     free(c->answer);
     c->answer = NULL;
+    free(c->words);
+    c->words = NULL;
     free(c->host);
     c->host = NULL;
     unlist_from_all(c);
@@ -232,7 +234,7 @@ static void http_error(struct conn *c, const char *status, const char *reason)
     say_and_end(c, text, (size_t)n);
 }
 
-enum refusal { REFUSED_BY_RULE, REFUSED_NO_ADDRESS, REFUSED_BY_SERVER };
+enum refusal { REFUSED_BY_RULE, REFUSED_NO_ADDRESS, REFUSED_BY_SERVER, REFUSED_WITHOUT_WORDS };
 
 static void refuse(struct conn *c, enum refusal why, const char *reason)
 {
@@ -243,7 +245,7 @@ static void refuse(struct conn *c, enum refusal why, const char *reason)
     if (c->host && c->host->kind == HOST_ADDR)
         addr_print(&c->host->addr, addr);
     snprintf(text, sizeof text, "%s%s:%u %s", name, addr, c->port, reason);
-    switch (c->how) {
+    switch (why == REFUSED_WITHOUT_WORDS ? HOW_TRANSPARENT : c->how) {
     case HOW_CONNECT:
     case HOW_HTTP:
         http_error(c, why == REFUSED_BY_RULE ? "403 Forbidden" : "502 Bad Gateway", text);
@@ -260,6 +262,71 @@ static void refuse(struct conn *c, enum refusal why, const char *reason)
     default:
         reset(c);
     }
+}
+
+/* Nothing more is read from it or judged. */
+static bool over(const struct conn *c)
+{
+    return c->dead || c->stage == STAGE_HELD;
+}
+
+/* Both ends of the client's connection. */
+struct ends {
+    struct sockaddr_storage from, to;
+    struct told told;
+};
+
+static const struct told *ends_of(const struct conn *c, struct ends *e)
+{
+    socklen_t n = sizeof e->from, m = sizeof e->to;
+    e->told = (struct told){0};
+    if (getpeername(c->client.fd, (struct sockaddr *)&e->from, &n) == 0 &&
+        getsockname(c->client.fd, (struct sockaddr *)&e->to, &m) == 0)
+        e->told = (struct told){.from = (struct sockaddr *)&e->from, .to = (struct sockaddr *)&e->to};
+    return &e->told;
+}
+
+/*
+ * Tells, then refuses: at once, or when pinfold has seen who it is, for a process that is refused often ends at once.
+ * `said` and `addr` are what the event names, `told` and `words` why: in the event, and to the client.
+ */
+static void end_as(struct conn *c, enum egress_what what, enum refusal why, const struct host *said,
+                   const struct host_addr *addr, const char *told, const char *words)
+{
+    struct ends ends;
+    c->ticket = egress_tell_refused(what, c, said, addr, told, ends_of(c, &ends));
+    c->why = (uint8_t)why;
+    free(c->words);
+    c->words = c->ticket ? strdup(words) : NULL;
+    if (!c->words) {
+        refuse(c, why, words);
+        return;
+    }
+    c->stage = STAGE_HELD;
+    set_deadline(c, world.now + HOLD_MS);
+    source_arm(&c->client, 0);
+    source_arm(&c->server, 0);
+}
+
+static void deny(struct conn *c, enum refusal why, const struct host *said, const struct host_addr *addr,
+                 const char *told, const char *words)
+{
+    end_as(c, EGRESS_DENIED, why, said, addr, told, words);
+}
+
+static struct conn *waiting(uint32_t ticket, enum stage stage)
+{
+    struct conn *c = world.conns;
+    while (c && (c->ticket != ticket || c->stage != stage))
+        c = c->next;
+    return c;
+}
+
+void conn_seen(uint32_t ticket)
+{
+    struct conn *c = waiting(ticket, STAGE_HELD);
+    if (c)
+        refuse(c, (enum refusal)c->why, c->words);
 }
 
 /* ---- judging ---- */
@@ -286,7 +353,7 @@ static bool address_denied(const struct host_addr *a, uint16_t port, uint32_t *r
     for (size_t i = 0; i < world.ask->n_rules; i++) {
         const struct host_rule *r = &world.ask->rules[i];
         if (r->verb == RULE_DENY && r->match == MATCH_NET && host_rule_matches(r, &h, port)) {
-            *rule = (uint32_t)i;
+            *rule = r->origin;
             return true;
         }
     }
@@ -312,6 +379,8 @@ static bool own_address(const struct host_addr *a)
 static const char *judge_address(struct conn *c, const struct host_addr *a)
 {
     bool exact, named = address_rule(a, c->port, &exact);
+    if (c->asked && c->literal) /* the answer was for this very address */
+        exact = named = true;
     enum addr_class class = addr_classify(a);
     uint32_t rule;
 
@@ -363,8 +432,8 @@ static void conn_resolved(struct conn *c, const struct host_addr *addrs, unsigne
         }
     }
     if (c->n_addrs == 0) {
-        egress_tell_of(bad ? EGRESS_DENIED : EGRESS_FAILED, c, bad, why);
-        refuse(c, bad ? REFUSED_BY_RULE : REFUSED_NO_ADDRESS, why);
+        end_as(c, bad ? EGRESS_DENIED : EGRESS_FAILED, bad ? REFUSED_BY_RULE : REFUSED_NO_ADDRESS, c->host, bad, why,
+               why);
         return;
     }
     dial_next(c);
@@ -384,6 +453,52 @@ static bool call_by_name(struct conn *c)
     c->host->kind = HOST_NAME;
     strcpy(c->host->name, name);
     return true;
+}
+
+static enum host_decision decide(struct conn *c, const struct host *h)
+{
+    size_t rule;
+    enum host_decision d = host_judge(world.ask->rules, world.ask->n_rules, h, c->port, &rule);
+    if (d == HOST_DENIED_BY_DEFAULT && c->asked)
+        return HOST_ALLOWED;
+    c->rule = rule == SIZE_MAX ? EGRESS_RULE_NONE : world.ask->rules[rule].origin;
+    return d;
+}
+
+/* Whether a yes could let it through; what is refused whatever is said is no question. */
+static bool may_ask(const struct conn *c)
+{
+    if (!world.ask->ask_ms)
+        return false;
+    if (c->host->kind == HOST_NAME)
+        return true;
+    switch (addr_classify(&c->host->addr)) {
+    case ADDR_PUBLIC:
+    case ADDR_PRIVATE:
+    case ADDR_RESERVED:
+    case ADDR_LINK_LOCAL:
+        return !own_address(&c->host->addr);
+    default:
+        return false;
+    }
+}
+
+static void ask(struct conn *c)
+{
+    struct ends ends;
+    c->ticket = question_of(c->how, c->host, c->port, ends_of(c, &ends));
+    if (!c->ticket) {
+        deny(c, REFUSED_BY_RULE, c->host, NULL, "too many open questions", "is not allowed");
+        return;
+    }
+    if (c->ticket == QUESTION_REFUSED) {
+        c->rule = EGRESS_RULE_ASKED;
+        deny(c, REFUSED_BY_RULE, c->host, NULL, "the answer was no", "is not allowed: the answer was no");
+        return;
+    }
+    c->stage = STAGE_ASK;
+    set_deadline(c, world.now + world.ask->ask_ms + ASK_SLACK_MS);
+    settle(c);
 }
 
 /*
@@ -417,25 +532,24 @@ static void parent_resolved(struct conn *c, const struct host_addr *addrs, unsig
 /* The host and port are known: may they be reached? */
 static void judge(struct conn *c)
 {
-    size_t rule;
     if (!call_by_name(c)) {
-        egress_tell(false, c->how, c->host, c->port, NULL, UINT32_MAX, "an address that stands for no name");
-        refuse(c, REFUSED_BY_RULE, "stands for no name");
+        deny(c, REFUSED_BY_RULE, c->host, NULL, "an address that stands for no name", "stands for no name");
         return;
     }
-    enum host_decision d = host_judge(world.ask->rules, world.ask->n_rules, c->host, c->port, &rule);
-    c->rule = rule == SIZE_MAX ? UINT32_MAX : (uint32_t)rule;
+    enum host_decision d = decide(c, c->host);
+    if (d == HOST_DENIED_BY_DEFAULT && may_ask(c)) {
+        ask(c);
+        return;
+    }
     if (d != HOST_ALLOWED) {
-        egress_tell(false, c->how, c->host, c->port, NULL, c->rule,
-                    d == HOST_DENIED ? "denied by a rule" : "not allowed");
-        refuse(c, REFUSED_BY_RULE, d == HOST_DENIED ? "is denied by a rule" : "is not allowed");
+        deny(c, REFUSED_BY_RULE, c->host, NULL, d == HOST_DENIED ? "denied by a rule" : "not allowed",
+             d == HOST_DENIED ? "is denied by a rule" : "is not allowed");
         return;
     }
     c->parent = proxy_for(world.ask->proxies, c->host, c->port, c->how == HOW_HTTP || c->port == 80);
     const char *no = c->parent ? not_for_parent(c) : NULL;
     if (no) {
-        egress_tell_of(EGRESS_DENIED, c, NULL, no);
-        refuse(c, REFUSED_BY_RULE, no);
+        deny(c, REFUSED_BY_RULE, c->host, NULL, no, no);
         return;
     }
     c->stage = STAGE_RESOLVE;
@@ -459,8 +573,7 @@ static void fail(struct conn *c, const struct host_addr *addr, const char *why)
 {
     char text[160];
     snprintf(text, sizeof text, "was not reached: %s", why);
-    egress_tell_of(EGRESS_FAILED, c, addr, why);
-    refuse(c, REFUSED_BY_SERVER, text);
+    end_as(c, EGRESS_FAILED, REFUSED_BY_SERVER, c->host, addr, why, text);
 }
 
 /* No address is left to try. */
@@ -579,19 +692,21 @@ static bool same_name(const struct conn *c, const struct host *h)
 }
 
 /* A name said inside a connection that was made to an address must itself be allowed. */
-static bool inner_name_ok(const struct conn *c, const struct host *h)
+static bool inner_name_ok(struct conn *c, const struct host *h)
 {
     if (same_name(c, h))
         return true;
-    return c->host->kind == HOST_ADDR && h->kind == HOST_NAME &&
-           host_judge(world.ask->rules, world.ask->n_rules, h, c->port, NULL) == HOST_ALLOWED;
+    if (c->host->kind != HOST_ADDR || h->kind != HOST_NAME ||
+        host_judge(world.ask->rules, world.ask->n_rules, h, c->port, NULL) != HOST_ALLOWED)
+        return false;
+    c->inner = stand_of(h->name); /* for when the rules change */
+    return c->inner != 0;
 }
 
 static void stop(struct conn *c, const struct host *said, const char *why)
 {
     const struct host_addr *at = c->parent ? NULL : &c->addrs[c->at_addr ? c->at_addr - 1 : 0];
-    egress_tell(false, c->how, said ? said : c->host, c->port, at, c->rule, why);
-    reset(c);
+    deny(c, REFUSED_WITHOUT_WORDS, said ? said : c->host, at, why, why);
 }
 
 /* The first n of the client's bytes are dealt with. */
@@ -631,12 +746,13 @@ static void watch_nothing(struct conn *c)
     c->watch = WATCH_NOTHING;
     if (c->first.n && !release(c, c->first.n))
         return;
+    if (c->host && c->host->kind == HOST_NAME && !(c->stand = stand_of(c->host->name)))
+        return; /* kept as it is */
     free(c->host);
     c->host = NULL;
 }
 
 static void watch_http(struct conn *c);
-static void consume(struct conn *c, size_t n);
 
 static void watch_tls(struct conn *c)
 {
@@ -664,6 +780,7 @@ static void drop_server(struct conn *c)
     free(c->answer);
     c->answer = NULL;
     c->server_eof = c->server_shut = c->parent_fetches = false;
+    c->asked = false; /* the next request may be for another */
     c->at_addr = c->n_addrs = 0;
     c->stage = STAGE_HELLO;
 }
@@ -727,8 +844,7 @@ static void next_request(struct conn *c)
         stop(c, NULL, "truncated HTTP request");
         return;
     }
-    size_t rule;
-    if (!same_server || host_judge(world.ask->rules, world.ask->n_rules, &h.host, h.port, &rule) != HOST_ALLOWED) {
+    if (!same_server || decide(c, &h.host) != HOST_ALLOWED) {
         drop_server(c);
         hello(c);
         return;
@@ -739,7 +855,7 @@ static void next_request(struct conn *c)
 
 static void watch_http(struct conn *c)
 {
-    while (!c->dead && c->first.n && !c->upgrade) {
+    while (!over(c) && c->first.n && !c->upgrade) {
         struct str in = {c->first.p, c->first.n};
         if (c->body.state != BODY_NONE) {
             ssize_t n = http_body_eat(&c->body, in);
@@ -794,9 +910,9 @@ static void watch(struct conn *c)
 {
     if (c->watch == WATCH_FIRST && c->first.n)
         watch_first(c);
-    if (!c->dead && c->watch == WATCH_TLS)
+    if (!over(c) && c->watch == WATCH_TLS)
         watch_tls(c);
-    else if (!c->dead && c->watch == WATCH_HTTP)
+    else if (!over(c) && c->watch == WATCH_HTTP)
         watch_http(c);
 }
 
@@ -810,8 +926,8 @@ static void opened(struct conn *c)
     set_deadline(c, 0);
     (void)setsockopt(c->client.fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
     (void)setsockopt(c->server.fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-    if (c->how < HOW_REACH)
-        egress_tell_of(EGRESS_ALLOWED, c, c->parent ? NULL : &c->addrs[c->at_addr - 1], "");
+    if (c->how <= HOW_REACH)
+        egress_tell_allowed(c);
     bool alive = true;
     if (c->how == HOW_CONNECT)
         alive = push(c, true, ok, sizeof ok - 1);
@@ -964,7 +1080,7 @@ static void from_client(struct conn *c)
         watch(c);
     else
         hello(c);
-    if (!c->dead && c->first.n >= FIRST_BYTES && !c->upgrade && !answering(c))
+    if (!over(c) && c->first.n >= FIRST_BYTES && !c->upgrade && !answering(c))
         stop(c, NULL, "too many bytes before a decision was possible");
 }
 
@@ -979,7 +1095,7 @@ static void server_ended(struct conn *c)
 /* Requests that waited for the answer before them. */
 static void resume(struct conn *c)
 {
-    if (c->dead || c->how != HOW_HTTP || !c->first.n || answering(c))
+    if (over(c) || c->how != HOW_HTTP || !c->first.n || answering(c))
         return;
     if (c->stage == STAGE_HELLO)
         hello(c);
@@ -1009,7 +1125,9 @@ static void from_server(struct conn *c)
         http_answer_eat(c->answer, (struct str){world.buffer, (size_t)n});
         if (c->parent_fetches && c->answer->refused) {
             c->answer->refused = false;
-            egress_tell_of(EGRESS_FAILED, c, NULL, "the parent proxy, or the server by it, refuses it (403 or 407)");
+            struct told nobody = {0};
+            (void)egress_tell_refused(EGRESS_FAILED, c, c->host, NULL,
+                                      "the parent proxy, or the server by it, refuses it (403 or 407)", &nobody);
         }
         if (!push(c, true, world.buffer, (size_t)n))
             return;
@@ -1045,7 +1163,7 @@ void conn_ready(struct conn *c, bool client_side, uint32_t events)
             return;
         if (events & EPOLLOUT && client_side)
             resume(c);
-        if (c->dead)
+        if (over(c))
             return;
         if (events & EPOLLIN && s->armed & EPOLLIN) {
             if (client_side)
@@ -1065,6 +1183,15 @@ void conn_ready(struct conn *c, bool client_side, uint32_t events)
 
 void conn_late(struct conn *c)
 {
+    if (c->stage == STAGE_HELD) {
+        refuse(c, (enum refusal)c->why, c->words);
+        return;
+    }
+    if (c->stage == STAGE_ASK) {
+        c->rule = EGRESS_RULE_ASKED;
+        deny(c, REFUSED_BY_RULE, c->host, NULL, "nobody answered in time", "is not allowed: nobody answered in time");
+        return;
+    }
     if (c->stage == STAGE_DIAL) {
         source_close(&c->server);
         dial_next(c);
@@ -1076,6 +1203,91 @@ void conn_late(struct conn *c)
         return;
     }
     reset(c);
+}
+
+/* ---- other rules, and answers ---- */
+
+void conn_answered(uint32_t ticket, enum egress_answer answer)
+{
+    static const char *const told[] = {"the answer was no", "", "nobody answered in time", "nobody could be asked"};
+    static const char *const words[] = {"is not allowed: the answer was no", "",
+                                        "is not allowed: nobody answered in time",
+                                        "is not allowed: nobody could be asked"};
+    for (struct conn *c; (c = waiting(ticket, STAGE_ASK));) {
+        c->ticket = 0;
+        c->rule = EGRESS_RULE_ASKED;
+        if (answer == ANSWER_YES) {
+            c->asked = true;
+            judge(c);
+        } else {
+            deny(c, REFUSED_BY_RULE, c->host, NULL, told[answer], words[answer]);
+        }
+    }
+}
+
+/* Whom an open connection leads to. */
+static struct host whom(const struct conn *c)
+{
+    struct host h = {.kind = HOST_ADDR};
+    if (c->host)
+        return *c->host;
+    if (c->stand) {
+        h.kind = HOST_NAME;
+        strcpy(h.name, world.names[c->stand - 1]);
+    } else {
+        h.addr = c->addrs[c->at_addr ? c->at_addr - 1 : 0];
+    }
+    return h;
+}
+
+/* NULL: it may go on. */
+static const char *forbidden(struct conn *c, const struct host *h)
+{
+    struct host inner = {.kind = HOST_NAME};
+    if (c->how >= HOW_REACH)
+        return NULL;
+    enum host_decision d = decide(c, h);
+    if (d != HOST_ALLOWED)
+        return d == HOST_DENIED ? "denied by a rule" : "not allowed";
+    if (c->inner) {
+        strcpy(inner.name, world.names[c->inner - 1]);
+        if (host_judge(world.ask->rules, world.ask->n_rules, &inner, c->port, NULL) != HOST_ALLOWED)
+            return "the name said inside is not allowed";
+    }
+    return c->at_addr && !c->parent ? judge_address(c, &c->addrs[c->at_addr - 1]) : NULL;
+}
+
+uint32_t conn_judge_again(void)
+{
+    uint32_t ended = 0;
+    for (struct conn *c = world.all, *next; c; c = next) {
+        next = c->other; /* whatever happens to this one, the next one stays */
+        if (c->stage == STAGE_ASK) {
+            judge(c);
+            continue;
+        }
+        bool way = c->stage == STAGE_RESOLVE || c->stage == STAGE_DIAL || c->stage == STAGE_PARENT;
+        if (!way && c->stage != STAGE_OPEN)
+            continue;
+        struct host h = whom(c);
+        const char *why = forbidden(c, &h);
+        if (!why)
+            continue;
+        if (c->lookup)
+            lookup_cancel(c->lookup);
+        if (way)
+            source_close(&c->server);
+        ended++;
+        if (way) {
+            deny(c, REFUSED_BY_RULE, c->host, NULL, why, why);
+            continue;
+        }
+        struct told nobody = {0}; /* it ends now, before anybody is told that the rules hold */
+        (void)egress_tell_refused(EGRESS_DENIED, c, &h, c->parent || !c->at_addr ? NULL : &c->addrs[c->at_addr - 1],
+                                  why, &nobody);
+        reset(c);
+    }
+    return ended;
 }
 
 static int caught_destination(int fd, struct host_addr *ret, uint16_t *ret_port)
@@ -1147,6 +1359,7 @@ void conn_accept(enum source_kind from, int fd, size_t reach_index)
         const struct egress_reach *r = &world.ask->reach[reach_index];
         c->how = world.ask->publish ? HOW_PUBLISH : HOW_REACH;
         c->port = r->port;
+        c->rule = (uint32_t)reach_index;
         c->host->kind = HOST_ADDR;
         c->host->addr = r->addr;
         c->addrs[0] = r->addr;

@@ -10,16 +10,21 @@
 
 enum {
     SHARED_BYTES = 256 << 10, /* the relay buffer: large reads make few system calls                        */
-    SCARCE_BYTES = 16 << 20,  /* kept for all slow peers together: beyond, reads are of SCARCE_READ only         */
+    SCARCE_BYTES = 16 << 20,  /* kept for all slow peers together: beyond, reads are of SCARCE_READ only    */
     SCARCE_READ = 8 << 10,
     FIRST_BYTES = 20 << 10,  /* the most kept of what a client says before it is judged                    */
     HANDSHAKE_MS = 10000,    /* from accept to a judged destination: slow talkers are cut off              */
+    HOLD_MS = 250,           /* the most that a refusal waits for pinfold to see who is refused            */
+    HOLDS = 512,             /* refusals of one box that wait at all                                       */
+    REFUSED_MS = 2000,       /* a no holds so long: programs try one address of a name after the other     */
+    ASK_SLACK_MS = 3000,     /* pinfold's own clock ends a question; this is for when it does not          */
     DIAL_MS = 3000,          /* per address                                                                */
     MAX_CONNECTIONS = 30000, /* of one box; beyond, new ones are reset                                     */
     MAX_NAMES = 60000,       /* stand-ins of one box: a stand-in is never given to another name            */
     MAX_ADDRESSES = 8,       /* of one name that are tried                                                 */
     CACHE_SLOTS = 128,       /* names whose addresses are remembered                                       */
-    ENDING_MS = 1000         /* for clients of published ports to take what is left */
+    STARVED_MS = 50,         /* between looks at listeners while there are no descriptors                  */
+    ENDING_MS = 1000         /* for clients of published ports to take what is left                        */
 };
 
 enum source_kind {
@@ -44,10 +49,12 @@ struct source { /* what an epoll event points to; first member of everything tha
 enum stage {
     STAGE_HELLO,   /* proxy port: what does the client speak?            */
     STAGE_SOCKS,   /* greeted, the request comes                         */
+    STAGE_ASK,     /* somebody is asked                                  */
     STAGE_RESOLVE, /* waiting for addresses                              */
     STAGE_DIAL,    /* waiting for the server to accept                   */
     STAGE_PARENT,  /* the caller's own proxy was asked for the way       */
-    STAGE_OPEN     /* bytes flow, perhaps still watched                  */
+    STAGE_OPEN,    /* bytes flow, perhaps still watched                  */
+    STAGE_HELD     /* refused, but pinfold looks first who it is         */
 };
 /* What of the client's bytes is still judged while they flow. */
 enum watch { WATCH_NOTHING, WATCH_FIRST, WATCH_TLS, WATCH_HTTP };
@@ -70,15 +77,20 @@ struct conn {
     uint64_t deadline;          /* milliseconds; 0 for none */
     uint8_t stage, watch, how, socks_version;
     bool client_eof, server_eof, client_shut, server_shut, dead;
-    bool literal; /* the client named an address: judged by address rules */
-    bool upgrade; /* an Upgrade was asked; the server's answer decides */
+    bool literal;          /* the client named an address: judged by address rules */
+    bool upgrade;          /* an Upgrade was asked; the server's answer decides */
+    bool asked;            /* somebody said yes to this one, no rule does */
+    uint8_t why;           /* STAGE_HELD: enum refusal, and in what words */
+    char *words;           /* owned */
+    uint32_t ticket;       /* STAGE_ASK, STAGE_HELD */
+    uint32_t stand, inner; /* open and no longer watched: whom it leads to, and the name that was said inside, or 0 */
     uint16_t port;
     uint8_t n_addrs, at_addr;
     const struct proxy *parent; /* the caller's own proxy leads there; NULL: dialled directly */
     uint8_t parent_step;        /* enum parent_step */
     bool parent_fetches;        /* ... for it, as a proxy of plain HTTP: it does not lead there */
     uint8_t no;                 /* errno of the last address that was tried */
-    uint32_t rule;
+    uint32_t rule;              /* its id */
     struct host_addr addrs[MAX_ADDRESSES];
     struct http_body body;
     struct host *host; /* owned; until it is open, and longer while it is watched */
@@ -110,9 +122,13 @@ struct world {
     int epoll;
     uint64_t now; /* milliseconds, monotonic */
     struct source listeners[EGRESS_SOCKETS + 1], ports[EGRESS_MAX_PORTS], *reach;
-    uint64_t ends_at;   /* published ports: the box is gone; 0 while it lives */
-    struct conn *conns; /* those with a deadline */
+    uint64_t accepts_at; /* descriptors had run out: when listeners are looked at again; 0 */
+    uint64_t ends_at;    /* published ports: the box is gone; 0 while it lives */
+    struct conn *conns;  /* those with a deadline */
     struct conn *all;
+    uint32_t tickets; /* given out so far */
+    uint32_t holds;   /* refusals that waited so far */
+    uint32_t lost;    /* events that could not be sent since the last one */
     struct lookup *lookups;
     unsigned n_conns, max_conns;
     uint64_t kept; /* bytes in all pendings */
@@ -132,8 +148,35 @@ void source_rest(struct source *s); /* no events, not even that it hung up, unti
 void source_close(struct source *s);
 void egress_tell(bool allowed, enum egress_how how, const struct host *host, uint16_t port,
                  const struct host_addr *addr, uint32_t rule, const char *reason);
-/* The same about a connection: to the host it is for; `addr` NULL: no address was seen here. */
-void egress_tell_of(enum egress_what what, const struct conn *c, const struct host_addr *addr, const char *reason);
+void egress_tell_allowed(const struct conn *c);
+struct told { /* whose decision it is, for pinfold to look for; all zero where nobody knows */
+    const struct sockaddr *from, *to;
+    bool udp;
+};
+/*
+ * A refusal, or that what is allowed was not reached: of `said`, at `addr` (NULL: no address was seen here). Returns the ticket
+ * that ORDER_SEEN will name, or 0: nobody looks.
+ */
+uint32_t egress_tell_refused(enum egress_what what, const struct conn *c, const struct host *said,
+                             const struct host_addr *addr, const char *reason, const struct told *who);
+uint32_t egress_tell_no_name(const struct host *host, uint32_t rule, const struct told *who);
+/* A question; returns its ticket, or 0: it could not be put. */
+uint32_t egress_tell_question(enum egress_how how, const struct host *host, uint16_t port, const struct told *who);
+void egress_tell_rules(uint32_t ticket, uint32_t closed);
+/* order.c: what pinfold says meanwhile */
+void orders_begin(const struct egress_ask *ask);
+enum orders {
+    ORDERS_MORE,
+    ORDERS_END,  /* pinfold is gone */
+    ORDERS_LEAVE /* the box is: what is under way may come to its end */
+};
+enum orders orders_ready(void);
+/* question.c */
+#define QUESTION_REFUSED UINT32_MAX
+void question_over(uint32_t ticket, bool yes); /* there is an answer */
+/* The ticket of the one question whether `host`:`port` may be reached, put now or before; 0: there are too many;
+   QUESTION_REFUSED: the answer was no, just now. */
+uint32_t question_of(enum egress_how how, const struct host *host, uint16_t port, const struct told *who);
 /* stand.c: names and the addresses that stand for them */
 uint32_t stand_of(const char *name); /* 1.. or 0 when full */
 void stand_addr(uint32_t stand, bool v6, struct host_addr *ret);
@@ -141,6 +184,8 @@ const char *stand_name(const struct host_addr *a); /* the name, or NULL */
 bool stand_range(const struct host_addr *a);       /* inside the ranges stand-ins come from */
 /* dns.c */
 void dns_udp_ready(void);
+void dns_seen(uint32_t ticket); /* the reply that waited for it goes out */
+uint64_t dns_late(void);        /* those that have waited long enough go out; when the next one is due */
 void dns_conn_accept(int fd);
 void dns_conn_ready(struct source *s);
 /* lookup.c: hands the addresses of `name`, which outlives the connection or is its host's, to `resolved`, now or later; n 0: it has none */
@@ -156,3 +201,7 @@ void conn_ready(struct conn *c, bool client_side, uint32_t events);
 void conn_late(struct conn *c);
 void conn_bury(void);     /* frees what died during this round */
 bool conn_all_told(void); /* no server will say more, and clients have been given all of it */
+void conn_seen(uint32_t ticket);
+void conn_answered(uint32_t ticket, enum egress_answer answer);
+/* There are new rules: ends what they forbid, lets through what waited for an answer. How many open ones were ended. */
+uint32_t conn_judge_again(void);

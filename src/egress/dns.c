@@ -8,9 +8,91 @@
 #include <unistd.h>
 #include "egress/conn.h"
 
-enum { TTL = 60 };
+enum { TTL = 60, HELD = 32 };
+static size_t n_held;
 
-static size_t answer(struct str query, uint8_t *out, size_t room)
+/* Whoever is refused a name waits until pinfold has seen who it is: the reply is kept. */
+static struct held {
+    uint32_t ticket; /* 0: a free place */
+    uint64_t until;
+    size_t n;
+    socklen_t n_to;
+    struct sockaddr_storage to;
+    uint8_t reply[512];
+} held[HELD];
+
+static void send_held(struct held *h)
+{
+    (void)sendto(world.listeners[EGRESS_DNS_UDP].fd, h->reply, h->n, MSG_DONTWAIT | MSG_NOSIGNAL,
+                 (struct sockaddr *)&h->to, h->n_to);
+    h->ticket = 0;
+}
+
+static bool hold(uint32_t ticket, const void *reply, size_t n, const struct sockaddr_storage *to, socklen_t n_to)
+{
+    for (size_t i = 0; ticket && n <= sizeof held->reply && i < HELD; i++) {
+        struct held *h = &held[i];
+        if (h->ticket)
+            continue;
+        *h = (struct held){.ticket = ticket, .until = world.now + HOLD_MS, .n = n, .n_to = n_to, .to = *to};
+        memcpy(h->reply, reply, n);
+        n_held++;
+        return true;
+    }
+    return false;
+}
+
+void dns_seen(uint32_t ticket)
+{
+    for (size_t i = 0; n_held && i < HELD; i++) {
+        if (held[i].ticket == ticket) {
+            send_held(&held[i]);
+            n_held--;
+        }
+    }
+}
+
+uint64_t dns_late(void)
+{
+    uint64_t next = UINT64_MAX;
+    for (size_t i = 0; n_held && i < HELD; i++) {
+        if (!held[i].ticket)
+            continue;
+        if (held[i].until <= world.now) {
+            send_held(&held[i]);
+            n_held--;
+        } else if (held[i].until < next) {
+            next = held[i].until;
+        }
+    }
+    return next;
+}
+
+/* Whether a question about some port of the name could be asked, so that it has to resolve first. */
+static bool asked_later(const struct host *h)
+{
+    if (!world.ask->ask_ms)
+        return false;
+    for (size_t i = 0; i < world.ask->n_rules; i++) {
+        const struct host_rule *r = &world.ask->rules[i];
+        if (r->verb == RULE_DENY && r->low == 1 && r->high == 65535 && host_rule_matches(r, h, 1))
+            return false;
+    }
+    return true;
+}
+
+/* The first rule of `verb` for any port of the name. */
+static uint32_t rule_for(const struct host *h, enum rule_verb verb)
+{
+    for (size_t i = 0; i < world.ask->n_rules; i++) {
+        const struct host_rule *r = &world.ask->rules[i];
+        if (r->verb == verb && host_rule_matches(r, h, r->low))
+            return r->origin;
+    }
+    return EGRESS_RULE_NONE;
+}
+
+static size_t answer(struct str query, uint8_t *out, size_t room, const struct told *who, uint32_t *ret_ticket)
 {
     struct dns_question q;
     struct host_addr a;
@@ -29,12 +111,14 @@ static size_t answer(struct str query, uint8_t *out, size_t room)
         a.b[3] = a.v6 ? 0 : 1;
         return dns_reply(query, &q, DNS_NOERROR, address ? &a : NULL, TTL, out, room);
     }
-    if (!host_may_resolve(world.ask->rules, world.ask->n_rules, &q.host)) {
+    if (!host_may_resolve(world.ask->rules, world.ask->n_rules, &q.host) && !asked_later(&q.host)) {
         if (address)
-            egress_tell(false, HOW_DNS, &q.host, 0, NULL, UINT32_MAX, "");
+            *ret_ticket = egress_tell_no_name(&q.host, rule_for(&q.host, RULE_DENY), who);
         return dns_reply(query, &q, DNS_NXDOMAIN, NULL, 0, out, room);
     }
-    uint32_t stand = address ? stand_of(q.host.name) : 0;
+    uint32_t before = world.n_names, stand = address ? stand_of(q.host.name) : 0;
+    if (world.n_names > before) /* the first time; the same again is no other decision */
+        egress_tell(true, HOW_DNS, &q.host, 0, NULL, rule_for(&q.host, RULE_ALLOW), "");
     if (!stand || (q.type == DNS_AAAA && !world.ask->v6))
         return dns_reply(query, &q, DNS_NOERROR, NULL, 0, out, room);
     stand_addr(stand, q.type == DNS_AAAA, &a);
@@ -44,14 +128,20 @@ static size_t answer(struct str query, uint8_t *out, size_t room)
 void dns_udp_ready(void)
 {
     uint8_t in[DNS_MAX_UDP], out[DNS_MAX_UDP + 32];
+    struct sockaddr_storage to;
+    socklen_t n_to = sizeof to;
+    if (getsockname(world.listeners[EGRESS_DNS_UDP].fd, (struct sockaddr *)&to, &n_to) < 0)
+        return;
     for (int i = 0; i < 64; i++) {
         struct sockaddr_storage from;
         socklen_t n_from = sizeof from;
         ssize_t n = recvfrom(world.listeners[EGRESS_DNS_UDP].fd, in, sizeof in, 0, (struct sockaddr *)&from, &n_from);
         if (n < 0)
             return;
-        size_t m = answer((struct str){(char *)in, (size_t)n}, out, sizeof out);
-        if (m)
+        struct told who = {.from = (struct sockaddr *)&from, .to = (struct sockaddr *)&to, .udp = true};
+        uint32_t ticket = 0;
+        size_t m = answer((struct str){(char *)in, (size_t)n}, out, sizeof out, &who, &ticket);
+        if (m && !hold(ticket, out, m, &from, n_from))
             (void)sendto(world.listeners[EGRESS_DNS_UDP].fd, out, m, MSG_DONTWAIT | MSG_NOSIGNAL,
                          (struct sockaddr *)&from, n_from);
     }
@@ -102,7 +192,9 @@ void dns_conn_ready(struct source *s)
         }
         if (d->n < 2 + want)
             return;
-        size_t m = answer((struct str){(char *)d->in + 2, want}, out + 2, sizeof out - 2);
+        uint32_t ticket = 0; /* nobody waits: resolvers come here after UDP, which has told already */
+        struct told who = {0};
+        size_t m = answer((struct str){(char *)d->in + 2, want}, out + 2, sizeof out - 2, &who, &ticket);
         out[0] = (uint8_t)(m >> 8);
         out[1] = (uint8_t)m;
         if (m == 0 || send(s->fd, out, m + 2, MSG_DONTWAIT | MSG_NOSIGNAL) != (ssize_t)(m + 2)) {

@@ -44,9 +44,11 @@ struct egress_ask {
     size_t n_ports;
     enum catch_way way;
     bool v6;
+    bool who;        /* pinfold looks who was refused: a refusal waits for that, a moment */
+    uint32_t ask_ms; /* somebody is asked where no rule decides, and has so long to answer; 0: nobody is */
     bool
         publish; /* the process of published ports: `reach` alone, and at the end what clients have not read yet goes out */
-    int events; /* SOCK_SEQPACKET to pinfold: struct egress_event; its end is the egress's end */
+    int events; /* SOCK_SEQPACKET to pinfold: struct egress_event out, struct egress_order in; its end is the egress's */
 };
 
 /* Takes the sockets that the builder sends over `from` (wire/egress.h). 0, or -errno: the box has no network then. */

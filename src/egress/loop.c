@@ -13,6 +13,10 @@ static void accept_all(struct source *s, size_t reach_index)
 {
     for (int i = 0; i < 64; i++) {
         int fd = accept4(s->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)) {
+            source_arm(s, 0); /* it would be ready, and fail, again and again */
+            world.accepts_at = world.now + STARVED_MS;
+        }
         if (fd < 0)
             return;
         if (s->kind == SOURCE_DNS_TCP)
@@ -29,20 +33,37 @@ static void accept_all(struct source *s, size_t reach_index)
 static void end(void)
 {
     if (!world.ask->publish)
-        _exit(0);
+        return;
     source_close(&world.listeners[EGRESS_SOCKETS]);
     for (size_t i = 0; i < world.ask->n_reach; i++)
         source_close(&world.reach[i]);
     world.ends_at = world.now + ENDING_MS;
 }
 
+/* Descriptors had run out: perhaps some are back. */
+static void accept_again(void)
+{
+    world.accepts_at = 0;
+    for (int i = 0; i < EGRESS_SOCKETS; i++) {
+        if (world.ask->sockets[i] >= 0)
+            source_arm(&world.listeners[i], EPOLLIN);
+    }
+    for (size_t i = 0; i < world.ask->n_reach; i++)
+        source_arm(&world.reach[i], EPOLLIN);
+}
+
 static void dispatch(struct source *s, uint32_t events)
 {
-    char byte[16];
     switch (s->kind) {
-    case SOURCE_EVENTS: /* pinfold says nothing here but its end */
-        if (recv(s->fd, byte, sizeof byte, MSG_DONTWAIT) == 0)
+    case SOURCE_EVENTS: /* its end is ours; a word before it: there is a moment to end in */
+        switch (orders_ready()) {
+        case ORDERS_MORE:
+            break;
+        case ORDERS_END:
+            _exit(0);
+        case ORDERS_LEAVE:
             end();
+        }
         break;
     case SOURCE_DNS_UDP:
         dns_udp_ready();
@@ -77,7 +98,13 @@ static void clock_read(void)
 /* Ends what is late; the milliseconds until the next deadline, or -1. */
 static int deadlines(void)
 {
-    uint64_t next = world.ends_at ? world.ends_at : UINT64_MAX;
+    uint64_t next = dns_late();
+    if (world.ends_at && world.ends_at < next)
+        next = world.ends_at;
+    if (world.accepts_at && world.accepts_at <= world.now)
+        accept_again();
+    if (world.accepts_at && world.accepts_at < next)
+        next = world.accepts_at;
     for (struct lookup *l = world.lookups, *after; l; l = after) {
         after = l->next;
         if (l->deadline <= world.now) {
@@ -160,7 +187,7 @@ static unsigned connections_allowed(void)
 void egress_serve(const struct egress_ask *ask)
 {
     static const enum source_kind kinds[EGRESS_SOCKETS] = {SOURCE_CATCH, SOURCE_PROXY, SOURCE_DNS_UDP, SOURCE_DNS_TCP};
-    world.ask = ask;
+    orders_begin(ask);
     world.max_conns = connections_allowed();
     world.epoll = epoll_create1(EPOLL_CLOEXEC);
     world.reach = calloc(ask->n_reach + 1, sizeof *world.reach);

@@ -471,17 +471,14 @@ static bool has_ptrace(void)
 static int guard_open(struct guard *g, const struct guard_ask *ask, struct arena *mem)
 {
     const struct plan_image *plan = ask->plan;
-    *g = (struct guard){.plan = plan,
-                        .notify = ask->notify,
-                        .host_proc = ask->host_proc,
-                        .report = ask->report,
-                        .init_pidfd = ask->init_pidfd,
-                        .self_fd = -1,
-                        .token = -1,
-                        .summon = -1,
-                        .children = -1,
-                        .main = true,
-                        .leader = true};
+    /* Field by field: it is zero, and most of its pages stay untouched until they are used. */
+    g->plan = plan;
+    g->notify = ask->notify;
+    g->host_proc = ask->host_proc;
+    g->report = ask->report;
+    g->init_pidfd = ask->init_pidfd;
+    g->self_fd = g->token = g->summon = g->children = -1;
+    g->main = g->leader = true;
     static const struct guard_table nothing = {.mode = GUARD_OFF};
     const struct guard_table *table = (const void *)((const char *)plan + plan->guard_at);
     bool some = plan->guard_bytes >= sizeof *table;

@@ -341,6 +341,20 @@ static int plan_privately(struct pinfold_result *result, struct plan_ask *ask, b
     return plan_with_slot(result, ask, thorough, dirs, e);
 }
 
+static void question(void *ctx, const struct box_question *q, bool *ret_allow, bool *ret_run)
+{
+    const struct pinfold_run_options *o = ctx;
+    struct pinfold_question asked = {.size = sizeof asked,
+                                     .target = q->target,
+                                     .how = q->how,
+                                     .command = q->command,
+                                     .pid = q->pid,
+                                     .timeout_ms = q->left_ms};
+    enum pinfold_answer a = o->ask(o->ask_ctx, &asked);
+    *ret_allow = a == PINFOLD_YES || a == PINFOLD_ALWAYS;
+    *ret_run = a == PINFOLD_NEVER || a == PINFOLD_ALWAYS;
+}
+
 static int start_planned(struct pinfold_result *result, const struct pinfold_run_options *o, const struct plan_ask *ask,
                          const int stdio[3], bool again, struct err *e)
 {
@@ -351,7 +365,10 @@ static int start_planned(struct pinfold_result *result, const struct pinfold_run
                           .capture = o->capture != 0,
                           .capture_max = o->capture_max ? o->capture_max : DEFAULT_CAPTURE,
                           .tty = ask->tty ? result->policy->policy->tty : TTY_NEVER,
-                          .foreground = o->foreground != 0};
+                          .foreground = o->foreground != 0,
+                          .on_question = o->ask ? question : NULL,
+                          .ctx = (void *)(uintptr_t)o,
+                          .control_fd = o->control_fd};
     say_header(o, box.plan, again);
     return box_run(&box, &result->box, e);
 }

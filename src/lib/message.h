@@ -14,10 +14,10 @@
 
 #define MAX_REQUEST_BYTES (64u << 20)
 #define MAX_ANSWER_BYTES  ((size_t)4 << 30)
-#define MESSAGE_FDS       3
+#define MESSAGE_FDS       4
 
 enum message_op { OP_LOAD = 1, OP_TEXT, OP_EXPLAIN, OP_RUN, OP_WRAP, OP_DOCTOR, OP_SCHEMA, OP_TRUST, OP_LOG };
-enum message_tag { TAG_OP = 100, TAG_OPTION, TAG_ARGUMENT, TAG_POLICY, TAG_ERROR, TAG_RESULT, TAG_SAY };
+enum message_tag { TAG_OP = 100, TAG_OPTION, TAG_ARGUMENT, TAG_POLICY, TAG_ERROR, TAG_RESULT, TAG_SAY, TAG_ASK };
 
 void message_text(struct buf *b, uint16_t tag, const char *text); /* NULL stays NULL */
 void message_bytes(struct buf *b, uint16_t tag, struct str bytes);

@@ -226,7 +226,28 @@ static int broken(struct err *e, int r)
 struct sayer {
     void (*say)(void *ctx, enum pinfold_say what, const char *sentence);
     void *ctx;
+    enum pinfold_answer (*ask)(void *ctx, const struct pinfold_question *question);
+    void *ask_ctx;
 };
+
+/* A question of the server's: the answer goes back, and nothing else does. */
+static int answer(int socket, struct str rest, const struct sayer *sayer)
+{
+    auto_arena struct arena *mem = arena_new(MAX_REQUEST_BYTES);
+    auto_buf struct buf reply = BUF(4096);
+    struct pinfold_question q = {.size = sizeof q};
+    uint64_t pid, time;
+
+    if (!mem || message_take_text(&rest, TAG_ASK, mem, &q.target) < 0 ||
+        message_take_text(&rest, TAG_ASK, mem, &q.how) < 0 || message_take_text(&rest, TAG_ASK, mem, &q.command) < 0 ||
+        message_take_number(&rest, TAG_ASK, &pid) < 0 || message_take_number(&rest, TAG_ASK, &time) < 0 || !q.target ||
+        !q.how || !q.command || !sayer || !sayer->ask)
+        return -EBADMSG;
+    q.pid = (uint32_t)pid;
+    q.timeout_ms = (uint32_t)time;
+    message_number(&reply, TAG_ASK, sayer->ask(sayer->ask_ctx, &q));
+    return message_send(socket, &reply, NULL, 0);
+}
 
 /* One message that is not the answer yet: a sentence for the person. */
 static int hear(struct str rest, const struct sayer *sayer)
@@ -260,15 +281,16 @@ static int take_outcome(struct str *rest, struct err *e)
 }
 
 static int talk(struct server *s, const struct buf *request, const int *fds, unsigned n_fds, const struct sayer *sayer,
-                struct buf *answer)
+                struct buf *reply)
 {
     int r = message_send(s->socket, request, fds, n_fds);
     for (bool waiting = true; r == 0 && waiting;) {
-        buf_free(answer);
-        r = message_receive(s->socket, answer, NULL);
-        waiting = r == 0 && message_peek(buf_view(answer)) == TAG_SAY;
+        buf_free(reply);
+        r = message_receive(s->socket, reply, NULL);
+        uint16_t tag = r == 0 ? message_peek(buf_view(reply)) : 0;
+        waiting = tag == TAG_SAY || tag == TAG_ASK;
         if (waiting)
-            r = hear(buf_view(answer), sayer);
+            r = tag == TAG_SAY ? hear(buf_view(reply), sayer) : answer(s->socket, buf_view(reply), sayer);
     }
     return r;
 }
@@ -525,7 +547,7 @@ int pinfold_run(struct pinfold_policy *p, const struct pinfold_run_options *opti
     struct pinfold_run_options o;
     struct str rest;
     struct err e = {0};
-    int fds[3];
+    int fds[MESSAGE_FDS];
     uint64_t mask;
 
     int r = take_options(&o, sizeof o, options, options ? options->size : 0, &e);
@@ -536,7 +558,7 @@ int pinfold_run(struct pinfold_policy *p, const struct pinfold_run_options *opti
     if (r < 0)
         return tell(error, &e, r);
     unsigned n = choose_fds(&o, fds, &mask);
-    struct sayer sayer = {o.say, o.say_ctx};
+    struct sayer sayer = {o.say, o.say_ctx, o.ask, o.ask_ctx};
     begin(&request, OP_RUN, p);
     message_list(&request, TAG_ARGUMENT, o.argv);
     message_list(&request, TAG_ARGUMENT, o.env);
@@ -545,6 +567,10 @@ int pinfold_run(struct pinfold_policy *p, const struct pinfold_run_options *opti
     message_number(&request, TAG_ARGUMENT, o.capture != 0);
     message_number(&request, TAG_ARGUMENT, o.capture_max);
     message_number(&request, TAG_ARGUMENT, o.say != NULL);
+    message_number(&request, TAG_ARGUMENT, o.ask != NULL);
+    message_number(&request, TAG_ARGUMENT, o.control_fd > 0);
+    if (o.control_fd > 0)
+        fds[n++] = o.control_fd;
     r = ask(&request, fds, n, &sayer, &answer, &rest, &e);
     if (r == 0 && (r = take_result(rest, ret)) < 0)
         r = broken(&e, r);

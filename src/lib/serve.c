@@ -148,25 +148,51 @@ static void end_with_caller(bool on)
         _exit(125);
 }
 
+/* The caller answers on the socket: for that time its bytes, too, must not end us; its end still does. */
+static enum pinfold_answer ask(void *ctx, const struct pinfold_question *q)
+{
+    auto_buf struct buf m = BUF(MAX_REQUEST_BYTES);
+    auto_buf struct buf reply = BUF(4096);
+    uint64_t answer = PINFOLD_NO;
+    (void)ctx;
+    message_text(&m, TAG_ASK, q->target);
+    message_text(&m, TAG_ASK, q->how);
+    message_text(&m, TAG_ASK, q->command);
+    message_number(&m, TAG_ASK, q->pid);
+    message_number(&m, TAG_ASK, q->timeout_ms);
+    end_with_caller(false);
+    if (message_send(SERVE_SOCKET, &m, NULL, 0) < 0 || message_receive(SERVE_SOCKET, &reply, NULL) < 0)
+        _exit(125);
+    struct str rest = buf_view(&reply);
+    if (message_take_number(&rest, TAG_ASK, &answer) < 0 || answer > PINFOLD_ALWAYS)
+        answer = PINFOLD_NO;
+    end_with_caller(true);
+    return (enum pinfold_answer)answer;
+}
+
 static int serve_run(struct request *q, struct pinfold_policy *p)
 {
     struct pinfold_run_options o = {
         .size = sizeof o, .use_fds = 1, .stdin_fd = -1, .stdout_fd = -1, .stderr_fd = -1, .foreground = 0};
     struct pinfold_result *result;
-    uint64_t mask, capture, capture_max, wants_say;
+    uint64_t mask, capture, capture_max, wants_say, wants_ask, control;
+    unsigned next = 0;
     int *const into[3] = {&o.stdin_fd, &o.stdout_fd, &o.stderr_fd};
 
     if (list_argument(q, &o.argv) < 0 || list_argument(q, &o.env) < 0 || text_argument(q, &o.cwd) < 0 ||
         number_argument(q, &mask) < 0 || number_argument(q, &capture) < 0 || number_argument(q, &capture_max) < 0 ||
-        number_argument(q, &wants_say) < 0)
+        number_argument(q, &wants_say) < 0 || number_argument(q, &wants_ask) < 0 || number_argument(q, &control) < 0)
         return bad(q);
-    for (unsigned i = 0, next = 0; i < 3; i++) {
+    for (unsigned i = 0; i < 3; i++) {
         if (mask >> i & 1)
             *into[i] = q->fds[next++];
     }
     o.capture = capture != 0;
     o.capture_max = capture_max;
     o.say = wants_say ? say : NULL;
+    o.ask = wants_ask ? ask : NULL;
+    if (control && (o.control_fd = q->fds[next]) < 0)
+        return bad(q);
     end_with_caller(true);
     int r = pinfold_run(p, &o, &result, q->error);
     end_with_caller(false);

@@ -143,6 +143,8 @@ void words_header(const struct plan *plan, struct buf *out)
     buf_printf(out, "%s%s; network %s%s", plan->facts->engine,
                plan->image->tier == TIER_LANDLOCK ? " (Landlock only)" : "", nets[p->net],
                p->net == NET_ALLOW ? ways[plan->catch] : "");
+    if (p->net_ask)
+        buf_text(out, ", asking for other hosts");
     header_proxy(plan->proxies, out);
     buf_text(out, "; ");
     header_ports(p, out);

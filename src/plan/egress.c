@@ -16,11 +16,19 @@
 static const struct {
     const char *path, *text;
 } files[] = {
-    {"/etc/hosts", "127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n"},
+    {"/etc/hosts", NULL},
     {"/etc/nsswitch.conf", "passwd: files\ngroup: files\nshadow: files\nhosts: files dns\nnetworks: files\n"
                            "protocols: files\nservices: files\nethers: files\nrpc: files\n"},
     {"/etc/resolv.conf", "nameserver " EGRESS_DNS_ADDRESS "\noptions timeout:2 attempts:2\n"},
 };
+
+/* The box's own name as well: servers look it up, and that is no question about the network. */
+static const char *hosts_text(struct making *m)
+{
+    const char *own = m->policy->hostname;
+    return arena_printf(m->mem, "127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n%s%s%s",
+                        own ? "127.0.1.1 " : "", own ? own : "", own ? "\n" : "");
+}
 
 int egress_stubs(struct making *m)
 {
@@ -28,9 +36,10 @@ int egress_stubs(struct making *m)
         return 0;
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         struct stub_ask *s = arena_push(m->mem, &m->stubs, &m->n_stubs, sizeof *s);
-        if (!s)
+        const char *text = files[i].text ? files[i].text : hosts_text(m);
+        if (!s || !text)
             return no_memory(m);
-        *s = (struct stub_ask){.path = files[i].path, .dir = "/etc", .kind = STUB_TEXT_FILE, .text = files[i].text};
+        *s = (struct stub_ask){.path = files[i].path, .dir = "/etc", .kind = STUB_TEXT_FILE, .text = text};
         s->origin = m->policy->net_origin;
     }
     return 0;

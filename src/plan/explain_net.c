@@ -139,12 +139,21 @@ static void put_proxies(const struct proxies *all, struct buf *out)
         put_row(out, "direct", all->direct_text[i], "not by the proxy; addresses are judged", "NO_PROXY");
 }
 
+static void put_ask(const struct policy *p, struct buf *out)
+{
+    char origin[512], how[64];
+    snprintf(how, sizeof how, "asked, %u s for an answer", p->net_ask_ms / 1000);
+    put_row(out, "ask", "other hosts", how, policy_origin(p, p->net_ask_origin, origin, sizeof origin));
+}
+
 void explain_network(const struct plan *p, struct buf *out)
 {
-    if (p->policy->n_net_rules || p->proxies)
+    if (p->policy->n_net_rules || p->proxies || p->policy->net_ask)
         buf_printf(out, "\nNetwork (%s)\n", word_net(p->policy));
     for (size_t i = 0; i < p->policy->n_net_rules; i++)
         put_rule(p->policy, &p->policy->net_rules[i], out);
+    if (p->policy->net_ask)
+        put_ask(p->policy, out);
     if (p->proxies)
         put_proxies(p->proxies, out);
 }
@@ -220,5 +229,11 @@ void explain_network_json(const struct plan *p, struct json *j)
         json_object_end(j);
     }
     json_array_end(j);
+    if (p->policy->net_ask) {
+        json_object(j, "network_ask");
+        json_uint(j, "time_ms", p->policy->net_ask_ms);
+        json_text(j, "origin", policy_origin(p->policy, p->policy->net_ask_origin, origin, sizeof origin));
+        json_object_end(j);
+    }
     put_proxies_json(j, p->proxies);
 }

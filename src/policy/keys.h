@@ -65,6 +65,10 @@ enum key_tighten {
       "Refuse DOMAIN, *.DOMAIN, an address, a CIDR range, a @SET or * even where something allows it.")                \
     X(DENY_PORTS, "net.deny_ports", "deny-port", "PORT[-PORT]", TYPE_PORTS, NULL, true, true, TIGHTEN_ADD,             \
       "Refuse this port of every host.")                                                                               \
+    X(NET_ASK, "net.ask", "ask", NULL, TYPE_BOOL, NULL, false, false, TIGHTEN_FALSE,                                   \
+      "Ask, at the terminal or over --control-fd, before a host that no rule names is reached; turns --net allow on.") \
+    X(NET_ASK_TIME, "net.ask_time", "ask-time", "TIME", TYPE_DURATION, NULL, false, true, TIGHTEN_NEVER,               \
+      "How long a question waits for an answer before it is answered no; 30s by default.")                             \
     X(PUBLISH, "net.publish", "publish", "[ADDR:][HOST:]BOX", TYPE_NAMES, NULL, true, true, TIGHTEN_NEVER,             \
       "Pass connections to the host's port HOST, on 127.0.0.1 unless ADDR is said, on to port BOX inside.")            \
     X(REACH, "net.reach", "reach", "HOST:PORT", TYPE_NAMES, NULL, true, true, TIGHTEN_NEVER,                           \

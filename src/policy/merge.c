@@ -73,6 +73,7 @@ int merge_begin(struct merge *m, struct policy *p, struct room room, struct err 
     p->n_origins = 1;
     p->engine = "auto";
     p->hostname = "pinfold";
+    p->net_ask_ms = 30000;
     for (struct limit *l = &p->limits.memory; l <= &p->limits.open_files; l++)
         l->value = LIMIT_NONE;
     return 0;
@@ -431,6 +432,18 @@ static int merge_text_value(struct merge *m, const struct said *s)
     return 0;
 }
 
+static int merge_ask_time(struct merge *m, const struct said *s)
+{
+    uint64_t v;
+    int r = limit_value(KEY_NET_ASK_TIME, s->a, &v, m->e);
+    if (r < 0)
+        return place_wrap(m->e, r, file_of(m, s), s->line, s->column);
+    if (!m->text->trusted && v != m->p->net_ask_ms)
+        return tighten_check(m, s, NULL);
+    m->p->net_ask_ms = (uint32_t)v;
+    return 0;
+}
+
 /* Scalars of a closed set, and sets of guarantees. */
 static int merge_simple(struct merge *m, const struct said *s)
 {
@@ -460,6 +473,12 @@ static int merge_simple(struct merge *m, const struct said *s)
         break;
     case KEY_CATCH:
         p->net_catch = (enum net_catch)choice;
+        break;
+    case KEY_NET_ASK:
+        p->net_ask = on;
+        p->net_ask_origin = origin_of(m, s);
+        if (on)
+            m->allow_said = s;
         break;
     case KEY_TTY:
         p->tty = tty_of(choice);
@@ -515,6 +534,8 @@ static int merge_said(struct merge *m, const struct said *s)
         return merge_net_rule(m, s);
     case KEY_UNIX_SOCKETS:
         return merge_socket(m, s);
+    case KEY_NET_ASK_TIME:
+        return merge_ask_time(m, s);
     case KEY_MEMORY:
     case KEY_CPUS:
     case KEY_PIDS:
@@ -538,6 +559,7 @@ static int merge_said(struct merge *m, const struct said *s)
     case KEY_GUARD:
     case KEY_NET:
     case KEY_CATCH:
+    case KEY_NET_ASK:
     case KEY_TTY:
     case KEY_NESTED_USERNS:
     case KEY_MAY_LOSE:
@@ -561,7 +583,9 @@ static int settle_network(struct merge *m)
     }
     if (p->net != NET_ALLOW)
         return merge_say(m, ERR_POLICY, m->allow_said, "%s although the network is '%.*s' (use allow)",
-                         m->allow_said->key == KEY_REACH ? "a service is reached" : "hosts are allowed",
+                         m->allow_said->key == KEY_REACH     ? "a service is reached"
+                         : m->allow_said->key == KEY_NET_ASK ? "hosts are allowed by asking"
+                                                             : "hosts are allowed",
                          (int)m->net_said->a.n, m->net_said->a.p);
     return 0;
 }
@@ -615,6 +639,7 @@ static void settle_hosts(struct policy *p)
             p->net_rules[kept++] = p->net_rules[i];
     }
     p->n_net_rules = kept;
+    p->net_ask = p->net_ask && p->net == NET_ALLOW;
 }
 
 static void settle_guards(struct merge *m)

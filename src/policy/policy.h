@@ -134,6 +134,8 @@ struct policy {
     uint32_t net_origin;
     struct net_rule *net_rules;
     size_t n_net_rules;
+    bool net_ask; /* somebody is asked where no rule decides */
+    uint32_t net_ask_origin, net_ask_ms;
     const char **unix_sockets; /* host socket paths that may be connected to */
     size_t n_unix_sockets;
 

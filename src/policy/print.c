@@ -188,6 +188,34 @@ static void put_guards(const struct printer *w)
     }
 }
 
+static void put_duration(struct buf *out, uint64_t ms)
+{
+    static const struct {
+        uint64_t ms;
+        const char *name;
+    } units[] = {{3600000, "h"}, {60000, "m"}, {1000, "s"}, {1, "ms"}};
+    for (size_t u = 0; u < sizeof units / sizeof *units; u++) {
+        if (ms % units[u].ms == 0) {
+            buf_printf(out, "%llu%s", (unsigned long long)(ms / units[u].ms), units[u].name);
+            return;
+        }
+    }
+}
+
+static void put_ask(const struct printer *w)
+{
+    const struct policy *p = w->p;
+    if (p->net_ask) {
+        buf_text(w->out, "  ask: true");
+        end_line(w, p->net_ask_origin);
+    }
+    if (p->net_ask_ms != 30000) {
+        buf_text(w->out, "  ask_time: ");
+        put_duration(w->out, p->net_ask_ms);
+        buf_char(w->out, '\n');
+    }
+}
+
 static void put_net(const struct printer *w)
 {
     static const char *const modes[] = {"none", "allow", "host"};
@@ -200,6 +228,7 @@ static void put_net(const struct printer *w)
         struct str way = key_choice_name(KEY_CATCH, w->p->net_catch);
         buf_printf(w->out, "  catch: %.*s\n", (int)way.n, way.p);
     }
+    put_ask(w);
     for (size_t k = 0; k < sizeof lists / sizeof *lists; k++) {
         h.list = lists[k];
         h.list_said = false;
@@ -234,20 +263,6 @@ static void put_size(struct buf *out, uint64_t v)
     buf_printf(out, "%llu", (unsigned long long)v);
     if (u)
         buf_char(out, units[u]);
-}
-
-static void put_duration(struct buf *out, uint64_t ms)
-{
-    static const struct {
-        uint64_t ms;
-        const char *name;
-    } units[] = {{3600000, "h"}, {60000, "m"}, {1000, "s"}, {1, "ms"}};
-    for (size_t u = 0; u < sizeof units / sizeof *units; u++) {
-        if (ms % units[u].ms == 0) {
-            buf_printf(out, "%llu%s", (unsigned long long)(ms / units[u].ms), units[u].name);
-            return;
-        }
-    }
 }
 
 static void put_limits(const struct printer *w)
@@ -434,8 +449,8 @@ bool policy_equal(const struct policy *a, const struct policy *b)
     }
     return same(a->workspace, b->workspace) && a->workspace_read_only == b->workspace_read_only && equal_paths(a, b) &&
            equal_lists(a, b) && a->guard == b->guard && a->expand == b->expand && a->net == b->net &&
-           a->net_catch == b->net_catch && a->user == b->user && a->uid == b->uid && a->gid == b->gid &&
-           a->tty == b->tty && same(a->engine, b->engine) && same(a->image, b->image) &&
-           same(a->hostname, b->hostname) && a->allow_nested_userns == b->allow_nested_userns &&
-           a->may_lose == b->may_lose;
+           a->net_catch == b->net_catch && a->net_ask == b->net_ask && a->net_ask_ms == b->net_ask_ms &&
+           a->user == b->user && a->uid == b->uid && a->gid == b->gid && a->tty == b->tty &&
+           same(a->engine, b->engine) && same(a->image, b->image) && same(a->hostname, b->hostname) &&
+           a->allow_nested_userns == b->allow_nested_userns && a->may_lose == b->may_lose;
 }

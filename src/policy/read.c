@@ -26,6 +26,7 @@ static const struct {
     [KEY_TIMEOUT] = {1, 315360000000, "1ms", "3650d", "90s, 2m, 1h30m or none"},
     [KEY_GRACE] = {0, 86400000, "0", "1d", "5s or 500ms"},
     [KEY_OUTPUT] = {1, (uint64_t)1 << 60, "1", "1048576T", "16M or none"},
+    [KEY_NET_ASK_TIME] = {1000, 3600000, "1s", "1h", "30s"},
     [KEY_OPEN_FILES] = {16, (uint64_t)1 << 30, "16", "1073741824", "1024 or none"},
 };
 
@@ -42,7 +43,8 @@ int limit_value(enum key_id id, struct str text, uint64_t *ret, struct err *e)
     uint64_t v = 0;
     enum policy_type t = key_table[id].type;
 
-    if (str_is(text, "none") && id != KEY_GRACE) {
+    bool ends = id == KEY_GRACE || id == KEY_NET_ASK_TIME;
+    if (str_is(text, "none") && !ends) {
         *ret = LIMIT_NONE;
         return 0;
     }
@@ -54,10 +56,10 @@ int limit_value(enum key_id id, struct str text, uint64_t *ret, struct err *e)
         return err_say(e, ERR_POLICY, "'%.*s' is not %s (write %s)", SAID(text), what_is(t), bounds[id].examples);
     if (r < 0 || v > bounds[id].most)
         return err_say(e, ERR_POLICY, "'%.*s' is more than the %s that can be counted%s", SAID(text),
-                       bounds[id].most_text, id == KEY_GRACE ? "" : "; write none for no limit");
+                       bounds[id].most_text, ends ? "" : "; write none for no limit");
     if (v < bounds[id].least)
         return err_say(e, ERR_POLICY, "'%.*s' is less than %s, the least that anything runs with%s", SAID(text),
-                       bounds[id].least_text, id == KEY_GRACE ? "" : "; write none for no limit");
+                       bounds[id].least_text, ends ? "" : "; write none for no limit");
     *ret = v;
     return 0;
 }

@@ -130,7 +130,8 @@ int tighten_check(struct merge *m, const struct said *s, const struct path_text 
     case TIGHTEN_FALSE:
         if (str_is(s->a, "false"))
             return 0;
-        return p->allow_nested_userns ? 1 : tighten_refuse(m, s, "would allow more");
+        return (s->key == KEY_NET_ASK ? p->net_ask : p->allow_nested_userns) ? 1
+                                                                             : tighten_refuse(m, s, "would allow more");
     case TIGHTEN_PATH:
         return check_path(m, s, path);
     case TIGHTEN_NEVER:

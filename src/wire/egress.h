@@ -35,18 +35,49 @@ struct egress_socket_frame {
 };
 
 enum egress_how { HOW_DNS, HOW_TRANSPARENT, HOW_CONNECT, HOW_HTTP, HOW_SOCKS, HOW_REACH, HOW_PUBLISH };
-#define EGRESS_NAME 254
+#define EGRESS_NAME          254
+#define EGRESS_RULE_NONE     UINT32_MAX       /* by default */
+#define EGRESS_RULE_ASKED    (UINT32_MAX - 1) /* somebody was asked */
+#define EGRESS_MAX_QUESTIONS 32               /* open at one time; what would be one more is refused */
+
+enum egress_said {
+    SAID_DECISION, /* with a ticket: whoever was refused waits until pinfold has looked who it is (ORDER_SEEN) */
+    SAID_ASK,      /* no rule decides: the ticket waits for ORDER_ANSWER                                      */
+    SAID_RULES     /* ORDER_RULES `ticket` holds now; `count` tunnels were closed                             */
+};
 enum egress_what {
     EGRESS_DENIED,
     EGRESS_ALLOWED,
     EGRESS_FAILED /* allowed, but whoever is asked did not let it through */
 };
 struct egress_event {
-    uint8_t what, how;      /* enum egress_what, enum egress_how */
-    uint8_t by_proxy;       /* the caller's own proxy was asked for it */
-    uint16_t port;          /* 0: a question of the resolver */
-    uint32_t rule;          /* index into the egress's rules, UINT32_MAX: by default */
+    uint8_t said;      /* enum egress_said */
+    uint8_t what, how; /* enum egress_what, enum egress_how */
+    uint8_t by_proxy;  /* the caller's own proxy was asked for it */
+    uint8_t udp;       /* of from and to */
+    uint16_t port;     /* 0: a question of the resolver */
+    uint16_t from_port, to_port;
+    uint32_t rule; /* the id that came with the rule; of HOW_REACH: which of the services */
+    uint32_t ticket, count;
+    uint32_t lost;    /* events before this one that could not be sent */
+    uint8_t from[16]; /* who is refused: the ends of its socket, v4 addresses mapped into v6; zeros: not known */
+    uint8_t to[16];
     char name[EGRESS_NAME]; /* as the box said it, canonical, or "" */
     char address[46];       /* what was dialled or refused, or "" */
     char reason[96];        /* a clause, or "" */
 };
+
+/* What pinfold says to the egress, on the socket of the events. */
+enum egress_order_kind {
+    ORDER_RULES,  /* with a descriptor: `bytes` of struct host_rule, in place of all rules */
+    ORDER_ANSWER, /* to SAID_ASK: enum egress_answer                                       */
+    ORDER_SEEN,   /* to a SAID_DECISION with a ticket                                      */
+    ORDER_RESOLV, /* with a descriptor: the text of resolv.conf                            */
+    ORDER_HOSTS   /* with a descriptor: the text of hosts                                  */
+};
+enum egress_answer { ANSWER_NO, ANSWER_YES, ANSWER_LATE, ANSWER_NOBODY };
+struct egress_order {
+    uint32_t kind, ticket, answer;
+    uint32_t bytes; /* in the descriptor that comes along, from its beginning */
+};
+#define EGRESS_MAX_ORDER (64u << 20)

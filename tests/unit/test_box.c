@@ -608,7 +608,7 @@ static void json_has_the_one_schema(void **state)
         "ms\":2,"
         "\"peak_bytes\":1024,\"read_bytes\":512,\"written_bytes\":0},\"denials\":[],\"denials_not_seen\":[\"Landlock\","
         "\"system calls refused by seccomp with an errno\",\"connections in a network without routes\","
-        "\"ordinary permissions and rlimits\"],\"enforced\":{\"seccomp\":\"nothing, this is a "
+        "\"ordinary permissions and rlimits\"],\"network\":null,\"enforced\":{\"seccomp\":\"nothing, this is a "
         "test\"},\"lost\":[\"fresh-proc\"],"
         "\"engine\":\"test\",\"session\":null,\"policy_digest\":\"d2\",\"plan_digest\":\"d1\"}");
     buf_free(&out);

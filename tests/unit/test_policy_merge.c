@@ -153,6 +153,24 @@ static void lists_append_and_denials_stay(void **state)
     policy_free(p);
 }
 
+static void asking_means_a_network(void **state)
+{
+    (void)state;
+    struct policy *p = flags_good((const char *const[]){"ask", "true", "ask-time", "5s", NULL});
+    assert_true(p->net_ask && p->net == NET_ALLOW && p->net_ask_ms == 5000);
+    auto_buf struct buf out = BUF(1 << 20);
+    assert_int_equal(policy_print(p, false, &out), 0);
+    assert_non_null(strstr(buf_cstr(&out), "\n  ask: true\n  ask_time: 5s\n"));
+    policy_free(p);
+    struct layer_said said[] = {USER("net: {ask: true}"), {0}};
+    p = layered(said, (const char *const[]){"net", "none", NULL});
+    assert_true(p->net == NET_NONE && !p->net_ask);
+    policy_free(p);
+    p = layered(said, (const char *const[]){NULL});
+    assert_true(p->net == NET_ALLOW && p->net_ask && p->net_ask_ms == 30000);
+    policy_free(p);
+}
+
 static void the_most_specific_place_wins(void **state)
 {
     (void)state;
@@ -493,6 +511,7 @@ int main(void)
                                        cmocka_unit_test(every_profile_is_what_it_says),
                                        cmocka_unit_test(later_layers_win),
                                        cmocka_unit_test(lists_append_and_denials_stay),
+                                       cmocka_unit_test(asking_means_a_network),
                                        cmocka_unit_test(the_most_specific_place_wins),
                                        cmocka_unit_test(bisection_finds_what_a_walk_finds),
                                        cmocka_unit_test(the_workspace_can_be_chosen_and_closed),

@@ -31,6 +31,7 @@ static void what_takes_away_is_taken(void **state)
         "files: {rw: [/data/z, /data, sub], ro: [/etc, /data/keep], hide: [/data/keep, /secret]}",
         "files: {cache: [/c], mounts: ['/src:/dst:ro'], expand: never}",
         "net: {mode: none}",
+        "net: {ask: false, ask_time: 30s}",
         "net: {mode: allow, allow: [a.com], deny: [b.com, '*'], deny_ports: [25], unix_sockets: [/run/s], publish: "
         "[80], reach: ['a:1']}",
         "limits: {memory: 512M, pids: 100, timeout: 1s, cpus: 50%, disk: 1M, output: 1K, grace: 0, open_files: 50}",
@@ -91,6 +92,8 @@ static void what_gives_is_refused_with_its_remedy(void **state)
                  {"engine: docker", "1:9: engine would change what the box may do"},
                  {"image: y", "1:8: image would change what the box may do"},
                  {"hostname: i", "1:11: hostname would change what the box may do"},
+                 {"net: {ask: true}", "1:12: net.ask would allow more"},
+                 {"net: {ask_time: 60s}", "1:17: net.ask_time would change what the box may do"},
                  {"allow_nested_userns: true", "1:22: allow_nested_userns would allow more"},
                  {"may_lose: [network]", "1:12: may_lose would change what the box may do"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -234,6 +237,8 @@ static void make_text(struct buf *b, unsigned much)
             LIST(b, "allow", hosts);
         LIST(b, "deny", hosts);
         LIST(b, "deny_ports", ports);
+        if (same(mode, "allow") && pick(10) < much)
+            buf_printf(b, "  ask: %s\n", ANY(bools));
         if (pick(4) == 0) {
             LIST(b, "publish", published);
             LIST(b, "unix_sockets", sockets);
@@ -403,6 +408,7 @@ static const char *looser(const struct policy *a, const struct policy *b)
         return "a mount";
     return b->n_unix_sockets > a->n_unix_sockets                              ? "a socket"
            : b->net > a->net                                                  ? "the network"
+           : b->net_ask > a->net_ask                                          ? "asking"
            : b->guard > a->guard                                              ? "the guard"
            : b->expand > a->expand                                            ? "expand"
            : tty[b->tty] > tty[a->tty]                                        ? "tty"

@@ -1,0 +1,126 @@
+/*
+ * What pinfold says while the box runs: other rules, answers to questions, who was seen, and what the host's resolver is
+ * now. Texts and rules come by descriptor, of a memory file that nobody else writes; the egress opens none.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include "egress/conn.h"
+
+static struct egress_ask live; /* what holds now; world.ask */
+static void *rules, *hosts;    /* what came by order, ours */
+
+void orders_begin(const struct egress_ask *ask)
+{
+    live = *ask;
+    world.ask = &live;
+}
+
+static void answered(uint32_t ticket, uint32_t answer)
+{
+    question_over(ticket, answer == ANSWER_YES);
+    conn_answered(ticket, answer <= ANSWER_NOBODY ? (enum egress_answer)answer : ANSWER_NO);
+}
+
+/* The content of a descriptor, from its beginning; NULL when it is not all there. Closes it. */
+static void *take(int fd, uint32_t bytes)
+{
+    char *p = bytes <= EGRESS_MAX_ORDER ? malloc(bytes + 1u) : NULL;
+    uint32_t at = 0;
+    while (p && at < bytes) {
+        ssize_t n = read(fd, p + at, bytes - at);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            break;
+        at += (uint32_t)n;
+    }
+    (void)close(fd);
+    if (p && at == bytes)
+        return p;
+    free(p);
+    return NULL;
+}
+
+static void take_rules(const struct egress_order *o, void *p)
+{
+    if (!p || o->bytes % sizeof(struct host_rule)) { /* neither the old nor the new ones are what somebody believes */
+        free(p);
+        _exit(1);
+    }
+    free(rules);
+    rules = p;
+    live.rules = p;
+    live.n_rules = o->bytes / sizeof(struct host_rule);
+    egress_tell_rules(o->ticket, conn_judge_again());
+}
+
+/* Names are asked of the new servers from now on; what was found by the old ones is forgotten. */
+static void take_text(const struct egress_order *o, void *p)
+{
+    struct str text = {p, p ? o->bytes : 0};
+    if (!p)
+        return;
+    memset(world.cache, 0, sizeof world.cache);
+    if (o->kind == ORDER_RESOLV) {
+        resolv_parse(text, &live.resolver);
+        free(p);
+        return;
+    }
+    free(hosts);
+    hosts = p;
+    live.resolver.hosts = text;
+}
+
+static void obey(const struct egress_order *o, int fd)
+{
+    void *p = fd >= 0 ? take(fd, o->bytes) : NULL;
+    switch ((enum egress_order_kind)o->kind) {
+    case ORDER_RULES:
+        take_rules(o, p);
+        return;
+    case ORDER_RESOLV:
+    case ORDER_HOSTS:
+        take_text(o, p);
+        return;
+    case ORDER_ANSWER:
+        answered(o->ticket, o->answer);
+        break;
+    case ORDER_SEEN:
+        conn_seen(o->ticket);
+        dns_seen(o->ticket);
+        break;
+    }
+    free(p);
+}
+
+enum orders orders_ready(void)
+{
+    for (;;) {
+        union {
+            struct cmsghdr align;
+            char room[CMSG_SPACE(sizeof(int))];
+        } control;
+        struct egress_order o;
+        struct iovec io = {&o, sizeof o};
+        struct msghdr m = {.msg_iov = &io, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+        int fd = -1;
+        ssize_t n = recvmsg(live.events, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0 && errno == EAGAIN)
+            return ORDERS_MORE;
+        if (n <= 0)
+            return ORDERS_END;
+        if (n == 1)
+            return ORDERS_LEAVE;
+        const struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+        if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS && c->cmsg_len == CMSG_LEN(sizeof fd))
+            memcpy(&fd, CMSG_DATA(c), sizeof fd);
+        if (n == sizeof o)
+            obey(&o, fd);
+        else if (fd >= 0)
+            (void)close(fd);
+    }
+}

@@ -1,0 +1,49 @@
+/*
+ * The questions that are open: one for each host and port, whoever waits for it.
+ */
+#include <string.h>
+#include "egress/conn.h"
+
+static struct question {
+    uint32_t ticket; /* 0: a free place, or QUESTION_REFUSED for a moment */
+    uint16_t port;
+    uint64_t until; /* when the place is free again, whatever happens */
+    struct host host;
+} questions[EGRESS_MAX_QUESTIONS];
+
+static bool same_host(const struct host *a, const struct host *b)
+{
+    if (a->kind != b->kind)
+        return false;
+    return a->kind == HOST_NAME ? strcmp(a->name, b->name) == 0
+                                : a->addr.v6 == b->addr.v6 && memcmp(a->addr.b, b->addr.b, 16) == 0;
+}
+
+uint32_t question_of(enum egress_how how, const struct host *host, uint16_t port, const struct told *who)
+{
+    struct question *place = NULL;
+    for (size_t i = 0; i < EGRESS_MAX_QUESTIONS; i++) {
+        struct question *q = &questions[i];
+        if (q->ticket && q->until <= world.now)
+            q->ticket = 0;
+        if (q->ticket && q->port == port && same_host(&q->host, host))
+            return q->ticket;
+        if (!q->ticket || (q->ticket == QUESTION_REFUSED && (!place || place->ticket)))
+            place = q; /* a free one, else one that is only remembered */
+    }
+    uint32_t ticket = place ? egress_tell_question(how, host, port, who) : 0;
+    if (ticket)
+        *place = (struct question){
+            .ticket = ticket, .port = port, .host = *host, .until = world.now + world.ask->ask_ms + ASK_SLACK_MS};
+    return ticket;
+}
+
+void question_over(uint32_t ticket, bool yes)
+{
+    for (size_t i = 0; i < EGRESS_MAX_QUESTIONS; i++) {
+        if (questions[i].ticket != ticket)
+            continue;
+        questions[i].ticket = yes ? 0 : QUESTION_REFUSED;
+        questions[i].until = world.now + REFUSED_MS;
+    }
+}
