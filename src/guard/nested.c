@@ -176,6 +176,20 @@ static bool is_theirs(int fd)
            (fs.f_type == TMPFS_MAGIC || fs.f_type == PROC_SUPER_MAGIC || fs.f_type == DEVPTS_SUPER_MAGIC);
 }
 
+/* The path that the kernel has for an object of the box's own mounts. */
+int path_of(struct guard *g, int fd, char path[PLACE_PATH], size_t *ret_n)
+{
+    char room[12];
+    long n = sys_readlinkat(g->self_fd, decimal(room, fd), path, PATH_MAX);
+    if (n < 0)
+        return (int)n;
+    if (n == PATH_MAX || path[0] != '/')
+        return -EACCES; /* too long to judge, or nowhere in our tree */
+    path[n] = 0;
+    *ret_n = n == 1 ? 0 : (size_t)n; /* the root is "", so that "/name" can follow */
+    return 0;
+}
+
 int nested_path(struct guard *g, int fd, const struct sys_stat *st, char path[PLACE_PATH], size_t *ret_n)
 {
     char seen[PLACE_PATH], inside[PLACE_PATH];

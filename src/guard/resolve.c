@@ -122,19 +122,6 @@ bool mount_ours(struct guard *g, uint64_t id)
 
 /* ---- canonical paths ---- */
 
-int path_of(struct guard *g, int fd, char path[PLACE_PATH], size_t *ret_n)
-{
-    char room[12];
-    long n = sys_readlinkat(g->self_fd, decimal(room, fd), path, PATH_MAX);
-    if (n < 0)
-        return (int)n;
-    if (n == PATH_MAX || path[0] != '/')
-        return -EACCES; /* too long to judge, or nowhere in our tree */
-    path[n] = 0;
-    *ret_n = n == 1 ? 0 : (size_t)n; /* the root is "", so that "/name" can follow */
-    return 0;
-}
-
 /* The path of a directory as the box has it; *ret_n 0 for the root. */
 static int directory_path(struct guard *g, int dir, char path[PLACE_PATH], size_t *ret_n)
 {
