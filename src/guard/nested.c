@@ -193,7 +193,7 @@ int path_of(struct guard *g, int fd, char path[PLACE_PATH], size_t *ret_n)
 int nested_path(struct guard *g, int fd, const struct sys_stat *st, char path[PLACE_PATH], size_t *ret_n)
 {
     char seen[PLACE_PATH], inside[PLACE_PATH];
-    size_t n;
+    size_t n = 0;
     if (!g->nested)
         return -EACCES;
     int no = path_of(g, fd, seen, &n);
