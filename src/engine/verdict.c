@@ -63,6 +63,12 @@ static const char *hint(const struct plan *p, uint32_t where, int no)
     return NULL;
 }
 
+/* In a box that is supervised; a thorough look finds that out. */
+static bool is_second_supervisor(const struct plan *p, uint32_t where, int no)
+{
+    return where < p->image->n_steps && plan_steps(p->image)[where].kind == STEP_FILTER && no == EBUSY;
+}
+
 int engine_verdict(const struct plan *p, uint32_t where, int no, struct err *e)
 {
     auto_buf struct buf line = BUF(8192);
@@ -82,5 +88,5 @@ int engine_verdict(const struct plan *p, uint32_t where, int no, struct err *e)
     const char *remedy = hint(p, where, no);
     if (remedy)
         (void)err_hint(e, r, "%s", remedy);
-    return namespace_refused(p, where, no) ? -ENGINE_STALE : r;
+    return namespace_refused(p, where, no) || is_second_supervisor(p, where, no) ? -ENGINE_STALE : r;
 }
