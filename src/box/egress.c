@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include "box/live.h"
@@ -57,7 +59,10 @@ static int fill(struct box *b, struct egress_memory *m)
         if (verb == NET_RULE_ALLOW || verb == NET_RULE_DENY || verb == NET_RULE_DENY_PORT)
             r = add_rule(b, &p->net_rules[i]);
     }
+    m->ask.way = b->ask->plan->catch;
     for (uint32_t i = 0; i < image->n_steps; i++) {
+        if (s[i].kind == STEP_LISTEN && m->ask.n_ports < EGRESS_MAX_PORTS)
+            m->ask.ports[m->ask.n_ports++] = -1;
         if (s[i].kind != STEP_REACH || m->ask.n_reach == EGRESS_MAX_REACH)
             continue;
         struct egress_reach *reach = &m->ask.reach[m->ask.n_reach++];
@@ -83,6 +88,8 @@ static bool wanted(const struct plan *p)
 {
     if (!p->image)
         return false;
+    if (p->proxy_socket)
+        return true;
     const struct step *s = plan_steps(p->image);
     for (uint32_t i = 0; i < p->image->n_steps; i++) {
         if (s[i].kind == STEP_CATCH)
@@ -91,9 +98,32 @@ static bool wanted(const struct plan *p)
     return false;
 }
 
+/*
+ * Without a network namespace there is nothing to receive: the proxy's socket is made here, in the directory of this run
+ * that the command may use, and the rest of the egress has no sockets at all.
+ */
+static int listen_unix(struct box *b, struct egress_memory *m)
+{
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
+    const char *path = b->ask->plan->proxy_socket;
+    if (strlen(path) >= sizeof at.sun_path)
+        return err_say(b->err, ERR_CANNOT, "'%s' is too long for a socket's path", path);
+    strcpy(at.sun_path, path);
+    auto_fd int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0 || bind(fd, (struct sockaddr *)&at, sizeof at) < 0 || chmod(path, 0600) < 0 || listen(fd, 1024) < 0)
+        return err_sys(b->err, ERR_SYSTEM, errno, "making the egress's socket '%s'", path);
+    for (int i = 0; i < EGRESS_SOCKETS; i++)
+        m->ask.sockets[i] = -1;
+    m->ask.sockets[EGRESS_PROXY] = take_fd(&fd);
+    return 0;
+}
+
 /* In the child: nothing of pinfold's but the two sockets, and not in reach of the terminal's signals. */
 static _Noreturn void become(struct egress_memory *m, int sockets, int events)
 {
+    bool made = m->ask.way == CATCH_SOCKET; /* the proxy's socket, instead of those that the builder sends */
+    if (made)
+        sockets = m->ask.sockets[EGRESS_PROXY];
     int low = sockets < events ? sockets : events, high = sockets < events ? events : sockets;
     (void)setsid();
     for (int s = 1; s < 32; s++)
@@ -105,9 +135,10 @@ static _Noreturn void become(struct egress_memory *m, int sockets, int events)
         (void)sys_close_range((unsigned)low + 1, (unsigned)high - 1);
     (void)sys_close_range((unsigned)high + 1, ~0u);
     m->ask.events = events;
-    if (egress_receive(&m->ask, sockets) < 0)
+    if (!made && egress_receive(&m->ask, sockets) < 0)
         _exit(1);
-    (void)close(sockets);
+    if (!made)
+        (void)close(sockets);
     egress_serve(&m->ask);
 }
 
@@ -135,6 +166,8 @@ int egress_begin(struct box *b)
         r = question_begin(b);
     if (r == 0)
         r = fill(b, m);
+    if (r == 0 && b->ask->plan->proxy_socket)
+        r = listen_unix(b, m);
     if (r < 0)
         return r;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) < 0)
@@ -151,6 +184,8 @@ int egress_begin(struct box *b)
     r = pid < 0 ? err_sys(b->err, ERR_SYSTEM, errno, "starting the egress") : 0;
     (void)close(sockets[1]);
     (void)close(events[1]);
+    if (m->ask.way == CATCH_SOCKET)
+        m->ask.sockets[EGRESS_PROXY] = close_fd(m->ask.sockets[EGRESS_PROXY]);
     b->egress.pid = pid;
     b->egress.sockets = sockets[0];
     b->egress.events = events[0];

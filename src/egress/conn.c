@@ -70,6 +70,7 @@ bool conn_all_told(void)
 
 static void pending_free(struct pending *p)
 {
+    world.kept -= p->n;
     free(p->p);
     *p = (struct pending){0};
 }
@@ -131,6 +132,7 @@ static bool keep(struct pending *p, const char *bytes, size_t n)
     memcpy(grown + p->n, bytes, n);
     p->p = grown;
     p->n += (uint32_t)n;
+    world.kept += n;
     return true;
 }
 
@@ -707,16 +709,35 @@ static void stop(struct conn *c, const struct host *said, const char *why)
     deny(c, REFUSED_WITHOUT_WORDS, said ? said : c->host, at, why, why);
 }
 
+/* The first n of the client's bytes are dealt with. */
+static void consume(struct conn *c, size_t n)
+{
+    if (n == c->first.n) {
+        pending_free(&c->first);
+        return;
+    }
+    c->first.n -= (uint32_t)n;
+    c->first.at = c->first.at > n ? c->first.at - (uint32_t)n : 0;
+    world.kept -= n;
+    memmove(c->first.p, c->first.p + n, c->first.n);
+}
+
+/* Passes the first n of the client's bytes on, less what went before, and keeps them for the judgement. */
+static bool forward(struct conn *c, size_t n)
+{
+    if (n <= c->first.at)
+        return true;
+    if (!push(c, false, c->first.p + c->first.at, n - c->first.at))
+        return false;
+    c->first.at = (uint32_t)n;
+    return true;
+}
+
 static bool release(struct conn *c, size_t n)
 {
-    bool alive = push(c, false, c->first.p, n);
-    if (!alive)
+    if (!forward(c, n))
         return false;
-    c->first.n -= (uint32_t)n;
-    if (c->first.n)
-        memmove(c->first.p, c->first.p + n, c->first.n);
-    else
-        pending_free(&c->first);
+    consume(c, n);
     return true;
 }
 
@@ -732,7 +753,6 @@ static void watch_nothing(struct conn *c)
 }
 
 static void watch_http(struct conn *c);
-static void consume(struct conn *c, size_t n);
 
 static void watch_tls(struct conn *c)
 {
@@ -868,18 +888,28 @@ static void watch_http(struct conn *c)
     }
 }
 
+/* What does the client speak? What must not be judged, or cannot mean anything yet, goes on at once. */
+static void watch_first(struct conn *c)
+{
+    struct str in = {c->first.p, c->first.n};
+    size_t safe, empty;
+    if (tls_looks_like(in)) {
+        c->watch = in.n < 2 ? WATCH_FIRST : WATCH_TLS;
+        return;
+    }
+    int guess = http_guess(in, &safe, &empty);
+    if (guess < 0)
+        watch_nothing(c);
+    else if (guess == 0)
+        (void)forward(c, safe);
+    else if (empty == 0 || release(c, empty))
+        c->watch = WATCH_HTTP;
+}
+
 static void watch(struct conn *c)
 {
-    if (c->watch == WATCH_FIRST && c->first.n) {
-        struct str in = {c->first.p, c->first.n};
-        c->watch = tls_looks_like(in) ? WATCH_TLS : http_looks_like(in) ? WATCH_HTTP : WATCH_NOTHING;
-        if (c->watch == WATCH_NOTHING)
-            watch_nothing(c);
-        else if (c->watch == WATCH_HTTP && in.n < 10 && !memchr(in.p, ' ', in.n))
-            c->watch = WATCH_FIRST; /* "PO": wait for the whole method */
-        else if (c->watch == WATCH_TLS && in.n < 6)
-            c->watch = WATCH_FIRST;
-    }
+    if (c->watch == WATCH_FIRST && c->first.n)
+        watch_first(c);
     if (!over(c) && c->watch == WATCH_TLS)
         watch_tls(c);
     else if (!over(c) && c->watch == WATCH_HTTP)
@@ -912,12 +942,6 @@ static void opened(struct conn *c)
 }
 
 /* ---- the proxy port ---- */
-
-static void consume(struct conn *c, size_t n)
-{
-    c->first.n -= (uint32_t)n;
-    memmove(c->first.p, c->first.p + n, c->first.n);
-}
 
 static void hello_http(struct conn *c)
 {
@@ -1012,10 +1036,16 @@ static void hello(struct conn *c)
 
 /* ---- events ---- */
 
+/* What is read at once may have to be kept. */
+static size_t relay_room(void)
+{
+    return world.kept < SCARCE_BYTES ? SHARED_BYTES : SCARCE_READ;
+}
+
 static void from_client(struct conn *c)
 {
     bool judged = c->stage == STAGE_OPEN && c->watch == WATCH_NOTHING;
-    size_t room = judged ? SHARED_BYTES : FIRST_BYTES - c->first.n;
+    size_t room = judged ? relay_room() : FIRST_BYTES - c->first.n;
     ssize_t n = recv(c->client.fd, world.buffer, room, MSG_DONTWAIT);
 
     if (n < 0) {
@@ -1075,7 +1105,7 @@ static void resume(struct conn *c)
 
 static void from_server(struct conn *c)
 {
-    ssize_t n = recv(c->server.fd, world.buffer, SHARED_BYTES, MSG_DONTWAIT);
+    ssize_t n = recv(c->server.fd, world.buffer, relay_room(), MSG_DONTWAIT);
     if (n < 0) {
         if (errno != EAGAIN && errno != EINTR)
             reset(c);
@@ -1142,16 +1172,10 @@ void conn_ready(struct conn *c, bool client_side, uint32_t events)
                 from_server(c);
         } else if (events & EPOLLERR) {
             reset(c);
-        } else if (events &
-                   EPOLLHUP) { /* gone while we could not read: what is pending for the other side still goes */
-            (void)epoll_ctl(world.epoll, EPOLL_CTL_DEL, s->fd, NULL);
-            if (client_side) {
-                c->client_eof = true;
-                if (c->stage != STAGE_OPEN)
-                    die(c);
-            } else {
-                server_ended(c);
-            }
+        } else if (events & EPOLLHUP) { /* ended on both sides while we do not read: what it said is still to be read */
+            source_rest(s);
+            if (client_side && c->stage != STAGE_OPEN)
+                die(c);
         }
     }
     settle(c);
@@ -1298,7 +1322,8 @@ static int caught_destination(int fd, struct host_addr *ret, uint16_t *ret_port)
 static void caught(struct conn *c)
 {
     struct host_addr to;
-    if (caught_destination(c->client.fd, &to, &c->port) < 0 || addr_classify(&to) == ADDR_LOOPBACK) {
+    if (caught_destination(c->client.fd, &to, &c->port) < 0 ||
+        (addr_classify(&to) == ADDR_LOOPBACK && !stand_range(&to))) {
         reset(c);
         return;
     }
@@ -1311,7 +1336,7 @@ static void caught(struct conn *c)
 
 void conn_accept(enum source_kind from, int fd, size_t reach_index)
 {
-    struct conn *c = world.n_conns < MAX_CONNECTIONS ? calloc(1, sizeof *c) : NULL;
+    struct conn *c = world.n_conns < world.max_conns ? calloc(1, sizeof *c) : NULL;
     if (c)
         c->host = calloc(1, sizeof *c->host);
     if (!c || !c->host || source_add(&c->client, SOURCE_CLIENT, fd, from == SOURCE_PROXY ? EPOLLIN : 0) < 0) {

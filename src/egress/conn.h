@@ -1,7 +1,7 @@
 /*
  * Inside the egress: connections and the loop they live in. One epoll set, level-triggered; one shared buffer for all
  * relaying, so that an idle tunnel costs its struct and nothing else; what a slow peer cannot take yet is kept per side,
- * bounded by one read, and the other side is not read meanwhile.
+ * bounded by one read, and the other side is not read meanwhile. The more is kept altogether, the less is read at once.
  */
 #pragma once
 #include <sys/epoll.h>
@@ -10,19 +10,21 @@
 
 enum {
     SHARED_BYTES = 256 << 10, /* the relay buffer: large reads make few system calls                        */
-    FIRST_BYTES = 20 << 10,   /* the most kept of what a client says before it is judged                    */
-    HANDSHAKE_MS = 10000,     /* from accept to a judged destination: slow talkers are cut off              */
-    HOLD_MS = 1000,           /* the most that a refusal waits for pinfold to see who is refused            */
-    HOLDS = 512,              /* refusals of one box that wait at all                                       */
-    REFUSED_MS = 2000,        /* a no holds so long: programs try one address of a name after the other     */
-    ASK_SLACK_MS = 3000,      /* pinfold's own clock ends a question; this is for when it does not          */
-    DIAL_MS = 3000,           /* per address                                                                */
-    MAX_CONNECTIONS = 30000,  /* of one box; beyond, new ones are reset                                     */
-    MAX_NAMES = 60000,        /* stand-ins of one box: a stand-in is never given to another name            */
-    MAX_ADDRESSES = 8,        /* of one name that are tried                                                 */
-    CACHE_SLOTS = 128,        /* names whose addresses are remembered                                       */
-    STARVED_MS = 50,          /* between looks at listeners while there are no descriptors                  */
-    ENDING_MS = 1000          /* for clients of published ports to take what is left                        */
+    SCARCE_BYTES = 16 << 20,  /* kept for all slow peers together: beyond, reads are of SCARCE_READ only    */
+    SCARCE_READ = 8 << 10,
+    FIRST_BYTES = 20 << 10,  /* the most kept of what a client says before it is judged                    */
+    HANDSHAKE_MS = 10000,    /* from accept to a judged destination: slow talkers are cut off              */
+    HOLD_MS = 1000,          /* the most that a refusal waits for pinfold to see who is refused            */
+    HOLDS = 512,             /* refusals of one box that wait at all                                       */
+    REFUSED_MS = 2000,       /* a no holds so long: programs try one address of a name after the other     */
+    ASK_SLACK_MS = 3000,     /* pinfold's own clock ends a question; this is for when it does not          */
+    DIAL_MS = 3000,          /* per address                                                                */
+    MAX_CONNECTIONS = 30000, /* of one box; beyond, new ones are reset                                     */
+    MAX_NAMES = 60000,       /* stand-ins of one box: a stand-in is never given to another name            */
+    MAX_ADDRESSES = 8,       /* of one name that are tried                                                 */
+    CACHE_SLOTS = 128,       /* names whose addresses are remembered                                       */
+    STARVED_MS = 50,         /* between looks at listeners while there are no descriptors                  */
+    ENDING_MS = 1000         /* for clients of published ports to take what is left                        */
 };
 
 enum source_kind {
@@ -41,6 +43,7 @@ struct source { /* what an epoll event points to; first member of everything tha
     enum source_kind kind;
     int fd;
     uint32_t armed; /* events asked of epoll */
+    bool out;       /* hung up and not read to its end yet: taken out of the set until it may be read again */
 };
 
 enum stage {
@@ -70,7 +73,7 @@ struct conn {
     struct pending head;        /* of the request that is sent once the way is open */
     struct http_answer *answer; /* proxy requests: how far the server's answer is; owned */
     struct pending heard;       /* of the parent proxy's answer, which is not whole yet */
-    struct pending first;       /* client bytes not judged yet; .at unused */
+    struct pending first;       /* client bytes not judged yet; the first .at of them were passed on */
     uint64_t deadline;          /* milliseconds; 0 for none */
     uint8_t stage, watch, how, socks_version;
     bool client_eof, server_eof, client_shut, server_shut, dead;
@@ -118,7 +121,7 @@ struct world {
     const struct egress_ask *ask;
     int epoll;
     uint64_t now; /* milliseconds, monotonic */
-    struct source listeners[EGRESS_SOCKETS + 1], *reach;
+    struct source listeners[EGRESS_SOCKETS + 1], ports[EGRESS_MAX_PORTS], *reach;
     uint64_t accepts_at; /* descriptors had run out: when listeners are looked at again; 0 */
     uint64_t ends_at;    /* published ports: the box is gone; 0 while it lives */
     struct conn *conns;  /* those with a deadline */
@@ -127,8 +130,9 @@ struct world {
     uint32_t holds;   /* refusals that waited so far */
     uint32_t lost;    /* events that could not be sent since the last one */
     struct lookup *lookups;
-    unsigned n_conns;
-    char **names; /* stand-in i + 1 stands for names[i] */
+    unsigned n_conns, max_conns;
+    uint64_t kept; /* bytes in all pendings */
+    char **names;  /* stand-in i + 1 stands for names[i] */
     uint32_t n_names, room_names;
     uint32_t *by_hash; /* open addressing over names, indices + 1 */
     uint32_t hash_room;
@@ -140,6 +144,7 @@ extern struct world world;
 /* source.c */
 int source_add(struct source *s, enum source_kind kind, int fd, uint32_t events);
 void source_arm(struct source *s, uint32_t events);
+void source_rest(struct source *s); /* no events, not even that it hung up, until it is armed again */
 void source_close(struct source *s);
 void egress_tell(bool allowed, enum egress_how how, const struct host *host, uint16_t port,
                  const struct host_addr *addr, uint32_t rule, const char *reason);

@@ -158,7 +158,7 @@ void dns_conn_accept(int fd)
 {
     struct dns_conn *d = calloc(1, sizeof *d);
 
-    if (!d || world.n_conns >= MAX_CONNECTIONS || source_add(&d->source, SOURCE_DNS_CONN, fd, EPOLLIN) < 0) {
+    if (!d || world.n_conns >= world.max_conns || source_add(&d->source, SOURCE_DNS_CONN, fd, EPOLLIN) < 0) {
         free(d);
         close(fd);
         return;

@@ -40,6 +40,9 @@ struct egress_ask {
     struct egress_resolver resolver;
     const struct proxies *proxies; /* of the caller; NULL: everything is dialled directly */
     int sockets[EGRESS_SOCKETS];   /* owned; egress_receive() fills these and the listeners of `reach` */
+    int ports[EGRESS_MAX_PORTS];   /* listeners of LISTEN steps, owned */
+    size_t n_ports;
+    enum catch_way way;
     bool v6;
     bool who;        /* pinfold looks who was refused: a refusal waits for that, a moment */
     uint32_t ask_ms; /* somebody is asked where no rule decides, and has so long to answer; 0: nobody is */

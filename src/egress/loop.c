@@ -148,35 +148,47 @@ static int receive_one(int from, struct egress_socket_frame *f)
 
 int egress_receive(struct egress_ask *ask, int from)
 {
-    for (uint32_t i = 0; i < EGRESS_SOCKETS + ask->n_reach; i++) {
+    uint32_t first = ask->way == CATCH_TPROXY ? 0 : EGRESS_CATCH + 1;
+    ask->sockets[EGRESS_CATCH] = -1;
+    for (uint32_t i = first; i < EGRESS_SOCKETS + ask->n_reach + ask->n_ports; i++) {
         struct egress_socket_frame f;
         int fd = receive_one(from, &f);
         if (fd < 0 || f.index != i)
             return -EBADMSG;
         if (i < EGRESS_SOCKETS)
             ask->sockets[i] = fd;
-        else
+        else if (i < EGRESS_SOCKETS + ask->n_reach)
             ask->reach[i - EGRESS_SOCKETS].listener = fd;
+        else
+            ask->ports[i - EGRESS_SOCKETS - ask->n_reach] = fd;
         ask->v6 = f.v6;
     }
     return 0;
 }
 
-/* A connection takes two descriptors, and the caller's shell may have been content with few. */
-static void all_descriptors(void)
+/*
+ * Two descriptors for each connection, and some for the rest: beyond what may be had, new ones are reset. The hard limit
+ * is raised where that is allowed (root).
+ */
+static unsigned connections_allowed(void)
 {
-    struct rlimit files;
-    if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
-        files.rlim_cur = files.rlim_max;
-        (void)setrlimit(RLIMIT_NOFILE, &files);
+    const rlim_t rest = 64 + EGRESS_MAX_REACH + EGRESS_MAX_PORTS, most = rest + 2 * (rlim_t)MAX_CONNECTIONS;
+    struct rlimit l = {most, most};
+    if (setrlimit(RLIMIT_NOFILE, &l) < 0) {
+        if (getrlimit(RLIMIT_NOFILE, &l) < 0)
+            return 0;
+        l.rlim_cur = l.rlim_max < most ? l.rlim_max : most;
+        if (setrlimit(RLIMIT_NOFILE, &l) < 0)
+            return 0;
     }
+    return l.rlim_cur <= rest ? 1 : (unsigned)((l.rlim_cur - rest) / 2);
 }
 
 void egress_serve(const struct egress_ask *ask)
 {
     static const enum source_kind kinds[EGRESS_SOCKETS] = {SOURCE_CATCH, SOURCE_PROXY, SOURCE_DNS_UDP, SOURCE_DNS_TCP};
     orders_begin(ask);
-    all_descriptors();
+    world.max_conns = connections_allowed();
     world.epoll = epoll_create1(EPOLL_CLOEXEC);
     world.reach = calloc(ask->n_reach + 1, sizeof *world.reach);
     if (world.epoll < 0 || !world.reach ||
@@ -188,6 +200,10 @@ void egress_serve(const struct egress_ask *ask)
     }
     for (size_t i = 0; i < ask->n_reach; i++) {
         if (source_add(&world.reach[i], SOURCE_REACH, ask->reach[i].listener, EPOLLIN) < 0)
+            _exit(1);
+    }
+    for (size_t i = 0; i < ask->n_ports; i++) {
+        if (source_add(&world.ports[i], SOURCE_CATCH, ask->ports[i], EPOLLIN) < 0)
             _exit(1);
     }
     if (egress_lock() < 0)

@@ -40,8 +40,15 @@ struct http_head {
  * chunked. Host and target must agree. -EMSGSIZE beyond MAX_HTTP_HEAD.
  */
 ssize_t http_head_parse(struct str in, uint16_t fallback_port, struct http_head *ret);
-/* Whether the bytes can still become an HTTP/1 request line (all of the known methods and shape). */
+/* Whether the bytes can still become a request line with a known method, as a proxy's client sends it. */
 bool http_looks_like(struct str in);
+
+/*
+ * Whether a connection that may speak anything speaks HTTP/1 to somebody: as loosely as servers read it (empty lines first,
+ * methods of any name, any white space between). 1: yes; -1: no; 0: cannot be told yet, and the first *ret_safe bytes, which
+ * are at most a method's name, may be passed on meanwhile, so that no protocol waits for us. *ret_empty: bytes of empty lines. HTTP/2 is not HTTP/1.
+ */
+int http_guess(struct str in, size_t *ret_safe, size_t *ret_empty);
 
 /* Follows the body of requests on one connection: how many of `in` bytes belong to the body of the current request. */
 struct http_body {
@@ -98,7 +105,7 @@ struct tls_hello {
     bool has_name, ech;
     struct host name;
 };
-bool tls_looks_like(struct str in);
+bool tls_looks_like(struct str in); /* whether the bytes can be the beginning of TLS for anybody */
 /* The ClientHello, perhaps over several records. -EBADMSG: TLS, but no acceptable ClientHello. */
 ssize_t tls_hello_parse(struct str in, struct tls_hello *ret);
 

@@ -19,14 +19,67 @@ bool http_looks_like(struct str in)
     return false;
 }
 
+static bool is_token_char(char byte)
+{
+    unsigned char c = (unsigned char)byte;
+    return c > 0x20 && c < 0x7f && !strchr("\"(),/:;<=>?@[\\]{}", c);
+}
+
 static bool is_token(struct str s)
 {
     for (size_t i = 0; i < s.n; i++) {
-        unsigned char c = (unsigned char)s.p[i];
-        if (c <= 0x20 || c >= 0x7f || strchr("\"(),/:;<=>?@[\\]{}", c))
+        if (!is_token_char(s.p[i]))
             return false;
     }
     return s.n > 0;
+}
+
+/* What some server takes for white space between the parts of a request line. */
+static bool is_gap(char byte)
+{
+    unsigned char c = (unsigned char)byte;
+    return c == '\t' || c == 0x0b || c == 0x0c || (c >= 0x1c && c <= ' ') || c == 0x85 || c == 0xa0;
+}
+
+static bool says_version(struct str line)
+{
+    for (size_t i = 0; i + 5 <= line.n; i++) {
+        if (strncasecmp(line.p + i, "HTTP/", 5) == 0)
+            return true;
+    }
+    return false;
+}
+
+int http_guess(struct str in, size_t *ret_safe, size_t *ret_empty)
+{
+    enum { MAX_METHOD = 32 };
+    size_t at = 0;
+    while (at < in.n && (in.p[at] == '\r' || in.p[at] == '\n'))
+        at++;
+    *ret_empty = at;
+    struct str rest = str_skip(in, at), method = {rest.p, 0};
+    bool letter = rest.n && ((rest.p[0] | 0x20) >= 'a' && (rest.p[0] | 0x20) <= 'z');
+    while (letter && method.n < rest.n && method.n < MAX_METHOD && is_token_char(rest.p[method.n]))
+        method.n++;
+    *ret_safe = at + method.n;
+    if (rest.n && (!letter || method.n == MAX_METHOD))
+        return -1;
+    at = method.n;
+    while (at < rest.n && is_gap(rest.p[at]))
+        at++;
+    if (at == rest.n)
+        return 0;
+    bool connect = method.n == 7 && strncasecmp(method.p, "CONNECT", 7) == 0;
+    unsigned char first = (unsigned char)rest.p[at];
+    if (at == method.n || (connect ? first <= 0x20 || first == '{' : !first || !strchr("/*hH", first)))
+        return -1;
+    const char *lf = memchr(rest.p, '\n', rest.n);
+    if (!lf)
+        return 0;
+    struct str line = {rest.p, (size_t)(lf - rest.p)};
+    if (str_is(line, "PRI * HTTP/2.0\r")) /* RFC 9113 3.4: what follows is no HTTP/1 for anybody */
+        return -1;
+    return connect || says_version(line) || http_looks_like(line) ? 1 : -1;
 }
 
 static bool same_nocase(struct str a, const char *b)

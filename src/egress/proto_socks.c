@@ -2,6 +2,8 @@
 
 #include <errno.h>
 
+enum { MAX_SOCKS_TEXT = 256 }; /* a user or a host name of SOCKS 4, its NUL included */
+
 static uint8_t byte(struct str s, size_t at)
 {
     return (uint8_t)s.p[at];
@@ -74,14 +76,16 @@ ssize_t socks4_request(struct str in, struct socks_request *ret)
         return -EBADMSG;
     q.command = byte(in, 1);
     q.port = (uint16_t)(byte(in, 2) << 8 | byte(in, 3));
-    const char *user_end = memchr(in.p + 8, 0, in.n - 8);
+    size_t user = in.n - 8 < MAX_SOCKS_TEXT ? in.n - 8 : MAX_SOCKS_TEXT;
+    const char *user_end = memchr(in.p + 8, 0, user);
     if (!user_end)
-        return in.n > 8 + 255 ? -EBADMSG : 0;
+        return user == MAX_SOCKS_TEXT ? -EBADMSG : 0;
     struct str rest = str_skip(in, (size_t)(user_end - in.p) + 1);
     if (byte(in, 4) == 0 && byte(in, 5) == 0 && byte(in, 6) == 0 && byte(in, 7) != 0) { /* SOCKS4a: 0.0.0.x */
-        const char *end = rest.n ? memchr(rest.p, 0, rest.n) : NULL;
+        size_t most = rest.n < MAX_SOCKS_TEXT ? rest.n : MAX_SOCKS_TEXT;
+        const char *end = most ? memchr(rest.p, 0, most) : NULL;
         if (!end)
-            return rest.n > 255 ? -EBADMSG : 0;
+            return most == MAX_SOCKS_TEXT ? -EBADMSG : 0;
         struct str name = {rest.p, (size_t)(end - rest.p)};
         if (host_parse(name, &q.host) < 0)
             return -EINVAL;

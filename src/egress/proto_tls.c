@@ -39,8 +39,12 @@ static struct reader sub(struct reader *r, size_t n)
 
 bool tls_looks_like(struct str in)
 {
+    /*
+     * As loosely as servers read it: the minor version means nothing (RFC 8446 5.1), and records of other types or without
+     * content may come first for some. What then is no ClientHello is refused, not let through unread.
+     */
     const uint8_t *p = (const uint8_t *)in.p;
-    return (in.n < 1 || p[0] == 0x16) && (in.n < 2 || p[1] == 3) && (in.n < 3 || p[2] <= 4) && (in.n < 6 || p[5] == 1);
+    return (in.n < 1 || (p[0] >= 0x14 && p[0] <= 0x17)) && (in.n < 2 || p[1] == 3);
 }
 
 static int server_name(struct reader *ext, struct tls_hello *h)

@@ -19,10 +19,20 @@ int source_add(struct source *s, enum source_kind kind, int fd, uint32_t events)
 void source_arm(struct source *s, uint32_t events)
 {
     struct epoll_event e = {.events = events, .data.ptr = s};
-    if (s->fd < 0 || s->armed == events)
+    if (s->fd < 0 || (s->armed == events && !s->out) || (s->out && !events))
         return;
     s->armed = events;
-    (void)epoll_ctl(world.epoll, EPOLL_CTL_MOD, s->fd, &e);
+    (void)epoll_ctl(world.epoll, s->out ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, s->fd, &e);
+    s->out = false;
+}
+
+void source_rest(struct source *s)
+{
+    if (s->fd < 0 || s->out)
+        return;
+    (void)epoll_ctl(world.epoll, EPOLL_CTL_DEL, s->fd, NULL);
+    s->armed = 0;
+    s->out = true;
 }
 
 void source_close(struct source *s)

@@ -1,7 +1,10 @@
 #include <stdlib.h>
 #include "egress/conn.h"
 
-/* 198.18.0.0/16 of RFC 2544's benchmarking range, and a unique local prefix: neither is ever a real destination here. */
+/*
+ * 198.18.0.0/16 of RFC 2544's benchmarking range, and a unique local prefix: neither is ever a real destination here.
+ * Where only loopback can be caught (CATCH_LOOPBACK), 127.64.0.0/16 of 127.64.0.0/10.
+ */
 static const uint8_t prefix6[12] = {0xfd, 0x5a, 0, 0, 0, 0, 0, 1};
 
 static uint32_t hash_of(const char *s)
@@ -56,6 +59,13 @@ uint32_t stand_of(const char *name)
     return world.n_names;
 }
 
+static void stand_prefix(uint8_t two[2])
+{
+    bool loopback = world.ask->way == CATCH_LOOPBACK;
+    two[0] = loopback ? 127 : 198;
+    two[1] = loopback ? 64 : 18;
+}
+
 void stand_addr(uint32_t stand, bool v6, struct host_addr *ret)
 {
     struct host_addr a = {.v6 = v6};
@@ -64,8 +74,7 @@ void stand_addr(uint32_t stand, bool v6, struct host_addr *ret)
         a.b[14] = (uint8_t)(stand >> 8);
         a.b[15] = (uint8_t)stand;
     } else {
-        a.b[0] = 198;
-        a.b[1] = 18;
+        stand_prefix(a.b);
         a.b[2] = (uint8_t)(stand >> 8);
         a.b[3] = (uint8_t)stand;
     }
@@ -74,7 +83,9 @@ void stand_addr(uint32_t stand, bool v6, struct host_addr *ret)
 
 bool stand_range(const struct host_addr *a)
 {
-    return a->v6 ? memcmp(a->b, prefix6, sizeof prefix6) == 0 : a->b[0] == 198 && a->b[1] == 18;
+    uint8_t two[2];
+    stand_prefix(two);
+    return a->v6 ? memcmp(a->b, prefix6, sizeof prefix6) == 0 : memcmp(a->b, two, sizeof two) == 0;
 }
 
 const char *stand_name(const struct host_addr *a)

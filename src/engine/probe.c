@@ -14,6 +14,7 @@
 #include <sys/vfs.h>
 #include "base/fd.h"
 #include "engine/native.h"
+#include "inner/inner.h"
 #include "sys/fd.h"
 #include "sys/landlock.h"
 #include "sys/mount.h"
@@ -23,7 +24,15 @@
     (CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWPID | SYS_CLONE_NEWCGROUP)
 
 /* What a box asks of its namespaces, in the order in which it is tried. */
-enum trial { TRIAL_MAPS, TRIAL_MOUNTS, TRIAL_TMPFS, TRIAL_OVERLAY, TRIAL_PROC, TRIAL_COUNT };
+enum trial {
+    TRIAL_MAPS,
+    TRIAL_MOUNTS,
+    TRIAL_TMPFS,
+    TRIAL_OVERLAY,
+    TRIAL_PROC,
+    TRIAL_CATCH, /* and one for each enum catch_way from here */
+    TRIAL_COUNT = TRIAL_CATCH + CATCH_SOCKET
+};
 
 struct tried { /* filled by the child through a pipe */
     int clone, no[TRIAL_COUNT];
@@ -113,6 +122,19 @@ static int try_overlay(void)
     return e < 0 ? e : sys_fsconfig(fs, SYS_FS_CREATE, NULL, NULL, 0);
 }
 
+/* The ways of catching connections, the best first, each in a network namespace of its own, until one works. */
+static void try_catch(int no[])
+{
+    for (int way = CATCH_TPROXY; way <= CATCH_LOOPBACK; way++) {
+        bool v6;
+        no[way] = way == CATCH_TPROXY ? 0 : (int)sys_call(SYS_unshare, CLONE_NEWNET, 0, 0, 0, 0, 0);
+        if (no[way] == 0)
+            no[way] = catch_prepare((enum catch_way)way, &v6);
+        if (no[way] == 0)
+            return;
+    }
+}
+
 static _Noreturn void trial(int report, uint32_t uid, uint32_t gid)
 {
     struct tried t = {0};
@@ -123,6 +145,7 @@ static _Noreturn void trial(int report, uint32_t uid, uint32_t gid)
     fd = try_fs("tmpfs");
     t.no[TRIAL_TMPFS] = fd < 0 ? fd : 0;
     t.no[TRIAL_OVERLAY] = try_overlay();
+    try_catch(t.no + TRIAL_CATCH);
     (void)sys_write(report, &t, sizeof t);
     sys_exit(0);
 }
@@ -246,9 +269,11 @@ static void judge_kernel(struct facts *f, bool supervised)
 static void judge_landlock_tier(struct facts *f, struct reason r)
 {
     f->tier = TIER_LANDLOCK;
+    f->catch = CATCH_SOCKET;
     cannot(f,
            F(REMAP) | F(PID_NAMESPACE) | F(PRIVATE_IPC) | F(PRIVATE_TMP) | F(FRESH_PROC) | F(NO_SURVIVORS) |
-               F(NETWORK_TRANSPARENT) | F(HOST_NETWORK) | F(USER_ROOT) | F(CACHES) | F(LIMIT_PROCESSES),
+               F(NETWORK_TRANSPARENT) | F(NETWORK_PORTS) | F(NETWORK_ADDRESSES) | F(HOST_NETWORK) | F(USER_ROOT) |
+               F(CACHES) | F(LIMIT_PROCESSES),
            r);
     if (f->landlock_abi < 3)
         cannot(f, F(FILES) | F(HIDES),
@@ -259,6 +284,27 @@ static void judge_landlock_tier(struct facts *f, struct reason r)
     if (f->landlock_abi < 6)
         cannot(f, F(SIGNALS),
                (struct reason){"without namespaces, Landlock's signal scope is needed (Linux 6.12)", r.remedy});
+}
+
+/* The best way that worked; the first that did not says why. */
+static void judge_catch(struct facts *f, struct arena *mem, const struct tried *t)
+{
+    const int *no = t->no + TRIAL_CATCH;
+    int way = CATCH_TPROXY;
+    while (way < CATCH_LOOPBACK && no[way])
+        way++;
+    f->catch = (enum catch_way)way;
+    if (way == CATCH_TPROXY)
+        return;
+    const char *what = arena_printf(mem, "nf_tables' TPROXY cannot be used here (%s), so connections are caught %s",
+                                    strerror(-no[CATCH_TPROXY]),
+                                    way == CATCH_ROUTES ? "at listed ports only: name them, as in --allow HOST:443"
+                                                        : "by name and at listed ports only, as in --allow HOST:443");
+    f->catch_why = what ? what : "nf_tables' TPROXY cannot be used here";
+    cannot(f, F(NETWORK_PORTS) | (way == CATCH_LOOPBACK ? F(NETWORK_ADDRESSES) : 0),
+           (struct reason){f->catch_why, NULL});
+    if (no[way])
+        cannot(f, F(NETWORK_TRANSPARENT), (struct reason){clause(mem, "connections cannot be caught", -no[way]), NULL});
 }
 
 static int probe_thoroughly(struct facts *f, struct arena *mem, struct err *e)
@@ -275,6 +321,7 @@ static int probe_thoroughly(struct facts *f, struct arena *mem, struct err *e)
     f->layers &= f->overlay;
     if (!f->overlay)
         cannot(f, F(CACHES), (struct reason){clause(mem, "overlayfs in a user namespace", -t.no[TRIAL_OVERLAY]), NULL});
+    judge_catch(f, mem, &t);
     if (t.no[TRIAL_PROC])
         cannot(f, F(FRESH_PROC),
                (struct reason){"a fresh /proc is refused, as in a container that masks parts of /proc",

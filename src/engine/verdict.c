@@ -56,6 +56,10 @@ static const char *hint(const struct plan *p, uint32_t where, int no)
         return "raise the hard limit of open files: ulimit -Hn";
     if (kind == STEP_PROC && (no == EPERM || no == EACCES))
         return "a container that masks parts of /proc forbids a fresh one inside";
+    if (kind == STEP_CATCH && no == ENOTUNIQ)
+        return "the network namespace has a route out, past any stand-in";
+    if (kind == STEP_LISTEN && no == EADDRINUSE)
+        return "the port is listened at by something of pinfold's own";
     if (kind == STEP_ENTER && no == EINVAL)
         return "the root file system is the kernel's initial one, which pivot_root cannot leave";
     if (where == WHERE_CLONE && no == EAGAIN)
@@ -67,6 +71,13 @@ static const char *hint(const struct plan *p, uint32_t where, int no)
 static bool is_second_supervisor(const struct plan *p, uint32_t where, int no)
 {
     return where < p->image->n_steps && plan_steps(p->image)[where].kind == STEP_FILTER && no == EBUSY;
+}
+
+/* Connections cannot be caught in the hoped-for way: a thorough look finds the next best. */
+static bool catch_refused(const struct plan *p, uint32_t where)
+{
+    return where < p->image->n_steps && plan_steps(p->image)[where].kind == STEP_CATCH && !p->facts->catch_why &&
+           p->policy->net_catch == NET_CATCH_AUTO;
 }
 
 int engine_verdict(const struct plan *p, uint32_t where, int no, struct err *e)
@@ -88,5 +99,7 @@ int engine_verdict(const struct plan *p, uint32_t where, int no, struct err *e)
     const char *remedy = hint(p, where, no);
     if (remedy)
         (void)err_hint(e, r, "%s", remedy);
-    return namespace_refused(p, where, no) || is_second_supervisor(p, where, no) ? -ENGINE_STALE : r;
+    return namespace_refused(p, where, no) || is_second_supervisor(p, where, no) || catch_refused(p, where)
+               ? -ENGINE_STALE
+               : r;
 }

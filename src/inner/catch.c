@@ -6,11 +6,17 @@
  * is this machine, every packet passes prerouting on lo, and one nftables rule hands each SYN that is not for
  * loopback to the transparent listener; getsockname(2) of the accepted socket is where the program wanted to go.
  * Everything that is neither TCP nor loopback is refused in the output hook, so that QUIC and friends fall back at once.
+ *
+ * Without nf_tables (CATCH_ROUTES) the routes are the same, but each port needs a listener of its own at the wildcard
+ * address, and a routing rule prohibits what is not TCP. Without the routes, too (CATCH_LOOPBACK), only addresses that are
+ * local by nature can be caught: those of 127.64.0.0/10, which stand for names; that holds a box only where its namespace
+ * has no other way out, which is proved first.
  */
 #include "inner/runner.h"
 #include "wire/egress.h"
 
 #include <arpa/inet.h>
+#include <linux/fib_rules.h>
 #include <linux/if_addr.h>
 #include <linux/netfilter.h>
 #include <linux/netfilter/nf_tables.h>
@@ -160,13 +166,24 @@ static void add_route(struct msg *m, uint8_t family, const uint8_t *source, size
     end(m);
 }
 
+static void say_up(struct msg *m)
+{
+    struct ifinfomsg up = {.ifi_family = AF_UNSPEC, .ifi_index = LO, .ifi_flags = IFF_UP_BIT, .ifi_change = IFF_UP_BIT};
+    begin(m, RTM_NEWLINK, NLM_F_ACK, &up, sizeof up);
+    end(m);
+}
+
+static int link_up(void)
+{
+    struct msg m = {0};
+    say_up(&m);
+    return talk(&m, NETLINK_ROUTE, 1);
+}
+
 static int links_and_routes(bool *ret_v6)
 {
     struct msg m = {0};
-    struct ifinfomsg up = {.ifi_family = AF_UNSPEC, .ifi_index = LO, .ifi_flags = IFF_UP_BIT, .ifi_change = IFF_UP_BIT};
-
-    begin(&m, RTM_NEWLINK, NLM_F_ACK, &up, sizeof up);
-    end(&m);
+    say_up(&m);
     add_address(&m, AF_INET, source4, sizeof source4);
     add_route(&m, AF_INET, source4, sizeof source4);
     int r = talk(&m, NETLINK_ROUTE, 3);
@@ -178,6 +195,125 @@ static int links_and_routes(bool *ret_v6)
     add_route(&m, AF_INET6, source6, sizeof source6);
     *ret_v6 = talk(&m, NETLINK_ROUTE, 2) == 0;
     return 0;
+}
+
+/* ---- without nf_tables ---- */
+
+struct fib_rule {
+    uint8_t family, bits, action;
+    bool not_tcp;
+    uint32_t preference;
+};
+
+/* One rule of routing: for loopback destinations (bits), for what is not TCP, or for everything. */
+static void fib_rule(struct msg *m, uint16_t type, struct fib_rule r)
+{
+    static const uint8_t four[4] = {127}, six[16] = {[15] = 1};
+    struct fib_rule_hdr h = {.family = r.family,
+                             .dst_len = r.bits,
+                             .table = r.action == FR_ACT_TO_TBL ? RT_TABLE_LOCAL : RT_TABLE_UNSPEC,
+                             .action = r.action,
+                             .flags = r.not_tcp ? FIB_RULE_INVERT : 0};
+    uint8_t tcp = IPPROTO_TCP;
+    begin(m, type, (uint16_t)(NLM_F_ACK | (type == RTM_NEWRULE ? NLM_F_CREATE | NLM_F_EXCL : 0)), &h, sizeof h);
+    if (r.bits && r.family == AF_INET)
+        attr(m, FRA_DST, four, sizeof four);
+    else if (r.bits)
+        attr(m, FRA_DST, six, sizeof six);
+    if (r.not_tcp)
+        attr(m, FRA_IP_PROTO, &tcp, sizeof tcp);
+    attr(m, FRA_PRIORITY, &r.preference, sizeof r.preference);
+    end(m);
+}
+
+/* Loopback as ever; then what is not TCP gets EACCES at once; then the local table, whose own rule stood before them all. */
+static int only_tcp(uint8_t family)
+{
+    struct msg m = {0};
+    uint8_t loopback = family == AF_INET ? 8 : 128;
+    fib_rule(&m, RTM_NEWRULE, (struct fib_rule){family, loopback, FR_ACT_TO_TBL, false, 10});
+    fib_rule(&m, RTM_NEWRULE, (struct fib_rule){family, 0, FR_ACT_PROHIBIT, true, 20});
+    fib_rule(&m, RTM_NEWRULE, (struct fib_rule){family, 0, FR_ACT_TO_TBL, false, 30});
+    fib_rule(&m, RTM_DELRULE, (struct fib_rule){family, 0, FR_ACT_TO_TBL, false, 0});
+    return talk(&m, NETLINK_ROUTE, 4);
+}
+
+/* Whether a route, as the kernel tells it, leads nowhere but to lo. */
+static bool stays_here(const uint8_t *p, size_t n)
+{
+    struct rtmsg r;
+    bool here = false;
+    if (n < sizeof r)
+        return false;
+    memcpy(&r, p, sizeof r);
+    if (r.rtm_type == RTN_UNREACHABLE || r.rtm_type == RTN_PROHIBIT || r.rtm_type == RTN_BLACKHOLE)
+        return true;
+    for (size_t at = NLMSG_ALIGN(sizeof r); at + sizeof(struct nlattr) <= n;) {
+        struct nlattr a;
+        uint32_t index = 0;
+        memcpy(&a, p + at, sizeof a);
+        if (a.nla_len < sizeof a || a.nla_len > n - at)
+            return false;
+        uint16_t type = a.nla_type & NLA_TYPE_MASK;
+        if (type == RTA_GATEWAY || type == RTA_VIA || type == RTA_MULTIPATH || type == RTA_NH_ID || type == RTA_ENCAP)
+            return false;
+        if (type == RTA_OIF && a.nla_len == sizeof a + sizeof index) {
+            memcpy(&index, p + at + sizeof a, sizeof index);
+            here = index == LO;
+        }
+        at += NLA_ALIGN(a.nla_len);
+    }
+    return here;
+}
+
+/* The messages of one read; 1 at the end of the list. */
+static int routes_stay_here(const uint8_t *in, size_t n)
+{
+    for (size_t at = 0; at + sizeof(struct nlmsghdr) <= n;) {
+        struct nlmsghdr h;
+        memcpy(&h, in + at, sizeof h);
+        if (h.nlmsg_len < sizeof h || h.nlmsg_len > n - at || h.nlmsg_type == NLMSG_ERROR)
+            return -EBADMSG;
+        if (h.nlmsg_type == NLMSG_DONE)
+            return 1;
+        if (h.nlmsg_type == RTM_NEWROUTE && !stays_here(in + at + sizeof h, h.nlmsg_len - sizeof h))
+            return -ENOTUNIQ;
+        at += NLMSG_ALIGN(h.nlmsg_len);
+    }
+    return 0;
+}
+
+int catch_alone(void)
+{
+    struct msg m = {0};
+    struct sockaddr_nl kernel = {.nl_family = AF_NETLINK};
+    struct rtmsg all = {.rtm_family = AF_UNSPEC};
+    begin(&m, RTM_GETROUTE, NLM_F_DUMP, &all, sizeof all);
+    end(&m);
+    int fd = sys_socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+    if (fd < 0)
+        return fd;
+    int r = sys_connect(fd, &kernel, sizeof kernel);
+    long n = r < 0 ? r : sys_send(fd, m.bytes, m.n, 0);
+    while (n >= 0 && r == 0) {
+        uint8_t in[16384] __attribute__((aligned(8)));
+        n = sys_recv(fd, in, sizeof in, 0);
+        r = n <= 0 ? -EBADMSG : routes_stay_here(in, (size_t)n);
+    }
+    sys_close(fd);
+    return n < 0 ? (int)n : r < 0 ? r : 0;
+}
+
+/* lo alone: up, and with an address that tells resolvers of a network where that may be given. */
+static int loopback_only(void)
+{
+    struct msg m = {0};
+    int r = link_up();
+    if (r < 0)
+        return r;
+    add_address(&m, AF_INET, source4, sizeof source4);
+    (void)talk(&m, NETLINK_ROUTE, 1);
+    return catch_alone();
 }
 
 /* ---- rules ---- */
@@ -386,8 +522,11 @@ static int rules(void)
 
 /* ---- sockets ---- */
 
-static int listener(int family, int type, const void *address, size_t n, bool transparent)
+enum { TRANSPARENT = 1, SHARED = 2 /* beside listeners of the same port at other addresses */ };
+
+static int listener(int family, int type, const void *address, size_t n, int how)
 {
+    bool transparent = how & TRANSPARENT;
     int one = 1, zero = 0;
     int fd = sys_socket(family, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
@@ -395,6 +534,8 @@ static int listener(int family, int type, const void *address, size_t n, bool tr
     int r = sys_setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
     if (r == 0 && family == AF_INET6)
         r = sys_setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &zero, sizeof zero);
+    if (r == 0 && how & SHARED)
+        r = sys_setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &one, sizeof one);
     if (r == 0 && transparent)
         r = sys_setsockopt(fd, SOL_IP, IP_TRANSPARENT, &one, sizeof one);
     if (r == 0 && transparent && family == AF_INET6)
@@ -421,35 +562,61 @@ static int give(struct runner *r, int fd, uint32_t index, bool v6)
     return e < 0 ? (int)e : 0;
 }
 
-static int give_sockets(struct runner *r, bool v6)
+static int give_sockets(struct runner *r, enum catch_way way, bool v6)
 {
+    int how = way == CATCH_TPROXY ? 0 : SHARED, e = 0;
     struct sockaddr_in6 any6 = {.sin6_family = AF_INET6, .sin6_port = htons(EGRESS_CATCH_PORT)};
     struct sockaddr_in any4 = {.sin_family = AF_INET, .sin_port = htons(EGRESS_CATCH_PORT)};
     struct sockaddr_in proxy = {
         .sin_family = AF_INET, .sin_port = htons(EGRESS_PROXY_PORT), .sin_addr.s_addr = htonl(0x7F000001)};
     struct sockaddr_in dns = {.sin_family = AF_INET, .sin_port = htons(53), .sin_addr.s_addr = htonl(0x7F353535)};
 
-    int e = give(r,
-                 v6 ? listener(AF_INET6, SOCK_STREAM, &any6, sizeof any6, true)
-                    : listener(AF_INET, SOCK_STREAM, &any4, sizeof any4, true),
+    if (way == CATCH_TPROXY)
+        e = give(r,
+                 v6 ? listener(AF_INET6, SOCK_STREAM, &any6, sizeof any6, TRANSPARENT)
+                    : listener(AF_INET, SOCK_STREAM, &any4, sizeof any4, TRANSPARENT),
                  EGRESS_CATCH, v6);
     if (e == 0)
-        e = give(r, listener(AF_INET, SOCK_STREAM, &proxy, sizeof proxy, false), EGRESS_PROXY, v6);
+        e = give(r, listener(AF_INET, SOCK_STREAM, &proxy, sizeof proxy, how), EGRESS_PROXY, v6);
     if (e == 0)
-        e = give(r, listener(AF_INET, SOCK_DGRAM, &dns, sizeof dns, false), EGRESS_DNS_UDP, v6);
-    return e < 0 ? e : give(r, listener(AF_INET, SOCK_STREAM, &dns, sizeof dns, false), EGRESS_DNS_TCP, v6);
+        e = give(r, listener(AF_INET, SOCK_DGRAM, &dns, sizeof dns, 0), EGRESS_DNS_UDP, v6);
+    return e < 0 ? e : give(r, listener(AF_INET, SOCK_STREAM, &dns, sizeof dns, how), EGRESS_DNS_TCP, v6);
 }
 
-static int give_reach(struct runner *r, const struct step *s, uint32_t index, bool v6)
+/* LISTEN: one port at every address. */
+static int give_port(struct runner *r, const struct step *s, uint32_t index, bool v6)
+{
+    struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)s->b)};
+    struct sockaddr_in four = {.sin_family = AF_INET, .sin_port = htons((uint16_t)s->b)};
+    return give(r,
+                v6 ? listener(AF_INET6, SOCK_STREAM, &six, sizeof six, SHARED)
+                   : listener(AF_INET, SOCK_STREAM, &four, sizeof four, SHARED),
+                index, v6);
+}
+
+static int give_reach(struct runner *r, const struct step *s, int how, uint32_t index, bool v6)
 {
     struct sockaddr_in6 six = {
         .sin6_family = AF_INET6, .sin6_port = htons((uint16_t)s->b), .sin6_addr.s6_addr = {[15] = 1}};
     struct sockaddr_in four = {
         .sin_family = AF_INET, .sin_port = htons((uint16_t)s->b), .sin_addr.s_addr = htonl(0x7F000001)};
     return give(r,
-                s->a ? listener(AF_INET6, SOCK_STREAM, &six, sizeof six, false)
-                     : listener(AF_INET, SOCK_STREAM, &four, sizeof four, false),
+                s->a ? listener(AF_INET6, SOCK_STREAM, &six, sizeof six, how)
+                     : listener(AF_INET, SOCK_STREAM, &four, sizeof four, how),
                 index, v6);
+}
+
+int catch_prepare(enum catch_way way, bool *ret_v6)
+{
+    *ret_v6 = false;
+    int e = way == CATCH_LOOPBACK ? loopback_only() : links_and_routes(ret_v6);
+    if (e == 0 && way == CATCH_TPROXY)
+        e = rules();
+    if (e == 0 && way == CATCH_ROUTES)
+        e = only_tcp(AF_INET);
+    if (e == 0 && way == CATCH_ROUTES && *ret_v6)
+        e = only_tcp(AF_INET6);
+    return e;
 }
 
 int step_catch(struct runner *r, const struct step *s)
@@ -457,14 +624,14 @@ int step_catch(struct runner *r, const struct step *s)
     bool v6 = false;
     if (r->egress < 0)
         return -EBADMSG;
-    int e = links_and_routes(&v6);
+    int e = catch_prepare((enum catch_way)s->a, &v6), how = s->a == CATCH_TPROXY ? 0 : SHARED;
     if (e == 0)
-        e = rules();
-    if (e == 0)
-        e = give_sockets(r, v6);
+        e = give_sockets(r, (enum catch_way)s->a, v6);
     for (uint32_t i = 0; e == 0 && i < s->b; i++) {
-        r->failed = (uint32_t)(s - plan_steps(r->plan)) + 1 + i;
-        e = give_reach(r, s + 1 + i, EGRESS_SOCKETS + i, v6);
+        const struct step *part = s + 1 + i;
+        r->failed = (uint32_t)(part - plan_steps(r->plan));
+        e = part->kind == STEP_LISTEN ? give_port(r, part, EGRESS_SOCKETS + i, v6)
+                                      : give_reach(r, part, how, EGRESS_SOCKETS + i, v6);
     }
     r->egress = sys_shut(r->egress);
     return e;

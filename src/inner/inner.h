@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include "wire/control.h"
+#include "wire/egress.h"
 #include "wire/step.h"
 
 enum phase { PHASE_BUILD, PHASE_INSIDE, PHASE_LOCK };
@@ -67,6 +68,12 @@ int net_begin(struct runner *r);
  * false) only the descriptors are closed.
  */
 void overlays_settle(struct runner *r, bool here);
+/*
+ * CATCH's part of the network namespace the caller is in: addresses, routes and rules of `way`; 0 or -errno.
+ * catch_alone(): 0 when no route of it leads anywhere but to lo, -ENOTUNIQ when one does.
+ */
+int catch_prepare(enum catch_way way, bool *ret_v6);
+int catch_alone(void);
 /* Runs what belongs to each command, in its process before exec: limits and working directory. */
 int steps_run_command(const struct runner *r, uint32_t *ret_failed);
 

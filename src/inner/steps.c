@@ -33,7 +33,7 @@ enum { PHASE_NONE = PHASE_LOCK + 1, PHASE_COMMAND };
 
 static int phase_of(const struct plan_image *plan, unsigned kind)
 {
-    if (kind == STEP_STUB || kind == STEP_REACH || kind == STEP_RULE || kind == STEP_NONE)
+    if (kind == STEP_STUB || kind == STEP_REACH || kind == STEP_LISTEN || kind == STEP_RULE || kind == STEP_NONE)
         return PHASE_NONE; /* arguments of the step before */
     if (kind == STEP_RLIMIT || kind == STEP_CWD)
         return PHASE_COMMAND;
@@ -394,6 +394,7 @@ static int run(struct runner *r, const struct step *s)
     case STEP_NONE:
     case STEP_STUB:
     case STEP_REACH:
+    case STEP_LISTEN:
     case STEP_RULE:
     case STEP_RLIMIT:
     case STEP_CWD:

@@ -405,6 +405,15 @@ const struct attack attacks[] = {
     {"environment", "a variable that is not passed is read", FEATURE_FILES, true, read_environment, NULL},
     {"private-tmp", "a file in /tmp is seen outside", FEATURE_PRIVATE_TMP, true, drop_in_tmp, after_tmp},
     {"survive", "a process outlives the box", FEATURE_NO_SURVIVORS, true, survive, after_survive},
+#define NET FEATURE_NETWORK
+    {"net-allowed", "a service that is allowed is reached", NET, true, net_allowed, NULL, .net = true, .must = true},
+    {"net-other-service", "a service that is not allowed is reached", NET, true, net_other_service, NULL, .net = true},
+    {"net-by-proxy", "the same through the box's proxy", NET, false, net_by_proxy, NULL, .net = true},
+    {"net-other-address", "an address that is not allowed is reached", NET, false, net_other_address, NULL,
+     .net = true},
+    {"net-other-name", "a name that is not allowed is resolved", NET, false, net_other_name, NULL, .net = true},
+    {"net-datagram", "a datagram leaves", NET, false, net_datagram, NULL, .net = true},
+#undef NET
 };
 const size_t n_attacks = COUNT(attacks);
 
@@ -417,6 +426,7 @@ void stage_print(const struct stage *s, char room[STAGE_ARGUMENTS][256])
     snprintf(room[4], 256, "%d", s->shm);
     snprintf(room[5], 256, "%d", s->leaked);
     snprintf(room[6], 256, "%s", s->state);
+    snprintf(room[7], 256, "%d", s->service);
 }
 
 int attack_main(int argc, char **argv)
@@ -431,7 +441,8 @@ int attack_main(int argc, char **argv)
                       .abstract = argv[4],
                       .shm = atoi(argv[5]),
                       .leaked = atoi(argv[6]),
-                      .state = argv[7]};
+                      .state = argv[7],
+                      .service = atoi(argv[8])};
     for (size_t i = 0; i < n_attacks; i++) {
         if (!same(attacks[i].name, argv[0]))
             continue;

@@ -16,8 +16,10 @@ struct stage {
     int shm;              /* a System V shared memory segment                           */
     int leaked;           /* a descriptor of outside/, open without close-on-exec       */
     const char *state;    /* pinfold's own state directory                              */
+    int service;          /* a second TCP listener on 127.0.0.1, which net boxes may reach */
 };
-#define STAGE_ARGUMENTS 7
+#define STAGE_ARGUMENTS 8
+#define NET_GREETING    "pinfold verify\n" /* what both listeners say first */
 
 struct attack {
     const char *name;
@@ -28,9 +30,19 @@ struct attack {
     int (*run)(const struct stage *s);
     /* Looks outside afterwards, NULL when the status says all; 0: it succeeded. */
     int (*after)(const struct stage *s);
+    bool net;  /* in a box that may reach `service` and nothing else            */
+    bool must; /* the other way round: something that must work in that box     */
 };
 extern const struct attack attacks[];
 extern const size_t n_attacks;
+
+/* attack_net.c */
+int net_allowed(const struct stage *s);
+int net_other_service(const struct stage *s);
+int net_by_proxy(const struct stage *s);
+int net_other_address(const struct stage *s);
+int net_other_name(const struct stage *s);
+int net_datagram(const struct stage *s);
 
 /* Fills STAGE_ARGUMENTS texts, each in `room` bytes, from `s`. */
 void stage_print(const struct stage *s, char room[STAGE_ARGUMENTS][256]);

@@ -56,6 +56,19 @@ static void check_kernel(struct report *r)
           NULL);
 }
 
+/* How --net allow reaches programs that know no proxy. */
+static void check_egress(struct report *r)
+{
+    static const char *const ways[] = {
+        [CATCH_TPROXY] = "every connection is caught (nftables)",
+        [CATCH_ROUTES] = "connections to listed ports are caught (local routes)",
+        [CATCH_LOOPBACK] = "connections to names at listed ports are caught (stand-ins in 127.64.0.0/10)",
+        [CATCH_SOCKET] = "a proxy at a Unix socket only, for programs that can use one (curl)"};
+    const struct facts *f = &r->facts;
+    const char *why = f->catch == CATCH_SOCKET ? f->why_not[FEATURE_NETWORK_TRANSPARENT] : f->catch_why;
+    check(r, f->catch == CATCH_TPROXY ? CHECK_YES : CHECK_PART, "egress", ways[f->catch], why);
+}
+
 static void check_cgroup(struct report *r)
 {
     static const char *const kinds[] = {
@@ -167,7 +180,10 @@ static void print_text(const struct report *r, struct buf *out)
     for (size_t i = 0; i < r->n_verdicts; i++) {
         const struct verdict *v = &r->verdicts[i];
         buf_printf(out, "%-8s %-20s %s%s", helds[v->held], v->attack,
-                   v->held == BROKEN || v->held == HELD_LOST ? "" : "refused: ", v->what);
+                   v->held == BROKEN || v->held == HELD_LOST ? v->must && v->held == BROKEN ? "does not work: " : ""
+                   : v->must                                 ? "works: "
+                                                             : "refused: ",
+                   v->what);
         buf_printf(out, "%s%s%s\n", v->how[0] ? " (" : "", v->how, v->how[0] ? ")" : "");
         broken += v->held == BROKEN;
     }
@@ -238,6 +254,7 @@ static int doctor(bool json, bool verify, struct buf *out, struct err *e)
         return error;
     cgroup_probe(&r.facts, true, mem);
     check_kernel(&r);
+    check_egress(&r);
     check_cgroup(&r);
     check_features(&r);
     check_box(&r);

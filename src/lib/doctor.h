@@ -22,6 +22,7 @@ enum held {
 struct verdict {
     const char *attack, *what, *how; /* how: the refusal in words */
     enum held held;
+    bool must; /* no attack: something that must work */
 };
 
 /* Tries every attack on default boxes; `ret` in `mem`. */

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,8 +32,9 @@
 struct scene {
     struct stage stage;
     char dir[PATH_MAX], abstract[64];
-    int tcp, path_socket, abstract_socket, leaked;
-    struct pinfold_policy *policy;
+    int tcp, service, path_socket, abstract_socket, leaked;
+    struct pinfold_policy *policy, *net_policy;
+    int server; /* a process that greets whoever connects to one of the TCP listeners */
 };
 
 static int copy_program(const char *to, struct err *e)
@@ -140,12 +142,29 @@ static int start_victim(void)
         (void)sleep(3600);
 }
 
+static int start_server(int one, int two)
+{
+    int pid = fork();
+    if (pid != 0)
+        return pid;
+    for (;;) {
+        struct pollfd ready[2] = {{.fd = one, .events = POLLIN}, {.fd = two, .events = POLLIN}};
+        (void)poll(ready, 2, -1);
+        for (int i = 0; i < 2; i++) {
+            auto_fd int fd = ready[i].revents ? accept(ready[i].fd, NULL, NULL) : -1;
+            if (fd >= 0)
+                (void)!send(fd, NET_GREETING, sizeof NET_GREETING - 1, MSG_NOSIGNAL);
+        }
+    }
+}
+
 static int make_scene(struct scene *c, struct err *e)
 {
     char path[PATH_MAX];
     uint64_t id = 0;
 
-    *c = (struct scene){.tcp = -1, .path_socket = -1, .abstract_socket = -1, .leaked = -1, .stage.shm = -1};
+    *c = (struct scene){
+        .tcp = -1, .service = -1, .path_socket = -1, .abstract_socket = -1, .leaked = -1, .stage.shm = -1};
     int r = make_files(c, e);
     if (r < 0)
         return r;
@@ -157,6 +176,8 @@ static int make_scene(struct scene *c, struct err *e)
     snprintf(path, sizeof path, "%s/outside/socket", c->dir);
     c->path_socket = listen_unix(path, strlen(path) + 1);
     c->tcp = listen_tcp(&c->stage.port);
+    c->service = listen_tcp(&c->stage.service);
+    c->server = start_server(c->tcp, c->service);
     c->stage.shm = shmget(IPC_PRIVATE, 4096, IPC_CREAT | 0600);
     c->stage.victim = start_victim();
     snprintf(path, sizeof path, "%s/outside", c->dir);
@@ -164,18 +185,27 @@ static int make_scene(struct scene *c, struct err *e)
     /* High and without close-on-exec: as a careless caller would leave it. */
     c->stage.leaked = fcntl(c->leaked, F_DUPFD, 200);
     (void)setenv("PINFOLD_VERIFY_SECRET", "secret", 1);
-    return c->stage.victim < 0 ? err_sys(e, ERR_SYSTEM, errno, "start a process to be attacked") : 0;
+    return c->stage.victim < 0 || c->server < 0 || c->tcp < 0 || c->service < 0
+               ? err_sys(e, ERR_SYSTEM, errno, "start a process to be attacked")
+               : 0;
+}
+
+static void end_process(int pid)
+{
+    if (pid <= 0)
+        return;
+    (void)kill(pid, SIGKILL);
+    (void)waitpid(pid, NULL, 0);
 }
 
 static void end_scene(struct scene *c)
 {
-    if (c->stage.victim > 0) {
-        (void)kill(c->stage.victim, SIGKILL);
-        (void)waitpid(c->stage.victim, NULL, 0);
-    }
+    end_process(c->stage.victim);
+    end_process(c->server);
     if (c->stage.shm >= 0)
         (void)shmctl(c->stage.shm, IPC_RMID, NULL);
     (void)close_fd(c->tcp);
+    (void)close_fd(c->service);
     (void)close_fd(c->path_socket);
     (void)close_fd(c->abstract_socket);
     (void)close_fd(c->leaked);
@@ -183,14 +213,15 @@ static void end_scene(struct scene *c)
         (void)close_fd(c->stage.leaked);
     (void)unsetenv("PINFOLD_VERIFY_SECRET");
     pinfold_policy_free(c->policy);
+    pinfold_policy_free(c->net_policy);
     if (c->dir[0])
         remove_tree(AT_FDCWD, c->dir);
 }
 
-/* The default policy, with stage/work as the workspace and stage/hidden hidden. */
+/* The default policy, with stage/work as the workspace and stage/hidden hidden; and the same with one service to reach. */
 static int load_default(struct scene *c, struct err *e)
 {
-    char work[PATH_MAX + 8], hidden[PATH_MAX + 8];
+    char work[PATH_MAX + 8], hidden[PATH_MAX + 8], service[32];
     struct pinfold_error error = {0};
     snprintf(work, sizeof work, "%s/work", c->dir);
     snprintf(hidden, sizeof hidden, "%s/hidden", c->dir);
@@ -200,6 +231,13 @@ static int load_default(struct scene *c, struct err *e)
     if (r < 0)
         return err_say(e, (enum err_kind)error.kind, "%s", error.text);
     c->stage.state = c->policy->layers.world.state;
+    snprintf(service, sizeof service, "127.0.0.1:%d", c->stage.service);
+    const struct pinfold_option net[] = {
+        {"workspace", work}, {"hide", hidden}, {"net", "allow"}, {"reach", service}, {NULL, NULL}};
+    o.options = net;
+    r = c->stage.service ? pinfold_policy_load(&o, &c->net_policy, &error) : 0;
+    if (r < 0)
+        return err_say(e, (enum err_kind)error.kind, "%s", error.text);
     return 0;
 }
 
@@ -245,7 +283,7 @@ static int run_outside(const struct scene *c, const struct attack *a)
     return WEXITSTATUS(status);
 }
 
-static int run_inside(struct scene *c, const char *name, struct pinfold_result **ret, struct err *e)
+static int run_inside(const struct scene *c, const char *name, bool net, struct pinfold_result **ret, struct err *e)
 {
     char text[STAGE_ARGUMENTS][256], program[PATH_MAX + 32], secret[PATH_MAX + 32];
     const char *argv[3 + STAGE_ARGUMENTS + 1] = {program, "--attack", name};
@@ -261,7 +299,7 @@ static int run_inside(struct scene *c, const char *name, struct pinfold_result *
     }
     struct pinfold_run_options o = {
         .size = sizeof o, .argv = argv, .capture = 1, .use_fds = 1, .stdin_fd = in, .stdout_fd = -1, .stderr_fd = -1};
-    int r = pinfold_run(c->policy, &o, ret, &error);
+    int r = pinfold_run(net ? c->net_policy : c->policy, &o, ret, &error);
     return r < 0 ? err_say(e, (enum err_kind)error.kind, "%s", error.text) : 0;
 }
 
@@ -278,7 +316,10 @@ static struct verdict judge(struct arena *mem, const struct scene *c, const stru
         v.how = "nothing of it was left outside";
     else if (!through)
         v.how = arena_printf(mem, "ended with status %d", pinfold_result_status(result));
-    if (through)
+    v.must = a->must;
+    if (a->must)
+        v.held = status == ATTACK_SUCCEEDED ? proved ? HELD : HELD_UNPROVED : BROKEN;
+    else if (through)
         v.held = lost >> a->feature & 1 ? HELD_LOST : BROKEN;
     else if (status != ATTACK_REFUSED && status != ATTACK_SUCCEEDED && pinfold_result_end(result) != PINFOLD_SIGNALED)
         v.held = BROKEN; /* it could not even be tried: nothing is proved */
@@ -300,7 +341,15 @@ int verify_box(struct arena *mem, struct verdict **ret, size_t *ret_n, struct er
         clean_work(&c);
         bool proved = !attacks[i].works_outside || run_outside(&c, &attacks[i]) == ATTACK_SUCCEEDED;
         clean_work(&c);
-        r = run_inside(&c, attacks[i].name, &result, e);
+        r = run_inside(&c, attacks[i].name, attacks[i].net, &result, e);
+        if (r < 0 && attacks[i].net && e->kind == ERR_CANNOT) { /* no box with a network: nothing to attack */
+            list[i] = (struct verdict){.attack = attacks[i].name,
+                                       .what = attacks[i].what,
+                                       .how = "no network namespace here",
+                                       .held = HELD_LOST};
+            r = 0;
+            continue;
+        }
         if (r < 0)
             break;
         list[i] = judge(mem, &c, &attacks[i], proved, result->prepared.plan->lost, result);
@@ -317,7 +366,8 @@ int verify_box(struct arena *mem, struct verdict **ret, size_t *ret_n, struct er
 
 int try_box(struct arena *mem, uint64_t *ret_us, features *ret_lost, const char **ret_how, struct err *e)
 {
-    struct scene c = {.tcp = -1, .path_socket = -1, .abstract_socket = -1, .leaked = -1, .stage.shm = -1};
+    struct scene c = {
+        .tcp = -1, .service = -1, .path_socket = -1, .abstract_socket = -1, .leaked = -1, .stage.shm = -1};
     struct pinfold_result *result;
     struct timespec before, after;
 
@@ -326,7 +376,7 @@ int try_box(struct arena *mem, uint64_t *ret_us, features *ret_lost, const char 
         r = load_default(&c, e);
     clock_gettime(CLOCK_MONOTONIC, &before);
     if (r == 0)
-        r = run_inside(&c, "nothing", &result, e);
+        r = run_inside(&c, "nothing", false, &result, e);
     clock_gettime(CLOCK_MONOTONIC, &after);
     if (r == 0) {
         *ret_us = (uint64_t)((after.tv_sec - before.tv_sec) * 1000000 + (after.tv_nsec - before.tv_nsec) / 1000);

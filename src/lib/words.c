@@ -136,8 +136,13 @@ void words_header(const struct plan *plan, struct buf *out)
         [GUARD_STRICT] = "strict", [GUARD_EXISTING] = "existing names only", [GUARD_OFF] = "off"};
     const struct policy *p = plan->policy;
 
-    buf_printf(out, "%s%s; network %s", plan->facts->engine,
-               plan->image->tier == TIER_LANDLOCK ? " (Landlock only)" : "", nets[p->net]);
+    static const char *const ways[] = {[CATCH_TPROXY] = "",
+                                       [CATCH_ROUTES] = " (local routes: listed ports only)",
+                                       [CATCH_LOOPBACK] = " (127.64.0.0/10: names at listed ports only)",
+                                       [CATCH_SOCKET] = " (proxy at a Unix socket only)"};
+    buf_printf(out, "%s%s; network %s%s", plan->facts->engine,
+               plan->image->tier == TIER_LANDLOCK ? " (Landlock only)" : "", nets[p->net],
+               p->net == NET_ALLOW ? ways[plan->catch] : "");
     if (p->net_ask)
         buf_text(out, ", asking for other hosts");
     header_proxy(plan->proxies, out);

@@ -5,6 +5,8 @@
  */
 #include <stdlib.h>
 #include "plan/make.h"
+#include "policy/host.h"
+#include "policy/set.h"
 #include "wire/egress.h"
 
 #define TEXT(x)  #x
@@ -43,12 +45,136 @@ int egress_stubs(struct making *m)
     return 0;
 }
 
+/* ---- ways with one listener for each port ---- */
+
+struct ports {
+    uint16_t at[EGRESS_MAX_PORTS];
+    size_t n;
+    bool all;       /* rules allow more ports than listeners can be made for */
+    bool addresses; /* rules allow addresses without a name                  */
+};
+
+static void add_port(struct ports *p, uint16_t port)
+{
+    for (size_t i = 0; i < p->n; i++) {
+        if (p->at[i] == port)
+            return;
+    }
+    if (p->n == EGRESS_MAX_PORTS)
+        p->all = true;
+    else
+        p->at[p->n++] = port;
+}
+
+static void add_ports(struct ports *p, const char *text)
+{
+    struct host_rule r;
+    struct err ignored = {0};
+    if (host_rule_parse(str_of(text), RULE_ALLOW, &r, &ignored) < 0) {
+        p->all = p->addresses = true; /* said wrongly: as much as it can mean */
+        return;
+    }
+    p->addresses |= r.match == MATCH_NET || r.match == MATCH_ANY;
+    if (r.high - r.low >= EGRESS_MAX_PORTS)
+        p->all = true;
+    else
+        for (unsigned port = r.low; port <= r.high; port++)
+            add_port(p, (uint16_t)port);
+}
+
+static void ports_of(const struct policy *policy, struct ports *ret)
+{
+    static const uint16_t usual[] = {22, 80, 443};
+    struct ports p = {0};
+    for (size_t i = 0; i < policy->n_net_rules; i++) {
+        const struct net_rule *rule = &policy->net_rules[i];
+        const struct host_set *set = host_set_of(str_of(rule->text));
+        if (rule->verb != NET_RULE_ALLOW)
+            continue;
+        for (size_t k = 0; set && k < set->n; k++)
+            add_ports(&p, set->hosts[k]);
+        if (!set)
+            add_ports(&p, rule->text);
+    }
+    for (size_t i = 0; p.all && i < sizeof usual / sizeof *usual; i++)
+        add_port(&p, usual[i]);
+    *ret = p;
+}
+
+features egress_needs(const struct policy *p)
+{
+    struct ports ports;
+    if (p->net != NET_ALLOW)
+        return 0;
+    ports_of(p, &ports);
+    return (ports.n ? F(NETWORK_TRANSPARENT) : 0) | (ports.all ? F(NETWORK_PORTS) : 0) |
+           (ports.addresses ? F(NETWORK_ADDRESSES) : 0);
+}
+
+enum catch_way catch_of(const struct making *m)
+{
+    static const enum catch_way said[] = {
+        [NET_CATCH_TPROXY] = CATCH_TPROXY, [NET_CATCH_ROUTES] = CATCH_ROUTES, [NET_CATCH_LOOPBACK] = CATCH_LOOPBACK};
+    if (m->facts->tier == TIER_LANDLOCK)
+        return CATCH_SOCKET;
+    return m->policy->net_catch == NET_CATCH_AUTO ? m->facts->catch : said[m->policy->net_catch];
+}
+
+static int listen_steps(struct making *m, uint32_t *ret_n)
+{
+    struct ports p;
+    ports_of(m->policy, &p);
+    for (size_t i = 0; i < p.n; i++) {
+        struct step *s = image_step(&m->image, STEP_LISTEN, m->policy->net_origin);
+        if (!s)
+            return no_memory(m);
+        s->b = p.at[i];
+        ++*ret_n;
+    }
+    return p.n ? note(m, "the box cannot listen at ports that it may connect to: each has a listener of the egress")
+               : 0;
+}
+
+/* ---- what programs are told ---- */
+
+/* Where there are no inet sockets, the proxy is a SOCKS 5 one at a Unix socket, as libcurl writes that. */
+static int socket_env(struct making *m)
+{
+    const char *path = m->plan->proxy_socket, *proxy = path ? arena_printf(m->mem, "socks5h://localhost%s", path) : "";
+    if (!path || !proxy)
+        return path ? no_memory(m) : 0;
+    int r = add_env(m, "ALL_PROXY", proxy);
+    if (r == 0)
+        r = add_env(m, "all_proxy", proxy);
+    return r < 0 ? r : add_env(m, "PINFOLD_PROXY_SOCKET", path);
+}
+
+int egress_socket(struct making *m, const char *dir)
+{
+    /* unix(7): 108 bytes with the NUL, and every client has to name it. */
+    enum { MAX_SOCKET_PATH = 107 };
+    if (m->policy->net != NET_ALLOW || m->plan->catch != CATCH_SOCKET)
+        return 0;
+    const char *path = path_join(m->mem, dir, "proxy");
+    if (!path)
+        return no_memory(m);
+    if (strlen(path) > MAX_SOCKET_PATH)
+        return err_say(m->e, ERR_CANNOT,
+                       "net allow (%s): without a network namespace the proxy is a socket, and '%s' is too long for "
+                       "one's path; set XDG_STATE_HOME to a shorter directory",
+                       origin_of(m, m->policy->net_origin), path);
+    m->plan->proxy_socket = path;
+    return 0;
+}
+
 /* Programs that know proxies are told of ours: their requests are then judged, and refused, in words. */
 int egress_env(struct making *m)
 {
     static const char *const names[] = {"http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"};
     if (m->policy->net != NET_ALLOW)
         return 0;
+    if (m->plan->catch == CATCH_SOCKET)
+        return socket_env(m);
     int r = 0;
     for (size_t i = 0; r == 0 && i < sizeof names / sizeof *names; i++)
         r = add_env(m, names[i], PROXY);
@@ -104,7 +230,11 @@ int egress_steps(struct making *m)
     size_t at = m->image.n_steps;
     uint32_t n = 0;
     int r = s ? reach_steps(m, &n) : no_memory(m);
-    if (r == 0)
+    if (r == 0 && m->plan->catch != CATCH_TPROXY)
+        r = listen_steps(m, &n);
+    if (r == 0) {
+        m->image.steps[at - 1].a = m->plan->catch;
         m->image.steps[at - 1].b = n;
+    }
     return r;
 }

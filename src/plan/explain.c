@@ -203,7 +203,10 @@ int plan_explain(const struct plan *p, bool show_values, struct buf *out)
     buf_printf(out, "%s\nstarts in   ", p->policy->workspace_read_only ? " (read-only)" : "");
     put_path(out, p->cwd);
     buf_printf(out, "\nuser        %u:%u\n", p->image->uid, p->image->gid);
-    buf_printf(out, "network     %s\n", word_net(p->policy));
+    buf_printf(out, "network     %s", word_net(p->policy));
+    if (p->policy->net == NET_ALLOW)
+        buf_printf(out, " (%s)", word_catch(p->catch));
+    buf_char(out, '\n');
     put_names(out, "namespaces ", p->image->namespaces, namespace_names);
     put_names(out, "filter     ", p->image->filter, filter_names);
     if (p->digest[0])

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "wire/egress.h"
 #include "wire/feature.h"
 
 enum path_type { PATH_MISSING, PATH_DIR, PATH_FILE, PATH_OTHER /* socket, device, fifo */, PATH_UNREADABLE };
@@ -59,6 +60,8 @@ struct facts {
     uint32_t uid, gid; /* of the caller                                  */
     const char *home, *user_name;
     enum cgroup_kind cgroup;
+    enum catch_way catch;    /* the best way to catch connections, for net allow  */
+    const char *catch_why;   /* why not a better one, or NULL                  */
     bool notify;             /* seccomp user notification                      */
     bool overlay;            /* overlayfs may be mounted in a user namespace: assumed on 5.11+ */
     bool layers;             /* and over a veil of `home`, from detached mounts: 6.15+, home on no overlay itself */

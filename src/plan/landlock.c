@@ -182,6 +182,8 @@ static int temporary_dir(struct making *m)
         arena_printf(m->mem, "%s/pinfold/tmp/%s", m->facts->state_home, m->ask->instance ? m->ask->instance : "0");
     int r = add_make_dir(m, dir, true);
     if (r == 0)
+        r = egress_socket(m, dir);
+    if (r == 0)
         r = add_env(m, "TMPDIR", dir);
     return r < 0 ? r : grant_private(m, dir);
 }

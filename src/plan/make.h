@@ -220,6 +220,11 @@ int steps_make(struct making *m);
 int egress_stubs(struct making *m);
 int egress_env(struct making *m);
 int egress_steps(struct making *m);
+/* How connections will be caught; and what of the allow rules a way with a listener for each port cannot do. */
+enum catch_way catch_of(const struct making *m);
+features egress_needs(const struct policy *p);
+/* CATCH_SOCKET: the proxy's socket in the private directory `dir`. */
+int egress_socket(struct making *m, const char *dir);
 /* net allow: the caller's own proxy (parent.c). */
 int parent_make(struct making *m);
 /* Whether what is published can be here (publish.c). */

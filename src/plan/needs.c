@@ -3,6 +3,7 @@
  * lists all of it at once; a loss is allowed by name only (`may_lose`), or by a key that says nothing else (net host).
  */
 #include "plan/make.h"
+#include "plan/words.h"
 
 #include <stdio.h>
 
@@ -59,6 +60,7 @@ static features needs_of(struct making *m)
         m->asked_losses |= F(HOST_NETWORK);
     else
         n |= F(NETWORK);
+    n |= egress_needs(p) & (m->plan->catch == CATCH_SOCKET ? F(NETWORK_TRANSPARENT) : ~(features)0);
     if (p->allow_nested_userns)
         m->asked_losses |= F(NESTED_USERNS);
     else
@@ -76,6 +78,24 @@ static features wishes_of(const struct making *m)
     return limit_features(&m->policy->limits, false) | (m->any_cache ? F(CACHES) : 0);
 }
 
+/* What the way of catching connections cannot do; what the tier cannot do has its reason there already. */
+static features can_catch(const struct making *m, features can, const char **why)
+{
+    enum catch_way way = m->plan->catch;
+    bool said = m->policy->net_catch != NET_CATCH_AUTO;
+    const char *reason = m->facts->catch_why;
+    if (way == CATCH_TPROXY || way == CATCH_SOCKET)
+        return can;
+    why[FEATURE_NETWORK_PORTS] =
+        said || !reason ? "connections are caught at listed ports only (net.catch): name them, as in --allow HOST:443"
+                        : reason;
+    why[FEATURE_NETWORK_ADDRESSES] =
+        said || !reason ? "only stand-ins for names are caught (net.catch): allow names, as in --allow HOST:443"
+                        : reason;
+    can &= ~F(NETWORK_PORTS);
+    return way == CATCH_LOOPBACK ? can & ~F(NETWORK_ADDRESSES) : can;
+}
+
 /* What this plan asks for can be more, or less, than what the engine is asked about in general. */
 static features can_here(const struct making *m, const char **why)
 {
@@ -88,6 +108,7 @@ static features can_here(const struct making *m, const char **why)
         can &= ~F(ABSTRACT_SOCKETS);
         why[FEATURE_ABSTRACT_SOCKETS] = "with the host's network it takes Landlock scopes, Linux 6.12 or later";
     }
+    can = can_catch(m, can, why);
     features judged = F(GUARD) | F(UNIX_SOCKETS) | F(HIDES_ANY_DEPTH) | (m->n_reads ? F(HIDES) : 0);
     if (!m->facts->notify && can & judged) {
         for (int i = 0; i < FEATURE_COUNT; i++) {
@@ -127,14 +148,13 @@ static int check_network(struct making *m)
     const struct net_rule *first = NULL;
     for (size_t i = 0; !first && i < p->n_net_rules; i++) {
         enum net_verb verb = p->net_rules[i].verb;
-        bool opens = verb == NET_RULE_REACH || (verb == NET_RULE_ALLOW && p->net == NET_ALLOW);
-        first = opens ? &p->net_rules[i] : NULL;
+        first = verb == NET_RULE_REACH ? &p->net_rules[i] : NULL;
     }
     if (!first || m->facts->can & F(NETWORK_TRANSPARENT))
         return 0;
     if (p->net == NET_HOST)
         return note(m, "net host: the rules about hosts and ports are not applied, the box uses the host's network");
-    const char *what = first->verb == NET_RULE_ALLOW ? "net allow" : "reach";
+    const char *what = "reach";
     const char *why = m->facts->why_not[FEATURE_NETWORK_TRANSPARENT];
     int r = err_say(m->e, ERR_CANNOT, "%s %s (%s): %s needs a network namespace of the box's own: %s", what,
                     first->text, origin_of(m, first->origin), what, why ? why : "not here");
@@ -182,6 +202,10 @@ static const char *network_by(const struct making *m, bool landlock)
 {
     if (m->policy->net != NET_ALLOW)
         return landlock ? "seccomp filter, no inet sockets" : "network namespace, loopback only";
+    if (landlock)
+        return m->plan->proxies
+                   ? "seccomp filter, no inet sockets; egress at a Unix socket, the proxy of your environment"
+                   : "seccomp filter, no inet sockets; egress at a Unix socket";
     return m->plan->proxies ? "network namespace, egress, the proxy of your environment" : "network namespace, egress";
 }
 
@@ -207,7 +231,9 @@ static const char *enforced_by(const struct making *m, enum feature f)
     case FEATURE_NETWORK:
         return network_by(m, landlock);
     case FEATURE_NETWORK_TRANSPARENT:
-        return "egress";
+    case FEATURE_NETWORK_PORTS:
+    case FEATURE_NETWORK_ADDRESSES:
+        return word_catch(m->plan->catch);
     case FEATURE_PID_NAMESPACE:
         return "pid namespace";
     case FEATURE_SIGNALS:

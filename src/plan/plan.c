@@ -76,6 +76,7 @@ int plan_make(const struct policy *policy, const struct facts *facts, const stru
     if (!plan)
         return no_memory(&m);
     *plan = (struct plan){.mem = mem, .policy = policy, .facts = facts};
+    plan->catch = catch_of(&m);
     int r = begin(&m);
     if (r == 0)
         r = collect(&m);

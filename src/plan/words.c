@@ -119,6 +119,17 @@ const char *word_net(const struct policy *p)
     return p->net == NET_HOST ? "host" : p->net == NET_ALLOW ? "allow" : "none";
 }
 
+const char *word_catch(enum catch_way way)
+{
+    static const char *const names[] = {
+        [CATCH_TPROXY] = "nftables, every connection",
+        [CATCH_ROUTES] = "local routes, listed ports only",
+        [CATCH_LOOPBACK] = "stand-ins in 127.64.0.0/10, names and listed ports only",
+        [CATCH_SOCKET] = "proxy at a Unix socket only",
+    };
+    return names[way];
+}
+
 const char *word_guard_mode(enum guard_mode mode)
 {
     return mode == GUARD_STRICT ? "strict" : mode == GUARD_EXISTING ? "existing" : "off";

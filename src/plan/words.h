@@ -7,6 +7,8 @@
 const char *word_access(const struct place *p); /* "writable", "hidden", ... */
 /* By what the place is as it is; "" when there is nothing to say. */
 const char *word_how(const struct place *p);
+/* By what connections come to the egress: "nftables, every connection". */
+const char *word_catch(enum catch_way way);
 const char *word_net(const struct policy *p);
 const char *word_guard_mode(enum guard_mode mode);
 const char *word_guard_rule(enum guard_rule_kind kind);

@@ -523,10 +523,12 @@ int host_rule_parse(struct str text, enum rule_verb verb, struct host_rule *ret,
             host.n = (size_t)(colon - text.p);
             ports = str_skip(text, host.n);
         }
-        struct str name = host;
+        struct str name = host, bare = host;
+        if (bare.n && bare.p[bare.n - 1] == '.')
+            bare.n--;
         if (str_is(host, "*")) {
             r.match = MATCH_ANY;
-        } else if (memchr(host.p, '/', host.n) || ends_in_number(host)) {
+        } else if (memchr(host.p, '/', host.n) || ends_in_number(bare)) {
             err = net_parse(host, &r, e);
         } else {
             r.match = MATCH_NAME;

@@ -73,6 +73,9 @@ enum key_tighten {
       "Pass connections to the host's port HOST, on 127.0.0.1 unless ADDR is said, on to port BOX inside.")            \
     X(REACH, "net.reach", "reach", "HOST:PORT", TYPE_NAMES, NULL, true, true, TIGHTEN_NEVER,                           \
       "Let the command reach this one service, also on the host itself or a private network.")                         \
+    X(CATCH, "net.catch", "net-catch", "WAY", TYPE_CHOICE, "auto|tproxy|routes|loopback", false, true, TIGHTEN_NEVER,  \
+      "How connections that know no proxy are caught; without nf_tables by routes or stand-ins, at listed ports "      \
+      "only.")                                                                                                         \
     X(UNIX_SOCKETS, "net.unix_sockets", "unix-socket", "PATH", TYPE_PATHS, NULL, true, true, TIGHTEN_NEVER,            \
       "Let the command connect to the host's socket PATH.")                                                            \
     X(MEMORY, "limits.memory", "memory", "SIZE", TYPE_SIZE, NULL, false, true, TIGHTEN_LESS,                           \

@@ -471,6 +471,9 @@ static int merge_simple(struct merge *m, const struct said *s)
         p->net_origin = origin_of(m, s);
         m->net_said = s;
         break;
+    case KEY_CATCH:
+        p->net_catch = (enum net_catch)choice;
+        break;
     case KEY_NET_ASK:
         p->net_ask = on;
         p->net_ask_origin = origin_of(m, s);
@@ -555,6 +558,7 @@ static int merge_said(struct merge *m, const struct said *s)
     case KEY_EXPAND:
     case KEY_GUARD:
     case KEY_NET:
+    case KEY_CATCH:
     case KEY_NET_ASK:
     case KEY_TTY:
     case KEY_NESTED_USERNS:

@@ -70,6 +70,8 @@ struct guard_name {
 enum guard_mode { GUARD_STRICT, GUARD_EXISTING, GUARD_OFF };
 
 enum net_mode { NET_NONE, NET_ALLOW, NET_HOST };
+/* How connections are caught (enum catch_way); auto is the best way that works here. */
+enum net_catch { NET_CATCH_AUTO, NET_CATCH_TPROXY, NET_CATCH_ROUTES, NET_CATCH_LOOPBACK };
 enum net_verb { NET_RULE_ALLOW, NET_RULE_DENY, NET_RULE_DENY_PORT, NET_RULE_PUBLISH, NET_RULE_REACH };
 /* The egress work parses `text` further; this layer checks its form and keeps it. */
 struct net_rule {
@@ -128,6 +130,7 @@ struct policy {
     enum expand_mode expand;
 
     enum net_mode net;
+    enum net_catch net_catch;
     uint32_t net_origin;
     struct net_rule *net_rules;
     size_t n_net_rules;

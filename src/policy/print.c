@@ -224,6 +224,10 @@ static void put_net(const struct printer *w)
 
     buf_printf(w->out, "net:\n  mode: %s", modes[w->p->net]);
     end_line(w, w->p->net_origin);
+    if (w->p->net_catch != NET_CATCH_AUTO) {
+        struct str way = key_choice_name(KEY_CATCH, w->p->net_catch);
+        buf_printf(w->out, "  catch: %.*s\n", (int)way.n, way.p);
+    }
     put_ask(w);
     for (size_t k = 0; k < sizeof lists / sizeof *lists; k++) {
         h.list = lists[k];
@@ -445,8 +449,8 @@ bool policy_equal(const struct policy *a, const struct policy *b)
     }
     return same(a->workspace, b->workspace) && a->workspace_read_only == b->workspace_read_only && equal_paths(a, b) &&
            equal_lists(a, b) && a->guard == b->guard && a->expand == b->expand && a->net == b->net &&
-           a->net_ask == b->net_ask && a->net_ask_ms == b->net_ask_ms && a->user == b->user && a->uid == b->uid &&
-           a->gid == b->gid && a->tty == b->tty && same(a->engine, b->engine) && same(a->image, b->image) &&
-           same(a->hostname, b->hostname) && a->allow_nested_userns == b->allow_nested_userns &&
-           a->may_lose == b->may_lose;
+           a->net_catch == b->net_catch && a->net_ask == b->net_ask && a->net_ask_ms == b->net_ask_ms &&
+           a->user == b->user && a->uid == b->uid && a->gid == b->gid && a->tty == b->tty &&
+           same(a->engine, b->engine) && same(a->image, b->image) && same(a->hostname, b->hostname) &&
+           a->allow_nested_userns == b->allow_nested_userns && a->may_lose == b->may_lose;
 }

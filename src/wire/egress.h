@@ -14,9 +14,22 @@
 #define EGRESS_CATCH_PORT  61081          /* where caught connections arrive */
 #define EGRESS_MAX_REACH   16             /* services of the host that appear inside, and ports published */
 
+#define EGRESS_MAX_PORTS 64 /* listeners of the ways that need one for each port */
+
+/* How a connection that knows no proxy gets to the egress; CATCH's `a`. */
+enum catch_way {
+    CATCH_TPROXY,   /* nf_tables hands every TCP connection to one listener                                        */
+    CATCH_ROUTES,   /* every address is local, and each listed port has a listener                                 */
+    CATCH_LOOPBACK, /* names get stand-ins in 127.64.0.0/10, and each listed port has a listener: needs no powers  */
+    CATCH_SOCKET    /* without a network namespace: no inet sockets at all, the proxy at a Unix socket             */
+};
+
 enum egress_socket { EGRESS_CATCH, EGRESS_PROXY, EGRESS_DNS_UDP, EGRESS_DNS_TCP, EGRESS_SOCKETS };
 
-/* One message for each socket, with the socket: EGRESS_SOCKETS, then the listeners of REACH steps in their order. */
+/*
+ * One message for each socket, with the socket: EGRESS_SOCKETS (the first with CATCH_TPROXY only), then the listeners of
+ * REACH and LISTEN steps in their order.
+ */
 struct egress_socket_frame {
     uint32_t index, v6; /* v6: the namespace has IPv6 */
 };

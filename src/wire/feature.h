@@ -16,6 +16,9 @@
     X(ABSTRACT_SOCKETS, "abstract-sockets", "abstract sockets of the host cannot be connected to")                     \
     X(NETWORK, "network", "only the network that was asked for can be reached")                                        \
     X(NETWORK_TRANSPARENT, "network-transparent", "programs that know no proxy reach the allowed hosts")               \
+    X(NETWORK_PORTS, "network-ports",                                                                                  \
+      "those programs reach allowed hosts at every allowed port, not at listed ones only")                             \
+    X(NETWORK_ADDRESSES, "network-addresses", "those programs reach allowed addresses, not only names")                \
     X(HOST_NETWORK, "host-network", "the box has a network of its own (lost with net host)")                           \
     X(PID_NAMESPACE, "pid-namespace", "processes outside cannot be seen or signalled")                                 \
     X(SIGNALS, "signals", "processes outside cannot be signalled")                                                     \

@@ -8,6 +8,7 @@
 
 #include "base/buf.h"
 #include "base/json.h"
+#include "wire/egress.h"
 #include "wire/guard_table.h"
 
 enum argument { NOTHING, NUMBER, PATH /* absolute */, RELATIVE /* a path without "." and ".." */, TEXT, SLOT };
@@ -27,8 +28,9 @@ static const uint8_t arguments[STEP_COUNT][2] = {
     [STEP_DEVICES] = {PATH, NUMBER},   [STEP_HOSTNAME] = {TEXT, 0},   [STEP_PROC] = {PATH, NOTHING},
     [STEP_PROC_LOCK] = {PATH, 0},      [STEP_DEVPTS] = {PATH, 0},     [STEP_MQUEUE] = {PATH, 0},
     [STEP_RULESET] = {NUMBER, NUMBER}, [STEP_RULE] = {PATH, NOTHING}, [STEP_FILTER] = {NUMBER, NOTHING},
-    [STEP_RLIMIT] = {NUMBER, NUMBER},  [STEP_CWD] = {PATH, NOTHING},  [STEP_CATCH] = {NOTHING, NUMBER},
+    [STEP_RLIMIT] = {NUMBER, NUMBER},  [STEP_CWD] = {PATH, NOTHING},  [STEP_CATCH] = {NUMBER, NUMBER},
     [STEP_REACH] = {NUMBER, NUMBER},   [STEP_LAYER] = {PATH, PATH},   [STEP_PART] = {PATH, NOTHING},
+    [STEP_LISTEN] = {NUMBER, NUMBER},
 };
 
 const char *step_name(enum step_kind kind)
@@ -73,15 +75,16 @@ static bool part_fits(const struct plan_image *p, uint64_t at, uint64_t bytes, u
     return at >= sizeof *p && at % align == 0 && at + bytes <= p->bytes;
 }
 
-/* VEIL and COVER are followed by as many STUBs as they say, CATCH by as many REACHes, and neither stands alone. */
+/* VEIL and COVER are followed by as many STUBs as they say, CATCH by as many REACHes and LISTENs; none stands alone. */
 static bool parts_fit(const struct plan_image *p)
 {
     const struct step *s = plan_steps(p);
     uint64_t expected = 0;
     unsigned part = STEP_NONE;
     for (uint32_t i = 0; i < p->n_steps; i++) {
-        bool is_part = s[i].kind == STEP_STUB || s[i].kind == STEP_REACH;
-        if (is_part != (expected > 0) || (is_part && s[i].kind != part))
+        bool of_catch = s[i].kind == STEP_REACH || s[i].kind == STEP_LISTEN;
+        bool is_part = s[i].kind == STEP_STUB || of_catch;
+        if (is_part != (expected > 0) || (is_part && of_catch != (part == STEP_REACH)))
             return false;
         if (is_part)
             expected--;
@@ -116,7 +119,7 @@ static bool steps_fit(const struct plan_image *p)
             layer = plan_string(p, s->a);
         if (s->kind == STEP_PART && !lies_below(plan_string(p, s->a), layer))
             return false;
-        if (s->kind == STEP_FILTER && s->a >= FILTER_VARIANTS)
+        if ((s->kind == STEP_FILTER && s->a >= FILTER_VARIANTS) || (s->kind == STEP_CATCH && s->a > CATCH_LOOPBACK))
             return false;
     }
     return parts_fit(p);
@@ -298,9 +301,13 @@ void step_print(const struct plan_image *p, const struct step *s, struct buf *ou
     } else if (s->kind == STEP_FILTER) {
         put_bits(out, s->a, filters, 4);
     } else if (s->kind == STEP_CATCH) {
-        buf_text(out, " every connection and name for the egress");
+        static const char *const ways[] = {"every connection and name", "names and connections to listed ports",
+                                           "names and connections to listed ports of stand-ins in 127.64.0.0/10"};
+        buf_printf(out, " %s for the egress", ways[s->a <= CATCH_LOOPBACK ? s->a : 0]);
     } else if (s->kind == STEP_REACH) {
         buf_printf(out, " %s:%u of the host", s->a ? "[::1]" : "127.0.0.1", s->b);
+    } else if (s->kind == STEP_LISTEN) {
+        buf_printf(out, " port %u", s->b);
     } else if (s->kind == STEP_RULESET) {
         buf_printf(out, " files %s, network %s, scopes", s->a ? "handled" : "free", s->b ? "handled" : "free");
         put_bits(out, s->mode, scopes, 2);

@@ -45,8 +45,11 @@
       "a dst; b size of shm in KiB, 0 for the kernel's own; flags (RDONLY: itself, not shm): tmpfs with null zero "    \
       "full random urandom tty, fd stdin stdout stderr ptmx, shm, pts, mqueue")                                        \
     X(LOOPBACK, "loopback", "bring lo up")                                                                             \
-    X(CATCH, "catch", "addresses, routes, rules and sockets of the egress; b number of REACHes that follow")           \
+    X(CATCH, "catch",                                                                                                  \
+      "a enum catch_way: addresses, routes, rules, sockets of the egress; b number of REACHes and LISTENs that "       \
+      "follow")                                                                                                        \
     X(REACH, "reach", "a 0 for 127.0.0.1, 1 for ::1; b port: a listener that stands for a service of the host")        \
+    X(LISTEN, "listen", "b port: a listener at every address, where connections are not all caught by one")            \
     X(HOSTNAME, "hostname", "a name")                                                                                  \
     /* INSIDE */                                                                                                       \
     X(PROC, "proc", "a dst: a fresh /proc; flags")                                                                     \

@@ -159,6 +159,47 @@ static size_t client_hello(const char *name, bool ech, size_t cut, uint8_t *out)
     return o;
 }
 
+static void guesses(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        int guess;
+        size_t safe;
+    } all[] = {
+        {"", 0, 0},
+        {"x", 0, 1},
+        {"ping", 0, 4},
+        {"PING\r\n", -1, 4},
+        {"SSH-2.0-OpenSSH_9.2\r\n", -1, 19},
+        {"0032git-upload-pack /project.git", -1, 0},
+        {"NICK me\r\n", -1, 4},
+        {"CONNECT {\"verbose\":false}\r\n", -1, 7},
+        {"hello host\r\n", -1, 5},
+        {"get /key\r\n", -1, 3},
+        {"\r\n", 0, 2},
+        {"GET", 0, 3},
+        {"GET ", 0, 3},
+        {"GET /f HTTP/1.1\r", 0, 3},
+        {"GET /f HTTP/1.1\r\n", 1, 3},
+        {"GET /f\r\n", 1, 3},
+        {"\r\n\nGET /f HTTP/1.1\n", 1, 6},
+        {"GET\t/f\tHTTP/1.1\r\n", 1, 3},
+        {"get \v/f http/1.1\r\n", 1, 3},
+        {"ACL /f HTTP/1.1\r\n", 1, 3},
+        {"M-SEARCH * HTTP/1.1\r\n", 1, 8},
+        {"GET HTTP://a.test/ HTTP/1.1\r\n", 1, 3},
+        {"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", -1, 3},
+        {"connect a.test:443 HTTP/1.1\r\n", 1, 7},
+    };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        size_t safe, empty;
+        int guess = http_guess(str_of(all[i].text), &safe, &empty);
+        if (guess != all[i].guess || safe != all[i].safe)
+            fail_msg("'%s': %d, %zu", all[i].text, guess, safe);
+    }
+}
+
 static void client_hellos(void **state)
 {
     (void)state;
@@ -182,6 +223,9 @@ static void client_hellos(void **state)
     b[5] = 2;
     assert_int_equal(tls_hello_parse((struct str){(char *)b, n}, &h), -EBADMSG);
     assert_false(tls_looks_like(STR("GET / ")));
+    assert_true(tls_looks_like(STR("\x16\x03\x32\x01"))); /* a minor version that nobody looks at */
+    assert_true(tls_looks_like((struct str){"\x15\x03\x01\0\2\1\0", 7}));
+    assert_false(tls_looks_like(STR("\x16\x04")));
 }
 
 static void dns(void **state)
@@ -240,6 +284,7 @@ int main(void)
         cmocka_unit_test(ambiguous_heads_are_refused),
         cmocka_unit_test(bodies_end_where_they_end),
         cmocka_unit_test(socks),
+        cmocka_unit_test(guesses),
         cmocka_unit_test(client_hellos),
         cmocka_unit_test(dns),
         cmocka_unit_test(resolver_configuration),

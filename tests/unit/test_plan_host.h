@@ -9,6 +9,7 @@
  *   limit NAME VALUE [default]   user keep|root|ids UID GID   may_lose NAME   hostname NAME   nested
  *   home PATH   caller UID GID NAME   tier landlock   landlock ABI   cgroup v1|v2|systemd   no overlay|notify   layers
  *   cannot FEATURE CLAUSE [REMEDY]   can FEATURE   state PATH   config PATH   program PATH
+ *   catch routes|loopback WHY   net_catch routes|loopback
  *   cwd PATH   environ NAME=VALUE   slot N   instance NAME   ignored KEY WHY
  */
 #pragma once
@@ -356,6 +357,8 @@ static bool host_policy_line(struct host *h, char **w, uint32_t line)
         p->workspace_origin = host_has(w, "said") ? host_origin(h, line, LAYER_FLAGS) : 0;
     } else if (strcmp(w[0], "net") == 0) {
         p->net = strcmp(w[1], "host") == 0 ? NET_HOST : strcmp(w[1], "allow") == 0 ? NET_ALLOW : NET_NONE;
+    } else if (strcmp(w[0], "net_catch") == 0) {
+        p->net_catch = strcmp(w[1], "loopback") == 0 ? NET_CATCH_LOOPBACK : NET_CATCH_ROUTES;
     } else if (host_net_verb(w[0]) >= 0) {
         struct net_rule *r = arena_push(h->mem, &p->net_rules, &p->n_net_rules, sizeof *r);
         *r = (struct net_rule){(enum net_verb)host_net_verb(w[0]), w[1], host_origin(h, line, LAYER_USER)};
@@ -411,7 +414,11 @@ static bool host_fact_line(struct host *h, char **w)
     } else if (strcmp(w[0], "tier") == 0) {
         f->tier = TIER_LANDLOCK;
         f->can &= ~(F(PID_NAMESPACE) | F(PRIVATE_IPC) | F(PRIVATE_TMP) | F(FRESH_PROC) | F(NO_SURVIVORS) | F(REMAP) |
-                    F(HOST_NETWORK) | F(USER_ROOT));
+                    F(HOST_NETWORK) | F(USER_ROOT) | F(NETWORK_TRANSPARENT));
+        f->catch = CATCH_SOCKET;
+    } else if (strcmp(w[0], "catch") == 0) {
+        f->catch = strcmp(w[1], "loopback") == 0 ? CATCH_LOOPBACK : CATCH_ROUTES;
+        f->catch_why = w[2];
     } else if (strcmp(w[0], "landlock") == 0) {
         f->landlock_abi = atoi(w[1]);
     } else if (strcmp(w[0], "cgroup") == 0) {
@@ -471,7 +478,7 @@ static void host_begin(struct host *h)
     p->limits = (struct limits){none, none, none, none, none, none, none, none};
     h->facts = (struct facts){.engine = "native",
                               .can = (((features)1 << FEATURE_COUNT) - 1) &
-                                     ~(F(NETWORK_TRANSPARENT) | F(PROXY_ADDRESS) | F(CGROUP_LIMITS) | F(LIMIT_CPU)),
+                                     ~(F(PROXY_ADDRESS) | F(CGROUP_LIMITS) | F(LIMIT_CPU)),
                               .kernel_major = 6,
                               .kernel_minor = 12,
                               .landlock_abi = 6,

