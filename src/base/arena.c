@@ -29,8 +29,11 @@ void arenas_leave_to_exit(void)
     all_to_exit = true;
 }
 
-static struct block *block_new(size_t room)
+/* A large arena grows by a quarter of itself. */
+static struct block *block_new(size_t room, size_t used)
 {
+    if (room < used / 4)
+        room = used / 4;
     if (room > SIZE_MAX - sizeof(struct block) - PAGE)
         return NULL;
     size_t bytes = (sizeof(struct block) + room + PAGE - 1) / PAGE * PAGE;
@@ -74,7 +77,7 @@ void *arena_zero(struct arena *a, size_t n)
     size_t want = (n + unit - 1) / unit * unit;
     struct block *b = a->blocks;
     if (!b || want > b->room - b->used) {
-        b = block_new(want);
+        b = block_new(want, a->used);
         if (!b) {
             a->failed = true;
             return NULL;

@@ -51,6 +51,21 @@ static bool has_notify(void)
     return sys_call(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &action, 0, 0, 0) == 0;
 }
 
+/* The kernel allows one listener among a process's filters: in a box that is supervised there is none to be had. */
+static bool is_supervised(void)
+{
+    struct sock_filter allow = {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW};
+    const struct sys_clone how = {.exit_signal = SIGCHLD};
+    int status = 0, pid = sys_clone3(&how);
+    if (pid == 0) {
+        (void)sys_prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+        sys_exit(sys_seccomp_filter(&allow, 1, SECCOMP_FILTER_FLAG_NEW_LISTENER) == -EBUSY);
+    }
+    while (pid > 0 && sys_wait4(pid, &status, 0, NULL) == -EINTR)
+        ;
+    return pid > 0 && status != 0;
+}
+
 /* ---- the trial ---- */
 
 static int try_write(const char *path, const char *text)
@@ -237,9 +252,13 @@ static void cannot(struct facts *f, features which, struct reason r)
 #define LIMIT_FEATURES (F(CGROUP_LIMITS) | F(LIMIT_MEMORY) | F(LIMIT_CPU) | F(LIMIT_PROCESSES) | F(LIMIT_DISK))
 
 /* What rests on Landlock's and seccomp's own abilities, in either tier. */
-static void judge_kernel(struct facts *f)
+static void judge_kernel(struct facts *f, bool supervised)
 {
-    if (!f->notify)
+    if (supervised)
+        cannot(f, F(GUARD) | F(UNIX_SOCKETS) | F(HIDES_ANY_DEPTH),
+               (struct reason){"this is a supervised box already, and the kernel allows one supervisor of system calls",
+                               "the outer box's rules hold here, too"});
+    else if (!f->notify)
         cannot(f, F(GUARD) | F(UNIX_SOCKETS) | F(HIDES_ANY_DEPTH),
                (struct reason){"the kernel has no seccomp user notification (Linux 5.0, CONFIG_SECCOMP_FILTER)", NULL});
     if (f->landlock_abi < 6)
@@ -326,7 +345,8 @@ int native_probe(struct facts *f, struct arena *mem, bool thorough, struct err *
     f->gid = (uint32_t)sys_call(SYS_getegid, 0, 0, 0, 0, 0, 0);
     f->can = ALL_FEATURES & ~LIMIT_FEATURES;
     f->landlock_abi = abi > 0 ? abi : 0;
-    f->notify = has_notify();
+    bool supervised = thorough && is_supervised();
+    f->notify = has_notify() && !supervised;
     kernel_version(f);
     f->overlay = f->kernel_major > 5 || (f->kernel_major == 5 && f->kernel_minor >= 11);
     f->layers =
@@ -339,6 +359,6 @@ int native_probe(struct facts *f, struct arena *mem, bool thorough, struct err *
         if (r < 0)
             return r;
     }
-    judge_kernel(f);
+    judge_kernel(f, supervised);
     return 0;
 }

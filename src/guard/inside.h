@@ -15,9 +15,11 @@
 #include "sys/notify.h"
 #include "wire/control.h"
 
-#define ANSWERED     LONG_MAX       /* the handler answered itself */
-#define CONTINUE     (LONG_MAX - 1) /* the kernel performs: only where nothing depends on memory or names */
-#define GONE_ON      2              /* guard_may_block: another process goes on with this call; drop it */
+#define ANSWERED LONG_MAX       /* the handler answered itself */
+#define CONTINUE (LONG_MAX - 1) /* the kernel performs: only where nothing depends on memory or names */
+/* No descriptor is as large: what a call returns may be any number from 0 on. */
+#define GONE_ON      (INT_MAX - 1) /* guard_may_block: another process goes on with this call; drop it */
+#define AGAIN        (INT_MAX - 2) /* inside open.c: go on with what the place has become */
 #define WORKERS_MAX  64
 #define TARGETS      64
 #define BORN_MAX     1024

@@ -1,7 +1,7 @@
 /*
  * Callers in a mount namespace of their own (allow_nested_userns). What they may mount is what the box shows, and what they
  * make themselves: so a directory in a mount that is not ours is either one of the box's, seen elsewhere, and then it is
- * judged by its place in the box; or it lies in a tmpfs of theirs, which is nobody else's business. Anything else of
+ * judged by its place in the box; or it lies in a tmpfs (or /proc, or devpts) of theirs, which is nobody else's business. Anything else of
  * theirs (an overlay would write to the box's directories behind our back) has no place.
  *
  * The caller's mountinfo says where in its file system the directory lies, ours where the box shows that. Both are only
@@ -159,20 +159,27 @@ static bool in_box(struct guard *g, char *ours, const struct sys_stat *st, const
     return found;
 }
 
-/* A place of no interest: below a private tree of the box. */
-static int private_path(struct guard *g, char path[PLACE_PATH])
+/* A place of no interest: below a private tree of the box, and still ending as it is called. */
+static int private_path(struct guard *g, const char *seen, char path[PLACE_PATH])
 {
     if (g->rules.n_private == 0)
         return -EACCES;
     struct str tree = g->rules.private_trees[0].path;
-    return snprintf(path, PLACE_PATH, "%.*s/.nested", (int)tree.n, tree.p) < PLACE_PATH ? 0 : -EACCES;
+    return snprintf(path, PLACE_PATH, "%.*s/.nested%s", (int)tree.n, tree.p, seen) < PLACE_PATH ? 0 : -EACCES;
+}
+
+/* File systems that a user namespace can make and that hold nothing of anybody else's. */
+static bool is_theirs(int fd)
+{
+    struct statfs fs;
+    return sys_fstatfs(fd, &fs) == 0 &&
+           (fs.f_type == TMPFS_MAGIC || fs.f_type == PROC_SUPER_MAGIC || fs.f_type == DEVPTS_SUPER_MAGIC);
 }
 
 int nested_path(struct guard *g, int fd, const struct sys_stat *st, char path[PLACE_PATH], size_t *ret_n)
 {
     char seen[PLACE_PATH], inside[PLACE_PATH];
     size_t n;
-    struct statfs fs;
     if (!g->nested)
         return -EACCES;
     int no = path_of(g, fd, seen, &n);
@@ -183,7 +190,7 @@ int nested_path(struct guard *g, int fd, const struct sys_stat *st, char path[PL
     bool known = true;
     if (no == 0 &&
         !in_box(g, ours, st, inside_of(theirs, st->mount, n ? seen : "/", inside) ? inside : NULL, path, &known))
-        no = !known && sys_fstatfs(fd, &fs) == 0 && fs.f_type == TMPFS_MAGIC ? private_path(g, path) : -EACCES;
+        no = !known && is_theirs(fd) ? private_path(g, n ? seen : "", path) : -EACCES;
     free(theirs);
     free(ours);
     *ret_n = no < 0 ? 0 : strlen(path);

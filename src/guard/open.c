@@ -74,7 +74,8 @@ static bool memory_of_other(struct guard *g, const struct object *o)
     struct target *t = g->who;
     if (t->tgid == 0 && target_status(g, t) < 0)
         return true;
-    if (pid == t->box_tgid || pid == t->box_tid)
+    const bool ours = mount_ours(g, o->st.mount); /* otherwise a /proc of a pid namespace of its own */
+    if (pid == (ours ? t->box_tgid : t->own_tgid) || pid == (ours ? t->box_tid : t->own_tid))
         return false;
     /* Its own status, as the box's /proc has it, says who traces it: a pid of the same namespace. */
     char name[PLACE_PATH + 8], text[4096];
@@ -85,7 +86,7 @@ static bool memory_of_other(struct guard *g, const struct object *o)
         return true;
     text[n] = 0;
     const char *tracer = strstr(text, "\nTracerPid:\t");
-    return !tracer || strtol(tracer + 12, NULL, 10) != t->box_tgid;
+    return !tracer || strtol(tracer + 12, NULL, 10) != (ours ? t->box_tgid : t->own_tgid);
 }
 
 static bool own_in_proc(struct guard *g, const struct object *o)
@@ -94,12 +95,13 @@ static bool own_in_proc(struct guard *g, const struct object *o)
     struct str path = object_path(o);
     if (t->tgid == 0 && target_status(g, t) < 0)
         return false;
+    const bool ours = mount_ours(g, o->st.mount);
     for (size_t at = 0; at < path.n; at++) {
         if (path.p[at] != '/')
             continue;
         long pid = strtol(path.p + at + 1, NULL, 10);
         if (pid > 0)
-            return pid == t->box_tgid || pid == t->box_tid;
+            return pid == (ours ? t->box_tgid : t->own_tgid) || pid == (ours ? t->box_tid : t->own_tid);
     }
     return false;
 }
@@ -207,7 +209,7 @@ static long open_link(struct guard *g, struct place *p, int flags)
     return fd < 0 ? fd : -ELOOP;
 }
 
-/* One turn: 1 to go on with what `p` has become. */
+/* One turn: AGAIN to go on with what `p` has become. */
 static long open_step(struct guard *g, struct place *p, int flags, unsigned mode, unsigned *links, unsigned *tries)
 {
     struct object *o = &g->object;
@@ -229,7 +231,7 @@ static long open_step(struct guard *g, struct place *p, int flags, unsigned mode
     if (p->name_n)
         p->name[p->name_n] = last;
     if (no == -ENOENT && (flags & O_CREAT) && ++*tries < 64)
-        return 1; /* gone meanwhile */
+        return AGAIN; /* gone meanwhile */
     if (no < 0)
         return no;
     if (S_ISLNK(o->st.mode)) {
@@ -243,7 +245,7 @@ static long open_step(struct guard *g, struct place *p, int flags, unsigned mode
             return no;
         }
         if (!o->magic)
-            return 1;
+            return AGAIN;
     }
     if (slash && !S_ISDIR(o->st.mode)) {
         object_drop(o);
@@ -273,7 +275,7 @@ long open_call(struct guard *g, int dir, uint64_t path, int flags, unsigned mode
     if (no == 0) {
         do
             r = open_step(g, p, flags, mode & 07777, &links, &tries);
-        while (r == 1);
+        while (r == AGAIN);
         place_drop(p);
     }
     if (g->names_held)

@@ -330,7 +330,7 @@ static int plan_privately(struct pinfold_result *result, struct plan_ask *ask, b
 {
     bool own_environment = ask->environ == (const char *const *)environ;
     int r = plan_with_slot(result, ask, thorough, dirs, e);
-    bool no_place = result->prepared.plan && (err_is_refused(r) || r == -EROFS || r == -ENOTDIR);
+    bool no_place = result->prepared.plan && (err_is_refused(r) || r == -EROFS || r == -ENOTDIR || r == -ENOENT);
 
     if (!no_place || !move_state())
         return r;
@@ -386,7 +386,7 @@ static int start(struct pinfold_result *result, const struct pinfold_run_options
     int r = plan_privately(result, ask, false, &dirs, e);
     if (r == 0)
         r = start_planned(result, o, ask, stdio, false, e);
-    if (r == -ENGINE_STALE && !nested_in_box()) {
+    if (r == -ENGINE_STALE && nested_allowed()) {
         first = *e;
         private_end(&dirs);
         prepared_free(&result->prepared);

@@ -51,11 +51,48 @@ static inline int sys_openat(int dir, const char *path, int flags, unsigned mode
 {
     return (int)sys_call(SYS_openat, dir, path, flags, mode, 0, 0);
 }
+/*
+ * openat2() of what exists, over no link, where a filter knows openat2 by ENOSYS only (in another box): component by
+ * component, each without following.
+ */
+static inline int sys_open_by_parts(int dir, const char *path, int flags)
+{
+    char name[256];
+    int at = *path == '/' ? sys_openat(AT_FDCWD, "/", O_PATH | O_DIRECTORY | O_CLOEXEC, 0) : dir;
+    for (int owned = *path == '/' ? at : -1;; owned = at) {
+        size_t n = 0;
+        while (*path == '/')
+            path++;
+        for (; path[n] && path[n] != '/'; n++) {
+            if (n + 1 == sizeof name)
+                break;
+            name[n] = path[n];
+        }
+        name[n] = 0;
+        const char *rest = path + n;
+        while (*rest == '/')
+            rest++;
+        const int long_name = path[n] && path[n] != '/';
+        const int how = *rest ? O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC : flags | O_NOFOLLOW;
+        int next = long_name ? -ENAMETOOLONG : at < 0 && at != AT_FDCWD ? at : sys_openat(at, n ? name : ".", how, 0);
+        if (owned >= 0)
+            (void)sys_close(owned);
+        if (next == -ENOTDIR && *rest)
+            next = -ELOOP; /* a link, or a file: neither can be passed */
+        if (next < 0 || !*rest)
+            return next;
+        at = next;
+        path = rest;
+    }
+}
 /* `resolve`: RESOLVE_*; `mode` must be 0 unless the flags create (openat2 is strict). */
 static inline int sys_openat2(int dir, const char *path, uint64_t flags, unsigned mode, uint64_t resolve)
 {
     struct open_how how = {.flags = flags, .mode = mode, .resolve = resolve};
-    return (int)sys_call(SYS_openat2, dir, path, &how, sizeof how, 0, 0);
+    int r = (int)sys_call(SYS_openat2, dir, path, &how, sizeof how, 0, 0);
+    if (r != -ENOSYS || resolve & ~(uint64_t)(RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS) || flags & O_CREAT)
+        return r;
+    return sys_open_by_parts(dir, path, (int)flags);
 }
 static inline long sys_read(int fd, void *bytes, size_t n)
 {
