@@ -10,21 +10,21 @@
 
 enum {
     SHARED_BYTES = 256 << 10, /* the relay buffer: large reads make few system calls                        */
-    SCARCE_BYTES = 16 << 20,  /* kept for all slow peers together: beyond, reads are small                  */
-    SCARCE_READ = 8 << 10,    /* of so many bytes                                                           */
-    FIRST_BYTES = 20 << 10,   /* the most kept of what a client says before it is judged                    */
-    HANDSHAKE_MS = 10000,     /* from accept to a judged destination: slow talkers are cut off              */
-    HOLD_MS = 1000,           /* the most that a refusal waits for pinfold to see who is refused            */
-    HOLDS = 512,              /* refusals of one box that wait at all                                       */
-    REFUSED_MS = 2000,        /* a no holds so long: programs try one address of a name after the other     */
-    ASK_SLACK_MS = 3000,      /* pinfold's own clock ends a question; this is for when it does not          */
-    DIAL_MS = 3000,           /* per address                                                                */
-    MAX_CONNECTIONS = 30000,  /* of one box; beyond, new ones are reset                                     */
-    MAX_NAMES = 60000,        /* stand-ins of one box: a stand-in is never given to another name            */
-    MAX_ADDRESSES = 8,        /* of one name that are tried                                                 */
-    CACHE_SLOTS = 128,        /* names whose addresses are remembered                                       */
-    STARVED_MS = 50,          /* between looks at listeners while there are no descriptors                  */
-    ENDING_MS = 1000          /* for clients of published ports to take what is left                        */
+    SCARCE_BYTES = 16 << 20,  /* kept for all slow peers together: beyond, reads are of SCARCE_READ only    */
+    SCARCE_READ = 8 << 10,
+    FIRST_BYTES = 20 << 10,  /* the most kept of what a client says before it is judged                    */
+    HANDSHAKE_MS = 10000,    /* from accept to a judged destination: slow talkers are cut off              */
+    HOLD_MS = 1000,          /* the most that a refusal waits for pinfold to see who is refused            */
+    HOLDS = 512,             /* refusals of one box that wait at all                                       */
+    REFUSED_MS = 2000,       /* a no holds so long: programs try one address of a name after the other     */
+    ASK_SLACK_MS = 3000,     /* pinfold's own clock ends a question; this is for when it does not          */
+    DIAL_MS = 3000,          /* per address                                                                */
+    MAX_CONNECTIONS = 30000, /* of one box; beyond, new ones are reset                                     */
+    MAX_NAMES = 60000,       /* stand-ins of one box: a stand-in is never given to another name            */
+    MAX_ADDRESSES = 8,       /* of one name that are tried                                                 */
+    CACHE_SLOTS = 128,       /* names whose addresses are remembered                                       */
+    STARVED_MS = 50,         /* between looks at listeners while there are no descriptors                  */
+    ENDING_MS = 1000         /* for clients of published ports to take what is left                        */
 };
 
 enum source_kind {

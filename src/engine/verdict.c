@@ -67,17 +67,17 @@ static const char *hint(const struct plan *p, uint32_t where, int no)
     return NULL;
 }
 
+/* In a box that is supervised; a thorough look finds that out. */
+static bool is_second_supervisor(const struct plan *p, uint32_t where, int no)
+{
+    return where < p->image->n_steps && plan_steps(p->image)[where].kind == STEP_FILTER && no == EBUSY;
+}
+
 /* Connections cannot be caught in the hoped-for way: a thorough look finds the next best. */
 static bool catch_refused(const struct plan *p, uint32_t where)
 {
     return where < p->image->n_steps && plan_steps(p->image)[where].kind == STEP_CATCH && !p->facts->catch_why &&
            p->policy->net_catch == NET_CATCH_AUTO;
-}
-
-/* In a box that is supervised; a thorough look finds that out. */
-static bool is_second_supervisor(const struct plan *p, uint32_t where, int no)
-{
-    return where < p->image->n_steps && plan_steps(p->image)[where].kind == STEP_FILTER && no == EBUSY;
 }
 
 int engine_verdict(const struct plan *p, uint32_t where, int no, struct err *e)
@@ -99,6 +99,7 @@ int engine_verdict(const struct plan *p, uint32_t where, int no, struct err *e)
     const char *remedy = hint(p, where, no);
     if (remedy)
         (void)err_hint(e, r, "%s", remedy);
-    bool stale = namespace_refused(p, where, no) || catch_refused(p, where) || is_second_supervisor(p, where, no);
-    return stale ? -ENGINE_STALE : r;
+    return namespace_refused(p, where, no) || is_second_supervisor(p, where, no) || catch_refused(p, where)
+               ? -ENGINE_STALE
+               : r;
 }
