@@ -28,7 +28,7 @@ arm64        180     pair     tests/arm64/run
 fuzz-replay  60      pair     tests/unit/run.py fuzz build-host
 lib          60      pair     tests/unit/run.py lib build-host
 box          90      pair     tests/unit/run.py box build-host
-egress       120     pair     tests/egress/run
+egress       200     pair     tests/egress/run
 reach        120     pair     tests/egress/reach
 engine       90      pair     tests/unit/run.py engine build-host
 guard        90      pair     tests/unit/run.py guard build-host
