@@ -52,7 +52,7 @@ static void make_link(struct tree *t, const char *rest, const char *target)
 static int begin(void **state)
 {
     struct tree *t = calloc(1, sizeof *t);
-    strcpy(t->top, "/tmp/pinfold-survey-XXXXXX");
+    strcpy(t->top, "/tmp/survey-test-XXXXXX");
     assert_non_null(mkdtemp(t->top));
     assert_int_equal(chmod(t->top, 0755), 0);
     t->mem = arena_new(256u << 20);
