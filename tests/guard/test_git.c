@@ -79,8 +79,11 @@ static const struct scene scenes[] = {
      REPO "git clone -q --bare . sub.git; git submodule --quiet add ./sub.git "
           "mod; git commit -qm m; git clone -q --bare . /var/tmp/x$$.git; "
           "mv /var/tmp/x$$.git up.git",
-     "git clone -q up.git fresh; test -f fresh/.gitmodules; test -z \"$(git -C fresh status --porcelain)\"; cd fresh; "
-     "git rm -q --cached .gitmodules; git stash -q; git stash pop -q; git reset -q --hard; test -f .gitmodules"},
+     /* It takes its name a moment after its writer has closed it (guard/gitdir.c). */
+     "git clone -q up.git fresh; for i in 1 2 3 4 5 6 7 8 9; do test -f fresh/.gitmodules || sleep 0.1; done; "
+     "test -f fresh/.gitmodules; test -z \"$(git -C fresh status --porcelain)\"; cd fresh; "
+     "git rm -q --cached .gitmodules; git stash -q; git stash pop -q; git reset -q --hard; "
+     "for i in 1 2 3 4 5 6 7 8 9; do test -f .gitmodules || sleep 0.1; done; test -f .gitmodules"},
     {"what .gitmodules may not say", REPO,
      "printf '[submodule \"x\"]\n\tpath = x\n\turl = ext::sh\n' > .gitmodules; sleep 0.1; no test -e .gitmodules; "
      "printf '[submodule \"x\"]\n\tpath = x\n\turl = ./y\n' > .gitmodules; sleep 0.1; test -e .gitmodules; "

@@ -165,8 +165,13 @@ def leftovers(allowed=(), patience=1.0):
 
 
 def cgroups():
-    """Control groups whose name says they are ours."""
-    return set(glob.glob("/sys/fs/cgroup/**/*pinfold*", recursive=True))
+    """Control groups whose name says they are ours, and whose maker (their first number) is gone: others are in use beside us."""
+    found = set(glob.glob("/sys/fs/cgroup/**/*pinfold*", recursive=True))
+    return {name for name in found if not is_alive(re.match(r"pinfold-(\d+)-", os.path.basename(name)))}
+
+
+def is_alive(number):
+    return bool(number) and os.path.exists("/proc/" + number.group(1))
 
 
 def mounts():
