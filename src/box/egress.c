@@ -220,7 +220,7 @@ void egress_end(struct box *b)
     if (b->egress.events >= 0)
         (void)egress_read(b);
     b->egress.events = close_fd(b->egress.events);
-    if (b->egress.pid > 0) {
+    if (b->egress.pid > 0 && !(b->ask->foreground && b->all_gone)) { /* it ends by itself now: as with the builder */
         while (waitpid(b->egress.pid, NULL, 0) < 0 && errno == EINTR)
             ;
     }

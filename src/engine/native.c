@@ -35,6 +35,7 @@ struct birth {
     uint32_t uid, gid;   /* of the caller, outside */
     int control, builder;
     int pass[2];   /* the filter's listener comes from pid 1 to the builder; the word that all is built goes back */
+    int settler;   /* process that settles overlays, or 0 */
     bool late_net; /* the network namespace is pid 1's to make, which takes as long as the rest of BUILD */
     bool beside;   /* pid 1 runs beside the second half of BUILD, and waits for that word before its command */
 };
@@ -280,6 +281,9 @@ static int mirror(int status)
 static _Noreturn void leave(const struct birth *b, int status)
 {
     const struct frame f = {.kind = FRAME_GONE};
+    int ignored;
+    if (b->settler > 0) /* before the next box finds what it is tidying up */
+        (void)sys_wait4(b->settler, &ignored, __WALL, NULL);
     (void)sys_send_fd(b->builder, &f, sizeof f, -1, 0);
     sys_exit(status);
 }
@@ -318,6 +322,31 @@ static int enter_net(const struct birth *b)
     own_fd int net = -1;
     long n = sys_recv_fd(b->pass[0], &word, 1, &net, 0);
     return n < 0 ? (int)n : net < 0 ? -ECONNRESET : sys_setns(net, CLONE_NEWNET);
+}
+
+static void settle_entry(void *runner)
+{
+    overlays_settle(runner, true);
+    sys_exit(0);
+}
+
+/*
+ * Removing directories on a disk can take longer than a short command, whose end this process must not be late for; and
+ * the powers it takes are not the guard's. So a process of its own does it, in this memory, while the command runs.
+ */
+static void settle_beside(struct birth *b)
+{
+    enum { STACK = 16 << 10 };
+    char *memory = b->runner.n_works ? sys_pages(STACK + sizeof b->runner) : NULL;
+    if (!memory) {
+        overlays_settle(&b->runner, true);
+        return;
+    }
+    struct runner *theirs = (void *)(memory + STACK);
+    *theirs = b->runner;
+    const struct sys_clone how = {.flags = CLONE_VM, .stack = (uint64_t)(uintptr_t)memory, .stack_size = STACK};
+    b->settler = sys_clone3_run(&how, settle_entry, theirs);
+    overlays_settle(&b->runner, b->settler < 0);
 }
 
 static _Noreturn void builder_main(struct birth *b)
@@ -367,7 +396,7 @@ static _Noreturn void builder_main(struct birth *b)
     e = b->beside ? (int)sys_write(b->pass[0], "", 1) : 0;
     if (e >= 0 && b->beside && b->late_net)
         e = enter_net(b);
-    overlays_settle(&b->runner, true);
+    settle_beside(b);
     /* Detached mounts are kept: letting one go is waited for by the kernel, which can be done at the end. */
     int keep[] = {b->builder,          b->pass[0],          b->runner.host_proc, init, b->beside ? b->runner.own : -1,
                   b->runner.layer_dir, b->runner.layer_tree};
