@@ -31,7 +31,7 @@ box          90      pair     tests/unit/run.py box build-host
 egress       200     pair     tests/egress/run
 reach        120     pair     tests/egress/reach
 engine       90      pair     tests/unit/run.py engine build-host
-guard        90      pair     tests/unit/run.py guard build-host
+guard        150     pair     tests/unit/run.py guard build-host
 bad          90      pair     tests/bad/run
 work         240     pair     tests/work/run
 landlock     90      pair     tests/landlock/run

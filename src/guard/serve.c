@@ -167,13 +167,13 @@ static void serve_one(struct guard *g)
 
 /* ---- workers ---- */
 
-/* To a worker that waits; the main worker is summoned only when none does. */
+/* To a worker that waits, or was just made; the main worker is summoned only when it is the one who waits. */
 static void token_give(struct guard *g)
 {
     uint64_t one = 1;
     g->leader = false;
     atomic_store(&g->shared->busy_since, 0);
-    bool summon = !g->main && atomic_load(&g->shared->idle) == 0;
+    bool summon = !g->main && atomic_load(&g->shared->idle) == 0 && atomic_load(&g->shared->main_idle) > 0;
     (void)sys_write(summon ? g->summon : g->token, &one, sizeof one);
 }
 
@@ -255,12 +255,12 @@ static bool token_wanted(struct guard *g)
 
 int guard_may_block(struct guard *g)
 {
-    if (!g->leader)
-        return 0;
-    if (g->main) {
+    if (g->main) { /* leader or not: it must hear of the end of the box */
         int no = guard_child(g);
         return no < 0 ? -EAGAIN : no == 0 ? GONE_ON : 0;
     }
+    if (!g->leader)
+        return 0;
     if (!token_wanted(g) && worker_fork(g) < 0)
         return -EAGAIN;
     token_give(g);
