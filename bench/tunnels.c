@@ -64,7 +64,8 @@ static void serve(const char *host, const char *port)
     int one = 1, listener = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0), all = epoll_create1(0);
     struct epoll_event e = {.events = EPOLLIN, .data.fd = listener};
     setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
-    if (bind(listener, (void *)&a, sizeof a) < 0 || listen(listener, 4096) < 0 || epoll_ctl(all, EPOLL_CTL_ADD, listener, &e) < 0)
+    if (bind(listener, (void *)&a, sizeof a) < 0 || listen(listener, 4096) < 0 ||
+        epoll_ctl(all, EPOLL_CTL_ADD, listener, &e) < 0)
         die("serve");
     signal(SIGCHLD, SIG_IGN);
     signal(SIGPIPE, SIG_IGN);
