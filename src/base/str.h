@@ -40,6 +40,15 @@ static inline struct str str_skip(struct str a, size_t n)
     return n > a.n ? (struct str){a.p + a.n, 0} : (struct str){a.p + n, a.n - n};
 }
 
+/* Cuts off and returns what stands before the first `c`, which is dropped; all of it where there is none. */
+static inline struct str str_until(struct str *s, char c)
+{
+    const char *at = s->n ? (const char *)memchr(s->p, c, s->n) : NULL;
+    struct str head = {s->p, at ? (size_t)(at - s->p) : s->n};
+    *s = str_skip(*s, head.n + (at ? 1 : 0));
+    return head;
+}
+
 /* Whether two NUL-terminated strings are equal; NULL equals only NULL. */
 static inline bool same(const char *a, const char *b)
 {

@@ -29,22 +29,14 @@ static struct str trim(struct str s)
     return s;
 }
 
-static struct str until(struct str *s, char c)
-{
-    const char *at = s->n ? memchr(s->p, c, s->n) : NULL;
-    struct str head = {s->p, at ? (size_t)(at - s->p) : s->n};
-    *s = str_skip(*s, head.n + (at ? 1 : 0));
-    return head;
-}
-
 /* One field line of a head that was parsed; false at the end. */
 static bool next_field(struct str *fields, struct str *line, struct str *name, struct str *value)
 {
     if (!fields->n)
         return false;
-    struct str rest = until(fields, '\n');
+    struct str rest = str_until(fields, '\n');
     *line = (struct str){rest.p, rest.n + 1};
-    *name = until(&rest, ':');
+    *name = str_until(&rest, ':');
     *value = trim(rest);
     return true;
 }
@@ -62,7 +54,7 @@ static int nominated(const struct http_head *h, struct str field)
         if (!is_name(name, "Connection") && !is_name(name, "Proxy-Connection"))
             continue;
         while (value.n) {
-            struct str one = trim(until(&value, ','));
+            struct str one = trim(str_until(&value, ','));
             if (any_of(one, never))
                 return -EBADMSG;
             found = found || (one.n == field.n && strncasecmp(one.p, field.p, one.n) == 0);
@@ -109,7 +101,7 @@ ssize_t http_forward(const struct http_head *h, char *out, size_t room)
 
 ssize_t http_by_parent(struct str head, const char *host, uint16_t port, const struct proxy *by, char *out, size_t room)
 {
-    struct str method = until(&head, ' '), line = until(&head, '\n');
+    struct str method = str_until(&head, ' '), line = str_until(&head, '\n');
     char authority[HOST_NAME_MAX_TEXT + 32];
     int n = snprintf(authority, sizeof authority, " http://%s:%u", host, port);
     static const char field[] = "Proxy-Authorization: Basic ";
@@ -151,7 +143,7 @@ static void status_line(struct http_answer *a, struct str line)
 
 static void field(struct http_answer *a, struct str line)
 {
-    struct str name = until(&line, ':'), value = trim(line);
+    struct str name = str_until(&line, ':'), value = trim(line);
     bool framing = is_name(name, "Content-Length") || is_name(name, "Transfer-Encoding") || is_name(name, "Connection");
     if (framing && a->overlong) {
         lost(a);
@@ -171,7 +163,7 @@ static void field(struct http_answer *a, struct str line)
         a->chunked = is_name(value, "chunked");
     } else if (is_name(name, "Connection")) {
         while (value.n)
-            a->close = is_name(trim(until(&value, ',')), "close") || a->close;
+            a->close = is_name(trim(str_until(&value, ',')), "close") || a->close;
     }
 }
 

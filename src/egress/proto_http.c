@@ -96,14 +96,6 @@ static struct str trim(struct str s)
     return s;
 }
 
-static struct str until(struct str *s, char c)
-{
-    const char *at = s->n ? memchr(s->p, c, s->n) : NULL;
-    struct str head = {s->p, at ? (size_t)(at - s->p) : s->n};
-    *s = str_skip(*s, head.n + (at ? 1 : 0));
-    return head;
-}
-
 /* Authority of a URI: no user information (it hides the host from people and from some parsers). */
 static int authority(struct str s, uint16_t fallback_port, struct host *host, uint16_t *port)
 {
@@ -116,8 +108,8 @@ static int authority(struct str s, uint16_t fallback_port, struct host *host, ui
 
 static int request_line(struct str line, uint16_t fallback_port, struct http_head *h)
 {
-    h->method = until(&line, ' ');
-    h->target = until(&line, ' ');
+    h->method = str_until(&line, ' ');
+    h->target = str_until(&line, ' ');
     h->version = line;
     if (!is_token(h->method) || h->target.n == 0 || (!str_is(line, "HTTP/1.1") && !str_is(line, "HTTP/1.0")))
         return -EBADMSG;
@@ -196,7 +188,7 @@ static int field_line(struct str line, uint16_t fallback_port, struct http_head 
 {
     if (line.p[0] == ' ' || line.p[0] == '\t' || !memchr(line.p, ':', line.n))
         return -EBADMSG;
-    struct str name = until(&line, ':'), value = trim(line);
+    struct str name = str_until(&line, ':'), value = trim(line);
     if (!is_token(name))
         return -EBADMSG;
     for (size_t i = 0; i < value.n; i++) {
@@ -216,7 +208,7 @@ static int field_line(struct str line, uint16_t fallback_port, struct http_head 
         h->upgrade = true;
     } else if (same_nocase(name, "Connection") || same_nocase(name, "Proxy-Connection")) {
         while (value.n) {
-            if (same_nocase(trim(until(&value, ',')), "close"))
+            if (same_nocase(trim(str_until(&value, ',')), "close"))
                 h->close = true;
         }
     }
