@@ -8,7 +8,9 @@
  *
  * SPEC names commands: a line with the number of arguments, then one argument a line. Before the first command come, in
  * the order given, `-m N:DIRECTORY` (N more mounts, below DIRECTORY, in a mount namespace of our own), `-r`
- * (real-time priority, for machines that are busy with other things), `-u UID:GID` and `-d DIRECTORY`. Standard input and output are /dev/null, standard error is inherited. A command that ends with another status than 0 ends the measurement with its number.
+ * (real-time priority, for machines that are busy with other things), `-e` (rate: caller N works in directory N),
+ * `-u UID:GID` and `-d DIRECTORY`. Standard input and output are /dev/null, standard error is inherited. A command that
+ * ends with another status than 0 ends the measurement with its number.
  *
  * Lines: rounds: COMMAND WALL_NS USER_US SYSTEM_US; rate: COMMAND STARTED NS; pipe: COMMAND WALL_NS BYTES.
  */
@@ -43,6 +45,7 @@ struct command {
 static struct command commands[MAX_COMMANDS];
 static int n_commands;
 static int null_fd;
+static bool each_apart;
 
 static _Noreturn void die(const char *what)
 {
@@ -178,6 +181,10 @@ static void rate_one(int index, int callers, uint64_t ns)
             die("fork");
         if (pid == 0) {
             struct rusage use;
+            char own[16];
+            snprintf(own, sizeof own, "%d", c);
+            if (each_apart && chdir(own) < 0)
+                die(own);
             while (now() - from < ns) {
                 finish(index, start(&commands[index], null_fd), &use);
                 counts[c]++;
@@ -225,17 +232,20 @@ static void more_mounts(const char *what)
 int main(int argc, char **argv)
 {
     int option;
-    while ((option = getopt(argc, argv, "+m:ru:d:")) != -1) {
+    while ((option = getopt(argc, argv, "+m:reu:d:")) != -1) {
         if (option == 'm')
             more_mounts(optarg);
         else if (option == 'r') {
             const struct sched_param first = {.sched_priority = 20};
             if (sched_setscheduler(0, SCHED_FIFO, &first) < 0)
                 die("real-time priority");
-        } else if (option == 'u')
+        } else if (option == 'e')
+            each_apart = true;
+        else if (option == 'u')
             become(optarg);
         else if (option != 'd' || chdir(optarg) < 0)
-            die("usage: spawn [-m N:DIRECTORY] [-r] [-u UID:GID] [-d DIRECTORY] rounds N STEP | rate CALLERS MS | pipe "
+            die("usage: spawn [-m N:DIRECTORY] [-r] [-e] [-u UID:GID] [-d DIRECTORY] rounds N STEP | rate CALLERS MS | "
+                "pipe "
                 "N  "
                 "SPEC");
     }

@@ -63,26 +63,41 @@ struct pinfold_policy_options {
     /* A whole policy in pinfold's own language: neither profile nor any file is read, only `options` are added to it. */
     const char *text;
     const char *settings_text; /* what the file `settings` would hold; `settings` is then its name in messages */
+    /*
+     * What somebody without authority (a model) wishes: like `options`, but one that would loosen the policy that the rest
+     * makes is refused (PINFOLD_ERROR_REFUSED). Variables are not expanded. Ended by a NULL name, or NULL.
+     */
+    const struct pinfold_option *wishes;
 };
 
 /* Reads the layers and merges them. `options` NULL: all defaults. */
 PINFOLD_PUBLIC int pinfold_policy_load(const struct pinfold_policy_options *options, struct pinfold_policy **ret,
                                        struct pinfold_error *error);
 PINFOLD_PUBLIC void pinfold_policy_free(struct pinfold_policy *policy);
-/* The merged policy in pinfold's own language; malloc()ed. `origins` adds where each rule was said, as comments. */
-PINFOLD_PUBLIC int pinfold_policy_text(struct pinfold_policy *policy, int origins, char **ret,
-                                       struct pinfold_error *error);
+/*
+ * The merged policy in pinfold's own language; malloc()ed. `how`: bits. ORIGINS adds where each rule was said, as comments.
+ * CONVERTED leaves out a workspace that nobody chose, and says ${WORKSPACE} of paths in it. ADDED is for a policy made of
+ * settings alone (profile ""): what they add to the profile `workspace`, without what is so by itself.
+ */
+#define PINFOLD_TEXT_ORIGINS   1
+#define PINFOLD_TEXT_CONVERTED 2
+#define PINFOLD_TEXT_ADDED     4
+PINFOLD_PUBLIC int pinfold_policy_text(struct pinfold_policy *policy, int how, char **ret, struct pinfold_error *error);
 
-enum pinfold_explain_format { PINFOLD_EXPLAIN_TEXT, PINFOLD_EXPLAIN_JSON };
-/* The plan: what would be done, needs, losses, digest. malloc()ed. */
+enum pinfold_explain_format { PINFOLD_EXPLAIN_TEXT, PINFOLD_EXPLAIN_JSON, PINFOLD_EXPLAIN_COMMAND };
+/*
+ * The plan: what would be done, needs, losses, digest. malloc()ed. COMMAND: the command line alone of an engine that is another
+ * program, quoted for a shell.
+ */
 PINFOLD_PUBLIC int pinfold_explain(struct pinfold_policy *policy, enum pinfold_explain_format format, int show_values,
                                    char **ret, struct pinfold_error *error);
 
 /* What a person would be told about a run, one sentence or line at a time, without a newline. */
 enum pinfold_say {
-    PINFOLD_SAY_HEADER, /* before the command: engine, network, workspace, limits        */
-    PINFOLD_SAY_NOTE,   /* after it: a limit that was hit, a denial, each with its remedy */
-    PINFOLD_SAY_CLOSING /* last: how it ended, time, memory, denials                      */
+    PINFOLD_SAY_HEADER,  /* before the command: engine, network, workspace, limits        */
+    PINFOLD_SAY_NOTE,    /* after it: a limit that was hit, a denial, each with its remedy */
+    PINFOLD_SAY_CLOSING, /* last: how it ended, time, memory, denials                      */
+    PINFOLD_SAY_WARNING  /* before the command: it runs without a box; not to be silenced  */
 };
 
 /* A host that no rule names, which the box wants to reach now; its connection waits. */
@@ -128,6 +143,12 @@ struct pinfold_run_options {
     /* A connected stream socket for JSON lines: rules that change while the command runs, and questions (pinfold(1),
        CONTROL CONNECTION). It stays the caller's. 0: none. */
     int control_fd;
+    /* Children that only tidy up after the box are not waited for: the caller does, with __WALL, or ends next and leaves them to
+       who inherits them. */
+    int leave;
+    /* More runs under this policy follow, one after the other: a box without a network leaves its network namespace to the
+       next one, provided that no socket is left in it. With `leave`, only for callers that wait before the next run. */
+    int keep_network;
 };
 PINFOLD_PUBLIC int pinfold_run(struct pinfold_policy *policy, const struct pinfold_run_options *options,
                                struct pinfold_result **ret, struct pinfold_error *error);
@@ -150,6 +171,165 @@ PINFOLD_PUBLIC const char *pinfold_result_stdout(const struct pinfold_result *re
                                                  size_t *ret_n); /* NUL-terminated */
 PINFOLD_PUBLIC const char *pinfold_result_stderr(const struct pinfold_result *result, size_t *ret_n);
 PINFOLD_PUBLIC const char *pinfold_result_json(const struct pinfold_result *result); /* the whole result, one schema */
+/*
+ * Sentences that the person should read besides, a line each, or "": a persistent shell had to begin anew; of a command in
+ * a session whose output was not captured: why it ended, limits, denials.
+ */
+PINFOLD_PUBLIC const char *pinfold_result_note(const struct pinfold_result *result);
+
+/*
+ * Sessions: a box with a name, kept alive by a small process of its own (the keeper) until it is stopped, into which
+ * commands are sent. A name may be any text of 1 to 4096 bytes without NUL; it is nobody's path. An object is a
+ * connection to a session, not its life: freeing it leaves the session running.
+ */
+struct pinfold_session;
+
+struct pinfold_session_options {
+    size_t size;
+    const char *name;
+    /* What becomes of a living session of that name whose policy or image is another one: 0: -ESTALE with a sentence; 1:
+       it is stopped and made anew; what it has stored stays. */
+    int recreate;
+    const char *scope; /* names of one owner among several (an instance of a server); NULL: the user's own */
+};
+/* The session of that name: started when there is none, found when there is one. Two callers at once get the same. */
+PINFOLD_PUBLIC int pinfold_session_ensure(struct pinfold_policy *policy, const struct pinfold_session_options *options,
+                                          struct pinfold_session **ret, struct pinfold_error *error);
+/* The living session of that name; -ENOENT with a sentence that says what became of it. No policy is read. */
+PINFOLD_PUBLIC int pinfold_session_open(const struct pinfold_session_options *options, struct pinfold_session **ret,
+                                        struct pinfold_error *error);
+PINFOLD_PUBLIC void pinfold_session_free(struct pinfold_session *session);
+/* Ends it with every process in it; `remove`: and what it stored. -ENOENT when there is none. */
+PINFOLD_PUBLIC int pinfold_session_stop(const struct pinfold_session_options *options, int remove,
+                                        struct pinfold_error *error);
+/* All sessions of the user (`options` NULL), or one whole: JSON, one schema with `pinfold session list|show --json`. malloc()ed. */
+PINFOLD_PUBLIC int pinfold_session_list(const struct pinfold_session_options *options, char **ret,
+                                        struct pinfold_error *error);
+
+/*
+ * Removes what sessions and runs whose owner is dead have left: boxes, containers, volumes, directories; and the caches of
+ * projects whose directory is gone. `ret`: JSON: "removed", "removed_from_engines", "kept" (what has to wait, and why), "caches"
+ * ("workspace", "bytes" freed, "whole"), "not_asked" (daemons that are not there), "not_asked_news" (those of
+ * them that no call before has told: "why", "note", the file whose removal makes pinfold forget it). malloc()ed.
+ */
+PINFOLD_PUBLIC int pinfold_session_prune(char **ret, struct pinfold_error *error);
+
+/*
+ * Rules of the session's network (net: allow), on top of its policy's: hosts as in the options `allow` and `deny`,
+ * NULL-terminated, or NULL. All of them or none. What the policy denies stays denied; they go with the session.
+ */
+PINFOLD_PUBLIC int pinfold_session_update(struct pinfold_session *session, const char *const *allow,
+                                          const char *const *deny, struct pinfold_error *error);
+
+struct pinfold_exec_options {
+    size_t size;
+    const char *const *argv; /* NULL-terminated; with `shell`: one element, the text of the command */
+    const char *const *env;  /* "NAME=value" besides the session's own; or NULL */
+    const char *cwd;         /* as the box sees it; NULL: the session's */
+    const char *shell; /* name of a persistent shell of the session, made on first use; NULL: a process of its own */
+    int stdin_fd, stdout_fd, stderr_fd; /* as in struct pinfold_run_options */
+    int use_fds;
+    int capture;
+    size_t capture_max;
+    uint32_t timeout_ms; /* 0: none */
+    int tty; /* 1: a terminal of the box between; 2: for those of the three that are terminals; needs foreground */
+    int foreground;                     /* as in struct pinfold_run_options */
+    int cancel_fd;                      /* readable or hung up: the command is ended as by a time-out; 0: none */
+    uint64_t memory_max, processes_max; /* for this command, within the session's; 0: none */
+    void (*output)(void *ctx, int which, const char *bytes, size_t n); /* with capture: as it comes (1, 2), or NULL */
+    void *ctx;
+};
+/* One command in the session; `ret` as from pinfold_run(). -ESTALE: the session is gone, with a sentence. */
+PINFOLD_PUBLIC int pinfold_exec(struct pinfold_session *session, const struct pinfold_exec_options *options,
+                                struct pinfold_result **ret, struct pinfold_error *error);
+
+/* Background commands: they outlive the caller and end with the session; output is kept in a bounded log. */
+PINFOLD_PUBLIC int pinfold_job_start(struct pinfold_session *session, const struct pinfold_exec_options *options,
+                                     uint32_t *ret_job, struct pinfold_error *error);
+/* {"jobs":[{"job":1,"argv":[...],"state":"running"|"ended","result":{...}|null}]}; malloc()ed. */
+PINFOLD_PUBLIC int pinfold_job_list(struct pinfold_session *session, char **ret, struct pinfold_error *error);
+/*
+ * What it wrote from byte `at` on (both streams in the order they came), at most `room` bytes into `to`; the number, 0 at
+ * the end of what there is. *ret_first: the oldest byte that is still kept; *ret_ended: it has ended, and all was read.
+ */
+PINFOLD_PUBLIC int64_t pinfold_job_output(struct pinfold_session *session, uint32_t job, uint64_t at, char *to,
+                                          size_t room, uint64_t *ret_first, int *ret_ended,
+                                          struct pinfold_error *error);
+/* A signal to it and its children. */
+PINFOLD_PUBLIC int pinfold_job_kill(struct pinfold_session *session, uint32_t job, int signal,
+                                    struct pinfold_error *error);
+/*
+ * Files of a session by the names the box has for them, worked on from outside by descriptor, under the session's policy:
+ * what a command in it may not read or write is refused here, too, and no link or race leads out of its mounts.
+ */
+/* At most `max` bytes from `at`; malloc()ed, *ret_n their number, *ret_size the file's (NULL: not asked). */
+PINFOLD_PUBLIC int pinfold_file_read(struct pinfold_session *session, const char *path, uint64_t at, size_t max,
+                                     char **ret, size_t *ret_n, uint64_t *ret_size, struct pinfold_error *error);
+/* Replaces the whole file in one step; `mode` for a new one (an old one keeps mode and owner); `parents`: makes directories. */
+PINFOLD_PUBLIC int pinfold_file_write(struct pinfold_session *session, const char *path, const char *bytes, size_t n,
+                                      unsigned mode, int parents, struct pinfold_error *error);
+/*
+ * The same as a stream: the file's bytes to descriptor `fd`, and what `fd` has until its end into the file. Directories are
+ * removed with what is in them when `recursive`.
+ */
+PINFOLD_PUBLIC int pinfold_file_get(struct pinfold_session *session, const char *path, int fd,
+                                    struct pinfold_error *error);
+PINFOLD_PUBLIC int pinfold_file_put(struct pinfold_session *session, const char *path, int fd, unsigned mode,
+                                    int parents, struct pinfold_error *error);
+PINFOLD_PUBLIC int pinfold_file_remove(struct pinfold_session *session, const char *path, int recursive,
+                                       struct pinfold_error *error);
+/*
+ * A file or a whole tree between host and box, links as links; a target that is a directory gets it below itself. `ret`
+ * (may be NULL): {"files":1,"bytes":2,"left_out":0}, left out is what is neither file nor directory nor link. malloc()ed.
+ */
+PINFOLD_PUBLIC int pinfold_file_copy_in(struct pinfold_session *session, const char *host, const char *box, char **ret,
+                                        struct pinfold_error *error);
+PINFOLD_PUBLIC int pinfold_file_copy_out(struct pinfold_session *session, const char *box, const char *host, char **ret,
+                                         struct pinfold_error *error);
+/* One directory: {"entries":[{"name":"a","type":"file|directory|link|other","size":1,"mode":"0644","modified":"...","target":null}]} */
+PINFOLD_PUBLIC int pinfold_file_list(struct pinfold_session *session, const char *path, char **ret,
+                                     struct pinfold_error *error);
+/*
+ * What stands at a path after links were followed, for comparing: {"path":"/canonical","type":"file|directory|other|none",
+ * "mode":"0644","size":1,"modified_ns":2,"device":3,"inode":4,"mounted":true,"writable":true}; of "none" the type alone. Device and
+ * inode as stat(2) has them on the host; "mounted": a mount of the box begins there. malloc()ed.
+ */
+PINFOLD_PUBLIC int pinfold_file_where(struct pinfold_session *session, const char *path, char **ret,
+                                      struct pinfold_error *error);
+/* Host path <-> box path over the session's mounts; unchanged outside the mapping. malloc()ed. */
+PINFOLD_PUBLIC int pinfold_path_to_box(struct pinfold_session *session, const char *path, char **ret,
+                                       struct pinfold_error *error);
+PINFOLD_PUBLIC int pinfold_path_to_host(struct pinfold_session *session, const char *path, char **ret,
+                                        struct pinfold_error *error);
+
+/*
+ * Agents: programs that answer prompts, known by name (docs/AGENTS.md): where their login and state are, what a box for them
+ * needs, how they are called.
+ */
+struct pinfold_agent_options {
+    size_t size;
+    const char *agent;     /* "kiro-cli", "claude", "codex", "gemini" */
+    const char *state;     /* prepare: directory of this session's own state, made when missing; absolute */
+    const char *home;      /* of the box's user, as the box has it; NULL: the caller's */
+    const char *directory; /* argv: where it works, as the box has it */
+    const char *prompt;
+    const char *profile, *model; /* NULL: its own choice */
+    const char *response;        /* a file for its last answer, as the box has it; NULL: standard output alone */
+    int resume;                  /* go on with the conversation of this directory */
+    int unattended;              /* it asks nobody for leave: the box is what holds it */
+};
+/* {"agents":[{"name","title","state":[...],"servers":[...],"profile":true,"model":true,"resume":true,"response":"option|prompt|none"}]} malloc()ed. */
+PINFOLD_PUBLIC int pinfold_agent_list(char **ret, struct pinfold_error *error);
+/*
+ * Brings the host's login into the state: everything at first, later the login alone; the host's own is not changed. `ret_options`
+ * (may be NULL): what the box needs, ended by a NULL name; one free(). `ret` (may be NULL):
+ * {"agent","state","first":[],"refreshed":[],"missing":[],"options":[{"name","value"}]}; malloc()ed.
+ */
+PINFOLD_PUBLIC int pinfold_agent_prepare(const struct pinfold_agent_options *options,
+                                         struct pinfold_option **ret_options, char **ret, struct pinfold_error *error);
+/* The command line for a prompt, NULL-terminated; one free(). */
+PINFOLD_PUBLIC int pinfold_agent_argv(const struct pinfold_agent_options *options, char ***ret,
+                                      struct pinfold_error *error);
 
 /*
  * What this machine can do, with remedies, as text or JSON; `verify` also tries to break a default box. malloc()ed.

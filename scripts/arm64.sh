@@ -26,7 +26,7 @@ fetch() {
     local apt=(apt-get -q -o "Dir::State::lists=$work/lists" -o "Dir::State::status=$work/status" -o "Dir::Cache=$work/cache"
         -o APT::Architecture=arm64 -o APT::Architectures=arm64 -o Debug::NoLocking=true -o APT::Sandbox::User=root "${sources[@]}")
     "${apt[@]}" update
-    (cd "$work/debs" && "${apt[@]}" download libyaml-dev libmd-dev libcmocka-dev libcmocka0)
+    (cd "$work/debs" && "${apt[@]}" download libyaml-dev libmd-dev libsqlite3-dev libjansson-dev libcmocka-dev libcmocka0)
     mkdir -p "$root"
     for deb in "$work"/debs/*.deb; do dpkg-deb -x "$deb" "$root"; done
     touch "$root/complete"

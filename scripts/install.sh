@@ -36,3 +36,11 @@ ninja -C "$builds/library" library
 meson install -C "$builds/program" --no-rebuild --quiet
 meson install -C "$builds/library" --no-rebuild --quiet
 echo "installed under $prefix; try: $prefix/bin/pinfold doctor"
+case $prefix in
+/usr | /usr/local) ;;
+*) # what pkg-config and the loader do not look through by themselves
+    pc=$(find "${DESTDIR-}$prefix" -name pinfold.pc -print -quit)
+    pc=${pc#"${DESTDIR-}"}
+    echo "for programs with libpinfold: export PKG_CONFIG_PATH=${pc%/*} LD_LIBRARY_PATH=${pc%/pkgconfig/*}"
+    ;;
+esac

@@ -15,12 +15,15 @@ build meson meson
 build ninja-build ninja
 build pkg-config pkg-config
 build libyaml-dev /usr/include/yaml.h
+build libsqlite3-dev /usr/include/sqlite3.h
 build libmd-dev /usr/include/sha256.h
+build libjansson-dev /usr/include/jansson.h
 build libseccomp-dev /usr/include/seccomp.h
 build scdoc scdoc
 test libcmocka-dev /usr/include/cmocka.h
 test python3 python3
 test bubblewrap bwrap
+test firejail firejail
 test bats bats
 test clang clang
 test clang-format-14 clang-format-14
@@ -38,6 +41,8 @@ test g++ g++
 test gdb gdb
 test strace strace
 test tmux tmux
+test zsh zsh
+test fish fish
 test curl curl
 test sqlite3 sqlite3
 test python3-pytest pytest-3
@@ -48,6 +53,7 @@ test openssh-server sshd
 test postgresql pg_lsclusters
 test golang-go go
 test python3-requests /usr/lib/python3/dist-packages/requests
+test python3-grpcio /usr/lib/python3/dist-packages/grpc
 test nghttp2-client nghttp
 test rsync rsync
 test zip zip
@@ -66,6 +72,10 @@ test microsocks microsocks
 test inotify-tools inotifywait
 test qemu-system-x86 qemu-system-x86_64
 test busybox-static busybox
+test docker.io dockerd
+test podman podman
+test runc runc
+test uidmap newuidmap
 test dpkg dpkg-deb
 test dbus-daemon dbus-daemon
 END

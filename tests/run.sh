@@ -32,13 +32,22 @@ egress       200     pair     tests/egress/run
 reach        120     pair     tests/egress/reach
 engine       90      pair     tests/unit/run.py engine build-host
 guard        150     pair     tests/unit/run.py guard build-host
+engines      120     pair     tests/engines/run
+files        120     pair     tests/files/run
+mcp          240     pair     tests/mcp/run
 bad          90      pair     tests/bad/run
+completion   60      pair     tests/completion/run
 work         240     pair     tests/work/run
 landlock     90      pair     tests/landlock/run
+docker       240     pair     tests/docker/run
 escape       180     pair     tests/escape/run
-fault        180     pair     tests/fault/run
+fault        240     pair     tests/fault/run
+session      200     pair     tests/session/run
 limits       120     alone    tests/limits/run
 guests       240     alone    tests/limits/guests
+vm           240     alone    tests/vm/run
+vm-session   150     alone    tests/vm/sessions
+conformance  240     alone    tests/conformance/run --engine native --engine bwrap --engine firejail
 END
 }
 
@@ -82,7 +91,8 @@ tidy() {
     local pid
     for pid in "${pids[@]}"; do kill "$pid" 2>/dev/null; done
     chmod -R u+rwX "$run" 2>/dev/null
-    rm -rf "$run"
+    # What podman stored without root has owners that are ours in its namespace only.
+    rm -rf "$run" 2>/dev/null || podman unshare rm -rf "$run" 2>/dev/null || rm -rf "$run"
     rmdir "$base" 2>/dev/null
 }
 trap tidy EXIT

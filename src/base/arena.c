@@ -130,6 +130,46 @@ void *arena_push(struct arena *a, void *items, size_t *n, size_t size)
     return *array + (*n)++ * size;
 }
 
+static bool holds(const struct block *b, const void *p)
+{
+    return p && (uintptr_t)p >= (uintptr_t)b && (uintptr_t)p < (uintptr_t)b->bytes + b->room;
+}
+
+size_t arena_spans(const struct arena *a, const void *but, struct span *ret, size_t room)
+{
+    size_t n = 0;
+    for (struct block *b = a->blocks; b && n < room; b = b->next) {
+        if (!holds(b, but))
+            ret[n++] = (struct span){b, sizeof *b + b->room};
+    }
+    return n;
+}
+
+void arena_keep(struct arena *a, const void *but)
+{
+    struct block *kept = NULL;
+    for (struct block *b = a->blocks, *next; b; b = next) {
+        next = b->next;
+        if (holds(b, but))
+            kept = b;
+        else
+            (void)munmap(b, sizeof *b + b->room);
+    }
+    if (kept)
+        kept->next = NULL;
+    a->blocks = kept;
+    a->failed = true;
+}
+
+void arena_trim(struct arena *a)
+{
+    for (struct block *b = a->blocks; b; b = b->next) {
+        size_t used = (sizeof *b + b->used + PAGE - 1) / PAGE * PAGE, all = sizeof *b + b->room;
+        if (used < all && munmap((char *)b + used, all - used) == 0)
+            b->room = used - sizeof *b;
+    }
+}
+
 bool arena_failed(const struct arena *a)
 {
     return a->failed;

@@ -32,6 +32,21 @@ char *arena_printf(struct arena *a, const char *format, ...) __attribute__((form
 void *arena_push(struct arena *a, void *items, size_t *n, size_t size);
 bool arena_failed(const struct arena *a);
 
+/* A piece of memory of whole pages. */
+struct span {
+    void *at;
+    size_t bytes;
+};
+/*
+ * The blocks of `a` that do not hold the object `but` (NULL: all), for a forked copy of this process that gives them back
+ * itself: at most `room` into `ret`; returns how many.
+ */
+size_t arena_spans(const struct arena *a, const void *but, struct span *ret, size_t room);
+/* Gives back all blocks but the one that holds `but`, an object of this arena. Nothing is handed out from it any more. */
+void arena_keep(struct arena *a, const void *but);
+/* Gives back what of the blocks was not handed out, in whole pages. */
+void arena_trim(struct arena *a);
+
 static inline void arena_drop(struct arena **a)
 {
     *a = arena_free(*a);

@@ -46,6 +46,25 @@ bool utf8_valid(struct str s)
     return true;
 }
 
+/* U+0080 to U+009F are control characters as well (ECMA-48). */
+static bool is_control(struct str s, size_t n)
+{
+    unsigned char c = (unsigned char)s.p[0];
+    return c < 0x20 || c == 0x7F || (n == 2 && c == 0xC2 && (unsigned char)s.p[1] < 0xA0);
+}
+
+void utf8_safe(struct buf *out, struct str s)
+{
+    while (s.n) {
+        size_t n = utf8_sequence(s), shown = n ? n : 1;
+        if (n && !is_control(s, n))
+            buf_put(out, s.p, n);
+        for (size_t i = 0; i < shown && (!n || is_control(s, n)); i++)
+            buf_printf(out, "\\x%02x", (unsigned char)s.p[i]);
+        s = str_skip(s, shown);
+    }
+}
+
 static void newline(struct json *j)
 {
     if (!j->pretty)
@@ -55,10 +74,25 @@ static void newline(struct json *j)
         buf_text(j->out, "  ");
 }
 
+/* How many bytes at the start of `s` stand for themselves in a string. */
+static size_t plain_run(struct str s)
+{
+    size_t n = 0;
+    while (n < s.n && (unsigned char)s.p[n] >= 0x20 && (unsigned char)s.p[n] < 0x7F && s.p[n] != '"' && s.p[n] != '\\')
+        n++;
+    return n;
+}
+
 static void quote(struct json *j, struct str s)
 {
     buf_char(j->out, '"');
     while (s.n) {
+        size_t plain = plain_run(s);
+        if (plain) {
+            buf_put(j->out, s.p, plain);
+            s = str_skip(s, plain);
+            continue;
+        }
         unsigned char c = (unsigned char)s.p[0];
         size_t n = utf8_sequence(s);
         if (n == 0) {
@@ -71,8 +105,8 @@ static void quote(struct json *j, struct str s)
             buf_text(j->out, "\\n");
         } else if (c == '\t') {
             buf_text(j->out, "\\t");
-        } else if (c < 0x20 || c == 0x7F) {
-            buf_printf(j->out, "\\u%04x", c);
+        } else if (is_control(s, n)) { /* of two bytes only what U+0080 and on is made of: C2 and the number itself */
+            buf_printf(j->out, "\\u%04x", (unsigned char)s.p[n - 1]);
         } else {
             buf_put(j->out, s.p, n);
         }
@@ -145,6 +179,12 @@ void json_uint(struct json *j, const char *name, uint64_t value)
 {
     start(j, name);
     buf_printf(j->out, "%" PRIu64, value);
+}
+
+void json_raw(struct json *j, const char *name, struct str value)
+{
+    start(j, name);
+    buf_str(j->out, value);
 }
 
 void json_bool(struct json *j, const char *name, bool value)

@@ -8,6 +8,11 @@
 #include <stdint.h>
 #include "base/buf.h"
 
+/* jansson, which mcp/ reads with, has functions of these names (include it first). */
+#define json_object json_write_object
+#define json_array  json_write_array
+#define json_null   json_write_null
+
 struct json {
     struct buf *out;
     bool comma;  /* a value stands before the next one in this container */
@@ -30,7 +35,10 @@ static inline void json_text(struct json *j, const char *name, const char *value
 void json_int(struct json *j, const char *name, int64_t value);
 void json_uint(struct json *j, const char *name, uint64_t value);
 void json_bool(struct json *j, const char *name, bool value);
+void json_raw(struct json *j, const char *name, struct str value); /* a value that is JSON already */
 void json_null(struct json *j, const char *name);
 void json_base64(struct json *j, const char *name, struct str bytes);
 /* Whether all of `s` is UTF-8 as RFC 3629 has it (no surrogates, nothing over-long). */
 bool utf8_valid(struct str s);
+/* Appends what a terminal shows and does not obey: control characters (C0, DEL, C1) and what is no UTF-8 as \xNN. */
+void utf8_safe(struct buf *out, struct str s);

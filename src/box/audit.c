@@ -153,6 +153,8 @@ static void format(struct buf *out, const struct audit_event *v, const char *whe
     json_text(&j, "t", when);
     json_text(&j, "id", v->id);
     text_or_null(&j, "session", v->session);
+    if (v->scope && v->scope[0])
+        json_text(&j, "scope", v->scope);
     json_text(&j, "kind", v->kind);
     json_text(&j, "action", v->action);
     json_str(&j, "target", (struct str){v->target, target_n});
@@ -164,6 +166,8 @@ static void format(struct buf *out, const struct audit_event *v, const char *whe
         json_text(&j, "command", v->command);
     if (v->address)
         json_text(&j, "address", v->address);
+    if (v->why)
+        json_text(&j, "why", v->why);
     if (v->count > 1)
         json_uint(&j, "count", v->count);
     json_object_end(&j);

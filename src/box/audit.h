@@ -13,11 +13,12 @@
 #define AUDIT_FILE_NAME "audit.jsonl"
 
 struct audit_event {
-    const char *id;      /* of the run */
-    const char *session; /* or NULL */
+    const char *id;              /* of the run */
+    const char *session, *scope; /* or NULL; scope: whose name that is, NULL or "": the user's own */
     const char *kind, *action, *target, *rule, *origin, *how;
     uint32_t pid;
     const char *address, *command; /* of the network; NULL: not in the line */
+    const char *why;               /* of a git configuration; NULL: not in the line */
     uint64_t count;                /* when more than 1 */
 };
 

@@ -139,12 +139,16 @@ static void read_counters(const char *dir, struct box_result *r, bool *oom, bool
         *pids = true;
 }
 
-void cgroup2_end(struct means *m, struct box_result *r, bool *oom, bool *pids)
+void cgroup2_count(const struct means *m, struct box_result *r, bool *oom, bool *pids)
 {
-    if (m->dir[0][0]) {
+    if (m->dir[0][0])
         read_counters(m->dir[0], r, oom, pids);
+}
+
+void cgroup2_end(struct means *m)
+{
+    if (m->dir[0][0])
         group_remove(m->dir[0]);
-    }
     if (m->aside[0])
         group_remove(m->aside);
     if (m->outer[0])

@@ -29,6 +29,7 @@ static void free_denial(struct denial *d)
     free(d->how);
     free(d->address);
     free(d->command);
+    free(d->why);
     *d = (struct denial){0};
 }
 
@@ -41,16 +42,20 @@ void denial_free_all(struct box_result *r)
     r->n_denials = 0;
 }
 
-bool denial_is_new(const struct box *b, const struct denial *d)
+static bool is_told(const struct box_result *r, const struct denial *d)
 {
-    const struct box_result *r = b->result;
     for (size_t i = 0; i < r->n_denials; i++) {
         const struct denial *o = &r->denials[i];
         if (same(o->target, d->target) && same(o->action, d->action) && same(o->kind, d->kind) &&
-            same(o->rule, d->rule))
-            return false;
+            same(o->rule, d->rule) && same(o->why ? o->why : "", d->why ? d->why : ""))
+            return true;
     }
-    return true;
+    return false;
+}
+
+bool denial_is_new(const struct box *b, const struct denial *d)
+{
+    return !is_told(b->result, d);
 }
 
 void denial_log(struct box *b, const struct denial *d)
@@ -58,6 +63,8 @@ void denial_log(struct box *b, const struct denial *d)
     if (b->audit_given_up)
         return;
     struct audit_event event = {.id = b->result->id,
+                                .session = b->ask->session,
+                                .scope = b->ask->scope,
                                 .kind = d->kind,
                                 .action = d->action,
                                 .target = d->target,
@@ -66,6 +73,7 @@ void denial_log(struct box *b, const struct denial *d)
                                 .how = d->how,
                                 .address = d->address,
                                 .command = d->command,
+                                .why = d->why,
                                 .count = d->count,
                                 .pid = d->pid};
     int r = b->audit ? 0 : audit_open((struct audit_log **)&b->audit);
@@ -77,36 +85,43 @@ void denial_log(struct box *b, const struct denial *d)
     }
 }
 
-void denial_keep(struct box *b, const struct denial *d)
+bool box_result_deny(struct box_result *r, const struct denial *d)
 {
-    struct box_result *r = b->result;
-    if (!denial_is_new(b, d))
-        return;
-    if (r->n_denials == MAX_DENIALS) {
-        r->denials_dropped++;
-        return;
-    }
-    if (!r->denials)
+    if (is_told(r, d))
+        return false;
+    if (r->n_denials < MAX_DENIALS && !r->denials)
         r->denials = calloc(MAX_DENIALS, sizeof *r->denials);
-    if (!r->denials) {
+    if (r->n_denials == MAX_DENIALS || !r->denials) {
         r->denials_dropped++;
-        return;
+        return false;
     }
     struct denial mine = {strdup(d->kind), strdup(d->action), strdup(d->target),
                           strdup(d->rule), strdup(d->origin), strdup(d->how),
                           d->pid};
+    mine.ruled = d->ruled;
     mine.address = d->address ? strdup(d->address) : NULL;
     mine.command = d->command ? strdup(d->command) : NULL;
+    mine.why = d->why ? strdup(d->why) : NULL;
     if (!mine.kind || !mine.action || !mine.target || !mine.rule || !mine.origin || !mine.how ||
-        (d->address && !mine.address) || (d->command && !mine.command)) {
+        (d->address && !mine.address) || (d->command && !mine.command) || (d->why && !mine.why)) {
         free_denial(&mine);
         r->denials_dropped++;
-        return;
+        return false;
     }
     r->denials[r->n_denials++] = mine;
+    return true;
+}
+
+void denial_keep(struct box *b, const struct denial *d)
+{
+    struct box_result *r = b->result;
+    if (b->ask->keeper && b->ask->keeper->denied)
+        b->ask->keeper->denied(b->ask->keeper->ctx, d);
+    if (!box_result_deny(r, d))
+        return;
     if (b->ask->on_denial)
         b->ask->on_denial(b->ask->ctx, &r->denials[r->n_denials - 1]);
-    denial_log(b, &mine);
+    denial_log(b, &r->denials[r->n_denials - 1]);
 }
 
 /* The rule's text, or the reason the guard gave for what is built in. */
@@ -144,8 +159,11 @@ void denial_frame(struct box *b, const struct denial_frame *f, size_t n)
     char *said = strdup(target);
     if (rule && said) {
         struct denial d = {kind, action, said, rule, NULL, how, copy.pid};
+        d.session = copy.session;
+        d.why = copy.action == DENIAL_GIT_CONFIG && !same(rule, reason) && *reason ? strdup(reason) : NULL;
         d.origin = strcpy(origin, policy_origin(b->ask->plan->policy, copy.origin, (char[512]){0}, sizeof origin));
         denial_keep(b, &d);
+        free(d.why);
     } else {
         b->result->denials_dropped++;
     }
@@ -167,7 +185,9 @@ void denial_limit(struct box *b, const struct limits_hit *hit)
                                                          : "bytes";
 
     snprintf(action, sizeof action, "%s", box_limit_name(hit->limit));
-    if (hit->seen)
+    if (said->value == LIMIT_NONE) /* a command's, in a session's machine that has no more */
+        snprintf(target, sizeof target, "all of the session's");
+    else if (hit->seen)
         snprintf(target, sizeof target, "%llu of %llu %s", (unsigned long long)hit->seen,
                  (unsigned long long)said->value, unit);
     else
@@ -177,6 +197,17 @@ void denial_limit(struct box *b, const struct limits_hit *hit)
     snprintf(origin, sizeof origin, "%s", policy_origin(b->ask->plan->policy, said->origin, room, sizeof room));
     struct denial d = {kind, action, target, rule, origin, how, 0};
     denial_keep(b, &d);
+}
+
+void denial_offline(struct box *b)
+{
+    const struct plan *p = b->ask->plan;
+    char kind[] = "network", action[] = "connect", target[] = "(not seen)", rule[] = "net none", how[] = "none",
+         origin[512], room[512];
+    if (p->policy->net != NET_NONE || p->facts->unsandboxed || !p->image || p->image->tier != TIER_NAMESPACES)
+        return;
+    snprintf(origin, sizeof origin, "%s", policy_origin(p->policy, p->policy->net_origin, room, sizeof room));
+    denial_keep(b, &(struct denial){kind, action, target, rule, origin, how, 0});
 }
 
 void denial_end(struct box *b)

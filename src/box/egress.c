@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -70,6 +71,9 @@ static int fill(struct box *b, struct egress_memory *m)
         reach->addr.b[s[i].a ? 15 : 0] = s[i].a ? 1 : 127;
         reach->addr.b[3] = s[i].a ? 0 : 1;
     }
+    m->ask.counts = mmap(NULL, sizeof *m->ask.counts, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (m->ask.counts == MAP_FAILED)
+        m->ask.counts = NULL;
     m->rules = rules_held(b->live, &m->ask.n_rules);
     if (r == 0 && !m->rules)
         r = err_sys(b->err, ERR_SYSTEM, ENOMEM, "starting the egress");
@@ -225,6 +229,10 @@ void egress_end(struct box *b)
             ;
     }
     if (m) {
+        if (m->ask.counts) {
+            network_counts(b, m->ask.counts);
+            (void)munmap(m->ask.counts, sizeof *m->ask.counts);
+        }
         free(m->rules);
         free(m);
     }
@@ -241,7 +249,7 @@ struct live *live_new(void)
     struct live *l = calloc(1, sizeof *l);
     if (l)
         *l = (struct live){.policy_allows = true,
-                           .prompt.fd = -1,
+                           .prompt.d.fd = -1,
                            .control.fd = -1,
                            .feed = {.notify = -1, .begins_at = NEVER},
                            .resolv = BUF(MAX_RESOLVER_TEXT),

@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "box/parts.h"
+#include "engine/owner.h"
 
 #define STALE_SECONDS  10  /* younger ones may belong to a process of another pid namespace that is just starting */
 #define REMOVE_TRIES   200 /* of 5 ms: members that were killed need a moment to be gone */
@@ -60,25 +61,6 @@ int group_read_number(const char *dir, const char *name, const char *key, uint64
     return 0;
 }
 
-/* Clock ticks after boot at which process `pid` (0: ourselves) began: field 22 of its stat file, proc(5). */
-unsigned long long process_start_time(int pid)
-{
-    char path[40], text[1024];
-    if (pid)
-        snprintf(path, sizeof path, "/proc/%d/stat", pid);
-    else
-        snprintf(path, sizeof path, "/proc/self/stat");
-    auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
-    if (n <= 0)
-        return 0;
-    text[n] = 0;
-    const char *p = strrchr(text, ')'); /* the name before may hold anything */
-    for (int field = 2; p && field < 22; field++)
-        p = strchr(p + 1, ' ');
-    return p ? strtoull(p + 1, NULL, 10) : 0;
-}
-
 void group_name(char *ret, size_t n)
 {
     static unsigned count; /* several boxes of one process; two threads' equal numbers differ by mkdir's EEXIST */
@@ -106,7 +88,7 @@ void group_remove(const char *dir)
 }
 
 /* Whether the owner named in "pinfold-PID-START-N" is gone. */
-static bool owner_is_dead(const char *name)
+static bool maker_is_dead(const char *name)
 {
     int pid;
     unsigned long long start;
@@ -122,7 +104,7 @@ void group_sweep(const char *parent)
     while (d && (entry = readdir(d))) {
         char path[CGROUP_PATH_MAX + 300];
         struct stat st;
-        if (strncmp(entry->d_name, "pinfold-", 8) != 0 || !owner_is_dead(entry->d_name))
+        if (strncmp(entry->d_name, "pinfold-", 8) != 0 || !maker_is_dead(entry->d_name))
             continue;
         snprintf(path, sizeof path, "%s/%s", parent, entry->d_name);
         if (strlen(path) < CGROUP_PATH_MAX && stat(path, &st) == 0 && time(NULL) - st.st_mtime >= STALE_SECONDS)

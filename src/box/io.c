@@ -244,6 +244,7 @@ static int capture_pipe(struct io *io, const struct box_ask *ask, struct box_res
         return r;
     struct relay *relay = add_relay(io, RELAY_CAPTURE, from, -1);
     relay->own_from = true;
+    relay->which = i;
     set_capture(relay, ask, result, i);
     io->give[i] = to;
     io->own_give[i] = true;
@@ -291,7 +292,9 @@ static int give_output(struct io *io, const struct box_ask *ask, struct box_resu
         return give_null(io, i, O_RDONLY, e); /* writing to it is EBADF, as it would be */
     bool relayed = l->kind == KIND_RELAYED || l->kind == KIND_SOCKET || l->kind == KIND_TTY || io->all_output_passes;
     if (!relayed) {
-        io->give[i] = ask->stdio[i];
+        bool one = i == 2 && io->give[1] == ask->stdio[1] && looks[1].kind == l->kind &&
+                   same_description(ask->stdio[1], ask->stdio[2]);
+        io->give[i] = ask->stdio[one ? 1 : i];
         return 0;
     }
     if (i == 2 && io->own_give[1] && looks[1].kind == l->kind && same_description(ask->stdio[1], ask->stdio[2])) {
@@ -308,8 +311,11 @@ static int give_input(struct io *io, const struct box_ask *ask, const struct loo
         return give_null(io, 0, O_RDONLY, e);
     case KIND_CLOSED:
         return give_null(io, 0, O_WRONLY, e); /* reading it is EBADF, as it would be */
-    case KIND_DIRECT:
     case KIND_FILE:
+        if (!ask->engine) /* a box of somebody else's: nobody opens it anew */
+            return input_pipe(io, ask, l, e);
+        /* fall through */
+    case KIND_DIRECT:
         io->stdin_is_file = l->kind == KIND_FILE;
         io->give[0] = ask->stdio[0];
         return 0;
@@ -333,6 +339,7 @@ static void give_pty(struct io *io, const struct box_ask *ask, struct box_result
     io->tty_out = (int)io->n_relays;
     struct relay *r = add_relay(io, ask->capture ? RELAY_CAPTURE : RELAY_OUT, -1, -1);
     r->pty = true;
+    r->which = 1;
     if (ask->capture)
         set_capture(r, ask, result, 1);
     else if (out >= 0)
@@ -427,7 +434,6 @@ void io_master(struct io *io, int master)
     io->master = master;
     (void)fcntl(master, F_SETFL, O_RDWR | O_NONBLOCK);
     master_modes(io);
-    io_resize(io);
     io->relays[io->tty_out].from = master;
     if (io->tty_in < 0)
         return;

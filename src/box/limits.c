@@ -12,6 +12,7 @@
  * A full process table makes fork fail with EAGAIN, which a command may survive: then the limit is only reported.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -59,9 +60,10 @@ static int watch_the_rest(struct means *m, const struct plan *plan, struct err *
     const struct limits *l = &plan->policy->limits;
     struct watcher *w = &m->watcher;
 
-    if (!(m->used & (1u << CGROUP_MEMORY)))
+    const bool machine = plan->facts->machine;
+    if (!(m->used & (1u << CGROUP_MEMORY)) && !machine)
         w->memory = l->memory.value;
-    if (!(m->used & (1u << CGROUP_PIDS)) && (l->processes.asked || !plan_counts_processes(plan)))
+    if (!(m->used & (1u << CGROUP_PIDS)) && !machine && (l->processes.asked || !plan_counts_processes(plan)))
         w->processes = l->processes.value;
     m->disk_asked = wants_group(&l->disk);
     if (m->disk_asked && plan->workspace && watcher_disk(w, plan->workspace, l->disk.value) < 0)
@@ -76,17 +78,18 @@ void limits_none(struct means *m)
 {
     memset(m, 0, sizeof *m);
     m->join.v2_dir = -1;
-    m->oom_event = -1;
+    m->oom_event = m->helper_with = -1;
     m->watcher = (struct watcher){.memory = LIMIT_NONE, .processes = LIMIT_NONE, .disk = LIMIT_NONE, .disk_fd = -1};
 }
 
 int limits_begin(struct means *m, const struct plan *plan, struct err *e)
 {
     const struct limits *l = &plan->policy->limits;
-    unsigned asked = asked_controllers(l);
+    unsigned asked = plan->facts->machine ? 0 : asked_controllers(l); /* a machine has its size */
     int r = 0;
 
     limits_none(m);
+    m->container = plan->facts->container != NULL && l->memory.value != LIMIT_NONE;
     if (asked && plan->facts->cgroup != CGROUP_NONE) {
         cgroup_find(&m->place);
         m->used = asked & m->place.controllers;
@@ -112,11 +115,51 @@ int limits_start(struct means *m, const struct limits *l, const struct engine *e
     if (m->kind == CGROUP_V2_SYSTEMD)
         return systemd_start(m, l, engine, request, ret, e);
     request->cgroup = m->join;
-    return engine->start(request, ret, e);
+    int r = engine->start(request, ret, e);
+    if (r == 0 && request->plan->facts->machine) /* what it boots may have been made, and its start took seconds */
+        watcher_disk_from_now(&m->watcher);
+    return r;
+}
+
+/* Where the kernel says that process `pid` is: the memory group of version 1, or the group of version 2. */
+static void find_group(int pid, char ret[CGROUP_PATH_MAX])
+{
+    char name[32], line[CGROUP_PATH_MAX];
+    snprintf(name, sizeof name, "/proc/%d/cgroup", pid);
+    FILE *f = fopen(name, "re");
+    ret[0] = 0;
+    while (f && fgets(line, sizeof line, f)) {
+        line[strcspn(line, "\n")] = 0;
+        char *of = strchr(line, ':'), *path = of ? strchr(of + 1, ':') : NULL;
+        if (!path || !path[1] || !path[2])
+            continue;
+        *path++ = 0;
+        if (same(of + 1, "memory") || (!of[1] && !ret[0]))
+            snprintf(ret, CGROUP_PATH_MAX, "/sys/fs/cgroup%s%s", of[1] ? "/memory" : "", path);
+    }
+    if (f)
+        (void)fclose(f);
+}
+
+void limits_look(struct means *m)
+{
+    uint64_t n;
+    if (!m->engines[0])
+        return;
+    if ((group_read_number(m->engines, "memory.oom_control", "oom_kill", &n) == 0 ||
+         group_read_number(m->engines, "memory.events", "oom_kill", &n) == 0) &&
+        n > 0)
+        m->memory_seen = true;
+    if ((group_read_number(m->engines, "memory.max_usage_in_bytes", NULL, &n) == 0 ||
+         group_read_number(m->engines, "memory.peak", NULL, &n) == 0) &&
+        n > m->watcher.peak)
+        m->watcher.peak = n;
 }
 
 void limits_started(struct means *m, const struct started *s)
 {
+    if (s->pid > 0 && m->container)
+        find_group(s->pid, m->engines);
     for (int i = 0; i < m->join.n_v1; i++)
         m->join.v1_tasks[i] = close_fd(m->join.v1_tasks[i]);
     m->join.n_v1 = 0;
@@ -173,7 +216,9 @@ void limits_end(struct means *m, struct box_result *r, struct limits_hit *hit)
     if (m->kind == CGROUP_V1)
         cgroup1_end(m, r, &oom, &pids);
     else if (m->kind != CGROUP_NONE)
-        cgroup2_end(m, r, &oom, &pids);
+        cgroup2_count(m, r, &oom, &pids);
+    systemd_leave(m);
+    cgroup2_end(m);
     watcher_end(&m->watcher);
     m->oom_event = close_fd(m->oom_event);
     if (hit->limit == BOX_LIMIT_NONE && (oom || m->memory_seen))

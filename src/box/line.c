@@ -91,6 +91,12 @@ static int take_op(const struct node *root, enum control_op *ret, struct err *e)
             return 0;
         }
     }
+    if (is_text(op) && (str_is(op->text, "reach") || str_is(op->text, "publish")))
+        return err_say(
+            e, ERR_POLICY,
+            "'%s' is settled when the box starts: its sockets are made with the box's network; start another "
+            "box with --%s",
+            str_is(op->text, "reach") ? "reach" : "publish", str_is(op->text, "reach") ? "reach" : "publish");
     return err_say(e, ERR_POLICY, "'op' is \"allow\", \"deny\", \"replace\", \"list\" or \"answer\"");
 }
 

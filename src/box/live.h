@@ -8,6 +8,7 @@
  *     feed.c       resolv.conf and hosts
  */
 #pragma once
+#include "sys/dialogue.h"
 #include "box/parts.h"
 #include "policy/host.h"
 #include "wire/egress.h"
@@ -43,6 +44,7 @@ int order_send_bytes(struct box *b, struct egress_order o, const void *bytes, si
 
 struct who {
     uint32_t pid;     /* inside; 0: not known */
+    uint32_t session; /* of processes, as the box numbers it; 0: not known */
     char command[64]; /* what the kernel calls it (comm), printable; "" */
 };
 /* Whose socket the event speaks of. Bounded in work for one call and for the run. */
@@ -51,6 +53,8 @@ void who_is(struct box *b, const struct egress_event *v, struct who *ret);
 /* ---- network.c ---- */
 
 void network_event(struct box *b, const struct egress_event *v);
+/* What the egress counted without telling it. */
+void network_counts(struct box *b, const struct egress_counts *c);
 /* "host:port", "[v6]:port", "host". */
 void network_target(const struct egress_event *v, char *ret, size_t n);
 const char *network_how(unsigned how);
@@ -85,14 +89,10 @@ void question_due(struct box *b, uint64_t now);
 /* ---- prompt.c ---- */
 
 struct prompt {
-    int fd;            /* the controlling terminal, opened when it was first needed, or -1 */
+    struct dialogue d; /* the terminal is opened when it was first needed */
     uint32_t id;       /* of the question that is shown; 0: none */
-    bool open;         /* what is typed counts now */
     bool off;          /* the person wants no more questions */
     bool opened;       /* it was tried */
-    uint64_t opens_at; /* when it will */
-    char line[16];
-    size_t n;
 };
 bool prompt_possible(struct box *b);
 /* The person's terminal belongs to a question: nothing of the box is shown, no key goes to it. */
@@ -155,14 +155,16 @@ struct live {
     size_t n_rules, room;
     bool policy_allows; /* the policy's allow rules hold (until somebody replaces them) */
     uint32_t tickets;
-    uint64_t who_us; /* spent on looking who it is */
+    uint64_t who_us; /* spent on looking who it is, */
+    uint64_t who_at; /* until then; forgotten as time goes by */
     struct question questions[EGRESS_MAX_QUESTIONS];
     uint32_t questions_asked;
     struct prompt prompt;
     struct control control;
     struct feed feed;
-    struct buf resolv, hosts; /* as the egress knows them */
-    size_t last_allowed;      /* where the last event was found */
+    struct buf resolv, hosts;        /* as the egress knows them */
+    size_t last_allowed;             /* where the last event was found */
+    uint16_t counted[EGRESS_COUNTS]; /* of which one (1 ...) the egress counts there; 0: of none that is kept */
 };
 struct live *live_new(void);
 void live_end(struct box *b);

@@ -40,12 +40,26 @@ void loop_limit(struct box *b, enum box_limit limit)
 
 /* --- frames ------------------------------------------------------------------------------------------------------- */
 
+/* The box lives on, and what the command left in it may hold pipes open: what is there is read, no more is waited for. */
+static void exec_ended(struct box *b)
+{
+    if (b->stage == STAGE_GONE)
+        return;
+    b->stage = STAGE_GONE;
+    b->deadline = NEVER;
+    b->stop_deadline = NEVER;
+    io_box_gone(&b->io);
+}
+
 static void verdict(struct box *b, const struct frame *f)
 {
     if (b->failed == 0 && !b->result->status_known)
-        b->failed = engine_verdict(b->ask->plan, f->a, (int)f->b, b->err);
+        b->failed =
+            b->exec ? box_exec_verdict(f->a, (int)f->b, b->err) : engine_verdict(b->ask->plan, f->a, (int)f->b, b->err);
     if (b->failed >= 0 && !b->result->status_known)
         b->failed = -EIO;
+    if (b->exec)
+        exec_ended(b);
     loop_end_box(b);
 }
 
@@ -57,13 +71,45 @@ static void command_ended(struct box *b, int status)
         r->by_signal = WIFSIGNALED(status);
         r->code = r->by_signal ? WTERMSIG(status) : WEXITSTATUS(status);
     }
-    if (b->stage < STAGE_ENDING &&
-        io_last_words(&b->io)) { /* the end of the box would take them along (inner/init.c) */
+    if (b->exec) {
+        exec_ended(b);
+    } else if (b->stage < STAGE_ENDING &&
+               io_last_words(&b->io)) { /* the end of the box would take them along (inner/init.c) */
         b->last_words = true;
         b->deadline = now_us() + ENDING_PATIENCE_US;
     } else {
         loop_end_box(b);
     }
+}
+
+static void begun(struct box *b)
+{
+    const struct box_keeper *k = b->ask->keeper;
+    int r = k->begun(k->ctx, &b->started, b->err);
+    b->begun = r == 0;
+    if (r < 0)
+        b->failed = r;
+    if (r < 0)
+        loop_end_box(b);
+}
+
+/* A command with limits of its own in somebody else's box. */
+static void watch_command(struct box *b, int inside)
+{
+    struct watcher *w = &b->means.watcher;
+    w->memory = b->limits->memory.value;
+    w->processes = b->limits->processes.value;
+    w->command = watcher_find(b->exec->keeper, inside);
+    if (w->command < 0) {
+        (void)err_say(b->err, ERR_CANNOT, "the command's own limits: its processes cannot be seen from out here");
+        b->failed = -EOPNOTSUPP;
+        exec_ended(b);
+        return;
+    }
+    if (w->command == 0) /* the news of its end are under way */
+        return;
+    w->hard = w->on = true;
+    watcher_start(w, &b->started, now_us());
 }
 
 static void control_frame(struct box *b, const struct frame *f)
@@ -88,12 +134,36 @@ static void control_frame(struct box *b, const struct frame *f)
         r->peak_bytes = f->maxrss_kib << 10;
         r->read_bytes = f->inblock * 512; /* getrusage(2): blocks of 512 bytes */
         r->written_bytes = f->oublock * 512;
+        r->command = f->a;
         io_stdin_at(&b->io, f->stdin_at);
+        limits_look(&b->means);
+        if (f->c == EXIT_MEMORY && b->hit.limit == BOX_LIMIT_NONE)
+            b->hit.limit = BOX_LIMIT_MEMORY;
+        if (f->c == EXIT_OFFLINE)
+            denial_offline(b);
         command_ended(b, (int)f->b);
         break;
-    default: /* READY and STARTED say nothing that a single run waits for */
+    case FRAME_READY:
+        if (b->ask->keeper && !b->begun)
+            begun(b);
+        break;
+    case FRAME_STARTED:
+        if (b->exec)
+            watch_command(b, (int)f->a);
+        break;
+    default:
         break;
     }
+}
+
+/* The keeper did not pass the command on. */
+static void refused(struct box *b, const struct frame *f, const char *text, size_t n)
+{
+    enum err_kind kind = f->a > ERR_NONE && f->a <= ERR_BUG ? (enum err_kind)f->a : ERR_BUG;
+    (void)err_say(b->err, kind, "%.*s", (int)n, text);
+    b->err->no = (int)f->b;
+    b->failed = f->b > 0 && f->b < 4096 ? -(int)f->b : -EIO;
+    exec_ended(b);
 }
 
 /* The descriptor that came with a message, or -1; more than one is closed. */
@@ -134,21 +204,32 @@ static ssize_t receive(int from, void *p, size_t room, int *ret_fd)
     return n < 0 ? -errno : n;
 }
 
+static void take_master(struct box *b, int master)
+{
+    io_master(&b->io, master);
+    box_resize(b); /* it may have changed since the start */
+}
+
 /* Reads what there is from pid 1; false at the end of file. */
 static bool read_control(struct box *b)
 {
     for (;;) {
-        struct frame f;
+        struct {
+            struct frame f;
+            char text[sizeof b->err->text];
+        } m;
         auto_fd int fd = -1;
-        ssize_t n = receive(b->started.control, &f, sizeof f, &fd);
+        ssize_t n = receive(b->started.control, &m, sizeof m, &fd);
         if (n == -EAGAIN)
             return true;
         if (n <= 0)
             return false;
-        if (n == sizeof f && f.kind == FRAME_TTY && fd >= 0)
-            io_master(&b->io, take_fd(&fd));
-        else if (n == sizeof f)
-            control_frame(b, &f);
+        if (n == sizeof m.f && m.f.kind == FRAME_TTY && fd >= 0)
+            take_master(b, take_fd(&fd));
+        else if (n == sizeof m.f)
+            control_frame(b, &m.f);
+        else if (b->exec && n > (ssize_t)sizeof m.f && m.f.kind == FRAME_REFUSED)
+            refused(b, &m.f, m.text, (size_t)n - sizeof m.f);
     }
 }
 
@@ -176,6 +257,12 @@ static bool read_builder(struct box *b)
     }
 }
 
+void box_keep_hear(struct box *b)
+{
+    if (b->started.builder >= 0)
+        (void)read_builder(b); /* its end is seen again by the loop */
+}
+
 /* --- one wake ----------------------------------------------------------------------------------------------------- */
 
 enum slot {
@@ -188,6 +275,7 @@ enum slot {
     SLOT_CALLER,
     SLOT_PROMPT,
     SLOT_FEED,
+    SLOT_KEEPER, /* or the caller's word that a command is to end */
     SLOT_RELAYS
 };
 #define SLOTS (SLOT_RELAYS + 4)
@@ -255,6 +343,17 @@ static uint64_t fill(struct box *b, struct pollfd p[SLOTS], uint64_t now)
     p[SLOT_EGRESS] = (struct pollfd){.fd = b->stage < STAGE_ENDING ? b->egress.events : -1, .events = POLLIN};
     if (sample < wake)
         wake = sample;
+    if (b->lasting_at < wake)
+        wake = b->lasting_at;
+    p[SLOT_KEEPER] = (struct pollfd){.fd = -1};
+    if (b->begun && b->stage < STAGE_ENDING) {
+        const struct box_keeper *k = b->ask->keeper;
+        uint64_t next = k->next(k->ctx);
+        p[SLOT_KEEPER] = (struct pollfd){.fd = k->fd, .events = POLLIN};
+        wake = next < wake ? next : wake;
+    }
+    if (b->exec && b->stage == STAGE_RUNNING)
+        p[SLOT_KEEPER] = (struct pollfd){.fd = b->exec->cancel_fd, .events = POLLIN};
     fill_live(b, p, &wake);
     for (unsigned i = 0; i < 4; i++) {
         p[SLOT_RELAYS + i] = (struct pollfd){.fd = -1};
@@ -311,11 +410,27 @@ static void move_bytes(struct box *b, const struct pollfd *p, uint64_t now)
     }
 }
 
+static void gone(struct box *b)
+{
+    if (b->started.control >= 0)
+        (void)read_control(b);
+    if (b->started.builder >= 0)
+        (void)read_builder(b);
+    b->stage = STAGE_GONE;
+    b->deadline = NEVER;
+    b->stop_deadline = NEVER;
+    io_box_gone(&b->io);
+}
+
 /* What is due by the clock. */
 static void due(struct box *b, uint64_t now)
 {
     if (b->stop_deadline <= now)
         signals_stop_due(b);
+    if (b->lasting_at <= now) {
+        b->lasting_at = NEVER;
+        b->ask->lasting(b->ask->lasting_ctx);
+    }
     if (b->io.term.background && b->stage < STAGE_ENDING && term_is_foreground(&b->io.term)) {
         struct err ignored;
         b->io.term.background = false;
@@ -335,7 +450,7 @@ static void due(struct box *b, uint64_t now)
     uint64_t grace = b->limits->grace.value == LIMIT_NONE ? DEFAULT_GRACE_MS : b->limits->grace.value;
     switch (b->stage) {
     case STAGE_RUNNING:
-        b->timed_out = true;
+        b->timed_out = !b->cancelled;
         box_signal(b, SIGTERM, SIGNAL_EVERYONE);
         box_signal(b, SIGCONT, SIGNAL_EVERYONE); /* what is stopped could not act on it */
         b->stage = STAGE_GRACE;
@@ -345,24 +460,15 @@ static void due(struct box *b, uint64_t now)
         limits_kill(&b->means);
         loop_end_box(b);
         break;
-    default: /* pid 1 did not manage in time: the kernel does it by the builder's end */
+    default:           /* pid 1 did not manage in time: the kernel does it by the builder's end */
+        if (b->exec) { /* in a box of somebody else's there is nothing more to do */
+            gone(b);
+            break;
+        }
         limits_kill(&b->means);
-        if (b->started.pidfd >= 0)
-            (void)sys_call(SYS_pidfd_send_signal, b->started.pidfd, SIGKILL, NULL, 0, 0, 0);
+        engine_kill(&b->started);
         b->deadline = NEVER;
     }
-}
-
-static void gone(struct box *b)
-{
-    if (b->started.control >= 0)
-        (void)read_control(b);
-    if (b->started.builder >= 0)
-        (void)read_builder(b);
-    b->stage = STAGE_GONE;
-    b->deadline = NEVER;
-    b->stop_deadline = NEVER;
-    io_box_gone(&b->io);
 }
 
 static void serve(struct box *b, const struct pollfd p[SLOTS])
@@ -372,6 +478,8 @@ static void serve(struct box *b, const struct pollfd p[SLOTS])
     if (p[SLOT_CONTROL].revents && !read_control(b)) {
         b->started.control = close_fd(b->started.control);
         loop_end_box(b); /* pid 1 has ended; the builder follows, or is made to */
+        if (b->exec && b->stage != STAGE_GONE)
+            gone(b);
     }
     if (p[SLOT_BUILDER].revents && !read_builder(b))
         b->started.builder = close_fd(b->started.builder);
@@ -382,6 +490,16 @@ static void serve(struct box *b, const struct pollfd p[SLOTS])
     uint64_t now = now_us();
     if (b->live)
         serve_live(b, p, now);
+    if (p[SLOT_KEEPER].revents && b->exec && b->stage == STAGE_RUNNING) {
+        b->cancelled = true;
+        b->deadline = now;
+    } else if (b->begun && b->stage < STAGE_ENDING) {
+        const struct box_keeper *k = b->ask->keeper;
+        if (p[SLOT_KEEPER].revents)
+            k->ready(k->ctx);
+        if (b->stage < STAGE_ENDING && k->next(k->ctx) <= now)
+            k->due(k->ctx, now);
+    }
     move_bytes(b, p + SLOT_RELAYS, now);
     if (b->stage != STAGE_GONE && (b->all_gone || p[SLOT_PIDFD].revents))
         gone(b);

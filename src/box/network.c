@@ -2,6 +2,7 @@
  * What the egress decided, as denials, as the result's list of what was allowed, and in the audit log. The box decides how
  * many there are: an equal decision is kept once and counted, and what is beyond the room is counted alone.
  */
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,6 +30,7 @@ static const char *reach_rule(struct box *b, uint32_t index, char *origin, size_
 
 struct words {
     char target[EGRESS_NAME + 64], rule[HOST_RULE_TEXT], origin[512];
+    bool ruled; /* by a rule that denies */
 };
 
 static void word(struct box *b, const struct egress_event *v, struct words *w)
@@ -37,9 +39,10 @@ static void word(struct box *b, const struct egress_event *v, struct words *w)
     char room[512];
     bool by_rule = !*v->reason || same(v->reason, "denied by a rule") || same(v->reason, "is at a denied address");
 
+    w->ruled = by_rule && v->how != HOW_REACH && v->rule < l->n_rules && l->rules[v->rule].rule.verb == RULE_DENY;
     network_target(v, w->target, sizeof w->target);
     snprintf(w->origin, sizeof w->origin, "%s", rules_origin(b, v->rule, room, sizeof room));
-    if (v->how == HOW_REACH)
+    if (v->how == HOW_REACH && v->what != EGRESS_FAILED)
         snprintf(w->rule, sizeof w->rule, "%s", reach_rule(b, v->rule, w->origin, sizeof w->origin));
     else if (by_rule && v->rule < l->n_rules)
         snprintf(w->rule, sizeof w->rule, "%s", l->rules[v->rule].text);
@@ -69,9 +72,11 @@ static void refused(struct box *b, const struct egress_event *v, const struct wo
                        .rule = rule,
                        .origin = origin,
                        .how = how,
-                       .address = *address ? address : NULL};
-    if (denial_is_new(b, &d)) {
+                       .address = *address ? address : NULL,
+                       .ruled = w->ruled};
+    if (denial_is_new(b, &d) || (b->ask->keeper && b->ask->keeper->denied)) {
         who_is(b, v, &who);
+        d.session = who.session;
         d.pid = who.pid;
         d.command = *who.command ? who.command : NULL;
     }
@@ -133,12 +138,19 @@ static void log_allowed(struct box *b, const struct allowed *a, uint64_t count)
     denial_log(b, &d);
 }
 
+static void counted(struct box *b, const struct egress_event *v, size_t index)
+{
+    if (v->counted && v->counted <= EGRESS_COUNTS)
+        b->live->counted[v->counted - 1] = (uint16_t)(index + 1);
+}
+
 static void allowed(struct box *b, const struct egress_event *v, const struct words *w)
 {
     struct box_result *r = b->result;
     struct allowed *a = find_allowed(b, v, w);
     if (a) {
         a->count++;
+        counted(b, v, (size_t)(a - r->allowed));
         return;
     }
     if (!r->allowed)
@@ -160,8 +172,22 @@ static void allowed(struct box *b, const struct egress_event *v, const struct wo
         r->allowed_dropped++;
         return;
     }
+    counted(b, v, r->n_allowed);
     r->allowed[r->n_allowed++] = mine;
     log_allowed(b, &mine, 1);
+}
+
+void network_counts(struct box *b, const struct egress_counts *c)
+{
+    struct box_result *r = b->result;
+    for (size_t i = 0; i < EGRESS_COUNTS; i++) {
+        uint64_t n = atomic_load_explicit(&c->n[i], memory_order_relaxed);
+        size_t k = b->live->counted[i];
+        if (k && k <= r->n_allowed)
+            r->allowed[k - 1].count += n;
+        else
+            r->allowed_dropped += n;
+    }
 }
 
 void network_event(struct box *b, const struct egress_event *v)

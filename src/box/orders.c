@@ -24,6 +24,18 @@ void box_send(struct box *b, const struct frame *f)
     while (n < 0 && errno == EINTR);
 }
 
+void box_resize(struct box *b)
+{
+    struct winsize size;
+    io_resize(&b->io);
+    if (!b->ask->plan->facts->machine && !b->exec) /* what a session's box is, is not known here */
+        return;
+    if (b->io.master < 0 || b->io.term.fd < 0 || sys_tty_size(b->io.term.fd, &size) < 0)
+        return;
+    const struct frame f = {.kind = FRAME_WINSIZE, .a = (uint32_t)size.ws_row << 16 | size.ws_col};
+    box_send(b, &f);
+}
+
 void box_signal(struct box *b, int sig, enum signal_target target)
 {
     struct frame f = {.kind = FRAME_SIGNAL, .a = (uint32_t)sig, .b = target};

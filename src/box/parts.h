@@ -55,6 +55,9 @@ struct relay {
     size_t at, n;
     char last;           /* the byte last read, for ending a pty's input */
     struct buf *capture; /* RELAY_CAPTURE */
+    void (*output)(void *ctx, int which, const char *bytes, size_t n); /* besides; or NULL */
+    void *output_ctx;
+    int which;
     size_t capture_max;
     bool *truncated;
     int broken; /* errno of a write that failed, but EPIPE */
@@ -77,6 +80,7 @@ static inline bool relay_done(const struct relay *r)
 struct term { /* the caller's terminal, while we use it */
     int fd;   /* the caller's descriptor of it, or -1 */
     bool may_raw, raw;
+    bool keys_only;  /* keys come one by one, and what is written is still made into lines */
     bool background; /* somebody else is in the foreground: hands off until we are */
     struct term_shared *shared;
     int watcher_pid, watcher_pipe;
@@ -144,6 +148,7 @@ void signals_end(struct signals *s);
 struct watcher {                      /* samples, where no control group holds the limit */
     bool on, hard;                    /* hard: somebody asked, so sample closely */
     int builder;                      /* pid: the tree below its first child is the box */
+    int command;                      /* pid: only this one and what is below it; or 0 */
     uint64_t memory, processes, disk; /* LIMIT_NONE: not watched */
     uint64_t disk_start;              /* free bytes at the start */
     int disk_fd;
@@ -159,9 +164,13 @@ struct means { /* by what limits are held */
     char outer[CGROUP_PATH_MAX];                   /* v2: a group around dir[0] that must go, too, or "" */
     char aside[CGROUP_PATH_MAX];                   /* v2: where the builder is, or "" */
     struct cgroup_join join;
-    int oom_event; /* v1: eventfd; v2: inotify; or -1 */
+    int oom_event;   /* v1: eventfd; v2: inotify; or -1 */
+    int helper;      /* pid: who keeps systemd's scope from being empty, or 0 */
+    int helper_with; /* it ends when this is closed; or -1 */
     struct watcher watcher;
-    bool disk_asked, memory_seen; /* memory_seen: an event said so */
+    bool disk_asked, memory_seen;  /* memory_seen: an event said so */
+    bool container;                /* memory is limited by an engine's container */
+    char engines[CGROUP_PATH_MAX]; /* the memory group of an engine's container, or "" */
 };
 
 struct limits_hit {
@@ -175,6 +184,8 @@ int limits_begin(struct means *m, const struct plan *plan, struct err *e);
 int limits_start(struct means *m, const struct limits *l, const struct engine *engine, struct start_request *request,
                  struct started *ret, struct err *e);
 void limits_started(struct means *m, const struct started *s);
+/* A container's group goes with the container: what it counted is read when the command has ended. */
+void limits_look(struct means *m);
 /* When to call limits_tick next. */
 uint64_t limits_next(const struct means *m);
 /* Samples; BOX_LIMIT_NONE or what was exceeded. */
@@ -191,11 +202,12 @@ void cgroup1_end(struct means *m, struct box_result *r, bool *oom, bool *pids);
 int cgroup2_begin(struct means *m, const struct limits *l, struct err *e);
 /* In the calling process, whose own group is the delegated, otherwise empty `scope`. */
 int cgroup2_begin_scope(struct means *m, const char *scope, const struct limits *l, struct err *e);
-void cgroup2_end(struct means *m, struct box_result *r, bool *oom, bool *pids);
+void cgroup2_count(const struct means *m, struct box_result *r, bool *oom, bool *pids);
+void cgroup2_end(struct means *m);
 int systemd_start(struct means *m, const struct limits *l, const struct engine *engine, struct start_request *request,
                   struct started *ret, struct err *e);
-/* Clock ticks after boot at which process `pid` (0: ourselves) began; 0 when there is none. */
-unsigned long long process_start_time(int pid);
+/* After the counters have been read: systemd may have its scope back. */
+void systemd_leave(struct means *m);
 /* A fresh name "pinfold-PID-START-N", and the removal of what dead pinfolds left in `parent`. */
 void group_name(char *ret, size_t n);
 void group_sweep(const char *parent);
@@ -206,9 +218,14 @@ int group_write_number(const char *dir, const char *name, uint64_t value);
 /* The number in a one-line file, or after `key` in a file of "key number" lines (key NULL: the first number). */
 int group_read_number(const char *dir, const char *name, const char *key, uint64_t *ret);
 
+/* The command `inside` (its pid in the box) of a box below `keeper`: its pid out here; 0: it has ended; -1: the box's
+   processes cannot be seen. */
+int watcher_find(int keeper, int inside);
 void watcher_start(struct watcher *w, const struct started *s, uint64_t now);
 enum box_limit watcher_sample(struct watcher *w, uint64_t now);
 int watcher_disk(struct watcher *w, const char *workspace, uint64_t limit);
+/* What was used until now is not counted. */
+void watcher_disk_from_now(struct watcher *w);
 void watcher_end(struct watcher *w);
 
 /* --- the run ------------------------------------------------------------------------------------------------------ */
@@ -222,6 +239,10 @@ enum stage {
 
 struct box {
     const struct box_ask *ask;
+    const struct box_exec *exec; /* one command in somebody else's box: started.control is its reply socket */
+    bool cancelled;              /* by exec->cancel_fd */
+    bool begun;                  /* a box that is kept: pid 1 serves */
+    int gone_errno;              /* exec: what the keeper said instead of running it */
     const struct limits *limits;
     struct box_result *result;
     struct err *err;
@@ -251,6 +272,7 @@ struct box {
     bool audit_given_up;
     enum stop_step { STOP_NONE, STOP_ASKED /* SIGTSTP was sent */, STOP_FORCED /* SIGSTOP was sent */ } stop;
     uint64_t stop_deadline;    /* of that step */
+    uint64_t lasting_at;       /* when to call ask->lasting, NEVER: not (any more) */
     uint64_t stop_report_late; /* until then the report of a stop that we did not wait for may still come */
     bool give_up_output;       /* a signal came while only bytes were left to write */
     struct limits_hit hit;
@@ -262,6 +284,8 @@ int loop(struct box *b);
 void loop_limit(struct box *b, enum box_limit limit);
 struct frame;
 void box_send(struct box *b, const struct frame *f);
+/* The terminal of the box has the size of the caller's. That of a virtual machine is the machine's own, which is told. */
+void box_resize(struct box *b);
 void box_signal(struct box *b, int sig, enum signal_target target);
 void loop_end_box(struct box *b);
 void signals_read(struct box *b);
@@ -293,5 +317,6 @@ void publish_end(struct box *b); /* once the box is gone: what is still to be re
 
 void denial_frame(struct box *b, const struct denial_frame *f, size_t n);
 void denial_limit(struct box *b, const struct limits_hit *hit);
+void denial_offline(struct box *b); /* a command that failed in a box without a network, and looked for one */
 void denial_end(struct box *b);
 void denial_free_all(struct box_result *r);

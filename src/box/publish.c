@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include "box/parts.h"
@@ -20,6 +21,7 @@
 #include "policy/domain.h"
 #include "sys/caps.h"
 #include "sys/fd.h"
+#include "wire/vm.h"
 
 void publish_none(struct box *b)
 {
@@ -48,8 +50,10 @@ static int say_taken(struct box *b, const struct net_rule *rule, const struct pu
     return err_sys(b->err, ERR_SYSTEM, no, "publish %s (%s)", rule->text, origin);
 }
 
-static int bind_port(struct box *b, const struct net_rule *rule, struct egress_reach *ret)
+/* `i`: the how manieth. A virtual machine has a way of its own to its ports, which begins there. */
+static int bind_port(struct box *b, const struct net_rule *rule, size_t i, struct egress_reach *ret)
 {
+    const bool machine = b->ask->plan->facts->machine;
     struct publish p;
     int one = 1, r = publish_parse(str_of(rule->text), &p, b->err);
     if (r < 0)
@@ -70,7 +74,7 @@ static int bind_port(struct box *b, const struct net_rule *rule, struct egress_r
     *ret = (struct egress_reach){.addr = {.b = {127, 0, 0, 1}},
                                  .also = {.v6 = true, .b = {[15] = 1}},
                                  .both = true,
-                                 .port = p.box,
+                                 .port = machine ? (uint16_t)(VM_PUBLISHED + i) : p.box,
                                  .listener = take_fd(&fd)};
     return 0;
 }
@@ -82,7 +86,11 @@ static int receive_namespace(int from, int kind)
     long n = sys_recv_fd(from, &byte, 1, &fd, 0);
     if (n != 1 || fd < 0)
         return -EBADMSG;
-    int r = setns(fd, kind) < 0 ? -errno : 0;
+    /* A container of root's shares this process's user namespace, which cannot be entered again. */
+    struct stat own, other;
+    bool same_one = kind == CLONE_NEWUSER && fstat(fd, &other) == 0 && stat("/proc/self/ns/user", &own) == 0 &&
+                    own.st_dev == other.st_dev && own.st_ino == other.st_ino;
+    int r = !same_one && setns(fd, kind) < 0 ? -errno : 0;
     (void)close(fd);
     return r;
 }
@@ -160,7 +168,7 @@ int publish_begin(struct box *b)
         }
         if (ask->n_reach == EGRESS_MAX_REACH)
             return err_say(b->err, ERR_CANNOT, "publish: more than %d ports", EGRESS_MAX_REACH);
-        r = bind_port(b, &p->net_rules[i], &ask->reach[ask->n_reach]);
+        r = bind_port(b, &p->net_rules[i], ask->n_reach, &ask->reach[ask->n_reach]);
         ask->n_reach += r == 0;
     }
     return r < 0 || !b->publish.ask ? r : begin(b, b->publish.ask);

@@ -155,6 +155,8 @@ static size_t capture_step(struct relay *r, size_t room, uint64_t now)
         size_t k = fetch(r, space, want, now);
         if (k)
             buf_grew(r->capture, k);
+        if (k && r->output)
+            r->output(r->output_ctx, r->which, r->capture->p + r->capture->n - k, k);
         return k;
     }
     if (!have_hold(r))
@@ -162,6 +164,8 @@ static size_t capture_step(struct relay *r, size_t room, uint64_t now)
     size_t k = fetch(r, r->hold, room < RELAY_CHUNK ? room : RELAY_CHUNK, now);
     if (k)
         *r->truncated = true;
+    if (k && r->output)
+        r->output(r->output_ctx, r->which, r->hold, k);
     return k;
 }
 

@@ -107,6 +107,21 @@ static void usage(struct json *j, const struct box_result *r)
     json_object_end(j);
 }
 
+/* One command among others in its box: the guard and the egress tell the keeper, and the egress says not whose it was. */
+static bool of_session(const struct box_result *r)
+{
+    return r->session != NULL;
+}
+
+static bool holds(const struct plan *plan, enum feature what)
+{
+    for (size_t i = 0; i < plan->n_enforced; i++) {
+        if (plan->enforced[i].what == what)
+            return true;
+    }
+    return false;
+}
+
 static void denials(struct json *j, const struct box_result *r, const struct plan *plan)
 {
     json_array(j, "denials");
@@ -124,12 +139,14 @@ static void denials(struct json *j, const struct box_result *r, const struct pla
             json_text(j, "command", d->command);
         if (d->address)
             json_text(j, "address", d->address);
+        if (d->why)
+            json_text(j, "why", d->why);
         json_object_end(j);
     }
     json_array_end(j);
     /* What refuses without telling anybody, so that an empty list above is not read as "nothing was refused". */
     json_array(j, "denials_not_seen");
-    if (plan->image && plan->image->tier == TIER_NAMESPACES)
+    if ((plan->image ? plan->image->tier : plan->facts->tier) == TIER_NAMESPACES)
         json_text(j, NULL, "read-only and hiding mounts");
     else
         json_text(j, NULL, "Landlock");
@@ -137,6 +154,18 @@ static void denials(struct json *j, const struct box_result *r, const struct pla
     if (plan->policy->net != NET_HOST)
         json_text(j, NULL, "connections in a network without routes");
     json_text(j, NULL, "ordinary permissions and rlimits");
+    if (of_session(r)) {
+        if (holds(plan, FEATURE_GUARD) || holds(plan, FEATURE_UNIX_SOCKETS))
+            json_text(j, NULL,
+                      r->guard_told
+                          ? "what the guard refused to processes that left the command's session: see pinfold log"
+                          : "what the guard refused in the session: see pinfold log");
+        if (plan->policy->net == NET_ALLOW)
+            json_text(j, NULL,
+                      r->network_told
+                          ? "what the network refused to processes that left the command's session: see pinfold log"
+                          : "what the network refused in the session: see pinfold log");
+    }
     if (r->denials_dropped) {
         char text[64];
         snprintf(text, sizeof text, "%zu more than are kept here", r->denials_dropped);
@@ -151,10 +180,10 @@ static void denials(struct json *j, const struct box_result *r, const struct pla
     json_array_end(j);
 }
 
-/* What the egress let through; null where it decides nothing. */
+/* What the egress let through; null where it decides nothing, and where it does not say for whom. */
 static void network(struct json *j, const struct box_result *r, const struct plan *plan)
 {
-    if (plan->policy->net != NET_ALLOW) {
+    if (plan->policy->net != NET_ALLOW || of_session(r)) {
         json_null(j, "network");
         return;
     }
@@ -213,7 +242,11 @@ int box_result_json(const struct box_result *r, const struct plan *plan, bool ca
     network(&j, r, plan);
     guarantees(&j, plan);
     json_text(&j, "engine", plan->facts->engine);
-    json_null(&j, "session"); /* a run of its own */
+    json_object(&j, "engines_not_taken");
+    for (size_t i = 0; i < plan->facts->n_others; i++)
+        json_text(&j, plan->facts->others[i].engine, plan->facts->others[i].why);
+    json_object_end(&j);
+    text_or_null(&j, "session", r->session);
     json_text(&j, "policy_digest", plan->policy_digest);
     json_text(&j, "plan_digest", plan->digest);
     json_object_end(&j);

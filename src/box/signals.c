@@ -103,7 +103,7 @@ void signals_stop_self(struct box *b)
     term_restore(&b->io.term);
     stop_here();
     (void)term_raw(&b->io.term, &ignored);
-    io_resize(&b->io);
+    box_resize(b);
     /* A continued process has SIGCONT pending, which is forwarded. Without one we were not stopped at all: nobody
      * would wake what we have put to sleep. */
     if (ours && (sigpending(&pending) < 0 || sigismember(&pending, SIGCONT) != 1))
@@ -148,12 +148,12 @@ static void take(struct box *b, const struct signalfd_siginfo *i)
         return;
     case SIGCONT: /* somebody stopped us with SIGSTOP, or we were put into the foreground */
         (void)term_raw(&b->io.term, &ignored);
-        io_resize(&b->io);
+        box_resize(b);
         box_signal(b, SIGCONT, SIGNAL_EVERYONE);
         return;
     case SIGWINCH:
         if (b->io.tty)
-            io_resize(&b->io); /* the kernel tells the box's foreground group */
+            box_resize(b); /* the kernel tells the box's foreground group */
         else
             box_signal(b, SIGWINCH, SIGNAL_FOREGROUND);
         return;

@@ -3,8 +3,10 @@
  *
  * The kernel lets no ordinary user move a process out of a session scope; systemd does it on request: a transient scope
  * with Delegate=yes belongs to the user from then on. So that neither our own process nor a library's caller is
- * moved, a helper is forked, systemd puts the helper into a new scope, and the helper starts the box from there, hands
- * its descriptors back and ends: builder and pid 1 are then inside the scope, everything else is where it was.
+ * moved, a helper is forked, systemd puts the helper into a new scope, and the helper starts the box from there and
+ * hands its descriptors back: builder and pid 1 are then inside the scope, everything else is where it was. systemd
+ * removes a scope as soon as nobody is in it, and what the box used would go with it, so the helper stays, as a process
+ * that only waits, until the counters have been read.
  *
  * StartTransientUnit is spoken directly (the D-Bus specification's wire format, one message of known shape): running
  * systemd-run would cost an exec of a program that need not be installed, and could only start what it execs. The
@@ -13,6 +15,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +26,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "box/parts.h"
+#include "sys/fd.h"
 
 #define MESSAGE_MAX   4096u /* of what we send; replies longer than that are refused */
 #define PATIENCE_S    20    /* for the manager to take a connection and to answer: it serves one at a time */
@@ -341,6 +345,25 @@ static void send_report(int to, const struct report *report, const struct starte
     (void)sendmsg(to, &m, MSG_NOSIGNAL);
 }
 
+/*
+ * Keeps the scope from being empty until `with` is closed at the other end. A terminal's signals are not meant for it, nor
+ * is the SIGTERM that systemd 253 and later send to a scope where the kernel killed for want of memory (OOMPolicy=).
+ */
+static _Noreturn void stay(int with)
+{
+    static const int deaf[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGTSTP, SIGPIPE};
+    char ignored;
+    for (size_t i = 0; i < sizeof deaf / sizeof *deaf; i++)
+        (void)signal(deaf[i], SIG_IGN);
+    /* Whoever reads what the command writes, or waits for another box, is not to wait for us. */
+    if (with > 0)
+        (void)sys_close_range(0, (unsigned)with - 1);
+    (void)sys_close_range((unsigned)with + 1, ~0u);
+    while (recv(with, &ignored, 1, 0) < 0 && errno == EINTR)
+        ;
+    _exit(0);
+}
+
 static _Noreturn void help(int with, struct means *m, const struct limits *l, const struct engine *engine,
                            struct start_request *request)
 {
@@ -352,13 +375,15 @@ static _Noreturn void help(int with, struct means *m, const struct limits *l, co
     if (n > 0 && scope[n - 1] == 0) {
         report.r = cgroup2_begin_scope(m, scope, l, &report.e);
         request->cgroup = m->join;
-        request->parent_death_signal = false; /* this parent ends at once */
+        request->parent_death_signal = false; /* this parent is not the one that matters */
         if (report.r == 0)
             report.r = engine->start(request, &s, &report.e);
         report.pid = s.pid;
         strcpy(report.dir, m->dir[0]);
         strcpy(report.aside, m->aside);
         send_report(with, &report, &s);
+        if (report.r == 0)
+            stay(with);
     }
     _exit(0);
 }
@@ -386,6 +411,14 @@ static int receive_report(int from, struct report *report, struct started *ret)
     memcpy(fds, CMSG_DATA(c), sizeof fds);
     *ret = (struct started){.pid = report->pid, .pidfd = fds[0], .control = fds[1], .builder = fds[2]};
     return 0;
+}
+
+void systemd_leave(struct means *m)
+{
+    m->helper_with = close_fd(m->helper_with);
+    while (m->helper > 0 && waitpid(m->helper, NULL, 0) < 0 && errno == EINTR)
+        ;
+    m->helper = 0;
 }
 
 int systemd_start(struct means *m, const struct limits *l, const struct engine *engine, struct start_request *request,
@@ -418,9 +451,11 @@ int systemd_start(struct means *m, const struct limits *l, const struct engine *
         if (r < 0)
             err_sys(e, ERR_SYSTEM, -r, "the helper inside scope '%s'", unit);
     }
-    drop_fd(&mine); /* a helper that still waits ends */
-    while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-        ;
+    m->helper = pid;
+    if (r == 0 && report.r == 0)
+        m->helper_with = take_fd(&mine);
+    else
+        systemd_leave(m);
     strcpy(m->dir[0], report.dir);
     strcpy(m->aside, report.aside);
     if (r == 0 && report.r < 0) {

@@ -35,10 +35,11 @@ const struct termios *term_before(const struct term *t)
     return &t->shared->before;
 }
 
-static void make_raw(struct termios *t)
+static void make_raw(struct termios *t, bool keys_only)
 {
     t->c_iflag &= ~(tcflag_t)(IGNBRK | BRKINT | PARMRK | ISTRIP | INLCR | IGNCR | ICRNL | IXON);
-    t->c_oflag &= ~(tcflag_t)OPOST;
+    if (!keys_only)
+        t->c_oflag &= ~(tcflag_t)OPOST;
     t->c_lflag &= ~(tcflag_t)(ECHO | ECHONL | ICANON | ISIG | IEXTEN);
     t->c_cflag = (t->c_cflag & ~(tcflag_t)(CSIZE | PARENB)) | CS8;
     t->c_cc[VMIN] = 1;
@@ -128,7 +129,7 @@ int term_raw(struct term *t, struct err *e)
     if (r < 0)
         return err_sys(e, ERR_SYSTEM, -r, "terminal: reading its modes");
     t->shared->raw = t->shared->before;
-    make_raw(&t->shared->raw);
+    make_raw(&t->shared->raw, t->keys_only);
     t->shared->is_raw = true;
     r = sys_tty_set_modes(t->fd, &t->shared->raw);
     if (r < 0) {

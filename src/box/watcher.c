@@ -109,13 +109,16 @@ static uint64_t proportional(int pid)
 }
 
 /* Walks the tree; breadth first, the list is its own queue. */
-static void take_sample(struct sample *s, int builder, uint64_t memory_limit)
+static void take_sample(struct sample *s, const struct watcher *w, uint64_t memory_limit)
 {
     char path[64];
     s->n = 0;
     s->resident = s->proportional = s->tasks = 0;
-    snprintf(path, sizeof path, "/proc/%d/task/%d/children", builder, builder);
-    add_children(s, path);
+    snprintf(path, sizeof path, "/proc/%d/task/%d/children", w->builder, w->builder);
+    if (w->command)
+        s->pids[s->n++] = w->command;
+    else
+        add_children(s, path);
     if (s->n > 1)
         s->n = 1; /* the first child is pid 1 of the box; others are helpers of the builder */
     for (unsigned i = 0; i < s->n; i++) {
@@ -136,12 +139,46 @@ static uint64_t free_bytes(int fd)
     return fstatfs(fd, &fs) < 0 ? UINT64_MAX : (uint64_t)fs.f_bfree * (uint64_t)fs.f_bsize;
 }
 
+/* The last number of a NSpid line is that of the innermost namespace: proc_pid_status(5). */
+static int pid_inside(int pid)
+{
+    char path[48], text[SMALL_TEXT];
+    snprintf(path, sizeof path, "/proc/%d/status", pid);
+    char *p = read_text(path, text, sizeof text) > 0 ? strstr(text, "\nNSpid:") : NULL;
+    if (!p)
+        return 0;
+    p[1 + strcspn(p + 1, "\n")] = 0;
+    char *last = strrchr(p, '\t');
+    return last ? atoi(last + 1) : 0;
+}
+
+int watcher_find(int keeper, int inside)
+{
+    struct sample s = {.n = 0};
+    bool box_is_seen = false;
+    (void)visit_threads(&s, keeper);
+    for (unsigned i = 0; i < s.n; i++) {
+        int here = pid_inside(s.pids[i]);
+        if (here == inside && i > 0)
+            return s.pids[i];
+        box_is_seen = box_is_seen || (i > 0 && (here == 1 || here == s.pids[i]));
+        (void)visit_threads(&s, s.pids[i]);
+    }
+    return box_is_seen ? 0 : -1;
+}
+
+void watcher_disk_from_now(struct watcher *w)
+{
+    if (w->disk_fd >= 0)
+        w->disk_start = free_bytes(w->disk_fd);
+}
+
 int watcher_disk(struct watcher *w, const char *workspace, uint64_t limit)
 {
     w->disk_fd = open(workspace, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (w->disk_fd < 0)
         return -errno;
-    w->disk_start = free_bytes(w->disk_fd);
+    watcher_disk_from_now(w);
     w->disk = limit;
     return 0;
 }
@@ -180,7 +217,7 @@ enum box_limit watcher_sample(struct watcher *w, uint64_t now)
 
     s.proportional = s.tasks = 0;
     if (w->memory != LIMIT_NONE || w->processes != LIMIT_NONE)
-        take_sample(&s, w->builder, w->memory);
+        take_sample(&s, w, w->memory);
     if (s.proportional > w->peak)
         w->peak = s.proportional;
     if (w->disk != LIMIT_NONE) {
@@ -192,8 +229,9 @@ enum box_limit watcher_sample(struct watcher *w, uint64_t now)
         w->seen_memory = s.proportional;
         return BOX_LIMIT_MEMORY;
     }
-    if (w->processes != LIMIT_NONE && s.tasks > w->processes + 1) { /* pid 1 of the box is counted, too */
-        w->seen_processes = s.tasks - 1;
+    if (w->processes != LIMIT_NONE &&
+        s.tasks > w->processes + (w->command ? 0 : 1)) { /* pid 1 of the box is counted, too */
+        w->seen_processes = s.tasks - (w->command ? 0 : 1);
         return BOX_LIMIT_PROCESSES;
     }
     if (w->disk != LIMIT_NONE && disk_used > w->disk) {

@@ -2,7 +2,7 @@
  * Whose socket it is. The egress knows both ends of a connection; the tables of the box's network namespace
  * (/proc/PID/net/tcp and its kin, read through one of its processes) give the inode of the socket that has them, and the
  * descriptors of the box's processes tell who holds that inode. Nothing is prepared at the start, and it is only done for
- * refusals that are kept and for questions: a box cannot make it work for long.
+ * refusals that are kept, for those of a session's commands and for questions: a box cannot make it work for long.
  */
 #include <ctype.h>
 #include <dirent.h>
@@ -15,10 +15,11 @@
 #include "box/live.h"
 
 enum {
-    PROCESSES_MAX = 1024,    /* looked at for one socket          */
-    LINKS_MAX = 16384,       /* descriptors                       */
-    TABLE_MAX = 4 << 20,     /* bytes of one of the kernel's tables */
-    RUN_BUDGET_US = 1000000, /* of one run                        */
+    PROCESSES_MAX = 1024, /* looked at for one socket          */
+    LINKS_MAX = 16384,    /* descriptors                       */
+    TABLE_MAX = 4 << 20,  /* bytes of one of the kernel's tables */
+    BUDGET_US = 1000000,  /* spent at most, ...                */
+    BUDGET_SHARE = 60,    /* ... and a 60th of the time since  */
     SMALL_TEXT = 4096
 };
 
@@ -143,24 +144,30 @@ static bool holds(struct tree *t, int pid, const char *wanted)
     return found;
 }
 
-/* The number a process has in its innermost pid namespace: the last one of "NSpid:". */
-static uint32_t pid_inside(int pid)
+/* The last number of a line of /proc/PID/status: the one in the innermost pid namespace. */
+static uint32_t last_number(const char *status, const char *name)
 {
-    char path[64], text[SMALL_TEXT];
-    snprintf(path, sizeof path, "/proc/%d/status", pid);
-    auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd < 0 ? 0 : read(fd, text, sizeof text - 1);
-    text[n < 0 ? 0 : n] = 0;
-    const char *p = strstr(text, "\nNSpid:");
+    const char *p = strstr(status, name);
     uint32_t found = 0;
     char *end;
-    for (p = p ? p + 7 : ""; *p && *p != '\n'; p = end) {
+    for (p = p ? p + strlen(name) : ""; *p && *p != '\n'; p = end) {
         unsigned long v = strtoul(p, &end, 10);
         if (end == p)
             break;
         found = (uint32_t)v;
     }
     return found;
+}
+
+static void numbers_inside(int pid, struct who *ret)
+{
+    char path[64], text[SMALL_TEXT];
+    snprintf(path, sizeof path, "/proc/%d/status", pid);
+    auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? 0 : read(fd, text, sizeof text - 1);
+    text[n < 0 ? 0 : n] = 0;
+    ret->pid = last_number(text, "\nNSpid:");
+    ret->session = last_number(text, "\nNSsid:");
 }
 
 /* A process names itself: only what can be shown anywhere stays. */
@@ -200,7 +207,7 @@ static void look(struct box *b, const struct egress_event *v, struct who *ret)
         visit(t, t->pids[i]);
         if (i == 0 || !holds(t, t->pids[i], wanted))
             continue;
-        ret->pid = pid_inside(t->pids[i]);
+        numbers_inside(t->pids[i], ret);
         command_of(t->pids[i], ret->command, sizeof ret->command);
         break;
     }
@@ -211,9 +218,11 @@ void who_is(struct box *b, const struct egress_event *v, struct who *ret)
 {
     struct live *l = b->live;
     *ret = (struct who){0};
-    if (!v->from_port || b->started.pid <= 0 || l->who_us > RUN_BUDGET_US)
+    uint64_t began = now_us(), earned = (began - l->who_at) / BUDGET_SHARE;
+    l->who_us = l->who_us > earned ? l->who_us - earned : 0;
+    l->who_at = began;
+    if (!v->from_port || b->started.pid <= 0 || l->who_us > BUDGET_US)
         return;
-    uint64_t began = now_us();
     look(b, v, ret);
     l->who_us += now_us() - began;
 }

@@ -7,20 +7,29 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/str.h"
+#include "base/json.h"
 
 void complain(const char *format, ...)
 {
     char text[4096];
+    auto_buf struct buf line = BUF(5 * sizeof text);
     va_list args;
     va_start(args, format);
-    int n = snprintf(text, sizeof text, "pinfold: ");
-    n += vsnprintf(text + n, sizeof text - (size_t)n - 1, format, args);
+    (void)vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    if ((size_t)n > sizeof text - 2)
-        n = sizeof text - 2;
-    text[n++] = '\n';
-    (void)!write(2, text, (size_t)n); /* one write: lines of several runs do not mix */
+    buf_text(&line, "pinfold: ");
+    utf8_safe(&line, str_of(text)); /* names in it may be a box's */
+    buf_char(&line, '\n');
+    (void)!write(2, line.p, line.n); /* one write: lines of several runs do not mix */
+}
+
+void complain_lines(const char *text)
+{
+    while (*text) {
+        size_t n = strcspn(text, "\n");
+        complain("%.*s", (int)n, text);
+        text += n + (text[n] == '\n');
+    }
 }
 
 int fail(const struct pinfold_error *error)
@@ -60,6 +69,13 @@ static const char *verb_name(enum verb_id id)
     return "";
 }
 
+bool no_words(const struct ask *a)
+{
+    if (a->n_words)
+        complain("%s: '%s' is one word too many", verb_name(a->verb), a->words[0]);
+    return a->n_words == 0;
+}
+
 static const struct own_flag *find_own(enum verb_id verb, struct str name, char letter)
 {
     for (const struct own_flag *f = own_flags; f->name; f++) {
@@ -83,7 +99,7 @@ static const struct pinfold_option_info *find_policy(enum verb_id verb, struct s
 static void unknown_flag(enum verb_id verb, struct str name)
 {
     const char *nearest = NULL;
-    unsigned best = name.n < 3 ? 2 : name.n < 8 ? 3 : 4; /* farther away is no typing error */
+    unsigned best = name.n < 6 ? 2 : name.n < 10 ? 3 : 4; /* farther away is no typing error */
     size_t n;
     const struct pinfold_option_info *list = pinfold_option_list(&n);
 
@@ -118,21 +134,50 @@ static void take_own(struct ask *a, const struct own_flag *f, const char *value)
     static const struct {
         const char *name;
         size_t at;
-    } switches[] = {{"json", offsetof(struct ask, json)},          {"show-values", offsetof(struct ask, show_values)},
-                    {"origins", offsetof(struct ask, origins)},    {"verify", offsetof(struct ask, verify)},
-                    {"follow", offsetof(struct ask, follow)},      {"remove", offsetof(struct ask, remove)},
-                    {"quiet", offsetof(struct ask, quiet)},        {"verbose", offsetof(struct ask, verbose)},
-                    {"no-layers", offsetof(struct ask, no_layers)}};
+    } switches[] = {{"json", offsetof(struct ask, json)},
+                    {"names", offsetof(struct ask, names)},
+                    {"show-values", offsetof(struct ask, show_values)},
+                    {"origins", offsetof(struct ask, origins)},
+                    {"verify", offsetof(struct ask, verify)},
+                    {"follow", offsetof(struct ask, follow)},
+                    {"remove", offsetof(struct ask, remove)},
+                    {"quiet", offsetof(struct ask, quiet)},
+                    {"verbose", offsetof(struct ask, verbose)},
+                    {"no-layers", offsetof(struct ask, no_layers)},
+                    {"sandbox", offsetof(struct ask, sandbox)},
+                    {"recreate", offsetof(struct ask, recreate)},
+                    {"detach", offsetof(struct ask, detach)},
+                    {"parents", offsetof(struct ask, parents)}};
     static const struct {
         const char *name;
         size_t at;
     } texts[] = {{"from", offsetof(struct ask, settings_format)},
                  {"policy-text", offsetof(struct ask, text)},
                  {"result", offsetof(struct ask, result)},
-                 {"control-fd", offsetof(struct ask, control)}};
+                 {"control-fd", offsetof(struct ask, control)},
+                 {"http", offsetof(struct ask, http)},
+                 {"http-token", offsetof(struct ask, http_token)},
+                 {"http-origin", offsetof(struct ask, http_origin)},
+                 {"sandbox-image", offsetof(struct ask, sandbox_image)},
+                 {"session", offsetof(struct ask, session)},
+                 {"scope", offsetof(struct ask, scope)},
+                 {"cwd", offsetof(struct ask, dir)},
+                 {"timeout", offsetof(struct ask, timeout)},
+                 {"memory", offsetof(struct ask, memory)},
+                 {"processes", offsetof(struct ask, processes)},
+                 {"tty", offsetof(struct ask, terminal)},
+                 {"shell", offsetof(struct ask, shell)},
+                 {"mode", offsetof(struct ask, mode)},
+                 {"signal", offsetof(struct ask, signal)}};
 
     if (same(f->name, "policy") || same(f->name, "settings"))
         add_policy(a, f->name, value);
+    if (same(f->name, "env"))
+        a->env[a->n_env++] = value;
+    if (same(f->name, "agent"))
+        a->agents[a->n_agents++] = value;
+    if (same(f->name, "base"))
+        a->bases[a->n_bases++] = value;
     if (same(f->name, "help"))
         a->help = value ? value : "";
     for (size_t i = 0; i < sizeof switches / sizeof *switches; i++) {
@@ -184,12 +229,15 @@ static bool take_flag(struct ask *a, const char *word, char ***next)
 
 bool ask_parse(struct ask *a, int argc, char **argv)
 {
-    bool command = a->verb == VERB_RUN || a->verb == VERB_EXPLAIN;
+    bool command = a->verb == VERB_RUN || a->verb == VERB_EXPLAIN || a->verb == VERB_SHOW_RUN;
     char **next = argv;
 
-    a->policy = calloc((size_t)argc + 2, sizeof *a->policy); /* and a workspace, and the end */
+    a->policy = calloc((size_t)argc + 4, sizeof *a->policy); /* and a workspace, an engine, an image, the end */
     a->words = calloc((size_t)argc + 1, sizeof *a->words);
-    if (!a->policy || !a->words) {
+    a->env = calloc((size_t)argc + 2, sizeof *a->env); /* and TERM, and the end */
+    a->agents = calloc((size_t)argc + 1, sizeof *a->agents);
+    a->bases = calloc((size_t)argc + 2, sizeof *a->bases);
+    if (!a->policy || !a->words || !a->env || !a->agents || !a->bases) {
         complain("no memory");
         return false;
     }
@@ -203,7 +251,10 @@ bool ask_parse(struct ask *a, int argc, char **argv)
             next++;
             if (!take_flag(a, word, &next))
                 return false;
-        } else if (command) { /* the first word that is no option ends the options: the rest is the command's */
+        } else if (command ||
+                   (a->verb == VERB_EXEC &&
+                    a->n_words ==
+                        1)) { /* the first word that is no option ends the options: the rest is the command's */
             break;
         } else {
             a->words[a->n_words++] = *next++;
@@ -218,6 +269,9 @@ void ask_free(struct ask *a)
 {
     free(a->policy);
     free(a->words);
+    free(a->env);
+    free(a->agents);
+    free(a->bases);
 }
 
 bool ask_policy(const struct ask *a, struct pinfold_policy **ret, int *ret_status)

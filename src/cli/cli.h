@@ -5,6 +5,7 @@
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
+#include "base/buf.h"
 #include "pinfold.h"
 
 /* Exit statuses. A command's own status passes through `run`; these are pinfold's. */
@@ -13,6 +14,7 @@ enum status {
     STATUS_NO = 1,
     STATUS_USAGE = 2,  /* usage, or the policy is wrong                                        */
     STATUS_CANNOT = 3, /* this machine cannot honour what was asked                            */
+    STATUS_NO_SESSION = 4,
     STATUS_SANDBOX = 125
 };
 
@@ -26,17 +28,38 @@ enum verb_id {
     VERB_LOG = 64,
     VERB_COMPLETION = 128,
     VERB_VERSION = 256,
-    VERB_HELP = 512
+    VERB_HELP = 512,
+    VERB_SESSION = 1024,
+    VERB_EXEC = 2048,
+    VERB_JOB = 4096,
+    VERB_MCP = 8192,
+    VERB_CAT = 1 << 16,
+    VERB_WRITE = 1 << 17,
+    VERB_CP = 1 << 18,
+    VERB_LS = 1 << 19,
+    VERB_SHOW_RUN = 1 << 20,
+    VERB_PATH = 1 << 21,
+    VERB_AGENT = 1 << 22
 };
-#define VERBS_WITH_POLICY (VERB_RUN | VERB_SHELL | VERB_EXPLAIN | VERB_POLICY)
+#define VERBS_OF_FILES    (VERB_CAT | VERB_WRITE | VERB_CP | VERB_LS | VERB_PATH)
+#define VERBS_WITH_POLICY (VERB_RUN | VERB_SHELL | VERB_EXPLAIN | VERB_SHOW_RUN | VERB_POLICY | VERB_SESSION | VERB_MCP)
 
 /* What argv said. Arrays have room for all of argv; strings are argv's. */
 struct ask {
     enum verb_id verb;
     struct pinfold_option *policy; /* flags of the policy, ended by a NULL name */
     size_t n_policy;
-    const char *settings_format, *text, *result, *control, *help;
-    bool json, quiet, verbose, show_values, no_layers, origins, verify, follow, remove;
+    const char *settings_format, *text, *result, *control, *help, *http, *http_token, *http_origin, *sandbox_image;
+    const char **agents, **bases; /* NULL-terminated */
+    size_t n_agents, n_bases;
+    /* Of a command in a session. */
+    const char *session, *scope, *dir, *shell, *timeout, *memory, *processes, *terminal, *signal;
+    const char **env; /* NAME=VALUE, NULL-terminated */
+    size_t n_env;
+    bool sandbox, recreate, detach, all;
+    const char *mode; /* of files */
+    bool parents;
+    bool json, names, quiet, verbose, show_values, no_layers, origins, verify, follow, remove;
     unsigned closed_stdio; /* bits of the standard descriptors that the caller had closed */
     char **words;          /* what is no flag: a command, a path, a sub-verb; NULL-terminated */
     int n_words;
@@ -45,6 +68,7 @@ struct ask {
 struct verb {
     enum verb_id id;
     const char *name, *usage, *sentence;
+    const char *const *parts; /* of a verb that has verbs of its own: "usage", "sentence" ..., NULL; or NULL */
 };
 extern const struct verb verbs[]; /* ended by a NULL name */
 const struct verb *verb_find(const char *name);
@@ -58,6 +82,8 @@ struct own_flag {
 };
 extern const struct own_flag own_flags[]; /* ended by a NULL name */
 
+/* Whether nothing but options stands behind the verb; false with the sentence on stderr. */
+bool no_words(const struct ask *a);
 /* Parses what follows the verb; false with the sentence on stderr. */
 bool ask_parse(struct ask *a, int argc, char **argv);
 void ask_free(struct ask *a);
@@ -66,6 +92,9 @@ bool ask_policy(const struct ask *a, struct pinfold_policy **ret, int *ret_statu
 
 /* "pinfold: <sentence>" on stderr. */
 void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* A command as a shell would take it; what a terminal would obey is shown as its number. */
+void put_command(char *const *words, struct buf *out);
+void complain_lines(const char *text); /* each line of it */
 /* Says the error and gives the exit status that belongs to it. */
 int fail(const struct pinfold_error *error);
 /* Writes all of `text` to descriptor 1; STATUS_YES or, with a sentence, STATUS_NO. */
@@ -76,6 +105,7 @@ int print_free(char *text);
 int verb_run(struct ask *a);
 int verb_shell(struct ask *a);
 int verb_explain(struct ask *a);
+int verb_show_run(struct ask *a);
 int verb_doctor(struct ask *a);
 int verb_policy(struct ask *a);
 int verb_trust(struct ask *a);
@@ -83,6 +113,24 @@ int verb_log(struct ask *a);
 int verb_completion(struct ask *a);
 int verb_version(struct ask *a);
 int verb_help(struct ask *a);
+int verb_mcp(struct ask *a);
+int verb_session(struct ask *a);
+int verb_exec(struct ask *a);
+int verb_job(struct ask *a);
+int verb_cat(struct ask *a);
+int verb_write(struct ask *a);
+int verb_cp(struct ask *a);
+int verb_ls(struct ask *a);
+int verb_path(struct ask *a);
+int verb_agent(struct ask *a);
+/* `run --session`: the session of that name, started when it is not there, and the command in it. */
+int run_in_session(struct ask *a, const char *const *argv);
+
+/* run.c: what is said around a run, and its result. */
+struct pinfold_result;
+bool open_result(const char *where, int *ret);
+int report_result(const struct ask *a, int result_fd, struct pinfold_result *result);
+int report_failure(const struct ask *a, int result_fd, const struct pinfold_error *error);
 
 /* Help of a verb; `what` "all": every flag. */
 int help_print(enum verb_id verb, const char *what);

@@ -1,11 +1,91 @@
 /*
- * Completion scripts, written out of the same tables as --help: no shell starts pinfold while somebody types.
+ * Completion scripts, written out of the same tables as --help. Only names of sessions are asked of pinfold while somebody
+ * types (session list --names).
  */
+#include <jansson.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/str.h"
 #include "cli/cli.h"
+#include "policy/policy.h"
+#include "policy/set.h"
+
+/* What a verb's words are, one after the other; the last repeats. */
+enum word { WORD_END, WORD_NONE, WORD_PART, WORD_SESSION, WORD_PLACE, WORD_FILE, WORD_COMMAND, WORD_VERB, WORD_AGENT };
+static const struct {
+    enum verb_id verb;
+    enum word words[3];
+    const char *parts;
+} of_verbs[] = {{VERB_RUN, {WORD_COMMAND}, NULL},
+                {VERB_SHELL, {WORD_FILE}, NULL},
+                {VERB_SESSION, {WORD_PART, WORD_SESSION}, "start list show stop rm prune update"},
+                {VERB_EXEC, {WORD_SESSION, WORD_COMMAND}, NULL},
+                {VERB_JOB, {WORD_PART, WORD_SESSION, WORD_NONE}, "list attach output kill"},
+                {VERB_CAT, {WORD_PLACE}, NULL},
+                {VERB_WRITE, {WORD_PLACE}, NULL},
+                {VERB_CP, {WORD_PLACE}, NULL},
+                {VERB_LS, {WORD_PLACE}, NULL},
+                {VERB_PATH, {WORD_PART, WORD_SESSION, WORD_FILE}, "to-box to-host"},
+                {VERB_AGENT, {WORD_PART, WORD_AGENT, WORD_FILE}, "list prepare"},
+                {VERB_EXPLAIN, {WORD_COMMAND}, NULL},
+                {VERB_SHOW_RUN, {WORD_COMMAND}, NULL},
+                {VERB_POLICY, {WORD_PART, WORD_FILE}, "check print schema convert"},
+                {VERB_TRUST, {WORD_FILE}, NULL},
+                {VERB_COMPLETION, {WORD_PART, WORD_NONE}, "bash zsh fish"},
+                {VERB_HELP, {WORD_VERB, WORD_NONE}, NULL}};
+enum { N_OF_VERBS = sizeof of_verbs / sizeof *of_verbs };
+
+#define PROFILES "workspace readonly untrusted restrictive permissive" /* files are possible, too */
+
+/* Names that the tables of the options do not have: with spaces between. */
+static struct {
+    struct buf features, sets, agents;
+} names;
+
+static void put_name(struct buf *b, const char *before, const char *name)
+{
+    buf_printf(b, "%s%s%s", b->n ? " " : "", before, name);
+}
+
+static void gather_names(void)
+{
+    struct pinfold_error error;
+    char *text = NULL;
+    names.features = names.sets = names.agents = BUF(1u << 14);
+    for (int f = 0; f < FEATURE_COUNT; f++)
+        put_name(&names.features, "", feature_name((enum feature)f));
+    for (const struct host_set *s = host_set_table; s->name; s++)
+        put_name(&names.sets, "@", s->name);
+    json_t *all = pinfold_agent_list(&text, &error) == 0 ? json_loads(text, 0, NULL) : NULL, *one;
+    size_t i;
+    json_array_foreach(json_object_get(all, "agents"), i, one)
+    {
+        const char *name = json_string_value(json_object_get(one, "name"));
+        put_name(&names.agents, "", name ? name : "");
+    }
+    json_decref(all);
+    free(text);
+}
+
+/* What may stand for an option's value besides what its table says; NULL. */
+static const char *named(const char *option)
+{
+    return same(option, "profile")                                 ? PROFILES
+           : same(option, "may-lose") || same(option, "must-have") ? buf_cstr(&names.features)
+           : same(option, "allow") || same(option, "deny")         ? buf_cstr(&names.sets)
+           : same(option, "agent")                                 ? buf_cstr(&names.agents)
+           : same(option, "from")                                  ? "srt dive mycode daycare bwrap"
+                                                                   : NULL;
+}
+
+/* The place that stands for all that follow. */
+static size_t last_word(size_t i)
+{
+    return of_verbs[i].words[2] ? 2 : of_verbs[i].words[1] ? 1 : 0;
+}
 
 static void verb_names(void)
 {
@@ -31,182 +111,335 @@ static bool is_path(const char *value)
     return value && (same(value, "PATH") || same(value, "DIR") || same(value, "FILE") || strstr(value, "FILE|"));
 }
 
-static void bash_flags(enum verb_id verb)
+/* One option of either table: what the scripts need of it. */
+struct flag {
+    const char *name, *value, *choices, *help;
+    char letter;
+    bool repeats;
+    unsigned verbs;
+};
+
+/* Calls `each` for every option, those of the policy first. */
+static void all_flags(void (*each)(const struct flag *f, unsigned only), unsigned only)
 {
     size_t n;
     const struct pinfold_option_info *list = pinfold_option_list(&n);
-    for (size_t i = 0; (verb & VERBS_WITH_POLICY) && i < n; i++) {
-        if (list[i].name)
-            printf(" --%s", list[i].name);
+    for (size_t i = 0; (only & VERBS_WITH_POLICY) && i < n; i++) {
+        const struct flag f = {.name = list[i].name,
+                               .value = list[i].takes_value ? list[i].value ? list[i].value : "VALUE" : NULL,
+                               .choices = list[i].name && named(list[i].name) ? named(list[i].name) : list[i].choices,
+                               .help = list[i].help,
+                               .repeats = list[i].repeats,
+                               .verbs = VERBS_WITH_POLICY};
+        if (f.name)
+            each(&f, only);
     }
-    for (const struct own_flag *f = own_flags; f->name; f++) {
-        if (f->verbs & verb)
-            printf(" --%s", f->name);
+    for (const struct own_flag *o = own_flags; o->name; o++) {
+        bool choices = o->value && strchr(o->value, '|') && !is_path(o->value);
+        const struct flag f = {.name = o->name,
+                               .value = same(o->name, "help") ? NULL : o->value,
+                               .choices = named(o->name) ? named(o->name)
+                                          : choices      ? o->value
+                                                         : NULL,
+                               .help = o->help,
+                               .letter = o->letter,
+                               .repeats = o->value != NULL,
+                               .verbs = o->verbs};
+        if (o->verbs & only)
+            each(&f, only);
     }
 }
 
-static void bash_values(void)
+static void bash_name(const struct flag *f, unsigned only)
 {
-    size_t n;
-    const struct pinfold_option_info *list = pinfold_option_list(&n);
-    for (size_t i = 0; i < n; i++) {
-        if (!list[i].name)
-            continue;
-        if (list[i].choices) {
-            printf("    --%s) COMPREPLY=($(compgen -W '", list[i].name);
-            choices_spaced(list[i].choices);
-            printf("' -- \"$cur\")); return;;\n");
-        } else if (is_path(list[i].value)) {
-            printf("    --%s) COMPREPLY=($(compgen -f -- \"$cur\")); return;;\n", list[i].name);
-        } else if (list[i].takes_value) {
-            printf("    --%s) return;;\n", list[i].name);
-        }
+    (void)only;
+    printf(" --%s", f->name);
+}
+
+static void bash_takes(const struct flag *f, unsigned only)
+{
+    (void)only;
+    if (f->value || f->choices)
+        printf("--%s|", f->name);
+}
+
+static void bash_value(const struct flag *f, unsigned only)
+{
+    (void)only;
+    if (f->choices) {
+        printf("    --%s) COMPREPLY=($(compgen -W '", f->name);
+        choices_spaced(f->choices);
+        printf("' -- \"$cur\")%s); return;;\n", same(f->name, "profile") ? " $(compgen -f -- \"$cur\")" : "");
+    } else if (is_path(f->value)) {
+        printf("    --%s) COMPREPLY=($(compgen -f -- \"$cur\")); return;;\n", f->name);
+    } else if (same(f->name, "session")) {
+        printf("    --session) _pinfold_lines \"$(pinfold session list --names 2>/dev/null)\"; return;;\n");
+    } else if (f->value) {
+        printf("    --%s) return;;\n", f->name);
     }
-    for (const struct own_flag *f = own_flags; f->name; f++) {
-        if (is_path(f->value))
-            printf("    --%s) COMPREPLY=($(compgen -f -- \"$cur\")); return;;\n", f->name);
+}
+
+/* What stands at one place of a verb's words. */
+static void bash_word(enum word w, const char *parts)
+{
+    static const char *const how[] = {[WORD_NONE] = ":",
+                                      [WORD_SESSION] = "_pinfold_lines \"$(pinfold session list --names 2>/dev/null)\"",
+                                      [WORD_PLACE] = "_pinfold_places",
+                                      [WORD_FILE] = "COMPREPLY=($(compgen -f -- \"$cur\"))",
+                                      [WORD_COMMAND] = "COMPREPLY=($(compgen -c -f -- \"$cur\"))"};
+    if (w == WORD_PART || w == WORD_VERB || w == WORD_AGENT) {
+        printf("COMPREPLY=($(compgen -W '%s", w == WORD_AGENT ? buf_cstr(&names.agents) : parts ? parts : "");
+        if (w == WORD_VERB)
+            verb_names();
+        printf("' -- \"$cur\"))");
+    } else {
+        printf("%s", how[w]);
     }
+    printf(";;\n");
 }
 
 static void bash(void)
 {
-    printf("# bash completion for pinfold\n_pinfold() {\n"
-           "    local cur prev verb i\n    COMPREPLY=()\n"
-           "    cur=${COMP_WORDS[COMP_CWORD]}\n    prev=${COMP_WORDS[COMP_CWORD-1]}\n    verb=${COMP_WORDS[1]}\n"
-           "    if [ \"$COMP_CWORD\" = 1 ]; then COMPREPLY=($(compgen -W '");
+    printf("# bash completion for pinfold\n"
+           "_pinfold_lines() {\n    local line\n"
+           "    while IFS= read -r line; do\n"
+           "        [ -z \"$line\" ] || [ \"${line#\"$cur\"}\" = \"$line\" ] && [ -n \"$cur\" ] || "
+           "[ -z \"$line\" ] || COMPREPLY+=(\"$line\")\n"
+           "    done <<<\"$1\"\n}\n"
+           "_pinfold_places() {\n"
+           "    _pinfold_lines \"$(pinfold session list --names 2>/dev/null | sed 's/$/:/')\"\n"
+           "    COMPREPLY+=($(compgen -f -- \"$cur\"))\n}\n"
+           "_pinfold() {\n"
+           "    local last=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} i\n    local -a w=()\n"
+           "    # \"@npm\" comes as two words, \"=@npm\" as \"=@\" and one more: here they are \"@npm\", and \"=\" "
+           "before it\n"
+           "    for ((i = 0; i <= COMP_CWORD; i++)); do\n"
+           "        case $i:${COMP_WORDS[i-(i>0)]} in\n"
+           "        0:*) w+=(\"${COMP_WORDS[i]}\");;\n"
+           "        *:@|*:=@) w[${#w[@]}-1]+=${COMP_WORDS[i]};;\n"
+           "        *) if [ \"${COMP_WORDS[i]}\" = =@ ]; then w+=(= @); else w+=(\"${COMP_WORDS[i]}\"); fi;;\n"
+           "        esac\n    done\n"
+           "    _pinfold_words $((${#w[@]} - 1))\n"
+           "    # what is typed of it stands behind the @ already\n"
+           "    case $last:$before in @:*|=@:*|*:@|*:=@) COMPREPLY=(\"${COMPREPLY[@]#@}\");; esac\n}\n"
+           "_pinfold_words() {\n"
+           "    local cur prev verb words i n=0 c=$1\n    COMPREPLY=()\n"
+           "    cur=${w[c]}\n    prev=${w[c-1]}\n    verb=${w[1]}\n"
+           "    # \"--net=a\" comes as three words\n"
+           "    if [ \"$cur\" = = ]; then cur=; elif [ \"$prev\" = = ]; then prev=${w[c-2]}; fi\n"
+           "    if [ \"$c\" = 1 ]; then COMPREPLY=($(compgen -W '");
     verb_names();
     printf(" --help --version' -- \"$cur\")); return; fi\n"
-           "    for ((i = 2; i < COMP_CWORD; i++)); do\n"
-           "        if [ \"${COMP_WORDS[i]}\" = -- ]; then\n"
-           "            COMPREPLY=($(compgen -c -f -- \"$cur\")); return\n        fi\n    done\n"
-           "    case $prev in\n");
-    bash_values();
+           "    for ((i = 2; i < c; i++)); do\n        case ${w[i]} in\n"
+           "        --) case $verb in exec) ;; *) COMPREPLY=($(compgen -c -f -- \"$cur\")); return;; esac;;\n        ");
+    all_flags(bash_takes, ~0u);
+    printf("--) [ \"${w[i+1]}\" = = ] && ((i += 2)) || ((i++));;\n"
+           "        -*|=) ;;\n        *) ((n++));;\n        esac\n    done\n"
+           "    [ \"$n\" = 0 ] || [ \"$verb\" != run ] && case $prev in\n");
+    all_flags(bash_value, ~0u);
     printf("    esac\n    case $verb in\n");
     for (const struct verb *v = verbs; v->name; v++) {
         printf("    %s) words='", v->name);
-        bash_flags(v->id);
-        if (v->id == VERB_POLICY)
-            printf(" check print schema convert");
-        if (v->id == VERB_COMPLETION)
-            printf(" bash zsh fish");
-        if (v->id == VERB_HELP)
-            verb_names();
+        all_flags(bash_name, v->id);
         printf("';;\n");
     }
     printf("    *) words=;;\n    esac\n"
-           "    if [ \"${cur#-}\" != \"$cur\" ]; then COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n"
-           "    elif [ \"$verb\" = run ]; then COMPREPLY=($(compgen -c -f -- \"$cur\"))\n"
-           "    else COMPREPLY=($(compgen -W \"$words\" -- \"$cur\") $(compgen -f -- \"$cur\")); fi\n"
-           "}\ncomplete -o filenames -F _pinfold pinfold\n");
+           "    if [ \"${cur#-}\" != \"$cur\" ]; then COMPREPLY=($(compgen -W \"$words\" -- \"$cur\")); return; fi\n"
+           "    case $verb:$n in\n");
+    for (size_t i = 0; i < N_OF_VERBS; i++) {
+        const char *name = NULL;
+        for (const struct verb *v = verbs; v->name; v++)
+            name = v->id == of_verbs[i].verb ? v->name : name;
+        const size_t last = last_word(i);
+        for (size_t k = 0; k <= last; k++) {
+            if (k == last)
+                printf("    %s:*) ", name);
+            else
+                printf("    %s:%zu) ", name, k);
+            bash_word(of_verbs[i].words[k], of_verbs[i].parts);
+        }
+    }
+    printf("    esac\n}\ncomplete -o filenames -F _pinfold pinfold\n");
 }
 
-static void zsh_option(const char *name, const char *value, const char *choices, const char *help, bool repeats)
+/* In a specification of _arguments; inside single quotes. */
+static void zsh_option(const struct flag *f, unsigned only)
 {
-    printf("    '%s--%s%s[", repeats ? "*" : "", name, value || choices ? "=" : "");
-    for (const char *h = help; *h; h++) {
-        if (strchr("[]:", *h))
+    (void)only;
+    printf("    '%s--%s%s[", f->repeats ? "*" : "", f->name, f->value || f->choices ? "=" : "");
+    for (const char *h = f->help; *h; h++) {
+        if (strchr("[]:\\", *h))
             printf("\\%c", *h);
         else
             printf(*h == '\'' ? "'\\''" : "%c", *h);
     }
     printf("]");
-    if (choices) {
-        printf(":%s:(", name);
-        choices_spaced(choices);
+    if (f->choices) {
+        printf(":%s:(", f->name);
+        choices_spaced(f->choices);
         printf(")");
-    } else if (value) {
-        printf(":%s:%s", name, is_path(value) ? "_files" : " ");
+    } else if (f->value) {
+        printf(":%s:%s", f->name, is_path(f->value) ? "_files" : same(f->name, "session") ? "_pinfold_sessions" : " ");
     }
     printf("'\n");
 }
 
+static void zsh_word(size_t at, bool last, enum word w, const char *parts)
+{
+    static const char *const how[] = {[WORD_NONE] = " ",
+                                      [WORD_SESSION] = "_pinfold_sessions",
+                                      [WORD_PLACE] = "_pinfold_places",
+                                      [WORD_FILE] = "_files",
+                                      [WORD_COMMAND] = "_normal"};
+    char place[8] = "*";
+    if (!last)
+        snprintf(place, sizeof place, "%zu", at + 1);
+    printf(" '%s:%s:", last && w == WORD_COMMAND ? "*::" : place, w == WORD_COMMAND ? "command" : "word");
+    if (w == WORD_PART || w == WORD_VERB || w == WORD_AGENT) {
+        printf("(%s", w == WORD_AGENT ? buf_cstr(&names.agents) : parts ? parts : "");
+        if (w == WORD_VERB)
+            verb_names();
+        printf(")'");
+    } else {
+        printf("%s'", how[w]);
+    }
+}
+
 static void zsh(void)
 {
-    size_t n;
-    const struct pinfold_option_info *list = pinfold_option_list(&n);
-
-    printf("#compdef pinfold\nlocal -a verbs policy\nverbs=(\n");
+    printf("#compdef pinfold\n"
+           "_pinfold_sessions() {\n    local -a names\n"
+           "    names=(${(f)\"$(pinfold session list --names 2>/dev/null)\"})\n    compadd -a names\n}\n"
+           "_pinfold_places() {\n    local -a names\n"
+           "    names=(${(f)\"$(pinfold session list --names 2>/dev/null)\"})\n    names=(${^names}:)\n    compadd -S "
+           "'' -a names\n    _files\n}\n"
+           "_pinfold() {\nlocal -a verbs policy own\nverbs=(\n");
     for (const struct verb *v = verbs; v->name; v++) {
         printf("    '%s:", v->name);
         single_quoted(v->sentence);
         printf("'\n");
     }
-    printf(")\npolicy=(\n");
-    for (size_t i = 0; i < n; i++) {
-        if (list[i].name)
-            zsh_option(list[i].name, list[i].takes_value ? list[i].value : NULL, list[i].choices, list[i].help,
-                       list[i].repeats);
-    }
     printf(")\nif (( CURRENT == 2 )); then _describe verb verbs; return; fi\nlocal verb=$words[2]\n"
            "shift words; (( CURRENT-- ))\ncase $verb in\n");
     for (const struct verb *v = verbs; v->name; v++) {
-        printf("%s) _arguments -S %s\\\n", v->name, v->id & VERBS_WITH_POLICY ? "$policy " : "");
-        for (const struct own_flag *f = own_flags; f->name; f++) {
-            if (f->verbs & v->id) {
-                zsh_option(f->name, same(f->name, "help") ? NULL : f->value, NULL, f->help, false);
-                printf("\\\n");
-            }
+        printf("%s)\nown=(\n", v->name);
+        all_flags(zsh_option, v->id);
+        printf(")\n_arguments -S -s $own");
+        for (size_t i = 0; i < N_OF_VERBS; i++) {
+            const size_t last = last_word(i);
+            for (size_t k = 0; of_verbs[i].verb == v->id && k <= last; k++)
+                zsh_word(k, k == last, of_verbs[i].words[k], of_verbs[i].parts);
         }
-        printf("    %s;;\n", v->id == VERB_RUN || v->id == VERB_EXPLAIN ? "'*::command:_normal'"
-                             : v->id == VERB_POLICY     ? "'1:part:(check print schema convert)' '*:file:_files'"
-                             : v->id == VERB_COMPLETION ? "'1:shell:(bash zsh fish)'"
-                                                        : "'*:file:_files'");
+        printf(";;\n");
     }
-    printf("esac\n");
+    printf("esac\n}\n"
+           "if [[ $funcstack[1] = _pinfold ]]; then _pinfold \"$@\"; else compdef _pinfold pinfold; fi\n");
 }
 
-static void fish_option(const char *verbs_of, const char *name, char letter, bool takes, const char *choices,
-                        const char *help)
+static void fish_text(const char *text)
 {
-    printf("complete -c pinfold -n '__fish_seen_subcommand_from %s' -l %s", verbs_of, name);
-    if (letter)
-        printf(" -s %c", letter);
-    if (choices) {
+    for (; *text; text++)
+        printf(*text == '\'' || *text == '\\' ? "\\%c" : "%c", *text);
+}
+
+static void fish_option(const struct flag *f, unsigned only)
+{
+    (void)only;
+    printf("complete -c pinfold -n '__fish_seen_subcommand_from");
+    for (const struct verb *v = verbs; v->name; v++) {
+        if (f->verbs & v->id)
+            printf(" %s", v->name);
+    }
+    printf("' -l %s", f->name);
+    if (f->letter)
+        printf(" -s %c", f->letter);
+    if (f->choices) {
         printf(" -x -a '");
-        choices_spaced(choices);
+        choices_spaced(f->choices);
         printf("'");
-    } else if (takes) {
-        printf(" -r");
+    } else if (same(f->name, "session")) {
+        printf(" -x -a '(pinfold session list --names 2>/dev/null)'");
+    } else if (f->value) {
+        printf(is_path(f->value) ? " -r -F" : " -x");
     }
     printf(" -d '");
-    for (const char *h = help; *h; h++)
-        printf(*h == '\'' ? "\\'" : "%c", *h);
+    fish_text(f->help);
     printf("'\n");
+}
+
+/* The word after `n` plain ones of verb `name`. */
+static void fish_word(const char *name, size_t n, bool last, enum word w, const char *parts)
+{
+    static const char *const how[] = {
+        [WORD_NONE] = "-f",
+        [WORD_SESSION] = "-f -a '(pinfold session list --names 2>/dev/null)'",
+        [WORD_PLACE] = "-F -a '(for n in (pinfold session list --names 2>/dev/null); echo $n:; end)'",
+        [WORD_FILE] = "-F",
+        [WORD_COMMAND] = "-x -a '(__pinfold_command)'"};
+    printf("complete -c pinfold -n '__pinfold_at %s %zu%s' ", name, n, last ? " more" : "");
+    if (w == WORD_PART || w == WORD_VERB || w == WORD_AGENT) {
+        printf("-f -a '%s", w == WORD_AGENT ? buf_cstr(&names.agents) : parts ? parts : "");
+        if (w == WORD_VERB)
+            verb_names();
+        printf("'\n");
+    } else {
+        printf("%s\n", how[w]);
+    }
+}
+
+static void fish_takes(const struct flag *f, unsigned only)
+{
+    (void)only;
+    if (f->value || f->choices)
+        printf(" --%s", f->name);
 }
 
 static void fish(void)
 {
-    size_t n;
-    const struct pinfold_option_info *list = pinfold_option_list(&n);
-
-    printf("# fish completion for pinfold\n");
+    printf("# fish completion for pinfold\n"
+           "# the plain words after the verb: what is neither an option nor the value of one\n"
+           "function __pinfold_words\n"
+           "    set -l takes");
+    all_flags(fish_takes, ~0u);
+    printf("\n    set -l skip 0\n    set -l rest (commandline -opc)[3..-1]\n"
+           "    while set -q rest[1]\n"
+           "        if test $skip = 1\n            set skip 0\n"
+           "        else if test $rest[1] = --\n            set -e rest[1]\n            set -q rest[1]; and printf "
+           "'%%s\\n' $rest\n        "
+           "    return\n"
+           "        else if contains -- $rest[1] $takes\n            set skip 1\n"
+           "        else if not string match -q -- '-*' $rest[1]\n"
+           "            printf '%%s\\n' $rest\n            return\n        end\n"
+           "        set -e rest[1]\n    end\nend\n"
+           "# __pinfold_at VERB N [more]: whether N plain words of VERB (or more) are there\n"
+           "function __pinfold_at\n"
+           "    set -l line (commandline -opc)\n    test \"$line[2]\" = $argv[1]; or return 1\n"
+           "    set -l n (count (__pinfold_words))\n"
+           "    test $n = $argv[2]; or begin; set -q argv[3]; and test $n -gt $argv[2]; end\nend\n"
+           "# completes the command that the plain words begin\n"
+           "function __pinfold_command\n"
+           "    set -l words (__pinfold_words)\n    set -l line (commandline -opc)\n"
+           "    if test \"$line[2]\" = exec\n        set -e words[1]\n    end\n"
+           "    complete -C (string join ' ' -- (string escape -- $words) (commandline -ct))\nend\n");
     for (const struct verb *v = verbs; v->name; v++) {
         printf("complete -c pinfold -f -n __fish_use_subcommand -a %s -d '", v->name);
-        for (const char *h = v->sentence; *h; h++)
-            printf(*h == '\'' ? "\\'" : "%c", *h);
+        fish_text(v->sentence);
         printf("'\n");
     }
-    for (size_t i = 0; i < n; i++) {
-        if (list[i].name)
-            fish_option("run shell explain policy", list[i].name, 0, list[i].takes_value, list[i].choices,
-                        list[i].help);
-    }
-    for (const struct own_flag *f = own_flags; f->name; f++) {
-        char names[256] = "";
+    all_flags(fish_option, ~0u);
+    for (size_t i = 0; i < N_OF_VERBS; i++) {
+        const size_t last = last_word(i);
         for (const struct verb *v = verbs; v->name; v++) {
-            if (f->verbs & v->id)
-                snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", names[0] ? " " : "", v->name);
+            for (size_t k = 0; v->id == of_verbs[i].verb && k <= last; k++)
+                fish_word(v->name, k, k == last, of_verbs[i].words[k], of_verbs[i].parts);
         }
-        fish_option(names, f->name, f->letter, f->value && !same(f->name, "help"), NULL, f->help);
     }
-    printf("complete -c pinfold -f -n '__fish_seen_subcommand_from policy' -a 'check print schema convert'\n"
-           "complete -c pinfold -f -n '__fish_seen_subcommand_from completion' -a 'bash zsh fish'\n"
-           "complete -c pinfold -n '__fish_seen_subcommand_from run' -a '(__fish_complete_subcommand)'\n");
 }
 
 int verb_completion(struct ask *a)
 {
     const char *shell = a->n_words == 1 ? a->words[0] : "";
+    gather_names();
     if (same(shell, "bash"))
         bash();
     else if (same(shell, "zsh"))

@@ -105,7 +105,17 @@ int help_print(enum verb_id id, const char *what)
     } else if (id == VERB_HELP || !v->name) {
         help_short();
     } else {
-        printf("pinfold %s%s%s: %s\n\n", v->name, v->usage[0] ? " " : "", v->usage, v->sentence);
+        if (v->parts)
+            printf("pinfold %s: %s\n\n", v->name, v->sentence);
+        else
+            printf("pinfold %s%s%s: %s\n\n", v->name, v->usage[0] ? " " : "", v->usage, v->sentence);
+        for (const char *const *part = v->parts; part && *part; part += 2) {
+            char left[80];
+            snprintf(left, sizeof left, "%s %s", v->name, part[0]);
+            two_columns(left, part[1]);
+        }
+        if (v->parts)
+            printf("\n");
         if (id & VERBS_WITH_POLICY)
             policy_lines(what[0] != 0);
         if (what[0] || !(id & VERBS_WITH_POLICY))

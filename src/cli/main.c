@@ -4,13 +4,15 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/str.h"
 #include "cli/cli.h"
 #include "lib/entry.h"
 
 int verb_version(struct ask *a)
 {
-    (void)a;
+    if (!no_words(a))
+        return STATUS_USAGE;
     printf("pinfold %s\n", pinfold_version());
     return fflush(stdout) == 0 ? STATUS_YES : STATUS_NO;
 }
@@ -18,7 +20,8 @@ int verb_version(struct ask *a)
 static int unknown_verb(const char *name)
 {
     const char *nearest = NULL;
-    unsigned best = 3;
+    size_t n = strlen(name);
+    unsigned best = n < 3 ? 1 : n < 6 ? 2 : 3; /* farther away is no typing error */
     for (const struct verb *v = verbs; v->name; v++) {
         unsigned d = str_distance(str_of(name), str_of(v->name));
         if (d < best) {
@@ -31,6 +34,24 @@ static int unknown_verb(const char *name)
     else
         complain("there is no verb '%s'; to run it in a box: pinfold run -- %s", name, name);
     return STATUS_USAGE;
+}
+
+/* Without a verb it is a shell, which has no command behind "--": somebody has left out `run`. */
+static int without_verb(char **argv)
+{
+    auto_buf struct buf line = BUF(2048);
+    put_command(argv + 1, &line);
+    complain("a command needs the verb 'run': pinfold run %s", buf_ok(&line) ? buf_cstr(&line) : "-- COMMAND");
+    return STATUS_SANDBOX;
+}
+
+static bool has_dashes(int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++) {
+        if (same(argv[i], "--"))
+            return i + 1 < argc;
+    }
+    return false;
 }
 
 /*
@@ -59,6 +80,8 @@ static int run_verb(struct ask *a)
         return verb_shell(a);
     case VERB_EXPLAIN:
         return verb_explain(a);
+    case VERB_SHOW_RUN:
+        return verb_show_run(a);
     case VERB_DOCTOR:
         return verb_doctor(a);
     case VERB_POLICY:
@@ -71,6 +94,26 @@ static int run_verb(struct ask *a)
         return verb_completion(a);
     case VERB_VERSION:
         return verb_version(a);
+    case VERB_MCP:
+        return verb_mcp(a);
+    case VERB_SESSION:
+        return verb_session(a);
+    case VERB_EXEC:
+        return verb_exec(a);
+    case VERB_JOB:
+        return verb_job(a);
+    case VERB_CAT:
+        return verb_cat(a);
+    case VERB_WRITE:
+        return verb_write(a);
+    case VERB_CP:
+        return verb_cp(a);
+    case VERB_LS:
+        return verb_ls(a);
+    case VERB_PATH:
+        return verb_path(a);
+    case VERB_AGENT:
+        return verb_agent(a);
     case VERB_HELP:
         break;
     }
@@ -96,12 +139,15 @@ int main(int argc, char **argv)
     verb = word && word[0] != '-' ? verb_find(word) : NULL;
     if (word && word[0] != '-' && !verb)
         return unknown_verb(word);
+    if (!verb && has_dashes(argc, argv))
+        return without_verb(argv);
     if (!verb) { /* plain `pinfold`, or with options of `shell` */
         verb = verb_find("shell");
         from = 1;
     }
     a.verb = verb->id;
-    int status = verb->id == VERB_RUN || verb->id == VERB_SHELL ? STATUS_SANDBOX : STATUS_USAGE;
+    int status =
+        verb->id == VERB_RUN || verb->id == VERB_SHELL || verb->id == VERB_EXEC ? STATUS_SANDBOX : STATUS_USAGE;
     if (ask_parse(&a, argc - from > 0 ? argc - from : 0, argv + (argc < from ? argc : from)))
         status = a.help ? help_print(verb->id, a.help) : run_verb(&a);
     ask_free(&a);

@@ -27,6 +27,10 @@ struct lines {
 static void say(void *ctx, enum pinfold_say what, const char *sentence)
 {
     const struct lines *l = ctx;
+    if (what == PINFOLD_SAY_WARNING) {
+        complain("%s", sentence);
+        return;
+    }
     if (what == PINFOLD_SAY_NOTE ? !l->notes : !l->around)
         return;
     if (l->dim && what != PINFOLD_SAY_NOTE) {
@@ -53,7 +57,7 @@ static struct lines choose_lines(const struct ask *a)
 }
 
 /* Where the result goes besides; -1 for nowhere. Opened before the run: what cannot be written is said in time. */
-static bool open_result(const char *where, int *ret)
+bool open_result(const char *where, int *ret)
 {
     char *end;
     if (!where)
@@ -128,7 +132,7 @@ static void failure_json(const struct pinfold_error *error, struct buf *out)
     json_object_end(&j);
 }
 
-static int report_failure(const struct ask *a, int result_fd, const struct pinfold_error *error)
+int report_failure(const struct ask *a, int result_fd, const struct pinfold_error *error)
 {
     auto_buf struct buf out = BUF(MAX_FAILURE_JSON);
     complain("%s", error->text);
@@ -141,7 +145,7 @@ static int report_failure(const struct ask *a, int result_fd, const struct pinfo
     return STATUS_SANDBOX;
 }
 
-static int report(const struct ask *a, int result_fd, struct pinfold_result *result)
+int report_result(const struct ask *a, int result_fd, struct pinfold_result *result)
 {
     int status = pinfold_result_status(result);
     int again = pinfold_result_reraise(result);
@@ -182,6 +186,8 @@ static int run(struct ask *a, const char *const *argv)
     struct pinfold_result *result;
     int result_fd = -1;
 
+    if (a->session)
+        return run_in_session(a, argv);
     if (a->json && a->closed_stdio & 2) {
         complain("--json writes to standard output, which is closed");
         return STATUS_SANDBOX;
@@ -192,7 +198,7 @@ static int run(struct ask *a, const char *const *argv)
         return report_failure(a, result_fd, &error);
     int r = pinfold_run(policy, &o, &result, &error);
     pinfold_policy_free(policy);
-    return r < 0 ? report_failure(a, result_fd, &error) : report(a, result_fd, result);
+    return r < 0 ? report_failure(a, result_fd, &error) : report_result(a, result_fd, result);
 }
 
 int verb_run(struct ask *a)

@@ -8,10 +8,43 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/str.h"
 #include "cli/cli.h"
+#include "lib/direct.h"
+#include "lib/words.h"
 
-int verb_explain(struct ask *a)
+void put_command(char *const *words, struct buf *out)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-";
+    for (char *const *w = words; *w; w++) {
+        bool quoted = !**w || (*w)[strspn(*w, plain)];
+        buf_text(out, w == words ? quoted ? "'" : "" : quoted ? " '" : " ");
+        for (const char *s = *w, *quote; *s; s = quote) {
+            quote = s + strcspn(s, "'");
+            auto_buf struct buf part = BUF((size_t)1 << 21);
+            buf_put(&part, s, (size_t)(quote - s));
+            words_safe(out, buf_cstr(&part));
+            if (*quote) {
+                buf_text(out, "'\\''");
+                quote++;
+            }
+        }
+        buf_text(out, quoted ? "'" : "");
+    }
+}
+
+/* What was said behind the options is in no plan, for the plan is the same for every command. */
+static int print_command(const struct ask *a, const char *title)
+{
+    auto_buf struct buf out = BUF((size_t)1 << 24);
+    buf_text(&out, title);
+    put_command(a->words, &out);
+    buf_char(&out, '\n');
+    return print(buf_cstr(&out));
+}
+
+static int print_plan(struct ask *a, enum pinfold_explain_format format)
 {
     struct pinfold_error error = {0};
     struct pinfold_policy *policy;
@@ -20,10 +53,32 @@ int verb_explain(struct ask *a)
 
     if (!ask_policy(a, &policy, &status))
         return status;
-    int r =
-        pinfold_explain(policy, a->json ? PINFOLD_EXPLAIN_JSON : PINFOLD_EXPLAIN_TEXT, a->show_values, &text, &error);
+    int r = pinfold_explain(policy, format, a->show_values, &text, &error);
+    /* What is refused, among the rest: what one would want to know of a policy that does not hold here. */
+    char *refused = r < 0 && error.kind == PINFOLD_ERROR_CANNOT && format != PINFOLD_EXPLAIN_COMMAND
+                        ? explain_refused(policy, format, a->show_values)
+                        : NULL;
     pinfold_policy_free(policy);
-    return r < 0 ? fail(&error) : print_free(text);
+    if (refused)
+        (void)print_free(refused);
+    if (r < 0)
+        return fail(&error);
+    if (a->n_words && format == PINFOLD_EXPLAIN_TEXT)
+        (void)print_command(a, "Command     ");
+    status = print_free(text);
+    if (status == STATUS_YES && a->n_words && format == PINFOLD_EXPLAIN_COMMAND)
+        status = print_command(a, "# The command, which pinfold sends to the first program inside: ");
+    return status;
+}
+
+int verb_explain(struct ask *a)
+{
+    return print_plan(a, a->json ? PINFOLD_EXPLAIN_JSON : PINFOLD_EXPLAIN_TEXT);
+}
+
+int verb_show_run(struct ask *a)
+{
+    return print_plan(a, PINFOLD_EXPLAIN_COMMAND);
 }
 
 int verb_doctor(struct ask *a)
@@ -31,10 +86,8 @@ int verb_doctor(struct ask *a)
     struct pinfold_error error = {0};
     char *text;
 
-    if (a->n_words) {
-        complain("doctor: '%s' is one word too many", a->words[0]);
+    if (!no_words(a))
         return STATUS_USAGE;
-    }
     int r = pinfold_doctor(a->json ? PINFOLD_EXPLAIN_JSON : PINFOLD_EXPLAIN_TEXT, a->verify, &text, &error);
     if (r < 0)
         return fail(&error);
@@ -141,6 +194,47 @@ static char *list_of_words(char *const *words, int n)
     return text;
 }
 
+static char *policy_text(const struct pinfold_policy_options *o, int how, struct pinfold_error *error)
+{
+    struct pinfold_policy *policy;
+    char *text = NULL;
+    if (pinfold_policy_load(o, &policy, error) < 0)
+        return NULL;
+    (void)pinfold_policy_text(policy, how, &text, error);
+    pinfold_policy_free(policy);
+    return text;
+}
+
+static const char *after_comments(const char *text)
+{
+    while (text[0] == '#' && strchr(text, '\n'))
+        text = strchr(text, '\n') + 1;
+    return text;
+}
+
+/*
+ * What settings add to the default profile stands by itself only when, read as a file, it makes the policy that they make
+ * with --settings. Where it does not, that whole policy is printed. Takes `text`.
+ */
+static int print_converted(struct pinfold_policy_options *o, char *text, bool origins)
+{
+    struct pinfold_error error = {0};
+    const struct pinfold_policy_options again = {.size = sizeof again, .text = text};
+    o->profile = NULL;
+    char *whole = policy_text(o, 0, &error), *read = whole ? policy_text(&again, 0, &error) : NULL;
+    if (whole && !(read && same(after_comments(whole), after_comments(read)))) {
+        free(text);
+        text = policy_text(o, PINFOLD_TEXT_CONVERTED | (origins ? PINFOLD_TEXT_ORIGINS : 0), &error);
+    }
+    bool good = whole && text;
+    free(whole);
+    free(read);
+    if (good)
+        return print_free(text);
+    free(text);
+    return fail(&error);
+}
+
 static int policy_convert(struct ask *a)
 {
     struct pinfold_error error = {0};
@@ -169,9 +263,11 @@ static int policy_convert(struct ask *a)
     free(list);
     if (loaded < 0)
         return fail(&error);
-    int r = pinfold_policy_text(policy, a->origins, &text, &error);
+    int r = pinfold_policy_text(
+        policy, (a->origins ? PINFOLD_TEXT_ORIGINS : 0) | (words ? 0 : PINFOLD_TEXT_CONVERTED | PINFOLD_TEXT_ADDED),
+        &text, &error);
     pinfold_policy_free(policy);
-    return r < 0 ? fail(&error) : print_free(text);
+    return r < 0 ? fail(&error) : words ? print_free(text) : print_converted(&o, text, a->origins);
 }
 
 static int policy_schema_print(struct ask *a)
@@ -227,6 +323,8 @@ int verb_trust(struct ask *a)
 int verb_log(struct ask *a)
 {
     struct pinfold_error error = {0};
+    if (!no_words(a))
+        return STATUS_USAGE;
     (void)signal(SIGPIPE, SIG_DFL);
     return pinfold_log(1, a->follow, &error) < 0 ? fail(&error) : STATUS_YES;
 }

@@ -5,6 +5,7 @@
  */
 #pragma once
 #include <sys/epoll.h>
+#include <sys/socket.h>
 #include "egress/egress.h"
 #include "egress/proto.h"
 
@@ -12,19 +13,29 @@ enum {
     SHARED_BYTES = 256 << 10, /* the relay buffer: large reads make few system calls                        */
     SCARCE_BYTES = 16 << 20,  /* kept for all slow peers together: beyond, reads are of SCARCE_READ only    */
     SCARCE_READ = 8 << 10,
+    H2_TOLD = 15,            /* bytes of HTTP/2's beginning that are nothing else's */
+    ONE_SEGMENT = 1200,      /* bytes that any network takes in one packet                                 */
     FIRST_BYTES = 20 << 10,  /* the most kept of what a client says before it is judged                    */
     HANDSHAKE_MS = 10000,    /* from accept to a judged destination: slow talkers are cut off              */
     HOLD_MS = 1000,          /* the most that a refusal waits for pinfold to see who is refused            */
     HOLDS = 512,             /* refusals of one box that wait at all                                       */
     REFUSED_MS = 2000,       /* a no holds so long: programs try one address of a name after the other     */
     ASK_SLACK_MS = 3000,     /* pinfold's own clock ends a question; this is for when it does not          */
+    ORIGIN_MS = 1000,        /* for a client to say HTTP, where the parent proxy takes nothing else            */
     DIAL_MS = 3000,          /* per address                                                                */
     MAX_CONNECTIONS = 30000, /* of one box; beyond, new ones are reset                                     */
     MAX_NAMES = 60000,       /* stand-ins of one box: a stand-in is never given to another name            */
     MAX_ADDRESSES = 8,       /* of one name that are tried                                                 */
-    CACHE_SLOTS = 128,       /* names whose addresses are remembered                                       */
-    STARVED_MS = 50,         /* between looks at listeners while there are no descriptors                  */
-    ENDING_MS = 1000         /* for clients of published ports to take what is left                        */
+    MOST_AT_ONCE = 64,       /* connections taken of one listener in one round                                 */
+    POLL_AFTER_MS = 4,       /* after the last new connection, waits are awake                                 */
+    POLL_LEAST_US = 20,      /* for so long each, at least and at most                                         */
+    POLL_MOST_US = 100,
+    CACHE_SLOTS = 128,     /* names whose addresses are remembered                                       */
+    BULK_BYTES = 64 << 10, /* as much in one read: the next ones are moved by the kernel                  */
+    BULK_PIPES = 8,
+    BULK_ROOM = 1 << 20, /* of each                                                                     */
+    STARVED_MS = 50,     /* between looks at listeners while there are no descriptors                  */
+    ENDING_MS = 1000     /* for clients of published ports to take what is left                        */
 };
 
 enum source_kind {
@@ -42,8 +53,11 @@ enum source_kind {
 struct source { /* what an epoll event points to; first member of everything that can be woken */
     enum source_kind kind;
     int fd;
-    uint32_t armed; /* events asked of epoll */
-    bool out;       /* hung up and not read to its end yet: taken out of the set until it may be read again */
+    uint32_t armed; /* events that are wanted now; of an edge, others may come and mean nothing */
+    bool edge;      /* told once of what is there: whoever leaves something there calls source_again() */
+    bool set;       /* in the epoll set */
+    uint8_t burst;  /* of a listener: how many are taken at once, and in which round it was last ready */
+    uint32_t round;
 };
 
 enum stage {
@@ -57,10 +71,18 @@ enum stage {
     STAGE_HELD     /* refused, but pinfold looks first who it is         */
 };
 /* What of the client's bytes is still judged while they flow. */
-enum watch { WATCH_NOTHING, WATCH_FIRST, WATCH_TLS, WATCH_HTTP };
+enum watch {
+    WATCH_NOTHING,
+    WATCH_FIRST,
+    WATCH_TLS,
+    WATCH_HTTP,
+    WATCH_SWITCHED /* to HTTP/2, or to anything */,
+    WATCH_H2
+};
 
-struct pending { /* bytes that a side could not take yet */
-    char *p;
+struct pending {  /* bytes that a side could not take yet */
+    char *p;      /* owned, or NULL where the kernel has them: */
+    uint8_t pipe; /* one of bulk.c's, borrowed for as long as something is in it; 0: none */
     uint32_t n, at;
 };
 
@@ -78,8 +100,10 @@ struct conn {
     uint8_t stage, watch, how, socks_version;
     bool client_eof, server_eof, client_shut, server_shut, dead;
     bool literal;          /* the client named an address: judged by address rules */
+    bool bulk[2];          /* from the server, from the client: much came at once */
     bool upgrade;          /* an Upgrade was asked; the server's answer decides */
     bool asked;            /* somebody said yes to this one, no rule does */
+    bool sent, no_delay;   /* the server was sent something; more than once: it gets it at once */
     uint8_t why;           /* STAGE_HELD: enum refusal, and in what words */
     char *words;           /* owned */
     uint32_t ticket;       /* STAGE_ASK, STAGE_HELD */
@@ -89,10 +113,12 @@ struct conn {
     const struct proxy *parent; /* the caller's own proxy leads there; NULL: dialled directly */
     uint8_t parent_step;        /* enum parent_step */
     bool parent_fetches;        /* ... for it, as a proxy of plain HTTP: it does not lead there */
+    bool origin;                /* ... for a client that knows of no proxy: its requests become a proxy's */
     uint8_t no;                 /* errno of the last address that was tried */
     uint32_t rule;              /* its id */
     struct host_addr addrs[MAX_ADDRESSES];
     struct http_body body;
+    struct h2 *h2;     /* owned */
     struct host *host; /* owned; until it is open, and longer while it is watched */
 };
 
@@ -120,7 +146,11 @@ struct cached {
 struct world {
     const struct egress_ask *ask;
     int epoll;
-    uint64_t now; /* milliseconds, monotonic */
+    uint64_t now;      /* milliseconds, monotonic */
+    uint32_t round;    /* of the loop */
+    bool polls;        /* there is more than one processor */
+    uint64_t made_at;  /* when the last connection was accepted */
+    uint64_t conns_at; /* no connection's deadline is before that */
     struct source listeners[EGRESS_SOCKETS + 1], ports[EGRESS_MAX_PORTS], *reach;
     uint64_t accepts_at; /* descriptors had run out: when listeners are looked at again; 0 */
     uint64_t ends_at;    /* published ports: the box is gone; 0 while it lives */
@@ -130,7 +160,8 @@ struct world {
     uint32_t holds;   /* refusals that waited so far */
     uint32_t lost;    /* events that could not be sent since the last one */
     struct lookup *lookups;
-    unsigned n_conns, max_conns;
+    unsigned n_conns, max_conns, max_files;
+    bool full;     /* there was one more than that, and it was told */
     uint64_t kept; /* bytes in all pendings */
     char **names;  /* stand-in i + 1 stands for names[i] */
     uint32_t n_names, room_names;
@@ -143,9 +174,17 @@ extern struct world world;
 
 /* source.c */
 int source_add(struct source *s, enum source_kind kind, int fd, uint32_t events);
-void source_arm(struct source *s, uint32_t events);
-void source_rest(struct source *s); /* no events, not even that it hung up, until it is armed again */
+/* An edge. It costs no call before it is armed, and none when it wants fewer events than before. */
+void source_edge(struct source *s, enum source_kind kind, int fd);
+bool source_arm(struct source *s, uint32_t events); /* false: it cannot be woken */
+void source_rest(struct source *s);                 /* of an edge: what comes means nothing until it is armed again */
+void source_again(struct source *s);                /* something may be left of what it was told of */
+void source_abort(int fd);                          /* its end will be a reset, and throws away what was not sent */
 void source_close(struct source *s);
+/* sockaddr.c */
+socklen_t sockaddr_of(const struct host_addr *a, uint16_t port, struct sockaddr_storage *ret);      /* its length */
+void sockaddr_read(const struct sockaddr_storage *from, struct host_addr *ret, uint16_t *ret_port); /* v4-mapped: v4 */
+/* tell.c */
 void egress_tell(bool allowed, enum egress_how how, const struct host *host, uint16_t port,
                  const struct host_addr *addr, uint32_t rule, const char *reason);
 void egress_tell_allowed(const struct conn *c);
@@ -153,6 +192,11 @@ struct told { /* whose decision it is, for pinfold to look for; all zero where n
     const struct sockaddr *from, *to;
     bool udp;
 };
+struct told_room {
+    struct sockaddr_storage from, to;
+    struct told told;
+};
+const struct told *told_ends(const struct conn *c, struct told_room *room); /* both ends of the client's connection */
 /*
  * A refusal, or that what is allowed was not reached: of `said`, at `addr` (NULL: no address was seen here). Returns the ticket
  * that ORDER_SEEN will name, or 0: nobody looks.
@@ -177,6 +221,16 @@ void question_over(uint32_t ticket, bool yes); /* there is an answer */
 /* The ticket of the one question whether `host`:`port` may be reached, put now or before; 0: there are too many;
    QUESTION_REFUSED: the answer was no, just now. */
 uint32_t question_of(enum egress_how how, const struct host *host, uint16_t port, const struct told *who);
+/* bulk.c: bytes that nobody here has to see, moved by the kernel through a pipe */
+/*
+ * From `from` into an empty pipe, whose number (1 ...) goes to *ret_pipe when something is in it. Returns what was moved, 0 at
+ * the end, or -errno: -EAGAIN nothing there, -ENOBUFS no pipe is to be had and the caller reads.
+ */
+int bulk_take(int from, uint8_t *ret_pipe);
+/* At most `n` bytes of the pipe to `to`: how many, or -errno. */
+int bulk_give(uint8_t pipe, int to, uint32_t n);
+/* Back to the others; `empty` false: with what is in it. */
+void bulk_done(uint8_t pipe, bool empty);
 /* stand.c: names and the addresses that stand for them */
 uint32_t stand_of(const char *name); /* 1.. or 0 when full */
 void stand_addr(uint32_t stand, bool v6, struct host_addr *ret);
@@ -195,13 +249,15 @@ void lookup_ready(struct lookup *l);
 void lookup_late(struct lookup *l);
 void lookup_cancel(struct lookup *l);
 void lookup_bury(void);
-/* conn.c */
+/* conn.c: what wakes a connection */
 void conn_accept(enum source_kind from, int fd, size_t reach_index);
 void conn_ready(struct conn *c, bool client_side, uint32_t events);
 void conn_late(struct conn *c);
+/* life.c */
 void conn_bury(void);     /* frees what died during this round */
 bool conn_all_told(void); /* no server will say more, and clients have been given all of it */
-void conn_seen(uint32_t ticket);
+/* live.c: what pinfold says of connections that are there */
+void conn_seen(uint32_t ticket); /* who is refused was looked at: the refusal is carried out */
 void conn_answered(uint32_t ticket, enum egress_answer answer);
 /* There are new rules: ends what they forbid, lets through what waited for an answer. How many open ones were ended. */
 uint32_t conn_judge_again(void);

@@ -43,6 +43,7 @@ struct egress_ask {
     int ports[EGRESS_MAX_PORTS];   /* listeners of LISTEN steps, owned */
     size_t n_ports;
     enum catch_way way;
+    struct egress_counts *counts; /* shared with pinfold; NULL: each decision is told */
     bool v6;
     bool who;        /* pinfold looks who was refused: a refusal waits for that, a moment */
     uint32_t ask_ms; /* somebody is asked where no rule decides, and has so long to answer; 0: nobody is */

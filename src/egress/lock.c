@@ -21,41 +21,16 @@
 #endif
 
 static const int allowed[] = {
-    SYS_read,
-    SYS_write,
-    SYS_readv,
-    SYS_writev,
-    SYS_recvfrom,
-    SYS_sendto,
-    SYS_recvmsg,
-    SYS_sendmsg,
-    SYS_accept4,
-    SYS_connect,
-    SYS_bind,
-    SYS_close,
-    SYS_shutdown,
-    SYS_getsockname,
-    SYS_getpeername,
-    SYS_getsockopt,
-    SYS_setsockopt,
-    SYS_epoll_ctl,
-    SYS_epoll_pwait,
+    SYS_read,          SYS_write,      SYS_readv,     SYS_writev,      SYS_recvfrom,
+    SYS_sendto,        SYS_recvmsg,    SYS_sendmsg,   SYS_accept4,     SYS_connect,
+    SYS_bind,          SYS_close,      SYS_shutdown,  SYS_getsockname, SYS_getpeername,
+    SYS_getsockopt,    SYS_setsockopt, SYS_epoll_ctl, SYS_epoll_pwait,
 #ifdef SYS_epoll_wait
     SYS_epoll_wait,
 #endif
-    SYS_mmap,
-    SYS_munmap,
-    SYS_mremap,
-    SYS_madvise,
-    SYS_brk,
-    SYS_clock_gettime,
-    SYS_getrandom,
-    SYS_exit,
-    SYS_exit_group,
-    SYS_rt_sigreturn,
-    SYS_futex,
-    SYS_splice,
-    SYS_restart_syscall,
+    SYS_mmap,          SYS_munmap,     SYS_mremap,    SYS_madvise,     SYS_brk,
+    SYS_clock_gettime, SYS_getrandom,  SYS_exit,      SYS_exit_group,  SYS_rt_sigreturn,
+    SYS_futex,         SYS_splice,     SYS_pipe2,     SYS_fcntl,       SYS_restart_syscall,
 };
 
 int egress_lock(void)

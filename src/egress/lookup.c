@@ -2,7 +2,6 @@
  * Resolving a name for real, once per connection, over UDP to the host's servers, from a fresh socket with a random port
  * and id (RFC 5452). Names in the host's hosts file win, search domains are tried as resolv.conf(5) says.
  */
-#include <arpa/inet.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/random.h>
@@ -18,23 +17,6 @@ static struct cached *slot_of(const char *name)
     for (const char *s = name; *s; s++)
         h = (h ^ (uint8_t)*s) * 16777619u;
     return &world.cache[h % CACHE_SLOTS];
-}
-
-static socklen_t socket_address(const struct host_addr *a, uint16_t port, struct sockaddr_storage *ret)
-{
-    memset(ret, 0, sizeof *ret);
-    if (a->v6) {
-        struct sockaddr_in6 *s = (struct sockaddr_in6 *)ret;
-        s->sin6_family = AF_INET6;
-        s->sin6_port = htons(port);
-        memcpy(&s->sin6_addr, a->b, 16);
-        return sizeof *s;
-    }
-    struct sockaddr_in *s = (struct sockaddr_in *)ret;
-    s->sin_family = AF_INET;
-    s->sin_port = htons(port);
-    memcpy(&s->sin_addr, a->b, 4);
-    return sizeof *s;
 }
 
 /* The name to ask in round `search`: with enough dots as it is first, else the search domains first. */
@@ -83,7 +65,7 @@ static int send_query(struct lookup *l)
     uint8_t out[512];
     const struct egress_resolver *r = &world.ask->resolver;
     struct sockaddr_storage to;
-    socklen_t n_to = socket_address(&r->servers[l->server], r->ports[l->server], &to);
+    socklen_t n_to = sockaddr_of(&r->servers[l->server], r->ports[l->server], &to);
 
     source_close(&l->source);
     int fd = socket(to.ss_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);

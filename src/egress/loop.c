@@ -2,19 +2,26 @@
  * The egress's loop: one epoll set, deadlines only for what is not open yet, and the locking in before the first byte.
  */
 #include <errno.h>
+#include <sched.h>
 #include <stdlib.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 #include "egress/conn.h"
 
-static void accept_all(struct source *s, size_t reach_index)
+/* One where they come one at a time: to look for another costs as much. More when there was one in each of the last rounds. */
+static void accept_some(struct source *s, size_t reach_index)
 {
-    for (int i = 0; i < 64; i++) {
+    bool again = s->burst && s->round + 1 == world.round;
+    s->burst = (uint8_t)(!again ? 1 : s->burst < MOST_AT_ONCE ? s->burst * 2 : MOST_AT_ONCE);
+    s->round = world.round;
+    for (int i = 0; i < s->burst; i++) {
         int fd = accept4(s->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)) {
-            source_arm(s, 0); /* it would be ready, and fail, again and again */
+            (void)source_arm(s, 0); /* it would be ready, and fail, again and again */
             world.accepts_at = world.now + STARVED_MS;
         }
         if (fd < 0)
@@ -46,10 +53,12 @@ static void accept_again(void)
     world.accepts_at = 0;
     for (int i = 0; i < EGRESS_SOCKETS; i++) {
         if (world.ask->sockets[i] >= 0)
-            source_arm(&world.listeners[i], EPOLLIN);
+            (void)source_arm(&world.listeners[i], EPOLLIN);
     }
     for (size_t i = 0; i < world.ask->n_reach; i++)
-        source_arm(&world.reach[i], EPOLLIN);
+        (void)source_arm(&world.reach[i], EPOLLIN);
+    for (size_t i = 0; i < world.ask->n_ports; i++)
+        (void)source_arm(&world.ports[i], EPOLLIN);
 }
 
 static void dispatch(struct source *s, uint32_t events)
@@ -81,18 +90,33 @@ static void dispatch(struct source *s, uint32_t events)
         conn_ready((struct conn *)(void *)((char *)s - offsetof(struct conn, server)), false, events);
         break;
     case SOURCE_REACH:
-        accept_all(s, (size_t)(s - world.reach));
+        accept_some(s, (size_t)(s - world.reach));
         break;
     default:
-        accept_all(s, 0);
+        accept_some(s, 0);
     }
 }
 
 static void clock_read(void)
 {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &t); /* some milliseconds late; no deadline is nearer than that */
     world.now = (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+/* Ends one that is late: false, there may be more. Otherwise the next one's deadline is known again. */
+static bool conns_late(void)
+{
+    uint64_t next = UINT64_MAX;
+    for (struct conn *c = world.conns; c; c = c->next) {
+        if (c->deadline <= world.now) {
+            conn_late(c);
+            return false;
+        }
+        next = c->deadline < next ? c->deadline : next;
+    }
+    world.conns_at = next;
+    return true;
 }
 
 /* Ends what is late; the milliseconds until the next deadline, or -1. */
@@ -113,14 +137,9 @@ static int deadlines(void)
         }
         next = l->deadline < next ? l->deadline : next;
     }
-    for (struct conn *c = world.conns, *after; c; c = after) {
-        after = c->next;
-        if (c->deadline <= world.now) {
-            conn_late(c);
-            return 0;
-        }
-        next = c->deadline < next ? c->deadline : next;
-    }
+    if (world.conns_at <= world.now && !conns_late())
+        return 0;
+    next = world.conns_at < next ? world.conns_at : next;
     if (next == UINT64_MAX)
         return -1;
     return next > world.now ? (int)(next - world.now) : 0;
@@ -181,13 +200,61 @@ static unsigned connections_allowed(void)
         if (setrlimit(RLIMIT_NOFILE, &l) < 0)
             return 0;
     }
+    world.max_files = (unsigned)l.rlim_cur;
     return l.rlim_cur <= rest ? 1 : (unsigned)((l.rlim_cur - rest) / 2);
+}
+
+static uint64_t microseconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
+}
+
+/*
+ * To sleep and be woken takes longer than most steps of a new tunnel on this machine: so while tunnels are being made the
+ * next step is awaited awake, for as long as such waits were short (as KVM's halt polling does). Not for bytes that flow.
+ */
+static int wait_for(struct epoll_event *ready, int room)
+{
+    static uint64_t patience;
+    int timeout = deadlines(), n = 0;
+    if (!world.polls || !timeout || world.now > world.made_at + POLL_AFTER_MS)
+        return epoll_wait(world.epoll, ready, room, timeout);
+    uint64_t began = microseconds(), waited = 0;
+    do {
+        n = epoll_wait(world.epoll, ready, room, 0);
+        if (n)
+            return n;
+        waited = microseconds() - began;
+    } while (waited < patience);
+    n = epoll_wait(world.epoll, ready, room, timeout);
+    waited = microseconds() - began;
+    if (waited > POLL_MOST_US)
+        patience /= 2;
+    else
+        patience = patience < POLL_LEAST_US ? POLL_LEAST_US : patience < POLL_MOST_US / 2 ? patience * 2 : POLL_MOST_US;
+    return n;
+}
+
+/* A listener; what it accepts sends at once what is to be sent, as it does (tcp(7), TCP_NODELAY). */
+static void listens(struct source *s, enum source_kind kind, int fd)
+{
+    int one = 1;
+    if (kind != SOURCE_DNS_UDP)
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    if (source_add(s, kind, fd, EPOLLIN) < 0)
+        _exit(1);
 }
 
 void egress_serve(const struct egress_ask *ask)
 {
     static const enum source_kind kinds[EGRESS_SOCKETS] = {SOURCE_CATCH, SOURCE_PROXY, SOURCE_DNS_UDP, SOURCE_DNS_TCP};
+    cpu_set_t cpus;
     orders_begin(ask);
+    world.conns_at = UINT64_MAX;
+    world.polls =
+        sched_getaffinity(0, sizeof cpus, &cpus) == 0 && CPU_COUNT(&cpus) > 1; /* of one, it would be taken away */
     world.max_conns = connections_allowed();
     world.epoll = epoll_create1(EPOLL_CLOEXEC);
     world.reach = calloc(ask->n_reach + 1, sizeof *world.reach);
@@ -195,24 +262,21 @@ void egress_serve(const struct egress_ask *ask)
         source_add(&world.listeners[EGRESS_SOCKETS], SOURCE_EVENTS, ask->events, EPOLLIN) < 0)
         _exit(1);
     for (int i = 0; i < EGRESS_SOCKETS; i++) {
-        if (ask->sockets[i] >= 0 && source_add(&world.listeners[i], kinds[i], ask->sockets[i], EPOLLIN) < 0)
-            _exit(1);
+        if (ask->sockets[i] >= 0)
+            listens(&world.listeners[i], kinds[i], ask->sockets[i]);
     }
-    for (size_t i = 0; i < ask->n_reach; i++) {
-        if (source_add(&world.reach[i], SOURCE_REACH, ask->reach[i].listener, EPOLLIN) < 0)
-            _exit(1);
-    }
-    for (size_t i = 0; i < ask->n_ports; i++) {
-        if (source_add(&world.ports[i], SOURCE_CATCH, ask->ports[i], EPOLLIN) < 0)
-            _exit(1);
-    }
+    for (size_t i = 0; i < ask->n_reach; i++)
+        listens(&world.reach[i], SOURCE_REACH, ask->reach[i].listener);
+    for (size_t i = 0; i < ask->n_ports; i++)
+        listens(&world.ports[i], SOURCE_CATCH, ask->ports[i]);
     if (egress_lock() < 0)
         _exit(1);
     while (true) {
         struct epoll_event ready[64];
         clock_read();
-        int n = epoll_wait(world.epoll, ready, 64, deadlines());
+        int n = wait_for(ready, 64);
         clock_read();
+        world.round++;
         for (int i = 0; i < n; i++)
             dispatch(ready[i].data.ptr, ready[i].events);
         conn_bury();

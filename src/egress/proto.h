@@ -44,8 +44,8 @@ ssize_t http_head_parse(struct str in, uint16_t fallback_port, struct http_head 
 bool http_looks_like(struct str in);
 
 /*
- * Whether a connection that may speak anything speaks HTTP/1 to somebody: as loosely as servers read it (empty lines first,
- * methods of any name, any white space between). 1: yes; -1: no; 0: cannot be told yet, and the first *ret_safe bytes, which
+ * Whether a connection that may speak anything speaks HTTP/1 to somebody: as loosely as servers read it (empty lines and
+ * white space first, methods of any name, any white space between). 1: yes; -1: no; 0: cannot be told yet, and the first *ret_safe bytes, which
  * are at most a method's name, may be passed on meanwhile, so that no protocol waits for us. *ret_empty: bytes of empty lines. HTTP/2 is not HTTP/1.
  */
 int http_guess(struct str in, size_t *ret_safe, size_t *ret_empty);
@@ -86,6 +86,41 @@ struct http_answer {
 };
 void http_answer_expect(struct http_answer *a, const struct http_head *request);
 void http_answer_eat(struct http_answer *a, struct str in);
+
+/* "host" or "host:port" as a request names whom it is for; without user information. -EBADMSG */
+int http_authority(struct str s, uint16_t fallback_port, struct host *host, uint16_t *port);
+
+/* ---- HTTP/2 in the clear (RFC 9113, RFC 7541) ---- */
+enum {
+    H2_PREFACE_BYTES = 24,
+    H2_TABLE_BEGIN = 4096,      /* bytes of the client's compression table, before it says otherwise */
+    H2_TABLE = 16 << 10,        /* the most that it may say                                          */
+    H2_ENTRIES = H2_TABLE / 32, /* an entry counts for at least so much                              */
+    H2_HEADERS = 18 << 10,      /* the most of one header block                                      */
+    H2_VALUE = 272              /* the longest name of a host, and its port                          */
+};
+struct h2_entry {
+    uint16_t size, name;
+    uint8_t kind;
+};
+struct h2 {
+    bool begun;          /* the preface was there */
+    uint32_t left;       /* bytes of a frame that is not judged */
+    uint32_t size, most; /* of the table, as the standard counts */
+    uint16_t n, head;    /* entries; where the next one goes */
+    struct host said;    /* whom the last request was for */
+    struct h2_entry table[H2_ENTRIES];
+};
+/* Whether at least `least` bytes are there and all are those that every connection begins with. */
+bool h2_looks_like(struct str in, size_t least);
+void h2_begin(struct h2 *h);
+typedef bool h2_judge(void *context, const struct host *host);
+/*
+ * How many of `in` are dealt with and may be passed on: `may` said yes to whom each request in them is for. -EACCES: it said no to
+ * h->said. -EOPNOTSUPP: a request to be led elsewhere. -EMSGSIZE: more than is kept here. -EBADMSG: what servers refuse, or a
+ * request for nobody.
+ */
+ssize_t h2_eat(struct h2 *h, struct str in, h2_judge *may, void *context);
 
 /* ---- SOCKS (RFC 1928, SOCKS4a) ---- */
 struct socks_request {

@@ -52,18 +52,14 @@ static bool says_version(struct str line)
 
 int http_guess(struct str in, size_t *ret_safe, size_t *ret_empty)
 {
-    enum { MAX_METHOD = 32 };
     size_t at = 0;
-    while (at < in.n && (in.p[at] == '\r' || in.p[at] == '\n'))
+    while (at < in.n && (in.p[at] == '\r' || in.p[at] == '\n' || is_gap(in.p[at])))
         at++;
     *ret_empty = at;
     struct str rest = str_skip(in, at), method = {rest.p, 0};
-    bool letter = rest.n && ((rest.p[0] | 0x20) >= 'a' && (rest.p[0] | 0x20) <= 'z');
-    while (letter && method.n < rest.n && method.n < MAX_METHOD && is_token_char(rest.p[method.n]))
+    while (method.n < rest.n && is_token_char(rest.p[method.n]))
         method.n++;
     *ret_safe = at + method.n;
-    if (rest.n && (!letter || method.n == MAX_METHOD))
-        return -1;
     at = method.n;
     while (at < rest.n && is_gap(rest.p[at]))
         at++;
@@ -74,6 +70,10 @@ int http_guess(struct str in, size_t *ret_safe, size_t *ret_empty)
     if (at == method.n || (connect ? first <= 0x20 || first == '{' : !first || !strchr("/*hH", first)))
         return -1;
     const char *lf = memchr(rest.p, '\n', rest.n);
+    bool letter = (rest.p[0] | 0x20) >= 'a' && (rest.p[0] | 0x20) <= 'z';
+    if (!letter &&
+        memchr(rest.p, 0, lf ? (size_t)(lf - rest.p) : rest.n)) /* git's own protocol, which waits for an answer */
+        return -1;
     if (!lf)
         return 0;
     struct str line = {rest.p, (size_t)(lf - rest.p)};
@@ -97,7 +97,7 @@ static struct str trim(struct str s)
 }
 
 /* Authority of a URI: no user information (it hides the host from people and from some parsers). */
-static int authority(struct str s, uint16_t fallback_port, struct host *host, uint16_t *port)
+int http_authority(struct str s, uint16_t fallback_port, struct host *host, uint16_t *port)
 {
     if (memchr(s.p, '@', s.n) || memchr(s.p, '%', s.n))
         return -EBADMSG;
@@ -120,7 +120,7 @@ static int request_line(struct str line, uint16_t fallback_port, struct http_hea
     }
     if (str_is(h->method, "CONNECT")) {
         h->form = HTTP_AUTHORITY;
-        return authority(h->target, 0, &h->host, &h->port);
+        return http_authority(h->target, 0, &h->host, &h->port);
     }
     if (h->target.p[0] == '/') {
         h->form = HTTP_ORIGIN;
@@ -142,7 +142,7 @@ static int request_line(struct str line, uint16_t fallback_port, struct http_hea
         return -EBADMSG;
     if (h->origin_target.n == 0)
         h->origin_target = STR("/");
-    return authority((struct str){rest.p, n}, fallback_port ? fallback_port : 80, &h->host, &h->port);
+    return http_authority((struct str){rest.p, n}, fallback_port ? fallback_port : 80, &h->host, &h->port);
 }
 
 static int content_length(struct str value, struct http_head *h)
@@ -160,25 +160,17 @@ static int content_length(struct str value, struct http_head *h)
     return 0;
 }
 
-static bool same_host(const struct host *a, const struct host *b)
-{
-    if (a->kind != b->kind)
-        return false;
-    return a->kind == HOST_NAME ? strcmp(a->name, b->name) == 0
-                                : a->addr.v6 == b->addr.v6 && memcmp(a->addr.b, b->addr.b, 16) == 0;
-}
-
 static int host_field(struct str value, uint16_t fallback_port, struct http_head *h)
 {
     struct host host;
     uint16_t port;
-    if (h->has_host || authority(value, fallback_port ? fallback_port : 80, &host, &port) < 0)
+    if (h->has_host || http_authority(value, fallback_port ? fallback_port : 80, &host, &port) < 0)
         return -EBADMSG;
     h->has_host = true;
     if (h->form == HTTP_AUTHORITY) /* for CONNECT the port may be left out of Host */
-        return same_host(&host, &h->host) ? 0 : -EBADMSG;
+        return host_same(&host, &h->host) ? 0 : -EBADMSG;
     if (h->form == HTTP_ABSOLUTE)
-        return same_host(&host, &h->host) && port == h->port ? 0 : -EBADMSG;
+        return host_same(&host, &h->host) && port == h->port ? 0 : -EBADMSG;
     h->host = host;
     h->port = port;
     return 0;

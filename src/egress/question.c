@@ -11,14 +11,6 @@ static struct question {
     struct host host;
 } questions[EGRESS_MAX_QUESTIONS];
 
-static bool same_host(const struct host *a, const struct host *b)
-{
-    if (a->kind != b->kind)
-        return false;
-    return a->kind == HOST_NAME ? strcmp(a->name, b->name) == 0
-                                : a->addr.v6 == b->addr.v6 && memcmp(a->addr.b, b->addr.b, 16) == 0;
-}
-
 uint32_t question_of(enum egress_how how, const struct host *host, uint16_t port, const struct told *who)
 {
     struct question *place = NULL;
@@ -26,7 +18,7 @@ uint32_t question_of(enum egress_how how, const struct host *host, uint16_t port
         struct question *q = &questions[i];
         if (q->ticket && q->until <= world.now)
             q->ticket = 0;
-        if (q->ticket && q->port == port && same_host(&q->host, host))
+        if (q->ticket && q->port == port && host_same(&q->host, host))
             return q->ticket;
         if (!q->ticket || (q->ticket == QUESTION_REFUSED && (!place || place->ticket)))
             place = q; /* a free one, else one that is only remembered */

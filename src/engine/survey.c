@@ -9,15 +9,19 @@
  * following any link and fails on a change, it never follows one.
  */
 #include "engine/survey.h"
+#include "engine/tool.h"
 
 #include <dirent.h>
 #include <fnmatch.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <unistd.h>
 
+#include "engine/runtime.h"
 #include "plan/path.h"
+#include "sys/file.h"
 #include "sys/path.h"
 
 #define MAX_LINKS         40      /* followed for one path, as the kernel does (path_resolution(7)) */
@@ -260,7 +264,12 @@ static int ask_all(struct surveyor *s, const struct policy *p, const struct fact
     int r = ask(s, a, p->workspace, true);
     for (const char *const *c = facts_places; r == 0 && *c; c++)
         r = ask(s, a, *c, true);
-    const char *own[] = {f->home, f->program, path_join(s->mem, f->state_home, "pinfold"),
+    const char *own[] = {f->home,
+                         f->program,
+                         f->init[0],
+                         f->init[1],
+                         f->runtime,
+                         path_join(s->mem, f->state_home, "pinfold"),
                          path_join(s->mem, f->config_home, "pinfold")};
     for (size_t i = 0; r == 0 && i < sizeof own / sizeof own[0]; i++)
         r = ask(s, a, own[i], true);
@@ -273,6 +282,8 @@ static int ask_all(struct surveyor *s, const struct policy *p, const struct fact
         if (r == 0)
             r = ask(s, a, p->mounts[i].to, false);
     }
+    for (size_t i = 0; r == 0 && i < p->n_storages; i++)
+        r = ask(s, a, p->storages[i].path, false);
     for (size_t i = 0; r == 0 && i < p->n_unix_sockets; i++)
         r = ask(s, a, p->unix_sockets[i], false);
     return r;
@@ -499,7 +510,12 @@ static int survey_aliases(struct surveyor *s, const struct policy *p, struct fac
     /* What lies in the state directory may be mounted elsewhere by itself. */
     static const char *const parts[] = {"pinfold/trust", "pinfold/audit", "pinfold/caches", "pinfold/sessions"};
     const char *const paths[] = {path_join(s->mem, f->state_home, "pinfold"),
-                                 path_join(s->mem, f->config_home, "pinfold"), f->program, "/etc/pinfold"};
+                                 path_join(s->mem, f->config_home, "pinfold"),
+                                 f->program,
+                                 "/etc/pinfold",
+                                 f->init[0],
+                                 f->init[1],
+                                 f->runtime};
     enum { WHOLE = sizeof paths / sizeof paths[0], OWN = WHOLE + sizeof parts / sizeof parts[0] };
     struct chain own[OWN];
     int r = 0;
@@ -644,10 +660,44 @@ static const char *xdg(struct surveyor *s, const struct facts *f, const char *va
     return f->home && f->home[0] == '/' ? path_join(s->mem, f->home, below) : NULL;
 }
 
+/*
+ * What overlayfs refuses as an upper layer (ovl_mount_dir_noesc() in fs/overlayfs/params.c: file systems that may change by
+ * themselves or look names up their own way), and what would be a third layer upon another.
+ */
+static bool carries_uppers(const char *path)
+{
+    static const unsigned never[] = {SYS_OVERLAYFS,         SYS_ECRYPTFS,           0x6969 /* NFS */,
+                                     0xff534d42 /* CIFS */, 0xfe534d42 /* SMB2 */,  0x517b /* SMB */,
+                                     0x65735546 /* FUSE */, 0x01021997 /* 9p */,    0x00c36400 /* Ceph */,
+                                     0x5346414f /* AFS */,  0x6b414653 /* kAFS */,  0x73757245 /* Coda */,
+                                     0x4d44 /* FAT */,      0x2011bab0 /* exFAT */, 0x7366746e /* NTFS */};
+    char at[PATH_MAX];
+    struct statfs fs;
+    if (!path || strlen(path) >= sizeof at)
+        return true; /* there is no state directory, and others say so */
+    strcpy(at, path);
+    while (statfs(at, &fs) < 0) {
+        char *slash = strrchr(at, '/');
+        if (!slash || slash == at)
+            return true;
+        *slash = 0;
+    }
+    for (size_t i = 0; i < sizeof never / sizeof *never; i++) {
+        if ((unsigned)fs.f_type == never[i])
+            return false;
+    }
+    return true;
+}
+
 static int survey_own(struct surveyor *s, struct facts *f)
 {
     if (!f->state_home)
         f->state_home = xdg(s, f, "XDG_STATE_HOME", ".local/state");
+    if (!f->runtime)
+        f->runtime = runtime_in_tmp(s->mem);
+    /* In a box its caches are layers already, and the kernel piles two of them at most. */
+    f->uppers = !getenv("PINFOLD") && carries_uppers(f->state_home);
+    f->layers &= f->uppers;
     if (!f->config_home)
         f->config_home = xdg(s, f, "XDG_CONFIG_HOME", ".config");
     if (!f->program) {
@@ -655,6 +705,8 @@ static int survey_own(struct surveyor *s, struct facts *f)
         if (n > 0 && (size_t)n < sizeof s->text)
             f->program = arena_str(s->mem, (struct str){s->text, (size_t)n});
     }
+    if (!f->init[0] && f->program)
+        tool_init_places(s->mem, f->program, f->init);
     return arena_failed(s->mem) ? -ENOMEM : 0;
 }
 

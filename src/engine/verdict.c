@@ -27,6 +27,10 @@ static const char *place_name(uint32_t where)
         return "entering the control group";
     case WHERE_CHECK:
         return "checking the plan";
+    case WHERE_USER:
+        return "becoming the box's user";
+    case WHERE_MACHINE:
+        return "the virtual machine";
     default:
         return NULL;
     }

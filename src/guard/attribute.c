@@ -13,26 +13,51 @@
 #include "base/fd.h"
 #include "guard/inside.h"
 
-/* The object a path of the caller names, judged; the lock is held when 0 is returned. */
-static int object_judged(struct guard *g, int dir, uint64_t path, bool follow, enum denial_action action)
+struct wish { /* -1: as it is */
+    uint32_t mode, uid, gid;
+};
+
+/*
+ * Programs set again what is so already: a file server (qemu's) sets owner and mode of all that it makes. On what is guarded
+ * that is neither done nor denied.
+ */
+static bool is_so(struct guard *g, const struct object *o, const struct wish *w)
+{
+    const uint32_t any = (uint32_t)-1;
+    return w && !S_ISLNK(o->st.mode) && o->st.uid == (uint32_t)sys_call(SYS_geteuid, 0, 0, 0, 0, 0, 0) &&
+           (w->mode == any || w->mode == (o->st.mode & 07777)) && (w->uid == any || w->uid == o->st.uid) &&
+           (w->gid == any || w->gid == o->st.gid) && object_guarded(g, o);
+}
+
+/*
+ * The object a path of the caller names, judged; the lock is held when 0 is returned. 1, and no lock: there is nothing to
+ * be done.
+ */
+static int object_judged(struct guard *g, int dir, uint64_t path, bool follow, enum denial_action action,
+                         const struct wish *wish)
 {
     int no = target_string(g, path, g->text[0]);
     if (no < 0)
         return no;
-    names_lock(g, false);
+    no = names_lock(g, false);
+    if (no < 0)
+        return no;
     no = place_find(g, dir, g->text[0], &g->from);
     if (no == 0) {
         no = object_find(g, &g->from, follow, &g->object);
         place_drop(&g->from);
     }
     if (no == 0) {
-        no = verdict_object(g, &g->object, action);
+        const bool so = is_so(g, &g->object, wish);
+        no = verdict_object(g, &g->object, so ? DENIAL_READ : action);
         if (no == 0)
             no = target_valid(g);
-        if (no < 0)
+        if (no == 0 && so)
+            no = 1;
+        if (no)
             object_drop(&g->object);
     }
-    if (no < 0)
+    if (no)
         names_unlock(g);
     return no;
 }
@@ -43,8 +68,10 @@ static int fd_judged(struct guard *g, int fd, enum denial_action action)
     auto_fd int own = target_fd(g, fd);
     if (own < 0)
         return own;
-    names_lock(g, false);
-    int no = object_of_fd(g, own, &g->object);
+    int no = names_lock(g, false);
+    if (no < 0)
+        return no;
+    no = object_of_fd(g, own, &g->object);
     if (no == 0) {
         no = verdict_object(g, &g->object, action);
         object_drop(&g->object);
@@ -89,7 +116,7 @@ long truncate_call(struct guard *g, uint64_t path, int64_t length)
     char room[12];
     if (length < 0)
         return -EINVAL;
-    int no = object_judged(g, AT_FDCWD, path, true, DENIAL_WRITE);
+    int no = object_judged(g, AT_FDCWD, path, true, DENIAL_WRITE, NULL);
     if (no < 0)
         return no;
     no = length ? size_allowed(g, length) : 0;
@@ -111,7 +138,11 @@ long chmod_call(struct guard *g, int dir, uint64_t path, unsigned mode, int flag
             int fd = dir == AT_FDCWD ? -EINVAL : target_fd(g, dir);
             if (fd < 0)
                 return fd;
-            names_lock(g, false);
+            no = names_lock(g, false);
+            if (no < 0) {
+                (void)sys_close(fd);
+                return no;
+            }
             no = object_of_fd(g, fd, &g->object);
             (void)sys_close(fd);
             if (no == 0)
@@ -121,9 +152,10 @@ long chmod_call(struct guard *g, int dir, uint64_t path, unsigned mode, int flag
             return object_done(g, no);
         }
     }
-    int no = object_judged(g, dir, path, !(flags & AT_SYMLINK_NOFOLLOW), DENIAL_CHANGE);
-    if (no < 0)
-        return no;
+    const struct wish wish = {mode & 07777, (uint32_t)-1, (uint32_t)-1};
+    int no = object_judged(g, dir, path, !(flags & AT_SYMLINK_NOFOLLOW), DENIAL_CHANGE, &wish);
+    if (no)
+        return no < 0 ? no : 0;
     no = S_ISLNK(g->object.st.mode) ? -EOPNOTSUPP : sys_fchmodat(g->self_fd, decimal(room, g->object.fd), mode);
     return object_done(g, no);
 }
@@ -147,9 +179,10 @@ long chown_call(struct guard *g, int dir, uint64_t path, unsigned uid, unsigned 
             return own < 0 ? own : fd_done(g, own, sys_fchownat(own, "", uid, gid, AT_EMPTY_PATH));
         }
     }
-    int no = object_judged(g, dir, path, !(flags & AT_SYMLINK_NOFOLLOW), DENIAL_CHANGE);
-    if (no < 0)
-        return no;
+    const struct wish wish = {(uint32_t)-1, uid, gid};
+    int no = object_judged(g, dir, path, !(flags & AT_SYMLINK_NOFOLLOW), DENIAL_CHANGE, &wish);
+    if (no)
+        return no < 0 ? no : 0;
     return object_done(g, sys_fchownat(g->object.fd, "", uid, gid, AT_EMPTY_PATH));
 }
 
@@ -208,7 +241,7 @@ long times_call(struct guard *g, int dir, uint64_t path, uint64_t times, enum ti
             return own;
         return fd_done(g, own, sys_utimensat(own, path ? "" : NULL, given, flags));
     }
-    no = object_judged(g, dir, path, !(flags & AT_SYMLINK_NOFOLLOW), DENIAL_CHANGE);
+    no = object_judged(g, dir, path, !(flags & AT_SYMLINK_NOFOLLOW), DENIAL_CHANGE, NULL);
     if (no < 0)
         return no;
     return object_done(g, sys_utimensat(g->object.fd, "", given, AT_EMPTY_PATH));
@@ -248,7 +281,7 @@ long setxattr_call(struct guard *g, bool follow, int fd, uint64_t path, uint64_t
         int own = fd_judged(g, fd, DENIAL_CHANGE);
         return own < 0 ? own : fd_done(g, own, sys_fsetxattr(own, g->text[1], g->bytes, n, flags));
     }
-    no = object_judged(g, AT_FDCWD, path, follow, DENIAL_CHANGE);
+    no = object_judged(g, AT_FDCWD, path, follow, DENIAL_CHANGE, NULL);
     if (no < 0)
         return no;
     no = link_itself(g) ? -EPERM : sys_setxattr(decimal(room, g->object.fd), g->text[1], g->bytes, n, flags);
@@ -265,7 +298,7 @@ long removexattr_call(struct guard *g, bool follow, int fd, uint64_t path, uint6
         int own = fd_judged(g, fd, DENIAL_CHANGE);
         return own < 0 ? own : fd_done(g, own, sys_fremovexattr(own, g->text[1]));
     }
-    no = object_judged(g, AT_FDCWD, path, follow, DENIAL_CHANGE);
+    no = object_judged(g, AT_FDCWD, path, follow, DENIAL_CHANGE, NULL);
     if (no < 0)
         return no;
     no = link_itself(g) ? -EPERM : sys_removexattr(decimal(room, g->object.fd), g->text[1]);

@@ -37,14 +37,27 @@ static bool denial_passes(struct shared *s, uint32_t *ret_dropped)
     return passes;
 }
 
+/* The number that the process which waits has for itself, as the network's denials say it; 0: it is gone. */
+static uint32_t pid_inside(struct guard *g)
+{
+    struct target *t = g->who;
+    return t && (t->tgid || target_status(g, t) == 0) && t->own_tgid > 0 ? (uint32_t)t->own_tgid : 0;
+}
+
 int deny(struct guard *g, enum denial_action action, const struct rule *rule, struct str path, const char *why)
 {
     uint32_t dropped = 0;
+    if (g->ours) {
+        (void)snprintf(g->why, sizeof g->why, "%s", why);
+        g->why_rule = rule;
+        return -EACCES; /* the caller hears it; it is not the box's doing */
+    }
     if (g->report < 0 || !denial_passes(g->shared, &dropped))
         return -EACCES;
     struct denial_frame f = {.kind = FRAME_DENIAL,
                              .action = action,
-                             .pid = g->n.pid,
+                             .pid = pid_inside(g),
+                             .session = g->who ? target_session(g) : 0,
                              .origin = rule ? rule->said->origin : 0,
                              .rule = rule ? rule->index : UINT32_MAX};
     size_t room = sizeof f.text - 512;

@@ -18,6 +18,7 @@
 
 struct reader {
     struct str rest;
+    const char *begin;
     unsigned line;
     bool end;
     struct buf key, value;
@@ -192,12 +193,14 @@ static int read_variable(struct reader *r, int c, struct gitconfig_entry *ret)
     bool valued = c == '=';
     if (c != '\n' && !valued)
         return -EBADMSG;
+    ret->at = (size_t)(r->rest.p - r->begin);
     if (valued && read_value(r) < 0)
         return -EBADMSG;
     if (!buf_ok(&r->key) || !buf_ok(&r->value))
         return -EBADMSG;
     ret->key = buf_view(&r->key);
     ret->value = valued ? buf_view(&r->value) : (struct str){NULL, 0};
+    ret->end = (size_t)(r->rest.p - r->begin);
     return 0;
 }
 
@@ -243,7 +246,7 @@ static int parse(struct reader *r, int (*each)(void *ctx, const struct gitconfig
 int gitconfig_parse(struct str text, int (*each)(void *ctx, const struct gitconfig_entry *e), void *ctx,
                     unsigned *ret_line)
 {
-    struct reader r = {.rest = text, .line = 1, .key = BUF(KEY_MAX), .value = BUF(VALUE_MAX)};
+    struct reader r = {.rest = text, .begin = text.p, .line = 1, .key = BUF(KEY_MAX), .value = BUF(VALUE_MAX)};
     int no = text.n > GITCONFIG_MAX_BYTES ? -EBADMSG : parse(&r, each, ctx);
     if (no == 0 && (!buf_ok(&r.key) || !buf_ok(&r.value)))
         no = -EBADMSG;
@@ -263,7 +266,9 @@ enum value {
     UPDATE,   /* what to do with a submodule: no command */
     INSIDE,   /* a path inside the writable tree, in a submodule's repository only */
     RELATIVE, /* a path below, no .. */
-    ACCESS    /* git-lfs: how to log in, by word */
+    ACCESS,   /* git-lfs: how to log in, by word */
+    REMOTES,  /* locations or names of remotes, with spaces between */
+    WORD      /* letters and digits: a format by name, and no place of its own (files:///elsewhere) */
 };
 
 /* `names`: separated by spaces, " * " for all; those in `not` are protected all the same. */
@@ -284,7 +289,7 @@ static const struct passing repository[] = {
      "followremotehead gh-resolved ",
      NULL},
     {"remote", BARE, URL, " pushdefault ", NULL},
-    {"remotes", BARE, ANY, " * ", NULL},
+    {"remotes", BARE, REMOTES, " * ", NULL},
     {"user", BARE, ANY, " name email signingkey useconfigonly ", NULL},
     {"author", BARE, ANY, " name email ", NULL},
     {"committer", BARE, ANY, " name email ", NULL},
@@ -318,9 +323,9 @@ static const struct passing repository[] = {
     {"commit", BARE, ANY, " cleanup status verbose gpgsign ", NULL},
     {"tag", BARE, ANY, " sort gpgsign forcesignannotated ", NULL},
     {"extensions", BARE, ANY,
-     " worktreeconfig objectformat compatobjectformat partialclone refstorage preciousobjects noop noop-v1 "
-     "relativeworktrees ",
+     " worktreeconfig objectformat compatobjectformat partialclone preciousobjects noop noop-v1 relativeworktrees ",
      NULL},
+    {"extensions", BARE, WORD, " refstorage ", NULL},
     {"submodule", NAMED, URL, " url ", NULL},
     {"submodule", NAMED, UPDATE, " update ", NULL},
     {"submodule", NAMED, ANY, " active branch ignore shallow fetchrecursesubmodules ", NULL},
@@ -447,15 +452,12 @@ static bool plain_location(struct str s)
     return true;
 }
 
-/* Lexically follows `path` from `base` (absolute, clean) into `out`. */
-static void follow(struct str base, struct str path, struct buf *out)
+void gitconfig_follow(struct str base, struct str path, struct buf *out)
 {
     if (!str_starts(path, STR("/")))
         buf_str(out, base);
     while (path.n && buf_ok(out)) {
-        const char *slash = memchr(path.p, '/', path.n);
-        struct str part = {path.p, slash ? (size_t)(slash - path.p) : path.n};
-        path = str_skip(path, part.n + (slash != NULL));
+        struct str part = str_until(&path, '/');
         if (part.n == 0 || str_is(part, "."))
             continue;
         if (str_is(part, "..")) {
@@ -475,21 +477,75 @@ static bool below(struct str path, struct str directory)
     return directory.n && str_starts(path, directory) && path.n > directory.n && path.p[directory.n] == '/';
 }
 
+/* How many components. */
+static size_t depth(struct str path)
+{
+    size_t n = 0;
+    while (path.n)
+        n += str_until(&path, '/').n > 0;
+    return n;
+}
+
+static bool is_git_directory(struct str part)
+{
+    return part.n == 4 && strncasecmp(part.p, ".git", 4) == 0;
+}
+
+/* Any number of "..", then only names: what it leads to is what it says, unless a link is on the way. */
+static bool up_then_down(struct str value, size_t *ret_up)
+{
+    *ret_up = 0;
+    for (bool down = str_starts(value, STR("/")); value.n;) {
+        struct str part = str_until(&value, '/');
+        if (str_is(part, "..") && !down)
+            ++*ret_up;
+        else if (str_is(part, "..") || str_is(part, ".") || is_git_directory(part))
+            return false;
+        else
+            down = true;
+    }
+    return true;
+}
+
+bool gitconfig_owner(struct str directory, struct str root, struct str *ret)
+{
+    static const struct str mark = {"/.git/modules/", 14};
+    if (root.n == 0 || !str_starts(directory, root))
+        return false;
+    for (size_t i = root.n == 1 ? 0 : root.n; i + mark.n <= directory.n; i++) {
+        *ret = (struct str){directory.p, i};
+        if (memcmp(directory.p + i, mark.p, mark.n) == 0)
+            return true;
+    }
+    return false;
+}
+
 /*
  * core.worktree: git sets it in the repository of a submodule, to the submodule's place. Elsewhere it makes the next
  * `git checkout` of a person write where the value says.
  */
+bool gitconfig_worktree(struct str directory, struct str root, struct str value, struct buf *ret)
+{
+    struct str owner;
+    size_t up;
+    if (!gitconfig_owner(directory, root, &owner) || value.p == NULL || has_control(value) ||
+        !up_then_down(value, &up) || up > depth(directory) - depth(owner))
+        return false;
+    size_t from = ret->n;
+    gitconfig_follow(directory, value, ret);
+    struct str place = str_skip(buf_view(ret), from);
+    if (!buf_ok(ret) || !(owner.n ? below(place, owner) : place.n > 1))
+        return false;
+    for (struct str inside = str_skip(place, root.n); inside.n;) /* what the dots left of the directory's own path */
+        if (is_git_directory(str_until(&inside, '/')))
+            return false;
+    return true;
+}
+
 static bool worktree_inside(const struct gitconfig_ask *ask, struct str value)
 {
-    static const struct str mark = {"/.git/modules/", 14};
-    bool submodule = false;
-    for (size_t i = 0; !submodule && i + mark.n <= ask->directory.n; i++)
-        submodule = memcmp(ask->directory.p + i, mark.p, mark.n) == 0;
-    if (!submodule || value.p == NULL || has_control(value))
-        return false;
     struct buf path = BUF(64u << 10);
-    follow(ask->directory, value, &path);
-    bool inside = buf_ok(&path) && below(buf_view(&path), ask->root);
+    bool inside = gitconfig_worktree(ask->directory, ask->root, value, &path);
     buf_free(&path);
     return inside;
 }
@@ -501,11 +557,27 @@ static bool plain_relative(struct str s)
     for (struct str rest = s; rest.n;) {
         const char *slash = memchr(rest.p, '/', rest.n);
         struct str part = {rest.p, slash ? (size_t)(slash - rest.p) : rest.n};
-        if (str_is(part, "..") || (part.n == 4 && strncasecmp(part.p, ".git", 4) == 0))
+        if (str_is(part, "..") || is_git_directory(part))
             return false;
         rest = str_skip(rest, part.n + (slash != NULL));
     }
     return true;
+}
+
+static bool plain_remotes(struct str s)
+{
+    while (s.n)
+        if (!plain_location(str_until(&s, ' ')))
+            return false;
+    return true;
+}
+
+static bool is_word(struct str s)
+{
+    for (size_t i = 0; i < s.n; i++)
+        if (!is_key((unsigned char)s.p[i]))
+            return false;
+    return s.n > 0;
 }
 
 static bool value_passes(const struct gitconfig_ask *ask, enum value rule, struct str v)
@@ -523,6 +595,10 @@ static bool value_passes(const struct gitconfig_ask *ask, enum value rule, struc
         return plain_relative(v);
     case ACCESS:
         return str_is(v, "none") || str_is(v, "basic") || str_is(v, "negotiate");
+    case REMOTES:
+        return plain_remotes(v);
+    case WORD:
+        return is_word(v);
     }
     return false;
 }
@@ -622,4 +698,50 @@ bool gitconfig_inert(enum gitconfig_kind kind, struct str text, struct str direc
 {
     struct gitconfig_ask ask = {.kind = kind, .new_text = text, .directory = directory, .root = root};
     return gitconfig_judge(&ask, NULL) == 0;
+}
+
+/* ---- places of submodules ---- */
+
+bool gitconfig_is_worktree(const struct gitconfig_entry *e)
+{
+    return str_is(e->key, "core.worktree");
+}
+
+struct relative {
+    struct str text, directory, root, owner;
+    struct buf *to;
+    size_t done; /* bytes of `text` that are in `to` */
+};
+
+static int put_relative(void *ctx, const struct gitconfig_entry *e)
+{
+    struct relative *r = ctx;
+    auto_buf struct buf place = BUF(64u << 10);
+    if (!gitconfig_is_worktree(e) || !str_starts(e->value, STR("/")) ||
+        !gitconfig_worktree(r->directory, r->root, e->value, &place))
+        return 0;
+    buf_str(r->to, (struct str){r->text.p + r->done, e->at - r->done});
+    buf_text(r->to, " \"");
+    for (size_t i = depth(str_skip(r->directory, r->owner.n)); i; i--)
+        buf_text(r->to, i > 1 ? "../" : "..");
+    for (struct str rest = str_skip(buf_view(&place), r->owner.n); rest.n; rest = str_skip(rest, 1)) {
+        if (rest.p[0] == '"' || rest.p[0] == '\\')
+            buf_char(r->to, '\\');
+        buf_char(r->to, rest.p[0]);
+    }
+    buf_text(r->to, "\"\n");
+    r->done = e->end;
+    return 0;
+}
+
+int gitconfig_relative(struct str text, struct str directory, struct str root, struct buf *ret)
+{
+    struct relative r = {.text = text, .directory = directory, .root = root, .to = ret};
+    if (!gitconfig_owner(directory, root, &r.owner))
+        return 0;
+    if (gitconfig_parse(text, put_relative, &r, NULL) < 0)
+        return -EBADMSG;
+    if (r.done)
+        buf_str(ret, str_skip(text, r.done));
+    return buf_ok(ret) ? r.done > 0 : -ENOMEM;
 }

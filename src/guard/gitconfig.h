@@ -41,7 +41,22 @@ struct gitconfig_entry {
     struct str key;   /* "section.name" or "section.Sub.Section.name": section and name in lower case */
     struct str value; /* unquoted; p == NULL when the key stood without "=" (true) */
     unsigned line;
+    size_t at, end; /* the bytes of the text behind "=", to the end of the line and with it */
 };
 /* Calls `each` for every variable in order until it returns non-zero, which is returned; -EBADMSG with ret_line. */
 int gitconfig_parse(struct str text, int (*each)(void *ctx, const struct gitconfig_entry *e), void *ctx,
                     unsigned *ret_line);
+
+/*
+ * core.worktree, where a submodule's repository (below X/.git/modules) says where the submodule's files are. It may name
+ * a place below X, the work tree that the submodule belongs to: by as many ".." as lead to X at most and then names, so
+ * that it means the same when X moves, or absolute, as git writes it for a moment. This is by text alone; what links make of it
+ * is module.c's.
+ */
+bool gitconfig_is_worktree(const struct gitconfig_entry *e);
+bool gitconfig_owner(struct str directory, struct str root, struct str *ret); /* X; false: no submodule's directory */
+bool gitconfig_worktree(struct str directory, struct str root, struct str value, struct buf *ret); /* puts the place */
+/* The content with its absolute places of submodules made relative. 1, 0 when there are none, or -errno. */
+int gitconfig_relative(struct str text, struct str directory, struct str root, struct buf *ret);
+/* Lexically follows `path` from `base` (absolute, clean) into `out`. */
+void gitconfig_follow(struct str base, struct str path, struct buf *out);

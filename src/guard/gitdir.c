@@ -8,29 +8,22 @@
  * has ever had open, and renames that one into place. So what was judged is what stands there.
  *
  * .gitmodules is a tracked file, which a checkout writes in place. Its writer gets a nameless file instead, and whenever
- * it is closed a judged copy takes the name: what stands there has always been judged, a moment later than it was said.
+ * it is closed a judged copy takes the name: what stands there has always been judged. That is a moment later than it was
+ * said, but before any other call that the guard hears of: git writes its index after it, so whoever waits for git finds it.
  */
 #include <errno.h>
+#include <linux/futex.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/inotify.h>
 #include <sys/mman.h>
+#include <time.h>
 #include "base/fd.h"
 #include "guard/gitconfig.h"
 #include "guard/inside.h"
-
-static bool stands(int dir, const char *name)
-{
-    struct sys_stat st;
-    return sys_stat_at(dir, name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st) == 0;
-}
-
-bool git_is_common(int dir)
-{
-    return stands(dir, "objects") && stands(dir, "refs");
-}
 
 struct record { /* struct linux_dirent64 */
     uint64_t inode, next;
@@ -63,38 +56,6 @@ bool git_hooks_inert(int dir, const char *name)
     }
 }
 
-/* All bytes of a regular file; malloc()ed. */
-static int read_all(int fd, char **ret, size_t *ret_n)
-{
-    struct sys_stat st;
-    int no = sys_stat_at(fd, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &st);
-    if (no < 0)
-        return no;
-    if (!S_ISREG(st.mode))
-        return -EINVAL;
-    char *bytes = malloc(GITCONFIG_MAX_BYTES + 1);
-    size_t n = 0;
-    long got = bytes ? 1 : -ENOMEM;
-    while (got > 0 && n <= GITCONFIG_MAX_BYTES) {
-        got = sys_pread(fd, bytes + n, GITCONFIG_MAX_BYTES + 1 - n, n);
-        if (got > 0)
-            n += (size_t)got;
-    }
-    if (got != 0 || n > GITCONFIG_MAX_BYTES) {
-        free(bytes);
-        return got < 0 ? (int)got : -EFBIG;
-    }
-    *ret = bytes;
-    *ret_n = n;
-    return 0;
-}
-
-/* O_NONBLOCK: a FIFO in its place must not hold us. */
-static int open_read(int dir, const char *name)
-{
-    return sys_openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0);
-}
-
 static enum gitconfig_kind kind_of(struct str path)
 {
     return path.n >= 12 && fold_eq(str_skip(path, path.n - 12), STR("/.gitmodules")) ? GITCONFIG_MODULES
@@ -110,12 +71,12 @@ static struct str directory_of(struct str path)
 
 bool git_config_inert(struct guard *g, int dir, const char *name, struct str path)
 {
-    auto_fd int fd = open_read(dir, name);
+    auto_fd int fd = git_text_open(dir, name);
     char *bytes;
     size_t n;
     if (fd < 0)
         return fd == -ENOENT;
-    if (read_all(fd, &bytes, &n) < 0)
+    if (git_text_read(fd, &bytes, &n) < 0)
         return false;
     bool inert =
         gitconfig_inert(kind_of(path), (struct str){bytes, n}, directory_of(path), rules_root(&g->rules, path));
@@ -137,22 +98,44 @@ static int write_all(int fd, const char *bytes, size_t n)
     return 0;
 }
 
-/* A fresh file beside `to`, with these bytes and this mode, then in its place. */
-static int put_in_place(struct guard *g, const struct place *to, const char *bytes, size_t n, unsigned mode,
-                        bool replace)
+/* A fresh file beside `name`, with these bytes and this mode, then in its place. */
+static int put_in_place(struct guard *g, int dir, const char *name, struct str bytes, unsigned mode, bool replace)
 {
     char temp[64];
     (void)snprintf(temp, sizeof temp, GUARD_TEMP "%x-%llx", g->n.pid, (unsigned long long)g->n.id);
-    auto_fd int fd = sys_openat(to->dir, temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    auto_fd int fd = sys_openat(dir, temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0)
         return fd;
-    int no = write_all(fd, bytes, n);
+    int no = write_all(fd, bytes.p, bytes.n);
     if (no == 0)
         no = sys_fchmod(fd, mode & 0777);
     if (no == 0)
-        no = sys_renameat2(to->dir, temp, to->dir, to->name, replace ? 0 : RENAME_NOREPLACE);
+        no = sys_renameat2(dir, temp, dir, name, replace ? 0 : RENAME_NOREPLACE);
     if (no < 0)
-        (void)sys_unlinkat(to->dir, temp, 0);
+        (void)sys_unlinkat(dir, temp, 0);
+    return no;
+}
+
+/* The same with a submodule's absolute place made relative: it is to mean the same wherever the work tree moves. */
+static int put_relative(struct guard *g, int dir, const char *name, struct str path, struct str bytes, unsigned mode,
+                        bool replace)
+{
+    auto_buf struct buf relative = BUF(2 * GITCONFIG_MAX_BYTES);
+    int no = kind_of(path) == GITCONFIG_REPOSITORY
+                 ? gitconfig_relative(bytes, directory_of(path), rules_root(&g->rules, path), &relative)
+                 : 0;
+    return no < 0 ? no : put_in_place(g, dir, name, no ? buf_view(&relative) : bytes, mode, replace);
+}
+
+/* What is judged by the bytes: keys, and where places of submodules lead now. */
+static int judge_text(struct guard *g, const struct gitconfig_ask *ask, struct buf *why)
+{
+    int no = gitconfig_judge(ask, why);
+    if (no == 0 && ask->kind == GITCONFIG_REPOSITORY &&
+        !module_text_fits(g, ask->directory, ask->old_text, ask->new_text)) {
+        buf_text(why, "core.worktree leads over a link, or to a guarded name");
+        no = -EACCES;
+    }
     return no;
 }
 
@@ -162,13 +145,13 @@ static int judge_and_put(struct guard *g, int source, const struct place *to, co
     char *new_bytes = NULL, *old_bytes = NULL;
     size_t new_n = 0, old_n = 0;
     struct sys_stat st;
-    auto_fd int old = open_read(to->dir, to->name);
+    auto_fd int old = git_text_open(to->dir, to->name);
     int no = sys_stat_at(source, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &st);
     if (no == 0)
-        no = read_all(source, &new_bytes, &new_n);
+        no = git_text_read(source, &new_bytes, &new_n);
     if (no == -EINVAL || no == -EFBIG)
         no = deny(g, DENIAL_GIT_CONFIG, rule, place_path(to), "git configuration that is no file of at most 1 MiB");
-    if (no == 0 && old != -ENOENT && (old < 0 || read_all(old, &old_bytes, &old_n) < 0))
+    if (no == 0 && old != -ENOENT && (old < 0 || git_text_read(old, &old_bytes, &old_n) < 0))
         no = deny(g, DENIAL_GIT_CONFIG, rule, place_path(to), "the present git configuration cannot be read");
     if (no == 0) {
         struct buf why = BUF(1024);
@@ -177,21 +160,40 @@ static int judge_and_put(struct guard *g, int source, const struct place *to, co
                                     .new_text = {new_bytes, new_n},
                                     .directory = place_dir(to),
                                     .root = rules_root(&g->rules, place_path(to))};
-        if (gitconfig_judge(&ask, &why) < 0)
+        if (judge_text(g, &ask, &why) < 0)
             no = deny(g, DENIAL_GIT_CONFIG, rule, place_path(to), buf_cstr(&why));
         buf_free(&why);
     }
     if (no == 0)
-        no = put_in_place(g, to, new_bytes, new_n, st.mode, replace);
+        no = put_relative(g, to->dir, to->name, place_path(to), (struct str){new_bytes, new_n}, st.mode, replace);
     free(new_bytes);
     free(old_bytes);
+    return no;
+}
+
+int git_config_adopt(struct guard *g, int dir, struct str path)
+{
+    char *bytes = NULL;
+    size_t n = 0;
+    struct sys_stat st;
+    auto_fd int fd = git_text_open(dir, "config");
+    if (fd < 0)
+        return fd == -ENOENT ? 0 : -EACCES;
+    int no = git_text_read(fd, &bytes, &n) < 0 ? -EACCES : sys_stat_at(fd, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &st);
+    struct str text = {bytes, n}, directory = directory_of(path);
+    if (no == 0 && (!gitconfig_inert(GITCONFIG_REPOSITORY, text, directory, rules_root(&g->rules, path)) ||
+                    !module_text_fits(g, directory, (struct str){NULL, 0}, text)))
+        no = -EACCES;
+    if (no == 0)
+        no = put_relative(g, dir, "config", path, text, st.mode, true);
+    free(bytes);
     return no;
 }
 
 int git_config_replace(struct guard *g, const struct place *from, const struct place *to, const struct rule *rule,
                        bool keep_source)
 {
-    auto_fd int source = open_read(from->dir, from->name);
+    auto_fd int source = git_text_open(from->dir, from->name);
     if (source == -ELOOP)
         return deny(g, DENIAL_GIT_CONFIG, rule, place_path(to), "git configuration as a link");
     if (source < 0)
@@ -206,12 +208,8 @@ int git_config_replace(struct guard *g, const struct place *from, const struct p
 
 const struct rule *git_modules_rule(struct guard *g, const struct place *p)
 {
-    size_t end;
-    const struct rule *rule = rules_guarded(&g->rules, place_path(p), &end);
-    return rule && g->rules.mode == GUARD_STRICT && end == p->n && rule_is_git_config(rule) &&
-                   kind_of(place_path(p)) == GITCONFIG_MODULES
-               ? rule
-               : NULL;
+    const struct rule *rule = g->rules.mode == GUARD_STRICT ? verdict_config(g, p) : NULL;
+    return rule && kind_of(place_path(p)) == GITCONFIG_MODULES ? rule : NULL;
 }
 
 /* The file the caller writes: nameless, with the present content unless it asked for none. */
@@ -222,7 +220,7 @@ static int nameless(struct guard *g, const struct place *p, int flags, unsigned 
     int fd = sys_openat(p->dir, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, mode);
     if (fd < 0) /* a file system without O_TMPFILE */
         fd = (int)sys_call(SYS_memfd_create, ".gitmodules", MFD_CLOEXEC, 0, 0, 0, 0);
-    int no = fd < 0 || old < 0 || (flags & O_TRUNC) ? 0 : read_all(old, &bytes, &n);
+    int no = fd < 0 || old < 0 || (flags & O_TRUNC) ? 0 : git_text_read(old, &bytes, &n);
     if (no == 0 && bytes)
         no = write_all(fd, bytes, n);
     free(bytes);
@@ -230,30 +228,120 @@ static int nameless(struct guard *g, const struct place *p, int flags, unsigned 
     return no < 0 ? close_fd(fd), no : fd;
 }
 
-/* In a process of its own: each time a writer closes the file, its bytes are judged and a copy takes the name. */
-static _Noreturn void watch(struct guard *g, const struct place *p, const struct rule *rule, int file, int events)
+#define UNBORN    (-1)
+#define SETTLE_MS 200 /* for a watcher that hangs in a dead file system; nothing is weaker then, only later */
+
+static void woken(int signal)
 {
-    for (;;) {
-        struct pollfd wait[] = {{.fd = events, .events = POLLIN}, {.fd = g->init_pidfd, .events = POLLIN}};
+    (void)signal;
+}
+
+static void wait_told(struct watcher *w, uint32_t seen)
+{
+    const struct timespec t = {.tv_nsec = 20 * 1000 * 1000};
+    (void)sys_call(SYS_futex, &w->told, FUTEX_WAIT, seen, &t, 0, 0);
+}
+
+void git_modules_settle(struct guard *g)
+{
+    struct shared *s = g->shared;
+    for (struct watcher *w = s->watchers; w < s->watchers + WATCHERS; w++) {
+        uint32_t asked = 0;
+        table_lock(s);
+        int32_t pid = w->pid;
+        if (pid) {
+            asked = atomic_fetch_add(&w->asked, 1) + 1;
+            if (pid != UNBORN)
+                (void)kill(pid, SIGUSR1);
+        }
+        table_unlock(s);
+        for (uint64_t until = now_ms() + SETTLE_MS; pid && now_ms() < until;) {
+            uint32_t told = atomic_load(&w->told);
+            if ((int32_t)(told - asked) >= 0)
+                break;
+            wait_told(w, told);
+        }
+    }
+}
+
+/* An entry for a watcher, before there is one: what is asked meanwhile it finds. NULL: none is left. */
+static struct watcher *watcher_enter(struct shared *s)
+{
+    struct watcher *w = NULL;
+    table_lock(s);
+    for (size_t i = 0; i < WATCHERS && !w; i++)
+        w = s->watchers[i].pid ? NULL : &s->watchers[i];
+    if (w) {
+        w->pid = UNBORN;
+        atomic_fetch_add(&s->watching, 1);
+    }
+    table_unlock(s);
+    return w;
+}
+
+static void watcher_tell(struct watcher *w, uint32_t asked)
+{
+    atomic_store(&w->told, asked);
+    (void)sys_call(SYS_futex, &w->told, FUTEX_WAKE, INT_MAX, 0, 0, 0);
+}
+
+static void watcher_born(struct shared *s, struct watcher *w)
+{
+    table_lock(s);
+    w->pid = (int32_t)sys_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
+    table_unlock(s);
+}
+
+static void watcher_leave(struct shared *s, struct watcher *w)
+{
+    table_lock(s);
+    w->pid = 0;
+    atomic_fetch_sub(&s->watching, 1);
+    table_unlock(s);
+    watcher_tell(w, atomic_load(&w->asked));
+}
+
+/* In a process of its own: each time a writer closes the file, its bytes are judged and a copy takes the name. */
+static _Noreturn void watch(struct guard *g, const struct place *p, const struct rule *rule, int file, int events,
+                            struct watcher *w)
+{
+    sigset_t blocked, open;
+    sigemptyset(&blocked);
+    sigaddset(&blocked, SIGUSR1);
+    (void)sigprocmask(SIG_BLOCK, &blocked, &open);
+    (void)signal(SIGUSR1, woken);
+    if (w)
+        watcher_born(g->shared, w);
+    for (bool ended = false, due = false;;) {
         char bytes[4096];
-        if (poll(wait, 2, -1) < 0)
-            continue;
-        if (wait[1].revents)
-            _exit(0);
-        (void)sys_read(events, bytes, sizeof bytes);
-        names_lock(g, true);
-        (void)judge_and_put(g, file, p, rule, true);
-        names_unlock(g);
+        uint32_t asked = w ? atomic_load(&w->asked) : 0;
+        due |= sys_read(events, bytes, sizeof bytes) > 0;
+        bool closed = due && names_lock(g, true) == 0;
+        if (closed) {
+            due = false;
+            (void)judge_and_put(g, file, p, rule, true);
+            names_unlock(g);
+        }
         /* A lease for reading is to be had when nobody writes (fcntl(2)). */
-        if (sys_fcntl(file, F_SETLEASE, F_RDLCK) == 0)
+        bool over = ended || (closed && sys_fcntl(file, F_SETLEASE, F_RDLCK) == 0);
+        if (w && over)
+            watcher_leave(g->shared, w);
+        else if (w)
+            watcher_tell(w, asked);
+        if (over) {
+            atomic_fetch_sub(&g->shared->watched, 1);
             guard_leave(g);
+        }
+        struct pollfd wait[] = {{.fd = events, .events = POLLIN}, {.fd = g->init_pidfd, .events = POLLIN}};
+        ended =
+            ppoll(wait, 2, NULL, &open) > 0 && wait[1].revents; /* with pid 1, every writer; what it closed counts */
     }
 }
 
 long git_modules_open(struct guard *g, const struct place *p, const struct rule *rule, int flags, unsigned mode)
 {
     char room[12];
-    auto_fd int old = open_read(p->dir, p->name);
+    auto_fd int old = git_text_open(p->dir, p->name);
     if (old < 0 && old != -ENOENT)
         return old == -ELOOP ? deny(g, DENIAL_GIT_CONFIG, rule, place_path(p), "git configuration as a link") : old;
     if (old >= 0 && (flags & O_CREAT) && (flags & O_EXCL))
@@ -273,12 +361,17 @@ long git_modules_open(struct guard *g, const struct place *p, const struct rule 
     if (events < 0 || reading < 0 || giving < 0 ||
         inotify_add_watch(events, decimal(room, reading), IN_CLOSE_WRITE) < 0)
         return -ENOMEM;
-    no = guard_child(g);
-    if (no < 0)
+    struct watcher *w = watcher_enter(g->shared);
+    no = atomic_fetch_add(&g->shared->watched, 1) < WATCHED_MAX ? guard_child(g) : -EMFILE;
+    if (no < 0) {
+        atomic_fetch_sub(&g->shared->watched, 1);
+        if (w)
+            watcher_leave(g->shared, w);
         return no;
+    }
     if (no == 1) {
         giving = close_fd(giving);
-        watch(g, p, rule, reading, events);
+        watch(g, p, rule, reading, events, w);
     }
     return sys_notify_install(g->notify, g->n.id, giving, flags & O_CLOEXEC);
 }

@@ -8,12 +8,17 @@
 #include "wire/guard_table.h"
 #include "wire/step.h"
 
+struct guard;
+/* The file API on a socket, in a worker of its own (files.c): returns at its end. */
+void guard_files(struct guard *g, int socket);
+
 struct guard_ask {
     const struct plan_image *plan;
     int notify;     /* the listener, owned */
     int host_proc;  /* the outer /proc, O_PATH, owned */
     int report;     /* SOCK_SEQPACKET to pinfold for struct denial_frame; never blocks on it */
     int init_pidfd; /* pid 1 of the box: when it ends, so does the guard */
+    void (*files)(struct guard *g, int socket); /* guard_files, or NULL where nobody asks for files */
 };
 
 /* Serves until pid 1 ended. Forks workers as needed; they end with it. Returns pid 1's wait status, or -errno. */

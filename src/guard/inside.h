@@ -21,11 +21,14 @@
 #define GONE_ON      (INT_MAX - 1) /* guard_may_block: another process goes on with this call; drop it */
 #define AGAIN        (INT_MAX - 2) /* inside open.c: go on with what the place has become */
 #define WORKERS_MAX  64
+#define FILES_MAX    16 /* of them: workers of the file API */
 #define TARGETS      64
 #define BORN_MAX     1024
 #define ABSTRACT_MAX 1024
 #define MASKS        256
 #define DEVICES      32
+#define WATCHED_MAX  16 /* of them: watchers of a .gitmodules */
+#define WATCHERS     8  /* of those: that are waited for */
 #define PLACE_PATH   (PATH_MAX + NAME_MAX + 2)
 #define GUARD_TEMP   ".pinfold-guard-" /* prefix of names only the guard makes */
 
@@ -41,11 +44,16 @@ struct mask { /* the file mode creation mask a process has set */
     uint32_t value;
     uint64_t when; /* shared.clock */
 };
+struct watcher {                  /* of a .gitmodules that is being written */
+    int32_t pid;                  /* 0: none; it is taken out, under the table's lock, before it ends */
+    _Atomic uint32_t asked, told; /* how often it was asked to look, and up to which of them it has */
+};
 struct shared {
     _Atomic uint32_t names;     /* lock of the name space: number of readers, NAMES_WRITER */
     _Atomic uint32_t idle;      /* workers that wait for the token */
     _Atomic uint32_t main_idle; /* the main worker waits */
     _Atomic uint32_t workers;
+    _Atomic uint32_t files, watched;
     _Atomic uint32_t epoch;      /* raised when the token is taken from a hung leader */
     _Atomic uint64_t busy_since; /* milliseconds; 0: the leader waits */
     _Atomic uint32_t table;      /* a small lock around what follows */
@@ -53,11 +61,13 @@ struct shared {
     struct mask masks[MASKS];
     struct born born[BORN_MAX];
     uint32_t born_at;
-    uint64_t abstract[ABSTRACT_MAX]; /* hashes of abstract socket names bound here */
+    uint64_t abstract[ABSTRACT_MAX]; /* inodes of sockets that were bound to an abstract name here */
     uint32_t abstract_at;
     uint64_t denial_ms; /* rate of denials: a bucket of DENIAL_BURST that refills */
     uint32_t denial_left, denial_dropped;
     int32_t pids[WORKERS_MAX];
+    _Atomic uint32_t watching; /* entries of `watchers` in use */
+    struct watcher watchers[WATCHERS];
 };
 
 /* ---- who asks ---- */
@@ -120,12 +130,17 @@ struct guard {
     int token, summon; /* eventfds: who reads one receives; the second is the main worker's */
     int children;      /* signalfd; -1 but in the main worker */
     bool main, leader, parallel;
+    long main_pid;
+    bool deaf; /* nothing more will come from pinfold */
+    void (*files)(struct guard *g, int socket);
     uint32_t epoch;
     uint32_t processors; /* that work in parallel at most */
     uint32_t umask;      /* our own, right now */
     int names_held;      /* 0, 1 shared, 2 exclusive */
     bool has_ptrace, ptrace_off;
     bool nested;      /* callers may have mount namespaces of their own (nested.c) */
+    int init_pid;     /* of pid 1, as the box's /proc has it */
+    int init_tid;     /* as the guard's has it; 0: nobody has asked yet */
     bool proc_has_us; /* the box's /proc lists the guard: there is no pid namespace between */
     struct target targets[TARGETS];
     struct {
@@ -135,6 +150,11 @@ struct guard {
     unsigned n_devices;
     uint64_t *mounts; /* ids of the mounts of our namespace, sorted */
     size_t n_mounts;
+    /* Of a worker of the file API (files.c). */
+    bool ours;     /* the call is pinfold's: texts are in our own memory */
+    int given;     /* the open file it gets */
+    char why[256]; /* it was refused */
+    const struct rule *why_rule;
     /* Of the call being served. */
     struct seccomp_notif n;
     struct target *who;
@@ -149,9 +169,11 @@ struct guard {
 enum file_system { FS_ORDINARY = 1, FS_PROC, FS_PTS };
 
 /* target.c */
-int target_find(struct guard *g);                                      /* sets g->who; -ENOENT when gone */
-int target_status(struct guard *g, struct target *t);                  /* fills tgid, box ids, umask */
-int target_umask(struct guard *g);                                     /* makes our mask the caller's */
+int target_find(struct guard *g);                     /* sets g->who; -ENOENT when gone */
+int pid_of_init(const struct guard *g);               /* as the guard's /proc has it; 1 when that cannot be told */
+int target_status(struct guard *g, struct target *t); /* fills tgid, box ids, umask */
+uint32_t target_session(struct guard *g); /* its session (setsid(2)) as the box numbers it, now; 0: not known */
+int target_umask(struct guard *g);        /* makes our mask the caller's */
 void target_mask_set(struct guard *g, uint32_t mask);                  /* the caller is about to set it */
 int target_string(struct guard *g, uint64_t at, char text[PATH_MAX]);  /* length, -EFAULT, -ENAMETOOLONG */
 int target_bytes(struct guard *g, uint64_t at, void *bytes, size_t n); /* 0 or -EFAULT */
@@ -172,6 +194,11 @@ int path_of(struct guard *g, int fd, char path[PLACE_PATH], size_t *ret_n);
 enum file_system file_system_of(struct guard *g, int fd, const struct sys_stat *st);
 char *decimal(char room[12], int number); /* returns where it begins */
 void ptrace_hide(struct guard *g, bool hide);
+/*
+ * Whether what is asked for in /proc shows the inside of a process of pinfold's own. The kernel asks for the powers of whoever
+ * opens, and lets everybody look at his own memory, which is the guard's and pid 1's together.
+ */
+bool proc_closed(struct guard *g, struct str path, bool ours);
 bool mount_ours(struct guard *g, uint64_t id); /* a mount of the box's own namespace */
 /* One step over a link: `p` becomes the place it names, or `o` the object a magic link leads to (o->magic). */
 int link_follow(struct guard *g, struct place *p, struct object *o, unsigned *links);
@@ -184,7 +211,7 @@ int nested_map_open(struct guard *g, const struct place *p, int flags);
 int nested_root(struct guard *g); /* the caller's root, when it is not ours; otherwise -1 */
 
 /* lock.c */
-void names_lock(struct guard *g, bool exclusive);
+int names_lock(struct guard *g, bool exclusive); /* 0, or -ETIMEDOUT and no lock: its holder hangs */
 void names_unlock(struct guard *g);
 void table_lock(struct shared *s);
 void table_unlock(struct shared *s);
@@ -193,6 +220,9 @@ uint64_t now_ms(void);
 /* verdict.c: 0, or -EACCES with the denial told */
 enum made { MADE_FILE, MADE_DIRECTORY, MADE_LINK, MADE_OTHER };
 int verdict_make(struct guard *g, const struct place *p, enum made made);
+/* Whether its name is one that is guarded. */
+bool object_guarded(struct guard *g, const struct object *o);
+const struct rule *verdict_config(struct guard *g, const struct place *p); /* the rule when its content is judged */
 int verdict_object(struct guard *g, const struct object *o, enum denial_action action);
 int verdict_remove(struct guard *g, const struct place *p, bool directory);
 /* 1: performed by judged bytes (gitdir.c) */
@@ -202,16 +232,36 @@ bool verdict_exclusive(const struct place *p); /* the place matters to repositor
 void born_add(struct guard *g, const struct sys_stat *st);
 bool born_has(struct guard *g, const struct sys_stat *st);
 
+/* gittext.c */
+bool git_is_common(int dir);                          /* objects and refs stand there */
+int git_text_open(int dir, const char *name);         /* O_NONBLOCK: a FIFO in its place must not hold us */
+int git_text_read(int fd, char **ret, size_t *ret_n); /* all bytes of a regular file, malloc()ed */
+
 /* gitdir.c */
-bool git_is_common(int dir);                     /* objects and refs stand there */
 bool git_hooks_inert(int dir, const char *name); /* missing, or samples only */
 bool git_config_inert(struct guard *g, int dir, const char *name, struct str path);
+/*
+ * The configuration in `dir`, `path`, begins to count: what passes becomes a file that nobody has open or by another name.
+ * 0 (also when there is none), -EACCES when it may not stand, or another error.
+ */
+int git_config_adopt(struct guard *g, int dir, struct str path);
 int git_config_replace(struct guard *g, const struct place *from, const struct place *to, const struct rule *rule,
                        bool keep_source);
 
 /* The rule when `p` is a .gitmodules; opening that for writing in place. */
 const struct rule *git_modules_rule(struct guard *g, const struct place *p);
 long git_modules_open(struct guard *g, const struct place *p, const struct rule *rule, int flags, unsigned mode);
+/* Before a call is served: what writers have closed by now has its name. */
+void git_modules_settle(struct guard *g);
+
+/* module.c: places of submodules' files */
+bool module_text_fits(struct guard *g, struct str directory, struct str old_text, struct str new_text);
+/* Whether a link at `to`, or the directory `moved` with the links in it, comes to stand on the way to such a place. */
+bool module_behind(struct guard *g, const struct place *to, const struct place *moved);
+/* Whether a directory that moves holds a submodule's repository that would then name another place. */
+bool module_misled(struct guard *g, const struct place *from, const struct place *to);
+/* Whether, when `dir` becomes a repository, submodules' repositories would stand where module.c does not look. */
+bool module_lost(struct guard *g, int dir, struct str directory);
 
 /* deny.c */
 int deny(struct guard *g, enum denial_action action, const struct rule *rule, struct str path, const char *why);

@@ -135,18 +135,24 @@ static int text_at(const char *strings, size_t bytes, uint32_t at, struct str *r
     return 0;
 }
 
-static int split(struct rule *r)
+static int split(struct rule *r, struct arena *mem)
 {
-    size_t at = 0;
-    struct str part;
+    struct str parts[RULE_PARTS], part;
+    size_t at = 0, n = 0;
     while (part_next(r->path, &at, &part)) {
-        if (r->n_parts == RULE_PARTS)
+        if (n == RULE_PARTS)
             return -EBADMSG;
-        if (str_is(part, "**"))
-            continue;
-        r->parts[r->n_parts++] = part;
+        if (!str_is(part, "**"))
+            parts[n++] = part;
     }
-    return r->n_parts ? 0 : -EBADMSG;
+    if (n == 0)
+        return -EBADMSG;
+    r->parts = arena_zero(mem, n * sizeof *r->parts);
+    if (!r->parts)
+        return -ENOMEM;
+    memcpy(r->parts, parts, n * sizeof *parts);
+    r->n_parts = n;
+    return 0;
 }
 
 static struct rule *add(struct rule **list, size_t *n, const struct guard_rule *said, uint32_t index, struct str text,
@@ -171,7 +177,7 @@ static int add_any_depth(struct rules *all, struct rule **list, size_t *n, const
     r->below = below.n ? below : STR("/");
     if (r->below.n > 1 && !add(&all->pinned, &all->n_pinned, said, index, r->below, mem))
         return -ENOMEM;
-    return split(r);
+    return split(r, mem);
 }
 
 static int add_name(struct rules *all, const struct guard_rule *said, uint32_t index, struct str text, struct str below,
@@ -387,23 +393,40 @@ static bool guarded_from(const struct rule *r, struct str path, size_t here, str
            (*ret_end == path.n || (r->said->flags & GUARD_RULE_DIRECTORY));
 }
 
-static const struct rule *any_depth_guarded(const struct rules *r, struct str path, const struct rule *decider,
-                                            size_t *ret_end)
+/*
+ * Of several rules about a path the strictest counts, so that one more never guards less: what holds in every mode, then
+ * refusal, then judging the content; of two the one that holds from further up.
+ */
+static int strictness(const struct rule *r)
+{
+    return r->said->flags & GUARD_RULE_ALWAYS ? 2 : rule_is_git_config(r) ? 0 : 1;
+}
+struct found {
+    const struct rule *rule;
+    size_t end;
+};
+static void find_stricter(struct found *f, const struct rule *r, size_t end)
+{
+    int more = f->rule ? strictness(r) - strictness(f->rule) : 1;
+    if (more > 0 || (more == 0 && end < f->end))
+        *f = (struct found){r, end};
+}
+
+static void any_depth_guarded(const struct rules *r, struct str path, const struct rule *decider, struct found *f)
 {
     struct scope s = scope_under(r, path, decider);
     struct str part;
-    size_t at = s.from, here = s.from;
+    size_t at = s.from, here = s.from, end;
     if (s.none)
-        return NULL;
+        return;
     for (; part_next(path, &at, &part); here = at) {
         unsigned h = fold_hash(part);
         if (!(r->first[h / 64] >> h % 64 & 1))
             continue;
         for (size_t i = 0; i < r->n_guarded; i++)
-            if (guarded_from(&r->guarded[i], path, here, s, ret_end))
-                return &r->guarded[i];
+            if (guarded_from(&r->guarded[i], path, here, s, &end))
+                find_stricter(f, &r->guarded[i], end);
     }
-    return NULL;
 }
 
 const struct rule *rules_guarded(const struct rules *r, struct str path, size_t *ret_end)
@@ -415,16 +438,19 @@ const struct rule *rules_guarded(const struct rules *r, struct str path, size_t 
         *ret_end = decider->path.n;
         return decider;
     }
+    struct found f = {0};
     for (size_t i = 0; i < r->n_guarded; i++) {
         const struct rule *one = &r->guarded[i];
         if (one->any_depth || one->said->kind != GUARD_RULE_NAME || !path_in(path, one->path))
             continue;
-        if (path.n == one->path.n || (one->said->flags & GUARD_RULE_DIRECTORY)) {
-            *ret_end = one->path.n;
-            return one;
-        }
+        if (path.n == one->path.n || (one->said->flags & GUARD_RULE_DIRECTORY))
+            find_stricter(&f, one, one->path.n);
     }
-    return r->any_depth ? any_depth_guarded(r, path, decider, ret_end) : NULL;
+    if (r->any_depth)
+        any_depth_guarded(r, path, decider, &f);
+    if (f.rule)
+        *ret_end = f.end;
+    return f.rule;
 }
 
 const struct rule *rules_hidden(const struct rules *r, struct str path)
@@ -459,7 +485,8 @@ static size_t prefix_run(const struct rule *r, struct str path, size_t from)
     struct str part;
     for (size_t here = from, next = from; part_next(path, &next, &part); here = next) {
         size_t at = here, i = 0;
-        while (i + 1 < r->n_parts && part_next(path, &at, &part) && part_match(r, i, part))
+        /* `at` stays behind the last one that matched. */
+        for (size_t end = at; i + 1 < r->n_parts && part_next(path, &end, &part) && part_match(r, i, part); at = end)
             i++;
         if (i && at >= path.n)
             return i;

@@ -20,10 +20,10 @@ struct rule {
     uint32_t index;  /* in the table, for denials */
     struct str path; /* absolute place; any-depth: the text */
     bool any_depth;
-    bool pattern;     /* parts are patterns */
-    bool direct;      /* any-depth: only directly in `below` after all */
-    struct str below; /* any-depth: holds below this tree, "/" everywhere */
-    struct str parts[RULE_PARTS];
+    bool pattern;      /* parts are patterns */
+    bool direct;       /* any-depth: only directly in `below` after all */
+    struct str below;  /* any-depth: holds below this tree, "/" everywhere */
+    struct str *parts; /* any-depth: its components */
     size_t n_parts;
 };
 

@@ -3,16 +3,19 @@
  * touches what makes a directory a repository, holds it alone: between judging `d/hooks` and making it nobody in the
  * box may turn `d` into `.git`. Nobody holds it while waiting for anything but the file system.
  *
- * A worker that hangs in a dead file system must not take the box along: waiting ends after LOCK_MS, and the caller
- * goes on as if it had the lock when only readers are in the way (they were judged before), because a box that can
- * make its own guard hang harms itself alone, and one that is stuck cannot act either.
+ * A worker that hangs in a dead file system must not take the box along: waiting ends after LOCK_MS or with the box, and
+ * the call fails. Nobody goes on without the lock: how long its holder takes is in the box's hands as well (whoever writes a
+ * file, slowly, holds up whoever renames it), and what the holder was about to do, it still does.
  */
+#include <errno.h>
 #include <linux/futex.h>
+#include <poll.h>
 #include <time.h>
 #include "guard/inside.h"
 
 #define NAMES_WRITER 0x80000000u
-#define LOCK_MS      5000
+#define LOCK_MS      20000
+#define END_MS       500 /* once pid 1 has ended */
 
 uint64_t now_ms(void)
 {
@@ -21,10 +24,20 @@ uint64_t now_ms(void)
     return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 }
 
-static void wait_change(_Atomic uint32_t *word, uint32_t value)
+/* `until`: 0 at first. */
+static int wait_change(struct guard *g, _Atomic uint32_t *word, uint32_t value, uint64_t *until)
 {
     struct timespec t = {.tv_nsec = 50 * 1000 * 1000};
+    struct pollfd end = {.fd = g->init_pidfd, .events = POLLIN};
+    uint64_t now = now_ms();
+    if (!*until)
+        *until = now + LOCK_MS;
+    if (*until > now + END_MS && poll(&end, 1, 0) > 0)
+        *until = now + END_MS;
+    if (now > *until)
+        return -ETIMEDOUT;
     (void)sys_call(SYS_futex, word, FUTEX_WAIT, value, &t, 0, 0);
+    return 0;
 }
 
 static void wake(_Atomic uint32_t *word)
@@ -32,7 +45,7 @@ static void wake(_Atomic uint32_t *word)
     (void)sys_call(SYS_futex, word, FUTEX_WAKE, INT_MAX, 0, 0, 0);
 }
 
-void names_lock(struct guard *g, bool exclusive)
+int names_lock(struct guard *g, bool exclusive)
 {
     _Atomic uint32_t *word = &g->shared->names;
     uint64_t until = 0;
@@ -40,28 +53,19 @@ void names_lock(struct guard *g, bool exclusive)
         uint32_t v = atomic_load(word);
         if (!(v & NAMES_WRITER) && atomic_compare_exchange_weak(word, &v, exclusive ? v | NAMES_WRITER : v + 1))
             break;
-        if (!(v & NAMES_WRITER))
+        if ((v & NAMES_WRITER) && wait_change(g, word, v, &until) < 0)
+            return -ETIMEDOUT;
+    }
+    /* Readers that came before leave. */
+    for (uint32_t v; exclusive && (v = atomic_load(word)) != NAMES_WRITER;) {
+        if (wait_change(g, word, v, &until) == 0)
             continue;
-        uint64_t now = now_ms();
-        if (!until)
-            until = now + LOCK_MS;
-        else if (now > until && atomic_compare_exchange_strong(word, &v, v & ~NAMES_WRITER))
-            until = 0; /* its holder hangs: the place is free again */
-        wait_change(word, v);
+        atomic_fetch_and(word, ~NAMES_WRITER);
+        wake(word);
+        return -ETIMEDOUT;
     }
     g->names_held = exclusive ? 2 : 1;
-    if (!exclusive)
-        return;
-    for (uint64_t end = 0;;) { /* readers that came before leave */
-        uint32_t v = atomic_load(word);
-        uint64_t now;
-        if ((v & ~NAMES_WRITER) == 0 || (end && now_ms() > end))
-            return;
-        now = now_ms();
-        if (!end)
-            end = now + LOCK_MS;
-        wait_change(word, v);
-    }
+    return 0;
 }
 
 void names_unlock(struct guard *g)

@@ -10,15 +10,18 @@
 /* The place `path` of the caller names, with the lock held: alone when it matters to repositories. */
 static int place_locked(struct guard *g, int dir, const char *text, struct place *ret)
 {
-    names_lock(g, false);
-    int no = place_find(g, dir, text, ret);
+    int no = names_lock(g, false);
+    if (no < 0)
+        return no;
+    no = place_find(g, dir, text, ret);
     if (no == 0 && verdict_exclusive(ret)) {
         place_drop(ret);
         names_unlock(g);
-        names_lock(g, true);
-        no = place_find(g, dir, text, ret);
+        no = names_lock(g, true);
+        if (no == 0)
+            no = place_find(g, dir, text, ret);
     }
-    if (no < 0)
+    if (no < 0 && g->names_held)
         names_unlock(g);
     return no;
 }
@@ -146,9 +149,10 @@ long rename_call(struct guard *g, int from_dir, uint64_t from, int to_dir, uint6
     int no = target_string(g, from, g->text[0]);
     if (no >= 0)
         no = target_string(g, to, g->text[1]);
+    if (no >= 0)
+        no = names_lock(g, true);
     if (no < 0)
         return no;
-    names_lock(g, true);
     no = place_find(g, from_dir, g->text[0], &g->from);
     if (no == 0) {
         no = place_find(g, to_dir, g->text[1], &g->to);
@@ -185,9 +189,8 @@ static int link_source(struct guard *g, int dir, const char *text, int flags)
 /* The configuration of a repository may come into being by link as by rename, as a file of its own. */
 static int link_config(struct guard *g, const struct place *to)
 {
-    size_t end;
-    const struct rule *rule = rules_guarded(&g->rules, place_path(to), &end);
-    if (!rule || !rule_is_git_config(rule) || end != to->n || g->from.dir < 0 || !S_ISREG(g->object.st.mode))
+    const struct rule *rule = verdict_config(g, to);
+    if (!rule || g->from.dir < 0 || !S_ISREG(g->object.st.mode))
         return 0;
     int no = git_config_replace(g, &g->from, to, rule, true);
     return no < 0 ? no : 1;
@@ -226,9 +229,10 @@ long link_call(struct guard *g, int from_dir, uint64_t from, int to_dir, uint64_
     int no = target_string(g, from, g->text[0]);
     if (no >= 0)
         no = target_string(g, to, g->text[1]);
+    if (no >= 0)
+        no = names_lock(g, true);
     if (no < 0)
         return no;
-    names_lock(g, true);
     g->from.dir = -1;
     no = link_source(g, from_dir, g->text[0], flags);
     if (no == 0) {

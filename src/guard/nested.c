@@ -194,7 +194,7 @@ int nested_path(struct guard *g, int fd, const struct sys_stat *st, char path[PL
 {
     char seen[PLACE_PATH], inside[PLACE_PATH];
     size_t n = 0;
-    if (!g->nested)
+    if (!g->nested || g->ours)
         return -EACCES;
     int no = path_of(g, fd, seen, &n);
     if (no < 0)
@@ -263,7 +263,7 @@ int nested_map_open(struct guard *g, const struct place *p, int flags)
 int nested_root(struct guard *g)
 {
     struct sys_stat ours, theirs;
-    auto_fd int own = g->nested ? sys_openat(AT_FDCWD, "/", O_PATH | O_DIRECTORY | O_CLOEXEC, 0) : -1;
+    auto_fd int own = g->nested && !g->ours ? sys_openat(AT_FDCWD, "/", O_PATH | O_DIRECTORY | O_CLOEXEC, 0) : -1;
     auto_fd int root = own < 0 ? -1 : sys_openat(g->who->proc, "root", O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
     if (root < 0 || sys_stat_at(own, "", AT_EMPTY_PATH, SYS_STAT_BASIC | SYS_STAT_MOUNT, &ours) < 0 ||
         sys_stat_at(root, "", AT_EMPTY_PATH, SYS_STAT_BASIC | SYS_STAT_MOUNT, &theirs) < 0 ||

@@ -28,6 +28,10 @@ static int reopen_flags(int flags)
  */
 static long give(struct guard *g, int *fd, int flags, const struct place *created)
 {
+    if (g->ours) {
+        g->given = take_fd(fd);
+        return 0;
+    }
     int no = sys_notify_install(g->notify, g->n.id, *fd, flags & O_CLOEXEC);
     *fd = close_fd(*fd);
     if (no == -EMFILE && created)
@@ -109,9 +113,10 @@ static bool own_in_proc(struct guard *g, const struct object *o)
 static int open_proc(struct guard *g, const struct object *o, int flags)
 {
     char room[12];
-    if (memory_of_other(g, o))
+    const bool own = own_in_proc(g, o);
+    if (memory_of_other(g, o) || (!own && proc_closed(g, object_path(o), mount_ours(g, o->st.mount))))
         return -EACCES;
-    ptrace_hide(g, !own_in_proc(g, o));
+    ptrace_hide(g, !own);
     int fd = sys_openat(g->self_fd, decimal(room, o->fd), reopen_flags(flags), 0);
     ptrace_hide(g, false);
     return fd;
@@ -136,6 +141,8 @@ static long open_object(struct guard *g, struct place *p, struct object *o, int 
 {
     char room[12];
     int no = S_ISDIR(o->st.mode) && (flags & O_CREAT) ? -EISDIR : 0;
+    if (no == 0 && g->ours && (o->proc || (!S_ISREG(o->st.mode) && !S_ISDIR(o->st.mode))))
+        no = -ENODEV; /* /proc, devices, pipes, sockets */
     if (no == 0)
         no = verdict_object(g, o, flags & WRITES ? DENIAL_WRITE : DENIAL_READ);
     if (no == 0)
@@ -213,7 +220,8 @@ static long open_link(struct guard *g, struct place *p, int flags)
 static long open_step(struct guard *g, struct place *p, int flags, unsigned mode, unsigned *links, unsigned *tries)
 {
     struct object *o = &g->object;
-    const struct rule *modules = flags & (WRITES | O_CREAT) && g->rules.git ? git_modules_rule(g, p) : NULL;
+    const bool writer = (flags & O_ACCMODE) == O_WRONLY || (flags & O_ACCMODE) == O_RDWR;
+    const struct rule *modules = writer && g->rules.git && !g->ours ? git_modules_rule(g, p) : NULL;
     if (modules)
         return git_modules_open(g, p, modules, flags, mode);
     if (flags & O_CREAT) {
@@ -263,13 +271,16 @@ long open_call(struct guard *g, int dir, uint64_t path, int flags, unsigned mode
     int no = target_string(g, path, g->text[0]);
     if (no < 0)
         return no;
-    names_lock(g, false);
+    no = names_lock(g, false);
+    if (no < 0)
+        return no;
     no = place_find(g, dir, g->text[0], p);
     if (no == 0 && (flags & O_CREAT) && verdict_exclusive(p)) {
         place_drop(p);
         names_unlock(g);
-        names_lock(g, true);
-        no = place_find(g, dir, g->text[0], p);
+        no = names_lock(g, true);
+        if (no == 0)
+            no = place_find(g, dir, g->text[0], p);
     }
     long r = no;
     if (no == 0) {

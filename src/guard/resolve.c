@@ -18,6 +18,7 @@
 #include <sys/sysmacros.h>
 #include "base/fd.h"
 #include "guard/inside.h"
+#include "sys/process.h"
 
 #define LINKS_MAX 40 /* MAXSYMLINKS of the kernel */
 #define OPEN_DIR  (O_PATH | O_DIRECTORY | O_CLOEXEC)
@@ -191,6 +192,8 @@ static long proc_link(struct guard *g, int dir, const char *name, int link, char
 {
     struct target *t = g->who;
     struct sys_stat st;
+    if (g->ours)
+        return -EACCES; /* whose? */
     bool self = strcmp(name, "self") == 0, thread = strcmp(name, "thread-self") == 0;
     /* The root of a proc file system is inode 1: PROC_ROOT_INO. */
     if ((self || thread) && sys_stat_at(dir, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &st) == 0 && st.inode == 1) {
@@ -227,14 +230,52 @@ static bool proc_own(struct guard *g, const char *path)
     return false;
 }
 
+bool proc_closed(struct guard *g, struct str path, bool ours)
+{
+    /* What every process may read of every other one, ptrace(2) or not. */
+    static const char *const open[] = {
+        "status",     "stat",       "statm",     "comm",     "cmdline",   "mountinfo",     "mounts",
+        "mountstats", "cgroup",     "limits",    "oom_adj",  "oom_score", "oom_score_adj", "uid_map",
+        "gid_map",    "projid_map", "setgroups", "loginuid", "sessionid", "sched",         "schedstat",
+        "cpuset",     "net",        "task",      "attr",     "autogroup"};
+    size_t at = 0;
+    long pid = 0;
+    for (; at < path.n && !pid; at++) {
+        if (path.p[at] == '/')
+            pid = strtol(path.p + at + 1, NULL, 10);
+    }
+    if (!pid || !ours || (pid != 1 && pid != g->init_pid && !(g->proc_has_us && pid == sys_getpid())))
+        return false;
+    struct str rest = str_skip(path, at);
+    (void)str_until(&rest, '/'); /* the number */
+    struct str first = str_until(&rest, '/');
+    if (str_is(first, "task") && rest.n) { /* the same once more for a thread */
+        (void)str_until(&rest, '/');
+        first = str_until(&rest, '/');
+    }
+    if (!first.n)
+        return false;
+    for (size_t i = 0; i < sizeof open / sizeof open[0]; i++) {
+        if (str_is(first, open[i]))
+            return false;
+    }
+    return true;
+}
+
 /* Opens through a magic link, with no more right to it than the caller has. */
 static int magic_open(struct guard *g, int dir, const char *name, int flags)
 {
     char path[PLACE_PATH];
     size_t n;
-    if (path_of(g, dir, path, &n) < 0)
+    if (g->ours || path_of(g, dir, path, &n) < 0)
         return -EACCES;
     bool own = proc_own(g, path);
+    struct sys_stat st;
+    char whole[PLACE_PATH + NAME_MAX + 2];
+    int k = snprintf(whole, sizeof whole, "%s/%s", path, name);
+    bool ours = sys_stat_at(dir, "", AT_EMPTY_PATH, SYS_STAT_MOUNT, &st) < 0 || mount_ours(g, st.mount);
+    if (k < 0 || (size_t)k >= sizeof whole || (!own && proc_closed(g, (struct str){whole, (size_t)k}, ours)))
+        return -EACCES;
     ptrace_hide(g, !own);
     int fd = sys_openat(dir, name, flags, 0);
     ptrace_hide(g, false);

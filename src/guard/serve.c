@@ -27,6 +27,7 @@
 #include <sys/wait.h>
 #include "base/fd.h"
 #include "guard/inside.h"
+#include "sys/fd.h"
 
 #define IDLE_MAX  2 /* workers that wait for the token; more would only be woken for nothing */
 #define HUNG_MS   10000
@@ -154,6 +155,8 @@ static long serve_call(struct guard *g)
 
 static void serve_one(struct guard *g)
 {
+    if (atomic_load(&g->shared->watching))
+        git_modules_settle(g);
     long r = target_find(g);
     if (r == 0)
         r = serve_call(g);
@@ -225,8 +228,7 @@ int guard_child(struct guard *g)
         return pid < 0 ? (int)pid : 0;
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     note_self(s);
-    struct pollfd p = {.fd = g->init_pidfd, .events = POLLIN};
-    if (poll(&p, 1, 0) > 0) /* the main worker may have died before we asked to die with it; then so did pid 1 */
+    if (sys_call(SYS_getppid, 0, 0, 0, 0, 0, 0) != g->main_pid) /* it died before we asked to die with it */
         _exit(0);
     g->main = g->leader = false;
     g->names_held = 0;
@@ -313,6 +315,35 @@ static void children_read(struct guard *g)
     (void)sys_read(g->children, &info, sizeof info);
 }
 
+/* Where pinfold speaks to the guard: to its main worker alone. */
+static int orders(const struct guard *g)
+{
+    return g->main && !g->deaf ? g->report : -1;
+}
+
+/* What pinfold says: a socket on which it wants the file API. */
+static void orders_read(struct guard *g)
+{
+    struct frame f;
+    int fd = -1;
+    long n = sys_recv_fd(g->report, &f, sizeof f, &fd, MSG_DONTWAIT);
+    auto_fd int socket = fd;
+    if (n == 0 || (n < 0 && n != -EAGAIN && n != -EINTR)) {
+        g->deaf = true; /* pinfold is gone: so is the box, in a moment */
+        return;
+    }
+    if (n < (long)sizeof f.kind || f.kind != FRAME_FILES || socket < 0 || !g->files)
+        return;
+    int no = atomic_fetch_add(&g->shared->files, 1) < FILES_MAX ? guard_child(g) : -EAGAIN;
+    if (no == 1) {
+        g->files(g, socket);
+        atomic_fetch_sub(&g->shared->files, 1);
+        guard_leave(g);
+    }
+    if (no < 0)
+        atomic_fetch_sub(&g->shared->files, 1);
+}
+
 /* Waits for the token; false when all is over, or enough others wait. */
 static bool token_wait(struct guard *g)
 {
@@ -325,8 +356,11 @@ static bool token_wait(struct guard *g)
     }
     for (;;) {
         struct pollfd p[] = {{.fd = token, .events = POLLIN},
-                             {.fd = g->main ? g->children : g->init_pidfd, .events = POLLIN}};
-        int n = poll(p, 2, WAIT_MS);
+                             {.fd = g->main ? g->children : g->init_pidfd, .events = POLLIN},
+                             {.fd = orders(g), .events = POLLIN}};
+        int n = poll(p, 3, WAIT_MS);
+        if (n > 0 && p[2].revents)
+            orders_read(g);
         if (n > 0 && p[1].revents) {
             if (g->main)
                 children_read(g);
@@ -352,15 +386,18 @@ static bool token_wait(struct guard *g)
 static int notification_wait(struct guard *g, bool *ret_queued)
 {
     struct pollfd p[] = {{.fd = g->notify, .events = POLLIN},
-                         {.fd = g->main ? g->children : g->init_pidfd, .events = POLLIN}};
+                         {.fd = g->main ? g->children : g->init_pidfd, .events = POLLIN},
+                         {.fd = orders(g), .events = POLLIN}};
     *ret_queued = true;
-    int n = poll(p, 1, 0); /* p[1].revents stays 0 */
+    int n = poll(p, 1, 0); /* the others' revents stay 0 */
     if (n == 0) {
         *ret_queued = false;
-        n = poll(p, 2, -1);
+        n = poll(p, 3, -1);
     }
     if (n <= 0)
         return 0;
+    if (p[2].revents)
+        orders_read(g);
     if (p[0].revents & POLLIN)
         return 1;
     /* POLLHUP: no process with the filter is left; the end of pid 1 is all there is to wait for. */
@@ -436,6 +473,8 @@ static int guard_end(struct guard *g)
 {
     struct shared *s = g->shared;
     siginfo_t info = {0};
+    if (atomic_load(&s->watching))
+        git_modules_settle(g);
     table_lock(s);
     for (size_t i = 0; i < WORKERS_MAX; i++)
         if (s->pids[i]) /* ours, and not waited for yet: the number is still its own */
@@ -476,9 +515,11 @@ static int guard_open(struct guard *g, const struct guard_ask *ask, struct arena
     g->notify = ask->notify;
     g->host_proc = ask->host_proc;
     g->report = ask->report;
+    g->files = ask->files;
     g->init_pidfd = ask->init_pidfd;
     g->self_fd = g->token = g->summon = g->children = -1;
     g->main = g->leader = true;
+    g->main_pid = sys_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
     static const struct guard_table nothing = {.mode = GUARD_OFF};
     const struct guard_table *table = (const void *)((const char *)plan + plan->guard_at);
     bool some = plan->guard_bytes >= sizeof *table;
@@ -486,6 +527,7 @@ static int guard_open(struct guard *g, const struct guard_ask *ask, struct arena
                         (const char *)plan + plan->strings_at, plan->strings_bytes, mem);
     if (no < 0)
         return no;
+    arena_trim(mem); /* it stays as long as the box */
     g->shared = mmap(NULL, sizeof *g->shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (g->shared == MAP_FAILED)
         return -ENOMEM;
@@ -508,6 +550,7 @@ static int guard_open(struct guard *g, const struct guard_ask *ask, struct arena
     g->processors = processors < 1 ? 1 : processors > 4 ? 4 : (uint32_t)processors;
     char text[16];
     g->proc_has_us = sys_readlinkat(AT_FDCWD, "/proc/self", text, sizeof text) > 0;
+    g->init_pid = g->proc_has_us ? pid_of_init(g) : 1;
     g->umask = 077;
     (void)sys_umask(077);
     wake_on_same_processor(g, true);

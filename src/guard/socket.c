@@ -6,19 +6,25 @@
  * network namespaces do not stop a connect (unix(7)), so nothing else would.
  * bind: makes a name, so it is judged like one. The kernel remembers the address as it was given (getsockname), so it is
  * given as it came, with the lock of the name space held alone: nobody in the box can change what it resolves to.
- * Abstract names are free where the box has a network namespace of its own; otherwise only those bound here.
+ * Abstract names are free where the box has a network namespace of its own; otherwise only sockets bound here can be
+ * connected to, whatever their names are: it is we who connect, and no scope of Landlock is ours.
  * Other families: performed with the address that was copied. What may wait is done after another worker has taken over.
  */
 #include <errno.h>
 #include <linux/sched.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include "base/buf.h"
 #include "base/fd.h"
 #include "guard/inside.h"
 #include "sys/socket.h"
 
 #define NEW_NETWORK 0x40000000u /* CLONE_NEWNET */
 #define PATH_AT     offsetof(struct sockaddr_un, sun_path)
+#define UNIX_TABLE  (16u << 20)
 
 struct address {
     union {
@@ -63,30 +69,81 @@ static void address_path(const struct address *a, char *text)
     text[n] = 0;
 }
 
-static uint64_t abstract_hash(const struct address *a)
-{
-    uint64_t h = 14695981039346656037ull;
-    for (uint32_t i = PATH_AT; i < a->n; i++)
-        h = (h ^ (unsigned char)a->bytes[i]) * 1099511628211ull;
-    return h | 1;
-}
+/* ---- abstract names ---- */
 
-static void abstract_add(struct guard *g, const struct address *a)
+static void abstract_add(struct guard *g, uint64_t inode)
 {
     table_lock(g->shared);
-    g->shared->abstract[g->shared->abstract_at++ % ABSTRACT_MAX] = abstract_hash(a);
+    g->shared->abstract[g->shared->abstract_at++ % ABSTRACT_MAX] = inode;
     table_unlock(g->shared);
 }
 
-static bool abstract_has(struct guard *g, const struct address *a)
+static bool abstract_has(struct guard *g, uint64_t inode)
 {
-    uint64_t h = abstract_hash(a);
     bool found = false;
     table_lock(g->shared);
     for (uint32_t i = 0; !found && i < ABSTRACT_MAX; i++)
-        found = g->shared->abstract[i] == h;
+        found = inode && g->shared->abstract[i] == inode;
     table_unlock(g->shared);
     return found;
+}
+
+/* The kernel's table of Unix sockets, of the network namespace that is the box's as well as ours. */
+static int unix_table(struct guard *g, struct buf *to)
+{
+    auto_fd int fd = sys_openat(g->host_proc, "self/net/unix", O_RDONLY | O_CLOEXEC, 0);
+    long n = fd;
+    while (n >= 0 && (n = sys_read(fd, g->bytes, sizeof g->bytes)) > 0)
+        buf_put(to, g->bytes, (size_t)n);
+    return n < 0 ? (int)n : buf_ok(to) ? 0 : -EFBIG;
+}
+
+/* "0000: REFS PROTOCOL FLAGS TYPE STATE INODE NAME": what stands behind the inode; and whether the socket listens. */
+static struct str unix_line(struct str line, uint64_t *ret_inode, bool *ret_listens)
+{
+    enum { FLAGS = 3, INODE = 6, LISTENS = 1 << 16 };
+    char word[24];
+    for (int at = 0; at <= INODE; at++) {
+        while (line.n && line.p[0] == ' ')
+            line = str_skip(line, 1);
+        size_t n = 0;
+        while (n < line.n && line.p[n] != ' ')
+            n++;
+        (void)snprintf(word, sizeof word, "%.*s", (int)n, line.p);
+        line = str_skip(line, n);
+        if (at == FLAGS)
+            *ret_listens = strtoul(word, NULL, 16) & LISTENS;
+    }
+    *ret_inode = strtoull(word, NULL, 10);
+    return str_skip(line, line.n > 0);
+}
+
+/*
+ * Whether the socket of this name was bound in the box, now: a name that was the box's may be another's by now. The table shows
+ * NUL as @, so that two names may look alike: then both must be ours.
+ */
+static bool abstract_ours(struct guard *g, const struct address *a)
+{
+    struct buf table = BUF(UNIX_TABLE);
+    char shown[sizeof a->bytes];
+    struct str name = {shown, a->n - PATH_AT};
+    bool ours = false, others = memchr(a->un.sun_path, '\n', name.n) != NULL; /* a line that cannot be read */
+    for (size_t i = 0; i < name.n; i++)
+        shown[i] = (char)(a->un.sun_path[i] ? a->un.sun_path[i] : '@');
+    if (unix_table(g, &table) < 0)
+        others = true;
+    for (struct str rest = buf_view(&table); rest.n && !others;) {
+        uint64_t inode = 0;
+        bool listens = false;
+        if (!str_eq(unix_line(str_until(&rest, '\n'), &inode, &listens), name))
+            continue;
+        if (abstract_has(g, inode))
+            ours = true;
+        else if (listens)
+            others = true;
+    }
+    buf_free(&table);
+    return ours && !others;
 }
 
 /* ---- bind ---- */
@@ -100,8 +157,9 @@ static void bound_abstract(struct guard *g, int fd)
         return;
     a.n = n;
     classify(&a);
-    if (a.abstract)
-        abstract_add(g, &a);
+    struct sys_stat st;
+    if (a.abstract && sys_stat_at(fd, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &st) == 0)
+        abstract_add(g, st.inode);
 }
 
 /* In the caller's working directory, where a relative address means something. */
@@ -128,9 +186,10 @@ static int bind_path(struct guard *g, int fd, const struct address *a)
     struct sys_stat st;
     address_path(a, g->text[0]);
     int no = target_umask(g);
+    if (no == 0)
+        no = names_lock(g, true);
     if (no < 0)
         return no;
-    names_lock(g, true);
     no = place_find(g, AT_FDCWD, g->text[0], &g->from);
     if (no == 0) {
         bool there = sys_stat_at(g->from.dir, g->from.name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st) == 0;
@@ -206,8 +265,10 @@ static int connect_allowed(struct guard *g, const struct object *o)
 static int connect_object(struct guard *g, const struct address *a)
 {
     address_path(a, g->text[0]);
-    names_lock(g, false);
-    int no = place_find(g, AT_FDCWD, g->text[0], &g->from);
+    int no = names_lock(g, false);
+    if (no < 0)
+        return no;
+    no = place_find(g, AT_FDCWD, g->text[0], &g->from);
     if (no == 0) {
         no = object_find(g, &g->from, true, &g->object);
         place_drop(&g->from);
@@ -224,12 +285,36 @@ static int connect_object(struct guard *g, const struct address *a)
     return no;
 }
 
+/*
+ * A TCP socket that is nobody's yet: it is tried without waiting first, because what is near has answered at once, and another
+ * worker is a longer way than that. Nobody can tell but who asks for the flags of a socket while it is being connected:
+ * what else would heed them fails on such a socket. -EALREADY: the caller waits, and so do we.
+ */
+static int connect_near(int fd, long flags, const struct address *a)
+{
+    enum { STATE_CLOSE = 7 };
+    uint8_t state = 0;
+    socklen_t n = sizeof state;
+    if (sys_getsockopt(fd, IPPROTO_TCP, TCP_INFO, &state, &n) < 0 || n != sizeof state || state != STATE_CLOSE ||
+        sys_fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0)
+        return -EALREADY;
+    int no = sys_connect(fd, a->bytes, a->n);
+    if (no == -EINPROGRESS) /* what is near has answered by now */
+        no = sys_connect(fd, a->bytes, a->n);
+    (void)sys_fcntl(fd, F_SETFL, flags);
+    return no;
+}
+
 static int connect_now(struct guard *g, int fd, const struct address *a)
 {
     int no = 0;
     long flags = sys_fcntl(fd, F_GETFL, 0);
-    if (flags >= 0 && !(flags & O_NONBLOCK))
+    if (flags >= 0 && !(flags & O_NONBLOCK)) {
+        no = a->n >= sizeof a->any.sa_family && a->any.sa_family != AF_UNIX ? connect_near(fd, flags, a) : -EALREADY;
+        if (no != -EALREADY)
+            return no;
         no = guard_may_block(g);
+    }
     while (no == 0) {
         no = sys_connect(fd, a->bytes, a->n);
         /* Nobody signals us but the end of the box; a caller that died meanwhile waits no more. */
@@ -280,7 +365,7 @@ long connect_call(struct guard *g, int fd, uint64_t address, uint32_t n)
         classify(&a);
     if (a.path)
         return connect_done(connect_path(g, own, &a));
-    if (a.abstract && !(g->plan->namespaces & NEW_NETWORK) && !abstract_has(g, &a)) {
+    if (a.abstract && !(g->plan->namespaces & NEW_NETWORK) && !abstract_ours(g, &a)) {
         char name[128] = "@";
         memcpy(name + 1, a.un.sun_path + 1, a.n - PATH_AT - 1);
         return deny(g, DENIAL_CONNECT, NULL, (struct str){name, a.n - PATH_AT},

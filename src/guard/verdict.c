@@ -85,12 +85,6 @@ static bool in_force(struct guard *g, const struct rule *rule, struct str path, 
     return no != -ENOENT && !(no == 0 && born_has(g, &st));
 }
 
-static const struct rule *guarded(struct guard *g, struct str path, size_t *ret_end)
-{
-    const struct rule *rule = rules_guarded(&g->rules, path, ret_end);
-    return rule && in_force(g, rule, path, *ret_end) ? rule : NULL;
-}
-
 static int open_path(struct str path)
 {
     char name[PLACE_PATH];
@@ -106,9 +100,15 @@ static bool common_at(struct str path)
     return dir >= 0 && git_is_common(dir);
 }
 
+/* Remotes as git had them before its configuration did, and reads them still: a file for each, which names a location. */
+static bool holds_remotes(struct str name)
+{
+    return fold_eq(name, STR("remotes")) || fold_eq(name, STR("branches"));
+}
+
 /*
- * Where a repository's own places begin in `path`, whatever the repository is called: end of "X/hooks" (and below) or
- * "X/config", X with objects and refs; 0 when it is no such place. `ret_config`: a configuration, judged by key.
+ * Where a repository's own places begin in `path`, whatever the repository is called: end of "X/hooks" (and below),
+ * "X/config", or what is in "X/remotes", X with objects and refs; 0 when it is no such place. `ret_config`: a configuration, judged by key.
  */
 static size_t repository_place(struct guard *g, struct str path, bool *ret_config)
 {
@@ -128,11 +128,34 @@ static size_t repository_place(struct guard *g, struct str path, bool *ret_confi
     for (size_t at = 0; at < path.n;) {
         const char *slash = memchr(path.p + at, '/', path.n - at);
         size_t n = slash ? (size_t)(slash - path.p) - at : path.n - at;
-        if (at && fold_eq((struct str){path.p + at, n}, STR("hooks")) && common_at((struct str){path.p, at - 1}))
+        struct str part = {path.p + at, n};
+        if (at && (fold_eq(part, STR("hooks")) || (at + n < path.n && holds_remotes(part))) &&
+            common_at((struct str){path.p, at - 1}))
             return at + n;
         at += n + 1;
     }
     return 0;
+}
+
+/* What is judged as a configuration by its name may be a hook by its place. */
+static const struct rule *named(struct guard *g, struct str path, size_t *ret_end)
+{
+    const struct rule *rule = rules_guarded(&g->rules, path, ret_end);
+    bool config;
+    return rule && rule_is_git_config(rule) && repository_place(g, path, &config) && !config ? NULL : rule;
+}
+
+static const struct rule *guarded(struct guard *g, struct str path, size_t *ret_end)
+{
+    const struct rule *rule = named(g, path, ret_end);
+    return rule && in_force(g, rule, path, *ret_end) ? rule : NULL;
+}
+
+const struct rule *verdict_config(struct guard *g, const struct place *p)
+{
+    size_t end;
+    const struct rule *rule = named(g, place_path(p), &end);
+    return rule && rule_is_git_config(rule) && end == p->n ? rule : NULL;
 }
 
 /* Names the guard itself uses for a moment. */
@@ -151,6 +174,21 @@ static bool sample_of_new_repository(const struct rule *rule, struct str path, s
     return made == MADE_FILE && str_ends(path, STR(".sample")) && !memchr(path.p + end + 1, '/', path.n - end - 1);
 }
 
+/* An empty directory for remotes comes with git's templates; one with something in it, or a link to one, nobody has judged. */
+static bool is_for_remotes(struct guard *g, const struct place *p)
+{
+    return g->rules.git && g->rules.mode == GUARD_STRICT && holds_remotes((struct str){p->name, p->name_n}) &&
+           rules_root(&g->rules, place_path(p)).n && !rules_private(&g->rules, place_path(p)) && git_is_common(p->dir);
+}
+
+static bool brings_remotes(struct guard *g, const struct place *from, const struct place *to)
+{
+    char name[NAME_MAX + 2];
+    memcpy(name, from->name, from->name_n);
+    name[from->name_n] = 0;
+    return is_for_remotes(g, to) && !git_hooks_inert(from->dir, name);
+}
+
 /* The last of `objects` and `refs` makes a repository of its directory: what is there already becomes effective. */
 static int completes_repository(struct guard *g, const struct place *p)
 {
@@ -161,18 +199,23 @@ static int completes_repository(struct guard *g, const struct place *p)
         rules_root(&g->rules, place_path(p)).n == 0 || rules_private(&g->rules, place_path(p)) ||
         sys_stat_at(p->dir, objects ? "refs" : "objects", AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st) < 0)
         return 0;
-    struct buf config = BUF(PLACE_PATH + 8);
+    auto_buf struct buf config = BUF(PLACE_PATH + 8);
     buf_str(&config, place_dir(p));
     buf_text(&config, "/config");
-    bool inert = git_hooks_inert(p->dir, "hooks") && git_config_inert(g, p->dir, "config", buf_view(&config));
-    buf_free(&config);
-    return inert
-               ? 0
-               : deny(g, DENIAL_CREATE, NULL, place_path(p),
-                      "it would make a git repository of a directory with hooks or a configuration that name programs");
+    if (module_lost(g, p->dir, place_dir(p)))
+        return deny(g, DENIAL_CREATE, NULL, place_path(p),
+                    "it would hide a submodule's repository in a repository's own files");
+    bool empty =
+        git_hooks_inert(p->dir, "hooks") && git_hooks_inert(p->dir, "remotes") && git_hooks_inert(p->dir, "branches");
+    int no = empty ? git_config_adopt(g, p->dir, buf_view(&config)) : -EACCES;
+    return no != -EACCES ? no
+                         : deny(g, DENIAL_CREATE, NULL, place_path(p),
+                                "it would make a git repository of a directory with hooks, remotes or a configuration "
+                                "that name programs");
 }
 
-#define REPOSITORY "a hook or the configuration of a git repository"
+#define SUBMODULE  "a link on the way to the files of a submodule"
+#define REPOSITORY "a hook, a remote or the configuration of a git repository"
 
 static const char *reason(const struct rule *rule)
 {
@@ -205,6 +248,10 @@ int verdict_make(struct guard *g, const struct place *p, enum made made)
         ((rule = rules_below(&g->rules, path, &at, &rest)) || (rule = rules_pinned(&g->rules, path)) ||
          (rule = rules_pattern_prefix(&g->rules, path, true))))
         return deny(g, DENIAL_LINK, rule, path, "a link in place of a directory that holds a guarded name");
+    if (made == MADE_LINK && is_for_remotes(g, p))
+        return deny(g, DENIAL_CREATE, NULL, path, REPOSITORY);
+    if (made == MADE_LINK && module_behind(g, p, NULL))
+        return deny(g, DENIAL_LINK, NULL, path, SUBMODULE);
     return completes_repository(g, p);
 }
 
@@ -297,7 +344,30 @@ static int verdict_identity(struct guard *g, const struct sys_stat *st, enum den
     if (action == DENIAL_READ)
         return 0;
     rule = same_as(&g->rules, g->rules.guarded, g->rules.n_guarded, st);
+    if (rule && g->rules.mode == GUARD_EXISTING && rule->said->kind == GUARD_RULE_NAME &&
+        !(rule->said->flags & GUARD_RULE_ALWAYS) && born_has(g, st))
+        return 0; /* it came into being in this box */
     return rule ? deny(g, action, rule, path, "another name of a guarded file") : 0;
+}
+
+bool object_guarded(struct guard *g, const struct object *o)
+{
+    struct str path = object_path(o);
+    size_t end;
+    bool config;
+    return path.n && (guarded(g, path, &end) || repository_place(g, path, &config));
+}
+
+/*
+ * Whether the path of an object that was reached through a descriptor leads to it, in the same mount: a file of one name is then
+ * judged by that, as when it is reached by path, and needs no search for others, which ends in a refusal in a large tree.
+ */
+static bool path_leads_to(const struct object *o)
+{
+    struct sys_stat st;
+    return o->n && !o->placed && o->st.links == 1 &&
+           sys_stat_at(AT_FDCWD, o->path, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC | SYS_STAT_MOUNT, &st) == 0 &&
+           same_inode(&st, &o->st) && (st.mask & SYS_STAT_MOUNT) && st.mount == o->st.mount;
 }
 
 int verdict_object(struct guard *g, const struct object *o, enum denial_action action)
@@ -326,7 +396,7 @@ int verdict_object(struct guard *g, const struct object *o, enum denial_action a
     bool named = o->st.links > 0 && (S_ISREG(o->st.mode) || S_ISDIR(o->st.mode));
     if (o->magic && named && !o->held && !o->placed && !mount_ours(g, o->st.mount))
         return deny(g, action, NULL, path, "it lies in a mount that is not the box's");
-    if (S_ISREG(o->st.mode) && (o->st.links > 1 || (o->magic && o->st.links)))
+    if (S_ISREG(o->st.mode) && (o->st.links > 1 || (o->magic && o->st.links && !path_leads_to(o))))
         return verdict_identity(g, &o->st, action, path);
     return 0;
 }
@@ -380,7 +450,11 @@ static bool rest_stands(const struct place *p, struct str rest)
     return true;
 }
 
-static bool rest_inert(struct guard *g, const struct place *p, const struct rule *rule, struct str rest)
+/*
+ * Whether it says nothing. Where the directory arrives it counts from now on: whoever has the file open, or under another
+ * name, could say something then.
+ */
+static bool rest_inert(struct guard *g, const struct place *p, const struct rule *rule, struct str rest, bool arrives)
 {
     char name[NAME_MAX + 2 + 64];
     if (memchr(rest.p, '/', rest.n) || rest.n > 60 || (!rule_is_git_hooks(rule) && !rule_is_git_config(rule)))
@@ -391,6 +465,11 @@ static bool rest_inert(struct guard *g, const struct place *p, const struct rule
     struct buf path = BUF(PLACE_PATH + 64);
     buf_printf(&path, "%.*s/%.*s", (int)p->n, p->path, (int)rest.n, rest.p);
     bool yes = git_config_inert(g, p->dir, name, buf_view(&path));
+    if (yes && arrives && fold_eq(rest, STR("config"))) {
+        name[p->name_n] = 0;
+        auto_fd int dir = sys_openat(p->dir, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+        yes = dir >= 0 && git_config_adopt(g, dir, buf_view(&path)) == 0;
+    }
     buf_free(&path);
     return yes;
 }
@@ -404,7 +483,7 @@ static int verdict_contents(struct guard *g, const struct place *from, const str
         if (g->rules.mode == GUARD_EXISTING && from != at && rule->said->kind == GUARD_RULE_NAME &&
             !(rule->said->flags & GUARD_RULE_ALWAYS))
             continue;
-        if (rest_stands(from, rest) && !rest_inert(g, from, rule, rest))
+        if (rest_stands(from, rest) && !rest_inert(g, from, rule, rest, from != at))
             return deny(g, DENIAL_RENAME, rule, place_path(at), why);
     }
     return 0;
@@ -463,15 +542,23 @@ static int verdict_arrives(struct guard *g, const struct place *from, const stru
     rule = rules_pinned(&g->rules, path);
     if (rule && rule->path.n == path.n)
         return deny(g, DENIAL_RENAME, rule, path, "a place that a rule rests on");
+    if (brings_remotes(g, from, to))
+        return deny(g, DENIAL_RENAME, NULL, path, REPOSITORY);
     int no = completes_repository(g, to);
     if (no < 0 || S_ISREG(st->mode))
         return no;
     if (S_ISLNK(st->mode))
         return (rule = rules_below(&g->rules, path, &at, &rest)) || (rule = rules_pattern_prefix(&g->rules, path, true))
                    ? deny(g, DENIAL_LINK, rule, path, "a link in place of a directory that holds a guarded name")
-                   : 0;
+               : module_behind(g, to, NULL) ? deny(g, DENIAL_LINK, NULL, path, SUBMODULE)
+                                            : 0;
     if (!S_ISDIR(st->mode))
         return 0;
+    if (module_behind(g, to, from))
+        return deny(g, DENIAL_LINK, NULL, path, SUBMODULE);
+    if (module_misled(g, from, to))
+        return deny(g, DENIAL_RENAME, NULL, path,
+                    "the repository of a submodule, which would name another place there");
     rule = rules_crossing(&g->rules, place_path(from), path);
     if (!rule)
         rule = rules_pattern_prefix(&g->rules, path, true);

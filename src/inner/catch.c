@@ -622,6 +622,8 @@ int catch_prepare(enum catch_way way, bool *ret_v6)
 int step_catch(struct runner *r, const struct step *s)
 {
     bool v6 = false;
+    if (r->late_net) /* steps_catch() */
+        return 0;
     if (r->egress < 0)
         return -EBADMSG;
     int e = catch_prepare((enum catch_way)s->a, &v6), how = s->a == CATCH_TPROXY ? 0 : SHARED;

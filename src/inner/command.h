@@ -21,6 +21,13 @@ _Noreturn void leader_main(const struct runner *r, const struct job *job, int sl
 int command_start(const struct runner *r, const struct job *job, int slave, struct outcome *o);
 /* FRAME_EXEC_FAILED or FRAME_VERDICT for a command that did not start. */
 void command_failed(int control, const struct outcome *o);
+/*
+ * serve.c: pid 1 of a session. Takes FRAME_EXEC from `control` until that ends, then ends the box. `signals` is a signalfd
+ * of SIGCHLD, `proc` a descriptor of /proc or -1.
+ */
+_Noreturn void serve_main(const struct runner *r, int control, int signals, int proc, uint32_t umask);
+/* Ends what is left of a box without a pid namespace, and this process. */
+_Noreturn void init_leave(const struct runner *r, int status);
 /* 0, or -errno when pinfold could not be told. */
 int report_exit(int control, const struct job *job, int status, const struct rusage *usage);
 

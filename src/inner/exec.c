@@ -3,6 +3,8 @@
  * Look-up is execvp's: a name without a slash is tried in each directory of the command's own PATH; a file that is
  * no program the kernel knows is given to /bin/sh.
  */
+#include <sched.h>
+
 #include "inner/command.h"
 #include "sys/landlock.h"
 
@@ -87,6 +89,16 @@ static int place_stdio(const struct job *job, int slave)
     return sys_close_range(3, ~0u);
 }
 
+/* Lowers only: what the box's own limit is already lower than stays. */
+static int own_limit(const struct job_rlimit *l)
+{
+    struct sys_rlimit now, wanted = {l->value, l->value};
+    int e = sys_prlimit((int)l->what, NULL, &now);
+    if (e < 0 || now.hard <= l->value)
+        return e;
+    return sys_prlimit((int)l->what, &wanted, NULL);
+}
+
 static _Noreturn void fail(struct outcome *o, uint32_t where, int e)
 {
     o->where = where;
@@ -111,10 +123,22 @@ _Noreturn void command_child(const struct runner *r, const struct job *job, int 
         fail(o, WHERE_CHILD, e);
     if (r->plan->tier)
         (void)sys_prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+    if (!(r->plan->namespaces & CLONE_NEWPID)) { /* pid 1 stands apart (builder.c); the command is the user alone */
+        const long own = sys_call(SYS_geteuid, 0, 0, 0, 0, 0, 0);
+        e = own == sys_call(SYS_getuid, 0, 0, 0, 0, 0, 0) ? 0 : (int)sys_call(SYS_setresuid, own, own, own, 0, 0, 0);
+        if (e < 0)
+            fail(o, WHERE_CHILD, e);
+    }
     e = steps_run_command(r, &failed);
     if (e < 0)
         fail(o, failed, e);
     e = job->cwd ? sys_chdir(job->cwd) : 0;
+    if (e < 0)
+        fail(o, WHERE_CWD, e);
+    for (uint32_t i = 0; e == 0 && i < job->n_rlimits; i++)
+        e = own_limit(&job->rlimits[i]);
+    if (e == 0 && job->own_umask)
+        (void)sys_umask(job->umask);
     if (e == 0 && r->command_ruleset >= 0)
         e = sys_landlock_restrict(r->command_ruleset);
     if (e < 0)

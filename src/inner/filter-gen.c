@@ -275,6 +275,13 @@ static struct node *verdict_prctl(struct node *next)
     return load(0, equal(35 /* PR_SET_MM */, refuse(EPERM), next));
 }
 
+/* A lease, or a delegation of a directory, holds up everybody who opens the file for up to 45 seconds: the guard, the host. */
+static struct node *verdict_fcntl(struct node *next)
+{
+    enum { SET_LEASE = 1024, SET_DELEGATION = 1024 + 16 };
+    return load(1, ONE_OF(refuse(EPERM), next, SET_LEASE, SET_DELEGATION));
+}
+
 static struct node *verdict_personality(struct node *next)
 {
     /* PER_LINUX32, UNAME26 and ADDR_NO_RANDOMIZE (debuggers) in any mixture; all ones asks only. Others make mappings
@@ -327,6 +334,8 @@ static struct node *judged(const char *name, uint32_t filter)
         return verdict_ioctl(next);
     if (IS("prctl"))
         return verdict_prctl(next);
+    if (IS("fcntl"))
+        return verdict_fcntl(next);
     if (IS("personality"))
         return verdict_personality(next);
     if (IS("socket"))

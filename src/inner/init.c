@@ -26,89 +26,6 @@ static _Noreturn void give_up(int control, uint32_t where, int e)
     sys_exit(125);
 }
 
-void command_failed(int control, const struct outcome *o)
-{
-    struct frame f = {.kind = FRAME_EXEC_FAILED, .b = (uint32_t)o->no};
-    if (o->where != WHERE_EXEC) {
-        f.kind = FRAME_VERDICT;
-        f.a = o->where;
-    }
-    (void)send_frame(control, &f, -1);
-}
-
-static uint64_t microseconds(const struct timeval *t)
-{
-    return (uint64_t)t->tv_sec * 1000000 + (uint64_t)t->tv_usec;
-}
-
-int report_exit(int control, const struct job *job, int status, const struct rusage *u)
-{
-    const struct frame f = {.kind = FRAME_EXIT,
-                            .b = (uint32_t)status,
-                            .utime_us = microseconds(&u->ru_utime),
-                            .stime_us = microseconds(&u->ru_stime),
-                            .maxrss_kib = (uint64_t)u->ru_maxrss,
-                            .inblock = (uint64_t)u->ru_inblock,
-                            .oublock = (uint64_t)u->ru_oublock,
-                            .stdin_at = job->stdin_at < 0 ? -1 : sys_lseek(job->stdio[0], 0, SEEK_CUR)};
-    return send_frame(control, &f, -1);
-}
-
-int command_start(const struct runner *r, const struct job *job, int slave, struct outcome *o)
-{
-    *o = (struct outcome){0};
-    int pid = sys_vfork();
-    if (pid == 0)
-        command_child(r, job, slave, o);
-    if (o->script)
-        (void)sys_call(SYS_munmap, o->script, o->script_bytes, 0, 0, 0, 0);
-    return pid;
-}
-
-/*
- * A session whose leader ends hangs up its terminal, and hanging up throws away what the pty has not yet passed on to its
- * master (pty_flush_buffer() in drivers/tty/pty.c): the last words of a command, on a busy machine. So the leader stays
- * until pinfold has read them and ends the box, and nobody is left who could say more.
- */
-static _Noreturn void terminal_ends(const struct runner *r, int control, const struct job *job, int status,
-                                    const struct rusage *usage)
-{
-    if (r->plan->namespaces & CLONE_NEWPID)
-        (void)sys_kill(-1, SIGKILL);
-    if (report_exit(control, job, status, usage) < 0)
-        sys_exit(125);
-    for (;;)
-        (void)sys_poll(NULL, 0, NULL);
-}
-
-_Noreturn void leader_main(const struct runner *r, const struct job *job, int slave, int control)
-{
-    struct outcome o;
-    struct rusage usage;
-    int status, pid = sys_setsid();
-    if (pid >= 0)
-        pid = sys_ioctl(slave, TIOCSCTTY, NULL);
-    if (pid < 0)
-        give_up(control, WHERE_PTY, pid);
-    pid = command_start(r, job, slave, &o);
-    if (pid < 0)
-        give_up(control, WHERE_CHILD, pid);
-    if (o.no)
-        command_failed(control, &o);
-    slave = sys_shut(slave); /* or the terminal would never be seen to be left by all */
-    for (;;) {
-        int got = sys_wait4(pid, &status, WUNTRACED, &usage);
-        if (got == pid && WIFSTOPPED(status)) {
-            const struct frame f = {.kind = FRAME_STOPPED, .b = (uint32_t)WSTOPSIG(status)};
-            (void)send_frame(control, &f, -1);
-        } else if (got == pid) {
-            terminal_ends(r, control, job, status, &usage);
-        } else if (got != -EINTR) {
-            give_up(control, WHERE_CHILD, got);
-        }
-    }
-}
-
 struct box { /* pid 1's own view */
     struct runner *r;
     const struct job *job;
@@ -116,23 +33,6 @@ struct box { /* pid 1's own view */
     int oom; /* oom_score_adj, or -1 when there is nothing to lower */
     int pid; /* of the command, or of the leader of its session */
 };
-
-int terminal_open(int pty[2])
-{
-    int unlock = 0;
-    own_fd int master = sys_openat(AT_FDCWD, "/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC, 0);
-    if (master < 0)
-        return master;
-    int e = sys_ioctl(master, TIOCSPTLCK, &unlock);
-    if (e < 0)
-        return e;
-    int slave = (int)sys_call(SYS_ioctl, master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC, 0, 0, 0);
-    if (slave < 0)
-        return slave;
-    pty[0] = sys_taken(&master);
-    pty[1] = slave;
-    return 0;
-}
 
 /* The terminal of the box: a pty of its own devpts (without namespaces the builder's), whose master goes out. */
 static int open_terminal(struct box *b)
@@ -169,9 +69,7 @@ static int start(struct box *b)
 
 static _Noreturn void leave(const struct box *b, int status)
 {
-    if (b->r->plan->tier)
-        hunt_down(b->r);
-    sys_exit(status);
+    init_leave(b->r, status);
 }
 
 static int exit_status(int status)
@@ -246,12 +144,17 @@ static void obey(const struct box *b)
 
 /*
  * The raised score goes back when the command is surely past its exec: until then it shares this memory and would be set
- * with it (a write to oom_score_adj sets all that share the memory, and vfork returns before exec has let go of it).
+ * with it (a write to oom_score_adj sets all that share the memory, and vfork returns before exec has let go of it). For
+ * the same reason only now goes what of pinfold's memory was copied along with the builder and nobody here needs.
  */
-static void lower_oom_score(struct box *b)
+static void settle_down(struct box *b)
 {
-    (void)sys_write(b->oom, b->r->oom_text, b->r->oom_bytes);
+    if (b->oom >= 0)
+        (void)sys_write(b->oom, b->r->oom_text, b->r->oom_bytes);
     sys_drop(&b->oom);
+    for (size_t i = 0; i < b->r->n_spare; i++)
+        (void)sys_call(SYS_munmap, b->r->spare[i].at, b->r->spare[i].bytes, 0, 0, 0, 0);
+    b->r->n_spare = 0;
 }
 
 static _Noreturn void serve(struct box *b)
@@ -260,9 +163,9 @@ static _Noreturn void serve(struct box *b)
     struct pollfd p[2] = {{.fd = b->control, .events = POLLIN}, {.fd = b->signals, .events = POLLIN}};
     for (;;) {
         reap(b);
-        int n = sys_poll(p, 2, b->oom >= 0 ? &past_exec : NULL);
+        int n = sys_poll(p, 2, b->oom >= 0 || b->r->n_spare ? &past_exec : NULL);
         if (n == 0)
-            lower_oom_score(b);
+            settle_down(b);
         if (n < 0 && n != -EINTR)
             leave(b, 125);
         if (p[1].revents) {
@@ -300,13 +203,15 @@ _Noreturn void init_main(struct runner *r, const struct job *job, int control, i
 {
     struct box b = {.r = r, .job = job, .control = control, .master = -1, .slave = -1, .signals = -1, .oom = -1};
     sigset_t child;
-    int e = sys_sigmask(SIG_SETMASK, ~0ull);
+    int proc = -1, e = sys_sigmask(SIG_SETMASK, ~0ull);
     if (e < 0)
         give_up(control, WHERE_CHILD, e);
     e = steps_run(r, PHASE_INSIDE);
     if (e < 0)
         give_up(control, r->failed, e);
-    if (r->oom_bytes)
+    if (!job->argv) /* the commands to come inherit the raised score, so it stays */
+        proc = sys_openat(AT_FDCWD, "/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+    else if (r->oom_bytes)
         b.oom = sys_openat(AT_FDCWD, "/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC, 0);
     e = job->tty ? open_terminal(&b) : 0;
     if (e < 0)
@@ -335,6 +240,8 @@ _Noreturn void init_main(struct runner *r, const struct job *job, int control, i
     if (beside && !builder_is_done(pass))
         sys_exit(125); /* it has said why */
     sys_shut(pass);
+    if (!job->argv)
+        serve_main(r, control, b.signals, proc, job->umask);
     e = start(&b);
     if (e < 0)
         give_up(control, WHERE_CHILD, e);

@@ -6,8 +6,10 @@
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
+#include "base/arena.h"
 #include "wire/control.h"
 #include "wire/egress.h"
+#include "wire/job.h"
 #include "wire/step.h"
 
 enum phase { PHASE_BUILD, PHASE_INSIDE, PHASE_LOCK };
@@ -28,6 +30,7 @@ struct runner {
     int own;                   /* the box's own tmpfs, of which stubs, /dev, small private trees are parts, or -1 */
     bool own_visible;          /* it had to be attached to be cloned from (before Linux 6.15); until it is parked */
     uint32_t n_own;            /* names given out in it */
+    bool kept_net;             /* the network namespace is one that was used before: nothing of it is to be made */
     bool late_net;             /* LOOPBACK waits for net_begin(), for there is no network namespace before */
     uint32_t split;            /* the first step of BUILD that runs beside pid 1, 0: none */
     bool denied;               /* what refusals are mounts of was made in it */
@@ -41,6 +44,9 @@ struct runner {
     bool scoped;         /* this process has taken them on itself: kill(-1) reaches the box only */
     char oom_text[8];    /* oom_score_adj before the builder raised it for the command to inherit */
     uint8_t oom_bytes;   /* 0: it is as it was */
+    const struct span
+        *spare; /* what pid 1 gives back of the memory it shares with the builder, once its command runs */
+    size_t n_spare;
     uint64_t open_files; /* RLIMIT_NOFILE (soft) before the builder raised it, 0: as it was */
 };
 
@@ -61,8 +67,12 @@ int steps_build_first(struct runner *r, bool may_split, bool *ret_rest);
 int steps_build_rest(struct runner *r);
 /* In pid 1 that was cloned in between: the limit of open files as it was before the builder made room. */
 int room_back(struct runner *r);
+/* Brings up "lo" in the network namespace of this process; 0 or -errno. */
+int loopback_up(void);
 /* With late_net: makes the network namespace and runs LOOPBACK in it; a descriptor of it, owned, for setns(2). */
 int net_begin(struct runner *r);
+/* With late_net: CATCH, by whoever is in the network namespace now; 0 where the plan has none. */
+int steps_catch(struct runner *r);
 /*
  * What overlays leave for later: in the builder, after it started pid 1 and while it still has its powers; in pid 1 (`here`
  * false) only the descriptors are closed.
@@ -86,6 +96,11 @@ struct job { /* one command */
     uint16_t rows, columns;
     uint32_t umask;
     int64_t stdin_at; /* set by stdio_enter(): the file position when stdin was reopened, otherwise -1 */
+    /* Of a command in a session: its own limits, within the plan's, and whether its umask is another one than pid 1's. */
+    const struct job_rlimit *rlimits;
+    uint32_t n_rlimits;
+    bool own_umask, of_session;
+    int session; /* of processes: told with the end of a command in a session; 0 */
 };
 
 /* An enum stdio_way; -EBADF; or -EINVAL for what never enters: directories, O_PATH, block devices, handles of the kernel. */
@@ -101,7 +116,7 @@ int stdio_enter(struct job *job, char (*names)[4096], int report);
 void hunt_down(const struct runner *r);
 
 /*
- * Pid 1: locks down, starts the job, reaps, forwards, reports. `control` goes to P; `pass` (a socket to the builder)
+ * Pid 1: locks down, starts the job (one without argv: none; it says FRAME_READY and serves, serve.c), reaps, forwards, reports. `control` goes to P; `pass` (a socket to the builder)
  * carries the listener's descriptor once and, with `beside`, the builder's word that its half is done, which is waited
  * for before the job. Never returns.
  */

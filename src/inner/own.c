@@ -65,7 +65,7 @@ void own_name(struct runner *r, char name[OWN_NAME])
 
 int own_show(struct runner *r)
 {
-    if (r->own_visible)
+    if (r->own_visible || r->split) /* beside pid 1 the kernel is one that can, and nothing can be parked any more */
         return -EALREADY;
     int e = sys_move_mount(r->own, "", AT_FDCWD, "/", SYS_MOVE_FROM_EMPTY);
     r->own_visible = e == 0;

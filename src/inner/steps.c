@@ -239,14 +239,17 @@ static int step_symlink(struct runner *r, const struct step *s)
     return parent < 0 ? parent : sys_symlinkat(step_text(r, s->b), parent, name);
 }
 
-static int step_loopback(struct runner *r, const struct step *s)
+int loopback_up(void)
 {
-    (void)s;
-    if (r->late_net)
-        return 0;
     struct ifreq lo = {.ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING};
     own_fd int fd = sys_socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     return fd < 0 ? fd : sys_ioctl(fd, 0x8914 /* SIOCSIFFLAGS */, &lo);
+}
+
+static int step_loopback(struct runner *r, const struct step *s)
+{
+    (void)s;
+    return r->late_net || r->kept_net ? 0 : loopback_up();
 }
 
 static int step_hostname(struct runner *r, const struct step *s)
@@ -287,6 +290,12 @@ static int fresh(struct runner *r, const struct step *s, const char *type, const
         return e;
     own_fd int tree = sys_fsmount(fs, attributes | (unsigned)mount_attributes(s->flags));
     return tree < 0 ? tree : attach(tree, place);
+}
+
+static int step_own(struct runner *r, const struct step *s)
+{
+    own_fd int place = open_place(step_text(r, s->a), O_DIRECTORY);
+    return place < 0 ? place : sys_fchownat(place, "", r->plan->uid, r->plan->gid, AT_EMPTY_PATH);
 }
 
 static int step_proc(struct runner *r, const struct step *s)
@@ -379,6 +388,7 @@ static int run(struct runner *r, const struct step *s)
         DO(DEVICES, step_devices)
         DO(LOOPBACK, step_loopback)
         DO(CATCH, step_catch)
+        DO(OWN, step_own)
         DO(HOSTNAME, step_hostname)
         DO(PROC, step_proc)
         DO(PROC_LOCK, step_proc_lock)
@@ -471,12 +481,29 @@ static int build_end(struct runner *r)
     return e < 0 ? e : room_back(r);
 }
 
+/*
+ * A private tree that the engine's tool has made: runc gives it the mode of the image's directory there, whatever the
+ * tool said, and then the box's user might not write in it. It gets the mode that was meant, where this process owns it.
+ */
+static void tool_tmpfs(const struct runner *r, const struct step *s)
+{
+    own_fd int place = open_place(step_text(r, s->a), O_DIRECTORY);
+    char path[FD_PATH];
+    put_fd_path(path, place);
+    if (place >= 0 && s->mode && !r->plan->machine) /* refused where it is somebody else's */
+        (void)sys_fchmodat(AT_FDCWD, path, s->mode);
+}
+
 static int run_range(struct runner *r, enum phase phase, uint32_t from, uint32_t to)
 {
     const struct step *s = plan_steps(r->plan);
     int e = 0;
     for (uint32_t i = from; e == 0 && i < to; i++) {
         if (phase_of(r->plan, s[i].kind) != (int)phase)
+            continue;
+        if (s[i].flags & STEP_TOOL && s[i].kind == STEP_TMPFS)
+            tool_tmpfs(r, s + i);
+        if (s[i].flags & STEP_TOOL && s[i].kind != STEP_ROOT)
             continue;
         r->failed = i;
         e = run(r, s + i);
@@ -559,6 +586,19 @@ int steps_build_rest(struct runner *r)
 {
     int e = run_range(r, PHASE_BUILD, r->split, r->plan->n_steps);
     return e < 0 ? e : build_end(r);
+}
+
+int steps_catch(struct runner *r)
+{
+    const struct step *s = plan_steps(r->plan);
+    r->late_net = false;
+    for (uint32_t i = 0; i < r->plan->n_steps; i++) {
+        if (s[i].kind != STEP_CATCH)
+            continue;
+        r->failed = i;
+        return step_catch(r, s + i);
+    }
+    return 0;
 }
 
 /* The hard limit cannot be raised without privilege: then as much as there is. */

@@ -51,7 +51,9 @@ static int mkdir_like(const struct runner *r, int at, const char *name, int like
     if (e < 0)
         return e;
     unsigned mode = st.mode & 07777;
-    if (st.uid != r->plan->uid || st.gid != r->plan->gid) {
+    if (st.uid == r->plan->uid && st.gid != r->plan->gid)
+        mode = (mode & 0707) | (mode & 07) << 3; /* of his own group everybody else is a stranger there */
+    if (st.uid != r->plan->uid) {
         mode = 0;
         if (sys_may(like, ".", 4) == 0)
             mode |= 0444;

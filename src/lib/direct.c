@@ -11,11 +11,9 @@
 
 #include "base/fd.h"
 #include "box/audit.h"
-#include "engine/cgroup.h"
 #include "engine/engine.h"
-#include "engine/survey.h"
 #include "lib/nested.h"
-#include "lib/private.h"
+#include "lib/planned.h"
 #include "lib/trust.h"
 #include "lib/words.h"
 
@@ -39,7 +37,7 @@ int tell(struct pinfold_error *to, const struct err *from, int r)
 }
 
 /* Callers built against an older header give a smaller struct: what they do not know is zero. */
-static int take_options(void *to, size_t room, const void *from, size_t size, struct err *e)
+int take_options(void *to, size_t room, const void *from, size_t size, struct err *e)
 {
     memset(to, 0, room);
     if (!from)
@@ -55,6 +53,7 @@ void pinfold_policy_free(struct pinfold_policy *p)
     if (!p || --p->users > 0)
         return;
     p->policy = policy_free(p->policy);
+    net_kept_end(&p->net_kept);
     p->mem = arena_free(p->mem);
     free(p);
 }
@@ -65,6 +64,7 @@ static struct pinfold_policy *policy_object(void)
     if (!p)
         return NULL;
     p->users = 1;
+    p->net_kept = NET_KEPT;
     p->mem = arena_new(MAX_POLICY_ARENA);
     if (!p->mem) {
         free(p);
@@ -119,11 +119,11 @@ int give(struct buf *b, char **ret, struct pinfold_error *error)
     return 0;
 }
 
-int pinfold_policy_text(struct pinfold_policy *p, int origins, char **ret, struct pinfold_error *error)
+int pinfold_policy_text(struct pinfold_policy *p, int how, char **ret, struct pinfold_error *error)
 {
     auto_buf struct buf out = BUF(MAX_ANSWER_TEXT);
     struct err e = {0};
-    int r = policy_print(p->policy, origins != 0, &out);
+    int r = policy_print(p->policy, (unsigned)how, &out);
     return r < 0 ? tell(error, &e, err_sys(&e, ERR_BUG, -r, "print the policy")) : give(&out, ret, error);
 }
 
@@ -135,55 +135,22 @@ int pinfold_policy_schema(char **ret, struct pinfold_error *error)
     return r < 0 ? tell(error, &e, err_sys(&e, ERR_BUG, -r, "print the schema")) : give(&out, ret, error);
 }
 
-void prepared_free(struct prepared *p)
+static int print_plan(const struct plan *plan, enum pinfold_explain_format format, int show_values, struct buf *out)
 {
-    p->plan = plan_free(p->plan);
-    p->mem = arena_free(p->mem);
+    return format == PINFOLD_EXPLAIN_JSON ? plan_explain_json(plan, show_values != 0, out)
+                                          : plan_explain(plan, show_values != 0, out);
 }
 
-static int choose_engine(const struct policy *p, const struct engine **ret, struct err *e)
+char *explain_refused(const struct pinfold_policy *p, enum pinfold_explain_format format, int show_values)
 {
-    if (p->engine && !same(p->engine, "auto") && !same(p->engine, engine_native.name))
-        return err_say(e, ERR_CANNOT, "--engine %s: this version starts boxes with 'native' only", p->engine);
-    *ret = &engine_native;
-    return 0;
-}
-
-static bool asks_for_group(const struct limits *l)
-{
-    const struct limit *const held[] = {&l->memory, &l->cpus, &l->processes};
-    for (size_t i = 0; i < sizeof held / sizeof *held; i++) {
-        if (held[i]->asked && held[i]->value != LIMIT_NONE)
-            return true;
-    }
-    return false;
-}
-
-int prepare(const struct pinfold_policy *p, const struct plan_ask *ask, bool thorough, struct prepared *ret,
-            struct err *e)
-{
-    const struct engine *engine;
-    struct prepared *n = ret; /* in place: the plan will point to its facts */
-
-    *n = (struct prepared){.mem = arena_new(MAX_PLAN_ARENA)};
-    if (!n->mem)
-        return err_sys(e, ERR_SYSTEM, ENOMEM, "make the plan");
-    n->facts.home = p->layers.world.home;
-    n->facts.user_name = p->layers.world.user_name;
-    n->facts.uid = getuid();
-    n->facts.gid = getgid();
-    int r = choose_engine(p->policy, &engine, e);
-    if (r == 0)
-        r = engine->probe(&n->facts, n->mem, thorough, e);
-    if (r == 0)
-        cgroup_probe(&n->facts, asks_for_group(&p->policy->limits), n->mem);
-    if (r == 0)
-        r = survey(p->policy, &n->facts, n->mem, e);
-    if (r == 0)
-        r = plan_make(p->policy, &n->facts, ask, &n->plan, e);
-    if (r < 0)
-        prepared_free(n);
-    return r;
+    auto_buf struct buf out = BUF(MAX_ANSWER_TEXT);
+    struct prepared n;
+    struct plan_ask ask = {.cwd = planned_directory(p), .environ = (const char *const *)environ, .so_far = true};
+    if (prepare_so_far(p, &ask, &n) < 0)
+        return NULL;
+    int r = print_plan(n.plan, format, show_values, &out);
+    prepared_free(&n);
+    return r == 0 ? buf_take(&out) : NULL;
 }
 
 int pinfold_explain(struct pinfold_policy *p, enum pinfold_explain_format format, int show_values, char **ret,
@@ -192,15 +159,18 @@ int pinfold_explain(struct pinfold_policy *p, enum pinfold_explain_format format
     auto_buf struct buf out = BUF(MAX_ANSWER_TEXT);
     struct prepared n;
     struct err e = {0};
-    struct plan_ask ask = {.cwd = p->layers.world.cwd, .environ = (const char *const *)environ};
+    struct plan_ask ask = {.cwd = planned_directory(p), .environ = (const char *const *)environ};
 
     int r = prepare(p, &ask, true, &n, &e);
     if (r < 0)
         return tell(error, &e, r);
     r = plan_digests(n.plan, &e);
     if (r == 0)
-        r = format == PINFOLD_EXPLAIN_JSON ? plan_explain_json(n.plan, show_values != 0, &out)
-                                           : plan_explain(n.plan, show_values != 0, &out);
+        r = explain_command(&n, format, &e);
+    if (r == 0 && format == PINFOLD_EXPLAIN_COMMAND)
+        buf_text(&out, n.plan->command_text);
+    else if (r == 0)
+        r = print_plan(n.plan, format, show_values, &out);
     prepared_free(&n);
     if (r < 0)
         return tell(error, &e, e.text[0] ? r : err_sys(&e, ERR_BUG, -r, "print the plan"));
@@ -219,6 +189,11 @@ static void say_header(const struct pinfold_run_options *o, const struct plan *p
     auto_buf struct buf words = BUF(MAX_WORDS);
     if (!o->say)
         return;
+    if (plan->facts->unsandboxed) {
+        words_unsandboxed(plan, &words);
+        say(o, PINFOLD_SAY_WARNING, &words);
+        buf_free(&words);
+    }
     buf_text(&words, again ? "instead: " : "");
     words_header(plan, &words);
     say(o, PINFOLD_SAY_HEADER, &words);
@@ -234,13 +209,15 @@ static void say_errors(const struct pinfold_run_options *o, const struct box_res
 static bool said_before(const struct box_result *r, size_t i)
 {
     for (size_t k = 0; k < i; k++) {
-        if (same(r->denials[k].target, r->denials[i].target) && same(r->denials[k].action, r->denials[i].action))
+        const struct denial *a = &r->denials[k], *b = &r->denials[i];
+        if (same(a->target, b->target) && same(a->action, b->action) &&
+            same(a->why ? a->why : "", b->why ? b->why : ""))
             return true;
     }
     return false;
 }
 
-static void say_rest(const struct pinfold_run_options *o, const struct pinfold_result *result)
+void say_notes(const struct pinfold_run_options *o, const struct pinfold_result *result)
 {
     auto_buf struct buf words = BUF(MAX_WORDS);
     const struct box_result *r = &result->box;
@@ -269,8 +246,15 @@ static void say_rest(const struct pinfold_run_options *o, const struct pinfold_r
         buf_printf(&words, "%zu more were denied; see them with: pinfold log", left);
         say(o, PINFOLD_SAY_NOTE, &words);
     }
-    buf_free(&words);
-    words_closing(r, &words);
+}
+
+static void say_rest(const struct pinfold_run_options *o, const struct pinfold_result *result)
+{
+    auto_buf struct buf words = BUF(MAX_WORDS);
+    if (!o->say)
+        return;
+    say_notes(o, result);
+    words_closing(&result->box, &words);
     say(o, PINFOLD_SAY_CLOSING, &words);
 }
 
@@ -283,62 +267,6 @@ static int check_run(const struct pinfold_run_options *o, struct err *e)
     if (o->cwd && o->cwd[0] != '/')
         return err_say(e, ERR_POLICY, "the directory to start in, '%s', must be absolute", o->cwd);
     return 0;
-}
-
-/*
- * A home that cannot be written (a system user's, a read-only file system, a box around this one) has no place for private
- * layers. Then they go to a directory in /tmp that goes with the run. Only our own processes come here and change their
- * environment: a program that uses the shared library is served by another one.
- */
-static char moved_state[32];
-
-static bool move_state(void)
-{
-    char path[] = "/tmp/pinfold-XXXXXX";
-    if (moved_state[0] || !mkdtemp(path))
-        return false;
-    memcpy(moved_state, path, sizeof path);
-    return setenv("XDG_STATE_HOME", path, 1) == 0;
-}
-
-static void moved_state_end(void)
-{
-    if (moved_state[0])
-        remove_tree(AT_FDCWD, moved_state);
-    moved_state[0] = 0;
-}
-
-/* A plan with directories of its own: made again when its slot of the caches is another box's. */
-static int plan_with_slot(struct pinfold_result *result, struct plan_ask *ask, bool thorough, struct private_dirs *dirs,
-                          struct err *e)
-{
-    int r = prepare(result->policy, ask, thorough, &result->prepared, e);
-    if (r == 0)
-        r = private_begin(dirs, result->prepared.plan, e);
-    if (r == -EBUSY) {
-        prepared_free(&result->prepared);
-        ask->cache_slot = dirs->slot;
-        r = prepare(result->policy, ask, thorough, &result->prepared, e);
-        if (r == 0)
-            r = private_begin(dirs, result->prepared.plan, e);
-    }
-    return r;
-}
-
-static int plan_privately(struct pinfold_result *result, struct plan_ask *ask, bool thorough, struct private_dirs *dirs,
-                          struct err *e)
-{
-    bool own_environment = ask->environ == (const char *const *)environ;
-    int r = plan_with_slot(result, ask, thorough, dirs, e);
-    bool no_place = result->prepared.plan && (err_is_refused(r) || r == -EROFS || r == -ENOTDIR || r == -ENOENT);
-
-    if (!no_place || !move_state())
-        return r;
-    if (own_environment) /* setenv() may have moved it */
-        ask->environ = (const char *const *)environ;
-    private_end(dirs);
-    prepared_free(&result->prepared);
-    return plan_with_slot(result, ask, thorough, dirs, e);
 }
 
 static void question(void *ctx, const struct box_question *q, bool *ret_allow, bool *ret_run)
@@ -359,16 +287,24 @@ static int start_planned(struct pinfold_result *result, const struct pinfold_run
                          const int stdio[3], bool again, struct err *e)
 {
     struct box_ask box = {.plan = result->prepared.plan,
-                          .engine = &engine_native,
+                          .engine = result->prepared.engine,
                           .argv = o->argv,
                           .stdio = {stdio[0], stdio[1], stdio[2]},
                           .capture = o->capture != 0,
                           .capture_max = o->capture_max ? o->capture_max : DEFAULT_CAPTURE,
                           .tty = ask->tty ? result->policy->policy->tty : TTY_NEVER,
                           .foreground = o->foreground != 0,
+                          .leave = o->leave != 0,
+                          .net_kept = o->keep_network ? &result->policy->net_kept : NULL,
                           .on_question = o->ask ? question : NULL,
                           .ctx = (void *)(uintptr_t)o,
-                          .control_fd = o->control_fd};
+                          .control_fd = o->control_fd,
+                          .lasting = planned_give_back};
+    struct planned_memory memory = {&result->prepared, result->policy};
+    struct span spare[PLANNED_SPANS];
+    box.lasting_ctx = &memory;
+    box.spare = spare;
+    box.n_spare = planned_spare(&memory, spare, PLANNED_SPANS);
     say_header(o, box.plan, again);
     return box_run(&box, &result->box, e);
 }
@@ -383,29 +319,27 @@ static int start(struct pinfold_result *result, const struct pinfold_run_options
     struct private_dirs dirs = PRIVATE_DIRS;
     struct err first = {0};
 
-    int r = plan_privately(result, ask, false, &dirs, e);
+    int r = planned_make(result->policy, ask, false, &dirs, &result->prepared, e);
     if (r == 0)
         r = start_planned(result, o, ask, stdio, false, e);
     if (r == -ENGINE_STALE && nested_allowed()) {
         first = *e;
         private_end(&dirs);
         prepared_free(&result->prepared);
-        r = plan_privately(result, ask, true, &dirs, e);
+        r = planned_make(result->policy, ask, true, &dirs, &result->prepared, e);
         if (r == 0)
             r = start_planned(result, o, ask, stdio, true, e);
         if (r == -ENGINE_STALE)
             *e = first;
     }
-    private_end(&dirs);
-    moved_state_end();
+    planned_end(&dirs);
     return r < 0 ? nested_remedy(e, r) : r;
 }
 
-static int stdio_of(const struct pinfold_run_options *o, int *null, int stdio[3], struct err *e)
+int stdio_of(const int given[3], bool use_fds, int *null, int stdio[3], struct err *e)
 {
-    const int given[3] = {o->stdin_fd, o->stdout_fd, o->stderr_fd};
     for (int i = 0; i < 3; i++) {
-        stdio[i] = o->use_fds ? given[i] : i;
+        stdio[i] = use_fds ? given[i] : i;
         if (stdio[i] >= 0)
             continue;
         if (*null < 0)
@@ -429,7 +363,7 @@ int pinfold_run(struct pinfold_policy *p, const struct pinfold_run_options *opti
     if (r == 0)
         r = check_run(&o, &e);
     if (r == 0)
-        r = stdio_of(&o, &null, stdio, &e);
+        r = stdio_of((const int[3]){o.stdin_fd, o.stdout_fd, o.stderr_fd}, o.use_fds != 0, &null, stdio, &e);
     struct pinfold_result *result = r == 0 ? calloc(1, sizeof *result) : NULL;
     if (r == 0 && !result)
         r = err_sys(&e, ERR_SYSTEM, ENOMEM, "run");
@@ -439,7 +373,7 @@ int pinfold_run(struct pinfold_policy *p, const struct pinfold_run_options *opti
     p->users++;
     result->captured = o.capture != 0;
     result->json = BUF(MAX_ANSWER_TEXT);
-    struct plan_ask ask = {.cwd = o.cwd ? o.cwd : p->layers.world.cwd,
+    struct plan_ask ask = {.cwd = o.cwd ? o.cwd : planned_directory(p),
                            .environ = o.env ? o.env : (const char *const *)environ,
                            .tty = o.foreground && box_wants_tty(p->policy->tty, stdio, o.capture != 0)};
     char instance[16];
@@ -460,10 +394,17 @@ void pinfold_result_free(struct pinfold_result *r)
     if (!r)
         return;
     box_result_free(&r->box);
-    prepared_free(&r->prepared);
+    if (!r->mem) /* otherwise its plan is part of that */
+        prepared_free(&r->prepared);
     buf_free(&r->json);
     pinfold_policy_free(r->policy);
+    r->mem = arena_free(r->mem);
     free(r);
+}
+
+const char *pinfold_result_note(const struct pinfold_result *r)
+{
+    return r->note ? r->note : "";
 }
 
 enum pinfold_end pinfold_result_end(const struct pinfold_result *r)
@@ -517,6 +458,9 @@ const char *pinfold_result_json(const struct pinfold_result *result)
     struct pinfold_result *r = (struct pinfold_result *)(uintptr_t)result; /* `json` is a memory of the answer */
     struct plan *plan = r->prepared.plan;
 
+    if (r->json.n == 0 && r->complete)
+        r->complete(r);
+    r->complete = NULL;
     if (r->json.n == 0 && ((!plan->digest[0] && plan_digests(plan, NULL) < 0) ||
                            box_result_json(&r->box, plan, r->captured, &r->json) < 0))
         buf_free(&r->json);
@@ -539,7 +483,7 @@ int pinfold_wrap(struct pinfold_policy *p, const char *const *argv, char ***ret,
     if (length < 0)
         return tell(error, &e, err_sys(&e, ERR_SYSTEM, errno, "find the program (/proc/self/exe)"));
     program[length] = 0;
-    if (policy_print(p->policy, false, &text) < 0 || !buf_ok(&text))
+    if (policy_print(p->policy, 0, &text) < 0 || !buf_ok(&text))
         return tell(
             error, &e,
             err_say(&e, ERR_CANNOT, "the policy is longer than one argument may be (127 KiB); put it into a file"));

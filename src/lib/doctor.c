@@ -9,12 +9,16 @@
 #include "base/json.h"
 #include "engine/cgroup.h"
 #include "engine/engine.h"
+#include "engine/tool.h"
 #include "lib/direct.h"
 #include "lib/nested.h"
 #include "lib/words.h"
 #include "lib/world.h"
 
-#define MAX_DOCTOR (8u << 20)
+#define MAX_DOCTOR          (8u << 20)
+#define VERSION_PATIENCE_MS 3000u
+/* Found by cgroup_probe(), for every engine alike. */
+#define LIMITS_BY_GROUP (F(CGROUP_LIMITS) | F(LIMIT_MEMORY) | F(LIMIT_CPU) | F(LIMIT_PROCESSES) | F(LIMIT_DISK))
 
 struct report {
     struct arena *mem;
@@ -96,40 +100,71 @@ static void check_features(struct report *r)
     }
 }
 
-/* The program in PATH, or the usual places for root's; in the arena. */
-static const char *find_program(struct arena *mem, const char *name)
+/* "bubblewrap 0.8.0": the first line that the program answers to --version with. */
+static const char *version_of(struct arena *mem, const char *program)
 {
-    const char *path = getenv("PATH");
-    auto_buf struct buf all = BUF(1u << 16);
-    buf_printf(&all, "%s:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", path ? path : "");
-    for (const char *p = buf_cstr(&all); *p;) {
-        size_t n = strcspn(p, ":");
-        const char *file = n && p[0] == '/' ? arena_printf(mem, "%.*s/%s", (int)n, p, name) : NULL;
-        struct stat st;
-        if (file && stat(file, &st) == 0 && S_ISREG(st.st_mode) && access(file, X_OK) == 0)
-            return file;
-        p += n;
-        p += *p == ':';
+    const char *const argv[] = {program, "--version", NULL};
+    auto_buf struct buf said = BUF(4096);
+    auto_buf struct buf line = BUF(8192);
+    if (tool_ask(argv, VERSION_PATIENCE_MS, &said) != 0)
+        return NULL;
+    buf_put(&line, said.p, strcspn(buf_cstr(&said), "\n"));
+    auto_buf struct buf safe = BUF(16384);
+    words_safe(&safe, buf_cstr(&line));
+    return safe.n ? arena_text(mem, buf_cstr(&safe)) : NULL;
+}
+
+/* What an engine lacks that native has, or all of why it cannot be used. */
+static void check_engine(struct report *r, const struct engine *engine)
+{
+    const char *name = arena_printf(r->mem, "engine-%s", engine->name);
+    const char *found = tool_find(r->mem, engine->program);
+    const struct policy nothing_said = {.engine = engine->name, .workspace = "/"};
+    struct facts facts = {.uid = r->facts.uid, .gid = r->facts.gid, .home = r->facts.home, .policy = &nothing_said};
+    struct err e = {0};
+    if (!name)
+        return;
+    if (!found) {
+        check(r, CHECK_ABSENT, name,
+              arena_printf(r->mem, "%s is not installed (only needed when asked for)", engine->program),
+              engine->package ? arena_printf(r->mem, "apt install %s", engine->package) : NULL);
+        return;
     }
-    return NULL;
+    const char *version = version_of(r->mem, found);
+    if (engine->images) { /* what it can depends on the image, and on the daemon that has it */
+        check(r, CHECK_YES, name,
+              arena_printf(
+                  r->mem,
+                  "%s, %s; its boxes show an image (--image); what it can do with one is looked at when a box starts",
+                  version ? version : "no version", found),
+              NULL);
+        return;
+    }
+    if (engine->probe(&facts, r->mem, true, &e) < 0) {
+        check(r, CHECK_PART, name, arena_printf(r->mem, "%s: %s", version ? version : found, e.text), NULL);
+        return;
+    }
+    auto_buf struct buf words = BUF(MAX_WORDS);
+    features lacks = r->facts.can & ~facts.can & ~LIMITS_BY_GROUP;
+    buf_printf(&words, "%s, %s", version ? version : "no version", found);
+    if (lacks) {
+        buf_text(&words, "; without ");
+        words_features(&words, lacks);
+    }
+    check(r, lacks ? CHECK_PART : CHECK_YES, name, arena_text(r->mem, buf_cstr(&words)), NULL);
 }
 
 static void check_engines(struct report *r)
 {
-    static const struct {
-        const char *engine, *program, *package;
-    } others[] = {{"docker", "docker", "docker.io"}, {"podman", "podman", "podman"},
-                  {"bwrap", "bwrap", "bubblewrap"},  {"firejail", "firejail", "firejail"},
-                  {"nsjail", "nsjail", NULL},        {"vm", "qemu-system-x86_64", "qemu-system-x86"}};
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
-        const char *found = find_program(r->mem, others[i].program);
-        const char *name = arena_printf(r->mem, "engine-%s", others[i].engine);
-        const char *how = others[i].package ? arena_printf(r->mem, "apt install %s", others[i].package) : NULL;
-        check(r, found ? CHECK_YES : CHECK_ABSENT, name ? name : others[i].engine,
-              found ? found
-                    : arena_printf(r->mem, "%s is not installed (only needed when asked for)", others[i].program),
-              found ? NULL : how);
+    for (size_t i = 0; engines[i]; i++) {
+        if (engines[i]->program)
+            check_engine(r, engines[i]);
     }
+    const char *init = NULL;
+    struct err e = {0};
+    bool there = tool_init(r->mem, &init, NULL, &e) == 0;
+    check(r, there ? CHECK_YES : CHECK_PART, "pinfold-init", there ? init : arena_text(r->mem, e.text),
+          there ? NULL : "install pinfold whole: engines that are other programs start it in their boxes");
 }
 
 /* The proof: a default box, started. */
@@ -175,6 +210,9 @@ static void print_text(const struct report *r, struct buf *out)
         if (c->remedy)
             buf_printf(out, "      %-22s -> %s\n", "", c->remedy);
     }
+    buf_text(out, "\nGuarantees, as --may-lose and --must-have name them:\n");
+    for (int i = 0; i < FEATURE_COUNT; i++)
+        buf_printf(out, "      %-22s %s\n", feature_name((enum feature)i), feature_text((enum feature)i));
     if (r->n_verdicts)
         buf_text(out, "\nAttacks on default boxes:\n");
     for (size_t i = 0; i < r->n_verdicts; i++) {
@@ -220,6 +258,14 @@ static void print_json(const struct report *r, struct buf *out)
             json_text(&j, "remedy", c->remedy);
         else
             json_null(&j, "remedy");
+        json_object_end(&j);
+    }
+    json_array_end(&j);
+    json_array(&j, "guarantees");
+    for (int i = 0; i < FEATURE_COUNT; i++) {
+        json_object(&j, NULL);
+        json_text(&j, "name", feature_name((enum feature)i));
+        json_text(&j, "promises", feature_text((enum feature)i));
         json_object_end(&j);
     }
     json_array_end(&j);

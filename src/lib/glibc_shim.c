@@ -1,11 +1,17 @@
 /*
- * Debian's static libyaml is built for glibc with _FORTIFY_SOURCE. Of what that adds, the C library here lacks one:
- * tests/lint/archives.sh checks that the archives ask for nothing else.
+ * Debian's static libyaml and libjansson are built for glibc with _FORTIFY_SOURCE. Of what that adds, the C library here
+ * lacks these: tests/lint/archives.sh checks that the archives ask for nothing else.
  */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+int __vsnprintf_chk(char *to, size_t n, int flag, size_t room, const char *format, va_list args)
+    __attribute__((format(printf, 5, 0)));
+int __snprintf_chk(char *to, size_t n, int flag, size_t room, const char *format, ...)
+    __attribute__((format(printf, 5, 6)));
+char *__strncpy_chk(char *to, const char *from, size_t n, size_t room);
 int __sprintf_chk(char *to, int flag, size_t room, const char *format, ...) __attribute__((format(printf, 4, 5)));
 
 /* sprintf() into an object of `room` bytes; aborts when they do not suffice (LSB, __sprintf_chk). */
@@ -19,4 +25,29 @@ int __sprintf_chk(char *to, int flag, size_t room, const char *format, ...)
     if (n >= 0 && (size_t)n >= room)
         abort();
     return n;
+}
+
+/* The same with a length of the caller's, which must not be more than there is. */
+int __vsnprintf_chk(char *to, size_t n, int flag, size_t room, const char *format, va_list args)
+{
+    (void)flag;
+    if (n > room)
+        abort();
+    return vsnprintf(to, n, format, args);
+}
+
+int __snprintf_chk(char *to, size_t n, int flag, size_t room, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    int r = __vsnprintf_chk(to, n, flag, room, format, args);
+    va_end(args);
+    return r;
+}
+
+char *__strncpy_chk(char *to, const char *from, size_t n, size_t room)
+{
+    if (n > room)
+        abort();
+    return strncpy(to, from, n);
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "lib/message.h"
+#include "lib/nested.h"
 #include "lib/trust.h"
 #include "policy/path.h"
 
@@ -23,7 +24,8 @@ static int add_text(struct layers *l, enum policy_layer layer, enum policy_forma
     return 0;
 }
 
-static int add_file(struct layers *l, const char *path, enum policy_format format, struct err *e)
+/* `flag`: what named it, or NULL. */
+static int add_file(struct layers *l, const char *path, enum policy_format format, const char *flag, struct err *e)
 {
     struct str text;
     if (l->n_texts >= MAX_POLICY_LAYERS)
@@ -32,7 +34,9 @@ static int add_file(struct layers *l, const char *path, enum policy_format forma
     if (!path)
         return no_memory(e);
     int r = read_whole(l->mem, path, MAX_POLICY_TEXT, FILE_ANYBODYS, false, false, &text, e);
-    return r < 0 ? r : add_text(l, LAYER_FLAGS, format, path, text, true, e);
+    if (r < 0)
+        return flag ? err_wrap(e, r, "%s", flag) : r;
+    return add_text(l, LAYER_FLAGS, format, path, text, true, e);
 }
 
 /* A layer at a fixed place: absent is fine, anything else wrong with it is not. */
@@ -42,7 +46,8 @@ static int add_place(struct layers *l, enum policy_layer layer, const char *path
     if (!path)
         return no_memory(e);
     int r = read_whole(l->mem, path, MAX_POLICY_TEXT, trust, false, true, &text, e);
-    if (r == -ENOENT)
+    /* Which every box hides, this one around us, too: what stands there holds for it already. */
+    if (r == -ENOENT || (r == -EACCES && nested_in_box()))
         return 0;
     return r < 0 ? r : add_text(l, layer, POLICY_YAML, path, text, true, e);
 }
@@ -93,11 +98,12 @@ struct named {
     const char *settings, *workspace;
 };
 
-static int add_flag(struct layers *l, const char *name, const char *value, struct err *e)
+static int add_flag(struct layers *l, const char *name, const char *value, bool wish, struct err *e)
 {
     struct layer_flag *flag = arena_push(l->mem, &l->flags, &l->n_flags, sizeof *flag);
     if (!flag)
         return no_memory(e);
+    flag->wish = wish;
     flag->name = arena_text(l->mem, name);
     flag->value = value ? arena_text(l->mem, value) : NULL;
     return arena_failed(l->mem) ? no_memory(e) : 0;
@@ -108,7 +114,7 @@ static int sort_options(struct layers *l, const struct pinfold_policy_options *o
     int r = 0;
     /* "" is no profile at all: nothing but generous limits. */
     if (o->profile)
-        r = add_flag(l, "profile", o->profile[0] ? o->profile : "none", e);
+        r = add_flag(l, "profile", o->profile[0] ? o->profile : "none", false, e);
     for (const struct pinfold_option *f = o->options; r == 0 && f && f->name; f++) {
         bool file = same(f->name, "policy"), settings = same(f->name, "settings");
         if ((file || settings) && !f->value)
@@ -116,10 +122,12 @@ static int sort_options(struct layers *l, const struct pinfold_policy_options *o
         if (settings)
             n->settings = f->value;
         else if (!file) /* files are added in order, after the fixed places */
-            r = add_flag(l, f->name, f->value, e);
+            r = add_flag(l, f->name, f->value, false, e);
         if (same(f->name, "workspace") && f->value)
             n->workspace = path_clean_at(l->mem, l->world.cwd, str_of(f->value));
     }
+    for (const struct pinfold_option *f = o->wishes; r == 0 && f && f->name; f++)
+        r = add_flag(l, f->name, f->value, true, e);
     return r == 0 && arena_failed(l->mem) ? no_memory(e) : r;
 }
 
@@ -142,18 +150,19 @@ static int read_layers(struct layers *l, const struct pinfold_policy_options *o,
             r = add_project(l, workspace, e);
     }
     for (const char *const *f = o->files; r == 0 && f && *f; f++)
-        r = add_file(l, *f, POLICY_YAML, e);
+        r = add_file(l, *f, POLICY_YAML, NULL, e);
     for (const struct pinfold_option *f = o->options; r == 0 && f && f->name; f++) {
         if (same(f->name, "policy"))
-            r = add_file(l, f->value, POLICY_YAML, e);
+            r = add_file(l, f->value, POLICY_YAML, "--policy", e);
     }
     if (r == 0 && n->settings) {
         enum policy_format format = POLICY_SRT;
         if (o->settings_format)
             r = format_of(o->settings_format, &format, e);
         if (r == 0)
-            r = o->settings_text ? add_settings_text(l, n->settings, o->settings_text, format, e)
-                                 : add_file(l, n->settings, format, e);
+            r = o->settings_text
+                    ? add_settings_text(l, n->settings, o->settings_text, format, e)
+                    : add_file(l, n->settings, format, same(n->settings, o->settings) ? NULL : "--settings", e);
     }
     return r;
 }
@@ -238,9 +247,11 @@ static int add_all(struct layers *l, struct policy_builder *b, struct err *e)
             return r;
     }
     for (size_t i = 0; i < l->n_flags; i++) {
+        const struct layer_flag *f = &l->flags[i];
         char said[128];
-        snprintf(said, sizeof said, "--%s", l->flags[i].name);
-        int r = policy_add_flag(b, l->flags[i].name, l->flags[i].value, said, e);
+        snprintf(said, sizeof said, "%s%s", f->wish ? "wish " : "--", f->name);
+        int r =
+            f->wish ? policy_add_wish(b, f->name, f->value, said, e) : policy_add_flag(b, f->name, f->value, said, e);
         if (r < 0)
             return r;
     }
@@ -371,6 +382,7 @@ void layers_pack(const struct layers *l, struct buf *out)
         message_bytes(out, PACK_TEXT, t->text);
     }
     for (size_t i = 0; i < l->n_flags; i++) {
+        message_number(out, PACK_FLAG, l->flags[i].wish);
         message_text(out, PACK_FLAG, l->flags[i].name);
         message_text(out, PACK_FLAG, l->flags[i].value);
     }
@@ -406,9 +418,12 @@ static int unpack_one(struct layers *l, struct str *rest)
     }
     case PACK_FLAG: {
         struct layer_flag *f = arena_push(l->mem, &l->flags, &l->n_flags, sizeof *f);
-        if (!f || message_take_text(rest, PACK_FLAG, l->mem, &f->name) < 0 ||
+        uint64_t wish;
+        if (!f || message_take_number(rest, PACK_FLAG, &wish) < 0 ||
+            message_take_text(rest, PACK_FLAG, l->mem, &f->name) < 0 ||
             message_take_text(rest, PACK_FLAG, l->mem, &f->value) < 0 || !f->name)
             return -EBADMSG;
+        f->wish = wish != 0;
         return 0;
     }
     case PACK_FETCHED: {

@@ -24,6 +24,7 @@ struct loaded_text {
 };
 struct layer_flag {
     const char *name, *value; /* value NULL: a bare flag */
+    bool wish;                /* may only tighten */
 };
 struct layer_fetched { /* a text that another one extends */
     const char *name, *file;

@@ -9,10 +9,12 @@
 #include <sys/stat.h>
 
 #include "base/fd.h"
+#include "lib/caches.h"
 #include "lib/whiteout.h"
 #include "lib/world.h"
+#include "sys/file.h"
 
-#define MAX_REMOVE_DEPTH 512
+#define MAX_REMOVE_DEPTH 256 /* descriptors that are open at one time */
 
 /* A directory that its owner may not read (mode 0) is made readable by descriptor, so that no link is followed. */
 static int open_directory(int dir, const char *name)
@@ -28,11 +30,41 @@ static int open_directory(int dir, const char *name)
     return openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
-static void remove_below(int dir, const char *name, unsigned depth)
+struct removing {
+    int top;         /* what is removed, open */
+    unsigned moved;  /* how many deep directories have been brought up to it */
+    uint64_t *bytes; /* or NULL */
+};
+
+/* Before its last name goes. */
+static void count(const struct removing *r, int dir, const char *name)
 {
-    if (unlinkat(dir, name, 0) == 0 || (errno != EISDIR && errno != EPERM) || depth > MAX_REMOVE_DEPTH)
+    struct stat st;
+    if (r->bytes && fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_nlink == 1)
+        *r->bytes += (uint64_t)st.st_blocks * 512;
+}
+
+/* A box may nest directories as deep as it likes: what lies too deep is moved up, to be met again. */
+static void bring_up(struct removing *r, int dir, const char *name)
+{
+    char fresh[32];
+    snprintf(fresh, sizeof fresh, ".deep-%u", r->moved);
+    int no = sys_renameat2(dir, name, r->top, fresh, RENAME_NOREPLACE);
+    if (no == 0 || no == -EEXIST)
+        r->moved++;
+}
+
+static void remove_below(struct removing *r, int dir, const char *name, unsigned depth)
+{
+    count(r, dir, name);
+    if (unlinkat(dir, name, 0) == 0 || (errno != EISDIR && errno != EPERM))
         return;
     int fd = open_directory(dir, name);
+    if (fd >= 0 && depth > MAX_REMOVE_DEPTH) {
+        (void)close_fd(fd);
+        bring_up(r, dir, name);
+        return;
+    }
     DIR *d = fd < 0 ? NULL : fdopendir(fd);
     if (!d) {
         (void)close_fd(fd);
@@ -40,7 +72,7 @@ static void remove_below(int dir, const char *name, unsigned depth)
     }
     for (struct dirent *e; (e = readdir(d));) {
         if (!same(e->d_name, ".") && !same(e->d_name, ".."))
-            remove_below(fd, e->d_name, depth + 1);
+            remove_below(r, fd, e->d_name, depth + 1);
     }
     (void)closedir(d);
     (void)unlinkat(dir, name, AT_REMOVEDIR);
@@ -48,7 +80,22 @@ static void remove_below(int dir, const char *name, unsigned depth)
 
 void remove_tree(int dir, const char *name)
 {
-    remove_below(dir, name, 0);
+    remove_tree_counted(dir, name, NULL);
+}
+
+void remove_tree_counted(int dir, const char *name, uint64_t *bytes)
+{
+    struct removing r = {.top = -1, .bytes = bytes};
+    if (unlinkat(dir, name, 0) == 0 || (errno != EISDIR && errno != EPERM))
+        return;
+    r.top = open_directory(dir, name);
+    for (unsigned before = 0;;) {
+        remove_below(&r, dir, name, 0);
+        if (r.moved == before)
+            break;
+        before = r.moved;
+    }
+    (void)close_fd(r.top);
 }
 
 /* The usual case first: it is there, or only the last name is missing. */
@@ -85,11 +132,15 @@ static int lock_directory(const char *path, struct err *e)
         return err_sys(e, ERR_SYSTEM, errno, "open the box's private directory '%s'", path);
     if (flock(fd, LOCK_EX | LOCK_NB) < 0)
         return errno == EWOULDBLOCK ? -EBUSY : err_sys(e, ERR_SYSTEM, errno, "lock '%s'", path);
+    struct stat st;
+    if (fstat(fd, &st) == 0 && st.st_nlink == 0) /* removed meanwhile (caches.c) */
+        return -EBUSY;
     return take_fd(&fd);
 }
 
 /* Locks the slot of the plan, or a free one, which is another plan's. */
-static int take_slot(struct private_dirs *d, const char *path, size_t number, size_t n, struct err *e)
+static int take_slot(struct private_dirs *d, const char *workspace, const char *path, size_t number, size_t n,
+                     struct err *e)
 {
     char slot[PATH_MAX];
     if (d->lock >= 0 || n >= sizeof slot - 16) /* taken by the call before */
@@ -99,6 +150,9 @@ static int take_slot(struct private_dirs *d, const char *path, size_t number, si
     int fd = lock_directory(slot, e);
     if (fd != -EBUSY) {
         d->lock = fd < 0 ? -1 : fd;
+        slot[number - 1] = 0;
+        if (fd >= 0 && workspace)
+            caches_note(slot, workspace);
         return fd < 0 ? fd : 0;
     }
     unsigned taken = (unsigned)strtoul(slot + number, NULL, 10);
@@ -130,7 +184,7 @@ int private_begin(struct private_dirs *d, const struct plan *plan, struct err *e
     for (size_t i = 0; i < plan->n_make_dirs; i++) {
         const struct plan_dir *dir = &plan->make_dirs[i];
         size_t number = 0, n = dir->temporary ? 0 : slot_prefix(plan, dir->path, &number);
-        int r = n ? take_slot(d, dir->path, number, n, e) : 0;
+        int r = n ? take_slot(d, plan->workspace, dir->path, number, n, e) : 0;
         if (r == 0)
             r = dir->whiteout || dir->opaque ? make_whiteout(dir, n, e) : make_one(dir->path, e);
         if (r < 0)

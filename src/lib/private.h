@@ -5,7 +5,7 @@
 #pragma once
 #include "plan/plan.h"
 
-#define MAX_CACHE_SLOTS 256
+#define MAX_CACHE_SLOTS 1024
 
 struct private_dirs {
     const struct plan *plan; /* of the temporary ones, NULL before */
@@ -23,3 +23,4 @@ int private_begin(struct private_dirs *d, const struct plan *plan, struct err *e
 void private_end(struct private_dirs *d);
 /* Removes `name` in `dir` with all below it, following no link. */
 void remove_tree(int dir, const char *name);
+void remove_tree_counted(int dir, const char *name, uint64_t *bytes); /* adds what files took up */

@@ -28,8 +28,7 @@
 
 #include "base/err.h"
 #include "base/fd.h"
-#include "lib/message.h"
-#include "pinfold.h"
+#include "lib/remote.h"
 #include "sys/sys.h"
 
 #define CHILD_STACK   (64u << 10)
@@ -39,23 +38,12 @@
 
 extern char **environ;
 
-struct pinfold_policy {
-    struct buf layers; /* as packed by the server */
-};
-struct pinfold_result {
-    struct arena *mem;
-    enum pinfold_end end;
-    int code, status;
-    struct buf out, err;
-    const char *json;
-};
-
 const char *pinfold_version(void)
 {
     return PINFOLD_VERSION;
 }
 
-static int tell(struct pinfold_error *to, const struct err *from, int r)
+int remote_tell(struct pinfold_error *to, const struct err *from, int r)
 {
     if (to && r < 0) {
         to->kind = (enum pinfold_error_kind)from->kind;
@@ -218,17 +206,10 @@ static int server_start(struct server *s, struct err *e)
     return r < 0 ? err_sys(e, ERR_SYSTEM, -r, "start '%s'", PINFOLD_PROGRAM) : 0;
 }
 
-static int broken(struct err *e, int r)
+int remote_broken(struct err *e, int r)
 {
     return err_sys(e, ERR_BUG, -r, "talk to '%s'", PINFOLD_PROGRAM);
 }
-
-struct sayer {
-    void (*say)(void *ctx, enum pinfold_say what, const char *sentence);
-    void *ctx;
-    enum pinfold_answer (*ask)(void *ctx, const struct pinfold_question *question);
-    void *ask_ctx;
-};
 
 /* A question of the server's: the answer goes back, and nothing else does. */
 static int answer(int socket, struct str rest, const struct sayer *sayer)
@@ -257,10 +238,22 @@ static int hear(struct str rest, const struct sayer *sayer)
     const char *sentence;
 
     if (!mem || message_take_number(&rest, TAG_SAY, &what) < 0 ||
-        message_take_text(&rest, TAG_SAY, mem, &sentence) < 0 || what > PINFOLD_SAY_CLOSING || !sentence)
+        message_take_text(&rest, TAG_SAY, mem, &sentence) < 0 || what > PINFOLD_SAY_WARNING || !sentence)
         return -EBADMSG;
     if (sayer && sayer->say)
         sayer->say(sayer->ctx, (enum pinfold_say)what, sentence);
+    return 0;
+}
+
+/* Captured bytes, as they came. */
+static int pass_output(struct str rest, const struct sayer *sayer)
+{
+    uint64_t which;
+    struct str bytes;
+    if (message_take_number(&rest, TAG_OUTPUT, &which) < 0 || message_take_view(&rest, TAG_OUTPUT, &bytes) < 0 ||
+        !sayer || !sayer->output)
+        return -EBADMSG;
+    sayer->output(sayer->output_ctx, (int)which, bytes.p, bytes.n);
     return 0;
 }
 
@@ -273,7 +266,7 @@ static int take_outcome(struct str *rest, struct err *e)
 
     if (!mem || message_take_number(rest, TAG_ERROR, &r) < 0 || message_take_number(rest, TAG_ERROR, &kind) < 0 ||
         message_take_number(rest, TAG_ERROR, &no) < 0 || message_take_text(rest, TAG_ERROR, mem, &text) < 0)
-        return broken(e, -EBADMSG);
+        return remote_broken(e, -EBADMSG);
     e->kind = (enum err_kind)kind;
     e->no = (int)no;
     snprintf(e->text, sizeof e->text, "%s", text ? text : "");
@@ -288,15 +281,17 @@ static int talk(struct server *s, const struct buf *request, const int *fds, uns
         buf_free(reply);
         r = message_receive(s->socket, reply, NULL);
         uint16_t tag = r == 0 ? message_peek(buf_view(reply)) : 0;
-        waiting = tag == TAG_SAY || tag == TAG_ASK;
-        if (waiting)
+        waiting = tag == TAG_SAY || tag == TAG_ASK || tag == TAG_OUTPUT;
+        if (waiting && tag == TAG_OUTPUT)
+            r = pass_output(buf_view(reply), sayer);
+        else if (waiting)
             r = tag == TAG_SAY ? hear(buf_view(reply), sayer) : answer(s->socket, buf_view(reply), sayer);
     }
     return r;
 }
 
 /* Request out, answer in: `answer` gets the message, `ret` what stands behind the outcome in it. */
-static int ask(const struct buf *request, const int *fds, unsigned n_fds, const struct sayer *sayer, struct buf *answer,
+int remote_ask(const struct buf *request, const int *fds, unsigned n_fds, const struct sayer *sayer, struct buf *answer,
                struct str *ret, struct err *e)
 {
     struct server s;
@@ -309,33 +304,33 @@ static int ask(const struct buf *request, const int *fds, unsigned n_fds, const 
     if (!started)
         return r;
     if (r < 0)
-        return s.no ? err_sys(e, ERR_SYSTEM, s.no, "start '%s'", PINFOLD_PROGRAM) : broken(e, r);
+        return s.no ? err_sys(e, ERR_SYSTEM, s.no, "start '%s'", PINFOLD_PROGRAM) : remote_broken(e, r);
     *ret = buf_view(answer);
     return take_outcome(ret, e);
 }
 
 /* What has one text for an answer. */
-static int ask_text(const struct buf *request, const int *fds, unsigned n_fds, char **ret, struct pinfold_error *error)
+int remote_ask_text(const struct buf *request, const int *fds, unsigned n_fds, char **ret, struct pinfold_error *error)
 {
     auto_buf struct buf answer = BUF(MAX_ANSWER_BYTES);
     auto_buf struct buf text = BUF(MAX_ANSWER_BYTES);
     struct str rest, found;
     struct err e = {0};
 
-    int r = ask(request, fds, n_fds, NULL, &answer, &rest, &e);
+    int r = remote_ask(request, fds, n_fds, NULL, &answer, &rest, &e);
     if (r < 0)
-        return tell(error, &e, r);
+        return remote_tell(error, &e, r);
     if (message_take_view(&rest, TAG_RESULT, &found) < 0)
-        return tell(error, &e, broken(&e, -EBADMSG));
+        return remote_tell(error, &e, remote_broken(&e, -EBADMSG));
     buf_str(&text, found);
     char *taken = buf_take(&text);
     if (!taken)
-        return tell(error, &e, err_sys(&e, ERR_SYSTEM, ENOMEM, "answer"));
+        return remote_tell(error, &e, err_sys(&e, ERR_SYSTEM, ENOMEM, "answer"));
     *ret = taken;
     return r;
 }
 
-static int take_options(void *to, size_t room, const void *from, size_t size, struct err *e)
+int remote_options(void *to, size_t room, const void *from, size_t size, struct err *e)
 {
     memset(to, 0, room);
     if (!from)
@@ -344,6 +339,14 @@ static int take_options(void *to, size_t room, const void *from, size_t size, st
         return err_say(e, ERR_POLICY, "the option struct's size is %zu; set .size = sizeof of it", size);
     memcpy(to, from, size < room ? size : room);
     return 0;
+}
+
+static void put_options(struct buf *request, uint16_t tag, const struct pinfold_option *o)
+{
+    for (; o && o->name; o++) {
+        message_text(request, tag, o->name);
+        message_text(request, tag, o->value);
+    }
 }
 
 int pinfold_policy_load(const struct pinfold_policy_options *options, struct pinfold_policy **ret,
@@ -355,9 +358,9 @@ int pinfold_policy_load(const struct pinfold_policy_options *options, struct pin
     struct str rest, layers;
     struct err e = {0};
 
-    int r = take_options(&o, sizeof o, options, options ? options->size : 0, &e);
+    int r = remote_options(&o, sizeof o, options, options ? options->size : 0, &e);
     if (r < 0)
-        return tell(error, &e, r);
+        return remote_tell(error, &e, r);
     message_number(&request, TAG_OP, OP_LOAD);
     message_text(&request, TAG_ARGUMENT, o.profile);
     message_list(&request, TAG_ARGUMENT, o.files);
@@ -367,15 +370,13 @@ int pinfold_policy_load(const struct pinfold_policy_options *options, struct pin
     message_text(&request, TAG_ARGUMENT, o.settings_text);
     message_text(&request, TAG_ARGUMENT, o.cwd);
     message_number(&request, TAG_ARGUMENT, o.no_layers != 0);
-    for (const struct pinfold_option *f = o.options; f && f->name; f++) {
-        message_text(&request, TAG_OPTION, f->name);
-        message_text(&request, TAG_OPTION, f->value);
-    }
-    r = ask(&request, NULL, 0, NULL, &answer, &rest, &e);
+    put_options(&request, TAG_OPTION, o.options);
+    put_options(&request, TAG_WISH, o.wishes);
+    r = remote_ask(&request, NULL, 0, NULL, &answer, &rest, &e);
     if (r == 0 && message_take_view(&rest, TAG_POLICY, &layers) < 0)
-        r = broken(&e, -EBADMSG);
+        r = remote_broken(&e, -EBADMSG);
     if (r < 0)
-        return tell(error, &e, r);
+        return remote_tell(error, &e, r);
     struct pinfold_policy *p = calloc(1, sizeof *p);
     if (p) {
         p->layers = BUF(MAX_REQUEST_BYTES);
@@ -383,7 +384,7 @@ int pinfold_policy_load(const struct pinfold_policy_options *options, struct pin
     }
     if (!p || !buf_ok(&p->layers)) {
         pinfold_policy_free(p);
-        return tell(error, &e, err_sys(&e, ERR_SYSTEM, ENOMEM, "load the policy"));
+        return remote_tell(error, &e, err_sys(&e, ERR_SYSTEM, ENOMEM, "load the policy"));
     }
     *ret = p;
     return 0;
@@ -403,12 +404,12 @@ static void begin(struct buf *request, enum message_op op, const struct pinfold_
     message_bytes(request, TAG_POLICY, buf_view(&p->layers));
 }
 
-int pinfold_policy_text(struct pinfold_policy *p, int origins, char **ret, struct pinfold_error *error)
+int pinfold_policy_text(struct pinfold_policy *p, int how, char **ret, struct pinfold_error *error)
 {
     auto_buf struct buf request = BUF(MAX_REQUEST_BYTES);
     begin(&request, OP_TEXT, p);
-    message_number(&request, TAG_ARGUMENT, origins != 0);
-    return ask_text(&request, NULL, 0, ret, error);
+    message_number(&request, TAG_ARGUMENT, (unsigned)how);
+    return remote_ask_text(&request, NULL, 0, ret, error);
 }
 
 int pinfold_explain(struct pinfold_policy *p, enum pinfold_explain_format format, int show_values, char **ret,
@@ -418,14 +419,14 @@ int pinfold_explain(struct pinfold_policy *p, enum pinfold_explain_format format
     begin(&request, OP_EXPLAIN, p);
     message_number(&request, TAG_ARGUMENT, format);
     message_number(&request, TAG_ARGUMENT, show_values != 0);
-    return ask_text(&request, NULL, 0, ret, error);
+    return remote_ask_text(&request, NULL, 0, ret, error);
 }
 
 int pinfold_policy_schema(char **ret, struct pinfold_error *error)
 {
     auto_buf struct buf request = BUF(MAX_REQUEST_BYTES);
     message_number(&request, TAG_OP, OP_SCHEMA);
-    return ask_text(&request, NULL, 0, ret, error);
+    return remote_ask_text(&request, NULL, 0, ret, error);
 }
 
 int pinfold_trust(const char *path, int withdraw, char **ret, struct pinfold_error *error)
@@ -434,7 +435,7 @@ int pinfold_trust(const char *path, int withdraw, char **ret, struct pinfold_err
     message_number(&request, TAG_OP, OP_TRUST);
     message_text(&request, TAG_ARGUMENT, path);
     message_number(&request, TAG_ARGUMENT, withdraw != 0);
-    return ask_text(&request, NULL, 0, ret, error);
+    return remote_ask_text(&request, NULL, 0, ret, error);
 }
 
 int pinfold_doctor(enum pinfold_explain_format format, int verify, char **ret, struct pinfold_error *error)
@@ -443,7 +444,7 @@ int pinfold_doctor(enum pinfold_explain_format format, int verify, char **ret, s
     message_number(&request, TAG_OP, OP_DOCTOR);
     message_number(&request, TAG_ARGUMENT, format);
     message_number(&request, TAG_ARGUMENT, verify != 0);
-    return ask_text(&request, NULL, 0, ret, error);
+    return remote_ask_text(&request, NULL, 0, ret, error);
 }
 
 int pinfold_log(int fd, int follow, struct pinfold_error *error)
@@ -452,7 +453,7 @@ int pinfold_log(int fd, int follow, struct pinfold_error *error)
     char *nothing = NULL;
     message_number(&request, TAG_OP, OP_LOG);
     message_number(&request, TAG_ARGUMENT, follow != 0);
-    int r = ask_text(&request, &fd, 1, &nothing, error);
+    int r = remote_ask_text(&request, &fd, 1, &nothing, error);
     if (r == 0)
         free(nothing);
     return r;
@@ -470,16 +471,16 @@ int pinfold_wrap(struct pinfold_policy *p, const char *const *argv, char ***ret,
 
     begin(&request, OP_WRAP, p);
     message_list(&request, TAG_ARGUMENT, argv);
-    int r = ask(&request, NULL, 0, NULL, &answer, &rest, &e);
+    int r = remote_ask(&request, NULL, 0, NULL, &answer, &rest, &e);
     if (r == 0 && (!mem || message_take_list(&rest, TAG_RESULT, mem, &found) < 0 || !found))
-        r = broken(&e, -EBADMSG);
+        r = remote_broken(&e, -EBADMSG);
     if (r < 0)
-        return tell(error, &e, r);
+        return remote_tell(error, &e, r);
     for (; found[n]; n++)
         bytes += strlen(found[n]) + 1;
     char **list = malloc((n + 1) * sizeof *list + bytes);
     if (!list)
-        return tell(error, &e, err_sys(&e, ERR_SYSTEM, ENOMEM, "wrap"));
+        return remote_tell(error, &e, err_sys(&e, ERR_SYSTEM, ENOMEM, "wrap"));
     char *at = (char *)(list + n + 1);
     for (size_t i = 0; i < n; i++) {
         size_t size = strlen(found[i]) + 1;
@@ -492,13 +493,12 @@ int pinfold_wrap(struct pinfold_policy *p, const char *const *argv, char ***ret,
 }
 
 /* Which of the three go along; with capture the server keeps the output itself. */
-static unsigned choose_fds(const struct pinfold_run_options *o, int fds[3], uint64_t *ret_mask)
+unsigned remote_fds(const int given[3], bool use_fds, bool capture, int fds[3], uint64_t *ret_mask)
 {
-    const int given[3] = {o->stdin_fd, o->stdout_fd, o->stderr_fd};
     unsigned n = 0;
     *ret_mask = 0;
-    for (int i = 0; i < (o->capture ? 1 : 3); i++) {
-        int fd = o->use_fds ? given[i] : i;
+    for (int i = 0; i < (capture ? 1 : 3); i++) {
+        int fd = use_fds ? given[i] : i;
         /* One that the caller has closed is none, as in a program started with it closed. */
         if (fd >= 0 && fcntl(fd, F_GETFD) >= 0) {
             fds[n++] = fd;
@@ -508,7 +508,7 @@ static unsigned choose_fds(const struct pinfold_run_options *o, int fds[3], uint
     return n;
 }
 
-static int take_result(struct str rest, struct pinfold_result **ret)
+int remote_result(struct str rest, struct pinfold_result **ret)
 {
     uint64_t end, code, status;
     struct str out, err;
@@ -522,7 +522,8 @@ static int take_result(struct str rest, struct pinfold_result **ret)
     if (!r->mem || message_take_number(&rest, TAG_RESULT, &end) < 0 ||
         message_take_number(&rest, TAG_RESULT, &code) < 0 || message_take_number(&rest, TAG_RESULT, &status) < 0 ||
         message_take_view(&rest, TAG_RESULT, &out) < 0 || message_take_view(&rest, TAG_RESULT, &err) < 0 ||
-        message_take_text(&rest, TAG_RESULT, r->mem, &r->json) < 0 || end > PINFOLD_SANDBOX) {
+        message_take_text(&rest, TAG_RESULT, r->mem, &r->json) < 0 ||
+        message_take_text(&rest, TAG_RESULT, r->mem, &r->note) < 0 || end > PINFOLD_SANDBOX) {
         pinfold_result_free(r);
         return -EBADMSG;
     }
@@ -550,15 +551,16 @@ int pinfold_run(struct pinfold_policy *p, const struct pinfold_run_options *opti
     int fds[MESSAGE_FDS];
     uint64_t mask;
 
-    int r = take_options(&o, sizeof o, options, options ? options->size : 0, &e);
+    int r = remote_options(&o, sizeof o, options, options ? options->size : 0, &e);
     if (r == 0 && o.foreground)
         r = err_say(
             &e, ERR_CANNOT,
             "the shared library takes no terminal and no signals (foreground); start what pinfold_wrap() returns");
     if (r < 0)
-        return tell(error, &e, r);
-    unsigned n = choose_fds(&o, fds, &mask);
-    struct sayer sayer = {o.say, o.say_ctx, o.ask, o.ask_ctx};
+        return remote_tell(error, &e, r);
+    unsigned n =
+        remote_fds((const int[3]){o.stdin_fd, o.stdout_fd, o.stderr_fd}, o.use_fds != 0, o.capture != 0, fds, &mask);
+    struct sayer sayer = {.say = o.say, .ctx = o.say_ctx, .ask = o.ask, .ask_ctx = o.ask_ctx};
     begin(&request, OP_RUN, p);
     message_list(&request, TAG_ARGUMENT, o.argv);
     message_list(&request, TAG_ARGUMENT, o.env);
@@ -571,10 +573,10 @@ int pinfold_run(struct pinfold_policy *p, const struct pinfold_run_options *opti
     message_number(&request, TAG_ARGUMENT, o.control_fd > 0);
     if (o.control_fd > 0)
         fds[n++] = o.control_fd;
-    r = ask(&request, fds, n, &sayer, &answer, &rest, &e);
-    if (r == 0 && (r = take_result(rest, ret)) < 0)
-        r = broken(&e, r);
-    return tell(error, &e, r);
+    r = remote_ask(&request, fds, n, &sayer, &answer, &rest, &e);
+    if (r == 0 && (r = remote_result(rest, ret)) < 0)
+        r = remote_broken(&e, r);
+    return remote_tell(error, &e, r);
 }
 
 void pinfold_result_free(struct pinfold_result *r)
@@ -619,4 +621,8 @@ const char *pinfold_result_stderr(const struct pinfold_result *r, size_t *ret_n)
 const char *pinfold_result_json(const struct pinfold_result *r)
 {
     return r->json ? r->json : "";
+}
+const char *pinfold_result_note(const struct pinfold_result *r)
+{
+    return r->note ? r->note : "";
 }

@@ -7,77 +7,38 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "lib/direct.h"
-#include "lib/message.h"
+#include "lib/serving.h"
 
-struct request {
-    struct arena *mem;
-    struct str rest; /* not read yet */
-    int fds[MESSAGE_FDS];
-    struct buf *answer;          /* what follows the outcome */
-    struct pinfold_error *error; /* of the call */
-};
+static int take_pairs(struct request *q, uint16_t tag, const struct pinfold_option **ret)
+{
+    struct pinfold_option *options = NULL;
+    size_t n = 0;
 
-static int bad(struct request *q)
-{
-    *q->error = (struct pinfold_error){.kind = PINFOLD_ERROR_BUG,
-                                       .no = EBADMSG,
-                                       .text = "the library's request could not be read; are both of one version?"};
-    return -EBADMSG;
-}
-
-static int text_argument(struct request *q, const char **ret)
-{
-    return message_take_text(&q->rest, TAG_ARGUMENT, q->mem, ret);
-}
-static int number_argument(struct request *q, uint64_t *ret)
-{
-    return message_take_number(&q->rest, TAG_ARGUMENT, ret);
-}
-static int list_argument(struct request *q, const char *const **ret)
-{
-    return message_take_list(&q->rest, TAG_ARGUMENT, q->mem, ret);
-}
-
-static int policy_argument(struct request *q, struct pinfold_policy **ret)
-{
-    struct str packed;
-    struct err e = {0};
-    if (message_take_view(&q->rest, TAG_POLICY, &packed) < 0)
-        return bad(q);
-    return tell(q->error, &e, policy_of_layers(packed, ret, &e));
-}
-
-static int answer_text(struct request *q, int r, char *text)
-{
-    if (r >= 0) {
-        message_bytes(q->answer, TAG_RESULT, str_of(text));
-        free(text);
+    while (message_peek(q->rest) == tag) {
+        struct pinfold_option *f = arena_push(q->mem, &options, &n, sizeof *f);
+        if (!f || message_take_text(&q->rest, tag, q->mem, &f->name) < 0 ||
+            message_take_text(&q->rest, tag, q->mem, &f->value) < 0 || !f->name)
+            return -EBADMSG;
     }
-    return r;
+    if (!arena_push(q->mem, &options, &n, sizeof *options))
+        return -ENOMEM;
+    *ret = options;
+    return 0;
 }
 
 static int serve_load(struct request *q)
 {
     struct pinfold_policy_options o = {.size = sizeof o};
-    struct pinfold_option *options = NULL;
     struct pinfold_policy *p;
     uint64_t no_layers;
-    size_t n = 0;
 
-    if (text_argument(q, &o.profile) < 0 || list_argument(q, &o.files) < 0 || text_argument(q, &o.settings) < 0 ||
-        text_argument(q, &o.settings_format) < 0 || text_argument(q, &o.text) < 0 ||
-        text_argument(q, &o.settings_text) < 0 || text_argument(q, &o.cwd) < 0 || number_argument(q, &no_layers) < 0)
-        return bad(q);
-    while (message_peek(q->rest) == TAG_OPTION) {
-        struct pinfold_option *f = arena_push(q->mem, &options, &n, sizeof *f);
-        if (!f || message_take_text(&q->rest, TAG_OPTION, q->mem, &f->name) < 0 ||
-            message_take_text(&q->rest, TAG_OPTION, q->mem, &f->value) < 0 || !f->name)
-            return bad(q);
-    }
-    if (!arena_push(q->mem, &options, &n, sizeof *options)) /* the end: no name */
-        return bad(q);
-    o.options = options;
+    if (serve_text_argument(q, &o.profile) < 0 || serve_list(q, &o.files) < 0 ||
+        serve_text_argument(q, &o.settings) < 0 || serve_text_argument(q, &o.settings_format) < 0 ||
+        serve_text_argument(q, &o.text) < 0 || serve_text_argument(q, &o.settings_text) < 0 ||
+        serve_text_argument(q, &o.cwd) < 0 || serve_number(q, &no_layers) < 0)
+        return serve_bad(q);
+    if (take_pairs(q, TAG_OPTION, &o.options) < 0 || take_pairs(q, TAG_WISH, &o.wishes) < 0)
+        return serve_bad(q);
     o.no_layers = no_layers != 0;
     int r = pinfold_policy_load(&o, &p, q->error);
     if (r < 0)
@@ -86,7 +47,7 @@ static int serve_load(struct request *q)
     layers_pack(&p->layers, &packed);
     pinfold_policy_free(p);
     if (!buf_ok(&packed))
-        return bad(q);
+        return serve_bad(q);
     message_bytes(q->answer, TAG_POLICY, buf_view(&packed));
     return 0;
 }
@@ -95,28 +56,30 @@ static int serve_text(struct request *q, struct pinfold_policy *p)
 {
     char *text = NULL;
     uint64_t origins;
-    if (number_argument(q, &origins) < 0)
-        return bad(q);
-    int r = pinfold_policy_text(p, origins != 0, &text, q->error);
-    return answer_text(q, r, text);
+    if (serve_number(q, &origins) < 0)
+        return serve_bad(q);
+    int r = pinfold_policy_text(p, (int)origins, &text, q->error);
+    return serve_answer_text(q, r, text);
 }
 
 static int serve_explain(struct request *q, struct pinfold_policy *p)
 {
     char *text = NULL;
     uint64_t format, values;
-    if (number_argument(q, &format) < 0 || number_argument(q, &values) < 0)
-        return bad(q);
-    int r = pinfold_explain(p, format ? PINFOLD_EXPLAIN_JSON : PINFOLD_EXPLAIN_TEXT, values != 0, &text, q->error);
-    return answer_text(q, r, text);
+    if (serve_number(q, &format) < 0 || serve_number(q, &values) < 0)
+        return serve_bad(q);
+    int r = pinfold_explain(
+        p, format <= PINFOLD_EXPLAIN_COMMAND ? (enum pinfold_explain_format)format : PINFOLD_EXPLAIN_TEXT, values != 0,
+        &text, q->error);
+    return serve_answer_text(q, r, text);
 }
 
 static int serve_wrap(struct request *q, struct pinfold_policy *p)
 {
     const char *const *argv;
     char **wrapped;
-    if (list_argument(q, &argv) < 0)
-        return bad(q);
+    if (serve_list(q, &argv) < 0)
+        return serve_bad(q);
     int r = pinfold_wrap(p, argv, &wrapped, q->error);
     if (r < 0)
         return r;
@@ -134,20 +97,6 @@ static void say(void *ctx, enum pinfold_say what, const char *sentence)
     (void)message_send(SERVE_SOCKET, &m, NULL, 0);
 }
 
-/*
- * While a command runs nobody reads the socket, and the caller may die: then the kernel's SIGIO, whose default action is
- * to terminate, ends this process and by that the box (fcntl(2), O_ASYNC; the other end's close is POLL_HUP).
- */
-static void end_with_caller(bool on)
-{
-    int flags = fcntl(SERVE_SOCKET, F_GETFL);
-    char byte;
-    (void)fcntl(SERVE_SOCKET, F_SETOWN, getpid());
-    (void)fcntl(SERVE_SOCKET, F_SETFL, on ? flags | O_ASYNC : flags & ~O_ASYNC);
-    if (on && recv(SERVE_SOCKET, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0) /* it was gone before */
-        _exit(125);
-}
-
 /* The caller answers on the socket: for that time its bytes, too, must not end us; its end still does. */
 static enum pinfold_answer ask(void *ctx, const struct pinfold_question *q)
 {
@@ -160,13 +109,13 @@ static enum pinfold_answer ask(void *ctx, const struct pinfold_question *q)
     message_text(&m, TAG_ASK, q->command);
     message_number(&m, TAG_ASK, q->pid);
     message_number(&m, TAG_ASK, q->timeout_ms);
-    end_with_caller(false);
+    serve_end_with_caller(false);
     if (message_send(SERVE_SOCKET, &m, NULL, 0) < 0 || message_receive(SERVE_SOCKET, &reply, NULL) < 0)
         _exit(125);
     struct str rest = buf_view(&reply);
     if (message_take_number(&rest, TAG_ASK, &answer) < 0 || answer > PINFOLD_ALWAYS)
         answer = PINFOLD_NO;
-    end_with_caller(true);
+    serve_end_with_caller(true);
     return (enum pinfold_answer)answer;
 }
 
@@ -179,10 +128,10 @@ static int serve_run(struct request *q, struct pinfold_policy *p)
     unsigned next = 0;
     int *const into[3] = {&o.stdin_fd, &o.stdout_fd, &o.stderr_fd};
 
-    if (list_argument(q, &o.argv) < 0 || list_argument(q, &o.env) < 0 || text_argument(q, &o.cwd) < 0 ||
-        number_argument(q, &mask) < 0 || number_argument(q, &capture) < 0 || number_argument(q, &capture_max) < 0 ||
-        number_argument(q, &wants_say) < 0 || number_argument(q, &wants_ask) < 0 || number_argument(q, &control) < 0)
-        return bad(q);
+    if (serve_list(q, &o.argv) < 0 || serve_list(q, &o.env) < 0 || serve_text_argument(q, &o.cwd) < 0 ||
+        serve_number(q, &mask) < 0 || serve_number(q, &capture) < 0 || serve_number(q, &capture_max) < 0 ||
+        serve_number(q, &wants_say) < 0 || serve_number(q, &wants_ask) < 0 || serve_number(q, &control) < 0)
+        return serve_bad(q);
     for (unsigned i = 0; i < 3; i++) {
         if (mask >> i & 1)
             *into[i] = q->fds[next++];
@@ -192,29 +141,20 @@ static int serve_run(struct request *q, struct pinfold_policy *p)
     o.say = wants_say ? say : NULL;
     o.ask = wants_ask ? ask : NULL;
     if (control && (o.control_fd = q->fds[next]) < 0)
-        return bad(q);
-    end_with_caller(true);
+        return serve_bad(q);
+    serve_end_with_caller(true);
     int r = pinfold_run(p, &o, &result, q->error);
-    end_with_caller(false);
+    serve_end_with_caller(false);
     if (r < 0)
         return r;
-    size_t n_out, n_err;
-    const char *out = pinfold_result_stdout(result, &n_out);
-    const char *err = pinfold_result_stderr(result, &n_err);
-    message_number(q->answer, TAG_RESULT, pinfold_result_end(result));
-    message_number(q->answer, TAG_RESULT, (uint64_t)pinfold_result_code(result));
-    message_number(q->answer, TAG_RESULT, (uint64_t)pinfold_result_status(result));
-    message_bytes(q->answer, TAG_RESULT, (struct str){out, n_out});
-    message_bytes(q->answer, TAG_RESULT, (struct str){err, n_err});
-    message_text(q->answer, TAG_RESULT, pinfold_result_json(result));
-    pinfold_result_free(result);
+    serve_answer_result(q, result);
     return 0;
 }
 
 static int serve_policy(struct request *q, uint64_t op)
 {
     struct pinfold_policy *p;
-    int r = policy_argument(q, &p);
+    int r = serve_policy_argument(q, &p);
     if (r < 0)
         return r;
     r = op == OP_TEXT      ? serve_text(q, p)
@@ -237,38 +177,42 @@ static int serve_other(struct request *q, uint64_t op)
         r = pinfold_policy_schema(&text, q->error);
         break;
     case OP_TRUST:
-        if (text_argument(q, &path) < 0 || number_argument(q, &a) < 0 || !path)
-            return bad(q);
+        if (serve_text_argument(q, &path) < 0 || serve_number(q, &a) < 0 || !path)
+            return serve_bad(q);
         r = pinfold_trust(path, a != 0, &text, q->error);
         break;
     case OP_DOCTOR:
-        if (number_argument(q, &a) < 0 || number_argument(q, &b) < 0)
-            return bad(q);
+        if (serve_number(q, &a) < 0 || serve_number(q, &b) < 0)
+            return serve_bad(q);
         r = pinfold_doctor(a ? PINFOLD_EXPLAIN_JSON : PINFOLD_EXPLAIN_TEXT, b != 0, &text, q->error);
         break;
     case OP_LOG:
-        if (number_argument(q, &a) < 0 || q->fds[0] < 0)
-            return bad(q);
-        end_with_caller(true);
+        if (serve_number(q, &a) < 0 || q->fds[0] < 0)
+            return serve_bad(q);
+        serve_end_with_caller(true);
         r = pinfold_log(q->fds[0], a != 0, q->error);
-        end_with_caller(false);
+        serve_end_with_caller(false);
         message_bytes(q->answer, TAG_RESULT, STR(""));
         return r;
     default:
-        return bad(q);
+        return serve_bad(q);
     }
-    return answer_text(q, r, text);
+    return serve_answer_text(q, r, text);
 }
 
 static int serve_request(struct request *q)
 {
     uint64_t op;
     if (!q->mem || message_take_number(&q->rest, TAG_OP, &op) < 0)
-        return bad(q);
+        return serve_bad(q);
     if (op == OP_LOAD)
         return serve_load(q);
     if (op == OP_TEXT || op == OP_EXPLAIN || op == OP_RUN || op == OP_WRAP)
         return serve_policy(q, op);
+    if (op >= OP_AGENT_LIST && op <= OP_AGENT_ARGV)
+        return serve_agent(q, op);
+    if (op >= OP_SESSION_ENSURE && op <= OP_SESSION_FILES)
+        return serve_session(q, op);
     return serve_other(q, op);
 }
 

@@ -4,6 +4,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #include "base/fd.h"
@@ -59,7 +60,8 @@ static int write_record(const char *path, const char *text, struct err *e)
     return 0;
 }
 
-static int policy_of(struct arena *mem, const char *path, char real[PATH_MAX], struct err *e)
+/* `withdraw`: also of one that is not there any more. */
+static int policy_of(struct arena *mem, const char *path, bool withdraw, char real[PATH_MAX], struct err *e)
 {
     struct stat st;
     if (stat(path, &st) < 0)
@@ -67,9 +69,14 @@ static int policy_of(struct arena *mem, const char *path, char real[PATH_MAX], s
     const char *file = S_ISDIR(st.st_mode) ? arena_printf(mem, "%s/" PROJECT_POLICY, path) : path;
     if (!file)
         return err_sys(e, ERR_SYSTEM, ENOMEM, "trust '%s'", path);
-    if (!realpath(file, real))
-        return err_sys(e, ERR_POLICY, errno, "trust '%s'", file);
-    return 0;
+    if (realpath(file, real))
+        return 0;
+    int no = errno;
+    if (withdraw && no == ENOENT && realpath(path, real) && strlen(real) + sizeof "/" PROJECT_POLICY <= PATH_MAX) {
+        strcat(real, same(real, "/") ? PROJECT_POLICY : "/" PROJECT_POLICY);
+        return 0;
+    }
+    return err_sys(e, ERR_POLICY, no, "trust '%s'", file);
 }
 
 int trust_say(struct arena *mem, const char *state, const char *path, bool withdraw, const char **ret, struct err *e)
@@ -77,17 +84,17 @@ int trust_say(struct arena *mem, const char *state, const char *path, bool withd
     char real[PATH_MAX];
     struct str content;
 
-    int r = policy_of(mem, path, real, e);
+    int r = policy_of(mem, path, withdraw, real, e);
     if (r < 0)
         return r;
     const char *record = record_path(mem, state, real);
     if (!record)
         return err_sys(e, ERR_SYSTEM, ENOMEM, "trust '%s'", path);
     if (withdraw) {
-        if (unlink(record) < 0)
-            return errno == ENOENT ? err_say(e, ERR_POLICY, "'%s' was not trusted", real)
-                                   : err_sys(e, ERR_SYSTEM, errno, "remove '%s'", record);
-        *ret = arena_printf(mem, "no longer trusted: %s", real);
+        bool was = unlink(record) == 0;
+        if (!was && errno != ENOENT && errno != ENOTDIR)
+            return err_sys(e, ERR_SYSTEM, errno, "remove '%s'", record);
+        *ret = arena_printf(mem, was ? "no longer trusted: %s" : "was not trusted: %s", real);
         return 0;
     }
     r = read_whole(mem, real, MAX_POLICY_TEXT, FILE_ANYBODYS, true, false, &content, e);

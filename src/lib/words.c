@@ -5,26 +5,11 @@
 
 #include "base/json.h"
 #include "policy/proxy.h"
+#include "wire/egress.h"
 
 void words_safe(struct buf *out, const char *text)
 {
-    for (struct str s = str_of(text); s.n;) {
-        unsigned char c = (unsigned char)s.p[0];
-        size_t n = 1;
-        while (n < s.n && n < 4 && ((unsigned char)s.p[n] & 0xC0) == 0x80)
-            n++;
-        if (c < 0x80)
-            n = 1;
-        /* U+0080 to U+009F are control characters as well (ECMA-48), in UTF-8 C2 80 to C2 9F. */
-        bool control = c < 0x20 || c == 0x7F || (c == 0xC2 && n == 2 && (unsigned char)s.p[1] < 0xA0);
-        if (control || !utf8_valid((struct str){s.p, n})) {
-            for (size_t i = 0; i < n; i++)
-                buf_printf(out, "\\x%02x", (unsigned char)s.p[i]);
-        } else {
-            buf_put(out, s.p, n);
-        }
-        s = str_skip(s, n);
-    }
+    utf8_safe(out, str_of(text));
 }
 
 void words_bytes(struct buf *out, uint64_t bytes)
@@ -129,6 +114,15 @@ static void header_ports(const struct policy *p, struct buf *out)
         buf_text(out, "; ");
 }
 
+void words_unsandboxed(const struct plan *plan, struct buf *out)
+{
+    buf_text(out, "WARNING: this command runs WITHOUT A BOX, with all of your rights (--unsandboxed-fallback)");
+    if (plan->facts->n_others) {
+        buf_text(out, ": ");
+        words_safe(out, plan->facts->others[0].why);
+    }
+}
+
 void words_header(const struct plan *plan, struct buf *out)
 {
     static const char *const nets[] = {[NET_NONE] = "none", [NET_ALLOW] = "allow", [NET_HOST] = "the host's"};
@@ -213,22 +207,50 @@ void words_errors(const struct box_result *r, const char *command, struct buf *o
         buf_printf(out, "%sthe audit log could not be written: %s", out->n ? "; " : "", strerror(r->audit_errno));
 }
 
+/* It was the session's, which is over. */
+static void session_limit(const struct box_result *r, struct buf *out)
+{
+    const char *flag = r->limit == BOX_LIMIT_PROCESSES ? "pids" : box_limit_name(r->limit);
+    buf_printf(out, "%s: the session used more than its limit of ", box_limit_name(r->limit));
+    if (r->limit == BOX_LIMIT_PROCESSES)
+        buf_printf(out, "%" PRIu64 " processes", r->session_limit);
+    else
+        words_bytes(out, r->session_limit);
+    buf_text(out, " and was ended, with this command; begin it anew with more: pinfold session start '");
+    words_safe(out, r->session);
+    buf_printf(out, "' --%s ", flag);
+    if (r->limit == BOX_LIMIT_PROCESSES)
+        buf_printf(out, "%" PRIu64, r->session_limit * 2);
+    else
+        words_bytes(out, r->session_limit * 2);
+}
+
 void words_limit(const struct box_result *r, const struct plan *plan, struct buf *out)
 {
+    if (r->session_limit) {
+        session_limit(r, out);
+        return;
+    }
     const struct limits *l = &plan->policy->limits;
+    const char *who = r->session ? "command" : "box"; /* a command in a session has limits of its own */
 
     switch (r->limit) {
     case BOX_LIMIT_NONE:
         return;
     case BOX_LIMIT_MEMORY:
-        buf_text(out, "memory: the box used more than ");
+        if (l->memory.value == LIMIT_NONE) { /* of a command: its session's machine has no more */
+            buf_text(out, "memory: the command used all that its session has and was ended; make the session anew with "
+                          "more: --memory SIZE --recreate");
+            return;
+        }
+        buf_printf(out, "memory: the %s used more than ", who);
         words_bytes(out, l->memory.value);
         buf_text(out, " and was ended; allow more with --memory ");
         words_bytes(out, l->memory.value * 2);
         return;
     case BOX_LIMIT_PROCESSES:
-        buf_printf(out, "processes: the box made more than %" PRIu64 "; allow more with --pids %" PRIu64,
-                   l->processes.value, l->processes.value * 2);
+        buf_printf(out, "processes: the %s made more than %" PRIu64 "; allow more with --%s %" PRIu64, who,
+                   l->processes.value, r->session ? "processes" : "pids", l->processes.value * 2);
         return;
     case BOX_LIMIT_DISK:
         buf_text(out, "disk: the box wrote more than ");
@@ -259,6 +281,56 @@ static bool is_guarded_name(const struct policy *p, const char *rule)
     return false;
 }
 
+/* The port of "host:port", "[v6]:port"; "" when there is none. */
+static const char *port_of(const char *target)
+{
+    const char *colon = strrchr(target, ':');
+    return colon && colon[1] && strspn(colon + 1, "0123456789") == strlen(colon + 1) ? colon : "";
+}
+
+/* What the address is that a name led to, and what would open that one: rules for names never do. */
+static bool address_remedy(const struct denial *d, struct buf *out)
+{
+    static const char *const opened[] = {EGRESS_AT_PRIVATE, EGRESS_AT_RESERVED, EGRESS_AT_METADATA, EGRESS_AT_OWN};
+    const char *at = d->address ? d->address : "", *port = port_of(d->target);
+    if (str_starts(str_of(d->rule), str_of(EGRESS_AT_LOOPBACK))) {
+        bool v6 = strchr(at, ':') != NULL;
+        buf_printf(out, "%s); for a service of this machine: --reach %s%s", EGRESS_AT_LOOPBACK,
+                   v6 ? "[::1]" : "127.0.0.1", *port ? port : ":PORT");
+        return true;
+    }
+    for (size_t i = 0; i < sizeof opened / sizeof *opened; i++) {
+        if (!*at || !str_starts(str_of(d->rule), str_of(opened[i])))
+            continue;
+        buf_printf(out, strchr(at, ':') ? "%s); allow with --allow [%s]%s" : "%s); allow with --allow %s%s", opened[i],
+                   at, port);
+        return true;
+    }
+    return false;
+}
+
+static void network_remedy(const struct denial *d, struct buf *out)
+{
+    static const char *const by_default[] = {"default", "the answer was no", "nobody answered in time",
+                                             "nobody could be asked", "too many open questions"};
+    if (address_remedy(d, out))
+        return;
+    words_safe(out, d->rule);
+    if (d->ruled) {
+        buf_text(out, ", ");
+        words_safe(out, d->origin ? d->origin : "");
+        buf_text(out, "); a rule that denies wins over every --allow: it stands until that one is taken away");
+        return;
+    }
+    buf_text(out, ")");
+    for (size_t i = 0; i < sizeof by_default / sizeof *by_default; i++) {
+        if (same(d->rule, by_default[i])) {
+            buf_text(out, "; allow with --allow ");
+            words_safe(out, d->target);
+        }
+    }
+}
+
 void words_denial(const struct denial *d, const struct plan *plan, struct buf *out)
 {
     if (same(d->kind, "network") && same(d->action, "dial")) { /* the rules allow it: no option would help */
@@ -268,18 +340,34 @@ void words_denial(const struct denial *d, const struct plan *plan, struct buf *o
         words_safe(out, d->rule);
         return;
     }
+    if (same(d->kind, "network") && same(d->how, "none")) {
+        buf_text(out, "network: the command failed, and something in it looked for a network; the box has none (");
+        words_safe(out, d->origin);
+        buf_text(out, "); allow hosts with --allow HOST");
+        return;
+    }
     buf_printf(out, "%s: %s '", d->kind, d->action);
     words_safe(out, d->target);
     buf_text(out, "' denied (");
+    if (same(d->kind, "network")) {
+        network_remedy(d, out);
+        return;
+    }
     words_safe(out, d->rule ? d->rule : "default");
     if (d->origin && !same(d->origin, d->rule)) {
         buf_text(out, ", ");
         words_safe(out, d->origin);
     }
+    if (d->why) {
+        buf_text(out, ": ");
+        words_safe(out, d->why);
+    }
     buf_text(out, "); ");
-    if (same(d->kind, "network")) {
-        buf_text(out, "allow with --allow ");
-    } else if (same(d->kind, "socket")) {
+    if (d->origin && strstr(d->origin, OWN_ORIGIN)) {
+        buf_text(out, "it stays as it is in every box; change it outside");
+        return;
+    }
+    if (same(d->kind, "socket")) {
         buf_text(out, "allow with --unix-socket ");
     } else if (d->rule && is_guarded_name(plan->policy, d->rule)) {
         buf_text(out, "do it outside the box, or run with --guard off");

@@ -9,6 +9,8 @@
 
 #define MAX_WORDS 4096
 
+/* The warning before a command that no box holds. */
+void words_unsandboxed(const struct plan *plan, struct buf *out);
 void words_header(const struct plan *plan, struct buf *out);
 void words_closing(const struct box_result *r, struct buf *out);
 /* What else went wrong with the command or its bytes; empty when nothing did. */

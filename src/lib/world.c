@@ -128,10 +128,11 @@ static int open_no_links(const char *path)
 {
     char directory[PATH_MAX];
     const char *slash = strrchr(path, '/');
-    if (!slash || slash == path || (size_t)(slash - path) >= sizeof directory)
+    size_t n = !slash ? 0 : slash == path ? 1 : (size_t)(slash - path);
+    if (n == 0 || n >= sizeof directory)
         return -EINVAL;
-    memcpy(directory, path, (size_t)(slash - path));
-    directory[slash - path] = 0;
+    memcpy(directory, path, n);
+    directory[n] = 0;
     auto_fd int dir = open(directory, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (dir < 0)
         return -errno;

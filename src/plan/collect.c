@@ -73,6 +73,31 @@ static const char *seen_inside(struct making *m, const struct mount_place *at, c
     return at && path_at_or_below(real, at->src) ? path_moved(m->mem, real, at->src, at->dst) : real;
 }
 
+/*
+ * In an image nothing of the host is at its own path but what is put there: a workspace that a mount shows elsewhere is
+ * there alone. Of mounts, the deepest that shows it.
+ */
+const char *path_inside(struct making *m, const char *real)
+{
+    const struct mount_place *best = NULL;
+    for (size_t i = 0; m->facts->image && i < m->n_mounts; i++) {
+        const struct mount_place *at = &m->mounts[i];
+        if (path_at_or_below(real, at->src) && (!best || strlen(at->src) > strlen(best->src)))
+            best = at;
+    }
+    return best ? path_moved(m->mem, real, best->src, best->dst) : real;
+}
+
+static int move_inside(struct making *m, struct place *p)
+{
+    const char *dst = path_inside(m, p->src);
+    if (dst == p->src)
+        return 0;
+    p->dst = dst;
+    p->parent = dst ? path_dir(m->mem, dst) : NULL;
+    return p->parent ? 0 : no_memory(m);
+}
+
 static int collect_mount(struct making *m, const struct mount_rule *rule)
 {
     const struct path_fact *from = fact_of(m, rule->from), *to = fact_of(m, rule->to);
@@ -120,6 +145,31 @@ static int collect_mounts(struct making *m)
     return r;
 }
 
+static int collect_storages(struct making *m)
+{
+    for (size_t i = 0; i < m->policy->n_storages; i++) {
+        const struct storage_rule *rule = &m->policy->storages[i];
+        const struct path_fact *f = fact_of(m, rule->path);
+        if (!f)
+            return -EINVAL;
+        const struct mount_place *around = mount_above(m, rule->path);
+        struct place *p = place_add(m, PLACE_STORAGE, seen_inside(m, around, f->real), rule->origin);
+        if (!p)
+            return no_memory(m);
+        p->mount = p->said = true;
+        p->parent = seen_inside(m, around, f->parent);
+        p->type = PATH_DIR;
+        p->dst_type = (uint8_t)f->type;
+        p->mode = 0700;
+        if (!p->dst || !p->parent)
+            return no_memory(m);
+        int r = repeat_link(m, rule->path, f->real, rule->origin);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
 /*
  * The workspace. Somebody who stands in the home directory and runs a command does not mean to give all of it away, so
  * that needs saying.
@@ -151,6 +201,8 @@ static int collect_workspace(struct making *m)
     at->workspace = true;
     at->said = false;
     at->why = explicit ? NULL : "workspace";
+    if (move_inside(m, at) < 0)
+        return -ENOMEM;
     return repeat_link(m, p->workspace, f->real, p->workspace_origin);
 }
 
@@ -385,7 +437,7 @@ static bool all_read_only(const struct making *m, const struct path_fact *f)
 {
     for (size_t i = 0; i < m->n_places; i++) {
         const struct place *p = &m->places[i];
-        if ((p->kind == PLACE_RW || p->kind == PLACE_CACHE || p->mount) &&
+        if ((p->kind == PLACE_RW || p->kind == PLACE_CACHE || p->mount) && p->src &&
             (path_at_or_below(f->real, p->src) || path_at_or_below(p->src, f->real)))
             return false;
     }
@@ -399,16 +451,26 @@ static bool all_read_only(const struct making *m, const struct path_fact *f)
 static int collect_own(struct making *m)
 {
     const char *paths[] = {path_join(m->mem, m->facts->state_home, "pinfold"),
-                           path_join(m->mem, m->facts->config_home, "pinfold"), m->facts->program, "/etc/pinfold"};
-    static const char *const why[] = {"pinfold's own state", "pinfold's own configuration", "pinfold itself",
-                                      "pinfold's own configuration"};
+                           path_join(m->mem, m->facts->config_home, "pinfold"),
+                           m->facts->program,
+                           "/etc/pinfold",
+                           m->facts->init[0],
+                           m->facts->init[1],
+                           m->facts->runtime};
+    static const char *const why[] = {"pinfold's own state",
+                                      "pinfold's own configuration",
+                                      "pinfold itself",
+                                      "pinfold's own configuration",
+                                      "pinfold itself",
+                                      "pinfold itself",
+                                      "pinfold's own runtime directory"};
     int r = 0;
     for (size_t i = 0; r == 0 && i < sizeof paths / sizeof paths[0]; i++) {
         const struct path_fact *f = paths[i] ? fact_of(m, paths[i]) : NULL;
         enum place_kind kind = i < 2 ? PLACE_HIDE : PLACE_PROTECT;
         if (!f && paths[i])
             return -EINVAL;
-        if (f && (i != 3 || !all_read_only(m, f)))
+        if (f && (i < 3 || !all_read_only(m, f)))
             r = add_own(m, f, kind, why[i]);
         for (size_t k = 0; r == 0 && f && k < m->facts->n_aliases; k++) {
             if (strcmp(m->facts->aliases[k].asked, paths[i]) == 0)
@@ -542,6 +604,13 @@ static int sort_places(struct making *m)
                 *last = *by[i];
                 continue;
             }
+            if (last->kind != by[i]->kind && (last->kind == PLACE_STORAGE || by[i]->kind == PLACE_STORAGE) &&
+                (last->own || by[i]->workspace || (last->mount && by[i]->mount)))
+                return err_say(m->e, ERR_POLICY, "storage %s (%s): that is the place of %s", last->dst,
+                               origin_of(m, last->kind == PLACE_STORAGE ? last->origin : by[i]->origin),
+                               last->own          ? OWN_ORIGIN
+                               : by[i]->workspace ? "the workspace"
+                                                  : "a mount");
             /* A rule that names the workspace itself decides how it is seen. */
             if (by[i]->workspace) {
                 last->workspace = true;
@@ -569,9 +638,13 @@ int collect(struct making *m)
     root->why = "every box";
     int r = collect_mounts(m);
     if (r == 0)
+        r = collect_storages(m);
+    if (r == 0)
         r = collect_workspace(m);
     if (r == 0)
         r = collect_rules(m);
+    if (r == 0)
+        r = machine_begin(m);
     if (r == 0)
         r = collect_sockets(m);
     if (r == 0)

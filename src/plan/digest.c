@@ -30,14 +30,43 @@ void sha256_hex(const void *bytes, size_t n, char ret[65])
     finish(&sha, ret);
 }
 
+void plan_image_digest(const struct plan *p, char ret[65])
+{
+    sha256_hex(p->image, p->image->bytes, ret);
+}
+
+/* An image counts by its id: its name may come to mean another one. */
+static void policy_sum(const struct policy *p, const char *engine, const char *image_id, const struct buf *text,
+                       char ret[65])
+{
+    const char *image = p->image ? p->image : "";
+    SHA2_CTX sha;
+    SHA256Init(&sha);
+    SHA256Update(&sha, (const uint8_t *)text->p, text->n);
+    SHA256Update(&sha, (const uint8_t *)engine, strlen(engine) + 1);
+    SHA256Update(&sha, (const uint8_t *)image, strlen(image) + 1);
+    if (image_id && image_id[0])
+        SHA256Update(&sha, (const uint8_t *)image_id, strlen(image_id) + 1);
+    finish(&sha, ret);
+}
+
+/* The policy without what is each command's own (DECISIONS 28). */
+static int canonical(const struct policy *p, struct buf *text, struct err *e)
+{
+    struct policy shared = *p;
+    shared.limits.timeout.value = shared.limits.grace.value = shared.limits.output.value = LIMIT_NONE;
+    int r = policy_canonical(&shared, text);
+    return r < 0 || !buf_ok(text) ? err_sys(e, ERR_SYSTEM, r < 0 ? -r : ENOMEM, "digest of the policy") : 0;
+}
+
 int plan_digests(struct plan *p, struct err *e)
 {
     if (p->policy_digest[0])
         return 0;
     auto_buf struct buf text = BUF(MAX_POLICY_BYTES);
-    int r = policy_canonical(p->policy, &text);
-    if (r < 0 || !buf_ok(&text))
-        return err_sys(e, ERR_SYSTEM, r < 0 ? -r : ENOMEM, "digest of the policy");
+    int r = canonical(p->policy, &text, e);
+    if (r < 0)
+        return r;
 
     SHA2_CTX sha;
     SHA256Init(&sha);
@@ -46,13 +75,20 @@ int plan_digests(struct plan *p, struct err *e)
         SHA256Update(&sha, (const uint8_t *)*v, strcspn(*v, "="));
         SHA256Update(&sha, (const uint8_t *)"", 1);
     }
+    if (p->facts->image) /* the name may come to mean another one */
+        SHA256Update(&sha, (const uint8_t *)p->facts->image->id, strlen(p->facts->image->id) + 1);
     finish(&sha, p->digest);
 
-    const char *image = p->policy->image ? p->policy->image : "";
-    SHA256Init(&sha);
-    SHA256Update(&sha, (const uint8_t *)text.p, text.n);
-    SHA256Update(&sha, (const uint8_t *)p->facts->engine, strlen(p->facts->engine) + 1);
-    SHA256Update(&sha, (const uint8_t *)image, strlen(image) + 1);
-    finish(&sha, p->policy_digest);
+    policy_sum(p->policy, p->facts->engine, p->facts->image ? p->facts->image->id : NULL, &text, p->policy_digest);
+    return 0;
+}
+
+int policy_digest(const struct policy *p, const char *engine, const char *image_id, char ret[65], struct err *e)
+{
+    auto_buf struct buf text = BUF(MAX_POLICY_BYTES);
+    int r = canonical(p, &text, e);
+    if (r < 0)
+        return r;
+    policy_sum(p, engine, image_id, &text, ret);
     return 0;
 }

@@ -177,7 +177,7 @@ int egress_env(struct making *m)
         return socket_env(m);
     int r = 0;
     for (size_t i = 0; r == 0 && i < sizeof names / sizeof *names; i++)
-        r = add_env(m, names[i], PROXY);
+        r = add_env(m, names[i], machine_proxy(m) ? machine_proxy(m) : PROXY);
     if (r == 0)
         r = add_env(m, "no_proxy", "localhost,127.0.0.1,::1");
     return r < 0 ? r : add_env(m, "NO_PROXY", "localhost,127.0.0.1,::1");
@@ -207,12 +207,12 @@ static int reach_steps(struct making *m, uint32_t *ret_n)
         if (rule->verb != NET_RULE_REACH)
             continue;
         if (!loopback_service(rule->text, &v6, &port))
-            return err_say(m->e, ERR_CANNOT,
+            return err_say(m->e, ERR_POLICY,
                            "reach %s (%s): reach is for services on this machine's 127.0.0.1 or [::1]; allow other "
                            "addresses with --allow",
                            rule->text, origin_of(m, rule->origin));
         if (*ret_n == EGRESS_MAX_REACH)
-            return err_say(m->e, ERR_CANNOT, "reach %s (%s): more than %d services", rule->text,
+            return err_say(m->e, ERR_POLICY, "reach %s (%s): more than %d services", rule->text,
                            origin_of(m, rule->origin), EGRESS_MAX_REACH);
         struct step *s = image_step(&m->image, STEP_REACH, rule->origin);
         if (!s)

@@ -95,6 +95,35 @@ static int put_own(struct variables *v)
     return r;
 }
 
+/*
+ * An image brings its own environment, PATH above all, which its programs need more than what a built-in profile lets
+ * through from the host.
+ */
+static int put_image(struct variables *v)
+{
+    int r = 0;
+    for (const char *const *e = v->m->facts->image->env; r == 0 && e && *e; e++)
+        r = name_length(*e) && (*e)[name_length(*e)] ? put(v, *e) : 0;
+    return r;
+}
+
+/* What a built-in profile lets through is left out where it names the host's files, which the image has not, or where the image
+   says something of its own. */
+static bool image_decides(struct making *m, const struct env_rule *rule, const char *entry)
+{
+    size_t n = name_length(entry);
+    if (!m->facts->image || rule->origin >= m->policy->n_origins ||
+        m->policy->origins[rule->origin].layer != LAYER_BUILTIN || strncmp(entry, "HOME=", 5) == 0)
+        return false;
+    if (entry[n] && entry[n + 1] == '/')
+        return true;
+    for (const char *const *e = m->facts->image->env; e && *e; e++) {
+        if (name_length(*e) == n && memcmp(*e, entry, n) == 0)
+            return true;
+    }
+    return false;
+}
+
 int env_make(struct making *m)
 {
     struct variables v = {.m = m};
@@ -102,10 +131,12 @@ int env_make(struct making *m)
     int r = egress_env(m);
     if (r == 0)
         r = put_own(&v);
+    if (r == 0 && m->facts->image)
+        r = put_image(&v);
     for (const char *const *e = m->ask->environ; r == 0 && e && *e; e++) {
         size_t n = name_length(*e);
         const struct env_rule *rule = n && (*e)[n] ? rule_for(p, *e, n) : NULL;
-        if (rule && !rule->remove && !rule->value)
+        if (rule && !rule->remove && !rule->value && !image_decides(m, rule, *e))
             r = put(&v, arena_text(m->mem, *e));
     }
     for (size_t i = 0; r == 0 && i < m->n_set_env; i++)

@@ -21,14 +21,16 @@ static void put_place(const struct plan *p, const struct place *at, struct buf *
 static void put_files(const struct plan *p, struct buf *out)
 {
     static const enum place_kind groups[][3] = {{PLACE_RW, PLACE_RW, PLACE_RW},
-                                                {PLACE_CACHE, PLACE_CACHE, PLACE_CACHE},
+                                                {PLACE_CACHE, PLACE_STORAGE, PLACE_CACHE},
                                                 {PLACE_PROTECT, PLACE_RO, PLACE_PATTERN},
                                                 {PLACE_HIDE, PLACE_PATTERN, PLACE_HIDE},
                                                 {PLACE_SOCKET, PLACE_SOCKET, PLACE_SOCKET},
                                                 {PLACE_TMPFS, PLACE_DEVICES, PLACE_PROC}};
     buf_text(out, "\nFiles\n");
     put_row(out, p->places[0].region == REGION_WRITABLE ? "writable" : "read-only",
-            "everything that is not named below", "", "");
+            p->facts->image ? "the image's files; of this machine only what is named below"
+                            : "everything that is not named below",
+            "", "");
     for (size_t g = 0; g < sizeof groups / sizeof groups[0]; g++) {
         for (size_t i = 1; i < p->n_places; i++) {
             const struct place *at = &p->places[i];
@@ -196,7 +198,19 @@ static void put_dirs_and_notes(const struct plan *p, struct buf *out)
 int plan_explain(const struct plan *p, bool show_values, struct buf *out)
 {
     buf_printf(out, "Plan for %s, %s\n", p->facts->engine,
-               p->facts->tier == TIER_LANDLOCK ? "Landlock tier" : "namespaces");
+               p->facts->image                   ? "container"
+               : p->facts->machine               ? "virtual machine in namespaces"
+               : p->facts->host_loopback         ? "profile"
+               : p->facts->tier == TIER_LANDLOCK ? "Landlock tier"
+                                                 : "namespaces");
+    for (size_t i = 0; p->refused && p->refused[i]; i++) {
+        buf_text(out, i ? "  " : "\nRefused: nothing is run. What follows is what the plan would be without\n  ");
+        put_path(out, p->refused[i]);
+        buf_text(out, p->refused[i + 1] ? "\n" : "\n\n");
+    }
+    if (p->facts->image)
+        buf_printf(out, "image       %s%s%s\n", p->facts->image->name, p->facts->image->id[0] ? ", " : "",
+                   p->facts->image->id);
     buf_printf(out, "profile     %s\n", p->policy->profile ? p->policy->profile : "none");
     buf_text(out, "workspace   ");
     put_path(out, p->workspace);
@@ -207,10 +221,18 @@ int plan_explain(const struct plan *p, bool show_values, struct buf *out)
     if (p->policy->net == NET_ALLOW)
         buf_printf(out, " (%s)", word_catch(p->catch));
     buf_char(out, '\n');
-    put_names(out, "namespaces ", p->image->namespaces, namespace_names);
-    put_names(out, "filter     ", p->image->filter, filter_names);
+    if (!p->facts->host_loopback) {
+        put_names(out, "namespaces ", p->image->namespaces, namespace_names);
+        put_names(out, "filter     ", p->image->filter, filter_names);
+    }
     if (p->digest[0])
         buf_printf(out, "plan        sha256:%s\npolicy      sha256:%s\n", p->digest, p->policy_digest);
+    if (p->command_text)
+        buf_printf(out, "\nCommand line of %s\n  %s", p->facts->engine, p->command_text);
+    for (size_t i = 0; i < p->facts->n_others; i++) {
+        buf_text(out, i ? "" : "\nWhy no other engine\n");
+        put_row(out, "", p->facts->others[i].engine, p->facts->others[i].why, "");
+    }
     put_files(p, out);
     explain_network(p, out);
     put_guard(p, out);

@@ -196,7 +196,31 @@ int plan_explain_json(const struct plan *p, bool show_values, struct buf *out)
     j.pretty = true;
     json_object(&j, NULL);
     json_int(&j, "v", 1);
+    if (p->refused) {
+        json_array(&j, "refused");
+        for (const char **text = p->refused; *text; text++)
+            json_text(&j, NULL, *text);
+        json_array_end(&j);
+    }
     json_text(&j, "engine", p->facts->engine);
+    if (p->facts->image) {
+        json_text(&j, "image", p->facts->image->name);
+        json_text(&j, "image_id", p->facts->image->id);
+    }
+    json_object(&j, "engines_not_taken");
+    for (size_t i = 0; i < p->facts->n_others; i++)
+        json_text(&j, p->facts->others[i].engine, p->facts->others[i].why);
+    json_object_end(&j);
+    if (p->command) {
+        json_array(&j, "command");
+        for (size_t i = 0; p->command[i]; i++)
+            json_text(&j, NULL, p->command[i]);
+        json_array_end(&j);
+        json_text(&j, "command_text", p->command_text);
+    } else {
+        json_null(&j, "command");
+        json_null(&j, "command_text");
+    }
     json_text(&j, "tier", p->facts->tier == TIER_LANDLOCK ? "landlock" : "namespaces");
     if (p->policy->profile)
         json_text(&j, "profile", p->policy->profile);

@@ -31,6 +31,62 @@ const struct path_fact *facts_path(const struct facts *f, const char *asked)
     return NULL;
 }
 
+static const char *moved(struct arena *to, const char *text)
+{
+    return text ? arena_text(to, text) : NULL;
+}
+
+/* What is told about the engine when all is over: which image it was, and why it was not another engine. */
+static void move_engine(const struct facts *f, struct facts *kept, struct arena *to)
+{
+    struct image_fact *image = f->image ? arena_zero(to, sizeof *image) : NULL;
+    struct container_fact *container = f->container ? arena_zero(to, sizeof *container) : NULL;
+    struct engine_reason *others = f->n_others ? arena_zero(to, f->n_others * sizeof *others) : NULL;
+    if (image)
+        *image = (struct image_fact){.name = moved(to, f->image->name), .id = moved(to, f->image->id)};
+    if (container)
+        *container = (struct container_fact){.podman = f->container->podman, .rootless = f->container->rootless};
+    for (size_t i = 0; others && i < f->n_others; i++)
+        others[i] = (struct engine_reason){moved(to, f->others[i].engine), moved(to, f->others[i].why)};
+    kept->image = image;
+    kept->container = container;
+    kept->others = others;
+}
+
+bool facts_move(struct facts *f, struct arena *to)
+{
+    struct facts kept = *f;
+    move_engine(f, &kept, to);
+    kept.engine = moved(to, f->engine);
+    for (int i = 0; i < FEATURE_COUNT; i++) {
+        kept.why_not[i] = moved(to, f->why_not[i]);
+        kept.remedy[i] = moved(to, f->remedy[i]);
+    }
+    kept.home = moved(to, f->home);
+    kept.user_name = moved(to, f->user_name);
+    kept.catch_why = moved(to, f->catch_why);
+    kept.program = moved(to, f->program);
+    kept.init[0] = moved(to, f->init[0]);
+    kept.init[1] = moved(to, f->init[1]);
+    kept.tool = moved(to, f->tool);
+    struct engine_reason *others = f->n_others ? arena_zero(to, f->n_others * sizeof *others) : NULL;
+    for (size_t i = 0; others && i < f->n_others; i++)
+        others[i] = (struct engine_reason){moved(to, f->others[i].engine), moved(to, f->others[i].why)};
+    kept.others = others;
+    kept.n_others = others ? f->n_others : 0;
+    kept.runtime = moved(to, f->runtime);
+    kept.state_home = moved(to, f->state_home);
+    kept.config_home = moved(to, f->config_home);
+    kept.paths = kept.aliases = NULL;
+    kept.matches = NULL;
+    kept.dirs = NULL;
+    kept.n_paths = kept.n_aliases = kept.n_matches = kept.n_dirs = 0;
+    if (arena_failed(to))
+        return false;
+    *f = kept;
+    return true;
+}
+
 static size_t hash_of(const char *s)
 {
     uint32_t h = 2166136261u;

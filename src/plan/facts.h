@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "base/arena.h"
 #include "wire/egress.h"
 #include "wire/feature.h"
 
@@ -49,12 +50,57 @@ struct dir_fact {
 enum cgroup_kind { CGROUP_NONE, CGROUP_V2, CGROUP_V2_SYSTEMD /* over D-Bus */, CGROUP_V1 };
 enum tier { TIER_NAMESPACES, TIER_LANDLOCK };
 
+struct engine_reason { /* why it is not the engine */
+    const char *engine, *why;
+};
+
+/* The image whose files are the box's root, for engines that have images. */
+struct image_fact {
+    const char *name;           /* as the policy says it                       */
+    const char *id;             /* "sha256:...", or "" when nobody said        */
+    const char *const *env;     /* "NAME=value" that the image brings, NULL-terminated    */
+    const char *const *volumes; /* directories that it declares to be volumes, likewise   */
+};
+
+/* What docker and podman said of themselves. */
+struct container_fact {
+    bool podman, rootless;
+    bool remapped;              /* docker's daemon gives containers other user numbers than the host's (userns-remap) */
+    const char *socket;         /* docker: where its daemon listens */
+    const char *host, *context; /* the daemon, as said by the policy; NULL: the client's own choice */
+};
+
+struct policy; /* policy/policy.h */
+struct plan_image;
+
+/* What a virtual machine boots, and how large it may be where nobody asked for less. */
+struct machine_fact {
+    const char *kernel, *modules, *release; /* host paths; its version */
+    char key[17];                           /* of what it boots: 16 hexadecimal digits */
+    bool kvm;
+    const char *emulated; /* why not KVM, a clause, or NULL */
+    uint64_t memory_mib;
+    unsigned cpus;
+    unsigned tsc_khz; /* of this machine's time-stamp counter, 0: not known */
+};
+
 struct facts {
+    const char *seatbelt_custom;        /* the text of policy->seatbelt_file, or NULL */
+    const struct machine_fact *machine; /* NULL: no virtual machine */
+    /* Of an engine that is another program: its path; and, pure, what of an image its command line does (STEP_TOOL, `outer`). */
+    const char *tool;
+    bool unsandboxed; /* there is no box: the plan is the command's directory and rlimits (--unsandboxed-fallback) */
+    void (*take)(struct plan_image *image);
     const char *engine;                 /* "native", "docker", ...                        */
-    enum tier tier;                     /* native                                         */
-    features can;                       /* what is honoured                               */
-    const char *why_not[FEATURE_COUNT]; /* a clause for each that is not ("user namespaces are forbidden by ...") */
-    const char *remedy[FEATURE_COUNT];  /* one command or setting, or NULL                */
+    const struct engine_reason *others; /* when the engine was chosen and not said        */
+    size_t n_others;
+    const struct policy *policy;            /* what is asked: which image, daemon, runtime    */
+    const struct image_fact *image;         /* NULL: the root is the host's                   */
+    const struct container_fact *container; /* docker and podman                          */
+    enum tier tier;                         /* native                                         */
+    features can;                           /* what is honoured                               */
+    const char *why_not[FEATURE_COUNT];     /* a clause for each that is not ("user namespaces are forbidden by ...") */
+    const char *remedy[FEATURE_COUNT];      /* one command or setting, or NULL                */
     unsigned kernel_major, kernel_minor;
     int landlock_abi;  /* 0: none                                        */
     uint32_t uid, gid; /* of the caller                                  */
@@ -63,12 +109,16 @@ struct facts {
     enum catch_way catch;    /* the best way to catch connections, for net allow  */
     const char *catch_why;   /* why not a better one, or NULL                  */
     bool notify;             /* seccomp user notification                      */
+    bool host_loopback;      /* the box uses the host's 127.0.0.1, and ports of it are refused one by one */
+    bool uppers;             /* the state directory is on a file system that carries the private layer of an overlay */
     bool overlay;            /* overlayfs may be mounted in a user namespace: assumed on 5.11+ */
     bool layers;             /* and over a veil of `home`, from detached mounts: 6.15+, home on no overlay itself */
     struct path_fact *paths; /* sorted by `asked`                              */
     size_t n_paths;
     /* Filled by the survey. */
     const char *program;                  /* pinfold's own program file, real, or NULL                 */
+    const char *init[2];                  /* where pinfold-init is looked for, whether it is there or not; or NULL */
+    const char *runtime;                  /* pinfold's own in /tmp (engine/runtime.h), or NULL           */
     const char *state_home, *config_home; /* $XDG_STATE_HOME and $XDG_CONFIG_HOME or their defaults   */
     /* Where something writable or mounted shows pinfold's own by another path (a bind mount): `asked` is the own path. */
     struct path_fact *aliases;
@@ -82,5 +132,10 @@ struct facts {
 /* Places every box has something of its own at, and what else the plan asks of a host; NULL-terminated. */
 extern const char *const facts_places[];
 
+/*
+ * Points `f` to copies in `to` of what is still of use when the plan has been made: not the survey. False without memory, when
+ * nothing has changed.
+ */
+bool facts_move(struct facts *f, struct arena *to);
 /* The fact about `asked`, or NULL. */
 const struct path_fact *facts_path(const struct facts *f, const char *asked);

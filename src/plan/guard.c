@@ -29,7 +29,7 @@ static int by_kind(const void *a, const void *b)
     return c ? c : *x < *y ? -1 : *x > *y;
 }
 
-/* By kind, then path; the same path said twice stands once. */
+/* By kind, then path; the same path said twice stands once, a name once in each way it is guarded. */
 int guard_order(struct making *m)
 {
     const struct guard_ask **by = arena_zero(m->mem, (m->n_guards + 1) * sizeof *by);
@@ -44,7 +44,7 @@ int guard_order(struct making *m)
     for (size_t i = 0; i < m->n_guards; i++) {
         const struct guard_ask *last = n ? &sorted[n - 1] : NULL;
         if (last && last->kind == by[i]->kind && last->below == by[i]->below && strcmp(last->text, by[i]->text) == 0 &&
-            last->place == by[i]->place)
+            last->place == by[i]->place && last->judge == by[i]->judge && last->flags == by[i]->flags)
             continue;
         sorted[n++] = *by[i];
     }

@@ -29,8 +29,10 @@ int limits_make(struct making *m)
     /* One file cannot outgrow what may be written altogether; the watcher sees to the rest of the workspace. */
     if (r == 0 && l->disk.value != LIMIT_NONE)
         r = add_rlimit(m, RLIMIT_FSIZE, l->disk.value, l->disk.origin);
-    /* In a user namespace of its own this counts the box alone (ucounts, Linux 5.14); root is exempt. */
-    if (r == 0 && l->processes.value < UINT32_MAX && m->facts->tier == TIER_NAMESPACES && m->facts->uid != 0)
+    /* In a user namespace of its own this counts the box alone (ucounts, Linux 5.14); root is exempt. A container has
+       its engine's own limit. */
+    if (r == 0 && l->processes.value < UINT32_MAX && m->facts->tier == TIER_NAMESPACES && !m->facts->image &&
+        m->facts->uid != 0)
         r = add_rlimit(m, RLIMIT_NPROC, l->processes.value + OWN_PROCESSES, l->processes.origin);
     return r;
 }
@@ -51,14 +53,17 @@ const char *cwd_of(struct making *m)
 {
     const char *cwd = m->ask->cwd;
     if (!cwd || cwd[0] != '/')
-        return m->workspace;
-    const struct place *p = region_of(m, cwd);
+        return path_inside(m, m->workspace);
+    const char *inside = path_inside(m, cwd);
+    const struct place *p = inside ? region_of(m, inside) : NULL;
+    if (!p)
+        return NULL;
     bool there = p->region == REGION_READ_ONLY || p->region == REGION_WRITABLE || p->region == REGION_CACHE;
-    if (there && p->src && (strcmp(p->src, p->dst) == 0 || p->region == REGION_CACHE))
-        return cwd;
+    if (there && p->src && (strcmp(p->src, p->dst) == 0 || inside != cwd || p->region == REGION_CACHE))
+        return inside;
     if (note(m, "the current directory %s is not visible inside: the command starts in the workspace", cwd) < 0)
         return NULL;
-    return m->workspace;
+    return path_inside(m, m->workspace);
 }
 
 static int add_plain(struct making *m, enum step_kind kind)
@@ -69,13 +74,27 @@ static int add_plain(struct making *m, enum step_kind kind)
 /* Scopes cost nothing later, unlike file rules, which every open pays for. */
 static int add_scopes(struct making *m)
 {
-    if (m->facts->tier != TIER_NAMESPACES || m->facts->landlock_abi < ABI_SCOPES)
+    /* Docker's and podman's own filters may refuse Landlock, which a container with namespaces of its own does not need. */
+    bool own = m->facts->image && m->policy->net != NET_HOST;
+    if (m->facts->tier != TIER_NAMESPACES || m->facts->landlock_abi < ABI_SCOPES || own)
         return 0;
     struct step *s = image_step(&m->image, STEP_RULESET, 0);
     if (!s)
         return no_memory(m);
     s->mode = SCOPE_ABSTRACT_SOCKETS | SCOPE_SIGNALS;
     return 0;
+}
+
+int bare_make(struct making *m)
+{
+    m->n_guards = m->n_reads = m->n_dirs = m->n_set_env = 0;
+    for (size_t i = 0; i < m->n_places; i++)
+        m->places[i].act = ACT_NONE;
+    int r = limits_make(m);
+    m->plan->cwd = m->ask->cwd && m->ask->cwd[0] == '/' ? m->ask->cwd : m->workspace;
+    if (r < 0)
+        return r;
+    return image_path(&m->image, STEP_CWD, m->plan->cwd, 0) ? 0 : no_memory(m);
 }
 
 int lock_make(struct making *m)

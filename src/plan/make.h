@@ -23,6 +23,7 @@ enum place_kind {
     PLACE_DIR,     /* in a private tree: a directory, an empty file, a link that the box finds */
     PLACE_FILE,
     PLACE_LINK,
+    PLACE_STORAGE, /* the session's own                                                        */
     PLACE_SOCKET,  /* a socket that may be connected to; visible where the host has it         */
     PLACE_PATTERN, /* names of one directory by pattern; dst is the pattern's text             */
     PLACE_RW,
@@ -49,6 +50,7 @@ enum act {
     ACT_PART,        /* the same as a part of the one layer over the home directory (caches.c)   */
     ACT_LINKED,      /* a link to a private directory of the state tree (caches.c)               */
     ACT_PRIVATE_DIR, /* a private directory of the state tree attached (nothing below it)        */
+    ACT_VOLUME,      /* the engine mounts a named volume                                         */
     ACT_LANDLOCK,    /* Landlock rules                                                           */
     ACT_REDIRECT,    /* a variable leads programs to a private directory                         */
     ACT_NOT_THERE,   /* nothing of the host is visible there anyway                              */
@@ -63,7 +65,7 @@ struct place {
     const char *src;    /* host object, real; NULL when nothing of the host           */
     const char *target; /* PLACE_LINK, ACT_LINKED: text of the link                   */
     const char *parent; /* nearest existing directory above dst, as called inside     */
-    const char *upper;  /* caches: the private directory                              */
+    const char *upper;  /* caches and storage: the private directory, or the volume   */
     const char *why;    /* built-in places: what to say instead of an origin          */
     uint32_t origin;
     uint32_t slot;  /* of its source, when attached */
@@ -159,14 +161,22 @@ struct making {
     size_t n_reads;
     const char **notes;
     size_t n_notes;
+    const char **refused; /* plan_ask.so_far */
+    size_t n_refused;
     struct plan_dir *dirs;
     size_t n_dirs;
     const char **set_env; /* "NAME=value" that the plan itself needs (redirected caches) */
     size_t n_set_env;
 
+    struct outer *outer;
+    size_t n_outer;
+    struct stored *stored;
+    size_t n_stored;
     const char *layer;              /* host directory of the one layer of all PARTs, NULL: none */
     const char *linked, *linked_at; /* host directory of LINKED caches, and where the box has it; NULL: none */
     uint32_t linked_slot, linked_origin;
+    const char *machine; /* host directory of what a virtual machine boots, NULL: none; shown at VM_FILES */
+    uint32_t machine_slot;
     const char *caches;    /* where this workspace's caches are, once one was asked for */
     const char *home;      /* real, or NULL */
     const char *workspace; /* real          */
@@ -191,6 +201,8 @@ const char *place_origin(const struct plan *p, const struct place *at, char *tex
 int sort_pointers(struct arena *mem, const void **at, size_t n, int (*order)(const void *, const void *));
 
 int collect(struct making *m);
+/* What the box calls the host's `real`, where its root is an image; otherwise `real`. */
+const char *path_inside(struct making *m, const char *real);
 int collect_private(struct making *m);
 struct place *place_add(struct making *m, enum place_kind kind, const char *dst, uint32_t origin);
 int settle(struct making *m);
@@ -201,6 +213,8 @@ int add_read(struct making *m, const char *rule);
 const char *first_missing(struct making *m, const struct place *p);
 /* The private directory of the cache at `dst`, below the caller's state; NULL without a state directory or memory. */
 const char *cache_dir(struct making *m, const char *dst);
+/* A name for a file or volume that no other path has (letters, digits). */
+const char *short_name(struct making *m, const char *path);
 int add_make_dir(struct making *m, const char *path, bool temporary);
 /* Whether `p` lies below the caller's home. */
 bool in_home(const struct making *m, const struct place *p);
@@ -214,6 +228,14 @@ void sha256_hex(const void *bytes, size_t n, char ret[65]);
 /* After settle(), where the home directory will stand behind a veil: caches as parts and links. */
 int caches_gather(struct making *m);
 int linked_caches_step(struct making *m);
+/* A virtual machine in the box: what it boots, and /dev/kvm (machine.c). */
+int machine_begin(struct making *m);
+int machine_source(struct making *m);
+int machine_steps(struct making *m);
+int machine_check(struct making *m);
+int machine_check_hides(struct making *m); /* once settled */
+/* What the proxy variables say. */
+const char *machine_proxy(const struct making *m);
 int veils_make(struct making *m);
 int steps_make(struct making *m);
 /* net allow: the files of /etc that speak of the network, the variables, and the steps (egress.c). */
@@ -230,8 +252,12 @@ int parent_make(struct making *m);
 /* Whether what is published can be here (publish.c). */
 int publish_check(struct making *m);
 int landlock_make(struct making *m);
+/* The root is an image: what the engine mounts, and the steps that are left for pinfold-init (outer.c). */
+int outer_make(struct making *m);
 /* What both tiers end with: limits, lock steps, working directory. */
 int lock_make(struct making *m);
+/* No box: what was decided for places counts for nothing; limits and working directory are left. */
+int bare_make(struct making *m);
 int limits_make(struct making *m);
 int guard_names(struct making *m);
 int guard_order(struct making *m);

@@ -135,6 +135,14 @@ static const char *encode(struct making *m, const char *path)
     return out;
 }
 
+const char *short_name(struct making *m, const char *path)
+{
+    char sum[65];
+    sha256_hex(path, strlen(path), sum);
+    sum[12] = 0;
+    return arena_text(m->mem, sum);
+}
+
 const char *cache_dir(struct making *m, const char *dst)
 {
     if (!m->facts->state_home)
@@ -146,6 +154,8 @@ const char *cache_dir(struct making *m, const char *dst)
     }
     const char *rest = m->home && path_below(dst, m->home) ? path_rest(dst, m->home) : dst;
     const char *name = encode(m, rest);
+    if (name && m->facts->image) /* not what another engine keeps there as an overlay's upper layer */
+        name = arena_printf(m->mem, "image@%s", name);
     return name ? path_join(m->mem, m->caches, name) : NULL;
 }
 
@@ -158,6 +168,8 @@ const char *first_missing(struct making *m, const struct place *p)
 
 uint32_t filter_of(const struct making *m)
 {
+    if (m->facts->unsandboxed)
+        return 0;
     uint32_t bits = m->facts->notify ? FILTER_GUARD : 0;
     if (m->facts->notify && m->n_reads)
         bits |= FILTER_READS;

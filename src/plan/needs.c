@@ -51,7 +51,7 @@ static features needs_of(struct making *m)
                  F(FRESH_PROC) | F(NO_SURVIVORS) | F(SECCOMP) | F(SANDBOX);
     n |= m->any_hide ? F(HIDES) : 0;
     n |= m->any_depth_hide ? F(HIDES_ANY_DEPTH) : 0;
-    n |= m->n_mounts ? F(REMAP) : 0;
+    n |= m->n_mounts || m->policy->n_storages ? F(REMAP) : 0;
     n |= (p->n_guards && p->guard != GUARD_OFF) || m->any_protect ? F(GUARD) : 0;
     n |= m->needs_cache ? F(CACHES) : 0;
     n |= p->user == USER_ROOT ? F(USER_ROOT) : 0;
@@ -102,7 +102,7 @@ static features can_here(const struct making *m, const char **why)
     features can = m->facts->can;
     if (m->facts->tier == TIER_NAMESPACES && m->policy->net != NET_HOST)
         can |= F(ABSTRACT_SOCKETS); /* a network namespace has its own */
-    if (m->facts->tier == TIER_LANDLOCK)
+    if (m->facts->tier == TIER_LANDLOCK && !m->facts->unsandboxed)
         can |= F(CACHES); /* by variables */
     if (m->policy->net == NET_HOST && m->facts->landlock_abi < 6 && can & F(ABSTRACT_SOCKETS)) {
         can &= ~F(ABSTRACT_SOCKETS);
@@ -118,6 +118,44 @@ static features can_here(const struct making *m, const char **why)
         can &= ~judged;
     }
     return can;
+}
+
+static int add_refused(struct making *m, const char *text)
+{
+    const char **slot = arena_push(m->mem, &m->refused, &m->n_refused, sizeof *slot);
+    const char *own = slot ? arena_text(m->mem, text) : NULL;
+    if (!own)
+        return no_memory(m);
+    *slot = own;
+    return 0;
+}
+
+/* What ends a run's plan is one line of explain's, which goes on. */
+static int or_refused(struct making *m, int r)
+{
+    if (r >= 0 || !m->ask->so_far || m->e->kind != ERR_CANNOT)
+        return r;
+    r = add_refused(m, m->e->text);
+    if (r == 0)
+        *m->e = (struct err){0};
+    return r;
+}
+
+/* One line for each that is missing. */
+static int refuse(struct making *m, features missing, const char *const *why)
+{
+    char text[1200];
+    int r = 0;
+    for (int i = 0; r == 0 && i < FEATURE_COUNT; i++) {
+        if (!(missing & (features)1 << i))
+            continue;
+        const char *name = feature_name((enum feature)i), *reason = why[i] ? why[i] : m->facts->why_not[i],
+                   *remedy = m->facts->remedy[i];
+        snprintf(text, sizeof text, "%s: %s%s%s%s; to go without: --may-lose %s", name, reason ? reason : "not here",
+                 remedy ? " (" : "", remedy ? remedy : "", remedy ? ")" : "", name);
+        r = add_refused(m, text);
+    }
+    return r;
 }
 
 static int say_cannot(struct making *m, features missing, const char *const *why)
@@ -150,7 +188,7 @@ static int check_network(struct making *m)
         enum net_verb verb = p->net_rules[i].verb;
         first = verb == NET_RULE_REACH ? &p->net_rules[i] : NULL;
     }
-    if (!first || m->facts->can & F(NETWORK_TRANSPARENT))
+    if (!first || m->facts->can & F(NETWORK_TRANSPARENT) || (m->facts->host_loopback && p->net != NET_HOST))
         return 0;
     if (p->net == NET_HOST)
         return note(m, "net host: the rules about hosts and ports are not applied, the box uses the host's network");
@@ -209,12 +247,70 @@ static const char *network_by(const struct making *m, bool landlock)
     return m->plan->proxies ? "network namespace, egress, the proxy of your environment" : "network namespace, egress";
 }
 
+/* The same in an engine's container; NULL: as elsewhere. */
+static const char *enforced_in_container(const struct making *m, enum feature f)
+{
+    switch (f) {
+    case FEATURE_FILES:
+        return "container, read-only root";
+    case FEATURE_HIDES:
+        return m->n_reads ? "the image has none of it; guard on every open" : "the image has none of it";
+    case FEATURE_REMAP:
+        return "bind mount";
+    case FEATURE_CGROUP_LIMITS:
+    case FEATURE_LIMIT_MEMORY:
+    case FEATURE_LIMIT_PROCESSES:
+    case FEATURE_LIMIT_CPU:
+        return "the container's cgroup";
+    case FEATURE_USER_ROOT:
+        return "container, no capabilities";
+    case FEATURE_CACHES:
+        return "private directories";
+    case FEATURE_SANDBOX:
+        return "container, seccomp";
+    default:
+        return NULL;
+    }
+}
+
 /* By what a guarantee holds. */
+static const char *machine_by(enum feature f)
+{
+    switch (f) {
+    case FEATURE_GUARD:
+    case FEATURE_HIDES_ANY_DEPTH:
+        return "guard (seccomp notification) around the machine";
+    case FEATURE_UNIX_SOCKETS:
+    case FEATURE_ABSTRACT_SOCKETS:
+    case FEATURE_PID_NAMESPACE:
+    case FEATURE_SIGNALS:
+    case FEATURE_PRIVATE_IPC:
+    case FEATURE_FRESH_PROC:
+        return "a kernel of its own";
+    case FEATURE_SANDBOX:
+        return "virtual machine in a box of namespaces, seccomp";
+    case FEATURE_CGROUP_LIMITS:
+    case FEATURE_LIMIT_MEMORY:
+    case FEATURE_LIMIT_CPU:
+    case FEATURE_LIMIT_PROCESSES:
+        return "size of the machine, cgroup v2 in it";
+    default:
+        return NULL;
+    }
+}
+
 static const char *enforced_by(const struct making *m, enum feature f)
 {
+    if (m->facts->machine && machine_by(f))
+        return machine_by(f);
+    if (m->facts->host_loopback)
+        return "Seatbelt profile";
     const struct policy *p = m->policy;
     bool landlock = m->facts->tier == TIER_LANDLOCK;
     const char *cgroup = cgroup_name(m->facts->cgroup);
+    const char *container = m->facts->image ? enforced_in_container(m, f) : NULL;
+    if (container)
+        return container;
     switch (f) {
     case FEATURE_FILES:
         return landlock ? "Landlock file rules" : "mount namespace, read-only root";
@@ -262,7 +358,9 @@ static const char *enforced_by(const struct making *m, enum feature f)
     case FEATURE_USER_ROOT:
         return "user namespace";
     case FEATURE_CACHES:
-        return landlock ? "redirected variables" : m->facts->overlay ? "overlay" : "private directories";
+        return landlock                                ? "redirected variables"
+               : m->facts->overlay && m->facts->uppers ? "overlay"
+                                                       : "private directories";
     case FEATURE_SANDBOX:
         return landlock ? "Landlock and seccomp" : "namespaces, seccomp";
     case FEATURE_HOST_NETWORK:
@@ -274,22 +372,48 @@ static const char *enforced_by(const struct making *m, enum feature f)
     return "policy";
 }
 
+/* A loss that a key asked for, and must_have asks not to have. */
+static int check_asked(struct making *m)
+{
+    static const struct {
+        features bit;
+        const char *key;
+    } keys[] = {{F(HOST_NETWORK), "net: host"},
+                {F(NESTED_USERNS), "allow_nested_userns"},
+                {F(PRIVATE_TMP), "a rule for /tmp"},
+                {F(EXPAND_START), "expand: start"},
+                {F(PROXY_ADDRESS), "the caller's own proxy"}};
+    features both = m->asked_losses & m->policy->must_have;
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        if (both & keys[i].bit)
+            return err_say(m->e, ERR_CANNOT, "%s gives up what must_have asks for: %s; take one of the two out",
+                           keys[i].key, feature_name((enum feature)__builtin_ctzll(keys[i].bit)));
+    }
+    return 0;
+}
+
 int needs_make(struct making *m)
 {
     const char *why[FEATURE_COUNT] = {NULL};
     struct plan *plan = m->plan;
-    int r = check_network(m);
+    int r = or_refused(m, check_network(m));
     if (r == 0)
-        r = publish_check(m);
+        r = or_refused(m, publish_check(m));
     if (r < 0)
         return r;
     features can = can_here(m, why), needs = needs_of(m);
-    features missing = needs & ~can;
-    if (missing & ~m->policy->may_lose)
-        return say_cannot(m, missing & ~m->policy->may_lose, why);
+    r = or_refused(m, check_asked(m));
+    if (r < 0)
+        return r;
+    needs |= wishes_of(m) & m->policy->must_have;
+    features missing = needs & ~can, refused = m->facts->unsandboxed ? 0 : missing & ~m->policy->may_lose;
+    if (refused)
+        r = m->ask->so_far ? refuse(m, refused, why) : say_cannot(m, refused, why);
+    if (r < 0)
+        return r;
     plan->needs = needs;
-    plan->lost = m->asked_losses | missing | (wishes_of(m) & ~can);
-    features held = (needs | wishes_of(m)) & ~plan->lost;
+    plan->lost = (m->asked_losses | missing | (wishes_of(m) & ~can)) & ~refused;
+    features held = (needs | wishes_of(m)) & ~plan->lost & ~refused;
     for (int i = 0; i < FEATURE_COUNT; i++) {
         if (!(held & (features)1 << i))
             continue;

@@ -5,6 +5,7 @@
 
 #include <linux/sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #define MAX_PLAN_MEMORY (256u << 20)
 
@@ -26,7 +27,7 @@ static int begin(struct making *m)
 
 static uint32_t namespaces_of(const struct making *m)
 {
-    if (m->facts->tier == TIER_LANDLOCK)
+    if (m->facts->tier == TIER_LANDLOCK || m->facts->image)
         return 0;
     uint32_t bits = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWUTS | CLONE_NEWCGROUP;
     bits |= m->policy->net == NET_HOST ? 0 : CLONE_NEWNET;
@@ -49,15 +50,26 @@ static int finish(struct making *m)
     image->namespaces = namespaces_of(m);
     image->uid = m->policy->user == USER_ROOT ? 0 : m->policy->user == USER_IDS ? m->policy->uid : m->facts->uid;
     image->gid = m->policy->user == USER_ROOT ? 0 : m->policy->user == USER_IDS ? m->policy->gid : m->facts->gid;
+    if (m->facts->take)
+        m->facts->take(image);
     p->image = image;
     p->workspace = m->workspace;
     p->places = m->places;
     p->n_places = m->n_places;
+    p->outer = m->outer;
+    p->n_outer = m->n_outer;
+    p->stored = m->stored;
+    p->n_stored = m->n_stored;
     p->make_dirs = m->dirs;
     p->n_make_dirs = m->n_dirs;
     if (m->n_reads) {
         r = add_read(m, NULL);
         p->read_on_every_open = m->reads;
+    }
+    if (r == 0 && m->n_refused) {
+        const char **end = arena_push(m->mem, &m->refused, &m->n_refused, sizeof *end);
+        p->refused = m->refused;
+        r = end ? 0 : no_memory(m);
     }
     if (r == 0 && m->n_notes) {
         const char **end = arena_push(m->mem, &m->notes, &m->n_notes, sizeof *end);
@@ -71,7 +83,7 @@ int plan_make(const struct policy *policy, const struct facts *facts, const stru
               struct err *e)
 {
     auto_arena struct arena *mem = arena_new(MAX_PLAN_MEMORY);
-    struct plan *plan = mem ? arena_zero(mem, sizeof *plan) : NULL;
+    struct plan *plan = mem ? calloc(1, sizeof *plan) : NULL; /* outlives `mem`: plan_settle_down() */
     struct making m = {.plan = plan, .policy = policy, .facts = facts, .ask = ask, .mem = mem, .e = e};
     if (!plan)
         return no_memory(&m);
@@ -79,9 +91,13 @@ int plan_make(const struct policy *policy, const struct facts *facts, const stru
     plan->catch = catch_of(&m);
     int r = begin(&m);
     if (r == 0)
+        r = machine_check(&m);
+    if (r == 0)
         r = collect(&m);
     if (r == 0)
         r = settle(&m);
+    if (r == 0)
+        r = machine_check_hides(&m);
     if (r == 0)
         r = guard_names(&m);
     if (r == 0)
@@ -89,13 +105,18 @@ int plan_make(const struct policy *policy, const struct facts *facts, const stru
     if (r == 0)
         r = needs_make(&m);
     if (r == 0)
-        r = facts->tier == TIER_LANDLOCK ? landlock_make(&m) : steps_make(&m);
+        r = facts->unsandboxed             ? bare_make(&m)
+            : facts->image                 ? outer_make(&m)
+            : facts->tier == TIER_LANDLOCK ? landlock_make(&m)
+                                           : steps_make(&m);
     if (r == 0)
         r = env_make(&m);
     if (r == 0)
         r = finish(&m);
-    if (r < 0)
+    if (r < 0) {
+        free(plan);
         return r;
+    }
     mem = NULL;
     *ret = plan;
     return 0;
@@ -103,7 +124,71 @@ int plan_make(const struct policy *policy, const struct facts *facts, const stru
 
 struct plan *plan_free(struct plan *p)
 {
-    if (p)
-        arena_free(p->mem);
+    if (!p)
+        return NULL;
+    arena_free(p->rest);
+    arena_free(p->mem);
+    free(p);
     return NULL;
+}
+
+static const char *moved(struct arena *to, const char *text)
+{
+    return text ? arena_text(to, text) : NULL;
+}
+
+/* A NULL-terminated list of texts; each only up to `stop` and that, too, unless it is 0. */
+static const char **moved_list(struct arena *to, const char **list, char stop)
+{
+    size_t n = 0;
+    if (!list)
+        return NULL;
+    while (list[n])
+        n++;
+    const char **copy = arena_zero(to, (n + 1) * sizeof *copy);
+    for (size_t i = 0; copy && i < n; i++) {
+        const char *end = stop ? strchr(list[i], stop) : NULL;
+        copy[i] = arena_str(to, (struct str){list[i], end ? (size_t)(end - list[i]) + 1 : strlen(list[i])});
+    }
+    return copy;
+}
+
+bool plan_settle_down(struct plan *p)
+{
+    auto_arena struct arena *to = p->rest ? NULL : arena_new(MAX_PLAN_MEMORY);
+    struct plan kept = *p;
+
+    if (!to || p->proxies) /* which point to more */
+        return false;
+    kept.enforced = arena_zero(to, p->n_enforced * sizeof *kept.enforced);
+    struct plan_dir *dirs = arena_zero(to, p->n_make_dirs * sizeof *dirs);
+    if (!kept.enforced || !dirs)
+        return false;
+    for (size_t i = 0; i < p->n_enforced; i++)
+        kept.enforced[i] = (struct enforcement){p->enforced[i].what, moved(to, p->enforced[i].by)};
+    for (size_t i = 0; i < p->n_make_dirs; i++) {
+        dirs[i] = p->make_dirs[i];
+        dirs[i].path = moved(to, dirs[i].path);
+    }
+    kept.make_dirs = dirs;
+    kept.env = moved_list(to, p->env, '=');
+    kept.read_on_every_open = moved_list(to, p->read_on_every_open, 0);
+    kept.cwd = moved(to, p->cwd);
+    kept.proxy_socket = moved(to, p->proxy_socket);
+    kept.workspace = moved(to, p->workspace);
+    kept.places = NULL;
+    kept.n_places = 0;
+    kept.outer = NULL;
+    kept.n_outer = 0;
+    kept.stored = NULL;
+    kept.n_stored = 0;
+    kept.notes = NULL;
+    if (arena_failed(to))
+        return false;
+    arena_trim(to);
+    kept.rest = to;
+    to = NULL;
+    *p = kept;
+    arena_keep(p->mem, p->image);
+    return true;
 }

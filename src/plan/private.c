@@ -71,8 +71,40 @@ static int add_system_links(struct making *m)
     return 0;
 }
 
+/*
+ * In a container /dev and /proc are the engine's, and the home directory, which no image has, is private: programs write
+ * there what they must. Nothing of it stays but the caches.
+ */
+static int collect_of_container(struct making *m)
+{
+    static const struct {
+        enum place_kind kind;
+        const char *path;
+        uint16_t mode;
+    } trees[] = {{PLACE_TMPFS, "/tmp", 01777},
+                 {PLACE_TMPFS, "/var/tmp", 01777},
+                 {PLACE_TMPFS, "/run", 0755},
+                 {PLACE_DEVICES, "/dev", 0755},
+                 {PLACE_PROC, "/proc", 0555}};
+    for (size_t i = 0; i < sizeof trees / sizeof trees[0]; i++) {
+        struct place *p = add_name(m, trees[i].kind, trees[i].path, trees[i].mode);
+        if (!p)
+            return no_memory(m);
+        p->parent = "/";
+        p->dst_type = PATH_DIR;
+    }
+    struct place *home = m->home && m->home[1] ? add_name(m, PLACE_TMPFS, m->home, 0700) : NULL;
+    if (!home)
+        return m->home && m->home[1] ? no_memory(m) : 0;
+    home->parent = path_dir(m->mem, m->home);
+    home->dst_type = PATH_DIR;
+    return home->parent ? 0 : no_memory(m);
+}
+
 int collect_private(struct making *m)
 {
+    if (m->facts->image)
+        return collect_of_container(m);
     int r = add_tree(m, PLACE_TMPFS, "/tmp", 01777, true);
     if (r == 0)
         r = add_tree(m, PLACE_TMPFS, "/var/tmp", 01777, false);

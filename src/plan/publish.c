@@ -16,15 +16,27 @@ static int check_one(struct making *m, const struct net_rule *rule, const struct
 {
     const char *origin = origin_of(m, rule->origin);
     if (m->policy->net == NET_HOST)
-        return err_say(m->e, ERR_CANNOT,
+        return err_say(m->e, ERR_POLICY,
                        "publish %s (%s): with net host the box's ports are this machine's already; leave it out",
                        rule->text, origin);
-    if (m->facts->tier == TIER_LANDLOCK)
+    if (m->facts->host_loopback && p->host != p->box)
+        return err_say(
+            m->e, ERR_CANNOT,
+            "publish %s (%s): here the box listens at this machine's ports themselves: both must be the same",
+            rule->text, origin);
+    if (m->facts->tier == TIER_LANDLOCK && !m->facts->host_loopback)
         return err_say(
             m->e, ERR_CANNOT,
             "publish %s (%s): publish needs a network namespace of the box's own, and here there is none "
             "(Landlock tier: the box has no inet sockets); leave it out, or --net host for the host's network",
             rule->text, origin);
+    const struct container_fact *c = m->facts->container;
+    if (c && !c->rootless && m->facts->uid != 0)
+        return err_say(
+            m->e, ERR_CANNOT,
+            "publish %s (%s): entering the network of a container that root's %s has made takes root; use podman "
+            "as yourself",
+            rule->text, origin, m->facts->engine);
     for (const struct net_rule *other = m->policy->net_rules; other < rule; other++) {
         struct publish q;
         if (other->verb == NET_RULE_PUBLISH && publish_parse(str_of(other->text), &q, NULL) == 0 && same_port(p, &q))
@@ -46,7 +58,7 @@ int publish_check(struct making *m)
         if (r == 0)
             r = check_one(m, rule, &p);
         if (r == 0 && ++n > EGRESS_MAX_REACH)
-            r = err_say(m->e, ERR_CANNOT, "publish %s (%s): more than %d ports", rule->text, origin_of(m, rule->origin),
+            r = err_say(m->e, ERR_POLICY, "publish %s (%s): more than %d ports", rule->text, origin_of(m, rule->origin),
                         EGRESS_MAX_REACH);
         if (r < 0)
             return r;

@@ -12,6 +12,9 @@
  *   hidden           attach; the hiding becomes hollow         already so                   the same
  *   cache            attach            attach; guard           deny                         already so
  *
+ * With an image as root nothing of the host is there but what is attached, the hides of the built-in profiles have nothing
+ * to hide in it, and every other hide is judged by the guard on every open: there are no veils.
+ *
  * Where the box can write above a place, a mount or veil could be moved away by a rename on the host, so there the
  * guard judges as well, and the directories in between are pinned.
  */
@@ -22,6 +25,8 @@ struct settling {
     size_t *stack; /* indices of places, the innermost region last */
     size_t depth;
     bool landlock;
+    bool image; /* the root is an image's: nothing of the host is there but what is attached, and no veil can be made */
+    bool unmade; /* either: what is not the engine's own to mount is the guard's to judge */
 };
 
 static void enter(struct settling *s, struct place *p, enum region region)
@@ -58,6 +63,8 @@ static int check_point(struct settling *s, struct place *p, const struct place *
 {
     struct making *m = s->m;
     bool directory = p->type == PATH_DIR;
+    if (s->image && around == &m->places[0])
+        return 0;
     if (around->region == REGION_PRIVATE || around->region == REGION_HIDDEN)
         return 0;
     if (p->dst_type == PATH_MISSING) {
@@ -66,9 +73,9 @@ static int check_point(struct settling *s, struct place *p, const struct place *
             return 0;
         }
         int r = err_say(m->e, ERR_POLICY,
-                        "mount on %s (%s): it does not exist, and %s is writable, so it would be made on "
+                        "%s on %s (%s): it does not exist, and %s is writable, so it would be made on "
                         "the host",
-                        p->dst, origin_of(m, p->origin), around->dst);
+                        p->kind == PLACE_STORAGE ? "storage" : "mount", p->dst, origin_of(m, p->origin), around->dst);
         return err_hint(m->e, r, "make it first, or mount on a place outside writable directories");
     }
     if ((p->dst_type == PATH_DIR) == directory)
@@ -146,7 +153,7 @@ static int settle_open(struct settling *s, struct place *p, struct place *around
         p->act = ACT_NONE;
         return 0;
     }
-    if (around->act == ACT_GUARD && same_object && (around->region == REGION_HIDDEN || s->landlock))
+    if (around->act == ACT_GUARD && same_object && (around->region == REGION_HIDDEN || s->unmade))
         return open_hole(s, p, around, writable);
     if (same_object && around->region == REGION_WRITABLE && (p->type != PATH_DIR || s->landlock)) {
         s->m->any_protect = true;
@@ -191,7 +198,7 @@ static int hide_by_guard(struct settling *s, struct place *p, struct place *arou
         enter(s, p, REGION_HIDDEN); /* its pattern has a rule of its own */
         return 0;
     }
-    if (p->match && !s->landlock) {
+    if (p->match && !s->unmade) {
         p->act = ACT_DENY;
         r = add_guard(m, GUARD_RULE_PROTECT, p->dst, p->origin);
     } else {
@@ -246,6 +253,8 @@ static int hide_in_cache(struct settling *s, struct place *p, const struct place
     return absent_in_cache(s, p, around);
 }
 
+static int settle_private(struct settling *s, struct place *p, struct place *around);
+
 static int settle_hide(struct settling *s, struct place *p, struct place *around)
 {
     struct making *m = s->m;
@@ -253,6 +262,17 @@ static int settle_hide(struct settling *s, struct place *p, struct place *around
     p->act = ACT_NONE;
     if (around->region == REGION_HIDDEN)
         return 0;
+    if (s->image && around == &m->places[0] && (p->builtin || p->own)) {
+        bool home = p->builtin && m->home && strcmp(p->dst, m->home) == 0;
+        if (home) {
+            p->kind = PLACE_TMPFS;
+            p->mode = 0700;
+            p->src = NULL;
+            return settle_private(s, p, around);
+        }
+        p->act = ACT_NOT_THERE; /* the host's */
+        return 0;
+    }
     if (p->refused && p->builtin) {
         p->act = ACT_REFUSED;
         return 0;
@@ -263,7 +283,9 @@ static int settle_hide(struct settling *s, struct place *p, struct place *around
     }
     if (around->region == REGION_CACHE)
         return hide_in_cache(s, p, around);
-    if (p->under_writable)
+    if (s->image && around == &m->places[0])
+        p->src = NULL; /* what is there is the image's: a rule that opens something below brings the host's */
+    if (p->under_writable || s->image)
         return hide_by_guard(s, p, around);
     /* The kernel's own names: nobody replaces them, and an overlay over them says little. */
     if (path_below(p->dst, "/sys") || path_below(p->dst, "/proc")) {
@@ -307,8 +329,8 @@ static int settle_cache(struct settling *s, struct place *p, struct place *aroun
                                               "cache %s (%s): there is no place for its private layer: "
                                               "neither HOME nor XDG_STATE_HOME is set",
                                               p->dst, origin_of(m, p->origin));
-    bool under = p->type == PATH_DIR && m->facts->overlay && around->region != REGION_PRIVATE &&
-                 !strchr(p->src, '\n') && !strchr(p->upper, '\n');
+    bool under = p->type == PATH_DIR && m->facts->overlay && m->facts->uppers && !s->image &&
+                 around->region != REGION_PRIVATE && !strchr(p->src, '\n') && !strchr(p->upper, '\n');
     int r = add_make_dir(m, path_join(m->mem, p->upper, "upper"), false);
     if (r == 0 && under)
         r = add_make_dir(m, path_join(m->mem, p->upper, "work"), false);
@@ -326,6 +348,70 @@ static int settle_cache(struct settling *s, struct place *p, struct place *aroun
     p->upper = path_join(m->mem, p->upper, "upper");
     enter(s, p, REGION_CACHE);
     return p->upper ? r : no_memory(m);
+}
+
+/* Where the session keeps it, for this engine. */
+static int keep_stored(struct settling *s, struct place *p)
+{
+    struct making *m = s->m;
+    struct stored *kept = arena_push(m->mem, &m->stored, &m->n_stored, sizeof *kept);
+    const char *name = short_name(m, p->dst);
+    p->upper = !name      ? NULL
+               : s->image ? arena_printf(m->mem, "%s-%s", m->ask->volume, name)
+                          : path_join(m->mem, m->ask->storage, name);
+    if (!kept || !p->upper)
+        return no_memory(m);
+    *kept = (struct stored){.path = p->dst, .at = p->upper, .volume = s->image};
+    p->act = s->image ? ACT_VOLUME : ACT_PRIVATE_DIR;
+    return s->image ? 0 : add_make_dir(m, p->upper, false);
+}
+
+/* In a session what is written stays; a box without one has the same place to itself while it lives. */
+static int settle_storage(struct settling *s, struct place *p, struct place *around)
+{
+    struct making *m = s->m;
+    if (m->facts->unsandboxed)
+        return 0;
+    if (s->landlock)
+        return err_say(m->e, ERR_CANNOT, "storage %s (%s): without a mount namespace nothing can be shown in its place",
+                       p->dst, origin_of(m, p->origin));
+    bool kernels =
+        path_at_or_below(p->dst, "/proc") || path_at_or_below(p->dst, "/sys") || path_at_or_below(p->dst, "/dev");
+    if (kernels || around->closed)
+        return err_say(m->e, ERR_POLICY, "storage %s (%s): nothing is stored in %s", p->dst, origin_of(m, p->origin),
+                       kernels ? "the kernel's own trees" : OWN_ORIGIN);
+    if (p->dst_type != PATH_DIR && p->dst_type != PATH_MISSING)
+        return err_sys(m->e, ERR_POLICY, ENOTDIR, "storage %s (%s)", p->dst, origin_of(m, p->origin));
+    int r = check_point(s, p, around);
+    p->act = ACT_PRIVATE;
+    if (r == 0 && m->ask->storage)
+        r = keep_stored(s, p);
+    if (r == 0 && p->act != ACT_PRIVATE)
+        p->slot = m->n_slots++;
+    if (around->region == REGION_HIDDEN)
+        around->opened = true;
+    if (r == 0)
+        r = add_guard(m, GUARD_RULE_PRIVATE, p->dst, p->origin);
+    if (r == 0 && p->under_writable && around->src)
+        r = add_pins(m, around, p->dst, p->origin);
+    enter(s, p, REGION_PRIVATE);
+    return r;
+}
+
+/*
+ * Nothing is mounted in a storage: the point would have to be made where the box of before could have put a link. What
+ * profiles say of places there is about the host's files, which are not there.
+ */
+static int settle_in_storage(struct settling *s, struct place *p, struct place *around)
+{
+    p->act = ACT_NOT_THERE;
+    bool opens = p->kind == PLACE_STORAGE || p->kind == PLACE_RW || p->kind == PLACE_RO || p->kind == PLACE_SOCKET;
+    if (opens && !p->builtin && (p->said || p->workspace)) {
+        int r = err_say(s->m->e, ERR_POLICY, "%s (%s) lies in the storage %s (%s), where nothing of the host can be",
+                        p->dst, origin_of(s->m, p->origin), around->dst, origin_of(s->m, around->origin));
+        return err_hint(s->m->e, r, "give the storage a place of its own");
+    }
+    return p->kind == PLACE_PROTECT && p->said && !p->builtin ? close_by_guard(s, p, around) : 0;
 }
 
 static int settle_pattern(struct settling *s, struct place *p, struct place *around)
@@ -352,7 +438,11 @@ static int settle_pattern(struct settling *s, struct place *p, struct place *aro
     }
     if (p->hides && start)
         m->asked_losses |= F(EXPAND_START);
-    if (p->hides && (start || (around->region == REGION_READ_ONLY && !p->under_writable))) {
+    if (s->image && p->builtin && around == &m->places[0]) {
+        p->act = ACT_NOT_THERE;
+        return 0;
+    }
+    if (p->hides && !s->image && (start || (around->region == REGION_READ_ONLY && !p->under_writable))) {
         const char **slot = start ? NULL : arena_push(m->mem, &m->cover_dirs, &m->n_cover_dirs, sizeof *slot);
         if (slot)
             *slot = dir;
@@ -377,7 +467,8 @@ static int settle_socket(struct settling *s, struct place *p, struct place *arou
     struct making *m = s->m;
     int r = add_guard(m, GUARD_RULE_SOCKET, p->dst, p->origin);
     p->act = ACT_GUARD;
-    if (r < 0 || (around->region != REGION_PRIVATE && around->region != REGION_HIDDEN))
+    bool shown = around->region != REGION_PRIVATE && around->region != REGION_HIDDEN;
+    if (r < 0 || (shown && !(s->image && around == &m->places[0])))
         return r;
     if (p->type == PATH_MISSING || p->type == PATH_UNREADABLE) {
         r = err_say(m->e, ERR_POLICY,
@@ -390,6 +481,10 @@ static int settle_socket(struct settling *s, struct place *p, struct place *arou
 
 static int settle_private(struct settling *s, struct place *p, struct place *around)
 {
+    if (s->image && around->src) {
+        p->act = ACT_NOT_THERE; /* the home directory, when what is above it was said to be shown */
+        return 0;
+    }
     p->act = ACT_PRIVATE;
     if (p->dst_type == PATH_MISSING)
         p->stub = STUB_POINT_DIR;
@@ -454,6 +549,8 @@ static int settle_one(struct settling *s, struct place *p, struct place *around)
     p->under_writable =
         around->region == REGION_WRITABLE || (around->under_writable && around->region != REGION_PRIVATE);
     p->stub = UINT8_MAX;
+    if (around->kind == PLACE_STORAGE)
+        return settle_in_storage(s, p, around);
     if (p->said && path_below(p->dst, "/proc") && s->m->facts->can & F(FRESH_PROC)) {
         p->act = ACT_NOT_THERE;
         if (p->builtin)
@@ -478,8 +575,10 @@ static int settle_one(struct settling *s, struct place *p, struct place *around)
     case PLACE_DIR:
     case PLACE_FILE:
     case PLACE_LINK:
-        p->act = around->region == REGION_PRIVATE ? ACT_MAKE : ACT_NOT_THERE;
+        p->act = around->region == REGION_PRIVATE && !s->image ? ACT_MAKE : ACT_NOT_THERE;
         return 0;
+    case PLACE_STORAGE:
+        return settle_storage(s, p, around);
     case PLACE_SOCKET:
         return settle_socket(s, p, around);
     case PLACE_PATTERN:
@@ -507,6 +606,12 @@ static int settle_root(struct settling *s, size_t *ret_next)
     if (root->kind == PLACE_HIDE)
         return err_say(m->e, ERR_POLICY, "hide / (%s) leaves nothing to run", origin_of(m, root->origin));
     bool writable = root->kind == PLACE_RW;
+    if (s->image && writable) {
+        int r = err_say(m->e, ERR_CANNOT, "rw / (%s): an image's root stays read-only", origin_of(m, root->origin));
+        return err_hint(m->e, r, "name the directories that shall be writable");
+    }
+    if (s->image)
+        root->src = NULL;
     root->up = -1;
     root->stub = UINT8_MAX;
     root->act = ACT_ROOT;
@@ -528,7 +633,8 @@ static void landlock_acts(struct making *m)
 
 int settle(struct making *m)
 {
-    struct settling s = {.m = m, .landlock = m->facts->tier == TIER_LANDLOCK};
+    struct settling s = {.m = m, .landlock = m->facts->tier == TIER_LANDLOCK, .image = m->facts->image != NULL};
+    s.unmade = s.landlock || s.image;
     s.stack = arena_zero(m->mem, (m->n_places + 1) * sizeof *s.stack);
     if (!s.stack)
         return no_memory(m);

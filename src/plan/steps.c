@@ -73,7 +73,7 @@ static int emit_sources(struct making *m)
     struct step *s = m->linked ? image_path(&m->image, STEP_SOURCE, m->linked, m->linked_origin) : NULL;
     if (s)
         s->b = m->linked_slot;
-    return s || !m->linked ? 0 : no_memory(m);
+    return s || !m->linked ? machine_source(m) : no_memory(m);
 }
 
 /* Makes the directories and the last name that `p` needs in the tmpfs around it; names of devices are there already. */
@@ -262,6 +262,7 @@ static int emit_place(struct emitting *e, const struct place *p)
     case ACT_REDIRECT:
     case ACT_NOT_THERE:
     case ACT_REFUSED:
+    case ACT_VOLUME:
     case ACT_WHITEOUT:
     case ACT_LINKED:
         return 0;
@@ -316,7 +317,9 @@ static int emit_tree(struct making *m)
         r = close_places(&e, NULL);
     for (; r == 0 && v < n; v++)
         r = emit_veil(m, veils[v]);
-    return r < 0 ? r : linked_caches_step(m);
+    if (r == 0)
+        r = linked_caches_step(m);
+    return r < 0 ? r : machine_steps(m);
 }
 
 /* sysfs cannot be made afresh cheaply; where the root is writable it still must not be. */

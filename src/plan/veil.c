@@ -225,6 +225,32 @@ static int fill_veils(struct making *m)
     return 0;
 }
 
+/*
+ * A socket is found by its inode, and behind an overlay every name has one of the overlay's: nobody listens there
+ * (unix_find_bsd() in net/unix/af_unix.c). So a socket that a veil would cover is attached by itself.
+ */
+static int uncover_sockets(struct making *m)
+{
+    for (size_t i = 0; i < m->n_places; i++) {
+        struct place *p = &m->places[i];
+        if (p->kind != PLACE_SOCKET || p->act != ACT_GUARD || p->up < 0)
+            continue;
+        const struct stub_ask it = {.dir = p->dst, .region = (uint32_t)p->up};
+        if (veil_of(m, &it) == SIZE_MAX)
+            continue;
+        if (p->type == PATH_OTHER) {
+            p->act = ACT_ATTACH;
+            p->slot = m->n_slots++;
+        } else if (note(m,
+                        "unix socket %s is not there, and this box could not connect to one that is made later: its "
+                        "directory is behind a veil; start its server first",
+                        p->dst) < 0) {
+            return -ENOMEM;
+        }
+    }
+    return 0;
+}
+
 int veils_make(struct making *m)
 {
     const struct path_fact *home = m->facts->home ? facts_path(m->facts, m->facts->home) : NULL;
@@ -243,5 +269,7 @@ int veils_make(struct making *m)
     if (!m->empty_root)
         deny_in_root(m);
     r = choose_veils(m, overlay);
+    if (r == 0)
+        r = uncover_sockets(m);
     return r < 0 ? r : fill_veils(m);
 }

@@ -27,6 +27,8 @@ const char *word_access(const struct place *p)
     case PLACE_FILE:
     case PLACE_LINK:
         return "private";
+    case PLACE_STORAGE:
+        return "storage";
     case PLACE_SOCKET:
         return "socket";
     case PLACE_PATTERN:
@@ -54,6 +56,8 @@ static const char *how_private(const struct place *p)
         return "the usual nodes only";
     case PLACE_PROC:
         return "the box's own processes only";
+    case PLACE_STORAGE:
+        return "empty; in a session it stays until that is removed";
     default:
         return "";
     }
@@ -73,6 +77,8 @@ const char *word_how(const struct place *p)
     case ACT_ATTACH:
         if (p->mount)
             return "clone of another tree";
+        if (p->kind == PLACE_SOCKET)
+            return "this socket only: one that is made anew is not seen";
         if (p->kind == PLACE_RW && p->type == PATH_FILE)
             return "this file only: a new file put in its place by the host is not seen";
         return p->under_writable && p->region == REGION_READ_ONLY ? "read-only clone, and the guard"
@@ -99,8 +105,12 @@ const char *word_how(const struct place *p)
         return "absent, now and later";
     case ACT_MQUEUE:
         return "message queues of the box";
+    case ACT_VOLUME:
+        return "the session's own volume";
     case ACT_LINKED:
     case ACT_PRIVATE_DIR:
+        if (p->kind == PLACE_STORAGE)
+            return "the session's own directory";
         return "private, starts empty";
     case ACT_LANDLOCK:
         return "Landlock";

@@ -1,7 +1,8 @@
 /*
  * The builder gathers texts and flags as statements, then merges them in this order:
  *
- *     the profile with what it extends, from the ground up; system; user; project; --policy and --settings files; flags
+ *     the profile with what it extends, from the ground up; system; user; project; --policy and --settings files; flags;
+ *     wishes
  *
  * A text is preceded by the files it extends, in its own layer. A profile it extends becomes the ground of all: a flag's
  * choice wins over a project's, a project's over a user's, a user's over the system's. Nobody's choice is `workspace`.
@@ -24,14 +25,19 @@ struct text {
     const char *profile;        /* the built-in profile that this is, or NULL */
 };
 
+/* Statements, and how each was written. */
+struct option_list {
+    struct said_list said;
+    const char **names;
+    size_t n_names;
+};
+
 struct policy_builder {
     struct policy_world world;
     struct arena *mem;
     struct text *texts;
     size_t n_texts, n_rules;
-    struct said_list flags;
-    const char **flag_said;
-    size_t n_flag_said;
+    struct option_list flags, wishes;
 };
 
 struct policy_builder *policy_builder_new(const struct policy_world *world)
@@ -43,7 +49,7 @@ struct policy_builder *policy_builder_new(const struct policy_world *world)
     b->mem = arena_new(2 * (size_t)MAX_POLICY_BYTES);
     if (!b->mem)
         return policy_builder_free(b);
-    b->flags.mem = b->mem;
+    b->flags.said.mem = b->wishes.said.mem = b->mem;
     return b;
 }
 
@@ -188,11 +194,12 @@ static int unknown_flag(const char *key, const char *said, struct err *e)
     return place_wrap(e, r, said, 0, 0);
 }
 
-int policy_add_flag(struct policy_builder *b, const char *key, const char *value, const char *said, struct err *e)
+static int add_option(struct policy_builder *b, struct option_list *to, const char *key, const char *value,
+                      const char *said, struct err *e)
 {
     const struct policy_key *k = policy_key_by_flag(key);
     const char *name = arena_text(b->mem, said);
-    size_t before = b->flags.n;
+    size_t before = to->said.n;
 
     if (!name)
         return no_memory(e);
@@ -203,17 +210,33 @@ int policy_add_flag(struct policy_builder *b, const char *key, const char *value
     const char *copy = arena_text(b->mem, value ? value : "true");
     if (!copy)
         return no_memory(e);
-    struct source src = {.file = name, .list = &b->flags, .e = e, .world = &b->world};
+    struct source src = {.file = name, .list = &to->said, .e = e, .world = &b->world};
     int r = read_flag(&src, (enum key_id)(k - key_table), str_of(copy));
     if (r < 0)
         return r;
     if (++b->n_rules > MAX_POLICY_RULES)
         return place_say(e, ERR_POLICY, said, 0, 0, "a policy has at most %d rules", MAX_POLICY_RULES);
-    const char **slot = b->flags.n > before ? arena_push(b->mem, &b->flag_said, &b->n_flag_said, sizeof *slot) : NULL;
+    const char **slot = to->said.n > before ? arena_push(b->mem, &to->names, &to->n_names, sizeof *slot) : NULL;
     if (!slot)
         return no_memory(e);
     *slot = name;
     return 0;
+}
+
+int policy_add_flag(struct policy_builder *b, const char *key, const char *value, const char *said, struct err *e)
+{
+    return add_option(b, &b->flags, key, value, said, e);
+}
+
+int policy_add_wish(struct policy_builder *b, const char *key, const char *value, const char *said, struct err *e)
+{
+    const struct policy_key *k = policy_key_by_flag(key);
+    if (k == &key_table[KEY_EXTENDS])
+        return place_say(e, ERR_REFUSED, said, 0, 0, "would choose another profile, which only the person may");
+    /* The caller's variables are none of its business, and a message would tell their values. */
+    if (value && strchr(value, '$'))
+        return place_say(e, ERR_POLICY, said, 0, 0, "'$' stands for a variable, and none is expanded here");
+    return add_option(b, &b->wishes, key, value, said, e);
 }
 
 /*
@@ -535,23 +558,32 @@ static int keep_names(struct sequence *s, struct policy *p)
     return arena_failed(p->mem) ? no_memory(s->e) : 0;
 }
 
+static struct text text_of_options(struct policy_builder *b, const struct option_list *from, const char *file,
+                                   bool trusted)
+{
+    return (struct text){.t = {.layer = LAYER_FLAGS,
+                               .file = file,
+                               .base = path_clean_at(b->mem, "/", str_of(b->world.cwd)),
+                               .trusted = trusted,
+                               .said = from->said.items,
+                               .flags = from->names,
+                               .n = from->said.n},
+                         .extends = find_said(from->said.items, from->said.n, KEY_EXTENDS)};
+}
+
 static int fill(struct policy_builder *b, struct policy *p, struct err *e)
 {
     struct sequence s = {.b = b, .mem = b->mem, .e = e};
     struct merge m = {.world = &b->world};
     const char *profile = NULL;
-    struct text flags = {.t = {.layer = LAYER_FLAGS,
-                               .file = "flags",
-                               .base = path_clean_at(b->mem, "/", str_of(b->world.cwd)),
-                               .trusted = true,
-                               .said = b->flags.items,
-                               .flags = b->flag_said,
-                               .n = b->flags.n},
-                         .extends = find_said(b->flags.items, b->flags.n, KEY_EXTENDS)};
+    struct text flags = text_of_options(b, &b->flags, "flags", true);
+    struct text wishes = text_of_options(b, &b->wishes, "wishes", false);
 
-    if (!flags.t.base)
+    if (!flags.t.base || !wishes.t.base)
         return no_memory(e);
     int r = make_sequence(&s, &flags, &profile);
+    if (r == 0 && wishes.t.n)
+        r = append(&s, &wishes);
     if (r == 0)
         r = keep_names(&s, p);
     if (r == 0)

@@ -55,11 +55,17 @@ int policy_add_text(struct policy_builder *b, enum policy_layer layer, enum poli
                     struct str text, bool trusted, struct err *e);
 /* Adds one flag: `key` is the flag's name without dashes ("rw", "net", "allow"); `said` is how the user wrote it. */
 int policy_add_flag(struct policy_builder *b, const char *key, const char *value, const char *said, struct err *e);
+/*
+ * Adds what somebody without authority wishes, after all flags: like a flag, but what would loosen is an ERR_REFUSED error,
+ * and no variable is expanded in it.
+ */
+int policy_add_wish(struct policy_builder *b, const char *key, const char *value, const char *said, struct err *e);
 /* Merges, checks for contradictions and hands out the policy. The builder stays valid (and may be freed). */
 int policy_build(struct policy_builder *b, struct policy **ret, struct err *e);
 
 /* The policy as YAML in our language, with origins as comments when `origins`; reading it back gives an equal policy. */
-int policy_print(const struct policy *p, bool origins, struct buf *out);
+enum { POLICY_ORIGINS = 1, POLICY_CONVERTED = 2, POLICY_ADDED = 4 };
+int policy_print(const struct policy *p, unsigned how, struct buf *out);
 bool policy_equal(const struct policy *a, const struct policy *b); /* but for origins */
 /* The merged policy in one canonical text: what policy_digest (DECISIONS 28) is the SHA-256 of, with engine and image. */
 int policy_canonical(const struct policy *p, struct buf *out);

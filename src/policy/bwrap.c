@@ -192,7 +192,7 @@ static int change_directory(struct bwrap *b, const struct node *at, const struct
     (void)arg;
     b->chdir = path_clean_at(b->mem, "/", v[0].text);
     return ignore(b, at, b->chdir ? arena_printf(b->mem, "--chdir %s", b->chdir) : NULL,
-                  "a command starts where the caller stands: change there first");
+                  "a command starts where the caller stands, or in the workspace where the box has no such directory");
 }
 
 static int variable(struct bwrap *b, const struct node *at, const struct node *v, int set)
@@ -387,7 +387,7 @@ static int say_shown(struct bwrap *b)
     return r;
 }
 
-/* What is seen at `path`, as far as it is the host's own of that name; NULL otherwise. */
+/* What of the host's is seen at `path`; NULL: something of the box's own. */
 static const struct shown *seen_at(const struct bwrap *b, const char *path)
 {
     const struct shown *best = NULL;
@@ -396,7 +396,7 @@ static const struct shown *seen_at(const struct bwrap *b, const char *path)
         if (!s->gone && path_within(path, s->to) && (!best || strlen(s->to) >= strlen(best->to)))
             best = s;
     }
-    return best && best->kind == BIND && same(best->from, best->to) ? best : NULL;
+    return best && best->kind == BIND ? best : NULL;
 }
 
 static bool may_be_workspace(const struct bwrap *b, const char *path)
@@ -409,26 +409,70 @@ static bool may_be_workspace(const struct bwrap *b, const char *path)
     return !home || !path_within(home, path);
 }
 
-/* bubblewrap has none: the directory of --chdir, what may be written, or what may be read. */
+/* What a system is made of is nobody's project. */
+static bool is_system(const char *path)
+{
+    static const char *const trees[] = {"/usr",  "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc",
+                                        "/boot", "/opt", "/run",  "/var", "/snap",  "/nix",   "/gnu",    NULL};
+    for (const char *const *t = trees; *t; t++) {
+        if (path_within(path, *t))
+            return true;
+    }
+    return false;
+}
+
+/* The directory of --chdir, by this machine's name. */
+static const char *chdir_here(const struct bwrap *b, const struct shown **ret)
+{
+    const struct shown *s = b->chdir ? seen_at(b, b->chdir) : NULL;
+    const char *rest = s ? b->chdir + (same(s->to, "/") ? 0 : strlen(s->to)) : NULL;
+    const char *here = !s ? NULL : same(s->from, "/") ? rest : arena_printf(b->mem, "%s%s", s->from, rest);
+    *ret = s;
+    return here && here[0] && may_be_workspace(b, here) ? here : NULL;
+}
+
+/* The first that is bound so. */
+static const struct shown *bound(const struct bwrap *b, bool read_only, bool own_place, bool system)
+{
+    for (size_t i = 0; i < b->n_shown; i++) {
+        const struct shown *s = &b->shown[i];
+        if (!s->gone && s->kind == BIND && !s->optional && s->read_only == read_only &&
+            same(s->from, s->to) == own_place && is_system(s->from) == system && may_be_workspace(b, s->from))
+            return s;
+    }
+    return NULL;
+}
+
+/* bubblewrap has none: the directory of --chdir, what may be written, or what may be read, and of the system only when all is. */
 static int say_workspace(struct bwrap *b)
 {
-    const char *best = b->chdir && may_be_workspace(b, b->chdir) && seen_at(b, b->chdir) ? b->chdir : NULL;
-    const struct shown *root = root_of(b);
-    for (int pass = 0; !best && pass < 2; pass++) {
-        for (size_t i = 0; !best && i < b->n_shown; i++) {
-            const struct shown *s = &b->shown[i];
-            if (!s->gone && s->kind == BIND && !s->optional && s->read_only == pass && same(s->from, s->to) &&
-                may_be_workspace(b, s->to))
-                best = s->to;
-        }
+    const struct shown *root = root_of(b), *at;
+    const char *best = chdir_here(b, &at);
+    static const struct {
+        bool read_only, own_place, system;
+    } order[] = {{false, true, false}, {false, false, false}, {false, true, true},
+                 {true, true, false},  {true, false, false},  {true, true, true}};
+    bool by_chdir = best != NULL;
+    for (size_t i = 0; !best && i < sizeof order / sizeof *order; i++) {
+        at = bound(b, order[i].read_only, order[i].own_place, order[i].system);
+        best = at ? at->from : NULL;
     }
     if (!best && root && root->kind == BIND && same(root->from, "/"))
         best = "/usr";
     if (!best)
         return ignore(b, b->at, "a workspace", "nothing is bound at its own place: say --workspace DIR");
-    const struct shown *at = seen_at(b, best);
     int r = say(b, KEY_WORKSPACE, at ? at->at : b->at, written(b, best), STR(""), 0);
-    return r < 0 || (at && !at->read_only) ? r : say_text(b, KEY_READ_ONLY, b->at, "true");
+    if (r == 0 && (!at || at->read_only))
+        r = say_text(b, KEY_READ_ONLY, b->at, "true");
+    if (r == 0 && at && !same(at->from, at->to))
+        r = ignore(b, at->at, arena_printf(b->mem, "%s at %s alone", at->from, at->to),
+                   by_chdir
+                       ? "--chdir makes it the workspace, which is seen at its own place, too"
+                       : "as the first that may be a project it is the workspace, which is seen at its own place, too");
+    else if (r == 0 && !by_chdir && is_system(best))
+        r = ignore(b, b->at, "a workspace",
+                   "nothing that is bound may be a project, so it is a directory of the system: say --workspace DIR");
+    return r;
 }
 
 static int say_environment(struct bwrap *b)

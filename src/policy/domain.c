@@ -254,6 +254,21 @@ static int no_memory(struct err *e)
     return err_sys(e, ERR_SYSTEM, ENOMEM, "read a network rule");
 }
 
+bool domain_is_loopback(struct str s)
+{
+    struct host_rule rule;
+    char bracketed[80];
+    const char *colon = memchr(s.p, ':', s.n);
+    bool bare6 = colon && s.p[0] != '[' && s.n < 64 && memchr(colon + 1, ':', s.n - (size_t)(colon + 1 - s.p));
+    snprintf(bracketed, sizeof bracketed, "[%.*s]", bare6 ? (int)s.n : 0, s.p);
+    if (!s.n || s.p[0] == '@' || host_rule_parse(bare6 ? str_of(bracketed) : s, RULE_ALLOW, &rule, NULL) < 0)
+        return false;
+    if (rule.match == MATCH_NET)
+        return addr_classify(&rule.net) == ADDR_LOOPBACK && rule.prefix >= 8;
+    return rule.match != MATCH_ANY &&
+           (strcmp(rule.name, "localhost") == 0 || str_ends(str_of(rule.name), STR(".localhost"))); /* RFC 6761 6.3 */
+}
+
 int domain_rule_form(struct str s, struct arena *mem, const char **ret, struct err *e)
 {
     struct str host, port;

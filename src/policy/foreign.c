@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "policy/domain.h"
 #include "policy/path.h"
 #include "policy/said.h"
 
@@ -154,6 +155,13 @@ static int each_text(struct foreign *f, const char *key, const struct node *list
 
 static int say_item(struct foreign *f, const struct node *item, int key)
 {
+    if (key == KEY_ALLOW && domain_is_loopback(item->text)) { /* allowed by whatever key */
+        const char *before = f->prefix;
+        f->prefix = "";
+        int r = ignore_value(f, "the allowed host", item->text, DOMAIN_LOOPBACK, item);
+        f->prefix = before;
+        return r;
+    }
     return say(f, (enum key_id)key, item, item->text, STR(""), 0);
 }
 
@@ -625,15 +633,20 @@ static int dive_docker(struct foreign *f, const struct node *n)
 }
 static int dive_profile(struct foreign *f, const struct node *n)
 {
-    if (n->kind == NODE_SCALAR && (str_is(n->text, "restrictive") || str_is(n->text, "permissive")))
-        return say(f, KEY_EXTENDS, n, n->text, STR(""), 0);
-    return wrong(f, "profile", n, "restrictive or permissive");
+    if (n->kind != NODE_SCALAR || !(str_is(n->text, "restrictive") || str_is(n->text, "permissive")))
+        return wrong(f, "profile", n, "restrictive or permissive");
+    int r = say(f, KEY_SEATBELT_BASE, n, n->text, STR(""), 0);
+    return r < 0 ? r : say(f, KEY_EXTENDS, n, n->text, STR(""), 0);
+}
+static int dive_custom(struct foreign *f, const struct node *n)
+{
+    return n->kind == NODE_SCALAR ? say(f, KEY_SEATBELT_FILE, n, n->text, STR(""), 0)
+                                  : wrong(f, "custom_profile_path", n, "text");
 }
 static int dive_seatbelt(struct foreign *f, const struct node *n)
 {
-    static const struct foreign_spec specs[] = {{"profile", dive_profile, NULL},
-                                                {"custom_profile_path", NULL, "a Seatbelt profile speaks of macOS"},
-                                                {NULL, NULL, NULL}};
+    static const struct foreign_spec specs[] = {
+        {"profile", dive_profile, NULL}, {"custom_profile_path", dive_custom, NULL}, {NULL, NULL, NULL}};
     return read_map(f, "sandbox.seatbelt.", n, specs);
 }
 
@@ -809,15 +822,13 @@ static int daycare_socket(struct foreign *f, const struct node *n)
 {
     if (n->kind != NODE_SCALAR)
         return wrong(f, "socketPath", n, "text");
-    return str_is(n->text, "/var/run/docker.sock")
-               ? 0
-               : ignore(f, "socketPath", "which daemon is used is the engine's setting (DOCKER_HOST)", n);
+    return str_is(n->text, "/var/run/docker.sock") ? 0 : say(f, KEY_DOCKER_HOST, n, n->text, STR(""), 0);
 }
 static int daycare_runtime(struct foreign *f, const struct node *n)
 {
     if (n->kind != NODE_SCALAR)
         return wrong(f, "runtime", n, "text");
-    return str_is(n->text, "runc") ? 0 : ignore(f, "runtime", "which runtime is used is the engine's setting", n);
+    return say(f, KEY_RUNTIME, n, n->text, STR(""), 0);
 }
 
 static int read_daycare(struct foreign *f, const struct node *root)

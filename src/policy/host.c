@@ -603,6 +603,14 @@ static bool matches_host(const struct host_rule *r, const struct host *h)
     return r->match != MATCH_NAME && below(name, rule);
 }
 
+bool host_same(const struct host *a, const struct host *b)
+{
+    if (a->kind != b->kind)
+        return false;
+    return a->kind == HOST_NAME ? strcmp(a->name, b->name) == 0
+                                : a->addr.v6 == b->addr.v6 && memcmp(a->addr.b, b->addr.b, 16) == 0;
+}
+
 bool host_rule_matches(const struct host_rule *r, const struct host *h, uint16_t port)
 {
     return port >= r->low && port <= r->high && matches_host(r, h);

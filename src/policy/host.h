@@ -32,6 +32,7 @@ struct host {
 int host_parse(struct str text, struct host *ret);
 /* The same for "host:port", "[v6]:port"; `fallback_port` 0 makes the port mandatory. */
 int host_port_parse(struct str text, uint16_t fallback_port, struct host *ret, uint16_t *ret_port);
+bool host_same(const struct host *a, const struct host *b);
 int addr_parse(struct str text, struct host_addr *ret); /* strict dotted quad or RFC 4291 text; nothing else */
 void addr_print(const struct host_addr *a, char text[46]);
 

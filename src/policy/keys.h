@@ -30,7 +30,7 @@ enum key_tighten {
     X(EXTENDS, "extends", "profile", "NAME", TYPE_TEXT, NULL, false, true, TIGHTEN_NEVER,                              \
       "Start from this built-in profile or policy file.")                                                              \
     X(WORKSPACE, "workspace", "workspace", "DIR", TYPE_PATH, NULL, false, true, TIGHTEN_NEVER,                         \
-      "The directory the command works in; the current directory by default.")                                         \
+      "The directory the command works in, and starts in when called from elsewhere; the current one by default.")     \
     X(READ_ONLY, "workspace_read_only", "read-only", NULL, TYPE_BOOL, NULL, false, false, TIGHTEN_TRUE,                \
       "Let the command read the workspace but not change it.")                                                         \
     X(RW, "files.rw", "rw", "PATH", TYPE_PATHS, NULL, true, true, TIGHTEN_PATH,                                        \
@@ -45,6 +45,8 @@ enum key_tighten {
       "Give PATH a private writable layer per project; the host's files are never written.")                           \
     X(MOUNTS, "files.mounts", "mount", "SRC:DST[:ro]", TYPE_MOUNTS, NULL, true, true, TIGHTEN_NEVER,                   \
       "Show the host's SRC at DST inside.")                                                                            \
+    X(STORAGE, "files.storage", "storage", "PATH", TYPE_PATHS, NULL, true, true, TIGHTEN_NEVER,                        \
+      "Keep what is written to PATH for the session until it is removed; a run without one has it to itself.")         \
     X(EXPAND, "files.expand", "expand", "WHEN", TYPE_CHOICE, "never|start", false, true, TIGHTEN_RANK,                 \
       "Look for any-depth names once at the start instead of judging every open (files made later escape).")           \
     X(GUARD, "guard", "guard", "MODE", TYPE_CHOICE, "strict|existing|off", false, true, TIGHTEN_RANK,                  \
@@ -72,7 +74,7 @@ enum key_tighten {
     X(PUBLISH, "net.publish", "publish", "[ADDR:][HOST:]BOX", TYPE_NAMES, NULL, true, true, TIGHTEN_NEVER,             \
       "Pass connections to the host's port HOST, on 127.0.0.1 unless ADDR is said, on to port BOX inside.")            \
     X(REACH, "net.reach", "reach", "HOST:PORT", TYPE_NAMES, NULL, true, true, TIGHTEN_NEVER,                           \
-      "Let the command reach this one service, also on the host itself or a private network.")                         \
+      "Let the command reach this service of this machine, at the same address: 127.0.0.1:PORT or [::1]:PORT.")        \
     X(CATCH, "net.catch", "net-catch", "WAY", TYPE_CHOICE, "auto|tproxy|routes|loopback", false, true, TIGHTEN_NEVER,  \
       "How connections that know no proxy are caught; without nf_tables by routes or stand-ins, at listed ports "      \
       "only.")                                                                                                         \
@@ -104,11 +106,31 @@ enum key_tighten {
       "Who the command is inside: keep, root (without capabilities) or UID:GID.")                                      \
     X(TTY, "tty", "tty", "WHEN", TYPE_CHOICE, "never|auto|always", false, true, TIGHTEN_RANK,                          \
       "Give the command a terminal of its own.")                                                                       \
-    X(ENGINE, "engine", "engine", "NAME", TYPE_CHOICE,                                                                 \
-      "auto|native|bwrap|firejail|nsjail|docker|podman|vm|seatbelt|kubernetes", false, true, TIGHTEN_NEVER,            \
-      "What switches the box on.")                                                                                     \
+    X(ENGINE, "engine", "engine", "NAME", TYPE_CHOICE, "auto|native|bwrap|firejail|nsjail|docker|podman|vm|seatbelt",  \
+      false, true, TIGHTEN_NEVER, "What switches the box on.")                                                         \
+    X(UNSANDBOXED, "unsandboxed_fallback", "unsandboxed-fallback", NULL, TYPE_BOOL, NULL, false, false, TIGHTEN_FALSE, \
+      "Run the command without any box, with a warning, where no engine can honour the policy; no project may say "    \
+      "this.")                                                                                                         \
     X(IMAGE, "image", "image", "IMAGE", TYPE_TEXT, NULL, false, true, TIGHTEN_NEVER,                                   \
       "The image whose files the command sees, for engines that have images.")                                         \
+    X(VM_KERNEL, "vm.kernel", "vm-kernel", "FILE", TYPE_PATH, NULL, false, true, TIGHTEN_NEVER,                        \
+      "The kernel that --engine vm boots; the newest of the distribution's packages by default.")                      \
+    X(VM_MODULES, "vm.modules", "vm-modules", "DIR", TYPE_PATH, NULL, false, true, TIGHTEN_NEVER,                      \
+      "Where the modules of that kernel are, a directory with modules.dep.")                                           \
+    X(SEATBELT_BASE, "seatbelt.base", "seatbelt-base", "BASE", TYPE_CHOICE, "restrictive|permissive", false, true,     \
+      TIGHTEN_RANK, "What --engine seatbelt begins with: everything refused, or everything but files and network.")    \
+    X(SEATBELT_FILE, "seatbelt.file", "seatbelt-file", "FILE", TYPE_PATH, NULL, false, true, TIGHTEN_NEVER,            \
+      "A Seatbelt profile to begin with instead; the policy's rules still come after it.")                             \
+    X(PULL, "pull", "pull", "WHEN", TYPE_CHOICE, "never|missing|always", false, true, TIGHTEN_RANK,                    \
+      "Whether docker or podman may fetch the image from its registry before the start; never by default.")            \
+    X(PLATFORM, "platform", "platform", "OS/ARCH", TYPE_TEXT, NULL, false, true, TIGHTEN_NEVER,                        \
+      "The platform of the image, as linux/arm64, where docker or podman can run it.")                                 \
+    X(RUNTIME, "runtime", "runtime", "NAME", TYPE_TEXT, NULL, false, true, TIGHTEN_NEVER,                              \
+      "The runtime that docker or podman starts the container with, as runc, crun, runsc or sysbox-runc.")             \
+    X(DOCKER_HOST, "docker_host", "docker-host", "ADDRESS", TYPE_TEXT, NULL, false, true, TIGHTEN_NEVER,               \
+      "Where docker's daemon listens: a socket's path, or unix://PATH; DOCKER_HOST by default.")                       \
+    X(DOCKER_CONTEXT, "docker_context", "docker-context", "NAME", TYPE_TEXT, NULL, false, true, TIGHTEN_NEVER,         \
+      "The docker context that says where the daemon is; the client's current one by default.")                        \
     X(HOSTNAME, "hostname", "hostname", "NAME", TYPE_TEXT, NULL, false, true, TIGHTEN_NEVER, "The host name inside.")  \
     X(NESTED_USERNS, "allow_nested_userns", "allow-nested-userns", NULL, TYPE_BOOL, NULL, false, false, TIGHTEN_FALSE, \
       "Let the command make user namespaces (browsers, other sandboxes); a named loss.")                               \

@@ -52,7 +52,7 @@ int merge_begin(struct merge *m, struct policy *p, struct room room, struct err 
 
     m->p = p;
     m->e = e;
-    m->paths.mem = m->env.mem = m->guards.mem = m->net.mem = m->mounts.mem = m->sockets.mem = mem;
+    m->paths.mem = m->env.mem = m->guards.mem = m->net.mem = m->mounts.mem = m->storages.mem = m->sockets.mem = mem;
     room.paths += OWN_ROOM;
     for (const char *const *w = m->world->own_hidden; w && *w; w++)
         room.paths++;
@@ -228,6 +228,38 @@ static int merge_mount(struct merge *m, const struct said *s)
     return 0;
 }
 
+/* The path that is said, which is no pattern. */
+static int literal_path(struct merge *m, const struct said *s, struct path_text *ret)
+{
+    struct path_context c = merge_context(m, m->text);
+    struct err why;
+    int r = path_expand(&c, s->a, PATH_LITERAL_ONLY, m->p->mem, ret, &why);
+    return r < 0 ? merge_say(m, ERR_POLICY, s, "%s", why.text) : 0;
+}
+
+static int merge_storage(struct merge *m, const struct said *s)
+{
+    struct policy *p = m->p;
+    struct path_text t;
+    bool fresh;
+
+    int r = literal_path(m, s, &t);
+    if (r < 0)
+        return r;
+    if (same(t.path, "/"))
+        return merge_say(m, ERR_POLICY, s, "'/' is the whole file system; name what is below it");
+    if (!m->text->trusted)
+        return table_find(&m->storages, 0, str_of(t.path)) ? 0 : tighten_check(m, s, NULL);
+    if (!table_put(&m->storages, 0, str_of(t.path), 0, &fresh))
+        return no_memory(m);
+    struct storage_rule *slot = fresh ? arena_push(p->mem, &p->storages, &p->n_storages, sizeof *slot) : NULL;
+    if (fresh && !slot)
+        return no_memory(m);
+    if (fresh)
+        *slot = (struct storage_rule){t.path, origin_of(m, s)};
+    return 0;
+}
+
 static int merge_guard(struct merge *m, const struct said *s)
 {
     struct policy *p = m->p;
@@ -322,14 +354,12 @@ static int merge_net_rule(struct merge *m, const struct said *s)
 static int merge_socket(struct merge *m, const struct said *s)
 {
     struct policy *p = m->p;
-    struct path_context c = merge_context(m, m->text);
     struct path_text t;
-    struct err why;
     bool fresh;
 
-    int r = path_expand(&c, s->a, PATH_LITERAL_ONLY, p->mem, &t, &why);
+    int r = literal_path(m, s, &t);
     if (r < 0)
-        return merge_say(m, ERR_POLICY, s, "%s", why.text);
+        return r;
     if (!m->text->trusted)
         return table_find(&m->sockets, 0, str_of(t.path)) ? 0 : tighten_check(m, s, NULL);
     if (!table_put(&m->sockets, 0, str_of(t.path), 0, &fresh))
@@ -400,6 +430,27 @@ static enum tty_mode tty_of(int choice)
     return choice == 0 ? TTY_NEVER : choice == 1 ? TTY_AUTO : TTY_ALWAYS;
 }
 
+/* Where a text of the policy that has no form of its own is kept. */
+static const char **text_slot(struct policy *p, enum key_id key)
+{
+    switch (key) {
+    case KEY_ENGINE:
+        return &p->engine;
+    case KEY_IMAGE:
+        return &p->image;
+    case KEY_PLATFORM:
+        return &p->platform;
+    case KEY_RUNTIME:
+        return &p->runtime;
+    case KEY_DOCKER_HOST:
+        return &p->docker_host;
+    case KEY_DOCKER_CONTEXT:
+        return &p->docker_context;
+    default:
+        return &p->hostname;
+    }
+}
+
 static int merge_text_value(struct merge *m, const struct said *s)
 {
     struct policy *p = m->p;
@@ -413,7 +464,7 @@ static int merge_text_value(struct merge *m, const struct said *s)
         if (!m->text->trusted && mode == p->user && uid == p->uid && gid == p->gid)
             return 0;
     } else if (!m->text->trusted) {
-        const char *now = s->key == KEY_ENGINE ? p->engine : s->key == KEY_IMAGE ? p->image : p->hostname;
+        const char *now = *text_slot(p, s->key);
         if (now && str_is(s->a, now))
             return 0;
     }
@@ -428,7 +479,26 @@ static int merge_text_value(struct merge *m, const struct said *s)
     const char *text = keep(m, s->a);
     if (!text)
         return no_memory(m);
-    *(s->key == KEY_ENGINE ? &p->engine : s->key == KEY_IMAGE ? &p->image : &p->hostname) = text;
+    *text_slot(p, s->key) = text;
+    return 0;
+}
+
+/* Files and directories that an engine is to use: absolute, or relative to who says it. */
+static int merge_file(struct merge *m, const struct said *s)
+{
+    struct policy *p = m->p;
+    const char **to = s->key == KEY_VM_KERNEL    ? &p->vm_kernel
+                      : s->key == KEY_VM_MODULES ? &p->vm_modules
+                                                 : &p->seatbelt_file;
+    struct path_context c = merge_context(m, m->text);
+    struct path_text path;
+    struct err why;
+    int r = path_expand(&c, s->a, PATH_LITERAL_ONLY, p->mem, &path, &why);
+    if (r < 0)
+        return merge_say(m, ERR_POLICY, s, "%s", why.text);
+    if (!m->text->trusted)
+        return same(*to, path.path) ? 0 : tighten_check(m, s, NULL);
+    *to = path.path;
     return 0;
 }
 
@@ -474,6 +544,9 @@ static int merge_simple(struct merge *m, const struct said *s)
     case KEY_CATCH:
         p->net_catch = (enum net_catch)choice;
         break;
+    case KEY_SEATBELT_BASE:
+        p->seatbelt_base = choice == 0 ? SEATBELT_RESTRICTIVE : SEATBELT_PERMISSIVE;
+        break;
     case KEY_NET_ASK:
         p->net_ask = on;
         p->net_ask_origin = origin_of(m, s);
@@ -483,17 +556,26 @@ static int merge_simple(struct merge *m, const struct said *s)
     case KEY_TTY:
         p->tty = tty_of(choice);
         break;
+    case KEY_PULL:
+        p->pull = (enum pull_mode)choice;
+        break;
     case KEY_NESTED_USERNS:
         p->allow_nested_userns = on;
+        break;
+    case KEY_UNSANDBOXED:
+        if (on && m->text->layer == LAYER_PROJECT && !m->text->flags)
+            return merge_say(m, ERR_REFUSED, s,
+                             "no project, trusted or not, may have its commands run outside of a box");
+        p->unsandboxed_fallback = on;
         break;
     default: { /* may_lose, must_have: the form was checked when it was read */
         char name[64];
         snprintf(name, sizeof name, "%.*s", (int)s->a.n, s->a.p);
         int f = feature_find(name);
-        if (f >= 0 && s->key == KEY_MAY_LOSE)
-            p->may_lose |= (features)1 << f;
-        else if (f >= 0)
-            p->may_lose &= ~((features)1 << f);
+        const features bit = f >= 0 ? (features)1 << f : 0;
+        const bool lose = s->key == KEY_MAY_LOSE;
+        p->may_lose = lose ? p->may_lose | bit : p->may_lose & ~bit;
+        p->must_have = lose ? p->must_have & ~bit : p->must_have | bit;
     }
     }
     return 0;
@@ -520,6 +602,8 @@ static int merge_said(struct merge *m, const struct said *s)
         return merge_path(m, s, PATH_CACHE);
     case KEY_MOUNTS:
         return merge_mount(m, s);
+    case KEY_STORAGE:
+        return merge_storage(m, s);
     case KEY_GUARD_ROOT:
     case KEY_GUARD_ANY:
     case KEY_GUARD_GIT:
@@ -552,8 +636,17 @@ static int merge_said(struct merge *m, const struct said *s)
     case KEY_USER:
     case KEY_ENGINE:
     case KEY_IMAGE:
+    case KEY_PLATFORM:
+    case KEY_RUNTIME:
+    case KEY_DOCKER_HOST:
+    case KEY_DOCKER_CONTEXT:
     case KEY_HOSTNAME:
         return merge_text_value(m, s);
+    case KEY_VM_KERNEL:
+    case KEY_VM_MODULES:
+    case KEY_SEATBELT_FILE:
+        return merge_file(m, s);
+    case KEY_SEATBELT_BASE:
     case KEY_READ_ONLY:
     case KEY_EXPAND:
     case KEY_GUARD:
@@ -561,7 +654,9 @@ static int merge_said(struct merge *m, const struct said *s)
     case KEY_CATCH:
     case KEY_NET_ASK:
     case KEY_TTY:
+    case KEY_PULL:
     case KEY_NESTED_USERNS:
+    case KEY_UNSANDBOXED:
     case KEY_MAY_LOSE:
     case KEY_MUST_HAVE:
         return merge_simple(m, s);
@@ -674,6 +769,10 @@ static int by_mount(const void *a, const void *b)
 {
     return strcmp(((const struct mount_rule *)a)->to, ((const struct mount_rule *)b)->to);
 }
+static int by_storage(const void *a, const void *b)
+{
+    return strcmp(((const struct storage_rule *)a)->path, ((const struct storage_rule *)b)->path);
+}
 static int by_guard(const void *a, const void *b)
 {
     const struct guard_name *x = a, *y = b;
@@ -760,6 +859,7 @@ int merge_end(struct merge *m)
         return r;
     p->paths = sort(p->mem, p->paths, p->n_paths, sizeof *p->paths, by_path);
     p->mounts = sort(p->mem, p->mounts, p->n_mounts, sizeof *p->mounts, by_mount);
+    p->storages = sort(p->mem, p->storages, p->n_storages, sizeof *p->storages, by_storage);
     p->guards = sort(p->mem, p->guards, p->n_guards, sizeof *p->guards, by_guard);
     p->net_rules = sort(p->mem, p->net_rules, p->n_net_rules, sizeof *p->net_rules, by_net);
     p->env = sort(p->mem, p->env, p->n_env, sizeof *p->env, by_env);

@@ -35,7 +35,7 @@ struct merge {
     uint32_t text_no;              /* its number, from 1                       */
     uint32_t *path_text;           /* per path rule: the text that said it     */
     const struct said **path_said; /* per path rule: where                     */
-    struct table paths, env, guards, net, mounts, sockets;
+    struct table paths, env, guards, net, mounts, storages, sockets;
     uint32_t *socket_origin;                  /* per socket                               */
     bool *guard_gone;                         /* per guarded name: taken out again        */
     const struct said *net_said, *allow_said; /* in this text                     */

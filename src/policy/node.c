@@ -69,6 +69,44 @@ static int say(const struct reader *r, yaml_mark_t at, const char *sentence)
     return place_say(r->e, ERR_POLICY, r->file, (uint32_t)at.line + 1, (uint32_t)at.column + 1, "%s", sentence);
 }
 
+/* Where the text is at `mark`, whose index counts characters. */
+static const char *text_at(const struct reader *r, const yaml_mark_t *mark)
+{
+    size_t at = 0;
+    for (size_t line = 0; line < mark->line && at < r->text.n; at++)
+        line += r->text.p[at] == '\n';
+    for (size_t column = 0; column < mark->column && at < r->text.n && r->text.p[at] != '\n'; column++) {
+        at++;
+        while (at < r->text.n && ((unsigned char)r->text.p[at] & 0xC0) == 0x80)
+            at++;
+    }
+    return at < r->text.n ? r->text.p + at : "";
+}
+
+/* The usual mistakes in words of their own; NULL: the parser's. */
+static const char *usual_mistake(const struct reader *r, char room[80])
+{
+    const yaml_parser_t *y = &r->yaml;
+    const char *here = text_at(r, &y->problem_mark), *context = y->context ? y->context : "";
+    char c = here[0];
+    if (strstr(context, "an alias"))
+        c = '*';
+    else if (strstr(context, "an anchor"))
+        c = '&';
+    else if (strstr(context, "a tag"))
+        c = '!';
+    if (c == '\t' || strstr(y->problem ? y->problem : "", "found a tab"))
+        return "a tab stands here, and YAML is indented by spaces: write spaces instead";
+    if (c == '@')
+        return "in YAML a text that begins with '@' stands in quotes, as \"@npm\"";
+    if (c == '*')
+        return "in YAML a text that begins with '*' stands in quotes, as \"**/.env\"";
+    if (!c || !strchr("&!%`", c))
+        return NULL;
+    snprintf(room, 80, "in YAML a text that begins with '%c' stands in quotes, as \"%cname\"", c, c);
+    return room;
+}
+
 static int next_event(struct reader *r, yaml_event_t *ev)
 {
     const yaml_parser_t *y = &r->yaml;
@@ -85,15 +123,19 @@ static int next_event(struct reader *r, yaml_event_t *ev)
                 column = 1;
             }
         }
+        bool utf16 = y->problem_offset == 0 && r->text.n > 1 &&
+                     (memcmp(r->text.p, "\xff\xfe", 2) == 0 || memcmp(r->text.p, "\xfe\xff", 2) == 0);
+        if (utf16)
+            return place_say(r->e, ERR_POLICY, r->file, 1, 1, "this is UTF-16: save the file as UTF-8");
         return place_say(r->e, ERR_POLICY, r->file, line, column,
                          "%s here: a policy is UTF-8 text (write other bytes of a name as \"\\xNN\" in double quotes)",
                          y->problem);
     }
-    size_t at = y->problem_mark.index;
-    if (at < r->text.n && r->text.p[at] == '@')
+    char room[80];
+    const char *usual = usual_mistake(r, room);
+    if (usual)
         return place_say(r->e, ERR_POLICY, r->file, (uint32_t)y->problem_mark.line + 1,
-                         (uint32_t)y->problem_mark.column + 1,
-                         "in YAML a text that begins with '@' stands in quotes, as \"@npm\"");
+                         (uint32_t)y->problem_mark.column + 1, "%s", usual);
     return place_say(r->e, ERR_POLICY, r->file, (uint32_t)y->problem_mark.line + 1,
                      (uint32_t)y->problem_mark.column + 1, "neither YAML nor JSON: %s%s%s",
                      y->context ? y->context : "", y->context ? ", " : "", y->problem ? y->problem : "unreadable");
@@ -401,6 +443,8 @@ int node_read(const char *file, struct str text, const char *hint, struct arena 
     if (text.n > MAX_POLICY_TEXT)
         return err_say(e, ERR_POLICY, "%s: the file has %zu bytes, more than the %u of a policy", file, text.n,
                        MAX_POLICY_TEXT);
+    if (str_starts(text, STR("\xef\xbb\xbf"))) /* a byte order mark, which the parser would count as a column */
+        text = str_skip(text, 3);
     r.text = json_as_yaml(text, &json);
     if (!buf_ok(&json) || !yaml_parser_initialize(&r.yaml))
         return no_memory(&r);

@@ -51,6 +51,12 @@ struct mount_rule {
     uint32_t origin;
 };
 
+/* A place that the session keeps for itself until it is removed. */
+struct storage_rule {
+    const char *path;
+    uint32_t origin;
+};
+
 /*
  * A name that must not come into being or change in writable places, relative to any writable root.
  * "place" says where it holds; `name` may have several components (".git/hooks").
@@ -107,6 +113,8 @@ struct env_rule {
 
 enum user_mode { USER_KEEP, USER_ROOT, USER_IDS };
 enum tty_mode { TTY_AUTO, TTY_ALWAYS, TTY_NEVER };
+enum seatbelt_base { SEATBELT_RESTRICTIVE, SEATBELT_PERMISSIVE };
+enum pull_mode { PULL_NEVER, PULL_MISSING, PULL_ALWAYS };
 enum expand_mode { EXPAND_NEVER, EXPAND_START };
 
 struct policy {
@@ -124,6 +132,8 @@ struct policy {
     size_t n_paths;
     struct mount_rule *mounts;
     size_t n_mounts;
+    struct storage_rule *storages;
+    size_t n_storages;
     struct guard_name *guards;
     size_t n_guards;
     enum guard_mode guard;
@@ -145,11 +155,18 @@ struct policy {
     enum user_mode user;
     uint32_t uid, gid; /* USER_IDS */
     enum tty_mode tty;
-    const char *engine; /* "auto", "native", ... */
-    const char *image;  /* NULL or name */
+    const char *engine;                 /* "auto", "native", ... */
+    const char *image;                  /* NULL or name */
+    const char *vm_kernel, *vm_modules; /* NULL: the distribution's */
+    enum seatbelt_base seatbelt_base;
+    const char *seatbelt_file; /* NULL or a profile of the person's own */
+    enum pull_mode pull;
+    const char *platform, *runtime, *docker_host, *docker_context; /* docker and podman; NULL: their own default */
     const char *hostname;
+    bool unsandboxed_fallback; /* no box at all rather than none that honours the policy */
     bool allow_nested_userns;
     features may_lose;
+    features must_have; /* said by name: not even a key that asks for such a loss may bring it */
     struct ignored { /* keys of a foreign format (srt, dive, mycode, daycare) that could not be honoured, each said */
         const char *key, *why;
         uint32_t origin;

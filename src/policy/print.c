@@ -1,7 +1,7 @@
 /*
  * A policy as text of our own language. It extends `none`, so that it stands by itself: reading it back gives an equal
  * policy whatever the other layers say. Texts are quoted so that any byte survives, and so that nothing a stranger wrote
- * can end its line.
+ * can end its line. Converted settings leave out a workspace that nobody chose, or are only what they add to the default profile.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include "policy/merge.h"
 #include "policy/path.h"
 
-enum how { ORIGINS = 1, ALL_LIMITS = 2, IGNORED = 4 };
+enum how { ORIGINS = POLICY_ORIGINS, CONVERTED = POLICY_CONVERTED, ADDED = POLICY_ADDED, ALL_LIMITS = 8, IGNORED = 16 };
 
 struct printer {
     const struct policy *p;
@@ -108,6 +108,19 @@ static void item(const struct printer *w, struct heading *h)
     buf_text(w->out, h->section ? "    - " : "  - ");
 }
 
+/* A path below a workspace that nobody chose is below whatever it will be. */
+static void path_text(const struct printer *w, const struct path_rule *r, struct buf *out)
+{
+    const char *workspace = w->p->workspace, *path = r->path;
+    bool moves = (w->how & CONVERTED) && !w->p->workspace_origin && !r->any_depth && path_within(path, workspace);
+    if (moves) {
+        path += strlen(workspace);
+        buf_text(out, "${WORKSPACE}");
+    }
+    if (!moves || *path)
+        path_write(path, r->below, r->any_depth, r->pattern, out);
+}
+
 static void put_paths(const struct printer *w, struct heading *h, enum path_access access, const char *list)
 {
     h->list = list;
@@ -118,7 +131,7 @@ static void put_paths(const struct printer *w, struct heading *h, enum path_acce
         if (r->access != access || same(w->p->origins[r->origin].file, OWN_ORIGIN))
             continue;
         bool optional = r->optional && (access == PATH_RW || access == PATH_RO);
-        path_write(r->path, r->below, r->any_depth, r->pattern, &text);
+        path_text(w, r, &text);
         item(w, h);
         if (optional)
             buf_text(w->out, "{path: ");
@@ -153,6 +166,15 @@ static void put_files(const struct printer *w)
         buf_text(w->out, r->read_only ? ", read_only: true}" : "}");
         end_line(w, r->origin);
     }
+    h.list = "storage";
+    h.list_said = false;
+    for (size_t i = 0; i < w->p->n_storages; i++) {
+        auto_buf struct buf text = BUF(4 * MAX_PATH_TEXT);
+        path_write(w->p->storages[i].path, NULL, false, false, &text);
+        item(w, &h);
+        put_text(w->out, buf_view(&text));
+        end_line(w, w->p->storages[i].origin);
+    }
     if (w->p->expand == EXPAND_START)
         buf_text(w->out, h.section_said ? "  expand: start\n" : "files:\n  expand: start\n");
 }
@@ -169,7 +191,8 @@ static void put_guards(const struct printer *w)
     static const char *const modes[] = {"strict", "existing", "off"};
     struct heading h = {.section = "guard_names"};
 
-    buf_printf(w->out, "guard: %s\n", modes[w->p->guard]);
+    if (!(w->how & ADDED) || w->p->guard != GUARD_STRICT)
+        buf_printf(w->out, "guard: %s\n", modes[w->p->guard]);
     for (size_t k = 0; k < sizeof lists / sizeof *lists; k++) {
         h.list = lists[k].list;
         h.list_said = false;
@@ -222,6 +245,10 @@ static void put_net(const struct printer *w)
     static const char *const lists[] = {"allow", "deny", "deny_ports", "publish", "reach"};
     struct heading h = {.section = "net", .section_said = true};
 
+    bool plain = w->p->net == NET_NONE && w->p->net_catch == NET_CATCH_AUTO && !w->p->net_ask &&
+                 w->p->net_ask_ms == 30000 && !w->p->n_net_rules && !w->p->n_unix_sockets;
+    if ((w->how & ADDED) && plain)
+        return;
     buf_printf(w->out, "net:\n  mode: %s", modes[w->p->net]);
     end_line(w, w->p->net_origin);
     if (w->p->net_catch != NET_CATCH_AUTO) {
@@ -327,28 +354,89 @@ static void put_env(const struct printer *w)
     }
 }
 
+static void put_file(const struct printer *w, const char **section, const char *key, const char *path)
+{
+    auto_buf struct buf text = BUF(4 * MAX_PATH_TEXT);
+    if (!path)
+        return;
+    path_write(path, NULL, false, false, &text);
+    buf_printf(w->out, "%s  %s: ", *section, key);
+    put_text(w->out, buf_view(&text));
+    buf_char(w->out, '\n');
+    *section = "";
+}
+
+/* What single engines are told. */
+static void put_engines(const struct printer *w)
+{
+    const struct policy *p = w->p;
+    const char *vm = "vm:\n", *seatbelt = "seatbelt:\n";
+    put_file(w, &vm, "kernel", p->vm_kernel);
+    put_file(w, &vm, "modules", p->vm_modules);
+    if (p->seatbelt_base != SEATBELT_RESTRICTIVE) {
+        buf_printf(w->out, "%s  base: permissive\n", seatbelt);
+        seatbelt = "";
+    }
+    put_file(w, &seatbelt, "file", p->seatbelt_file);
+}
+
+static void put_engine_words(const struct printer *w)
+{
+    static const char *const pulls[] = {"never", "missing", "always"};
+    const struct policy *p = w->p;
+    const struct {
+        const char *key, *text;
+    } words[] = {{"image", p->image},
+                 {"pull", p->pull == PULL_NEVER ? NULL : pulls[p->pull]},
+                 {"platform", p->platform},
+                 {"runtime", p->runtime},
+                 {"docker_host", p->docker_host},
+                 {"docker_context", p->docker_context}};
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        if (!words[i].text)
+            continue;
+        buf_printf(w->out, "%s: ", words[i].key);
+        put_text(w->out, str_of(words[i].text));
+        buf_char(w->out, '\n');
+    }
+}
+
 static void put_rest(const struct printer *w)
 {
     static const char *const ttys[] = {"auto", "always", "never"};
     const struct policy *p = w->p;
     struct heading h = {.list = "may_lose"};
 
+    bool all = !(w->how & ADDED);
     if (p->user == USER_IDS)
         buf_printf(w->out, "user: \"%u:%u\"\n", p->uid, p->gid);
-    else
+    else if (all || p->user != USER_KEEP)
         buf_printf(w->out, "user: %s\n", p->user == USER_ROOT ? "root" : "keep");
-    buf_printf(w->out, "tty: %s\nengine: %s\n", ttys[p->tty], p->engine);
-    if (p->image) {
-        buf_text(w->out, "image: ");
-        put_text(w->out, str_of(p->image));
+    if (all || p->tty != TTY_AUTO)
+        buf_printf(w->out, "tty: %s\n", ttys[p->tty]);
+    if (all || !same(p->engine, "auto"))
+        buf_printf(w->out, "engine: %s\n", p->engine);
+    put_engine_words(w);
+    put_engines(w);
+    if (all || !same(p->hostname, "pinfold")) {
+        buf_text(w->out, "hostname: ");
+        put_text(w->out, str_of(p->hostname));
         buf_char(w->out, '\n');
     }
-    buf_text(w->out, "hostname: ");
-    put_text(w->out, str_of(p->hostname));
-    buf_printf(w->out, "\nallow_nested_userns: %s\n", p->allow_nested_userns ? "true" : "false");
+    if (all || p->allow_nested_userns)
+        buf_printf(w->out, "allow_nested_userns: %s\n", p->allow_nested_userns ? "true" : "false");
+    if (p->unsandboxed_fallback)
+        buf_text(w->out, "unsandboxed_fallback: true\n");
+    struct heading must = {.list = "must_have"};
     for (int f = 0; f < FEATURE_COUNT; f++) {
         if (p->may_lose & (features)1 << f) {
             item(w, &h);
+            buf_printf(w->out, "%s\n", feature_name(f));
+        }
+    }
+    for (int f = 0; f < FEATURE_COUNT; f++) {
+        if (p->must_have & (features)1 << f) {
+            item(w, &must);
             buf_printf(w->out, "%s\n", feature_name(f));
         }
     }
@@ -372,10 +460,12 @@ static int print(const struct policy *p, unsigned how, struct buf *out)
 
     if (how & IGNORED)
         put_ignored(&w);
-    buf_text(out, "version: 1\nextends: none\n");
+    buf_printf(out, "version: 1\nextends: %s\n", how & ADDED ? "workspace" : "none");
     path_write(p->workspace, NULL, false, false, &workspace);
-    put_scalar(&w, "workspace", buf_cstr(&workspace), p->workspace_origin);
-    buf_printf(out, "workspace_read_only: %s\n", p->workspace_read_only ? "true" : "false");
+    if (!(how & CONVERTED) || p->workspace_origin)
+        put_scalar(&w, "workspace", buf_cstr(&workspace), p->workspace_origin);
+    if (!(how & ADDED) || p->workspace_read_only)
+        buf_printf(out, "workspace_read_only: %s\n", p->workspace_read_only ? "true" : "false");
     put_files(&w);
     put_guards(&w);
     put_net(&w);
@@ -385,9 +475,9 @@ static int print(const struct policy *p, unsigned how, struct buf *out)
     return buf_ok(out) ? 0 : -ENOMEM;
 }
 
-int policy_print(const struct policy *p, bool origins, struct buf *out)
+int policy_print(const struct policy *p, unsigned how, struct buf *out)
 {
-    return print(p, IGNORED | (origins ? ORIGINS : 0), out);
+    return print(p, IGNORED | (how & (ORIGINS | CONVERTED | ADDED)), out);
 }
 
 int policy_canonical(const struct policy *p, struct buf *out)
@@ -412,11 +502,15 @@ static bool equal_paths(const struct policy *a, const struct policy *b)
 static bool equal_lists(const struct policy *a, const struct policy *b)
 {
     if (a->n_mounts != b->n_mounts || a->n_guards != b->n_guards || a->n_net_rules != b->n_net_rules ||
-        a->n_unix_sockets != b->n_unix_sockets || a->n_env != b->n_env)
+        a->n_unix_sockets != b->n_unix_sockets || a->n_env != b->n_env || a->n_storages != b->n_storages)
         return false;
     for (size_t i = 0; i < a->n_mounts; i++) {
         const struct mount_rule *x = &a->mounts[i], *y = &b->mounts[i];
         if (!same(x->from, y->from) || !same(x->to, y->to) || x->read_only != y->read_only)
+            return false;
+    }
+    for (size_t i = 0; i < a->n_storages; i++) {
+        if (!same(a->storages[i].path, b->storages[i].path))
             return false;
     }
     for (size_t i = 0; i < a->n_guards; i++) {
@@ -452,5 +546,10 @@ bool policy_equal(const struct policy *a, const struct policy *b)
            a->net_catch == b->net_catch && a->net_ask == b->net_ask && a->net_ask_ms == b->net_ask_ms &&
            a->user == b->user && a->uid == b->uid && a->gid == b->gid && a->tty == b->tty &&
            same(a->engine, b->engine) && same(a->image, b->image) && same(a->hostname, b->hostname) &&
-           a->allow_nested_userns == b->allow_nested_userns && a->may_lose == b->may_lose;
+           same(a->vm_kernel, b->vm_kernel) && same(a->vm_modules, b->vm_modules) &&
+           a->seatbelt_base == b->seatbelt_base && same(a->seatbelt_file, b->seatbelt_file) && a->pull == b->pull &&
+           same(a->platform, b->platform) && same(a->runtime, b->runtime) && same(a->docker_host, b->docker_host) &&
+           same(a->docker_context, b->docker_context) && a->allow_nested_userns == b->allow_nested_userns &&
+           a->unsandboxed_fallback == b->unsandboxed_fallback && a->may_lose == b->may_lose &&
+           a->must_have == b->must_have;
 }

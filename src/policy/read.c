@@ -120,7 +120,7 @@ static int check_feature(struct str s, struct err *e)
     }
     if (near && is_near(nearest, s))
         return err_say(e, ERR_POLICY, "'%.*s' is no guarantee (did you mean '%s'?)", SAID(s), near);
-    return err_say(e, ERR_POLICY, "'%.*s' is no guarantee; pinfold doctor lists their names", SAID(s));
+    return err_say(e, ERR_POLICY, "'%.*s' is no guarantee; their names: pinfold doctor, man pinfold-policy", SAID(s));
 }
 
 static int check_variable(struct str s, bool prefixes, struct err *e)
@@ -153,6 +153,18 @@ static int check_image(struct str s, struct err *e)
     return ok ? 0 : err_say(e, ERR_POLICY, "'%.*s' is not the name of an image, as debian:12", SAID(s));
 }
 
+/* What ends up as a word of docker's command line: nothing that could be an option, or more than one word. */
+static int check_engine_word(enum key_id key, struct str s, struct err *e)
+{
+    static const char *const what[] = {"a platform, as linux/arm64", "the name of a runtime, as runsc",
+                                       "the address of a daemon, as unix:///run/docker.sock",
+                                       "the name of a docker context"};
+    bool ok = s.n > 0 && s.n <= 512 && s.p[0] != '-';
+    for (size_t i = 0; i < s.n; i++)
+        ok = ok && (unsigned char)s.p[i] > ' ' && s.p[i] != 127;
+    return ok ? 0 : err_say(e, ERR_POLICY, "'%.*s' is not %s", SAID(s), what[key - KEY_PLATFORM]);
+}
+
 static int check_names(const struct said *s, struct arena *scratch, struct err *e)
 {
     const char *text;
@@ -180,6 +192,11 @@ static int check_text(const struct said *s, struct arena *scratch, struct err *e
         return user_value(s->a, &mode, &uid, &gid, e);
     case KEY_IMAGE:
         return check_image(s->a, e);
+    case KEY_PLATFORM:
+    case KEY_RUNTIME:
+    case KEY_DOCKER_HOST:
+    case KEY_DOCKER_CONTEXT:
+        return check_engine_word(s->key, s->a, e);
     case KEY_HOSTNAME:
         return hostname_form(s->a, scratch, &text, e);
     default:
@@ -219,7 +236,9 @@ int said_check(const struct said *s, struct arena *scratch, struct err *e)
     case TYPE_NAMES:
         return check_names(s, scratch, e);
     case TYPE_DOMAINS:
-        return domain_rule_form(s->a, scratch, &text, e);
+        return s->key == KEY_ALLOW && domain_is_loopback(s->a)
+                   ? err_say(e, ERR_POLICY, "'%.*s': %s", SAID(s->a), DOMAIN_LOOPBACK)
+                   : domain_rule_form(s->a, scratch, &text, e);
     case TYPE_PORTS:
         return port_rule_form(s->a, scratch, &text, e);
     case TYPE_GUARDS:
@@ -464,10 +483,28 @@ static int read_value(const struct source *src, enum key_id id, const struct nod
     }
 }
 
+/* The section whose name is mistyped: only what holds a mapping can be one. */
+static struct str section_near(const struct node *key, struct str section)
+{
+    struct str best = {"", 0};
+    unsigned least = 99;
+    for (size_t i = 0; key[1].kind == NODE_MAP && !section.n && i < KEY_COUNT; i++) {
+        const char *path = key_table[i].path, *dot = strchr(path, '.');
+        struct str name = {path, dot ? (size_t)(dot - path) : 0};
+        unsigned d = dot ? str_distance(key->text, name) : 99;
+        if (d < least && is_near(d, key->text)) {
+            least = d;
+            best = name;
+        }
+    }
+    return best;
+}
+
 static int unknown_key(const struct source *src, const struct node *key, struct str section, struct str path)
 {
     bool dotted = memchr(key->text.p, '.', key->text.n) != NULL;
     const char *near = key_nearest(path);
+    struct str meant = section_near(key, section);
     auto_buf struct buf there = BUF(1024);
 
     if (dotted && key_find(path) != KEY_COUNT) {
@@ -476,6 +513,9 @@ static int unknown_key(const struct source *src, const struct node *key, struct 
                          "unknown key '%s': sections are nested; write %.*s: {%s: ...}", near, (int)(dot - near), near,
                          dot + 1);
     }
+    if (meant.n)
+        return place_say(src->e, ERR_POLICY, src->file, key->line, key->column,
+                         "unknown key '%.*s' (did you mean '%.*s'?)", SAID(path), (int)meant.n, meant.p);
     if (near)
         return place_say(src->e, ERR_POLICY, src->file, key->line, key->column,
                          "unknown key '%.*s' (did you mean '%s'?)", SAID(path), near);

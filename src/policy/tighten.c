@@ -7,6 +7,9 @@
 
 int tighten_refuse(struct merge *m, const struct said *s, const char *does)
 {
+    if (m->text->flags)
+        return place_say(m->e, ERR_REFUSED, m->text->flags[s - m->text->said], 0, 0,
+                         "%s, and only less than the policy gives may be wished for", does);
     return place_say(
         m->e, ERR_REFUSED, m->text->file, s->line, s->column,
         "%s %s, and a project that is not trusted can only tighten; if you trust this file: pinfold trust %s",
@@ -23,6 +26,10 @@ static int rank_now(const struct policy *p, enum key_id id)
         return p->guard == GUARD_STRICT ? 0 : p->guard == GUARD_EXISTING ? 1 : 2;
     case KEY_EXPAND:
         return p->expand == EXPAND_NEVER ? 0 : 1;
+    case KEY_SEATBELT_BASE:
+        return p->seatbelt_base == SEATBELT_RESTRICTIVE ? 0 : 1;
+    case KEY_PULL:
+        return (int)p->pull;
     case KEY_TTY:
         return p->tty == TTY_NEVER ? 0 : p->tty == TTY_AUTO ? 1 : 2;
     default:
@@ -130,8 +137,11 @@ int tighten_check(struct merge *m, const struct said *s, const struct path_text 
     case TIGHTEN_FALSE:
         if (str_is(s->a, "false"))
             return 0;
-        return (s->key == KEY_NET_ASK ? p->net_ask : p->allow_nested_userns) ? 1
-                                                                             : tighten_refuse(m, s, "would allow more");
+        return (s->key == KEY_NET_ASK       ? p->net_ask
+                : s->key == KEY_UNSANDBOXED ? p->unsandboxed_fallback
+                                            : p->allow_nested_userns)
+                   ? 1
+                   : tighten_refuse(m, s, "would allow more");
     case TIGHTEN_PATH:
         return check_path(m, s, path);
     case TIGHTEN_NEVER:

@@ -13,6 +13,16 @@ static inline int sys_caps_keep(uint64_t keep)
                                              {(uint32_t)(keep >> 32), (uint32_t)(keep >> 32), 0}};
     return (int)sys_call(SYS_capset, &head, sets, 0, 0, 0, 0);
 }
+/* Effective becomes what is permitted. */
+static inline int sys_caps_whole(void)
+{
+    struct __user_cap_header_struct head = {_LINUX_CAPABILITY_VERSION_3, 0};
+    struct __user_cap_data_struct sets[2];
+    int e = (int)sys_call(SYS_capget, &head, sets, 0, 0, 0, 0);
+    for (int i = 0; i < 2; i++)
+        sets[i].effective = sets[i].permitted;
+    return e < 0 ? e : (int)sys_call(SYS_capset, &head, sets, 0, 0, 0, 0);
+}
 /* -EINVAL: the kernel knows no capability of this number. */
 static inline int sys_caps_unbound(unsigned capability)
 {

@@ -43,6 +43,8 @@ _Static_assert(sizeof(struct sys_stat) == 256, "struct statx of the kernel");
 #define SYS_STAT_BORN  0x800u  /* STATX_BTIME       */
 #define SYS_STAT_MOUNT 0x1000u /* STATX_MNT_ID      */
 
+#define SYS_STAT_MOUNTED 0x2000u /* of `attributes`: STATX_ATTR_MOUNT_ROOT, since Linux 5.8 */
+
 static inline int sys_close(int fd)
 {
     return (int)sys_call(SYS_close, fd, 0, 0, 0, 0, 0);

@@ -35,7 +35,15 @@ struct egress_socket_frame {
 };
 
 enum egress_how { HOW_DNS, HOW_TRANSPARENT, HOW_CONNECT, HOW_HTTP, HOW_SOCKS, HOW_REACH, HOW_PUBLISH };
-#define EGRESS_NAME          254
+#define EGRESS_NAME 254
+
+/* Why an address is not dialled, whatever name led to it; egress_event's reason begins so. */
+#define EGRESS_AT_PRIVATE  "is at a private address"
+#define EGRESS_AT_RESERVED "is at a reserved or link-local address"
+#define EGRESS_AT_METADATA "is at a cloud metadata endpoint"
+#define EGRESS_AT_LOOPBACK "is at a loopback address"
+#define EGRESS_AT_OWN      "is at an address of this machine"
+
 #define EGRESS_RULE_NONE     UINT32_MAX       /* by default */
 #define EGRESS_RULE_ASKED    (UINT32_MAX - 1) /* somebody was asked */
 #define EGRESS_MAX_QUESTIONS 32               /* open at one time; what would be one more is refused */
@@ -59,12 +67,23 @@ struct egress_event {
     uint16_t from_port, to_port;
     uint32_t rule; /* the id that came with the rule; of HOW_REACH: which of the services */
     uint32_t ticket, count;
-    uint32_t lost;    /* events before this one that could not be sent */
+    uint32_t lost; /* events before this one that could not be sent */
+    uint32_t
+        counted; /* equal ones that follow are counted alone, there (1 ...) in struct egress_counts; 0: each is told */
     uint8_t from[16]; /* who is refused: the ends of its socket, v4 addresses mapped into v6; zeros: not known */
     uint8_t to[16];
     char name[EGRESS_NAME]; /* as the box said it, canonical, or "" */
     char address[46];       /* what was dialled or refused, or "" */
     char reason[96];        /* a clause, or "" */
+};
+
+/*
+ * Memory of both: how often a decision that was told was taken again since. A tunnel of many to one place costs its own work,
+ * not pinfold's.
+ */
+#define EGRESS_COUNTS 256
+struct egress_counts {
+    _Atomic uint64_t n[EGRESS_COUNTS];
 };
 
 /* What pinfold says to the egress, on the socket of the events. */

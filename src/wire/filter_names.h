@@ -12,7 +12,7 @@
 #define FILTER_ALLOWED                                                                                                                      \
     /* descriptors and bytes */                                                                                                             \
     "read write readv writev pread64 pwrite64 preadv pwritev preadv2 pwritev2 close close_range lseek dup dup2 dup3 "                       \
-    "fcntl flock pipe pipe2 splice tee vmsplice sendfile copy_file_range fsync fdatasync sync syncfs sync_file_range "                      \
+    "flock pipe pipe2 splice tee vmsplice sendfile copy_file_range fsync fdatasync sync syncfs sync_file_range "                            \
     "fadvise64 readahead ftruncate fallocate eventfd eventfd2 signalfd signalfd4 timerfd_create timerfd_settime "                           \
     "timerfd_gettime epoll_create epoll_create1 epoll_ctl epoll_wait epoll_pwait epoll_pwait2 epoll_ctl_old "                               \
     "epoll_wait_old poll ppoll select pselect6 inotify_init inotify_init1 inotify_add_watch inotify_rm_watch "                              \
@@ -49,7 +49,7 @@
 /* Let pass, refused or notified by their arguments; inner/filter-gen.c has one function for each. */
 #define FILTER_JUDGED                                                                                                  \
     "open openat creat mknod mknodat chmod fchmod fchmodat fchmodat2 clone unshare ioctl prctl personality "           \
-    "socket socketpair"
+    "socket socketpair fcntl"
 
 /* Refused: X(errno, allowed by this enum filter bit or 0, the calls, in words) */
 #define FILTER_REFUSED(X)                                                                                              \
@@ -87,5 +87,6 @@
     X("ioctl that change a file or make names (subvolumes, reflinks by name), where names are guarded", "ENOTTY")      \
     X("set-user-id and set-group-id modes", "EPERM")                                                                   \
     X("prctl PR_SET_MM, personality beyond address layout", "EPERM")                                                   \
+    X("fcntl F_SETLEASE, F_SETDELEG: a lease holds up whoever opens the file, the host's programs as well", "EPERM")   \
     X("seccomp listeners, where names are guarded", "EBUSY")                                                           \
     X("every call of another architecture (i386, x32)", "ENOSYS")

@@ -30,7 +30,7 @@ static const uint8_t arguments[STEP_COUNT][2] = {
     [STEP_RULESET] = {NUMBER, NUMBER}, [STEP_RULE] = {PATH, NOTHING}, [STEP_FILTER] = {NUMBER, NOTHING},
     [STEP_RLIMIT] = {NUMBER, NUMBER},  [STEP_CWD] = {PATH, NOTHING},  [STEP_CATCH] = {NUMBER, NUMBER},
     [STEP_REACH] = {NUMBER, NUMBER},   [STEP_LAYER] = {PATH, PATH},   [STEP_PART] = {PATH, NOTHING},
-    [STEP_LISTEN] = {NUMBER, NUMBER},
+    [STEP_LISTEN] = {NUMBER, NUMBER},  [STEP_OWN] = {PATH, NOTHING},
 };
 
 const char *step_name(enum step_kind kind)
@@ -178,7 +178,8 @@ void put_path(struct buf *out, const char *s)
 
 static void put_flags(struct buf *out, unsigned flags)
 {
-    static const char *const names[] = {"ro", "nosuid", "nodev", "noexec", "recursive", "optional", "workspace"};
+    static const char *const names[] = {"ro",        "nosuid",   "nodev",     "noexec",
+                                        "recursive", "optional", "workspace", "by the tool"};
     const char *before = " (";
     for (unsigned i = 0; i < sizeof names / sizeof names[0]; i++) {
         if (flags & 1u << i) {

@@ -50,6 +50,7 @@
       "follow")                                                                                                        \
     X(REACH, "reach", "a 0 for 127.0.0.1, 1 for ::1; b port: a listener that stands for a service of the host")        \
     X(LISTEN, "listen", "b port: a listener at every address, where connections are not all caught by one")            \
+    X(OWN, "own", "a dst: the directory there is given to the box's user")                                             \
     X(HOSTNAME, "hostname", "a name")                                                                                  \
     /* INSIDE */                                                                                                       \
     X(PROC, "proc", "a dst: a fresh /proc; flags")                                                                     \
@@ -82,8 +83,9 @@ enum step_flag {
     STEP_NODEV = 4,
     STEP_NOEXEC = 8,
     STEP_RECURSE = 16,
-    STEP_OPTIONAL = 32, /* the runner goes on when the object is gone (-ENOENT) */
-    STEP_WORKSPACE = 64 /* attached or marked tree belongs to the writable workspace: the guard looks here */
+    STEP_OPTIONAL = 32,  /* the runner goes on when the object is gone (-ENOENT) */
+    STEP_WORKSPACE = 64, /* attached or marked tree belongs to the writable workspace: the guard looks here */
+    STEP_TOOL = 128      /* the engine's tool does it, by its command line (of ROOT: ENTER does it once more) */
 };
 
 enum stub {
@@ -131,7 +133,10 @@ struct plan_image {
     uint32_t filter;                /* enum filter bits */
     uint32_t uid, gid;              /* inside */
     uint32_t tier;                  /* enum tier */
-    uint32_t reserved[3];
+    uint32_t outer; /* those of `namespaces` that another program has made already (its engine's tool) */
+    uint32_t
+        machine; /* 1: what runs is a virtual machine, whose private trees (STEP_TMPFS, STEP_DEVICES) are its own */
+    uint32_t reserved[1];
 };
 
 /* Checks magic, bounds, kinds and string ends of an image that came from elsewhere; 0 or -EBADMSG. */

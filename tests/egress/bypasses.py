@@ -13,13 +13,23 @@ import subprocess
 import sys
 import time
 
-HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "clients")
+HERE = os.environ["PINFOLD_SCRATCH"] + "/clients"  # see run: main()
 RAW = f"python3 {HERE}/raw.py"
 NAIVE = 8500  # and the four ports after it: one for each mistake
 ENDS, DENIED, LOCAL, RESOLVED, EMPTY = range(NAIVE, NAIVE + 5)
 GET = r"'GET /f HTTP/1.1\r\nHost: other.test\r\nConnection: close\r\n\r\n'"
 FIRST = r"'GET /g HTTP/1.1\r\nHost: ok.test\r\n\r\n'"
 SMUGGLED = r"'POST http://ok.test:8099/ HTTP/1.1\r\nHost: ok.test:8099\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /f HTTP/1.1\r\nHost: other.test\r\nConnection: close\r\n\r\n'"
+
+ANY_METHOD = """
+import http.server, sys
+class Handler(http.server.BaseHTTPRequestHandler):
+    def __getattr__(self, name):
+        if not name.startswith("do_"):
+            raise AttributeError(name)
+        return lambda: self.wfile.write(b"HTTP/1.1 200 OK\\r\\nContent-Length: 6\\r\\n\\r\\nhello\\n")
+http.server.ThreadingHTTPServer((sys.argv[1], 8449), Handler).serve_forever()
+"""
 
 
 def table(t):
@@ -45,9 +55,11 @@ def table(t):
     ]
     other = r"Host: other.test\r\nConnection: close\r\n\r\n'"
     for name, port, start in (("tabs", 8099, r"GET\t/f\tHTTP/1.1\r\n"), ("an-empty-line-first", 8448, r"\r\nGET /f HTTP/1.1\r\n"),
-                              ("many-empty-lines-first", 8448, r"\r\n\r\n\r\nGET /f HTTP/1.1\r\n"), ("a-rare-method", 8448, r"ACL /f HTTP/1.1\r\n")):
+                              ("many-empty-lines-first", 8448, r"\r\n\r\n\r\nGET /f HTTP/1.1\r\n"), ("a-rare-method", 8448, r"ACL /f HTTP/1.1\r\n"),
+                              ("a-space-first", 8099, r" GET /f HTTP/1.1\r\n"), ("a-method-of-its-own", 8449, r"1GET /f HTTP/1.1\r\n"), ("a-long-method", 8449, "M" * 100 + r" /f HTTP/1.1\r\n")):
         rows.append(("other-host-behind-" + name, ok, ENDS, f"{RAW} PORT connect ok.test:{port} '{start}{other}"))
     rows.append(("other-host-in-two-pieces", ok, ENDS, rf"{RAW} PORT connect ok.test:8448 pause='GE' 'T /f HTTP/1.1\r\n{other}"))
+    rows.append(("other-host-behind-a-long-method-in-pieces", ok, ENDS, rf"{RAW} PORT connect ok.test:8449 pause={'M' * 60} {'M' * 60}' /f HTTP/1.1\r\n{other}"))
     for how in ("version", "pieces"):
         rows.append(("other-tls-name-behind-an-odd-record-" + how, ok, ENDS, f"{RAW} PORT connect ok.test:8443 tls=other.test/{how}"))
     for spelt in ("127.1", "0x7f.1", "0x7f000001", "2130706433", "0177.0.0.1", "127.0.0.1.", "127.9.9.9", "0", "[::ffff:127.0.0.1]", "loop.test", "localhost."):
@@ -57,12 +69,14 @@ def table(t):
 
 def run(t):
     node = subprocess.Popen(["node", "-e", f"require('http').createServer((q, r) => r.end('hello\\n')).listen(8448, '{t.public}')"], stdin=subprocess.DEVNULL)
+    any_method = subprocess.Popen([sys.executable, "-c", ANY_METHOD, t.public], stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     naive = subprocess.Popen([sys.executable, HERE + "/naive.py", str(NAIVE)], stdin=subprocess.DEVNULL)
     try:
         for _ in range(100):
             try:
                 socket.create_connection(("127.0.0.1", NAIVE + 4), timeout=1).close()
                 socket.create_connection((t.public, 8448), timeout=1).close()
+                socket.create_connection((t.public, 8449), timeout=1).close()
                 break
             except OSError:
                 time.sleep(0.1)
@@ -77,7 +91,7 @@ def run(t):
             t.report("bypasses/" + name, "hello" not in out and "== 124" not in out, (status, out[-300:]))
         resolver(t)
     finally:
-        for p in (naive, node):
+        for p in (naive, node, any_method):
             p.terminate()
             p.wait()
 

@@ -11,7 +11,7 @@ import socket
 import subprocess
 import time
 
-HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "clients")
+HERE = os.environ["PINFOLD_SCRATCH"] + "/clients"  # see run: main()
 SSH = "-o BatchMode=yes -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o IdentitiesOnly=yes -i key"
 BARE = "env -u http_proxy -u https_proxy -u HTTP_PROXY -u HTTPS_PROXY -u no_proxy -u NO_PROXY "
 NO_NAME = "not known|not resolve|resolve host|does not resolve|no such host|ENOTFOUND|UnresolvedAddress|Name or service|Name does not"

@@ -126,6 +126,6 @@ def alone(t):
                                 ("default-route", "ip link add d0 type veth peer name d1 && ip link set d1 up && ip link set d0 up && ip addr add 10.1.1.1/24 dev d0 && ip route add default via 10.1.1.2", errno.ENOTUNIQ),
                                 ("one-host-v6", "ip link add d0 type veth peer name d1 && ip link set d1 up && ip link set d0 up && ip -6 route add 2001:db8::1/128 dev d0", errno.ENOTUNIQ),
                                 ("other-table", "ip link add d0 type veth peer name d1 && ip link set d1 up && ip link set d0 up && ip route add 10.2.0.0/16 dev d0 table 77", errno.ENOTUNIQ)):
-        done = subprocess.run(["unshare", "--user", "--map-root-user", "--net", "sh", "-c", f"{{ {setup}; }} >&2; {program}"],
+        done = subprocess.run(["unshare", "--user", "--map-root-user", "--net", "sh", "-c", f"{{ {setup}; }} >&2; \"$0\"", program],
                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
         t.report("fallbacks/alone-" + name, done.stdout.decode().strip() == str(expect), (done.stdout, done.stderr))

@@ -2,6 +2,7 @@
 
 Real clients inside, this program as the caller outside; a pty of its own where a terminal is asked.
 """
+import contextlib
 import ctypes
 import fcntl
 import json
@@ -103,6 +104,7 @@ def run_for_result(t, flags, command, env=None):
 def run(t):
     events(t)
     control(t)
+    said(t)
     asking(t)
     terminal(t)
     library(t)
@@ -238,6 +240,29 @@ def control(t):
         t.report("control/refuses-" + name, done.returncode == 125 and says in done.stdout.decode(), done)
 
 
+# ---- what is said of a denial: the remedy that helps, or none
+def said(t):
+    rows = [
+        ("default", t.allow, "http://other.test:8099/f", "(default); allow with --allow other.test:8099"),
+        ("deny", ["--allow", "*", *t.exact, "--deny", "other.test"], "http://other.test:8099/f", "(other.test, --deny); a rule that denies wins"),
+        ("deny-port", ["--allow", "*", *t.exact, "--deny-port", "8099"], "http://ok.test:8099/f", "--deny-port); a rule that denies wins"),
+        ("private", ["--allow", "private.test"], "http://private.test:8099/f", f"(is at a private address); allow with --allow {t.private}:8099"),
+        ("own", ["--allow", "own.test"], "http://own.test:8099/f", f"(is at an address of this machine); allow with --allow {t.public}:8099"),
+        ("loopback", ["--allow", "loop.test"], "http://loop.test:8097/f", "(is at a loopback address); for a service of this machine: --reach 127.0.0.1:8097"),
+        ("metadata", ["--allow", "meta.test"], "http://meta.test:8099/f", "(is at a cloud metadata endpoint); allow with --allow 169.254.169.254:8099"),
+        ("multicast", ["--allow", "multi.test"], "http://multi.test:8099/f", "(is at an address that is no destination)"),
+        ("another-host", t.allow, "-H 'Host: other.test' http://ok.test:8099/f", "(HTTP Host differs from the host connected to)"),
+        ("reach", ["--reach", "127.0.0.1:3999"], "http://127.0.0.1:3999/", "'127.0.0.1:3999' is allowed but was not reached: the connection is refused there"),
+    ]
+    for name, flags, words, wanted in rows:
+        client = CURL + f"-p -x {PROXY} " if name in ("default", "deny") else BARE
+        done = subprocess.run([t.pinfold, "run", "--workspace", ".", *flags, "--", "sh", "-c", client + words], stdin=subprocess.DEVNULL,
+                              stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=60, check=False)
+        lines = [x for x in done.stderr.decode().splitlines() if x.startswith("pinfold: network: ")]
+        others = [x for x in lines if "allow with" in x and "allow with" not in wanted]
+        t.report("said/" + name, any(wanted in x for x in lines) and not others, done.stderr.decode()[-600:])
+
+
 # ---- questions over the control connection
 def asking(t):
     get = BARE + "http://ok.test:8099/f"
@@ -250,11 +275,10 @@ def asking(t):
     t.report("ask/yes", ok and answer == {"ok": True, "op": "answer"} and "hello" in out, (q, answer, out))
     again = c.say({"op": "answer", "id": q.get("id", 0), "allow": True})
     t.report("ask/an-answer-counts-once", again.get("ok") is False, again)
-    c.start(get)
+    c.start(get + "; " + get)
     q2 = c.hear()
     c.say({"op": "answer", "id": q2.get("id", 0), "allow": False})
     out = c.finish()
-    out += c.do(get)
     t.report("ask/once-is-once-and-no-is-no", q2.get("id", 0) > q["id"] and "hello" not in out and c.silent(), (q2, out))
     time.sleep(2.2)
     c.start("python3 -c \"import socket\nl = [socket.create_connection(('ok.test', 8099)) for _ in 'abc']\nfor s in l: s.sendall(b'GET /f HTTP/1.0\\r\\nHost: ok.test\\r\\n\\r\\n')\n"
@@ -286,6 +310,13 @@ def asking(t):
     c.say({"op": "answer", "id": q6.get("id", 0), "allow": False})
     out = c.finish() + c.do(BARE + "http://169.254.169.254:8099/f; " + BARE + "-x '' http://127.0.0.2:8099/f; " + CURL + f"-p -x {PROXY} http://127.0.0.1:8099/f")
     t.report("ask/never-for-loopback-or-metadata", c.silent() and "hello" not in out, (q6, out))
+    out = c.do(BARE + "http://nowhere.test:8099/f")
+    t.report("ask/never-for-a-name-in-hosts-that-no-yes-opens", c.silent() and "hello" not in out, out)
+    c.start(BARE + "http://either.test:8099/f")
+    q7 = c.hear()
+    c.say({"op": "answer", "id": q7.get("id", 0), "allow": True})
+    out = c.finish()
+    t.report("ask/for-a-name-that-a-yes-opens", q7.get("host") == "either.test" and "hello" in out, (q7, out))
     c.start(BARE + "http://evilok.test:8099/f")
     c.hear()
     c.socket.close()
@@ -305,14 +336,23 @@ def asking(t):
     t.report("ask/no-answer-is-no", q.get("timeout_ms") == 1000 and late == {"event": "late", "id": q["id"]} and "hello" not in out, (q, late, out))
     out = c.do(BARE + "http://other.test:8099/f; " + CURL + f"-p -x {PROXY} http://other.test:8099/f")
     t.report("ask/what-is-denied-is-not-asked", c.silent() and "hello" not in out, out)
-    hosts = "python3 -c \"import socket\nfor i in range(40):\n  s = socket.socket(); s.setblocking(False); s.connect_ex(('11.0.0.%d' % i, 80)); globals()['s%d' % i] = s\nimport time; time.sleep(3)\""
-    c.start(hosts)
-    c.finish()
+    c.end()
+
+    # All of them stay open while they are counted.
+    c = Caller(t, "--ask", "--ask-time", "60s", *t.exact)
+    c.start("python3 -c \"import os, socket, time\nl = []\nfor i in range(40):\n  s = socket.socket(); s.setblocking(False); s.connect_ex(('11.0.0.%d' % i, 80)); l.append(s)\n"
+            "while not os.path.exists('counted'): time.sleep(0.05)\"")
     asked = set()
-    while not c.silent():
+    while len(asked) < 32 or not c.silent():
         line = c.hear()
+        if "nothing" in line:
+            break
         if line.get("event") == "ask":
             asked.add(line["host"])
+    with open("counted", "w", encoding="ascii"):
+        pass
+    c.finish()
+    os.unlink("counted")
     t.report("ask/questions-are-bounded", len(asked) == 32, sorted(asked))
     result = c.end()
     t.report("ask/too-many-are-refused", any(d["rule"] == "too many open questions" for d in result["denials"]), result["denials"][-3:])
@@ -433,7 +473,8 @@ def terminal(t):
     x.until(OPEN)
     with open(f"/proc/{x.pid}/task/{x.pid}/children", encoding="ascii") as text:
         for child in text.read().split():
-            os.kill(int(child), signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):  # it ended by itself
+                os.kill(int(child), signal.SIGKILL)
     out = x.end()
     t.report("prompt/goes-with-a-box-that-is-killed", b"(killed)" not in out, out)
 

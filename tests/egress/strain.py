@@ -2,6 +2,7 @@
 
 Bounded in number and time; memory is stated, and judged only where it would otherwise grow without an end.
 """
+import json
 import os
 import resource
 import socket
@@ -9,7 +10,7 @@ import subprocess
 import sys
 import time
 
-HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "clients")
+HERE = os.environ["PINFOLD_SCRATCH"] + "/clients"  # see run: main()
 PORT = 8450
 CLIENT = f"python3 {HERE}/strain.py"
 
@@ -17,8 +18,8 @@ CLIENT = f"python3 {HERE}/strain.py"
 class Box:
     """A box that lives while its command is looked at."""
 
-    def __init__(self, t, command, before=()):
-        self.p = subprocess.Popen([*before, t.pinfold, "run", "-q", "--workspace", ".", *t.allow, "--allow", f"ok.test:{PORT}", "--pids", "200",
+    def __init__(self, t, command, before=(), flags=()):
+        self.p = subprocess.Popen([*before, t.pinfold, "run", "-q", "--workspace", ".", *t.allow, "--allow", f"ok.test:{PORT}", "--pids", "200", *flags,
                                    "--", "sh", "-c", command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         self.egress = None
 
@@ -79,6 +80,8 @@ def run(t):
         for kind, n, expect in (("half", 20, "whole 20"), ("client_half", 20, "whole 20")):
             _, out = t.box(t.allow, f"timeout 60 {CLIENT} {kind} ok.test {PORT} {n}", 90)
             t.report("strain/" + kind.replace("_", "-") + "-closed", expect in out, out[-300:])
+        connects(t)
+        bulk(t)
         storm(t)
     finally:
         server.terminate()
@@ -111,11 +114,15 @@ def idle(t):
 
 def beyond(t):
     """More connections than descriptors: those are reset, the others go on, and there is room again when they end."""
-    box = Box(t, f"{CLIENT} crowd ok.test {PORT} 300; curl -sS -m 8 http://ok.test:8099/f; cat > /dev/null", ["prlimit", "--nofile=460:460"])
-    lines = [box.line(), box.line()]
+    box = Box(t, f"{CLIENT} crowd ok.test {PORT} 300; curl -sS -m 8 http://ok.test:8099/f; cat > /dev/null", ["prlimit", "--nofile=460:460"], ["--result", "crowd.json"])
+    lines = [box.line(), box.line(), box.line()]
     count = lines[0].split()[1] if lines[0].startswith("open ") else ""
-    t.report("strain/beyond-the-descriptors", count.isdigit() and 100 < int(count) < 200 and lines[1] == "hello", (lines, box.end()[1][-300:]))
-    box.end()
+    why = box.end()[1][-300:]
+    t.report("strain/beyond-the-descriptors", count.isdigit() and 100 < int(count) < 200 and lines[1:] == [f"alive {count}", "hello"], (lines, why))
+    with open("crowd.json", encoding="utf-8") as text:
+        denials = json.load(text)["denials"]
+    t.report("strain/beyond-the-descriptors-said", any(d["target"] == f"ok.test:{PORT}" and f"{count} connections at once" in d["rule"] and "ulimit -Hn, 460" in d["rule"]
+                                                       for d in denials) and len(denials) < 5, denials)
 
 
 def in_user_namespace():
@@ -137,6 +144,17 @@ def stalled(t):
     box.end()
 
 
+def connects(t):
+    """What the guard does for a connect leaves no trace, and waits for nobody but its caller."""
+    command = f"python3 {HERE}/connects.py"
+    if "as it was" not in t.outside(command):
+        t.report("strain/connects", False, "not so outside either")
+        return
+    for name, flags in (("no-network", []), ("allow", t.allow), ("hides", ["--hide", "**/.secret"])):
+        status, out = t.box(flags, f"timeout 30 {command} 2>&1", 60)
+        t.report("strain/connects-" + name, "as it was" in out, (status, out[-400:]))
+
+
 def loris(t):
     """Talkers that never finish their request are cut off, and others are served meanwhile."""
     box = Box(t, f"{CLIENT} loris 127.0.0.1 61080 300 & sleep 2; curl -sS -m 8 http://ok.test:8099/f; wait")
@@ -146,6 +164,16 @@ def loris(t):
     if not out:
         out = box.p.communicate(timeout=60)[0].decode("utf-8", "replace")
     t.report("strain/slow-talkers", "hello" in out and "ended 300" in out, (had, out[-300:]))
+
+
+def bulk(t):
+    """Much over more tunnels than there are pipes for: all of it arrives, and what was dropped half-way leaves nothing."""
+    box = Box(t, f"{CLIENT} bulk ok.test {PORT} 24; {CLIENT} bulk ok.test {PORT} 24; cat > /dev/null")
+    box.find()
+    had = box.descriptors()
+    lines = [box.line(), box.line()]
+    t.report("strain/bulk", lines == ["same 16 of 16"] * 2 and settled(box, had + 16 + 4), (lines, had, box.descriptors()))
+    box.end()
 
 
 def storm(t):

@@ -724,7 +724,16 @@ static void test_signals(void)
 }
 
 /* Whether a process has `mark` as one of its arguments. */
-static bool alive(const char *mark)
+/* A number for sleep(1) by which what this test has started is found, and nothing of another run's. */
+static const char *mark(void)
+{
+    static char text[32];
+    if (!text[0])
+        snprintf(text, sizeof text, "98760%d", getpid());
+    return text;
+}
+
+static bool alive(void)
 {
     bool found = false;
     struct dirent *e;
@@ -738,7 +747,7 @@ static bool alive(const char *mark)
             close(fd);
         text[n > 0 ? n : 0] = 0;
         for (ssize_t at = 0; at < n; at += (ssize_t)strlen(text + at) + 1)
-            found |= strcmp(text + at, mark) == 0;
+            found |= strcmp(text + at, mark()) == 0;
     }
     if (proc)
         closedir(proc);
@@ -756,18 +765,23 @@ static pid_t child_of(pid_t pid)
 
 static void test_survivors(void)
 {
-    run_sh(image_box(NULL, 0), "trap '' TERM HUP INT; for i in 1 2 3; do setsid sh -c \"trap '' TERM HUP; (sleep 98761 "
-                               "&) ; sleep 98761\" & done; "
-                               "sleep 0.2; echo started");
+    char script[256];
+    snprintf(
+        script, sizeof script,
+        "trap '' TERM HUP INT; for i in 1 2 3; do setsid sh -c \"trap '' TERM HUP; (sleep %s &) ; sleep %s\" & done; "
+        "sleep 0.2; echo started",
+        mark(), mark());
+    run_sh(image_box(NULL, 0), script);
     HAS("started");
-    CHECK(!alive("98761"));
+    CHECK(!alive());
+    snprintf(script, sizeof script, "(setsid sleep %s &); echo ready; sleep %s", mark(), mark());
     for (int victim = 0; victim < 2; victim++) { /* pinfold itself, then its builder */
         int ready[2];
         if (pipe(ready) < 0)
             exit(2);
         pid_t runner = fork();
         if (runner == 0) {
-            const char *argv[] = {"/bin/sh", "-c", "(setsid sleep 98762 &); echo ready; sleep 98762", NULL};
+            const char *argv[] = {"/bin/sh", "-c", script, NULL};
             dup2(ready[1], 1);
             dup2(ready[1], 2);
             close(ready[0]);
@@ -778,18 +792,18 @@ static void test_survivors(void)
         char text[16];
         if (read(ready[0], text, sizeof text) <= 0)
             fail(__LINE__, "the box said nothing");
-        for (int n = 0; n < 100 && !alive("98762"); n++)
+        for (int n = 0; n < 2000 && !alive(); n++)
             usleep(10000);
-        CHECK(alive("98762"));
+        CHECK(alive());
         if (victim == 0) {
             kill(runner, SIGKILL);
         } else {
             CHECK(kill(child_of(runner), SIGKILL) == 0);
         }
         int n = 0;
-        for (; n < 100 && alive("98762"); n++)
+        for (; n < 2000 && alive(); n++)
             usleep(10000);
-        CHECK(n < 100);
+        CHECK(n < 2000);
         waitpid(runner, NULL, 0);
         close(ready[0]);
     }
@@ -908,8 +922,9 @@ static void test_tty(void)
 
 static void test_cgroup(void)
 {
-    static const char group[] = "/sys/fs/cgroup/pids/pf-engine-test";
-    char path[256];
+    char path[256], group[64], second[64];
+    snprintf(group, sizeof group, "/sys/fs/cgroup/pids/pf-engine-test-%d", getpid());
+    snprintf(second, sizeof second, "/sys/fs/cgroup/unified/pf-engine-test-%d", getpid());
     if (geteuid() != 0 || (mkdir(group, 0755) < 0 && errno != EEXIST)) {
         printf("# needs a writable cgroup v1 hierarchy\n");
         return;
@@ -922,7 +937,6 @@ static void test_cgroup(void)
     HAS(":pids:/\n"); /* the group is the root of what the box sees */
     close(ask.cgroup.v1_tasks[0]);
     CHECK(rmdir(group) == 0);
-    static const char second[] = "/sys/fs/cgroup/unified/pf-engine-test";
     if (mkdir(second, 0755) < 0 && errno != EEXIST) {
         printf("# needs a cgroup v2 hierarchy\n");
         return;
@@ -982,28 +996,31 @@ static void test_landlock(void)
     CHECK(exists(at("ws/w")) && !exists(at("x")));
     EXITED(0);
     if (syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION) >= 6) {
-        char script[256];
-        snprintf(script, sizeof script,
+        char signals[256];
+        snprintf(signals, sizeof signals,
                  "kill -0 %d && echo reached outside; kill -0 $PPID && echo reached pid 1; kill -9 $PPID; echo alive",
                  getpid());
-        run_sh(landlock_box(), script);
+        run_sh(landlock_box(), signals);
         LACKS("reached");
         HAS("alive");
     }
-    run_sh(landlock_box(), "trap '' TERM HUP INT; for i in 1 2 3; do setsid sh -c \"trap '' TERM HUP; (sleep 98763 &) "
-                           "; sleep 98763\" & done; "
-                           "sleep 0.2; echo started");
+    char script[256];
+    snprintf(
+        script, sizeof script,
+        "trap '' TERM HUP INT; for i in 1 2 3; do setsid sh -c \"trap '' TERM HUP; (sleep %s &) ; sleep %s\" & done; "
+        "sleep 0.2; echo started",
+        mark(), mark());
+    run_sh(landlock_box(), script);
     HAS("started");
-    CHECK(!alive("98763"));
-    struct run_ask ask = {.argv = (const char *const[]){"/bin/sh", "-c",
-                                                        "(setsid sh -c 'sleep 98764 & sleep 98764' &); sleep 0.1; echo "
-                                                        "ready; sleep 98764",
-                                                        NULL},
+    CHECK(!alive());
+    snprintf(script, sizeof script, "(setsid sh -c 'sleep %s & sleep %s' &); sleep 0.1; echo ready; sleep %s", mark(),
+             mark(), mark());
+    struct run_ask ask = {.argv = (const char *const[]){"/bin/sh", "-c", script, NULL},
                           .in = -1,
                           .ready = "ready",
                           .on_ready = kill_pid_1};
     run_ask(landlock_box(), &ask); /* from outside, as the kernel does when memory runs out */
-    CHECK(!alive("98764") && !ran.exited);
+    CHECK(!alive() && !ran.exited);
     run_self(landlock_box(), "caps");
     HAS("caps 0 0");
 }

@@ -227,6 +227,12 @@ OP(op_setxattr)
     }
     return r;
 }
+/* Whoever opens the file for writing waits from now on, for up to 45 seconds. */
+OP(op_lease)
+{
+    int fd = open(args[0], O_RDONLY);
+    return fd < 0 ? -errno : done(fcntl(fd, F_SETLEASE, F_RDLCK));
+}
 OP(op_fchmod)
 {
     int fd = open(args[0], O_RDONLY);
@@ -256,7 +262,16 @@ OP(op_setflags)
 OP(op_bind)
 {
     struct sockaddr_un at = {.sun_family = AF_UNIX};
-    strncpy(at.sun_path, args[0], sizeof at.sun_path - 1);
+    char dir[4096];
+    const char *name = args[0];
+    if (strlen(name) >= sizeof at.sun_path) { /* more than an address can hold: from its directory */
+        snprintf(dir, sizeof dir, "%s", name);
+        name = strrchr(args[0], '/') + 1;
+        dir[name - args[0]] = 0;
+        if (chdir(dir) < 0)
+            return -errno;
+    }
+    strncpy(at.sun_path, name, sizeof at.sun_path - 1);
     int fd = socket(AF_UNIX, SOCK_STREAM, 0);
     if (fd < 0)
         return -errno;
@@ -477,12 +492,26 @@ OP(op_race_text)
     (void)waitpid(pid, NULL, 0);
     return result;
 }
+/* Two names change places, at once, or where the file system has no exchange one after the other. */
+static void swap_for_ever(const char *a, const char *b)
+{
+    char aside[4096];
+    snprintf(aside, sizeof aside, "%s~", a);
+    while (syscall(SYS_renameat2, AT_FDCWD, a, AT_FDCWD, b, RENAME_EXCHANGE) == 0 || errno != EINVAL)
+        ;
+    for (;;) {
+        (void)rename(a, aside);
+        (void)rename(b, a);
+        (void)rename(a, b);
+        (void)rename(aside, a);
+    }
+}
 /* Two names change places: A (a directory), B (a link or directory), path through A, forbidden, tries. */
 OP(op_race_swap)
 {
     pid_t pid = fork();
-    while (pid == 0)
-        (void)syscall(SYS_renameat2, AT_FDCWD, args[0], AT_FDCWD, args[1], RENAME_EXCHANGE);
+    if (pid == 0)
+        swap_for_ever(args[0], args[1]);
     int result = -EACCES;
     for (int i = 0; i < atoi(args[4]) && result != 0; i++) {
         int fd = open(args[2], O_WRONLY | O_CREAT, 0755);
@@ -499,8 +528,8 @@ OP(op_race_swap)
 OP(op_race_swap_read)
 {
     pid_t pid = fork();
-    while (pid == 0)
-        (void)syscall(SYS_renameat2, AT_FDCWD, args[0], AT_FDCWD, args[1], RENAME_EXCHANGE);
+    if (pid == 0)
+        swap_for_ever(args[0], args[1]);
     int result = -EACCES;
     for (int i = 0; i < atoi(args[3]) && result != 0; i++) {
         char text[256];
@@ -555,6 +584,7 @@ const struct entry file_entries[] = {
     {"chown", 1, op_chown},
     {"utimes", 1, op_utimes},
     {"setxattr", 1, op_setxattr},
+    {"lease", 1, op_lease},
     {"setflags", 1, op_setflags},
     {"bind", 1, op_bind},
     {"tmpfile-link", 2, op_tmpfile_link},

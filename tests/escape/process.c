@@ -216,7 +216,8 @@ OP(op_variable)
     return 0;
 }
 /*
- * Outlives its parent in every way it knows, then makes a file. Through when it got away; the driver looks for the file.
+ * Outlives its parent in every way it knows, and makes a file as soon as the driver, which has seen the end, makes another.
+ * Through when it got away; the driver looks for the file.
  */
 OP(op_survive)
 {
@@ -238,7 +239,10 @@ OP(op_survive)
     for (int fd = 0; fd < 3; fd++)
         close(fd);
     (void)open("/dev/null", O_RDWR);
-    usleep((useconds_t)atoi(args[1]) * 1000);
+    for (int i = 0; i < 3000 && access(args[1], F_OK) < 0; i++)
+        usleep(10000);
+    if (access(args[1], F_OK) < 0)
+        _exit(1);
     _exit(mark_fd(open(args[0], O_WRONLY | O_CREAT, 0644)) == 0 ? 0 : 1);
 }
 /* Makes the file after a while, in the foreground. */

@@ -48,7 +48,7 @@ class Row:
     waits: bool = True
     mounts: bool = False
     terminal: bool = False
-    settle: float = 0
+    settle: float = 0        # the end is told by the file work/over, and seconds pass until the effect is looked for
     limit: int = 60
     users: str = "root user"
     root_control: bool = False
@@ -116,7 +116,7 @@ def old(path):
 
 def helper_dead(scene):
     with contextlib.suppress(subprocess.TimeoutExpired):
-        scene.host.helper.wait(0.3)
+        scene.host.helper.wait(0.3 if scene.inside else 10)
     dead = scene.host.helper.returncode is not None
     if dead:
         scene.host.start_helpers_again()
@@ -124,8 +124,12 @@ def helper_dead(scene):
 
 
 def received(scene):
-    time.sleep(0.05)
-    return any(MARK.encode() in data for data in scene.host.received)
+    end = time.monotonic() + (0.05 if scene.inside else 10)
+    while not any(MARK.encode() in data for data in scene.host.received):
+        if time.monotonic() >= end:
+            return False
+        time.sleep(0.01)
+    return True
 
 
 RO = "EROFS EACCES EPERM"
@@ -161,10 +165,11 @@ A("proc-self-root", "write /proc/self/root{outside}/victim", "EROFS", effect=mar
 A("proc-self-cwd", "write /proc/self/cwd/../outside/victim", "EROFS", effect=marked("{outside}/victim"))
 A("proc-all-roots", "hunt-roots {outside}/victim", "EROFS EACCES EPERM ENOENT", effect=marked("{outside}/victim"))
 A("proc-all-descriptors", "hunt-fds victim", "EACCES ENOENT ENOTDIR ESRCH", effect=lambda s: marked("{victim}")(s) and not restore(s))
+A("lease-on-a-file-of-the-workspace", "lease {work}/README", "EPERM")
 A("write-home", "write {home}/.bashrc", "EROFS EACCES", effect=marked("{home}/.bashrc"))
 A("create-in-home", "create {home}/.profile", "EROFS EACCES ENOENT", effect=exists("{home}/.profile"))
 A("write-etc", "write /etc/hostname", "EROFS EACCES", through="refused .*", users="user")
-A("write-tmp-of-host", "create /tmp/pf-escape-{uid}", "", harmless=True, effect=lambda s: tmp_effect(s))
+A("write-tmp-of-host", "create /tmp/pf-escape-{own}", "", harmless=True, effect=lambda s: tmp_effect(s))
 
 
 def restore(scene):
@@ -175,7 +180,7 @@ def restore(scene):
 
 
 def tmp_effect(scene):
-    path = scene.words("/tmp/pf-escape-{uid}")[0]
+    path = scene.words("/tmp/pf-escape-{own}")[0]
     there = os.path.exists(path)
     if there:
         os.unlink(path)
@@ -281,7 +286,7 @@ A("limits-of-host-process", "prlimit {pid}", "ESRCH EPERM")
 A("affinity-of-host-process", "affinity {pid}", "ESRCH EPERM")
 A("priority-of-host-process", "priority {pid}", "ESRCH EPERM EACCES")
 A("kcmp-host-process", "kcmp {pid}", "ESRCH EPERM ENOSYS")
-A("process-madvise-host-process", "process-madvise {pid}", "ESRCH EPERM EINVAL ENOSYS")
+A("process-madvise-host-process", "process-madvise {pid}", "ESRCH EPERM EINVAL ENOSYS", root_control=True)  # wants CAP_SYS_NICE
 A("count-host-processes", "count-processes 8", "ESRCH")
 for what in ("mnt", "net", "pid", "user", "uts", "ipc"):
     A(f"setns-{what}-of-host-process", f"setns {{pid}} {what}", "ENOENT EACCES EPERM ESRCH", root_control=True, through="refused EINVAL")
@@ -302,6 +307,12 @@ target("ptrace-pid-1", "ptrace-seize {target}", "EPERM ESRCH")
 target("read-memory-of-pid-1", "vm-read {target}", "EPERM ESRCH")
 target("proc-mem-of-pid-1", "mem-open-write {target}", NO)
 target("environment-of-pid-1", "read /proc/{target}/environ", NO + " ENODATA", leaks=True)
+# where the guard opens for the command, which may read what the command may not
+JUDGED = "--hide '**/.env'"
+target("environment-of-pid-1-where-opens-are-judged", "read /proc/{target}/environ", NO + " ENODATA", policy=JUDGED, leaks=True)
+target("environment-of-pid-1-by-symlink", "symlink /proc/{target}/environ {work}/e , read {work}/e", NO + " ENODATA", policy=JUDGED, leaks=True)
+target("environment-of-pid-1-by-thread", "read /proc/{target}/task/{target}/environ", NO + " ENODATA", policy=JUDGED, leaks=True)
+A("environment-of-any-process-where-opens-are-judged", "hunt-environ {token_head} {token_tail}", "ENOENT", policy=JUDGED)
 target("descriptors-of-pid-1", "readlink /proc/{target}/fd/0", NO)
 target("program-of-pid-1", "readlink /proc/{target}/exe", NO)
 target("exe-of-pid-1", "exe-read {target}", NO + " ENOENT")
@@ -363,7 +374,7 @@ SURFACE = "EPERM ENOSYS EACCES"
 for op in ("bpf", "perf", "io-uring", "userfaultfd", "kexec", "kexec-file", "init-module", "finit-module", "delete-module", "syslog",
            "syslog-clear", "reboot", "swapon", "swapoff", "acct", "quotactl", "settime", "adjtime", "sethostname", "fanotify",
            "personality-old", "iopl", "ioperm", "modify-ldt", "add-key", "keyctl-user-ring", "lookup-cookie"):
-    A(op, op, SURFACE, root_control=op not in ("bpf", "perf", "io-uring", "userfaultfd", "quotactl", "personality-old", "modify-ldt",
+    A(op, op, SURFACE, root_control=op not in ("perf", "io-uring", "userfaultfd", "quotactl", "personality-old", "modify-ldt",
                                                "add-key", "keyctl-user-ring"))
 A("vhangup", "vhangup", SURFACE, users="user", through="refused EPERM")
 A("open-by-handle", "open-by-handle {outside}", SURFACE, root_control=True)
@@ -407,7 +418,7 @@ A("sysctl-vm", "write-text /proc/sys/vm/overcommit_memory {same}", RO, root_cont
 A("sysfs", "write-text /sys/kernel/mm/transparent_hugepage/defrag madvise", RO + " ENOENT", root_control=True, through="refused (ENOENT|EINVAL)")
 A("cgroup-release-agent", "write-text {file} {same}", RO + " ENOENT", root_control=True, values={"file": cgroup_file(), "same": same_text(cgroup_file()) or "''"},
   through="refused EINVAL")
-A("cgroup-make", "mkdir {dir}/pf-escape-test", RO + " ENOENT", root_control=True, values={"dir": os.path.dirname(cgroup_file())},
+A("cgroup-make", "mkdir {dir}/pf-escape-{own}", RO + " ENOENT", root_control=True, values={"dir": os.path.dirname(cgroup_file())},
   effect=lambda s: cgroup_effect(s))
 A("oom-score-of-pid-1", "write-text /proc/1/oom_score_adj 500", NO, root_control=True, before=lambda s: None, users="user",
   through="refused .*")
@@ -415,7 +426,7 @@ A("core-dump", "core {work}", "EPERM", effect=lambda s: bool(glob.glob(s.file("w
 
 
 def cgroup_effect(scene):
-    path = os.path.join(os.path.dirname(cgroup_file()), "pf-escape-test")
+    path = os.path.join(os.path.dirname(cgroup_file()), scene.words("pf-escape-{own}")[0])
     there = os.path.isdir(path)
     if there:
         os.rmdir(path)
@@ -464,7 +475,7 @@ A("hide-any-depth-rename", "rename {work}/src/.env {work}/src/env , read {work}/
   before=lambda s: s.write("work/src/.env", TOKEN), any_step=True, leaks=True)
 A("hide-any-depth-link", "link {work}/src/.env {work}/src/env , read {work}/src/env", NO, policy="--hide '**/.env'",
   before=lambda s: s.write("work/src/.env", TOKEN), any_step=True, leaks=True)
-A("hide-any-depth-race", "race-swap-read {work}/src/a {work}/src/.env {work}/src/a 20000", NO, policy="--hide '**/.env'", leaks=True,
+A("hide-any-depth-race", "race-swap-read {work}/src/a {work}/src/.env {work}/src/a {rounds}", NO, policy="--hide '**/.env'", leaks=True,
   before=lambda s: (s.write("work/src/.env", TOKEN * 2), s.write("work/src/a", "x")))
 A("secret-variable", "variable AWS_SECRET_ACCESS_KEY", "ENOENT", leaks=True)
 A("preload-variable", "variable LD_PRELOAD", "ENOENT", preload="/pinfold/no/such.so")
@@ -549,7 +560,7 @@ guarded("hook-sample-linked-out", f"link {HOOKS}/pre-commit.sample {{work}}/s , 
         effect=marked(HOOKS + "/pre-commit.sample"))
 guarded("hook-race-text", f"race-text {{work}}/src/x {EVIL} 8000")
 guarded("hook-race-swap", f"mkdir {{work}}/d , mkdir {{work}}/d/hooks , symlink .git {{work}}/l , race-swap {{work}}/d {{work}}/l "
-        f"{{work}}/d/hooks/pre-commit {EVIL} 3000")
+        f"{{work}}/d/hooks/pre-commit {EVIL} {{tries}}")
 guarded("config-write", "write {work}/.git/config", effect=marked("{work}/.git/config"), harmless=True)
 CONFIG = "{work}/.git/config"
 for key, text in {"hooks-path": "[core]\\n\\thooksPath = /tmp/evil\\n", "fsmonitor": "[core]\\n\\tfsmonitor = /tmp/evil\\n",
@@ -581,7 +592,7 @@ guarded("info-attributes", "write-text {work}/.git/info/attributes {evil}", GUAR
         effect=contains("{work}/.git/info/attributes", "filter"), harmless=True)
 guarded("gitmodules-command", "write-text {work}/.gitmodules {evil}", GUARD + " EINVAL",
         values={"evil": '[submodule "x"]\n\tpath = x\n\turl = ./x\n\tupdate = !/tmp/evil\n'}, effect=contains("{work}/.gitmodules", "!/tmp/evil"), harmless=True)
-for name in (".vscode", ".idea", ".claude", ".codex", ".cursor", ".gemini", ".husky"):
+for name in (".vscode", ".idea", ".claude", ".codex", ".cursor", ".gemini", ".husky", ".githooks"):
     guarded("directory" + name, f"mkdir {{work}}/{name} , create {{work}}/{name}/settings.json", any_step=True, effect=exists(f"{{work}}/{name}"))
 for name in (".mcp.json", ".envrc", ".bashrc", ".zshrc", ".profile"):
     guarded("file" + name, f"create {{work}}/{name}", effect=exists(f"{{work}}/{name}"))
@@ -626,7 +637,7 @@ A("unix-datagram", "chdir {outside} , unix-dgram s", SOCKET_NO + " EPROTONOSUPPO
 A("unix-datagram-sendto", "chdir {outside} , unix-sendto s", SOCKET_NO + " EPROTONOSUPPORT ESOCKTNOSUPPORT", before=unix_server("outside/s", socket.SOCK_DGRAM), effect=received)
 A("unix-datagram-pair-sendmmsg", "chdir {outside} , unix-pair-sendmsg s", SOCKET_NO + " EISCONN E106 EPROTONOSUPPORT ESOCKTNOSUPPORT", any_step=True,
   before=unix_server("outside/s", socket.SOCK_DGRAM), effect=received)
-A("unix-race", "unix-race {own} s 3000", SOCKET_NO, before=unix_server("work/s"), values={"own": "own.sock"})
+A("unix-race", "unix-race {socket} s {tries}", SOCKET_NO, before=unix_server("work/s"))
 A("unix-made-later", "wait , chdir {outside} , unix-stream s", SOCKET_NO, during=lambda s, c: unix_server("outside/s")(s), leaks=True)
 A("abstract-stream", "unix-stream {abstract}", SOCKET_NO, leaks=True)
 A("abstract-datagram", "unix-sendto {abstract}-dgram", SOCKET_NO + " EPROTONOSUPPORT ESOCKTNOSUPPORT", effect=received)
@@ -643,7 +654,7 @@ A("shared-memory-of-host", "shm {key}", "ENOENT EACCES EPERM ENOSYS", leaks=True
 A("posix-shared-memory-of-host", "read {shm}", "ENOENT EACCES", leaks=True)
 A("message-queue-of-host", "mq {queue}", "ENOENT EACCES EPERM ENOSYS", leaks=True, before=lambda s: s.host.mq_refill())
 A("key-of-host-by-number", "keyctl-read {keyid}", "EPERM EACCES ENOSYS ENOKEY", leaks=True)
-A("key-of-host-by-name", "request-key pinfold:escape", "EPERM EACCES ENOSYS ENOKEY", through="refused ENOKEY")
+A("key-of-host-by-name", "request-key {keyname}", "EPERM EACCES ENOSYS ENOKEY", through="refused ENOKEY")
 
 # ==== terminals ====
 A("tty-of-host-by-number", "tty-write {pty}", "ENOENT EACCES EPERM EIO", effect=lambda s: pty_effect(s))
@@ -683,29 +694,29 @@ def kill_parts(scene, child):
                     return
 
 
-A("survive-the-end", "survive {work}/late 500", "", harmless=True, effect=exists("{work}/late"), settle=0.9)
-A("survive-kill-of-pinfold", "survive {work}/late 700 , wait", "", harmless=True, any_step=True, effect=exists("{work}/late"), settle=1.1,
+A("survive-the-end", "survive {work}/late {work}/over", "", harmless=True, effect=exists("{work}/late"), settle=0.5)
+A("survive-kill-of-pinfold", "survive {work}/late {work}/over , wait", "", harmless=True, any_step=True, effect=exists("{work}/late"), settle=0.5,
   during=kill_pinfold, through="signal 9")
 ROWS[-1].deny |= {"exit 137", "signal 9"}
-A("survive-stopped-pinfold", "survive {work}/late 700 , wait", "", harmless=True, effect=exists("{work}/late"), settle=1.1, during=stop_and_kill, through="signal 9")
+A("survive-stopped-pinfold", "survive {work}/late {work}/over , wait", "", harmless=True, effect=exists("{work}/late"), settle=0.5, during=stop_and_kill, through="signal 9")
 ROWS[-1].deny |= {"exit 137", "signal 9"}
-A("survive-death-of-the-builder", "survive {work}/late 900 , wait , create {work}/again", "", harmless=True, effect=exists("{work}/late"), settle=1.3, during=kill_parts)
+A("survive-death-of-the-builder", "survive {work}/late {work}/over , wait , create {work}/again", "", harmless=True, effect=exists("{work}/late"), settle=0.5, during=kill_parts)
 ROWS[-1].deny |= {f"exit {n}" for n in range(1, 256)}
-A("survive-hang-up", "survive {work}/late 700 , wait", "", harmless=True, effect=exists("{work}/late"), settle=1.1,
+A("survive-hang-up", "survive {work}/late {work}/over , wait", "", harmless=True, effect=exists("{work}/late"), settle=0.5,
   during=lambda s, c: c.send_signal(signal.SIGHUP), through="signal 1")
 ROWS[-1].deny |= {"exit 129", "signal 1", "exit 125"}
 A("fork-bomb", "forks 400", "refused EAGAIN|exit 137", policy="--pids 60", limit=30)
 A("memory-bomb", "memory 600", "exit 137|refused ENOMEM|signal 9", policy="--memory 100M", limit=30)
 A("memory-bomb-spread", "memory-spread 30 20", "exit 137|refused ENOMEM|signal 9|exit 1", policy="--memory 100M --pids 200", limit=30)
-A("fill-tmp", "fill /tmp/pf-fill-{uid} 200", "ENOSPC EDQUOT exit 137".replace(" exit 137", ""), policy="--disk 32M", effect=lambda s: fill_effect(s))
-A("fill-dev-shm", "fill /dev/shm/pf-fill-{uid} 200", "ENOSPC EDQUOT ENOMEM", policy="--disk 32M", effect=lambda s: fill_effect(s, "/dev/shm"))
+A("fill-tmp", "fill /tmp/pf-fill-{own} 200", "ENOSPC EDQUOT exit 137".replace(" exit 137", ""), policy="--disk 32M", effect=lambda s: fill_effect(s))
+A("fill-dev-shm", "fill /dev/shm/pf-fill-{own} 200", "ENOSPC EDQUOT ENOMEM", policy="--disk 32M", effect=lambda s: fill_effect(s, "/dev/shm"))
 A("raise-open-files", "raise-files", "EPERM", root_control=True, through="refused EPERM", users="root")
 A("raise-priority", "nice", "EPERM EACCES", root_control=True)
 A("lock-memory", "lock-memory", "EPERM ENOMEM EAGAIN", root_control=True)
 
 
 def fill_effect(scene, place="/tmp"):
-    path = f"{place}/pf-fill-{scene.user.uid}"
+    path = scene.words(f"{place}/pf-fill-{{own}}")[0]
     there = os.path.exists(path)
     if there:
         os.unlink(path)

@@ -13,7 +13,9 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import pf  # noqa: E402
 
 QUIET = 120  # starts without a failure that end the search
-ERRNOS = {"EIO": 5, "ENOMEM": 12, "EPERM": 1}
+# What makes the box, whose calls fail, and how.
+MODES = [("native", "PINFOLD_FAULT", "EIO", 5), ("native", "PINFOLD_FAULT", "ENOMEM", 12), ("native", "PINFOLD_FAULT", "EPERM", 1),
+         ("bwrap", "PINFOLD_FAULT", "EIO", 5), ("bwrap", "PINFOLD_INIT_FAULT", "EIO", 5)]
 
 
 def main():
@@ -21,35 +23,39 @@ def main():
     tally = pf.Tally()
     program = os.path.join(pf.SCRATCH, "pinfold-faults")
     shutil.copy(os.path.join(pf.SOURCE, "build-faults", "pinfold"), program)
+    shutil.copy(os.path.join(pf.SOURCE, "build-faults", "pinfold-init"), pf.SCRATCH)
     for user in pf.users():
         home = os.path.join(pf.SCRATCH, "home-" + user.label)
         work = os.path.join(home, "work")
         os.makedirs(work)
         user.own(home)
-        for name, error in ERRNOS.items():
+        for engine, variable, name, error in MODES:
+            if engine != "native" and user.uid == 0 and pf.TEST_USER:
+                continue  # the same calls as the user's
             n, quiet, failed, wrong = 0, 0, 0, []
             before = pf.temp_names(), pf.cgroups()
             while quiet < QUIET and len(wrong) < 5:
                 n += 1
                 pids = set(pf.children())
-                done = pf.run([program, "run", "--workspace", work, "--", "sh", "-c", "echo in the box"], user=user, cwd=work,
-                              env=pf.environment(user, home, PINFOLD_FAULT=f"{n}:{error}"), limit=20)
+                done = pf.run([program, "run", "--engine", engine, "--workspace", work, "--", "sh", "-c", "echo in the box"], user=user, cwd=work,
+                              env=pf.environment(user, home, **{variable: f"{n}:{error}"}), limit=20)
                 said = [x for x in done.err.decode("utf-8", "replace").splitlines() if x.startswith("pinfold: ")]
                 if done.status == 0 and done.out == b"in the box\n":
                     quiet += 1
                 else:
                     quiet, failed = 0, failed + 1
-                left = pf.leftovers(allowed=pids, patience=3)
+                left = pf.leftovers(allowed=pids, patience=10)
                 if done.late or done.status not in (0, 1, 125, 126, 127) or (done.status != 0 and not done.err.strip()) or (done.status >= 125 and not said):
                     wrong.append(f"call {n}: " + re.sub(r"\n", " | ", done.said()[:300]))
                 elif done.status == 0 and done.out != b"in the box\n":
                     wrong.append(f"call {n}: success without the command's output")
                 elif left:
                     wrong.append(f"call {n}: left over: {left}")
-            after = pf.temp_names(), pf.cgroups()
-            if before != after:
-                wrong.append(f"left on the host: {[sorted(b - a) for a, b in zip(before, after)]}")
-            label = f"whole/{user.label}/{name}"
+            left = [sorted(pf.came(old, look)) for old, look in zip(before, (pf.temp_names, pf.cgroups))]
+            if any(left):
+                wrong.append(f"left on the host: {left}")
+            of = "init/" if variable == "PINFOLD_INIT_FAULT" else "" if engine == "native" else engine + "/"
+            label = f"whole/{user.label}/{of}{name}"
             if wrong:
                 tally.fail(label, f"{len(wrong)} of {n} starts went wrong", "\n".join(wrong))
             elif not failed:

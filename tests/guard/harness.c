@@ -488,7 +488,7 @@ static void base_mount(const char *base)
 char *box_workspace(void)
 {
     char base[64];
-    snprintf(base, sizeof base, "/var/tmp/pinfold-guard-%u", getuid());
+    snprintf(base, sizeof base, "/var/tmp/pinfold-test-guard-%u", getuid());
     (void)mkdir(base, 0700);
     base_mount(base);
     char *path = malloc(128);

@@ -51,7 +51,7 @@ int box_shell(const struct box *box, const char *command, struct box_result *ret
 /* Whether some denial names this path's end. */
 bool box_denied(const struct box_result *r, const char *path_end);
 
-/* A fresh directory to be a workspace, below /tmp/pinfold-guard-test of the host; removed by box_workspace_end. */
+/* A fresh directory to be a workspace, below /var/tmp/pinfold-test-guard-UID; removed by box_workspace_end. */
 char *box_workspace(void);
 void box_workspace_end(char *path);
 

@@ -786,6 +786,75 @@ static void a_race_target(void)
     race(flip_mode, NULL, write_target);
 }
 
+/*
+ * A rename that hangs: whoever writes holds the lock of the file's inode, and gets no time to go on. Meanwhile the directory it
+ * leads into is to get a name below which that place is guarded.
+ */
+#define SLOW_BYTES (256u << 20)
+static pid_t apart(void (*run)(void))
+{
+    pid_t pid = fork();
+    if (pid == 0) {
+        alarm(14);
+        run();
+        _exit(0);
+    }
+    return pid;
+}
+static void slow_spin(void)
+{
+    for (volatile int i = 0;; i++)
+        ;
+}
+/* Callers that queue up: then more than one of the guard's workers receives. */
+static void slow_crowd(void)
+{
+    char name[32];
+    snprintf(name, sizeof name, "a/b/%d", (int)getpid());
+    for (;;)
+        if (mkdir(name, 0777) == 0)
+            rmdir(name);
+}
+static void slow_write(void)
+{
+    struct sched_param none = {0};
+    int fd = open("b/f", O_WRONLY);
+    void *bytes = mmap(NULL, SLOW_BYTES, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    setpriority(PRIO_PROCESS, 0, 19);
+    sched_setscheduler(0, SCHED_IDLE, &none);
+    (void)!write(fd, bytes, SLOW_BYTES);
+    (void)!ftruncate(fd, 0);
+}
+static void slow_arrive(void)
+{
+    rename("b/f", "a/p/y/z");
+}
+static void a_slow_rename(void)
+{
+    enum { CROWD = 8, SPIN = 16, ALL = 18 };
+    pid_t all[ALL];
+    struct stat st = {0};
+    mkdir("b", 0777);
+    mkdir("a/p", 0777);
+    mkdir("a/p/y", 0777);
+    put("b/f", "");
+    for (int i = 0; i < CROWD; i++)
+        all[i] = apart(slow_crowd);
+    usleep(500 * 1000);
+    all[SPIN] = apart(slow_write);
+    for (int i = CROWD; i < SPIN; i++)
+        all[i] = apart(slow_spin);
+    while (stat("b/f", &st) == 0 && st.st_size == 0 && waitpid(all[SPIN], NULL, WNOHANG) == 0)
+        usleep(1000);
+    all[SPIN + 1] = apart(slow_arrive);
+    usleep(1500 * 1000);
+    rename("a/p", "a/x");
+    for (int i = 0; i < SPIN; i++)
+        kill(all[i], SIGKILL);
+    for (int i = 0; i < ALL; i++)
+        waitpid(all[i], NULL, 0);
+}
+
 static struct sockaddr_un shared_address;
 static void *flip_address(void *ctx)
 {
@@ -922,6 +991,7 @@ static const struct attack attacks[] = {
     A(race_parent),
     A(race_target),
     A(race_bind),
+    A(slow_rename),
 };
 
 static int run_attack(void *ctx)

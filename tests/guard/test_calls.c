@@ -524,7 +524,7 @@ static struct lines run(bool guarded, bool reads, bool quiet)
 {
     /* The same path for both: it is part of what is compared. */
     char *base = box_workspace(), ws[64];
-    snprintf(ws, sizeof ws, "/var/tmp/pinfold-guard-%u/w", getuid());
+    snprintf(ws, sizeof ws, "/var/tmp/pinfold-test-guard-%u/w", getuid());
     if (mkdir(ws, 0755) < 0)
         perror(ws);
     char log[96];

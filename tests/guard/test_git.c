@@ -19,6 +19,16 @@
     "git init -q . && echo 1 > a && mkdir d && echo 2 > d/b && git add -A && git commit -qm one && git branch other\n"
 #define UPSTREAM "git init -q --bare up.git && git remote add origin $PWD/up.git && git push -q origin main\n"
 
+/* Submodules lib/mod and two, with links beside them. */
+#define SUBMODULES                                                                                                     \
+    REPO "git clone -q --bare . /var/tmp/sub-$$.git; mv /var/tmp/sub-$$.git sub.git; git submodule --quiet add "       \
+         "./sub.git lib/mod; git submodule --quiet add ./sub.git two; git commit -qm s; ln -s /var l; mkdir k; ln -s " \
+         "/var k/mod; ln -s /var k/l\n"
+#define SWAP                                                                                                           \
+    "swap() { python3 -c 'import ctypes, sys; sys.exit(ctypes.CDLL(None).renameat2(-100, sys.argv[1].encode(), -100, " \
+    "sys.argv[2].encode(), 2) != 0)' \"$@\"; }; MODULES=.git/modules; set_place() { git config -f $MODULES/$1/config " \
+    "core.worktree \"$2\"; }; place() { test \"$(git config -f $MODULES/$1/config core.worktree)\" = \"$2\"; }\n"
+
 struct scene {
     const char *name, *host, *box;
     bool fixed; /* rules of fixed place */
@@ -79,11 +89,17 @@ static const struct scene scenes[] = {
      REPO "git clone -q --bare . sub.git; git submodule --quiet add ./sub.git "
           "mod; git commit -qm m; git clone -q --bare . /var/tmp/x$$.git; "
           "mv /var/tmp/x$$.git up.git",
-     /* It takes its name a moment after its writer has closed it (guard/gitdir.c). */
-     "git clone -q up.git fresh; for i in 1 2 3 4 5 6 7 8 9; do test -f fresh/.gitmodules || sleep 0.1; done; "
-     "test -f fresh/.gitmodules; test -z \"$(git -C fresh status --porcelain)\"; cd fresh; "
-     "git rm -q --cached .gitmodules; git stash -q; git stash pop -q; git reset -q --hard; "
-     "for i in 1 2 3 4 5 6 7 8 9; do test -f .gitmodules || sleep 0.1; done; test -f .gitmodules"},
+     /* It has its name before git's next call that the guard hears of, of which the index is one (guard/gitdir.c). */
+     "for i in 1 2 3 4 5 6 7 8 9 10; do git clone -q up.git fresh$i; test -f fresh$i/.gitmodules; done; "
+     "test -z \"$(git -C fresh1 status --porcelain)\"; cd fresh1; "
+     "git rm -q --cached .gitmodules; git stash -q; git stash pop -q; git reset -q --hard; test -f .gitmodules; "
+     "exec 3>>.gitmodules; mkdir while; exec 3>&-; mkdir after; rmdir while after; test -f .gitmodules"},
+    {"a .gitmodules that is opened again and again, or held open, leaves the guard to the others", REPO,
+     "no python3 -c 'import os; os.open(\".gitmodules\", os.O_RDONLY | os.O_CREAT)'; : > .gitmodules; "
+     "python3 -c 'import os; [os.close(os.open(\".gitmodules\", os.O_RDONLY | os.O_CREAT)) for i in range(100)]'; "
+     "no python3 -c 'import os; [os.open(\".gitmodules\", os.O_WRONLY | os.O_CREAT) for i in range(100)]; "
+     "os._exit(0)'; "
+     "mkfifo pipe; cat pipe & echo x > pipe; wait; echo '#' > .gitmodules; mkdir after; grep -q '#' .gitmodules"},
     {"what .gitmodules may not say", REPO,
      "printf '[submodule \"x\"]\n\tpath = x\n\turl = ext::sh\n' > .gitmodules; sleep 0.1; no test -e .gitmodules; "
      "printf '[submodule \"x\"]\n\tpath = x\n\turl = ./y\n' > .gitmodules; sleep 0.1; test -e .gitmodules; "
@@ -121,6 +137,58 @@ static const struct scene scenes[] = {
      "printf '[core]\\nfsmonitor=x\\n' > f/config; no mkdir f/refs; mkdir -p g/objects; cp -r e/hooks g/; no mv "
      "f/objects "
      "e/objects; no ln -s /tmp e/objects; no ln -s /tmp g/refs"},
+    {"a link on the way to a submodule", SUBMODULES,
+     SWAP "mv lib/mod m2; no ln -s /var lib/mod; no mv l lib/mod; no ln -P l lib/mod; no swap l m2/../lib; mkdir "
+          "lib/mod; no swap l lib/mod; no mv -T k lib; rm -r lib; no mv -T k lib; no ln -s /var lib; no mv l lib; no "
+          "ln -P l lib; mkdir lib; no swap l lib; no swap k lib; no swap lib k; mv m2 lib/mod; ln -s /var lib/other; "
+          "ln -s /var lib/mod/inside; ln -s /var two2; mv k kk; mv lib lib2; mkdir lib; mv kk/l lib; no mv kk/mod lib; "
+          "mkdir -p n/lib; mv n/lib n/ok; rm two/.git; rm -r two; no ln -s .git/hooks two; mkdir two"},
+    {"a place of a submodule that is no place in the work tree", SUBMODULES,
+     SWAP
+     "for p in ../../../l ../../../l/x ../../../k/l ../../../k/mod/x ../../../.git ../../../.git/hooks ../../../k/../e "
+     "../../../../x ../../.. ../x $PWD/l /var ../../../.vscode; do no set_place two $p; done; place two ../../../two; "
+     "set_place two ../../../not/yet; no ln -s /var not; mkdir not; no ln -s /var not/yet; set_place two "
+     "$PWD/abs/olute; place two ../../../abs/olute; no ln -s /var abs; set_place two ../../../two; ln -s /var abs; no "
+     "git config core.worktree ../two; git config extensions.worktreeConfig true; no git -C two config --worktree "
+     "core.worktree ../../../l; git config -f $MODULES/two/config user.name me; git -C two status >/dev/null"},
+    {"a repository of a submodule that moves", SUBMODULES,
+     SWAP "mv $MODULES/two $MODULES/zwei; mv $MODULES/zwei $MODULES/two; no mv $MODULES/lib/mod $MODULES/mod; no mv "
+          "$MODULES/lib lib.git; no mv $MODULES m; no mv .git g; no mv $MODULES/two two.git; mkdir q; git init -q q/q; "
+          "git -C q/q -c protocol.file.allow=always submodule --quiet add $PWD/sub.git s; mv q r; test -f r/q/s/a; no "
+          "mv r .git/r; no mv r/q .git/modules/q; git -C r/q status >/dev/null; mkdir w; git init -q w; no mv "
+          "r/q/.git/modules w/.git/modules/../modules/x; mkdir -p r/w; git init -q r/w; ln -s /var r/w/s; rm -rf "
+          "r/w/.git; no mv r/q/.git r/w/.git; mv r/q/s r/q/t; no ln -s /var r/q/s"},
+    {"a repository of a submodule among a repository's own files", SUBMODULES,
+     SWAP
+     "cd $MODULES; for o in objects info; do mkdir -p a/$o/e/objects a/$o/e/refs; git config -f a/$o/e/config "
+     "core.worktree ../../../../../there; mkdir -p a/objects; no mkdir a/refs; rm -r a; mkdir -p b/$o/e/refs b/objects "
+     "b/refs; mkdir b/$o/e/objects; no git config -f b/$o/e/config core.worktree ../../../../../there; rm -rf b; done"},
+    {"a configuration that is held open, or has a second name, when it begins to count", REPO,
+     "python3 -c '\nimport os\nevil = b\"[core]\\n\\tfsmonitor = /tmp/evil\\n\"\n"
+     "for name, begin in ((\"e\", lambda: os.mkdir(\"e/objects\")), (\"f\", lambda: os.rename(\"o\", \"f/objects\")), "
+     "(\"y\", lambda: os.rename(\"y\", \"z/.git\"))):\n"
+     "    os.makedirs(name + \"/refs\")\n    os.makedirs(\"o\", exist_ok=True)\n    os.makedirs(\"z\", exist_ok=True)\n"
+     "    fd = os.open(name + \"/config\", os.O_RDWR | os.O_CREAT, 0o644)\n    os.write(fd, b\"[core]\\n\\tbare = "
+     "true\\n\")\n"
+     "    os.link(name + \"/config\", name + \"2\")\n    begin()\n    os.pwrite(fd, evil, 0)\n"
+     "    open(name + \"2\", \"wb\").write(evil)\n'\n"
+     "no grep -r evil e/config f/config z/.git/config; grep -q bare e/config; grep -q bare f/config; grep -q bare "
+     "z/.git/config; "
+     "grep -q evil e2"},
+    {"remotes as files", REPO,
+     "git remote add o https://example.org/x; git remote remove o; rm -rf .git/branches; mkdir .git/branches; rmdir "
+     ".git/branches; "
+     "mkdir -p .git/branches .git/remotes r e; echo ext::sh > r/o; no cp r/o .git/branches/o; no cp r/o "
+     ".git/remotes/o; "
+     "no ln -s ../../r/o .git/remotes/o; no ln r/o .git/branches/o; no mv r/o .git/remotes/o; rmdir .git/branches "
+     ".git/remotes; "
+     "no mv -T r .git/branches; no mv -T r .git/remotes; no ln -s ../r .git/remotes; ln -s r l; no mv -T l "
+     ".git/branches; "
+     "no ln -P l .git/branches; mv -T e .git/remotes; git init -q .; mkdir -p c/refs c/remotes; cp r/o c/remotes; no "
+     "mkdir c/objects; "
+     "git init -q --bare b.git; mkdir -p b.git/remotes; no cp r/o b.git/remotes/; git update-ref refs/remotes/o/x "
+     "HEAD; "
+     "git branch -q branches/remotes; git branch -d -q branches/remotes; rm -rf b.git"},
     {"moving what is guarded", REPO "echo '#!/bin/sh' > .git/hooks/pre-commit",
      "no mv .git g; no mv .git/hooks h; no rm .git/hooks/pre-commit; no rm -rf .git; mkdir n; no mv --no-copy .git n/; "
      "test -f .git/hooks/pre-commit"},

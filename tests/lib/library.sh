@@ -12,7 +12,7 @@ if ! mkdir -p "$scratch" 2>/dev/null || [ ! -w "$scratch" ]; then
     trap 'rm -rf "$scratch"' EXIT
 fi
 rm -rf "$scratch/work" "$prefix"
-mkdir -p "$scratch/work"
+mkdir -p "$scratch/work/project"
 build=${PINFOLD_BUILD:-$top/build}
 program=${PINFOLD:-$build/pinfold}
 {
@@ -52,7 +52,7 @@ say "exports: $(echo "$exported" | wc -l) functions"
 
 # What the program's build installs.
 if [ -d "$scratch/dest" ]; then
-    for file in bin/pinfold share/man/man1/pinfold.1 share/man/man5/pinfold-policy.5 share/bash-completion/completions/pinfold \
+    for file in bin/pinfold libexec/pinfold/pinfold-init share/man/man1/pinfold.1 share/man/man5/pinfold-policy.5 share/bash-completion/completions/pinfold \
         share/zsh/site-functions/_pinfold share/fish/vendor_completions.d/pinfold.fish; do
         [ -n "$(find "$scratch/dest" -path "*/$file" -size +0)" ] || fail "$file is not installed"
     done
@@ -70,6 +70,10 @@ cc -Wall -Werror "$top/examples/run.c" -o "$scratch/run" $(pkg-config --cflags -
 cc -Wall -Werror "$top/examples/run.c" -o "$scratch/run-static" $(pkg-config --cflags pinfold) "$libdir/libpinfold.a"
 # shellcheck disable=SC2046
 cc -D_GNU_SOURCE -Wall -Werror "$top/tests/lib/manners.c" -o "$scratch/manners" $(pkg-config --cflags --libs pinfold) -pthread
+# shellcheck disable=SC2046
+cc -D_GNU_SOURCE -Wall -Werror "$top/tests/lib/sessions.c" -o "$scratch/sessions" $(pkg-config --cflags --libs pinfold) -pthread
+# shellcheck disable=SC2046
+cc -D_GNU_SOURCE -Wall -Werror "$top/tests/lib/sessions.c" -o "$scratch/sessions-static" $(pkg-config --cflags pinfold) "$libdir/libpinfold.a" -pthread
 c++ -x c++ -fsyntax-only -Wall -Werror "$top/include/pinfold.h" 2>/dev/null || c++ -x c++ -fsyntax-only "$top/include/pinfold.h"
 
 cd "$scratch/work"
@@ -79,6 +83,10 @@ for program in run run-static; do
     [ "$got $status" = "hello 3" ] || fail "$program: '$got', status $status: $(cat "../$program.json")"
 done
 ../manners "$scratch/work"
+mkdir -m 700 "$scratch/work/run"
+for program in sessions sessions-static; do
+    XDG_STATE_HOME="$scratch/work/state" XDG_RUNTIME_DIR="$scratch/work/run" "../$program" "$scratch/work/project" || fail "$program"
+done
 
 # The program must be its owner's alone, and no variable of the environment names another.
 chmod g+w "$prefix/bin/pinfold"
@@ -87,9 +95,15 @@ grep -q 'only its owner may write' ../refused || fail "not refused for its mode:
 chmod g-w "$prefix/bin/pinfold"
 
 # The caller dies: the box goes.
-../run sh -c 'sleep 1; touch survived' >/dev/null 2>&1 &
-sleep 0.5
+../run sh -c 'touch up; until [ -e over ]; do sleep 0.05; done; touch survived' >/dev/null 2>&1 &
+for _ in $(seq 600); do
+    if [ -e up ]; then break; fi
+    sleep 0.05
+done
+[ -e up ] || fail "the box did not start"
 kill -9 $!
-sleep 1.2
+sleep 0.5 # for the kernel to end what has lost its caller
+touch over
+sleep 0.5
 [ ! -e survived ] || fail "the box outlived its caller"
 say "the library works"

@@ -278,6 +278,69 @@ static void try_threads(void)
     pinfold_policy_free(other);
 }
 
+static void fail(const char *call, const char *what)
+{
+    fprintf(stderr, "%s: %s\n", call, what);
+    failures++;
+}
+
+/* Files of a session, and agents: the session's object holds a socket while it lives, and nothing else is left. */
+static void try_files(const struct state *before, const char *workspace)
+{
+    struct pinfold_error e = {0};
+    struct pinfold_session *session = NULL;
+    const struct pinfold_session_options name = {.size = sizeof name, .name = "manners"};
+    char path[4096], *text = NULL, **argv = NULL;
+    size_t n = 0;
+    uint64_t size = 0;
+
+    must("pinfold_session_ensure", pinfold_session_ensure(policy, &name, &session, &e), &e);
+    if (!session)
+        return;
+    snprintf(path, sizeof path, "%s/deep/file", workspace);
+    for (int i = 0; i < 3; i++) {
+        must("pinfold_file_write", pinfold_file_write(session, path, "bytes", 5, 0644, 1, &e), &e);
+        must("pinfold_file_read", pinfold_file_read(session, path, 1, 100, &text, &n, &size, &e), &e);
+        if (n != 4 || size != 5 || !text || strcmp(text, "ytes") != 0)
+            fail("pinfold_file_read", "other bytes");
+        free(text);
+        text = NULL;
+    }
+    must("pinfold_file_list", pinfold_file_list(session, workspace, &text, &e), &e);
+    if (!text || !strstr(text, "\"deep\""))
+        fail("pinfold_file_list", text ? text : "nothing");
+    free(text);
+    text = NULL;
+    must("pinfold_path_to_host", pinfold_path_to_host(session, path, &text, &e), &e);
+    free(text);
+    text = NULL;
+    if (pinfold_file_write(session, "/etc/passwd", "", 0, 0644, 0, &e) >= 0)
+        fail("pinfold_file_write", "/etc/passwd was written");
+    must("pinfold_file_remove", pinfold_file_remove(session, path, 0, &e), &e);
+    pinfold_session_free(session);
+    must("pinfold_session_stop", pinfold_session_stop(&name, 1, &e), &e);
+    compare("files of a session", before);
+
+    const struct pinfold_agent_options agent = {
+        .size = sizeof agent, .agent = "kiro-cli", .directory = "/w", .prompt = "hello", .resume = 1};
+    must("pinfold_agent_argv", pinfold_agent_argv(&agent, &argv, &e), &e);
+    if (!argv || strcmp(argv[0], "kiro-cli") != 0 || strcmp(argv[3], "--resume") != 0)
+        fail("pinfold_agent_argv", "other words");
+    free(argv);
+    must("pinfold_agent_list", pinfold_agent_list(&text, &e), &e);
+    free(text);
+    text = NULL;
+    struct pinfold_option *options = NULL;
+    snprintf(path, sizeof path, "%s/login", workspace);
+    const struct pinfold_agent_options login = {.size = sizeof login, .agent = "codex", .state = path};
+    must("pinfold_agent_prepare", pinfold_agent_prepare(&login, &options, &text, &e), &e);
+    if (!options || strcmp(options[0].name, "mount") != 0 || !strstr(options[0].value, "/login/config:"))
+        fail("pinfold_agent_prepare", "other options");
+    free(options);
+    free(text);
+    compare("agents", before);
+}
+
 int main(int argc, char **argv)
 {
     static struct state before;
@@ -306,6 +369,7 @@ int main(int argc, char **argv)
     try_run(&before);
     try_texts(&before);
     try_errors(&before);
+    try_files(&before, argc > 1 ? argv[1] : ".");
     try_threads();
     compare("threads", &before);
     pinfold_policy_free(policy);

@@ -16,6 +16,10 @@ SCRATCH = os.environ["PINFOLD_SCRATCH"]
 TEST_USER = os.environ.get("PINFOLD_TEST_USER", "")
 IS_ROOT = os.getuid() == 0
 LIMIT = 60  # seconds for one command
+# Whoever starts a suite in the background of a script has it ignore these, and what ignores them passes that on: pinfold
+# leaves an ignored signal alone, so that no test could send it one.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 
 
 class User:
@@ -38,6 +42,25 @@ class User:
                 for name in os.listdir(path):
                     self.own(os.path.join(path, name))
         return path
+
+
+def own_mounts():
+    """As root, mounts of this process's own: what other suites mount and unmount meanwhile is not among those that are counted."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if IS_ROOT and (libc.unshare(0x20000) < 0 or libc.mount(b"none", b"/", None, 0x44000, None) < 0):  # CLONE_NEWNS; MS_REC | MS_PRIVATE
+        raise OSError(ctypes.get_errno(), "a mount namespace of its own")
+    no_mounts_beside()
+
+
+def no_mounts_beside():
+    """As root and after own_mounts(): what others have mounted in /var/lib goes, too (a suite beside this one; podman, when it is asked
+    anything): over mounts below what it veils a box is made in another way."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    with open("/proc/self/mountinfo", encoding="utf-8") as file:
+        places = [line.split()[4] for line in file]
+    for place in sorted(places, reverse=True) if IS_ROOT else ():
+        if place.startswith("/var/lib/") and not place.startswith(SCRATCH):
+            libc.umount2(place.encode(), 2)  # MNT_DETACH
 
 
 def users():
@@ -145,7 +168,7 @@ def children():
     return found
 
 
-def leftovers(allowed=(), patience=1.0):
+def leftovers(allowed=(), patience=10.0):
     """Descendants that are still there after `patience` seconds, beyond those allowed; they are ended and described."""
     end = time.monotonic() + patience
     while True:
@@ -185,6 +208,14 @@ def temp_names():
     for place in ("/tmp", "/var/tmp", "/dev/shm", "/run", f"/run/user/{os.getuid()}"):
         found |= set(glob.glob(f"{place}/*pinfold*")) | set(glob.glob(f"{place}/.*pinfold*"))
     return {name for name in found if not os.path.basename(name).startswith("pinfold-test-")}  # of suites beside us
+
+
+def came(before, look, patience=5.0):
+    """What look(), a set, has beyond `before` and keeps for a while: what suites beside us make goes away again, and what has gone is no leftover."""
+    end = time.monotonic() + patience
+    while (new := look() - before) and time.monotonic() < end:
+        time.sleep(0.1)
+    return new
 
 
 # pinfold's own place below a home, with the parents it may have to make: private cache layers, the audit log.

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Debian's static libyaml and libmd are built for glibc and linked with musl here. That works as long as they ask for
-# plain functions, and for nothing of glibc's own but what src/lib/glibc_shim.c and musl have: this checks it.
+# Debian's static libyaml, libmd, libjansson and libsqlite3 are built for glibc and linked with musl here. That works as long as they ask for
+# plain functions, and for nothing of glibc's own but what the files glibc_shim.c and musl have: this checks it.
 set -eu
 lib=/usr/lib/$(uname -m)-linux-gnu
 plain='abort close fclose ferror fopen fread free fseek fstat fwrite lseek malloc memcmp memcpy memmove memset open read realloc snprintf strchr strcmp strdup strlen strncmp unlink write
@@ -13,8 +13,8 @@ look() { # archive, members ...
     ar t "$archive" >/dev/null
     scratch=$(mktemp -d)
     (cd "$scratch" && ar x "$archive" "$@")
-    asked=$(nm -u "$scratch"/*.o | awk '$1 == "U" {print $2}' | sort -u)
-    given=$(nm --defined-only "$scratch"/*.o | awk 'NF == 3 {print $3}' | sort -u)
+    asked=$(nm -u "$scratch"/*.o 2>/dev/null | awk '$1 == "U" {print $2}' | sort -u)
+    given=$(nm --defined-only "$scratch"/*.o 2>/dev/null | awk 'NF == 3 {print $3}' | sort -u)
     rm -rf "$scratch"
     for name in $asked; do
         case " $(echo "$plain $given" | tr '\n' ' ') " in
@@ -28,4 +28,10 @@ look() { # archive, members ...
 }
 look "$lib/libyaml.a"
 look "$lib/libmd.a" sha2.o
+# Parts of libjansson: reading and printing. Seeds, and reading of files, ask for more that every C library has.
+plain="$plain __snprintf_chk __strncpy_chk __vsnprintf_chk fgetc getpid gettimeofday localeconv memchr qsort sched_yield stdin strerror strncpy strtod strtoll _GLOBAL_OFFSET_TABLE_"
+look "$lib/libjansson.a"
+# All of libsqlite3. Names that end in 64 are musl's own but for fcntl64.
+plain="$plain __memcpy_chk __memset_chk access acos acosh asin asinh atan atan2 atanh cos cosh dlclose dlerror dlopen dlsym exp fchmod fchown fcntl64 fdatasync fmod fstat64 ftruncate64 getcwd getenv geteuid localtime_r log lstat64 mkdir mmap64 mremap munmap open64 pow pread64 pthread_create pthread_join pthread_mutex_destroy pthread_mutex_init pthread_mutex_lock pthread_mutex_trylock pthread_mutex_unlock pthread_mutexattr_destroy pthread_mutexattr_init pthread_mutexattr_settype pwrite64 readlink rmdir sin sinh sleep sqrt stat64 strchrnul strcspn strrchr sysconf tan tanh time trunc usleep utime"
+look "$lib/libsqlite3.a"
 exit $status

@@ -11,13 +11,17 @@ MAY = {
     "policy": "wire base",
     "plan": "policy wire base",
     "inner": "wire sys base",
+    "pump": "wire sys base",
     "guard": "policy wire sys base",
-    "engine": "plan inner guard policy wire sys base",
+    "engine": "plan inner guard pump policy wire sys base",
     "egress": "policy wire sys base",
     "box": "engine egress plan policy wire sys base",
-    "lib": "box engine plan policy wire sys base pinfold.h",
-    "init": "inner guard wire sys base",
-    "cli": "lib policy base pinfold.h",
+    "agents": "policy sys base",
+    "keeper": "box engine plan policy wire sys base",
+    "lib": "agents keeper box engine plan policy wire sys base pinfold.h",
+    "init": "inner guard pump wire sys base",
+    "mcp": "sys base pinfold.h",
+    "cli": "mcp lib policy base pinfold.h",
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]', re.M)
 

@@ -16,6 +16,7 @@ enum test_fault {
     TEST_INIT_DIES,     /* pid 1 is killed while the command runs                */
     TEST_DEAF,          /* pid 1 ignores frames                                  */
     TEST_STDIN_IS_PIPE, /* the builder asks for a pipe instead of a regular stdin */
+    TEST_ENDS_LATE,     /* half a second passes before finish() returns          */
     TEST_DENIES         /* the builder tells of four denials, two of them equal  */
 };
 extern enum test_fault test_fault;

@@ -4,7 +4,7 @@
     run.py SUITE BUILD_FOLDER [NAME...]
 
 Each program runs by itself with a time limit; several at a time, but for suites that make boxes as two users.
-As root, programs of the suites "engine", "guard" and "lib" run a second time as $PINFOLD_TEST_USER.
+As root, programs of the suites "engine", "guard", "files" and "lib" run a second time as $PINFOLD_TEST_USER.
 """
 import ast
 import concurrent.futures
@@ -18,8 +18,8 @@ import sys
 # Count the control groups of the whole machine: run with nothing else, by the suite that asks for them by name.
 ALONE = ("box_limits",)
 # Under qemu-user there are no namespaces, filters or control groups: what makes real boxes is left to real machines.
-REAL = ("box", "box_term", "box_limits")
-TWICE = ("engine", "guard", "fault")
+REAL = ("box", "box_term", "box_limits", "box_serve")
+TWICE = ("engine", "guard", "fault", "files")
 LIMIT = 300
 # cmocka writes a skipped test as "not ok 5 # SKIP name".
 TAP_LINE = re.compile(r"^\s*(not )?ok\s+\d+\s*(?:-\s*)?([^#\s]\S*)?(?:\s*#\s*(skip)\b\s*(.*))?", re.I)

@@ -78,10 +78,21 @@ static void json_is_json_whatever_the_bytes(void **state)
     json_bool(&j, NULL, true);
     json_array_end(&j);
     json_base64(&j, "c", STR("\xff\xfe\x00z"));
+    json_str(&j, "d", STR("\x7f\xc2\x80\xc2\x9f\xc2\xa0"));
     json_object_end(&j);
     assert_string_equal(buf_cstr(&b),
                         "{\"a\":\"q\\\"\\\\\\n\\u0001\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBDok\xc3\xa4\","
-                        "\"b\":[-1,true],\"c\":\"//4Aeg==\"}");
+                        "\"b\":[-1,true],\"c\":\"//4Aeg==\",\"d\":\"\\u007f\\u0080\\u009f\xc2\xa0\"}");
+    buf_free(&b);
+}
+
+static void terminals_get_nothing_to_obey(void **state)
+{
+    (void)state;
+    struct buf b = BUF(1000);
+    utf8_safe(&b, STR("a\x1b[2J\n\x7f\xc2\x9b\xc2\xa0\x9b\xff\xed\xa0\x80\xf0\x9f\x90\x91\\"));
+    assert_string_equal(buf_cstr(&b),
+                        "a\\x1b[2J\\x0a\\x7f\\xc2\\x9b\xc2\xa0\\x9b\\xff\\xed\\xa0\\x80\xf0\x9f\x90\x91\\");
     buf_free(&b);
 }
 
@@ -103,6 +114,7 @@ int main(void)
         cmocka_unit_test(arena_zeroes_grows_and_has_a_ceiling),
         cmocka_unit_test(errors_gain_context),
         cmocka_unit_test(json_is_json_whatever_the_bytes),
+        cmocka_unit_test(terminals_get_nothing_to_obey),
         cmocka_unit_test(utf8_refuses_what_rfc_3629_refuses),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,7 +9,7 @@
 #include <unistd.h>
 #include "box/audit.h"
 
-static char state_dir[] = "/tmp/pinfold-audit-XXXXXX";
+static char state_dir[] = "/tmp/pinfold-test-audit-XXXXXX";
 
 static int fresh(void **state)
 {

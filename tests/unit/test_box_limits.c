@@ -51,15 +51,17 @@ static struct box_result run_limited(const struct test_plan *t, const char *scri
     return r;
 }
 
-/* Groups of ours that are left below all parents. */
+/* Groups of this process that are left below all parents; other pinfolds may be at work beside. */
 static int groups_left(void)
 {
     int n = 0;
+    char own[32];
+    snprintf(own, sizeof own, "pinfold-%d-", (int)getpid());
     for (int c = 0; c < CGROUP_CONTROLLERS; c++) {
         DIR *d = place.parent[c][0] ? opendir(place.parent[c]) : NULL;
         struct dirent *entry;
         while (d && (entry = readdir(d)))
-            n += strncmp(entry->d_name, "pinfold-", 8) == 0;
+            n += strncmp(entry->d_name, own, strlen(own)) == 0;
         if (d)
             closedir(d);
     }
@@ -78,12 +80,12 @@ static bool have(enum cgroup_controller c)
     return place.controllers & (1u << c);
 }
 
-static void memory_ends_the_box_and_yields_a_result(void **state)
+static void memory_ends_the_box(enum test_fault fault)
 {
-    (void)state;
     if (!have(CGROUP_MEMORY))
         skip();
     struct test_plan *t = limited();
+    test_fault = fault;
     t->policy.limits.memory = said(32u << 20);
     struct box_result r = run_limited(t, "echo before; x=$(head -c 90000000 /dev/zero | tr '\\0' x); echo survived");
     assert_int_equal(r.end, BOX_LIMIT);
@@ -96,6 +98,19 @@ static void memory_ends_the_box_and_yields_a_result(void **state)
     box_result_free(&r);
 }
 
+static void memory_ends_the_box_and_yields_a_result(void **state)
+{
+    (void)state;
+    memory_ends_the_box(TEST_SOUND);
+}
+
+/* A service manager that removes the group as soon as nobody is in it does not take along what it counted. */
+static void memory_ends_the_box_that_is_looked_at_late(void **state)
+{
+    (void)state;
+    memory_ends_the_box(TEST_ENDS_LATE);
+}
+
 /* The one that runs out is not the command: the box is over all the same. */
 static void memory_in_a_child_ends_the_box(void **state)
 {
@@ -104,7 +119,7 @@ static void memory_in_a_child_ends_the_box(void **state)
         skip();
     struct test_plan *t = limited();
     t->policy.limits.memory = said(32u << 20);
-    struct box_result r = run_limited(t, "(x=$(head -c 90000000 /dev/zero | tr '\\0' x)) ; sleep 3; echo survived");
+    struct box_result r = run_limited(t, "(x=$(head -c 90000000 /dev/zero | tr '\\0' x)) ; sleep 30; echo survived");
     assert_int_equal(r.limit, BOX_LIMIT_MEMORY);
     assert_int_equal(r.out.n, 0);
     assert_int_equal(r.n_denials, 1);
@@ -157,22 +172,18 @@ static void processor_time_is_shared_out(void **state)
     if (!have(CGROUP_CPU))
         skip();
     struct test_plan *t = limited();
-    t->policy.limits.cpus = said(200); /* a fifth */
-    t->policy.limits.timeout = said(1500);
-    t->policy.limits.grace = said(10);
-    /* At least so many iterations are needed to see anything; the count with the limit is compared to that without. */
-    const char *spin = "trap 'echo $n; exit' TERM; n=0; while :; do n=$((n+1)); done";
-    struct box_result r = run_limited(t, spin);
-    double slow = atof(buf_cstr(&r.out));
+    struct timespec from, to;
+    t->policy.limits.cpus = said(200);     /* a fifth */
+    t->policy.limits.timeout = said(3000); /* the shell has set its trap by then */
+    t->policy.limits.grace = said(20000);
+    clock_gettime(CLOCK_MONOTONIC, &from);
+    struct box_result r = run_limited(t, "trap 'echo over; exit' TERM; while :; do :; done");
+    clock_gettime(CLOCK_MONOTONIC, &to);
+    uint64_t us = (uint64_t)((to.tv_sec - from.tv_sec) * 1000000 + (to.tv_nsec - from.tv_nsec) / 1000);
+    assert_string_equal(buf_cstr(&r.out), "over\n");
+    /* Measured, not compared with what a box without a limit gets: on a busy machine that is no more. */
+    assert_true(r.cpu_us > 0 && r.cpu_us < us / 5 * 2);
     box_result_free(&r);
-    t = limited();
-    t->policy.limits.timeout = said(1500);
-    t->policy.limits.grace = said(1000);
-    r = run_limited(t, spin);
-    double fast = atof(buf_cstr(&r.out));
-    box_result_free(&r);
-    assert_true(fast > 0);
-    assert_true(slow < fast * 0.6);
 }
 
 static void a_fork_bomb_is_held(void **state)
@@ -189,7 +200,7 @@ static void a_fork_bomb_is_held(void **state)
     struct box_result r = run_limited(t, "trap '' TERM; f() { f | f & }; while :; do f; done 2>/dev/null");
     clock_gettime(CLOCK_MONOTONIC, &to);
     assert_true(r.limit == BOX_LIMIT_TIMEOUT || r.limit == BOX_LIMIT_PROCESSES);
-    assert_true(to.tv_sec - from.tv_sec < 8);
+    assert_true(to.tv_sec - from.tv_sec < 60);
     box_result_free(&r);
 }
 
@@ -278,6 +289,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         T(memory_ends_the_box_and_yields_a_result),
+        T(memory_ends_the_box_that_is_looked_at_late),
         T(memory_in_a_child_ends_the_box),
         T(enough_memory_is_enough),
         T(processes_are_counted_for_the_whole_tree),
@@ -297,7 +309,7 @@ int main(void)
         printf("no control group can be made here: %s\n", place.why_not);
         return getenv("PINFOLD_MUST_RUN") ? 1 : 77;
     }
-    char dir[] = "/tmp/pinfold-limits-XXXXXX";
+    char dir[] = "/tmp/pinfold-test-limits-XXXXXX";
     if (!mkdtemp(dir))
         return 1;
     setenv("XDG_STATE_HOME", dir, 1);

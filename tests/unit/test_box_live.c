@@ -100,6 +100,19 @@ static void bad_lines(void **state)
     }
 }
 
+/* What only a new box can follow is said so. */
+static void settled_at_the_start(void **state)
+{
+    struct control_line l;
+    struct err e = {0};
+    (void)state;
+    assert_true(parse("{\"op\":\"reach\",\"host\":\"127.0.0.1:5432\"}", &l, &e) < 0);
+    assert_non_null(strstr(e.text, "'reach' is settled when the box starts"));
+    e = (struct err){0};
+    assert_true(parse("{\"op\":\"publish\",\"host\":\"3000\"}", &l, &e) < 0);
+    assert_non_null(strstr(e.text, "--publish"));
+}
+
 static void too_much(void **state)
 {
     struct control_line l;
@@ -233,10 +246,15 @@ static void targets(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(good_lines),        cmocka_unit_test(bad_lines),
-        cmocka_unit_test(too_much),          cmocka_unit_test(any_bytes),
-        cmocka_unit_test(rules_have_ids),    cmocka_unit_test(the_policy_keeps_its_denials),
-        cmocka_unit_test(rules_are_bounded), cmocka_unit_test(targets),
+        cmocka_unit_test(good_lines),
+        cmocka_unit_test(bad_lines),
+        cmocka_unit_test(settled_at_the_start),
+        cmocka_unit_test(too_much),
+        cmocka_unit_test(any_bytes),
+        cmocka_unit_test(rules_have_ids),
+        cmocka_unit_test(the_policy_keeps_its_denials),
+        cmocka_unit_test(rules_are_bounded),
+        cmocka_unit_test(targets),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -172,7 +172,11 @@ static void guesses(void **state)
         {"ping", 0, 4},
         {"PING\r\n", -1, 4},
         {"SSH-2.0-OpenSSH_9.2\r\n", -1, 19},
-        {"0032git-upload-pack /project.git", -1, 0},
+        {"0032git-upload-pack /project.git", 0, 19},
+        {"1GET /f HTTP/1.1\r\n", 1, 4},
+        {"\r\n \tGET /f HTTP/1.1\r\n", 1, 7},
+        {"~ /f HTTP/1.1\r\n", 1, 1},
+        {"ABCDEFGHIJKLMNOPQRSTUVWXYZABCDEFGHIJKLMNOPQRSTUVWXYZ /f HTTP/1.1\r\n", 1, 52},
         {"NICK me\r\n", -1, 4},
         {"CONNECT {\"verbose\":false}\r\n", -1, 7},
         {"hello host\r\n", -1, 5},
@@ -198,6 +202,9 @@ static void guesses(void **state)
         if (guess != all[i].guess || safe != all[i].safe)
             fail_msg("'%s': %d, %zu", all[i].text, guess, safe);
     }
+    static const char git[] = "0032git-upload-pack /project.git\0host=a.test\0";
+    size_t safe, empty;
+    assert_int_equal(http_guess((struct str){git, sizeof git - 1}, &safe, &empty), -1);
 }
 
 static void client_hellos(void **state)
@@ -277,6 +284,153 @@ static void resolver_configuration(void **state)
     assert_int_equal(hosts_find(STR("127.0.0.1 localhost"), "db", a, 3), 0);
 }
 
+/* ---- HTTP/2 ---- */
+
+static bool only_example(void *context, const struct host *h)
+{
+    ++*(int *)context;
+    return h->kind == HOST_NAME && strcmp(h->name, "www.example.com") == 0;
+}
+
+/* A frame around `n` bytes; returns its length. */
+static size_t frame(char *out, uint8_t type, uint8_t flags, uint8_t stream, const void *bytes, size_t n)
+{
+    const char head[9] = {0, (char)(n >> 8), (char)n, (char)type, (char)flags, 0, 0, 0, (char)stream};
+    memcpy(out, head, sizeof head);
+    if (n)
+        memcpy(out + sizeof head, bytes, n);
+    return sizeof head + n;
+}
+
+#define BLOCK(text) text, sizeof(text) - 1
+static const char h2_preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/* The requests of RFC 7541, appendix C.3 and C.4: one table for three of them. */
+static void h2_examples(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *p;
+        size_t n;
+    } blocks[][3] = {
+        {{BLOCK("\x82\x86\x84\x41\x0fwww.example.com")},
+         {BLOCK("\x82\x86\x84\xbe\x58\x08no-cache")},
+         {BLOCK("\x82\x87\x85\xbf\x40\x0a"
+                "custom-key\x0c"
+                "custom-value")}},
+        {{BLOCK("\x82\x86\x84\x41\x8c\xf1\xe3\xc2\xe5\xf2\x3a\x6b\xa0\xab\x90\xf4\xff")},
+         {BLOCK("\x82\x86\x84\xbe\x58\x86\xa8\xeb\x10\x64\x9c\xbf")},
+         {BLOCK("\x82\x87\x85\xbf\x40\x88\x25\xa8\x49\xe9\x5b\xa9\x7d\x7f\x89\x25\xa8\x49\xe9\x5b\xb8\xe8\xb4\xbf")}},
+    };
+    for (size_t i = 0; i < 2; i++) {
+        struct h2 h;
+        int asked = 0;
+        h2_begin(&h);
+        assert_int_equal(h2_eat(&h, str_of(h2_preface), only_example, &asked), H2_PREFACE_BYTES);
+        for (size_t k = 0; k < 3; k++) {
+            char at[200];
+            size_t n = frame(at, 1, 4, (uint8_t)(2 * k + 1), blocks[i][k].p, blocks[i][k].n);
+            for (size_t cut = 0; cut < n; cut++)
+                assert_int_equal(h2_eat(&h, (struct str){at, cut}, only_example, &asked), 0);
+            assert_int_equal(h2_eat(&h, (struct str){at, n}, only_example, &asked), n);
+        }
+        assert_int_equal(asked, 1);    /* then it stands in the table */
+        assert_int_equal(h.size, 164); /* as the RFC says */
+        assert_int_equal(h.n, 3);
+    }
+}
+
+static ssize_t h2_one(const char *block, size_t n)
+{
+    struct h2 h;
+    int asked = 0;
+    char at[400];
+    h2_begin(&h);
+    memcpy(at, h2_preface, H2_PREFACE_BYTES);
+    n = frame(at + H2_PREFACE_BYTES, 1, 4, 1, block, n);
+    return h2_eat(&h, (struct str){at, H2_PREFACE_BYTES + n}, only_example, &asked);
+}
+
+static void h2_refusals(void **state)
+{
+    (void)state;
+    assert_true(h2_one(BLOCK("\x82\x41\x0fwww.example.com")) > 0);
+    assert_true(h2_one(BLOCK("\x82\x41\x12www.example.com:80")) > 0);
+    assert_true(h2_one(BLOCK("\x82\x00\x04Host\x0fwww.example.com")) > 0);
+    assert_true(h2_one(BLOCK("\x82\x66\x0fwww.example.com")) > 0); /* host, by its index */
+    assert_true(h2_one(BLOCK("\x40\x08grpc-msg\x02ok")) > 0);      /* a trailer names nobody */
+    assert_int_equal(h2_one(BLOCK("\x82\x41\x0fwww.example.org")), -EACCES);
+    assert_int_equal(h2_one(BLOCK("\x82\x41\x0fwww.example.com\x00\x04host\x0fwww.example.org")), -EACCES);
+    assert_int_equal(h2_one(BLOCK("\x00\x0a:authority\x01x")), -EACCES); /* in a trailer, too */
+    assert_int_equal(h2_one(BLOCK("\x82")), -EBADMSG);                   /* a request for nobody */
+    assert_int_equal(h2_one(BLOCK("\x82\x81")), -EBADMSG);
+    assert_int_equal(h2_one(BLOCK("\x82\x41\x11u@www.example.com")), -EBADMSG);
+    assert_int_equal(h2_one(BLOCK("\x82\xbe")), -EBADMSG); /* of an empty table */
+    assert_int_equal(h2_one(BLOCK("\x80")), -EBADMSG);
+    assert_int_equal(h2_one(BLOCK("\x82\x41\x1fwww.example.com")), -EBADMSG);
+    assert_int_equal(h2_one(BLOCK("\x82\x41\x84\xff\xff\xff\xff")), -EBADMSG); /* EOS */
+    assert_int_equal(h2_one(BLOCK("\x3f\xe1\x7f\x82\x41\x0fwww.example.com")), H2_PREFACE_BYTES + 9 + 21);
+    assert_int_equal(h2_one(BLOCK("\x3f\xe2\x7f")), -EMSGSIZE); /* 16 KiB of table and one more */
+    assert_int_equal(h2_one(BLOCK("\x42\x07"
+                                  "CONNECT\x41\x0fwww.example.com")),
+                     -EOPNOTSUPP);
+    assert_true(h2_one(BLOCK("\x42\x07"
+                             "CONNECT\x00\x09:protocol\x09websocket\x41\x0fwww.example.com")) > 0);
+}
+
+static void h2_frames(void **state)
+{
+    (void)state;
+    struct h2 h;
+    int asked = 0;
+    char at[400];
+    size_t n = H2_PREFACE_BYTES;
+    memcpy(at, h2_preface, n);
+    n += frame(at + n, 4, 0, 0, NULL, 0);                                /* SETTINGS */
+    n += frame(at + n, 1, 8 | 0x20, 1, BLOCK("\2\0\0\0\0\0\x82\x41pp")); /* padded, with a priority, and not its end */
+    size_t half = n;
+    n += frame(at + n, 9, 0, 1, BLOCK("\x0fwww."));
+    n += frame(at + n, 9, 4, 1, BLOCK("example.com"));
+    n += frame(at + n, 0, 1, 1, BLOCK("data that is nobody's"));
+    h2_begin(&h);
+    assert_int_equal(h2_eat(&h, (struct str){at, n}, only_example, &asked), n);
+    assert_int_equal(asked, 1);
+    h2_begin(&h);
+    n = half + frame(at + half, 0, 0, 1, BLOCK("x")); /* something else between */
+    assert_int_equal(h2_eat(&h, (struct str){at, n}, only_example, &asked), -EBADMSG);
+    h2_begin(&h);
+    assert_int_equal(h2_eat(&h, STR("PRI * HTTP/2.0\r\nHost: x\r\n\r\n"), only_example, &asked), -EBADMSG);
+    assert_true(h2_looks_like(STR("PRI * HTTP/2.0\r"), 15));
+    assert_false(h2_looks_like(STR("PRI * HTTP/2."), 15));
+    assert_false(h2_looks_like(STR("PRI * HTTP/1.1\r\n"), 15));
+}
+
+/* What is too old leaves the table, in the order the standard says. */
+static void h2_table(void **state)
+{
+    (void)state;
+    struct h2 h;
+    int asked = 0;
+    char at[400];
+    size_t n = H2_PREFACE_BYTES;
+    memcpy(at, h2_preface, n);
+    /* 100 bytes of table: the second field (47) drops the first one (57), which is not there any more */
+    n += frame(at + n, 1, 4, 1,
+               BLOCK("\x3f\x45\x82\x41\x0fwww.example.com\x40\x05"
+                     "field\x0avalue10byt"));
+    h2_begin(&h);
+    assert_int_equal(h2_eat(&h, (struct str){at, n}, only_example, &asked), n);
+    assert_int_equal(h.n, 1);
+    assert_int_equal(h.size, 47);
+    n = frame(at, 1, 4, 3, BLOCK("\x82\xbf"));
+    assert_int_equal(h2_eat(&h, (struct str){at, n}, only_example, &asked), -EBADMSG);
+    n = frame(at, 1, 4, 3, BLOCK("\x20")); /* none at all */
+    assert_int_equal(h2_eat(&h, (struct str){at, n}, only_example, &asked), n);
+    assert_int_equal(h.size, 0);
+    n = frame(at, 1, 4, 3, BLOCK("\xbe"));
+    assert_int_equal(h2_eat(&h, (struct str){at, n}, only_example, &asked), -EBADMSG);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -288,6 +442,10 @@ int main(void)
         cmocka_unit_test(client_hellos),
         cmocka_unit_test(dns),
         cmocka_unit_test(resolver_configuration),
+        cmocka_unit_test(h2_examples),
+        cmocka_unit_test(h2_refusals),
+        cmocka_unit_test(h2_frames),
+        cmocka_unit_test(h2_table),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

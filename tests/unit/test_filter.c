@@ -145,6 +145,8 @@ static int model_judged(uint32_t bits, const char *name, const uint32_t *a)
         return a[1] == 0x5412 || a[1] == 0x541c || a[1] == 0x541d || a[1] == 0x5423 ? EPERM : PASS;
     if (IS("prctl"))
         return a[0] == PR_SET_MM ? EPERM : PASS;
+    if (IS("fcntl"))
+        return a[1] == 1024 || a[1] == 1040 ? EPERM : PASS;
     if (IS("personality"))
         return a[0] == 0xffffffff || (a[0] & ~0x60008u) == 0 ? PASS : EPERM;
     if (IS("socket"))
@@ -219,7 +221,7 @@ static void every_call_gets_the_verdict_of_the_model(void **state)
         0x541c,     0x541d,  0x5423,    0x40049409, 0x4020940d, 0xc0189436, 0x50009401, 0x5401,     0x6602,
         0x40086602, 0x6685,  0x5820,    0x401c5820, 0xbc01,     0x940f,     0x6f04,     0x10000000, 0x20000,
         0x7e020000, 0x80,    0x11,      0x3d0f00,   0x40000,    0x40008,    0x400000,   0x100000,   0x20008,
-        0xffffffff, 0x80802, 0x80801,   0x805,      0x80003};
+        0xffffffff, 0x80802, 0x80801,   0x805,      0x80003,    1024,       1040};
     const unsigned n = sizeof telling / sizeof *telling;
     for (uint32_t bits = 0; bits < FILTER_VARIANTS; bits++) {
         for (uint32_t nr = 0; nr < NUMBERS; nr++) {
@@ -356,7 +358,7 @@ static void ask_kernel(uint32_t bits, const struct ask *asks, size_t n)
         {"reboot", SYS_reboot, 0, 0, 0, 0, -EPERM},                                                                    \
         {"open for reading", SYS_openat, -100, (long)"/", 0, 0, NOT_REFUSED},                                          \
         {"set-user-id temporary file", SYS_openat, -100, (long)"/tmp", 020200002, 04755, -EPERM},                      \
-        {"TIOCSTI", SYS_ioctl, 0, 0x5412, 0, 0, -EPERM},                                                               \
+        {"TIOCSTI", SYS_ioctl, 0, 0x5412, 0, 0, -EPERM}, {"lease", SYS_fcntl, 0, 1024, 0, 0, -EPERM},                  \
     {                                                                                                                  \
         "executable stacks", SYS_personality, 0x400000, 0, 0, 0, -EPERM                                                \
     }

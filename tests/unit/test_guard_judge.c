@@ -108,6 +108,29 @@ static void names_at_every_depth_and_at_the_top(void **state)
     assert_string_equal(guarded("/w/p/keeper"), "");
 }
 
+static void one_more_rule_guards_no_less(void **state)
+{
+    /* Names of the same place, in other words and with another judge: first in the list, as a project may say them. */
+    static const struct said rules[] = {
+        {GUARD_RULE_ROOT, 0, 0, 0, "/w/p", NULL},
+        {GUARD_RULE_NAME, GUARD_ROOT, GUARD_REFUSE, 0, ".claude", NULL},
+        {GUARD_RULE_NAME, GUARD_ROOT, GUARD_REFUSE, 0, ".CLAUDE/x", NULL},
+        {GUARD_RULE_NAME, GUARD_ANY_DEPTH, GUARD_GIT_CONFIG, 0, ".CLAUDE/y", NULL},
+        {GUARD_RULE_NAME, GUARD_ANY_DEPTH, GUARD_GIT_CONFIG, 0, "s/.git/hooks/x", NULL},
+        {GUARD_RULE_NAME, GUARD_ROOT, GUARD_REFUSE, GUARD_RULE_DIRECTORY, ".claude", NULL},
+        {GUARD_RULE_NAME, GUARD_ANY_DEPTH, GUARD_REFUSE, GUARD_RULE_DIRECTORY, ".git/hooks", NULL},
+        {GUARD_RULE_NAME, GUARD_ANY_DEPTH, GUARD_REFUSE, GUARD_RULE_ALWAYS, ".git/hooks/x", NULL},
+    };
+    (void)state;
+    assert_int_equal(load(rules, sizeof rules / sizeof *rules, GUARD_STRICT), 0);
+    assert_string_equal(guarded("/w/p/.claude"), ".claude@12");
+    assert_string_equal(guarded("/w/p/.claude/x"), ".claude@12");
+    assert_string_equal(guarded("/w/p/.claude/y"), ".claude@12");
+    assert_string_equal(guarded("/w/p/.claude/z"), ".claude@12");
+    assert_string_equal(guarded("/w/p/s/.git/hooks/x"), ".git/hooks/x@19");
+    assert_string_equal(guarded("/w/p/s/.git/hooks/y"), ".git/hooks@17");
+}
+
 static void foreign_code_may_hold_what_its_editors_like(void **state)
 {
     (void)state;
@@ -157,6 +180,7 @@ static void what_lies_below_a_name(void **state)
     assert_string_equal(below("/w/p/a"), "b/c;");
     assert_string_equal(below("/w/p/a/b"), "c;");
     assert_string_equal(below("/w/p/a/a"), "b/c;");
+    assert_string_equal(below("/w/p/a/x"), "");
     assert_string_equal(below("/w/p/b"), "");
     assert_string_equal(below("/w/p/x"), "y;");
     assert_string_equal(below("/w/p/secret"), "deep;");
@@ -480,6 +504,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names_at_every_depth_and_at_the_top),
+        cmocka_unit_test(one_more_rule_guards_no_less),
         cmocka_unit_test(foreign_code_may_hold_what_its_editors_like),
         cmocka_unit_test(modes),
         cmocka_unit_test(what_lies_below_a_name),

@@ -292,18 +292,36 @@ static void rules_cover_and_meet(void **state)
     assert_true(meets("*:22", "a.test"));
 }
 
+static bool hosts_same(const char *a, const char *b)
+{
+    struct host x = {0}, y;
+    memset(&y, 0xa5, sizeof y); /* what is not of its kind does not count */
+    assert_int_equal(host_parse(str_of(a), &x), 0);
+    assert_int_equal(host_parse(str_of(b), &y), 0);
+    assert_int_equal(host_same(&x, &y), host_same(&y, &x));
+    return host_same(&x, &y);
+}
+
+static void hosts_are_the_same_or_not(void **state)
+{
+    (void)state;
+    assert_true(hosts_same("a.test", "A.test."));
+    assert_false(hosts_same("a.test", "b.test"));
+    assert_true(hosts_same("127.1", "127.0.0.1"));
+    assert_true(hosts_same("::ffff:10.0.0.1", "10.0.0.1"));
+    assert_false(hosts_same("10.0.0.1", "10.0.0.2"));
+    assert_false(hosts_same("10.0.0.1", "[a00:1::]")); /* the first four bytes are */
+    assert_false(hosts_same("10.0.0.1", "a.test"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_have_one_form),
-        cmocka_unit_test(addresses_in_every_spelling),
-        cmocka_unit_test(wildcards_match_labels_only),
-        cmocka_unit_test(ports_and_networks),
-        cmocka_unit_test(sets_stand_for_their_hosts),
-        cmocka_unit_test(rules_cover_and_meet),
-        cmocka_unit_test(deny_wins_and_nothing_means_no),
-        cmocka_unit_test(malformed_rules_say_why),
-        cmocka_unit_test(addresses_have_classes),
+        cmocka_unit_test(names_have_one_form),         cmocka_unit_test(addresses_in_every_spelling),
+        cmocka_unit_test(wildcards_match_labels_only), cmocka_unit_test(ports_and_networks),
+        cmocka_unit_test(sets_stand_for_their_hosts),  cmocka_unit_test(rules_cover_and_meet),
+        cmocka_unit_test(hosts_are_the_same_or_not),   cmocka_unit_test(deny_wins_and_nothing_means_no),
+        cmocka_unit_test(malformed_rules_say_why),     cmocka_unit_test(addresses_have_classes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -133,7 +133,17 @@ static void trust_is_in_the_content(void **state)
     assert_false(trust_given(mem, store, file, STR("version: 1\n")));
     assert_int_equal(trust_say(mem, store, in("project"), true, &said, &e), 0);
     assert_false(trust_given(mem, store, file, STR("version: 1\n")));
-    assert_true(trust_say(mem, store, in("project"), true, &said, &e) < 0);
+    assert_non_null(strstr(said, "no longer trusted: "));
+    /* What is not trusted is so: nothing went wrong. The trust in a file that is gone can be taken back, too. */
+    assert_int_equal(trust_say(mem, store, in("project"), true, &said, &e), 0);
+    assert_non_null(strstr(said, "was not trusted: "));
+    assert_int_equal(trust_say(mem, store, in("project"), false, &said, &e), 0);
+    assert_int_equal(unlink(file), 0);
+    assert_int_equal(trust_say(mem, store, in("project"), true, &said, &e), 0);
+    assert_non_null(strstr(said, "no longer trusted: "));
+    assert_int_equal(trust_say(mem, store, in("project"), true, &said, &e), 0);
+    assert_true(trust_say(mem, store, in("project"), false, &said, &e) < 0);
+    assert_true(trust_say(mem, store, in("nowhere"), true, &said, &e) < 0);
     assert_true(trust_say(mem, store, in("nowhere"), false, &said, &e) < 0);
 }
 

@@ -4,13 +4,16 @@
  *
  *   dir|file|other PATH [uid=N] [closed] [refused]      link PATH TARGET
  *   rw|ro|hide|protect|cache PATH [optional] [builtin]  ("**" + "/name" any depth, "below=DIR"; * ? [ in the last name)
- *   mount FROM TO [ro]   socket PATH   name TEXT root|any [git] [dir]   guard strict|existing|off   expand start
+ *   mount FROM TO [ro]   storage PATH   session   socket PATH   name TEXT root|any [git] [dir]   guard strict|existing|off   expand start
  *   workspace PATH [ro] [said]   net none|allow|host   allow|deny|deny_ports|publish|reach TEXT   env NAME[=VALUE]   env -NAME
  *   limit NAME VALUE [default]   user keep|root|ids UID GID   may_lose NAME   hostname NAME   nested
  *   home PATH   caller UID GID NAME   tier landlock   landlock ABI   cgroup v1|v2|systemd   no overlay|notify   layers
  *   cannot FEATURE CLAUSE [REMEDY]   can FEATURE   state PATH   config PATH   program PATH
  *   catch routes|loopback WHY   net_catch routes|loopback
- *   cwd PATH   environ NAME=VALUE   slot N   instance NAME   ignored KEY WHY
+ *   seatbelt_base restrictive|permissive   seatbelt_file PATH
+ *   container docker|podman [rootless] [remapped]   image NAME [ID]   image_env NAME=VALUE   volume PATH
+ *   pull missing|always   platform|runtime|docker_host|docker_context TEXT
+ *   cwd PATH   environ NAME=VALUE   slot N   instance NAME   ignored KEY WHY   must_have NAME   so_far
  */
 #pragma once
 #include <errno.h>
@@ -39,6 +42,10 @@ struct host {
     const char **environ_list;
     size_t n_environ;
     bool json, values;
+    struct container_fact container;
+    struct image_fact image;
+    const char **image_env, **volumes;
+    size_t n_image_env, n_volumes;
     char error[200];
 };
 
@@ -223,6 +230,8 @@ static void host_survey(struct host *h)
         host_ask(h, p->mounts[i].from, false);
         host_ask(h, p->mounts[i].to, true);
     }
+    for (size_t i = 0; i < p->n_storages; i++)
+        host_ask(h, p->storages[i].path, true);
     for (size_t i = 0; i < p->n_unix_sockets; i++)
         host_ask(h, p->unix_sockets[i], true);
     qsort(f->paths, f->n_paths, sizeof *f->paths, host_by_asked);
@@ -340,6 +349,12 @@ static bool host_policy_line(struct host *h, char **w, uint32_t line)
     if (strcmp(w[0], "mount") == 0) {
         struct mount_rule *m = arena_push(h->mem, &p->mounts, &p->n_mounts, sizeof *m);
         *m = (struct mount_rule){w[1], w[2], host_has(w, "ro"), host_origin(h, line, LAYER_FLAGS)};
+    } else if (strcmp(w[0], "storage") == 0) {
+        struct storage_rule *s = arena_push(h->mem, &p->storages, &p->n_storages, sizeof *s);
+        *s = (struct storage_rule){w[1], host_origin(h, line, LAYER_FLAGS)};
+    } else if (strcmp(w[0], "session") == 0) {
+        h->ask.storage = "/home/u/.local/state/pinfold/sessions/0123456789abcdef0123456789abcdef/storage";
+        h->ask.volume = "pinfold-0123456789abcdef0123456789abcdef";
     } else if (strcmp(w[0], "socket") == 0) {
         *(const char **)arena_push(h->mem, &p->unix_sockets, &p->n_unix_sockets, sizeof(char *)) = w[1];
     } else if (strcmp(w[0], "name") == 0) {
@@ -379,13 +394,65 @@ static bool host_policy_line(struct host *h, char **w, uint32_t line)
         p->gid = p->user == USER_IDS ? (uint32_t)atoi(w[3]) : 0;
     } else if (strcmp(w[0], "may_lose") == 0 && feature_find(w[1]) >= 0) {
         p->may_lose |= (features)1 << feature_find(w[1]);
+    } else if (strcmp(w[0], "must_have") == 0 && feature_find(w[1]) >= 0) {
+        p->must_have |= (features)1 << feature_find(w[1]);
     } else if (strcmp(w[0], "hostname") == 0) {
         p->hostname = w[1];
+    } else if (strcmp(w[0], "seatbelt_base") == 0) {
+        p->seatbelt_base = strcmp(w[1], "permissive") == 0 ? SEATBELT_PERMISSIVE : SEATBELT_RESTRICTIVE;
+    } else if (strcmp(w[0], "seatbelt_file") == 0) {
+        p->seatbelt_file = w[1];
     } else if (strcmp(w[0], "nested") == 0) {
         p->allow_nested_userns = true;
     } else if (strcmp(w[0], "ignored") == 0) {
         struct ignored *g = arena_push(h->mem, &p->ignored, &p->n_ignored, sizeof *g);
         *g = (struct ignored){w[1], w[2], host_origin(h, line, LAYER_USER)};
+    } else {
+        return false;
+    }
+    return true;
+}
+
+/* A list in an arena, NULL-terminated after each push. */
+static void host_push(struct host *h, const char ***list, size_t *n, const char *text)
+{
+    *(const char **)arena_push(h->mem, list, n, sizeof(char *)) = text;
+    *(const char **)arena_push(h->mem, list, n, sizeof(char *)) = NULL;
+    --*n;
+}
+
+static bool host_container_line(struct host *h, char **w)
+{
+    struct facts *f = &h->facts;
+    struct policy *p = &h->policy;
+    if (strcmp(w[0], "container") == 0) {
+        h->container.podman = strcmp(w[1], "podman") == 0;
+        h->container.rootless = host_has(w, "rootless");
+        h->container.remapped = host_has(w, "remapped");
+        f->engine = w[1];
+        f->container = &h->container;
+        f->overlay = f->layers = false;
+        f->can |= F(CGROUP_LIMITS) | F(LIMIT_CPU);
+    } else if (strcmp(w[0], "image") == 0) {
+        h->image = (struct image_fact){.name = w[1], .id = w[2] ? w[2] : ""};
+        p->image = w[1];
+        f->image = &h->image;
+    } else if (strcmp(w[0], "image_env") == 0) {
+        host_push(h, &h->image_env, &h->n_image_env, w[1]);
+        h->image.env = h->image_env;
+    } else if (strcmp(w[0], "volume") == 0) {
+        host_push(h, &h->volumes, &h->n_volumes, w[1]);
+        h->image.volumes = h->volumes;
+    } else if (strcmp(w[0], "pull") == 0) {
+        p->pull = strcmp(w[1], "always") == 0 ? PULL_ALWAYS : PULL_MISSING;
+    } else if (strcmp(w[0], "platform") == 0) {
+        p->platform = w[1];
+    } else if (strcmp(w[0], "runtime") == 0) {
+        p->runtime = w[1];
+    } else if (strcmp(w[0], "docker_host") == 0) {
+        p->docker_host = h->container.host = w[1];
+    } else if (strcmp(w[0], "docker_context") == 0) {
+        p->docker_context = h->container.context = w[1];
     } else {
         return false;
     }
@@ -427,7 +494,7 @@ static bool host_fact_line(struct host *h, char **w)
     } else if (strcmp(w[0], "layers") == 0) {
         f->layers = true;
     } else if (strcmp(w[0], "no") == 0) {
-        *(strcmp(w[1], "overlay") == 0 ? &f->overlay : &f->notify) = false;
+        *(strcmp(w[1], "overlay") == 0 ? &f->overlay : strcmp(w[1], "uppers") == 0 ? &f->uppers : &f->notify) = false;
     } else if ((strcmp(w[0], "cannot") == 0 || strcmp(w[0], "can") == 0) && feature_find(w[1]) >= 0) {
         int i = feature_find(w[1]);
         f->can = w[0][3] ? f->can & ~((features)1 << i) : f->can | (features)1 << i;
@@ -440,7 +507,7 @@ static bool host_fact_line(struct host *h, char **w)
     } else if (strcmp(w[0], "program") == 0) {
         f->program = w[1];
     } else {
-        return false;
+        return host_container_line(h, w);
     }
     return true;
 }
@@ -459,6 +526,8 @@ static bool host_ask_line(struct host *h, char **w)
         h->json = true;
     else if (strcmp(w[0], "values") == 0)
         h->values = true;
+    else if (strcmp(w[0], "so_far") == 0)
+        h->ask.so_far = true;
     else
         return false;
     return true;
@@ -487,7 +556,8 @@ static void host_begin(struct host *h)
                               .home = "/home/u",
                               .user_name = "u",
                               .notify = true,
-                              .overlay = true};
+                              .overlay = true,
+                              .uppers = true};
     h->facts.why_not[FEATURE_LIMIT_CPU] = h->facts.why_not[FEATURE_CGROUP_LIMITS] = "no control group can be written";
     struct host_file *root = arena_push(h->mem, &h->files, &h->n_files, sizeof *root);
     *root = (struct host_file){.path = "/", .type = PATH_DIR};

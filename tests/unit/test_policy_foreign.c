@@ -46,13 +46,14 @@ static void srt(void **state)
          "\"test/**\", \"/tmp\"],\n"
          "  \"denyWrite\": [\".env\", \"config/production.json\", \"**/*.pem\"]}}",
          "workspace_read_only: false\n"
-         "net: {mode: allow, allow: [github.com, '*.npmjs.org', 'api.example.com:443', '[::1]:80'], deny: "
+         "net: {mode: allow, allow: [github.com, '*.npmjs.org', 'api.example.com:443'], deny: "
          "[malicious.com, "
          "'*:22', 10.0.0.0/8], unix_sockets: [/var/run/docker.sock]}\n"
          "files: {hide: [~/.ssh], rw: [{path: src, optional: true}, {path: test, optional: true}, {path: /tmp, "
          "optional: "
          "true}], protect: [.env, config/production.json, './**/*.pem']}\n",
-         NULL},
+         "the allowed host '[::1]:80': inside, that is the box's own; for a service of this machine: net.reach "
+         "(--reach 127.0.0.1:PORT)\n"},
         /* Empty lists allow nothing, and absent ones neither. */
         {POLICY_SRT,
          "{\"network\": {\"allowedDomains\": [], \"deniedDomains\": []}, \"filesystem\": {\"denyRead\": [], "
@@ -154,7 +155,8 @@ static void dive(void **state)
          "  docker: {command: podman, memory: 512m, cpus: '1.5', pids_limit: 100, enable_user_mapping: true,\n"
          "    additional_mounts: ['/a:/b:ro,z', '/c:/d']}\n"
          "  seatbelt: {profile: permissive, custom_profile_path: /x}\n",
-         "extends: permissive\nworkspace: /w\nengine: podman\nenv: {set: {A: 1, B: x}}\n"
+         "extends: permissive\nworkspace: /w\nengine: podman\nseatbelt: {base: permissive, file: /x}\nenv: {set: {A: "
+         "1, B: x}}\n"
          "limits: {timeout: 5s, memory: 512M, cpus: 1.5, pids: 100}\n"
          "net: {mode: allow, allow: ['*'], unix_sockets: [/s]}\n"
          "files: {mounts: [{from: /a, to: /b, read_only: true}, '/c:/d']}\n",
@@ -163,8 +165,7 @@ static void dive(void **state)
          "sandbox.excluded_commands: no command runs outside the box\n"
          "sandbox.allow_unsandboxed_commands: no command runs outside the box\n"
          "sandbox.mount_cloud_credentials: credentials stay hidden; name the ones to be read with files.ro\n"
-         "sandbox.docker.additional_mounts option 'z': only ro and rw mean something here\n"
-         "sandbox.seatbelt.custom_profile_path: a Seatbelt profile speaks of macOS\n"},
+         "sandbox.docker.additional_mounts option 'z': only ro and rw mean something here\n"},
         {POLICY_DIVE, "sandbox: {allow_network: true, network: {allowed_domains: [a.com], http_proxy: x}}",
          "extends: restrictive\nnet: {mode: allow, allow: [a.com]}\n",
          "sandbox.network.http_proxy: pinfold's own egress decides; it takes no other proxy's place\n"},
@@ -213,10 +214,9 @@ static void daycare(void **state)
         {POLICY_DAYCARE,
          "{\"docker\": {\"enabled\": true, \"image\": \"box\", \"tag\": \"1.2\", \"socketPath\": "
          "\"/var/run/docker.sock\", \"runtime\": \"runsc\"}, \"other\": {}}",
-         "engine: docker\nimage: 'box:1.2'\n", "docker.runtime: which runtime is used is the engine's setting\n"},
+         "engine: docker\nimage: 'box:1.2'\nruntime: runsc\n", NULL},
         {POLICY_DAYCARE, "{\"docker\": {\"enabled\": true, \"socketPath\": \"/s\", \"runtime\": \"runc\"}}",
-         "engine: docker\nimage: 'daycare-sandbox:latest'\n",
-         "docker.socketPath: which daemon is used is the engine's setting (DOCKER_HOST)\n"},
+         "engine: docker\nimage: 'daycare-sandbox:latest'\nruntime: runc\ndocker_host: /s\n", NULL},
         {POLICY_DAYCARE, "{\"docker\": {\"enabled\": false, \"image\": \"x\"}}", "engine: native\n", NULL},
         {POLICY_DAYCARE, "{\"docker\": {}}", "engine: native\n", NULL},
         {POLICY_DAYCARE, "{}", "engine: native\n", NULL}};
@@ -246,7 +246,8 @@ static void bwrap(void **state)
          "{path: /bin, optional: true}, {path: /lib64, optional: true}], rw: [{path: /dev/dri, optional: true}, {path: "
          "/dev/mqueue, optional: true}]}\nguard: off\nnet: {mode: none}\nenv: {set: {A: \"2\"}, remove: "
          "[B]}\nhostname: h\nuser: root\n",
-         NULL},
+         "a workspace: nothing that is bound may be a project, so it is a directory of the system: say --workspace "
+         "DIR\n"},
         {POLICY_BWRAP,
          "[\"--bind\", \"/\", \"/\", \"--ro-bind\", \"/usr/lib\", \"/usr/lib\", \"--tmpfs\", \"/usr\", \"--bind\", "
          "\"/a*b\", \"/a*b\", \"--bind-try\", \"/x\", \"/y\", \"--remount-ro\", \"/\", \"--uid\", \"7\", \"--gid\", "
@@ -262,12 +263,32 @@ static void bwrap(void **state)
          "\"--remount-ro\", \"/run\"]",
          "workspace: /home/u/p\nfiles: {hide: [\"/*\"], ro: [/home/u, /sys], rw: [/home/u/p, /data]}\nguard: off\nnet: "
          "{mode: host}\nenv: {pass: [\"*\"]}\n",
-         "--chdir /home/u/p: a command starts where the caller stands: change there first\n--proc /p: every box has "
+         "--chdir /home/u/p: a command starts where the caller stands, or in the workspace where the box has no such "
+         "directory\n--proc /p: every box has "
          "its own at the usual place only\n--remount-ro /run: what is the box's own stays as it is\nbind /dev on /dev: "
          "the host's /proc, /sys and /dev stay outside: name single devices below /dev\nbind /proc on /proc: the "
          "host's /proc, /sys and /dev stay outside: name single devices below /dev\nbind /sys on /sys: it can be read, "
          "not written\n--dev-bind /data /data: device files in it cannot be opened: name those below /dev\n--uid 5: a "
          "user and a group are chosen together: say both\n"},
+        /* The workspace: --chdir's by this machine's name, the first that may be written, and of the system only when all is. */
+        {POLICY_BWRAP,
+         "[\"--ro-bind\", \"/usr\", \"/usr\", \"--bind\", \"/home/u/.cache\", \"/home/u/.cache\", \"--bind\", "
+         "\"/home/u/p\", \"/work\", \"--chdir\", \"/work/src\"]",
+         "workspace: /home/u/p/src\nfiles: {hide: [\"/*\"], ro: [/usr], rw: [/home/u/.cache], mounts: "
+         "[\"/home/u/p:/work\"]}\nguard: off\nnet: {mode: host}\nenv: {pass: [\"*\"]}\n",
+         "--chdir /work/src: a command starts where the caller stands, or in the workspace where the box has no such "
+         "directory\n/home/u/p at /work alone: --chdir makes it the workspace, which is seen at its own place, too\n"},
+        {POLICY_BWRAP,
+         "[\"--ro-bind\", \"/usr\", \"/usr\", \"--bind\", \"/var/lib/x\", \"/var/lib/x\", \"--ro-bind\", "
+         "\"/home/u/q\", \"/home/u/q\", \"--bind\", \"/home/u/p\", \"/work\"]",
+         "workspace: /home/u/p\nfiles: {hide: [\"/*\"], ro: [/usr, /home/u/q], rw: [/var/lib/x], mounts: "
+         "[\"/home/u/p:/work\"]}\nguard: off\nnet: {mode: host}\nenv: {pass: [\"*\"]}\n",
+         "/home/u/p at /work alone: as the first that may be a project it is the workspace, which is seen at its own "
+         "place, too\n"},
+        {POLICY_BWRAP, "[\"--ro-bind\", \"/usr\", \"/usr\", \"--ro-bind\", \"/home/u/q\", \"/home/u/q\"]",
+         "workspace: /home/u/q\nworkspace_read_only: true\nfiles: {hide: [\"/*\"], ro: [/usr, /home/u/q]}\nguard: "
+         "off\nnet: {mode: host}\nenv: {pass: [\"*\"]}\n",
+         NULL},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         check(&cases[i]);
@@ -293,7 +314,8 @@ static void bwrap_names_what_it_cannot(void **state)
         "--chmod 0 /c",       "--seccomp 9",       "--add-seccomp-fd 9",  "--exec-label l",
         "--file-label m",     "--block-fd 1",      "--userns-block-fd 2", "--info-fd 3",
         "--json-status-fd 4", "--die-with-parent", "--as-pid-1",          "--cap-add ALL",
-        "--bind-fd 3 /i",     "--ro-bind-fd 3 /j", "--symlink a /b",      "--symlink a /z"};
+        "--bind-fd 3 /i",     "--ro-bind-fd 3 /j", "a workspace",         "--symlink a /b",
+        "--symlink a /z"};
     struct err e;
     struct policy *p = from(POLICY_BWRAP, text, &e);
     if (!p)

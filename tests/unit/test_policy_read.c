@@ -69,8 +69,22 @@ static const struct {
      "/home/u/p/f:1:4: aliases (*name) are not read in a policy; write the value out, in quotes if it begins with '*'"},
     {"a: !!str x\n", "/home/u/p/f:1:4: tags (!name) are not read in a policy; take the tag out"},
     {"--- \nversion: 1\n---\nversion: 1\n", "/home/u/p/f:3:1: a second document begins here; a policy is one"},
-    {"version: 1\n\tx: 2\n", "/home/u/p/f:2:1: neither YAML nor JSON: while scanning a plain scalar, found a tab "
-                             "character that violates indentation"},
+    {"version: 1\n\tx: 2\n",
+     "/home/u/p/f:2:1: a tab stands here, and YAML is indented by spaces: write spaces instead"},
+    {"files:\n\trw: [/a]\n",
+     "/home/u/p/f:2:1: a tab stands here, and YAML is indented by spaces: write spaces instead"},
+    {"files:\n  hide: [**/.env]\n",
+     "/home/u/p/f:2:11: in YAML a text that begins with '*' stands in quotes, as \"**/.env\""},
+    {"\xef\xbb\xbfversion: 1\nfiles:\n  hide: [**/.env]\n",
+     "/home/u/p/f:3:11: in YAML a text that begins with '*' stands in quotes, as \"**/.env\""},
+    {"env: {set: {A: `x`}}\n", "/home/u/p/f:1:16: in YAML a text that begins with '`' stands in quotes, as \"`name\""},
+    {"\xff\xfev", "/home/u/p/f:1:1: this is UTF-16: save the file as UTF-8"},
+    {"net: {allow: [localhost]}\n",
+     "/home/u/p/f:1:15: net.allow: 'localhost': inside, that is the box's own; for a service of "
+     "this machine: net.reach (--reach 127.0.0.1:PORT)"},
+    {"net: {allow: [\"127.0.0.1:80\"]}\n", "/home/u/p/f:1:15: net.allow: '127.0.0.1:80': inside, that is the box's "
+                                           "own; for a service of this machine: net.reach "
+                                           "(--reach 127.0.0.1:PORT)"},
     {"{\"version\": 1, \"limits\": {\"pids\": 50}\n",
      "/home/u/p/f:2:1: neither YAML nor JSON: while parsing a flow mapping, did not find expected ',' or '}'"},
     {"net: {mode: maybe}\n", "/home/u/p/f:1:13: net.mode: 'maybe' is none of none, allow, host"},
@@ -123,10 +137,11 @@ static const struct {
     {"image: -v/:/host\n", "/home/u/p/f:1:8: image: '-v/:/host' is not the name of an image, as debian:12"},
     {"hostname: a_b\n", "/home/u/p/f:1:11: hostname: 'a_b' is not a host name: letters, digits, '-' and '.' only"},
     {"engine: dockr\n", "/home/u/p/f:1:9: engine: 'dockr' is none of auto, native, bwrap, firejail, nsjail, docker, "
-                        "podman, vm, seatbelt, kubernetes (did you mean 'docker'?)"},
+                        "podman, vm, seatbelt (did you mean 'docker'?)"},
     {"may_lose: [pid-namspace]\n",
      "/home/u/p/f:1:12: may_lose: 'pid-namspace' is no guarantee (did you mean 'pid-namespace'?)"},
-    {"may_lose: [zzz]\n", "/home/u/p/f:1:12: may_lose: 'zzz' is no guarantee; pinfold doctor lists their names"},
+    {"may_lose: [zzz]\n",
+     "/home/u/p/f:1:12: may_lose: 'zzz' is no guarantee; their names: pinfold doctor, man pinfold-policy"},
     {"guard_names: {root: [\"a/*\"]}\n",
      "/home/u/p/f:1:22: guard_names.root: 'a/*': guarded names are exact, without wildcards"},
     {"guard_names: {root: [\"/a\"]}\n", "/home/u/p/f:1:22: guard_names.root: '/a': a guarded name is relative to a "
@@ -152,6 +167,7 @@ static const struct {
      "/home/u/p/f:1:14: path '/home/u/.config/pinfold/x' is pinfold's own and stays hidden in every box"},
     {"files: {mounts: [\"~/.config/pinfold:/c\"]}\n",
      "/home/u/p/f:1:18: mount '/home/u/.config/pinfold' is pinfold's own and stays hidden in every box"},
+    {"files: {storage: [/]}\n", "/home/u/p/f:1:19: files.storage: '/' is the whole file system; name what is below it"},
     {"files: {mounts: [\"/a\"]}\n",
      "/home/u/p/f:1:18: files.mounts: '/a' is not SRC:DST or SRC:DST:ro (write \\: for a colon in a path)"},
     {"files: {mounts: [\"/a:b\"]}\n",
@@ -167,6 +183,8 @@ static const struct {
     {"files: {rw: [/etc/pinfold]}\n",
      "/home/u/p/f:1:14: path '/etc/pinfold' is pinfold's own and stays as it is in every box"},
     {"files: {protct: [x]}\n", "/home/u/p/f:1:9: unknown key 'files.protct' (did you mean 'files.protect'?)"},
+    {"file: {rw: [x]}\n", "/home/u/p/f:1:1: unknown key 'file' (did you mean 'files'?)"},
+    {"limit: {memory: 1G}\n", "/home/u/p/f:1:1: unknown key 'limit' (did you mean 'limits'?)"},
     {"files.rw: [x]\n", "/home/u/p/f:1:1: unknown key 'files.rw': sections are nested; write files: {rw: ...}"},
 };
 

@@ -68,6 +68,7 @@ static void what_gives_is_refused_with_its_remedy(void **state)
                  {"files: {ro: [~/.ssh/config]}", "1:14: files.ro would uncover something hidden"},
                  {"files: {cache: [/other]}", "1:17: files.cache would make something writable"},
                  {"files: {cache: [/data/x]}", "1:17: files.cache would give the box a store of its own"},
+                 {"files: {storage: [/a]}", "1:19: files.storage would change what the box may do"},
                  {"files: {mounts: ['/a:/b']}", "1:18: files.mounts would change what the box may do"},
                  {"files: {mounts: ['/src:/dst']}", "1:18: files.mounts would change what the box may do"},
                  {"files: {expand: start}", "1:17: files.expand would allow more"},
@@ -91,6 +92,10 @@ static void what_gives_is_refused_with_its_remedy(void **state)
                  {"tty: always", "1:6: tty would allow more"},
                  {"engine: docker", "1:9: engine would change what the box may do"},
                  {"image: y", "1:8: image would change what the box may do"},
+                 {"vm: {kernel: /k}", "1:14: vm.kernel would change what the box may do"},
+                 {"vm: {modules: m}", "1:15: vm.modules would change what the box may do"},
+                 {"seatbelt: {base: permissive}", "1:18: seatbelt.base would allow more"},
+                 {"seatbelt: {file: p.sb}", "1:18: seatbelt.file would change what the box may do"},
                  {"hostname: i", "1:11: hostname would change what the box may do"},
                  {"net: {ask: true}", "1:12: net.ask would allow more"},
                  {"net: {ask_time: 60s}", "1:17: net.ask_time would change what the box may do"},
@@ -459,11 +464,58 @@ static void an_untrusted_project_never_loosens(void **state)
         fail_msg("taken %u, refused %u, changed %u", taken, refused, changed);
 }
 
+static int with_wish(const char *user, const char *key, const char *value, struct policy **ret, struct err *e)
+{
+    struct policy_builder *b = policy_builder_new(&test_world);
+    assert_non_null(b);
+    *e = (struct err){0};
+    int r = policy_add_text(b, LAYER_USER, POLICY_YAML, "/home/u/user.yaml", str_of(user), true, e);
+    if (r == 0) /* flags are above the texts, and wishes above the flags */
+        r = policy_add_flag(b, "timeout", "30s", "--timeout", e);
+    if (r == 0)
+        r = policy_add_wish(b, key, value, "wish", e);
+    if (r == 0)
+        r = policy_build(b, ret, e);
+    b = policy_builder_free(b);
+    return r;
+}
+
+static void a_wish_is_only_for_less(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *key, *value;
+        enum err_kind kind;
+    } cases[] = {{"timeout", "10s", ERR_NONE},     {"timeout", "31s", ERR_REFUSED},
+                 {"timeout", "none", ERR_REFUSED}, {"net", "none", ERR_NONE},
+                 {"net", "host", ERR_REFUSED},     {"allow", "a.com", ERR_NONE},
+                 {"allow", "b.com", ERR_REFUSED},  {"deny", "*", ERR_NONE},
+                 {"read-only", NULL, ERR_NONE},    {"read-only", "false", ERR_NONE},
+                 {"rw", "/data/x", ERR_NONE},      {"rw", "/etc", ERR_REFUSED},
+                 {"ro", "/secret/x", ERR_REFUSED}, {"hide", "/data/x", ERR_NONE},
+                 {"profile", "none", ERR_REFUSED}, {"profile", "workspace", ERR_REFUSED},
+                 {"workspace", "..", ERR_REFUSED}, {"workspace", ".", ERR_NONE},
+                 {"env", "B=1", ERR_NONE},         {"env", "B=2", ERR_REFUSED},
+                 {"env", "SECRET", ERR_REFUSED},   {"unset", "A", ERR_NONE},
+                 {"hide", "/${DATA}", ERR_POLICY}, {"must-have", "hides", ERR_NONE},
+                 {"user", "keep", ERR_REFUSED},    {"mount", "/etc:/x", ERR_REFUSED},
+                 {"guard", "off", ERR_REFUSED},    {"no-such", "1", ERR_POLICY},
+                 {"memory", "512M", ERR_NONE},     {"memory", "2G", ERR_REFUSED}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct policy *p = NULL;
+        struct err e;
+        int r = with_wish(USER_TEXT, cases[i].key, cases[i].value, &p, &e);
+        if ((r == 0) != (cases[i].kind == ERR_NONE) || e.kind != cases[i].kind || strstr(e.text, "pinfold trust"))
+            fail_msg("%s %s: %d %s", cases[i].key, cases[i].value, r, e.text);
+        policy_free(p);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_takes_away_is_taken), cmocka_unit_test(what_gives_is_refused_with_its_remedy),
-        cmocka_unit_test(the_workspace_stays_closed), cmocka_unit_test(stricter_rules_are_kept),
-        cmocka_unit_test(an_untrusted_project_never_loosens)};
+        cmocka_unit_test(what_takes_away_is_taken),           cmocka_unit_test(what_gives_is_refused_with_its_remedy),
+        cmocka_unit_test(the_workspace_stays_closed),         cmocka_unit_test(stricter_rules_are_kept),
+        cmocka_unit_test(an_untrusted_project_never_loosens), cmocka_unit_test(a_wish_is_only_for_less)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,9 +1,11 @@
 """Clients that are a strain, for tests/egress/strain.py, which says what each does: strain.py KIND HOST PORT N"""
+import hashlib
 import os
 import resource
 import socket
 import struct
 import sys
+import threading
 import time
 
 RESET = struct.pack("ii", 1, 0)
@@ -27,18 +29,23 @@ def idle(address, n):
 
 
 def crowd(address, n):
-    """Opens n tunnels and says how many of them are open and how many were reset."""
+    """Opens n tunnels and says how many of them are open and how many were reset; then how many of the open ones still answer."""
     found, reset = [], 0
     for _ in range(n):
         try:
             s = connect(address)
-            found.append(s)
             s.sendall(b"x")
             if s.recv(1) != b"x":
                 raise OSError
+            found.append(s)
         except OSError:
             reset += 1
     print("open", n - reset, "reset", reset, flush=True)
+    alive = 0
+    for s in found:
+        s.sendall(b"x")
+        alive += s.recv(1) == b"x"
+    print("alive", alive, flush=True)
 
 
 def stalled(address, n):
@@ -122,6 +129,46 @@ def client_half(address, n):
             data += more
         whole += data == b"100000"
     print("whole", whole, flush=True)
+
+
+def bulk(address, n):
+    """Sends 8 MiB over each of n tunnels at once and reads them back by fits and starts; every third one is dropped on the way."""
+    def one(i, found):
+        piece = hashlib.sha256(bytes([i])).digest() * 8192
+        s = connect(address)
+        sent, got = hashlib.sha256(), hashlib.sha256()
+        def send():
+            try:
+                s.sendall(b"M")
+                for k in range(32):
+                    data = piece[k:] + piece[:k]
+                    sent.update(data)
+                    s.sendall(data)
+                s.shutdown(socket.SHUT_WR)
+            except OSError:
+                pass
+        writer = threading.Thread(target=send)
+        writer.start()
+        size = 0
+        while more := s.recv(1 << 18):
+            got.update(more)
+            size += len(more)
+            if size % 7 == i % 7:
+                time.sleep(0.02)
+            if i % 3 == 0 and size > 3 << 20:
+                s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+                s.close()
+                break
+        writer.join()
+        found[i] = "dropped" if i % 3 == 0 else "same" if sent.digest() == got.digest() and size == 8 << 20 else f"other {size}"
+
+    found = [""] * n
+    threads = [threading.Thread(target=one, args=(i, found)) for i in range(n)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    print("same", found.count("same"), "of", n - found.count("dropped"), flush=True)
 
 
 def main():

@@ -34,6 +34,17 @@ def half(s):
     HALVES[0] += got == want
 
 
+def mirror(s):
+    """Sends back what comes, in gulps, until it ends."""
+    held = bytearray()
+    while more := s.recv(1 << 20):
+        held += more
+        if len(held) > 1 << 20:
+            s.sendall(held)
+            held.clear()
+    s.sendall(held)
+
+
 def serve(s, kind):
     try:
         s.setblocking(True)
@@ -42,6 +53,8 @@ def serve(s, kind):
                 s.sendall(bytes(65536))
         elif kind == b"H":
             half(s)
+        elif kind == b"M":
+            mirror(s)
         elif kind == b"E":
             n = 0
             while more := s.recv(65536):

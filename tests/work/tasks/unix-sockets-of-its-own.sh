@@ -4,7 +4,9 @@ set -eu
 python3 - <<'END'
 import os, socket
 import tempfile
-for path in ("s", tempfile.mkdtemp() + "/s", f"\0pinfold-work-{os.getpid()}"):
+here = os.getcwd()
+for place, path in ((here, "s"), (tempfile.mkdtemp(), "s"), (here, f"\0pinfold-work-{os.getpid()}")):
+    os.chdir(place)  # a whole path may be longer than an address can be
     server = socket.socket(socket.AF_UNIX)
     server.bind(path)
     server.listen()

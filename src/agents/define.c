@@ -1,0 +1,237 @@
+/* Reading a definition. Unknown keys are errors: a login that is not brought along is noticed late. */
+#include <stdio.h>
+#include <string.h>
+#include "agents/agents.h"
+#include "policy/node.h"
+
+struct reading {
+    const char *file;
+    struct arena *mem;
+    struct err *e;
+};
+
+static int wrong(const struct reading *r, const struct node *at, const char *what)
+{
+    return place_say(r->e, ERR_POLICY, r->file, at->line, at->column, "%s", what);
+}
+
+static int no_memory(const struct reading *r)
+{
+    return err_sys(r->e, ERR_SYSTEM, ENOMEM, "reading %s", r->file);
+}
+
+static int take_text(const struct reading *r, const struct node *n, const char **ret)
+{
+    if (n->kind != NODE_SCALAR || n->text.n == 0 || memchr(n->text.p, 0, n->text.n))
+        return wrong(r, n, "a text is expected here");
+    *ret = arena_str(r->mem, n->text);
+    return *ret ? 0 : no_memory(r);
+}
+
+static int take_list(const struct reading *r, const struct node *n, const char ***ret)
+{
+    if (n->kind != NODE_LIST)
+        return wrong(r, n, "a list of texts is expected here");
+    const char **list = arena_zero(r->mem, (n->n + 1) * sizeof *list);
+    if (!list)
+        return no_memory(r);
+    for (size_t i = 0; i < n->n; i++) {
+        int no = take_text(r, &n->items[i], &list[i]);
+        if (no < 0)
+            return no;
+    }
+    *ret = list;
+    return 0;
+}
+
+/* A path of the home: "~/x". */
+static int take_place(const struct reading *r, const struct node *n, const char **ret)
+{
+    int no = take_text(r, n, ret);
+    if (no == 0 && (strncmp(*ret, "~/", 2) != 0 || strstr(*ret, "/../") || strstr(*ret, "//") || strlen(*ret) < 3))
+        no = wrong(r, n, "a path of the home is expected here, \"~/...\"");
+    return no;
+}
+
+static int take_places(const struct reading *r, const struct node *n, const char ***ret)
+{
+    int no = take_list(r, n, ret);
+    for (size_t i = 0; no == 0 && i < n->n; i++)
+        no = take_place(r, &n->items[i], &(const char *){NULL});
+    return no;
+}
+
+/* One component: the name of a file or directory, or of a table. */
+static int take_name(const struct reading *r, const struct node *n, const char **ret)
+{
+    int no = take_text(r, n, ret);
+    if (no == 0 && (strchr(*ret, '/') || strcmp(*ret, ".") == 0 || strcmp(*ret, "..") == 0 || strlen(*ret) > 200))
+        no = wrong(r, n, "a name without \"/\" is expected here");
+    return no;
+}
+
+/* Files of the home or of the directory that the agent works in. */
+static int take_settings(const struct reading *r, const struct node *n, const char ***ret)
+{
+    int no = take_list(r, n, ret);
+    for (size_t i = 0; no == 0 && i < n->n; i++) {
+        const char *file = (*ret)[i];
+        if (file[0] == '/' || strstr(file, "..") || strstr(file, "//") || file[strlen(file) - 1] == '/')
+            no = wrong(r, &n->items[i], "a file of the home (\"~/...\") or of the directory is expected here");
+    }
+    return no;
+}
+
+static int take_env(const struct reading *r, const struct node *n, const char ***ret)
+{
+    if (n->kind != NODE_MAP)
+        return wrong(r, n, "a mapping of variables is expected here");
+    const char **list = arena_zero(r->mem, (2 * n->n + 1) * sizeof *list);
+    int no = list ? 0 : no_memory(r);
+    for (size_t i = 0; no == 0 && i < 2 * n->n; i++)
+        no = take_text(r, &n->items[i], &list[i]);
+    *ret = list;
+    return no;
+}
+
+static int take_files(const struct reading *r, const struct node *n, bool databases, struct agent_file **ret,
+                      size_t *ret_n)
+{
+    if (n->kind != NODE_LIST)
+        return wrong(r, n, "a list of files is expected here");
+    for (size_t i = 0; i < n->n; i++) {
+        const struct node *one = &n->items[i], *name = one->kind == NODE_MAP ? node_get(one, "file") : NULL;
+        const struct node *refresh = name ? node_get(one, "refresh") : NULL;
+        struct agent_file *f = arena_push(r->mem, ret, ret_n, sizeof *f);
+        if (!f)
+            return no_memory(r);
+        if (!name || one->n != 1 + (size_t)(refresh != NULL) || (databases && !refresh))
+            return wrong(r, one,
+                         databases ? "a database is \"file:\" and \"refresh:\", a list of tables"
+                                   : "a file is \"file:\" and, when it is copied each time, \"refresh: true\"");
+        int no = take_name(r, name, &f->name);
+        if (no == 0 && databases)
+            no = take_list(r, refresh, &f->refresh);
+        for (size_t k = 0; no == 0 && databases && k < refresh->n; k++)
+            no = strchr(f->refresh[k], '"') ? wrong(r, &refresh->items[k], "no name of a table") : 0;
+        if (no == 0 && refresh && !databases) {
+            f->each_time = str_is(refresh->text, "true");
+            no = f->each_time ? 0 : wrong(r, refresh, "\"true\" is expected here");
+        }
+        if (no < 0)
+            return no;
+    }
+    return 0;
+}
+
+static int take_state(const struct reading *r, const struct node *n, struct agent_state *s)
+{
+    if (n->kind != NODE_MAP)
+        return wrong(r, n, "a state is a mapping");
+    for (size_t i = 0; i < n->n; i++) {
+        const struct node *key = &n->items[2 * i], *value = key + 1;
+        int no = 0;
+        if (str_is(key->text, "name"))
+            no = take_name(r, value, &s->name);
+        else if (str_is(key->text, "at"))
+            no = take_place(r, value, &s->at);
+        else if (str_is(key->text, "linux"))
+            no = take_place(r, value, &s->from[AGENT_LINUX]);
+        else if (str_is(key->text, "macos"))
+            no = take_place(r, value, &s->from[AGENT_MACOS]);
+        else if (str_is(key->text, "databases"))
+            no = take_files(r, value, true, &s->databases, &s->n_databases);
+        else if (str_is(key->text, "files"))
+            no = take_files(r, value, false, &s->files, &s->n_files);
+        else
+            no = wrong(r, key, "a state has name, at, linux, macos, databases, files");
+        if (no < 0)
+            return no;
+    }
+    return s->name && s->at ? 0 : wrong(r, n, "a state needs \"name:\" and \"at:\"");
+}
+
+static int take_states(const struct reading *r, const struct node *n, struct agent *a)
+{
+    if (n->kind != NODE_LIST)
+        return wrong(r, n, "a list of states is expected here");
+    for (size_t i = 0; i < n->n; i++) {
+        struct agent_state *s = arena_push(r->mem, &a->state, &a->n_state, sizeof *s);
+        int no = s ? take_state(r, &n->items[i], s) : no_memory(r);
+        if (no < 0)
+            return no;
+    }
+    return 0;
+}
+
+static int take_key(const struct reading *r, const struct node *key, const struct node *value, struct agent *a)
+{
+    const struct {
+        const char *name;
+        const char ***list;
+        const char **text;
+    } keys[] = {{"title", NULL, &a->title},
+                {"text", NULL, &a->text},
+                {"response_text", NULL, &a->response_text},
+                {"command", &a->command, NULL},
+                {"profile", &a->profile, NULL},
+                {"model", &a->model, NULL},
+                {"unattended", &a->unattended, NULL},
+                {"response", &a->response, NULL},
+                {"resume", &a->resume, NULL},
+                {"prompt", &a->prompt, NULL},
+                {"pass", &a->pass, NULL},
+                {"hosts", &a->hosts, NULL}};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (str_is(key->text, keys[i].name))
+            return keys[i].list ? take_list(r, value, keys[i].list) : take_text(r, value, keys[i].text);
+    if (str_is(key->text, "state"))
+        return take_states(r, value, a);
+    if (str_is(key->text, "read_only"))
+        return take_places(r, value, &a->read_only);
+    if (str_is(key->text, "env"))
+        return take_env(r, value, &a->env);
+    if (str_is(key->text, "servers"))
+        return take_settings(r, value, &a->servers);
+    return wrong(
+        r, key,
+        "an agent has title, command, profile, model, unattended, response, response_text, resume, prompt, text, "
+        "state, read_only, env, pass, hosts, servers");
+}
+
+int agent_read(const char *name, const char *file, struct str text, struct arena *mem, struct agent *ret, struct err *e)
+{
+    const struct reading r = {file, mem, e};
+    struct node root;
+    int no = node_read(file, text, "an agent's definition is expected", mem, &root, e);
+    if (no < 0)
+        return no;
+    *ret = (struct agent){.name = arena_text(mem, name)};
+    if (!ret->name)
+        return no_memory(&r);
+    if (root.kind != NODE_MAP)
+        return wrong(&r, &root, "an agent's definition is a mapping");
+    for (size_t i = 0; i < root.n; i++) {
+        no = take_key(&r, &root.items[2 * i], &root.items[2 * i + 1], ret);
+        if (no < 0)
+            return no;
+    }
+    if (!ret->title || !ret->command || !ret->command[0] || !ret->prompt || !ret->text)
+        return wrong(&r, &root, "an agent needs title, command, prompt and text");
+    return 0;
+}
+
+int agent_find(const char *name, struct arena *mem, struct agent *ret, struct err *e)
+{
+    char list[512] = "", file[256];
+    size_t n = 0;
+    for (const struct agent_text *t = agent_texts; t->name; t++) {
+        if (same(t->name, name)) {
+            snprintf(file, sizeof file, "agent %s", name);
+            return agent_read(name, file, str_of(t->text), mem, ret, e);
+        }
+        int k = snprintf(list + n, sizeof list - n, "%s%s", n ? ", " : "", t->name);
+        n += k > 0 && n + (size_t)k < sizeof list ? (size_t)k : 0;
+    }
+    return err_say(e, ERR_POLICY, "there is no agent \"%.100s\" (there are %s)", name ? name : "", list);
+}

@@ -1,0 +1,335 @@
+/*
+ * The login of the host into a session's state. What was in the box's hands is opened here, so a process of its own does it:
+ * without capabilities, bound by Landlock to the directories at hand, and with an end in time. It says how it went
+ * over a pipe.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#include "agents/agents.h"
+#include "base/fd.h"
+#include "sys/caps.h"
+#include "sys/file.h"
+#include "sys/landlock.h"
+#include "sys/socket.h"
+
+enum { FILE_MAX_BYTES = 16 << 20, PATIENCE_MS = 60000, STATES_MAX = 16, FILES_MAX = 64 };
+
+/* What the process says: a word, a name, or in the end the error. */
+struct word {
+    char kind; /* 'f' first, 'r' refreshed, 'm' missing, 'e' the end */
+    int no;
+    struct err e;
+    char name[512];
+};
+
+struct sync {
+    const struct agent *agent;
+    struct agent_dirs dirs[STATES_MAX];
+    int files[FILES_MAX]; /* of the host, in the definition's order: a person's files may be links to anywhere */
+    int say;
+};
+
+static void tell(const struct sync *s, char kind, const char *state, const char *file)
+{
+    struct word w = {.kind = kind};
+    snprintf(w.name, sizeof w.name, "%s/%s", state, file);
+    (void)sys_send(s->say, &w, sizeof w, MSG_NOSIGNAL);
+}
+
+/* ---- files ---- */
+
+static int open_file(int dir, const char *name, bool follow)
+{
+    int fd = openat(dir, name, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | (follow ? 0 : O_NOFOLLOW));
+    return fd < 0 ? -errno : fd;
+}
+
+static int read_whole(int fd, char **ret, size_t *ret_n)
+{
+    struct stat st;
+    if (fd < 0)
+        return fd;
+    if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+        return -EINVAL;
+    if (st.st_size > FILE_MAX_BYTES)
+        return -EFBIG;
+    char *bytes = malloc((size_t)st.st_size + 1);
+    size_t n = 0;
+    if (!bytes)
+        return -ENOMEM;
+    for (long got = 1; got > 0 && n < (size_t)st.st_size; n += (size_t)got) {
+        got = sys_pread(fd, bytes + n, (size_t)st.st_size - n, n);
+        if (got < 0) {
+            free(bytes);
+            return (int)got;
+        }
+    }
+    *ret = bytes;
+    *ret_n = n;
+    return 0;
+}
+
+static int put_whole(int dir, const char *name, const char *bytes, size_t n)
+{
+    char temp[300];
+    snprintf(temp, sizeof temp, ".pinfold-%ld-%s", (long)getpid(), name);
+    (void)unlinkat(dir, temp, 0);
+    auto_fd int fd = openat(dir, temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    int no = fd < 0 ? -errno : 0;
+    for (size_t at = 0; no == 0 && at < n;) {
+        long wrote = sys_write(fd, bytes + at, n - at);
+        no = wrote < 0 ? (int)wrote : 0;
+        at += wrote > 0 ? (size_t)wrote : 0;
+    }
+    if (no == 0)
+        no = sys_renameat2(dir, temp, dir, name, 0);
+    if (no < 0)
+        (void)unlinkat(dir, temp, 0);
+    return no;
+}
+
+static int sync_file(const struct sync *s, const struct agent_state *state, const struct agent_dirs *d,
+                     const struct agent_file *f, int from, struct err *e)
+{
+    char *bytes = NULL, *old = NULL;
+    size_t n = 0, old_n = 0;
+    struct stat st;
+    bool there = fstatat(d->session, f->name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+    if (there && !f->each_time)
+        return 0;
+    int no = read_whole(from, &bytes, &n);
+    if (no == -ENOENT) {
+        tell(s, 'm', state->name, f->name);
+        return 0;
+    }
+    auto_fd int present = no == 0 && there ? open_file(d->session, f->name, false) : -1;
+    bool equal = read_whole(present, &old, &old_n) == 0 && n == old_n && memcmp(bytes, old, n) == 0;
+    if (no == 0 && !equal)
+        no = put_whole(d->session, f->name, bytes, n);
+    if (no == 0 && !equal)
+        tell(s, there ? 'r' : 'f', state->name, f->name);
+    free(bytes);
+    free(old);
+    return no < 0 ? err_sys(e, ERR_SYSTEM, -no, "%s of the host into the session", f->name) : 0;
+}
+
+static int sync_state(const struct sync *s, const struct agent_state *state, const struct agent_dirs *d,
+                      const int **from, struct err *e)
+{
+    for (size_t i = 0; i < state->n_databases; i++) {
+        int no = agent_database(d, &state->databases[i], e);
+        if (no < 0 && no != -ENOENT)
+            return no;
+        tell(s, no == -ENOENT ? 'm' : no == 1 ? 'f' : 'r', state->name, state->databases[i].name);
+    }
+    for (size_t i = 0; i < state->n_files; i++) {
+        int no = sync_file(s, state, d, &state->files[i], *(*from)++, e);
+        if (no < 0)
+            return no;
+    }
+    return 0;
+}
+
+/* ---- the process ---- */
+
+#define READ_RIGHTS (LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR)
+
+static int allow(int ruleset, int dir, uint64_t rights)
+{
+    return sys_landlock_allow(ruleset, &(struct sys_landlock_path){.rights = rights, .parent = dir});
+}
+
+/* Nothing but these directories; of the host's only indexes of readers are written (database.c). */
+static int lock_in(const struct sync *s)
+{
+    int abi = sys_landlock_abi();
+    (void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    (void)sys_caps_keep(0);
+    (void)setrlimit(RLIMIT_NPROC, &(struct rlimit){0, 0});
+    (void)setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
+    if (abi < 1)
+        return 0; /* SQLite's replaced calls hold by themselves */
+    uint64_t all =
+        SYS_LANDLOCK_ALL_FILES_1 | (abi >= 2 ? SYS_LANDLOCK_REFER : 0u) | (abi >= 3 ? SYS_LANDLOCK_TRUNCATE : 0u);
+    auto_fd int ruleset = sys_landlock_create(&(struct sys_landlock_ruleset){.files = all});
+    int no = ruleset < 0 ? ruleset : 0;
+    for (size_t i = 0; no == 0 && i < s->agent->n_state; i++) {
+        const struct agent_dirs *d = &s->dirs[i];
+        uint64_t session = all & ~(uint64_t)(LANDLOCK_ACCESS_FS_EXECUTE | SYS_LANDLOCK_REFER);
+        no = allow(ruleset, d->session, session);
+        if (no == 0 && d->host >= 0)
+            no = allow(ruleset, d->host, READ_RIGHTS);
+        for (size_t k = 0; no == 0 && d->host >= 0 && k < s->agent->state[i].n_databases; k++) {
+            char name[256];
+            snprintf(name, sizeof name, "%s-shm", s->agent->state[i].databases[k].name);
+            auto_fd int shm = openat(d->host, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+            if (shm >= 0) /* after a crash it is begun anew */
+                no = allow(ruleset, shm,
+                           all & (LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE |
+                                  (uint64_t)SYS_LANDLOCK_TRUNCATE));
+        }
+    }
+    return no < 0 ? no : sys_landlock_restrict(ruleset);
+}
+
+static _Noreturn void work(struct sync *s)
+{
+    struct word last = {.kind = 'e'};
+    const int *from = s->files;
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    last.no = lock_in(s);
+    if (last.no < 0)
+        (void)err_sys(&last.e, ERR_SYSTEM, -last.no, "locking in the process that copies a login");
+    for (size_t i = 0; last.no == 0 && i < s->agent->n_state; i++)
+        last.no = sync_state(s, &s->agent->state[i], &s->dirs[i], &from, &last.e);
+    (void)sys_send(s->say, &last, sizeof last, MSG_NOSIGNAL);
+    _exit(0);
+}
+
+/* ---- in pinfold ---- */
+
+static int64_t now_ms(void)
+{
+    struct timespec t;
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+static void put_line(struct buf *b, const char *text)
+{
+    buf_text(b, text);
+    buf_char(b, '\n');
+}
+
+static int listen_to(int from, struct agent_synced *ret, struct err *e)
+{
+    int64_t until = now_ms() + PATIENCE_MS;
+    for (;;) {
+        struct word w;
+        struct pollfd p = {.fd = from, .events = POLLIN};
+        int64_t left = until - now_ms();
+        int n = left > 0 ? poll(&p, 1, (int)left) : 0;
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return err_sys(e, ERR_SYSTEM, ETIMEDOUT, "copying the login into the session");
+        long got = sys_recv(from, &w, sizeof w, 0);
+        if (got == -EINTR)
+            continue;
+        if (got != (long)sizeof w)
+            return err_say(
+                e, ERR_SYSTEM,
+                "the process that copies the login into the session died; what is in the session's state is not "
+                "what its agent wrote");
+        if (w.kind == 'e') {
+            if (w.no < 0 && e)
+                *e = w.e;
+            return w.no;
+        }
+        put_line(w.kind == 'f' ? &ret->first : w.kind == 'r' ? &ret->refreshed : &ret->missing, w.name);
+    }
+}
+
+static int dirs_open(const struct agent *a, enum agent_os os, int home, int state, struct sync *s, struct err *e)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < a->n_state; i++)
+        n += a->state[i].n_files;
+    if (a->n_state > STATES_MAX || n > FILES_MAX)
+        return err_say(e, ERR_POLICY, "%s has too many states or files", a->title);
+    n = 0;
+    for (size_t i = 0; i < a->n_state; i++) {
+        const struct agent_state *one = &a->state[i];
+        s->dirs[i].host = s->dirs[i].session = -1;
+        if (mkdirat(state, one->name, 0700) < 0 && errno != EEXIST)
+            return err_sys(e, ERR_SYSTEM, errno, "making the session's %s", one->name);
+        s->dirs[i].session = openat(state, one->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (s->dirs[i].session < 0)
+            return err_sys(e, ERR_SYSTEM, errno, "the session's %s", one->name);
+        if (one->from[os])
+            s->dirs[i].host = openat(home, one->from[os] + 2, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        for (size_t k = 0; k < one->n_files; k++)
+            s->files[n++] = s->dirs[i].host < 0 ? -ENOENT : open_file(s->dirs[i].host, one->files[k].name, true);
+    }
+    return 0;
+}
+
+static int start(struct sync *s, struct agent_synced *ret, struct err *e)
+{
+    int pair[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+        return err_sys(e, ERR_SYSTEM, errno, "a socket pair");
+    s->say = pair[1];
+    pid_t pid = fork();
+    if (pid == 0) {
+        (void)close(pair[0]);
+        work(s);
+    }
+    (void)close(pair[1]);
+    int no = pid < 0 ? err_sys(e, ERR_SYSTEM, errno, "starting the process that copies the login")
+                     : listen_to(pair[0], ret, e);
+    (void)close(pair[0]);
+    if (pid > 0) {
+        int status;
+        (void)kill(pid, SIGKILL);
+        while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+            ;
+    }
+    return no;
+}
+
+int agent_sync(const struct agent *a, enum agent_os os, const char *host_home, const char *state,
+               struct agent_synced *ret, struct err *e)
+{
+    struct sync s = {.agent = a};
+    *ret = (struct agent_synced){BUF(1 << 16), BUF(1 << 16), BUF(1 << 16)};
+    for (size_t i = 0; i < STATES_MAX; i++)
+        s.dirs[i].host = s.dirs[i].session = -1;
+    for (size_t i = 0; i < FILES_MAX; i++)
+        s.files[i] = -1;
+    auto_fd int home = open(host_home, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (home < 0)
+        return err_sys(e, ERR_SYSTEM, errno, "the home %s", host_home);
+    if (mkdir(state, 0700) < 0 && errno != EEXIST)
+        return err_sys(e, ERR_SYSTEM, errno, "making %s", state);
+    auto_fd int dir = open(state, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    struct stat st;
+    if (dir < 0 || fstat(dir, &st) < 0)
+        return err_sys(e, ERR_SYSTEM, errno, "%s", state);
+    int no = st.st_uid == geteuid() ? dirs_open(a, os, home, dir, &s, e)
+                                    : err_say(e, ERR_REFUSED, "%s belongs to somebody else", state);
+    for (int tries = 0; no == 0 && tries < 3; tries++) {
+        agent_synced_free(ret);
+        *ret = (struct agent_synced){BUF(1 << 16), BUF(1 << 16), BUF(1 << 16)};
+        no = start(&s, ret, e);
+        if (no != -EIO &&
+            no != -EBUSY) /* an agent of the host that began just now has files that Landlock was not told of */
+            break;
+        no = tries < 2 ? 0 : no;
+    }
+    for (size_t i = 0; i < STATES_MAX; i++) {
+        (void)close_fd(s.dirs[i].host);
+        (void)close_fd(s.dirs[i].session);
+    }
+    for (size_t i = 0; i < FILES_MAX; i++)
+        (void)close_fd(s.files[i]);
+    return no;
+}
+
+void agent_synced_free(struct agent_synced *s)
+{
+    buf_free(&s->first);
+    buf_free(&s->refreshed);
+    buf_free(&s->missing);
+}

@@ -1,0 +1,213 @@
+/*
+ * `cat`, `write`, `cp`, `ls`, `path`: files of a session from outside. Statuses: 0, 1 when it failed, 2 usage or a rule's no,
+ * 4 when there is no such session.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "cli/cli.h"
+
+static int failed(const struct pinfold_error *error, int r)
+{
+    int status = fail(error);
+    if (r == -ESTALE)
+        return STATUS_NO_SESSION;
+    return error->kind == PINFOLD_ERROR_SYSTEM ? STATUS_NO : status;
+}
+
+static int usage(const char *what)
+{
+    complain("%s", what);
+    return STATUS_USAGE;
+}
+
+/* What stands before ":/" is a session's name, what follows from the slash on a path in it. */
+static char *place_of(const char *word, char **ret_path)
+{
+    const char *colon = word[0] == '/' || word[0] == '.' ? NULL : strstr(word, ":/");
+    if (!colon || colon == word)
+        return NULL;
+    char *name = strdup(word);
+    if (!name)
+        return NULL;
+    name[colon - word] = 0;
+    *ret_path = name + (colon - word) + 1;
+    return name;
+}
+
+static int open_named(const struct ask *a, const char *name, struct pinfold_session **ret)
+{
+    struct pinfold_error error = {0};
+    const struct pinfold_session_options o = {.size = sizeof o, .name = name, .scope = a->scope};
+    int r = pinfold_session_open(&o, ret, &error);
+    if (r >= 0)
+        return STATUS_YES;
+    int status = failed(&error, r);
+    return r == -ENOENT ? STATUS_NO_SESSION : status;
+}
+
+/* Does `work` for the place that a word names. */
+static int at_place(const struct ask *a, const char *word,
+                    int (*work)(const struct ask *a, struct pinfold_session *s, const char *path,
+                                struct pinfold_error *error))
+{
+    struct pinfold_error error = {0};
+    struct pinfold_session *session;
+    char *path, *name = place_of(word, &path);
+    if (!name) {
+        complain("'%s' names no file in a session; write SESSION:/PATH", word);
+        return STATUS_USAGE;
+    }
+    int status = open_named(a, name, &session);
+    if (status == STATUS_YES) {
+        int r = work(a, session, path, &error);
+        status = r < 0 ? failed(&error, r) : STATUS_YES;
+        pinfold_session_free(session);
+    }
+    free(name);
+    return status;
+}
+
+static int cat_one(const struct ask *a, struct pinfold_session *s, const char *path, struct pinfold_error *error)
+{
+    (void)a;
+    return pinfold_file_get(s, path, 1, error);
+}
+
+int verb_cat(struct ask *a)
+{
+    int status = STATUS_YES;
+    if (a->n_words == 0)
+        return usage("cat: name a file as SESSION:/PATH");
+    for (int i = 0; i < a->n_words; i++) {
+        int one = at_place(a, a->words[i], cat_one);
+        status = one != STATUS_YES ? one : status;
+    }
+    return status;
+}
+
+static int write_one(const struct ask *a, struct pinfold_session *s, const char *path, struct pinfold_error *error)
+{
+    unsigned mode = a->mode ? (unsigned)strtoul(a->mode, NULL, 8) : 0644;
+    return pinfold_file_put(s, path, 0, mode, a->parents, error);
+}
+
+int verb_write(struct ask *a)
+{
+    if (a->n_words != 1)
+        return usage("write: name one file as SESSION:/PATH; its new content comes from standard input");
+    if (a->mode && (strspn(a->mode, "01234567") != strlen(a->mode) || !*a->mode || strlen(a->mode) > 4))
+        return usage("write: --mode is octal, such as 644");
+    return at_place(a, a->words[0], write_one);
+}
+
+/* One line for people: "-rw-r--r--  12  2026-01-01T00:00:00Z  name". The JSON is ours, written without spaces. */
+static const char *member(const char *entry, const char *name, char *to, size_t room)
+{
+    char key[32];
+    size_t n = 0;
+    snprintf(key, sizeof key, "\"%s\":", name);
+    const char *p = strstr(entry, key);
+    to[0] = 0;
+    if (!p)
+        return to;
+    p += strlen(key);
+    bool quoted = *p == '"';
+    for (p += quoted; *p && n + 2 < room && (quoted ? *p != '"' : *p != ',' && *p != '}'); p++) {
+        if (quoted && *p == '\\' && p[1])
+            to[n++] = *p++;
+        to[n++] = *p;
+    }
+    to[n] = 0;
+    return to;
+}
+
+static int print_entries(char *json)
+{
+    char type[16], mode[8], size[24], when[32], name[4096], target[4096], line[9000];
+    int status = STATUS_YES;
+    for (char *p = strstr(json, "{\"name\":"), *next; p && status == STATUS_YES; p = next) {
+        next = strstr(p + 1, ",{\"name\":");
+        if (next)
+            *next++ = 0;
+        (void)member(p, "type", type, sizeof type);
+        bool link = same(type, "link") && !same(member(p, "target", target, sizeof target), "null");
+        snprintf(line, sizeof line, "%-9s  %4s  %12s  %s  %s%s%s\n", type, member(p, "mode", mode, sizeof mode),
+                 member(p, "size", size, sizeof size), member(p, "modified", when, sizeof when),
+                 member(p, "name", name, sizeof name), link ? " -> " : "", link ? target : "");
+        status = print(line);
+    }
+    free(json);
+    return status;
+}
+
+static int list_one(const struct ask *a, struct pinfold_session *s, const char *path, struct pinfold_error *error)
+{
+    char *json;
+    int r = pinfold_file_list(s, path, &json, error);
+    if (r < 0)
+        return r;
+    if (!a->json) {
+        (void)print_entries(json);
+        return 0;
+    }
+    (void)print(json);
+    free(json);
+    (void)print("\n");
+    return 0;
+}
+
+int verb_ls(struct ask *a)
+{
+    if (a->n_words != 1)
+        return usage("ls: name one directory as SESSION:/PATH");
+    return at_place(a, a->words[0], list_one);
+}
+
+static int copy_in(const struct ask *a, struct pinfold_session *s, const char *path, struct pinfold_error *error)
+{
+    return pinfold_file_copy_in(s, a->words[0], path, NULL, error);
+}
+
+static int copy_out(const struct ask *a, struct pinfold_session *s, const char *path, struct pinfold_error *error)
+{
+    return pinfold_file_copy_out(s, path, a->words[1], NULL, error);
+}
+
+int verb_cp(struct ask *a)
+{
+    char *path;
+    if (a->n_words != 2)
+        return usage("cp: two places are needed, one of them SESSION:/PATH");
+    char *from = place_of(a->words[0], &path), *to = place_of(a->words[1], &path);
+    int status = from && to ? usage("cp: one of the places must be this machine's; copy in two steps")
+                 : from     ? at_place(a, a->words[0], copy_out)
+                 : to       ? at_place(a, a->words[1], copy_in)
+                            : usage("cp: one of the places must be in a session: SESSION:/PATH");
+    free(from);
+    free(to);
+    return status;
+}
+
+int verb_path(struct ask *a)
+{
+    struct pinfold_error error = {0};
+    struct pinfold_session *session;
+    char *text;
+    bool to_box = a->n_words > 0 && same(a->words[0], "to-box");
+    if (a->n_words != 3 || (!to_box && !same(a->words[0], "to-host")))
+        return usage("path: to-box|to-host SESSION PATH");
+    int status = open_named(a, a->words[1], &session);
+    if (status != STATUS_YES)
+        return status;
+    int r = to_box ? pinfold_path_to_box(session, a->words[2], &text, &error)
+                   : pinfold_path_to_host(session, a->words[2], &text, &error);
+    pinfold_session_free(session);
+    if (r < 0)
+        return failed(&error, r);
+    status = print_free(text);
+    return status == STATUS_YES ? print("\n") : status;
+}

@@ -1,0 +1,155 @@
+/*
+ * `mcp`: the server of mcp/, with the policy that the command line makes.
+ */
+#include "mcp/mcp.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+
+#define TOKEN_MIN     16
+#define DEFAULT_IMAGE "budgie-sandbox:latest"
+
+/* Whoever has the token commands the server. Pipes (of a shell, of a service manager) are between two only. */
+static bool is_private(const char *file, FILE *f)
+{
+    struct stat st;
+    if (fstat(fileno(f), &st) < 0 || !S_ISREG(st.st_mode))
+        return true;
+    if (st.st_uid != 0 && st.st_uid != getuid()) {
+        complain(
+            "--http-token %s: it belongs to user %u, and whoever has the token commands the server; name a file of "
+            "your own",
+            file, (unsigned)st.st_uid);
+        return false;
+    }
+    const char *others = st.st_mode & S_IROTH                               ? "others may read it"
+                         : st.st_mode & S_IWOTH                             ? "others may write it"
+                         : (st.st_mode & S_IWGRP) && st.st_gid != st.st_uid ? "its group may write it"
+                                                                            : NULL;
+    if (others)
+        complain("--http-token %s: %s (mode %04o), and whoever has the token commands the server; run: chmod 600 '%s'",
+                 file, others, (unsigned)(st.st_mode & 07777), file);
+    return !others;
+}
+
+/* The first line of the file; too short a token could be guessed. */
+static bool read_token(const char *file, char *to, size_t room)
+{
+    FILE *f = fopen(file, "re");
+
+    if (!f) {
+        complain("--http-token %s: %s", file, strerror(errno));
+        return false;
+    }
+    bool private = is_private(file, f), got = private && fgets(to, (int)room, f);
+    (void)fclose(f);
+    if (!private)
+        return false;
+    to[got ? strcspn(to, "\r\n") : 0] = 0;
+    if (strlen(to) < TOKEN_MIN || strlen(to) + 1 == room) {
+        complain("--http-token %s: a token has %d to %zu characters", file, TOKEN_MIN, room - 2);
+        return false;
+    }
+    return true;
+}
+
+static bool is_there(const char *program)
+{
+    static const char *const places[] = {"/usr/bin", "/usr/local/bin", "/bin"};
+    char path[64];
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        snprintf(path, sizeof path, "%s/%s", places[i], program);
+        if (access(path, X_OK) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Containers: which engine and which image, as options of the policy (of which two more have room). */
+static void take_containers(struct ask *a)
+{
+    if (!a->sandbox && !a->sandbox_image)
+        return;
+    a->policy[a->n_policy++] =
+        (struct pinfold_option){"engine", is_there("docker") || !is_there("podman") ? "docker" : "podman"};
+    a->policy[a->n_policy++] = (struct pinfold_option){"image", a->sandbox_image ? a->sandbox_image : DEFAULT_IMAGE};
+}
+
+/* Where agents may work when nothing is said: the workspace. */
+static const char *workspace_of(const struct ask *a, char *here, size_t room)
+{
+    const char *said = NULL;
+    for (size_t i = 0; i < a->n_policy; i++) {
+        if (strcmp(a->policy[i].name, "workspace") == 0)
+            said = a->policy[i].value;
+    }
+    return said ? said : getcwd(here, room) ? here : "/nonexistent";
+}
+
+static bool good_bases(const struct ask *a)
+{
+    for (size_t i = 0; i < a->n_bases; i++) {
+        struct stat st;
+        int no = stat(a->bases[i], &st) < 0 ? errno : S_ISDIR(st.st_mode) ? 0 : ENOTDIR;
+        if (!no)
+            continue;
+        complain("--base %s: %s; name a directory that is there", a->bases[i], strerror(no));
+        return false;
+    }
+    return true;
+}
+
+/* --ask-time, which is the network's questions' too; the policy refuses what is no time. 0: not said. */
+static uint32_t ask_time(const struct ask *a)
+{
+    static const struct {
+        const char *unit;
+        double ms;
+    } units[] = {{"", 1000}, {"s", 1000}, {"ms", 1}, {"m", 60e3}, {"h", 3600e3}, {"d", 86400e3}};
+    double ms = 0;
+    for (size_t i = 0; i < a->n_policy; i++) {
+        char *unit;
+        double n = strcmp(a->policy[i].name, "ask-time") == 0 ? strtod(a->policy[i].value, &unit) : -1;
+        for (size_t k = 0; n >= 0 && k < sizeof units / sizeof *units; k++)
+            ms = strcmp(unit, units[k].unit) == 0 ? n * units[k].ms : ms;
+    }
+    return ms >= UINT32_MAX ? UINT32_MAX : (uint32_t)ms;
+}
+
+int verb_mcp(struct ask *a)
+{
+    char here[PATH_MAX];
+    struct pinfold_policy_options policy = {.size = sizeof policy,
+                                            .options = a->policy,
+                                            .settings_format = a->settings_format,
+                                            .text = a->text,
+                                            .no_layers = a->no_layers};
+    const char *origins[] = {a->http_origin, NULL};
+    struct mcp_options o = {.policy = &policy, .quiet = a->quiet, .http = a->http, .http_origins = origins};
+    char token[256];
+
+    if (!no_words(a) || !good_bases(a))
+        return STATUS_USAGE;
+    if ((a->http_token || a->http_origin) && !a->http) {
+        complain("--http-%s means nothing without --http", a->http_token ? "token" : "origin");
+        return STATUS_USAGE;
+    }
+    if (a->http_token && !read_token(a->http_token, token, sizeof token))
+        return STATUS_USAGE;
+    o.http_token = a->http_token ? token : NULL;
+    take_containers(a);
+    if (!a->n_bases)
+        a->bases[a->n_bases++] = workspace_of(a, here, sizeof here);
+    o.ask_ms = ask_time(a);
+    o.agents = a->agents;
+    o.bases = a->bases;
+    return mcp_serve(&o);
+}

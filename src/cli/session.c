@@ -1,0 +1,480 @@
+/*
+ * `session`, `exec`, `job`: boxes that stay and commands in them. Statuses of exec as of run; of the others: 4 when there is
+ * no such session.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/str.h"
+#include "cli/cli.h"
+#include "cli/people.h"
+#include "lib/attach.h"
+
+static int failed(const struct pinfold_error *error, int r)
+{
+    int status = fail(error);
+    return r == -ENOENT || r == -ESTALE ? STATUS_NO_SESSION : status;
+}
+
+static struct pinfold_session_options named(const struct ask *a, const char *name)
+{
+    return (struct pinfold_session_options){
+        .size = sizeof(struct pinfold_session_options), .name = name, .scope = a->scope, .recreate = a->recreate};
+}
+
+/* ---- exec ---- */
+
+static bool take_number(const char *flag, const char *text, const char *form, uint64_t (*read)(const char *, bool *),
+                        uint64_t *ret)
+{
+    bool good = true;
+    if (!text)
+        return true;
+    *ret = read(text, &good);
+    if (!good || *ret == 0)
+        complain("--%s %s: write %s", flag, text, form);
+    return good && *ret;
+}
+
+static uint64_t milliseconds(const char *text, bool *good)
+{
+    static const struct {
+        const char *name;
+        double ms;
+    } units[] = {{"ms", 1}, {"s", 1000}, {"", 1000}, {"m", 60000}, {"h", 3600000}};
+    char *end;
+    double v = strtod(text, &end);
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
+        if (end != text && same(end, units[i].name) && v > 0 && v * units[i].ms < 4e9)
+            return v * units[i].ms < 1 ? 1 : (uint64_t)(v * units[i].ms);
+    }
+    *good = false;
+    return 0;
+}
+
+static uint64_t bytes(const char *text, bool *good)
+{
+    static const char units[] = "KMGT";
+    char *end;
+    double v = strtod(text, &end);
+    const char *unit = *end ? strchr(units, *end & ~0x20) : NULL;
+    double factor = 1;
+    for (const char *u = units; unit && u <= unit; u++)
+        factor *= 1024;
+    *good = end != text && v > 0 && (!*end || (unit && (!end[1] || same(end + 1, "B") || same(end + 1, "iB")))) &&
+            v * factor < 1e18;
+    return *good ? (uint64_t)(v * factor) : 0;
+}
+
+static uint64_t count(const char *text, bool *good)
+{
+    char *end;
+    unsigned long long v = strtoull(text, &end, 10);
+    *good = end != text && !*end && text[0] != '-' && v < 1u << 22;
+    return v;
+}
+
+/* As enum in pinfold_exec_options: 2: what is redirected goes where it was redirected to. */
+static bool wants_tty(const struct ask *a, int *ret)
+{
+    const char *t = a->terminal ? a->terminal : "auto";
+    bool found = same(t, "auto") && !a->json && !a->shell && !a->detach && isatty(0) && isatty(1);
+    *ret = same(t, "always") ? 1 : found ? 2 : 0;
+    if (same(t, "auto") || same(t, "always") || same(t, "never"))
+        return true;
+    complain("--tty %s: auto, always or never", t);
+    return false;
+}
+
+static bool good_words(const struct ask *a)
+{
+    if (a->dir && a->dir[0] != '/') {
+        complain("--cwd %s: write an absolute path, as the box sees it: /tmp", a->dir);
+        return false;
+    }
+    for (size_t i = 0; i < a->n_env; i++) {
+        const char *equals = strchr(a->env[i], '=');
+        if (equals && equals != a->env[i])
+            continue;
+        complain("--env %s: write NAME=VALUE, as CI=1", a->env[i]);
+        return false;
+    }
+    return true;
+}
+
+static bool fill(struct ask *a, const char *const *argv, struct pinfold_exec_options *o)
+{
+    uint64_t timeout = 0;
+    int tty;
+    *o = (struct pinfold_exec_options){.size = sizeof *o,
+                                       .argv = argv,
+                                       .cwd = a->dir,
+                                       .shell = a->shell,
+                                       .capture = a->json,
+                                       .foreground = 1,
+                                       .use_fds = 1,
+                                       .stdin_fd = a->closed_stdio & 1 ? -1 : 0,
+                                       .stdout_fd = a->closed_stdio & 2 ? -1 : 1,
+                                       .stderr_fd = a->closed_stdio & 4 ? -1 : 2};
+    if (!wants_tty(a, &tty) ||
+        !take_number("timeout", a->timeout, "a time, as 500ms, 30s or 5m", milliseconds, &timeout) ||
+        !take_number("memory", a->memory, "a size, as 512M or 2G", bytes, &o->memory_max) ||
+        !take_number("processes", a->processes, "a number, as 100", count, &o->processes_max) || !good_words(a))
+        return false;
+    o->timeout_ms = (uint32_t)timeout;
+    o->tty = tty;
+    const char *term = getenv("TERM");
+    static char variable[128];
+    if (tty && term && strlen(term) < sizeof variable - 8) {
+        snprintf(variable, sizeof variable, "TERM=%s", term);
+        a->env[a->n_env++] = variable;
+    }
+    o->env = a->env;
+    return true;
+}
+
+static int run_detached(struct pinfold_session *session, const struct pinfold_exec_options *o)
+{
+    struct pinfold_error error = {0};
+    uint32_t job;
+    if (pinfold_job_start(session, o, &job, &error) < 0) {
+        complain("%s", error.text);
+        return STATUS_SANDBOX;
+    }
+    printf("%u\n", job);
+    return fflush(stdout) == 0 ? STATUS_YES : STATUS_SANDBOX;
+}
+
+static int run_in(struct ask *a, struct pinfold_session *session, const char *const *argv)
+{
+    struct pinfold_exec_options o;
+    struct pinfold_error error = {0};
+    struct pinfold_result *result;
+    int result_fd = -1;
+
+    if (a->json && a->closed_stdio & 2) {
+        complain("--json writes to standard output, which is closed");
+        return STATUS_SANDBOX;
+    }
+    if (a->detach && (a->result || a->json)) {
+        complain("--detach leaves no result behind; see: pinfold job list");
+        return STATUS_SANDBOX;
+    }
+    if (!fill(a, argv, &o))
+        return STATUS_SANDBOX;
+    if (a->detach)
+        return run_detached(session, &o);
+    if (!open_result(a->result, &result_fd))
+        return STATUS_SANDBOX;
+    if (pinfold_exec(session, &o, &result, &error) < 0)
+        return report_failure(a, result_fd, &error);
+    complain_lines(a->quiet || a->json ? "" : pinfold_result_note(result));
+    return report_result(a, result_fd, result);
+}
+
+int verb_exec(struct ask *a)
+{
+    struct pinfold_error error = {0};
+    struct pinfold_session *session;
+    if (a->n_words < 2) {
+        complain("exec: which %s? (pinfold exec [OPTIONS] SESSION [--] COMMAND [ARG...])",
+                 a->n_words ? "command" : "session");
+        return STATUS_SANDBOX;
+    }
+    const struct pinfold_session_options o = named(a, a->words[0]);
+    if (pinfold_session_open(&o, &session, &error) < 0)
+        return report_failure(a, -1, &error);
+    int status = run_in(a, session, (const char *const *)a->words + 1);
+    pinfold_session_free(session);
+    return status;
+}
+
+static int ensure(struct ask *a, const char *name, struct pinfold_session **ret, struct pinfold_error *error)
+{
+    const struct pinfold_session_options o = named(a, name);
+    const struct pinfold_policy_options po = {.size = sizeof po,
+                                              .options = a->policy,
+                                              .settings_format = a->settings_format,
+                                              .text = a->text,
+                                              .no_layers = a->no_layers};
+    struct pinfold_policy *policy;
+    int r = pinfold_policy_load(&po, &policy, error);
+    if (r < 0)
+        return r;
+    r = pinfold_session_ensure(policy, &o, ret, error);
+    pinfold_policy_free(policy);
+    return r;
+}
+
+int run_in_session(struct ask *a, const char *const *argv)
+{
+    struct pinfold_error error = {0};
+    struct pinfold_session *session;
+    if (a->control) {
+        complain("--control-fd and --session do not go together; rules of a session: pinfold session update");
+        return STATUS_SANDBOX;
+    }
+    if (ensure(a, a->session, &session, &error) < 0)
+        return report_failure(a, -1, &error);
+    int status = run_in(a, session, argv);
+    pinfold_session_free(session);
+    return status;
+}
+
+/* ---- session ---- */
+
+static int session_start(struct ask *a)
+{
+    struct pinfold_error error = {0};
+    struct pinfold_session *session;
+    if (a->n_words != 2) {
+        complain("session start: one name (pinfold session start [OPTIONS] NAME)");
+        return STATUS_USAGE;
+    }
+    int r = ensure(a, a->words[1], &session, &error);
+    if (r < 0)
+        return fail(&error); /* nothing is sought here, so it is never that there is none */
+    pinfold_session_free(session);
+    return STATUS_YES;
+}
+
+static int print_line(char *text)
+{
+    int status = print_free(text);
+    return status == STATUS_YES ? print("\n") : status;
+}
+
+static int session_list(struct ask *a)
+{
+    struct pinfold_error error = {0};
+    const struct pinfold_session_options o = named(a, a->n_words > 1 ? a->words[1] : NULL);
+    bool show = same(a->words[0], "show");
+    char *text;
+    if (show ? a->n_words != 2 : a->n_words != 1) {
+        complain(show ? "session show: one name" : "session list takes no name");
+        return STATUS_USAGE;
+    }
+    int r = pinfold_session_list(show || a->scope ? &o : NULL, &text, &error);
+    if (r < 0)
+        return failed(&error, r);
+    return a->json    ? print_line(text)
+           : show     ? people_session(text)
+           : a->names ? people_names(text)
+                      : people_sessions(text);
+}
+
+static int session_stop(struct ask *a)
+{
+    bool remove = same(a->words[0], "rm");
+    int worst = STATUS_YES;
+    if (a->n_words < 2) {
+        complain("session %s: which one?", a->words[0]);
+        return STATUS_USAGE;
+    }
+    for (int i = 1; i < a->n_words; i++) {
+        struct pinfold_error error = {0};
+        const struct pinfold_session_options o = named(a, a->words[i]);
+        int r = pinfold_session_stop(&o, remove, &error);
+        if (r < 0)
+            worst = failed(&error, r);
+    }
+    return worst;
+}
+
+static int session_prune(struct ask *a)
+{
+    struct pinfold_error error = {0};
+    char *text;
+    if (a->n_words != 1) {
+        complain("session prune takes no name");
+        return STATUS_USAGE;
+    }
+    int r = pinfold_session_prune(&text, &error);
+    if (r < 0)
+        return failed(&error, r);
+    return a->json ? print_line(text) : people_removed(text);
+}
+
+/* --allow and --deny are flags of the policy; of those only these two mean something here. */
+static int session_update(struct ask *a)
+{
+    struct pinfold_error error = {0};
+    struct pinfold_session *session;
+    const char **lists[2] = {calloc(a->n_policy + 1, sizeof(char *)), calloc(a->n_policy + 1, sizeof(char *))};
+    size_t n[2] = {0, 0};
+    int status = STATUS_USAGE;
+    const char *settled = NULL; /* an option that only a new box can follow */
+    bool good = lists[0] && lists[1] && a->n_words == 2;
+    for (size_t i = 0; good && i < a->n_policy; i++) {
+        int which = same(a->policy[i].name, "allow") ? 0 : same(a->policy[i].name, "deny") ? 1 : -1;
+        good = which >= 0;
+        if (same(a->policy[i].name, "reach") || same(a->policy[i].name, "publish"))
+            settled = a->policy[i].name;
+        if (good)
+            lists[which][n[which]++] = a->policy[i].value;
+    }
+    if (settled) {
+        complain("session update: --%s is settled when the box starts: its sockets are made with the box's network; "
+                 "begin it anew "
+                 "with: pinfold run --session NAME --recreate --%s ...",
+                 settled, settled);
+    } else if (!good) {
+        complain("session update: pinfold session update NAME [--allow HOST]... [--deny HOST]...");
+    } else {
+        const struct pinfold_session_options o = named(a, a->words[1]);
+        int r = pinfold_session_open(&o, &session, &error);
+        if (r == 0) {
+            r = pinfold_session_update(session, lists[0], lists[1], &error);
+            pinfold_session_free(session);
+        }
+        status = r < 0 ? failed(&error, r) : STATUS_YES;
+    }
+    free(lists[0]);
+    free(lists[1]);
+    return status;
+}
+
+int verb_session(struct ask *a)
+{
+    static const struct {
+        const char *name;
+        int (*run)(struct ask *a);
+    } parts[] = {{"start", session_start}, {"list", session_list},   {"show", session_list},    {"stop", session_stop},
+                 {"rm", session_stop},     {"prune", session_prune}, {"update", session_update}};
+    for (size_t i = 0; a->n_words && i < sizeof parts / sizeof *parts; i++) {
+        if (same(a->words[0], parts[i].name))
+            return parts[i].run(a);
+    }
+    complain("session %s: one of start, list, show, stop, rm, prune, update", a->n_words ? a->words[0] : "what");
+    return STATUS_USAGE;
+}
+
+/* ---- job ---- */
+
+struct job_ask {
+    struct pinfold_session *session;
+    uint32_t job;
+};
+
+static int job_list(struct ask *a, const struct job_ask *j)
+{
+    struct pinfold_error error = {0};
+    char *text;
+    int r = pinfold_job_list(j->session, &text, &error);
+    if (r < 0)
+        return failed(&error, r);
+    return a->json ? print_line(text) : people_jobs(text);
+}
+
+static int job_output(struct ask *a, const struct job_ask *j)
+{
+    struct pinfold_error error = {0};
+    static char bytes_room[1 << 16];
+    uint64_t at = 0, first;
+    int ended;
+    if (a->follow) {
+        int status = session_attach(j->session, j->job, 0, true, NULL, &error);
+        if (status >= 0 && error.text[0])
+            complain("%s", error.text);
+        return status < 0 ? failed(&error, status) : error.text[0] ? STATUS_NO : STATUS_YES;
+    }
+    for (;;) {
+        int64_t n = pinfold_job_output(j->session, j->job, at, bytes_room, sizeof bytes_room, &first, &ended, &error);
+        if (n < 0)
+            return failed(&error, (int)n);
+        if (n == 0 && first <= at)
+            return STATUS_YES;
+        if (n == 0) {
+            complain("the first %llu bytes are not kept any more", (unsigned long long)(first - at));
+            at = first;
+        }
+        for (int64_t done = 0; done < n;) {
+            ssize_t k = write(1, bytes_room + done, (size_t)(n - done));
+            if (k < 0) {
+                complain("write to standard output: %s", strerror(errno));
+                return STATUS_NO;
+            }
+            done += k;
+        }
+        at += (uint64_t)n;
+    }
+}
+
+static int job_attach(struct ask *a, const struct job_ask *j)
+{
+    struct pinfold_error error = {0};
+    auto_buf struct buf notes = BUF(1u << 20);
+    int status = session_attach(j->session, j->job, 0, false, &notes, &error);
+    complain_lines(buf_cstr(&notes));
+    if (status == -EINTR && !a->quiet)
+        complain("left; it runs on: pinfold job attach '%s' %u", a->words[1], j->job);
+    if (status >= 0 && error.text[0])
+        complain("%s", error.text);
+    return status == -EINTR ? STATUS_YES : status < 0 ? failed(&error, status) : status;
+}
+
+static int signal_number(const char *name)
+{
+    static const struct {
+        const char *name;
+        int number;
+    } all[] = {{"HUP", SIGHUP},   {"INT", SIGINT},   {"QUIT", SIGQUIT}, {"KILL", SIGKILL}, {"TERM", SIGTERM},
+               {"USR1", SIGUSR1}, {"USR2", SIGUSR2}, {"STOP", SIGSTOP}, {"CONT", SIGCONT}};
+    if (strncmp(name, "SIG", 3) == 0)
+        name += 3;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        if (same(all[i].name, name))
+            return all[i].number;
+    }
+    char *end;
+    long v = strtol(name, &end, 10);
+    return end != name && !*end && v > 0 && v <= 64 ? (int)v : 0;
+}
+
+static int job_kill(struct ask *a, const struct job_ask *j)
+{
+    struct pinfold_error error = {0};
+    int number = a->signal ? signal_number(a->signal) : SIGTERM;
+    if (!number) {
+        complain("--signal %s: there is no such signal", a->signal);
+        return STATUS_USAGE;
+    }
+    int r = pinfold_job_kill(j->session, j->job, number, &error);
+    return r < 0 ? failed(&error, r) : STATUS_YES;
+}
+
+int verb_job(struct ask *a)
+{
+    static const struct {
+        const char *name;
+        int (*run)(struct ask *a, const struct job_ask *j);
+        int words;
+    } parts[] = {{"list", job_list, 2}, {"attach", job_attach, 3}, {"output", job_output, 3}, {"kill", job_kill, 3}};
+    struct pinfold_error error = {0};
+    for (size_t i = 0; a->n_words && i < sizeof parts / sizeof *parts; i++) {
+        struct job_ask j = {.job = 0};
+        char *end = NULL;
+        if (!same(a->words[0], parts[i].name))
+            continue;
+        if (a->n_words == parts[i].words && parts[i].words == 3)
+            j.job = (uint32_t)strtoul(a->words[2], &end, 10);
+        if (a->n_words != parts[i].words || (end && (*end || !j.job))) {
+            complain("job %s: pinfold job %s SESSION%s", parts[i].name, parts[i].name,
+                     parts[i].words == 3 ? " JOB (a number of job list)" : "");
+            return STATUS_USAGE;
+        }
+        const struct pinfold_session_options o = named(a, a->words[1]);
+        int r = pinfold_session_open(&o, &j.session, &error);
+        if (r < 0)
+            return failed(&error, r);
+        int status = parts[i].run(a, &j);
+        pinfold_session_free(j.session);
+        return status;
+    }
+    complain("job %s: one of list, attach, output, kill", a->n_words ? a->words[0] : "what");
+    return STATUS_USAGE;
+}

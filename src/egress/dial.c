@@ -1,0 +1,164 @@
+/*
+ * From addresses to an open connection: one address after the other is dialled, DIAL_MS each. Where the caller's own proxy
+ * leads to the host it is the proxy that is dialled, and then asked for the way (proto_parent.c); where it refuses that, it
+ * may still be asked to fetch plain HTTP.
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include "egress/parts.h"
+
+/* No address is left to try. */
+static void not_reached(struct conn *c)
+{
+    const char *why = c->parent               ? "the parent proxy does not answer"
+                      : c->no == ECONNREFUSED ? "the connection is refused there: nothing answers"
+                      : c->no == ENETUNREACH  ? "this machine has no way to that address"
+                      : c->no == EHOSTUNREACH ? "no such machine answers"
+                                              : "nothing answers";
+    if (c->how == HOW_PUBLISH) /* a server inside that is not there yet is nothing to tell */
+        conn_reset(c);
+    else
+        refuse_failed(c, c->n_addrs && !c->parent ? &c->addrs[c->n_addrs - 1] : NULL, why);
+}
+
+/* The way is open: the client is told so in what it speaks, and bytes flow. */
+static void opened(struct conn *c)
+{
+    static const char ok[] = "HTTP/1.1 200 Connection established\r\n\r\n";
+    char socks5[10] = {5, 0, 0, 1}, socks4[8] = {0, 90};
+
+    c->stage = STAGE_OPEN;
+    conn_deadline(c, 0);
+    if (c->how <= HOW_REACH)
+        egress_tell_allowed(c);
+    bool alive = true;
+    if (c->how == HOW_CONNECT)
+        alive = relay_push(c, true, ok, sizeof ok - 1);
+    else if (c->how == HOW_SOCKS)
+        alive = c->socks_version == 5 ? relay_push(c, true, socks5, sizeof socks5)
+                                      : relay_push(c, true, socks4, sizeof socks4);
+    if (!alive)
+        return;
+    if (c->head.n && !request_send(c)) /* of a request that was told to us as a proxy; its body follows, watched */
+        return;
+    watch_client(c);
+    relay_settle(c);
+}
+
+static void parent_ask(struct conn *c, enum parent_step step)
+{
+    char said[PARENT_SAY];
+    c->stage = STAGE_PARENT;
+    c->parent_step = (uint8_t)step;
+    conn_deadline(c, world.now + HANDSHAKE_MS);
+    if (relay_push(c, false, said, parent_say(c->parent, step, c->host->name, c->port, said)))
+        relay_settle(c);
+}
+
+static void dialled(struct conn *c)
+{
+    if (c->parent && !c->parent_fetches)
+        parent_ask(c, parent_first(c->parent));
+    else
+        opened(c);
+}
+
+void dial_next(struct conn *c)
+{
+    while (c->at_addr < c->n_addrs) {
+        struct sockaddr_storage to;
+        socklen_t n = sockaddr_of(&c->addrs[c->at_addr++], c->parent ? c->parent->port : c->port, &to);
+        int fd = socket(to.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        if (fd < 0)
+            continue;
+        int r = connect(fd, (struct sockaddr *)&to, n);
+        if (r < 0 && errno == EINPROGRESS) /* what is near has answered by now */
+            r = connect(fd, (struct sockaddr *)&to, n);
+        bool waits = r < 0 && errno == EALREADY;
+        source_edge(&c->server, SOURCE_SERVER, fd);
+        if ((r < 0 && !waits) || (waits && !source_arm(&c->server, EPOLLOUT))) {
+            c->no = (uint8_t)errno;
+            source_close(&c->server);
+            continue;
+        }
+        c->sent = c->no_delay = false;
+        c->stage = STAGE_DIAL;
+        conn_deadline(c, world.now + DIAL_MS);
+        if (!waits)
+            dialled(c);
+        return;
+    }
+    not_reached(c);
+}
+
+void dial_ready(struct conn *c)
+{
+    int no = 0;
+    socklen_t n = sizeof no;
+    if (getsockopt(c->server.fd, SOL_SOCKET, SO_ERROR, &no, &n) < 0 || no) {
+        c->no = (uint8_t)no;
+        source_close(&c->server);
+        dial_next(c);
+        return;
+    }
+    dialled(c);
+}
+
+/*
+ * The proxy refuses to lead there, but plain HTTP has another way: the proxy fetches it itself. Of a caught client it has
+ * to be seen first whether it speaks that.
+ */
+static bool fetched_instead(struct conn *c, const char *why)
+{
+    bool unseen = c->how == HOW_TRANSPARENT && c->port != 443;
+    if (c->how != HOW_HTTP && !unseen)
+        return false;
+    pending_free(&c->heard);
+    source_close(&c->server);
+    if (unseen) {
+        c->origin = true;
+        c->words = strdup(why);
+        c->stage = STAGE_HELLO;
+        conn_deadline(c, world.now + ORIGIN_MS);
+    } else {
+        c->parent_fetches = true;
+        c->at_addr = 0;
+        dial_next(c);
+    }
+    return true;
+}
+
+/* What the proxy says is taken, and no byte more: what follows is the server's. */
+enum left dial_parent_ready(struct conn *c)
+{
+    char why[PARENT_WHY];
+    enum parent_step next = PARENT_OPEN;
+    size_t before = c->heard.n;
+    ssize_t n = recv(c->server.fd, world.buffer + before, PARENT_HEAR, MSG_DONTWAIT | MSG_PEEK);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return LEFT_NOTHING;
+    if (n <= 0) {
+        refuse_failed(c, NULL, "the parent proxy ends the connection");
+        return LEFT_NOTHING;
+    }
+    if (before)
+        memcpy(world.buffer, c->heard.p, before);
+    struct str all = {world.buffer, before + (size_t)n};
+    ssize_t used = parent_hear(c->parent, (enum parent_step)c->parent_step, all, &next, why);
+    if (used == -EPERM && fetched_instead(c, why))
+        return LEFT_NOTHING;
+    if (used < 0 || (used == 0 && !pending_keep(&c->heard, world.buffer + before, (size_t)n))) {
+        refuse_failed(c, NULL, used < 0 ? why : "no memory");
+        return LEFT_NOTHING;
+    }
+    (void)recv(c->server.fd, world.buffer, used ? (size_t)used - before : (size_t)n, MSG_DONTWAIT);
+    if (used == 0)
+        return LEFT_PERHAPS;
+    pending_free(&c->heard);
+    if (next == PARENT_OPEN)
+        opened(c);
+    else
+        parent_ask(c, next);
+    return LEFT_MORE;
+}

@@ -1,0 +1,140 @@
+/*
+ * How a connection comes and goes. It is in the list of all, and while it has a deadline in that of those as well, which the
+ * loop looks through. One that ends gives everything back at once but its struct: an event for it may still be in this round.
+ */
+#include <stdlib.h>
+#include "egress/parts.h"
+
+static struct conn *graveyard;
+
+static void unlist(struct conn *c)
+{
+    if (c->before)
+        c->before->next = c->next;
+    else if (world.conns == c)
+        world.conns = c->next;
+    if (c->next)
+        c->next->before = c->before;
+    c->next = c->before = NULL;
+}
+
+void conn_deadline(struct conn *c, uint64_t at)
+{
+    bool listed = c->deadline != 0;
+    if (listed && !at)
+        unlist(c);
+    if (!listed && at) {
+        c->next = world.conns;
+        if (c->next)
+            c->next->before = c;
+        world.conns = c;
+    }
+    c->deadline = at;
+    if (at && at < world.conns_at)
+        world.conns_at = at;
+}
+
+struct conn *conn_waiting(uint32_t ticket, enum stage stage)
+{
+    struct conn *c = world.conns;
+    while (c && (c->ticket != ticket || c->stage != stage))
+        c = c->next;
+    return c;
+}
+
+static void list_among_all(struct conn *c)
+{
+    c->other = world.all;
+    if (c->other)
+        c->other->other_before = c;
+    world.all = c;
+}
+
+static void unlist_from_all(struct conn *c)
+{
+    if (c->other_before)
+        c->other_before->other = c->other;
+    else
+        world.all = c->other;
+    if (c->other)
+        c->other->other_before = c->other_before;
+}
+
+struct conn *conn_begin(enum source_kind from, int fd)
+{
+    struct conn *c = calloc(1, sizeof *c);
+    if (c)
+        c->host = calloc(1, sizeof *c->host);
+    if (c && c->host)
+        source_edge(&c->client, SOURCE_CLIENT, fd);
+    if (!c || !c->host || (from == SOURCE_PROXY && !source_arm(&c->client, EPOLLIN))) {
+        if (c)
+            free(c->host);
+        free(c);
+        return NULL;
+    }
+    c->server.fd = -1;
+    c->rule = EGRESS_RULE_NONE;
+    world.n_conns++;
+    list_among_all(c);
+    world.made_at = world.now;
+    conn_deadline(c, world.now + HANDSHAKE_MS);
+    return c;
+}
+
+bool conn_all_told(void)
+{
+    for (const struct conn *c = world.all; c; c = c->other) {
+        if (!c->server_eof || c->to_client.n)
+            return false;
+    }
+    return true;
+}
+
+void conn_end(struct conn *c)
+{
+    if (c->dead)
+        return;
+    c->dead = true;
+    conn_deadline(c, 0);
+    if (c->lookup)
+        lookup_cancel(c->lookup);
+    source_close(&c->client);
+    source_close(&c->server);
+    pending_free(&c->to_client);
+    pending_free(&c->to_server);
+    pending_free(&c->first);
+    pending_free(&c->heard);
+    pending_free(&c->head);
+    free(c->answer);
+    c->answer = NULL;
+    free(c->h2);
+    c->h2 = NULL;
+    free(c->words);
+    c->words = NULL;
+    free(c->host);
+    c->host = NULL;
+    unlist_from_all(c);
+    c->next = graveyard;
+    graveyard = c;
+    world.n_conns--;
+    world.full = world.full && world.n_conns > world.max_conns - world.max_conns / 8;
+}
+
+void conn_bury(void)
+{
+    while (graveyard) {
+        struct conn *c = graveyard;
+        graveyard = c->next;
+        free(c);
+    }
+}
+
+void conn_reset(struct conn *c)
+{
+    if (c->client.fd >= 0)
+        source_abort(c->client.fd);
+    if (c->server.fd >= 0)
+        source_abort(c->server.fd);
+    conn_end(c);
+}

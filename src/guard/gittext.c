@@ -1,0 +1,51 @@
+/*
+ * What git finds in a directory: whether it is a repository, and the bytes of a configuration.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include "guard/gitconfig.h"
+#include "guard/inside.h"
+
+static bool stands(int dir, const char *name)
+{
+    struct sys_stat st;
+    return sys_stat_at(dir, name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st) == 0;
+}
+
+bool git_is_common(int dir)
+{
+    return stands(dir, "objects") && stands(dir, "refs");
+}
+
+int git_text_read(int fd, char **ret, size_t *ret_n)
+{
+    struct sys_stat st;
+    int no = sys_stat_at(fd, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &st);
+    if (no < 0)
+        return no;
+    if (!S_ISREG(st.mode))
+        return -EINVAL;
+    if (st.size > GITCONFIG_MAX_BYTES)
+        return -EFBIG;
+    size_t room = st.size + 1, n = 0; /* one more: it may grow meanwhile, and is too large then */
+    char *bytes = malloc(room);
+    long got = bytes ? 1 : -ENOMEM;
+    while (got > 0 && n < room) {
+        got = sys_pread(fd, bytes + n, room - n, n);
+        if (got > 0)
+            n += (size_t)got;
+    }
+    if (got != 0) {
+        free(bytes);
+        return got < 0 ? (int)got : -EFBIG;
+    }
+    *ret = bytes;
+    *ret_n = n;
+    return 0;
+}
+
+int git_text_open(int dir, const char *name)
+{
+    return sys_openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0);
+}

@@ -1,0 +1,10 @@
+/* pinfold-init as the first process of a virtual machine. */
+#pragma once
+#include "wire/egress.h"
+#include "wire/step.h"
+
+_Noreturn void guest_main(void);
+/* reach.c: the services of the host's 127.0.0.1 that the plan names, and published ports; once the network is up. 0 or -errno. */
+int guest_reach(const struct plan_image *plan, const uint16_t published[EGRESS_MAX_REACH]);
+/* loopback.c: connections of the control group at `group` to 127.0.0.1 where nothing listens go to the host's. 0 or -errno. */
+int guest_loopback(const char *group);

@@ -1,0 +1,101 @@
+#include "lib/planned.h"
+
+#include <stdio.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/private.h"
+#include "policy/path.h"
+
+const char *planned_directory(const struct pinfold_policy *p)
+{
+    const char *here = p->layers.world.cwd, *chosen = p->policy->workspace;
+    return p->policy->workspace_origin && !path_within(here, chosen) ? chosen : here;
+}
+
+extern char **environ;
+
+/*
+ * A home that cannot be written (a system user's, a read-only file system, a box around this one) has no place for private
+ * layers. Then they go to a directory in /tmp that goes with the run. Only our own processes come here and change their
+ * environment: a program that uses the shared library is served by another one.
+ */
+static char moved_state[32];
+
+static bool move_state(void)
+{
+    char path[] = "/tmp/pinfold-XXXXXX";
+    if (moved_state[0] || !mkdtemp(path))
+        return false;
+    memcpy(moved_state, path, sizeof path);
+    return setenv("XDG_STATE_HOME", path, 1) == 0;
+}
+
+void planned_end(struct private_dirs *dirs)
+{
+    private_end(dirs);
+    if (moved_state[0])
+        remove_tree(AT_FDCWD, moved_state);
+    moved_state[0] = 0;
+}
+
+/* A plan with directories of its own: made again when its slot of the caches is another box's. */
+static int plan_with_slot(const struct pinfold_policy *p, struct plan_ask *ask, bool thorough,
+                          struct private_dirs *dirs, struct prepared *ret, struct err *e)
+{
+    int r = prepare(p, ask, thorough, ret, e);
+    if (r == 0)
+        r = private_begin(dirs, ret->plan, e);
+    if (r == -EBUSY) {
+        prepared_free(ret);
+        ask->cache_slot = dirs->slot;
+        r = prepare(p, ask, thorough, ret, e);
+        if (r == 0)
+            r = private_begin(dirs, ret->plan, e);
+    }
+    return r;
+}
+
+int planned_make(const struct pinfold_policy *p, struct plan_ask *ask, bool thorough, struct private_dirs *dirs,
+                 struct prepared *ret, struct err *e)
+{
+    bool own_environment = ask->environ == (const char *const *)environ;
+    int r = plan_with_slot(p, ask, thorough, dirs, ret, e);
+    bool no_place = ret->plan && (err_is_refused(r) || r == -EROFS || r == -ENOTDIR || r == -ENOENT);
+
+    if (!no_place || !move_state())
+        return r;
+    if (own_environment) /* setenv() may have moved it */
+        ask->environ = (const char *const *)environ;
+    private_end(dirs);
+    prepared_free(ret);
+    return plan_with_slot(p, ask, thorough, dirs, ret, e);
+}
+
+/* The command has run for a while: what was needed to come so far is given back. */
+void planned_give_back(void *ctx)
+{
+    const struct planned_memory *m = ctx;
+    struct prepared *p = m->prepared;
+    struct arena *kept = plan_settle_down(p->plan) ? arena_new(MAX_PLAN_ARENA) : NULL;
+    if (kept && facts_move(&p->facts, kept)) {
+        arena_trim(kept);
+        (void)arena_free(p->mem);
+        p->mem = kept;
+    } else {
+        (void)arena_free(kept);
+    }
+    arena_trim(m->policy->mem);
+    arena_trim(m->policy->policy->mem);
+}
+
+/* All that was read, parsed and planned but for the image of the plan; `room` spans at most. */
+size_t planned_spare(const struct planned_memory *m, struct span *ret, size_t room)
+{
+    const struct plan *plan = m->prepared->plan;
+    size_t n = arena_spans(plan->mem, plan->image, ret, room);
+    n += arena_spans(m->prepared->mem, NULL, ret + n, room - n);
+    n += arena_spans(m->policy->policy->mem, NULL, ret + n, room - n);
+    return n + arena_spans(m->policy->mem, NULL, ret + n, room - n);
+}

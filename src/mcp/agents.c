@@ -1,0 +1,546 @@
+#include "mcp/agents.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/fd.h"
+#include "mcp/directory.h"
+#include "mcp/owner.h"
+#include "mcp/settings.h"
+#include "mcp/tool_resource.h"
+#include "mcp/tool_run.h"
+#include "mcp/tool_session.h"
+
+#define MAX_AGENTS     16
+#define MAX_SESSION_ID 128
+#define MAX_RESPONSE   (16u << 20)
+#define MAX_TAIL       2000 /* bytes of its stderr that are told when it failed */
+#define MAX_TOLD       8    /* denials in the text; all are in the structured result */
+#define MAX_TIMEOUT_MS (7LL * 24 * 3600 * 1000)
+#define BEGUN          "begun"   /* in the state: a conversation stands there */
+#define SETTLED        "settled" /* and: its settings name what the box has */
+
+struct configured {
+    struct tool tool;
+    char name[64], title[128], agent[64], profile[64];
+    bool resumes, responds;
+    json_t *definition; /* its entry of pinfold_agent_list() */
+};
+static struct configured configured[MAX_AGENTS];
+static size_t n_configured;
+
+/* What one call is about. */
+struct errand {
+    struct job *job;
+    const struct configured *agent;
+    struct arena *mem;
+    const char *prompt, *id;
+    char *directory, *state; /* of the host */
+    int held;                /* the directory itself */
+    char *inside;            /* the directory, as the box sees it */
+    struct pinfold_option *options;
+    struct pinfold_session *session;
+    char session_name[MAX_SESSION_ID + 80], scope[2 * INSTANCE_MAX], response[64];
+    bool resume, image; /* image: the box has the files of one */
+    char began[40];     /* as the audit log writes it */
+    json_t *settings;   /* what was found in its settings, or NULL */
+};
+
+static bool failed(struct errand *x, const struct pinfold_error *error)
+{
+    job_tell(x->job, error->text);
+    job_fail(x->job, "%s", error->text);
+    return false;
+}
+
+static bool take_arguments(struct errand *x)
+{
+    struct job *j = x->job;
+    const char *const *bases = j->place->options->bases;
+    char why[1024];
+
+    x->prompt = value_text(j->arguments, "prompt", NULL);
+    const char *id = value_text(j->arguments, "sessionId", NULL);
+    x->id = id ? id : "default";
+    if (!x->prompt[0] || !x->id[0] || strlen(x->id) > MAX_SESSION_ID) {
+        job_fail(j, "'prompt' is empty, or 'sessionId' is not 1 to %d bytes", MAX_SESSION_ID);
+        return false;
+    }
+    x->directory = directory_permitted(value_text(j->arguments, "directory", NULL), bases, &x->held, why, sizeof why);
+    if (!x->directory) {
+        job_tell(j, why);
+        job_fail(j, "%s", why);
+        return false;
+    }
+    return true;
+}
+
+/* Marks lie in the state beside what the box has of it. */
+static bool is_marked(const struct errand *x, const char *what)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s/%s", x->state, what);
+    return access(path, F_OK) == 0;
+}
+
+static void mark(const struct errand *x, const char *what)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s/%s", x->state, what);
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    (void)close_fd(fd);
+}
+
+/* Its state on the host, with the login of now. */
+static bool prepare(struct errand *x)
+{
+    struct pinfold_error error = {0};
+    auto_buf struct buf name = BUF(1u << 12);
+
+    snprintf(x->session_name, sizeof x->session_name, "%s %s", x->agent->name, x->id);
+    buf_printf(&name, "%s/%s", x->job->client, x->session_name);
+    x->state = directory_state(x->job->place->instance, buf_cstr(&name), true);
+    if (!x->state) {
+        job_fail(x->job, "no directory for the agent's state can be made: %s", strerror(errno));
+        return false;
+    }
+    x->resume = x->agent->resumes && is_marked(x, BEGUN);
+    const struct pinfold_agent_options o = {.size = sizeof o, .agent = x->agent->agent, .state = x->state};
+    if (pinfold_agent_prepare(&o, &x->options, NULL, &error) < 0)
+        return failed(x, &error);
+    return true;
+}
+
+/* The instance's policy, in that directory, with what the agent needs. */
+static struct pinfold_policy *policy_of(struct errand *x)
+{
+    struct pinfold_policy_options o = *x->job->place->kept_options;
+    struct pinfold_option *all = NULL, *to;
+    struct pinfold_policy *policy = NULL;
+    struct pinfold_error error = {0};
+    size_t n = 0;
+
+    for (const struct pinfold_option *f = o.options; f && f->name; f++) {
+        if (!same(f->name, "workspace") && (to = arena_push(x->mem, &all, &n, sizeof *to)))
+            *to = *f;
+    }
+    for (const struct pinfold_option *f = x->options; f->name; f++) {
+        if ((to = arena_push(x->mem, &all, &n, sizeof *to)))
+            *to = *f;
+    }
+    if ((to = arena_push(x->mem, &all, &n, sizeof *to)))
+        *to = (struct pinfold_option){"workspace", x->directory};
+    (void)arena_push(x->mem, &all, &n, sizeof *to);
+    if (arena_failed(x->mem)) {
+        job_fail(x->job, "no memory");
+        return NULL;
+    }
+    o.options = all;
+    o.cwd = x->directory;
+    if (pinfold_policy_load(&o, &policy, &error) < 0)
+        (void)failed(x, &error);
+    return policy;
+}
+
+/* The session's entry of pinfold_session_list(); NULL: the job has failed. */
+static json_t *entry_of(struct errand *x)
+{
+    struct pinfold_session_options o = {.size = sizeof o, .name = x->session_name, .scope = x->scope};
+    struct pinfold_error error = {0};
+    char *text = NULL, why[128];
+
+    if (pinfold_session_list(&o, &text, &error) < 0) {
+        (void)failed(x, &error);
+        return NULL;
+    }
+    json_t *entry = value_read(str_of(text), why, sizeof why);
+    free(text);
+    return entry;
+}
+
+static json_int_t number(const json_t *object, const char *name)
+{
+    return json_integer_value(json_object_get(object, name));
+}
+
+/* Whether what the box has at its place is the directory that is held, and is there by a mount of its own. */
+static bool is_held(const struct errand *x, const json_t *session, const json_t *at)
+{
+    struct stat st;
+    if (fstat(x->held, &st) < 0 || number(at, "inode") != (json_int_t)st.st_ino ||
+        number(at, "device") != (json_int_t)st.st_dev)
+        return false;
+    /*
+     * Seen through what is around it in the box, it would not tell what was mounted elsewhere. It needs no mount of its own within
+     * what is writable anyway; and the native engine mounts by no path that has a link in it.
+     */
+    return same(value_text(session, "engine", NULL), "native") || json_is_true(json_object_get(at, "mounted")) ||
+           json_is_true(json_object_get(at, "writable"));
+}
+
+/*
+ * Whether the box has the directory that was permitted. The path was resolved again on the way to the mount: what can
+ * write there could have put a link in its place. Nothing has run in a box that has another one; it is ended.
+ */
+static bool has_it(struct errand *x)
+{
+    struct pinfold_error error = {0};
+    char *text = NULL, why[128];
+    auto_value json_t *session = entry_of(x);
+
+    if (!session)
+        return false;
+    if (pinfold_file_where(x->session, x->inside, &text, &error) < 0)
+        return failed(x, &error);
+    auto_value json_t *at = value_read(str_of(text), why, sizeof why);
+    free(text);
+    const char *engine = value_text(session, "engine", NULL);
+    x->image = same(engine, "docker") || same(engine, "podman");
+    if (same(value_text(session, "workspace", NULL), x->directory) && is_held(x, session, at))
+        return true;
+    struct pinfold_session_options o = {.size = sizeof o, .name = x->session_name, .scope = x->scope};
+    (void)pinfold_session_stop(&o, 1, &error);
+    snprintf(error.text, sizeof error.text,
+             "the directory '%.200s' has been exchanged for another one; nothing was run, and its box is ended",
+             value_text(x->job->arguments, "directory", NULL));
+    return failed(x, &error);
+}
+
+static bool enter(struct errand *x)
+{
+    auto_buf struct buf scope = BUF(1024);
+    struct pinfold_error error = {0};
+    struct pinfold_policy *policy = policy_of(x);
+
+    if (!policy)
+        return false;
+    owner_scope(&scope, x->job->place->instance, x->job->client);
+    snprintf(x->scope, sizeof x->scope, "%s", buf_cstr(&scope));
+    struct pinfold_session_options o = {.size = sizeof o, .name = x->session_name, .scope = x->scope};
+    int r = pinfold_session_ensure(policy, &o, &x->session, &error);
+    pinfold_policy_free(policy);
+    if (r == -ESTALE) {
+        job_fail(x->job,
+                 "sessionId '%s' of %s was begun in another directory or under another policy; take another one", x->id,
+                 x->agent->name);
+        return false;
+    }
+    if (r == 0 && !x->resume)
+        job_changed(x->job);
+    if (r == 0)
+        r = pinfold_path_to_box(x->session, x->directory, &x->inside, &error);
+    return r == 0 ? has_it(x) : failed(x, &error);
+}
+
+/* Once for a copy of the settings: a second translation could take a path of the box for one of the host. */
+static bool settle(struct errand *x)
+{
+    struct settings s = {
+        .job = x->job, .session = x->session, .agent = x->agent->definition, .directory = x->inside, .image = x->image};
+    if (is_marked(x, SETTLED))
+        return true;
+    bool good = settings_settle(&s);
+    x->settings = s.told;
+    if (good)
+        mark(x, SETTLED);
+    else
+        job_fail(x->job, "%s: its settings could not be brought into the box", x->agent->title);
+    return good;
+}
+
+/* The last lines of what it wrote to stderr. */
+static void tail(struct buf *out, const char *text, size_t n)
+{
+    size_t from = n > MAX_TAIL ? n - MAX_TAIL : 0;
+    while (from && from < n && text[from - 1] != '\n')
+        from++;
+    buf_put(out, text + from, n - from);
+}
+
+/* Its answer: the file it was asked to write, or what it printed. */
+static void answer(struct errand *x, struct pinfold_result *result)
+{
+    struct job *j = x->job;
+    struct pinfold_error error = {0};
+    char *bytes = NULL;
+    size_t n = 0;
+
+    int r = x->response[0] ? pinfold_file_read(x->session, x->response, 0, MAX_RESPONSE, &bytes, &n, NULL, &error) : -1;
+    if (r == 0)
+        (void)pinfold_file_remove(x->session, x->response, 0, &error);
+    if (r == 0 && n) {
+        buf_put(&j->text, bytes, n);
+    } else {
+        const char *out = pinfold_result_stdout(result, &n);
+        buf_put(&j->text, out, n);
+    }
+    free(bytes);
+}
+
+/* What of the box was denied while it worked: the result of one command names its limits, the session's log the rest. */
+static json_t *denials_since(const struct errand *x, const json_t *result)
+{
+    json_t *own = json_object_get(result, "denials"), *list = session_denials(x->job, x->session_name, x->began);
+    for (size_t i = 0; i < json_array_size(own); i++) {
+        json_t *d = json_array_get(own, i);
+        const char *target = value_text(d, "target", NULL);
+        bool known = false;
+        (void)json_object_del(d, "origin"); /* a file of the host */
+        for (size_t k = 0; k < json_array_size(list); k++)
+            known = known || same(value_text(json_array_get(list, k), "target", NULL), target);
+        if (!known)
+            (void)json_array_append(list, d);
+    }
+    return list;
+}
+
+static void denials_of(struct buf *out, const json_t *list)
+{
+    size_t told = 0;
+    for (size_t i = 0; i < json_array_size(list) && told < MAX_TOLD; i++) {
+        const json_t *d = json_array_get(list, i);
+        const char *target = value_text(d, "target", NULL), *action = value_text(d, "action", NULL);
+        const char *kind = value_text(d, "kind", NULL), *rule = value_text(d, "rule", NULL);
+        if (!target || !kind || same(kind, "limit"))
+            continue;
+        buf_printf(out, "[denied: %s %s ", kind, action ? action : "");
+        words_of(out, str_of(target));
+        if (rule) {
+            buf_text(out, " (rule: ");
+            words_of(out, str_of(rule));
+            buf_char(out, ')');
+        }
+        buf_text(out, "]\n");
+        told++;
+    }
+}
+
+static void missing_of(struct buf *out, const json_t *settings)
+{
+    for (size_t i = 0; i < json_array_size(settings); i++) {
+        const json_t *s = json_array_get(settings, i);
+        if (same(value_text(s, "done", NULL), "translated"))
+            continue;
+        buf_text(out, "[MCP server '");
+        words_of(out, str_of(value_text(s, "server", NULL)));
+        buf_text(out, "': ");
+        words_of(out, str_of(value_text(s, "place", NULL)));
+        buf_printf(out, " in %s names a path that is not in the box]\n", value_text(s, "file", NULL));
+    }
+}
+
+static void report(struct errand *x, struct pinfold_result *result)
+{
+    struct job *j = x->job;
+    char why[128], line[160];
+    bool good = pinfold_result_end(result) == PINFOLD_EXITED && pinfold_result_code(result) == 0;
+    auto_value json_t *r = value_read(str_of(pinfold_result_json(result)), why, sizeof why);
+    auto_value json_t *denials = denials_since(x, r);
+    struct json w = JSON(&j->structured);
+    size_t n = 0;
+
+    snprintf(line, sizeof line, "%s, status %d", x->resume ? "resumed" : "first call", pinfold_result_status(result));
+    job_tell(j, line);
+    if (good) {
+        mark(x, BEGUN);
+        answer(x, result);
+    } else {
+        const char *err = pinfold_result_stderr(result, &n);
+        buf_printf(&j->text, "%s failed (%s %d). The end of what it wrote to standard error:\n", x->agent->title,
+                   pinfold_result_end(result) == PINFOLD_EXITED ? "exit status" : "ended, status",
+                   pinfold_result_status(result));
+        tail(&j->text, err, n);
+        if (j->text.n && j->text.p[j->text.n - 1] != '\n')
+            buf_char(&j->text, '\n');
+        j->failed = true;
+    }
+    if (!good) {
+        denials_of(&j->text, denials);
+        missing_of(&j->text, x->settings);
+    }
+    json_object(&w, NULL);
+    json_text(&w, "agent", x->agent->agent);
+    json_text(&w, "sessionId", x->id);
+    json_text(&w, "directory", x->inside);
+    json_bool(&w, "resumed", x->resume);
+    json_str(&w, "answer", good ? buf_view(&j->text) : STR(""));
+    json_int(&w, "status", pinfold_result_status(result));
+    value_write(&w, "denials", denials);
+    if (json_array_size(x->settings))
+        value_write(&w, "settings", x->settings);
+    json_object_end(&w);
+}
+
+static void begins_now(struct errand *x)
+{
+    struct timespec now;
+    struct tm tm;
+    char second[24];
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    (void)gmtime_r(&now.tv_sec, &tm);
+    (void)strftime(second, sizeof second, "%Y-%m-%dT%H:%M:%S", &tm);
+    snprintf(x->began, sizeof x->began, "%s.%03ldZ", second, now.tv_nsec / 1000000);
+}
+
+static void ask_it(struct errand *x)
+{
+    struct pinfold_error error = {0};
+    struct pinfold_result *result;
+    char **argv = NULL;
+    struct telling telling = {.job = x->job};
+
+    if (x->agent->responds)
+        snprintf(x->response, sizeof x->response, "/tmp/pinfold-answer-%u", x->job->number);
+    const struct pinfold_agent_options a = {.size = sizeof a,
+                                            .agent = x->agent->agent,
+                                            .directory = x->inside,
+                                            .prompt = x->prompt,
+                                            .profile = x->agent->profile[0] ? x->agent->profile : NULL,
+                                            .response = x->response[0] ? x->response : NULL,
+                                            .resume = x->resume,
+                                            .unattended = 1};
+    if (pinfold_agent_argv(&a, &argv, &error) < 0) {
+        (void)failed(x, &error);
+        return;
+    }
+    struct pinfold_exec_options o = {.size = sizeof o,
+                                     .argv = (const char *const *)argv,
+                                     .cwd = x->inside,
+                                     .use_fds = 1,
+                                     .stdin_fd = -1,
+                                     .stdout_fd = -1,
+                                     .stderr_fd = -1,
+                                     .capture = 1,
+                                     .capture_max = MAX_RESPONSE,
+                                     .timeout_ms =
+                                         (uint32_t)json_integer_value(json_object_get(x->job->arguments, "timeout_ms")),
+                                     .cancel_fd = x->job->socket,
+                                     .output = telling_output,
+                                     .ctx = &telling};
+    begins_now(x);
+    int r = pinfold_exec(x->session, &o, &result, &error);
+    free(argv);
+    if (r < 0) {
+        (void)failed(x, &error);
+        return;
+    }
+    report(x, result);
+    pinfold_result_free(result);
+}
+
+static void work(struct job *j)
+{
+    struct errand x = {.job = j, .mem = arena_new(8u << 20), .held = -1};
+
+    for (size_t i = 0; i < n_configured; i++) {
+        if (same(configured[i].name, j->tool))
+            x.agent = &configured[i];
+    }
+    if (x.mem && x.agent && take_arguments(&x) && prepare(&x) && enter(&x) && settle(&x))
+        ask_it(&x);
+    else if (!j->failed)
+        job_fail(j, "no memory");
+    pinfold_session_free(x.session);
+    free(x.options);
+    free(x.inside);
+    free(x.directory);
+    free(x.state);
+    (void)close_fd(x.held);
+    json_decref(x.settings);
+    x.mem = arena_free(x.mem);
+}
+
+static const struct argument arguments[] = {
+    {"prompt", ARGUMENT_TEXT, .required = true, .help = "What the agent shall do."},
+    {"directory", ARGUMENT_TEXT, .required = true, .help = "The absolute directory it works in."},
+    {"sessionId", ARGUMENT_TEXT,
+     .help =
+         "A name for the conversation: the same one goes on with it, in the same directory; 'default' without one."},
+    {"timeout_ms", ARGUMENT_NUMBER, .min = 1, .max = MAX_TIMEOUT_MS, .help = "Milliseconds until it is ended."},
+    {0}};
+
+static const json_t *known_agent(const json_t *root, struct str name)
+{
+    const json_t *list = json_object_get(root, "agents");
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        if (str_is(name, value_text(json_array_get(list, i), "name", NULL)))
+            return json_array_get(list, i);
+    }
+    return NULL;
+}
+
+static bool is_profile(struct str s)
+{
+    for (size_t i = 0; i < s.n; i++) {
+        char c = s.p[i];
+        if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_'))
+            return false;
+    }
+    return s.n < 48;
+}
+
+static bool add(const char *said, const json_t *root, char *why, size_t room)
+{
+    struct str profile = str_of(said), name = str_until(&profile, ':');
+    const json_t *a = known_agent(root, name);
+
+    if (n_configured == MAX_AGENTS || !a || name.n > 40) {
+        snprintf(why, room, "--agent %s: %s", said,
+                 a ? "there may be 16" : "there is no such agent; see: pinfold agent list");
+        return false;
+    }
+    if (!is_profile(profile) || (profile.n && !json_is_true(json_object_get(a, "profile")))) {
+        snprintf(why, room, "--agent %s: %s", said,
+                 is_profile(profile) ? "this agent has no profiles" : "a profile is letters, digits, '-' and '_'");
+        return false;
+    }
+    struct configured *c = &configured[n_configured++];
+    snprintf(c->agent, sizeof c->agent, "%.*s", (int)name.n, name.p);
+    snprintf(c->profile, sizeof c->profile, "%.*s", (int)profile.n, profile.p);
+    snprintf(c->name, sizeof c->name, "%.*s%s%.*s", (int)name.n, name.p, profile.n ? "_" : "",
+             profile.n > 20 ? 20 : (int)profile.n, profile.p);
+    snprintf(c->title, sizeof c->title, "%s", value_text(a, "title", NULL) ? value_text(a, "title", NULL) : c->agent);
+    c->definition = json_incref((json_t *)(uintptr_t)a);
+    c->resumes = json_is_true(json_object_get(a, "resume"));
+    c->responds = !same(value_text(a, "response", NULL), "none");
+    c->tool =
+        (struct tool){.name = c->name,
+                      .title = c->title,
+                      .description = "Gives a task to another agent, which works on it by itself in a sandbox of its "
+                                     "own and answers once. A sessionId goes on with an earlier conversation.",
+                      .arguments = arguments,
+                      .destructive = true,
+                      .open_world = true,
+                      .sessions = true,
+                      .work = work};
+    if (mcp_tool_find(c->name) || !tool_add(&c->tool)) {
+        snprintf(why, room, "--agent %s: there is a tool of this name already", said);
+        return false;
+    }
+    return true;
+}
+
+bool agents_begin(const struct mcp_options *o, char *why, size_t room)
+{
+    struct pinfold_error error = {0};
+    char *text = NULL;
+
+    if (!o->agents || !o->agents[0])
+        return true;
+    if (pinfold_agent_list(&text, &error) < 0) {
+        snprintf(why, room, "%s", error.text);
+        return false;
+    }
+    auto_value json_t *root = value_read(str_of(text), why, room);
+    free(text);
+    bool good = root != NULL;
+    for (const char *const *a = o->agents; good && *a; a++)
+        good = add(*a, root, why, room);
+    return good;
+}

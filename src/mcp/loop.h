@@ -1,0 +1,29 @@
+/*
+ * One poll() for all that the talking process waits for.
+ */
+#pragma once
+#include <poll.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct source { /* lies in its owner; ready() may remove any source, itself too */
+    int fd;
+    short events;
+    void (*ready)(struct source *s, short revents);
+    size_t at; /* in the loop's list */
+};
+
+struct loop {
+    struct source **list;
+    struct pollfd *polled;
+    size_t n, room;
+    bool done;
+};
+
+int loop_add(struct loop *l, struct source *s); /* 0, -ENOMEM */
+void loop_remove(struct loop *l, struct source *s);
+/* Waits at most timeout_ms (-1: for ever) and calls who is ready. 0 or -errno. */
+int loop_turn(struct loop *l, int timeout_ms);
+void loop_free(struct loop *l);
+uint64_t loop_now(void); /* monotonic */

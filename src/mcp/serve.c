@@ -1,0 +1,264 @@
+/*
+ * mcp_serve(): the policy, the workers, the carrier, until the client is gone or a signal comes.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/str.h"
+#include "mcp/agents.h"
+#include "mcp/directory.h"
+#include "mcp/http.h"
+#include "mcp/owner.h"
+#include "mcp/pipe.h"
+
+#define EXIT_USAGE  2
+#define EXIT_CANNOT 3
+
+static void complain(const char *sentence)
+{
+    char line[2048];
+    int n = snprintf(line, sizeof line, "pinfold: mcp: %s\n", sentence);
+    (void)!write(2, line, (size_t)n < sizeof line ? (size_t)n : sizeof line - 1);
+}
+
+struct signals {
+    struct source source;
+    struct loop *loop;
+};
+
+static void signalled(struct source *s, short revents)
+{
+    struct signals *m = (struct signals *)(void *)s;
+    struct signalfd_siginfo info;
+    (void)revents;
+    /* The end of a child only wakes us: work_idle() reaps. */
+    if (read(s->fd, &info, sizeof info) == (ssize_t)sizeof info && info.ssi_signo != SIGCHLD)
+        m->loop->done = true;
+}
+
+static int signals_begin(struct signals *m, struct loop *loop)
+{
+    sigset_t set;
+    (void)sigemptyset(&set);
+    (void)sigaddset(&set, SIGTERM);
+    (void)sigaddset(&set, SIGINT);
+    (void)sigaddset(&set, SIGHUP);
+    (void)sigaddset(&set, SIGCHLD);
+    (void)sigprocmask(SIG_BLOCK, &set, NULL);
+    *m = (struct signals){.source = {.fd = signalfd(-1, &set, SFD_CLOEXEC), .events = POLLIN, .ready = signalled},
+                          .loop = loop};
+    return m->source.fd < 0 ? -errno : loop_add(loop, &m->source);
+}
+
+/* What carries the protocol: one of the two. */
+struct carrier {
+    struct pipe *pipe;
+    struct http *http;
+};
+
+static bool carrier_begin(struct server *s, struct carrier *c)
+{
+    char why[512] = "standard input and output cannot be used";
+    if (s->place.options->http)
+        c->http = http_new(s, why, sizeof why);
+    else
+        c->pipe = pipe_new(s);
+    if (!c->http && !c->pipe)
+        complain(why);
+    return c->http || c->pipe;
+}
+
+static void run(struct server *s, const struct carrier *c)
+{
+    while (!s->loop.done) {
+        uint64_t now = loop_now();
+        int wait = c->http ? http_tick(c->http, now) : peer_tick(pipe_peer(c->pipe), now);
+        int asks = asker_tick(&s->asker, now);
+        wait = wait < 0 || (asks >= 0 && asks < wait) ? asks : wait;
+        int idle = work_idle(s->work, now);
+        wait = wait < 0 || (idle >= 0 && idle < wait) ? idle : wait;
+        if (loop_turn(&s->loop, wait) < 0)
+            break;
+    }
+}
+
+/* How the first task ends. */
+struct beginning {
+    struct loop *loop;
+    struct task *task;
+    int status;
+};
+
+static void begun_say(void *ctx, enum say_level level, struct str sentence)
+{
+    (void)ctx;
+    (void)level;
+    (void)sentence;
+}
+static void begun_words(void *ctx, struct str sentence)
+{
+    (void)ctx;
+    (void)sentence;
+}
+
+static void begun_question(void *ctx, struct str sentence, uint32_t patience_ms)
+{
+    (void)patience_ms;
+    begun_words(ctx, sentence);
+}
+static void begun_changed(void *ctx)
+{
+    (void)ctx;
+}
+
+static void begun(void *ctx, struct str json)
+{
+    struct beginning *b = ctx;
+    char why[128];
+    auto_value json_t *result = value_read(json, why, sizeof why);
+
+    b->task = NULL;
+    if (!json_is_true(json_object_get(result, "isError")))
+        return;
+    const char *text = value_text(json_array_get(json_object_get(result, "content"), 0), "text", NULL);
+    complain(text ? text : "no box can be made here");
+    b->status = EXIT_CANNOT;
+    b->loop->done = true;
+}
+
+static void begun_not(void *ctx)
+{
+    struct beginning *b = ctx;
+    b->task = NULL;
+}
+static void begun_fault(void *ctx, int code, struct str sentence)
+{
+    (void)code;
+    (void)sentence;
+    begun_not(ctx);
+}
+
+static void begin(struct server *s, struct beginning *b)
+{
+    static const struct task_events events = {.say = begun_say,
+                                              .progress = begun_words,
+                                              .question = begun_question,
+                                              .changed = begun_changed,
+                                              .result = begun,
+                                              .fault = begun_fault,
+                                              .lost = begun_not};
+    b->task = work_start(s->work, STR("{\"tool\":\"mcp\"}"), false, 0, &events, b);
+}
+
+/* The person's options, and that what agents store is hidden, wherever it is. NULL without memory. */
+static struct pinfold_option *with_store_hidden(const struct pinfold_option *options)
+{
+    size_t n = 0;
+    while (options && options[n].name)
+        n++;
+    char *store = directory_store(); /* both live as long as the process */
+    struct pinfold_option *all = calloc(n + 2, sizeof *all);
+    if (all && n)
+        memcpy(all, options, n * sizeof *all);
+    if (all && store)
+        all[n] = (struct pinfold_option){"hide", store};
+    return all;
+}
+
+/*
+ * The policy of boxes that stay: where the person wants to be asked for hosts, nobody can be there, and what no rule names is
+ * refused. False with the sentence said.
+ */
+static bool keep_policy(struct place *place)
+{
+    static struct pinfold_policy_options kept;
+    const struct pinfold_option *from = place->options->policy->options;
+    struct pinfold_error error = {0};
+    size_t n = 0;
+    bool asks = false;
+
+    place->kept_options = place->options->policy;
+    place->kept = place->policy;
+    while (from && from[n].name)
+        n++;
+    struct pinfold_option *to = calloc(n + 1, sizeof *to); /* lives as long as the process */
+    for (size_t i = 0; to && i < n; i++) {
+        bool ask = same(from[i].name, "ask") && !same(from[i].value, "false");
+        to[i] = ask ? (struct pinfold_option){"net", "allow"} : from[i];
+        asks = asks || ask;
+    }
+    if (!to || !asks) {
+        free(to);
+        return true;
+    }
+    kept = *place->options->policy;
+    kept.options = to;
+    place->kept_options = &kept;
+    place->kept = NULL;
+    if (pinfold_policy_load(&kept, &place->kept, &error) < 0) {
+        complain(error.text);
+        return false;
+    }
+    if (!place->options->quiet)
+        complain("--ask: 'run' asks for hosts that no rule names; in sessions and boxes of agents they are refused");
+    return true;
+}
+
+int mcp_serve(const struct mcp_options *said)
+{
+    struct pinfold_policy_options policy = *said->policy;
+    struct mcp_options options = *said, *o = &options;
+
+    struct server s = {.place = {.options = o}};
+    struct signals signals = {.source = {.fd = -1}};
+    struct carrier carrier = {0};
+    struct beginning beginning = {.loop = &s.loop};
+    struct pinfold_error error = {0};
+    int status = EXIT_USAGE;
+
+    char why[512];
+
+    (void)signal(SIGPIPE, SIG_IGN);
+    policy.options = with_store_hidden(policy.options);
+    o->policy = &policy;
+    if (!agents_begin(o, why, sizeof why)) {
+        complain(why);
+        return EXIT_USAGE;
+    }
+    if (pinfold_policy_load(o->policy, &s.place.policy, &error) < 0) {
+        complain(error.text);
+        return EXIT_USAGE;
+    }
+    if (!keep_policy(&s.place)) {
+        pinfold_policy_free(s.place.policy);
+        return EXIT_USAGE;
+    }
+    s.work = work_new(&s.loop, &s.place);
+    if (!s.work || owner_instance(s.place.instance, sizeof s.place.instance) < 0 ||
+        signals_begin(&signals, &s.loop) < 0)
+        complain("no memory");
+    else if (asker_begin(&s.asker, &s.loop), carrier_begin(&s, &carrier)) {
+        begin(&s, &beginning);
+        run(&s, &carrier);
+        status = beginning.status;
+    }
+    carrier.pipe = pipe_free(carrier.pipe);
+    carrier.http = http_free(carrier.http);
+    if (s.asker.loop)
+        asker_end(&s.asker);
+    work_free(s.work);
+    janitor_end(&s.janitor);
+    (void)close_fd(signals.source.fd);
+    loop_free(&s.loop);
+    if (s.place.kept != s.place.policy)
+        pinfold_policy_free(s.place.kept);
+    pinfold_policy_free(s.place.policy);
+    return status;
+}

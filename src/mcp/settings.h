@@ -1,0 +1,18 @@
+/*
+ * An agent's own MCP servers: its settings name paths of the host. In the copies that a session has they become the box's;
+ * what cannot be, and what stands in files that are not the session's own, is told one by one.
+ */
+#pragma once
+#include "mcp/job.h"
+
+struct settings {
+    struct job *job;
+    struct pinfold_session *session;
+    const json_t *agent;   /* its entry of pinfold_agent_list() */
+    const char *directory; /* where it works, as the box has it */
+    bool image;            /* the box has an image's files, not the host's */
+    json_t *told;          /* [{"server","file","place","path","done"}]: without names of the host */
+    unsigned lines;        /* that the person was told */
+};
+/* False: a copy that must change could not be written; said to the person. */
+bool settings_settle(struct settings *s);

@@ -1,0 +1,12 @@
+/* Tools on single boxes: run, explain, policy. */
+#pragma once
+#include "mcp/tool.h"
+
+extern const struct tool tool_run, tool_explain, tool_policy;
+
+/* What a model reads of a result, the same for run and bash: output, then how it ended where that is not exit 0. */
+void result_text(struct job *j, const char *json);
+/* Takes out where the rules were said of what was denied: that is a file of the host. */
+void result_hide(json_t *result);
+/* A line for each of the denials. */
+void result_denials(struct job *j, const json_t *list);

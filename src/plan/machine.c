@@ -1,0 +1,118 @@
+/*
+ * A virtual machine runs in a box like any other, whose command it is: what may be read, written and reached is decided by that
+ * box. It takes its kernel from a directory of pinfold's state that is shown to it alone, and KVM's device.
+ */
+#include "plan/make.h"
+#include "wire/vm.h"
+
+int machine_begin(struct making *m)
+{
+    const struct machine_fact *f = m->facts->machine;
+    if (!f)
+        return 0;
+    if (!m->facts->state_home)
+        return err_say(m->e, ERR_CANNOT, "vm keeps what it boots in your state directory: set HOME or XDG_STATE_HOME");
+    m->machine = path_join(m->mem, m->facts->state_home, "pinfold/vm");
+    m->machine_slot = m->n_slots++;
+    int r = m->machine ? add_make_dir(m, m->machine, false) : no_memory(m);
+    if (r < 0 || !f->kvm)
+        return r < 0 || !f->emulated ? r : note(m, "the machine is emulated, which is slow: %s", f->emulated);
+    struct place *p = place_add(m, PLACE_RW, "/dev/kvm", 0);
+    if (!p)
+        return no_memory(m);
+    p->src = p->dst;
+    p->parent = "/dev";
+    p->type = p->dst_type = PATH_OTHER;
+    p->said = true;
+    p->why = "KVM";
+    return 0;
+}
+
+int machine_source(struct making *m)
+{
+    struct step *s = m->machine ? image_path(&m->image, STEP_SOURCE, m->machine, 0) : NULL;
+    if (s)
+        s->b = m->machine_slot;
+    return s || !m->machine ? 0 : no_memory(m);
+}
+
+int machine_steps(struct making *m)
+{
+    bool run = false;
+    for (size_t i = 0; m->machine && i < m->n_places; i++)
+        run |= m->places[i].kind == PLACE_TMPFS && m->places[i].act == ACT_PRIVATE &&
+               strcmp(m->places[i].dst, "/run") == 0;
+    if (!m->machine)
+        return 0;
+    if (!run)
+        return err_say(m->e, ERR_CANNOT, "vm needs a /run of the box's own: take out the rule about /run");
+    struct step *dir = image_path(&m->image, STEP_DIR, VM_FILES, 0);
+    if (dir)
+        dir->mode = 0755;
+    struct step *s = dir ? image_path(&m->image, STEP_ATTACH, VM_FILES, 0) : NULL;
+    if (!s)
+        return no_memory(m);
+    s->b = m->machine_slot;
+    s->flags = STEP_RDONLY | STEP_NOSUID | STEP_NODEV | STEP_NOEXEC | STEP_RECURSE;
+    return 0;
+}
+
+/* What a machine's kernel of its own is in the way of. */
+int machine_check(struct making *m)
+{
+    const struct policy *p = m->policy;
+    if (!m->facts->machine)
+        return 0;
+    int r = p->net == NET_HOST
+                ? note(m, "net host: the machine is behind this one's network, of which it has TCP and UDP "
+                          "over IPv4; its own servers are not reached from outside")
+                : 0;
+    if (r < 0)
+        return r;
+    if (p->n_unix_sockets)
+        return err_say(m->e, ERR_CANNOT,
+                       "unix-sockets: '%s' (--unix-socket): a socket of this machine cannot be connected to from "
+                       "another kernel (--engine "
+                       "vm); reach a service by TCP (--reach 127.0.0.1:PORT), or take another engine",
+                       p->unix_sockets[0]);
+    for (size_t i = 0; i < p->n_net_rules; i++) {
+        const struct net_rule *rule = &p->net_rules[i];
+        if (rule->verb == NET_RULE_REACH && rule->text[0] == '[')
+            return err_say(
+                m->e, ERR_CANNOT,
+                "reach %s (%s): a virtual machine's network (qemu's) leads to 127.0.0.1 only, not to [::1] (--engine "
+                "vm); have the service listen at 127.0.0.1",
+                rule->text, origin_of(m, rule->origin));
+    }
+    return 0;
+}
+
+/*
+ * In a place that can be written the guard hides by judging every open, and qemu opens each directory that it goes through:
+ * nothing in such a hidden one can be reached.
+ */
+int machine_check_hides(struct making *m)
+{
+    for (size_t i = 0; m->facts->machine && i < m->n_places; i++) {
+        const struct place *hidden = &m->places[i], *in = hidden;
+        if (hidden->kind != PLACE_HIDE || hidden->act != ACT_GUARD || !hidden->opened)
+            continue;
+        for (size_t k = 0; k < m->n_places && in == hidden; k++) {
+            const struct place *p = &m->places[k];
+            if ((p->kind == PLACE_RO || p->kind == PLACE_RW) && path_below(p->dst, hidden->dst))
+                in = p;
+        }
+        return err_say(
+            m->e, ERR_CANNOT,
+            "hide '%s' (%s): a virtual machine cannot show '%s' in it, for it would go there through what is "
+            "hidden, and in a place that can be written the guard judges that (--engine vm); hide what is "
+            "beside it instead, or take another engine",
+            hidden->dst, origin_of(m, hidden->origin), in->dst);
+    }
+    return 0;
+}
+
+const char *machine_proxy(const struct making *m)
+{
+    return m->facts->machine ? "http://" VM_GATEWAY ":61080" : NULL;
+}

@@ -1,0 +1,114 @@
+#!/bin/bash
+# cat, write, cp, ls, path and agent on a session of its own: verbs.sh LABEL, in an empty directory that is $HOME, too.
+set -u
+label=$1
+status=0
+name=files-$$
+export XDG_RUNTIME_DIR=$HOME/runtime XDG_STATE_HOME=$HOME/state XDG_CONFIG_HOME=$HOME/config
+mkdir -m 700 runtime
+mkdir work outside
+
+is() { # name, wanted status, wanted output, command...
+    local what=$1 want=$2 text=$3 got said
+    shift 3
+    said=$("$@" 2>&1)
+    got=$?
+    case $said in
+    *"$text"*) ;;
+    *) got="$got, without \"$text\"" ;;
+    esac
+    if [ "$got" = "$want" ]; then
+        echo "ok $label/$what"
+    else
+        echo "FAIL $label/$what: $got: $said"
+        status=1
+    fi
+}
+shows() { # name, file, content
+    if [ "$(cat "$2" 2>&1)" = "$3" ]; then echo "ok $label/$1"; else
+        echo "FAIL $label/$1: $2 has: $(cat "$2" 2>&1)"
+        status=1
+    fi
+}
+# shellcheck disable=SC2317,SC2329 # called by is()
+from() { # text, command...: with this standard input
+    local text=$1
+    shift
+    printf %s "$text" | "$@"
+}
+p=$PINFOLD
+# shellcheck disable=SC2317,SC2329 # called by the trap
+end() { "$p" session rm "$name" >/dev/null 2>&1; }
+trap end EXIT
+cd work || exit 1
+mkdir -p .git/objects .git/refs .git/hooks keep
+echo kept >keep/x
+echo host >../outside/x
+ln -s ../outside/x to-outside
+is start 0 "" "$p" session start "$name" --mount "$PWD:/workspace" --protect "$PWD/keep"
+is write 0 "" from one "$p" write "$name:/workspace/a.txt"
+shows write-lands a.txt one
+is cat 0 one "$p" cat "$name:/workspace/a.txt"
+is cat-two 0 oneone "$p" cat "$name:/workspace/a.txt" "$name:$PWD/a.txt"
+is seen-in-the-box 0 one "$p" exec "$name" cat /workspace/a.txt
+is written-in-the-box 0 "" "$p" exec "$name" sh -c 'echo made >/tmp/private; mkdir /workspace/d; ln -s a.txt /workspace/l'
+is cat-private 0 made "$p" cat "$name:/tmp/private"
+is private-is-not-the-hosts 1 "" test -e /tmp/private
+is write-parents 0 "" from deep "$p" write -p --mode 600 "$name:/workspace/x/y/z"
+is mode 0 600 stat -c %a x/y/z
+is write-no-parents 1 "No such file" from deep "$p" write "$name:/workspace/q/y/z"
+is guarded 2 "guarded name" from evil "$p" write "$name:/workspace/.git/hooks/pre-commit"
+is protected 1 "Read-only" from evil "$p" write "$name:/workspace/keep/x"
+is read-only 1 "Read-only" from evil "$p" write "$name:$HOME/outside/x"
+is link-out 1 "Read-only" from evil "$p" write "$name:$PWD/to-outside"
+is hidden 1 "" "$p" cat "$name:/etc/shadow"
+is proc 2 "/proc" "$p" cat "$name:/proc/1/environ"
+shows outside-as-it-was ../outside/x host
+shows kept-as-it-was keep/x kept
+is ls 0 "l -> a.txt" "$p" ls "$name:/workspace"
+is ls-json 0 '{"name":"d","type":"directory"' "$p" ls --json "$name:/workspace"
+mkdir -p ../from/tree/sub
+echo leaf >../from/tree/sub/leaf
+ln -s sub/leaf ../from/tree/link
+is cp-in 0 "" "$p" cp ../from/tree "$name:/workspace"
+shows cp-in-lands tree/link leaf
+is cp-out 0 "" "$p" cp "$name:/workspace/tree" ../outside
+shows cp-out-lands ../outside/tree/link leaf
+mkdir -p bad
+mkdir -m 0 "bad/$(printf 'x\033[2J\302\233y\nz')"
+is ls-shows-odd-names 0 'x\u001b[2J\u009by\nz' "$p" ls "$name:/workspace/bad"
+is errors-show-odd-names 1 'bad/x\x1b[2J\xc2\x9by\x0az: ' "$p" cp "$name:/workspace/bad" ../outside
+rmdir bad/*
+is cp-guarded 2 "guarded" "$p" cp ../from/tree/sub/leaf "$name:/workspace/.git/hooks/x"
+is cp-neither 2 "SESSION:/PATH" "$p" cp a b
+is to-box 0 /workspace/x/y "$p" path to-box "$name" "$PWD/x/y"
+is to-host 0 "$PWD/new/file" "$p" path to-host "$name" /workspace/new/file
+is to-host-private 0 /tmp/private "$p" path to-host "$name" /tmp/private
+ln -s "$PWD" ../by-link
+is to-box-by-link 0 /workspace/x/y "$p" path to-box "$name" "$HOME/by-link/x/y"
+is path-usage 2 "to-box|to-host" "$p" path to-mars "$name" /
+is no-session 4 "no session" "$p" cat "$name-2:/x"
+is no-place 2 "SESSION:/PATH" "$p" cat /etc/hostname
+is stop 0 "" "$p" session stop "$name"
+is gone 4 "gone" "$p" cat "$name:/workspace/a.txt"
+
+# A login of the host, for a box that gets it by the flags that `prepare` says.
+cd .. || exit 1
+mkdir -p .local/share/kiro-cli .kiro/agents
+echo agent >.kiro/agents/dev.json
+sqlite3 .local/share/kiro-cli/data.sqlite3 "PRAGMA journal_mode=WAL; CREATE TABLE auth_kv (key TEXT PRIMARY KEY, value TEXT); CREATE TABLE conversations_v2 (key, value); INSERT INTO auth_kv VALUES('token','one')" >/dev/null
+is agent-list 0 kiro-cli "$p" agent list
+is agent-unknown 2 "there is no agent" "$p" agent prepare nobody "$PWD/login"
+is agent-prepare 0 '"first":["data/data.sqlite3"]' "$p" agent prepare kiro-cli "$PWD/login"
+mapfile -t flags < <("$p" agent prepare kiro-cli "$PWD/login" | python3 -c 'import json, sys
+for o in json.load(sys.stdin)["options"]:
+    if o["name"] != "allow": print("--" + o["name"] + "=" + o["value"])')
+is agent-login-inside 0 one "$p" run --no-layers --workspace work "${flags[@]}" -- sqlite3 "$HOME/.local/share/kiro-cli/data.sqlite3" "SELECT value FROM auth_kv"
+is agent-talks 0 "" "$p" run --no-layers --workspace work "${flags[@]}" -- sqlite3 "$HOME/.local/share/kiro-cli/data.sqlite3" "INSERT INTO conversations_v2 VALUES('/w','said'); UPDATE auth_kv SET value='evil'"
+is agent-configuration 0 agent "$p" run --no-layers --workspace work "${flags[@]}" -- cat "$HOME/.kiro/agents/dev.json"
+is agent-configuration-stays 2 "cannot create" "$p" run -q --no-layers --workspace work "${flags[@]}" -- sh -c "echo evil >$HOME/.kiro/agents/dev.json"
+is host-login-as-it-was 0 one sqlite3 .local/share/kiro-cli/data.sqlite3 "SELECT value FROM auth_kv"
+sqlite3 .local/share/kiro-cli/data.sqlite3 "UPDATE auth_kv SET value='two'"
+is agent-again 0 '"refreshed":["data/data.sqlite3"]' "$p" agent prepare kiro-cli "$PWD/login"
+is agent-new-login-inside 0 two/said "$p" run --no-layers --workspace work "${flags[@]}" -- sqlite3 "$HOME/.local/share/kiro-cli/data.sqlite3" "SELECT value || '/' || (SELECT value FROM conversations_v2) FROM auth_kv"
+exit "$status"

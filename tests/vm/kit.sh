@@ -1,0 +1,33 @@
+#!/bin/bash
+# The kernel of Debian's linux-image-amd64 (the cloud kernel has no 9p) with the modules a microvm needs: downloaded and
+# unpacked, never installed.
+#
+#     kit.sh DIR      fills DIR (once: what is there already stays) and prints the path of the kernel
+set -u
+[ $# = 1 ] || { echo "usage: kit.sh DIR" >&2; exit 2; }
+mkdir -p "$1" || exit 1
+kit=$(realpath "$1")
+kernel() { find "$kit/root/boot" -name 'vmlinuz-*' 2>/dev/null | sort -V | tail -n 1; }
+
+if [ ! -e "$kit/complete" ]; then
+    package=$(apt-cache depends linux-image-amd64 2>/dev/null | sed -n 's/^ *Depends: \(linux-image-[0-9][^ ]*-amd64\)$/\1/p' | head -n 1)
+    rm -rf "$kit/root" "$kit/packages"
+    mkdir -p "$kit/root" "$kit/packages" || exit 1
+    if [ -z "$package" ] || ! (cd "$kit/packages" && apt-get download -q "$package") >"$kit/log" 2>&1; then
+        tail -n 5 "$kit/log" >&2
+        echo "kit.sh: cannot download linux-image-amd64" >&2
+        exit 1
+    fi
+    for package in "$kit"/packages/*.deb; do
+        dpkg-deb --fsys-tarfile "$package" | tar -x -C "$kit/root" --wildcards './boot/vmlinuz-*' './lib/modules/*/modules.builtin*' \
+            './lib/modules/*/modules.order' './lib/modules/*/kernel/drivers/virtio/*' './lib/modules/*/kernel/drivers/char/virtio*' \
+            './lib/modules/*/kernel/drivers/net/virtio_net*' './lib/modules/*/kernel/drivers/net/net_failover*' \
+            './lib/modules/*/kernel/net/core/failover*' './lib/modules/*/kernel/net/9p/*' './lib/modules/*/kernel/fs/9p/*' \
+            './lib/modules/*/kernel/fs/netfs/*' './lib/modules/*/kernel/fs/fscache/*' || exit 1
+    done
+    rm -rf "$kit/packages"
+    for modules in "$kit"/root/lib/modules/*; do busybox depmod -b "$kit/root" "${modules##*/}" || exit 1; done
+    chmod -R go+rX "$kit/root"
+    : >"$kit/complete"
+fi
+kernel
