@@ -209,6 +209,10 @@ void conn_ready(struct conn *c, bool client_side, uint32_t events)
 {
     if (c->dead)
         return;
+    if (c->stage == STAGE_UNHEARD && client_side) {
+        conn_reset(c);
+        return;
+    }
     struct source *s = client_side ? &c->client : &c->server;
     enum left left = LEFT_NOTHING;
     if (!client_side && c->stage == STAGE_DIAL) {

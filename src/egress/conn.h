@@ -18,6 +18,7 @@ enum {
     FIRST_BYTES = 20 << 10,  /* the most kept of what a client says before it is judged                    */
     HANDSHAKE_MS = 10000,    /* from accept to a judged destination: slow talkers are cut off              */
     HOLD_MS = 1000,          /* the most that a refusal waits for pinfold to see who is refused            */
+    UNHEARD_MS = 100,        /* ... and then a reset for its client's first words                          */
     HOLDS = 512,             /* refusals of one box that wait at all                                       */
     REFUSED_MS = 2000,       /* a no holds so long: programs try one address of a name after the other     */
     ASK_SLACK_MS = 3000,     /* pinfold's own clock ends a question; this is for when it does not          */
@@ -68,7 +69,8 @@ enum stage {
     STAGE_DIAL,    /* waiting for the server to accept                   */
     STAGE_PARENT,  /* the caller's own proxy was asked for the way       */
     STAGE_OPEN,    /* bytes flow, perhaps still watched                  */
-    STAGE_HELD     /* refused, but pinfold looks first who it is         */
+    STAGE_HELD,    /* refused, but pinfold looks first who it is         */
+    STAGE_UNHEARD  /* refused, and reset with its client's first words   */
 };
 /* What of the client's bytes is still judged while they flow. */
 enum watch {

@@ -23,7 +23,7 @@ struct conn *conn_waiting(uint32_t ticket, enum stage stage);
 /* Nothing more is read from it or judged. */
 static inline bool conn_over(const struct conn *c)
 {
-    return c->dead || c->stage == STAGE_HELD;
+    return c->dead || c->stage >= STAGE_HELD;
 }
 
 /* relay.c: bytes between the two sides */

@@ -1,6 +1,10 @@
 /*
  * How a connection is refused: by a reset (clients print nonsense on an orderly end) or, on the proxy port, by the protocol's
  * own refusal with the reason. It is told first, and then waits a moment until pinfold has seen who is refused.
+ *
+ * A reset waits for its client's first words besides, UNHEARD_MS at most: one that comes with the connection itself is lost
+ * on clients that look for errors only once they have sent something. Node's fetch() then waits for nothing, and the program
+ * ends with status 0 and without a word.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,6 +32,19 @@ void refuse_http(struct conn *c, const char *status, const char *reason)
     refuse_saying(c, text, (size_t)n);
 }
 
+static void reset_when_heard(struct conn *c)
+{
+    bool scarce = world.n_conns > world.max_conns / 2; /* clients that say nothing shall not keep others out */
+    c->stage = STAGE_UNHEARD;
+    c->ticket = 0;
+    source_rest(&c->server);
+    source_rest(&c->client);
+    if (c->first.n || scarce || !source_arm(&c->client, EPOLLIN))
+        conn_reset(c);
+    else
+        conn_deadline(c, world.now + UNHEARD_MS);
+}
+
 void refuse_now(struct conn *c, enum refusal why, const char *reason)
 {
     static const uint8_t socks5[] = {2, 4, 5};
@@ -37,7 +54,11 @@ void refuse_now(struct conn *c, enum refusal why, const char *reason)
     if (c->host && c->host->kind == HOST_ADDR)
         addr_print(&c->host->addr, addr);
     snprintf(text, sizeof text, "%s%s:%u %s", name, addr, c->port, reason);
-    switch (why == REFUSED_WITHOUT_WORDS ? HOW_TRANSPARENT : c->how) {
+    if (why == REFUSED_WITHOUT_WORDS) {
+        conn_reset(c);
+        return;
+    }
+    switch (c->how) {
     case HOW_CONNECT:
     case HOW_HTTP:
         refuse_http(c, why == REFUSED_BY_RULE ? "403 Forbidden" : "502 Bad Gateway", text);
@@ -52,7 +73,7 @@ void refuse_now(struct conn *c, enum refusal why, const char *reason)
         }
         break;
     default:
-        conn_reset(c);
+        reset_when_heard(c);
     }
 }
 

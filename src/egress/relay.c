@@ -128,8 +128,9 @@ void relay_settle(struct conn *c)
             c->client_shut = true;
         }
     }
-    bool reads = !holds_client(c) &&
-                 (c->stage == STAGE_OPEN ? !c->to_server.n : c->stage == STAGE_HELLO || c->stage == STAGE_SOCKS);
+    bool reads = !holds_client(c) && (c->stage == STAGE_OPEN ? !c->to_server.n
+                                                             : c->stage == STAGE_HELLO || c->stage == STAGE_SOCKS ||
+                                                                   c->stage == STAGE_UNHEARD);
     bool set = source_arm(&c->client, (!c->client_eof && reads ? EPOLLIN : 0u) | (c->to_client.n ? EPOLLOUT : 0u));
     if (c->stage == STAGE_PARENT || c->stage == STAGE_OPEN) {
         bool hears = c->stage == STAGE_PARENT || (!c->server_eof && !c->to_client.n);

@@ -167,5 +167,7 @@ def run(t):
             judge(t, name, command, t.allow, says)
             if name in ("ssh", "psql", "java", "go", "node-fetch"):
                 judge_port(t, name, command, "reset|refused|closed|IOException|ECONNRESET")
+        _, out = t.box([*t.allow, "--deny-port", "1024-65535"], f"python3 {HERE}/reset.py ok.test 8099", 60)
+        t.report("clients/reset-with-the-first-words", out.split("\n")[:2] == ["waits for words", "reset"], out[-400:])
     finally:
         servers.stop()
