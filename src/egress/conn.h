@@ -104,6 +104,7 @@ struct conn {
     bool literal;          /* the client named an address: judged by address rules */
     bool bulk[2];          /* from the server, from the client: much came at once */
     bool upgrade;          /* an Upgrade was asked; the server's answer decides */
+    bool requested;        /* ... which is not counted: what comes may be the answer to an earlier request */
     bool asked;            /* somebody said yes to this one, no rule does */
     bool sent, no_delay;   /* the server was sent something; more than once: it gets it at once */
     uint8_t why;           /* STAGE_HELD: enum refusal, and in what words */

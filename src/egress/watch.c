@@ -82,7 +82,8 @@ static void watch_http(struct conn *c)
             refuse_flow(c, &h.host, "HTTP Host differs from the host connected to");
         else {
             http_body_begin(&c->body, &h);
-            c->upgrade = h.upgrade;
+            c->upgrade = h.upgrade && !c->requested;
+            c->requested = true;
             if (!release(c, (size_t)n))
                 return;
         }
