@@ -151,11 +151,15 @@ static const struct rule *guarded(struct guard *g, struct str path, size_t *ret_
     return rule && in_force(g, rule, path, *ret_end) ? rule : NULL;
 }
 
-const struct rule *verdict_config(struct guard *g, const struct place *p)
+bool verdict_config(struct guard *g, const struct place *p, const struct rule **ret_rule)
 {
     size_t end;
+    bool config = false;
     const struct rule *rule = named(g, place_path(p), &end);
-    return rule && rule_is_git_config(rule) && end == p->n ? rule : NULL;
+    *ret_rule = rule;
+    if (rules_hidden(&g->rules, place_path(p)))
+        return false;
+    return rule ? rule_is_git_config(rule) && end == p->n : repository_place(g, place_path(p), &config) && config;
 }
 
 /* Names the guard itself uses for a moment. */
