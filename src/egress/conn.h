@@ -96,6 +96,7 @@ struct conn {
     struct pending to_client, to_server;
     struct pending head;        /* of the request that is sent once the way is open */
     struct http_answer *answer; /* proxy requests: how far the server's answer is; owned */
+    struct http_answer *follow; /* others: the same, so that an Upgrade's answer is known for it; owned */
     struct pending heard;       /* of the parent proxy's answer, which is not whole yet */
     struct pending first;       /* client bytes not judged yet; the first .at of them were passed on */
     uint64_t deadline;          /* milliseconds; 0 for none */
@@ -104,7 +105,6 @@ struct conn {
     bool literal;          /* the client named an address: judged by address rules */
     bool bulk[2];          /* from the server, from the client: much came at once */
     bool upgrade;          /* an Upgrade was asked; the server's answer decides */
-    bool requested;        /* ... which is not counted: what comes may be the answer to an earlier request */
     bool asked;            /* somebody said yes to this one, no rule does */
     bool sent, no_delay;   /* the server was sent something; more than once: it gets it at once */
     uint8_t why;           /* STAGE_HELD: enum refusal, and in what words */
