@@ -38,12 +38,12 @@ struct span {
     size_t bytes;
 };
 /*
- * The blocks of `a` that do not hold the object `but` (NULL: all), for a forked copy of this process that gives them back
- * itself: at most `room` into `ret`; returns how many.
+ * What of the memory of `a` does not hold the `but_bytes` at `but` (NULL: all of it), for a forked copy of this process that
+ * gives it back itself: at most `room` into `ret`; returns how many.
  */
-size_t arena_spans(const struct arena *a, const void *but, struct span *ret, size_t room);
-/* Gives back all blocks but the one that holds `but`, an object of this arena. Nothing is handed out from it any more. */
-void arena_keep(struct arena *a, const void *but);
+size_t arena_spans(const struct arena *a, const void *but, size_t but_bytes, struct span *ret, size_t room);
+/* Gives back all pages but those with the object `but` of this arena. Nothing is handed out from it any more. */
+void arena_keep(struct arena *a, const void *but, size_t but_bytes);
 /* Gives back what of the blocks was not handed out, in whole pages. */
 void arena_trim(struct arena *a);
 

@@ -113,8 +113,8 @@ void planned_give_back(void *ctx)
 size_t planned_spare(const struct planned_memory *m, struct span *ret, size_t room)
 {
     const struct plan *plan = m->prepared->plan;
-    size_t n = arena_spans(plan->mem, plan->image, ret, room);
-    n += arena_spans(m->prepared->mem, NULL, ret + n, room - n);
-    n += arena_spans(m->policy->policy->mem, NULL, ret + n, room - n);
-    return n + arena_spans(m->policy->mem, NULL, ret + n, room - n);
+    size_t n = arena_spans(plan->mem, plan->image, plan->image->bytes, ret, room);
+    n += arena_spans(m->prepared->mem, NULL, 0, ret + n, room - n);
+    n += arena_spans(m->policy->policy->mem, NULL, 0, ret + n, room - n);
+    return n + arena_spans(m->policy->mem, NULL, 0, ret + n, room - n);
 }
