@@ -29,10 +29,22 @@ struct arena {
  */
 enum { BLOCK_BYTES = 128 << 10, STEP_BYTES = 16 << 10, PAGE = 4096 };
 static bool all_to_exit;
+/* What arenas of before have left for those to come, zeroed: only where somebody said so, in a program of one thread. */
+enum { SPARE_MAX = 4 };
+static struct {
+    bool wanted;
+    unsigned n;
+    struct block *at[SPARE_MAX];
+} spare;
 
 void arenas_leave_to_exit(void)
 {
     all_to_exit = true;
+}
+
+void arenas_reuse(void)
+{
+    spare.wanted = true;
 }
 
 /* errno stays the caller's. */
@@ -53,6 +65,8 @@ static struct block *block_new(size_t room, size_t used)
     size_t bytes = (sizeof(struct block) + room + PAGE - 1) / PAGE * PAGE;
     if (bytes < BLOCK_BYTES)
         bytes = BLOCK_BYTES;
+    if (bytes == BLOCK_BYTES && spare.n)
+        return spare.at[--spare.n];
     struct block *b = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (b == MAP_FAILED)
         return NULL;
@@ -77,6 +91,18 @@ static void block_ready(struct block *b, size_t n)
         b->there = all;
 }
 
+static void block_free(struct block *b)
+{
+    if (!spare.wanted || spare.n == SPARE_MAX || sizeof *b + b->room != BLOCK_BYTES) {
+        (void)munmap(b, sizeof *b + b->room);
+        return;
+    }
+    memset(b->bytes, 0, b->used);
+    b->used = 0;
+    b->next = NULL;
+    spare.at[spare.n++] = b;
+}
+
 struct arena *arena_new(size_t max)
 {
     struct arena *a = calloc(1, sizeof *a);
@@ -91,7 +117,7 @@ struct arena *arena_free(struct arena *a)
         return NULL;
     for (struct block *b = a->blocks, *next; b; b = next) {
         next = b->next;
-        (void)munmap(b, sizeof *b + b->room);
+        block_free(b);
     }
     free(a);
     return NULL;

@@ -16,6 +16,11 @@ struct arena *arena_new(size_t max);
 struct arena *arena_free(struct arena *a); /* takes NULL; returns NULL */
 /* For a program that is about to end, and whose user waits for that: from now on arena_free() leaves it all to exit. */
 void arenas_leave_to_exit(void);
+/*
+ * For a process of one thread that does much the same again and again: a few blocks of arenas that were freed serve the next
+ * ones, zeroed, which costs a fraction of giving pages back and getting new ones.
+ */
+void arenas_reuse(void);
 /* `n` zeroed bytes aligned for any object, or NULL. */
 void *arena_zero(struct arena *a, size_t n);
 /* Copies; the result is NUL-terminated. */
