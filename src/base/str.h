@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
+#include <strings.h>
 
 struct str {
     const char *p;
@@ -35,9 +36,22 @@ static inline bool str_ends(struct str a, struct str tail)
 {
     return a.n >= tail.n && (tail.n == 0 || memcmp(a.p + a.n - tail.n, tail.p, tail.n) == 0);
 }
+static inline bool str_is_nocase(struct str a, const char *s)
+{
+    return a.n == strlen(s) && strncasecmp(a.p, s, a.n) == 0;
+}
 static inline struct str str_skip(struct str a, size_t n)
 {
     return n > a.n ? (struct str){a.p + a.n, 0} : (struct str){a.p + n, a.n - n};
+}
+/* Without the spaces and tabs around it: the optional white space of HTTP's fields (RFC 9110 5.6.3). */
+static inline struct str str_trim(struct str a)
+{
+    while (a.n && (a.p[0] == ' ' || a.p[0] == '\t'))
+        a = str_skip(a, 1);
+    while (a.n && (a.p[a.n - 1] == ' ' || a.p[a.n - 1] == '\t'))
+        a.n--;
+    return a;
 }
 
 /* Cuts off and returns what stands before the first `c`, which is dropped; all of it where there is none. */

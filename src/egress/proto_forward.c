@@ -6,27 +6,21 @@
 #include <strings.h>
 #include "egress/proto.h"
 
-static bool is_name(struct str s, const char *name)
-{
-    return s.n == strlen(name) && strncasecmp(s.p, name, s.n) == 0;
-}
-
 static bool any_of(struct str s, const char *const *names)
 {
     for (; *names; names++) {
-        if (is_name(s, *names))
+        if (str_is_nocase(s, *names))
             return true;
     }
     return false;
 }
 
-static struct str trim(struct str s)
+/* What a line says, without its end. */
+static struct str line_text(struct str s)
 {
-    while (s.n && (s.p[0] == ' ' || s.p[0] == '\t'))
-        s = str_skip(s, 1);
-    while (s.n && (s.p[s.n - 1] == ' ' || s.p[s.n - 1] == '\t' || s.p[s.n - 1] == '\r' || s.p[s.n - 1] == '\n'))
+    while (s.n && (s.p[s.n - 1] == '\r' || s.p[s.n - 1] == '\n'))
         s.n--;
-    return s;
+    return str_trim(s);
 }
 
 /* One field line of a head that was parsed; false at the end. */
@@ -37,7 +31,7 @@ static bool next_field(struct str *fields, struct str *line, struct str *name, s
     struct str rest = str_until(fields, '\n');
     *line = (struct str){rest.p, rest.n + 1};
     *name = str_until(&rest, ':');
-    *value = trim(rest);
+    *value = line_text(rest);
     return true;
 }
 
@@ -51,10 +45,10 @@ static int nominated(const struct http_head *h, struct str field)
     struct str fields = h->fields, line, name, value;
     int found = 0;
     while (next_field(&fields, &line, &name, &value)) {
-        if (!is_name(name, "Connection") && !is_name(name, "Proxy-Connection"))
+        if (!str_is_nocase(name, "Connection") && !str_is_nocase(name, "Proxy-Connection"))
             continue;
         while (value.n) {
-            struct str one = trim(str_until(&value, ','));
+            struct str one = str_trim(str_until(&value, ','));
             if (any_of(one, never))
                 return -EBADMSG;
             found = found || (one.n == field.n && strncasecmp(one.p, field.p, one.n) == 0);
@@ -143,11 +137,12 @@ static void status_line(struct http_answer *a, struct str line)
 
 static void field(struct http_answer *a, struct str line)
 {
-    struct str name = str_until(&line, ':'), value = trim(line);
-    bool framing = is_name(name, "Content-Length") || is_name(name, "Transfer-Encoding") || is_name(name, "Connection");
+    struct str name = str_until(&line, ':'), value = line_text(line);
+    bool framing = str_is_nocase(name, "Content-Length") || str_is_nocase(name, "Transfer-Encoding") ||
+                   str_is_nocase(name, "Connection");
     if (framing && a->overlong) {
         lost(a);
-    } else if (is_name(name, "Content-Length")) {
+    } else if (str_is_nocase(name, "Content-Length")) {
         uint64_t v = 0;
         bool good = value.n > 0 && value.n <= 18;
         for (size_t i = 0; good && i < value.n; i++) {
@@ -158,12 +153,12 @@ static void field(struct http_answer *a, struct str line)
             lost(a);
         a->has_length = true;
         a->length = v;
-    } else if (is_name(name, "Transfer-Encoding")) {
+    } else if (str_is_nocase(name, "Transfer-Encoding")) {
         a->coded = true;
-        a->chunked = is_name(value, "chunked");
-    } else if (is_name(name, "Connection")) {
+        a->chunked = str_is_nocase(value, "chunked");
+    } else if (str_is_nocase(name, "Connection")) {
         while (value.n)
-            a->close = is_name(trim(str_until(&value, ',')), "close") || a->close;
+            a->close = str_is_nocase(str_trim(str_until(&value, ',')), "close") || a->close;
     }
 }
 
@@ -196,7 +191,7 @@ static void head_byte(struct http_answer *a, char c)
             a->overlong = true;
         return;
     }
-    struct str line = trim((struct str){a->line, a->n});
+    struct str line = line_text((struct str){a->line, a->n});
     bool first = !a->begun;
     a->begun = true;
     if (first)

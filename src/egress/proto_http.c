@@ -82,20 +82,6 @@ int http_guess(struct str in, size_t *ret_safe, size_t *ret_empty)
     return connect || says_version(line) || http_looks_like(line) ? 1 : -1;
 }
 
-static bool same_nocase(struct str a, const char *b)
-{
-    return a.n == strlen(b) && strncasecmp(a.p, b, a.n) == 0;
-}
-
-static struct str trim(struct str s)
-{
-    while (s.n && (s.p[0] == ' ' || s.p[0] == '\t'))
-        s = str_skip(s, 1);
-    while (s.n && (s.p[s.n - 1] == ' ' || s.p[s.n - 1] == '\t'))
-        s.n--;
-    return s;
-}
-
 /* Authority of a URI: no user information (it hides the host from people and from some parsers). */
 int http_authority(struct str s, uint16_t fallback_port, struct host *host, uint16_t *port)
 {
@@ -180,7 +166,7 @@ static int field_line(struct str line, uint16_t fallback_port, struct http_head 
 {
     if (line.p[0] == ' ' || line.p[0] == '\t' || !memchr(line.p, ':', line.n))
         return -EBADMSG;
-    struct str name = str_until(&line, ':'), value = trim(line);
+    struct str name = str_until(&line, ':'), value = str_trim(line);
     if (!is_token(name))
         return -EBADMSG;
     for (size_t i = 0; i < value.n; i++) {
@@ -188,19 +174,19 @@ static int field_line(struct str line, uint16_t fallback_port, struct http_head 
         if ((c < 0x20 && c != '\t') || c == 0x7f)
             return -EBADMSG;
     }
-    if (same_nocase(name, "Host"))
+    if (str_is_nocase(name, "Host"))
         return host_field(value, fallback_port, h);
-    if (same_nocase(name, "Content-Length"))
+    if (str_is_nocase(name, "Content-Length"))
         return content_length(value, h);
-    if (same_nocase(name, "Transfer-Encoding")) {
-        if (h->chunked || !same_nocase(value, "chunked"))
+    if (str_is_nocase(name, "Transfer-Encoding")) {
+        if (h->chunked || !str_is_nocase(value, "chunked"))
             return -EBADMSG;
         h->chunked = true;
-    } else if (same_nocase(name, "Upgrade")) {
+    } else if (str_is_nocase(name, "Upgrade")) {
         h->upgrade = true;
-    } else if (same_nocase(name, "Connection") || same_nocase(name, "Proxy-Connection")) {
+    } else if (str_is_nocase(name, "Connection") || str_is_nocase(name, "Proxy-Connection")) {
         while (value.n) {
-            if (same_nocase(trim(str_until(&value, ',')), "close"))
+            if (str_is_nocase(str_trim(str_until(&value, ',')), "close"))
                 h->close = true;
         }
     }

@@ -33,7 +33,7 @@ struct address {
         char bytes[sizeof(struct sockaddr_storage)];
     };
     uint32_t n;
-    bool path, abstract;
+    bool local, path, abstract; /* of a Unix socket; with a name of either kind */
 };
 
 static int address_read(struct guard *g, uint64_t at, uint32_t n, struct address *ret)
@@ -54,11 +54,26 @@ static int is_unix(int fd, bool *ret)
     return no;
 }
 
-static void classify(struct address *a)
+static void classify(struct address *a, bool local)
 {
-    bool un = a->n > PATH_AT && a->any.sa_family == AF_UNIX;
-    a->path = un && a->un.sun_path[0] != 0;
-    a->abstract = un && a->un.sun_path[0] == 0;
+    bool named = local && a->n > PATH_AT && a->any.sa_family == AF_UNIX;
+    a->local = local;
+    a->path = named && a->un.sun_path[0] != 0;
+    a->abstract = named && a->un.sun_path[0] == 0;
+}
+
+/* What the caller says that `fd`, which is ours, shall be bound or connected to. */
+static int address_of(struct guard *g, int fd, uint64_t at, uint32_t n, struct address *ret)
+{
+    bool local = false;
+    int no = is_unix(fd, &local);
+    if (no == 0)
+        no = address_read(g, at, n, ret);
+    if (no == 0)
+        no = target_valid(g);
+    if (no == 0)
+        classify(ret, local);
+    return no;
 }
 
 /* The path, which need not end in NUL. */
@@ -156,7 +171,7 @@ static void bound_abstract(struct guard *g, int fd)
     if (sys_getsockname(fd, a.bytes, &n) < 0 || n > sizeof a.bytes)
         return;
     a.n = n;
-    classify(&a);
+    classify(&a, true);
     struct sys_stat st;
     if (a.abstract && sys_stat_at(fd, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &st) == 0)
         abstract_add(g, st.inode);
@@ -207,24 +222,14 @@ static int bind_path(struct guard *g, int fd, const struct address *a)
 long bind_call(struct guard *g, int fd, uint64_t address, uint32_t n)
 {
     struct address a;
-    bool un = false;
     auto_fd int own = target_fd(g, fd);
-    if (own < 0)
-        return own;
-    int no = is_unix(own, &un);
+    int no = own < 0 ? own : address_of(g, own, address, n, &a);
     if (no < 0)
         return no;
-    no = address_read(g, address, n, &a);
-    if (no == 0)
-        no = target_valid(g);
-    if (no < 0)
-        return no;
-    if (un)
-        classify(&a);
     if (a.path)
         return bind_path(g, own, &a);
     no = sys_bind(own, a.bytes, a.n);
-    if (no == 0 && un)
+    if (no == 0 && a.local)
         bound_abstract(g, own);
     return no;
 }
@@ -349,20 +354,10 @@ static long connect_done(long r)
 long connect_call(struct guard *g, int fd, uint64_t address, uint32_t n)
 {
     struct address a;
-    bool un = false;
     auto_fd int own = target_fd(g, fd);
-    if (own < 0)
-        return own;
-    int no = is_unix(own, &un);
+    int no = own < 0 ? own : address_of(g, own, address, n, &a);
     if (no < 0)
         return no;
-    no = address_read(g, address, n, &a);
-    if (no == 0)
-        no = target_valid(g);
-    if (no < 0)
-        return no;
-    if (un)
-        classify(&a);
     if (a.path)
         return connect_done(connect_path(g, own, &a));
     if (a.abstract && !(g->plan->namespaces & NEW_NETWORK) && !abstract_ours(g, &a)) {

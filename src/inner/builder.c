@@ -4,6 +4,7 @@
  */
 #include "inner/builder.h"
 #include "base/str.h"
+#include "inner/text.h"
 #include "sys/caps.h"
 #include "sys/fd.h"
 #include "sys/poll.h"
@@ -70,18 +71,6 @@ int builder_forget(struct builder *b)
     return e == -EPERM && b->foreign ? 0 : e; /* it leads a session already, and so a group */
 }
 
-static char *put_number(char *to, uint32_t v)
-{
-    char digits[12];
-    int n = 0;
-    do
-        digits[n++] = (char)('0' + v % 10);
-    while (v /= 10);
-    while (n)
-        *to++ = digits[--n];
-    return to;
-}
-
 static int write_file(int dir, const char *name, const char *text, size_t n)
 {
     own_fd int fd = sys_openat(dir, name, O_WRONLY | O_CLOEXEC, 0);
@@ -93,11 +82,8 @@ static int write_file(int dir, const char *name, const char *text, size_t n)
 
 static int write_map(int dir, const char *name, uint32_t inside, uint32_t outside)
 {
-    char text[32], *p = put_number(text, inside);
-    *p++ = ' ';
-    p = put_number(p, outside);
-    *p++ = ' ';
-    *p++ = '1';
+    char text[32], *p = put_number(put_text(put_number(text, inside), " "), outside);
+    p = put_text(p, " 1");
     return write_file(dir, name, text, (size_t)(p - text));
 }
 

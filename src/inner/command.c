@@ -4,14 +4,13 @@
 #include "inner/command.h"
 #include "sys/poll.h"
 
-/* Fails when nobody listens: then the end of the stream ends this process, too. */
-static int send_frame(int control, const struct frame *f, int fd)
+int send_frame(int control, const struct frame *f, int fd)
 {
     long n = sys_send_fd(control, f, sizeof *f, fd, 0);
     return n < 0 ? (int)n : 0;
 }
 
-static _Noreturn void give_up(int control, uint32_t where, int e)
+_Noreturn void give_up(int control, uint32_t where, int e)
 {
     const struct frame f = {.kind = FRAME_VERDICT, .a = where, .b = (uint32_t)-e};
     (void)send_frame(control, &f, -1);

@@ -26,6 +26,10 @@ void command_failed(int control, const struct outcome *o);
  * of SIGCHLD, `proc` a descriptor of /proc or -1.
  */
 _Noreturn void serve_main(const struct runner *r, int control, int signals, int proc, uint32_t umask);
+/* To pinfold, with a descriptor or -1. Fails when nobody listens: then the end of the stream ends this process, too. */
+int send_frame(int control, const struct frame *f, int fd);
+/* Tells pinfold which step or WHERE_* failed with -errno `e`, and ends this process. */
+_Noreturn void give_up(int control, uint32_t where, int e);
 /* Ends what is left of a box without a pid namespace, and this process. */
 _Noreturn void init_leave(const struct runner *r, int status);
 /* 0, or -errno when pinfold could not be told. */

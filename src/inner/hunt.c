@@ -5,28 +5,10 @@
  * catches everything that does not fork faster than it can be killed.
  */
 #include "inner/command.h"
+#include "inner/text.h"
 #include "sys/poll.h"
 
 enum { MOST = 4096 };
-
-static char *put_number(char *to, unsigned v)
-{
-    char digits[12];
-    int n = 0;
-    do
-        digits[n++] = (char)('0' + v % 10);
-    while (v /= 10);
-    while (n)
-        *to++ = digits[--n];
-    return to;
-}
-static char *put_text(char *to, const char *s)
-{
-    while (*s)
-        *to++ = *s++;
-    *to = 0;
-    return to;
-}
 
 /* Adds the pids of one "children" file to `found`. */
 static size_t read_children(int dir, const char *thread, int *found, size_t n)

@@ -10,18 +10,7 @@
  * wait of an unmount (an RCU grace period), and nothing reaches what lies under a mount (inner/steps.c).
  */
 #include "inner/runner.h"
-
-static void put_number(char *to, uint32_t v)
-{
-    char digits[12];
-    int n = 0;
-    do
-        digits[n++] = (char)('0' + v % 10);
-    while (v /= 10);
-    while (n)
-        *to++ = digits[--n];
-    *to = 0;
-}
+#include "inner/text.h"
 
 /* A detached tmpfs with these permissions for its root; `size_kib` 0: the kernel's own limit. */
 static int tmpfs_new(unsigned mode, uint32_t size_kib, unsigned attributes)
@@ -34,12 +23,7 @@ static int tmpfs_new(unsigned mode, uint32_t size_kib, unsigned attributes)
     int e = sys_fsconfig(fs, SYS_FS_STRING, "mode", octal, 0);
     if (e == 0 && size_kib) {
         char size[16];
-        put_number(size, size_kib);
-        char *end = size;
-        while (*end)
-            end++;
-        end[0] = 'k';
-        end[1] = 0;
+        put_text(put_number(size, size_kib), "k");
         e = sys_fsconfig(fs, SYS_FS_STRING, "size", size, 0);
     }
     if (e == 0)

@@ -13,20 +13,6 @@ static bool is_token(struct str s)
     return s.n > 0;
 }
 
-static bool is(struct str a, const char *word)
-{
-    return a.n == strlen(word) && strncasecmp(a.p, word, a.n) == 0;
-}
-
-static struct str trim(struct str s)
-{
-    while (s.n && (s.p[0] == ' ' || s.p[0] == '\t'))
-        s = str_skip(s, 1);
-    while (s.n && (s.p[s.n - 1] == ' ' || s.p[s.n - 1] == '\t'))
-        s.n--;
-    return s;
-}
-
 static bool is_value(struct str s)
 {
     for (size_t i = 0; i < s.n; i++) {
@@ -55,8 +41,8 @@ static int take_length(struct http_head *h, struct str v)
 static int take_connection(struct http_head *h, struct str v)
 {
     while (v.n) {
-        struct str one = trim(str_until(&v, ','));
-        h->close = h->close || is(one, "close");
+        struct str one = str_trim(str_until(&v, ','));
+        h->close = h->close || str_is_nocase(one, "close");
     }
     return 0;
 }
@@ -74,24 +60,24 @@ static int take_field(struct http_head *h, struct str name, struct str v)
                  {"mcp-session-id", &h->session},
                  {"mcp-protocol-version", &h->version}};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        if (!is(name, texts[i].name))
+        if (!str_is_nocase(name, texts[i].name))
             continue;
         if (texts[i].to->p) /* said twice: which one would count? */
             return -400;
         *texts[i].to = v;
         return 0;
     }
-    if (is(name, "content-length"))
+    if (str_is_nocase(name, "content-length"))
         return take_length(h, v);
-    if (is(name, "connection"))
+    if (str_is_nocase(name, "connection"))
         return take_connection(h, v);
-    if (is(name, "transfer-encoding")) {
-        if (!is(v, "chunked") || h->chunked)
+    if (str_is_nocase(name, "transfer-encoding")) {
+        if (!str_is_nocase(v, "chunked") || h->chunked)
             return -501;
         h->chunked = true;
     }
-    if (is(name, "expect")) {
-        if (!is(v, "100-continue"))
+    if (str_is_nocase(name, "expect")) {
+        if (!str_is_nocase(v, "100-continue"))
             return -417;
         h->expects = true;
     }
@@ -144,7 +130,7 @@ int http_head(struct str bytes, struct http_head *ret)
         struct str value = line, name = str_until(&value, ':');
         if (name.n == line.n || !is_token(name) || !is_value(value))
             return -400;
-        r = take_field(ret, name, trim(value));
+        r = take_field(ret, name, str_trim(value));
     }
     if (r == 0 && ret->chunked && ret->has_length) /* two lengths: a way to smuggle */
         r = -400;
@@ -163,7 +149,7 @@ static int chunk_size(struct str line, uint64_t *ret)
 {
     uint64_t n = 0;
     size_t digits = 0;
-    struct str size = trim(str_until(&line, ';'));
+    struct str size = str_trim(str_until(&line, ';'));
 
     for (; digits < size.n; digits++) {
         int d = hex(size.p[digits]);
@@ -214,15 +200,15 @@ bool http_accepts(struct str accept, const char *type)
     if (!accept.n)
         return true;
     while (accept.n) {
-        struct str one = str_until(&accept, ','), name = trim(str_until(&one, ';'));
+        struct str one = str_until(&accept, ','), name = str_trim(str_until(&one, ';'));
         bool zero = false;
         for (struct str q = one; q.n;) {
-            struct str p = trim(str_until(&q, ';'));
-            zero = zero || is(p, "q=0") || is(p, "q=0.0");
+            struct str p = str_trim(str_until(&q, ';'));
+            zero = zero || str_is_nocase(p, "q=0") || str_is_nocase(p, "q=0.0");
         }
         bool group = name.n == (size_t)(slash - type) + 2 && strncasecmp(name.p, type, name.n - 1) == 0 &&
                      name.p[name.n - 1] == '*';
-        if (!zero && (is(name, type) || is(name, "*/*") || group))
+        if (!zero && (str_is_nocase(name, type) || str_is_nocase(name, "*/*") || group))
             return true;
     }
     return false;
@@ -250,7 +236,7 @@ bool http_is_here(struct str host)
         if (port.p[i] < '0' || port.p[i] > '9')
             return false;
     }
-    return is(name, "localhost") || is(name, "127.0.0.1") || is(name, "[::1]");
+    return str_is_nocase(name, "localhost") || str_is_nocase(name, "127.0.0.1") || str_is_nocase(name, "[::1]");
 }
 
 bool http_origin_is_here(struct str origin)
