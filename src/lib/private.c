@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/fd.h"
 #include "lib/caches.h"
@@ -101,7 +102,8 @@ void remove_tree_counted(int dir, const char *name, uint64_t *bytes)
 /* The usual case first: it is there, or only the last name is missing. */
 static int make_one(const char *path, struct err *e)
 {
-    if (mkdir(path, 0700) == 0 || errno == EEXIST)
+    /* Looking does not take the lock of the directory, which boxes that start at the same time would wait for. */
+    if (access(path, F_OK) == 0 || mkdir(path, 0700) == 0 || errno == EEXIST)
         return 0;
     return errno == ENOENT ? make_private_directories(path, e)
                            : err_sys(e, ERR_SYSTEM, errno, "make the box's private directory '%s'", path);
