@@ -477,8 +477,8 @@ const char *pinfold_result_json(const struct pinfold_result *result)
     if (r->json.n == 0 && r->complete)
         r->complete(r);
     r->complete = NULL;
-    if (r->json.n == 0 && (digests_make(r->policy, plan) < 0 ||
-                           box_result_json(&r->box, plan, r->captured, &r->json) < 0))
+    if (r->json.n == 0 &&
+        (digests_make(r->policy, plan) < 0 || box_result_json(&r->box, plan, r->captured, &r->json) < 0))
         buf_free(&r->json);
     return buf_cstr(&r->json);
 }
