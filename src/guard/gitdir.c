@@ -10,6 +10,8 @@
  * .gitmodules is a tracked file, which a checkout writes in place. Its writer gets a nameless file instead, and whenever
  * it is closed a judged copy takes the name: what stands there has always been judged. That is a moment later than it was
  * said, but before any other call that the guard hears of: git writes its index after it, so whoever waits for git finds it.
+ * libgit2 (cargo) makes the configuration of a new repository so, too, an empty one: where none is, an empty file takes the
+ * name at once.
  */
 #include <errno.h>
 #include <linux/futex.h>
@@ -204,12 +206,24 @@ int git_config_replace(struct guard *g, const struct place *from, const struct p
     return no;
 }
 
-/* ---- .gitmodules, which git writes in place when it checks out a tree ---- */
+/* ---- what is written in place: .gitmodules, when git checks out a tree, and the first configuration ---- */
 
-const struct rule *git_modules_rule(struct guard *g, const struct place *p)
+static bool is_absent(const struct place *p)
 {
-    const struct rule *rule = g->rules.mode == GUARD_STRICT ? verdict_config(g, p) : NULL;
-    return rule && kind_of(place_path(p)) == GITCONFIG_MODULES ? rule : NULL;
+    struct sys_stat st;
+    char name[NAME_MAX + 2];
+    memcpy(name, p->name, p->name_n);
+    name[p->name_n] = 0;
+    return sys_stat_at(p->dir, name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st) == -ENOENT;
+}
+
+bool git_in_place(struct guard *g, const struct place *p, int flags, const struct rule **ret_rule)
+{
+    if (g->rules.mode != GUARD_STRICT || !p->plain || !verdict_config(g, p, ret_rule))
+        return false;
+    if (kind_of(place_path(p)) == GITCONFIG_MODULES)
+        return *ret_rule != NULL;
+    return flags & O_CREAT && fold_eq((struct str){p->name, p->name_n}, STR("config")) && is_absent(p);
 }
 
 /* The file the caller writes: nameless, with the present content unless it asked for none. */
@@ -338,7 +352,7 @@ static _Noreturn void watch(struct guard *g, const struct place *p, const struct
     }
 }
 
-long git_modules_open(struct guard *g, const struct place *p, const struct rule *rule, int flags, unsigned mode)
+long git_in_place_open(struct guard *g, const struct place *p, const struct rule *rule, int flags, unsigned mode)
 {
     char room[12];
     auto_fd int old = git_text_open(p->dir, p->name);
@@ -349,6 +363,10 @@ long git_modules_open(struct guard *g, const struct place *p, const struct rule 
     if (old < 0 && !(flags & O_CREAT))
         return -ENOENT;
     int no = target_umask(g);
+    if (no == 0 && kind_of(place_path(p)) == GITCONFIG_REPOSITORY) {
+        auto_fd int empty = sys_openat(p->dir, p->name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+        no = empty < 0 ? empty : 0;
+    }
     auto_fd int file = no < 0 ? no : nameless(g, p, flags, mode, old);
     if (file < 0)
         return file;

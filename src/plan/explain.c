@@ -73,7 +73,8 @@ static void put_guard(const struct plan *p, struct buf *out)
         bool slash = how[0] && r->flags & GUARD_RULE_DIRECTORY;
         char text[4200];
         snprintf(text, sizeof text, "%s%s", plan_string(p->image, r->text), slash ? "/" : "");
-        put_row(out, word_guard_rule((enum guard_rule_kind)r->kind), text, how, how[0] ? origin : "");
+        bool kept = r->kind == GUARD_RULE_PRIVATE && r->flags & GUARD_RULE_KEPT;
+        put_row(out, kept ? "kept" : word_guard_rule((enum guard_rule_kind)r->kind), text, how, how[0] ? origin : "");
     }
 }
 
