@@ -566,6 +566,7 @@ int guard_serve(const struct guard_ask *ask)
     (void)prctl(PR_SET_DUMPABLE, 0);
     (void)signal(SIGXFSZ, SIG_IGN);
     (void)signal(SIGPIPE, SIG_IGN);
+    (void)signal(SIGIO, SIG_IGN); /* of a lease, before its watcher has it (gitdir.c) */
     int no = guard_open(&g, ask, mem);
     if (no < 0)
         return no;

@@ -374,6 +374,7 @@ int pinfold_run(struct pinfold_policy *p, const struct pinfold_run_options *opti
     result->captured = o.capture != 0;
     result->json = BUF(MAX_ANSWER_TEXT);
     struct plan_ask ask = {.cwd = o.cwd ? o.cwd : planned_directory(p),
+                           .cwd_said = o.cwd != NULL,
                            .environ = o.env ? o.env : (const char *const *)environ,
                            .tty = o.foreground && box_wants_tty(p->policy->tty, stdio, o.capture != 0)};
     char instance[16];

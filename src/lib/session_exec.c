@@ -240,6 +240,7 @@ int pinfold_exec(struct pinfold_session *session, const struct pinfold_exec_opti
                                                    : TTY_NEVER,
                                  .foreground = o.foreground != 0,
                                  .session = result->session},
+                         .cwd = o.cwd,
                          .keeper = session->record.pid,
                          .cancel_fd = o.cancel_fd > 0 ? o.cancel_fd : -1,
                          .output = o.output,

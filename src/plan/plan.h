@@ -89,6 +89,7 @@ struct plan {
 /* What differs from run to run under one policy. `environ` is the caller's; names only decide, values are copied. */
 struct plan_ask {
     const char *cwd;            /* of the caller, absolute and real */
+    bool cwd_said;              /* it was asked for by name: nowhere else, and what no mount shows is the box's own */
     const char *const *environ; /* NULL-terminated */
     bool tty;                   /* the command gets a terminal */
     /*
