@@ -118,6 +118,7 @@ const struct own_flag own_flags[] = {
     {'q', "quiet", NULL, VERB_RUN | VERB_SHELL | VERB_POLICY | VERB_TRUST | VERB_SESSION | VERB_EXEC | VERB_MCP,
      "Say nothing but why no box could take the command."},
     {'v', "verbose", NULL, VERB_RUN | VERB_SHELL, "Print the lines before and after also where stderr is no terminal."},
+    {'v', "verbose", NULL, VERB_EXPLAIN, "Print every built-in name, what is made first and the steps, too."},
     {'h', "help", "all", ~0u, "Print help; --help=all: every option."},
     {0, NULL, NULL, 0, NULL}};
 

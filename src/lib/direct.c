@@ -137,8 +137,9 @@ int pinfold_policy_schema(char **ret, struct pinfold_error *error)
 
 static int print_plan(const struct plan *plan, enum pinfold_explain_format format, int show_values, struct buf *out)
 {
-    return format == PINFOLD_EXPLAIN_JSON ? plan_explain_json(plan, show_values != 0, out)
-                                          : plan_explain(plan, show_values != 0, out);
+    return format == PINFOLD_EXPLAIN_JSON    ? plan_explain_json(plan, show_values != 0, out)
+           : format == PINFOLD_EXPLAIN_BRIEF ? plan_explain_brief(plan, show_values != 0, out)
+                                             : plan_explain(plan, show_values != 0, out);
 }
 
 char *explain_refused(const struct pinfold_policy *p, enum pinfold_explain_format format, int show_values)
