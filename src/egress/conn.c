@@ -174,7 +174,7 @@ static enum left from_server(struct conn *c)
 {
     size_t room = relay_room();
     enum left left;
-    ssize_t n = relay_hear(c, false, !c->answer && !c->upgrade, room, &left);
+    ssize_t n = relay_hear(c, false, !c->answer && !c->upgrade && !watch_answers(c), room, &left);
 
     if (n < 0)
         return left;
@@ -193,14 +193,8 @@ static enum left from_server(struct conn *c)
         return relay_left((size_t)n, room);
     }
     c->bulk[0] = n >= BULK_BYTES;
-    bool answered = c->upgrade;
-    bool switched = answered && n >= 12 && memcmp(world.buffer, "HTTP/1.1 101", 12) == 0;
-    if (!relay_push(c, true, world.buffer, (size_t)n) || !answered)
-        return relay_left((size_t)n, room);
-    c->upgrade = false;
-    if (switched)
-        c->watch = WATCH_SWITCHED;
-    if (!switched || c->first.n)
+    bool held = watch_server(c, (struct str){world.buffer, (size_t)n});
+    if (relay_push(c, true, world.buffer, (size_t)n) && held && (c->watch != WATCH_SWITCHED || c->first.n))
         watch_client(c);
     return relay_left((size_t)n, room);
 }

@@ -96,6 +96,7 @@ struct conn {
     struct pending to_client, to_server;
     struct pending head;        /* of the request that is sent once the way is open */
     struct http_answer *answer; /* proxy requests: how far the server's answer is; owned */
+    struct http_answer *follow; /* others: the same, so that an Upgrade's answer is known for it; owned */
     struct pending heard;       /* of the parent proxy's answer, which is not whole yet */
     struct pending first;       /* client bytes not judged yet; the first .at of them were passed on */
     uint64_t deadline;          /* milliseconds; 0 for none */

@@ -108,6 +108,8 @@ void conn_end(struct conn *c)
     pending_free(&c->head);
     free(c->answer);
     c->answer = NULL;
+    free(c->follow);
+    c->follow = NULL;
     free(c->h2);
     c->h2 = NULL;
     free(c->words);

@@ -101,6 +101,10 @@ bool request_next(struct conn *c);
 /* watch.c: what flows is still judged */
 void watch_client(struct conn *c); /* c->first has grown, or may go on */
 void watch_ended(struct conn *c);  /* the client says no more */
+/* Whether the server's next bytes have to be seen: they are, or may be, where an answer begins or ends. */
+bool watch_answers(const struct conn *c);
+/* The server said it. True: it is the answer to an Upgrade, for which the client was not read. */
+bool watch_server(struct conn *c, struct str in);
 
 /* dial.c: the way to c->addrs, by the parent proxy where there is one, until bytes flow */
 void dial_next(struct conn *c);              /* the next address; refuses where none is left */

@@ -71,6 +71,8 @@ static int relay_move(struct conn *c, bool to_client)
     uint8_t pipe = 0;
     int n = bulk_take(to_client ? c->server.fd : c->client.fd, &pipe);
     if (n > 0) {
+        if (to_client && c->follow && c->follow->state == ANSWER_BODY)
+            c->follow->body.left -= (uint64_t)n; /* more than that is left (watch_answers) */
         *p = (struct pending){.pipe = pipe, .n = (uint32_t)n};
         world.kept += (unsigned)n;
         c->bulk[!to_client] = n >= BULK_BYTES;

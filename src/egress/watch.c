@@ -53,6 +53,47 @@ static void watch_tls(struct conn *c)
         watch_nothing(c);
 }
 
+/*
+ * Whether the next bytes of the server are the answer to this request: every one before it has had its own. Behind a pipelined
+ * request nobody knows any more.
+ */
+static bool follow_request(struct conn *c, const struct http_head *h)
+{
+    if (!c->follow) {
+        c->follow = malloc(sizeof *c->follow);
+        if (!c->follow)
+            return false;
+        c->follow->state = ANSWER_DONE;
+    }
+    if (c->follow->state == ANSWER_DONE)
+        http_answer_expect(c->follow, h);
+    else
+        c->follow->state = ANSWER_LOST;
+    return c->follow->state != ANSWER_LOST;
+}
+
+bool watch_answers(const struct conn *c)
+{
+    const struct http_answer *a = c->follow;
+    bool in_data = a && a->state == ANSWER_BODY && a->body.left > BULK_ROOM &&
+                   (a->body.state == BODY_LENGTH || a->body.state == BODY_CHUNK_DATA);
+    return a && a->state != ANSWER_LOST && !in_data;
+}
+
+bool watch_server(struct conn *c, struct str in)
+{
+    const bool asked = c->upgrade;
+    c->upgrade = false;
+    if (asked && in.n >= 12 && memcmp(in.p, "HTTP/1.1 101", 12) == 0) {
+        c->watch = WATCH_SWITCHED;
+        free(c->follow);
+        c->follow = NULL;
+    } else if (c->follow) {
+        http_answer_eat(c->follow, in);
+    }
+    return asked;
+}
+
 static void watch_http(struct conn *c)
 {
     while (!conn_over(c) && c->first.n && !c->upgrade) {
@@ -82,7 +123,7 @@ static void watch_http(struct conn *c)
             refuse_flow(c, &h.host, "HTTP Host differs from the host connected to");
         else {
             http_body_begin(&c->body, &h);
-            c->upgrade = h.upgrade;
+            c->upgrade = follow_request(c, &h) && h.upgrade;
             if (!release(c, (size_t)n))
                 return;
         }

@@ -13,6 +13,8 @@
  * stat(2) and an open for reading are no such calls, and with them git looks for what it has just written. So where the name
  * was free a stand-in has it meanwhile: an empty file with a lease (fcntl(2)), which makes an open wait until the judged bytes
  * are in it, or until it is known that the writer is not done.
+ * libgit2 (cargo) makes the configuration of a new repository so, too, an empty one: where none is, an empty file takes the
+ * name at once.
  */
 #include <errno.h>
 #include <linux/futex.h>
@@ -217,12 +219,24 @@ int git_config_replace(struct guard *g, const struct place *from, const struct p
     return no;
 }
 
-/* ---- .gitmodules, which git writes in place when it checks out a tree ---- */
+/* ---- what is written in place: .gitmodules, when git checks out a tree, and the first configuration ---- */
 
-const struct rule *git_modules_rule(struct guard *g, const struct place *p)
+static bool is_absent(const struct place *p)
 {
-    const struct rule *rule = g->rules.mode == GUARD_STRICT ? verdict_config(g, p) : NULL;
-    return rule && kind_of(place_path(p)) == GITCONFIG_MODULES ? rule : NULL;
+    struct sys_stat st;
+    char name[NAME_MAX + 2];
+    memcpy(name, p->name, p->name_n);
+    name[p->name_n] = 0;
+    return sys_stat_at(p->dir, name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st) == -ENOENT;
+}
+
+bool git_in_place(struct guard *g, const struct place *p, int flags, const struct rule **ret_rule)
+{
+    if (g->rules.mode != GUARD_STRICT || !p->plain || !verdict_config(g, p, ret_rule))
+        return false;
+    if (kind_of(place_path(p)) == GITCONFIG_MODULES)
+        return *ret_rule != NULL;
+    return flags & O_CREAT && fold_eq((struct str){p->name, p->name_n}, STR("config")) && is_absent(p);
 }
 
 /* The file the caller writes: nameless, with the present content unless it asked for none. */
@@ -393,7 +407,7 @@ static _Noreturn void watch(struct guard *g, const struct place *p, const struct
     }
 }
 
-long git_modules_open(struct guard *g, const struct place *p, const struct rule *rule, int flags, unsigned mode)
+long git_in_place_open(struct guard *g, const struct place *p, const struct rule *rule, int flags, unsigned mode)
 {
     char room[12];
     auto_fd int old = git_text_open(p->dir, p->name);
@@ -404,6 +418,10 @@ long git_modules_open(struct guard *g, const struct place *p, const struct rule 
     if (old < 0 && !(flags & O_CREAT))
         return -ENOENT;
     int no = target_umask(g);
+    if (no == 0 && kind_of(place_path(p)) == GITCONFIG_REPOSITORY) {
+        auto_fd int empty = sys_openat(p->dir, p->name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+        no = empty < 0 ? empty : 0;
+    }
     auto_fd int file = no < 0 ? no : nameless(g, p, flags, mode, old);
     if (file < 0)
         return file;
@@ -416,7 +434,7 @@ long git_modules_open(struct guard *g, const struct place *p, const struct rule 
     if (events < 0 || reading < 0 || giving < 0 ||
         inotify_add_watch(events, decimal(room, reading), IN_CLOSE_WRITE) < 0)
         return -ENOMEM;
-    auto_fd int stand_in = old < 0 ? stand_in_make(p) : -1;
+    auto_fd int stand_in = old < 0 && kind_of(place_path(p)) == GITCONFIG_MODULES ? stand_in_make(p) : -1;
     struct watcher *w = watcher_enter(g->shared);
     no = atomic_fetch_add(&g->shared->watched, 1) < WATCHED_MAX ? guard_child(g) : -EMFILE;
     if (no < 0) {

@@ -222,7 +222,8 @@ enum made { MADE_FILE, MADE_DIRECTORY, MADE_LINK, MADE_OTHER };
 int verdict_make(struct guard *g, const struct place *p, enum made made);
 /* Whether its name is one that is guarded. */
 bool object_guarded(struct guard *g, const struct object *o);
-const struct rule *verdict_config(struct guard *g, const struct place *p); /* the rule when its content is judged */
+/* Whether its content is judged; the rule, or NULL for the configuration of a repository of another name than .git. */
+bool verdict_config(struct guard *g, const struct place *p, const struct rule **ret_rule);
 int verdict_object(struct guard *g, const struct object *o, enum denial_action action);
 int verdict_remove(struct guard *g, const struct place *p, bool directory);
 /* 1: performed by judged bytes (gitdir.c) */
@@ -248,9 +249,9 @@ int git_config_adopt(struct guard *g, int dir, struct str path);
 int git_config_replace(struct guard *g, const struct place *from, const struct place *to, const struct rule *rule,
                        bool keep_source);
 
-/* The rule when `p` is a .gitmodules; opening that for writing in place. */
-const struct rule *git_modules_rule(struct guard *g, const struct place *p);
-long git_modules_open(struct guard *g, const struct place *p, const struct rule *rule, int flags, unsigned mode);
+/* Whether `p` is a .gitmodules, or a repository's configuration that is not there yet; opening that for writing in place. */
+bool git_in_place(struct guard *g, const struct place *p, int flags, const struct rule **ret_rule);
+long git_in_place_open(struct guard *g, const struct place *p, const struct rule *rule, int flags, unsigned mode);
 /* Before a call is served: what writers have closed by now has its name. */
 void git_modules_settle(struct guard *g);
 

@@ -287,8 +287,17 @@ static bool decided_by(const struct rule *decider, unsigned kind)
     return decider && decider->said->kind == kind;
 }
 
+/* A private tree that the host can see: somebody may be led there. */
+static bool is_kept(const struct rule *decider)
+{
+    return decided_by(decider, GUARD_RULE_PRIVATE) && decider->said->flags & GUARD_RULE_KEPT;
+}
+
 struct str rules_root(const struct rules *r, struct str path)
 {
+    const struct rule *decider = rules_decider(r, path);
+    if (is_kept(decider))
+        return decider->path;
     const struct rule *root = deeper(NULL, r->roots, r->n_roots, GUARD_RULE_ROOT, path);
     return root ? root->path : (struct str){"", 0};
 }
@@ -296,6 +305,12 @@ struct str rules_root(const struct rules *r, struct str path)
 bool rules_private(const struct rules *r, struct str path)
 {
     return decided_by(rules_decider(r, path), GUARD_RULE_PRIVATE);
+}
+
+bool rules_free(const struct rules *r, struct str path)
+{
+    const struct rule *decider = rules_decider(r, path);
+    return decided_by(decider, GUARD_RULE_PRIVATE) && !is_kept(decider);
 }
 
 /* `inside`: what is in the directory `path`; otherwise the name itself. */
@@ -327,28 +342,32 @@ bool rule_is_git_config(const struct rule *r)
     return r->said->kind == GUARD_RULE_NAME && r->said->judge == GUARD_GIT_CONFIG;
 }
 
-static bool is_git_name(const struct rule *r)
+/* git's own, and those of its likes. */
+static bool is_repository_name(const struct rule *r)
 {
-    return r->n_parts && fold_eq(r->parts[0], STR(".git"));
+    return r->n_parts &&
+           (fold_eq(r->parts[0], STR(".git")) || fold_eq(r->parts[0], STR(".hg")) || fold_eq(r->parts[0], STR(".jj")));
 }
 
-/* Foreign code may hold any-depth names but git's own, and those that a rule of the policy speaks of. */
+/* Foreign code may hold any-depth names but repositories' own, and those that a rule of the policy speaks of. */
 static bool holds_in(const struct rule *r, bool foreign)
 {
-    return !foreign || is_git_name(r) || (r->said->flags & GUARD_RULE_ALWAYS);
+    return !foreign || is_repository_name(r) || (r->said->flags & GUARD_RULE_ALWAYS);
 }
 
 /*
  * Whether any-depth names hold in `path` at all, and from where on it is read: from the outermost writable tree, so
- * that a tree inside a tree, whatever lies between, does not cut a name in two.
+ * that a tree inside a tree, whatever lies between, does not cut a name in two. A kept tree is like foreign code.
  */
 struct scope {
     size_t from; /* where the part of the path that counts begins */
-    bool none, foreign;
+    bool none, foreign, kept;
 };
 static struct scope scope_under(const struct rules *r, struct str path, const struct rule *decider)
 {
     const struct rule *root = NULL;
+    if (is_kept(decider))
+        return (struct scope){.from = decider->path.n, .foreign = true, .kept = true};
     for (size_t i = 0; i < r->n_roots; i++)
         if (path_in(path, r->roots[i].path) && (!root || r->roots[i].path.n < root->path.n))
             root = &r->roots[i];
@@ -432,14 +451,15 @@ static void any_depth_guarded(const struct rules *r, struct str path, const stru
 const struct rule *rules_guarded(const struct rules *r, struct str path, size_t *ret_end)
 {
     const struct rule *decider = rules_decider(r, path);
-    if (decided_by(decider, GUARD_RULE_PRIVATE))
+    const bool kept = is_kept(decider);
+    if (decided_by(decider, GUARD_RULE_PRIVATE) && !kept)
         return NULL;
     if (decided_by(decider, GUARD_RULE_PROTECT) || decided_by(decider, GUARD_RULE_HIDE)) {
         *ret_end = decider->path.n;
         return decider;
     }
     struct found f = {0};
-    for (size_t i = 0; i < r->n_guarded; i++) {
+    for (size_t i = 0; !kept && i < r->n_guarded; i++) {
         const struct rule *one = &r->guarded[i];
         if (one->any_depth || one->said->kind != GUARD_RULE_NAME || !path_in(path, one->path))
             continue;
@@ -581,9 +601,9 @@ const struct rule *rules_crossing(const struct rules *r, struct str from, struct
         if (crosses(&r->guarded[i], from, to))
             return &r->guarded[i];
     struct scope a = scope_of(r, from), b = scope_of(r, to);
-    if (!a.none)
+    if (!a.none && !a.kept)
         a.foreign = foreign_code(str_skip(from, a.from), true);
-    if (!b.none)
+    if (!b.none && !b.kept)
         b.foreign = foreign_code(str_skip(to, b.from), true);
     if (b.none || (!a.none && a.foreign <= b.foreign))
         return NULL; /* nothing there that the rules at the new place would not have refused at the old */

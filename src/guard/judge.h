@@ -63,8 +63,10 @@ const struct rule *rules_crossing(const struct rules *r, struct str from, struct
 /* PIN: the place itself or something below it stands at `path`. */
 const struct rule *rules_pinned(const struct rules *r, struct str path);
 bool rules_private(const struct rules *r, struct str path);
+/* In a private tree of which nobody outside has a name: no guarded name holds there. */
+bool rules_free(const struct rules *r, struct str path);
 const struct rule *rules_socket(const struct rules *r, struct str path);
-/* The innermost writable tree around `path`, "" when there is none. */
+/* The innermost writable or kept tree around `path`, "" when there is none. */
 struct str rules_root(const struct rules *r, struct str path);
 /* Whether `path` lies below a directory of foreign code, where any-depth rules hold for git's names only. */
 bool rules_foreign(struct str path);

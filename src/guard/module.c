@@ -243,7 +243,7 @@ bool module_behind(struct guard *g, const struct place *to, const struct place *
     struct str root = rules_root(&g->rules, place_path(to));
     struct scan s = {.g = g, .wanted = is_behind, .to = to, .moved = moved};
     char name[PLACE_PATH + sizeof MODULES];
-    if (!g->rules.git || root.n == 0 || rules_private(&g->rules, place_path(to)))
+    if (!g->rules.git || root.n == 0 || rules_free(&g->rules, place_path(to)))
         return false;
     for (size_t n = to->dir_n, top = root.n == 1 ? 0 : root.n; n >= top;) {
         memcpy(name, to->path, n);

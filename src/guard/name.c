@@ -189,8 +189,8 @@ static int link_source(struct guard *g, int dir, const char *text, int flags)
 /* The configuration of a repository may come into being by link as by rename, as a file of its own. */
 static int link_config(struct guard *g, const struct place *to)
 {
-    const struct rule *rule = verdict_config(g, to);
-    if (!rule || g->from.dir < 0 || !S_ISREG(g->object.st.mode))
+    const struct rule *rule;
+    if (!verdict_config(g, to, &rule) || !rule || g->from.dir < 0 || !S_ISREG(g->object.st.mode))
         return 0;
     int no = git_config_replace(g, &g->from, to, rule, true);
     return no < 0 ? no : 1;

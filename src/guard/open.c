@@ -221,9 +221,9 @@ static long open_step(struct guard *g, struct place *p, int flags, unsigned mode
 {
     struct object *o = &g->object;
     const bool writer = (flags & O_ACCMODE) == O_WRONLY || (flags & O_ACCMODE) == O_RDWR;
-    const struct rule *modules = writer && g->rules.git && !g->ours ? git_modules_rule(g, p) : NULL;
-    if (modules)
-        return git_modules_open(g, p, modules, flags, mode);
+    const struct rule *rule = NULL;
+    if (writer && g->rules.git && !g->ours && git_in_place(g, p, flags, &rule))
+        return git_in_place_open(g, p, rule, flags, mode);
     if (flags & O_CREAT) {
         long made = open_new(g, p, flags, mode);
         if (made != -EEXIST || (flags & O_EXCL))

@@ -114,7 +114,7 @@ static size_t repository_place(struct guard *g, struct str path, bool *ret_confi
 {
     *ret_config = false;
     if (!g->rules.git || g->rules.mode != GUARD_STRICT || rules_root(&g->rules, path).n == 0 ||
-        rules_private(&g->rules, path))
+        rules_free(&g->rules, path))
         return 0;
     struct str last = last_of(path);
     if (fold_eq(last, STR("config.worktree"))) {
@@ -151,11 +151,15 @@ static const struct rule *guarded(struct guard *g, struct str path, size_t *ret_
     return rule && in_force(g, rule, path, *ret_end) ? rule : NULL;
 }
 
-const struct rule *verdict_config(struct guard *g, const struct place *p)
+bool verdict_config(struct guard *g, const struct place *p, const struct rule **ret_rule)
 {
     size_t end;
+    bool config = false;
     const struct rule *rule = named(g, place_path(p), &end);
-    return rule && rule_is_git_config(rule) && end == p->n ? rule : NULL;
+    *ret_rule = rule;
+    if (rules_hidden(&g->rules, place_path(p)))
+        return false;
+    return rule ? rule_is_git_config(rule) && end == p->n : repository_place(g, place_path(p), &config) && config;
 }
 
 /* Names the guard itself uses for a moment. */
@@ -164,11 +168,12 @@ static bool reserved(struct str path)
     return str_starts(last_of(path), STR(GUARD_TEMP));
 }
 
-/* git copies its samples into a directory that is not a repository yet, and nothing runs a name that ends so. */
-static bool sample_of_new_repository(const struct rule *rule, struct str path, size_t end, enum made made)
+/*
+ * Whoever makes a repository puts a directory for hooks into it, with samples: git before it is one, libgit2 (cargo) after.
+ * `end`: of ".../hooks" in `path`. Nothing runs a name that ends so.
+ */
+static bool is_hook_sample(struct str path, size_t end, enum made made)
 {
-    if (!rule_is_git_hooks(rule) || common_at((struct str){path.p, end - 6})) /* less "/hooks" */
-        return false;
     if (end == path.n)
         return made == MADE_DIRECTORY;
     return made == MADE_FILE && str_ends(path, STR(".sample")) && !memchr(path.p + end + 1, '/', path.n - end - 1);
@@ -178,7 +183,7 @@ static bool sample_of_new_repository(const struct rule *rule, struct str path, s
 static bool is_for_remotes(struct guard *g, const struct place *p)
 {
     return g->rules.git && g->rules.mode == GUARD_STRICT && holds_remotes((struct str){p->name, p->name_n}) &&
-           rules_root(&g->rules, place_path(p)).n && !rules_private(&g->rules, place_path(p)) && git_is_common(p->dir);
+           rules_root(&g->rules, place_path(p)).n && !rules_free(&g->rules, place_path(p)) && git_is_common(p->dir);
 }
 
 static bool brings_remotes(struct guard *g, const struct place *from, const struct place *to)
@@ -196,7 +201,7 @@ static int completes_repository(struct guard *g, const struct place *p)
     bool objects = fold_eq(name, STR("objects")), refs = fold_eq(name, STR("refs"));
     struct sys_stat st;
     if ((!objects && !refs) || !g->rules.git || g->rules.mode != GUARD_STRICT ||
-        rules_root(&g->rules, place_path(p)).n == 0 || rules_private(&g->rules, place_path(p)) ||
+        rules_root(&g->rules, place_path(p)).n == 0 || rules_free(&g->rules, place_path(p)) ||
         sys_stat_at(p->dir, objects ? "refs" : "objects", AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st) < 0)
         return 0;
     auto_buf struct buf config = BUF(PLACE_PATH + 8);
@@ -238,11 +243,12 @@ int verdict_make(struct guard *g, const struct place *p, enum made made)
     if (rule)
         return deny(g, DENIAL_CREATE, rule, path, "a hidden name");
     rule = guarded(g, path, &end);
-    if (rule && !sample_of_new_repository(rule, path, end, made))
+    if (rule && !(rule_is_git_hooks(rule) && is_hook_sample(path, end, made)))
         return deny(g, DENIAL_CREATE, rule, path, reason(rule));
     if (reserved(path))
         return deny(g, DENIAL_CREATE, NULL, path, "a name that is pinfold's own");
-    if (repository_place(g, path, &config))
+    end = repository_place(g, path, &config);
+    if (end && !(fold_eq(last_of((struct str){path.p, end}), STR("hooks")) && is_hook_sample(path, end, made)))
         return deny(g, DENIAL_CREATE, NULL, path, REPOSITORY);
     if (made == MADE_LINK &&
         ((rule = rules_below(&g->rules, path, &at, &rest)) || (rule = rules_pinned(&g->rules, path)) ||

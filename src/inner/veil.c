@@ -369,7 +369,10 @@ static int bind_entry(int from, int to, const struct sys_dirent *d)
     if (tree < 0)
         return tree;
     int e = type == 4 ? sys_mkdirat(to, d->name, 0755) : sys_mknodat(to, d->name, S_IFREG | 0644, 0);
-    return e < 0 ? e : sys_move_mount(tree, "", to, d->name, SYS_MOVE_FROM_EMPTY);
+    if (e == 0)
+        e = sys_move_mount(tree, "", to, d->name, SYS_MOVE_FROM_EMPTY);
+    /* Gone since it was cloned: then its place goes, too. */
+    return e == -ENOENT ? sys_unlinkat(to, d->name, type == 4 ? AT_REMOVEDIR : 0) : e;
 }
 
 struct place { /* one directory being covered */

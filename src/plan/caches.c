@@ -67,6 +67,8 @@ static int make_linked(struct making *m, struct place *p)
         m->linked_slot = m->n_slots++;
         m->linked_origin = p->origin;
         m->linked_at = LINKED_AT;
+        if (add_private(m, LINKED_AT, true, p->origin) < 0)
+            return no_memory(m);
     }
     p->upper = m->linked ? path_join(m->mem, m->linked, name) : NULL;
     p->target = path_join(m->mem, LINKED_AT, name);

@@ -126,7 +126,8 @@ static void put_guard(const struct plan *p, bool brief, struct buf *out)
                      r->below ? " below " : "", r->below ? plan_string(p->image, r->below) : "",
                      r->judge == GUARD_GIT_CONFIG ? ", judged by key" : "");
         }
-        const char *word = word_guard_rule((enum guard_rule_kind)r->kind);
+        bool kept = r->kind == GUARD_RULE_PRIVATE && r->flags & GUARD_RULE_KEPT;
+        const char *word = kept ? "kept" : word_guard_rule((enum guard_rule_kind)r->kind);
         if (brief && ((r->kind == GUARD_RULE_NAME && is_builtin(p, r->origin) && fold(&names, word, how)) ||
                       (r->kind == GUARD_RULE_PRIVATE && fold(&private, word, ""))))
             continue;

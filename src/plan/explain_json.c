@@ -65,6 +65,8 @@ static void put_guard(struct json *j, const struct plan *p)
             json_bool(j, "pattern", r->flags & GUARD_RULE_PATTERN);
             json_bool(j, "direct", r->flags & GUARD_RULE_DIRECT);
         }
+        if (r->kind == GUARD_RULE_PRIVATE)
+            json_bool(j, "kept", r->flags & GUARD_RULE_KEPT);
         if (r->below)
             put_name(j, "below", plan_string(p->image, r->below));
         put_origin(j, p->policy, r->origin);

@@ -135,7 +135,7 @@ static int grant_devices(struct making *m)
 static int grant_private(struct making *m, const char *dir)
 {
     int r = add_rule(m, dir, RULE_READ | RULE_WRITE, 0, false);
-    return r < 0 ? r : add_guard(m, GUARD_RULE_PRIVATE, dir, 0);
+    return r < 0 ? r : add_private(m, dir, true, 0);
 }
 
 int redirect_cache(struct making *m, struct place *p)

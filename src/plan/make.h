@@ -207,6 +207,8 @@ int collect_private(struct making *m);
 struct place *place_add(struct making *m, enum place_kind kind, const char *dst, uint32_t origin);
 int settle(struct making *m);
 int add_guard(struct making *m, enum guard_rule_kind kind, const char *text, uint32_t origin);
+/* A private tree; `kept`: it is a directory (or volume) of the host, not in the memory of the box alone. */
+int add_private(struct making *m, const char *text, bool kept, uint32_t origin);
 int add_pins(struct making *m, const struct place *around, const char *dst, uint32_t origin);
 int add_read(struct making *m, const char *rule);
 /* Of a place that is missing together with directories above it, the first missing one: then all below is absent. */

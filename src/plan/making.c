@@ -61,6 +61,14 @@ int add_guard(struct making *m, enum guard_rule_kind kind, const char *text, uin
     return 0;
 }
 
+int add_private(struct making *m, const char *text, bool kept, uint32_t origin)
+{
+    int r = add_guard(m, GUARD_RULE_PRIVATE, text, origin);
+    if (r == 0 && kept)
+        m->guards[m->n_guards - 1].flags |= GUARD_RULE_KEPT;
+    return r;
+}
+
 int add_read(struct making *m, const char *rule)
 {
     const char **slot = arena_push(m->mem, &m->reads, &m->n_reads, sizeof *slot);

@@ -344,7 +344,7 @@ static int settle_cache(struct settling *s, struct place *p, struct place *aroun
     if (around->region == REGION_HIDDEN)
         around->opened = true;
     if (r == 0)
-        r = add_guard(m, GUARD_RULE_PRIVATE, p->dst, p->origin);
+        r = add_private(m, p->dst, true, p->origin);
     p->upper = path_join(m->mem, p->upper, "upper");
     enter(s, p, REGION_CACHE);
     return p->upper ? r : no_memory(m);
@@ -391,7 +391,7 @@ static int settle_storage(struct settling *s, struct place *p, struct place *aro
     if (around->region == REGION_HIDDEN)
         around->opened = true;
     if (r == 0)
-        r = add_guard(m, GUARD_RULE_PRIVATE, p->dst, p->origin);
+        r = add_private(m, p->dst, p->act != ACT_PRIVATE, p->origin);
     if (r == 0 && p->under_writable && around->src)
         r = add_pins(m, around, p->dst, p->origin);
     enter(s, p, REGION_PRIVATE);
@@ -493,7 +493,7 @@ static int settle_private(struct settling *s, struct place *p, struct place *aro
     enter(s, p, REGION_PRIVATE);
     if (p->under_writable && around->src && add_pins(s->m, around, p->dst, p->origin) < 0)
         return -ENOMEM;
-    return p->kind == PLACE_TMPFS ? add_guard(s->m, GUARD_RULE_PRIVATE, p->dst, p->origin) : 0;
+    return p->kind == PLACE_TMPFS ? add_private(s->m, p->dst, false, p->origin) : 0;
 }
 
 /* What a mount stands in front of is not visible there. */
@@ -655,7 +655,7 @@ int settle(struct making *m)
             p->act = ACT_HOLLOW;
         }
         if (p->kind == PLACE_DEVICES && p->act == ACT_PRIVATE && !m->shm_of_host)
-            r = add_guard(m, GUARD_RULE_PRIVATE, path_join(m->mem, p->dst, "shm"), p->origin);
+            r = add_private(m, path_join(m->mem, p->dst, "shm"), false, p->origin);
     }
     if (r < 0)
         return r;

@@ -18,14 +18,15 @@ enum guard_rule_kind {
     GUARD_RULE_HIDE_NAME, /* text: the last component(s) of names at any depth below `below`                            */
     GUARD_RULE_PIN,    /* text: an absolute path that holds a rule or mount below: may not be renamed or removed     */
     GUARD_RULE_SOCKET, /* text: a host socket that may be connected to                                               */
-    GUARD_RULE_PRIVATE /* text: a private tree of the box (/tmp, /dev/shm ...): free, also its sockets               */
+    GUARD_RULE_PRIVATE /* text: a private tree of the box (/tmp, /dev/shm ...): free, also its sockets, unless kept  */
 };
 
 enum guard_rule_flag {
     GUARD_RULE_DIRECTORY = 1, /* the name and everything below                                                     */
     GUARD_RULE_PATTERN = 2,   /* NAME, HIDE_NAME: text is an fnmatch(3) pattern per component                      */
     GUARD_RULE_DIRECT = 4,    /* NAME, HIDE_NAME: only directly in `below`, not deeper                             */
-    GUARD_RULE_ALWAYS = 8     /* NAME: a rule of the policy protects it: in every mode, and in foreign code        */
+    GUARD_RULE_ALWAYS = 8,    /* NAME: a rule of the policy protects it: in every mode, and in foreign code        */
+    GUARD_RULE_KEPT = 16      /* PRIVATE: a directory of the host, where git could be led: git's names hold in it  */
 };
 
 struct guard_rule {

@@ -117,6 +117,8 @@ def table(user):
         ("static-musl", "musl-tools", "./plain-c NAME 8099 /f", NO_NAME),
         ("go", "golang-go", "./plain-go NAME 8099 /f", NO_NAME),
         ("websocket", "python3", f"python3 {HERE}/websocket.py ws://NAME:8447/", NO_NAME),
+        ("websocket-on-a-kept-connection", "python3", f"python3 {HERE}/websocket.py ws://NAME:8447/ kept", NO_NAME),
+        ("websocket-on-a-kept-connection-in-a-tunnel", "python3", f"python3 {HERE}/websocket.py ws://NAME:8447/ connect", "no tunnel: HTTP/1.1 403"),
         ("python-requests", "python3-requests", "/usr/bin/python3 -c \"import requests; s = requests.Session(); s.trust_env = False; print(s.get('http://NAME:8099/f', timeout=15).text)\"", NO_NAME),
         ("node-fetch", "nodejs", "node -e \"fetch('http://NAME:8099/f').then(r => r.text()).then(console.log)\"", "ENOTFOUND"),
         ("node-tls", "nodejs", "node -e \"require('https').get({host: 'NAME', port: 8443, path: '/', rejectUnauthorized: false}, r => { r.resume(); r.on('end', () => console.log('hello')) })\"", "ENOTFOUND"),

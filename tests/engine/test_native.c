@@ -314,6 +314,41 @@ static void test_cover(void)
     run_hiding(STEP_COVER);
 }
 
+/* Makes and removes entries of veil/ for as long as it lives. */
+static _Noreturn void come_and_go(unsigned from)
+{
+    char name[64];
+    for (unsigned n = from;; n = from + (n + 1) % 20) {
+        snprintf(name, sizeof name, "veil/passing%u", n);
+        const char *path = at(name);
+        if (n % 2 ? mkdir(path, 0755) : mknod(path, S_IFREG | 0644, 0))
+            _exit(1);
+        if (n % 2 ? rmdir(path) : unlink(path))
+            _exit(1);
+    }
+}
+
+/* What goes between its being listed and its being mounted is not there, and no reason not to start. */
+static void test_cover_of_what_goes(void)
+{
+    pid_t busy[2];
+    hiding_host();
+    for (unsigned n = 0; n < 2; n++) {
+        busy[n] = fork();
+        if (busy[n] == 0)
+            come_and_go(20 * n);
+    }
+    for (int i = 0; i < 60 && !failures; i++) {
+        run_sh(hiding(STEP_COVER), "cat $1/veil/open $1/veil/file");
+        HAS("open\n");
+        LACKS("SECRET");
+    }
+    for (int n = 0; n < 2; n++) {
+        CHECK(kill(busy[n], SIGKILL) == 0 && waitpid(busy[n], NULL, 0) == busy[n]);
+    }
+    system("rm -rf \"$PF_HOME\"/veil");
+}
+
 /* An overlay cannot be where mounts are below: then the directory is covered, and the mount below is still seen. */
 static void test_veil_over_mounts(void)
 {
@@ -1162,6 +1197,7 @@ static const struct {
     T(names),
     T(veil),
     T(cover),
+    T(cover_of_what_goes),
     T(veil_over_mounts),
     T(deny),
     T(root_cover),

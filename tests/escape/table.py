@@ -590,12 +590,44 @@ guarded("config-worktree-file", "write-text {work}/.git/config.worktree {evil}",
         effect=contains("{work}/.git/config.worktree", "hooksPath"), harmless=True)
 guarded("info-attributes", "write-text {work}/.git/info/attributes {evil}", GUARD, values={"evil": "* filter=x\n"},
         effect=contains("{work}/.git/info/attributes", "filter"), harmless=True)
+def armed_repository(scene):
+    """Somewhere in the home, state directory included, is a repository whose configuration starts a program: a .git file of the workspace can name it."""
+    for top, directories, files in os.walk(scene.file("home")):
+        if {"objects", "refs"} <= set(directories) and "config" in files:
+            with open(os.path.join(top, "config"), encoding="utf-8") as text:
+                if "fsmonitor" in text.read():
+                    return True
+    return False
+
+
+def has_cache(name):
+    return lambda s: None if s.inside else os.makedirs(s.file("home/" + name), exist_ok=True)
+
+
+for kind, cache in {"linked": ".m2", "layer": ".cache"}.items():
+    REPO = "mkdir {home}/" + cache + "/g , mkdir {home}/" + cache + "/g/objects , "
+    for order, ops in {"before": "write-text {home}/" + cache + "/g/config {evil} , mkdir {home}/" + cache + "/g/refs",
+                       "after": "mkdir {home}/" + cache + "/g/refs , write-text {home}/" + cache + "/g/config {evil}"}.items():
+        guarded(f"repository-in-{kind}-cache-config-{order}", REPO + ops, any_step=True, effect=armed_repository, before=has_cache(cache),
+                values={"evil": "[core]\n\tfsmonitor = /tmp/evil\n"})
 guarded("gitmodules-command", "write-text {work}/.gitmodules {evil}", GUARD + " EINVAL",
         values={"evil": '[submodule "x"]\n\tpath = x\n\turl = ./x\n\tupdate = !/tmp/evil\n'}, effect=contains("{work}/.gitmodules", "!/tmp/evil"), harmless=True)
-for name in (".vscode", ".idea", ".claude", ".codex", ".cursor", ".gemini", ".husky", ".githooks"):
+for name in (".vscode", ".idea", ".claude", ".codex", ".cursor", ".gemini", ".husky", ".githooks", ".helix", ".vim", ".mise"):
     guarded("directory" + name, f"mkdir {{work}}/{name} , create {{work}}/{name}/settings.json", any_step=True, effect=exists(f"{{work}}/{name}"))
-for name in (".mcp.json", ".envrc", ".bashrc", ".zshrc", ".profile"):
+for name in (".mcp.json", ".envrc", ".bashrc", ".zshrc", ".profile", "mise.toml", ".Renviron", ".RData", ".ghci", "rust-toolchain.toml", ".pnpmfile.mjs"):
     guarded("file" + name, f"create {{work}}/{name}", effect=exists(f"{{work}}/{name}"))
+for place in (".hg/hgrc", ".hg/sharedpath", ".yarn/releases/yarn.cjs", ".jj/repo/config.toml", ".config/mise/config.toml", ".mvn/jvm.config"):
+    # below the top, where git looks and others do: any depth
+    top = "{work}" if place.startswith((".yarn", ".config", ".mvn")) else "{work}/src/deep"
+    steps = ["mkdir " + top] if top != "{work}" else []
+    parts = place.split("/")
+    steps += ["mkdir " + "/".join([top, *parts[:i]]) for i in range(1, len(parts))]
+    guarded("name-" + place.strip(".").replace("/", "-"), " , ".join([*steps, f"create {top}/{place}"]), any_step=True, effect=exists(f"{top}/{place}"))
+    if top != "{work}":
+        first = parts[0]
+        steps = [f"mkdir {top}"] + ["mkdir " + "/".join([top, "x", *parts[1:i]]) for i in range(1, len(parts))]
+        guarded("moved-" + place.strip(".").replace("/", "-"), " , ".join([*steps, f"create {top}/x/" + "/".join(parts[1:]), f"rename {top}/x {top}/{first}"]), any_step=True,
+                effect=exists(f"{top}/{place}"))
 guarded("directory-moved-into-place", "mkdir {work}/v , create {work}/v/tasks.json , rename {work}/v {work}/.vscode", effect=exists("{work}/.vscode"))
 guarded("existing-directory-changed", "create {work}/.vscode/tasks.json", before=lambda s: s.write("work/.vscode/settings.json", "{{}}\n"),
         effect=exists("{work}/.vscode/tasks.json"))

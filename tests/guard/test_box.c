@@ -481,7 +481,8 @@ static int foreign(void *ctx)
     NEED(rename("node_modules", "other") < 0 && errno == EACCES);
     NEED(mkdir("node_modules/g", 0777) == 0 && mkdir("node_modules/g/.git", 0777) == 0 &&
          mkdir("node_modules/g/.git/objects", 0777) == 0 && mkdir("node_modules/g/.git/refs", 0777) == 0);
-    NEED(mkdir("node_modules/g/.git/hooks", 0777) < 0 && errno == EACCES);
+    NEED(mkdir("node_modules/g/.git/hooks", 0777) == 0);
+    NEED(open("node_modules/g/.git/hooks/x", O_WRONLY | O_CREAT, 0600) < 0 && errno == EACCES);
     NEED(mkdir("/tmp/t", 0777) == 0 && mkdir("/tmp/t/.vscode", 0777) == 0);
     NEED(rename("/tmp/t", "t") < 0 && errno == EXDEV); /* so that mv copies */
     return 0;

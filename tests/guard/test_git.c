@@ -62,6 +62,21 @@ static const struct scene scenes[] = {
     {"clone --bare and --mirror", REPO,
      "git clone -q --bare . b.git; git clone -q --mirror . m.git; "
      "git -C b.git log --oneline >/dev/null; rm -rf b.git m.git; test ! -e b.git"},
+    {"repositories made in libgit2's order", "true",
+     "for r in a/.git b.git; do mkdir -p $r/objects/info $r/objects/pack $r/refs/heads $r/refs/tags $r/hooks $r/info; "
+     "echo x > $r/hooks/README.sample; echo 'ref: refs/heads/main' > $r/HEAD; : > $r/config; test -f $r/config; "
+     "no sh -c \"echo x > $r/config\"; printf '[core]\\n\\tfilemode = true\\n' "
+     "> "
+     "$r/config.lock; python3 -c 'import os, sys; os.rename(*sys.argv[1:])' $r/config.lock $r/config; "
+     "git --git-dir=$r log --all; test \"$(git --git-dir=$r config core.filemode)\" = true; "
+     "no mv $r/hooks/README.sample $r/hooks/pre-commit; no ln -s /bin/true $r/hooks/y.sample; no mkdir "
+     "$r/hooks/y.sample; "
+     "no sh -c \"echo x > $r/hooks/pre-commit\"; no sh -c \"echo x > $r/hooks/z.sample/pre-commit\"; done"},
+    {"a first configuration in place is judged", "true",
+     "for r in a/.git b.git; do mkdir -p $r/objects $r/refs; echo 'ref: refs/heads/main' > $r/HEAD; "
+     "printf '[core]\\n\\tfsmonitor = ./x\\n' > $r/config; : > s; test ! -s $r/config; rm $r/config; "
+     "printf '[core]\\n\\tbare = true\\n' > $r/config; : > s; test \"$(git config -f $r/config core.bare)\" = true; "
+     "ln -s ../t $r/l; rm $r/config; no ln -s l $r/config; done"},
     {"pull and fetch",
      REPO UPSTREAM "git clone -q up.git w2; cd w2; echo n > n; git add n; git commit -qm n; git push -q",
      "git branch -q -u origin/main 2>/dev/null || { git fetch -q origin; git branch -q -u origin/main; }; git pull -q; "

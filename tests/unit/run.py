@@ -20,7 +20,7 @@ ALONE = ("box_limits",)
 # Under qemu-user there are no namespaces, filters or control groups: what makes real boxes is left to real machines.
 REAL = ("box", "box_term", "box_limits", "box_serve")
 TWICE = ("engine", "guard", "fault", "files")
-LIMIT = 300
+LIMIT = 600
 # cmocka writes a skipped test as "not ok 5 # SKIP name".
 TAP_LINE = re.compile(r"^\s*(not )?ok\s+\d+\s*(?:-\s*)?([^#\s]\S*)?(?:\s*#\s*(skip)\b\s*(.*))?", re.I)
 

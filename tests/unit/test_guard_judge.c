@@ -236,6 +236,41 @@ static void pins_sockets_trees(void **state)
     assert_true(str_is(rules_root(&t.rules, STR("/x")), ""));
 }
 
+/* A private tree that lies on the host: git's names hold in it as in foreign code, and nothing else does. */
+static void kept_trees(void **state)
+{
+    (void)state;
+    static const struct said said[] = {
+        {GUARD_RULE_ROOT, 0, 0, 1, "/w", NULL},
+        {GUARD_RULE_PRIVATE, 0, 0, GUARD_RULE_DIRECTORY | GUARD_RULE_KEPT, "/c", NULL},
+        {GUARD_RULE_PRIVATE, 0, 0, GUARD_RULE_DIRECTORY | GUARD_RULE_KEPT, "/w/s", NULL},
+        {GUARD_RULE_PRIVATE, 0, 0, 1, "/c/free", NULL},
+        {GUARD_RULE_NAME, GUARD_ANY_DEPTH, GUARD_REFUSE, 1, ".git/hooks", NULL},
+        {GUARD_RULE_NAME, GUARD_ANY_DEPTH, GUARD_GIT_CONFIG, 0, ".git/config", NULL},
+        {GUARD_RULE_NAME, GUARD_ANY_DEPTH, GUARD_REFUSE, 0, ".hg/hgrc", NULL},
+        {GUARD_RULE_NAME, GUARD_ANY_DEPTH, GUARD_REFUSE, 1, ".vscode", NULL},
+        {GUARD_RULE_NAME, GUARD_ROOT, GUARD_REFUSE, 0, ".envrc", NULL},
+    };
+    assert_int_equal(load(said, sizeof said / sizeof *said, GUARD_STRICT), 0);
+    assert_string_equal(guarded("/c/.git/hooks/x"), ".git/hooks@13");
+    assert_string_equal(guarded("/c/a/.git/config"), ".git/config@16");
+    assert_string_equal(guarded("/w/s/a/.git/hooks"), ".git/hooks@17");
+    assert_string_equal(guarded("/c/.vscode/x"), "");
+    assert_string_equal(guarded("/c/a/.hg/hgrc"), ".hg/hgrc@13");
+    assert_string_equal(guarded("/w/vendor/a/.hg/hgrc"), ".hg/hgrc@20");
+    assert_string_equal(guarded("/w/s/.envrc"), "");
+    assert_string_equal(guarded("/c/free/.git/hooks"), "");
+    assert_string_equal(below("/c/a/.git"), "hooks;config;");
+    assert_true(rules_private(&t.rules, STR("/c/a")));
+    assert_false(rules_free(&t.rules, STR("/c/a")));
+    assert_true(rules_free(&t.rules, STR("/c/free/a")));
+    assert_true(str_is(rules_root(&t.rules, STR("/c/a/b")), "/c"));
+    assert_true(str_is(rules_root(&t.rules, STR("/w/s/b")), "/w/s"));
+    assert_null(rules_crossing(&t.rules, STR("/w/node_modules/a"), STR("/w/s/a")));
+    assert_non_null(rules_crossing(&t.rules, STR("/w/s/a"), STR("/w/a")));
+    assert_non_null(rules_crossing(&t.rules, STR("/c/free/a"), STR("/c/a")));
+}
+
 static void root_of_everything(void **state)
 {
     (void)state;
@@ -510,6 +545,7 @@ int main(void)
         cmocka_unit_test(what_lies_below_a_name),
         cmocka_unit_test(hidden_names),
         cmocka_unit_test(pins_sockets_trees),
+        cmocka_unit_test(kept_trees),
         cmocka_unit_test(root_of_everything),
         cmocka_unit_test(trees_in_trees),
         cmocka_unit_test(names_by_rules_of_the_policy),
