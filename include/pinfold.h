@@ -218,6 +218,8 @@ PINFOLD_PUBLIC int pinfold_session_list(const struct pinfold_session_options *op
  * them that no call before has told: "why", "note", the file whose removal makes pinfold forget it). malloc()ed.
  */
 PINFOLD_PUBLIC int pinfold_session_prune(char **ret, struct pinfold_error *error);
+/* The same JSON of what that would remove, and nothing is removed; "bytes" and "whole" are null. malloc()ed. */
+PINFOLD_PUBLIC int pinfold_session_left(char **ret, struct pinfold_error *error);
 
 /*
  * Rules of the session's network (net: allow), on top of its policy's: hosts as in the options `allow` and `deny`,

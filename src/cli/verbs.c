@@ -82,9 +82,7 @@ static int print_plan(struct ask *a, enum pinfold_explain_format format)
 
 int verb_explain(struct ask *a)
 {
-    return print_plan(a, a->json      ? PINFOLD_EXPLAIN_JSON
-                         : a->verbose ? PINFOLD_EXPLAIN_TEXT
-                                      : PINFOLD_EXPLAIN_BRIEF);
+    return print_plan(a, a->json ? PINFOLD_EXPLAIN_JSON : a->verbose ? PINFOLD_EXPLAIN_TEXT : PINFOLD_EXPLAIN_BRIEF);
 }
 
 int verb_show_run(struct ask *a)
