@@ -1,13 +1,19 @@
 #include "base/arena.h"
 
+#include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23 /* Linux 5.14 */
+#endif
+
 struct block {
     struct block *next;
     size_t used, room;
+    size_t there; /* bytes from its beginning whose pages were asked for */
     max_align_t bytes[];
 };
 
@@ -18,15 +24,35 @@ struct arena {
 };
 
 /*
- * Blocks are pages of their own, all there from the start: eight page faults cost twice what the kernel takes to hand
- * out eight pages at once. They come zeroed, and no part of one is handed out twice.
+ * Blocks are pages of their own, which the kernel is asked for some at a time, ahead of their use: eight page faults cost
+ * twice what it takes to hand out eight pages at once. They come zeroed, and no part of one is handed out twice.
  */
-enum { BLOCK_BYTES = 32 << 10, PAGE = 4096 };
+enum { BLOCK_BYTES = 128 << 10, STEP_BYTES = 16 << 10, PAGE = 4096 };
 static bool all_to_exit;
+/* What arenas of before have left for those to come, zeroed: only where somebody said so, in a program of one thread. */
+enum { SPARE_MAX = 4 };
+static struct {
+    bool wanted;
+    unsigned n;
+    struct block *at[SPARE_MAX];
+} spare;
 
 void arenas_leave_to_exit(void)
 {
     all_to_exit = true;
+}
+
+void arenas_reuse(void)
+{
+    spare.wanted = true;
+}
+
+/* errno stays the caller's. */
+static void populate(void *at, size_t bytes)
+{
+    int no = errno;
+    (void)madvise(at, bytes, MADV_POPULATE_WRITE); /* where that cannot be asked for, pages come by faults */
+    errno = no;
 }
 
 /* A large arena grows by a quarter of itself. */
@@ -39,12 +65,42 @@ static struct block *block_new(size_t room, size_t used)
     size_t bytes = (sizeof(struct block) + room + PAGE - 1) / PAGE * PAGE;
     if (bytes < BLOCK_BYTES)
         bytes = BLOCK_BYTES;
-    int populate = bytes == BLOCK_BYTES ? MAP_POPULATE : 0; /* a larger one may be for a worst case */
-    struct block *b = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | populate, -1, 0);
+    if (bytes == BLOCK_BYTES && spare.n)
+        return spare.at[--spare.n];
+    struct block *b = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (b == MAP_FAILED)
         return NULL;
+    populate(b, STEP_BYTES);
+    b->there = STEP_BYTES;
     b->room = bytes - sizeof *b;
     return b;
+}
+
+/* `n` bytes of `b` are about to be handed out. What is large may be for a worst case: its pages come as they are used. */
+static void block_ready(struct block *b, size_t n)
+{
+    size_t end = sizeof *b + b->used + n, all = sizeof *b + b->room;
+    if (end <= b->there)
+        return;
+    if (n <= STEP_BYTES) {
+        size_t bytes = all - b->there < STEP_BYTES ? all - b->there : STEP_BYTES;
+        populate((char *)b + b->there, bytes);
+    }
+    b->there = (end + STEP_BYTES - 1) / STEP_BYTES * STEP_BYTES;
+    if (b->there > all)
+        b->there = all;
+}
+
+static void block_free(struct block *b)
+{
+    if (!spare.wanted || spare.n == SPARE_MAX || sizeof *b + b->room != BLOCK_BYTES) {
+        (void)munmap(b, sizeof *b + b->room);
+        return;
+    }
+    memset(b->bytes, 0, b->used);
+    b->used = 0;
+    b->next = NULL;
+    spare.at[spare.n++] = b;
 }
 
 struct arena *arena_new(size_t max)
@@ -61,7 +117,7 @@ struct arena *arena_free(struct arena *a)
         return NULL;
     for (struct block *b = a->blocks, *next; b; b = next) {
         next = b->next;
-        (void)munmap(b, sizeof *b + b->room);
+        block_free(b);
     }
     free(a);
     return NULL;
@@ -86,9 +142,24 @@ void *arena_zero(struct arena *a, size_t n)
         a->blocks = b;
     }
     void *p = (char *)b->bytes + b->used;
+    block_ready(b, want);
     b->used += want;
     a->used += want > a->max - a->used ? a->max - a->used : want;
     return p;
+}
+
+/* The last thing that was handed out becomes `more` bytes longer where it stands. */
+static bool grow_last(struct arena *a, const char *at, size_t bytes, size_t more)
+{
+    const size_t unit = sizeof(max_align_t);
+    struct block *b = a->blocks;
+    if (bytes % unit || more % unit || a->failed || !b || at + bytes != (char *)b->bytes + b->used ||
+        more > b->room - b->used || more > a->max - a->used)
+        return false;
+    block_ready(b, more);
+    b->used += more;
+    a->used += more;
+    return true;
 }
 
 char *arena_str(struct arena *a, struct str s)
@@ -120,6 +191,8 @@ void *arena_push(struct arena *a, void *items, size_t *n, size_t size)
     /* The array has room for the next power of two (at least 8): it is full exactly when n is such a number. */
     if (*n == 0 || (*n >= 8 && (*n & (*n - 1)) == 0)) {
         size_t room = *n ? *n * 2 : 8;
+        if (*n && room <= SIZE_MAX / size && grow_last(a, *array, *n * size, *n * size))
+            return *array + (*n)++ * size;
         char *grown = room > SIZE_MAX / size ? NULL : arena_zero(a, room * size);
         if (!grown)
             return NULL;
@@ -135,25 +208,47 @@ static bool holds(const struct block *b, const void *p)
     return p && (uintptr_t)p >= (uintptr_t)b && (uintptr_t)p < (uintptr_t)b->bytes + b->room;
 }
 
-size_t arena_spans(const struct arena *a, const void *but, struct span *ret, size_t room)
+/* The pages of the block that are neither its head's nor of the `n` bytes at `but`, which it holds: before and behind. */
+static void around(struct block *b, const void *but, size_t n, struct span ret[2])
+{
+    char *from = (char *)b + PAGE, *end = (char *)b->bytes + b->room, *at = (char *)b;
+    char *object = at + ((size_t)((const char *)but - at)) / PAGE * PAGE;
+    char *behind = at + ((size_t)((const char *)but - at) + n + PAGE - 1) / PAGE * PAGE;
+    ret[0] = (struct span){from, object > from ? (size_t)(object - from) : 0};
+    ret[1] = (struct span){behind, end > behind ? (size_t)(end - behind) : 0};
+}
+
+size_t arena_spans(const struct arena *a, const void *but, size_t but_bytes, struct span *ret, size_t room)
 {
     size_t n = 0;
     for (struct block *b = a->blocks; b && n < room; b = b->next) {
-        if (!holds(b, but))
-            ret[n++] = (struct span){b, sizeof *b + b->room};
+        struct span parts[2] = {{b, sizeof *b + b->room}};
+        if (holds(b, but))
+            around(b, but, but_bytes, parts);
+        for (int i = 0; i < 2 && n < room; i++) {
+            if (parts[i].bytes)
+                ret[n++] = parts[i];
+        }
     }
     return n;
 }
 
-void arena_keep(struct arena *a, const void *but)
+void arena_keep(struct arena *a, const void *but, size_t but_bytes)
 {
     struct block *kept = NULL;
     for (struct block *b = a->blocks, *next; b; b = next) {
+        struct span parts[2];
         next = b->next;
-        if (holds(b, but))
-            kept = b;
-        else
+        if (!holds(b, but)) {
             (void)munmap(b, sizeof *b + b->room);
+            continue;
+        }
+        kept = b;
+        around(b, but, but_bytes, parts);
+        for (int i = 0; i < 2; i++) {
+            if (parts[i].bytes) /* the addresses stay ours: all of the block is unmapped at the end */
+                (void)madvise(parts[i].at, parts[i].bytes, MADV_DONTNEED);
+        }
     }
     if (kept)
         kept->next = NULL;
@@ -165,8 +260,10 @@ void arena_trim(struct arena *a)
 {
     for (struct block *b = a->blocks; b; b = b->next) {
         size_t used = (sizeof *b + b->used + PAGE - 1) / PAGE * PAGE, all = sizeof *b + b->room;
-        if (used < all && munmap((char *)b + used, all - used) == 0)
+        if (used < all && munmap((char *)b + used, all - used) == 0) {
             b->room = used - sizeof *b;
+            b->there = used < b->there ? used : b->there;
+        }
     }
 }
 

@@ -16,6 +16,11 @@ struct arena *arena_new(size_t max);
 struct arena *arena_free(struct arena *a); /* takes NULL; returns NULL */
 /* For a program that is about to end, and whose user waits for that: from now on arena_free() leaves it all to exit. */
 void arenas_leave_to_exit(void);
+/*
+ * For a process of one thread that does much the same again and again: a few blocks of arenas that were freed serve the next
+ * ones, zeroed, which costs a fraction of giving pages back and getting new ones.
+ */
+void arenas_reuse(void);
 /* `n` zeroed bytes aligned for any object, or NULL. */
 void *arena_zero(struct arena *a, size_t n);
 /* Copies; the result is NUL-terminated. */
@@ -38,12 +43,12 @@ struct span {
     size_t bytes;
 };
 /*
- * The blocks of `a` that do not hold the object `but` (NULL: all), for a forked copy of this process that gives them back
- * itself: at most `room` into `ret`; returns how many.
+ * What of the memory of `a` does not hold the `but_bytes` at `but` (NULL: all of it), for a forked copy of this process that
+ * gives it back itself: at most `room` into `ret`; returns how many.
  */
-size_t arena_spans(const struct arena *a, const void *but, struct span *ret, size_t room);
-/* Gives back all blocks but the one that holds `but`, an object of this arena. Nothing is handed out from it any more. */
-void arena_keep(struct arena *a, const void *but);
+size_t arena_spans(const struct arena *a, const void *but, size_t but_bytes, struct span *ret, size_t room);
+/* Gives back all pages but those with the object `but` of this arena. Nothing is handed out from it any more. */
+void arena_keep(struct arena *a, const void *but, size_t but_bytes);
 /* Gives back what of the blocks was not handed out, in whole pages. */
 void arena_trim(struct arena *a);
 

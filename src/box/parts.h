@@ -25,6 +25,7 @@ uint64_t now_us(void);
 /* --- relays ------------------------------------------------------------------------------------------------------- */
 
 #define RELAY_CHUNK (64u << 10)
+#define FIRST_CHUNK 2000u      /* of a capture that has nothing yet */
 #define RELAY_PIPE  (1u << 20) /* asked for by F_SETPIPE_SZ; the kernel may give less */
 
 enum relay_kind {

@@ -145,9 +145,11 @@ static size_t fetch(struct relay *r, char *to_p, size_t n, uint64_t now)
 /* Reads into the captured bytes as long as they have room; afterwards reads and forgets, so that nobody blocks. */
 static size_t capture_step(struct relay *r, size_t room, uint64_t now)
 {
+    /* Much output comes in pieces of a pipe, but most commands say little or nothing: no pages are got for that. */
+    const size_t most = r->capture->n ? RELAY_CHUNK : FIRST_CHUNK;
     size_t want = r->capture_max - r->capture->n;
-    if (want > RELAY_CHUNK)
-        want = RELAY_CHUNK;
+    if (want > most)
+        want = most;
     if (want > room)
         want = room;
     char *space = want && buf_ok(r->capture) ? buf_space(r->capture, want) : NULL;

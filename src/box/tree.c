@@ -8,6 +8,7 @@
 #include "base/fd.h"
 #include "base/json.h"
 #include "box/files.h"
+#include "box/host.h"
 #include "sys/fd.h"
 
 enum { CHUNK = 256 << 10, DEEP = 200, ENTRIES_MAX = 1 << 20 };
@@ -272,14 +273,14 @@ static int make_dir_in(struct copy *c, const char *to, unsigned mode)
     return file_said(&a, no, "make the directory", to, c->e);
 }
 
-/* `name` in the host's `dir` to `to` in the box. Only the first is followed when it is a link. */
-static int tree_in(struct copy *c, int dir, const char *name, bool follow, const char *to, unsigned depth)
+/* `name` in the host's `dir` to `to` in the box. */
+static int tree_in(struct copy *c, int dir, const char *name, const char *to, unsigned depth)
 {
     struct sys_stat st;
     const char *shown = name;
     if (depth == 0)
         return err_sys(c->e, ERR_SYSTEM, ELOOP, "copy %s: directories too deep", to);
-    int no = sys_stat_at(dir, name, follow ? 0 : AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st);
+    int no = sys_stat_at(dir, name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st);
     if (no < 0)
         return err_sys(c->e, ERR_SYSTEM, -no, "copy %s", shown);
     if (S_ISLNK(st.mode))
@@ -288,7 +289,7 @@ static int tree_in(struct copy *c, int dir, const char *name, bool follow, const
         c->done->left_out++;
         return 0;
     }
-    auto_fd int fd = sys_openat(dir, name, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | (follow ? 0 : O_NOFOLLOW), 0);
+    auto_fd int fd = sys_openat(dir, name, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | O_NOFOLLOW, 0);
     struct sys_stat now;
     if (fd < 0 || (no = sys_stat_at(fd, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &now)) < 0)
         return err_sys(c->e, ERR_SYSTEM, fd < 0 ? -fd : -no, "copy %s", shown);
@@ -306,7 +307,7 @@ static int tree_in(struct copy *c, int dir, const char *name, bool follow, const
     for (size_t i = 0; no == 0 && i < all.n; i++) {
         char below[FILE_PATH];
         no = joined(below, to, all.p[i]);
-        no = no < 0 ? err_sys(c->e, ERR_SYSTEM, -no, "copy %s", to) : tree_in(c, fd, all.p[i], false, below, depth - 1);
+        no = no < 0 ? err_sys(c->e, ERR_SYSTEM, -no, "copy %s", to) : tree_in(c, fd, all.p[i], below, depth - 1);
     }
     return no;
 }
@@ -318,9 +319,31 @@ static int copy_begin(struct copy *c)
     return c->bytes ? 0 : err_sys(c->e, ERR_SYSTEM, ENOMEM, "copying");
 }
 
+static int refuse_planted(const char *path, const char *what, struct err *e)
+{
+    return err_say(e, ERR_REFUSED,
+                   "%s %s: there is a link on the way in a place where the box can write; name where it leads to", what,
+                   path);
+}
+
+/* The place of the host that was named, over no link that the box may have made. */
+static int find_here(int files, const char *path, const char *what, struct host_place *ret, struct err *e)
+{
+    auto_arena struct arena *mem = arena_new(64u << 20);
+    struct path_table mounts;
+    int no = mem ? file_mounts(files, &mounts, mem, e) : err_sys(e, ERR_SYSTEM, ENOMEM, "%s %s", what, path);
+    if (no < 0)
+        return no;
+    no = host_find(&mounts, path, ret);
+    if (no < 0)
+        return ret->planted ? refuse_planted(path, what, e) : err_sys(e, ERR_SYSTEM, -no, "%s %s", what, path);
+    return 0;
+}
+
 int file_copy_in(int files, const char *host, const char *box, struct file_copied *ret, struct err *e)
 {
     struct copy c = {.files = files, .done = ret, .e = e};
+    struct host_place from = {.dir = -1};
     struct file_answer a;
     char to[FILE_PATH], room[256];
     int no = file_call(files, &(struct file_ask){.op = FILE_WHERE, .path = box}, &a, NULL, e);
@@ -330,9 +353,15 @@ int file_copy_in(int files, const char *host, const char *box, struct file_copie
     no = into ? joined(to, box, room) : snprintf(to, sizeof to, "%s", box) < FILE_PATH ? 0 : -ENAMETOOLONG;
     if (no < 0)
         return err_sys(e, ERR_SYSTEM, -no, "copy to %s", box);
+    no = find_here(files, host, "copy", &from, e);
+    if (no < 0)
+        return no;
+    auto_fd int dir = from.dir;
+    if (from.planted)
+        return refuse_planted(host, "copy", e);
     no = copy_begin(&c);
     if (no == 0)
-        no = tree_in(&c, AT_FDCWD, host, true, to, DEEP);
+        no = tree_in(&c, dir, from.name, to, DEEP);
     free(c.bytes);
     return no;
 }
@@ -431,41 +460,37 @@ static int tree_out(struct copy *c, int fd, const char *box, int dir, const char
     return 0;
 }
 
-/* The host's directory and name that a copy goes to. */
-static int target_out(const char *host, const char *box, char dir[FILE_PATH], char name[256], struct err *e)
+/* The host's directory, open, and name that a copy of `box` goes to. A link that the box may have made is replaced, or refused. */
+static int target_out(int files, const char *host, const char *box, char name[256], int *ret, struct err *e)
 {
+    struct host_place to = {.dir = -1};
     struct sys_stat st;
-    int no = sys_stat_at(AT_FDCWD, host, 0, SYS_STAT_BASIC, &st);
-    if (no == 0 && S_ISDIR(st.mode) && is_name(base_name(box, name))) {
-        snprintf(dir, FILE_PATH, "%s", host);
-        return 0;
-    }
-    (void)base_name(host, name);
-    if (!is_name(name))
+    char base[256];
+    int no = find_here(files, host, "copy to", &to, e);
+    if (no < 0)
+        return no;
+    auto_fd int dir = to.dir;
+    bool into =
+        sys_stat_at(dir, to.name, 0, SYS_STAT_BASIC, &st) == 0 && S_ISDIR(st.mode) && is_name(base_name(box, base));
+    if (into && to.planted)
+        return refuse_planted(host, "copy to", e);
+    if (!into && !is_name(to.name))
         return err_sys(e, ERR_SYSTEM, EISDIR, "copy to %s", host);
-    size_t n = strlen(host);
-    while (n > 0 && host[n - 1] == '/')
-        n--;
-    while (n > 0 && host[n - 1] != '/')
-        n--;
-    snprintf(dir, FILE_PATH, "%.*s", n ? (int)n : 1, n ? host : ".");
-    return 0;
+    *ret = sys_openat(dir, into ? to.name : ".", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+    memcpy(name, into ? base : to.name, sizeof base);
+    return *ret < 0 ? err_sys(e, ERR_SYSTEM, -*ret, "copy to %s", host) : 0;
 }
 
 int file_copy_out(int files, const char *box, const char *host, struct file_copied *ret, struct err *e)
 {
     struct copy c = {.files = files, .done = ret, .e = e};
-    char dir[FILE_PATH], name[256];
-    auto_fd int from = -1;
-    int no = target_out(host, box, dir, name, e);
+    char name[256];
+    auto_fd int from = -1, to = -1;
+    int no = target_out(files, host, box, name, &to, e);
     if (no == 0)
         no = open_in_box(files, box, O_RDONLY, "copy", &from, e);
-    if (no < 0)
-        return no;
-    auto_fd int to = sys_openat(AT_FDCWD, dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
-    if (to < 0)
-        return err_sys(e, ERR_SYSTEM, -to, "copy to %s", dir);
-    no = copy_begin(&c);
+    if (no == 0)
+        no = copy_begin(&c);
     if (no == 0)
         no = tree_out(&c, from, box, to, name, DEEP);
     free(c.bytes);

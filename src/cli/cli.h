@@ -128,7 +128,8 @@ int run_in_session(struct ask *a, const char *const *argv);
 
 /* run.c: what is said around a run, and its result. */
 struct pinfold_result;
-bool open_result(const char *where, int *ret);
+/* result.c: where the result goes besides; -1 for nowhere. Opened before the run: what cannot be written is said in time. */
+bool open_result(const struct ask *a, int *ret);
 int report_result(const struct ask *a, int result_fd, struct pinfold_result *result);
 int report_failure(const struct ask *a, int result_fd, const struct pinfold_error *error);
 

@@ -56,28 +56,6 @@ static struct lines choose_lines(const struct ask *a)
     return l;
 }
 
-/* Where the result goes besides; -1 for nowhere. Opened before the run: what cannot be written is said in time. */
-bool open_result(const char *where, int *ret)
-{
-    char *end;
-    if (!where)
-        return true;
-    if (strncmp(where, "fd:", 3) == 0) {
-        long fd = strtol(where + 3, &end, 10);
-        int flags = *end || !where[3] || fd < 0 || fd > 1 << 20 ? -1 : fcntl((int)fd, F_GETFL);
-        if (flags < 0 || (flags & O_ACCMODE) == O_RDONLY) {
-            complain("--result %s: that is no descriptor open for writing", where);
-            return false;
-        }
-        *ret = (int)fd;
-        return true;
-    }
-    *ret = open(where, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0666);
-    if (*ret < 0)
-        complain("--result %s: %s", where, strerror(errno));
-    return *ret >= 0;
-}
-
 /* The descriptor of the control connection; the library says whether it is one. */
 static bool take_control(const char *text, int *ret)
 {
@@ -192,7 +170,7 @@ static int run(struct ask *a, const char *const *argv)
         complain("--json writes to standard output, which is closed");
         return STATUS_SANDBOX;
     }
-    if (!take_control(a->control, &o.control_fd) || !open_result(a->result, &result_fd))
+    if (!take_control(a->control, &o.control_fd) || !open_result(a, &result_fd))
         return STATUS_SANDBOX;
     if (pinfold_policy_load(&po, &policy, &error) < 0)
         return report_failure(a, result_fd, &error);

@@ -168,7 +168,7 @@ static int run_in(struct ask *a, struct pinfold_session *session, const char *co
         return STATUS_SANDBOX;
     if (a->detach)
         return run_detached(session, &o);
-    if (!open_result(a->result, &result_fd))
+    if (!open_result(a, &result_fd))
         return STATUS_SANDBOX;
     if (pinfold_exec(session, &o, &result, &error) < 0)
         return report_failure(a, result_fd, &error);

@@ -194,7 +194,8 @@ static enum left from_server(struct conn *c)
     }
     c->bulk[0] = n >= BULK_BYTES;
     bool held = watch_server(c, (struct str){world.buffer, (size_t)n});
-    if (relay_push(c, true, world.buffer, (size_t)n) && held && (c->watch != WATCH_SWITCHED || c->first.n))
+    if (!conn_over(c) && relay_push(c, true, world.buffer, (size_t)n) && held &&
+        (c->watch != WATCH_SWITCHED || c->first.n))
         watch_client(c);
     return relay_left((size_t)n, room);
 }

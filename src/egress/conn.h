@@ -77,6 +77,8 @@ enum watch {
     WATCH_NOTHING,
     WATCH_FIRST,
     WATCH_TLS,
+    WATCH_TLS_AGAIN /* a ClientHello went by; a server that wants another (RFC 8446 4.1.4) takes the name from that one */
+    ,
     WATCH_HTTP,
     WATCH_SWITCHED /* to HTTP/2, or to anything */,
     WATCH_H2
@@ -105,6 +107,7 @@ struct conn {
     bool literal;          /* the client named an address: judged by address rules */
     bool bulk[2];          /* from the server, from the client: much came at once */
     bool upgrade;          /* an Upgrade was asked; the server's answer decides */
+    bool retried;          /* WATCH_TLS_AGAIN: the server wants another ClientHello */
     bool asked;            /* somebody said yes to this one, no rule does */
     bool sent, no_delay;   /* the server was sent something; more than once: it gets it at once */
     uint8_t why;           /* STAGE_HELD: enum refusal, and in what words */

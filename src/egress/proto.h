@@ -142,6 +142,8 @@ struct tls_hello {
 };
 bool tls_looks_like(struct str in); /* whether the bytes can be the beginning of TLS for anybody */
 /* The ClientHello, perhaps over several records. -EBADMSG: TLS, but no acceptable ClientHello. */
+/* Whether what a server says first is, or may become, a HelloRetryRequest. */
+bool tls_asks_again(struct str in);
 ssize_t tls_hello_parse(struct str in, struct tls_hello *ret);
 
 /* ---- the caller's own proxy: HTTP CONNECT (RFC 9110 9.3.6), SOCKS5 with names (RFC 1928, RFC 1929) ---- */

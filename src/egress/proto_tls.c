@@ -47,6 +47,19 @@ bool tls_looks_like(struct str in)
     return (in.n < 1 || (p[0] >= 0x14 && p[0] <= 0x17)) && (in.n < 2 || p[1] == 3);
 }
 
+bool tls_asks_again(struct str in)
+{
+    static const uint8_t retry[32] = {0xcf, 0x21, 0xad, 0x74, 0xe5, 0x9a, 0x61, 0x11, 0xbe, 0x1d, 0x8c,
+                                      0x02, 0x1e, 0x65, 0xb8, 0x91, 0xc2, 0xa2, 0x11, 0x16, 0x7a, 0xbb,
+                                      0x8c, 0x5e, 0x07, 0x9e, 0x09, 0xe2, 0xc8, 0xa8, 0x33, 0x9c};
+    enum { RECORD = 5, HELLO = 6, WHOLE = RECORD + HELLO + sizeof retry }; /* heads; the random follows */
+    const uint8_t *p = (const uint8_t *)in.p;
+    if (in.n && p[0] != 0x16)
+        return false;
+    bool whole = in.n >= WHOLE && (p[3] << 8 | p[4]) >= WHOLE - RECORD; /* in one record, as everybody sends it */
+    return !whole || (p[RECORD] == 2 && memcmp(p + RECORD + HELLO, retry, sizeof retry) == 0);
+}
+
 static int server_name(struct reader *ext, struct tls_hello *h)
 {
     struct reader list = sub(ext, take(ext, 2));

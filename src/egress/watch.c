@@ -37,20 +37,56 @@ static void watch_nothing(struct conn *c)
     c->host = NULL;
 }
 
-static void watch_tls(struct conn *c)
+/* One ClientHello: its bytes when it is whole and its name is good, otherwise 0. */
+static size_t hello_judged(struct conn *c)
 {
     struct tls_hello h;
     ssize_t n = tls_hello_parse((struct str){c->first.p, c->first.n}, &h);
-    if (n == 0)
-        return;
     if (n < 0)
         refuse_flow(c, NULL, "malformed TLS ClientHello");
-    else if (h.has_name && !judge_inner(c, &h.name))
+    else if (n && h.has_name && !judge_inner(c, &h.name))
         refuse_flow(c, &h.name, "TLS server name differs from the host connected to");
-    else if (!h.has_name && c->literal)
+    else if (n && !h.has_name && c->literal)
         refuse_flow(c, NULL, "TLS without a server name to an address");
     else
-        watch_nothing(c);
+        return (size_t)n;
+    return 0;
+}
+
+/*
+ * Behind the first ClientHello, until the server has not asked for another, or has it: data that a client sends early goes by,
+ * and a hello is judged.
+ */
+static void watch_tls_again(struct conn *c)
+{
+    while (!conn_over(c) && c->watch == WATCH_TLS_AGAIN && c->first.n) {
+        const uint8_t *p = (const uint8_t *)c->first.p;
+        size_t n = c->body.left < c->first.n ? (size_t)c->body.left : c->first.n;
+        if (n) { /* of a record */
+            c->body.left -= n;
+            if (!release(c, n))
+                return;
+        } else if (p[0] == 0x14 || p[0] == 0x17) {
+            if (c->first.n < 5)
+                return;
+            c->body.left = 5 + ((uint64_t)p[3] << 8 | p[4]);
+        } else if (p[0] == 0x16 && (c->first.n < 6 || p[5] == 1)) {
+            if (c->first.n < 6 || !hello_judged(c))
+                return;
+            watch_nothing(c);
+        } else {
+            watch_nothing(c);
+        }
+    }
+}
+
+static void watch_tls(struct conn *c)
+{
+    size_t n = hello_judged(c);
+    if (!n || !release(c, n))
+        return;
+    c->watch = WATCH_TLS_AGAIN;
+    watch_tls_again(c);
 }
 
 /*
@@ -77,14 +113,18 @@ bool watch_answers(const struct conn *c)
     const struct http_answer *a = c->follow;
     bool in_data = a && a->state == ANSWER_BODY && a->body.left > BULK_ROOM &&
                    (a->body.state == BODY_LENGTH || a->body.state == BODY_CHUNK_DATA);
-    return a && a->state != ANSWER_LOST && !in_data;
+    return (a && a->state != ANSWER_LOST && !in_data) || (c->watch == WATCH_TLS_AGAIN && !c->retried);
 }
 
 bool watch_server(struct conn *c, struct str in)
 {
     const bool asked = c->upgrade;
     c->upgrade = false;
-    if (asked && in.n >= 12 && memcmp(in.p, "HTTP/1.1 101", 12) == 0) {
+    if (c->watch == WATCH_TLS_AGAIN && !c->retried) {
+        c->retried = tls_asks_again(in);
+        if (!c->retried)
+            watch_nothing(c);
+    } else if (asked && in.n >= 12 && memcmp(in.p, "HTTP/1.1 101", 12) == 0) {
         c->watch = WATCH_SWITCHED;
         free(c->follow);
         c->follow = NULL;
@@ -205,6 +245,8 @@ void watch_client(struct conn *c)
         watch_switched(c);
     if (!conn_over(c) && c->watch == WATCH_TLS)
         watch_tls(c);
+    else if (!conn_over(c) && c->watch == WATCH_TLS_AGAIN)
+        watch_tls_again(c);
     else if (!conn_over(c) && c->watch == WATCH_H2 && c->first.n)
         watch_h2(c);
     else if (!conn_over(c) && c->watch == WATCH_HTTP)
@@ -217,6 +259,7 @@ void watch_ended(struct conn *c)
     case WATCH_FIRST:
     case WATCH_SWITCHED:
     case WATCH_TLS: /* too short to be either: what there is may go */
+    case WATCH_TLS_AGAIN:
         watch_nothing(c);
         break;
     case WATCH_HTTP:

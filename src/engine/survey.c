@@ -29,14 +29,16 @@
 #define MAX_EXPAND_LEVELS 128
 
 struct node {
-    struct node *parent; /* itself for the root */
-    const char *name, *real;
+    struct node *parent;     /* itself for the root */
+    const char *name, *real; /* the name is the end of the path */
     enum path_type type;
     int no;
     bool is_link;
+    uint32_t hash;
+    uint32_t mode, uid, gid;
+    uint64_t dev, ino;
     const char *target; /* text of the link */
-    struct statx st;
-    struct node *next; /* in the same bucket */
+    struct node *next;  /* in the same bucket */
 };
 
 /* pinfold's own (an ancestor chain up to the root), or what a rule opens. */
@@ -66,17 +68,17 @@ struct place_found {
     const char *rest;
 };
 
-static size_t hash_of(const struct node *parent, struct str name)
+static uint32_t hash_of(const struct node *parent, struct str name)
 {
     uint64_t h = (uintptr_t)parent * 0x9e3779b97f4a7c15u;
     for (size_t i = 0; i < name.n; i++)
         h = (h ^ (unsigned char)name.p[i]) * 0x100000001b3u;
-    return (size_t)(h ^ h >> 29);
+    return (uint32_t)(h ^ h >> 29);
 }
 
-static enum path_type type_of(const struct statx *st)
+static enum path_type type_of(uint32_t mode)
 {
-    return S_ISDIR(st->stx_mode) ? PATH_DIR : S_ISREG(st->stx_mode) ? PATH_FILE : PATH_OTHER;
+    return S_ISDIR(mode) ? PATH_DIR : S_ISREG(mode) ? PATH_FILE : PATH_OTHER;
 }
 
 static int read_link(struct surveyor *s, struct node *n)
@@ -92,8 +94,16 @@ static int read_link(struct surveyor *s, struct node *n)
 
 static int look(struct surveyor *s, struct node *n)
 {
-    int r = sys_look(n->real, &n->st);
-    if (r == 0 && S_ISLNK(n->st.stx_mode)) {
+    struct statx st;
+    int r = sys_look(n->real, &st);
+    if (r == 0) {
+        n->mode = st.stx_mode;
+        n->uid = st.stx_uid;
+        n->gid = st.stx_gid;
+        n->dev = (uint64_t)st.stx_dev_major << 32 | st.stx_dev_minor;
+        n->ino = st.stx_ino;
+    }
+    if (r == 0 && S_ISLNK(n->mode)) {
         n->is_link = true;
         r = read_link(s, n);
         if (r == -ENOMEM)
@@ -101,7 +111,7 @@ static int look(struct surveyor *s, struct node *n)
     }
     n->no = -r;
     if (r == 0)
-        n->type = type_of(&n->st);
+        n->type = type_of(n->mode);
     else if (r == -ENOENT || r == -ENOTDIR || r == -ENAMETOOLONG)
         n->type = PATH_MISSING;
     else
@@ -118,7 +128,7 @@ static void grow(struct surveyor *s)
     for (size_t i = 0; i < s->n_buckets; i++) {
         for (struct node *at = s->buckets[i], *next; at; at = next) {
             next = at->next;
-            size_t where = hash_of(at->parent, str_of(at->name)) & (n - 1);
+            size_t where = at->hash & (n - 1);
             at->next = b[where];
             b[where] = at;
         }
@@ -127,26 +137,36 @@ static void grow(struct surveyor *s)
     s->n_buckets = n;
 }
 
+static char *join(struct surveyor *s, const struct node *parent, struct str name)
+{
+    size_t n = parent->parent == parent ? 0 : strlen(parent->real);
+    char *real = arena_zero(s->mem, n + name.n + 2);
+    if (!real)
+        return NULL;
+    memcpy(real, parent->real, n);
+    real[n] = '/';
+    memcpy(real + n + 1, name.p, name.n);
+    return real;
+}
+
 /* The node `name` in directory `parent`, looked at now if it was not before; NULL without memory. */
 static struct node *child(struct surveyor *s, struct node *parent, struct str name)
 {
-    size_t where = hash_of(parent, name) & (s->n_buckets - 1);
-    for (struct node *n = s->buckets[where]; n; n = n->next) {
-        if (n->parent == parent && str_is(name, n->name))
+    const uint32_t hash = hash_of(parent, name);
+    for (struct node *n = s->buckets[hash & (s->n_buckets - 1)]; n; n = n->next) {
+        if (n->hash == hash && n->parent == parent && str_is(name, n->name))
             return n;
     }
     struct node *n = arena_zero(s->mem, sizeof *n);
-    const char *own = arena_str(s->mem, name);
-    const char *real = own ? path_join(s->mem, parent->real, own) : NULL;
+    const char *real = join(s, parent, name);
     if (!n || !real)
         return NULL;
-    *n = (struct node){.parent = parent, .name = own, .real = real};
+    *n = (struct node){.parent = parent, .hash = hash, .name = real + strlen(real) - name.n, .real = real};
     if (look(s, n) < 0)
         return NULL;
-    if (s->n_nodes++ > s->n_buckets) {
+    if (s->n_nodes++ > s->n_buckets)
         grow(s);
-        where = hash_of(parent, name) & (s->n_buckets - 1);
-    }
+    size_t where = hash & (s->n_buckets - 1);
     n->next = s->buckets[where];
     s->buckets[where] = n;
     return n;
@@ -212,14 +232,14 @@ static void fact_from(struct surveyor *s, const struct place_found *found, int r
         f->type = PATH_MISSING;
         f->no = ELOOP;
     }
-    f->mode = n->st.stx_mode & 07777;
-    f->uid = n->st.stx_uid;
-    f->gid = n->st.stx_gid;
-    f->dev = (uint64_t)n->st.stx_dev_major << 32 | n->st.stx_dev_minor;
-    f->ino = n->st.stx_ino;
+    f->mode = n->mode & 07777;
+    f->uid = n->uid;
+    f->gid = n->gid;
+    f->dev = n->dev;
+    f->ino = n->ino;
     /* Of a place beyond a file, the directory that holds the file; of an existing place, the one that holds it. */
     f->parent = n->parent->real;
-    f->foreign = n->parent->st.stx_uid != s->uid && (n->parent->st.stx_mode & 022) == 0;
+    f->foreign = n->parent->uid != s->uid && (n->parent->mode & 022) == 0;
 }
 
 static int survey_path(struct surveyor *s, const char *path, struct path_fact *f)
@@ -379,7 +399,7 @@ static enum path_type entry_type(const char *dir, const struct dirent *d, struct
         struct statx st;
         if (!path || sys_look(path, &st) < 0)
             return PATH_MISSING;
-        return S_ISLNK(st.stx_mode) ? PATH_FILE : type_of(&st);
+        return S_ISLNK(st.stx_mode) ? PATH_FILE : type_of(st.stx_mode);
     }
     return d->d_type == DT_DIR ? PATH_DIR : d->d_type == DT_REG || d->d_type == DT_LNK ? PATH_FILE : PATH_OTHER;
 }
@@ -464,8 +484,7 @@ static int chain_of(struct surveyor *s, const char *path, struct chain *ret)
 
 static bool same_directory(const struct node *a, const struct node *b)
 {
-    return a != b && a->type == PATH_DIR && b->type == PATH_DIR && a->st.stx_ino == b->st.stx_ino &&
-           a->st.stx_dev_major == b->st.stx_dev_major && a->st.stx_dev_minor == b->st.stx_dev_minor;
+    return a != b && a->type == PATH_DIR && b->type == PATH_DIR && a->ino == b->ino && a->dev == b->dev;
 }
 
 static int add_alias(struct surveyor *s, struct facts *f, const char *asked, const char *path)

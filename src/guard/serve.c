@@ -468,6 +468,13 @@ static int wait_status(const siginfo_t *info)
     return info->si_status | (info->si_code == CLD_DUMPED ? 0x80 : 0);
 }
 
+/* Waits for pid 1, which has ended or is about to. */
+static int end_of_init(int init_pidfd)
+{
+    siginfo_t info = {0};
+    return waitid((idtype_t)P_PIDFD, (id_t)init_pidfd, &info, WEXITED | __WALL) < 0 ? -errno : wait_status(&info);
+}
+
 /* Ends the workers, waits for pid 1. */
 static int guard_end(struct guard *g)
 {
@@ -485,7 +492,7 @@ static int guard_end(struct guard *g)
     struct pollfd p = {.fd = g->init_pidfd, .events = POLLIN};
     if (poll(&p, 1, 0) == 0)
         (void)sys_pidfd_signal(g->init_pidfd, SIGKILL);
-    int no = waitid((idtype_t)P_PIDFD, (id_t)g->init_pidfd, &info, WEXITED | __WALL) < 0 ? -errno : wait_status(&info);
+    int no = end_of_init(g->init_pidfd);
     for (size_t i = 0; i < WORKERS_MAX; i++)
         if (s->pids[i])
             (void)waitid(P_PID, (id_t)s->pids[i], &info, WEXITED | __WALL);
@@ -557,13 +564,36 @@ static int guard_open(struct guard *g, const struct guard_ask *ask, struct arena
     return 0;
 }
 
+/*
+ * Waits until there is something to do. Many a short command ends without having asked anything: the rules are read and
+ * the shared memory is made for the first who asks. False: the box is over.
+ */
+static bool somebody_asks(const struct guard_ask *ask)
+{
+    struct pollfd p[] = {{.fd = ask->init_pidfd, .events = POLLIN},
+                         {.fd = ask->notify, .events = POLLIN},
+                         {.fd = ask->report, .events = POLLIN}};
+    for (;;) {
+        int n = poll(p, 3, -1);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n >= 0 && p[0].revents)
+            return false;
+        if (n < 0 || p[1].revents & POLLIN || p[2].revents)
+            return true;
+        p[1].fd = -1; /* no process with the filter is left: pid 1 is about to end */
+    }
+}
+
 int guard_serve(const struct guard_ask *ask)
 {
     static struct guard g; /* large, and one per process */
+    (void)prctl(PR_SET_DUMPABLE, 0);
+    if (!somebody_asks(ask))
+        return end_of_init(ask->init_pidfd);
     auto_arena struct arena *mem = arena_new(RULES_MAX);
     if (!mem)
         return -ENOMEM;
-    (void)prctl(PR_SET_DUMPABLE, 0);
     (void)signal(SIGXFSZ, SIG_IGN);
     (void)signal(SIGPIPE, SIG_IGN);
     (void)signal(SIGIO, SIG_IGN); /* of a lease, before its watcher has it (gitdir.c) */

@@ -60,7 +60,8 @@ static bool has_part(struct str path, struct str part)
 
 bool verdict_exclusive(const struct place *p)
 {
-    static const struct str names[] = {{"objects", 7}, {"refs", 4}, {"config", 6}, {"config.worktree", 15}};
+    static const struct str names[] = {
+        {"objects", 7}, {"refs", 4}, {"config", 6}, {"config.worktree", 15}, {"commondir", 9}};
     struct str name = {p->name, p->name_n};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (fold_eq(name, names[i]))
@@ -108,7 +109,8 @@ static bool holds_remotes(struct str name)
 
 /*
  * Where a repository's own places begin in `path`, whatever the repository is called: end of "X/hooks" (and below),
- * "X/config", or what is in "X/remotes", X with objects and refs; 0 when it is no such place. `ret_config`: a configuration, judged by key.
+ * "X/config", "X/commondir" (which says that the two are elsewhere), or what is in "X/remotes", X with objects and refs; 0 when
+ * it is no such place. `ret_config`: a configuration, judged by key.
  */
 static size_t repository_place(struct guard *g, struct str path, bool *ret_config)
 {
@@ -125,6 +127,8 @@ static size_t repository_place(struct guard *g, struct str path, bool *ret_confi
         *ret_config = true;
         return path.n;
     }
+    if (fold_eq(last, STR("commondir")) && common_at((struct str){path.p, path.n - last.n - 1}))
+        return path.n;
     for (size_t at = 0; at < path.n;) {
         const char *slash = memchr(path.p + at, '/', path.n - at);
         size_t n = slash ? (size_t)(slash - path.p) - at : path.n - at;
@@ -210,17 +214,18 @@ static int completes_repository(struct guard *g, const struct place *p)
     if (module_lost(g, p->dir, place_dir(p)))
         return deny(g, DENIAL_CREATE, NULL, place_path(p),
                     "it would hide a submodule's repository in a repository's own files");
-    bool empty =
-        git_hooks_inert(p->dir, "hooks") && git_hooks_inert(p->dir, "remotes") && git_hooks_inert(p->dir, "branches");
+    bool empty = git_hooks_inert(p->dir, "hooks") && git_hooks_inert(p->dir, "remotes") &&
+                 git_hooks_inert(p->dir, "branches") &&
+                 sys_stat_at(p->dir, "commondir", AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st) == -ENOENT;
     int no = empty ? git_config_adopt(g, p->dir, buf_view(&config)) : -EACCES;
     return no != -EACCES ? no
                          : deny(g, DENIAL_CREATE, NULL, place_path(p),
-                                "it would make a git repository of a directory with hooks, remotes or a configuration "
-                                "that name programs");
+                                "it would make a git repository of a directory with hooks, remotes, commondir or a "
+                                "configuration that name programs");
 }
 
 #define SUBMODULE  "a link on the way to the files of a submodule"
-#define REPOSITORY "a hook, a remote or the configuration of a git repository"
+#define REPOSITORY "a hook, a remote, commondir or the configuration of a git repository"
 
 static const char *reason(const struct rule *rule)
 {

@@ -59,6 +59,7 @@ static int prepare_for(const struct pinfold_policy *p, const struct engine *engi
         return err_sys(e, ERR_SYSTEM, ENOMEM, "make the plan");
     n->facts.home = p->layers.world.home;
     n->facts.user_name = p->layers.world.user_name;
+    n->facts.program = p->layers.world.program;
     n->facts.uid = getuid();
     n->facts.gid = getgid();
     n->facts.policy = p->policy;

@@ -455,6 +455,22 @@ const char *pinfold_result_stderr(const struct pinfold_result *r, size_t *ret_n)
     return buf_cstr(&r->box.err);
 }
 
+/* The policy's own digest is that of the run before, where it was the same engine's: its text need not be made again. */
+static int digests_make(struct pinfold_policy *p, struct plan *plan)
+{
+    bool usual = p && !plan->facts->image && strlen(plan->facts->engine) < sizeof p->digest_of;
+    if (plan->digest[0])
+        return 0;
+    if (usual && p->digest[0] && same(p->digest_of, plan->facts->engine))
+        memcpy(plan->policy_digest, p->digest, sizeof p->digest);
+    int r = plan_digests(plan, NULL);
+    if (r == 0 && usual) {
+        strcpy(p->digest_of, plan->facts->engine);
+        memcpy(p->digest, plan->policy_digest, sizeof p->digest);
+    }
+    return r;
+}
+
 const char *pinfold_result_json(const struct pinfold_result *result)
 {
     struct pinfold_result *r = (struct pinfold_result *)(uintptr_t)result; /* `json` is a memory of the answer */
@@ -463,8 +479,8 @@ const char *pinfold_result_json(const struct pinfold_result *result)
     if (r->json.n == 0 && r->complete)
         r->complete(r);
     r->complete = NULL;
-    if (r->json.n == 0 && ((!plan->digest[0] && plan_digests(plan, NULL) < 0) ||
-                           box_result_json(&r->box, plan, r->captured, &r->json) < 0))
+    if (r->json.n == 0 &&
+        (digests_make(r->policy, plan) < 0 || box_result_json(&r->box, plan, r->captured, &r->json) < 0))
         buf_free(&r->json);
     return buf_cstr(&r->json);
 }

@@ -18,6 +18,8 @@ struct pinfold_policy {
     struct layers layers;
     struct policy *policy;
     struct net_kept net_kept;
+    char digest[65]; /* of the last result that was told, "" before; of the engine `digest_of`, without an image */
+    char digest_of[16];
 };
 
 /* A plan and all that it borrows. Does not move: the plan points to `facts`. */

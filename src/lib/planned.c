@@ -1,11 +1,13 @@
 #include "lib/planned.h"
 
-#include <stdio.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "lib/private.h"
+#include "lib/world.h"
 #include "policy/path.h"
 
 const char *planned_directory(const struct pinfold_policy *p)
@@ -40,10 +42,26 @@ void planned_end(struct private_dirs *dirs)
     moved_state[0] = 0;
 }
 
+/*
+ * Where the plan's slots of the caches will be, as long as the workspace is named by its real path (plan/making.c,
+ * cache_dir()). Of many boxes at once only one could have the first: theirs would be planned twice, were it found out
+ * after the first time.
+ */
+static void guess_slot(const struct pinfold_policy *p, char slots[PATH_MAX], struct private_dirs *dirs)
+{
+    char sum[65];
+    content_hash(str_of(p->policy->workspace), sum);
+    if (dirs->lock < 0 && snprintf(slots, PATH_MAX, "%s/caches/%.32s", p->layers.world.state, sum) < PATH_MAX)
+        private_guess(dirs, slots);
+}
+
 /* A plan with directories of its own: made again when its slot of the caches is another box's. */
 static int plan_with_slot(const struct pinfold_policy *p, struct plan_ask *ask, bool thorough,
                           struct private_dirs *dirs, struct prepared *ret, struct err *e)
 {
+    char slots[PATH_MAX];
+    guess_slot(p, slots, dirs);
+    ask->cache_slot = dirs->slot;
     int r = prepare(p, ask, thorough, ret, e);
     if (r == 0)
         r = private_begin(dirs, ret->plan, e);
@@ -54,6 +72,7 @@ static int plan_with_slot(const struct pinfold_policy *p, struct plan_ask *ask, 
         if (r == 0)
             r = private_begin(dirs, ret->plan, e);
     }
+    private_unguess(dirs);
     return r;
 }
 
@@ -94,8 +113,8 @@ void planned_give_back(void *ctx)
 size_t planned_spare(const struct planned_memory *m, struct span *ret, size_t room)
 {
     const struct plan *plan = m->prepared->plan;
-    size_t n = arena_spans(plan->mem, plan->image, ret, room);
-    n += arena_spans(m->prepared->mem, NULL, ret + n, room - n);
-    n += arena_spans(m->policy->policy->mem, NULL, ret + n, room - n);
-    return n + arena_spans(m->policy->mem, NULL, ret + n, room - n);
+    size_t n = arena_spans(plan->mem, plan->image, plan->image->bytes, ret, room);
+    n += arena_spans(m->prepared->mem, NULL, 0, ret + n, room - n);
+    n += arena_spans(m->policy->policy->mem, NULL, 0, ret + n, room - n);
+    return n + arena_spans(m->policy->mem, NULL, 0, ret + n, room - n);
 }

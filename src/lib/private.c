@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/fd.h"
 #include "lib/caches.h"
@@ -101,7 +102,8 @@ void remove_tree_counted(int dir, const char *name, uint64_t *bytes)
 /* The usual case first: it is there, or only the last name is missing. */
 static int make_one(const char *path, struct err *e)
 {
-    if (mkdir(path, 0700) == 0 || errno == EEXIST)
+    /* Looking does not take the lock of the directory, which boxes that start at the same time would wait for. */
+    if (access(path, F_OK) == 0 || mkdir(path, 0700) == 0 || errno == EEXIST)
         return 0;
     return errno == ENOENT ? make_private_directories(path, e)
                            : err_sys(e, ERR_SYSTEM, errno, "make the box's private directory '%s'", path);
@@ -138,16 +140,61 @@ static int lock_directory(const char *path, struct err *e)
     return take_fd(&fd);
 }
 
+void private_guess(struct private_dirs *d, const char *slots)
+{
+    char slot[PATH_MAX];
+    for (unsigned i = 0; i < MAX_CACHE_SLOTS; i++) {
+        struct stat st;
+        if ((size_t)snprintf(slot, sizeof slot, "%s/%u", slots, i) >= sizeof slot)
+            return;
+        auto_fd int fd = open(slot, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (fd < 0) { /* what is wrong with it is said when the plan asks for it */
+            d->slot = i;
+            return;
+        }
+        if (flock(fd, LOCK_EX | LOCK_NB) == 0 && fstat(fd, &st) == 0 && st.st_nlink > 0) {
+            d->slot = i;
+            d->lock = take_fd(&fd);
+            d->held = slots;
+            return;
+        }
+    }
+}
+
+void private_unguess(struct private_dirs *d)
+{
+    if (d->held)
+        d->lock = close_fd(d->lock);
+    d->held = NULL;
+}
+
+/* Whether the slot of the plan, the first `n` bytes of `path`, is the one that is held. */
+static bool is_held(struct private_dirs *d, const char *path, size_t number, size_t n)
+{
+    char name[16];
+    size_t digits = (size_t)snprintf(name, sizeof name, "%u", d->slot);
+    bool same_slots = strlen(d->held) == number - 1 && strncmp(path, d->held, number - 1) == 0;
+    bool held = same_slots && n - number == digits && strncmp(path + number, name, digits) == 0;
+    if (held)
+        d->held = NULL;
+    else
+        private_unguess(d);
+    return held;
+}
+
 /* Locks the slot of the plan, or a free one, which is another plan's. */
 static int take_slot(struct private_dirs *d, const char *workspace, const char *path, size_t number, size_t n,
                      struct err *e)
 {
     char slot[PATH_MAX];
-    if (d->lock >= 0 || n >= sizeof slot - 16) /* taken by the call before */
+    if (n >= sizeof slot - 16)
+        return 0;
+    bool guessed = d->held && is_held(d, path, number, n);
+    if (d->lock >= 0 && !guessed) /* taken by the call before */
         return 0;
     memcpy(slot, path, n);
     slot[n] = 0;
-    int fd = lock_directory(slot, e);
+    int fd = guessed ? d->lock : lock_directory(slot, e);
     if (fd != -EBUSY) {
         d->lock = fd < 0 ? -1 : fd;
         slot[number - 1] = 0;

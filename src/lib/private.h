@@ -11,9 +11,17 @@ struct private_dirs {
     const struct plan *plan; /* of the temporary ones, NULL before */
     int lock;                /* the slot's directory, flock()ed; -1 */
     unsigned slot;
+    const char *held; /* the slots' directory, when `lock` is a slot that no plan has asked for yet; else NULL */
 };
 #define PRIVATE_DIRS ((struct private_dirs){.lock = -1})
 
+/*
+ * For a plan that is about to be made: takes the first free slot of those that are in `slots`. Where all of them are other
+ * boxes', or none is there, d->slot is the number of the next and nothing is held.
+ */
+void private_guess(struct private_dirs *d, const char *slots);
+/* Gives it back when the plan had no use for it, or was not made. `slots` above must live until then. */
+void private_unguess(struct private_dirs *d);
 /*
  * Makes the directories that `plan` names and takes its slot. -EBUSY: the slot is another box's; `d` then holds a free one
  * (d->slot): make the plan again with that and call again.

@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/arena.h"
 #include "base/fd.h"
 #include "mcp/tool.h"
 #include "mcp/tool_resource.h"
@@ -142,6 +143,7 @@ static void serve_calls(const struct place *place, int socket, pid_t parent)
     if (getppid() != parent) /* it died before */
         _exit(125);
     only_what_it_needs(&socket);
+    arenas_reuse();
     while (more) {
         auto_buf struct buf call = BUF(2 * (size_t)MCP_MAX_MESSAGE + (1u << 20));
         uint32_t type;

@@ -35,9 +35,12 @@ static bool is_simple(const struct making *m, size_t at, bool hides)
 /* What was to be made for the cache in its own form is not needed. */
 static void drop_dirs(struct making *m, const char *dir)
 {
-    size_t kept = 0;
+    size_t kept = 0, n = strlen(dir);
     for (size_t i = 0; i < m->n_dirs; i++) {
-        if (!path_at_or_below(m->dirs[i].path, dir))
+        /* All of them lie in one slot, so that their beginnings say least: the end of `dir` is looked at first. */
+        const char *path = m->dirs[i].path;
+        bool can_be = strlen(path) >= n && path[n - 1] == dir[n - 1] && (!path[n] || path[n] == '/');
+        if (!can_be || !path_at_or_below(path, dir))
             m->dirs[kept++] = m->dirs[i];
     }
     m->n_dirs = kept;

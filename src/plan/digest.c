@@ -59,16 +59,28 @@ static int canonical(const struct policy *p, struct buf *text, struct err *e)
     return r < 0 || !buf_ok(text) ? err_sys(e, ERR_SYSTEM, r < 0 ? -r : ENOMEM, "digest of the policy") : 0;
 }
 
-int plan_digests(struct plan *p, struct err *e)
+int policy_digest(const struct policy *p, const char *engine, const char *image_id, char ret[65], struct err *e)
 {
-    if (p->policy_digest[0])
-        return 0;
     auto_buf struct buf text = BUF(MAX_POLICY_BYTES);
-    int r = canonical(p->policy, &text, e);
+    int r = canonical(p, &text, e);
     if (r < 0)
         return r;
+    policy_sum(p, engine, image_id, &text, ret);
+    return 0;
+}
 
+int plan_digests(struct plan *p, struct err *e)
+{
     SHA2_CTX sha;
+    if (p->digest[0])
+        return 0;
+    if (!p->policy_digest[0]) {
+        int r = policy_digest(p->policy, p->facts->engine, p->facts->image ? p->facts->image->id : NULL,
+                              p->policy_digest, e);
+        if (r < 0)
+            return r;
+    }
+
     SHA256Init(&sha);
     SHA256Update(&sha, (const uint8_t *)p->image, p->image->bytes);
     for (const char **v = p->env; *v; v++) {
@@ -78,17 +90,5 @@ int plan_digests(struct plan *p, struct err *e)
     if (p->facts->image) /* the name may come to mean another one */
         SHA256Update(&sha, (const uint8_t *)p->facts->image->id, strlen(p->facts->image->id) + 1);
     finish(&sha, p->digest);
-
-    policy_sum(p->policy, p->facts->engine, p->facts->image ? p->facts->image->id : NULL, &text, p->policy_digest);
-    return 0;
-}
-
-int policy_digest(const struct policy *p, const char *engine, const char *image_id, char ret[65], struct err *e)
-{
-    auto_buf struct buf text = BUF(MAX_POLICY_BYTES);
-    int r = canonical(p, &text, e);
-    if (r < 0)
-        return r;
-    policy_sum(p, engine, image_id, &text, ret);
     return 0;
 }

@@ -4,7 +4,7 @@
  */
 #include "plan/make.h"
 
-enum { FIRST_INDEX = 1024, FIRST_STRINGS = 16384 };
+enum { FIRST_INDEX = 1024, FIRST_STRINGS = 8192 };
 
 int image_begin(struct image_writer *w, struct arena *mem)
 {

@@ -189,6 +189,6 @@ bool plan_settle_down(struct plan *p)
     kept.rest = to;
     to = NULL;
     *p = kept;
-    arena_keep(p->mem, p->image);
+    arena_keep(p->mem, p->image, p->image->bytes);
     return true;
 }

@@ -686,16 +686,16 @@ bool host_may_resolve(const struct host_rule *rules, size_t n, const struct host
 static const struct {
     uint8_t net[4], prefix, class;
 } v4_classes[] = {
-    {{0, 0, 0, 0}, 8, ADDR_UNSPECIFIED},       {{127, 0, 0, 0}, 8, ADDR_LOOPBACK},
-    {{169, 254, 169, 254}, 32, ADDR_METADATA}, {{169, 254, 170, 2}, 32, ADDR_METADATA},
-    {{100, 100, 100, 200}, 32, ADDR_METADATA}, {{168, 63, 129, 16}, 32, ADDR_METADATA},
-    {{169, 254, 0, 0}, 16, ADDR_LINK_LOCAL},   {{10, 0, 0, 0}, 8, ADDR_PRIVATE},
-    {{172, 16, 0, 0}, 12, ADDR_PRIVATE},       {{192, 168, 0, 0}, 16, ADDR_PRIVATE},
-    {{100, 64, 0, 0}, 10, ADDR_PRIVATE},       {{255, 255, 255, 255}, 32, ADDR_BROADCAST},
-    {{224, 0, 0, 0}, 4, ADDR_MULTICAST},       {{192, 0, 0, 0}, 24, ADDR_RESERVED},
-    {{192, 0, 2, 0}, 24, ADDR_RESERVED},       {{198, 18, 0, 0}, 15, ADDR_RESERVED},
-    {{198, 51, 100, 0}, 24, ADDR_RESERVED},    {{203, 0, 113, 0}, 24, ADDR_RESERVED},
-    {{240, 0, 0, 0}, 4, ADDR_RESERVED},
+    {{0, 0, 0, 0}, 8, ADDR_UNSPECIFIED},        {{127, 0, 0, 0}, 8, ADDR_LOOPBACK},
+    {{169, 254, 169, 254}, 32, ADDR_METADATA},  {{169, 254, 170, 2}, 32, ADDR_METADATA},
+    {{169, 254, 170, 23}, 32, ADDR_METADATA},   {{100, 100, 100, 200}, 32, ADDR_METADATA},
+    {{168, 63, 129, 16}, 32, ADDR_METADATA},    {{169, 254, 0, 0}, 16, ADDR_LINK_LOCAL},
+    {{10, 0, 0, 0}, 8, ADDR_PRIVATE},           {{172, 16, 0, 0}, 12, ADDR_PRIVATE},
+    {{192, 168, 0, 0}, 16, ADDR_PRIVATE},       {{100, 64, 0, 0}, 10, ADDR_PRIVATE},
+    {{255, 255, 255, 255}, 32, ADDR_BROADCAST}, {{224, 0, 0, 0}, 4, ADDR_MULTICAST},
+    {{192, 0, 0, 0}, 24, ADDR_RESERVED},        {{192, 0, 2, 0}, 24, ADDR_RESERVED},
+    {{198, 18, 0, 0}, 15, ADDR_RESERVED},       {{198, 51, 100, 0}, 24, ADDR_RESERVED},
+    {{203, 0, 113, 0}, 24, ADDR_RESERVED},      {{240, 0, 0, 0}, 4, ADDR_RESERVED},
 };
 
 static bool has_prefix(const uint8_t *a, const uint8_t *net, unsigned prefix)
@@ -715,9 +715,12 @@ static enum addr_class classify_v4(const uint8_t b[4])
 
 enum addr_class addr_classify(const struct host_addr *a)
 {
-    static const uint8_t zero[16] = {0}, nat64[12] = {0x00, 0x64, 0xff, 0x9b},
-                         aws_metadata[16] = {0xfd, 0x00, 0x0e, 0xc2, [14] = 0x02, [15] = 0x54},
-                         loopback[16] = {[15] = 1};
+    static const uint8_t zero[16] = {0}, nat64[12] = {0x00, 0x64, 0xff, 0x9b}, loopback[16] = {[15] = 1};
+    static const uint8_t metadata[][16] = {
+        {0xfd, 0x00, 0x0e, 0xc2, [14] = 0x02, [15] = 0x54}, /* AWS: machines */
+        {0xfd, 0x00, 0x0e, 0xc2, [15] = 0x23},              /* AWS: containers */
+        {0xfd, 0x20, 0x00, 0xce, [14] = 0x02, [15] = 0x54}  /* Google */
+    };
     const uint8_t *b = a->b;
 
     if (!a->v6)
@@ -726,8 +729,10 @@ enum addr_class addr_classify(const struct host_addr *a)
         return ADDR_UNSPECIFIED;
     if (memcmp(b, loopback, 16) == 0)
         return ADDR_LOOPBACK;
-    if (memcmp(b, aws_metadata, 16) == 0)
-        return ADDR_METADATA;
+    for (size_t i = 0; i < sizeof metadata / sizeof *metadata; i++) {
+        if (memcmp(b, metadata[i], 16) == 0)
+            return ADDR_METADATA;
+    }
     if (memcmp(b, zero, 12) == 0 || memcmp(b, nat64, 12) == 0)
         return classify_v4(b + 12);
     if (b[0] == 0x20 && b[1] == 0x02)

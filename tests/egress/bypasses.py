@@ -72,6 +72,7 @@ def table(t):
                  rf"'pause=NONE / HTTP/1.1\r\nHost: ok.test\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n' 'GET /f HTTP/1.1\r\n{other}"))
     for how in ("version", "pieces"):
         rows.append(("other-tls-name-behind-an-odd-record-" + how, ok, ENDS, f"{RAW} PORT connect ok.test:8443 tls=other.test/{how}"))
+    rows.append(("other-tls-name-in-a-second-hello", ok, ENDS, f"{RAW} PORT connect ok.test:8450 twice=ok.test/other.test"))
     for spelt in ("127.1", "0x7f.1", "0x7f000001", "2130706433", "0177.0.0.1", "127.0.0.1.", "127.9.9.9", "0", "[::ffff:127.0.0.1]", "loop.test", "localhost."):
         rows.append(("this-machine-as-" + spelt.replace("[", "").replace("]", "").replace(":", "_"), local, LOCAL, f"{RAW} PORT connect '{spelt}:8099' {GET}"))
     return rows
@@ -79,6 +80,8 @@ def table(t):
 
 def run(t):
     node = subprocess.Popen(["node", "-e", f"require('http').createServer((q, r) => r.end('hello\\n')).listen(8448, '{t.public}')"], stdin=subprocess.DEVNULL)
+    retries = subprocess.Popen(["openssl", "s_server", "-quiet", "-accept", t.public + ":8450", "-key", t.scratch + "/key", "-cert", t.scratch + "/cert", "-tls1_3", "-groups", "P-384", "-www"],
+                               stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     any_method = subprocess.Popen([sys.executable, "-c", ANY_METHOD, t.public], stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     naive = subprocess.Popen([sys.executable, HERE + "/naive.py", str(NAIVE)], stdin=subprocess.DEVNULL)
     try:
@@ -99,9 +102,11 @@ def run(t):
             t.flip()
             status, out = t.box(flags, "timeout 20 sh -c " + quote(command.replace("PORT", "61080")) + " 2>&1; echo \"== $?\"")
             t.report("bypasses/" + name, "hello" not in out and "== 124" not in out and "can't open file" not in out, (status, out[-300:]))
+        _, out = t.box(t.allow, "echo | timeout 20 openssl s_client -groups P-256:P-384 -connect ok.test:8450 -servername ok.test 2>&1; echo \"== $?\"")
+        t.report("bypasses/second-hello-of-the-same-name", "CN = ok.test" in out and "== 0" in out, out[-300:])
         resolver(t)
     finally:
-        for p in (naive, node, any_method):
+        for p in (naive, node, any_method, retries):
             p.terminate()
             p.wait()
 

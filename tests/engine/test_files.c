@@ -436,6 +436,34 @@ static void test_list(void)
     buf_free(&json);
 }
 
+/* Links of the box, among what a person names on the host: they lead no copy out of the box's places, in neither direction. */
+static void test_copy_by_links(void)
+{
+    struct file_copied done;
+    IN_BOX("", "cd %s; ln -s %s dirlink; ln -s %s filelink; ln -s .. climb; mkdir real; cd /", at("ws"), at("outside"),
+           at("outside/x"));
+    SAYS(-EPERM, "a link on the way", file_copy_out(b.files, at("ws/x"), at("ws/dirlink"), &done, &said));
+    SAYS(-EPERM, "a link on the way", file_copy_out(b.files, at("ws/x"), at("ws/dirlink/"), &done, &said));
+    SAYS(-EPERM, "a link on the way", file_copy_out(b.files, at("ws/x"), at("ws/dirlink/new"), &done, &said));
+    SAYS(-EPERM, "a link on the way", file_copy_out(b.files, at("ws/x"), at("ws/climb/outside/new"), &done, &said));
+    SAYS(-EPERM, "a link on the way", file_copy_in(b.files, at("ws/filelink"), "/tmp/stolen", &done, &said));
+    SAYS(-EPERM, "a link on the way", file_copy_in(b.files, at("ws/dirlink/x"), "/tmp/stolen", &done, &said));
+    CHECK(!exists(at("outside/new")));
+    IN_BOX("", "cat /tmp/stolen 2>/dev/null; :");
+    /* One to a file is replaced; directories are none; and links of the host's own, elsewhere, are followed. */
+    IS(0, file_copy_out(b.files, at("ws/x"), at("ws/filelink"), &done, &said));
+    CHECK(holds(at("ws/filelink"), "copied") && holds(at("outside/x"), "out"));
+    IS(0, file_copy_out(b.files, at("ws/x"), at("ws/real/../real"), &done, &said));
+    CHECK(holds(at("ws/real/x"), "copied"));
+    sh("mkdir -p %s && ln -sfn %s %s", at("there"), at("there"), at("hostlink"));
+    IS(0, file_copy_out(b.files, at("ws/x"), at("hostlink"), &done, &said));
+    CHECK(holds(at("there/x"), "copied"));
+    IS(0, file_copy_in(b.files, at("hostlink/x"), "/tmp/by-link", &done, &said));
+    IN_BOX("copied", "cat /tmp/by-link");
+    SAYS(-ENOENT, "No such file", file_copy_out(b.files, at("ws/x"), at("there/none/x"), &done, &said));
+    SAYS(-ENOENT, "No such file", file_copy_in(b.files, at("there/none"), "/tmp/x", &done, &said));
+}
+
 static void test_copy(void)
 {
     struct file_copied done;
@@ -462,6 +490,7 @@ static void test_copy(void)
     IS(0, file_copy_out(b.files, at("ws/x"), at("got"), &done, &said));
     CHECK(holds(at("got/x"), "copied") && holds(at("outside/x"), "out"));
     IS(0, file_copy_out(b.files, at("ws/x"), at("got/y"), &done, &said));
+    test_copy_by_links();
     CHECK(holds(at("got/y"), "copied"));
     IS(-EACCES, file_copy_out(b.files, at("ws/secret"), at("got"), &done, &said));
     IS(-EACCES, file_copy_in(b.files, at("from/t/sub"), at("ws/keep"), &done, &said));

@@ -608,7 +608,7 @@ for kind, cache in {"linked": ".m2", "layer": ".cache"}.items():
     REPO = "mkdir {home}/" + cache + "/g , mkdir {home}/" + cache + "/g/objects , "
     for order, ops in {"before": "write-text {home}/" + cache + "/g/config {evil} , mkdir {home}/" + cache + "/g/refs",
                        "after": "mkdir {home}/" + cache + "/g/refs , write-text {home}/" + cache + "/g/config {evil}"}.items():
-        guarded(f"repository-in-{kind}-cache-config-{order}", REPO + ops, any_step=True, effect=armed_repository, before=has_cache(cache),
+        guarded(f"repository-in-{kind}-cache-config-{order}", REPO + ops, any_step=True, harmless=order == "after", effect=armed_repository, before=has_cache(cache),
                 values={"evil": "[core]\n\tfsmonitor = /tmp/evil\n"})
 guarded("gitmodules-command", "write-text {work}/.gitmodules {evil}", GUARD + " EINVAL",
         values={"evil": '[submodule "x"]\n\tpath = x\n\turl = ./x\n\tupdate = !/tmp/evil\n'}, effect=contains("{work}/.gitmodules", "!/tmp/evil"), harmless=True)

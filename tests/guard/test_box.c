@@ -1,6 +1,7 @@
 /*
  * The guard as part of a box: sockets, calls that wait, signals, threads, modes, reports, and its own end.
  */
+#include "guard/guard.h"
 #include "harness.h"
 #include <dirent.h>
 #include <errno.h>
@@ -609,9 +610,36 @@ static void clean(void)
     (void)!system(text);
 }
 
+/* A guard that nobody asks reads no rules: here it has none to read. */
+static void nobody_asks(void)
+{
+    int listener[2], report[2], status = 0;
+    CHECK(pipe(listener) == 0 && socketpair(AF_UNIX, SOCK_SEQPACKET, 0, report) == 0);
+    pid_t guard = fork();
+    if (guard == 0) {
+        pid_t init = fork();
+        if (init == 0) {
+            (void)usleep(50000);
+            _exit(7);
+        }
+        const struct guard_ask ask = {.notify = listener[0],
+                                      .host_proc = -1,
+                                      .report = report[0],
+                                      .init_pidfd = (int)syscall(SYS_pidfd_open, init, 0)};
+        int end = guard_serve(&ask);
+        _exit(WIFEXITED(end) && WEXITSTATUS(end) == 7 ? 0 : 1);
+    }
+    CHECK(waitpid(guard, &status, 0) == guard && status == 0, "%x", status);
+    for (int i = 0; i < 2; i++) {
+        close(listener[i]);
+        close(report[i]);
+    }
+}
+
 int main(void)
 {
     struct box_result r;
+    nobody_asks();
     ws = box_workspace();
     sockets();
     clean();

@@ -77,6 +77,11 @@ static const struct scene scenes[] = {
      "printf '[core]\\n\\tfsmonitor = ./x\\n' > $r/config; : > s; test ! -s $r/config; rm $r/config; "
      "printf '[core]\\n\\tbare = true\\n' > $r/config; : > s; test \"$(git config -f $r/config core.bare)\" = true; "
      "ln -s ../t $r/l; rm $r/config; no ln -s l $r/config; done"},
+    {"commondir of repositories by other names", REPO "git clone -q --bare . b.git",
+     "no sh -c 'echo /tmp > b.git/commondir'; echo /tmp > x; no sh -c 'mv x b.git/commondir'; no ln x b.git/commondir; "
+     "no ln -s ../x b.git/commondir; no mkdir b.git/commondir; mkdir -p c/objects; echo /tmp > c/commondir; "
+     "no mkdir c/refs; mkdir f; echo /tmp > f/commondir; mkdir f/refs e; no mkdir f/objects; no mv e f/objects; "
+     "git worktree add -q wt2 -b wt2; git -C wt2 status >/dev/null"},
     {"pull and fetch",
      REPO UPSTREAM "git clone -q up.git w2; cd w2; echo n > n; git add n; git commit -qm n; git push -q",
      "git branch -q -u origin/main 2>/dev/null || { git fetch -q origin; git branch -q -u origin/main; }; git pull -q; "

@@ -56,6 +56,53 @@ static void arena_zeroes_grows_and_has_a_ceiling(void **state)
     arena_free(a);
 }
 
+/* What is given back is everything but the pages of the object. */
+static void arena_keeps_one_object(void **state)
+{
+    enum { OBJECT = 9000, OTHER = 12000 };
+    (void)state;
+    struct arena *a = arena_new(8 << 20);
+    struct span spans[16];
+    char *before = arena_zero(a, OTHER), *object = arena_zero(a, OBJECT), *after = arena_zero(a, OTHER);
+    memset(before, 1, OTHER);
+    memset(object, 2, OBJECT);
+    memset(after, 3, OTHER);
+    size_t n = arena_spans(a, object, OBJECT, spans, 16), bytes = 0;
+    for (size_t i = 0; i < n; i++) {
+        const char *from = spans[i].at, *end = from + spans[i].bytes;
+        assert_true(end <= object || from >= object + OBJECT);
+        bytes += spans[i].bytes;
+    }
+    assert_true(bytes >= 2 * OTHER - 4 * 4096);
+    arena_keep(a, object, OBJECT);
+    for (size_t i = 0; i < OBJECT; i++)
+        assert_int_equal(object[i], 2);
+    assert_int_equal(before[OTHER / 2], 0);
+    assert_null(arena_zero(a, 1));
+    arena_free(a);
+}
+
+static void arenas_come_zeroed_again(void **state)
+{
+    (void)state;
+    arenas_reuse();
+    for (int round = 0; round < 3; round++) {
+        struct arena *a[6];
+        for (size_t i = 0; i < 6; i++) {
+            a[i] = arena_new(1 << 20);
+            for (size_t bytes = 16; bytes < 70000; bytes *= 3) {
+                char *p = arena_zero(a[i], bytes);
+                assert_non_null(p);
+                for (size_t k = 0; k < bytes; k++)
+                    assert_int_equal(p[k], 0);
+                memset(p, 0xff, bytes);
+            }
+        }
+        for (size_t i = 0; i < 6; i++)
+            arena_free(a[i]);
+    }
+}
+
 static void errors_gain_context(void **state)
 {
     (void)state;
@@ -112,6 +159,8 @@ int main(void)
         cmocka_unit_test(buffer_stops_at_its_ceiling_and_says_so),
         cmocka_unit_test(buffer_formats),
         cmocka_unit_test(arena_zeroes_grows_and_has_a_ceiling),
+        cmocka_unit_test(arena_keeps_one_object),
+        cmocka_unit_test(arenas_come_zeroed_again),
         cmocka_unit_test(errors_gain_context),
         cmocka_unit_test(json_is_json_whatever_the_bytes),
         cmocka_unit_test(terminals_get_nothing_to_obey),

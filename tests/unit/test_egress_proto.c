@@ -233,6 +233,19 @@ static void client_hellos(void **state)
     assert_true(tls_looks_like(STR("\x16\x03\x32\x01"))); /* a minor version that nobody looks at */
     assert_true(tls_looks_like((struct str){"\x15\x03\x01\0\2\1\0", 7}));
     assert_false(tls_looks_like(STR("\x16\x04")));
+    /* A HelloRetryRequest, whole or not yet; nothing else is one. */
+    static const char retry[] =
+        "\x16\3\3\0\x58\2\0\0\x54\3\3\xcf\x21\xad\x74\xe5\x9a\x61\x11\xbe\x1d\x8c\x02\x1e\x65\xb8\x91"
+        "\xc2\xa2\x11\x16\x7a\xbb\x8c\x5e\x07\x9e\x09\xe2\xc8\xa8\x33\x9c";
+    char other[sizeof retry];
+    memcpy(other, retry, sizeof retry);
+    other[42] ^= 1;
+    for (size_t i = 1; i < sizeof retry; i++)
+        assert_true(tls_asks_again((struct str){retry, i}));
+    assert_true(tls_asks_again((struct str){other, 42}));
+    assert_false(tls_asks_again((struct str){other, 43}));
+    assert_false(tls_asks_again(STR("\x15\3\3\0\2\2\x28")));
+    assert_false(tls_asks_again(STR("HTTP/1.1 400 Bad Request\r\n")));
 }
 
 static void dns(void **state)

@@ -11,6 +11,7 @@
 #include "base/fd.h"
 #include "lib/load.h"
 #include "lib/message.h"
+#include "lib/private.h"
 #include "lib/trust.h"
 #include "lib/words.h"
 #include "lib/world.h"
@@ -322,14 +323,45 @@ static int end(void **state)
     return system(command);
 }
 
+/* Of several boxes at once each holds a slot before it plans, the first that is free. */
+static void slots_are_guessed(void **state)
+{
+    (void)state;
+    struct private_dirs first = PRIVATE_DIRS, second = PRIVATE_DIRS, third = PRIVATE_DIRS;
+    const char *slots = in("slots");
+    assert_int_equal(mkdir(slots, 0700), 0);
+    private_guess(&first, slots);
+    assert_int_equal(first.lock, -1); /* nothing is made for a plan that may want none */
+    assert_int_equal(first.slot, 0);
+    assert_int_equal(mkdir(in("slots/0"), 0700), 0);
+    assert_int_equal(mkdir(in("slots/1"), 0700), 0);
+    private_guess(&first, slots);
+    private_guess(&second, slots);
+    private_guess(&third, slots);
+    assert_true(first.lock >= 0 && first.slot == 0);
+    assert_true(second.lock >= 0 && second.slot == 1);
+    assert_true(third.lock < 0 && third.slot == 2);
+    private_unguess(&first);
+    assert_int_equal(first.lock, -1);
+    private_guess(&third, slots);
+    assert_true(third.lock >= 0 && third.slot == 0);
+    private_unguess(&second);
+    private_unguess(&third);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
 
-        cmocka_unit_test(home_is_found),       cmocka_unit_test(files_that_decide_are_judged),
-        cmocka_unit_test(hashes_are_sha256),   cmocka_unit_test(trust_is_in_the_content),
-        cmocka_unit_test(messages_come_whole), cmocka_unit_test(words_obey_nobody),
-        cmocka_unit_test(layers_travel),       cmocka_unit_test(own_places_are_never_opened),
+        cmocka_unit_test(home_is_found),
+        cmocka_unit_test(slots_are_guessed),
+        cmocka_unit_test(files_that_decide_are_judged),
+        cmocka_unit_test(hashes_are_sha256),
+        cmocka_unit_test(trust_is_in_the_content),
+        cmocka_unit_test(messages_come_whole),
+        cmocka_unit_test(words_obey_nobody),
+        cmocka_unit_test(layers_travel),
+        cmocka_unit_test(own_places_are_never_opened),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }

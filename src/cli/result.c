@@ -1,0 +1,111 @@
+/*
+ * Where --result leads. In the workspace an earlier box may have put a link under that name, or on the way to it, and the result
+ * holds words of the box: there no link is followed. Before that, on the way to the workspace, they are the host's own.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "base/fd.h"
+#include "cli/cli.h"
+
+enum { RESULT_FLAGS = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY };
+
+static bool lies_in(const char *path, const char *tree)
+{
+    size_t n = strlen(tree);
+    return strcmp(tree, "/") == 0 || (strncmp(path, tree, n) == 0 && (!path[n] || path[n] == '/'));
+}
+
+/* The first directory of `where` that is the workspace or in it, into `real`; what follows it, or NULL when there is none. */
+static const char *way_in(const char *where, const char *workspace, char real[PATH_MAX])
+{
+    char tree[PATH_MAX], head[PATH_MAX];
+    size_t n = strlen(where);
+    if (!realpath(workspace, tree) || n >= sizeof head)
+        return NULL;
+    if (where[0] != '/' && realpath(".", real) && lies_in(real, tree))
+        return where;
+    for (size_t i = 1; i < n; i++) {
+        if (where[i] != '/')
+            continue;
+        memcpy(head, where, i);
+        head[i] = 0;
+        if (realpath(head, real) && lies_in(real, tree))
+            return where + i + 1;
+    }
+    return NULL;
+}
+
+static int open_part(int dir, const char *name, int flags)
+{
+    struct stat st;
+    if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode)) {
+        errno = ELOOP;
+        return -1;
+    }
+    return openat(dir, name, flags | O_NOFOLLOW, 0666);
+}
+
+/* `rest` from `top` on, over no link. */
+static int open_over_no_link(const char *top, const char *rest)
+{
+    char name[NAME_MAX + 1];
+    auto_fd int dir = open(top, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    while (dir >= 0) {
+        rest += strspn(rest, "/");
+        size_t n = strcspn(rest, "/");
+        if (n >= sizeof name) {
+            errno = ENAMETOOLONG;
+            return -1;
+        }
+        memcpy(name, rest, n);
+        name[n] = 0;
+        rest += n;
+        if (!rest[strspn(rest, "/")])
+            return open_part(dir, *rest || !n ? "." : name, RESULT_FLAGS);
+        int next = open_part(dir, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        (void)close_fd(dir);
+        dir = next;
+    }
+    return -1;
+}
+
+static bool take_descriptor(const char *where, int *ret)
+{
+    char *end;
+    long fd = strtol(where + 3, &end, 10);
+    int flags = *end || !where[3] || fd < 0 || fd > 1 << 20 ? -1 : fcntl((int)fd, F_GETFL);
+    if (flags < 0 || (flags & O_ACCMODE) == O_RDONLY) {
+        complain("--result %s: that is no descriptor open for writing", where);
+        return false;
+    }
+    *ret = (int)fd;
+    return true;
+}
+
+bool open_result(const struct ask *a, int *ret)
+{
+    const char *where = a->result, *workspace = ".";
+    char real[PATH_MAX];
+    if (!where)
+        return true;
+    if (strncmp(where, "fd:", 3) == 0)
+        return take_descriptor(where, ret);
+    for (size_t i = 0; i < a->n_policy; i++) {
+        if (strcmp(a->policy[i].name, "workspace") == 0 && a->policy[i].value)
+            workspace = a->policy[i].value;
+    }
+    const char *rest = way_in(where, workspace, real);
+    *ret = rest ? open_over_no_link(real, rest) : open(where, RESULT_FLAGS, 0666);
+    if (*ret < 0 && rest && errno == ELOOP)
+        complain("--result %s: there is a link on the way in the workspace, where a box can make them; name where it "
+                 "leads to",
+                 where);
+    else if (*ret < 0)
+        complain("--result %s: %s", where, strerror(errno));
+    return *ret >= 0;
+}
