@@ -84,10 +84,15 @@ PINFOLD_PUBLIC void pinfold_policy_free(struct pinfold_policy *policy);
 #define PINFOLD_TEXT_ADDED     4
 PINFOLD_PUBLIC int pinfold_policy_text(struct pinfold_policy *policy, int how, char **ret, struct pinfold_error *error);
 
-enum pinfold_explain_format { PINFOLD_EXPLAIN_TEXT, PINFOLD_EXPLAIN_JSON, PINFOLD_EXPLAIN_COMMAND };
+enum pinfold_explain_format {
+    PINFOLD_EXPLAIN_TEXT,
+    PINFOLD_EXPLAIN_JSON,
+    PINFOLD_EXPLAIN_COMMAND,
+    PINFOLD_EXPLAIN_BRIEF
+};
 /*
  * The plan: what would be done, needs, losses, digest. malloc()ed. COMMAND: the command line alone of an engine that is another
- * program, quoted for a shell.
+ * program, quoted for a shell. BRIEF: the text without the steps, and what the built-in profiles name only counted.
  */
 PINFOLD_PUBLIC int pinfold_explain(struct pinfold_policy *policy, enum pinfold_explain_format format, int show_values,
                                    char **ret, struct pinfold_error *error);
@@ -213,6 +218,8 @@ PINFOLD_PUBLIC int pinfold_session_list(const struct pinfold_session_options *op
  * them that no call before has told: "why", "note", the file whose removal makes pinfold forget it). malloc()ed.
  */
 PINFOLD_PUBLIC int pinfold_session_prune(char **ret, struct pinfold_error *error);
+/* The same JSON of what that would remove, and nothing is removed; "bytes" and "whole" are null. malloc()ed. */
+PINFOLD_PUBLIC int pinfold_session_left(char **ret, struct pinfold_error *error);
 
 /*
  * Rules of the session's network (net: allow), on top of its policy's: hosts as in the options `allow` and `deny`,

@@ -21,6 +21,17 @@ case $prefix in
 *) prefix=$PWD/$prefix ;;
 esac
 
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+
+quietly() { # what it says is of interest where it fails
+    "$@" >"$log" 2>&1 && return
+    cat "$log" >&2
+    missing=$(scripts/packages.sh missing build | tr '\n' ' ')
+    echo "install.sh: this failed: $*${missing:+; these packages are missing: $missing}" >&2
+    exit 1
+}
+
 setup() { # folder
     if [ -f "$1/build.ninja" ]; then
         meson configure "$1" -Dprefix="$prefix"
@@ -29,10 +40,11 @@ setup() { # folder
     fi
 }
 
-CC=musl-gcc setup "$builds/program"
-setup "$builds/library"
-ninja -C "$builds/program"
-ninja -C "$builds/library" library
+echo "building (a minute or so)"
+CC=musl-gcc quietly setup "$builds/program"
+quietly setup "$builds/library"
+quietly ninja -C "$builds/program"
+quietly ninja -C "$builds/library" library
 meson install -C "$builds/program" --no-rebuild --quiet
 meson install -C "$builds/library" --no-rebuild --quiet
 echo "installed under $prefix; try: $prefix/bin/pinfold doctor"

@@ -54,8 +54,8 @@ static void exec_ended(struct box *b)
 static void verdict(struct box *b, const struct frame *f)
 {
     if (b->failed == 0 && !b->result->status_known)
-        b->failed =
-            b->exec ? box_exec_verdict(f->a, (int)f->b, b->err) : engine_verdict(b->ask->plan, f->a, (int)f->b, b->err);
+        b->failed = b->exec ? box_exec_verdict(f->a, (int)f->b, b->exec->cwd, b->err)
+                            : engine_verdict(b->ask->plan, f->a, (int)f->b, b->err);
     if (b->failed >= 0 && !b->result->status_known)
         b->failed = -EIO;
     if (b->exec)

@@ -1,9 +1,11 @@
 /*
  * The result in words: JSON of one schema for every way of running a command, and the exit status.
  */
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 #include "base/json.h"
@@ -224,6 +226,20 @@ static void guarantees(struct json *j, const struct plan *plan)
     json_array_end(j);
 }
 
+/* The command never ran: nothing of it says why. */
+static void not_executed(struct json *j, const struct box_result *r)
+{
+    char text[160];
+    if (!r->exec_errno)
+        return;
+    snprintf(text, sizeof text, "%s in the box",
+             r->exec_errno == ENOENT ? "command not found" : strerror(r->exec_errno));
+    json_object(j, "error");
+    json_text(j, "kind", "command");
+    json_text(j, "text", text);
+    json_object_end(j);
+}
+
 int box_result_json(const struct box_result *r, const struct plan *plan, bool captured, struct buf *out)
 {
     struct json j = JSON(out);
@@ -237,6 +253,7 @@ int box_result_json(const struct box_result *r, const struct plan *plan, bool ca
     json_text(&j, "ended", box_end_name(r->end));
     text_or_null(&j, "limit", box_limit_name(r->limit));
     streams(&j, r, captured);
+    not_executed(&j, r);
     usage(&j, r);
     denials(&j, r, plan);
     network(&j, r, plan);

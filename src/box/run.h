@@ -157,6 +157,7 @@ int box_keep_files(struct box *b, int end);
  */
 struct box_exec {
     struct box_ask ask; /* argv: for messages */
+    const char *cwd;    /* for messages, too; NULL: the session's */
     int keeper;         /* pid: the box is below it. Of policy->limits the command's memory and processes are watched */
     int cancel_fd;      /* readable or hung up: the command is to end; -1 */
     void (*output)(void *ctx, int which, const char *bytes, size_t n); /* captured bytes as they come; may be NULL */
@@ -167,8 +168,8 @@ struct box_exec {
 };
 /* -ESTALE with a sentence when the session went away before; when it did meanwhile the end is BOX_LOST. */
 int box_exec(const struct box_exec *ask, struct box_result *ret, struct err *e);
-/* The words for what pid 1 of a session could not do for one command (words.c); returns -errno. */
-int box_exec_verdict(uint32_t where, int no, struct err *e);
+/* The words for what pid 1 of a session could not do for one command (words.c); `cwd` NULL: the session's. Returns -errno. */
+int box_exec_verdict(uint32_t where, int no, const char *cwd, struct err *e);
 void box_result_free(struct box_result *r);
 /* The result as one JSON object, the same for run, exec, library and MCP. `captured` false: stdout and stderr are null. */
 int box_result_json(const struct box_result *r, const struct plan *plan, bool captured, struct buf *out);

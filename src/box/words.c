@@ -4,11 +4,13 @@
 #include <errno.h>
 #include "box/parts.h"
 
-int box_exec_verdict(uint32_t where, int no, struct err *e)
+int box_exec_verdict(uint32_t where, int no, const char *cwd, struct err *e)
 {
     switch (where) {
     case WHERE_CWD:
-        return err_sys(e, ERR_POLICY, no, "the directory to start in, as the box sees it");
+        (void)err_sys(e, ERR_POLICY, no, "the directory to start in%s%s%s (cwd), as the box sees it", cwd ? ", '" : "",
+                      cwd ? cwd : "", cwd ? "'" : "");
+        return err_hint(e, -no, "name one that the box has, or leave cwd out to start where the session does");
     case WHERE_PTY:
         return err_sys(e, ERR_SYSTEM, no, "making the command's terminal in the box");
     case WHERE_STDIO:

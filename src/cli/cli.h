@@ -59,7 +59,7 @@ struct ask {
     bool sandbox, recreate, detach, all;
     const char *mode; /* of files */
     bool parents;
-    bool json, names, quiet, verbose, show_values, no_layers, origins, verify, follow, remove;
+    bool json, names, quiet, verbose, show_values, no_layers, origins, verify, follow, remove, dry_run;
     unsigned closed_stdio; /* bits of the standard descriptors that the caller had closed */
     char **words;          /* what is no flag: a command, a path, a sub-verb; NULL-terminated */
     int n_words;

@@ -223,8 +223,9 @@ int people_session(char *text)
     return fflush(stdout) == 0 ? STATUS_YES : STATUS_NO;
 }
 
-int people_removed(char *text)
+int people_removed(char *text, bool would)
 {
+    const char *done = would ? "would remove" : "removed";
     json_t *all = parsed(text), *one;
     size_t i;
     if (!all)
@@ -233,7 +234,7 @@ int people_removed(char *text)
     {
         const char *name = json_string_value(json_object_get(one, "name"));
         char *shown = safe(name ? name : text_of(one, "id")), *why = safe(text_of(one, "why"));
-        printf("removed %s (%s)\n", shown ? shown : "?", why ? why : "?");
+        printf("%s %s (%s)\n", done, shown ? shown : "?", why ? why : "?");
         free(shown);
         free(why);
     }
@@ -241,7 +242,7 @@ int people_removed(char *text)
     {
         const bool volume = json_object_get(one, "volume") != NULL;
         char *name = safe(text_of(one, volume ? "volume" : "container"));
-        printf("removed %s's %s %s (its maker has died)\n", text_of(one, "engine"), volume ? "volume" : "container",
+        printf("%s %s's %s %s (its maker has died)\n", done, text_of(one, "engine"), volume ? "volume" : "container",
                name ? name : "?");
         free(name);
     }
@@ -250,8 +251,11 @@ int people_removed(char *text)
         auto_buf struct buf size = BUF(64);
         char *of = safe(text_of(one, "workspace"));
         words_bytes(&size, (uint64_t)json_integer_value(json_object_get(one, "bytes")));
-        printf("removed the caches of %s, a project that is gone: %s freed%s\n", of ? of : "?", buf_cstr(&size),
-               json_is_false(json_object_get(one, "whole")) ? ", but for what is another user's" : "");
+        printf("%s the caches of %s, a project that is gone", done, of ? of : "?");
+        if (!would)
+            printf(": %s freed%s", buf_cstr(&size),
+                   json_is_false(json_object_get(one, "whole")) ? ", but for what is another user's" : "");
+        printf("\n");
         free(of);
     }
     json_array_foreach(json_object_get(all, "kept"), i, one)

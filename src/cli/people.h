@@ -8,6 +8,6 @@
 int people_sessions(char *text);
 int people_names(char *text); /* of sessions, one a line */
 int people_session(char *text);
-int people_removed(char *text);
+int people_removed(char *text, bool would);
 int people_jobs(char *text);
 int people_agents(char *text);

@@ -293,10 +293,10 @@ static int session_prune(struct ask *a)
         complain("session prune takes no name");
         return STATUS_USAGE;
     }
-    int r = pinfold_session_prune(&text, &error);
+    int r = a->dry_run ? pinfold_session_left(&text, &error) : pinfold_session_prune(&text, &error);
     if (r < 0)
         return failed(&error, r);
-    return a->json ? print_line(text) : people_removed(text);
+    return a->json ? print_line(text) : people_removed(text, a->dry_run);
 }
 
 /* --allow and --deny are flags of the policy; of those only these two mean something here. */
@@ -346,8 +346,12 @@ int verb_session(struct ask *a)
     } parts[] = {{"start", session_start}, {"list", session_list},   {"show", session_list},    {"stop", session_stop},
                  {"rm", session_stop},     {"prune", session_prune}, {"update", session_update}};
     for (size_t i = 0; a->n_words && i < sizeof parts / sizeof *parts; i++) {
-        if (same(a->words[0], parts[i].name))
+        if (!same(a->words[0], parts[i].name))
+            continue;
+        if (!a->dry_run || same(a->words[0], "prune"))
             return parts[i].run(a);
+        complain("session %s: --dry-run is for prune", a->words[0]);
+        return STATUS_USAGE;
     }
     complain("session %s: one of start, list, show, stop, rm, prune, update", a->n_words ? a->words[0] : "what");
     return STATUS_USAGE;

@@ -14,8 +14,8 @@ static const char *const session_parts[] = {"start [OPTIONS] NAME",
                                             "end it; what it stores waits for the next start",
                                             "rm NAME...",
                                             "end it, and forget it with all it stores",
-                                            "prune [--json]",
-                                            "remove what dead owners left",
+                                            "prune [--dry-run] [--json]",
+                                            "remove what dead owners left, or say what that would be",
                                             "update NAME [--allow HOST] [--deny HOST]",
                                             "add rules to its network",
                                             NULL};
@@ -80,6 +80,7 @@ const struct own_flag own_flags[] = {
      "Make the session anew when its policy, engine or image is another one."},
     {0, "scope", "OWNER", VERB_RUN | VERB_SHELL | VERB_SESSION | VERB_EXEC | VERB_JOB | VERBS_OF_FILES,
      "Names of sessions are this owner's, one of several."},
+    {0, "dry-run", NULL, VERB_SESSION, "prune: say what would be removed, and remove nothing."},
     {0, "names", NULL, VERB_SESSION, "list: print nothing but the names, one a line."},
     {0, "cwd", "DIR", VERB_EXEC, "Start there, as the box sees it."},
     {0, "env", "NAME=VALUE", VERB_EXEC, "Set a variable for this command; may be repeated."},
@@ -118,6 +119,7 @@ const struct own_flag own_flags[] = {
     {'q', "quiet", NULL, VERB_RUN | VERB_SHELL | VERB_POLICY | VERB_TRUST | VERB_SESSION | VERB_EXEC | VERB_MCP,
      "Say nothing but why no box could take the command."},
     {'v', "verbose", NULL, VERB_RUN | VERB_SHELL, "Print the lines before and after also where stderr is no terminal."},
+    {'v', "verbose", NULL, VERB_EXPLAIN, "Print every built-in name, what is made first and the steps, too."},
     {'h', "help", "all", ~0u, "Print help; --help=all: every option."},
     {0, NULL, NULL, 0, NULL}};
 

@@ -44,6 +44,12 @@ static int print_command(const struct ask *a, const char *title)
     return print(buf_cstr(&out));
 }
 
+static void print_more(enum pinfold_explain_format format)
+{
+    if (format == PINFOLD_EXPLAIN_BRIEF)
+        (void)print("\nEvery built-in name, what is made first and the steps: pinfold explain --verbose\n");
+}
+
 static int print_plan(struct ask *a, enum pinfold_explain_format format)
 {
     struct pinfold_error error = {0};
@@ -59,13 +65,16 @@ static int print_plan(struct ask *a, enum pinfold_explain_format format)
                         ? explain_refused(policy, format, a->show_values)
                         : NULL;
     pinfold_policy_free(policy);
-    if (refused)
+    if (refused) {
         (void)print_free(refused);
+        print_more(format);
+    }
     if (r < 0)
         return fail(&error);
-    if (a->n_words && format == PINFOLD_EXPLAIN_TEXT)
+    if (a->n_words && (format == PINFOLD_EXPLAIN_TEXT || format == PINFOLD_EXPLAIN_BRIEF))
         (void)print_command(a, "Command     ");
     status = print_free(text);
+    print_more(format);
     if (status == STATUS_YES && a->n_words && format == PINFOLD_EXPLAIN_COMMAND)
         status = print_command(a, "# The command, which pinfold sends to the first program inside: ");
     return status;
@@ -73,7 +82,7 @@ static int print_plan(struct ask *a, enum pinfold_explain_format format)
 
 int verb_explain(struct ask *a)
 {
-    return print_plan(a, a->json ? PINFOLD_EXPLAIN_JSON : PINFOLD_EXPLAIN_TEXT);
+    return print_plan(a, a->json ? PINFOLD_EXPLAIN_JSON : a->verbose ? PINFOLD_EXPLAIN_TEXT : PINFOLD_EXPLAIN_BRIEF);
 }
 
 int verb_show_run(struct ask *a)

@@ -104,7 +104,11 @@ int tool_init(struct arena *mem, const char **ret_path, int *ret_fd, struct err 
     for (size_t i = 0; i < 2; i++) {
         int fd = places[i] ? open_init(places[i]) : -ENOENT;
         if (fd == -EPERM)
-            return err_say(e, ERR_REFUSED, "'%s' is not used: it belongs, or is writable, to somebody else", places[i]);
+            return err_say(
+                e, ERR_REFUSED,
+                "'%s' is not used: it belongs, or is writable, to somebody else (install pinfold for yourself, or for "
+                "everybody as root: scripts/install.sh)",
+                places[i]);
         if (fd < 0) {
             no = fd == -ENOENT ? no : fd;
             continue;

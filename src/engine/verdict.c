@@ -93,6 +93,10 @@ int engine_verdict(const struct plan *p, uint32_t where, int no, struct err *e)
     } else if (where < p->image->n_steps) {
         const struct step *s = plan_steps(p->image) + where;
         char origin[256];
+        if (s->kind == STEP_CWD) {
+            int r = err_sys(e, ERR_POLICY, no, "the directory to start in, '%s' (cwd), as the box sees it", p->cwd);
+            return err_hint(e, r, "name one that the box has, or leave cwd out to start in the workspace");
+        }
         buf_printf(&line, "step %u, ", where + 1);
         step_print(p->image, s, &line);
         buf_printf(&line, " (%s)", policy_origin(p->policy, s->origin, origin, sizeof origin));

@@ -10,6 +10,9 @@
  * .gitmodules is a tracked file, which a checkout writes in place. Its writer gets a nameless file instead, and whenever
  * it is closed a judged copy takes the name: what stands there has always been judged. That is a moment later than it was
  * said, but before any other call that the guard hears of: git writes its index after it, so whoever waits for git finds it.
+ * stat(2) and an open for reading are no such calls, and with them git looks for what it has just written. So where the name
+ * was free a stand-in has it meanwhile: an empty file with a lease (fcntl(2)), which makes an open wait until the judged bytes
+ * are in it, or until it is known that the writer is not done.
  * libgit2 (cargo) makes the configuration of a new repository so, too, an empty one: where none is, an empty file takes the
  * name at once.
  */
@@ -141,13 +144,21 @@ static int judge_text(struct guard *g, const struct gitconfig_ask *ask, struct b
     return no;
 }
 
-/* Judges the bytes behind `source` as the new content of `to`, and puts them there. */
-static int judge_and_put(struct guard *g, int source, const struct place *to, const struct rule *rule, bool replace)
+/* Into an empty file that nobody else has open. */
+static int fill(int fd, struct str bytes, unsigned mode)
+{
+    int no = write_all(fd, bytes.p, bytes.n);
+    return no < 0 ? no : sys_fchmod(fd, mode & 0777);
+}
+
+/* Judges the bytes behind `source` as the new content of `to`, and puts them there; into `stand_in` unless that is -1. */
+static int judge_and_put(struct guard *g, int source, const struct place *to, const struct rule *rule, bool replace,
+                         int stand_in)
 {
     char *new_bytes = NULL, *old_bytes = NULL;
     size_t new_n = 0, old_n = 0;
     struct sys_stat st;
-    auto_fd int old = git_text_open(to->dir, to->name);
+    auto_fd int old = stand_in >= 0 ? -ENOENT : git_text_open(to->dir, to->name);
     int no = sys_stat_at(source, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &st);
     if (no == 0)
         no = git_text_read(source, &new_bytes, &new_n);
@@ -166,7 +177,9 @@ static int judge_and_put(struct guard *g, int source, const struct place *to, co
             no = deny(g, DENIAL_GIT_CONFIG, rule, place_path(to), buf_cstr(&why));
         buf_free(&why);
     }
-    if (no == 0)
+    if (no == 0 && stand_in >= 0)
+        no = fill(stand_in, (struct str){new_bytes, new_n}, st.mode);
+    else if (no == 0)
         no = put_relative(g, to->dir, to->name, place_path(to), (struct str){new_bytes, new_n}, st.mode, replace);
     free(new_bytes);
     free(old_bytes);
@@ -200,7 +213,7 @@ int git_config_replace(struct guard *g, const struct place *from, const struct p
         return deny(g, DENIAL_GIT_CONFIG, rule, place_path(to), "git configuration as a link");
     if (source < 0)
         return source;
-    int no = judge_and_put(g, source, to, rule, !keep_source);
+    int no = judge_and_put(g, source, to, rule, !keep_source, -1);
     if (no == 0 && !keep_source)
         (void)sys_unlinkat(from->dir, from->name, 0);
     return no;
@@ -315,15 +328,55 @@ static void watcher_leave(struct shared *s, struct watcher *w)
     watcher_tell(w, atomic_load(&w->asked));
 }
 
+/* The empty file that has a free name until the first copy comes; -1 without. Who opens it waits for its lease. */
+static int stand_in_make(const struct place *p)
+{
+    auto_fd int fd = sys_openat(p->dir, p->name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd >= 0 && sys_fcntl(fd, F_SETLEASE, F_WRLCK) < 0) {
+        (void)sys_unlinkat(p->dir, p->name, 0);
+        return -1;
+    }
+    return fd < 0 ? -1 : take_fd(&fd);
+}
+
+static bool stand_in_named(const struct place *p, int fd)
+{
+    struct sys_stat here, there;
+    return sys_stat_at(p->dir, p->name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &there) == 0 &&
+           sys_stat_at(fd, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &here) == 0 && here.inode == there.inode &&
+           here.major == there.major && here.minor == there.minor;
+}
+
+/* Nobody else has it open: a reader who waits leaves a lease that is to be for reading. */
+static bool stand_in_ours(const struct place *p, int fd)
+{
+    int lease = fd < 0 ? F_UNLCK : sys_fcntl(fd, F_GETLEASE, 0);
+    return (lease == F_WRLCK || lease == F_RDLCK) && stand_in_named(p, fd);
+}
+
+/* The lock of the names is held exclusively. */
+static void watched_close(struct guard *g, const struct place *p, const struct rule *rule, int file, int *stand_in)
+{
+    bool ours = stand_in_ours(p, *stand_in);
+    if (judge_and_put(g, file, p, rule, true, ours ? *stand_in : -1) < 0 && *stand_in >= 0 &&
+        stand_in_named(p, *stand_in))
+        (void)sys_unlinkat(p->dir, p->name, 0);
+    *stand_in = close_fd(*stand_in); /* and the lease with it */
+}
+
 /* In a process of its own: each time a writer closes the file, its bytes are judged and a copy takes the name. */
 static _Noreturn void watch(struct guard *g, const struct place *p, const struct rule *rule, int file, int events,
-                            struct watcher *w)
+                            struct watcher *w, int stand_in)
 {
     sigset_t blocked, open;
     sigemptyset(&blocked);
     sigaddset(&blocked, SIGUSR1);
+    sigaddset(&blocked, SIGIO);
     (void)sigprocmask(SIG_BLOCK, &blocked, &open);
     (void)signal(SIGUSR1, woken);
+    (void)signal(SIGIO, woken);
+    if (stand_in >= 0)
+        (void)sys_fcntl(stand_in, F_SETOWN, sys_call(SYS_getpid, 0, 0, 0, 0, 0, 0));
     if (w)
         watcher_born(g->shared, w);
     for (bool ended = false, due = false;;) {
@@ -333,8 +386,10 @@ static _Noreturn void watch(struct guard *g, const struct place *p, const struct
         bool closed = due && names_lock(g, true) == 0;
         if (closed) {
             due = false;
-            (void)judge_and_put(g, file, p, rule, true);
+            watched_close(g, p, rule, file, &stand_in);
             names_unlock(g);
+        } else if (!due && stand_in >= 0 && sys_fcntl(stand_in, F_GETLEASE, 0) != F_WRLCK) {
+            stand_in = close_fd(stand_in); /* somebody opens it before the writer is done: there is nothing in it yet */
         }
         /* A lease for reading is to be had when nobody writes (fcntl(2)). */
         bool over = ended || (closed && sys_fcntl(file, F_SETLEASE, F_RDLCK) == 0);
@@ -379,17 +434,20 @@ long git_in_place_open(struct guard *g, const struct place *p, const struct rule
     if (events < 0 || reading < 0 || giving < 0 ||
         inotify_add_watch(events, decimal(room, reading), IN_CLOSE_WRITE) < 0)
         return -ENOMEM;
+    auto_fd int stand_in = old < 0 && kind_of(place_path(p)) == GITCONFIG_MODULES ? stand_in_make(p) : -1;
     struct watcher *w = watcher_enter(g->shared);
     no = atomic_fetch_add(&g->shared->watched, 1) < WATCHED_MAX ? guard_child(g) : -EMFILE;
     if (no < 0) {
         atomic_fetch_sub(&g->shared->watched, 1);
         if (w)
             watcher_leave(g->shared, w);
+        if (stand_in >= 0)
+            (void)sys_unlinkat(p->dir, p->name, 0);
         return no;
     }
     if (no == 1) {
         giving = close_fd(giving);
-        watch(g, p, rule, reading, events, w);
+        watch(g, p, rule, reading, events, w, take_fd(&stand_in));
     }
     return sys_notify_install(g->notify, g->n.id, giving, flags & O_CLOEXEC);
 }

@@ -596,6 +596,7 @@ int guard_serve(const struct guard_ask *ask)
         return -ENOMEM;
     (void)signal(SIGXFSZ, SIG_IGN);
     (void)signal(SIGPIPE, SIG_IGN);
+    (void)signal(SIGIO, SIG_IGN); /* of a lease, before its watcher has it (gitdir.c) */
     int no = guard_open(&g, ask, mem);
     if (no < 0)
         return no;

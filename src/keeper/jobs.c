@@ -345,7 +345,7 @@ static void take_frame(struct keeper *k, struct job *j, const struct frame *f, i
         over(k, j);
         break;
     case FRAME_VERDICT:
-        (void)box_exec_verdict(f->a, (int)f->b, &e);
+        (void)box_exec_verdict(f->a, (int)f->b, NULL, &e);
         snprintf(j->failed, sizeof j->failed, "%s", e.text);
         over(k, j);
         break;

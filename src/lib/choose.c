@@ -39,7 +39,7 @@ int explain_command(struct prepared *p, enum pinfold_explain_format format, stru
                    ? 0
                    : err_say(e, ERR_CANNOT,
                              "the engine '%s' starts no other program: pinfold makes the box itself (pinfold explain "
-                             "shows the steps; --engine NAME names another engine)",
+                             "--verbose shows the steps; --engine NAME names another engine)",
                              engine->name);
     int r = tool_init(p->mem, &ask.init, NULL, e);
     if (r == 0)

@@ -137,8 +137,9 @@ int pinfold_policy_schema(char **ret, struct pinfold_error *error)
 
 static int print_plan(const struct plan *plan, enum pinfold_explain_format format, int show_values, struct buf *out)
 {
-    return format == PINFOLD_EXPLAIN_JSON ? plan_explain_json(plan, show_values != 0, out)
-                                          : plan_explain(plan, show_values != 0, out);
+    return format == PINFOLD_EXPLAIN_JSON    ? plan_explain_json(plan, show_values != 0, out)
+           : format == PINFOLD_EXPLAIN_BRIEF ? plan_explain_brief(plan, show_values != 0, out)
+                                             : plan_explain(plan, show_values != 0, out);
 }
 
 char *explain_refused(const struct pinfold_policy *p, enum pinfold_explain_format format, int show_values)
@@ -374,6 +375,7 @@ int pinfold_run(struct pinfold_policy *p, const struct pinfold_run_options *opti
     result->captured = o.capture != 0;
     result->json = BUF(MAX_ANSWER_TEXT);
     struct plan_ask ask = {.cwd = o.cwd ? o.cwd : planned_directory(p),
+                           .cwd_said = o.cwd != NULL,
                            .environ = o.env ? o.env : (const char *const *)environ,
                            .tty = o.foreground && box_wants_tty(p->policy->tty, stdio, o.capture != 0)};
     char instance[16];

@@ -28,6 +28,7 @@
 struct pruning {
     struct arena *mem;
     struct json json;
+    bool look; /* and remove nothing */
     const char *run, *state;
     struct missing { /* what is to be said of daemons that are not there */
         const char *sentence, *note;
@@ -91,14 +92,15 @@ static void judge(struct pruning *p, const struct place *place, struct arena *me
     auto_fd int answers = no == 0 ? -1 : place_connect(place);
     if (answers >= 0) /* somebody else's, who keeps his records elsewhere */
         return;
-    if (no == 0 && !storage_is_gone(p, place, &r, mem))
+    if (no == 0 && !p->look && !storage_is_gone(p, place, &r, mem))
         return;
     put_one(&p->json, place, no == 0 ? &r : NULL,
             no == -ENOENT           ? "no record"
             : no < 0                ? "a record that cannot be read"
             : record_is_of_boot(&r) ? "its keeper has died"
                                     : "the machine was started anew");
-    place_remove(place);
+    if (!p->look)
+        place_remove(place);
 }
 
 static void look_at(struct pruning *p, const char *hash)
@@ -153,7 +155,7 @@ static void look_in(struct pruning *p, const char *state, const struct container
         return;
     int r = container_list(d, instance, mem, &all, &n, &e);
     for (size_t i = 0; r == 0 && i < n; i++) {
-        if (!is_left(p, &all[i]) || container_remove(d, &all[i], mem, &e) < 0) {
+        if (!is_left(p, &all[i]) || (!p->look && container_remove(d, &all[i], mem, &e) < 0)) {
             stay++;
             continue;
         }
@@ -164,10 +166,14 @@ static void look_in(struct pruning *p, const char *state, const struct container
     }
     if (r < 0) {
         char note[PATH_MAX];
-        bool news = container_say_missing(state, d, note);
+        bool news = !p->look && container_say_missing(state, d, note);
+        if (p->look)
+            note[0] = 0;
         daemon_is_missing(p, e.text, note, news);
         return;
     }
+    if (p->look)
+        return;
     container_answers(state, d);
     if (!stay)
         container_unnote(state, d);
@@ -209,7 +215,7 @@ static bool lock_slots(int dir, int locks[MAX_CACHE_SLOTS], size_t *n)
     return free;
 }
 
-static void judge_caches(int caches, const char *hash, struct json *j)
+static void judge_caches(int caches, const char *hash, bool look, struct json *j)
 {
     static int locks[MAX_CACHE_SLOTS];
     char text[CACHES_NOTE_MAX];
@@ -221,18 +227,24 @@ static void judge_caches(int caches, const char *hash, struct json *j)
     const char *project = caches_gone(dir, hash, text);
     if (project && lock_slots(dir, locks, &n) && caches_gone(dir, hash, text)) {
         uint64_t bytes = 0;
-        remove_tree_counted(caches, hash, &bytes);
+        if (!look)
+            remove_tree_counted(caches, hash, &bytes);
         json_object(j, NULL);
         json_text(j, "workspace", project);
-        json_uint(j, "bytes", bytes);
-        json_bool(j, "whole", faccessat(caches, hash, F_OK, AT_SYMLINK_NOFOLLOW) < 0);
+        if (look) { /* that is known when it is done */
+            json_null(j, "bytes");
+            json_null(j, "whole");
+        } else {
+            json_uint(j, "bytes", bytes);
+            json_bool(j, "whole", faccessat(caches, hash, F_OK, AT_SYMLINK_NOFOLLOW) < 0);
+        }
         json_object_end(j);
     }
     while (n)
         (void)close(locks[--n]);
 }
 
-static void look_in_caches(const char *state, struct json *j)
+static void look_in_caches(const char *state, bool look, struct json *j)
 {
     char path[PATH_MAX];
     struct stat st;
@@ -244,7 +256,7 @@ static void look_in_caches(const char *state, struct json *j)
         (void)close(copy);
     for (struct dirent *e; d && (e = readdir(d));) {
         if (strlen(e->d_name) == CACHES_HASH && strspn(e->d_name, "0123456789abcdef") == CACHES_HASH)
-            judge_caches(caches, e->d_name, j);
+            judge_caches(caches, e->d_name, look, j);
     }
     if (d)
         (void)closedir(d);
@@ -256,7 +268,7 @@ static void prune_caches(struct pruning *p)
     const char *state;
     json_array(&p->json, "caches");
     if (world_state(p->mem, &state, &ignored) == 0)
-        look_in_caches(state, &p->json);
+        look_in_caches(state, p->look, &p->json);
     json_array_end(&p->json);
 }
 
@@ -285,11 +297,12 @@ static void put_rest(struct pruning *p)
     json_object_end(&p->json);
 }
 
-int pinfold_session_prune(char **ret, struct pinfold_error *error)
+static int prune(bool look, char **ret, struct pinfold_error *error)
 {
     auto_arena struct arena *mem = arena_new(MAX_LEFT_ARENA);
     auto_buf struct buf out = BUF(MAX_ANSWER_TEXT);
-    struct pruning p = {.mem = mem, .json = JSON(&out), .kept = BUF(MAX_ANSWER_TEXT), .things = BUF(MAX_ANSWER_TEXT)};
+    struct pruning p = {
+        .mem = mem, .look = look, .json = JSON(&out), .kept = BUF(MAX_ANSWER_TEXT), .things = BUF(MAX_ANSWER_TEXT)};
     p.kept_json = JSON(&p.kept);
     p.things_json = JSON(&p.things);
     struct err e = {0};
@@ -304,9 +317,20 @@ int pinfold_session_prune(char **ret, struct pinfold_error *error)
     look_below(&p, p.run, p.state); /* what has a socket and no record */
     look_in_daemons(&p);
     put_rest(&p);
-    box_sweep_groups();
+    if (!look)
+        box_sweep_groups();
     bool whole = buf_ok(&p.kept) && buf_ok(&p.things);
     buf_free(&p.kept);
     buf_free(&p.things);
     return whole ? give(&out, ret, error) : tell(error, &e, err_sys(&e, ERR_SYSTEM, ENOMEM, "prune"));
+}
+
+int pinfold_session_prune(char **ret, struct pinfold_error *error)
+{
+    return prune(false, ret, error);
+}
+
+int pinfold_session_left(char **ret, struct pinfold_error *error)
+{
+    return prune(true, ret, error);
 }

@@ -197,11 +197,22 @@ int pinfold_exec(struct pinfold_session *session, const struct pinfold_exec_opti
     return remote_tell(error, &e, r);
 }
 
-int pinfold_session_prune(char **ret, struct pinfold_error *error)
+static int prune(bool look, char **ret, struct pinfold_error *error)
 {
     auto_buf struct buf request = BUF(MAX_REQUEST_BYTES);
     message_number(&request, TAG_OP, OP_SESSION_PRUNE);
+    message_number(&request, TAG_ARGUMENT, look);
     return remote_ask_text(&request, NULL, 0, ret, error);
+}
+
+int pinfold_session_prune(char **ret, struct pinfold_error *error)
+{
+    return prune(false, ret, error);
+}
+
+int pinfold_session_left(char **ret, struct pinfold_error *error)
+{
+    return prune(true, ret, error);
 }
 
 int pinfold_session_update(struct pinfold_session *session, const char *const *allow, const char *const *deny,

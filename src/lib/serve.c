@@ -68,9 +68,9 @@ static int serve_explain(struct request *q, struct pinfold_policy *p)
     uint64_t format, values;
     if (serve_number(q, &format) < 0 || serve_number(q, &values) < 0)
         return serve_bad(q);
-    int r = pinfold_explain(
-        p, format <= PINFOLD_EXPLAIN_COMMAND ? (enum pinfold_explain_format)format : PINFOLD_EXPLAIN_TEXT, values != 0,
-        &text, q->error);
+    int r =
+        pinfold_explain(p, format <= PINFOLD_EXPLAIN_BRIEF ? (enum pinfold_explain_format)format : PINFOLD_EXPLAIN_TEXT,
+                        values != 0, &text, q->error);
     return serve_answer_text(q, r, text);
 }
 

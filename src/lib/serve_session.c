@@ -180,7 +180,10 @@ static int update(struct request *q, struct pinfold_session *session)
 static int prune(struct request *q)
 {
     char *text = NULL;
-    int r = pinfold_session_prune(&text, q->error);
+    uint64_t look;
+    if (serve_number(q, &look) < 0)
+        return serve_bad(q);
+    int r = look ? pinfold_session_left(&text, q->error) : pinfold_session_prune(&text, q->error);
     return serve_answer_text(q, r, text);
 }
 

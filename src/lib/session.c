@@ -368,11 +368,23 @@ static void forget_caller(struct birth *b)
         (void)fcntl(b->lock, F_SETFD, FD_CLOEXEC);
 }
 
+/* A session that never came to be leaves no record, or it would be said to have ended. */
+static void unmake(const struct place *p)
+{
+    auto_arena struct arena *mem = arena_new(MAX_SESSION_ARENA);
+    struct record r;
+    struct err ignored = {0};
+    if (mem && record_read(p, mem, &r, &ignored) == 0 && storage_remove(p, &r, mem, &ignored) == 0)
+        place_remove(p);
+}
+
 /* Forks the keeper, no child of ours, and waits for its word. The lock is held by the caller. */
 static int start(struct pinfold_policy *policy, const struct place *p, int lock, struct err *e)
 {
     struct birth b = {.policy = policy, .place = p, .lock = lock};
-    char stopped[PATH_MAX];
+    char stopped[PATH_MAX], record[PATH_MAX];
+    snprintf(record, sizeof record, "%s/record", p->state);
+    const bool before = access(record, F_OK) == 0;
     snprintf(stopped, sizeof stopped, "%s/stopped", p->state);
     (void)unlink(stopped);
     struct keep_report said = {.r = -ECHILD};
@@ -405,8 +417,11 @@ static int start(struct pinfold_policy *policy, const struct place *p, int lock,
         return err_sys(e, ERR_SYSTEM, no, "start the session");
     if (n < sizeof said)
         return err_say(e, ERR_SYSTEM, "the session's keeper died while it started");
-    if (said.r < 0)
+    if (said.r < 0) {
         *e = said.err;
+        if (!before)
+            unmake(p);
+    }
     return said.r;
 }
 

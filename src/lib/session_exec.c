@@ -240,6 +240,7 @@ int pinfold_exec(struct pinfold_session *session, const struct pinfold_exec_opti
                                                    : TTY_NEVER,
                                  .foreground = o.foreground != 0,
                                  .session = result->session},
+                         .cwd = o.cwd,
                          .keeper = session->record.pid,
                          .cancel_fd = o.cancel_fd > 0 ? o.cancel_fd : -1,
                          .output = o.output,
@@ -333,7 +334,8 @@ int pinfold_session_update(struct pinfold_session *session, const char *const *a
     if (r == 0)
         r = put_rules(&lines, "deny", deny, &e);
     if (r == 0 && (lines.n == 0 || !buf_ok(&lines)))
-        r = err_say(&e, ERR_POLICY, lines.n ? "these are too many rules" : "no rule was given");
+        r = err_say(&e, ERR_POLICY,
+                    lines.n ? "these are too many rules" : "which rule? (allow or deny: --allow HOST, --deny HOST)");
     if (r == 0)
         r = ask_keeper(session, (struct keep_request){.op = KEEP_UPDATE}, buf_view(&lines), NULL, 0, NULL, &out, &e);
     return tell(error, &e, r);

@@ -2,6 +2,7 @@
  * Trying to break a box. A stage is set outside (files, sockets, a process, shared memory), every attack is tried there
  * first as a control, then in a box of its own whose workspace is stage/work. What is left behind is removed.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -23,6 +24,7 @@
 #include "base/arena.h"
 #include "base/fd.h"
 #include "lib/attack.h"
+#include "lib/caches.h"
 #include "lib/direct.h"
 #include "lib/doctor.h"
 #include "lib/private.h"
@@ -198,8 +200,29 @@ static void end_process(int pid)
     (void)waitpid(pid, NULL, 0);
 }
 
+/* The boxes' caches are of a project that is gone now. */
+static void remove_caches(const struct scene *c, const char *state)
+{
+    char path[PATH_MAX], text[CACHES_NOTE_MAX];
+    snprintf(path, sizeof path, "%s/caches", state);
+    DIR *d = opendir(path);
+    for (struct dirent *e; d && (e = readdir(d));) {
+        auto_fd int dir = strlen(e->d_name) == CACHES_HASH
+                              ? openat(dirfd(d), e->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+                              : -1;
+        const char *project = dir < 0 ? NULL : caches_gone(dir, e->d_name, text);
+        if (project && str_starts(str_of(project), str_of(c->dir)))
+            remove_tree(dirfd(d), e->d_name);
+    }
+    if (d)
+        (void)closedir(d);
+}
+
 static void end_scene(struct scene *c)
 {
+    char state[PATH_MAX];
+    snprintf(state, sizeof state, "%s", c->stage.state ? c->stage.state : "");
+
     end_process(c->stage.victim);
     end_process(c->server);
     if (c->stage.shm >= 0)
@@ -216,6 +239,8 @@ static void end_scene(struct scene *c)
     pinfold_policy_free(c->net_policy);
     if (c->dir[0])
         remove_tree(AT_FDCWD, c->dir);
+    if (c->dir[0] && state[0])
+        remove_caches(c, state);
 }
 
 /* The default policy, with stage/work as the workspace and stage/hidden hidden; and the same with one service to reach. */

@@ -369,7 +369,7 @@ void words_denial(const struct denial *d, const struct plan *plan, struct buf *o
     }
     if (same(d->kind, "socket")) {
         buf_text(out, "allow with --unix-socket ");
-    } else if (d->rule && is_guarded_name(plan->policy, d->rule)) {
+    } else if ((d->rule && is_guarded_name(plan->policy, d->rule)) || same(d->origin, "built in")) {
         buf_text(out, "do it outside the box, or run with --guard off");
         return;
     } else {

@@ -167,8 +167,9 @@ void result_text(struct job *j, const char *text)
         buf_text(&j->text, "[the output was longer; what is here is its beginning]\n");
     const char *ended = value_text(r, "ended", NULL), *limit = value_text(r, "limit", NULL);
     json_int_t code = json_integer_value(json_object_get(r, "exit_code"));
+    const bool which = limit && !same(limit, ended); /* a time-out is both */
     if (ended && strcmp(ended, "exit") != 0)
-        buf_printf(&j->text, "[ended by %s%s%s]\n", ended, limit ? ": " : "", limit ? limit : "");
+        buf_printf(&j->text, "[ended by %s%s%s]\n", ended, which ? ": " : "", which ? limit : "");
     else if (code)
         buf_printf(&j->text, "[exit status %lld]\n", (long long)code);
     if (notes.n)

@@ -168,6 +168,15 @@ bool tool_check(const struct tool *t, const json_t *arguments, char *why, size_t
 {
     json_t *given = (json_t *)(uintptr_t)arguments;
 
+    for (void *at = json_object_iter(given); at; at = json_object_iter_next(given, at)) {
+        const struct argument *a = t->arguments;
+        while (a->name && !same(a->name, json_object_iter_key(at)))
+            a++;
+        if (!a->name) {
+            snprintf(why, room, "%s: there is no argument '%.64s'", t->name, json_object_iter_key(at));
+            return false;
+        }
+    }
     for (const struct argument *a = t->arguments; a->name; a++) {
         const json_t *v = json_object_get(given, a->name);
         const char *must = v ? wrong(a, v) : NULL;
@@ -181,15 +190,6 @@ bool tool_check(const struct tool *t, const json_t *arguments, char *why, size_t
         }
         if (v && a->kind >= ARGUMENT_OPTIONS && !wishes_check(v, why, room))
             return false;
-    }
-    for (void *at = json_object_iter(given); at; at = json_object_iter_next(given, at)) {
-        const struct argument *a = t->arguments;
-        while (a->name && !same(a->name, json_object_iter_key(at)))
-            a++;
-        if (!a->name) {
-            snprintf(why, room, "%s: there is no argument '%.64s'", t->name, json_object_iter_key(at));
-            return false;
-        }
     }
     return true;
 }

@@ -337,7 +337,8 @@ static int collect_any_depth(struct making *m, const struct path_rule *rule)
             return 0;
         }
         m->any_depth_hide = true;
-        const char *text = arena_printf(m->mem, "**/%s", rule->path);
+        const char *text =
+            arena_printf(m->mem, "%s%s**/%s", f->real[1] ? rule->below : "", f->real[1] ? "/" : "", rule->path);
         if (!text || add_read(m, text) < 0)
             return no_memory(m);
     } else {

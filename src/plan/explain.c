@@ -1,5 +1,6 @@
 /*
- * A plan for people: what can be seen and written, by what each of it holds and who asked for it, then the steps.
+ * A plan for people: what can be seen and written, by what each of it holds and who asked for it, then the steps. In brief
+ * without the steps, and what the built-in profiles say by the hundred is counted: names that are not there, caches, guarded names.
  */
 #include "plan/words.h"
 
@@ -17,9 +18,56 @@ static void put_place(const struct plan *p, const struct place *at, struct buf *
     put_row(out, word_access(at), at->dst, word, origin);
 }
 
-/* Grouped, in path order within a group. */
-static void put_files(const struct plan *p, struct buf *out)
+/* Rows that are counted instead of printed: what their first and third columns would say, and how many. */
+#define FOLDS 16
+struct folds {
+    struct fold {
+        const char *word;
+        char how[320];
+        unsigned n;
+    } all[FOLDS];
+    size_t n;
+};
+
+/* False where there is no room: then the row is printed. */
+static bool fold(struct folds *f, const char *word, const char *how)
 {
+    size_t i = 0;
+    while (i < f->n && (f->all[i].word != word || strcmp(f->all[i].how, how) != 0))
+        i++;
+    if (i == FOLDS || strlen(how) >= sizeof f->all[i].how)
+        return false;
+    if (i == f->n) {
+        f->all[f->n++] = (struct fold){.word = word};
+        strcpy(f->all[i].how, how);
+    }
+    f->all[i].n++;
+    return true;
+}
+
+static void put_folds(struct folds *f, const char *of, struct buf *out)
+{
+    for (size_t i = 0; i < f->n; i++) {
+        char text[96];
+        snprintf(text, sizeof text, "%u %s%s", f->all[i].n, of, f->all[i].n == 1 ? "" : "s");
+        put_row(out, f->all[i].word, text, f->all[i].how, "built in");
+    }
+    f->n = 0;
+}
+
+static bool is_foldable(const struct place *at)
+{
+    if (!at->builtin)
+        return false;
+    return at->kind == PLACE_CACHE ||
+           (at->kind == PLACE_HIDE && (at->act == ACT_REFUSED || at->act == ACT_NOT_THERE || at->act == ACT_WHITEOUT ||
+                                       (at->act == ACT_STUB && at->stub == STUB_ABSENT)));
+}
+
+/* Grouped, in path order within a group. */
+static void put_files(const struct plan *p, bool brief, struct buf *out)
+{
+    struct folds folds = {.n = 0};
     static const enum place_kind groups[][3] = {{PLACE_RW, PLACE_RW, PLACE_RW},
                                                 {PLACE_CACHE, PLACE_STORAGE, PLACE_CACHE},
                                                 {PLACE_PROTECT, PLACE_RO, PLACE_PATTERN},
@@ -37,9 +85,12 @@ static void put_files(const struct plan *p, struct buf *out)
             bool here = at->kind == groups[g][0] || at->kind == groups[g][1] || at->kind == groups[g][2];
             if (at->kind == PLACE_PATTERN)
                 here = g == (at->hides ? 3 : 2);
-            if (here && place_is_telling(at) && (at->act != ACT_NOT_THERE || at->said))
+            if (!here || !place_is_telling(at) || (at->act == ACT_NOT_THERE && !at->said))
+                continue;
+            if (!brief || !is_foldable(at) || !fold(&folds, word_access(at), word_how(at)))
                 put_place(p, at, out);
         }
+        put_folds(&folds, g == 1 ? "cache" : "name", out);
     }
     for (size_t i = 0; p->read_on_every_open && p->read_on_every_open[i]; i++) {
         if (i == 0)
@@ -55,9 +106,15 @@ static const struct guard_table *guard_of(const struct plan *p)
     return p->image->guard_bytes ? (const void *)((const char *)p->image + p->image->guard_at) : NULL;
 }
 
-static void put_guard(const struct plan *p, struct buf *out)
+static bool is_builtin(const struct plan *p, uint32_t origin)
+{
+    return origin < p->policy->n_origins && p->policy->origins[origin].layer == LAYER_BUILTIN;
+}
+
+static void put_guard(const struct plan *p, bool brief, struct buf *out)
 {
     const struct guard_table *t = guard_of(p);
+    struct folds names = {.n = 0}, private = {.n = 0};
     if (!t)
         return;
     buf_printf(out, "\nGuard (%s)\n", word_guard_mode((enum guard_mode)t->mode));
@@ -69,13 +126,19 @@ static void put_guard(const struct plan *p, struct buf *out)
                      r->below ? " below " : "", r->below ? plan_string(p->image, r->below) : "",
                      r->judge == GUARD_GIT_CONFIG ? ", judged by key" : "");
         }
+        bool kept = r->kind == GUARD_RULE_PRIVATE && r->flags & GUARD_RULE_KEPT;
+        const char *word = kept ? "kept" : word_guard_rule((enum guard_rule_kind)r->kind);
+        if (brief && ((r->kind == GUARD_RULE_NAME && is_builtin(p, r->origin) && fold(&names, word, how)) ||
+                      (r->kind == GUARD_RULE_PRIVATE && fold(&private, word, ""))))
+            continue;
         policy_origin(p->policy, r->origin, origin, sizeof origin);
         bool slash = how[0] && r->flags & GUARD_RULE_DIRECTORY;
         char text[4200];
         snprintf(text, sizeof text, "%s%s", plan_string(p->image, r->text), slash ? "/" : "");
-        bool kept = r->kind == GUARD_RULE_PRIVATE && r->flags & GUARD_RULE_KEPT;
-        put_row(out, kept ? "kept" : word_guard_rule((enum guard_rule_kind)r->kind), text, how, how[0] ? origin : "");
+        put_row(out, word, text, how, how[0] ? origin : "");
     }
+    put_folds(&names, "name", out);
+    put_folds(&private, "place", out);
 }
 
 static void put_names(struct buf *out, const char *title, uint32_t bits, const struct named_bit *names)
@@ -168,7 +231,7 @@ static void put_steps(const struct plan *p, struct buf *out)
     }
 }
 
-static void put_dirs_and_notes(const struct plan *p, struct buf *out)
+static void put_dirs(const struct plan *p, struct buf *out)
 {
     for (size_t i = 0; i < p->n_make_dirs; i++) {
         if (i == 0)
@@ -180,6 +243,10 @@ static void put_dirs_and_notes(const struct plan *p, struct buf *out)
                       : p->make_dirs[i].opaque   ? "  opaque\n"
                                                  : "\n");
     }
+}
+
+static void put_notes(const struct plan *p, struct buf *out)
+{
     for (size_t i = 0; p->notes && p->notes[i]; i++) {
         if (i == 0)
             buf_text(out, "\nNotes\n");
@@ -196,7 +263,7 @@ static void put_dirs_and_notes(const struct plan *p, struct buf *out)
     }
 }
 
-int plan_explain(const struct plan *p, bool show_values, struct buf *out)
+static int explain(const struct plan *p, bool show_values, bool brief, struct buf *out)
 {
     buf_printf(out, "Plan for %s, %s\n", p->facts->engine,
                p->facts->image                   ? "container"
@@ -234,13 +301,26 @@ int plan_explain(const struct plan *p, bool show_values, struct buf *out)
         buf_text(out, i ? "" : "\nWhy no other engine\n");
         put_row(out, "", p->facts->others[i].engine, p->facts->others[i].why, "");
     }
-    put_files(p, out);
+    put_files(p, brief, out);
     explain_network(p, out);
-    put_guard(p, out);
+    put_guard(p, brief, out);
     put_limits(p, out);
     put_environment(p, show_values, out);
     put_promises(p, out);
-    put_dirs_and_notes(p, out);
-    put_steps(p, out);
+    if (!brief)
+        put_dirs(p, out);
+    put_notes(p, out);
+    if (!brief)
+        put_steps(p, out);
     return buf_ok(out) ? 0 : -ENOMEM;
+}
+
+int plan_explain(const struct plan *p, bool show_values, struct buf *out)
+{
+    return explain(p, show_values, false, out);
+}
+
+int plan_explain_brief(const struct plan *p, bool show_values, struct buf *out)
+{
+    return explain(p, show_values, true, out);
 }

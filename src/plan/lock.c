@@ -61,6 +61,8 @@ const char *cwd_of(struct making *m)
     bool there = p->region == REGION_READ_ONLY || p->region == REGION_WRITABLE || p->region == REGION_CACHE;
     if (there && p->src && (strcmp(p->src, p->dst) == 0 || inside != cwd || p->region == REGION_CACHE))
         return inside;
+    if (m->ask->cwd_said)
+        return cwd;
     if (note(m, "the current directory %s is not visible inside: the command starts in the workspace", cwd) < 0)
         return NULL;
     return path_inside(m, m->workspace);

@@ -89,6 +89,7 @@ struct plan {
 /* What differs from run to run under one policy. `environ` is the caller's; names only decide, values are copied. */
 struct plan_ask {
     const char *cwd;            /* of the caller, absolute and real */
+    bool cwd_said;              /* it was asked for by name: nowhere else, and what no mount shows is the box's own */
     const char *const *environ; /* NULL-terminated */
     bool tty;                   /* the command gets a terminal */
     /*
@@ -124,4 +125,6 @@ void plan_image_digest(const struct plan *p, char ret[65]);
 int policy_digest(const struct policy *p, const char *engine, const char *image_id, char ret[65], struct err *e);
 /* For people and as JSON: steps, filters, limits, environment (values only with `show_values`), needs, losses, digest. */
 int plan_explain(const struct plan *p, bool show_values, struct buf *out);
+/* For people without the steps, and with what the built-in profiles say by the hundred only counted. */
+int plan_explain_brief(const struct plan *p, bool show_values, struct buf *out);
 int plan_explain_json(const struct plan *p, bool show_values, struct buf *out);

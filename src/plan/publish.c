@@ -15,6 +15,11 @@ static bool same_port(const struct publish *a, const struct publish *b)
 static int check_one(struct making *m, const struct net_rule *rule, const struct publish *p)
 {
     const char *origin = origin_of(m, rule->origin);
+    if (m->policy->net == NET_HOST && m->facts->machine)
+        return err_say(m->e, ERR_POLICY,
+                       "publish %s (%s): with net host a machine's ports are reached from nowhere; take --net none or "
+                       "--allow HOST with it",
+                       rule->text, origin);
     if (m->policy->net == NET_HOST)
         return err_say(m->e, ERR_POLICY,
                        "publish %s (%s): with net host the box's ports are this machine's already; leave it out",

@@ -423,7 +423,7 @@ int reach_form(struct str s, struct arena *mem, const char **ret, struct err *e)
     if (r < 0)
         return r;
     if (!port.n || memchr(s.p, '*', s.n) || memchr(s.p, '/', s.n))
-        return err_say(e, ERR_POLICY, "'%.*s' is not HOST:PORT, one service", SAID(s));
+        return err_say(e, ERR_POLICY, "'%.*s' is not HOST:PORT, one service, as 127.0.0.1:5432", SAID(s));
     return domain_rule_form(s, mem, ret, e);
 }
 

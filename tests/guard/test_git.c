@@ -114,6 +114,33 @@ static const struct scene scenes[] = {
      "test -z \"$(git -C fresh1 status --porcelain)\"; cd fresh1; "
      "git rm -q --cached .gitmodules; git stash -q; git stash pop -q; git reset -q --hard; test -f .gitmodules; "
      "exec 3>>.gitmodules; mkdir while; exec 3>&-; mkdir after; rmdir while after; test -f .gitmodules"},
+    {"a submodule comes and goes with a branch",
+     REPO
+     "git branch without; git clone -q --bare . sub.git; git submodule --quiet add ./sub.git mod; git commit -qm m; "
+     "git config protocol.file.allow always",
+     /* git writes .gitmodules and at once looks for it by stat(2), of which the guard does not hear. */
+     "for i in 1 2 3 4 5 6 7 8 9 10; do git checkout -q --recurse-submodules without; test ! -e .gitmodules; "
+     "git checkout -q --recurse-submodules main 2>said; test ! -s said; test -f .gitmodules; test -f mod/.git; done; "
+     "git submodule status; rm .gitmodules; "
+     /* What is read at once is what was written; a reader before the end waits for nobody; what is refused is gone. */
+     "python3 -c 'import os\n"
+     "for i in range(50):\n"
+     "  f = os.open(\".gitmodules\", os.O_WRONLY | os.O_CREAT | os.O_EXCL)\n"
+     "  assert os.stat(\".gitmodules\").st_size == 0\n"
+     "  if i & 1: assert open(\".gitmodules\").read() == \"\"\n"
+     "  os.write(f, b\"#%d\" % i)\n"
+     "  os.close(f)\n"
+     "  if not i & 1: assert open(\".gitmodules\").read() == \"#%d\" % i\n"
+     "  os.mkdir(\"x\"); os.rmdir(\"x\")\n"
+     "  assert open(\".gitmodules\").read() == \"#%d\" % i\n"
+     "  os.unlink(\".gitmodules\")\n"
+     "f = os.open(\".gitmodules\", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)\n"
+     "os.write(f, b\"[submodule \\\"x\\\"]\\n\\turl = ext::sh\\n\")\n"
+     "os.close(f)\n"
+     "try: assert open(\".gitmodules\").read() == \"\"\n"
+     "except FileNotFoundError: pass\n"
+     "os.mkdir(\"x\"); assert not os.path.exists(\".gitmodules\")'; umask 027; echo '#' > .gitmodules; mkdir y; "
+     "test \"$(stat -c %a .gitmodules)\" = 640"},
     {"a .gitmodules that is opened again and again, or held open, leaves the guard to the others", REPO,
      "no python3 -c 'import os; os.open(\".gitmodules\", os.O_RDONLY | os.O_CREAT)'; : > .gitmodules; "
      "python3 -c 'import os; [os.close(os.open(\".gitmodules\", os.O_RDONLY | os.O_CREAT)) for i in range(100)]'; "

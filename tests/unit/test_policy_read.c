@@ -123,7 +123,8 @@ static const struct {
     {"net: {deny_ports: [10-5]}\n", "/home/u/p/f:1:20: net.deny_ports: '10-5': the range ends before it begins"},
     {"net: {publish: [\"x:1\"]}\n", "/home/u/p/f:1:17: net.publish: 'x:1' is not [ADDR:][HOST:]BOX with ports from 1 "
                                     "to 65535, as 3000, 8080:3000 or [::1]:8080:3000"},
-    {"net: {reach: [x.com]}\n", "/home/u/p/f:1:15: net.reach: 'x.com' is not HOST:PORT, one service"},
+    {"net: {reach: [x.com]}\n",
+     "/home/u/p/f:1:15: net.reach: 'x.com' is not HOST:PORT, one service, as 127.0.0.1:5432"},
     {"env: {pass: [\"A=B\"]}\n",
      "/home/u/p/f:1:14: env.pass: 'A=B' is not the name of a variable, nor the beginning of one and a '*'"},
     {"env: {pass: [\"A*B\"]}\n",
