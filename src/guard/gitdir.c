@@ -382,14 +382,16 @@ static _Noreturn void watch(struct guard *g, const struct place *p, const struct
     for (bool ended = false, due = false;;) {
         char bytes[4096];
         uint32_t asked = w ? atomic_load(&w->asked) : 0;
+        /* Asked first: who opens it after the writer's close finds that close told. */
+        bool opened = stand_in >= 0 && sys_fcntl(stand_in, F_GETLEASE, 0) != F_WRLCK;
         due |= sys_read(events, bytes, sizeof bytes) > 0;
         bool closed = due && names_lock(g, true) == 0;
         if (closed) {
             due = false;
             watched_close(g, p, rule, file, &stand_in);
             names_unlock(g);
-        } else if (!due && stand_in >= 0 && sys_fcntl(stand_in, F_GETLEASE, 0) != F_WRLCK) {
-            stand_in = close_fd(stand_in); /* somebody opens it before the writer is done: there is nothing in it yet */
+        } else if (opened && !due) {
+            stand_in = close_fd(stand_in); /* before the writer is done: there is nothing in it yet */
         }
         /* A lease for reading is to be had when nobody writes (fcntl(2)). */
         bool over = ended || (closed && sys_fcntl(file, F_SETLEASE, F_RDLCK) == 0);
