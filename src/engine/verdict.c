@@ -94,7 +94,8 @@ int engine_verdict(const struct plan *p, uint32_t where, int no, struct err *e)
         const struct step *s = plan_steps(p->image) + where;
         char origin[256];
         if (s->kind == STEP_CWD) {
-            int r = err_sys(e, ERR_POLICY, no, "the directory to start in, '%s' (cwd), as the box sees it", p->cwd);
+            int r = err_sys(e, ERR_POLICY, no, "the directory to start in, '%s' (cwd), as the box sees it",
+                            plan_string(p->image, s->a));
             return err_hint(e, r, "name one that the box has, or leave cwd out to start in the workspace");
         }
         buf_printf(&line, "step %u, ", where + 1);
