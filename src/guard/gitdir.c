@@ -239,7 +239,7 @@ bool git_in_place(struct guard *g, const struct place *p, int flags, const struc
     return flags & O_CREAT && fold_eq((struct str){p->name, p->name_n}, STR("config")) && is_absent(p);
 }
 
-/* The file the caller writes: nameless, with the present content unless it asked for none. */
+/* The file the caller writes: nameless, with the present content unless it asked for none, and the present permissions. */
 static int nameless(struct guard *g, const struct place *p, int flags, unsigned mode, int old)
 {
     char *bytes = NULL;
@@ -247,11 +247,18 @@ static int nameless(struct guard *g, const struct place *p, int flags, unsigned 
     int fd = sys_openat(p->dir, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, mode);
     if (fd < 0) /* a file system without O_TMPFILE */
         fd = (int)sys_call(SYS_memfd_create, ".gitmodules", MFD_CLOEXEC, 0, 0, 0, 0);
-    int no = fd < 0 || old < 0 || (flags & O_TRUNC) ? 0 : git_text_read(old, &bytes, &n);
+    (void)g;
+    if (fd < 0 || old < 0)
+        return fd;
+    struct sys_stat st;
+    int no = sys_stat_at(old, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &st);
+    if (no == 0)
+        no = sys_fchmod(fd, st.mode & 0777);
+    if (no == 0 && !(flags & O_TRUNC))
+        no = git_text_read(old, &bytes, &n);
     if (no == 0 && bytes)
         no = write_all(fd, bytes, n);
     free(bytes);
-    (void)g;
     return no < 0 ? close_fd(fd), no : fd;
 }
 
@@ -433,8 +440,9 @@ long git_in_place_open(struct guard *g, const struct place *p, const struct rule
     auto_fd int giving =
         sys_openat(g->self_fd, decimal(room, file), (flags & (O_ACCMODE | O_APPEND | O_NONBLOCK)) | O_CLOEXEC, 0);
     file = close_fd(file);
-    if (events < 0 || reading < 0 || giving < 0 ||
-        inotify_add_watch(events, decimal(room, reading), IN_CLOSE_WRITE) < 0)
+    if (reading < 0 || giving < 0)
+        return giving < 0 ? giving : reading; /* permissions that do not let it be written, or judged */
+    if (events < 0 || inotify_add_watch(events, decimal(room, reading), IN_CLOSE_WRITE) < 0)
         return -ENOMEM;
     auto_fd int stand_in = old < 0 && kind_of(place_path(p)) == GITCONFIG_MODULES ? stand_in_make(p) : -1;
     struct watcher *w = watcher_enter(g->shared);

@@ -140,6 +140,10 @@ static const struct scene scenes[] = {
      "try: assert open(\".gitmodules\").read() == \"\"\n"
      "except FileNotFoundError: pass\n"
      "os.mkdir(\"x\"); assert not os.path.exists(\".gitmodules\")'; umask 027; echo '#' > .gitmodules; mkdir y; "
+     "test \"$(stat -c %a .gitmodules)\" = 640; "
+     /* Opened in place, without O_CREAT: what is there keeps its content and its permissions. */
+     "python3 -c 'import os\n"
+     "with open(\".gitmodules\", \"r+\") as f: f.write(\";\")'; mkdir z; test \"$(cat .gitmodules)\" = ';'; "
      "test \"$(stat -c %a .gitmodules)\" = 640"},
     {"a .gitmodules that is opened again and again, or held open, leaves the guard to the others", REPO,
      "no python3 -c 'import os; os.open(\".gitmodules\", os.O_RDONLY | os.O_CREAT)'; : > .gitmodules; "
