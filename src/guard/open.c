@@ -187,7 +187,7 @@ static long open_new(struct guard *g, struct place *p, int flags, unsigned mode)
     if (no == 0)
         no = verdict_make(g, p, MADE_FILE);
     bool birth = g->birth;
-    if (no == -EACCES) { /* what exists is judged as such */
+    if (no == -EACCES || no == -EROFS) { /* what exists is judged as such */
         struct sys_stat st;
         char name[NAME_MAX + 2];
         memcpy(name, p->name, p->name_n);
