@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""reach.py files FOLDER | reach.py process PID: tries to change what lies in FOLDER, or process PID; a line "NAME ok|ERRNO" for each try.
+"""reach.py files FOLDER | process PID [everybody] | own PID: tries to change what lies in FOLDER, or process PID; a line "NAME ok|ERRNO" for each try.
 
 Outside of a box each try shows that it can work; in one nothing may. FOLDER has a victim for each try, made by victims().
 """
@@ -55,8 +55,13 @@ def key(path):
 
 
 def bind(path):
-    os.remove(path)
-    socket.socket(socket.AF_UNIX).bind(path)
+    """By its bare name: a path may be longer than an address."""
+    here = os.open(".", os.O_PATH)
+    os.chdir(os.path.dirname(path))
+    try:
+        socket.socket(socket.AF_UNIX).bind(os.path.basename(path))
+    finally:
+        os.fchdir(here)
 
 
 def by_link(path):
@@ -108,7 +113,7 @@ FILES = {
     "mkdir": lambda p: os.mkdir(p + ".new"),
     "symlink": lambda p: os.symlink("x", p + ".new"),
     "mkfifo": lambda p: os.mkfifo(p + ".new"),
-    "bind": bind,
+    "bind": lambda p: bind(p + ".new"),
     "link-here": lambda p: os.link(p, f"link-{os.getpid()}"),
     "link-there": lambda p: os.link(p, p + ".new"),
     "rename": lambda p: os.rename(p, p + ".new"),
@@ -122,7 +127,7 @@ def victims(folder):
         os.makedirs(f"{folder}/{name}")
         path = f"{folder}/{name}/victim"
         if name == "chmod-socket":
-            socket.socket(socket.AF_UNIX).bind(path)
+            bind(path)
             continue
         with open(path, "w", encoding="ascii") as file:
             file.write("before\n")
@@ -176,7 +181,6 @@ PROCESS = {
     "sched_setattr": lambda p: call("sched_setattr", p, struct.pack("=IIQiIQQQ", 48, 3, 0, 1, 0, 0, 0, 0), 0),
     "setpriority": lambda p: os.setpriority(os.PRIO_PROCESS, p, 5),
     "setpriority-group": lambda p: os.setpriority(os.PRIO_PGRP, os.getpgid(p), 6),
-    "setpriority-user": lambda p: call("setpriority", os.PRIO_USER, os.getuid(), 7) if os.getuid() else os.setpriority(os.PRIO_PGRP, os.getpgid(p), 7),
     "ioprio_set": lambda p: call("ioprio_set", 1, p, 2 << 13 | 6),
     "ioprio_set-group": lambda p: call("ioprio_set", 2, os.getpgid(p), 2 << 13 | 7),
     "kill": lambda p: os.kill(p, 0),
@@ -204,6 +208,14 @@ PROCESS = {
 }
 
 
+# Not tried outside, where they would work: they speak of everything that this user runs.
+EVERYBODY = {
+    "setpriority-user": lambda p: call("setpriority", os.PRIO_USER, os.getuid(), 0),
+    "setpriority-everybody": lambda p: call("setpriority", os.PRIO_USER, 0, 0),
+    "ioprio_set-user": lambda p: call("ioprio_set", 3, os.getuid(), 2 << 13 | 4),
+}
+
+
 def own_signal(pid):
     """SIGIO to whoever is said to own a descriptor: ends a process that does not expect it."""
     a, b = socket.socketpair()
@@ -217,7 +229,7 @@ if __name__ == "__main__":
         for each, attempt in FILES.items():
             reached(each, attempt, f"{sys.argv[2]}/{each}/victim")
     elif sys.argv[1] == "process":
-        for each, attempt in PROCESS.items():
+        for each, attempt in {**PROCESS, **(EVERYBODY if sys.argv[3:] else {})}.items():
             reached(each, attempt, int(sys.argv[2]))
     else:
         own_signal(int(sys.argv[2]))
