@@ -78,7 +78,10 @@ bool verdict_exclusive(const struct place *p)
  */
 static bool is_outside(const struct guard *g, struct str path)
 {
-    return rules_root(&g->rules, path).n == 0 && !rules_private(&g->rules, path);
+    const struct rule *decider = rules_decider(&g->rules, path);
+    if (!decider || decider->said->kind == GUARD_RULE_ROOT || decider->said->kind == GUARD_RULE_PRIVATE)
+        return !decider;
+    return rules_root(&g->rules, path).n == 0; /* protected or hidden, maybe in a writable tree */
 }
 
 /*

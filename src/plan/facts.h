@@ -116,6 +116,8 @@ struct facts {
     struct path_fact *paths; /* sorted by `asked`                              */
     size_t n_paths;
     /* Filled by the survey. */
+    const char *
+        core_program; /* core_pattern, where it names who gets core dumps and the caller's limit cannot stop that; or NULL */
     const char *program;                  /* pinfold's own program file, real, or NULL                 */
     const char *init[2];                  /* where pinfold-init is looked for, whether it is there or not; or NULL */
     const char *runtime;                  /* pinfold's own in /tmp (engine/runtime.h), or NULL           */

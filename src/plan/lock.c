@@ -114,6 +114,12 @@ int lock_make(struct making *m)
         return r < 0 ? r : no_memory(m);
     s->a = filter_of(m);
     r = limits_make(m);
+    if (r == 0 && m->facts->core_program)
+        r = note(m,
+                 "core dumps of the command go to this machine's core_pattern (%s): your hard limit of core files is "
+                 "0, which does "
+                 "not stop that and cannot be raised to 1, which would",
+                 m->facts->core_program);
     m->plan->cwd = r == 0 ? cwd_of(m) : NULL;
     if (!m->plan->cwd)
         return r < 0 ? r : no_memory(m);
