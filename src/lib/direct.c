@@ -66,10 +66,13 @@ static struct pinfold_policy *policy_object(void)
     p->users = 1;
     p->net_kept = NET_KEPT;
     p->mem = arena_new(MAX_POLICY_ARENA);
-    if (!p->mem) {
+    p->pins = p->mem ? arena_zero(p->mem, sizeof *p->pins) : NULL;
+    if (!p->pins) {
+        (void)arena_free(p->mem);
         free(p);
         return NULL;
     }
+    p->pins->mem = p->mem;
     return p;
 }
 
