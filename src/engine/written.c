@@ -150,22 +150,31 @@ static bool is_kept(const char *memory)
     return true;
 }
 
-/* Where only root makes links, and no box has its workspace. */
+/* Where the system's packages make links and nobody works: "/usr/lib/" is all of it, "/usr" the directory alone. */
+static bool is_packages(const char *real)
+{
+    static const char *const places[] = {
+        "/",         "/usr",      "/var",       "/run",     "/bin/",       "/sbin/",
+        "/lib/",     "/lib32/",   "/lib64/",    "/etc",     "/etc/ssl/",   "/etc/alternatives/",
+        "/usr/bin/", "/usr/lib/", "/usr/sbin/", "/usr/lib", "/usr/share/", "/usr/libexec/",
+        "/proc/",    "/sys/",     "/dev/",      "/boot",    "/nix/",       "/snap/"};
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        size_t n = strlen(places[i]);
+        bool tree = n > 1 && places[i][n - 1] == '/';
+        if (strcmp(real, places[i]) == 0 || (tree && strncmp(real, places[i], n) == 0) ||
+            (tree && strncmp(real, places[i], n - 1) == 0 && !real[n - 1]))
+            return true;
+    }
+    return false;
+}
+
+/* Where boxes of this user cannot have made a link, whoever remembers it. */
 static bool is_systems(const char *real)
 {
-    static const char *const trees[] = {"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc",
-                                        "/var", "/run", "/dev",  "/sys", "/nix",   "/snap",  "/boot"};
     struct stat st;
     if (strcmp(real, "/proc") == 0 || strncmp(real, "/proc/", 6) == 0)
         return true;
-    if (lstat(real, &st) < 0 || st.st_uid != 0 || st.st_mode & S_IWOTH)
-        return false;
-    bool listed = strcmp(real, "/") == 0;
-    for (size_t i = 0; !listed && i < sizeof trees / sizeof *trees; i++) {
-        size_t n = strlen(trees[i]);
-        listed = strncmp(real, trees[i], n) == 0 && (!real[n] || real[n] == '/');
-    }
-    return listed || geteuid() != 0;
+    return lstat(real, &st) == 0 && st.st_uid == 0 && !(st.st_mode & S_IWOTH) && (geteuid() != 0 || is_packages(real));
 }
 
 static bool is_there(const char *entry)
