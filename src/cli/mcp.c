@@ -134,15 +134,20 @@ static bool take_bases(struct ask *a)
     return true;
 }
 
-/* So is the workspace. */
-static bool take_workspace(struct ask *a)
+/* So are the workspace and what is writable or shown besides: a box of the first call may make links before the second. */
+static bool take_places(struct ask *a)
 {
+    static const char *const names[] = {"workspace", "rw", "ro"};
     for (size_t i = 0; i < a->n_policy; i++) {
-        char real[PATH_MAX], why[1024];
+        char real[PATH_MAX], why[1024], said[32];
         const char *value = a->policy[i].value;
-        if (strcmp(a->policy[i].name, "workspace") != 0 || !value || value[0] == '~')
-            continue;
-        if (!judge("--workspace", value, real, why, sizeof why)) {
+        bool taken = false;
+        for (size_t k = 0; k < sizeof names / sizeof *names; k++)
+            taken |= strcmp(a->policy[i].name, names[k]) == 0;
+        if (!taken || !value || value[0] == '~' || access(value, F_OK) < 0)
+            continue; /* what is not there is said where the policy is read */
+        snprintf(said, sizeof said, "--%s", a->policy[i].name);
+        if (!judge(said, value, real, why, sizeof why)) {
             complain("%s", why);
             return false;
         }
@@ -180,7 +185,7 @@ int verb_mcp(struct ask *a)
     struct mcp_options o = {.policy = &policy, .quiet = a->quiet, .http = a->http, .http_origins = origins};
     char token[256];
 
-    if (!no_words(a) || !take_workspace(a) || !take_bases(a))
+    if (!no_words(a) || !take_places(a) || !take_bases(a))
         return STATUS_USAGE;
     if ((a->http_token || a->http_origin) && !a->http) {
         complain("--http-%s means nothing without --http", a->http_token ? "token" : "origin");
