@@ -81,6 +81,7 @@ enum watch {
     ,
     WATCH_HTTP,
     WATCH_SWITCHED /* to HTTP/2, to TLS, or to anything */,
+    WATCH_TLS_ASKED /* for: PostgreSQL's question went by */,
     WATCH_H2,
     WATCH_TEXT /* of no protocol that is known here, but some server of HTTP might read a request in it */
 };

@@ -69,7 +69,7 @@ struct http_text {
     bool value;    /* of a Host field: what follows is kept until its line ends */
     bool folds;    /* behind such a line */
     bool gap, in_word;
-    uint8_t words, version, field, proxy; /* of the line: words in it, up to 3; how much there is of what is looked for */
+    uint8_t words, version, field, proxy, absolute; /* of the line: words, up to 3; how much there is of what is looked for */
     struct host said;                     /* whom the last Host field names */
 };
 void http_text_begin(struct http_text *t);

@@ -27,20 +27,28 @@ static uint8_t further(uint8_t at, char c, const char *word)
 
 enum { NO_FIELD = 0xff, FIELD_NAME = 4, PROXY_NAME = 5 };
 
+/* A line of two words is one of HTTP/0.9, for the host in it. */
+static bool whole_request(const struct http_text *t)
+{
+    return t->first && t->words == 2 && t->absolute == 3;
+}
+
 /* One byte of a line: -EBADMSG when it makes a request line of it; true: the field's colon is there. */
 static int line_byte(struct http_text *t, char c)
 {
-    static const char version[] = "http/", field[] = "host", proxy[] = "PROXY";
+    static const char version[] = "http/", field[] = "host", proxy[] = "PROXY", absolute[] = "://";
     if (t->version || t->gap)
         t->version = further(t->version, c, version);
     if (t->version == sizeof version - 1)
         return -EBADMSG;
+    if (t->absolute < sizeof absolute - 1)
+        t->absolute = further(t->absolute, c, absolute);
     t->gap = gap(c);
     t->words = t->words < 3 && !t->gap && !t->in_word ? (uint8_t)(t->words + 1) : t->words;
     t->in_word = !t->gap;
     if (c == '\r') { /* the end of the line, to some */
         t->field = 0;
-        return 0;
+        return whole_request(t) ? -EBADMSG : 0;
     }
     if (t->first && t->proxy < PROXY_NAME)
         t->proxy = t->proxy != NO_FIELD && c == proxy[t->proxy] ? (uint8_t)(t->proxy + 1) : (uint8_t)NO_FIELD;
@@ -54,13 +62,16 @@ static int line_byte(struct http_text *t, char c)
     return 0;
 }
 
-static void line_ends(struct http_text *t)
+static int line_ends(struct http_text *t)
 {
     bool empty = t->words == 0;
+    if (whole_request(t))
+        return -EBADMSG;
     t->over = t->first && !empty && t->words < 2; /* one word is no request to anybody */
     t->first = t->first && empty;
-    t->words = t->field = t->version = t->proxy = 0;
+    t->words = t->field = t->version = t->proxy = t->absolute = 0;
     t->gap = t->in_word = false;
+    return 0;
 }
 
 /* The value of the field, from its colon on: bytes with the end of its line, 0 for more. */
@@ -99,21 +110,17 @@ ssize_t http_text_eat(struct http_text *t, struct str in, http_judge *may, void 
             at += (size_t)n;
             t->value = false;
             t->folds = true;
-            line_ends(t);
+            (void)line_ends(t);
             continue;
         }
         if (t->folds && gap(c) && c != '\r')
             return -EBADMSG; /* the rest of the value, to some */
         t->folds = false;
         at++;
-        if (c == '\n') {
-            line_ends(t);
-            continue;
-        }
-        int r = line_byte(t, c);
+        int r = c == '\n' ? line_ends(t) : line_byte(t, c);
         if (r < 0)
             return r;
-        t->value = r > 0;
+        t->value = r > 0; /* the field's colon is there */
     }
     return (ssize_t)(t->over ? in.n : at);
 }

@@ -262,23 +262,6 @@ static int pg_asks(struct str in)
     return a > b ? a : b;
 }
 
-/* Another protocol was agreed on, or was asked for. */
-static void watch_switched(struct conn *c)
-{
-    struct str in = {c->first.p, c->first.n};
-    int pg = pg_asks(in);
-    if (tls_looks_like(in))
-        c->watch = WATCH_TLS;
-    else if (pg > 0)
-        (void)release(c, PG_ASKS);
-    else if (pg == 0)
-        (void)forward(c, in.n);
-    else if (!h2_looks_like(in, 1))
-        watch_nothing(c);
-    else if (in.n >= H2_PREFACE_BYTES)
-        c->watch = WATCH_H2;
-}
-
 static bool text_host_ok(void *context, const struct host *h)
 {
     return judge_inner(context, h);
@@ -305,6 +288,33 @@ static void watch_text(struct conn *c)
         watch_nothing(c);
 }
 
+/* Another protocol was agreed on. */
+static void watch_switched(struct conn *c)
+{
+    struct str in = {c->first.p, c->first.n};
+    if (tls_looks_like(in))
+        c->watch = WATCH_TLS;
+    else if (!h2_looks_like(in, 1))
+        watch_nothing(c);
+    else if (in.n >= H2_PREFACE_BYTES)
+        c->watch = WATCH_H2;
+}
+
+/* Behind PostgreSQL's question comes TLS, or, where the server says no, another question or its protocol in the clear. */
+static void watch_tls_asked(struct conn *c)
+{
+    struct str in = {c->first.p, c->first.n};
+    int pg = pg_asks(in);
+    if (tls_looks_like(in))
+        c->watch = WATCH_TLS;
+    else if (pg > 0)
+        (void)release(c, PG_ASKS);
+    else if (pg == 0)
+        (void)forward(c, in.n);
+    else
+        watch_text(c);
+}
+
 /* Port 80. */
 static void watch_first_http(struct conn *c)
 {
@@ -329,7 +339,7 @@ static bool watch_first_bytes(struct conn *c, struct str in)
     else if (v2 > 0)
         refuse_flow(c, NULL, "the PROXY protocol");
     else if (pg > 0)
-        c->watch = release(c, PG_ASKS) ? WATCH_SWITCHED : c->watch;
+        c->watch = release(c, PG_ASKS) ? WATCH_TLS_ASKED : c->watch;
     else if (old == 0 || pg == 0 || v2 == 0) /* a part means nothing to a server, either */
         (void)forward(c, in.n);
     else
@@ -380,6 +390,8 @@ void watch_client(struct conn *c)
         watch_first(c);
     if (!conn_over(c) && c->watch == WATCH_SWITCHED && c->first.n)
         watch_switched(c);
+    if (!conn_over(c) && c->watch == WATCH_TLS_ASKED && c->first.n)
+        watch_tls_asked(c);
     if (!conn_over(c) && c->watch == WATCH_TLS)
         watch_tls(c);
     else if (!conn_over(c) && c->watch == WATCH_TLS_AGAIN)
@@ -411,6 +423,7 @@ void watch_ended(struct conn *c)
 {
     switch (c->watch) {
     case WATCH_FIRST:
+    case WATCH_TLS_ASKED:
     case WATCH_TEXT:
         first_ended(c);
         break;
