@@ -64,13 +64,14 @@ typedef bool http_judge(void *context, const struct host *host); /* whether a re
  */
 enum { TEXT_FIELD = 300 };
 struct http_text {
-    bool first;    /* no line but empty ones yet */
-    bool over;     /* no server reads a request in this */
-    bool value;    /* of a Host field: what follows is kept until its line ends */
-    bool folds;    /* behind such a line */
+    bool first; /* no line but empty ones yet */
+    bool over;  /* no server reads a request in this */
+    bool value; /* of a Host field: what follows is kept until its line ends */
+    bool folds; /* behind such a line */
     bool gap, in_word;
-    uint8_t words, version, field, proxy, absolute; /* of the line: words, up to 3; how much there is of what is looked for */
-    struct host said;                     /* whom the last Host field names */
+    uint8_t words, version, field, proxy,
+        absolute;     /* of the line: words, up to 3; how much there is of what is looked for */
+    struct host said; /* whom the last Host field names */
 };
 void http_text_begin(struct http_text *t);
 /*

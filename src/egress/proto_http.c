@@ -121,7 +121,8 @@ static int request_line(struct str line, uint16_t fallback_port, struct http_hea
     h->method = str_until(&line, ' ');
     h->target = str_until(&line, ' ');
     h->version = line;
-    if (!is_token(h->method) || h->method.n > MAX_HTTP_METHOD || h->target.n == 0 || (!str_is(line, "HTTP/1.1") && !str_is(line, "HTTP/1.0")))
+    if (!is_token(h->method) || h->method.n > MAX_HTTP_METHOD || h->target.n == 0 ||
+        (!str_is(line, "HTTP/1.1") && !str_is(line, "HTTP/1.0")))
         return -EBADMSG;
     for (size_t i = 0; i < h->target.n; i++) {
         unsigned char c = (unsigned char)h->target.p[i];

@@ -98,7 +98,7 @@ static int server_name(struct reader *ext, struct tls_hello *h)
             return -EBADMSG;
         h->has_name = true;
     }
-    return list.bad || ext->bad ? -EBADMSG : 0;
+    return list.bad || ext->bad || ext->n || !h->has_name ? -EBADMSG : 0; /* and nothing else stands there */
 }
 
 static int client_hello(struct reader r, struct tls_hello *ret)
@@ -138,7 +138,8 @@ ssize_t tls_hello_parse(struct str in, struct tls_hello *ret)
     while (true) {
         const uint8_t *p = (const uint8_t *)in.p + at;
         size_t there = in.n - at;
-        if ((there > 0 && p[0] != 0x16) || (there > 1 && p[1] != 3)) /* the minor version means nothing (RFC 8446 5.1) */
+        if ((there > 0 && p[0] != 0x16) ||
+            (there > 1 && p[1] != 3)) /* the minor version means nothing (RFC 8446 5.1) */
             return -EBADMSG;
         if (there < 5)
             return in.n >= MAX_CLIENT_HELLO ? -EBADMSG : 0;
