@@ -180,10 +180,12 @@ static int names_denied_note(struct making *m)
         all = all || (said->verb == NET_RULE_ALLOW && !set && r.match == MATCH_ANY);
         denied = denied || (said->verb == NET_RULE_DENY && (set || (r.match != MATCH_ANY && r.match != MATCH_NET)));
     }
-    return all && denied
-               ? note(m, "a denied name beside '*' does not deny the machine behind it: another name may lead "
-                         "there; addresses without a name need a rule of their own")
-               : 0;
+    if (!all || !denied)
+        return 0;
+    m->plan->names_denied =
+        "a denied name beside '*' does not deny the machine behind it: another name may lead there; "
+        "addresses without a name need a rule of their own";
+    return note(m, "%s", m->plan->names_denied);
 }
 
 /* Programs that know proxies are told of ours: their requests are then judged, and refused, in words. */
