@@ -201,6 +201,11 @@ static void say_header(const struct pinfold_run_options *o, const struct plan *p
     buf_text(&words, again ? "instead: " : "");
     words_header(plan, &words);
     say(o, PINFOLD_SAY_HEADER, &words);
+    if (plan->names_denied && !again) {
+        buf_free(&words);
+        buf_text(&words, plan->names_denied);
+        say(o, PINFOLD_SAY_NOTE, &words);
+    }
 }
 
 static void say_errors(const struct pinfold_run_options *o, const struct box_result *r)
