@@ -17,14 +17,17 @@
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "engine/runtime.h"
 #include "plan/path.h"
 #include "sys/file.h"
 #include "sys/path.h"
+#include "sys/process.h"
 
 #define MAX_LINKS         40      /* followed for one path, as the kernel does (path_resolution(7)) */
 #define MAX_EXPANDED      1000000 /* names looked at by `expand: start`                             */
@@ -858,6 +861,25 @@ static int survey_own(struct surveyor *s, struct facts *f)
     return arena_failed(s->mem) ? -ENOMEM : 0;
 }
 
+/*
+ * A hard limit of 0 cannot be raised to 1, which alone keeps the kernel from handing a core dump to a program ("|...") or a socket
+ * ("@..."). Asked only there.
+ */
+static int survey_core(const struct surveyor *s, struct facts *f)
+{
+    struct sys_rlimit limit;
+    char text[256];
+    if (sys_prlimit(RLIMIT_CORE, NULL, &limit) < 0 || limit.hard != 0)
+        return 0;
+    auto_fd int fd = sys_openat(AT_FDCWD, "/proc/sys/kernel/core_pattern", O_RDONLY | O_CLOEXEC, 0);
+    long n = fd < 0 ? fd : sys_read(fd, text, sizeof text - 1);
+    if (n <= 0 || (text[0] != '|' && text[0] != '@'))
+        return 0;
+    text[n - (text[n - 1] == '\n')] = 0;
+    f->core_program = arena_text(s->mem, text);
+    return f->core_program ? 0 : -ENOMEM;
+}
+
 int survey(const struct policy *p, struct facts *f, struct arena *mem, struct err *e)
 {
     enum { FIRST_BUCKETS = 512 };
@@ -875,6 +897,8 @@ int survey(const struct policy *p, struct facts *f, struct arena *mem, struct er
         *s->root = (struct node){.parent = s->root, .name = "", .real = "/"};
         r = look(s, s->root);
     }
+    if (r == 0)
+        r = survey_core(s, f);
     if (r == 0)
         r = survey_own(s, f);
     if (r == 0)

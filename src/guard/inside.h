@@ -288,6 +288,9 @@ long removexattr_call(struct guard *g, bool follow, int fd, uint64_t path, uint6
 long bind_call(struct guard *g, int fd, uint64_t address, uint32_t n);
 long connect_call(struct guard *g, int fd, uint64_t address, uint32_t n);
 
+/* peer.c: calls that name a process */
+long peer_call(struct guard *g);
+
 /* serve.c */
 int guard_child(struct guard *g); /* another process of ours: 1 in it, 0, or -EAGAIN when there are too many */
 _Noreturn void guard_leave(struct guard *g); /* how it ends in peace */

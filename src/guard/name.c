@@ -50,7 +50,7 @@ static int refused_or_there(const struct place *p, int no)
 {
     struct sys_stat st;
     char name[NAME_MAX + 2];
-    if (no != -EACCES)
+    if (no != -EACCES && no != -EROFS)
         return no;
     memcpy(name, p->name, p->name_n);
     name[p->name_n] = 0;

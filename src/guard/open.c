@@ -145,6 +145,10 @@ static long open_object(struct guard *g, struct place *p, struct object *o, int 
         no = -ENODEV; /* /proc, devices, pipes, sockets */
     if (no == 0)
         no = verdict_object(g, o, flags & WRITES ? DENIAL_WRITE : DENIAL_READ);
+    if (no == -EROFS) { /* the kernel asks for permission first (may_open() in fs/namei.c) */
+        long may = sys_call(SYS_faccessat2, o->fd, "", W_OK, AT_EMPTY_PATH | AT_EACCESS, 0, 0);
+        no = may < 0 ? (int)may : no;
+    }
     if (no == 0)
         no = sticky_refuses(p, o, flags);
     if (no == 0)
@@ -187,7 +191,7 @@ static long open_new(struct guard *g, struct place *p, int flags, unsigned mode)
     if (no == 0)
         no = verdict_make(g, p, MADE_FILE);
     bool birth = g->birth;
-    if (no == -EACCES) { /* what exists is judged as such */
+    if (no == -EACCES || no == -EROFS) { /* what exists is judged as such */
         struct sys_stat st;
         char name[NAME_MAX + 2];
         memcpy(name, p->name, p->name_n);

@@ -487,7 +487,7 @@ static int object_path_of(struct guard *g, struct object *o)
 {
     o->path[0] = 0;
     o->n = 0;
-    if (o->st.links == 0 || S_ISSOCK(o->st.mode))
+    if (o->st.links == 0)
         return 0;
     o->placed = g->nested && !mount_ours(g, o->st.mount) && nested_path(g, o->fd, &o->st, o->path, &o->n) == 0;
     int no = o->placed ? 0 : path_of(g, o->fd, o->path, &o->n);

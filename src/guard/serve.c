@@ -148,6 +148,14 @@ static long serve_call(struct guard *g)
     case SYS_umask:
         target_mask_set(g, (uint32_t)a[0]);
         return CONTINUE;
+    case SYS_prlimit64:
+    case SYS_sched_setaffinity:
+    case SYS_sched_setattr:
+    case SYS_sched_setparam:
+    case SYS_sched_setscheduler:
+    case SYS_setpriority:
+    case SYS_ioprio_set:
+        return peer_call(g);
     default:
         return serve_attribute(g, a);
     }

@@ -128,6 +128,8 @@ struct facts {
     const char *written;    /* the memory of what boxes could write (engine/written.h), or NULL */
     struct path_pins *pins; /* what paths led to before, or NULL                             */
     /* Filled by the survey. */
+    const char *
+        core_program; /* core_pattern, where it names who gets core dumps and the caller's limit cannot stop that; or NULL */
     const char *program;                  /* pinfold's own program file, real, or NULL                 */
     const char *init[2];                  /* where pinfold-init is looked for, whether it is there or not; or NULL */
     const char *runtime;                  /* pinfold's own in /tmp (engine/runtime.h), or NULL           */

@@ -157,6 +157,12 @@ A("fchmod-outside", "fchmod {outside}/victim", "EROFS", effect=mode_is("{outside
 A("utimes-outside", "utimes {outside}/victim", "EROFS", effect=old("{outside}/victim"))
 A("xattr-outside", "setxattr {outside}/victim", "EROFS")
 A("inode-flags-outside", "setflags {outside}/victim", "EROFS EPERM ENOTTY")
+A("generation-outside", "setversion {outside}/victim", "ENOTTY", absent="refused ENOTTY")
+A("generation-in-workspace", "setversion {work}/README", "ENOTTY", absent="refused ENOTTY")
+A("encryption-key-for-the-file-system", "add-encryption-key {work}", "ENOTTY", through="refused (EOPNOTSUPP|EINVAL)", absent="refused ENOTTY")
+# what else file systems answer on a descriptor opened for reading: EXT4_IOC_MIGRATE, FS_IOC_ENABLE_VERITY, FITRIM
+for key, request in {"migrate": "0x6609", "verity": "0x40806685", "trim": "0xc0185879", "precache": "0x6612"}.items():
+    A("ioctl-" + key, "ioctl {work}/README " + request, "ENOTTY", through="refused (EOPNOTSUPP|EINVAL|EPERM|EFAULT)", absent="refused ENOTTY")
 A("mmap-write-outside", "mmap-write {outside}/victim", "EROFS", effect=marked("{outside}/victim"))
 A("bind-socket-outside", "bind {outside}/new", RO, effect=exists("{outside}/new"))
 A("fifo-outside", "mkfifo {outside}/new", "EROFS EPERM", effect=exists("{outside}/new"))
@@ -422,6 +428,8 @@ A("cgroup-make", "mkdir {dir}/pf-escape-{own}", RO + " ENOENT", root_control=Tru
   effect=lambda s: cgroup_effect(s))
 A("oom-score-of-pid-1", "write-text /proc/1/oom_score_adj 500", NO, root_control=True, before=lambda s: None, users="user",
   through="refused .*")
+A("core-limit-lowered-to-0", "core-limit", "EPERM")
+A("core-limit-lowered-where-devices-are-shown", "core-limit", "EPERM", policy="--rw /dev/null")
 A("core-dump", "core {work}", "EPERM", effect=lambda s: bool(glob.glob(s.file("work/core*"))) or not s.inside)
 
 
