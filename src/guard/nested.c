@@ -10,15 +10,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/fd.h"
 #include "guard/inside.h"
-#include "sys/process.h"
 
-enum { MOUNTS_TEXT = 1 << 20 };
+enum { MOUNTS_TEXT = 1 << 20, MQUEUE_MAGIC = 0x19800202 };
 
 /* A line of mountinfo: what of it matters. Texts are decoded in place. */
 struct line {
@@ -165,7 +163,7 @@ static int private_path(struct guard *g, const char *seen, char path[PLACE_PATH]
     if (g->rules.n_private == 0)
         return -EACCES;
     struct str tree = g->rules.private_trees[0].path;
-    return snprintf(path, PLACE_PATH, "%.*s/.nested%s", (int)tree.n, tree.p, seen) < PLACE_PATH ? 0 : -EACCES;
+    return snprintf(path, PLACE_PATH, "%.*s/.nested%s", (int)tree.n, tree.p, seen) < PLACE_PATH ? 1 : -EACCES;
 }
 
 /* File systems that a user namespace can make and that hold nothing of anybody else's. */
@@ -173,7 +171,8 @@ static bool is_theirs(int fd)
 {
     struct statfs fs;
     return sys_fstatfs(fd, &fs) == 0 &&
-           (fs.f_type == TMPFS_MAGIC || fs.f_type == PROC_SUPER_MAGIC || fs.f_type == DEVPTS_SUPER_MAGIC);
+           (fs.f_type == TMPFS_MAGIC || fs.f_type == PROC_SUPER_MAGIC || fs.f_type == DEVPTS_SUPER_MAGIC ||
+            fs.f_type == SYSFS_MAGIC || fs.f_type == MQUEUE_MAGIC);
 }
 
 /* The path that the kernel has for an object of the box's own mounts. */
@@ -214,50 +213,21 @@ int nested_path(struct guard *g, int fd, const struct sys_stat *st, char path[PL
 
 /* ---- id maps ---- */
 
-struct map_open {
-    int user, dir, flags, ret;
-    const char *name;
-};
-
-static void open_within(void *map)
-{
-    struct map_open *m = map;
-    m->ret = (int)sys_call(SYS_setns, m->user, CLONE_NEWUSER, 0, 0, 0, 0);
-    if (m->ret == 0)
-        m->ret = sys_openat(m->dir, m->name, m->flags, 0);
-    sys_exit(0);
-}
-
-bool nested_is_map(const struct place *p)
+/*
+ * The kernel asks who opened an id map: somebody in the user namespace that is mapped, or in its parent
+ * (proc_uid_map_write() in kernel/user_namespace.c). So it is opened by a process that has entered the caller's.
+ */
+bool nested_is_map(const struct place *p, const struct object *o)
 {
     static const char *const names[] = {"uid_map", "gid_map", "projid_map", "setgroups"};
+    struct sys_stat dir; /* nothing is mounted over it: the name is the kernel's */
+    if (!o->proc || o->magic || sys_stat_at(p->dir, "", AT_EMPTY_PATH, SYS_STAT_BASIC | SYS_STAT_MOUNT, &dir) < 0 ||
+        dir.mount != o->st.mount || dir.major != o->st.major || dir.minor != o->st.minor)
+        return false;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(p->name, names[i]) == 0)
             return true;
     return false;
-}
-
-/*
- * The kernel asks who opened an id map: somebody in the user namespace that is mapped, or in its parent
- * (proc_uid_map_write() in kernel/user_namespace.c). So it is opened by a child of ours that has entered the caller's
- * namespace, with our descriptors and nothing to do but that.
- */
-int nested_map_open(struct guard *g, const struct place *p, int flags)
-{
-    static _Alignas(16) char stack[16 << 10];
-    int status;
-    auto_fd int user = sys_openat(g->who->proc, "ns/user", O_RDONLY | O_CLOEXEC, 0);
-    if (user < 0)
-        return -EACCES;
-    struct map_open m = {.user = user, .dir = p->dir, .name = p->name, .flags = flags | O_NOFOLLOW | O_CLOEXEC};
-    const struct sys_clone how = {
-        .flags = CLONE_VM | CLONE_VFORK | CLONE_FILES, .stack = (uint64_t)(uintptr_t)stack, .stack_size = sizeof stack};
-    int pid = sys_clone3_run(&how, open_within, &m);
-    if (pid < 0)
-        return pid;
-    while (sys_wait4(pid, &status, (int)__WALL, NULL) == -EINTR)
-        ;
-    return m.ret == -EINVAL ? -ENOENT : m.ret; /* our own namespace cannot be entered again: the usual way */
 }
 
 int nested_root(struct guard *g)
