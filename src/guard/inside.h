@@ -158,6 +158,7 @@ struct guard {
     unsigned n_devices;
     uint64_t *mounts; /* ids of the mounts of our namespace, sorted */
     size_t n_mounts;
+    struct shown *shown; /* where they show what (nested.c) */
     /* Of a worker of the file API (files.c). */
     bool ours;     /* the call is pinfold's: texts are in our own memory */
     int given;     /* the open file it gets */

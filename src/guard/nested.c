@@ -4,12 +4,21 @@
  * judged by its place in the box; or it lies in a tmpfs (or /proc, or devpts) of theirs, which is nobody else's business. Anything else of
  * theirs (an overlay would write to the box's directories behind our back) has no place.
  *
- * The caller's mountinfo says where in its file system the directory lies, ours where the box shows that. Both are only
- * a way to find candidates: the place counts when the very same inode stands there.
+ * Where in its file system the directory lies is asked of the kernel: statmount(2) on the caller's mount, by an id that is never
+ * given again, and on each of ours (Linux 6.11; the caller's namespace has an id since then). Before that it is read in the
+ * caller's mountinfo and in ours. Either is only a way to find candidates: the place counts when the very same
+ * inode of the same file system stands there, opened from our root over no link. So what a text may get wrong refuses, and grants nothing:
+ *   - a newline or space in a name is written as \012, \040, and no line can be forged;
+ *   - a directory that was removed has "//deleted" behind its name: no such path;
+ *   - mounts outside of the caller's root directory, and detached ones, have no line: no candidate;
+ *   - a mount id is free for another mount only when the mount is gone: the caller's is held by the descriptor that is looked
+ *     at, and ours stay as long as the box, so an id that is one of ours (resolve.c) never is a mount of the caller's;
+ *   - what is renamed meanwhile is found elsewhere, or not at all.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -116,35 +125,149 @@ static bool same_object(const char *path, const struct sys_stat *st)
            there.major == st->major && there.minor == st->minor;
 }
 
-/* Where in the file system of the caller's mount `id` the path lies that the kernel gives for it. */
-static bool inside_of(char *theirs, uint64_t id, const char *path, char inside[PLACE_PATH])
+/* ---- what the kernel says of a mount ---- */
+
+#ifndef SYS_statmount
+#define SYS_statmount 457
+#define SYS_listmount 458
+#endif
+#define STAT_MOUNT_UNIQUE 0x4000u     /* STATX_MNT_ID_UNIQUE */
+#define NAMESPACE_ID      0x8008b705u /* NS_GET_MNTNS_ID */
+enum { OF_DEVICE = 1, OF_ROOT = 8, OF_POINT = 16, LIST = 64 };
+
+struct mount_ask {
+    uint32_t size, spare;
+    uint64_t id, param, space;
+};
+struct mount_said { /* struct statmount of the kernel */
+    uint32_t size, options;
+    uint64_t mask;
+    uint32_t major, minor;
+    uint64_t more[10];
+    uint32_t root, point; /* offsets in text */
+    uint64_t rest[50];
+    char text[2 * PATH_MAX];
+};
+_Static_assert(offsetof(struct mount_said, root) == 104 && offsetof(struct mount_said, text) == 512,
+               "struct statmount of the kernel");
+
+/* `space`: id of a mount namespace, 0 for ours. */
+static int mount_stat(uint64_t space, uint64_t id, struct mount_said *ret)
 {
+    const struct mount_ask ask = {
+        .size = space ? 32 : 24, .id = id, .param = OF_DEVICE | OF_ROOT | OF_POINT, .space = space};
+    int no = (int)sys_call(SYS_statmount, &ask, ret, sizeof *ret, 0, 0, 0);
+    const bool whole = no == 0 && (ret->mask & (OF_DEVICE | OF_ROOT | OF_POINT)) == (OF_DEVICE | OF_ROOT | OF_POINT);
+    return no < 0 ? no : whole && ret->root < sizeof ret->text && ret->point < sizeof ret->text ? 0 : -EIO;
+}
+
+/* Where in its file system the path lies that the kernel gives for `fd`; 0, -ENOENT, or -ENOSYS: the kernel cannot say. */
+static int inside_asked(struct guard *g, int fd, const char *path, char inside[PLACE_PATH])
+{
+    struct sys_stat st;
+    struct mount_said said;
+    uint64_t space = 0;
+    auto_fd int ns = sys_openat(g->who->proc, "ns/mnt", O_RDONLY | O_CLOEXEC, 0);
+    if (ns < 0 || sys_stat_at(fd, "", AT_EMPTY_PATH, STAT_MOUNT_UNIQUE, &st) < 0 || !(st.mask & STAT_MOUNT_UNIQUE) ||
+        sys_call(SYS_ioctl, ns, NAMESPACE_ID, &space, 0, 0, 0) < 0)
+        return -ENOSYS;
+    int no = mount_stat(space, st.mount, &said);
+    if (no < 0)
+        return no == -ENOENT ? no : -ENOSYS;
+    const char *rest = below(path, said.text + said.point);
+    return rest && joined(inside, said.text + said.root, rest) ? 0 : -ENOENT;
+}
+
+/* The same from the caller's mountinfo. */
+static bool inside_read(struct guard *g, uint64_t id, const char *path, char inside[PLACE_PATH])
+{
+    char *theirs = mountinfo(g->who->proc, "mountinfo"), *at = theirs;
     struct line l;
-    while (next_line(&theirs, &l)) {
+    bool found = false;
+    while (at && !found && next_line(&at, &l)) {
         const char *rest = l.id == id ? below(path, l.at) : NULL;
-        if (rest)
-            return joined(inside, l.root, rest);
+        found = rest && joined(inside, l.root, rest);
     }
-    return false;
+    free(theirs);
+    return found;
+}
+
+/* ---- the box's own mounts ---- */
+
+struct shown {
+    struct shown *next;
+    unsigned major, minor;
+    const char *root, *at; /* in text */
+    char text[];
+};
+
+static bool shown_add(struct guard *g, unsigned major, unsigned minor, const char *root, const char *at)
+{
+    size_t n = strlen(root) + 1, k = strlen(at) + 1;
+    struct shown *one = malloc(sizeof *one + n + k);
+    if (!one)
+        return false;
+    *one = (struct shown){.next = g->shown, .major = major, .minor = minor};
+    one->root = memcpy(one->text, root, n);
+    one->at = memcpy(one->text + n, at, k);
+    g->shown = one;
+    return true;
+}
+
+static bool shown_ask(struct guard *g)
+{
+    struct mount_ask ask = {.size = 24, .id = UINT64_MAX}; /* LSMT_ROOT */
+    struct mount_said said;
+    uint64_t ids[LIST];
+    for (;;) {
+        long n = sys_call(SYS_listmount, &ask, ids, LIST, 0, 0, 0);
+        if (n <= 0)
+            return n == 0 && g->shown;
+        for (long i = 0; i < n; i++) {
+            if (mount_stat(0, ids[i], &said) == 0 && /* what is too long to be judged is no place */
+                !shown_add(g, said.major, said.minor, said.text + said.root, said.text + said.point))
+                return false;
+        }
+        ask.param = ids[n - 1];
+    }
+}
+
+static void shown_read(struct guard *g)
+{
+    char *ours = mountinfo(g->host_proc, "self/mountinfo"), *at = ours;
+    struct line l;
+    while (at && next_line(&at, &l))
+        (void)shown_add(g, l.major, l.minor, l.root, l.at);
+    free(ours);
+}
+
+/* Anew: nobody in the box mounts in our namespace, but the host may have renamed what is mounted. */
+static void shown_load(struct guard *g)
+{
+    for (struct shown *next; g->shown; g->shown = next) {
+        next = g->shown->next;
+        free(g->shown);
+    }
+    if (!shown_ask(g) && !g->shown)
+        shown_read(g);
 }
 
 /*
  * The place in the box of what lies at `inside` (NULL: nobody knows where) of the file system; one that can be written
  * before others. *ret_known: the box has the file system at all.
  */
-static bool in_box(struct guard *g, char *ours, const struct sys_stat *st, const char *inside, char path[PLACE_PATH],
+static bool in_box(struct guard *g, const struct sys_stat *st, const char *inside, char path[PLACE_PATH],
                    bool *ret_known)
 {
     char candidate[PLACE_PATH];
-    struct line l;
     bool found = false;
     *ret_known = false;
-    while (next_line(&ours, &l)) {
-        if (l.major != st->major || l.minor != st->minor)
+    for (const struct shown *l = g->shown; l; l = l->next) {
+        if (l->major != st->major || l->minor != st->minor)
             continue;
         *ret_known = true;
-        const char *rest = inside ? below(inside, l.root) : NULL;
-        if (!rest || !joined(candidate, l.at, rest) || !same_object(candidate, st))
+        const char *rest = inside ? below(inside, l->root) : NULL;
+        if (!rest || !joined(candidate, l->at, rest) || !same_object(candidate, st))
             continue;
         const struct rule *decider = rules_decider(&g->rules, str_of(candidate));
         bool writable = decider && decider->said->kind == GUARD_RULE_ROOT;
@@ -198,14 +321,14 @@ int nested_path(struct guard *g, int fd, const struct sys_stat *st, char path[PL
     int no = path_of(g, fd, seen, &n);
     if (no < 0)
         return no;
-    char *theirs = mountinfo(g->who->proc, "mountinfo"), *ours = mountinfo(g->host_proc, "self/mountinfo");
-    no = theirs && ours ? 0 : -EACCES;
-    bool known = true;
-    if (no == 0 &&
-        !in_box(g, ours, st, inside_of(theirs, st->mount, n ? seen : "/", inside) ? inside : NULL, path, &known))
-        no = !known && is_theirs(fd) ? private_path(g, n ? seen : "", path) : -EACCES;
-    free(theirs);
-    free(ours);
+    no = inside_asked(g, fd, n ? seen : "/", inside);
+    const char *where = no == 0 || (no == -ENOSYS && inside_read(g, st->mount, n ? seen : "/", inside)) ? inside : NULL;
+    bool known = true, found = g->shown && in_box(g, st, where, path, &known);
+    if (!found && known) { /* which file systems there are does not change */
+        shown_load(g);
+        found = in_box(g, st, where, path, &known);
+    }
+    no = found ? 0 : !known && g->shown && is_theirs(fd) ? private_path(g, n ? seen : "", path) : -EACCES;
     *ret_n = no < 0 ? 0 : strlen(path);
     *ret_n = *ret_n == 1 ? 0 : *ret_n;
     return no;

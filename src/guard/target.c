@@ -297,5 +297,9 @@ int target_dir(struct guard *g, int fd)
         strcpy(link + 3, decimal(room, fd));
     }
     int dir = sys_openat(g->who->proc, link, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+    if (dir == -EACCES && fd != AT_FDCWD) { /* who cannot be dumped has a list of descriptors that is root's */
+        auto_fd int own = target_fd(g, fd);
+        return own < 0 ? own : sys_openat(g->self_fd, decimal(room, own), O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+    }
     return dir == -ENOENT && fd != AT_FDCWD ? -EBADF : dir;
 }
