@@ -230,7 +230,7 @@ enum proc_way proc_way(struct guard *g, const struct place *p, const struct obje
         first = str_until(&rest, '/');
     }
     if (!first.n || is_public(first))
-        return is_pinfold(g, number) && writes ? PROC_CLOSED : PROC_HERE;
+        return is_pinfold(g, number) && writes ? PROC_APART : PROC_HERE;
     if (str_is(first, "mem")) /* for its tracer: the guard is everybody's ancestor */
         return named && str_is(name, "mem") && is_traced(g, p->dir) ? PROC_HERE : PROC_CLOSED;
     return is_pinfold(g, number) ? PROC_CLOSED : PROC_APART;
