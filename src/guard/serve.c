@@ -145,6 +145,10 @@ static long serve_call(struct guard *g)
         return bind_call(g, (int)a[0], a[1], (uint32_t)a[2]);
     case SYS_connect:
         return connect_call(g, (int)a[0], a[1], (uint32_t)a[2]);
+    case SYS_mount:
+        return mount_call(g, a[0], a[1], a[2], a[3], a[4]);
+    case SYS_fsopen:
+        return fsopen_call(g, a[0], (unsigned)a[1]);
     case SYS_umask:
         target_mask_set(g, (uint32_t)a[0]);
         return CONTINUE;

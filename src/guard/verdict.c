@@ -297,6 +297,8 @@ int verdict_make(struct guard *g, const struct place *p, enum made made)
     g->birth = false;
     if (!p->plain)
         return 0; /* the kernel refuses to make ".", ".." and "/" */
+    if (p->frozen)
+        return -EROFS;
     const struct rule *rule = rules_hidden(&g->rules, path);
     if (rule)
         return deny(g, DENIAL_CREATE, rule, path, "a hidden name");
@@ -487,6 +489,8 @@ int verdict_remove(struct guard *g, const struct place *p, bool directory)
     bool config;
     if (!p->plain)
         return 0;
+    if (p->frozen || place_mounted(g, p))
+        return p->frozen ? -EROFS : -EBUSY;
     const struct rule *rule = rules_hidden(&g->rules, path);
     if (rule)
         return deny(g, DENIAL_REMOVE, rule, path, "a hidden name");
@@ -652,6 +656,10 @@ int verdict_rename(struct guard *g, const struct place *from, const struct place
     g->birth = false;
     if (!from->plain || !to->plain)
         return 0; /* EBUSY */
+    if (from->frozen || to->frozen)
+        return -EROFS;
+    if (place_mounted(g, from) || place_mounted(g, to))
+        return -EBUSY;
     memcpy(name, from->name, from->name_n);
     name[from->name_n] = 0;
     int no = sys_stat_at(from->dir, name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st);

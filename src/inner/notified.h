@@ -77,6 +77,14 @@ enum notified_test { NOTIFIED_TEST_NONE, NOTIFIED_TEST_HAS, NOTIFIED_TEST_LACKS,
     X(umask, FILTER_GUARD, NOTIFIED_CALL, NOTIFIED_ALWAYS, NOTIFIED_ALWAYS)                                              \
     X(bind, FILTER_GUARD, NOTIFIED_CALL, NOTIFIED_ALWAYS, NOTIFIED_ALWAYS)                                               \
     X(connect, FILTER_GUARD, NOTIFIED_CALL, NOTIFIED_ALWAYS, NOTIFIED_ALWAYS)                                            \
+    /*                                                                                                                 \
+     * Where mounts are allowed at all (FILTER_USERNS): what makes a new file system. MS_REMOUNT 0x20, MS_BIND 0x1000, \
+     * MS_MOVE 0x2000 and the four of propagation make none; of flags that begin with MS_MGC_VAL the kernel takes the  \
+     * lower half only.                                                                                                \
+     */ \
+    X(mount, FILTER_GUARD, NOTIFIED_CALL, NOTIFIED_LACKS(3, 0x1e3020), NOTIFIED_ALWAYS)                                  \
+    X(mount, FILTER_GUARD, NOTIFIED_CALL, NOTIFIED_IS(3, 0xffff0000, 0xc0ed0000), NOTIFIED_LACKS(3, 0x3020))             \
+    X(fsopen, FILTER_GUARD, NOTIFIED_CALL, NOTIFIED_ALWAYS, NOTIFIED_ALWAYS)                                             \
     /* AF_UNIX datagram sockets (SOCK_DGRAM 2; SOCK_RAW 3 becomes one): every sendmsg may name another receiver. */      \
     X(socket, FILTER_GUARD, NOTIFIED_ESOCKTNOSUPPORT, NOTIFIED_IS(0, 0xffffffff, 1), NOTIFIED_IS(1, 0xf, 2))             \
     X(socket, FILTER_GUARD, NOTIFIED_ESOCKTNOSUPPORT, NOTIFIED_IS(0, 0xffffffff, 1), NOTIFIED_IS(1, 0xf, 3))             \
@@ -141,7 +149,7 @@ enum notified_test { NOTIFIED_TEST_NONE, NOTIFIED_TEST_HAS, NOTIFIED_TEST_LACKS,
 
 /*
  * Calls that would give a process another view of the tree than the guard's: refused unless the filter has
- * FILTER_USERNS; then the guard refuses names that lie in mounts it does not know. (chroot, mount and the like fail
+ * FILTER_USERNS; then the guard mounts new file systems itself, and refuses names that lie in mounts it does not know. (chroot, mount and the like fail
  * without capabilities anyway; open_tree without OPEN_TREE_CLONE is an O_PATH open.)
  */
 #define NOTIFIED_VIEW(X)                                                                                               \
