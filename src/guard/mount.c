@@ -242,13 +242,11 @@ static int target_find_at(struct guard *g, uint64_t path)
     no = names_lock(g, false);
     if (no < 0)
         return no;
-    g->seeing = true;
     no = place_find(g, AT_FDCWD, g->text[0], &g->from);
     if (no == 0) {
         no = object_find(g, &g->from, true, &g->object);
         place_drop(&g->from);
     }
-    g->seeing = false;
     names_unlock(g);
     return no;
 }
