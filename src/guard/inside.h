@@ -91,7 +91,7 @@ struct place {
     bool borrowed;
     /*
      * In a mount of the caller's own (nested.c): the directory as it sees it, owned, or -1; `dir` is the same one in the
-     * box's own mount then, where nobody mounts anything over a name between a look and an act.
+     * box's own mount then, where nobody can mount anything over a name: what is judged is looked at there.
      */
     int seen;
     bool frozen; /* the caller sees it read-only, and `dir` is as it sees it: nothing may be changed there */
@@ -112,6 +112,11 @@ struct object {
     char path[PLACE_PATH];
     size_t n;
 };
+/* Where objects are found and new ones made: the directory with what the caller has mounted in it. */
+static inline int place_seen(const struct place *p)
+{
+    return p->seen >= 0 ? p->seen : p->dir;
+}
 static inline struct str place_path(const struct place *p)
 {
     return (struct str){p->path, p->n};
@@ -169,8 +174,7 @@ struct guard {
     struct target *who;
     struct place from, to;
     struct object object;
-    bool seeing; /* objects are wanted as the caller sees them, in its own mounts */
-    bool birth;  /* what this call makes is a guarded name that did not exist: guard mode "existing" */
+    bool birth; /* what this call makes is a guarded name that did not exist: guard mode "existing" */
     char text[2][PATH_MAX];
     char walk[2 * PATH_MAX];
     char bytes[64 << 10];

@@ -100,9 +100,10 @@ static unsigned attributes(unsigned flags)
     return a | (flags & 2048 ? 0x80u : 0) | (flags & 256 ? 0x200000u : 0);
 }
 
+/* What it opens it closes: the table of descriptors outlives this process. */
 static int mount_now(const struct mounting *m)
 {
-    int fs = sys_fsopen(m->kind->name);
+    auto_fd int fs = sys_fsopen(m->kind->name), made = -1;
     if (fs < 0 || m->target < 0)
         return fs < 0 ? fs : (int)sys_call(SYS_dup3, fs, m->into, O_CLOEXEC, 0, 0, 0);
     int no = m->source ? sys_fsconfig(fs, SYS_FS_STRING, "source", m->source, 0) : 0;
@@ -112,8 +113,9 @@ static int mount_now(const struct mounting *m)
         no = set_options(fs, m->options);
     if (no == 0)
         no = sys_fsconfig(fs, SYS_FS_CREATE, NULL, NULL, 0);
-    int made = no < 0 ? no : sys_fsmount(fs, attributes(m->flags));
-    return made < 0 ? made : sys_move_mount(made, "", m->target, "", SYS_MOVE_FROM_EMPTY | SYS_MOVE_TO_EMPTY);
+    if (no == 0)
+        no = made = sys_fsmount(fs, attributes(m->flags));
+    return no < 0 ? no : sys_move_mount(made, "", m->target, "", SYS_MOVE_FROM_EMPTY | SYS_MOVE_TO_EMPTY);
 }
 
 /* Runs `run` in a process of its own, without CLONE_VM; its exit status as -errno. */
@@ -242,13 +244,11 @@ static int target_find_at(struct guard *g, uint64_t path)
     no = names_lock(g, false);
     if (no < 0)
         return no;
-    g->seeing = true;
     no = place_find(g, AT_FDCWD, g->text[0], &g->from);
     if (no == 0) {
         no = object_find(g, &g->from, true, &g->object);
         place_drop(&g->from);
     }
-    g->seeing = false;
     names_unlock(g);
     return no;
 }

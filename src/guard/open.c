@@ -144,7 +144,7 @@ static long open_new(struct guard *g, struct place *p, int flags, unsigned mode)
     if (no == 0)
         no = target_valid(g);
     if (no == 0)
-        no = sys_openat(p->dir, p->name, flags | O_EXCL | O_CLOEXEC, mode);
+        no = sys_openat(place_seen(p), p->name, flags | O_EXCL | O_CLOEXEC, mode);
     if (no < 0)
         return no;
     auto_fd int fd = no;

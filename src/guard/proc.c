@@ -52,8 +52,11 @@ static void apart_run(void *arg)
     } else if (no == 0) {
         no = sys_openat(a->dir, a->name, a->flags, 0);
     }
-    if (no >= 0)
-        no = (int)sys_call(SYS_dup3, no, a->into, O_CLOEXEC, 0, 0, 0);
+    if (no >= 0) { /* the table of descriptors outlives this process: nothing may stay in it */
+        const int fd = no;
+        no = (int)sys_call(SYS_dup3, fd, a->into, O_CLOEXEC, 0, 0, 0);
+        (void)sys_close(fd);
+    }
     sys_exit(no < 0 ? -no : 0);
 }
 

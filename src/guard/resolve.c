@@ -334,12 +334,6 @@ void place_drop(struct place *p)
     p->seen = close_fd(p->seen);
 }
 
-/* The directory with what the caller has mounted in it. */
-static int seen_dir(const struct place *p)
-{
-    return p->seen >= 0 ? p->seen : p->dir;
-}
-
 /* The last component of `text`, without the slashes behind it. */
 static int last_part(const char *text, size_t n, struct place *ret, size_t *ret_from)
 {
@@ -526,7 +520,7 @@ int link_follow(struct guard *g, struct place *p, struct object *o, unsigned *li
     text[n] = 0;
     bool slash = p->slash;
     struct place next;
-    no = place_from(g, seen_dir(p), AT_FDCWD, text, (size_t)n, &next);
+    no = place_from(g, place_seen(p), AT_FDCWD, text, (size_t)n, &next);
     if (no < 0)
         return no;
     place_drop(p);
@@ -555,24 +549,24 @@ bool place_mounted(struct guard *g, const struct place *p)
     memcpy(name, p->name, p->name_n);
     name[p->name_n] = 0;
     return g->nested &&
-           sys_stat_at(seen_dir(p), name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC | SYS_STAT_MOUNT, &st) == 0 &&
-           mounted_over(g, seen_dir(p), &st);
+           sys_stat_at(place_seen(p), name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC | SYS_STAT_MOUNT, &st) == 0 &&
+           mounted_over(g, place_seen(p), &st);
 }
 
 /* What the last component is, by a name without slash: so that a link can be looked at. */
 static int object_at(struct guard *g, const struct place *p, struct object *ret)
 {
-    char name[NAME_MAX + 2];
-    size_t n = p->name_n ? p->name_n : 1;
-    memcpy(name, p->name, n);
-    name[n] = 0;
-    const bool over = p->seen >= 0 && p->plain && place_mounted(g, p);
-    const int dir = over || !p->plain || g->seeing ? seen_dir(p) : p->dir;
+    char name[NAME_MAX + 2] = "."; /* of the root: "/" would be ours */
+    const int dir = place_seen(p);
+    if (p->name_n) {
+        memcpy(name, p->name, p->name_n);
+        name[p->name_n] = 0;
+    }
     *ret = (struct object){.fd = sys_openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0)};
     if (ret->fd < 0)
         return ret->fd;
     int no = object_stat(g, ret);
-    if (no == 0 && p->plain && !over && !mounted_over(g, dir, &ret->st)) {
+    if (no == 0 && p->plain && !mounted_over(g, dir, &ret->st)) {
         memcpy(ret->path, p->path, p->n + 1);
         ret->n = p->n;
     } else if (no == 0) {

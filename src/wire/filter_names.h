@@ -129,6 +129,8 @@
 /* Refused by argument, for people: X(what, why it is refused or what the program sees) */
 #define FILTER_REFUSED_ARGUMENTS(X)                                                                                    \
     X("clone and unshare with new namespaces", "EPERM; allowed with allow_nested_userns")                              \
+    X("new file systems, with allow_nested_userns where names are guarded",                                            \
+      "EPERM but for tmpfs, proc, devpts, mqueue and sysfs")                                                           \
     X("sockets other than Unix, internet (TCP, UDP, ICMP echo) and route netlink", "EAFNOSUPPORT, EPROTONOSUPPORT")    \
     X("datagram Unix sockets, where host sockets are guarded", "ESOCKTNOSUPPORT")                                      \
     X("ioctl TIOCSTI, TIOCLINUX, TIOCSETD, TIOCCONS", "EPERM")                                                         \
