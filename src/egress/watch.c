@@ -8,7 +8,7 @@
  *   a request line        HTTP alone, where it is one to any server: every request on the connection is parsed
  *   anything else         is followed as text (proto_text.c) as long as a server of HTTP may be there, and then not at all
  *
- * A server of HTTP or TLS never speaks first: where the server does, with what is no HTTP, nothing is looked at (ports 80 and
+ * A server of HTTP/1 or TLS never speaks first: where the server does, with what is no HTTP/2 either, nothing is looked at (ports 80 and
  * 443 excepted), nor is TLS behind its ClientHello, nor what follows an Upgrade that the server agreed to and that is neither
  * TLS nor HTTP/2. STARTTLS and its kin are not seen, but for PostgreSQL's, where hosts share an address.
  */
@@ -151,7 +151,9 @@ static bool carries_only(struct conn *c, uint16_t port)
 static void server_first(struct conn *c, struct str in)
 {
     size_t n = in.n < 5 ? in.n : 5;
-    c->http_there = strncasecmp(in.p, "HTTP/", n) == 0;
+    bool settings =
+        in.p[0] == 0 && (in.n < 4 || in.p[3] == 4); /* of HTTP/2, whose servers need not wait for the client */
+    c->http_there = settings || strncasecmp(in.p, "HTTP/", n) == 0;
     if (!c->http_there && !carries_only(c, 443) && !carries_only(c, 80))
         watch_nothing(c);
 }

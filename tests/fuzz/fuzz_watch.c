@@ -338,7 +338,8 @@ static const struct str server_says[] = {
     {"HTTP/1.1 101 OK\r\n\r\n", 19},
     {"\x16\3\3\0\x58\2\0\0\x54\3\3\xcf\x21\xad\x74\xe5\x9a\x61\x11\xbe\x1d\x8c\x02\x1e"
      "\x65\xb8\x91\xc2\xa2\x11\x16\x7a\xbb\x8c\x5e\x07\x9e\x09\xe2\xc8\xa8\x33\x9c",
-     43}};
+     43},
+    {"\0\0\6\4\0\0\0\0\0\0\3\0\0\0\x64", 15}};
 
 static struct conn *begin(uint8_t how)
 {
@@ -375,6 +376,11 @@ static void end(struct conn *c)
 
 static void client_says(struct conn *c, struct str in, size_t step, struct str answer)
 {
+    const bool says_first = answer.n && answer.p[0] == 0; /* HTTP/2 */
+    if (says_first) {
+        (void)watch_server(c, answer);
+        answer.n = 0;
+    }
     for (size_t at = 0; at < in.n && !c->dead; at += step) {
         size_t n = in.n - at < step ? in.n - at : step;
         if (c->watch == WATCH_NOTHING) {
@@ -411,9 +417,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size < 3 || size > 1 << 15)
         return 0;
     struct conn *c = begin(data[0]);
-    struct str answer = server_says[data[1] % 5], in = {(const char *)data + 3, size - 3};
-    const unsigned says = data[1] % 5;
-    const bool text_server = says == 1, http_server = says == 0 || says == 2;
+    struct str answer = server_says[data[1] % 6], in = {(const char *)data + 3, size - 3};
+    const unsigned says = data[1] % 6;
+    const bool text_server = says == 1, http_server = says == 0 || says == 2 || says == 5;
     client_says(c, in, (size_t)data[2] + 1, answer);
     struct str got = {passed.bytes, passed.n};
     /* Whoever speaks another protocol, or one that was agreed on, reads no request. */
