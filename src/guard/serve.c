@@ -232,6 +232,7 @@ int guard_child(struct guard *g)
         _exit(0);
     g->main = g->leader = false;
     g->names_held = 0;
+    holds_forget(g);
     g->children = close_fd(g->children);
     if (worker_own(g) < 0)
         _exit(1);
