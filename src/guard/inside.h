@@ -324,6 +324,7 @@ long setxattr_call(struct guard *g, bool follow, int fd, uint64_t path, uint64_t
                    int flags); /* path 0: fd */
 long removexattr_call(struct guard *g, bool follow, int fd, uint64_t path, uint64_t name);
 long bind_call(struct guard *g, int fd, uint64_t address, uint32_t n);
+long flock_call(struct guard *g, int fd, int operation);
 long connect_call(struct guard *g, int fd, uint64_t address, uint32_t n);
 
 /* serve.c */

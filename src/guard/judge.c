@@ -248,32 +248,25 @@ static bool marked(const uint64_t bits[4], struct str part)
 /* The components of a rule: of one of fixed place, those below its writable tree, which stays where it is. */
 static struct str parts_of(const struct rules *all, const struct rule *r)
 {
-    if (r->any_depth)
-        return r->path;
-    struct str root = rules_root(all, r->path);
-    return str_skip(r->path, root.n < r->path.n ? root.n : 0);
+    struct str root = r->any_depth ? (struct str){"/", 1} : rules_root(all, r->path);
+    return str_skip(r->path, r->any_depth ? 0 : root.n ? root.n : r->path.n);
 }
 
-static void mark_parts(struct rules *all, const struct rule *list, size_t n)
+static void mark_parts(struct rules *all, struct rule *list, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        struct str path = parts_of(all, &list[i]), part, next;
-        size_t at = 0, after;
-        for (bool first = true; part_next(path, &at, &part); first = false) {
-            if (str_is(part, "**"))
-                continue;
-            after = at;
-            if (list[i].pattern && list[i].n_parts < 2)
-                break;
-            if (list[i].pattern) { /* anything may be meant */
-                memset(all->later, 0xff, sizeof all->later);
-                memset(all->above, 0xff, sizeof all->above);
-                break;
-            }
-            if (!first)
-                mark(all->later, part);
-            if (part_next(path, &after, &next))
-                mark(all->above, part);
+        struct str path = parts_of(all, &list[i]), part;
+        size_t at = 0;
+        while (part_next(path, &at, &part) && str_is(part, "**"))
+            ;
+        list[i].tail = str_skip(path, at);
+        if (list[i].pattern && list[i].tail.n) { /* anything may be meant */
+            memset(all->later, 0xff, sizeof all->later);
+            memset(all->above, 0xff, sizeof all->above);
+        }
+        for (struct str above = part; list[i].tail.n && part_next(path, &at, &part); above = part) {
+            mark(all->above, above);
+            mark(all->later, part);
         }
     }
 }
@@ -659,13 +652,13 @@ const struct rule *rules_crossing(const struct rules *r, struct str from, struct
     return NULL;
 }
 
-static bool has_later(const struct rules *all, const struct rule *list, size_t n, struct str part)
+static bool has_later(const struct rule *list, size_t n, struct str part)
 {
     for (size_t i = 0; i < n; i++) {
-        struct str path = parts_of(all, &list[i]), one;
+        struct str one;
         size_t at = 0;
-        for (bool first = true; part_next(path, &at, &one); first = false)
-            if (!first && (list[i].pattern ? pattern_match(one, part) : fold_eq(one, part)))
+        while (part_next(list[i].tail, &at, &one))
+            if (list[i].pattern ? pattern_match(one, part) : fold_eq(one, part))
                 return true;
     }
     return false;
@@ -674,7 +667,7 @@ static bool has_later(const struct rules *all, const struct rule *list, size_t n
 bool rules_later(const struct rules *r, struct str part)
 {
     return marked(r->later, part) &&
-           (has_later(r, r->guarded, r->n_guarded, part) || has_later(r, r->hidden, r->n_hidden, part));
+           (has_later(r->guarded, r->n_guarded, part) || has_later(r->hidden, r->n_hidden, part));
 }
 
 bool rules_counts(const struct rules *r, struct str path)

@@ -25,6 +25,7 @@ struct rule {
     struct str below;  /* any-depth: holds below this tree, "/" everywhere */
     struct str *parts; /* any-depth: its components */
     size_t n_parts;
+    struct str tail; /* of several components below a writable tree: those behind the first */
 };
 
 struct rules {

@@ -145,6 +145,8 @@ static long serve_call(struct guard *g)
         return bind_call(g, (int)a[0], a[1], (uint32_t)a[2]);
     case SYS_connect:
         return connect_call(g, (int)a[0], a[1], (uint32_t)a[2]);
+    case SYS_flock:
+        return flock_call(g, (int)a[0], (int)a[1]);
     case SYS_umask:
         target_mask_set(g, (uint32_t)a[0]);
         return CONTINUE;
