@@ -247,9 +247,11 @@ int hold_place(struct guard *g, struct place *p, enum denial_action action)
 {
     int no = MOVED;
     g->n_holds = 0;
-    for (unsigned turn = 0; no == MOVED && p->plain && turn < MOVES_MAX; turn++)
+    if (!p->plain || p->frozen) /* the kernel refuses it, or the verdict does */
+        return 0;
+    for (unsigned turn = 0; no == MOVED && turn < MOVES_MAX; turn++)
         no = hold_all(g, p, NULL, action, each_above(g, p, hold_above));
-    return !p->plain ? 0 : no == MOVED ? refused(g, p, action, -ETIMEDOUT) : no;
+    return no == MOVED ? refused(g, p, action, -ETIMEDOUT) : no;
 }
 
 static bool has_git(struct str path)
@@ -277,7 +279,7 @@ int hold_rename(struct guard *g, struct place *from, struct place *to, unsigned 
 {
     int no = MOVED;
     g->n_holds = 0;
-    if (!from->plain || !to->plain)
+    if (!from->plain || !to->plain || from->frozen || to->frozen)
         return 0;
     for (unsigned turn = 0; no == MOVED && turn < MOVES_MAX; turn++) {
         no = each_above(g, from, hold_above);
