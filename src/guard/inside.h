@@ -31,6 +31,7 @@
 #define WATCHERS     8  /* of those: that are waited for */
 #define PLACE_PATH   (PATH_MAX + NAME_MAX + 2)
 #define GUARD_TEMP   ".pinfold-guard-" /* prefix of names only the guard makes */
+#define HOLDS_MAX    24
 
 /* ---- what all workers see (MAP_SHARED) ---- */
 
@@ -101,6 +102,11 @@ struct place {
     size_t name_n;           /* without the slash */
     char path[PLACE_PATH];   /* canonical: directory, "/", name */
     size_t dir_n, n;         /* bytes of the directory's path ("" for the root: 0) and of all */
+};
+/* A directory that is held against all boxes (hold.c). */
+struct hold {
+    int fd;
+    uint64_t device, inode;
 };
 struct object {
     int fd; /* O_PATH, owned */
@@ -174,7 +180,9 @@ struct guard {
     struct target *who;
     struct place from, to;
     struct object object;
-    bool birth; /* what this call makes is a guarded name that did not exist: guard mode "existing" */
+    struct hold holds[HOLDS_MAX];
+    unsigned n_holds;
+    bool birth;  /* what this call makes is a guarded name that did not exist: guard mode "existing" */
     char text[2][PATH_MAX];
     char walk[2 * PATH_MAX];
     char bytes[64 << 10];
@@ -201,6 +209,8 @@ void targets_drop(struct guard *g);
 int place_find(struct guard *g, int dir_fd, const char *text,
                struct place *ret); /* the last component is not followed */
 void place_drop(struct place *p);
+bool place_stays(struct guard *g, const struct place *p); /* its directory is where it was */
+int place_again(struct guard *g, struct place *p);        /* by the directory it has, which has moved */
 /* Whether something that the caller has mounted stands there: EBUSY for who would remove or move it. */
 bool place_mounted(struct guard *g, const struct place *p);
 /* What stands there now. `follow`: links are followed (40 at most); else the link itself. */
@@ -245,9 +255,30 @@ void table_lock(struct shared *s);
 void table_unlock(struct shared *s);
 uint64_t now_ms(void);
 
+/*
+ * hold.c: what matters to a rule of several names is judged and done while no other box can change what was judged. Called with
+ * the lock of the names, before the verdict; the place is found anew where it has moved. 0 (also when nothing is to be held),
+ * -EACCES with the denial told, or another error.
+ */
+int hold_place(struct guard *g, struct place *p, enum denial_action action);
+int hold_rename(struct guard *g, struct place *from, struct place *to, unsigned flags);
+/* One more directory while others are held: true when it is. */
+bool hold_more(struct guard *g, int dir, const char *name);
+void holds_drop(struct guard *g);
+void holds_forget(struct guard *g); /* in a child: they are its parent's */
+
 /* verdict.c: 0, or -EACCES with the denial told */
 enum made { MADE_FILE, MADE_DIRECTORY, MADE_LINK, MADE_OTHER };
 int verdict_make(struct guard *g, const struct place *p, enum made made);
+/* After the act: whether what the host did meanwhile makes it one that would have been refused. */
+int verdict_made(struct guard *g, const struct place *p, enum made made);
+int verdict_arrived(struct guard *g, const struct place *to);
+/* Whether what is below a directory begins to count when that comes to stand there (rename_counted, name.c). */
+bool verdict_counts(struct guard *g, const struct place *to);
+int verdict_moving(struct guard *g, const struct place *to,
+                   const char *temp); /* on its way, by a name of the guard's */
+/* The same of a link, or (`moved`: the place itself) of a directory with links in it. */
+int verdict_linked(struct guard *g, const struct place *p, const struct place *moved);
 /* Whether its name is one that is guarded. */
 bool object_guarded(struct guard *g, const struct object *o);
 /* Whether its content is judged; the rule, or NULL for the configuration of a repository of another name than .git. */
@@ -255,7 +286,8 @@ bool verdict_config(struct guard *g, const struct place *p, const struct rule **
 int verdict_object(struct guard *g, const struct object *o, enum denial_action action);
 int verdict_remove(struct guard *g, const struct place *p, bool directory);
 /* 1: performed by judged bytes (gitdir.c) */
-int verdict_rename(struct guard *g, const struct place *from, const struct place *to, unsigned flags);
+int verdict_rename(struct guard *g, const struct place *from, const struct place *to, unsigned flags,
+                   struct sys_stat *ret); /* what was judged */
 int verdict_link(struct guard *g, const struct object *from, const struct place *to);
 bool verdict_exclusive(const struct place *p); /* the place matters to repositories: hold the names alone */
 void born_add(struct guard *g, const struct sys_stat *st);
@@ -267,7 +299,13 @@ int git_text_open(int dir, const char *name);         /* O_NONBLOCK: a FIFO in i
 int git_text_read(int fd, char **ret, size_t *ret_n); /* all bytes of a regular file, malloc()ed */
 
 /* gitdir.c */
-bool git_hooks_inert(int dir, const char *name); /* missing, or samples only */
+void guard_temp_name(const struct guard *g, char text[64]); /* one that no box may touch */
+bool git_hooks_inert(int dir, const char *name);            /* missing, or samples only */
+/*
+ * Hooks (or remotes) that begin to count: the samples move to a directory that nobody has ever had open, which takes the name.
+ * 0 (also when there is none), -EACCES when something else is in it.
+ */
+int git_hooks_renew(struct guard *g, int dir, const char *name);
 bool git_config_inert(struct guard *g, int dir, const char *name, struct str path);
 /*
  * The configuration in `dir`, `path`, begins to count: what passes becomes a file that nobody has open or by another name.
@@ -279,7 +317,7 @@ int git_config_replace(struct guard *g, const struct place *from, const struct p
 
 /* Whether `p` is a .gitmodules, or a repository's configuration that is not there yet; opening that for writing in place. */
 bool git_in_place(struct guard *g, const struct place *p, int flags, const struct rule **ret_rule);
-long git_in_place_open(struct guard *g, const struct place *p, const struct rule *rule, int flags, unsigned mode);
+long git_in_place_open(struct guard *g, struct place *p, const struct rule *rule, int flags, unsigned mode);
 /* Before a call is served: what writers have closed by now has its name. */
 void git_modules_settle(struct guard *g);
 
@@ -314,6 +352,7 @@ long setxattr_call(struct guard *g, bool follow, int fd, uint64_t path, uint64_t
                    int flags); /* path 0: fd */
 long removexattr_call(struct guard *g, bool follow, int fd, uint64_t path, uint64_t name);
 long bind_call(struct guard *g, int fd, uint64_t address, uint32_t n);
+long flock_call(struct guard *g, int fd, int operation);
 long connect_call(struct guard *g, int fd, uint64_t address, uint32_t n);
 long mount_call(struct guard *g, uint64_t source, uint64_t target, uint64_t type, uint64_t flags, uint64_t data);
 long fsopen_call(struct guard *g, uint64_t type, unsigned flags);

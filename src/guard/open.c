@@ -127,10 +127,12 @@ static long open_object(struct guard *g, struct place *p, struct object *o, int 
     return give(g, &fd, flags, NULL);
 }
 
-/* Makes the file: the answer is given, or -EEXIST, or another error. */
-static long open_new(struct guard *g, struct place *p, int flags, unsigned mode)
+/* The file, or -errno; what has to be held for it is held when this ends. */
+static int open_fresh(struct guard *g, struct place *p, int flags, unsigned mode)
 {
     int no = target_umask(g);
+    if (no == 0)
+        no = hold_place(g, p, DENIAL_CREATE);
     if (no == 0)
         no = verdict_make(g, p, MADE_FILE);
     bool birth = g->birth;
@@ -149,9 +151,24 @@ static long open_new(struct guard *g, struct place *p, int flags, unsigned mode)
         return no;
     auto_fd int fd = no;
     struct sys_stat st;
+    no = !g->n_holds || place_stays(g, p) ? 0 : place_again(g, p);
+    if (no == 0 && g->n_holds)
+        no = verdict_made(g, p, MADE_FILE);
+    if (no < 0) { /* the host was faster */
+        (void)sys_unlinkat(p->dir, p->name, 0);
+        return no;
+    }
     if (birth && sys_stat_at(fd, "", AT_EMPTY_PATH, SYS_STAT_BASIC | SYS_STAT_BORN, &st) == 0)
         born_add(g, &st);
-    return give(g, &fd, flags, p);
+    return take_fd(&fd);
+}
+
+/* Makes the file: the answer is given, or -EEXIST, or another error. */
+static long open_new(struct guard *g, struct place *p, int flags, unsigned mode)
+{
+    auto_fd int fd = open_fresh(g, p, flags, mode);
+    holds_drop(g); /* the caller may let us wait with its descriptor */
+    return fd < 0 ? fd : give(g, &fd, flags, p);
 }
 
 /* A link at the end that must not be followed: the kernel knows which of its errors fits the flags. */
@@ -163,6 +180,14 @@ static long open_link(struct guard *g, struct place *p, int flags)
     return fd < 0 ? fd : -ELOOP;
 }
 
+static long open_in_place(struct guard *g, struct place *p, const struct rule *rule, int flags, unsigned mode)
+{
+    int no = hold_place(g, p, DENIAL_GIT_CONFIG);
+    long r = no < 0 ? no : git_in_place_open(g, p, rule, flags, mode);
+    holds_drop(g);
+    return r;
+}
+
 /* One turn: AGAIN to go on with what `p` has become. */
 static long open_step(struct guard *g, struct place *p, int flags, unsigned mode, unsigned *links, unsigned *tries)
 {
@@ -170,7 +195,7 @@ static long open_step(struct guard *g, struct place *p, int flags, unsigned mode
     const bool writer = (flags & O_ACCMODE) == O_WRONLY || (flags & O_ACCMODE) == O_RDWR;
     const struct rule *rule = NULL;
     if (writer && g->rules.git && !g->ours && !p->frozen && git_in_place(g, p, flags, &rule))
-        return git_in_place_open(g, p, rule, flags, mode);
+        return open_in_place(g, p, rule, flags, mode);
     if (flags & O_CREAT) {
         long made = open_new(g, p, flags, mode);
         if (made != -EEXIST || (flags & O_EXCL))

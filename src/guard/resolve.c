@@ -379,6 +379,18 @@ static int place_name(struct guard *g, struct place *ret, const char *clean, siz
     return 0;
 }
 
+bool place_stays(struct guard *g, const struct place *p)
+{
+    char path[PLACE_PATH];
+    size_t n;
+    return p->frozen || (path_of(g, p->dir, path, &n) == 0 && n == p->dir_n && memcmp(path, p->path, n) == 0);
+}
+
+int place_again(struct guard *g, struct place *p)
+{
+    return place_name(g, p, NULL, 0);
+}
+
 /* `base`: an open directory, or -1 with `dir_fd` of the caller's to be opened when it is needed. */
 static int place_from(struct guard *g, int base, int dir_fd, const char *text, size_t n, struct place *ret)
 {

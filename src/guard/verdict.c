@@ -219,10 +219,10 @@ bool verdict_config(struct guard *g, const struct place *p, const struct rule **
     return rule ? rule_is_git_config(rule) && end == p->n : repository_place(g, place_path(p), &config) && config;
 }
 
-/* Names the guard itself uses for a moment. */
+/* Names the guard itself uses for a moment, and what is below them: a directory may be on its way to a name that counts. */
 static bool reserved(struct str path)
 {
-    return str_starts(last_of(path), STR(GUARD_TEMP));
+    return memmem(path.p, path.n, "/" GUARD_TEMP, sizeof "/" GUARD_TEMP - 1) != NULL;
 }
 
 /*
@@ -251,30 +251,55 @@ static bool brings_remotes(struct guard *g, const struct place *from, const stru
     return is_for_remotes(g, to) && !git_hooks_inert(from->dir, name);
 }
 
-/* The last of `objects` and `refs` makes a repository of its directory: what is there already becomes effective. */
-static int completes_repository(struct guard *g, const struct place *p)
+bool verdict_counts(struct guard *g, const struct place *to)
 {
-    struct str name = {p->name, p->name_n};
-    bool objects = fold_eq(name, STR("objects")), refs = fold_eq(name, STR("refs"));
+    return to->plain && (rules_counts(&g->rules, place_path(to)) || is_for_remotes(g, to));
+}
+
+int verdict_moving(struct guard *g, const struct place *to, const char *temp)
+{
+    return is_for_remotes(g, to) ? git_hooks_renew(g, to->dir, temp) : 0;
+}
+
+/* What is in a directory that becomes a repository becomes effective: nothing that runs, and nothing that somebody has open. */
+static int begins_repository(struct guard *g, const struct place *p)
+{
     struct sys_stat st;
-    if ((!objects && !refs) || !g->rules.git || g->rules.mode != GUARD_STRICT ||
-        rules_root(&g->rules, place_path(p)).n == 0 || rules_free(&g->rules, place_path(p)) ||
-        sys_stat_at(p->dir, objects ? "refs" : "objects", AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st) < 0)
-        return 0;
     auto_buf struct buf config = BUF(PLACE_PATH + 8);
     buf_str(&config, place_dir(p));
     buf_text(&config, "/config");
     if (module_lost(g, p->dir, place_dir(p)))
         return deny(g, DENIAL_CREATE, NULL, place_path(p),
                     "it would hide a submodule's repository in a repository's own files");
-    bool empty = git_hooks_inert(p->dir, "hooks") && git_hooks_inert(p->dir, "remotes") &&
-                 git_hooks_inert(p->dir, "branches") &&
+    bool empty = git_hooks_renew(g, p->dir, "hooks") == 0 && git_hooks_renew(g, p->dir, "remotes") == 0 &&
+                 git_hooks_renew(g, p->dir, "branches") == 0 &&
                  sys_stat_at(p->dir, "commondir", AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st) == -ENOENT;
     int no = empty ? git_config_adopt(g, p->dir, buf_view(&config)) : -EACCES;
     return no != -EACCES ? no
                          : deny(g, DENIAL_CREATE, NULL, place_path(p),
                                 "it would make a git repository of a directory with hooks, remotes, commondir or a "
                                 "configuration that name programs");
+}
+
+/* Whether the name is one of the two that make a repository of its directory, where that is judged. */
+static bool is_half(struct guard *g, const struct place *p, const char **ret_other)
+{
+    struct str name = {p->name, p->name_n};
+    bool objects = fold_eq(name, STR("objects"));
+    *ret_other = objects ? "refs" : "objects";
+    return (objects || fold_eq(name, STR("refs"))) && g->rules.git && g->rules.mode == GUARD_STRICT &&
+           rules_root(&g->rules, place_path(p)).n && !rules_free(&g->rules, place_path(p));
+}
+
+/* The last of `objects` and `refs` makes a repository of its directory: what is there already becomes effective. */
+static int completes_repository(struct guard *g, const struct place *p)
+{
+    const char *other;
+    struct sys_stat st;
+    if (!is_half(g, p, &other) || sys_stat_at(p->dir, other, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st) < 0 ||
+        git_is_common(p->dir)) /* it is one: what is in it was judged as such */
+        return 0;
+    return begins_repository(g, p);
 }
 
 #define SUBMODULE  "a link on the way to the files of a submodule"
@@ -321,6 +346,19 @@ int verdict_make(struct guard *g, const struct place *p, enum made made)
     if (made == MADE_LINK && module_behind(g, p, NULL))
         return deny(g, DENIAL_LINK, NULL, path, SUBMODULE);
     return completes_repository(g, p);
+}
+
+int verdict_made(struct guard *g, const struct place *p, enum made made)
+{
+    const char *other;
+    if (is_half(g, p, &other))
+        return git_is_common(p->dir) ? begins_repository(g, p) : 0;
+    return verdict_make(g, p, made);
+}
+
+int verdict_linked(struct guard *g, const struct place *p, const struct place *moved)
+{
+    return p->plain && module_behind(g, p, moved) ? deny(g, DENIAL_LINK, NULL, place_path(p), SUBMODULE) : 0;
 }
 
 /* ---- identity: another name of a guarded file ---- */
@@ -535,8 +573,13 @@ static bool rest_inert(struct guard *g, const struct place *p, const struct rule
     if (memchr(rest.p, '/', rest.n) || rest.n > 60 || (!rule_is_git_hooks(rule) && !rule_is_git_config(rule)))
         return false;
     (void)snprintf(name, sizeof name, "%.*s/%.*s", (int)p->name_n, p->name, (int)rest.n, rest.p);
-    if (rule_is_git_hooks(rule))
+    if (rule_is_git_hooks(rule) && !arrives)
         return git_hooks_inert(p->dir, name);
+    if (rule_is_git_hooks(rule)) {
+        name[p->name_n] = 0;
+        auto_fd int dir = sys_openat(p->dir, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+        return dir >= 0 && git_hooks_renew(g, dir, name + p->name_n + 1) == 0;
+    }
     struct buf path = BUF(PLACE_PATH + 64);
     buf_printf(&path, "%.*s/%.*s", (int)p->n, p->path, (int)rest.n, rest.p);
     bool yes = git_config_inert(g, p->dir, name, buf_view(&path));
@@ -642,6 +685,12 @@ static int verdict_arrives(struct guard *g, const struct place *from, const stru
     return verdict_contents(g, from, to, "the directory holds what would be a guarded name there");
 }
 
+int verdict_arrived(struct guard *g, const struct place *to)
+{
+    const struct place from = *to; /* another one: it has arrived, and has not been there before */
+    return verdict_contents(g, &from, to, "the directory holds what is a guarded name there");
+}
+
 static bool same_mount(const struct place *a, const struct place *b)
 {
     struct sys_stat x, y;
@@ -649,7 +698,8 @@ static bool same_mount(const struct place *a, const struct place *b)
            sys_stat_at(b->dir, "", AT_EMPTY_PATH, SYS_STAT_MOUNT, &y) == 0 && x.mount == y.mount;
 }
 
-int verdict_rename(struct guard *g, const struct place *from, const struct place *to, unsigned flags)
+int verdict_rename(struct guard *g, const struct place *from, const struct place *to, unsigned flags,
+                   struct sys_stat *ret)
 {
     struct sys_stat st, other = {.mode = S_IFREG};
     char name[NAME_MAX + 2];
@@ -665,6 +715,7 @@ int verdict_rename(struct guard *g, const struct place *from, const struct place
     int no = sys_stat_at(from->dir, name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st);
     if (no < 0)
         return no;
+    *ret = st;
     if (S_ISDIR(st.mode) && !same_mount(from, to))
         return -EXDEV;
     no = verdict_leaves(g, from, &st);

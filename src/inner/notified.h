@@ -75,6 +75,8 @@ enum notified_test { NOTIFIED_TEST_NONE, NOTIFIED_TEST_HAS, NOTIFIED_TEST_LACKS,
     X(fremovexattr, FILTER_GUARD, NOTIFIED_CALL, NOTIFIED_ALWAYS, NOTIFIED_ALWAYS)                                       \
     /* The guard creates with the caller's mask, and learns of a new one here; the call itself goes on. */               \
     X(umask, FILTER_GUARD, NOTIFIED_CALL, NOTIFIED_ALWAYS, NOTIFIED_ALWAYS)                                              \
+    /* The guards of all boxes hold directories by it (guard/hold.c). LOCK_UN 8 gives back. */                           \
+    X(flock, FILTER_GUARD, NOTIFIED_CALL, NOTIFIED_LACKS(1, 8), NOTIFIED_ALWAYS)                                         \
     X(bind, FILTER_GUARD, NOTIFIED_CALL, NOTIFIED_ALWAYS, NOTIFIED_ALWAYS)                                               \
     X(connect, FILTER_GUARD, NOTIFIED_CALL, NOTIFIED_ALWAYS, NOTIFIED_ALWAYS)                                            \
     /*                                                                                                                 \

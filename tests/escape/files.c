@@ -5,6 +5,7 @@
 #include <linux/fscrypt.h>
 #include <linux/openat2.h>
 #include <poll.h>
+#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -233,6 +234,16 @@ OP(op_lease)
 {
     int fd = open(args[0], O_RDONLY);
     return fd < 0 ? -errno : done(fcntl(fd, F_SETLEASE, F_RDLCK));
+}
+/* Other boxes' guards could not hold the directory then. */
+OP(op_flock)
+{
+    int fd = open(args[0], O_RDONLY);
+    if (fd < 0)
+        return -errno;
+    int r = done(flock(fd, LOCK_SH | LOCK_NB));
+    close(fd);
+    return r;
 }
 OP(op_fchmod)
 {
@@ -615,6 +626,7 @@ const struct entry file_entries[] = {
     {"rmdir", 1, op_rmdir},
     {"truncate", 1, op_truncate},
     {"chmod", 1, op_chmod},
+    {"flock", 1, op_flock},
     {"fchmod", 1, op_fchmod},
     {"chown", 1, op_chown},
     {"utimes", 1, op_utimes},

@@ -533,6 +533,8 @@ def guarded(name, ops, deny=GUARD, effect=exists(EVIL), **more):
     A("guard-" + name, ops, deny, effect=effect, **more)
 
 
+A("guard-directory-locked-by-the-box", "flock {work}/.git", "EACCES")
+A("guard-directory-elsewhere-locked-by-the-box", "flock {outside}", "EACCES")
 guarded("hook-open", f"create-open {EVIL}")
 guarded("hook-create", f"create {EVIL}")
 guarded("hook-creat", f"creat {EVIL}")
