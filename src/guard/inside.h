@@ -25,6 +25,7 @@
 #define TARGETS      64
 #define BORN_MAX     1024
 #define ABSTRACT_MAX 1024
+#define LINKS_MADE   65536 /* files that have several names by this guard; a page is had when it is used */
 #define MASKS        256
 #define DEVICES      32
 #define WATCHED_MAX  16 /* of them: watchers of a .gitmodules */
@@ -38,6 +39,11 @@ struct born { /* an object made in this box */
     uint64_t device, inode;
     int64_t seconds;
     uint32_t nanoseconds;
+};
+struct links { /* a file, and how many of its names this guard made */
+    uint64_t device, inode;
+    int64_t seconds;
+    uint32_t nanoseconds, n; /* n 0: no entry */
 };
 struct mask { /* the file mode creation mask a process has set */
     int32_t tgid;
@@ -68,6 +74,8 @@ struct shared {
     int32_t pids[WORKERS_MAX];
     _Atomic uint32_t watching; /* entries of `watchers` in use */
     struct watcher watchers[WATCHERS];
+    _Atomic uint32_t linked; /* there was ever something in: */
+    struct links links[LINKS_MADE];
 };
 
 /* ---- who asks ---- */
@@ -105,6 +113,14 @@ struct object {
     bool held;   /* the caller has it open for writing itself: a reopen gives nothing new */
     char path[PLACE_PATH];
     size_t n;
+};
+/* hardlink.c: a copy that is to take the name of a file with other names, for the call being served. */
+struct copy {
+    bool waits, named; /* there is one; it has the name `temp` in `dir` */
+    int fd, dir;       /* fd -1: a symbolic link, not made yet */
+    uint32_t tries;
+    struct sys_stat of; /* the file it was made of */
+    char temp[64];
 };
 static inline struct str place_path(const struct place *p)
 {
@@ -160,6 +176,7 @@ struct guard {
     struct target *who;
     struct place from, to;
     struct object object;
+    struct copy copy;
     bool birth; /* what this call makes is a guarded name that did not exist: guard mode "existing" */
     char text[2][PATH_MAX];
     char walk[2 * PATH_MAX];
@@ -202,6 +219,30 @@ bool proc_closed(struct guard *g, struct str path, bool ours);
 bool mount_ours(struct guard *g, uint64_t id); /* a mount of the box's own namespace */
 /* One step over a link: `p` becomes the place it names, or `o` the object a magic link leads to (o->magic). */
 int link_follow(struct guard *g, struct place *p, struct object *o, unsigned *links);
+
+/* Whether the object's path leads to it, over no link and in the same mount: otherwise it is not where that says. */
+bool object_leads(const struct object *o);
+
+/* hardlink.c: files with names elsewhere are copied before they are changed */
+enum hardlink_change {
+    HARDLINK_CONTENT,
+    HARDLINK_EMPTY /* nothing of the content is kept */,
+    HARDLINK_ATTRIBUTE,
+    HARDLINK_TOUCH
+};
+#define HARDLINK_AGAIN (INT_MAX - 3)                             /* begin anew, holding the names alone: a copy waits */
+bool hardlink_foreign(struct guard *g, const struct object *o);  /* it may have names outside */
+bool hardlink_nameless(struct guard *g, const struct object *o); /* it has none but those made here */
+/*
+ * Before it is changed: 0 when `o` is the box's own from now on; HARDLINK_AGAIN and GONE_ON, when the lock is free; or an error,
+ * when it may be. `p`: NULL for what was reached by descriptor.
+ */
+int hardlink_own(struct guard *g, const struct place *p, struct object *o, enum hardlink_change change);
+void hardlink_done(struct guard *g);                         /* after the call */
+void hardlink_made(struct guard *g, const struct object *o); /* one more name; o->st is from before */
+/* What stands there is about to lose this name: true when that is to be told to hardlink_gone(). */
+bool hardlink_look(struct guard *g, const struct place *p, struct sys_stat *ret);
+void hardlink_gone(struct guard *g, const struct sys_stat *st);
 
 /* nested.c: the place in the box of what lies in a mount that is not ours; -EACCES when it has none. */
 int nested_path(struct guard *g, int fd, const struct sys_stat *st, char path[PLACE_PATH], size_t *ret_n);

@@ -120,8 +120,12 @@ long unlink_call(struct guard *g, int dir, uint64_t path, int flags)
     no = verdict_remove(g, p, flags & AT_REMOVEDIR);
     if (no == 0)
         no = target_valid(g);
+    struct sys_stat st;
+    const bool linked = no == 0 && !flags && hardlink_look(g, p, &st);
     if (no == 0)
         no = sys_unlinkat(p->dir, p->name, flags);
+    if (no == 0 && linked)
+        hardlink_gone(g, &st);
     place_unlock(g, p);
     return no;
 }
@@ -134,8 +138,15 @@ static int rename_places(struct guard *g, unsigned flags)
     int no = verdict_rename(g, from, to, flags);
     if (no == 0)
         no = target_valid(g);
+    /* What it replaces; two names of one file both stay (rename(2)). */
+    struct sys_stat st, moved;
+    const bool linked = no == 0 && !(flags & RENAME_EXCHANGE) && hardlink_look(g, to, &st) &&
+                        !(hardlink_look(g, from, &moved) && moved.inode == st.inode && moved.minor == st.minor &&
+                          moved.major == st.major);
     if (no == 0)
         no = sys_renameat2(from->dir, from->name, to->dir, to->name, flags);
+    if (no == 0 && linked)
+        hardlink_gone(g, &st);
     if (no == 0)
         remember_birth(g, to);
     return no < 0 ? no : 0;
@@ -217,6 +228,8 @@ static int link_places(struct guard *g)
         no = sys_linkat(g->from.dir, g->from.name, to->dir, to->name, 0);
     else
         no = -ENOENT;
+    if (no == 0)
+        hardlink_made(g, &g->object);
     if (no == 0)
         remember_birth(g, to);
     return no;

@@ -498,7 +498,9 @@ static int object_path_of(struct guard *g, struct object *o)
 
 int object_of_fd(struct guard *g, int fd, struct object *ret)
 {
-    *ret = (struct object){.fd = sys_fcntl(fd, F_DUPFD_CLOEXEC, 0), .magic = true, .held = true};
+    const int flags = sys_fcntl(fd, F_GETFL, 0);
+    const bool held = flags >= 0 && !(flags & O_PATH) && (flags & O_ACCMODE) != O_RDONLY;
+    *ret = (struct object){.fd = sys_fcntl(fd, F_DUPFD_CLOEXEC, 0), .magic = true, .held = held};
     if (ret->fd < 0)
         return ret->fd;
     int no = object_stat(g, ret);

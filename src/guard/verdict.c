@@ -369,16 +369,32 @@ bool object_guarded(struct guard *g, const struct object *o)
     return path.n && (guarded(g, path, &end) || repository_place(g, path, &config));
 }
 
+/* Over no link: the box could make one that leads to whatever it has open. */
+bool object_leads(const struct object *o)
+{
+    struct sys_stat st;
+    if (!o->n)
+        return false;
+    auto_fd int fd = sys_openat2(AT_FDCWD, o->path, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0, RESOLVE_NO_SYMLINKS);
+    return fd >= 0 && sys_stat_at(fd, "", AT_EMPTY_PATH, SYS_STAT_BASIC | SYS_STAT_MOUNT, &st) == 0 &&
+           same_inode(&st, &o->st) && (st.mask & SYS_STAT_MOUNT) && st.mount == o->st.mount;
+}
+
 /*
  * Whether the path of an object that was reached through a descriptor leads to it, in the same mount: a file of one name is then
  * judged by that, as when it is reached by path, and needs no search for others, which ends in a refusal in a large tree.
  */
 static bool path_leads_to(const struct object *o)
 {
-    struct sys_stat st;
-    return o->n && !o->placed && o->st.links == 1 &&
-           sys_stat_at(AT_FDCWD, o->path, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC | SYS_STAT_MOUNT, &st) == 0 &&
-           same_inode(&st, &o->st) && (st.mask & SYS_STAT_MOUNT) && st.mount == o->st.mount;
+    return !o->placed && o->st.links == 1 && object_leads(o);
+}
+
+/* Whether what was reached through a descriptor has a name, and another one than its path says. */
+static bool is_lost(const struct object *o)
+{
+    const bool named =
+        S_ISREG(o->st.mode) || S_ISDIR(o->st.mode) || S_ISLNK(o->st.mode) || (S_ISFIFO(o->st.mode) && o->n);
+    return o->st.links && named && !o->proc && !o->placed && !object_leads(o);
 }
 
 int verdict_object(struct guard *g, const struct object *o, enum denial_action action)
@@ -407,6 +423,9 @@ int verdict_object(struct guard *g, const struct object *o, enum denial_action a
     bool named = o->st.links > 0 && (S_ISREG(o->st.mode) || S_ISDIR(o->st.mode));
     if (o->magic && named && !o->held && !o->placed && !mount_ours(g, o->st.mount))
         return deny(g, action, NULL, path, "it lies in a mount that is not the box's");
+    if (action != DENIAL_READ && o->magic && !o->held && is_lost(o) && !hardlink_nameless(g, o))
+        return deny(g, action, NULL, path,
+                    "it is not where its path says: the host moved it, or it has names elsewhere");
     if (S_ISREG(o->st.mode) && (o->st.links > 1 || (o->magic && o->st.links && !path_leads_to(o))))
         return verdict_identity(g, &o->st, action, path);
     return 0;
