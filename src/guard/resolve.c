@@ -123,6 +123,21 @@ bool mount_ours(struct guard *g, uint64_t id)
 
 /* ---- canonical paths ---- */
 
+/*
+ * Whether the directory is below the root of its mount. One that the host moved out of the workspace is not, though whoever
+ * stands in it stays in the mount, which is writable; what the kernel calls its path begins then at the root of the file
+ * system, and may be the path of another directory of the box. The kernel asks this for ".." (path_connected() in fs/namei.c,
+ * Linux 4.3), at the price of one call.
+ */
+static int is_reachable(struct guard *g, int dir, struct str path)
+{
+    struct sys_stat st;
+    int no = sys_stat_at(dir, "..", AT_STATX_DONT_SYNC, SYS_STAT_TYPE, &st);
+    return no != -ENOENT
+               ? no
+               : deny(g, DENIAL_WRITE, NULL, path, "the host moved the directory to where the box does not reach");
+}
+
 /* The path of a directory as the box has it; *ret_n 0 for the root. */
 static int directory_path(struct guard *g, int dir, char path[PLACE_PATH], size_t *ret_n)
 {
@@ -130,7 +145,8 @@ static int directory_path(struct guard *g, int dir, char path[PLACE_PATH], size_
     int no = sys_stat_at(dir, "", AT_EMPTY_PATH, SYS_STAT_BASIC | SYS_STAT_MOUNT, &st);
     if (no < 0)
         return no;
-    return mount_ours(g, st.mount) ? path_of(g, dir, path, ret_n) : nested_path(g, dir, &st, path, ret_n);
+    no = mount_ours(g, st.mount) ? path_of(g, dir, path, ret_n) : nested_path(g, dir, &st, path, ret_n);
+    return no < 0 ? no : is_reachable(g, dir, (struct str){path, *ret_n});
 }
 
 /* Text that says a canonical path once no link was in it: absolute, no ".", "..", "//". */
