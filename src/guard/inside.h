@@ -25,6 +25,9 @@
 #define TARGETS      64
 #define BORN_MAX     1024
 #define ABSTRACT_MAX 1024
+#define HIDDEN_MAX   256
+#define HIDDEN_DIRS  64 /* of them: directories that are followed */
+#define SEEN_MAX     256
 #define LINKS_MADE   65536 /* files that have several names by this guard; a page is had when it is used */
 #define MASKS        256
 #define DEVICES      32
@@ -39,6 +42,11 @@ struct born { /* an object made in this box */
     uint64_t device, inode;
     int64_t seconds;
     uint32_t nanoseconds;
+};
+struct hidden { /* what stood at a hidden name */
+    struct born is;
+    uint32_t rule; /* in the table */
+    int fd;        /* of a directory, O_PATH; -1 */
 };
 struct links { /* a file, and how many of its names this guard made */
     uint64_t device, inode;
@@ -67,6 +75,8 @@ struct shared {
     struct mask masks[MASKS];
     struct born born[BORN_MAX];
     uint32_t born_at;
+    struct hidden seen[SEEN_MAX];
+    uint32_t seen_at;
     uint64_t abstract[ABSTRACT_MAX]; /* inodes of sockets that were bound to an abstract name here */
     uint32_t abstract_at;
     uint64_t denial_ms; /* rate of denials: a bucket of DENIAL_BURST that refills */
@@ -164,6 +174,8 @@ struct guard {
         uint32_t kind;
     } devices[DEVICES];
     unsigned n_devices;
+    struct hidden hidden[HIDDEN_MAX]; /* from the beginning; the same in every worker */
+    unsigned n_hidden;
     uint64_t *mounts; /* ids of the mounts of our namespace, sorted */
     size_t n_mounts;
     /* Of a worker of the file API (files.c). */
@@ -222,6 +234,12 @@ int link_follow(struct guard *g, struct place *p, struct object *o, unsigned *li
 
 /* Whether the object's path leads to it, over no link and in the same mount: otherwise it is not where that says. */
 bool object_leads(const struct object *o);
+
+/* hidden.c: what the host moved away from a hidden name; the rule, or NULL */
+void hidden_begin(struct guard *g, const struct guard_table *table, size_t bytes);
+void hidden_seen(struct guard *g, const struct rule *rule, const struct object *o); /* at a hidden name */
+const struct rule *hidden_moved(struct guard *g, const struct object *o);
+const struct rule *hidden_around(struct guard *g, struct str path); /* it lies in such a directory */
 
 /* hardlink.c: files with names elsewhere are copied before they are changed */
 enum hardlink_change {

@@ -589,6 +589,9 @@ int guard_serve(const struct guard_ask *ask)
 {
     static struct guard g; /* large, and one per process */
     (void)prctl(PR_SET_DUMPABLE, 0);
+    g.plan = ask->plan;
+    if (ask->plan->filter & FILTER_READS)
+        hidden_begin(&g, (const void *)((const char *)ask->plan + ask->plan->guard_at), ask->plan->guard_bytes);
     if (!somebody_asks(ask))
         return end_of_init(ask->init_pidfd);
     auto_arena struct arena *mem = arena_new(RULES_MAX);

@@ -224,6 +224,7 @@ static int completes_repository(struct guard *g, const struct place *p)
                                 "configuration that name programs");
 }
 
+#define MOVED      "what the host moved away from a hidden name"
 #define SUBMODULE  "a link on the way to the files of a submodule"
 #define REPOSITORY "a hook, a remote, commondir or the configuration of a git repository"
 
@@ -406,8 +407,10 @@ int verdict_object(struct guard *g, const struct object *o, enum denial_action a
     g->birth = false;
     if (path.n) {
         rule = rules_hidden(&g->rules, path);
-        if (rule)
+        if (rule) {
+            hidden_seen(g, rule, o);
             return deny(g, action, rule, path, "a hidden name");
+        }
         if (action != DENIAL_READ) {
             rule = guarded(g, path, &end);
             config = rule && rule_is_git_config(rule) && end == path.n;
@@ -420,6 +423,9 @@ int verdict_object(struct guard *g, const struct object *o, enum denial_action a
                 return deny(g, action, NULL, path, "a name that is pinfold's own");
         }
     }
+    rule = hidden_moved(g, o);
+    if (rule)
+        return deny(g, action, rule, path, MOVED);
     bool named = o->st.links > 0 && (S_ISREG(o->st.mode) || S_ISDIR(o->st.mode));
     if (o->magic && named && !o->held && !o->placed && !mount_ours(g, o->st.mount))
         return deny(g, action, NULL, path, "it lies in a mount that is not the box's");
@@ -528,6 +534,9 @@ static int verdict_leaves(struct guard *g, const struct place *from, const struc
     const struct rule *rule = rules_hidden(&g->rules, path);
     if (rule)
         return deny(g, DENIAL_RENAME, rule, path, "a hidden name");
+    rule = hidden_around(g, path);
+    if (rule)
+        return deny(g, DENIAL_RENAME, rule, path, MOVED);
     rule = guarded(g, path, &end);
     if (!rule)
         end = repository_place(g, path, &config);
