@@ -241,6 +241,11 @@ void hidden_seen(struct guard *g, const struct rule *rule, const struct object *
 const struct rule *hidden_moved(struct guard *g, const struct object *o);
 const struct rule *hidden_around(struct guard *g, struct str path); /* it lies in such a directory */
 
+/* running.c: hidden files that are run */
+int running_judge(struct guard *g);                        /* 0, or -EACCES when the caller is one */
+bool running_closed(struct guard *g, const char *process); /* its directory in the box's /proc: nobody looks into it */
+long ptrace_call(struct guard *g, long request, pid_t pid);
+
 /* hardlink.c: files with names elsewhere are copied before they are changed */
 enum hardlink_change {
     HARDLINK_CONTENT,

@@ -81,6 +81,10 @@ static bool memory_of_other(struct guard *g, const struct object *o)
     const bool ours = mount_ours(g, o->st.mount); /* otherwise a /proc of a pid namespace of its own */
     if (pid == (ours ? t->box_tgid : t->own_tgid) || pid == (ours ? t->box_tid : t->own_tid))
         return false;
+    char process[PLACE_PATH];
+    (void)snprintf(process, sizeof process, "%.*s", (int)(path.n - 4), path.p);
+    if (running_closed(g, process))
+        return true;
     /* Its own status, as the box's /proc has it, says who traces it: a pid of the same namespace. */
     char name[PLACE_PATH + 8], text[4096];
     (void)snprintf(name, sizeof name, "%.*s/status", (int)(path.n - 4), path.p);

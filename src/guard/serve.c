@@ -145,6 +145,8 @@ static long serve_call(struct guard *g)
         return bind_call(g, (int)a[0], a[1], (uint32_t)a[2]);
     case SYS_connect:
         return connect_call(g, (int)a[0], a[1], (uint32_t)a[2]);
+    case SYS_ptrace:
+        return ptrace_call(g, (long)a[0], (pid_t)a[1]);
     case SYS_umask:
         target_mask_set(g, (uint32_t)a[0]);
         return CONTINUE;
@@ -158,6 +160,8 @@ static void serve_one(struct guard *g)
     if (atomic_load(&g->shared->watching))
         git_modules_settle(g);
     long r = target_find(g);
+    if (r == 0)
+        r = running_judge(g);
     if (r == 0)
         r = serve_call(g);
     if (r == ANSWERED || r == GONE_ON)

@@ -74,6 +74,10 @@ enum notified_test { NOTIFIED_TEST_NONE, NOTIFIED_TEST_HAS, NOTIFIED_TEST_LACKS,
     X(fremovexattr, FILTER_GUARD, NOTIFIED_CALL, NOTIFIED_ALWAYS, NOTIFIED_ALWAYS)                                       \
     /* The guard creates with the caller's mask, and learns of a new one here; the call itself goes on. */               \
     X(umask, FILTER_GUARD, NOTIFIED_CALL, NOTIFIED_ALWAYS, NOTIFIED_ALWAYS)                                              \
+    X(ptrace, FILTER_READS, NOTIFIED_CALL, NOTIFIED_ALWAYS, NOTIFIED_ALWAYS)                                             \
+    /* Into a process that may begin a hidden program meanwhile; ptrace and /proc/PID/mem are tried next. */             \
+    X(process_vm_readv, FILTER_READS, NOTIFIED_ENOSYS, NOTIFIED_ALWAYS, NOTIFIED_ALWAYS)                                 \
+    X(process_vm_writev, FILTER_READS, NOTIFIED_ENOSYS, NOTIFIED_ALWAYS, NOTIFIED_ALWAYS)                                \
     X(bind, FILTER_GUARD, NOTIFIED_CALL, NOTIFIED_ALWAYS, NOTIFIED_ALWAYS)                                               \
     X(connect, FILTER_GUARD, NOTIFIED_CALL, NOTIFIED_ALWAYS, NOTIFIED_ALWAYS)                                            \
     /* AF_UNIX datagram sockets (SOCK_DGRAM 2; SOCK_RAW 3 becomes one): every sendmsg may name another receiver. */      \

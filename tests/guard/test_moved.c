@@ -9,8 +9,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ptrace.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -181,6 +183,52 @@ static int hidden(void *ctx)
     return bad;
 }
 
+/* A hidden program may be run, but is not served, and shows itself to nobody. */
+static int stopped_child(const char *program)
+{
+    int status;
+    pid_t child = fork();
+    if (child == 0) {
+        ptrace(PTRACE_TRACEME, 0, NULL, NULL);
+        execl(program, program, "free", (char *)NULL);
+        _exit(127);
+    }
+    return waitpid(child, &status, 0) == child && WIFSTOPPED(status) ? child : -1;
+}
+
+static int program(void *ctx)
+{
+    int bad = 0, status;
+    char path[64], byte;
+    (void)ctx;
+    if (WEXITSTATUS(system("./cat free 2>/dev/null")) != 127 ||
+        WEXITSTATUS(system("./vault/cat free 2>/dev/null")) != 127 || system("/bin/cat free >/dev/null") != 0)
+        bad = 1;
+    pid_t child = stopped_child("./cat");
+    if (child < 0)
+        return 2;
+    NO(ptrace(PTRACE_PEEKTEXT, child, (void *)0x400000, NULL));
+    NO(ptrace(PTRACE_GETSIGINFO, child, NULL, path));
+    struct iovec v = {&byte, 1}, w = {path, 1};
+    if (process_vm_readv(child, &v, 1, &w, 1, 0) >= 0)
+        bad = 1;
+    snprintf(path, sizeof path, "/proc/%d/mem", child);
+    NO(open(path, O_RDONLY));
+    snprintf(path, sizeof path, "/proc/%d/exe", child);
+    NO(open(path, O_RDONLY));
+    if (ptrace(PTRACE_KILL, child, NULL, NULL) < 0 || kill(child, SIGKILL) < 0 || waitpid(child, &status, 0) != child)
+        bad = 1;
+    child = stopped_child("/bin/cat"); /* one's own, of another program */
+    snprintf(path, sizeof path, "/proc/%d/mem", child);
+    int mem = open(path, O_RDONLY);
+    siginfo_t info;
+    if (child < 0 || ptrace(PTRACE_GETSIGINFO, child, NULL, &info) < 0 || mem < 0)
+        bad = 1;
+    (void)kill(child, SIGKILL);
+    (void)waitpid(child, &status, 0);
+    return bad;
+}
+
 static struct box box = {.n_rules = 0};
 
 /* Runs the box while the host moves things, `n` times from `paths[2i]` to `paths[2i + 1]`. */
@@ -254,6 +302,11 @@ int main(void)
     const char *shown[] = {in(ws, ".env"),     in(ws, "env.old"), in(ws, "vault"), in(ws, "vault2"),
                            in(outside, "env"), in(ws, ".env"),    in(ws, ".env"),  in(ws, "env.old2")};
     CHECK(run(hidden, shown, 4, &r) == 0);
+    snprintf(command, sizeof command, "cd %s && rm -rf vault && mkdir vault && cp /bin/cat . && cp /bin/cat vault", ws);
+    CHECK(system(command) == 0);
+    struct box_rule run_rules[] = {{GUARD_RULE_HIDE, in(ws, "cat"), GUARD_ROOT, GUARD_REFUSE, false, NULL}, rules[1]};
+    box.rules = run_rules;
+    CHECK(run(program, NULL, 0, &r) == 0);
     snprintf(command, sizeof command, "rm -rf %s/tmp", base);
     CHECK(system(command) == 0);
     box_workspace_end(outside);
