@@ -40,6 +40,7 @@ engines      120      pair     twice    tests/engines/run
 files        120      pair     twice    tests/files/run
 mcp          240      pair     twice    tests/mcp/run
 bad          90       pair     twice    tests/bad/run
+paths        150      pair     once     tests/paths/run
 completion   60       pair     twice    tests/completion/run
 work         240      pair     twice    tests/work/run
 landlock     90       pair     once     tests/landlock/run

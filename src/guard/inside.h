@@ -107,8 +107,14 @@ struct target {
 struct place {
     int dir; /* O_PATH; owned unless borrowed */
     bool borrowed;
-    bool slash;              /* the name was followed by "/": a directory is meant */
-    bool plain;              /* an ordinary name: neither ".", ".." nor "/" */
+    /*
+     * In a mount of the caller's own (nested.c): the directory as it sees it, owned, or -1; `dir` is the same one in the
+     * box's own mount then, where nobody mounts anything over a name between a look and an act.
+     */
+    int seen;
+    bool frozen; /* the caller sees it read-only, and `dir` is as it sees it: nothing may be changed there */
+    bool slash;  /* the name was followed by "/": a directory is meant */
+    bool plain;  /* an ordinary name: neither ".", ".." nor "/" */
     char name[NAME_MAX + 2]; /* as the kernel gets it, with the slash */
     size_t name_n;           /* without the slash */
     char path[PLACE_PATH];   /* canonical: directory, "/", name */
@@ -168,6 +174,8 @@ struct guard {
     int init_pid;     /* of pid 1, as the box's /proc has it */
     int init_tid;     /* as the guard's has it; 0: nobody has asked yet */
     bool proc_has_us; /* the box's /proc lists the guard: there is no pid namespace between */
+    bool proc_known;
+    uint64_t proc_device; /* of the box's own /proc, when it is known; 0: there is none */
     struct target targets[TARGETS];
     struct {
         uint64_t device;
@@ -178,6 +186,7 @@ struct guard {
     unsigned n_hidden;
     uint64_t *mounts; /* ids of the mounts of our namespace, sorted */
     size_t n_mounts;
+    struct shown *shown; /* where they show what (nested.c) */
     /* Of a worker of the file API (files.c). */
     bool ours;     /* the call is pinfold's: texts are in our own memory */
     int given;     /* the open file it gets */
@@ -189,7 +198,8 @@ struct guard {
     struct place from, to;
     struct object object;
     struct copy copy;
-    bool birth; /* what this call makes is a guarded name that did not exist: guard mode "existing" */
+    bool seeing; /* objects are wanted as the caller sees them, in its own mounts */
+    bool birth;  /* what this call makes is a guarded name that did not exist: guard mode "existing" */
     char text[2][PATH_MAX];
     char walk[2 * PATH_MAX];
     char bytes[64 << 10];
@@ -201,8 +211,9 @@ enum file_system { FS_ORDINARY = 1, FS_PROC, FS_PTS };
 int target_find(struct guard *g);                     /* sets g->who; -ENOENT when gone */
 int pid_of_init(const struct guard *g);               /* as the guard's /proc has it; 1 when that cannot be told */
 int target_status(struct guard *g, struct target *t); /* fills tgid, box ids, umask */
-uint32_t target_session(struct guard *g); /* its session (setsid(2)) as the box numbers it, now; 0: not known */
-int target_umask(struct guard *g);        /* makes our mask the caller's */
+uint32_t target_session(struct guard *g);        /* its session (setsid(2)) as the box numbers it, now; 0: not known */
+int target_caps(struct guard *g, uint64_t *ret); /* those it may use, in its own user namespace */
+int target_umask(struct guard *g);               /* makes our mask the caller's */
 void target_mask_set(struct guard *g, uint32_t mask);                  /* the caller is about to set it */
 int target_string(struct guard *g, uint64_t at, char text[PATH_MAX]);  /* length, -EFAULT, -ENAMETOOLONG */
 int target_bytes(struct guard *g, uint64_t at, void *bytes, size_t n); /* 0 or -EFAULT */
@@ -215,6 +226,8 @@ void targets_drop(struct guard *g);
 int place_find(struct guard *g, int dir_fd, const char *text,
                struct place *ret); /* the last component is not followed */
 void place_drop(struct place *p);
+/* Whether something that the caller has mounted stands there: EBUSY for who would remove or move it. */
+bool place_mounted(struct guard *g, const struct place *p);
 /* What stands there now. `follow`: links are followed (40 at most); else the link itself. */
 int object_find(struct guard *g, struct place *p, bool follow, struct object *ret);
 int object_of_fd(struct guard *g, int fd, struct object *ret); /* `fd` stays the caller's; a duplicate is taken */
@@ -223,11 +236,6 @@ int path_of(struct guard *g, int fd, char path[PLACE_PATH], size_t *ret_n);
 enum file_system file_system_of(struct guard *g, int fd, const struct sys_stat *st);
 char *decimal(char room[12], int number); /* returns where it begins */
 void ptrace_hide(struct guard *g, bool hide);
-/*
- * Whether what is asked for in /proc shows the inside of a process of pinfold's own. The kernel asks for the powers of whoever
- * opens, and lets everybody look at his own memory, which is the guard's and pid 1's together.
- */
-bool proc_closed(struct guard *g, struct str path, bool ours);
 bool mount_ours(struct guard *g, uint64_t id); /* a mount of the box's own namespace */
 /* One step over a link: `p` becomes the place it names, or `o` the object a magic link leads to (o->magic). */
 int link_follow(struct guard *g, struct place *p, struct object *o, unsigned *links);
@@ -242,8 +250,8 @@ const struct rule *hidden_moved(struct guard *g, const struct object *o);
 const struct rule *hidden_around(struct guard *g, struct str path); /* it lies in such a directory */
 
 /* running.c: hidden files that are run */
-int running_judge(struct guard *g);                        /* 0, or -EACCES when the caller is one */
-bool running_closed(struct guard *g, const char *process); /* its directory in the box's /proc: nobody looks into it */
+int running_judge(struct guard *g);                /* 0, or -EACCES when the caller is one */
+bool running_closed(struct guard *g, int process); /* its directory in a /proc: nobody looks into it */
 long ptrace_call(struct guard *g, long request, pid_t pid);
 
 /* hardlink.c: files with names elsewhere are copied before they are changed */
@@ -267,11 +275,27 @@ void hardlink_made(struct guard *g, const struct object *o); /* one more name; o
 bool hardlink_look(struct guard *g, const struct place *p, struct sys_stat *ret);
 void hardlink_gone(struct guard *g, const struct sys_stat *st);
 
-/* nested.c: the place in the box of what lies in a mount that is not ours; -EACCES when it has none. */
+/* proc.c */
+enum proc_way {
+    PROC_HERE,  /* everybody may */
+    PROC_OWN,   /* the caller's */
+    PROC_APART, /* by a process of its own, as the kernel decides for the caller */
+    PROC_CLOSED
+};
+enum proc_way proc_way(struct guard *g, const struct place *p, const struct object *o, int flags);
+int proc_open(struct guard *g, const struct object *o, enum proc_way way, int flags);
+bool proc_is_box(struct guard *g, const struct sys_stat *st); /* of the same file system as the box's /proc */
+/* Opened with all powers that there are in the caller's user namespace; -ENOENT when that is ours. */
+int proc_open_whole(struct guard *g, const struct object *o, int flags);
+/* Through a magic link, with no more right to it than the caller has. *ret_writes: it is a descriptor the caller writes to. */
+int magic_open(struct guard *g, int dir, const char *name, int flags, bool *ret_writes);
+
+/*
+ * nested.c: the place in the box of what lies in a mount that is not ours; -EACCES when it has none. 1: nobody else has it,
+ * and the path is one of a private tree.
+ */
 int nested_path(struct guard *g, int fd, const struct sys_stat *st, char path[PLACE_PATH], size_t *ret_n);
-bool nested_is_map(const struct place *p); /* the name is that of a user namespace's id map */
-/* Opens it as somebody in the caller's user namespace; -ENOENT when that is ours. */
-int nested_map_open(struct guard *g, const struct place *p, int flags);
+bool nested_is_map(const struct place *p, const struct object *o); /* a user namespace's id map */
 int nested_root(struct guard *g); /* the caller's root, when it is not ours; otherwise -1 */
 
 /* lock.c */
@@ -351,6 +375,11 @@ long setxattr_call(struct guard *g, bool follow, int fd, uint64_t path, uint64_t
 long removexattr_call(struct guard *g, bool follow, int fd, uint64_t path, uint64_t name);
 long bind_call(struct guard *g, int fd, uint64_t address, uint32_t n);
 long connect_call(struct guard *g, int fd, uint64_t address, uint32_t n);
+long mount_call(struct guard *g, uint64_t source, uint64_t target, uint64_t type, uint64_t flags, uint64_t data);
+long fsopen_call(struct guard *g, uint64_t type, unsigned flags);
+
+/* peer.c: calls that name a process */
+long peer_call(struct guard *g);
 
 /* serve.c */
 int guard_child(struct guard *g); /* another process of ours: 1 in it, 0, or -EAGAIN when there are too many */

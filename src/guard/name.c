@@ -50,7 +50,7 @@ static int refused_or_there(const struct place *p, int no)
 {
     struct sys_stat st;
     char name[NAME_MAX + 2];
-    if (no != -EACCES)
+    if (no != -EACCES && no != -EROFS)
         return no;
     memcpy(name, p->name, p->name_n);
     name[p->name_n] = 0;
@@ -211,7 +211,7 @@ static int link_places(struct guard *g)
 {
     struct place *to = &g->to;
     char room[12];
-    int no = verdict_object(g, &g->object, DENIAL_LINK);
+    int no = to->frozen ? refused_or_there(to, -EROFS) : verdict_object(g, &g->object, DENIAL_LINK);
     if (no == 0)
         no = link_config(g, to);
     if (no != 0)
@@ -222,12 +222,13 @@ static int link_places(struct guard *g)
     if (no < 0)
         return no;
     /* Through /proc/self/fd a link is made of the very object, also of one that O_TMPFILE made (open(2)). */
-    if (!S_ISLNK(g->object.st.mode))
-        no = sys_linkat(g->self_fd, decimal(room, g->object.fd), to->dir, to->name, AT_SYMLINK_FOLLOW);
-    else if (g->from.dir >= 0)
-        no = sys_linkat(g->from.dir, g->from.name, to->dir, to->name, 0);
+    if (S_ISLNK(g->object.st.mode))
+        no = g->from.dir >= 0 ? sys_linkat(g->from.dir, g->from.name, to->dir, to->name, 0) : -ENOENT;
     else
-        no = -ENOENT;
+        no = sys_linkat(g->self_fd, decimal(room, g->object.fd), to->dir, to->name, AT_SYMLINK_FOLLOW);
+    if (no == -EXDEV &&
+        to->seen >= 0) /* a descriptor of the caller's, in the mount it sees: the same directory there */
+        no = sys_linkat(g->self_fd, decimal(room, g->object.fd), to->seen, to->name, AT_SYMLINK_FOLLOW);
     if (no == 0)
         hardlink_made(g, &g->object);
     if (no == 0)
@@ -246,7 +247,7 @@ long link_call(struct guard *g, int from_dir, uint64_t from, int to_dir, uint64_
         no = names_lock(g, true);
     if (no < 0)
         return no;
-    g->from.dir = -1;
+    g->from.dir = g->from.seen = -1;
     no = link_source(g, from_dir, g->text[0], flags);
     if (no == 0) {
         no = place_find(g, to_dir, g->text[1], &g->to);

@@ -56,14 +56,11 @@ int running_judge(struct guard *g)
     return no == 0 && rule ? deny(g, DENIAL_READ, rule, str_of(path), "a hidden file that is run as a program") : no;
 }
 
-bool running_closed(struct guard *g, const char *process)
+bool running_closed(struct guard *g, int process)
 {
-    char path[PLACE_PATH], exe[PLACE_PATH + 8];
+    char path[PLACE_PATH];
     const struct rule *rule;
-    if (!is_judged(g))
-        return false;
-    (void)snprintf(exe, sizeof exe, "%s/exe", process);
-    return program_hidden(g, AT_FDCWD, exe, &rule, path) < 0 || rule;
+    return is_judged(g) && (program_hidden(g, process, "exe", &rule, path) < 0 || rule);
 }
 
 long ptrace_call(struct guard *g, long request, pid_t pid)

@@ -147,9 +147,21 @@ static long serve_call(struct guard *g)
         return connect_call(g, (int)a[0], a[1], (uint32_t)a[2]);
     case SYS_ptrace:
         return ptrace_call(g, (long)a[0], (pid_t)a[1]);
+    case SYS_mount:
+        return mount_call(g, a[0], a[1], a[2], a[3], a[4]);
+    case SYS_fsopen:
+        return fsopen_call(g, a[0], (unsigned)a[1]);
     case SYS_umask:
         target_mask_set(g, (uint32_t)a[0]);
         return CONTINUE;
+    case SYS_prlimit64:
+    case SYS_sched_setaffinity:
+    case SYS_sched_setattr:
+    case SYS_sched_setparam:
+    case SYS_sched_setscheduler:
+    case SYS_setpriority:
+    case SYS_ioprio_set:
+        return peer_call(g);
     default:
         return serve_attribute(g, a);
     }

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/statvfs.h>
 #include "base/buf.h"
 #include "base/fd.h"
 #include "guard/inside.h"
@@ -67,6 +68,58 @@ bool verdict_exclusive(const struct place *p)
         if (fold_eq(name, names[i]))
             return true;
     return has_part(place_path(p), STR("hooks"));
+}
+
+/* ---- what is not the box's ---- */
+
+/*
+ * Neither in a tree that a rule made writable nor in one of the box's own. A mount or Landlock may stand before such a place, too, but
+ * neither of them stops everything: Landlock knows nothing of modes, owners, times and attributes.
+ */
+static bool is_outside(const struct guard *g, struct str path)
+{
+    const struct rule *decider = rules_decider(&g->rules, path);
+    if (!decider || decider->said->kind == GUARD_RULE_ROOT || decider->said->kind == GUARD_RULE_PRIVATE)
+        return !decider;
+    return rules_root(&g->rules, path).n == 0; /* protected or hidden, maybe in a writable tree */
+}
+
+/*
+ * As a mount says it where there is one; `fd` is the object, or the directory that holds the name. Neither is told as a denial, as
+ * little as what mounts and Landlock refuse: programs try such things all the time.
+ */
+static int outside(struct guard *g, enum denial_action action, int fd, struct str path)
+{
+    struct statfs fs;
+    if (sys_fstatfs(fd, &fs) == 0 && (fs.f_flags & ST_RDONLY))
+        return -EROFS;
+    return g->ours ? deny(g, action, NULL, path, "it lies outside of what the box may write") : -EACCES;
+}
+
+/* The same for a name that may not stand: what is not there cannot be removed or moved. */
+static int outside_at(struct guard *g, enum denial_action action, const struct place *p)
+{
+    struct sys_stat st;
+    char name[NAME_MAX + 2];
+    int no = outside(g, action, p->dir, place_path(p));
+    if (no == -EROFS)
+        return no;
+    memcpy(name, p->name, p->name_n);
+    name[p->name_n] = 0;
+    return sys_stat_at(p->dir, name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st) == -ENOENT ? -ENOENT : no;
+}
+
+/*
+ * Whether `action` on the object is none of the box's business. Free are files of /proc and devices, whose content is not kept (only
+ * what changes their inode is judged), what the caller has open for writing, and the box's own terminals.
+ */
+static bool object_outside(struct guard *g, const struct object *o, enum denial_action action)
+{
+    if (action == DENIAL_READ || !is_outside(g, object_path(o)))
+        return false;
+    if (action == DENIAL_WRITE)
+        return S_ISREG(o->st.mode) && !o->proc && !o->held;
+    return g->plan->tier || file_system_of(g, o->fd, &o->st) != FS_PTS;
 }
 
 /* ---- rules ---- */
@@ -245,12 +298,16 @@ int verdict_make(struct guard *g, const struct place *p, enum made made)
     g->birth = false;
     if (!p->plain)
         return 0; /* the kernel refuses to make ".", ".." and "/" */
+    if (p->frozen)
+        return -EROFS;
     const struct rule *rule = rules_hidden(&g->rules, path);
     if (rule)
         return deny(g, DENIAL_CREATE, rule, path, "a hidden name");
     rule = guarded(g, path, &end);
     if (rule && !(rule_is_git_hooks(rule) && is_hook_sample(path, end, made)))
         return deny(g, DENIAL_CREATE, rule, path, reason(rule));
+    if (is_outside(g, path))
+        return outside(g, DENIAL_CREATE, p->dir, path);
     if (reserved(path))
         return deny(g, DENIAL_CREATE, NULL, path, "a name that is pinfold's own");
     end = repository_place(g, path, &config);
@@ -422,6 +479,9 @@ int verdict_object(struct guard *g, const struct object *o, enum denial_action a
             if (reserved(path))
                 return deny(g, action, NULL, path, "a name that is pinfold's own");
         }
+        if (object_outside(g, o,
+                           action)) /* a link to it is one to another file system, as far as the box is concerned */
+            return action == DENIAL_LINK ? -EXDEV : outside(g, action, o->fd, path);
     }
     rule = hidden_moved(g, o);
     if (rule)
@@ -454,6 +514,8 @@ int verdict_remove(struct guard *g, const struct place *p, bool directory)
     bool config;
     if (!p->plain)
         return 0;
+    if (p->frozen || place_mounted(g, p))
+        return p->frozen ? -EROFS : -EBUSY;
     const struct rule *rule = rules_hidden(&g->rules, path);
     if (rule)
         return deny(g, DENIAL_REMOVE, rule, path, "a hidden name");
@@ -462,6 +524,8 @@ int verdict_remove(struct guard *g, const struct place *p, bool directory)
         end = repository_place(g, path, &config);
     if ((rule || end) && !inert(g, rule, path, end, p->dir, p->name))
         return deny(g, DENIAL_REMOVE, rule, path, rule ? reason(rule) : REPOSITORY);
+    if (is_outside(g, path))
+        return outside_at(g, DENIAL_REMOVE, p);
     /* In a cache whatever stands there keeps the host's name of that place from showing. */
     rule = directory || rules_private(&g->rules, path) ? rules_pinned(&g->rules, path) : NULL;
     if (rule && rule->path.n == path.n)
@@ -620,6 +684,10 @@ int verdict_rename(struct guard *g, const struct place *from, const struct place
     g->birth = false;
     if (!from->plain || !to->plain)
         return 0; /* EBUSY */
+    if (from->frozen || to->frozen)
+        return -EROFS;
+    if (place_mounted(g, from) || place_mounted(g, to))
+        return -EBUSY;
     memcpy(name, from->name, from->name_n);
     name[from->name_n] = 0;
     int no = sys_stat_at(from->dir, name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st);
@@ -630,6 +698,9 @@ int verdict_rename(struct guard *g, const struct place *from, const struct place
     no = verdict_leaves(g, from, &st);
     if (no < 0)
         return no;
+    const struct place *beyond = is_outside(g, place_path(from)) ? from : is_outside(g, place_path(to)) ? to : NULL;
+    if (beyond) /* programs copy then */
+        return same_mount(from, to) ? outside(g, DENIAL_RENAME, beyond->dir, place_path(beyond)) : -EXDEV;
     bool exchange = flags & RENAME_EXCHANGE;
     if (exchange) {
         memcpy(name, to->name, to->name_n);

@@ -2,6 +2,7 @@
 #include "attack.h"
 #include <dirent.h>
 #include <linux/fs.h>
+#include <linux/fscrypt.h>
 #include <linux/openat2.h>
 #include <poll.h>
 #include <sys/ioctl.h>
@@ -259,6 +260,26 @@ OP(op_setflags)
     close(fd);
     return r;
 }
+/* The generation of a file (FS_IOC_SETVERSION): its owner may, with a descriptor for reading. */
+OP(op_setversion)
+{
+    int fd = open(args[0], O_RDONLY), generation = 1;
+    return fd < 0 ? -errno : done(ioctl(fd, FS_IOC_SETVERSION, &generation));
+}
+/* A key of encryption for the whole file system. An empty request is enough: what is asked for is whether it gets there. */
+OP(op_add_key)
+{
+    struct fscrypt_add_key_arg none = {0};
+    int fd = open(args[0], O_RDONLY | O_DIRECTORY);
+    return fd < 0 ? -errno : done(ioctl(fd, FS_IOC_ADD_ENCRYPTION_KEY, &none));
+}
+/* A request that only a mistake in a file system's driver would make bad: whether it gets there. */
+OP(op_ioctl)
+{
+    char room[4096] = {0};
+    int fd = open(args[0], O_RDONLY);
+    return fd < 0 ? -errno : done(ioctl(fd, strtoul(args[1], NULL, 0), room));
+}
 OP(op_bind)
 {
     struct sockaddr_un at = {.sun_family = AF_UNIX};
@@ -466,6 +487,20 @@ OP(op_core)
     return WCOREDUMP(status) ? 0 : -EPERM;
 }
 
+/* The limit of core files to 0, which a program of core_pattern disregards; through where it is so afterwards. */
+OP(op_core_limit)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_CORE, &limit) < 0)
+        return -errno;
+    limit.rlim_cur = 0;
+    if (setrlimit(RLIMIT_CORE, &limit) < 0 || prlimit(0, RLIMIT_CORE, &limit, NULL) < 0)
+        return -EINVAL; /* programs count on it */
+    if (getrlimit(RLIMIT_CORE, &limit) < 0)
+        return -errno;
+    return limit.rlim_cur == 0 ? 0 : -EPERM;
+}
+
 /* ---- races: a child changes what a path means while we open it; through when the forbidden place was reached */
 
 /* The text of the path itself changes in memory: allowed, forbidden, tries. */
@@ -589,6 +624,9 @@ const struct entry file_entries[] = {
     {"bind", 1, op_bind},
     {"tmpfile-link", 2, op_tmpfile_link},
     {"ficlone", 2, op_ficlone},
+    {"setversion", 1, op_setversion},
+    {"add-encryption-key", 1, op_add_key},
+    {"ioctl", 2, op_ioctl},
     {"fd-relative", 2, op_fd_relative},
     {"fd-read-relative", 2, op_fd_read_relative},
     {"fd-read", 1, op_fd_read},
@@ -609,5 +647,6 @@ const struct entry file_entries[] = {
     {"wait", 0, op_wait},
     {"sleep", 1, op_sleep},
     {"core", 1, op_core},
+    {"core-limit", 0, op_core_limit},
     {NULL, 0, NULL},
 };
