@@ -25,6 +25,10 @@
 #define TARGETS      64
 #define BORN_MAX     1024
 #define ABSTRACT_MAX 1024
+#define HIDDEN_MAX   256
+#define HIDDEN_DIRS  64 /* of them: directories that are followed */
+#define SEEN_MAX     256
+#define LINKS_MADE   65536 /* files that have several names by this guard; a page is had when it is used */
 #define MASKS        256
 #define DEVICES      32
 #define WATCHED_MAX  16 /* of them: watchers of a .gitmodules */
@@ -39,6 +43,16 @@ struct born { /* an object made in this box */
     uint64_t device, inode;
     int64_t seconds;
     uint32_t nanoseconds;
+};
+struct hidden { /* what stood at a hidden name */
+    struct born is;
+    uint32_t rule; /* in the table */
+    int fd;        /* of a directory, O_PATH; -1 */
+};
+struct links { /* a file, and how many of its names this guard made */
+    uint64_t device, inode;
+    int64_t seconds;
+    uint32_t nanoseconds, n; /* n 0: no entry */
 };
 struct mask { /* the file mode creation mask a process has set */
     int32_t tgid;
@@ -62,6 +76,8 @@ struct shared {
     struct mask masks[MASKS];
     struct born born[BORN_MAX];
     uint32_t born_at;
+    struct hidden seen[SEEN_MAX];
+    uint32_t seen_at;
     uint64_t abstract[ABSTRACT_MAX]; /* inodes of sockets that were bound to an abstract name here */
     uint32_t abstract_at;
     uint64_t denial_ms; /* rate of denials: a bucket of DENIAL_BURST that refills */
@@ -69,6 +85,8 @@ struct shared {
     int32_t pids[WORKERS_MAX];
     _Atomic uint32_t watching; /* entries of `watchers` in use */
     struct watcher watchers[WATCHERS];
+    _Atomic uint32_t linked; /* there was ever something in: */
+    struct links links[LINKS_MADE];
 };
 
 /* ---- who asks ---- */
@@ -123,6 +141,14 @@ static inline int place_seen(const struct place *p)
 {
     return p->seen >= 0 ? p->seen : p->dir;
 }
+/* hardlink.c: a copy that is to take the name of a file with other names, for the call being served. */
+struct copy {
+    bool waits, named; /* there is one; it has the name `temp` in `dir` */
+    int fd, dir;       /* fd -1: a symbolic link, not made yet */
+    uint32_t tries;
+    struct sys_stat of; /* the file it was made of */
+    char temp[64];
+};
 static inline struct str place_path(const struct place *p)
 {
     return (struct str){p->path, p->n};
@@ -167,6 +193,8 @@ struct guard {
         uint32_t kind;
     } devices[DEVICES];
     unsigned n_devices;
+    struct hidden hidden[HIDDEN_MAX]; /* from the beginning; the same in every worker */
+    unsigned n_hidden;
     uint64_t *mounts; /* ids of the mounts of our namespace, sorted */
     size_t n_mounts;
     struct shown *shown; /* where they show what (nested.c) */
@@ -182,7 +210,8 @@ struct guard {
     struct object object;
     struct hold holds[HOLDS_MAX];
     unsigned n_holds;
-    bool birth;  /* what this call makes is a guarded name that did not exist: guard mode "existing" */
+    struct copy copy;
+    bool birth; /* what this call makes is a guarded name that did not exist: guard mode "existing" */
     char text[2][PATH_MAX];
     char walk[2 * PATH_MAX];
     char bytes[64 << 10];
@@ -224,6 +253,41 @@ void ptrace_hide(struct guard *g, bool hide);
 bool mount_ours(struct guard *g, uint64_t id); /* a mount of the box's own namespace */
 /* One step over a link: `p` becomes the place it names, or `o` the object a magic link leads to (o->magic). */
 int link_follow(struct guard *g, struct place *p, struct object *o, unsigned *links);
+
+/* Whether the object's path leads to it, over no link and in the same mount: otherwise it is not where that says. */
+bool object_leads(const struct object *o);
+
+/* hidden.c: what the host moved away from a hidden name; the rule, or NULL */
+void hidden_begin(struct guard *g, const struct guard_table *table, size_t bytes);
+void hidden_seen(struct guard *g, const struct rule *rule, const struct object *o); /* at a hidden name */
+const struct rule *hidden_moved(struct guard *g, const struct object *o);
+const struct rule *hidden_around(struct guard *g, struct str path); /* it lies in such a directory */
+
+/* running.c: hidden files that are run */
+int running_judge(struct guard *g);                /* 0, or -EACCES when the caller is one */
+bool running_closed(struct guard *g, int process); /* its directory in a /proc: nobody looks into it */
+long ptrace_call(struct guard *g, long request, pid_t pid);
+
+/* hardlink.c: files with names elsewhere are copied before they are changed */
+enum hardlink_change {
+    HARDLINK_CONTENT,
+    HARDLINK_EMPTY /* nothing of the content is kept */,
+    HARDLINK_ATTRIBUTE,
+    HARDLINK_TOUCH
+};
+#define HARDLINK_AGAIN (INT_MAX - 3)                             /* begin anew, holding the names alone: a copy waits */
+bool hardlink_foreign(struct guard *g, const struct object *o);  /* it may have names outside */
+bool hardlink_nameless(struct guard *g, const struct object *o); /* it has none but those made here */
+/*
+ * Before it is changed: 0 when `o` is the box's own from now on; HARDLINK_AGAIN and GONE_ON, when the lock is free; or an error,
+ * when it may be. `p`: NULL for what was reached by descriptor.
+ */
+int hardlink_own(struct guard *g, const struct place *p, struct object *o, enum hardlink_change change);
+void hardlink_done(struct guard *g);                         /* after the call */
+void hardlink_made(struct guard *g, const struct object *o); /* one more name; o->st is from before */
+/* What stands there is about to lose this name: true when that is to be told to hardlink_gone(). */
+bool hardlink_look(struct guard *g, const struct place *p, struct sys_stat *ret);
+void hardlink_gone(struct guard *g, const struct sys_stat *st);
 
 /* proc.c */
 enum proc_way {

@@ -155,8 +155,12 @@ long unlink_call(struct guard *g, int dir, uint64_t path, int flags)
     no = verdict_remove(g, p, flags & AT_REMOVEDIR);
     if (no == 0)
         no = target_valid(g);
+    struct sys_stat st;
+    const bool linked = no == 0 && !flags && hardlink_look(g, p, &st);
     if (no == 0)
         no = sys_unlinkat(p->dir, p->name, flags);
+    if (no == 0 && linked)
+        hardlink_gone(g, &st);
     place_unlock(g, p);
     return no;
 }
@@ -221,8 +225,15 @@ static int rename_places(struct guard *g, unsigned flags)
         no = verdict_rename(g, from, to, flags, &st);
     if (no == 0)
         no = target_valid(g);
+    /* What it replaces; two names of one file both stay (rename(2)). */
+    struct sys_stat over, moved;
+    const bool linked = no == 0 && !(flags & RENAME_EXCHANGE) && hardlink_look(g, to, &over) &&
+                        !(hardlink_look(g, from, &moved) && moved.inode == over.inode && moved.minor == over.minor &&
+                          moved.major == over.major);
     if (no == 0)
         no = rename_now(g, &st, flags);
+    if (no == 0 && linked)
+        hardlink_gone(g, &over);
     if (no == 0)
         remember_birth(g, to);
     holds_drop(g);
@@ -309,6 +320,8 @@ static int link_places(struct guard *g)
         no = sys_linkat(g->self_fd, decimal(room, g->object.fd), to->seen, to->name, AT_SYMLINK_FOLLOW);
     if (no == 0)
         no = made_again(g, to, made);
+    if (no == 0)
+        hardlink_made(g, &g->object);
     if (no == 0)
         remember_birth(g, to);
     return no;

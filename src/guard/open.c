@@ -96,9 +96,16 @@ static long open_object(struct guard *g, struct place *p, struct object *o, int 
         no = sticky_refuses(p, o, flags);
     if (no == 0)
         no = target_valid(g);
+    if (no == 0 && flags & WRITES && hardlink_foreign(g, o))
+        no = hardlink_own(g, p, o, flags & O_TRUNC ? HARDLINK_EMPTY : HARDLINK_CONTENT);
+    if (no == HARDLINK_AGAIN || no == GONE_ON) {
+        object_drop(o);
+        return no;
+    }
     const enum proc_way way = no == 0 && o->proc ? proc_way(g, p, o, flags) : PROC_CLOSED;
     int map = no == 0 && g->nested && nested_is_map(p, o) ? proc_open_whole(g, o, reopen_flags(flags)) : -ENOENT;
-    names_unlock(g);
+    if (g->names_held)
+        names_unlock(g);
     place_drop(p);
     if (map != -ENOENT) {
         auto_fd int fd = map;
@@ -234,20 +241,16 @@ static long open_step(struct guard *g, struct place *p, int flags, unsigned mode
     return open_object(g, p, o, flags);
 }
 
-long open_call(struct guard *g, int dir, uint64_t path, int flags, unsigned mode)
+/* `alone`: the names are for nobody else meanwhile. */
+static long open_once(struct guard *g, int dir, int flags, unsigned mode, bool alone)
 {
     struct place *p = &g->from;
     unsigned links = 0, tries = 0;
-    if ((flags & (O_CREAT | O_DIRECTORY)) == (O_CREAT | O_DIRECTORY))
-        return -EINVAL; /* Linux 6.4; before, a file was made and ENOTDIR returned */
-    int no = target_string(g, path, g->text[0]);
-    if (no < 0)
-        return no;
-    no = names_lock(g, false);
+    int no = names_lock(g, alone);
     if (no < 0)
         return no;
     no = place_find(g, dir, g->text[0], p);
-    if (no == 0 && (flags & O_CREAT) && verdict_exclusive(p)) {
+    if (no == 0 && !alone && (flags & O_CREAT) && verdict_exclusive(p)) {
         place_drop(p);
         names_unlock(g);
         no = names_lock(g, true);
@@ -263,5 +266,19 @@ long open_call(struct guard *g, int dir, uint64_t path, int flags, unsigned mode
     }
     if (g->names_held)
         names_unlock(g);
+    return r;
+}
+
+long open_call(struct guard *g, int dir, uint64_t path, int flags, unsigned mode)
+{
+    if ((flags & (O_CREAT | O_DIRECTORY)) == (O_CREAT | O_DIRECTORY))
+        return -EINVAL; /* Linux 6.4; before, a file was made and ENOTDIR returned */
+    int no = target_string(g, path, g->text[0]);
+    if (no < 0)
+        return no;
+    long r = open_once(g, dir, flags, mode, false);
+    while (r == HARDLINK_AGAIN)
+        r = open_once(g, dir, flags, mode, true);
+    hardlink_done(g);
     return r;
 }

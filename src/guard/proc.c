@@ -207,7 +207,7 @@ static bool is_traced(struct guard *g, int dir)
     text[n > 0 ? n : 0] = 0;
     const char *tracer = strstr(text, "\nTracerPid:\t");
     long number = tracer ? strtol(tracer + 12, NULL, 10) : 0;
-    return number > 0 && (number == t->box_tgid || number == t->box_tid);
+    return number > 0 && (number == t->box_tgid || number == t->box_tid) && !running_closed(g, dir);
 }
 
 enum proc_way proc_way(struct guard *g, const struct place *p, const struct object *o, int flags)

@@ -123,6 +123,21 @@ bool mount_ours(struct guard *g, uint64_t id)
 
 /* ---- canonical paths ---- */
 
+/*
+ * Whether the directory is below the root of its mount. One that the host moved out of the workspace is not, though whoever
+ * stands in it stays in the mount, which is writable; what the kernel calls its path begins then at the root of the file
+ * system, and may be the path of another directory of the box. The kernel asks this for ".." (path_connected() in fs/namei.c,
+ * Linux 4.3), at the price of one call.
+ */
+static int is_reachable(struct guard *g, int dir, struct str path)
+{
+    struct sys_stat st;
+    int no = sys_stat_at(dir, "..", AT_STATX_DONT_SYNC, SYS_STAT_TYPE, &st);
+    return no != -ENOENT
+               ? no
+               : deny(g, DENIAL_WRITE, NULL, path, "the host moved the directory to where the box does not reach");
+}
+
 /* The place's directory in the box's own mount; the caller's stays beside. */
 static int place_own(struct place *p, const struct sys_stat *st)
 {
@@ -150,8 +165,10 @@ static int directory_path(struct guard *g, struct place *p)
     int no = sys_stat_at(p->dir, "", AT_EMPTY_PATH, SYS_STAT_BASIC | SYS_STAT_MOUNT, &st);
     if (no < 0)
         return no;
-    if (mount_ours(g, st.mount))
-        return path_of(g, p->dir, p->path, &p->dir_n);
+    if (mount_ours(g, st.mount)) {
+        no = path_of(g, p->dir, p->path, &p->dir_n);
+        return no < 0 ? no : is_reachable(g, p->dir, (struct str){p->path, p->dir_n});
+    }
     no = nested_path(g, p->dir, &st, p->path, &p->dir_n);
     if (no == 0) {
         p->path[p->dir_n] = 0;

@@ -302,6 +302,7 @@ static int completes_repository(struct guard *g, const struct place *p)
     return begins_repository(g, p);
 }
 
+#define MOVED      "what the host moved away from a hidden name"
 #define SUBMODULE  "a link on the way to the files of a submodule"
 #define REPOSITORY "a hook, a remote, commondir or the configuration of a git repository"
 
@@ -464,16 +465,32 @@ bool object_guarded(struct guard *g, const struct object *o)
     return path.n && (guarded(g, path, &end) || repository_place(g, path, &config));
 }
 
+/* Over no link: the box could make one that leads to whatever it has open. */
+bool object_leads(const struct object *o)
+{
+    struct sys_stat st;
+    if (!o->n)
+        return false;
+    auto_fd int fd = sys_openat2(AT_FDCWD, o->path, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0, RESOLVE_NO_SYMLINKS);
+    return fd >= 0 && sys_stat_at(fd, "", AT_EMPTY_PATH, SYS_STAT_BASIC | SYS_STAT_MOUNT, &st) == 0 &&
+           same_inode(&st, &o->st) && (st.mask & SYS_STAT_MOUNT) && st.mount == o->st.mount;
+}
+
 /*
  * Whether the path of an object that was reached through a descriptor leads to it, in the same mount: a file of one name is then
  * judged by that, as when it is reached by path, and needs no search for others, which ends in a refusal in a large tree.
  */
 static bool path_leads_to(const struct object *o)
 {
-    struct sys_stat st;
-    return o->n && !o->placed && o->st.links == 1 &&
-           sys_stat_at(AT_FDCWD, o->path, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC | SYS_STAT_MOUNT, &st) == 0 &&
-           same_inode(&st, &o->st) && (st.mask & SYS_STAT_MOUNT) && st.mount == o->st.mount;
+    return !o->placed && o->st.links == 1 && object_leads(o);
+}
+
+/* Whether what was reached through a descriptor has a name, and another one than its path says. */
+static bool is_lost(const struct object *o)
+{
+    const bool named =
+        S_ISREG(o->st.mode) || S_ISDIR(o->st.mode) || S_ISLNK(o->st.mode) || (S_ISFIFO(o->st.mode) && o->n);
+    return o->st.links && named && !o->proc && !o->placed && !object_leads(o);
 }
 
 int verdict_object(struct guard *g, const struct object *o, enum denial_action action)
@@ -485,8 +502,10 @@ int verdict_object(struct guard *g, const struct object *o, enum denial_action a
     g->birth = false;
     if (path.n) {
         rule = rules_hidden(&g->rules, path);
-        if (rule)
+        if (rule) {
+            hidden_seen(g, rule, o);
             return deny(g, action, rule, path, "a hidden name");
+        }
         if (action != DENIAL_READ) {
             rule = guarded(g, path, &end);
             config = rule && rule_is_git_config(rule) && end == path.n;
@@ -502,9 +521,15 @@ int verdict_object(struct guard *g, const struct object *o, enum denial_action a
                            action)) /* a link to it is one to another file system, as far as the box is concerned */
             return action == DENIAL_LINK ? -EXDEV : outside(g, action, o->fd, path);
     }
+    rule = hidden_moved(g, o);
+    if (rule)
+        return deny(g, action, rule, path, MOVED);
     bool named = o->st.links > 0 && (S_ISREG(o->st.mode) || S_ISDIR(o->st.mode));
     if (o->magic && named && !o->held && !o->placed && !mount_ours(g, o->st.mount))
         return deny(g, action, NULL, path, "it lies in a mount that is not the box's");
+    if (action != DENIAL_READ && o->magic && !o->held && is_lost(o) && !hardlink_nameless(g, o))
+        return deny(g, action, NULL, path,
+                    "it is not where its path says: the host moved it, or it has names elsewhere");
     if (S_ISREG(o->st.mode) && (o->st.links > 1 || (o->magic && o->st.links && !path_leads_to(o))))
         return verdict_identity(g, &o->st, action, path);
     return 0;
@@ -616,6 +641,9 @@ static int verdict_leaves(struct guard *g, const struct place *from, const struc
     const struct rule *rule = rules_hidden(&g->rules, path);
     if (rule)
         return deny(g, DENIAL_RENAME, rule, path, "a hidden name");
+    rule = hidden_around(g, path);
+    if (rule)
+        return deny(g, DENIAL_RENAME, rule, path, MOVED);
     rule = guarded(g, path, &end);
     if (!rule)
         end = repository_place(g, path, &config);

@@ -77,6 +77,10 @@ enum notified_test { NOTIFIED_TEST_NONE, NOTIFIED_TEST_HAS, NOTIFIED_TEST_LACKS,
     X(umask, FILTER_GUARD, NOTIFIED_CALL, NOTIFIED_ALWAYS, NOTIFIED_ALWAYS)                                              \
     /* The guards of all boxes hold directories by it (guard/hold.c). LOCK_UN 8 gives back. */                           \
     X(flock, FILTER_GUARD, NOTIFIED_CALL, NOTIFIED_LACKS(1, 8), NOTIFIED_ALWAYS)                                         \
+    X(ptrace, FILTER_READS, NOTIFIED_CALL, NOTIFIED_ALWAYS, NOTIFIED_ALWAYS)                                             \
+    /* Into a process that may begin a hidden program meanwhile; ptrace and /proc/PID/mem are tried next. */             \
+    X(process_vm_readv, FILTER_READS, NOTIFIED_ENOSYS, NOTIFIED_ALWAYS, NOTIFIED_ALWAYS)                                 \
+    X(process_vm_writev, FILTER_READS, NOTIFIED_ENOSYS, NOTIFIED_ALWAYS, NOTIFIED_ALWAYS)                                \
     X(bind, FILTER_GUARD, NOTIFIED_CALL, NOTIFIED_ALWAYS, NOTIFIED_ALWAYS)                                               \
     X(connect, FILTER_GUARD, NOTIFIED_CALL, NOTIFIED_ALWAYS, NOTIFIED_ALWAYS)                                            \
     /*                                                                                                                 \

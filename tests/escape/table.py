@@ -535,6 +535,54 @@ def guarded(name, ops, deny=GUARD, effect=exists(EVIL), **more):
 
 A("guard-directory-locked-by-the-box", "flock {work}/.git", "EACCES")
 A("guard-directory-elsewhere-locked-by-the-box", "flock {outside}", "EACCES")
+
+
+def linked(scene):
+    """A file of the host's that has a second name in the workspace, as a package from pnpm's store has."""
+    scene.write("outside/stored", "stored\n" * 9)
+    os.utime(scene.file("outside/stored"), (10**9, 10**9))
+    os.chmod(scene.file("outside/stored"), 0o644)
+    os.link(scene.file("outside/stored"), scene.file("work/linked"))
+
+
+STORED = "{outside}/stored"
+
+
+def hard_link(name, ops, effect=marked(STORED), **more):
+    """In the box it may work, on a file of the box's own."""
+    A("hard-link-" + name, ops, "through", effect=effect, before=linked, harmless=True, **more)
+
+
+hard_link("write", "write {work}/linked")
+hard_link("write-by-a-second-link", "link {work}/linked {work}/again , write {work}/again")
+hard_link("write-by-symlink", "symlink linked {work}/way , write {work}/way")
+hard_link("write-after-rename", "rename {work}/linked {work}/moved , write {work}/moved")
+hard_link("map", "mmap-write {work}/linked")
+hard_link("empty", "trunc-open {work}/linked", empty(STORED))
+hard_link("truncate", "truncate {work}/linked", empty(STORED))
+hard_link("mode", "chmod {work}/linked", mode_is(STORED, 0o777))
+hard_link("mode-by-descriptor", "fchmod {work}/linked", mode_is(STORED, 0o777))
+hard_link("times", "utimes {work}/linked", old(STORED))
+hard_link("attribute", "setxattr {work}/linked", lambda s: bool(os.listxattr(s.words(STORED)[0])))
+hard_link("write-and-read", "write-rdwr {work}/linked")
+
+
+def moved_out(scene, child):
+    """The host takes a directory out of the workspace, in which somebody stands."""
+    os.rename(scene.file("work/src"), scene.file("outside/src"))
+
+
+A("moved-out-create", "chdir {work}/src , wait , create new", GUARD, during=moved_out, effect=exists("{outside}/src/new"))
+A("moved-out-write", "chdir {work}/src , wait , write main.c", GUARD, during=moved_out, effect=marked("{outside}/src/main.c"))
+A("moved-out-mode", "chdir {work}/src , wait , chmod main.c", GUARD, during=moved_out, effect=mode_is("{outside}/src/main.c", 0o777))
+A("moved-out-remove", "chdir {work}/src , wait , unlink main.c", GUARD, during=moved_out, effect=gone("{outside}/src/main.c"))
+A("moved-out-by-cwd-link", "chdir {work}/src , wait , create /proc/self/cwd/new", GUARD, during=moved_out, effect=exists("{outside}/src/new"))
+A("hide-in-workspace-moved-by-host", "wait , read {work}/seen/deep/key", NO, policy=HIDE, before=vault, leaks=True,
+  during=lambda s, c: os.rename(s.file("work/vault"), s.file("work/seen")))
+A("hide-in-workspace-file-moved-by-host", "wait , read {work}/env.old", NO, policy="--hide {work}/.env", leaks=True,
+  before=lambda s: s.write("work/.env", TOKEN), during=lambda s, c: os.rename(s.file("work/.env"), s.file("work/env.old")))
+
+
 guarded("hook-open", f"create-open {EVIL}")
 guarded("hook-create", f"create {EVIL}")
 guarded("hook-creat", f"creat {EVIL}")
