@@ -127,9 +127,14 @@ unsigned written_tidy(const char *memory)
 const char *written_place(char to[PATH_MAX])
 {
     const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
-    int n = state && state[0] == '/' ? snprintf(to, PATH_MAX, "%s/pinfold/written", state)
-            : home && home[0] == '/' ? snprintf(to, PATH_MAX, "%s/.local/state/pinfold/written", home)
+    char said[PATH_MAX], real[PATH_MAX];
+    int n = state && state[0] == '/' ? snprintf(said, sizeof said, "%s/pinfold", state)
+            : home && home[0] == '/' ? snprintf(said, sizeof said, "%s/.local/state/pinfold", home)
                                      : PATH_MAX;
+    if (n >= PATH_MAX)
+        return NULL;
+    /* Compared with paths that have no links. */
+    n = snprintf(to, PATH_MAX, "%s/written", realpath(said, real) ? real : said);
     return n < PATH_MAX ? to : NULL;
 }
 

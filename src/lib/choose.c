@@ -12,6 +12,7 @@
 #include "engine/survey.h"
 #include "engine/tool.h"
 #include "lib/direct.h"
+#include "plan/path.h"
 
 void prepared_free(struct prepared *p)
 {
@@ -58,6 +59,7 @@ static int prepare_for(const struct pinfold_policy *p, const struct engine *engi
     if (!n->mem)
         return err_sys(e, ERR_SYSTEM, ENOMEM, "make the plan");
     n->facts.home = p->layers.world.home;
+    n->facts.state_home = path_dir(n->mem, p->layers.world.state); /* of .../pinfold */
     n->facts.user_name = p->layers.world.user_name;
     n->facts.program = p->layers.world.program;
     n->facts.uid = getuid();

@@ -10,6 +10,7 @@
 #include "base/fd.h"
 #include "engine/written.h"
 #include "policy/path.h"
+#include "sys/file.h"
 
 #define MAX_PASSWD (4u << 20)
 
@@ -53,23 +54,64 @@ static int find_home(struct arena *mem, const char **ret, struct err *e)
     return 0;
 }
 
-/* $variable/pinfold when that is absolute (relative ones are to be ignored: XDG Base Directory Specification). */
-static const char *own_directory(struct arena *mem, const char *variable, const char *home, const char *fallback)
+/* $variable when that is absolute (relative ones are to be ignored: XDG Base Directory Specification). */
+static const char *base_directory(struct arena *mem, const char *variable, const char *home, const char *fallback)
 {
     const char *base = getenv(variable);
-    if (base && base[0] == '/')
-        return path_clean_at(mem, base, STR("pinfold"));
-    return arena_printf(mem, "%s/%s/pinfold", same(home, "/") ? "" : home, fallback);
+    return path_clean_at(mem, home, base && base[0] == '/' ? str_of(base) : str_of(fallback));
 }
 
-int world_state(struct arena *mem, const char **ret, struct err *e)
+static const char *below(struct arena *mem, const char *base)
+{
+    return base ? path_clean_at(mem, base, STR("pinfold")) : NULL;
+}
+
+static bool is_over_link(const char *path)
+{
+    auto_fd int fd = sys_openat2(AT_FDCWD, path, O_PATH | O_CLOEXEC, 0, RESOLVE_NO_SYMLINKS);
+    return fd == -ELOOP;
+}
+
+/* `path` without links, unless a box may have made one of them; one that cannot be walked stays, for whoever needs it to say. */
+static int take_links_out(struct arena *mem, const char *state, const char *what, const char **path, struct err *e)
+{
+    char memory[PATH_MAX], real[PATH_MAX];
+    bool fits = snprintf(memory, sizeof memory, "%s/written", state) < (int)sizeof memory;
+    int r = is_over_link(*path) ? written_walk(fits ? memory : NULL, what, *path, real, NULL, e) : -ENOENT;
+    if (r == 0)
+        *path = arena_text(mem, real);
+    return r == -EPERM ? r : 0;
+}
+
+/*
+ * Both without links: a box is made of paths that cross none (wire/step.h). As a rule the state directory lies in the home
+ * directory, and one look at it says that neither has any.
+ */
+static int find_own(struct arena *mem, const char **ret_home, const char **ret_state, struct err *e)
 {
     const char *home = NULL;
     int r = find_home(mem, &home, e);
     if (r < 0)
         return r;
-    *ret = own_directory(mem, "XDG_STATE_HOME", home, ".local/state");
-    return *ret ? 0 : err_sys(e, ERR_SYSTEM, ENOMEM, "state directory");
+    const char *base = base_directory(mem, "XDG_STATE_HOME", home, ".local/state"), *state = below(mem, base);
+    if (state && (!path_within(base, home) || is_over_link(state))) {
+        r = take_links_out(mem, state, "HOME", &home, e);
+        base = home ? base_directory(mem, "XDG_STATE_HOME", home, ".local/state") : NULL;
+        if (r == 0 && base)
+            r = take_links_out(mem, state, "state directory", &base, e);
+        if (r < 0)
+            return r;
+        state = below(mem, base);
+    }
+    *ret_home = home;
+    *ret_state = state;
+    return home && state ? 0 : err_sys(e, ERR_SYSTEM, ENOMEM, "home and state directory");
+}
+
+int world_state(struct arena *mem, const char **ret, struct err *e)
+{
+    const char *home = NULL;
+    return find_own(mem, &home, ret, e);
 }
 
 const char *world_written(struct arena *mem, const char *state)
@@ -106,13 +148,12 @@ int world_look(struct arena *mem, const char *cwd, struct world *ret, struct err
     struct world w = {0};
     char here[PATH_MAX];
 
-    int r = find_home(mem, &w.home, e);
+    int r = find_own(mem, &w.home, &w.state, e);
     if (r < 0)
         return r;
     if (!getcwd(here, sizeof here) || here[0] != '/')
         return err_sys(e, ERR_POLICY, here[0] == '/' ? errno : ENOENT, "current directory");
-    w.config = own_directory(mem, "XDG_CONFIG_HOME", w.home, ".config");
-    w.state = own_directory(mem, "XDG_STATE_HOME", w.home, ".local/state");
+    w.config = below(mem, base_directory(mem, "XDG_CONFIG_HOME", w.home, ".config"));
     r = cwd ? stand(mem, w.state, cwd, &w.cwd, e) : 0;
     if (r < 0)
         return r;

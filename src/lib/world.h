@@ -7,12 +7,12 @@
 #include "base/err.h"
 
 struct world {
-    const char *home;      /* absolute, clean                                       */
+    const char *home;      /* absolute, clean, over no link                         */
     const char *user_name; /* $USER or $LOGNAME; NULL when neither is set           */
     const char *cwd;       /* absolute and real                                     */
     const char *config;    /* $XDG_CONFIG_HOME/pinfold, else ~/.config/pinfold      */
     const char *program;   /* this program's file; NULL when it cannot be told      */
-    const char *state;     /* $XDG_STATE_HOME/pinfold, else ~/.local/state/pinfold  */
+    const char *state;     /* $XDG_STATE_HOME/pinfold, else ~/.local/state/pinfold; over no link */
 };
 
 /* Looks around; the strings live in `mem`. `cwd` NULL: the process's own. */

@@ -136,8 +136,11 @@ int env_make(struct making *m)
     for (const char *const *e = m->ask->environ; r == 0 && e && *e; e++) {
         size_t n = name_length(*e);
         const struct env_rule *rule = n && (*e)[n] ? rule_for(p, *e, n) : NULL;
-        if (rule && !rule->remove && !rule->value && !image_decides(m, rule, *e))
-            r = put(&v, arena_text(m->mem, *e));
+        if (!rule || rule->remove || rule->value || image_decides(m, rule, *e))
+            continue;
+        /* The box has the home directory's real place; a link to it may lie where the box sees something else. */
+        const bool home = m->facts->home && n == 4 && memcmp(*e, "HOME", 4) == 0;
+        r = home ? put_value(&v, "HOME", m->facts->home) : put(&v, arena_text(m->mem, *e));
     }
     for (size_t i = 0; r == 0 && i < m->n_set_env; i++)
         r = put(&v, m->set_env[i]);

@@ -61,9 +61,9 @@ enum key_tighten {
       "Names taken from the lists of guarded names.")                                                                  \
     X(NET, "net.mode", "net", "MODE", TYPE_CHOICE, "none|allow|host", false, true, TIGHTEN_RANK,                       \
       "No network, the allowed hosts only, or the host's own network.")                                                \
-    X(ALLOW, "net.allow", "allow", "DOMAIN[:PORT]", TYPE_DOMAINS, NULL, true, true, TIGHTEN_NEVER,                     \
+    X(ALLOW, "net.allow", "allow", "DOMAIN[:PORT[/tcp]]", TYPE_DOMAINS, NULL, true, true, TIGHTEN_NEVER,               \
       "Let the command reach DOMAIN, *.DOMAIN, an address, a CIDR range or a @SET; turns --net allow on.")             \
-    X(DENY, "net.deny", "deny", "DOMAIN[:PORT]", TYPE_DOMAINS, NULL, true, true, TIGHTEN_ADD,                          \
+    X(DENY, "net.deny", "deny", "DOMAIN[:PORT[/tcp]]", TYPE_DOMAINS, NULL, true, true, TIGHTEN_ADD,                    \
       "Refuse DOMAIN, *.DOMAIN, an address, a CIDR range, a @SET or * even where something allows it.")                \
     X(DENY_PORTS, "net.deny_ports", "deny-port", "PORT[-PORT]", TYPE_PORTS, NULL, true, true, TIGHTEN_ADD,             \
       "Refuse this port of every host.")                                                                               \
