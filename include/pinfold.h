@@ -196,6 +196,8 @@ struct pinfold_session_options {
        it is stopped and made anew; what it has stored stays. */
     int recreate;
     const char *scope; /* names of one owner among several (an instance of a server); NULL: the user's own */
+    void (*say)(void *ctx, enum pinfold_say what, const char *sentence); /* called when one is started, or NULL */
+    void *say_ctx;
 };
 /* The session of that name: started when there is none, found when there is one. Two callers at once get the same. */
 PINFOLD_PUBLIC int pinfold_session_ensure(struct pinfold_policy *policy, const struct pinfold_session_options *options,

@@ -17,6 +17,7 @@ static const char *const actions[] = {
     [DENIAL_REMOVE] = "remove", [DENIAL_CHANGE] = "change",
     [DENIAL_READ] = "read",     [DENIAL_CONNECT] = "connect",
     [DENIAL_BIND] = "bind",     [DENIAL_GIT_CONFIG] = "git-config",
+    [DENIAL_MOUNT] = "mount",
 };
 
 static void free_denial(struct denial *d)

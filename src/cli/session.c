@@ -193,9 +193,16 @@ int verb_exec(struct ask *a)
     return status;
 }
 
+static void say(void *ctx, enum pinfold_say what, const char *sentence)
+{
+    (void)ctx, (void)what;
+    complain("%s", sentence);
+}
+
 static int ensure(struct ask *a, const char *name, struct pinfold_session **ret, struct pinfold_error *error)
 {
-    const struct pinfold_session_options o = named(a, name);
+    struct pinfold_session_options o = named(a, name);
+    o.say = a->quiet || a->json ? NULL : say;
     const struct pinfold_policy_options po = {.size = sizeof po,
                                               .options = a->policy,
                                               .settings_format = a->settings_format,

@@ -200,10 +200,8 @@ static int kind_of(struct guard *g, const char *name, struct mounting *m)
         if (strcmp(kinds[i].name, name) == 0)
             m->kind = &kinds[i];
     if (!m->kind) {
-        (void)deny(
-            g, DENIAL_CHANGE, NULL, str_of(name),
-            "a file system that a nested user namespace wants to mount: only tmpfs, proc, devpts, mqueue and sysfs, "
-            "for others reach files that are hidden or guarded");
+        (void)deny(g, DENIAL_MOUNT, NULL, str_of(name),
+                   "others than tmpfs, proc, devpts, mqueue and sysfs could show hidden files, or change guarded ones");
         return -EPERM;
     }
     return m->kind->space ? space_of(g, m->kind->space, &m->space) : 0;

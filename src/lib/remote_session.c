@@ -85,7 +85,8 @@ int pinfold_session_ensure(struct pinfold_policy *policy, const struct pinfold_s
     auto_buf struct buf answer = BUF(MAX_ANSWER_BYTES);
     struct str rest;
     uint64_t limits[3] = {0};
-    r = remote_ask(&request, NULL, 0, NULL, &answer, &rest, &e);
+    const struct sayer sayer = {.say = o.say, .ctx = o.say_ctx};
+    r = remote_ask(&request, NULL, 0, &sayer, &answer, &rest, &e);
     for (unsigned i = 0; r == 0 && i < 3; i++) {
         if (message_take_number(&rest, TAG_RESULT, &limits[i]) < 0)
             r = remote_broken(&e, -EBADMSG);

@@ -88,7 +88,7 @@ static int serve_wrap(struct request *q, struct pinfold_policy *p)
     return 0;
 }
 
-static void say(void *ctx, enum pinfold_say what, const char *sentence)
+void serve_say(void *ctx, enum pinfold_say what, const char *sentence)
 {
     auto_buf struct buf m = BUF(MAX_REQUEST_BYTES);
     (void)ctx;
@@ -138,7 +138,7 @@ static int serve_run(struct request *q, struct pinfold_policy *p)
     }
     o.capture = capture != 0;
     o.capture_max = capture_max;
-    o.say = wants_say ? say : NULL;
+    o.say = wants_say ? serve_say : NULL;
     o.ask = wants_ask ? ask : NULL;
     if (control && (o.control_fd = q->fds[next]) < 0)
         return serve_bad(q);

@@ -23,6 +23,7 @@ static int ensure(struct request *q)
         return serve_bad(q);
     }
     o.recreate = recreate != 0;
+    o.say = serve_say;
     r = pinfold_session_ensure(policy, &o, &session, q->error);
     if (r == 0) { /* each command's own, which come back with each command */
         const struct limits *l = &session->policy.limits;

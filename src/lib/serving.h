@@ -20,6 +20,7 @@ int serve_list(struct request *q, const char *const **ret);
 int serve_policy_argument(struct request *q, struct pinfold_policy **ret);
 int serve_answer_text(struct request *q, int r, char *text);
 void serve_answer_result(struct request *q, struct pinfold_result *result);
+void serve_say(void *ctx, enum pinfold_say what, const char *sentence); /* to the caller, before the answer */
 /* While a command runs nobody reads the socket: the caller's end ends this process. */
 void serve_end_with_caller(bool on);
 /* serve_session.c: sessions and commands in them. */

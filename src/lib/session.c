@@ -27,6 +27,7 @@
 #include "lib/planned.h"
 #include "lib/storage.h"
 #include "lib/words.h"
+#include "plan/plan.h"
 #include "sys/poll.h"
 #include "sys/process.h"
 #include "wire/keep.h"
@@ -519,6 +520,9 @@ int pinfold_session_ensure(struct pinfold_policy *policy, const struct pinfold_s
         r = place_lock(&s->place, &lock, &e);
         if (r == 0)
             r = make_under_lock(s, policy, lock, o.recreate, &e);
+        const char *note = r == 0 && o.say ? egress_names_denied(policy->policy) : NULL;
+        if (note)
+            o.say(o.say_ctx, PINFOLD_SAY_NOTE, note);
     }
     if (r < 0) {
         pinfold_session_free(s);

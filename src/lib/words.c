@@ -378,6 +378,10 @@ void words_denial(const struct denial *d, const struct plan *plan, struct buf *o
         buf_text(out, "it stays as it is in every box; change it outside");
         return;
     }
+    if (same(d->kind, "file") && same(d->action, "mount")) {
+        buf_text(out, "no option allows it: bind a directory instead, or run what mounts it outside the box");
+        return;
+    }
     if (same(d->kind, "socket")) {
         buf_text(out, "allow with --unix-socket ");
     } else if ((d->rule && is_guarded_name(plan->policy, d->rule)) || same(d->origin, "built in")) {

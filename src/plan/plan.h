@@ -112,6 +112,8 @@ struct plan_ask {
 int plan_make(const struct policy *policy, const struct facts *facts, const struct plan_ask *ask, struct plan **ret,
               struct err *e);
 struct plan *plan_free(struct plan *p);
+/* What denying a name does not mean where all else is allowed: a sentence for the start to say, or NULL. */
+const char *egress_names_denied(const struct policy *p);
 /*
  * For a box that lives: gives back what of the plan's memory only planning and explaining needed (places, notes, values of
  * the environment). All else stays where it was said to be, `image` in its place. False without memory or where the plan

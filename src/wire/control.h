@@ -95,5 +95,6 @@ enum denial_action {
     DENIAL_READ,
     DENIAL_CONNECT,
     DENIAL_BIND,
-    DENIAL_GIT_CONFIG
+    DENIAL_GIT_CONFIG,
+    DENIAL_MOUNT /* of a file system, in a nested user namespace; its kind is the target */
 };
