@@ -12,7 +12,8 @@
 #include "policy/policy.h"
 #include "wire/guard_table.h"
 
-#define RULE_PARTS 8 /* components of one any-depth rule */
+#define RULE_PARTS 8  /* components of one any-depth rule */
+#define RULE_BITS  64 /* words of a bitmap of hashes      */
 
 /* A guarded or hidden absolute place, or (any_depth) a run of components below some root. */
 struct rule {
@@ -35,9 +36,13 @@ struct rules {
     size_t n_hidden;
     struct rule *pinned, *sockets, *private_trees, *roots;
     size_t n_pinned, n_sockets, n_private, n_roots;
-    bool any_depth;    /* some guarded name holds at any depth */
-    bool git;          /* git configuration is judged: repositories are looked at, whatever they are called */
-    uint64_t first[4]; /* which hashes of first components occur in any-depth rules */
+    struct rule *rooted; /* NAME of GUARD_ROOT, once more: as components below the root of a repository */
+    size_t n_rooted;
+    bool any_depth;       /* some guarded name holds at any depth */
+    bool git;             /* git configuration is judged: repositories are looked at, whatever they are called */
+    bool rooted_patterns; /* some of `rooted` is a pattern */
+    /* Which hashes of first components occur in any-depth rules, and in `rooted`. */
+    uint64_t first[RULE_BITS], rooted_first[RULE_BITS];
 };
 
 /* Compiles a table into `mem`; `strings` are the plan's. -ENOMEM, -EBADMSG for an offset or kind that cannot be. */
@@ -56,6 +61,22 @@ const struct rule *rules_hidden(const struct rules *r, struct str path);
  * with 0.
  */
 const struct rule *rules_below(const struct rules *r, struct str path, size_t *at, struct str *ret_rest);
+/*
+ * Names of the `root` list in a tree: the next one that `path` has in one of the directories above it, which holds there
+ * when that is the root of a repository (reporoot.c). Begin with a zeroed one.
+ */
+struct rooted {
+    const struct rule *rule;
+    struct str directory; /* the first bytes of the path; "" for the root directory */
+    size_t end;           /* where the name ends in the path                    */
+    struct str rest;      /* _below: what remains of the name below the path    */
+    size_t i;
+    bool begun;
+};
+bool rules_rooted(const struct rules *r, struct str path, struct rooted *w);
+/* The same of names whose first components end in `path`. */
+bool rules_rooted_below(const struct rules *r, struct str path, struct rooted *w);
+bool rules_is_root(const struct rules *r, struct str path); /* the top of a writable tree */
 /* A rule with a pattern of several components, some first ones of which `path` ends in: the directory must stay. */
 const struct rule *rules_pattern_prefix(const struct rules *r, struct str path, bool guarded_only);
 /* Whether moving a directory between these places takes it out of an any-depth rule's reach, or into one's. */

@@ -32,7 +32,7 @@ static void place_unlock(struct guard *g, struct place *p)
     place_drop(p);
 }
 
-/* In mode "existing": what was just made under a guarded name is the box's own. */
+/* What was just made under a guarded name (mode "existing"), or makes a repository, is the box's own. */
 static void remember_birth(struct guard *g, const struct place *p)
 {
     struct sys_stat st;
@@ -43,6 +43,7 @@ static void remember_birth(struct guard *g, const struct place *p)
     name[p->name_n] = 0;
     if (sys_stat_at(p->dir, name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC | SYS_STAT_BORN, &st) == 0)
         born_add(g, &st);
+    reporoot_made(g, p);
 }
 
 /* A refusal of what is there already: the caller hears that it exists, as `mkdir -p` and O_EXCL expect. */
@@ -136,8 +137,10 @@ static int rename_places(struct guard *g, unsigned flags)
         no = target_valid(g);
     if (no == 0)
         no = sys_renameat2(from->dir, from->name, to->dir, to->name, flags);
-    if (no == 0)
+    if (no == 0) {
         remember_birth(g, to);
+        reporoot_moved(g, from, to, flags & RENAME_EXCHANGE);
+    }
     return no < 0 ? no : 0;
 }
 

@@ -204,6 +204,8 @@ static long open_new(struct guard *g, struct place *p, int flags, unsigned mode)
     struct sys_stat st;
     if (birth && sys_stat_at(fd, "", AT_EMPTY_PATH, SYS_STAT_BASIC | SYS_STAT_BORN, &st) == 0)
         born_add(g, &st);
+    if (birth)
+        reporoot_made(g, p);
     return give(g, &fd, flags, p);
 }
 

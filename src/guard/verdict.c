@@ -144,8 +144,12 @@ static size_t repository_place(struct guard *g, struct str path, bool *ret_confi
 /* What is judged as a configuration by its name may be a hook by its place. */
 static const struct rule *named(struct guard *g, struct str path, size_t *ret_end)
 {
-    const struct rule *rule = rules_guarded(&g->rules, path, ret_end);
+    const struct rule *rule = rules_guarded(&g->rules, path, ret_end), *rooted = NULL;
     bool config;
+    if (!rule || rule_is_git_config(rule))
+        rooted = reporoot_guarded(g, path, ret_end);
+    if (rooted)
+        return rooted;
     return rule && rule_is_git_config(rule) && repository_place(g, path, &config) && !config ? NULL : rule;
 }
 
@@ -153,6 +157,12 @@ static const struct rule *guarded(struct guard *g, struct str path, size_t *ret_
 {
     const struct rule *rule = named(g, path, ret_end);
     return rule && in_force(g, rule, path, *ret_end) ? rule : NULL;
+}
+
+bool verdict_is_guarded(struct guard *g, struct str path)
+{
+    size_t end;
+    return named(g, path, &end) != NULL;
 }
 
 bool verdict_config(struct guard *g, const struct place *p, const struct rule **ret_rule)
@@ -259,10 +269,14 @@ int verdict_make(struct guard *g, const struct place *p, enum made made)
         ((rule = rules_below(&g->rules, path, &at, &rest)) || (rule = rules_pinned(&g->rules, path)) ||
          (rule = rules_pattern_prefix(&g->rules, path, true))))
         return deny(g, DENIAL_LINK, rule, path, "a link in place of a directory that holds a guarded name");
+    struct rooted w = {0};
+    if (made == MADE_LINK && (rule = reporoot_below(g, path, &w)))
+        return deny(g, DENIAL_LINK, rule, path, "a link in place of a directory that holds a guarded name");
     if (made == MADE_LINK && is_for_remotes(g, p))
         return deny(g, DENIAL_CREATE, NULL, path, REPOSITORY);
     if (made == MADE_LINK && module_behind(g, p, NULL))
         return deny(g, DENIAL_LINK, NULL, path, SUBMODULE);
+    g->birth |= reporoot_marks(g, p);
     return completes_repository(g, p);
 }
 
@@ -441,7 +455,8 @@ int verdict_remove(struct guard *g, const struct place *p, bool directory)
     rule = directory || rules_private(&g->rules, path) ? rules_pinned(&g->rules, path) : NULL;
     if (rule && rule->path.n == path.n)
         return deny(g, DENIAL_REMOVE, rule, path, "a place that a rule rests on");
-    return reserved(path) ? deny(g, DENIAL_REMOVE, NULL, path, "a name that is pinfold's own") : 0;
+    return reserved(path) ? deny(g, DENIAL_REMOVE, NULL, path, "a name that is pinfold's own")
+                          : reporoot_marker_leaves(g, p, DENIAL_REMOVE);
 }
 
 /* Whether `rest` stands below the directory p; a link on the way counts: who knows what is behind it. */
@@ -497,6 +512,10 @@ static int verdict_contents(struct guard *g, const struct place *from, const str
         if (rest_stands(from, rest) && !rest_inert(g, from, rule, rest, from != at))
             return deny(g, DENIAL_RENAME, rule, place_path(at), why);
     }
+    for (struct rooted w = {0}; (rule = reporoot_below(g, place_path(at), &w));)
+        if ((g->rules.mode == GUARD_STRICT || from == at) && rest_stands(from, w.rest) &&
+            !rest_inert(g, from, rule, w.rest, from != at))
+            return deny(g, DENIAL_RENAME, rule, place_path(at), why);
     return 0;
 }
 
@@ -519,8 +538,9 @@ static int verdict_leaves(struct guard *g, const struct place *from, const struc
     rule = rules_pinned(&g->rules, path);
     if (rule)
         return deny(g, DENIAL_RENAME, rule, path, "a place that a rule rests on");
-    if (!S_ISDIR(st->mode))
-        return 0;
+    int no = reporoot_leaves(g, from, st);
+    if (no < 0 || !S_ISDIR(st->mode))
+        return no;
     rule = rules_pattern_prefix(&g->rules, path, false);
     if (rule)
         return deny(g, DENIAL_RENAME, rule, path, "a directory that a rule for hidden names speaks of");
@@ -556,10 +576,14 @@ static int verdict_arrives(struct guard *g, const struct place *from, const stru
     if (brings_remotes(g, from, to))
         return deny(g, DENIAL_RENAME, NULL, path, REPOSITORY);
     int no = completes_repository(g, to);
+    if (no == 0)
+        no = reporoot_arrives(g, from, to, st);
+    struct rooted w = {0};
     if (no < 0 || S_ISREG(st->mode))
         return no;
     if (S_ISLNK(st->mode))
-        return (rule = rules_below(&g->rules, path, &at, &rest)) || (rule = rules_pattern_prefix(&g->rules, path, true))
+        return (rule = reporoot_below(g, path, &w)) || (rule = rules_below(&g->rules, path, &at, &rest)) ||
+                       (rule = rules_pattern_prefix(&g->rules, path, true))
                    ? deny(g, DENIAL_LINK, rule, path, "a link in place of a directory that holds a guarded name")
                : module_behind(g, to, NULL) ? deny(g, DENIAL_LINK, NULL, path, SUBMODULE)
                                             : 0;
@@ -594,7 +618,7 @@ int verdict_rename(struct guard *g, const struct place *from, const struct place
         return 0; /* EBUSY */
     memcpy(name, from->name, from->name_n);
     name[from->name_n] = 0;
-    int no = sys_stat_at(from->dir, name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st);
+    int no = sys_stat_at(from->dir, name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC | SYS_STAT_BORN, &st);
     if (no < 0)
         return no;
     if (S_ISDIR(st.mode) && !same_mount(from, to))
@@ -606,7 +630,7 @@ int verdict_rename(struct guard *g, const struct place *from, const struct place
     if (exchange) {
         memcpy(name, to->name, to->name_n);
         name[to->name_n] = 0;
-        no = sys_stat_at(to->dir, name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &other);
+        no = sys_stat_at(to->dir, name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC | SYS_STAT_BORN, &other);
         if (no == 0)
             no = verdict_leaves(g, to, &other);
         if (no == 0)
@@ -620,5 +644,8 @@ int verdict_rename(struct guard *g, const struct place *from, const struct place
 int verdict_link(struct guard *g, const struct object *from, const struct place *to)
 {
     int no = verdict_object(g, from, DENIAL_LINK);
-    return no < 0 ? no : verdict_make(g, to, S_ISLNK(from->st.mode) ? MADE_LINK : MADE_FILE);
+    if (no == 0)
+        no = verdict_make(g, to, S_ISLNK(from->st.mode) ? MADE_LINK : MADE_FILE);
+    g->birth &= !reporoot_marks(g, to); /* it is there already: another's repository may have it */
+    return no;
 }

@@ -107,13 +107,14 @@ static struct plan_image *image_make(const struct box *box)
     t->rules[t->n_rules++] = (struct guard_rule){.kind = GUARD_RULE_PRIVATE, .text = put(&im, "/dev/shm")};
     for (size_t i = 0; i < box->n_rules; i++) {
         const struct box_rule *r = &box->rules[i];
-        t->rules[t->n_rules] = (struct guard_rule){.kind = (uint8_t)r->kind,
-                                                   .place = (uint8_t)r->place,
-                                                   .judge = (uint8_t)r->judge,
-                                                   .flags = r->directory,
-                                                   .text = put(&im, r->text),
-                                                   .below = put(&im, r->below ? r->below : ""),
-                                                   .origin = (uint32_t)i};
+        t->rules[t->n_rules] = (struct guard_rule){
+            .kind = (uint8_t)r->kind,
+            .place = (uint8_t)r->place,
+            .judge = (uint8_t)r->judge,
+            .flags = (uint8_t)((r->directory ? GUARD_RULE_DIRECTORY : 0) | (r->pattern ? GUARD_RULE_PATTERN : 0)),
+            .text = put(&im, r->text),
+            .below = put(&im, r->below ? r->below : ""),
+            .origin = (uint32_t)i};
         t->n_rules++;
     }
     t->mode = box->mode;
