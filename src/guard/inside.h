@@ -9,6 +9,7 @@
 #include <limits.h>
 #include <linux/seccomp.h>
 #include <stdatomic.h>
+#include "base/buf.h"
 #include "guard/guard.h"
 #include "guard/judge.h"
 #include "sys/file.h"
@@ -73,7 +74,7 @@ struct shared {
     _Atomic uint32_t watching; /* entries of `watchers` in use */
     struct watcher watchers[WATCHERS];
     /* Untouched until one is entered: where repositories of others were, and which were made here (reporoot.c). */
-    struct places lost, made;
+    struct places lost, made, left; /* left: links and FIFOs (told.c) */
 };
 
 /* ---- who asks ---- */
@@ -280,9 +281,17 @@ bool reporoot_marks(struct guard *g, const struct place *p); /* the name is what
 int reporoot_marker_leaves(struct guard *g, const struct place *p, enum denial_action action);
 int reporoot_leaves(struct guard *g, const struct place *from, const struct sys_stat *st);
 int reporoot_arrives(struct guard *g, const struct place *from, const struct place *to, const struct sys_stat *st);
-/* After something was made, or moved. */
+/* After something was made. */
 void reporoot_made(struct guard *g, const struct place *p);
-void reporoot_moved(struct guard *g, const struct place *from, const struct place *to, bool exchange);
+bool reporoot_tells(struct guard *g, int dir, struct buf *names); /* those in a repository that was made here */
+
+/* told.c */
+struct str places_next(const struct places *all, uint32_t *at); /* from *at on; "" at the end */
+bool places_add(struct guard *g, struct places *all, struct str path);
+void told_link(struct guard *g, const struct place *p, const char *text);
+void told_fifo(struct guard *g, const struct place *p);
+void told_moved(struct guard *g, const struct place *from, const struct place *to, bool exchange);
+void told_end(struct guard *g); /* all that is left of it */
 
 /* deny.c */
 int deny(struct guard *g, enum denial_action action, const struct rule *rule, struct str path, const char *why);

@@ -81,6 +81,8 @@ long make_call(struct guard *g, int dir, uint64_t path, bool directory, unsigned
         no = directory ? sys_mkdirat(p->dir, p->name, mode & 07777) : sys_mknodat(p->dir, p->name, mode, device);
     if (no == 0)
         remember_birth(g, p);
+    if (no == 0 && !directory && S_ISFIFO(mode))
+        told_fifo(g, p);
     place_unlock(g, p);
     return no;
 }
@@ -102,8 +104,10 @@ long symlink_call(struct guard *g, uint64_t target, int dir, uint64_t path)
         no = target_valid(g);
     if (no == 0)
         no = sys_symlinkat(g->text[1], p->dir, p->name);
-    if (no == 0)
+    if (no == 0) {
         remember_birth(g, p);
+        told_link(g, p, g->text[1]);
+    }
     place_unlock(g, p);
     return no;
 }
@@ -139,7 +143,7 @@ static int rename_places(struct guard *g, unsigned flags)
         no = sys_renameat2(from->dir, from->name, to->dir, to->name, flags);
     if (no == 0) {
         remember_birth(g, to);
-        reporoot_moved(g, from, to, flags & RENAME_EXCHANGE);
+        told_moved(g, from, to, flags & RENAME_EXCHANGE);
     }
     return no < 0 ? no : 0;
 }

@@ -15,9 +15,9 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include "base/buf.h"
 #include "base/fd.h"
 #include "guard/inside.h"
-#include "sys/socket.h"
 
 static const char *const markers[] = {".git", ".hg", ".jj", ".sl", ".svn", ".bzr", "_darcs", ".pijul", ".fslckout"};
 #define MARKERS (sizeof markers / sizeof *markers)
@@ -46,61 +46,6 @@ static bool speaks_of(struct guard *g, struct str path)
 bool reporoot_marks(struct guard *g, const struct place *p)
 {
     return is_marker((struct str){p->name, p->name_n}) && speaks_of(g, place_path(p));
-}
-
-/* ---- places that are remembered ---- */
-
-/* The next one, from *at on; "" at the end. The table's lock is held, or what is read may be old. */
-static struct str places_next(const struct places *all, uint32_t *at)
-{
-    if (*at >= all->n)
-        return (struct str){"", 0};
-    struct str one = str_of(all->text + *at);
-    *at += (uint32_t)one.n + 1;
-    return one;
-}
-
-static bool places_add(struct guard *g, struct places *all, struct str path)
-{
-    bool fits = true, known = false;
-    table_lock(g->shared);
-    for (uint32_t at = 0; !known && at < all->n;)
-        known = str_eq(places_next(all, &at), path);
-    if (!known) {
-        fits = path.n + 1 <= sizeof all->text - all->n;
-        if (fits) {
-            memcpy(all->text + all->n, path.p, path.n);
-            all->text[all->n + path.n] = 0;
-            all->n += (uint32_t)path.n + 1;
-        } else {
-            all->left_out++;
-        }
-    }
-    table_unlock(g->shared);
-    return fits;
-}
-
-/* What is at `from` goes to `to`, and with it what is below. */
-static void places_move(struct guard *g, struct places *all, struct str from, struct str to)
-{
-    static char moved[sizeof all->text]; /* each worker has its own */
-    uint32_t n = 0;
-    table_lock(g->shared);
-    for (uint32_t at = 0; at < all->n;) {
-        struct str one = places_next(all, &at);
-        struct str head = path_in(one, from) ? to : (struct str){"", 0}, tail = head.n ? str_skip(one, from.n) : one;
-        if (head.n + tail.n + 1 > sizeof moved - n) {
-            all->left_out++;
-            continue;
-        }
-        memcpy(moved + n, head.p, head.n);
-        memcpy(moved + n + head.n, tail.p, tail.n);
-        n += (uint32_t)(head.n + tail.n);
-        moved[n++] = 0;
-    }
-    memcpy(all->text, moved, n);
-    all->n = n;
-    table_unlock(g->shared);
 }
 
 static bool is_lost(struct guard *g, struct str directory)
@@ -377,15 +322,22 @@ void reporoot_made(struct guard *g, const struct place *p)
         (void)places_add(g, &g->shared->made, (struct str){p->path, p->dir_n});
 }
 
-void reporoot_moved(struct guard *g, const struct place *from, const struct place *to, bool exchange)
+static void append(void *ctx, struct str name)
 {
-    static const struct str between = {"\001", 1};
-    struct places *made = &g->shared->made;
-    if (made->n == 0)
-        return;
-    if (exchange)
-        places_move(g, made, place_path(to), between);
-    places_move(g, made, place_path(from), place_path(to));
-    if (exchange)
-        places_move(g, made, between, place_path(from));
+    struct buf *names = ctx;
+    if (names->n)
+        buf_text(names, ", ");
+    buf_str(names, name);
+}
+
+bool reporoot_tells(struct guard *g, int dir, struct buf *names)
+{
+    struct sys_stat st;
+    bool made = false;
+    for (size_t i = 0; i < MARKERS && !made; i++)
+        made = sys_stat_at(dir, markers[i], AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC | SYS_STAT_BORN, &st) == 0 &&
+               born_has(g, &st);
+    if (made)
+        (void)name_in(g, dir, append, names);
+    return names->n > 0;
 }
