@@ -283,7 +283,8 @@ int reporoot_leaves(struct guard *g, const struct place *from, const struct sys_
 int reporoot_arrives(struct guard *g, const struct place *from, const struct place *to, const struct sys_stat *st);
 /* After something was made. */
 void reporoot_made(struct guard *g, const struct place *p);
-bool reporoot_tells(struct guard *g, int dir, struct buf *names); /* those in a repository that was made here */
+bool reporoot_tells(struct guard *g, int dir, struct str path,
+                    struct buf *names); /* those in a repository that was made here */
 
 /* told.c */
 struct str places_next(const struct places *all, uint32_t *at); /* from *at on; "" at the end */

@@ -186,6 +186,17 @@ static int add_any_depth(struct rules *all, struct rule **list, size_t *n, const
     return split(r, mem);
 }
 
+bool rules_is_marker(struct str name)
+{
+    static const char *const other[] = {".hg", ".jj", ".sl", ".svn", ".bzr", "_darcs", ".pijul", ".fslckout"};
+    if (fold_eq(name, STR(".git")))
+        return true;
+    for (size_t i = 0; i < sizeof other / sizeof *other; i++)
+        if (fold_eq(name, str_of(other[i])))
+            return true;
+    return false;
+}
+
 /* A name at the root of repositories. Patterns are of one component, and at the top of a tree hold by this, too. */
 static int add_rooted(struct rules *all, const struct guard_rule *said, uint32_t index, struct str text,
                       struct arena *mem)
@@ -197,6 +208,7 @@ static int add_rooted(struct rules *all, const struct guard_rule *said, uint32_t
     r->pattern = said->flags & GUARD_RULE_PATTERN;
     r->any_depth = true;
     r->below = STR("/");
+    r->in_repository = rules_is_marker(r->parts[0]) && !fold_eq(r->parts[0], STR(".git"));
     if (r->pattern && (r->n_parts > 1 || said->flags & GUARD_RULE_DIRECTORY))
         return -EBADMSG;
     if (r->pattern)
@@ -223,7 +235,7 @@ static int add_name(struct rules *all, const struct guard_rule *said, uint32_t i
         return 0;
     }
     int no = add_rooted(all, said, index, text, mem);
-    if (no < 0 || said->flags & GUARD_RULE_PATTERN)
+    if (no < 0 || said->flags & GUARD_RULE_PATTERN || all->rooted[all->n_rooted - 1].in_repository)
         return no;
     for (size_t i = 0; i < all->n_roots; i++) {
         struct str root = all->roots[i].path;

@@ -21,8 +21,11 @@ struct rule {
     uint32_t index;  /* in the table, for denials */
     struct str path; /* absolute place; any-depth: the text */
     bool any_depth;
-    bool pattern;      /* parts are patterns */
-    bool direct;       /* any-depth: only directly in `below` after all */
+    bool pattern; /* parts are patterns */
+    bool direct;  /* any-depth: only directly in `below` after all */
+    /* Of `rooted`: a file of a repository that is not git's. It holds in those alone that the box did not make, also at the
+       top of a writable tree. */
+    bool in_repository;
     struct str below;  /* any-depth: holds below this tree, "/" everywhere */
     struct str *parts; /* any-depth: its components */
     size_t n_parts;
@@ -76,6 +79,7 @@ struct rooted {
 bool rules_rooted(const struct rules *r, struct str path, struct rooted *w);
 /* The same of names whose first components end in `path`. */
 bool rules_rooted_below(const struct rules *r, struct str path, struct rooted *w);
+bool rules_is_marker(struct str name); /* what makes the directory it stands in the root of a repository */
 bool rules_is_root(const struct rules *r, struct str path); /* the top of a writable tree */
 /* A rule with a pattern of several components, some first ones of which `path` ends in: the directory must stay. */
 const struct rule *rules_pattern_prefix(const struct rules *r, struct str path, bool guarded_only);

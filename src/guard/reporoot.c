@@ -19,6 +19,7 @@
 #include "base/fd.h"
 #include "guard/inside.h"
 
+/* As rules_is_marker() has them. */
 static const char *const markers[] = {".git", ".hg", ".jj", ".sl", ".svn", ".bzr", "_darcs", ".pijul", ".fslckout"};
 #define MARKERS (sizeof markers / sizeof *markers)
 
@@ -29,14 +30,6 @@ struct record { /* struct linux_dirent64 */
     char name[];
 };
 
-static bool is_marker(struct str name)
-{
-    for (size_t i = 0; i < MARKERS; i++)
-        if (fold_eq(name, str_of(markers[i])))
-            return true;
-    return false;
-}
-
 /* Whether the names of the list hold anywhere around there. */
 static bool speaks_of(struct guard *g, struct str path)
 {
@@ -45,7 +38,7 @@ static bool speaks_of(struct guard *g, struct str path)
 
 bool reporoot_marks(struct guard *g, const struct place *p)
 {
-    return is_marker((struct str){p->name, p->name_n}) && speaks_of(g, place_path(p));
+    return rules_is_marker((struct str){p->name, p->name_n}) && speaks_of(g, place_path(p));
 }
 
 static bool is_lost(struct guard *g, struct str directory)
@@ -74,12 +67,10 @@ static bool is_foreign(struct guard *g, int dir, const char *const *names, size_
     return false;
 }
 
-/* Whether names of the list hold directly in this directory. */
+/* Whether the directory is, or was when the box began, the root of a repository that the box did not make. */
 static bool is_root(struct guard *g, struct str directory)
 {
     char name[PLACE_PATH];
-    if (rules_is_root(&g->rules, directory))
-        return true;
     memcpy(name, directory.p, directory.n);
     name[directory.n] = 0;
     auto_fd int dir =
@@ -90,17 +81,19 @@ static bool is_root(struct guard *g, struct str directory)
     return (dir >= 0 && is_foreign(g, dir, markers, MARKERS)) || is_lost(g, directory);
 }
 
+/* Whether the name holds in this directory; at the top of a tree the others are rules of fixed place. */
+static bool holds(struct guard *g, const struct rule *r, struct str directory)
+{
+    if (!r->in_repository && rules_is_root(&g->rules, directory))
+        return r->pattern;
+    return is_root(g, directory);
+}
+
 const struct rule *reporoot_guarded(struct guard *g, struct str path, size_t *ret_end)
 {
-    struct rooted w = {0};
-    for (size_t known = SIZE_MAX; rules_rooted(&g->rules, path, &w);) {
-        /* At the top of a tree the rules of fixed place hold already. */
-        if (w.directory.n == known || (!w.rule->pattern && rules_is_root(&g->rules, w.directory)))
+    for (struct rooted w = {0}; rules_rooted(&g->rules, path, &w);) {
+        if (!holds(g, w.rule, w.directory))
             continue;
-        if (!is_root(g, w.directory)) {
-            known = w.directory.n;
-            continue;
-        }
         *ret_end = w.end;
         return w.rule;
     }
@@ -110,7 +103,7 @@ const struct rule *reporoot_guarded(struct guard *g, struct str path, size_t *re
 const struct rule *reporoot_below(struct guard *g, struct str path, struct rooted *w)
 {
     while (rules_rooted_below(&g->rules, path, w))
-        if (!rules_is_root(&g->rules, w->directory) && is_root(g, w->directory))
+        if (holds(g, w->rule, w->directory))
             return w->rule;
     return NULL;
 }
@@ -119,12 +112,6 @@ static bool stands(int dir, const char *name)
 {
     struct sys_stat st;
     return sys_stat_at(dir, name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st) != -ENOENT;
-}
-
-/* A name of the list that is a repository's own: it comes with the repository, and is judged by rules of its own. */
-static bool is_repositorys(const struct rule *r)
-{
-    return is_marker(r->parts[0]);
 }
 
 static const struct rule *pattern_in(struct guard *g, int dir)
@@ -143,14 +130,17 @@ static const struct rule *pattern_in(struct guard *g, int dir)
     return NULL;
 }
 
-/* A name of the list that stands directly in the directory; NULL: none. Calls `each` for all of them when given. */
+/*
+ * A name of the list that stands directly in the directory; NULL: none. Calls `each` for all of them when given, for a
+ * repository's own files, too, which otherwise come with it.
+ */
 static const struct rule *name_in(struct guard *g, int dir, void (*each)(void *ctx, struct str name), void *ctx)
 {
     const struct rule *found = NULL;
     for (size_t i = 0; i < g->rules.n_rooted && (each || !found); i++) {
         const struct rule *r = &g->rules.rooted[i];
         char name[NAME_MAX + 1];
-        if (r->pattern || is_repositorys(r) || r->path.n >= sizeof name)
+        if (r->pattern || r->path.n >= sizeof name || (rules_is_marker(r->parts[0]) && !(each && r->in_repository)))
             continue;
         memcpy(name, r->path.p, r->path.n);
         name[r->path.n] = 0;
@@ -322,22 +312,33 @@ void reporoot_made(struct guard *g, const struct place *p)
         (void)places_add(g, &g->shared->made, (struct str){p->path, p->dir_n});
 }
 
+/* At the top of a tree only a repository's own files are the box's: the other names were guarded all the while. */
+struct telling {
+    struct buf *names;
+    bool top;
+};
+
 static void append(void *ctx, struct str name)
 {
-    struct buf *names = ctx;
+    const struct telling *t = ctx;
+    struct buf *names = t->names;
+    struct str rest = name;
+    if (t->top && !rules_is_marker(str_until(&rest, '/')))
+        return;
     if (names->n)
         buf_text(names, ", ");
     buf_str(names, name);
 }
 
-bool reporoot_tells(struct guard *g, int dir, struct buf *names)
+bool reporoot_tells(struct guard *g, int dir, struct str path, struct buf *names)
 {
+    struct telling t = {names, rules_is_root(&g->rules, path)};
     struct sys_stat st;
     bool made = false;
     for (size_t i = 0; i < MARKERS && !made; i++)
         made = sys_stat_at(dir, markers[i], AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC | SYS_STAT_BORN, &st) == 0 &&
                born_has(g, &st);
     if (made)
-        (void)name_in(g, dir, append, names);
+        (void)name_in(g, dir, append, &t);
     return names->n > 0;
 }

@@ -141,7 +141,7 @@ static bool tell_repository(struct guard *g, struct str path)
 {
     auto_fd int dir = sys_openat2(AT_FDCWD, path.p, O_PATH | O_DIRECTORY | O_CLOEXEC, 0, RESOLVE_NO_SYMLINKS);
     auto_buf struct buf names = BUF(4096);
-    if (dir < 0 || !reporoot_tells(g, dir, &names))
+    if (dir < 0 || !reporoot_tells(g, dir, path, &names))
         return false;
     tell(g, TOLD_REPOSITORY, path, buf_view(&names));
     return true;

@@ -9,12 +9,14 @@ int guard_names(struct making *m)
     const struct policy *p = m->policy;
     for (size_t i = 0; p->guard != GUARD_OFF && i < p->n_guards; i++) {
         const struct guard_name *name = &p->guards[i];
+        if (name->everyday && p->everyday == EVERYDAY_ALLOW)
+            continue;
         if (add_guard(m, GUARD_RULE_NAME, name->name, name->origin) < 0)
             return -ENOMEM;
         struct guard_ask *g = &m->guards[m->n_guards - 1];
         g->place = (uint8_t)name->place;
         g->judge = (uint8_t)name->judge;
-        g->flags = name->directory ? GUARD_RULE_DIRECTORY : 0;
+        g->flags = (uint8_t)((name->directory ? GUARD_RULE_DIRECTORY : 0) | (name->pattern ? GUARD_RULE_PATTERN : 0));
     }
     return 0;
 }
