@@ -386,8 +386,11 @@ bool rule_is_git_config(const struct rule *r)
 /* git's own, and those of its likes. */
 static bool is_repository_name(const struct rule *r)
 {
-    return r->n_parts &&
-           (fold_eq(r->parts[0], STR(".git")) || fold_eq(r->parts[0], STR(".hg")) || fold_eq(r->parts[0], STR(".jj")));
+    static const char *const first[] = {".git", ".hg", ".jj", "rebase-merge", "sequencer"};
+    for (size_t i = 0; r->n_parts && i < sizeof first / sizeof *first; i++)
+        if (fold_eq(r->parts[0], str_of(first[i])))
+            return true;
+    return false;
 }
 
 /* Foreign code may hold any-depth names but repositories' own, and those that a rule of the policy speaks of. */

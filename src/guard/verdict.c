@@ -8,6 +8,7 @@
 #include <string.h>
 #include "base/buf.h"
 #include "base/fd.h"
+#include "guard/gitconfig.h"
 #include "guard/inside.h"
 
 /* ---- what was made in this box ---- */
@@ -176,6 +177,22 @@ bool verdict_config(struct guard *g, const struct place *p, const struct rule **
     return rule ? rule_is_git_config(rule) && end == p->n : repository_place(g, place_path(p), &config) && config;
 }
 
+/*
+ * A branch, tag or remote whose short name begins with "-": git makes none, and scripts that pass it on to git pass an
+ * option ("--mirror", "--upload-pack=..."). Its full name would be refs/KIND/-NAME.
+ */
+static bool is_option_ref(struct guard *g, struct str path)
+{
+    struct str name = last_of(path);
+    if (!str_starts(name, STR("-")) || !g->rules.git)
+        return false;
+    struct str kind = {path.p, path.n - name.n - 1}, last = last_of(kind), refs = {path.p, kind.n - last.n - 1};
+    return last.n < kind.n && fold_eq(last_of(refs), STR("refs")) && rules_root(&g->rules, path).n &&
+           !rules_free(&g->rules, path);
+}
+
+#define OPTION_REF "a branch, tag or remote whose name is an option"
+
 /* Names the guard itself uses for a moment. */
 static bool reserved(struct str path)
 {
@@ -262,6 +279,8 @@ int verdict_make(struct guard *g, const struct place *p, enum made made)
         return deny(g, DENIAL_CREATE, rule, path, reason(rule));
     if (reserved(path))
         return deny(g, DENIAL_CREATE, NULL, path, "a name that is pinfold's own");
+    if (is_option_ref(g, path))
+        return deny(g, DENIAL_CREATE, NULL, path, OPTION_REF);
     end = repository_place(g, path, &config);
     if (end && !(fold_eq(last_of((struct str){path.p, end}), STR("hooks")) && is_hook_sample(path, end, made)))
         return deny(g, DENIAL_CREATE, NULL, path, REPOSITORY);
@@ -433,6 +452,8 @@ static bool inert(struct guard *g, const struct rule *rule, struct str path, siz
 {
     if (rule ? rule_is_git_hooks(rule) : fold_eq(last_of((struct str){path.p, end}), STR("hooks")))
         return end == path.n ? git_hooks_inert(dir, name) : str_ends(path, STR(".sample"));
+    if (rule && rule_is_git_config(rule) && gitconfig_kind_of(path) > GITCONFIG_MODULES)
+        return true; /* without it git goes on with nothing: an abort, or the end of a rebase */
     return end == path.n && (!rule || rule_is_git_config(rule)) && git_config_inert(g, dir, name, path);
 }
 
@@ -573,6 +594,8 @@ static int verdict_arrives(struct guard *g, const struct place *from, const stru
     rule = rules_pinned(&g->rules, path);
     if (rule && rule->path.n == path.n)
         return deny(g, DENIAL_RENAME, rule, path, "a place that a rule rests on");
+    if (is_option_ref(g, path))
+        return deny(g, DENIAL_RENAME, NULL, path, OPTION_REF);
     if (brings_remotes(g, from, to))
         return deny(g, DENIAL_RENAME, NULL, path, REPOSITORY);
     int no = completes_repository(g, to);
@@ -600,6 +623,15 @@ static int verdict_arrives(struct guard *g, const struct place *from, const stru
     if (rule)
         return deny(g, DENIAL_RENAME, rule, path, "a directory that may hold names guarded at its new place");
     return verdict_contents(g, from, to, "the directory holds what would be a guarded name there");
+}
+
+static bool is_absent(const struct place *p)
+{
+    char name[NAME_MAX + 2];
+    struct sys_stat st;
+    memcpy(name, p->name, p->name_n);
+    name[p->name_n] = 0;
+    return sys_stat_at(p->dir, name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st) == -ENOENT;
 }
 
 static bool same_mount(const struct place *a, const struct place *b)
@@ -638,7 +670,8 @@ int verdict_rename(struct guard *g, const struct place *from, const struct place
         if (no < 0)
             return no;
     }
-    return verdict_arrives(g, from, to, &st, flags == 0);
+    bool replaces = flags == 0 || (flags == RENAME_NOREPLACE && is_absent(to));
+    return verdict_arrives(g, from, to, &st, replaces);
 }
 
 int verdict_link(struct guard *g, const struct object *from, const struct place *to)

@@ -66,7 +66,11 @@ uint64_t now_ns(void)
     }
 #define NAMES(where)                                                                                                   \
     NAME(".git/hooks", where, true), {GUARD_RULE_NAME, ".git/config", where, GUARD_GIT_CONFIG, false, NULL},           \
-        {GUARD_RULE_NAME, ".gitmodules", where, GUARD_GIT_CONFIG, false, NULL}, NAME(".husky", where, true),           \
+        {GUARD_RULE_NAME, ".gitmodules", where, GUARD_GIT_CONFIG, false, NULL},                                        \
+        {GUARD_RULE_NAME, "rebase-merge/git-rebase-todo", where, GUARD_GIT_CONFIG, false, NULL},                       \
+        {GUARD_RULE_NAME, "rebase-merge/strategy", where, GUARD_GIT_CONFIG, false, NULL},                              \
+        {GUARD_RULE_NAME, "sequencer/opts", where, GUARD_GIT_CONFIG, false, NULL},                                     \
+        {GUARD_RULE_NAME, "sequencer/todo", where, GUARD_GIT_CONFIG, false, NULL}, NAME(".husky", where, true),        \
         NAME(".vscode", where, true), NAME(".idea", where, true), NAME(".mcp.json", where, false),                     \
         NAME(".claude", where, true), NAME(".codex", where, true), NAME(".cursor", where, true),                       \
         NAME(".gemini", where, true), NAME(".envrc", where, false), NAME(".bashrc", where, false),                     \
