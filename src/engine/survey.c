@@ -751,6 +751,8 @@ int survey(const struct policy *p, struct facts *f, struct arena *mem, struct er
         r = survey_paths(s, p, f);
     if (r == 0)
         r = survey_aliases(s, p, f);
+    if (r == 0)
+        r = survey_targets(p, f, mem);
     if (e)
         e->kind = ERR_NONE;
     if (r == 0)
