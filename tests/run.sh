@@ -42,6 +42,7 @@ mcp          240      pair     twice    tests/mcp/run
 bad          90       pair     twice    tests/bad/run
 completion   60       pair     twice    tests/completion/run
 work         240      pair     twice    tests/work/run
+names        120      pair     twice    tests/names/run
 landlock     90       pair     once     tests/landlock/run
 docker       240      pair     twice    tests/docker/run
 escape       180      pair     once     tests/escape/run
