@@ -678,8 +678,6 @@ static int compare(const struct entries *old, const struct entries *new, struct 
 
 int gitconfig_judge(const struct gitconfig_ask *ask, struct buf *why)
 {
-    if (ask->kind > GITCONFIG_MODULES)
-        return gitstate_judge(ask, why);
     auto_arena struct arena *mem = arena_new(8u << 20);
     if (!mem)
         return -ENOMEM;

@@ -37,7 +37,8 @@ struct gitconfig_ask {
  * `why` (may be NULL) gets a clause that names key and reason. An old content that cannot be read counts as empty.
  */
 int gitconfig_judge(const struct gitconfig_ask *ask, struct buf *why);
-int gitstate_judge(const struct gitconfig_ask *ask, struct buf *why); /* the part of it that is no configuration */
+/* The same of every kind (gitstate.c). */
+int git_judge(const struct gitconfig_ask *ask, struct buf *why);
 
 /* Whether a content says nothing that is protected: it may be removed, moved or come into being with its directory. */
 bool gitconfig_inert(enum gitconfig_kind kind, struct str text, struct str directory, struct str root);

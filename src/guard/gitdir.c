@@ -77,8 +77,11 @@ bool git_config_inert(struct guard *g, int dir, const char *name, struct str pat
         return fd == -ENOENT;
     if (git_text_read(fd, &bytes, &n) < 0)
         return false;
-    bool inert = gitconfig_inert(gitconfig_kind_of(path), (struct str){bytes, n}, directory_of(path),
-                                 rules_root(&g->rules, path));
+    struct gitconfig_ask ask = {.kind = gitconfig_kind_of(path),
+                                .new_text = {bytes, n},
+                                .directory = directory_of(path),
+                                .root = rules_root(&g->rules, path)};
+    bool inert = git_judge(&ask, NULL) == 0;
     free(bytes);
     return inert;
 }
@@ -129,7 +132,7 @@ static int put_relative(struct guard *g, int dir, const char *name, struct str p
 /* What is judged by the bytes: keys, and where places of submodules lead now. */
 static int judge_text(struct guard *g, const struct gitconfig_ask *ask, struct buf *why)
 {
-    int no = gitconfig_judge(ask, why);
+    int no = git_judge(ask, why);
     if (no == 0 && ask->kind == GITCONFIG_REPOSITORY &&
         !module_text_fits(g, ask->directory, ask->old_text, ask->new_text)) {
         buf_text(why, "core.worktree leads over a link, or to a guarded name");

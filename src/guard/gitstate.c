@@ -150,7 +150,7 @@ static int judge_options(struct str old, struct str new, struct buf *why)
     return no > 0 ? say_strategy(why) : no;
 }
 
-int gitstate_judge(const struct gitconfig_ask *ask, struct buf *why)
+int git_judge(const struct gitconfig_ask *ask, struct buf *why)
 {
     switch (ask->kind) {
     case GITCONFIG_TODO:
@@ -160,6 +160,6 @@ int gitstate_judge(const struct gitconfig_ask *ask, struct buf *why)
     case GITCONFIG_STRATEGY:
         return judge_strategy(ask->old_text, ask->new_text, why);
     default:
-        return -EACCES;
+        return gitconfig_judge(ask, why);
     }
 }

@@ -236,10 +236,13 @@ int verdict_remove(struct guard *g, const struct place *p, bool directory);
 /* 1: performed by judged bytes (gitdir.c) */
 int verdict_rename(struct guard *g, const struct place *from, const struct place *to, unsigned flags);
 int verdict_link(struct guard *g, const struct object *from, const struct place *to);
-bool verdict_exclusive(const struct place *p);             /* the place matters to repositories: hold the names alone */
-bool verdict_is_guarded(struct guard *g, struct str path); /* by name, whatever is there now */
+bool verdict_exclusive(const struct place *p); /* the place matters to repositories: hold the names alone */
+
+/* born.c */
 void born_add(struct guard *g, const struct sys_stat *st);
 bool born_has(struct guard *g, const struct sys_stat *st);
+struct str places_next(const struct places *all, uint32_t *at); /* from *at on; "" at the end */
+bool places_add(struct guard *g, struct places *all, struct str path);
 
 /* gittext.c */
 bool git_is_common(int dir);                          /* objects and refs stand there */
@@ -287,8 +290,6 @@ bool reporoot_tells(struct guard *g, int dir, struct str path,
                     struct buf *names); /* those in a repository that was made here */
 
 /* told.c */
-struct str places_next(const struct places *all, uint32_t *at); /* from *at on; "" at the end */
-bool places_add(struct guard *g, struct places *all, struct str path);
 void told_link(struct guard *g, const struct place *p, const char *text);
 void told_fifo(struct guard *g, const struct place *p);
 void told_moved(struct guard *g, const struct place *from, const struct place *to, bool exchange);

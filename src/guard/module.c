@@ -166,13 +166,15 @@ static bool in_repository(struct str place, struct str owner)
 
 static bool place_fits(struct guard *g, struct str directory, struct str value)
 {
+    size_t end;
     struct str owner, root = rules_root(&g->rules, directory);
     auto_buf struct buf place = BUF(PLACE_PATH);
     if (!gitconfig_owner(directory, root, &owner) || !gitconfig_worktree(directory, root, value, &place) ||
         !is_seen(directory, owner))
         return false;
     struct str path = buf_view(&place);
-    if (rules_hidden(&g->rules, path) || verdict_is_guarded(g, path) || in_repository(path, owner))
+    if (rules_hidden(&g->rules, path) || rules_guarded(&g->rules, path, &end) || reporoot_guarded(g, path, &end) ||
+        in_repository(path, owner))
         return false;
     int there = open_from_root(path, O_PATH);
     (void)close_fd(there);

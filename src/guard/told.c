@@ -15,36 +15,7 @@
 
 #define TOLD_MAX 64 /* frames; what is more is counted in the last */
 
-/* ---- places that are remembered ---- */
-
-struct str places_next(const struct places *all, uint32_t *at)
-{
-    if (*at >= all->n)
-        return (struct str){"", 0};
-    struct str one = str_of(all->text + *at);
-    *at += (uint32_t)one.n + 1;
-    return one;
-}
-
-bool places_add(struct guard *g, struct places *all, struct str path)
-{
-    bool fits = true, known = false;
-    table_lock(g->shared);
-    for (uint32_t at = 0; !known && at < all->n;)
-        known = str_eq(places_next(all, &at), path);
-    if (!known) {
-        fits = path.n + 1 <= sizeof all->text - all->n;
-        if (fits) {
-            memcpy(all->text + all->n, path.p, path.n);
-            all->text[all->n + path.n] = 0;
-            all->n += (uint32_t)path.n + 1;
-        } else {
-            all->left_out++;
-        }
-    }
-    table_unlock(g->shared);
-    return fits;
-}
+/* ---- what was made, and where it went ---- */
 
 /* What is at `from` goes to `to`, and with it what is below. */
 static void places_move(struct guard *g, struct places *all, struct str from, struct str to)
@@ -68,8 +39,6 @@ static void places_move(struct guard *g, struct places *all, struct str from, st
     all->n = n;
     table_unlock(g->shared);
 }
-
-/* ---- what was made, and where it went ---- */
 
 /* Where everybody's programs and libraries are: links there (every virtual environment of Python's has some) say nothing. */
 static bool is_system(struct str path)

@@ -11,34 +11,6 @@
 #include "guard/gitconfig.h"
 #include "guard/inside.h"
 
-/* ---- what was made in this box ---- */
-
-static struct born born_of(const struct sys_stat *st)
-{
-    return (struct born){(uint64_t)st->major << 32 | st->minor, st->inode, st->born.seconds, st->born.nanoseconds};
-}
-
-void born_add(struct guard *g, const struct sys_stat *st)
-{
-    table_lock(g->shared);
-    g->shared->born[g->shared->born_at++ % BORN_MAX] = born_of(st);
-    table_unlock(g->shared);
-}
-
-bool born_has(struct guard *g, const struct sys_stat *st)
-{
-    struct born b = born_of(st);
-    bool found = false;
-    table_lock(g->shared);
-    for (uint32_t i = 0; !found && i < BORN_MAX && i < g->shared->born_at; i++) {
-        const struct born *one = &g->shared->born[i];
-        found = one->device == b.device && one->inode == b.inode && one->seconds == b.seconds &&
-                one->nanoseconds == b.nanoseconds;
-    }
-    table_unlock(g->shared);
-    return found;
-}
-
 /* ---- parts of paths ---- */
 
 static struct str last_of(struct str path)
@@ -158,12 +130,6 @@ static const struct rule *guarded(struct guard *g, struct str path, size_t *ret_
 {
     const struct rule *rule = named(g, path, ret_end);
     return rule && in_force(g, rule, path, *ret_end) ? rule : NULL;
-}
-
-bool verdict_is_guarded(struct guard *g, struct str path)
-{
-    size_t end;
-    return named(g, path, &end) != NULL;
 }
 
 bool verdict_config(struct guard *g, const struct place *p, const struct rule **ret_rule)
