@@ -17,72 +17,122 @@ struct wish { /* -1: as it is */
     uint32_t mode, uid, gid;
 };
 
-/*
- * Programs set again what is so already: a file server (qemu's) sets owner and mode of all that it makes. On what is guarded
- * that is neither done nor denied.
- */
-static bool is_so(struct guard *g, const struct object *o, const struct wish *w)
+static bool is_met(const struct object *o, const struct wish *w)
 {
     const uint32_t any = (uint32_t)-1;
     return w && !S_ISLNK(o->st.mode) && o->st.uid == (uint32_t)sys_call(SYS_geteuid, 0, 0, 0, 0, 0, 0) &&
            (w->mode == any || w->mode == (o->st.mode & 07777)) && (w->uid == any || w->uid == o->st.uid) &&
-           (w->gid == any || w->gid == o->st.gid) && object_guarded(g, o);
+           (w->gid == any || w->gid == o->st.gid);
 }
 
 /*
- * The object a path of the caller names, judged; the lock is held when 0 is returned. 1, and no lock: there is nothing to
- * be done.
+ * Programs set again what is so already: a file server (qemu's) sets owner and mode of all that it makes. On what is guarded
+ * that is neither done nor denied; a file that has names outside is not copied for it.
  */
-static int object_judged(struct guard *g, int dir, uint64_t path, bool follow, enum denial_action action,
-                         const struct wish *wish)
+static int object_may(struct guard *g, enum denial_action action, const struct wish *wish, enum hardlink_change change)
 {
-    int no = target_string(g, path, g->text[0]);
-    if (no < 0)
-        return no;
-    no = names_lock(g, false);
+    struct object *o = &g->object;
+    const bool met = is_met(o, wish), so = met && object_guarded(g, o);
+    int no = verdict_object(g, o, so ? DENIAL_READ : action);
+    if (no == 0)
+        no = target_valid(g);
+    if (no == 0 && !so && hardlink_foreign(g, o))
+        no = met ? 1 : hardlink_own(g, &g->from, o, change);
+    return no == 0 && so ? 1 : no;
+}
+
+static int object_once(struct guard *g, int dir, bool follow, enum denial_action action, const struct wish *wish,
+                       enum hardlink_change change, bool alone)
+{
+    int no = names_lock(g, alone);
     if (no < 0)
         return no;
     no = place_find(g, dir, g->text[0], &g->from);
     if (no == 0) {
         no = object_find(g, &g->from, follow, &g->object);
+        if (no == 0) {
+            no = object_may(g, action, wish, change);
+            if (no)
+                object_drop(&g->object);
+        }
         place_drop(&g->from);
     }
-    if (no == 0) {
-        const bool so = is_so(g, &g->object, wish);
-        no = verdict_object(g, &g->object, so ? DENIAL_READ : action);
-        if (no == 0)
-            no = target_valid(g);
-        if (no == 0 && so)
-            no = 1;
-        if (no)
-            object_drop(&g->object);
-    }
-    if (no)
+    if (no && g->names_held)
         names_unlock(g);
     return no;
 }
 
-/* A duplicate of the caller's descriptor, judged by the object behind it; the lock is held when it is returned. */
-static int fd_judged(struct guard *g, int fd, enum denial_action action)
+/*
+ * The object a path of the caller names, judged, and nobody's but the box's; the lock is held when 0 is returned. DONE, and no
+ * lock: there is nothing to be done.
+ */
+#define DONE 1
+static int object_judged(struct guard *g, int dir, uint64_t path, bool follow, enum denial_action action,
+                         const struct wish *wish, enum hardlink_change change)
+{
+    int no = target_string(g, path, g->text[0]);
+    if (no < 0)
+        return no;
+    no = object_once(g, dir, follow, action, wish, change, false);
+    while (no == HARDLINK_AGAIN)
+        no = object_once(g, dir, follow, action, wish, change, true);
+    hardlink_done(g);
+    return no;
+}
+
+/* The call's result when object_judged() left nothing to be done. */
+static long decided(int no)
+{
+    return no == DONE ? 0 : no;
+}
+
+/* What to perform on: a duplicate of the caller's descriptor, or one of the copy that has the name now. */
+static int fd_once(struct guard *g, int own, enum denial_action action, enum hardlink_change change, bool alone)
+{
+    char room[12];
+    int no = names_lock(g, alone);
+    if (no < 0)
+        return no;
+    no = object_of_fd(g, own, &g->object);
+    int fd = -1;
+    if (no == 0) {
+        no = verdict_object(g, &g->object, action);
+        if (no == 0)
+            no = target_valid(g);
+        /* Whoever can write into it has it, however it came by that. */
+        const bool foreign = no == 0 && !g->object.held && hardlink_foreign(g, &g->object);
+        if (foreign)
+            no = hardlink_own(g, NULL, &g->object, change);
+        if (no == 0 && foreign) {
+            int flags = sys_fcntl(own, F_GETFL, 0) & O_PATH;
+            fd = no = sys_openat(g->self_fd, decimal(room, g->object.fd), flags | O_NONBLOCK | O_CLOEXEC, 0);
+        } else if (no == 0) {
+            fd = no = sys_fcntl(own, F_DUPFD_CLOEXEC, 0);
+        }
+        object_drop(&g->object);
+    }
+    if ((no < 0 || fd < 0) && g->names_held)
+        names_unlock(g);
+    return no;
+}
+
+/* The object behind a descriptor of the caller's, judged; the lock is held when one is returned. `by_path`: also O_PATH. */
+static int fd_judged(struct guard *g, int fd, enum denial_action action, enum hardlink_change change, bool by_path)
 {
     auto_fd int own = target_fd(g, fd);
     if (own < 0)
         return own;
-    int no = names_lock(g, false);
-    if (no < 0)
-        return no;
-    no = object_of_fd(g, own, &g->object);
-    if (no == 0) {
-        no = verdict_object(g, &g->object, action);
-        object_drop(&g->object);
-    }
-    if (no == 0)
-        no = target_valid(g);
-    if (no < 0) {
-        names_unlock(g);
-        return no;
-    }
-    return take_fd(&own);
+    if (!by_path && sys_fcntl(own, F_GETFL, 0) & O_PATH)
+        return -EBADF;
+    int no = fd_once(g, own, action, change, false);
+    while (no == HARDLINK_AGAIN)
+        no = fd_once(g, own, action, change, true);
+    hardlink_done(g);
+    return no;
+}
+static bool is_fd(int no)
+{
+    return no >= 0 && no != GONE_ON;
 }
 
 static long object_done(struct guard *g, int no)
@@ -116,9 +166,9 @@ long truncate_call(struct guard *g, uint64_t path, int64_t length)
     char room[12];
     if (length < 0)
         return -EINVAL;
-    int no = object_judged(g, AT_FDCWD, path, true, DENIAL_WRITE, NULL);
-    if (no < 0)
-        return no;
+    int no = object_judged(g, AT_FDCWD, path, true, DENIAL_WRITE, NULL, length ? HARDLINK_CONTENT : HARDLINK_EMPTY);
+    if (no)
+        return decided(no);
     no = length ? size_allowed(g, length) : 0;
     if (no == 0)
         no = sys_truncate(decimal(room, g->object.fd), length);
@@ -135,35 +185,22 @@ long chmod_call(struct guard *g, int dir, uint64_t path, unsigned mode, int flag
         if (no < 0)
             return no;
         if (no == 0) {
-            int fd = dir == AT_FDCWD ? -EINVAL : target_fd(g, dir);
-            if (fd < 0)
-                return fd;
-            no = names_lock(g, false);
-            if (no < 0) {
-                (void)sys_close(fd);
-                return no;
-            }
-            no = object_of_fd(g, fd, &g->object);
-            (void)sys_close(fd);
-            if (no == 0)
-                no = verdict_object(g, &g->object, DENIAL_CHANGE);
-            if (no == 0)
-                no = sys_fchmodat(g->self_fd, decimal(room, g->object.fd), mode);
-            return object_done(g, no);
+            int own = dir == AT_FDCWD ? -EINVAL : fd_judged(g, dir, DENIAL_CHANGE, HARDLINK_ATTRIBUTE, true);
+            return is_fd(own) ? fd_done(g, own, sys_fchmodat(g->self_fd, decimal(room, own), mode)) : own;
         }
     }
     const struct wish wish = {mode & 07777, (uint32_t)-1, (uint32_t)-1};
-    int no = object_judged(g, dir, path, !(flags & AT_SYMLINK_NOFOLLOW), DENIAL_CHANGE, &wish);
+    int no = object_judged(g, dir, path, !(flags & AT_SYMLINK_NOFOLLOW), DENIAL_CHANGE, &wish, HARDLINK_ATTRIBUTE);
     if (no)
-        return no < 0 ? no : 0;
+        return decided(no);
     no = S_ISLNK(g->object.st.mode) ? -EOPNOTSUPP : sys_fchmodat(g->self_fd, decimal(room, g->object.fd), mode);
     return object_done(g, no);
 }
 
 long fchmod_call(struct guard *g, int fd, unsigned mode)
 {
-    int own = fd_judged(g, fd, DENIAL_CHANGE);
-    return own < 0 ? own : fd_done(g, own, sys_fchmod(own, mode));
+    int own = fd_judged(g, fd, DENIAL_CHANGE, HARDLINK_ATTRIBUTE, false);
+    return is_fd(own) ? fd_done(g, own, sys_fchmod(own, mode)) : own;
 }
 
 long chown_call(struct guard *g, int dir, uint64_t path, unsigned uid, unsigned gid, int flags)
@@ -175,21 +212,21 @@ long chown_call(struct guard *g, int dir, uint64_t path, unsigned uid, unsigned 
         if (no < 0)
             return no;
         if (no == 0 && dir != AT_FDCWD) {
-            int own = fd_judged(g, dir, DENIAL_CHANGE);
-            return own < 0 ? own : fd_done(g, own, sys_fchownat(own, "", uid, gid, AT_EMPTY_PATH));
+            int own = fd_judged(g, dir, DENIAL_CHANGE, HARDLINK_ATTRIBUTE, true);
+            return is_fd(own) ? fd_done(g, own, sys_fchownat(own, "", uid, gid, AT_EMPTY_PATH)) : own;
         }
     }
     const struct wish wish = {(uint32_t)-1, uid, gid};
-    int no = object_judged(g, dir, path, !(flags & AT_SYMLINK_NOFOLLOW), DENIAL_CHANGE, &wish);
+    int no = object_judged(g, dir, path, !(flags & AT_SYMLINK_NOFOLLOW), DENIAL_CHANGE, &wish, HARDLINK_ATTRIBUTE);
     if (no)
-        return no < 0 ? no : 0;
+        return decided(no);
     return object_done(g, sys_fchownat(g->object.fd, "", uid, gid, AT_EMPTY_PATH));
 }
 
 long fchown_call(struct guard *g, int fd, unsigned uid, unsigned gid)
 {
-    int own = fd_judged(g, fd, DENIAL_CHANGE);
-    return own < 0 ? own : fd_done(g, own, sys_fchown(own, uid, gid));
+    int own = fd_judged(g, fd, DENIAL_CHANGE, HARDLINK_ATTRIBUTE, false);
+    return is_fd(own) ? fd_done(g, own, sys_fchown(own, uid, gid)) : own;
 }
 
 static int times_read(struct guard *g, uint64_t at, enum times form, struct timespec ret[2])
@@ -236,14 +273,15 @@ long times_call(struct guard *g, int dir, uint64_t path, uint64_t times, enum ti
         flags &= by_fd ? AT_EMPTY_PATH : ~0;
     }
     if (by_fd) {
-        int own = fd_judged(g, dir, DENIAL_CHANGE);
-        if (own < 0)
+        int own = fd_judged(g, dir, DENIAL_CHANGE, given ? HARDLINK_ATTRIBUTE : HARDLINK_TOUCH, path != 0);
+        if (!is_fd(own))
             return own;
         return fd_done(g, own, sys_utimensat(own, path ? "" : NULL, given, flags));
     }
-    no = object_judged(g, dir, path, !(flags & AT_SYMLINK_NOFOLLOW), DENIAL_CHANGE, NULL);
-    if (no < 0)
-        return no;
+    no = object_judged(g, dir, path, !(flags & AT_SYMLINK_NOFOLLOW), DENIAL_CHANGE, NULL,
+                       given ? HARDLINK_ATTRIBUTE : HARDLINK_TOUCH);
+    if (no)
+        return decided(no);
     return object_done(g, sys_utimensat(g->object.fd, "", given, AT_EMPTY_PATH));
 }
 
@@ -278,12 +316,12 @@ long setxattr_call(struct guard *g, bool follow, int fd, uint64_t path, uint64_t
     if (no < 0)
         return no;
     if (!path) {
-        int own = fd_judged(g, fd, DENIAL_CHANGE);
-        return own < 0 ? own : fd_done(g, own, sys_fsetxattr(own, g->text[1], g->bytes, n, flags));
+        int own = fd_judged(g, fd, DENIAL_CHANGE, HARDLINK_ATTRIBUTE, false);
+        return is_fd(own) ? fd_done(g, own, sys_fsetxattr(own, g->text[1], g->bytes, n, flags)) : own;
     }
-    no = object_judged(g, AT_FDCWD, path, follow, DENIAL_CHANGE, NULL);
-    if (no < 0)
-        return no;
+    no = object_judged(g, AT_FDCWD, path, follow, DENIAL_CHANGE, NULL, HARDLINK_ATTRIBUTE);
+    if (no)
+        return decided(no);
     no = link_itself(g) ? -EPERM : sys_setxattr(decimal(room, g->object.fd), g->text[1], g->bytes, n, flags);
     return object_done(g, no);
 }
@@ -295,12 +333,12 @@ long removexattr_call(struct guard *g, bool follow, int fd, uint64_t path, uint6
     if (no < 0)
         return no;
     if (!path) {
-        int own = fd_judged(g, fd, DENIAL_CHANGE);
-        return own < 0 ? own : fd_done(g, own, sys_fremovexattr(own, g->text[1]));
+        int own = fd_judged(g, fd, DENIAL_CHANGE, HARDLINK_ATTRIBUTE, false);
+        return is_fd(own) ? fd_done(g, own, sys_fremovexattr(own, g->text[1])) : own;
     }
-    no = object_judged(g, AT_FDCWD, path, follow, DENIAL_CHANGE, NULL);
-    if (no < 0)
-        return no;
+    no = object_judged(g, AT_FDCWD, path, follow, DENIAL_CHANGE, NULL, HARDLINK_ATTRIBUTE);
+    if (no)
+        return decided(no);
     no = link_itself(g) ? -EPERM : sys_removexattr(decimal(room, g->object.fd), g->text[1]);
     return object_done(g, no);
 }

@@ -29,6 +29,7 @@ struct rule {
     struct str below;  /* any-depth: holds below this tree, "/" everywhere */
     struct str *parts; /* any-depth: its components */
     size_t n_parts;
+    struct str tail; /* of several components below a writable tree: those behind the first */
 };
 
 struct rules {
@@ -46,6 +47,8 @@ struct rules {
     bool rooted_patterns; /* some of `rooted` is a pattern */
     /* Which hashes of first components occur in any-depth rules, and in `rooted`. */
     uint64_t first[RULE_BITS], rooted_first[RULE_BITS];
+    /* The same of rules of several components: of those behind the first, and of those before the last. */
+    uint64_t later[RULE_BITS], above[RULE_BITS];
 };
 
 /* Compiles a table into `mem`; `strings` are the plan's. -ENOMEM, -EBADMSG for an offset or kind that cannot be. */
@@ -87,6 +90,10 @@ const struct rule *rules_pattern_prefix(const struct rules *r, struct str path, 
 const struct rule *rules_crossing(const struct rules *r, struct str from, struct str to);
 /* PIN: the place itself or something below it stands at `path`. */
 const struct rule *rules_pinned(const struct rules *r, struct str path);
+/* Whether some rule of several components has this one behind its first, and so holds or not with what is above it. */
+bool rules_later(const struct rules *r, struct str part);
+/* Whether what comes to stand at `path` may bring what a rule guards, hides or rests on below that name. */
+bool rules_counts(const struct rules *r, struct str path);
 bool rules_private(const struct rules *r, struct str path);
 /* In a private tree of which nobody outside has a name: no guarded name holds there. */
 bool rules_free(const struct rules *r, struct str path);

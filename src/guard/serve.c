@@ -145,9 +145,25 @@ static long serve_call(struct guard *g)
         return bind_call(g, (int)a[0], a[1], (uint32_t)a[2]);
     case SYS_connect:
         return connect_call(g, (int)a[0], a[1], (uint32_t)a[2]);
+    case SYS_flock:
+        return flock_call(g, (int)a[0], (int)a[1]);
+    case SYS_ptrace:
+        return ptrace_call(g, (long)a[0], (pid_t)a[1]);
+    case SYS_mount:
+        return mount_call(g, a[0], a[1], a[2], a[3], a[4]);
+    case SYS_fsopen:
+        return fsopen_call(g, a[0], (unsigned)a[1]);
     case SYS_umask:
         target_mask_set(g, (uint32_t)a[0]);
         return CONTINUE;
+    case SYS_prlimit64:
+    case SYS_sched_setaffinity:
+    case SYS_sched_setattr:
+    case SYS_sched_setparam:
+    case SYS_sched_setscheduler:
+    case SYS_setpriority:
+    case SYS_ioprio_set:
+        return peer_call(g);
     default:
         return serve_attribute(g, a);
     }
@@ -158,6 +174,8 @@ static void serve_one(struct guard *g)
     if (atomic_load(&g->shared->watching))
         git_modules_settle(g);
     long r = target_find(g);
+    if (r == 0)
+        r = running_judge(g);
     if (r == 0)
         r = serve_call(g);
     if (r == ANSWERED || r == GONE_ON)
@@ -232,6 +250,7 @@ int guard_child(struct guard *g)
         _exit(0);
     g->main = g->leader = false;
     g->names_held = 0;
+    holds_forget(g);
     g->children = close_fd(g->children);
     if (worker_own(g) < 0)
         _exit(1);
@@ -589,6 +608,9 @@ int guard_serve(const struct guard_ask *ask)
 {
     static struct guard g; /* large, and one per process */
     (void)prctl(PR_SET_DUMPABLE, 0);
+    g.plan = ask->plan;
+    if (ask->plan->filter & FILTER_READS)
+        hidden_begin(&g, (const void *)((const char *)ask->plan + ask->plan->guard_at), ask->plan->guard_bytes);
     if (!somebody_asks(ask))
         return end_of_init(ask->init_pidfd);
     auto_arena struct arena *mem = arena_new(RULES_MAX);

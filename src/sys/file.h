@@ -39,6 +39,7 @@ struct sys_stat {
 };
 _Static_assert(sizeof(struct sys_stat) == 256, "struct statx of the kernel");
 
+#define SYS_STAT_TYPE  0x1u    /* STATX_TYPE        */
 #define SYS_STAT_BASIC 0x7ffu  /* STATX_BASIC_STATS */
 #define SYS_STAT_BORN  0x800u  /* STATX_BTIME       */
 #define SYS_STAT_MOUNT 0x1000u /* STATX_MNT_ID      */

@@ -128,6 +128,7 @@ static struct plan_image *image_make(const struct box *box)
                                 .strings_bytes = (uint32_t)(im.n - im.strings_at),
                                 .guard_at = sizeof *plan,
                                 .guard_bytes = (uint32_t)table,
+                                .filter = FILTER_GUARD | (box->reads ? FILTER_READS : 0),
                                 .namespaces = box->host_network ? 0 : CLONE_NEWNET,
                                 .uid = getuid(),
                                 .gid = getgid()};

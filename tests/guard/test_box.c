@@ -622,7 +622,9 @@ static void nobody_asks(void)
             (void)usleep(50000);
             _exit(7);
         }
-        const struct guard_ask ask = {.notify = listener[0],
+        static const struct plan_image nothing;
+        const struct guard_ask ask = {.plan = &nothing,
+                                      .notify = listener[0],
                                       .host_proc = -1,
                                       .report = report[0],
                                       .init_pidfd = (int)syscall(SYS_pidfd_open, init, 0)};

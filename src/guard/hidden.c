@@ -1,0 +1,93 @@
+/*
+ * Hidden files under another name. A hide is about a name; when the host moves what stands there, nobody said that the box may
+ * read it now. So the guard knows what stood at each hidden name of fixed place when the box began, and what it has seen there
+ * since (whoever asked for it was refused): a file by its identity, a directory by a descriptor, whose path the kernel keeps up
+ * to date. Neither needs anything of the host's. What nobody asked for between the host's putting it there and moving it away
+ * again, the guard has never seen: docs/SECURITY.md says so.
+ */
+#include <errno.h>
+#include <string.h>
+#include "base/fd.h"
+#include "guard/inside.h"
+
+static struct born identity(const struct sys_stat *st)
+{
+    return (struct born){(uint64_t)st->major << 32 | st->minor, st->inode, st->born.seconds, st->born.nanoseconds};
+}
+
+static bool is_same(const struct born *a, const struct born *b)
+{
+    return a->inode == b->inode && a->device == b->device && a->seconds == b->seconds &&
+           a->nanoseconds == b->nanoseconds;
+}
+
+void hidden_begin(struct guard *g, const struct guard_table *table, size_t bytes)
+{
+    if (bytes < sizeof *table || table->n_rules > (bytes - sizeof *table) / sizeof(struct guard_rule))
+        return;
+    unsigned directories = 0;
+    for (uint32_t i = 0; i < table->n_rules && g->n_hidden < HIDDEN_MAX; i++) {
+        struct sys_stat st;
+        const struct guard_rule *said = &table->rules[i];
+        if (said->kind != GUARD_RULE_HIDE || said->text >= g->plan->strings_bytes)
+            continue;
+        auto_fd int fd = sys_openat2(AT_FDCWD, plan_string(g->plan, said->text), O_PATH | O_NOFOLLOW | O_CLOEXEC, 0,
+                                     RESOLVE_NO_SYMLINKS);
+        if (fd < 0 || sys_stat_at(fd, "", AT_EMPTY_PATH, SYS_STAT_BASIC | SYS_STAT_BORN, &st) < 0)
+            continue;
+        const bool follow = S_ISDIR(st.mode) && directories++ < HIDDEN_DIRS;
+        g->hidden[g->n_hidden++] = (struct hidden){.is = identity(&st), .rule = i, .fd = follow ? take_fd(&fd) : -1};
+    }
+}
+
+static const struct rule *rule_of(struct guard *g, uint32_t index)
+{
+    for (size_t i = 0; i < g->rules.n_hidden; i++)
+        if (g->rules.hidden[i].index == index)
+            return &g->rules.hidden[i];
+    return NULL;
+}
+
+void hidden_seen(struct guard *g, const struct rule *rule, const struct object *o)
+{
+    struct shared *s = g->shared;
+    const struct born is = identity(&o->st);
+    if (!S_ISREG(o->st.mode))
+        return;
+    table_lock(s);
+    bool known = false;
+    for (uint32_t i = 0; !known && i < SEEN_MAX && i < s->seen_at; i++)
+        known = is_same(&s->seen[i].is, &is);
+    if (!known)
+        s->seen[s->seen_at++ % SEEN_MAX] = (struct hidden){.is = is, .rule = rule->index, .fd = -1};
+    table_unlock(s);
+}
+
+const struct rule *hidden_around(struct guard *g, struct str path)
+{
+    char now[PLACE_PATH];
+    size_t n;
+    for (unsigned i = 0; i < g->n_hidden; i++)
+        if (g->hidden[i].fd >= 0 && path_of(g, g->hidden[i].fd, now, &n) == 0 && n &&
+            path_in(path, (struct str){now, n}))
+            return rule_of(g, g->hidden[i].rule);
+    return NULL;
+}
+
+const struct rule *hidden_moved(struct guard *g, const struct object *o)
+{
+    struct shared *s = g->shared;
+    if (!g->n_hidden && !s->seen_at)
+        return NULL;
+    const struct born is = identity(&o->st);
+    for (unsigned i = 0; i < g->n_hidden; i++)
+        if (is_same(&g->hidden[i].is, &is))
+            return rule_of(g, g->hidden[i].rule);
+    uint32_t seen = UINT32_MAX;
+    table_lock(s);
+    for (uint32_t i = 0; i < SEEN_MAX && i < s->seen_at; i++)
+        if (is_same(&s->seen[i].is, &is))
+            seen = s->seen[i].rule;
+    table_unlock(s);
+    return seen != UINT32_MAX ? rule_of(g, seen) : o->n ? hidden_around(g, object_path(o)) : NULL;
+}

@@ -1,0 +1,315 @@
+/*
+ * What the host moves while a box runs: a directory out of the workspace, in which somebody stands or which somebody has
+ * open, is out of reach for every call that changes something; a hidden file or directory stays hidden under its new name.
+ */
+#include "harness.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static char *ws, *outside;
+
+static bool put(const char *path, const char *text)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0644);
+    bool ok = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
+    if (fd >= 0)
+        close(fd);
+    return ok;
+}
+
+static void await(const char *path)
+{
+    for (int i = 0; i < 1000 && access(path, F_OK) < 0; i++)
+        usleep(10000);
+}
+
+/* In the box: the host's part of step `n` is done when this returns. */
+static void step(int n)
+{
+    char name[300];
+    snprintf(name, sizeof name, "%s/ask%d", ws, n);
+    (void)put(name, "");
+    snprintf(name, sizeof name, "%s/done%d", ws, n);
+    await(name);
+}
+
+/* On the host: waits for step `n`, moves, says so. */
+static void move(int n, const char *from, const char *to)
+{
+    char name[300];
+    snprintf(name, sizeof name, "%s/ask%d", ws, n);
+    await(name);
+    if (rename(from, to) < 0)
+        perror(to);
+    snprintf(name, sizeof name, "%s/done%d", ws, n);
+    (void)put(name, "");
+}
+
+#define NO(call)                                                                                                       \
+    do {                                                                                                               \
+        errno = 0;                                                                                                     \
+        if ((call) >= 0 || errno != EACCES) {                                                                          \
+            fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, #call, strerror(errno));                            \
+            bad = 1;                                                                                                   \
+        }                                                                                                              \
+    } while (0)
+
+static int connect_to(const char *path)
+{
+    struct sockaddr_un a = {.sun_family = AF_UNIX};
+    strcpy(a.sun_path, path);
+    int s = socket(AF_UNIX, SOCK_STREAM, 0), r = bind(s, (void *)&a, sizeof a), e = errno;
+    close(s);
+    errno = e;
+    return r;
+}
+
+/* Where the process stands has left the workspace. */
+static int stands_outside(void *ctx)
+{
+    int bad = 0;
+    char path[64];
+    (void)ctx;
+    if (chdir("d/sub") < 0)
+        return 2;
+    int dir = open("..", O_PATH | O_DIRECTORY), writes = open("f", O_WRONLY), reads = open("f", O_RDONLY);
+    step(1);
+    NO(open("new", O_WRONLY | O_CREAT, 0644));
+    NO(openat(dir, "new", O_WRONLY | O_CREAT, 0644));
+    NO(openat(dir, "sub/new", O_WRONLY | O_CREAT, 0644));
+    if (open("../new", O_WRONLY | O_CREAT, 0644) >= 0)
+        bad = 1;
+    NO(open("f", O_WRONLY));
+    NO(open("f", O_RDONLY | O_TRUNC));
+    NO(open("/proc/self/cwd/new", O_WRONLY | O_CREAT, 0644));
+    NO(mkdir("new", 0755));
+    NO(mknod("new", S_IFREG | 0644, 0));
+    NO(symlink("x", "new"));
+    NO(link("f", "new"));
+    NO(rename("f", "new"));
+    NO(unlink("f"));
+    NO(rmdir("empty"));
+    NO(truncate("f", 0));
+    NO(chmod("f", 0777));
+    NO(chmod(".", 0777));
+    NO(chown("f", getuid(), getgid()));
+    NO(utimensat(dir, "sub/f", NULL, 0));
+    NO(fchmod(reads, 0777));
+    NO(fchmod(open(".", O_RDONLY | O_DIRECTORY), 0777));
+    NO(futimens(reads, NULL));
+    NO(connect_to("s"));
+    snprintf(path, sizeof path, "/proc/self/fd/%d", reads);
+    NO(open(path, O_WRONLY));
+    snprintf(path, sizeof path, "/proc/self/fd/%d/new", dir);
+    NO(open(path, O_WRONLY | O_CREAT, 0644));
+    /* Said in SECURITY.md: what was open for writing stays so. */
+    if (write(writes, "w", 1) != 1 || put("/tmp/elsewhere", "x") == false)
+        bad = 1;
+    return bad;
+}
+
+/* The same where what the kernel calls its path is a place of the box's own. */
+static int stands_by_accident(void *ctx)
+{
+    int bad = 0;
+    (void)ctx;
+    if (chdir("e/sub") < 0 || mkdir("/tmp/e", 0755) < 0 || mkdir("/tmp/e/sub", 0755) < 0)
+        return 2;
+    int reads = open("f", O_RDONLY);
+    step(1);
+    NO(open("new", O_WRONLY | O_CREAT, 0644));
+    NO(unlink("f"));
+    NO(fchmod(reads, 0777));
+    /* A link of the box's that leads to itself makes no way there. */
+    if (rmdir("/tmp/e/sub") < 0 || symlink("/proc/self/cwd", "/tmp/e/sub") < 0)
+        return 2;
+    NO(fchmod(reads, 0777));
+    NO(open("new", O_WRONLY | O_CREAT, 0644));
+    return bad;
+}
+
+/* Moved within the workspace it stays in reach, and is judged by where it is now. */
+static int stands_inside(void *ctx)
+{
+    int bad = 0;
+    (void)ctx;
+    if (chdir("in/a") < 0)
+        return 2;
+    step(1);
+    if (!put("new", "x") || !put("../beside", "x") || access("../moved/new", F_OK) < 0)
+        bad = 1;
+    NO(open(".envrc", O_WRONLY | O_CREAT, 0644));
+    return bad;
+}
+
+static int hidden(void *ctx)
+{
+    int bad = 0;
+    char path[64];
+    (void)ctx;
+    NO(open(".env", O_RDONLY));
+    NO(open("vault/key", O_RDONLY));
+    step(1);
+    NO(open("env.old", O_RDONLY));
+    NO(open("env.old", O_RDWR));
+    NO(link("env.old", "second"));
+    snprintf(path, sizeof path, "/proc/self/fd/%d", open("env.old", O_PATH));
+    NO(open(path, O_RDONLY));
+    step(2);
+    NO(open("vault2/key", O_RDONLY));
+    NO(open("vault2", O_RDONLY | O_DIRECTORY));
+    NO(open("vault2/down/key", O_RDONLY));
+    NO(rename("vault2/key", "key"));
+    NO(rename("vault2/down", "down"));
+    NO(link("vault2/key", "key"));
+    step(3); /* another one takes the hidden name */
+    NO(open(".env", O_RDONLY));
+    step(4); /* and leaves it */
+    NO(open("env.old2", O_RDONLY));
+    int fd = open("free", O_RDONLY);
+    if (fd < 0 || !put("made", "x") || open("made", O_RDONLY) < 0)
+        bad = 1;
+    return bad;
+}
+
+/* A hidden program may be run, but is not served, and shows itself to nobody. */
+static int stopped_child(const char *program)
+{
+    int status;
+    pid_t child = fork();
+    if (child == 0) {
+        ptrace(PTRACE_TRACEME, 0, NULL, NULL);
+        execl(program, program, "free", (char *)NULL);
+        _exit(127);
+    }
+    return waitpid(child, &status, 0) == child && WIFSTOPPED(status) ? child : -1;
+}
+
+static int program(void *ctx)
+{
+    int bad = 0, status;
+    char path[64], byte;
+    (void)ctx;
+    if (WEXITSTATUS(system("./cat free 2>/dev/null")) != 127 ||
+        WEXITSTATUS(system("./vault/cat free 2>/dev/null")) != 127 || system("/bin/cat free >/dev/null") != 0)
+        bad = 1;
+    pid_t child = stopped_child("./cat");
+    if (child < 0)
+        return 2;
+    NO(ptrace(PTRACE_PEEKTEXT, child, (void *)0x400000, NULL));
+    NO(ptrace(PTRACE_GETSIGINFO, child, NULL, path));
+    struct iovec v = {&byte, 1}, w = {path, 1};
+    if (process_vm_readv(child, &v, 1, &w, 1, 0) >= 0)
+        bad = 1;
+    snprintf(path, sizeof path, "/proc/%d/mem", child);
+    NO(open(path, O_RDONLY));
+    snprintf(path, sizeof path, "/proc/%d/exe", child);
+    NO(open(path, O_RDONLY));
+    if (ptrace(PTRACE_KILL, child, NULL, NULL) < 0 || kill(child, SIGKILL) < 0 || waitpid(child, &status, 0) != child)
+        bad = 1;
+    child = stopped_child("/bin/cat"); /* one's own, of another program */
+    snprintf(path, sizeof path, "/proc/%d/mem", child);
+    int mem = open(path, O_RDONLY);
+    siginfo_t info;
+    if (child < 0 || ptrace(PTRACE_GETSIGINFO, child, NULL, &info) < 0 || mem < 0)
+        bad = 1;
+    (void)kill(child, SIGKILL);
+    (void)waitpid(child, &status, 0);
+    return bad;
+}
+
+static struct box box = {.n_rules = 0};
+
+/* Runs the box while the host moves things, `n` times from `paths[2i]` to `paths[2i + 1]`. */
+static int run(int (*inside)(void *), const char *const *paths, int n, struct box_result *r)
+{
+    pid_t host = fork();
+    if (host == 0) {
+        for (int i = 0; i < n; i++) {
+            char from[300], to[300];
+            snprintf(from, sizeof from, "%s", paths[2 * i]);
+            snprintf(to, sizeof to, "%s", paths[2 * i + 1]);
+            move(i + 1, from, to);
+        }
+        _exit(0);
+    }
+    box.workspace = ws;
+    box_run(&box, inside, NULL, r);
+    (void)waitpid(host, NULL, 0);
+    char command[400];
+    snprintf(command, sizeof command, "rm -f %s/ask* %s/done*", ws, ws);
+    (void)!system(command);
+    return r->status;
+}
+
+static char *in(const char *dir, const char *name)
+{
+    char *path = malloc(300);
+    snprintf(path, 300, "%s/%s", dir, name);
+    return path;
+}
+
+int main(void)
+{
+    char command[600];
+    struct box_result r;
+    ws = box_workspace();
+    outside = box_workspace();
+    char *base = strdup(ws);
+    *strrchr(base, '/') = 0;
+    snprintf(command, sizeof command,
+             "cd %s && mkdir -p d/sub/empty e/sub in/a vault/down && for f in d/sub/f e/sub/f .env vault/key "
+             "vault/down/key free; do "
+             "echo x > $f; done; mkdir -p %s/tmp; echo new > %s/env",
+             ws, base, outside);
+    CHECK(system(command) == 0);
+    box.rules = box_default_rules;
+    box.n_rules = box_default_n;
+
+    const char *away[] = {in(ws, "d"), in(outside, "d")};
+    CHECK(run(stands_outside, away, 1, &r) == 0 && r.n_denials > 0);
+    snprintf(command, sizeof command,
+             "cd %s/d && test \"$(find . | sort | tr '\\n' ' ')\" = '. ./sub ./sub/empty ./sub/f ' && test \"$(stat -c "
+             "%%a sub/f)\" = "
+             "644 && test \"$(stat -c %%a sub)\" = 755",
+             outside);
+    CHECK(system(command) == 0, "nothing has changed out there");
+
+    const char *accident[] = {in(ws, "e"), in(base, "tmp/e")};
+    CHECK(run(stands_by_accident, accident, 1, &r) == 0);
+    snprintf(command, sizeof command, "cd %s/tmp/e/sub && test \"$(ls)\" = f && test \"$(stat -c %%a f)\" = 644", base);
+    CHECK(system(command) == 0, "nothing has changed there");
+
+    const char *within[] = {in(ws, "in/a"), in(ws, "moved")};
+    CHECK(run(stands_inside, within, 1, &r) == 0);
+
+    struct box_rule rules[] = {{GUARD_RULE_HIDE, in(ws, ".env"), GUARD_ROOT, GUARD_REFUSE, false, NULL},
+                               {GUARD_RULE_HIDE, in(ws, "vault"), GUARD_ROOT, GUARD_REFUSE, false, NULL}};
+    box.rules = rules;
+    box.n_rules = 2;
+    box.reads = true;
+    const char *shown[] = {in(ws, ".env"),     in(ws, "env.old"), in(ws, "vault"), in(ws, "vault2"),
+                           in(outside, "env"), in(ws, ".env"),    in(ws, ".env"),  in(ws, "env.old2")};
+    CHECK(run(hidden, shown, 4, &r) == 0);
+    snprintf(command, sizeof command, "cd %s && rm -rf vault && mkdir vault && cp /bin/cat . && cp /bin/cat vault", ws);
+    CHECK(system(command) == 0);
+    struct box_rule run_rules[] = {{GUARD_RULE_HIDE, in(ws, "cat"), GUARD_ROOT, GUARD_REFUSE, false, NULL}, rules[1]};
+    box.rules = run_rules;
+    CHECK(run(program, NULL, 0, &r) == 0);
+    snprintf(command, sizeof command, "rm -rf %s/tmp", base);
+    CHECK(system(command) == 0);
+    box_workspace_end(outside);
+    box_workspace_end(ws);
+    return check_report("guard moved");
+}
