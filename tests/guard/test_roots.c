@@ -81,7 +81,8 @@ static const struct scene scenes[] = {
      "$d/.envrc; mkdir $d/.config; no mkdir $d/.config/mise; rm -rf n; done"},
     {"the marker is copied, and the copy put in its place", HOST,
      "cp -r proj/.git g; rm -rf proj/.git; no touch proj/.envrc; mv g proj/.git; no touch proj/.envrc; git -C proj "
-     "status >/dev/null; cp w/.git g; rm w/.git; cp g w/.git; no mkdir w/.vscode; cp -r deep/er/one/.git g2; swap g2 "
+     "status >/dev/null; cp w/.git g; rm w/.git; cp g w/.git; no mkdir w/.vscode; cp -r deep/er/one/.git g2; no swap "
+     "g2 "
      "deep/er/one/.git; no touch deep/er/one/.envrc"},
     {"the marker comes to names that wait for it", HOST,
      "mkdir -p x/.vscode y/.config/mise z q; touch z/a.code-workspace; no mv proj/.git x/.git; no mv proj/.git "
