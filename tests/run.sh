@@ -43,6 +43,7 @@ bad          90       pair     twice    tests/bad/run
 paths        150      pair     once     tests/paths/run
 completion   60       pair     twice    tests/completion/run
 work         240      pair     twice    tests/work/run
+names        120      pair     twice    tests/names/run
 landlock     90       pair     once     tests/landlock/run
 docker       240      pair     twice    tests/docker/run
 escape       180      pair     once     tests/escape/run

@@ -910,6 +910,8 @@ int survey(const struct policy *p, struct facts *f, struct arena *mem, struct er
     if (r == 0)
         r = survey_aliases(s, p, f);
     if (r == 0)
+        r = survey_targets(p, f, mem);
+    if (r == 0)
         r = survey_patterns(s, p, f, e);
     if (r == 0 && f->tier == TIER_LANDLOCK)
         r = survey_dirs(s, p, f);

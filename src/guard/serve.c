@@ -627,6 +627,7 @@ int guard_serve(const struct guard_ask *ask)
     if (!g.main)
         guard_leave(&g); /* a child that went on with a call of the main worker's */
     no = guard_end(&g);
+    told_end(&g);
     /* What it holds goes with this process, which is about to end, and is waited for. */
     return no;
 }

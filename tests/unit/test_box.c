@@ -609,7 +609,8 @@ static void json_has_the_one_schema(void **state)
         "\"peak_bytes\":1024,\"read_bytes\":512,\"written_bytes\":0},\"denials\":[],\"denials_not_seen\":[\"read-only "
         "and hiding mounts\","
         "\"system calls refused by seccomp with an errno\",\"connections in a network without routes\","
-        "\"ordinary permissions and rlimits\"],\"network\":null,\"enforced\":{\"seccomp\":\"nothing, this is a "
+        "\"ordinary permissions and rlimits\"],\"left\":[],\"network\":null,\"enforced\":{\"seccomp\":\"nothing, this "
+        "is a "
         "test\"},\"lost\":[\"fresh-proc\"],"
         "\"engine\":\"test\",\"engines_not_taken\":{},\"session\":null,\"policy_digest\":\"d2\",\"plan_digest\":"
         "\"d1\"}");
