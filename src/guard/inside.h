@@ -183,6 +183,7 @@ struct guard {
     long main_pid;
     bool deaf; /* nothing more will come from pinfold */
     void (*files)(struct guard *g, int socket);
+    void (*serve)(struct guard *g); /* what a worker does until it leaves (serve.c) */
     uint32_t epoch;
     uint32_t processors; /* that work in parallel at most */
     uint32_t umask;      /* our own, right now */
@@ -241,6 +242,11 @@ int target_fd(struct guard *g, int fd);                                /* a dupl
 int target_dir(struct guard *g, int fd); /* O_PATH of AT_FDCWD or fd as a directory; -EBADF, -ENOTDIR */
 void targets_drop(struct guard *g);
 
+/* own.c */
+enum file_system file_system_of(struct guard *g, int fd, const struct sys_stat *st);
+void ptrace_hide(struct guard *g, bool hide);
+bool mount_ours(struct guard *g, uint64_t id); /* a mount of the box's own namespace */
+
 /* resolve.c */
 int place_find(struct guard *g, int dir_fd, const char *text,
                struct place *ret); /* the last component is not followed */
@@ -254,10 +260,7 @@ int object_find(struct guard *g, struct place *p, bool follow, struct object *re
 int object_of_fd(struct guard *g, int fd, struct object *ret); /* `fd` stays the caller's; a duplicate is taken */
 void object_drop(struct object *o);
 int path_of(struct guard *g, int fd, char path[PLACE_PATH], size_t *ret_n);
-enum file_system file_system_of(struct guard *g, int fd, const struct sys_stat *st);
 char *decimal(char room[12], int number); /* returns where it begins */
-void ptrace_hide(struct guard *g, bool hide);
-bool mount_ours(struct guard *g, uint64_t id); /* a mount of the box's own namespace */
 /* One step over a link: `p` becomes the place it names, or `o` the object a magic link leads to (o->magic). */
 int link_follow(struct guard *g, struct place *p, struct object *o, unsigned *links);
 
@@ -455,7 +458,10 @@ long fsopen_call(struct guard *g, uint64_t type, unsigned flags);
 /* peer.c: calls that name a process */
 long peer_call(struct guard *g);
 
-/* serve.c */
-int guard_child(struct guard *g); /* another process of ours: 1 in it, 0, or -EAGAIN when there are too many */
+/* workers.c */
+int worker_own(struct guard *g);      /* descriptors and the working directory that mean the process itself */
+void worker_hand_on(struct guard *g); /* somebody else receives */
+void workers_share(struct guard *g);  /* callers queue up: another processor may take the next one */
+int guard_child(struct guard *g);     /* another process of ours: 1 in it, 0, or -EAGAIN when there are too many */
 _Noreturn void guard_leave(struct guard *g); /* how it ends in peace */
 int guard_may_block(struct guard *g); /* 0: another worker receives, go on; GONE_ON; -EAGAIN: there are too many */

@@ -464,17 +464,6 @@ bool object_guarded(struct guard *g, const struct object *o)
     return path.n && (guarded(g, path, &end) || repository_place(g, path, &config));
 }
 
-/* Over no link: the box could make one that leads to whatever it has open. */
-bool object_leads(const struct object *o)
-{
-    struct sys_stat st;
-    if (!o->n)
-        return false;
-    auto_fd int fd = sys_openat2(AT_FDCWD, o->path, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0, RESOLVE_NO_SYMLINKS);
-    return fd >= 0 && sys_stat_at(fd, "", AT_EMPTY_PATH, SYS_STAT_BASIC | SYS_STAT_MOUNT, &st) == 0 &&
-           same_inode(&st, &o->st) && (st.mask & SYS_STAT_MOUNT) && st.mount == o->st.mount;
-}
-
 /*
  * Whether the path of an object that was reached through a descriptor leads to it, in the same mount: a file of one name is then
  * judged by that, as when it is reached by path, and needs no search for others, which ends in a refusal in a large tree.
