@@ -91,7 +91,7 @@ add() {
 "
 }
 case :$PATH: in *:"$prefix/bin":*) ;; *) add "export PATH=$prefix/bin:\$PATH" ;; esac
-env -u PKG_CONFIG_PATH pkg-config --exists pinfold 2>/dev/null || add "export PKG_CONFIG_PATH=$lib/pkgconfig"
+[ "$(env -u PKG_CONFIG_PATH pkg-config --variable=prefix pinfold 2>/dev/null)" = "$prefix" ] || add "export PKG_CONFIG_PATH=$lib/pkgconfig"
 if [ "$(id -u)" = 0 ]; then PATH=$PATH:/usr/sbin:/sbin ldconfig 2>/dev/null || true; fi
 PATH=$PATH:/usr/sbin:/sbin ldconfig -p 2>/dev/null | grep -qF "$lib/libpinfold.so" || add "export LD_LIBRARY_PATH=$lib"
 if [ -n "$lines" ]; then

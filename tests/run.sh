@@ -44,7 +44,6 @@ completion   60       pair     twice    tests/completion/run
 work         240      pair     twice    tests/work/run
 landlock     90       pair     once     tests/landlock/run
 docker       240      pair     twice    tests/docker/run
-distro       240      pair     twice    tests/distro/run
 escape       180      pair     once     tests/escape/run
 fault        240      pair     once     tests/fault/run
 session      200      pair     twice    tests/session/run

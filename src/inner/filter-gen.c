@@ -37,6 +37,7 @@
 #define MAX_NODES   8192
 #define MAX_PROGRAM 4095 /* BPF_MAXINSNS is 4096 */
 
+static _Noreturn void die(const char *format, ...) __attribute__((format(printf, 1, 2)));
 static _Noreturn void die(const char *format, ...)
 {
     va_list ap;

@@ -117,8 +117,8 @@ static void test_definitions(void **state)
         "title: x\ncommand: [x]\nprompt: [y]\ntext: z\nstate: [{name: .., at: ~/x}]\n",
         "title: x\ncommand: [x]\nprompt: [y]\ntext: z\nstate: [{name: a, at: ~/x, files: [{file: ../x}]}]\n",
         "title: x\ncommand: [x]\nprompt: [y]\ntext: z\nstate: [{name: a, at: ~/x, databases: [{file: x}]}]\n",
-        "title: x\ncommand: [x]\nprompt: [y]\ntext: z\nstate: [{name: a, at: ~/x, files: [{file: x, refresh: "
-        "maybe}]}]\n",
+        ("title: x\ncommand: [x]\nprompt: [y]\ntext: z\nstate: [{name: a, at: ~/x, files: [{file: x, refresh: "
+         "maybe}]}]\n"),
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         said.text[0] = 0;
