@@ -40,11 +40,13 @@ engines      120      pair     twice    tests/engines/run
 files        120      pair     twice    tests/files/run
 mcp          240      pair     twice    tests/mcp/run
 bad          90       pair     twice    tests/bad/run
+paths        150      pair     once     tests/paths/run
 completion   60       pair     twice    tests/completion/run
 work         240      pair     twice    tests/work/run
 landlock     90       pair     once     tests/landlock/run
 docker       240      pair     twice    tests/docker/run
 escape       180      pair     once     tests/escape/run
+races        240      pair     once     tests/races/run
 fault        240      pair     once     tests/fault/run
 session      200      pair     twice    tests/session/run
 limits       120      alone    twice    tests/limits/run

@@ -157,7 +157,7 @@ static int lock_in(const struct sync *s)
     (void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
     (void)sys_caps_keep(0);
     (void)setrlimit(RLIMIT_NPROC, &(struct rlimit){0, 0});
-    (void)setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
+    (void)setrlimit(RLIMIT_CORE, &(struct rlimit){1, 1}); /* 0 would not stop a program of core_pattern */
     if (abi < 1)
         return 0; /* SQLite's replaced calls hold by themselves */
     uint64_t all =

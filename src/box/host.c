@@ -1,6 +1,6 @@
 /*
- * A place of the host that a person named, when the box may have put links on the way: where it can write, a link may be its
- * own, and says what it wants. Others are followed, as everywhere. Each component is opened before it is looked at, so that
+ * A place of the host that a person named, when a box may have put links on the way: where this one can write, or another
+ * could (engine/written.h), a link may be its own, and says what it wants. Others are followed, as everywhere. Each component is opened before it is looked at, so that
  * what was judged is what is gone through.
  */
 #include "box/host.h"
@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "base/fd.h"
+#include "engine/written.h"
 #include "sys/fd.h"
 #include "sys/file.h"
 
@@ -18,6 +19,7 @@ enum { LINKS = 40 }; /* as many as the kernel follows */
 
 struct walk {
     const struct path_table *mounts;
+    const char *memory;
     int dir;
     unsigned links;
     char rest[2 * FILE_PATH], name[256];
@@ -52,7 +54,10 @@ static bool is_planted(const struct walk *w, const struct sys_stat *link)
         return false;
     snprintf(self, sizeof self, "/proc/self/fd/%d", w->dir);
     long n = sys_readlinkat(AT_FDCWD, self, path, sizeof path);
-    return n <= 0 || n == (long)sizeof path || box_writes(w->mounts, (struct str){path, (size_t)n});
+    if (n <= 0 || n == (long)sizeof path)
+        return true;
+    path[n] = 0;
+    return box_writes(w->mounts, (struct str){path, (size_t)n}) || written_covers(w->memory, path);
 }
 
 static int enter(struct walk *w, int next)
@@ -122,9 +127,9 @@ static int step(struct walk *w)
     return S_ISDIR(st.mode) ? enter(w, take_fd(&fd)) : -ENOTDIR;
 }
 
-int host_find(const struct path_table *mounts, const char *path, struct host_place *ret)
+int host_find(const struct path_table *mounts, const char *memory, const char *path, struct host_place *ret)
 {
-    struct walk w = {.mounts = mounts, .dir = -1};
+    struct walk w = {.mounts = mounts, .memory = memory, .dir = -1};
     size_t n = strlen(path);
     if (n == 0 || n >= FILE_PATH)
         return n ? -ENAMETOOLONG : -ENOENT;

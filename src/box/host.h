@@ -13,7 +13,7 @@ struct host_place {
         planted; /* `name` is a link that the box may have made, and was not followed; after an error: one was on the way */
 };
 /*
- * Goes to `path`, over links except where the box of these mounts can write. 0, -ELOOP where such a link is on the way,
- * or another error.
+ * Goes to `path`, over links except where the box of these mounts can write, or another could (`memory`: engine/written.h). 0,
+ * -ELOOP where such a link is on the way, or another error.
  */
-int host_find(const struct path_table *mounts, const char *path, struct host_place *ret);
+int host_find(const struct path_table *mounts, const char *memory, const char *path, struct host_place *ret);

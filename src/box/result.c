@@ -49,7 +49,7 @@ int box_result_status(const struct box_result *r)
 void box_reraise(const struct box_result *r)
 {
     struct sigaction plain = {.sa_handler = SIG_DFL};
-    struct rlimit no_core = {0, 0};
+    struct rlimit no_core = {1, 1}; /* 0 would not stop a program of core_pattern */
     sigset_t set;
 
     if (!r->reraise)

@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "box/files.h"
 #include "box/host.h"
+#include "engine/written.h"
 #include "sys/fd.h"
 
 enum { CHUNK = 256 << 10, DEEP = 200, ENTRIES_MAX = 1 << 20 };
@@ -322,7 +323,7 @@ static int copy_begin(struct copy *c)
 static int refuse_planted(const char *path, const char *what, struct err *e)
 {
     return err_say(e, ERR_REFUSED,
-                   "%s %s: there is a link on the way in a place where the box can write; name where it leads to", what,
+                   "%s %s: there is a link on the way in a place where a box can write; name where it leads to", what,
                    path);
 }
 
@@ -334,7 +335,8 @@ static int find_here(int files, const char *path, const char *what, struct host_
     int no = mem ? file_mounts(files, &mounts, mem, e) : err_sys(e, ERR_SYSTEM, ENOMEM, "%s %s", what, path);
     if (no < 0)
         return no;
-    no = host_find(&mounts, path, ret);
+    char memory[PATH_MAX];
+    no = host_find(&mounts, written_place(memory), path, ret);
     if (no < 0)
         return ret->planted ? refuse_planted(path, what, e) : err_sys(e, ERR_SYSTEM, -no, "%s %s", what, path);
     return 0;

@@ -12,7 +12,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/fd.h"
 #include "cli/cli.h"
+#include "lib/world.h"
 
 #define TOKEN_MIN     16
 #define DEFAULT_IMAGE "budgie-sandbox:latest"
@@ -94,15 +98,60 @@ static const char *workspace_of(const struct ask *a, char *here, size_t room)
     return said ? said : getcwd(here, room) ? here : "/nonexistent";
 }
 
-static bool good_bases(const struct ask *a)
+static bool judge(const char *what, const char *path, char *real, char *why, size_t room)
+{
+    auto_arena struct arena *mem = arena_new(1u << 20);
+    const char *state = NULL;
+    auto_fd int found = -1;
+    struct err e = {0}, ignored = {0};
+    if (mem)
+        (void)world_state(mem, &state, &ignored);
+    int r = world_judge(state, what, path, real, &found, &e);
+    if (r == -EPERM)
+        snprintf(why, room, "%s", e.text);
+    else if (r < 0 || found < 0)
+        snprintf(why, room, "%s '%.200s': %s", what, path, strerror(r < 0 ? -r : ENOENT));
+    return r == 0 && found >= 0;
+}
+
+/* What a base was when the server began is what it is: later it may be another's link. */
+static bool take_bases(struct ask *a)
 {
     for (size_t i = 0; i < a->n_bases; i++) {
+        char real[PATH_MAX], why[1024];
         struct stat st;
-        int no = stat(a->bases[i], &st) < 0 ? errno : S_ISDIR(st.st_mode) ? 0 : ENOTDIR;
-        if (!no)
+        if (!judge("--base", a->bases[i], real, why, sizeof why)) {
+            complain("%s; name a directory that is there", why);
+            return false;
+        }
+        int no = stat(real, &st) < 0 ? errno : S_ISDIR(st.st_mode) ? 0 : ENOTDIR;
+        a->bases[i] = no ? NULL : strdup(real);
+        if (a->bases[i])
             continue;
-        complain("--base %s: %s; name a directory that is there", a->bases[i], strerror(no));
+        complain("--base %s: %s; name a directory that is there", real, strerror(no ? no : ENOMEM));
         return false;
+    }
+    return true;
+}
+
+/* So are the workspace and what is writable or shown besides: a box of the first call may make links before the second. */
+static bool take_places(struct ask *a)
+{
+    static const char *const names[] = {"workspace", "rw", "ro"};
+    for (size_t i = 0; i < a->n_policy; i++) {
+        char real[PATH_MAX], why[1024], said[32];
+        const char *value = a->policy[i].value;
+        bool taken = false;
+        for (size_t k = 0; k < sizeof names / sizeof *names; k++)
+            taken |= strcmp(a->policy[i].name, names[k]) == 0;
+        if (!taken || !value || value[0] == '~' || access(value, F_OK) < 0)
+            continue; /* what is not there is said where the policy is read */
+        snprintf(said, sizeof said, "--%s", a->policy[i].name);
+        if (!judge(said, value, real, why, sizeof why)) {
+            complain("%s", why);
+            return false;
+        }
+        a->policy[i].value = strdup(real);
     }
     return true;
 }
@@ -136,7 +185,7 @@ int verb_mcp(struct ask *a)
     struct mcp_options o = {.policy = &policy, .quiet = a->quiet, .http = a->http, .http_origins = origins};
     char token[256];
 
-    if (!no_words(a) || !good_bases(a))
+    if (!no_words(a) || !take_places(a) || !take_bases(a))
         return STATUS_USAGE;
     if ((a->http_token || a->http_origin) && !a->http) {
         complain("--http-%s means nothing without --http", a->http_token ? "token" : "origin");
@@ -151,5 +200,6 @@ int verb_mcp(struct ask *a)
     o.ask_ms = ask_time(a);
     o.agents = a->agents;
     o.bases = a->bases;
+    o.judge = judge;
     return mcp_serve(&o);
 }

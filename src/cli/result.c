@@ -1,6 +1,6 @@
 /*
  * Where --result leads. In the workspace an earlier box may have put a link under that name, or on the way to it, and the result
- * holds words of the box: there no link is followed. Before that, on the way to the workspace, they are the host's own.
+ * holds words of the box: there no link is followed. Elsewhere those are that lie where no box could write (engine/written.h).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -10,7 +10,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "base/fd.h"
+#include "base/arena.h"
+#include "base/err.h"
 #include "cli/cli.h"
+#include "lib/world.h"
 
 enum { RESULT_FLAGS = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY };
 
@@ -87,6 +90,22 @@ static bool take_descriptor(const char *where, int *ret)
     return true;
 }
 
+/* Elsewhere links are followed but for those that a box may have made: it is opened by the path that came out. */
+static bool follow_honest(const char *where, char real[PATH_MAX])
+{
+    auto_arena struct arena *mem = arena_new(1u << 20);
+    const char *state = NULL;
+    struct err e = {0}, ignored = {0};
+    if (mem)
+        (void)world_state(mem, &state, &ignored);
+    int r = world_judge(state, "--result", where, real, NULL, &e);
+    if (r == -EPERM)
+        complain("%s", e.text);
+    else if (r < 0)
+        complain("--result %s: %s", where, strerror(-r));
+    return r == 0;
+}
+
 bool open_result(const struct ask *a, int *ret)
 {
     const char *where = a->result, *workspace = ".";
@@ -100,7 +119,12 @@ bool open_result(const struct ask *a, int *ret)
             workspace = a->policy[i].value;
     }
     const char *rest = way_in(where, workspace, real);
-    *ret = rest ? open_over_no_link(real, rest) : open(where, RESULT_FLAGS, 0666);
+    if (!rest && !follow_honest(where, real))
+        return false;
+    /* What is open has its name from the kernel. */
+    *ret = rest                              ? open_over_no_link(real, rest)
+           : strncmp(real, "/proc/", 6) == 0 ? open(where, RESULT_FLAGS, 0666)
+                                             : open_over_no_link("/", real);
     if (*ret < 0 && rest && errno == ELOOP)
         complain("--result %s: there is a link on the way in the workspace, where a box can make them; name where it "
                  "leads to",

@@ -139,6 +139,10 @@ void admit(struct conn *c)
                       d == HOST_DENIED ? "is denied by a rule" : "is not allowed");
         return;
     }
+    if (c->how == HOW_HTTP && c->port == 443 && !judge_any_bytes(c)) { /* what we would send is not TLS */
+        refuse_denied(c, NULL, EGRESS_ONLY_TLS, "carries TLS only; allow other protocols with /tcp behind the port");
+        return;
+    }
     c->parent = parent_for(c);
     const char *no = c->parent ? not_for_parent(c) : NULL;
     if (no) {

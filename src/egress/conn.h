@@ -80,8 +80,10 @@ enum watch {
     WATCH_TLS_AGAIN /* a ClientHello went by; a server that wants another (RFC 8446 4.1.4) takes the name from that one */
     ,
     WATCH_HTTP,
-    WATCH_SWITCHED /* to HTTP/2, or to anything */,
-    WATCH_H2
+    WATCH_SWITCHED /* to HTTP/2, to TLS, or to anything */,
+    WATCH_TLS_ASKED /* for: PostgreSQL's question went by */,
+    WATCH_H2,
+    WATCH_TEXT /* of no protocol that is known here, but some server of HTTP might read a request in it */
 };
 
 struct pending {  /* bytes that a side could not take yet */
@@ -104,10 +106,13 @@ struct conn {
     uint64_t deadline;          /* milliseconds; 0 for none */
     uint8_t stage, watch, how, socks_version;
     bool client_eof, server_eof, client_shut, server_shut, dead;
-    bool literal;          /* the client named an address: judged by address rules */
-    bool bulk[2];          /* from the server, from the client: much came at once */
-    bool upgrade;          /* an Upgrade was asked; the server's answer decides */
-    bool retried;          /* WATCH_TLS_AGAIN: the server wants another ClientHello */
+    bool literal;    /* the client named an address: judged by address rules */
+    bool bulk[2];    /* from the server, from the client: much came at once */
+    bool upgrade;    /* an Upgrade was asked; the server's answer decides */
+    bool retried;    /* WATCH_TLS_AGAIN: the server wants another ClientHello */
+    bool http_there; /* the first that the server said is of HTTP, or may be */
+    bool any_bytes;  /* it flows because a rule lets any protocol flow on this port */
+    struct tls_answer hello;
     bool asked;            /* somebody said yes to this one, no rule does */
     bool sent, no_delay;   /* the server was sent something; more than once: it gets it at once */
     uint8_t why;           /* STAGE_HELD: enum refusal, and in what words */
@@ -124,8 +129,9 @@ struct conn {
     uint32_t rule;              /* its id */
     struct host_addr addrs[MAX_ADDRESSES];
     struct http_body body;
-    struct h2 *h2;     /* owned */
-    struct host *host; /* owned; until it is open, and longer while it is watched */
+    struct h2 *h2;          /* owned */
+    struct http_text *text; /* owned */
+    struct host *host;      /* owned; until it is open, and longer while it is watched */
 };
 
 struct lookup { /* one name being resolved over the network, for one connection */

@@ -113,6 +113,11 @@ bool judge_inner(struct conn *c, const struct host *h)
     return c->inner != 0;
 }
 
+bool judge_any_bytes(const struct conn *c)
+{
+    return host_any_bytes(world.ask->rules, world.ask->n_rules, c->host, c->port);
+}
+
 bool judge_may_ask(const struct conn *c)
 {
     if (!world.ask->ask_ms)

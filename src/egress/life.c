@@ -112,6 +112,8 @@ void conn_end(struct conn *c)
     c->follow = NULL;
     free(c->h2);
     c->h2 = NULL;
+    free(c->text);
+    c->text = NULL;
     free(c->words);
     c->words = NULL;
     free(c->host);

@@ -50,6 +50,8 @@ static const char *forbidden(struct conn *c, const struct host *h)
     enum host_decision d = judge_host(c, h);
     if (d != HOST_ALLOWED)
         return d == HOST_DENIED ? "denied by a rule" : "not allowed";
+    if (c->any_bytes && !host_any_bytes(world.ask->rules, world.ask->n_rules, h, c->port))
+        return c->port == 80 ? EGRESS_ONLY_HTTP : "the port carries no other protocol any more";
     if (c->inner) {
         strcpy(inner.name, world.names[c->inner - 1]);
         if (host_judge(world.ask->rules, world.ask->n_rules, &inner, c->port, NULL) != HOST_ALLOWED)

@@ -70,6 +70,8 @@ enum host_decision judge_host(struct conn *c, const struct host *h); /* c->rule 
 const char *judge_address(struct conn *c, const struct host_addr *a);
 /* A name said inside a connection that was made to an address must itself be allowed. */
 bool judge_inner(struct conn *c, const struct host *h);
+/* Whether a rule lets any protocol flow there, and not the one alone that belongs to the port. */
+bool judge_any_bytes(const struct conn *c);
 /* Whether a yes could let it through; what is refused whatever is said is no question. */
 bool judge_may_ask(const struct conn *c);
 

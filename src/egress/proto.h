@@ -13,6 +13,7 @@
 #include "policy/proxy.h"
 
 #define MAX_HTTP_HEAD    (16u << 10)
+#define MAX_HTTP_METHOD  32
 #define MAX_CLIENT_HELLO (16u << 10)
 
 /* ---- HTTP/1 (RFC 9112) ---- */
@@ -46,9 +47,38 @@ bool http_looks_like(struct str in);
 /*
  * Whether a connection that may speak anything speaks HTTP/1 to somebody: as loosely as servers read it (empty lines and
  * white space first, methods of any name, any white space between). 1: yes; -1: no; 0: cannot be told yet, and the first *ret_safe bytes, which
- * are at most a method's name, may be passed on meanwhile, so that no protocol waits for us. *ret_empty: bytes of empty lines. HTTP/2 is not HTTP/1.
+ * are at most a method's name, may be passed on meanwhile, so that no protocol waits for us. *ret_empty: bytes of empty lines. What is -1
+ * may still be a request to somebody who reads even more loosely: http_text_eat().
  */
 int http_guess(struct str in, size_t *ret_safe, size_t *ret_empty);
+
+/* Whether the bytes are a request head that http_head_parse() takes, as far as its first line goes, or can still become one. */
+bool http_begins(struct str in);
+/* What some server takes for white space within a line. */
+bool http_is_gap(char byte);
+
+typedef bool http_judge(void *context, const struct host *host); /* whether a request may be for `host` */
+/*
+ * Bytes of a protocol that is none to us, of which some server could still take a part for a request (RFC 9112 read as loosely as
+ * the loosest server does): followed from the first one on for as long as a server of HTTP may be at the other end.
+ */
+enum { TEXT_FIELD = 300 };
+struct http_text {
+    bool first; /* no line but empty ones yet */
+    bool over;  /* no server reads a request in this */
+    bool value; /* of a Host field: what follows is kept until its line ends */
+    bool folds; /* behind such a line */
+    bool gap, in_word;
+    uint8_t words, version, field, proxy,
+        absolute;     /* of the line: words, up to 3; how much there is of what is looked for */
+    struct host said; /* whom the last Host field names */
+};
+void http_text_begin(struct http_text *t);
+/*
+ * How many bytes of `in` may be passed on. -EBADMSG: a line is a request line to somebody, or a Host field is not understood, or
+ * the PROXY protocol was there; -EACCES: `may` said no to t->said.
+ */
+ssize_t http_text_eat(struct http_text *t, struct str in, http_judge *may, void *context);
 
 /* Follows the body of requests on one connection: how many of `in` bytes belong to the body of the current request. */
 struct http_body {
@@ -114,13 +144,12 @@ struct h2 {
 /* Whether at least `least` bytes are there and all are those that every connection begins with. */
 bool h2_looks_like(struct str in, size_t least);
 void h2_begin(struct h2 *h);
-typedef bool h2_judge(void *context, const struct host *host);
 /*
  * How many of `in` are dealt with and may be passed on: `may` said yes to whom each request in them is for. -EACCES: it said no to
  * h->said. -EOPNOTSUPP: a request to be led elsewhere. -EMSGSIZE: more than is kept here. -EBADMSG: what servers refuse, or a
  * request for nobody.
  */
-ssize_t h2_eat(struct h2 *h, struct str in, h2_judge *may, void *context);
+ssize_t h2_eat(struct h2 *h, struct str in, http_judge *may, void *context);
 
 /* ---- SOCKS (RFC 1928, SOCKS4a) ---- */
 struct socks_request {
@@ -140,11 +169,18 @@ struct tls_hello {
     bool has_name, ech;
     struct host name;
 };
-bool tls_looks_like(struct str in); /* whether the bytes can be the beginning of TLS for anybody */
-/* The ClientHello, perhaps over several records. -EBADMSG: TLS, but no acceptable ClientHello. */
-/* Whether what a server says first is, or may become, a HelloRetryRequest. */
-bool tls_asks_again(struct str in);
+/* Whether they begin as records of TLS do. No other byte is looked at: some servers take any version there. */
+bool tls_looks_like(struct str in);
+/* Whether they are a ClientHello in the record of SSL 2, which names no server: 1, -1 for no, 0 for more bytes. */
+int tls_old_hello(struct str in);
+/* The ClientHello, perhaps over several records. -EBADMSG, at the first wrong byte: TLS, but no acceptable ClientHello. */
 ssize_t tls_hello_parse(struct str in, struct tls_hello *ret);
+/* Follows what a server says first, as it comes: is it a HelloRetryRequest (RFC 8446 4.1.4)? */
+struct tls_answer {
+    uint8_t at, high; /* bytes that were there; the record's length */
+};
+/* 1: it is, or nobody can tell; -1: it is not; 0: more bytes will tell. */
+int tls_asks_again(struct tls_answer *a, struct str in);
 
 /* ---- the caller's own proxy: HTTP CONNECT (RFC 9110 9.3.6), SOCKS5 with names (RFC 1928, RFC 1929) ---- */
 enum parent_step { PARENT_CONNECT, PARENT_GREET, PARENT_LOGIN, PARENT_REQUEST, PARENT_OPEN };

@@ -78,7 +78,7 @@ static const uint8_t static_length[STATIC + 1] = {
 struct block {
     struct h2 *h;
     struct str in;
-    h2_judge *may;
+    http_judge *may;
     void *context;
     bool has_method, has_host, connect, protocol;
 };
@@ -225,7 +225,7 @@ static int indexed(struct block *b)
     return 0;
 }
 
-static int header_block(struct h2 *h, struct str in, h2_judge *may, void *context)
+static int header_block(struct h2 *h, struct str in, http_judge *may, void *context)
 {
     struct block b = {.h = h, .in = in, .may = may, .context = context};
     int r = 0;
@@ -288,7 +288,7 @@ static bool fragment(struct frame f, struct str *s)
 }
 
 /* A header block in one frame or several, from its first one on: the bytes of these, 0 for more. */
-static ssize_t headers(struct h2 *h, struct str in, h2_judge *may, void *context)
+static ssize_t headers(struct h2 *h, struct str in, http_judge *may, void *context)
 {
     static char joined[H2_HEADERS];
     struct frame first = frame_of(in.p), f = first;
@@ -323,7 +323,7 @@ static ssize_t headers(struct h2 *h, struct str in, h2_judge *may, void *context
     return r < 0 ? r : (ssize_t)at;
 }
 
-ssize_t h2_eat(struct h2 *h, struct str in, h2_judge *may, void *context)
+ssize_t h2_eat(struct h2 *h, struct str in, http_judge *may, void *context)
 {
     size_t at = 0;
     if (!h->begun) {

@@ -35,7 +35,7 @@ static bool is_token(struct str s)
 }
 
 /* What some server takes for white space between the parts of a request line. */
-static bool is_gap(char byte)
+bool http_is_gap(char byte)
 {
     unsigned char c = (unsigned char)byte;
     return c == '\t' || c == 0x0b || c == 0x0c || (c >= 0x1c && c <= ' ') || c == 0x85 || c == 0xa0;
@@ -53,7 +53,7 @@ static bool says_version(struct str line)
 int http_guess(struct str in, size_t *ret_safe, size_t *ret_empty)
 {
     size_t at = 0;
-    while (at < in.n && (in.p[at] == '\r' || in.p[at] == '\n' || is_gap(in.p[at])))
+    while (at < in.n && (in.p[at] == '\r' || in.p[at] == '\n' || http_is_gap(in.p[at])))
         at++;
     *ret_empty = at;
     struct str rest = str_skip(in, at), method = {rest.p, 0};
@@ -61,7 +61,7 @@ int http_guess(struct str in, size_t *ret_safe, size_t *ret_empty)
         method.n++;
     *ret_safe = at + method.n;
     at = method.n;
-    while (at < rest.n && is_gap(rest.p[at]))
+    while (at < rest.n && http_is_gap(rest.p[at]))
         at++;
     if (at == rest.n)
         return 0;
@@ -77,9 +77,33 @@ int http_guess(struct str in, size_t *ret_safe, size_t *ret_empty)
     if (!lf)
         return 0;
     struct str line = {rest.p, (size_t)(lf - rest.p)};
-    if (str_is(line, "PRI * HTTP/2.0\r")) /* RFC 9113 3.4: what follows is no HTTP/1 for anybody */
-        return -1;
-    return connect || says_version(line) || http_looks_like(line) ? 1 : -1;
+    return connect || says_version(line) || http_looks_like(line) || memmem(line.p, line.n, "://", 3) ? 1 : -1;
+}
+
+bool http_begins(struct str in)
+{
+    static const char version[] = "HTTP/1.";
+    size_t at = 0, start;
+    while (at < in.n && is_token_char(in.p[at]))
+        at++;
+    if (at == in.n)
+        return at <= MAX_HTTP_METHOD;
+    if (at == 0 || at > MAX_HTTP_METHOD || in.p[at] != ' ')
+        return false;
+    bool connect = at == 7 && memcmp(in.p, "CONNECT", 7) == 0;
+    start = ++at;
+    if (at < in.n && !connect && !memchr("/*hH", in.p[at], 4))
+        return false;
+    while (at < in.n && (unsigned char)in.p[at] > ' ' && in.p[at] != 0x7f)
+        at++;
+    if (at == in.n)
+        return true;
+    if (at == start || in.p[at++] != ' ')
+        return false;
+    struct str rest = str_skip(in, at);
+    size_t n = rest.n < sizeof version - 1 ? rest.n : sizeof version - 1;
+    return memcmp(rest.p, version, n) == 0 && (rest.n < 8 || rest.p[7] == '0' || rest.p[7] == '1') &&
+           (rest.n < 9 || rest.p[8] == '\r') && (rest.n < 10 || rest.p[9] == '\n');
 }
 
 /* Authority of a URI: no user information (it hides the host from people and from some parsers). */
@@ -97,7 +121,8 @@ static int request_line(struct str line, uint16_t fallback_port, struct http_hea
     h->method = str_until(&line, ' ');
     h->target = str_until(&line, ' ');
     h->version = line;
-    if (!is_token(h->method) || h->target.n == 0 || (!str_is(line, "HTTP/1.1") && !str_is(line, "HTTP/1.0")))
+    if (!is_token(h->method) || h->method.n > MAX_HTTP_METHOD || h->target.n == 0 ||
+        (!str_is(line, "HTTP/1.1") && !str_is(line, "HTTP/1.0")))
         return -EBADMSG;
     for (size_t i = 0; i < h->target.n; i++) {
         unsigned char c = (unsigned char)h->target.p[i];

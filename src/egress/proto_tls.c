@@ -39,25 +39,48 @@ static struct reader sub(struct reader *r, size_t n)
 
 bool tls_looks_like(struct str in)
 {
-    /*
-     * As loosely as servers read it: the minor version means nothing (RFC 8446 5.1), and records of other types or without
-     * content may come first for some. What then is no ClientHello is refused, not let through unread.
-     */
-    const uint8_t *p = (const uint8_t *)in.p;
-    return (in.n < 1 || (p[0] >= 0x14 && p[0] <= 0x17)) && (in.n < 2 || p[1] == 3);
+    return in.n && (uint8_t)in.p[0] >= 0x14 && (uint8_t)in.p[0] <= 0x17;
 }
 
-bool tls_asks_again(struct str in)
+int tls_old_hello(struct str in)
+{
+    const uint8_t *p = (const uint8_t *)in.p;
+    if ((in.n > 0 && !(p[0] & 0x80)) || (in.n > 2 && p[2] != 1))
+        return -1;
+    if (in.n < 11)
+        return 0;
+    unsigned whole = (p[0] & 0x7fu) << 8 | p[1], ciphers = (unsigned)p[5] << 8 | p[6];
+    unsigned session = (unsigned)p[7] << 8 | p[8], challenge = (unsigned)p[9] << 8 | p[10];
+    return ciphers % 3 == 0 && whole == 9 + ciphers + session + challenge ? 1 : -1;
+}
+
+int tls_asks_again(struct tls_answer *a, struct str in)
 {
     static const uint8_t retry[32] = {0xcf, 0x21, 0xad, 0x74, 0xe5, 0x9a, 0x61, 0x11, 0xbe, 0x1d, 0x8c,
                                       0x02, 0x1e, 0x65, 0xb8, 0x91, 0xc2, 0xa2, 0x11, 0x16, 0x7a, 0xbb,
                                       0x8c, 0x5e, 0x07, 0x9e, 0x09, 0xe2, 0xc8, 0xa8, 0x33, 0x9c};
-    enum { RECORD = 5, HELLO = 6, WHOLE = RECORD + HELLO + sizeof retry }; /* heads; the random follows */
-    const uint8_t *p = (const uint8_t *)in.p;
-    if (in.n && p[0] != 0x16)
-        return false;
-    bool whole = in.n >= WHOLE && (p[3] << 8 | p[4]) >= WHOLE - RECORD; /* in one record, as everybody sends it */
-    return !whole || (p[RECORD] == 2 && memcmp(p + RECORD + HELLO, retry, sizeof retry) == 0);
+    enum { RECORD = 5, HELLO = 6, WHOLE = RECORD + HELLO + sizeof retry, ALERT = 0x80, ALERT_BYTES = 7 };
+    for (size_t i = 0; i < in.n; i++) {
+        uint8_t byte = (uint8_t)in.p[i];
+        if (a->at == 0 && byte == 0x15) { /* a warning may come first */
+            a->at = ALERT + 1;
+            continue;
+        }
+        if (a->at & ALERT) {
+            a->at = a->at + 1 == ALERT + ALERT_BYTES ? 0 : (uint8_t)(a->at + 1);
+            continue;
+        }
+        if (a->at == 3)
+            a->high = byte;
+        if (a->at == 4 && a->high == 0 && byte < WHOLE - RECORD) /* over several records, as nobody sends it */
+            return 1;
+        if ((a->at == 0 && byte != 0x16) || (a->at == RECORD && byte != 2) ||
+            (a->at >= RECORD + HELLO && byte != retry[a->at - RECORD - HELLO]))
+            return -1;
+        if (++a->at == WHOLE)
+            return 1;
+    }
+    return 0;
 }
 
 static int server_name(struct reader *ext, struct tls_hello *h)
@@ -75,7 +98,7 @@ static int server_name(struct reader *ext, struct tls_hello *h)
             return -EBADMSG;
         h->has_name = true;
     }
-    return list.bad || ext->bad ? -EBADMSG : 0;
+    return list.bad || ext->bad || ext->n || !h->has_name ? -EBADMSG : 0; /* and nothing else stands there */
 }
 
 static int client_hello(struct reader r, struct tls_hello *ret)
@@ -113,22 +136,30 @@ ssize_t tls_hello_parse(struct str in, struct tls_hello *ret)
     size_t have = 0, at = 0;
 
     while (true) {
-        if (in.n - at < 5)
-            return in.n >= MAX_CLIENT_HELLO ? -EBADMSG : 0;
         const uint8_t *p = (const uint8_t *)in.p + at;
+        size_t there = in.n - at;
+        if ((there > 0 && p[0] != 0x16) ||
+            (there > 1 && p[1] != 3)) /* the minor version means nothing (RFC 8446 5.1) */
+            return -EBADMSG;
+        if (there < 5)
+            return in.n >= MAX_CLIENT_HELLO ? -EBADMSG : 0;
         size_t n = (size_t)(p[3] << 8 | p[4]);
-        if (p[0] != 0x16 || p[1] != 3 || n == 0 || n > 16384 + 256)
+        if (n == 0 || n > 16384 + 256)
             return -EBADMSG;
         size_t got = in.n - at - 5 < n ? in.n - at - 5 : n;
         if (got > sizeof joined - have)
             return -EBADMSG;
         memcpy(joined + have, p + 5, got);
         have += got;
+        if (have && joined[0] != 1)
+            return -EBADMSG;
         if (have >= 4) {
             size_t body = (size_t)joined[1] << 16 | (size_t)joined[2] << 8 | joined[3];
-            if (joined[0] != 1 || body > sizeof joined - 4)
+            if (body > sizeof joined - 4 || have > 4 + body) /* nothing stands behind it in its record */
                 return -EBADMSG;
-            if (have >= 4 + body) {
+            if (have == 4 + body) {
+                if (got < n)
+                    return -EBADMSG;
                 int r = client_hello((struct reader){joined + 4, body, false}, ret);
                 return r < 0 ? r : (ssize_t)(at + 5 + got);
             }

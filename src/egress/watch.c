@@ -1,10 +1,20 @@
 /*
  * What flows is still judged. The client's first bytes tell what it speaks: a TLS server name, the Host of each HTTP request
  * and the authority of each of HTTP/2 must be the host that was connected to, or, where that was an address, be allowed
- * themselves. What is none of these is not looked at any more, nor is TLS behind its ClientHello.
+ * themselves. What cannot be parsed ends, at the first byte that cannot be right:
+ *
+ *   port 443              TLS alone; port 80: HTTP/1 or HTTP/2 alone; unless a rule says /tcp
+ *   first byte 0x14-0x17  TLS alone, whatever the port: some servers look at no other byte of a record's head
+ *   a request line        HTTP alone, where it is one to any server: every request on the connection is parsed
+ *   anything else         is followed as text (proto_text.c) as long as a server of HTTP may be there, and then not at all
+ *
+ * A server of HTTP/1 or TLS never speaks first: where the server does, with what is no HTTP/2 either, nothing is looked at (ports 80 and
+ * 443 excepted), nor is TLS behind its ClientHello, nor what follows an Upgrade that the server agreed to and that is neither
+ * TLS nor HTTP/2. STARTTLS and its kin are not seen, but for PostgreSQL's, where hosts share an address.
  */
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include "egress/parts.h"
 
 /* Passes the first n of the client's bytes on, less what went before, and keeps them for the judgement. */
@@ -29,6 +39,8 @@ static bool release(struct conn *c, size_t n)
 static void watch_nothing(struct conn *c)
 {
     c->watch = WATCH_NOTHING;
+    free(c->text);
+    c->text = NULL;
     if (c->first.n && !release(c, c->first.n))
         return;
     if (c->host && c->host->kind == HOST_NAME && !(c->stand = stand_of(c->host->name)))
@@ -46,16 +58,24 @@ static size_t hello_judged(struct conn *c)
         refuse_flow(c, NULL, "malformed TLS ClientHello");
     else if (n && h.has_name && !judge_inner(c, &h.name))
         refuse_flow(c, &h.name, "TLS server name differs from the host connected to");
-    else if (n && !h.has_name && c->literal)
+    else if (n && !h.has_name && c->literal && !(c->any_bytes = judge_any_bytes(c)))
         refuse_flow(c, NULL, "TLS without a server name to an address");
     else
         return (size_t)n;
     return 0;
 }
 
+/* The head of a record that is no handshake: how long the record is, 0 for more bytes, -1 for none that may stand here. */
+static int64_t other_record(const uint8_t *p, size_t n)
+{
+    if (p[0] == 0x16 || p[0] < 0x14 || p[0] > 0x17 || (n > 1 && p[1] != 3))
+        return -1;
+    return n < 5 ? 0 : 5 + ((int64_t)p[3] << 8 | p[4]);
+}
+
 /*
  * Behind the first ClientHello, until the server has not asked for another, or has it: data that a client sends early goes by,
- * and a hello is judged.
+ * as do alerts, and a hello is judged. The client says nothing else before its server has.
  */
 static void watch_tls_again(struct conn *c)
 {
@@ -66,16 +86,17 @@ static void watch_tls_again(struct conn *c)
             c->body.left -= n;
             if (!release(c, n))
                 return;
-        } else if (p[0] == 0x14 || p[0] == 0x17) {
-            if (c->first.n < 5)
-                return;
-            c->body.left = 5 + ((uint64_t)p[3] << 8 | p[4]);
-        } else if (p[0] == 0x16 && (c->first.n < 6 || p[5] == 1)) {
-            if (c->first.n < 6 || !hello_judged(c))
+        } else if (p[0] == 0x16) {
+            if (!hello_judged(c))
                 return;
             watch_nothing(c);
         } else {
-            watch_nothing(c);
+            int64_t record = other_record(p, c->first.n);
+            if (record < 0)
+                refuse_flow(c, NULL, "what is no TLS behind a ClientHello");
+            if (record <= 0)
+                return;
+            c->body.left = (uint64_t)record;
         }
     }
 }
@@ -113,7 +134,28 @@ bool watch_answers(const struct conn *c)
     const struct http_answer *a = c->follow;
     bool in_data = a && a->state == ANSWER_BODY && a->body.left > BULK_ROOM &&
                    (a->body.state == BODY_LENGTH || a->body.state == BODY_CHUNK_DATA);
-    return (a && a->state != ANSWER_LOST && !in_data) || (c->watch == WATCH_TLS_AGAIN && !c->retried);
+    return (a && a->state != ANSWER_LOST && !in_data) || (c->watch == WATCH_TLS_AGAIN && !c->retried) ||
+           ((c->watch == WATCH_FIRST || c->watch == WATCH_TEXT) && !c->http_there);
+}
+
+/* Whether this port carries its own protocol alone. */
+static bool carries_only(struct conn *c, uint16_t port)
+{
+    if (c->port != port || c->any_bytes)
+        return false;
+    c->any_bytes = judge_any_bytes(c);
+    return !c->any_bytes;
+}
+
+/* The server says something while nobody knows what the client speaks. */
+static void server_first(struct conn *c, struct str in)
+{
+    size_t n = in.n < 5 ? in.n : 5;
+    bool settings =
+        in.p[0] == 0 && (in.n < 4 || in.p[3] == 4); /* of HTTP/2, whose servers need not wait for the client */
+    c->http_there = settings || strncasecmp(in.p, "HTTP/", n) == 0;
+    if (!c->http_there && !carries_only(c, 443) && !carries_only(c, 80))
+        watch_nothing(c);
 }
 
 bool watch_server(struct conn *c, struct str in)
@@ -121,9 +163,12 @@ bool watch_server(struct conn *c, struct str in)
     const bool asked = c->upgrade;
     c->upgrade = false;
     if (c->watch == WATCH_TLS_AGAIN && !c->retried) {
-        c->retried = tls_asks_again(in);
-        if (!c->retried)
+        int again = tls_asks_again(&c->hello, in);
+        c->retried = again > 0;
+        if (again < 0)
             watch_nothing(c);
+    } else if ((c->watch == WATCH_FIRST || c->watch == WATCH_TEXT) && !c->http_there) {
+        server_first(c, in);
     } else if (asked && in.n >= 12 && memcmp(in.p, "HTTP/1.1 101", 12) == 0) {
         c->watch = WATCH_SWITCHED;
         free(c->follow);
@@ -153,9 +198,9 @@ static void watch_http(struct conn *c)
         }
         struct http_head h;
         ssize_t n = http_head_parse(in, c->port, &h);
-        if (n == 0)
+        if (n == 0 && http_begins(in))
             return;
-        if (n < 0)
+        if (n <= 0)
             refuse_flow(c, NULL, "malformed or ambiguous HTTP request");
         else if (h.form == HTTP_AUTHORITY)
             refuse_flow(c, &h.host, "a proxy behind an allowed host");
@@ -202,39 +247,143 @@ static void watch_h2(struct conn *c)
         refuse_flow(c, NULL, "malformed HTTP/2, or a request that names no host");
 }
 
+/* 1: they begin with all of `word`; 0: they are a part of it; -1 */
+static int begins_with(struct str in, const char *word, size_t n)
+{
+    if (memcmp(in.p, word, in.n < n ? in.n : n) != 0)
+        return -1;
+    return in.n >= n;
+}
+
+enum { PG_ASKS = 8 };
+/* PostgreSQL's question whether TLS, or GSSAPI, may come next; as begins_with(). */
+static int pg_asks(struct str in)
+{
+    static const char tls[PG_ASKS] = "\0\0\0\10\x04\xd2\x16\x2f", gss[PG_ASKS] = "\0\0\0\10\x04\xd2\x16\x30";
+    int a = begins_with(in, tls, sizeof tls), b = begins_with(in, gss, sizeof gss);
+    return a > b ? a : b;
+}
+
+static bool text_host_ok(void *context, const struct host *h)
+{
+    return judge_inner(context, h);
+}
+
+/* What is no protocol that is known here, and may yet be HTTP to somebody. */
+static void watch_text(struct conn *c)
+{
+    if (!c->text) {
+        c->text = malloc(sizeof *c->text);
+        if (!c->text) {
+            conn_reset(c);
+            return;
+        }
+        http_text_begin(c->text);
+        c->watch = WATCH_TEXT;
+    }
+    ssize_t n = http_text_eat(c->text, (struct str){c->first.p, c->first.n}, text_host_ok, c);
+    if (n == -EACCES)
+        refuse_flow(c, &c->text->said, "HTTP Host differs from the host connected to");
+    else if (n < 0)
+        refuse_flow(c, NULL, "a malformed HTTP request, or the PROXY protocol");
+    else if (release(c, (size_t)n) && c->text->over)
+        watch_nothing(c);
+}
+
 /* Another protocol was agreed on. */
 static void watch_switched(struct conn *c)
 {
     struct str in = {c->first.p, c->first.n};
-    if (!h2_looks_like(in, 1))
+    if (tls_looks_like(in))
+        c->watch = WATCH_TLS;
+    else if (!h2_looks_like(in, 1))
         watch_nothing(c);
     else if (in.n >= H2_PREFACE_BYTES)
         c->watch = WATCH_H2;
 }
 
-enum { LONG_METHOD = 32 };
+/* Behind PostgreSQL's question comes TLS, or, where the server says no, another question or its protocol in the clear. */
+static void watch_tls_asked(struct conn *c)
+{
+    struct str in = {c->first.p, c->first.n};
+    int pg = pg_asks(in);
+    if (tls_looks_like(in))
+        c->watch = WATCH_TLS;
+    else if (pg > 0)
+        (void)release(c, PG_ASKS);
+    else if (pg == 0)
+        (void)forward(c, in.n);
+    else
+        watch_text(c);
+}
 
-/* What does the client speak? What must not be judged, or cannot mean anything yet, goes on at once. */
-static void watch_first(struct conn *c)
+/* Port 80. */
+static void watch_first_http(struct conn *c)
+{
+    struct str in = {c->first.p, c->first.n};
+    if (h2_looks_like(in, 1)) {
+        if (in.n >= 4) /* no method */
+            c->watch = WATCH_H2;
+    } else if (!http_begins(in)) {
+        refuse_flow(c, NULL, EGRESS_ONLY_HTTP);
+    } else if (memchr(in.p, '\n', in.n)) {
+        c->watch = WATCH_HTTP;
+    }
+}
+
+/* Bytes that mean something before they mean HTTP to somebody; false: nothing of that kind. */
+static bool watch_first_bytes(struct conn *c, struct str in)
+{
+    static const char proxy[12] = "\r\n\r\n\0\r\nQUIT\n";
+    int old = tls_old_hello(in), pg = pg_asks(in), v2 = begins_with(in, proxy, sizeof proxy);
+    if (old > 0)
+        refuse_flow(c, NULL, "a ClientHello of SSL 2, which names no server");
+    else if (v2 > 0)
+        refuse_flow(c, NULL, "the PROXY protocol");
+    else if (pg > 0)
+        c->watch = release(c, PG_ASKS) ? WATCH_TLS_ASKED : c->watch;
+    else if (old == 0 || pg == 0 || v2 == 0) /* a part means nothing to a server, either */
+        (void)forward(c, in.n);
+    else
+        return false;
+    return true;
+}
+
+/* What does the client speak, where it may be anything? What must not be judged, or cannot mean anything yet, goes on at once. */
+static void watch_first_any(struct conn *c)
 {
     struct str in = {c->first.p, c->first.n};
     size_t safe, empty;
-    if (tls_looks_like(in)) {
-        c->watch = in.n < 2 ? WATCH_FIRST : WATCH_TLS;
+    if (watch_first_bytes(c, in))
         return;
-    }
     int guess = http_guess(in, &safe, &empty);
     if (h2_looks_like(str_skip(in, empty), H2_TOLD)) {
         if (empty == 0 || release(c, empty))
             c->watch = WATCH_H2;
     } else if (guess < 0)
-        watch_nothing(c);
-    else if (guess == 0 && safe == in.n && safe - empty > LONG_METHOD)
+        watch_text(c);
+    else if (guess == 0 && safe == in.n && safe - empty > MAX_HTTP_METHOD)
         (void)release(c, safe - 1); /* any method will do, also the end of one */
     else if (guess == 0)
         (void)forward(c, safe);
     else if (empty == 0 || release(c, empty))
         c->watch = WATCH_HTTP;
+}
+
+static void watch_first(struct conn *c)
+{
+    if (tls_looks_like((struct str){c->first.p, c->first.n})) {
+        if (carries_only(c, 80))
+            refuse_flow(c, NULL, EGRESS_ONLY_HTTP);
+        else
+            c->watch = WATCH_TLS;
+    } else if (carries_only(c, 443)) {
+        refuse_flow(c, NULL, EGRESS_ONLY_TLS);
+    } else if (carries_only(c, 80)) {
+        watch_first_http(c);
+    } else {
+        watch_first_any(c);
+    }
 }
 
 void watch_client(struct conn *c)
@@ -243,6 +392,8 @@ void watch_client(struct conn *c)
         watch_first(c);
     if (!conn_over(c) && c->watch == WATCH_SWITCHED && c->first.n)
         watch_switched(c);
+    if (!conn_over(c) && c->watch == WATCH_TLS_ASKED && c->first.n)
+        watch_tls_asked(c);
     if (!conn_over(c) && c->watch == WATCH_TLS)
         watch_tls(c);
     else if (!conn_over(c) && c->watch == WATCH_TLS_AGAIN)
@@ -251,16 +402,40 @@ void watch_client(struct conn *c)
         watch_h2(c);
     else if (!conn_over(c) && c->watch == WATCH_HTTP)
         watch_http(c);
+    else if (!conn_over(c) && c->watch == WATCH_TEXT && c->first.n)
+        watch_text(c);
+}
+
+/* The client ends before anybody knows what it speaks. */
+static void first_ended(struct conn *c)
+{
+    if (!c->first.n)
+        watch_nothing(c);
+    else if (carries_only(c, 443))
+        refuse_flow(c, NULL, EGRESS_ONLY_TLS);
+    else if (carries_only(c, 80))
+        refuse_flow(c, NULL, EGRESS_ONLY_HTTP);
+    else
+        watch_text(c);
+    if (!conn_over(c) && c->watch == WATCH_TEXT && c->first.n)
+        refuse_flow(c, NULL, "a malformed HTTP request, or the PROXY protocol");
 }
 
 void watch_ended(struct conn *c)
 {
     switch (c->watch) {
     case WATCH_FIRST:
+    case WATCH_TLS_ASKED:
+    case WATCH_TEXT:
+        first_ended(c);
+        break;
     case WATCH_SWITCHED:
-    case WATCH_TLS: /* too short to be either: what there is may go */
-    case WATCH_TLS_AGAIN:
         watch_nothing(c);
+        break;
+    case WATCH_TLS:
+    case WATCH_TLS_AGAIN:
+        if (c->first.n)
+            refuse_flow(c, NULL, "truncated TLS");
         break;
     case WATCH_HTTP:
         if (c->first.n && !c->upgrade && !request_answering(c))

@@ -10,19 +10,24 @@
  */
 #include "engine/survey.h"
 #include "engine/tool.h"
+#include "engine/written.h"
 
 #include <dirent.h>
 #include <fnmatch.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "engine/runtime.h"
 #include "plan/path.h"
 #include "sys/file.h"
 #include "sys/path.h"
+#include "sys/process.h"
 
 #define MAX_LINKS         40      /* followed for one path, as the kernel does (path_resolution(7)) */
 #define MAX_EXPANDED      1000000 /* names looked at by `expand: start`                             */
@@ -37,8 +42,9 @@ struct node {
     uint32_t hash;
     uint32_t mode, uid, gid;
     uint64_t dev, ino;
-    const char *target; /* text of the link */
-    struct node *next;  /* in the same bucket */
+    const char *target;                               /* text of the link */
+    enum { NOT_ASKED, NOT_WRITTEN, WRITTEN } written; /* by a box: asked where a link in it is followed */
+    struct node *next;                                /* in the same bucket */
 };
 
 /* pinfold's own (an ancestor chain up to the root), or what a rule opens. */
@@ -59,6 +65,9 @@ struct surveyor {
     const struct mount_rule **mounts; /* in order of their targets */
     size_t n_mounts;
     size_t names_left;
+    const char *memory;
+    bool judging;         /* links are judged while they are followed */
+    struct node *planted; /* the first that a box may have made       */
     char text[PATH_MAX];
 };
 
@@ -174,9 +183,20 @@ static struct node *child(struct surveyor *s, struct node *parent, struct str na
 
 static int walk(struct surveyor *s, struct node *from, const char *path, struct place_found *ret);
 
+static void judge_link(struct surveyor *s, struct node *link)
+{
+    struct node *in = link->parent;
+    if (in->written == NOT_ASKED)
+        in->written = written_covers(s->memory, in->real) ? WRITTEN : NOT_WRITTEN;
+    if (in->written == WRITTEN && !s->planted)
+        s->planted = link;
+}
+
 /* Follows the link `n`, to wherever it leads at last. */
 static int follow(struct surveyor *s, struct node *n, struct place_found *ret)
 {
+    if (s->judging)
+        judge_link(s, n);
     if (s->links_left-- <= 0)
         return -ELOOP;
     return walk(s, n->target[0] == '/' ? s->root : n->parent, n->target, ret);
@@ -377,6 +397,118 @@ static int survey_paths(struct surveyor *s, const struct policy *p, struct facts
     f->paths = facts;
     f->n_paths = n;
     return 0;
+}
+
+/* ---- links that a box may have made ---- */
+
+static struct path_pin *find_pin(const struct path_pins *pins, const char *asked)
+{
+    for (size_t i = 0; pins && i < pins->n; i++) {
+        if (strcmp(pins->at[i].asked, asked) == 0)
+            return &pins->at[i];
+    }
+    return NULL;
+}
+
+static int add_pin(struct path_pins *pins, const char *asked, const char *real)
+{
+    struct path_pin *pin = pins ? arena_push(pins->mem, &pins->at, &pins->n, sizeof *pin) : NULL;
+    if (!pin)
+        return pins ? -ENOMEM : 0;
+    *pin = (struct path_pin){arena_text(pins->mem, asked), arena_text(pins->mem, real)};
+    return pin->asked && pin->real ? 0 : -ENOMEM;
+}
+
+/*
+ * Walks once more, over what was looked at already, the way of a path that leads over links. `*ret` is the link that a box may
+ * have made, or NULL: there is none, or the path leads where it led before any box of this policy.
+ */
+static int find_planted(struct surveyor *s, struct facts *f, const char *asked, bool host, const struct node **ret)
+{
+    *ret = NULL;
+    const char *where = host ? asked : through_mounts(s, asked);
+    struct path_fact *fact = (struct path_fact *)(uintptr_t)facts_path(f, asked);
+    if (!where || !fact || strcmp(fact->real, where) == 0)
+        return where ? 0 : -ENOMEM;
+    struct place_found found = {.at = s->root, .rest = ""};
+    s->links_left = MAX_LINKS;
+    s->judging = true;
+    s->planted = NULL;
+    int r = walk(s, s->root, where, &found);
+    s->judging = false;
+    if (r == -ENOMEM)
+        return r;
+    const struct path_pin *pin = find_pin(f->pins, asked);
+    if (!s->planted)
+        return pin ? 0 : add_pin(f->pins, asked, fact->real);
+    if (pin && strcmp(pin->real, fact->real) == 0)
+        return 0;
+    fact->planted = true;
+    *ret = s->planted;
+    return 0;
+}
+
+static bool is_said(const struct policy *p, uint32_t origin)
+{
+    return origin < p->n_origins && p->origins[origin].layer != LAYER_BUILTIN;
+}
+
+static int refuse_planted(const struct policy *p, const struct facts *f, const char *what, uint32_t origin,
+                          const char *asked, const struct node *link, struct err *e)
+{
+    char said[300], place[256];
+    if (is_said(p, origin) && p->origins[origin].layer == LAYER_FLAGS && !p->origins[origin].line)
+        return written_refuse(p->origins[origin].file, asked, link->real, facts_path(f, asked)->real, e);
+    snprintf(said, sizeof said, "%s (%s)", what, policy_origin(p, origin, place, sizeof place));
+    return written_refuse(said, asked, link->real, facts_path(f, asked)->real, e);
+}
+
+/* A path that somebody said. */
+static int judge_said(struct surveyor *s, const struct policy *p, struct facts *f, const char *what, uint32_t origin,
+                      const char *asked, bool host, struct err *e)
+{
+    const struct node *link;
+    int r = find_planted(s, f, asked, host, &link);
+    return r == 0 && link ? refuse_planted(p, f, what, origin, asked, link, e) : r;
+}
+
+static int judge_rule(struct surveyor *s, const struct policy *p, struct facts *f, const struct path_rule *rule,
+                      struct err *e)
+{
+    static const char *const names[] = {
+        [PATH_HIDE] = "hide", [PATH_RO] = "ro", [PATH_RW] = "rw", [PATH_PROTECT] = "protect", [PATH_CACHE] = "cache"};
+    const struct node *link;
+    bool hides = rule->access == PATH_HIDE || rule->access == PATH_PROTECT, said = is_said(p, rule->origin);
+    /* What a profile hides stays hidden by all its names; what it opens is left out (plan/collect.c). */
+    if ((rule->any_depth && !rule->below) || (hides && !said))
+        return 0;
+    const char *path = rule->any_depth ? rule->below : rule->pattern ? path_dir(s->mem, rule->path) : rule->path;
+    if (!path)
+        return -ENOMEM;
+    return said ? judge_said(s, p, f, names[rule->access], rule->origin, path, false, e)
+                : find_planted(s, f, path, false, &link);
+}
+
+static int judge_links(struct surveyor *s, const struct policy *p, struct facts *f, struct err *e)
+{
+    int r = judge_said(s, p, f, "workspace", p->workspace_origin, p->workspace, true, e);
+    for (size_t i = 0; r == 0 && i < p->n_paths; i++)
+        r = judge_rule(s, p, f, &p->paths[i], e);
+    for (size_t i = 0; r == 0 && i < p->n_mounts; i++) {
+        r = judge_said(s, p, f, "mount", p->mounts[i].origin, p->mounts[i].from, true, e);
+        if (r == 0)
+            r = judge_said(s, p, f, "mount on", p->mounts[i].origin, p->mounts[i].to, false, e);
+    }
+    for (size_t i = 0; r == 0 && i < p->n_storages; i++)
+        r = judge_said(s, p, f, "storage", p->storages[i].origin, p->storages[i].path, false, e);
+    for (size_t i = 0; r == 0 && i < p->n_unix_sockets; i++) {
+        const struct node *link;
+        const char *path = p->unix_sockets[i];
+        r = find_planted(s, f, path, false, &link);
+        if (r == 0 && link)
+            r = written_refuse("--unix-socket", path, link->real, facts_path(f, path)->real, e);
+    }
+    return r;
 }
 
 static int add_match(struct surveyor *s, struct facts *f, size_t rule, const char *dir, const char *name,
@@ -729,6 +861,25 @@ static int survey_own(struct surveyor *s, struct facts *f)
     return arena_failed(s->mem) ? -ENOMEM : 0;
 }
 
+/*
+ * A hard limit of 0 cannot be raised to 1, which alone keeps the kernel from handing a core dump to a program ("|...") or a socket
+ * ("@..."). Asked only there.
+ */
+static int survey_core(const struct surveyor *s, struct facts *f)
+{
+    struct sys_rlimit limit;
+    char text[256];
+    if (sys_prlimit(RLIMIT_CORE, NULL, &limit) < 0 || limit.hard != 0)
+        return 0;
+    auto_fd int fd = sys_openat(AT_FDCWD, "/proc/sys/kernel/core_pattern", O_RDONLY | O_CLOEXEC, 0);
+    long n = fd < 0 ? fd : sys_read(fd, text, sizeof text - 1);
+    if (n <= 0 || (text[0] != '|' && text[0] != '@'))
+        return 0;
+    text[n - (text[n - 1] == '\n')] = 0;
+    f->core_program = arena_text(s->mem, text);
+    return f->core_program ? 0 : -ENOMEM;
+}
+
 int survey(const struct policy *p, struct facts *f, struct arena *mem, struct err *e)
 {
     enum { FIRST_BUCKETS = 512 };
@@ -737,6 +888,7 @@ int survey(const struct policy *p, struct facts *f, struct arena *mem, struct er
         return err_sys(e, ERR_SYSTEM, ENOMEM, "survey of the policy's paths");
     s->mem = mem;
     s->uid = f->uid;
+    s->memory = f->written;
     s->n_buckets = FIRST_BUCKETS;
     s->buckets = arena_zero(mem, FIRST_BUCKETS * sizeof *s->buckets);
     s->root = arena_zero(mem, sizeof *s->root);
@@ -746,13 +898,17 @@ int survey(const struct policy *p, struct facts *f, struct arena *mem, struct er
         r = look(s, s->root);
     }
     if (r == 0)
+        r = survey_core(s, f);
+    if (r == 0)
         r = survey_own(s, f);
     if (r == 0)
         r = survey_paths(s, p, f);
-    if (r == 0)
-        r = survey_aliases(s, p, f);
     if (e)
         e->kind = ERR_NONE;
+    if (r == 0)
+        r = judge_links(s, p, f, e);
+    if (r == 0)
+        r = survey_aliases(s, p, f);
     if (r == 0)
         r = survey_patterns(s, p, f, e);
     if (r == 0 && f->tier == TIER_LANDLOCK)

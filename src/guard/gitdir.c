@@ -61,6 +61,73 @@ bool git_hooks_inert(int dir, const char *name)
     }
 }
 
+void guard_temp_name(const struct guard *g, char text[64])
+{
+    struct timespec now; /* beside us, other guards make such names, and a call of the file API has no number */
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    (void)snprintf(text, 64, GUARD_TEMP "%x-%llx-%lx", g->n.pid, (unsigned long long)g->n.id,
+                   (unsigned long)now.tv_sec * 1000000000ul + (unsigned long)now.tv_nsec);
+}
+
+/* All but "." and "..", up to HOOKS_MAX. */
+static int move_entries(int from, int to)
+{
+    _Alignas(8) char records[8192];
+    auto_fd int list = sys_openat(from, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+    unsigned seen = 0;
+    long n = list;
+    while (n >= 0 && (n = sys_getdents64(list, records, sizeof records)) > 0) {
+        for (long at = 0; at < n;) {
+            const struct record *r = (const void *)(records + at);
+            at += r->bytes;
+            if (str_is(str_of(r->name), ".") || str_is(str_of(r->name), ".."))
+                continue;
+            int no = ++seen > HOOKS_MAX ? -EACCES : sys_renameat2(from, r->name, to, r->name, RENAME_NOREPLACE);
+            if (no < 0)
+                return no;
+        }
+    }
+    return (int)n;
+}
+
+/* `old`, open, by the name it has; `fresh` by one of the guard's. */
+static int renew_from(int dir, const char *name, int old, const char *temp)
+{
+    struct sys_stat st;
+    auto_fd int fresh = sys_openat(dir, temp, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+    int no = fresh < 0 ? fresh : sys_stat_at(old, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &st);
+    if (no == 0)
+        no = move_entries(old, fresh);
+    if (no == 0 && !git_hooks_inert(dir, temp))
+        no = -EACCES;
+    if (no == 0)
+        no = sys_fchmod(fresh, st.mode & 0777);
+    if (no == 0)
+        no = sys_unlinkat(dir, name, AT_REMOVEDIR); /* not while there is anything in it */
+    if (no == 0)
+        return sys_renameat2(dir, temp, dir, name, RENAME_NOREPLACE);
+    if (fresh >= 0)
+        (void)move_entries(fresh, old);
+    return no;
+}
+
+int git_hooks_renew(struct guard *g, int dir, const char *name)
+{
+    char temp[64];
+    auto_fd int old = sys_openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+    if (old < 0)
+        return old == -ENOENT ? 0 : -EACCES;
+    if (!git_hooks_inert(dir, name))
+        return -EACCES;
+    guard_temp_name(g, temp);
+    if (sys_mkdirat(dir, temp, 0700) < 0)
+        return -EACCES;
+    int no = renew_from(dir, name, old, temp);
+    if (no < 0)
+        (void)sys_unlinkat(dir, temp, AT_REMOVEDIR);
+    return no < 0 ? -EACCES : 0;
+}
+
 static enum gitconfig_kind kind_of(struct str path)
 {
     return path.n >= 12 && fold_eq(str_skip(path, path.n - 12), STR("/.gitmodules")) ? GITCONFIG_MODULES
@@ -107,7 +174,7 @@ static int write_all(int fd, const char *bytes, size_t n)
 static int put_in_place(struct guard *g, int dir, const char *name, struct str bytes, unsigned mode, bool replace)
 {
     char temp[64];
-    (void)snprintf(temp, sizeof temp, GUARD_TEMP "%x-%llx", g->n.pid, (unsigned long long)g->n.id);
+    guard_temp_name(g, temp);
     auto_fd int fd = sys_openat(dir, temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0)
         return fd;
@@ -362,17 +429,20 @@ static bool stand_in_ours(const struct place *p, int fd)
 }
 
 /* The lock of the names is held exclusively. */
-static void watched_close(struct guard *g, const struct place *p, const struct rule *rule, int file, int *stand_in)
+static void watched_close(struct guard *g, struct place *p, const struct rule *rule, int file, int *stand_in)
 {
     bool ours = stand_in_ours(p, *stand_in);
-    if (judge_and_put(g, file, p, rule, true, ours ? *stand_in : -1) < 0 && *stand_in >= 0 &&
-        stand_in_named(p, *stand_in))
+    int no = hold_place(g, p, DENIAL_GIT_CONFIG);
+    if (no == 0)
+        no = judge_and_put(g, file, p, rule, true, ours ? *stand_in : -1);
+    if (no < 0 && *stand_in >= 0 && stand_in_named(p, *stand_in))
         (void)sys_unlinkat(p->dir, p->name, 0);
+    holds_drop(g);
     *stand_in = close_fd(*stand_in); /* and the lease with it */
 }
 
 /* In a process of its own: each time a writer closes the file, its bytes are judged and a copy takes the name. */
-static _Noreturn void watch(struct guard *g, const struct place *p, const struct rule *rule, int file, int events,
+static _Noreturn void watch(struct guard *g, struct place *p, const struct rule *rule, int file, int events,
                             struct watcher *w, int stand_in)
 {
     sigset_t blocked, open;
@@ -416,7 +486,7 @@ static _Noreturn void watch(struct guard *g, const struct place *p, const struct
     }
 }
 
-long git_in_place_open(struct guard *g, const struct place *p, const struct rule *rule, int flags, unsigned mode)
+long git_in_place_open(struct guard *g, struct place *p, const struct rule *rule, int flags, unsigned mode)
 {
     char room[12];
     auto_fd int old = git_text_open(p->dir, p->name);
@@ -459,5 +529,6 @@ long git_in_place_open(struct guard *g, const struct place *p, const struct rule
         giving = close_fd(giving);
         watch(g, p, rule, reading, events, w, take_fd(&stand_in));
     }
+    holds_drop(g);
     return sys_notify_install(g->notify, g->n.id, giving, flags & O_CLOEXEC);
 }

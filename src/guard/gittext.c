@@ -47,5 +47,8 @@ int git_text_read(int fd, char **ret, size_t *ret_n)
 
 int git_text_open(int dir, const char *name)
 {
-    return sys_openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0);
+    const int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+    /* What somebody has mounted over the name is not what stands there. */
+    int fd = sys_openat2(dir, name, (uint64_t)flags, 0, RESOLVE_NO_XDEV);
+    return fd == -ENOSYS ? sys_openat(dir, name, flags, 0) : fd;
 }

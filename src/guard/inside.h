@@ -31,6 +31,7 @@
 #define WATCHERS     8  /* of those: that are waited for */
 #define PLACE_PATH   (PATH_MAX + NAME_MAX + 2)
 #define GUARD_TEMP   ".pinfold-guard-" /* prefix of names only the guard makes */
+#define HOLDS_MAX    24
 
 /* ---- what all workers see (MAP_SHARED) ---- */
 
@@ -89,12 +90,23 @@ struct target {
 struct place {
     int dir; /* O_PATH; owned unless borrowed */
     bool borrowed;
-    bool slash;              /* the name was followed by "/": a directory is meant */
-    bool plain;              /* an ordinary name: neither ".", ".." nor "/" */
+    /*
+     * In a mount of the caller's own (nested.c): the directory as it sees it, owned, or -1; `dir` is the same one in the
+     * box's own mount then, where nobody can mount anything over a name: what is judged is looked at there.
+     */
+    int seen;
+    bool frozen; /* the caller sees it read-only, and `dir` is as it sees it: nothing may be changed there */
+    bool slash;  /* the name was followed by "/": a directory is meant */
+    bool plain;  /* an ordinary name: neither ".", ".." nor "/" */
     char name[NAME_MAX + 2]; /* as the kernel gets it, with the slash */
     size_t name_n;           /* without the slash */
     char path[PLACE_PATH];   /* canonical: directory, "/", name */
     size_t dir_n, n;         /* bytes of the directory's path ("" for the root: 0) and of all */
+};
+/* A directory that is held against all boxes (hold.c). */
+struct hold {
+    int fd;
+    uint64_t device, inode;
 };
 struct object {
     int fd; /* O_PATH, owned */
@@ -106,6 +118,11 @@ struct object {
     char path[PLACE_PATH];
     size_t n;
 };
+/* Where objects are found and new ones made: the directory with what the caller has mounted in it. */
+static inline int place_seen(const struct place *p)
+{
+    return p->seen >= 0 ? p->seen : p->dir;
+}
 static inline struct str place_path(const struct place *p)
 {
     return (struct str){p->path, p->n};
@@ -142,6 +159,8 @@ struct guard {
     int init_pid;     /* of pid 1, as the box's /proc has it */
     int init_tid;     /* as the guard's has it; 0: nobody has asked yet */
     bool proc_has_us; /* the box's /proc lists the guard: there is no pid namespace between */
+    bool proc_known;
+    uint64_t proc_device; /* of the box's own /proc, when it is known; 0: there is none */
     struct target targets[TARGETS];
     struct {
         uint64_t device;
@@ -150,6 +169,7 @@ struct guard {
     unsigned n_devices;
     uint64_t *mounts; /* ids of the mounts of our namespace, sorted */
     size_t n_mounts;
+    struct shown *shown; /* where they show what (nested.c) */
     /* Of a worker of the file API (files.c). */
     bool ours;     /* the call is pinfold's: texts are in our own memory */
     int given;     /* the open file it gets */
@@ -160,7 +180,9 @@ struct guard {
     struct target *who;
     struct place from, to;
     struct object object;
-    bool birth; /* what this call makes is a guarded name that did not exist: guard mode "existing" */
+    struct hold holds[HOLDS_MAX];
+    unsigned n_holds;
+    bool birth;  /* what this call makes is a guarded name that did not exist: guard mode "existing" */
     char text[2][PATH_MAX];
     char walk[2 * PATH_MAX];
     char bytes[64 << 10];
@@ -172,8 +194,9 @@ enum file_system { FS_ORDINARY = 1, FS_PROC, FS_PTS };
 int target_find(struct guard *g);                     /* sets g->who; -ENOENT when gone */
 int pid_of_init(const struct guard *g);               /* as the guard's /proc has it; 1 when that cannot be told */
 int target_status(struct guard *g, struct target *t); /* fills tgid, box ids, umask */
-uint32_t target_session(struct guard *g); /* its session (setsid(2)) as the box numbers it, now; 0: not known */
-int target_umask(struct guard *g);        /* makes our mask the caller's */
+uint32_t target_session(struct guard *g);        /* its session (setsid(2)) as the box numbers it, now; 0: not known */
+int target_caps(struct guard *g, uint64_t *ret); /* those it may use, in its own user namespace */
+int target_umask(struct guard *g);               /* makes our mask the caller's */
 void target_mask_set(struct guard *g, uint32_t mask);                  /* the caller is about to set it */
 int target_string(struct guard *g, uint64_t at, char text[PATH_MAX]);  /* length, -EFAULT, -ENAMETOOLONG */
 int target_bytes(struct guard *g, uint64_t at, void *bytes, size_t n); /* 0 or -EFAULT */
@@ -186,6 +209,10 @@ void targets_drop(struct guard *g);
 int place_find(struct guard *g, int dir_fd, const char *text,
                struct place *ret); /* the last component is not followed */
 void place_drop(struct place *p);
+bool place_stays(struct guard *g, const struct place *p); /* its directory is where it was */
+int place_again(struct guard *g, struct place *p);        /* by the directory it has, which has moved */
+/* Whether something that the caller has mounted stands there: EBUSY for who would remove or move it. */
+bool place_mounted(struct guard *g, const struct place *p);
 /* What stands there now. `follow`: links are followed (40 at most); else the link itself. */
 int object_find(struct guard *g, struct place *p, bool follow, struct object *ret);
 int object_of_fd(struct guard *g, int fd, struct object *ret); /* `fd` stays the caller's; a duplicate is taken */
@@ -194,20 +221,31 @@ int path_of(struct guard *g, int fd, char path[PLACE_PATH], size_t *ret_n);
 enum file_system file_system_of(struct guard *g, int fd, const struct sys_stat *st);
 char *decimal(char room[12], int number); /* returns where it begins */
 void ptrace_hide(struct guard *g, bool hide);
-/*
- * Whether what is asked for in /proc shows the inside of a process of pinfold's own. The kernel asks for the powers of whoever
- * opens, and lets everybody look at his own memory, which is the guard's and pid 1's together.
- */
-bool proc_closed(struct guard *g, struct str path, bool ours);
 bool mount_ours(struct guard *g, uint64_t id); /* a mount of the box's own namespace */
 /* One step over a link: `p` becomes the place it names, or `o` the object a magic link leads to (o->magic). */
 int link_follow(struct guard *g, struct place *p, struct object *o, unsigned *links);
 
-/* nested.c: the place in the box of what lies in a mount that is not ours; -EACCES when it has none. */
+/* proc.c */
+enum proc_way {
+    PROC_HERE,  /* everybody may */
+    PROC_OWN,   /* the caller's */
+    PROC_APART, /* by a process of its own, as the kernel decides for the caller */
+    PROC_CLOSED
+};
+enum proc_way proc_way(struct guard *g, const struct place *p, const struct object *o, int flags);
+int proc_open(struct guard *g, const struct object *o, enum proc_way way, int flags);
+bool proc_is_box(struct guard *g, const struct sys_stat *st); /* of the same file system as the box's /proc */
+/* Opened with all powers that there are in the caller's user namespace; -ENOENT when that is ours. */
+int proc_open_whole(struct guard *g, const struct object *o, int flags);
+/* Through a magic link, with no more right to it than the caller has. *ret_writes: it is a descriptor the caller writes to. */
+int magic_open(struct guard *g, int dir, const char *name, int flags, bool *ret_writes);
+
+/*
+ * nested.c: the place in the box of what lies in a mount that is not ours; -EACCES when it has none. 1: nobody else has it,
+ * and the path is one of a private tree.
+ */
 int nested_path(struct guard *g, int fd, const struct sys_stat *st, char path[PLACE_PATH], size_t *ret_n);
-bool nested_is_map(const struct place *p); /* the name is that of a user namespace's id map */
-/* Opens it as somebody in the caller's user namespace; -ENOENT when that is ours. */
-int nested_map_open(struct guard *g, const struct place *p, int flags);
+bool nested_is_map(const struct place *p, const struct object *o); /* a user namespace's id map */
 int nested_root(struct guard *g); /* the caller's root, when it is not ours; otherwise -1 */
 
 /* lock.c */
@@ -217,9 +255,30 @@ void table_lock(struct shared *s);
 void table_unlock(struct shared *s);
 uint64_t now_ms(void);
 
+/*
+ * hold.c: what matters to a rule of several names is judged and done while no other box can change what was judged. Called with
+ * the lock of the names, before the verdict; the place is found anew where it has moved. 0 (also when nothing is to be held),
+ * -EACCES with the denial told, or another error.
+ */
+int hold_place(struct guard *g, struct place *p, enum denial_action action);
+int hold_rename(struct guard *g, struct place *from, struct place *to, unsigned flags);
+/* One more directory while others are held: true when it is. */
+bool hold_more(struct guard *g, int dir, const char *name);
+void holds_drop(struct guard *g);
+void holds_forget(struct guard *g); /* in a child: they are its parent's */
+
 /* verdict.c: 0, or -EACCES with the denial told */
 enum made { MADE_FILE, MADE_DIRECTORY, MADE_LINK, MADE_OTHER };
 int verdict_make(struct guard *g, const struct place *p, enum made made);
+/* After the act: whether what the host did meanwhile makes it one that would have been refused. */
+int verdict_made(struct guard *g, const struct place *p, enum made made);
+int verdict_arrived(struct guard *g, const struct place *to);
+/* Whether what is below a directory begins to count when that comes to stand there (rename_counted, name.c). */
+bool verdict_counts(struct guard *g, const struct place *to);
+int verdict_moving(struct guard *g, const struct place *to,
+                   const char *temp); /* on its way, by a name of the guard's */
+/* The same of a link, or (`moved`: the place itself) of a directory with links in it. */
+int verdict_linked(struct guard *g, const struct place *p, const struct place *moved);
 /* Whether its name is one that is guarded. */
 bool object_guarded(struct guard *g, const struct object *o);
 /* Whether its content is judged; the rule, or NULL for the configuration of a repository of another name than .git. */
@@ -227,7 +286,8 @@ bool verdict_config(struct guard *g, const struct place *p, const struct rule **
 int verdict_object(struct guard *g, const struct object *o, enum denial_action action);
 int verdict_remove(struct guard *g, const struct place *p, bool directory);
 /* 1: performed by judged bytes (gitdir.c) */
-int verdict_rename(struct guard *g, const struct place *from, const struct place *to, unsigned flags);
+int verdict_rename(struct guard *g, const struct place *from, const struct place *to, unsigned flags,
+                   struct sys_stat *ret); /* what was judged */
 int verdict_link(struct guard *g, const struct object *from, const struct place *to);
 bool verdict_exclusive(const struct place *p); /* the place matters to repositories: hold the names alone */
 void born_add(struct guard *g, const struct sys_stat *st);
@@ -239,7 +299,13 @@ int git_text_open(int dir, const char *name);         /* O_NONBLOCK: a FIFO in i
 int git_text_read(int fd, char **ret, size_t *ret_n); /* all bytes of a regular file, malloc()ed */
 
 /* gitdir.c */
-bool git_hooks_inert(int dir, const char *name); /* missing, or samples only */
+void guard_temp_name(const struct guard *g, char text[64]); /* one that no box may touch */
+bool git_hooks_inert(int dir, const char *name);            /* missing, or samples only */
+/*
+ * Hooks (or remotes) that begin to count: the samples move to a directory that nobody has ever had open, which takes the name.
+ * 0 (also when there is none), -EACCES when something else is in it.
+ */
+int git_hooks_renew(struct guard *g, int dir, const char *name);
 bool git_config_inert(struct guard *g, int dir, const char *name, struct str path);
 /*
  * The configuration in `dir`, `path`, begins to count: what passes becomes a file that nobody has open or by another name.
@@ -251,7 +317,7 @@ int git_config_replace(struct guard *g, const struct place *from, const struct p
 
 /* Whether `p` is a .gitmodules, or a repository's configuration that is not there yet; opening that for writing in place. */
 bool git_in_place(struct guard *g, const struct place *p, int flags, const struct rule **ret_rule);
-long git_in_place_open(struct guard *g, const struct place *p, const struct rule *rule, int flags, unsigned mode);
+long git_in_place_open(struct guard *g, struct place *p, const struct rule *rule, int flags, unsigned mode);
 /* Before a call is served: what writers have closed by now has its name. */
 void git_modules_settle(struct guard *g);
 
@@ -286,7 +352,13 @@ long setxattr_call(struct guard *g, bool follow, int fd, uint64_t path, uint64_t
                    int flags); /* path 0: fd */
 long removexattr_call(struct guard *g, bool follow, int fd, uint64_t path, uint64_t name);
 long bind_call(struct guard *g, int fd, uint64_t address, uint32_t n);
+long flock_call(struct guard *g, int fd, int operation);
 long connect_call(struct guard *g, int fd, uint64_t address, uint32_t n);
+long mount_call(struct guard *g, uint64_t source, uint64_t target, uint64_t type, uint64_t flags, uint64_t data);
+long fsopen_call(struct guard *g, uint64_t type, unsigned flags);
+
+/* peer.c: calls that name a process */
+long peer_call(struct guard *g);
 
 /* serve.c */
 int guard_child(struct guard *g); /* another process of ours: 1 in it, 0, or -EAGAIN when there are too many */

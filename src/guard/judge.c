@@ -235,6 +235,42 @@ static int add_rule(struct rules *all, const struct guard_rule *said, uint32_t i
     }
 }
 
+static void mark(uint64_t bits[4], struct str part)
+{
+    bits[fold_hash(part) / 64] |= 1ull << fold_hash(part) % 64;
+}
+
+static bool marked(const uint64_t bits[4], struct str part)
+{
+    return bits[fold_hash(part) / 64] >> fold_hash(part) % 64 & 1;
+}
+
+/* The components of a rule: of one of fixed place, those below its writable tree, which stays where it is. */
+static struct str parts_of(const struct rules *all, const struct rule *r)
+{
+    struct str root = r->any_depth ? (struct str){"/", 1} : rules_root(all, r->path);
+    return str_skip(r->path, r->any_depth ? 0 : root.n ? root.n : r->path.n);
+}
+
+static void mark_parts(struct rules *all, struct rule *list, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct str path = parts_of(all, &list[i]), part;
+        size_t at = 0;
+        while (part_next(path, &at, &part) && str_is(part, "**"))
+            ;
+        list[i].tail = str_skip(path, at);
+        if (list[i].pattern && list[i].tail.n) { /* anything may be meant */
+            memset(all->later, 0xff, sizeof all->later);
+            memset(all->above, 0xff, sizeof all->above);
+        }
+        for (struct str above = part; list[i].tail.n && part_next(path, &at, &part); above = part) {
+            mark(all->above, above);
+            mark(all->later, part);
+        }
+    }
+}
+
 int rules_load(struct rules *ret, const struct guard_table *table, size_t bytes, const char *strings,
                size_t strings_bytes, struct arena *mem)
 {
@@ -257,6 +293,9 @@ int rules_load(struct rules *ret, const struct guard_table *table, size_t bytes,
                 return no;
         }
     }
+    mark_parts(&all, all.guarded, all.n_guarded);
+    mark_parts(&all, all.hidden, all.n_hidden);
+    mark_parts(&all, all.pinned, all.n_pinned);
     *ret = all;
     return 0;
 }
@@ -611,6 +650,33 @@ const struct rule *rules_crossing(const struct rules *r, struct str from, struct
         if (r->guarded[i].any_depth)
             return &r->guarded[i];
     return NULL;
+}
+
+static bool has_later(const struct rule *list, size_t n, struct str part)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct str one;
+        size_t at = 0;
+        while (part_next(list[i].tail, &at, &one))
+            if (list[i].pattern ? pattern_match(one, part) : fold_eq(one, part))
+                return true;
+    }
+    return false;
+}
+
+bool rules_later(const struct rules *r, struct str part)
+{
+    return marked(r->later, part) &&
+           (has_later(r->guarded, r->n_guarded, part) || has_later(r->hidden, r->n_hidden, part));
+}
+
+bool rules_counts(const struct rules *r, struct str path)
+{
+    struct str last = path, rest;
+    size_t at = 0;
+    while (last.n && memrchr(last.p, '/', last.n))
+        last = str_skip(last, (size_t)((const char *)memrchr(last.p, '/', last.n) - last.p) + 1);
+    return marked(r->above, last) && (rules_below(r, path, &at, &rest) || rules_pattern_prefix(r, path, true));
 }
 
 const struct rule *rules_pinned(const struct rules *r, struct str path)

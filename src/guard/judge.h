@@ -25,6 +25,7 @@ struct rule {
     struct str below;  /* any-depth: holds below this tree, "/" everywhere */
     struct str *parts; /* any-depth: its components */
     size_t n_parts;
+    struct str tail; /* of several components below a writable tree: those behind the first */
 };
 
 struct rules {
@@ -38,6 +39,8 @@ struct rules {
     bool any_depth;    /* some guarded name holds at any depth */
     bool git;          /* git configuration is judged: repositories are looked at, whatever they are called */
     uint64_t first[4]; /* which hashes of first components occur in any-depth rules */
+    /* The same of rules of several components: of those behind the first, and of those before the last. */
+    uint64_t later[4], above[4];
 };
 
 /* Compiles a table into `mem`; `strings` are the plan's. -ENOMEM, -EBADMSG for an offset or kind that cannot be. */
@@ -62,6 +65,10 @@ const struct rule *rules_pattern_prefix(const struct rules *r, struct str path, 
 const struct rule *rules_crossing(const struct rules *r, struct str from, struct str to);
 /* PIN: the place itself or something below it stands at `path`. */
 const struct rule *rules_pinned(const struct rules *r, struct str path);
+/* Whether some rule of several components has this one behind its first, and so holds or not with what is above it. */
+bool rules_later(const struct rules *r, struct str part);
+/* Whether what comes to stand at `path` may bring what a rule guards, hides or rests on below that name. */
+bool rules_counts(const struct rules *r, struct str path);
 bool rules_private(const struct rules *r, struct str path);
 /* In a private tree of which nobody outside has a name: no guarded name holds there. */
 bool rules_free(const struct rules *r, struct str path);

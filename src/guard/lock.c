@@ -1,7 +1,7 @@
 /*
  * The lock of the name space. Whoever creates or opens holds it shared from resolving to acting; whoever renames, or
  * touches what makes a directory a repository, holds it alone: between judging `d/hooks` and making it nobody in the
- * box may turn `d` into `.git`. Nobody holds it while waiting for anything but the file system.
+ * box may turn `d` into `.git`. Other boxes are held off by hold.c. Nobody holds it while waiting for anything but the file system.
  *
  * A worker that hangs in a dead file system must not take the box along: waiting ends after LOCK_MS or with the box, and
  * the call fails. Nobody goes on without the lock: how long its holder takes is in the box's hands as well (whoever writes a

@@ -45,6 +45,8 @@ static bool scan_file(struct scan *s, int dir, const char *name)
     char *bytes;
     size_t n;
     auto_fd int fd = git_text_open(dir, name);
+    if (fd == -EMFILE || fd == -ENFILE || fd == -EWOULDBLOCK || fd == -ENOMEM)
+        return true; /* what it says is not known */
     if (fd < 0 || git_text_read(fd, &bytes, &n) < 0)
         return false;
     bool found = gitconfig_parse((struct str){bytes, n}, scan_entry, s, NULL) > 0;
@@ -225,7 +227,10 @@ static bool is_behind(struct scan *s, struct str directory, struct str value)
     return there == -ELOOP;
 }
 
-/* .git/modules of X, by a path that ends in it; its own path, which a link of the host's may have changed. */
+/*
+ * .git/modules of X, by a path that ends in it; its own path, which a link of the host's may have changed. X/.git is held
+ * then: so does whoever writes a configuration below it.
+ */
 static bool modules_scan(struct scan *s, const char *name)
 {
     char path[PLACE_PATH];
@@ -233,6 +238,11 @@ static bool modules_scan(struct scan *s, const char *name)
     struct sys_stat st; /* costs less than an open where there is none */
     if (sys_stat_at(AT_FDCWD, name, 0, 0, &st) < 0)
         return false;
+    n = strlen(name) - strlen("/modules");
+    memcpy(path, name, n);
+    path[n] = 0;
+    if (!hold_more(s->g, AT_FDCWD, path))
+        return true;
     auto_fd int dir = sys_openat(AT_FDCWD, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
     return dir >= 0 && path_of(s->g, dir, path, &n) == 0 && rules_root(&s->g->rules, (struct str){path, n}).n &&
            scan_begin(s, dir, (struct str){path, n});

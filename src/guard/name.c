@@ -26,8 +26,20 @@ static int place_locked(struct guard *g, int dir, const char *text, struct place
     return no;
 }
 
+/* Nobody changes any more what a verdict about the place depends on. */
+static int place_held(struct guard *g, struct place *p, enum denial_action action)
+{
+    int no = hold_place(g, p, action);
+    if (no < 0) {
+        names_unlock(g);
+        place_drop(p);
+    }
+    return no;
+}
+
 static void place_unlock(struct guard *g, struct place *p)
 {
+    holds_drop(g);
     names_unlock(g);
     place_drop(p);
 }
@@ -45,12 +57,28 @@ static void remember_birth(struct guard *g, const struct place *p)
         born_add(g, &st);
 }
 
+/*
+ * What was just made is looked at again where it mattered: the host knows no lock. It goes away when it would now be refused.
+ * A link is looked at in any case: until a moment ago there may have been no submodule whose place it could lead away.
+ */
+static int made_again(struct guard *g, struct place *p, enum made made)
+{
+    if (!g->n_holds && made != MADE_LINK)
+        return 0;
+    int no = place_stays(g, p) ? 0 : place_again(g, p);
+    if (no == 0)
+        no = g->n_holds ? verdict_made(g, p, made) : verdict_linked(g, p, NULL);
+    if (no < 0)
+        (void)sys_unlinkat(p->dir, p->name, made == MADE_DIRECTORY ? AT_REMOVEDIR : 0);
+    return no < 0 ? no : 0;
+}
+
 /* A refusal of what is there already: the caller hears that it exists, as `mkdir -p` and O_EXCL expect. */
 static int refused_or_there(const struct place *p, int no)
 {
     struct sys_stat st;
     char name[NAME_MAX + 2];
-    if (no != -EACCES)
+    if (no != -EACCES && no != -EROFS)
         return no;
     memcpy(name, p->name, p->name_n);
     name[p->name_n] = 0;
@@ -67,17 +95,18 @@ long make_call(struct guard *g, int dir, uint64_t path, bool directory, unsigned
         no = target_umask(g);
     if (no >= 0)
         no = place_locked(g, dir, g->text[0], p);
+    if (no == 0)
+        no = place_held(g, p, DENIAL_CREATE);
     if (no < 0)
         return no;
-    no = verdict_make(g, p,
-                      directory                               ? MADE_DIRECTORY
-                      : S_ISREG(mode) || (mode & S_IFMT) == 0 ? MADE_FILE
-                                                              : MADE_OTHER);
-    no = refused_or_there(p, no);
+    const enum made made = directory ? MADE_DIRECTORY : S_ISREG(mode) || (mode & S_IFMT) == 0 ? MADE_FILE : MADE_OTHER;
+    no = refused_or_there(p, verdict_make(g, p, made));
     if (no == 0)
         no = target_valid(g);
     if (no == 0)
         no = directory ? sys_mkdirat(p->dir, p->name, mode & 07777) : sys_mknodat(p->dir, p->name, mode, device);
+    if (no == 0)
+        no = made_again(g, p, made);
     if (no == 0)
         remember_birth(g, p);
     place_unlock(g, p);
@@ -94,6 +123,8 @@ long symlink_call(struct guard *g, uint64_t target, int dir, uint64_t path)
         no = target_string(g, path, g->text[0]);
     if (no >= 0)
         no = place_locked(g, dir, g->text[0], p);
+    if (no == 0)
+        no = place_held(g, p, DENIAL_LINK);
     if (no < 0)
         return no;
     no = refused_or_there(p, verdict_make(g, p, MADE_LINK));
@@ -101,6 +132,8 @@ long symlink_call(struct guard *g, uint64_t target, int dir, uint64_t path)
         no = target_valid(g);
     if (no == 0)
         no = sys_symlinkat(g->text[1], p->dir, p->name);
+    if (no == 0)
+        no = made_again(g, p, MADE_LINK);
     if (no == 0)
         remember_birth(g, p);
     place_unlock(g, p);
@@ -115,6 +148,8 @@ long unlink_call(struct guard *g, int dir, uint64_t path, int flags)
     int no = target_string(g, path, g->text[0]);
     if (no >= 0)
         no = place_locked(g, dir, g->text[0], p);
+    if (no == 0)
+        no = place_held(g, p, DENIAL_REMOVE);
     if (no < 0)
         return no;
     no = verdict_remove(g, p, flags & AT_REMOVEDIR);
@@ -128,16 +163,69 @@ long unlink_call(struct guard *g, int dir, uint64_t path, int flags)
 
 #define RENAME_KNOWN (RENAME_NOREPLACE | RENAME_EXCHANGE | RENAME_WHITEOUT)
 
+/* What stands at a name of the guard's, by its identity. */
+static bool is_same(int dir, const char *name, const struct sys_stat *was)
+{
+    struct sys_stat st;
+    return sys_stat_at(dir, name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st) == 0 && st.inode == was->inode &&
+           st.major == was->major && st.minor == was->minor && (st.mode & S_IFMT) == (was->mode & S_IFMT);
+}
+
+/*
+ * A rename to a name where a rule speaks of what is below. What was judged may have been exchanged for something else by its
+ * name, so it goes to a name of the guard's first; and the host may have put something into it, so it is looked at again.
+ */
+static int rename_counted(struct guard *g, const struct sys_stat *judged, unsigned flags)
+{
+    struct place *from = &g->from, *to = &g->to;
+    char temp[64];
+    if (flags & RENAME_EXCHANGE)
+        return deny(g, DENIAL_RENAME, NULL, place_path(to), "an exchange with a name that has guarded names below it");
+    guard_temp_name(g, temp);
+    int no = sys_renameat2(from->dir, from->name, to->dir, temp, flags | RENAME_NOREPLACE);
+    if (no < 0)
+        return no;
+    no = is_same(to->dir, temp, judged) ? verdict_moving(g, to, temp) : -EBUSY;
+    if (no == 0)
+        no = sys_renameat2(to->dir, temp, to->dir, to->name, flags);
+    if (no < 0) {
+        (void)sys_renameat2(to->dir, temp, from->dir, from->name, RENAME_NOREPLACE);
+        return no;
+    }
+    if (!S_ISDIR(judged->mode) || (place_stays(g, to) && verdict_arrived(g, to) == 0))
+        return 0;
+    (void)sys_renameat2(to->dir, to->name, from->dir, from->name, RENAME_NOREPLACE);
+    return -EACCES;
+}
+
+static int rename_now(struct guard *g, const struct sys_stat *judged, unsigned flags)
+{
+    struct place *from = &g->from, *to = &g->to;
+    const bool exchange = flags & RENAME_EXCHANGE;
+    const bool counts = verdict_counts(g, to) || (exchange && verdict_counts(g, from));
+    if (counts)
+        return rename_counted(g, judged, flags);
+    int no = sys_renameat2(from->dir, from->name, to->dir, to->name, flags);
+    if (no < 0 || (S_ISREG(judged->mode) && !exchange) || verdict_linked(g, to, to) == 0)
+        return no;
+    (void)sys_renameat2(to->dir, to->name, from->dir, from->name, exchange ? RENAME_EXCHANGE : RENAME_NOREPLACE);
+    return -EACCES;
+}
+
 static int rename_places(struct guard *g, unsigned flags)
 {
     struct place *from = &g->from, *to = &g->to;
-    int no = verdict_rename(g, from, to, flags);
+    struct sys_stat st = {0};
+    int no = hold_rename(g, from, to, flags);
+    if (no == 0)
+        no = verdict_rename(g, from, to, flags, &st);
     if (no == 0)
         no = target_valid(g);
     if (no == 0)
-        no = sys_renameat2(from->dir, from->name, to->dir, to->name, flags);
+        no = rename_now(g, &st, flags);
     if (no == 0)
         remember_birth(g, to);
+    holds_drop(g);
     return no < 0 ? no : 0;
 }
 
@@ -200,7 +288,7 @@ static int link_places(struct guard *g)
 {
     struct place *to = &g->to;
     char room[12];
-    int no = verdict_object(g, &g->object, DENIAL_LINK);
+    int no = to->frozen ? refused_or_there(to, -EROFS) : verdict_object(g, &g->object, DENIAL_LINK);
     if (no == 0)
         no = link_config(g, to);
     if (no != 0)
@@ -210,13 +298,17 @@ static int link_places(struct guard *g)
         no = target_valid(g);
     if (no < 0)
         return no;
+    const enum made made = S_ISLNK(g->object.st.mode) ? MADE_LINK : MADE_FILE;
     /* Through /proc/self/fd a link is made of the very object, also of one that O_TMPFILE made (open(2)). */
-    if (!S_ISLNK(g->object.st.mode))
-        no = sys_linkat(g->self_fd, decimal(room, g->object.fd), to->dir, to->name, AT_SYMLINK_FOLLOW);
-    else if (g->from.dir >= 0)
-        no = sys_linkat(g->from.dir, g->from.name, to->dir, to->name, 0);
+    if (S_ISLNK(g->object.st.mode))
+        no = g->from.dir >= 0 ? sys_linkat(g->from.dir, g->from.name, to->dir, to->name, 0) : -ENOENT;
     else
-        no = -ENOENT;
+        no = sys_linkat(g->self_fd, decimal(room, g->object.fd), to->dir, to->name, AT_SYMLINK_FOLLOW);
+    if (no == -EXDEV &&
+        to->seen >= 0) /* a descriptor of the caller's, in the mount it sees: the same directory there */
+        no = sys_linkat(g->self_fd, decimal(room, g->object.fd), to->seen, to->name, AT_SYMLINK_FOLLOW);
+    if (no == 0)
+        no = made_again(g, to, made);
     if (no == 0)
         remember_birth(g, to);
     return no;
@@ -233,12 +325,15 @@ long link_call(struct guard *g, int from_dir, uint64_t from, int to_dir, uint64_
         no = names_lock(g, true);
     if (no < 0)
         return no;
-    g->from.dir = -1;
+    g->from.dir = g->from.seen = -1;
     no = link_source(g, from_dir, g->text[0], flags);
     if (no == 0) {
         no = place_find(g, to_dir, g->text[1], &g->to);
         if (no == 0) {
-            no = link_places(g);
+            no = hold_place(g, &g->to, DENIAL_LINK);
+            if (no == 0)
+                no = link_places(g);
+            holds_drop(g);
             place_drop(&g->to);
         }
         object_drop(&g->object);

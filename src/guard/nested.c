@@ -4,21 +4,28 @@
  * judged by its place in the box; or it lies in a tmpfs (or /proc, or devpts) of theirs, which is nobody else's business. Anything else of
  * theirs (an overlay would write to the box's directories behind our back) has no place.
  *
- * The caller's mountinfo says where in its file system the directory lies, ours where the box shows that. Both are only
- * a way to find candidates: the place counts when the very same inode stands there.
+ * Where in its file system the directory lies is asked of the kernel: statmount(2) on the caller's mount, by an id that is never
+ * given again, and on each of ours (Linux 6.11; the caller's namespace has an id since then). Before that it is read in the
+ * caller's mountinfo and in ours. Either is only a way to find candidates: the place counts when the very same
+ * inode of the same file system stands there, opened from our root over no link. So what a text may get wrong refuses, and grants nothing:
+ *   - a newline or space in a name is written as \012, \040, and no line can be forged;
+ *   - a directory that was removed has "//deleted" behind its name: no such path;
+ *   - mounts outside of the caller's root directory, and detached ones, have no line: no candidate;
+ *   - a mount id is free for another mount only when the mount is gone: the caller's is held by the descriptor that is looked
+ *     at, and ours stay as long as the box, so an id that is one of ours (resolve.c) never is a mount of the caller's;
+ *   - what is renamed meanwhile is found elsewhere, or not at all.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
-#include <sched.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/fd.h"
 #include "guard/inside.h"
-#include "sys/process.h"
 
-enum { MOUNTS_TEXT = 1 << 20 };
+enum { MOUNTS_TEXT = 1 << 20, MQUEUE_MAGIC = 0x19800202 };
 
 /* A line of mountinfo: what of it matters. Texts are decoded in place. */
 struct line {
@@ -118,35 +125,149 @@ static bool same_object(const char *path, const struct sys_stat *st)
            there.major == st->major && there.minor == st->minor;
 }
 
-/* Where in the file system of the caller's mount `id` the path lies that the kernel gives for it. */
-static bool inside_of(char *theirs, uint64_t id, const char *path, char inside[PLACE_PATH])
+/* ---- what the kernel says of a mount ---- */
+
+#ifndef SYS_statmount
+#define SYS_statmount 457
+#define SYS_listmount 458
+#endif
+#define STAT_MOUNT_UNIQUE 0x4000u     /* STATX_MNT_ID_UNIQUE */
+#define NAMESPACE_ID      0x8008b705u /* NS_GET_MNTNS_ID */
+enum { OF_DEVICE = 1, OF_ROOT = 8, OF_POINT = 16, LIST = 64 };
+
+struct mount_ask {
+    uint32_t size, spare;
+    uint64_t id, param, space;
+};
+struct mount_said { /* struct statmount of the kernel */
+    uint32_t size, options;
+    uint64_t mask;
+    uint32_t major, minor;
+    uint64_t more[10];
+    uint32_t root, point; /* offsets in text */
+    uint64_t rest[50];
+    char text[2 * PATH_MAX];
+};
+_Static_assert(offsetof(struct mount_said, root) == 104 && offsetof(struct mount_said, text) == 512,
+               "struct statmount of the kernel");
+
+/* `space`: id of a mount namespace, 0 for ours. */
+static int mount_stat(uint64_t space, uint64_t id, struct mount_said *ret)
 {
+    const struct mount_ask ask = {
+        .size = space ? 32 : 24, .id = id, .param = OF_DEVICE | OF_ROOT | OF_POINT, .space = space};
+    int no = (int)sys_call(SYS_statmount, &ask, ret, sizeof *ret, 0, 0, 0);
+    const bool whole = no == 0 && (ret->mask & (OF_DEVICE | OF_ROOT | OF_POINT)) == (OF_DEVICE | OF_ROOT | OF_POINT);
+    return no < 0 ? no : whole && ret->root < sizeof ret->text && ret->point < sizeof ret->text ? 0 : -EIO;
+}
+
+/* Where in its file system the path lies that the kernel gives for `fd`; 0, -ENOENT, or -ENOSYS: the kernel cannot say. */
+static int inside_asked(struct guard *g, int fd, const char *path, char inside[PLACE_PATH])
+{
+    struct sys_stat st;
+    struct mount_said said;
+    uint64_t space = 0;
+    auto_fd int ns = sys_openat(g->who->proc, "ns/mnt", O_RDONLY | O_CLOEXEC, 0);
+    if (ns < 0 || sys_stat_at(fd, "", AT_EMPTY_PATH, STAT_MOUNT_UNIQUE, &st) < 0 || !(st.mask & STAT_MOUNT_UNIQUE) ||
+        sys_call(SYS_ioctl, ns, NAMESPACE_ID, &space, 0, 0, 0) < 0)
+        return -ENOSYS;
+    int no = mount_stat(space, st.mount, &said);
+    if (no < 0)
+        return no == -ENOENT ? no : -ENOSYS;
+    const char *rest = below(path, said.text + said.point);
+    return rest && joined(inside, said.text + said.root, rest) ? 0 : -ENOENT;
+}
+
+/* The same from the caller's mountinfo. */
+static bool inside_read(struct guard *g, uint64_t id, const char *path, char inside[PLACE_PATH])
+{
+    char *theirs = mountinfo(g->who->proc, "mountinfo"), *at = theirs;
     struct line l;
-    while (next_line(&theirs, &l)) {
+    bool found = false;
+    while (at && !found && next_line(&at, &l)) {
         const char *rest = l.id == id ? below(path, l.at) : NULL;
-        if (rest)
-            return joined(inside, l.root, rest);
+        found = rest && joined(inside, l.root, rest);
     }
-    return false;
+    free(theirs);
+    return found;
+}
+
+/* ---- the box's own mounts ---- */
+
+struct shown {
+    struct shown *next;
+    unsigned major, minor;
+    const char *root, *at; /* in text */
+    char text[];
+};
+
+static bool shown_add(struct guard *g, unsigned major, unsigned minor, const char *root, const char *at)
+{
+    size_t n = strlen(root) + 1, k = strlen(at) + 1;
+    struct shown *one = malloc(sizeof *one + n + k);
+    if (!one)
+        return false;
+    *one = (struct shown){.next = g->shown, .major = major, .minor = minor};
+    one->root = memcpy(one->text, root, n);
+    one->at = memcpy(one->text + n, at, k);
+    g->shown = one;
+    return true;
+}
+
+static bool shown_ask(struct guard *g)
+{
+    struct mount_ask ask = {.size = 24, .id = UINT64_MAX}; /* LSMT_ROOT */
+    struct mount_said said;
+    uint64_t ids[LIST];
+    for (;;) {
+        long n = sys_call(SYS_listmount, &ask, ids, LIST, 0, 0, 0);
+        if (n <= 0)
+            return n == 0 && g->shown;
+        for (long i = 0; i < n; i++) {
+            if (mount_stat(0, ids[i], &said) == 0 && /* what is too long to be judged is no place */
+                !shown_add(g, said.major, said.minor, said.text + said.root, said.text + said.point))
+                return false;
+        }
+        ask.param = ids[n - 1];
+    }
+}
+
+static void shown_read(struct guard *g)
+{
+    char *ours = mountinfo(g->host_proc, "self/mountinfo"), *at = ours;
+    struct line l;
+    while (at && next_line(&at, &l))
+        (void)shown_add(g, l.major, l.minor, l.root, l.at);
+    free(ours);
+}
+
+/* Anew: nobody in the box mounts in our namespace, but the host may have renamed what is mounted. */
+static void shown_load(struct guard *g)
+{
+    for (struct shown *next; g->shown; g->shown = next) {
+        next = g->shown->next;
+        free(g->shown);
+    }
+    if (!shown_ask(g) && !g->shown)
+        shown_read(g);
 }
 
 /*
  * The place in the box of what lies at `inside` (NULL: nobody knows where) of the file system; one that can be written
  * before others. *ret_known: the box has the file system at all.
  */
-static bool in_box(struct guard *g, char *ours, const struct sys_stat *st, const char *inside, char path[PLACE_PATH],
+static bool in_box(struct guard *g, const struct sys_stat *st, const char *inside, char path[PLACE_PATH],
                    bool *ret_known)
 {
     char candidate[PLACE_PATH];
-    struct line l;
     bool found = false;
     *ret_known = false;
-    while (next_line(&ours, &l)) {
-        if (l.major != st->major || l.minor != st->minor)
+    for (const struct shown *l = g->shown; l; l = l->next) {
+        if (l->major != st->major || l->minor != st->minor)
             continue;
         *ret_known = true;
-        const char *rest = inside ? below(inside, l.root) : NULL;
-        if (!rest || !joined(candidate, l.at, rest) || !same_object(candidate, st))
+        const char *rest = inside ? below(inside, l->root) : NULL;
+        if (!rest || !joined(candidate, l->at, rest) || !same_object(candidate, st))
             continue;
         const struct rule *decider = rules_decider(&g->rules, str_of(candidate));
         bool writable = decider && decider->said->kind == GUARD_RULE_ROOT;
@@ -165,7 +286,7 @@ static int private_path(struct guard *g, const char *seen, char path[PLACE_PATH]
     if (g->rules.n_private == 0)
         return -EACCES;
     struct str tree = g->rules.private_trees[0].path;
-    return snprintf(path, PLACE_PATH, "%.*s/.nested%s", (int)tree.n, tree.p, seen) < PLACE_PATH ? 0 : -EACCES;
+    return snprintf(path, PLACE_PATH, "%.*s/.nested%s", (int)tree.n, tree.p, seen) < PLACE_PATH ? 1 : -EACCES;
 }
 
 /* File systems that a user namespace can make and that hold nothing of anybody else's. */
@@ -173,7 +294,8 @@ static bool is_theirs(int fd)
 {
     struct statfs fs;
     return sys_fstatfs(fd, &fs) == 0 &&
-           (fs.f_type == TMPFS_MAGIC || fs.f_type == PROC_SUPER_MAGIC || fs.f_type == DEVPTS_SUPER_MAGIC);
+           (fs.f_type == TMPFS_MAGIC || fs.f_type == PROC_SUPER_MAGIC || fs.f_type == DEVPTS_SUPER_MAGIC ||
+            fs.f_type == SYSFS_MAGIC || fs.f_type == MQUEUE_MAGIC);
 }
 
 /* The path that the kernel has for an object of the box's own mounts. */
@@ -199,14 +321,14 @@ int nested_path(struct guard *g, int fd, const struct sys_stat *st, char path[PL
     int no = path_of(g, fd, seen, &n);
     if (no < 0)
         return no;
-    char *theirs = mountinfo(g->who->proc, "mountinfo"), *ours = mountinfo(g->host_proc, "self/mountinfo");
-    no = theirs && ours ? 0 : -EACCES;
-    bool known = true;
-    if (no == 0 &&
-        !in_box(g, ours, st, inside_of(theirs, st->mount, n ? seen : "/", inside) ? inside : NULL, path, &known))
-        no = !known && is_theirs(fd) ? private_path(g, n ? seen : "", path) : -EACCES;
-    free(theirs);
-    free(ours);
+    no = inside_asked(g, fd, n ? seen : "/", inside);
+    const char *where = no == 0 || (no == -ENOSYS && inside_read(g, st->mount, n ? seen : "/", inside)) ? inside : NULL;
+    bool known = true, found = g->shown && in_box(g, st, where, path, &known);
+    if (!found && known) { /* which file systems there are does not change */
+        shown_load(g);
+        found = in_box(g, st, where, path, &known);
+    }
+    no = found ? 0 : !known && g->shown && is_theirs(fd) ? private_path(g, n ? seen : "", path) : -EACCES;
     *ret_n = no < 0 ? 0 : strlen(path);
     *ret_n = *ret_n == 1 ? 0 : *ret_n;
     return no;
@@ -214,50 +336,21 @@ int nested_path(struct guard *g, int fd, const struct sys_stat *st, char path[PL
 
 /* ---- id maps ---- */
 
-struct map_open {
-    int user, dir, flags, ret;
-    const char *name;
-};
-
-static void open_within(void *map)
-{
-    struct map_open *m = map;
-    m->ret = (int)sys_call(SYS_setns, m->user, CLONE_NEWUSER, 0, 0, 0, 0);
-    if (m->ret == 0)
-        m->ret = sys_openat(m->dir, m->name, m->flags, 0);
-    sys_exit(0);
-}
-
-bool nested_is_map(const struct place *p)
+/*
+ * The kernel asks who opened an id map: somebody in the user namespace that is mapped, or in its parent
+ * (proc_uid_map_write() in kernel/user_namespace.c). So it is opened by a process that has entered the caller's.
+ */
+bool nested_is_map(const struct place *p, const struct object *o)
 {
     static const char *const names[] = {"uid_map", "gid_map", "projid_map", "setgroups"};
+    struct sys_stat dir; /* nothing is mounted over it: the name is the kernel's */
+    if (!o->proc || o->magic || sys_stat_at(p->dir, "", AT_EMPTY_PATH, SYS_STAT_BASIC | SYS_STAT_MOUNT, &dir) < 0 ||
+        dir.mount != o->st.mount || dir.major != o->st.major || dir.minor != o->st.minor)
+        return false;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(p->name, names[i]) == 0)
             return true;
     return false;
-}
-
-/*
- * The kernel asks who opened an id map: somebody in the user namespace that is mapped, or in its parent
- * (proc_uid_map_write() in kernel/user_namespace.c). So it is opened by a child of ours that has entered the caller's
- * namespace, with our descriptors and nothing to do but that.
- */
-int nested_map_open(struct guard *g, const struct place *p, int flags)
-{
-    static _Alignas(16) char stack[16 << 10];
-    int status;
-    auto_fd int user = sys_openat(g->who->proc, "ns/user", O_RDONLY | O_CLOEXEC, 0);
-    if (user < 0)
-        return -EACCES;
-    struct map_open m = {.user = user, .dir = p->dir, .name = p->name, .flags = flags | O_NOFOLLOW | O_CLOEXEC};
-    const struct sys_clone how = {
-        .flags = CLONE_VM | CLONE_VFORK | CLONE_FILES, .stack = (uint64_t)(uintptr_t)stack, .stack_size = sizeof stack};
-    int pid = sys_clone3_run(&how, open_within, &m);
-    if (pid < 0)
-        return pid;
-    while (sys_wait4(pid, &status, (int)__WALL, NULL) == -EINTR)
-        ;
-    return m.ret == -EINVAL ? -ENOENT : m.ret; /* our own namespace cannot be entered again: the usual way */
 }
 
 int nested_root(struct guard *g)

@@ -4,7 +4,7 @@
  * our /proc/self/fd: no name is looked up twice. The descriptor goes to the caller with the answer.
  *
  * Two objects are not what they seem. /dev/tty means the terminal of whoever opens it: the caller's is looked up and
- * opened instead. And files of /proc are opened without CAP_SYS_PTRACE, unless they are the caller's own.
+ * opened instead. And files of /proc are opened as proc.c says.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -65,63 +65,6 @@ static int open_terminal(struct guard *g, int flags)
     return sys_openat(g->self_fd, decimal(room, pts), reopen_flags(flags), 0);
 }
 
-/* /proc/PID/mem of another process is for its tracer (CAP_SYS_PTRACE is hidden, but we are everybody's ancestor). */
-static bool memory_of_other(struct guard *g, const struct object *o)
-{
-    struct str path = object_path(o);
-    if (!str_ends(path, STR("/mem")))
-        return false;
-    long pid = 0;
-    for (size_t at = 0; at < path.n && !pid; at++)
-        if (path.p[at] == '/')
-            pid = strtol(path.p + at + 1, NULL, 10);
-    struct target *t = g->who;
-    if (t->tgid == 0 && target_status(g, t) < 0)
-        return true;
-    const bool ours = mount_ours(g, o->st.mount); /* otherwise a /proc of a pid namespace of its own */
-    if (pid == (ours ? t->box_tgid : t->own_tgid) || pid == (ours ? t->box_tid : t->own_tid))
-        return false;
-    /* Its own status, as the box's /proc has it, says who traces it: a pid of the same namespace. */
-    char name[PLACE_PATH + 8], text[4096];
-    (void)snprintf(name, sizeof name, "%.*s/status", (int)(path.n - 4), path.p);
-    auto_fd int fd = sys_openat(AT_FDCWD, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC, 0);
-    long n = fd < 0 ? fd : sys_read(fd, text, sizeof text - 1);
-    if (n <= 0)
-        return true;
-    text[n] = 0;
-    const char *tracer = strstr(text, "\nTracerPid:\t");
-    return !tracer || strtol(tracer + 12, NULL, 10) != (ours ? t->box_tgid : t->own_tgid);
-}
-
-static bool own_in_proc(struct guard *g, const struct object *o)
-{
-    struct target *t = g->who;
-    struct str path = object_path(o);
-    if (t->tgid == 0 && target_status(g, t) < 0)
-        return false;
-    const bool ours = mount_ours(g, o->st.mount);
-    for (size_t at = 0; at < path.n; at++) {
-        if (path.p[at] != '/')
-            continue;
-        long pid = strtol(path.p + at + 1, NULL, 10);
-        if (pid > 0)
-            return pid == (ours ? t->box_tgid : t->own_tgid) || pid == (ours ? t->box_tid : t->own_tid);
-    }
-    return false;
-}
-
-static int open_proc(struct guard *g, const struct object *o, int flags)
-{
-    char room[12];
-    const bool own = own_in_proc(g, o);
-    if (memory_of_other(g, o) || (!own && proc_closed(g, object_path(o), mount_ours(g, o->st.mount))))
-        return -EACCES;
-    ptrace_hide(g, !own);
-    int fd = sys_openat(g->self_fd, decimal(room, o->fd), reopen_flags(flags), 0);
-    ptrace_hide(g, false);
-    return fd;
-}
-
 /* fs.protected_regular and protected_fifos speak of opens with O_CREAT in sticky directories: ask the kernel itself. */
 static int sticky_refuses(const struct place *p, const struct object *o, int flags)
 {
@@ -145,12 +88,16 @@ static long open_object(struct guard *g, struct place *p, struct object *o, int 
         no = -ENODEV; /* /proc, devices, pipes, sockets */
     if (no == 0)
         no = verdict_object(g, o, flags & WRITES ? DENIAL_WRITE : DENIAL_READ);
+    if (no == -EROFS) { /* the kernel asks for permission first (may_open() in fs/namei.c) */
+        long may = sys_call(SYS_faccessat2, o->fd, "", W_OK, AT_EMPTY_PATH | AT_EACCESS, 0, 0);
+        no = may < 0 ? (int)may : no;
+    }
     if (no == 0)
         no = sticky_refuses(p, o, flags);
     if (no == 0)
         no = target_valid(g);
-    int map =
-        no == 0 && g->nested && o->proc && nested_is_map(p) ? nested_map_open(g, p, reopen_flags(flags)) : -ENOENT;
+    const enum proc_way way = no == 0 && o->proc ? proc_way(g, p, o, flags) : PROC_CLOSED;
+    int map = no == 0 && g->nested && nested_is_map(p, o) ? proc_open_whole(g, o, reopen_flags(flags)) : -ENOENT;
     names_unlock(g);
     place_drop(p);
     if (map != -ENOENT) {
@@ -169,7 +116,7 @@ static long open_object(struct guard *g, struct place *p, struct object *o, int 
         if (S_ISCHR(o->st.mode) && o->st.device_major == 5 && o->st.device_minor == 0)
             no = open_terminal(g, flags);
         else if (o->proc)
-            no = open_proc(g, o, flags);
+            no = proc_open(g, o, way, reopen_flags(flags));
         else
             no = sys_openat(g->self_fd, decimal(room, o->fd), reopen_flags(flags), 0);
     }
@@ -180,14 +127,16 @@ static long open_object(struct guard *g, struct place *p, struct object *o, int 
     return give(g, &fd, flags, NULL);
 }
 
-/* Makes the file: the answer is given, or -EEXIST, or another error. */
-static long open_new(struct guard *g, struct place *p, int flags, unsigned mode)
+/* The file, or -errno; what has to be held for it is held when this ends. */
+static int open_fresh(struct guard *g, struct place *p, int flags, unsigned mode)
 {
     int no = target_umask(g);
     if (no == 0)
+        no = hold_place(g, p, DENIAL_CREATE);
+    if (no == 0)
         no = verdict_make(g, p, MADE_FILE);
     bool birth = g->birth;
-    if (no == -EACCES) { /* what exists is judged as such */
+    if (no == -EACCES || no == -EROFS) { /* what exists is judged as such */
         struct sys_stat st;
         char name[NAME_MAX + 2];
         memcpy(name, p->name, p->name_n);
@@ -197,14 +146,29 @@ static long open_new(struct guard *g, struct place *p, int flags, unsigned mode)
     if (no == 0)
         no = target_valid(g);
     if (no == 0)
-        no = sys_openat(p->dir, p->name, flags | O_EXCL | O_CLOEXEC, mode);
+        no = sys_openat(place_seen(p), p->name, flags | O_EXCL | O_CLOEXEC, mode);
     if (no < 0)
         return no;
     auto_fd int fd = no;
     struct sys_stat st;
+    no = !g->n_holds || place_stays(g, p) ? 0 : place_again(g, p);
+    if (no == 0 && g->n_holds)
+        no = verdict_made(g, p, MADE_FILE);
+    if (no < 0) { /* the host was faster */
+        (void)sys_unlinkat(p->dir, p->name, 0);
+        return no;
+    }
     if (birth && sys_stat_at(fd, "", AT_EMPTY_PATH, SYS_STAT_BASIC | SYS_STAT_BORN, &st) == 0)
         born_add(g, &st);
-    return give(g, &fd, flags, p);
+    return take_fd(&fd);
+}
+
+/* Makes the file: the answer is given, or -EEXIST, or another error. */
+static long open_new(struct guard *g, struct place *p, int flags, unsigned mode)
+{
+    auto_fd int fd = open_fresh(g, p, flags, mode);
+    holds_drop(g); /* the caller may let us wait with its descriptor */
+    return fd < 0 ? fd : give(g, &fd, flags, p);
 }
 
 /* A link at the end that must not be followed: the kernel knows which of its errors fits the flags. */
@@ -216,14 +180,22 @@ static long open_link(struct guard *g, struct place *p, int flags)
     return fd < 0 ? fd : -ELOOP;
 }
 
+static long open_in_place(struct guard *g, struct place *p, const struct rule *rule, int flags, unsigned mode)
+{
+    int no = hold_place(g, p, DENIAL_GIT_CONFIG);
+    long r = no < 0 ? no : git_in_place_open(g, p, rule, flags, mode);
+    holds_drop(g);
+    return r;
+}
+
 /* One turn: AGAIN to go on with what `p` has become. */
 static long open_step(struct guard *g, struct place *p, int flags, unsigned mode, unsigned *links, unsigned *tries)
 {
     struct object *o = &g->object;
     const bool writer = (flags & O_ACCMODE) == O_WRONLY || (flags & O_ACCMODE) == O_RDWR;
     const struct rule *rule = NULL;
-    if (writer && g->rules.git && !g->ours && git_in_place(g, p, flags, &rule))
-        return git_in_place_open(g, p, rule, flags, mode);
+    if (writer && g->rules.git && !g->ours && !p->frozen && git_in_place(g, p, flags, &rule))
+        return open_in_place(g, p, rule, flags, mode);
     if (flags & O_CREAT) {
         long made = open_new(g, p, flags, mode);
         if (made != -EEXIST || (flags & O_EXCL))

@@ -123,14 +123,41 @@ bool mount_ours(struct guard *g, uint64_t id)
 
 /* ---- canonical paths ---- */
 
-/* The path of a directory as the box has it; *ret_n 0 for the root. */
-static int directory_path(struct guard *g, int dir, char path[PLACE_PATH], size_t *ret_n)
+/* The place's directory in the box's own mount; the caller's stays beside. */
+static int place_own(struct place *p, const struct sys_stat *st)
+{
+    struct statfs fs;
+    struct sys_stat there;
+    if (sys_fstatfs(p->dir, &fs) < 0)
+        return -EACCES;
+    p->frozen = fs.f_flags & 1; /* ST_RDONLY */
+    if (p->frozen)
+        return 0;
+    auto_fd int own =
+        sys_openat2(AT_FDCWD, p->dir_n ? p->path : "/", O_PATH | O_DIRECTORY | O_CLOEXEC, 0, RESOLVE_NO_SYMLINKS);
+    if (own < 0 || sys_stat_at(own, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &there) < 0 || there.inode != st->inode ||
+        there.major != st->major || there.minor != st->minor)
+        return -EACCES;
+    p->seen = p->dir;
+    p->dir = take_fd(&own);
+    return 0;
+}
+
+/* The path of the place's directory as the box has it; p->dir_n 0 for the root. */
+static int directory_path(struct guard *g, struct place *p)
 {
     struct sys_stat st;
-    int no = sys_stat_at(dir, "", AT_EMPTY_PATH, SYS_STAT_BASIC | SYS_STAT_MOUNT, &st);
+    int no = sys_stat_at(p->dir, "", AT_EMPTY_PATH, SYS_STAT_BASIC | SYS_STAT_MOUNT, &st);
     if (no < 0)
         return no;
-    return mount_ours(g, st.mount) ? path_of(g, dir, path, ret_n) : nested_path(g, dir, &st, path, ret_n);
+    if (mount_ours(g, st.mount))
+        return path_of(g, p->dir, p->path, &p->dir_n);
+    no = nested_path(g, p->dir, &st, p->path, &p->dir_n);
+    if (no == 0) {
+        p->path[p->dir_n] = 0;
+        no = place_own(p, &st);
+    }
+    return no < 0 ? no : 0;
 }
 
 /* Text that says a canonical path once no link was in it: absolute, no ".", "..", "//". */
@@ -199,8 +226,7 @@ static long proc_link(struct guard *g, int dir, const char *name, int link, char
     if ((self || thread) && sys_stat_at(dir, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &st) == 0 && st.inode == 1) {
         if (t->tgid == 0 && target_status(g, t) < 0)
             return -ESRCH;
-        bool ours =
-            !g->nested || (sys_stat_at(dir, "", AT_EMPTY_PATH, SYS_STAT_MOUNT, &st) == 0 && mount_ours(g, st.mount));
+        const bool ours = !g->nested || proc_is_box(g, &st);
         int tgid = ours ? t->box_tgid : t->own_tgid, tid = ours ? t->box_tid : t->own_tid;
         if (self)
             return snprintf(text, room, "%d", tgid);
@@ -211,75 +237,6 @@ static long proc_link(struct guard *g, int dir, const char *name, int link, char
         return 0;
     (void)close_fd(ordinary);
     return sys_readlinkat(link, "", text, room);
-}
-
-/* Whether `path` is in the caller's own directory of /proc. */
-static bool proc_own(struct guard *g, const char *path)
-{
-    struct target *t = g->who;
-    char own[32];
-    if (t->tgid == 0 && target_status(g, t) < 0)
-        return false;
-    const int ids[] = {t->box_tgid, t->box_tid, t->own_tgid, t->own_tid};
-    for (int i = 0; i < (g->nested ? 4 : 2); i++) {
-        int n = snprintf(own, sizeof own, "/%d", ids[i]);
-        for (const char *p = path; (p = strstr(p, own)); p++)
-            if (p[n] == '/' || p[n] == 0)
-                return true;
-    }
-    return false;
-}
-
-bool proc_closed(struct guard *g, struct str path, bool ours)
-{
-    /* What every process may read of every other one, ptrace(2) or not. */
-    static const char *const open[] = {
-        "status",     "stat",       "statm",     "comm",     "cmdline",   "mountinfo",     "mounts",
-        "mountstats", "cgroup",     "limits",    "oom_adj",  "oom_score", "oom_score_adj", "uid_map",
-        "gid_map",    "projid_map", "setgroups", "loginuid", "sessionid", "sched",         "schedstat",
-        "cpuset",     "net",        "task",      "attr",     "autogroup"};
-    size_t at = 0;
-    long pid = 0;
-    for (; at < path.n && !pid; at++) {
-        if (path.p[at] == '/')
-            pid = strtol(path.p + at + 1, NULL, 10);
-    }
-    if (!pid || !ours || (pid != 1 && pid != g->init_pid && !(g->proc_has_us && pid == sys_getpid())))
-        return false;
-    struct str rest = str_skip(path, at);
-    (void)str_until(&rest, '/'); /* the number */
-    struct str first = str_until(&rest, '/');
-    if (str_is(first, "task") && rest.n) { /* the same once more for a thread */
-        (void)str_until(&rest, '/');
-        first = str_until(&rest, '/');
-    }
-    if (!first.n)
-        return false;
-    for (size_t i = 0; i < sizeof open / sizeof open[0]; i++) {
-        if (str_is(first, open[i]))
-            return false;
-    }
-    return true;
-}
-
-/* Opens through a magic link, with no more right to it than the caller has. */
-static int magic_open(struct guard *g, int dir, const char *name, int flags)
-{
-    char path[PLACE_PATH];
-    size_t n;
-    if (g->ours || path_of(g, dir, path, &n) < 0)
-        return -EACCES;
-    bool own = proc_own(g, path);
-    struct sys_stat st;
-    char whole[PLACE_PATH + NAME_MAX + 2];
-    int k = snprintf(whole, sizeof whole, "%s/%s", path, name);
-    bool ours = sys_stat_at(dir, "", AT_EMPTY_PATH, SYS_STAT_MOUNT, &st) < 0 || mount_ours(g, st.mount);
-    if (k < 0 || (size_t)k >= sizeof whole || (!own && proc_closed(g, (struct str){whole, (size_t)k}, ours)))
-        return -EACCES;
-    ptrace_hide(g, !own);
-    int fd = sys_openat(dir, name, flags, 0);
-    ptrace_hide(g, false);
-    return fd;
 }
 
 /* One component: w->at moves on, or w->rest grows by a link's text. */
@@ -304,7 +261,8 @@ static int walk_step(struct walk *w, const char *name)
             return (int)n;
         if (n > 0 || file_system_of(g, fd, &st) != FS_PROC)
             return walk_push(w, text, (size_t)n);
-        int jumped = magic_open(g, w->at, name, OPEN_DIR);
+        bool writes;
+        int jumped = magic_open(g, w->at, name, OPEN_DIR, &writes);
         if (jumped < 0)
             return jumped;
         (void)close_fd(owned);
@@ -373,6 +331,7 @@ void place_drop(struct place *p)
     if (!p->borrowed)
         (void)close_fd(p->dir);
     p->dir = -1;
+    p->seen = close_fd(p->seen);
 }
 
 /* The last component of `text`, without the slashes behind it. */
@@ -408,7 +367,7 @@ static int place_name(struct guard *g, struct place *ret, const char *clean, siz
         memcpy(ret->path, clean, clean_n);
         ret->dir_n = clean_n == 1 ? 0 : clean_n;
     } else {
-        int no = directory_path(g, ret->dir, ret->path, &ret->dir_n);
+        int no = directory_path(g, ret);
         if (no < 0)
             return no;
     }
@@ -420,13 +379,25 @@ static int place_name(struct guard *g, struct place *ret, const char *clean, siz
     return 0;
 }
 
+bool place_stays(struct guard *g, const struct place *p)
+{
+    char path[PLACE_PATH];
+    size_t n;
+    return p->frozen || (path_of(g, p->dir, path, &n) == 0 && n == p->dir_n && memcmp(path, p->path, n) == 0);
+}
+
+int place_again(struct guard *g, struct place *p)
+{
+    return place_name(g, p, NULL, 0);
+}
+
 /* `base`: an open directory, or -1 with `dir_fd` of the caller's to be opened when it is needed. */
 static int place_from(struct guard *g, int base, int dir_fd, const char *text, size_t n, struct place *ret)
 {
     size_t from;
     bool plain = true;
-    ret->dir = -1;
-    ret->borrowed = false;
+    ret->dir = ret->seen = -1;
+    ret->borrowed = ret->frozen = false;
     int no = last_part(text, n, ret, &from);
     if (no < 0 && no != -ENAMETOOLONG)
         return no;
@@ -461,7 +432,7 @@ static int place_from(struct guard *g, int base, int dir_fd, const char *text, s
 
 int place_find(struct guard *g, int dir_fd, const char *text, struct place *ret)
 {
-    ret->dir = -1;
+    ret->dir = ret->seen = -1;
     if (text[0] == 0)
         return -ENOENT;
     return place_from(g, -1, dir_fd, text, strlen(text), ret);
@@ -487,9 +458,14 @@ static int object_path_of(struct guard *g, struct object *o)
 {
     o->path[0] = 0;
     o->n = 0;
-    if (o->st.links == 0 || S_ISSOCK(o->st.mode))
+    if (o->st.links == 0)
         return 0;
-    o->placed = g->nested && !mount_ours(g, o->st.mount) && nested_path(g, o->fd, &o->st, o->path, &o->n) == 0;
+    const bool foreign = g->nested && !mount_ours(g, o->st.mount);
+    o->placed = foreign && nested_path(g, o->fd, &o->st, o->path, &o->n) >= 0;
+    if (foreign && !o->placed) { /* what the kernel calls it there, the caller has chosen */
+        o->path[o->n = 0] = 0;
+        return 0;
+    }
     int no = o->placed ? 0 : path_of(g, o->fd, o->path, &o->n);
     if (no == 0 && o->n == 0)
         o->path[o->n++] = '/';
@@ -498,9 +474,11 @@ static int object_path_of(struct guard *g, struct object *o)
 
 int object_of_fd(struct guard *g, int fd, struct object *ret)
 {
-    *ret = (struct object){.fd = sys_fcntl(fd, F_DUPFD_CLOEXEC, 0), .magic = true, .held = true};
+    *ret = (struct object){.fd = sys_fcntl(fd, F_DUPFD_CLOEXEC, 0), .magic = true};
     if (ret->fd < 0)
         return ret->fd;
+    int mode = sys_fcntl(fd, F_GETFL, 0);
+    ret->held = mode >= 0 && !(mode & O_PATH) && (mode & O_ACCMODE) != O_RDONLY;
     int no = object_stat(g, ret);
     if (no == 0)
         no = object_path_of(g, ret);
@@ -521,19 +499,6 @@ static int link_allowed(struct place *p, const struct sys_stat *link)
     return uid == (long)link->uid ? 0 : -EACCES;
 }
 
-/* Whether the link is one of the caller's own descriptors (/proc/self/fd/N), and one it may write through. */
-static bool held_for_writing(struct guard *g, const struct place *p, const char *name)
-{
-    char *end;
-    struct str dir = place_dir(p);
-    long fd = strtol(name, &end, 10);
-    if (*end || end == name || fd < 0 || fd > INT_MAX || !str_ends(dir, STR("/fd")) || !proc_own(g, p->path))
-        return false;
-    auto_fd int own = target_fd(g, (int)fd);
-    int flags = own < 0 ? O_PATH : sys_fcntl(own, F_GETFL, 0);
-    return flags >= 0 && !(flags & O_PATH) && (flags & O_ACCMODE) != O_RDONLY;
-}
-
 int link_follow(struct guard *g, struct place *p, struct object *o, unsigned *links)
 {
     if (++*links > LINKS_MAX)
@@ -549,13 +514,14 @@ int link_follow(struct guard *g, struct place *p, struct object *o, unsigned *li
     if (n < 0)
         return (int)n;
     if (n == 0 && o->proc) {
-        int fd = magic_open(g, p->dir, name, O_PATH | O_CLOEXEC);
+        bool writes;
+        int fd = magic_open(g, p->dir, name, O_PATH | O_CLOEXEC, &writes);
         if (fd < 0)
             return fd;
         object_drop(o);
         o->fd = fd;
         o->magic = true;
-        o->held = held_for_writing(g, p, name);
+        o->held = writes;
         no = object_stat(g, o);
         return no < 0 ? no : object_path_of(g, o);
     }
@@ -566,7 +532,7 @@ int link_follow(struct guard *g, struct place *p, struct object *o, unsigned *li
     text[n] = 0;
     bool slash = p->slash;
     struct place next;
-    no = place_from(g, p->dir, AT_FDCWD, text, (size_t)n, &next);
+    no = place_from(g, place_seen(p), AT_FDCWD, text, (size_t)n, &next);
     if (no < 0)
         return no;
     place_drop(p);
@@ -580,22 +546,45 @@ int link_follow(struct guard *g, struct place *p, struct object *o, unsigned *li
     return 0;
 }
 
+/* Whether an object that was found by its name in `dir` was mounted over that name; in our own mounts paths say it. */
+static bool mounted_over(struct guard *g, int dir, const struct sys_stat *st)
+{
+    struct sys_stat at;
+    return g->nested && !mount_ours(g, st->mount) &&
+           (sys_stat_at(dir, "", AT_EMPTY_PATH, SYS_STAT_MOUNT, &at) < 0 || at.mount != st->mount);
+}
+
+bool place_mounted(struct guard *g, const struct place *p)
+{
+    struct sys_stat st;
+    char name[NAME_MAX + 2];
+    memcpy(name, p->name, p->name_n);
+    name[p->name_n] = 0;
+    return g->nested &&
+           sys_stat_at(place_seen(p), name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC | SYS_STAT_MOUNT, &st) == 0 &&
+           mounted_over(g, place_seen(p), &st);
+}
+
 /* What the last component is, by a name without slash: so that a link can be looked at. */
 static int object_at(struct guard *g, const struct place *p, struct object *ret)
 {
-    char name[NAME_MAX + 2];
-    size_t n = p->name_n ? p->name_n : 1;
-    memcpy(name, p->name, n);
-    name[n] = 0;
-    *ret = (struct object){.fd = sys_openat(p->dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0)};
+    char name[NAME_MAX + 2] = "."; /* of the root: "/" would be ours */
+    const int dir = place_seen(p);
+    if (p->name_n) {
+        memcpy(name, p->name, p->name_n);
+        name[p->name_n] = 0;
+    }
+    *ret = (struct object){.fd = sys_openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0)};
     if (ret->fd < 0)
         return ret->fd;
     int no = object_stat(g, ret);
-    if (no == 0 && p->plain) {
+    if (no == 0 && p->plain && !mounted_over(g, dir, &ret->st)) {
         memcpy(ret->path, p->path, p->n + 1);
         ret->n = p->n;
     } else if (no == 0) {
         no = object_path_of(g, ret);
+        if (no == 0 && g->nested && !ret->placed && !mount_ours(g, ret->st.mount))
+            no = deny(g, DENIAL_READ, NULL, place_path(p), "it lies in a mount that is not the box's");
     }
     if (no < 0)
         object_drop(ret);

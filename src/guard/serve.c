@@ -145,9 +145,23 @@ static long serve_call(struct guard *g)
         return bind_call(g, (int)a[0], a[1], (uint32_t)a[2]);
     case SYS_connect:
         return connect_call(g, (int)a[0], a[1], (uint32_t)a[2]);
+    case SYS_flock:
+        return flock_call(g, (int)a[0], (int)a[1]);
+    case SYS_mount:
+        return mount_call(g, a[0], a[1], a[2], a[3], a[4]);
+    case SYS_fsopen:
+        return fsopen_call(g, a[0], (unsigned)a[1]);
     case SYS_umask:
         target_mask_set(g, (uint32_t)a[0]);
         return CONTINUE;
+    case SYS_prlimit64:
+    case SYS_sched_setaffinity:
+    case SYS_sched_setattr:
+    case SYS_sched_setparam:
+    case SYS_sched_setscheduler:
+    case SYS_setpriority:
+    case SYS_ioprio_set:
+        return peer_call(g);
     default:
         return serve_attribute(g, a);
     }
@@ -232,6 +246,7 @@ int guard_child(struct guard *g)
         _exit(0);
     g->main = g->leader = false;
     g->names_held = 0;
+    holds_forget(g);
     g->children = close_fd(g->children);
     if (worker_own(g) < 0)
         _exit(1);

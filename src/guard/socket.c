@@ -177,14 +177,24 @@ static void bound_abstract(struct guard *g, int fd)
         abstract_add(g, st.inode);
 }
 
+/* By the directory that is held: the text could lead elsewhere by now. The name is all that getsockname() says then. */
+static int bind_held(int fd, const struct place *p)
+{
+    struct address a = {.n = sizeof(struct sockaddr_un)};
+    char room[12];
+    a.un.sun_family = AF_UNIX;
+    int n = snprintf(a.un.sun_path, sizeof a.un.sun_path, "%s/%s", decimal(room, p->dir), p->name);
+    return n < 0 || (size_t)n >= sizeof a.un.sun_path ? -ENAMETOOLONG : sys_bind(fd, a.bytes, a.n);
+}
+
 /* In the caller's working directory, where a relative address means something. */
 static int bind_there(struct guard *g, int fd, const struct address *a, const struct place *p)
 {
     bool relative = a->un.sun_path[0] != '/';
     auto_fd int cwd = relative ? target_dir(g, AT_FDCWD) : -1;
-    if (relative && (cwd < 0 || sys_call(SYS_fchdir, cwd, 0, 0, 0, 0, 0) < 0))
+    if (relative && (cwd < 0 || sys_call(SYS_fchdir, g->n_holds ? g->self_fd : cwd, 0, 0, 0, 0, 0) < 0))
         return cwd < 0 ? cwd : -EACCES;
-    int no = sys_bind(fd, a->bytes, a->n);
+    int no = g->n_holds ? bind_held(fd, p) : sys_bind(fd, a->bytes, a->n);
     if (relative)
         (void)sys_call(SYS_fchdir, g->self_fd, 0, 0, 0, 0, 0);
     if (no < 0)
@@ -208,11 +218,14 @@ static int bind_path(struct guard *g, int fd, const struct address *a)
     no = place_find(g, AT_FDCWD, g->text[0], &g->from);
     if (no == 0) {
         bool there = sys_stat_at(g->from.dir, g->from.name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st) == 0;
-        no = there ? -EADDRINUSE : verdict_make(g, &g->from, MADE_OTHER);
+        no = there ? -EADDRINUSE : hold_place(g, &g->from, DENIAL_CREATE);
+        if (no == 0)
+            no = verdict_make(g, &g->from, MADE_OTHER);
         if (no == 0)
             no = target_valid(g);
         if (no == 0)
             no = bind_there(g, fd, a, &g->from);
+        holds_drop(g);
         place_drop(&g->from);
     }
     names_unlock(g);

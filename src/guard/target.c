@@ -139,6 +139,19 @@ uint32_t target_session(struct guard *g)
     return id > 0 ? (uint32_t)id : 0;
 }
 
+int target_caps(struct guard *g, uint64_t *ret)
+{
+    char text[4096];
+    auto_fd int fd = sys_openat(g->who->proc, "status", O_RDONLY | O_CLOEXEC, 0);
+    long n = fd < 0 ? fd : sys_read(fd, text, sizeof text - 1);
+    text[n > 0 ? n : 0] = 0;
+    const char *p = strstr(text, "\nCapEff:\t");
+    if (!p)
+        return -ESRCH;
+    *ret = strtoull(p + 9, NULL, 16);
+    return 0;
+}
+
 /* Where a process's mask stands, or would. */
 static struct mask *mask_slot(struct shared *s, pid_t tgid)
 {
@@ -284,5 +297,9 @@ int target_dir(struct guard *g, int fd)
         strcpy(link + 3, decimal(room, fd));
     }
     int dir = sys_openat(g->who->proc, link, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+    if (dir == -EACCES && fd != AT_FDCWD) { /* who cannot be dumped has a list of descriptors that is root's */
+        auto_fd int own = target_fd(g, fd);
+        return own < 0 ? own : sys_openat(g->self_fd, decimal(room, own), O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+    }
     return dir == -ENOENT && fd != AT_FDCWD ? -EBADF : dir;
 }

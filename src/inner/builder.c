@@ -233,10 +233,11 @@ static int clone_init(struct builder *b, int *ret_pidfd)
 static int become_guard(const struct builder *b)
 {
     const uint64_t keep = supervised(b->plan) ? 1ull << CAP_SYS_PTRACE : 0;
-    if (!(b->plan->namespaces & CLONE_NEWUSER) && !b->foreign)
+    if (!(b->plan->namespaces & CLONE_NEWUSER) && !b->foreign && !b->plan->tier)
         return 0;
     int e = sys_caps_keep(keep);
-    return e == -EPERM && b->foreign ? sys_caps_keep(0) : e; /* another program may have given less */
+    /* Another program may have given less; an ordinary caller has none without a user namespace. */
+    return e == -EPERM && (b->foreign || b->plan->tier) ? sys_caps_keep(0) : e;
 }
 
 /*

@@ -70,6 +70,8 @@ static const struct {
     {"open_tree_attr", 467, 0},
     {"file_getattr", 468, 0},
     {"file_setattr", 469, 0},
+    {"listns", 470, 0},
+    {"rseq_slice_yield", 471, 0},
     {"uretprobe", 335, AUDIT_ARCH_X86_64},
     {"uprobe", 336, AUDIT_ARCH_X86_64},
 };
@@ -146,6 +148,11 @@ static struct node *refuse(int error)
 static struct node *load(int i, struct node *next)
 {
     return intern(OP_LOAD, (uint32_t)offsetof(struct seccomp_data, args) + 8 * (uint32_t)i, next, NULL);
+}
+/* High half: of pointers, of which nothing but their being there is asked. The machines are little-endian. */
+static struct node *load_high(int i, struct node *next)
+{
+    return intern(OP_LOAD, (uint32_t)offsetof(struct seccomp_data, args) + 8 * (uint32_t)i + 4, next, NULL);
 }
 static struct node *mask(uint32_t bits, struct node *next)
 {
@@ -264,11 +271,56 @@ static struct node *verdict_namespaces(uint32_t filter, uint32_t more, struct no
     return filter & FILTER_USERNS ? next : load(0, any_bit(new_namespaces | more, refuse(EPERM), next));
 }
 
-/* Typing into a terminal, taking its console output, or giving it another line discipline. */
-static struct node *verdict_ioctl(struct node *next)
+struct request {
+    uint32_t mask, value;
+};
+#define X(mask, value, text) {mask, value},
+static const struct request passing[] = {FILTER_IOCTLS(X)}, of_files[] = {FILTER_FILE_IOCTLS(X)};
+#undef X
+
+/* The request, which is loaded, among `list`: those under one mask are asked for together. */
+static struct node *requested(const struct request *list, size_t n, struct node *yes, struct node *no)
+{
+    for (size_t from = n; from > 0;) {
+        const uint32_t bits = list[from - 1].mask;
+        struct node *other = bits == UINT32_MAX || no->op == OP_RET ? no : load(1, no);
+        for (; from > 0 && list[from - 1].mask == bits; from--)
+            other = equal(list[from - 1].value, yes, other);
+        no = bits == UINT32_MAX ? other : mask(bits, other);
+    }
+    return no;
+}
+
+/*
+ * Typing into a terminal, taking its console output, or giving it another line discipline; then what may pass, and nothing
+ * else, or (where a device is shown) all that is no file system's.
+ */
+static struct node *verdict_ioctl(uint32_t filter, struct node *next)
 {
     enum { STI = 0x5412, LINUX = 0x541c, CONS = 0x541d, SETD = 0x5423 };
-    return load(1, ONE_OF(refuse(EPERM), loaded(1, next), STI, LINUX, CONS, SETD));
+    struct node *other = refuse(ENOTTY);
+    if (filter & FILTER_DEVICES)
+        other = requested(of_files, sizeof of_files / sizeof *of_files, refuse(ENOTTY), next);
+    struct node *known = requested(passing, sizeof passing / sizeof *passing, next, other);
+    return load(1, ONE_OF(refuse(EPERM), known, STI, LINUX, CONS, SETD));
+}
+
+/*
+ * A crash runs the program that the host's core_pattern names, as root on the host, on bytes of the box's. The kernel leaves
+ * that be where the limit is 1, but not where it is 0 (do_coredump() in fs/coredump.c), so nobody changes it: whoever tries is
+ * told that it is done.
+ */
+static struct node *verdict_core(int resource_arg, struct node *changes, struct node *next)
+{
+    enum { CORE = 4 };
+    return load(resource_arg, equal(CORE, changes, next));
+}
+
+/* Without a new limit it only reads. */
+static struct node *verdict_prlimit(struct node *next)
+{
+    struct node *high = load_high(2, equal(0, next, refuse(0)));
+    return verdict_core(1, load(2, equal(0, high, refuse(0))), next);
 }
 
 static struct node *verdict_prctl(struct node *next)
@@ -332,7 +384,7 @@ static struct node *judged(const char *name, uint32_t filter)
     if (IS("unshare"))
         return verdict_namespaces(filter, 0x80 /* CLONE_NEWTIME: in clone these bits are the exit signal */, next);
     if (IS("ioctl"))
-        return verdict_ioctl(next);
+        return verdict_ioctl(filter, next);
     if (IS("prctl"))
         return verdict_prctl(next);
     if (IS("fcntl"))
@@ -343,6 +395,10 @@ static struct node *judged(const char *name, uint32_t filter)
         return verdict_socket(filter, next);
     if (IS("socketpair"))
         return verdict_socketpair(next);
+    if (IS("setrlimit"))
+        return verdict_core(0, refuse(0), next);
+    if (IS("prlimit64"))
+        return verdict_prlimit(next);
 #undef IS
     die("'%s' is listed as judged and no function judges it", name);
 }

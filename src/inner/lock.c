@@ -48,10 +48,24 @@ int step_keyring(struct runner *r, const struct step *s)
     return e < 0 && e != -ENOSYS ? e : 0; /* a kernel without keyrings has none to share */
 }
 
+/*
+ * No core dumps, from here on: the filter lets nobody change it any more. Where the caller's hard limit is 0 it stays so, and
+ * only files are not written (plan/lock.c says so).
+ */
+static int no_core_dumps(void)
+{
+    const struct sys_rlimit one = {1, 1}, none = {0, 0};
+    int e = sys_prlimit(RLIMIT_CORE, &one, NULL);
+    return e == -EPERM ? sys_prlimit(RLIMIT_CORE, &none, NULL) : e;
+}
+
 int step_filter(struct runner *r, const struct step *s)
 {
     if (s->a >= FILTER_VARIANTS)
         return -EBADMSG;
+    int e = no_core_dumps();
+    if (e < 0)
+        return e;
     const struct filter_program *f = &filters[s->a];
     if (!(s->a & (FILTER_GUARD | FILTER_READS)))
         return sys_seccomp_filter(f->code, f->n, 0);

@@ -16,7 +16,7 @@
  *     numbers would walk past all of this);
  *   - the listener is made with SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV (Linux 5.19;
  *     without it a signal's handler makes a performed call return EINTR or be restarted: a spurious EEXIST);
- *   - RLIMIT_CORE is 0, hard: a core file is a name that the kernel creates without asking.
+ *   - RLIMIT_CORE is 1, hard, and stays so: a core file is a name that the kernel creates without asking.
  */
 #pragma once
 
@@ -38,9 +38,10 @@ enum notified_test { NOTIFIED_TEST_NONE, NOTIFIED_TEST_HAS, NOTIFIED_TEST_LACKS,
 #define NOTIFIED_O_CHANGE 01103
 #define NOTIFIED_O_FREE   030000000
 
+#define NOTIFIED_ALL 0xffffffffu /* bits of an argument */
+
 #define NOTIFIED_EPERM           1
 #define NOTIFIED_EBUSY           16
-#define NOTIFIED_ENOTTY          25
 #define NOTIFIED_ENOSYS          38
 #define NOTIFIED_ESOCKTNOSUPPORT 94
 #define NOTIFIED_EOPNOTSUPP      95
@@ -74,8 +75,18 @@ enum notified_test { NOTIFIED_TEST_NONE, NOTIFIED_TEST_HAS, NOTIFIED_TEST_LACKS,
     X(fremovexattr, FILTER_GUARD, NOTIFIED_CALL, NOTIFIED_ALWAYS, NOTIFIED_ALWAYS)                                       \
     /* The guard creates with the caller's mask, and learns of a new one here; the call itself goes on. */               \
     X(umask, FILTER_GUARD, NOTIFIED_CALL, NOTIFIED_ALWAYS, NOTIFIED_ALWAYS)                                              \
+    /* The guards of all boxes hold directories by it (guard/hold.c). LOCK_UN 8 gives back. */                           \
+    X(flock, FILTER_GUARD, NOTIFIED_CALL, NOTIFIED_LACKS(1, 8), NOTIFIED_ALWAYS)                                         \
     X(bind, FILTER_GUARD, NOTIFIED_CALL, NOTIFIED_ALWAYS, NOTIFIED_ALWAYS)                                               \
     X(connect, FILTER_GUARD, NOTIFIED_CALL, NOTIFIED_ALWAYS, NOTIFIED_ALWAYS)                                            \
+    /*                                                                                                                 \
+     * Where mounts are allowed at all (FILTER_USERNS): what makes a new file system. MS_REMOUNT 0x20, MS_BIND 0x1000, \
+     * MS_MOVE 0x2000 and the four of propagation make none; of flags that begin with MS_MGC_VAL the kernel takes the  \
+     * lower half only.                                                                                                \
+     */ \
+    X(mount, FILTER_GUARD, NOTIFIED_CALL, NOTIFIED_LACKS(3, 0x1e3020), NOTIFIED_ALWAYS)                                  \
+    X(mount, FILTER_GUARD, NOTIFIED_CALL, NOTIFIED_IS(3, 0xffff0000, 0xc0ed0000), NOTIFIED_LACKS(3, 0x3020))             \
+    X(fsopen, FILTER_GUARD, NOTIFIED_CALL, NOTIFIED_ALWAYS, NOTIFIED_ALWAYS)                                             \
     /* AF_UNIX datagram sockets (SOCK_DGRAM 2; SOCK_RAW 3 becomes one): every sendmsg may name another receiver. */      \
     X(socket, FILTER_GUARD, NOTIFIED_ESOCKTNOSUPPORT, NOTIFIED_IS(0, 0xffffffff, 1), NOTIFIED_IS(1, 0xf, 2))             \
     X(socket, FILTER_GUARD, NOTIFIED_ESOCKTNOSUPPORT, NOTIFIED_IS(0, 0xffffffff, 1), NOTIFIED_IS(1, 0xf, 3))             \
@@ -98,35 +109,25 @@ enum notified_test { NOTIFIED_TEST_NONE, NOTIFIED_TEST_HAS, NOTIFIED_TEST_LACKS,
     X(removexattrat, FILTER_GUARD, NOTIFIED_ENOSYS, NOTIFIED_ALWAYS, NOTIFIED_ALWAYS)                                    \
     X(file_setattr, FILTER_GUARD, NOTIFIED_ENOSYS, NOTIFIED_ALWAYS, NOTIFIED_ALWAYS)                                     \
     /*                                                                                                                 \
-     * Requests that create or remove names, or change a file through a descriptor opened for reading. The size in the \
-     * upper half of the number is ignored. FICLONE, FICLONERANGE and FIDEDUPERANGE write to a descriptor that was     \
-     * opened, and judged, for writing.                                                                                \
+     * Where no pid namespace stands between (the Landlock tier) a number may be that of a host's process. 0 means the \
+     * caller and goes on; so does 0 for a group, which is the box's own: each command begins a session. The users' is \
+     * everybody's.                                                                                                    \
      */ \
-    X(ioctl, FILTER_GUARD, NOTIFIED_ENOTTY, NOTIFIED_IS(1, 0xffff, 0x6602) /* FS_IOC_SETFLAGS: case folding */,          \
-      NOTIFIED_ALWAYS)                                                                                                   \
-    X(ioctl, FILTER_GUARD, NOTIFIED_ENOTTY, NOTIFIED_IS(1, 0xffff, 0x6685) /* FS_IOC_ENABLE_VERITY */,                   \
-      NOTIFIED_ALWAYS)                                                                                                   \
-    X(ioctl, FILTER_GUARD, NOTIFIED_ENOTTY, NOTIFIED_IS(1, 0xffff, 0x6613) /* FS_IOC_SET_ENCRYPTION_POLICY */,           \
-      NOTIFIED_ALWAYS)                                                                                                   \
-    X(ioctl, FILTER_GUARD, NOTIFIED_ENOTTY, NOTIFIED_IS(1, 0xffff, 0x5820) /* FS_IOC_FSSETXATTR */, NOTIFIED_ALWAYS)     \
-    X(ioctl, FILTER_GUARD, NOTIFIED_ENOTTY, NOTIFIED_IS(1, 0xffff, 0x7211) /* FAT_IOCTL_SET_ATTRIBUTES */,               \
-      NOTIFIED_ALWAYS)                                                                                                   \
-    X(ioctl, FILTER_GUARD, NOTIFIED_ENOTTY, NOTIFIED_IS(1, 0xffff, 0x9401) /* BTRFS_IOC_SNAP_CREATE */,                  \
-      NOTIFIED_ALWAYS)                                                                                                   \
-    X(ioctl, FILTER_GUARD, NOTIFIED_ENOTTY, NOTIFIED_IS(1, 0xffff, 0x940e) /* BTRFS_IOC_SUBVOL_CREATE */,                \
-      NOTIFIED_ALWAYS)                                                                                                   \
-    X(ioctl, FILTER_GUARD, NOTIFIED_ENOTTY, NOTIFIED_IS(1, 0xffff, 0x940f) /* BTRFS_IOC_SNAP_DESTROY */,                 \
-      NOTIFIED_ALWAYS)                                                                                                   \
-    X(ioctl, FILTER_GUARD, NOTIFIED_ENOTTY, NOTIFIED_IS(1, 0xffff, 0x9417) /* BTRFS_IOC_SNAP_CREATE_V2 */,               \
-      NOTIFIED_ALWAYS)                                                                                                   \
-    X(ioctl, FILTER_GUARD, NOTIFIED_ENOTTY, NOTIFIED_IS(1, 0xffff, 0x9418) /* BTRFS_IOC_SUBVOL_CREATE_V2 */,             \
-      NOTIFIED_ALWAYS)                                                                                                   \
-    X(ioctl, FILTER_GUARD, NOTIFIED_ENOTTY, NOTIFIED_IS(1, 0xffff, 0x941a) /* BTRFS_IOC_SUBVOL_SETFLAGS */,              \
-      NOTIFIED_ALWAYS)                                                                                                   \
-    X(ioctl, FILTER_GUARD, NOTIFIED_ENOTTY, NOTIFIED_IS(1, 0xffff, 0x943f) /* BTRFS_IOC_SNAP_DESTROY_V2 */,              \
-      NOTIFIED_ALWAYS)                                                                                                   \
-    X(ioctl, FILTER_GUARD, NOTIFIED_ENOTTY, NOTIFIED_IS(1, 0xff00, 0xbc00) /* bcachefs, all */, NOTIFIED_ALWAYS)         \
-    X(ioctl, FILTER_GUARD, NOTIFIED_ENOTTY, NOTIFIED_IS(1, 0xffff, 0x6f04) /* OCFS2_IOC_REFLINK */, NOTIFIED_ALWAYS)
+    X(prlimit64, FILTER_PEERS, NOTIFIED_CALL, NOTIFIED_HAS(0, NOTIFIED_ALL), NOTIFIED_ALWAYS)                            \
+    X(sched_setaffinity, FILTER_PEERS, NOTIFIED_CALL, NOTIFIED_HAS(0, NOTIFIED_ALL), NOTIFIED_ALWAYS)                    \
+    X(sched_setattr, FILTER_PEERS, NOTIFIED_CALL, NOTIFIED_HAS(0, NOTIFIED_ALL), NOTIFIED_ALWAYS)                        \
+    X(sched_setparam, FILTER_PEERS, NOTIFIED_CALL, NOTIFIED_HAS(0, NOTIFIED_ALL), NOTIFIED_ALWAYS)                       \
+    X(sched_setscheduler, FILTER_PEERS, NOTIFIED_CALL, NOTIFIED_HAS(0, NOTIFIED_ALL), NOTIFIED_ALWAYS)                   \
+    X(setpriority, FILTER_PEERS, NOTIFIED_CALL, NOTIFIED_IS(0, NOTIFIED_ALL, 0) /* PRIO_PROCESS */,                      \
+      NOTIFIED_HAS(1, NOTIFIED_ALL))                                                                                     \
+    X(setpriority, FILTER_PEERS, NOTIFIED_EPERM, NOTIFIED_IS(0, NOTIFIED_ALL, 1) /* PRIO_PGRP */,                        \
+      NOTIFIED_HAS(1, NOTIFIED_ALL))                                                                                     \
+    X(setpriority, FILTER_PEERS, NOTIFIED_EPERM, NOTIFIED_IS(0, NOTIFIED_ALL, 2) /* PRIO_USER */, NOTIFIED_ALWAYS)       \
+    X(ioprio_set, FILTER_PEERS, NOTIFIED_CALL, NOTIFIED_IS(0, NOTIFIED_ALL, 1) /* IOPRIO_WHO_PROCESS */,                 \
+      NOTIFIED_HAS(1, NOTIFIED_ALL))                                                                                     \
+    X(ioprio_set, FILTER_PEERS, NOTIFIED_EPERM, NOTIFIED_IS(0, NOTIFIED_ALL, 2) /* IOPRIO_WHO_PGRP */,                   \
+      NOTIFIED_HAS(1, NOTIFIED_ALL))                                                                                     \
+    X(ioprio_set, FILTER_PEERS, NOTIFIED_EPERM, NOTIFIED_IS(0, NOTIFIED_ALL, 3) /* IOPRIO_WHO_USER */, NOTIFIED_ALWAYS)
 
 /* Calls only x86-64 has: the old names of those above. */
 #define NOTIFIED_X86_64(X)                                                                                             \
@@ -150,7 +151,7 @@ enum notified_test { NOTIFIED_TEST_NONE, NOTIFIED_TEST_HAS, NOTIFIED_TEST_LACKS,
 
 /*
  * Calls that would give a process another view of the tree than the guard's: refused unless the filter has
- * FILTER_USERNS; then the guard refuses names that lie in mounts it does not know. (chroot, mount and the like fail
+ * FILTER_USERNS; then the guard mounts new file systems itself, and refuses names that lie in mounts it does not know. (chroot, mount and the like fail
  * without capabilities anyway; open_tree without OPEN_TREE_CLONE is an O_PATH open.)
  */
 #define NOTIFIED_VIEW(X)                                                                                               \

@@ -1,4 +1,5 @@
 #include <dirent.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -159,6 +160,11 @@ int pinfold_agent_prepare(const struct pinfold_agent_options *options, struct pi
         r = world_look(mem, NULL, &w, &e);
     if (r == 0 && !o.state)
         r = err_say(&e, ERR_POLICY, "%s: no directory for its state was named", a.title);
+    char state[PATH_MAX];
+    if (r == 0) /* a login is put there */
+        r = world_judge(w.state, "the agent's state", o.state, state, NULL, &e);
+    if (r == 0)
+        o.state = state;
     if (r == 0) {
         const struct agent_box box = {.state = o.state,
                                       .host_home = w.home,

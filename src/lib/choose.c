@@ -64,6 +64,8 @@ static int prepare_for(const struct pinfold_policy *p, const struct engine *engi
     n->facts.gid = getgid();
     n->facts.policy = p->policy;
     n->facts.take = engine->take;
+    n->facts.written = world_written(n->mem, p->layers.world.state);
+    n->facts.pins = p->pins;
     int r = engine->probe(&n->facts, n->mem, thorough, e);
     if (r == 0 && !engine->images && !n->facts.machine) /* containers have their engine's groups */
         cgroup_probe(&n->facts, asks_for_group(&p->policy->limits), n->mem);

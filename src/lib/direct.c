@@ -66,10 +66,13 @@ static struct pinfold_policy *policy_object(void)
     p->users = 1;
     p->net_kept = NET_KEPT;
     p->mem = arena_new(MAX_POLICY_ARENA);
-    if (!p->mem) {
+    p->pins = p->mem ? arena_zero(p->mem, sizeof *p->pins) : NULL;
+    if (!p->pins) {
+        (void)arena_free(p->mem);
         free(p);
         return NULL;
     }
+    p->pins->mem = p->mem;
     return p;
 }
 
@@ -198,6 +201,11 @@ static void say_header(const struct pinfold_run_options *o, const struct plan *p
     buf_text(&words, again ? "instead: " : "");
     words_header(plan, &words);
     say(o, PINFOLD_SAY_HEADER, &words);
+    if (plan->names_denied && !again) {
+        buf_free(&words);
+        buf_text(&words, plan->names_denied);
+        say(o, PINFOLD_SAY_NOTE, &words);
+    }
 }
 
 static void say_errors(const struct pinfold_run_options *o, const struct box_result *r)

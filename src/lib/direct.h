@@ -17,6 +17,7 @@ struct pinfold_policy {
     struct arena *mem;
     struct layers layers;
     struct policy *policy;
+    struct path_pins *pins; /* what its paths led to at first */
     struct net_kept net_kept;
     char digest[65]; /* of the last result that was told, "" before; of the engine `digest_of`, without an image */
     char digest_of[16];

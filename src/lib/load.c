@@ -3,6 +3,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include "lib/message.h"
 #include "lib/nested.h"
@@ -33,9 +34,9 @@ static int add_file(struct layers *l, const char *path, enum policy_format forma
     path = path_clean_at(l->mem, l->world.cwd, str_of(path));
     if (!path)
         return no_memory(e);
-    int r = read_whole(l->mem, path, MAX_POLICY_TEXT, FILE_ANYBODYS, false, false, &text, e);
+    int r = read_named(l->mem, l->world.state, flag ? flag : "file", path, MAX_POLICY_TEXT, FILE_ANYBODYS, &text, e);
     if (r < 0)
-        return flag ? err_wrap(e, r, "%s", flag) : r;
+        return flag && r != -EPERM ? err_wrap(e, r, "%s", flag) : r; /* a refusal names it already */
     return add_text(l, LAYER_FLAGS, format, path, text, true, e);
 }
 
@@ -60,7 +61,10 @@ static int add_project(struct layers *l, const char *workspace, struct err *e)
 
     /* The current directory is real already, and the usual workspace. */
     if (!same(workspace, l->world.cwd)) {
-        if (!realpath(workspace, real))
+        int r = world_judge(l->world.state, "workspace", workspace, real, NULL, e);
+        if (r == -EPERM)
+            return r;
+        if (r < 0)
             return 0; /* what is wrong with the workspace is said where it is surveyed */
         workspace = real;
     }
@@ -109,6 +113,14 @@ static int add_flag(struct layers *l, const char *name, const char *value, bool 
     return arena_failed(l->mem) ? no_memory(e) : 0;
 }
 
+/* The path of a flag, which is literal but for a leading ~/ (policy/path.h). */
+static const char *flag_path(struct layers *l, const char *value)
+{
+    if (value[0] == '~' && (value[1] == '/' || !value[1]))
+        return path_clean_at(l->mem, l->world.home, str_skip(str_of(value), value[1] ? 2 : 1));
+    return path_clean_at(l->mem, l->world.cwd, str_of(value));
+}
+
 static int sort_options(struct layers *l, const struct pinfold_policy_options *o, struct named *n, struct err *e)
 {
     int r = 0;
@@ -124,7 +136,7 @@ static int sort_options(struct layers *l, const struct pinfold_policy_options *o
         else if (!file) /* files are added in order, after the fixed places */
             r = add_flag(l, f->name, f->value, false, e);
         if (same(f->name, "workspace") && f->value)
-            n->workspace = path_clean_at(l->mem, l->world.cwd, str_of(f->value));
+            n->workspace = flag_path(l, f->value);
     }
     for (const struct pinfold_option *f = o->wishes; r == 0 && f && f->name; f++)
         r = add_flag(l, f->name, f->value, true, e);
@@ -217,7 +229,11 @@ static int fetch(void *ctx, const char *name, const char *from, const char **ret
         return -ENOENT;
     } else {
         enum file_trust trust = layer == LAYER_SYSTEM ? FILE_SYSTEM : layer == LAYER_USER ? FILE_OWN : FILE_ANYBODYS;
-        int r = read_whole(l->mem, name, MAX_POLICY_TEXT, trust, layer == LAYER_PROJECT, false, &got.text, e);
+        int r = layer != LAYER_PROJECT
+                    ? read_named(l->mem, l->world.state, "extends", name, MAX_POLICY_TEXT, trust, &got.text, e)
+                    : world_judge(l->world.state, "extends", name, NULL, NULL, e);
+        if (r == 0 && layer == LAYER_PROJECT)
+            r = read_whole(l->mem, name, MAX_POLICY_TEXT, trust, true, false, &got.text, e);
         if (r < 0)
             return r;
         char real[PATH_MAX];
@@ -326,6 +342,39 @@ static int load_text(struct layers *l, const struct pinfold_policy_options *o, s
                 : no_memory(e);
 }
 
+/* A shell says in PWD by which way its directory was reached; the kernel says where that is. */
+static int judge_here(const struct layers *l, struct err *e)
+{
+    const char *way = getenv("PWD");
+    struct stat here, there;
+    if (!way || way[0] != '/' || same(way, l->world.cwd) || stat(way, &there) < 0 || stat(".", &here) < 0 ||
+        here.st_dev != there.st_dev || here.st_ino != there.st_ino)
+        return 0;
+    return world_judge(l->world.state, "the current directory", way, NULL, NULL, e);
+}
+
+/* Files that an engine is to use. */
+static int judge_files(const struct layers *l, const struct policy *p, struct err *e)
+{
+    const struct {
+        const char *what, *path;
+    } files[] = {{"--vm-kernel", p->vm_kernel}, {"--vm-modules", p->vm_modules}, {"--seatbelt-file", p->seatbelt_file}};
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < sizeof files / sizeof *files; i++) {
+        if (files[i].path && world_judge(l->world.state, files[i].what, files[i].path, NULL, NULL, e) == -EPERM)
+            r = -EPERM;
+    }
+    return r;
+}
+
+static bool is_said_whole(const struct pinfold_policy_options *o)
+{
+    bool whole = false;
+    for (const struct pinfold_option *f = o->options; f && f->name; f++)
+        whole |= same(f->name, "workspace") && f->value && (f->value[0] == '/' || f->value[0] == '~');
+    return whole;
+}
+
 int layers_load(const struct pinfold_policy_options *o, struct arena *mem, struct layers *ret,
                 struct policy **ret_policy, struct err *e)
 {
@@ -352,8 +401,14 @@ int layers_load(const struct pinfold_policy_options *o, struct arena *mem, struc
         if (r == 0)
             r = layers_build(&l, &p, e);
     }
-    if (r < 0)
+    if (r == 0 && !o->cwd && !is_said_whole(o) && path_within(p->workspace, l.world.cwd))
+        r = judge_here(&l, e);
+    if (r == 0)
+        r = judge_files(&l, p, e);
+    if (r < 0) {
+        policy_free(p);
         return r;
+    }
     *ret = l;
     *ret_policy = p;
     return 0;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/written.h"
 #include "lib/private.h"
 #include "lib/world.h"
 #include "policy/path.h"
@@ -76,8 +77,27 @@ static int plan_with_slot(const struct pinfold_policy *p, struct plan_ask *ask, 
     return r;
 }
 
-int planned_make(const struct pinfold_policy *p, struct plan_ask *ask, bool thorough, struct private_dirs *dirs,
-                 struct prepared *ret, struct err *e)
+static int remember(const char *memory, const struct facts *f, const char *asked, struct err *e)
+{
+    const struct path_fact *fact = facts_path(f, asked);
+    return fact && fact->type == PATH_DIR ? written_remember(memory, fact->real, fact->dev, fact->ino, e) : 0;
+}
+
+/* What this box may write is known to the next one, whose paths are judged by it. */
+static int remember_roots(const struct policy *p, const struct facts *f, struct err *e)
+{
+    int r = p->workspace_read_only ? 0 : remember(f->written, f, p->workspace, e);
+    for (size_t i = 0; r == 0 && i < p->n_paths; i++) {
+        if (p->paths[i].access == PATH_RW && !p->paths[i].any_depth && !p->paths[i].pattern)
+            r = remember(f->written, f, p->paths[i].path, e);
+    }
+    for (size_t i = 0; r == 0 && i < p->n_mounts; i++)
+        r = p->mounts[i].read_only ? 0 : remember(f->written, f, p->mounts[i].from, e);
+    return r;
+}
+
+static int plan_here(const struct pinfold_policy *p, struct plan_ask *ask, bool thorough, struct private_dirs *dirs,
+                     struct prepared *ret, struct err *e)
 {
     bool own_environment = ask->environ == (const char *const *)environ;
     int r = plan_with_slot(p, ask, thorough, dirs, ret, e);
@@ -90,6 +110,13 @@ int planned_make(const struct pinfold_policy *p, struct plan_ask *ask, bool thor
     private_end(dirs);
     prepared_free(ret);
     return plan_with_slot(p, ask, thorough, dirs, ret, e);
+}
+
+int planned_make(const struct pinfold_policy *p, struct plan_ask *ask, bool thorough, struct private_dirs *dirs,
+                 struct prepared *ret, struct err *e)
+{
+    int r = plan_here(p, ask, thorough, dirs, ret, e);
+    return r < 0 ? r : remember_roots(p->policy, &ret->facts, e);
 }
 
 /* The command has run for a while: what was needed to come so far is given back. */

@@ -16,6 +16,7 @@
 #include "base/fd.h"
 #include "base/json.h"
 #include "engine/container_left.h"
+#include "engine/written.h"
 #include "lib/caches.h"
 #include "lib/private.h"
 #include "lib/session.h"
@@ -265,10 +266,12 @@ static void look_in_caches(const char *state, bool look, struct json *j)
 static void prune_caches(struct pruning *p)
 {
     struct err ignored = {0};
-    const char *state;
+    const char *state = NULL;
     json_array(&p->json, "caches");
     if (world_state(p->mem, &state, &ignored) == 0)
         look_in_caches(state, p->look, &p->json);
+    if (!p->look && state)
+        (void)written_tidy(world_written(p->mem, state));
     json_array_end(&p->json);
 }
 

@@ -60,23 +60,21 @@ static int write_record(const char *path, const char *text, struct err *e)
     return 0;
 }
 
-/* `withdraw`: also of one that is not there any more. */
-static int policy_of(struct arena *mem, const char *path, bool withdraw, char real[PATH_MAX], struct err *e)
+/* `withdraw`: also of one that is not there any more. Over no link that a box may have made. */
+static int policy_of(struct arena *mem, const char *state, const char *path, bool withdraw, char real[PATH_MAX],
+                     struct err *e)
 {
     struct stat st;
+    auto_fd int found = -1;
     if (stat(path, &st) < 0)
         return err_sys(e, ERR_POLICY, errno, "trust '%s'", path);
     const char *file = S_ISDIR(st.st_mode) ? arena_printf(mem, "%s/" PROJECT_POLICY, path) : path;
     if (!file)
         return err_sys(e, ERR_SYSTEM, ENOMEM, "trust '%s'", path);
-    if (realpath(file, real))
-        return 0;
-    int no = errno;
-    if (withdraw && no == ENOENT && realpath(path, real) && strlen(real) + sizeof "/" PROJECT_POLICY <= PATH_MAX) {
-        strcat(real, same(real, "/") ? PROJECT_POLICY : "/" PROJECT_POLICY);
-        return 0;
-    }
-    return err_sys(e, ERR_POLICY, no, "trust '%s'", file);
+    int r = world_judge(state, "trust", file, real, &found, e);
+    if (r == 0 && found < 0 && !withdraw)
+        r = -ENOENT;
+    return r == 0 || r == -EPERM ? r : err_sys(e, ERR_POLICY, -r, "trust '%s'", file);
 }
 
 int trust_say(struct arena *mem, const char *state, const char *path, bool withdraw, const char **ret, struct err *e)
@@ -84,7 +82,7 @@ int trust_say(struct arena *mem, const char *state, const char *path, bool withd
     char real[PATH_MAX];
     struct str content;
 
-    int r = policy_of(mem, path, withdraw, real, e);
+    int r = policy_of(mem, state, path, withdraw, real, e);
     if (r < 0)
         return r;
     const char *record = record_path(mem, state, real);

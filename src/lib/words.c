@@ -309,11 +309,22 @@ static bool address_remedy(const struct denial *d, struct buf *out)
     return false;
 }
 
+/* A port that carries one protocol alone. */
+static bool protocol_remedy(const struct denial *d, struct buf *out)
+{
+    if (!same(d->rule, EGRESS_ONLY_TLS) && !same(d->rule, EGRESS_ONLY_HTTP))
+        return false;
+    buf_printf(out, "%s); allow other protocols with --allow ", d->rule);
+    words_safe(out, d->target);
+    buf_text(out, "/tcp");
+    return true;
+}
+
 static void network_remedy(const struct denial *d, struct buf *out)
 {
     static const char *const by_default[] = {"default", "the answer was no", "nobody answered in time",
                                              "nobody could be asked", "too many open questions"};
-    if (address_remedy(d, out))
+    if (address_remedy(d, out) || protocol_remedy(d, out))
         return;
     words_safe(out, d->rule);
     if (d->ruled) {

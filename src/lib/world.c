@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "base/fd.h"
+#include "engine/written.h"
 #include "policy/path.h"
 
 #define MAX_PASSWD (4u << 20)
@@ -71,6 +72,35 @@ int world_state(struct arena *mem, const char **ret, struct err *e)
     return *ret ? 0 : err_sys(e, ERR_SYSTEM, ENOMEM, "state directory");
 }
 
+const char *world_written(struct arena *mem, const char *state)
+{
+    return state ? arena_printf(mem, "%s/written", state) : NULL;
+}
+
+int world_judge(const char *state, const char *what, const char *path, char *ret, int *ret_fd, struct err *e)
+{
+    char memory[PATH_MAX];
+    if (ret_fd)
+        *ret_fd = -1;
+    bool fits = state && snprintf(memory, sizeof memory, "%s/written", state) < (int)sizeof memory;
+    int r = written_walk(fits ? memory : NULL, what, path, ret, ret_fd, e);
+    return r < 0 && r != -EPERM ? err_sys(e, ERR_POLICY, -r, "open '%s'", path) : r;
+}
+
+/* The directory that a caller names to start from. */
+static int stand(struct arena *mem, const char *state, const char *cwd, const char **ret, struct err *e)
+{
+    char real[PATH_MAX];
+    auto_fd int found = -1;
+    int r = world_judge(state, "directory", cwd, real, &found, e);
+    if (r == -EPERM)
+        return r;
+    if (r < 0 || found < 0)
+        return err_sys(e, ERR_POLICY, r < 0 ? -r : ENOENT, "directory '%s'", cwd);
+    *ret = arena_text(mem, real);
+    return 0;
+}
+
 int world_look(struct arena *mem, const char *cwd, struct world *ret, struct err *e)
 {
     struct world w = {0};
@@ -81,14 +111,13 @@ int world_look(struct arena *mem, const char *cwd, struct world *ret, struct err
         return r;
     if (!getcwd(here, sizeof here) || here[0] != '/')
         return err_sys(e, ERR_POLICY, here[0] == '/' ? errno : ENOENT, "current directory");
-    if (cwd) {
-        char real[PATH_MAX];
-        if (!realpath(cwd, real))
-            return err_sys(e, ERR_POLICY, errno, "directory '%s'", cwd);
-        w.cwd = arena_text(mem, real);
-    } else {
+    w.config = own_directory(mem, "XDG_CONFIG_HOME", w.home, ".config");
+    w.state = own_directory(mem, "XDG_STATE_HOME", w.home, ".local/state");
+    r = cwd ? stand(mem, w.state, cwd, &w.cwd, e) : 0;
+    if (r < 0)
+        return r;
+    if (!cwd)
         w.cwd = arena_text(mem, here);
-    }
     char program[PATH_MAX];
     ssize_t n = readlink("/proc/self/exe", program, sizeof program);
     if (n > 0 && (size_t)n < sizeof program)
@@ -96,8 +125,6 @@ int world_look(struct arena *mem, const char *cwd, struct world *ret, struct err
     w.user_name = getenv("USER");
     if (!w.user_name)
         w.user_name = getenv("LOGNAME");
-    w.config = own_directory(mem, "XDG_CONFIG_HOME", w.home, ".config");
-    w.state = own_directory(mem, "XDG_STATE_HOME", w.home, ".local/state");
     if (arena_failed(mem))
         return err_sys(e, ERR_SYSTEM, ENOMEM, "looking around");
     *ret = w;
@@ -140,20 +167,12 @@ static int open_no_links(const char *path)
     return fd < 0 ? -errno : fd;
 }
 
-int read_whole(struct arena *mem, const char *path, size_t max, enum file_trust trust, bool no_links, bool optional,
-               struct str *ret, struct err *e)
+/* The whole of the open file that messages call `path`. */
+static int read_open(struct arena *mem, int fd, const char *path, size_t max, enum file_trust trust, struct str *ret,
+                     struct err *e)
 {
-    /* O_NONBLOCK: a FIFO must not hold us; it is refused below. */
-    auto_fd int fd = no_links ? open_no_links(path) : open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-    int no = no_links ? -fd : errno;
     struct stat st;
 
-    if (fd < 0 && optional && (no == ENOENT || no == ENOTDIR))
-        return -ENOENT;
-    if (fd < 0 && no_links && no == ELOOP)
-        return err_say(e, ERR_REFUSED, "'%s' is, or stands in, a symbolic link; put a real file there", path);
-    if (fd < 0)
-        return err_sys(e, ERR_POLICY, no, "open '%s'", path);
     if (fstat(fd, &st) < 0)
         return err_sys(e, ERR_SYSTEM, errno, "stat '%s'", path);
     if (!S_ISREG(st.st_mode))
@@ -179,6 +198,40 @@ int read_whole(struct arena *mem, const char *path, size_t max, enum file_trust 
         return err_sys(e, ERR_SYSTEM, ENOMEM, "read '%s'", path);
     *ret = (struct str){text, n};
     return 0;
+}
+
+int read_whole(struct arena *mem, const char *path, size_t max, enum file_trust trust, bool no_links, bool optional,
+               struct str *ret, struct err *e)
+{
+    /* O_NONBLOCK: a FIFO must not hold us; it is refused below. */
+    auto_fd int fd = no_links ? open_no_links(path) : open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    int no = no_links ? -fd : errno;
+
+    if (fd < 0 && optional && (no == ENOENT || no == ENOTDIR))
+        return -ENOENT;
+    if (fd < 0 && no_links && no == ELOOP)
+        return err_say(e, ERR_REFUSED, "'%s' is, or stands in, a symbolic link; put a real file there", path);
+    if (fd < 0)
+        return err_sys(e, ERR_POLICY, no, "open '%s'", path);
+    return read_open(mem, fd, path, max, trust, ret, e);
+}
+
+/* What was judged is opened once more by its descriptor, so nobody can put another file in its place meanwhile. */
+int read_named(struct arena *mem, const char *state, const char *what, const char *path, size_t max,
+               enum file_trust trust, struct str *ret, struct err *e)
+{
+    char itself[32];
+    auto_fd int found = -1;
+    int r = world_judge(state, what, path, NULL, &found, e);
+    if (r < 0)
+        return r;
+    if (found < 0)
+        return err_sys(e, ERR_POLICY, ENOENT, "open '%s'", path);
+    snprintf(itself, sizeof itself, "/proc/self/fd/%d", found);
+    auto_fd int fd = open(itself, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (fd < 0)
+        return err_sys(e, ERR_POLICY, errno, "open '%s'", path);
+    return read_open(mem, fd, path, max, trust, ret, e);
 }
 
 void content_hash(struct str s, char ret[65])

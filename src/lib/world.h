@@ -20,6 +20,14 @@ int world_look(struct arena *mem, const char *cwd, struct world *ret, struct err
 /* Only state and what it needs; for those who do not load a policy. */
 int world_state(struct arena *mem, const char **ret, struct err *e);
 
+/* Where it is remembered what boxes could write (engine/written.h), for a state directory; NULL without one. */
+const char *world_written(struct arena *mem, const char *state);
+/*
+ * Refuses a path over a link that a box may have made, with `what` and the path in the sentence; 0 for one that is not there, too. The
+ * real path goes to `ret` (PATH_MAX, may be NULL), an O_PATH descriptor to `ret_fd` (may be NULL; -1: it is not there).
+ */
+int world_judge(const char *state, const char *what, const char *path, char *ret, int *ret_fd, struct err *e);
+
 /* Who may write to a file that decides, besides its reader. */
 enum file_trust {
     FILE_SYSTEM,  /* owner root, nobody else may write                              */
@@ -32,6 +40,9 @@ enum file_trust {
  */
 int read_whole(struct arena *mem, const char *path, size_t max, enum file_trust trust, bool no_links, bool optional,
                struct str *ret, struct err *e);
+/* The same of a file that a flag names, over no link that a box may have made. */
+int read_named(struct arena *mem, const char *state, const char *what, const char *path, size_t max,
+               enum file_trust trust, struct str *ret, struct err *e);
 /* SHA-256 of `s` as 64 hexadecimal digits and NUL. */
 void content_hash(struct str s, char ret[65]);
 /* mkdir -p with mode 0700; 0 or -errno with a sentence. */

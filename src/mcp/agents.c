@@ -62,7 +62,6 @@ static bool failed(struct errand *x, const struct pinfold_error *error)
 static bool take_arguments(struct errand *x)
 {
     struct job *j = x->job;
-    const char *const *bases = j->place->options->bases;
     char why[1024];
 
     x->prompt = value_text(j->arguments, "prompt", NULL);
@@ -72,7 +71,8 @@ static bool take_arguments(struct errand *x)
         job_fail(j, "'prompt' is empty, or 'sessionId' is not 1 to %d bytes", MAX_SESSION_ID);
         return false;
     }
-    x->directory = directory_permitted(value_text(j->arguments, "directory", NULL), bases, &x->held, why, sizeof why);
+    x->directory =
+        directory_permitted(value_text(j->arguments, "directory", NULL), j->place->options, &x->held, why, sizeof why);
     if (!x->directory) {
         job_tell(j, why);
         job_fail(j, "%s", why);

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "mcp/mcp.h"
 #include "sys/file.h"
 
 static bool within(const char *path, const char *base)
@@ -34,8 +35,9 @@ static int open_below(const char *base, const char *real)
     return fd < 0 ? -1 : (int)syscall(SYS_openat2, fd, *rest ? rest : ".", &how, sizeof how);
 }
 
-char *directory_permitted(const char *directory, const char *const *bases, int *ret_fd, char *why, size_t room)
+char *directory_permitted(const char *directory, const struct mcp_options *o, int *ret_fd, char *why, size_t room)
 {
+    const char *const *bases = o->bases;
     char real[PATH_MAX], base[PATH_MAX];
     struct stat st;
 
@@ -43,12 +45,15 @@ char *directory_permitted(const char *directory, const char *const *bases, int *
         snprintf(why, room, "the directory '%.200s' must be absolute", directory);
         return NULL;
     }
-    if (!realpath(directory, real) || stat(real, &st) < 0 || !S_ISDIR(st.st_mode)) {
-        snprintf(why, room, "the directory '%.200s': %s", directory, errno ? strerror(errno) : "it is none");
+    if (!o->judge("the directory", directory, real, why, room))
+        return NULL;
+    if (stat(real, &st) < 0 || !S_ISDIR(st.st_mode)) {
+        snprintf(why, room, "the directory '%.200s': it is none", directory);
         return NULL;
     }
     for (const char *const *b = bases; *b; b++) {
-        if (!realpath(*b, base) || !within(real, base))
+        char ignored[256];
+        if (!o->judge("--base", *b, base, ignored, sizeof ignored) || !within(real, base))
             continue;
         *ret_fd = open_below(base, real);
         if (*ret_fd >= 0)

@@ -1,5 +1,5 @@
 /*
- * Directories a model may name: absolute, and really within one of the permitted ones whatever links there are.
+ * Directories a model may name: absolute, and really within one of the permitted ones whatever links there are, and over none that a box may have made.
  */
 #pragma once
 #include <stdbool.h>
@@ -7,11 +7,12 @@
 #include <stdint.h>
 
 /*
- * The real path (malloc()ed), or NULL with a sentence that names path and rule. `bases` is NULL-terminated. `ret_fd` (O_PATH) holds the
+ * The real path (malloc()ed), or NULL with a sentence that names path and rule. `ret_fd` (O_PATH) holds the
  * directory itself, reached from its base without a link: who mounts by the path compares what he got with it, because
  * what can write there can put another one in its place meanwhile.
  */
-char *directory_permitted(const char *directory, const char *const *bases, int *ret_fd, char *why, size_t room);
+struct mcp_options;
+char *directory_permitted(const char *directory, const struct mcp_options *o, int *ret_fd, char *why, size_t room);
 /* Where all instances store, hidden in every box but for what is mounted; NULL: nowhere. malloc()ed. */
 char *directory_store(void);
 /* The file that pinfold's audit log is written to; NULL: nowhere. malloc()ed. */

@@ -21,7 +21,12 @@ struct mcp_options {
     const char *const *http_origins;             /* besides those of this machine; NULL-terminated, or NULL */
     const char *const *agents; /* "codex", "kiro-cli:reviewer": each a tool; NULL-terminated, or NULL */
     const char *const *bases;  /* directories agents may be sent to, and below; NULL-terminated */
-    uint32_t ask_ms;           /* how long a question to the person waits; 0: five minutes */
+    /*
+     * The real path of a directory into `real` (PATH_MAX), or false with a sentence: where it is not there, or is named over a
+     * link that a box may have made. `what` begins the sentence.
+     */
+    bool (*judge)(const char *what, const char *path, char *real, char *why, size_t room);
+    uint32_t ask_ms; /* how long a question to the person waits; 0: five minutes */
     bool quiet;
 };
 

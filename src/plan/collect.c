@@ -254,6 +254,9 @@ static int collect_fixed(struct making *m, const struct path_rule *rule)
     /* Profiles hide other people's homes; whose home it is decides whether a rule means this one. */
     if (rule->access == PATH_HIDE && is_builtin(m, rule->origin) && m->home && path_at_or_below(m->home, f->real))
         return 0;
+    /* A profile says what most people have; where a box may have put a link there, it opens nothing. */
+    if (!named && f->planted && is_builtin(m, rule->origin))
+        return 0;
     bool missing_cache = rule->access == PATH_CACHE && f->type == PATH_MISSING;
     if (!named && !exists(f) && !missing_cache)
         return rule->optional ? 0 : say_missing(m, access_names[rule->access], rule->path, f, rule->origin);

@@ -167,15 +167,36 @@ int egress_socket(struct making *m, const char *dir)
     return 0;
 }
 
+/* A name is denied and everything else allowed: what that does not mean. */
+static int names_denied_note(struct making *m)
+{
+    bool all = false, denied = false;
+    for (size_t i = 0; i < m->policy->n_net_rules; i++) {
+        const struct net_rule *said = &m->policy->net_rules[i];
+        const struct host_set *set = host_set_of(str_of(said->text));
+        struct host_rule r = {.match = MATCH_ANY};
+        if (!set && (said->verb > NET_RULE_DENY || host_rule_parse(str_of(said->text), RULE_ALLOW, &r, NULL) < 0))
+            continue;
+        all = all || (said->verb == NET_RULE_ALLOW && !set && r.match == MATCH_ANY);
+        denied = denied || (said->verb == NET_RULE_DENY && (set || (r.match != MATCH_ANY && r.match != MATCH_NET)));
+    }
+    if (!all || !denied)
+        return 0;
+    m->plan->names_denied =
+        "a denied name beside '*' does not deny the machine behind it: another name may lead there; "
+        "addresses without a name need a rule of their own";
+    return note(m, "%s", m->plan->names_denied);
+}
+
 /* Programs that know proxies are told of ours: their requests are then judged, and refused, in words. */
 int egress_env(struct making *m)
 {
     static const char *const names[] = {"http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"};
     if (m->policy->net != NET_ALLOW)
         return 0;
-    if (m->plan->catch == CATCH_SOCKET)
+    int r = names_denied_note(m);
+    if (r == 0 && m->plan->catch == CATCH_SOCKET)
         return socket_env(m);
-    int r = 0;
     for (size_t i = 0; r == 0 && i < sizeof names / sizeof *names; i++)
         r = add_env(m, names[i], machine_proxy(m) ? machine_proxy(m) : PROXY);
     if (r == 0)

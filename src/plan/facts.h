@@ -25,6 +25,7 @@ struct path_fact {
     uint64_t dev, ino;
     const char *link; /* when the last component itself is a symbolic link: where the link stands, else NULL */
     bool refused;     /* exists, belongs to somebody else, and its permissions refuse this caller the reading */
+    bool planted;     /* on the way there is a link that a box may have made (engine/written.h)           */
     bool foreign;     /* `parent` belongs to somebody else, and only its owner may make names in it */
 };
 
@@ -73,6 +74,15 @@ struct container_fact {
 struct policy; /* policy/policy.h */
 struct plan_image;
 
+/* What paths over links led to when this policy was looked at first: they may lead there again, and nowhere else. */
+struct path_pins {
+    struct arena *mem;
+    struct path_pin {
+        const char *asked, *real;
+    } * at;
+    size_t n;
+};
+
 /* What a virtual machine boots, and how large it may be where nobody asked for less. */
 struct machine_fact {
     const char *kernel, *modules, *release; /* host paths; its version */
@@ -115,7 +125,11 @@ struct facts {
     bool layers;             /* and over a veil of `home`, from detached mounts: 6.15+, home on no overlay itself */
     struct path_fact *paths; /* sorted by `asked`                              */
     size_t n_paths;
+    const char *written;    /* the memory of what boxes could write (engine/written.h), or NULL */
+    struct path_pins *pins; /* what paths led to before, or NULL                             */
     /* Filled by the survey. */
+    const char *
+        core_program; /* core_pattern, where it names who gets core dumps and the caller's limit cannot stop that; or NULL */
     const char *program;                  /* pinfold's own program file, real, or NULL                 */
     const char *init[2];                  /* where pinfold-init is looked for, whether it is there or not; or NULL */
     const char *runtime;                  /* pinfold's own in /tmp (engine/runtime.h), or NULL           */

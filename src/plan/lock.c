@@ -23,7 +23,8 @@ static int add_rlimit(struct making *m, uint32_t resource, uint64_t value, uint3
 int limits_make(struct making *m)
 {
     const struct limits *l = &m->policy->limits;
-    int r = add_rlimit(m, RLIMIT_CORE, 0, 0);
+    /* Not 0: core_pattern may name a program, which the kernel would run all the same. FILTER sets it, too (inner/lock.c). */
+    int r = add_rlimit(m, RLIMIT_CORE, 1, 0);
     if (r == 0 && l->open_files.value != LIMIT_NONE)
         r = add_rlimit(m, RLIMIT_NOFILE, l->open_files.value, l->open_files.origin);
     /* One file cannot outgrow what may be written altogether; the watcher sees to the rest of the workspace. */
@@ -113,6 +114,12 @@ int lock_make(struct making *m)
         return r < 0 ? r : no_memory(m);
     s->a = filter_of(m);
     r = limits_make(m);
+    if (r == 0 && m->facts->core_program)
+        r = note(m,
+                 "core dumps of the command go to this machine's core_pattern (%s): your hard limit of core files is "
+                 "0, which does "
+                 "not stop that and cannot be raised to 1, which would",
+                 m->facts->core_program);
     m->plan->cwd = r == 0 ? cwd_of(m) : NULL;
     if (!m->plan->cwd)
         return r < 0 ? r : no_memory(m);

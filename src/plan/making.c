@@ -174,6 +174,18 @@ const char *first_missing(struct making *m, const struct place *p)
     return p->dst[n] ? arena_str(m->mem, (struct str){p->dst, n}) : p->dst;
 }
 
+/* A rule that shows a device of the host. What the box's /dev holds by itself is asked nothing but what terminals know. */
+static bool shows_device(const struct making *m)
+{
+    for (size_t i = 0; i < m->n_places; i++) {
+        const struct place *p = &m->places[i];
+        const bool shown = p->kind == PLACE_RW || p->kind == PLACE_RO || p->mount;
+        if (shown && p->src && path_at_or_below(p->src, "/dev"))
+            return true;
+    }
+    return false;
+}
+
 uint32_t filter_of(const struct making *m)
 {
     if (m->facts->unsandboxed)
@@ -185,6 +197,10 @@ uint32_t filter_of(const struct making *m)
         bits |= FILTER_NO_INET;
     if (m->policy->allow_nested_userns)
         bits |= FILTER_USERNS;
+    if (m->facts->tier == TIER_LANDLOCK)
+        bits |= FILTER_PEERS;
+    if (shows_device(m))
+        bits |= FILTER_DEVICES;
     return bits;
 }
 

@@ -110,10 +110,13 @@ static features can_here(const struct making *m, const char **why)
     }
     can = can_catch(m, can, why);
     features judged = F(GUARD) | F(UNIX_SOCKETS) | F(HIDES_ANY_DEPTH) | (m->n_reads ? F(HIDES) : 0);
+    if (m->facts->tier == TIER_LANDLOCK) /* Landlock knows nothing of modes, owners, times, attributes */
+        judged |= F(FILES);
     if (!m->facts->notify && can & judged) {
         for (int i = 0; i < FEATURE_COUNT; i++) {
             if (can & judged & (features)1 << i)
-                why[i] = "it takes seccomp's user notification";
+                why[i] = m->facts->why_not[FEATURE_GUARD] ? m->facts->why_not[FEATURE_GUARD]
+                                                          : "it takes seccomp's user notification";
         }
         can &= ~judged;
     }
@@ -313,7 +316,8 @@ static const char *enforced_by(const struct making *m, enum feature f)
         return container;
     switch (f) {
     case FEATURE_FILES:
-        return landlock ? "Landlock file rules" : "mount namespace, read-only root";
+        return landlock ? "Landlock file rules; guard for modes, owners, times and attributes"
+                        : "mount namespace, read-only root";
     case FEATURE_HIDES:
         return hides_by(m, landlock);
     case FEATURE_HIDES_ANY_DEPTH:
@@ -333,7 +337,9 @@ static const char *enforced_by(const struct making *m, enum feature f)
     case FEATURE_PID_NAMESPACE:
         return "pid namespace";
     case FEATURE_SIGNALS:
-        return landlock ? "Landlock scope" : "pid namespace";
+        return !landlock          ? "pid namespace"
+               : m->facts->notify ? "Landlock scope; guard for limits and scheduling"
+                                  : "Landlock scope; filter for limits and scheduling";
     case FEATURE_PRIVATE_IPC:
         return "IPC namespace";
     case FEATURE_PRIVATE_TMP:

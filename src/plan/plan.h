@@ -67,6 +67,7 @@ struct plan {
     const char *cwd;                  /* inside */
     enum catch_way catch;             /* net allow: how connections come to the egress */
     const char *proxy_socket;         /* CATCH_SOCKET: where the egress listens, in a directory of make_dirs; or NULL */
+    const char *names_denied;         /* what a denied name does not mean here, for the start to say; NULL */
     const char *workspace;            /* real path on the host; same path inside unless remapped */
     const char **read_on_every_open;  /* why FILTER_READS is on: the rules' texts, NULL-terminated, or NULL */
     const struct plan_dir *make_dirs; /* private layers of caches, TMPDIR of the Landlock tier */

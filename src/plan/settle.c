@@ -140,7 +140,7 @@ static int settle_open(struct settling *s, struct place *p, struct place *around
     }
     if (around->kind == PLACE_DEVICES && strcmp(path_rest(p->dst, "/dev"), "mqueue") == 0) {
         p->act = ACT_MQUEUE;
-        return 0;
+        return add_private(s->m, p->dst, false, p->origin);
     }
     if (around->kind == PLACE_DEVICES) {
         p->device = true;

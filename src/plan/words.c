@@ -11,6 +11,8 @@ const struct named_bit filter_names[] = {{FILTER_GUARD, "guard"},
                                          {FILTER_READS, "reads"},
                                          {FILTER_NO_INET, "no-inet"},
                                          {FILTER_USERNS, "userns"},
+                                         {FILTER_PEERS, "peers"},
+                                         {FILTER_DEVICES, "devices"},
                                          {0, NULL}};
 
 const char *word_access(const struct place *p)

@@ -233,9 +233,6 @@ int policy_add_wish(struct policy_builder *b, const char *key, const char *value
     const struct policy_key *k = policy_key_by_flag(key);
     if (k == &key_table[KEY_EXTENDS])
         return place_say(e, ERR_REFUSED, said, 0, 0, "would choose another profile, which only the person may");
-    /* The caller's variables are none of its business, and a message would tell their values. */
-    if (value && strchr(value, '$'))
-        return place_say(e, ERR_POLICY, said, 0, 0, "'$' stands for a variable, and none is expanded here");
     return add_option(b, &b->wishes, key, value, said, e);
 }
 
@@ -321,7 +318,7 @@ static int follow(struct sequence *s, const struct text *t, enum policy_layer la
         struct path_context c = {.world = &b->world, .base = t->t.base};
         struct path_text path;
         struct err why;
-        int r = path_expand(&c, at->a, PATH_LITERAL_ONLY, s->mem, &path, &why);
+        int r = path_expand(&c, at->a, path_forms_of(false, at->bits & SAID_FLAG), s->mem, &path, &why);
         if (r < 0)
             return say(s, t, at, why.text);
         name = path.path;
@@ -490,7 +487,7 @@ static int choose_workspace(struct sequence *s, struct policy *p)
         struct path_context c = {.world = &s->b->world, .base = by->t.base};
         struct path_text path;
         struct err why;
-        int r = path_expand(&c, at->a, PATH_LITERAL_ONLY, p->mem, &path, &why);
+        int r = path_expand(&c, at->a, path_forms_of(false, at->bits & SAID_FLAG), p->mem, &path, &why);
         if (r < 0)
             return say(s, by, at, why.text);
         p->workspace = path.path;
@@ -532,7 +529,7 @@ static int check_untrusted_workspace(struct sequence *s, struct merge *m)
         struct err why;
         if (!at)
             continue;
-        int r = path_expand(&c, at->a, PATH_LITERAL_ONLY, m->p->mem, &path, &why);
+        int r = path_expand(&c, at->a, path_forms_of(false, at->bits & SAID_FLAG), m->p->mem, &path, &why);
         if (r < 0)
             return say(s, t, at, why.text);
         m->text = &t->t;

@@ -300,8 +300,12 @@ int domain_rule_form(struct str s, struct arena *mem, const char **ret, struct e
         return 0;
     }
     /* What follows finds the words for what is wrong. */
+    bool any_bytes;
     if (slash && slash > s.p && slash[-1] == ':' && s.n > (size_t)(slash + 1 - s.p) && slash[1] == '/')
         return err_say(e, ERR_POLICY, "'%.*s' is a URL; write the name of its host", SAID(s));
+    if (host_rule_suffix(&s, &any_bytes, e) < 0)
+        return -EINVAL;
+    slash = memchr(s.p, '/', s.n);
     if (slash) {
         host = (struct str){s.p, (size_t)(slash - s.p)};
         r = check_address(host, str_skip(s, host.n + 1), true, memchr(host.p, ':', host.n) != NULL, s, e);

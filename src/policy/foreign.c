@@ -204,7 +204,7 @@ static int srt_path(struct foreign *f, const struct node *item, int list)
             return no_memory(f);
         s = str_of(below);
     }
-    enum path_forms forms = list == DENY_READ || list == DENY_WRITE ? PATH_PATTERNS : PATH_LITERAL_ONLY;
+    enum path_forms forms = list == DENY_READ || list == DENY_WRITE ? PATH_PATTERNS : PATH_NO_PATTERN;
     int r = path_expand(&c, s, forms, mem, &at, &why);
     if (r == -ENOMEM)
         return no_memory(f);

@@ -2,6 +2,9 @@
 
 #include <stdio.h>
 
+/* "%.*s" of at most so much of what was said that the sentence around it survives. */
+#define SAID(s) (int)((s).n < 120 ? (s).n : 120), (s).p
+
 static bool is_digit(char c)
 {
     return c >= '0' && c <= '9';
@@ -494,6 +497,29 @@ static int net_parse(struct str s, struct host_rule *r, struct err *e)
     return 0;
 }
 
+int host_rule_suffix(struct str *text, bool *ret_any_bytes, struct err *e)
+{
+    struct str behind = *text; /* from the colon in front of the ports */
+    const char *close = text->n && text->p[0] == '[' ? memchr(text->p, ']', text->n) : NULL;
+    if (close)
+        behind = str_skip(*text, (size_t)(close - text->p) + 1);
+    const char *colon = behind.n ? memchr(behind.p, ':', behind.n) : NULL;
+    behind = colon ? str_skip(behind, (size_t)(colon - behind.p) + 1) : (struct str){0};
+    bool has_port = colon && behind.n && is_digit(behind.p[0]) && !memchr(behind.p, ':', behind.n);
+    const char *slash = has_port ? memchr(behind.p, '/', behind.n) : NULL;
+    struct str suffix = slash ? str_skip(behind, (size_t)(slash - behind.p)) : (struct str){0};
+
+    *ret_any_bytes = false;
+    if (!slash && (str_ends(*text, STR("/tcp")) || str_ends(*text, STR("/udp"))))
+        return err_say(e, ERR_POLICY, "'%.*s': /tcp stands behind a port, as in example.com:443/tcp", SAID(*text));
+    if (slash && !str_is(suffix, "/tcp"))
+        return err_say(e, ERR_POLICY, "'%.*s': behind a port only /tcp may stand, for any protocol on that port",
+                       SAID(*text));
+    *ret_any_bytes = slash != NULL;
+    text->n -= suffix.n;
+    return 0;
+}
+
 int host_rule_parse(struct str text, enum rule_verb verb, struct host_rule *ret, struct err *e)
 {
     struct host_rule r = {.verb = (uint8_t)verb, .low = 1, .high = 65535};
@@ -504,6 +530,10 @@ int host_rule_parse(struct str text, enum rule_verb verb, struct host_rule *ret,
         if (memcmp(text.p + i, "://", 3) == 0)
             return err_say(e, ERR_POLICY, "'%.*s' is a URL: name the host alone", (int)text.n, text.p);
     }
+    err = host_rule_suffix(&text, &r.any_bytes, e);
+    if (err < 0)
+        return err;
+    host = text;
     if (text.n && text.p[0] == '[') {
         const char *end = memchr(text.p, ']', text.n);
         if (!end)
@@ -569,9 +599,11 @@ void host_rule_print(const struct host_rule *r, char text[HOST_RULE_TEXT])
         n = (size_t)snprintf(text, HOST_RULE_TEXT, "%s%s", before[r->match], r->name);
     }
     if (r->low == r->high)
-        snprintf(text + n, HOST_RULE_TEXT - n, ":%u", r->low);
-    else if (r->low != 1 || r->high != 65535)
-        snprintf(text + n, HOST_RULE_TEXT - n, ":%u-%u", r->low, r->high);
+        n += (size_t)snprintf(text + n, HOST_RULE_TEXT - n, ":%u", r->low);
+    else if (r->low != 1 || r->high != 65535 || r->any_bytes)
+        n += (size_t)snprintf(text + n, HOST_RULE_TEXT - n, ":%u-%u", r->low, r->high);
+    if (r->any_bytes)
+        snprintf(text + n, HOST_RULE_TEXT - n, "/tcp");
 }
 
 static bool net_contains(const struct host_rule *r, const struct host_addr *a)
@@ -645,14 +677,31 @@ bool host_rule_meets(const struct host_rule *a, const struct host_rule *b)
     return (holds_hosts(a, b) || holds_hosts(b, a)) && a->low <= b->high && b->low <= a->high;
 }
 
+static bool denies_a_name(const struct host_rule *rules, size_t n, uint16_t port)
+{
+    for (size_t i = 0; i < n; i++) {
+        const struct host_rule *r = &rules[i];
+        if (r->verb == RULE_DENY && r->match != MATCH_ANY && r->match != MATCH_NET && port >= r->low && port <= r->high)
+            return true;
+    }
+    return false;
+}
+
 enum host_decision host_judge(const struct host_rule *rules, size_t n, const struct host *h, uint16_t port,
                               size_t *ret_rule)
 {
     enum host_decision decision = HOST_DENIED_BY_DEFAULT;
     size_t which = SIZE_MAX;
+    int names_only = -1; /* not looked at yet */
     for (size_t i = 0; i < n; i++) {
         if (!host_rule_matches(&rules[i], h, port))
             continue;
+        if (rules[i].verb == RULE_ALLOW && rules[i].match == MATCH_ANY && h->kind == HOST_ADDR) {
+            if (names_only < 0)
+                names_only = denies_a_name(rules, n, port);
+            if (names_only)
+                continue;
+        }
         if (rules[i].verb == RULE_DENY) {
             decision = HOST_DENIED;
             which = i;
@@ -666,6 +715,15 @@ enum host_decision host_judge(const struct host_rule *rules, size_t n, const str
     if (ret_rule)
         *ret_rule = which;
     return decision;
+}
+
+bool host_any_bytes(const struct host_rule *rules, size_t n, const struct host *h, uint16_t port)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (rules[i].verb == RULE_ALLOW && rules[i].any_bytes && host_rule_matches(&rules[i], h, port))
+            return true;
+    }
+    return false;
 }
 
 bool host_may_resolve(const struct host_rule *rules, size_t n, const struct host *h)

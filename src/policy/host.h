@@ -46,6 +46,7 @@ enum rule_match {
 };
 struct host_rule {
     uint8_t verb, match, prefix; /* prefix bits of MATCH_NET */
+    bool any_bytes;              /* "/tcp": ports 443 and 80 carry any protocol; means nothing to a rule that denies */
     uint16_t low, high;          /* ports, inclusive; 1-65535 when none was said */
     uint32_t origin;
     struct host_addr net;
@@ -55,9 +56,12 @@ struct host_rule {
 /*
  * One rule as written in a policy: HOST, HOST:PORT, HOST:LOW-HIGH where HOST is a name, *.name, .name, *, an IPv4
  * address or CIDR, or a bracketed IPv6 address or CIDR. Names may be IDN in Unicode (already lower-case) or as A-labels.
+ * "/tcp" may stand behind the port or ports.
  * The error is the reason alone ("port 70000 is not between 1 and 65535"); the caller says where.
  */
 int host_rule_parse(struct str text, enum rule_verb verb, struct host_rule *ret, struct err *e);
+/* Cuts "/tcp" off the end of a rule. -EINVAL: it stands where it must not, or something else stands there. */
+int host_rule_suffix(struct str *text, bool *ret_any_bytes, struct err *e);
 /* The rule as host_rule_parse reads it, in one canonical spelling; at most HOST_RULE_TEXT bytes with the NUL. */
 #define HOST_RULE_TEXT 320
 void host_rule_print(const struct host_rule *r, char text[HOST_RULE_TEXT]);
@@ -68,9 +72,15 @@ bool host_rule_covers(const struct host_rule *a, const struct host_rule *b);
 bool host_rule_meets(const struct host_rule *a, const struct host_rule *b);
 
 enum host_decision { HOST_DENIED_BY_DEFAULT, HOST_DENIED, HOST_ALLOWED };
-/* Deny wins; no rule: denied. `ret_rule` (may be NULL): the index of the rule that decided, or SIZE_MAX. */
+/*
+ * Deny wins; no rule: denied. Where a rule denies a name on that port, "*" stands for names alone: an address may be the one of
+ * the denied name, so it takes a rule for addresses. `ret_rule` (may be NULL): the index of the rule that decided, or
+ * SIZE_MAX.
+ */
 enum host_decision host_judge(const struct host_rule *rules, size_t n, const struct host *h, uint16_t port,
                               size_t *ret_rule);
+/* Whether a rule that allows that host and port lets any protocol flow there. */
+bool host_any_bytes(const struct host_rule *rules, size_t n, const struct host *h, uint16_t port);
 /* Whether any port of the name may be reached: what the box's resolver answers. */
 bool host_may_resolve(const struct host_rule *rules, size_t n, const struct host *h);
 

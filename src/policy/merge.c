@@ -154,7 +154,7 @@ static int merge_path(struct merge *m, const struct said *s, enum path_access a)
     bool fresh;
     bool patterns = a == PATH_HIDE || a == PATH_PROTECT;
 
-    int r = path_expand(&c, s->a, patterns ? PATH_PATTERNS : PATH_LITERAL_ONLY, p->mem, &t, &why);
+    int r = path_expand(&c, s->a, path_forms_of(patterns, s->bits & SAID_FLAG), p->mem, &t, &why);
     if (r < 0)
         return merge_say(m, ERR_POLICY, s, "%s", why.text);
     /* Run by root or from an unusual home, a built-in hide must not swallow the caller's own home. */
@@ -202,12 +202,13 @@ static int merge_mount(struct merge *m, const struct said *s)
     struct err why;
     bool fresh;
 
-    int r = path_expand(&c, s->a, PATH_LITERAL_ONLY, p->mem, &from, &why);
+    enum path_forms forms = path_forms_of(false, s->bits & SAID_FLAG);
+    int r = path_expand(&c, s->a, forms, p->mem, &from, &why);
     if (r == 0)
-        r = path_expand(&c, s->b, PATH_LITERAL_ONLY, p->mem, &to, &why);
+        r = path_expand(&c, s->b, forms, p->mem, &to, &why);
     if (r < 0)
         return merge_say(m, ERR_POLICY, s, "%s", why.text);
-    if (s->b.p[0] != '/' && s->b.p[0] != '~' && s->b.p[0] != '$')
+    if (s->b.p[0] != '/' && s->b.p[0] != '~' && (s->b.p[0] != '$' || s->bits & SAID_FLAG))
         return merge_say(m, ERR_POLICY, s, "'%s' is relative; the place inside is an absolute path", to.path);
     if (same(to.path, "/") || same(from.path, "/"))
         return merge_say(m, ERR_POLICY, s, "'/' is the whole file system; name what is below it");
@@ -233,7 +234,7 @@ static int literal_path(struct merge *m, const struct said *s, struct path_text 
 {
     struct path_context c = merge_context(m, m->text);
     struct err why;
-    int r = path_expand(&c, s->a, PATH_LITERAL_ONLY, m->p->mem, ret, &why);
+    int r = path_expand(&c, s->a, path_forms_of(false, s->bits & SAID_FLAG), m->p->mem, ret, &why);
     return r < 0 ? merge_say(m, ERR_POLICY, s, "%s", why.text) : 0;
 }
 
@@ -493,7 +494,7 @@ static int merge_file(struct merge *m, const struct said *s)
     struct path_context c = merge_context(m, m->text);
     struct path_text path;
     struct err why;
-    int r = path_expand(&c, s->a, PATH_LITERAL_ONLY, p->mem, &path, &why);
+    int r = path_expand(&c, s->a, path_forms_of(false, s->bits & SAID_FLAG), p->mem, &path, &why);
     if (r < 0)
         return merge_say(m, ERR_POLICY, s, "%s", why.text);
     if (!m->text->trusted)

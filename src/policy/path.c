@@ -74,9 +74,9 @@ static int put_variable(const struct path_context *c, struct piece *p, struct st
 }
 
 /* Home for "~" and "~/..." at the head of the text. */
-static int put_home(const struct path_context *c, struct piece *p, struct str *s, struct err *e)
+static int put_home(const struct path_context *c, struct piece *p, struct str *s, bool flag, struct err *e)
 {
-    if (!s->n || s->p[0] != '~')
+    if (!s->n || s->p[0] != '~' || (flag && s->n > 1 && s->p[1] != '/'))
         return 0;
     if (s->n > 1 && s->p[1] != '/')
         return err_say(e, ERR_POLICY,
@@ -90,20 +90,21 @@ static int put_home(const struct path_context *c, struct piece *p, struct str *s
     return 0;
 }
 
-static int unfold(const struct path_context *c, struct piece *p, struct err *e)
+static int unfold(const struct path_context *c, struct piece *p, enum path_forms forms, struct err *e)
 {
     struct str s = p->said;
-    int r = put_home(c, p, &s, e);
+    bool flag = forms == PATH_FLAG || forms == PATH_FLAG_PATTERN, wild = forms != PATH_FLAG && forms != PATH_PLACE;
+    int r = put_home(c, p, &s, flag, e);
 
     while (r == 0 && s.n) {
         char ch = s.p[0];
         if (ch == 0)
             return err_say(e, ERR_POLICY, "'%.*s' holds a NUL byte, which no path can", SAID(p->said));
-        if (ch == '$') {
+        if (ch == '$' && !flag) {
             r = put_variable(c, p, &s, e);
             continue;
         }
-        if (ch == '\\') {
+        if (ch == '\\' && forms != PATH_FLAG) {
             if (s.n < 2 || s.p[1] == 0 || s.p[1] == '/')
                 return err_say(e, ERR_POLICY,
                                "'%.*s': a backslash takes the character behind it literally; there is "
@@ -113,7 +114,7 @@ static int unfold(const struct path_context *c, struct piece *p, struct err *e)
             s = str_skip(s, 2);
             continue;
         }
-        put(p, (struct str){s.p, 1}, ch == '*' || ch == '?' || ch == '[' ? WILD : PLAIN);
+        put(p, (struct str){s.p, 1}, wild && (ch == '*' || ch == '?' || ch == '[') ? WILD : PLAIN);
         s = str_skip(s, 1);
     }
     return r;
@@ -244,7 +245,7 @@ static int read_components(struct piece *p, const char *base, enum path_forms fo
     for (; next_component(&bytes, &marks, &c); first = false) {
         if (o->pattern)
             return err_say(e, ERR_POLICY, "'%.*s': only the last part of a path may have wildcards", SAID(p->said));
-        if (c.wild && forms == PATH_LITERAL_ONLY)
+        if (c.wild && forms == PATH_NO_PATTERN)
             return err_say(e, ERR_POLICY, "'%.*s': patterns are for hide and protect; write \\%c for the character",
                            SAID(p->said), first_wildcard(c));
         if (c.deep) {
@@ -348,7 +349,7 @@ int path_expand(const struct path_context *c, struct str text, enum path_forms f
         return 0;
     if (!text.n)
         return err_say(e, ERR_POLICY, "the path is empty");
-    int r = unfold(c, &p, e);
+    int r = unfold(c, &p, forms, e);
     if (r == 0 && (!buf_ok(&p.bytes) || !buf_ok(&p.marks)))
         r = err_say(e, ERR_POLICY, "'%.*s' is longer than the %d bytes of a path", SAID(text), MAX_PATH_TEXT);
     if (r == 0 && p.bytes.n == 0)

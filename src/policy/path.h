@@ -1,12 +1,12 @@
 /*
- * Texts of paths, as policies and flags say them:
+ * Texts of paths, as policies say them (of flags see enum path_forms):
  *
  *     /a/b  ~  ~/x  ./x  x  ${VAR}/x  $VAR/x      literal paths; relative ones start at the directory given
  *     two stars, a slash, NAME                    NAME (or A/NAME) at any depth; with DIR/ before: below DIR
  *     /a/NAME*                                    * ? [ ] of fnmatch(3) in the last component only
  *     \* \? \[ \$ \~ \\                           the character itself
  *
- * What a variable holds is taken literally: a `*` in it is a character. Cleaning is lexical: `.`, `..`, `//` and a
+ * Only hide and protect know patterns; elsewhere * ? [ are characters like any other. What a variable holds is taken literally: a `*` in it is a character. Cleaning is lexical: `.`, `..`, `//` and a
  * trailing `/` go, links are nobody's business here. Any byte but NUL may stand in a name.
  */
 #pragma once
@@ -23,9 +23,17 @@ struct path_text {
 };
 
 enum path_forms {
-    PATH_LITERAL_ONLY, /* rw, ro, mounts, workspace ...: one place             */
-    PATH_PATTERNS      /* hide, protect: last-component patterns and any depth */
+    PATH_PLACE,        /* rw, ro, mounts, workspace ... in files: one place; wildcards are characters      */
+    PATH_PATTERNS,     /* hide, protect in files: last-component patterns and any depth                    */
+    PATH_FLAG,         /* PATH_PLACE as a flag: all is literal but a leading ~/ (the shell did the rest)   */
+    PATH_FLAG_PATTERN, /* PATH_PATTERNS as a flag: no variables                                            */
+    PATH_NO_PATTERN    /* foreign formats, in which a pattern would mean something: wildcards are an error */
 };
+/* For key `patterns` (hide or protect) or another, said by a flag or in a file. */
+static inline enum path_forms path_forms_of(bool patterns, bool flag)
+{
+    return patterns ? flag ? PATH_FLAG_PATTERN : PATH_PATTERNS : flag ? PATH_FLAG : PATH_PLACE;
+}
 
 /* What a path text is expanded with. `base` and `workspace` are absolute and clean; `workspace` may be NULL. */
 struct path_context {

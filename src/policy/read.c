@@ -210,7 +210,7 @@ int said_check(const struct said *s, struct arena *scratch, struct err *e)
 {
     const char *text;
     uint64_t value;
-    enum path_forms forms = s->key == KEY_HIDE || s->key == KEY_PROTECT ? PATH_PATTERNS : PATH_LITERAL_ONLY;
+    enum path_forms forms = path_forms_of(s->key == KEY_HIDE || s->key == KEY_PROTECT, s->bits & SAID_FLAG);
 
     if (s->key == KEY_VERSION)
         return str_is(s->a, "1")
@@ -250,8 +250,8 @@ int said_check(const struct said *s, struct arena *scratch, struct err *e)
     case TYPE_MOUNTS:
         break;
     }
-    int r = path_expand(NULL, s->a, PATH_LITERAL_ONLY, scratch, NULL, e);
-    return r < 0 ? r : path_expand(NULL, s->b, PATH_LITERAL_ONLY, scratch, NULL, e);
+    int r = path_expand(NULL, s->a, forms, scratch, NULL, e);
+    return r < 0 ? r : path_expand(NULL, s->b, forms, scratch, NULL, e);
 }
 
 int said_add(const struct source *src, struct said s)
@@ -372,6 +372,39 @@ static int read_list(const struct source *src, enum key_id id, const struct node
     return 0;
 }
 
+/* How many backslashes stand before s.p[at]. */
+static size_t backslashes(struct str s, size_t at)
+{
+    size_t n = 0;
+    while (n < at && s.p[at - n - 1] == '\\')
+        n++;
+    return n;
+}
+
+/* A flag's path, in which backslashes mean something only before a colon: "\:" is one, and "\\:" a backslash and an end. */
+static int plain_colons(struct arena *mem, struct str *s)
+{
+    char *to = arena_zero(mem, s->n + 1);
+    size_t n = 0;
+    if (!to)
+        return -ENOMEM;
+    for (size_t i = 0; i < s->n; i++) {
+        size_t run = 0;
+        while (i + run < s->n && s->p[i + run] == '\\')
+            run++;
+        size_t kept = i + run == s->n        ? (run + 1) / 2
+                      : s->p[i + run] == ':' ? run / 2
+                                             : run; /* a colon ended it, too */
+        for (size_t k = 0; k < kept; k++)
+            to[n++] = '\\';
+        i += run;
+        if (i < s->n)
+            to[n++] = s->p[i];
+    }
+    *s = (struct str){to, n};
+    return 0;
+}
+
 /* "SRC:DST", "SRC:DST:ro", "SRC:DST:rw"; a colon in a path is written \: */
 static int split_mount(struct str text, struct said *s, struct err *e)
 {
@@ -379,11 +412,7 @@ static int split_mount(struct str text, struct said *s, struct err *e)
     size_t n = 0, from = 0;
 
     for (size_t i = 0; i <= text.n; i++) {
-        if (i + 1 < text.n && text.p[i] == '\\') {
-            i++;
-            continue;
-        }
-        if (i < text.n && text.p[i] != ':')
+        if (i < text.n && (text.p[i] != ':' || backslashes(text, i) % 2))
             continue;
         if (n < 3)
             part[n] = (struct str){text.p + from, i - from};
@@ -574,13 +603,16 @@ int read_policy(const struct source *src, const struct node *root)
 
 int read_flag(const struct source *src, enum key_id id, struct str value)
 {
-    struct said s = {.key = (uint16_t)id, .a = value};
+    struct said s = {.key = (uint16_t)id, .a = value, .bits = SAID_FLAG};
     const char *equals = memchr(value.p, '=', value.n);
 
     if (id == KEY_MOUNTS) {
         int r = split_mount(value, &s, src->e);
         if (r < 0)
             return place_wrap(src->e, r, src->file, 0, 0);
+        s.bits |= SAID_FLAG;
+        if (plain_colons(src->list->mem, &s.a) < 0 || plain_colons(src->list->mem, &s.b) < 0)
+            return err_sys(src->e, ERR_SYSTEM, ENOMEM, "%s", src->file);
     } else if (id == KEY_ENV_SET && equals) {
         s.a.n = (size_t)(equals - value.p);
         s.b = str_skip(value, s.a.n + 1);

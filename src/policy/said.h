@@ -10,7 +10,8 @@
 enum said_bits {
     SAID_READ_ONLY = 1, /* mounts                                                            */
     SAID_OPTIONAL = 2,  /* files.rw, files.ro: may be missing                                */
-    SAID_DIRECTORY = 4  /* guarded names: said with a slash at the end, which is taken off   */
+    SAID_DIRECTORY = 4, /* guarded names: said with a slash at the end, which is taken off   */
+    SAID_FLAG = 8       /* by a flag: paths are literal                                      */
 };
 
 struct said {

@@ -31,7 +31,7 @@ int host_set_unknown(struct str text, struct err *e)
         int k = snprintf(list + n, sizeof list - n, "%s@%s", n ? ", " : "", s->name);
         n += k > 0 && n + (size_t)k < sizeof list ? (size_t)k : 0;
     }
-    if (memchr(name.p, ':', name.n))
+    if (memchr(name.p, ':', name.n) || memchr(name.p, '/', name.n))
         return err_say(e, ERR_POLICY, "'%.*s': a set of hosts stands without a port; name the host to choose its port",
                        shown, text.p);
     if (near && is_near(nearest, name))

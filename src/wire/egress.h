@@ -44,6 +44,10 @@ enum egress_how { HOW_DNS, HOW_TRANSPARENT, HOW_CONNECT, HOW_HTTP, HOW_SOCKS, HO
 #define EGRESS_AT_LOOPBACK "is at a loopback address"
 #define EGRESS_AT_OWN      "is at an address of this machine"
 
+/* Why bytes are not passed on; egress_event's reason. "/tcp" behind the port in a rule lets other protocols flow. */
+#define EGRESS_ONLY_TLS  "only TLS may flow on port 443"
+#define EGRESS_ONLY_HTTP "only HTTP may flow on port 80"
+
 #define EGRESS_RULE_NONE     UINT32_MAX       /* by default */
 #define EGRESS_RULE_ASKED    (UINT32_MAX - 1) /* somebody was asked */
 #define EGRESS_MAX_QUESTIONS 32               /* open at one time; what would be one more is refused */

@@ -32,7 +32,7 @@
     "process_vm_readv process_vm_writev kcmp arch_prctl getrandom sched_yield sched_setparam sched_getparam "                               \
     "sched_setscheduler sched_getscheduler sched_get_priority_max sched_get_priority_min sched_rr_get_interval "                            \
     "sched_setaffinity sched_getaffinity sched_setattr sched_getattr getpriority setpriority ioprio_set ioprio_get "                        \
-    "getcpu getrlimit setrlimit prlimit64 getrusage sysinfo uname umask landlock_create_ruleset landlock_add_rule "                         \
+    "getcpu getrlimit getrusage sysinfo uname umask landlock_create_ruleset landlock_add_rule "                                             \
     "landlock_restrict_self seccomp " /* users: without a capability these change between the ids one has */                                \
     "getuid geteuid getgid getegid getresuid getresgid getgroups setuid setgid setreuid setregid setresuid setresgid "                      \
     "setfsuid setfsgid setgroups capget capset " /* sockets that exist, System V IPC and message queues (of the box's own IPC namespace) */ \
@@ -49,7 +49,55 @@
 /* Let pass, refused or notified by their arguments; inner/filter-gen.c has one function for each. */
 #define FILTER_JUDGED                                                                                                  \
     "open openat creat mknod mknodat chmod fchmod fchmodat fchmodat2 clone unshare ioctl prctl personality "           \
-    "socket socketpair fcntl"
+    "socket socketpair fcntl setrlimit prlimit64"
+
+/*
+ * ioctl: requests that pass; anything else gets ENOTTY, as from a file that does not know it. A request says nothing of the
+ * descriptor it comes with, and file systems answer hundreds on one opened for reading: some change the file (attributes,
+ * generation, layout), some the whole file system (keys of encryption, subvolumes), some reach a program of the host (FUSE).
+ * X(mask, value, the requests and why they pass)
+ */
+#define FILTER_IOCTLS(X)                                                                                               \
+    X(0xff00, 0x5400, "TC*, TIO*, FIO*: terminals of the box, and what every descriptor knows")                        \
+    X(0xff00, 0x8900, "SIOC*: sockets and interfaces; what changes them takes powers over the network")                \
+    X(0xff00, 0x8a00, "EPIOC*: how an epoll descriptor polls")                                                         \
+    X(0xff00, 0xb700, "NS_GET_*: how namespaces are related; the kernel asks for powers where it opens one")           \
+    X(0xff00, 0xff00, "PIDFD_GET_*: what is told of a process; its namespaces only to whoever may trace it")           \
+    X(0xff00, 0x2100, "SECCOMP_IOCTL_NOTIF_*: a filter that the command itself made")                                  \
+    X(0xffffffff, 0x00000002, "FIGETBSZ: size of a block")                                                             \
+    X(0xffffffff, 0x80045200, "RNDGETENTCNT: how much entropy the kernel has")                                         \
+    X(0xffffffff, 0x80086601, "FS_IOC_GETFLAGS: reads attributes, as lsattr does")                                     \
+    X(0xffffffff, 0x80087601, "FS_IOC_GETVERSION: reads the generation")                                               \
+    X(0xffffffff, 0xc020660b, "FS_IOC_FIEMAP: where the parts of a sparse file lie (cp, tar)")                         \
+    X(0xffffffff, 0x801c581f, "FS_IOC_FSGETXATTR: reads attributes")                                                   \
+    X(0xffffffff, 0x81009431, "FS_IOC_GETFSLABEL: reads the label")                                                    \
+    X(0xffffffff, 0x80111500, "FS_IOC_GETFSUUID: reads the number of the file system")                                 \
+    X(0xffffffff, 0x80811501, "FS_IOC_GETFSSYSFSPATH: where /sys describes it")                                        \
+    X(0xffffffff, 0xc0046686, "FS_IOC_MEASURE_VERITY: reads a digest")                                                 \
+    X(0xffffffff, 0xc0686611, "PROCMAP_QUERY: asks /proc/PID/maps, which is open, about an address")                   \
+    X(0xffffffff, 0x40049409, "FICLONE: writes to a descriptor that was opened, and judged, for writing")              \
+    X(0xffffffff, 0x4020940d, "FICLONERANGE: the same")                                                                \
+    X(0xffffffff, 0xc0189436, "FIDEDUPERANGE: shares what is equal already")
+
+/*
+ * Where a rule shows a device (FILTER_DEVICES) its driver knows best which requests there are, and only what file systems
+ * answer is refused: X(mask, value, whose)
+ */
+#define FILTER_FILE_IOCTLS(X)                                                                                          \
+    X(0xffffffff, 0x0001, "FIBMAP")                                                                                    \
+    X(0xff00, 0x6600, "all file systems: attributes, verity, encryption; ext4, f2fs")                                  \
+    X(0xff00, 0x5800, "freezing and trimming; XFS")                                                                    \
+    X(0xff00, 0x7600, "generations of files")                                                                          \
+    X(0xff00, 0x7200, "FAT")                                                                                           \
+    X(0xff00, 0x9400, "btrfs")                                                                                         \
+    X(0xff00, 0xf500, "f2fs")                                                                                          \
+    X(0xff00, 0xbc00, "bcachefs")                                                                                      \
+    X(0xff00, 0x9300, "autofs")                                                                                        \
+    X(0xff00, 0x9700, "ceph")                                                                                          \
+    X(0xff00, 0xcf00, "CIFS")                                                                                          \
+    X(0xff00, 0x1500, "all file systems: what they are")                                                               \
+    X(0xfff0, 0x6e80, "nilfs2")                                                                                        \
+    X(0xffff, 0x6f04, "ocfs2: reflinks by name")
 
 /* Refused: X(errno, allowed by this enum filter bit or 0, the calls, in words) */
 #define FILTER_REFUSED(X)                                                                                              \
@@ -83,10 +131,15 @@
 /* Refused by argument, for people: X(what, why it is refused or what the program sees) */
 #define FILTER_REFUSED_ARGUMENTS(X)                                                                                    \
     X("clone and unshare with new namespaces", "EPERM; allowed with allow_nested_userns")                              \
+    X("new file systems, with allow_nested_userns where names are guarded",                                            \
+      "EPERM but for tmpfs, proc, devpts, mqueue and sysfs")                                                           \
     X("sockets other than Unix, internet (TCP, UDP, ICMP echo) and route netlink", "EAFNOSUPPORT, EPROTONOSUPPORT")    \
     X("datagram Unix sockets, where host sockets are guarded", "ESOCKTNOSUPPORT")                                      \
     X("ioctl TIOCSTI, TIOCLINUX, TIOCSETD, TIOCCONS", "EPERM")                                                         \
-    X("ioctl that change a file or make names (subvolumes, reflinks by name), where names are guarded", "ENOTTY")      \
+    X("ioctl but those of terminals and sockets, and some that read or clone a file; of shown devices all but files'", \
+      "ENOTTY")                                                                                                        \
+    X("setrlimit and prlimit of core files: a dump would go to a program of the host's", "nothing happens, and 0")     \
+    X("limits, scheduling and priority of processes outside, where there is no pid namespace", "EPERM, ESRCH")         \
     X("set-user-id and set-group-id modes", "EPERM")                                                                   \
     X("prctl PR_SET_MM, personality beyond address layout", "EPERM")                                                   \
     X("fcntl F_SETLEASE, F_SETDELEG: a lease holds up whoever opens the file, the host's programs as well", "EPERM")   \

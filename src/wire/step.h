@@ -111,7 +111,9 @@ enum filter {
     FILTER_READS = 2,   /* every open is notified                                    */
     FILTER_NO_INET = 4, /* no inet sockets at all (Landlock tier without network)    */
     FILTER_USERNS = 8,  /* nested user namespaces and their mounts are allowed       */
-    FILTER_VARIANTS = 16
+    FILTER_PEERS = 16,  /* calls that name a process are notified (Landlock tier)    */
+    FILTER_DEVICES = 32 /* a rule shows a device: its ioctls are known to its driver */,
+    FILTER_VARIANTS = 64
 };
 
 struct step {

@@ -7,7 +7,9 @@
     names asked of the resolver as a way out   DNS exfiltration
     another host within an allowed connection  domain fronting, in what is not encrypted or said in the clear
 """
+import glob
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -17,6 +19,7 @@ HERE = os.environ["PINFOLD_SCRATCH"] + "/clients"  # see run: main()
 RAW = f"python3 {HERE}/raw.py"
 NAIVE = 8500  # and the four ports after it: one for each mistake
 ENDS, DENIED, LOCAL, RESOLVED, EMPTY = range(NAIVE, NAIVE + 5)
+JAVA, JAVA_TLS, GO, FIRST_AT = 8451, 8452, 8453, 8454  # Servers.java, tls.go, first.py
 GET = r"'GET /f HTTP/1.1\r\nHost: other.test\r\nConnection: close\r\n\r\n'"
 FIRST = r"'GET /g HTTP/1.1\r\nHost: ok.test\r\n\r\n'"
 SMUGGLED = r"'POST http://ok.test:8099/ HTTP/1.1\r\nHost: ok.test:8099\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /f HTTP/1.1\r\nHost: other.test\r\nConnection: close\r\n\r\n'"
@@ -24,6 +27,13 @@ SMUGGLED = r"'POST http://ok.test:8099/ HTTP/1.1\r\nHost: ok.test:8099\r\nConten
 ANY_METHOD = """
 import http.server, sys, time
 class Handler(http.server.BaseHTTPRequestHandler):
+    def parse_request(self):  # as behind a balancer: the PROXY protocol may come first
+        if self.raw_requestline.startswith(b"PROXY "):
+            self.raw_requestline = self.rfile.readline(65537)
+        elif self.raw_requestline == b"\\r\\n":
+            self.rfile.read(2 + 8 + 16 - 2)
+            self.raw_requestline = self.rfile.readline(65537)
+        return super().parse_request()
     def do_LATE(self):
         self.close_connection = False
         self.wfile.write(b"HTTP/1.1 200 OK\\r\\nContent-Length: 24\\r\\n\\r\\n")
@@ -62,6 +72,20 @@ def table(t):
         ("other-tls-name-in-a-tunnel", ok, ENDS, "echo | timeout 8 openssl s_client -proxy 127.0.0.1:PORT -connect ok.test:8443 -servername other.test 2>&1 | grep -q 'CN = ok.test' && echo hello"),
     ]
     other = r"Host: other.test\r\nConnection: close\r\n\r\n'"
+    v2 = r"\r\n\r\n\x00\r\nQUIT\n\x21\x11\x00\x0c0123456789ab"
+    rows += [("other-host-behind-" + name, ok, ENDS, f"{RAW} PORT connect ok.test:{port} '{start}{other}")
+             for name, port, start in (("a-scheme", 8448, r"GET x://ok.test/f HTTP/1.1\r\n"), ("a-query", 8449, r"GET ?q HTTP/1.1\r\n"),
+                                       ("the-proxy-protocol", 8449, r"PROXY TCP4 203.0.114.7 203.0.114.7 1 2\r\nGET /f HTTP/1.1\r\n"),
+                                       ("the-proxy-protocol-2", 8449, v2 + r"GET /f HTTP/1.1\r\n"),
+                                       ("no-method", 8449, r"\x01\x02 f HTTP/1.1\r\n"), ("rtsp", 8448, r"DESCRIBE rtsp://ok.test/f RTSP/1.0\r\n"),
+                                       ("icecast", 8448, r"SOURCE f ICE/1.0\r\n".replace(" f ", " /f ")), ("no-version", JAVA, r"FOO /f bar\r\n"),
+                                       ("no-version-and-fields", JAVA, r"FOO /f bar\r\nX: y\r\n"), ("http-0.9", 8449, r"GET f\r\n"))]
+    rows.append(("other-host-behind-a-request-without-a-version", ok, ENDS, rf"{RAW} PORT connect ok.test:{JAVA} 'pause=FOO /f bar\r\nHost: ok.test\r\n\r\nGET /f HTTP/1.1\r\n' '{other}"))
+    for port, kind in ((GO, "go"), (JAVA_TLS, "java")):
+        rows.append((f"other-tls-name-behind-a-major-version-{kind}", ok, ENDS, f"{RAW} PORT connect ok.test:{port} tls=other.test/major"))
+    rows.append(("plain-bytes-at-443", ok, ENDS, f"{RAW} PORT connect ok.test:443 '{r'GET /f HTTP/1.1'}{chr(92)}r{chr(92)}n{other.replace('other.test', 'ok.test')}"))
+    rows.append(("tls-at-80", ok, ENDS, f"{RAW} PORT connect ok.test:80 tls=ok.test/pieces"))
+    rows.append(("plain-request-for-443", ok, ENDS, rf"{RAW} PORT send x 'GET http://ok.test:443/f HTTP/1.1\r\nHost: ok.test:443\r\nConnection: close\r\n\r\n'"))
     for name, port, start in (("tabs", 8099, r"GET\t/f\tHTTP/1.1\r\n"), ("an-empty-line-first", 8448, r"\r\nGET /f HTTP/1.1\r\n"),
                               ("many-empty-lines-first", 8448, r"\r\n\r\n\r\nGET /f HTTP/1.1\r\n"), ("a-rare-method", 8448, r"ACL /f HTTP/1.1\r\n"),
                               ("a-space-first", 8099, r" GET /f HTTP/1.1\r\n"), ("a-method-of-its-own", 8449, r"1GET /f HTTP/1.1\r\n"), ("a-long-method", 8449, "M" * 100 + r" /f HTTP/1.1\r\n")):
@@ -78,13 +102,81 @@ def table(t):
     return rows
 
 
+def loose_servers(t):
+    """Java's and Go's servers, and what listens at 443 and 80 where another protocol belongs; those that are not there, by their port."""
+    go, absent = find("go", "/usr/lib/go-*/bin/go"), set()
+    cache = dict(os.environ, CGO_ENABLED="0", GOCACHE=t.scratch + "/go-cache", GOPATH=t.scratch + "/go", GO111MODULE="off")
+    key, cert, store = t.scratch + "/key", t.scratch + "/cert", t.scratch + "/keys.p12"
+    started = [[sys.executable, HERE + "/first.py", t.public, str(FIRST_AT), key, cert],
+               ["openssl", "s_server", "-quiet", "-accept", t.public + ":80", "-key", key, "-cert", cert, "-www"],
+               ["openssl", "s_server", "-quiet", "-accept", t.private + ":443", "-key", key, "-cert", cert, "-www"]]
+    if go and subprocess.run([go, "build", "-o", "tls-go", HERE + "/tls.go"], env=cache, check=False).returncode == 0:
+        started.append(["./tls-go", f"{t.public}:{GO}", key, cert])
+    else:
+        absent.add(GO)
+    if find("javac") and subprocess.run(["javac", "-d", ".", HERE + "/Servers.java"], stderr=subprocess.DEVNULL, check=False).returncode == 0:
+        subprocess.run(["openssl", "pkcs12", "-export", "-inkey", key, "-in", cert, "-out", store, "-passout", "pass:pinfold"], check=True)
+        started.append(["java", "-XX:TieredStopAtLevel=1", "-cp", ".", "Servers", t.public, str(JAVA), str(JAVA_TLS), store])
+    else:
+        absent |= {JAVA, JAVA_TLS}
+    return [subprocess.Popen(a, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for a in started], absent
+
+
+def find(name, pattern=None):
+    return shutil.which(name) or next(iter(glob.glob(pattern)) if pattern else iter(()), None)
+
+
+def works(t):
+    """What a stricter look must not break: the protocol that belongs to a port, another one where a rule says so, a server that speaks first."""
+    ok, private = t.allow, ["--allow", "private.test", "--allow", t.private + "/32"]
+    bare = "env -u http_proxy -u https_proxy -u HTTP_PROXY -u HTTPS_PROXY "
+    first = f"python3 {HERE}/raw.py direct"
+    return [
+        ("http-at-80", private, bare + "curl -sS -m 8 http://private.test/", "hello"),
+        ("http-at-80-by-proxy", private, "curl -sS -m 8 http://private.test/", "hello"),
+        ("http2-at-80", private, bare + "curl --http2-prior-knowledge -sS -m 8 http://private.test/", None),
+        ("tls-at-443", private, bare + "curl -k -sS -m 8 https://private.test/ | grep -q Ciphers && echo hello", "hello"),
+        ("tls-at-443-by-proxy", private, "curl -k -sS -m 8 https://private.test/ | grep -q Ciphers && echo hello", "hello"),
+        ("plain-bytes-at-443-said", ["--allow", "ok.test:443/tcp", *t.exact], bare + "curl -sS -m 8 http://ok.test:443/", "hello"),
+        ("plain-request-for-443-said", ["--allow", "ok.test:443/tcp", *t.exact], "curl -sS -m 8 http://ok.test:443/", "hello"),
+        ("tls-at-80-said", ["--allow", "ok.test:80/tcp", *t.exact], bare + "curl -k -sS -m 8 https://ok.test:80/ | grep -q Ciphers && echo hello", "hello"),
+        ("server-that-speaks-first", ok, bare + f"{first} ok.test:{FIRST_AT} '' '\\x16\\x01\\x00\\x01 a login\\n'", "hello"),
+        ("postgres-tls", ok, bare + f"{first} ok.test:{FIRST_AT + 1} 'pg=ok.test'", "hello"),
+        ("postgres-tls-for-another", ok, bare + f"{first} ok.test:{FIRST_AT + 1} 'pg=other.test'", False),
+        ("text-client-first", ok, bare + f"{first} ok.test:{FIRST_AT + 2} 'set key 0 0\\r\\n'", "hello"),
+        ("tls-without-a-name-to-an-address", t.exact, bare + f"curl -k -sS -m 8 https://{t.public}:8443/ | grep -q Ciphers && echo hello", False),
+        ("tls-without-a-name-to-an-address-said", ["--allow", t.public + ":8443/tcp"], bare + f"curl -k -sS -m 8 https://{t.public}:8443/ | grep -q Ciphers && echo hello", "hello"),
+    ]
+
+
+def ports(t):
+    for name, flags, command, good in works(t):
+        outside = t.outside(command)
+        if good is None and "hello" not in outside:
+            continue
+        if "hello" not in outside:
+            t.report("bypasses/" + name, False, "does not work outside either: " + outside[-300:])
+            continue
+        status, out = t.box(flags, command)
+        t.report("bypasses/" + name, ("hello" in out) == (good is not False), (status, out[-300:]))
+    for name, flags, command, words in (("told-443", t.allow, "curl --noproxy '*' -sS -m 8 http://ok.test:443/", "only TLS may flow on port 443); allow other protocols with --allow ok.test:443/tcp"),
+                                        ("told-80", t.allow, "curl -k --noproxy '*' -sS -m 8 https://ok.test:80/", "only HTTP may flow on port 80); allow other protocols with --allow ok.test:80/tcp"),
+                                        ("address-beside-a-denied-name", ["--allow", "*", "--deny", "other.test"], f"curl --noproxy '*' -sS -m 8 http://{t.public}:8448/", "denied (default); allow with --allow " + t.public)):
+        done = subprocess.run([t.pinfold, "run", *flags, "--", "sh", "-c", command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=30, check=False)
+        out = done.stdout.decode("utf-8", "replace")
+        t.report("bypasses/" + name, words in out and "hello" not in out, out[-600:])
+
+
 def run(t):
-    node = subprocess.Popen(["node", "-e", f"require('http').createServer((q, r) => r.end('hello\\n')).listen(8448, '{t.public}')"], stdin=subprocess.DEVNULL)
+    node = subprocess.Popen(["node", "-e", f"for (const [p, a] of [[8448, '{t.public}'], [443, '{t.public}'], [80, '{t.private}']]) require('http').createServer((q, r) => r.end('hello\\n')).listen(p, a)"], stdin=subprocess.DEVNULL)
     retries = subprocess.Popen(["openssl", "s_server", "-quiet", "-accept", t.public + ":8450", "-key", t.scratch + "/key", "-cert", t.scratch + "/cert", "-tls1_3", "-groups", "P-384", "-www"],
                                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     any_method = subprocess.Popen([sys.executable, "-c", ANY_METHOD, t.public], stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     naive = subprocess.Popen([sys.executable, HERE + "/naive.py", str(NAIVE)], stdin=subprocess.DEVNULL)
+    loose, absent = loose_servers(t)
     try:
+        for port in {JAVA, JAVA_TLS, GO, FIRST_AT} - absent:
+            listens(t.public, port)
         for _ in range(100):
             try:
                 socket.create_connection(("127.0.0.1", NAIVE + 4), timeout=1).close()
@@ -94,6 +186,9 @@ def run(t):
             except OSError:
                 time.sleep(0.1)
         for name, flags, mistake, command in table(t):
+            if any(f":{port}" in command for port in absent):
+                t.skip("bypasses/" + name, "it takes golang-go and default-jdk-headless")
+                continue
             t.flip()
             out = t.outside(command.replace("PORT", str(mistake)) + " 2>&1")
             if "hello" not in out:
@@ -105,10 +200,20 @@ def run(t):
         _, out = t.box(t.allow, "echo | timeout 20 openssl s_client -groups P-256:P-384 -connect ok.test:8450 -servername ok.test 2>&1; echo \"== $?\"")
         t.report("bypasses/second-hello-of-the-same-name", "CN = ok.test" in out and "== 0" in out, out[-300:])
         resolver(t)
+        ports(t)
     finally:
-        for p in (naive, node, any_method, retries):
+        for p in (naive, node, any_method, retries, *loose):
             p.terminate()
             p.wait()
+
+
+def listens(address, port):
+    for _ in range(300):
+        with socket.socket() as s:
+            if s.connect_ex((address, port)) == 0:
+                return
+        time.sleep(0.1)
+    raise TimeoutError(f"nothing listens at {address}:{port}")
 
 
 def resolver(t):

@@ -65,8 +65,8 @@ int mark_fd(int fd)
 
 static const struct entry *find(const char *name)
 {
-    const struct entry *const tables[] = {file_entries,    process_entries,  kernel_entries,
-                                          network_entries, terminal_entries, resource_entries};
+    const struct entry *const tables[] = {file_entries,     process_entries,  kernel_entries, network_entries,
+                                          terminal_entries, resource_entries, nested_entries};
     for (size_t t = 0; t < sizeof tables / sizeof *tables; t++) {
         for (const struct entry *e = tables[t]; e->name; e++) {
             if (strcmp(e->name, name) == 0)

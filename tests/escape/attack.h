@@ -33,7 +33,7 @@ struct entry {
     operation *run;
 };
 extern const struct entry file_entries[], process_entries[], kernel_entries[], network_entries[], terminal_entries[],
-    resource_entries[];
+    resource_entries[], nested_entries[];
 
 /* The last system call's result as an operation's. */
 static inline int done(long r)

@@ -2,8 +2,10 @@
 #include "attack.h"
 #include <dirent.h>
 #include <linux/fs.h>
+#include <linux/fscrypt.h>
 #include <linux/openat2.h>
 #include <poll.h>
+#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -233,6 +235,16 @@ OP(op_lease)
     int fd = open(args[0], O_RDONLY);
     return fd < 0 ? -errno : done(fcntl(fd, F_SETLEASE, F_RDLCK));
 }
+/* Other boxes' guards could not hold the directory then. */
+OP(op_flock)
+{
+    int fd = open(args[0], O_RDONLY);
+    if (fd < 0)
+        return -errno;
+    int r = done(flock(fd, LOCK_SH | LOCK_NB));
+    close(fd);
+    return r;
+}
 OP(op_fchmod)
 {
     int fd = open(args[0], O_RDONLY);
@@ -258,6 +270,26 @@ OP(op_setflags)
     r = done(ioctl(fd, FS_IOC_SETFLAGS, &flags));
     close(fd);
     return r;
+}
+/* The generation of a file (FS_IOC_SETVERSION): its owner may, with a descriptor for reading. */
+OP(op_setversion)
+{
+    int fd = open(args[0], O_RDONLY), generation = 1;
+    return fd < 0 ? -errno : done(ioctl(fd, FS_IOC_SETVERSION, &generation));
+}
+/* A key of encryption for the whole file system. An empty request is enough: what is asked for is whether it gets there. */
+OP(op_add_key)
+{
+    struct fscrypt_add_key_arg none = {0};
+    int fd = open(args[0], O_RDONLY | O_DIRECTORY);
+    return fd < 0 ? -errno : done(ioctl(fd, FS_IOC_ADD_ENCRYPTION_KEY, &none));
+}
+/* A request that only a mistake in a file system's driver would make bad: whether it gets there. */
+OP(op_ioctl)
+{
+    char room[4096] = {0};
+    int fd = open(args[0], O_RDONLY);
+    return fd < 0 ? -errno : done(ioctl(fd, strtoul(args[1], NULL, 0), room));
 }
 OP(op_bind)
 {
@@ -466,6 +498,20 @@ OP(op_core)
     return WCOREDUMP(status) ? 0 : -EPERM;
 }
 
+/* The limit of core files to 0, which a program of core_pattern disregards; through where it is so afterwards. */
+OP(op_core_limit)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_CORE, &limit) < 0)
+        return -errno;
+    limit.rlim_cur = 0;
+    if (setrlimit(RLIMIT_CORE, &limit) < 0 || prlimit(0, RLIMIT_CORE, &limit, NULL) < 0)
+        return -EINVAL; /* programs count on it */
+    if (getrlimit(RLIMIT_CORE, &limit) < 0)
+        return -errno;
+    return limit.rlim_cur == 0 ? 0 : -EPERM;
+}
+
 /* ---- races: a child changes what a path means while we open it; through when the forbidden place was reached */
 
 /* The text of the path itself changes in memory: allowed, forbidden, tries. */
@@ -580,6 +626,7 @@ const struct entry file_entries[] = {
     {"rmdir", 1, op_rmdir},
     {"truncate", 1, op_truncate},
     {"chmod", 1, op_chmod},
+    {"flock", 1, op_flock},
     {"fchmod", 1, op_fchmod},
     {"chown", 1, op_chown},
     {"utimes", 1, op_utimes},
@@ -589,6 +636,9 @@ const struct entry file_entries[] = {
     {"bind", 1, op_bind},
     {"tmpfile-link", 2, op_tmpfile_link},
     {"ficlone", 2, op_ficlone},
+    {"setversion", 1, op_setversion},
+    {"add-encryption-key", 1, op_add_key},
+    {"ioctl", 2, op_ioctl},
     {"fd-relative", 2, op_fd_relative},
     {"fd-read-relative", 2, op_fd_read_relative},
     {"fd-read", 1, op_fd_read},
@@ -609,5 +659,6 @@ const struct entry file_entries[] = {
     {"wait", 0, op_wait},
     {"sleep", 1, op_sleep},
     {"core", 1, op_core},
+    {"core-limit", 0, op_core_limit},
     {NULL, 0, NULL},
 };

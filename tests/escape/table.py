@@ -7,6 +7,7 @@
     leaks      outside, the secret is read; inside it never may be, in any row
     harmless   inside it may believe that it got through, as long as there is no effect and no leak
     any_step   an earlier operation may be the one that is refused
+    outside    the operations outside, where they must differ
     absent     what outside means that the machine has no such thing
     through    what outside counts as success besides "through"
     before     prepares the scene;  during: acts on the host while the attack runs (at "wait" when waits)
@@ -37,6 +38,7 @@ class Row:
     name: str
     ops: str
     deny: object = ""
+    outside: str = ""
     policy: str = ""
     effect: object = None
     leaks: bool = False
@@ -157,6 +159,12 @@ A("fchmod-outside", "fchmod {outside}/victim", "EROFS", effect=mode_is("{outside
 A("utimes-outside", "utimes {outside}/victim", "EROFS", effect=old("{outside}/victim"))
 A("xattr-outside", "setxattr {outside}/victim", "EROFS")
 A("inode-flags-outside", "setflags {outside}/victim", "EROFS EPERM ENOTTY")
+A("generation-outside", "setversion {outside}/victim", "ENOTTY", absent="refused ENOTTY")
+A("generation-in-workspace", "setversion {work}/README", "ENOTTY", absent="refused ENOTTY")
+A("encryption-key-for-the-file-system", "add-encryption-key {work}", "ENOTTY", through="refused (EOPNOTSUPP|EINVAL)", absent="refused ENOTTY")
+# what else file systems answer on a descriptor opened for reading: EXT4_IOC_MIGRATE, FS_IOC_ENABLE_VERITY, FITRIM
+for key, request in {"migrate": "0x6609", "verity": "0x40806685", "trim": "0xc0185879", "precache": "0x6612"}.items():
+    A("ioctl-" + key, "ioctl {work}/README " + request, "ENOTTY", through="refused (EOPNOTSUPP|EINVAL|EPERM|EFAULT)", absent="refused ENOTTY")
 A("mmap-write-outside", "mmap-write {outside}/victim", "EROFS", effect=marked("{outside}/victim"))
 A("bind-socket-outside", "bind {outside}/new", RO, effect=exists("{outside}/new"))
 A("fifo-outside", "mkfifo {outside}/new", "EROFS EPERM", effect=exists("{outside}/new"))
@@ -422,6 +430,8 @@ A("cgroup-make", "mkdir {dir}/pf-escape-{own}", RO + " ENOENT", root_control=Tru
   effect=lambda s: cgroup_effect(s))
 A("oom-score-of-pid-1", "write-text /proc/1/oom_score_adj 500", NO, root_control=True, before=lambda s: None, users="user",
   through="refused .*")
+A("core-limit-lowered-to-0", "core-limit", "EPERM")
+A("core-limit-lowered-where-devices-are-shown", "core-limit", "EPERM", policy="--rw /dev/null")
 A("core-dump", "core {work}", "EPERM", effect=lambda s: bool(glob.glob(s.file("work/core*"))) or not s.inside)
 
 
@@ -523,6 +533,8 @@ def guarded(name, ops, deny=GUARD, effect=exists(EVIL), **more):
     A("guard-" + name, ops, deny, effect=effect, **more)
 
 
+A("guard-directory-locked-by-the-box", "flock {work}/.git", "EACCES")
+A("guard-directory-elsewhere-locked-by-the-box", "flock {outside}", "EACCES")
 guarded("hook-open", f"create-open {EVIL}")
 guarded("hook-create", f"create {EVIL}")
 guarded("hook-creat", f"creat {EVIL}")
@@ -753,3 +765,77 @@ def fill_effect(scene, place="/tmp"):
     if there:
         os.unlink(path)
     return there
+
+
+# ==== in user and mount namespaces of its own: allow_nested_userns ====
+NESTED = "--allow-nested-userns"
+MAPPED = " --user 1000:1000"  # who has no number in its own namespace makes nothing in file systems of that
+
+
+def nested(name, ops, deny="EACCES EPERM EBUSY EROFS ENODEV", policy="", any_step=True, **more):
+    """With each engine whose guard is ours and whose box can make namespaces."""
+    mapped = MAPPED if "overlay" in ops and MAPPED not in policy else ""
+    for engine in ("native", "bwrap"):
+        A(f"nested-{name}" + ("" if engine == "native" else "-" + engine), ops, deny, policy=f"{NESTED} --engine {engine} {policy}{mapped}", any_step=any_step, **more)
+
+
+def files(*texts):
+    def make(scene):
+        for name, text in texts:
+            scene.write(name, text)
+    return make
+
+
+LOWER = files(("work/low/hooks/pre-commit", "#!/bin/sh\n"), ("work/low/.envrc", "echo\n"), ("work/m/x", ""))
+ENVRC = files(("work/.envrc", "before\n"), ("work/f", ""), ("work/m/x", ""))
+HIDDEN = files(("work/deep/.secret.env", TOKEN + "\n"), ("work/hid/key", TOKEN + "\n"), ("work/f", ""), ("work/m/x", ""))
+HIDES = "--hide **/.secret.env --hide {work}/hid"
+OVER = "{work}/low {work}/.git {work}/wk {work}/m"
+
+nested("hook-by-bind", f"nested , bind-over {HOOKS} {{work}}/m , create {{work}}/m/pre-commit", effect=exists(EVIL), before=ENVRC)
+nested("hook-by-bind-of-the-tree", "nested , bind-over {work} {work}/m , create {work}/m/.git/hooks/pre-commit", effect=exists(EVIL), before=ENVRC)
+nested("hook-by-moved-tree", f"nested , move-over {HOOKS} {{work}}/m , create {{work}}/m/pre-commit", effect=exists(EVIL), before=ENVRC)
+nested("hook-by-detached-tree", f"nested , create-detached {HOOKS} pre-commit", effect=exists(EVIL), before=ENVRC)
+nested("hook-in-process-namespace", f"nested-pid , bind-over {HOOKS} {{work}}/m , create {{work}}/m/pre-commit", effect=exists(EVIL), before=ENVRC)
+nested("hook-below-a-tmpfs", f"nested , fresh-tmpfs {{work}}/m , mkdir {{work}}/m/d , bind-over {HOOKS} {{work}}/m/d , create {{work}}/m/d/pre-commit", effect=exists(EVIL), policy=MAPPED, before=ENVRC)
+nested("guarded-file-under-a-free-name", "nested , bind-over {work}/.envrc {work}/f , write {work}/f", effect=marked("{work}/.envrc"), before=ENVRC)
+nested("guarded-file-under-a-name-of-a-tmpfs", "nested , fresh-tmpfs {work}/m , create {work}/m/f , bind-over {work}/.envrc {work}/m/f , write {work}/m/f",
+       effect=marked("{work}/.envrc"), policy=MAPPED, before=ENVRC)
+nested("guarded-file-truncated-by-bind", "nested , bind-over {work}/.envrc {work}/f , truncate {work}/f", effect=empty("{work}/.envrc"), before=ENVRC)
+nested("guarded-file-chmod-by-bind", "nested , bind-over {work}/.envrc {work}/f , chmod {work}/f", effect=mode_is("{work}/.envrc", 0o777), before=ENVRC)
+# The directory that is judged is covered by an empty one while it is judged; without that cover it holds a hook.
+nested("repository-with-its-hooks-covered", "mkdir {work}/r , mkdir {work}/r/hooks , create {work}/r/hooks/pre-commit , mkdir {work}/r/objects , mkdir {work}/e , nested , "
+       "bind-over {work}/e {work}/r/hooks , mkdir {work}/r/refs", effect=exists("{work}/r/refs"), before=ENVRC)
+nested("outside-written-by-bind", "nested , bind-over {outside} {work}/m , write {work}/m/victim", effect=marked("{outside}/victim"), before=ENVRC)
+nested("hook-by-overlay", f"nested , overlay {OVER} , chmod-read-fd {{work}}/m/hooks/pre-commit", effect=exists(EVIL), before=LOWER)
+nested("hook-by-overlay-fsopen", f"nested , overlay-new {OVER} , chmod-read-fd {{work}}/m/hooks/pre-commit", effect=exists(EVIL), before=LOWER)
+nested("hook-by-overlay-old-flags", f"nested , overlay-magic {OVER} , chmod-read-fd {{work}}/m/hooks/pre-commit", effect=exists(EVIL), before=LOWER)
+nested("hook-by-overlay-race", f"nested , overlay-race {OVER} , chmod-read-fd {{work}}/m/hooks/pre-commit", effect=exists(EVIL), before=LOWER)
+nested("hook-by-overlay-path-fd", f"nested , overlay {OVER} , chmod-path-fd {{work}}/m/hooks/pre-commit", effect=exists(EVIL), before=LOWER)
+nested("hook-by-overlay-chown", f"nested , overlay {OVER} , chown-path-fd {{work}}/m/hooks/pre-commit", effect=exists(EVIL), before=LOWER)
+nested("hook-by-overlay-utimes", f"nested , overlay {OVER} , utimes-read-fd {{work}}/m/hooks/pre-commit", effect=exists(EVIL), before=LOWER)
+nested("hidden-name-under-a-free-one", "nested , bind-over {work}/deep/.secret.env {work}/f , read {work}/f", policy=HIDES, leaks=True, before=HIDDEN)
+nested("hidden-directory-under-a-free-name", "nested , bind-over {work}/hid {work}/m , read {work}/m/key", policy=HIDES, leaks=True, before=HIDDEN)
+nested("hidden-in-a-bound-tree", "nested , bind-over {work} {work}/m , read {work}/m/deep/.secret.env", policy=HIDES, leaks=True, before=HIDDEN)
+nested("hidden-below-a-tmpfs", "nested , fresh-tmpfs {work}/m , create {work}/m/f , bind-over {work}/hid/key {work}/m/f , read {work}/m/f", policy=HIDES + MAPPED, leaks=True, before=HIDDEN)
+nested("hidden-by-detached-tree", "nested , read-detached {work}/hid key", policy=HIDES, leaks=True, before=HIDDEN)
+nested("hidden-copied-by-overlay", "mkdir {work}/up , nested , overlay {work}/hid {work}/up {work}/wk {work}/m , chmod-path-fd {work}/m/key , read {work}/up/key", policy=HIDES,
+       leaks=True, before=HIDDEN)
+nested("hidden-any-depth-copied-by-overlay", "mkdir {work}/up , nested , overlay {work}/deep {work}/up {work}/wk {work}/m , chown-path-fd {work}/m/.secret.env , "
+       "rename {work}/m/.secret.env {work}/m/free , read {work}/m/free", policy=HIDES, leaks=True, before=HIDDEN)
+nested("hidden-under-a-veil", "nested , bind-over / {work}/m , read {work}/m{home}/.ssh/id_test", "EACCES ENOENT", leaks=True, before=ENVRC)
+nested("hidden-under-a-veil-by-detached-tree", "nested , read-detached {home} .ssh/id_test", "EACCES ENOENT", leaks=True, before=ENVRC)
+nested("hidden-under-a-veil-by-overlay", "mkdir {work}/up , nested , overlay {home} {work}/up {work}/wk {work}/m , read {work}/m/.ssh/id_test", leaks=True, before=ENVRC)
+# Where `nested` has been, the kernel shows nobody's memory outside; so what proves that the operation works is done without it.
+INNER = "EACCES EPERM ENOENT ESRCH"
+nested("memory", "nested , hunt-memory /proc", INNER, outside="hunt-memory /proc", any_step=False)
+nested("memory-of-reads", "nested , hunt-memory /proc", INNER, outside="hunt-memory /proc", policy=HIDES, any_step=False)
+nested("memory-in-process-namespace", "nested-pid , hunt-memory /proc", INNER, outside="hunt-memory /proc", policy=HIDES, any_step=False)
+nested("memory-by-a-bound-proc", "nested , bind-over /proc {work}/m , hunt-memory {work}/m", INNER, outside="hunt-memory /proc", policy=HIDES, any_step=False, before=ENVRC)
+nested("memory-bound-over-a-file", "nested , hunt-memory-bound /proc {work}/f", INNER, outside="hunt-memory /proc", policy=HIDES, any_step=False, before=ENVRC)
+nested("memory-bound-over-an-id-map", "nested , fresh-tmpfs {work}/m , create {work}/m/uid_map , hunt-memory-bound /proc {work}/m/uid_map", INNER, outside="hunt-memory /proc",
+       policy=HIDES + MAPPED, any_step=False, before=ENVRC)
+nested("memory-by-calls", "nested , hunt-memory-calls", INNER, outside="hunt-memory-calls", any_step=False)
+nested("memory-without-namespaces", "hunt-memory /proc", INNER, policy=HIDES)
+nested("host-socket-under-a-private-name", "nested , fresh-tmpfs {work}/m , create {work}/m/s , bind-over {path}/sock {work}/m/s , connect-read {work}/m/s", "EACCES EPERM ECONNREFUSED",
+       policy=MAPPED, leaks=True, before=lambda s: (ENVRC(s), s.stack.callback(s.host.unix(s.path + "/sock", socket.SOCK_STREAM).close)))

@@ -74,6 +74,10 @@ static void check_guess(struct str in, ssize_t parsed)
     MUST(safe <= in.n && empty <= safe);
     if (parsed > 0)
         MUST(guess == 1 && empty == 0);
+    for (size_t i = 0; i <= in.n && parsed > 0; i++) /* what becomes a request is never refused before */
+        MUST(http_begins((struct str){in.p, i}));
+    if (!http_begins(in))
+        MUST(parsed <= 0);
     for (size_t i = 0; i < in.n; i += 1 + in.n / 50) {
         int early = http_guess((struct str){in.p, i}, &part, &empty);
         MUST(early == 0 || early == guess);

@@ -193,7 +193,8 @@ static void guesses(void **state)
         {"ACL /f HTTP/1.1\r\n", 1, 3},
         {"M-SEARCH * HTTP/1.1\r\n", 1, 8},
         {"GET HTTP://a.test/ HTTP/1.1\r\n", 1, 3},
-        {"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", -1, 3},
+        {"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 1, 3}, /* for whoever has not seen the preface in it */
+        {"FOO http://a.test/ BAR\r\n", 1, 3},
         {"connect a.test:443 HTTP/1.1\r\n", 1, 7},
     };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
@@ -205,6 +206,79 @@ static void guesses(void **state)
     static const char git[] = "0032git-upload-pack /project.git\0host=a.test\0";
     size_t safe, empty;
     assert_int_equal(http_guess((struct str){git, sizeof git - 1}, &safe, &empty), -1);
+}
+
+static bool only_ok(void *context, const struct host *h)
+{
+    (void)context;
+    return h->kind == HOST_NAME && strcmp(h->name, "ok.test") == 0;
+}
+
+/* How much of a text was let through, in pieces of `step` bytes; -1: it was refused. */
+static ssize_t followed(const char *said, size_t n, size_t step, struct http_text *t)
+{
+    size_t done = 0;
+    http_text_begin(t);
+    for (size_t have = step < n ? step : n;; have = have + step < n ? have + step : n) {
+        ssize_t r = http_text_eat(t, (struct str){said + done, have - done}, only_ok, NULL);
+        if (r < 0)
+            return -1;
+        done += (size_t)r;
+        if (have == n)
+            return (ssize_t)done;
+    }
+}
+
+static void texts(void **state)
+{
+#define LINES "\r\nA: b\r\n"
+    static const struct {
+        const char *text;
+        int passes; /* 1: all of it; 0: up to a field that is not whole; -1: refused */
+    } all[] = {
+        {"SSH-2.0-OpenSSH_9.2p1 Debian-2\r\n", 1},
+        {"NICK me\r\nUSER a 0 * :b\r\n", 1},
+        {"metric.host: 1 2\nhosts.a 1 2\nhost 1 2\n", 1},
+        {"{\"method\": \"x\", \"url\": \"http://other.test/\"}\n", 1},
+        {"DESCRIBE rtsp://ok.test/ RTSP/1.0" LINES "\r\n", 1},
+        {"FOO a b" LINES "Host: ok.test\r\n\r\n", 1},
+        {"QUIT\r\nHost: other.test\r\n", 1}, /* no request to anybody */
+        {"FOO a b" LINES "Host: other.t", 0},
+        {"FOO a b" LINES "Host: other.test\r\n", -1},
+        {"FOO a b" LINES "hOST\t: other.test\n", -1},
+        {"FOO a b" LINES " Host: other.test\n", -1},
+        {"FOO a b" LINES "Host: ok.test\r\nHost: other.test\r\n", -1},
+        {"FOO a b" LINES "Host: ok.test\r\n .other.test\r\n", -1},
+        {"FOO a b" LINES "Host: ok.test x\r\n", -1},
+        {"FOO a b" LINES "Host: u@ok.test\r\n", -1},
+        {"FOO a b\rHost: other.test\r\n", -1},
+        {"FOO a b" LINES "Host: ok.test\r\n\r\nGET /f HTTP/1.1\r\n", -1},
+        {"GET x://other.test/ HTTP/1.1\r\n", -1},
+        {"GET x://other.test/\r\n", -1},
+        {"GET ?q http/", -1},
+        {"\001\002 f\tHTTP/1.0\r\n", -1},
+        {"PROXY TCP4 1.2.3.4 1.2.3.4 1 2\r\n", -1},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        size_t n = strlen(all[i].text);
+        for (size_t step = 1; step <= n; step++) {
+            struct http_text t;
+            ssize_t r = followed(all[i].text, n, step, &t);
+            if (all[i].passes < 0 ? r >= 0 : all[i].passes ? r != (ssize_t)n : r < 0 || r == (ssize_t)n)
+                fail_msg("'%s' in pieces of %zu: %zd", all[i].text, step, r);
+        }
+    }
+}
+
+/* What a server says, in pieces of `step` bytes. */
+static int asks_again(struct str in, size_t step)
+{
+    struct tls_answer a = {0};
+    int r = 0;
+    for (size_t at = 0; r == 0 && at < in.n; at += step)
+        r = tls_asks_again(&a, (struct str){in.p + at, in.n - at < step ? in.n - at : step});
+    return r;
 }
 
 static void client_hellos(void **state)
@@ -230,9 +304,21 @@ static void client_hellos(void **state)
     b[5] = 2;
     assert_int_equal(tls_hello_parse((struct str){(char *)b, n}, &h), -EBADMSG);
     assert_false(tls_looks_like(STR("GET / ")));
-    assert_true(tls_looks_like(STR("\x16\x03\x32\x01"))); /* a minor version that nobody looks at */
-    assert_true(tls_looks_like((struct str){"\x15\x03\x01\0\2\1\0", 7}));
-    assert_false(tls_looks_like(STR("\x16\x04")));
+    for (int i = 0; i < 256; i++) {
+        char first = (char)i;
+        assert_int_equal(tls_looks_like((struct str){&first, 1}), i >= 0x14 && i <= 0x17);
+    }
+    assert_int_equal(tls_hello_parse(STR("\x16\x03\x32\x01"), &h), 0); /* a minor version that nobody looks at */
+    const struct str no[] = {STR("\x14"),           STR("\x15\3\1"),      STR("\x16\4"),
+                             STR("\x16\xfe\xfd"),   STR("\x16\3\1\0\0"),  STR("\x16\3\1\xff\xff"),
+                             STR("\x16\3\1\0\5\0"), STR("\x16\3\1\0\5\2")}; /* a HelloRequest, a ServerHello */
+    for (size_t i = 0; i < sizeof no / sizeof *no; i++)
+        assert_int_equal(tls_hello_parse(no[i], &h), -EBADMSG);
+    n = client_hello("a.test", false, 1000, b);
+    assert_int_equal(tls_hello_parse((struct str){(char *)b, n}, &h), n);
+    b[4]++; /* another message begins in the record of the hello */
+    b[n] = 1;
+    assert_int_equal(tls_hello_parse((struct str){(char *)b, n + 1}, &h), -EBADMSG);
     /* A HelloRetryRequest, whole or not yet; nothing else is one. */
     static const char retry[] =
         "\x16\3\3\0\x58\2\0\0\x54\3\3\xcf\x21\xad\x74\xe5\x9a\x61\x11\xbe\x1d\x8c\x02\x1e\x65\xb8\x91"
@@ -240,12 +326,23 @@ static void client_hellos(void **state)
     char other[sizeof retry];
     memcpy(other, retry, sizeof retry);
     other[42] ^= 1;
-    for (size_t i = 1; i < sizeof retry; i++)
-        assert_true(tls_asks_again((struct str){retry, i}));
-    assert_true(tls_asks_again((struct str){other, 42}));
-    assert_false(tls_asks_again((struct str){other, 43}));
-    assert_false(tls_asks_again(STR("\x15\3\3\0\2\2\x28")));
-    assert_false(tls_asks_again(STR("HTTP/1.1 400 Bad Request\r\n")));
+    assert_int_equal(asks_again(STR(retry), 43), 1);
+    assert_int_equal(asks_again(STR(retry), 1), 1);
+    assert_int_equal(asks_again((struct str){retry, 42}, 5), 0);
+    assert_int_equal(asks_again((struct str){other, 42}, 3), 0);
+    assert_int_equal(asks_again((struct str){other, 43}, 43), -1);
+    assert_int_equal(asks_again((struct str){other, 43}, 1), -1);
+    assert_int_equal(asks_again(STR("\x15\3\3\0\2\1\x70\x16\3\3\0\x58\2"), 4), 0); /* a warning comes first */
+    assert_int_equal(asks_again(STR("\x15\3\3\0\2\1\x70\x16\3\3\0\x58\1"), 4), -1);
+    assert_int_equal(asks_again(STR("\x16\3\3\0\4\2"), 6), 1); /* in pieces: nobody can tell */
+    assert_int_equal(asks_again(STR("HTTP/1.1 400 Bad Request\r\n"), 100), -1);
+    /* A hello in the record of SSL 2: no name in it. */
+    static const char old[] = "\x80\x1c\1\3\1\0\3\0\0\0\x10\0\0\x2f"
+                              "0123456789abcdef";
+    assert_int_equal(tls_old_hello(STR(old)), 1);
+    assert_int_equal(tls_old_hello((struct str){old, 10}), 0);
+    assert_int_equal(tls_old_hello(STR("\xff\xfd\3")), -1);
+    assert_int_equal(tls_old_hello(STR("\x80\x1d\1\3\1\0\3\0\0\0\x10")), -1);
 }
 
 static void dns(void **state)
@@ -452,6 +549,7 @@ int main(void)
         cmocka_unit_test(bodies_end_where_they_end),
         cmocka_unit_test(socks),
         cmocka_unit_test(guesses),
+        cmocka_unit_test(texts),
         cmocka_unit_test(client_hellos),
         cmocka_unit_test(dns),
         cmocka_unit_test(resolver_configuration),

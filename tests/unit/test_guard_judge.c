@@ -217,6 +217,27 @@ static void hidden_names(void **state)
     assert_null(rules_pattern_prefix(&t.rules, STR("/w/p/a/locks"), false));
 }
 
+/* What has to be held against other boxes: names that count or not by what is above them, and those above such. */
+static void names_behind_others(void **state)
+{
+    static const char *const later[] = {"hooks", "HOOKS", "config", "ctx.json", "b", "c", "deep", "a.pem"};
+    static const char *const not [] = {".git", "a", ".vscode", ".envrc", "keep", "secret", "x", "w", "p", "main.c"};
+    (void)state;
+    assert_int_equal(load(usual, N_USUAL, GUARD_STRICT), 0);
+    for (size_t i = 0; i < sizeof later / sizeof *later; i++)
+        assert_true(rules_later(&t.rules, str_of(later[i])));
+    for (size_t i = 0; i < sizeof not / sizeof *not ; i++)
+        assert_false(rules_later(&t.rules, str_of(not [i])));
+    assert_true(rules_counts(&t.rules, STR("/w/p/.git")));
+    assert_true(rules_counts(&t.rules, STR("/w/p/d/a/b")));
+    assert_true(rules_counts(&t.rules, STR("/w/p/.agent")));
+    assert_true(rules_counts(&t.rules, STR("/w/p/secret")));
+    assert_true(rules_counts(&t.rules, STR("/w/p/x")));
+    assert_false(rules_counts(&t.rules, STR("/w/p/d/b")));
+    assert_false(rules_counts(&t.rules, STR("/w/p/d/.agent")));
+    assert_false(rules_counts(&t.rules, STR("/w/p/d")));
+}
+
 static void pins_sockets_trees(void **state)
 {
     (void)state;
@@ -544,6 +565,7 @@ int main(void)
         cmocka_unit_test(modes),
         cmocka_unit_test(what_lies_below_a_name),
         cmocka_unit_test(hidden_names),
+        cmocka_unit_test(names_behind_others),
         cmocka_unit_test(pins_sockets_trees),
         cmocka_unit_test(kept_trees),
         cmocka_unit_test(root_of_everything),

@@ -1,4 +1,6 @@
 /* Hosts in canonical form, rules, classes of addresses: every odd spelling that has fooled a filter before. */
+#include <stdio.h>
+
 #include "unit.h"
 #include "policy/host.h"
 #include "policy/set.h"
@@ -154,6 +156,53 @@ static void deny_wins_and_nothing_means_no(void **state)
     assert_false(host_may_resolve(NULL, 0, &open));
 }
 
+static void any_bytes_where_said(void **state)
+{
+    static const char *const said[] = {"a.test:443/tcp",        "*.a.test:1-65535/tcp",    "*:80/tcp",
+                                       "10.0.0.0/8:80-443/tcp", "[2001:db8::/32]:443/tcp", ".a.test:22/tcp"};
+    (void)state;
+    for (size_t i = 0; i < sizeof said / sizeof *said; i++) {
+        char text[HOST_RULE_TEXT];
+        struct host_rule r = rule_of(said[i], RULE_ALLOW);
+        assert_true(r.any_bytes);
+        host_rule_print(&r, text);
+        assert_string_equal(text, said[i]);
+    }
+    struct host_rule rules[] = {rule_of("a.test", RULE_ALLOW), rule_of("b.test:443/tcp", RULE_ALLOW),
+                                rule_of("a.test:443/tcp", RULE_DENY)};
+    struct host a, b;
+    host_parse(STR("a.test"), &a);
+    host_parse(STR("b.test"), &b);
+    assert_false(host_any_bytes(rules, 3, &a, 443)); /* a rule that denies gives nothing */
+    assert_true(host_any_bytes(rules, 3, &b, 443));
+    assert_false(host_any_bytes(rules, 3, &b, 80));
+    assert_int_equal(host_judge(rules, 3, &a, 443, NULL), HOST_DENIED);
+    assert_int_equal(host_judge(rules, 3, &a, 80, NULL), HOST_ALLOWED);
+}
+
+/* An address may be the one of a denied name. */
+static void everything_but_a_name_is_names(void **state)
+{
+    (void)state;
+    struct host_rule rules[] = {rule_of("*", RULE_ALLOW), rule_of("evil.test:443", RULE_DENY),
+                                rule_of("10.0.0.0/8", RULE_ALLOW), rule_of("*:25", RULE_DENY)};
+    struct host address, own, name;
+    size_t which;
+    host_parse(STR("192.0.2.1"), &address);
+    host_parse(STR("10.1.1.1"), &own);
+    host_parse(STR("other.test"), &name);
+    assert_int_equal(host_judge(rules, 4, &address, 443, &which), HOST_DENIED_BY_DEFAULT);
+    assert_int_equal(which, SIZE_MAX);
+    assert_int_equal(host_judge(rules, 4, &address, 80, NULL), HOST_ALLOWED); /* nobody is denied there */
+    assert_int_equal(host_judge(rules, 4, &own, 443, &which), HOST_ALLOWED);
+    assert_int_equal(which, 2);
+    assert_int_equal(host_judge(rules, 4, &name, 443, NULL), HOST_ALLOWED);
+    rules[1] = rule_of("*.evil.test", RULE_DENY);
+    assert_int_equal(host_judge(rules, 4, &address, 443, NULL), HOST_DENIED_BY_DEFAULT);
+    rules[1] = rule_of("198.51.100.0/24", RULE_DENY);
+    assert_int_equal(host_judge(rules, 4, &address, 443, NULL), HOST_ALLOWED);
+}
+
 static void expect_error(const char *text, const char *why)
 {
     struct host_rule r;
@@ -176,6 +225,17 @@ static void malformed_rules_say_why(void **state)
     expect_error("[2001:db8::1", "'[' without ']'");
     expect_error("", "'' is not a host name");
     expect_error("http://a.test", "'http://a.test' is a URL: name the host alone");
+    static const char *const portless[] = {"a.test/tcp", "10.0.0.0/8/tcp", "[2001:db8::1]/tcp", "*/tcp", "a.test/udp"};
+    for (size_t i = 0; i < sizeof portless / sizeof *portless; i++) {
+        char why[120];
+        snprintf(why, sizeof why, "'%s': /tcp stands behind a port, as in example.com:443/tcp", portless[i]);
+        expect_error(portless[i], why);
+    }
+    expect_error("a.test:443/udp",
+                 "'a.test:443/udp': behind a port only /tcp may stand, for any protocol on that port");
+    expect_error("a.test:443/tcp/tcp",
+                 "'a.test:443/tcp/tcp': behind a port only /tcp may stand, for any protocol on that port");
+    expect_error("[::1]:443/TCP", "'[::1]:443/TCP': behind a port only /tcp may stand, for any protocol on that port");
 }
 
 static void addresses_have_classes(void **state)
@@ -326,6 +386,7 @@ int main(void)
         cmocka_unit_test(wildcards_match_labels_only), cmocka_unit_test(ports_and_networks),
         cmocka_unit_test(sets_stand_for_their_hosts),  cmocka_unit_test(rules_cover_and_meet),
         cmocka_unit_test(hosts_are_the_same_or_not),   cmocka_unit_test(deny_wins_and_nothing_means_no),
+        cmocka_unit_test(any_bytes_where_said),        cmocka_unit_test(everything_but_a_name_is_names),
         cmocka_unit_test(malformed_rules_say_why),     cmocka_unit_test(addresses_have_classes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

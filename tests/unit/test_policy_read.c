@@ -44,8 +44,6 @@ static const struct {
     {"files: {rw: [/]}\n", "/home/u/p/f:1:14: files.rw: '/' is the whole file system; name what is below it"},
     {"files: {hide: [/]}\n", "/home/u/p/f:1:16: files.hide: '/' is the whole file system; name what is below it"},
     {"files: {hide: [.]}\n", "/home/u/p/f:1:16: files.hide: '/home/u/p' is the workspace itself"},
-    {"files: {rw: [\"/a/*\"]}\n",
-     "/home/u/p/f:1:14: files.rw: '/a/*': patterns are for hide and protect; write \\* for the character"},
     {"files: {hide: [\"/a/*/b\"]}\n",
      "/home/u/p/f:1:16: files.hide: '/a/*/b': only the last part of a path may have wildcards"},
     {"files: {hide: [\"/a/**\"]}\n", "/home/u/p/f:1:16: files.hide: '/a/**': ** stands before a name; a directory's "
@@ -453,11 +451,114 @@ static void paths_are_expanded_and_cleaned(void **state)
                       {"...", "/home/u/p/..."},
                       {"/a/..b/.c./d", "/a/..b/.c./d"}};
     for (size_t i = 0; i < sizeof good_paths / sizeof *good_paths; i++) {
-        const char *const flags[] = {"ro", good_paths[i].text, "profile", "none", NULL};
-        struct policy *p = flags_good(flags);
+        static const char *const none[] = {"profile", "none", NULL};
+        char text[128];
+        struct layer_said said[] = {{LAYER_USER, POLICY_YAML, "/home/u/p/f", text, true}, {0}};
+        struct policy *p = NULL;
+        struct err e;
+        snprintf(text, sizeof text, "files: {ro: ['%s']}", good_paths[i].text);
+        if (build_in(&test_world, said, none, &p, &e) < 0)
+            fail_msg("%s", e.text);
         if (!rule_for(p, good_paths[i].path))
             fail_msg("'%s' is not '%s'", good_paths[i].text, good_paths[i].path);
         policy_free(p);
+    }
+}
+
+/* The shell has expanded what there was to expand; what is left are names. */
+static void paths_of_flags_are_literal(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *path;
+    } good_paths[] = {{"~", "/home/u"},
+                      {"~/a/../b//c/.", "/home/u/b/c"},
+                      {"~x", "/home/u/p/~x"},
+                      {"~x/~", "/home/u/p/~x/~"},
+                      {"a~/b", "/home/u/p/a~/b"},
+                      {"$HOME/x", "/home/u/p/$HOME/x"},
+                      {"${NO_SUCH}", "/home/u/p/${NO_SUCH}"},
+                      {"do$l", "/home/u/p/do$l"},
+                      {"a[b]", "/home/u/p/a[b]"},
+                      {"[", "/home/u/p/["},
+                      {"st*ar/q?m", "/home/u/p/st*ar/q?m"},
+                      {"**/x", "/home/u/p/**/x"},
+                      {"back\\slash", "/home/u/p/back\\slash"},
+                      {"end\\", "/home/u/p/end\\"},
+                      {"/a\\/b", "/a\\/b"},
+                      {"\\$x", "/home/u/p/\\$x"},
+                      {" a b\nc ", "/home/u/p/ a b\nc "}};
+    for (size_t i = 0; i < sizeof good_paths / sizeof *good_paths; i++) {
+        static const char *const keys[] = {"ro", "rw", "cache"};
+        for (size_t k = 0; k < sizeof keys / sizeof *keys; k++) {
+            const char *const flags[] = {keys[k], good_paths[i].text, "profile", "none", NULL};
+            struct policy *p = flags_good(flags);
+            const struct path_rule *r = rule_for(p, good_paths[i].path);
+            if (!r || r->pattern || r->any_depth)
+                fail_msg("--%s '%s' is not '%s'", keys[k], good_paths[i].text, good_paths[i].path);
+            policy_free(p);
+        }
+        const char *const where[] = {"workspace", good_paths[i].text, "storage", good_paths[i].text, NULL};
+        if (good_paths[i].text[0] == '~' && !good_paths[i].text[1])
+            continue; /* the home directory is no workspace */
+        struct policy *p = flags_good(where);
+        assert_string_equal(p->workspace, good_paths[i].path);
+        assert_int_equal(p->n_storages, 1);
+        assert_string_equal(p->storages[0].path, good_paths[i].path);
+        policy_free(p);
+    }
+}
+
+static void mounts_of_flags_are_literal_but_for_colons(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *from, *to;
+        bool read_only;
+    } good_mounts[] = {{"a[b]:/st*ar", "/home/u/p/a[b]", "/st*ar", false},
+                       {"do$l:/${X}:ro", "/home/u/p/do$l", "/${X}", true},
+                       {"back\\slash:/x\\y", "/home/u/p/back\\slash", "/x\\y", false},
+                       {"a\\:b:/c\\:d:rw", "/home/u/p/a:b", "/c:d", false},
+                       {"end\\\\:/x", "/home/u/p/end\\", "/x", false},
+                       {"a:/end\\", "/home/u/p/a", "/end\\", false},
+                       {"~/a:/x", "/home/u/a", "/x", false},
+                       {"~a:/~/x", "/home/u/p/~a", "/~/x", false}};
+    for (size_t i = 0; i < sizeof good_mounts / sizeof *good_mounts; i++) {
+        const char *const flags[] = {"mount", good_mounts[i].text, NULL};
+        struct policy *p = flags_good(flags);
+        assert_int_equal(p->n_mounts, 1);
+        assert_string_equal(p->mounts[0].from, good_mounts[i].from);
+        assert_string_equal(p->mounts[0].to, good_mounts[i].to);
+        assert_int_equal(p->mounts[0].read_only, good_mounts[i].read_only);
+        policy_free(p);
+    }
+}
+
+/* Only hide and protect know patterns; a dollar is one behind a backslash. */
+static void places_in_files_are_no_patterns(void **state)
+{
+    (void)state;
+    static const char *const keys[] = {"rw", "ro", "cache"};
+    static const struct {
+        const char *text, *path;
+    } good_paths[] = {
+        {"/a/*", "/a/*"},     {"/a[b]/c", "/a[b]/c"}, {"/q?m", "/q?m"},     {"**/x", "/home/u/p/**/x"},
+        {"/do\\$l", "/do$l"}, {"/a\\*", "/a*"},       {"/b\\\\s", "/b\\s"}, {"${DATA}/*", "/data/with*star/*"}};
+    for (size_t i = 0; i < sizeof good_paths / sizeof *good_paths; i++) {
+        for (size_t k = 0; k < sizeof keys / sizeof *keys; k++) {
+            static const char *const none[] = {"profile", "none", NULL};
+            char text[128];
+            struct layer_said said[] = {{LAYER_USER, POLICY_YAML, "/home/u/p/f", text, true}, {0}};
+            struct policy *p = NULL;
+            struct err e;
+            snprintf(text, sizeof text, "files: {%s: ['%s']}", keys[k], good_paths[i].text);
+            if (build_in(&test_world, said, none, &p, &e) < 0)
+                fail_msg("%s", e.text);
+            const struct path_rule *r = rule_for(p, good_paths[i].path);
+            if (!r || r->pattern || r->any_depth)
+                fail_msg("%s '%s' is not '%s'", keys[k], good_paths[i].text, good_paths[i].path);
+            policy_free(p);
+        }
     }
 }
 
@@ -473,8 +574,11 @@ static void patterns_keep_their_meaning(void **state)
                  {"./**/x", "x", "/home/u/p", true, false},
                  {"/**/x", "x", "/", true, false},
                  {"~/.ssh/id_*", "/home/u/.ssh/id_*", NULL, false, true},
-                 {"$DATA/k?y", "/data/with*star/k?y", NULL, false, true},
+                 {"$DATA/k?y", "/home/u/p/$DATA/k?y", NULL, false, true},
                  {"/a/\\*x*", "/a/\\*x*", NULL, false, true},
+                 {"/do$l\\*", "/do$l*", NULL, false, false},
+                 {"/back\\\\s\\[x]", "/back\\s[x]", NULL, false, false},
+                 {"~x", "/home/u/p/~x", NULL, false, false},
                  {"/a/[a-c]x", "/a/[a-c]x", NULL, false, true}};
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
         const char *const flags[] = {"hide", rules[i].text, "profile", "none", NULL};
@@ -499,6 +603,9 @@ int main(void)
                                        cmocka_unit_test(the_table_answers_for_every_key),
                                        cmocka_unit_test(paths_are_relative_to_who_says_them),
                                        cmocka_unit_test(paths_are_expanded_and_cleaned),
+                                       cmocka_unit_test(paths_of_flags_are_literal),
+                                       cmocka_unit_test(mounts_of_flags_are_literal_but_for_colons),
+                                       cmocka_unit_test(places_in_files_are_no_patterns),
                                        cmocka_unit_test(patterns_keep_their_meaning)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

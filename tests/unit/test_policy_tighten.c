@@ -497,7 +497,7 @@ static void a_wish_is_only_for_less(void **state)
                  {"workspace", "..", ERR_REFUSED}, {"workspace", ".", ERR_NONE},
                  {"env", "B=1", ERR_NONE},         {"env", "B=2", ERR_REFUSED},
                  {"env", "SECRET", ERR_REFUSED},   {"unset", "A", ERR_NONE},
-                 {"hide", "/${DATA}", ERR_POLICY}, {"must-have", "hides", ERR_NONE},
+                 {"hide", "/${DATA}", ERR_NONE},   {"must-have", "hides", ERR_NONE},
                  {"user", "keep", ERR_REFUSED},    {"mount", "/etc:/x", ERR_REFUSED},
                  {"guard", "off", ERR_REFUSED},    {"no-such", "1", ERR_POLICY},
                  {"memory", "512M", ERR_NONE},     {"memory", "2G", ERR_REFUSED}};

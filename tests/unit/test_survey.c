@@ -60,6 +60,7 @@ static int begin(void **state)
     t->facts.home = in(t, "home");
     t->facts.state_home = in(t, "home/.local/state");
     t->facts.config_home = in(t, "home/.config");
+    t->facts.written = in(t, "home/.local/state/pinfold/written");
     t->facts.uid = getuid();
     make_dir(t, "home");
     *state = t;

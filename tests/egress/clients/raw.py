@@ -18,7 +18,7 @@ def plain(text):
 
 
 def client_hello(name, how):
-    """A ClientHello for `name`, in odd records: another minor version, an empty one or an alert first, or cut into pieces."""
+    """A ClientHello for `name`, in odd records: another major or minor version, an empty one or an alert first, or cut into pieces."""
     context, out = ssl.create_default_context(), ssl.MemoryBIO()
     context.maximum_version = ssl.TLSVersion.TLSv1_2
     try:
@@ -31,6 +31,8 @@ def client_hello(name, how):
         return bytes((kind, 3, minor)) + len(part).to_bytes(2, "big") + part
     if how == "version":
         return record(0x16, 0x32, body)
+    if how == "major":
+        return b"\x16\x05" + record(0x16, 1, body)[2:]
     if how == "alert":
         return record(0x15, 1, b"\x01\x5a") + record(0x16, 1, body)
     if how == "empty":
@@ -116,7 +118,28 @@ def answer(s):
     return data
 
 
+def direct(where, texts):
+    """Without a proxy: raw.py direct HOST:PORT BYTES... An empty text waits for the server's first words; pg=NAME asks as PostgreSQL's clients do, then TLS for NAME."""
+    host, port = where.rsplit(":", 1)
+    s = socket.create_connection((host, int(port)), timeout=6)
+    for text in texts:
+        if not text:
+            s.recv(4096)
+        elif text.startswith("pg="):
+            context = ssl.create_default_context()
+            context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+            s.sendall(bytes.fromhex("0000000804d2162f"))
+            if s.recv(1) == b"S":
+                s = context.wrap_socket(s, server_hostname=text[3:])
+        else:
+            s.sendall(plain(text))
+    sys.stdout.write(answer(s).decode("latin-1"))
+
+
 def main():
+    if sys.argv[1] == "direct":
+        direct(sys.argv[2], sys.argv[3:])
+        return
     port, how, target, texts = int(sys.argv[1]), sys.argv[2], plain(sys.argv[3]), [says(text) for text in sys.argv[4:] if not text.startswith("twice=")]
     s = socket.create_connection(("127.0.0.1", port), timeout=6)
     if how == "connect":

@@ -1,0 +1,86 @@
+/*
+ * flock(2) of the box. The guards hold directories by it (hold.c), and whoever may read one could hold it as well, for as long as
+ * he likes: every box that has to hold it would be refused meanwhile. So a lock on a directory that others see is refused;
+ * any other lock is made on a duplicate of the caller's descriptor, which is the same open file to the kernel: it is the
+ * caller's, and lasts as long as his. Unlocking needs no guard.
+ *
+ * Who has to wait is asked for again and again by another process of the guard, for the kernel's own queue would keep that one
+ * when the caller has gone: a lock that is had then would be nobody's. A signal that the caller would hear ends the wait.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include "base/fd.h"
+#include "guard/inside.h"
+
+#define PAUSE_MOST 20 /* ms */
+
+static int is_refused(struct guard *g, int fd, const struct sys_stat *st)
+{
+    char path[PLACE_PATH];
+    size_t n;
+    if (!S_ISDIR(st->mode))
+        return 0;
+    int no = path_of(g, fd, path, &n);
+    if (no == 0 && n && rules_private(&g->rules, (struct str){path, n}))
+        return 0;
+    return deny(g, DENIAL_CHANGE, NULL, no == 0 ? (struct str){n ? path : "/", n ? n : 1} : STR("a directory"),
+                "a lock on a directory, which keeps other boxes from their work; lock a file");
+}
+
+static uint64_t signals(const char *status, const char *key)
+{
+    const char *at = strstr(status, key);
+    return at ? strtoull(at + strlen(key), NULL, 16) : 0;
+}
+
+/* The kernel lets only what kills get through to one whose call is performed (SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV). */
+static bool is_signalled(const struct target *t)
+{
+    char text[4096];
+    auto_fd int fd = sys_openat(t->proc, "status", O_RDONLY | O_CLOEXEC, 0);
+    long n = fd < 0 ? fd : sys_read(fd, text, sizeof text - 1);
+    if (n <= 0)
+        return true;
+    text[n] = 0;
+    return (signals(text, "\nSigPnd:\t") | signals(text, "\nShdPnd:\t")) & ~signals(text, "\nSigBlk:\t");
+}
+
+static int try_lock(int fd, int operation)
+{
+    return (int)sys_call(SYS_flock, fd, operation | LOCK_NB, 0, 0, 0, 0);
+}
+
+static int wait_lock(struct guard *g, int fd, int operation)
+{
+    struct pollfd end = {.fd = g->init_pidfd, .events = POLLIN};
+    int no = -EWOULDBLOCK;
+    for (int pause = 1; no == -EWOULDBLOCK; pause = pause < PAUSE_MOST ? 2 * pause : PAUSE_MOST) {
+        if (poll(&end, 1, pause) > 0)
+            return -EINTR;
+        no = target_valid(g);
+        if (no == 0)
+            no = is_signalled(g->who) ? -EINTR : try_lock(fd, operation);
+    }
+    return no;
+}
+
+long flock_call(struct guard *g, int fd, int operation)
+{
+    struct sys_stat st;
+    auto_fd int own = target_fd(g, fd);
+    int no = own < 0 ? own : sys_stat_at(own, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &st);
+    if (no == 0)
+        no = is_refused(g, own, &st);
+    if (no == 0)
+        no = target_valid(g);
+    if (no < 0)
+        return no;
+    no = try_lock(own, operation);
+    if (no != -EWOULDBLOCK || (operation & LOCK_NB))
+        return no;
+    no = guard_may_block(g);
+    return no < 0 ? no : no == GONE_ON ? ANSWERED : wait_lock(g, own, operation);
+}

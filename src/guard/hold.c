@@ -1,0 +1,312 @@
+/*
+ * What no other box may change between a verdict and its act.
+ *
+ * The lock of the name space (lock.c) is one guard's own, but boxes share directories: of two boxes in one workspace, of a
+ * session's file API and a run, of root's box and a user's, of a container and the host. So whatever a verdict asks of the
+ * file system, and another box's act could answer differently a moment later, is held by flock(2) on the directory in
+ * question. Why that: it belongs to the device and inode, so whoever can reach the directory by whatever mount, name,
+ * namespace or user meets the same lock, and nobody can be told a wrong place for it; the kernel gives it back when its
+ * holder dies; nothing is left on a disk. A file of locks in a place of pinfold's own would need a place that all users,
+ * containers and machines of a kernel share, and who has another place would not notice. On a network file system flock
+ * on a directory is this kernel's own: boxes on other machines are not held off.
+ *
+ * Which directories. A verdict on a path depends on the names of directories above it, and on what stands in them, only
+ * through rules of several components (".git/hooks", ".hg/hgrc") and through what makes a repository of a directory
+ * (gitdir.c). So a step is held
+ *   - when its path has a component that is behind the first of such a rule, or is one of git's own: the directory
+ *     that the component stands in ("X" for X/hooks/pre-commit, X/objects, X/config);
+ *   - when a directory comes to stand where a rule speaks of what is below that name (x becomes ".git"): the directory
+ *     that moves. Whoever makes x/hooks meanwhile holds the same x;
+ *   - with submodules, X/.git of each X/.git/modules that a verdict goes over (module.c).
+ * Everything else (the thousands of files of a checkout) holds nothing and costs nothing. Two things follow for it: an act with
+ * an ordinary name may be under way in a directory that meanwhile becomes somebody's "hooks"; so a directory for hooks
+ * that begins to count becomes another one, which nobody has ever had open (git_hooks_renew). And what a rename judged may
+ * be replaced, name by name, before it is moved; so it is first moved to a name that no box may touch, and looked at there
+ * (rename_counted, name.c).
+ *
+ * Order: the names of the guard first, then all directories at once or none: a guard that cannot have one gives back what it
+ * has and tries again, so there is no dead lock. Held is nothing over a call that waits for a process of a box (a
+ * descriptor is handed over, a FIFO opened) nor over a program. Whoever waits HOLD_MS is refused, and so is who may not read
+ * the directory or has a file system that knows no such lock.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <time.h>
+#include "base/fd.h"
+#include "guard/inside.h"
+
+#define HOLD_MS   3000
+#define MOVED     1  /* the place is another by now */
+#define MOVES_MAX 64 /* somebody plays a game with it */
+#define OPEN_HELD (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
+#define UNREADABLE                                                                                                     \
+    "a directory on the way, which other boxes may change at this moment, cannot be read and so not be held"
+#define BUSY "another box holds a directory on the way"
+
+void holds_drop(struct guard *g)
+{
+    while (g->n_holds) {
+        int fd = g->holds[--g->n_holds].fd;
+        (void)sys_call(SYS_flock, fd, LOCK_UN, 0, 0, 0, 0); /* a child may have inherited it */
+        (void)sys_close(fd);
+    }
+}
+
+void holds_forget(struct guard *g)
+{
+    while (g->n_holds)
+        (void)sys_close(g->holds[--g->n_holds].fd);
+}
+
+/* ---- which directories ---- */
+
+static int hold_add(struct guard *g, int fd)
+{
+    struct sys_stat st;
+    auto_fd int own = fd;
+    int no = own < 0 ? own : sys_stat_at(own, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &st);
+    if (no < 0)
+        return no;
+    uint64_t device = (uint64_t)st.major << 32 | st.minor;
+    for (unsigned i = 0; i < g->n_holds; i++)
+        if (g->holds[i].inode == st.inode && g->holds[i].device == device)
+            return 0;
+    if (g->n_holds == HOLDS_MAX)
+        return -EACCES;
+    g->holds[g->n_holds++] = (struct hold){take_fd(&own), device, st.inode};
+    return 0;
+}
+
+static bool is_held(const struct guard *g, const struct sys_stat *st)
+{
+    for (unsigned i = 0; i < g->n_holds; i++)
+        if (g->holds[i].inode == st->inode && g->holds[i].device == ((uint64_t)st->major << 32 | st->minor))
+            return true;
+    return false;
+}
+
+/* What the shape of a repository is told by; `last`: nothing stands behind it in the path. */
+static bool is_gits(struct str part, struct str before, bool last)
+{
+    static const struct str anywhere[] = {{"hooks", 5}, {"remotes", 7}, {"branches", 8}};
+    static const struct str ends[] = {{"objects", 7},          {"refs", 4},      {"config", 6},
+                                      {"config.worktree", 15}, {"commondir", 9}, {".gitmodules", 11}};
+    for (size_t i = 0; i < sizeof anywhere / sizeof *anywhere; i++)
+        if (fold_eq(part, anywhere[i]))
+            return true;
+    for (size_t i = 0; last && i < sizeof ends / sizeof *ends; i++)
+        if (fold_eq(part, ends[i]))
+            return true;
+    return fold_eq(part, STR("modules")) && fold_eq(before, STR(".git"));
+}
+
+/* The directory that is the first `n` bytes of the place's path. */
+static int hold_above(struct guard *g, const struct place *p, size_t n)
+{
+    char name[PLACE_PATH];
+    if (n == p->dir_n && !g->nested)
+        return hold_add(g, sys_openat(p->dir, ".", OPEN_HELD, 0));
+    memcpy(name, p->path, n);
+    name[n] = 0;
+    return hold_add(g, sys_openat2(AT_FDCWD, n ? name : "/", OPEN_HELD, 0, RESOLVE_NO_SYMLINKS));
+}
+
+typedef int each_fn(struct guard *g, const struct place *p, size_t n);
+
+/* `each` for every directory of the place that has to be held; it ends with the first that is not 0. */
+static int each_above(struct guard *g, const struct place *p, each_fn *each)
+{
+    struct str path = place_path(p), before = {"", 0};
+    const bool git = g->rules.git && g->rules.mode == GUARD_STRICT;
+    size_t root = SIZE_MAX;
+    for (size_t at = 1, end; at < path.n; at = end + 1) {
+        const char *slash = memchr(path.p + at, '/', path.n - at);
+        end = slash ? (size_t)(slash - path.p) : path.n;
+        struct str part = {path.p + at, end - at};
+        bool step = (git && is_gits(part, before, end == path.n)) || (before.n && rules_later(&g->rules, part));
+        bool below = git && is_gits(part, (struct str){"", 0}, false);
+        before = part;
+        if (!step)
+            continue;
+        if (root == SIZE_MAX) {
+            root = rules_root(&g->rules, path).n;
+            if (root == 0 || rules_free(&g->rules, path))
+                return 0;
+        }
+        /* The names of a writable tree itself and of what is above it only matter where it is somebody's "hooks". */
+        int no = end > root || (end == root && below) ? each(g, p, at - 1) : 0;
+        if (no)
+            return no;
+    }
+    return 0;
+}
+
+/* ---- having them ---- */
+
+static int hold_order(const void *a, const void *b)
+{
+    const struct hold *x = a, *y = b;
+    if (x->device != y->device)
+        return x->device < y->device ? -1 : 1;
+    return x->inode < y->inode ? -1 : x->inode > y->inode;
+}
+
+static int lock_all(struct guard *g)
+{
+    if (g->n_holds > 1)
+        qsort(g->holds, g->n_holds, sizeof *g->holds, hold_order);
+    for (unsigned i = 0; i < g->n_holds; i++) {
+        int no = (int)sys_call(SYS_flock, g->holds[i].fd, LOCK_EX | LOCK_NB, 0, 0, 0, 0);
+        if (no == 0)
+            continue;
+        while (i-- > 0)
+            (void)sys_call(SYS_flock, g->holds[i].fd, LOCK_UN, 0, 0, 0, 0);
+        return no;
+    }
+    return 0;
+}
+
+/* A moment, longer each time and not the same for two guards; -ETIMEDOUT when there were enough, or the box is over. */
+static int pause_a_moment(struct guard *g, unsigned turn, uint64_t *until)
+{
+    struct pollfd end = {.fd = g->init_pidfd, .events = POLLIN};
+    struct timespec now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    uint64_t ms = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+    if (!*until)
+        *until = ms + HOLD_MS;
+    if (ms > *until)
+        return -ETIMEDOUT;
+    long most = turn < 6 ? 10000l << turn : 1000000;
+    struct timespec t = {.tv_nsec = most / 2 + now.tv_nsec % most};
+    return ppoll(&end, 1, &t, NULL) > 0 ? -ETIMEDOUT : 0;
+}
+
+static int wait_all(struct guard *g)
+{
+    uint64_t until = 0;
+    int no;
+    for (unsigned turn = 0; (no = lock_all(g)) == -EWOULDBLOCK || no == -EINTR; turn++)
+        if (pause_a_moment(g, turn, &until) < 0)
+            return -ETIMEDOUT;
+    return no;
+}
+
+static int is_there(struct guard *g, const struct place *p, size_t n)
+{
+    char name[PLACE_PATH];
+    struct sys_stat st;
+    if (n == p->dir_n && !g->nested)
+        return 0; /* it is the place's own directory */
+    memcpy(name, p->path, n);
+    name[n] = 0;
+    return sys_stat_at(AT_FDCWD, n ? name : "/", AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st) < 0 || !is_held(g, &st)
+               ? MOVED
+               : 0;
+}
+
+/* Now that they are held: whether they are those of the place. */
+static int still(struct guard *g, const struct place *p)
+{
+    return place_stays(g, p) ? each_above(g, p, is_there) : MOVED;
+}
+
+static int refused(struct guard *g, const struct place *p, enum denial_action action, int no)
+{
+    return deny(g, action, NULL, place_path(p), no == -ETIMEDOUT ? BUSY : UNREADABLE);
+}
+
+/* What was opened, of `p` and (unless NULL) `other`. MOVED: nothing is held, and the places are found anew. */
+static int hold_all(struct guard *g, struct place *p, struct place *other, enum denial_action action, int no)
+{
+    if (no == 0 && g->n_holds == 0)
+        return 0;
+    if (no == 0)
+        no = wait_all(g);
+    else if (no == -ENOENT || no == -ENOTDIR || no == -ELOOP)
+        no = MOVED;
+    if (no == 0)
+        no = still(g, p);
+    if (no == 0 && other)
+        no = still(g, other);
+    if (no == 0)
+        return 0;
+    holds_forget(g);
+    if (no < 0)
+        return no == -EMFILE || no == -ENFILE || no == -ENOMEM ? no : refused(g, p, action, no);
+    no = place_again(g, p);
+    if (no == 0 && other)
+        no = place_again(g, other);
+    return no < 0 ? no : MOVED;
+}
+
+int hold_place(struct guard *g, struct place *p, enum denial_action action)
+{
+    int no = MOVED;
+    g->n_holds = 0;
+    if (!p->plain || p->frozen) /* the kernel refuses it, or the verdict does */
+        return 0;
+    for (unsigned turn = 0; no == MOVED && turn < MOVES_MAX; turn++)
+        no = hold_all(g, p, NULL, action, each_above(g, p, hold_above));
+    return no == MOVED ? refused(g, p, action, -ETIMEDOUT) : no;
+}
+
+static bool has_git(struct str path)
+{
+    while (path.n)
+        if (fold_eq(str_until(&path, '/'), STR(".git")))
+            return true;
+    return false;
+}
+
+/* The directory `from`, if it is one, comes to stand at `to`. */
+static int hold_moved(struct guard *g, const struct place *from, const struct place *to)
+{
+    char name[NAME_MAX + 2];
+    if (!rules_counts(&g->rules, place_path(to)) &&
+        (!g->rules.git || (!has_git(place_path(from)) && !has_git(place_path(to)))))
+        return 0;
+    memcpy(name, from->name, from->name_n);
+    name[from->name_n] = 0;
+    int no = hold_add(g, sys_openat(from->dir, name, OPEN_HELD, 0));
+    return no == -ENOTDIR || no == -ENOENT || no == -ELOOP ? 0 : no;
+}
+
+int hold_rename(struct guard *g, struct place *from, struct place *to, unsigned flags)
+{
+    int no = MOVED;
+    g->n_holds = 0;
+    if (!from->plain || !to->plain || from->frozen || to->frozen)
+        return 0;
+    for (unsigned turn = 0; no == MOVED && turn < MOVES_MAX; turn++) {
+        no = each_above(g, from, hold_above);
+        if (no == 0)
+            no = each_above(g, to, hold_above);
+        if (no == 0)
+            no = hold_moved(g, from, to);
+        if (no == 0 && (flags & RENAME_EXCHANGE))
+            no = hold_moved(g, to, from);
+        no = hold_all(g, from, to, DENIAL_RENAME, no);
+    }
+    return no == MOVED ? refused(g, to, DENIAL_RENAME, -ETIMEDOUT) : no;
+}
+
+bool hold_more(struct guard *g, int dir, const char *name)
+{
+    const unsigned before = g->n_holds;
+    uint64_t until = 0;
+    if (hold_add(g, sys_openat(dir, name, OPEN_HELD & ~O_NOFOLLOW, 0)) < 0)
+        return false;
+    int no = 0;
+    for (unsigned turn = 0; g->n_holds > before; turn++) {
+        no = (int)sys_call(SYS_flock, g->holds[before].fd, LOCK_EX | LOCK_NB, 0, 0, 0, 0);
+        if ((no != -EWOULDBLOCK && no != -EINTR) || pause_a_moment(g, turn, &until) < 0)
+            break;
+    }
+    if (no < 0)
+        (void)sys_close(g->holds[--g->n_holds].fd);
+    return no == 0;
+}

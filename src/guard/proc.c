@@ -1,0 +1,299 @@
+/*
+ * Files of proc file systems. Two things make them dangerous for whoever opens them on behalf of somebody else.
+ *
+ * The kernel lets a process look at its own memory without asking anything more, and decides that by the memory, not by
+ * the process (mm_access() in kernel/fork.c). The guard's main worker shares its memory with pid 1, and for a moment with every command
+ * that is about to be executed. And the guard has CAP_SYS_PTRACE, and owns the user namespaces that the box makes.
+ *
+ * So only three kinds of files are opened here: those that show the same to everybody (a list; all others count as private,
+ * also ones that a later kernel brings), those of the caller itself, and the memory of what the caller traces. Everything else is
+ * opened by a process made for that, which shares its memory with nobody, has entered the caller's user namespace and has the
+ * caller's capabilities: the kernel then decides as it would for the caller. It is made after the object was found, so the object cannot be its own.
+ *
+ * Whose a file is, is told by its path only where that is the box's own: in the box's /proc, by the file system (a copy of
+ * that mount in another namespace shows the same numbers). Elsewhere a path is what the caller made of it by bind mounts;
+ * there it can at most mean the caller itself, and then what is opened is taken from the guard's own directory of the caller.
+ */
+#include <ctype.h>
+#include <errno.h>
+#include <linux/magic.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/fd.h"
+#include "guard/inside.h"
+#include "sys/caps.h"
+#include "sys/process.h"
+
+/* ---- a process of its own for one open ---- */
+
+struct apart {
+    const struct guard *g;
+    int user;      /* the caller's user namespace, or -1 */
+    bool whole;    /* keeps the powers it has in there; otherwise `caps` */
+    uint64_t caps; /* the caller's */
+    int object;    /* is opened again; or -1: `name` in `dir` */
+    int dir;
+    const char *name;
+    int flags, into; /* what is opened takes the place of this descriptor */
+};
+
+static void apart_run(void *arg)
+{
+    struct apart *a = arg;
+    char path[32] = "self/fd/", room[12];
+    int no = a->user < 0 ? 0 : sys_setns(a->user, CLONE_NEWUSER);
+    if (no == 0 && !a->whole)
+        no = sys_caps_keep(a->caps);
+    if (no == 0 && a->object >= 0) {
+        strcpy(path + 8, decimal(room, a->object));
+        no = sys_openat(a->g->host_proc, path, a->flags, 0);
+    } else if (no == 0) {
+        no = sys_openat(a->dir, a->name, a->flags, 0);
+    }
+    if (no >= 0) { /* the table of descriptors outlives this process: nothing may stay in it */
+        const int fd = no;
+        no = (int)sys_call(SYS_dup3, fd, a->into, O_CLOEXEC, 0, 0, 0);
+        (void)sys_close(fd);
+    }
+    sys_exit(no < 0 ? -no : 0);
+}
+
+/* No CLONE_VM: that is the point. The table of descriptors is shared, and its other user waits. */
+static int apart_open(struct apart *a)
+{
+    static _Alignas(16) char stack[16 << 10];
+    int status;
+    auto_fd int into = sys_fcntl(a->g->self_fd, F_DUPFD_CLOEXEC, 0);
+    if (into < 0)
+        return into;
+    a->into = into;
+    const struct sys_clone how = {
+        .flags = CLONE_VFORK | CLONE_FILES, .stack = (uint64_t)(uintptr_t)stack, .stack_size = sizeof stack};
+    int pid = sys_clone3_run(&how, apart_run, a);
+    if (pid < 0)
+        return pid;
+    while (sys_wait4(pid, &status, (int)__WALL, NULL) == -EINTR)
+        ;
+    if (!WIFEXITED(status))
+        return -EACCES;
+    return WEXITSTATUS(status) ? -WEXITSTATUS(status) : take_fd(&into);
+}
+
+/* The caller's user namespace when it is not ours, -1 when it is, or -errno in *ret_no. */
+static int caller_user(struct guard *g, int *ret_no)
+{
+    struct sys_stat ours, theirs;
+    *ret_no = 0;
+    if (!g->nested)
+        return -1;
+    auto_fd int user = sys_openat(g->who->proc, "ns/user", O_RDONLY | O_CLOEXEC, 0);
+    if (user < 0 || sys_stat_at(user, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &theirs) < 0 ||
+        sys_stat_at(g->host_proc, "self/ns/user", 0, SYS_STAT_BASIC, &ours) < 0)
+        *ret_no = -EACCES;
+    return *ret_no < 0 || ours.inode == theirs.inode ? -1 : take_fd(&user);
+}
+
+static int open_apart(struct guard *g, struct apart a)
+{
+    int no;
+    auto_fd int user = caller_user(g, &no);
+    if (no < 0 || (a.whole && user < 0))
+        return no < 0 ? no : -ENOENT;
+    if (user >= 0 && !a.whole && target_caps(g, &a.caps) < 0)
+        return -EACCES;
+    a.g = g;
+    a.user = user;
+    return apart_open(&a);
+}
+
+int proc_open_whole(struct guard *g, const struct object *o, int flags)
+{
+    return open_apart(g, (struct apart){.whole = true, .object = o->fd, .flags = flags});
+}
+
+/* ---- whose it is ---- */
+
+/* What every process may read of every other one, ptrace(2) or not. */
+static bool is_public(struct str name)
+{
+    static const char *const names[] = {
+        "status",     "stat",       "statm",     "comm",     "cmdline",   "mountinfo",     "mounts",
+        "mountstats", "cgroup",     "limits",    "oom_adj",  "oom_score", "oom_score_adj", "uid_map",
+        "gid_map",    "projid_map", "setgroups", "loginuid", "sessionid", "sched",         "schedstat",
+        "cpuset",     "net",        "task",      "attr",     "autogroup"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (str_is(name, names[i]))
+            return true;
+    return false;
+}
+
+/* The box's own /proc, by its file system; 0: it has none. */
+static uint64_t box_proc(struct guard *g)
+{
+    struct sys_stat st;
+    struct statfs fs;
+    if (g->proc_known)
+        return g->proc_device;
+    auto_fd int fd = sys_openat(AT_FDCWD, "/proc", O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+    if (fd >= 0 && sys_fstatfs(fd, &fs) == 0 && fs.f_type == PROC_SUPER_MAGIC &&
+        sys_stat_at(fd, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &st) == 0)
+        g->proc_device = (uint64_t)st.major << 32 | st.minor;
+    g->proc_known = true;
+    return g->proc_device;
+}
+
+bool proc_is_box(struct guard *g, const struct sys_stat *st)
+{
+    return box_proc(g) == ((uint64_t)st->major << 32 | st->minor);
+}
+
+/* The number that follows "/proc/", 0 when it is none; *ret_rest is what follows that. */
+static int number_of(struct str path, struct str *ret_rest)
+{
+    long n = 0;
+    *ret_rest = (struct str){0};
+    if (!str_starts(path, STR("/proc/")))
+        return 0;
+    struct str rest = str_skip(path, 6), word = str_until(&rest, '/');
+    for (size_t i = 0; i < word.n; i++) {
+        if (!isdigit((unsigned char)word.p[i]) || n > INT_MAX / 16)
+            return 0;
+        n = n * 10 + word.p[i] - '0';
+    }
+    *ret_rest = rest;
+    return (int)n;
+}
+
+static bool is_caller(struct guard *g, int box_number)
+{
+    struct target *t = g->who;
+    if (g->ours || (t->tgid == 0 && target_status(g, t) < 0))
+        return false;
+    return box_number == t->box_tgid || box_number == t->box_tid;
+}
+
+/* Whether a path that somebody else may have made means the caller; only ever to open what is the caller's anyway. */
+static bool may_be_caller(struct guard *g, const char *path)
+{
+    struct target *t = g->who;
+    char own[16];
+    if (!g->nested || g->ours || (t->tgid == 0 && target_status(g, t) < 0))
+        return false;
+    const int ids[] = {t->own_tgid, t->own_tid};
+    for (int i = 0; i < 2; i++) {
+        int n = snprintf(own, sizeof own, "/%d", ids[i]);
+        for (const char *p = path; (p = strstr(p, own)); p++)
+            if (p[n] == '/' || p[n] == 0)
+                return true;
+    }
+    return false;
+}
+
+/* What of the box's numbers is pinfold's own: pid 1, and the guard where no process namespace lies between. */
+static bool is_pinfold(const struct guard *g, int number)
+{
+    return number == 1 || number == g->init_pid || (g->proc_has_us && number == sys_getpid());
+}
+
+/* Whether who has "mem" in the directory is traced by the caller, as the same directory says it, in the box's numbers. */
+static bool is_traced(struct guard *g, int dir)
+{
+    char text[4096];
+    struct target *t = g->who;
+    auto_fd int fd = sys_openat(dir, "status", O_RDONLY | O_NOFOLLOW | O_CLOEXEC, 0);
+    long n = fd < 0 ? fd : sys_read(fd, text, sizeof text - 1);
+    text[n > 0 ? n : 0] = 0;
+    const char *tracer = strstr(text, "\nTracerPid:\t");
+    long number = tracer ? strtol(tracer + 12, NULL, 10) : 0;
+    return number > 0 && (number == t->box_tgid || number == t->box_tid);
+}
+
+enum proc_way proc_way(struct guard *g, const struct place *p, const struct object *o, int flags)
+{
+    struct sys_stat dir;
+    const bool writes = (flags & O_ACCMODE) != O_RDONLY;
+    /* Whether the last component is the name the kernel gave the file: nothing is mounted over it. */
+    const bool named = p->dir >= 0 && !o->magic &&
+                       sys_stat_at(p->dir, "", AT_EMPTY_PATH, SYS_STAT_BASIC | SYS_STAT_MOUNT, &dir) == 0 &&
+                       dir.mount == o->st.mount && dir.major == o->st.major && dir.minor == o->st.minor;
+    struct str name = named ? (struct str){p->name, p->name_n} : (struct str){0}, rest;
+    if (!proc_is_box(g, &o->st) || !(o->placed || mount_ours(g, o->st.mount)))
+        return S_ISDIR(o->st.mode) || (!writes && is_public(name)) ? PROC_HERE : PROC_APART;
+    struct str path = object_path(o);
+    int number = number_of(path, &rest);
+    if (!number)
+        return str_starts(path, STR("/proc/")) || str_is(path, "/proc") ? PROC_HERE : PROC_APART;
+    if (is_caller(g, number))
+        return PROC_OWN;
+    struct str first = str_until(&rest, '/');
+    if (str_is(first, "task") && rest.n) { /* the same once more for a thread */
+        (void)str_until(&rest, '/');
+        first = str_until(&rest, '/');
+    }
+    if (!first.n || is_public(first))
+        return is_pinfold(g, number) && writes ? PROC_APART : PROC_HERE;
+    if (str_is(first, "mem")) /* for its tracer: the guard is everybody's ancestor */
+        return named && str_is(name, "mem") && is_traced(g, p->dir) ? PROC_HERE : PROC_CLOSED;
+    return is_pinfold(g, number) ? PROC_CLOSED : PROC_APART;
+}
+
+int proc_open(struct guard *g, const struct object *o, enum proc_way way, int flags)
+{
+    char room[12];
+    if (way == PROC_CLOSED)
+        return -EACCES;
+    if (way == PROC_APART)
+        return open_apart(g, (struct apart){.object = o->fd, .flags = flags});
+    ptrace_hide(g, way != PROC_OWN);
+    int fd = sys_openat(g->self_fd, decimal(room, o->fd), flags, 0);
+    ptrace_hide(g, false);
+    return fd;
+}
+
+/* ---- magic links ---- */
+
+/* One of the caller's own descriptors, opened again as the link would do it. */
+static int own_descriptor(struct guard *g, const char *name, int flags, bool *ret_writes)
+{
+    char room[12], *end;
+    long number = strtol(name, &end, 10);
+    if (*end || end == name || number < 0 || number > INT_MAX)
+        return -ENOENT;
+    auto_fd int own = target_fd(g, (int)number);
+    if (own < 0)
+        return own == -EBADF ? -ENOENT : own;
+    int mode = sys_fcntl(own, F_GETFL, 0);
+    *ret_writes = mode >= 0 && !(mode & O_PATH) && (mode & O_ACCMODE) != O_RDONLY;
+    return sys_openat(g->self_fd, decimal(room, own), flags, 0);
+}
+
+int magic_open(struct guard *g, int dir, const char *name, int flags, bool *ret_writes)
+{
+    char path[PLACE_PATH], link[NAME_MAX + 8];
+    struct sys_stat st;
+    struct str rest;
+    size_t n;
+    *ret_writes = false;
+    int no = g->ours ? -EACCES : sys_stat_at(dir, "", AT_EMPTY_PATH, SYS_STAT_BASIC | SYS_STAT_MOUNT, &st);
+    if (no < 0 || path_of(g, dir, path, &n) < 0)
+        return -EACCES;
+    const bool ours = mount_ours(g, st.mount), same = proc_is_box(g, &st);
+    if (!ours && same && nested_path(g, dir, &st, path, &n) < 0) /* a copy of the box's: its number is the box's, too */
+        return -EACCES;
+    path[n] = 0;
+    int number = same ? number_of((struct str){path, n}, &rest) : 0;
+    const bool own = same ? number && is_caller(g, number) : may_be_caller(g, path);
+    const struct str at = {path, n};
+    if (own && str_ends(at, STR("/fd")))
+        return own_descriptor(g, name, flags, ret_writes);
+    const bool ns = str_ends(at, STR("/ns"));
+    if (own && (ns || !strcmp(name, "cwd") || !strcmp(name, "root") || !strcmp(name, "exe"))) {
+        (void)snprintf(link, sizeof link, "%s%s", ns ? "ns/" : "", name);
+        return sys_openat(g->who->proc, link, flags, 0);
+    }
+    if (number && !own && is_pinfold(g, number))
+        return -EACCES;
+    return open_apart(g, (struct apart){.object = -1, .dir = dir, .name = name, .flags = flags});
+}
