@@ -162,7 +162,7 @@ static int filled_pipe(size_t n, int *ret_pid)
 {
     int ends[2];
     assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
-    int pid = fork();
+    int pid = fork_child();
     if (pid == 0) {
         static char block[65536];
         for (size_t i = 0; i < sizeof block; i++)

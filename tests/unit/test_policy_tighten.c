@@ -32,8 +32,8 @@ static void what_takes_away_is_taken(void **state)
         "files: {cache: [/c], mounts: ['/src:/dst:ro'], expand: never}",
         "net: {mode: none}",
         "net: {ask: false, ask_time: 30s}",
-        "net: {mode: allow, allow: [a.com], deny: [b.com, '*'], deny_ports: [25], unix_sockets: [/run/s], publish: "
-        "[80], reach: ['a:1']}",
+        ("net: {mode: allow, allow: [a.com], deny: [b.com, '*'], deny_ports: [25], unix_sockets: [/run/s], publish: "
+         "[80], reach: ['a:1']}"),
         "limits: {memory: 512M, pids: 100, timeout: 1s, cpus: 50%, disk: 1M, output: 1K, grace: 0, open_files: 50}",
         "env: {remove: [A, 'LC_*'], pass: [PATH], set: {PINFOLD: '1'}}",
         "guard: strict\nguard_names: {root: [Makefile], any_depth: [.env], git_config: [x]}",
