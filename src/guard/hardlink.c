@@ -12,7 +12,6 @@
  * lock alone: the same place is found and judged again, and the name is taken if it still is that file's.
  */
 #include <errno.h>
-#include <linux/fs.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +22,10 @@
 #define COPY_AT_ONCE (1u << 20) /* bytes that are copied while nobody else receives */
 #define COPY_PIECE   (64u << 20)
 #define TRIES        8 /* while the host puts another file there each time */
+
+#ifndef FICLONE
+#define FICLONE 0x40049409 /* linux/fs.h, _IOW(0x94, 9, int) */
+#endif
 
 /* ---- names made here ---- */
 
