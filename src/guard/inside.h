@@ -358,7 +358,9 @@ void born_add(struct guard *g, const struct sys_stat *st);
 bool born_has(struct guard *g, const struct sys_stat *st);
 
 /* gittext.c */
-bool git_is_common(int dir);                          /* objects and refs stand there */
+bool git_is_nothing(int no); /* what a call failed with says that nothing stands there; anything else is not known */
+bool git_is_common(
+    int dir); /* objects and refs stand there, or it is not known; `dir`: or what opening it failed with */
 int git_text_open(int dir, const char *name);         /* O_NONBLOCK: a FIFO in its place must not hold us */
 int git_text_read(int fd, char **ret, size_t *ret_n); /* all bytes of a regular file, malloc()ed */
 

@@ -151,7 +151,7 @@ static int open_path(struct str path)
 static bool common_at(struct str path)
 {
     auto_fd int dir = open_path(path);
-    return dir >= 0 && git_is_common(dir);
+    return git_is_common(dir);
 }
 
 /* Remotes as git had them before its configuration did, and reads them still: a file for each, which names a location. */
@@ -296,10 +296,12 @@ static int completes_repository(struct guard *g, const struct place *p)
 {
     const char *other;
     struct sys_stat st;
-    if (!is_half(g, p, &other) || sys_stat_at(p->dir, other, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st) < 0 ||
-        git_is_common(p->dir)) /* it is one: what is in it was judged as such */
+    if (!is_half(g, p, &other))
         return 0;
-    return begins_repository(g, p);
+    int no = sys_stat_at(p->dir, other, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st);
+    if (no < 0)
+        return no == -ENOENT ? 0 : no; /* in a directory that cannot be searched nothing can be made, either */
+    return git_is_common(p->dir) ? 0 /* what is in it was judged as such */ : begins_repository(g, p);
 }
 
 #define MOVED      "what the host moved away from a hidden name"
