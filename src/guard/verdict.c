@@ -721,9 +721,11 @@ int verdict_arrived(struct guard *g, const struct place *to)
     return verdict_contents(g, &from, to, "the directory holds what is a guarded name there");
 }
 
-static bool same_mount(const struct place *a, const struct place *b)
+static bool same_mount(const struct guard *g, const struct place *a, const struct place *b)
 {
     struct sys_stat x, y;
+    if (!g->nested && str_eq(place_dir(a), place_dir(b)))
+        return true; /* nobody can mount anything over it */
     return sys_stat_at(a->dir, "", AT_EMPTY_PATH, SYS_STAT_MOUNT, &x) == 0 &&
            sys_stat_at(b->dir, "", AT_EMPTY_PATH, SYS_STAT_MOUNT, &y) == 0 && x.mount == y.mount;
 }
@@ -746,14 +748,14 @@ int verdict_rename(struct guard *g, const struct place *from, const struct place
     if (no < 0)
         return no;
     *ret = st;
-    if (S_ISDIR(st.mode) && !same_mount(from, to))
+    if (S_ISDIR(st.mode) && !same_mount(g, from, to))
         return -EXDEV;
     no = verdict_leaves(g, from, &st);
     if (no < 0)
         return no;
     const struct place *beyond = is_outside(g, place_path(from)) ? from : is_outside(g, place_path(to)) ? to : NULL;
     if (beyond) /* programs copy then */
-        return same_mount(from, to) ? outside(g, DENIAL_RENAME, beyond->dir, place_path(beyond)) : -EXDEV;
+        return same_mount(g, from, to) ? outside(g, DENIAL_RENAME, beyond->dir, place_path(beyond)) : -EXDEV;
     bool exchange = flags & RENAME_EXCHANGE;
     if (exchange) {
         memcpy(name, to->name, to->name_n);
