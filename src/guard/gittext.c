@@ -7,15 +7,21 @@
 #include "guard/gitconfig.h"
 #include "guard/inside.h"
 
+bool git_is_nothing(int no)
+{
+    return no == -ENOENT || no == -ENOTDIR;
+}
+
+/* Or might: whoever owns the directory takes its search permission away, acts by a descriptor, and gives it back. */
 static bool stands(int dir, const char *name)
 {
     struct sys_stat st;
-    return sys_stat_at(dir, name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st) == 0;
+    return !git_is_nothing(sys_stat_at(dir, name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st));
 }
 
 bool git_is_common(int dir)
 {
-    return stands(dir, "objects") && stands(dir, "refs");
+    return dir < 0 ? !git_is_nothing(dir) : stands(dir, "objects") && stands(dir, "refs");
 }
 
 int git_text_read(int fd, char **ret, size_t *ret_n)

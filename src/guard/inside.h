@@ -372,7 +372,9 @@ struct str places_next(const struct places *all, uint32_t *at); /* from *at on; 
 bool places_add(struct guard *g, struct places *all, struct str path);
 
 /* gittext.c */
-bool git_is_common(int dir);                          /* objects and refs stand there */
+bool git_is_nothing(int no); /* what a call failed with says that nothing stands there; anything else is not known */
+bool git_is_common(
+    int dir); /* objects and refs stand there, or it is not known; `dir`: or what opening it failed with */
 int git_text_open(int dir, const char *name);         /* O_NONBLOCK: a FIFO in its place must not hold us */
 int git_text_read(int fd, char **ret, size_t *ret_n); /* all bytes of a regular file, malloc()ed */
 

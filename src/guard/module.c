@@ -6,7 +6,8 @@
  *
  * Nothing is remembered, for the host and other boxes write there, too. Whoever makes a link or moves a directory pays for a look
  * at .git/modules of each directory above, which mostly is not there. A repository's own files are not looked into, so no
- * submodule's repository may stand among them.
+ * submodule's repository may stand among them. What cannot be looked at (a box takes permissions away, and gives them back
+ * later) is what was looked for.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -45,13 +46,14 @@ static bool scan_file(struct scan *s, int dir, const char *name)
     char *bytes;
     size_t n;
     auto_fd int fd = git_text_open(dir, name);
-    if (fd == -EMFILE || fd == -ENFILE || fd == -EWOULDBLOCK || fd == -ENOMEM)
-        return true; /* what it says is not known */
-    if (fd < 0 || git_text_read(fd, &bytes, &n) < 0)
-        return false;
-    bool found = gitconfig_parse((struct str){bytes, n}, scan_entry, s, NULL) > 0;
+    if (fd < 0)
+        return fd == -ELOOP ? git_is_common(dir) : !git_is_nothing(fd) && fd != -ENXIO; /* a socket */
+    int no = git_text_read(fd, &bytes, &n);
+    if (no < 0)
+        return no != -EINVAL; /* no file */
+    no = gitconfig_parse((struct str){bytes, n}, scan_entry, s, NULL);
     free(bytes);
-    return found;
+    return no != 0 && no != -EBADMSG; /* of such a text git reads nothing */
 }
 
 /* What a repository has besides repositories of submodules (modules) and work trees (worktrees). */
@@ -76,6 +78,11 @@ enum { TYPE_UNKNOWN = 0, TYPE_DIRECTORY = 4 };
 
 static bool scan_directory(struct scan *s, int dir, unsigned depth);
 
+static bool is_no_directory(int no)
+{
+    return git_is_nothing(no) || no == -ELOOP;
+}
+
 static bool scan_record(struct scan *s, int dir, const struct record *r, bool skip, unsigned depth)
 {
     struct str name = str_of(r->name);
@@ -86,7 +93,7 @@ static bool scan_record(struct scan *s, int dir, const struct record *r, bool sk
         return true; /* too much to look at */
     auto_fd int fd = sys_openat(dir, r->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
     if (fd < 0)
-        return false;
+        return !is_no_directory(fd);
     s->left--;
     const size_t n = s->n;
     s->path[s->n++] = '/';
@@ -104,7 +111,8 @@ static bool scan_directory(struct scan *s, int dir, unsigned depth)
     if (scan_file(s, dir, "config") || scan_file(s, dir, "config.worktree"))
         return true;
     const bool skip = !s->all && git_is_common(dir);
-    for (long got; (got = sys_getdents64(dir, records, sizeof records)) > 0;) {
+    long got;
+    while ((got = sys_getdents64(dir, records, sizeof records)) > 0) {
         for (long at = 0; at < got;) {
             const struct record *r = (const void *)(records + at);
             at += r->bytes;
@@ -112,13 +120,14 @@ static bool scan_directory(struct scan *s, int dir, unsigned depth)
                 return true;
         }
     }
-    return false;
+    return got < 0;
 }
 
+/* `dir`: or what opening it failed with. */
 static bool scan_begin(struct scan *s, int dir, struct str path)
 {
     if (dir < 0)
-        return false;
+        return !is_no_directory(dir);
     s->left = SCAN_FOLDERS;
     s->n = path.n;
     memcpy(s->path, path.p, path.n);
@@ -145,7 +154,7 @@ static bool is_seen(struct str directory, struct str owner)
         size_t end = slash ? (size_t)(slash - directory.p) : directory.n;
         if (is_own_file((struct str){directory.p + at, end - at})) {
             auto_fd int above = open_from_root((struct str){directory.p, at - 1}, O_PATH | O_DIRECTORY);
-            if (above >= 0 && git_is_common(above))
+            if (git_is_common(above))
                 return false;
         }
         at = end + 1;
@@ -160,7 +169,7 @@ static bool in_repository(struct str place, struct str owner)
         if (at < place.n && place.p[at] != '/')
             continue;
         auto_fd int dir = open_from_root((struct str){place.p, at}, O_PATH | O_DIRECTORY);
-        if (dir >= 0 && git_is_common(dir))
+        if (git_is_common(dir))
             return true;
     }
     return false;
@@ -237,16 +246,18 @@ static bool modules_scan(struct scan *s, const char *name)
     char path[PLACE_PATH];
     size_t n;
     struct sys_stat st; /* costs less than an open where there is none */
-    if (sys_stat_at(AT_FDCWD, name, 0, 0, &st) < 0)
-        return false;
+    int no = sys_stat_at(AT_FDCWD, name, 0, 0, &st);
+    if (no < 0)
+        return !git_is_nothing(no);
     n = strlen(name) - strlen("/modules");
     memcpy(path, name, n);
     path[n] = 0;
     if (!hold_more(s->g, AT_FDCWD, path))
         return true;
     auto_fd int dir = sys_openat(AT_FDCWD, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
-    return dir >= 0 && path_of(s->g, dir, path, &n) == 0 && rules_root(&s->g->rules, (struct str){path, n}).n &&
-           scan_begin(s, dir, (struct str){path, n});
+    if (dir < 0 || path_of(s->g, dir, path, &n) < 0)
+        return !git_is_nothing(dir);
+    return rules_root(&s->g->rules, (struct str){path, n}).n && scan_begin(s, dir, (struct str){path, n});
 }
 
 bool module_behind(struct guard *g, const struct place *to, const struct place *moved)
@@ -310,7 +321,7 @@ bool module_misled(struct guard *g, const struct place *from, const struct place
     name[from->name_n] = 0;
     auto_fd int dir = sys_openat(from->dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
     if (dir < 0)
-        return false;
+        return !is_no_directory(dir);
     if (!left && arrives) { /* whatever work tree with submodules is in it lies in a repository then */
         s.all = true;
         s.wanted = is_any;

@@ -124,7 +124,7 @@ static int open_path(struct str path)
 static bool common_at(struct str path)
 {
     auto_fd int dir = open_path(path);
-    return dir >= 0 && git_is_common(dir);
+    return git_is_common(dir);
 }
 
 /* Remotes as git had them before its configuration did, and reads them still: a file for each, which names a location. */
@@ -289,10 +289,12 @@ static int completes_repository(struct guard *g, const struct place *p)
 {
     const char *other;
     struct sys_stat st;
-    if (!is_half(g, p, &other) || sys_stat_at(p->dir, other, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st) < 0 ||
-        git_is_common(p->dir)) /* it is one: what is in it was judged as such */
+    if (!is_half(g, p, &other))
         return 0;
-    return begins_repository(g, p);
+    int no = sys_stat_at(p->dir, other, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st);
+    if (no < 0)
+        return no == -ENOENT ? 0 : no; /* in a directory that cannot be searched nothing can be made, either */
+    return git_is_common(p->dir) ? 0 /* what is in it was judged as such */ : begins_repository(g, p);
 }
 
 #define MOVED      "what the host moved away from a hidden name"
@@ -730,9 +732,11 @@ int verdict_arrived(struct guard *g, const struct place *to)
     return verdict_contents(g, &from, to, "the directory holds what is a guarded name there");
 }
 
-static bool same_mount(const struct place *a, const struct place *b)
+static bool same_mount(const struct guard *g, const struct place *a, const struct place *b)
 {
     struct sys_stat x, y;
+    if (!g->nested && str_eq(place_dir(a), place_dir(b)))
+        return true; /* nobody can mount anything over it */
     return sys_stat_at(a->dir, "", AT_EMPTY_PATH, SYS_STAT_MOUNT, &x) == 0 &&
            sys_stat_at(b->dir, "", AT_EMPTY_PATH, SYS_STAT_MOUNT, &y) == 0 && x.mount == y.mount;
 }
@@ -755,14 +759,14 @@ int verdict_rename(struct guard *g, const struct place *from, const struct place
     if (no < 0)
         return no;
     *ret = st;
-    if (S_ISDIR(st.mode) && !same_mount(from, to))
+    if (S_ISDIR(st.mode) && !same_mount(g, from, to))
         return -EXDEV;
     no = verdict_leaves(g, from, &st);
     if (no < 0)
         return no;
     const struct place *beyond = is_outside(g, place_path(from)) ? from : is_outside(g, place_path(to)) ? to : NULL;
     if (beyond) /* programs copy then */
-        return same_mount(from, to) ? outside(g, DENIAL_RENAME, beyond->dir, place_path(beyond)) : -EXDEV;
+        return same_mount(g, from, to) ? outside(g, DENIAL_RENAME, beyond->dir, place_path(beyond)) : -EXDEV;
     bool exchange = flags & RENAME_EXCHANGE;
     if (exchange) {
         memcpy(name, to->name, to->name_n);

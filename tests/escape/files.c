@@ -151,6 +151,40 @@ OP(op_create_chdir)
         return -errno;
     return mark_fd(open(args[1], O_WRONLY | O_CREAT, 0755));
 }
+/* PATH loses permissions while something is done: what a guard without the right to look takes for absent. */
+static int shut(const char *path, const char *mode)
+{
+    struct stat st;
+    int fd = open(path, O_RDONLY);
+    if (fd >= 0 && (fstat(fd, &st) < 0 || fchmod(fd, (mode_t)strtoul(mode, NULL, 8)) < 0)) {
+        int no = errno;
+        close(fd);
+        errno = no;
+        fd = -1;
+    }
+    return fd;
+}
+static int unshut(int fd, int result)
+{
+    (void)fchmod(fd, 0755);
+    close(fd);
+    return result;
+}
+OP(op_create_shut)
+{
+    int dir = open(args[2], O_RDONLY | O_DIRECTORY), fd = shut(args[0], args[1]);
+    return dir < 0 || fd < 0 ? -errno : unshut(fd, mark_fd(openat(dir, args[3], O_WRONLY | O_CREAT, 0755)));
+}
+OP(op_symlink_shut)
+{
+    int fd = shut(args[0], args[1]);
+    return fd < 0 ? -errno : unshut(fd, done(symlink(args[2], args[3])));
+}
+OP(op_rename_shut)
+{
+    int fd = shut(args[0], args[1]);
+    return fd < 0 ? -errno : unshut(fd, done(rename(args[2], args[3])));
+}
 OP(op_mkdir)
 {
     return done(mkdir(args[0], 0755));
@@ -609,6 +643,9 @@ const struct entry file_entries[] = {
     {"creat", 1, op_creat},
     {"openat2", 1, op_openat2},
     {"create-dirfd", 2, op_create_dirfd},
+    {"create-shut", 4, op_create_shut},
+    {"symlink-shut", 4, op_symlink_shut},
+    {"rename-shut", 4, op_rename_shut},
     {"create-opath", 2, op_create_opath},
     {"create-procfd", 2, op_create_procfd},
     {"create-chdir", 2, op_create_chdir},

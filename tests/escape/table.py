@@ -621,6 +621,19 @@ guarded("hook-sample-linked-out", f"link {HOOKS}/pre-commit.sample {{work}}/s , 
 guarded("hook-race-text", f"race-text {{work}}/src/x {EVIL} 8000")
 guarded("hook-race-swap", f"mkdir {{work}}/d , mkdir {{work}}/d/hooks , symlink .git {{work}}/l , race-swap {{work}}/d {{work}}/l "
         f"{{work}}/d/hooks/pre-commit {EVIL} {{tries}}")
+# What cannot be looked at is not absent: the box takes permissions away from what is its own, acts, and gives them back.
+BARE = "mkdir {work}/g , mkdir {work}/g/objects , mkdir {work}/g/refs , mkdir {work}/g/"
+guarded("hook-in-unsearchable-repository", BARE + "hooks , create-shut {work}/g 644 {work}/g/hooks pre-commit", effect=exists("{work}/g/hooks/pre-commit"))
+guarded("remote-in-unsearchable-repository", BARE + "remotes , create-shut {work}/g 644 {work}/g/remotes origin", effect=exists("{work}/g/remotes/origin"))
+MODULE = "mkdir {work}/.git/modules , mkdir {work}/.git/modules/m , mkdir {work}/.git/modules/m/objects , mkdir {work}/.git/modules/m/refs , " \
+         "replace-text {work}/.git/modules/m/config {text} , "
+for kind, shut in {"config": ".git/modules/m/config 0", "directory": ".git/modules/m 0", "folder": ".git/modules 311", "git": ".git 644"}.items():
+    guarded("submodule-unreadable-" + kind, MODULE + "symlink-shut {work}/" + shut + " /tmp {work}/sub", effect=exists("{work}/sub"),
+            values={"text": "[core]\n\tworktree = ../../../sub\n"})
+OTHER = "".join(f"mkdir {{work}}/s{place} , " for place in ("", "/.git", "/.git/objects", "/.git/refs", "/.git/modules", "/.git/modules/m", "/.git/modules/m/objects",
+                                                        "/.git/modules/m/refs", "/sub"))
+guarded("submodule-unreadable-moved", OTHER + "replace-text {work}/s/.git/modules/m/config {text} , mkdir {work}/t , symlink /tmp {work}/t/sub , "
+        "rename-shut {work}/s/.git/modules 300 {work}/s/.git {work}/t/.git", effect=exists("{work}/t/.git"), values={"text": "[core]\n\tworktree = ../../../sub\n"})
 guarded("config-write", "write {work}/.git/config", effect=marked("{work}/.git/config"), harmless=True)
 CONFIG = "{work}/.git/config"
 for key, text in {"hooks-path": "[core]\\n\\thooksPath = /tmp/evil\\n", "fsmonitor": "[core]\\n\\tfsmonitor = /tmp/evil\\n",

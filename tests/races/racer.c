@@ -132,6 +132,19 @@ static bool hook_counts(void)
     return is("d/objects") && is("d/hooks/pre-commit");
 }
 
+/*
+ * The host knows no lock, so what it writes after the last look is its own. But a hook of which it saw that it stood before the
+ * act, the look after the act sees as well: then the act has not succeeded.
+ */
+static int hook_before_objects(void)
+{
+    return hook() == 0 && !is("d/objects") ? 0 : -1;
+}
+static bool objects_made_over(void)
+{
+    return shared->did[0] && shared->did[1] && hook_counts();
+}
+
 static void half_and_file(void)
 {
     half();
@@ -157,6 +170,14 @@ static int to_git(void)
 static bool hook_in_git(void)
 {
     return is(".git/hooks/pre-commit");
+}
+static int hook_before_name(void)
+{
+    return hook() == 0 && is("d/hooks/pre-commit") ? 0 : -1;
+}
+static bool named_over(void)
+{
+    return shared->did[0] && shared->did[1] && hook_in_git();
 }
 
 static void half_and_hooks(void)
@@ -338,6 +359,8 @@ static const struct scenario {
     {"a-hook-and-the-name-of-its-repository", plain, {hook, to_git}, hook_in_git},
     {"the-name-of-a-repository-and-a-hook", plain, {to_git, hook}, hook_in_git},
     {"objects-and-a-hook", half, {complete, hook}, hook_counts},
+    {"objects-over-a-hook-that-stood-before", half, {complete, hook_before_objects}, objects_made_over},
+    {"a-name-over-a-hook-that-stood-before", plain, {to_git, hook_before_name}, named_over},
     {"hooks-moved-and-objects", half_and_hooks, {hooks_moved, complete}, hook_counts},
     {"a-hook-under-way-in-a-directory-that-becomes-hooks", flight, {in_flight, land}, hook_counts},
     {"a-configuration-and-objects", half, {config, complete}, config_counts},
