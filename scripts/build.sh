@@ -4,16 +4,34 @@
 #     host     build-host/   the system's C library: unit tests and test programs
 #     asan     build-asan/   the same with AddressSanitizer and UndefinedBehaviorSanitizer
 #     faults   build-faults/ the same where every kernel call can be made to fail
-# Without a word: the product. A folder that exists is brought up to date.
+# Without a word: the product. A folder that exists is brought up to date. PINFOLD_WERROR=1 makes warnings errors, from then on.
 set -eu
 cd "$(dirname "$0")/.."
+
+cmocka() {
+    [ -e /usr/include/cmocka.h ] || [ -e /usr/local/include/cmocka.h ]
+}
 
 setup() { # folder, meson options ...
     folder=$1
     shift
-    if [ -f "$folder/build.ninja" ]; then return 0; fi
+    if [ -f "$folder/build.ninja" ]; then
+        if [ "${PINFOLD_WERROR-}" = 1 ] && [ ! -e "$folder/.werror" ]; then
+            meson configure "$folder" -Dwerror=true
+            : >"$folder/.werror"
+        fi
+        # Tests that were left out because cmocka was not there.
+        if [ -e "$folder/.without-cmocka" ] && cmocka; then
+            rm "$folder/.without-cmocka"
+            meson setup --reconfigure "$folder"
+        fi
+        return 0
+    fi
     rm -rf "$folder"
+    if [ "${PINFOLD_WERROR-}" = 1 ]; then set -- "$@" -Dwerror=true; fi
     meson setup "$folder" "$@"
+    if [ "${PINFOLD_WERROR-}" = 1 ]; then : >"$folder/.werror"; fi
+    cmocka || : >"$folder/.without-cmocka"
 }
 
 for what in "${@:-product}"; do

@@ -1,17 +1,16 @@
 #!/bin/sh
-# Installs pinfold: scripts/install.sh [--prefix DIR] [--builds FOLDER]      (DESTDIR is honoured)
-# Two builds: the static program with musl, and libpinfold with the system's C library.
+# Installs pinfold: scripts/install.sh [--prefix DIR]      (DESTDIR is honoured)
+# Two builds: the static program with musl, in build/ as ./pinfold makes it, and libpinfold with the system's C library, in
+# build-library/. What is up to date is not built again. As root, what belongs to another user is built as that user.
 set -eu
 cd "$(dirname "$0")/.."
 prefix=/usr/local
-builds=build-install
 while [ $# -gt 0 ]; do
     case $1 in
     --prefix) prefix=$2 && shift 2 ;;
     --prefix=*) prefix=${1#*=} && shift ;;
-    --builds) builds=$2 && shift 2 ;;
     *)
-        echo "install.sh: what is '$1'? (install.sh [--prefix DIR] [--builds FOLDER])" >&2
+        echo "install.sh: what is '$1'? (install.sh [--prefix DIR])" >&2
         exit 2
         ;;
     esac
@@ -24,35 +23,78 @@ esac
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 
+owner=
+if [ "$(id -u)" = 0 ] && [ "$(stat -c %u .)" != 0 ]; then owner=$(stat -c %u:%g .); fi
+as_owner() {
+    if [ -n "$owner" ]; then
+        HOME=/nonexistent setpriv --reuid "${owner%:*}" --regid "${owner#*:}" --clear-groups "$@"
+    else
+        "$@"
+    fi
+}
+
 quietly() { # what it says is of interest where it fails
     "$@" >"$log" 2>&1 && return
-    cat "$log" >&2
+    tail -n 40 "$log" >&2
     missing=$(scripts/packages.sh missing build | tr '\n' ' ')
     echo "install.sh: this failed: $*${missing:+; these packages are missing: $missing}" >&2
     exit 1
 }
 
-setup() { # folder
-    if [ -f "$1/build.ninja" ]; then
-        meson configure "$1" -Dprefix="$prefix"
-    else
-        meson setup "$1" -Dprefix="$prefix" --strip
+# Where pkg-config looks by itself below this prefix; meson's own choice depends on what else is installed.
+libdir=lib
+for place in $(pkg-config --variable pc_path pkg-config 2>/dev/null | tr : ' '); do
+    case $place in
+    "$prefix"/lib*/pkgconfig)
+        libdir=${place#"$prefix"/}
+        libdir=${libdir%/pkgconfig}
+        break
+        ;;
+    esac
+done
+
+setup() { # folder, OPTION=VALUE ...: only a change makes meson look at everything anew
+    folder=$1
+    shift
+    if [ ! -f "$folder/build.ninja" ]; then
+        for option in "$@"; do set -- "$@" "-D$option" && shift; done
+        as_owner meson setup "$folder" "$@"
+        return
     fi
+    has=$(meson introspect --buildoptions "$folder" | python3 -c 'import json, sys
+print("\n".join(o["name"] + "=" + str(o["value"]) for o in json.load(sys.stdin)))')
+    for option in "$@"; do
+        printf '%s\n' "$has" | grep -qxF -- "$option" || as_owner meson configure "$folder" "-D$option"
+    done
 }
 
-echo "building (a minute or so)"
-CC=musl-gcc quietly setup "$builds/program"
-quietly setup "$builds/library"
-quietly ninja -C "$builds/program"
-quietly ninja -C "$builds/library" library
-meson install -C "$builds/program" --no-rebuild --quiet
-meson install -C "$builds/library" --no-rebuild --quiet
+put() { # folder
+    meson install -C "$1" --no-rebuild --quiet --strip
+    if [ -n "$owner" ]; then chown -R "$owner" "$1/meson-logs" "$1/meson-private"; fi
+}
+
+echo "building what is not up to date (a minute or so the first time)"
+CC=musl-gcc quietly setup build "prefix=$prefix"
+quietly setup build-library "prefix=$prefix" "libdir=$libdir"
+quietly as_owner ninja -C build
+quietly as_owner ninja -C build-library library
+quietly put build
+quietly put build-library
 echo "installed under $prefix; try: $prefix/bin/pinfold doctor"
-case $prefix in
-/usr | /usr/local) ;;
-*) # what pkg-config and the loader do not look through by themselves
-    pc=$(find "${DESTDIR-}$prefix" -name pinfold.pc -print -quit)
-    pc=${pc#"${DESTDIR-}"}
-    echo "for programs with libpinfold: export PKG_CONFIG_PATH=${pc%/*} LD_LIBRARY_PATH=${pc%/pkgconfig/*}"
-    ;;
-esac
+[ -z "${DESTDIR-}" ] || exit 0
+
+# What the shell, pkg-config and the loader do not look through by themselves.
+lib=$prefix/$libdir
+lines=
+add() {
+    lines="$lines    $1
+"
+}
+case :$PATH: in *:"$prefix/bin":*) ;; *) add "export PATH=$prefix/bin:\$PATH" ;; esac
+[ "$(env -u PKG_CONFIG_PATH pkg-config --variable=prefix pinfold 2>/dev/null)" = "$prefix" ] || add "export PKG_CONFIG_PATH=$lib/pkgconfig"
+if [ "$(id -u)" = 0 ]; then PATH=$PATH:/usr/sbin:/sbin ldconfig 2>/dev/null || true; fi
+PATH=$PATH:/usr/sbin:/sbin ldconfig -p 2>/dev/null | grep -qF "$lib/libpinfold.so" || add "export LD_LIBRARY_PATH=$lib"
+if [ -n "$lines" ]; then
+    echo "these lines belong into your shell's profile (the ones with LIB and PKG are for programs with libpinfold):"
+    printf '%s' "$lines"
+fi

@@ -1,9 +1,16 @@
 #!/bin/sh
-# The packages of Debian and Ubuntu that pinfold needs, in two sections:
-#     scripts/packages.sh list build|test      prints their names
-#     scripts/packages.sh install build test   installs what is missing (as root)
+# The packages of Debian and Ubuntu that pinfold needs, in sections:
+#     build     what the program cannot be built without
+#     manual    what it is built without, too: the manual pages are left out
+#     test      what tests need: those whose package is not there are left out, and say so
+#
+#     scripts/packages.sh list SECTION...      prints their names
+#     scripts/packages.sh missing SECTION...   prints those that are not installed
+#     scripts/packages.sh install SECTION...   installs them (as root), and names on standard error what cannot be had.
+#                                              It fails only where one of `build` is still missing.
 # A line is "section package proof": the package counts as present when the command or file `proof` exists, so that
-# a node or a java that came from elsewhere is left alone.
+# a node or a java that came from elsewhere is left alone. Words joined by commas are other names, the best one first: of
+# packages the first that this machine's apt knows is taken, of proofs any will do.
 set -eu
 
 table() {
@@ -19,14 +26,14 @@ build libsqlite3-dev /usr/include/sqlite3.h
 build libmd-dev /usr/include/sha256.h
 build libjansson-dev /usr/include/jansson.h
 build libseccomp-dev /usr/include/seccomp.h
-build scdoc scdoc
+manual scdoc scdoc
 test libcmocka-dev /usr/include/cmocka.h
 test python3 python3
 test bubblewrap bwrap
 test firejail firejail
 test bats bats
 test clang clang
-test clang-format-14 clang-format-14
+test clang-format-14,clang-format clang-format-14,clang-format
 test clang-tidy clang-tidy
 test shellcheck shellcheck
 test binutils nm
@@ -77,30 +84,84 @@ test podman podman
 test runc runc
 test uidmap newuidmap
 test dpkg dpkg-deb
+test mmdebstrap mmdebstrap
 test dbus-daemon dbus-daemon
 END
 }
 
-present() {
-    case $1 in
-    /*) [ -e "$1" ] ;;
-    *) command -v "$1" >/dev/null 2>&1 || [ -x "/usr/sbin/$1" ] || [ -x "/sbin/$1" ] ;;
-    esac
+present() { # proofs
+    for one in $(echo "$1" | tr , ' '); do
+        case $one in
+        /*) [ -e "$one" ] && return 0 ;;
+        *) if command -v "$one" >/dev/null 2>&1 || [ -x "/usr/sbin/$one" ] || [ -x "/sbin/$one" ]; then return 0; fi ;;
+        esac
+    done
+    return 1
+}
+
+# Can apt install it, as far as its lists say? Names that are only asked for by others are not in them.
+exists() {
+    [ -n "$(apt-cache madison "$1" 2>/dev/null)" ]
+}
+
+# Of several names the one to install. Without lists nothing is known: the name that is in every Debian, the last.
+choose() {
+    for one in $(echo "$1" | tr , ' '); do
+        case $1 in *,*) ! exists "$one" || break ;; esac
+    done
+    echo "$one"
+}
+
+wanted() { # section, sections
+    for one in $2; do [ "$1" != "$one" ] || return 0; done
+    return 1
 }
 
 # Prints the packages of the sections given that are not there.
 missing() {
     table | while read -r section package proof; do
-        for wanted in "$@"; do
-            if [ "$section" = "$wanted" ] && ! present "$proof"; then echo "$package"; fi
-        done
+        if wanted "$section" "$*" && ! present "$proof"; then choose "$package"; fi
     done
+}
+
+words() {
+    tr '\n' ' ' | sed 's/ *$//'
+}
+
+get() { # packages
+    apt-get install -y -q --no-install-recommends "$@"
+}
+
+install() { # sections
+    want=
+    lost=
+    apt-get update -q || echo "packages.sh: apt's lists could not be renewed; going on with those that are there" >&2
+    all=$(missing "$@") # anew: names depend on the lists
+    # shellcheck disable=SC2086 # a list of words
+    known=$(apt-cache madison $all 2>/dev/null | awk '{ printf " %s ", $1 }')
+    for package in $all; do
+        case $known in *" $package "*) want="$want $package" ;; *) lost="$lost $package" ;; esac
+    done
+    [ -z "$lost" ] || echo "packages.sh: this system has no package$lost" >&2
+    # shellcheck disable=SC2086 # a list of words
+    if [ -n "$want" ] && ! get $want; then
+        # One of them cannot be installed here: each by itself, so that the others are.
+        for package in $want; do
+            get "$package" || echo "packages.sh: $package could not be installed" >&2
+        done
+    fi
+    left=$(missing build | words)
+    if [ -n "$left" ] && wanted build "$*"; then
+        echo "packages.sh: needed to build, and not installed: $left" >&2
+        return 1
+    fi
 }
 
 case ${1-} in
 list)
     shift
-    for wanted in "${@:-build}"; do table | awk -v s="$wanted" '$1 == s { print $2 }'; done
+    [ $# -gt 0 ] || set -- build
+    table | while read -r section package _; do if wanted "$section" "$*"; then choose "$package"; fi; done
     ;;
 missing)
     shift
@@ -108,10 +169,10 @@ missing)
     ;;
 install)
     shift
-    want=$(missing "$@")
+    want=$(missing "$@" | words)
     [ -n "$want" ] || exit 0
     if [ "$(id -u)" != 0 ]; then
-        echo "packages.sh: only root can install what is missing: $(echo "$want" | tr '\n' ' ')" >&2
+        echo "packages.sh: only root can install what is missing: $want" >&2
         exit 1
     fi
     export DEBIAN_FRONTEND=noninteractive
@@ -122,12 +183,10 @@ install)
         printf '#!/bin/sh\nexit 101\n' >"$policy"
         chmod 755 "$policy"
     fi
-    apt-get update -q
-    # shellcheck disable=SC2086 # a list of words
-    apt-get install -y -q --no-install-recommends $want
+    install "$@"
     ;;
 *)
-    echo "usage: packages.sh list|missing|install build|test ..." >&2
+    echo "usage: packages.sh list|missing|install build|manual|test ..." >&2
     exit 2
     ;;
 esac

@@ -43,6 +43,7 @@ bad          90       pair     twice    tests/bad/run
 paths        150      pair     once     tests/paths/run
 completion   60       pair     twice    tests/completion/run
 work         240      pair     twice    tests/work/run
+names        120      pair     twice    tests/names/run
 landlock     90       pair     once     tests/landlock/run
 docker       240      pair     twice    tests/docker/run
 escape       180      pair     once     tests/escape/run
@@ -116,12 +117,14 @@ fail_log() { # what, log
 # ---- packages and user
 if [ "$(id -u)" = 0 ]; then
     if [ "${PINFOLD_NO_APT-}" != 1 ]; then
-        scripts/packages.sh install build test >"$logs/packages" 2>&1 || fail_log "installing packages" "$logs/packages"
+        scripts/packages.sh install build manual test >"$logs/packages" 2>&1 || fail_log "installing packages" "$logs/packages"
+        absent=$(scripts/packages.sh missing manual test | tr '\n' ' ')
+        [ -z "$absent" ] || echo "note: could not be installed (tests that need them are skipped): $absent"
     fi
     PINFOLD_TEST_USER=pinfold-test
     id "$PINFOLD_TEST_USER" >/dev/null 2>&1 || useradd -m -s /bin/bash "$PINFOLD_TEST_USER" || die "cannot make the user pinfold-test"
 else
-    absent=$(scripts/packages.sh missing build test | tr '\n' ' ')
+    absent=$(scripts/packages.sh missing build manual test | tr '\n' ' ')
     [ -z "$absent" ] || echo "note: not installed, only root can (tests that need them are skipped): $absent"
     PINFOLD_TEST_USER=
 fi

@@ -172,6 +172,7 @@ int agent_flags(const struct agent *a, const struct agent_box *box, struct arena
     }
     for (size_t i = 0; a->hosts && a->hosts[i]; i++)
         flag(&w, "allow", a->hosts[i]);
+    flag(&w, "guard-everyday", "guard");
     const char **end = arena_push(mem, &w.list, &w.n, sizeof *end);
     if (w.broken || !end)
         return err_sys(e, ERR_SYSTEM, ENOMEM, "the box of %s", a->title);

@@ -314,7 +314,7 @@ static int give_input(struct io *io, const struct box_ask *ask, const struct loo
     case KIND_FILE:
         if (!ask->engine) /* a box of somebody else's: nobody opens it anew */
             return input_pipe(io, ask, l, e);
-        /* fall through */
+        __attribute__((fallthrough));
     case KIND_DIRECT:
         io->stdin_is_file = l->kind == KIND_FILE;
         io->give[0] = ask->stdio[0];

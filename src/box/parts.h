@@ -5,6 +5,7 @@
  *     loop.c     waiting and stages       relay.c    moving bytes
  *     signals.c  forwarding, stopping     term.c     raw mode and its watcher
  *     limits.c   choosing the means       cgroup1.c cgroup2.c groups.c systemd.c watcher.c   the means
+ *     told.c     frames -> what the box leaves
  *     denial.c   frames -> denials        audit.c    denials -> audit log            result.c   JSON
  *     egress.c   the egress process       live.h     rules, questions and events of the network meanwhile
  */
@@ -317,6 +318,8 @@ void publish_started(struct box *b);
 void publish_end(struct box *b); /* once the box is gone: what is still to be read by a client goes out first */
 
 void denial_frame(struct box *b, const struct denial_frame *f, size_t n);
+void told_frame(struct box *b, const struct denial_frame *f, size_t n); /* told.c */
+void told_free_all(struct box_result *r);
 void denial_limit(struct box *b, const struct limits_hit *hit);
 void denial_offline(struct box *b); /* a command that failed in a box without a network, and looked for one */
 void denial_end(struct box *b);

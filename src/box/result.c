@@ -182,6 +182,21 @@ static void denials(struct json *j, const struct box_result *r, const struct pla
     json_array_end(j);
 }
 
+/* What it leaves that a person should look at. */
+static void left(struct json *j, const struct box_result *r)
+{
+    json_array(j, "left");
+    for (size_t i = 0; i < r->n_left; i++) {
+        json_object(j, NULL);
+        json_text(j, "kind", r->left[i].kind);
+        json_text(j, "path", r->left[i].path);
+        if (r->left[i].what)
+            json_text(j, "what", r->left[i].what);
+        json_object_end(j);
+    }
+    json_array_end(j);
+}
+
 /* What the egress let through; null where it decides nothing, and where it does not say for whom. */
 static void network(struct json *j, const struct box_result *r, const struct plan *plan)
 {
@@ -256,6 +271,7 @@ int box_result_json(const struct box_result *r, const struct plan *plan, bool ca
     not_executed(&j, r);
     usage(&j, r);
     denials(&j, r, plan);
+    left(&j, r);
     network(&j, r, plan);
     guarantees(&j, plan);
     json_text(&j, "engine", plan->facts->engine);

@@ -404,6 +404,7 @@ void box_result_free(struct box_result *r)
     if (!r)
         return;
     denial_free_all(r);
+    told_free_all(r);
     network_free(r);
     buf_free(&r->out);
     buf_free(&r->err);

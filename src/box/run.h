@@ -33,6 +33,11 @@ struct denial {
     uint32_t session;        /* of processes, as the box numbers it; 0: not known */
 };
 
+struct left_behind { /* what the box leaves that a person should look at; `what` may be NULL */
+    char *kind, *path, *what;
+};
+#define MAX_LEFT 64 /* kept in a result */
+
 struct allowed { /* what the network let through */
     char *action, *target, *address, *rule, *origin;
     const char *how;
@@ -63,6 +68,8 @@ struct box_result { /* freed with box_result_free */
     bool peak_is_largest_process; /* no cgroup: peak of the largest process or of the watcher's samples */
     struct denial *denials;
     size_t n_denials, denials_dropped;
+    struct left_behind *left;
+    size_t n_left;
     struct allowed *allowed;
     size_t n_allowed, allowed_dropped;
     uint64_t events_lost;  /* of the egress: more came than could be taken in time */

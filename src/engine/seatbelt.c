@@ -490,6 +490,8 @@ static void put_guards(struct text *t)
         return;
     buf_text(&t->out, "; guarded names\n");
     for (size_t i = 0; i < p->n_guards; i++) {
+        if (p->guards[i].everyday && p->everyday == EVERYDAY_ALLOW)
+            continue;
         /* In private directories, too: a directory with such a name in it could be moved out of them. */
         if (t->own && p->guards[i].place == GUARD_ANY_DEPTH)
             at_any_depth(t, "deny " WRITES, t->own, p->guards[i].name, false, false);
@@ -499,7 +501,7 @@ static void put_guards(struct text *t)
                              ? "deny " WRITES
                              : "deny file-write-data file-write-unlink file-write-mode file-write-owner "
                                "file-write-xattr file-write-flags file-write-times file-link",
-                         t->roots[k], p->guards[i].name, false, p->guards[i].place == GUARD_ROOT);
+                         t->roots[k], p->guards[i].name, p->guards[i].pattern, p->guards[i].place == GUARD_ROOT);
     }
 }
 

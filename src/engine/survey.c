@@ -103,14 +103,14 @@ static int read_link(struct surveyor *s, struct node *n)
 
 static int look(struct surveyor *s, struct node *n)
 {
-    struct statx st;
+    struct sys_stat st;
     int r = sys_look(n->real, &st);
     if (r == 0) {
-        n->mode = st.stx_mode;
-        n->uid = st.stx_uid;
-        n->gid = st.stx_gid;
-        n->dev = (uint64_t)st.stx_dev_major << 32 | st.stx_dev_minor;
-        n->ino = st.stx_ino;
+        n->mode = st.mode;
+        n->uid = st.uid;
+        n->gid = st.gid;
+        n->dev = (uint64_t)st.major << 32 | st.minor;
+        n->ino = st.inode;
     }
     if (r == 0 && S_ISLNK(n->mode)) {
         n->is_link = true;
@@ -519,8 +519,8 @@ static int add_match(struct surveyor *s, struct facts *f, size_t rule, const cha
     if (!real)
         return -ENOMEM;
     *m = (struct match_fact){.rule = (uint32_t)rule, .real = real, .type = type};
-    struct statx st;
-    m->refused = sys_look(real, &st) == 0 && is_refused(f, real, st.stx_uid, st.stx_mode);
+    struct sys_stat st;
+    m->refused = sys_look(real, &st) == 0 && is_refused(f, real, st.uid, st.mode);
     return 0;
 }
 
@@ -528,10 +528,10 @@ static enum path_type entry_type(const char *dir, const struct dirent *d, struct
 {
     if (d->d_type == DT_UNKNOWN) {
         const char *path = path_join(s->mem, dir, d->d_name);
-        struct statx st;
+        struct sys_stat st;
         if (!path || sys_look(path, &st) < 0)
             return PATH_MISSING;
-        return S_ISLNK(st.stx_mode) ? PATH_FILE : type_of(st.stx_mode);
+        return S_ISLNK(st.mode) ? PATH_FILE : type_of(st.mode);
     }
     return d->d_type == DT_DIR ? PATH_DIR : d->d_type == DT_REG || d->d_type == DT_LNK ? PATH_FILE : PATH_OTHER;
 }
@@ -909,6 +909,8 @@ int survey(const struct policy *p, struct facts *f, struct arena *mem, struct er
         r = judge_links(s, p, f, e);
     if (r == 0)
         r = survey_aliases(s, p, f);
+    if (r == 0)
+        r = survey_targets(p, f, mem);
     if (r == 0)
         r = survey_patterns(s, p, f, e);
     if (r == 0 && f->tier == TIER_LANDLOCK)

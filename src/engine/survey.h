@@ -9,3 +9,6 @@
 
 /* Fills facts->paths in `mem`. A missing path is a fact, not an error; errors are for what cannot be looked at. */
 int survey(const struct policy *p, struct facts *f, struct arena *mem, struct err *e);
+
+/* targets.c: the part of it that follows guarded links and reads git's configuration. */
+int survey_targets(const struct policy *p, struct facts *f, struct arena *mem);

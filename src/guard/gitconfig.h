@@ -15,8 +15,13 @@
 
 enum gitconfig_kind {
     GITCONFIG_REPOSITORY, /* .git/config, config.worktree, configuration of a submodule's repository */
-    GITCONFIG_MODULES     /* .gitmodules */
+    GITCONFIG_MODULES,    /* .gitmodules */
+    /* What git goes on with (gitstate.c): a list of steps, options of a cherry-pick, the strategy of a rebase. */
+    GITCONFIG_TODO,
+    GITCONFIG_OPTIONS,
+    GITCONFIG_STRATEGY
 };
+enum gitconfig_kind gitconfig_kind_of(struct str path);
 
 #define GITCONFIG_MAX_BYTES (1u << 20)
 
@@ -32,6 +37,8 @@ struct gitconfig_ask {
  * `why` (may be NULL) gets a clause that names key and reason. An old content that cannot be read counts as empty.
  */
 int gitconfig_judge(const struct gitconfig_ask *ask, struct buf *why);
+/* The same of every kind (gitstate.c). */
+int git_judge(const struct gitconfig_ask *ask, struct buf *why);
 
 /* Whether a content says nothing that is protected: it may be removed, moved or come into being with its directory. */
 bool gitconfig_inert(enum gitconfig_kind kind, struct str text, struct str directory, struct str root);

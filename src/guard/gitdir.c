@@ -128,12 +128,6 @@ int git_hooks_renew(struct guard *g, int dir, const char *name)
     return no < 0 ? -EACCES : 0;
 }
 
-static enum gitconfig_kind kind_of(struct str path)
-{
-    return path.n >= 12 && fold_eq(str_skip(path, path.n - 12), STR("/.gitmodules")) ? GITCONFIG_MODULES
-                                                                                     : GITCONFIG_REPOSITORY;
-}
-
 static struct str directory_of(struct str path)
 {
     while (path.n > 1 && path.p[path.n - 1] != '/')
@@ -150,8 +144,11 @@ bool git_config_inert(struct guard *g, int dir, const char *name, struct str pat
         return fd == -ENOENT;
     if (git_text_read(fd, &bytes, &n) < 0)
         return false;
-    bool inert =
-        gitconfig_inert(kind_of(path), (struct str){bytes, n}, directory_of(path), rules_root(&g->rules, path));
+    struct gitconfig_ask ask = {.kind = gitconfig_kind_of(path),
+                                .new_text = {bytes, n},
+                                .directory = directory_of(path),
+                                .root = rules_root(&g->rules, path)};
+    bool inert = git_judge(&ask, NULL) == 0;
     free(bytes);
     return inert;
 }
@@ -193,7 +190,7 @@ static int put_relative(struct guard *g, int dir, const char *name, struct str p
                         bool replace)
 {
     auto_buf struct buf relative = BUF(2 * GITCONFIG_MAX_BYTES);
-    int no = kind_of(path) == GITCONFIG_REPOSITORY
+    int no = gitconfig_kind_of(path) == GITCONFIG_REPOSITORY
                  ? gitconfig_relative(bytes, directory_of(path), rules_root(&g->rules, path), &relative)
                  : 0;
     return no < 0 ? no : put_in_place(g, dir, name, no ? buf_view(&relative) : bytes, mode, replace);
@@ -202,7 +199,7 @@ static int put_relative(struct guard *g, int dir, const char *name, struct str p
 /* What is judged by the bytes: keys, and where places of submodules lead now. */
 static int judge_text(struct guard *g, const struct gitconfig_ask *ask, struct buf *why)
 {
-    int no = gitconfig_judge(ask, why);
+    int no = git_judge(ask, why);
     if (no == 0 && ask->kind == GITCONFIG_REPOSITORY &&
         !module_text_fits(g, ask->directory, ask->old_text, ask->new_text)) {
         buf_text(why, "core.worktree leads over a link, or to a guarded name");
@@ -235,7 +232,7 @@ static int judge_and_put(struct guard *g, int source, const struct place *to, co
         no = deny(g, DENIAL_GIT_CONFIG, rule, place_path(to), "the present git configuration cannot be read");
     if (no == 0) {
         struct buf why = BUF(1024);
-        struct gitconfig_ask ask = {.kind = kind_of(place_path(to)),
+        struct gitconfig_ask ask = {.kind = gitconfig_kind_of(place_path(to)),
                                     .old_text = {old_bytes, old_n},
                                     .new_text = {new_bytes, new_n},
                                     .directory = place_dir(to),
@@ -301,8 +298,12 @@ bool git_in_place(struct guard *g, const struct place *p, int flags, const struc
 {
     if (g->rules.mode != GUARD_STRICT || !p->plain || !verdict_config(g, p, ret_rule))
         return false;
-    if (kind_of(place_path(p)) == GITCONFIG_MODULES)
+    const enum gitconfig_kind kind = gitconfig_kind_of(place_path(p));
+    if (kind == GITCONFIG_MODULES)
         return *ret_rule != NULL;
+    /* git and an editor read at once what they wrote: only a new name can make them wait until it was judged. */
+    if (kind != GITCONFIG_REPOSITORY)
+        return *ret_rule && flags & O_CREAT && is_absent(p);
     return flags & O_CREAT && fold_eq((struct str){p->name, p->name_n}, STR("config")) && is_absent(p);
 }
 
@@ -497,7 +498,7 @@ long git_in_place_open(struct guard *g, struct place *p, const struct rule *rule
     if (old < 0 && !(flags & O_CREAT))
         return -ENOENT;
     int no = target_umask(g);
-    if (no == 0 && kind_of(place_path(p)) == GITCONFIG_REPOSITORY) {
+    if (no == 0 && gitconfig_kind_of(place_path(p)) == GITCONFIG_REPOSITORY) {
         auto_fd int empty = sys_openat(p->dir, p->name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
         no = empty < 0 ? empty : 0;
     }
@@ -514,7 +515,7 @@ long git_in_place_open(struct guard *g, struct place *p, const struct rule *rule
         return giving < 0 ? giving : reading; /* permissions that do not let it be written, or judged */
     if (events < 0 || inotify_add_watch(events, decimal(room, reading), IN_CLOSE_WRITE) < 0)
         return -ENOMEM;
-    auto_fd int stand_in = old < 0 && kind_of(place_path(p)) == GITCONFIG_MODULES ? stand_in_make(p) : -1;
+    auto_fd int stand_in = old < 0 && gitconfig_kind_of(place_path(p)) != GITCONFIG_REPOSITORY ? stand_in_make(p) : -1;
     struct watcher *w = watcher_enter(g->shared);
     no = atomic_fetch_add(&g->shared->watched, 1) < WATCHED_MAX ? guard_child(g) : -EMFILE;
     if (no < 0) {

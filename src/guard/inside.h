@@ -9,6 +9,7 @@
 #include <limits.h>
 #include <linux/seccomp.h>
 #include <stdatomic.h>
+#include "base/buf.h"
 #include "guard/guard.h"
 #include "guard/judge.h"
 #include "sys/file.h"
@@ -59,6 +60,10 @@ struct mask { /* the file mode creation mask a process has set */
     uint32_t value;
     uint64_t when; /* shared.clock */
 };
+struct places { /* one after the other, each with its NUL */
+    uint32_t n, left_out;
+    char text[32 << 10];
+};
 struct watcher {                  /* of a .gitmodules that is being written */
     int32_t pid;                  /* 0: none; it is taken out, under the table's lock, before it ends */
     _Atomic uint32_t asked, told; /* how often it was asked to look, and up to which of them it has */
@@ -87,6 +92,8 @@ struct shared {
     struct watcher watchers[WATCHERS];
     _Atomic uint32_t linked; /* there was ever something in: */
     struct links links[LINKS_MADE];
+    /* Untouched until one is entered: where repositories of others were, and which were made here (reporoot.c). */
+    struct places lost, made, left; /* left: links and FIFOs (told.c) */
 };
 
 /* ---- who asks ---- */
@@ -176,6 +183,7 @@ struct guard {
     long main_pid;
     bool deaf; /* nothing more will come from pinfold */
     void (*files)(struct guard *g, int socket);
+    void (*serve)(struct guard *g); /* what a worker does until it leaves (serve.c) */
     uint32_t epoch;
     uint32_t processors; /* that work in parallel at most */
     uint32_t umask;      /* our own, right now */
@@ -234,6 +242,11 @@ int target_fd(struct guard *g, int fd);                                /* a dupl
 int target_dir(struct guard *g, int fd); /* O_PATH of AT_FDCWD or fd as a directory; -EBADF, -ENOTDIR */
 void targets_drop(struct guard *g);
 
+/* own.c */
+enum file_system file_system_of(struct guard *g, int fd, const struct sys_stat *st);
+void ptrace_hide(struct guard *g, bool hide);
+bool mount_ours(struct guard *g, uint64_t id); /* a mount of the box's own namespace */
+
 /* resolve.c */
 int place_find(struct guard *g, int dir_fd, const char *text,
                struct place *ret); /* the last component is not followed */
@@ -247,10 +260,7 @@ int object_find(struct guard *g, struct place *p, bool follow, struct object *re
 int object_of_fd(struct guard *g, int fd, struct object *ret); /* `fd` stays the caller's; a duplicate is taken */
 void object_drop(struct object *o);
 int path_of(struct guard *g, int fd, char path[PLACE_PATH], size_t *ret_n);
-enum file_system file_system_of(struct guard *g, int fd, const struct sys_stat *st);
 char *decimal(char room[12], int number); /* returns where it begins */
-void ptrace_hide(struct guard *g, bool hide);
-bool mount_ours(struct guard *g, uint64_t id); /* a mount of the box's own namespace */
 /* One step over a link: `p` becomes the place it names, or `o` the object a magic link leads to (o->magic). */
 int link_follow(struct guard *g, struct place *p, struct object *o, unsigned *links);
 
@@ -355,8 +365,12 @@ int verdict_rename(struct guard *g, const struct place *from, const struct place
                    struct sys_stat *ret); /* what was judged */
 int verdict_link(struct guard *g, const struct object *from, const struct place *to);
 bool verdict_exclusive(const struct place *p); /* the place matters to repositories: hold the names alone */
+
+/* born.c */
 void born_add(struct guard *g, const struct sys_stat *st);
 bool born_has(struct guard *g, const struct sys_stat *st);
+struct str places_next(const struct places *all, uint32_t *at); /* from *at on; "" at the end */
+bool places_add(struct guard *g, struct places *all, struct str path);
 
 /* gittext.c */
 bool git_is_common(int dir);                          /* objects and refs stand there */
@@ -395,6 +409,26 @@ bool module_misled(struct guard *g, const struct place *from, const struct place
 /* Whether, when `dir` becomes a repository, submodules' repositories would stand where module.c does not look. */
 bool module_lost(struct guard *g, int dir, struct str directory);
 
+/* reporoot.c: names of the `root` list at the roots of repositories that this box did not make */
+const struct rule *reporoot_guarded(struct guard *g, struct str path, size_t *ret_end);
+/* The next such name that stands, or would stand, below the directory `path`. Begin with a zeroed one. */
+const struct rule *reporoot_below(struct guard *g, struct str path, struct rooted *w);
+bool reporoot_marks(struct guard *g, const struct place *p); /* the name is what makes a directory a root */
+/* Before something goes or comes: 0, or -EACCES with the denial told. */
+int reporoot_marker_leaves(struct guard *g, const struct place *p, enum denial_action action);
+int reporoot_leaves(struct guard *g, const struct place *from, const struct sys_stat *st);
+int reporoot_arrives(struct guard *g, const struct place *from, const struct place *to, const struct sys_stat *st);
+/* After something was made. */
+void reporoot_made(struct guard *g, const struct place *p);
+bool reporoot_tells(struct guard *g, int dir, struct str path,
+                    struct buf *names); /* those in a repository that was made here */
+
+/* told.c */
+void told_link(struct guard *g, const struct place *p, const char *text);
+void told_fifo(struct guard *g, const struct place *p);
+void told_moved(struct guard *g, const struct place *from, const struct place *to, bool exchange);
+void told_end(struct guard *g); /* all that is left of it */
+
 /* deny.c */
 int deny(struct guard *g, enum denial_action action, const struct rule *rule, struct str path, const char *why);
 
@@ -425,7 +459,10 @@ long fsopen_call(struct guard *g, uint64_t type, unsigned flags);
 /* peer.c: calls that name a process */
 long peer_call(struct guard *g);
 
-/* serve.c */
-int guard_child(struct guard *g); /* another process of ours: 1 in it, 0, or -EAGAIN when there are too many */
+/* workers.c */
+int worker_own(struct guard *g);      /* descriptors and the working directory that mean the process itself */
+void worker_hand_on(struct guard *g); /* somebody else receives */
+void workers_share(struct guard *g);  /* callers queue up: another processor may take the next one */
+int guard_child(struct guard *g);     /* another process of ours: 1 in it, 0, or -EAGAIN when there are too many */
 _Noreturn void guard_leave(struct guard *g); /* how it ends in peace */
 int guard_may_block(struct guard *g); /* 0: another worker receives, go on; GONE_ON; -EAGAIN: there are too many */

@@ -1,6 +1,7 @@
 /*
  * How it works: a table is compiled once. Rules of fixed place become absolute paths (a GUARD_ROOT name once per
- * writable tree), any-depth rules lists of components. A question goes over the absolute ones by comparison: of trees
+ * writable tree), any-depth rules lists of components; so do GUARD_ROOT names a second time, for the roots of
+ * repositories in such a tree, which the caller finds out about. A question goes over the absolute ones by comparison: of trees
  * (ROOT, PROTECT, HIDE, PRIVATE) the longest at or above the path decides, names hold besides. Then it goes over the
  * components of the path once; a small bitmap of hashes keeps any-depth rules out of the way of the many components no
  * rule begins with.
@@ -31,7 +32,12 @@ static unsigned fold_hash(struct str s)
     unsigned h = 2166136261u;
     for (size_t i = 0; i < s.n; i++)
         h = (h ^ (unsigned)fold((unsigned char)s.p[i])) * 16777619u;
-    return (h ^ h >> 16) & 255;
+    return (h ^ h >> 16) % (64 * RULE_BITS);
+}
+
+static bool bit_is(const uint64_t *bits, unsigned h)
+{
+    return bits[h / 64] >> h % 64 & 1;
 }
 
 bool path_in(struct str path, struct str tree)
@@ -180,6 +186,38 @@ static int add_any_depth(struct rules *all, struct rule **list, size_t *n, const
     return split(r, mem);
 }
 
+bool rules_is_marker(struct str name)
+{
+    static const char *const other[] = {".hg", ".jj", ".sl", ".svn", ".bzr", "_darcs", ".pijul", ".fslckout"};
+    if (fold_eq(name, STR(".git")))
+        return true;
+    for (size_t i = 0; i < sizeof other / sizeof *other; i++)
+        if (fold_eq(name, str_of(other[i])))
+            return true;
+    return false;
+}
+
+/* A name at the root of repositories. Patterns are of one component, and at the top of a tree hold by this, too. */
+static int add_rooted(struct rules *all, const struct guard_rule *said, uint32_t index, struct str text,
+                      struct arena *mem)
+{
+    struct rule *r = add(&all->rooted, &all->n_rooted, said, index, text, mem);
+    int no = r ? split(r, mem) : -ENOMEM;
+    if (no < 0)
+        return no;
+    r->pattern = said->flags & GUARD_RULE_PATTERN;
+    r->any_depth = true;
+    r->below = STR("/");
+    r->in_repository = rules_is_marker(r->parts[0]) && !fold_eq(r->parts[0], STR(".git"));
+    if (r->pattern && (r->n_parts > 1 || said->flags & GUARD_RULE_DIRECTORY))
+        return -EBADMSG;
+    if (r->pattern)
+        all->rooted_patterns = true;
+    else
+        all->rooted_first[fold_hash(r->parts[0]) / 64] |= 1ull << fold_hash(r->parts[0]) % 64;
+    return 0;
+}
+
 static int add_name(struct rules *all, const struct guard_rule *said, uint32_t index, struct str text, struct str below,
                     struct arena *mem)
 {
@@ -196,6 +234,9 @@ static int add_name(struct rules *all, const struct guard_rule *said, uint32_t i
             all->first[fold_hash(r->parts[0]) / 64] |= 1ull << fold_hash(r->parts[0]) % 64;
         return 0;
     }
+    int no = add_rooted(all, said, index, text, mem);
+    if (no < 0 || said->flags & GUARD_RULE_PATTERN || all->rooted[all->n_rooted - 1].in_repository)
+        return no;
     for (size_t i = 0; i < all->n_roots; i++) {
         struct str root = all->roots[i].path;
         const char *whole = arena_printf(mem, "%.*s/%.*s", root.n == 1 ? 0 : (int)root.n, root.p, (int)text.n, text.p);
@@ -384,8 +425,11 @@ bool rule_is_git_config(const struct rule *r)
 /* git's own, and those of its likes. */
 static bool is_repository_name(const struct rule *r)
 {
-    return r->n_parts &&
-           (fold_eq(r->parts[0], STR(".git")) || fold_eq(r->parts[0], STR(".hg")) || fold_eq(r->parts[0], STR(".jj")));
+    static const char *const first[] = {".git", ".hg", ".jj", "rebase-merge", "sequencer"};
+    for (size_t i = 0; r->n_parts && i < sizeof first / sizeof *first; i++)
+        if (fold_eq(r->parts[0], str_of(first[i])))
+            return true;
+    return false;
 }
 
 /* Foreign code may hold any-depth names but repositories' own, and those that a rule of the policy speaks of. */
@@ -479,7 +523,7 @@ static void any_depth_guarded(const struct rules *r, struct str path, const stru
         return;
     for (; part_next(path, &at, &part); here = at) {
         unsigned h = fold_hash(part);
-        if (!(r->first[h / 64] >> h % 64 & 1))
+        if (!bit_is(r->first, h))
             continue;
         for (size_t i = 0; i < r->n_guarded; i++)
             if (guarded_from(&r->guarded[i], path, here, s, &end))
@@ -608,6 +652,89 @@ const struct rule *rules_below(const struct rules *r, struct str path, size_t *a
             return &r->pinned[i];
     }
     return NULL;
+}
+
+/* ---- names at the roots of repositories ---- */
+
+/* Whether some name of the list may stand in `path`: mostly the hashes of its components say no. */
+static bool may_be_rooted(const struct rules *r, struct str path)
+{
+    struct str part = {"", 0}, last;
+    for (size_t at = 0; part_next(path, &at, &last); part = last)
+        if (bit_is(r->rooted_first, fold_hash(last)))
+            return true;
+    for (size_t i = 0; r->rooted_patterns && i < r->n_rooted; i++)
+        if (r->rooted[i].pattern && pattern_match(r->rooted[i].parts[0], part))
+            return true;
+    return false;
+}
+
+/* `rest`: what remains of a name whose first components the path ends in. */
+static bool run_begins(const struct rule *r, struct str path, size_t at, struct str *ret_rest)
+{
+    struct str part;
+    for (size_t i = 0; i + 1 < r->n_parts; i++) {
+        if (!part_next(path, &at, &part) || !part_match(r, i, part))
+            return false;
+        if (at < path.n)
+            continue;
+        *ret_rest = str_skip(r->path, (size_t)(r->parts[i + 1].p - r->path.p));
+        return true;
+    }
+    return false;
+}
+
+static bool rooted_begin(const struct rules *r, struct str path, struct rooted *w)
+{
+    if (w->begun)
+        return true;
+    if (r->n_rooted == 0 || !may_be_rooted(r, path))
+        return false;
+    struct scope s = scope_of(r, path);
+    w->begun = true;
+    w->directory = (struct str){path.p, s.from};
+    return !s.none && !s.kept;
+}
+
+/* The next one of the list that `path` has, or (below) begins with, in some directory above it. */
+static bool rooted_next(const struct rules *r, struct str path, struct rooted *w, bool below)
+{
+    struct str part;
+    if (!rooted_begin(r, path, w))
+        return false;
+    for (;; w->i = 0) {
+        const size_t here = w->directory.n;
+        size_t after = here;
+        if (!part_next(path, &after, &part))
+            return false;
+        const bool may = r->rooted_patterns || bit_is(r->rooted_first, fold_hash(part));
+        while (may && w->i < r->n_rooted) {
+            const struct rule *one = w->rule = &r->rooted[w->i++];
+            if (below ? run_begins(one, path, here, &w->rest)
+                      : run_match(one, path, here, &w->end) &&
+                            (w->end == path.n || (one->said->flags & GUARD_RULE_DIRECTORY)))
+                return true;
+        }
+        w->directory.n = after;
+    }
+}
+
+bool rules_rooted(const struct rules *r, struct str path, struct rooted *w)
+{
+    return rooted_next(r, path, w, false);
+}
+
+bool rules_rooted_below(const struct rules *r, struct str path, struct rooted *w)
+{
+    return rooted_next(r, path, w, true);
+}
+
+bool rules_is_root(const struct rules *r, struct str path)
+{
+    for (size_t i = 0; i < r->n_roots; i++)
+        if (path.n ? fold_eq(r->roots[i].path, path) : r->roots[i].path.n == 1)
+            return true;
+    return false;
 }
 
 const struct rule *rules_pattern_prefix(const struct rules *r, struct str path, bool guarded_only)

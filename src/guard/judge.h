@@ -12,7 +12,8 @@
 #include "policy/policy.h"
 #include "wire/guard_table.h"
 
-#define RULE_PARTS 8 /* components of one any-depth rule */
+#define RULE_PARTS 8  /* components of one any-depth rule */
+#define RULE_BITS  64 /* words of a bitmap of hashes      */
 
 /* A guarded or hidden absolute place, or (any_depth) a run of components below some root. */
 struct rule {
@@ -20,8 +21,11 @@ struct rule {
     uint32_t index;  /* in the table, for denials */
     struct str path; /* absolute place; any-depth: the text */
     bool any_depth;
-    bool pattern;      /* parts are patterns */
-    bool direct;       /* any-depth: only directly in `below` after all */
+    bool pattern; /* parts are patterns */
+    bool direct;  /* any-depth: only directly in `below` after all */
+    /* Of `rooted`: a file of a repository that is not git's. It holds in those alone that the box did not make, also at the
+       top of a writable tree. */
+    bool in_repository;
     struct str below;  /* any-depth: holds below this tree, "/" everywhere */
     struct str *parts; /* any-depth: its components */
     size_t n_parts;
@@ -36,11 +40,15 @@ struct rules {
     size_t n_hidden;
     struct rule *pinned, *sockets, *private_trees, *roots;
     size_t n_pinned, n_sockets, n_private, n_roots;
-    bool any_depth;    /* some guarded name holds at any depth */
-    bool git;          /* git configuration is judged: repositories are looked at, whatever they are called */
-    uint64_t first[4]; /* which hashes of first components occur in any-depth rules */
+    struct rule *rooted; /* NAME of GUARD_ROOT, once more: as components below the root of a repository */
+    size_t n_rooted;
+    bool any_depth;       /* some guarded name holds at any depth */
+    bool git;             /* git configuration is judged: repositories are looked at, whatever they are called */
+    bool rooted_patterns; /* some of `rooted` is a pattern */
+    /* Which hashes of first components occur in any-depth rules, and in `rooted`. */
+    uint64_t first[RULE_BITS], rooted_first[RULE_BITS];
     /* The same of rules of several components: of those behind the first, and of those before the last. */
-    uint64_t later[4], above[4];
+    uint64_t later[RULE_BITS], above[RULE_BITS];
 };
 
 /* Compiles a table into `mem`; `strings` are the plan's. -ENOMEM, -EBADMSG for an offset or kind that cannot be. */
@@ -59,6 +67,23 @@ const struct rule *rules_hidden(const struct rules *r, struct str path);
  * with 0.
  */
 const struct rule *rules_below(const struct rules *r, struct str path, size_t *at, struct str *ret_rest);
+/*
+ * Names of the `root` list in a tree: the next one that `path` has in one of the directories above it, which holds there
+ * when that is the root of a repository (reporoot.c). Begin with a zeroed one.
+ */
+struct rooted {
+    const struct rule *rule;
+    struct str directory; /* the first bytes of the path; "" for the root directory */
+    size_t end;           /* where the name ends in the path                    */
+    struct str rest;      /* _below: what remains of the name below the path    */
+    size_t i;
+    bool begun;
+};
+bool rules_rooted(const struct rules *r, struct str path, struct rooted *w);
+/* The same of names whose first components end in `path`. */
+bool rules_rooted_below(const struct rules *r, struct str path, struct rooted *w);
+bool rules_is_marker(struct str name); /* what makes the directory it stands in the root of a repository */
+bool rules_is_root(const struct rules *r, struct str path); /* the top of a writable tree */
 /* A rule with a pattern of several components, some first ones of which `path` ends in: the directory must stay. */
 const struct rule *rules_pattern_prefix(const struct rules *r, struct str path, bool guarded_only);
 /* Whether moving a directory between these places takes it out of an any-depth rule's reach, or into one's. */

@@ -175,7 +175,8 @@ static bool place_fits(struct guard *g, struct str directory, struct str value)
         !is_seen(directory, owner))
         return false;
     struct str path = buf_view(&place);
-    if (rules_hidden(&g->rules, path) || rules_guarded(&g->rules, path, &end) || in_repository(path, owner))
+    if (rules_hidden(&g->rules, path) || rules_guarded(&g->rules, path, &end) || reporoot_guarded(g, path, &end) ||
+        in_repository(path, owner))
         return false;
     int there = open_from_root(path, O_PATH);
     (void)close_fd(there);

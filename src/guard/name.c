@@ -44,7 +44,7 @@ static void place_unlock(struct guard *g, struct place *p)
     place_drop(p);
 }
 
-/* In mode "existing": what was just made under a guarded name is the box's own. */
+/* What was just made under a guarded name (mode "existing"), or makes a repository, is the box's own. */
 static void remember_birth(struct guard *g, const struct place *p)
 {
     struct sys_stat st;
@@ -55,6 +55,7 @@ static void remember_birth(struct guard *g, const struct place *p)
     name[p->name_n] = 0;
     if (sys_stat_at(p->dir, name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC | SYS_STAT_BORN, &st) == 0)
         born_add(g, &st);
+    reporoot_made(g, p);
 }
 
 /*
@@ -109,6 +110,8 @@ long make_call(struct guard *g, int dir, uint64_t path, bool directory, unsigned
         no = made_again(g, p, made);
     if (no == 0)
         remember_birth(g, p);
+    if (no == 0 && !directory && S_ISFIFO(mode))
+        told_fifo(g, p);
     place_unlock(g, p);
     return no;
 }
@@ -134,8 +137,10 @@ long symlink_call(struct guard *g, uint64_t target, int dir, uint64_t path)
         no = sys_symlinkat(g->text[1], p->dir, p->name);
     if (no == 0)
         no = made_again(g, p, MADE_LINK);
-    if (no == 0)
+    if (no == 0) {
         remember_birth(g, p);
+        told_link(g, p, g->text[1]);
+    }
     place_unlock(g, p);
     return no;
 }
@@ -234,8 +239,10 @@ static int rename_places(struct guard *g, unsigned flags)
         no = rename_now(g, &st, flags);
     if (no == 0 && linked)
         hardlink_gone(g, &over);
-    if (no == 0)
+    if (no == 0) {
         remember_birth(g, to);
+        told_moved(g, from, to, flags & RENAME_EXCHANGE);
+    }
     holds_drop(g);
     return no < 0 ? no : 0;
 }

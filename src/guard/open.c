@@ -167,6 +167,8 @@ static int open_fresh(struct guard *g, struct place *p, int flags, unsigned mode
     }
     if (birth && sys_stat_at(fd, "", AT_EMPTY_PATH, SYS_STAT_BASIC | SYS_STAT_BORN, &st) == 0)
         born_add(g, &st);
+    if (birth)
+        reporoot_made(g, p);
     return take_fd(&fd);
 }
 

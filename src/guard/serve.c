@@ -1,5 +1,5 @@
 /*
- * How it works: workers, processes that share the listener. One of them, the leader, holds the token and receives; the
+ * How it works: workers (workers.c), processes that share the listener. One of them, the leader, holds the token and receives; the
  * others wait for it. Where a call may wait for something in the box's hands (a FIFO's other end, a full backlog) a
  * worker first hands the token on. The main worker, the process that built the box, never waits so: it forks, and the
  * child goes on with the call from where it stands. So there is one process while nothing waits, never more than
@@ -188,115 +188,6 @@ static void serve_one(struct guard *g)
 
 /* ---- workers ---- */
 
-/* To a worker that waits, or was just made; the main worker is summoned only when it is the one who waits. */
-static void token_give(struct guard *g)
-{
-    uint64_t one = 1;
-    g->leader = false;
-    atomic_store(&g->shared->busy_since, 0);
-    bool summon = !g->main && atomic_load(&g->shared->idle) == 0 && atomic_load(&g->shared->main_idle) > 0;
-    (void)sys_write(summon ? g->summon : g->token, &one, sizeof one);
-}
-
-/* Descriptors and links of /proc that mean the process itself. */
-static int worker_own(struct guard *g)
-{
-    g->self_fd = close_fd(g->self_fd);
-    g->self_fd = sys_openat(g->host_proc, "self/fd", O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
-    if (g->self_fd < 0)
-        return g->self_fd;
-    return (int)sys_call(SYS_fchdir, g->self_fd, 0, 0, 0, 0, 0);
-}
-
-static void workers_serve(struct guard *g);
-
-_Noreturn void guard_leave(struct guard *g)
-{
-    atomic_fetch_sub(&g->shared->workers, 1);
-    _exit(0);
-}
-
-/* A child enters itself, while it cannot have been waited for: no number in the list is ever another process's. */
-static void note_self(struct shared *s)
-{
-    int32_t pid = (int32_t)sys_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
-    table_lock(s);
-    for (size_t i = 0; i < WORKERS_MAX; i++) {
-        if (s->pids[i] == 0) {
-            s->pids[i] = pid;
-            break;
-        }
-    }
-    table_unlock(s);
-}
-
-int guard_child(struct guard *g)
-{
-    struct shared *s = g->shared;
-    if (atomic_fetch_add(&s->workers, 1) >= WORKERS_MAX) {
-        atomic_fetch_sub(&s->workers, 1);
-        return -EAGAIN;
-    }
-    /* All are children of the main worker, who hears of their end. */
-    unsigned long flags = SIGCHLD | (g->main ? 0 : CLONE_PARENT);
-    long pid = sys_call(SYS_clone, flags, 0, 0, 0, 0, 0);
-    if (pid < 0)
-        atomic_fetch_sub(&s->workers, 1);
-    if (pid != 0)
-        return pid < 0 ? (int)pid : 0;
-    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-    note_self(s);
-    if (sys_call(SYS_getppid, 0, 0, 0, 0, 0, 0) != g->main_pid) /* it died before we asked to die with it */
-        _exit(0);
-    g->main = g->leader = false;
-    g->names_held = 0;
-    holds_forget(g);
-    g->children = close_fd(g->children);
-    if (worker_own(g) < 0)
-        _exit(1);
-    return 1;
-}
-
-/* A new worker that waits for the token (an eventfd: given before it waits, it is not lost). The child never returns. */
-static int worker_fork(struct guard *g)
-{
-    int no = guard_child(g);
-    if (no == 1) {
-        workers_serve(g);
-        guard_leave(g);
-    }
-    return no;
-}
-
-/* Whether somebody is there to take the token. */
-static bool token_wanted(struct guard *g)
-{
-    return atomic_load(&g->shared->idle) > 0 || (!g->main && atomic_load(&g->shared->main_idle));
-}
-
-int guard_may_block(struct guard *g)
-{
-    if (g->main) { /* leader or not: it must hear of the end of the box */
-        int no = guard_child(g);
-        return no < 0 ? -EAGAIN : no == 0 ? GONE_ON : 0;
-    }
-    if (!g->leader)
-        return 0;
-    if (!token_wanted(g) && worker_fork(g) < 0)
-        return -EAGAIN;
-    token_give(g);
-    return 0;
-}
-
-/* Callers queue up: another processor may take the next one. */
-static void share_work(struct guard *g)
-{
-    if (!g->parallel || !g->leader)
-        return;
-    if (token_wanted(g) || (atomic_load(&g->shared->workers) < g->processors && worker_fork(g) == 0))
-        token_give(g);
-}
-
 /* A worker that found nothing to do has left in peace. */
 static bool reap_worker(struct guard *g, const siginfo_t *info)
 {
@@ -467,12 +358,12 @@ static void workers_serve(struct guard *g)
             continue; /* the caller died, or a signal */
         atomic_store_explicit(&s->busy_since, now_ms(), memory_order_relaxed);
         queue_grew(g, queued, &score);
-        share_work(g);
+        workers_share(g);
         serve_one(g);
         if (g->leader && g->epoch != atomic_load(&s->epoch))
             g->leader = false; /* deposed while it hung */
         else if (g->leader && g->main && atomic_load(&s->idle) > 0)
-            token_give(g);
+            worker_hand_on(g);
         else if (g->leader)
             atomic_store_explicit(&s->busy_since, 0, memory_order_relaxed);
     }
@@ -542,6 +433,7 @@ static int guard_open(struct guard *g, const struct guard_ask *ask, struct arena
     g->host_proc = ask->host_proc;
     g->report = ask->report;
     g->files = ask->files;
+    g->serve = workers_serve;
     g->init_pidfd = ask->init_pidfd;
     g->self_fd = g->token = g->summon = g->children = -1;
     g->main = g->leader = true;
@@ -627,6 +519,7 @@ int guard_serve(const struct guard_ask *ask)
     if (!g.main)
         guard_leave(&g); /* a child that went on with a call of the main worker's */
     no = guard_end(&g);
+    told_end(&g);
     /* What it holds goes with this process, which is about to end, and is waited for. */
     return no;
 }

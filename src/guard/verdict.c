@@ -9,35 +9,8 @@
 #include <sys/statvfs.h>
 #include "base/buf.h"
 #include "base/fd.h"
+#include "guard/gitconfig.h"
 #include "guard/inside.h"
-
-/* ---- what was made in this box ---- */
-
-static struct born born_of(const struct sys_stat *st)
-{
-    return (struct born){(uint64_t)st->major << 32 | st->minor, st->inode, st->born.seconds, st->born.nanoseconds};
-}
-
-void born_add(struct guard *g, const struct sys_stat *st)
-{
-    table_lock(g->shared);
-    g->shared->born[g->shared->born_at++ % BORN_MAX] = born_of(st);
-    table_unlock(g->shared);
-}
-
-bool born_has(struct guard *g, const struct sys_stat *st)
-{
-    struct born b = born_of(st);
-    bool found = false;
-    table_lock(g->shared);
-    for (uint32_t i = 0; !found && i < BORN_MAX && i < g->shared->born_at; i++) {
-        const struct born *one = &g->shared->born[i];
-        found = one->device == b.device && one->inode == b.inode && one->seconds == b.seconds &&
-                one->nanoseconds == b.nanoseconds;
-    }
-    table_unlock(g->shared);
-    return found;
-}
 
 /* ---- parts of paths ---- */
 
@@ -197,8 +170,12 @@ static size_t repository_place(struct guard *g, struct str path, bool *ret_confi
 /* What is judged as a configuration by its name may be a hook by its place. */
 static const struct rule *named(struct guard *g, struct str path, size_t *ret_end)
 {
-    const struct rule *rule = rules_guarded(&g->rules, path, ret_end);
+    const struct rule *rule = rules_guarded(&g->rules, path, ret_end), *rooted = NULL;
     bool config;
+    if (!rule || rule_is_git_config(rule))
+        rooted = reporoot_guarded(g, path, ret_end);
+    if (rooted)
+        return rooted;
     return rule && rule_is_git_config(rule) && repository_place(g, path, &config) && !config ? NULL : rule;
 }
 
@@ -218,6 +195,22 @@ bool verdict_config(struct guard *g, const struct place *p, const struct rule **
         return false;
     return rule ? rule_is_git_config(rule) && end == p->n : repository_place(g, place_path(p), &config) && config;
 }
+
+/*
+ * A branch, tag or remote whose short name begins with "-": git makes none, and scripts that pass it on to git pass an
+ * option ("--mirror", "--upload-pack=..."). Its full name would be refs/KIND/-NAME.
+ */
+static bool is_option_ref(struct guard *g, struct str path)
+{
+    struct str name = last_of(path);
+    if (!str_starts(name, STR("-")) || !g->rules.git)
+        return false;
+    struct str kind = {path.p, path.n - name.n - 1}, last = last_of(kind), refs = {path.p, kind.n - last.n - 1};
+    return last.n < kind.n && fold_eq(last_of(refs), STR("refs")) && rules_root(&g->rules, path).n &&
+           !rules_free(&g->rules, path);
+}
+
+#define OPTION_REF "a branch, tag or remote whose name is an option"
 
 /* Names the guard itself uses for a moment, and what is below them: a directory may be on its way to a name that counts. */
 static bool reserved(struct str path)
@@ -335,6 +328,8 @@ int verdict_make(struct guard *g, const struct place *p, enum made made)
         return outside(g, DENIAL_CREATE, p->dir, path);
     if (reserved(path))
         return deny(g, DENIAL_CREATE, NULL, path, "a name that is pinfold's own");
+    if (is_option_ref(g, path))
+        return deny(g, DENIAL_CREATE, NULL, path, OPTION_REF);
     end = repository_place(g, path, &config);
     if (end && !(fold_eq(last_of((struct str){path.p, end}), STR("hooks")) && is_hook_sample(path, end, made)))
         return deny(g, DENIAL_CREATE, NULL, path, REPOSITORY);
@@ -342,10 +337,14 @@ int verdict_make(struct guard *g, const struct place *p, enum made made)
         ((rule = rules_below(&g->rules, path, &at, &rest)) || (rule = rules_pinned(&g->rules, path)) ||
          (rule = rules_pattern_prefix(&g->rules, path, true))))
         return deny(g, DENIAL_LINK, rule, path, "a link in place of a directory that holds a guarded name");
+    struct rooted w = {0};
+    if (made == MADE_LINK && (rule = reporoot_below(g, path, &w)))
+        return deny(g, DENIAL_LINK, rule, path, "a link in place of a directory that holds a guarded name");
     if (made == MADE_LINK && is_for_remotes(g, p))
         return deny(g, DENIAL_CREATE, NULL, path, REPOSITORY);
     if (made == MADE_LINK && module_behind(g, p, NULL))
         return deny(g, DENIAL_LINK, NULL, path, SUBMODULE);
+    g->birth |= reporoot_marks(g, p);
     return completes_repository(g, p);
 }
 
@@ -465,17 +464,6 @@ bool object_guarded(struct guard *g, const struct object *o)
     return path.n && (guarded(g, path, &end) || repository_place(g, path, &config));
 }
 
-/* Over no link: the box could make one that leads to whatever it has open. */
-bool object_leads(const struct object *o)
-{
-    struct sys_stat st;
-    if (!o->n)
-        return false;
-    auto_fd int fd = sys_openat2(AT_FDCWD, o->path, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0, RESOLVE_NO_SYMLINKS);
-    return fd >= 0 && sys_stat_at(fd, "", AT_EMPTY_PATH, SYS_STAT_BASIC | SYS_STAT_MOUNT, &st) == 0 &&
-           same_inode(&st, &o->st) && (st.mask & SYS_STAT_MOUNT) && st.mount == o->st.mount;
-}
-
 /*
  * Whether the path of an object that was reached through a descriptor leads to it, in the same mount: a file of one name is then
  * judged by that, as when it is reached by path, and needs no search for others, which ends in a refusal in a large tree.
@@ -542,6 +530,8 @@ static bool inert(struct guard *g, const struct rule *rule, struct str path, siz
 {
     if (rule ? rule_is_git_hooks(rule) : fold_eq(last_of((struct str){path.p, end}), STR("hooks")))
         return end == path.n ? git_hooks_inert(dir, name) : str_ends(path, STR(".sample"));
+    if (rule && rule_is_git_config(rule) && gitconfig_kind_of(path) > GITCONFIG_MODULES)
+        return true; /* without it git goes on with nothing: an abort, or the end of a rebase */
     return end == path.n && (!rule || rule_is_git_config(rule)) && git_config_inert(g, dir, name, path);
 }
 
@@ -568,7 +558,8 @@ int verdict_remove(struct guard *g, const struct place *p, bool directory)
     rule = directory || rules_private(&g->rules, path) ? rules_pinned(&g->rules, path) : NULL;
     if (rule && rule->path.n == path.n)
         return deny(g, DENIAL_REMOVE, rule, path, "a place that a rule rests on");
-    return reserved(path) ? deny(g, DENIAL_REMOVE, NULL, path, "a name that is pinfold's own") : 0;
+    return reserved(path) ? deny(g, DENIAL_REMOVE, NULL, path, "a name that is pinfold's own")
+                          : reporoot_marker_leaves(g, p, DENIAL_REMOVE);
 }
 
 /* Whether `rest` stands below the directory p; a link on the way counts: who knows what is behind it. */
@@ -629,6 +620,10 @@ static int verdict_contents(struct guard *g, const struct place *from, const str
         if (rest_stands(from, rest) && !rest_inert(g, from, rule, rest, from != at))
             return deny(g, DENIAL_RENAME, rule, place_path(at), why);
     }
+    for (struct rooted w = {0}; (rule = reporoot_below(g, place_path(at), &w));)
+        if ((g->rules.mode == GUARD_STRICT || from == at) && rest_stands(from, w.rest) &&
+            !rest_inert(g, from, rule, w.rest, from != at))
+            return deny(g, DENIAL_RENAME, rule, place_path(at), why);
     return 0;
 }
 
@@ -654,8 +649,9 @@ static int verdict_leaves(struct guard *g, const struct place *from, const struc
     rule = rules_pinned(&g->rules, path);
     if (rule)
         return deny(g, DENIAL_RENAME, rule, path, "a place that a rule rests on");
-    if (!S_ISDIR(st->mode))
-        return 0;
+    int no = reporoot_leaves(g, from, st);
+    if (no < 0 || !S_ISDIR(st->mode))
+        return no;
     rule = rules_pattern_prefix(&g->rules, path, false);
     if (rule)
         return deny(g, DENIAL_RENAME, rule, path, "a directory that a rule for hidden names speaks of");
@@ -688,13 +684,19 @@ static int verdict_arrives(struct guard *g, const struct place *from, const stru
     rule = rules_pinned(&g->rules, path);
     if (rule && rule->path.n == path.n)
         return deny(g, DENIAL_RENAME, rule, path, "a place that a rule rests on");
+    if (is_option_ref(g, path))
+        return deny(g, DENIAL_RENAME, NULL, path, OPTION_REF);
     if (brings_remotes(g, from, to))
         return deny(g, DENIAL_RENAME, NULL, path, REPOSITORY);
     int no = completes_repository(g, to);
+    if (no == 0)
+        no = reporoot_arrives(g, from, to, st);
+    struct rooted w = {0};
     if (no < 0 || S_ISREG(st->mode))
         return no;
     if (S_ISLNK(st->mode))
-        return (rule = rules_below(&g->rules, path, &at, &rest)) || (rule = rules_pattern_prefix(&g->rules, path, true))
+        return (rule = reporoot_below(g, path, &w)) || (rule = rules_below(&g->rules, path, &at, &rest)) ||
+                       (rule = rules_pattern_prefix(&g->rules, path, true))
                    ? deny(g, DENIAL_LINK, rule, path, "a link in place of a directory that holds a guarded name")
                : module_behind(g, to, NULL) ? deny(g, DENIAL_LINK, NULL, path, SUBMODULE)
                                             : 0;
@@ -711,6 +713,15 @@ static int verdict_arrives(struct guard *g, const struct place *from, const stru
     if (rule)
         return deny(g, DENIAL_RENAME, rule, path, "a directory that may hold names guarded at its new place");
     return verdict_contents(g, from, to, "the directory holds what would be a guarded name there");
+}
+
+static bool is_absent(const struct place *p)
+{
+    char name[NAME_MAX + 2];
+    struct sys_stat st;
+    memcpy(name, p->name, p->name_n);
+    name[p->name_n] = 0;
+    return sys_stat_at(p->dir, name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st) == -ENOENT;
 }
 
 int verdict_arrived(struct guard *g, const struct place *to)
@@ -740,7 +751,7 @@ int verdict_rename(struct guard *g, const struct place *from, const struct place
         return -EBUSY;
     memcpy(name, from->name, from->name_n);
     name[from->name_n] = 0;
-    int no = sys_stat_at(from->dir, name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st);
+    int no = sys_stat_at(from->dir, name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC | SYS_STAT_BORN, &st);
     if (no < 0)
         return no;
     *ret = st;
@@ -756,7 +767,7 @@ int verdict_rename(struct guard *g, const struct place *from, const struct place
     if (exchange) {
         memcpy(name, to->name, to->name_n);
         name[to->name_n] = 0;
-        no = sys_stat_at(to->dir, name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &other);
+        no = sys_stat_at(to->dir, name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC | SYS_STAT_BORN, &other);
         if (no == 0)
             no = verdict_leaves(g, to, &other);
         if (no == 0)
@@ -764,11 +775,15 @@ int verdict_rename(struct guard *g, const struct place *from, const struct place
         if (no < 0)
             return no;
     }
-    return verdict_arrives(g, from, to, &st, flags == 0);
+    bool replaces = flags == 0 || (flags == RENAME_NOREPLACE && is_absent(to));
+    return verdict_arrives(g, from, to, &st, replaces);
 }
 
 int verdict_link(struct guard *g, const struct object *from, const struct place *to)
 {
     int no = verdict_object(g, from, DENIAL_LINK);
-    return no < 0 ? no : verdict_make(g, to, S_ISLNK(from->st.mode) ? MADE_LINK : MADE_FILE);
+    if (no == 0)
+        no = verdict_make(g, to, S_ISLNK(from->st.mode) ? MADE_LINK : MADE_FILE);
+    g->birth &= !reporoot_marks(g, to); /* it is there already: another's repository may have it */
+    return no;
 }

@@ -37,6 +37,7 @@
 #define MAX_NODES   8192
 #define MAX_PROGRAM 4095 /* BPF_MAXINSNS is 4096 */
 
+static _Noreturn void die(const char *format, ...) __attribute__((format(printf, 1, 2)));
 static _Noreturn void die(const char *format, ...)
 {
     va_list ap;
@@ -69,6 +70,8 @@ static const struct {
     {"open_tree_attr", 467, 0},
     {"file_getattr", 468, 0},
     {"file_setattr", 469, 0},
+    {"listns", 470, 0},
+    {"rseq_slice_yield", 471, 0},
     {"uretprobe", 335, AUDIT_ARCH_X86_64},
     {"uprobe", 336, AUDIT_ARCH_X86_64},
 };

@@ -226,6 +226,21 @@ static bool said_before(const struct box_result *r, size_t i)
     return false;
 }
 
+static void say_left(const struct pinfold_run_options *o, const struct box_result *r)
+{
+    auto_buf struct buf words = BUF(MAX_WORDS);
+    for (size_t i = 0; i < r->n_left && i < MAX_NOTES; i++) {
+        buf_free(&words);
+        words_left(&r->left[i], &words);
+        say(o, PINFOLD_SAY_NOTE, &words);
+    }
+    if (r->n_left > MAX_NOTES) {
+        buf_free(&words);
+        buf_printf(&words, "%zu more were left; see them with: pinfold log", r->n_left - MAX_NOTES);
+        say(o, PINFOLD_SAY_NOTE, &words);
+    }
+}
+
 void say_notes(const struct pinfold_run_options *o, const struct pinfold_result *result)
 {
     auto_buf struct buf words = BUF(MAX_WORDS);
@@ -255,6 +270,7 @@ void say_notes(const struct pinfold_run_options *o, const struct pinfold_result 
         buf_printf(&words, "%zu more were denied; see them with: pinfold log", left);
         say(o, PINFOLD_SAY_NOTE, &words);
     }
+    say_left(o, r);
 }
 
 static void say_rest(const struct pinfold_run_options *o, const struct pinfold_result *result)

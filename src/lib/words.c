@@ -388,3 +388,18 @@ void words_denial(const struct denial *d, const struct plan *plan, struct buf *o
     }
     words_safe(out, d->target);
 }
+
+void words_left(const struct left_behind *l, struct buf *out)
+{
+    buf_text(out, same(l->kind, "repository") ? "made in the new repository '"
+                  : same(l->kind, "link")     ? "made a link that leads out of the workspace: '"
+                                              : "left a FIFO in the workspace: '");
+    words_safe(out, l->path);
+    buf_text(out, "'");
+    if (!l->what)
+        return;
+    buf_text(out, same(l->kind, "link") ? " -> '" : ": ");
+    words_safe(out, l->what);
+    buf_text(out,
+             same(l->kind, "link") ? "'" : "; these run by themselves when you open it there: look at them before");
+}

@@ -17,6 +17,8 @@ void words_closing(const struct box_result *r, struct buf *out);
 void words_errors(const struct box_result *r, const char *command, struct buf *out);
 /* The limit that ended the run; leaves `out` empty when none did. */
 void words_limit(const struct box_result *r, const struct plan *plan, struct buf *out);
+/* What a box leaves: one line. */
+void words_left(const struct left_behind *l, struct buf *out);
 void words_denial(const struct denial *d, const struct plan *plan, struct buf *out);
 
 /* Appends `text` with control characters and invalid UTF-8 written as \xNN. */

@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <ftw.h>
 #include <limits.h>
-#include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +14,7 @@
 
 #include "base/fd.h"
 #include "mcp/mcp.h"
+#include "sys/file.h"
 
 static bool within(const char *path, const char *base)
 {

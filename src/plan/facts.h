@@ -139,6 +139,8 @@ struct facts {
     size_t n_aliases;
     struct match_fact *matches; /* sorted by rule, then real */
     size_t n_matches;
+    const char **targets; /* what guarded links and git's configuration lead to in the workspace; real */
+    size_t n_targets;
     struct dir_fact *dirs; /* sorted by path */
     size_t n_dirs;
 };

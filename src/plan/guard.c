@@ -4,19 +4,41 @@
  */
 #include "plan/make.h"
 
+/* What the box sees at another path has no rule: the guard judges by the box's. */
+static bool is_writable_there(const struct making *m, const char *path)
+{
+    for (size_t i = 0; i < m->n_guards; i++)
+        if (m->guards[i].kind == GUARD_RULE_ROOT && path_below(path, m->guards[i].text))
+            return true;
+    return false;
+}
+
+/* What guarded names lead to, as it was at the start (engine/targets.c). */
+static int guard_targets(struct making *m)
+{
+    for (size_t i = 0; m->policy->guard != GUARD_OFF && i < m->facts->n_targets; i++) {
+        const char *path = m->facts->targets[i];
+        if (is_writable_there(m, path) && add_guard(m, GUARD_RULE_PROTECT, path, 0) < 0)
+            return -ENOMEM;
+    }
+    return 0;
+}
+
 int guard_names(struct making *m)
 {
     const struct policy *p = m->policy;
     for (size_t i = 0; p->guard != GUARD_OFF && i < p->n_guards; i++) {
         const struct guard_name *name = &p->guards[i];
+        if (name->everyday && p->everyday == EVERYDAY_ALLOW)
+            continue;
         if (add_guard(m, GUARD_RULE_NAME, name->name, name->origin) < 0)
             return -ENOMEM;
         struct guard_ask *g = &m->guards[m->n_guards - 1];
         g->place = (uint8_t)name->place;
         g->judge = (uint8_t)name->judge;
-        g->flags = name->directory ? GUARD_RULE_DIRECTORY : 0;
+        g->flags = (uint8_t)((name->directory ? GUARD_RULE_DIRECTORY : 0) | (name->pattern ? GUARD_RULE_PATTERN : 0));
     }
-    return 0;
+    return guard_targets(m);
 }
 
 static int by_kind(const void *a, const void *b)

@@ -53,12 +53,17 @@ enum key_tighten {
       "How far guarded names are protected: also those that do not exist yet, existing ones only, or not at all.")     \
     X(GUARD_ROOT, "guard_names.root", NULL, "NAME", TYPE_GUARDS, NULL, true, true, TIGHTEN_ADD,                        \
       "Names guarded at the top of each writable tree; NAME/ is a directory and all below it.")                        \
+    X(GUARD_DAILY, "guard_names.everyday_names", NULL, "NAME", TYPE_GUARDS, NULL, true, true, TIGHTEN_ADD,             \
+      "Names of ordinary project files, guarded as those of guard_names.root where guard_names.everyday is guard.")    \
     X(GUARD_ANY, "guard_names.any_depth", NULL, "NAME", TYPE_GUARDS, NULL, true, true, TIGHTEN_ADD,                    \
       "Names guarded at every depth of writable trees.")                                                               \
     X(GUARD_GIT, "guard_names.git_config", NULL, "NAME", TYPE_GUARDS, NULL, true, true, TIGHTEN_ADD,                   \
       "Names guarded at every depth whose new content is judged key by key as a git configuration.")                   \
     X(GUARD_ALLOW, "guard_names.allow", NULL, "NAME", TYPE_GUARDS, NULL, true, true, TIGHTEN_NEVER,                    \
       "Names taken from the lists of guarded names.")                                                                  \
+    X(GUARD_EVERYDAY, "guard_names.everyday", "guard-everyday", "LEVEL", TYPE_CHOICE, "guard|allow", false, true,      \
+      TIGHTEN_RANK,                                                                                                    \
+      "Whether ordinary project files that tools run by themselves (lefthook.yml, flake.nix) are guarded, too.")       \
     X(NET, "net.mode", "net", "MODE", TYPE_CHOICE, "none|allow|host", false, true, TIGHTEN_RANK,                       \
       "No network, the allowed hosts only, or the host's own network.")                                                \
     X(ALLOW, "net.allow", "allow", "DOMAIN[:PORT]", TYPE_DOMAINS, NULL, true, true, TIGHTEN_NEVER,                     \

@@ -271,11 +271,13 @@ static int merge_guard(struct merge *m, const struct said *s)
     if (!at)
         return no_memory(m);
     if (fresh)
-        p->guards[p->n_guards++] =
-            (struct guard_name){.name = name,
-                                .place = s->key == KEY_GUARD_ROOT ? GUARD_ROOT : GUARD_ANY_DEPTH,
-                                .judge = s->key == KEY_GUARD_GIT ? GUARD_GIT_CONFIG : GUARD_REFUSE,
-                                .directory = directory};
+        p->guards[p->n_guards++] = (struct guard_name){
+            .name = name,
+            .place = s->key == KEY_GUARD_ROOT || s->key == KEY_GUARD_DAILY ? GUARD_ROOT : GUARD_ANY_DEPTH,
+            .judge = s->key == KEY_GUARD_GIT ? GUARD_GIT_CONFIG : GUARD_REFUSE,
+            .directory = directory,
+            .pattern = str_starts(s->a, STR("*")),
+            .everyday = s->key == KEY_GUARD_DAILY};
     if (fresh || m->guard_gone[*at])
         p->guards[*at].origin = origin_of(m, s);
     m->guard_gone[*at] = false;
@@ -303,7 +305,7 @@ static int merge_guard_allow(struct merge *m, const struct said *s)
     }
     for (size_t i = 0; i < m->text->n; i++) {
         const struct said *o = &m->text->said[i];
-        if ((o->key == KEY_GUARD_ROOT || o->key == KEY_GUARD_ANY || o->key == KEY_GUARD_GIT) && str_eq(o->a, s->a))
+        if ((o->key >= KEY_GUARD_ROOT && o->key <= KEY_GUARD_GIT) && str_eq(o->a, s->a))
             return merge_say(m, ERR_POLICY, s, "'%.*s' is both guarded and allowed here", (int)s->a.n, s->a.p);
     }
     if (found)
@@ -537,6 +539,9 @@ static int merge_simple(struct merge *m, const struct said *s)
     case KEY_GUARD:
         p->guard = choice == 0 ? GUARD_STRICT : choice == 1 ? GUARD_EXISTING : GUARD_OFF;
         break;
+    case KEY_GUARD_EVERYDAY:
+        p->everyday = choice == 0 ? EVERYDAY_GUARD : EVERYDAY_ALLOW;
+        break;
     case KEY_NET:
         p->net = choice == 0 ? NET_NONE : choice == 1 ? NET_ALLOW : NET_HOST;
         p->net_origin = origin_of(m, s);
@@ -606,6 +611,7 @@ static int merge_said(struct merge *m, const struct said *s)
     case KEY_STORAGE:
         return merge_storage(m, s);
     case KEY_GUARD_ROOT:
+    case KEY_GUARD_DAILY:
     case KEY_GUARD_ANY:
     case KEY_GUARD_GIT:
         return merge_guard(m, s);
@@ -651,6 +657,7 @@ static int merge_said(struct merge *m, const struct said *s)
     case KEY_READ_ONLY:
     case KEY_EXPAND:
     case KEY_GUARD:
+    case KEY_GUARD_EVERYDAY:
     case KEY_NET:
     case KEY_CATCH:
     case KEY_NET_ASK:
@@ -782,6 +789,8 @@ static int by_guard(const void *a, const void *b)
         r = (int)x->place - (int)y->place;
     if (r == 0)
         r = (int)x->judge - (int)y->judge;
+    if (r == 0)
+        r = (int)x->everyday - (int)y->everyday;
     return r ? r : (int)x->directory - (int)y->directory;
 }
 static int by_net(const void *a, const void *b)

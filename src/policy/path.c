@@ -563,7 +563,7 @@ bool path_rule_covers(const struct path_rule *r, const char *path)
     return false;
 }
 
-int guard_name_form(struct str text, struct err *e)
+int guard_name_form(struct str text, bool ends, struct err *e)
 {
     struct str s = text;
 
@@ -583,7 +583,9 @@ int guard_name_form(struct str text, struct err *e)
             return err_say(e, ERR_POLICY, "'%.*s' is not a plain relative name", SAID(text));
         rest = str_skip(rest, c.n + 1);
     }
-    for (size_t i = 0; i < s.n; i++) {
+    /* "*.code-workspace": whatever ends so, directly at a root. */
+    const size_t star = str_starts(s, STR("*.")) && s.n > 2 && s.n == text.n && !memchr(s.p, '/', s.n) && ends;
+    for (size_t i = star; i < s.n; i++) {
         if (strchr("*?[", s.p[i]))
             return err_say(e, ERR_POLICY, "'%.*s': guarded names are exact, without wildcards", SAID(text));
     }

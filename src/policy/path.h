@@ -59,4 +59,4 @@ bool path_pattern_match(const char *pattern, struct str name);
 /* Whether the rule (path, below, any_depth, pattern) covers the absolute path itself or something above it. */
 bool path_rule_covers(const struct path_rule *r, const char *path);
 /* The form of a guarded name: relative, no `.`, `..`, `//`, patterns; a slash at the end says directory. */
-int guard_name_form(struct str text, struct err *e);
+int guard_name_form(struct str text, bool ends, struct err *e); /* ends: "*.SUFFIX" is one, too */

@@ -72,7 +72,10 @@ struct guard_name {
     enum guard_judge judge;
     bool directory; /* the name and everything below it */
     uint32_t origin;
+    bool pattern;  /* "*.SUFFIX" */
+    bool everyday; /* in force where the policy guards these, too */
 };
+enum guard_everyday { EVERYDAY_ALLOW, EVERYDAY_GUARD };
 enum guard_mode { GUARD_STRICT, GUARD_EXISTING, GUARD_OFF };
 
 enum net_mode { NET_NONE, NET_ALLOW, NET_HOST };
@@ -137,6 +140,7 @@ struct policy {
     struct guard_name *guards;
     size_t n_guards;
     enum guard_mode guard;
+    enum guard_everyday everyday;
     enum expand_mode expand;
 
     enum net_mode net;

@@ -185,9 +185,11 @@ static void put_guards(const struct printer *w)
         const char *list;
         enum guard_place place;
         enum guard_judge judge;
-    } lists[] = {{"root", GUARD_ROOT, GUARD_REFUSE},
-                 {"any_depth", GUARD_ANY_DEPTH, GUARD_REFUSE},
-                 {"git_config", GUARD_ANY_DEPTH, GUARD_GIT_CONFIG}};
+        bool everyday;
+    } lists[] = {{"root", GUARD_ROOT, GUARD_REFUSE, false},
+                 {"everyday_names", GUARD_ROOT, GUARD_REFUSE, true},
+                 {"any_depth", GUARD_ANY_DEPTH, GUARD_REFUSE, false},
+                 {"git_config", GUARD_ANY_DEPTH, GUARD_GIT_CONFIG, false}};
     static const char *const modes[] = {"strict", "existing", "off"};
     struct heading h = {.section = "guard_names"};
 
@@ -199,7 +201,7 @@ static void put_guards(const struct printer *w)
         for (size_t i = 0; i < w->p->n_guards; i++) {
             const struct guard_name *g = &w->p->guards[i];
             auto_buf struct buf text = BUF(4 * MAX_PATH_TEXT);
-            if (g->place != lists[k].place || g->judge != lists[k].judge)
+            if (g->place != lists[k].place || g->judge != lists[k].judge || g->everyday != lists[k].everyday)
                 continue;
             buf_text(&text, g->name);
             if (g->directory)
@@ -209,6 +211,9 @@ static void put_guards(const struct printer *w)
             end_line(w, g->origin);
         }
     }
+    if (!(w->how & ADDED) || w->p->everyday != EVERYDAY_ALLOW)
+        buf_printf(w->out, "%s  everyday: %s\n", h.section_said ? "" : "guard_names:\n",
+                   w->p->everyday == EVERYDAY_GUARD ? "guard" : "allow");
 }
 
 static void put_duration(struct buf *out, uint64_t ms)
@@ -515,7 +520,8 @@ static bool equal_lists(const struct policy *a, const struct policy *b)
     }
     for (size_t i = 0; i < a->n_guards; i++) {
         const struct guard_name *x = &a->guards[i], *y = &b->guards[i];
-        if (!same(x->name, y->name) || x->place != y->place || x->judge != y->judge || x->directory != y->directory)
+        if (!same(x->name, y->name) || x->place != y->place || x->judge != y->judge || x->directory != y->directory ||
+            x->everyday != y->everyday)
             return false;
     }
     for (size_t i = 0; i < a->n_net_rules; i++) {
@@ -542,11 +548,11 @@ bool policy_equal(const struct policy *a, const struct policy *b)
             return false;
     }
     return same(a->workspace, b->workspace) && a->workspace_read_only == b->workspace_read_only && equal_paths(a, b) &&
-           equal_lists(a, b) && a->guard == b->guard && a->expand == b->expand && a->net == b->net &&
-           a->net_catch == b->net_catch && a->net_ask == b->net_ask && a->net_ask_ms == b->net_ask_ms &&
-           a->user == b->user && a->uid == b->uid && a->gid == b->gid && a->tty == b->tty &&
-           same(a->engine, b->engine) && same(a->image, b->image) && same(a->hostname, b->hostname) &&
-           same(a->vm_kernel, b->vm_kernel) && same(a->vm_modules, b->vm_modules) &&
+           equal_lists(a, b) && a->guard == b->guard && a->everyday == b->everyday && a->expand == b->expand &&
+           a->net == b->net && a->net_catch == b->net_catch && a->net_ask == b->net_ask &&
+           a->net_ask_ms == b->net_ask_ms && a->user == b->user && a->uid == b->uid && a->gid == b->gid &&
+           a->tty == b->tty && same(a->engine, b->engine) && same(a->image, b->image) &&
+           same(a->hostname, b->hostname) && same(a->vm_kernel, b->vm_kernel) && same(a->vm_modules, b->vm_modules) &&
            a->seatbelt_base == b->seatbelt_base && same(a->seatbelt_file, b->seatbelt_file) && a->pull == b->pull &&
            same(a->platform, b->platform) && same(a->runtime, b->runtime) && same(a->docker_host, b->docker_host) &&
            same(a->docker_context, b->docker_context) && a->allow_nested_userns == b->allow_nested_userns &&

@@ -24,6 +24,8 @@ static int rank_now(const struct policy *p, enum key_id id)
         return p->net == NET_NONE ? 0 : p->net == NET_ALLOW ? 1 : 2;
     case KEY_GUARD:
         return p->guard == GUARD_STRICT ? 0 : p->guard == GUARD_EXISTING ? 1 : 2;
+    case KEY_GUARD_EVERYDAY:
+        return p->everyday == EVERYDAY_GUARD ? 0 : 1;
     case KEY_EXPAND:
         return p->expand == EXPAND_NEVER ? 0 : 1;
     case KEY_SEATBELT_BASE:

@@ -3,16 +3,16 @@
  */
 #pragma once
 #include <fcntl.h>
-#include <linux/stat.h>
+#include "sys/stat.h"
 #include "sys/sys.h"
 
 /*
  * statx(2) of the absolute `path`, not following a last symbolic link and not triggering an automount there.
  * Needs no permission on the object itself. -ENOENT, -ENOTDIR, -EACCES (a directory above refuses the search), ...
  */
-static inline int sys_look(const char *path, struct statx *ret)
+static inline int sys_look(const char *path, struct sys_stat *ret)
 {
-    return (int)sys_call(__NR_statx, AT_FDCWD, path, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, STATX_BASIC_STATS, ret, 0);
+    return (int)sys_call(__NR_statx, AT_FDCWD, path, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, SYS_STAT_BASIC, ret, 0);
 }
 
 /* readlinkat(2): the number of bytes put into `text` (never NUL-terminated; `n` of them may mean a longer text). */

@@ -30,7 +30,9 @@ enum frame_kind {
     FRAME_REFUSED, /* keeper -> caller: it was not done: a = enum err_kind, b = errno; the sentence follows the frame */
     FRAME_ANSWER, /* keeper -> caller: a = bytes that follow, or are in a memory file when b is 1; c, utime_us, stime_us:
                       numbers, as the request has it (wire/keep.h) */
-    FRAME_DATA    /* keeper <-> caller of an attached job: what it wrote, or what is typed to it, follows the frame */
+    FRAME_DATA,   /* keeper <-> caller of an attached job: what it wrote, or what is typed to it, follows the frame */
+    FRAME_TOLD    /* B -> P, when the box is over: what it leaves that a person should look at: struct denial_frame with
+                     enum told_kind as its action, the path, and what there is to say of it                          */
 };
 /* What becomes of a descriptor that the caller wants the command to have (inner/stdio.c). */
 enum stdio_way {
@@ -84,6 +86,11 @@ struct denial_frame {
     uint32_t n;             /* bytes of text used  */
     uint32_t session;       /* of processes, as the box numbers it: who did it belongs to that; 0: not known */
     char text[DENIAL_TEXT]; /* target path or address, then NUL, then a reason clause, then NUL */
+};
+enum told_kind {
+    TOLD_REPOSITORY, /* made in the box, with names that run by themselves: these                    */
+    TOLD_LINK,       /* made in the box, leads out of all writable trees: its text                   */
+    TOLD_FIFO        /* made in the box                                                              */
 };
 enum denial_action {
     DENIAL_CREATE,

@@ -110,7 +110,9 @@
     X(ENOSYS, FILTER_USERNS, "clone3", "clone3 (clone works)")                                                         \
     /* open_how lies in memory: without the guard nobody could judge its mode */                                       \
     X(ENOSYS, 0, "openat2", "openat2 (openat works)")                                                                  \
-    X(ENOSYS, 0, "file_setattr statmount listmount lsm_get_self_attr lsm_set_self_attr lsm_list_modules",              \
+    X(ENOSYS, 0,                                                                                                       \
+      "file_setattr statmount listmount lsm_get_self_attr lsm_set_self_attr lsm_list_modules listns "                  \
+      "rseq_slice_yield",                                                                                              \
       "calls of newer kernels with older forms")                                                                       \
     X(ENOSYS, 0, "io_uring_setup io_uring_enter io_uring_register", "io_uring")                                        \
     X(EPERM, 0, "bpf perf_event_open userfaultfd", "bpf, perf events, userfaultfd")                                    \

@@ -120,7 +120,8 @@ OP(op_unix_pair_sendmsg)
     int ends[2];
     if (socketpair(AF_UNIX, SOCK_DGRAM, 0, ends) < 0)
         return -errno;
-    struct iovec part = {"PINFOLD-WAS-HERE", 16};
+    char mark[] = "PINFOLD-WAS-HERE";
+    struct iovec part = {mark, 16};
     struct mmsghdr m = {.msg_hdr = {.msg_name = &to, .msg_namelen = len, .msg_iov = &part, .msg_iovlen = 1}};
     return done(syscall(SYS_sendmmsg, ends[0], &m, 1, 0));
 }

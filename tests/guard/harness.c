@@ -66,7 +66,11 @@ uint64_t now_ns(void)
     }
 #define NAMES(where)                                                                                                   \
     NAME(".git/hooks", where, true), {GUARD_RULE_NAME, ".git/config", where, GUARD_GIT_CONFIG, false, NULL},           \
-        {GUARD_RULE_NAME, ".gitmodules", where, GUARD_GIT_CONFIG, false, NULL}, NAME(".husky", where, true),           \
+        {GUARD_RULE_NAME, ".gitmodules", where, GUARD_GIT_CONFIG, false, NULL},                                        \
+        {GUARD_RULE_NAME, "rebase-merge/git-rebase-todo", where, GUARD_GIT_CONFIG, false, NULL},                       \
+        {GUARD_RULE_NAME, "rebase-merge/strategy", where, GUARD_GIT_CONFIG, false, NULL},                              \
+        {GUARD_RULE_NAME, "sequencer/opts", where, GUARD_GIT_CONFIG, false, NULL},                                     \
+        {GUARD_RULE_NAME, "sequencer/todo", where, GUARD_GIT_CONFIG, false, NULL}, NAME(".husky", where, true),        \
         NAME(".vscode", where, true), NAME(".idea", where, true), NAME(".mcp.json", where, false),                     \
         NAME(".claude", where, true), NAME(".codex", where, true), NAME(".cursor", where, true),                       \
         NAME(".gemini", where, true), NAME(".envrc", where, false), NAME(".bashrc", where, false),                     \
@@ -107,13 +111,14 @@ static struct plan_image *image_make(const struct box *box)
     t->rules[t->n_rules++] = (struct guard_rule){.kind = GUARD_RULE_PRIVATE, .text = put(&im, "/dev/shm")};
     for (size_t i = 0; i < box->n_rules; i++) {
         const struct box_rule *r = &box->rules[i];
-        t->rules[t->n_rules] = (struct guard_rule){.kind = (uint8_t)r->kind,
-                                                   .place = (uint8_t)r->place,
-                                                   .judge = (uint8_t)r->judge,
-                                                   .flags = r->directory,
-                                                   .text = put(&im, r->text),
-                                                   .below = put(&im, r->below ? r->below : ""),
-                                                   .origin = (uint32_t)i};
+        t->rules[t->n_rules] = (struct guard_rule){
+            .kind = (uint8_t)r->kind,
+            .place = (uint8_t)r->place,
+            .judge = (uint8_t)r->judge,
+            .flags = (uint8_t)((r->directory ? GUARD_RULE_DIRECTORY : 0) | (r->pattern ? GUARD_RULE_PATTERN : 0)),
+            .text = put(&im, r->text),
+            .below = put(&im, r->below ? r->below : ""),
+            .origin = (uint32_t)i};
         t->n_rules++;
     }
     t->mode = box->mode;

@@ -18,6 +18,7 @@ struct box_rule {
     enum guard_judge judge;
     bool directory;
     const char *below;
+    bool pattern;
 };
 
 struct box {

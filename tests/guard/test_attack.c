@@ -803,8 +803,9 @@ static pid_t apart(void (*run)(void))
 }
 static void slow_spin(void)
 {
-    for (volatile int i = 0;; i++)
-        ;
+    volatile int i = 0;
+    while (i >= 0)
+        i = !i;
 }
 /* Callers that queue up: then more than one of the guard's workers receives. */
 static void slow_crowd(void)

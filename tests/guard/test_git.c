@@ -19,6 +19,11 @@
     "git init -q . && echo 1 > a && mkdir d && echo 2 > d/b && git add -A && git commit -qm one && git branch other\n"
 #define UPSTREAM "git init -q --bare up.git && git remote add origin $PWD/up.git && git push -q origin main\n"
 
+/* Branches other, three, four and five that change the same line as main. */
+#define CONFLICTS                                                                                                      \
+    REPO "for b in three four five; do git checkout -q -b $b main; echo $b > a; git commit -qam $b; done; git "        \
+         "checkout -q main; echo m > a; git commit -qam m; git checkout -q other; echo o > a; git commit -qam o\n"
+
 /* Submodules lib/mod and two, with links beside them. */
 #define SUBMODULES                                                                                                     \
     REPO "git clone -q --bare . /var/tmp/sub-$$.git; mv /var/tmp/sub-$$.git sub.git; git submodule --quiet add "       \
@@ -243,6 +248,38 @@ static const struct scene scenes[] = {
     {"moving what is guarded", REPO "echo '#!/bin/sh' > .git/hooks/pre-commit",
      "no mv .git g; no mv .git/hooks h; no rm .git/hooks/pre-commit; no rm -rf .git; mkdir n; no mv --no-copy .git n/; "
      "test -f .git/hooks/pre-commit"},
+    {"rebase, cherry-pick and revert, with stops", CONFLICTS,
+     "git rebase -q main >/dev/null 2>&1 || true; test -d .git/rebase-merge; echo r > a; git add a; GIT_EDITOR=true "
+     "git "
+     "rebase --continue >/dev/null; test ! -d .git/rebase-merge; git rebase -q main~1; git rebase -q -s ort --onto "
+     "main~1 main~1 other; git cherry-pick -X ours three >/dev/null 2>&1 || { git add -A; GIT_EDITOR=true git "
+     "cherry-pick --continue >/dev/null 2>&1 || git cherry-pick --skip; }; git cherry-pick -x four five >/dev/null "
+     "2>&1 "
+     "|| { echo q > a; git add a; GIT_EDITOR=true git cherry-pick --continue >/dev/null 2>&1; } || git cherry-pick "
+     "--abort; GIT_EDITOR=true git revert HEAD HEAD~1 >/dev/null 2>&1 || git revert --abort; test ! -d .git/sequencer; "
+     "git checkout -q five; GIT_SEQUENCE_EDITOR='sed -i s/^pick/reword/' GIT_EDITOR=true git rebase -q -i five~1; "
+     "printf '#!/bin/sh\\nrm $1; cp /tmp/todo $1' > /tmp/ed; chmod +x /tmp/ed; echo \"pick $(git rev-parse five)\" > "
+     "/tmp/todo; for i in 1 2 3 4 5 6 7 8; do GIT_SEQUENCE_EDITOR=/tmp/ed git rebase -q -i five~1; done; "
+     "GIT_SEQUENCE_EDITOR=true git rebase "
+     "-q -i main 2>/dev/null || git rebase --abort; test ! -d .git/rebase-merge; git merge -q -s ours main -m m; git "
+     "bisect start HEAD HEAD~1 >/dev/null; git bisect run true >/dev/null 2>&1; git bisect reset >/dev/null 2>&1"},
+    {"programs among what git goes on with", CONFLICTS "git rebase -q main >/dev/null 2>&1 || true",
+     "mv() { python3 -c 'import os, sys; os.rename(*sys.argv[1:])' \"$@\"; }; t=.git/rebase-merge/git-rebase-todo; cp "
+     "$t x; echo 'exec touch /tmp/ran' >> x; no mv x $t; no cp x $t; no sh -c "
+     "'echo x touch >> '$t; no ln -f x $t; echo 'x touch y' > x; no mv x $t; echo evil/../../x > x; no mv x "
+     ".git/rebase-merge/strategy; no ln -s x .git/rebase-merge/strategy; echo ort > x; mv x "
+     ".git/rebase-merge/strategy; "
+     "echo ./e > .git/rebase-merge/strategy2; no mv .git/rebase-merge/strategy2 .git/rebase-merge/strategy; rm "
+     ".git/rebase-merge/strategy; mkdir .git/sequencer; printf '[options]\\n\\tstrategy = x/../../e\\n' > x; no mv x "
+     ".git/sequencer/opts; printf '[options]\\n\\tevil = 1\\n' > x; no mv x .git/sequencer/opts; printf "
+     "'[options]\\n\\tstrategy = ort\\n\\tedit = true\\n' > x; mv x .git/sequencer/opts; no git config -f "
+     ".git/sequencer/opts options.strategy e; mkdir s; printf '[options]\\n\\tstrategy = e\\n' > s/opts; rm -r "
+     ".git/sequencer; no mv s .git/sequencer; mkdir r; echo x touch > r/git-rebase-todo; no mv r rebase-merge; git "
+     "rebase --abort; no git rebase -q -x true five~1; rm -rf .git/rebase-merge"},
+    {"refs whose names are options", REPO,
+     "no git update-ref refs/heads/--mirror HEAD; no cp .git/refs/heads/main .git/refs/heads/--mirror; no cp "
+     ".git/refs/heads/main .git/refs/tags/-x; no mkdir .git/refs/remotes/-x; cp .git/refs/heads/main x; no mv x "
+     ".git/refs/heads/-x; no ln x .git/refs/heads/-x; git branch a/-b; git branch a-b; git tag t-"},
     {"rules of fixed place", REPO,
      "no cp /bin/true .git/hooks/pre-commit; no git config core.fsmonitor x; git config user.name u; git init -q sub; "
      "no mkdir .vscode; mkdir sub/.vscode",

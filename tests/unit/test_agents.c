@@ -117,8 +117,8 @@ static void test_definitions(void **state)
         "title: x\ncommand: [x]\nprompt: [y]\ntext: z\nstate: [{name: .., at: ~/x}]\n",
         "title: x\ncommand: [x]\nprompt: [y]\ntext: z\nstate: [{name: a, at: ~/x, files: [{file: ../x}]}]\n",
         "title: x\ncommand: [x]\nprompt: [y]\ntext: z\nstate: [{name: a, at: ~/x, databases: [{file: x}]}]\n",
-        "title: x\ncommand: [x]\nprompt: [y]\ntext: z\nstate: [{name: a, at: ~/x, files: [{file: x, refresh: "
-        "maybe}]}]\n",
+        ("title: x\ncommand: [x]\nprompt: [y]\ntext: z\nstate: [{name: a, at: ~/x, files: [{file: x, refresh: "
+         "maybe}]}]\n"),
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         said.text[0] = 0;
@@ -285,7 +285,7 @@ static void test_while_written(void **state)
     (void)state;
     int in[2];
     assert_int_equal(pipe(in), 0);
-    pid_t agent = fork();
+    pid_t agent = fork_child();
     if (agent == 0) {
         dup2(in[0], 0);
         close(in[1]);
@@ -297,7 +297,7 @@ static void test_while_written(void **state)
         _exit(127);
     }
     close(in[0]);
-    pid_t writer = fork();
+    pid_t writer = fork_child();
     if (writer == 0) {
         char text[8192], big[3000];
         (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -349,7 +349,7 @@ static void test_session_lives(void **state)
         sqlite3_exec(db, "PRAGMA journal_mode=WAL; BEGIN; INSERT INTO conversations_v2 VALUES('/w','c1','open',1,1)",
                      NULL, NULL, NULL),
         SQLITE_OK);
-    pid_t commits = fork();
+    pid_t commits = fork_child();
     if (commits == 0) {
         usleep(300000);
         _exit(0);

@@ -162,7 +162,7 @@ static int filled_pipe(size_t n, int *ret_pid)
 {
     int ends[2];
     assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
-    int pid = fork();
+    int pid = fork_child();
     if (pid == 0) {
         static char block[65536];
         for (size_t i = 0; i < sizeof block; i++)
@@ -609,7 +609,8 @@ static void json_has_the_one_schema(void **state)
         "\"peak_bytes\":1024,\"read_bytes\":512,\"written_bytes\":0},\"denials\":[],\"denials_not_seen\":[\"read-only "
         "and hiding mounts\","
         "\"system calls refused by seccomp with an errno\",\"connections in a network without routes\","
-        "\"ordinary permissions and rlimits\"],\"network\":null,\"enforced\":{\"seccomp\":\"nothing, this is a "
+        "\"ordinary permissions and rlimits\"],\"left\":[],\"network\":null,\"enforced\":{\"seccomp\":\"nothing, this "
+        "is a "
         "test\"},\"lost\":[\"fresh-proc\"],"
         "\"engine\":\"test\",\"engines_not_taken\":{},\"session\":null,\"policy_digest\":\"d2\",\"plan_digest\":"
         "\"d1\"}");

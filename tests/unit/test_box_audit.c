@@ -107,7 +107,7 @@ static void many_writers_and_rotation_lose_nothing(void **state)
     static char target[1500];
     memset(target, 'x', sizeof target - 1);
     for (int w = 0; w < WRITERS; w++) {
-        if (fork() == 0) {
+        if (fork_child() == 0) {
             struct audit_event v = event;
             struct audit_log *log;
             if (audit_open(&log) < 0)
@@ -137,7 +137,7 @@ static void many_writers_and_rotation_lose_nothing(void **state)
 static void following_sees_new_events_through_a_rotation(void **state)
 {
     (void)state;
-    int pid = fork();
+    int pid = fork_child();
     if (pid == 0) {
         struct audit_log *log;
         char from[200], to[200];

@@ -86,14 +86,14 @@ static struct session begin(const struct how *how)
     ioctl(s.master, TIOCSWINSZ, &size);
     tcgetattr(slave, &s.before);
     fflush(NULL);
-    s.pid = fork();
+    s.pid = fork_child();
     if (s.pid == 0) {
         close(s.master);
         close(ends[0]);
         setsid();
         ioctl(slave, TIOCSCTTY, 0);
         if (how->background) {
-            int pid = fork();
+            int pid = fork_child();
             if (pid == 0) {
                 setpgid(0, 0);
                 caller(how, slave, ends[1]);
@@ -105,7 +105,7 @@ static struct session begin(const struct how *how)
             _exit(WEXITSTATUS(status));
         }
         /* The session's leader is a shell's stand-in: the caller has a group of its own, or a stop would be dropped. */
-        int pid = fork();
+        int pid = fork_child();
         if (pid == 0) {
             prctl(PR_SET_PDEATHSIG, SIGKILL);
             setpgid(0, 0);

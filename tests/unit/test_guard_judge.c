@@ -523,6 +523,66 @@ static void tables_that_cannot_be(void **state)
     assert_true(rules_load(&t.rules, &short_one, sizeof short_one, "", 1, t.mem) < 0);
 }
 
+/* The directories in which a name of the list would stand, and where it ends, in the order they are found. */
+static const char *rooted(const char *path, bool below)
+{
+    static char text[256];
+    struct rooted w = {0};
+    size_t n = 0;
+    text[0] = 0;
+    while (below ? rules_rooted_below(&t.rules, str_of(path), &w) : rules_rooted(&t.rules, str_of(path), &w))
+        n += (size_t)snprintf(text + n, sizeof text - n, "%.*s>%.*s ", (int)w.directory.n, w.directory.p,
+                              below ? (int)w.rest.n : (int)(w.end - w.directory.n),
+                              below ? w.rest.p : path + w.directory.n);
+    return text;
+}
+
+static void names_at_roots_of_repositories(void **state)
+{
+    (void)state;
+    static const struct said table[] = {
+        {GUARD_RULE_ROOT, 0, 0, 0, "/w", NULL},
+        {GUARD_RULE_ROOT, 0, 0, 0, "/w/in", NULL},
+        {GUARD_RULE_PRIVATE, 0, 0, 0, "/tmp", NULL},
+        {GUARD_RULE_PRIVATE, 0, 0, GUARD_RULE_KEPT, "/w/cache", NULL},
+        {GUARD_RULE_NAME, GUARD_ROOT, 0, 0, ".envrc", NULL},
+        {GUARD_RULE_NAME, GUARD_ROOT, 0, 1, ".config/mise", NULL},
+        {GUARD_RULE_NAME, GUARD_ROOT, 0, 1, ".vscode", NULL},
+        {GUARD_RULE_NAME, GUARD_ROOT, 0, GUARD_RULE_PATTERN, "*.code-workspace", NULL},
+    };
+    assert_int_equal(load(table, sizeof table / sizeof *table, GUARD_STRICT), 0);
+    static const struct {
+        const char *path, *at, *below;
+    } all[] = {
+        {"/w/.envrc", "/w>/.envrc ", ""},
+        {"/w/a/b/.envrc", "/w/a/b>/.envrc ", ""},
+        {"/w/a/.ENVRC", "/w/a>/.ENVRC ", ""},
+        {"/w/a/.envrc/x", "", ""},
+        {"/w/a/.vscode/x/y", "/w/a>/.vscode ", ""},
+        {"/w/a/.vscode/.envrc", "/w/a>/.vscode /w/a/.vscode>/.envrc ", ""},
+        {"/w/a/.config", "", "/w/a>mise "},
+        {"/w/a/.config/mise/x", "/w/a>/.config/mise ", ""},
+        {"/w/a/.config/misery", "", ""},
+        {"/w/a/x.code-workspace", "/w/a>/x.code-workspace ", ""},
+        {"/w/x.code-workspace", "/w>/x.code-workspace ", ""},
+        {"/w/x.code-workspace/y", "", ""},
+        {"/w/in/a/.envrc", "/w/in/a>/.envrc ", ""},
+        {"/w/node_modules/a/.envrc", "/w/node_modules/a>/.envrc ", ""},
+        {"/w/cache/a/.envrc", "", ""},
+        {"/tmp/a/.envrc", "", ""},
+        {"/elsewhere/.envrc", "", ""},
+        {"/w/envrc", "", ""},
+    };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        assert_string_equal(rooted(all[i].path, false), all[i].at);
+        assert_string_equal(rooted(all[i].path, true), all[i].below);
+    }
+    assert_true(rules_is_root(&t.rules, str_of("/w/in")));
+    assert_false(rules_is_root(&t.rules, str_of("/w/in/a")));
+    const struct said wrong[] = {{GUARD_RULE_NAME, GUARD_ROOT, 0, GUARD_RULE_PATTERN, "a/*", NULL}};
+    assert_true(load(wrong, 1, GUARD_STRICT) < 0);
+}
+
 static void patterns(void **state)
 {
     (void)state;
@@ -573,6 +633,7 @@ int main(void)
         cmocka_unit_test(names_by_rules_of_the_policy),
         cmocka_unit_test(any_table_as_the_model),
         cmocka_unit_test(tables_that_cannot_be),
+        cmocka_unit_test(names_at_roots_of_repositories),
         cmocka_unit_test(patterns),
     };
     int r = cmocka_run_group_tests(tests, NULL, NULL);

@@ -23,7 +23,7 @@ static pid_t serve(const char *text, bool slowly)
     int s = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     assert_int_equal(bind(s, (struct sockaddr *)&at, sizeof at), 0);
     assert_int_equal(listen(s, 1), 0);
-    pid_t pid = fork();
+    pid_t pid = fork_child();
     if (pid == 0) {
         char ask[4096];
         int c = accept(s, NULL, NULL);

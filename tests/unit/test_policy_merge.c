@@ -469,6 +469,29 @@ static void guarded_names_add_up_and_can_be_allowed(void **state)
     policy_free(p);
 }
 
+static void everyday_names_are_a_level_of_their_own(void **state)
+{
+    (void)state;
+    struct layer_said said[] = {USER("guard_names: {everyday_names: ['*.toml', a/], root: ['*.toml']}"),
+                                PROJECT("guard_names: {everyday: guard}"),
+                                {0}};
+    struct policy *p = layered(said, NULL);
+    assert_int_equal(p->everyday, EVERYDAY_GUARD);
+    assert_int_equal(guards_named(p, "*.toml"), 2);
+    for (size_t i = 0; i < p->n_guards; i++) {
+        const struct guard_name *g = &p->guards[i];
+        if (same(g->name, "*.toml") || same(g->name, "a"))
+            assert_true(g->place == GUARD_ROOT && g->pattern == same(g->name, "*.toml"));
+        if (same(g->name, "a"))
+            assert_true(g->everyday && g->directory);
+    }
+    policy_free(p);
+    struct layer_said nothing[] = {USER("user: root"), {0}};
+    p = layered(nothing, NULL);
+    assert_int_equal(p->everyday, EVERYDAY_ALLOW);
+    policy_free(p);
+}
+
 static void contradictions_are_within_one_text_only(void **state)
 {
     (void)state;
@@ -521,6 +544,7 @@ int main(void)
                                        cmocka_unit_test(profiles_are_chosen_from_above),
                                        cmocka_unit_test(files_extend_files),
                                        cmocka_unit_test(guarded_names_add_up_and_can_be_allowed),
+                                       cmocka_unit_test(everyday_names_are_a_level_of_their_own),
                                        cmocka_unit_test(contradictions_are_within_one_text_only),
                                        cmocka_unit_test(without_memory_nothing_breaks)};
     return cmocka_run_group_tests(tests, NULL, NULL);

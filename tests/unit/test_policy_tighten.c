@@ -9,7 +9,7 @@
     "net: {mode: allow, allow: [a.com], unix_sockets: [/run/s], publish: [80], reach: ['a:1']}\n"                      \
     "limits: {memory: 1G, pids: 100, timeout: 60s, cpus: 2, disk: 1G, output: 1M, grace: 5s, open_files: 100}\n"       \
     "env: {pass: [A], set: {B: '1'}, remove: [R]}\nguard: existing\nuser: root\nengine: native\nimage: x\n"            \
-    "may_lose: [hides]\ntty: auto\nhostname: h\n"
+    "may_lose: [hides]\ntty: auto\nhostname: h\nguard_names: {everyday: guard}\n"
 
 static int with_project(const char *user, const char *project, bool trusted, struct policy **ret, struct err *e)
 {
@@ -32,11 +32,12 @@ static void what_takes_away_is_taken(void **state)
         "files: {cache: [/c], mounts: ['/src:/dst:ro'], expand: never}",
         "net: {mode: none}",
         "net: {ask: false, ask_time: 30s}",
-        "net: {mode: allow, allow: [a.com], deny: [b.com, '*'], deny_ports: [25], unix_sockets: [/run/s], publish: "
-        "[80], reach: ['a:1']}",
+        ("net: {mode: allow, allow: [a.com], deny: [b.com, '*'], deny_ports: [25], unix_sockets: [/run/s], publish: "
+         "[80], reach: ['a:1']}"),
         "limits: {memory: 512M, pids: 100, timeout: 1s, cpus: 50%, disk: 1M, output: 1K, grace: 0, open_files: 50}",
         "env: {remove: [A, 'LC_*'], pass: [PATH], set: {PINFOLD: '1'}}",
         "guard: strict\nguard_names: {root: [Makefile], any_depth: [.env], git_config: [x]}",
+        "guard_names: {everyday: guard, everyday_names: ['*.x']}",
         "tty: never\nuser: root\nengine: native\nimage: x\nhostname: h\nallow_nested_userns: false",
         "may_lose: [hides, pid-namespace]\nmust_have: [hides]"};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
@@ -74,6 +75,7 @@ static void what_gives_is_refused_with_its_remedy(void **state)
                  {"files: {expand: start}", "1:17: files.expand would allow more"},
                  {"guard: off", "1:8: guard would allow more"},
                  {"guard_names: {allow: [.vscode]}", "1:23: guard_names.allow would change what the box may do"},
+                 {"guard_names: {everyday: allow}", "1:25: guard_names.everyday would allow more"},
                  {"net: {mode: host}", "1:13: net.mode would allow more"},
                  {"net: {allow: [b.com]}", "1:15: net.allow would change what the box may do"},
                  {"net: {publish: [81]}", "1:17: net.publish would change what the box may do"},

@@ -6,11 +6,11 @@
 #include "policy/proxy.h"
 #include "unit.h"
 
-static const struct proxies *read_all(struct arena *mem, const char *const *environ)
+static const struct proxies *read_all(struct arena *mem, const char *const *variables)
 {
     const struct proxies *all = NULL;
     struct err e = {0};
-    if (proxies_read(environ, mem, &all, &e) < 0)
+    if (proxies_read(variables, mem, &all, &e) < 0)
         fail_msg("%s", e.text);
     return all;
 }
@@ -28,9 +28,9 @@ static bool direct(const char *no_proxy, const char *host, uint16_t port)
     auto_arena struct arena *mem = arena_new(1u << 20);
     char text[256];
     snprintf(text, sizeof text, "no_proxy=%s", no_proxy);
-    const char *const environ[] = {"https_proxy=p.test:3128", text, NULL};
+    const char *const variables[] = {"https_proxy=p.test:3128", text, NULL};
     struct host h = host_of(host);
-    return proxy_for(read_all(mem, environ), &h, port, false) == NULL;
+    return proxy_for(read_all(mem, variables), &h, port, false) == NULL;
 }
 
 static void urls(void **state)
@@ -51,8 +51,8 @@ static void urls(void **state)
         auto_arena struct arena *mem = arena_new(1u << 20);
         char text[256], url[PROXY_TEXT];
         snprintf(text, sizeof text, "ALL_PROXY=%s", cases[i][0]);
-        const char *const environ[] = {text, NULL};
-        const struct proxies *all = read_all(mem, environ);
+        const char *const variables[] = {text, NULL};
+        const struct proxies *all = read_all(mem, variables);
         assert_string_equal(proxy_print(&all->other, url), cases[i][1]);
         assert_string_equal(all->plain.variable, "ALL_PROXY");
     }
@@ -62,8 +62,8 @@ static void urls(void **state)
         struct err e = {0};
         char text[256];
         snprintf(text, sizeof text, "https_proxy=%s", wrong[i]);
-        const char *const environ[] = {text, NULL};
-        if (proxies_read(environ, mem, &all, &e) >= 0)
+        const char *const variables[] = {text, NULL};
+        if (proxies_read(variables, mem, &all, &e) >= 0)
             fail_msg("%s", wrong[i]);
         assert_memory_equal(e.text, "https_proxy: ", 13);
         assert_null(strstr(e.text, "secret"));
@@ -75,13 +75,13 @@ static void which_variable(void **state)
 {
     (void)state;
     auto_arena struct arena *mem = arena_new(1u << 20);
-    const char *const environ[] = {"HTTPS_PROXY=upper.test:1", "https_proxy=lower.test:2", "HTTP_PROXY=plain.test:3",
-                                   "ALL_PROXY=all.test:4", NULL};
+    const char *const variables[] = {"HTTPS_PROXY=upper.test:1", "https_proxy=lower.test:2", "HTTP_PROXY=plain.test:3",
+                                     "ALL_PROXY=all.test:4", NULL};
     const char *const only_https[] = {"HTTPS_PROXY=upper.test:1", "http_proxy=", NULL};
     const char *const nothing[] = {"PATH=/bin", "NO_PROXY=x", NULL};
     const char *const star[] = {"HTTPS_PROXY=upper.test:1", "no_proxy=a.test, *", NULL};
     struct host h = host_of("x.test");
-    const struct proxies *all = read_all(mem, environ);
+    const struct proxies *all = read_all(mem, variables);
     assert_string_equal(proxy_for(all, &h, 443, false)->host.name, "lower.test");
     assert_string_equal(proxy_for(all, &h, 80, true)->host.name, "plain.test");
     all = read_all(mem, only_https);
@@ -119,8 +119,8 @@ static void no_proxy(void **state)
     assert_false(direct("a..test,10.0.0.0/33,:80,a.test:0,a.test:x,[::1,10.0.0.0/", "a.test", 80));
 
     auto_arena struct arena *mem = arena_new(1u << 20);
-    const char *const environ[] = {"https_proxy=p.test", "no_proxy=a..b, ok.test,10.0.0.0/99", NULL};
-    const struct proxies *all = read_all(mem, environ);
+    const char *const variables[] = {"https_proxy=p.test", "no_proxy=a..b, ok.test,10.0.0.0/99", NULL};
+    const struct proxies *all = read_all(mem, variables);
     assert_int_equal(all->n_direct, 1);
     assert_string_equal(all->direct_text[0], "ok.test");
     assert_string_equal(all->skipped[0], "a..b");
@@ -142,8 +142,8 @@ static void local_names(void **state)
 
 static struct proxy proxy_of(struct arena *mem, const char *entry)
 {
-    const char *const environ[] = {entry, NULL};
-    return read_all(mem, environ)->other;
+    const char *const variables[] = {entry, NULL};
+    return read_all(mem, variables)->other;
 }
 
 static void asked(void **state)

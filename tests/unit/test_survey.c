@@ -196,7 +196,7 @@ static void unreadable(void **state)
     add(t, PATH_HIDE, in(t, "secret"));
     if (getuid() != 0)
         skip();
-    pid_t pid = fork();
+    pid_t pid = fork_child();
     if (pid == 0) {
         if (setresgid(65534, 65534, 65534) < 0 || setresuid(65534, 65534, 65534) < 0)
             _exit(9);

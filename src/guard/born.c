@@ -1,0 +1,64 @@
+/*
+ * What this guard remembers, in memory that its workers share: objects that were made in this box, and places by path.
+ */
+#include <string.h>
+#include "guard/inside.h"
+
+/* ---- what was made in this box ---- */
+
+static struct born born_of(const struct sys_stat *st)
+{
+    return (struct born){(uint64_t)st->major << 32 | st->minor, st->inode, st->born.seconds, st->born.nanoseconds};
+}
+
+void born_add(struct guard *g, const struct sys_stat *st)
+{
+    table_lock(g->shared);
+    g->shared->born[g->shared->born_at++ % BORN_MAX] = born_of(st);
+    table_unlock(g->shared);
+}
+
+bool born_has(struct guard *g, const struct sys_stat *st)
+{
+    struct born b = born_of(st);
+    bool found = false;
+    table_lock(g->shared);
+    for (uint32_t i = 0; !found && i < BORN_MAX && i < g->shared->born_at; i++) {
+        const struct born *one = &g->shared->born[i];
+        found = one->device == b.device && one->inode == b.inode && one->seconds == b.seconds &&
+                one->nanoseconds == b.nanoseconds;
+    }
+    table_unlock(g->shared);
+    return found;
+}
+
+/* ---- places that are remembered ---- */
+
+struct str places_next(const struct places *all, uint32_t *at)
+{
+    if (*at >= all->n)
+        return (struct str){"", 0};
+    struct str one = str_of(all->text + *at);
+    *at += (uint32_t)one.n + 1;
+    return one;
+}
+
+bool places_add(struct guard *g, struct places *all, struct str path)
+{
+    bool fits = true, known = false;
+    table_lock(g->shared);
+    for (uint32_t at = 0; !known && at < all->n;)
+        known = str_eq(places_next(all, &at), path);
+    if (!known) {
+        fits = path.n + 1 <= sizeof all->text - all->n;
+        if (fits) {
+            memcpy(all->text + all->n, path.p, path.n);
+            all->text[all->n + path.n] = 0;
+            all->n += (uint32_t)path.n + 1;
+        } else {
+            all->left_out++;
+        }
+    }
+    table_unlock(g->shared);
+    return fits;
+}

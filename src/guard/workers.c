@@ -1,0 +1,118 @@
+/*
+ * Making workers and handing the token on: what a handler needs when its call may have to wait. How they serve stands at the top
+ * of serve.c, which gives its loop in g->serve.
+ */
+#include <errno.h>
+#include <linux/sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include "base/fd.h"
+#include "guard/inside.h"
+#include "sys/fd.h"
+
+/* To a worker that waits, or was just made; the main worker is summoned only when it is the one who waits. */
+void worker_hand_on(struct guard *g)
+{
+    uint64_t one = 1;
+    g->leader = false;
+    atomic_store(&g->shared->busy_since, 0);
+    bool summon = !g->main && atomic_load(&g->shared->idle) == 0 && atomic_load(&g->shared->main_idle) > 0;
+    (void)sys_write(summon ? g->summon : g->token, &one, sizeof one);
+}
+
+/* Descriptors and links of /proc that mean the process itself. */
+int worker_own(struct guard *g)
+{
+    g->self_fd = close_fd(g->self_fd);
+    g->self_fd = sys_openat(g->host_proc, "self/fd", O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+    if (g->self_fd < 0)
+        return g->self_fd;
+    return (int)sys_call(SYS_fchdir, g->self_fd, 0, 0, 0, 0, 0);
+}
+
+_Noreturn void guard_leave(struct guard *g)
+{
+    atomic_fetch_sub(&g->shared->workers, 1);
+    _exit(0);
+}
+
+/* A child enters itself, while it cannot have been waited for: no number in the list is ever another process's. */
+static void note_self(struct shared *s)
+{
+    int32_t pid = (int32_t)sys_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
+    table_lock(s);
+    for (size_t i = 0; i < WORKERS_MAX; i++) {
+        if (s->pids[i] == 0) {
+            s->pids[i] = pid;
+            break;
+        }
+    }
+    table_unlock(s);
+}
+
+int guard_child(struct guard *g)
+{
+    struct shared *s = g->shared;
+    if (atomic_fetch_add(&s->workers, 1) >= WORKERS_MAX) {
+        atomic_fetch_sub(&s->workers, 1);
+        return -EAGAIN;
+    }
+    /* All are children of the main worker, who hears of their end. */
+    unsigned long flags = SIGCHLD | (g->main ? 0 : CLONE_PARENT);
+    long pid = sys_call(SYS_clone, flags, 0, 0, 0, 0, 0);
+    if (pid < 0)
+        atomic_fetch_sub(&s->workers, 1);
+    if (pid != 0)
+        return pid < 0 ? (int)pid : 0;
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    note_self(s);
+    if (sys_call(SYS_getppid, 0, 0, 0, 0, 0, 0) != g->main_pid) /* it died before we asked to die with it */
+        _exit(0);
+    g->main = g->leader = false;
+    g->names_held = 0;
+    holds_forget(g);
+    g->children = close_fd(g->children);
+    if (worker_own(g) < 0)
+        _exit(1);
+    return 1;
+}
+
+/* A new worker that waits for the token (an eventfd: given before it waits, it is not lost). The child never returns. */
+static int worker_fork(struct guard *g)
+{
+    int no = guard_child(g);
+    if (no == 1) {
+        g->serve(g);
+        guard_leave(g);
+    }
+    return no;
+}
+
+/* Whether somebody is there to take the token. */
+static bool token_wanted(struct guard *g)
+{
+    return atomic_load(&g->shared->idle) > 0 || (!g->main && atomic_load(&g->shared->main_idle));
+}
+
+int guard_may_block(struct guard *g)
+{
+    if (g->main) { /* leader or not: it must hear of the end of the box */
+        int no = guard_child(g);
+        return no < 0 ? -EAGAIN : no == 0 ? GONE_ON : 0;
+    }
+    if (!g->leader)
+        return 0;
+    if (!token_wanted(g) && worker_fork(g) < 0)
+        return -EAGAIN;
+    worker_hand_on(g);
+    return 0;
+}
+
+/* Callers queue up: another processor may take the next one. */
+void workers_share(struct guard *g)
+{
+    if (!g->parallel || !g->leader)
+        return;
+    if (token_wanted(g) || (atomic_load(&g->shared->workers) < g->processors && worker_fork(g) == 0))
+        worker_hand_on(g);
+}

@@ -1,0 +1,33 @@
+/*
+ * statx(2) by a structure of our own. <linux/stat.h> cannot be had beside <sys/stat.h> everywhere: both may define struct
+ * statx, and the C library's may be older than the members used here (tests/lint/includes.py holds the list of such headers).
+ */
+#pragma once
+#include <stdint.h>
+
+/* The kernel's struct statx. */
+struct sys_time {
+    int64_t seconds;
+    uint32_t nanoseconds;
+    int32_t reserved;
+};
+struct sys_stat {
+    uint32_t mask, block_size;
+    uint64_t attributes;
+    uint32_t links, uid, gid;
+    uint16_t mode, pad;
+    uint64_t inode, size, blocks, attributes_mask;
+    struct sys_time accessed, born, changed, modified;
+    uint32_t device_major, device_minor; /* of a device node    */
+    uint32_t major, minor;               /* of the file system  */
+    uint64_t mount;
+    uint64_t spare[13];
+};
+_Static_assert(sizeof(struct sys_stat) == 256, "struct statx of the kernel");
+
+#define SYS_STAT_TYPE  0x1u    /* STATX_TYPE        */
+#define SYS_STAT_BASIC 0x7ffu  /* STATX_BASIC_STATS */
+#define SYS_STAT_BORN  0x800u  /* STATX_BTIME       */
+#define SYS_STAT_MOUNT 0x1000u /* STATX_MNT_ID      */
+
+#define SYS_STAT_MOUNTED 0x2000u /* of `attributes`: STATX_ATTR_MOUNT_ROOT, since Linux 5.8 */
