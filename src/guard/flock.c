@@ -23,7 +23,8 @@ static int is_refused(struct guard *g, int fd, const struct sys_stat *st)
     size_t n;
     if (!S_ISDIR(st->mode))
         return 0;
-    int no = path_of(g, fd, path, &n);
+    /* In a mount of the caller's own its path is what he made of it: its place in the box counts. */
+    int no = mount_ours(g, st->mount) ? path_of(g, fd, path, &n) : nested_path(g, fd, st, path, &n);
     if (no == 0 && n && rules_private(&g->rules, (struct str){path, n}))
         return 0;
     return deny(g, DENIAL_CHANGE, NULL, no == 0 ? (struct str){n ? path : "/", n ? n : 1} : STR("a directory"),
@@ -71,7 +72,7 @@ long flock_call(struct guard *g, int fd, int operation)
 {
     struct sys_stat st;
     auto_fd int own = target_fd(g, fd);
-    int no = own < 0 ? own : sys_stat_at(own, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &st);
+    int no = own < 0 ? own : sys_stat_at(own, "", AT_EMPTY_PATH, SYS_STAT_BASIC | SYS_STAT_MOUNT, &st);
     if (no == 0)
         no = is_refused(g, own, &st);
     if (no == 0)

@@ -211,7 +211,7 @@ static int copy_range(struct guard *g, int from, int to, uint64_t at, uint64_t e
 /* Holes stay holes. */
 static int copy_content(struct guard *g, int from, int to, uint64_t size)
 {
-    if (sys_call(SYS_ioctl, to, FICLONE, from, 0, 0, 0) == 0)
+    if (sys_call(SYS_ioctl, to, SYS_CLONE_FILE, from, 0, 0, 0) == 0)
         return 0;
     for (uint64_t at = 0; at < size;) {
         long data = sys_call(SYS_lseek, from, at, SEEK_DATA, 0, 0, 0);

@@ -319,7 +319,8 @@ int magic_open(struct guard *g, int dir, const char *name, int flags, bool *ret_
  * and the path is one of a private tree.
  */
 int nested_path(struct guard *g, int fd, const struct sys_stat *st, char path[PLACE_PATH], size_t *ret_n);
-bool nested_is_map(const struct place *p, const struct object *o); /* a user namespace's id map */
+bool nested_shows(struct guard *g, unsigned major, unsigned minor); /* the box has that file system */
+bool nested_is_map(const struct place *p, const struct object *o);  /* a user namespace's id map */
 int nested_root(struct guard *g); /* the caller's root, when it is not ours; otherwise -1 */
 
 /* lock.c */

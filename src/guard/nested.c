@@ -280,6 +280,16 @@ static bool in_box(struct guard *g, const struct sys_stat *st, const char *insid
     return found;
 }
 
+bool nested_shows(struct guard *g, unsigned major, unsigned minor)
+{
+    if (!g->shown)
+        shown_load(g);
+    for (const struct shown *l = g->shown; l; l = l->next)
+        if (l->major == major && l->minor == minor)
+            return true;
+    return !g->shown;
+}
+
 /* A place of no interest: below a private tree of the box, and still ending as it is called. */
 static int private_path(struct guard *g, const char *seen, char path[PLACE_PATH])
 {

@@ -5,40 +5,156 @@
  * which would show it to the caller); and nobody looks into its memory: process_vm_readv(2) is shut, /proc/PID/mem is opened by the
  * guard, and ptrace(2) is judged each time. That goes on in the kernel, for its arguments are numbers, and whoever is being
  * looked into is stopped meanwhile and runs nothing else.
+ *
+ * A program can be in memory that is not /proc/PID/exe: the interpreter that a program names (PT_INTERP), which the kernel maps without
+ * asking anybody. So for who is to be looked into, all that is mapped is judged. Paths are those of the process's own
+ * mounts, where a nested namespace may have bound a hidden file to another name: there the place in the box counts.
  */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/ptrace.h>
 #include "base/fd.h"
 #include "guard/inside.h"
 
 #define GONE " (deleted)" /* behind the path of what has lost its name (proc_pid_exe(5)) */
 
+/*
+ * The place in the box of what a mount of somebody's own shows; `fd` is that, or -errno. -EACCES: nobody knows. 0: it is not hidden,
+ * or *ret says by which rule.
+ */
+static int bound_hidden(struct guard *g, int proc, int fd, struct sys_stat *st, const struct rule **ret)
+{
+    struct target *const who = g->who, of = {.proc = proc, .pidfd = -1, .process = -1};
+    char path[PLACE_PATH];
+    size_t n;
+    if (fd < 0 || sys_stat_at(fd, "", AT_EMPTY_PATH, SYS_STAT_BASIC | SYS_STAT_MOUNT, st) < 0)
+        return -EACCES;
+    g->who = &of; /* its mounts are not the caller's */
+    int no = nested_path(g, fd, st, path, &n);
+    g->who = who;
+    if (no == 0)
+        *ret = rules_hidden(&g->rules, (struct str){path, n});
+    return no < 0 ? -EACCES : 0;
+}
+
+/* The rule for a file at `path`, as the kernel gives it. */
+static const struct rule *text_hidden(struct guard *g, const struct object *o, struct str path)
+{
+    const struct rule *rule = rules_hidden(&g->rules, path);
+    if (!rule && str_ends(path, STR(GONE)))
+        rule = rules_hidden(&g->rules, (struct str){path.p, path.n - strlen(GONE)});
+    if (!rule && o)
+        rule = hidden_moved(g, o);
+    return rule ? rule : hidden_around(g, path);
+}
+
 /* The rule that hides the program of a process, by its directory in a /proc; NULL: none, or it is pinfold's own. -ESRCH: gone. */
-static int program_hidden(struct guard *g, int proc, const char *exe, const struct rule **ret, char path[PLACE_PATH])
+static int program_hidden(struct guard *g, int proc, const struct rule **ret, char path[PLACE_PATH])
 {
     struct object o = {.fd = -1};
     struct sys_stat own;
     *ret = NULL;
-    long n = sys_readlinkat(proc, exe, path, PATH_MAX);
+    long n = sys_readlinkat(proc, "exe", path, PATH_MAX);
     if (n < 0 || n == PATH_MAX)
         return n == -ENOENT || n == -ESRCH ? -ESRCH : -EACCES;
     path[n] = 0;
-    int no = sys_stat_at(proc, exe, 0, SYS_STAT_BASIC | SYS_STAT_BORN, &o.st);
+    int no = sys_stat_at(proc, "exe", 0, SYS_STAT_BASIC | SYS_STAT_BORN | SYS_STAT_MOUNT, &o.st);
     if (no < 0)
         return no;
     if (sys_stat_at(g->host_proc, "self/exe", 0, SYS_STAT_BASIC, &own) == 0 && own.inode == o.st.inode &&
         own.major == o.st.major && own.minor == o.st.minor)
         return 0;
-    struct str text = {path, (size_t)n};
-    *ret = rules_hidden(&g->rules, text);
-    if (!*ret && str_ends(text, STR(GONE)))
-        *ret = rules_hidden(&g->rules, (struct str){path, (size_t)n - strlen(GONE)});
-    if (!*ret)
-        *ret = hidden_moved(g, &o);
-    if (!*ret)
-        *ret = hidden_around(g, text);
-    return 0;
+    *ret = text_hidden(g, &o, (struct str){path, (size_t)n});
+    if (*ret || !g->nested || mount_ours(g, o.st.mount))
+        return 0;
+    auto_fd int fd = sys_openat(proc, "exe", O_PATH | O_CLOEXEC, 0);
+    return bound_hidden(g, proc, fd, &o.st, ret);
+}
+
+/* ---- all that is mapped ---- */
+
+struct mapped {
+    unsigned major, minor;
+    unsigned long inode;
+    const char *path;
+};
+
+/*
+ * Memory that has a name and no file: nobody could hide it. In a nested namespace a file can be bound to such a name, too; but the box
+ * shows no file system of the kernel's own.
+ */
+static bool is_nameless(struct guard *g, const struct mapped *m)
+{
+    static const char *const begins[] = {"/memfd:", "/dev/zero", "/SYSV", "/drm", "/dmabuf"};
+    bool yes = m->path[0] != '/';
+    for (size_t i = 0; !yes && i < sizeof begins / sizeof *begins; i++)
+        yes = strncmp(m->path, begins[i], strlen(begins[i])) == 0;
+    return yes && !(g->nested && nested_shows(g, m->major, m->minor));
+}
+
+/* 0 or -EACCES; *ret as above. `root` is the process's, or ours. */
+static int map_hidden(struct guard *g, int proc, int root, const struct mapped *m, const struct rule **ret)
+{
+    struct object o = {.fd = -1};
+    if (is_nameless(g, m))
+        return 0;
+    const char *path = m->path[0] == '/' && m->path[1] ? m->path + 1 : ".";
+    const bool found =
+        sys_stat_at(root, path, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC | SYS_STAT_BORN | SYS_STAT_MOUNT, &o.st) == 0 &&
+        o.st.inode == m->inode;
+    *ret = text_hidden(g, found ? &o : NULL, str_of(m->path));
+    if (*ret || !g->nested || (found && mount_ours(g, o.st.mount)))
+        return 0;
+    auto_fd int fd = sys_openat2(root, path, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0, RESOLVE_NO_SYMLINKS);
+    int no = bound_hidden(g, proc, fd, &o.st, ret);
+    return no == 0 && o.st.inode != m->inode ? -EACCES : no;
+}
+
+/* One line of maps(5); the file of the line before is not asked for again. */
+static int line_hidden(struct guard *g, int proc, int root, const char *line, struct mapped *last,
+                       const struct rule **ret)
+{
+    struct mapped m = {0};
+    int at = 0;
+    if (sscanf(line, "%*x-%*x %*s %*x %x:%x %lu %n", &m.major, &m.minor, &m.inode, &at) != 3 || !at)
+        return -EACCES;
+    if (!m.inode || (m.inode == last->inode && m.major == last->major && m.minor == last->minor))
+        return 0;
+    m.path = line + at;
+    *last = m;
+    return map_hidden(g, proc, root, &m, ret);
+}
+
+/* The rule that hides something that the process has mapped. */
+static int memory_hidden(struct guard *g, int proc, const struct rule **ret, char path[PLACE_PATH])
+{
+    size_t have = 0;
+    struct mapped last = {0};
+    auto_fd int fd = sys_openat(proc, "maps", O_RDONLY | O_CLOEXEC, 0);
+    auto_fd int root = g->nested ? sys_openat(proc, "root", O_PATH | O_DIRECTORY | O_CLOEXEC, 0)
+                                 : sys_openat(AT_FDCWD, "/", O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+    if (fd < 0 || root < 0)
+        return -EACCES;
+    for (;;) {
+        long n = sys_read(fd, g->bytes + have, sizeof g->bytes - 1 - have);
+        if (n <= 0)
+            return n == 0 && have == 0 ? 0 : -EACCES;
+        have += (size_t)n;
+        g->bytes[have] = 0;
+        char *line = g->bytes;
+        for (char *end; (end = strchr(line, '\n')); line = end + 1) {
+            *end = 0;
+            int no = line_hidden(g, proc, root, line, &last, ret);
+            if (no < 0 || *ret) {
+                (void)snprintf(path, PLACE_PATH, "%s", strchr(line, '/') ? strchr(line, '/') : "");
+                return no;
+            }
+        }
+        have -= (size_t)(line - g->bytes);
+        memmove(g->bytes, line, have);
+    }
 }
 
 static bool is_judged(const struct guard *g)
@@ -52,7 +168,7 @@ int running_judge(struct guard *g)
     const struct rule *rule;
     if (!is_judged(g))
         return 0;
-    int no = program_hidden(g, g->who->proc, "exe", &rule, path);
+    int no = program_hidden(g, g->who->proc, &rule, path);
     if (no == -EACCES && !g->init_tid)
         g->init_tid = pid_of_init(g);
     if (no == -EACCES && g->who->tid == g->init_tid)
@@ -64,13 +180,26 @@ bool running_closed(struct guard *g, int process)
 {
     char path[PLACE_PATH];
     const struct rule *rule;
-    return is_judged(g) && (program_hidden(g, process, "exe", &rule, path) < 0 || rule);
+    return is_judged(g) &&
+           (program_hidden(g, process, &rule, path) < 0 || rule || memory_hidden(g, process, &rule, path) < 0 || rule);
+}
+
+/* What neither shows nor changes what is in memory or registers. */
+static bool looks_inside(long request)
+{
+    static const int others[] = {PTRACE_CONT,       PTRACE_SYSCALL,     PTRACE_ATTACH,
+                                 PTRACE_SEIZE,      PTRACE_INTERRUPT,   PTRACE_LISTEN,
+                                 PTRACE_SETOPTIONS, PTRACE_GETEVENTMSG, PTRACE_GETSIGINFO};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (request == others[i])
+            return false;
+    return true;
 }
 
 long ptrace_call(struct guard *g, long request, pid_t pid)
 {
     struct target *t = g->who;
-    char path[PLACE_PATH], exe[32];
+    char path[PLACE_PATH], directory[32];
     const struct rule *rule;
     if (!is_judged(g) || request == PTRACE_TRACEME || request == PTRACE_DETACH || request == PTRACE_KILL)
         return CONTINUE;
@@ -78,8 +207,11 @@ long ptrace_call(struct guard *g, long request, pid_t pid)
         return -ESRCH;
     if (t->own_tid != t->box_tid)
         return -EPERM; /* in a pid namespace of its own numbers mean others */
-    (void)snprintf(exe, sizeof exe, "/proc/%d/exe", pid);
-    int no = program_hidden(g, AT_FDCWD, exe, &rule, path);
+    (void)snprintf(directory, sizeof directory, "/proc/%d", pid);
+    auto_fd int proc = sys_openat(AT_FDCWD, directory, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+    int no = proc < 0 ? -ESRCH : program_hidden(g, proc, &rule, path);
+    if (no == 0 && !rule && looks_inside(request))
+        no = memory_hidden(g, proc, &rule, path);
     if (no < 0)
         return no == -ESRCH ? no : -EPERM;
     return rule ? deny(g, DENIAL_READ, rule, str_of(path), "a hidden file that is run as a program") : CONTINUE;

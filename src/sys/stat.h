@@ -25,6 +25,9 @@ struct sys_stat {
 };
 _Static_assert(sizeof(struct sys_stat) == 256, "struct statx of the kernel");
 
+/* ioctl(2): FICLONE of <linux/fs.h>, which cannot be included. */
+#define SYS_CLONE_FILE 0x40049409u
+
 #define SYS_STAT_TYPE  0x1u    /* STATX_TYPE        */
 #define SYS_STAT_BASIC 0x7ffu  /* STATX_BASIC_STATS */
 #define SYS_STAT_BORN  0x800u  /* STATX_BTIME       */

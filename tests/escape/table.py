@@ -879,6 +879,7 @@ nested("hidden-name-under-a-free-one", "nested , bind-over {work}/deep/.secret.e
 nested("hidden-directory-under-a-free-name", "nested , bind-over {work}/hid {work}/m , read {work}/m/key", policy=HIDES, leaks=True, before=HIDDEN)
 nested("hidden-in-a-bound-tree", "nested , bind-over {work} {work}/m , read {work}/m/deep/.secret.env", policy=HIDES, leaks=True, before=HIDDEN)
 nested("hidden-below-a-tmpfs", "nested , fresh-tmpfs {work}/m , create {work}/m/f , bind-over {work}/hid/key {work}/m/f , read {work}/m/f", policy=HIDES + MAPPED, leaks=True, before=HIDDEN)
+nested("guard-directory-locked", "nested , bind-over {work}/.git /tmp , flock /tmp", before=ENVRC)
 nested("hidden-by-detached-tree", "nested , read-detached {work}/hid key", policy=HIDES, leaks=True, before=HIDDEN)
 nested("hidden-copied-by-overlay", "mkdir {work}/up , nested , overlay {work}/hid {work}/up {work}/wk {work}/m , chmod-path-fd {work}/m/key , read {work}/up/key", policy=HIDES,
        leaks=True, before=HIDDEN)
@@ -898,5 +899,5 @@ nested("memory-bound-over-an-id-map", "nested , fresh-tmpfs {work}/m , create {w
        policy=HIDES + MAPPED, any_step=False, before=ENVRC)
 nested("memory-by-calls", "nested , hunt-memory-calls", INNER, outside="hunt-memory-calls", any_step=False)
 nested("memory-without-namespaces", "hunt-memory /proc", INNER, policy=HIDES)
-nested("host-socket-under-a-private-name", "nested , fresh-tmpfs {work}/m , create {work}/m/s , bind-over {path}/sock {work}/m/s , connect-read {work}/m/s", "EACCES EPERM ECONNREFUSED",
+nested("host-socket-bound", "nested , fresh-tmpfs {work}/m , create {work}/m/s , bind-over {path}/sock {work}/m/s , connect-read {work}/m/s", "EACCES EPERM ECONNREFUSED",
        policy=MAPPED, leaks=True, before=lambda s: (ENVRC(s), s.stack.callback(s.host.unix(s.path + "/sock", socket.SOCK_STREAM).close)))

@@ -3,6 +3,7 @@
  * open, is out of reach for every call that changes something; a hidden file or directory stays hidden under its new name.
  */
 #include "harness.h"
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -196,6 +197,54 @@ static int stopped_child(const char *program)
     return waitpid(child, &status, 0) == child && WIFSTOPPED(status) ? child : -1;
 }
 
+/* A copy of a program that names another interpreter: the kernel maps that without asking anybody. */
+static bool with_interpreter(const char *from, const char *to, const char *interpreter)
+{
+    static _Alignas(16) char bytes[4 << 20];
+    int in = open(from, O_RDONLY), out = open(to, O_WRONLY | O_CREAT | O_TRUNC, 0755);
+    ssize_t n = in < 0 ? -1 : read(in, bytes, sizeof bytes);
+    const Elf64_Ehdr *e = (const void *)bytes;
+    bool done = false;
+    for (int i = 0; n > (ssize_t)sizeof *e && i < e->e_phnum; i++) {
+        const Elf64_Phdr *p = (const void *)(bytes + e->e_phoff + (size_t)i * sizeof *p);
+        if (p->p_type != PT_INTERP || p->p_filesz <= strlen(interpreter))
+            continue;
+        memset(bytes + p->p_offset, 0, p->p_filesz);
+        strcpy(bytes + p->p_offset, interpreter);
+        done = true;
+    }
+    done = done && out >= 0 && write(out, bytes, (size_t)n) == n;
+    close(in);
+    close(out);
+    return done;
+}
+
+/* A hidden program as the interpreter of one's own: /proc/PID/exe is not hidden. */
+static int interpreter(void *ctx)
+{
+    int bad = 0, status;
+    char path[64];
+    uint64_t mask;
+    (void)ctx;
+    if (!with_interpreter("/bin/cat", "byway", "./cat"))
+        return 3;
+    pid_t child = stopped_child("./byway");
+    if (child < 0)
+        return 2;
+    NO(ptrace(PTRACE_GETSIGMASK, child, (void *)sizeof mask, &mask));
+    NO(ptrace(PTRACE_PEEKTEXT, child, (void *)0x400000, NULL));
+    snprintf(path, sizeof path, "/proc/%d/mem", child);
+    NO(open(path, O_RDONLY));
+    (void)kill(child, SIGKILL);
+    (void)waitpid(child, &status, 0);
+    child = stopped_child("/bin/cat");
+    if (child < 0 || ptrace(PTRACE_GETSIGMASK, child, (void *)sizeof mask, &mask) < 0)
+        bad = 1;
+    (void)kill(child, SIGKILL);
+    (void)waitpid(child, &status, 0);
+    return bad;
+}
+
 static int program(void *ctx)
 {
     int bad = 0, status;
@@ -307,6 +356,7 @@ int main(void)
     struct box_rule run_rules[] = {{GUARD_RULE_HIDE, in(ws, "cat"), GUARD_ROOT, GUARD_REFUSE, false, NULL}, rules[1]};
     box.rules = run_rules;
     CHECK(run(program, NULL, 0, &r) == 0);
+    CHECK(run(interpreter, NULL, 0, &r) == 0);
     snprintf(command, sizeof command, "rm -rf %s/tmp", base);
     CHECK(system(command) == 0);
     box_workspace_end(outside);
