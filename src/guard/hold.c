@@ -17,7 +17,9 @@
  *     that the component stands in ("X" for X/hooks/pre-commit, X/objects, X/config);
  *   - when a directory comes to stand where a rule speaks of what is below that name (x becomes ".git"): the directory
  *     that moves. Whoever makes x/hooks meanwhile holds the same x;
- *   - with submodules, X/.git of each X/.git/modules that a verdict goes over (module.c).
+ *   - with submodules, X/.git of each X/.git/modules that a verdict goes over (module.c);
+ *   - when its path has a name that holds at the root of a repository (".envrc"), or ends in what makes such a root (".git"): the
+ *     directory that both stand in.
  * Everything else (the thousands of files of a checkout) holds nothing and costs nothing. Two things follow for it: an act with
  * an ordinary name may be under way in a directory that meanwhile becomes somebody's "hooks"; so a directory for hooks
  * that begins to count becomes another one, which nobody has ever had open (git_hooks_renew). And what a rename judged may
@@ -144,6 +146,28 @@ static int each_above(struct guard *g, const struct place *p, each_fn *each)
     return 0;
 }
 
+/*
+ * Names of the `root` list hold where a repository's marker stands (reporoot.c): whoever makes such a name, and whoever
+ * brings a marker beside it, holds the directory that both stand in.
+ */
+static int each_rooted(struct guard *g, const struct place *p, each_fn *each)
+{
+    int no = 0;
+    if (g->rules.n_rooted == 0)
+        return 0;
+    for (struct rooted w = {0}; no == 0 && rules_rooted(&g->rules, place_path(p), &w);)
+        no = each(g, p, w.directory.n);
+    for (struct rooted w = {0}; no == 0 && rules_rooted_below(&g->rules, place_path(p), &w);)
+        no = each(g, p, w.directory.n);
+    return no == 0 && reporoot_marks(g, p) ? each(g, p, p->dir_n) : no;
+}
+
+static int each_held(struct guard *g, const struct place *p, each_fn *each)
+{
+    int no = each_above(g, p, each);
+    return no ? no : each_rooted(g, p, each);
+}
+
 /* ---- having them ---- */
 
 static int hold_order(const void *a, const void *b)
@@ -211,7 +235,7 @@ static int is_there(struct guard *g, const struct place *p, size_t n)
 /* Now that they are held: whether they are those of the place. */
 static int still(struct guard *g, const struct place *p)
 {
-    return place_stays(g, p) ? each_above(g, p, is_there) : MOVED;
+    return place_stays(g, p) ? each_held(g, p, is_there) : MOVED;
 }
 
 static int refused(struct guard *g, const struct place *p, enum denial_action action, int no)
@@ -250,7 +274,7 @@ int hold_place(struct guard *g, struct place *p, enum denial_action action)
     if (!p->plain || p->frozen) /* the kernel refuses it, or the verdict does */
         return 0;
     for (unsigned turn = 0; no == MOVED && turn < MOVES_MAX; turn++)
-        no = hold_all(g, p, NULL, action, each_above(g, p, hold_above));
+        no = hold_all(g, p, NULL, action, each_held(g, p, hold_above));
     return no == MOVED ? refused(g, p, action, -ETIMEDOUT) : no;
 }
 
@@ -282,9 +306,9 @@ int hold_rename(struct guard *g, struct place *from, struct place *to, unsigned 
     if (!from->plain || !to->plain || from->frozen || to->frozen)
         return 0;
     for (unsigned turn = 0; no == MOVED && turn < MOVES_MAX; turn++) {
-        no = each_above(g, from, hold_above);
+        no = each_held(g, from, hold_above);
         if (no == 0)
-            no = each_above(g, to, hold_above);
+            no = each_held(g, to, hold_above);
         if (no == 0)
             no = hold_moved(g, from, to);
         if (no == 0 && (flags & RENAME_EXCHANGE))

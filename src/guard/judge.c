@@ -799,10 +799,11 @@ bool rules_later(const struct rules *r, struct str part)
 
 bool rules_counts(const struct rules *r, struct str path)
 {
-    struct str last = path, rest;
-    size_t at = 0;
-    while (last.n && memrchr(last.p, '/', last.n))
-        last = str_skip(last, (size_t)((const char *)memrchr(last.p, '/', last.n) - last.p) + 1);
+    struct str last, rest;
+    size_t at = 0, from = path.n;
+    while (from > 0 && path.p[from - 1] != '/')
+        from--;
+    last = str_skip(path, from);
     return marked(r->above, last) && (rules_below(r, path, &at, &rest) || rules_pattern_prefix(r, path, true));
 }
 
