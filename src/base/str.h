@@ -38,7 +38,7 @@ static inline bool str_ends(struct str a, struct str tail)
 }
 static inline bool str_is_nocase(struct str a, const char *s)
 {
-    return a.n == strlen(s) && strncasecmp(a.p, s, a.n) == 0;
+    return a.n == strlen(s) && (a.n == 0 || strncasecmp(a.p, s, a.n) == 0);
 }
 static inline struct str str_skip(struct str a, size_t n)
 {

@@ -64,7 +64,9 @@ static bool has_line(struct str text, struct str line)
 
 static int judge_todo(struct str old, struct str new, struct buf *why)
 {
-    if (memchr(new.p ? new.p : "", 0, new.n))
+    if (new.n == 0 || !new.p)
+        return 0;
+    if (memchr(new.p, 0, new.n))
         return -EBADMSG;
     while (new.n) {
         struct str line = str_until(&new, '\n');

@@ -88,15 +88,6 @@ static int serve_wrap(struct request *q, struct pinfold_policy *p)
     return 0;
 }
 
-void serve_say(void *ctx, enum pinfold_say what, const char *sentence)
-{
-    auto_buf struct buf m = BUF(MAX_REQUEST_BYTES);
-    (void)ctx;
-    message_number(&m, TAG_SAY, what);
-    message_text(&m, TAG_SAY, sentence);
-    (void)message_send(SERVE_SOCKET, &m, NULL, 0);
-}
-
 /* The caller answers on the socket: for that time its bytes, too, must not end us; its end still does. */
 static enum pinfold_answer ask(void *ctx, const struct pinfold_question *q)
 {

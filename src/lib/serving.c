@@ -75,3 +75,12 @@ void serve_answer_result(struct request *q, struct pinfold_result *result)
     message_text(q->answer, TAG_RESULT, pinfold_result_note(result));
     pinfold_result_free(result);
 }
+
+void serve_say(void *ctx, enum pinfold_say what, const char *sentence)
+{
+    auto_buf struct buf m = BUF(MAX_REQUEST_BYTES);
+    (void)ctx;
+    message_number(&m, TAG_SAY, what);
+    message_text(&m, TAG_SAY, sentence);
+    (void)message_send(SERVE_SOCKET, &m, NULL, 0);
+}
