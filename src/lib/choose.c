@@ -59,7 +59,8 @@ static int prepare_for(const struct pinfold_policy *p, const struct engine *engi
     if (!n->mem)
         return err_sys(e, ERR_SYSTEM, ENOMEM, "make the plan");
     n->facts.home = p->layers.world.home;
-    n->facts.state_home = path_dir(n->mem, p->layers.world.state); /* of .../pinfold */
+    n->facts.state_home =
+        ask->state_home ? ask->state_home : path_dir(n->mem, p->layers.world.state); /* of .../pinfold */
     n->facts.user_name = p->layers.world.user_name;
     n->facts.program = p->layers.world.program;
     n->facts.uid = getuid();

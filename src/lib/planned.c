@@ -107,6 +107,7 @@ static int plan_here(const struct pinfold_policy *p, struct plan_ask *ask, bool 
         return r;
     if (own_environment) /* setenv() may have moved it */
         ask->environ = (const char *const *)environ;
+    ask->state_home = moved_state;
     private_end(dirs);
     prepared_free(ret);
     return plan_with_slot(p, ask, thorough, dirs, ret, e);

@@ -93,6 +93,7 @@ struct plan_ask {
     bool cwd_said;              /* it was asked for by name: nowhere else, and what no mount shows is the box's own */
     const char *const *environ; /* NULL-terminated */
     bool tty;                   /* the command gets a terminal */
+    const char *state_home;     /* in the place of the user's, which cannot be written; NULL: that */
     /*
      * Two overlays must not share an upper layer (overlayfs.rst: undefined behaviour), so concurrent boxes of one
      * workspace take different slots of its caches; the caller holds a lock on the one it names here. 0 otherwise.
