@@ -45,16 +45,21 @@ static void place_unlock(struct guard *g, struct place *p)
 }
 
 /* What was just made under a guarded name (mode "existing"), or makes a repository, is the box's own. */
-static void remember_birth(struct guard *g, const struct place *p)
+static void remember_object(struct guard *g, const struct place *p)
 {
     struct sys_stat st;
     char name[NAME_MAX + 2];
-    if (!g->birth)
-        return;
     memcpy(name, p->name, p->name_n);
     name[p->name_n] = 0;
-    if (sys_stat_at(p->dir, name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC | SYS_STAT_BORN, &st) == 0)
+    if (sys_stat_at(p->dir, name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC | SYS_STAT_BORN, &st) == 0 && !born_has(g, &st))
         born_add(g, &st);
+}
+
+static void remember_birth(struct guard *g, const struct place *p)
+{
+    if (!g->birth)
+        return;
+    remember_object(g, p);
     reporoot_made(g, p);
 }
 
@@ -64,11 +69,15 @@ static void remember_birth(struct guard *g, const struct place *p)
  */
 static int made_again(struct guard *g, struct place *p, enum made made)
 {
+    const bool birth = g->birth; /* as it was before the name stood there */
     if (!g->n_holds && made != MADE_LINK)
         return 0;
     int no = place_stays(g, p) ? 0 : place_again(g, p);
+    if (no == 0 && birth)
+        remember_object(g, p);
     if (no == 0)
         no = g->n_holds ? verdict_made(g, p, made) : verdict_linked(g, p, NULL);
+    g->birth = birth;
     if (no < 0)
         (void)sys_unlinkat(p->dir, p->name, made == MADE_DIRECTORY ? AT_REMOVEDIR : 0);
     return no < 0 ? no : 0;

@@ -159,14 +159,14 @@ static int open_fresh(struct guard *g, struct place *p, int flags, unsigned mode
     auto_fd int fd = no;
     struct sys_stat st;
     no = !g->n_holds || place_stays(g, p) ? 0 : place_again(g, p);
+    if (birth && sys_stat_at(fd, "", AT_EMPTY_PATH, SYS_STAT_BASIC | SYS_STAT_BORN, &st) == 0)
+        born_add(g, &st);
     if (no == 0 && g->n_holds)
         no = verdict_made(g, p, MADE_FILE);
     if (no < 0) { /* the host was faster */
         (void)sys_unlinkat(p->dir, p->name, 0);
         return no;
     }
-    if (birth && sys_stat_at(fd, "", AT_EMPTY_PATH, SYS_STAT_BASIC | SYS_STAT_BORN, &st) == 0)
-        born_add(g, &st);
     if (birth)
         reporoot_made(g, p);
     return take_fd(&fd);
