@@ -67,10 +67,15 @@ const struct rule *hidden_around(struct guard *g, struct str path)
 {
     char now[PLACE_PATH];
     size_t n;
-    for (unsigned i = 0; i < g->n_hidden; i++)
-        if (g->hidden[i].fd >= 0 && path_of(g, g->hidden[i].fd, now, &n) == 0 && n &&
-            path_in(path, (struct str){now, n}))
-            return rule_of(g, g->hidden[i].rule);
+    for (unsigned i = 0; i < g->n_hidden; i++) {
+        if (g->hidden[i].fd < 0 || path_of(g, g->hidden[i].fd, now, &n) < 0 || !n ||
+            !path_in(path, (struct str){now, n}))
+            continue;
+        /* Where it has always been the rules decide: a longer one may open what is in it. */
+        const struct rule *rule = rule_of(g, g->hidden[i].rule);
+        if (rule && !fold_eq(rule->path, (struct str){now, n}))
+            return rule;
+    }
     return NULL;
 }
 
