@@ -47,7 +47,7 @@ names        120      pair     twice    tests/names/run
 landlock     90       pair     once     tests/landlock/run
 docker       240      pair     twice    tests/docker/run
 escape       180      pair     once     tests/escape/run
-races        240      pair     once     tests/races/run
+races        240      pair     twice    tests/races/run
 fault        240      pair     once     tests/fault/run
 session      200      pair     twice    tests/session/run
 limits       120      alone    twice    tests/limits/run
