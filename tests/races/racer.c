@@ -282,17 +282,17 @@ static void deep(void)
 {
     DIRS("a", "a/b");
 }
-static int deep_config(void)
+static int deep_attributes(void)
 {
-    return file("a/b/config.toml", "[ui]\n");
+    return file("a/b/attributes", "* filter=x\n");
 }
-static int to_jj(void)
+static int to_info(void)
 {
-    return rename("a/b", "a/repo") == 0 && rename("a", ".jj") == 0 ? 0 : -1;
+    return rename("a/b", "a/info") == 0 && rename("a", ".git") == 0 ? 0 : -1;
 }
 static bool deep_counts(void)
 {
-    return is(".jj/repo/config.toml");
+    return is(".git/info/attributes");
 }
 
 static void sockets(void)
@@ -370,7 +370,7 @@ static const struct scenario {
     {"what-moves-exchanged-meanwhile", two, {x_to_git, exchange}, hook_in_git},
     {"what-moves-replaced-meanwhile", two, {x_to_git, replace}, hook_in_git},
     {"hgrc-and-the-name-of-its-directory", one, {hgrc, to_hg}, hgrc_counts},
-    {"two-names-of-a-longer-rule", deep, {deep_config, to_jj}, deep_counts},
+    {"two-names-of-a-longer-rule", deep, {deep_attributes, to_info}, deep_counts},
     {"a-socket-where-directories-change-places", sockets, {socket_objects, exchange_above}, socket_counts},
     {"a-submodule-and-a-link-in-its-place", module, {module_config, module_link}, module_counts},
     {"a-new-submodule-and-a-link-in-its-place", late_module, {late_config, module_link}, module_counts},
