@@ -26,7 +26,7 @@ static void check_head(struct str in, const struct http_head *h, size_t n)
 {
     struct str head = {in.p, n};
     struct http_head again;
-    MUST(n <= in.n && n <= MAX_HTTP_HEAD + 2 && n >= 4 && memcmp(in.p + n - 4, "\r\n\r\n", 4) == 0);
+    MUST(in.p && n <= in.n && n <= MAX_HTTP_HEAD + 2 && n >= 4 && memcmp(in.p + n - 4, "\r\n\r\n", 4) == 0);
     MUST(inside(h->method, head) && inside(h->target, head) && inside(h->version, head) && inside(h->fields, head));
     MUST(h->method.n && h->target.n && !memchr(h->method.p, ' ', h->method.n) &&
          !memchr(h->target.p, ' ', h->target.n));

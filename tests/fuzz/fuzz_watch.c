@@ -171,7 +171,7 @@ static bool another(struct str host)
 /* Of an absolute target: what stands between "://" and the next slash, behind user information. */
 static bool target_elsewhere(struct str target)
 {
-    const char *at = target.n > 3 ? memmem(target.p, target.n, "://", 3) : NULL;
+    const char *at = target.p && target.n > 3 ? memmem(target.p, target.n, "://", 3) : NULL;
     if (!at || at == target.p || memchr(target.p, '/', (size_t)(at - target.p)) ||
         memchr(target.p, '?', (size_t)(at - target.p)))
         return false;
