@@ -25,6 +25,7 @@ unset CDPATH GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE
 suites() {
     cat <<'END'
 lint         240      pair     once     tests/lint/run
+distro       240      pair     once     tests/distro/run --quick trixie
 unit         60       pair     once     tests/unit/run.py unit build-host
 golden       60       pair     once     tests/unit/run.py golden build-host
 sanitizers   180      pair     twice    tests/sanitizers/run
@@ -50,11 +51,11 @@ escape       180      pair     once     tests/escape/run
 races        240      pair     twice    tests/races/run
 fault        240      pair     once     tests/fault/run
 session      200      pair     twice    tests/session/run
+guests       240      pair     twice    tests/limits/guests
+conformance  240      pair     twice    tests/conformance/run --engine native --engine bwrap --engine firejail
+vm           240      pair     twice    tests/vm/run
+vm-session   150      pair     twice    tests/vm/sessions
 limits       120      alone    twice    tests/limits/run
-guests       240      alone    twice    tests/limits/guests
-vm           240      alone    twice    tests/vm/run
-vm-session   150      alone    twice    tests/vm/sessions
-conformance  240      alone    twice    tests/conformance/run --engine native --engine bwrap --engine firejail
 END
 }
 
