@@ -74,6 +74,8 @@ bool facts_move(struct facts *f, struct arena *to)
         others[i] = (struct engine_reason){moved(to, f->others[i].engine), moved(to, f->others[i].why)};
     kept.others = others;
     kept.n_others = others ? f->n_others : 0;
+    kept.repository_note = moved(to, f->repository_note);
+    kept.bounds_note = moved(to, f->bounds_note);
     kept.runtime = moved(to, f->runtime);
     kept.state_home = moved(to, f->state_home);
     kept.config_home = moved(to, f->config_home);
