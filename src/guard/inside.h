@@ -427,6 +427,7 @@ bool reporoot_tells(struct guard *g, int dir, struct str path,
 
 /* told.c */
 void told_link(struct guard *g, const struct place *p, const char *text);
+void told_refs(struct guard *g, const struct place *p); /* the name was written, or something came to stand there */
 void told_fifo(struct guard *g, const struct place *p);
 void told_moved(struct guard *g, const struct place *from, const struct place *to, bool exchange);
 void told_end(struct guard *g); /* all that is left of it */
