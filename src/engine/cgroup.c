@@ -26,11 +26,11 @@
 #define NEEDED_FOR_EXACT  ((1u << CGROUP_MEMORY) | (1u << CGROUP_PIDS))
 #define SYSTEMD_IS_BOOTED "/run/systemd/system" /* sd_booted(3) */
 
-static const char *const names[CGROUP_CONTROLLERS] = {"memory", "pids", "cpu"};
+static const char *const controllers[CGROUP_CONTROLLERS] = {"memory", "pids", "cpu"};
 
 const char *cgroup_controller_name(enum cgroup_controller c)
 {
-    return names[c];
+    return controllers[c];
 }
 
 /* Reads a small kernel file whole; the number of bytes (text is NUL-terminated), or -errno. */
@@ -94,7 +94,7 @@ static unsigned controllers_in(const char *list, size_t n, char sep)
 {
     unsigned found = 0;
     for (unsigned c = 0; c < CGROUP_CONTROLLERS; c++) {
-        if (has_word(list, n, names[c], sep))
+        if (has_word(list, n, controllers[c], sep))
             found |= 1u << c;
     }
     return found;
@@ -219,11 +219,11 @@ static void find_v1(struct cgroup_place *ret, const char *text)
 {
     for (unsigned c = 0; c < CGROUP_CONTROLLERS; c++) {
         char self[CGROUP_PATH_MAX], *dir = ret->parent[c];
-        if (path_in(text, names[c], self, sizeof self) < 0)
+        if (path_in(text, controllers[c], self, sizeof self) < 0)
             continue;
-        int n = snprintf(dir, CGROUP_PATH_MAX, CGROUP_ROOT "/%s%s", names[c], strcmp(self, "/") == 0 ? "" : self);
+        int n = snprintf(dir, CGROUP_PATH_MAX, CGROUP_ROOT "/%s%s", controllers[c], strcmp(self, "/") == 0 ? "" : self);
         if (n < 0 || n >= CGROUP_PATH_MAX || access(dir, F_OK) < 0)
-            snprintf(dir, CGROUP_PATH_MAX, CGROUP_ROOT "/%s", names[c]);
+            snprintf(dir, CGROUP_PATH_MAX, CGROUP_ROOT "/%s", controllers[c]);
         if (writable(dir, NULL) && writable(dir, "tasks"))
             ret->controllers |= 1u << c;
         else

@@ -12,9 +12,9 @@
 #include "sys/landlock.h"
 #include "sys/process.h"
 
-#define ALL_FEATURES (((features)1 << FEATURE_COUNT) - 1)
+#define CONTAINER_FEATURES (((features)1 << FEATURE_COUNT) - 1)
 
-static void cannot(struct facts *f, features which, const char *why, const char *remedy)
+static void container_cannot(struct facts *f, features which, const char *why, const char *remedy)
 {
     for (int i = 0; i < FEATURE_COUNT; i++) {
         if (!(which >> i & 1))
@@ -30,9 +30,9 @@ static const struct node *in(const struct node *map, const char *key)
     return map && map->kind == NODE_MAP ? node_get(map, key) : NULL;
 }
 
-static bool is(const struct node *n, const char *text)
+static bool is(const struct node *n, const char *probe_text)
 {
-    return n && n->kind == NODE_SCALAR && str_is(n->text, text);
+    return n && n->kind == NODE_SCALAR && str_is(n->text, probe_text);
 }
 
 static bool lists(const struct node *n, const char *begin)
@@ -44,7 +44,7 @@ static bool lists(const struct node *n, const char *begin)
     return false;
 }
 
-static const char *text(struct arena *mem, const struct node *n, const char *otherwise)
+static const char *probe_text(struct arena *mem, const struct node *n, const char *otherwise)
 {
     const char *s = n && n->kind == NODE_SCALAR ? arena_str(mem, n->text) : NULL;
     return s ? s : otherwise;
@@ -68,9 +68,10 @@ static void judge_limits(struct facts *f, const struct node *info, bool podman)
     const char *why = podman ? "podman without root has no control groups here (cgroup version 1, or no delegation)"
                              : "docker's daemon has no control group for it";
     const char *remedy = podman ? "boot with systemd.unified_cgroup_hierarchy=1 and let systemd delegate" : NULL;
-    cannot(f, (memory ? 0 : F(LIMIT_MEMORY)) | (cpu ? 0 : F(LIMIT_CPU)) | (pids ? 0 : F(LIMIT_PROCESSES)), why, remedy);
+    container_cannot(f, (memory ? 0 : F(LIMIT_MEMORY)) | (cpu ? 0 : F(LIMIT_CPU)) | (pids ? 0 : F(LIMIT_PROCESSES)),
+                     why, remedy);
     if (!memory || !pids)
-        cannot(f, F(CGROUP_LIMITS), why, remedy);
+        container_cannot(f, F(CGROUP_LIMITS), why, remedy);
 }
 
 /* ---- users ---- */
@@ -83,8 +84,8 @@ static int judge_users(struct facts *f, const struct container_fact *c, struct e
 {
     const struct policy *p = f->policy;
     if (!c->rootless && f->uid != 0)
-        cannot(f, F(USER_ROOT), "root in its container is this machine's root, and files would become root's",
-               c->podman ? NULL : "use podman, whose root is you");
+        container_cannot(f, F(USER_ROOT), "root in its container is this machine's root, and files would become root's",
+                         c->podman ? NULL : "use podman, whose root is you");
     bool keeps = p->user == USER_KEEP || (p->user == USER_ROOT && (c->rootless || f->uid == 0)) ||
                  (p->user == USER_IDS && p->uid == f->uid && p->gid == f->gid);
     if (c->rootless && !c->podman && p->user != USER_ROOT)
@@ -103,10 +104,10 @@ static int judge_users(struct facts *f, const struct container_fact *c, struct e
 
 /* ---- where the daemon is ---- */
 
-static int judge_place(const struct node *info, const struct container_ask *ask, struct err *e)
+static int judge_container_place(const struct node *info, const struct container_ask *ask, struct err *e)
 {
     const struct policy *p = ask->policy;
-    const char *runtime = p->runtime ? p->runtime : text(ask->mem, in(info, "DefaultRuntime"), "");
+    const char *runtime = p->runtime ? p->runtime : probe_text(ask->mem, in(info, "DefaultRuntime"), "");
     const struct node *remote = in(in(info, "host"), "serviceIsRemote");
     if (strstr(runtime, "runsc") || strstr(runtime, "kata"))
         return err_say(e, ERR_CANNOT,
@@ -182,7 +183,7 @@ static int read_image(struct facts *f, const struct container_ask *ask, const st
                         arch);
     }
     *image = (struct image_fact){.name = p->image,
-                                 .id = text(ask->mem, in(&n, "Id"), ""),
+                                 .id = probe_text(ask->mem, in(&n, "Id"), ""),
                                  .env = texts(ask->mem, in(in(&n, "Config"), "Env")),
                                  .volumes = texts(ask->mem, in(in(&n, "Config"), "Volumes"))};
     f->image = image;
@@ -191,26 +192,26 @@ static int read_image(struct facts *f, const struct container_ask *ask, const st
 
 /* ---- the kernel ---- */
 
-static bool has_notify(void)
+static bool container_has_notify(void)
 {
     const uint32_t action = SECCOMP_RET_USER_NOTIF;
     return sys_call(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &action, 0, 0, 0) == 0;
 }
 
-static int judge_kernel(struct facts *f, struct arena *mem, bool thorough, struct err *e)
+static int judge_container_kernel(struct facts *f, struct arena *mem, bool thorough, struct err *e)
 {
     struct utsname u;
     int abi = sys_landlock_abi();
     f->landlock_abi = abi > 0 ? abi : 0;
-    f->notify = has_notify();
+    f->notify = container_has_notify();
     if (uname(&u) == 0)
         (void)sscanf(u.release, "%u.%u", &f->kernel_major, &f->kernel_minor);
     if (!f->notify)
-        cannot(f, F(GUARD) | F(UNIX_SOCKETS) | F(HIDES_ANY_DEPTH),
-               "the kernel has no seccomp user notification (Linux 5.0, CONFIG_SECCOMP_FILTER)", NULL);
+        container_cannot(f, F(GUARD) | F(UNIX_SOCKETS) | F(HIDES_ANY_DEPTH),
+                         "the kernel has no seccomp user notification (Linux 5.0, CONFIG_SECCOMP_FILTER)", NULL);
     if (f->landlock_abi < 6)
-        cannot(f, F(ABSTRACT_SOCKETS), "with the host's network, Landlock's scopes are needed for it (Linux 6.12)",
-               NULL);
+        container_cannot(f, F(ABSTRACT_SOCKETS),
+                         "with the host's network, Landlock's scopes are needed for it (Linux 6.12)", NULL);
     if (!thorough)
         return 0;
     /* How connections can be caught is the kernel's: the same here as in a namespace of native's. */
@@ -220,7 +221,7 @@ static int judge_kernel(struct facts *f, struct arena *mem, bool thorough, struc
     f->catch_why = native.tier == TIER_NAMESPACES ? native.catch_why : NULL;
     for (int i = FEATURE_NETWORK_TRANSPARENT; i <= FEATURE_NETWORK_ADDRESSES && f->catch_why; i++) {
         if (!(native.can >> i & 1))
-            cannot(f, (features)1 << i, native.why_not[i], native.remedy[i]);
+            container_cannot(f, (features)1 << i, native.why_not[i], native.remedy[i]);
     }
     return r;
 }
@@ -233,7 +234,7 @@ static int probe(struct facts *f, struct arena *mem, bool thorough, bool podman,
     f->engine = podman ? "podman" : "docker";
     f->tier = TIER_NAMESPACES;
     f->catch = CATCH_TPROXY;
-    f->can = ALL_FEATURES;
+    f->can = CONTAINER_FEATURES;
     if (!c)
         return err_sys(e, ERR_SYSTEM, ENOMEM, "ask %s", f->engine);
     if (!ask.policy->image)
@@ -244,7 +245,7 @@ static int probe(struct facts *f, struct arena *mem, bool thorough, bool podman,
     if (r == 0)
         r = container_info(&ask, &info, e);
     if (r == 0)
-        r = judge_place(&info, &ask, e);
+        r = judge_container_place(&info, &ask, e);
     if (r < 0)
         return r;
     *c = (struct container_fact){.podman = podman,
@@ -260,7 +261,7 @@ static int probe(struct facts *f, struct arena *mem, bool thorough, bool podman,
     if (r == 0)
         r = read_image(f, &ask, &info, !thorough, e); /* explain and doctor, which look thoroughly, fetch nothing */
     if (r == 0)
-        r = judge_kernel(f, mem, thorough, e);
+        r = judge_container_kernel(f, mem, thorough, e);
     if (r == 0)
         judge_limits(f, &info, podman);
     return r;
@@ -289,7 +290,7 @@ static int image_id(const struct policy *p, struct arena *mem, bool podman, cons
     if (r == 0)
         r = container_image(&ask, &info, &n, e);
     if (r == 0)
-        *ret = text(mem, in(&n, "Id"), "");
+        *ret = probe_text(mem, in(&n, "Id"), "");
     return r == -ENOENT ? 0 : r;
 }
 

@@ -99,8 +99,8 @@ static bool is_temporary(const char *path)
     return path_below(path, "/tmp") || path_below(path, "/var/tmp") || path_below(path, "/dev/shm");
 }
 
-static void tell(struct git_look *l, const char *file, const char *key, struct str value, const char *leads,
-                 enum git_odd odd)
+static void git_tell(struct git_look *l, const char *file, const char *key, struct str value, const char *leads,
+                     enum git_odd odd)
 {
     const struct git_run r = {file, key, arena_str(l->mem, value), leads, odd};
     if (l->runs && r.value)
@@ -281,7 +281,7 @@ static bool is_path(struct str key, enum gitruns what)
            (what == GITRUNS_NOTHING && str_ends(key, STR(".path")));
 }
 
-static int entry(void *ctx, const struct gitconfig_entry *e)
+static int git_entry(void *ctx, const struct gitconfig_entry *e)
 {
     struct git_look *l = ctx;
     struct variable v = {.e = e, .what = gitruns_of(e)};
@@ -308,7 +308,7 @@ static int entry(void *ctx, const struct gitconfig_entry *e)
         v.odd = GIT_TRANSPORT;
     else if (v.odd == GIT_USUAL && l->level == GITLOOK_REPOSITORY && v.what != GITRUNS_HOOKS && !gitruns_everyday(e))
         v.odd = GIT_COMMAND;
-    tell(l, l->file, arena_str(l->mem, e->key), e->value, v.leads, v.odd);
+    git_tell(l, l->file, arena_str(l->mem, e->key), e->value, v.leads, v.odd);
     return 0;
 }
 
@@ -319,7 +319,7 @@ static void configuration(struct git_look *l, const char *path)
     l->file = path;
     l->base = path ? path_dir(l->mem, path) : NULL;
     if (l->base && read_text(l->mem, path, GITCONFIG_MAX_BYTES, &text, &large) && text.n)
-        (void)gitconfig_parse(text, entry, l, NULL); /* as far as git takes it before a mistake */
+        (void)gitconfig_parse(text, git_entry, l, NULL); /* as far as git takes it before a mistake */
     l->not_read += large;
 }
 
@@ -351,13 +351,13 @@ static void find_repository(struct git_look *l)
         return;
     l->common = l->own;
     if (l->own != l->top && is_in_tree(l, l->own))
-        tell(l, git, NULL, str_of(l->own), l->own, GIT_PLACE);
+        git_tell(l, git, NULL, str_of(l->own), l->own, GIT_PLACE);
     const char *commondir = path_join(l->mem, l->own, "commondir");
     if (read_text(l->mem, commondir, SMALL_MAX, &text, NULL)) {
         const char *common = named_directory(l, l->own, text);
         l->common = common ? common : l->own;
         if (common && l->own != l->top && is_in_tree(l, common))
-            tell(l, commondir, NULL, str_of(common), common, GIT_PLACE);
+            git_tell(l, commondir, NULL, str_of(common), common, GIT_PLACE);
     }
 }
 
@@ -383,7 +383,7 @@ static void waiting(struct git_look *l, const char *name, enum gitconfig_kind ki
             break;
         }
     }
-    tell(l, path, NULL, said, NULL, GIT_WAITS);
+    git_tell(l, path, NULL, said, NULL, GIT_WAITS);
 }
 
 static void what_waits(struct git_look *l)
@@ -414,7 +414,7 @@ static void hook(struct git_look *l, const char *path, bool link)
                        : l->level == GITLOOK_CAME  ? GIT_CAME_ALONG
                                                    : GIT_USUAL;
     if (leads && (odd != GIT_USUAL || l->whole))
-        tell(l, path, NULL, str_of(away ? leads : ""), leads, odd);
+        git_tell(l, path, NULL, str_of(away ? leads : ""), leads, odd);
 }
 
 static void hooks(struct git_look *l)
@@ -444,7 +444,7 @@ static void head(struct git_look *l)
     struct str text, name;
     const char *path = path_join(l->mem, l->own, "HEAD");
     if (read_text(l->mem, path, SMALL_MAX, &text, NULL) && gitref_of_head(text, &name) && gitref_is_option(name))
-        tell(l, path, NULL, name, NULL, GIT_OPTION);
+        git_tell(l, path, NULL, name, NULL, GIT_OPTION);
 }
 
 static void packed_refs(struct git_look *l)
@@ -455,7 +455,7 @@ static void packed_refs(struct git_look *l)
         return;
     while (gitref_next_packed(&text, &name))
         if (gitref_is_option(name))
-            tell(l, path, NULL, name, NULL, GIT_OPTION);
+            git_tell(l, path, NULL, name, NULL, GIT_OPTION);
 }
 
 static void loose_refs(struct git_look *l, const char *kind)
@@ -467,7 +467,7 @@ static void loose_refs(struct git_look *l, const char *kind)
     for (struct dirent *e; (e = readdir(d));)
         if (e->d_name[0] == '-') {
             const char *name = path_join(l->mem, kind, e->d_name);
-            tell(l, directory, NULL, str_of(name), NULL, GIT_OPTION);
+            git_tell(l, directory, NULL, str_of(name), NULL, GIT_OPTION);
         }
     closedir(d);
 }

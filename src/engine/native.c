@@ -261,9 +261,9 @@ void engine_kill(const struct started *s)
  */
 static void native_finish(struct started *s)
 {
-    enum { PATIENCE_MS = 2000 };
+    enum { BUILD_PATIENCE_MS = 2000 };
     struct pollfd p = {.fd = s->pidfd, .events = POLLIN};
-    struct timespec patience = {PATIENCE_MS / 1000, 0};
+    struct timespec patience = {BUILD_PATIENCE_MS / 1000, 0};
     siginfo_t info;
     s->control = sys_shut(s->control);
     if (s->pidfd >= 0 && !s->leave_builder) {

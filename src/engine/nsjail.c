@@ -31,7 +31,7 @@ static int nsjail_probe(struct facts *f, struct arena *mem, bool thorough, struc
 }
 
 /* -B takes SRC:DST, and knows no way to write a colon. */
-static void bind_place(struct tool_words *w, const char *place, bool device)
+static void nsjail_bind(struct tool_words *w, const char *place, bool device)
 {
     (void)device;
     w->failed |= strchr(place, ':') != NULL;
@@ -67,7 +67,7 @@ static int nsjail_argv(const struct plan *plan, const struct tool_ask *ask, stru
     if (writable)
         tool_word(&w, "--rw");
     else
-        tool_places(plan, &w, bind_place);
+        tool_places(plan, &w, nsjail_bind);
     if (w.failed && !arena_failed(mem))
         return err_say(e, ERR_CANNOT, "nsjail cannot be told of a path with a colon in it");
     tool_number(&w, "--pass_fd", TOOL_CHECKIN);

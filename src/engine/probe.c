@@ -236,7 +236,7 @@ static struct reason namespace_reason(struct arena *mem, const struct tried *t)
     return (struct reason){"user namespaces do not work here", NULL};
 }
 
-static void cannot(struct facts *f, features which, struct reason r)
+static void probe_cannot(struct facts *f, features which, struct reason r)
 {
     for (int i = 0; i < FEATURE_COUNT; i++) {
         if (!(which >> i & 1))
@@ -255,35 +255,38 @@ static void cannot(struct facts *f, features which, struct reason r)
 static void judge_kernel(struct facts *f, bool supervised)
 {
     if (supervised)
-        cannot(f, F(GUARD) | F(UNIX_SOCKETS) | F(HIDES_ANY_DEPTH),
-               (struct reason){"this is a supervised box already, and the kernel allows one supervisor of system calls",
-                               "the outer box's rules hold here, too"});
+        probe_cannot(
+            f, F(GUARD) | F(UNIX_SOCKETS) | F(HIDES_ANY_DEPTH),
+            (struct reason){"this is a supervised box already, and the kernel allows one supervisor of system calls",
+                            "the outer box's rules hold here, too"});
     else if (!f->notify)
-        cannot(f, F(GUARD) | F(UNIX_SOCKETS) | F(HIDES_ANY_DEPTH),
-               (struct reason){"the kernel has no seccomp user notification (Linux 5.0, CONFIG_SECCOMP_FILTER)", NULL});
+        probe_cannot(
+            f, F(GUARD) | F(UNIX_SOCKETS) | F(HIDES_ANY_DEPTH),
+            (struct reason){"the kernel has no seccomp user notification (Linux 5.0, CONFIG_SECCOMP_FILTER)", NULL});
     if (f->landlock_abi < 6)
-        cannot(f, F(ABSTRACT_SOCKETS),
-               (struct reason){"with the host's network, Landlock's scopes are needed for it (Linux 6.12)", NULL});
+        probe_cannot(
+            f, F(ABSTRACT_SOCKETS),
+            (struct reason){"with the host's network, Landlock's scopes are needed for it (Linux 6.12)", NULL});
 }
 
 static void judge_landlock_tier(struct facts *f, struct reason r)
 {
     f->tier = TIER_LANDLOCK;
     f->catch = CATCH_SOCKET;
-    cannot(f,
-           F(REMAP) | F(PID_NAMESPACE) | F(PRIVATE_IPC) | F(PRIVATE_TMP) | F(FRESH_PROC) | F(NO_SURVIVORS) |
-               F(NETWORK_TRANSPARENT) | F(NETWORK_PORTS) | F(NETWORK_ADDRESSES) | F(HOST_NETWORK) | F(USER_ROOT) |
-               F(CACHES) | F(LIMIT_PROCESSES),
-           r);
+    probe_cannot(f,
+                 F(REMAP) | F(PID_NAMESPACE) | F(PRIVATE_IPC) | F(PRIVATE_TMP) | F(FRESH_PROC) | F(NO_SURVIVORS) |
+                     F(NETWORK_TRANSPARENT) | F(NETWORK_PORTS) | F(NETWORK_ADDRESSES) | F(HOST_NETWORK) | F(USER_ROOT) |
+                     F(CACHES) | F(LIMIT_PROCESSES),
+                 r);
     if (f->landlock_abi < 3)
-        cannot(f, F(FILES) | F(HIDES),
-               (struct reason){f->landlock_abi
-                                   ? "without namespaces, files need Landlock's right to truncate (Linux 6.2)"
-                                   : "neither namespaces nor Landlock are to be had",
-                               r.remedy});
+        probe_cannot(f, F(FILES) | F(HIDES),
+                     (struct reason){f->landlock_abi
+                                         ? "without namespaces, files need Landlock's right to truncate (Linux 6.2)"
+                                         : "neither namespaces nor Landlock are to be had",
+                                     r.remedy});
     if (f->landlock_abi < 6)
-        cannot(f, F(SIGNALS),
-               (struct reason){"without namespaces, Landlock's signal scope is needed (Linux 6.12)", r.remedy});
+        probe_cannot(f, F(SIGNALS),
+                     (struct reason){"without namespaces, Landlock's signal scope is needed (Linux 6.12)", r.remedy});
 }
 
 /* The best way that worked; the first that did not says why. */
@@ -301,10 +304,11 @@ static void judge_catch(struct facts *f, struct arena *mem, const struct tried *
                                     way == CATCH_ROUTES ? "at listed ports only: name them, as in --allow HOST:443"
                                                         : "by name and at listed ports only, as in --allow HOST:443");
     f->catch_why = what ? what : "nf_tables' TPROXY cannot be used here";
-    cannot(f, F(NETWORK_PORTS) | (way == CATCH_LOOPBACK ? F(NETWORK_ADDRESSES) : 0),
-           (struct reason){f->catch_why, NULL});
+    probe_cannot(f, F(NETWORK_PORTS) | (way == CATCH_LOOPBACK ? F(NETWORK_ADDRESSES) : 0),
+                 (struct reason){f->catch_why, NULL});
     if (no[way])
-        cannot(f, F(NETWORK_TRANSPARENT), (struct reason){clause(mem, "connections cannot be caught", -no[way]), NULL});
+        probe_cannot(f, F(NETWORK_TRANSPARENT),
+                     (struct reason){clause(mem, "connections cannot be caught", -no[way]), NULL});
 }
 
 static int probe_thoroughly(struct facts *f, struct arena *mem, struct err *e)
@@ -320,12 +324,13 @@ static int probe_thoroughly(struct facts *f, struct arena *mem, struct err *e)
     f->overlay = t.no[TRIAL_OVERLAY] == 0;
     f->layers &= f->overlay;
     if (!f->overlay)
-        cannot(f, F(CACHES), (struct reason){clause(mem, "overlayfs in a user namespace", -t.no[TRIAL_OVERLAY]), NULL});
+        probe_cannot(f, F(CACHES),
+                     (struct reason){clause(mem, "overlayfs in a user namespace", -t.no[TRIAL_OVERLAY]), NULL});
     judge_catch(f, mem, &t);
     if (t.no[TRIAL_PROC])
-        cannot(f, F(FRESH_PROC),
-               (struct reason){"a fresh /proc is refused, as in a container that masks parts of /proc",
-                               "start the container with --security-opt systempaths=unconfined"});
+        probe_cannot(f, F(FRESH_PROC),
+                     (struct reason){"a fresh /proc is refused, as in a container that masks parts of /proc",
+                                     "start the container with --security-opt systempaths=unconfined"});
     return 0;
 }
 

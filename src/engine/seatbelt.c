@@ -408,7 +408,7 @@ static void put_spot(struct text *t, size_t i)
     pins(t, s->path);
 }
 
-static void put_files(struct text *t)
+static void put_file_rules(struct text *t)
 {
     buf_text(&t->out, "; files\n");
     if (!t->ask->custom)
@@ -542,7 +542,7 @@ static void put_ports(struct text *t)
     }
 }
 
-static void put_network(struct text *t)
+static void put_network_rules(struct text *t)
 {
     const struct policy *p = t->policy;
     buf_text(&t->out, "; network\n");
@@ -637,11 +637,11 @@ int seatbelt_make(const struct seatbelt_ask *ask, struct arena *mem, struct seat
         return err_wrap(e, r, "seatbelt.file '%s'", t.policy->seatbelt_file ? t.policy->seatbelt_file : "");
     gather(&t);
     put_base(&t);
-    put_files(&t);
+    put_file_rules(&t);
     put_own(&t);
     put_guards(&t);
     put_patterns(&t);
-    put_network(&t);
+    put_network_rules(&t);
     const char *profile = buf_ok(&t.out) ? arena_str(mem, buf_view(&t.out)) : NULL;
     bool long_one = !buf_ok(&t.out);
     buf_free(&t.out);

@@ -187,7 +187,7 @@ static int need(struct reader *r, enum token kind, struct read *ret, const char 
 static int filter(struct reader *r);
 
 /* "..." or (param "..."), after which the filter closes. */
-static int path_rest(struct reader *r)
+static int read_path_rest(struct reader *r)
 {
     struct read t;
     int e = next(r, &t);
@@ -278,7 +278,7 @@ static int filter(struct reader *r)
         return wrong(r, "no filter that is known");
     switch (f->takes) {
     case TAKES_PATH:
-        e = path_rest(r);
+        e = read_path_rest(r);
         break;
     case TAKES_STRINGS:
         e = strings_rest(r);

@@ -147,7 +147,7 @@ static void grow(struct surveyor *s)
     s->n_buckets = n;
 }
 
-static char *join(struct surveyor *s, const struct node *parent, struct str name)
+static char *survey_join(struct surveyor *s, const struct node *parent, struct str name)
 {
     size_t n = parent->parent == parent ? 0 : strlen(parent->real);
     char *real = arena_zero(s->mem, n + name.n + 2);
@@ -160,7 +160,7 @@ static char *join(struct surveyor *s, const struct node *parent, struct str name
 }
 
 /* The node `name` in directory `parent`, looked at now if it was not before; NULL without memory. */
-static struct node *child(struct surveyor *s, struct node *parent, struct str name)
+static struct node *node_child(struct surveyor *s, struct node *parent, struct str name)
 {
     const uint32_t hash = hash_of(parent, name);
     for (struct node *n = s->buckets[hash & (s->n_buckets - 1)]; n; n = n->next) {
@@ -168,7 +168,7 @@ static struct node *child(struct surveyor *s, struct node *parent, struct str na
             return n;
     }
     struct node *n = arena_zero(s->mem, sizeof *n);
-    const char *real = join(s, parent, name);
+    const char *real = survey_join(s, parent, name);
     if (!n || !real)
         return NULL;
     *n = (struct node){.parent = parent, .hash = hash, .name = real + strlen(real) - name.n, .real = real};
@@ -182,7 +182,7 @@ static struct node *child(struct surveyor *s, struct node *parent, struct str na
     return n;
 }
 
-static int walk(struct surveyor *s, struct node *from, const char *path, struct place_found *ret);
+static int survey_walk(struct surveyor *s, struct node *from, const char *path, struct place_found *ret);
 
 static void judge_link(struct surveyor *s, struct node *link)
 {
@@ -194,16 +194,16 @@ static void judge_link(struct surveyor *s, struct node *link)
 }
 
 /* Follows the link `n`, to wherever it leads at last. */
-static int follow(struct surveyor *s, struct node *n, struct place_found *ret)
+static int follow_link(struct surveyor *s, struct node *n, struct place_found *ret)
 {
     if (s->judging)
         judge_link(s, n);
     if (s->links_left-- <= 0)
         return -ELOOP;
-    return walk(s, n->target[0] == '/' ? s->root : n->parent, n->target, ret);
+    return survey_walk(s, n->target[0] == '/' ? s->root : n->parent, n->target, ret);
 }
 
-static int walk(struct surveyor *s, struct node *from, const char *path, struct place_found *ret)
+static int survey_walk(struct surveyor *s, struct node *from, const char *path, struct place_found *ret)
 {
     struct place_found at = {.at = from, .rest = ""};
     for (const char *p = path; *p;) {
@@ -220,12 +220,12 @@ static int walk(struct surveyor *s, struct node *from, const char *path, struct 
         if (n == 2 && p[0] == '.' && p[1] == '.') {
             at.at = at.at->parent;
         } else if (!(n == 1 && p[0] == '.')) {
-            struct node *next = child(s, at.at, (struct str){p, n});
+            struct node *next = node_child(s, at.at, (struct str){p, n});
             if (!next)
                 return -ENOMEM;
             at = (struct place_found){.at = next, .rest = ""};
             if (next->is_link && next->target) {
-                int r = follow(s, next, &at);
+                int r = follow_link(s, next, &at);
                 if (r == -ELOOP)
                     *ret = (struct place_found){.at = next, .rest = p + n + (p[n] == '/')};
                 if (r < 0)
@@ -268,7 +268,7 @@ static int survey_path(struct surveyor *s, const char *path, struct path_fact *f
 {
     struct place_found found = {.at = s->root, .rest = ""};
     s->links_left = MAX_LINKS;
-    int r = walk(s, s->root, path, &found);
+    int r = survey_walk(s, s->root, path, &found);
     if (r < 0 && r != -ELOOP)
         return r;
     fact_from(s, &found, r, f);
@@ -436,7 +436,7 @@ static int find_planted(struct surveyor *s, struct facts *f, const char *asked, 
     s->links_left = MAX_LINKS;
     s->judging = true;
     s->planted = NULL;
-    int r = walk(s, s->root, where, &found);
+    int r = survey_walk(s, s->root, where, &found);
     s->judging = false;
     if (r == -ENOMEM)
         return r;
@@ -450,7 +450,7 @@ static int find_planted(struct surveyor *s, struct facts *f, const char *asked, 
     return 0;
 }
 
-static bool is_said(const struct policy *p, uint32_t origin)
+static bool is_asked(const struct policy *p, uint32_t origin)
 {
     return origin < p->n_origins && p->origins[origin].layer != LAYER_BUILTIN;
 }
@@ -459,7 +459,7 @@ static int refuse_planted(const struct policy *p, const struct facts *f, const c
                           const char *asked, const struct node *link, struct err *e)
 {
     char said[300], place[256];
-    if (is_said(p, origin) && p->origins[origin].layer == LAYER_FLAGS && !p->origins[origin].line)
+    if (is_asked(p, origin) && p->origins[origin].layer == LAYER_FLAGS && !p->origins[origin].line)
         return written_refuse(p->origins[origin].file, asked, link->real, facts_path(f, asked)->real, e);
     snprintf(said, sizeof said, "%s (%s)", what, policy_origin(p, origin, place, sizeof place));
     return written_refuse(said, asked, link->real, facts_path(f, asked)->real, e);
@@ -480,7 +480,7 @@ static int judge_rule(struct surveyor *s, const struct policy *p, struct facts *
     static const char *const names[] = {
         [PATH_HIDE] = "hide", [PATH_RO] = "ro", [PATH_RW] = "rw", [PATH_PROTECT] = "protect", [PATH_CACHE] = "cache"};
     const struct node *link;
-    bool hides = rule->access == PATH_HIDE || rule->access == PATH_PROTECT, said = is_said(p, rule->origin);
+    bool hides = rule->access == PATH_HIDE || rule->access == PATH_PROTECT, said = is_asked(p, rule->origin);
     /* What a profile hides stays hidden by all its names; what it opens is left out (plan/collect.c). */
     if ((rule->any_depth && !rule->below) || (hides && !said))
         return 0;
@@ -611,7 +611,7 @@ static int chain_of(struct surveyor *s, const char *path, struct chain *ret)
     *ret = (struct chain){.asked = NULL};
     struct place_found found = {.at = s->root, .rest = ""};
     s->links_left = MAX_LINKS;
-    int r = path ? walk(s, s->root, path, &found) : 0;
+    int r = path ? survey_walk(s, s->root, path, &found) : 0;
     *ret = (struct chain){.asked = r == 0 ? path : NULL, .end = found.at, .rest = found.rest};
     return r == -ELOOP ? 0 : r;
 }
@@ -749,7 +749,7 @@ static int list_dir(struct surveyor *s, struct dir_fact *ret)
     return r;
 }
 
-static int by_path(const void *a, const void *b)
+static int node_by_path(const void *a, const void *b)
 {
     return path_order(((const struct asked *)a)->path, ((const struct asked *)b)->path);
 }
@@ -791,9 +791,9 @@ static int survey_dirs(struct surveyor *s, const struct policy *p, struct facts 
     int r = ask_above_hidden(s, p, f, &a);
     if (r < 0 || a.n == 0)
         return r;
-    qsort(a.at, a.n, sizeof *a.at, by_path);
+    qsort(a.at, a.n, sizeof *a.at, node_by_path);
     for (size_t i = 0; r == 0 && i < a.n; i++) {
-        if (i && by_path(&a.at[i], &a.at[i - 1]) == 0)
+        if (i && node_by_path(&a.at[i], &a.at[i - 1]) == 0)
             continue;
         struct dir_fact *d = arena_push(s->mem, &f->dirs, &f->n_dirs, sizeof *d);
         if (!d)

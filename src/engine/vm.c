@@ -36,7 +36,7 @@
 #define QEMU            "qemu-system-x86_64"
 #define KERNEL_MIB      192 /* of the machine's memory: its kernel's own, and room for pages of files */
 #define DEFAULT_MIB     2048
-#define PATIENCE_MS     120000
+#define VM_PATIENCE_MS  120000
 #define PATIENCE_KVM_MS 10000
 
 /* ---- what can be had ---- */
@@ -505,7 +505,7 @@ static void put_words(struct err *e, const char *text)
 /* The word of the bridge, or a verdict of the box around qemu. */
 static int launch_wait(struct launch *l, bool kvm, struct err *e)
 {
-    const int patience = kvm ? PATIENCE_KVM_MS : PATIENCE_MS;
+    const int patience = kvm ? PATIENCE_KVM_MS : VM_PATIENCE_MS;
     struct bridge_word w;
     sigset_t waiting;
     for (int waited = 0; waited < patience; waited += 100) {

@@ -297,7 +297,7 @@ static int make_initrd(const struct machine_fact *f, struct arena *mem, struct b
 }
 
 /* Under another name first: who finds the file finds all of it. */
-static int keep(const char *path, const struct buf *bytes, struct arena *mem, struct err *e)
+static int keep_file(const char *path, const struct buf *bytes, struct arena *mem, struct err *e)
 {
     enum { BLOCK = 65536 };
     static const char nothing[BLOCK];
@@ -325,7 +325,7 @@ static int keep(const char *path, const struct buf *bytes, struct arena *mem, st
 }
 
 /* What was made for another kernel or another pinfold, and a day ago: nobody is about to boot it. */
-static void sweep(const char *dir, const char *key)
+static void sweep_files(const char *dir, const char *key)
 {
     enum { DAY = 24 * 60 * 60 };
     DIR *d = opendir(dir);
@@ -353,15 +353,15 @@ int machine_files(const struct machine_fact *f, const char *dir, struct arena *m
         if (r < 0)
             return err_sys(e, ERR_CANNOT, -r, "vm: reading the kernel '%s'", f->kernel);
         bool unpacked = f->emulated && kernel_unpack(&bytes, dir, mem, &flat) == 0;
-        r = keep(kernel, unpacked ? &flat : &bytes, mem, e);
+        r = keep_file(kernel, unpacked ? &flat : &bytes, mem, e);
         if (r < 0)
             return r;
     }
     if (access(initrd, R_OK) < 0) {
-        sweep(dir, f->key);
+        sweep_files(dir, f->key);
         auto_buf struct buf bytes = BUF(MAX_FILE);
         int r = make_initrd(f, mem, &bytes, e);
-        return r < 0 ? r : keep(initrd, &bytes, mem, e);
+        return r < 0 ? r : keep_file(initrd, &bytes, mem, e);
     }
     return 0;
 }

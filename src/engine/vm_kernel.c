@@ -15,7 +15,7 @@
 #include "base/fd.h"
 #include "engine/tool.h"
 
-enum { PATIENCE_MS = 60000, PHYS32_ENTRY = 18, PAYLOAD_AT = 0x248, BOOT_VERSION = 0x208 };
+enum { KERNEL_PATIENCE_MS = 60000, PHYS32_ENTRY = 18, PAYLOAD_AT = 0x248, BOOT_VERSION = 0x208 };
 
 static uint32_t number_at(const char *p, size_t at, unsigned bytes)
 {
@@ -118,7 +118,7 @@ int kernel_unpack(const struct buf *kernel, const char *dir, struct arena *mem, 
         payload.n -= p->size_bytes;
         int r = write_all(path, payload);
         if (r == 0)
-            r = tool_ask(argv, PATIENCE_MS, out);
+            r = tool_ask(argv, KERNEL_PATIENCE_MS, out);
         (void)unlink(path);
         return r == 0 && out->n == size && kernel_has_entry(out->p, out->n) ? 0 : -EOPNOTSUPP;
     }

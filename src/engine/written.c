@@ -142,7 +142,7 @@ const char *written_place(char to[PATH_MAX])
 /* ---- the question ---- */
 
 /* Whether roots are, or would have been, remembered there. */
-static bool is_kept(const char *memory)
+static bool is_remembering(const char *memory)
 {
     char part[PATH_MAX];
     if (!memory || snprintf(part, sizeof part, "%s", memory) >= (int)sizeof part)
@@ -183,7 +183,7 @@ static bool is_systems(const char *real)
     return lstat(real, &st) == 0 && st.st_uid == 0 && !(st.st_mode & S_IWOTH) && (geteuid() != 0 || is_packages(real));
 }
 
-static bool is_there(const char *entry)
+static bool entry_is_there(const char *entry)
 {
     char text[1];
     return sys_readlinkat(AT_FDCWD, entry, text, sizeof text) > 0;
@@ -194,12 +194,12 @@ static bool is_root(const char *memory, const char *directory)
     char entry[ROOM];
     struct sys_stat st;
     by_path(entry, memory, directory);
-    if (is_there(entry))
+    if (entry_is_there(entry))
         return true;
     if (sys_stat_at(AT_FDCWD, directory, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC | SYS_STAT_BORN, &st) < 0)
         return false;
     by_object(entry, memory, &(struct written_id){written_device(st.major, st.minor), st.inode, sys_stat_born(&st)});
-    return is_there(entry);
+    return entry_is_there(entry);
 }
 
 bool written_covers(const char *memory, const char *real)
@@ -213,7 +213,7 @@ bool written_covers(const char *memory, const char *real)
         ;
     if (state && strncmp(real, memory, state) == 0 && (!real[state] || real[state] == '/'))
         return true;
-    if (!is_kept(memory))
+    if (!is_remembering(memory))
         return !is_systems(real);
     memcpy(part, real, n + 1);
     while (n > 1) {

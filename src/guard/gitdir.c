@@ -29,13 +29,7 @@
 #include "base/fd.h"
 #include "guard/gitconfig.h"
 #include "guard/inside.h"
-
-struct record { /* struct linux_dirent64 */
-    uint64_t inode, next;
-    uint16_t bytes;
-    uint8_t type;
-    char name[];
-};
+#include "sys/fd.h"
 
 #define HOOKS_MAX 512 /* entries; git's templates hold 14 */
 
@@ -50,13 +44,13 @@ bool git_hooks_inert(int dir, const char *name)
         if (n <= 0)
             return n == 0;
         for (long at = 0; at < n;) {
-            const struct record *r = (const void *)(records + at);
+            const struct sys_dirent *r = (const void *)(records + at);
             struct str entry = str_of(r->name);
             if (!str_is(entry, ".") && !str_is(entry, "..") && !str_ends(entry, STR(".sample")))
                 return false;
             if (++seen > HOOKS_MAX)
                 return false;
-            at += r->bytes;
+            at += r->reclen;
         }
     }
 }
@@ -78,8 +72,8 @@ static int move_entries(int from, int to)
     long n = list;
     while (n >= 0 && (n = sys_getdents64(list, records, sizeof records)) > 0) {
         for (long at = 0; at < n;) {
-            const struct record *r = (const void *)(records + at);
-            at += r->bytes;
+            const struct sys_dirent *r = (const void *)(records + at);
+            at += r->reclen;
             if (str_is(str_of(r->name), ".") || str_is(str_of(r->name), ".."))
                 continue;
             int no = ++seen > HOOKS_MAX ? -EACCES : sys_renameat2(from, r->name, to, r->name, RENAME_NOREPLACE);
@@ -186,8 +180,8 @@ static int put_in_place(struct guard *g, int dir, const char *name, struct str b
 }
 
 /* The same with a submodule's absolute place made relative: it is to mean the same wherever the work tree moves. */
-static int put_relative(struct guard *g, int dir, const char *name, struct str path, struct str bytes, unsigned mode,
-                        bool replace)
+static int put_relative_path(struct guard *g, int dir, const char *name, struct str path, struct str bytes,
+                             unsigned mode, bool replace)
 {
     auto_buf struct buf relative = BUF(2 * GITCONFIG_MAX_BYTES);
     int no = gitconfig_kind_of(path) == GITCONFIG_REPOSITORY
@@ -244,7 +238,7 @@ static int judge_and_put(struct guard *g, int source, const struct place *to, co
     if (no == 0 && stand_in >= 0)
         no = fill(stand_in, (struct str){new_bytes, new_n}, st.mode);
     else if (no == 0)
-        no = put_relative(g, to->dir, to->name, place_path(to), (struct str){new_bytes, new_n}, st.mode, replace);
+        no = put_relative_path(g, to->dir, to->name, place_path(to), (struct str){new_bytes, new_n}, st.mode, replace);
     free(new_bytes);
     free(old_bytes);
     return no;
@@ -264,7 +258,7 @@ int git_config_adopt(struct guard *g, int dir, struct str path)
                     !module_text_fits(g, directory, (struct str){NULL, 0}, text)))
         no = -EACCES;
     if (no == 0)
-        no = put_relative(g, dir, "config", path, text, st.mode, true);
+        no = put_relative_path(g, dir, "config", path, text, st.mode, true);
     free(bytes);
     return no;
 }

@@ -131,7 +131,7 @@ static bool part_match(const struct rule *r, size_t i, struct str part)
 
 /* ---- loading ---- */
 
-static int text_at(const char *strings, size_t bytes, uint32_t at, struct str *ret)
+static int parsed_text(const char *strings, size_t bytes, uint32_t at, struct str *ret)
 {
     if (at >= bytes || !memchr(strings + at, 0, bytes - at))
         return -EBADMSG;
@@ -323,9 +323,9 @@ int rules_load(struct rules *ret, const struct guard_table *table, size_t bytes,
         for (uint32_t i = 0; i < table->n_rules; i++) {
             const struct guard_rule *said = &table->rules[i];
             struct str text, below;
-            int no = text_at(strings, strings_bytes, said->text, &text);
+            int no = parsed_text(strings, strings_bytes, said->text, &text);
             if (no == 0)
-                no = text_at(strings, strings_bytes, said->below, &below);
+                no = parsed_text(strings, strings_bytes, said->below, &below);
             if (no == 0 && pass == 0 && said->kind == GUARD_RULE_ROOT)
                 no = add(&all.roots, &all.n_roots, said, i, text, mem) ? 0 : -ENOMEM;
             if (no == 0 && pass == 1)

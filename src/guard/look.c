@@ -145,7 +145,7 @@ long readlink_call(struct guard *g, int dir, uint64_t path, uint64_t to, int roo
 /* ---- extended attributes ---- */
 
 /* Whether the name still is the link's that was judged: its attributes are read by name. */
-static bool is_there(const struct guard *g, const char *name)
+static bool look_is_there(const struct guard *g, const char *name)
 {
     struct sys_stat st;
     const struct sys_stat *was = &g->object.st;
@@ -204,7 +204,7 @@ long getxattr_call(struct guard *g, bool follow, uint64_t path, uint64_t name, u
     long r;
     if (path_of_found(g, text, &last)) {
         r = sys_lgetxattr(text, g->text[1], g->bytes, n);
-        r = is_there(g, last) ? r : -ENOENT;
+        r = look_is_there(g, last) ? r : -ENOENT;
     } else {
         r = sys_getxattr(text, g->text[1], g->bytes, n);
     }
@@ -225,7 +225,7 @@ long listxattr_call(struct guard *g, bool follow, uint64_t path, uint64_t to, ui
     long r;
     if (path_of_found(g, text, &last)) {
         r = sys_llistxattr(text, g->bytes, n);
-        r = is_there(g, last) ? r : -ENOENT;
+        r = look_is_there(g, last) ? r : -ENOENT;
     } else {
         r = sys_listxattr(text, g->bytes, n);
     }

@@ -17,6 +17,7 @@
 #include "base/fd.h"
 #include "guard/gitconfig.h"
 #include "guard/inside.h"
+#include "sys/fd.h"
 
 #define MODULES      "/.git/modules"
 #define SCAN_FOLDERS 4096u
@@ -68,12 +69,6 @@ static bool is_own_file(struct str name)
     return false;
 }
 
-struct record { /* struct linux_dirent64 */
-    uint64_t inode, next;
-    uint16_t bytes;
-    uint8_t type;
-    char name[];
-};
 enum { TYPE_UNKNOWN = 0, TYPE_DIRECTORY = 4 };
 
 static bool scan_directory(struct scan *s, int dir, unsigned depth);
@@ -83,7 +78,7 @@ static bool is_no_directory(int no)
     return git_is_nothing(no) || no == -ELOOP;
 }
 
-static bool scan_record(struct scan *s, int dir, const struct record *r, bool skip, unsigned depth)
+static bool scan_record(struct scan *s, int dir, const struct sys_dirent *r, bool skip, unsigned depth)
 {
     struct str name = str_of(r->name);
     if ((r->type != TYPE_DIRECTORY && r->type != TYPE_UNKNOWN) || str_is(name, ".") || str_is(name, "..") ||
@@ -114,8 +109,8 @@ static bool scan_directory(struct scan *s, int dir, unsigned depth)
     long got;
     while ((got = sys_getdents64(dir, records, sizeof records)) > 0) {
         for (long at = 0; at < got;) {
-            const struct record *r = (const void *)(records + at);
-            at += r->bytes;
+            const struct sys_dirent *r = (const void *)(records + at);
+            at += r->reclen;
             if (scan_record(s, dir, r, skip, depth))
                 return true;
         }
@@ -302,7 +297,7 @@ static bool is_any(struct scan *s, struct str directory, struct str value)
     return true;
 }
 
-static bool has_git(struct str path)
+static bool has_git_part(struct str path)
 {
     while (path.n)
         if (fold_eq(str_until(&path, '/'), STR(".git")))
@@ -314,7 +309,7 @@ bool module_misled(struct guard *g, const struct place *from, const struct place
 {
     char name[NAME_MAX + 2];
     struct scan s = {.g = g, .wanted = is_misled};
-    const bool left = has_git(place_path(from)), arrives = has_git(place_path(to));
+    const bool left = has_git_part(place_path(from)), arrives = has_git_part(place_path(to));
     if (!g->rules.git || (!left && !arrives && str_eq(place_dir(from), place_dir(to))))
         return false;
     memcpy(name, from->name, from->name_n);

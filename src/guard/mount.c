@@ -207,7 +207,7 @@ static int kind_of(struct guard *g, const char *name, struct mounting *m)
     return m->kind->space ? space_of(g, m->kind->space, &m->space) : 0;
 }
 
-static int perform(struct guard *g, const struct mounting *m)
+static int mount_perform(struct guard *g, const struct mounting *m)
 {
     static _Alignas(16) char stack[32 << 10];
     int no = target_valid(g);
@@ -274,7 +274,7 @@ long mount_call(struct guard *g, uint64_t source, uint64_t target, uint64_t type
         no = guard_may_block(g);
         if (no == 0) {
             m.target = g->object.fd;
-            no = perform(g, &m);
+            no = mount_perform(g, &m);
         }
         object_drop(&g->object);
     }
@@ -297,7 +297,7 @@ long fsopen_call(struct guard *g, uint64_t type, unsigned flags)
     if (no == 0) {
         auto_fd int fd = sys_fcntl(g->self_fd, F_DUPFD_CLOEXEC, 0);
         m.into = fd;
-        no = fd < 0 ? fd : perform(g, &m);
+        no = fd < 0 ? fd : mount_perform(g, &m);
         if (no == 0)
             no = sys_notify_install(g->notify, g->n.id, fd, flags & 1 ? O_CLOEXEC : 0);
     }

@@ -182,7 +182,7 @@ long unlink_call(struct guard *g, int dir, uint64_t path, int flags)
 #define RENAME_KNOWN (RENAME_NOREPLACE | RENAME_EXCHANGE | RENAME_WHITEOUT)
 
 /* What stands at a name of the guard's, by its identity. */
-static bool is_same(int dir, const char *name, const struct sys_stat *was)
+static bool is_same_name(int dir, const char *name, const struct sys_stat *was)
 {
     struct sys_stat st;
     return sys_stat_at(dir, name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st) == 0 && st.inode == was->inode &&
@@ -203,7 +203,7 @@ static int rename_counted(struct guard *g, const struct sys_stat *judged, unsign
     int no = sys_renameat2(from->dir, from->name, to->dir, temp, flags | RENAME_NOREPLACE);
     if (no < 0)
         return no;
-    no = is_same(to->dir, temp, judged) ? verdict_moving(g, to, temp) : -EBUSY;
+    no = is_same_name(to->dir, temp, judged) ? verdict_moving(g, to, temp) : -EBUSY;
     if (no == 0)
         no = sys_renameat2(to->dir, temp, to->dir, to->name, flags);
     if (no < 0) {

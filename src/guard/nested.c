@@ -109,7 +109,7 @@ static bool joined(char to[PLACE_PATH], const char *a, const char *b)
 }
 
 /* What follows `tree` in `path`, or NULL when it is not in it. */
-static const char *below(const char *path, const char *tree)
+static const char *nested_below(const char *path, const char *tree)
 {
     size_t n = strlen(tree);
     if (n == 1)
@@ -174,7 +174,7 @@ static int inside_asked(struct guard *g, int fd, const char *path, char inside[P
     int no = mount_stat(space, st.mount, &said);
     if (no < 0)
         return no == -ENOENT ? no : -ENOSYS;
-    const char *rest = below(path, said.text + said.point);
+    const char *rest = nested_below(path, said.text + said.point);
     return rest && joined(inside, said.text + said.root, rest) ? 0 : -ENOENT;
 }
 
@@ -185,7 +185,7 @@ static bool inside_read(struct guard *g, uint64_t id, const char *path, char ins
     struct line l;
     bool found = false;
     while (at && !found && next_line(&at, &l)) {
-        const char *rest = l.id == id ? below(path, l.at) : NULL;
+        const char *rest = l.id == id ? nested_below(path, l.at) : NULL;
         found = rest && joined(inside, l.root, rest);
     }
     free(theirs);
@@ -266,7 +266,7 @@ static bool in_box(struct guard *g, const struct sys_stat *st, const char *insid
         if (l->major != st->major || l->minor != st->minor)
             continue;
         *ret_known = true;
-        const char *rest = inside ? below(inside, l->root) : NULL;
+        const char *rest = inside ? nested_below(inside, l->root) : NULL;
         if (!rest || !joined(candidate, l->at, rest) || !same_object(candidate, st))
             continue;
         const struct rule *decider = rules_decider(&g->rules, str_of(candidate));

@@ -5,19 +5,13 @@
 #include <errno.h>
 #include <linux/magic.h>
 #include <stdlib.h>
+#include <linux/capability.h>
 #include "base/fd.h"
 #include "guard/inside.h"
 #include "sys/process.h"
 
 /* ---- capability ---- */
 
-struct cap_header {
-    uint32_t version;
-    int pid;
-};
-struct cap_data {
-    uint32_t effective, permitted, inheritable;
-};
 #define CAP_PTRACE_BIT (1u << 19) /* CAP_SYS_PTRACE */
 
 /*
@@ -28,8 +22,8 @@ void ptrace_hide(struct guard *g, bool hide)
 {
     if (!g->has_ptrace || g->ptrace_off == hide)
         return;
-    struct cap_header header = {0x20080522, 0}; /* _LINUX_CAPABILITY_VERSION_3 */
-    struct cap_data data[2] = {{.effective = hide ? 0 : CAP_PTRACE_BIT, .permitted = CAP_PTRACE_BIT}};
+    struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
+    struct __user_cap_data_struct data[2] = {{.effective = hide ? 0 : CAP_PTRACE_BIT, .permitted = CAP_PTRACE_BIT}};
     if (sys_call(SYS_capset, &header, data, 0, 0, 0, 0) == 0)
         g->ptrace_off = hide;
 }

@@ -77,7 +77,7 @@ static long limit_set(struct guard *g, pid_t tid)
     return target_write(g, a[3], &old, sizeof old);
 }
 
-static long perform(struct guard *g, pid_t tid, int bytes)
+static long peer_perform(struct guard *g, pid_t tid, int bytes)
 {
     const __u64 *a = g->n.data.args;
     switch (g->n.data.nr) {
@@ -124,7 +124,7 @@ long peer_call(struct guard *g)
     ptrace_hide(g, true);
     long r = is_of_box(g, task, who);
     if (r == 0)
-        r = perform(g, who, bytes);
+        r = peer_perform(g, who, bytes);
     ptrace_hide(g, false);
     return r;
 }

@@ -186,7 +186,7 @@ static int number_of(struct str path, struct str *ret_rest)
     return (int)n;
 }
 
-static bool is_caller(struct guard *g, int box_number)
+static bool is_callers(struct guard *g, int box_number)
 {
     struct target *t = g->who;
     if (g->ours || (t->tgid == 0 && target_status(g, t) < 0))
@@ -245,7 +245,7 @@ enum proc_way proc_way(struct guard *g, const struct place *p, const struct obje
     int number = number_of(path, &rest);
     if (!number)
         return str_starts(path, STR("/proc/")) || str_is(path, "/proc") ? PROC_HERE : PROC_APART;
-    if (is_caller(g, number))
+    if (is_callers(g, number))
         return PROC_OWN;
     struct str first = str_until(&rest, '/');
     if (str_is(first, "task") && rest.n) { /* the same once more for a thread */
@@ -320,7 +320,7 @@ static int whose_directory(struct guard *g, int dir, struct whose *w)
         return -EACCES;
     w->path[w->n] = 0;
     w->number = w->same ? number_of((struct str){w->path, w->n}, &rest) : 0;
-    w->own = w->same ? w->number && is_caller(g, w->number) : may_be_caller(g, w->path);
+    w->own = w->same ? w->number && is_callers(g, w->number) : may_be_caller(g, w->path);
     return 0;
 }
 

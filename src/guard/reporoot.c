@@ -18,17 +18,11 @@
 #include "base/buf.h"
 #include "base/fd.h"
 #include "guard/inside.h"
+#include "sys/fd.h"
 
 /* As rules_is_marker() has them. */
 static const char *const markers[] = {".git", ".hg", ".jj", ".sl", ".svn", ".bzr", "_darcs", ".pijul", ".fslckout"};
 #define MARKERS (sizeof markers / sizeof *markers)
-
-struct record { /* struct linux_dirent64 */
-    uint64_t inode, next;
-    uint16_t bytes;
-    uint8_t type;
-    char name[];
-};
 
 /* Whether the names of the list hold anywhere around there. */
 static bool speaks_of(struct guard *g, struct str path)
@@ -108,7 +102,7 @@ const struct rule *reporoot_below(struct guard *g, struct str path, struct roote
     return NULL;
 }
 
-static bool stands(int dir, const char *name)
+static bool stands_in(int dir, const char *name)
 {
     struct sys_stat st;
     return sys_stat_at(dir, name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st) != -ENOENT;
@@ -123,8 +117,8 @@ static const struct rule *pattern_in(struct guard *g, int dir)
     auto_fd int fd = sys_openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
     while ((got = fd < 0 ? fd : sys_getdents64(fd, records, sizeof records)) > 0) {
         for (long at = 0; at < got;) {
-            const struct record *r = (const void *)(records + at);
-            at += r->bytes;
+            const struct sys_dirent *r = (const void *)(records + at);
+            at += r->reclen;
             for (size_t i = 0; i < g->rules.n_rooted; i++)
                 if (g->rules.rooted[i].pattern && pattern_match(g->rules.rooted[i].parts[0], str_of(r->name)))
                     return &g->rules.rooted[i];
@@ -149,7 +143,7 @@ static const struct rule *name_in(struct guard *g, int dir, void (*each)(void *c
             continue;
         memcpy(name, r->path.p, r->path.n);
         name[r->path.n] = 0;
-        if (!stands(dir, name))
+        if (!stands_in(dir, name))
             continue;
         found = r;
         if (each)
@@ -189,24 +183,24 @@ int reporoot_marker_leaves(struct guard *g, const struct place *p, enum denial_a
  * because its markers say what the directory itself is. A directory that cannot be read counts as a repository: its owner,
  * the box, can take the permission away and give it back.
  */
-#define SCAN_DEPTH   4
-#define SCAN_ENTRIES 4096
-struct scan {
+#define MOVED_DEPTH   4
+#define MOVED_ENTRIES 4096
+struct moved_scan {
     struct guard *g;
     unsigned left;
     size_t n;
     char path[PLACE_PATH + NAME_MAX + 2];
 };
 
-static int scan(struct scan *s, int dir, unsigned depth);
+static int moved_scan(struct moved_scan *s, int dir, unsigned depth);
 
-static int lose_scanned(struct scan *s)
+static int lose_scanned(struct moved_scan *s)
 {
     struct str path = {s->path, s->n};
     return lose(s->g, path, DENIAL_RENAME, path);
 }
 
-static int scan_entry(struct scan *s, int dir, const char *name, unsigned depth)
+static int moved_entry(struct moved_scan *s, int dir, const char *name, unsigned depth)
 {
     static const char *const git[] = {".git"};
     const size_t before = s->n, n = strlen(name);
@@ -219,26 +213,26 @@ static int scan_entry(struct scan *s, int dir, const char *name, unsigned depth)
     s->path[s->n++] = '/';
     memcpy(s->path + s->n, name, n);
     s->n += n;
-    int no = fd < 0 || is_foreign(s->g, fd, git, 1) ? lose_scanned(s) : scan(s, fd, depth - 1);
+    int no = fd < 0 || is_foreign(s->g, fd, git, 1) ? lose_scanned(s) : moved_scan(s, fd, depth - 1);
     s->n = before;
     return no;
 }
 
-static int scan(struct scan *s, int dir, unsigned depth)
+static int moved_scan(struct moved_scan *s, int dir, unsigned depth)
 {
     _Alignas(8) char records[2048];
-    const bool first = depth == SCAN_DEPTH;
+    const bool first = depth == MOVED_DEPTH;
     long got = 0;
     while (depth && (first || s->left) && (got = sys_getdents64(dir, records, sizeof records)) > 0) {
         for (long at = 0; at < got;) {
-            const struct record *r = (const void *)(records + at);
-            at += r->bytes;
+            const struct sys_dirent *r = (const void *)(records + at);
+            at += r->reclen;
             const char *const name[] = {r->name};
             if (first && rules_is_marker(str_of(r->name)) && is_foreign(s->g, dir, name, 1))
                 return lose_scanned(s);
             if ((r->type != 4 && r->type != 0) || strcmp(r->name, ".") == 0 || strcmp(r->name, "..") == 0)
                 continue; /* no directory */
-            int no = scan_entry(s, dir, r->name, depth);
+            int no = moved_entry(s, dir, r->name, depth);
             if (no < 0)
                 return no;
         }
@@ -256,12 +250,12 @@ int reporoot_leaves(struct guard *g, const struct place *p, const struct sys_sta
     char name[NAME_MAX + 2];
     memcpy(name, p->name, p->name_n);
     name[p->name_n] = 0;
-    struct scan s = {.g = g, .left = SCAN_ENTRIES, .n = p->n};
+    struct moved_scan s = {.g = g, .left = MOVED_ENTRIES, .n = p->n};
     memcpy(s.path, p->path, p->n);
     auto_fd int dir = sys_openat(p->dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
     if (dir == -ENOENT || dir == -ENOTDIR || dir == -ELOOP)
         return 0;
-    return dir < 0 ? lose_scanned(&s) : scan(&s, dir, SCAN_DEPTH);
+    return dir < 0 ? lose_scanned(&s) : moved_scan(&s, dir, MOVED_DEPTH);
 }
 
 /* ---- what arrives ---- */

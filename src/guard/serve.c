@@ -25,6 +25,7 @@
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
+#include <linux/capability.h>
 #include "base/fd.h"
 #include "guard/inside.h"
 #include "sys/fd.h"
@@ -430,18 +431,10 @@ static int guard_end(struct guard *g)
     return no;
 }
 
-struct cap_header {
-    uint32_t version;
-    int pid;
-};
-struct cap_data {
-    uint32_t effective, permitted, inheritable;
-};
-
 static bool has_ptrace(void)
 {
-    struct cap_header header = {0x20080522, 0};
-    struct cap_data data[2] = {0};
+    struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
+    struct __user_cap_data_struct data[2] = {0};
     return sys_call(SYS_capget, &header, data, 0, 0, 0, 0) == 0 && (data[0].effective >> 19 & 1);
 }
 

@@ -11,6 +11,7 @@
 #include "base/fd.h"
 #include "guard/gitconfig.h"
 #include "guard/inside.h"
+#include "sys/fd.h"
 
 /* ---- parts of paths ---- */
 
@@ -297,7 +298,7 @@ static int completes_repository(struct guard *g, const struct place *p)
     return git_is_common(p->dir) ? 0 /* what is in it was judged as such */ : begins_repository(g, p);
 }
 
-#define MOVED      "what the host moved away from a hidden name"
+#define MOVED_AWAY "what the host moved away from a hidden name"
 #define SUBMODULE  "a link on the way to the files of a submodule"
 #define REPOSITORY "a hook, a remote, commondir or the configuration of a git repository"
 
@@ -389,30 +390,32 @@ static bool opened_again(const struct same *s, size_t n)
     return decider != s->rule;
 }
 
+/* What cannot be looked at in a tree of the box's: the box may have taken the permission away, to give it back later. */
+static bool is_closed(const struct same *s, int no, size_t n)
+{
+    return !git_is_nothing(no) && no != -ELOOP && rules_root(s->rules, (struct str){s->path, n}).n;
+}
+
 /* Whether the file stands at s->path (its last component `name` in `dir`), or anywhere below; true as well when there is
  * too much to look at. */
 static bool same_below(int dir, const char *name, struct same *s, size_t n, unsigned depth)
 {
     struct sys_stat st;
-    if (sys_stat_at(dir, name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st) < 0 || opened_again(s, n))
-        return false;
+    int no = sys_stat_at(dir, name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st);
+    if (no < 0 || opened_again(s, n))
+        return no < 0 && is_closed(s, no, n);
     if (!S_ISDIR(st.mode))
         return same_inode(&st, s->st);
     if (depth == 0 || s->left == 0)
         return true;
     auto_fd int fd = sys_openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
     _Alignas(8) char records[4096];
-    struct record {
-        uint64_t inode, next;
-        uint16_t bytes;
-        uint8_t type;
-        char name[];
-    };
-    for (long got; fd >= 0 && (got = sys_getdents64(fd, records, sizeof records)) > 0;) {
+    long got;
+    while ((got = fd < 0 ? fd : sys_getdents64(fd, records, sizeof records)) > 0) {
         for (long at = 0; at < got;) {
-            const struct record *r = (const void *)(records + at);
+            const struct sys_dirent *r = (const void *)(records + at);
             size_t k = strlen(r->name);
-            at += r->bytes;
+            at += r->reclen;
             if (strcmp(r->name, ".") == 0 || strcmp(r->name, "..") == 0)
                 continue;
             if (s->left == 0 || n + k + 2 > sizeof s->path)
@@ -424,7 +427,7 @@ static bool same_below(int dir, const char *name, struct same *s, size_t n, unsi
                 return true;
         }
     }
-    return false;
+    return got < 0 && is_closed(s, (int)got, n);
 }
 
 static const struct rule *same_as(const struct rules *rules, const struct rule *list, size_t n,
@@ -476,7 +479,7 @@ static bool path_leads_to(const struct object *o)
 }
 
 /* Whether what was reached through a descriptor has a name, and another one than its path says. */
-static bool is_lost(const struct object *o)
+static bool verdict_is_lost(const struct object *o)
 {
     const bool named =
         S_ISREG(o->st.mode) || S_ISDIR(o->st.mode) || S_ISLNK(o->st.mode) || (S_ISFIFO(o->st.mode) && o->n);
@@ -513,11 +516,11 @@ int verdict_object(struct guard *g, const struct object *o, enum denial_action a
     }
     rule = hidden_moved(g, o);
     if (rule)
-        return deny(g, action, rule, path, MOVED);
+        return deny(g, action, rule, path, MOVED_AWAY);
     bool named = o->st.links > 0 && (S_ISREG(o->st.mode) || S_ISDIR(o->st.mode));
     if (o->magic && named && !o->held && !o->placed && !mount_ours(g, o->st.mount))
         return deny(g, action, NULL, path, "it lies in a mount that is not the box's");
-    if (action != DENIAL_READ && o->magic && !o->held && is_lost(o) && !hardlink_nameless(g, o))
+    if (action != DENIAL_READ && o->magic && !o->held && verdict_is_lost(o) && !hardlink_nameless(g, o))
         return deny(g, action, NULL, path,
                     "it is not where its path says: the host moved it, or it has names elsewhere");
     if (S_ISREG(o->st.mode) && (o->st.links > 1 || (o->magic && o->st.links && !path_leads_to(o))))
@@ -640,7 +643,7 @@ static int verdict_leaves(struct guard *g, const struct place *from, const struc
         return deny(g, DENIAL_RENAME, rule, path, "a hidden name");
     rule = hidden_around(g, path);
     if (rule)
-        return deny(g, DENIAL_RENAME, rule, path, MOVED);
+        return deny(g, DENIAL_RENAME, rule, path, MOVED_AWAY);
     rule = guarded(g, path, &end);
     if (!rule)
         end = repository_place(g, path, &config);
@@ -717,7 +720,7 @@ static int verdict_arrives(struct guard *g, const struct place *from, const stru
     return verdict_contents(g, from, to, "the directory holds what would be a guarded name there");
 }
 
-static bool is_absent(const struct place *p)
+static bool is_nothing_at(const struct place *p)
 {
     char name[NAME_MAX + 2];
     struct sys_stat st;
@@ -779,7 +782,7 @@ int verdict_rename(struct guard *g, const struct place *from, const struct place
         if (no < 0)
             return no;
     }
-    bool replaces = flags == 0 || (flags == RENAME_NOREPLACE && is_absent(to));
+    bool replaces = flags == 0 || (flags == RENAME_NOREPLACE && is_nothing_at(to));
     return verdict_arrives(g, from, to, &st, replaces);
 }
 

@@ -87,7 +87,7 @@ static void drop_guards(struct making *m, const struct place *cache, const struc
 {
     size_t kept = 0;
     for (size_t i = 0; i < m->n_guards; i++) {
-        const struct guard_ask *g = &m->guards[i];
+        const struct guard_line *g = &m->guards[i];
         bool for_it =
             (g->kind == GUARD_RULE_PROTECT && strcmp(g->text, hidden->dst) == 0) ||
             (g->kind == GUARD_RULE_PIN && path_below(g->text, cache->dst) && path_below(hidden->dst, g->text));

@@ -313,7 +313,7 @@ static int add_any_depth(struct making *m, const struct path_rule *rule, const c
     bool hides = rule->access == PATH_HIDE;
     if (add_guard(m, hides ? GUARD_RULE_HIDE_NAME : GUARD_RULE_NAME, rule->path, rule->origin) < 0)
         return -ENOMEM;
-    struct guard_ask *g = &m->guards[m->n_guards - 1];
+    struct guard_line *g = &m->guards[m->n_guards - 1];
     g->below = below[1] ? below : NULL;
     g->place = GUARD_ANY_DEPTH;
     g->judge = GUARD_REFUSE;

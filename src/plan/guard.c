@@ -55,7 +55,7 @@ int guard_names(struct making *m)
             continue;
         if (add_guard(m, GUARD_RULE_NAME, name->name, name->origin) < 0)
             return -ENOMEM;
-        struct guard_ask *g = &m->guards[m->n_guards - 1];
+        struct guard_line *g = &m->guards[m->n_guards - 1];
         g->place = (uint8_t)name->place;
         g->judge = (uint8_t)name->judge;
         g->flags = (uint8_t)((name->directory ? GUARD_RULE_DIRECTORY : 0) | (name->pattern ? GUARD_RULE_PATTERN : 0));
@@ -65,7 +65,7 @@ int guard_names(struct making *m)
 
 static int by_kind(const void *a, const void *b)
 {
-    const struct guard_ask *const *x = a, *const *y = b;
+    const struct guard_line *const *x = a, *const *y = b;
     if ((*x)->kind != (*y)->kind)
         return (*x)->kind < (*y)->kind ? -1 : 1;
     int c =
@@ -76,8 +76,8 @@ static int by_kind(const void *a, const void *b)
 /* By kind, then path; the same path said twice stands once, a name once in each way it is guarded. */
 int guard_order(struct making *m)
 {
-    const struct guard_ask **by = arena_zero(m->mem, (m->n_guards + 1) * sizeof *by);
-    struct guard_ask *sorted = arena_zero(m->mem, (m->n_guards + 1) * sizeof *sorted);
+    const struct guard_line **by = arena_zero(m->mem, (m->n_guards + 1) * sizeof *by);
+    struct guard_line *sorted = arena_zero(m->mem, (m->n_guards + 1) * sizeof *sorted);
     if (!by || !sorted)
         return no_memory(m);
     for (size_t i = 0; i < m->n_guards; i++)
@@ -86,7 +86,7 @@ int guard_order(struct making *m)
         return no_memory(m);
     size_t n = 0;
     for (size_t i = 0; i < m->n_guards; i++) {
-        const struct guard_ask *last = n ? &sorted[n - 1] : NULL;
+        const struct guard_line *last = n ? &sorted[n - 1] : NULL;
         if (last && last->kind == by[i]->kind && last->below == by[i]->below && strcmp(last->text, by[i]->text) == 0 &&
             last->place == by[i]->place && last->judge == by[i]->judge && last->flags == by[i]->flags)
             continue;

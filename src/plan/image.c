@@ -104,7 +104,7 @@ static int put_guard_table(struct making *m, struct guard_table *t)
     t->n_rules = (uint32_t)m->n_guards;
     t->mode = m->policy->guard;
     for (size_t i = 0; i < m->n_guards; i++) {
-        const struct guard_ask *g = &m->guards[i];
+        const struct guard_line *g = &m->guards[i];
         struct guard_rule *r = &t->rules[i];
         *r = (struct guard_rule){.kind = g->kind, .place = g->place, .judge = g->judge, .flags = g->flags};
         r->text = image_string(&m->image, g->text);

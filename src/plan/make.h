@@ -118,7 +118,7 @@ struct veil {
     bool cover;
 };
 
-struct guard_ask {
+struct guard_line {
     uint8_t kind, place, judge, flags;
     const char *text, *below;
     uint32_t origin;
@@ -161,7 +161,7 @@ struct making {
     size_t n_veils;
     const char **cover_dirs; /* directories whose later names must not show */
     size_t n_cover_dirs;
-    struct guard_ask *guards;
+    struct guard_line *guards;
     size_t n_guards;
     const char *last_pin;
     const char **reads; /* texts of rules that need every open judged */

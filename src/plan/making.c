@@ -54,10 +54,10 @@ struct place *place_add(struct making *m, enum place_kind kind, const char *dst,
 
 int add_guard(struct making *m, enum guard_rule_kind kind, const char *text, uint32_t origin)
 {
-    struct guard_ask *g = text ? arena_push(m->mem, &m->guards, &m->n_guards, sizeof *g) : NULL;
+    struct guard_line *g = text ? arena_push(m->mem, &m->guards, &m->n_guards, sizeof *g) : NULL;
     if (!g)
         return no_memory(m);
-    *g = (struct guard_ask){.kind = (uint8_t)kind, .flags = GUARD_RULE_DIRECTORY, .text = text, .origin = origin};
+    *g = (struct guard_line){.kind = (uint8_t)kind, .flags = GUARD_RULE_DIRECTORY, .text = text, .origin = origin};
     return 0;
 }
 

@@ -453,7 +453,7 @@ static int settle_pattern(struct settling *s, struct place *p, struct place *aro
     int r = add_guard(m, p->hides ? GUARD_RULE_HIDE_NAME : GUARD_RULE_NAME, path_name(p->dst), p->origin);
     if (r < 0)
         return r;
-    struct guard_ask *g = &m->guards[m->n_guards - 1];
+    struct guard_line *g = &m->guards[m->n_guards - 1];
     g->below = dir[1] ? dir : NULL;
     g->place = GUARD_ANY_DEPTH;
     g->flags |= GUARD_RULE_PATTERN | GUARD_RULE_DIRECT | (p->hides ? 0 : GUARD_RULE_ALWAYS);

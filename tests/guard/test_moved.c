@@ -302,6 +302,20 @@ static int run(int (*inside)(void *), const char *const *paths, int n, struct bo
     return r->status;
 }
 
+/* Another name of a hidden file, which the box may not learn to be one by closing the directory that it is hidden in. */
+static int other_name(void *ctx)
+{
+    int closed = 0;
+    (void)ctx;
+    for (int i = 0; i < 2; i++) {
+        int fd = open("other", O_RDONLY | O_CLOEXEC);
+        if (fd >= 0)
+            return 1 + i;
+        closed = chmod("closed", i ? 0755 : 0);
+    }
+    return closed ? 3 : 0;
+}
+
 static char *in(const char *dir, const char *name)
 {
     char *path = malloc(300);
@@ -357,6 +371,12 @@ int main(void)
     box.rules = run_rules;
     CHECK(run(program, NULL, 0, &r) == 0);
     CHECK(run(interpreter, NULL, 0, &r) == 0);
+    snprintf(command, sizeof command, "cd %s && mkdir closed && echo x > closed/key && ln closed/key other", ws);
+    CHECK(system(command) == 0);
+    struct box_rule closed[] = {{GUARD_RULE_HIDE, in(ws, "closed/key"), GUARD_ROOT, GUARD_REFUSE, false, NULL}};
+    box.rules = closed;
+    box.n_rules = 1;
+    CHECK(run(other_name, NULL, 0, &r) == 0);
     snprintf(command, sizeof command, "rm -rf %s/tmp", base);
     CHECK(system(command) == 0);
     box_workspace_end(outside);
