@@ -17,7 +17,7 @@
 #include "base/fd.h"
 #include "engine/survey.h"
 #include "guard/gitconfig.h"
-#include "plan/path.h"
+#include "match/path.h"
 #include "policy/path.h"
 #include "sys/file.h"
 
@@ -44,8 +44,8 @@ static void target_is(struct seeker *s, const char *path, bool directory)
     bool missing = !end || stat(real, &st) < 0;
     if (missing && (!directory || !(end = path_clean(s->mem, path))))
         return;
-    if (!path_within(end, s->top) || strcmp(end, s->top) == 0 || (!missing && S_ISDIR(st.st_mode) && !directory) ||
-        path_within(end, path_join(s->mem, s->top, ".git")) || s->f->n_targets == TARGETS_MAX)
+    if (!path_at_or_below(end, s->top) || strcmp(end, s->top) == 0 || (!missing && S_ISDIR(st.st_mode) && !directory) ||
+        path_at_or_below(end, path_join(s->mem, s->top, ".git")) || s->f->n_targets == TARGETS_MAX)
         return;
     const char **slot = arena_push(s->mem, &s->f->targets, &s->f->n_targets, sizeof *slot);
     const char *kept = slot ? arena_text(s->mem, end) : NULL;
@@ -67,8 +67,7 @@ static void links_in(struct seeker *s, const char *directory, bool guarded)
             continue;
         for (size_t i = 0; !wanted && i < s->policy->n_guards; i++) {
             struct str name = str_of(s->policy->guards[i].name);
-            wanted = s->policy->guards[i].pattern ? path_pattern_match(name.p, str_of(e->d_name))
-                                                  : str_is_nocase(str_until(&name, '/'), e->d_name);
+            wanted = name_fits(str_until(&name, '/'), s->policy->guards[i].pattern, str_of(e->d_name));
         }
         const char *path = wanted ? path_join(s->mem, directory, e->d_name) : NULL;
         if (path)
