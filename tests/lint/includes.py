@@ -22,7 +22,7 @@ MAY = {
     "keeper": "box engine plan policy wire sys base",
     "lib": "agents keeper box engine plan policy match wire sys base pinfold.h",
     "init": "inner guard pump wire sys base",
-    "mcp": "sys base pinfold.h",
+    "mcp": "match sys base pinfold.h",
     "cli": "mcp lib policy base pinfold.h",
 }
 # Headers of the kernel that define what a C library's own defines, too, in one version or another: with them a source compiles
