@@ -35,16 +35,18 @@ fetch() {
 [ -e "$root/complete" ] || fetch
 
 lib=$root/usr/lib/aarch64-linux-gnu
+libc=/usr/aarch64-linux-gnu/lib
+# The loader is named in the programs, not found by qemu's -L, which would answer "/" with the place of that C library.
 cat >"$build/cross.ini" <<END
 [binaries]
 c = 'aarch64-linux-gnu-gcc'
 ar = 'aarch64-linux-gnu-ar'
 strip = 'aarch64-linux-gnu-strip'
 pkgconfig = 'pkg-config'
-exe_wrapper = ['qemu-aarch64', '-L', '/usr/aarch64-linux-gnu', '-E', 'LD_LIBRARY_PATH=$lib']
+exe_wrapper = ['qemu-aarch64', '-E', 'LD_LIBRARY_PATH=$lib:$libc']
 [built-in options]
 c_args = ['-idirafter', '$root/usr/include']
-c_link_args = ['-L$lib', '-Wl,-rpath-link,$lib']
+c_link_args = ['-L$lib', '-Wl,-rpath-link,$lib', '-Wl,--dynamic-linker=$libc/ld-linux-aarch64.so.1']
 [properties]
 pkg_config_libdir = '$lib/pkgconfig'
 libdir = ['$lib']

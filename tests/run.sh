@@ -25,6 +25,7 @@ unset CDPATH GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE
 suites() {
     cat <<'END'
 lint         240      pair     once     tests/lint/run
+distro       240      pair     once     tests/distro/run --quick trixie
 unit         60       pair     once     tests/unit/run.py unit build-host
 golden       60       pair     once     tests/unit/run.py golden build-host
 sanitizers   180      pair     twice    tests/sanitizers/run
@@ -50,11 +51,11 @@ escape       180      pair     once     tests/escape/run
 races        240      pair     twice    tests/races/run
 fault        240      pair     once     tests/fault/run
 session      200      pair     twice    tests/session/run
+guests       240      pair     twice    tests/limits/guests
+conformance  240      pair     twice    tests/conformance/run --engine native --engine bwrap --engine firejail
+vm           240      pair     twice    tests/vm/run
+vm-session   150      pair     twice    tests/vm/sessions
 limits       120      alone    twice    tests/limits/run
-guests       240      alone    twice    tests/limits/guests
-vm           240      alone    twice    tests/vm/run
-vm-session   150      alone    twice    tests/vm/sessions
-conformance  240      alone    twice    tests/conformance/run --engine native --engine bwrap --engine firejail
 END
 }
 
@@ -164,25 +165,27 @@ run_suite() { # name, program...
         PINFOLD_SCRATCH=$run/scratch/$name timeout -k 20 "$limit" "$@" </dev/null >"$logs/$name" 2>&1
         echo $? >"$logs/$name.status"
     fi
+    times >"$logs/$name.cpu" # of this subshell, then of what it waited for
     python3 tests/lib/tally.py "$name" "$logs/$name.status" "$logs/$name.counts" <"$logs/$name" >"$logs/$name.lines"
     echo $((SECONDS - began)) >"$logs/$name.time"
 }
 
 report() { # name, budget, tries: prints what a finished suite said
-    local ok failed skipped seconds note=
+    local ok failed skipped seconds cpu note=
     cat "$logs/$1.lines"
     if ! read -r ok failed skipped <"$logs/$1.counts"; then
         ok=0 failed=1 skipped=0
         echo "FAIL $1/whole-suite  could not be counted"
     fi
     read -r seconds <"$logs/$1.time"
+    cpu=$(awk -F '[ms ]+' 'NR == 2 { printf "%d", $1 * 60 + $2 + $3 * 60 + $4 }' "$logs/$1.cpu")
     [ "$seconds" -le "$2" ] || note=" OVER ITS BUDGET"
     if [ "$3" = twice ] && [ "$failed" -gt 0 ] && [ "$failed" -le 3 ] && [ "${#again[@]}" -lt 2 ]; then
         again+=("$1")
         note+=", RUNS AGAIN"
         ok=0 failed=0 skipped=0
     fi
-    printf '==== %s: %d passed, %d failed, %d skipped in %d s (budget %d s)%s\n' "$1" "$ok" "$failed" "$skipped" "$seconds" "$2" "$note"
+    printf '==== %s: %d passed, %d failed, %d skipped in %d s (%d s of processor; budget %d s)%s\n' "$1" "$ok" "$failed" "$skipped" "$seconds" "$cpu" "$2" "$note"
     passed_all=$((passed_all + ok)) failed_all=$((failed_all + failed)) skipped_all=$((skipped_all + skipped))
 }
 

@@ -508,6 +508,10 @@ static int meet(struct meeting *m)
         r = sys_socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, m->report);
     if (r < 0)
         return err_sys(m->e, ERR_SYSTEM, -r, "a socket pair to the box");
+    /* Before the command begins, which could see the place and connect to it. */
+    leave_place(m);
+    if (m->place != m->socket)
+        m->place = close_fd(m->place);
     return answer(m);
 }
 

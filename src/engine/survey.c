@@ -40,7 +40,7 @@ struct node {
     bool is_link;
     uint32_t hash;
     uint32_t mode, uid, gid;
-    uint64_t dev, ino;
+    uint64_t dev, ino, born;
     const char *target;                               /* text of the link */
     enum { NOT_ASKED, NOT_WRITTEN, WRITTEN } written; /* by a box: asked where a link in it is followed */
     struct node *next;                                /* in the same bucket */
@@ -110,6 +110,7 @@ static int look(struct surveyor *s, struct node *n)
         n->gid = st.gid;
         n->dev = (uint64_t)st.major << 32 | st.minor;
         n->ino = st.inode;
+        n->born = sys_stat_born(&st);
     }
     if (r == 0 && S_ISLNK(n->mode)) {
         n->is_link = true;
@@ -256,6 +257,7 @@ static void fact_from(struct surveyor *s, const struct place_found *found, int r
     f->gid = n->gid;
     f->dev = n->dev;
     f->ino = n->ino;
+    f->born = n->born;
     /* Of a place beyond a file, the directory that holds the file; of an existing place, the one that holds it. */
     f->parent = n->parent->real;
     f->foreign = n->parent->uid != s->uid && (n->parent->mode & 022) == 0;

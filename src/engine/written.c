@@ -18,9 +18,10 @@ enum { LINKS = 40 /* as many as the kernel follows */, MONTH = 30 * 24 * 3600, R
 
 /* ---- the memory ---- */
 
-static void by_object(char to[ROOM], const char *memory, uint64_t device, uint64_t inode)
+static void by_object(char to[ROOM], const char *memory, const struct written_id *id)
 {
-    snprintf(to, ROOM, "%s/i-%llx-%llx", memory, (unsigned long long)device, (unsigned long long)inode);
+    snprintf(to, ROOM, "%s/i-%llx-%llx-%llx", memory, (unsigned long long)id->device, (unsigned long long)id->inode,
+             (unsigned long long)id->born);
 }
 
 /* FNV-1a of two seeds. Two paths of one name only ever make more directories count. */
@@ -78,12 +79,12 @@ static bool is_no_place(int no)
     return no == -EACCES || no == -EPERM || no == -EROFS || no == -ENOTDIR || no == -ENOENT || no == -ENAMETOOLONG;
 }
 
-int written_remember(const char *memory, const char *real, uint64_t device, uint64_t inode, struct err *e)
+int written_remember(const char *memory, const char *real, const struct written_id *id, struct err *e)
 {
     char object[ROOM], path[ROOM];
     if (!memory || strlen(memory) >= PATH_MAX || !real[1])
         return 0;
-    by_object(object, memory, device, inode);
+    by_object(object, memory, id);
     if (is_text(object, real))
         return 0;
     by_path(path, memory, real);
@@ -95,7 +96,7 @@ int written_remember(const char *memory, const char *real, uint64_t device, uint
     }
     if (no == 0)
         no = put(object, real); /* the last, for it says that the whole is there */
-    if (no == 0 && (inode & 63) == 0)
+    if (no == 0 && (id->inode & 63) == 0)
         (void)written_tidy(memory);
     return no == 0 || is_no_place(no)
                ? 0
@@ -195,9 +196,9 @@ static bool is_root(const char *memory, const char *directory)
     by_path(entry, memory, directory);
     if (is_there(entry))
         return true;
-    if (sys_stat_at(AT_FDCWD, directory, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st) < 0)
+    if (sys_stat_at(AT_FDCWD, directory, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC | SYS_STAT_BORN, &st) < 0)
         return false;
-    by_object(entry, memory, written_device(st.major, st.minor), st.inode);
+    by_object(entry, memory, &(struct written_id){written_device(st.major, st.minor), st.inode, sys_stat_born(&st)});
     return is_there(entry);
 }
 

@@ -7,7 +7,7 @@
  * its own name is said. Links anywhere else are the person's, and followed.
  *
  * The memory is a directory, `written` in pinfold's state directory (which no box sees), with two symbolic links for each root:
- * one named by device and inode, for a root that was moved, and one named by a hash of the path, for file systems that count
+ * one named by device, inode and time of birth, for a root that was moved, and one named by a hash of the path, for file systems that count
  * their devices anew. The text of both is the path. A link is made whole by one call, so many boxes may start at once.
  */
 #pragma once
@@ -22,11 +22,16 @@ static inline uint64_t written_device(uint32_t major, uint32_t minor)
     return (uint64_t)major << 32 | minor;
 }
 
+/* A directory, whatever its name is now: inodes are used again, the time of birth (ns since 1970, 0: not known) is not. */
+struct written_id {
+    uint64_t device, inode, born;
+};
+
 /*
  * Before a box starts that may write the directory `real` (absolute, no links): one call when that is known, three when not. Where the
  * state directory cannot be written nothing is remembered (written_covers() knows). 0, or -errno with a sentence.
  */
-int written_remember(const char *memory, const char *real, uint64_t device, uint64_t inode, struct err *e);
+int written_remember(const char *memory, const char *real, const struct written_id *id, struct err *e);
 
 /*
  * Whether a box may have written in the directory `real` (absolute, no links). `memory` NULL, or one that cannot be written: then nobody

@@ -16,6 +16,11 @@
 #include "base/fd.h"
 #include "guard/inside.h"
 
+/* The kernel's struct rlimit64, which newer C libraries have not. */
+struct resource_limit {
+    uint64_t now, most;
+};
+
 enum { WHO_PROCESS = 1 /* IOPRIO_WHO_PROCESS */, MASK_BYTES = 8192, ATTR_BYTES = 4096, ATTR_FIRST = 48 };
 
 /* Whether `who`, as the caller numbers it, is the caller or its process. */
@@ -54,7 +59,7 @@ static int argument_read(struct guard *g)
             return -E2BIG;
         break;
     case SYS_prlimit64:
-        n = sizeof(struct rlimit64);
+        n = sizeof(struct resource_limit);
         break;
     default:
         break;
@@ -66,7 +71,7 @@ static int argument_read(struct guard *g)
 static long limit_set(struct guard *g, pid_t tid)
 {
     const __u64 *a = g->n.data.args;
-    struct rlimit64 old;
+    struct resource_limit old;
     long no = sys_call(SYS_prlimit64, tid, a[1], g->bytes, &old, 0, 0);
     if (no < 0 || !a[3])
         return no;

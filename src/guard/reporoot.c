@@ -114,11 +114,14 @@ static bool stands(int dir, const char *name)
     return sys_stat_at(dir, name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st) != -ENOENT;
 }
 
+/* The first rule with a pattern that a name in the directory matches; any of them when the directory cannot be read. */
 static const struct rule *pattern_in(struct guard *g, int dir)
 {
     _Alignas(8) char records[4096];
+    const struct rule *any = NULL;
+    long got;
     auto_fd int fd = sys_openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
-    for (long got; fd >= 0 && (got = sys_getdents64(fd, records, sizeof records)) > 0;) {
+    while ((got = fd < 0 ? fd : sys_getdents64(fd, records, sizeof records)) > 0) {
         for (long at = 0; at < got;) {
             const struct record *r = (const void *)(records + at);
             at += r->bytes;
@@ -127,7 +130,9 @@ static const struct rule *pattern_in(struct guard *g, int dir)
                     return &g->rules.rooted[i];
         }
     }
-    return NULL;
+    for (size_t i = 0; got < 0 && got != -ENOENT && !any && i < g->rules.n_rooted; i++)
+        any = g->rules.rooted[i].pattern ? &g->rules.rooted[i] : NULL;
+    return any;
 }
 
 /*
@@ -179,8 +184,10 @@ int reporoot_marker_leaves(struct guard *g, const struct place *p, enum denial_a
 }
 
 /*
- * Repositories in a directory that moves, SCAN_DEPTH levels down and SCAN_ENTRIES names far: what is further down the box
- * could make its own by making it again at the old path, and then it is only told.
+ * Repositories in a directory that moves, SCAN_DEPTH levels down and SCAN_ENTRIES directories far: what is further down the
+ * box could make its own by making it again at the old path, and then it is only told. The first level is read to its end,
+ * because its markers say what the directory itself is. A directory that cannot be read counts as a repository: its owner,
+ * the box, can take the permission away and give it back.
  */
 #define SCAN_DEPTH   4
 #define SCAN_ENTRIES 4096
@@ -193,6 +200,12 @@ struct scan {
 
 static int scan(struct scan *s, int dir, unsigned depth);
 
+static int lose_scanned(struct scan *s)
+{
+    struct str path = {s->path, s->n};
+    return lose(s->g, path, DENIAL_RENAME, path);
+}
+
 static int scan_entry(struct scan *s, int dir, const char *name, unsigned depth)
 {
     static const char *const git[] = {".git"};
@@ -201,14 +214,12 @@ static int scan_entry(struct scan *s, int dir, const char *name, unsigned depth)
         return 0;
     s->left--;
     auto_fd int fd = sys_openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
-    if (fd < 0)
+    if (fd == -ENOENT || fd == -ENOTDIR || fd == -ELOOP)
         return 0;
     s->path[s->n++] = '/';
     memcpy(s->path + s->n, name, n);
     s->n += n;
-    int no = is_foreign(s->g, fd, git, 1)
-                 ? lose(s->g, (struct str){s->path, s->n}, DENIAL_RENAME, (struct str){s->path, s->n})
-                 : scan(s, fd, depth - 1);
+    int no = fd < 0 || is_foreign(s->g, fd, git, 1) ? lose_scanned(s) : scan(s, fd, depth - 1);
     s->n = before;
     return no;
 }
@@ -216,10 +227,15 @@ static int scan_entry(struct scan *s, int dir, const char *name, unsigned depth)
 static int scan(struct scan *s, int dir, unsigned depth)
 {
     _Alignas(8) char records[2048];
-    for (long got; depth && s->left && (got = sys_getdents64(dir, records, sizeof records)) > 0;) {
+    const bool first = depth == SCAN_DEPTH;
+    long got = 0;
+    while (depth && (first || s->left) && (got = sys_getdents64(dir, records, sizeof records)) > 0) {
         for (long at = 0; at < got;) {
             const struct record *r = (const void *)(records + at);
             at += r->bytes;
+            const char *const name[] = {r->name};
+            if (first && rules_is_marker(str_of(r->name)) && is_foreign(s->g, dir, name, 1))
+                return lose_scanned(s);
             if ((r->type != 4 && r->type != 0) || strcmp(r->name, ".") == 0 || strcmp(r->name, "..") == 0)
                 continue; /* no directory */
             int no = scan_entry(s, dir, r->name, depth);
@@ -227,7 +243,7 @@ static int scan(struct scan *s, int dir, unsigned depth)
                 return no;
         }
     }
-    return 0;
+    return got < 0 ? lose_scanned(s) : 0;
 }
 
 int reporoot_leaves(struct guard *g, const struct place *p, const struct sys_stat *st)
@@ -240,14 +256,12 @@ int reporoot_leaves(struct guard *g, const struct place *p, const struct sys_sta
     char name[NAME_MAX + 2];
     memcpy(name, p->name, p->name_n);
     name[p->name_n] = 0;
-    auto_fd int dir = sys_openat(p->dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
-    if (dir < 0)
-        return 0;
-    if (is_foreign(g, dir, markers, MARKERS))
-        return lose(g, place_path(p), DENIAL_RENAME, place_path(p));
     struct scan s = {.g = g, .left = SCAN_ENTRIES, .n = p->n};
     memcpy(s.path, p->path, p->n);
-    return scan(&s, dir, SCAN_DEPTH);
+    auto_fd int dir = sys_openat(p->dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+    if (dir == -ENOENT || dir == -ENOTDIR || dir == -ELOOP)
+        return 0;
+    return dir < 0 ? lose_scanned(&s) : scan(&s, dir, SCAN_DEPTH);
 }
 
 /* ---- what arrives ---- */

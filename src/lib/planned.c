@@ -80,7 +80,10 @@ static int plan_with_slot(const struct pinfold_policy *p, struct plan_ask *ask, 
 static int remember(const char *memory, const struct facts *f, const char *asked, struct err *e)
 {
     const struct path_fact *fact = facts_path(f, asked);
-    return fact && fact->type == PATH_DIR ? written_remember(memory, fact->real, fact->dev, fact->ino, e) : 0;
+    if (!fact || fact->type != PATH_DIR)
+        return 0;
+    const struct written_id id = {fact->dev, fact->ino, fact->born};
+    return written_remember(memory, fact->real, &id, e);
 }
 
 /* What this box may write is known to the next one, whose paths are judged by it. */

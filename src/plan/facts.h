@@ -23,6 +23,7 @@ struct path_fact {
     int no; /* errno of the look-up when PATH_UNREADABLE or PATH_MISSING */
     uint32_t mode, uid, gid;
     uint64_t dev, ino;
+    uint64_t born;    /* ns since 1970; 0: not known */
     const char *link; /* when the last component itself is a symbolic link: where the link stands, else NULL */
     bool refused;     /* exists, belongs to somebody else, and its permissions refuse this caller the reading */
     bool planted;     /* on the way there is a link that a box may have made (engine/written.h)           */

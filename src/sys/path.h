@@ -12,7 +12,8 @@
  */
 static inline int sys_look(const char *path, struct sys_stat *ret)
 {
-    return (int)sys_call(__NR_statx, AT_FDCWD, path, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, SYS_STAT_BASIC, ret, 0);
+    return (int)sys_call(__NR_statx, AT_FDCWD, path, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT,
+                         SYS_STAT_BASIC | SYS_STAT_BORN, ret, 0);
 }
 
 /* readlinkat(2): the number of bytes put into `text` (never NUL-terminated; `n` of them may mean a longer text). */

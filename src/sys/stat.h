@@ -33,4 +33,10 @@ _Static_assert(sizeof(struct sys_stat) == 256, "struct statx of the kernel");
 #define SYS_STAT_BORN  0x800u  /* STATX_BTIME       */
 #define SYS_STAT_MOUNT 0x1000u /* STATX_MNT_ID      */
 
+/* When the object came into being, in ns since 1970; 0: the file system does not say (or was not asked, SYS_STAT_BORN). */
+static inline uint64_t sys_stat_born(const struct sys_stat *st)
+{
+    return st->mask & SYS_STAT_BORN ? (uint64_t)st->born.seconds * 1000000000u + st->born.nanoseconds : 0;
+}
+
 #define SYS_STAT_MOUNTED 0x2000u /* of `attributes`: STATX_ATTR_MOUNT_ROOT, since Linux 5.8 */

@@ -98,6 +98,12 @@ static const struct scene scenes[] = {
      "mv new/er deep/er; mkdir deep/er; no mv new/er/one deep/er/one; mkdir deep/er/one; no touch deep/er/one/.envrc; "
      "git init -q deep/er/one; no touch deep/er/one/.envrc; rm -rf deep; mv old deep; no mkdir deep/er/one/.vscode; "
      "mkdir e; cp -r deep e/deep; touch e/deep/er/one/.envrc; no swap e/deep deep; no swap deep e/deep"},
+    {"a directory that nobody may read moves, and a repository of the box's takes its place", HOST,
+     "for d in proj m; do chmod 0 $d; mv $d old; chmod 755 old; mkdir $d; git init -q $d; no touch $d/.envrc; rm -rf "
+     "$d "
+     "old; done; chmod 0 deep/er; mv deep old; chmod 755 old/er; mkdir -p deep/er/one; no touch deep/er/.envrc; git "
+     "init "
+     "-q deep/er; no touch deep/er/.envrc; mkdir x; touch x/a.code-workspace; chmod 333 x; no mv w/.git x/.git"},
     {"a removed repository", HOST,
      "cp -r proj new; touch new/.envrc; rm -rf proj; no mv new proj; mkdir proj; no mkdir proj/.vscode; rm -rf m; "
      "mkdir -p m/.hg; no touch m/.envrc"},

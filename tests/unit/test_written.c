@@ -11,6 +11,7 @@
 #include "base/fd.h"
 #include "engine/written.h"
 #include "match/path.h"
+#include "sys/file.h"
 
 struct tree {
     char top[64], memory[96];
@@ -35,10 +36,10 @@ static void make_link(struct tree *t, const char *rest, const char *target)
 static void remember(struct tree *t, const char *rest)
 {
     struct err e = {0};
-    struct stat st;
-    assert_int_equal(stat(in(t, rest), &st), 0);
-    uint64_t device = written_device(major(st.st_dev), minor(st.st_dev));
-    if (written_remember(t->memory, in(t, rest), device, st.st_ino, &e) < 0)
+    struct sys_stat st;
+    assert_int_equal(sys_stat_at(AT_FDCWD, in(t, rest), 0, SYS_STAT_BASIC | SYS_STAT_BORN, &st), 0);
+    const struct written_id id = {written_device(st.major, st.minor), st.inode, sys_stat_born(&st)};
+    if (written_remember(t->memory, in(t, rest), &id, &e) < 0)
         fail_msg("%s", e.text);
 }
 
@@ -92,6 +93,20 @@ static void a_root_is_known_by_inode_and_by_path(void **state)
     assert_true(written_covers(t->memory, in(t, "work")));
 }
 
+/* The number of a directory that is gone is given to the next one. */
+static void another_of_the_same_inode_does_not_count(void **state)
+{
+    struct tree *t = *state;
+    struct err e = {0};
+    struct sys_stat st;
+    assert_int_equal(sys_stat_at(AT_FDCWD, in(t, "else"), 0, SYS_STAT_BASIC | SYS_STAT_BORN, &st), 0);
+    if (!sys_stat_born(&st))
+        skip();
+    const struct written_id gone = {written_device(st.major, st.minor), st.inode, sys_stat_born(&st) - 1};
+    assert_int_equal(written_remember(t->memory, in(t, "gone"), &gone, &e), 0);
+    assert_false(written_covers(t->memory, in(t, "else")));
+}
+
 static void what_pinfold_keeps_for_boxes_counts(void **state)
 {
     struct tree *t = *state;
@@ -113,7 +128,7 @@ static void without_a_memory_all_counts(void **state)
     const char *const memories[] = {NULL, closed};
     for (int i = 0; i < 2; i++) {
         struct err e = {0};
-        assert_int_equal(written_remember(memories[i], in(t, "work"), 1, 2, &e), 0);
+        assert_int_equal(written_remember(memories[i], in(t, "work"), &(struct written_id){1, 2, 3}, &e), 0);
         assert_true(written_covers(memories[i], in(t, "else")));
         assert_true(written_covers(memories[i], "/tmp"));
         assert_false(written_covers(memories[i], "/usr/bin"));
@@ -199,6 +214,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_root_covers_what_is_below, begin, end),
         cmocka_unit_test_setup_teardown(a_root_is_known_by_inode_and_by_path, begin, end),
+        cmocka_unit_test_setup_teardown(another_of_the_same_inode_does_not_count, begin, end),
         cmocka_unit_test_setup_teardown(what_pinfold_keeps_for_boxes_counts, begin, end),
         cmocka_unit_test_setup_teardown(without_a_memory_all_counts, begin, end),
         cmocka_unit_test_setup_teardown(a_walk_refuses_what_a_box_may_have_made, begin, end),
