@@ -43,7 +43,11 @@ static size_t read_character(struct str s, uint32_t *ret)
 
 static uint32_t take(struct str *s)
 {
-    uint32_t c;
+    uint32_t c = (unsigned char)s->p[0];
+    if (c < 0x80) { /* mostly */
+        *s = (struct str){s->p + 1, s->n - 1};
+        return c;
+    }
     *s = str_skip(*s, read_character(*s, &c));
     return c;
 }
@@ -170,6 +174,13 @@ static bool is_meant(enum glob_kind kind, const struct glob_part *part, uint32_t
     }
 }
 
+/* Whether the pattern begins with an ASCII character that stands for itself and needs no reading: most do. */
+static bool begins_plain(struct str pattern)
+{
+    const unsigned char c = pattern.n ? (unsigned char)pattern.p[0] : 0;
+    return c && c < 0x80 && c != '*' && c != '?' && c != '[' && c != '\\' && c != '/';
+}
+
 bool glob_match(struct str pattern, struct str name, enum glob_case how)
 {
     struct str behind_star = {NULL, 0}, star_at = name;
@@ -177,7 +188,11 @@ bool glob_match(struct str pattern, struct str name, enum glob_case how)
 
     for (;;) {
         struct str after = pattern, rest = name;
-        enum glob_kind kind = glob_next(&after, &part);
+        enum glob_kind kind = GLOB_CHARACTER;
+        if (begins_plain(pattern))
+            part.character = take(&after);
+        else
+            kind = glob_next(&after, &part);
         if (kind == GLOB_WRONG)
             return how == GLOB_ANY_CASE;
         if (kind == GLOB_END && !name.n)
