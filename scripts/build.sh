@@ -1,7 +1,7 @@
 #!/bin/sh
 # Builds pinfold: scripts/build.sh [product] [host] [asan] [faults]
 #     product  build/        static, with musl: what is installed
-#     host     build-host/   the system's C library: unit tests and test programs
+#     host     build-host/   the system's C library: unit tests and test programs; an object for each source (see -Dseparate)
 #     asan     build-asan/   the same with AddressSanitizer and UndefinedBehaviorSanitizer
 #     faults   build-faults/ the same where every kernel call can be made to fail
 # Without a word: the product. A folder that exists is brought up to date. PINFOLD_WERROR=1 makes warnings errors, from then on.

@@ -176,7 +176,7 @@ static int say(struct err *e, sqlite3 *db, int code, const char *what)
     return -no;
 }
 
-static int run(sqlite3 *db, const char *sql)
+static int run_sql(sqlite3 *db, const char *sql)
 {
     return sqlite3_exec(db, sql, NULL, NULL, NULL);
 }
@@ -191,7 +191,7 @@ static sqlite3 *harden(sqlite3 *db)
     (void)sqlite3_limit(db, SQLITE_LIMIT_ATTACHED, 0);
     (void)sqlite3_limit(db, SQLITE_LIMIT_LENGTH, VALUE_MAX);
     (void)sqlite3_busy_timeout(db, BUSY_MS);
-    (void)run(db, "PRAGMA temp_store=MEMORY; PRAGMA mmap_size=0; PRAGMA cell_size_check=ON");
+    (void)run_sql(db, "PRAGMA temp_store=MEMORY; PRAGMA mmap_size=0; PRAGMA cell_size_check=ON");
     return db;
 }
 
@@ -200,7 +200,7 @@ static int connect_to(const char *path, int flags, sqlite3 **ret, struct err *e,
     sqlite3 *db = NULL;
     int code = sqlite3_open_v2(path, &db, flags | SQLITE_OPEN_NOFOLLOW | SQLITE_OPEN_URI, "unix");
     if (code == SQLITE_OK)
-        code = run(harden(db), "SELECT count(*) FROM sqlite_schema");
+        code = run_sql(harden(db), "SELECT count(*) FROM sqlite_schema");
     if (code != SQLITE_OK) {
         int no = say(e, db, code, what);
         (void)sqlite3_close(db);
@@ -278,7 +278,7 @@ static int backup(sqlite3 *host, void *ctx, struct err *e)
     int code = sqlite3_open_v2(
         path, &copy, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOFOLLOW | SQLITE_OPEN_URI, "unix");
     if (code == SQLITE_OK)
-        code = run(harden(copy), "PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF");
+        code = run_sql(harden(copy), "PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF");
     sqlite3_backup *b = code == SQLITE_OK ? sqlite3_backup_init(copy, "main", host, "main") : NULL;
     if (b) {
         for (int tries = 0; tries < 200; tries++) {
@@ -385,7 +385,7 @@ static int replace_rows(sqlite3 *host, void *ctx, struct err *e)
     if (code != SQLITE_OK)
         return say(e, host, code, "the host's database");
     char *insert = insert_of(r->table, from), *clear = sqlite3_mprintf("DELETE FROM main.\"%w\"", r->table);
-    code = insert && clear ? run(r->session, clear) : SQLITE_NOMEM;
+    code = insert && clear ? run_sql(r->session, clear) : SQLITE_NOMEM;
     if (code == SQLITE_OK)
         code = sqlite3_prepare_v2(r->session, insert, -1, &to, NULL);
     if (code == SQLITE_OK)
@@ -407,23 +407,23 @@ struct refresh_all {
 static int refresh_tables(sqlite3 *host, void *ctx, struct err *e)
 {
     struct refresh_all *all = ctx;
-    int code = run(host, "BEGIN");
+    int code = run_sql(host, "BEGIN");
     if (code != SQLITE_OK)
         return say(e, host, code, "the host's database");
-    code = run(all->session, "BEGIN IMMEDIATE");
+    code = run_sql(all->session, "BEGIN IMMEDIATE");
     if (code != SQLITE_OK) {
-        (void)run(host, "ROLLBACK");
+        (void)run_sql(host, "ROLLBACK");
         return say(e, all->session, code, "the session's database");
     }
     int no = 0;
     for (size_t i = 0; no == 0 && all->tables[i]; i++)
         no = replace_rows(host, &(struct refresh){all->session, all->tables[i]}, e);
-    code = no == 0 ? run(all->session, "COMMIT") : SQLITE_OK;
+    code = no == 0 ? run_sql(all->session, "COMMIT") : SQLITE_OK;
     if (code != SQLITE_OK)
         no = say(e, all->session, code, "the session's database");
     if (no < 0)
-        (void)run(all->session, "ROLLBACK");
-    (void)run(host, "ROLLBACK");
+        (void)run_sql(all->session, "ROLLBACK");
+    (void)run_sql(host, "ROLLBACK");
     return no;
 }
 

@@ -29,6 +29,10 @@ static inline char *arena_text(struct arena *a, const char *s)
 {
     return arena_str(a, str_of(s));
 }
+static inline char *arena_text_or_null(struct arena *a, const char *s)
+{
+    return s ? arena_text(a, s) : NULL;
+}
 char *arena_printf(struct arena *a, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /*
  * Room for one more element at the end of the array `*items` of `*n` elements of `size` bytes; doubles as needed

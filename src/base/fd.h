@@ -2,6 +2,7 @@
  * Owned descriptors: `auto_fd` closes at the end of the scope, `take_fd` spells out that ownership leaves.
  */
 #pragma once
+#include <errno.h>
 #include <unistd.h>
 
 /* Closes unless negative; always returns -1, so that `fd = close_fd(fd)` leaves nothing dangling. */
@@ -22,3 +23,18 @@ static inline int take_fd(int *fd)
     return taken;
 }
 #define auto_fd __attribute__((cleanup(drop_fd)))
+
+/* All of it, however many calls that takes: 0 or -errno. */
+static inline int fd_write_all(int fd, const char *p, size_t n)
+{
+    while (n) {
+        ssize_t k = write(fd, p, n);
+        if (k < 0 && errno == EINTR)
+            continue;
+        if (k < 0)
+            return -errno;
+        p += k;
+        n -= (size_t)k;
+    }
+    return 0;
+}

@@ -37,6 +37,13 @@ void json_uint(struct json *j, const char *name, uint64_t value);
 void json_bool(struct json *j, const char *name, bool value);
 void json_raw(struct json *j, const char *name, struct str value); /* a value that is JSON already */
 void json_null(struct json *j, const char *name);
+static inline void json_text_or_null(struct json *j, const char *name, const char *value)
+{
+    if (value)
+        json_text(j, name, value);
+    else
+        json_null(j, name);
+}
 void json_base64(struct json *j, const char *name, struct str bytes);
 /* Whether all of `s` is UTF-8 as RFC 3629 has it (no surrogates, nothing over-long). */
 bool utf8_valid(struct str s);

@@ -90,7 +90,7 @@ uint64_t question_next(const struct box *b)
 }
 
 /* Who was asked is gone, or wants to hear no more. */
-static void lost(struct box *b, struct question *q)
+static void question_lost(struct box *b, struct question *q)
 {
     bool person = b->ask->plan->policy->net_ask && prompt_possible(b) && !b->live->prompt.off;
     if (q->told && person)
@@ -105,7 +105,7 @@ void question_due(struct box *b, uint64_t now)
     for (size_t i = 0; l && i < EGRESS_MAX_QUESTIONS; i++) {
         struct question *q = &l->questions[i];
         if (q->state != QUESTION_FREE && (q->told ? !control_there(b) : l->prompt.off))
-            lost(b, q);
+            question_lost(b, q);
         if (q->state == QUESTION_FREE || q->until > now)
             continue;
         if (q->id == l->prompt.id)

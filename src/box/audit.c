@@ -136,14 +136,6 @@ static int fresh_file(struct audit_log *log)
     return 0;
 }
 
-static void text_or_null(struct json *j, const char *name, const char *value)
-{
-    if (value)
-        json_text(j, name, value);
-    else
-        json_null(j, name);
-}
-
 /* The event as one line; `target_n` bytes of its target. */
 static void format(struct buf *out, const struct audit_event *v, const char *when, size_t target_n)
 {
@@ -152,14 +144,14 @@ static void format(struct buf *out, const struct audit_event *v, const char *whe
     json_uint(&j, "v", 1);
     json_text(&j, "t", when);
     json_text(&j, "id", v->id);
-    text_or_null(&j, "session", v->session);
+    json_text_or_null(&j, "session", v->session);
     if (v->scope && v->scope[0])
         json_text(&j, "scope", v->scope);
     json_text(&j, "kind", v->kind);
     json_text(&j, "action", v->action);
     json_str(&j, "target", (struct str){v->target, target_n});
-    text_or_null(&j, "rule", v->rule);
-    text_or_null(&j, "origin", v->origin);
+    json_text_or_null(&j, "rule", v->rule);
+    json_text_or_null(&j, "origin", v->origin);
     json_text(&j, "how", v->how);
     json_uint(&j, "pid", v->pid);
     if (v->command)

@@ -13,8 +13,6 @@
 #include "box/parts.h"
 #include "sys/poll.h"
 
-#define CPU_PERIOD_US 100000u /* cpu.cfs_period_us: the kernel's own default */
-
 /* An eventfd that the kernel bumps when the group runs out of memory (memory.txt, "OOM Control"), or -errno. */
 static int oom_event(const char *dir)
 {

@@ -18,8 +18,6 @@
 #include <unistd.h>
 #include "box/parts.h"
 
-#define CPU_PERIOD_US 100000u
-
 /* Enables what we use for the children of `dir`, as far as it is not enabled. */
 static int enable(const char *dir, unsigned controllers)
 {

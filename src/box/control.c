@@ -38,7 +38,7 @@ bool control_there(const struct box *b)
 }
 
 /* Nobody is there any more: rules stay, its questions are somebody else's or nobody's (asker.c). */
-static void lost(struct box *b)
+static void control_lost(struct box *b)
 {
     b->live->control.fd = -1;
 }
@@ -56,7 +56,7 @@ static void flush(struct box *b)
         if (n < 0 && errno == EAGAIN)
             break;
         if (n < 0) {
-            lost(b);
+            control_lost(b);
             return;
         }
         at += (size_t)n;
@@ -77,10 +77,10 @@ static void put_line(struct box *b, struct buf *line)
     if (buf_ok(&c->out))
         flush(b);
     else
-        lost(b);
+        control_lost(b);
 }
 
-static void refuse(struct box *b, const char *sentence)
+static void control_refuse(struct box *b, const char *sentence)
 {
     auto_buf struct buf line = BUF(8192);
     struct json j = JSON(&line);
@@ -135,7 +135,7 @@ static void list(struct box *b)
     if (buf_ok(&line))
         put_line(b, &line);
     else
-        refuse(b, "there are more rules than one answer holds");
+        control_refuse(b, "there are more rules than one answer holds");
 }
 
 void control_ask(struct box *b, struct question *q)
@@ -184,7 +184,7 @@ static void apply(struct box *b, enum control_op op)
     int r = rules_send(b, &c->ticket);
     if (r < 0) {
         c->ticket = 0;
-        refuse(b, "the box's network is gone");
+        control_refuse(b, "the box's network is gone");
     }
 }
 
@@ -274,7 +274,7 @@ static void change(struct box *b, const struct control_line *line)
     if (r == 0)
         r = add_rules(l, line->allow, line->n_allow, RULE_ALLOW, &e);
     if (r < 0)
-        refuse(b, e.text);
+        control_refuse(b, e.text);
     else
         apply(b, line->op);
 }
@@ -285,7 +285,7 @@ static void obey(struct box *b, struct str text)
     struct control_line line;
     struct err e = {0};
     if (!mem || control_parse(text, mem, &line, &e) < 0) {
-        refuse(b, mem ? e.text : "no memory");
+        control_refuse(b, mem ? e.text : "no memory");
         return;
     }
     if (line.op == CONTROL_LIST) {
@@ -298,7 +298,7 @@ static void obey(struct box *b, struct str text)
     }
     struct question *q = question_find(b->live, line.id);
     if (!q || !q->told) {
-        refuse(b, "there is no question of that id that waits for an answer");
+        control_refuse(b, "there is no question of that id that waits for an answer");
         return;
     }
     question_answer(b, q, line.answer);
@@ -316,7 +316,7 @@ static void obey_lines(struct box *b)
         if (!end && line.n <= CONTROL_LINE_MAX)
             break;
         if (line.n > CONTROL_LINE_MAX && !c->skipping)
-            refuse(b, "the line is longer than 256 KiB");
+            control_refuse(b, "the line is longer than 256 KiB");
         else if (end && !c->skipping && line.n)
             obey(b, line);
         c->skipping = !end;
@@ -348,7 +348,7 @@ void control_ready(struct box *b)
         if (n < 0 && errno == EAGAIN)
             return;
         if (n <= 0) {
-            lost(b);
+            control_lost(b);
             return;
         }
         buf_grew(&c->in, (size_t)n);
@@ -370,7 +370,7 @@ void control_end(struct box *b)
 {
     struct control *c = &b->live->control;
     if (c->ticket)
-        refuse(b, "the box's network is gone");
+        control_refuse(b, "the box's network is gone");
     c->ticket = 0;
     flush(b);
     c->fd = -1; /* the caller's own */

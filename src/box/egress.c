@@ -48,7 +48,7 @@ static int add_rule(struct box *b, const struct net_rule *said)
     return 0;
 }
 
-static int fill(struct box *b, struct egress_memory *m)
+static int fill_memory(struct box *b, struct egress_memory *m)
 {
     const struct policy *p = b->ask->plan->policy;
     const struct plan_image *image = b->ask->plan->image;
@@ -123,7 +123,7 @@ static int listen_unix(struct box *b, struct egress_memory *m)
 }
 
 /* In the child: nothing of pinfold's but the two sockets, and not in reach of the terminal's signals. */
-static _Noreturn void become(struct egress_memory *m, int sockets, int events)
+static _Noreturn void become_egress(struct egress_memory *m, int sockets, int events)
 {
     bool made = m->ask.way == CATCH_SOCKET; /* the proxy's socket, instead of those that the builder sends */
     if (made)
@@ -169,7 +169,7 @@ int egress_begin(struct box *b)
     if (r == 0)
         r = question_begin(b);
     if (r == 0)
-        r = fill(b, m);
+        r = fill_memory(b, m);
     if (r == 0 && b->ask->plan->proxy_socket)
         r = listen_unix(b, m);
     if (r < 0)
@@ -184,7 +184,7 @@ int egress_begin(struct box *b)
     }
     pid_t pid = fork();
     if (pid == 0)
-        become(m, sockets[1], events[1]);
+        become_egress(m, sockets[1], events[1]);
     r = pid < 0 ? err_sys(b->err, ERR_SYSTEM, errno, "starting the egress") : 0;
     (void)close(sockets[1]);
     (void)close(events[1]);

@@ -17,7 +17,7 @@
 enum { MAX_TEXT = 1 << 20, MAX_LINKS = 8 };
 #define BEGINS_AFTER_US 1000000u
 
-static const char *const files[] = {"/etc/resolv.conf", "/etc/hosts"};
+static const char *const resolver_files[] = {"/etc/resolv.conf", "/etc/hosts"};
 
 void feed_read(const char *path, struct buf *out)
 {
@@ -42,7 +42,7 @@ static void watch_directory(int notify, const char *path)
 }
 
 /* Adding what is watched already changes nothing, so all is simply added again after every change. */
-static void watch(int notify, const char *path)
+static void watch_file(int notify, const char *path)
 {
     char here[PATH_MAX], target[PATH_MAX], next[2 * PATH_MAX];
     (void)inotify_add_watch(notify, path, IN_CLOSE_WRITE);
@@ -71,7 +71,7 @@ static void refresh(struct box *b)
     static const uint32_t kinds[] = {ORDER_RESOLV, ORDER_HOSTS};
     for (size_t i = 0; i < 2; i++) {
         auto_buf struct buf now = BUF(MAX_TEXT);
-        feed_read(files[i], &now);
+        feed_read(resolver_files[i], &now);
         if (!buf_ok(&now) || !now.n || str_eq(buf_view(&now), buf_view(known[i])))
             continue;
         if (order_send_bytes(b, (struct egress_order){.kind = kinds[i]}, now.p, now.n) < 0)
@@ -97,7 +97,7 @@ void feed_due(struct box *b, uint64_t now)
     if (f->notify < 0)
         return;
     for (size_t i = 0; i < 2; i++)
-        watch(f->notify, files[i]);
+        watch_file(f->notify, resolver_files[i]);
     refresh(b); /* what changed since it was read for the egress */
 }
 
@@ -114,7 +114,7 @@ void feed_ready(struct box *b)
         return;
     }
     for (size_t i = 0; i < 2; i++)
-        watch(f->notify, files[i]);
+        watch_file(f->notify, resolver_files[i]);
     refresh(b);
 }
 

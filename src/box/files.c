@@ -10,7 +10,7 @@
 #include "base/fd.h"
 #include "sys/fd.h"
 
-enum { CHUNK = 256 << 10, ATTRIBUTES = 64 << 10 };
+enum { ATTRIBUTES = 64 << 10 };
 
 /* ---- one call ---- */
 
@@ -307,7 +307,7 @@ int file_put(struct file_writer *w, const char *bytes, size_t n, struct err *e)
 static int pour(struct file_writer *w, struct err *e)
 {
     struct file_answer a;
-    char *bytes = malloc(CHUNK);
+    char *bytes = malloc(FILE_CHUNK);
     auto_fd int from = -1;
     int no = !bytes ? -ENOMEM
                     : file_call(w->files, &(struct file_ask){.op = FILE_OPEN, .path = w->temp, .flags = O_RDONLY}, &a,
@@ -320,7 +320,7 @@ static int pour(struct file_writer *w, struct err *e)
     if (no == 0 && ftruncate(old.fd, 0) < 0)
         no = -errno;
     for (long n = 1; no == 0 && n > 0;) {
-        n = sys_read(from, bytes, CHUNK);
+        n = sys_read(from, bytes, FILE_CHUNK);
         no = n < 0 ? (int)n : put_all(old.fd, bytes, (size_t)n);
     }
     (void)close_fd(old.fd);

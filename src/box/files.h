@@ -11,6 +11,8 @@
 #include "wire/files.h"
 #include "wire/paths.h"
 
+enum { FILE_CHUNK = 256 << 10 }; /* bytes read and written at a time */
+
 /* A regular file, open for reading; `ret_size` may be NULL. */
 int file_open(int files, const char *path, int *ret_fd, uint64_t *ret_size, struct err *e);
 /* At most `max` bytes from `at`; malloc()ed with a NUL behind. */

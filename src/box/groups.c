@@ -68,7 +68,7 @@ void group_name(char *ret, size_t n)
              __atomic_add_fetch(&count, 1, __ATOMIC_RELAXED));
 }
 
-static void remove_one(const char *dir)
+static void remove_group(const char *dir)
 {
     char inner[CGROUP_PATH_MAX + 16];
     /* The layout of version 2: a group around the box's own. */
@@ -108,7 +108,7 @@ void group_sweep(const char *parent)
             continue;
         snprintf(path, sizeof path, "%s/%s", parent, entry->d_name);
         if (strlen(path) < CGROUP_PATH_MAX && stat(path, &st) == 0 && time(NULL) - st.st_mtime >= STALE_SECONDS)
-            remove_one(path);
+            remove_group(path);
     }
     if (d)
         closedir(d);

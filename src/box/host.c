@@ -15,9 +15,9 @@
 #include "sys/fd.h"
 #include "sys/file.h"
 
-enum { LINKS = 40 }; /* as many as the kernel follows */
+enum { HOST_LINKS = 40 }; /* as many as the kernel follows */
 
-struct walk {
+struct host_walk {
     const struct path_table *mounts;
     const char *memory;
     int dir;
@@ -26,19 +26,13 @@ struct walk {
     bool planted;
 };
 
-static bool lies_in(struct str path, struct str tree)
-{
-    return tree.n == 1 ||
-           (path.n >= tree.n && memcmp(path.p, tree.p, tree.n) == 0 && (path.n == tree.n || path.p[tree.n] == '/'));
-}
-
 /* Whether the box can write what the host has at `path`: of its mounts the one from nearest above says so. */
 static bool box_writes(const struct path_table *t, struct str path)
 {
     const struct path_mount *best = NULL;
     for (size_t i = 0; i < t->n; i++) {
         const struct path_mount *m = &t->mounts[i];
-        if (m->kind == PATH_PRIVATE || !lies_in(path, m->host))
+        if (m->kind == PATH_PRIVATE || !path_lies_in(path, m->host))
             continue;
         if (!best || m->host.n > best->host.n || (m->host.n == best->host.n && m->kind == PATH_WRITABLE))
             best = m;
@@ -47,7 +41,7 @@ static bool box_writes(const struct path_table *t, struct str path)
 }
 
 /* A link of root's is none of a box that somebody else started. */
-static bool is_planted(const struct walk *w, const struct sys_stat *link)
+static bool is_planted(const struct host_walk *w, const struct sys_stat *link)
 {
     char self[32], path[FILE_PATH];
     if (link->uid == 0 && geteuid() != 0)
@@ -60,7 +54,7 @@ static bool is_planted(const struct walk *w, const struct sys_stat *link)
     return box_writes(w->mounts, (struct str){path, (size_t)n}) || written_covers(w->memory, path);
 }
 
-static int enter(struct walk *w, int next)
+static int host_enter(struct host_walk *w, int next)
 {
     (void)close_fd(w->dir);
     w->dir = next;
@@ -68,7 +62,7 @@ static int enter(struct walk *w, int next)
 }
 
 /* What the link `fd` says stands in front of the rest. */
-static int follow(struct walk *w, int fd)
+static int host_follow(struct host_walk *w, int fd)
 {
     char text[FILE_PATH];
     long n = sys_readlinkat(fd, "", text, sizeof text);
@@ -77,16 +71,16 @@ static int follow(struct walk *w, int fd)
         return (int)n;
     if (n == 0 || n >= (long)sizeof text || (size_t)n + left + 2 > sizeof w->rest)
         return -ENAMETOOLONG;
-    if (++w->links > LINKS)
+    if (++w->links > HOST_LINKS)
         return -ELOOP;
     memmove(w->rest + n + 1, w->rest, left + 1);
     memcpy(w->rest, text, (size_t)n);
     w->rest[n] = '/';
-    return text[0] == '/' ? enter(w, sys_openat(AT_FDCWD, "/", O_PATH | O_DIRECTORY | O_CLOEXEC, 0)) : 0;
+    return text[0] == '/' ? host_enter(w, sys_openat(AT_FDCWD, "/", O_PATH | O_DIRECTORY | O_CLOEXEC, 0)) : 0;
 }
 
 /* The next component into w->name; false: there is none left. */
-static bool take(struct walk *w, bool *ret_long)
+static bool take_component(struct host_walk *w, bool *ret_long)
 {
     size_t from = strspn(w->rest, "/"), n = strcspn(w->rest + from, "/");
     *ret_long = n >= sizeof w->name;
@@ -99,17 +93,17 @@ static bool take(struct walk *w, bool *ret_long)
 }
 
 /* One component. 1: it is the last, and stands in w->name. */
-static int step(struct walk *w)
+static int host_step(struct host_walk *w)
 {
     struct sys_stat st;
     bool too_long, last;
-    if (!take(w, &too_long)) {
+    if (!take_component(w, &too_long)) {
         strcpy(w->name, "."); /* "/", or a path that ends in ".." */
         return too_long ? -ENAMETOOLONG : 1;
     }
     last = w->rest[strspn(w->rest, "/")] == 0;
     if (strcmp(w->name, ".") == 0 || strcmp(w->name, "..") == 0)
-        return enter(w, sys_openat(w->dir, w->name, O_PATH | O_DIRECTORY | O_CLOEXEC, 0));
+        return host_enter(w, sys_openat(w->dir, w->name, O_PATH | O_DIRECTORY | O_CLOEXEC, 0));
     auto_fd int fd = sys_openat(w->dir, w->name, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0);
     int no = fd < 0 ? fd : sys_stat_at(fd, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &st);
     if (no == -ENOENT && last)
@@ -118,25 +112,25 @@ static int step(struct walk *w)
         return no;
     if (S_ISLNK(st.mode)) {
         if (!is_planted(w, &st))
-            return follow(w, fd);
+            return host_follow(w, fd);
         w->planted = true;
         return last ? 1 : -ELOOP;
     }
     if (last)
         return 1;
-    return S_ISDIR(st.mode) ? enter(w, take_fd(&fd)) : -ENOTDIR;
+    return S_ISDIR(st.mode) ? host_enter(w, take_fd(&fd)) : -ENOTDIR;
 }
 
 int host_find(const struct path_table *mounts, const char *memory, const char *path, struct host_place *ret)
 {
-    struct walk w = {.mounts = mounts, .memory = memory, .dir = -1};
+    struct host_walk w = {.mounts = mounts, .memory = memory, .dir = -1};
     size_t n = strlen(path);
     if (n == 0 || n >= FILE_PATH)
         return n ? -ENAMETOOLONG : -ENOENT;
     memcpy(w.rest, path, n + 1);
-    int no = enter(&w, sys_openat(AT_FDCWD, path[0] == '/' ? "/" : ".", O_PATH | O_DIRECTORY | O_CLOEXEC, 0));
+    int no = host_enter(&w, sys_openat(AT_FDCWD, path[0] == '/' ? "/" : ".", O_PATH | O_DIRECTORY | O_CLOEXEC, 0));
     while (no == 0)
-        no = step(&w);
+        no = host_step(&w);
     ret->planted = w.planted;
     if (no < 0) {
         (void)close_fd(w.dir);

@@ -46,7 +46,7 @@ struct look { /* what one of the caller's descriptors is */
     bool pipeline; /* pipe or socket: somebody is at its other end */
 };
 
-static int refuse(struct err *e, int i, const char *what)
+static int refuse_stdio(struct err *e, int i, const char *what)
 {
     return err_say(e, ERR_REFUSED,
                    "%s is %s: it cannot be given to a box (redirect %s from or to a file, a pipe or /dev/null)",
@@ -64,13 +64,13 @@ static int look_at_socket(int i, int fd, struct look *ret, struct err *e)
     n = sizeof type;
     (void)getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &n);
     if (getpeername(fd, (struct sockaddr *)&peer, &peer_n) < 0)
-        return refuse(e, i, "a socket that is not connected");
+        return refuse_stdio(e, i, "a socket that is not connected");
     if (domain == AF_UNIX && (type == SOCK_STREAM || type == SOCK_SEQPACKET))
         ret->kind = KIND_DIRECT; /* once connected it can go nowhere else: unix(7) */
     else if (type == SOCK_STREAM)
         ret->kind = KIND_SOCKET;
     else
-        return refuse(e, i, "a datagram socket");
+        return refuse_stdio(e, i, "a datagram socket");
     return 0;
 }
 
@@ -80,11 +80,11 @@ static int look_at_file(int i, int fd, const struct stat *st, struct look *ret, 
     if (fstatfs(fd, &fs) < 0)
         return err_sys(e, ERR_SYSTEM, errno, "%s: fstatfs", fd_names[i]);
     if (fs.f_type == NSFS)
-        return refuse(e, i, "a namespace");
+        return refuse_stdio(e, i, "a namespace");
     if (fs.f_type == PIDFS)
-        return refuse(e, i, "a process descriptor");
+        return refuse_stdio(e, i, "a process descriptor");
     if (fs.f_type == ANON_INODE || fs.f_type == SECRETMEM)
-        return refuse(e, i, "a kernel object that is no file");
+        return refuse_stdio(e, i, "a kernel object that is no file");
     ret->regular = true;
     if (i > 0 && (ret->flags & O_ACCMODE) == O_RDONLY)
         ret->kind = KIND_CLOSED; /* cannot be written: EBADF outside, so inside */
@@ -108,7 +108,7 @@ static int look_at(int i, int fd, struct look *ret, struct err *e)
         return 0;
     }
     if (ret->flags & O_PATH)
-        return refuse(e, i, "a descriptor opened with O_PATH");
+        return refuse_stdio(e, i, "a descriptor opened with O_PATH");
     ret->append = ret->flags & O_APPEND;
     ret->socket = S_ISSOCK(st.st_mode);
     ret->pipeline = S_ISFIFO(st.st_mode) || ret->socket;
@@ -124,11 +124,11 @@ static int look_at(int i, int fd, struct look *ret, struct err *e)
                     : sys_is_tty(fd) ? KIND_TTY
                                      : KIND_RELAYED;
     else if (S_ISDIR(st.st_mode))
-        return refuse(e, i, "a directory");
+        return refuse_stdio(e, i, "a directory");
     else if (S_ISBLK(st.st_mode))
-        return refuse(e, i, "a block device");
+        return refuse_stdio(e, i, "a block device");
     else
-        return refuse(e, i, "a kernel object that is no file");
+        return refuse_stdio(e, i, "a kernel object that is no file");
     return 0;
 }
 

@@ -157,7 +157,7 @@ static void control_frame(struct box *b, const struct frame *f)
 }
 
 /* The keeper did not pass the command on. */
-static void refused(struct box *b, const struct frame *f, const char *text, size_t n)
+static void start_refused(struct box *b, const struct frame *f, const char *text, size_t n)
 {
     enum err_kind kind = f->a > ERR_NONE && f->a <= ERR_BUG ? (enum err_kind)f->a : ERR_BUG;
     (void)err_say(b->err, kind, "%.*s", (int)n, text);
@@ -187,7 +187,7 @@ static int passed_fd(struct msghdr *m)
 }
 
 /* One message without waiting, with the descriptor that came with it (-1: none); like recvmsg(2), but -errno. */
-static ssize_t receive(int from, void *p, size_t room, int *ret_fd)
+static ssize_t receive_frame(int from, void *p, size_t room, int *ret_fd)
 {
     union {
         struct cmsghdr align;
@@ -219,7 +219,7 @@ static bool read_control(struct box *b)
             char text[sizeof b->err->text];
         } m;
         auto_fd int fd = -1;
-        ssize_t n = receive(b->started.control, &m, sizeof m, &fd);
+        ssize_t n = receive_frame(b->started.control, &m, sizeof m, &fd);
         if (n == -EAGAIN)
             return true;
         if (n <= 0)
@@ -229,7 +229,7 @@ static bool read_control(struct box *b)
         else if (n == sizeof m.f)
             control_frame(b, &m.f);
         else if (b->exec && n > (ssize_t)sizeof m.f && m.f.kind == FRAME_REFUSED)
-            refused(b, &m.f, m.text, (size_t)n - sizeof m.f);
+            start_refused(b, &m.f, m.text, (size_t)n - sizeof m.f);
     }
 }
 
@@ -241,7 +241,7 @@ static bool read_builder(struct box *b)
             struct denial_frame denial;
         } f;
         auto_fd int fd = -1;
-        ssize_t n = receive(b->started.builder, &f, sizeof f, &fd);
+        ssize_t n = receive_frame(b->started.builder, &f, sizeof f, &fd);
         if (n == -EAGAIN)
             return true;
         if (n <= 0)
@@ -332,7 +332,7 @@ static void serve_live(struct box *b, const struct pollfd p[SLOTS], uint64_t now
     question_due(b, now);
 }
 
-static uint64_t fill(struct box *b, struct pollfd p[SLOTS], uint64_t now)
+static uint64_t fill_slots(struct box *b, struct pollfd p[SLOTS], uint64_t now)
 {
     uint64_t wake = b->deadline < b->stop_deadline ? b->deadline : b->stop_deadline;
     uint64_t sample = b->stage < STAGE_ENDING ? limits_next(&b->means) : NEVER;
@@ -512,7 +512,7 @@ int loop(struct box *b)
 {
     while (b->stage != STAGE_GONE || (bytes_left(b) && !b->give_up_output)) {
         struct pollfd p[SLOTS];
-        uint64_t now = now_us(), wake = fill(b, p, now);
+        uint64_t now = now_us(), wake = fill_slots(b, p, now);
         struct timespec wait;
         if (wake != NEVER) {
             uint64_t us = wake > now ? wake - now : 0;

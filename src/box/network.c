@@ -52,7 +52,7 @@ static void word(struct box *b, const struct egress_event *v, struct words *w)
         snprintf(w->rule, sizeof w->rule, "%s", by_rule || same(v->reason, "not allowed") ? "default" : v->reason);
 }
 
-static void refused(struct box *b, const struct egress_event *v, const struct words *w)
+static void attempt_refused(struct box *b, const struct egress_event *v, const struct words *w)
 {
     char kind[] = "network", action[16], how[40], target[sizeof w->target], rule[sizeof w->rule],
          origin[sizeof w->origin], address[sizeof v->address];
@@ -209,7 +209,7 @@ void network_event(struct box *b, const struct egress_event *v)
         allowed(b, v, &w);
         return;
     }
-    refused(b, v, &w);
+    attempt_refused(b, v, &w);
     if (v->ticket) {
         struct egress_order o = {.kind = ORDER_SEEN, .ticket = v->ticket};
         (void)order_send(b, &o, -1);

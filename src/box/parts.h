@@ -21,6 +21,8 @@
 
 #define NEVER UINT64_MAX /* a time (microseconds, monotonic) that does not come */
 
+#define PROC_TEXT 4096 /* bytes of a short file of /proc: status, stat, children */
+
 uint64_t now_us(void);
 
 /* --- relays ------------------------------------------------------------------------------------------------------- */
@@ -215,6 +217,7 @@ void group_name(char *ret, size_t n);
 void group_sweep(const char *parent);
 /* rmdir, waiting up to a second for the last members to be gone. */
 void group_remove(const char *dir);
+#define CPU_PERIOD_US 100000u /* the kernel's own default */
 int group_write(const char *dir, const char *name, const char *value);
 int group_write_number(const char *dir, const char *name, uint64_t value);
 /* The number in a one-line file, or after `key` in a file of "key number" lines (key NULL: the first number). */

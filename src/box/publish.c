@@ -96,7 +96,7 @@ static int receive_namespace(int from, int kind)
 }
 
 /* In the child: nothing of pinfold's but what it serves, and not in reach of the terminal's signals. */
-static _Noreturn void become(struct egress_ask *ask, int sockets)
+static _Noreturn void become_publisher(struct egress_ask *ask, int sockets)
 {
     int keep[EGRESS_MAX_REACH + 2], n = 0;
     unsigned next = 0;
@@ -144,7 +144,7 @@ static int begin(struct box *b, struct egress_ask *ask)
     ask->events = events[1];
     b->publish.pid = fork();
     if (b->publish.pid == 0)
-        become(ask, theirs);
+        become_publisher(ask, theirs);
     int r = b->publish.pid < 0 ? err_sys(b->err, ERR_SYSTEM, errno, "starting the published ports") : 0;
     (void)close(events[1]);
     return r;

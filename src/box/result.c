@@ -71,14 +71,6 @@ static void number_or_null(struct json *j, const char *name, bool known, int val
         json_null(j, name);
 }
 
-static void text_or_null(struct json *j, const char *name, const char *value)
-{
-    if (value)
-        json_text(j, name, value);
-    else
-        json_null(j, name);
-}
-
 static void streams(struct json *j, const struct box_result *r, bool captured)
 {
     /* One encoding for both, so that a reader decides once. */
@@ -115,7 +107,7 @@ static bool of_session(const struct box_result *r)
     return r->session != NULL;
 }
 
-static bool holds(const struct plan *plan, enum feature what)
+static bool is_enforced(const struct plan *plan, enum feature what)
 {
     for (size_t i = 0; i < plan->n_enforced; i++) {
         if (plan->enforced[i].what == what)
@@ -157,7 +149,7 @@ static void denials(struct json *j, const struct box_result *r, const struct pla
         json_text(j, NULL, "connections in a network without routes");
     json_text(j, NULL, "ordinary permissions and rlimits");
     if (of_session(r)) {
-        if (holds(plan, FEATURE_GUARD) || holds(plan, FEATURE_UNIX_SOCKETS))
+        if (is_enforced(plan, FEATURE_GUARD) || is_enforced(plan, FEATURE_UNIX_SOCKETS))
             json_text(j, NULL,
                       r->guard_told
                           ? "what the guard refused to processes that left the command's session: see pinfold log"
@@ -266,7 +258,7 @@ int box_result_json(const struct box_result *r, const struct plan *plan, bool ca
     number_or_null(&j, "exit_code", ended_itself && !r->by_signal, r->code);
     number_or_null(&j, "signal", ended_itself && r->by_signal, r->code);
     json_text(&j, "ended", box_end_name(r->end));
-    text_or_null(&j, "limit", box_limit_name(r->limit));
+    json_text_or_null(&j, "limit", box_limit_name(r->limit));
     streams(&j, r, captured);
     not_executed(&j, r);
     usage(&j, r);
@@ -279,7 +271,7 @@ int box_result_json(const struct box_result *r, const struct plan *plan, bool ca
     for (size_t i = 0; i < plan->facts->n_others; i++)
         json_text(&j, plan->facts->others[i].engine, plan->facts->others[i].why);
     json_object_end(&j);
-    text_or_null(&j, "session", r->session);
+    json_text_or_null(&j, "session", r->session);
     json_text(&j, "policy_digest", plan->policy_digest);
     json_text(&j, "plan_digest", plan->digest);
     json_object_end(&j);

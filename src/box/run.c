@@ -133,7 +133,7 @@ static void conclude(struct box *b)
         denial_limit(b, &b->hit);
 }
 
-static int run(struct box *b)
+static int run_box(struct box *b)
 {
     int r = signals_begin(&b->signals, b->ask->foreground, b->err);
     if (r == 0)
@@ -180,7 +180,7 @@ int box_run(const struct box_ask *ask, struct box_result *ret, struct err *e)
     limits_none(&b.means);
     egress_none(&b);
     publish_none(&b);
-    int r = run(&b);
+    int r = run_box(&b);
     b.started.leave_builder = b.all_gone && (ask->foreground || ask->leave); /* a library waits for its children */
     if (b.started.pid > 0)
         ask->engine->finish(&b.started);
@@ -207,7 +207,7 @@ int box_run(const struct box_ask *ask, struct box_result *ret, struct err *e)
 
 /* ---- a box without a command ---- */
 
-static int keep(struct box *b)
+static int start_kept(struct box *b)
 {
     struct start_request request = {.plan = b->ask->plan,
                                     .spare = b->ask->spare,
@@ -261,7 +261,7 @@ int box_keep(const struct box_ask *ask, struct box **ret_box, struct box_result 
     egress_none(&b);
     publish_none(&b);
     *ret_box = &b;
-    int r = keep(&b);
+    int r = start_kept(&b);
     *ret_box = NULL;
     if (b.started.pid > 0)
         ask->engine->finish(&b.started);

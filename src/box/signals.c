@@ -130,7 +130,7 @@ void signals_stop_due(struct box *b)
     b->stop_report_late = now_us() + REPORT_LATE_US;
 }
 
-static void take(struct box *b, const struct signalfd_siginfo *i)
+static void take_signal(struct box *b, const struct signalfd_siginfo *i)
 {
     int sig = (int)i->ssi_signo;
     bool key = i->ssi_code == SI_KERNEL;
@@ -172,6 +172,6 @@ void signals_read(struct box *b)
         if (n <= 0)
             return;
         for (size_t k = 0; k < (size_t)n / sizeof *i; k++)
-            take(b, &i[k]);
+            take_signal(b, &i[k]);
     }
 }

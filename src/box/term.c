@@ -55,7 +55,7 @@ static void put_back(int fd, struct term_shared *s)
 }
 
 /* The watcher's whole life. `done` is readable (end of file or a byte) when it is no longer needed. */
-static _Noreturn void watch(int fd, int parent, int done, struct term_shared *s)
+static _Noreturn void watch_terminal(int fd, int parent, int done, struct term_shared *s)
 {
     struct pollfd p[2] = {{.fd = parent, .events = POLLIN}, {.fd = done, .events = POLLIN}};
     (void)setsid();
@@ -100,7 +100,7 @@ static int watcher_begin(struct term *t, struct err *e)
     t->watcher_pid = fork();
     if (t->watcher_pid == 0) {
         (void)close(ends[1]);
-        watch(t->fd, self, ends[0], t->shared);
+        watch_terminal(t->fd, self, ends[0], t->shared);
     }
     int no = errno;
     sigprocmask(SIG_SETMASK, &before, NULL);

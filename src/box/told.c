@@ -6,7 +6,7 @@
 #include <string.h>
 #include "box/parts.h"
 
-static const char *const kinds[] = {[TOLD_REPOSITORY] = "repository", [TOLD_LINK] = "link", [TOLD_FIFO] = "fifo"};
+static const char *const told_kinds[] = {[TOLD_REPOSITORY] = "repository", [TOLD_LINK] = "link", [TOLD_FIFO] = "fifo"};
 
 void told_free_all(struct box_result *r)
 {
@@ -20,7 +20,7 @@ void told_free_all(struct box_result *r)
     r->n_left = 0;
 }
 
-static void keep(struct box_result *r, const char *kind, const char *path, const char *what)
+static void keep_left(struct box_result *r, const char *kind, const char *path, const char *what)
 {
     if (!r->left)
         r->left = calloc(MAX_LEFT, sizeof *r->left);
@@ -44,13 +44,13 @@ void told_frame(struct box *b, const struct denial_frame *f, size_t n)
     /* The bytes come from a process beside hostile ones: ends are made sure of here. */
     memcpy(&copy, f, n < sizeof copy ? n : sizeof copy);
     copy.text[sizeof copy.text - 2] = copy.text[sizeof copy.text - 1] = 0;
-    if (copy.action >= sizeof kinds / sizeof *kinds || !copy.text[0])
+    if (copy.action >= sizeof told_kinds / sizeof *told_kinds || !copy.text[0])
         return;
     char *path = copy.text, *what = copy.text + strlen(copy.text) + 1;
-    strcpy(kind, kinds[copy.action]);
+    strcpy(kind, told_kinds[copy.action]);
     strcpy(action, kind);
     if (!*what)
         what = NULL;
-    keep(b->result, kind, path, what);
+    keep_left(b->result, kind, path, what);
     denial_log(b, &(struct denial){.kind = left, .action = action, .target = path, .how = how, .why = what});
 }

@@ -12,7 +12,7 @@
 #include "engine/written.h"
 #include "sys/fd.h"
 
-enum { CHUNK = 256 << 10, DEEP = 200, ENTRIES_MAX = 1 << 20 };
+enum { DEEP = 200, ENTRIES_MAX = 1 << 20 };
 
 /* ---- names of a directory ---- */
 
@@ -162,7 +162,7 @@ int file_list(int files, const char *path, struct buf *json, struct err *e)
 
 /* ---- removing ---- */
 
-static int remove_one(int files, const char *path, bool directory, struct err *e)
+static int remove_entry(int files, const char *path, bool directory, struct err *e)
 {
     struct file_answer a;
     int no = file_call(
@@ -172,7 +172,7 @@ static int remove_one(int files, const char *path, bool directory, struct err *e
 
 static int remove_tree(int files, const char *path, unsigned depth, struct err *e)
 {
-    int no = remove_one(files, path, false, e);
+    int no = remove_entry(files, path, false, e);
     if (no != -EISDIR)
         return no == -ENOENT ? 0 : no;
     if (depth == 0)
@@ -192,7 +192,7 @@ static int remove_tree(int files, const char *path, unsigned depth, struct err *
         no = no < 0 ? err_sys(e, ERR_SYSTEM, -no, "remove %s", path) : remove_tree(files, below, depth - 1, e);
     }
     if (no == 0)
-        no = remove_one(files, path, true, e);
+        no = remove_entry(files, path, true, e);
     if (no == -ENOTEMPTY) /* somebody in the box goes on making files */
         return err_sys(e, ERR_SYSTEM, ENOTEMPTY, "remove %s", path);
     return no == -ENOENT ? 0 : no;
@@ -200,9 +200,9 @@ static int remove_tree(int files, const char *path, unsigned depth, struct err *
 
 int file_remove(int files, const char *path, bool recursive, struct err *e)
 {
-    int no = recursive ? remove_tree(files, path, DEEP, e) : remove_one(files, path, false, e);
+    int no = recursive ? remove_tree(files, path, DEEP, e) : remove_entry(files, path, false, e);
     if (no == -EISDIR && !recursive)
-        no = remove_one(files, path, true, e);
+        no = remove_entry(files, path, true, e);
     return no == -ENOENT || no == -ENOTEMPTY || no == -EISDIR ? err_sys(e, ERR_SYSTEM, -no, "remove %s", path) : no;
 }
 
@@ -223,7 +223,7 @@ static int pump_in(struct copy *c, int from, const char *to, unsigned mode)
     if (no < 0)
         return no;
     for (long n = 1; no == 0 && n > 0;) {
-        n = sys_read(from, c->bytes, CHUNK);
+        n = sys_read(from, c->bytes, FILE_CHUNK);
         if (n == -EINTR) {
             n = 1;
             continue;
@@ -316,7 +316,7 @@ static int tree_in(struct copy *c, int dir, const char *name, const char *to, un
 static int copy_begin(struct copy *c)
 {
     *c->done = (struct file_copied){0};
-    c->bytes = malloc(CHUNK);
+    c->bytes = malloc(FILE_CHUNK);
     return c->bytes ? 0 : err_sys(c->e, ERR_SYSTEM, ENOMEM, "copying");
 }
 
@@ -378,7 +378,7 @@ static int pump_out(struct copy *c, int from, int dir, const char *name, unsigne
                                 mode & 0777); /* never setuid: it would be the host's */
     int no = to < 0 ? to : 0;
     for (long n = 1; no == 0 && n > 0;) {
-        n = sys_read(from, c->bytes, CHUNK);
+        n = sys_read(from, c->bytes, FILE_CHUNK);
         if (n == -EINTR) {
             n = 1;
             continue;

@@ -29,7 +29,6 @@
 #define PAUSE_HARD_US 100000u  /* the longest between samples when somebody asked for the limit */
 #define PAUSE_SOFT_US 2000000u /* and for the generous defaults */
 #define TREE_MAX      4096     /* processes looked at in one sample */
-#define SMALL_TEXT    4096
 
 struct sample {
     uint64_t resident, proportional, tasks;
@@ -47,9 +46,9 @@ static ssize_t read_text(const char *path, char *text, size_t room)
     return n < 0 ? -errno : n;
 }
 
-static void add_children(struct sample *s, const char *path)
+static void sample_children(struct sample *s, const char *path)
 {
-    char text[SMALL_TEXT];
+    char text[PROC_TEXT];
     auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
     size_t kept = 0;
     for (;;) {
@@ -83,7 +82,7 @@ static uint64_t visit_threads(struct sample *s, int pid)
             continue;
         threads++;
         snprintf(path, sizeof path, "/proc/%d/task/%.20s/children", pid, entry->d_name);
-        add_children(s, path);
+        sample_children(s, path);
     }
     if (d)
         closedir(d);
@@ -102,7 +101,7 @@ static uint64_t resident(int pid)
 
 static uint64_t proportional(int pid)
 {
-    char path[48], text[SMALL_TEXT];
+    char path[48], text[PROC_TEXT];
     snprintf(path, sizeof path, "/proc/%d/smaps_rollup", pid);
     const char *p = read_text(path, text, sizeof text) > 0 ? strstr(text, "\nPss:") : NULL;
     return p ? strtoull(p + 5, NULL, 10) << 10 : resident(pid);
@@ -118,7 +117,7 @@ static void take_sample(struct sample *s, const struct watcher *w, uint64_t memo
     if (w->command)
         s->pids[s->n++] = w->command;
     else
-        add_children(s, path);
+        sample_children(s, path);
     if (s->n > 1)
         s->n = 1; /* the first child is pid 1 of the box; others are helpers of the builder */
     for (unsigned i = 0; i < s->n; i++) {
@@ -142,7 +141,7 @@ static uint64_t free_bytes(int fd)
 /* The last number of a NSpid line is that of the innermost namespace: proc_pid_status(5). */
 static int pid_inside(int pid)
 {
-    char path[48], text[SMALL_TEXT];
+    char path[48], text[PROC_TEXT];
     snprintf(path, sizeof path, "/proc/%d/status", pid);
     char *p = read_text(path, text, sizeof text) > 0 ? strstr(text, "\nNSpid:") : NULL;
     if (!p)

@@ -19,8 +19,7 @@ enum {
     LINKS_MAX = 16384,    /* descriptors                       */
     TABLE_MAX = 4 << 20,  /* bytes of one of the kernel's tables */
     BUDGET_US = 1000000,  /* spent at most, ...                */
-    BUDGET_SHARE = 60,    /* ... and a 60th of the time since  */
-    SMALL_TEXT = 4096
+    BUDGET_SHARE = 60     /* ... and a 60th of the time since  */
 };
 
 /* ---- the table of sockets ---- */
@@ -93,9 +92,9 @@ struct tree {
     unsigned n, links;
 };
 
-static void add_children(struct tree *t, const char *path)
+static void tree_children(struct tree *t, const char *path)
 {
-    char text[SMALL_TEXT];
+    char text[PROC_TEXT];
     auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
     ssize_t n = fd < 0 ? 0 : read(fd, text, sizeof text - 1);
     text[n < 0 ? 0 : n] = 0;
@@ -118,13 +117,13 @@ static void visit(struct tree *t, int pid)
         if (entry->d_name[0] == '.')
             continue;
         snprintf(path, sizeof path, "/proc/%d/task/%.20s/children", pid, entry->d_name);
-        add_children(t, path);
+        tree_children(t, path);
     }
     if (d)
         closedir(d);
 }
 
-static bool holds(struct tree *t, int pid, const char *wanted)
+static bool holds_socket(struct tree *t, int pid, const char *wanted)
 {
     char path[64], link[64];
     bool found = false;
@@ -161,7 +160,7 @@ static uint32_t last_number(const char *status, const char *name)
 
 static void numbers_inside(int pid, struct who *ret)
 {
-    char path[64], text[SMALL_TEXT];
+    char path[64], text[PROC_TEXT];
     snprintf(path, sizeof path, "/proc/%d/status", pid);
     auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
     ssize_t n = fd < 0 ? 0 : read(fd, text, sizeof text - 1);
@@ -188,7 +187,7 @@ static void command_of(int pid, char *ret, size_t n)
     }
 }
 
-static void look(struct box *b, const struct egress_event *v, struct who *ret)
+static void find_who(struct box *b, const struct egress_event *v, struct who *ret)
 {
     static const char *const tables[2][2] = {{"tcp", "tcp6"}, {"udp", "udp6"}};
     struct tree *t = malloc(sizeof *t);
@@ -197,7 +196,7 @@ static void look(struct box *b, const struct egress_event *v, struct who *ret)
         return;
     t->n = t->links = 0;
     snprintf(path, sizeof path, "/proc/%d/task/%d/children", b->started.pid, b->started.pid);
-    add_children(t, path);
+    tree_children(t, path);
     t->n = t->n > 1 ? 1 : t->n; /* the first child of the builder is pid 1 of the box */
     unsigned long inode = t->n ? table_inode(t->pids[0], tables[v->udp != 0][0], v) : 0;
     if (t->n && !inode)
@@ -205,7 +204,7 @@ static void look(struct box *b, const struct egress_event *v, struct who *ret)
     snprintf(wanted, sizeof wanted, "socket:[%lu]", inode);
     for (unsigned i = 0; inode && i < t->n; i++) {
         visit(t, t->pids[i]);
-        if (i == 0 || !holds(t, t->pids[i], wanted))
+        if (i == 0 || !holds_socket(t, t->pids[i], wanted))
             continue;
         numbers_inside(t->pids[i], ret);
         command_of(t->pids[i], ret->command, sizeof ret->command);
@@ -223,6 +222,6 @@ void who_is(struct box *b, const struct egress_event *v, struct who *ret)
     l->who_at = began;
     if (!v->from_port || b->started.pid <= 0 || l->who_us > BUDGET_US)
         return;
-    look(b, v, ret);
+    find_who(b, v, ret);
     l->who_us += now_us() - began;
 }

@@ -10,7 +10,7 @@
 #include "cli/cli.h"
 #include "cli/people.h"
 
-static int show(const struct ask *a, char *text, int r, const struct pinfold_error *error)
+static int show_answer(const struct ask *a, char *text, int r, const struct pinfold_error *error)
 {
     if (r < 0)
         return error->kind == PINFOLD_ERROR_SYSTEM ? (void)fail(error), STATUS_NO : fail(error);
@@ -45,7 +45,7 @@ int verb_agent(struct ask *a)
     char *text = NULL;
     if (a->n_words == 1 && same(a->words[0], "list")) {
         int r = pinfold_agent_list(&text, &error);
-        return show(a, text, r, &error);
+        return show_answer(a, text, r, &error);
     }
     if (a->n_words == 3 && same(a->words[0], "prepare")) {
         char here[PATH_MAX];
@@ -56,7 +56,7 @@ int verb_agent(struct ask *a)
         }
         const struct pinfold_agent_options o = {.size = sizeof o, .agent = a->words[1], .state = state};
         int r = pinfold_agent_prepare(&o, NULL, &text, &error);
-        return show(a, text, r, &error);
+        return show_answer(a, text, r, &error);
     }
     complain("agent: list, or prepare AGENT DIRECTORY");
     return STATUS_USAGE;

@@ -43,7 +43,7 @@ enum { N_OF_VERBS = sizeof of_verbs / sizeof *of_verbs };
 /* Names that the tables of the options do not have: with spaces between. */
 static struct {
     struct buf features, sets, agents;
-} names;
+} known_names;
 
 static void put_name(struct buf *b, const char *before, const char *name)
 {
@@ -54,29 +54,29 @@ static void gather_names(void)
 {
     struct pinfold_error error;
     char *text = NULL;
-    names.features = names.sets = names.agents = BUF(1u << 14);
+    known_names.features = known_names.sets = known_names.agents = BUF(1u << 14);
     for (int f = 0; f < FEATURE_COUNT; f++)
-        put_name(&names.features, "", feature_name((enum feature)f));
+        put_name(&known_names.features, "", feature_name((enum feature)f));
     for (const struct host_set *s = host_set_table; s->name; s++)
-        put_name(&names.sets, "@", s->name);
+        put_name(&known_names.sets, "@", s->name);
     json_t *all = pinfold_agent_list(&text, &error) == 0 ? json_loads(text, 0, NULL) : NULL, *one;
     size_t i;
     json_array_foreach(json_object_get(all, "agents"), i, one)
     {
         const char *name = json_string_value(json_object_get(one, "name"));
-        put_name(&names.agents, "", name ? name : "");
+        put_name(&known_names.agents, "", name ? name : "");
     }
     json_decref(all);
     free(text);
 }
 
 /* What may stand for an option's value besides what its table says; NULL. */
-static const char *named(const char *option)
+static const char *values_of(const char *option)
 {
     return same(option, "profile")                                 ? PROFILES
-           : same(option, "may-lose") || same(option, "must-have") ? buf_cstr(&names.features)
-           : same(option, "allow") || same(option, "deny")         ? buf_cstr(&names.sets)
-           : same(option, "agent")                                 ? buf_cstr(&names.agents)
+           : same(option, "may-lose") || same(option, "must-have") ? buf_cstr(&known_names.features)
+           : same(option, "allow") || same(option, "deny")         ? buf_cstr(&known_names.sets)
+           : same(option, "agent")                                 ? buf_cstr(&known_names.agents)
            : same(option, "from")                                  ? "srt dive mycode daycare bwrap"
                                                                    : NULL;
 }
@@ -127,7 +127,8 @@ static void all_flags(void (*each)(const struct flag *f, unsigned only), unsigne
     for (size_t i = 0; (only & VERBS_WITH_POLICY) && i < n; i++) {
         const struct flag f = {.name = list[i].name,
                                .value = list[i].takes_value ? list[i].value ? list[i].value : "VALUE" : NULL,
-                               .choices = list[i].name && named(list[i].name) ? named(list[i].name) : list[i].choices,
+                               .choices =
+                                   list[i].name && values_of(list[i].name) ? values_of(list[i].name) : list[i].choices,
                                .help = list[i].help,
                                .repeats = list[i].repeats,
                                .verbs = VERBS_WITH_POLICY};
@@ -138,9 +139,9 @@ static void all_flags(void (*each)(const struct flag *f, unsigned only), unsigne
         bool choices = o->value && strchr(o->value, '|') && !is_path(o->value);
         const struct flag f = {.name = o->name,
                                .value = same(o->name, "help") ? NULL : o->value,
-                               .choices = named(o->name) ? named(o->name)
-                                          : choices      ? o->value
-                                                         : NULL,
+                               .choices = values_of(o->name) ? values_of(o->name)
+                                          : choices          ? o->value
+                                                             : NULL,
                                .help = o->help,
                                .letter = o->letter,
                                .repeats = o->value != NULL,
@@ -188,7 +189,7 @@ static void bash_word(enum word w, const char *parts)
                                       [WORD_FILE] = "COMPREPLY=($(compgen -f -- \"$cur\"))",
                                       [WORD_COMMAND] = "COMPREPLY=($(compgen -c -f -- \"$cur\"))"};
     if (w == WORD_PART || w == WORD_VERB || w == WORD_AGENT) {
-        printf("COMPREPLY=($(compgen -W '%s", w == WORD_AGENT ? buf_cstr(&names.agents) : parts ? parts : "");
+        printf("COMPREPLY=($(compgen -W '%s", w == WORD_AGENT ? buf_cstr(&known_names.agents) : parts ? parts : "");
         if (w == WORD_VERB)
             verb_names();
         printf("' -- \"$cur\"))");
@@ -296,7 +297,7 @@ static void zsh_word(size_t at, bool last, enum word w, const char *parts)
         snprintf(place, sizeof place, "%zu", at + 1);
     printf(" '%s:%s:", last && w == WORD_COMMAND ? "*::" : place, w == WORD_COMMAND ? "command" : "word");
     if (w == WORD_PART || w == WORD_VERB || w == WORD_AGENT) {
-        printf("(%s", w == WORD_AGENT ? buf_cstr(&names.agents) : parts ? parts : "");
+        printf("(%s", w == WORD_AGENT ? buf_cstr(&known_names.agents) : parts ? parts : "");
         if (w == WORD_VERB)
             verb_names();
         printf(")'");
@@ -378,7 +379,7 @@ static void fish_word(const char *name, size_t n, bool last, enum word w, const 
         [WORD_COMMAND] = "-x -a '(__pinfold_command)'"};
     printf("complete -c pinfold -n '__pinfold_at %s %zu%s' ", name, n, last ? " more" : "");
     if (w == WORD_PART || w == WORD_VERB || w == WORD_AGENT) {
-        printf("-f -a '%s", w == WORD_AGENT ? buf_cstr(&names.agents) : parts ? parts : "");
+        printf("-f -a '%s", w == WORD_AGENT ? buf_cstr(&known_names.agents) : parts ? parts : "");
         if (w == WORD_VERB)
             verb_names();
         printf("'\n");

@@ -10,7 +10,7 @@
 #include "base/str.h"
 #include "cli/cli.h"
 
-static int failed(const struct pinfold_error *error, int r)
+static int file_failed(const struct pinfold_error *error, int r)
 {
     int status = fail(error);
     if (r == -ESTALE)
@@ -45,7 +45,7 @@ static int open_named(const struct ask *a, const char *name, struct pinfold_sess
     int r = pinfold_session_open(&o, ret, &error);
     if (r >= 0)
         return STATUS_YES;
-    int status = failed(&error, r);
+    int status = file_failed(&error, r);
     return r == -ENOENT ? STATUS_NO_SESSION : status;
 }
 
@@ -64,7 +64,7 @@ static int at_place(const struct ask *a, const char *word,
     int status = open_named(a, name, &session);
     if (status == STATUS_YES) {
         int r = work(a, session, path, &error);
-        status = r < 0 ? failed(&error, r) : STATUS_YES;
+        status = r < 0 ? file_failed(&error, r) : STATUS_YES;
         pinfold_session_free(session);
     }
     free(name);
@@ -207,7 +207,7 @@ int verb_path(struct ask *a)
                    : pinfold_path_to_host(session, a->words[2], &text, &error);
     pinfold_session_free(session);
     if (r < 0)
-        return failed(&error, r);
+        return file_failed(&error, r);
     status = print_free(text);
     return status == STATUS_YES ? print("\n") : status;
 }

@@ -52,7 +52,7 @@ static size_t width(const char *text)
 }
 
 /* The last column is as long as it is. */
-static int show(struct table *t)
+static int show_table(struct table *t)
 {
     size_t wide[MAX_COLUMNS] = {0};
     for (size_t c = 0; c < t->columns; c++) {
@@ -147,7 +147,7 @@ int people_sessions(char *text)
         add(&t, words);
     }
     json_decref(all);
-    return show(&t);
+    return show_table(&t);
 }
 
 /* One that a script could not take as a line is left out. */
@@ -325,7 +325,7 @@ int people_jobs(char *text)
         add(&t, words);
     }
     json_decref(all);
-    return show(&t);
+    return show_table(&t);
 }
 
 int people_agents(char *text)
@@ -350,5 +350,5 @@ int people_agents(char *text)
         add(&t, words);
     }
     json_decref(all);
-    return show(&t);
+    return show_table(&t);
 }

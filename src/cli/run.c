@@ -24,7 +24,7 @@ struct lines {
     bool dim;
 };
 
-static void say(void *ctx, enum pinfold_say what, const char *sentence)
+static void say_line(void *ctx, enum pinfold_say what, const char *sentence)
 {
     const struct lines *l = ctx;
     if (what == PINFOLD_SAY_WARNING) {
@@ -152,7 +152,7 @@ static int run(struct ask *a, const char *const *argv)
     struct pinfold_run_options o = {.size = sizeof o,
                                     .argv = argv,
                                     .capture = a->json,
-                                    .say = say,
+                                    .say = say_line,
                                     .say_ctx = &lines,
                                     .foreground = 1,
                                     .use_fds = 1,

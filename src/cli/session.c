@@ -14,13 +14,13 @@
 #include "cli/people.h"
 #include "lib/attach.h"
 
-static int failed(const struct pinfold_error *error, int r)
+static int session_failed(const struct pinfold_error *error, int r)
 {
     int status = fail(error);
     return r == -ENOENT || r == -ESTALE ? STATUS_NO_SESSION : status;
 }
 
-static struct pinfold_session_options named(const struct ask *a, const char *name)
+static struct pinfold_session_options session_options(const struct ask *a, const char *name)
 {
     return (struct pinfold_session_options){
         .size = sizeof(struct pinfold_session_options), .name = name, .scope = a->scope, .recreate = a->recreate};
@@ -185,7 +185,7 @@ int verb_exec(struct ask *a)
                  a->n_words ? "command" : "session");
         return STATUS_SANDBOX;
     }
-    const struct pinfold_session_options o = named(a, a->words[0]);
+    const struct pinfold_session_options o = session_options(a, a->words[0]);
     if (pinfold_session_open(&o, &session, &error) < 0)
         return report_failure(a, -1, &error);
     int status = run_in(a, session, (const char *const *)a->words + 1);
@@ -193,7 +193,7 @@ int verb_exec(struct ask *a)
     return status;
 }
 
-static void say(void *ctx, enum pinfold_say what, const char *sentence)
+static void say_plainly(void *ctx, enum pinfold_say what, const char *sentence)
 {
     (void)ctx, (void)what;
     complain("%s", sentence);
@@ -201,8 +201,8 @@ static void say(void *ctx, enum pinfold_say what, const char *sentence)
 
 static int ensure(struct ask *a, const char *name, struct pinfold_session **ret, struct pinfold_error *error)
 {
-    struct pinfold_session_options o = named(a, name);
-    o.say = a->quiet || a->json ? NULL : say;
+    struct pinfold_session_options o = session_options(a, name);
+    o.say = a->quiet || a->json ? NULL : say_plainly;
     const struct pinfold_policy_options po = {.size = sizeof po,
                                               .options = a->policy,
                                               .settings_format = a->settings_format,
@@ -258,7 +258,7 @@ static int print_line(char *text)
 static int session_list(struct ask *a)
 {
     struct pinfold_error error = {0};
-    const struct pinfold_session_options o = named(a, a->n_words > 1 ? a->words[1] : NULL);
+    const struct pinfold_session_options o = session_options(a, a->n_words > 1 ? a->words[1] : NULL);
     bool show = same(a->words[0], "show");
     char *text;
     if (show ? a->n_words != 2 : a->n_words != 1) {
@@ -267,7 +267,7 @@ static int session_list(struct ask *a)
     }
     int r = pinfold_session_list(show || a->scope ? &o : NULL, &text, &error);
     if (r < 0)
-        return failed(&error, r);
+        return session_failed(&error, r);
     return a->json    ? print_line(text)
            : show     ? people_session(text)
            : a->names ? people_names(text)
@@ -284,10 +284,10 @@ static int session_stop(struct ask *a)
     }
     for (int i = 1; i < a->n_words; i++) {
         struct pinfold_error error = {0};
-        const struct pinfold_session_options o = named(a, a->words[i]);
+        const struct pinfold_session_options o = session_options(a, a->words[i]);
         int r = pinfold_session_stop(&o, remove, &error);
         if (r < 0)
-            worst = failed(&error, r);
+            worst = session_failed(&error, r);
     }
     return worst;
 }
@@ -302,7 +302,7 @@ static int session_prune(struct ask *a)
     }
     int r = a->dry_run ? pinfold_session_left(&text, &error) : pinfold_session_prune(&text, &error);
     if (r < 0)
-        return failed(&error, r);
+        return session_failed(&error, r);
     return a->json ? print_line(text) : people_removed(text, a->dry_run);
 }
 
@@ -332,13 +332,13 @@ static int session_update(struct ask *a)
     } else if (!good) {
         complain("session update: pinfold session update NAME [--allow HOST]... [--deny HOST]...");
     } else {
-        const struct pinfold_session_options o = named(a, a->words[1]);
+        const struct pinfold_session_options o = session_options(a, a->words[1]);
         int r = pinfold_session_open(&o, &session, &error);
         if (r == 0) {
             r = pinfold_session_update(session, lists[0], lists[1], &error);
             pinfold_session_free(session);
         }
-        status = r < 0 ? failed(&error, r) : STATUS_YES;
+        status = r < 0 ? session_failed(&error, r) : STATUS_YES;
     }
     free(lists[0]);
     free(lists[1]);
@@ -377,7 +377,7 @@ static int job_list(struct ask *a, const struct job_ask *j)
     char *text;
     int r = pinfold_job_list(j->session, &text, &error);
     if (r < 0)
-        return failed(&error, r);
+        return session_failed(&error, r);
     return a->json ? print_line(text) : people_jobs(text);
 }
 
@@ -391,12 +391,12 @@ static int job_output(struct ask *a, const struct job_ask *j)
         int status = session_attach(j->session, j->job, 0, true, NULL, &error);
         if (status >= 0 && error.text[0])
             complain("%s", error.text);
-        return status < 0 ? failed(&error, status) : error.text[0] ? STATUS_NO : STATUS_YES;
+        return status < 0 ? session_failed(&error, status) : error.text[0] ? STATUS_NO : STATUS_YES;
     }
     for (;;) {
         int64_t n = pinfold_job_output(j->session, j->job, at, bytes_room, sizeof bytes_room, &first, &ended, &error);
         if (n < 0)
-            return failed(&error, (int)n);
+            return session_failed(&error, (int)n);
         if (n == 0 && first <= at)
             return STATUS_YES;
         if (n == 0) {
@@ -425,7 +425,7 @@ static int job_attach(struct ask *a, const struct job_ask *j)
         complain("left; it runs on: pinfold job attach '%s' %u", a->words[1], j->job);
     if (status >= 0 && error.text[0])
         complain("%s", error.text);
-    return status == -EINTR ? STATUS_YES : status < 0 ? failed(&error, status) : status;
+    return status == -EINTR ? STATUS_YES : status < 0 ? session_failed(&error, status) : status;
 }
 
 static int signal_number(const char *name)
@@ -455,7 +455,7 @@ static int job_kill(struct ask *a, const struct job_ask *j)
         return STATUS_USAGE;
     }
     int r = pinfold_job_kill(j->session, j->job, number, &error);
-    return r < 0 ? failed(&error, r) : STATUS_YES;
+    return r < 0 ? session_failed(&error, r) : STATUS_YES;
 }
 
 int verb_job(struct ask *a)
@@ -478,10 +478,10 @@ int verb_job(struct ask *a)
                      parts[i].words == 3 ? " JOB (a number of job list)" : "");
             return STATUS_USAGE;
         }
-        const struct pinfold_session_options o = named(a, a->words[1]);
+        const struct pinfold_session_options o = session_options(a, a->words[1]);
         int r = pinfold_session_open(&o, &j.session, &error);
         if (r < 0)
-            return failed(&error, r);
+            return session_failed(&error, r);
         int status = parts[i].run(a, &j);
         pinfold_session_free(j.session);
         return status;

@@ -23,7 +23,7 @@ static bool call_by_name(struct conn *c)
 }
 
 /* The addresses of the host: each is judged. */
-static void resolved(struct conn *c, const struct host_addr *addrs, unsigned n)
+static void admit_resolved(struct conn *c, const struct host_addr *addrs, unsigned n)
 {
     const char *why = "does not resolve";
     const struct host_addr *bad = NULL;
@@ -156,8 +156,8 @@ void admit(struct conn *c)
     else if (c->parent)
         lookup_start(c, c->parent->host.name, parent_resolved);
     else if (c->host->kind == HOST_ADDR)
-        resolved(c, &c->host->addr, 1);
+        admit_resolved(c, &c->host->addr, 1);
     else
-        lookup_start(c, c->host->name, resolved);
+        lookup_start(c, c->host->name, admit_resolved);
     relay_settle(c);
 }

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include "egress/parts.h"
 
-static struct conn *graveyard;
+static struct conn *dead_conns;
 
 static void unlist(struct conn *c)
 {
@@ -119,17 +119,17 @@ void conn_end(struct conn *c)
     free(c->host);
     c->host = NULL;
     unlist_from_all(c);
-    c->next = graveyard;
-    graveyard = c;
+    c->next = dead_conns;
+    dead_conns = c;
     world.n_conns--;
     world.full = world.full && world.n_conns > world.max_conns - world.max_conns / 8;
 }
 
 void conn_bury(void)
 {
-    while (graveyard) {
-        struct conn *c = graveyard;
-        graveyard = c->next;
+    while (dead_conns) {
+        struct conn *c = dead_conns;
+        dead_conns = c->next;
         free(c);
     }
 }

@@ -20,7 +20,7 @@
 #define THIS_ARCH AUDIT_ARCH_AARCH64
 #endif
 
-static const int allowed[] = {
+static const int allowed_calls[] = {
     SYS_read,          SYS_write,      SYS_readv,     SYS_writev,      SYS_recvfrom,
     SYS_sendto,        SYS_recvmsg,    SYS_sendmsg,   SYS_accept4,     SYS_connect,
     SYS_bind,          SYS_close,      SYS_shutdown,  SYS_getsockname, SYS_getpeername,
@@ -35,7 +35,7 @@ static const int allowed[] = {
 
 int egress_lock(void)
 {
-    enum { N = sizeof allowed / sizeof *allowed };
+    enum { N = sizeof allowed_calls / sizeof *allowed_calls };
     struct sock_filter f[N + 12];
     unsigned n = 0;
     f[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch));
@@ -49,7 +49,7 @@ int egress_lock(void)
     f[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AF_INET6, (uint8_t)(N + 2), 0);
     f[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
     for (unsigned i = 0; i < N; i++) {
-        f[n] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)allowed[i], (uint8_t)(N - i), 0);
+        f[n] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)allowed_calls[i], (uint8_t)(N - i), 0);
         n++;
     }
     f[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);

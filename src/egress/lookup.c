@@ -169,13 +169,13 @@ void lookup_start(struct conn *c, const char *name, resolved_fn *resolved)
         lookup_late(l);
 }
 
-static struct lookup *graveyard;
+static struct lookup *dead_lookups;
 
 void lookup_bury(void)
 {
-    while (graveyard) {
-        struct lookup *l = graveyard;
-        graveyard = l->next;
+    while (dead_lookups) {
+        struct lookup *l = dead_lookups;
+        dead_lookups = l->next;
         free(l);
     }
 }
@@ -191,6 +191,6 @@ void lookup_cancel(struct lookup *l)
         l->next->before = l->before;
     l->conn->lookup = NULL;
     l->conn = NULL;
-    l->next = graveyard; /* an event for it may still be in this round */
-    graveyard = l;
+    l->next = dead_lookups; /* an event for it may still be in this round */
+    dead_lookups = l;
 }

@@ -24,7 +24,7 @@ static void answered(uint32_t ticket, uint32_t answer)
 }
 
 /* The content of a descriptor, from its beginning; NULL when it is not all there. Closes it. */
-static void *take(int fd, uint32_t bytes)
+static void *order_take(int fd, uint32_t bytes)
 {
     char *p = bytes <= EGRESS_MAX_ORDER ? malloc(bytes + 1u) : NULL;
     uint32_t at = 0;
@@ -75,7 +75,7 @@ static void take_text(const struct egress_order *o, void *p)
 
 static void obey(const struct egress_order *o, int fd)
 {
-    void *p = fd >= 0 ? take(fd, o->bytes) : NULL;
+    void *p = fd >= 0 ? order_take(fd, o->bytes) : NULL;
     switch ((enum egress_order_kind)o->kind) {
     case ORDER_RULES:
         take_rules(o, p);

@@ -57,7 +57,7 @@ static int nominated(const struct http_head *h, struct str field)
     return found;
 }
 
-static bool put(char *out, size_t room, size_t *at, const char *bytes, size_t n)
+static bool put_bytes(char *out, size_t room, size_t *at, const char *bytes, size_t n)
 {
     if (n > room - *at)
         return false;
@@ -80,16 +80,18 @@ ssize_t http_forward(const struct http_head *h, char *out, size_t room)
     static const char keep[] = "Connection: keep-alive\r\n\r\n", close[] = "Connection: close\r\n\r\n";
     struct str fields = h->fields, line, name, value;
     size_t at = 0;
-    bool ok = put(out, room, &at, h->method.p, h->method.n) && put(out, room, &at, " ", 1) &&
-              put(out, room, &at, h->origin_target.p, h->origin_target.n) && put(out, room, &at, " HTTP/1.1\r\n", 11);
+    bool ok = put_bytes(out, room, &at, h->method.p, h->method.n) && put_bytes(out, room, &at, " ", 1) &&
+              put_bytes(out, room, &at, h->origin_target.p, h->origin_target.n) &&
+              put_bytes(out, room, &at, " HTTP/1.1\r\n", 11);
     while (ok && next_field(&fields, &line, &name, &value)) {
         int named = nominated(h, name);
         if (named < 0)
             return named;
         if (!named && !any_of(name, ends_here))
-            ok = put(out, room, &at, line.p, line.n);
+            ok = put_bytes(out, room, &at, line.p, line.n);
     }
-    ok = ok && (h->close ? put(out, room, &at, close, sizeof close - 1) : put(out, room, &at, keep, sizeof keep - 1));
+    ok = ok && (h->close ? put_bytes(out, room, &at, close, sizeof close - 1)
+                         : put_bytes(out, room, &at, keep, sizeof keep - 1));
     return ok ? (ssize_t)at : -EMSGSIZE;
 }
 
@@ -100,12 +102,12 @@ ssize_t http_by_parent(struct str head, const char *host, uint16_t port, const s
     int n = snprintf(authority, sizeof authority, " http://%s:%u", host, port);
     static const char field[] = "Proxy-Authorization: Basic ";
     size_t at = 0, n_basic = by->basic ? strlen(by->basic) : 0;
-    bool ok = put(out, room, &at, method.p, method.n) && put(out, room, &at, authority, (size_t)n) &&
-              put(out, room, &at, line.p, line.n) && put(out, room, &at, "\n", 1);
+    bool ok = put_bytes(out, room, &at, method.p, method.n) && put_bytes(out, room, &at, authority, (size_t)n) &&
+              put_bytes(out, room, &at, line.p, line.n) && put_bytes(out, room, &at, "\n", 1);
     if (n_basic)
-        ok = ok && put(out, room, &at, field, sizeof field - 1) && put(out, room, &at, by->basic, n_basic) &&
-             put(out, room, &at, "\r\n", 2);
-    return ok && put(out, room, &at, head.p, head.n) ? (ssize_t)at : -EMSGSIZE;
+        ok = ok && put_bytes(out, room, &at, field, sizeof field - 1) &&
+             put_bytes(out, room, &at, by->basic, n_basic) && put_bytes(out, room, &at, "\r\n", 2);
+    return ok && put_bytes(out, room, &at, head.p, head.n) ? (ssize_t)at : -EMSGSIZE;
 }
 
 /* ---- answers ---- */

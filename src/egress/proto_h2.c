@@ -84,7 +84,7 @@ struct block {
 };
 
 /* An integer behind a prefix of `bits` in the first byte. */
-static bool number(struct str *in, unsigned bits, uint32_t *ret)
+static bool h2_number(struct str *in, unsigned bits, uint32_t *ret)
 {
     uint32_t most = (1u << bits) - 1, v;
     if (!in->n)
@@ -109,7 +109,7 @@ static ssize_t text(struct str *in, char *out, size_t room)
 {
     uint32_t n;
     bool coded = in->n && in->p[0] & 0x80;
-    if (!number(in, 7, &n) || n > in->n)
+    if (!h2_number(in, 7, &n) || n > in->n)
         return -EBADMSG;
     struct str s = {in->p, n};
     *in = str_skip(*in, n);
@@ -178,7 +178,7 @@ static int literal(struct block *b, unsigned bits, bool kept)
     uint32_t index;
     uint8_t kind;
     size_t n_name;
-    if (!number(&b->in, bits, &index))
+    if (!h2_number(&b->in, bits, &index))
         return -EBADMSG;
     if (index == 0) {
         ssize_t n = text(&b->in, word, sizeof word);
@@ -216,7 +216,7 @@ static int indexed(struct block *b)
     uint32_t index;
     uint8_t kind;
     size_t n;
-    if (!number(&b->in, 7, &index))
+    if (!h2_number(&b->in, 7, &index))
         return -EBADMSG;
     const struct h2_entry *e = index > STATIC ? entry(b->h, index) : NULL;
     if (index == 1 || index == 38 || name_at(b->h, index, &kind, &n) < 0) /* a host of no letters */
@@ -237,7 +237,7 @@ static int header_block(struct h2 *h, struct str in, http_judge *may, void *cont
             r = literal(&b, 6, true);
         } else if (first & 0x20) {
             uint32_t most;
-            if (!number(&b.in, 5, &most))
+            if (!h2_number(&b.in, 5, &most))
                 return -EBADMSG;
             if (most > H2_TABLE)
                 return -EMSGSIZE;

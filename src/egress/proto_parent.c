@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-static size_t put(char *out, size_t at, const void *bytes, size_t n)
+static size_t parent_put(char *out, size_t at, const void *bytes, size_t n)
 {
     memcpy(out + at, bytes, n);
     return at + n;
@@ -21,18 +21,18 @@ size_t parent_say(const struct proxy *p, enum parent_step step, const char *host
                      p->basic ? "Proxy-Authorization: Basic " : "", p->basic ? p->basic : "", p->basic ? "\r\n" : "");
         return k > 0 && k < PARENT_SAY ? (size_t)k : 0;
     case PARENT_GREET:
-        return p->user.p ? put(out, 0, "\5\2\0\2", 4) : put(out, 0, "\5\1\0", 3);
+        return p->user.p ? parent_put(out, 0, "\5\2\0\2", 4) : parent_put(out, 0, "\5\1\0", 3);
     case PARENT_LOGIN: /* both at most 255 bytes (policy/proxy.c) */
         byte = (char)p->user.n;
-        at = put(out, put(out, 0, "\1", 1), &byte, 1);
-        at = put(out, at, p->user.p, p->user.n);
+        at = parent_put(out, parent_put(out, 0, "\1", 1), &byte, 1);
+        at = parent_put(out, at, p->user.p, p->user.n);
         byte = (char)p->password.n;
-        at = put(out, at, &byte, 1);
-        return put(out, at, p->password.p, p->password.n);
+        at = parent_put(out, at, &byte, 1);
+        return parent_put(out, at, p->password.p, p->password.n);
     case PARENT_REQUEST:
         byte = (char)n;
-        at = put(out, put(out, 0, "\5\1\0\3", 4), &byte, 1);
-        return put(out, put(out, at, host, n), ports, 2);
+        at = parent_put(out, parent_put(out, 0, "\5\1\0\3", 4), &byte, 1);
+        return parent_put(out, parent_put(out, at, host, n), ports, 2);
     case PARENT_OPEN:
         break;
     }

@@ -9,7 +9,7 @@ struct reader {
     bool bad;
 };
 
-static unsigned take(struct reader *r, unsigned bytes)
+static unsigned tls_take(struct reader *r, unsigned bytes)
 {
     unsigned v = 0;
     if (r->n < bytes) {
@@ -85,10 +85,10 @@ int tls_asks_again(struct tls_answer *a, struct str in)
 
 static int server_name(struct reader *ext, struct tls_hello *h)
 {
-    struct reader list = sub(ext, take(ext, 2));
+    struct reader list = sub(ext, tls_take(ext, 2));
     while (list.n && !list.bad) {
-        unsigned type = take(&list, 1);
-        struct reader name = sub(&list, take(&list, 2));
+        unsigned type = tls_take(&list, 1);
+        struct reader name = sub(&list, tls_take(&list, 2));
         if (list.bad)
             return -EBADMSG;
         if (type != 0)
@@ -104,18 +104,18 @@ static int server_name(struct reader *ext, struct tls_hello *h)
 static int client_hello(struct reader r, struct tls_hello *ret)
 {
     struct tls_hello h = {0};
-    take(&r, 2);          /* legacy_version */
-    sub(&r, 32);          /* random */
-    sub(&r, take(&r, 1)); /* session id */
-    sub(&r, take(&r, 2)); /* cipher suites */
-    sub(&r, take(&r, 1)); /* compression */
+    tls_take(&r, 2);          /* legacy_version */
+    sub(&r, 32);              /* random */
+    sub(&r, tls_take(&r, 1)); /* session id */
+    sub(&r, tls_take(&r, 2)); /* cipher suites */
+    sub(&r, tls_take(&r, 1)); /* compression */
     if (r.bad)
         return -EBADMSG;
     if (r.n) {
-        struct reader all = sub(&r, take(&r, 2));
+        struct reader all = sub(&r, tls_take(&r, 2));
         while (all.n && !all.bad) {
-            unsigned type = take(&all, 2);
-            struct reader ext = sub(&all, take(&all, 2));
+            unsigned type = tls_take(&all, 2);
+            struct reader ext = sub(&all, tls_take(&all, 2));
             if (all.bad)
                 break;
             if (type == 0 && server_name(&ext, &h) < 0)

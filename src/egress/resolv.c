@@ -23,7 +23,7 @@ static struct str line(struct str *s)
     return l;
 }
 
-static unsigned number(struct str s, unsigned most)
+static unsigned resolv_number(struct str s, unsigned most)
 {
     unsigned v = 0;
     for (size_t i = 0; i < s.n && s.p[i] >= '0' && s.p[i] <= '9' && v <= most; i++)
@@ -34,11 +34,11 @@ static unsigned number(struct str s, unsigned most)
 static void option(struct str o, struct egress_resolver *r)
 {
     if (str_starts(o, STR("ndots:")))
-        r->ndots = number(str_skip(o, 6), 15);
+        r->ndots = resolv_number(str_skip(o, 6), 15);
     else if (str_starts(o, STR("timeout:")))
-        r->timeout_s = number(str_skip(o, 8), 30);
+        r->timeout_s = resolv_number(str_skip(o, 8), 30);
     else if (str_starts(o, STR("attempts:")))
-        r->attempts = number(str_skip(o, 9), 5);
+        r->attempts = resolv_number(str_skip(o, 9), 5);
 }
 
 void resolv_parse(struct str text, struct egress_resolver *ret)

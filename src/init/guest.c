@@ -385,7 +385,7 @@ static int take_terminal(struct guest *g, const struct job_state *j, int master)
 }
 
 /* A peer that ended with frames of ours unread leaves ECONNRESET, once, in front of what it had still sent: how a command ended. */
-static long receive(int from, struct frame *f, int *ret_fd)
+static long receive_frame(int from, struct frame *f, int *ret_fd)
 {
     long n;
     do
@@ -399,7 +399,7 @@ static int job_hear(struct guest *g, struct job_state *j)
 {
     struct frame f;
     int fd = -1;
-    long n = receive(j->reply, &f, &fd);
+    long n = receive_frame(j->reply, &f, &fd);
     if (n == -EAGAIN)
         return 0;
     if (n != (long)sizeof f) {
@@ -486,7 +486,7 @@ static int box_hear(struct guest *g, int from)
 {
     struct frame f;
     int fd = -1;
-    long n = receive(from, &f, &fd);
+    long n = receive_frame(from, &f, &fd);
     if (n == -EAGAIN)
         return 0;
     sys_shut(fd);

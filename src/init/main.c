@@ -85,7 +85,7 @@ static int set_effective_user(uint32_t uid)
     return (int)sys_call(SYS_setresuid, (uint32_t)-1, uid, (uint32_t)-1, 0, 0, 0);
 }
 
-static int connect_to(const struct words *w)
+static int connect_to_pinfold(const struct words *w)
 {
     struct sockaddr_un at = {.sun_family = AF_UNIX};
     int type;
@@ -112,7 +112,7 @@ static int connect_to(const struct words *w)
 }
 
 /* One message with its descriptors, all close-on-exec; their number in *ret_n. */
-static long receive(int s, struct checkin_ask *ask, int fds[CHECKIN_MAX_FDS], unsigned *ret_n)
+static long receive_ask(int s, struct checkin_ask *ask, int fds[CHECKIN_MAX_FDS], unsigned *ret_n)
 {
     union {
         struct cmsghdr head;
@@ -187,13 +187,13 @@ static const char *map(int fd, uint64_t *ret_bytes)
 static void check_in(const struct words *w, struct arrived *a)
 {
     struct checkin_hello hello;
-    int came[CHECKIN_MAX_FDS], s = connect_to(w);
+    int came[CHECKIN_MAX_FDS], s = connect_to_pinfold(w);
     unsigned n_fds = 0;
     uint64_t bytes = 0;
     checkin_hello_write(&hello, PINFOLD_VERSION, w->plan);
     long n = sys_send(s, &hello, sizeof hello, MSG_NOSIGNAL);
     if (n == (long)sizeof hello)
-        n = receive(s, &a->ask, came, &n_fds);
+        n = receive_ask(s, &a->ask, came, &n_fds);
     if (n < 0)
         die("talking to pinfold", (int)-n);
     if (n == 0)

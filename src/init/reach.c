@@ -69,7 +69,7 @@ static void half_turn(struct half *h, short from, short to)
     }
 }
 
-static int connect_to(const struct sockaddr *to, socklen_t n)
+static int connect_socket(const struct sockaddr *to, socklen_t n)
 {
     int fd = socket(to->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd >= 0 && connect(fd, to, n) == 0)
@@ -84,8 +84,8 @@ static int connect_on(const struct service *s)
     const struct sockaddr_in four = place(s->published ? "127.0.0.1" : VM_GATEWAY, s->port);
     const struct sockaddr_in6 six = {
         .sin6_family = AF_INET6, .sin6_port = htons((uint16_t)s->port), .sin6_addr = IN6ADDR_LOOPBACK_INIT};
-    int fd = connect_to((const struct sockaddr *)&four, sizeof four);
-    return fd < 0 && s->published ? connect_to((const struct sockaddr *)&six, sizeof six) : fd;
+    int fd = connect_socket((const struct sockaddr *)&four, sizeof four);
+    return fd < 0 && s->published ? connect_socket((const struct sockaddr *)&six, sizeof six) : fd;
 }
 
 static _Noreturn void pass(int one, const struct service *s)

@@ -287,7 +287,7 @@ static int mirror(int status)
 }
 
 /* Everything that was to be said has been said, and pid 1, with whatever else was in the box, has been waited for. */
-static _Noreturn void leave(const struct builder *b, int status)
+static _Noreturn void builder_leave(const struct builder *b, int status)
 {
     const struct frame f = {.kind = FRAME_GONE};
     int ignored;
@@ -309,7 +309,7 @@ static _Noreturn void watch(struct builder *b, int init)
             hunt_down(&b->runner);
         if (status < 0)
             builder_give_up(b, WHERE_GUARD, status);
-        leave(b, mirror(status));
+        builder_leave(b, mirror(status));
     }
     int e;
     do
@@ -319,7 +319,7 @@ static _Noreturn void watch(struct builder *b, int init)
         hunt_down(&b->runner); /* of a pid 1 that was killed */
     if (e < 0)
         builder_give_up(b, WHERE_CHILD, e);
-    leave(b, info.si_code == CLD_EXITED ? info.si_status : 128 + info.si_status);
+    builder_leave(b, info.si_code == CLD_EXITED ? info.si_status : 128 + info.si_status);
 }
 
 /* Into the network namespace that pid 1 has made: the first thing it sends. */

@@ -415,7 +415,7 @@ static void mask_byte(struct msg *m, uint8_t mask)
     expr_end(m, e);
 }
 
-static void verdict(struct msg *m, uint32_t code)
+static void put_verdict(struct msg *m, uint32_t code)
 {
     struct expr e = expr(m, "immediate");
     attr_be32(m, NFTA_IMMEDIATE_DREG, NFT_REG_VERDICT);
@@ -496,7 +496,7 @@ static int rules(void)
     for (int v6 = 0; v6 < 2; v6++) {
         struct rule r = rule(&m, "catch");
         to_loopback(&m, v6, NFT_CMP_EQ);
-        verdict(&m, NF_ACCEPT);
+        put_verdict(&m, NF_ACCEPT);
         rule_end(&m, r);
         r = rule(&m, "refuse");
         to_loopback(&m, v6, NFT_CMP_NEQ);
@@ -513,7 +513,7 @@ static int rules(void)
     mask_byte(&m, 0x12); /* SYN and ACK */
     compare_byte(&m, NFT_CMP_EQ, 0x02);
     tproxy(&m, EGRESS_CATCH_PORT);
-    verdict(&m, NF_ACCEPT);
+    put_verdict(&m, NF_ACCEPT);
     rule_end(&m, r);
     acks++;
     batch(&m, NFNL_MSG_BATCH_END);

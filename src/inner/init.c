@@ -53,7 +53,7 @@ static int start(struct box *b)
     return pid < 0 ? pid : 0;
 }
 
-static _Noreturn void leave(const struct box *b, int status)
+static _Noreturn void end_box(const struct box *b, int status)
 {
     init_leave(b->r, status);
 }
@@ -63,7 +63,7 @@ static int exit_status(int status)
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-static void reap(const struct box *b)
+static void reap_children(const struct box *b)
 {
     struct rusage usage;
     int status;
@@ -84,15 +84,15 @@ static void reap(const struct box *b)
         if (leader && status != 0) {
             const struct frame f = {.kind = FRAME_VERDICT, .a = WHERE_CHILD, .b = EIO};
             (void)send_frame(b->control, &f, -1);
-            leave(b, 125);
+            end_box(b, 125);
         }
         if (!leader && report_exit(b->control, b->job, status, &usage) < 0)
-            leave(b, 125); /* no success without a witness */
-        leave(b, exit_status(status));
+            end_box(b, 125); /* no success without a witness */
+        end_box(b, exit_status(status));
     }
 }
 
-static void forward(const struct box *b, int signal, uint32_t target)
+static void signal_command(const struct box *b, int signal, uint32_t target)
 {
     int group = 0;
     if (target == SIGNAL_EVERYONE) {
@@ -110,7 +110,7 @@ static void forward(const struct box *b, int signal, uint32_t target)
     (void)sys_kill(target == SIGNAL_FOREGROUND ? -b->pid : b->pid, signal);
 }
 
-static void obey(const struct box *b)
+static void obey_frame(const struct box *b)
 {
     struct frame f;
     int fd = -1;
@@ -119,9 +119,9 @@ static void obey(const struct box *b)
         return;
     sys_drop(&fd);
     if (n != (long)sizeof f || f.kind == FRAME_END)
-        leave(b, 128 + SIGKILL);
+        end_box(b, 128 + SIGKILL);
     if (f.kind == FRAME_SIGNAL && f.a > 0 && f.a <= 64)
-        forward(b, (int)f.a, f.b);
+        signal_command(b, (int)f.a, f.b);
     if (f.kind == FRAME_WINSIZE && b->master >= 0) {
         struct winsize size = {.ws_row = (unsigned short)(f.a >> 16), .ws_col = (unsigned short)f.a};
         (void)sys_ioctl(b->master, TIOCSWINSZ, &size);
@@ -148,18 +148,18 @@ static _Noreturn void serve(struct box *b)
     const struct timespec past_exec = {.tv_nsec = 50000000};
     struct pollfd p[2] = {{.fd = b->control, .events = POLLIN}, {.fd = b->signals, .events = POLLIN}};
     for (;;) {
-        reap(b);
+        reap_children(b);
         int n = sys_poll(p, 2, b->oom >= 0 || b->r->n_spare ? &past_exec : NULL);
         if (n == 0)
             settle_down(b);
         if (n < 0 && n != -EINTR)
-            leave(b, 125);
+            end_box(b, 125);
         if (p[1].revents) {
             char ignored[sizeof(struct signalfd_siginfo)];
             (void)sys_read(b->signals, ignored, sizeof ignored);
         }
         if (p[0].revents)
-            obey(b);
+            obey_frame(b);
     }
 }
 

@@ -107,7 +107,7 @@ static void signal_session(const struct serving *s, int leader, bool itself, int
         ;
 }
 
-static void forward(const struct serving *s, const struct task *t, int signal, uint32_t target)
+static void signal_task(const struct serving *s, const struct task *t, int signal, uint32_t target)
 {
     int group = 0;
     if (target == SIGNAL_EVERYONE || target == SIGNAL_CHILDREN) {
@@ -198,7 +198,7 @@ static int start_plain(const struct serving *s, const struct job *job, struct ta
     return pid < 0 ? pid : 0;
 }
 
-static void run(struct serving *s, const struct job_image *j, struct arrival *a, int first)
+static void run_task(struct serving *s, const struct job_image *j, struct arrival *a, int first)
 {
     const char **envp = NULL;
     void *pages = NULL;
@@ -299,13 +299,13 @@ static void take_exec(struct serving *s, struct arrival *a)
     if (!j || job_image_check(j, n) < 0 || a->n_fds != first + 1 + (int)job_n_streams(j->flags))
         answer(reply, FRAME_VERDICT, WHERE_CHECK, apart && !j ? ENOMEM : EBADMSG);
     else
-        run(s, j, a, first);
+        run_task(s, j, a, first);
     drop_all(a, first);
     if (fetched)
         (void)sys_call(SYS_munmap, fetched, a->frame.a, 0, 0, 0, 0);
 }
 
-static void obey(struct serving *s)
+static void obey_keeper(struct serving *s)
 {
     for (int most = 16; most > 0; most--) { /* children are looked after in between */
         struct arrival a;
@@ -353,7 +353,7 @@ static void hear(const struct serving *s, uint32_t i)
         return;
     sys_drop(&fd);
     if (n == (long)sizeof f && f.kind == FRAME_SIGNAL && f.a > 0 && f.a <= 64) {
-        forward(s, t, (int)f.a, f.b);
+        signal_task(s, t, (int)f.a, f.b);
     } else if (n == (long)sizeof f && f.kind == FRAME_WINSIZE && t->master >= 0) {
         struct winsize size = {.ws_row = (unsigned short)(f.a >> 16), .ws_col = (unsigned short)f.a};
         (void)sys_ioctl(t->master, TIOCSWINSZ, &size);
@@ -382,7 +382,7 @@ static void ended(struct serving *s, uint32_t i, int status, const struct rusage
     remove_task(s, i);
 }
 
-static void reap(struct serving *s)
+static void reap_tasks(struct serving *s)
 {
     struct rusage usage;
     int status;
@@ -431,8 +431,8 @@ _Noreturn void serve_main(const struct runner *r, int control, int signals, int 
             if (polled[FIRST + i].revents && tasks[i].reply >= 0)
                 hear(&s, i);
         }
-        reap(&s);
+        reap_tasks(&s);
         if (polled[CONTROL].revents)
-            obey(&s);
+            obey_keeper(&s);
     }
 }

@@ -363,7 +363,7 @@ static int step_proc_lock(struct runner *r, const struct step *s)
     return e;
 }
 
-static int run(struct runner *r, const struct step *s)
+static int run_step(struct runner *r, const struct step *s)
 {
     switch ((enum step_kind)s->kind) {
 #define DO(KIND, function)                                                                                             \
@@ -506,7 +506,7 @@ static int run_range(struct runner *r, enum phase phase, uint32_t from, uint32_t
         if (s[i].flags & STEP_TOOL && s[i].kind != STEP_ROOT)
             continue;
         r->failed = i;
-        e = run(r, s + i);
+        e = run_step(r, s + i);
         if (e == -ENOENT && s[i].flags & STEP_OPTIONAL)
             e = 0;
     }

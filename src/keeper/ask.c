@@ -174,7 +174,7 @@ static void serve(struct keeper *k, struct request *q, size_t n, int *fds, unsig
 }
 
 /* One request, if it is there; false when the connection stays. */
-static bool take(struct keeper *k, int fd, int pid)
+static bool take_message(struct keeper *k, int fd, int pid)
 {
     union {
         struct cmsghdr align;
@@ -220,7 +220,7 @@ bool ask_accept(struct keeper *k)
             (void)close(fd);
             continue;
         }
-        if (take(k, fd, pid))
+        if (take_message(k, fd, pid))
             continue;
         unsigned i = 0;
         while (i < MAX_CONNECTIONS && k->connections[i].fd >= 0)
@@ -243,7 +243,7 @@ void ask_ready(struct keeper *k, unsigned i)
     int fd = c->fd;
     /* Out of the set before it is taken: it may live on elsewhere. */
     (void)epoll_ctl(k->epoll, EPOLL_CTL_DEL, fd, NULL);
-    if (take(k, fd, c->pid)) {
+    if (take_message(k, fd, c->pid)) {
         c->fd = -1;
         k->n_connections--;
     } else if (keeper_watch(k, fd, EPOLLIN, TICKET(SOURCE_CONNECTION, i)) < 0) {

@@ -14,7 +14,7 @@ struct denied {
 };
 
 static struct denied *ring; /* MAX_DENIED of them */
-static unsigned next;
+static unsigned next_slot;
 static uint64_t lost_at;     /* when one could not be kept */
 static uint64_t unplaced_at; /* when it was not found whose refusal of the network one was */
 
@@ -79,7 +79,7 @@ void denied_keep(const struct denial *d)
         lost_at = keeper_now();
         return;
     }
-    struct denied *slot = &ring[next++ % MAX_DENIED];
+    struct denied *slot = &ring[next_slot++ % MAX_DENIED];
     free(slot->bytes);
     *slot = (struct denied){keeper_now(), d->session, (uint32_t)n, bytes};
 }
@@ -87,18 +87,18 @@ void denied_keep(const struct denial *d)
 /* So many of late that some since then may be gone from here, or were never told. */
 static uint32_t may_lack(uint64_t since)
 {
-    const struct denied *oldest = ring ? &ring[next % MAX_DENIED] : NULL;
+    const struct denied *oldest = ring ? &ring[next_slot % MAX_DENIED] : NULL;
     bool some = (lost_at && lost_at >= since) || (oldest && oldest->bytes && oldest->at + GUARD_US >= since);
     return (some ? KEEP_LACKS_SOME : 0) | (unplaced_at && unplaced_at >= since ? KEEP_LACKS_NETWORK : 0);
 }
 
 /* Those of a command's session since then. */
-static uint32_t take(struct keeper *k, uint32_t session, uint64_t since, struct buf *out)
+static uint32_t take_since(struct keeper *k, uint32_t session, uint64_t since, struct buf *out)
 {
     if (k->box)
         box_keep_hear(k->box); /* what was refused before the command ended is told already, and perhaps not read */
     for (unsigned i = 0; ring && i < MAX_DENIED; i++) {
-        const struct denied *d = &ring[(next + i) % MAX_DENIED];
+        const struct denied *d = &ring[(next_slot + i) % MAX_DENIED];
         if (d->bytes && d->session == session && d->at >= since)
             buf_put(out, d->bytes, d->n);
     }
@@ -108,7 +108,7 @@ static uint32_t take(struct keeper *k, uint32_t session, uint64_t since, struct 
 void denied_add(struct keeper *k, uint64_t since, struct box_result *r)
 {
     auto_buf struct buf b = BUF(KEEP_MAX);
-    uint32_t lacks = take(k, r->command, since, &b);
+    uint32_t lacks = take_since(k, r->command, since, &b);
     if (b.n && buf_ok(&b))
         denied_read(r, &b);
     r->guard_told = !(lacks & KEEP_LACKS_SOME);
@@ -118,7 +118,7 @@ void denied_add(struct keeper *k, uint64_t since, struct box_result *r)
 void denied_answer(struct keeper *k, struct request *q)
 {
     struct buf b = BUF(KEEP_MAX);
-    uint32_t lacks = take(k, q->head.job, q->head.number, &b);
+    uint32_t lacks = take_since(k, q->head.job, q->head.number, &b);
     answer_bytes(q->from, buf_ok(&b) ? buf_cstr(&b) : "", b.n, lacks, 0, 0);
     buf_free(&b);
 }

@@ -52,7 +52,7 @@ static struct job jobs[MAX_JOBS];
 static struct attached attached[MAX_ATTACHED];
 static uint32_t last_id;
 
-static struct job *find(uint32_t id)
+static struct job *find_job(uint32_t id)
 {
     for (unsigned i = 0; id && i < MAX_JOBS; i++) {
         if (jobs[i].id == id)
@@ -277,7 +277,7 @@ void jobs_heard(struct keeper *k, unsigned i)
 void jobs_attach(struct keeper *k, struct request *q)
 {
     struct err e = {0};
-    struct job *j = find(q->head.job);
+    struct job *j = find_job(q->head.job);
     unsigned i = 0;
     while (i < MAX_ATTACHED && attached[i].fd >= 0)
         i++;
@@ -422,7 +422,7 @@ static char *argv_json(const struct job_image *image)
 }
 
 /* The ends that the command gets, in `fds`; ours in the job. */
-static int make_ends(struct job *j, const struct request *q, int fds[3], int *ret_reply, struct err *e)
+static int make_job_ends(struct job *j, const struct request *q, int fds[3], int *ret_reply, struct err *e)
 {
     int pair[2], ends[2] = {-1, -1};
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
@@ -457,7 +457,7 @@ void jobs_start(struct keeper *k, struct request *q)
                           .began = keeper_now(),
                           .argv = argv_json(image)};
         j->until = q->head.number && q->head.number < KEEP_MAX_WAIT ? j->began + q->head.number * 1000 : NEVER;
-        r = j->argv ? make_ends(j, q, fds, &reply, &e) : err_sys(&e, ERR_SYSTEM, ENOMEM, "starting a job");
+        r = j->argv ? make_job_ends(j, q, fds, &reply, &e) : err_sys(&e, ERR_SYSTEM, ENOMEM, "starting a job");
     }
     if (r == 0)
         r = command_send(k, image, JOB_TELL_START | (j->tty ? 0u : JOB_ONE_OUTPUT), reply, fds, j->tty ? 0 : 3, &e);
@@ -505,7 +505,7 @@ void jobs_list(struct keeper *k, struct request *q)
     json_object(&out, NULL);
     json_array(&out, "jobs");
     for (uint32_t id = 1; id <= last_id; id++) {
-        const struct job *j = find(id);
+        const struct job *j = find_job(id);
         if (j)
             put_job(&out, j, k->ask->plan);
     }
@@ -517,7 +517,7 @@ void jobs_list(struct keeper *k, struct request *q)
 void jobs_output(struct keeper *k, struct request *q)
 {
     struct err e = {0};
-    const struct job *j = find(q->head.job);
+    const struct job *j = find_job(q->head.job);
     uint64_t at = q->head.number;
     (void)k;
     if (!j) {
@@ -535,7 +535,7 @@ void jobs_output(struct keeper *k, struct request *q)
 void jobs_kill(struct keeper *k, struct request *q)
 {
     struct err e = {0};
-    const struct job *j = find(q->head.job);
+    const struct job *j = find_job(q->head.job);
     const struct frame f = {.kind = FRAME_SIGNAL, .a = q->head.b, .b = SIGNAL_EVERYONE};
     (void)k;
     int r = !j                                 ? err_say(&e, ERR_POLICY, "the session has no job %u", q->head.job)
@@ -579,7 +579,7 @@ void jobs_denied(struct keeper *k, const struct denial *d)
 void jobs_denials(struct keeper *k, struct request *q)
 {
     struct buf b = BUF(KEEP_MAX);
-    const struct job *j = find(q->head.job);
+    const struct job *j = find_job(q->head.job);
     (void)k;
     for (size_t i = 0; j && j->ended && i < j->result.n_denials; i++)
         denied_put(&b, &j->result.denials[i]);

@@ -189,7 +189,7 @@ static void ready(void *ctx)
     }
 }
 
-static uint64_t next(void *ctx)
+static uint64_t next_wake(void *ctx)
 {
     const struct keeper *k = ctx;
     uint64_t a = ask_next(ctx), b = jobs_next(), least = a < b ? a : b;
@@ -208,7 +208,7 @@ static void due(void *ctx, uint64_t now)
         box_keep_end(k->box);
 }
 
-static void end(struct keeper *k)
+static void keeper_end(struct keeper *k)
 {
     auto_fd int dir = k->listener < 0 ? -1 : open(k->ask->run, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (dir >= 0 && record_is_ours(k))
@@ -220,7 +220,7 @@ static void end(struct keeper *k)
     free(k->list);
 }
 
-static void denied(void *ctx, const struct denial *d)
+static void take_denial(void *ctx, const struct denial *d)
 {
     if (d->session)
         jobs_denied(ctx, d);
@@ -240,7 +240,7 @@ int keeper_run(const struct keep_ask *ask, struct err *e)
     struct box_result result = {0};
     int r = begin(&k, e);
     const struct box_keeper calls = {
-        .ctx = &k, .begun = begun, .fd = k.epoll, .ready = ready, .next = next, .due = due, .denied = denied};
+        .ctx = &k, .begun = begun, .fd = k.epoll, .ready = ready, .next = next_wake, .due = due, .denied = take_denial};
     const struct box_ask box = {.plan = ask->plan,
                                 .engine = ask->engine,
                                 .stdio = {-1, -1, -1},
@@ -258,7 +258,7 @@ int keeper_run(const struct keep_ask *ask, struct err *e)
     else if (r == 0)
         mark_stopped(&k, &result);
     keeper_report(&k.report, r, e);
-    end(&k);
+    keeper_end(&k);
     box_result_free(&result);
     return r;
 }

@@ -26,7 +26,7 @@ void shells_begin(void)
         shells[i] = (struct shell){.reply = -1, .commands = -1, .out = -1, .err = -1, .caller = -1};
 }
 
-static struct shell *find(const char *name)
+static struct shell *find_shell(const char *name)
 {
     struct shell *free_one = NULL, *ended = NULL;
     for (unsigned i = 0; i < MAX_SHELLS; i++) {
@@ -48,7 +48,7 @@ static struct shell *find(const char *name)
 }
 
 /* Our ends; what the shell's processes are doing ends with the reply socket. */
-static void end(struct shell *s)
+static void shell_end(struct shell *s)
 {
     s->reply = close_fd(s->reply);
     s->commands = close_fd(s->commands);
@@ -68,7 +68,7 @@ static int make_pipe(int *ours, int *theirs)
     return 0;
 }
 
-static int make_ends(struct shell *s, int theirs[4], struct err *e)
+static int make_shell_ends(struct shell *s, int theirs[4], struct err *e)
 {
     int reply[2], commands[2];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, reply) < 0)
@@ -89,7 +89,7 @@ static int start(struct keeper *k, struct shell *s, const struct job_image *imag
 {
     int theirs[4] = {-1, -1, -1, -1};
     bool lost = s->lost;
-    int r = make_ends(s, theirs, e);
+    int r = make_shell_ends(s, theirs, e);
     if (r == 0)
         r = command_send(k, image, JOB_DUPLEX, theirs[3], theirs, 3, e);
     if (r == 0)
@@ -97,7 +97,7 @@ static int start(struct keeper *k, struct shell *s, const struct job_image *imag
     for (int i = 0; i < 4; i++)
         (void)close_fd(theirs[i]);
     if (r < 0)
-        end(s);
+        shell_end(s);
     s->lost = lost;
     return r;
 }
@@ -123,7 +123,7 @@ void shells_ask(struct keeper *k, struct request *q)
     /* The image begins at the next multiple of eight. */
     size_t at = (n + 8) / 8 * 8;
     bool good = n < q->head.bytes && at < q->head.bytes && keep_shell_name(q->payload, n);
-    struct shell *s = good ? find(q->payload) : NULL;
+    struct shell *s = good ? find_shell(q->payload) : NULL;
     int r =
         !good ? err_say(&e, ERR_POLICY, "the name of a shell has 1 to %d letters, digits and -_. in it", KEEP_MAX_NAME)
         : !s  ? err_say(&e, ERR_SYSTEM, "%d shells are alive in the session already", MAX_SHELLS)
@@ -180,7 +180,7 @@ void shells_frame(struct keeper *k, unsigned i)
         if (n == (ssize_t)sizeof f && over && s->caller >= 0)
             (void)send(s->caller, &f, sizeof f, MSG_DONTWAIT | MSG_NOSIGNAL);
         if (over)
-            end(s);
+            shell_end(s);
     }
 }
 
@@ -204,7 +204,7 @@ void shells_heard(struct keeper *k, unsigned i)
         return;
     }
     if (!(whole && f.kind == FRAME_END) && s->reply >= 0)
-        end(s);
+        shell_end(s);
     (void)epoll_ctl(k->epoll, EPOLL_CTL_DEL, s->caller, NULL);
     s->caller = close_fd(s->caller);
 }

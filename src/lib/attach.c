@@ -31,20 +31,6 @@ static int say_size(const struct attach *a)
     return send(a->fd, &f, sizeof f, MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 
-static int write_all(const char *p, size_t n)
-{
-    while (n) {
-        ssize_t k = write(1, p, n);
-        if (k < 0 && errno == EINTR)
-            continue;
-        if (k < 0)
-            return -errno;
-        p += k;
-        n -= (size_t)k;
-    }
-    return 0;
-}
-
 /* What is typed, but for the two keys that leave. A job without a terminal gets none of it, and Ctrl-C leaves it, too. */
 static int type(struct attach *a)
 {
@@ -70,7 +56,7 @@ static int type(struct attach *a)
 }
 
 /* 1: it goes on. */
-static int hear(const struct attach *a, int *ret_status, struct err *e)
+static int hear_job(const struct attach *a, int *ret_status, struct err *e)
 {
     struct {
         struct frame f;
@@ -87,11 +73,11 @@ static int hear(const struct attach *a, int *ret_status, struct err *e)
         *ret_status = (int)m.f.c;
         return 0;
     }
-    int r = m.f.kind == FRAME_DATA ? write_all(m.bytes, (size_t)n - sizeof m.f) : 0;
+    int r = m.f.kind == FRAME_DATA ? fd_write_all(1, m.bytes, (size_t)n - sizeof m.f) : 0;
     return r < 0 ? err_sys(e, ERR_SYSTEM, -r, "write the job's output") : 1;
 }
 
-static int follow(struct attach *a, int *ret_status, struct err *e)
+static int follow_job(struct attach *a, int *ret_status, struct err *e)
 {
     int r = say_size(a);
     for (int more = 1; r == 0 && more == 1;) {
@@ -109,14 +95,14 @@ static int follow(struct attach *a, int *ret_status, struct err *e)
         if (r == 0 && n > 0 && p[1].revents)
             r = type(a);
         if (r == 0 && n > 0 && p[0].revents) {
-            more = hear(a, ret_status, e);
+            more = hear_job(a, ret_status, e);
             r = more < 0 ? more : 0;
         }
     }
     return r;
 }
 
-static void take_note(void *ctx, enum pinfold_say what, const char *sentence)
+static void note_line(void *ctx, enum pinfold_say what, const char *sentence)
 {
     if (what == PINFOLD_SAY_NOTE)
         buf_printf(ctx, "%s\n", sentence);
@@ -127,7 +113,7 @@ static void say_denied(struct pinfold_session *s, uint32_t job, struct buf *note
 {
     const struct keep_request q = {.op = KEEP_DENIALS, .job = job, .b = 1};
     const char *const argv[] = {"job", NULL};
-    const struct pinfold_run_options say = {.size = sizeof say, .argv = argv, .say = take_note, .say_ctx = notes};
+    const struct pinfold_run_options say = {.size = sizeof say, .argv = argv, .say = note_line, .say_ctx = notes};
     struct pinfold_result result = {.prepared.plan = &s->plan, .box.end = BOX_EXITED};
     auto_buf struct buf said = BUF(KEEP_MAX);
     struct err ignored = {0};
@@ -168,7 +154,7 @@ int session_attach(struct pinfold_session *s, uint32_t job, uint64_t from, bool 
         r = term_raw(&a.term, &e);
     }
     if (r == 0)
-        r = follow(&a, &status, &e);
+        r = follow_job(&a, &status, &e);
     term_end(&a.term);
     (void)close_fd(a.signals);
     if (r == -EINTR)

@@ -32,7 +32,7 @@
 #define COUNT(a) (sizeof(a) / sizeof *(a))
 
 /* dir/name in a buffer that the next call overwrites. */
-static const char *at(const struct stage *s, const char *name)
+static const char *at(const struct attack_stage *s, const char *name)
 {
     static char path[PATH_MAX];
     snprintf(path, sizeof path, "%s/%s", s->dir, name);
@@ -50,19 +50,19 @@ static int status(int r)
     return r < 0 ? errno : 0;
 }
 
-static int write_outside(const struct stage *s)
+static int write_outside(const struct attack_stage *s)
 {
     return opens(at(s, "outside/new"), O_WRONLY | O_CREAT);
 }
-static int append_outside(const struct stage *s)
+static int append_outside(const struct attack_stage *s)
 {
     return opens(at(s, "outside/secret"), O_WRONLY | O_APPEND);
 }
-static int remove_outside(const struct stage *s)
+static int remove_outside(const struct attack_stage *s)
 {
     return status(unlink(at(s, "outside/victim")));
 }
-static int write_through_link(const struct stage *s)
+static int write_through_link(const struct attack_stage *s)
 {
     char target[PATH_MAX];
     snprintf(target, sizeof target, "%s/outside/secret", s->dir);
@@ -71,18 +71,18 @@ static int write_through_link(const struct stage *s)
         return errno;
     return opens(at(s, "work/link"), O_WRONLY | O_APPEND);
 }
-static int hard_link_in(const struct stage *s)
+static int hard_link_in(const struct attack_stage *s)
 {
     char target[PATH_MAX];
     snprintf(target, sizeof target, "%s/outside/secret", s->dir);
     (void)unlink(at(s, "work/hard"));
     return status(link(target, at(s, "work/hard")));
 }
-static int read_hidden(const struct stage *s)
+static int read_hidden(const struct attack_stage *s)
 {
     return opens(at(s, "hidden/secret"), O_RDONLY);
 }
-static int list_hidden(const struct stage *s)
+static int list_hidden(const struct attack_stage *s)
 {
     DIR *d = opendir(at(s, "hidden"));
     if (!d)
@@ -93,7 +93,7 @@ static int list_hidden(const struct stage *s)
     closedir(d);
     return found ? 0 : ENOENT;
 }
-static int read_hidden_by_proc(const struct stage *s)
+static int read_hidden_by_proc(const struct attack_stage *s)
 {
     char path[PATH_MAX];
     int r = ENOENT;
@@ -104,7 +104,7 @@ static int read_hidden_by_proc(const struct stage *s)
     }
     return r;
 }
-static int write_own_state(const struct stage *s)
+static int write_own_state(const struct attack_stage *s)
 {
     char path[PATH_MAX];
     snprintf(path, sizeof path, "%s/verify-%d", s->state, (int)getpid());
@@ -112,24 +112,24 @@ static int write_own_state(const struct stage *s)
     (void)unlink(path);
     return r;
 }
-static int see_process(const struct stage *s)
+static int see_process(const struct attack_stage *s)
 {
     char path[64];
     snprintf(path, sizeof path, "/proc/%d/status", s->victim);
     return opens(path, O_RDONLY);
 }
-static int signal_process(const struct stage *s)
+static int signal_process(const struct attack_stage *s)
 {
     return status(kill(s->victim, SIGCONT));
 }
-static int trace_process(const struct stage *s)
+static int trace_process(const struct attack_stage *s)
 {
     if (ptrace(PTRACE_SEIZE, s->victim, 0, 0) < 0)
         return errno;
     (void)ptrace(PTRACE_DETACH, s->victim, 0, 0);
     return 0;
 }
-static int trace_pid1(const struct stage *s)
+static int trace_pid1(const struct attack_stage *s)
 {
     (void)s;
     if (ptrace(PTRACE_SEIZE, 1, 0, 0) < 0)
@@ -137,7 +137,7 @@ static int trace_pid1(const struct stage *s)
     (void)ptrace(PTRACE_DETACH, 1, 0, 0);
     return 0;
 }
-static int read_pid1(const struct stage *s)
+static int read_pid1(const struct attack_stage *s)
 {
     static const char *const names[] = {"/proc/1/mem", "/proc/1/environ", "/proc/1/maps", "/proc/1/fd/0"};
     int r = EACCES;
@@ -146,7 +146,7 @@ static int read_pid1(const struct stage *s)
         r = opens(names[i], O_RDONLY);
     return r;
 }
-static int connect_tcp(const struct stage *s)
+static int connect_tcp(const struct attack_stage *s)
 {
     struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons((uint16_t)s->port)};
     auto_fd int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -166,18 +166,18 @@ static int connect_unix(const char *name, size_t n)
     memcpy(to.sun_path, name, n);
     return status(connect(fd, (struct sockaddr *)&to, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + n)));
 }
-static int connect_path(const struct stage *s)
+static int connect_path(const struct attack_stage *s)
 {
     const char *path = at(s, "outside/socket");
     return connect_unix(path, strlen(path) + 1);
 }
-static int connect_abstract(const struct stage *s)
+static int connect_abstract(const struct attack_stage *s)
 {
     char name[64] = {0};
     int n = snprintf(name + 1, sizeof name - 1, "%s", s->abstract);
     return connect_unix(name, (size_t)n + 1);
 }
-static int guarded_create(const struct stage *s)
+static int guarded_create(const struct attack_stage *s)
 {
     if (mkdir(at(s, "work/.git"), 0700) < 0 && errno != EEXIST)
         return errno;
@@ -185,7 +185,7 @@ static int guarded_create(const struct stage *s)
         return errno;
     return opens(at(s, "work/.git/hooks/pre-commit"), O_WRONLY | O_CREAT);
 }
-static int guarded_rename(const struct stage *s)
+static int guarded_rename(const struct attack_stage *s)
 {
     char to[PATH_MAX];
     int r = opens(at(s, "work/prepared"), O_WRONLY | O_CREAT);
@@ -194,7 +194,7 @@ static int guarded_rename(const struct stage *s)
     snprintf(to, sizeof to, "%s/work/.envrc", s->dir);
     return status(rename(at(s, "work/prepared"), to));
 }
-static int guarded_directory(const struct stage *s)
+static int guarded_directory(const struct attack_stage *s)
 {
     char to[PATH_MAX];
     if ((mkdir(at(s, "work/made"), 0700) < 0 && errno != EEXIST) ||
@@ -205,7 +205,7 @@ static int guarded_directory(const struct stage *s)
         return errno;
     return opens(at(s, "work/.claude/settings.json"), O_RDONLY);
 }
-static int guarded_link(const struct stage *s)
+static int guarded_link(const struct attack_stage *s)
 {
     char to[PATH_MAX];
     int r = opens(at(s, "work/plain"), O_WRONLY | O_CREAT);
@@ -214,29 +214,29 @@ static int guarded_link(const struct stage *s)
     snprintf(to, sizeof to, "%s/work/.mcp.json", s->dir);
     return status(link(at(s, "work/plain"), to));
 }
-static int make_user_namespace(const struct stage *s)
+static int make_user_namespace(const struct attack_stage *s)
 {
     (void)s;
     return status(unshare(CLONE_NEWUSER));
 }
-static int remount_root(const struct stage *s)
+static int remount_root(const struct attack_stage *s)
 {
     (void)s;
     return status(mount(NULL, "/", NULL, MS_REMOUNT | MS_BIND, NULL));
 }
-static int mount_something(const struct stage *s)
+static int mount_something(const struct attack_stage *s)
 {
     return status(mount("none", at(s, "work"), "tmpfs", 0, NULL));
 }
-static int unmount_hidden(const struct stage *s)
+static int unmount_hidden(const struct attack_stage *s)
 {
     return status(umount2(at(s, "hidden"), MNT_DETACH));
 }
-static int make_device(const struct stage *s)
+static int make_device(const struct attack_stage *s)
 {
     return status(mknod(at(s, "work/disk"), S_IFBLK | 0600, makedev(8, 0)));
 }
-static int push_input(const struct stage *s)
+static int push_input(const struct attack_stage *s)
 {
     (void)s;
     /* A terminal of its own, made inside: the refusal is the filter's, whoever owns the terminal. */
@@ -253,11 +253,11 @@ static int push_input(const struct stage *s)
     (void)ioctl(slave, TIOCSCTTY, 0);
     return status(ioctl(slave, TIOCSTI, "x"));
 }
-static int use_leaked(const struct stage *s)
+static int use_leaked(const struct attack_stage *s)
 {
     return status(faccessat(s->leaked, "secret", R_OK, 0));
 }
-static int reopen_stdin(const struct stage *s)
+static int reopen_stdin(const struct attack_stage *s)
 {
     (void)s;
     struct stat st;
@@ -265,7 +265,7 @@ static int reopen_stdin(const struct stage *s)
         return EBADF; /* a pipe stands for it: nothing to reopen */
     return opens("/proc/self/fd/0", O_RDWR);
 }
-static int have_capabilities(const struct stage *s)
+static int have_capabilities(const struct attack_stage *s)
 {
     struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
     struct __user_cap_data_struct data[2] = {0};
@@ -274,37 +274,37 @@ static int have_capabilities(const struct stage *s)
         return errno;
     return data[0].effective | data[1].effective | data[0].permitted | data[1].permitted ? 0 : EPERM;
 }
-static int gain_privileges(const struct stage *s)
+static int gain_privileges(const struct attack_stage *s)
 {
     (void)s;
     return prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1 ? EPERM : 0;
 }
-static int use_io_uring(const struct stage *s)
+static int use_io_uring(const struct attack_stage *s)
 {
     struct io_uring_params p = {0};
     (void)s;
     auto_fd int fd = (int)syscall(SYS_io_uring_setup, 1, &p);
     return fd < 0 ? errno : 0;
 }
-static int use_keyring(const struct stage *s)
+static int use_keyring(const struct attack_stage *s)
 {
     (void)s;
     return status((int)syscall(SYS_keyctl, 0 /* KEYCTL_GET_KEYRING_ID */, -3 /* session keyring */, 1));
 }
-static int use_bpf(const struct stage *s)
+static int use_bpf(const struct attack_stage *s)
 {
     char attributes[128] = {0};
     (void)s;
     long r = syscall(SYS_bpf, 0 /* BPF_MAP_CREATE */, attributes, sizeof attributes);
     return r < 0 ? errno == EINVAL ? 0 : errno : 0; /* EINVAL: the kernel looked at the arguments */
 }
-static int use_vsock(const struct stage *s)
+static int use_vsock(const struct attack_stage *s)
 {
     (void)s;
     auto_fd int fd = socket(AF_VSOCK, SOCK_STREAM | SOCK_CLOEXEC, 0);
     return fd < 0 ? errno : 0;
 }
-static int attach_shared_memory(const struct stage *s)
+static int attach_shared_memory(const struct attack_stage *s)
 {
     void *p = shmat(s->shm, NULL, SHM_RDONLY);
     if (p == (void *)-1)
@@ -312,7 +312,7 @@ static int attach_shared_memory(const struct stage *s)
     (void)shmdt(p);
     return 0;
 }
-static int write_kernel_settings(const struct stage *s)
+static int write_kernel_settings(const struct attack_stage *s)
 {
     static const char *const names[] = {"/proc/sys/kernel/core_pattern", "/proc/sysrq-trigger",
                                         "/sys/kernel/uevent_helper"};
@@ -322,24 +322,24 @@ static int write_kernel_settings(const struct stage *s)
         r = opens(names[i], O_WRONLY);
     return r;
 }
-static int read_environment(const struct stage *s)
+static int read_environment(const struct attack_stage *s)
 {
     (void)s;
     return getenv("PINFOLD_VERIFY_SECRET") ? 0 : ENOENT;
 }
-static int drop_in_tmp(const struct stage *s)
+static int drop_in_tmp(const struct attack_stage *s)
 {
     char path[PATH_MAX];
     snprintf(path, sizeof path, "/tmp/%s", s->abstract);
     return opens(path, O_WRONLY | O_CREAT);
 }
-static int after_tmp(const struct stage *s)
+static int after_tmp(const struct attack_stage *s)
 {
     char path[PATH_MAX];
     snprintf(path, sizeof path, "/tmp/%s", s->abstract);
     return unlink(path) == 0 ? 0 : ENOENT;
 }
-static int survive(const struct stage *s)
+static int survive(const struct attack_stage *s)
 {
     (void)unlink(at(s, "work/survived"));
     if (fork() != 0)
@@ -355,7 +355,7 @@ static int survive(const struct stage *s)
     (void)opens(at(s, "work/survived"), O_WRONLY | O_CREAT);
     _exit(0);
 }
-static int after_survive(const struct stage *s)
+static int after_survive(const struct attack_stage *s)
 {
     (void)usleep(400000);
     return unlink(at(s, "work/survived")) == 0 ? 0 : ENOENT;
@@ -417,7 +417,7 @@ const struct attack attacks[] = {
 };
 const size_t n_attacks = COUNT(attacks);
 
-void stage_print(const struct stage *s, char room[STAGE_ARGUMENTS][256])
+void stage_print(const struct attack_stage *s, char room[STAGE_ARGUMENTS][256])
 {
     snprintf(room[0], 256, "%s", s->dir);
     snprintf(room[1], 256, "%d", s->victim);
@@ -435,14 +435,14 @@ int attack_main(int argc, char **argv)
         return ATTACK_NONE;
     if (argc != 1 + STAGE_ARGUMENTS)
         return 2;
-    struct stage s = {.dir = argv[1],
-                      .victim = atoi(argv[2]),
-                      .port = atoi(argv[3]),
-                      .abstract = argv[4],
-                      .shm = atoi(argv[5]),
-                      .leaked = atoi(argv[6]),
-                      .state = argv[7],
-                      .service = atoi(argv[8])};
+    struct attack_stage s = {.dir = argv[1],
+                             .victim = atoi(argv[2]),
+                             .port = atoi(argv[3]),
+                             .abstract = argv[4],
+                             .shm = atoi(argv[5]),
+                             .leaked = atoi(argv[6]),
+                             .state = argv[7],
+                             .service = atoi(argv[8])};
     for (size_t i = 0; i < n_attacks; i++) {
         if (!same(attacks[i].name, argv[0]))
             continue;

@@ -8,7 +8,7 @@
 #include "wire/feature.h"
 
 /* What stands outside, for the attacks to reach for; passed as arguments because a box's environment is reduced. */
-struct stage {
+struct attack_stage {
     const char *dir;      /* work/ is the workspace, outside/ is not, hidden/ is hidden */
     int victim;           /* a process outside                                          */
     int port;             /* a TCP listener on 127.0.0.1                                */
@@ -27,9 +27,9 @@ struct attack {
     enum feature feature; /* the guarantee it is about; lost guarantees are not failures  */
     bool works_outside;   /* proved there first; others are refused to ordinary users    */
     /* 0: it succeeded. Otherwise the errno of the refusal. */
-    int (*run)(const struct stage *s);
+    int (*run)(const struct attack_stage *s);
     /* Looks outside afterwards, NULL when the status says all; 0: it succeeded. */
-    int (*after)(const struct stage *s);
+    int (*after)(const struct attack_stage *s);
     bool net;  /* in a box that may reach `service` and nothing else            */
     bool must; /* the other way round: something that must work in that box     */
 };
@@ -37,15 +37,15 @@ extern const struct attack attacks[];
 extern const size_t n_attacks;
 
 /* attack_net.c */
-int net_allowed(const struct stage *s);
-int net_other_service(const struct stage *s);
-int net_by_proxy(const struct stage *s);
-int net_other_address(const struct stage *s);
-int net_other_name(const struct stage *s);
-int net_datagram(const struct stage *s);
+int net_allowed(const struct attack_stage *s);
+int net_other_service(const struct attack_stage *s);
+int net_by_proxy(const struct attack_stage *s);
+int net_other_address(const struct attack_stage *s);
+int net_other_name(const struct attack_stage *s);
+int net_datagram(const struct attack_stage *s);
 
 /* Fills STAGE_ARGUMENTS texts, each in `room` bytes, from `s`. */
-void stage_print(const struct stage *s, char room[STAGE_ARGUMENTS][256]);
+void stage_print(const struct attack_stage *s, char room[STAGE_ARGUMENTS][256]);
 /* The hidden verb: argv is NAME and the stage's arguments. Exit status ATTACK_*. */
 int attack_main(int argc, char **argv);
 #define ATTACK_SUCCEEDED 10

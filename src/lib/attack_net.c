@@ -46,18 +46,18 @@ static int greeting_at(uint32_t address, int port)
     return fd < 0 ? -fd : greeted(fd);
 }
 
-int net_allowed(const struct stage *s)
+int net_allowed(const struct attack_stage *s)
 {
     return greeting_at(INADDR_LOOPBACK, s->service);
 }
 
-int net_other_service(const struct stage *s)
+int net_other_service(const struct attack_stage *s)
 {
     return greeting_at(INADDR_LOOPBACK, s->port);
 }
 
 /* The proxy is asked for the other service, by address and by names of the same place. */
-int net_by_proxy(const struct stage *s)
+int net_by_proxy(const struct attack_stage *s)
 {
     static const char *const hosts[] = {"127.0.0.1", "localhost", "2130706433", "[::ffff:127.0.0.1]"};
     int no = ECONNREFUSED;
@@ -77,7 +77,7 @@ int net_by_proxy(const struct stage *s)
 }
 
 /* An address of documentation (RFC 5737), which is nobody's. */
-int net_other_address(const struct stage *s)
+int net_other_address(const struct attack_stage *s)
 {
     (void)s;
     auto_fd int fd = connect_v4(0xC0000201, 443);
@@ -87,7 +87,7 @@ int net_other_address(const struct stage *s)
     return recv(fd, &byte, 1, 0) < 0 ? errno : 0;
 }
 
-int net_other_name(const struct stage *s)
+int net_other_name(const struct attack_stage *s)
 {
     struct addrinfo *list = NULL, hints = {.ai_socktype = SOCK_STREAM};
     (void)s;
@@ -97,7 +97,7 @@ int net_other_name(const struct stage *s)
     return 0;
 }
 
-int net_datagram(const struct stage *s)
+int net_datagram(const struct attack_stage *s)
 {
     struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(443), .sin_addr = {htonl(0xC0000201)}};
     (void)s;

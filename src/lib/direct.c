@@ -338,8 +338,8 @@ static int start_planned(struct pinfold_result *result, const struct pinfold_run
  * User namespaces are assumed until they fail: to know beforehand costs more than a start (engine/engine.h, "Hopeful
  * facts"). What a thorough look then finds missing, the new plan names; it is an error or a loss.
  */
-static int start(struct pinfold_result *result, const struct pinfold_run_options *o, struct plan_ask *ask,
-                 const int stdio[3], struct err *e)
+static int start_box(struct pinfold_result *result, const struct pinfold_run_options *o, struct plan_ask *ask,
+                     const int stdio[3], struct err *e)
 {
     struct private_dirs dirs = PRIVATE_DIRS;
     struct err first = {0};
@@ -405,7 +405,7 @@ int pinfold_run(struct pinfold_policy *p, const struct pinfold_run_options *opti
     char instance[16];
     snprintf(instance, sizeof instance, "%d", (int)getpid());
     ask.instance = instance;
-    r = start(result, &o, &ask, stdio, &e);
+    r = start_box(result, &o, &ask, stdio, &e);
     if (r < 0) {
         pinfold_result_free(result);
         return tell(error, &e, r);

@@ -13,7 +13,7 @@ struct field {
     uint64_t bytes; /* FIELD_LIST: number of FIELD_TEXTs that follow */
 };
 
-static void put(struct buf *b, uint16_t tag, enum field_type type, uint64_t n, const void *bytes)
+static void put_field(struct buf *b, uint16_t tag, enum field_type type, uint64_t n, const void *bytes)
 {
     struct field f = {.tag = tag, .type = (uint16_t)type, .bytes = n};
     buf_put(b, &f, sizeof f);
@@ -24,37 +24,37 @@ static void put(struct buf *b, uint16_t tag, enum field_type type, uint64_t n, c
 void message_text(struct buf *b, uint16_t tag, const char *text)
 {
     if (text)
-        put(b, tag, FIELD_TEXT, strlen(text), text);
+        put_field(b, tag, FIELD_TEXT, strlen(text), text);
     else
-        put(b, tag, FIELD_NULL, 0, NULL);
+        put_field(b, tag, FIELD_NULL, 0, NULL);
 }
 
 void message_bytes(struct buf *b, uint16_t tag, struct str bytes)
 {
-    put(b, tag, FIELD_BYTES, bytes.n, bytes.n ? bytes.p : NULL);
+    put_field(b, tag, FIELD_BYTES, bytes.n, bytes.n ? bytes.p : NULL);
 }
 
 void message_number(struct buf *b, uint16_t tag, uint64_t value)
 {
-    put(b, tag, FIELD_NUMBER, sizeof value, &value);
+    put_field(b, tag, FIELD_NUMBER, sizeof value, &value);
 }
 
 void message_list(struct buf *b, uint16_t tag, const char *const *list)
 {
     uint64_t n = 0;
     if (!list) {
-        put(b, tag, FIELD_NULL, 0, NULL);
+        put_field(b, tag, FIELD_NULL, 0, NULL);
         return;
     }
     while (list[n])
         n++;
-    put(b, tag, FIELD_LIST, n, NULL);
+    put_field(b, tag, FIELD_LIST, n, NULL);
     for (uint64_t i = 0; i < n; i++)
         message_text(b, tag, list[i]);
 }
 
 /* The field at the start of `s` with its bytes in `ret`, or FIELD type -1 when there is none that is whole. */
-static int look(struct str s, uint16_t tag, struct field *ret, struct str *ret_bytes)
+static int look_field(struct str s, uint16_t tag, struct field *ret, struct str *ret_bytes)
 {
     struct field f;
     if (s.n < sizeof f)
@@ -89,7 +89,7 @@ int message_take_text(struct str *rest, uint16_t tag, struct arena *mem, const c
     struct str bytes;
     const char *copy = NULL;
 
-    if (look(*rest, tag, &f, &bytes) < 0 || (f.type != FIELD_TEXT && f.type != FIELD_NULL))
+    if (look_field(*rest, tag, &f, &bytes) < 0 || (f.type != FIELD_TEXT && f.type != FIELD_NULL))
         return -EBADMSG;
     if (f.type == FIELD_TEXT && (memchr(bytes.p, 0, bytes.n) || !(copy = arena_str(mem, bytes))))
         return -EBADMSG;
@@ -103,7 +103,7 @@ int message_take_view(struct str *rest, uint16_t tag, struct str *ret)
     struct field f;
     struct str bytes;
 
-    if (look(*rest, tag, &f, &bytes) < 0 || f.type != FIELD_BYTES)
+    if (look_field(*rest, tag, &f, &bytes) < 0 || f.type != FIELD_BYTES)
         return -EBADMSG;
     advance(rest, bytes);
     *ret = bytes;
@@ -128,7 +128,7 @@ int message_take_number(struct str *rest, uint16_t tag, uint64_t *ret)
     struct field f;
     struct str bytes;
 
-    if (look(*rest, tag, &f, &bytes) < 0 || f.type != FIELD_NUMBER || bytes.n != sizeof *ret)
+    if (look_field(*rest, tag, &f, &bytes) < 0 || f.type != FIELD_NUMBER || bytes.n != sizeof *ret)
         return -EBADMSG;
     memcpy(ret, bytes.p, sizeof *ret);
     advance(rest, bytes);
@@ -140,7 +140,7 @@ int message_take_list(struct str *rest, uint16_t tag, struct arena *mem, const c
     struct field f;
     struct str bytes, at = *rest;
 
-    if (look(at, tag, &f, &bytes) < 0 || (f.type != FIELD_LIST && f.type != FIELD_NULL))
+    if (look_field(at, tag, &f, &bytes) < 0 || (f.type != FIELD_LIST && f.type != FIELD_NULL))
         return -EBADMSG;
     advance(&at, bytes);
     const char **list = NULL;

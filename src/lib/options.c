@@ -4,7 +4,7 @@
 #include "pinfold.h"
 #include "policy/keys.h"
 
-static const struct pinfold_option_info list[] = {
+static const struct pinfold_option_info all_options[] = {
 #define X(id, path, flag, metavar, type, choices_, repeats_, takes, tighten, text)                                     \
     {.name = flag,                                                                                                     \
      .value = metavar,                                                                                                 \
@@ -19,6 +19,6 @@ static const struct pinfold_option_info list[] = {
 
 const struct pinfold_option_info *pinfold_option_list(size_t *ret_n)
 {
-    *ret_n = sizeof list / sizeof *list;
-    return list;
+    *ret_n = sizeof all_options / sizeof *all_options;
+    return all_options;
 }

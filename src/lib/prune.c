@@ -81,7 +81,7 @@ static bool storage_is_gone(struct pruning *p, const struct place *place, const 
     return false;
 }
 
-static void judge(struct pruning *p, const struct place *place, struct arena *mem)
+static void judge_session(struct pruning *p, const struct place *place, struct arena *mem)
 {
     struct record r;
     struct err ignored = {0};
@@ -115,7 +115,7 @@ static void look_at(struct pruning *p, const char *hash)
     auto_fd int lock = place_directory(&place);
     if (lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) < 0)
         return;
-    judge(p, &place, mem);
+    judge_session(p, &place, mem);
 }
 
 static void look_below(struct pruning *p, const char *root, const char *but)

@@ -178,19 +178,6 @@ static void print(const struct record *r, struct buf *out)
     }
 }
 
-static int write_all(int fd, const struct buf *b)
-{
-    for (size_t at = 0; at < b->n;) {
-        ssize_t n = write(fd, b->p + at, b->n - at);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return -errno;
-        at += (size_t)n;
-    }
-    return 0;
-}
-
 int record_write(const struct place *p, const struct record *r, struct err *e)
 {
     auto_buf struct buf out = BUF(MAX_RECORD);
@@ -199,7 +186,7 @@ int record_write(const struct place *p, const struct record *r, struct err *e)
     snprintf(fresh, sizeof fresh, "%s/record.%d", p->state, (int)getpid());
     print(r, &out);
     auto_fd int fd = open(fresh, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-    int no = fd < 0 ? -errno : buf_ok(&out) ? write_all(fd, &out) : -ENOMEM;
+    int no = fd < 0 ? -errno : buf_ok(&out) ? fd_write_all(fd, out.p, out.n) : -ENOMEM;
     if (no == 0 && rename(fresh, path) < 0)
         no = -errno;
     if (no < 0)

@@ -398,7 +398,7 @@ void pinfold_policy_free(struct pinfold_policy *p)
     free(p);
 }
 
-static void begin(struct buf *request, enum message_op op, const struct pinfold_policy *p)
+static void policy_request(struct buf *request, enum message_op op, const struct pinfold_policy *p)
 {
     message_number(request, TAG_OP, op);
     message_bytes(request, TAG_POLICY, buf_view(&p->layers));
@@ -407,7 +407,7 @@ static void begin(struct buf *request, enum message_op op, const struct pinfold_
 int pinfold_policy_text(struct pinfold_policy *p, int how, char **ret, struct pinfold_error *error)
 {
     auto_buf struct buf request = BUF(MAX_REQUEST_BYTES);
-    begin(&request, OP_TEXT, p);
+    policy_request(&request, OP_TEXT, p);
     message_number(&request, TAG_ARGUMENT, (unsigned)how);
     return remote_ask_text(&request, NULL, 0, ret, error);
 }
@@ -416,7 +416,7 @@ int pinfold_explain(struct pinfold_policy *p, enum pinfold_explain_format format
                     struct pinfold_error *error)
 {
     auto_buf struct buf request = BUF(MAX_REQUEST_BYTES);
-    begin(&request, OP_EXPLAIN, p);
+    policy_request(&request, OP_EXPLAIN, p);
     message_number(&request, TAG_ARGUMENT, format);
     message_number(&request, TAG_ARGUMENT, show_values != 0);
     return remote_ask_text(&request, NULL, 0, ret, error);
@@ -469,7 +469,7 @@ int pinfold_wrap(struct pinfold_policy *p, const char *const *argv, char ***ret,
     struct err e = {0};
     size_t n = 0, bytes = 0;
 
-    begin(&request, OP_WRAP, p);
+    policy_request(&request, OP_WRAP, p);
     message_list(&request, TAG_ARGUMENT, argv);
     int r = remote_ask(&request, NULL, 0, NULL, &answer, &rest, &e);
     if (r == 0 && (!mem || message_take_list(&rest, TAG_RESULT, mem, &found) < 0 || !found))
@@ -561,7 +561,7 @@ int pinfold_run(struct pinfold_policy *p, const struct pinfold_run_options *opti
     unsigned n =
         remote_fds((const int[3]){o.stdin_fd, o.stdout_fd, o.stderr_fd}, o.use_fds != 0, o.capture != 0, fds, &mask);
     struct sayer sayer = {.say = o.say, .ctx = o.say_ctx, .ask = o.ask, .ask_ctx = o.ask_ctx};
-    begin(&request, OP_RUN, p);
+    policy_request(&request, OP_RUN, p);
     message_list(&request, TAG_ARGUMENT, o.argv);
     message_list(&request, TAG_ARGUMENT, o.env);
     message_text(&request, TAG_ARGUMENT, o.cwd);

@@ -25,7 +25,7 @@ static void put_name(struct buf *request, const char *name, const char *scope)
     message_text(request, TAG_ARGUMENT, scope);
 }
 
-static void begin(struct buf *request, enum message_op op, const struct pinfold_session *s)
+static void session_request(struct buf *request, enum message_op op, const struct pinfold_session *s)
 {
     message_number(request, TAG_OP, op);
     put_name(request, s->name, s->scope);
@@ -187,7 +187,7 @@ int pinfold_exec(struct pinfold_session *session, const struct pinfold_exec_opti
     unsigned n =
         remote_fds((const int[3]){o.stdin_fd, o.stdout_fd, o.stderr_fd}, o.use_fds != 0, o.capture != 0, fds, &mask);
     const struct sayer sayer = {.output = o.output, .output_ctx = o.ctx};
-    begin(&request, OP_EXEC, session);
+    session_request(&request, OP_EXEC, session);
     put_command(&request, session, &o);
     message_number(&request, TAG_ARGUMENT, mask);
     if (o.cancel_fd > 0)
@@ -221,7 +221,7 @@ int pinfold_session_update(struct pinfold_session *session, const char *const *a
 {
     auto_buf struct buf request = BUF(MAX_REQUEST_BYTES);
     struct err e = {0};
-    begin(&request, OP_SESSION_UPDATE, session);
+    session_request(&request, OP_SESSION_UPDATE, session);
     message_list(&request, TAG_ARGUMENT, allow);
     message_list(&request, TAG_ARGUMENT, deny);
     return remote_tell(error, &e, ask_plain(&request, NULL, NULL, &e));
@@ -241,7 +241,7 @@ int pinfold_job_start(struct pinfold_session *session, const struct pinfold_exec
     if (r < 0)
         return remote_tell(error, &e, r);
     bool given = o.use_fds && o.stdin_fd >= 0;
-    begin(&request, OP_JOB_START, session);
+    session_request(&request, OP_JOB_START, session);
     put_command(&request, session, &o);
     message_number(&request, TAG_ARGUMENT, given);
     r = remote_ask(&request, &o.stdin_fd, given, NULL, &answer, &rest, &e);
@@ -255,7 +255,7 @@ int pinfold_job_start(struct pinfold_session *session, const struct pinfold_exec
 int pinfold_job_list(struct pinfold_session *session, char **ret, struct pinfold_error *error)
 {
     auto_buf struct buf request = BUF(MAX_REQUEST_BYTES);
-    begin(&request, OP_JOB_LIST, session);
+    session_request(&request, OP_JOB_LIST, session);
     return remote_ask_text(&request, NULL, 0, ret, error);
 }
 
@@ -268,7 +268,7 @@ int64_t pinfold_job_output(struct pinfold_session *session, uint32_t job, uint64
     struct err e = {0};
     uint64_t ended = 0;
 
-    begin(&request, OP_JOB_OUTPUT, session);
+    session_request(&request, OP_JOB_OUTPUT, session);
     message_number(&request, TAG_ARGUMENT, job);
     message_number(&request, TAG_ARGUMENT, at);
     message_number(&request, TAG_ARGUMENT, room);
@@ -288,7 +288,7 @@ int pinfold_job_kill(struct pinfold_session *session, uint32_t job, int signal, 
 {
     auto_buf struct buf request = BUF(MAX_REQUEST_BYTES);
     struct err e = {0};
-    begin(&request, OP_JOB_KILL, session);
+    session_request(&request, OP_JOB_KILL, session);
     message_number(&request, TAG_ARGUMENT, job);
     message_number(&request, TAG_ARGUMENT, (uint64_t)signal);
     return remote_tell(error, &e, ask_plain(&request, NULL, NULL, &e));

@@ -36,7 +36,7 @@ static int ensure(struct request *q)
     return r;
 }
 
-static int list(struct request *q)
+static int list_sessions(struct request *q)
 {
     struct pinfold_session_options o = {0};
     uint64_t some;
@@ -65,7 +65,7 @@ static void pass_output(void *ctx, int which, const char *bytes, size_t n)
     (void)message_send(SERVE_SOCKET, &m, NULL, 0);
 }
 
-static int take_limits(struct request *q, struct limits *l)
+static int read_limits(struct request *q, struct limits *l)
 {
     struct limit *const own[3] = {&l->timeout, &l->grace, &l->output};
     for (unsigned i = 0; i < 3; i++) {
@@ -88,7 +88,7 @@ static int take_command(struct request *q, struct pinfold_session *session, stru
         serve_text_argument(q, &o->shell) < 0 || serve_number(q, &capture) < 0 || serve_number(q, &capture_max) < 0 ||
         serve_number(q, &timeout) < 0 || serve_number(q, &tty) < 0 || serve_number(q, &o->memory_max) < 0 ||
         serve_number(q, &o->processes_max) < 0 || serve_number(q, &output) < 0 || serve_number(q, ret_cancel) < 0 ||
-        take_limits(q, &session->policy.limits) < 0)
+        read_limits(q, &session->policy.limits) < 0)
         return -EBADMSG;
     o->capture = capture != 0;
     o->capture_max = capture_max;
@@ -163,7 +163,7 @@ static int job_kill(struct request *q, struct pinfold_session *session)
     return pinfold_job_kill(session, (uint32_t)job, (int)number, q->error);
 }
 
-static int job_list(struct request *q, struct pinfold_session *session)
+static int list_jobs(struct request *q, struct pinfold_session *session)
 {
     char *text = NULL;
     int r = pinfold_job_list(session, &text, q->error);
@@ -178,7 +178,7 @@ static int update(struct request *q, struct pinfold_session *session)
     return pinfold_session_update(session, allow, deny, q->error);
 }
 
-static int prune(struct request *q)
+static int prune_left(struct request *q)
 {
     char *text = NULL;
     uint64_t look;
@@ -207,7 +207,7 @@ static int in_session(struct request *q, uint64_t op)
         r = job_start(q, session);
         break;
     case OP_JOB_LIST:
-        r = job_list(q, session);
+        r = list_jobs(q, session);
         break;
     case OP_JOB_OUTPUT:
         r = job_output(q, session);
@@ -236,9 +236,9 @@ int serve_session(struct request *q, uint64_t op)
     case OP_SESSION_STOP:
         return stop(q);
     case OP_SESSION_LIST:
-        return list(q);
+        return list_sessions(q);
     case OP_SESSION_PRUNE:
-        return prune(q);
+        return prune_left(q);
     default:
         return in_session(q, op);
     }

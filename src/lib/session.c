@@ -380,7 +380,7 @@ static void unmake(const struct place *p)
 }
 
 /* Forks the keeper, no child of ours, and waits for its word. The lock is held by the caller. */
-static int start(struct pinfold_policy *policy, const struct place *p, int lock, struct err *e)
+static int start_keeping(struct pinfold_policy *policy, const struct place *p, int lock, struct err *e)
 {
     struct birth b = {.policy = policy, .place = p, .lock = lock};
     char stopped[PATH_MAX], record[PATH_MAX];
@@ -451,7 +451,8 @@ static int compare(const struct pinfold_session *s, const struct policy *policy,
     return r;
 }
 
-static int look(struct pinfold_session *s, const struct pinfold_policy *policy, bool locked, int *ret, struct err *e)
+static int look_for(struct pinfold_session *s, const struct pinfold_policy *policy, bool locked, int *ret,
+                    struct err *e)
 {
     int fd = place_connect(&s->place);
     *ret = NOT_THERE;
@@ -470,7 +471,7 @@ static int make_under_lock(struct pinfold_session *s, struct pinfold_policy *pol
                            struct err *e)
 {
     char name[80];
-    int found, r = look(s, policy, true, &found, e);
+    int found, r = look_for(s, policy, true, &found, e);
     if (r < 0 || found == FOUND)
         return r;
     if (found == OTHER_IMAGE && !recreate) {
@@ -491,12 +492,12 @@ static int make_under_lock(struct pinfold_session *s, struct pinfold_policy *pol
     if (found == OTHER_POLICY || found == OTHER_IMAGE)
         r = stop_living(&s->place, s->mem, e);
     if (r == 0)
-        r = start(policy, &s->place, lock, e);
+        r = start_keeping(policy, &s->place, lock, e);
     return r < 0 ? r : take_record(s, e);
 }
 
 /* What is each command's own is as this policy says, for the commands of this object. */
-static void take_limits(struct pinfold_session *s, const struct limits *l)
+static void adopt_limits(struct pinfold_session *s, const struct limits *l)
 {
     struct limits *mine = &s->policy.limits;
     mine->timeout = (struct limit){.value = l->timeout.value, .asked = l->timeout.asked, .origin = 1};
@@ -515,7 +516,7 @@ int pinfold_session_ensure(struct pinfold_policy *policy, const struct pinfold_s
     struct pinfold_session *s = r < 0 ? NULL : object(o.name, o.scope, &e);
     if (!s)
         return tell(error, &e, r < 0 ? r : -EINVAL);
-    r = look(s, policy, false, &found, &e);
+    r = look_for(s, policy, false, &found, &e);
     if (r == 0 && found != FOUND) {
         r = place_lock(&s->place, &lock, &e);
         if (r == 0)
@@ -528,7 +529,7 @@ int pinfold_session_ensure(struct pinfold_policy *policy, const struct pinfold_s
         pinfold_session_free(s);
         return tell(error, &e, r);
     }
-    take_limits(s, &policy->policy->limits);
+    adopt_limits(s, &policy->policy->limits);
     *ret = s;
     return 0;
 }

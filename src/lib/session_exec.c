@@ -29,7 +29,7 @@ static uint32_t session_umask(void)
     return mask;
 }
 
-static int check(const struct pinfold_exec_options *o, struct err *e)
+static int check_exec(const struct pinfold_exec_options *o, struct err *e)
 {
     if (!o->argv || !o->argv[0])
         return err_say(e, ERR_POLICY, "no command was given");
@@ -188,7 +188,7 @@ static int take_session_end(struct pinfold_session *s, struct box_result *r, boo
     return -ESTALE;
 }
 
-static void take_note(void *ctx, enum pinfold_say what, const char *sentence)
+static void note_joined(void *ctx, enum pinfold_say what, const char *sentence)
 {
     struct buf *notes = ctx;
     if (what == PINFOLD_SAY_NOTE)
@@ -199,7 +199,7 @@ static void take_note(void *ctx, enum pinfold_say what, const char *sentence)
 static const char *notes_of(struct pinfold_result *result, const struct pinfold_exec_options *o)
 {
     auto_buf struct buf notes = BUF(MAX_SAID);
-    const struct pinfold_run_options say = {.size = sizeof say, .argv = o->argv, .say = take_note, .say_ctx = &notes};
+    const struct pinfold_run_options say = {.size = sizeof say, .argv = o->argv, .say = note_joined, .say_ctx = &notes};
     if (box_result_status(&result->box) != 0 && result->complete) {
         result->complete(result);
         result->complete = NULL;
@@ -219,7 +219,7 @@ int pinfold_exec(struct pinfold_session *session, const struct pinfold_exec_opti
     int r = mem ? take_options(&o, sizeof o, options, options ? options->size : 0, &e)
                 : err_sys(&e, ERR_SYSTEM, ENOMEM, "exec");
     if (r == 0)
-        r = check(&o, &e);
+        r = check_exec(&o, &e);
     if (r == 0)
         r = inside_options(session, &o, mem, &e);
     if (r == 0)
@@ -296,7 +296,7 @@ int pinfold_job_start(struct pinfold_session *session, const struct pinfold_exec
     int r = mem ? take_options(&o, sizeof o, options, options ? options->size : 0, &e)
                 : err_sys(&e, ERR_SYSTEM, ENOMEM, "exec");
     if (r == 0)
-        r = check(&o, &e);
+        r = check_exec(&o, &e);
     if (r == 0)
         r = inside_options(session, &o, mem, &e);
     if (r == 0 && (o.memory_max || o.processes_max))

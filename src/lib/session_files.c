@@ -81,18 +81,6 @@ int pinfold_file_write(struct pinfold_session *session, const char *path, const 
     return perform(session, &d, error);
 }
 
-static int put_all(int fd, const char *bytes, size_t n)
-{
-    while (n) {
-        ssize_t k = write(fd, bytes, n);
-        if (k < 0 && errno != EINTR)
-            return -errno;
-        bytes += k > 0 ? k : 0;
-        n -= k > 0 ? (size_t)k : 0;
-    }
-    return 0;
-}
-
 static int get_work(int files, const struct doing *d, struct err *e)
 {
     auto_fd int fd = -1;
@@ -102,7 +90,7 @@ static int get_work(int files, const struct doing *d, struct err *e)
         r = err_sys(e, ERR_SYSTEM, ENOMEM, "read %s", d->path);
     for (long n = 1; r == 0 && n > 0;) {
         n = sys_read(fd, bytes, CHUNK);
-        int no = n > 0 ? put_all(d->fd, bytes, (size_t)n) : 0;
+        int no = n > 0 ? fd_write_all(d->fd, bytes, (size_t)n) : 0;
         if (n == -EINTR)
             n = 1;
         else if (n < 0)

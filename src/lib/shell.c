@@ -228,7 +228,7 @@ static void take_status(struct run *r)
 }
 
 /* The keeper's word that the shell itself has ended. */
-static void hear(struct run *r)
+static void hear_run(struct run *r)
 {
     struct frame f;
     ssize_t n = recv(r->conn, &f, sizeof f, MSG_DONTWAIT);
@@ -282,7 +282,7 @@ static void pass_signals(struct run *r)
         say_to(r, FRAME_SIGNAL, i.ssi_signo, SIGNAL_CHILDREN);
 }
 
-static int follow(struct run *r, struct err *e)
+static int follow_run(struct run *r, struct err *e)
 {
     while (!r->done) {
         struct pollfd p[6] = {
@@ -308,7 +308,7 @@ static int follow(struct run *r, struct err *e)
         if (n > 0 && p[1].revents & (POLLIN | POLLHUP))
             take_status(r);
         if (n > 0 && p[0].revents && !r->done)
-            hear(r);
+            hear_run(r);
         bool cancelled = n > 0 && p[5].revents && r->stage == RUNNING;
         if (!r->done && (cancelled || r->deadline <= now_us())) {
             r->timed_out = r->timed_out || (r->stage == RUNNING && !cancelled);
@@ -360,7 +360,7 @@ int shell_exec(struct pinfold_session *s, const struct pinfold_exec_options *o, 
     if (no == 0)
         send_text(&r);
     if (no == 0)
-        no = follow(&r, e);
+        no = follow_run(&r, e);
     if (no == 0 && !r.shell_ended)
         say_to(&r, FRAME_END, 1, 0);
     ret->wall_us = now_us() - began;

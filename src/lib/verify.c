@@ -32,7 +32,7 @@
 #define PROGRAM_COPY "work/pinfold-verify"
 
 struct scene {
-    struct stage stage;
+    struct attack_stage stage;
     char dir[PATH_MAX], abstract[64];
     int tcp, service, path_socket, abstract_socket, leaked;
     struct pinfold_policy *policy, *net_policy;
@@ -328,8 +328,8 @@ static int run_inside(const struct scene *c, const char *name, bool net, struct 
     return r < 0 ? err_say(e, (enum err_kind)error.kind, "%s", error.text) : 0;
 }
 
-static struct verdict judge(struct arena *mem, const struct scene *c, const struct attack *a, bool proved,
-                            features lost, struct pinfold_result *result)
+static struct verdict judge_attack(struct arena *mem, const struct scene *c, const struct attack *a, bool proved,
+                                   features lost, struct pinfold_result *result)
 {
     struct verdict v = {.attack = a->name, .what = a->what, .how = "", .held = HELD};
     int status = pinfold_result_end(result) == PINFOLD_EXITED ? pinfold_result_code(result) : -1;
@@ -377,7 +377,7 @@ int verify_box(struct arena *mem, struct verdict **ret, size_t *ret_n, struct er
         }
         if (r < 0)
             break;
-        list[i] = judge(mem, &c, &attacks[i], proved, result->prepared.plan->lost, result);
+        list[i] = judge_attack(mem, &c, &attacks[i], proved, result->prepared.plan->lost, result);
         pinfold_result_free(result);
     }
     if (list)

@@ -63,7 +63,7 @@ static int last_name(int dir, const char *name, bool opaque)
     return fd < 0 ? fd : make_opaque(fd);
 }
 
-static int below(int layer, const char *rest, bool opaque)
+static int below_layer(int layer, const char *rest, bool opaque)
 {
     int fd = layer;
     auto_fd int held = -1;
@@ -97,7 +97,7 @@ int whiteout_make(const char *path, size_t n, bool opaque, struct err *e)
     memcpy(layer, path, n);
     layer[n] = 0;
     auto_fd int top = open_layer(AT_FDCWD, layer);
-    int no = top < 0 ? top : below(top, path + n + 1, opaque);
+    int no = top < 0 ? top : below_layer(top, path + n + 1, opaque);
     if (no == 0)
         return 0;
     int r = err_sys(e, ERR_SYSTEM, -no, "keep a hidden name out of a package cache: '%s'", path);

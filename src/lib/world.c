@@ -61,7 +61,7 @@ static const char *base_directory(struct arena *mem, const char *variable, const
     return path_clean_at(mem, home, base && base[0] == '/' ? str_of(base) : str_of(fallback));
 }
 
-static const char *below(struct arena *mem, const char *base)
+static const char *below_base(struct arena *mem, const char *base)
 {
     return base ? path_clean_at(mem, base, STR("pinfold")) : NULL;
 }
@@ -93,7 +93,7 @@ static int find_own(struct arena *mem, const char **ret_home, const char **ret_s
     int r = find_home(mem, &home, e);
     if (r < 0)
         return r;
-    const char *base = base_directory(mem, "XDG_STATE_HOME", home, ".local/state"), *state = below(mem, base);
+    const char *base = base_directory(mem, "XDG_STATE_HOME", home, ".local/state"), *state = below_base(mem, base);
     if (state && (!path_at_or_below(base, home) || is_over_link(state))) {
         r = take_links_out(mem, state, "HOME", &home, e);
         base = home ? base_directory(mem, "XDG_STATE_HOME", home, ".local/state") : NULL;
@@ -101,7 +101,7 @@ static int find_own(struct arena *mem, const char **ret_home, const char **ret_s
             r = take_links_out(mem, state, "state directory", &base, e);
         if (r < 0)
             return r;
-        state = below(mem, base);
+        state = below_base(mem, base);
     }
     *ret_home = home;
     *ret_state = state;
@@ -153,7 +153,7 @@ int world_look(struct arena *mem, const char *cwd, struct world *ret, struct err
         return r;
     if (!getcwd(here, sizeof here) || here[0] != '/')
         return err_sys(e, ERR_POLICY, here[0] == '/' ? errno : ENOENT, "current directory");
-    w.config = below(mem, base_directory(mem, "XDG_CONFIG_HOME", w.home, ".config"));
+    w.config = below_base(mem, base_directory(mem, "XDG_CONFIG_HOME", w.home, ".config"));
     r = cwd ? stand(mem, w.state, cwd, &w.cwd, e) : 0;
     if (r < 0)
         return r;

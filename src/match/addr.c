@@ -3,20 +3,10 @@
 #include <errno.h>
 #include <stdio.h>
 
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
-static char lower(char c)
-{
-    return c >= 'A' && c <= 'Z' ? (char)(c + 32) : c;
-}
-
 static int hex_digit(char c)
 {
-    c = lower(c);
-    return is_digit(c) ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+    c = addr_lower(c);
+    return addr_is_digit(c) ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
 /* ---- ports ---- */
@@ -28,7 +18,7 @@ static bool number_parse(struct str s, unsigned most, unsigned *ret)
     if (s.n == 0 || s.n > 5 || (s.n > 1 && s.p[0] == '0'))
         return false;
     for (size_t i = 0; i < s.n; i++) {
-        if (!is_digit(s.p[i]))
+        if (!addr_is_digit(s.p[i]))
             return false;
         v = v * 10 + (unsigned)(s.p[i] - '0');
     }
@@ -172,9 +162,9 @@ bool addr_ends_in_number(struct str s)
     while (at && s.p[at - 1] != '.')
         at--;
     struct str last = str_skip(s, at);
-    const bool hex = last.n >= 2 && last.p[0] == '0' && lower(last.p[1]) == 'x';
+    const bool hex = last.n >= 2 && last.p[0] == '0' && addr_lower(last.p[1]) == 'x';
     for (size_t i = hex ? 2 : 0; i < last.n; i++)
-        if (hex ? hex_digit(last.p[i]) < 0 : !is_digit(last.p[i]))
+        if (hex ? hex_digit(last.p[i]) < 0 : !addr_is_digit(last.p[i]))
             return false;
     return last.n > 0;
 }
@@ -189,7 +179,7 @@ const char *addr_wrong(struct str text)
         return "is an address with a dot behind it; write it without";
     for (struct str rest = text; rest.n;) {
         struct str one = str_until(&rest, '.');
-        if (one.n > 1 && one.p[0] == '0' && is_digit(one.p[1]))
+        if (one.n > 1 && one.p[0] == '0' && addr_is_digit(one.p[1]))
             return "has a number with a leading zero, which some read as octal; write the four decimal numbers "
                    "without, as "
                    "192.0.2.10";

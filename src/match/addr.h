@@ -16,6 +16,15 @@
 #include <stdint.h>
 #include "base/str.h"
 
+static inline bool addr_is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+static inline char addr_lower(char c)
+{
+    return c >= 'A' && c <= 'Z' ? (char)(c + 32) : c;
+}
+
 struct host_addr {
     bool v6;
     uint8_t b[16]; /* v4: the first four */

@@ -10,15 +10,6 @@
 /* "%.*s" of at most so much of what was said that the sentence around it survives. */
 #define SAID(s) (int)((s).n < 120 ? (s).n : 120), (s).p
 
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-static char lower(char c)
-{
-    return c >= 'A' && c <= 'Z' ? (char)(c + 32) : c;
-}
-
 /* ---- names ---- */
 
 static const char *label_wrong(struct str label)
@@ -30,10 +21,10 @@ static const char *label_wrong(struct str label)
     if (label.p[0] == '-' || label.p[label.n - 1] == '-')
         return "is not a domain: a part of it begins or ends with '-'";
     for (size_t i = 0; i < label.n; i++) {
-        char c = lower(label.p[i]);
+        char c = addr_lower(label.p[i]);
         if ((unsigned char)c >= 0x80)
             return "is not ASCII; write the name in its xn-- form";
-        if (!is_digit(c) && !(c >= 'a' && c <= 'z') && c != '-' && c != '_')
+        if (!addr_is_digit(c) && !(c >= 'a' && c <= 'z') && c != '-' && c != '_')
             return "is not DOMAIN[:PORT], *.DOMAIN, an address or a CIDR range such as 10.0.0.0/8";
     }
     return NULL;
@@ -56,7 +47,7 @@ static const char *name_parse(struct str s, char out[HOST_NAME_MAX_TEXT + 1])
     if (addr_ends_in_number(s))
         return addr_wrong(s);
     for (size_t i = 0; i < s.n; i++)
-        out[i] = lower(s.p[i]);
+        out[i] = addr_lower(s.p[i]);
     out[s.n] = 0;
     return NULL;
 }
@@ -118,7 +109,7 @@ static int cut_suffix(struct str *text, bool *ret_any_bytes, struct err *e)
         behind = str_skip(*text, (size_t)(close - text->p) + 1);
     const char *colon = behind.n ? memchr(behind.p, ':', behind.n) : NULL;
     behind = colon ? str_skip(behind, (size_t)(colon - behind.p) + 1) : (struct str){0};
-    bool has_port = colon && behind.n && is_digit(behind.p[0]) && !memchr(behind.p, ':', behind.n);
+    bool has_port = colon && behind.n && addr_is_digit(behind.p[0]) && !memchr(behind.p, ':', behind.n);
     const char *slash = has_port ? memchr(behind.p, '/', behind.n) : NULL;
     struct str suffix = slash ? str_skip(behind, (size_t)(slash - behind.p)) : (struct str){0};
 

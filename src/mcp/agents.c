@@ -20,9 +20,7 @@
 #define MAX_AGENTS     16
 #define MAX_SESSION_ID 128
 #define MAX_RESPONSE   (16u << 20)
-#define MAX_TAIL       2000 /* bytes of its stderr that are told when it failed */
-#define MAX_TOLD       8    /* denials in the text; all are in the structured result */
-#define MAX_TIMEOUT_MS (7LL * 24 * 3600 * 1000)
+#define MAX_TAIL       2000      /* bytes of its stderr that are told when it failed */
 #define BEGUN          "begun"   /* in the state: a conversation stands there */
 #define SETTLED        "settled" /* and: its settings name what the box has */
 
@@ -212,7 +210,7 @@ static bool has_it(struct errand *x)
     return failed(x, &error);
 }
 
-static bool enter(struct errand *x)
+static bool enter_session(struct errand *x)
 {
     auto_buf struct buf scope = BUF(1024);
     struct pinfold_error error = {0};
@@ -239,7 +237,7 @@ static bool enter(struct errand *x)
 }
 
 /* Once for a copy of the settings: a second translation could take a path of the box for one of the host. */
-static bool settle(struct errand *x)
+static bool bring_settings(struct errand *x)
 {
     struct settings s = {
         .job = x->job, .session = x->session, .agent = x->agent->definition, .directory = x->inside, .image = x->image};
@@ -303,7 +301,7 @@ static json_t *denials_since(const struct errand *x, const json_t *result)
 static void denials_of(struct buf *out, const json_t *list)
 {
     size_t told = 0;
-    for (size_t i = 0; i < json_array_size(list) && told < MAX_TOLD; i++) {
+    for (size_t i = 0; i < json_array_size(list) && told < MAX_TOLD_DENIALS; i++) {
         const json_t *d = json_array_get(list, i);
         const char *target = value_text(d, "target", NULL), *action = value_text(d, "action", NULL);
         const char *kind = value_text(d, "kind", NULL), *rule = value_text(d, "rule", NULL);
@@ -434,7 +432,7 @@ static void ask_it(struct errand *x)
     pinfold_result_free(result);
 }
 
-static void work(struct job *j)
+static void agent_work(struct job *j)
 {
     struct errand x = {.job = j, .mem = arena_new(8u << 20), .held = -1};
 
@@ -442,7 +440,7 @@ static void work(struct job *j)
         if (same(configured[i].name, j->tool))
             x.agent = &configured[i];
     }
-    if (x.mem && x.agent && take_arguments(&x) && prepare(&x) && enter(&x) && settle(&x))
+    if (x.mem && x.agent && take_arguments(&x) && prepare(&x) && enter_session(&x) && bring_settings(&x))
         ask_it(&x);
     else if (!j->failed)
         job_fail(j, "no memory");
@@ -456,7 +454,7 @@ static void work(struct job *j)
     x.mem = arena_free(x.mem);
 }
 
-static const struct argument arguments[] = {
+static const struct argument agent_arguments[] = {
     {"prompt", ARGUMENT_TEXT, .required = true, .help = "What the agent shall do."},
     {"directory", ARGUMENT_TEXT, .required = true, .help = "The absolute directory it works in."},
     {"sessionId", ARGUMENT_TEXT,
@@ -485,7 +483,7 @@ static bool is_profile(struct str s)
     return s.n < 48;
 }
 
-static bool add(const char *said, const json_t *root, char *why, size_t room)
+static bool configure_agent(const char *said, const json_t *root, char *why, size_t room)
 {
     struct str profile = str_of(said), name = str_until(&profile, ':');
     const json_t *a = known_agent(root, name);
@@ -514,11 +512,11 @@ static bool add(const char *said, const json_t *root, char *why, size_t room)
                       .title = c->title,
                       .description = "Gives a task to another agent, which works on it by itself in a sandbox of its "
                                      "own and answers once. A sessionId goes on with an earlier conversation.",
-                      .arguments = arguments,
+                      .arguments = agent_arguments,
                       .destructive = true,
                       .open_world = true,
                       .sessions = true,
-                      .work = work};
+                      .work = agent_work};
     if (mcp_tool_find(c->name) || !tool_add(&c->tool)) {
         snprintf(why, room, "--agent %s: there is a tool of this name already", said);
         return false;
@@ -541,6 +539,6 @@ bool agents_begin(const struct mcp_options *o, char *why, size_t room)
     free(text);
     bool good = root != NULL;
     for (const char *const *a = o->agents; good && *a; a++)
-        good = add(*a, root, why, room);
+        good = configure_agent(*a, root, why, room);
     return good;
 }

@@ -5,7 +5,7 @@
 
 #include "base/fd.h"
 
-static void settle(struct asker *a, struct asked *q, bool yes);
+static void settle_asked(struct asker *a, struct asked *q, bool yes);
 
 static void listen_on(struct asker *a, bool on)
 {
@@ -33,9 +33,9 @@ static void typed(struct source *s, short revents)
     dialogue_end(&a->d, c < 0 ? "no" : NULL);
     listen_on(a, false);
     if (a->first)
-        settle(a, a->first, c == 'y');
+        settle_asked(a, a->first, c == 'y');
     while (a->off && a->first)
-        settle(a, a->first, false);
+        settle_asked(a, a->first, false);
 }
 
 void asker_begin(struct asker *a, struct loop *loop)
@@ -83,7 +83,7 @@ void asker_take_back(struct asker *a, struct asked *q)
     q->sentence = NULL;
 }
 
-static void settle(struct asker *a, struct asked *q, bool yes)
+static void settle_asked(struct asker *a, struct asked *q, bool yes)
 {
     asker_take_back(a, q);
     q->answer(q->ctx, yes);
@@ -100,7 +100,7 @@ int asker_tick(struct asker *a, uint64_t now)
             dialogue_end(&a->d, "nobody answered: no");
             listen_on(a, false);
         }
-        settle(a, q, false);
+        settle_asked(a, q, false);
     }
     if (!a->first)
         return -1;

@@ -5,8 +5,8 @@
 
 #include "mcp/value.h"
 
-#define MAX_DEPTH 64
-#define MAX_NAME  1024
+#define MAX_NESTING  64
+#define MAX_PROPERTY 1024
 
 struct walk {
     const struct config_walk *to;
@@ -14,8 +14,8 @@ struct walk {
     const char *begin, *at, *end;
     const char *kept; /* what stands before it is in `out` */
     struct buf *out;
-    const char *path[MAX_DEPTH]; /* names of what the value lies in */
-    size_t depth, table;         /* of TOML's table */
+    const char *path[MAX_NESTING]; /* names of what the value lies in */
+    size_t depth, table;           /* of TOML's table */
     int replaced;
     const char *wrong; /* NULL: well so far */
 };
@@ -32,11 +32,11 @@ static int peek(const struct walk *w)
     return w->at < w->end ? (unsigned char)*w->at : -1;
 }
 
-static bool enter(struct walk *w, const char *name)
+static bool enter_value(struct walk *w, const char *name)
 {
     if (!name)
         return fail(w, "no memory");
-    if (w->depth == MAX_DEPTH)
+    if (w->depth == MAX_NESTING)
         return fail(w, "it is nested too deeply");
     w->path[w->depth++] = name;
     return true;
@@ -44,7 +44,7 @@ static bool enter(struct walk *w, const char *name)
 
 static bool enter_element(struct walk *w, size_t i)
 {
-    return enter(w, arena_printf(w->mem, "[%zu]", i));
+    return enter_value(w, arena_printf(w->mem, "[%zu]", i));
 }
 
 /* Where the text stands in its server: "args[1]". */
@@ -127,7 +127,7 @@ static bool json_members(struct walk *w, char close)
                 return fail(w, "a name and ':' are expected");
             w->at++;
         }
-        if (!(name ? enter(w, name) : enter_element(w, i)) || !json_value(w))
+        if (!(name ? enter_value(w, name) : enter_element(w, i)) || !json_value(w))
             return false;
         w->depth--;
         json_space(w);
@@ -270,13 +270,13 @@ static bool toml_key(struct walk *w)
         } else {
             while (is_bare(peek(w)))
                 w->at++;
-            name = w->at > from && w->at - from < MAX_NAME
+            name = w->at > from && w->at - from < MAX_PROPERTY
                        ? arena_str(w->mem, (struct str){from, (size_t)(w->at - from)})
                        : NULL;
         }
         if (!name)
             return fail(w, "a name is expected");
-        if (!enter(w, name))
+        if (!enter_value(w, name))
             return false;
         toml_space(w, false);
         if (peek(w) != '.')
@@ -331,7 +331,7 @@ static bool toml_value(struct walk *w)
     const char *from = w->at;
     int c = peek(w);
     if (c == '[' || c == '{') {
-        if (w->depth >= MAX_DEPTH - 1)
+        if (w->depth >= MAX_NESTING - 1)
             return fail(w, "it is nested too deeply");
         w->at++;
         return toml_members(w, c == '[' ? ']' : '}');

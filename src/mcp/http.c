@@ -16,13 +16,12 @@
 #include "base/fd.h"
 #include "match/addr.h"
 
-#define MAX_CONNECTIONS 256
-#define MAX_SESSIONS    64
-#define STEP            (1u << 16)
-#define IDLE_MS         60000   /* of a connection without a request */
-#define SESSION_MS      3600000 /* of a session without one          */
-#define BEAT_MS         15000   /* an empty line into an event stream, so that a client that is gone is noticed */
-#define ID_BYTES        16
+#define MAX_CONNECTIONS    256
+#define MAX_SESSIONS       64
+#define CONNECTION_IDLE_MS 60000   /* of a connection without a request */
+#define SESSION_MS         3600000 /* of a session without one          */
+#define BEAT_MS            15000   /* an empty line into an event stream, so that a client that is gone is noticed */
+#define ID_BYTES           16
 
 struct session {
     struct session *next;
@@ -74,7 +73,7 @@ static bool random_id(char to[2 * ID_BYTES + 1])
 
 /* ---- bytes out */
 
-static void push(struct connection *c)
+static void push_out(struct connection *c)
 {
     while (c->sent < c->out.n && !c->over) {
         ssize_t n = send(c->source.fd, c->out.p + c->sent, c->out.n - c->sent, MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -148,7 +147,7 @@ static void next_request(struct connection *c)
     }
     c->head_bytes = 0;
     c->used = loop_now();
-    push(c);
+    push_out(c);
 }
 
 static void reply(struct connection *c, int status, const char *type, struct str body)
@@ -219,19 +218,19 @@ static void answer_whole(struct connection *c)
     reply(c, 200, "application/json", buf_view(&list));
 }
 
-static void settle(struct connection *c)
+static void settle_connection(struct connection *c)
 {
     if (c->state == STREAMING) {
         flush_messages(c);
         if (c->answered >= c->expected && !c->is_get)
             c->state = READING; /* `closing` ends it when all is sent */
-        push(c);
+        push_out(c);
     } else if (c->answered >= c->expected) {
         answer_whole(c);
     } else if (c->messages.n && c->accepts_stream) {
         stream_begin(c);
         flush_messages(c);
-        push(c);
+        push_out(c);
     }
 }
 
@@ -260,7 +259,7 @@ static void send_message(void *ctx, uint64_t tag, struct str message, bool last)
     if (!buf_ok(&c->messages))
         c->over = true;
     if (!c->collecting && !c->over)
-        settle(c);
+        settle_connection(c);
 }
 
 /* ---- sessions */
@@ -354,7 +353,7 @@ static void take_post(struct connection *c)
     if (c->expected == 0)
         reply(c, 202, NULL, STR(""));
     else
-        settle(c);
+        settle_connection(c);
 }
 
 static void take_get(struct connection *c)
@@ -365,7 +364,7 @@ static void take_get(struct connection *c)
     }
     c->is_get = true;
     stream_begin(c);
-    push(c);
+    push_out(c);
 }
 
 static bool origin_is_good(const struct connection *c)
@@ -412,7 +411,7 @@ static bool is_json(struct str type)
 }
 
 /* Head and body are there. */
-static void take_request(struct connection *c)
+static void take_http_request(struct connection *c)
 {
     const struct http_head *h = &c->head;
     char version[32] = "";
@@ -454,7 +453,7 @@ static bool take_body(struct connection *c)
     if (c->head.expects && !c->continued && !rest.n && (c->head.chunked || c->head.length)) {
         buf_text(&c->out, "HTTP/1.1 100 Continue\r\n\r\n");
         c->continued = true;
-        push(c);
+        push_out(c);
     }
     if (!c->head.chunked) {
         if (rest.n < c->head.length)
@@ -494,7 +493,7 @@ static void take_bytes(struct connection *c)
         }
         if (!take_body(c))
             return;
-        take_request(c);
+        take_http_request(c);
     }
 }
 
@@ -522,10 +521,10 @@ static void connection_free(struct connection *c)
 static void connection_ready(struct source *s, short revents)
 {
     struct connection *c = (struct connection *)(void *)s;
-    char bytes[STEP];
+    char bytes[READ_STEP];
 
     if (revents & POLLOUT)
-        push(c);
+        push_out(c);
     if (revents & (POLLIN | POLLHUP | POLLERR)) {
         ssize_t n = recv(s->fd, bytes, sizeof bytes, MSG_DONTWAIT);
         if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
@@ -591,9 +590,9 @@ int http_tick(struct http *h, uint64_t now)
         if (c->state == STREAMING && now - c->used >= BEAT_MS) {
             buf_text(&c->out, ":\n\n");
             c->used = now;
-            push(c);
+            push_out(c);
         }
-        if (c->over || (c->state == READING && now - c->used > IDLE_MS))
+        if (c->over || (c->state == READING && now - c->used > CONNECTION_IDLE_MS))
             connection_free(c);
     }
     return next;
@@ -700,7 +699,7 @@ struct http *http_free(struct http *h)
     if (!h)
         return NULL;
     while (h->connections) {
-        push(h->connections);
+        push_out(h->connections);
         connection_free(h->connections);
     }
     while (h->sessions)

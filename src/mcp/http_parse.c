@@ -85,7 +85,7 @@ static int take_field(struct http_head *h, struct str name, struct str v)
 }
 
 /* A line without its end; false when it is not whole. A bare line feed ends one, too; a bare carriage return is an error. */
-static bool take_line(struct str *bytes, struct str *ret)
+static bool take_head_line(struct str *bytes, struct str *ret)
 {
     const char *end = bytes->n ? memchr(bytes->p, '\n', bytes->n) : NULL;
     if (!end)
@@ -117,11 +117,11 @@ int http_head(struct str bytes, struct http_head *ret)
     *ret = (struct http_head){0};
     while (rest.n && (rest.p[0] == '\r' || rest.p[0] == '\n') && bytes.n - rest.n < 4) /* empty lines before it */
         rest = str_skip(rest, 1);
-    if (!take_line(&rest, &line))
+    if (!take_head_line(&rest, &line))
         return bytes.n > HTTP_MAX_HEAD ? -431 : 0;
     r = first_line(ret, line);
     while (r == 0) {
-        if (!take_line(&rest, &line))
+        if (!take_head_line(&rest, &line))
             return bytes.n > HTTP_MAX_HEAD ? -431 : 0;
         if (bytes.n - rest.n > HTTP_MAX_HEAD)
             return -431;
@@ -166,13 +166,13 @@ int http_chunks(struct str *bytes, struct buf *body, size_t max)
     while (bytes->n) {
         struct str rest = *bytes, line;
         uint64_t n;
-        if (!take_line(&rest, &line))
+        if (!take_head_line(&rest, &line))
             return bytes->n > 4096 ? -400 : 0;
         if (chunk_size(line, &n) < 0)
             return -400;
         if (n == 0) { /* fields may follow; an empty line ends them */
             do {
-                if (!take_line(&rest, &line))
+                if (!take_head_line(&rest, &line))
                     return bytes->n > HTTP_MAX_HEAD ? -400 : 0;
             } while (line.n);
             *bytes = rest;
@@ -186,7 +186,7 @@ int http_chunks(struct str *bytes, struct buf *body, size_t max)
         rest = str_skip(rest, n);
         if (rest.p[0] == '\r' && rest.n < 2)
             return 0;
-        if (!take_line(&rest, &line) || line.n)
+        if (!take_head_line(&rest, &line) || line.n)
             return -400;
         buf_str(body, data);
         *bytes = rest;

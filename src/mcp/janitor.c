@@ -16,7 +16,7 @@
 #include "mcp/value.h"
 #include "pinfold.h"
 
-static void say(const char *name, const char *what)
+static void say_session(const char *name, const char *what)
 {
     auto_buf struct buf line = BUF(1u << 16);
     buf_text(&line, "pinfold: mcp: session '");
@@ -53,9 +53,9 @@ static unsigned stop_all(chosen_fn *chosen, const char *with, const char *saying
         int r = pinfold_session_stop(&o, 1, &error);
         n += r == 0;
         if (saying && r == 0)
-            say(name, saying);
+            say_session(name, saying);
         else if (r < 0 && r != -ENOENT)
-            say(name, error.text);
+            say_session(name, error.text);
     }
     return n;
 }

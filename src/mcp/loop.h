@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define READ_STEP (1u << 16) /* bytes read from a client at a time */
+
 struct source { /* lies in its owner; ready() may remove any source, itself too */
     int fd;
     short events;

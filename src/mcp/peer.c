@@ -58,11 +58,11 @@ struct peer *peer_new(struct server *server, const char *name, peer_send_fn *sen
     return p;
 }
 
-static const struct task_events events;
+static const struct task_events call_events;
 
 static bool call_start(struct call *c, struct str what)
 {
-    c->task = work_start(c->peer->server->work, what, c->tool->rests, c->affinity, &events, c);
+    c->task = work_start(c->peer->server->work, what, c->tool->rests, c->affinity, &call_events, c);
     return c->task != NULL;
 }
 
@@ -153,7 +153,7 @@ static void send_out(struct peer *p, uint64_t tag, struct buf *message, bool las
         p->send(p->ctx, tag, buf_view(message), last);
 }
 
-static void fault(struct peer *p, uint64_t tag, const json_t *id, enum rpc_code code, const char *text)
+static void send_fault(struct peer *p, uint64_t tag, const json_t *id, enum rpc_code code, const char *text)
 {
     auto_buf struct buf out = BUF(1u << 16);
     rpc_error(&out, id, code, text);
@@ -286,7 +286,7 @@ static void call_fault(void *ctx, int code, struct str sentence)
     struct call *c = ctx;
     auto_buf struct buf text = BUF(1u << 16);
     buf_str(&text, sentence);
-    fault(c->peer, c->tag, c->id, (enum rpc_code)code, buf_cstr(&text));
+    send_fault(c->peer, c->tag, c->id, (enum rpc_code)code, buf_cstr(&text));
     call_free(c);
 }
 
@@ -298,10 +298,10 @@ static bool watch_begins(const struct call *c, struct str json)
     const char *stamp = value_text(json_object_get(root, "stamps"), c->watches, NULL);
     int r = stamp && stamp[0] ? watch_add(&c->peer->watch, c->watches, stamp) : -ENOENT;
     if (r < 0)
-        fault(c->peer, c->tag, c->id, r == -ENOENT ? RPC_NO_RESOURCE : RPC_INTERNAL,
-              r == -ENOENT   ? "there is no such resource"
-              : r == -ENOSPC ? "256 resources are subscribed to already"
-                             : "no memory");
+        send_fault(c->peer, c->tag, c->id, r == -ENOENT ? RPC_NO_RESOURCE : RPC_INTERNAL,
+                   r == -ENOENT   ? "there is no such resource"
+                   : r == -ENOSPC ? "256 resources are subscribed to already"
+                                  : "no memory");
     return r == 0;
 }
 
@@ -327,18 +327,18 @@ static void call_result(void *ctx, struct str json)
 static void call_lost(void *ctx)
 {
     struct call *c = ctx;
-    fault(c->peer, c->tag, c->id, RPC_INTERNAL,
-          "the process that carried this out ended without a result; what it had started has ended with it");
+    send_fault(c->peer, c->tag, c->id, RPC_INTERNAL,
+               "the process that carried this out ended without a result; what it had started has ended with it");
     call_free(c);
 }
 
-static const struct task_events events = {.say = call_say,
-                                          .progress = call_progress,
-                                          .question = call_question,
-                                          .changed = call_changed,
-                                          .result = call_result,
-                                          .fault = call_fault,
-                                          .lost = call_lost};
+static const struct task_events call_events = {.say = call_say,
+                                               .progress = call_progress,
+                                               .question = call_question,
+                                               .changed = call_changed,
+                                               .result = call_result,
+                                               .fault = call_fault,
+                                               .lost = call_lost};
 
 int peer_tick(struct peer *p, uint64_t now)
 {
@@ -372,7 +372,7 @@ struct request {
 
 static int bad(const struct request *q, enum rpc_code code, const char *text)
 {
-    fault(q->peer, q->tag, q->m->id, code, text);
+    send_fault(q->peer, q->tag, q->m->id, code, text);
     return 0;
 }
 
@@ -724,7 +724,7 @@ static size_t take_one(struct peer *p, const json_t *one, uint64_t tag)
     struct rpc_fault f;
 
     if (rpc_message(one, &m, &f) < 0) {
-        fault(p, tag, f.id, f.code, f.text);
+        send_fault(p, tag, f.id, f.code, f.text);
         return 1;
     }
     if (m.kind == RPC_REQUEST)
@@ -747,7 +747,7 @@ size_t peer_take(struct peer *p, struct str text, uint64_t tag)
         value_free(&root);
     }
     if (!root) {
-        fault(p, tag, f.id, f.code, f.text);
+        send_fault(p, tag, f.id, f.code, f.text);
         return 1;
     }
     if (!json_is_array(root))
@@ -759,7 +759,7 @@ size_t peer_take(struct peer *p, struct str text, uint64_t tag)
 
 void peer_too_long(struct peer *p, uint64_t tag)
 {
-    fault(p, tag, NULL, RPC_INVALID, "a message has at most 32 MiB");
+    send_fault(p, tag, NULL, RPC_INVALID, "a message has at most 32 MiB");
 }
 
 void peer_forget(struct peer *p, uint64_t tag)

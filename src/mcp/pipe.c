@@ -10,7 +10,6 @@
 #include "base/fd.h"
 
 #define MAX_UNREAD ((size_t)MCP_MAX_ANSWER * 2) /* of what a client does not read; then it is as good as gone */
-#define STEP       (1u << 16)
 
 struct pipe {
     struct source in, out;
@@ -34,7 +33,7 @@ static void give_up(struct pipe *s)
 }
 
 /* Writes what the pipe takes; poll() has said or will say when. */
-static void push(struct pipe *s)
+static void push_unsent(struct pipe *s)
 {
     while (s->sent < s->unsent.n && !s->over) {
         const char *at = s->unsent.p + s->sent;
@@ -60,7 +59,7 @@ static void out_ready(struct source *source, short revents)
 {
     struct pipe *s = (struct pipe *)(void *)((char *)source - offsetof(struct pipe, out));
     if (revents & POLLOUT)
-        push(s);
+        push_unsent(s);
     else /* the reader is gone */
         give_up(s);
 }
@@ -82,10 +81,10 @@ static void send_line(void *ctx, uint64_t tag, struct str message, bool last)
     if (!buf_ok(&s->unsent))
         give_up(s);
     else
-        push(s);
+        push_unsent(s);
 }
 
-static void take_line(void *ctx, struct str text)
+static void take_message(void *ctx, struct str text)
 {
     struct pipe *s = ctx;
     (void)peer_take(s->peer, text, 0);
@@ -100,7 +99,7 @@ static void too_long(void *ctx)
 static void in_ready(struct source *source, short revents)
 {
     struct pipe *s = (struct pipe *)(void *)source;
-    char bytes[STEP];
+    char bytes[READ_STEP];
     (void)revents;
     ssize_t n = read(s->in.fd, bytes, sizeof bytes);
     if (n < 0 && (errno == EINTR || errno == EAGAIN))
@@ -108,7 +107,7 @@ static void in_ready(struct source *source, short revents)
     if (n <= 0)
         give_up(s);
     else
-        lines_take(&s->lines, (struct str){bytes, (size_t)n}, take_line, too_long, s);
+        lines_take(&s->lines, (struct str){bytes, (size_t)n}, take_message, too_long, s);
 }
 
 /*
@@ -147,7 +146,7 @@ struct pipe *pipe_free(struct pipe *s)
 {
     if (!s)
         return NULL;
-    push(s);
+    push_unsent(s);
     loop_remove(&s->server->loop, &s->in);
     loop_remove(&s->server->loop, &s->out);
     peer_free(s->peer);

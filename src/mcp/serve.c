@@ -145,7 +145,7 @@ static void begun_fault(void *ctx, int code, struct str sentence)
     begun_not(ctx);
 }
 
-static void begin(struct server *s, struct beginning *b)
+static void begin_work(struct server *s, struct beginning *b)
 {
     static const struct task_events events = {.say = begun_say,
                                               .progress = begun_words,
@@ -245,7 +245,7 @@ int mcp_serve(const struct mcp_options *said)
         signals_begin(&signals, &s.loop) < 0)
         complain("no memory");
     else if (asker_begin(&s.asker, &s.loop), carrier_begin(&s, &carrier)) {
-        begin(&s, &beginning);
+        begin_work(&s, &beginning);
         run(&s, &carrier);
         status = beginning.status;
     }

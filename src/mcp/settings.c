@@ -8,8 +8,8 @@
 #include "base/arena.h"
 #include "mcp/config.h"
 
-#define MAX_FILE (4u << 20)
-#define MAX_TOLD 64
+#define MAX_SETTINGS      (4u << 20)
+#define MAX_SETTINGS_TOLD 64
 
 struct file {
     struct settings *all;
@@ -46,7 +46,7 @@ static void tell(const struct file *f, const char *server, const char *place, co
 {
     auto_buf struct buf line = BUF(1u << 16);
 
-    if (f->all->lines++ >= MAX_TOLD)
+    if (f->all->lines++ >= MAX_SETTINGS_TOLD)
         return;
     buf_printf(&line, "%s's MCP server '%s' (%s in %s): %s ", f->agent, server, place, f->name, host);
     if (!box)
@@ -66,7 +66,7 @@ static void note(const struct file *f, const char *server, const char *place, co
     auto_buf struct buf line = BUF(1u << 16);
     json_t *told = f->all->told;
 
-    if (json_array_size(told) >= MAX_TOLD)
+    if (json_array_size(told) >= MAX_SETTINGS_TOLD)
         return;
     buf_printf(&line, "MCP server '%s': %s in %s names a path that is not in the box", server, place, f->name);
     if (!box)
@@ -162,14 +162,14 @@ static bool settle_one(struct settings *s, const char *name, struct arena *mem)
     struct file f = {
         .all = s, .agent = value_text(s->agent, "name", NULL), .name = name, .own = is_own(s->agent, name)};
     const struct config_walk walk = {each_text, &f};
-    auto_buf struct buf out = BUF(2 * (size_t)MAX_FILE), line = BUF(1u << 16);
+    auto_buf struct buf out = BUF(2 * (size_t)MAX_SETTINGS), line = BUF(1u << 16);
     struct pinfold_error error = {0};
     const char *path = place_in_box(s, name, mem);
     char *bytes = NULL, why[160] = "it is larger than 4 MiB";
     size_t n = 0, length = strlen(name);
     uint64_t size = 0;
 
-    if (!path || pinfold_file_read(s->session, path, 0, MAX_FILE, &bytes, &n, &size, &error) < 0)
+    if (!path || pinfold_file_read(s->session, path, 0, MAX_SETTINGS, &bytes, &n, &size, &error) < 0)
         return true; /* there is none */
     bool toml = length > 5 && same(name + length - 5, ".toml");
     int r = n < size ? -EFBIG

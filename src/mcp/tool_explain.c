@@ -11,9 +11,10 @@ static const struct argument explain_arguments[] = {
     {"options", ARGUMENT_OPTIONS_BRIEF, .help = "Options of the policy, as of the tool 'run'."}, {0}};
 static const struct argument policy_arguments[] = {{0}};
 
-static const char *const kept[] = {"engine",  "tier",  "workspace", "network",     "network_rules", "namespaces",
-                                   "files",   "guard", "limits",    "environment", "enforced",      "lost",
-                                   "ignored", "notes", "uid",       "gid",         "policy_digest", NULL};
+static const char *const kept_members[] = {"engine",     "tier",          "workspace", "network", "network_rules",
+                                           "namespaces", "files",         "guard",     "limits",  "environment",
+                                           "enforced",   "lost",          "ignored",   "notes",   "uid",
+                                           "gid",        "policy_digest", NULL};
 static const char *const private_members[] = {"origin", "from", "target", "source", NULL};
 
 static void strip(json_t *v)
@@ -132,7 +133,7 @@ static void tell_plan(struct job *j, struct pinfold_policy *policy, bool brief)
     summary(j, plan);
     json_object(&w, NULL);
     json_int(&w, "v", 1);
-    for (const char *const *name = kept; *name; name++) {
+    for (const char *const *name = kept_members; *name; name++) {
         const json_t *v = json_object_get(plan, *name);
         if (brief && same(*name, "guard"))
             value_write(&w, *name, json_object_get(v, "mode"));

@@ -9,7 +9,6 @@
 #include "mcp/tool_run.h"
 #include "mcp/tool_session.h"
 
-#define MAX_FILE  (16u << 20)
 #define MAX_FOUND 1000  /* names that glob tells           */
 #define MAX_LOOKS 20000 /* directories that glob looks into */
 #define MAX_DEPTH 64
@@ -53,7 +52,7 @@ struct scene {
     const char *path;
 };
 
-static bool begin(struct job *j, struct scene *s, const char *otherwise)
+static bool begin_file(struct job *j, struct scene *s, const char *otherwise)
 {
     s->mem = arena_new(64u << 20);
     s->session = s->mem ? session_of(j) : NULL;
@@ -81,7 +80,7 @@ static struct str lines_of(struct str all, int64_t first, int64_t n, bool *ret_c
     return (struct str){from.p, (size_t)(rest.p - from.p)};
 }
 
-static void read_work(struct job *j)
+static void read_file_work(struct job *j)
 {
     struct scene s;
     struct pinfold_error error = {0};
@@ -90,7 +89,7 @@ static void read_work(struct job *j)
     size_t n = 0;
     uint64_t size = 0;
 
-    int r = begin(j, &s, "") ? pinfold_file_read(s.session, s.path, 0, MAX_FILE, &bytes, &n, &size, &error) : 1;
+    int r = begin_file(j, &s, "") ? pinfold_file_read(s.session, s.path, 0, MAX_FILE, &bytes, &n, &size, &error) : 1;
     if (r < 0)
         fail_file(j, r, &error);
     if (r == 0) {
@@ -158,7 +157,7 @@ static void write_work(struct job *j)
     struct str content = {0};
 
     content.p = value_text(j->arguments, "content", &content.n);
-    if (begin(j, &s, "") && write_whole(j, &s, content))
+    if (begin_file(j, &s, "") && write_whole(j, &s, content))
         told_write(j, &s, content.n, 0);
     end(&s);
 }
@@ -216,7 +215,7 @@ static void edit_work(struct job *j)
         job_fail(j, "'old' and 'new' are the same");
     if (j->failed)
         return;
-    if (begin(j, &s, ""))
+    if (begin_file(j, &s, ""))
         edit(j, &s, old, new, json_is_true(json_object_get(j->arguments, "all")));
     end(&s);
 }
@@ -238,10 +237,10 @@ static json_t *entries(struct job *j, struct pinfold_session *session, const cha
     return list;
 }
 
-static void list_work(struct job *j)
+static void list_dir_work(struct job *j)
 {
     struct scene s;
-    auto_value json_t *list = begin(j, &s, ".") ? entries(j, s.session, s.path, false) : NULL;
+    auto_value json_t *list = begin_file(j, &s, ".") ? entries(j, s.session, s.path, false) : NULL;
     const json_t *all = json_object_get(list, "entries");
     struct json w = JSON(&j->structured);
 
@@ -346,7 +345,7 @@ static void glob_work(struct job *j)
     const char *pattern = value_text(j->arguments, "pattern", NULL);
     struct search search = {.job = j, .w = JSON(&j->structured)};
 
-    if (begin(j, &s, pattern[0] == '/' ? "/" : ".")) {
+    if (begin_file(j, &s, pattern[0] == '/' ? "/" : ".")) {
         search.mem = s.mem;
         search.session = s.session;
         if (split(&search, pattern) == 0) {
@@ -380,7 +379,7 @@ static void grep_work(struct job *j)
     const json_t *room = json_object_get(j->arguments, "max_output");
     size_t n = 0;
 
-    if (!begin(j, &s, ".")) {
+    if (!begin_file(j, &s, ".")) {
         end(&s);
         return;
     }
@@ -428,7 +427,7 @@ static void grep_work(struct job *j)
                                .help = what ", as the box sees it; a relative one begins in the workspace."            \
     }
 
-static const struct argument read_arguments[] = {
+static const struct argument read_file_arguments[] = {
     PATH_ARGUMENT("The file"),
     {"line", ARGUMENT_NUMBER, .min = 1, .max = INT32_MAX, .help = "The first line to return."},
     {"lines", ARGUMENT_NUMBER, .min = 1, .max = MAX_LINES, .help = "How many lines to return."},
@@ -446,7 +445,7 @@ static const struct argument edit_arguments[] = {
     {"all", ARGUMENT_SWITCH, .help = "Replace every occurrence; without it there must be exactly one."},
     SESSION_ARGUMENT,
     {0}};
-static const struct argument list_arguments[] = {
+static const struct argument list_dir_arguments[] = {
     {"path", ARGUMENT_TEXT, .help = "The directory, as the box sees it; the workspace by default."},
     SESSION_ARGUMENT,
     {0}};
@@ -468,11 +467,11 @@ static const struct argument grep_arguments[] = {
 const struct tool tool_read_file = {.name = "read_file",
                                     .title = "Read a file",
                                     .description = "Reads a file of a session's box, at most 16 MiB.",
-                                    .arguments = read_arguments,
+                                    .arguments = read_file_arguments,
                                     .read_only = true,
                                     .idempotent = true,
                                     .sessions = true,
-                                    .work = read_work};
+                                    .work = read_file_work};
 const struct tool tool_write_file = {.name = "write_file",
                                      .title = "Write a file",
                                      .description = "Replaces a whole file of a session's box in one step, under the "
@@ -492,11 +491,11 @@ const struct tool tool_edit_file = {.name = "edit_file",
 const struct tool tool_list_dir = {.name = "list_dir",
                                    .title = "List a directory",
                                    .description = "The entries of a directory of a session's box.",
-                                   .arguments = list_arguments,
+                                   .arguments = list_dir_arguments,
                                    .read_only = true,
                                    .idempotent = true,
                                    .sessions = true,
-                                   .work = list_work};
+                                   .work = list_dir_work};
 const struct tool tool_glob = {.name = "glob",
                                .title = "Find files by name",
                                .description = "Paths in a session's box that fit a pattern, at most 1,000.",

@@ -13,12 +13,12 @@
 #include "mcp/owner.h"
 #include "mcp/resource.h"
 #include "mcp/rpc.h"
+#include "mcp/tool_file.h"
 #include "mcp/tool_session.h"
 
-#define MAX_FILE    (16u << 20)
-#define MAX_EVENTS  (1u << 20) /* bytes of the audit log that are told: the newest */
-#define PAGE        500
-#define MAX_DENIALS 256
+#define MAX_EVENTS         (1u << 20) /* bytes of the audit log that are told: the newest */
+#define PAGE               500
+#define MAX_LISTED_DENIALS 256
 
 static bool gone(struct job *j, const char *uri)
 {
@@ -59,7 +59,7 @@ static json_t *event_of(struct str line, const char *session, struct str scope)
 }
 
 /* The newest events of a session, the oldest of them first; their number. */
-static size_t events(struct buf *out, const char *session, struct str scope, struct pinfold_error *error)
+static size_t put_events(struct buf *out, const char *session, struct str scope, struct pinfold_error *error)
 {
     size_t n, found = 0;
     char *log = whole_log(&n, error);
@@ -92,7 +92,7 @@ static bool audit_of(const struct job *j, const char *session, struct buf *out)
     struct pinfold_error error = {0};
     auto_buf struct buf scope = BUF(1024);
     owner_scope(&scope, j->place->instance, j->client);
-    return events(out, session, buf_view(&scope), &error) > 0;
+    return put_events(out, session, buf_view(&scope), &error) > 0;
 }
 
 json_t *session_denials(const struct job *j, const char *session, const char *since)
@@ -102,7 +102,7 @@ json_t *session_denials(const struct job *j, const char *session, const char *si
     char why[128];
 
     (void)audit_of(j, session, &out);
-    for (struct str rest = buf_view(&out); rest.n && json_array_size(list) < MAX_DENIALS;) {
+    for (struct str rest = buf_view(&out); rest.n && json_array_size(list) < MAX_LISTED_DENIALS;) {
         auto_value json_t *event = value_read(str_until(&rest, '\n'), why, sizeof why);
         const char *kind = value_text(event, "kind", NULL), *when = value_text(event, "t", NULL);
         if (kind && when && strcmp(when, since) >= 0 &&
@@ -201,7 +201,7 @@ static void list_session(struct listing *l, const char *name)
     buf_free(&l->job->text);
 }
 
-static void list_work(struct job *j)
+static void resource_list_work(struct job *j)
 {
     auto_arena struct arena *mem = arena_new(64u << 20);
     auto_buf struct buf scope = BUF(1024), out = BUF(MCP_MAX_ANSWER);
@@ -302,7 +302,7 @@ static void read_file(struct job *j, const char *uri, const struct resource *r)
     free(bytes);
 }
 
-static void read_work(struct job *j)
+static void resource_read_work(struct job *j)
 {
     auto_arena struct arena *mem = arena_new(1u << 20);
     const char *uri = value_text(j->arguments, "uri", NULL);
@@ -338,7 +338,7 @@ static const char *look_audit(const struct job *j, const struct resource *r, con
     if (!state || (strncmp(before, state, n) == 0 && before[n] == ' '))
         return before;
     owner_scope(&scope, j->place->instance, j->client);
-    n = events(&out, r->session, buf_view(&scope), &error);
+    n = put_events(&out, r->session, buf_view(&scope), &error);
     return n || is_session(j, r->session) ? arena_printf(mem, "%s %zu", state, n) : "";
 }
 
@@ -374,7 +374,7 @@ static const char *look_one(struct job *j, const char *uri, const char *before, 
     return r.path ? look_file(j, &r, mem) : look_audit(j, &r, before ? before : "", mem);
 }
 
-static void look_work(struct job *j)
+static void resource_look_work(struct job *j)
 {
     auto_arena struct arena *mem = arena_new(16u << 20);
     auto_buf struct buf out = BUF(16u << 20);
@@ -395,16 +395,17 @@ static void look_work(struct job *j)
     job_bare(j, &out);
 }
 
-static const struct argument list_arguments[] = {{"from", ARGUMENT_NUMBER, .min = 0, .max = INT64_MAX, .help = ""},
-                                                 {0}};
-static const struct argument read_arguments[] = {{"uri", ARGUMENT_TEXT, .required = true, .help = ""}, {0}};
-static const struct argument look_arguments[] = {{"uris", ARGUMENT_TEXTS, .required = true, .help = ""},
-                                                 {"before", ARGUMENT_TEXTS, .help = ""},
-                                                 {"start", ARGUMENT_SWITCH, .help = ""},
-                                                 {0}};
+static const struct argument resource_list_arguments[] = {
+    {"from", ARGUMENT_NUMBER, .min = 0, .max = INT64_MAX, .help = ""}, {0}};
+static const struct argument resource_read_arguments[] = {{"uri", ARGUMENT_TEXT, .required = true, .help = ""}, {0}};
+static const struct argument resource_look_arguments[] = {{"uris", ARGUMENT_TEXTS, .required = true, .help = ""},
+                                                          {"before", ARGUMENT_TEXTS, .help = ""},
+                                                          {"start", ARGUMENT_SWITCH, .help = ""},
+                                                          {0}};
 
-const struct tool tool_resource_list = {.name = "resources/list", .arguments = list_arguments, .work = list_work};
+const struct tool tool_resource_list = {
+    .name = "resources/list", .arguments = resource_list_arguments, .work = resource_list_work};
 const struct tool tool_resource_read = {
-    .name = "resources/read", .arguments = read_arguments, .sessions = true, .work = read_work};
+    .name = "resources/read", .arguments = resource_read_arguments, .sessions = true, .work = resource_read_work};
 const struct tool tool_resource_look = {
-    .name = "resources/look", .arguments = look_arguments, .sessions = true, .work = look_work};
+    .name = "resources/look", .arguments = resource_look_arguments, .sessions = true, .work = resource_look_work};

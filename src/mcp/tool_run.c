@@ -13,12 +13,7 @@
 #include "base/fd.h"
 #include "mcp/wishes.h"
 
-#define DEFAULT_OUTPUT (1u << 20)
-#define MAX_OUTPUT     (16u << 20)
-#define MAX_DENIALS    8 /* told one by one; all are in the structured result */
-#define MAX_TIMEOUT_MS (7LL * 24 * 3600 * 1000)
-
-static const struct argument arguments[] = {
+static const struct argument run_arguments[] = {
     {"command", ARGUMENT_TEXT, .help = "The command, given to /bin/sh -c. Either this or argv."},
     {"argv", ARGUMENT_TEXTS, .min = 1, .help = "The command as a list of words, without a shell."},
     {"cwd", ARGUMENT_TEXT, .help = "Absolute directory to start in, as the box sees it; the workspace by default."},
@@ -37,7 +32,7 @@ static bool is_denial(const char *sentence)
            strncmp(sentence, "network: ", 9) == 0;
 }
 
-static void say(void *ctx, enum pinfold_say what, const char *sentence)
+static void say_progress(void *ctx, enum pinfold_say what, const char *sentence)
 {
     const struct job *j = ctx;
     auto_buf struct buf line = BUF(1u << 16);
@@ -115,7 +110,7 @@ void result_denials(struct job *j, const json_t *list)
         const json_t *d = json_array_get(list, i);
         const char *kind = value_text(d, "kind", NULL), *action = value_text(d, "action", NULL);
         const char *target = value_text(d, "target", NULL), *rule = value_text(d, "rule", NULL);
-        if (i >= MAX_DENIALS || !kind || strcmp(kind, "limit") == 0 || !target)
+        if (i >= MAX_TOLD_DENIALS || !kind || strcmp(kind, "limit") == 0 || !target)
             continue;
         line.n = 0;
         bool unseen = same(kind, "network") && same(value_text(d, "how", NULL), "none");
@@ -138,8 +133,8 @@ void result_denials(struct job *j, const json_t *list)
         buf_printf(&j->text, "[%s]\n", buf_cstr(&line));
         job_say(j, SAY_WARNING, buf_cstr(&line));
     }
-    if (n > MAX_DENIALS)
-        buf_printf(&j->text, "[%zu more were denied]\n", n - MAX_DENIALS);
+    if (n > MAX_TOLD_DENIALS)
+        buf_printf(&j->text, "[%zu more were denied]\n", n - MAX_TOLD_DENIALS);
 }
 
 void result_text(struct job *j, const char *text)
@@ -183,7 +178,7 @@ void result_text(struct job *j, const char *text)
 }
 
 /* The words to run: env A=b ... /bin/sh -c COMMAND, as far as asked for. */
-static const char *const *words(const struct job *j, struct arena *mem)
+static const char *const *command_words(const struct job *j, struct arena *mem)
 {
     const json_t *argv = json_object_get(j->arguments, "argv");
     json_t *env = json_object_get(j->arguments, "env");
@@ -236,7 +231,7 @@ static int input(const struct job *j, int *ret, struct job *to)
     return 0;
 }
 
-static void work(struct job *j)
+static void run_work(struct job *j)
 {
     auto_arena struct arena *mem = arena_new(64u << 20);
     auto_fd int in = -1;
@@ -251,7 +246,7 @@ static void work(struct job *j)
         job_fail(j, "give either 'command' or 'argv'");
         return;
     }
-    const char *const *argv = mem ? words(j, mem) : NULL;
+    const char *const *argv = mem ? command_words(j, mem) : NULL;
     if (!argv) {
         job_fail(j, "no memory");
         return;
@@ -269,7 +264,7 @@ static void work(struct job *j)
                                     .leave = 1,
                                     .keep_network = !own,
                                     .capture_max = room ? (size_t)json_integer_value(room) : DEFAULT_OUTPUT,
-                                    .say = say,
+                                    .say = say_progress,
                                     .say_ctx = j};
     if (asks(j)) {
         o.ask = ask;
@@ -295,9 +290,9 @@ const struct tool tool_run = {
         "Runs one command in a fresh sandbox and returns its output. Nothing of it goes on afterwards: no process, no "
         "private file; only changes in the workspace stay. What it may read, write and reach is the policy's: the tool "
         "'policy' tells. Denials are reported with what would allow them.",
-    .arguments = arguments,
+    .arguments = run_arguments,
     .destructive = true,
     .open_world = true,
     .gives_result = true,
     .rests = true,
-    .work = work};
+    .work = run_work};

@@ -2,6 +2,12 @@
 #pragma once
 #include "mcp/tool.h"
 
+/* Of one command, here and in a session. */
+#define MAX_TIMEOUT_MS   (7LL * 24 * 3600 * 1000)
+#define MAX_OUTPUT       (16u << 20) /* bytes kept of each of stdout and stderr at most, ... */
+#define DEFAULT_OUTPUT   (1u << 20)  /* ... and where the call does not say */
+#define MAX_TOLD_DENIALS 8           /* one by one; all are in the structured result */
+
 extern const struct tool tool_run, tool_explain, tool_policy;
 
 /* What a model reads of a result, the same for run and bash: output, then how it ended where that is not exit 0. */

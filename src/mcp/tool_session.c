@@ -15,19 +15,16 @@
 #include "mcp/wishes.h"
 
 #define DEFAULT_NAME   "default"
-#define MAX_NAME       128
+#define NAME_BYTES_MAX 128
 #define SHELL          "bash"
-#define DEFAULT_OUTPUT (1u << 20)
-#define MAX_OUTPUT     (16u << 20)
-#define MAX_TIMEOUT_MS (7LL * 24 * 3600 * 1000)
 #define KEPT           8 /* sessions a worker stays connected to */
 #define TELL_MS        250
 
 /* A worker's: found once, used again. */
 static struct known {
-    char name[MAX_NAME + 1], scope[2 * INSTANCE_MAX];
+    char name[NAME_BYTES_MAX + 1], scope[2 * INSTANCE_MAX];
     struct pinfold_session *session;
-} known[KEPT];
+} known_sessions[KEPT];
 static unsigned next_known;
 
 static const char *name_of(const struct job *j)
@@ -38,9 +35,9 @@ static const char *name_of(const struct job *j)
 
 static bool name_is_good(struct job *j, const char *name)
 {
-    if (name[0] && strlen(name) <= MAX_NAME)
+    if (name[0] && strlen(name) <= NAME_BYTES_MAX)
         return true;
-    job_fail(j, "a session's name has 1 to %d bytes", MAX_NAME);
+    job_fail(j, "a session's name has 1 to %d bytes", NAME_BYTES_MAX);
     return false;
 }
 
@@ -54,15 +51,15 @@ static void scope_of(const struct job *j, char scope[2 * INSTANCE_MAX])
 static struct known *find_known(const char *name, const char *scope)
 {
     for (size_t i = 0; i < KEPT; i++) {
-        if (known[i].session && same(known[i].name, name) && same(known[i].scope, scope))
-            return &known[i];
+        if (known_sessions[i].session && same(known_sessions[i].name, name) && same(known_sessions[i].scope, scope))
+            return &known_sessions[i];
     }
     return NULL;
 }
 
 static void keep(const char *name, const char *scope, struct pinfold_session *session)
 {
-    struct known *k = &known[next_known++ % KEPT];
+    struct known *k = &known_sessions[next_known++ % KEPT];
     pinfold_session_free(k->session);
     k->session = session;
     snprintf(k->name, sizeof k->name, "%s", name);
@@ -167,7 +164,7 @@ static void session_json(struct job *j, const char *name, bool running)
     json_object_end(&w);
 }
 
-static void start(struct job *j)
+static void start_session(struct job *j)
 {
     struct pinfold_error error = {0};
     struct pinfold_session *s = NULL;
@@ -231,7 +228,7 @@ static void stop(struct job *j)
 /* What a model may know of a session: not where the host keeps it. */
 static const char *const shown[] = {"name", "state", "engine", "workspace", "created", "policy_digest", NULL};
 
-static void list(struct job *j)
+static void list_sessions(struct job *j)
 {
     struct pinfold_error error = {0};
     char scope[2 * INSTANCE_MAX], *text = NULL, why[128];
@@ -561,7 +558,7 @@ const struct tool tool_session_start = {
     .arguments = start_arguments,
     .idempotent = true,
     .sessions = true,
-    .work = start};
+    .work = start_session};
 const struct tool tool_session_list = {.name = "session_list",
                                        .title = "List sessions",
                                        .description = "The sessions of this connection.",
@@ -569,7 +566,7 @@ const struct tool tool_session_list = {.name = "session_list",
                                        .read_only = true,
                                        .idempotent = true,
                                        .sessions = true,
-                                       .work = list};
+                                       .work = list_sessions};
 const struct tool tool_session_stop = {.name = "session_stop",
                                        .title = "Stop a session",
                                        .description = "Ends a session with every process and private file in it.",

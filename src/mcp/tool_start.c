@@ -41,7 +41,7 @@ static void settings(struct job *j, const json_t *plan)
     job_tell(j, buf_cstr(&line));
 }
 
-static void start(struct job *j)
+static void start_work(struct job *j)
 {
     struct pinfold_error error = {0};
     char *text = NULL, why[128];
@@ -57,7 +57,8 @@ static void start(struct job *j)
         settings(j, plan);
 }
 
-static const struct argument arguments[] = {{0}};
+static const struct argument begin_arguments[] = {{0}};
 
 /* In no list: no client can call it. */
-const struct tool tool_begin = {.name = "mcp", .title = "", .description = "", .arguments = arguments, .work = start};
+const struct tool tool_begin = {
+    .name = "mcp", .title = "", .description = "", .arguments = begin_arguments, .work = start_work};

@@ -8,28 +8,28 @@
 #include "mcp/tool_session.h"
 #include "mcp/wishes.h"
 
-static const struct tool *const list[] = {&tool_run,          &tool_bash,         &tool_output,    &tool_kill,
-                                          &tool_read_file,    &tool_write_file,   &tool_edit_file, &tool_list_dir,
-                                          &tool_glob,         &tool_grep,         &tool_policy,    &tool_session_start,
-                                          &tool_session_list, &tool_session_stop, &tool_explain};
+static const struct tool *const all_tools[] = {
+    &tool_run,        &tool_bash,          &tool_output,       &tool_kill,         &tool_read_file,
+    &tool_write_file, &tool_edit_file,     &tool_list_dir,     &tool_glob,         &tool_grep,
+    &tool_policy,     &tool_session_start, &tool_session_list, &tool_session_stop, &tool_explain};
 
-#define LIST_SIZE (sizeof list / sizeof *list)
+#define LIST_SIZE (sizeof all_tools / sizeof *all_tools)
 
 /* Those of this server's start. */
-static const struct tool *more[16];
+static const struct tool *added_tools[16];
 static size_t n_more;
 
 bool tool_add(const struct tool *t)
 {
-    if (n_more == sizeof more / sizeof *more)
+    if (n_more == sizeof added_tools / sizeof *added_tools)
         return false;
-    more[n_more++] = t;
+    added_tools[n_more++] = t;
     return true;
 }
 
 const struct tool *tool_at(size_t i)
 {
-    return i < LIST_SIZE ? list[i] : i - LIST_SIZE < n_more ? more[i - LIST_SIZE] : NULL;
+    return i < LIST_SIZE ? all_tools[i] : i - LIST_SIZE < n_more ? added_tools[i - LIST_SIZE] : NULL;
 }
 
 const struct tool *mcp_tool_find(const char *name)
@@ -133,7 +133,7 @@ static bool is_text(const json_t *v, bool nul)
 }
 
 /* What the value must be, where it is not; else NULL. */
-static const char *wrong(const struct argument *a, const json_t *v)
+static const char *argument_wrong(const struct argument *a, const json_t *v)
 {
     switch (a->kind) {
     case ARGUMENT_TEXT: /* what is written or read by a command may hold NUL */
@@ -180,7 +180,7 @@ bool tool_check(const struct tool *t, const json_t *arguments, char *why, size_t
     }
     for (const struct argument *a = t->arguments; a->name; a++) {
         const json_t *v = json_object_get(given, a->name);
-        const char *must = v ? wrong(a, v) : NULL;
+        const char *must = v ? argument_wrong(a, v) : NULL;
         if (!v && a->required) {
             snprintf(why, room, "%s: the argument '%s' is missing", t->name, a->name);
             return false;

@@ -11,7 +11,7 @@ static void drop(struct watched *one)
     free(one->stamp);
 }
 
-static struct watched *find(const struct watch *w, const char *uri)
+static struct watched *find_watched(const struct watch *w, const char *uri)
 {
     for (size_t i = 0; uri && i < w->n; i++) {
         if (same(w->list[i].uri, uri))
@@ -22,7 +22,7 @@ static struct watched *find(const struct watch *w, const char *uri)
 
 int watch_add(struct watch *w, const char *uri, const char *stamp)
 {
-    struct watched one = {strdup(uri), strdup(stamp)}, *old = find(w, uri);
+    struct watched one = {strdup(uri), strdup(stamp)}, *old = find_watched(w, uri);
     struct watched *list = old || w->n == WATCH_MAX ? NULL : realloc(w->list, (w->n + 1) * sizeof *list);
 
     if (list)
@@ -39,7 +39,7 @@ int watch_add(struct watch *w, const char *uri, const char *stamp)
 
 bool watch_remove(struct watch *w, const char *uri)
 {
-    struct watched *one = find(w, uri);
+    struct watched *one = find_watched(w, uri);
     if (!one)
         return false;
     drop(one);
@@ -68,21 +68,21 @@ void watch_call(struct buf *out, const char *client, const struct watched *list,
 
 /* ---- a look's end */
 
-static void say(void *ctx, enum say_level level, struct str sentence)
+static void look_said(void *ctx, enum say_level level, struct str sentence)
 {
     (void)ctx;
     (void)level;
     (void)sentence;
 }
-static void words(void *ctx, struct str sentence)
+static void look_words(void *ctx, struct str sentence)
 {
     (void)ctx;
     (void)sentence;
 }
-static void question(void *ctx, struct str sentence, uint32_t patience_ms)
+static void look_question(void *ctx, struct str sentence, uint32_t patience_ms)
 {
     (void)patience_ms;
-    words(ctx, sentence);
+    look_words(ctx, sentence);
 }
 static void nothing(void *ctx)
 {
@@ -94,7 +94,7 @@ static void lost(void *ctx)
     w->look = NULL;
     w->next = loop_now() + EVERY_MS;
 }
-static void fault(void *ctx, int code, struct str sentence)
+static void look_fault(void *ctx, int code, struct str sentence)
 {
     (void)code;
     (void)sentence;
@@ -110,7 +110,7 @@ static void seen(void *ctx, struct str json)
 
     lost(ctx);
     for (void *at = json_object_iter(seen); at; at = json_object_iter_next(seen, at)) {
-        struct watched *one = find(w, json_object_iter_key(at)); /* it may have been removed meanwhile */
+        struct watched *one = find_watched(w, json_object_iter_key(at)); /* it may have been removed meanwhile */
         const char *stamp = json_string_value(json_object_iter_value(at));
         if (!one || !stamp || same(one->stamp, stamp))
             continue;
@@ -125,12 +125,12 @@ static void seen(void *ctx, struct str json)
 
 int watch_tick(struct watch *w, uint64_t now)
 {
-    static const struct task_events events = {.say = say,
-                                              .progress = words,
-                                              .question = question,
+    static const struct task_events events = {.say = look_said,
+                                              .progress = look_words,
+                                              .question = look_question,
                                               .changed = nothing,
                                               .result = seen,
-                                              .fault = fault,
+                                              .fault = look_fault,
                                               .lost = lost};
     if (!w->n || w->look)
         return -1;

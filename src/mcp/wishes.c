@@ -108,7 +108,7 @@ bool wishes_check(const json_t *options, char *why, size_t room)
     return n <= MAX_WISHES;
 }
 
-static void add(struct arena *mem, struct pinfold_option **list, size_t *n, const char *name, const char *value)
+static void add_wish(struct arena *mem, struct pinfold_option **list, size_t *n, const char *name, const char *value)
 {
     struct pinfold_option *o = arena_push(mem, list, n, sizeof *o);
     if (o)
@@ -126,15 +126,15 @@ static const struct pinfold_option *gather(const struct job *j, struct arena *me
         const json_t *v = json_object_iter_value(at);
         if (json_is_array(v)) {
             for (size_t i = 0; i < json_array_size(v); i++)
-                add(mem, &list, &n, name, json_string_value(json_array_get(v, i)));
+                add_wish(mem, &list, &n, name, json_string_value(json_array_get(v, i)));
         } else {
-            add(mem, &list, &n, name, json_is_string(v) ? json_string_value(v) : json_is_true(v) ? NULL : "false");
+            add_wish(mem, &list, &n, name, json_is_string(v) ? json_string_value(v) : json_is_true(v) ? NULL : "false");
         }
     }
     if (timeout_ms)
-        add(mem, &list, &n, "timeout", arena_printf(mem, "%llums", (unsigned long long)timeout_ms));
+        add_wish(mem, &list, &n, "timeout", arena_printf(mem, "%llums", (unsigned long long)timeout_ms));
     bool any = n > 0;
-    add(mem, &list, &n, NULL, NULL);
+    add_wish(mem, &list, &n, NULL, NULL);
     return any && !arena_failed(mem) ? list : NULL;
 }
 
@@ -190,7 +190,7 @@ void wishes_words(const struct job *j, const char *text, struct buf *out)
 }
 
 /* All that is wished, in one sentence. */
-static void question(struct buf *out, const struct job *j, const struct pinfold_option *wishes, const char *refusal)
+static void put_question(struct buf *out, const struct job *j, const struct pinfold_option *wishes, const char *refusal)
 {
     const char *command = value_text(j->arguments, "command", NULL);
     const json_t *milliseconds = json_object_get(j->arguments, "timeout_ms");
@@ -227,10 +227,10 @@ static int load(const struct job *j, const struct pinfold_option *wishes, bool g
         return pinfold_policy_load(&o, ret, error);
     }
     for (const struct pinfold_option *f = o.options; f && f->name; f++)
-        add(mem, &all, &n, f->name, f->value);
+        add_wish(mem, &all, &n, f->name, f->value);
     for (const struct pinfold_option *f = wishes; f->name; f++)
-        add(mem, &all, &n, f->name, f->value);
-    add(mem, &all, &n, NULL, NULL);
+        add_wish(mem, &all, &n, f->name, f->value);
+    add_wish(mem, &all, &n, NULL, NULL);
     o.options = all;
     return pinfold_policy_load(&o, ret, error);
 }
@@ -254,7 +254,7 @@ int wishes_policy(struct job *j, uint64_t timeout_ms, struct pinfold_policy **re
     auto_buf struct buf said = BUF(1u << 16);
     wishes_words(j, r < 0 ? error.text : "", &said);
     if (r < 0 && error.kind == PINFOLD_ERROR_REFUSED) {
-        question(&asked, j, wishes, buf_cstr(&said));
+        put_question(&asked, j, wishes, buf_cstr(&said));
         job_tell(j, buf_cstr(&asked));
         if (!job_ask(j, buf_cstr(&asked), 0)) {
             job_tell(j, "refused");

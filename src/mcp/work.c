@@ -18,7 +18,7 @@
 
 #define SPARE          1    /* workers that wait for calls              */
 #define IDLE           4    /* more than these are let go */
-#define IDLE_MS        1000 /* ... when nothing was to do for so long */
+#define WORK_IDLE_MS   1000 /* ... when nothing was to do for so long */
 #define PLENTY         16   /* of so many, one that rests is waited for rather than another one made */
 #define MAX_LIVE       64   /* processes, those that are ending included */
 #define OF_ONE_SESSION 4    /* workers that know one session: its box has a few connections for files */
@@ -73,7 +73,7 @@ struct work *work_new(struct loop *loop, const struct place *place)
 /* ---- in the worker */
 
 /* Tools in no list: no client can call them by name. */
-static const struct tool *find(const char *name)
+static const struct tool *find_tool(const char *name)
 {
     static const struct tool *const inner[] = {&tool_begin, &tool_resource_list, &tool_resource_read,
                                                &tool_resource_look};
@@ -97,7 +97,7 @@ static bool carry_out(const struct place *place, int socket, struct str call)
                     .text = BUF(MCP_MAX_ANSWER),
                     .structured = BUF(MCP_MAX_ANSWER)};
     const char *name = value_text(c, "tool", NULL);
-    const struct tool *t = name ? find(name) : NULL;
+    const struct tool *t = name ? find_tool(name) : NULL;
 
     if (!t)
         return false;
@@ -429,7 +429,7 @@ int work_idle(struct work *w, uint64_t now)
         w->idle_from = 0;
     else if (!w->idle_from)
         w->idle_from = now;
-    const bool idle = w->idle_from && now - w->idle_from >= IDLE_MS;
+    const bool idle = w->idle_from && now - w->idle_from >= WORK_IDLE_MS;
     for (struct worker *k = w->workers; k; k = k->next) {
         spare += !k->task && !k->ending && !k->affinity;
         if (is_free(k) && !k->affinity && ++n > IDLE && idle) {
@@ -439,7 +439,7 @@ int work_idle(struct work *w, uint64_t now)
     }
     if (spare < SPARE && w->n_workers < MAX_LIVE)
         (void)worker_new(w);
-    return n > IDLE && w->idle_from && !idle ? (int)(IDLE_MS - (now - w->idle_from)) : -1;
+    return n > IDLE && w->idle_from && !idle ? (int)(WORK_IDLE_MS - (now - w->idle_from)) : -1;
 }
 
 struct task *work_start(struct work *w, struct str call, bool rests, uint64_t affinity,

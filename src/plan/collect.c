@@ -226,11 +226,6 @@ static enum place_kind kind_of(enum path_access access)
 static const char *const access_names[] = {
     [PATH_HIDE] = "hide", [PATH_RO] = "ro", [PATH_RW] = "rw", [PATH_PROTECT] = "protect", [PATH_CACHE] = "cache"};
 
-static bool is_builtin(const struct making *m, uint32_t origin)
-{
-    return origin < m->policy->n_origins && m->policy->origins[origin].layer == LAYER_BUILTIN;
-}
-
 /* A name that is a link is hidden or protected as a name, besides what it leads to. */
 static int collect_link_name(struct making *m, enum place_kind kind, const struct path_fact *f, uint32_t origin)
 {
@@ -241,7 +236,7 @@ static int collect_link_name(struct making *m, enum place_kind kind, const struc
     p->parent = path_dir(m->mem, f->link);
     p->type = p->dst_type = PATH_FILE;
     p->said = true;
-    p->builtin = is_builtin(m, origin);
+    p->builtin = origin_is_builtin(m->policy, origin);
     return p->parent ? 0 : no_memory(m);
 }
 
@@ -252,10 +247,11 @@ static int collect_fixed(struct making *m, const struct path_rule *rule)
         return -EINVAL;
     bool named = rule->access == PATH_HIDE || rule->access == PATH_PROTECT;
     /* Profiles hide other people's homes; whose home it is decides whether a rule means this one. */
-    if (rule->access == PATH_HIDE && is_builtin(m, rule->origin) && m->home && path_at_or_below(m->home, f->real))
+    if (rule->access == PATH_HIDE && origin_is_builtin(m->policy, rule->origin) && m->home &&
+        path_at_or_below(m->home, f->real))
         return 0;
     /* A profile says what most people have; where a box may have put a link there, it opens nothing. */
-    if (!named && f->planted && is_builtin(m, rule->origin))
+    if (!named && f->planted && origin_is_builtin(m->policy, rule->origin))
         return 0;
     bool missing_cache = rule->access == PATH_CACHE && f->type == PATH_MISSING;
     if (!named && !exists(f) && !missing_cache)
@@ -267,7 +263,7 @@ static int collect_fixed(struct making *m, const struct path_rule *rule)
     struct place *p = place_of_fact(m, kind_of(rule->access), f, rule->origin);
     if (!p)
         return no_memory(m);
-    p->builtin = is_builtin(m, rule->origin);
+    p->builtin = origin_is_builtin(m->policy, rule->origin);
     p->closed = p->builtin && strcmp(m->policy->origins[rule->origin].file, OWN_ORIGIN) == 0;
     p->inside = m->n_mounts && mount_above(m, rule->path);
     if (f->type == PATH_UNREADABLE && rule->access == PATH_HIDE && (f->no == EACCES || f->no == EPERM)) {
@@ -307,7 +303,7 @@ static int collect_pattern(struct making *m, const struct path_rule *rule)
     p->hides = rule->access == PATH_HIDE;
     p->refused =
         m->facts->uid != 0 && f->uid != m->facts->uid && (f->mode & 022) == 0; /* only others make names there */
-    p->builtin = is_builtin(m, rule->origin);
+    p->builtin = origin_is_builtin(m->policy, rule->origin);
     return p->dst ? 0 : no_memory(m);
 }
 
@@ -382,7 +378,7 @@ static int collect_rules(struct making *m)
         p->parent = path_dir(m->mem, f->real);
         p->type = p->dst_type = (uint8_t)f->type;
         p->match = p->said = true;
-        p->builtin = is_builtin(m, rule->origin);
+        p->builtin = origin_is_builtin(m->policy, rule->origin);
         p->refused = f->refused;
         if (!p->parent)
             return no_memory(m);

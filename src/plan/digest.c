@@ -15,7 +15,7 @@ static void hex(const uint8_t *bytes, size_t n, char *ret)
     ret[2 * n] = 0;
 }
 
-static void finish(SHA2_CTX *sha, char ret[65])
+static void digest_end(SHA2_CTX *sha, char ret[65])
 {
     uint8_t sum[SHA256_DIGEST_LENGTH];
     SHA256Final(sum, sha);
@@ -27,7 +27,7 @@ void sha256_hex(const void *bytes, size_t n, char ret[65])
     SHA2_CTX sha;
     SHA256Init(&sha);
     SHA256Update(&sha, bytes, n);
-    finish(&sha, ret);
+    digest_end(&sha, ret);
 }
 
 void plan_image_digest(const struct plan *p, char ret[65])
@@ -47,7 +47,7 @@ static void policy_sum(const struct policy *p, const char *engine, const char *i
     SHA256Update(&sha, (const uint8_t *)image, strlen(image) + 1);
     if (image_id && image_id[0])
         SHA256Update(&sha, (const uint8_t *)image_id, strlen(image_id) + 1);
-    finish(&sha, ret);
+    digest_end(&sha, ret);
 }
 
 /* The policy without what is each command's own (DECISIONS 28). */
@@ -89,6 +89,6 @@ int plan_digests(struct plan *p, struct err *e)
     }
     if (p->facts->image) /* the name may come to mean another one */
         SHA256Update(&sha, (const uint8_t *)p->facts->image->id, strlen(p->facts->image->id) + 1);
-    finish(&sha, p->digest);
+    digest_end(&sha, p->digest);
     return 0;
 }

@@ -65,7 +65,7 @@ static bool is_foldable(const struct place *at)
 }
 
 /* Grouped, in path order within a group. */
-static void put_files(const struct plan *p, bool brief, struct buf *out)
+static void show_files(const struct plan *p, bool brief, struct buf *out)
 {
     struct folds folds = {.n = 0};
     static const enum place_kind groups[][3] = {{PLACE_RW, PLACE_RW, PLACE_RW},
@@ -106,12 +106,7 @@ static const struct guard_table *guard_of(const struct plan *p)
     return p->image->guard_bytes ? (const void *)((const char *)p->image + p->image->guard_at) : NULL;
 }
 
-static bool is_builtin(const struct plan *p, uint32_t origin)
-{
-    return origin < p->policy->n_origins && p->policy->origins[origin].layer == LAYER_BUILTIN;
-}
-
-static void put_guard(const struct plan *p, bool brief, struct buf *out)
+static void show_guard(const struct plan *p, bool brief, struct buf *out)
 {
     const struct guard_table *t = guard_of(p);
     struct folds names = {.n = 0}, private = {.n = 0};
@@ -128,8 +123,9 @@ static void put_guard(const struct plan *p, bool brief, struct buf *out)
         }
         bool kept = r->kind == GUARD_RULE_PRIVATE && r->flags & GUARD_RULE_KEPT;
         const char *word = kept ? "kept" : word_guard_rule((enum guard_rule_kind)r->kind);
-        if (brief && ((r->kind == GUARD_RULE_NAME && is_builtin(p, r->origin) && fold(&names, word, how)) ||
-                      (r->kind == GUARD_RULE_PRIVATE && fold(&private, word, ""))))
+        if (brief &&
+            ((r->kind == GUARD_RULE_NAME && origin_is_builtin(p->policy, r->origin) && fold(&names, word, how)) ||
+             (r->kind == GUARD_RULE_PRIVATE && fold(&private, word, ""))))
             continue;
         policy_origin(p->policy, r->origin, origin, sizeof origin);
         bool slash = how[0] && r->flags & GUARD_RULE_DIRECTORY;
@@ -154,7 +150,7 @@ static void put_names(struct buf *out, const char *title, uint32_t bits, const s
     buf_text(out, bits ? "\n" : " none\n");
 }
 
-static void put_limits(const struct plan *p, struct buf *out)
+static void show_limits(const struct plan *p, struct buf *out)
 {
     struct named_limit all[N_LIMITS];
     limits_of(p->policy, all);
@@ -173,7 +169,7 @@ static void put_limits(const struct plan *p, struct buf *out)
     }
 }
 
-static void put_environment(const struct plan *p, bool show_values, struct buf *out)
+static void show_environment(const struct plan *p, bool show_values, struct buf *out)
 {
     buf_text(out, "\nEnvironment\n");
     size_t line = 0;
@@ -197,7 +193,7 @@ static void put_environment(const struct plan *p, bool show_values, struct buf *
         buf_char(out, '\n');
 }
 
-static void put_promises(const struct plan *p, struct buf *out)
+static void show_promises(const struct plan *p, struct buf *out)
 {
     buf_text(out, "\nEnforced\n");
     for (size_t i = 0; i < p->n_enforced; i++) {
@@ -220,7 +216,7 @@ static void put_promises(const struct plan *p, struct buf *out)
     }
 }
 
-static void put_steps(const struct plan *p, struct buf *out)
+static void show_steps(const struct plan *p, struct buf *out)
 {
     buf_text(out, "\nSteps\n");
     const struct step *s = plan_steps(p->image);
@@ -301,17 +297,17 @@ static int explain(const struct plan *p, bool show_values, bool brief, struct bu
         buf_text(out, i ? "" : "\nWhy no other engine\n");
         put_row(out, "", p->facts->others[i].engine, p->facts->others[i].why, "");
     }
-    put_files(p, brief, out);
+    show_files(p, brief, out);
     explain_network(p, out);
-    put_guard(p, brief, out);
-    put_limits(p, out);
-    put_environment(p, show_values, out);
-    put_promises(p, out);
+    show_guard(p, brief, out);
+    show_limits(p, out);
+    show_environment(p, show_values, out);
+    show_promises(p, out);
     if (!brief)
         put_dirs(p, out);
     put_notes(p, out);
     if (!brief)
-        put_steps(p, out);
+        show_steps(p, out);
     return buf_ok(out) ? 0 : -ENOMEM;
 }
 

@@ -31,11 +31,6 @@ const struct path_fact *facts_path(const struct facts *f, const char *asked)
     return NULL;
 }
 
-static const char *moved(struct arena *to, const char *text)
-{
-    return text ? arena_text(to, text) : NULL;
-}
-
 /* What is told about the engine when all is over: which image it was, and why it was not another engine. */
 static void move_engine(const struct facts *f, struct facts *kept, struct arena *to)
 {
@@ -43,11 +38,13 @@ static void move_engine(const struct facts *f, struct facts *kept, struct arena 
     struct container_fact *container = f->container ? arena_zero(to, sizeof *container) : NULL;
     struct engine_reason *others = f->n_others ? arena_zero(to, f->n_others * sizeof *others) : NULL;
     if (image)
-        *image = (struct image_fact){.name = moved(to, f->image->name), .id = moved(to, f->image->id)};
+        *image = (struct image_fact){.name = arena_text_or_null(to, f->image->name),
+                                     .id = arena_text_or_null(to, f->image->id)};
     if (container)
         *container = (struct container_fact){.podman = f->container->podman, .rootless = f->container->rootless};
     for (size_t i = 0; others && i < f->n_others; i++)
-        others[i] = (struct engine_reason){moved(to, f->others[i].engine), moved(to, f->others[i].why)};
+        others[i] = (struct engine_reason){arena_text_or_null(to, f->others[i].engine),
+                                           arena_text_or_null(to, f->others[i].why)};
     kept->image = image;
     kept->container = container;
     kept->others = others;
@@ -57,26 +54,27 @@ bool facts_move(struct facts *f, struct arena *to)
 {
     struct facts kept = *f;
     move_engine(f, &kept, to);
-    kept.engine = moved(to, f->engine);
+    kept.engine = arena_text_or_null(to, f->engine);
     for (int i = 0; i < FEATURE_COUNT; i++) {
-        kept.why_not[i] = moved(to, f->why_not[i]);
-        kept.remedy[i] = moved(to, f->remedy[i]);
+        kept.why_not[i] = arena_text_or_null(to, f->why_not[i]);
+        kept.remedy[i] = arena_text_or_null(to, f->remedy[i]);
     }
-    kept.home = moved(to, f->home);
-    kept.user_name = moved(to, f->user_name);
-    kept.catch_why = moved(to, f->catch_why);
-    kept.program = moved(to, f->program);
-    kept.init[0] = moved(to, f->init[0]);
-    kept.init[1] = moved(to, f->init[1]);
-    kept.tool = moved(to, f->tool);
+    kept.home = arena_text_or_null(to, f->home);
+    kept.user_name = arena_text_or_null(to, f->user_name);
+    kept.catch_why = arena_text_or_null(to, f->catch_why);
+    kept.program = arena_text_or_null(to, f->program);
+    kept.init[0] = arena_text_or_null(to, f->init[0]);
+    kept.init[1] = arena_text_or_null(to, f->init[1]);
+    kept.tool = arena_text_or_null(to, f->tool);
     struct engine_reason *others = f->n_others ? arena_zero(to, f->n_others * sizeof *others) : NULL;
     for (size_t i = 0; others && i < f->n_others; i++)
-        others[i] = (struct engine_reason){moved(to, f->others[i].engine), moved(to, f->others[i].why)};
+        others[i] = (struct engine_reason){arena_text_or_null(to, f->others[i].engine),
+                                           arena_text_or_null(to, f->others[i].why)};
     kept.others = others;
     kept.n_others = others ? f->n_others : 0;
-    kept.runtime = moved(to, f->runtime);
-    kept.state_home = moved(to, f->state_home);
-    kept.config_home = moved(to, f->config_home);
+    kept.runtime = arena_text_or_null(to, f->runtime);
+    kept.state_home = arena_text_or_null(to, f->state_home);
+    kept.config_home = arena_text_or_null(to, f->config_home);
     kept.paths = kept.aliases = NULL;
     kept.matches = NULL;
     kept.dirs = NULL;
@@ -87,7 +85,7 @@ bool facts_move(struct facts *f, struct arena *to)
     return true;
 }
 
-static size_t hash_of(const char *s)
+static size_t fact_hash(const char *s)
 {
     uint32_t h = 2166136261u;
     for (; *s; s++)
@@ -105,7 +103,7 @@ int facts_begin(struct making *m)
         return no_memory(m);
     m->fact_index_size = size;
     for (size_t i = 0; i < m->facts->n_paths; i++) {
-        size_t at = hash_of(m->facts->paths[i].asked) & (size - 1);
+        size_t at = fact_hash(m->facts->paths[i].asked) & (size - 1);
         while (m->fact_index[at])
             at = (at + 1) & (size - 1);
         m->fact_index[at] = &m->facts->paths[i];
@@ -115,7 +113,7 @@ int facts_begin(struct making *m)
 
 const struct path_fact *fact_of(struct making *m, const char *asked)
 {
-    size_t at = hash_of(asked) & (m->fact_index_size - 1);
+    size_t at = fact_hash(asked) & (m->fact_index_size - 1);
     for (; m->fact_index[at]; at = (at + 1) & (m->fact_index_size - 1)) {
         if (strcmp(m->fact_index[at]->asked, asked) == 0)
             return m->fact_index[at];

@@ -14,7 +14,7 @@ int image_begin(struct image_writer *w, struct arena *mem)
     return w->index && w->strings ? 0 : -ENOMEM;
 }
 
-static uint32_t hash_of(const char *s, size_t n)
+static uint32_t string_hash(const char *s, size_t n)
 {
     uint32_t h = 2166136261u;
     for (size_t i = 0; i < n; i++)
@@ -32,7 +32,7 @@ static bool grow_index(struct image_writer *w)
         if (!w->index[i])
             continue;
         const char *s = w->strings + w->index[i];
-        size_t at = hash_of(s, strlen(s)) & (size - 1);
+        size_t at = string_hash(s, strlen(s)) & (size - 1);
         while (index[at])
             at = (at + 1) & (size - 1);
         index[at] = w->index[i];
@@ -63,7 +63,7 @@ uint32_t image_string(struct image_writer *w, const char *s)
     size_t n = s ? strlen(s) : 0;
     if (n == 0)
         return 0;
-    size_t at = hash_of(s, n) & (w->index_size - 1);
+    size_t at = string_hash(s, n) & (w->index_size - 1);
     for (; w->index[at]; at = (at + 1) & (w->index_size - 1)) {
         if (strcmp(w->strings + w->index[at], s) == 0)
             return w->index[at];
@@ -99,7 +99,7 @@ struct step *image_path(struct image_writer *w, enum step_kind kind, const char 
 }
 
 /* Puts the guard's rules behind its head; their strings go to the common table. */
-static int put_guard(struct making *m, struct guard_table *t)
+static int put_guard_table(struct making *m, struct guard_table *t)
 {
     t->n_rules = (uint32_t)m->n_guards;
     t->mode = m->policy->guard;
@@ -122,7 +122,7 @@ int image_end(struct making *m, struct plan_image **ret)
     bool guarded = filter_of(m) & FILTER_GUARD;
     size_t guard_bytes = guarded ? sizeof(struct guard_table) + m->n_guards * sizeof(struct guard_rule) : 0;
     struct guard_table *t = arena_zero(m->mem, sizeof *t + m->n_guards * sizeof(struct guard_rule));
-    if (!t || (guarded && put_guard(m, t) < 0))
+    if (!t || (guarded && put_guard_table(m, t) < 0))
         return no_memory(m);
 
     size_t steps_bytes = w->n_steps * sizeof(struct step);

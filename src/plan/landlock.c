@@ -190,8 +190,8 @@ static int temporary_dir(struct making *m)
 
 int landlock_make(struct making *m)
 {
-    /* linux/landlock.h: BIND_TCP and CONNECT_TCP since ABI 4; scopes since ABI 6. */
-    enum { TCP = 3, ABI_TCP = 4, SCOPES = 3, ABI_SCOPES = 6 };
+    /* linux/landlock.h: BIND_TCP and CONNECT_TCP since ABI 4. */
+    enum { TCP = 3, ABI_TCP = 4, SCOPES = 3 };
     int abi = m->facts->landlock_abi;
     struct step *s = image_step(&m->image, STEP_RULESET, 0);
     if (!s)

@@ -3,8 +3,7 @@
 
 #include <sys/resource.h>
 
-/* linux/landlock.h: scopes since ABI 6. */
-enum { SCOPE_ABSTRACT_SOCKETS = 1, SCOPE_SIGNALS = 2, ABI_SCOPES = 6 };
+enum { SCOPE_ABSTRACT_SOCKETS = 1, SCOPE_SIGNALS = 2 }; /* linux/landlock.h */
 /* At most so many of ours share the box's user namespace: the guard's workers, pid 1, a terminal session's leader. */
 enum { OWN_PROCESSES = 64 + 2 };
 

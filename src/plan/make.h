@@ -15,6 +15,13 @@
 #include "plan/plan.h"
 #include "wire/guard_table.h"
 
+enum { ABI_SCOPES = 6 }; /* linux/landlock.h: Landlock has scopes since ABI 6 */
+
+static inline bool origin_is_builtin(const struct policy *p, uint32_t origin)
+{
+    return origin < p->n_origins && p->origins[origin].layer == LAYER_BUILTIN;
+}
+
 enum place_kind {
     PLACE_ROOT,    /* "/" itself                                                               */
     PLACE_TMPFS,   /* a private tree                                                           */

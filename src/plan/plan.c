@@ -36,7 +36,7 @@ static uint32_t namespaces_of(const struct making *m)
     return bits;
 }
 
-static int finish(struct making *m)
+static int finish_image(struct making *m)
 {
     struct plan *p = m->plan;
     struct plan_image *image = NULL;
@@ -112,7 +112,7 @@ int plan_make(const struct policy *policy, const struct facts *facts, const stru
     if (r == 0)
         r = env_make(&m);
     if (r == 0)
-        r = finish(&m);
+        r = finish_image(&m);
     if (r < 0) {
         free(plan);
         return r;
@@ -130,11 +130,6 @@ struct plan *plan_free(struct plan *p)
     arena_free(p->mem);
     free(p);
     return NULL;
-}
-
-static const char *moved(struct arena *to, const char *text)
-{
-    return text ? arena_text(to, text) : NULL;
 }
 
 /* A NULL-terminated list of texts; each only up to `stop` and that, too, unless it is 0. */
@@ -165,17 +160,17 @@ bool plan_settle_down(struct plan *p)
     if (!kept.enforced || !dirs)
         return false;
     for (size_t i = 0; i < p->n_enforced; i++)
-        kept.enforced[i] = (struct enforcement){p->enforced[i].what, moved(to, p->enforced[i].by)};
+        kept.enforced[i] = (struct enforcement){p->enforced[i].what, arena_text_or_null(to, p->enforced[i].by)};
     for (size_t i = 0; i < p->n_make_dirs; i++) {
         dirs[i] = p->make_dirs[i];
-        dirs[i].path = moved(to, dirs[i].path);
+        dirs[i].path = arena_text_or_null(to, dirs[i].path);
     }
     kept.make_dirs = dirs;
     kept.env = moved_list(to, p->env, '=');
     kept.read_on_every_open = moved_list(to, p->read_on_every_open, 0);
-    kept.cwd = moved(to, p->cwd);
-    kept.proxy_socket = moved(to, p->proxy_socket);
-    kept.workspace = moved(to, p->workspace);
+    kept.cwd = arena_text_or_null(to, p->cwd);
+    kept.proxy_socket = arena_text_or_null(to, p->proxy_socket);
+    kept.workspace = arena_text_or_null(to, p->workspace);
     kept.places = NULL;
     kept.n_places = 0;
     kept.outer = NULL;

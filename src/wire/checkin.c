@@ -40,7 +40,7 @@ unsigned checkin_ask_fds(const struct checkin_ask *ask)
     return n;
 }
 
-static bool part_fits(uint32_t at, uint32_t bytes, uint32_t after, uint64_t memory)
+static bool memory_part_fits(uint32_t at, uint32_t bytes, uint32_t after, uint64_t memory)
 {
     return bytes == 0 || (at % 8 == 0 && at >= after && (uint64_t)at + bytes <= memory);
 }
@@ -60,8 +60,8 @@ int checkin_ask_check(const void *bytes, size_t n, unsigned n_fds, uint64_t memo
     if (a.plan_bytes < sizeof(struct plan_image) || a.plan_bytes > MAX_PLAN || a.plan_bytes > memory ||
         a.job_bytes > JOB_MAX_BYTES || a.names_bytes > MAX_NAMES)
         return -EBADMSG;
-    if (!part_fits(a.job_at, a.job_bytes, a.plan_bytes, memory) ||
-        !part_fits(a.names_at, a.names_bytes, a.plan_bytes, memory))
+    if (!memory_part_fits(a.job_at, a.job_bytes, a.plan_bytes, memory) ||
+        !memory_part_fits(a.names_at, a.names_bytes, a.plan_bytes, memory))
         return -EBADMSG;
     return 0;
 }

@@ -91,7 +91,7 @@ int paths_load(struct path_table *ret, const char *bytes, size_t n, struct arena
 
 /* ---- asking ---- */
 
-static bool lies_in(struct str path, struct str tree)
+bool path_lies_in(struct str path, struct str tree)
 {
     if (tree.n == 1)
         return true;
@@ -102,7 +102,7 @@ const struct path_mount *paths_mount(const struct path_table *t, struct str box)
 {
     const struct path_mount *best = NULL;
     for (size_t i = 0; i < t->n; i++)
-        if (lies_in(box, t->mounts[i].box) && (!best || t->mounts[i].box.n >= best->box.n))
+        if (path_lies_in(box, t->mounts[i].box) && (!best || t->mounts[i].box.n >= best->box.n))
             best = &t->mounts[i];
     return best;
 }
@@ -167,7 +167,7 @@ static const struct path_mount *shown(const struct path_table *t, struct str pat
     for (size_t i = 0; i < t->n; i++) {
         const struct path_mount *m = &t->mounts[i];
         struct str at;
-        if (m->kind == PATH_PRIVATE || !lies_in(path, m->host) || (best && m->host.n < best->host.n))
+        if (m->kind == PATH_PRIVATE || !path_lies_in(path, m->host) || (best && m->host.n < best->host.n))
             continue;
         if (best && m->host.n == best->host.n && own_name(best) && !own_name(m))
             continue;

@@ -28,6 +28,8 @@ int paths_of_plan(const struct plan_image *p, struct buf *out);
 /* Borrows `bytes`. -EBADMSG for what is no table. */
 int paths_load(struct path_table *ret, const char *bytes, size_t n, struct arena *mem);
 
+/* Whether a clean path is `tree` or lies below it. */
+bool path_lies_in(struct str path, struct str tree);
 /* The mount that a clean path in the box lies in: the longest, of equals the last. NULL: none. */
 const struct path_mount *paths_mount(const struct path_table *t, struct str box);
 /*

@@ -70,7 +70,7 @@ static bool argument_fits(const struct plan_image *p, enum argument what, uint32
     return false;
 }
 
-static bool part_fits(const struct plan_image *p, uint64_t at, uint64_t bytes, unsigned align)
+static bool image_part_fits(const struct plan_image *p, uint64_t at, uint64_t bytes, unsigned align)
 {
     return at >= sizeof *p && at % align == 0 && at + bytes <= p->bytes;
 }
@@ -152,9 +152,9 @@ int plan_image_check(const void *bytes, size_t n)
         return -EBADMSG;
     if (p->magic != PLAN_MAGIC || p->bytes != n || p->filter >= FILTER_VARIANTS || p->tier > 1)
         return -EBADMSG;
-    if (!part_fits(p, p->steps_at, (uint64_t)p->n_steps * sizeof(struct step), 4) ||
-        !part_fits(p, p->strings_at, p->strings_bytes, 1) ||
-        (p->guard_bytes && !part_fits(p, p->guard_at, p->guard_bytes, 4)))
+    if (!image_part_fits(p, p->steps_at, (uint64_t)p->n_steps * sizeof(struct step), 4) ||
+        !image_part_fits(p, p->strings_at, p->strings_bytes, 1) ||
+        (p->guard_bytes && !image_part_fits(p, p->guard_at, p->guard_bytes, 4)))
         return -EBADMSG;
     /* Every offset below strings_bytes is then a terminated string. */
     if (p->strings_bytes == 0 || plan_string(p, 0)[0] || plan_string(p, p->strings_bytes - 1)[0])
