@@ -341,7 +341,8 @@ PINFOLD_PUBLIC int pinfold_agent_argv(const struct pinfold_agent_options *option
                                       struct pinfold_error *error);
 
 /*
- * What this machine can do, with remedies, as text or JSON; `verify` also tries to break a default box. malloc()ed.
+ * What this machine can do, with remedies, and what git would run from the repository around the current directory, as text or
+ * JSON; `verify` also tries to break a default box. malloc()ed.
  * Returns 1 when a box cannot be made here or an attack succeeded, otherwise 0 or a negative errno.
  */
 PINFOLD_PUBLIC int pinfold_doctor(enum pinfold_explain_format format, int verify, char **ret,

@@ -187,6 +187,7 @@ static void left(struct json *j, const struct box_result *r)
         json_object_end(j);
     }
     json_array_end(j);
+    json_uint(j, "left_not_kept", r->left_dropped + r->left_untold);
 }
 
 /* What the egress let through; null where it decides nothing, and where it does not say for whom. */

@@ -70,6 +70,8 @@ struct box_result { /* freed with box_result_free */
     size_t n_denials, denials_dropped;
     struct left_behind *left;
     size_t n_left;
+    size_t left_dropped,
+        left_untold; /* more than are kept here, but in the log; of which nobody knows more than the number */
     struct allowed *allowed;
     size_t n_allowed, allowed_dropped;
     uint64_t events_lost;  /* of the egress: more came than could be taken in time */

@@ -6,7 +6,11 @@
 #include <string.h>
 #include "box/parts.h"
 
-static const char *const told_kinds[] = {[TOLD_REPOSITORY] = "repository", [TOLD_LINK] = "link", [TOLD_FIFO] = "fifo"};
+static const char *const told_kinds[] = {[TOLD_REPOSITORY] = "repository",
+                                         [TOLD_LINK] = "link",
+                                         [TOLD_FIFO] = "fifo",
+                                         [TOLD_REF] = "ref",
+                                         [TOLD_MORE] = "more"};
 
 void told_free_all(struct box_result *r)
 {
@@ -24,13 +28,16 @@ static void keep_left(struct box_result *r, const char *kind, const char *path, 
 {
     if (!r->left)
         r->left = calloc(MAX_LEFT, sizeof *r->left);
-    if (!r->left || r->n_left == MAX_LEFT)
+    if (!r->left || r->n_left == MAX_LEFT) {
+        r->left_dropped++;
         return;
+    }
     struct left_behind mine = {strdup(kind), strdup(path), what ? strdup(what) : NULL};
     if (mine.kind && mine.path && (!what || mine.what)) {
         r->left[r->n_left++] = mine;
         return;
     }
+    r->left_dropped++;
     free(mine.kind);
     free(mine.path);
     free(mine.what);
@@ -51,6 +58,9 @@ void told_frame(struct box *b, const struct denial_frame *f, size_t n)
     strcpy(action, kind);
     if (!*what)
         what = NULL;
-    keep_left(b->result, kind, path, what);
+    if (copy.action == TOLD_MORE)
+        b->result->left_untold = strtoul(path, NULL, 10);
+    else
+        keep_left(b->result, kind, path, what);
     denial_log(b, &(struct denial){.kind = left, .action = action, .target = path, .how = how, .why = what});
 }

@@ -1,6 +1,7 @@
 /*
  * The verbs that ask and answer: explain, doctor, policy, trust, log.
  */
+#include <errno.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
@@ -95,8 +96,14 @@ int verb_doctor(struct ask *a)
     struct pinfold_error error = {0};
     char *text;
 
-    if (!no_words(a))
+    if (a->n_words > 1) {
+        complain("doctor: '%s' is one word too many", a->words[1]);
         return STATUS_USAGE;
+    }
+    if (a->n_words == 1 && chdir(a->words[0]) < 0) {
+        complain("doctor: %s: %s", a->words[0], strerror(errno));
+        return STATUS_USAGE;
+    }
     int r = pinfold_doctor(a->json ? PINFOLD_EXPLAIN_JSON : PINFOLD_EXPLAIN_TEXT, a->verify, &text, &error);
     if (r < 0)
         return fail(&error);

@@ -11,4 +11,6 @@
 int survey(const struct policy *p, struct facts *f, struct arena *mem, struct err *e);
 
 /* targets.c: the part of it that follows guarded links and reads git's configuration. */
+/* The same for who only wants to say it: facts.repository_note and facts.bounds_note, or NULL. */
+int survey_repository(const struct policy *p, const char *home, struct arena *mem, const char *ret[2]);
 int survey_targets(const struct policy *p, struct facts *f, struct arena *mem);

@@ -4,9 +4,13 @@
  * there. The name cannot be changed from inside; what it leads to runs all the same, and is protected as what it is when
  * the box starts.
  *
- * Bounded: the entries of the workspace's top and of .git/hooks by getdents(2), three configurations. No walk.
+ * The same look (gitlook.c) finds what was there before the box and may not be the person's own: that is said.
+ *
+ * Bounded: the entries of the workspace's top by getdents(2), one repository. No walk. Where a bound keeps something from being
+ * protected the start says so.
  */
 #include <dirent.h>
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,39 +18,49 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/fd.h"
+#include "engine/gitlook.h"
 #include "engine/survey.h"
-#include "guard/gitconfig.h"
 #include "match/path.h"
 #include "policy/path.h"
-#include "sys/file.h"
 
-#define TARGETS_MAX  128
-#define ENTRIES_MAX  8192 /* of one directory */
-#define INCLUDED_MAX 4    /* configurations that one includes from another */
+#define TARGETS_MAX 128
+#define ENTRIES_MAX 8192 /* of one directory; beyond them only whole names are looked for */
 
 struct seeker {
     const struct policy *policy;
     struct facts *f;
     struct arena *mem;
-    const char *top;  /* the workspace, real */
-    const char *base; /* the directory of the configuration at hand */
-    unsigned left;    /* configurations that may still be included */
+    const char *top; /* the workspace, real */
     bool failed;
+    size_t over; /* targets beyond TARGETS_MAX */
+    bool unread; /* the top has more entries than were read, and there are names with patterns */
+    bool guards; /* something is protected at all */
+    size_t odd;  /* what is said of the repository, and the first of it */
+    struct git_run first;
 };
 
 /* What `path` leads to, when that is in the workspace: a file, or (directory) a directory, or what is not there yet. */
-static void target_is(struct seeker *s, const char *path, bool directory)
+static void target_is(void *ctx, const char *path, bool directory)
 {
+    struct seeker *s = ctx;
     char real[PATH_MAX];
     struct stat st;
-    const char *end = realpath(path, real);
+    const char *end = s->guards ? realpath(path, real) : NULL;
     bool missing = !end || stat(real, &st) < 0;
-    if (missing && (!directory || !(end = path_clean(s->mem, path))))
+    if (!s->guards || (missing && (!directory || !(end = path_clean(s->mem, path)))))
         return;
     if (!path_at_or_below(end, s->top) || strcmp(end, s->top) == 0 || (!missing && S_ISDIR(st.st_mode) && !directory) ||
-        path_at_or_below(end, path_join(s->mem, s->top, ".git")) || s->f->n_targets == TARGETS_MAX)
+        path_at_or_below(end, path_join(s->mem, s->top, ".git")))
         return;
+    for (size_t i = 0; i < s->f->n_targets; i++)
+        if (strcmp(s->f->targets[i], end) == 0)
+            return;
+    if (s->f->n_targets == TARGETS_MAX) {
+        s->over++;
+        return;
+    }
     const char **slot = arena_push(s->mem, &s->f->targets, &s->f->n_targets, sizeof *slot);
     const char *kept = slot ? arena_text(s->mem, end) : NULL;
     s->failed |= !kept;
@@ -54,107 +68,155 @@ static void target_is(struct seeker *s, const char *path, bool directory)
         *slot = kept ? kept : "";
 }
 
-/* Links among the entries of a directory; `guarded`: those with a name of the `root` list alone. */
-static void links_in(struct seeker *s, const char *directory, bool guarded)
+/* ---- links with guarded names ---- */
+
+/* Every part of a name below the top that is a link. */
+static void links_on_the_way(struct seeker *s, const char *name)
 {
-    DIR *d = opendir(directory);
+    struct str rest = str_of(name);
+    const char *at = s->top;
+    struct stat st;
+    while (at && rest.n) {
+        const char *part = arena_str(s->mem, str_until(&rest, '/'));
+        at = part ? path_join(s->mem, at, part) : NULL;
+        if (!at || lstat(at, &st) < 0)
+            return;
+        if (S_ISLNK(st.st_mode))
+            target_is(s, at, true);
+    }
+}
+
+/* Whether an entry of the top is the first part of a guarded name. `ret_rest`: what follows it, "" for the whole. */
+static bool is_named(const struct guard_name *g, const char *entry, struct str *ret_rest)
+{
+    *ret_rest = str_of(g->name);
+    if (g->pattern) {
+        struct str name = *ret_rest;
+        *ret_rest = (struct str){"", 0};
+        return name_fits(name, true, str_of(entry));
+    }
+    return name_fits(str_until(ret_rest, '/'), false, str_of(entry));
+}
+
+static void entry(struct seeker *s, const struct dirent *e)
+{
+    for (size_t i = 0; i < s->policy->n_guards; i++) {
+        struct str rest;
+        if (!is_named(&s->policy->guards[i], e->d_name, &rest) || (e->d_type == DT_DIR && rest.n == 0))
+            continue;
+        const char *name = rest.n ? arena_printf(s->mem, "%s/%.*s", e->d_name, (int)rest.n, rest.p) : e->d_name;
+        if (name)
+            links_on_the_way(s, name);
+    }
+}
+
+static void links_at_top(struct seeker *s)
+{
+    DIR *d = opendir(s->top);
+    unsigned left = ENTRIES_MAX;
     if (!d)
         return;
-    unsigned left = ENTRIES_MAX;
-    for (struct dirent *e; left && (e = readdir(d)); left--) {
-        bool wanted = !guarded && (e->d_type == DT_LNK || e->d_type == DT_UNKNOWN);
-        if (guarded && e->d_type != DT_LNK && e->d_type != DT_UNKNOWN)
-            continue;
-        for (size_t i = 0; !wanted && i < s->policy->n_guards; i++) {
-            struct str name = str_of(s->policy->guards[i].name);
-            wanted = name_fits(str_until(&name, '/'), s->policy->guards[i].pattern, str_of(e->d_name));
+    struct dirent *e = NULL;
+    for (; left && (e = readdir(d)); left--)
+        if (e->d_type == DT_LNK || e->d_type == DT_DIR || e->d_type == DT_UNKNOWN)
+            entry(s, e);
+    if (left == 0 && readdir(d)) { /* a directory of that size is read no further: by name, then */
+        for (size_t i = 0; i < s->policy->n_guards; i++) {
+            if (s->policy->guards[i].pattern)
+                s->unread = true;
+            else
+                links_on_the_way(s, s->policy->guards[i].name);
         }
-        const char *path = wanted ? path_join(s->mem, directory, e->d_name) : NULL;
-        if (path)
-            target_is(s, path, true);
     }
     closedir(d);
 }
 
-static void configuration(struct seeker *s, const char *path);
+/* ---- what may not be the person's ---- */
 
-/* A word of a value, which git or a shell takes for a file's name. */
-static void word_is(struct seeker *s, struct str word, bool path, bool include)
+/* Only the person changes it: no box may write it, by what the policy says about it. */
+static bool is_kept(void *ctx, const char *path)
 {
-    const char *text = arena_str(s->mem, word);
-    if (!text || word.n == 0 || (!path && !memchr(word.p, '/', word.n)) || word.n >= PATH_MAX)
-        return;
-    if (str_starts(word, STR("~/")))
-        text = s->f->home ? path_join(s->mem, s->f->home, text + 2) : NULL;
-    else if (text[0] != '/')
-        text = path_join(s->mem, include ? s->base : s->top, text);
-    if (!text)
-        return;
-    target_is(s, text, path);
-    if (include && s->left > 0) {
-        const char *base = s->base;
-        s->left--;
-        configuration(s, text);
-        s->base = base;
-    }
+    const struct seeker *s = ctx;
+    const struct path_rule *rule = NULL;
+    const char *asked = path_join(s->mem, s->policy->workspace, path_rest(path, s->top)); /* which may be a link */
+    if (policy_access(s->policy, path, &rule) != PATH_RW && rule)
+        return true;
+    return asked && path_below(path, s->top) && policy_access(s->policy, asked, NULL) != PATH_RW;
 }
 
-static bool ends(struct str key, const char *end)
-{
-    return str_ends(key, str_of(end));
-}
-
-static int entry(void *ctx, const struct gitconfig_entry *e)
+static void git_runs(void *ctx, const struct git_run *r)
 {
     struct seeker *s = ctx;
-    static const char apart[] = " \t\n'\"`;|&()$=<>!";
-    const bool include = str_starts(e->key, STR("include")) && ends(e->key, ".path");
-    if (str_starts(e->key, STR("remote.")) || str_starts(e->key, STR("branch.")) ||
-        str_starts(e->key, STR("submodule.")) || gitconfig_is_worktree(e) || e->value.n == 0)
-        return 0;
-    if (include || ends(e->key, ".hookspath") || ends(e->key, ".attributesfile") || ends(e->key, ".path")) {
-        word_is(s, e->value, true, include);
-        return 0;
-    }
-    for (struct str rest = e->value; rest.n;) {
-        size_t n = 0;
-        while (n < rest.n && !strchr(apart, rest.p[n]))
-            n++;
-        word_is(s, (struct str){rest.p, n}, false, false);
-        rest = str_skip(rest, n + 1);
-    }
-    return 0;
+    if (r->odd != GIT_USUAL && s->odd++ == 0)
+        s->first = *r;
 }
 
-static void configuration(struct seeker *s, const char *path)
+static int say_odd(struct seeker *s)
 {
-    auto_fd int fd = sys_openat(AT_FDCWD, path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0);
+    const char *more = s->odd > 1 ? arena_printf(s->mem, " (and %zu more)", s->odd - 1) : "";
+    const char *what = git_run_text(s->mem, &s->first, s->top);
+    s->f->repository_note = arena_printf(
+        s->mem, "git on the host would run what may not be yours in '%s': %s: %s%s; look at it with: pinfold doctor %s",
+        s->top, what, git_odd_text(s->first.odd), more, git_quoted(s->mem, s->top));
+    return s->f->repository_note ? 0 : -ENOMEM;
+}
+
+static int say_bounds(struct seeker *s, const struct git_look *l)
+{
+    auto_buf struct buf b = BUF(1024);
+    if (s->over)
+        buf_printf(&b, "; %zu files more than %d that guarded links and git's configuration lead to", s->over,
+                   TARGETS_MAX);
+    if (s->unread)
+        buf_printf(
+            &b, "; what links with names that a pattern guards lead to, because the workspace has more than %d entries",
+            ENTRIES_MAX);
+    if (s->guards && l->not_read)
+        buf_printf(&b, "; what %zu git configurations or hooks name, which are too large or too many", l->not_read);
+    if (b.n == 0)
+        return 0;
+    s->f->bounds_note = arena_printf(s->mem, "not protected in '%s': %s: protect what matters with --protect", s->top,
+                                     buf_cstr(&b) + 2);
+    return s->f->bounds_note ? 0 : -ENOMEM;
+}
+
+int survey_repository(const struct policy *p, const char *home, struct arena *mem, const char *ret[2])
+{
+    char real[PATH_MAX];
     struct stat st;
-    if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size > (long)GITCONFIG_MAX_BYTES)
-        return;
-    char *bytes = arena_zero(s->mem, (size_t)st.st_size + 1);
-    long n = bytes ? sys_read(fd, bytes, (size_t)st.st_size) : -1;
-    s->base = path_dir(s->mem, path);
-    if (n > 0 && s->base) /* as far as it can be read: what git takes before a mistake counts */
-        (void)gitconfig_parse((struct str){bytes, (size_t)n}, entry, s, NULL);
+    const char *config = getenv("XDG_CONFIG_HOME");
+    ret[0] = ret[1] = NULL;
+    if (!p->workspace || !realpath(p->workspace, real) || stat(real, &st) < 0 || !S_ISDIR(st.st_mode))
+        return 0;
+    struct path_fact top = {.asked = p->workspace, .real = real, .type = PATH_DIR};
+    struct facts f = {.paths = &top, .n_paths = 1, .home = home};
+    f.config_home = config && config[0] == '/' ? config : home ? path_join(mem, home, ".config") : NULL;
+    int r = survey_targets(p, &f, mem);
+    ret[0] = f.repository_note;
+    ret[1] = f.bounds_note;
+    return r;
 }
 
 int survey_targets(const struct policy *p, struct facts *f, struct arena *mem)
 {
     const struct path_fact *top = facts_path(f, p->workspace);
-    if (p->guard == GUARD_OFF || p->n_guards == 0 || p->workspace_read_only || !top || top->type != PATH_DIR ||
-        strcmp(top->real, "/") == 0)
+    if (p->guard == GUARD_OFF || p->n_guards == 0 || !top || top->type != PATH_DIR || strcmp(top->real, "/") == 0)
         return 0;
-    struct seeker s = {.policy = p, .f = f, .mem = mem, .top = top->real, .left = INCLUDED_MAX};
-    const char *const files[] = {path_join(mem, s.top, ".git/config"),
-                                 f->home ? path_join(mem, f->home, ".gitconfig") : NULL,
-                                 f->config_home ? path_join(mem, f->config_home, "git/config") : NULL};
-    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
-        if (files[i])
-            configuration(&s, files[i]);
-    const char *hooks = path_join(mem, s.top, ".git/hooks");
-    links_in(&s, s.top, true);
-    if (hooks)
-        links_in(&s, hooks, false);
-    return s.failed ? -ENOMEM : 0;
+    struct seeker s = {.policy = p, .f = f, .mem = mem, .top = top->real, .guards = !p->workspace_read_only};
+    struct git_look look = {.mem = mem,
+                            .top = s.top,
+                            .home = f->home,
+                            .config_home = f->config_home,
+                            .names = target_is,
+                            .runs = git_runs,
+                            .is_kept = is_kept,
+                            .ctx = &s};
+    int r = git_look(&look);
+    if (r == 0 && s.guards)
+        links_at_top(&s);
+    if (r == 0 && s.failed)
+        r = -ENOMEM;
+    if (r == 0 && look.own && s.odd)
+        r = say_odd(&s);
+    return r == 0 ? say_bounds(&s, &look) : r;
 }

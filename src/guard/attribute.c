@@ -288,7 +288,7 @@ long times_call(struct guard *g, int dir, uint64_t path, uint64_t times, enum ti
 #define XATTR_NAME  256         /* XATTR_NAME_MAX + 1 */
 #define XATTR_VALUE (64u << 10) /* XATTR_SIZE_MAX */
 
-static int xattr_name(struct guard *g, uint64_t at)
+int xattr_name(struct guard *g, uint64_t at)
 {
     int n = target_string(g, at, g->text[1]);
     if (n < 0)

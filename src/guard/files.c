@@ -79,16 +79,10 @@ static int where(struct guard *g, const char *path, struct file_answer *a)
 static int read_link(struct guard *g, const char *path, struct file_answer *a)
 {
     char text[FILE_PATH];
-    struct place *p = &g->from;
-    int no = place_find(g, AT_FDCWD, path, p);
-    if (no < 0)
-        return no;
-    long n = sys_readlinkat(p->dir, p->name, text, sizeof text);
-    place_drop(p);
-    if (n < 0 || n >= (long)sizeof text)
-        return n < 0 ? (int)n : -ENAMETOOLONG;
-    put_text(a, text, (size_t)n);
-    return 0;
+    int n = link_text(g, AT_FDCWD, text_at(path), text);
+    if (n >= 0)
+        put_text(a, text, (size_t)n);
+    return n < 0 ? n : 0;
 }
 
 /* The table of mounts as a memory file: it may be longer than a message. */

@@ -65,5 +65,9 @@ bool gitconfig_owner(struct str directory, struct str root, struct str *ret); /*
 bool gitconfig_worktree(struct str directory, struct str root, struct str value, struct buf *ret); /* puts the place */
 /* The content with its absolute places of submodules made relative. 1, 0 when there are none, or -errno. */
 int gitconfig_relative(struct str text, struct str directory, struct str root, struct buf *ret);
+/* gitref.c: the full name that HEAD stands for; the next of packed-refs; one whose short name begins with "-". */
+bool gitref_of_head(struct str text, struct str *ret);
+bool gitref_next_packed(struct str *text, struct str *ret);
+bool gitref_is_option(struct str name);
 /* Lexically follows `path` from `base` (absolute, clean) into `out`. */
 void gitconfig_follow(struct str base, struct str path, struct buf *out);

@@ -52,7 +52,7 @@ void hidden_seen(struct guard *g, const struct rule *rule, const struct object *
 {
     struct shared *s = g->shared;
     const struct born is = identity(&o->st);
-    if (!S_ISREG(o->st.mode))
+    if (!S_ISREG(o->st.mode) && !S_ISLNK(o->st.mode))
         return;
     table_lock(s);
     bool known = false;

@@ -234,11 +234,12 @@ int target_status(struct guard *g, struct target *t); /* fills tgid, box ids, um
 uint32_t target_session(struct guard *g);        /* its session (setsid(2)) as the box numbers it, now; 0: not known */
 int target_caps(struct guard *g, uint64_t *ret); /* those it may use, in its own user namespace */
 int target_umask(struct guard *g);               /* makes our mask the caller's */
-void target_mask_set(struct guard *g, uint32_t mask);                  /* the caller is about to set it */
-int target_string(struct guard *g, uint64_t at, char text[PATH_MAX]);  /* length, -EFAULT, -ENAMETOOLONG */
-int target_bytes(struct guard *g, uint64_t at, void *bytes, size_t n); /* 0 or -EFAULT */
-int target_valid(struct guard *g);                                     /* what was read was the caller's own */
-int target_fd(struct guard *g, int fd);                                /* a duplicate; -EBADF */
+void target_mask_set(struct guard *g, uint32_t mask);                        /* the caller is about to set it */
+int target_string(struct guard *g, uint64_t at, char text[PATH_MAX]);        /* length, -EFAULT, -ENAMETOOLONG */
+int target_bytes(struct guard *g, uint64_t at, void *bytes, size_t n);       /* 0 or -EFAULT */
+int target_write(struct guard *g, uint64_t at, const void *bytes, size_t n); /* 0, -EFAULT, or nobody asks any more */
+int target_valid(struct guard *g);                                           /* what was read was the caller's own */
+int target_fd(struct guard *g, int fd);                                      /* a duplicate; -EBADF */
 int target_dir(struct guard *g, int fd); /* O_PATH of AT_FDCWD or fd as a directory; -EBADF, -ENOTDIR */
 void targets_drop(struct guard *g);
 
@@ -263,6 +264,11 @@ int path_of(struct guard *g, int fd, char path[PLACE_PATH], size_t *ret_n);
 char *decimal(char room[12], int number); /* returns where it begins */
 /* One step over a link: `p` becomes the place it names, or `o` the object a magic link leads to (o->magic). */
 int link_follow(struct guard *g, struct place *p, struct object *o, unsigned *links);
+
+/* What a link of /proc says for the caller: length of the text, 0 when it is a magic link, or -errno. */
+long proc_link(struct guard *g, int dir, const char *name, int link, char *text, size_t room);
+/* The same of "self" and "thread-self" in a proc file system that `st` is of; 0: it is neither. */
+long proc_self(struct guard *g, const struct sys_stat *st, const char *name, char *text, size_t room);
 
 /* Whether the object's path leads to it, over no link and in the same mount: otherwise it is not where that says. */
 bool object_leads(const struct object *o);
@@ -313,6 +319,12 @@ bool proc_is_box(struct guard *g, const struct sys_stat *st); /* of the same fil
 int proc_open_whole(struct guard *g, const struct object *o, int flags);
 /* Through a magic link, with no more right to it than the caller has. *ret_writes: it is a descriptor the caller writes to. */
 int magic_open(struct guard *g, int dir, const char *name, int flags, bool *ret_writes);
+/* What readlink(2) of one says to the caller: length of the text, or -errno. */
+long magic_read(struct guard *g, int dir, const char *name, char text[PATH_MAX]);
+/* Of a descriptor of a caller that cannot be dumped, whose list of them nobody else may enter; -EACCES: it is no such place. */
+long descriptor_read(struct guard *g, const struct place *p, char text[PATH_MAX]);
+/* The same by a process that has the caller's powers and root, and no more; `name` "": of the link that `dir` is. */
+long link_apart(struct guard *g, int dir, const char *name, char text[PATH_MAX]);
 
 /*
  * nested.c: the place in the box of what lies in a mount that is not ours; -EACCES when it has none. 1: nobody else has it,
@@ -427,6 +439,7 @@ bool reporoot_tells(struct guard *g, int dir, struct str path,
 
 /* told.c */
 void told_link(struct guard *g, const struct place *p, const char *text);
+void told_refs(struct guard *g, const struct place *p); /* the name was written, or something came to stand there */
 void told_fifo(struct guard *g, const struct place *p);
 void told_moved(struct guard *g, const struct place *from, const struct place *to, bool exchange);
 void told_end(struct guard *g); /* all that is left of it */
@@ -452,11 +465,19 @@ long times_call(struct guard *g, int dir, uint64_t path, uint64_t times, enum ti
 long setxattr_call(struct guard *g, bool follow, int fd, uint64_t path, uint64_t name, uint64_t value, uint64_t n,
                    int flags); /* path 0: fd */
 long removexattr_call(struct guard *g, bool follow, int fd, uint64_t path, uint64_t name);
+int xattr_name(struct guard *g, uint64_t at); /* into g->text[1] */
 long bind_call(struct guard *g, int fd, uint64_t address, uint32_t n);
 long flock_call(struct guard *g, int fd, int operation);
 long connect_call(struct guard *g, int fd, uint64_t address, uint32_t n);
 long mount_call(struct guard *g, uint64_t source, uint64_t target, uint64_t type, uint64_t flags, uint64_t data);
 long fsopen_call(struct guard *g, uint64_t type, unsigned flags);
+
+/* look.c: calls that read by name without an open */
+int link_text(struct guard *g, int dir, uint64_t path, char text[PATH_MAX]); /* its length */
+long readlink_call(struct guard *g, int dir, uint64_t path, uint64_t to, int room);
+long getxattr_call(struct guard *g, bool follow, uint64_t path, uint64_t name, uint64_t to, uint64_t room);
+long listxattr_call(struct guard *g, bool follow, uint64_t path, uint64_t to, uint64_t room);
+long inotify_call(struct guard *g, int fd, uint64_t path, uint32_t mask);
 
 /* peer.c: calls that name a process */
 long peer_call(struct guard *g);

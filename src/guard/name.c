@@ -250,6 +250,9 @@ static int rename_places(struct guard *g, unsigned flags)
         hardlink_gone(g, &over);
     if (no == 0) {
         remember_birth(g, to);
+        told_refs(g, to);
+        if (flags & RENAME_EXCHANGE)
+            told_refs(g, from);
         told_moved(g, from, to, flags & RENAME_EXCHANGE);
     }
     holds_drop(g);
@@ -338,9 +341,13 @@ static int link_places(struct guard *g)
         no = made_again(g, to, made);
     if (no == 0)
         hardlink_made(g, &g->object);
-    if (no == 0)
-        remember_birth(g, to);
-    return no;
+    if (no < 0)
+        return no;
+    remember_birth(g, to);
+    told_refs(g, to);
+    if (g->from.dir >= 0) /* by its other name it can be written, too */
+        told_refs(g, &g->from);
+    return 0;
 }
 
 long link_call(struct guard *g, int from_dir, uint64_t from, int to_dir, uint64_t to, int flags)

@@ -104,6 +104,8 @@ static long open_object(struct guard *g, struct place *p, struct object *o, int 
     }
     const enum proc_way way = no == 0 && o->proc ? proc_way(g, p, o, flags) : PROC_CLOSED;
     int map = no == 0 && g->nested && nested_is_map(p, o) ? proc_open_whole(g, o, reopen_flags(flags)) : -ENOENT;
+    if (no == 0 && flags & WRITES && p->plain)
+        told_refs(g, p);
     if (g->names_held)
         names_unlock(g);
     place_drop(p);
@@ -169,6 +171,7 @@ static int open_fresh(struct guard *g, struct place *p, int flags, unsigned mode
     }
     if (birth)
         reporoot_made(g, p);
+    told_refs(g, p);
     return take_fd(&fd);
 }
 

@@ -12,7 +12,6 @@
 #include <errno.h>
 #include <limits.h>
 #include <sys/resource.h>
-#include <sys/uio.h>
 #include "base/fd.h"
 #include "guard/inside.h"
 
@@ -75,10 +74,7 @@ static long limit_set(struct guard *g, pid_t tid)
     long no = sys_call(SYS_prlimit64, tid, a[1], g->bytes, &old, 0, 0);
     if (no < 0 || !a[3])
         return no;
-    const struct iovec from = {&old, sizeof old};
-    const struct iovec to = {(void *)(uintptr_t)a[3], sizeof old}; // NOLINT(performance-no-int-to-ptr)
-    no = sys_call(SYS_process_vm_writev, g->who->tid, &from, 1, &to, 1, 0);
-    return no == sizeof old ? 0 : -EFAULT;
+    return target_write(g, a[3], &old, sizeof old);
 }
 
 static long perform(struct guard *g, pid_t tid, int bytes)

@@ -37,15 +37,31 @@ struct apart {
     int dir;
     const char *name;
     int flags, into; /* what is opened takes the place of this descriptor */
+    /* Or the text of the link `name` is read, and written into the pipe; a path in it is seen from `root`, or (-1) from ours. */
+    bool reads;
+    int root, pipe;
 };
+
+static int apart_read(const struct apart *a)
+{
+    static char text[PATH_MAX];
+    long n = sys_readlinkat(a->dir, a->name, text, sizeof text);
+    return n < 0 ? (int)n : sys_write(a->pipe, text, (size_t)n) == n ? 0 : -EIO;
+}
 
 static void apart_run(void *arg)
 {
     struct apart *a = arg;
     char path[32] = "self/fd/", room[12];
     int no = a->user < 0 ? 0 : sys_setns(a->user, CLONE_NEWUSER);
+    if (no == 0 && a->reads && a->root >= 0) {
+        no = sys_fchdir(a->root);
+        no = no < 0 ? no : (int)sys_call(SYS_chroot, ".", 0, 0, 0, 0, 0);
+    }
     if (no == 0 && !a->whole)
         no = sys_caps_keep(a->caps);
+    if (no == 0 && a->reads)
+        sys_exit(-apart_read(a));
     if (no == 0 && a->object >= 0) {
         strcpy(path + 8, decimal(room, a->object));
         no = sys_openat(a->g->host_proc, path, a->flags, 0);
@@ -61,14 +77,10 @@ static void apart_run(void *arg)
 }
 
 /* No CLONE_VM: that is the point. The table of descriptors is shared, and its other user waits. */
-static int apart_open(struct apart *a)
+static int apart_wait(struct apart *a)
 {
     static _Alignas(16) char stack[16 << 10];
     int status;
-    auto_fd int into = sys_fcntl(a->g->self_fd, F_DUPFD_CLOEXEC, 0);
-    if (into < 0)
-        return into;
-    a->into = into;
     const struct sys_clone how = {
         .flags = CLONE_VFORK | CLONE_FILES, .stack = (uint64_t)(uintptr_t)stack, .stack_size = sizeof stack};
     int pid = sys_clone3_run(&how, apart_run, a);
@@ -76,9 +88,17 @@ static int apart_open(struct apart *a)
         return pid;
     while (sys_wait4(pid, &status, (int)__WALL, NULL) == -EINTR)
         ;
-    if (!WIFEXITED(status))
-        return -EACCES;
-    return WEXITSTATUS(status) ? -WEXITSTATUS(status) : take_fd(&into);
+    return WIFEXITED(status) ? -WEXITSTATUS(status) : -EACCES;
+}
+
+static int apart_open(struct apart *a)
+{
+    auto_fd int into = sys_fcntl(a->g->self_fd, F_DUPFD_CLOEXEC, 0);
+    if (into < 0)
+        return into;
+    a->into = into;
+    int no = apart_wait(a);
+    return no < 0 ? no : take_fd(&into);
 }
 
 /* The caller's user namespace when it is not ours, -1 when it is, or -errno in *ret_no. */
@@ -105,7 +125,7 @@ static int open_apart(struct guard *g, struct apart a)
         return -EACCES;
     a.g = g;
     a.user = user;
-    return apart_open(&a);
+    return a.reads ? apart_wait(&a) : apart_open(&a);
 }
 
 int proc_open_whole(struct guard *g, const struct object *o, int flags)
@@ -254,46 +274,118 @@ int proc_open(struct guard *g, const struct object *o, enum proc_way way, int fl
 
 /* ---- magic links ---- */
 
-/* One of the caller's own descriptors, opened again as the link would do it. */
-static int own_descriptor(struct guard *g, const char *name, int flags, bool *ret_writes)
+/* A duplicate of the caller's own descriptor of that number. */
+static int numbered(struct guard *g, const char *name)
 {
-    char room[12], *end;
+    char *end;
     long number = strtol(name, &end, 10);
     if (*end || end == name || number < 0 || number > INT_MAX)
         return -ENOENT;
-    auto_fd int own = target_fd(g, (int)number);
+    int own = target_fd(g, (int)number);
+    return own == -EBADF ? -ENOENT : own;
+}
+
+/* One of the caller's own descriptors, opened again as the link would do it. */
+static int own_descriptor(struct guard *g, const char *name, int flags, bool *ret_writes)
+{
+    char room[12];
+    auto_fd int own = numbered(g, name);
     if (own < 0)
-        return own == -EBADF ? -ENOENT : own;
+        return own;
     int mode = sys_fcntl(own, F_GETFL, 0);
     *ret_writes = mode >= 0 && !(mode & O_PATH) && (mode & O_ACCMODE) != O_RDONLY;
     return sys_openat(g->self_fd, decimal(room, own), flags, 0);
 }
 
-int magic_open(struct guard *g, int dir, const char *name, int flags, bool *ret_writes)
+/* Whose directory of a /proc it is. */
+struct whose {
+    char path[PLACE_PATH];
+    size_t n;
+    int number; /* of the process, where the box's numbers are meant; 0: not known */
+    bool ours;  /* the directory is in a mount of the box's own */
+    bool same;  /* it is of the box's /proc */
+    bool own;   /* the caller's */
+};
+
+static int whose_directory(struct guard *g, int dir, struct whose *w)
 {
-    char path[PLACE_PATH], link[NAME_MAX + 8];
     struct sys_stat st;
     struct str rest;
-    size_t n;
-    *ret_writes = false;
     int no = g->ours ? -EACCES : sys_stat_at(dir, "", AT_EMPTY_PATH, SYS_STAT_BASIC | SYS_STAT_MOUNT, &st);
-    if (no < 0 || path_of(g, dir, path, &n) < 0)
+    if (no < 0 || path_of(g, dir, w->path, &w->n) < 0)
         return -EACCES;
-    const bool ours = mount_ours(g, st.mount), same = proc_is_box(g, &st);
-    if (!ours && same && nested_path(g, dir, &st, path, &n) < 0) /* a copy of the box's: its number is the box's, too */
+    w->ours = mount_ours(g, st.mount);
+    w->same = proc_is_box(g, &st);
+    if (!w->ours && w->same && nested_path(g, dir, &st, w->path, &w->n) < 0) /* a copy: its number is the box's, too */
         return -EACCES;
-    path[n] = 0;
-    int number = same ? number_of((struct str){path, n}, &rest) : 0;
-    const bool own = same ? number && is_caller(g, number) : may_be_caller(g, path);
-    const struct str at = {path, n};
-    if (own && str_ends(at, STR("/fd")))
+    w->path[w->n] = 0;
+    w->number = w->same ? number_of((struct str){w->path, w->n}, &rest) : 0;
+    w->own = w->same ? w->number && is_caller(g, w->number) : may_be_caller(g, w->path);
+    return 0;
+}
+
+int magic_open(struct guard *g, int dir, const char *name, int flags, bool *ret_writes)
+{
+    char link[NAME_MAX + 8];
+    struct whose w;
+    *ret_writes = false;
+    int no = whose_directory(g, dir, &w);
+    if (no < 0)
+        return no;
+    const struct str at = {w.path, w.n};
+    if (w.own && str_ends(at, STR("/fd")))
         return own_descriptor(g, name, flags, ret_writes);
     const bool ns = str_ends(at, STR("/ns"));
-    if (own && (ns || !strcmp(name, "cwd") || !strcmp(name, "root") || !strcmp(name, "exe"))) {
+    if (w.own && (ns || !strcmp(name, "cwd") || !strcmp(name, "root") || !strcmp(name, "exe"))) {
         (void)snprintf(link, sizeof link, "%s%s", ns ? "ns/" : "", name);
         return sys_openat(g->who->proc, link, flags, 0);
     }
-    if (number && !own && is_pinfold(g, number))
+    if (w.number && !w.own && is_pinfold(g, w.number))
         return -EACCES;
     return open_apart(g, (struct apart){.object = -1, .dir = dir, .name = name, .flags = flags});
+}
+
+long link_apart(struct guard *g, int dir, const char *name, char text[PATH_MAX])
+{
+    int ends[2], no = (int)sys_call(SYS_pipe2, ends, O_CLOEXEC | O_NONBLOCK, 0, 0, 0, 0);
+    if (no < 0)
+        return no;
+    auto_fd int from = ends[0];
+    auto_fd int to = ends[1];
+    auto_fd int root = nested_root(g);
+    no = open_apart(g, (struct apart){.reads = true, .root = root, .pipe = to, .object = -1, .dir = dir, .name = name});
+    return no < 0 ? no : sys_read(from, text, PATH_MAX);
+}
+
+/*
+ * A process may always read its own links, and the guard reads them for it with its capability, for the caller may be one that
+ * cannot be dumped. Only where nobody can have mounted another's over them, and the caller sees paths from the box's root.
+ */
+long magic_read(struct guard *g, int dir, const char *name, char text[PATH_MAX])
+{
+    struct whose w;
+    int no = whose_directory(g, dir, &w);
+    if (no < 0)
+        return no;
+    auto_fd int root = nested_root(g);
+    if (w.own && w.same && w.ours && root < 0)
+        return sys_readlinkat(dir, name, text, PATH_MAX);
+    if (w.number && !w.own && is_pinfold(g, w.number))
+        return -EACCES;
+    return link_apart(g, dir, name, text);
+}
+
+long descriptor_read(struct guard *g, const struct place *p, char text[PATH_MAX])
+{
+    char room[12];
+    struct whose w;
+    struct sys_stat st;
+    if (p->slash || sys_stat_at(place_seen(p), "", AT_EMPTY_PATH, SYS_STAT_BASIC, &st) < 0 ||
+        file_system_of(g, place_seen(p), &st) != FS_PROC || whose_directory(g, place_seen(p), &w) < 0)
+        return -EACCES;
+    auto_fd int root = nested_root(g);
+    if (!w.own || !w.same || !w.ours || root >= 0 || !str_ends((struct str){w.path, w.n}, STR("/fd")))
+        return -EACCES;
+    auto_fd int own = numbered(g, p->name);
+    return own < 0 ? own : sys_readlinkat(g->self_fd, decimal(room, own), text, PATH_MAX);
 }

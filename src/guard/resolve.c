@@ -69,7 +69,10 @@ static int directory_path(struct guard *g, struct place *p)
         return no;
     if (mount_ours(g, st.mount)) {
         no = path_of(g, p->dir, p->path, &p->dir_n);
-        return no < 0 ? no : is_reachable(g, p->dir, (struct str){p->path, p->dir_n});
+        /* Nobody moves a directory of /proc, and of some the caller alone may ask for the one above. */
+        return no < 0 || file_system_of(g, p->dir, &st) == FS_PROC
+                   ? no
+                   : is_reachable(g, p->dir, (struct str){p->path, p->dir_n});
     }
     no = nested_path(g, p->dir, &st, p->path, &p->dir_n);
     if (no == 0) {
@@ -133,23 +136,29 @@ static int walk_push(struct walk *w, const char *text, size_t n)
     return text[0] == '/' ? walk_restart(w) : 0;
 }
 
-/* What a link of /proc says for the caller: length of the text, 0 when it is a magic link, or -errno. */
-static long proc_link(struct guard *g, int dir, const char *name, int link, char *text, size_t room)
+long proc_self(struct guard *g, const struct sys_stat *st, const char *name, char *text, size_t room)
 {
     struct target *t = g->who;
+    const bool self = strcmp(name, "self") == 0, thread = strcmp(name, "thread-self") == 0;
+    if (!self && !thread)
+        return 0;
+    if (t->tgid == 0 && target_status(g, t) < 0)
+        return -ESRCH;
+    const bool ours = !g->nested || proc_is_box(g, st);
+    const int tgid = ours ? t->box_tgid : t->own_tgid, tid = ours ? t->box_tid : t->own_tid;
+    return self ? snprintf(text, room, "%d", tgid) : snprintf(text, room, "%d/task/%d", tgid, tid);
+}
+
+long proc_link(struct guard *g, int dir, const char *name, int link, char *text, size_t room)
+{
     struct sys_stat st;
     if (g->ours)
         return -EACCES; /* whose? */
-    bool self = strcmp(name, "self") == 0, thread = strcmp(name, "thread-self") == 0;
     /* The root of a proc file system is inode 1: PROC_ROOT_INO. */
-    if ((self || thread) && sys_stat_at(dir, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &st) == 0 && st.inode == 1) {
-        if (t->tgid == 0 && target_status(g, t) < 0)
-            return -ESRCH;
-        const bool ours = !g->nested || proc_is_box(g, &st);
-        int tgid = ours ? t->box_tgid : t->own_tgid, tid = ours ? t->box_tid : t->own_tid;
-        if (self)
-            return snprintf(text, room, "%d", tgid);
-        return snprintf(text, room, "%d/task/%d", tgid, tid);
+    if (sys_stat_at(dir, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &st) == 0 && st.inode == 1) {
+        long n = proc_self(g, &st, name, text, room);
+        if (n)
+            return n;
     }
     int ordinary = sys_openat2(dir, name, O_PATH | O_CLOEXEC, 0, RESOLVE_NO_MAGICLINKS);
     if (ordinary == -ELOOP)
@@ -214,6 +223,35 @@ static int walk_all(struct walk *w)
     }
 }
 
+/*
+ * The rule that hides a link, or what may be one, by its name: not even what it leads to is opened, for whoever hides a name does
+ * not ask whether a link stands there. In places that the box cannot write, a link that is in sight is one that the plan left there
+ * on purpose (/lib, where nothing but /usr is shown).
+ */
+static const struct rule *link_hidden(const struct guard *g, struct str path)
+{
+    const struct rule *rule = rules_hidden(&g->rules, path);
+    return rule && (rule->any_depth || rules_root(&g->rules, path).n) ? rule : NULL;
+}
+
+/*
+ * A path with a link on the way may not pass a hidden name, which may be that link. This goes by the text: whoever comes to what
+ * a hidden link leads to by other names meets the rules for those.
+ */
+static int passes_hidden(struct guard *g, int base, const char *text)
+{
+    char path[PLACE_PATH];
+    size_t n = 0;
+    if (!(g->plan->filter & FILTER_READS) || (text[0] != '/' && path_of(g, base, path, &n) < 0))
+        return 0;
+    const int more = snprintf(path + n, sizeof path - n, "%s%s", text[0] == '/' ? "" : "/", text);
+    if (more < 0 || (size_t)more >= sizeof path - n)
+        return -ENAMETOOLONG;
+    const struct str at = {path, n + (size_t)more};
+    const struct rule *rule = link_hidden(g, at);
+    return rule ? deny(g, DENIAL_READ, rule, at, "a hidden name on the way") : 0;
+}
+
 /* The directory `text` (of `n` bytes, in g->walk) names, seen from `base` (ignored when it is absolute). */
 static int parent_open(struct guard *g, int root, int base, const char *text, bool *ret_plain)
 {
@@ -224,6 +262,9 @@ static int parent_open(struct guard *g, int root, int base, const char *text, bo
     if (dir != -ELOOP)
         return dir;
     *ret_plain = false;
+    int no = passes_hidden(g, base, text);
+    if (no < 0)
+        return no;
     if (!g->proc_has_us && root < 0) {
         /* /proc/self means nothing for us there: a path over it fails here and is walked below. */
         dir = sys_openat2(base, text, OPEN_DIR, 0, RESOLVE_NO_MAGICLINKS);
@@ -235,7 +276,7 @@ static int parent_open(struct guard *g, int root, int base, const char *text, bo
     if (w.at < 0)
         return w.at;
     strcpy(w.rest, text);
-    int no = walk_all(&w);
+    no = walk_all(&w);
     if (no < 0) {
         (void)sys_close(w.at);
         return no;
@@ -425,6 +466,9 @@ int link_follow(struct guard *g, struct place *p, struct object *o, unsigned *li
     int no = link_allowed(p, &o->st);
     if (no < 0)
         return no;
+    const struct rule *rule = link_hidden(g, object_path(o));
+    if (rule)
+        return deny(g, DENIAL_READ, rule, object_path(o), "a hidden name");
     char text[PATH_MAX], name[NAME_MAX + 1];
     memcpy(name, p->name, p->name_n);
     name[p->name_n] = 0;

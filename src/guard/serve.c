@@ -42,6 +42,8 @@ static long serve_old(struct guard *g, const __u64 *a)
     switch (g->n.data.nr) {
     case SYS_open:
         return open_call(g, AT_FDCWD, a[0], (int)a[1], (unsigned)a[2]);
+    case SYS_readlink:
+        return readlink_call(g, AT_FDCWD, a[0], a[1], (int)a[2]);
     case SYS_creat:
         return open_call(g, AT_FDCWD, a[0], O_CREAT | O_WRONLY | O_TRUNC, (unsigned)a[1]);
     case SYS_mkdir:
@@ -117,6 +119,27 @@ static long serve_attribute(struct guard *g, const __u64 *a)
     }
 }
 
+/* What is notified where reads are judged, besides opens. */
+static long serve_look(struct guard *g, const __u64 *a)
+{
+    switch (g->n.data.nr) {
+    case SYS_readlinkat:
+        return readlink_call(g, (int)a[0], a[1], a[2], (int)a[3]);
+    case SYS_getxattr:
+    case SYS_lgetxattr:
+        return getxattr_call(g, g->n.data.nr == SYS_getxattr, a[0], a[1], a[2], a[3]);
+    case SYS_listxattr:
+    case SYS_llistxattr:
+        return listxattr_call(g, g->n.data.nr == SYS_listxattr, a[0], a[1], a[2]);
+    case SYS_inotify_add_watch:
+        return inotify_call(g, (int)a[0], a[1], (uint32_t)a[2]);
+    case SYS_ptrace:
+        return ptrace_call(g, (long)a[0], (pid_t)a[1]);
+    default:
+        return serve_attribute(g, a);
+    }
+}
+
 static long serve_call(struct guard *g)
 {
     const __u64 *a = g->n.data.args;
@@ -147,8 +170,6 @@ static long serve_call(struct guard *g)
         return connect_call(g, (int)a[0], a[1], (uint32_t)a[2]);
     case SYS_flock:
         return flock_call(g, (int)a[0], (int)a[1]);
-    case SYS_ptrace:
-        return ptrace_call(g, (long)a[0], (pid_t)a[1]);
     case SYS_mount:
         return mount_call(g, a[0], a[1], a[2], a[3], a[4]);
     case SYS_fsopen:
@@ -165,7 +186,7 @@ static long serve_call(struct guard *g)
     case SYS_ioprio_set:
         return peer_call(g);
     default:
-        return serve_attribute(g, a);
+        return serve_look(g, a);
     }
 }
 

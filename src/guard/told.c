@@ -5,7 +5,9 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include "base/buf.h"
 #include "base/fd.h"
@@ -13,7 +15,9 @@
 #include "guard/inside.h"
 #include "sys/socket.h"
 
-#define TOLD_MAX 64 /* frames; what is more is counted in the last */
+#define TOLD_MAX     64         /* frames; what is more is counted in the last */
+#define TOLD_WAIT_MS 200        /* for one, where they are read too slowly */
+#define REFS_BYTES   (8u << 20) /* of packed-refs: some 100,000 names */
 
 /* ---- what was made, and where it went ---- */
 
@@ -38,6 +42,37 @@ static void places_move(struct guard *g, struct places *all, struct str from, st
     }
     memcpy(all->text, moved, n);
     all->n = n;
+    table_unlock(g->shared);
+}
+
+/* Takes out what is gone by now: programs make such names and remove them, again and again. */
+static void places_tidy(struct guard *g, struct places *all)
+{
+    struct sys_stat st;
+    uint32_t n = 0;
+    table_lock(g->shared);
+    for (uint32_t at = 0; at < all->n;) {
+        struct str one = places_next(all, &at);
+        if (sys_stat_at(AT_FDCWD, one.p, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st) == -ENOENT)
+            continue;
+        memmove(all->text + n, one.p, one.n + 1);
+        n += (uint32_t)one.n + 1;
+    }
+    all->n = n;
+    table_unlock(g->shared);
+}
+
+/* When no room is left though what is gone was taken out, the rest is counted, and told as a number. */
+static void left_add(struct guard *g, struct str path)
+{
+    struct places *left = &g->shared->left;
+    const bool full = left->left_out > 0;
+    if (places_add(g, left, path) || full)
+        return;
+    places_tidy(g, left);
+    (void)places_add(g, left, path);
+    table_lock(g->shared);
+    left->left_out--; /* of the two attempts */
     table_unlock(g->shared);
 }
 
@@ -69,13 +104,23 @@ static bool of_the_host(struct guard *g, struct str path)
 void told_link(struct guard *g, const struct place *p, const char *text)
 {
     if (of_the_host(g, place_path(p)) && leads_out(g, place_dir(p), str_of(text)))
-        (void)places_add(g, &g->shared->left, place_path(p));
+        left_add(g, place_path(p));
+    told_refs(g, p);
 }
 
 void told_fifo(struct guard *g, const struct place *p)
 {
     if (of_the_host(g, place_path(p)))
-        (void)places_add(g, &g->shared->left, place_path(p));
+        left_add(g, place_path(p));
+}
+
+/* git replaces HEAD and packed-refs by a rename, others write them in place; whichever it was, the bytes are looked at when all is over. */
+void told_refs(struct guard *g, const struct place *p)
+{
+    struct str name = {p->name, p->name_n};
+    if (g->rules.git && (fold_eq(name, STR("HEAD")) || fold_eq(name, STR("packed-refs"))) &&
+        of_the_host(g, place_path(p)))
+        left_add(g, place_path(p));
 }
 
 void told_moved(struct guard *g, const struct place *from, const struct place *to, bool exchange)
@@ -95,7 +140,8 @@ void told_moved(struct guard *g, const struct place *from, const struct place *t
 
 /* ---- the end ---- */
 
-static void tell(struct guard *g, enum told_kind kind, struct str path, struct str what)
+/* False when it did not get through. */
+static bool tell(struct guard *g, enum told_kind kind, struct str path, struct str what)
 {
     struct denial_frame f = {.kind = FRAME_TOLD, .action = kind, .rule = UINT32_MAX};
     const size_t room = sizeof f.text - 1024;
@@ -103,47 +149,96 @@ static void tell(struct guard *g, enum told_kind kind, struct str path, struct s
     memcpy(f.text, path.p, n);
     memcpy(f.text + n + 1, what.p, k);
     f.n = (uint32_t)(n + 1 + k + 1);
-    (void)sys_send(g->report, &f, sizeof f, MSG_DONTWAIT | MSG_NOSIGNAL);
+    long sent;
+    while ((sent = sys_send(g->report, &f, sizeof f, MSG_DONTWAIT | MSG_NOSIGNAL)) == -EAGAIN || sent == -EINTR) {
+        struct pollfd ready = {.fd = g->report, .events = POLLOUT};
+        if (poll(&ready, 1, TOLD_WAIT_MS) == 0)
+            break;
+    }
+    return sent >= 0;
 }
 
-/* True when there was something to say. */
-static bool tell_repository(struct guard *g, struct str path)
+/* What the end comes to: so many frames, and what is only counted. */
+struct ending {
+    unsigned said;
+    size_t more;
+};
+
+static void tell_or_count(struct guard *g, struct ending *e, enum told_kind kind, struct str path, struct str what)
+{
+    if (e->said < TOLD_MAX && tell(g, kind, path, what))
+        e->said++;
+    else
+        e->more++;
+}
+
+static void tell_repository(struct guard *g, struct ending *e, struct str path)
 {
     auto_fd int dir = sys_openat2(AT_FDCWD, path.p, O_PATH | O_DIRECTORY | O_CLOEXEC, 0, RESOLVE_NO_SYMLINKS);
     auto_buf struct buf names = BUF(4096);
-    if (dir < 0 || !reporoot_tells(g, dir, path, &names))
-        return false;
-    tell(g, TOLD_REPOSITORY, path, buf_view(&names));
-    return true;
+    if (dir >= 0 && reporoot_tells(g, dir, path, &names))
+        tell_or_count(g, e, TOLD_REPOSITORY, path, buf_view(&names));
 }
 
-static bool tell_left(struct guard *g, struct str path)
+/* HEAD or packed-refs: the first name in it that is an option. */
+static void tell_refs(struct guard *g, struct ending *e, int file, struct str path, uint64_t size)
+{
+    struct str name = {"", 0};
+    char room[12];
+    auto_fd int fd = sys_openat(g->self_fd, decimal(room, file), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0);
+    if (size > REFS_BYTES) {
+        tell_or_count(g, e, TOLD_REF, path, STR("too much in it to be looked at"));
+        return;
+    }
+    char *bytes = fd < 0 ? NULL : malloc(size + 1);
+    long n = bytes ? sys_pread(fd, bytes, size, 0) : -1;
+    struct str text = {bytes, n > 0 ? (size_t)n : 0};
+    bool option = false;
+    if (str_starts(text, STR("ref:")))
+        option = gitref_of_head(text, &name) && gitref_is_option(name);
+    while (!option && gitref_next_packed(&text, &name))
+        option = gitref_is_option(name);
+    if (option)
+        tell_or_count(g, e, TOLD_REF, path, name);
+    free(bytes);
+}
+
+static void tell_left(struct guard *g, struct ending *e, struct str path)
 {
     struct sys_stat st;
     char text[PATH_MAX];
     auto_fd int fd = sys_openat(AT_FDCWD, path.p, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0);
     if (fd < 0 || sys_stat_at(fd, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &st) < 0)
-        return false;
+        return;
     if (S_ISFIFO(st.mode)) {
-        tell(g, TOLD_FIFO, path, (struct str){"", 0});
-        return true;
+        tell_or_count(g, e, TOLD_FIFO, path, (struct str){"", 0});
+        return;
+    }
+    if (S_ISREG(st.mode)) {
+        tell_refs(g, e, fd, path, st.size);
+        return;
     }
     long n = S_ISLNK(st.mode) ? sys_readlinkat(fd, "", text, sizeof text) : -1;
     const char *slash = memrchr(path.p, '/', path.n);
     struct str directory = {path.p, slash && slash > path.p ? (size_t)(slash - path.p) : 1};
-    if (n <= 0 || !leads_out(g, directory, (struct str){text, (size_t)n}))
-        return false;
-    tell(g, TOLD_LINK, path, (struct str){text, (size_t)n});
-    return true;
+    if (n > 0 && fold_eq(str_skip(path, directory.n + 1), STR("HEAD")) &&
+        gitref_is_option((struct str){text, (size_t)n}))
+        tell_or_count(g, e, TOLD_REF, path, (struct str){text, (size_t)n}); /* as git once made it */
+    else if (n > 0 && leads_out(g, directory, (struct str){text, (size_t)n}))
+        tell_or_count(g, e, TOLD_LINK, path, (struct str){text, (size_t)n});
 }
 
 void told_end(struct guard *g)
 {
-    unsigned said = 0;
+    struct ending e = {.more = g->shared->made.left_out + g->shared->left.left_out};
     if (g->report < 0)
         return;
-    for (uint32_t at = 0; at < g->shared->made.n && said < TOLD_MAX;)
-        said += tell_repository(g, places_next(&g->shared->made, &at));
-    for (uint32_t at = 0; at < g->shared->left.n && said < TOLD_MAX;)
-        said += tell_left(g, places_next(&g->shared->left, &at));
+    for (uint32_t at = 0; at < g->shared->made.n;)
+        tell_repository(g, &e, places_next(&g->shared->made, &at));
+    for (uint32_t at = 0; at < g->shared->left.n;)
+        tell_left(g, &e, places_next(&g->shared->left, &at));
+    char count[24];
+    if (e.more)
+        (void)tell(g, TOLD_MORE, (struct str){count, (size_t)snprintf(count, sizeof count, "%zu", e.more)},
+                   (struct str){"", 0});
 }

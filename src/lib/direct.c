@@ -201,9 +201,12 @@ static void say_header(const struct pinfold_run_options *o, const struct plan *p
     buf_text(&words, again ? "instead: " : "");
     words_header(plan, &words);
     say(o, PINFOLD_SAY_HEADER, &words);
-    if (plan->names_denied && !again) {
+    const char *const notes[] = {plan->names_denied, plan->facts->repository_note, plan->facts->bounds_note};
+    for (size_t i = 0; i < sizeof notes / sizeof *notes && !again; i++) {
+        if (!notes[i])
+            continue;
         buf_free(&words);
-        buf_text(&words, plan->names_denied);
+        words_safe(&words, notes[i]);
         say(o, PINFOLD_SAY_NOTE, &words);
     }
 }
@@ -234,9 +237,18 @@ static void say_left(const struct pinfold_run_options *o, const struct box_resul
         words_left(&r->left[i], &words);
         say(o, PINFOLD_SAY_NOTE, &words);
     }
-    if (r->n_left > MAX_NOTES) {
+    size_t more = (r->n_left > MAX_NOTES ? r->n_left - MAX_NOTES : 0) + r->left_dropped;
+    if (more) {
         buf_free(&words);
-        buf_printf(&words, "%zu more were left; see them with: pinfold log", r->n_left - MAX_NOTES);
+        buf_printf(&words, "%zu more were left; see them with: pinfold log", more);
+        say(o, PINFOLD_SAY_NOTE, &words);
+    }
+    if (r->left_untold) {
+        buf_free(&words);
+        buf_printf(&words,
+                   "%zu more links, FIFOs, repositories or names of branches were left than are told: look through the "
+                   "workspace before you go on there",
+                   r->left_untold);
         say(o, PINFOLD_SAY_NOTE, &words);
     }
 }

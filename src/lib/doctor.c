@@ -28,6 +28,7 @@ struct report {
     size_t n_checks;
     struct verdict *verdicts;
     size_t n_verdicts;
+    struct git_runs git;
     bool failed;
 };
 
@@ -194,6 +195,44 @@ static void check_box(struct report *r)
     check(r, lost ? CHECK_PART : CHECK_YES, "box", arena_text(r->mem, buf_cstr(&words)), NULL);
 }
 
+/* A name that is a stranger's, on a line of its own. */
+static void print_safe(struct buf *out, const char *before, const char *text)
+{
+    buf_text(out, before);
+    words_safe(out, text);
+}
+
+static void print_git(const struct report *r, struct buf *out)
+{
+    const struct git_runs *g = &r->git;
+    size_t odd = 0;
+    if (!g->top || (!g->repository && g->n == 0))
+        return;
+    print_safe(out, "\nWhat git on the host runs in '", g->top);
+    buf_text(out, "':\n");
+    for (size_t i = 0; i < g->n; i++) {
+        const struct git_run *one = &g->list[i];
+        const char *remedy = git_odd_remedy(r->mem, one);
+        odd += one->odd != GIT_USUAL;
+        print_safe(out, one->odd != GIT_USUAL ? "LOOK  " : "      ", git_run_text(r->mem, one, g->top));
+        if (one->odd != GIT_USUAL)
+            buf_printf(out, "\n      %s", git_odd_text(one->odd));
+        if (remedy)
+            print_safe(out, "\n      -> ", remedy);
+        buf_char(out, '\n');
+    }
+    if (g->n == 0)
+        buf_text(out, "      nothing: no hook, no program that a configuration names\n");
+    if (g->cut)
+        buf_text(out,
+                 "      The tree is larger than what was looked through: ask again in a directory further down.\n");
+    if (g->not_read)
+        buf_printf(out, "      %zu configurations or directories for hooks are too large, and were not read.\n",
+                   g->not_read);
+    if (odd)
+        buf_printf(out, "%zu of these may not be yours.\n", odd);
+}
+
 static void print_text(const struct report *r, struct buf *out)
 {
     static const char *const states[] = {
@@ -213,6 +252,7 @@ static void print_text(const struct report *r, struct buf *out)
     buf_text(out, "\nGuarantees, as --may-lose and --must-have name them:\n");
     for (int i = 0; i < FEATURE_COUNT; i++)
         buf_printf(out, "      %-22s %s\n", feature_name((enum feature)i), feature_text((enum feature)i));
+    print_git(r, out);
     if (r->n_verdicts)
         buf_text(out, "\nAttacks on default boxes:\n");
     for (size_t i = 0; i < r->n_verdicts; i++) {
@@ -229,6 +269,32 @@ static void print_text(const struct report *r, struct buf *out)
         buf_printf(out, "\n%zu of %zu attacks did not hold. Do not rely on boxes here.\n", broken, r->n_verdicts);
     else if (r->n_verdicts)
         buf_printf(out, "\nNone of %zu attacks broke a box.\n", r->n_verdicts);
+}
+
+static void git_json(const struct report *r, struct json *j)
+{
+    const struct git_runs *g = &r->git;
+    json_object(j, "git");
+    json_text(j, "directory", g->top ? g->top : "");
+    json_bool(j, "repository", g->repository);
+    json_bool(j, "all_looked_at", !g->cut && !g->not_read);
+    json_array(j, "runs");
+    for (size_t i = 0; i < g->n; i++) {
+        const struct git_run *one = &g->list[i];
+        const char *remedy = git_odd_remedy(r->mem, one);
+        json_object(j, NULL);
+        json_text(j, "file", one->file);
+        if (one->key)
+            json_text(j, "key", one->key);
+        json_text(j, "value", one->value);
+        json_bool(j, "yours", one->odd == GIT_USUAL);
+        json_text(j, "why", git_odd_text(one->odd));
+        if (remedy)
+            json_text(j, "remedy", remedy);
+        json_object_end(j);
+    }
+    json_array_end(j);
+    json_object_end(j);
 }
 
 static void print_json(const struct report *r, struct buf *out)
@@ -269,6 +335,7 @@ static void print_json(const struct report *r, struct buf *out)
         json_object_end(&j);
     }
     json_array_end(&j);
+    git_json(r, &j);
     if (r->n_verdicts) {
         json_array(&j, "attacks");
         for (size_t i = 0; i < r->n_verdicts; i++) {
@@ -305,6 +372,8 @@ static int doctor(bool json, bool verify, struct buf *out, struct err *e)
     check_features(&r);
     check_box(&r);
     check_engines(&r);
+    if (doctor_git(mem, getenv("HOME"), &r.git) < 0)
+        return err_sys(e, ERR_SYSTEM, ENOMEM, "doctor");
     if (verify) {
         error = verify_box(mem, &r.verdicts, &r.n_verdicts, e);
         if (error < 0)

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include "base/buf.h"
 #include "base/err.h"
+#include "engine/gitlook.h"
 #include "wire/feature.h"
 
 enum check_state { CHECK_YES, CHECK_PART /* works with a named loss */, CHECK_NO, CHECK_ABSENT /* optional */ };
@@ -25,8 +26,17 @@ struct verdict {
     bool must; /* no attack: something that must work */
 };
 
+/* What git on the host would run from the tree around the current directory. */
+struct git_runs {
+    const char *top; /* of the work tree, or the directory itself */
+    bool repository; /* there is one */
+    struct git_run *list;
+    size_t n, not_read; /* not_read: configurations or directories for hooks with too much in them */
+    bool cut;           /* the tree is larger than what is looked through */
+};
+int doctor_git(struct arena *mem, const char *home, struct git_runs *ret);
+
 /* Tries every attack on default boxes; `ret` in `mem`. */
-struct arena;
 int verify_box(struct arena *mem, struct verdict **ret, size_t *ret_n, struct err *e);
 /* Starts one box that does nothing, as a person's default would be; microseconds of the whole, and what was lost. */
 int try_box(struct arena *mem, uint64_t *ret_us, features *ret_lost, const char **ret_how, struct err *e);

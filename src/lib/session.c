@@ -21,6 +21,7 @@
 #include "base/fd.h"
 #include "base/json.h"
 #include "engine/engine.h"
+#include "engine/survey.h"
 #include "keeper/keeper.h"
 #include "lib/ask.h"
 #include "lib/inside.h"
@@ -505,6 +506,22 @@ static void adopt_limits(struct pinfold_session *s, const struct limits *l)
     mine->output = (struct limit){.value = l->output.value, .asked = l->output.asked, .origin = 1};
 }
 
+/* What a run says before its command, and that a new session's commands do not say each time. */
+static void say_start(const struct pinfold_policy *policy, const struct pinfold_session_options *o)
+{
+    auto_arena struct arena *mem = arena_new(MAX_SESSION_ARENA);
+    const char *notes[3] = {egress_names_denied(policy->policy)};
+    if (mem && survey_repository(policy->policy, policy->layers.world.home, mem, notes + 1) < 0)
+        notes[1] = notes[2] = NULL;
+    for (size_t i = 0; i < sizeof notes / sizeof *notes; i++) {
+        auto_buf struct buf words = BUF(MAX_WORDS);
+        if (!notes[i])
+            continue;
+        words_safe(&words, notes[i]);
+        o->say(o->say_ctx, PINFOLD_SAY_NOTE, buf_cstr(&words));
+    }
+}
+
 int pinfold_session_ensure(struct pinfold_policy *policy, const struct pinfold_session_options *options,
                            struct pinfold_session **ret, struct pinfold_error *error)
 {
@@ -521,9 +538,8 @@ int pinfold_session_ensure(struct pinfold_policy *policy, const struct pinfold_s
         r = place_lock(&s->place, &lock, &e);
         if (r == 0)
             r = make_under_lock(s, policy, lock, o.recreate, &e);
-        const char *note = r == 0 && o.say ? egress_names_denied(policy->policy) : NULL;
-        if (note)
-            o.say(o.say_ctx, PINFOLD_SAY_NOTE, note);
+        if (r == 0 && o.say)
+            say_start(policy, &o);
     }
     if (r < 0) {
         pinfold_session_free(s);

@@ -397,6 +397,7 @@ void words_left(const struct left_behind *l, struct buf *out)
 {
     buf_text(out, same(l->kind, "repository") ? "made in the new repository '"
                   : same(l->kind, "link")     ? "made a link that leads out of the workspace: '"
+                  : same(l->kind, "ref")      ? "left a branch or tag whose name is an option to git in '"
                                               : "left a FIFO in the workspace: '");
     words_safe(out, l->path);
     buf_text(out, "'");
@@ -404,6 +405,7 @@ void words_left(const struct left_behind *l, struct buf *out)
         return;
     buf_text(out, same(l->kind, "link") ? " -> '" : ": ");
     words_safe(out, l->what);
-    buf_text(out,
-             same(l->kind, "link") ? "'" : "; these run by themselves when you open it there: look at them before");
+    buf_text(out, same(l->kind, "ref") ? "; scripts that pass it on run git with it: remove it with git update-ref -d"
+                  : same(l->kind, "link") ? "'"
+                                          : "; these run by themselves when you open it there: look at them before");
 }

@@ -82,6 +82,15 @@ void session_lost(struct job *j)
     session_forget(j, name_of(j));
 }
 
+/* Of a new session: what a run says before its command. */
+static void say(void *ctx, enum pinfold_say what, const char *sentence)
+{
+    const struct job *j = ctx;
+    (void)what;
+    job_tell(j, sentence);
+    job_say(j, SAY_WARNING, sentence);
+}
+
 struct pinfold_session *session_named(struct job *j, const char *name)
 {
     struct pinfold_error error = {0};
@@ -94,7 +103,7 @@ struct pinfold_session *session_named(struct job *j, const char *name)
     struct known *k = find_known(name, scope);
     if (k)
         return k->session;
-    struct pinfold_session_options o = {.size = sizeof o, .name = name, .scope = scope};
+    struct pinfold_session_options o = {.size = sizeof o, .name = name, .scope = scope, .say = say, .say_ctx = j};
     int r = pinfold_session_open(&o, &s, &error);
     if (r < 0 && same(name, DEFAULT_NAME)) {
         r = pinfold_session_ensure(j->place->kept, &o, &s, &error);
@@ -180,6 +189,8 @@ static void start_session(struct job *j)
     struct pinfold_session_options o = {.size = sizeof o,
                                         .name = name,
                                         .scope = scope,
+                                        .say = say,
+                                        .say_ctx = j,
                                         .recreate = json_is_true(json_object_get(j->arguments, "recreate"))};
     int r = pinfold_session_ensure(policy, &o, &s, &error);
     if (own)

@@ -54,7 +54,7 @@ static const char result_schema[] =
     "\"encoding\":{\"type\":[\"string\",\"null\"]},\"usage\":{\"type\":[\"object\",\"null\"]},"
     "\"denials\":{\"type\":\"array\",\"items\":{\"type\":\"object\"}},"
     "\"denials_not_seen\":{\"type\":\"array\",\"items\":{\"type\":\"string\"}},"
-    "\"left\":{\"type\":\"array\",\"items\":{\"type\":\"object\"}},"
+    "\"left\":{\"type\":\"array\",\"items\":{\"type\":\"object\"}},\"left_not_kept\":{\"type\":\"integer\"},"
     "\"enforced\":{\"type\":\"object\"},\"lost\":{\"type\":\"array\"},"
     "\"engine\":{\"type\":[\"string\",\"null\"]},\"session\":{\"type\":[\"string\",\"null\"]},"
     "\"policy_digest\":{\"type\":[\"string\",\"null\"]},\"plan_digest\":{\"type\":[\"string\",\"null\"]}},"

@@ -99,6 +99,10 @@ static void show_files(const struct plan *p, bool brief, struct buf *out)
         put_path(out, p->read_on_every_open[i]);
         buf_char(out, '\n');
     }
+    if (!brief && p->read_on_every_open && p->read_on_every_open[0])
+        buf_text(out,
+                 "  and so is reading where a link leads and extended attributes; stat and access of hidden names in\n"
+                 "  writable places answer (that they exist, size, owner, mode, times)\n");
 }
 
 static const struct guard_table *guard_of(const struct plan *p)

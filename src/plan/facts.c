@@ -72,6 +72,8 @@ bool facts_move(struct facts *f, struct arena *to)
                                            arena_text_or_null(to, f->others[i].why)};
     kept.others = others;
     kept.n_others = others ? f->n_others : 0;
+    kept.repository_note = arena_text_or_null(to, f->repository_note);
+    kept.bounds_note = arena_text_or_null(to, f->bounds_note);
     kept.runtime = arena_text_or_null(to, f->runtime);
     kept.state_home = arena_text_or_null(to, f->state_home);
     kept.config_home = arena_text_or_null(to, f->config_home);

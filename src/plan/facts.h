@@ -142,6 +142,8 @@ struct facts {
     size_t n_matches;
     const char **targets; /* what guarded links and git's configuration lead to in the workspace; real */
     size_t n_targets;
+    /* For the start to say: what git on the host would run that may not be the person's, what of it is not protected; or NULL. */
+    const char *repository_note, *bounds_note;
     struct dir_fact *dirs; /* sorted by path */
     size_t n_dirs;
 };

@@ -4,13 +4,31 @@
  */
 #include "plan/make.h"
 
-/* What the box sees at another path has no rule: the guard judges by the box's. */
+/* By the box's path, by which the guard judges. What a rule makes writable by its own name is meant to be. */
 static bool is_writable_there(const struct making *m, const char *path)
 {
     for (size_t i = 0; i < m->n_guards; i++)
         if (m->guards[i].kind == GUARD_RULE_ROOT && path_below(path, m->guards[i].text))
             return true;
     return false;
+}
+
+/* A target that a mount shows at another path is protected there as well. */
+static int guard_shown(struct making *m, const char *path)
+{
+    for (size_t i = 0; i < m->policy->n_mounts; i++) {
+        const struct mount_rule *mount = &m->policy->mounts[i];
+        const struct path_fact *source = mount->read_only ? NULL : facts_path(m->facts, mount->from);
+        if (!source || !source->real)
+            continue;
+        const char *there =
+            path_at_or_below(path, source->real) ? path_join(m->mem, mount->to, path_rest(path, source->real)) : NULL;
+        if (path_at_or_below(path, source->real) && !there)
+            return no_memory(m);
+        if (there && is_writable_there(m, there) && add_guard(m, GUARD_RULE_PROTECT, there, 0) < 0)
+            return -ENOMEM;
+    }
+    return 0;
 }
 
 /* What guarded names lead to, as it was at the start (engine/targets.c). */
@@ -20,8 +38,12 @@ static int guard_targets(struct making *m)
         const char *path = m->facts->targets[i];
         if (is_writable_there(m, path) && add_guard(m, GUARD_RULE_PROTECT, path, 0) < 0)
             return -ENOMEM;
+        if (guard_shown(m, path) < 0)
+            return -ENOMEM;
     }
-    return 0;
+    if (m->facts->repository_note && note(m, "%s", m->facts->repository_note) < 0)
+        return -ENOMEM;
+    return m->facts->bounds_note ? note(m, "%s", m->facts->bounds_note) : 0;
 }
 
 int guard_names(struct making *m)

@@ -157,6 +157,23 @@ static inline int sys_fsetxattr(int fd, const char *name, const void *value, siz
 {
     return (int)sys_call(SYS_fsetxattr, fd, name, value, n, flags, 0);
 }
+/* Length of the value, or (`n` 0) room for it. The list has names, each with its NUL. */
+static inline long sys_getxattr(const char *path, const char *name, void *value, size_t n)
+{
+    return sys_call(SYS_getxattr, path, name, value, n, 0, 0);
+}
+static inline long sys_lgetxattr(const char *path, const char *name, void *value, size_t n)
+{
+    return sys_call(SYS_lgetxattr, path, name, value, n, 0, 0);
+}
+static inline long sys_listxattr(const char *path, char *list, size_t n)
+{
+    return sys_call(SYS_listxattr, path, list, n, 0, 0, 0);
+}
+static inline long sys_llistxattr(const char *path, char *list, size_t n)
+{
+    return sys_call(SYS_llistxattr, path, list, n, 0, 0, 0);
+}
 static inline int sys_removexattr(const char *path, const char *name)
 {
     return (int)sys_call(SYS_removexattr, path, name, 0, 0, 0, 0);

@@ -90,7 +90,9 @@ struct denial_frame {
 enum told_kind {
     TOLD_REPOSITORY, /* made in the box, with names that run by themselves: these                    */
     TOLD_LINK,       /* made in the box, leads out of all writable trees: its text                   */
-    TOLD_FIFO        /* made in the box                                                              */
+    TOLD_FIFO,       /* made in the box                                                              */
+    TOLD_REF,        /* HEAD or packed-refs has a name that is an option: that name                  */
+    TOLD_MORE        /* of all these: how many are not told, in decimal, as the path                 */
 };
 enum denial_action {
     DENIAL_CREATE,

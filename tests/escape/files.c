@@ -6,6 +6,7 @@
 #include <linux/openat2.h>
 #include <poll.h>
 #include <sys/file.h>
+#include <sys/inotify.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -45,6 +46,70 @@ OP(op_readlink)
     if (got < 0)
         return -errno;
     fprintf(stderr, "leak: %.*s\n", (int)got, text);
+    return 0;
+}
+OP(op_readlink_fd)
+{
+    char text[512];
+    int fd = open(args[0], O_PATH | O_NOFOLLOW);
+    ssize_t got = fd < 0 ? -1 : readlinkat(fd, "", text, sizeof text);
+    if (got < 0)
+        return -errno;
+    fprintf(stderr, "leak: %.*s\n", (int)got, text);
+    return done_fd(fd);
+}
+static int leak_attribute(const char *path, bool list, bool link)
+{
+    char text[512];
+    ssize_t got = list   ? (link ? llistxattr : listxattr)(path, text, sizeof text)
+                  : link ? lgetxattr(path, "user.pinfold", text, sizeof text)
+                         : getxattr(path, "user.pinfold", text, sizeof text);
+    if (got < 0)
+        return -errno;
+    for (ssize_t i = 0; i < got; i++) /* a list: each name has its NUL */
+        text[i] = text[i] ? text[i] : ' ';
+    fprintf(stderr, "leak: %.*s\n", (int)got, text);
+    return 0;
+}
+OP(op_getxattr)
+{
+    return leak_attribute(args[0], false, false);
+}
+OP(op_lgetxattr)
+{
+    return leak_attribute(args[0], false, true);
+}
+OP(op_listxattr)
+{
+    return leak_attribute(args[0], true, false);
+}
+OP(op_llistxattr)
+{
+    return leak_attribute(args[0], true, true);
+}
+OP(op_getxattr_fd)
+{
+    char path[64];
+    int fd = open(args[0], O_PATH);
+    if (fd < 0)
+        return -errno;
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    return leak_attribute(path, false, false);
+}
+/* Names of what is made in a directory; then what was heard. */
+static int watches = -1;
+OP(op_watch)
+{
+    watches = inotify_init1(IN_CLOEXEC);
+    return done(inotify_add_watch(watches, args[0], IN_CREATE | IN_MOVED_TO));
+}
+OP(op_watched)
+{
+    _Alignas(struct inotify_event) char events[4096];
+    struct pollfd p = {.fd = watches, .events = POLLIN};
+    if (poll(&p, 1, 5000) != 1 || read(watches, events, sizeof events) < (ssize_t)sizeof(struct inotify_event))
+        return -ENODATA;
+    fprintf(stderr, "leak: %s\n", ((const struct inotify_event *)(const void *)events)->name);
     return 0;
 }
 OP(op_stat)
@@ -549,17 +614,45 @@ OP(op_core_limit)
 /* ---- races: a child changes what a path means while we open it; through when the forbidden place was reached */
 
 /* The text of the path itself changes in memory: allowed, forbidden, tries. */
-OP(op_race_text)
+static char *text_that_changes(char **args, pid_t *ret_pid)
 {
     char *path = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (path == MAP_FAILED)
-        return -errno;
+        return NULL;
     strcpy(path, args[0]);
-    pid_t pid = fork();
-    while (pid == 0) {
+    *ret_pid = fork();
+    while (*ret_pid == 0) {
         strcpy(path, args[1]);
         strcpy(path, args[0]);
     }
+    return path;
+}
+/* The same, reading where links lead; the allowed one says less than nine characters. */
+OP(op_race_text_readlink)
+{
+    pid_t pid;
+    const char *path = text_that_changes(args, &pid);
+    if (!path)
+        return -errno;
+    int result = -EACCES;
+    for (int i = 0; i < atoi(args[2]) && result != 0; i++) {
+        char text[256];
+        ssize_t got = readlink(path, text, sizeof text);
+        if (got > 8) {
+            fprintf(stderr, "leak: %.*s\n", (int)got, text);
+            result = 0;
+        }
+    }
+    (void)kill(pid, SIGKILL);
+    (void)waitpid(pid, NULL, 0);
+    return result;
+}
+OP(op_race_text)
+{
+    pid_t pid;
+    const char *path = text_that_changes(args, &pid);
+    if (!path)
+        return -errno;
     int result = -EACCES;
     for (int i = 0; i < atoi(args[2]) && result != 0; i++) {
         int fd = open(path, O_WRONLY | O_CREAT, 0755);
@@ -631,6 +724,14 @@ const struct entry file_entries[] = {
     {"read", 1, op_read},
     {"list", 1, op_list},
     {"readlink", 1, op_readlink},
+    {"readlink-fd", 1, op_readlink_fd},
+    {"getxattr", 1, op_getxattr},
+    {"lgetxattr", 1, op_lgetxattr},
+    {"listxattr", 1, op_listxattr},
+    {"llistxattr", 1, op_llistxattr},
+    {"getxattr-fd", 1, op_getxattr_fd},
+    {"watch", 1, op_watch},
+    {"watched", 0, op_watched},
     {"stat", 1, op_stat},
     {"write", 1, op_write},
     {"write-rdwr", 1, op_write_rdwr},
@@ -693,6 +794,7 @@ const struct entry file_entries[] = {
     {"race-text", 3, op_race_text},
     {"race-swap", 5, op_race_swap},
     {"race-swap-read", 4, op_race_swap_read},
+    {"race-text-readlink", 3, op_race_text_readlink},
     {"wait", 0, op_wait},
     {"sleep", 1, op_sleep},
     {"core", 1, op_core},

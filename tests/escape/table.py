@@ -487,6 +487,62 @@ A("hide-any-depth-link", "link {work}/src/.env {work}/src/env , read {work}/src/
   before=lambda s: s.write("work/src/.env", TOKEN), any_step=True, leaks=True)
 A("hide-any-depth-race", "race-swap-read {work}/src/a {work}/src/.env {work}/src/a {rounds}", NO, policy="--hide '**/.env'", leaks=True,
   before=lambda s: (s.write("work/src/.env", TOKEN * 2), s.write("work/src/a", "x")))
+
+
+# ---- what a hidden name gives away without an open
+
+def kept_link(*names):
+    """A link whose text is the secret, and a file that has it in an attribute, in its name and in an attribute's."""
+    def make(scene):
+        vault(scene)
+        scene.write("work/src/.env", TOKEN)
+        for name in names or ("work/vault/deep/l", "work/src/l/.env"):
+            os.makedirs(os.path.dirname(scene.file(name)), exist_ok=True)
+            os.symlink(TOKEN, scene.file(name))
+        for name in ("work/vault/deep/key", "work/src/.env"):
+            try:
+                os.setxattr(scene.file(name), "user.pinfold", TOKEN.encode())
+                os.setxattr(scene.file(name), "user." + TOKEN, b"x")
+            except OSError as e:
+                raise Cannot("this file system has no extended attributes") from e
+    return make
+
+
+def unopened(name, ops, engines=("native",), **more):
+    for engine in engines:
+        A(f"unopened-{name}" + ("" if engine == "native" else "-" + engine), ops, NO, leaks=True, any_step=True,
+          **{"before": kept_link(), **more, "policy": f"--engine {engine} {HIDE} {more.get('policy', JUDGED)}"})
+
+
+BOTH = ("native", "bwrap")
+for call in ("readlink", "readlink-fd"):
+    unopened(f"{call}-below-a-hidden-directory", call + " {work}/vault/deep/l", BOTH)
+    unopened(f"{call}-any-depth", call + " {work}/src/l/.env", BOTH)
+unopened("readlink-relative", "chdir {work}/vault/deep , readlink l")
+unopened("readlink-by-symlink", "symlink {work}/vault {work}/v , readlink {work}/v/deep/l")
+unopened("readlink-by-proc-cwd", "chdir {work}/vault , readlink /proc/self/cwd/deep/l")
+unopened("readlink-by-link", "link {work}/src/l/.env {work}/l , readlink {work}/l")
+unopened("readlink-by-rename", "rename {work}/src/l/.env {work}/l , readlink {work}/l")
+unopened("readlink-race", "race-text-readlink {work}/src/k/.inv {work}/src/l/.env {rounds}",
+         before=lambda s: (kept_link()(s), os.mkdir(s.file("work/src/k")), os.symlink("x", s.file("work/src/k/.inv"))))
+unopened("readlink-moved-by-host", "wait , readlink {work}/seen", policy="--hide {work}/held", before=kept_link("work/held"),
+         during=lambda s, c: os.rename(s.file("work/held"), s.file("work/seen")))
+for call in ("getxattr", "lgetxattr", "listxattr", "llistxattr", "getxattr-fd"):
+    unopened(f"{call}-below-a-hidden-directory", call + " {work}/vault/deep/key")
+    unopened(f"{call}-any-depth", call + " {work}/src/.env", BOTH)
+unopened("getxattr-by-symlink", "symlink .env {work}/src/e , getxattr {work}/src/e")
+unopened("names-made-in-a-hidden-directory", "watch {work}/vault/deep , wait , watched", BOTH,
+         during=lambda s, c: s.write("work/vault/deep/" + TOKEN, ""))
+# What the name of a link hides is what it leads to, too.
+unopened("content-behind-a-hidden-link", "read {work}/src/l/.env",
+         before=lambda s: (vault(s), s.write("work/free", TOKEN), os.mkdir(s.file("work/src/l")), os.symlink("../../free", s.file("work/src/l/.env"))))
+unopened("content-behind-a-hidden-link-to-a-directory", "read {work}/src/.env/f",
+         before=lambda s: (vault(s), s.write("work/free/f", TOKEN), os.symlink("../free", s.file("work/src/.env"))))
+# The guard reads links of /proc for the command, and may look at more than it.
+target("descriptors-of-pid-1-where-links-are-judged", "readlink /proc/{target}/fd/0", NO, policy=JUDGED)
+target("program-of-pid-1-where-links-are-judged", "readlink /proc/{target}/exe", NO, policy=JUDGED)
+target("program-of-pid-1-by-descriptor-where-links-are-judged", "readlink-fd /proc/{target}/exe", NO, policy=JUDGED)
+target("root-of-pid-1-by-thread-where-links-are-judged", "readlink /proc/{target}/task/{target}/root", NO, policy=JUDGED)
 A("secret-variable", "variable AWS_SECRET_ACCESS_KEY", "ENOENT", leaks=True)
 A("preload-variable", "variable LD_PRELOAD", "ENOENT", preload="/pinfold/no/such.so")
 A("protected-write", "write {work}/README", RO, policy="--protect {work}/README", effect=marked("{work}/README"))
@@ -878,6 +934,10 @@ nested("hook-by-overlay-utimes", f"nested , overlay {OVER} , utimes-read-fd {{wo
 nested("hidden-name-under-a-free-one", "nested , bind-over {work}/deep/.secret.env {work}/f , read {work}/f", policy=HIDES, leaks=True, before=HIDDEN)
 nested("hidden-directory-under-a-free-name", "nested , bind-over {work}/hid {work}/m , read {work}/m/key", policy=HIDES, leaks=True, before=HIDDEN)
 nested("hidden-in-a-bound-tree", "nested , bind-over {work} {work}/m , read {work}/m/deep/.secret.env", policy=HIDES, leaks=True, before=HIDDEN)
+nested("hidden-link-in-a-bound-tree", "nested , bind-over {work} {work}/m , readlink {work}/m/src/l/.env", policy=JUDGED, leaks=True,
+       before=lambda s: (s.write("work/m/x", ""), kept_link()(s)))
+nested("hidden-attribute-under-a-free-name", "nested , bind-over {work}/src/.env {work}/f , getxattr {work}/f", policy=JUDGED, leaks=True,
+       before=lambda s: (s.write("work/f", ""), kept_link()(s)))
 nested("hidden-below-a-tmpfs", "nested , fresh-tmpfs {work}/m , create {work}/m/f , bind-over {work}/hid/key {work}/m/f , read {work}/m/f", policy=HIDES + MAPPED, leaks=True, before=HIDDEN)
 nested("guard-directory-locked", "nested , bind-over {work}/.git /tmp , flock /tmp", before=ENVRC)
 nested("hidden-by-detached-tree", "nested , read-detached {work}/hid key", policy=HIDES, leaks=True, before=HIDDEN)

@@ -149,6 +149,8 @@ struct row {
 #endif
 #ifndef __NR_setxattrat
 #define __NR_setxattrat    463
+#define __NR_getxattrat    464
+#define __NR_listxattrat   465
 #define __NR_removexattrat 466
 #endif
 #ifndef __NR_file_setattr

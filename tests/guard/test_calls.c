@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -470,6 +471,96 @@ static int tree_one(const char *path, const struct stat *st, int type, struct FT
     return 0;
 }
 
+/* Length or error of a link, and what of the text is the same in every box. */
+static void link_at(const char *what, int dir, const char *path, long room, bool told)
+{
+    char text[4096] = "";
+    errno = 0;
+    long n = syscall(SYS_readlinkat, dir, path, text, room);
+    say(what, n);
+    if (n > 0 && told)
+        dprintf(out, "    %.*s\n", (int)n, text);
+}
+
+static void links(void)
+{
+    char path[64], long_name[300];
+    memset(long_name, 'x', sizeof long_name - 1);
+    long_name[sizeof long_name - 1] = 0;
+    link_at("link", AT_FDCWD, "link-dir", 4096, true);
+    link_at("link cut", AT_FDCWD, "link-dir", 2, true);
+    link_at("link room 0", AT_FDCWD, "link-dir", 0, true);
+    link_at("link room -1", AT_FDCWD, "link-dir", -1, true);
+    link_at("link slash", AT_FDCWD, "link-dir/", 4096, true);
+    link_at("link dangling", AT_FDCWD, "link-dangling", 4096, true);
+    link_at("link loop", AT_FDCWD, "link-loop", 4096, true);
+    link_at("link through loop", AT_FDCWD, "link-loop/x", 4096, true);
+    link_at("no link", AT_FDCWD, "full", 4096, true);
+    link_at("nothing", AT_FDCWD, "none", 4096, true);
+    link_at("below a file", AT_FDCWD, "full/x", 4096, true);
+    link_at("long name", AT_FDCWD, long_name, 4096, true);
+    link_at("empty", AT_FDCWD, "", 4096, true);
+    link_at("no descriptor", 99, "x", 4096, true);
+    link_at("no descriptor, empty", 99, "", 4096, true);
+    L(syscall(SYS_readlinkat, AT_FDCWD, NULL, path, sizeof path));
+    L(syscall(SYS_readlinkat, AT_FDCWD, "link-dir", NULL, 10));
+    L(syscall(SYS_readlinkat, AT_FDCWD, "link-dir", 8, 10));
+    int fd = open("link-dir", O_PATH | O_NOFOLLOW);
+    link_at("by descriptor", fd, "", 4096, true);
+    close(fd);
+    fd = open("full", O_RDONLY);
+    link_at("by descriptor of a file", fd, "", 4096, true);
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    link_at("own descriptor cut", AT_FDCWD, path, 4, true);
+    close(fd);
+    link_at("descriptor that is closed", AT_FDCWD, path, 4096, true);
+    link_at("exe cut", AT_FDCWD, "/proc/self/exe", 1, true);
+    link_at("root", AT_FDCWD, "/proc/thread-self/root", 4096, true);
+    link_at("mounts", AT_FDCWD, "/proc/mounts", 4096, true);
+    link_at("file of /proc", AT_FDCWD, "/proc/self/status", 4096, true);
+    link_at("no process", AT_FDCWD, "/proc/4194303/exe", 4096, true);
+    char number[16] = "";
+    CHECK(readlink("/proc/self", number, sizeof number - 1) > 0 && atoi(number) == getpid());
+    fd = open("/proc/self", O_PATH | O_NOFOLLOW);
+    memset(number, 0, sizeof number);
+    CHECK(readlinkat(fd, "", number, sizeof number - 1) > 0 && atoi(number) == getpid());
+    close(fd);
+}
+
+static void attributes_read(void)
+{
+    char value[256];
+    (void)!setxattr("full", "user.read", "value", 5, 0);
+    L(getxattr("full", "user.read", value, sizeof value));
+    L(getxattr("full", "user.read", value, 0));
+    L(getxattr("full", "user.read", value, 2));
+    L(syscall(SYS_getxattr, "full", "user.read", NULL, 10));
+    L(getxattr("full", "user.none", value, sizeof value));
+    L(getxattr("full", "", value, sizeof value));
+    L(getxattr("full", "none", value, sizeof value));
+    L(getxattr("none", "user.read", value, sizeof value));
+    L(getxattr("link-dir", "user.read", value, sizeof value));
+    L(lgetxattr("link-dir", "user.read", value, sizeof value));
+    L(llistxattr("link-dir", value, sizeof value));
+    L(lgetxattr("full", "user.read", value, sizeof value));
+    L(listxattr("full", value, sizeof value) > 0);
+    L(listxattr("full", value, 2));
+    L(listxattr("none", value, 2));
+    int fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+    L(inotify_add_watch(fd, "dir", IN_CREATE));
+    L(inotify_add_watch(fd, "./dir", IN_CREATE));
+    L(inotify_add_watch(fd, "link-dir", IN_CREATE | IN_DONT_FOLLOW));
+    L(inotify_add_watch(fd, "full", IN_OPEN | IN_ONLYDIR));
+    L(inotify_add_watch(fd, "none", IN_OPEN));
+    L(inotify_add_watch(fd, "dir", 0));
+    L(inotify_add_watch(99, "dir", IN_OPEN));
+    put("dir/watched", "x");
+    L(read(fd, value, sizeof value));
+    (void)unlink("dir/watched");
+    (void)removexattr("full", "user.read");
+    close(fd);
+}
+
 static int all(void *ctx)
 {
     out = *(int *)ctx;
@@ -506,6 +597,8 @@ static int all(void *ctx)
         snprintf(to, sizeof to, i == 59 ? "new" : "link-chain%d", i + 1);
         (void)!symlink(to, name);
     }
+    links();
+    attributes_read();
     opens();
     names();
     attributes();

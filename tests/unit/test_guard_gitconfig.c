@@ -353,6 +353,47 @@ static void too_much_is_refused(void **state)
     free(big);
 }
 
+/* ---- names of refs ---- */
+
+static void head_names_a_ref(void **state)
+{
+    (void)state;
+    struct str name;
+    assert_true(gitref_of_head(STR("ref: refs/heads/x\n"), &name) && str_is(name, "refs/heads/x"));
+    assert_true(gitref_of_head(STR("ref:refs/heads/-x \t\r\nmore"), &name) && str_is(name, "refs/heads/-x"));
+    assert_true(gitref_of_head(STR("ref: \n refs/heads/x"), &name) && str_is(name, "refs/heads/x"));
+    assert_false(gitref_of_head(STR("ref: "), &name));
+    assert_false(gitref_of_head(STR("0123456789012345678901234567890123456789\n"), &name));
+    assert_false(gitref_of_head((struct str){NULL, 0}, &name));
+}
+
+#define OBJECT "0123456789012345678901234567890123456789"
+
+static void packed_refs_are_read(void **state)
+{
+    (void)state;
+    struct str name, text = STR("# pack-refs with: peeled\n" OBJECT " refs/heads/a\n^" OBJECT "\n\n" OBJECT "\n" OBJECT
+                                "0123 refs/tags/-b\nshort refs/heads/-c\n" OBJECT " refs/heads/-d");
+    assert_true(gitref_next_packed(&text, &name) && str_is(name, "refs/heads/a"));
+    assert_true(gitref_next_packed(&text, &name) && str_is(name, "refs/tags/-b"));
+    assert_true(gitref_next_packed(&text, &name) && str_is(name, "refs/heads/-d"));
+    assert_false(gitref_next_packed(&text, &name));
+    text = (struct str){NULL, 0};
+    assert_false(gitref_next_packed(&text, &name));
+}
+
+static void options_are_names_with_a_dash(void **state)
+{
+    (void)state;
+    static const char *const are[] = {"refs/heads/-x", "refs/tags/--exec=a", "refs/remotes/-o/x", "-x"};
+    static const char *const none[] = {
+        "refs/heads/x-", "refs/heads/a/-b", "refs/remotes/origin/-x", "refs/heads/", "refs", ""};
+    for (size_t i = 0; i < sizeof are / sizeof *are; i++)
+        assert_true(gitref_is_option(str_of(are[i])));
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++)
+        assert_false(gitref_is_option(str_of(none[i])));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -366,6 +407,9 @@ int main(void)
         cmocka_unit_test(gitmodules_has_keys_of_its_own),
         cmocka_unit_test(inert_says_nothing_protected),
         cmocka_unit_test(too_much_is_refused),
+        cmocka_unit_test(head_names_a_ref),
+        cmocka_unit_test(packed_refs_are_read),
+        cmocka_unit_test(options_are_names_with_a_dash),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

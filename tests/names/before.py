@@ -1,0 +1,224 @@
+"""What stood in a repository before the box: what may not be the person's own is said at the start, and by doctor; what everybody has is not.
+
+Rows of HOSTILE: what makes the repository so (in a repository with a commit), which words the start's line must have. The ones with True
+are run outside as well: git status must do what the row says, so that no row speaks of something that git does not do.
+"""
+import json
+import os
+
+SCRIPT = "printf '#!/bin/sh\\ntouch %s\\n' $RAN"
+HOSTILE = {
+    "fsmonitor": ("git config core.fsmonitor \"touch $RAN; false\"", "core.fsmonitor = touch", True),
+    "fsmonitor-of-the-tree": (SCRIPT + " > f.sh; chmod +x f.sh; git config core.fsmonitor ./f.sh", "core.fsmonitor = ./f.sh", True),
+    "filter-with-an-interpreter": (SCRIPT + " > clean.sh; git config filter.x.clean 'sh clean.sh'; echo '* filter=x' > .gitattributes; touch -d @1 a", "filter.x.clean", True),
+    "hooks": ("mkdir -p ci/hooks; " + SCRIPT + " > ci/hooks/post-index-change; chmod +x ci/hooks/*; touch -d @1 a; git config core.hooksPath ci/hooks", "core.hookspath = ci/hooks", True),
+    "hook-that-is-a-link": (SCRIPT + " > p.sh; chmod +x p.sh; ln -s ../../p.sh .git/hooks/post-index-change; touch -d @1 a", ".git/hooks/post-index-change: ", True),
+    "included-from-the-tree": ("git config include.path ../inc; printf '[core]\\nfsmonitor = \"touch %s; false\"\\n' $RAN > inc", "inc: core.fsmonitor", True),
+    "of-a-work-tree": ("git config extensions.worktreeConfig true; git config --worktree core.fsmonitor \"touch $RAN; false\"", "config.worktree: core.fsmonitor", True),
+    "a-repository-of-the-tree": ("mv .git data; echo gitdir: data > .git; git config core.fsmonitor \"touch $RAN; false\"", ".git: ", True),
+    "a-link-to-one": ("mv .git data; ln -s data .git; git config core.fsmonitor \"touch $RAN; false\"", ".git: ", True),
+    "commondir-of-the-tree": ("cp -r .git data; echo ../data > .git/commondir; git config -f data/config core.fsmonitor \"touch $RAN; false\"", ".git/commondir: ", True),
+    "pager": ("git config core.pager 'touch /x'", "core.pager", False),
+    "ssh-with-a-proxy": ("git config core.sshCommand 'ssh -o ProxyCommand=/x'", "core.sshcommand", False),
+    "textconv-of-the-tree": ("mkdir tools; echo > tools/t.py; git config diff.x.textconv 'python3 tools/t.py'", "diff.x.textconv", False),
+    "driver-of-the-tree": ("echo > m.js; git config merge.x.driver 'node m.js %O %A %B'", "merge.x.driver", False),
+    "temporary": ("mkdir -p /tmp/pf-before; cp /bin/true /tmp/pf-before/git-lfs; git config filter.lfs.clean '/tmp/pf-before/git-lfs clean'", "filter.lfs.clean", False),
+    "credentials": ("git config credential.helper '!f() { cat; }; f'", "credential.helper", False),
+    "helper-by-name": ("git config credential.helper evil", "credential.helper", False),
+    "alias": ("git config alias.st '!touch /x'", "alias.st", False),
+    "remote": ("git config remote.origin.url 'ext::sh -c x'", "remote.origin.url", False),
+    "leave-for-such": ("git config protocol.ext.allow always", "protocol.ext.allow", False),
+    "submodule": ("git config submodule.x.update '!touch /x'", "submodule.x.update", False),
+    "steps-of-a-rebase": ("echo 1 > a; git commit -qam 1; echo 2 > a; git commit -qam 2; GIT_SEQUENCE_EDITOR='echo break >' git rebase -q -i HEAD~1; "
+                          "echo exec touch /x >> .git/rebase-merge/git-rebase-todo", "git-rebase-todo: exec touch", False),
+    "strategy-of-a-cherry-pick": ("git update-ref CHERRY_PICK_HEAD HEAD; mkdir .git/sequencer; printf '[options]\\nstrategy = ./x\\n' > .git/sequencer/opts", "sequencer/opts", False),
+    "head-is-an-option": ("git update-ref refs/heads/--mirror HEAD; echo 'ref: refs/heads/--mirror' > .git/HEAD", ".git/HEAD: refs/heads/--mirror", False),
+    "hooks-of-every-repository": ("mkdir .githooks; git config --global core.hooksPath .githooks", "core.hookspath = .githooks", False),
+}
+IN_FULL = ["fsmonitor", "a-repository-of-the-tree", "steps-of-a-rebase"]  # doctor starts a box each time
+EVERYDAY = [
+    "mkdir -p .husky/_; echo > .husky/_/pre-commit; chmod +x .husky/_/*; git config core.hooksPath .husky/_",
+    "printf '#!/bin/sh\\n' > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit",
+    "for k in 'clean git-lfs clean -- %f' 'smudge git-lfs smudge -- %f' 'process git-lfs filter-process' 'required true'; do git config filter.lfs.${k%% *} \"${k#* }\"; done; "
+    "git config lfs.https://example.org/x.access basic",
+    "git config filter.git-crypt.smudge '\"git-crypt\" smudge'; git config diff.git-crypt.textconv '\"/usr/bin/git-crypt\" diff'",
+    "git config core.sshCommand 'ssh -i ~/.ssh/key -o IdentitiesOnly=yes'; git config core.editor 'code --wait'; git config core.pager 'less -FRX'; git config gpg.program gpg2",
+    "git config credential.helper '!/usr/bin/gh auth git-credential'; git config credential.https://x.helper 'cache --timeout=900'; git config --global credential.helper store",
+    "git config merge.ours.driver true; git config alias.lg 'log --oneline'; git config --global alias.x '!f() { git log; }; f'; git config --global core.pager 'sh -c less'",
+    "git config core.fsmonitor true; echo > .git-blame-ignore-revs; git config blame.ignoreRevsFile .git-blame-ignore-revs; echo > .gitmessage; git config commit.template .gitmessage",
+    "cp .git/hooks/fsmonitor-watchman.sample .git/hooks/query-watchman; git config core.fsmonitor .git/hooks/query-watchman",
+    "printf '[alias]\\n\\tci = commit\\n[pull]\\n\\trebase = true\\n' > .gitconfig; git config include.path ../.gitconfig",
+    "git remote add origin https://example.org/x.git; git branch topic; git tag v1; git pack-refs --all; git config url.git@example.org:.insteadOf https://example.org/",
+    "git -c protocol.file.allow=always submodule add -q ./ sub 2>/dev/null; git worktree add -q ../other-$$; git stash list",
+]
+SAYS = "git on the host would run what may not be yours"
+
+
+def repository(scene, script):
+    made = scene.sh("rm -rf work ran other-*; cp empty-config home/.gitconfig; git init -q work; cd work; echo 0 > a; git add a; git commit -qm 0; " + script, scene.path)
+    assert made.status == 0, script + made.said()
+
+
+def lines(done):
+    return [line for line in done.err.decode().splitlines() if SAYS in line]
+
+
+def doctor(scene, program, place):
+    done = scene.sh(f"{program} doctor --json {place}")
+    return json.loads(done.out)["git"]
+
+
+def hostile_repositories_are_said(scene, program):
+    scene.sh("cp home/.gitconfig empty-config", scene.path)
+    for name, (script, words, runs) in HOSTILE.items():
+        repository(scene, script)
+        said = lines(scene.box("true"))
+        assert len(said) == 1 and words in said[0] and "pinfold doctor '" + scene.work + "'" in said[0], (name, said)
+        assert not lines(scene.box("true", "--quiet")), name
+        if name in IN_FULL:
+            odd = [run for run in doctor(scene, program, scene.work)["runs"] if not run["yours"]]
+            assert odd and all(run["remedy"] and run["why"] for run in odd), (name, odd)
+        if runs:
+            assert not os.path.exists(scene.path + "/ran"), name
+            scene.sh("git status")
+            assert os.path.exists(scene.path + "/ran"), name + ": git does not run it"
+
+
+def everyday_repositories_are_not(scene, program):
+    scene.sh("cp home/.gitconfig empty-config", scene.path)
+    for script in EVERYDAY:
+        repository(scene, script)
+        said = lines(scene.box("true"))
+        assert not said, (script, said)
+    odd = [run for run in doctor(scene, program, scene.work)["runs"] if not run["yours"]]
+    assert not odd, odd
+
+
+def what_is_kept_is_the_persons(scene, _program):
+    scene.sh("cp home/.gitconfig empty-config", scene.path)
+    repository(scene, "mkdir ci; git config core.hooksPath ci")
+    assert lines(scene.box("true")) and not lines(scene.box("true", "--protect", "ci"))
+    assert "core.hookspath" in scene.sh(f"{os.environ['PINFOLD']} explain").out.decode()
+
+
+def a_session_says_it_once(scene, program):
+    scene.sh("cp home/.gitconfig empty-config", scene.path)
+    repository(scene, "git config core.pager ./x")
+    first, second = scene.sh(f"{program} session start s"), scene.sh(f"{program} exec s true")
+    scene.sh(f"{program} session rm s")
+    assert len(lines(first)) == 1 and not lines(second), first.said() + second.said()
+
+
+def doctor_looks_further_down(scene, program):
+    scene.sh("cp home/.gitconfig empty-config", scene.path)
+    repository(scene, "git init -q --bare deep/er/x; git -C deep/er/x config core.fsmonitor \"touch $RAN; false\"; git init -q nested; git -C nested config core.pager ./y; "
+               "git init -q --bare plain; git init -q fine; git update-ref refs/tags/--exec=z HEAD; git pack-refs --all; git update-ref refs/heads/-l HEAD; "
+               "mkdir \"q'q\"; git init -q \"q'q\"; git -C \"q'q\" config core.pager ./z")
+    git = doctor(scene, program, scene.work)
+    odd = {(os.path.relpath(run["file"], scene.work), run.get("key")): run for run in git["runs"] if not run["yours"]}
+    assert set(odd) == {("deep/er/x/config", "core.fsmonitor"), ("nested/.git/config", "core.pager"), (".git/packed-refs", None), (".git/refs/heads", None),
+                        ("q'q/.git/config", "core.pager")}, odd
+    assert git["all_looked_at"] is True
+    for run in odd.values():  # each remedy is a line that does what it says
+        if ": git config --file" in run["remedy"]:
+            scene.sh(run["remedy"].split("if not: ")[1])
+        elif "update-ref" in run["remedy"]:
+            scene.sh(run["remedy"].split("with: ")[1].split(" (")[0])
+    left = [run for run in doctor(scene, program, scene.work)["runs"] if not run["yours"]]
+    assert [run["file"] for run in left] == [scene.work + "/deep/er/x/config"], left
+    text = scene.sh(f"cd nested; {program} doctor ..").out.decode()
+    assert "What git on the host runs in '" + scene.work + "'" in text and "1 of these may not be yours" in text, text
+    scene.sh("mkdir many; cd many; seq 50100 | xargs touch")
+    assert doctor(scene, program, scene.work)["all_looked_at"] is False
+
+
+def told(done):
+    return {(os.path.basename(os.path.dirname(entry["path"])) + "/" + os.path.basename(entry["path"]), entry["what"])
+            for entry in json.loads(done.out)["left"] if entry["kind"] == "ref"}
+
+
+def names_in_head_and_packed_refs_are_told(scene, _program):
+    """git itself takes such a name for a name; what passes it on does not."""
+    scene.sh("cp home/.gitconfig empty-config", scene.path)
+    repository(scene, "git branch side")
+    ways = {"in place": "echo 'ref: refs/heads/--mirror' > .git/HEAD",
+            "by rename": "echo 'ref: refs/heads/--mirror' > h; mv h .git/HEAD",
+            "written after the rename": "exec 9> h; mv h .git/HEAD; echo 'ref: refs/heads/--mirror' >&9",
+            "by another name": "ln .git/HEAD h; echo 'ref: refs/heads/--mirror' > h",
+            "by link(2)": "echo 'ref: refs/heads/--mirror' > h; rm .git/HEAD; ln h .git/HEAD",
+            "as a link": "ln -sf refs/heads/--mirror .git/HEAD"}
+    for way, script in ways.items():
+        done = scene.box(script, "--json")
+        assert told(done) == {(".git/HEAD", "refs/heads/--mirror")}, (way, done.said())
+        scene.sh("rm -f h .git/HEAD; echo 'ref: refs/heads/main' > .git/HEAD")
+    packed = "git pack-refs --all; sed -i \"1a $(git rev-parse HEAD) refs/heads/--upload-pack=touch\" .git/packed-refs"
+    assert told(scene.box(packed, "--json")) == {(".git/packed-refs", "refs/heads/--upload-pack=touch")}
+    status = scene.sh("git status && git for-each-ref && git fetch . && git checkout -q side && git checkout -q main")
+    assert status.status == 0, status.said()
+    assert not os.path.exists(scene.path + "/ran")
+    passed_on = scene.sh("git symbolic-ref HEAD 'refs/heads/--upload-pack=touch$IFS$RAN;false'; git fetch . $(git branch --show-current)")
+    assert os.path.exists(scene.path + "/ran"), passed_on.said()
+    scene.sh("git symbolic-ref HEAD refs/heads/main; git update-ref -d refs/heads/--upload-pack=touch")
+    done = scene.box("git checkout -qb x; git commit -q --allow-empty -m x; git tag t; git pack-refs --all; git gc -q; git checkout -q main; git branch -qm x y; "
+                     "git worktree add -q wt; git init -q new; git clone -q . copy; git stash list; git rebase -q y", "--json")
+    assert json.loads(done.out)["left"] == [] and done.status == 0, done.said()
+    assert b"name is an option" in scene.box("echo 'ref: refs/heads/-d' > .git/HEAD").err
+
+
+def what_is_more_is_counted(scene, _program):
+    links = "python3 -c 'import os, sys\nfor i in range(%d): os.symlink(\"/etc\", \"%%0100d\" %% i); %s'"
+    done = scene.box(links % (150, "0"), "--json")
+    result = json.loads(done.out)
+    assert len(result["left"]) + result["left_not_kept"] == 150 and result["left_not_kept"] > 0, (len(result["left"]), result["left_not_kept"])
+    done = scene.box("mkdir d; cd d; " + links % (600, "0"))
+    counts = [int(line.split(": ")[1].split()[0]) for line in done.err.decode().splitlines() if " more " in line]
+    shown = done.err.decode().count("made a link that leads out")
+    assert sum(counts) + shown == 600, (counts, shown, done.said())
+    done = scene.box("mkdir e; cd e; " + links % (700, "os.remove(\"%0100d\" % i)") + "; ln -s /etc last", "--json")
+    assert [os.path.basename(entry["path"]) for entry in json.loads(done.out)["left"]] == ["last"], done.said()
+    assert json.loads(done.out)["left_not_kept"] == 0
+
+
+def bounds_are_said(scene, _program):
+    scene.sh("cp home/.gitconfig empty-config", scene.path)
+    repository(scene, "mkdir s; for i in $(seq 140); do echo > s/$i; ln -s ../../s/$i .git/hooks/h$i; done")
+    done = scene.box("true")
+    assert b"12 files more than 128" in done.err and b"--protect" in done.err, done.said()
+    repository(scene, "for i in $(seq 20); do printf '[include]\\npath = i%d\\n' $((i + 1)) > i$i; done; git config include.path ../i1")
+    done = scene.box("true")
+    assert b"1 git configurations" in done.err, done.said()
+    repository(scene, "seq 9000 | xargs touch; mkdir -p conf/vs; ln -s conf/vs .vscode; ln -s conf/vs x.code-workspace")
+    done = scene.box("echo > conf/vs/tasks.json")
+    assert b"pattern guards" in done.err and b"9000" not in done.err and not os.path.exists(scene.work + "/conf/vs/tasks.json"), done.said()
+    repository(scene, "mkdir s; echo > s/x; ln -s ../../s/x .git/hooks/x")
+    assert b"not protected" not in scene.box("true").err
+
+
+def what_longer_names_lead_to_is_protected(scene, _program):
+    scene.sh("cp home/.gitconfig empty-config", scene.path)
+    repository(scene, "mkdir -p .github conf/agents conf/hooks; ln -s ../conf/agents .github/agents; rm -r .git/hooks; ln -s ../conf/hooks .git/hooks")
+    done = scene.box("echo > conf/agents/a.md; echo > conf/hooks/pre-commit; echo fine > conf/other")
+    assert os.listdir(scene.work + "/conf/agents") == [] and os.listdir(scene.work + "/conf/hooks") == [] and os.path.exists(scene.work + "/conf/other"), done.said()
+
+
+def what_is_seen_elsewhere_is_protected(scene, _program):
+    scene.sh("cp home/.gitconfig empty-config", scene.path)
+    repository(scene, "mkdir -p ci/hooks; git config core.hooksPath ci/hooks")
+    done = scene.box("echo > /data/hooks/pre-commit; echo > /data/fine; echo > ci/hooks/pre-push", "--mount", "./ci:/data")
+    assert os.listdir(scene.work + "/ci/hooks") == [] and os.path.exists(scene.work + "/ci/fine"), done.said()
+
+
+def a_work_tree_has_the_configuration_of_its_repository(scene, program):
+    scene.sh("cp home/.gitconfig empty-config", scene.path)
+    repository(scene, "mkdir tools; echo > tools/c.sh; git add .; git commit -qm t; git config filter.x.clean 'sh tools/c.sh'; git worktree add -q ../other")
+    other = scene.path + "/other"
+    done = scene.sh(f"{program} run -- sh -c 'echo evil > tools/c.sh; echo > tools/fine'", other)
+    assert len(lines(done)) == 1 and "filter.x.clean" in lines(done)[0], done.said()
+    with open(other + "/tools/c.sh", encoding="utf-8") as file:
+        assert file.read() == "\n", done.said()
+    assert os.path.exists(other + "/tools/fine"), done.said()
+
+
+ALL = [hostile_repositories_are_said, everyday_repositories_are_not, what_is_kept_is_the_persons, a_session_says_it_once, doctor_looks_further_down,
+       names_in_head_and_packed_refs_are_told, what_is_more_is_counted, bounds_are_said, what_longer_names_lead_to_is_protected,
+       what_is_seen_elsewhere_is_protected, a_work_tree_has_the_configuration_of_its_repository]
