@@ -10,7 +10,7 @@
 #pragma once
 #include "sys/dialogue.h"
 #include "box/parts.h"
-#include "policy/host.h"
+#include "match/host.h"
 #include "wire/egress.h"
 
 /* ---- rules.c ---- */

@@ -6,7 +6,7 @@
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
-#include "policy/host.h"
+#include "match/host.h"
 #include "policy/proxy.h"
 #include "wire/egress.h"
 

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
-#include "policy/host.h"
+#include "match/host.h"
 #include "policy/proxy.h"
 
 #define MAX_HTTP_HEAD    (16u << 10)

@@ -17,7 +17,7 @@
 #include "base/buf.h"
 #include "base/fd.h"
 #include "engine/gitruns.h"
-#include "plan/path.h"
+#include "match/path.h"
 #include "sys/file.h"
 
 #define SMALL_MAX  (64u << 10) /* HEAD, .git, commondir and the like */

@@ -2,7 +2,7 @@
 #include <sched.h>
 
 #include "engine/tool.h"
-#include "plan/path.h"
+#include "match/path.h"
 
 void tool_take(struct plan_image *image, uint32_t namespaces)
 {

@@ -19,7 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include "engine/engine.h"
-#include "plan/path.h"
+#include "match/path.h"
 
 #define MAX_PROFILE (512u << 10) /* macOS takes 1 MiB of arguments and environment */
 
@@ -162,17 +162,19 @@ static bool odd(unsigned char c)
 }
 
 /* The literal `s`, whatever the case of its letters; runs of what is not plain ASCII are any part of a name. */
+static void put_bytes(struct buf *out, struct str s)
+{
+    for (size_t i = 0; i < s.n; i++) {
+        if (!odd((unsigned char)s.p[i]))
+            put_byte(out, (unsigned char)s.p[i]);
+        else if (i == 0 || !odd((unsigned char)s.p[i - 1]))
+            buf_text(out, "[^/]+");
+    }
+}
+
 static void put_literal(struct buf *out, const char *s)
 {
-    while (*s) {
-        if (!odd((unsigned char)*s)) {
-            put_byte(out, (unsigned char)*s++);
-            continue;
-        }
-        while (odd((unsigned char)*s) && *s)
-            s++;
-        buf_text(out, "[^/]+");
-    }
+    put_bytes(out, str_of(s));
 }
 
 static bool letter(char c)
@@ -184,65 +186,78 @@ static bool digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* What this language and that of patterns read alike: letters, digits, ranges of either. */
-static bool plain_set(const char *s, const char *end)
+/* Whether a member of a set can be written as one of an expression, in both cases of its letters: letters, digits, ranges. */
+static bool plain_member(uint32_t low, uint32_t high)
 {
-    if (s == end)
+    if (low >= 127 || high >= 127)
         return false;
-    for (; s < end; s++) {
-        bool range = end - s >= 3 && s[1] == '-';
-        if (!letter(*s) && !digit(*s) && *s != '_' && *s != '.')
-            return false;
-        if (range && (s[0] > s[2] || (digit(s[0]) ? !digit(s[2]) : !letter(s[2]) || (s[0] ^ s[2]) & 32)))
-            return false;
-        s += range ? 2 : 0;
-    }
-    return true;
+    const char a = (char)low, b = (char)high;
+    if (low == high)
+        return letter(a) || digit(a) || a == '_' || a == '.';
+    return digit(a) ? digit(b) : letter(a) && letter(b) && ((low ^ high) & 32) == 0;
 }
 
-/* [abc] [!a-z]: `s` is after the bracket; returns where it ends, or NULL when the bracket is only a character. */
-static const char *put_set(struct buf *out, const char *s)
+static void put_member(struct buf *out, uint32_t low, uint32_t high, bool other_case)
 {
-    const char *end = *s == '!' || *s == '^' ? s + 1 : s;
-    end += *end == ']';
-    while (*end && *end != ']' && *end != '/')
-        end++;
-    if (*end != ']')
-        return NULL;
-    if (!plain_set(s, end)) { /* any character */
-        buf_text(out, "[^/]");
-        return end + 1;
+    const uint32_t turn = other_case && letter((char)low) ? 32 : 0;
+    if (other_case && !turn)
+        return;
+    buf_char(out, (char)(low ^ turn));
+    if (low != high)
+        buf_printf(out, "-%c", (char)(high ^ turn));
+}
+
+static const char ONE[] = "[^/][^/]?[^/]?[^/]?"; /* a character has up to four bytes */
+
+/* A set, in any case of letters as the rule means it; any character where the expression would mean something else. */
+static void put_set(struct buf *out, const struct glob_part *part)
+{
+    uint32_t low, high;
+    bool plain = !part->negated; /* what is not in it in one case is in it in the other, and beyond ASCII */
+    for (struct str m = part->members; plain && glob_member(&m, &low, &high);)
+        plain = plain_member(low, high);
+    if (!plain) {
+        buf_text(out, ONE);
+        return;
     }
     buf_char(out, '[');
-    for (int other = 0; other < 2; other++) {
-        for (const char *c = s; c < end; c++)
-            buf_char(out, (char)(other && letter(*c) ? *c ^ 32 : *c));
-    }
+    for (int other = 0; other < 2; other++)
+        for (struct str m = part->members; glob_member(&m, &low, &high);)
+            put_member(out, low, high, other);
     buf_char(out, ']');
-    return end + 1;
 }
 
-/* A pattern of fnmatch(3) whose wildcards stop at slashes. */
-static void put_pattern(struct buf *out, const char *s)
+/* A pattern, whose wildcards stop at slashes; what is not plain ASCII is any part of a name. */
+static void put_pattern(struct buf *out, struct str s)
 {
-    while (*s) {
-        const char *after = *s == '[' ? put_set(out, s + 1) : NULL;
-        char one[2] = {*s, 0};
-        if (after) {
-            s = after;
-            continue;
-        }
-        if (*s == '*') {
+    struct glob_part part;
+    bool odd_before = false, odd_now;
+    for (enum glob_kind kind; (kind = glob_next(&s, &part)) != GLOB_END; odd_before = odd_now) {
+        odd_now = kind == GLOB_CHARACTER && (part.character < 32 || part.character > 126);
+        if (kind == GLOB_WRONG) { /* no policy has one */
             buf_text(out, "[^/]*");
-        } else if (*s == '?') {
-            buf_text(out, "[^/][^/]?[^/]?[^/]?"); /* a character has up to four bytes */
-        } else {
-            if (*s == '\\' && s[1])
-                one[0] = *++s;
-            put_literal(out, one);
+            return;
         }
-        s++;
+        if (kind == GLOB_MANY)
+            buf_text(out, "[^/]*");
+        else if (kind == GLOB_ONE)
+            buf_text(out, ONE);
+        else if (kind == GLOB_SET)
+            put_set(out, &part);
+        else if (!odd_now)
+            put_byte(out, (unsigned char)part.character);
+        else if (!odd_before)
+            buf_text(out, "[^/]+");
     }
+}
+
+/* Names with slashes between; the last one may be a pattern. */
+static void put_names(struct buf *out, const char *names, bool pattern)
+{
+    const struct str last = str_of(path_name(names));
+    put_bytes(out, (struct str){names, pattern ? (size_t)(last.p - names) : strlen(names)});
+    if (pattern)
+        put_pattern(out, last);
 }
 
 /* A directory as it is written: rules about what is in it apply nowhere else. */
@@ -427,20 +442,19 @@ static void put_file_rules(struct text *t)
 /* NAME at any depth below `dir`; of a name with several components also those above: they cannot be moved into place. */
 static void at_any_depth(struct text *t, const char *verb, const char *dir, const char *name, bool pattern, bool top)
 {
-    void (*put)(struct buf *, const char *) = pattern ? put_pattern : put_literal;
     struct buf b = BUF(16u << 10);
     for (const char *slash = strchr(name, '/'); slash; slash = strchr(slash + 1, '/')) {
         const char *head = arena_str(t->mem, (struct str){name, (size_t)(slash - name)});
         t->full |= !head;
         put_dir(&b, dir);
         buf_text(&b, top ? "" : "(.*/)?");
-        put(&b, head ? head : "");
+        put_literal(&b, head ? head : "");
         buf_char(&b, '$');
         matched(t, "deny file-write-create file-write-unlink", &b);
     }
     put_dir(&b, dir);
     buf_text(&b, top ? "" : "(.*/)?");
-    put(&b, name);
+    put_names(&b, name, pattern);
     buf_text(&b, "(/.*)?$");
     matched(t, verb, &b);
 }
@@ -453,13 +467,13 @@ static const char *verb_of(enum path_access a)
 /* What could be moved elsewhere in writable trees is meant there, too. */
 static void put_any_depth(struct text *t, const struct path_rule *r)
 {
-    at_any_depth(t, verb_of(r->access), real_path(t, r->below), r->path, true, false);
+    at_any_depth(t, verb_of(r->access), real_path(t, r->below), r->path, r->pattern, false);
     for (size_t i = 0; i < t->n_roots; i++) {
         if (!same(r->below, "/") && !path_at_or_below(t->roots[i], r->below))
-            at_any_depth(t, verb_of(r->access), t->roots[i], r->path, true, false);
+            at_any_depth(t, verb_of(r->access), t->roots[i], r->path, r->pattern, false);
     }
     if (t->own && !same(r->below, "/"))
-        at_any_depth(t, verb_of(r->access), t->own, r->path, true, false);
+        at_any_depth(t, verb_of(r->access), t->own, r->path, r->pattern, false);
 }
 
 static void put_patterns(struct text *t)
@@ -474,7 +488,7 @@ static void put_patterns(struct text *t)
             const char *dir = path_dir(t->mem, r->path);
             t->full |= !dir;
             put_dir(&b, dir ? real_path(t, dir) : "/");
-            put_pattern(&b, path_name(r->path));
+            put_pattern(&b, str_of(path_name(r->path)));
             buf_text(&b, "(/.*)?$");
             matched(t, verb_of(r->access), &b);
             if (dir && movable(t, dir))

@@ -13,7 +13,6 @@
 #include "engine/written.h"
 
 #include <dirent.h>
-#include <fnmatch.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +23,7 @@
 
 #include "base/fd.h"
 #include "engine/runtime.h"
-#include "plan/path.h"
+#include "match/path.h"
 #include "sys/file.h"
 #include "sys/path.h"
 #include "sys/process.h"
@@ -551,30 +550,30 @@ static int match_here(struct surveyor *s, struct facts *f, size_t rule, const ch
         return errno == ENOMEM ? -ENOMEM : 0; /* what cannot be listed has no names to hide from this caller */
     int r = 0;
     for (struct dirent *e; r == 0 && (e = readdir(d));) {
-        if (!dots(e->d_name) && fnmatch(pattern, e->d_name, 0) == 0)
+        if (!dots(e->d_name) && name_fits(str_of(pattern), true, str_of(e->d_name)))
             r = add_match(s, f, rule, dir, e->d_name, entry_type(dir, e, s));
     }
     closedir(d);
     return r;
 }
 
-/* Whether the last components of `path`, as many as the pattern has, match it. */
-static bool tail_matches(const char *pattern, const char *path)
+/* Whether the last components of `path` below the tree it was found in, as many as the rule has, are those it speaks of. */
+static bool tail_matches(const struct path_rule *rule, const char *below, const char *path)
 {
-    size_t parts = 1;
-    for (const char *p = pattern; *p; p++)
+    size_t parts = 1, end;
+    for (const char *p = rule->path; *p; p++)
         parts += *p == '/';
     const char *tail = path + strlen(path);
-    while (tail > path && parts) {
+    while (tail > below && parts) {
         if (*--tail == '/')
             parts--;
     }
-    return parts == 0 && fnmatch(pattern, tail + 1, FNM_PATHNAME) == 0;
+    return parts == 0 && names_fit(str_of(rule->path), rule->pattern, str_of(tail), 0, &end);
 }
 
 /* `expand: start`: the whole tree, links not followed, what matches not entered. */
-static int match_tree(struct surveyor *s, struct facts *f, size_t rule, const char *dir, const char *pattern,
-                      unsigned level)
+static int match_tree(struct surveyor *s, struct facts *f, size_t no, const struct path_rule *rule, const char *dir,
+                      size_t below, unsigned level)
 {
     DIR *d = level < MAX_EXPAND_LEVELS ? opendir(dir) : NULL;
     if (!d)
@@ -589,10 +588,10 @@ static int match_tree(struct surveyor *s, struct facts *f, size_t rule, const ch
             break;
         }
         enum path_type type = entry_type(dir, e, s);
-        if (tail_matches(pattern, path))
-            r = add_match(s, f, rule, dir, e->d_name, type);
+        if (tail_matches(rule, path + below, path))
+            r = add_match(s, f, no, dir, e->d_name, type);
         else if (type == PATH_DIR)
-            r = match_tree(s, f, rule, path, pattern, level + 1);
+            r = match_tree(s, f, no, rule, path, below, level + 1);
     }
     closedir(d);
     return r;
@@ -705,7 +704,7 @@ static int survey_patterns(struct surveyor *s, const struct policy *p, struct fa
         if (!at || at->type != PATH_DIR)
             continue;
         s->names_left = MAX_EXPANDED;
-        int r = rule->any_depth ? match_tree(s, f, i, at->real, rule->path, 0)
+        int r = rule->any_depth ? match_tree(s, f, i, rule, at->real, at->real[1] ? strlen(at->real) : 0, 0)
                                 : match_here(s, f, i, at->real, path_name(rule->path));
         if (r == -E2BIG) {
             char origin[256];

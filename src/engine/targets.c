@@ -22,7 +22,7 @@
 #include "base/fd.h"
 #include "engine/gitlook.h"
 #include "engine/survey.h"
-#include "plan/path.h"
+#include "match/path.h"
 #include "policy/path.h"
 
 #define TARGETS_MAX 128
@@ -51,8 +51,8 @@ static void target_is(void *ctx, const char *path, bool directory)
     bool missing = !end || stat(real, &st) < 0;
     if (!s->guards || (missing && (!directory || !(end = path_clean(s->mem, path)))))
         return;
-    if (!path_within(end, s->top) || strcmp(end, s->top) == 0 || (!missing && S_ISDIR(st.st_mode) && !directory) ||
-        path_within(end, path_join(s->mem, s->top, ".git")))
+    if (!path_at_or_below(end, s->top) || strcmp(end, s->top) == 0 || (!missing && S_ISDIR(st.st_mode) && !directory) ||
+        path_at_or_below(end, path_join(s->mem, s->top, ".git")))
         return;
     for (size_t i = 0; i < s->f->n_targets; i++)
         if (strcmp(s->f->targets[i], end) == 0)
@@ -93,9 +93,9 @@ static bool is_named(const struct guard_name *g, const char *entry, struct str *
     if (g->pattern) {
         struct str name = *ret_rest;
         *ret_rest = (struct str){"", 0};
-        return path_pattern_match(name.p, str_of(entry));
+        return name_fits(name, true, str_of(entry));
     }
-    return str_is_nocase(str_until(ret_rest, '/'), entry);
+    return name_fits(str_until(ret_rest, '/'), false, str_of(entry));
 }
 
 static void entry(struct seeker *s, const struct dirent *e)

@@ -24,7 +24,7 @@
 #include "engine/tool.h"
 #include "engine/vm.h"
 #include "inner/builder.h"
-#include "plan/path.h"
+#include "match/path.h"
 #include "policy/domain.h"
 #include "sys/fd.h"
 #include "sys/poll.h"

@@ -115,7 +115,7 @@ static bool in_machine(const struct guard *g, struct str path)
     for (uint32_t i = 0; i < g->plan->n_steps; i++) {
         const bool makes = s[i].kind == STEP_TMPFS || s[i].kind == STEP_DEVICES;
         const char *at = makes || s[i].kind == STEP_ATTACH ? plan_string(g->plan, s[i].a) : NULL;
-        if (!at || !path_in(path, str_of(at)) || strlen(at) < best)
+        if (!at || !path_in_exactly(path, str_of(at)) || strlen(at) < best)
             continue;
         best = strlen(at);
         own = makes;

@@ -73,7 +73,7 @@ const struct rule *hidden_around(struct guard *g, struct str path)
             continue;
         /* Where it has always been the rules decide: a longer one may open what is in it. */
         const struct rule *rule = rule_of(g, g->hidden[i].rule);
-        if (rule && !fold_eq(rule->path, (struct str){now, n}))
+        if (rule && !str_eq(rule->path, (struct str){now, n}))
             return rule;
     }
     return NULL;

@@ -10,21 +10,11 @@
 #include <errno.h>
 #include <stdint.h>
 
-/* ---- slices of paths ---- */
+/* ---- names ---- */
 
 static int fold(int c)
 {
     return c >= 'A' && c <= 'Z' ? c + 32 : c;
-}
-
-bool fold_eq(struct str a, struct str b)
-{
-    if (a.n != b.n)
-        return false;
-    for (size_t i = 0; i < a.n; i++)
-        if (fold((unsigned char)a.p[i]) != fold((unsigned char)b.p[i]))
-            return false;
-    return true;
 }
 
 static unsigned fold_hash(struct str s)
@@ -40,93 +30,9 @@ static bool bit_is(const uint64_t *bits, unsigned h)
     return bits[h / 64] >> h % 64 & 1;
 }
 
-bool path_in(struct str path, struct str tree)
-{
-    if (tree.n == 1) /* "/" */
-        return true;
-    return path.n >= tree.n && fold_eq((struct str){path.p, tree.n}, tree) &&
-           (path.n == tree.n || path.p[tree.n] == '/');
-}
-
-/* The next component from *at on; false at the end. */
-static bool part_next(struct str path, size_t *at, struct str *ret)
-{
-    while (*at < path.n && path.p[*at] == '/')
-        ++*at;
-    size_t from = *at;
-    while (*at < path.n && path.p[*at] != '/')
-        ++*at;
-    *ret = (struct str){path.p + from, *at - from};
-    return ret->n > 0;
-}
-
-/* One [set] at `p`; returns where it ends (after the ]) or NULL when it is no set. */
-static const char *set_match(const char *p, const char *end, int c, bool *ret)
-{
-    bool inverted = p < end && (*p == '!' || *p == '^');
-    bool in = false;
-    p += inverted;
-    for (const char *first = p; p < end && (*p != ']' || p == first); p++) {
-        int from = fold((unsigned char)*p), to = from;
-        if (p + 2 < end && p[1] == '-' && p[2] != ']') {
-            to = fold((unsigned char)p[2]);
-            p += 2;
-        }
-        in |= c >= from && c <= to;
-    }
-    if (p >= end)
-        return NULL;
-    *ret = in != inverted;
-    return p + 1;
-}
-
-/* One character of the name against what stands at `p` (no star); returns what follows in the pattern, or NULL. */
-static const char *one_match(const char *p, const char *end, int c)
-{
-    if (p >= end)
-        return NULL;
-    if (*p == '?')
-        return p + 1;
-    if (*p == '[') {
-        bool in = false;
-        const char *after = set_match(p + 1, end, fold(c), &in);
-        if (after)
-            return in ? after : NULL;
-    }
-    if (*p == '\\' && p + 1 < end)
-        p++;
-    return fold((unsigned char)*p) == fold(c) ? p + 1 : NULL;
-}
-
-bool pattern_match(struct str pattern, struct str name)
-{
-    const char *p = pattern.p, *end = p + pattern.n, *star = NULL;
-    size_t i = 0, star_at = 0;
-    while (i < name.n) {
-        if (p < end && *p == '*') {
-            star = ++p;
-            star_at = i;
-            continue;
-        }
-        const char *after = one_match(p, end, (unsigned char)name.p[i]);
-        if (after) {
-            p = after;
-            i++;
-        } else if (star) {
-            p = star;
-            i = ++star_at;
-        } else {
-            return false;
-        }
-    }
-    while (p < end && *p == '*')
-        p++;
-    return p == end;
-}
-
 static bool part_match(const struct rule *r, size_t i, struct str part)
 {
-    return r->pattern ? pattern_match(r->parts[i], part) : fold_eq(r->parts[i], part);
+    return name_fits(r->parts[i], r->pattern && i + 1 == r->n_parts, part);
 }
 
 /* ---- loading ---- */
@@ -148,10 +54,9 @@ static int split(struct rule *r, struct arena *mem)
     while (part_next(r->path, &at, &part)) {
         if (n == RULE_PARTS)
             return -EBADMSG;
-        if (!str_is(part, "**"))
-            parts[n++] = part;
+        parts[n++] = part;
     }
-    if (n == 0)
+    if (n == 0 || (r->pattern && glob_wrong(parts[n - 1])))
         return -EBADMSG;
     r->parts = arena_zero(mem, n * sizeof *r->parts);
     if (!r->parts)
@@ -298,8 +203,7 @@ static void mark_parts(struct rules *all, struct rule *list, size_t n)
     for (size_t i = 0; i < n; i++) {
         struct str path = parts_of(all, &list[i]), part;
         size_t at = 0;
-        while (part_next(path, &at, &part) && str_is(part, "**"))
-            ;
+        (void)part_next(path, &at, &part);
         list[i].tail = str_skip(path, at);
         if (list[i].pattern && list[i].tail.n) { /* anything may be meant */
             memset(all->later, 0xff, sizeof all->later);
@@ -343,12 +247,14 @@ int rules_load(struct rules *ret, const struct guard_table *table, size_t bytes,
 
 /* ---- asking ---- */
 
+typedef bool is_in_tree(struct str path, struct str tree);
+
 /* The longer of `best` and the longest rule of `kind` in the list at or above `path`. */
 static const struct rule *deeper(const struct rule *best, const struct rule *list, size_t n, unsigned kind,
-                                 struct str path)
+                                 struct str path, is_in_tree *in)
 {
     for (size_t i = 0; i < n; i++)
-        if (list[i].said->kind == kind && (!best || list[i].path.n > best->path.n) && path_in(path, list[i].path))
+        if (list[i].said->kind == kind && (!best || list[i].path.n > best->path.n) && in(path, list[i].path))
             best = &list[i];
     return best;
 }
@@ -356,10 +262,10 @@ static const struct rule *deeper(const struct rule *best, const struct rule *lis
 const struct rule *rules_decider(const struct rules *r, struct str path)
 {
     /* Of two as long as each other, the first in this order decides. */
-    const struct rule *best = deeper(NULL, r->hidden, r->n_hidden, GUARD_RULE_HIDE, path);
-    best = deeper(best, r->guarded, r->n_guarded, GUARD_RULE_PROTECT, path);
-    best = deeper(best, r->roots, r->n_roots, GUARD_RULE_ROOT, path);
-    return deeper(best, r->private_trees, r->n_private, GUARD_RULE_PRIVATE, path);
+    const struct rule *best = deeper(NULL, r->hidden, r->n_hidden, GUARD_RULE_HIDE, path, path_in);
+    best = deeper(best, r->guarded, r->n_guarded, GUARD_RULE_PROTECT, path, path_in);
+    best = deeper(best, r->roots, r->n_roots, GUARD_RULE_ROOT, path, path_in_exactly);
+    return deeper(best, r->private_trees, r->n_private, GUARD_RULE_PRIVATE, path, path_in_exactly);
 }
 
 static bool decided_by(const struct rule *decider, unsigned kind)
@@ -378,7 +284,7 @@ struct str rules_root(const struct rules *r, struct str path)
     const struct rule *decider = rules_decider(r, path);
     if (is_kept(decider))
         return decider->path;
-    const struct rule *root = deeper(NULL, r->roots, r->n_roots, GUARD_RULE_ROOT, path);
+    const struct rule *root = deeper(NULL, r->roots, r->n_roots, GUARD_RULE_ROOT, path, path_in);
     return root ? root->path : (struct str){"", 0};
 }
 
@@ -393,14 +299,14 @@ bool rules_free(const struct rules *r, struct str path)
     return decided_by(decider, GUARD_RULE_PRIVATE) && !is_kept(decider);
 }
 
-/* `inside`: what is in the directory `path`; otherwise the name itself. */
+/* `inside`: what is in the directory `path`; otherwise the name itself. It frees, and so goes by the bytes. */
 static bool foreign_code(struct str path, bool inside)
 {
     size_t at = 0;
     struct str part;
     while (part_next(path, &at, &part))
         if ((inside || at < path.n) &&
-            (fold_eq(part, STR("node_modules")) || fold_eq(part, STR("vendor")) || fold_eq(part, STR("site-packages"))))
+            (str_is(part, "node_modules") || str_is(part, "vendor") || str_is(part, "site-packages")))
             return true;
     return false;
 }
@@ -664,7 +570,7 @@ static bool may_be_rooted(const struct rules *r, struct str path)
         if (bit_is(r->rooted_first, fold_hash(last)))
             return true;
     for (size_t i = 0; r->rooted_patterns && i < r->n_rooted; i++)
-        if (r->rooted[i].pattern && pattern_match(r->rooted[i].parts[0], part))
+        if (r->rooted[i].pattern && part_match(&r->rooted[i], 0, part))
             return true;
     return false;
 }
@@ -785,7 +691,7 @@ static bool has_later(const struct rule *list, size_t n, struct str part)
         struct str one;
         size_t at = 0;
         while (part_next(list[i].tail, &at, &one))
-            if (list[i].pattern ? pattern_match(one, part) : fold_eq(one, part))
+            if (name_fits(one, list[i].pattern && at == list[i].tail.n, part))
                 return true;
     }
     return false;

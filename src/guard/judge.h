@@ -2,13 +2,15 @@
  * What the rules of a guard table say about a name. Pure: canonical paths in, verdicts out; the guard asks the file
  * system what a verdict depends on (does `rest` exist below the moved directory?) and comes back.
  *
- * Paths are canonical, absolute, as seen in the box. Names are compared without regard to ASCII case, so that the rules
- * hold on file systems that fold it; on others this refuses a few names nobody uses (".GIT/hooks").
+ * Paths are canonical, absolute, as seen in the box. What forbids (hidden, protected and guarded names, pins, and the trees
+ * that names hold in) is compared without regard to ASCII case, so that it holds on file systems that fold it; what frees
+ * (private trees, a writable tree inside something hidden or protected, directories of foreign code, sockets) by the bytes.
  */
 #pragma once
 #include <stdbool.h>
 #include "base/arena.h"
 #include "base/str.h"
+#include "match/path.h"
 #include "policy/policy.h"
 #include "wire/guard_table.h"
 
@@ -21,7 +23,7 @@ struct rule {
     uint32_t index;  /* in the table, for denials */
     struct str path; /* absolute place; any-depth: the text */
     bool any_depth;
-    bool pattern; /* parts are patterns */
+    bool pattern; /* the last part is one (match/glob.h) */
     bool direct;  /* any-depth: only directly in `below` after all */
     /* Of `rooted`: a file of a repository that is not git's. It holds in those alone that the box did not make, also at the
        top of a writable tree. */
@@ -98,17 +100,10 @@ bool rules_private(const struct rules *r, struct str path);
 /* In a private tree of which nobody outside has a name: no guarded name holds there. */
 bool rules_free(const struct rules *r, struct str path);
 const struct rule *rules_socket(const struct rules *r, struct str path);
-/* The innermost writable or kept tree around `path`, "" when there is none. */
+/* The innermost writable or kept tree around `path`, "" when there is none: where names hold, so in any case of letters. */
 struct str rules_root(const struct rules *r, struct str path);
 /* Whether `path` lies below a directory of foreign code, where any-depth rules hold for git's names only. */
 bool rules_foreign(struct str path);
 /* Whether the rule is one that git itself fills when it makes a repository. */
 bool rule_is_git_hooks(const struct rule *r);
 bool rule_is_git_config(const struct rule *r);
-
-/* ASCII letters are equal in both cases. */
-bool fold_eq(struct str a, struct str b);
-/* `path` is `tree` or below it. */
-bool path_in(struct str path, struct str tree);
-/* Shell pattern of one component: * ? [a-z] [!a-z] \x. Case folds. Linear in space, quadratic at worst in time. */
-bool pattern_match(struct str pattern, struct str name);

@@ -120,7 +120,7 @@ static const struct rule *pattern_in(struct guard *g, int dir)
             const struct sys_dirent *r = (const void *)(records + at);
             at += r->reclen;
             for (size_t i = 0; i < g->rules.n_rooted; i++)
-                if (g->rules.rooted[i].pattern && pattern_match(g->rules.rooted[i].parts[0], str_of(r->name)))
+                if (g->rules.rooted[i].pattern && name_fits(g->rules.rooted[i].parts[0], true, str_of(r->name)))
                     return &g->rules.rooted[i];
         }
     }

@@ -29,7 +29,8 @@ static void places_move(struct guard *g, struct places *all, struct str from, st
     table_lock(g->shared);
     for (uint32_t at = 0; at < all->n;) {
         struct str one = places_next(all, &at);
-        struct str head = path_in(one, from) ? to : (struct str){"", 0}, tail = head.n ? str_skip(one, from.n) : one;
+        struct str head = path_in_exactly(one, from) ? to : (struct str){"", 0},
+                   tail = head.n ? str_skip(one, from.n) : one;
         if (head.n + tail.n + 1 > sizeof moved - n) {
             all->left_out++;
             continue;

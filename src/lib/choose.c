@@ -12,7 +12,7 @@
 #include "engine/survey.h"
 #include "engine/tool.h"
 #include "lib/direct.h"
-#include "plan/path.h"
+#include "match/path.h"
 
 void prepared_free(struct prepared *p)
 {

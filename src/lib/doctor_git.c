@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "lib/doctor.h"
-#include "plan/path.h"
+#include "match/path.h"
 
 #define WALK_ENTRIES 50000
 #define WALK_DEPTH   12
@@ -33,7 +33,7 @@ static void keep(void *ctx, const struct git_run *r)
         *kept = *r;
 }
 
-static int look_at_directory(struct walk *w, const char *directory, bool below)
+static int look_at_path(struct walk *w, const char *directory, bool below)
 {
     w->look.top = directory;
     w->look.below = below;
@@ -54,7 +54,7 @@ static int walk_entry(struct walk *w, const char *directory, const struct dirent
         return 0;
     const char *git = path_join(w->mem, path, ".git");
     if ((git && lstat(git, &st) == 0) || git_look_is_bare(w->mem, path)) {
-        int r = look_at_directory(w, path, true);
+        int r = look_at_path(w, path, true);
         if (r < 0)
             return r;
     }
@@ -112,7 +112,7 @@ int doctor_git(struct arena *mem, const char *home, struct git_runs *ret)
                                .whole = true,
                                .runs = keep,
                                .ctx = &w};
-    int r = look_at_directory(&w, ret->top, false);
+    int r = look_at_path(&w, ret->top, false);
     ret->repository = w.look.own != NULL;
     return r == 0 && strcmp(ret->top, "/") != 0 ? walk(&w, ret->top, WALK_DEPTH) : r;
 }

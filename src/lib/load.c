@@ -277,14 +277,14 @@ static int add_all(struct layers *l, struct policy_builder *b, struct err *e)
 /* What the kernel and the box itself make: a rule that would let the host's through is never what was meant. */
 static bool is_kernels(const char *path)
 {
-    return same(path, "/dev") || path_within(path, "/proc") || path_within(path, "/sys");
+    return same(path, "/dev") || path_at_or_below(path, "/proc") || path_at_or_below(path, "/sys");
 }
 
 static int refuse_kernels(const struct policy *p, struct err *e)
 {
     char said[512];
 
-    if (is_kernels(p->workspace) || path_within(p->workspace, "/dev"))
+    if (is_kernels(p->workspace) || path_at_or_below(p->workspace, "/dev"))
         return err_say(e, ERR_POLICY, "workspace '%s' (%s): that is the kernel's, no directory to work in",
                        p->workspace, policy_origin(p, p->workspace_origin, said, sizeof said));
     for (size_t i = 0; i < p->n_paths; i++) {
@@ -401,7 +401,7 @@ int layers_load(const struct pinfold_policy_options *o, struct arena *mem, struc
         if (r == 0)
             r = layers_build(&l, &p, e);
     }
-    if (r == 0 && !o->cwd && !is_said_whole(o) && path_within(p->workspace, l.world.cwd))
+    if (r == 0 && !o->cwd && !is_said_whole(o) && path_at_or_below(p->workspace, l.world.cwd))
         r = judge_here(&l, e);
     if (r == 0)
         r = judge_files(&l, p, e);

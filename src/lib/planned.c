@@ -14,7 +14,7 @@
 const char *planned_directory(const struct pinfold_policy *p)
 {
     const char *here = p->layers.world.cwd, *chosen = p->policy->workspace;
-    return p->policy->workspace_origin && !path_within(here, chosen) ? chosen : here;
+    return p->policy->workspace_origin && !path_at_or_below(here, chosen) ? chosen : here;
 }
 
 extern char **environ;

@@ -94,7 +94,7 @@ static int find_own(struct arena *mem, const char **ret_home, const char **ret_s
     if (r < 0)
         return r;
     const char *base = base_directory(mem, "XDG_STATE_HOME", home, ".local/state"), *state = below_base(mem, base);
-    if (state && (!path_within(base, home) || is_over_link(state))) {
+    if (state && (!path_at_or_below(base, home) || is_over_link(state))) {
         r = take_links_out(mem, state, "HOME", &home, e);
         base = home ? base_directory(mem, "XDG_STATE_HOME", home, ".local/state") : NULL;
         if (r == 0 && base)

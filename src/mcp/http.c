@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "match/addr.h"
 
 #define MAX_CONNECTIONS    256
 #define MAX_SESSIONS       64
@@ -599,32 +600,28 @@ int http_tick(struct http *h, uint64_t now)
 
 /* ---- beginning and end */
 
-/* "ADDR:PORT", ":PORT", "PORT", "[V6]:PORT"; addresses as numbers, or localhost. */
+/* "ADDR:PORT", ":PORT", "PORT", "[V6]:PORT"; addresses as numbers, or localhost. Port 0: any that is free. */
 static bool read_address(const char *text, struct sockaddr_in6 *v6, struct sockaddr_in *v4, bool *ret_six)
 {
-    char host[64] = "127.0.0.1", *end;
-    const char *colon = strrchr(text, ':'), *port = colon ? colon + 1 : text;
-    size_t n = colon ? (size_t)(colon - text) : 0;
+    const char *colon = strrchr(text, ':');
+    struct str host = {text, colon ? (size_t)(colon - text) : 0}, port = str_of(colon ? colon + 1 : text);
+    const bool brackets = host.n > 2 && host.p[0] == '[' && host.p[host.n - 1] == ']';
+    struct host_addr a;
+    uint16_t number = 0;
 
-    if (n >= sizeof host)
+    if (host.n == 0 || str_is(host, "localhost"))
+        host = STR("127.0.0.1");
+    if (brackets)
+        host = (struct str){host.p + 1, host.n - 2};
+    if ((!str_is(port, "0") && port_parse(port, &number) < 0) || addr_parse(host, &a) < 0 ||
+        brackets != (memchr(host.p, ':', host.n) != NULL))
         return false;
-    if (n) {
-        memcpy(host, text, n);
-        host[n] = 0;
-    }
-    if (same(host, "localhost"))
-        snprintf(host, sizeof host, "127.0.0.1");
-    long number = strtol(port, &end, 10);
-    if (*end || end == port || number < 0 || number > 65535)
-        return false;
-    n = strlen(host);
-    *ret_six = host[0] == '[' && host[n - 1] == ']';
-    *v4 = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons((uint16_t)number)};
-    *v6 = (struct sockaddr_in6){.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)number)};
-    if (!*ret_six)
-        return inet_pton(AF_INET, host, &v4->sin_addr) == 1;
-    host[n - 1] = 0;
-    return inet_pton(AF_INET6, host + 1, &v6->sin6_addr) == 1;
+    *ret_six = a.v6;
+    *v4 = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons(number)};
+    *v6 = (struct sockaddr_in6){.sin6_family = AF_INET6, .sin6_port = htons(number)};
+    memcpy(&v4->sin_addr, a.b, sizeof v4->sin_addr);
+    memcpy(&v6->sin6_addr, a.b, sizeof v6->sin6_addr);
+    return true;
 }
 
 static int listen_at(struct http *h, const char *text, char *why, size_t room)

@@ -1,11 +1,11 @@
 #include "mcp/tool_file.h"
 
 #include <errno.h>
-#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/arena.h"
+#include "match/glob.h"
 #include "mcp/tool_run.h"
 #include "mcp/tool_session.h"
 
@@ -276,20 +276,33 @@ struct search {
     size_t n_parts;
 };
 
-static bool split(struct search *s, const char *pattern)
+/* 0, or -EINVAL with the reason told. */
+static int split(struct search *s, const char *pattern)
 {
     struct str rest = str_of(pattern);
     while (rest.n) {
         struct str part = str_until(&rest, '/');
         if (!part.n || str_is(part, "."))
             continue;
-        if (s->n_parts == MAX_DEPTH || str_is(part, ".."))
-            return false;
-        s->parts[s->n_parts] = arena_str(s->mem, part);
-        if (!s->parts[s->n_parts++])
-            return false;
+        const char *wrong = glob_wrong(part), *kept = wrong ? NULL : arena_str(s->mem, part);
+        if (wrong)
+            job_fail(s->job, "'%.*s' %s", (int)part.n, part.p, wrong);
+        else if (!kept || s->n_parts == MAX_DEPTH || str_is(part, ".."))
+            job_fail(s->job, "the pattern has 1 to %d parts, none of them '..'", MAX_DEPTH);
+        if (s->job->failed)
+            return -EINVAL;
+        s->parts[s->n_parts++] = kept;
     }
-    return s->n_parts > 0;
+    if (s->n_parts == 0)
+        job_fail(s->job, "the pattern has 1 to %d parts, none of them '..'", MAX_DEPTH);
+    return s->n_parts ? 0 : -EINVAL;
+}
+
+/* A search, not a rule: a dot at the beginning is asked for, as a shell has it, and case counts. */
+static bool fits_part(const char *part, const char *name)
+{
+    return (name[0] != '.' || part[0] == '.' || (part[0] == '\\' && part[1] == '.')) &&
+           glob_match(str_of(part), str_of(name), GLOB_EXACT);
 }
 
 static void hit(struct search *s, const char *path)
@@ -317,7 +330,7 @@ static void look(struct search *s, const char *dir, size_t at, unsigned depth)
         bool directory = same(value_text(e, "type", NULL), "directory");
         if (!name || (any && same(name, ".git")))
             continue;
-        bool fits = any || fnmatch(s->parts[at], name, FNM_PERIOD) == 0;
+        bool fits = any || fits_part(s->parts[at], name);
         const char *path = fits ? arena_printf(s->mem, "%s/%s", same(dir, "/") ? "" : dir, name) : NULL;
         if (path && last && !(any && directory))
             hit(s, path);
@@ -335,9 +348,7 @@ static void glob_work(struct job *j)
     if (begin_file(j, &s, pattern[0] == '/' ? "/" : ".")) {
         search.mem = s.mem;
         search.session = s.session;
-        if (!split(&search, pattern)) {
-            job_fail(j, "the pattern has 1 to %d parts, none of them '..'", MAX_DEPTH);
-        } else {
+        if (split(&search, pattern) == 0) {
             json_object(&search.w, NULL);
             json_array(&search.w, "paths");
             const char *from = s.path;

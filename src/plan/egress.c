@@ -5,7 +5,7 @@
  */
 #include <stdlib.h>
 #include "plan/make.h"
-#include "policy/host.h"
+#include "match/host.h"
 #include "policy/set.h"
 #include "wire/egress.h"
 

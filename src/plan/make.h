@@ -11,7 +11,7 @@
  *   image.c     steps, strings, table            -> one flat image
  */
 #pragma once
-#include "plan/path.h"
+#include "match/path.h"
 #include "plan/plan.h"
 #include "wire/guard_table.h"
 

@@ -1,6 +1,6 @@
 #include "plan/windows.h"
 
-#include "plan/path.h"
+#include "match/path.h"
 
 static bool is_letter(char c)
 {

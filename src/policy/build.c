@@ -508,7 +508,7 @@ static int choose_workspace(struct sequence *s, struct policy *p)
             sentence, sizeof sentence,
             "the workspace is your home directory, with all that is yours in it; change to a project's directory or "
             "name one with --workspace DIR");
-    else if (home && path_within(home, p->workspace))
+    else if (home && path_at_or_below(home, p->workspace))
         snprintf(sentence, sizeof sentence,
                  "the workspace '%.200s' holds your home directory; change to a project's directory or name one with "
                  "--workspace DIR",

@@ -95,7 +95,7 @@ static int show(struct bwrap *b, struct shown new)
     if (!new.from || !new.to)
         return no_memory(b);
     for (size_t i = 0; i < b->n_shown; i++)
-        b->shown[i].gone |= path_within(b->shown[i].to, new.to);
+        b->shown[i].gone |= path_at_or_below(b->shown[i].to, new.to);
     struct shown *slot = arena_push(b->mem, &b->shown, &b->n_shown, sizeof *slot);
     if (!slot)
         return no_memory(b);
@@ -340,7 +340,7 @@ static int say_link(struct bwrap *b, const struct shown *s)
 
 static int say_kernel_tree(struct bwrap *b, const struct shown *s)
 {
-    bool sys = path_within(s->from, "/sys");
+    bool sys = path_at_or_below(s->from, "/sys");
     const char *key = arena_printf(b->mem, "bind %s on %s", s->from, s->to);
     if (!sys || !same(s->from, s->to))
         return ignore(b, s->at, key, "the host's /proc, /sys and /dev stay outside: name single devices below /dev");
@@ -358,10 +358,10 @@ static int say_bind(struct bwrap *b, const struct shown *s)
                                        "nothing can stand in place of the root: bind what is in it")
                : s->read_only ? 0
                               : say(b, KEY_RW, s->at, STR("/"), STR(""), 0);
-    if (path_within(s->from, "/proc") || path_within(s->from, "/sys") || same(s->from, "/dev") || same(s->to, "/dev") ||
-        path_within(s->to, "/proc"))
+    if (path_at_or_below(s->from, "/proc") || path_at_or_below(s->from, "/sys") || same(s->from, "/dev") ||
+        same(s->to, "/dev") || path_at_or_below(s->to, "/proc"))
         return say_kernel_tree(b, s);
-    if (s->devices && !path_within(s->to, "/dev"))
+    if (s->devices && !path_at_or_below(s->to, "/dev"))
         r = ignore(b, s->at, arena_printf(b->mem, "--dev-bind %s %s", s->from, s->to),
                    "device files in it cannot be opened: name those below /dev");
     if (r == 0 && alike)
@@ -393,7 +393,7 @@ static const struct shown *seen_at(const struct bwrap *b, const char *path)
     const struct shown *best = NULL;
     for (size_t i = 0; i < b->n_shown; i++) {
         const struct shown *s = &b->shown[i];
-        if (!s->gone && path_within(path, s->to) && (!best || strlen(s->to) >= strlen(best->to)))
+        if (!s->gone && path_at_or_below(path, s->to) && (!best || strlen(s->to) >= strlen(best->to)))
             best = s;
     }
     return best && best->kind == BIND ? best : NULL;
@@ -404,9 +404,9 @@ static bool may_be_workspace(const struct bwrap *b, const char *path)
     static const char *const kernels[] = {"/", "/proc", "/sys", "/dev", NULL};
     const char *home = b->src->world->home;
     for (const char *const *k = kernels; *k; k++)
-        if (same(path, *k) || (k != kernels && path_within(path, *k)))
+        if (same(path, *k) || (k != kernels && path_at_or_below(path, *k)))
             return false;
-    return !home || !path_within(home, path);
+    return !home || !path_at_or_below(home, path);
 }
 
 /* What a system is made of is nobody's project. */
@@ -415,7 +415,7 @@ static bool is_system(const char *path)
     static const char *const trees[] = {"/usr",  "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc",
                                         "/boot", "/opt", "/run",  "/var", "/snap",  "/nix",   "/gnu",    NULL};
     for (const char *const *t = trees; *t; t++) {
-        if (path_within(path, *t))
+        if (path_at_or_below(path, *t))
             return true;
     }
     return false;

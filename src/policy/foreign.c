@@ -370,7 +370,7 @@ static int nearest_of(const struct foreign *f, const char *path, unsigned lists,
 
     for (size_t i = 0; i < f->n_paths; i++) {
         const struct gathered *g = &f->paths[i];
-        if (!(lists & 1u << g->list) || g->at.any_depth || g->at.pattern || !path_within(path, g->at.path) ||
+        if (!(lists & 1u << g->list) || g->at.any_depth || g->at.pattern || !path_at_or_below(path, g->at.path) ||
             (below_only && same(path, g->at.path)))
             continue;
         size_t n = strlen(g->at.path);

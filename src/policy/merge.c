@@ -159,7 +159,7 @@ static int merge_path(struct merge *m, const struct said *s, enum path_access a)
         return merge_say(m, ERR_POLICY, s, "%s", why.text);
     /* Run by root or from an unusual home, a built-in hide must not swallow the caller's own home. */
     if (m->text->lasting && a == PATH_HIDE && !t.any_depth && !t.pattern && m->world->home &&
-        path_within(m->world->home, t.path))
+        path_at_or_below(m->world->home, t.path))
         return 0;
     r = check_place(m, s, a, &t);
     if (r == 0 && !t.any_depth && !t.pattern && same(t.path, p->workspace))

@@ -65,7 +65,7 @@ static int check(struct merge *m, const char *dir, bool hidden)
     const struct policy *p = m->p;
     const char *stays = hidden ? "hidden" : "as it is";
 
-    if (path_within(p->workspace, dir)) {
+    if (path_at_or_below(p->workspace, dir)) {
         const struct origin *at = &p->origins[p->workspace_origin];
         return place_say(m->e, ERR_REFUSED, p->workspace_origin ? at->file : "workspace", at->line, at->column,
                          "'%s' is pinfold's own and stays %s in every box; work elsewhere", p->workspace, stays);
@@ -73,19 +73,19 @@ static int check(struct merge *m, const char *dir, bool hidden)
     for (size_t i = 0; i < p->n_paths; i++) {
         const struct path_rule *r = &p->paths[i];
         bool opens = hidden ? r->access != PATH_HIDE : r->access == PATH_RW || r->access == PATH_CACHE;
-        if (opens && !r->any_depth && !r->pattern && path_within(r->path, dir))
+        if (opens && !r->any_depth && !r->pattern && path_at_or_below(r->path, dir))
             return refuse(m, r->origin, "path", r->path, stays);
     }
     for (size_t i = 0; i < p->n_mounts; i++) {
         const struct mount_rule *r = &p->mounts[i];
-        if (path_within(r->to, dir))
+        if (path_at_or_below(r->to, dir))
             return refuse(m, r->origin, "path", r->to, stays);
         /* What holds it may be mounted: the plan closes it there, too. */
-        if ((hidden || !r->read_only) && path_within(r->from, dir))
+        if ((hidden || !r->read_only) && path_at_or_below(r->from, dir))
             return refuse(m, r->origin, "mount", r->from, stays);
     }
     for (size_t i = 0; i < p->n_unix_sockets; i++) {
-        if (path_within(p->unix_sockets[i], dir))
+        if (path_at_or_below(p->unix_sockets[i], dir))
             return refuse(m, m->socket_origin[i], "socket", p->unix_sockets[i], stays);
     }
     return 0;

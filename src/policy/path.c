@@ -165,24 +165,22 @@ static void append(struct buf *out, struct str name)
     buf_str(out, name);
 }
 
-/* A pattern for path_pattern_match(): characters taken literally that could be read as syntax get their backslash. */
+/* The component as match/glob.h reads it: what was taken literally stays so. */
 static int append_pattern(struct buf *out, struct component c, struct str said, struct err *e)
 {
+    const size_t from = out->n;
     for (size_t i = 0; i < c.bytes.n; i++) {
-        char ch = c.bytes.p[i];
-        if (c.marks[i] == WILD && ch == '[') {
-            size_t k = i + 1;
-            while (k < c.bytes.n && !(c.bytes.p[k] == ']' && c.marks[k] == PLAIN))
-                k++;
-            if (k == c.bytes.n)
-                return err_say(e, ERR_POLICY, "'%.*s' has a '[' without its ']'; write \\[ for the character",
-                               SAID(said));
-        }
-        if (c.marks[i] == TAKEN && strchr("*?[]\\-!^", ch))
-            buf_char(out, '\\');
-        buf_char(out, ch);
+        if (i && c.bytes.p[i] == '*' && c.bytes.p[i - 1] == '*' && c.marks[i] == WILD && c.marks[i - 1] == WILD)
+            return err_say(e, ERR_POLICY,
+                           "'%.*s': ** stands alone between slashes, as DIR/**/*.pem; within a name write *",
+                           SAID(said));
+        if (c.marks[i] == TAKEN)
+            glob_put_literal(out, c.bytes.p[i]);
+        else
+            buf_char(out, c.bytes.p[i]);
     }
-    return 0;
+    const char *wrong = glob_wrong(str_skip(buf_view(out), from));
+    return wrong && buf_ok(out) ? err_say(e, ERR_POLICY, "'%.*s' %s", SAID(said), wrong) : 0;
 }
 
 /* What comes after the "**": plain components, the last of which may be a pattern. */
@@ -365,28 +363,6 @@ int path_expand(const struct path_context *c, struct str text, enum path_forms f
     return r;
 }
 
-const char *path_clean_at(struct arena *mem, const char *base, struct str path)
-{
-    auto_buf struct buf out = BUF(8 * MAX_PATH_TEXT), marks = BUF(8 * MAX_PATH_TEXT);
-    struct component c;
-    struct str both[2] = {path.n && path.p[0] == '/' ? STR("") : str_of(base), path};
-
-    for (int i = 0; i < 2; i++) {
-        struct str rest = both[i];
-        marks.n = 0;
-        for (size_t k = 0; k <= rest.n; k++)
-            buf_char(&marks, '.');
-        const char *m = buf_cstr(&marks);
-        if (!buf_ok(&marks))
-            return NULL;
-        while (next_component(&rest, &m, &c))
-            append(&out, c.bytes);
-    }
-    if (!buf_ok(&out))
-        return NULL;
-    return arena_str(mem, out.n ? buf_view(&out) : STR("/"));
-}
-
 static void write_literal(const char *path, struct buf *out)
 {
     for (; *path; path++) {
@@ -435,131 +411,39 @@ void path_write(const char *path, const char *below, bool any_depth, bool patter
     write_tail(path, pattern, out);
 }
 
-bool path_within(const char *path, const char *dir)
+static size_t components_of(struct str path)
 {
-    size_t n = strlen(dir);
-    if (n == 1)
-        return true;
-    return strncmp(path, dir, n) == 0 && (path[n] == 0 || path[n] == '/');
-}
-
-/* The character class at `p` (behind its '['): whether it holds `c`; `ret_end` is behind its ']'. */
-static bool match_class(const char *p, char c, const char **ret_end)
-{
-    bool negate = *p == '!' || *p == '^', found = false;
-    unsigned char byte = (unsigned char)c;
-
-    p += negate;
-    for (const char *start = p; *p && (*p != ']' || p == start);) {
-        if (*p == '\\' && p[1])
-            p++;
-        unsigned char low = (unsigned char)*p++, high = low;
-        if (*p == '-' && p[1] && p[1] != ']') {
-            p++;
-            if (*p == '\\' && p[1])
-                p++;
-            high = (unsigned char)*p++;
-        }
-        found = found || (byte >= low && byte <= high);
-    }
-    *ret_end = *p ? p + 1 : p;
-    return found != negate;
-}
-
-bool path_pattern_match(const char *pattern, struct str name)
-{
-    const char *p = pattern, *star = NULL;
-    size_t i = 0, mark = 0;
-
-    while (i < name.n || *p) {
-        const char *end = p;
-        bool ok = false;
-        if (*p == '*') {
-            star = ++p;
-            mark = i;
-            continue;
-        }
-        if (i < name.n && *p) {
-            if (*p == '?') {
-                ok = name.p[i] != '/';
-                end = p + 1;
-            } else if (*p == '[' && strchr(p, ']')) {
-                ok = match_class(p + 1, name.p[i], &end) && name.p[i] != '/';
-            } else {
-                const char *ch = *p == '\\' && p[1] ? p + 1 : p;
-                ok = *ch == name.p[i];
-                end = ch + 1;
-            }
-        }
-        if (ok) {
-            p = end;
-            i++;
-            continue;
-        }
-        /* The last star takes one more character; a '/' it never takes. */
-        if (!star || mark >= name.n || name.p[mark] == '/')
-            return false;
-        i = ++mark;
-        p = star;
-    }
-    return true;
-}
-
-static size_t components_of(const char *path)
-{
-    size_t n = 1;
-    for (; *path; path++)
-        n += *path == '/';
+    struct str part;
+    size_t n = 0;
+    for (size_t at = 0; part_next(path, &at, &part);)
+        n++;
     return n;
 }
 
-/* Whether `s` is `path`, whose last component is a pattern where `pattern`; what is before it is literal. */
-static bool same_path(const char *path, bool pattern, struct str s)
+/* Where the components behind the first `skip` begin. */
+static size_t behind(struct str path, size_t skip)
 {
-    const char *last = pattern ? strrchr(path, '/') : NULL;
-    if (!pattern)
-        return str_is(s, path);
-    if (last) {
-        struct str head = {path, (size_t)(last + 1 - path)};
-        if (!str_starts(s, head))
-            return false;
-        s = str_skip(s, head.n);
-        path = last + 1;
-    }
-    return s.n && !memchr(s.p, '/', s.n) && path_pattern_match(path, s);
-}
-
-/* Whether the last components of path[0..n) match the any-depth rule. */
-static bool tail_matches(const struct path_rule *r, const char *path, size_t n)
-{
-    size_t want = components_of(r->path), at = n;
-    while (want) {
-        if (at == 0)
-            return false;
-        at--;
-        if (path[at] == '/')
-            want--;
-    }
-    if (at < (r->below[1] ? strlen(r->below) : 0))
-        return false;
-    return same_path(r->path, r->pattern, (struct str){path + at + 1, n - at - 1});
+    struct str part;
+    size_t at = 0;
+    while (skip-- && part_next(path, &at, &part))
+        ;
+    return at;
 }
 
 bool path_rule_covers(const struct path_rule *r, const char *path)
 {
-    size_t n = strlen(path);
+    const struct str rule = str_of(r->path), all = str_of(path);
+    const size_t least = r->any_depth ? components_of(str_of(r->below)) : 0;
+    const size_t most = r->any_depth ? components_of(all) : 0;
+    size_t end;
 
     if (!r->any_depth && !r->pattern)
-        return path_within(path, r->path);
-    if (r->any_depth && !path_within(path, r->below))
+        return path_at_or_below(path, r->path);
+    if (r->any_depth && !path_in(all, str_of(r->below)))
         return false;
-    /* Each prefix that ends a component. */
-    for (size_t i = 1; i <= n; i++) {
-        if (i < n && path[i] != '/')
-            continue;
-        if (r->any_depth ? tail_matches(r, path, i) : same_path(r->path, true, (struct str){path, i}))
+    for (size_t skip = least; skip <= most; skip++)
+        if (names_fit(rule, r->pattern, all, behind(all, skip), &end))
             return true;
-    }
     return false;
 }
 
@@ -586,7 +470,7 @@ int guard_name_form(struct str text, bool ends, struct err *e)
     /* "*.code-workspace": whatever ends so, directly at a root. */
     const size_t star = str_starts(s, STR("*.")) && s.n > 2 && s.n == text.n && !memchr(s.p, '/', s.n) && ends;
     for (size_t i = star; i < s.n; i++) {
-        if (strchr("*?[", s.p[i]))
+        if (strchr(star ? "*?[\\" : "*?[", s.p[i]))
             return err_say(e, ERR_POLICY, "'%.*s': guarded names are exact, without wildcards", SAID(text));
     }
     return 0;

@@ -3,7 +3,7 @@
  *
  *     /a/b  ~  ~/x  ./x  x  ${VAR}/x  $VAR/x      literal paths; relative ones start at the directory given
  *     two stars, a slash, NAME                    NAME (or A/NAME) at any depth; with DIR/ before: below DIR
- *     /a/NAME*                                    * ? [ ] of fnmatch(3) in the last component only
+ *     /a/NAME*                                    a pattern (match/glob.h) in the last component only
  *     \* \? \[ \$ \~ \\                           the character itself
  *
  * Only hide and protect know patterns; elsewhere * ? [ are characters like any other. What a variable holds is taken literally: a `*` in it is a character. Cleaning is lexical: `.`, `..`, `//` and a
@@ -12,6 +12,7 @@
 #pragma once
 #include "base/arena.h"
 #include "base/err.h"
+#include "match/path.h"
 #include "policy/build.h"
 
 #define MAX_PATH_TEXT 4095 /* what the kernel takes (PATH_MAX less its NUL) */
@@ -47,16 +48,13 @@ struct path_context {
  */
 int path_expand(const struct path_context *c, struct str text, enum path_forms forms, struct arena *mem,
                 struct path_text *ret, struct err *e);
-/* The lexically clean absolute form of `path` read at `base`; NULL without memory. No other notation is known. */
-const char *path_clean_at(struct arena *mem, const char *base, struct str path);
 /* The text that path_expand() reads back as this path. */
 void path_write(const char *path, const char *below, bool any_depth, bool pattern, struct buf *out);
 
-/* Whether `path` is `dir` or below it; both absolute and clean. */
-bool path_within(const char *path, const char *dir);
-/* Whether a name, or each component of "a/b*", matches: fnmatch(3) with FNM_PERIOD unset. */
-bool path_pattern_match(const char *pattern, struct str name);
-/* Whether the rule (path, below, any_depth, pattern) covers the absolute path itself or something above it. */
+/*
+ * Whether the rule covers the absolute path itself or something above it. A pattern and a rule of any depth forbid, and
+ * so hold in any case of letters.
+ */
 bool path_rule_covers(const struct path_rule *r, const char *path);
 /* The form of a guarded name: relative, no `.`, `..`, `//`, patterns; a slash at the end says directory. */
 int guard_name_form(struct str text, bool ends, struct err *e); /* ends: "*.SUFFIX" is one, too */

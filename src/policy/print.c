@@ -112,7 +112,7 @@ static void item(const struct printer *w, struct heading *h)
 static void path_text(const struct printer *w, const struct path_rule *r, struct buf *out)
 {
     const char *workspace = w->p->workspace, *path = r->path;
-    bool moves = (w->how & CONVERTED) && !w->p->workspace_origin && !r->any_depth && path_within(path, workspace);
+    bool moves = (w->how & CONVERTED) && !w->p->workspace_origin && !r->any_depth && path_at_or_below(path, workspace);
     if (moves) {
         path += strlen(workspace);
         buf_text(out, "${WORKSPACE}");

@@ -178,13 +178,8 @@ static int read_direct(struct str s, struct host_rule *ret)
     if (!brackets && colon && memchr(colon + 1, ':', s.n - (size_t)(colon + 1 - s.p)))
         colon = NULL; /* a bare IPv6 address */
     if (colon) {
-        struct str text = str_skip(s, (size_t)(colon + 1 - s.p));
-        unsigned v = 0;
-        for (size_t i = 0; i < text.n; i++)
-            v = text.p[i] >= '0' && text.p[i] <= '9' && v < 65536 ? v * 10 + (unsigned)(text.p[i] - '0') : 65536;
-        if (v == 0 || v > 65535)
+        if (port_parse(str_skip(s, (size_t)(colon + 1 - s.p)), &port) < 0)
             return -EINVAL;
-        port = (uint16_t)v;
         host.n = (size_t)(colon - s.p);
     }
     if (brackets)

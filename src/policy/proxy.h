@@ -8,7 +8,7 @@
  */
 #pragma once
 #include "base/arena.h"
-#include "policy/host.h"
+#include "match/host.h"
 
 enum proxy_kind { PROXY_HTTP /* CONNECT */, PROXY_SOCKS /* version 5, names are sent */ };
 struct proxy {

@@ -3,7 +3,7 @@
  * in; a policy keeps the set's name, and whoever judges, or explains, asks here for its members.
  */
 #pragma once
-#include "policy/host.h"
+#include "match/host.h"
 
 struct host_set {
     const char *name; /* without the "@" */

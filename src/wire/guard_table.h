@@ -23,7 +23,7 @@ enum guard_rule_kind {
 
 enum guard_rule_flag {
     GUARD_RULE_DIRECTORY = 1, /* the name and everything below                                                     */
-    GUARD_RULE_PATTERN = 2,   /* NAME, HIDE_NAME: text is an fnmatch(3) pattern per component                      */
+    GUARD_RULE_PATTERN = 2,   /* NAME, HIDE_NAME: the last component of the text is a pattern (match/glob.h)       */
     GUARD_RULE_DIRECT = 4,    /* NAME, HIDE_NAME: only directly in `below`, not deeper                             */
     GUARD_RULE_ALWAYS = 8,    /* NAME: a rule of the policy protects it: in every mode, and in foreign code        */
     GUARD_RULE_KEPT = 16      /* PRIVATE: a directory of the host, where git could be led: git's names hold in it  */

@@ -2,7 +2,7 @@
 #include <arpa/inet.h>
 
 #include "fuzz.h"
-#include "policy/host.h"
+#include "match/host.h"
 
 static void check_host(struct str s, const char *text)
 {

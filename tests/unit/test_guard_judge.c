@@ -1,5 +1,6 @@
 /* guard/judge.c: what rules say about names. */
 #include "unit.h"
+#include <errno.h>
 #include <stdio.h>
 #include "guard/judge.h"
 
@@ -583,37 +584,60 @@ static void names_at_roots_of_repositories(void **state)
     assert_true(load(wrong, 1, GUARD_STRICT) < 0);
 }
 
-static void patterns(void **state)
+static const char *decided(const char *path)
 {
+    const struct rule *r = rules_decider(&t.rules, str_of(path));
+    return r ? t.strings + r->said->text : "";
+}
+
+/* What is compared without regard to case forbids; what frees goes by the bytes. */
+static void case_folds_to_forbid_alone(void **state)
+{
+    static const struct said rules[] = {
+        {GUARD_RULE_ROOT, 0, 0, 0, "/w", NULL},
+        {GUARD_RULE_HIDE, 0, 0, 0, "/w/Secret", NULL},
+        {GUARD_RULE_PROTECT, 0, 0, 0, "/w/Kept", NULL},
+        {GUARD_RULE_ROOT, 0, 0, 0, "/w/secret/open", NULL},
+        {GUARD_RULE_ROOT, 0, 0, 0, "/w/kept/open", NULL},
+        {GUARD_RULE_PRIVATE, 0, 0, 0, "/w/build", NULL},
+        {GUARD_RULE_NAME, GUARD_ANY_DEPTH, GUARD_REFUSE, 1, ".vscode", NULL},
+        {GUARD_RULE_HIDE_NAME, 0, 0, GUARD_RULE_PATTERN | GUARD_RULE_DIRECT, "a[!b]c", "/w/d"},
+        {GUARD_RULE_HIDE_NAME, 0, 0, GUARD_RULE_PATTERN, "[x]/*.Pem", "/w/d"},
+        {GUARD_RULE_NAME, GUARD_ANY_DEPTH, GUARD_REFUSE, GUARD_RULE_PATTERN | GUARD_RULE_ALWAYS, "k[!q]", "/w/p"},
+    };
     (void)state;
-    static const struct {
-        const char *pattern, *name;
-        bool match;
-    } all[] = {{"", "", true},
-               {"*", "", true},
-               {"*", "x", true},
-               {"?", "", false},
-               {"a?c", "abc", true},
-               {"a*c", "abbc", true},
-               {"a*c", "abbd", false},
-               {"*.pem", "x.pem", true},
-               {"*.pem", "x.PEM", true},
-               {"[a-c]x", "bx", true},
-               {"[!a-c]x", "bx", false},
-               {"[!a-c]x", "dx", true},
-               {"[]]", "]", true},
-               {"[", "[", true},
-               {"[a", "[a", true},
-               {"\\*", "*", true},
-               {"\\*", "x", false},
-               {"**a**", "bab", true},
-               {"*a*a*a*b", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", false},
-               {"[A-Z]", "q", true},
-               {"a\\", "a\\", true},
-               {".env", "_env", false}};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        if (pattern_match(str_of(all[i].pattern), str_of(all[i].name)) != all[i].match)
-            fail_msg("'%s' '%s'", all[i].pattern, all[i].name);
+    assert_int_equal(load(rules, sizeof rules / sizeof *rules, GUARD_STRICT), 0);
+    assert_string_equal(decided("/w/SECRET/x"), "/w/Secret");
+    assert_string_equal(decided("/w/secret/open/x"), "/w/secret/open");
+    assert_string_equal(decided("/w/Secret/open/x"), "/w/Secret"); /* another directory's rule opens nothing here */
+    assert_string_equal(decided("/w/Kept/open/x"), "/w/Kept");
+    assert_string_equal(decided("/w/kept/OPEN"), "/w/Kept");
+    assert_string_equal(decided("/W/x"), "");
+    assert_true(rules_free(&t.rules, STR("/w/build/x")) && !rules_free(&t.rules, STR("/w/Build/x")));
+    assert_string_equal(guarded("/w/build/.vscode"), "");
+    assert_string_equal(guarded("/w/Build/.vscode"), ".vscode@16");
+    assert_string_equal(guarded("/w/node_modules/x/.vscode"), "");
+    assert_string_equal(guarded("/w/Node_Modules/x/.vscode"), ".vscode@25");
+    assert_string_equal(guarded("/w/Vendor/.vscode"), ".vscode@17");
+    assert_true(hidden("/w/d/aBc") && hidden("/w/d/abc") && hidden("/w/D/AxC") && !hidden("/w/d/ac"));
+    assert_true(hidden("/w/d/s/[X]/k.pEM") && !hidden("/w/d/s/x/k.pem")); /* only the last part is a pattern */
+    assert_string_equal(guarded("/w/p/s/kQ"), "k[!q]@9");
+}
+
+/* No policy has such a pattern: a box does not start with one. */
+static void what_is_no_pattern_is_no_table(void **state)
+{
+    static const char *const no[] = {"a[", "a\\", "[z-a]", "[[:x:]]", "d/a["};
+    (void)state;
+    for (size_t i = 0; i < sizeof no / sizeof *no; i++) {
+        const struct said one[] = {{GUARD_RULE_HIDE_NAME, 0, 0, GUARD_RULE_PATTERN, no[i], "/w"}};
+        assert_int_equal(load(one, 1, GUARD_STRICT), -EBADMSG);
+        const struct said name[] = {{GUARD_RULE_NAME, GUARD_ANY_DEPTH, 0, GUARD_RULE_PATTERN, no[i], "/w"}};
+        assert_int_equal(load(name, 1, GUARD_STRICT), -EBADMSG);
+    }
+    const struct said named[] = {{GUARD_RULE_HIDE_NAME, 0, 0, 0, "a[", "/w"}};
+    assert_int_equal(load(named, 1, GUARD_STRICT), 0);
+    assert_true(hidden("/w/a["));
 }
 
 int main(void)
@@ -621,6 +645,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names_at_every_depth_and_at_the_top),
         cmocka_unit_test(one_more_rule_guards_no_less),
+        cmocka_unit_test(case_folds_to_forbid_alone),
+        cmocka_unit_test(what_is_no_pattern_is_no_table),
         cmocka_unit_test(foreign_code_may_hold_what_its_editors_like),
         cmocka_unit_test(modes),
         cmocka_unit_test(what_lies_below_a_name),
@@ -634,7 +660,6 @@ int main(void)
         cmocka_unit_test(any_table_as_the_model),
         cmocka_unit_test(tables_that_cannot_be),
         cmocka_unit_test(names_at_roots_of_repositories),
-        cmocka_unit_test(patterns),
     };
     int r = cmocka_run_group_tests(tests, NULL, NULL);
     arena_free(t.mem);

@@ -2,7 +2,7 @@
 #include <stdio.h>
 
 #include "unit.h"
-#include "policy/host.h"
+#include "match/host.h"
 #include "policy/set.h"
 
 static void expect_name(const char *text, const char *name)
@@ -62,13 +62,11 @@ static void addresses_in_every_spelling(void **state)
 {
     (void)state;
     expect_addr("127.0.0.1", "127.0.0.1");
-    expect_addr("127.1", "127.0.0.1");
-    expect_addr("2130706433", "127.0.0.1");
-    expect_addr("0x7f.1", "127.0.0.1");
-    expect_addr("0177.0.0.1", "127.0.0.1");
-    expect_addr("017700000001", "127.0.0.1");
-    expect_addr("0x7f000001", "127.0.0.1");
-    expect_addr("127.0.0.1.", "127.0.0.1");
+    /* What inet_aton(3) or a browser reads as an address, but has more than one reading: neither an address nor a name. */
+    static const char *const odd[] = {"127.1",        "2130706433", "0x7f.1",     "0177.0.0.1", "192.0.2.010",
+                                      "017700000001", "0x7f000001", "127.0.0.1.", "127.1.",     "0x.a.0x"};
+    for (size_t i = 0; i < sizeof odd / sizeof *odd; i++)
+        expect_none(str_of(odd[i]));
     expect_addr("[::ffff:127.0.0.1]", "127.0.0.1");
     expect_addr("::1", "::1");
     expect_addr("2001:DB8::0:1", "2001:db8::1");
@@ -114,11 +112,7 @@ static void wildcards_match_labels_only(void **state)
     assert_false(allows("example.com", "a.example.com", 443));
     assert_true(allows("EXAMPLE.com.", "example.COM", 443));
     assert_true(allows("*", "anything.test", 443));
-    assert_true(allows("b\xc3\xbc"
-                       "cher.example",
-                       "xn--bcher-kva.example", 443));
     assert_true(allows("xn--bcher-kva.example", "XN--bcher-KVA.example", 443));
-    assert_true(allows("\xe4\xbe\x8b\xe3\x81\x88.\xe3\x83\x86\xe3\x82\xb9\xe3\x83\x88", "xn--r8jz45g.xn--zckzah", 443));
 }
 
 static void ports_and_networks(void **state)
@@ -214,17 +208,35 @@ static void expect_error(const char *text, const char *why)
 static void malformed_rules_say_why(void **state)
 {
     (void)state;
-    expect_error("a.test:0", "'0' is not a port between 1 and 65535, nor a range LOW-HIGH");
-    expect_error("a.test:70000", "'70000' is not a port between 1 and 65535, nor a range LOW-HIGH");
-    expect_error("a.test:90-80", "the port range '90-80' ends before it begins");
-    expect_error("10.0.0.1/8", "'10.0.0.1/8' has host bits set beyond its prefix");
-    expect_error("10.0.0.0/33", "'/33' is not a prefix length between 0 and 32");
-    expect_error("a.*.test", "'*' may only stand alone or as '*.' in front of a name");
-    expect_error("*a.test", "'*' may only stand alone or as '*.' in front of a name");
-    expect_error("2001:db8::1", "an IPv6 address stands in brackets, as in [2001:db8::1]:443");
-    expect_error("[2001:db8::1", "'[' without ']'");
-    expect_error("", "'' is not a host name");
-    expect_error("http://a.test", "'http://a.test' is a URL: name the host alone");
+    expect_error("a.test:0", "'a.test:0' has a port that is not a number from 1 to 65535");
+    expect_error("a.test:70000", "'a.test:70000' has a port that is not a number from 1 to 65535");
+    expect_error("a.test:080", "'a.test:080' has a port that is not a number from 1 to 65535");
+    expect_error("a.test:", "'a.test:' has a port that is not a number from 1 to 65535");
+    expect_error("a.test:90-80", "'a.test:90-80' has a range of ports that ends before it begins");
+    expect_error("10.0.0.1/8", "'10.0.0.1/8' has bits set behind its prefix; write the range's first address");
+    expect_error("10.0.0.0/33", "'10.0.0.0/33' has a prefix length that is not a number from 0 to 32");
+    expect_error("192.0.2.010",
+                 "'192.0.2.010' has a number with a leading zero, which some read as octal; write the four "
+                 "decimal numbers without, as 192.0.2.10");
+    expect_error("127.1:80",
+                 "'127.1:80' ends in a number and is no complete address; write the four decimal numbers, as "
+                 "192.0.2.10");
+    expect_error("1.2.3.4.", "'1.2.3.4.' is an address with a dot behind it; write it without");
+    expect_error("[fe80::1%eth0]:80",
+                 "'[fe80::1%eth0]:80' has a zone, which no rule can; write the address without what begins at the '%'");
+    expect_error("b\xc3\xbc"
+                 "cher.example",
+                 "'b\xc3\xbc"
+                 "cher.example' is not ASCII; write the name in its xn-- form");
+    expect_error("a.*.test", "'a.*.test' has a '*', which stands alone, or as '*.' in front of a name");
+    expect_error("*a.test", "'*a.test' has a '*', which stands alone, or as '*.' in front of a name");
+    expect_error("2001:db8::1:443",
+                 "'2001:db8::1:443' may end in a port or in a part of the address; write [ADDRESS]:PORT, "
+                 "or [ADDRESS] alone");
+    expect_error("[2001:db8::1", "'[2001:db8::1' has no ']' after the address");
+    expect_error("[127.0.0.1]:80", "'[127.0.0.1]:80' has something other than an IPv6 address in its brackets");
+    expect_error("", "'' is not a host; write a DOMAIN, *.DOMAIN, an address or a CIDR range");
+    expect_error("http://a.test", "'http://a.test' is a URL; write the name of its host");
     static const char *const portless[] = {"a.test/tcp", "10.0.0.0/8/tcp", "[2001:db8::1]/tcp", "*/tcp", "a.test/udp"};
     for (size_t i = 0; i < sizeof portless / sizeof *portless; i++) {
         char why[120];
@@ -372,7 +384,7 @@ static void hosts_are_the_same_or_not(void **state)
     (void)state;
     assert_true(hosts_same("a.test", "A.test."));
     assert_false(hosts_same("a.test", "b.test"));
-    assert_true(hosts_same("127.1", "127.0.0.1"));
+    assert_true(hosts_same("[::1]", "::1"));
     assert_true(hosts_same("::ffff:10.0.0.1", "10.0.0.1"));
     assert_false(hosts_same("10.0.0.1", "10.0.0.2"));
     assert_false(hosts_same("10.0.0.1", "[a00:1::]")); /* the first four bytes are */

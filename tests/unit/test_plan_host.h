@@ -17,12 +17,11 @@
  */
 #pragma once
 #include <errno.h>
-#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/path.h"
+#include "match/path.h"
 #include "plan/plan.h"
 
 struct host_file {
@@ -145,17 +144,18 @@ static int host_by_asked(const void *a, const void *b)
     return strcmp(x->asked, y->asked);
 }
 
-static bool host_tail_matches(const char *pattern, const char *path)
+/* Whether the last components of the path, as many as the rule has, are those it speaks of. */
+static bool host_tail_matches(const struct path_rule *r, const char *path)
 {
-    size_t parts = 1;
-    for (const char *p = pattern; *p; p++)
+    size_t parts = 1, end;
+    for (const char *p = r->path; *p; p++)
         parts += *p == '/';
     const char *tail = path + strlen(path);
     while (tail > path && parts) {
         if (*--tail == '/')
             parts--;
     }
-    return parts == 0 && fnmatch(pattern, tail + 1, FNM_PATHNAME) == 0;
+    return parts == 0 && names_fit(str_of(r->path), r->pattern, str_of(tail), 0, &end);
 }
 
 static void host_match(struct host *h, uint32_t rule)
@@ -163,8 +163,9 @@ static void host_match(struct host *h, uint32_t rule)
     const struct path_rule *r = &h->policy.paths[rule];
     for (size_t i = 0; i < h->n_files; i++) {
         const struct host_file *f = &h->files[i];
-        bool here = r->any_depth ? path_below(f->path, r->below) && host_tail_matches(r->path, f->path)
-                                 : fnmatch(r->path, f->path, FNM_PATHNAME) == 0;
+        size_t end = 0;
+        bool here = r->any_depth ? path_below(f->path, r->below) && host_tail_matches(r, f->path)
+                                 : names_fit(str_of(r->path), true, str_of(f->path), 0, &end) && !f->path[end];
         if (!here)
             continue;
         struct match_fact *m = arena_push(h->mem, &h->facts.matches, &h->facts.n_matches, sizeof *m);

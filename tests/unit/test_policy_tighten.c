@@ -297,13 +297,13 @@ static enum path_access holds(const struct policy *p, const char *path)
 {
     enum path_access a = PATH_RO;
     size_t longest = 0;
-    if (path_within(path, p->workspace)) {
+    if (path_at_or_below(path, p->workspace)) {
         a = p->workspace_read_only ? PATH_RO : PATH_RW;
         longest = strlen(p->workspace);
     }
     for (size_t i = 0; i < p->n_paths; i++) {
         const struct path_rule *r = &p->paths[i];
-        if (!r->any_depth && !r->pattern && path_within(path, r->path) && strlen(r->path) >= longest) {
+        if (!r->any_depth && !r->pattern && path_at_or_below(path, r->path) && strlen(r->path) >= longest) {
             a = r->access;
             longest = strlen(r->path);
         }

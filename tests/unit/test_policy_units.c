@@ -93,36 +93,6 @@ static void processors_and_counts(void **state)
     CHECK(counts, parse_count);
 }
 
-static void addresses(void **state)
-{
-    (void)state;
-    uint8_t a[16];
-    assert_int_equal(parse_ipv4(STR("127.0.0.1"), a), 0);
-    assert_memory_equal(a, "\x7f\0\0\1", 4);
-    static const char *const no4[] = {"",         "1.2.3",    "1.2.3.4.5", "256.1.1.1",
-                                      "01.1.1.1", "1.1.1.1 ", "1..1.1",    "0x7f.1.1.1"};
-    for (size_t i = 0; i < sizeof no4 / sizeof *no4; i++)
-        assert_int_equal(parse_ipv4(str_of(no4[i]), a), -EINVAL);
-    static const struct {
-        const char *text, *bytes;
-    } yes6[] = {{"::", "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"},
-                {"::1", "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\1"},
-                {"1::", "\0\1\0\0\0\0\0\0\0\0\0\0\0\0\0\0"},
-                {"2001:DB8::ff", "\x20\1\x0d\xb8\0\0\0\0\0\0\0\0\0\0\0\xff"},
-                {"1:2:3:4:5:6:7:8", "\0\1\0\2\0\3\0\4\0\5\0\6\0\7\0\x08"},
-                {"::ffff:1.2.3.4", "\0\0\0\0\0\0\0\0\0\0\xff\xff\1\2\3\4"}};
-    for (size_t i = 0; i < sizeof yes6 / sizeof *yes6; i++) {
-        assert_int_equal(parse_ipv6(str_of(yes6[i].text), a), 0);
-        assert_memory_equal(a, yes6[i].bytes, 16);
-    }
-    static const char *const no6[] = {"",        ":",       ":::",     "1:2:3:4:5:6:7",     "1:2:3:4:5:6:7:8:9",
-                                      "1::2::3", "12345::", "g::",     "1:2:3:4:5:6:7:8::", "::1%eth0",
-                                      "1:",      ":1",      "1.2.3.4", "::1.2.3.4.5",       "1:2:3:4:5:6:7:1.2.3.4"};
-    for (size_t i = 0; i < sizeof no6 / sizeof *no6; i++)
-        if (parse_ipv6(str_of(no6[i]), a) != -EINVAL)
-            fail_msg("'%s' was taken", no6[i]);
-}
-
 static void check_form(int (*form)(struct str, struct arena *, const char **, struct err *), const char *text,
                        const char *canonical)
 {
@@ -152,7 +122,7 @@ static void network_rules(void **state)
                                              {"[FE80::1]:443", "[fe80::1]:443"},
                                              {"10.0.0.0/8", "10.0.0.0/8"},
                                              {"fd00::/8", "[fd00::/8]"},
-                                             {"b\303\274cher.de:80-90", "xn--bcher-kva.de:80-90"},
+                                             {"b\303\274cher.de:80-90", NULL},
                                              {"0.0.0.0/0", "0.0.0.0/0"},
                                              {"@npm", "@npm"},
                                              {"@NPM", NULL},
@@ -215,36 +185,6 @@ static void network_rules(void **state)
     check_form(domain_rule_form, name, name);
 }
 
-static void patterns_match_as_fnmatch_does(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *pattern, *name;
-        bool match;
-    } cases[] = {{".env", ".env", true},
-                 {".env*", ".env.local", true},
-                 {"*", "", true},
-                 {"*", "a/b", false},
-                 {"a*b*c", "axxbyyc", true},
-                 {"a*b*c", "axxbyy", false},
-                 {"?", "a", true},
-                 {"?", "", false},
-                 {"[a-c]x", "bx", true},
-                 {"[a-c]x", "dx", false},
-                 {"[!a-c]x", "dx", true},
-                 {"[]a]", "]", true},
-                 {"\\*", "*", true},
-                 {"\\*", "a", false},
-                 {"[a\\]b]", "]", true},
-                 {"a[", "a[", true},
-                 {"*.pem", "a.pem.old", false},
-                 {"**", "abc", true},
-                 {"*a", "aaaaaaaaab", false}};
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        if (path_pattern_match(cases[i].pattern, str_of(cases[i].name)) != cases[i].match)
-            fail_msg("%s on %s", cases[i].pattern, cases[i].name);
-}
-
 static void rules_cover_places(void **state)
 {
     (void)state;
@@ -259,18 +199,14 @@ static void rules_cover_places(void **state)
     assert_false(path_rule_covers(&below, "/v/x/a.pem") || path_rule_covers(&below, "/w/a.pem"));
     assert_true(path_rule_covers(&last, "/a*/key/below"));
     assert_false(path_rule_covers(&last, "/ab/key"));
-    assert_true(path_within("/a", "/") && path_within("/a/b", "/a") && path_within("/a", "/a"));
-    assert_false(path_within("/ab", "/a"));
+    assert_true(path_at_or_below("/a", "/") && path_at_or_below("/a/b", "/a") && path_at_or_below("/a", "/a"));
+    assert_false(path_at_or_below("/ab", "/a"));
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(sizes),
-                                       cmocka_unit_test(durations),
-                                       cmocka_unit_test(processors_and_counts),
-                                       cmocka_unit_test(addresses),
-                                       cmocka_unit_test(network_rules),
-                                       cmocka_unit_test(patterns_match_as_fnmatch_does),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(sizes), cmocka_unit_test(durations),
+                                       cmocka_unit_test(processors_and_counts), cmocka_unit_test(network_rules),
                                        cmocka_unit_test(rules_cover_places)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

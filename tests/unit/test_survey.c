@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "engine/survey.h"
-#include "plan/path.h"
+#include "match/path.h"
 #include "policy/build.h"
 
 struct tree {

@@ -10,7 +10,7 @@
 
 #include "base/fd.h"
 #include "engine/written.h"
-#include "plan/path.h"
+#include "match/path.h"
 #include "sys/file.h"
 
 struct tree {

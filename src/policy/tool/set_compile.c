@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "policy/host.h"
+#include "match/host.h"
 #include "policy/node.h"
 
 enum { MOST = 64 << 10 };

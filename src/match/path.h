@@ -1,6 +1,10 @@
 /*
- * Absolute, clean paths as text. "Clean" means: begins with '/', no empty component, no "." or "..", no '/' at the end
- * but for the root itself.
+ * Paths as text. "Clean" means: begins with '/', no empty component, no "." or "..", no '/' at the end but for the root
+ * itself; cleaning goes by the text alone, links are nobody's business here. Any byte but NUL may stand in a name.
+ *
+ * Case: rules that forbid hold for a name in any case of its ASCII letters (fold_eq(), path_in(), name_fits()), since file
+ * systems may fold it; on others this refuses a few names nobody uses (".GIT/hooks"). What allows goes by the very bytes
+ * (path_at_or_below(), path_in_exactly()).
  */
 #pragma once
 #include <stdbool.h>
@@ -8,6 +12,9 @@
 #include <stdint.h>
 #include <string.h>
 #include "base/arena.h"
+#include "match/glob.h"
+
+/* ---- whole paths, clean ---- */
 
 /* Orders paths so that everything below a directory follows it at once: '/' sorts before any other byte. */
 static inline int path_order(const char *a, const char *b)
@@ -59,5 +66,27 @@ char *path_join(struct arena *mem, const char *dir, const char *rest);
 char *path_dir(struct arena *mem, const char *path);
 /* An absolute path made clean by its text alone. */
 char *path_clean(struct arena *mem, const char *path);
+/* The same of `path` read at `base`. */
+char *path_clean_at(struct arena *mem, const char *base, struct str path);
 /* `path`, at or below `from`, as it is called when `from` is called `to`. */
 char *path_moved(struct arena *mem, const char *path, const char *from, const char *to);
+
+/* ---- parts of paths ---- */
+
+/* The next component from *at on; false at the end. */
+bool part_next(struct str path, size_t *at, struct str *ret);
+/* Equal but for the case of ASCII letters. */
+bool fold_eq(struct str a, struct str b);
+/* `path` is `tree` or below it. */
+bool path_in(struct str path, struct str tree);
+bool path_in_exactly(struct str path, struct str tree);
+
+/* ---- names that rules speak of ---- */
+
+/* Whether a name is the one that a rule which forbids speaks of. `pattern`: it is a pattern, see match/glob.h. */
+bool name_fits(struct str said, bool pattern, struct str name);
+/*
+ * The same of several components, as "keys/\*.pem": one after the other from `at` on in `path`; where the last one ends in
+ * *ret_end. Only the last component is ever a pattern: the others are names, in which nothing is special.
+ */
+bool names_fit(struct str said, bool pattern, struct str path, size_t at, size_t *ret_end);

@@ -1,0 +1,158 @@
+#include "match/path.h"
+
+/* path_order() of the first `n` bytes of `a` against all of `b`. */
+static int order_head(const char *a, size_t n, const char *b)
+{
+    size_t i = 0;
+    while (i < n && a[i] == b[i])
+        i++;
+    int x = i == n ? 0 : a[i] == '/' ? 1 : (unsigned char)a[i] + 1;
+    int y = b[i] == '/' ? 1 : b[i] ? (unsigned char)b[i] + 1 : 0;
+    return x - y;
+}
+
+size_t path_find_above(const char *path, size_t n, const char *(*at)(const void *ctx, size_t i), const void *ctx)
+{
+    for (size_t length = strlen(path); length > 1;) {
+        while (path[--length] != '/')
+            ;
+        size_t head = length ? length : 1, low = 0, high = n;
+        while (low < high) {
+            size_t mid = low + (high - low) / 2;
+            int c = order_head(path, head, at(ctx, mid));
+            if (c == 0)
+                return mid;
+            if (c < 0)
+                high = mid;
+            else
+                low = mid + 1;
+        }
+        length = head;
+    }
+    return SIZE_MAX;
+}
+
+char *path_join(struct arena *mem, const char *dir, const char *rest)
+{
+    if (!dir)
+        return NULL;
+    size_t d = strlen(dir), r = strlen(rest), slash = r && d && dir[d - 1] != '/';
+    char *p = arena_zero(mem, d + slash + r + 1);
+    if (!p)
+        return NULL;
+    memcpy(p, dir, d);
+    if (slash)
+        p[d] = '/';
+    memcpy(p + d + slash, rest, r);
+    return p;
+}
+
+char *path_dir(struct arena *mem, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    size_t n = !slash || slash == path ? 1 : (size_t)(slash - path);
+    return arena_str(mem, (struct str){n == 1 ? "/" : path, n});
+}
+
+/* Appends the components of `path` to the clean path out[0..n), "" for the root. */
+static size_t append_clean(char *out, size_t n, struct str path)
+{
+    struct str part;
+    for (size_t at = 0; part_next(path, &at, &part);) {
+        if (str_is(part, "..")) {
+            while (n && out[--n] != '/')
+                ;
+        } else if (!str_is(part, ".")) {
+            out[n++] = '/';
+            memcpy(out + n, part.p, part.n);
+            n += part.n;
+        }
+    }
+    return n;
+}
+
+char *path_clean_at(struct arena *mem, const char *base, struct str path)
+{
+    struct str first = path.n && path.p[0] == '/' ? STR("") : str_of(base);
+    char *out = arena_zero(mem, first.n + path.n + 3);
+    if (!out)
+        return NULL;
+    size_t n = append_clean(out, append_clean(out, 0, first), path);
+    if (n == 0)
+        out[n++] = '/';
+    out[n] = 0;
+    return out;
+}
+
+char *path_clean(struct arena *mem, const char *path)
+{
+    return path_clean_at(mem, "/", str_of(path));
+}
+
+char *path_moved(struct arena *mem, const char *path, const char *from, const char *to)
+{
+    return path_join(mem, to, path_rest(path, from));
+}
+
+/* ---- parts of paths ---- */
+
+bool part_next(struct str path, size_t *at, struct str *ret)
+{
+    while (*at < path.n && path.p[*at] == '/')
+        ++*at;
+    size_t from = *at;
+    while (*at < path.n && path.p[*at] != '/')
+        ++*at;
+    *ret = (struct str){path.p + from, *at - from};
+    return ret->n > 0;
+}
+
+static int fold(unsigned char c)
+{
+    return c >= 'A' && c <= 'Z' ? c + 32 : c;
+}
+
+bool fold_eq(struct str a, struct str b)
+{
+    if (a.n != b.n)
+        return false;
+    for (size_t i = 0; i < a.n; i++)
+        if (fold((unsigned char)a.p[i]) != fold((unsigned char)b.p[i]))
+            return false;
+    return true;
+}
+
+static bool is_in(struct str path, struct str tree, bool (*equal)(struct str, struct str))
+{
+    if (tree.n == 1) /* "/" */
+        return true;
+    return path.n >= tree.n && equal((struct str){path.p, tree.n}, tree) && (path.n == tree.n || path.p[tree.n] == '/');
+}
+
+bool path_in(struct str path, struct str tree)
+{
+    return is_in(path, tree, fold_eq);
+}
+
+bool path_in_exactly(struct str path, struct str tree)
+{
+    return is_in(path, tree, str_eq);
+}
+
+/* ---- names that rules speak of ---- */
+
+bool name_fits(struct str said, bool pattern, struct str name)
+{
+    return pattern ? glob_match(said, name, GLOB_ANY_CASE) : fold_eq(said, name);
+}
+
+bool names_fit(struct str said, bool pattern, struct str path, size_t at, size_t *ret_end)
+{
+    struct str part, name;
+    size_t here = 0;
+    while (part_next(said, &here, &part))
+        if (!part_next(path, &at, &name) || !name_fits(part, pattern && here == said.n, name))
+            return false;
+    *ret_end = at;
+    return true;
+}

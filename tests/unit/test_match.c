@@ -1,0 +1,337 @@
+/* src/match: what patterns, addresses, ports and paths mean, one by one and against a slow reference. */
+#include "unit.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "glob_reference.h"
+#include "match/addr.h"
+#include "match/glob.h"
+#include "match/path.h"
+
+/* ---- patterns ---- */
+
+static const struct {
+    const char *pattern, *name;
+    bool exact, any_case;
+} MEANINGS[] = {
+    {"", "", true, true},
+    {"*", "", true, true},
+    {"*", ".x", true, true},
+    {"?", "", false, false},
+    {"?", ".", true, true},
+    {"?", "/", false, false},
+    {"*", "a/b", false, false},
+    {"[!a]", "/", false, false},
+    {"*.pem", "x.pem", true, true},
+    {"*.pem", "x.PEM", false, true},
+    {"*.pem", "x.pem.old", false, false},
+    {"a*b*c", "axxbyyc", true, true},
+    {"a*b*c", "axxbyy", false, false},
+    {"*a", "aaaaaaaaab", false, false},
+    {"*a*a*a*b", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", false, false},
+    /* Sets: folding only ever matches more. */
+    {"a[!b]c", "aBc", true, true},
+    {"a[!b]c", "abc", false, true},
+    {"a[!bB]c", "abc", false, false},
+    {"a[!bB]c", "aBc", false, false},
+    {"[a-c]x", "Bx", false, true},
+    {"[A-Z]", "q", false, true},
+    {"[^a-c]x", "dx", true, true},
+    {"[!!]", "!", false, false},
+    {"[a!]", "!", true, true},
+    {"[]a]", "]", true, true},
+    {"[!]a]", "]", false, false},
+    {"[!]a]", "b", true, true},
+    {"[a-]", "-", true, true},
+    {"[-a]", "-", true, true},
+    {"[a-c-e]", "-", true, true},
+    {"[a-c-e]", "d", false, false},
+    {"[a-c-e]", "e", true, true},
+    {"[--0]", "0", true, true}, /* from - to 0, where '/' never matches */
+    {"[--0]", "/", false, false},
+    {"[Z-a]", "_", true, true},
+    /* Backslashes, also in sets. */
+    {"\\*", "*", true, true},
+    {"\\*", "x", false, false},
+    {"[\\]]x*", "]x1", true, true},
+    {"[a\\]b]", "]", true, true},
+    {"[a\\-c]", "b", false, false},
+    {"[a\\-c]", "-", true, true},
+    {"[\\!a]", "!", true, true},
+    {"[\\[:]", ":", true, true},
+    {"\\a", "A", false, true},
+    /* Characters are code points; a byte that is none is one by itself. */
+    {"?", "\xc3\xa9", true, true},
+    {"??", "\xc3\xa9", false, false},
+    {"[\xc3\xa9]", "\xc3\xa9", true, true},
+    {"[\xc3\xa9]", "\xc3\xa8", false, false},
+    {"[\xd0\xb0-\xd1\x8f]", "\xd0\xb6", true, true},
+    {"?", "\xff", true, true},
+    {"\xff?", "\xff\xfe", true, true},
+    {"[\xff]", "\xff", true, true},
+    {"[!a]", "\xff", true, true},
+    {"?", "\xc0\xaf", false, false}, /* overlong: two bytes that are no character */
+    {"??", "\xc0\xaf", true, true},
+    {"???", "\xed\xa0\x80", true, true},    /* a surrogate */
+    {"\xc3\x89", "\xc3\xa9", false, false}, /* letters beyond ASCII have no other case */
+};
+
+static void patterns_mean_one_thing(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof MEANINGS / sizeof *MEANINGS; i++) {
+        struct str pattern = str_of(MEANINGS[i].pattern), name = str_of(MEANINGS[i].name);
+        if (glob_wrong(pattern))
+            fail_msg("'%s' %s", pattern.p, glob_wrong(pattern));
+        if (glob_match(pattern, name, GLOB_EXACT) != MEANINGS[i].exact ||
+            glob_match(pattern, name, GLOB_ANY_CASE) != MEANINGS[i].any_case)
+            fail_msg("'%s' on '%s'", pattern.p, name.p);
+    }
+}
+
+static void what_is_no_pattern_says_why(void **state)
+{
+    static const char *const said[][2] = {{"a[", "without its ']'; write \\["},
+                                          {"[a", "without its ']'"},
+                                          {"[]", "without its ']'"},
+                                          {"[!]", "without its ']'"},
+                                          {"[a\\", "without its ']'"},
+                                          {"[a\\]", "without its ']'"},
+                                          {"a\\", "ends in a backslash"},
+                                          {"[z-a]", "ends before it begins"},
+                                          {"[[:alpha:]]", "classes such as"},
+                                          {"[a[=b=]]", "classes such as"},
+                                          {"[[.a.]]", "classes such as"},
+                                          {"[a-[:x:]]", "classes such as"},
+                                          {"[\xff-\xfe]", "not UTF-8 at an end"},
+                                          {"[a-\xff]", "not UTF-8"},
+                                          {"[a/b]", "a '/'"},
+                                          {"a/b", "a '/'"}};
+    (void)state;
+    for (size_t i = 0; i < sizeof said / sizeof *said; i++) {
+        const char *wrong = glob_wrong(str_of(said[i][0]));
+        if (!wrong || !strstr(wrong, said[i][1]))
+            fail_msg("'%s': %s", said[i][0], wrong ? wrong : "is taken");
+        /* What no loader lets through would forbid more and allow less. */
+        assert_true(glob_match(str_of(said[i][0]), STR("a"), GLOB_ANY_CASE) || said[i][0][0] == 'a');
+    }
+    assert_non_null(glob_wrong((struct str){"a\0b", 3}));
+}
+
+static void what_is_literal_stays_so(void **state)
+{
+    (void)state;
+    for (unsigned c = 1; c < 256; c++) {
+        auto_buf struct buf alone = BUF(64), in_set = BUF(64);
+        const char name[] = {(char)c, 0};
+        if (c == '/')
+            continue;
+        glob_put_literal(&alone, (char)c);
+        buf_text(&in_set, "[q");
+        glob_put_literal(&in_set, (char)c);
+        buf_text(&in_set, "z]");
+        for (unsigned other = 1; other < 256; other++) {
+            const char one[] = {(char)other, 0};
+            bool set = glob_match(buf_view(&in_set), str_of(one), GLOB_EXACT);
+            assert_int_equal(glob_match(buf_view(&alone), str_of(one), GLOB_EXACT), other == c);
+            if (other != '/' && set != (other == c || other == 'q' || other == 'z'))
+                fail_msg("'%s' on %#x", buf_cstr(&in_set), other);
+        }
+        assert_true(glob_match(buf_view(&alone), str_of(name), GLOB_ANY_CASE));
+    }
+}
+
+/* ---- patterns against the reference ---- */
+
+static const char *const PIECES[] = {"a", "B", "b", "/",    "*",    "?",    "[",        "]",  "!",  "^",   "-",    "\\",
+                                     ".", ":", "c", "\x80", "\xc3", "\xa9", "\xc3\xa9", "[!", "[^", "a-c", "[a-c]"};
+enum { N_PIECES = sizeof PIECES / sizeof *PIECES };
+
+static uint64_t random_state = 0x9e3779b97f4a7c15u;
+static unsigned random_below(unsigned n)
+{
+    random_state ^= random_state << 13;
+    random_state ^= random_state >> 7;
+    random_state ^= random_state << 17;
+    return (unsigned)((random_state >> 33) % n);
+}
+
+static size_t random_text(char *out, unsigned most, bool name)
+{
+    static const unsigned char plain[] = {0, 1, 2, 3, 7, 10, 12, 14, 15, 16, 17, 18};
+    size_t n = 0;
+    for (unsigned k = random_below(most + 1); k; k--) {
+        unsigned i = name && random_below(4) ? plain[random_below(sizeof plain)] : random_below(N_PIECES);
+        size_t width = strlen(PIECES[i]);
+        memcpy(out + n, PIECES[i], width);
+        n += width;
+    }
+    return n;
+}
+
+static unsigned letters_in(const char *s, size_t n)
+{
+    unsigned count = 0;
+    for (size_t i = 0; i < n; i++)
+        count += reference_is_letter((unsigned char)s[i]);
+    return count;
+}
+
+static void patterns_match_as_the_reference_does(void **state)
+{
+    enum { SECONDS = 8, NAMES = 12 };
+    unsigned long pairs = 0, matched = 0, wrong = 0;
+    char pattern[64], name[64];
+    const clock_t until = clock() + SECONDS * CLOCKS_PER_SEC;
+    (void)state;
+    while (pairs + wrong < 3000000 && clock() < until) {
+        struct str p = {pattern, random_text(pattern, 7, false)};
+        struct reference_pattern slow = reference_parse(p.p, p.n);
+        if (slow.wrong != (glob_wrong(p) != NULL))
+            fail_msg("'%.*s' is %s pattern", (int)p.n, p.p, slow.wrong ? "no" : "a");
+        wrong += slow.wrong;
+        for (unsigned i = 0; i < NAMES && !slow.wrong; i++) {
+            struct str s = {name, random_text(name, 5, true)};
+            if (letters_in(s.p, s.n) > REFERENCE_LETTERS)
+                continue;
+            for (int any_case = 0; any_case < 2; any_case++) {
+                bool is = glob_match(p, s, any_case ? GLOB_ANY_CASE : GLOB_EXACT);
+                if (is != reference_match(&slow, s.p, s.n, any_case))
+                    fail_msg("'%.*s' on '%.*s', %s: %d", (int)p.n, p.p, (int)s.n, s.p,
+                             any_case ? "any case" : "exactly", is);
+                matched += is;
+            }
+            pairs++;
+        }
+        reference_free(&slow);
+    }
+    print_message("%lu pairs, %lu matches, %lu that are no pattern\n", pairs, matched, wrong);
+    assert_true(pairs > 100000 && matched > pairs / 50);
+}
+
+/* ---- paths ---- */
+
+static bool fits(const char *said, bool pattern, const char *path)
+{
+    size_t end = 99;
+    bool is = names_fit(str_of(said), pattern, str_of(path), 0, &end);
+    assert_true(!is || end <= strlen(path));
+    return is;
+}
+
+static void names_fit_one_after_the_other(void **state)
+{
+    (void)state;
+    assert_true(fits("keys/*.pem", true, "/KEYS/a.Pem/below"));
+    assert_false(fits("keys/*.pem", true, "/keys"));
+    assert_false(fits("keys/*.pem", false, "/keys/a.pem"));
+    assert_true(fits("[x]/*.pem", true, "/[x]/a.pem")); /* only the last one is a pattern */
+    assert_false(fits("[x]/*.pem", true, "/x/a.pem"));
+    assert_true(fits("a*b/c", false, "a*b/c"));
+    assert_false(fits("a*b/c", false, "axb/c"));
+    assert_true(name_fits(STR(".ENV"), false, STR(".env")));
+    assert_true(path_in(STR("/W/p/x"), STR("/w/P")) && !path_in_exactly(STR("/W/p/x"), STR("/w/P")));
+    assert_true(path_in_exactly(STR("/w/p"), STR("/w/p")) && path_in_exactly(STR("/w/p/x"), STR("/w/p")));
+    assert_false(path_in_exactly(STR("/w/pp"), STR("/w/p")) || path_in(STR("/w/pp"), STR("/w/p")));
+    assert_true(path_in_exactly(STR("/x"), STR("/")));
+}
+
+static void paths_have_one_clean_form(void **state)
+{
+    static const char *const said[][3] = {{"/b", "x", "/b/x"},          {"/b", "/x//y/", "/x/y"}, {"/b", "../..", "/"},
+                                          {"/b/c", "./../x/.", "/b/x"}, {"/b", "", "/b"},         {"/", "", "/"},
+                                          {"/b", "...", "/b/..."},      {"/b", "\\x", "/b/\\x"}};
+    auto_arena struct arena *mem = arena_new(1 << 20);
+    (void)state;
+    for (size_t i = 0; i < sizeof said / sizeof *said; i++)
+        assert_string_equal(path_clean_at(mem, said[i][0], str_of(said[i][1])), said[i][2]);
+    assert_string_equal(path_clean(mem, "/a/./b//../c/"), "/a/c");
+}
+
+/* ---- addresses and ports ---- */
+
+static void addresses_have_one_spelling(void **state)
+{
+    static const char *const yes[][2] = {{"192.0.2.10", "192.0.2.10"},
+                                         {"0.0.0.0", "0.0.0.0"},
+                                         {"::", "::"},
+                                         {"2001:DB8::0:1", "2001:db8::1"},
+                                         {"::ffff:192.0.2.10", "192.0.2.10"},
+                                         {"::FFFF:c000:20a", "192.0.2.10"},
+                                         {"0:0:0:0:0:ffff:192.0.2.10", "192.0.2.10"},
+                                         {"::192.0.2.10", "::c000:20a"},
+                                         {"1:0:0:2:0:0:0:3", "1:0:0:2::3"}};
+    static const char *const no[] = {"",           "192.0.2.010",      "192.0.2.00", "0x7f.1",
+                                     "127.1",      "2130706433",       "0177.0.0.1", "017700000001",
+                                     "0x7f000001", "256.1.1.1",        "1.2.3",      "1.2.3.4.",
+                                     "1.2.3.4.5",  "1..1.1",           " 1.2.3.4",   "1.2.3.4 ",
+                                     "::1%lo",     "fe80::1%eth0",     "[::1]",      ":::",
+                                     "1::2::3",    "1:2:3:4:5:6:7",    "12345::",    "::1.2.3.4.5",
+                                     "::01.2.3.4", "1:2:3:4:5:6:7:8::"};
+    char text[46];
+    struct host_addr a;
+    (void)state;
+    for (size_t i = 0; i < sizeof yes / sizeof *yes; i++) {
+        if (addr_parse(str_of(yes[i][0]), &a) < 0)
+            fail_msg("%s", yes[i][0]);
+        addr_print(&a, text);
+        assert_string_equal(text, yes[i][1]);
+    }
+    for (size_t i = 0; i < sizeof no / sizeof *no; i++) {
+        if (addr_parse(str_of(no[i]), &a) != -EINVAL)
+            fail_msg("'%s' is taken", no[i]);
+    }
+}
+
+static void ranges_begin_with_their_first_address(void **state)
+{
+    static const char *const no[][2] = {
+        {"10.0.0.1/8", "first address"},    {"10.0.0.0/33", "0 to 32"},   {"10.0.0.0/08", "0 to 32"},
+        {"10.0.0.0/", "0 to 32"},           {"fd00::/129", "0 to 128"},   {"::ffff:10.0.0.0/104", "as 10.0.0.0/8"},
+        {"10.0.0.010/8", "leading zero"},   {"fe80::%eth0/64", "zone"},   {"10.0.0.0./8", "dot behind it"},
+        {"10.0/16", "no complete address"}, {"fd00:::/8", "not an IPv6"}, {"10.0.0.0/8/8", "0 to 32"}};
+    struct host_addr a, in;
+    uint8_t prefix;
+    const char *wrong;
+    (void)state;
+    for (size_t i = 0; i < sizeof no / sizeof *no; i++) {
+        int r = addr_range_parse(str_of(no[i][0]), &a, &prefix, &wrong);
+        if (r != -EINVAL || !wrong || !strstr(wrong, no[i][1]))
+            fail_msg("%s: %s", no[i][0], r ? wrong : "is taken");
+    }
+    assert_int_equal(addr_range_parse(STR("10.0.0.0/8"), &a, &prefix, &wrong), 0);
+    assert_int_equal(prefix, 8);
+    assert_int_equal(addr_parse(STR("::ffff:10.9.8.7"), &in), 0);
+    assert_true(addr_within(&in, &a, prefix));
+    assert_int_equal(addr_range_parse(STR("::ffff:10.9.8.7"), &a, &prefix, &wrong), 0);
+    assert_int_equal(prefix, 32);
+    assert_int_equal(addr_range_parse(STR("::/0"), &a, &prefix, &wrong), 0);
+    assert_false(addr_within(&in, &a, prefix)); /* IPv4 is not below it */
+}
+
+static void ports_are_plain_numbers(void **state)
+{
+    static const char *const no[] = {"",   "0", "080",   "65536", "99999999999", "-1", "+1",
+                                     "1-", "-", "1-2-3", "0x50",  "80 ",         "00"};
+    uint16_t low, high;
+    (void)state;
+    for (size_t i = 0; i < sizeof no / sizeof *no; i++)
+        assert_int_equal(ports_parse(str_of(no[i]), &low, &high), -EINVAL);
+    assert_int_equal(ports_parse(STR("90-80"), &low, &high), -ERANGE);
+    assert_int_equal(ports_parse(STR("80-090"), &low, &high), -EINVAL);
+    assert_true(ports_parse(STR("7-65535"), &low, &high) == 0 && low == 7 && high == 65535);
+    assert_true(port_parse(STR("443"), &low) == 0 && low == 443);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(patterns_mean_one_thing),       cmocka_unit_test(what_is_no_pattern_says_why),
+        cmocka_unit_test(what_is_literal_stays_so),      cmocka_unit_test(patterns_match_as_the_reference_does),
+        cmocka_unit_test(names_fit_one_after_the_other), cmocka_unit_test(paths_have_one_clean_form),
+        cmocka_unit_test(addresses_have_one_spelling),   cmocka_unit_test(ranges_begin_with_their_first_address),
+        cmocka_unit_test(ports_are_plain_numbers)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
