@@ -104,7 +104,7 @@ static unsigned controllers_in(const char *list, size_t n, char sep)
  * The path of the hierarchy that `controller` belongs to ("" for version 2) in the text of /proc/self/cgroup, copied
  * into `ret`; -ENOENT when there is none. A path that leads out of our cgroup namespace ("/..") is of no use: -EXDEV.
  */
-static int path_in(const char *text, const char *controller, char *ret, size_t n)
+static int cgroup_path_in(const char *text, const char *controller, char *ret, size_t n)
 {
     for (const char *line = text; *line;) {
         const char *end = strchrnul(line, '\n');
@@ -133,7 +133,7 @@ int cgroup_path_v2(int pid, char *ret, size_t n)
     char text[SELF_CGROUP_MAX], path[40];
     snprintf(path, sizeof path, "/proc/%d/cgroup", pid);
     ssize_t r = slurp(path, text, sizeof text);
-    return r < 0 ? (int)r : path_in(text, "", ret, n);
+    return r < 0 ? (int)r : cgroup_path_in(text, "", ret, n);
 }
 
 static bool is_v2(void)
@@ -219,7 +219,7 @@ static void find_v1(struct cgroup_place *ret, const char *text)
 {
     for (unsigned c = 0; c < CGROUP_CONTROLLERS; c++) {
         char self[CGROUP_PATH_MAX], *dir = ret->parent[c];
-        if (path_in(text, controllers[c], self, sizeof self) < 0)
+        if (cgroup_path_in(text, controllers[c], self, sizeof self) < 0)
             continue;
         int n = snprintf(dir, CGROUP_PATH_MAX, CGROUP_ROOT "/%s%s", controllers[c], strcmp(self, "/") == 0 ? "" : self);
         if (n < 0 || n >= CGROUP_PATH_MAX || access(dir, F_OK) < 0)
@@ -267,7 +267,7 @@ void cgroup_find(struct cgroup_place *ret)
         ret->why_not = "/proc/self/cgroup cannot be read";
         return;
     }
-    if (v2 && path_in(text, "", self, sizeof self) == 0)
+    if (v2 && cgroup_path_in(text, "", self, sizeof self) == 0)
         find_v2(ret, self);
     if (v2 && ret->kind == CGROUP_NONE)
         systemd_user(ret);

@@ -252,7 +252,7 @@ static void put_pattern(struct buf *out, struct str s)
 }
 
 /* Names with slashes between; the last one may be a pattern. */
-static void put_names(struct buf *out, const char *names, bool pattern)
+static void put_name_rules(struct buf *out, const char *names, bool pattern)
 {
     const struct str last = str_of(path_name(names));
     put_bytes(out, (struct str){names, pattern ? (size_t)(last.p - names) : strlen(names)});
@@ -454,7 +454,7 @@ static void at_any_depth(struct text *t, const char *verb, const char *dir, cons
     }
     put_dir(&b, dir);
     buf_text(&b, top ? "" : "(.*/)?");
-    put_names(&b, name, pattern);
+    put_name_rules(&b, name, pattern);
     buf_text(&b, "(/.*)?$");
     matched(t, verb, &b);
 }
