@@ -8,7 +8,7 @@
 #     PINFOLD_HOST_BUILD build-host/        PINFOLD_SCRATCH     an empty directory of its own, removed afterwards
 #     PINFOLD_TEST_USER  an ordinary user that root's suites run things as; empty when not root
 #     PINFOLD_MUST_RUN   1: a skip that tests/expected-skips does not name is a failure
-# Suites run two at a time where the machine has the processors, but for those that measure ("alone").
+# Suites run three at a time where the machine has two processors, but for those that measure ("alone"); the long ones begin.
 #
 # A suite of those marked "twice" runs other people's programs and servers, or waits for them. When no more than three of its
 # tests fail it runs once more, after all others and alone, and that counts; what failed the first time is printed, and named
@@ -25,36 +25,36 @@ unset CDPATH GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE
 suites() {
     cat <<'END'
 lint         240      pair     once     tests/lint/run
+mcp          240      pair     twice    tests/mcp/run
 distro       240      pair     once     tests/distro/run --quick trixie
-unit         60       pair     once     tests/unit/run.py unit build-host
-golden       60       pair     once     tests/unit/run.py golden build-host
+races        240      pair     twice    tests/races/run
+docker       240      pair     twice    tests/docker/run
+guard        150      pair     once     tests/unit/run.py guard build-host
+conformance  240      pair     twice    tests/conformance/run --engine native --engine bwrap --engine firejail
 sanitizers   180      pair     twice    tests/sanitizers/run
 arm64        180      pair     once     tests/arm64/run
+fault        240      pair     once     tests/fault/run
+escape       180      pair     once     tests/escape/run
+session      200      pair     twice    tests/session/run
+egress       200      pair     twice    tests/egress/run
+guests       240      pair     twice    tests/limits/guests
+vm           240      pair     twice    tests/vm/run
+vm-session   150      pair     twice    tests/vm/sessions
+work         240      pair     twice    tests/work/run
+paths        150      pair     once     tests/paths/run
+unit         60       pair     once     tests/unit/run.py unit build-host
+golden       60       pair     once     tests/unit/run.py golden build-host
 fuzz-replay  60       pair     once     tests/unit/run.py fuzz build-host
 lib          60       pair     twice    tests/unit/run.py lib build-host
 box          90       pair     twice    tests/unit/run.py box build-host
-egress       200      pair     twice    tests/egress/run
 reach        120      pair     twice    tests/egress/reach
 engine       90       pair     twice    tests/unit/run.py engine build-host
-guard        150      pair     once     tests/unit/run.py guard build-host
 engines      120      pair     twice    tests/engines/run
 files        120      pair     twice    tests/files/run
-mcp          240      pair     twice    tests/mcp/run
 bad          90       pair     twice    tests/bad/run
-paths        150      pair     once     tests/paths/run
 completion   60       pair     twice    tests/completion/run
-work         240      pair     twice    tests/work/run
 names        120      pair     twice    tests/names/run
 landlock     90       pair     once     tests/landlock/run
-docker       240      pair     twice    tests/docker/run
-escape       180      pair     once     tests/escape/run
-races        240      pair     twice    tests/races/run
-fault        240      pair     once     tests/fault/run
-session      200      pair     twice    tests/session/run
-guests       240      pair     twice    tests/limits/guests
-conformance  240      pair     twice    tests/conformance/run --engine native --engine bwrap --engine firejail
-vm           240      pair     twice    tests/vm/run
-vm-session   150      pair     twice    tests/vm/sessions
 limits       120      alone    twice    tests/limits/run
 END
 }
@@ -194,8 +194,8 @@ report() { # name, budget, tries: prints what a finished suite said
 passed_all=0 failed_all=0 skipped_all=0
 again=()  # suites that have another try
 limit=900 # seconds until a suite that hangs is ended
-lanes=$(nproc)
-[ "$lanes" -gt 2 ] && lanes=2
+lanes=$(($(nproc) + 1)) # most suites wait for something half of their time
+[ "$lanes" -gt 3 ] && lanes=3
 declare -A running=()
 
 reap_one() {

@@ -343,9 +343,14 @@ bool reporoot_tells(struct guard *g, int dir, struct str path, struct buf *names
     struct telling t = {names, rules_is_root(&g->rules, path)};
     struct sys_stat st;
     bool made = false;
-    for (size_t i = 0; i < MARKERS && !made; i++)
-        made = sys_stat_at(dir, markers[i], AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC | SYS_STAT_BORN, &st) == 0 &&
-               born_has(g, &st);
+    for (size_t i = 0; i < MARKERS && !made; i++) {
+        int no = sys_stat_at(dir, markers[i], AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC | SYS_STAT_BORN, &st);
+        if (no < 0 && !git_is_nothing(no)) {
+            buf_text(names, TOLD_CLOSED);
+            return true;
+        }
+        made = no == 0 && born_has(g, &st);
+    }
     if (made)
         (void)name_in(g, dir, append, &t);
     return names->n > 0;

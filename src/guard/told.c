@@ -176,8 +176,8 @@ static void tell_repository(struct guard *g, struct ending *e, struct str path)
 {
     auto_fd int dir = sys_openat2(AT_FDCWD, path.p, O_PATH | O_DIRECTORY | O_CLOEXEC, 0, RESOLVE_NO_SYMLINKS);
     auto_buf struct buf names = BUF(4096);
-    if (dir >= 0 && reporoot_tells(g, dir, path, &names))
-        tell_or_count(g, e, TOLD_REPOSITORY, path, buf_view(&names));
+    if (dir < 0 ? !git_is_nothing(dir) : reporoot_tells(g, dir, path, &names))
+        tell_or_count(g, e, TOLD_REPOSITORY, path, dir < 0 ? STR(TOLD_CLOSED) : buf_view(&names));
 }
 
 /* HEAD or packed-refs: the first name in it that is an option. */
@@ -192,6 +192,8 @@ static void tell_refs(struct guard *g, struct ending *e, int file, struct str pa
     }
     char *bytes = fd < 0 ? NULL : malloc(size + 1);
     long n = bytes ? sys_pread(fd, bytes, size, 0) : -1;
+    if (n < 0)
+        tell_or_count(g, e, TOLD_REF, path, STR(TOLD_CLOSED));
     struct str text = {bytes, n > 0 ? (size_t)n : 0};
     bool option = false;
     if (str_starts(text, STR("ref:")))
@@ -208,8 +210,11 @@ static void tell_left(struct guard *g, struct ending *e, struct str path)
     struct sys_stat st;
     char text[PATH_MAX];
     auto_fd int fd = sys_openat(AT_FDCWD, path.p, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0);
-    if (fd < 0 || sys_stat_at(fd, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &st) < 0)
+    int no = fd < 0 ? fd : sys_stat_at(fd, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &st);
+    if (no < 0) { /* gone, or in a directory that the box has closed */
+        e->more += !git_is_nothing(no);
         return;
+    }
     if (S_ISFIFO(st.mode)) {
         tell_or_count(g, e, TOLD_FIFO, path, (struct str){"", 0});
         return;

@@ -29,9 +29,9 @@ int main(int argc, char **argv)
         else
             return 2;
     }
-    struct image *i = image_begin(workspace, parts);
+    struct image *i = image_of_parts(workspace, parts);
     if (veil) {
-        image_step(i, STEP_VEIL, veil, NULL, 0, 0);
+        image_put_step(i, STEP_VEIL, veil, NULL, 0, 0);
         static const char *const hidden[] = {".ssh", ".gnupg", ".aws", ".kube", ".docker"};
         static const char *const absent[] = {
             ".azure",           ".netrc",     ".npmrc",         ".pypirc",

@@ -40,8 +40,8 @@ uint32_t image_text(struct image *i, const char *text)
     return at;
 }
 
-struct step *image_step(struct image *i, enum step_kind kind, const char *a, const char *b, unsigned flags,
-                        unsigned mode)
+struct step *image_put_step(struct image *i, enum step_kind kind, const char *a, const char *b, unsigned flags,
+                            unsigned mode)
 {
     if (i->n_steps == sizeof i->steps / sizeof *i->steps)
         abort();
@@ -61,7 +61,7 @@ void image_stub(struct image *i, const char *path, enum stub what)
         head--;
     while (head->kind == STEP_STUB);
     head->b++;
-    image_step(i, STEP_STUB, path, NULL, 0, what);
+    image_put_step(i, STEP_STUB, path, NULL, 0, what);
 }
 
 void image_guard(struct image *i, unsigned kind, const char *text, unsigned place, unsigned flags)
@@ -104,7 +104,7 @@ struct plan_image *image_finish(const struct image *i)
     return p;
 }
 
-struct image *image_begin(const char *workspace, unsigned parts)
+struct image *image_of_parts(const char *workspace, unsigned parts)
 {
     struct image *i = image_new();
     i->namespaces = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | NEW_CGROUP;
@@ -118,38 +118,38 @@ struct image *image_begin(const char *workspace, unsigned parts)
         image_guard(i, GUARD_RULE_PRIVATE, "/tmp", 0, 0);
         image_guard(i, GUARD_RULE_PRIVATE, "/dev", 0, 0);
     }
-    image_step(i, STEP_ROOT, NULL, NULL, STEP_RDONLY | STEP_NOSUID, 0);
+    image_put_step(i, STEP_ROOT, NULL, NULL, STEP_RDONLY | STEP_NOSUID, 0);
     if (workspace)
-        image_step(i, STEP_SOURCE, workspace, NULL, 0, 0);
-    image_step(i, STEP_ENTER, NULL, NULL, 0, 0);
-    image_step(i, STEP_DEVICES, "/dev", NULL, STEP_RDONLY, 0);
-    image_step(i, STEP_TMPFS, "/tmp", NULL, STEP_NOSUID | STEP_NODEV, 01777);
+        image_put_step(i, STEP_SOURCE, workspace, NULL, 0, 0);
+    image_put_step(i, STEP_ENTER, NULL, NULL, 0, 0);
+    image_put_step(i, STEP_DEVICES, "/dev", NULL, STEP_RDONLY, 0);
+    image_put_step(i, STEP_TMPFS, "/tmp", NULL, STEP_NOSUID | STEP_NODEV, 01777);
     if (workspace)
-        image_step(i, STEP_ATTACH, workspace, NULL, STEP_NOSUID | STEP_NODEV, 0);
+        image_put_step(i, STEP_ATTACH, workspace, NULL, STEP_NOSUID | STEP_NODEV, 0);
     return i;
 }
 
 void image_locks(struct image *i, unsigned parts)
 {
     if (!(parts & BOX_NET_HOST))
-        image_step(i, STEP_LOOPBACK, NULL, NULL, 0, 0);
-    image_step(i, STEP_HOSTNAME, "box", NULL, 0, 0);
-    image_step(i, STEP_PROC, "/proc", NULL, 0, 0);
-    image_step(i, STEP_PROC_LOCK, "/proc", NULL, 0, 0);
-    image_step(i, STEP_DEVPTS, "/dev/pts", NULL, 0, 0);
-    image_step(i, STEP_KEYRING, NULL, NULL, 0, 0);
+        image_put_step(i, STEP_LOOPBACK, NULL, NULL, 0, 0);
+    image_put_step(i, STEP_HOSTNAME, "box", NULL, 0, 0);
+    image_put_step(i, STEP_PROC, "/proc", NULL, 0, 0);
+    image_put_step(i, STEP_PROC_LOCK, "/proc", NULL, 0, 0);
+    image_put_step(i, STEP_DEVPTS, "/dev/pts", NULL, 0, 0);
+    image_put_step(i, STEP_KEYRING, NULL, NULL, 0, 0);
     if (syscall(SYS_landlock_create_ruleset, NULL, 0, 1 /* version */) >= 6)
-        image_step(i, STEP_RULESET, NULL, NULL, 0, 3);
-    image_step(i, STEP_NO_CAPS, NULL, NULL, 0, 0);
-    image_step(i, STEP_NO_NEW_PRIVS, NULL, NULL, 0, 0);
-    image_step(i, STEP_UNDUMPABLE, NULL, NULL, 0, 0);
-    image_step(i, STEP_FILTER, NULL, NULL, 0, 0)->a = i->filter;
-    image_step(i, STEP_CWD, "/", NULL, 0, 0);
+        image_put_step(i, STEP_RULESET, NULL, NULL, 0, 3);
+    image_put_step(i, STEP_NO_CAPS, NULL, NULL, 0, 0);
+    image_put_step(i, STEP_NO_NEW_PRIVS, NULL, NULL, 0, 0);
+    image_put_step(i, STEP_UNDUMPABLE, NULL, NULL, 0, 0);
+    image_put_step(i, STEP_FILTER, NULL, NULL, 0, 0)->a = i->filter;
+    image_put_step(i, STEP_CWD, "/", NULL, 0, 0);
 }
 
 struct image *image_box(const char *workspace, unsigned parts)
 {
-    struct image *i = image_begin(workspace, parts);
+    struct image *i = image_of_parts(workspace, parts);
     image_locks(i, parts);
     return i;
 }

@@ -17,8 +17,8 @@ struct image {
 
 struct image *image_new(void);
 uint32_t image_text(struct image *i, const char *text);
-struct step *image_step(struct image *i, enum step_kind kind, const char *a, const char *b, unsigned flags,
-                        unsigned mode);
+struct step *image_put_step(struct image *i, enum step_kind kind, const char *a, const char *b, unsigned flags,
+                            unsigned mode);
 /* The stub goes behind the VEIL or COVER added last. */
 void image_stub(struct image *i, const char *path, enum stub what);
 /* A guard's rule: `kind` of enum guard_rule_kind, text, flags. */
@@ -29,7 +29,7 @@ struct plan_image *image_finish(const struct image *i);
 enum box_parts { BOX_GUARD = 1, BOX_NET_HOST = 2, BOX_ROOT_USER = 4, BOX_LANDLOCK = 8 };
 struct image *image_box(const char *workspace, unsigned parts);
 /* The same in two halves, for steps in between (in the new root, before /proc and the locks). */
-struct image *image_begin(const char *workspace, unsigned parts);
+struct image *image_of_parts(const char *workspace, unsigned parts);
 void image_locks(struct image *i, unsigned parts);
 
 struct ran {

@@ -90,15 +90,15 @@ static struct image *everything(bool tty)
 {
     char path[512];
     snprintf(path, sizeof path, "%s/ws", home);
-    struct image *i = image_begin(path, BOX_GUARD);
+    struct image *i = image_of_parts(path, BOX_GUARD);
     (void)tty;
-    image_step(i, STEP_VEIL, home, NULL, 0, 0);
+    image_put_step(i, STEP_VEIL, home, NULL, 0, 0);
     image_stub(i, "secret", STUB_DENIED_DIR);
     image_stub(i, "absent", STUB_ABSENT);
     image_stub(i, "deep/file", STUB_DENIED_FILE);
     image_stub(i, "point", STUB_POINT_DIR);
     snprintf(path, sizeof path, "%s/cover", home);
-    image_step(i, STEP_COVER, path, NULL, 0, 0);
+    image_put_step(i, STEP_COVER, path, NULL, 0, 0);
     image_stub(i, "a", STUB_DENIED_FILE);
     image_locks(i, BOX_GUARD);
     return i;

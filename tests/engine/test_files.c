@@ -135,16 +135,16 @@ static struct image *image_files(unsigned filter)
     guard_name(i, ".git/hooks", GUARD_REFUSE, GUARD_RULE_DIRECTORY);
     guard_name(i, ".git/config", GUARD_GIT_CONFIG, 0);
     guard_name(i, ".vscode", GUARD_REFUSE, GUARD_RULE_DIRECTORY);
-    image_step(i, STEP_ROOT, NULL, NULL, STEP_RDONLY | STEP_NOSUID, 0);
+    image_put_step(i, STEP_ROOT, NULL, NULL, STEP_RDONLY | STEP_NOSUID, 0);
     static const char *const sources[] = {"ws", "in", "single"};
     static const char *const places[] = {"ws", "mnt", "ws/one"};
     for (unsigned k = 0; k < 3; k++)
-        image_step(i, STEP_SOURCE, at(sources[k]), NULL, 0, 0)->b = k;
-    image_step(i, STEP_ENTER, NULL, NULL, 0, 0);
-    image_step(i, STEP_DEVICES, "/dev", NULL, STEP_RDONLY, 0);
-    image_step(i, STEP_TMPFS, "/tmp", NULL, STEP_NOSUID | STEP_NODEV, 01777);
+        image_put_step(i, STEP_SOURCE, at(sources[k]), NULL, 0, 0)->b = k;
+    image_put_step(i, STEP_ENTER, NULL, NULL, 0, 0);
+    image_put_step(i, STEP_DEVICES, "/dev", NULL, STEP_RDONLY, 0);
+    image_put_step(i, STEP_TMPFS, "/tmp", NULL, STEP_NOSUID | STEP_NODEV, 01777);
     for (unsigned k = 0; k < 3; k++)
-        image_step(i, STEP_ATTACH, at(places[k]), NULL, STEP_NOSUID | STEP_NODEV, 0)->b = k;
+        image_put_step(i, STEP_ATTACH, at(places[k]), NULL, STEP_NOSUID | STEP_NODEV, 0)->b = k;
     image_locks(i, 0);
     return i;
 }

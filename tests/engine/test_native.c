@@ -144,17 +144,17 @@ static void test_attach_inside(void)
     dir(at("ws"));
     dir(at("ws/ro"));
     dir(at("ws/ro/rw"));
-    struct image *i = image_begin(NULL, 0); /* read-only inside writable, and writable inside that */
+    struct image *i = image_of_parts(NULL, 0); /* read-only inside writable, and writable inside that */
     i->n_steps = 0;
-    image_step(i, STEP_ROOT, NULL, NULL, STEP_RDONLY | STEP_NOSUID, 0);
-    image_step(i, STEP_SOURCE, at("ws"), NULL, 0, 0)->b = 0;
-    image_step(i, STEP_SOURCE, at("ws/ro"), NULL, 0, 0)->b = 1;
-    image_step(i, STEP_SOURCE, at("ws/ro/rw"), NULL, 0, 0)->b = 2;
-    image_step(i, STEP_ENTER, NULL, NULL, 0, 0);
-    image_step(i, STEP_DEVICES, "/dev", NULL, STEP_RDONLY, 0);
-    image_step(i, STEP_ATTACH, at("ws"), NULL, 0, 0)->b = 0;
-    image_step(i, STEP_ATTACH, at("ws/ro"), NULL, STEP_RDONLY, 0)->b = 1;
-    image_step(i, STEP_ATTACH, at("ws/ro/rw"), NULL, 0, 0)->b = 2;
+    image_put_step(i, STEP_ROOT, NULL, NULL, STEP_RDONLY | STEP_NOSUID, 0);
+    image_put_step(i, STEP_SOURCE, at("ws"), NULL, 0, 0)->b = 0;
+    image_put_step(i, STEP_SOURCE, at("ws/ro"), NULL, 0, 0)->b = 1;
+    image_put_step(i, STEP_SOURCE, at("ws/ro/rw"), NULL, 0, 0)->b = 2;
+    image_put_step(i, STEP_ENTER, NULL, NULL, 0, 0);
+    image_put_step(i, STEP_DEVICES, "/dev", NULL, STEP_RDONLY, 0);
+    image_put_step(i, STEP_ATTACH, at("ws"), NULL, 0, 0)->b = 0;
+    image_put_step(i, STEP_ATTACH, at("ws/ro"), NULL, STEP_RDONLY, 0)->b = 1;
+    image_put_step(i, STEP_ATTACH, at("ws/ro/rw"), NULL, 0, 0)->b = 2;
     image_locks(i, 0);
     run_sh(i, "cd $1/ws; echo a>a; echo b>ro/b; echo c>ro/rw/c; mv ro moved; rmdir ro/rw; ls; ls ro ro/rw");
     CHECK(exists(at("ws/a")) && !exists(at("ws/ro/b")) && exists(at("ws/ro/rw/c")) && !exists(at("ws/moved")));
@@ -167,19 +167,19 @@ static void test_remap(void)
     dir(at("ws"));
     dir(at("ws/there"));
     write_to(at("src/file"), "mapped\n");
-    struct image *i = image_begin(NULL, 0);
+    struct image *i = image_of_parts(NULL, 0);
     i->n_steps = 0;
-    image_step(i, STEP_ROOT, NULL, NULL, STEP_RDONLY, 0);
-    image_step(i, STEP_SOURCE, at("src"), NULL, 0, 0)->b = 0;
-    image_step(i, STEP_SOURCE, at("src/file"), NULL, 0, 0)->b = 1;
-    image_step(i, STEP_ENTER, NULL, NULL, 0, 0);
-    image_step(i, STEP_DEVICES, "/dev", NULL, STEP_RDONLY, 0);
-    image_step(i, STEP_TMPFS, "/tmp", NULL, 0, 01777);
-    image_step(i, STEP_DIR, "/tmp/d", NULL, 0, 0755);
-    image_step(i, STEP_FILE, "/tmp/f", "written by the plan\n", 0, 0644);
-    image_step(i, STEP_SYMLINK, "/tmp/l", "f", 0, 0);
-    image_step(i, STEP_ATTACH, at("ws/there"), NULL, STEP_RDONLY, 0)->b = 0;
-    image_step(i, STEP_ATTACH, "/tmp/f", NULL, STEP_RDONLY, 0)->b = 1;
+    image_put_step(i, STEP_ROOT, NULL, NULL, STEP_RDONLY, 0);
+    image_put_step(i, STEP_SOURCE, at("src"), NULL, 0, 0)->b = 0;
+    image_put_step(i, STEP_SOURCE, at("src/file"), NULL, 0, 0)->b = 1;
+    image_put_step(i, STEP_ENTER, NULL, NULL, 0, 0);
+    image_put_step(i, STEP_DEVICES, "/dev", NULL, STEP_RDONLY, 0);
+    image_put_step(i, STEP_TMPFS, "/tmp", NULL, 0, 01777);
+    image_put_step(i, STEP_DIR, "/tmp/d", NULL, 0, 0755);
+    image_put_step(i, STEP_FILE, "/tmp/f", "written by the plan\n", 0, 0644);
+    image_put_step(i, STEP_SYMLINK, "/tmp/l", "f", 0, 0);
+    image_put_step(i, STEP_ATTACH, at("ws/there"), NULL, STEP_RDONLY, 0)->b = 0;
+    image_put_step(i, STEP_ATTACH, "/tmp/f", NULL, STEP_RDONLY, 0)->b = 1;
     image_locks(i, 0);
     run_sh(i, "cat $1/ws/there/file; cat /tmp/l; echo no > /tmp/f; echo no > $1/ws/there/file; ls -d /tmp/d");
     HAS("mapped\nmapped\n");
@@ -204,8 +204,8 @@ static void test_names(void)
         const char *argv[] = {"/bin/sh", "-c", "cd \"$1\" && echo ok > file && cat file", "sh", path, NULL};
         run_argv(i, argv);
         HAS("ok\n");
-        i = image_begin(NULL, 0);
-        image_step(i, STEP_VEIL, path, NULL, 0, 0);
+        i = image_of_parts(NULL, 0);
+        image_put_step(i, STEP_VEIL, path, NULL, 0, 0);
         image_stub(i, names[n], STUB_DENIED_DIR);
         image_stub(i, "co:lon", STUB_ABSENT);
         image_locks(i, 0);
@@ -220,8 +220,8 @@ static void test_names(void)
 
 static struct image *hiding(enum step_kind how)
 {
-    struct image *i = image_begin(NULL, 0);
-    image_step(i, how, at("veil"), NULL, 0, 0);
+    struct image *i = image_of_parts(NULL, 0);
+    image_put_step(i, how, at("veil"), NULL, 0, 0);
     image_stub(i, "dir", STUB_DENIED_DIR);
     image_stub(i, "file", STUB_DENIED_FILE);
     image_stub(i, "later", STUB_ABSENT);
@@ -378,9 +378,9 @@ static void test_deny(void)
     dir(at("d"));
     write_to(at("d/f"), "SECRET\n");
     write_to(at("f"), "SECRET\n");
-    struct image *i = image_begin(NULL, 0);
-    image_step(i, STEP_DENY, at("d"), NULL, 0, STUB_DENIED_DIR);
-    image_step(i, STEP_DENY, at("f"), NULL, 0, STUB_DENIED_FILE);
+    struct image *i = image_of_parts(NULL, 0);
+    image_put_step(i, STEP_DENY, at("d"), NULL, 0, STUB_DENIED_DIR);
+    image_put_step(i, STEP_DENY, at("f"), NULL, 0, STUB_DENIED_FILE);
     image_locks(i, 0);
     run_sh(i, "cd $1; cat d/f f; ls d; chmod 755 d f; id -u; cat d/f f");
     LACKS("SECRET");
@@ -400,16 +400,16 @@ static void test_root_cover(void)
 {
     dir(at("ws"));
     write_to(at("ws/file"), "in the workspace\n");
-    struct image *i = image_begin(NULL, 0);
+    struct image *i = image_of_parts(NULL, 0);
     i->n_steps = 0;
-    image_step(i, STEP_SOURCE, at("ws"), NULL, 0, 0)->b = 0;
-    image_step(i, STEP_ROOT_EMPTY, NULL, NULL, 0, 0755);
-    image_step(i, STEP_COVER, "/", NULL, STEP_RDONLY | STEP_NOSUID, 0);
+    image_put_step(i, STEP_SOURCE, at("ws"), NULL, 0, 0)->b = 0;
+    image_put_step(i, STEP_ROOT_EMPTY, NULL, NULL, 0, 0755);
+    image_put_step(i, STEP_COVER, "/", NULL, STEP_RDONLY | STEP_NOSUID, 0);
     image_stub(i, "workspace", STUB_POINT_DIR);
     image_stub(i, ".agent-sandbox", STUB_POINT_DIR);
-    image_step(i, STEP_ENTER, NULL, NULL, 0, 0);
-    image_step(i, STEP_DEVICES, "/dev", NULL, STEP_RDONLY, 0);
-    image_step(i, STEP_ATTACH, "/workspace", NULL, 0, 0)->b = 0;
+    image_put_step(i, STEP_ENTER, NULL, NULL, 0, 0);
+    image_put_step(i, STEP_DEVICES, "/dev", NULL, STEP_RDONLY, 0);
+    image_put_step(i, STEP_ATTACH, "/workspace", NULL, 0, 0)->b = 0;
     image_locks(i, 0);
     run_sh(i, "cat /workspace/file; echo w > /workspace/w; ls -d /.agent-sandbox /usr /etc/passwd; touch /x "
               "/.agent-sandbox/x "
@@ -430,10 +430,10 @@ static void test_root_cover(void)
 static struct image *overlay_box(void)
 {
     char text[8192];
-    struct image *i = image_begin(NULL, 0);
+    struct image *i = image_of_parts(NULL, 0);
     snprintf(text, sizeof text, "%s/cache\n%s/upper\n%s/work", home, home, home);
-    image_step(i, STEP_OVERLAY, at("cache"), text, 0, 0);
-    image_step(i, STEP_OVERLAY, at("missing"), "/nowhere/a\n/nowhere/b\n/nowhere/c", STEP_OPTIONAL, 0);
+    image_put_step(i, STEP_OVERLAY, at("cache"), text, 0, 0);
+    image_put_step(i, STEP_OVERLAY, at("missing"), "/nowhere/a\n/nowhere/b\n/nowhere/c", STEP_OPTIONAL, 0);
     image_locks(i, 0);
     return i;
 }
@@ -458,10 +458,10 @@ static void test_overlay(void)
 
 static void test_private_tmp_size(void)
 {
-    struct image *i = image_begin(NULL, 0);
+    struct image *i = image_of_parts(NULL, 0);
     dir(at("small"));
-    image_step(i, STEP_TMPFS, at("small"), NULL, STEP_NOEXEC, 0700)->b = 64;
-    image_step(i, STEP_FILE, at("small/script"), "#!/bin/sh\necho ran\n", 0, 0755);
+    image_put_step(i, STEP_TMPFS, at("small"), NULL, STEP_NOEXEC, 0700)->b = 64;
+    image_put_step(i, STEP_FILE, at("small/script"), "#!/bin/sh\necho ran\n", 0, 0755);
     image_locks(i, 0);
     run_sh(i, "cd $1/small; head -c 200000 /dev/zero > big; [ $(stat -c %s big) -le 65536 ] && echo limited; ./script; "
               "stat -c %a .");
@@ -478,20 +478,20 @@ static void test_many_sources(void)
     char path[512];
     getrlimit(RLIMIT_NOFILE, &old);
     low = (struct rlimit){256, old.rlim_max};
-    struct image *i = image_begin(NULL, 0);
+    struct image *i = image_of_parts(NULL, 0);
     i->n_steps = 0;
     dir(at("many"));
-    image_step(i, STEP_ROOT, NULL, NULL, STEP_RDONLY, 0);
+    image_put_step(i, STEP_ROOT, NULL, NULL, STEP_RDONLY, 0);
     for (unsigned k = 0; k < N; k++) {
         snprintf(path, sizeof path, "%s/many/%u", home, k);
         dir(path);
-        image_step(i, STEP_SOURCE, path, NULL, 0, 0)->b = k;
+        image_put_step(i, STEP_SOURCE, path, NULL, 0, 0)->b = k;
     }
-    image_step(i, STEP_ENTER, NULL, NULL, 0, 0);
-    image_step(i, STEP_DEVICES, "/dev", NULL, STEP_RDONLY, 0);
+    image_put_step(i, STEP_ENTER, NULL, NULL, 0, 0);
+    image_put_step(i, STEP_DEVICES, "/dev", NULL, STEP_RDONLY, 0);
     for (unsigned k = 0; k < N; k++) {
         snprintf(path, sizeof path, "%s/many/%u", home, k);
-        image_step(i, STEP_ATTACH, path, NULL, k % 2 ? STEP_RDONLY : 0, 0)->b = k;
+        image_put_step(i, STEP_ATTACH, path, NULL, k % 2 ? STEP_RDONLY : 0, 0)->b = k;
     }
     image_locks(i, 0);
     setrlimit(RLIMIT_NOFILE, &low);
@@ -534,7 +534,7 @@ static void test_propagation(void)
 
 static void test_verdicts(void)
 {
-    struct image *i = image_begin(at("no such workspace"), 0);
+    struct image *i = image_of_parts(at("no such workspace"), 0);
     image_locks(i, 0);
     run_sh(i, "true");
     CHECK(ran.verdict == ENOENT && !ran.exited);
@@ -546,19 +546,19 @@ static void test_verdicts(void)
     i = image_box(at("sym"), 0); /* replaced by a link after it was surveyed: refused, never followed */
     run_sh(i, "true");
     CHECK(ran.verdict == ELOOP && strstr(ran.words, "sym") != NULL);
-    i = image_begin(NULL, 0);
-    image_step(i, STEP_DENY, at("gone"), NULL, STEP_OPTIONAL, STUB_DENIED_FILE);
+    i = image_of_parts(NULL, 0);
+    image_put_step(i, STEP_DENY, at("gone"), NULL, STEP_OPTIONAL, STUB_DENIED_FILE);
     image_locks(i, 0);
     run_sh(i, "echo went on");
     HAS("went on");
-    i = image_begin(NULL, 0);
-    image_step(i, STEP_DENY, at("gone"), NULL, 0, STUB_DENIED_FILE);
+    i = image_of_parts(NULL, 0);
+    image_put_step(i, STEP_DENY, at("gone"), NULL, 0, STUB_DENIED_FILE);
     image_locks(i, 0);
     run_sh(i, "echo went on");
     CHECK(ran.verdict == ENOENT && strstr(ran.words, "gone"));
     LACKS("went on");
     i = image_box(NULL, 0);
-    image_step(i, STEP_CWD, at("no cwd"), NULL, 0, 0);
+    image_put_step(i, STEP_CWD, at("no cwd"), NULL, 0, 0);
     run_sh(i, "echo went on");
     CHECK(ran.verdict == ENOENT && strstr(ran.words, "no cwd"));
 }
@@ -607,13 +607,13 @@ static void test_attributes(void)
 {
     struct image *i = image_box(NULL, 0);
     i->n_steps--; /* its CWD */
-    struct step *s = image_step(i, STEP_RLIMIT, NULL, NULL, 0, 1);
+    struct step *s = image_put_step(i, STEP_RLIMIT, NULL, NULL, 0, 1);
     s->a = RLIMIT_NOFILE, s->b = 99;
-    s = image_step(i, STEP_RLIMIT, NULL, NULL, 0, 1024);
+    s = image_put_step(i, STEP_RLIMIT, NULL, NULL, 0, 1024);
     s->a = RLIMIT_FSIZE, s->b = 4;
-    s = image_step(i, STEP_RLIMIT, NULL, NULL, 0, 1);
+    s = image_put_step(i, STEP_RLIMIT, NULL, NULL, 0, 1);
     s->a = RLIMIT_CORE, s->b = 0;
-    image_step(i, STEP_CWD, "/usr", NULL, 0, 0);
+    image_put_step(i, STEP_CWD, "/usr", NULL, 0, 0);
     struct run_ask ask = {.in = -1, .umask = 027};
     const char *argv[] = {"/bin/sh", "-c",
                           "pwd; umask; ulimit -n; ulimit -c; cat /proc/self/limits; head -c 5000 /dev/zero > /tmp/f; "
@@ -661,11 +661,11 @@ static void test_setid(void)
         fail(__LINE__, "cannot make the files: %s", strerror(errno));
         return;
     }
-    struct image *i = image_begin(NULL, BOX_ROOT_USER);
+    struct image *i = image_of_parts(NULL, BOX_ROOT_USER);
     i->n_steps = 0; /* not even where the mount would let it */
-    image_step(i, STEP_ROOT, NULL, NULL, STEP_RDONLY, 0);
-    image_step(i, STEP_ENTER, NULL, NULL, 0, 0);
-    image_step(i, STEP_DEVICES, "/dev", NULL, STEP_RDONLY, 0);
+    image_put_step(i, STEP_ROOT, NULL, NULL, STEP_RDONLY, 0);
+    image_put_step(i, STEP_ENTER, NULL, NULL, 0, 0);
+    image_put_step(i, STEP_DEVICES, "/dev", NULL, STEP_RDONLY, 0);
     image_locks(i, BOX_ROOT_USER);
     run_sh(i, "$1/ws/suid inside caps; $1/ws/fcap inside caps; echo done");
     HAS("caps 0 0\n"); /* the second may be refused as a whole: execve(2), EPERM */
@@ -990,25 +990,25 @@ static struct image *landlock_box(void)
     struct image *i = image_new();
     int abi = (int)syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
     i->tier = TIER_LANDLOCK;
-    struct step *s = image_step(i, STEP_RULESET, NULL, NULL, 0, abi >= 6 ? 3 : 0);
+    struct step *s = image_put_step(i, STEP_RULESET, NULL, NULL, 0, abi >= 6 ? 3 : 0);
     s->a = abi >= 5 ? 0xffff : abi >= 3 ? 0x7fff : abi == 2 ? 0x3fff : 0x1fff;
     static const char *const programs[] = {"/usr", "/bin", "/lib", "/lib64"};
     for (int n = 0; n < 4; n++) {
         struct stat st;
         if (lstat(programs[n], &st) == 0 && S_ISDIR(st.st_mode))
-            image_step(i, STEP_RULE, programs[n], NULL, 0, RULE_READ);
+            image_put_step(i, STEP_RULE, programs[n], NULL, 0, RULE_READ);
     }
-    image_step(i, STEP_RULE, "/etc", NULL, 0, RULE_READ);
-    image_step(i, STEP_RULE, "/proc", NULL, 0, RULE_READ);
-    image_step(i, STEP_RULE, "/dev/null", NULL, 0, RULE_DEVICE);
-    image_step(i, STEP_RULE, at("ws"), NULL, 0, RULE_READ | RULE_WRITE);
-    image_step(i, STEP_RULE, self, NULL, 0, RULE_READ);
-    image_step(i, STEP_RULE, "/nowhere", NULL, STEP_OPTIONAL, RULE_READ);
-    image_step(i, STEP_NO_CAPS, NULL, NULL, 0, 0);
-    image_step(i, STEP_NO_NEW_PRIVS, NULL, NULL, 0, 0);
-    image_step(i, STEP_UNDUMPABLE, NULL, NULL, 0, 0);
+    image_put_step(i, STEP_RULE, "/etc", NULL, 0, RULE_READ);
+    image_put_step(i, STEP_RULE, "/proc", NULL, 0, RULE_READ);
+    image_put_step(i, STEP_RULE, "/dev/null", NULL, 0, RULE_DEVICE);
+    image_put_step(i, STEP_RULE, at("ws"), NULL, 0, RULE_READ | RULE_WRITE);
+    image_put_step(i, STEP_RULE, self, NULL, 0, RULE_READ);
+    image_put_step(i, STEP_RULE, "/nowhere", NULL, STEP_OPTIONAL, RULE_READ);
+    image_put_step(i, STEP_NO_CAPS, NULL, NULL, 0, 0);
+    image_put_step(i, STEP_NO_NEW_PRIVS, NULL, NULL, 0, 0);
+    image_put_step(i, STEP_UNDUMPABLE, NULL, NULL, 0, 0);
     i->filter = FILTER_NO_INET;
-    image_step(i, STEP_FILTER, NULL, NULL, 0, 0)->a = i->filter;
+    image_put_step(i, STEP_FILTER, NULL, NULL, 0, 0)->a = i->filter;
     return i;
 }
 
