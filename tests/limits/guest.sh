@@ -10,6 +10,7 @@
 #       --user-session        the same in a login session's scope, with systemd as pid 1 and the user's service manager running:
 #                             nothing is delegated, but the manager can be asked
 #       --cmdline "WORDS"     more kernel command line ("cgroup_disable=memory", "lsm=landlock")
+#       --disk IMAGE          a raw image as /dev/vda, written to (with --module virtio_pci --module virtio_blk); nothing is mounted
 #       --module NAME         loads a module and what it depends on, before (may be repeated)
 #       --memory MIB          of the machine (default 512)
 #       --cpus N              of the machine (default 2)
@@ -19,14 +20,14 @@
 #       --keep                prints the kernel's console to stderr at the end, also when all went well
 #
 # Inside: busybox for everything a shell script needs, /proc, /sys, /dev, /dev/pts, /dev/shm, a tmpfs as /, cgroup2 on
-# /sys/fs/cgroup; no network, no disk. stdout and stderr of COMMAND come out together, byte for byte; its stdin is empty.
+# /sys/fs/cgroup; no network, no disk but --disk's. stdout and stderr of COMMAND come out together, byte for byte; its stdin is empty.
 # Environment passed on: variables named PINFOLD_*, ONLY, TERM.
 # Status: COMMAND's own; 124 timeout; 125 the machine did not come up (the console is then printed to stderr).
 # GUEST_ACCEL=kvm in the environment uses KVM instead of emulation; it is not tried by itself, for a nested one may hang.
 # `true` takes 5 seconds emulated on an idle machine.
 set -u
 
-files=() modules=() as=root cmdline='' memory=512 cpus=2 limit=120 kernel='' keep='' kit=''
+files=() modules=() disk=() as=root cmdline='' memory=512 cpus=2 limit=120 kernel='' keep='' kit=''
 while [ $# -gt 0 ]; do
     case $1 in
     --file) files+=("$2"); shift ;;
@@ -34,6 +35,7 @@ while [ $# -gt 0 ]; do
     --user-plain) as=plain ;;
     --user-session) as=session ;;
     --cmdline) cmdline=$2; shift ;;
+    --disk) disk=(-drive "file=$2,format=raw,if=virtio,cache=unsafe"); shift ;;
     --module) modules+=("$2"); shift ;;
     --memory) memory=$2; shift ;;
     --cpus) cpus=$2; shift ;;
@@ -249,7 +251,7 @@ accel=${GUEST_ACCEL:-tcg}
 cpu=max
 [ "$accel" = kvm ] && cpu=host
 timeout -k 1 "$limit" qemu-system-x86_64 -accel "$accel" -cpu $cpu -M q35 -m "$memory" -smp "$cpus" -nodefaults -no-user-config -display none -no-reboot \
-    -kernel "$kernel" -initrd "$work/initrd" \
+    "${disk[@]}" -kernel "$kernel" -initrd "$work/initrd" \
     -append "console=ttyS0 quiet cryptomgr.notests panic=-1 reboot=t 8250.nr_uarts=4 $cmdline" \
     -serial file:"$work/console" -serial file:"$work/output" -serial file:"$work/status" >"$work/qemu" 2>&1 </dev/null &
 qemu=$!
