@@ -99,7 +99,8 @@ static int overlay_new(int lower, int upper, int work, unsigned attributes)
             e = sys_fsconfig(fs, SYS_FS_FLAG, "volatile", NULL, 0);
         if (e == 0)
             e = by_path ? name_layers_by_path(fs, layers) : name_layers(fs, layers);
-        if (e == -EINVAL && !by_path) {
+        /* EOPNOTSUPP: before Linux 6.5, overlayfs takes no descriptor of any kind. */
+        if ((e == -EINVAL || e == -EOPNOTSUPP) && !by_path) {
             e = 0;
             continue;
         }
