@@ -71,3 +71,6 @@ static inline bool same(const char *a, const char *b)
 
 /* Optimal-string-alignment distance of two names, capped at 99: used to offer the nearest valid name. */
 unsigned str_distance(struct str a, struct str b);
+
+/* Two arguments for "%.*s" in a sentence: the first 120 bytes. */
+#define STR_SAID(s) (int)((s).n < 120 ? (s).n : 120), (s).p

@@ -8,7 +8,6 @@
 #include <stdio.h>
 
 /* "%.*s" of at most so much of what was said that the sentence around it survives. */
-#define SAID(s) (int)((s).n < 120 ? (s).n : 120), (s).p
 
 /* ---- names ---- */
 
@@ -115,10 +114,10 @@ static int cut_suffix(struct str *text, bool *ret_any_bytes, struct err *e)
 
     *ret_any_bytes = false;
     if (!slash && (str_ends(*text, STR("/tcp")) || str_ends(*text, STR("/udp"))))
-        return err_say(e, ERR_POLICY, "'%.*s': /tcp stands behind a port, as in example.com:443/tcp", SAID(*text));
+        return err_say(e, ERR_POLICY, "'%.*s': /tcp stands behind a port, as in example.com:443/tcp", STR_SAID(*text));
     if (slash && !str_is(suffix, "/tcp"))
         return err_say(e, ERR_POLICY, "'%.*s': behind a port only /tcp may stand, for any protocol on that port",
-                       SAID(*text));
+                       STR_SAID(*text));
     *ret_any_bytes = slash != NULL;
     text->n -= suffix.n;
     return 0;
@@ -200,7 +199,7 @@ int host_rule_parse(struct str text, enum rule_verb verb, struct host_rule *ret,
     if (text.n == 0)
         return err_say(e, ERR_POLICY, "'' is not a host; write a DOMAIN, *.DOMAIN, an address or a CIDR range");
     if (memmem(text.p, text.n, "://", 3))
-        return err_say(e, ERR_POLICY, "'%.*s' is a URL; write the name of its host", SAID(said));
+        return err_say(e, ERR_POLICY, "'%.*s' is a URL; write the name of its host", STR_SAID(said));
     int no = cut_suffix(&text, &r.any_bytes, e);
     if (no < 0)
         return no;
@@ -210,7 +209,7 @@ int host_rule_parse(struct str text, enum rule_verb verb, struct host_rule *ret,
     if (!wrong)
         wrong = host.n ? read_host(host, brackets, &r) : label_wrong(host);
     if (wrong)
-        return err_say(e, ERR_POLICY, "'%.*s' %s", SAID(said), wrong);
+        return err_say(e, ERR_POLICY, "'%.*s' %s", STR_SAID(said), wrong);
     *ret = r;
     return 0;
 }

@@ -248,7 +248,7 @@ struct sequence {
     struct room room;
 };
 
-static int append(struct sequence *s, const struct text *t)
+static int append_said(struct sequence *s, const struct text *t)
 {
     struct text *slot = arena_push(s->mem, &s->texts, &s->n, sizeof *slot);
     if (!slot)
@@ -390,7 +390,7 @@ static int append_chain(struct sequence *s, const struct chain *c)
 {
     int r = 0;
     for (size_t i = c->n; r == 0 && i > 0; i--)
-        r = append(s, &c->links[i - 1]);
+        r = append_said(s, &c->links[i - 1]);
     return r;
 }
 
@@ -463,7 +463,7 @@ static int make_sequence(struct sequence *s, const struct text *flags, const cha
     for (size_t i = 0; r == 0 && i < n; i++)
         r = append_chain(s, &chains[i]);
     if (r == 0 && flags->t.n)
-        r = append(s, flags);
+        r = append_said(s, flags);
     return r;
 }
 
@@ -580,7 +580,7 @@ static int fill(struct policy_builder *b, struct policy *p, struct err *e)
         return no_memory(e);
     int r = make_sequence(&s, &flags, &profile);
     if (r == 0 && wishes.t.n)
-        r = append(&s, &wishes);
+        r = append_said(&s, &wishes);
     if (r == 0)
         r = keep_names(&s, p);
     if (r == 0)

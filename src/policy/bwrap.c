@@ -10,7 +10,7 @@
 #include "policy/path.h"
 #include "policy/said.h"
 
-enum { SHOWN = 200, MOST_VALUES = 2 };
+enum { BWRAP_SHOWN = 200, MOST_VALUES = 2 };
 
 struct shown { /* one thing that is to be seen inside */
     enum { BIND, PRIVATE, LINK } kind;
@@ -18,7 +18,7 @@ struct shown { /* one thing that is to be seen inside */
     bool read_only, optional, devices, gone;
     const struct node *at;
 };
-struct variable {
+struct bwrap_variable {
     struct str name, value;
     bool set;
     const struct node *at;
@@ -30,46 +30,46 @@ struct bwrap {
     const struct node *at;
     struct shown *shown;
     size_t n_shown;
-    struct variable *variables;
+    struct bwrap_variable *variables;
     size_t n_variables;
     bool clear, own_net;
     const char *uid, *gid, *chdir;
     const struct node *uid_at;
 };
 
-static int no_memory(const struct bwrap *b)
+static int bwrap_no_memory(const struct bwrap *b)
 {
     return err_sys(b->src->e, ERR_SYSTEM, ENOMEM, "%s", b->src->file);
 }
 
-static int wrong(const struct bwrap *b, const struct node *at, const char *sentence, struct str word)
+static int bwrap_wrong(const struct bwrap *b, const struct node *at, const char *sentence, struct str word)
 {
     return place_say(b->src->e, ERR_POLICY, b->src->file, at->line, at->column, "'%.*s': %s",
-                     (int)(word.n < SHOWN ? word.n : SHOWN), word.p, sentence);
+                     (int)(word.n < BWRAP_SHOWN ? word.n : BWRAP_SHOWN), word.p, sentence);
 }
 
-static int say(struct bwrap *b, enum key_id id, const struct node *at, struct str a, struct str c, unsigned bits)
+static int bwrap_say(struct bwrap *b, enum key_id id, const struct node *at, struct str a, struct str c, unsigned bits)
 {
     if (!a.p || !c.p)
-        return no_memory(b);
+        return bwrap_no_memory(b);
     return said_add(
         b->src,
         (struct said){
             .key = (uint16_t)id, .bits = (uint16_t)bits, .line = at->line, .column = at->column, .a = a, .b = c});
 }
 
-static int say_text(struct bwrap *b, enum key_id id, const struct node *at, const char *text)
+static int bwrap_say_text(struct bwrap *b, enum key_id id, const struct node *at, const char *text)
 {
-    return say(b, id, at, text ? str_of(text) : (struct str){NULL, 0}, STR(""), 0);
+    return bwrap_say(b, id, at, text ? str_of(text) : (struct str){NULL, 0}, STR(""), 0);
 }
 
 /* The option and its values, as they were said. */
-static int ignore(struct bwrap *b, const struct node *at, const char *key, const char *why)
+static int bwrap_ignore(struct bwrap *b, const struct node *at, const char *key, const char *why)
 {
     struct said_list *l = b->src->list;
     struct foreign_key *slot = key ? arena_push(l->mem, &l->ignored, &l->n_ignored, sizeof *slot) : NULL;
     if (!slot)
-        return no_memory(b);
+        return bwrap_no_memory(b);
     *slot = (struct foreign_key){.key = key, .why = why, .line = at->line, .column = at->column};
     return 0;
 }
@@ -93,12 +93,12 @@ static struct str written(const struct bwrap *b, const char *path)
 static int show(struct bwrap *b, struct shown new)
 {
     if (!new.from || !new.to)
-        return no_memory(b);
+        return bwrap_no_memory(b);
     for (size_t i = 0; i < b->n_shown; i++)
         b->shown[i].gone |= path_at_or_below(b->shown[i].to, new.to);
     struct shown *slot = arena_push(b->mem, &b->shown, &b->n_shown, sizeof *slot);
     if (!slot)
-        return no_memory(b);
+        return bwrap_no_memory(b);
     *slot = new;
     return 0;
 }
@@ -140,11 +140,13 @@ static int remount(struct bwrap *b, const struct node *at, const struct node *v,
         if (s->gone || !same(s->to, to))
             continue;
         s->read_only = true;
-        return s->kind != PRIVATE
-                   ? 0
-                   : ignore(b, at, arena_printf(b->mem, "--remount-ro %s", to), "what is the box's own stays as it is");
+        return s->kind != PRIVATE ? 0
+                                  : bwrap_ignore(b, at, arena_printf(b->mem, "--remount-ro %s", to),
+                                                 "what is the box's own stays as it is");
     }
-    return !to ? no_memory(b) : same(to, "/") ? 0 : wrong(b, at, "nothing was mounted there before", v[0].text);
+    return !to             ? bwrap_no_memory(b)
+           : same(to, "/") ? 0
+                           : bwrap_wrong(b, at, "nothing was mounted there before", v[0].text);
 }
 
 /* Every box has its own at the usual place. */
@@ -154,11 +156,11 @@ static int usual(struct bwrap *b, const struct node *at, const struct node *v, i
     static const char *const options[] = {"--proc", "--dev", "--mqueue"};
     const char *to = path_clean_at(b->mem, "/", v[0].text);
     if (!to)
-        return no_memory(b);
+        return bwrap_no_memory(b);
     if (!same(to, places[arg]))
-        return ignore(b, at, arena_printf(b->mem, "%s %s", options[arg], to),
-                      "every box has its own at the usual place only");
-    return arg < 2 ? 0 : say(b, KEY_RW, at, str_of(to), STR(""), SAID_OPTIONAL);
+        return bwrap_ignore(b, at, arena_printf(b->mem, "%s %s", options[arg], to),
+                            "every box has its own at the usual place only");
+    return arg < 2 ? 0 : bwrap_say(b, KEY_RW, at, str_of(to), STR(""), SAID_OPTIONAL);
 }
 
 /* ---- the rest ---- */
@@ -175,7 +177,7 @@ static int ids(struct bwrap *b, const struct node *at, const struct node *v, int
 {
     for (size_t i = 0; i < v[0].text.n; i++)
         if (v[0].text.p[i] < '0' || v[0].text.p[i] > '9')
-            return wrong(b, at, "a number is wanted", v[0].text);
+            return bwrap_wrong(b, at, "a number is wanted", v[0].text);
     *(group ? &b->gid : &b->uid) = arena_str(b->mem, v[0].text);
     b->uid_at = at;
     return 0;
@@ -184,29 +186,30 @@ static int ids(struct bwrap *b, const struct node *at, const struct node *v, int
 static int hostname(struct bwrap *b, const struct node *at, const struct node *v, int arg)
 {
     (void)arg;
-    return say(b, KEY_HOSTNAME, at, v[0].text, STR(""), 0);
+    return bwrap_say(b, KEY_HOSTNAME, at, v[0].text, STR(""), 0);
 }
 
 static int change_directory(struct bwrap *b, const struct node *at, const struct node *v, int arg)
 {
     (void)arg;
     b->chdir = path_clean_at(b->mem, "/", v[0].text);
-    return ignore(b, at, b->chdir ? arena_printf(b->mem, "--chdir %s", b->chdir) : NULL,
-                  "a command starts where the caller stands, or in the workspace where the box has no such directory");
+    return bwrap_ignore(
+        b, at, b->chdir ? arena_printf(b->mem, "--chdir %s", b->chdir) : NULL,
+        "a command starts where the caller stands, or in the workspace where the box has no such directory");
 }
 
-static int variable(struct bwrap *b, const struct node *at, const struct node *v, int set)
+static int bwrap_variable(struct bwrap *b, const struct node *at, const struct node *v, int set)
 {
     for (size_t i = 0; i < b->n_variables; i++) {
         if (str_eq(b->variables[i].name, v[0].text)) {
-            b->variables[i] = (struct variable){v[0].text, set ? v[1].text : STR(""), set, at};
+            b->variables[i] = (struct bwrap_variable){v[0].text, set ? v[1].text : STR(""), set, at};
             return 0;
         }
     }
-    struct variable *slot = arena_push(b->mem, &b->variables, &b->n_variables, sizeof *slot);
+    struct bwrap_variable *slot = arena_push(b->mem, &b->variables, &b->n_variables, sizeof *slot);
     if (!slot)
-        return no_memory(b);
-    *slot = (struct variable){v[0].text, set ? v[1].text : STR(""), set, at};
+        return bwrap_no_memory(b);
+    *slot = (struct bwrap_variable){v[0].text, set ? v[1].text : STR(""), set, at};
     return 0;
 }
 
@@ -257,8 +260,8 @@ static const struct option {
     {"--gid", 1, ids, 1, NULL},
     {"--hostname", 1, hostname, 0, NULL},
     {"--chdir", 1, change_directory, 0, NULL},
-    {"--setenv", 2, variable, true, NULL},
-    {"--unsetenv", 1, variable, false, NULL},
+    {"--setenv", 2, bwrap_variable, true, NULL},
+    {"--unsetenv", 1, bwrap_variable, false, NULL},
     {"--clearenv", 0, clear_environment, 0, NULL},
     {"--lock-file", 1, NULL, 0, "a policy takes no locks: flock(1) does"},
     {"--sync-fd", 1, NULL, 0, ONE_START},
@@ -321,10 +324,11 @@ static int say_private(struct bwrap *b, const struct shown *s)
     static const char *const own[] = {"/", "/tmp", "/var/tmp", "/run", "/dev/shm", NULL};
     if (is_one_of(s->to, own))
         return 0;
-    int r = say(b, KEY_HIDE, s->at, written(b, s->to), STR(""), 0);
-    return r < 0 || s->read_only ? r
-                                 : ignore(b, s->at, arena_printf(b->mem, "--tmpfs %s", s->to),
-                                          "it is empty as asked, but cannot be written: /tmp, /var/tmp and /run can");
+    int r = bwrap_say(b, KEY_HIDE, s->at, written(b, s->to), STR(""), 0);
+    return r < 0 || s->read_only
+               ? r
+               : bwrap_ignore(b, s->at, arena_printf(b->mem, "--tmpfs %s", s->to),
+                              "it is empty as asked, but cannot be written: /tmp, /var/tmp and /run can");
 }
 
 /* A merged /usr has the links that sandboxes make anew. */
@@ -333,9 +337,9 @@ static int say_link(struct bwrap *b, const struct shown *s)
     static const char *const merged[] = {"/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", NULL};
     const char *to = s->from[0] == '/' ? s->from + 1 : s->from;
     if (is_one_of(s->to, merged) && strncmp(to, "usr/", 4) == 0 && same(to + 4, s->to + 1))
-        return say(b, KEY_RO, s->at, str_of(s->to), STR(""), SAID_OPTIONAL);
-    return ignore(b, s->at, arena_printf(b->mem, "--symlink %s %s", s->from, s->to),
-                  "no link is made: bind what it leads to, or say the path it leads to");
+        return bwrap_say(b, KEY_RO, s->at, str_of(s->to), STR(""), SAID_OPTIONAL);
+    return bwrap_ignore(b, s->at, arena_printf(b->mem, "--symlink %s %s", s->from, s->to),
+                        "no link is made: bind what it leads to, or say the path it leads to");
 }
 
 static int say_kernel_tree(struct bwrap *b, const struct shown *s)
@@ -343,9 +347,10 @@ static int say_kernel_tree(struct bwrap *b, const struct shown *s)
     bool sys = path_at_or_below(s->from, "/sys");
     const char *key = arena_printf(b->mem, "bind %s on %s", s->from, s->to);
     if (!sys || !same(s->from, s->to))
-        return ignore(b, s->at, key, "the host's /proc, /sys and /dev stay outside: name single devices below /dev");
-    int r = say(b, KEY_RO, s->at, written(b, s->to), STR(""), s->optional ? SAID_OPTIONAL : 0);
-    return r < 0 || s->read_only ? r : ignore(b, s->at, key, "it can be read, not written");
+        return bwrap_ignore(b, s->at, key,
+                            "the host's /proc, /sys and /dev stay outside: name single devices below /dev");
+    int r = bwrap_say(b, KEY_RO, s->at, written(b, s->to), STR(""), s->optional ? SAID_OPTIONAL : 0);
+    return r < 0 || s->read_only ? r : bwrap_ignore(b, s->at, key, "it can be read, not written");
 }
 
 static int say_bind(struct bwrap *b, const struct shown *s)
@@ -354,23 +359,24 @@ static int say_bind(struct bwrap *b, const struct shown *s)
     unsigned optional = s->optional ? SAID_OPTIONAL : 0;
     int r = 0;
     if (same(s->to, "/"))
-        return !alike         ? ignore(b, s->at, arena_printf(b->mem, "bind %s on /", s->from),
-                                       "nothing can stand in place of the root: bind what is in it")
+        return !alike         ? bwrap_ignore(b, s->at, arena_printf(b->mem, "bind %s on /", s->from),
+                                             "nothing can stand in place of the root: bind what is in it")
                : s->read_only ? 0
-                              : say(b, KEY_RW, s->at, STR("/"), STR(""), 0);
+                              : bwrap_say(b, KEY_RW, s->at, STR("/"), STR(""), 0);
     if (path_at_or_below(s->from, "/proc") || path_at_or_below(s->from, "/sys") || same(s->from, "/dev") ||
         same(s->to, "/dev") || path_at_or_below(s->to, "/proc"))
         return say_kernel_tree(b, s);
     if (s->devices && !path_at_or_below(s->to, "/dev"))
-        r = ignore(b, s->at, arena_printf(b->mem, "--dev-bind %s %s", s->from, s->to),
-                   "device files in it cannot be opened: name those below /dev");
+        r = bwrap_ignore(b, s->at, arena_printf(b->mem, "--dev-bind %s %s", s->from, s->to),
+                         "device files in it cannot be opened: name those below /dev");
     if (r == 0 && alike)
-        return say(b, s->read_only ? KEY_RO : KEY_RW, s->at, written(b, s->from), STR(""), optional);
+        return bwrap_say(b, s->read_only ? KEY_RO : KEY_RW, s->at, written(b, s->from), STR(""), optional);
     if (r == 0 && s->optional)
-        r = ignore(b, s->at, arena_printf(b->mem, "bind-try %s %s", s->from, s->to),
-                   "what is mounted at another place must exist");
+        r = bwrap_ignore(b, s->at, arena_printf(b->mem, "bind-try %s %s", s->from, s->to),
+                         "what is mounted at another place must exist");
     return r < 0 ? r
-                 : say(b, KEY_MOUNTS, s->at, written(b, s->from), written(b, s->to), s->read_only ? SAID_READ_ONLY : 0);
+                 : bwrap_say(b, KEY_MOUNTS, s->at, written(b, s->from), written(b, s->to),
+                             s->read_only ? SAID_READ_ONLY : 0);
 }
 
 static int say_shown(struct bwrap *b)
@@ -378,7 +384,7 @@ static int say_shown(struct bwrap *b)
     const struct shown *root = root_of(b);
     int r = 0;
     if (!root || root->kind != BIND || !same(root->from, "/"))
-        r = say_text(b, KEY_HIDE, root ? root->at : b->at, "/*"); /* the root begins empty */
+        r = bwrap_say_text(b, KEY_HIDE, root ? root->at : b->at, "/*"); /* the root begins empty */
     for (size_t i = 0; r == 0 && i < b->n_shown; i++) {
         const struct shown *s = &b->shown[i];
         if (!s->gone)
@@ -460,28 +466,29 @@ static int say_workspace(struct bwrap *b)
     if (!best && root && root->kind == BIND && same(root->from, "/"))
         best = "/usr";
     if (!best)
-        return ignore(b, b->at, "a workspace", "nothing is bound at its own place: say --workspace DIR");
-    int r = say(b, KEY_WORKSPACE, at ? at->at : b->at, written(b, best), STR(""), 0);
+        return bwrap_ignore(b, b->at, "a workspace", "nothing is bound at its own place: say --workspace DIR");
+    int r = bwrap_say(b, KEY_WORKSPACE, at ? at->at : b->at, written(b, best), STR(""), 0);
     if (r == 0 && (!at || at->read_only))
-        r = say_text(b, KEY_READ_ONLY, b->at, "true");
+        r = bwrap_say_text(b, KEY_READ_ONLY, b->at, "true");
     if (r == 0 && at && !same(at->from, at->to))
-        r = ignore(b, at->at, arena_printf(b->mem, "%s at %s alone", at->from, at->to),
-                   by_chdir
-                       ? "--chdir makes it the workspace, which is seen at its own place, too"
-                       : "as the first that may be a project it is the workspace, which is seen at its own place, too");
+        r = bwrap_ignore(
+            b, at->at, arena_printf(b->mem, "%s at %s alone", at->from, at->to),
+            by_chdir ? "--chdir makes it the workspace, which is seen at its own place, too"
+                     : "as the first that may be a project it is the workspace, which is seen at its own place, too");
     else if (r == 0 && !by_chdir && is_system(best))
-        r = ignore(b, b->at, "a workspace",
-                   "nothing that is bound may be a project, so it is a directory of the system: say --workspace DIR");
+        r = bwrap_ignore(
+            b, b->at, "a workspace",
+            "nothing that is bound may be a project, so it is a directory of the system: say --workspace DIR");
     return r;
 }
 
 static int say_environment(struct bwrap *b)
 {
-    int r = b->clear ? 0 : say_text(b, KEY_ENV_PASS, b->at, "*");
+    int r = b->clear ? 0 : bwrap_say_text(b, KEY_ENV_PASS, b->at, "*");
     for (size_t i = 0; r == 0 && i < b->n_variables; i++) {
-        const struct variable *v = &b->variables[i];
-        r = v->set ? say(b, KEY_ENV_SET, v->at, v->name, v->value, 0)
-                   : say(b, KEY_ENV_REMOVE, v->at, v->name, STR(""), 0);
+        const struct bwrap_variable *v = &b->variables[i];
+        r = v->set ? bwrap_say(b, KEY_ENV_SET, v->at, v->name, v->value, 0)
+                   : bwrap_say(b, KEY_ENV_REMOVE, v->at, v->name, STR(""), 0);
     }
     return r;
 }
@@ -491,10 +498,12 @@ static int say_user(struct bwrap *b)
     if (!b->uid && !b->gid)
         return 0;
     if (!b->uid || !b->gid)
-        return ignore(b, b->uid_at, arena_printf(b->mem, b->uid ? "--uid %s" : "--gid %s", b->uid ? b->uid : b->gid),
-                      "a user and a group are chosen together: say both");
-    return say_text(b, KEY_USER, b->uid_at,
-                    same(b->uid, "0") && same(b->gid, "0") ? "root" : arena_printf(b->mem, "%s:%s", b->uid, b->gid));
+        return bwrap_ignore(b, b->uid_at,
+                            arena_printf(b->mem, b->uid ? "--uid %s" : "--gid %s", b->uid ? b->uid : b->gid),
+                            "a user and a group are chosen together: say both");
+    return bwrap_say_text(b, KEY_USER, b->uid_at,
+                          same(b->uid, "0") && same(b->gid, "0") ? "root"
+                                                                 : arena_printf(b->mem, "%s:%s", b->uid, b->gid));
 }
 
 static int say_command(struct bwrap *b, const struct node *words, size_t n)
@@ -502,8 +511,9 @@ static int say_command(struct bwrap *b, const struct node *words, size_t n)
     const char *text = "";
     for (size_t i = 0; text && i < n; i++)
         text = arena_printf(b->mem, "%s%s%.*s", text, i ? " " : "",
-                            (int)(words[i].text.n < SHOWN ? words[i].text.n : SHOWN), words[i].text.p);
-    return n ? ignore(b, words, text, "the command is no part of a policy: pinfold run --policy FILE -- COMMAND") : 0;
+                            (int)(words[i].text.n < BWRAP_SHOWN ? words[i].text.n : BWRAP_SHOWN), words[i].text.p);
+    return n ? bwrap_ignore(b, words, text, "the command is no part of a policy: pinfold run --policy FILE -- COMMAND")
+             : 0;
 }
 
 /* One option with its values; *i goes on behind them. */
@@ -514,18 +524,18 @@ static int read_option(struct bwrap *b, const struct node *words, size_t n, size
     while (o < end && !str_is(at->text, o->name))
         o++;
     if (o == end)
-        return wrong(b, at, "bwrap 0.8 has no such option for a box", at->text);
+        return bwrap_wrong(b, at, "bwrap 0.8 has no such option for a box", at->text);
     if (n - *i < o->values)
-        return wrong(b, at, o->values == 1 ? "a value is missing" : "two values are wanted", at->text);
+        return bwrap_wrong(b, at, o->values == 1 ? "a value is missing" : "two values are wanted", at->text);
     const struct node *values = words + *i;
     *i += o->values;
     if (o->read)
         return o->read(b, at, values, o->arg);
     const char *key = o->name;
     for (size_t k = 0; o->why && key && k < o->values; k++)
-        key = arena_printf(b->mem, "%s %.*s", key, (int)(values[k].text.n < SHOWN ? values[k].text.n : SHOWN),
-                           values[k].text.p);
-    return o->why ? ignore(b, at, key, o->why) : 0;
+        key = arena_printf(b->mem, "%s %.*s", key,
+                           (int)(values[k].text.n < BWRAP_SHOWN ? values[k].text.n : BWRAP_SHOWN), values[k].text.p);
+    return o->why ? bwrap_ignore(b, at, key, o->why) : 0;
 }
 
 int read_bwrap(const struct source *src, const struct node *root)
@@ -554,9 +564,9 @@ int read_bwrap(const struct source *src, const struct node *root)
     if (r == 0)
         r = say_shown(&b);
     if (r == 0)
-        r = say_text(&b, KEY_GUARD, root, "off");
+        r = bwrap_say_text(&b, KEY_GUARD, root, "off");
     if (r == 0)
-        r = say_text(&b, KEY_NET, root, b.own_net ? "none" : "host");
+        r = bwrap_say_text(&b, KEY_NET, root, b.own_net ? "none" : "host");
     if (r == 0)
         r = say_environment(&b);
     if (r == 0)

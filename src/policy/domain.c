@@ -5,13 +5,12 @@
 #include <errno.h>
 #include <stdio.h>
 
-enum { HOSTNAME_MAX = 64, SHOWN = 120 };
+enum { HOSTNAME_MAX = 64 };
 
 /* "%.*s" of at most so much of what was said that the sentence around it survives. */
-#define SAID(s) (int)((s).n < SHOWN ? (s).n : SHOWN), (s).p
 
 /* `text` in `mem` as the form that was asked for. */
-static int keep(struct arena *mem, const char *text, const char **ret, struct err *e)
+static int keep_domain(struct arena *mem, const char *text, const char **ret, struct err *e)
 {
     const char *kept = arena_text(mem, text);
     if (!kept)
@@ -41,13 +40,13 @@ int domain_rule_form(struct str s, struct arena *mem, const char **ret, struct e
         if (!set)
             return host_set_unknown(s, e);
         snprintf(canonical, sizeof canonical, "@%s", set->name);
-        return keep(mem, canonical, ret, e);
+        return keep_domain(mem, canonical, ret, e);
     }
     int r = host_rule_parse(s, RULE_ALLOW, &rule, e);
     if (r < 0)
         return r;
     host_rule_print(&rule, canonical);
-    return keep(mem, canonical, ret, e);
+    return keep_domain(mem, canonical, ret, e);
 }
 
 int port_rule_form(struct str s, struct arena *mem, const char **ret, struct err *e)
@@ -57,11 +56,12 @@ int port_rule_form(struct str s, struct arena *mem, const char **ret, struct err
     int r = ports_parse(s, &low, &high);
 
     if (r == -ERANGE)
-        return err_say(e, ERR_POLICY, "'%.*s': the range ends before it begins", SAID(s));
+        return err_say(e, ERR_POLICY, "'%.*s': the range ends before it begins", STR_SAID(s));
     if (r < 0)
-        return err_say(e, ERR_POLICY, "'%.*s' is not a port from 1 to 65535, nor a range such as 6000-6063", SAID(s));
+        return err_say(e, ERR_POLICY, "'%.*s' is not a port from 1 to 65535, nor a range such as 6000-6063",
+                       STR_SAID(s));
     snprintf(canonical, sizeof canonical, low == high ? "%u" : "%u-%u", low, high);
-    return keep(mem, canonical, ret, e);
+    return keep_domain(mem, canonical, ret, e);
 }
 
 /* Cuts the address off, where one is said: "1.2.3.4:", "[::1]:". False for what is none of both. */
@@ -98,7 +98,7 @@ static int publish_read(struct str s, struct publish *ret, bool *ret_said, struc
         return err_say(
             e, ERR_POLICY,
             "'%.*s' is not [ADDR:][HOST:]BOX with ports from 1 to 65535, as 3000, 8080:3000 or [::1]:8080:3000",
-            SAID(s));
+            STR_SAID(s));
     p.v6 = a.v6;
     memcpy(p.addr, a.b, sizeof p.addr);
     *ret = p;
@@ -124,7 +124,7 @@ int publish_form(struct str s, struct arena *mem, const char **ret, struct err *
     addr_print(&a, addr);
     size_t n = said ? (size_t)snprintf(canonical, sizeof canonical, p.v6 ? "[%s]:" : "%s:", addr) : 0;
     snprintf(canonical + n, sizeof canonical - n, "%u:%u", p.host, p.box);
-    return keep(mem, canonical, ret, e);
+    return keep_domain(mem, canonical, ret, e);
 }
 
 int reach_form(struct str s, struct arena *mem, const char **ret, struct err *e)
@@ -137,25 +137,25 @@ int reach_form(struct str s, struct arena *mem, const char **ret, struct err *e)
     const bool one =
         !set && (rule.match == MATCH_NAME || (rule.match == MATCH_NET && rule.prefix == (rule.net.v6 ? 128 : 32)));
     if (!one || rule.low != rule.high || rule.any_bytes)
-        return err_say(e, ERR_POLICY, "'%.*s' is not HOST:PORT, one service, as 127.0.0.1:5432", SAID(s));
+        return err_say(e, ERR_POLICY, "'%.*s' is not HOST:PORT, one service, as 127.0.0.1:5432", STR_SAID(s));
     return domain_rule_form(s, mem, ret, e);
 }
 
 int hostname_form(struct str s, struct arena *mem, const char **ret, struct err *e)
 {
     int r = s.n > HOSTNAME_MAX
-                ? err_say(e, ERR_POLICY, "'%.*s' is longer than the %d bytes of a host name", SAID(s), HOSTNAME_MAX)
+                ? err_say(e, ERR_POLICY, "'%.*s' is longer than the %d bytes of a host name", STR_SAID(s), HOSTNAME_MAX)
                 : 0;
     for (size_t i = 0; r == 0 && i < s.n; i++) {
         char c = s.p[i];
         if (!(c >= '0' && c <= '9') && !((c | 0x20) >= 'a' && (c | 0x20) <= 'z') && c != '-' && c != '.')
-            r = err_say(e, ERR_POLICY, "'%.*s' is not a host name: letters, digits, '-' and '.' only", SAID(s));
+            r = err_say(e, ERR_POLICY, "'%.*s' is not a host name: letters, digits, '-' and '.' only", STR_SAID(s));
     }
     if (r == 0 && (!s.n || s.p[0] == '-' || s.p[0] == '.'))
-        r = err_say(e, ERR_POLICY, "'%.*s' is not a host name: it begins with a letter or digit", SAID(s));
+        r = err_say(e, ERR_POLICY, "'%.*s' is not a host name: it begins with a letter or digit", STR_SAID(s));
     if (r < 0)
         return r;
     char text[HOSTNAME_MAX + 1] = {0};
     memcpy(text, s.p, s.n);
-    return keep(mem, text, ret, e);
+    return keep_domain(mem, text, ret, e);
 }

@@ -14,9 +14,6 @@
 #include "policy/path.h"
 #include "policy/said.h"
 
-enum { SHOWN = 120 };
-#define SAID(s) (int)((s).n < SHOWN ? (s).n : SHOWN), (s).p
-
 /* How a key of a foreign format is read: by a function, or not at all and for this reason. */
 struct foreign;
 typedef int foreign_fn(struct foreign *f, const struct node *n);
@@ -41,7 +38,7 @@ struct foreign {
     const struct node *network_at;
 };
 
-static int no_memory(const struct foreign *f)
+static int foreign_no_memory(const struct foreign *f)
 {
     return err_sys(f->src->e, ERR_SYSTEM, ENOMEM, "%s", f->src->file);
 }
@@ -52,15 +49,15 @@ static int ignore(struct foreign *f, const char *key, const char *why, const str
     struct foreign_key *slot = arena_push(l->mem, &l->ignored, &l->n_ignored, sizeof *slot);
     char *full = arena_printf(l->mem, "%s%s", f->prefix, key);
     if (!slot || !full)
-        return no_memory(f);
+        return foreign_no_memory(f);
     *slot = (struct foreign_key){.key = full, .why = why, .line = at->line, .column = at->column};
     return 0;
 }
 
 static int ignore_value(struct foreign *f, const char *key, struct str value, const char *why, const struct node *at)
 {
-    char *text = arena_printf(f->src->list->mem, "%s '%.*s'", key, SAID(value));
-    return text ? ignore(f, text, why, at) : no_memory(f);
+    char *text = arena_printf(f->src->list->mem, "%s '%.*s'", key, STR_SAID(value));
+    return text ? ignore(f, text, why, at) : foreign_no_memory(f);
 }
 
 static int wrong(struct foreign *f, const char *key, const struct node *n, const char *wanted)
@@ -70,12 +67,13 @@ static int wrong(struct foreign *f, const char *key, const struct node *n, const
         name.n--; /* "filesystem." itself */
     if (n->kind == NODE_SCALAR && !node_is_null(n))
         return place_say(f->src->e, ERR_POLICY, f->src->file, n->line, n->column, "%.*s%s must be %s, not '%.*s'",
-                         (int)name.n, name.p, key, wanted, SAID(n->text));
+                         (int)name.n, name.p, key, wanted, STR_SAID(n->text));
     return place_say(f->src->e, ERR_POLICY, f->src->file, n->line, n->column, "%.*s%s must be %s, not %s", (int)name.n,
                      name.p, key, wanted, node_is_null(n) ? "empty" : node_kind_name(n));
 }
 
-static int say(struct foreign *f, enum key_id id, const struct node *at, struct str a, struct str b, unsigned bits)
+static int foreign_say(struct foreign *f, enum key_id id, const struct node *at, struct str a, struct str b,
+                       unsigned bits)
 {
     return said_add(
         f->src,
@@ -85,7 +83,7 @@ static int say(struct foreign *f, enum key_id id, const struct node *at, struct 
 
 static int say_text(struct foreign *f, enum key_id id, const struct node *at, const char *text)
 {
-    return text ? say(f, id, at, str_of(text), STR(""), 0) : no_memory(f);
+    return text ? foreign_say(f, id, at, str_of(text), STR(""), 0) : foreign_no_memory(f);
 }
 
 /* Reads a mapping by its table of keys. */
@@ -114,10 +112,10 @@ static int read_map(struct foreign *f, const char *prefix, const struct node *ma
             r = spec->why ? ignore(f, spec->name, spec->why, key) : 0;
         else if (near && is_near(nearest, key->text))
             r = place_say(f->src->e, ERR_POLICY, f->src->file, key->line, key->column,
-                          "unknown key '%s%.*s' (did you mean '%s'?)", prefix, SAID(key->text), near->name);
+                          "unknown key '%s%.*s' (did you mean '%s'?)", prefix, STR_SAID(key->text), near->name);
         else {
-            char *name = arena_printf(f->src->list->mem, "%.*s", SAID(key->text));
-            r = name ? ignore(f, name, "the key is not known", key) : no_memory(f);
+            char *name = arena_printf(f->src->list->mem, "%.*s", STR_SAID(key->text));
+            r = name ? ignore(f, name, "the key is not known", key) : foreign_no_memory(f);
         }
         if (r < 0)
             return r;
@@ -162,12 +160,12 @@ static int say_item(struct foreign *f, const struct node *item, int key)
         f->prefix = before;
         return r;
     }
-    return say(f, (enum key_id)key, item, item->text, STR(""), 0);
+    return foreign_say(f, (enum key_id)key, item, item->text, STR(""), 0);
 }
 
 static int say_optional(struct foreign *f, const struct node *item, int key)
 {
-    return say(f, (enum key_id)key, item, item->text, STR(""), SAID_OPTIONAL);
+    return foreign_say(f, (enum key_id)key, item, item->text, STR(""), SAID_OPTIONAL);
 }
 
 static int disabled(struct foreign *f, const struct node *n)
@@ -201,13 +199,13 @@ static int srt_path(struct foreign *f, const struct node *item, int list)
     if (str_starts(s, STR("**/"))) {
         const char *below = arena_printf(mem, "./%.*s", (int)s.n, s.p);
         if (!below)
-            return no_memory(f);
+            return foreign_no_memory(f);
         s = str_of(below);
     }
     enum path_forms forms = list == DENY_READ || list == DENY_WRITE ? PATH_PATTERNS : PATH_NO_PATTERN;
     int r = path_expand(&c, s, forms, mem, &at, &why);
     if (r == -ENOMEM)
-        return no_memory(f);
+        return foreign_no_memory(f);
     if (r < 0) {
         if (memchr(s.p, '*', s.n) || memchr(s.p, '?', s.n) || memchr(s.p, '[', s.n))
             return ignore_value(f, names[list], item->text,
@@ -217,7 +215,7 @@ static int srt_path(struct foreign *f, const struct node *item, int list)
     }
     struct gathered *g = arena_push(mem, &f->paths, &f->n_paths, sizeof *g);
     if (!g)
-        return no_memory(f);
+        return foreign_no_memory(f);
     *g = (struct gathered){.text = s, .at = at, .node = item, .list = list};
     return 0;
 }
@@ -331,8 +329,8 @@ static int srt_credential(struct foreign *f, const struct node *n, const char *n
                          (int)strlen(f->prefix) - 1, f->prefix, name_key);
     if (!str_is(mode->text, "deny") && !str_is(mode->text, "mask"))
         return place_say(f->src->e, ERR_POLICY, f->src->file, mode->line, mode->column,
-                         "%smode: '%.*s' is neither deny nor mask", f->prefix, SAID(mode->text));
-    int r = say(f, id, name, name->text, STR(""), 0);
+                         "%smode: '%.*s' is neither deny nor mask", f->prefix, STR_SAID(mode->text));
+    int r = foreign_say(f, id, name, name->text, STR(""), 0);
     if (r == 0 && str_is(mode->text, "mask"))
         r = ignore_value(f, "mode mask of", name->text, "it is hidden altogether instead", mode);
     return r;
@@ -391,7 +389,7 @@ enum { READS = 1u << DENY_READ | 1u << ALLOW_READ, WRITES = 1u << ALLOW_WRITE | 
 static int srt_say_path(struct foreign *f, const struct gathered *g)
 {
     if (g->at.any_depth || g->at.pattern)
-        return say(f, g->list == DENY_READ ? KEY_HIDE : KEY_PROTECT, g->node, g->text, STR(""), 0);
+        return foreign_say(f, g->list == DENY_READ ? KEY_HIDE : KEY_PROTECT, g->node, g->text, STR(""), 0);
 
     bool hidden = nearest_of(f, g->at.path, READS, false) == DENY_READ;
     bool hidden_above = nearest_of(f, g->at.path, READS, true) == DENY_READ;
@@ -403,21 +401,21 @@ static int srt_say_path(struct foreign *f, const struct gathered *g)
                                     !f->paths[i].at.pattern && same(f->paths[i].at.path, g->at.path));
     switch (g->list) {
     case DENY_READ:
-        return hidden ? say(f, KEY_HIDE, g->node, g->text, STR(""), 0) : 0;
+        return hidden ? foreign_say(f, KEY_HIDE, g->node, g->text, STR(""), 0) : 0;
     case ALLOW_READ: /* says something only inside what is hidden */
         if (!hidden_above)
             return 0;
-        return say(f, writable ? KEY_RW : KEY_RO, g->node, g->text, STR(""), SAID_OPTIONAL);
+        return foreign_say(f, writable ? KEY_RW : KEY_RO, g->node, g->text, STR(""), SAID_OPTIONAL);
     case ALLOW_WRITE:
         if (exact_deny && hidden)
             return ignore_value(f, "filesystem.allowWrite", g->node->text, "denyRead hides the same place", g->node);
         if (!writable)
             return 0;
-        return say(f, KEY_RW, g->node, g->text, STR(""), SAID_OPTIONAL);
+        return foreign_say(f, KEY_RW, g->node, g->text, STR(""), SAID_OPTIONAL);
     case DENY_WRITE:
         if (hidden)
             return 0;
-        return say(f, KEY_PROTECT, g->node, g->text, STR(""), 0);
+        return foreign_say(f, KEY_PROTECT, g->node, g->text, STR(""), 0);
     }
     return 0;
 }
@@ -492,7 +490,8 @@ static int dive_enabled(struct foreign *f, const struct node *n)
 }
 static int dive_work_dir(struct foreign *f, const struct node *n)
 {
-    return n->kind == NODE_SCALAR ? say(f, KEY_WORKSPACE, n, n->text, STR(""), 0) : wrong(f, "work_dir", n, "text");
+    return n->kind == NODE_SCALAR ? foreign_say(f, KEY_WORKSPACE, n, n->text, STR(""), 0)
+                                  : wrong(f, "work_dir", n, "text");
 }
 static int dive_allow_network(struct foreign *f, const struct node *n)
 {
@@ -534,7 +533,7 @@ static int dive_environment(struct foreign *f, const struct node *n)
         const struct node *key = &n->items[2 * i], *value = key + 1;
         if (value->kind != NODE_SCALAR || node_is_null(value))
             return wrong(f, "environment", value, "a mapping of texts");
-        int r = say(f, KEY_ENV_SET, key, key->text, value->text, 0);
+        int r = foreign_say(f, KEY_ENV_SET, key, key->text, value->text, 0);
         if (r < 0)
             return r;
     }
@@ -545,17 +544,17 @@ static int dive_duration(struct foreign *f, const struct node *n)
     uint64_t ms;
     if (n->kind != NODE_SCALAR || parse_count(n->text, &ms) < 0)
         return wrong(f, "max_command_duration_ms", n, "a number of milliseconds");
-    return ms ? say_text(f, KEY_TIMEOUT, n, arena_printf(f->src->list->mem, "%.*sms", SAID(n->text))) : 0;
+    return ms ? say_text(f, KEY_TIMEOUT, n, arena_printf(f->src->list->mem, "%.*sms", STR_SAID(n->text))) : 0;
 }
 
 static int dive_image(struct foreign *f, const struct node *n)
 {
-    return n->kind == NODE_SCALAR ? say(f, KEY_IMAGE, n, n->text, STR(""), 0) : wrong(f, "image", n, "text");
+    return n->kind == NODE_SCALAR ? foreign_say(f, KEY_IMAGE, n, n->text, STR(""), 0) : wrong(f, "image", n, "text");
 }
 static int dive_command(struct foreign *f, const struct node *n)
 {
     if (n->kind == NODE_SCALAR && (str_is(n->text, "docker") || str_is(n->text, "podman")))
-        return say(f, KEY_ENGINE, n, n->text, STR(""), 0);
+        return foreign_say(f, KEY_ENGINE, n, n->text, STR(""), 0);
     if (n->kind == NODE_SCALAR && !n->text.n)
         return 0;
     return wrong(f, "command", n, "docker or podman");
@@ -589,7 +588,7 @@ static int dive_mount(struct foreign *f, const struct node *item, int arg)
         }
         opts = str_skip(opts, one.n + 1);
     }
-    return say(f, KEY_MOUNTS, item, part[0], part[1], bits);
+    return foreign_say(f, KEY_MOUNTS, item, part[0], part[1], bits);
 }
 static int dive_mounts(struct foreign *f, const struct node *n)
 {
@@ -603,19 +602,19 @@ static int dive_ports(struct foreign *f, const struct node *n)
 /* "512m" is docker's spelling of our size. */
 static int dive_memory(struct foreign *f, const struct node *n)
 {
-    return n->kind == NODE_SCALAR ? (n->text.n ? say(f, KEY_MEMORY, n, n->text, STR(""), 0) : 0)
+    return n->kind == NODE_SCALAR ? (n->text.n ? foreign_say(f, KEY_MEMORY, n, n->text, STR(""), 0) : 0)
                                   : wrong(f, "memory", n, "a size");
 }
 static int dive_cpus(struct foreign *f, const struct node *n)
 {
-    return n->kind == NODE_SCALAR ? (n->text.n ? say(f, KEY_CPUS, n, n->text, STR(""), 0) : 0)
+    return n->kind == NODE_SCALAR ? (n->text.n ? foreign_say(f, KEY_CPUS, n, n->text, STR(""), 0) : 0)
                                   : wrong(f, "cpus", n, "a number");
 }
 static int dive_pids(struct foreign *f, const struct node *n)
 {
     if (n->kind != NODE_SCALAR)
         return wrong(f, "pids_limit", n, "a number");
-    return str_is(n->text, "0") ? 0 : say(f, KEY_PIDS, n, n->text, STR(""), 0);
+    return str_is(n->text, "0") ? 0 : foreign_say(f, KEY_PIDS, n, n->text, STR(""), 0);
 }
 static int dive_docker(struct foreign *f, const struct node *n)
 {
@@ -635,12 +634,12 @@ static int dive_profile(struct foreign *f, const struct node *n)
 {
     if (n->kind != NODE_SCALAR || !(str_is(n->text, "restrictive") || str_is(n->text, "permissive")))
         return wrong(f, "profile", n, "restrictive or permissive");
-    int r = say(f, KEY_SEATBELT_BASE, n, n->text, STR(""), 0);
-    return r < 0 ? r : say(f, KEY_EXTENDS, n, n->text, STR(""), 0);
+    int r = foreign_say(f, KEY_SEATBELT_BASE, n, n->text, STR(""), 0);
+    return r < 0 ? r : foreign_say(f, KEY_EXTENDS, n, n->text, STR(""), 0);
 }
 static int dive_custom(struct foreign *f, const struct node *n)
 {
-    return n->kind == NODE_SCALAR ? say(f, KEY_SEATBELT_FILE, n, n->text, STR(""), 0)
+    return n->kind == NODE_SCALAR ? foreign_say(f, KEY_SEATBELT_FILE, n, n->text, STR(""), 0)
                                   : wrong(f, "custom_profile_path", n, "text");
 }
 static int dive_seatbelt(struct foreign *f, const struct node *n)
@@ -691,7 +690,7 @@ static int mycode_type(struct foreign *f, const struct node *n)
     static const char *const types[] = {"docker", "firejail", "nsjail", "vm"};
     for (size_t i = 0; n->kind == NODE_SCALAR && i < sizeof types / sizeof *types; i++) {
         if (str_is(n->text, types[i]))
-            return say(f, KEY_ENGINE, n, n->text, STR(""), 0);
+            return foreign_say(f, KEY_ENGINE, n, n->text, STR(""), 0);
     }
     return wrong(f, "type", n, "docker, firejail, nsjail or vm");
 }
@@ -701,7 +700,7 @@ static int mycode_limit(struct foreign *f, const char *key, const struct node *n
 {
     if (n->kind != NODE_SCALAR || !n->plain || node_is_null(n))
         return wrong(f, key, n, "a number");
-    return say_text(f, id, n, arena_printf(f->src->list->mem, "%.*s%s", SAID(n->text), unit));
+    return say_text(f, id, n, arena_printf(f->src->list->mem, "%.*s%s", STR_SAID(n->text), unit));
 }
 static int mycode_cpu(struct foreign *f, const struct node *n)
 {
@@ -779,7 +778,7 @@ static int mycode_temp(struct foreign *f, const struct node *n)
 {
     if (n->kind != NODE_SCALAR || node_is_null(n))
         return wrong(f, "tempDir", n, "text");
-    return say(f, KEY_RW, n, n->text, STR(""), SAID_OPTIONAL);
+    return foreign_say(f, KEY_RW, n, n->text, STR(""), SAID_OPTIONAL);
 }
 static int mycode_filesystem(struct foreign *f, const struct node *n)
 {
@@ -822,13 +821,13 @@ static int daycare_socket(struct foreign *f, const struct node *n)
 {
     if (n->kind != NODE_SCALAR)
         return wrong(f, "socketPath", n, "text");
-    return str_is(n->text, "/var/run/docker.sock") ? 0 : say(f, KEY_DOCKER_HOST, n, n->text, STR(""), 0);
+    return str_is(n->text, "/var/run/docker.sock") ? 0 : foreign_say(f, KEY_DOCKER_HOST, n, n->text, STR(""), 0);
 }
 static int daycare_runtime(struct foreign *f, const struct node *n)
 {
     if (n->kind != NODE_SCALAR)
         return wrong(f, "runtime", n, "text");
-    return say(f, KEY_RUNTIME, n, n->text, STR(""), 0);
+    return foreign_say(f, KEY_RUNTIME, n, n->text, STR(""), 0);
 }
 
 static int read_daycare(struct foreign *f, const struct node *root)

@@ -6,7 +6,7 @@
 
 #include "policy/domain.h"
 
-static int no_memory(const struct merge *m)
+static int merge_no_memory(const struct merge *m)
 {
     return err_sys(m->e, ERR_SYSTEM, ENOMEM, "build the policy");
 }
@@ -68,7 +68,7 @@ int merge_begin(struct merge *m, struct policy *p, struct room room, struct err 
     p->net_rules = arena_zero(mem, room.net * sizeof *p->net_rules);
     if (arena_failed(mem) || !table_reserve(&m->paths, room.paths) || !table_reserve(&m->guards, room.guards) ||
         !table_reserve(&m->env, room.env))
-        return no_memory(m);
+        return merge_no_memory(m);
     p->origins[0] = (struct origin){.layer = LAYER_BUILTIN, .file = "built in"};
     p->n_origins = 1;
     p->engine = "auto";
@@ -171,7 +171,7 @@ static int merge_path(struct merge *m, const struct said *s, enum path_access a)
     struct str key = path_key(m, &t);
     uint32_t *at = key.p ? table_put(&m->paths, 0, key, (uint32_t)p->n_paths, &fresh) : NULL;
     if (!at)
-        return no_memory(m);
+        return merge_no_memory(m);
     if (fresh) {
         p->n_paths++;
     } else if (m->path_text[*at] == m->text_no && p->paths[*at].access != a) {
@@ -214,7 +214,7 @@ static int merge_mount(struct merge *m, const struct said *s)
         return merge_say(m, ERR_POLICY, s, "'/' is the whole file system; name what is below it");
     uint32_t *at = table_put(&m->mounts, 0, str_of(to.path), (uint32_t)p->n_mounts, &fresh);
     if (!at)
-        return no_memory(m);
+        return merge_no_memory(m);
     struct mount_rule rule = {from.path, to.path, s->bits & SAID_READ_ONLY, 0};
     if (!fresh && !m->text->trusted && same(p->mounts[*at].from, rule.from) &&
         p->mounts[*at].read_only == rule.read_only)
@@ -223,7 +223,7 @@ static int merge_mount(struct merge *m, const struct said *s)
         return tighten_check(m, s, NULL);
     struct mount_rule *slot = fresh ? arena_push(p->mem, &p->mounts, &p->n_mounts, sizeof *slot) : &p->mounts[*at];
     if (!slot)
-        return no_memory(m);
+        return merge_no_memory(m);
     rule.origin = origin_of(m, s);
     *slot = rule;
     return 0;
@@ -252,10 +252,10 @@ static int merge_storage(struct merge *m, const struct said *s)
     if (!m->text->trusted)
         return table_find(&m->storages, 0, str_of(t.path)) ? 0 : tighten_check(m, s, NULL);
     if (!table_put(&m->storages, 0, str_of(t.path), 0, &fresh))
-        return no_memory(m);
+        return merge_no_memory(m);
     struct storage_rule *slot = fresh ? arena_push(p->mem, &p->storages, &p->n_storages, sizeof *slot) : NULL;
     if (fresh && !slot)
-        return no_memory(m);
+        return merge_no_memory(m);
     if (fresh)
         *slot = (struct storage_rule){t.path, origin_of(m, s)};
     return 0;
@@ -269,7 +269,7 @@ static int merge_guard(struct merge *m, const struct said *s)
     uint32_t *at = name ? table_put(&m->guards, s->key * 2u + directory, s->a, (uint32_t)p->n_guards, &fresh) : NULL;
 
     if (!at)
-        return no_memory(m);
+        return merge_no_memory(m);
     if (fresh)
         p->guards[p->n_guards++] = (struct guard_name){
             .name = name,
@@ -346,7 +346,7 @@ static int merge_net_rule(struct merge *m, const struct said *s)
     if (!m->text->trusted && key_tightening(s->key) == TIGHTEN_NEVER)
         return table_find(&m->net, verb, str_of(text)) ? 0 : tighten_check(m, s, NULL);
     if (!table_put(&m->net, verb, str_of(text), 0, &fresh))
-        return no_memory(m);
+        return merge_no_memory(m);
     if (s->key == KEY_ALLOW || s->key == KEY_REACH)
         m->allow_said = s;
     if (fresh)
@@ -366,14 +366,14 @@ static int merge_socket(struct merge *m, const struct said *s)
     if (!m->text->trusted)
         return table_find(&m->sockets, 0, str_of(t.path)) ? 0 : tighten_check(m, s, NULL);
     if (!table_put(&m->sockets, 0, str_of(t.path), 0, &fresh))
-        return no_memory(m);
+        return merge_no_memory(m);
     if (!fresh)
         return 0;
     size_t n = p->n_unix_sockets;
     const char **slot = arena_push(p->mem, &p->unix_sockets, &p->n_unix_sockets, sizeof *slot);
     uint32_t *origin = arena_push(p->mem, &m->socket_origin, &n, sizeof *origin);
     if (!slot || !origin)
-        return no_memory(m);
+        return merge_no_memory(m);
     *slot = t.path;
     *origin = origin_of(m, s);
     return 0;
@@ -399,10 +399,10 @@ static int merge_env(struct merge *m, const struct said *s)
     const char *name = keep(m, s->a);
     const char *value = s->key == KEY_ENV_SET ? keep(m, s->b) : NULL;
     if (!name || (s->key == KEY_ENV_SET && !value))
-        return no_memory(m);
+        return merge_no_memory(m);
     uint32_t *at = table_put(&m->env, 0, (struct str){name, s->a.n}, (uint32_t)p->n_env, &fresh);
     if (!at)
-        return no_memory(m);
+        return merge_no_memory(m);
     p->n_env += fresh;
     p->env[*at] =
         (struct env_rule){.name = name, .value = value, .remove = s->key == KEY_ENV_REMOVE, .origin = origin_of(m, s)};
@@ -481,7 +481,7 @@ static int merge_text_value(struct merge *m, const struct said *s)
     }
     const char *text = keep(m, s->a);
     if (!text)
-        return no_memory(m);
+        return merge_no_memory(m);
     *text_slot(p, s->key) = text;
     return 0;
 }
@@ -701,7 +701,7 @@ static int merge_ignored(struct merge *m, const struct layer_text *text)
         struct ignored *slot = arena_push(p->mem, &p->ignored, &p->n_ignored, sizeof *slot);
         const char *key = arena_text(p->mem, f->key);
         if (!slot || !key)
-            return no_memory(m);
+            return merge_no_memory(m);
         *slot = (struct ignored){.key = key, .why = f->why, .origin = (uint32_t)p->n_origins};
         p->origins[p->n_origins++] =
             (struct origin){.layer = text->layer, .file = text->file, .line = f->line, .column = f->column};
@@ -728,7 +728,7 @@ int merge_text(struct merge *m, const struct layer_text *text)
     if (r == 0)
         r = merge_ignored(m, text);
     if (r == 0 && arena_failed(m->p->mem))
-        r = no_memory(m);
+        r = merge_no_memory(m);
     return r;
 }
 
@@ -874,5 +874,5 @@ int merge_end(struct merge *m)
     p->net_rules = sort(p->mem, p->net_rules, p->n_net_rules, sizeof *p->net_rules, by_net);
     p->env = sort(p->mem, p->env, p->n_env, sizeof *p->env, by_env);
     p->unix_sockets = sort(p->mem, p->unix_sockets, p->n_unix_sockets, sizeof *p->unix_sockets, by_text);
-    return arena_failed(p->mem) ? no_memory(m) : 0;
+    return arena_failed(p->mem) ? merge_no_memory(m) : 0;
 }

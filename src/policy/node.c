@@ -59,12 +59,12 @@ int place_say(struct err *e, enum err_kind kind, const char *file, uint32_t line
     return place_wrap(e, err_say(e, kind, "%s", text), file, line, column);
 }
 
-static int no_memory(const struct reader *r)
+static int node_no_memory(const struct reader *r)
 {
     return err_sys(r->e, ERR_SYSTEM, ENOMEM, "%s", r->file);
 }
 
-static int say(const struct reader *r, yaml_mark_t at, const char *sentence)
+static int node_say(const struct reader *r, yaml_mark_t at, const char *sentence)
 {
     return place_say(r->e, ERR_POLICY, r->file, (uint32_t)at.line + 1, (uint32_t)at.column + 1, "%s", sentence);
 }
@@ -113,7 +113,7 @@ static int next_event(struct reader *r, yaml_event_t *ev)
     if (yaml_parser_parse(&r->yaml, ev))
         return 0;
     if (y->error == YAML_MEMORY_ERROR)
-        return no_memory(r);
+        return node_no_memory(r);
     if (y->error == YAML_READER_ERROR) {
         uint32_t line = 1, column = 1;
         for (size_t i = 0; i < y->problem_offset && i < r->text.n; i++) {
@@ -249,17 +249,17 @@ static int scalar_text(struct reader *r, const yaml_event_t *ev, struct str *ret
         if (source.n >= 2 && source.p[0] == '"' && source.p[source.n - 1] == '"' && has_byte_escape(source)) {
             auto_buf struct buf out = BUF(MAX_POLICY_TEXT);
             if (unescape((struct str){source.p + 1, source.n - 2}, &out) < 0)
-                return say(r, ev->start_mark, "text with \\xNN bytes must stand on one line");
+                return node_say(r, ev->start_mark, "text with \\xNN bytes must stand on one line");
             const char *copy = buf_ok(&out) ? arena_str(r->mem, buf_view(&out)) : NULL;
             if (!copy)
-                return no_memory(r);
+                return node_no_memory(r);
             *ret = (struct str){copy, out.n};
             return 0;
         }
     }
     const char *copy = arena_str(r->mem, text);
     if (!copy)
-        return no_memory(r);
+        return node_no_memory(r);
     *ret = (struct str){copy, text.n};
     return 0;
 }
@@ -274,7 +274,7 @@ static int check_key(struct reader *r, struct table *seen, const struct node *ke
                          node_kind_name(key));
     uint32_t *line = table_put(seen, 0, key->text, key->line, &fresh);
     if (!line)
-        return no_memory(r);
+        return node_no_memory(r);
     *ret_line = *line;
     return fresh ? 0
                  : place_say(r->e, ERR_POLICY, r->file, key->line, key->column,
@@ -306,7 +306,7 @@ static int read_children(struct reader *r, yaml_event_type_t end, unsigned depth
             return no;
         struct node *slot = arena_push(r->mem, &ret->items, &n, sizeof *slot);
         if (!slot)
-            return no_memory(r);
+            return node_no_memory(r);
         *slot = child;
     }
     ret->n = map ? n / 2 : n;
@@ -317,9 +317,9 @@ static int refuse_marked(struct reader *r, const yaml_event_t *ev, const unsigne
                          const unsigned char *tag)
 {
     if (anchor)
-        return say(r, ev->start_mark, "anchors (&name) are not read in a policy; write the value where it holds");
+        return node_say(r, ev->start_mark, "anchors (&name) are not read in a policy; write the value where it holds");
     if (tag)
-        return say(r, ev->start_mark, "tags (!name) are not read in a policy; take the tag out");
+        return node_say(r, ev->start_mark, "tags (!name) are not read in a policy; take the tag out");
     return 0;
 }
 
@@ -332,12 +332,12 @@ static int read_node(struct reader *r, yaml_event_t *ev, unsigned depth, struct 
     int no = 0;
 
     if (++r->n_nodes > MAX_POLICY_NODES)
-        no = say(r, at, "the policy has too many values");
+        no = node_say(r, at, "the policy has too many values");
     else if (depth >= MAX_POLICY_DEPTH)
-        no = say(r, at, "the policy is nested too deeply");
+        no = node_say(r, at, "the policy is nested too deeply");
     else if (type == YAML_ALIAS_EVENT)
-        no = say(r, at,
-                 "aliases (*name) are not read in a policy; write the value out, in quotes if it begins with '*'");
+        no = node_say(r, at,
+                      "aliases (*name) are not read in a policy; write the value out, in quotes if it begins with '*'");
     else if (type == YAML_SCALAR_EVENT) {
         no = refuse_marked(r, ev, ev->data.scalar.anchor, ev->data.scalar.tag);
         n.plain = ev->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
@@ -395,7 +395,7 @@ static int read_document(struct reader *r, struct node *ret)
     if (no < 0)
         return no;
     if (type != YAML_STREAM_END_EVENT)
-        return say(r, at, "a second document begins here; a policy is one");
+        return node_say(r, at, "a second document begins here; a policy is one");
     *ret = root;
     return 0;
 }
@@ -447,7 +447,7 @@ int node_read(const char *file, struct str text, const char *hint, struct arena 
         text = str_skip(text, 3);
     r.text = json_as_yaml(text, &json);
     if (!buf_ok(&json) || !yaml_parser_initialize(&r.yaml))
-        return no_memory(&r);
+        return node_no_memory(&r);
     for (size_t i = 0; i + 1 < r.text.n && !r.bytes; i++)
         r.bytes = r.text.p[i] == '\\' && r.text.p[i + 1] == 'x';
     yaml_parser_set_encoding(&r.yaml, YAML_UTF8_ENCODING);

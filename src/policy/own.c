@@ -16,7 +16,7 @@ struct own {
     const char *project; /* WORKSPACE/.pinfold */
 };
 
-static int no_memory(struct merge *m)
+static int own_no_memory(struct merge *m)
 {
     return err_sys(m->e, ERR_SYSTEM, ENOMEM, "build the policy");
 }
@@ -49,7 +49,7 @@ static int find_own(struct merge *m, struct own *o)
         }
     }
     o->project = path_clean_at(mem, m->p->workspace, STR(".pinfold"));
-    return arena_failed(mem) || !o->project ? no_memory(m) : 0;
+    return arena_failed(mem) || !o->project ? own_no_memory(m) : 0;
 }
 
 static int refuse(struct merge *m, uint32_t origin, const char *what, const char *path, const char *stays)
@@ -99,7 +99,7 @@ static int add(struct merge *m, const char *path, enum path_access access, uint3
     uint32_t *at = table_put(&m->paths, 0, str_of(path), (uint32_t)p->n_paths, &fresh);
 
     if (!at)
-        return no_memory(m);
+        return own_no_memory(m);
     if (fresh)
         p->n_paths++;
     else if (p->paths[*at].access == PATH_HIDE)
@@ -115,7 +115,7 @@ static int hide(struct merge *m, const char *dir, uint32_t origin)
 }
 
 /* Where nothing around is writable, the read-only root serves. */
-static int keep(struct merge *m, const char *path, uint32_t origin)
+static int keep_path(struct merge *m, const char *path, uint32_t origin)
 {
     int r = check(m, path, false);
     enum path_access now = r < 0 ? PATH_RO : merge_access(m, path);
@@ -135,8 +135,8 @@ int own_rules(struct merge *m)
     for (const char *const *w = m->world->own_hidden; r == 0 && w && *w; w++)
         r = hide(m, *w, origin);
     if (r == 0)
-        r = keep(m, "/etc/pinfold", origin);
+        r = keep_path(m, "/etc/pinfold", origin);
     for (const char *const *w = m->world->own_read_only; r == 0 && w && *w; w++)
-        r = keep(m, *w, origin);
-    return r < 0 ? r : keep(m, o.project, origin);
+        r = keep_path(m, *w, origin);
+    return r < 0 ? r : keep_path(m, o.project, origin);
 }

@@ -7,8 +7,8 @@
 
 #include <errno.h>
 
-enum { SHOWN = 160, MAX_NAME = 255 };
-#define SAID(s) (int)((s).n < SHOWN ? (s).n : SHOWN), (s).p
+enum { PATH_SHOWN = 160, MAX_NAME = 255 };
+#define PATH_SAID(s) (int)((s).n < PATH_SHOWN ? (s).n : PATH_SHOWN), (s).p
 
 struct piece {               /* the text in the making */
     struct buf bytes, marks; /* marks: WILD, TAKEN (out of a variable or behind a backslash) or PLAIN */
@@ -58,7 +58,7 @@ static int put_variable(const struct path_context *c, struct piece *p, struct st
         n++;
     if (n == 0 || n >= sizeof name || (braced && (n == at.n || at.p[n] != '}')))
         return err_say(e, ERR_POLICY, "'%.*s': a '$' begins a variable, as ${HOME}; write \\$ for the character",
-                       SAID(p->said));
+                       PATH_SAID(p->said));
     memcpy(name, at.p, n);
     name[n] = 0;
     *s = str_skip(at, n + braced);
@@ -68,7 +68,7 @@ static int put_variable(const struct path_context *c, struct piece *p, struct st
     }
     const char *value = variable_value(c, name);
     if (!value)
-        return err_say(e, ERR_POLICY, "'%.*s': the variable %s is not set", SAID(p->said), name);
+        return err_say(e, ERR_POLICY, "'%.*s': the variable %s is not set", PATH_SAID(p->said), name);
     put(p, str_of(value), TAKEN);
     return 0;
 }
@@ -82,9 +82,10 @@ static int put_home(const struct path_context *c, struct piece *p, struct str *s
         return err_say(e, ERR_POLICY,
                        "'%.*s': only ~ and ~/ are known, not another user's home; write \\~ for the "
                        "character",
-                       SAID(p->said));
+                       PATH_SAID(p->said));
     if (c && (!c->world->home || c->world->home[0] != '/'))
-        return err_say(e, ERR_POLICY, "'%.*s': there is no home directory to stand for ~; set HOME", SAID(p->said));
+        return err_say(e, ERR_POLICY, "'%.*s': there is no home directory to stand for ~; set HOME",
+                       PATH_SAID(p->said));
     put(p, c ? str_of(c->world->home) : STR("/h"), TAKEN);
     *s = str_skip(*s, 1);
     return 0;
@@ -99,7 +100,7 @@ static int unfold(const struct path_context *c, struct piece *p, enum path_forms
     while (r == 0 && s.n) {
         char ch = s.p[0];
         if (ch == 0)
-            return err_say(e, ERR_POLICY, "'%.*s' holds a NUL byte, which no path can", SAID(p->said));
+            return err_say(e, ERR_POLICY, "'%.*s' holds a NUL byte, which no path can", PATH_SAID(p->said));
         if (ch == '$' && !flag) {
             r = put_variable(c, p, &s, e);
             continue;
@@ -109,7 +110,7 @@ static int unfold(const struct path_context *c, struct piece *p, enum path_forms
                 return err_say(e, ERR_POLICY,
                                "'%.*s': a backslash takes the character behind it literally; there is "
                                "none",
-                               SAID(p->said));
+                               PATH_SAID(p->said));
             put(p, (struct str){s.p + 1, 1}, TAKEN);
             s = str_skip(s, 2);
             continue;
@@ -173,14 +174,14 @@ static int append_pattern(struct buf *out, struct component c, struct str said, 
         if (i && c.bytes.p[i] == '*' && c.bytes.p[i - 1] == '*' && c.marks[i] == WILD && c.marks[i - 1] == WILD)
             return err_say(e, ERR_POLICY,
                            "'%.*s': ** stands alone between slashes, as DIR/**/*.pem; within a name write *",
-                           SAID(said));
+                           PATH_SAID(said));
         if (c.marks[i] == TAKEN)
             glob_put_literal(out, c.bytes.p[i]);
         else
             buf_char(out, c.bytes.p[i]);
     }
     const char *wrong = glob_wrong(str_skip(buf_view(out), from));
-    return wrong && buf_ok(out) ? err_say(e, ERR_POLICY, "'%.*s' %s", SAID(said), wrong) : 0;
+    return wrong && buf_ok(out) ? err_say(e, ERR_POLICY, "'%.*s' %s", PATH_SAID(said), wrong) : 0;
 }
 
 /* What comes after the "**": plain components, the last of which may be a pattern. */
@@ -193,11 +194,11 @@ static int read_deep(struct str bytes, const char *marks, struct str said, struc
     while (next_component(&bytes, &marks, &c)) {
         if (pattern || c.deep)
             return err_say(e, ERR_POLICY, "'%.*s': only the last part of a path may have wildcards, and ** stands once",
-                           SAID(said));
+                           PATH_SAID(said));
         if (is_dot(c) || str_is(c.bytes, ".."))
-            return err_say(e, ERR_POLICY, "'%.*s': '.' and '..' mean nothing behind **", SAID(said));
+            return err_say(e, ERR_POLICY, "'%.*s': '.' and '..' mean nothing behind **", PATH_SAID(said));
         if (c.bytes.n > MAX_NAME)
-            return err_say(e, ERR_POLICY, "'%.*s' has a name of more than %d bytes", SAID(said), MAX_NAME);
+            return err_say(e, ERR_POLICY, "'%.*s' has a name of more than %d bytes", PATH_SAID(said), MAX_NAME);
         if (out->n)
             buf_char(out, '/');
         if (c.wild) {
@@ -213,7 +214,7 @@ static int read_deep(struct str bytes, const char *marks, struct str said, struc
         return err_say(e, ERR_POLICY,
                        "'%.*s': ** stands before a name; a directory's name alone means all below it, "
                        "too",
-                       SAID(said));
+                       PATH_SAID(said));
     *ret_pattern = pattern;
     return 0;
 }
@@ -242,17 +243,18 @@ static int read_components(struct piece *p, const char *base, enum path_forms fo
         buf_text(&o->fixed, base);
     for (; next_component(&bytes, &marks, &c); first = false) {
         if (o->pattern)
-            return err_say(e, ERR_POLICY, "'%.*s': only the last part of a path may have wildcards", SAID(p->said));
+            return err_say(e, ERR_POLICY, "'%.*s': only the last part of a path may have wildcards",
+                           PATH_SAID(p->said));
         if (c.wild && forms == PATH_NO_PATTERN)
             return err_say(e, ERR_POLICY, "'%.*s': patterns are for hide and protect; write \\%c for the character",
-                           SAID(p->said), first_wildcard(c));
+                           PATH_SAID(p->said), first_wildcard(c));
         if (c.deep) {
             o->any_depth = true;
             o->everywhere = !absolute && first;
             return read_deep(bytes, marks, p->said, &o->deep, &o->pattern, e);
         }
         if (c.bytes.n > MAX_NAME)
-            return err_say(e, ERR_POLICY, "'%.*s' has a name of more than %d bytes", SAID(p->said), MAX_NAME);
+            return err_say(e, ERR_POLICY, "'%.*s' has a name of more than %d bytes", PATH_SAID(p->said), MAX_NAME);
         if (c.wild) {
             buf_char(&o->fixed, '/');
             int r = append_pattern(&o->fixed, c, p->said, e);
@@ -269,7 +271,7 @@ static int read_components(struct piece *p, const char *base, enum path_forms fo
 static int finish(struct reading *o, struct str said, struct arena *mem, struct path_text *ret, struct err *e)
 {
     if (!buf_ok(&o->fixed) || !buf_ok(&o->deep) || o->fixed.n > MAX_PATH_TEXT)
-        return err_say(e, ERR_POLICY, "'%.*s' is longer than the %d bytes of a path", SAID(said), MAX_PATH_TEXT);
+        return err_say(e, ERR_POLICY, "'%.*s' is longer than the %d bytes of a path", PATH_SAID(said), MAX_PATH_TEXT);
     struct str fixed = o->fixed.n ? buf_view(&o->fixed) : STR("/");
     struct path_text t = {.any_depth = o->any_depth, .pattern = o->pattern};
     t.path = arena_str(mem, o->any_depth ? buf_view(&o->deep) : fixed);
@@ -349,9 +351,9 @@ int path_expand(const struct path_context *c, struct str text, enum path_forms f
         return err_say(e, ERR_POLICY, "the path is empty");
     int r = unfold(c, &p, forms, e);
     if (r == 0 && (!buf_ok(&p.bytes) || !buf_ok(&p.marks)))
-        r = err_say(e, ERR_POLICY, "'%.*s' is longer than the %d bytes of a path", SAID(text), MAX_PATH_TEXT);
+        r = err_say(e, ERR_POLICY, "'%.*s' is longer than the %d bytes of a path", PATH_SAID(text), MAX_PATH_TEXT);
     if (r == 0 && p.bytes.n == 0)
-        r = err_say(e, ERR_POLICY, "'%.*s' is empty once its variables are read", SAID(text));
+        r = err_say(e, ERR_POLICY, "'%.*s' is empty once its variables are read", PATH_SAID(text));
     if (r == 0)
         r = read_components(&p, c ? c->base : NULL, forms, &o, e);
     if (r == 0 && c)
@@ -454,24 +456,24 @@ int guard_name_form(struct str text, bool ends, struct err *e)
     if (s.n > 1 && s.p[s.n - 1] == '/')
         s.n--;
     if (!s.n || s.n > MAX_PATH_TEXT || memchr(s.p, 0, s.n))
-        return err_say(e, ERR_POLICY, "'%.*s' is not a name", SAID(text));
+        return err_say(e, ERR_POLICY, "'%.*s' is not a name", PATH_SAID(text));
     if (s.p[0] == '/' || s.p[0] == '~')
         return err_say(e, ERR_POLICY,
                        "'%.*s': a guarded name is relative to a writable tree; use files.protect for "
                        "one place",
-                       SAID(text));
+                       PATH_SAID(text));
     for (struct str rest = s; rest.n;) {
         const char *slash = memchr(rest.p, '/', rest.n);
         struct str c = {rest.p, slash ? (size_t)(slash - rest.p) : rest.n};
         if (!c.n || str_is(c, ".") || str_is(c, "..") || c.n > MAX_NAME)
-            return err_say(e, ERR_POLICY, "'%.*s' is not a plain relative name", SAID(text));
+            return err_say(e, ERR_POLICY, "'%.*s' is not a plain relative name", PATH_SAID(text));
         rest = str_skip(rest, c.n + 1);
     }
     /* "*.code-workspace": whatever ends so, directly at a root. */
     const size_t star = str_starts(s, STR("*.")) && s.n > 2 && s.n == text.n && !memchr(s.p, '/', s.n) && ends;
     for (size_t i = star; i < s.n; i++) {
         if (strchr(star ? "*?[\\" : "*?[", s.p[i]))
-            return err_say(e, ERR_POLICY, "'%.*s': guarded names are exact, without wildcards", SAID(text));
+            return err_say(e, ERR_POLICY, "'%.*s': guarded names are exact, without wildcards", PATH_SAID(text));
     }
     return 0;
 }

@@ -6,13 +6,13 @@
 
 enum { MAX_CREDENTIAL = 255 }; /* RFC 1929 */
 
-static int no_memory(struct err *e)
+static int proxy_no_memory(struct err *e)
 {
     return err_sys(e, ERR_SYSTEM, ENOMEM, "read the proxy variables");
 }
 
 /* The value of NAME, in small letters first, and how it is spelled; an empty value is none. */
-static const char *variable(const char *const *environ, const char *upper, const char **ret_name)
+static const char *proxy_variable(const char *const *environ, const char *upper, const char **ret_name)
 {
     for (int small = 1; small >= 0; small--) {
         char name[16];
@@ -86,14 +86,14 @@ static int read_credentials(struct str *s, struct arena *mem, struct proxy *p, s
     struct str password = colon ? str_skip(said, user.n + 1) : STR("");
     if (!decode(user, mem, &p->user) || !decode(password, mem, &p->password))
         return arena_failed(mem)
-                   ? no_memory(e)
+                   ? proxy_no_memory(e)
                    : err_say(e, ERR_POLICY,
                              "%s: the user or the password in it is longer than %d bytes or holds control characters",
                              p->variable, MAX_CREDENTIAL);
     *s = str_skip(*s, at);
     const char *pair = arena_printf(mem, "%.*s:%.*s", (int)p->user.n, p->user.p, (int)p->password.n, p->password.p);
     p->basic = pair ? base64(str_of(pair), mem) : NULL;
-    return p->basic ? 0 : no_memory(e);
+    return p->basic ? 0 : proxy_no_memory(e);
 }
 
 static int read_proxy(const char *name, const char *value, struct arena *mem, struct proxy *ret, struct err *e)
@@ -216,37 +216,37 @@ static int read_no_proxy(const char *value, struct arena *mem, struct proxies *a
                                  : arena_push(mem, &skipped, &n_skipped, sizeof *text);
         struct host_rule *slot = good ? arena_push(mem, &all->direct, &all->n_direct, sizeof *slot) : NULL;
         if (!text || (good && !slot))
-            return no_memory(e);
+            return proxy_no_memory(e);
         *text = arena_str(mem, s);
         if (good)
             *slot = r;
         value += s.n;
     }
     if (n_skipped && !arena_push(mem, &skipped, &n_skipped, sizeof *skipped))
-        return no_memory(e);
+        return proxy_no_memory(e);
     all->direct_text = texts;
     all->skipped = skipped;
-    return arena_failed(mem) ? no_memory(e) : 0;
+    return arena_failed(mem) ? proxy_no_memory(e) : 0;
 }
 
 int proxies_read(const char *const *environ, struct arena *mem, const struct proxies **ret, struct err *e)
 {
-    const char *name, *value = variable(environ, "ALL_PROXY", &name);
+    const char *name, *value = proxy_variable(environ, "ALL_PROXY", &name);
     struct proxies *all = arena_zero(mem, sizeof *all);
-    int r = all ? 0 : no_memory(e);
+    int r = all ? 0 : proxy_no_memory(e);
 
     *ret = NULL;
     if (r == 0 && value)
         r = read_proxy(name, value, mem, &all->other, e);
     if (r == 0)
         all->plain = all->other;
-    if (r == 0 && (value = variable(environ, "HTTPS_PROXY", &name)))
+    if (r == 0 && (value = proxy_variable(environ, "HTTPS_PROXY", &name)))
         r = read_proxy(name, value, mem, &all->other, e);
-    if (r == 0 && (value = variable(environ, "HTTP_PROXY", &name)))
+    if (r == 0 && (value = proxy_variable(environ, "HTTP_PROXY", &name)))
         r = read_proxy(name, value, mem, &all->plain, e);
     if (r < 0 || (!all->plain.variable && !all->other.variable))
         return r;
-    r = read_no_proxy(variable(environ, "NO_PROXY", &name), mem, all, e);
+    r = read_no_proxy(proxy_variable(environ, "NO_PROXY", &name), mem, all, e);
     for (size_t i = 0; r == 0 && i < all->n_direct; i++) {
         if (all->direct[i].match == MATCH_ANY && all->direct[i].low == 1)
             return 0; /* nothing goes through it */

@@ -9,9 +9,6 @@
 #include "policy/path.h"
 #include "policy/said.h"
 
-enum { SHOWN = 120 };
-#define SAID(s) (int)((s).n < SHOWN ? (s).n : SHOWN), (s).p
-
 #define MIB ((uint64_t)1 << 20)
 
 /* What a limit may be. The least is what a program can start with at all; the most is what the kernel can count. */
@@ -53,12 +50,12 @@ int limit_value(enum key_id id, struct str text, uint64_t *ret, struct err *e)
             : t == TYPE_CPUS     ? parse_cpus(text, &v)
                                  : parse_count(text, &v);
     if (r == -EINVAL)
-        return err_say(e, ERR_POLICY, "'%.*s' is not %s (write %s)", SAID(text), what_is(t), bounds[id].examples);
+        return err_say(e, ERR_POLICY, "'%.*s' is not %s (write %s)", STR_SAID(text), what_is(t), bounds[id].examples);
     if (r < 0 || v > bounds[id].most)
-        return err_say(e, ERR_POLICY, "'%.*s' is more than the %s that can be counted%s", SAID(text),
+        return err_say(e, ERR_POLICY, "'%.*s' is more than the %s that can be counted%s", STR_SAID(text),
                        bounds[id].most_text, ends ? "" : "; write none for no limit");
     if (v < bounds[id].least)
-        return err_say(e, ERR_POLICY, "'%.*s' is less than %s, the least that anything runs with%s", SAID(text),
+        return err_say(e, ERR_POLICY, "'%.*s' is less than %s, the least that anything runs with%s", STR_SAID(text),
                        bounds[id].least_text, ends ? "" : "; write none for no limit");
     *ret = v;
     return 0;
@@ -77,7 +74,7 @@ int user_value(struct str text, enum user_mode *ret_mode, uint32_t *ret_uid, uin
     /* 4294967295 is (uid_t)-1, "no change" to chown(2) and setresuid(2). */
     if (!colon || parse_count((struct str){text.p, (size_t)(colon - text.p)}, &uid) < 0 ||
         parse_count(str_skip(text, (size_t)(colon + 1 - text.p)), &gid) < 0 || uid >= UINT32_MAX || gid >= UINT32_MAX)
-        return err_say(e, ERR_POLICY, "'%.*s' is none of keep, root and UID:GID", SAID(text));
+        return err_say(e, ERR_POLICY, "'%.*s' is none of keep, root and UID:GID", STR_SAID(text));
     *ret_mode = USER_IDS;
     *ret_uid = (uint32_t)uid;
     *ret_gid = (uint32_t)gid;
@@ -99,9 +96,9 @@ static int check_choice(enum key_id id, struct str s, struct err *e)
     list[n] = 0;
     struct str near = nearest_choice(key_table[id].choices, s);
     if (near.n)
-        return err_say(e, ERR_POLICY, "'%.*s' is none of %s (did you mean '%.*s'?)", SAID(s), list, (int)near.n,
+        return err_say(e, ERR_POLICY, "'%.*s' is none of %s (did you mean '%.*s'?)", STR_SAID(s), list, (int)near.n,
                        near.p);
-    return err_say(e, ERR_POLICY, "'%.*s' is none of %s", SAID(s), list);
+    return err_say(e, ERR_POLICY, "'%.*s' is none of %s", STR_SAID(s), list);
 }
 
 static int check_feature(struct str s, struct err *e)
@@ -119,8 +116,9 @@ static int check_feature(struct str s, struct err *e)
         }
     }
     if (near && is_near(nearest, s))
-        return err_say(e, ERR_POLICY, "'%.*s' is no guarantee (did you mean '%s'?)", SAID(s), near);
-    return err_say(e, ERR_POLICY, "'%.*s' is no guarantee; their names: pinfold doctor, man pinfold-policy", SAID(s));
+        return err_say(e, ERR_POLICY, "'%.*s' is no guarantee (did you mean '%s'?)", STR_SAID(s), near);
+    return err_say(e, ERR_POLICY, "'%.*s' is no guarantee; their names: pinfold doctor, man pinfold-policy",
+                   STR_SAID(s));
 }
 
 static int check_variable(struct str s, bool prefixes, struct err *e)
@@ -134,7 +132,7 @@ static int check_variable(struct str s, bool prefixes, struct err *e)
         ok = ok && (c == '_' || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (i > 0 && c >= '0' && c <= '9'));
     }
     return ok ? 0
-              : err_say(e, ERR_POLICY, "'%.*s' is not the name of a variable%s", SAID(s),
+              : err_say(e, ERR_POLICY, "'%.*s' is not the name of a variable%s", STR_SAID(s),
                         prefixes ? ", nor the beginning of one and a '*'" : "");
 }
 
@@ -150,7 +148,7 @@ static int check_image(struct str s, struct err *e)
         bool word = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
         ok = ok && (word || (i > 0 && strchr("._-/:@+", c) && c));
     }
-    return ok ? 0 : err_say(e, ERR_POLICY, "'%.*s' is not the name of an image, as debian:12", SAID(s));
+    return ok ? 0 : err_say(e, ERR_POLICY, "'%.*s' is not the name of an image, as debian:12", STR_SAID(s));
 }
 
 /* What ends up as a word of docker's command line: nothing that could be an option, or more than one word. */
@@ -162,7 +160,7 @@ static int check_engine_word(enum key_id key, struct str s, struct err *e)
     bool ok = s.n > 0 && s.n <= 512 && s.p[0] != '-';
     for (size_t i = 0; i < s.n; i++)
         ok = ok && (unsigned char)s.p[i] > ' ' && s.p[i] != 127;
-    return ok ? 0 : err_say(e, ERR_POLICY, "'%.*s' is not %s", SAID(s), what[key - KEY_PLATFORM]);
+    return ok ? 0 : err_say(e, ERR_POLICY, "'%.*s' is not %s", STR_SAID(s), what[key - KEY_PLATFORM]);
 }
 
 static int check_names(const struct said *s, struct arena *scratch, struct err *e)
@@ -201,7 +199,7 @@ static int check_text(const struct said *s, struct arena *scratch, struct err *e
         return hostname_form(s->a, scratch, &text, e);
     default:
         if (!s->a.n || memchr(s->a.p, 0, s->a.n) || s->a.n > MAX_PATH_TEXT)
-            return err_say(e, ERR_POLICY, "'%.*s' is not the name of a profile or file", SAID(s->a));
+            return err_say(e, ERR_POLICY, "'%.*s' is not the name of a profile or file", STR_SAID(s->a));
         return 0;
     }
 }
@@ -215,12 +213,12 @@ int said_check(const struct said *s, struct arena *scratch, struct err *e)
     if (s->key == KEY_VERSION)
         return str_is(s->a, "1")
                    ? 0
-                   : err_say(e, ERR_POLICY, "'%.*s' is not a version that is known; this is 1", SAID(s->a));
+                   : err_say(e, ERR_POLICY, "'%.*s' is not a version that is known; this is 1", STR_SAID(s->a));
     switch (key_table[s->key].type) {
     case TYPE_BOOL:
         return str_is(s->a, "true") || str_is(s->a, "false")
                    ? 0
-                   : err_say(e, ERR_POLICY, "'%.*s' is neither true nor false", SAID(s->a));
+                   : err_say(e, ERR_POLICY, "'%.*s' is neither true nor false", STR_SAID(s->a));
     case TYPE_TEXT:
         return check_text(s, scratch, e);
     case TYPE_CHOICE:
@@ -237,7 +235,7 @@ int said_check(const struct said *s, struct arena *scratch, struct err *e)
         return check_names(s, scratch, e);
     case TYPE_DOMAINS:
         return s->key == KEY_ALLOW && domain_is_loopback(s->a)
-                   ? err_say(e, ERR_POLICY, "'%.*s': %s", SAID(s->a), DOMAIN_LOOPBACK)
+                   ? err_say(e, ERR_POLICY, "'%.*s': %s", STR_SAID(s->a), DOMAIN_LOOPBACK)
                    : domain_rule_form(s->a, scratch, &text, e);
     case TYPE_PORTS:
         return port_rule_form(s->a, scratch, &text, e);
@@ -245,7 +243,7 @@ int said_check(const struct said *s, struct arena *scratch, struct err *e)
         return guard_name_form(s->a, s->key == KEY_GUARD_ROOT || s->key == KEY_GUARD_DAILY, e);
     case TYPE_ENV:
         if (memchr(s->b.p, 0, s->b.n))
-            return err_say(e, ERR_POLICY, "the value of '%.*s' holds a NUL byte", SAID(s->a));
+            return err_say(e, ERR_POLICY, "the value of '%.*s' holds a NUL byte", STR_SAID(s->a));
         return check_variable(s->a, false, e);
     case TYPE_MOUNTS:
         break;
@@ -312,7 +310,7 @@ static int read_fields(const struct source *src, enum key_id id, const struct no
             for (f = 0; names[f]; f++)
                 buf_printf(&list, "%s%s", f ? ", " : "", names[f]);
             return place_say(src->e, ERR_POLICY, src->file, key->line, key->column,
-                             "unknown key '%.*s' in %s (there are %s)", SAID(key->text), key_table[id].path,
+                             "unknown key '%.*s' in %s (there are %s)", STR_SAID(key->text), key_table[id].path,
                              buf_cstr(&list));
         }
         ret[f] = &map->items[2 * i + 1];
@@ -422,7 +420,7 @@ static int split_mount(struct str text, struct said *s, struct err *e)
     bool ro = n == 3 && str_is(part[2], "ro");
     if (n < 2 || n > 3 || (n == 3 && !ro && !str_is(part[2], "rw")))
         return err_say(e, ERR_POLICY, "'%.*s' is not SRC:DST or SRC:DST:ro (write \\: for a colon in a path)",
-                       SAID(text));
+                       STR_SAID(text));
     s->a = part[0];
     s->b = part[1];
     s->bits = ro ? SAID_READ_ONLY : 0;
@@ -482,7 +480,7 @@ static int read_env(const struct source *src, const struct node *map)
                              "env.set: a value is text, not %s", node_kind_name(value));
         if (node_is_null(value) && !str_is(value->text, "~"))
             return place_say(src->e, ERR_POLICY, src->file, key->line, key->column,
-                             "env.set: %.*s has no value (write \"\" for an empty one)", SAID(key->text));
+                             "env.set: %.*s has no value (write \"\" for an empty one)", STR_SAID(key->text));
         struct said s = said_at(KEY_ENV_SET, key, key->text);
         s.b = value->text;
         int r = said_add(src, s);
@@ -544,22 +542,22 @@ static int unknown_key(const struct source *src, const struct node *key, struct 
     }
     if (meant.n)
         return place_say(src->e, ERR_POLICY, src->file, key->line, key->column,
-                         "unknown key '%.*s' (did you mean '%.*s'?)", SAID(path), (int)meant.n, meant.p);
+                         "unknown key '%.*s' (did you mean '%.*s'?)", STR_SAID(path), (int)meant.n, meant.p);
     if (near)
         return place_say(src->e, ERR_POLICY, src->file, key->line, key->column,
-                         "unknown key '%.*s' (did you mean '%s'?)", SAID(path), near);
+                         "unknown key '%.*s' (did you mean '%s'?)", STR_SAID(path), near);
     key_siblings(section, &there);
     return place_say(src->e, ERR_POLICY, src->file, key->line, key->column, "unknown key '%.*s' (there are %s)",
-                     SAID(path), buf_cstr(&there));
+                     STR_SAID(path), buf_cstr(&there));
 }
 
 static int no_section(const struct source *src, const struct node *value, struct str path)
 {
     if (node_is_null(value))
         return place_say(src->e, ERR_POLICY, src->file, value->line, value->column,
-                         "%.*s has no value (write a mapping, or leave the key out)", SAID(path));
+                         "%.*s has no value (write a mapping, or leave the key out)", STR_SAID(path));
     return place_say(src->e, ERR_POLICY, src->file, value->line, value->column, "%.*s must be a mapping, not %s",
-                     SAID(path), node_kind_name(value));
+                     STR_SAID(path), node_kind_name(value));
 }
 
 static int read_section(const struct source *src, const struct node *map, struct str section)

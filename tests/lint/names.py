@@ -11,7 +11,7 @@ import re
 import sys
 
 # Targets whose sources are compiled one by one.
-APART = {"pf_policy", "profile_compile"}
+APART = set()
 
 NOISE = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.S)
 # Functions' braces stand in column one (.clang-format).
