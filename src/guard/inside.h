@@ -470,6 +470,7 @@ int xattr_name(struct guard *g, uint64_t at); /* into g->text[1] */
 long bind_call(struct guard *g, int fd, uint64_t address, uint32_t n);
 long flock_call(struct guard *g, int fd, int operation);
 long connect_call(struct guard *g, int fd, uint64_t address, uint32_t n);
+long pair_call(struct guard *g, int type, int protocol, uint64_t to);
 long mount_call(struct guard *g, uint64_t source, uint64_t target, uint64_t type, uint64_t flags, uint64_t data);
 long fsopen_call(struct guard *g, uint64_t type, unsigned flags);
 

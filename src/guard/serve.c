@@ -169,6 +169,8 @@ static long serve_call(struct guard *g)
         return bind_call(g, (int)a[0], a[1], (uint32_t)a[2]);
     case SYS_connect:
         return connect_call(g, (int)a[0], a[1], (uint32_t)a[2]);
+    case SYS_socketpair:
+        return pair_call(g, (int)a[1], (int)a[2], a[3]);
     case SYS_flock:
         return flock_call(g, (int)a[0], (int)a[1]);
     case SYS_mount:

@@ -8,6 +8,8 @@
  * given as it came, with the lock of the name space held alone: nobody in the box can change what it resolves to.
  * Abstract names are free where the box has a network namespace of its own; otherwise only sockets bound here can be
  * connected to, whatever their names are: it is we who connect, and no scope of Landlock is ours.
+ * socketpair of datagram sockets: any message over one may carry an address that nobody judged. The caller gets a pair of
+ * SOCK_SEQPACKET, which keeps the messages apart as well, and for which the kernel ignores such an address.
  * Other families: performed with the address that was copied. What may wait is done after another worker has taken over.
  */
 #include <errno.h>
@@ -25,6 +27,7 @@
 #define NEW_NETWORK 0x40000000u /* CLONE_NEWNET */
 #define PATH_AT     offsetof(struct sockaddr_un, sun_path)
 #define UNIX_TABLE  (16u << 20)
+#define SOCK_KIND   0xf /* the bits of a type that are no flags */
 
 struct address {
     union {
@@ -380,4 +383,24 @@ long connect_call(struct guard *g, int fd, uint64_t address, uint32_t n)
                     "a socket that was not made in this box");
     }
     return connect_done(connect_now(g, own, &a));
+}
+
+/* ---- pairs ---- */
+
+/* Of the two numbers, one may be lost to a caller that has no other free: nobody but itself can close it. */
+long pair_call(struct guard *g, int type, int protocol, uint64_t to)
+{
+    int ends[2], numbers[2];
+    int no = target_bytes(g, to, numbers, sizeof numbers);
+    if (no == 0) /* before anything is given, as the kernel does */
+        no = target_write(g, to, numbers, sizeof numbers);
+    if (no == 0)
+        no = sys_socketpair(AF_UNIX, SOCK_SEQPACKET | (type & ~SOCK_KIND) | SOCK_CLOEXEC, protocol, ends);
+    if (no < 0)
+        return no;
+    auto_fd int one = ends[0], other = ends[1];
+    no = numbers[0] = sys_notify_install(g->notify, g->n.id, one, type & SOCK_CLOEXEC);
+    if (no >= 0)
+        no = numbers[1] = sys_notify_install(g->notify, g->n.id, other, type & SOCK_CLOEXEC);
+    return no < 0 ? no : target_write(g, to, numbers, sizeof numbers);
 }

@@ -104,8 +104,9 @@ enum notified_test { NOTIFIED_TEST_NONE, NOTIFIED_TEST_HAS, NOTIFIED_TEST_LACKS,
     /* AF_UNIX datagram sockets (SOCK_DGRAM 2; SOCK_RAW 3 becomes one): every sendmsg may name another receiver. */           \
     X(socket, FILTER_GUARD, NOTIFIED_ESOCKTNOSUPPORT, NOTIFIED_IS(0, 0xffffffff, 1), NOTIFIED_IS(1, 0xf, 2))                  \
     X(socket, FILTER_GUARD, NOTIFIED_ESOCKTNOSUPPORT, NOTIFIED_IS(0, 0xffffffff, 1), NOTIFIED_IS(1, 0xf, 3))                  \
-    X(socketpair, FILTER_GUARD, NOTIFIED_ESOCKTNOSUPPORT, NOTIFIED_IS(0, 0xffffffff, 1), NOTIFIED_IS(1, 0xf, 2))              \
-    X(socketpair, FILTER_GUARD, NOTIFIED_ESOCKTNOSUPPORT, NOTIFIED_IS(0, 0xffffffff, 1), NOTIFIED_IS(1, 0xf, 3))              \
+    /* A pair of them is made by the guard, of a kind that sends to nobody but its peer (guard/socket.c). */                  \
+    X(socketpair, FILTER_GUARD, NOTIFIED_CALL, NOTIFIED_IS(0, 0xffffffff, 1), NOTIFIED_IS(1, 0xf, 2))                         \
+    X(socketpair, FILTER_GUARD, NOTIFIED_CALL, NOTIFIED_IS(0, 0xffffffff, 1), NOTIFIED_IS(1, 0xf, 3))                         \
     /* The newest filter with a listener would answer in the guard's place (SECCOMP_FILTER_FLAG_NEW_LISTENER 8). */           \
     X(seccomp, FILTER_GUARD, NOTIFIED_EBUSY, NOTIFIED_HAS(1, 8), NOTIFIED_ALWAYS)                                             \
     /* Objects without a name to judge, and calls that do the others' work in memory nobody sees. */                          \

@@ -59,6 +59,31 @@ static int un_call(int (*call)(int, const struct sockaddr *, socklen_t), int fd,
 
 /* ---- sockets ---- */
 
+/* What is asked for as a pair of datagram sockets keeps messages apart, and sends to nobody else. */
+static int datagram_pair(void *ctx)
+{
+    (void)ctx;
+    const int kinds[] = {SOCK_DGRAM | SOCK_CLOEXEC, SOCK_RAW | SOCK_NONBLOCK};
+    const struct sockaddr_un other = {.sun_family = AF_UNIX, .sun_path = "elsewhere"};
+    for (size_t i = 0; i < 2; i++) {
+        int pair[2] = {-1, -1};
+        char got[8];
+        NEED(socketpair(AF_UNIX, kinds[i], 0, pair) == 0 && pair[0] >= 0 && pair[1] >= 0 && pair[0] != pair[1]);
+        NEED(!(fcntl(pair[1], F_GETFD) & FD_CLOEXEC) == !(kinds[i] & SOCK_CLOEXEC));
+        NEED(!(fcntl(pair[0], F_GETFL) & O_NONBLOCK) == !(kinds[i] & SOCK_NONBLOCK));
+        NEED(send(pair[0], "one", 3, 0) == 3);
+        NEED(sendto(pair[0], "four", 4, 0, (const struct sockaddr *)&other, sizeof other) == 4);
+        NEED(recv(pair[1], got, sizeof got, 0) == 3 && recv(pair[1], got, sizeof got, 0) == 4);
+        NEED(un_call(connect, pair[0], "elsewhere") < 0);
+    }
+    int pair[2];
+    NEED(socketpair(AF_UNIX, SOCK_DGRAM, 77, pair) < 0 && errno == EPROTONOSUPPORT);
+    const int before = dup(0);
+    NEED(close(before) == 0 && syscall(SYS_socketpair, AF_UNIX, SOCK_DGRAM, 0, (void *)8) < 0 && errno == EFAULT);
+    NEED(dup(0) == before);
+    return 0;
+}
+
 static int own_sockets(void *ctx)
 {
     (void)ctx;
@@ -76,7 +101,6 @@ static int own_sockets(void *ctx)
     NEED(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0 && socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair) == 0);
     NEED(un_socket(SOCK_DGRAM) < 0 && errno == ESOCKTNOSUPPORT);
     NEED(un_socket(SOCK_RAW | SOCK_CLOEXEC) < 0 && errno == ESOCKTNOSUPPORT);
-    NEED(socketpair(AF_UNIX, SOCK_DGRAM, 0, pair) < 0 && errno == ESOCKTNOSUPPORT);
     struct ucred peer;
     socklen_t n = sizeof peer;
     int a = accept(s, NULL, NULL);
@@ -208,6 +232,7 @@ static void sockets(void)
 {
     struct box_result r;
     CHECK(run((struct box){0}, own_sockets, NULL) == 0);
+    CHECK(run((struct box){0}, datagram_pair, NULL) == 0);
     if (chdir(ws) < 0)
         return;
     int s = un_socket(SOCK_STREAM), t = un_socket(SOCK_STREAM), u = un_socket(SOCK_STREAM);
