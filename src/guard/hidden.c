@@ -96,3 +96,39 @@ const struct rule *hidden_moved(struct guard *g, const struct object *o)
     table_unlock(s);
     return seen != UINT32_MAX ? rule_of(g, seen) : o->n ? hidden_around(g, object_path(o)) : NULL;
 }
+
+/* ---- programs ---- */
+
+/*
+ * What was found at a place that is not hidden. A process may leave the mount namespace that its program was found in
+ * (unshare(2)): then the kernel tells nobody where the program stands, and what was known of the file decides. Only where the file
+ * system says when a file came into being, for inodes are used again.
+ */
+static bool free_has(const struct shared *s, const struct born *is)
+{
+    for (uint32_t i = 0; i < FREE_MAX && i < s->free_at; i++)
+        if (is_same(&s->free[i], is))
+            return true;
+    return false;
+}
+
+void hidden_not(struct guard *g, const struct sys_stat *st)
+{
+    struct shared *s = g->shared;
+    const struct born is = identity(st);
+    if (!(st->mask & SYS_STAT_BORN))
+        return;
+    table_lock(s);
+    if (!free_has(s, &is))
+        s->free[s->free_at++ % FREE_MAX] = is;
+    table_unlock(s);
+}
+
+bool hidden_was_not(struct guard *g, const struct sys_stat *st)
+{
+    const struct born is = identity(st);
+    table_lock(g->shared);
+    const bool yes = st->mask & SYS_STAT_BORN && free_has(g->shared, &is);
+    table_unlock(g->shared);
+    return yes;
+}

@@ -29,6 +29,7 @@
 #define HIDDEN_MAX   256
 #define HIDDEN_DIRS  64 /* of them: directories that are followed */
 #define SEEN_MAX     256
+#define FREE_MAX     64    /* programs */
 #define LINKS_MADE   65536 /* files that have several names by this guard; a page is had when it is used */
 #define MASKS        256
 #define DEVICES      32
@@ -83,6 +84,8 @@ struct shared {
     uint32_t born_at;
     struct hidden seen[SEEN_MAX];
     uint32_t seen_at;
+    struct born free[FREE_MAX]; /* programs that were found where nothing is hidden */
+    uint32_t free_at;
     uint64_t abstract[ABSTRACT_MAX]; /* inodes of sockets that were bound to an abstract name here */
     uint32_t abstract_at;
     uint64_t denial_ms; /* rate of denials: a bucket of DENIAL_BURST that refills */
@@ -276,6 +279,8 @@ bool object_leads(const struct object *o);
 /* hidden.c: what the host moved away from a hidden name; the rule, or NULL */
 void hidden_begin(struct guard *g, const struct guard_table *table, size_t bytes);
 void hidden_seen(struct guard *g, const struct rule *rule, const struct object *o); /* at a hidden name */
+void hidden_not(struct guard *g, const struct sys_stat *st);
+bool hidden_was_not(struct guard *g, const struct sys_stat *st);
 const struct rule *hidden_moved(struct guard *g, const struct object *o);
 const struct rule *hidden_around(struct guard *g, struct str path); /* it lies in such a directory */
 

@@ -70,7 +70,11 @@ static int program_hidden(struct guard *g, int proc, const struct rule **ret, ch
     if (*ret || !g->nested || mount_ours(g, o.st.mount))
         return 0;
     auto_fd int fd = sys_openat(proc, "exe", O_PATH | O_CLOEXEC, 0);
-    return bound_hidden(g, proc, fd, &o.st, ret);
+    const struct sys_stat st = o.st;
+    no = bound_hidden(g, proc, fd, &o.st, ret);
+    if (no == 0 && !*ret)
+        hidden_not(g, &st);
+    return no == -EACCES && hidden_was_not(g, &st) ? 0 : no;
 }
 
 /* ---- all that is mapped ---- */
