@@ -61,4 +61,5 @@ if ! [ -f "$build/meson/build.ninja" ]; then
     rm -rf "$build/meson"
     meson setup "$build/meson" --cross-file "$build/cross.ini" -Dtests=true
 fi
-ninja -C "$build/meson"
+# shellcheck disable=SC2046 # a list of words
+ninja -C "$build/meson" $(scripts/targets.py "$build/meson" unit golden)

@@ -2,8 +2,8 @@
 # Builds pinfold: scripts/build.sh [product] [host] [asan] [faults]
 #     product  build/        static, with musl: what is installed
 #     host     build-host/   the system's C library: unit tests and test programs; an object for each source (see -Dseparate)
-#     asan     build-asan/   the same with AddressSanitizer and UndefinedBehaviorSanitizer
-#     faults   build-faults/ the same where every kernel call can be made to fail
+#     asan     build-asan/   unit, golden and fuzz tests with AddressSanitizer and UndefinedBehaviorSanitizer
+#     faults   build-faults/ the program and its tests where every kernel call can be made to fail
 # Without a word: the product. A folder that exists is brought up to date. PINFOLD_WERROR=1 makes warnings errors, from then on.
 set -eu
 cd "$(dirname "$0")/.."
@@ -40,9 +40,14 @@ for what in "${@:-product}"; do
     host) setup build-host -Dtests=true && ninja -C build-host ;;
     asan)
         setup build-asan -Dtests=true -Db_sanitize=address,undefined -Db_lundef=false -Doptimization=1
-        ninja -C build-asan
+        # shellcheck disable=SC2046 # a list of words
+        ninja -C build-asan $(scripts/targets.py build-asan unit golden fuzz)
         ;;
-    faults) setup build-faults -Dtests=true -Dfaults=true && ninja -C build-faults ;;
+    faults)
+        setup build-faults -Dtests=true -Dfaults=true
+        # shellcheck disable=SC2046 # a list of words
+        ninja -C build-faults pinfold pinfold-init $(scripts/targets.py build-faults fault)
+        ;;
     *)
         echo "build.sh: there is no build '$what' (product, host, asan, faults)" >&2
         exit 2
