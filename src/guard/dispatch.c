@@ -21,7 +21,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
@@ -29,6 +28,8 @@
 #include "base/fd.h"
 #include "guard/inside.h"
 #include "sys/fd.h"
+#include "sys/poll.h"
+#include "sys/process.h"
 
 #define IDLE_MAX  2 /* workers that wait for the token; more would only be woken for nothing */
 #define HUNG_MS   10000
@@ -217,7 +218,7 @@ static bool reap_worker(struct guard *g, const siginfo_t *info)
 {
     siginfo_t gone;
     if (info->si_code != CLD_EXITED || info->si_status != 0 ||
-        waitid(P_PID, (id_t)info->si_pid, &gone, WEXITED | WNOHANG) < 0)
+        sys_waitid(P_PID, info->si_pid, &gone, WEXITED | WNOHANG) < 0)
         return false;
     table_lock(g->shared);
     for (size_t i = 0; i < WORKERS_MAX; i++)
@@ -231,13 +232,13 @@ static bool reap_worker(struct guard *g, const siginfo_t *info)
 static bool over(struct guard *g)
 {
     struct pollfd p = {.fd = g->init_pidfd, .events = POLLIN};
-    if (poll(&p, 1, 0) > 0)
+    if (sys_poll_ms(&p, 1, 0) > 0)
         return true;
     for (;;) {
         siginfo_t info = {0};
-        if (!g->main || waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) < 0 || info.si_pid == 0)
+        if (!g->main || sys_waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) < 0 || info.si_pid == 0)
             return false;
-        if (poll(&p, 1, 0) > 0 || !reap_worker(g, &info))
+        if (sys_poll_ms(&p, 1, 0) > 0 || !reap_worker(g, &info))
             return true;
     }
 }
@@ -292,7 +293,7 @@ static bool token_wait(struct guard *g)
         struct pollfd p[] = {{.fd = token, .events = POLLIN},
                              {.fd = g->main ? g->children : g->init_pidfd, .events = POLLIN},
                              {.fd = orders(g), .events = POLLIN}};
-        int n = poll(p, 3, WAIT_MS);
+        int n = sys_poll_ms(p, 3, WAIT_MS);
         if (n > 0 && p[2].revents)
             orders_read(g);
         if (n > 0 && p[1].revents) {
@@ -323,10 +324,10 @@ static int notification_wait(struct guard *g, bool *ret_queued)
                          {.fd = g->main ? g->children : g->init_pidfd, .events = POLLIN},
                          {.fd = orders(g), .events = POLLIN}};
     *ret_queued = true;
-    int n = poll(p, 1, 0); /* the others' revents stay 0 */
+    int n = sys_poll_ms(p, 1, 0); /* the others' revents stay 0 */
     if (n == 0) {
         *ret_queued = false;
-        n = poll(p, 3, -1);
+        n = sys_poll_ms(p, 3, -1);
     }
     if (n <= 0)
         return 0;
@@ -335,7 +336,7 @@ static int notification_wait(struct guard *g, bool *ret_queued)
     if (p[0].revents & POLLIN)
         return 1;
     /* POLLHUP: no process with the filter is left; the end of pid 1 is all there is to wait for. */
-    if (p[0].revents && !p[1].revents && poll(p + 1, 1, -1) <= 0)
+    if (p[0].revents && !p[1].revents && sys_poll_ms(p + 1, 1, -1) <= 0)
         return 0;
     if (g->main)
         children_read(g);
@@ -406,7 +407,8 @@ static int wait_status(const siginfo_t *info)
 static int end_of_init(int init_pidfd)
 {
     siginfo_t info = {0};
-    return waitid((idtype_t)P_PIDFD, (id_t)init_pidfd, &info, WEXITED | __WALL) < 0 ? -errno : wait_status(&info);
+    int no = sys_waitid(P_PIDFD, init_pidfd, &info, WEXITED | __WALL);
+    return no < 0 ? no : wait_status(&info);
 }
 
 /* Ends the workers, waits for pid 1. */
@@ -419,17 +421,17 @@ static int guard_end(struct guard *g)
     table_lock(s);
     for (size_t i = 0; i < WORKERS_MAX; i++)
         if (s->pids[i]) /* ours, and not waited for yet: the number is still its own */
-            (void)kill(s->pids[i], SIGKILL);
+            (void)sys_kill(s->pids[i], SIGKILL);
     table_unlock(s);
     /* A worker that died alone: without the listener every call fails, and pid 1 ends with us. */
     g->notify = close_fd(g->notify);
     struct pollfd p = {.fd = g->init_pidfd, .events = POLLIN};
-    if (poll(&p, 1, 0) == 0)
+    if (sys_poll_ms(&p, 1, 0) == 0)
         (void)sys_pidfd_signal(g->init_pidfd, SIGKILL);
     int no = end_of_init(g->init_pidfd);
     for (size_t i = 0; i < WORKERS_MAX; i++)
         if (s->pids[i])
-            (void)waitid(P_PID, (id_t)s->pids[i], &info, WEXITED | __WALL);
+            (void)sys_waitid(P_PID, s->pids[i], &info, WEXITED | __WALL);
     return no;
 }
 
@@ -462,17 +464,17 @@ static int guard_open(struct guard *g, const struct guard_ask *ask, struct arena
     if (no < 0)
         return no;
     arena_trim(mem); /* it stays as long as the box */
-    g->shared = mmap(NULL, sizeof *g->shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (g->shared == MAP_FAILED)
+    g->shared = sys_pages_shared(sizeof *g->shared);
+    if (!g->shared)
         return -ENOMEM;
     atomic_store(&g->shared->workers, 1);
-    g->token = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    g->summon = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    g->token = sys_eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    g->summon = sys_eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     sigset_t set;
     sigemptyset(&set);
     sigaddset(&set, SIGCHLD);
-    (void)sigprocmask(SIG_BLOCK, &set, NULL);
-    g->children = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    (void)sys_sigmask(SIG_BLOCK, SYS_SIGNAL_BIT(SIGCHLD));
+    g->children = sys_signalfd(&set, SFD_CLOEXEC | SFD_NONBLOCK);
     if (g->token < 0 || g->summon < 0 || g->children < 0)
         return -EMFILE;
     no = worker_own(g);
@@ -480,8 +482,8 @@ static int guard_open(struct guard *g, const struct guard_ask *ask, struct arena
         return no;
     g->has_ptrace = has_ptrace();
     g->nested = g->plan->filter & FILTER_USERNS;
-    long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    g->processors = processors < 1 ? 1 : processors > 4 ? 4 : (uint32_t)processors;
+    const unsigned processors = sys_processors();
+    g->processors = processors > 4 ? 4 : processors;
     char text[16];
     g->proc_has_us = sys_readlinkat(AT_FDCWD, "/proc/self", text, sizeof text) > 0;
     g->init_pid = g->proc_has_us ? pid_of_init(g) : 1;
@@ -501,8 +503,8 @@ static bool somebody_asks(const struct guard_ask *ask)
                          {.fd = ask->notify, .events = POLLIN},
                          {.fd = ask->report, .events = POLLIN}};
     for (;;) {
-        int n = poll(p, 3, -1);
-        if (n < 0 && errno == EINTR)
+        int n = sys_poll_ms(p, 3, -1);
+        if (n == -EINTR)
             continue;
         if (n >= 0 && p[0].revents)
             return false;
@@ -515,7 +517,7 @@ static bool somebody_asks(const struct guard_ask *ask)
 int guard_serve(const struct guard_ask *ask)
 {
     static struct guard g; /* large, and one per process */
-    (void)prctl(PR_SET_DUMPABLE, 0);
+    (void)sys_prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
     g.plan = ask->plan;
     if (ask->plan->filter & FILTER_READS)
         hidden_begin(&g, (const void *)((const char *)ask->plan + ask->plan->guard_at), ask->plan->guard_bytes);
@@ -528,9 +530,9 @@ int guard_serve(const struct guard_ask *ask)
     auto_arena struct arena *mem = arena_new(RULES_MAX);
     if (!mem)
         return -ENOMEM;
-    (void)signal(SIGXFSZ, SIG_IGN);
-    (void)signal(SIGPIPE, SIG_IGN);
-    (void)signal(SIGIO, SIG_IGN); /* of a lease, before its watcher has it (gitdir.c) */
+    (void)sys_signal_ignore(SIGXFSZ);
+    (void)sys_signal_ignore(SIGPIPE);
+    (void)sys_signal_ignore(SIGIO); /* of a lease, before its watcher has it (gitdir.c) */
     int no = guard_open(&g, ask, mem);
     if (no < 0)
         return no;

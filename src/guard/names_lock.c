@@ -12,6 +12,7 @@
 #include <poll.h>
 #include <time.h>
 #include "guard/inside.h"
+#include "sys/poll.h"
 
 #define NAMES_WRITER 0x80000000u
 #define LOCK_MS      20000
@@ -32,7 +33,7 @@ static int wait_change(struct guard *g, _Atomic uint32_t *word, uint32_t value, 
     uint64_t now = now_ms();
     if (!*until)
         *until = now + LOCK_MS;
-    if (*until > now + END_MS && poll(&end, 1, 0) > 0)
+    if (*until > now + END_MS && sys_poll_ms(&end, 1, 0) > 0)
         *until = now + END_MS;
     if (now > *until)
         return -ETIMEDOUT;

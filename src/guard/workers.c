@@ -9,6 +9,7 @@
 #include "base/fd.h"
 #include "guard/inside.h"
 #include "sys/fd.h"
+#include "sys/process.h"
 
 /* To a worker that waits, or was just made; the main worker is summoned only when it is the one who waits. */
 void worker_hand_on(struct guard *g)
@@ -64,7 +65,7 @@ int guard_child(struct guard *g)
         atomic_fetch_sub(&s->workers, 1);
     if (pid != 0)
         return pid < 0 ? (int)pid : 0;
-    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    (void)sys_prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
     note_self(s);
     if (sys_call(SYS_getppid, 0, 0, 0, 0, 0, 0) != g->main_pid) /* it died before we asked to die with it */
         _exit(0);

@@ -17,6 +17,7 @@
 #include <unistd.h>
 #include "supervisor/parts.h"
 #include "sys/poll.h"
+#include "sys/process.h"
 
 struct term_shared { /* between us and the watcher */
     struct termios before, raw;

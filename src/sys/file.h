@@ -187,6 +187,15 @@ static inline int sys_fcntl(int fd, int command, long value)
     return (int)sys_call(SYS_fcntl, fd, command, value, 0, 0, 0);
 }
 /* Bytes of directory records (struct linux_dirent64) put into `records`, 0 at the end. */
+/* inotify(7): a descriptor; and what is told of `path` by it. -errno. */
+static inline int sys_inotify(int flags)
+{
+    return (int)sys_call(SYS_inotify_init1, flags, 0, 0, 0, 0, 0);
+}
+static inline int sys_inotify_add(int fd, const char *path, uint32_t mask)
+{
+    return (int)sys_call(SYS_inotify_add_watch, fd, path, mask, 0, 0, 0);
+}
 static inline long sys_getdents64(int fd, void *records, size_t room)
 {
     return sys_call(SYS_getdents64, fd, records, room, 0, 0, 0);

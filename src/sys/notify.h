@@ -54,10 +54,6 @@ static inline long sys_memory_read(pid_t pid, uint64_t at, void *bytes, size_t n
     struct iovec here = {bytes, n}, there = {(void *)(uintptr_t)at, n}; // NOLINT: an address of another process
     return sys_call(SYS_process_vm_readv, pid, &here, 1, &there, 1, 0);
 }
-static inline int sys_pidfd_open(pid_t pid, unsigned flags)
-{
-    return (int)sys_call(SYS_pidfd_open, pid, flags, 0, 0, 0, 0);
-}
 static inline int sys_pidfd_getfd(int pidfd, int fd)
 {
     return (int)sys_call(SYS_pidfd_getfd, pidfd, fd, 0, 0, 0, 0);

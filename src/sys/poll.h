@@ -22,6 +22,19 @@ static inline int sys_poll(struct pollfd *fds, unsigned n, const struct timespec
     return (int)sys_call(SYS_ppoll, fds, n, timeout ? &left : NULL, NULL, SYS_SIGSET_BYTES, 0);
 }
 
+/* The same, as poll(2) takes its time: milliseconds, negative for ever. */
+static inline int sys_poll_ms(struct pollfd *fds, unsigned n, int ms)
+{
+    const struct timespec t = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000l};
+    return sys_poll(fds, n, ms < 0 ? NULL : &t);
+}
+
+/* Waits for ever with the signals of `mask` blocked and no others (ppoll(2)); bit n - 1 is signal n. */
+static inline int sys_poll_masked(struct pollfd *fds, unsigned n, uint64_t mask)
+{
+    return (int)sys_call(SYS_ppoll, fds, n, NULL, &mask, SYS_SIGSET_BYTES, 0);
+}
+
 /* A descriptor that reads the signals of `set` as struct signalfd_siginfo, or -errno. signalfd(2). */
 static inline int sys_signalfd(const sigset_t *set, int flags)
 {
@@ -31,10 +44,4 @@ static inline int sys_signalfd(const sigset_t *set, int flags)
 static inline int sys_eventfd(unsigned start, int flags)
 {
     return (int)sys_call(SYS_eventfd2, start, flags, 0, 0, 0, 0);
-}
-
-/* A descriptor that becomes readable when process `pid` ends, or -errno. pidfd_open(2). */
-static inline int sys_pidfd_open(int pid, unsigned flags)
-{
-    return (int)sys_call(SYS_pidfd_open, pid, flags, 0, 0, 0, 0);
 }

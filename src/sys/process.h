@@ -170,6 +170,11 @@ static inline int sys_kill(int pid, int signal)
 {
     return (int)sys_call(SYS_kill, pid, signal, 0, 0, 0, 0);
 }
+/* A descriptor that becomes readable when process `pid` ends, or -errno. pidfd_open(2). */
+static inline int sys_pidfd_open(int pid, unsigned flags)
+{
+    return (int)sys_call(SYS_pidfd_open, pid, flags, 0, 0, 0, 0);
+}
 static inline int sys_pidfd_kill(int pidfd, int signal)
 {
     return (int)sys_call(SYS_pidfd_send_signal, pidfd, signal, 0, 0, 0, 0);
@@ -228,6 +233,16 @@ static inline int sys_sigmask(int how, uint64_t set)
 {
     return (int)sys_call(SYS_rt_sigprocmask, how, &set, 0, sizeof set, 0, 0);
 }
+/* The same; *ret_old is what was blocked before. */
+static inline int sys_sigmask_swap(int how, uint64_t set, uint64_t *ret_old)
+{
+    return (int)sys_call(SYS_rt_sigprocmask, how, &set, ret_old, sizeof set, 0, 0);
+}
+static inline int sys_signal_ignore(int signal)
+{
+    const uint64_t ignore[4] = {1}; /* SIG_IGN */
+    return (int)sys_call(SYS_rt_sigaction, signal, ignore, 0, sizeof(uint64_t), 0, 0);
+}
 static inline int sys_signal_default(int signal)
 {
     const uint64_t none[4] = {0}; /* handler, flags, restorer, mask: SIG_DFL */
@@ -246,6 +261,22 @@ static inline int sys_seccomp_filter(const struct sock_filter *code, unsigned sh
         const struct sock_filter *code;
     } program = {n, code};
     return (int)sys_call(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &program, 0, 0, 0);
+}
+/* How many processors this process may run on, at least 1. sched_getaffinity(2). */
+static inline unsigned sys_processors(void)
+{
+    uint64_t set[128] = {0}; /* 8,192 processors */
+    unsigned n = 0;
+    long got = sys_call(SYS_sched_getaffinity, 0, sizeof set, set, 0, 0, 0);
+    for (long i = 0; i < got / 8; i++)
+        n += (unsigned)__builtin_popcountll(set[i]);
+    return n ? n : 1;
+}
+/* Fresh, zeroed memory of `n` bytes that children share, or NULL. */
+static inline void *sys_pages_shared(size_t n)
+{
+    long p = sys_call(SYS_mmap, 0, n, 3 /* read, write */, 0x21 /* shared, anonymous */, -1, 0);
+    return p < 0 && p > -4096 ? 0 : (void *)p; /* NOLINT(performance-no-int-to-ptr) */
 }
 /* Fresh, zeroed, private memory of `n` bytes, or NULL. */
 static inline void *sys_pages(size_t n)

@@ -18,6 +18,7 @@
 #include "sys/fd.h"
 #include "protocol/files.h"
 #include "protocol/paths.h"
+#include "sys/poll.h"
 
 static uint64_t text_at(const char *text)
 {
@@ -240,7 +241,7 @@ void guard_files(struct guard *g, int socket)
     memset(&g->n, 0, sizeof g->n);
     for (;;) {
         struct pollfd p[] = {{.fd = socket, .events = POLLIN}, {.fd = g->init_pidfd, .events = POLLIN}};
-        if (poll(p, 2, -1) < 0)
+        if (sys_poll_ms(p, 2, -1) < 0)
             continue;
         if (p[1].revents)
             break;

@@ -14,6 +14,7 @@
 #include <sys/file.h>
 #include "base/fd.h"
 #include "guard/inside.h"
+#include "sys/poll.h"
 
 #define PAUSE_MOST 20 /* ms */
 
@@ -59,7 +60,7 @@ static int wait_lock(struct guard *g, int fd, int operation)
     struct pollfd end = {.fd = g->init_pidfd, .events = POLLIN};
     int no = -EWOULDBLOCK;
     for (int pause = 1; no == -EWOULDBLOCK; pause = pause < PAUSE_MOST ? 2 * pause : PAUSE_MOST) {
-        if (poll(&end, 1, pause) > 0)
+        if (sys_poll_ms(&end, 1, pause) > 0)
             return -EINTR;
         no = target_valid(g);
         if (no == 0)

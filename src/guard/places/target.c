@@ -11,6 +11,7 @@
 #include <sys/uio.h>
 #include "base/fd.h"
 #include "guard/inside.h"
+#include "sys/process.h"
 
 char *decimal(char room[12], int number)
 {

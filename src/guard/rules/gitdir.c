@@ -24,12 +24,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/inotify.h>
-#include <sys/mman.h>
 #include <time.h>
+#include <sys/mman.h>
 #include "base/fd.h"
 #include "git/gitconfig.h"
 #include "guard/inside.h"
 #include "sys/fd.h"
+#include "sys/poll.h"
+#include "sys/process.h"
 
 #define HOOKS_MAX 512 /* entries; git's templates hold 14 */
 
@@ -326,7 +328,7 @@ void git_modules_settle(struct guard *g)
         if (pid) {
             asked = atomic_fetch_add(&w->asked, 1) + 1;
             if (pid != UNBORN)
-                (void)kill(pid, SIGUSR1);
+                (void)sys_kill(pid, SIGUSR1);
         }
         table_unlock(s);
         for (uint64_t until = now_ms() + SETTLE_MS; pid && now_ms() < until;) {
@@ -418,12 +420,9 @@ static void watched_close(struct guard *g, struct place *p, const struct rule *r
 static _Noreturn void watch(struct guard *g, struct place *p, const struct rule *rule, int file, int events,
                             struct watcher *w, int stand_in)
 {
-    sigset_t blocked, open;
-    sigemptyset(&blocked);
-    sigaddset(&blocked, SIGUSR1);
-    sigaddset(&blocked, SIGIO);
-    (void)sigprocmask(SIG_BLOCK, &blocked, &open);
-    (void)signal(SIGUSR1, woken);
+    uint64_t open = 0;
+    (void)sys_sigmask_swap(SIG_BLOCK, SYS_SIGNAL_BIT(SIGUSR1) | SYS_SIGNAL_BIT(SIGIO), &open);
+    (void)signal(SIGUSR1, woken); /* by the C library: a handler needs its way back */
     (void)signal(SIGIO, woken);
     if (stand_in >= 0)
         (void)sys_fcntl(stand_in, F_SETOWN, sys_call(SYS_getpid, 0, 0, 0, 0, 0, 0));
@@ -454,8 +453,8 @@ static _Noreturn void watch(struct guard *g, struct place *p, const struct rule 
             guard_leave(g);
         }
         struct pollfd wait[] = {{.fd = events, .events = POLLIN}, {.fd = g->init_pidfd, .events = POLLIN}};
-        ended =
-            ppoll(wait, 2, NULL, &open) > 0 && wait[1].revents; /* with pid 1, every writer; what it closed counts */
+        /* With pid 1, every writer; what it closed counts. */
+        ended = sys_poll_masked(wait, 2, open) > 0 && wait[1].revents;
     }
 }
 
@@ -477,7 +476,7 @@ long git_in_place_open(struct guard *g, struct place *p, const struct rule *rule
     auto_fd int file = no < 0 ? no : nameless(g, p, flags, mode, old);
     if (file < 0)
         return file;
-    auto_fd int events = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+    auto_fd int events = sys_inotify(IN_CLOEXEC | IN_NONBLOCK);
     /* For the watcher: its own descriptor is for reading, so that closing it tells nothing. */
     auto_fd int reading = sys_openat(g->self_fd, decimal(room, file), O_RDONLY | O_CLOEXEC, 0);
     auto_fd int giving =
@@ -485,7 +484,7 @@ long git_in_place_open(struct guard *g, struct place *p, const struct rule *rule
     file = close_fd(file);
     if (reading < 0 || giving < 0)
         return giving < 0 ? giving : reading; /* permissions that do not let it be written, or judged */
-    if (events < 0 || inotify_add_watch(events, decimal(room, reading), IN_CLOSE_WRITE) < 0)
+    if (events < 0 || sys_inotify_add(events, decimal(room, reading), IN_CLOSE_WRITE) < 0)
         return -ENOMEM;
     auto_fd int stand_in = old < 0 && gitconfig_kind_of(place_path(p)) != GITCONFIG_REPOSITORY ? stand_in_make(p) : -1;
     struct watcher *w = watcher_enter(g->shared);

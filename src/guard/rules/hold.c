@@ -39,6 +39,7 @@
 #include <time.h>
 #include "base/fd.h"
 #include "guard/inside.h"
+#include "sys/poll.h"
 
 #define HOLD_MS   3000
 #define MOVED     1  /* the place is another by now */
@@ -206,7 +207,7 @@ static int pause_a_moment(struct guard *g, unsigned turn, uint64_t *until)
         return -ETIMEDOUT;
     long most = turn < 6 ? 10000l << turn : 1000000;
     struct timespec t = {.tv_nsec = most / 2 + now.tv_nsec % most};
-    return ppoll(&end, 1, &t, NULL) > 0 ? -ETIMEDOUT : 0;
+    return sys_poll(&end, 1, &t) > 0 ? -ETIMEDOUT : 0;
 }
 
 static int wait_all(struct guard *g)

@@ -14,6 +14,7 @@
 #include "git/gitconfig.h"
 #include "guard/inside.h"
 #include "sys/socket.h"
+#include "sys/poll.h"
 
 #define TOLD_MAX     64         /* frames; what is more is counted in the last */
 #define TOLD_WAIT_MS 200        /* for one, where they are read too slowly */
@@ -152,7 +153,7 @@ static bool tell(struct guard *g, enum told_kind kind, struct str path, struct s
     long sent;
     while ((sent = sys_send(g->report, &f, sizeof f, MSG_DONTWAIT | MSG_NOSIGNAL)) == -EAGAIN || sent == -EINTR) {
         struct pollfd ready = {.fd = g->report, .events = POLLOUT};
-        if (poll(&ready, 1, TOLD_WAIT_MS) == 0)
+        if (sys_poll_ms(&ready, 1, TOLD_WAIT_MS) == 0)
             break;
     }
     return sent >= 0;
