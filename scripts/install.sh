@@ -1,7 +1,8 @@
 #!/bin/sh
 # Installs pinfold: scripts/install.sh [--prefix DIR]      (DESTDIR is honoured)
 # Two builds, so that what ./pinfold has made is not made again: the static program with musl in build/, and libpinfold with the
-# system's C library in build-library/. `meson setup x && ninja -C x install` does the same from nothing. What is up to date is not built again. As root, what belongs to another user is built as that user.
+# system's C library in build-library/. `meson setup x && ninja -C x install` does the same from nothing. What is up
+# to date is not built again. As root, what belongs to another user is built as that user.
 set -eu
 cd "$(dirname "$0")/.."
 prefix=/usr/local
@@ -64,7 +65,7 @@ setup() { # folder, OPTION=VALUE ...: only a change makes meson look at everythi
     has=$(meson introspect --buildoptions "$folder" | python3 -c 'import json, sys
 print("\n".join(o["name"] + "=" + str(o["value"]) for o in json.load(sys.stdin)))')
     for option in "$@"; do
-        printf '%s\n' "$has" | grep -qxF -- "$option" || as_owner meson configure "$folder" "-D$option"
+        printf '%s\n' "$has" | grep -qxF -- "$option" || as_owner meson setup --reconfigure "$folder" "-D$option"
     done
 }
 
