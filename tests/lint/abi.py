@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The names that libpinfold exports are said five times, and all agree: abi.py BUILD_FOLDER
 
-What the built library exports, what pinfold.h declares, src/lib/pinfold.map, the static archive, and debian/libpinfold0.symbols, which
+What the built library exports, what pinfold.h declares, pinfold.map, the static archive, and debian/libpinfold0.symbols, which
 also knows since which version a name is there. A name that leaves or joins the interface is thus a line that somebody writes.
 """
 import glob
