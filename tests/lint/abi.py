@@ -24,19 +24,27 @@ def exported(*words):
     return {parts[2] for parts in found if len(parts) == 3 and parts[1] != "A"}
 
 
+def newest(build, name):
+    """A build folder that has seen the source renamed holds old ones, too."""
+    found = [path for path in glob.glob(os.path.join(build, "src/**", name), recursive=True) if os.path.exists(path)]
+    if not found:
+        sys.exit(f"there is no {name} in {build}: scripts/build.sh host")
+    return max(found, key=os.path.getmtime)
+
+
 def main():
     build = sys.argv[1]
     maps = glob.glob(os.path.join(TOP, "src/**/pinfold.map"), recursive=True)
-    library = glob.glob(os.path.join(build, "src/**/libpinfold.so"), recursive=True)
-    archive = glob.glob(os.path.join(build, "src/**/libpinfold.a"), recursive=True)
-    if len(maps) != 1 or len(library) != 1 or len(archive) != 1:
-        sys.exit(f"one pinfold.map in src and one libpinfold.so and .a in {build} are needed, found {maps + library + archive}")
-    shared = exported("-D", "--defined-only", library[0])
+    library = newest(build, "libpinfold.so")
+    archive = newest(build, "libpinfold.a")
+    if len(maps) != 1:
+        sys.exit(f"one pinfold.map in src is needed, found {maps}")
+    shared = exported("-D", "--defined-only", library)
     version = {name.partition("@@")[2] for name in shared}
     symbols = re.findall(r"^ (pinfold_\w+)@(\w+) (\S+)$", text("debian/libpinfold0.symbols"), re.M)
     said = {
         "the shared library": {name.partition("@@")[0] for name in shared},
-        "the static library": exported("--defined-only", "--extern-only", archive[0]),
+        "the static library": exported("--defined-only", "--extern-only", archive),
         "include/pinfold.h": set(re.findall(r"^PINFOLD_PUBLIC [^;{(]*?\b(\w+)\(", text("include/pinfold.h"), re.M)),
         "pinfold.map": set(re.findall(r"^\s+(\S+);", text(maps[0]).partition("local:")[0], re.M)),
         "debian/libpinfold0.symbols": {name for name, _, _ in symbols},
