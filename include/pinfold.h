@@ -3,8 +3,9 @@
  *
  * A call leaves the caller's process as it found it: no signal handler, umask, working directory, environment, child,
  * descriptor or thread of it is touched. Structs that the caller fills begin with `size`, set to sizeof: they may grow
- * at their end in later versions. Functions return 0 or a negative errno; the sentence is in struct pinfold_error.
- * Strings handed out belong to the object they came from. An object may be used by one thread at a time.
+ * at their end in later versions; so may those that are handed out by pointer. Functions return 0 or a negative errno;
+ * the sentence is in struct pinfold_error. Strings handed out belong to the object they came from. An object may be used
+ * by one thread at a time.
  *
  *     struct pinfold_policy *p;
  *     struct pinfold_result *r;
@@ -37,6 +38,10 @@ enum pinfold_error_kind {
     PINFOLD_ERROR_SYSTEM,  /* the kernel said no                          */
     PINFOLD_ERROR_BUG
 };
+/*
+ * What went wrong, filled in by the call that failed. Its layout is part of the interface and
+ * never changes, so it carries no size: whatever else there is to know of an error one day will be had from a function.
+ */
 struct pinfold_error {
     enum pinfold_error_kind kind;
     int no;
@@ -360,7 +365,8 @@ struct pinfold_option_info {
     const char *help;    /* one sentence                                               */
     int takes_value, repeats;
 };
-PINFOLD_PUBLIC const struct pinfold_option_info *pinfold_option_list(size_t *ret_n);
+/* Key number `i`, counted from 0; NULL behind the last. Read by pointer alone: the struct may grow at its end. */
+PINFOLD_PUBLIC const struct pinfold_option_info *pinfold_option_at(size_t i);
 /* JSON Schema (draft 2020-12) of the policy language; malloc()ed. */
 PINFOLD_PUBLIC int pinfold_policy_schema(char **ret, struct pinfold_error *error);
 /*

@@ -1,7 +1,8 @@
 #!/bin/sh
 # Installs pinfold: scripts/install.sh [--prefix DIR]      (DESTDIR is honoured)
-# Two builds: the static program with musl, in build/ as ./pinfold makes it, and libpinfold with the system's C library, in
-# build-library/. What is up to date is not built again. As root, what belongs to another user is built as that user.
+# Two builds, so that what ./pinfold has made is not made again: the static program with musl in build/, and libpinfold with the
+# system's C library in build-library/. `meson setup x && ninja -C x install` does the same from nothing. What is up
+# to date is not built again. As root, what belongs to another user is built as that user.
 set -eu
 cd "$(dirname "$0")/.."
 prefix=/usr/local
@@ -64,7 +65,7 @@ setup() { # folder, OPTION=VALUE ...: only a change makes meson look at everythi
     has=$(meson introspect --buildoptions "$folder" | python3 -c 'import json, sys
 print("\n".join(o["name"] + "=" + str(o["value"]) for o in json.load(sys.stdin)))')
     for option in "$@"; do
-        printf '%s\n' "$has" | grep -qxF -- "$option" || as_owner meson configure "$folder" "-D$option"
+        printf '%s\n' "$has" | grep -qxF -- "$option" || as_owner meson setup --reconfigure "$folder" "-D$option"
     done
 }
 
@@ -75,7 +76,7 @@ put() { # folder
 
 echo "building what is not up to date (a minute or so the first time)"
 CC=musl-gcc quietly setup build "prefix=$prefix"
-quietly setup build-library "prefix=$prefix" "libdir=$libdir"
+quietly setup build-library "prefix=$prefix" "libdir=$libdir" programs=disabled
 quietly as_owner ninja -C build
 quietly as_owner ninja -C build-library library
 quietly put build

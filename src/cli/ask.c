@@ -87,11 +87,10 @@ static const struct own_flag *find_own(enum verb_id verb, struct str name, char 
 
 static const struct pinfold_option_info *find_policy(enum verb_id verb, struct str name)
 {
-    size_t n;
-    const struct pinfold_option_info *list = pinfold_option_list(&n);
-    for (size_t i = 0; (verb & VERBS_WITH_POLICY) && i < n; i++) {
-        if (list[i].name && str_is(name, list[i].name))
-            return &list[i];
+    const struct pinfold_option_info *o;
+    for (size_t i = 0; (verb & VERBS_WITH_POLICY) && (o = pinfold_option_at(i)) != NULL; i++) {
+        if (o->name && str_is(name, o->name))
+            return o;
     }
     return NULL;
 }
@@ -100,14 +99,13 @@ static void unknown_flag(enum verb_id verb, struct str name)
 {
     const char *nearest = NULL;
     unsigned best = name.n < 6 ? 2 : name.n < 10 ? 3 : 4; /* farther away is no typing error */
-    size_t n;
-    const struct pinfold_option_info *list = pinfold_option_list(&n);
+    const struct pinfold_option_info *o;
 
-    for (size_t i = 0; (verb & VERBS_WITH_POLICY) && i < n; i++) {
-        unsigned d = list[i].name ? str_distance(name, str_of(list[i].name)) : 99;
+    for (size_t i = 0; (verb & VERBS_WITH_POLICY) && (o = pinfold_option_at(i)) != NULL; i++) {
+        unsigned d = o->name ? str_distance(name, str_of(o->name)) : 99;
         if (d < best) {
             best = d;
-            nearest = list[i].name;
+            nearest = o->name;
         }
     }
     for (const struct own_flag *f = own_flags; f->name; f++) {

@@ -132,15 +132,14 @@ struct flag {
 /* Calls `each` for every option, those of the policy first. */
 static void all_flags(void (*each)(const struct flag *f, unsigned only), unsigned only)
 {
-    size_t n;
-    const struct pinfold_option_info *list = pinfold_option_list(&n);
-    for (size_t i = 0; (only & VERBS_WITH_POLICY) && i < n; i++) {
-        const struct flag f = {.name = list[i].name,
-                               .value = list[i].takes_value ? list[i].value ? list[i].value : "VALUE" : NULL,
+    const struct pinfold_option_info *policy;
+    for (size_t i = 0; (only & VERBS_WITH_POLICY) && (policy = pinfold_option_at(i)) != NULL; i++) {
+        const struct flag f = {.name = policy->name,
+                               .value = policy->takes_value ? policy->value ? policy->value : "VALUE" : NULL,
                                .choices =
-                                   list[i].name && values_of(list[i].name) ? values_of(list[i].name) : list[i].choices,
-                               .help = list[i].help,
-                               .repeats = list[i].repeats,
+                                   policy->name && values_of(policy->name) ? values_of(policy->name) : policy->choices,
+                               .help = policy->help,
+                               .repeats = policy->repeats,
                                .verbs = VERBS_WITH_POLICY};
         if (f.name)
             each(&f, only);

@@ -61,11 +61,10 @@ static void own_lines(enum verb_id verb)
 
 static void policy_lines(bool all)
 {
-    size_t n;
-    const struct pinfold_option_info *list = pinfold_option_list(&n);
-    for (size_t i = 0; i < n; i++) {
-        if (list[i].name && (all || is_daily(list[i].name)))
-            option_line(list[i].name, 0, list[i].value, list[i].choices, list[i].help);
+    const struct pinfold_option_info *o;
+    for (size_t i = 0; (o = pinfold_option_at(i)) != NULL; i++) {
+        if (o->name && (all || is_daily(o->name)))
+            option_line(o->name, 0, o->value, o->choices, o->help);
     }
 }
 
@@ -174,13 +173,12 @@ static void manual_entry(const char *name, char letter, const char *value, const
 
 int help_manual(void)
 {
-    size_t n;
-    const struct pinfold_option_info *list = pinfold_option_list(&n);
+    const struct pinfold_option_info *o;
 
-    for (size_t i = 0; i < n; i++) {
-        if (!list[i].name)
+    for (size_t i = 0; (o = pinfold_option_at(i)) != NULL; i++) {
+        if (!o->name)
             continue;
-        manual_entry(list[i].name, 0, list[i].value, list[i].choices, list[i].key, list[i].help);
+        manual_entry(o->name, 0, o->value, o->choices, o->key, o->help);
     }
     for (const struct own_flag *f = own_flags; f->name; f++)
         manual_entry(f->name, f->letter, same(f->name, "help") ? NULL : f->value, NULL, NULL, f->help);

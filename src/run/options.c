@@ -17,8 +17,7 @@ static const struct pinfold_option_info all_options[] = {
 #undef X
 };
 
-const struct pinfold_option_info *pinfold_option_list(size_t *ret_n)
+const struct pinfold_option_info *pinfold_option_at(size_t i)
 {
-    *ret_n = sizeof all_options / sizeof *all_options;
-    return all_options;
+    return i < sizeof all_options / sizeof *all_options ? &all_options[i] : NULL;
 }

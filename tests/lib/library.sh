@@ -17,7 +17,7 @@ build=${PINFOLD_BUILD:-$top/build}
 program=${PINFOLD:-$build/pinfold}
 {
     # The library knows where its program is, so it is built for this prefix; the program does not care.
-    [ -f "$scratch/library/build.ninja" ] || meson setup "$scratch/library" "$top" -Dprefix="$prefix"
+    [ -f "$scratch/library/build.ninja" ] || meson setup "$scratch/library" "$top" -Dprefix="$prefix" -Dprograms=disabled
     ninja -C "$scratch/library" library
     meson install -C "$scratch/library" --no-rebuild --quiet
     mkdir -p "$prefix/bin"

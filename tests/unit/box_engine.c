@@ -316,11 +316,10 @@ struct test_plan *test_plan(void)
 {
     static struct test_plan t;
     static struct origin built_in = {.layer = LAYER_BUILTIN};
-    struct limit none = {.value = LIMIT_NONE};
 
     memset(&t, 0, sizeof t);
-    struct limits *l = &t.policy.limits;
-    l->memory = l->cpus = l->processes = l->disk = l->timeout = l->grace = l->output = l->open_files = none;
+    for (struct limit *l = &t.policy.limits.memory; l <= &t.policy.limits.open_files; l++)
+        *l = (struct limit){.value = LIMIT_NONE};
     t.policy.origins = &built_in;
     t.policy.n_origins = 1;
     t.facts.engine = "test";

@@ -544,8 +544,8 @@ static void host_begin(struct host *h)
     p->engine = "auto";
     p->workspace = "/home/u/proj";
     p->may_lose = FEATURES_BUILTIN_MAY_LOSE;
-    struct limit none = {.value = LIMIT_NONE};
-    p->limits = (struct limits){none, none, none, none, none, none, none, none};
+    for (struct limit *l = &p->limits.memory; l <= &p->limits.open_files; l++)
+        l->value = LIMIT_NONE;
     h->facts = (struct facts){.engine = "native",
                               .can = (((features)1 << FEATURE_COUNT) - 1) &
                                      ~(F(PROXY_ADDRESS) | F(CGROUP_LIMITS) | F(LIMIT_CPU)),

@@ -1,6 +1,6 @@
 /*
  * A tool as a model sees it. The table of arguments is the one place that its JSON Schema, its checks and its documentation
- * come from; options of the policy come from pinfold_option_list().
+ * come from; options of the policy come from pinfold_option_at().
  */
 #pragma once
 #include "mcp/workers/job.h"

@@ -10,11 +10,10 @@
 
 static const struct pinfold_option_info *option(const char *name)
 {
-    size_t n;
-    const struct pinfold_option_info *list = pinfold_option_list(&n);
-    for (size_t i = 0; i < n; i++) {
-        if (list[i].name && same(list[i].name, name))
-            return &list[i];
+    const struct pinfold_option_info *o;
+    for (size_t i = 0; (o = pinfold_option_at(i)) != NULL; i++) {
+        if (o->name && same(o->name, name))
+            return o;
     }
     return NULL;
 }
@@ -36,12 +35,10 @@ static void text_schema(struct json *w, const struct pinfold_option_info *o)
 
 void wishes_schema(struct json *w)
 {
-    size_t n;
-    const struct pinfold_option_info *list = pinfold_option_list(&n);
+    const struct pinfold_option_info *o;
 
     json_object(w, "properties");
-    for (size_t i = 0; i < n; i++) {
-        const struct pinfold_option_info *o = &list[i];
+    for (size_t i = 0; (o = pinfold_option_at(i)) != NULL; i++) {
         if (!o->name)
             continue;
         json_object(w, o->name);

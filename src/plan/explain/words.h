@@ -28,7 +28,7 @@ struct named_limit {
     const struct limit *limit;
     enum { UNIT_BYTES, UNIT_CPUS, UNIT_COUNT, UNIT_MS } unit;
 };
-enum { N_LIMITS = 8 };
+enum { N_LIMITS = sizeof(struct limits) / sizeof(struct limit) };
 void limits_of(const struct policy *p, struct named_limit ret[N_LIMITS]);
 /* "512M", "0.5", "90s": as the policy would say it. */
 void put_limit(struct buf *out, const struct named_limit *l);

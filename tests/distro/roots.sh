@@ -1,0 +1,43 @@
+# For suites that work in another Debian's root, read by bash: . tests/distro/roots.sh     ($scratch, and wanted(), are the suite's)
+# The minimal root of a Debian is made by mmdebstrap from the mirror that this machine's apt uses, or PINFOLD_DEBIAN_MIRROR, with the
+# packages that wanted() prints, separated by commas. It is kept as an archive in PINFOLD_TEST_CACHE where that is set, for a week.
+# shellcheck shell=bash disable=SC2154
+
+# shellcheck disable=SC2016 # apt's words
+mirror=${PINFOLD_DEBIAN_MIRROR-$(apt-get indextargets --format '$(ORIGIN) $(LABEL) $(REPO_URI)' 2>/dev/null | awk '$1 == "Debian" && $2 == "Debian" { print $3; exit }')}
+
+reachable() { # name
+    python3 - "$mirror" "$1" <<'END'
+import sys
+import urllib.request
+urllib.request.urlopen(f"{sys.argv[1].rstrip('/')}/dists/{sys.argv[2]}/InRelease", timeout=30).read(1)
+END
+}
+
+root_of() { # name: makes $scratch/NAME, fresh
+    local name=$1 archive=$scratch/$1.tar kept=${PINFOLD_TEST_CACHE-}
+    if [ -n "$kept" ] && mkdir -p "$kept"; then
+        archive=$kept/$name-$(wanted | cksum | cut -d ' ' -f 1).tar
+        [ -z "$(find "$archive" -mtime +7 2>/dev/null)" ] || rm -f "$archive"
+    fi
+    if [ ! -e "$archive" ]; then
+        # A mirror may be behind: how old its lists are is no matter here.
+        mmdebstrap --format=tar --variant=minbase --include="$(wanted)" --aptopt='Acquire::Check-Valid-Until "false"' \
+            --dpkgopt=force-unsafe-io --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/locale/*' \
+            "$name" "$archive.new" "$mirror" >"$scratch/$name.log" 2>&1 || return 1
+        mv "$archive.new" "$archive"
+    fi
+    rm -rf "${scratch:?}/$name"
+    mkdir "$scratch/$name"
+    tar -xf "$archive" -C "$scratch/$name" --exclude='./dev/*'
+}
+
+# This tree as a clone would have it.
+copy_tree() { # directory
+    mkdir -p "$1"
+    if git -c safe.directory='*' rev-parse --git-dir >/dev/null 2>&1; then
+        git -c safe.directory='*' ls-files -z -co --exclude-standard | while IFS= read -r -d '' file; do [ -e "$file" ] && printf '%s\0' "$file"; done
+    else
+        find . -path './build*' -prune -o -type f -print0
+    fi | tar -c --null -T - | tar -x -C "$1"
+}
