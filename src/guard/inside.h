@@ -11,10 +11,10 @@
 #include <stdatomic.h>
 #include "base/buf.h"
 #include "guard/guard.h"
-#include "guard/judge.h"
+#include "guard/rules/judge.h"
 #include "sys/file.h"
 #include "sys/notify.h"
-#include "wire/control.h"
+#include "protocol/control.h"
 
 #define ANSWERED LONG_MAX       /* the handler answered itself */
 #define CONTINUE (LONG_MAX - 1) /* the kernel performs: only where nothing depends on memory or names */
@@ -97,6 +97,7 @@ struct shared {
     struct links links[LINKS_MADE];
     /* Untouched until one is entered: where repositories of others were, and which were made here (reporoot.c). */
     struct places lost, made, left; /* left: links and FIFOs (told.c) */
+    struct places points;           /* point.c */
 };
 
 /* ---- who asks ---- */
@@ -152,7 +153,7 @@ static inline int place_seen(const struct place *p)
     return p->seen >= 0 ? p->seen : p->dir;
 }
 /* hardlink.c: a copy that is to take the name of a file with other names, for the call being served. */
-struct copy {
+struct hardlink_copy {
     bool waits, named; /* there is one; it has the name `temp` in `dir` */
     int fd, dir;       /* fd -1: a symbolic link, not made yet */
     uint32_t tries;
@@ -221,8 +222,9 @@ struct guard {
     struct object object;
     struct hold holds[HOLDS_MAX];
     unsigned n_holds;
-    struct copy copy;
-    bool birth; /* what this call makes is a guarded name that did not exist: guard mode "existing" */
+    struct hardlink_copy copy;
+    bool birth; /* what this call makes is a guarded name that did not exist: guard mode "existing", or a mount point */
+    bool point; /* it may be made as a mount point alone: whoever makes a file gets no descriptor to write with */
     char text[2][PATH_MAX];
     char walk[2 * PATH_MAX];
     char bytes[64 << 10];
@@ -360,7 +362,14 @@ void holds_drop(struct guard *g);
 void holds_forget(struct guard *g); /* in a child: they are its parent's */
 
 /* verdict.c: 0, or -EACCES with the denial told */
-enum made { MADE_FILE, MADE_DIRECTORY, MADE_LINK, MADE_OTHER };
+enum made {
+    MADE_FILE,
+    MADE_DIRECTORY,
+    MADE_LINK,
+    MADE_OTHER,
+    MADE_EMPTY_FILE, /* by mknod or open: empty, and g->point says whether it must stay so */
+    MADE_EMPTY_DIRECTORY
+};
 int verdict_make(struct guard *g, const struct place *p, enum made made);
 /* After the act: whether what the host did meanwhile makes it one that would have been refused. */
 int verdict_made(struct guard *g, const struct place *p, enum made made);
@@ -376,6 +385,8 @@ bool object_guarded(struct guard *g, const struct object *o);
 /* Whether its content is judged; the rule, or NULL for the configuration of a repository of another name than .git. */
 bool verdict_config(struct guard *g, const struct place *p, const struct rule **ret_rule);
 int verdict_object(struct guard *g, const struct object *o, enum denial_action action);
+/* Whether `p` is a .gitmodules, or a repository's configuration that is not there yet: both are written in place (gitdir.c). */
+bool verdict_in_place(struct guard *g, const struct place *p, int flags, const struct rule **ret_rule);
 int verdict_remove(struct guard *g, const struct place *p, bool directory);
 /* 1: performed by judged bytes (gitdir.c) */
 int verdict_rename(struct guard *g, const struct place *from, const struct place *to, unsigned flags,
@@ -413,8 +424,7 @@ int git_config_adopt(struct guard *g, int dir, struct str path);
 int git_config_replace(struct guard *g, const struct place *from, const struct place *to, const struct rule *rule,
                        bool keep_source);
 
-/* Whether `p` is a .gitmodules, or a repository's configuration that is not there yet; opening that for writing in place. */
-bool git_in_place(struct guard *g, const struct place *p, int flags, const struct rule **ret_rule);
+/* Opening what verdict_in_place() says for writing. */
 long git_in_place_open(struct guard *g, struct place *p, const struct rule *rule, int flags, unsigned mode);
 /* Before a call is served: what writers have closed by now has its name. */
 void git_modules_settle(struct guard *g);
@@ -439,7 +449,6 @@ int reporoot_leaves(struct guard *g, const struct place *from, const struct sys_
 int reporoot_arrives(struct guard *g, const struct place *from, const struct place *to, const struct sys_stat *st);
 /* After something was made. */
 void reporoot_made(struct guard *g, const struct place *p);
-#define TOLD_CLOSED "(permissions were taken away: it could not be looked at)"
 bool reporoot_tells(struct guard *g, int dir, struct str path,
                     struct buf *names); /* those in a repository that was made here */
 
@@ -449,6 +458,11 @@ void told_refs(struct guard *g, const struct place *p); /* the name was written,
 void told_fifo(struct guard *g, const struct place *p);
 void told_moved(struct guard *g, const struct place *from, const struct place *to, bool exchange);
 void told_end(struct guard *g); /* all that is left of it */
+
+/* point.c: mount points at guarded names. The name of `p` is the one that `rule` guards. */
+bool point_may(struct guard *g, const struct place *p, const struct rule *rule); /* it may be made, empty */
+bool point_is(struct guard *g, const struct place *p, const struct rule *rule);  /* it was made so and is empty still */
+void points_end(struct guard *g);                                                /* those that are there still go */
 
 /* deny.c */
 int deny(struct guard *g, enum denial_action action, const struct rule *rule, struct str path, const char *why);

@@ -50,7 +50,7 @@ static void policy_sum(const struct policy *p, const char *engine, const char *i
     digest_end(&sha, ret);
 }
 
-/* The policy without what is each command's own (DECISIONS 28). */
+/* The policy without what is each command's own. */
 static int canonical(const struct policy *p, struct buf *text, struct err *e)
 {
     struct policy shared = *p;

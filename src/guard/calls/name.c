@@ -1,0 +1,382 @@
+/*
+ * Calls that make, remove or move names: the parent by descriptor, the verdict, then the very call on that descriptor
+ * and the last component. What the kernel would refuse, it refuses here with the same errno: "." and "..", a missing
+ * directory, a slash behind a file's name.
+ */
+#include <errno.h>
+#include <string.h>
+#include "guard/inside.h"
+
+/* The place `path` of the caller names, with the lock held: alone when it matters to repositories. */
+static int place_locked(struct guard *g, int dir, const char *text, struct place *ret)
+{
+    int no = names_lock(g, false);
+    if (no < 0)
+        return no;
+    no = place_find(g, dir, text, ret);
+    if (no == 0 && verdict_exclusive(ret)) {
+        place_drop(ret);
+        names_unlock(g);
+        no = names_lock(g, true);
+        if (no == 0)
+            no = place_find(g, dir, text, ret);
+    }
+    if (no < 0 && g->names_held)
+        names_unlock(g);
+    return no;
+}
+
+/* Nobody changes any more what a verdict about the place depends on. */
+static int place_held(struct guard *g, struct place *p, enum denial_action action)
+{
+    int no = hold_place(g, p, action);
+    if (no < 0) {
+        names_unlock(g);
+        place_drop(p);
+    }
+    return no;
+}
+
+static void place_unlock(struct guard *g, struct place *p)
+{
+    holds_drop(g);
+    names_unlock(g);
+    place_drop(p);
+}
+
+/* What was just made under a guarded name (mode "existing"), or makes a repository, is the box's own. */
+static void remember_object(struct guard *g, const struct place *p)
+{
+    struct sys_stat st;
+    char name[NAME_MAX + 2];
+    memcpy(name, p->name, p->name_n);
+    name[p->name_n] = 0;
+    if (sys_stat_at(p->dir, name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC | SYS_STAT_BORN, &st) == 0 && !born_has(g, &st))
+        born_add(g, &st);
+}
+
+static void remember_birth(struct guard *g, const struct place *p)
+{
+    if (!g->birth)
+        return;
+    remember_object(g, p);
+    reporoot_made(g, p);
+}
+
+/*
+ * What was just made is looked at again where it mattered: the host knows no lock. It goes away when it would now be refused.
+ * A link is looked at in any case: until a moment ago there may have been no submodule whose place it could lead away.
+ */
+static int made_again(struct guard *g, struct place *p, enum made made)
+{
+    const bool birth = g->birth; /* as it was before the name stood there */
+    if (!g->n_holds && made != MADE_LINK)
+        return 0;
+    int no = place_stays(g, p) ? 0 : place_again(g, p);
+    if (no == 0 && birth)
+        remember_object(g, p);
+    if (no == 0)
+        no = g->n_holds ? verdict_made(g, p, made) : verdict_linked(g, p, NULL);
+    g->birth = birth;
+    if (no < 0)
+        (void)sys_unlinkat(p->dir, p->name, made == MADE_EMPTY_DIRECTORY ? AT_REMOVEDIR : 0);
+    return no < 0 ? no : 0;
+}
+
+/* A refusal of what is there already: the caller hears that it exists, as `mkdir -p` and O_EXCL expect. */
+static int refused_or_there(const struct place *p, int no)
+{
+    struct sys_stat st;
+    char name[NAME_MAX + 2];
+    if (no != -EACCES && no != -EROFS)
+        return no;
+    memcpy(name, p->name, p->name_n);
+    name[p->name_n] = 0;
+    return sys_stat_at(p->dir, name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st) == 0 ? -EEXIST : no;
+}
+
+long make_call(struct guard *g, int dir, uint64_t path, bool directory, unsigned mode, uint64_t device)
+{
+    struct place *p = &g->from;
+    if (!directory && S_ISDIR(mode))
+        return -EPERM; /* mknod */
+    int no = target_string(g, path, g->text[0]);
+    if (no >= 0)
+        no = target_umask(g);
+    if (no >= 0)
+        no = place_locked(g, dir, g->text[0], p);
+    if (no == 0)
+        no = place_held(g, p, DENIAL_CREATE);
+    if (no < 0)
+        return no;
+    const enum made made = directory                               ? MADE_EMPTY_DIRECTORY
+                           : S_ISREG(mode) || (mode & S_IFMT) == 0 ? MADE_EMPTY_FILE
+                                                                   : MADE_OTHER;
+    no = refused_or_there(p, verdict_make(g, p, made));
+    if (no == 0)
+        no = target_valid(g);
+    if (no == 0)
+        no = directory ? sys_mkdirat(p->dir, p->name, mode & 07777) : sys_mknodat(p->dir, p->name, mode, device);
+    if (no == 0)
+        no = made_again(g, p, made);
+    if (no == 0)
+        remember_birth(g, p);
+    if (no == 0 && !directory && S_ISFIFO(mode))
+        told_fifo(g, p);
+    place_unlock(g, p);
+    return no;
+}
+
+long symlink_call(struct guard *g, uint64_t target, int dir, uint64_t path)
+{
+    struct place *p = &g->from;
+    int no = target_string(g, target, g->text[1]);
+    if (no == 0)
+        no = -ENOENT; /* an empty target */
+    if (no > 0)
+        no = target_string(g, path, g->text[0]);
+    if (no >= 0)
+        no = place_locked(g, dir, g->text[0], p);
+    if (no == 0)
+        no = place_held(g, p, DENIAL_LINK);
+    if (no < 0)
+        return no;
+    no = refused_or_there(p, verdict_make(g, p, MADE_LINK));
+    if (no == 0)
+        no = target_valid(g);
+    if (no == 0)
+        no = sys_symlinkat(g->text[1], p->dir, p->name);
+    if (no == 0)
+        no = made_again(g, p, MADE_LINK);
+    if (no == 0) {
+        remember_birth(g, p);
+        told_link(g, p, g->text[1]);
+    }
+    place_unlock(g, p);
+    return no;
+}
+
+long unlink_call(struct guard *g, int dir, uint64_t path, int flags)
+{
+    struct place *p = &g->from;
+    if (flags & ~AT_REMOVEDIR)
+        return -EINVAL;
+    int no = target_string(g, path, g->text[0]);
+    if (no >= 0)
+        no = place_locked(g, dir, g->text[0], p);
+    if (no == 0)
+        no = place_held(g, p, DENIAL_REMOVE);
+    if (no < 0)
+        return no;
+    no = verdict_remove(g, p, flags & AT_REMOVEDIR);
+    if (no == 0)
+        no = target_valid(g);
+    struct sys_stat st;
+    const bool linked = no == 0 && !flags && hardlink_look(g, p, &st);
+    if (no == 0)
+        no = sys_unlinkat(p->dir, p->name, flags);
+    if (no == 0 && linked)
+        hardlink_gone(g, &st);
+    place_unlock(g, p);
+    return no;
+}
+
+#define RENAME_KNOWN (RENAME_NOREPLACE | RENAME_EXCHANGE | RENAME_WHITEOUT)
+
+/* What stands at a name of the guard's, by its identity. */
+static bool is_same_name(int dir, const char *name, const struct sys_stat *was)
+{
+    struct sys_stat st;
+    return sys_stat_at(dir, name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st) == 0 && st.inode == was->inode &&
+           st.major == was->major && st.minor == was->minor && (st.mode & S_IFMT) == (was->mode & S_IFMT);
+}
+
+/*
+ * A rename to a name where a rule speaks of what is below. What was judged may have been exchanged for something else by its
+ * name, so it goes to a name of the guard's first; and the host may have put something into it, so it is looked at again.
+ */
+static int rename_counted(struct guard *g, const struct sys_stat *judged, unsigned flags)
+{
+    struct place *from = &g->from, *to = &g->to;
+    char temp[64];
+    if (flags & RENAME_EXCHANGE)
+        return deny(g, DENIAL_RENAME, NULL, place_path(to), "an exchange with a name that has guarded names below it");
+    guard_temp_name(g, temp);
+    int no = sys_renameat2(from->dir, from->name, to->dir, temp, flags | RENAME_NOREPLACE);
+    if (no < 0)
+        return no;
+    no = is_same_name(to->dir, temp, judged) ? verdict_moving(g, to, temp) : -EBUSY;
+    if (no == 0)
+        no = sys_renameat2(to->dir, temp, to->dir, to->name, flags);
+    if (no < 0) {
+        (void)sys_renameat2(to->dir, temp, from->dir, from->name, RENAME_NOREPLACE);
+        return no;
+    }
+    if (!S_ISDIR(judged->mode) || (place_stays(g, to) && verdict_arrived(g, to) == 0))
+        return 0;
+    (void)sys_renameat2(to->dir, to->name, from->dir, from->name, RENAME_NOREPLACE);
+    return -EACCES;
+}
+
+static int rename_now(struct guard *g, const struct sys_stat *judged, unsigned flags)
+{
+    struct place *from = &g->from, *to = &g->to;
+    const bool exchange = flags & RENAME_EXCHANGE;
+    const bool counts = verdict_counts(g, to) || (exchange && verdict_counts(g, from));
+    if (counts)
+        return rename_counted(g, judged, flags);
+    int no = sys_renameat2(from->dir, from->name, to->dir, to->name, flags);
+    if (no < 0 || (S_ISREG(judged->mode) && !exchange) || verdict_linked(g, to, to) == 0)
+        return no;
+    (void)sys_renameat2(to->dir, to->name, from->dir, from->name, exchange ? RENAME_EXCHANGE : RENAME_NOREPLACE);
+    return -EACCES;
+}
+
+static int rename_places(struct guard *g, unsigned flags)
+{
+    struct place *from = &g->from, *to = &g->to;
+    struct sys_stat st = {0};
+    int no = hold_rename(g, from, to, flags);
+    if (no == 0)
+        no = verdict_rename(g, from, to, flags, &st);
+    if (no == 0)
+        no = target_valid(g);
+    /* What it replaces; two names of one file both stay (rename(2)). */
+    struct sys_stat over, moved;
+    const bool linked = no == 0 && !(flags & RENAME_EXCHANGE) && hardlink_look(g, to, &over) &&
+                        !(hardlink_look(g, from, &moved) && moved.inode == over.inode && moved.minor == over.minor &&
+                          moved.major == over.major);
+    if (no == 0)
+        no = rename_now(g, &st, flags);
+    if (no == 0 && linked)
+        hardlink_gone(g, &over);
+    if (no == 0) {
+        remember_birth(g, to);
+        told_refs(g, to);
+        if (flags & RENAME_EXCHANGE)
+            told_refs(g, from);
+        told_moved(g, from, to, flags & RENAME_EXCHANGE);
+    }
+    holds_drop(g);
+    return no < 0 ? no : 0;
+}
+
+long rename_call(struct guard *g, int from_dir, uint64_t from, int to_dir, uint64_t to, unsigned flags)
+{
+    if (flags & ~(unsigned)RENAME_KNOWN ||
+        ((flags & RENAME_EXCHANGE) && (flags & (RENAME_NOREPLACE | RENAME_WHITEOUT))))
+        return -EINVAL;
+    int no = target_string(g, from, g->text[0]);
+    if (no >= 0)
+        no = target_string(g, to, g->text[1]);
+    if (no >= 0)
+        no = names_lock(g, true);
+    if (no < 0)
+        return no;
+    no = place_find(g, from_dir, g->text[0], &g->from);
+    if (no == 0) {
+        no = place_find(g, to_dir, g->text[1], &g->to);
+        if (no == 0) {
+            no = rename_places(g, flags);
+            place_drop(&g->to);
+        }
+        place_drop(&g->from);
+    }
+    names_unlock(g);
+    return no;
+}
+
+/* The object a hard link is made of. AT_EMPTY_PATH: a descriptor of the caller's. */
+static int link_source(struct guard *g, int dir, const char *text, int flags)
+{
+    if ((flags & AT_EMPTY_PATH) && text[0] == 0) {
+        int fd = dir == AT_FDCWD ? target_dir(g, dir) : target_fd(g, dir);
+        if (fd < 0)
+            return fd;
+        int no = object_of_fd(g, fd, &g->object);
+        (void)sys_close(fd);
+        return no;
+    }
+    int no = place_find(g, dir, text, &g->from);
+    if (no < 0)
+        return no;
+    no = object_find(g, &g->from, flags & AT_SYMLINK_FOLLOW, &g->object);
+    if (no < 0)
+        place_drop(&g->from);
+    return no;
+}
+
+/* The configuration of a repository may come into being by link as by rename, as a file of its own. */
+static int link_config(struct guard *g, const struct place *to)
+{
+    const struct rule *rule;
+    if (!verdict_config(g, to, &rule) || !rule || g->from.dir < 0 || !S_ISREG(g->object.st.mode))
+        return 0;
+    int no = git_config_replace(g, &g->from, to, rule, true);
+    return no < 0 ? no : 1;
+}
+
+static int link_places(struct guard *g)
+{
+    struct place *to = &g->to;
+    char room[12];
+    int no = to->frozen ? refused_or_there(to, -EROFS) : verdict_object(g, &g->object, DENIAL_LINK);
+    if (no == 0)
+        no = link_config(g, to);
+    if (no != 0)
+        return no < 0 ? no : 0;
+    no = refused_or_there(to, verdict_link(g, &g->object, to));
+    if (no == 0)
+        no = target_valid(g);
+    if (no < 0)
+        return no;
+    const enum made made = S_ISLNK(g->object.st.mode) ? MADE_LINK : MADE_FILE;
+    /* Through /proc/self/fd a link is made of the very object, also of one that O_TMPFILE made (open(2)). */
+    if (S_ISLNK(g->object.st.mode))
+        no = g->from.dir >= 0 ? sys_linkat(g->from.dir, g->from.name, to->dir, to->name, 0) : -ENOENT;
+    else
+        no = sys_linkat(g->self_fd, decimal(room, g->object.fd), to->dir, to->name, AT_SYMLINK_FOLLOW);
+    if (no == -EXDEV &&
+        to->seen >= 0) /* a descriptor of the caller's, in the mount it sees: the same directory there */
+        no = sys_linkat(g->self_fd, decimal(room, g->object.fd), to->seen, to->name, AT_SYMLINK_FOLLOW);
+    if (no == 0)
+        no = made_again(g, to, made);
+    if (no == 0)
+        hardlink_made(g, &g->object);
+    if (no < 0)
+        return no;
+    remember_birth(g, to);
+    told_refs(g, to);
+    if (g->from.dir >= 0) /* by its other name it can be written, too */
+        told_refs(g, &g->from);
+    return 0;
+}
+
+long link_call(struct guard *g, int from_dir, uint64_t from, int to_dir, uint64_t to, int flags)
+{
+    if (flags & ~(AT_EMPTY_PATH | AT_SYMLINK_FOLLOW))
+        return -EINVAL;
+    int no = target_string(g, from, g->text[0]);
+    if (no >= 0)
+        no = target_string(g, to, g->text[1]);
+    if (no >= 0)
+        no = names_lock(g, true);
+    if (no < 0)
+        return no;
+    g->from.dir = g->from.seen = -1;
+    no = link_source(g, from_dir, g->text[0], flags);
+    if (no == 0) {
+        no = place_find(g, to_dir, g->text[1], &g->to);
+        if (no == 0) {
+            no = hold_place(g, &g->to, DENIAL_LINK);
+            if (no == 0)
+                no = link_places(g);
+            holds_drop(g);
+            place_drop(&g->to);
+        }
+        object_drop(&g->object);
+        place_drop(&g->from);
+    }
+    names_unlock(g);
+    return no;
+}

@@ -1,0 +1,546 @@
+/*
+ * How it works: workers (workers.c), processes that share the listener. One of them, the leader, holds the token and receives; the
+ * others wait for it. Where a call may wait for something in the box's hands (a FIFO's other end, a full backlog) a
+ * worker first hands the token on. The main worker, the process that built the box, never waits so: it forks, and the
+ * child goes on with the call from where it stands. So there is one process while nothing waits, never more than
+ * WORKERS_MAX, and always one that hears of the end of the box. When the others have time it leads no more, so that
+ * forking for each call that may wait is not needed either.
+ *
+ * When several callers queue up and there is another processor, the leader hands the token on before it performs, and
+ * answers no longer wake the caller on the leader's own processor; when the queue is gone, it goes back: one leader and
+ * synchronous wake-ups are fastest for one caller.
+ *
+ * A leader that hangs in a dead file system is deposed by a waiting worker after HUNG_MS. All workers end with pid 1 of
+ * the box, and the box ends with the main worker (pid 1 asked for that); a worker that dies takes all down: calls would
+ * be lost.
+ */
+#include <errno.h>
+#include <linux/sched.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <linux/capability.h>
+#include "base/fd.h"
+#include "guard/inside.h"
+#include "sys/fd.h"
+
+#define IDLE_MAX  2 /* workers that wait for the token; more would only be woken for nothing */
+#define HUNG_MS   10000
+#define WAIT_MS   2000
+#define RULES_MAX (16u << 20) /* bytes of compiled rules */
+
+/* ---- one call ---- */
+
+#if defined __x86_64__
+static long serve_old(struct guard *g, const __u64 *a)
+{
+    switch (g->n.data.nr) {
+    case SYS_open:
+        return open_call(g, AT_FDCWD, a[0], (int)a[1], (unsigned)a[2]);
+    case SYS_readlink:
+        return readlink_call(g, AT_FDCWD, a[0], a[1], (int)a[2]);
+    case SYS_creat:
+        return open_call(g, AT_FDCWD, a[0], O_CREAT | O_WRONLY | O_TRUNC, (unsigned)a[1]);
+    case SYS_mkdir:
+        return make_call(g, AT_FDCWD, a[0], true, (unsigned)a[1], 0);
+    case SYS_rmdir:
+        return unlink_call(g, AT_FDCWD, a[0], AT_REMOVEDIR);
+    case SYS_mknod:
+        return make_call(g, AT_FDCWD, a[0], false, (unsigned)a[1], (uint32_t)a[2]);
+    case SYS_symlink:
+        return symlink_call(g, a[0], AT_FDCWD, a[1]);
+    case SYS_link:
+        return link_call(g, AT_FDCWD, a[0], AT_FDCWD, a[1], 0);
+    case SYS_unlink:
+        return unlink_call(g, AT_FDCWD, a[0], 0);
+    case SYS_rename:
+        return rename_call(g, AT_FDCWD, a[0], AT_FDCWD, a[1], 0);
+    case SYS_chmod:
+        return chmod_call(g, AT_FDCWD, a[0], (unsigned)a[1], 0);
+    case SYS_chown:
+        return chown_call(g, AT_FDCWD, a[0], (unsigned)a[1], (unsigned)a[2], 0);
+    case SYS_lchown:
+        return chown_call(g, AT_FDCWD, a[0], (unsigned)a[1], (unsigned)a[2], AT_SYMLINK_NOFOLLOW);
+    case SYS_utime:
+        return a[0] ? times_call(g, AT_FDCWD, a[0], a[1], TIMES_BUF, 0) : -EFAULT;
+    case SYS_utimes:
+        return a[0] ? times_call(g, AT_FDCWD, a[0], a[1], TIMES_VAL, 0) : -EFAULT;
+    case SYS_futimesat:
+        return times_call(g, (int)a[0], a[1], a[2], TIMES_VAL, 0);
+    default:
+        return -ENOSYS;
+    }
+}
+#else
+static long serve_old(struct guard *g, const __u64 *a)
+{
+    (void)g;
+    (void)a;
+    return -ENOSYS;
+}
+#endif
+
+#ifndef SYS_fchmodat2
+#define SYS_fchmodat2 452
+#endif
+
+static long serve_attribute(struct guard *g, const __u64 *a)
+{
+    switch (g->n.data.nr) {
+    case SYS_fchmod:
+        return fchmod_call(g, (int)a[0], (unsigned)a[1]);
+    case SYS_fchmodat:
+        return chmod_call(g, (int)a[0], a[1], (unsigned)a[2], 0);
+    case SYS_fchmodat2:
+        return chmod_call(g, (int)a[0], a[1], (unsigned)a[2], (int)a[3]);
+    case SYS_fchown:
+        return fchown_call(g, (int)a[0], (unsigned)a[1], (unsigned)a[2]);
+    case SYS_fchownat:
+        return chown_call(g, (int)a[0], a[1], (unsigned)a[2], (unsigned)a[3], (int)a[4]);
+    case SYS_utimensat:
+        return times_call(g, (int)a[0], a[1], a[2], TIMES_SPEC, (int)a[3]);
+    case SYS_setxattr:
+    case SYS_lsetxattr:
+        return a[0] ? setxattr_call(g, g->n.data.nr == SYS_setxattr, -1, a[0], a[1], a[2], a[3], (int)a[4]) : -EFAULT;
+    case SYS_fsetxattr:
+        return setxattr_call(g, true, (int)a[0], 0, a[1], a[2], a[3], (int)a[4]);
+    case SYS_removexattr:
+    case SYS_lremovexattr:
+        return a[0] ? removexattr_call(g, g->n.data.nr == SYS_removexattr, -1, a[0], a[1]) : -EFAULT;
+    case SYS_fremovexattr:
+        return removexattr_call(g, true, (int)a[0], 0, a[1]);
+    default:
+        return serve_old(g, a);
+    }
+}
+
+/* What is notified where reads are judged, besides opens. */
+static long serve_look(struct guard *g, const __u64 *a)
+{
+    switch (g->n.data.nr) {
+    case SYS_readlinkat:
+        return readlink_call(g, (int)a[0], a[1], a[2], (int)a[3]);
+    case SYS_getxattr:
+    case SYS_lgetxattr:
+        return getxattr_call(g, g->n.data.nr == SYS_getxattr, a[0], a[1], a[2], a[3]);
+    case SYS_listxattr:
+    case SYS_llistxattr:
+        return listxattr_call(g, g->n.data.nr == SYS_listxattr, a[0], a[1], a[2]);
+    case SYS_inotify_add_watch:
+        return inotify_call(g, (int)a[0], a[1], (uint32_t)a[2]);
+    case SYS_ptrace:
+        return ptrace_call(g, (long)a[0], (pid_t)a[1]);
+    default:
+        return serve_attribute(g, a);
+    }
+}
+
+static long serve_call(struct guard *g)
+{
+    const __u64 *a = g->n.data.args;
+    switch (g->n.data.nr) {
+    case SYS_openat:
+        return open_call(g, (int)a[0], a[1], (int)a[2], (unsigned)a[3]);
+    case SYS_mkdirat:
+        return make_call(g, (int)a[0], a[1], true, (unsigned)a[2], 0);
+    case SYS_mknodat:
+        return make_call(g, (int)a[0], a[1], false, (unsigned)a[2], (uint32_t)a[3]);
+    case SYS_symlinkat:
+        return symlink_call(g, a[0], (int)a[1], a[2]);
+    case SYS_linkat:
+        return link_call(g, (int)a[0], a[1], (int)a[2], a[3], (int)a[4]);
+    case SYS_unlinkat:
+        return unlink_call(g, (int)a[0], a[1], (int)a[2]);
+#ifdef SYS_renameat
+    case SYS_renameat:
+        return rename_call(g, (int)a[0], a[1], (int)a[2], a[3], 0);
+#endif
+    case SYS_renameat2:
+        return rename_call(g, (int)a[0], a[1], (int)a[2], a[3], (unsigned)a[4]);
+    case SYS_truncate:
+        return truncate_call(g, a[0], (int64_t)a[1]);
+    case SYS_bind:
+        return bind_call(g, (int)a[0], a[1], (uint32_t)a[2]);
+    case SYS_connect:
+        return connect_call(g, (int)a[0], a[1], (uint32_t)a[2]);
+    case SYS_socketpair:
+        return pair_call(g, (int)a[1], (int)a[2], a[3]);
+    case SYS_flock:
+        return flock_call(g, (int)a[0], (int)a[1]);
+    case SYS_mount:
+        return mount_call(g, a[0], a[1], a[2], a[3], a[4]);
+    case SYS_fsopen:
+        return fsopen_call(g, a[0], (unsigned)a[1]);
+    case SYS_umask:
+        target_mask_set(g, (uint32_t)a[0]);
+        return CONTINUE;
+    case SYS_prlimit64:
+    case SYS_sched_setaffinity:
+    case SYS_sched_setattr:
+    case SYS_sched_setparam:
+    case SYS_sched_setscheduler:
+    case SYS_setpriority:
+    case SYS_ioprio_set:
+        return peer_call(g);
+    default:
+        return serve_look(g, a);
+    }
+}
+
+static void serve_one(struct guard *g)
+{
+    if (atomic_load(&g->shared->watching))
+        git_modules_settle(g);
+    long r = target_find(g);
+    if (r == 0)
+        r = running_judge(g);
+    if (r == 0)
+        r = serve_call(g);
+    if (r == ANSWERED || r == GONE_ON)
+        return;
+    if (r == CONTINUE)
+        (void)sys_notify_answer(g->notify, g->n.id, 0, 0, SECCOMP_USER_NOTIF_FLAG_CONTINUE);
+    else
+        (void)sys_notify_answer(g->notify, g->n.id, r < 0 ? 0 : r, r < 0 ? (int)r : 0, 0);
+}
+
+/* ---- workers ---- */
+
+/* A worker that found nothing to do has left in peace. */
+static bool reap_worker(struct guard *g, const siginfo_t *info)
+{
+    siginfo_t gone;
+    if (info->si_code != CLD_EXITED || info->si_status != 0 ||
+        waitid(P_PID, (id_t)info->si_pid, &gone, WEXITED | WNOHANG) < 0)
+        return false;
+    table_lock(g->shared);
+    for (size_t i = 0; i < WORKERS_MAX; i++)
+        if (g->shared->pids[i] == info->si_pid)
+            g->shared->pids[i] = 0;
+    table_unlock(g->shared);
+    return true;
+}
+
+/* Whether the box, or one of us, is gone. Only the main worker's children can be waited for. */
+static bool over(struct guard *g)
+{
+    struct pollfd p = {.fd = g->init_pidfd, .events = POLLIN};
+    if (poll(&p, 1, 0) > 0)
+        return true;
+    for (;;) {
+        siginfo_t info = {0};
+        if (!g->main || waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) < 0 || info.si_pid == 0)
+            return false;
+        if (poll(&p, 1, 0) > 0 || !reap_worker(g, &info))
+            return true;
+    }
+}
+
+/* The signals are merged into one: what happened is asked of waitid. */
+static void children_read(struct guard *g)
+{
+    struct signalfd_siginfo info;
+    (void)sys_read(g->children, &info, sizeof info);
+}
+
+/* Where pinfold speaks to the guard: to its main worker alone. */
+static int orders(const struct guard *g)
+{
+    return g->main && !g->deaf ? g->report : -1;
+}
+
+/* What pinfold says: a socket on which it wants the file API. */
+static void orders_read(struct guard *g)
+{
+    struct frame f;
+    int fd = -1;
+    long n = sys_recv_fd(g->report, &f, sizeof f, &fd, MSG_DONTWAIT);
+    auto_fd int socket = fd;
+    if (n == 0 || (n < 0 && n != -EAGAIN && n != -EINTR)) {
+        g->deaf = true; /* pinfold is gone: so is the box, in a moment */
+        return;
+    }
+    if (n < (long)sizeof f.kind || f.kind != FRAME_FILES || socket < 0 || !g->files)
+        return;
+    int no = atomic_fetch_add(&g->shared->files, 1) < FILES_MAX ? guard_child(g) : -EAGAIN;
+    if (no == 1) {
+        g->files(g, socket);
+        atomic_fetch_sub(&g->shared->files, 1);
+        guard_leave(g);
+    }
+    if (no < 0)
+        atomic_fetch_sub(&g->shared->files, 1);
+}
+
+/* Waits for the token; false when all is over, or enough others wait. */
+static bool token_wait(struct guard *g)
+{
+    struct shared *s = g->shared;
+    _Atomic uint32_t *waiting = g->main ? &s->main_idle : &s->idle;
+    int token = g->main ? g->summon : g->token;
+    if (atomic_fetch_add(waiting, 1) >= IDLE_MAX) {
+        atomic_fetch_sub(waiting, 1);
+        return false;
+    }
+    for (;;) {
+        struct pollfd p[] = {{.fd = token, .events = POLLIN},
+                             {.fd = g->main ? g->children : g->init_pidfd, .events = POLLIN},
+                             {.fd = orders(g), .events = POLLIN}};
+        int n = poll(p, 3, WAIT_MS);
+        if (n > 0 && p[2].revents)
+            orders_read(g);
+        if (n > 0 && p[1].revents) {
+            if (g->main)
+                children_read(g);
+            if (over(g))
+                return false;
+        }
+        uint64_t one;
+        if (n > 0 && p[0].revents && sys_read(token, &one, sizeof one) == sizeof one)
+            break;
+        uint64_t busy = atomic_load(&s->busy_since);
+        if (n == 0 && busy && now_ms() - busy > HUNG_MS && atomic_compare_exchange_strong(&s->busy_since, &busy, 0)) {
+            atomic_fetch_add(&s->epoch, 1); /* the leader hangs: it will find itself deposed */
+            break;
+        }
+    }
+    atomic_fetch_sub(waiting, 1);
+    g->leader = true;
+    g->epoch = atomic_load(&s->epoch);
+    return true;
+}
+
+/* Waits for a notification; 1: there is one, 0: none after all, -1: the end. */
+static int notification_wait(struct guard *g, bool *ret_queued)
+{
+    struct pollfd p[] = {{.fd = g->notify, .events = POLLIN},
+                         {.fd = g->main ? g->children : g->init_pidfd, .events = POLLIN},
+                         {.fd = orders(g), .events = POLLIN}};
+    *ret_queued = true;
+    int n = poll(p, 1, 0); /* the others' revents stay 0 */
+    if (n == 0) {
+        *ret_queued = false;
+        n = poll(p, 3, -1);
+    }
+    if (n <= 0)
+        return 0;
+    if (p[2].revents)
+        orders_read(g);
+    if (p[0].revents & POLLIN)
+        return 1;
+    /* POLLHUP: no process with the filter is left; the end of pid 1 is all there is to wait for. */
+    if (p[0].revents && !p[1].revents && poll(p + 1, 1, -1) <= 0)
+        return 0;
+    if (g->main)
+        children_read(g);
+    return over(g) ? -1 : 0;
+}
+
+static void wake_on_same_processor(struct guard *g, bool on)
+{
+    /* Linux 6.6; without it every answer may cross processors, which costs more and means nothing else. */
+    (void)sys_notify_flags(g->notify, on ? SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP : 0);
+}
+
+/* More callers than the leader serves at once: others join in. */
+static void queue_grew(struct guard *g, bool queued, unsigned *score)
+{
+    if (queued && *score < 16)
+        ++*score;
+    else if (!queued && *score)
+        --*score;
+    if (!g->parallel && *score > 8) {
+        g->parallel = true;
+        wake_on_same_processor(g, false);
+    } else if (g->parallel && *score == 0) {
+        g->parallel = false;
+        wake_on_same_processor(g, true);
+    }
+}
+
+static void workers_serve(struct guard *g)
+{
+    struct shared *s = g->shared;
+    unsigned score = 0;
+    for (;;) {
+        bool queued;
+        if (!g->leader && !token_wait(g))
+            return;
+        int n = notification_wait(g, &queued);
+        if (n < 0)
+            return;
+        if (n == 0)
+            continue;
+        memset(&g->n, 0, sizeof g->n);
+        if (sys_notify_receive(g->notify, &g->n) < 0)
+            continue; /* the caller died, or a signal */
+        atomic_store_explicit(&s->busy_since, now_ms(), memory_order_relaxed);
+        queue_grew(g, queued, &score);
+        workers_share(g);
+        serve_one(g);
+        if (g->leader && g->epoch != atomic_load(&s->epoch))
+            g->leader = false; /* deposed while it hung */
+        else if (g->leader && g->main && atomic_load(&s->idle) > 0)
+            worker_hand_on(g);
+        else if (g->leader)
+            atomic_store_explicit(&s->busy_since, 0, memory_order_relaxed);
+    }
+}
+
+/* ---- beginning and end ---- */
+
+static int wait_status(const siginfo_t *info)
+{
+    if (info->si_code == CLD_EXITED)
+        return info->si_status << 8;
+    return info->si_status | (info->si_code == CLD_DUMPED ? 0x80 : 0);
+}
+
+/* Waits for pid 1, which has ended or is about to. */
+static int end_of_init(int init_pidfd)
+{
+    siginfo_t info = {0};
+    return waitid((idtype_t)P_PIDFD, (id_t)init_pidfd, &info, WEXITED | __WALL) < 0 ? -errno : wait_status(&info);
+}
+
+/* Ends the workers, waits for pid 1. */
+static int guard_end(struct guard *g)
+{
+    struct shared *s = g->shared;
+    siginfo_t info = {0};
+    if (atomic_load(&s->watching))
+        git_modules_settle(g);
+    table_lock(s);
+    for (size_t i = 0; i < WORKERS_MAX; i++)
+        if (s->pids[i]) /* ours, and not waited for yet: the number is still its own */
+            (void)kill(s->pids[i], SIGKILL);
+    table_unlock(s);
+    /* A worker that died alone: without the listener every call fails, and pid 1 ends with us. */
+    g->notify = close_fd(g->notify);
+    struct pollfd p = {.fd = g->init_pidfd, .events = POLLIN};
+    if (poll(&p, 1, 0) == 0)
+        (void)sys_pidfd_signal(g->init_pidfd, SIGKILL);
+    int no = end_of_init(g->init_pidfd);
+    for (size_t i = 0; i < WORKERS_MAX; i++)
+        if (s->pids[i])
+            (void)waitid(P_PID, (id_t)s->pids[i], &info, WEXITED | __WALL);
+    return no;
+}
+
+static bool has_ptrace(void)
+{
+    struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
+    struct __user_cap_data_struct data[2] = {0};
+    return sys_call(SYS_capget, &header, data, 0, 0, 0, 0) == 0 && (data[0].effective >> 19 & 1);
+}
+
+static int guard_open(struct guard *g, const struct guard_ask *ask, struct arena *mem)
+{
+    const struct plan_image *plan = ask->plan;
+    /* Field by field: it is zero, and most of its pages stay untouched until they are used. */
+    g->plan = plan;
+    g->notify = ask->notify;
+    g->host_proc = ask->host_proc;
+    g->report = ask->report;
+    g->files = ask->files;
+    g->serve = workers_serve;
+    g->init_pidfd = ask->init_pidfd;
+    g->self_fd = g->token = g->summon = g->children = -1;
+    g->main = g->leader = true;
+    g->main_pid = sys_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
+    static const struct guard_table nothing = {.mode = GUARD_OFF};
+    const struct guard_table *table = (const void *)((const char *)plan + plan->guard_at);
+    bool some = plan->guard_bytes >= sizeof *table;
+    int no = rules_load(&g->rules, some ? table : &nothing, some ? plan->guard_bytes : sizeof nothing,
+                        (const char *)plan + plan->strings_at, plan->strings_bytes, mem);
+    if (no < 0)
+        return no;
+    arena_trim(mem); /* it stays as long as the box */
+    g->shared = mmap(NULL, sizeof *g->shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (g->shared == MAP_FAILED)
+        return -ENOMEM;
+    atomic_store(&g->shared->workers, 1);
+    g->token = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    g->summon = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGCHLD);
+    (void)sigprocmask(SIG_BLOCK, &set, NULL);
+    g->children = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (g->token < 0 || g->summon < 0 || g->children < 0)
+        return -EMFILE;
+    no = worker_own(g);
+    if (no < 0)
+        return no;
+    g->has_ptrace = has_ptrace();
+    g->nested = g->plan->filter & FILTER_USERNS;
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    g->processors = processors < 1 ? 1 : processors > 4 ? 4 : (uint32_t)processors;
+    char text[16];
+    g->proc_has_us = sys_readlinkat(AT_FDCWD, "/proc/self", text, sizeof text) > 0;
+    g->init_pid = g->proc_has_us ? pid_of_init(g) : 1;
+    g->umask = 077;
+    (void)sys_umask(077);
+    wake_on_same_processor(g, true);
+    return 0;
+}
+
+/*
+ * Waits until there is something to do. Many a short command ends without having asked anything: the rules are read and
+ * the shared memory is made for the first who asks. False: the box is over.
+ */
+static bool somebody_asks(const struct guard_ask *ask)
+{
+    struct pollfd p[] = {{.fd = ask->init_pidfd, .events = POLLIN},
+                         {.fd = ask->notify, .events = POLLIN},
+                         {.fd = ask->report, .events = POLLIN}};
+    for (;;) {
+        int n = poll(p, 3, -1);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n >= 0 && p[0].revents)
+            return false;
+        if (n < 0 || p[1].revents & POLLIN || p[2].revents)
+            return true;
+        p[1].fd = -1; /* no process with the filter is left: pid 1 is about to end */
+    }
+}
+
+int guard_serve(const struct guard_ask *ask)
+{
+    static struct guard g; /* large, and one per process */
+    (void)prctl(PR_SET_DUMPABLE, 0);
+    g.plan = ask->plan;
+    if (ask->plan->filter & FILTER_READS)
+        hidden_begin(&g, (const void *)((const char *)ask->plan + ask->plan->guard_at), ask->plan->guard_bytes);
+    if (ask->begun >= 0) {
+        (void)sys_send_fd(ask->begun, "", 1, -1, 0);
+        (void)sys_close(ask->begun);
+    }
+    if (!somebody_asks(ask))
+        return end_of_init(ask->init_pidfd);
+    auto_arena struct arena *mem = arena_new(RULES_MAX);
+    if (!mem)
+        return -ENOMEM;
+    (void)signal(SIGXFSZ, SIG_IGN);
+    (void)signal(SIGPIPE, SIG_IGN);
+    (void)signal(SIGIO, SIG_IGN); /* of a lease, before its watcher has it (gitdir.c) */
+    int no = guard_open(&g, ask, mem);
+    if (no < 0)
+        return no;
+    if (!over(&g))
+        workers_serve(&g);
+    if (!g.main)
+        guard_leave(&g); /* a child that went on with a call of the main worker's */
+    no = guard_end(&g);
+    points_end(&g);
+    told_end(&g);
+    /* What it holds goes with this process, which is about to end, and is waited for. */
+    return no;
+}
