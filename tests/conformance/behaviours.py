@@ -187,7 +187,7 @@ def while_running(s, flags, before_go, script):
         s.line(child, b"up\n")
         before_go()
         s.put("work/go", "")
-        out, err = child.communicate(timeout=30)
+        out, err = child.communicate(timeout=90)
         return pf.Done(child.returncode, out, err)
     finally:
         s.end(child)
@@ -345,7 +345,7 @@ SECTION[0] = "Limits"
 
 
 def limited(s, script, flags, limit, status=137):
-    result, done = s.result(script, *s.words(flags), limit=60)
+    result, done = s.result(script, *s.words(flags), limit=180)
     check(done.status == status, f"status {done.status}, not {status}", done)
     check(result["ended"] == ("timeout" if limit == "timeout" else "limit") and result["limit"] == limit, f"ended {result['ended']}, limit {result['limit']}", done)
     return result
@@ -366,7 +366,7 @@ R("memory-enough", "--memory: what keeps below it runs", "./probe memory 30 0", 
 
 @acts("pids", "--pids: no more processes than that", must="limit-processes")
 def _(s):
-    done = s.run("./probe forks 100", *s.words("--pids 20"), limit=40)
+    done = s.run("./probe forks 100", *s.words("--pids 20"), limit=120)
     made = done.out.split()
     check(done.status == 137 or (made and int(made[0]) < 20), "more were made", done)
 
@@ -389,7 +389,7 @@ def _(s):
 
 @acts("output", "--output: status 137, no more bytes than that")
 def _(s):
-    done = s.run("while :; do echo 0123456789012345678901234567890123456789; done", *s.words("--output 64K"), limit=40)
+    done = s.run("while :; do echo 0123456789012345678901234567890123456789; done", *s.words("--output 64K"), limit=120)
     check(done.status == 137 and len(done.out) <= 65536, f"status {done.status}, {len(done.out)} bytes", pf.Done(done.status, b"", done.err))
 
 
@@ -398,7 +398,7 @@ R("disk-tmp", "--disk: private storage is not filled beyond it", "head -c 640000
 
 @acts("disk-workspace", "--disk: the workspace does not grow far beyond it", must="limit-disk")
 def _(s):
-    done = s.run("head -c 256000000 /dev/zero >big", *s.words("--disk 16M"), limit=60)
+    done = s.run("head -c 256000000 /dev/zero >big", *s.words("--disk 16M"), limit=180)
     # What is measured is the file system's free space: somebody else who writes there may end the box before its first byte.
     big = s.place("work/big")
     size = os.path.getsize(big) if os.path.exists(big) else 0
@@ -597,7 +597,7 @@ def terminal(s, script, talk):
             print(e, flush=True)
         finally:
             os._exit(97)
-    said, end, told = b"", time.monotonic() + 40, set()
+    said, end, told = b"", time.monotonic() + 120, set()
     while time.monotonic() < end:
         if select.select([master], [], [], 0.5)[0]:
             try:
@@ -705,7 +705,7 @@ def signalled(s, number, script, status, out=b""):
     try:
         s.line(child, b"up\n")
         child.send_signal(number)
-        more, err = child.communicate(timeout=30)
+        more, err = child.communicate(timeout=90)
         check(child.returncode in status and out in more, f"status {child.returncode}", pf.Done(child.returncode, more, err))
     except subprocess.TimeoutExpired:
         raise Wrong("it goes on") from None
@@ -740,7 +740,7 @@ def _(s):
     finally:
         child.kill()
         child.wait()
-    end = time.monotonic() + 10
+    end = time.monotonic() + 60
     while (found := pf.run(["pgrep", "-fx", f"sleep {mark}"]).out) and time.monotonic() < end:
         time.sleep(0.05)
     check(not found, "a process of the box goes on")

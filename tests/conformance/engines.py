@@ -104,7 +104,7 @@ class Container(Engine):
 
     def kept(self, scene):
         env = pf.environment(scene.user, scene.home, **self.env(scene.user))
-        for _ in range(100):  # the daemon removes what has ended by and by
+        for _ in range(600):  # the daemon removes what has ended by and by
             done = pf.run([self.name, "ps", "-a"], user=scene.user, env=env, cwd=scene.path)
             if len(done.out.splitlines()) < 2:
                 return ""

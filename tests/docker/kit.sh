@@ -41,7 +41,7 @@ kit_docker() { # starts a daemon and waits until it answers
         --group "${KIT_DOCKER_GROUP:-root}" --iptables=false --bridge=none --ip-forward=false --ip-masq=false \
         --default-ulimit nofile=20000:20000 "$@" >"$d/log" 2>&1 &
     DOCKERD_PID=$!
-    for ((i = 0; i < 300; i++)); do
+    for ((i = 0; i < 900; i++)); do
         if docker version >/dev/null 2>&1; then return 0; fi
         if ! kill -0 "$DOCKERD_PID" 2>/dev/null; then break; fi
         sleep 0.1
@@ -53,7 +53,7 @@ kit_docker() { # starts a daemon and waits until it answers
 kit_docker_restart() { # as an upgrade does: its containers end with it; with other words for the daemon when there are any
     local i
     kill "$DOCKERD_PID" 2>/dev/null
-    for ((i = 0; i < 300; i++)); do
+    for ((i = 0; i < 900; i++)); do
         kill -0 "$DOCKERD_PID" 2>/dev/null || break
         sleep 0.1
     done
@@ -69,7 +69,7 @@ kit_docker_end() {
     # shellcheck disable=SC2086 # a list of ids
     [ -z "$left" ] || docker rm -f $left >/dev/null 2>&1
     kill "$DOCKERD_PID" 2>/dev/null
-    for ((i = 0; i < 100; i++)); do
+    for ((i = 0; i < 900; i++)); do
         kill -0 "$DOCKERD_PID" 2>/dev/null || break
         sleep 0.1
     done

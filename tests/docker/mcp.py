@@ -38,7 +38,7 @@ class Client:
         self.ids, self.waiting = 0, b""
         self.ask("initialize", {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}})
 
-    def ask(self, method, params, limit=60):
+    def ask(self, method, params, limit=180):
         self.ids += 1
         self.child.stdin.write(json.dumps({"jsonrpc": "2.0", "id": self.ids, "method": method, "params": params}).encode() + b"\n")
         self.child.stdin.flush()

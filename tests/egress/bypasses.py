@@ -162,7 +162,7 @@ def ports(t):
     for name, flags, command, words in (("told-443", t.allow, "curl --noproxy '*' -sS -m 8 http://ok.test:443/", "only TLS may flow on port 443); allow other protocols with --allow ok.test:443/tcp"),
                                         ("told-80", t.allow, "curl -k --noproxy '*' -sS -m 8 https://ok.test:80/", "only HTTP may flow on port 80); allow other protocols with --allow ok.test:80/tcp"),
                                         ("address-beside-a-denied-name", ["--allow", "*", "--deny", "other.test"], f"curl --noproxy '*' -sS -m 8 http://{t.public}:8448/", "denied (default); allow with --allow " + t.public)):
-        done = subprocess.run([t.pinfold, "run", *flags, "--", "sh", "-c", command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=30, check=False)
+        done = subprocess.run([t.pinfold, "run", *flags, "--", "sh", "-c", command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=90, check=False)
         out = done.stdout.decode("utf-8", "replace")
         t.report("bypasses/" + name, words in out and "hello" not in out, out[-600:])
 
@@ -177,7 +177,7 @@ def run(t):
     try:
         for port in {JAVA, JAVA_TLS, GO, FIRST_AT} - absent:
             listens(t.public, port)
-        for _ in range(100):
+        for _ in range(600):
             try:
                 socket.create_connection(("127.0.0.1", NAIVE + 4), timeout=1).close()
                 socket.create_connection((t.public, 8448), timeout=1).close()
@@ -208,7 +208,7 @@ def run(t):
 
 
 def listens(address, port):
-    for _ in range(300):
+    for _ in range(900):
         with socket.socket() as s:
             if s.connect_ex((address, port)) == 0:
                 return

@@ -82,7 +82,7 @@ class Servers:
             self.wait(port)
 
     def wait(self, port):
-        for _ in range(100):
+        for _ in range(600):
             try:
                 socket.create_connection((self.t.public, port), timeout=1).close()
                 return

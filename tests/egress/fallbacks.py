@@ -8,7 +8,7 @@ import os
 import subprocess
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-BARE = "curl --noproxy '*' -sS -m 8 "
+BARE = "curl --noproxy '*' -sS -m 20 "
 PORTS = ["--allow", "ok.test:8099"]
 LANDLOCK = ["unshare", "--user", "--map-root-user", "sh", "-c", "echo 0 > /proc/sys/user/max_user_namespaces; exec \"$@\"", "sh"]
 OUTSIDE = {name: value for name, value in os.environ.items() if name != "PINFOLD"}  # with it and a filter, this would be a box
@@ -24,7 +24,7 @@ def run(t):
     alone(t)
 
 
-def ask(t, flags, command, before=(), seconds=30):
+def ask(t, flags, command, before=(), seconds=90):
     """Status, output and result of one box started below the command `before`."""
     if os.path.exists("result"):
         os.unlink("result")

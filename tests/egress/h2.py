@@ -85,7 +85,7 @@ def grpc(t):
                                           ("grpc-port-refused", [*t.allow, "--deny-port", str(ECHO)], f"{BARE}{GRPC} {where}", None)):
             began = time.monotonic()
             done = subprocess.run([t.pinfold, "run", "-q", "--result", "r.json", *flags, "--", "sh", "-c", command], stdin=subprocess.DEVNULL,
-                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=40, check=False)
+                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=120, check=False)
             out, took = done.stdout.decode("utf-8", "replace"), time.monotonic() - began
             with open("r.json", encoding="utf-8") as text:
                 allowed = json.load(text)["network"]["allowed"]
@@ -100,7 +100,7 @@ def grpc(t):
 
 
 def wait(address, port):
-    for _ in range(100):
+    for _ in range(600):
         try:
             socket.create_connection((address, port), timeout=1).close()
             return

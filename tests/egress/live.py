@@ -16,10 +16,10 @@ import subprocess
 import termios
 import time
 
-CURL = "curl -sS -m 12 "
-BARE = "curl --noproxy '*' -sS -m 12 "
+CURL = "curl -sS -m 30 "
+BARE = "curl --noproxy '*' -sS -m 30 "
 PROXY = "http://127.0.0.1:61080"
-PATIENCE = 20
+PATIENCE = 60
 
 
 class Caller:
@@ -96,7 +96,7 @@ class Caller:
 def run_for_result(t, flags, command, env=None):
     path = os.path.join(t.scratch, "result.json")
     done = subprocess.run([t.pinfold, "run", "-q", "--workspace", ".", "--result", path, *flags, "--", "sh", "-c", command], env=env,
-                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60, check=False)
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=180, check=False)
     with open(path, encoding="utf-8") as text:
         return json.load(text), done.stdout.decode("utf-8", "replace")
 
@@ -234,7 +234,7 @@ def control(t):
             pair = socket.socketpair()
             number = {None: str(pair[1].fileno()), "file": str(null.fileno())}.get(fd, fd)
             done = subprocess.run([t.pinfold, "run", *flags, "--control-fd", number, "--", "true"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                  stderr=subprocess.STDOUT, pass_fds=[pair[1].fileno(), null.fileno()], timeout=30, check=False)
+                                  stderr=subprocess.STDOUT, pass_fds=[pair[1].fileno(), null.fileno()], timeout=90, check=False)
             pair[0].close()
             pair[1].close()
         t.report("control/refuses-" + name, done.returncode == 125 and says in done.stdout.decode(), done)
@@ -257,7 +257,7 @@ def said(t):
     for name, flags, words, wanted in rows:
         client = CURL + f"-p -x {PROXY} " if name in ("default", "deny") else BARE
         done = subprocess.run([t.pinfold, "run", "--workspace", ".", *flags, "--", "sh", "-c", client + words], stdin=subprocess.DEVNULL,
-                              stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=60, check=False)
+                              stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=180, check=False)
         lines = [x for x in done.stderr.decode().splitlines() if x.startswith("pinfold: network: ")]
         others = [x for x in lines if "allow with" in x and "allow with" not in wanted]
         t.report("said/" + name, any(wanted in x for x in lines) and not others, done.stderr.decode()[-600:])
@@ -358,7 +358,7 @@ def asking(t):
     t.report("ask/too-many-are-refused", any(d["rule"] == "too many open questions" for d in result["denials"]), result["denials"][-3:])
 
     done = subprocess.run([t.pinfold, "run", "--ask", "--", "true"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                          start_new_session=True, timeout=30, check=False)
+                          start_new_session=True, timeout=90, check=False)
     t.report("ask/nobody-to-ask-is-an-error", done.returncode == 125 and b"--control-fd" in done.stdout, done)
 
 
@@ -499,7 +499,7 @@ def resolver(t):
 
     def wait_for(c, wanted):
         out = ""
-        for _ in range(20):
+        for _ in range(120):
             out = c.do(get)
             if ("hello" in out) == wanted:
                 return True, out

@@ -25,7 +25,7 @@ class Box:
 
     def find(self):
         """The egress: of pinfold's children the one in this network namespace."""
-        for _ in range(100):
+        for _ in range(600):
             with open(f"/proc/{self.p.pid}/task/{self.p.pid}/children", encoding="ascii") as text:
                 for child in map(int, text.read().split()):
                     try:
@@ -51,13 +51,13 @@ class Box:
         return self.p.stdout.readline().decode("utf-8", "replace").strip()
 
     def end(self):
-        out = self.p.communicate(timeout=60)[0] if not self.p.stdin.closed else b""
+        out = self.p.communicate(timeout=180)[0] if not self.p.stdin.closed else b""
         return self.p.returncode, out.decode("utf-8", "replace")
 
 
 def settled(box, most):
     """Whether the egress has no more than `most` descriptors within a while."""
-    for _ in range(100):
+    for _ in range(600):
         if box.descriptors() <= most:
             return True
         time.sleep(0.1)
@@ -67,7 +67,7 @@ def settled(box, most):
 def run(t):
     server = subprocess.Popen([sys.executable, HERE + "/strain_server.py", t.public, str(PORT)], stdin=subprocess.DEVNULL)
     try:
-        for _ in range(100):
+        for _ in range(600):
             try:
                 socket.create_connection((t.public, PORT), timeout=1).close()
                 break
@@ -162,7 +162,7 @@ def loris(t):
     had = box.descriptors()
     _, out = box.end() if box.p.poll() is not None else (0, "")
     if not out:
-        out = box.p.communicate(timeout=60)[0].decode("utf-8", "replace")
+        out = box.p.communicate(timeout=180)[0].decode("utf-8", "replace")
     t.report("strain/slow-talkers", "hello" in out and "ended 300" in out, (had, out[-300:]))
 
 

@@ -274,7 +274,7 @@ static void pump(struct state *s)
                               {.fd = builder ? s->box.builder : -1, .events = POLLIN},
                               {.fd = s->out, .events = POLLIN},
                               {.fd = s->master, .events = POLLIN}};
-        if (poll(p, 4, 20000) <= 0)
+        if (poll(p, 4, 120000) <= 0)
             return;
         if (p[2].revents)
             take_output(s, &s->out);
@@ -294,7 +294,7 @@ static void builder_end(struct state *s)
 {
     struct pollfd p = {.fd = s->box.pidfd, .events = POLLIN};
     siginfo_t info = {0};
-    if (!s->ran->exited && !s->ran->verdict && poll(&p, 1, 2000) == 1 &&
+    if (!s->ran->exited && !s->ran->verdict && poll(&p, 1, 60000) == 1 &&
         waitid(3 /* P_PIDFD */, (id_t)s->box.pidfd, &info, WEXITED | WNOWAIT | __WALL) == 0)
         s->ran->builder_status = info.si_code == CLD_EXITED ? info.si_status : 128 + info.si_status;
 }

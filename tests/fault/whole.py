@@ -44,13 +44,13 @@ def main():
                 n += 1
                 pids = set(pf.children())
                 done = pf.run([program, "run", "--engine", engine, "--workspace", work, "--", "sh", "-c", "echo in the box"], user=user, cwd=work,
-                              env=pf.environment(user, home, **{variable: f"{n}:{error}"}), limit=20)
+                              env=pf.environment(user, home, **{variable: f"{n}:{error}"}), limit=60)
                 said = [x for x in done.err.decode("utf-8", "replace").splitlines() if x.startswith("pinfold: ")]
                 if done.status == 0 and done.out == b"in the box\n":
                     quiet += 1
                 else:
                     quiet, failed = 0, failed + 1
-                left = pf.leftovers(allowed=pids, patience=10)
+                left = pf.leftovers(allowed=pids, patience=30)
                 if done.late or done.status not in (0, 1, 125, 126, 127) or (done.status != 0 and not done.err.strip()) or (done.status >= 125 and not said):
                     wrong.append(f"call {n}: " + re.sub(r"\n", " | ", done.said()[:300]))
                 elif done.status == 0 and done.out != b"in the box\n":

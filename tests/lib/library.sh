@@ -95,15 +95,18 @@ grep -q 'only its owner may write' ../refused || fail "not refused for its mode:
 chmod g-w "$prefix/bin/pinfold"
 
 # The caller dies: the box goes.
-../run sh -c 'touch up; until [ -e over ]; do sleep 0.05; done; touch survived' >/dev/null 2>&1 &
+../run sh -c "touch up; until [ -e over-$$ ]; do sleep 0.05; done; touch survived" >/dev/null 2>&1 &
 for _ in $(seq 600); do
     if [ -e up ]; then break; fi
     sleep 0.05
 done
 [ -e up ] || fail "the box did not start"
+pgrep -f "^[^ ]*sh -c touch up; until \[ -e over-$$ \]" >/dev/null || fail "the box's command is not seen"
 kill -9 $!
-sleep 0.5 # for the kernel to end what has lost its caller
-touch over
-sleep 0.5
-[ ! -e survived ] || fail "the box outlived its caller"
+for _ in $(seq 600); do # the kernel ends what has lost its caller
+    pgrep -f "^[^ ]*sh -c touch up; until \[ -e over-$$ \]" >/dev/null || break
+    sleep 0.05
+done
+touch "over-$$"
+if pgrep -f "^[^ ]*sh -c touch up; until \[ -e over-$$ \]" >/dev/null || [ -e survived ]; then fail "the box outlived its caller"; fi
 say "the library works"

@@ -15,7 +15,7 @@ SOURCE = os.environ["PINFOLD_SOURCE"]
 SCRATCH = os.environ["PINFOLD_SCRATCH"]
 TEST_USER = os.environ.get("PINFOLD_TEST_USER", "")
 IS_ROOT = os.getuid() == 0
-LIMIT = 60  # seconds for one command
+LIMIT = 180  # seconds for one command
 # Whoever starts a suite in the background of a script has it ignore these, and what ignores them passes that on: pinfold
 # leaves an ignored signal alone, so that no test could send it one.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -124,7 +124,7 @@ def run(argv, user=None, cwd="/", env=None, stdin=b"", limit=LIMIT, **more):
         except (ProcessLookupError, PermissionError):
             child.kill()
         try:
-            out, err = child.communicate(timeout=10)
+            out, err = child.communicate(timeout=60)
         except subprocess.TimeoutExpired:
             out, err = b"", b"its output was held open by somebody else"
         return Done(child.returncode, out or b"", err or b"", True)
@@ -168,7 +168,7 @@ def children():
     return found
 
 
-def leftovers(allowed=(), patience=10.0):
+def leftovers(allowed=(), patience=30):
     """Descendants that are still there after `patience` seconds, beyond those allowed; they are ended and described."""
     end = time.monotonic() + patience
     while True:
@@ -210,7 +210,7 @@ def temp_names():
     return {name for name in found if not os.path.basename(name).startswith("pinfold-test-")}  # of suites beside us
 
 
-def came(before, look, patience=5.0):
+def came(before, look, patience=30):
     """What look(), a set, has beyond `before` and keeps for a while: what suites beside us make goes away again, and what has gone is no leftover."""
     end = time.monotonic() + patience
     while (new := look() - before) and time.monotonic() < end:

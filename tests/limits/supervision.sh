@@ -42,7 +42,7 @@ sleepers() {
 }
 alive() { [ -n "$(sleepers "$1")" ]; }
 gone() { # at once; a busy machine gets its time
-    for _ in $(seq 1000); do
+    for _ in $(seq 6000); do
         alive "$1" || return 0
         sleep 0.01
     done
@@ -51,7 +51,7 @@ gone() { # at once; a busy machine gets its time
     return 1
 }
 appears() {
-    for _ in $(seq 1000); do
+    for _ in $(seq 6000); do
         alive "$1" && return 0
         sleep 0.01
     done
@@ -89,7 +89,8 @@ background_processes_end() {
 daemons_end() { # double fork, own session, everything ignored
     local m
     m=$(mark)
-    box -- sh -c "trap '' HUP INT TERM QUIT; (setsid sh -c 'trap \"\" HUP INT TERM QUIT; sleep $m' >/dev/null 2>&1 </dev/null &); sleep 0.2"
+    rm -f up
+    box -- sh -c "trap '' HUP INT TERM QUIT; (setsid sh -c 'trap \"\" HUP INT TERM QUIT; echo >up; sleep $m' >/dev/null 2>&1 </dev/null &); until [ -s up ]; do sleep 0.01; done"
     gone "$m"
 }
 
@@ -235,7 +236,7 @@ signals_are_forwarded() {
         "$pinfold" run -q -- sh -c "trap 'exit 9' $sig; echo >up; while :; do sleep 0.02; done" </dev/null &
         pid=$!
         set +m
-        for _ in $(seq 2000); do [ -s up ] && break; sleep 0.01; done
+        for _ in $(seq 6000); do [ -s up ] && break; sleep 0.01; done
         kill "-$sig" "$pid"
         wait "$pid"
         status=$?
@@ -251,9 +252,9 @@ stop_and_continue() {
     "$pinfold" run -q -- sh -c 'while ! [ -e over ]; do echo x >>ticks; sleep 0.1; done; exit 6' </dev/null >/dev/null 2>&1 &
     pid=$!
     set +m
-    for _ in $(seq 2000); do [ -s ticks ] && break; sleep 0.01; done
+    for _ in $(seq 6000); do [ -s ticks ] && break; sleep 0.01; done
     kill -TSTP "$pid"
-    for _ in $(seq 1000); do [ "$(awk '{print $3}' "/proc/$pid/stat")" = T ] && break; sleep 0.01; done
+    for _ in $(seq 6000); do [ "$(awk '{print $3}' "/proc/$pid/stat")" = T ] && break; sleep 0.01; done
     is "$(awk '{print $3}' "/proc/$pid/stat")" T
     for _ in $(seq 10); do # what was on its way may still come, and then nothing
         n=$(wc -l <ticks)
@@ -262,7 +263,7 @@ stop_and_continue() {
     done
     is "$(wc -l <ticks)" "$n"
     kill -CONT "$pid"
-    for _ in $(seq 2000); do [ "$(wc -l <ticks)" -gt "$n" ] && break; sleep 0.01; done
+    for _ in $(seq 6000); do [ "$(wc -l <ticks)" -gt "$n" ] && break; sleep 0.01; done
     [ "$(wc -l <ticks)" -gt "$n" ] || echo "it does not go on"
     : >over
     wait "$pid"

@@ -16,14 +16,11 @@ look() { # archive, members ...
     asked=$(nm -u "$scratch"/*.o 2>/dev/null | awk '$1 == "U" {print $2}' | sort -u)
     given=$(nm --defined-only "$scratch"/*.o 2>/dev/null | awk 'NF == 3 {print $3}' | sort -u)
     rm -rf "$scratch"
-    for name in $asked; do
-        case " $(echo "$plain $given" | tr '\n' ' ') " in
-        *" $name "*) ;;
-        *)
-            echo "$archive asks for $name"
-            status=1
-            ;;
-        esac
+    # shellcheck disable=SC2086 # lists of names
+    alien=$({ printf '%s\n' $plain $given | sed p && printf '%s\n' $asked; } | sort | uniq -u)
+    for name in $alien; do
+        echo "$archive asks for $name"
+        status=1
     done
 }
 look "$lib/libyaml.a"

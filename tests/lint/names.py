@@ -99,7 +99,7 @@ def main():
             for target in json.load(text):
                 for part in target["target_sources"]:
                     for source in part.get("sources", []):
-                        if source.endswith(".c") and target["name"] not in APART and "/tests/" not in target["defined_in"]:
+                        if source.endswith(".c") and target["name"] not in APART and not os.path.relpath(target["defined_in"]).startswith("tests/"):
                             targets[target["id"]].add(os.path.normpath(source))
     if not targets:
         print(f"no targets in {' '.join(sys.argv[1:])}: not set up?")

@@ -35,7 +35,7 @@ class Stdio:
     def say(self, message):
         self.raw(json.dumps(message).encode() + b"\n")
 
-    def hear(self, limit=20):
+    def hear(self, limit=60):
         """The next message, or None at the end or when the time is up."""
         end = time.monotonic() + limit
         while b"\n" not in self.waiting:
@@ -54,7 +54,7 @@ class Stdio:
         self.say({"jsonrpc": "2.0", "id": self.ids, "method": method, **({} if params is None else {"params": params})})
         return self.ids
 
-    def answer(self, wanted, limit=20):
+    def answer(self, wanted, limit=60):
         """The answer to that id; what comes before is kept in `seen`."""
         end = time.monotonic() + limit
         while time.monotonic() < end:
@@ -72,7 +72,7 @@ class Stdio:
     def tool(self, name, arguments=None):
         return self.ask("tools/call", {"name": name, "arguments": arguments or {}})
 
-    def tells(self, words, limit=20):
+    def tells(self, words, limit=60):
         """Whether it says that to the person within a while."""
         end = time.monotonic() + limit
         while words.encode() not in self.told:
@@ -84,7 +84,7 @@ class Stdio:
             self.told += got
         return True
 
-    def end(self, limit=20):
+    def end(self, limit=60):
         """Closes its input as a client does; the exit status, or None when it stays."""
         if self.child.stderr.closed:
             return self.child.returncode
@@ -128,7 +128,7 @@ class Http:
         all_headers.update({name.replace("_", "-"): value for name, value in headers.items()})
         for name in drop:
             all_headers.pop(name, None)
-        wire = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+        wire = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         wire.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
         data = body if isinstance(body, bytes) else json.dumps(body).encode() if body is not None else b""
         for name, value in all_headers.items():
@@ -145,7 +145,7 @@ class Http:
         self.session = headers.get("mcp-session-id")
         return status, headers, body
 
-    def end(self, limit=20):
+    def end(self, limit=60):
         self.child.terminate()
         try:
             return self.child.wait(limit)

@@ -72,7 +72,7 @@ static uint32_t run(const struct filter_program *p, const struct seccomp_data *d
 
 enum { PASS = 0, TELL = -1, DONE = -2 /* nothing happens, and 0 */ }; /* or the errno */
 
-static bool word_in(const char *word, const char *list)
+static bool search(const char *word, const char *list)
 {
     size_t n = strlen(word);
     for (const char *at = list; (at = strstr(at, word)) != NULL; at += n) {
@@ -80,6 +80,28 @@ static bool word_in(const char *word, const char *list)
             return true;
     }
     return false;
+}
+
+/* Both are string literals, asked for millions of times: the answer is kept by where they lie. */
+static bool word_in(const char *word, const char *list)
+{
+    static struct {
+        const char *word, *list;
+        bool is;
+    } known[8192];
+    unsigned slot = (unsigned)(((uintptr_t)word * 31 + (uintptr_t)list) * 2654435761u) % 8192;
+    if (known[slot].word != word || known[slot].list != list) {
+        known[slot].word = word;
+        known[slot].list = list;
+        known[slot].is = search(word, list);
+    }
+    return known[slot].is;
+}
+
+/* Most names differ in their first letters. */
+static bool is_name(const char *name, const char *other)
+{
+    return name[0] == other[0] && name[1] == other[1] && strcmp(name, other) == 0;
 }
 
 static bool holds(int test, int arg, uint32_t mask, uint32_t value, const uint32_t *a)
@@ -95,7 +117,7 @@ static bool holds(int test, int arg, uint32_t mask, uint32_t value, const uint32
 static int model_rows(uint32_t bits, const char *name, const uint32_t *a)
 {
 #define X(call, filter, verb, first, second)                                                                           \
-    if (strcmp(name, #call) == 0 && (bits & (filter)) && HOLDS(first) && HOLDS(second))                                \
+    if (is_name(name, #call) && (bits & (filter)) && HOLDS(first) && HOLDS(second))                                    \
         return verb == NOTIFIED_CALL ? TELL : verb;
     NOTIFIED_COMMON(X)
     NOTIFIED_X86_64(X)
@@ -146,7 +168,7 @@ static int model_ioctl(uint32_t bits, uint32_t request)
 /* What is refused by argument, whoever guards. `upper`: of all arguments, which matters where one is a pointer. */
 static int model_judged(uint32_t bits, const char *name, const uint32_t *a, uint32_t upper)
 {
-#define IS(x) (strcmp(name, x) == 0)
+#define IS(x) is_name(name, x)
     if (IS("open"))
         return creates_set_id(a[1], a[2]) ? EPERM : PASS;
     if (IS("openat"))

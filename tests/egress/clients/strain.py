@@ -106,7 +106,7 @@ def half(address, n):
         s.sendall(b"z" * size)
         s.shutdown(socket.SHUT_WR)
         s.close()
-    for _ in range(100):
+    for _ in range(600):
         s = connect(address)
         s.sendall(b"?")
         s.shutdown(socket.SHUT_WR)
