@@ -439,7 +439,7 @@ int reporoot_leaves(struct guard *g, const struct place *from, const struct sys_
 int reporoot_arrives(struct guard *g, const struct place *from, const struct place *to, const struct sys_stat *st);
 /* After something was made. */
 void reporoot_made(struct guard *g, const struct place *p);
-#define TOLD_CLOSED "(permissions were taken away: it could not be looked at)"
+#define TOLD_CLOSED "(its permissions were removed: it could not be examined)"
 bool reporoot_tells(struct guard *g, int dir, struct str path,
                     struct buf *names); /* those in a repository that was made here */
 

@@ -159,7 +159,7 @@ int pinfold_agent_prepare(const struct pinfold_agent_options *options, struct pi
     if (r == 0)
         r = world_look(mem, NULL, &w, &e);
     if (r == 0 && !o.state)
-        r = err_say(&e, ERR_POLICY, "%s: no directory for its state was named", a.title);
+        r = err_say(&e, ERR_POLICY, "%s: no directory for its state was given", a.title);
     char state[PATH_MAX];
     if (r == 0) /* a login is put there */
         r = world_judge(w.state, "the agent's state", o.state, state, NULL, &e);

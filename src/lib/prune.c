@@ -97,9 +97,9 @@ static void judge_session(struct pruning *p, const struct place *place, struct a
         return;
     put_one(&p->json, place, no == 0 ? &r : NULL,
             no == -ENOENT           ? "no record"
-            : no < 0                ? "a record that cannot be read"
-            : record_is_of_boot(&r) ? "its keeper has died"
-                                    : "the machine was started anew");
+            : no < 0                ? "its record cannot be read"
+            : record_is_of_boot(&r) ? "its daemon has died"
+                                    : "the machine was restarted");
     if (!p->look)
         place_remove(place);
 }

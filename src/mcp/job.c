@@ -144,7 +144,7 @@ void job_fault(struct job *j, int code, const char *format, ...)
 void job_bare(struct job *j, struct buf *json)
 {
     if (!buf_ok(json)) {
-        job_fault(j, -32603, "the result is too large to be sent");
+        job_fault(j, -32603, "the result is too large to send");
         return;
     }
     j->bare = true;
@@ -189,8 +189,7 @@ int job_finish(struct job *j)
     json_object_end(&w);
     if (!buf_ok(&out) || !buf_ok(&j->text)) {
         buf_free(&out);
-        buf_text(&out, "{\"content\":[{\"type\":\"text\",\"text\":\"the result is too large to be sent\"}],"
-                       "\"isError\":true}");
+        buf_text(&out, "{\"content\":[{\"type\":\"text\",\"text\":\"the result is too large to send\"}],\"isError\":true}");
     }
     return frame_send(j->socket, FRAME_RESULT, buf_view(&out));
 }

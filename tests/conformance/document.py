@@ -82,7 +82,7 @@ class Table:
 
     def text(self):
         body = self.body()
-        out = [HEAD, "| engine | what it is | rows | pass | cannot honour | fail |", "|---|---|---|---|---|---|"]
+        out = [HEAD, "| engine | what it is | rows | pass | cannot enforce | fail |", "|---|---|---|---|---|---|"]
         for engine in self.engines:
             if not self.measured(engine):
                 out.append(f"| {engine} | {SENTENCES[engine]} | not measured | | | |")

@@ -91,7 +91,7 @@ done
 # The program must be its owner's alone, and no variable of the environment names another.
 chmod g+w "$prefix/bin/pinfold"
 if ../run true 2>../refused; then fail "a program that others may write was started"; fi
-grep -q 'only its owner may write' ../refused || fail "not refused for its mode: $(cat ../refused)"
+grep -q 'writable by its owner only' ../refused || fail "not refused for its mode: $(cat ../refused)"
 chmod g-w "$prefix/bin/pinfold"
 
 # The caller dies: the box goes.
