@@ -88,7 +88,8 @@ static void help_short(void)
         printf("  %-10s %-28s %s\n", v->name, v->usage, v->sentence);
     printf("\nOften used: --rw PATH --ro PATH --hide PATH --net none|allow|host\n"
            "  --memory 512M --cpus 50%% --timeout 60s --profile NAME --json -q\n"
-           "All of them: pinfold --help=all, man pinfold. Example: pinfold run -- npm test\n");
+           "All options: pinfold --help=all. Example: pinfold run -- npm test\n"
+           "Manual: man pinfold, pinfold-session, pinfold-network, pinfold-mcp, pinfold-policy\n");
 }
 
 int help_print(enum verb_id id, const char *what)

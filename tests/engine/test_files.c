@@ -610,7 +610,7 @@ static void test_gone(void)
         no = reads(at("ws/plain"), NULL);
         usleep(10000);
     }
-    CHECK(no == -ESTALE && strstr(said.text, "gone"));
+    CHECK(no == -ESTALE && strstr(said.text, "has ended"));
 }
 
 /* ---- inside ---- */

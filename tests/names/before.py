@@ -51,7 +51,7 @@ EVERYDAY = [
     "git remote add origin https://example.org/x.git; git branch topic; git tag v1; git pack-refs --all; git config url.git@example.org:.insteadOf https://example.org/",
     "git -c protocol.file.allow=always submodule add -q ./ sub 2>/dev/null; git worktree add -q ../other-$$; git stash list",
 ]
-SAYS = "git on the host would run what may not be yours"
+SAYS = "git on the host would run something that may not come from you"
 
 
 def repository(scene, script):
