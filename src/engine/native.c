@@ -44,7 +44,8 @@ static int supervise(const struct builder *b, int notify, int host_proc, int ini
                                   .host_proc = host_proc,
                                   .report = b->report,
                                   .files = guard_files,
-                                  .init_pidfd = init};
+                                  .init_pidfd = init,
+                                  .begun = b->pass[0]};
     return guard_serve(&ask);
 }
 

@@ -18,6 +18,7 @@ struct guard_ask {
     int host_proc;  /* the outer /proc, O_PATH, owned */
     int report;     /* SOCK_SEQPACKET to pinfold for struct denial_frame; never blocks on it */
     int init_pidfd; /* pid 1 of the box: when it ends, so does the guard */
+    int begun; /* SOCK_SEQPACKET, owned: gets a byte once no command can be too early for the guard; -1: nobody waits */
     void (*files)(struct guard *g, int socket); /* guard_files, or NULL where nobody asks for files */
 };
 

@@ -97,6 +97,7 @@ struct shared {
     struct links links[LINKS_MADE];
     /* Untouched until one is entered: where repositories of others were, and which were made here (reporoot.c). */
     struct places lost, made, left; /* left: links and FIFOs (told.c) */
+    struct places points;           /* point.c */
 };
 
 /* ---- who asks ---- */
@@ -222,7 +223,8 @@ struct guard {
     struct hold holds[HOLDS_MAX];
     unsigned n_holds;
     struct copy copy;
-    bool birth; /* what this call makes is a guarded name that did not exist: guard mode "existing" */
+    bool birth; /* what this call makes is a guarded name that did not exist: guard mode "existing", or a mount point */
+    bool point; /* it may be made as a mount point alone: whoever makes a file gets no descriptor to write with */
     char text[2][PATH_MAX];
     char walk[2 * PATH_MAX];
     char bytes[64 << 10];
@@ -360,7 +362,14 @@ void holds_drop(struct guard *g);
 void holds_forget(struct guard *g); /* in a child: they are its parent's */
 
 /* verdict.c: 0, or -EACCES with the denial told */
-enum made { MADE_FILE, MADE_DIRECTORY, MADE_LINK, MADE_OTHER };
+enum made {
+    MADE_FILE,
+    MADE_DIRECTORY,
+    MADE_LINK,
+    MADE_OTHER,
+    MADE_EMPTY_FILE, /* by mknod or open: empty, and g->point says whether it must stay so */
+    MADE_EMPTY_DIRECTORY
+};
 int verdict_make(struct guard *g, const struct place *p, enum made made);
 /* After the act: whether what the host did meanwhile makes it one that would have been refused. */
 int verdict_made(struct guard *g, const struct place *p, enum made made);
@@ -439,7 +448,6 @@ int reporoot_leaves(struct guard *g, const struct place *from, const struct sys_
 int reporoot_arrives(struct guard *g, const struct place *from, const struct place *to, const struct sys_stat *st);
 /* After something was made. */
 void reporoot_made(struct guard *g, const struct place *p);
-#define TOLD_CLOSED "(its permissions were removed: it could not be examined)"
 bool reporoot_tells(struct guard *g, int dir, struct str path,
                     struct buf *names); /* those in a repository that was made here */
 
@@ -449,6 +457,11 @@ void told_refs(struct guard *g, const struct place *p); /* the name was written,
 void told_fifo(struct guard *g, const struct place *p);
 void told_moved(struct guard *g, const struct place *from, const struct place *to, bool exchange);
 void told_end(struct guard *g); /* all that is left of it */
+
+/* point.c: mount points at guarded names. The name of `p` is the one that `rule` guards. */
+bool point_may(struct guard *g, const struct place *p, const struct rule *rule); /* it may be made, empty */
+bool point_is(struct guard *g, const struct place *p, const struct rule *rule);  /* it was made so and is empty still */
+void points_end(struct guard *g);                                                /* those that are there still go */
 
 /* deny.c */
 int deny(struct guard *g, enum denial_action action, const struct rule *rule, struct str path, const char *why);

@@ -79,7 +79,7 @@ static int made_again(struct guard *g, struct place *p, enum made made)
         no = g->n_holds ? verdict_made(g, p, made) : verdict_linked(g, p, NULL);
     g->birth = birth;
     if (no < 0)
-        (void)sys_unlinkat(p->dir, p->name, made == MADE_DIRECTORY ? AT_REMOVEDIR : 0);
+        (void)sys_unlinkat(p->dir, p->name, made == MADE_EMPTY_DIRECTORY ? AT_REMOVEDIR : 0);
     return no < 0 ? no : 0;
 }
 
@@ -109,7 +109,9 @@ long make_call(struct guard *g, int dir, uint64_t path, bool directory, unsigned
         no = place_held(g, p, DENIAL_CREATE);
     if (no < 0)
         return no;
-    const enum made made = directory ? MADE_DIRECTORY : S_ISREG(mode) || (mode & S_IFMT) == 0 ? MADE_FILE : MADE_OTHER;
+    const enum made made = directory                               ? MADE_EMPTY_DIRECTORY
+                           : S_ISREG(mode) || (mode & S_IFMT) == 0 ? MADE_EMPTY_FILE
+                                                                   : MADE_OTHER;
     no = refused_or_there(p, verdict_make(g, p, made));
     if (no == 0)
         no = target_valid(g);

@@ -143,7 +143,9 @@ static int open_fresh(struct guard *g, struct place *p, int flags, unsigned mode
     if (no == 0)
         no = hold_place(g, p, DENIAL_CREATE);
     if (no == 0)
-        no = verdict_make(g, p, MADE_FILE);
+        no = verdict_make(g, p, MADE_EMPTY_FILE);
+    if (g->point)
+        flags = (flags & ~O_ACCMODE) | O_RDONLY;
     bool birth = g->birth;
     if (no == -EACCES || no == -EROFS) { /* what exists is judged as such */
         struct sys_stat st;
@@ -164,7 +166,7 @@ static int open_fresh(struct guard *g, struct place *p, int flags, unsigned mode
     if (birth && sys_stat_at(fd, "", AT_EMPTY_PATH, SYS_STAT_BASIC | SYS_STAT_BORN, &st) == 0)
         born_add(g, &st);
     if (no == 0 && g->n_holds)
-        no = verdict_made(g, p, MADE_FILE);
+        no = verdict_made(g, p, MADE_EMPTY_FILE);
     if (no < 0) { /* the host was faster */
         (void)sys_unlinkat(p->dir, p->name, 0);
         return no;

@@ -519,6 +519,10 @@ int guard_serve(const struct guard_ask *ask)
     g.plan = ask->plan;
     if (ask->plan->filter & FILTER_READS)
         hidden_begin(&g, (const void *)((const char *)ask->plan + ask->plan->guard_at), ask->plan->guard_bytes);
+    if (ask->begun >= 0) {
+        (void)sys_send_fd(ask->begun, "", 1, -1, 0);
+        (void)sys_close(ask->begun);
+    }
     if (!somebody_asks(ask))
         return end_of_init(ask->init_pidfd);
     auto_arena struct arena *mem = arena_new(RULES_MAX);
@@ -535,6 +539,7 @@ int guard_serve(const struct guard_ask *ask)
     if (!g.main)
         guard_leave(&g); /* a child that went on with a call of the main worker's */
     no = guard_end(&g);
+    points_end(&g);
     told_end(&g);
     /* What it holds goes with this process, which is about to end, and is waited for. */
     return no;

@@ -316,7 +316,9 @@ int verdict_make(struct guard *g, const struct place *p, enum made made)
     struct str path = place_path(p), rest;
     bool config;
     size_t end, at = 0;
-    g->birth = false;
+    const bool empty = made == MADE_EMPTY_FILE || made == MADE_EMPTY_DIRECTORY;
+    made = made == MADE_EMPTY_FILE ? MADE_FILE : made == MADE_EMPTY_DIRECTORY ? MADE_DIRECTORY : made;
+    g->birth = g->point = false;
     if (!p->plain)
         return 0; /* the kernel refuses to make ".", ".." and "/" */
     if (p->frozen)
@@ -325,7 +327,8 @@ int verdict_make(struct guard *g, const struct place *p, enum made made)
     if (rule)
         return deny(g, DENIAL_CREATE, rule, path, "a hidden name");
     rule = guarded(g, path, &end);
-    if (rule && !(rule_is_git_hooks(rule) && is_hook_sample(path, end, made)))
+    g->birth |= g->point = rule && empty && end == p->n && point_may(g, p, rule);
+    if (rule && !g->point && !(rule_is_git_hooks(rule) && is_hook_sample(path, end, made)))
         return deny(g, DENIAL_CREATE, rule, path, reason(rule));
     if (is_outside(g, path))
         return outside(g, DENIAL_CREATE, p->dir, path);
@@ -554,7 +557,7 @@ int verdict_remove(struct guard *g, const struct place *p, bool directory)
     rule = guarded(g, path, &end);
     if (!rule)
         end = repository_place(g, path, &config);
-    if ((rule || end) && !inert(g, rule, path, end, p->dir, p->name))
+    if ((rule || end) && !(rule && end == p->n && point_is(g, p, rule)) && !inert(g, rule, path, end, p->dir, p->name))
         return deny(g, DENIAL_REMOVE, rule, path, rule ? reason(rule) : REPOSITORY);
     if (is_outside(g, path))
         return outside_at(g, DENIAL_REMOVE, p);

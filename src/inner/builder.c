@@ -303,7 +303,8 @@ static _Noreturn void watch(struct builder *b, int init)
     char ready;
     int status = 0, notify = -1;
     if (supervised(b->plan) && sys_recv_fd(b->pass[0], &ready, 1, &notify, 0) > 0 && notify >= 0) {
-        sys_drop(&b->pass[0]);
+        if (!(b->plan->filter & FILTER_READS)) /* nobody waits for the guard */
+            sys_drop(&b->pass[0]);
         status = b->supervise(b, notify, sys_taken(&b->runner.host_proc), init);
         if (b->plan->tier)
             hunt_down(&b->runner);

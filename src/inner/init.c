@@ -220,11 +220,15 @@ _Noreturn void init_main(struct runner *r, const struct job *job, int control, i
         r->scoped = true;
     }
     (void)sys_prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* whatever the plan says; the builder shares this memory */
+    const bool reads = r->notify >= 0 && r->plan->filter & FILTER_READS;
     e = hand_over(r, pass);
     if (e < 0 && !beside)
         give_up(control, WHERE_GUARD, e);
     if (beside && !builder_is_done(pass))
         sys_exit(125); /* it has said why */
+    /* What stands at hidden names is known before a command, or the host, can move it (guard/hidden.c). */
+    if (reads && !builder_is_done(pass))
+        sys_exit(125);
     sys_shut(pass);
     if (!job->argv)
         serve_main(r, control, b.signals, proc, job->umask);

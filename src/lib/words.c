@@ -5,6 +5,7 @@
 
 #include "base/json.h"
 #include "policy/proxy.h"
+#include "wire/control.h"
 #include "wire/egress.h"
 
 void words_safe(struct buf *out, const char *text)
@@ -395,6 +396,12 @@ void words_denial(const struct denial *d, const struct plan *plan, struct buf *o
 
 void words_left(const struct left_behind *l, struct buf *out)
 {
+    if (l->what && same(l->what, TOLD_CLOSED)) {
+        buf_text(out, "left '");
+        words_safe(out, l->path);
+        buf_text(out, "', which " TOLD_CLOSED "; inspect it before you use it");
+        return;
+    }
     buf_text(out, same(l->kind, "repository") ? "made in the new repository '"
                   : same(l->kind, "link")     ? "created a link that leads out of the workspace: '"
                   : same(l->kind, "ref")      ? "left a branch or tag whose name git would take as an option in '"

@@ -94,6 +94,8 @@ enum told_kind {
     TOLD_REF,        /* HEAD or packed-refs has a name that is an option: that name                  */
     TOLD_MORE        /* of all these: how many are not told, in decimal, as the path                 */
 };
+/* In place of what stands there: the box has taken the permissions away. */
+#define TOLD_CLOSED "could not be examined: its permissions were removed"
 enum denial_action {
     DENIAL_CREATE,
     DENIAL_WRITE,

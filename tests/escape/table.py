@@ -525,7 +525,7 @@ unopened("readlink-by-link", "link {work}/src/l/.env {work}/l , readlink {work}/
 unopened("readlink-by-rename", "rename {work}/src/l/.env {work}/l , readlink {work}/l")
 unopened("readlink-race", "race-text-readlink {work}/src/k/.inv {work}/src/l/.env {rounds}",
          before=lambda s: (kept_link()(s), os.mkdir(s.file("work/src/k")), os.symlink("x", s.file("work/src/k/.inv"))))
-unopened("readlink-moved-by-host", "read {work}/src/main.c , wait , readlink {work}/seen", policy="--hide {work}/held", before=kept_link("work/held"),
+unopened("readlink-moved-by-host", "wait , readlink {work}/seen", policy="--hide {work}/held", before=kept_link("work/held"),
          during=lambda s, c: os.rename(s.file("work/held"), s.file("work/seen")))
 for call in ("getxattr", "lgetxattr", "listxattr", "llistxattr", "getxattr-fd"):
     unopened(f"{call}-below-a-hidden-directory", call + " {work}/vault/deep/key")
@@ -633,10 +633,9 @@ A("moved-out-write", "chdir {work}/src , wait , write main.c", GUARD, during=mov
 A("moved-out-mode", "chdir {work}/src , wait , chmod main.c", GUARD, during=moved_out, effect=mode_is("{outside}/src/main.c", 0o777))
 A("moved-out-remove", "chdir {work}/src , wait , unlink main.c", GUARD, during=moved_out, effect=gone("{outside}/src/main.c"))
 A("moved-out-by-cwd-link", "chdir {work}/src , wait , create /proc/self/cwd/new", GUARD, during=moved_out, effect=exists("{outside}/src/new"))
-# The box has begun when the guard has answered a call of it.
-A("hide-in-workspace-moved-by-host", "read {work}/src/main.c , wait , read {work}/seen/deep/key", NO, policy=HIDE, before=vault, leaks=True,
+A("hide-in-workspace-moved-by-host", "wait , read {work}/seen/deep/key", NO, policy=HIDE, before=vault, leaks=True,
   during=lambda s, c: os.rename(s.file("work/vault"), s.file("work/seen")))
-A("hide-in-workspace-file-moved-by-host", "read {work}/src/main.c , wait , read {work}/env.old", NO, policy="--hide {work}/.env", leaks=True,
+A("hide-in-workspace-file-moved-by-host", "wait , read {work}/env.old", NO, policy="--hide {work}/.env", leaks=True,
   before=lambda s: s.write("work/.env", TOKEN), during=lambda s, c: os.rename(s.file("work/.env"), s.file("work/env.old")))
 
 

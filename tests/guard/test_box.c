@@ -635,24 +635,27 @@ static void clean(void)
     (void)!system(text);
 }
 
-/* A guard that nobody asks reads no rules: here it has none to read. */
+/* A guard that nobody asks reads no rules: here it has none to read. But it says that it has begun, for which pid 1 waits. */
 static void nobody_asks(void)
 {
-    int listener[2], report[2], status = 0;
-    CHECK(pipe(listener) == 0 && socketpair(AF_UNIX, SOCK_SEQPACKET, 0, report) == 0);
+    int listener[2], report[2], begun[2], status = 0;
+    CHECK(pipe(listener) == 0 && socketpair(AF_UNIX, SOCK_SEQPACKET, 0, report) == 0 &&
+          socketpair(AF_UNIX, SOCK_SEQPACKET, 0, begun) == 0);
     pid_t guard = fork();
     if (guard == 0) {
         pid_t init = fork();
         if (init == 0) {
-            (void)usleep(50000);
-            _exit(7);
+            char word;
+            close(begun[0]);
+            _exit(read(begun[1], &word, 1) == 1 ? 7 : 8);
         }
         static const struct plan_image nothing;
         const struct guard_ask ask = {.plan = &nothing,
                                       .notify = listener[0],
                                       .host_proc = -1,
                                       .report = report[0],
-                                      .init_pidfd = (int)syscall(SYS_pidfd_open, init, 0)};
+                                      .init_pidfd = (int)syscall(SYS_pidfd_open, init, 0),
+                                      .begun = begun[0]};
         int end = guard_serve(&ask);
         _exit(WIFEXITED(end) && WEXITSTATUS(end) == 7 ? 0 : 1);
     }
@@ -660,6 +663,7 @@ static void nobody_asks(void)
     for (int i = 0; i < 2; i++) {
         close(listener[i]);
         close(report[i]);
+        close(begun[i]);
     }
 }
 

@@ -162,7 +162,7 @@ def names_in_head_and_packed_refs_are_told(scene, _program):
     done = scene.box("git checkout -qb x; git commit -q --allow-empty -m x; git tag t; git pack-refs --all; git gc -q; git checkout -q main; git branch -qm x y; "
                      "git worktree add -q wt; git init -q new; git clone -q . copy; git stash list; git rebase -q y", "--json")
     assert json.loads(done.out)["left"] == [] and done.status == 0, done.said()
-    assert b"name is an option" in scene.box("echo 'ref: refs/heads/-d' > .git/HEAD").err
+    assert b"name git would take as an option" in scene.box("echo 'ref: refs/heads/-d' > .git/HEAD").err
 
 
 def what_is_more_is_counted(scene, _program):

@@ -1,0 +1,56 @@
+/*
+ * Mount points at guarded names. bubblewrap, and with it codex and srt, creates what it mounts over where that is missing, and they
+ * mount over names that are guarded here. So who has a mount namespace of its own may create such a name, empty: what is
+ * below a guarded name stays guarded, and of a file there is no descriptor to write with. It goes when the box ends.
+ *
+ * Not a name that says something by standing there (a repository's own), and none that the user protects.
+ */
+#include <string.h>
+#include "base/fd.h"
+#include "guard/inside.h"
+
+static bool fits(const struct place *p, const struct rule *rule)
+{
+    return rule->said->kind == GUARD_RULE_NAME && !(rule->said->flags & GUARD_RULE_ALWAYS) &&
+           !rule_is_git_hooks(rule) && !rule_is_git_config(rule) && !rules_is_marker((struct str){p->name, p->name_n});
+}
+
+/* Only what will be found again may be made. */
+bool point_may(struct guard *g, const struct place *p, const struct rule *rule)
+{
+    return p->seen >= 0 && fits(p, rule) && places_add(g, &g->shared->points, place_path(p));
+}
+
+/* Made in this box and empty; of a directory rmdir(2) finds out. */
+static bool is_empty_and_ours(struct guard *g, int dir, const char *name, bool *ret_directory)
+{
+    struct sys_stat st;
+    if (sys_stat_at(dir, name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC | SYS_STAT_BORN, &st) < 0)
+        return false;
+    *ret_directory = S_ISDIR(st.mode);
+    return (S_ISDIR(st.mode) || (S_ISREG(st.mode) && st.size == 0 && st.links == 1)) && born_has(g, &st);
+}
+
+bool point_is(struct guard *g, const struct place *p, const struct rule *rule)
+{
+    char name[NAME_MAX + 2];
+    bool directory;
+    memcpy(name, p->name, p->name_n);
+    name[p->name_n] = 0;
+    return fits(p, rule) && is_empty_and_ours(g, p->dir, name, &directory);
+}
+
+void points_end(struct guard *g)
+{
+    for (uint32_t at = 0; at < g->shared->points.n;) {
+        const struct str path = places_next(&g->shared->points, &at);
+        const char *slash = memrchr(path.p, '/', path.n);
+        char directory[PLACE_PATH];
+        bool is_directory;
+        memcpy(directory, path.p, (size_t)(slash - path.p) + 1); /* with the slash, also of the root */
+        directory[slash - path.p + 1] = 0;
+        auto_fd int dir = sys_openat2(AT_FDCWD, directory, O_PATH | O_DIRECTORY | O_CLOEXEC, 0, RESOLVE_NO_SYMLINKS);
+        if (dir >= 0 && is_empty_and_ours(g, dir, slash + 1, &is_directory))
+            (void)sys_unlinkat(dir, slash + 1, is_directory ? AT_REMOVEDIR : 0);
+    }
+}
