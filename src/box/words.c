@@ -8,7 +8,7 @@ int box_exec_verdict(uint32_t where, int no, const char *cwd, struct err *e)
 {
     switch (where) {
     case WHERE_CWD:
-        (void)err_sys(e, ERR_POLICY, no, "the start directory%s%s%s (cwd), as the box sees it", cwd ? ", '" : "",
+        (void)err_sys(e, ERR_POLICY, no, "the start directory%s%s%s (cwd), as the box sees it", cwd ? " '" : "",
                       cwd ? cwd : "", cwd ? "'" : "");
         return err_hint(e, -no, "use a directory that exists in the box, or omit cwd to start where the session does");
     case WHERE_PTY:

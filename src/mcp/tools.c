@@ -42,7 +42,7 @@ const struct tool *mcp_tool_find(const char *name)
     return NULL;
 }
 
-/* DECISIONS' one result schema; members that a later version adds are welcome. */
+/* The one result schema; members that a later version adds are welcome. */
 static const char result_schema[] =
     "{\"type\":\"object\",\"properties\":{"
     "\"v\":{\"type\":\"integer\"},\"success\":{\"type\":\"boolean\"},"

@@ -50,13 +50,14 @@ static void policy_sum(const struct policy *p, const char *engine, const char *i
     digest_end(&sha, ret);
 }
 
-/* The policy without what is each command's own (DECISIONS 28). */
+/* The policy without what is each command's own. */
 static int canonical(const struct policy *p, struct buf *text, struct err *e)
 {
     struct policy shared = *p;
     shared.limits.timeout.value = shared.limits.grace.value = shared.limits.output.value = LIMIT_NONE;
     int r = policy_canonical(&shared, text);
-    return r < 0 || !buf_ok(text) ? err_sys(e, ERR_SYSTEM, r < 0 ? -r : ENOMEM, "cannot compute the policy's digest") : 0;
+    return r < 0 || !buf_ok(text) ? err_sys(e, ERR_SYSTEM, r < 0 ? -r : ENOMEM, "cannot compute the policy's digest")
+                                  : 0;
 }
 
 int policy_digest(const struct policy *p, const char *engine, const char *image_id, char ret[65], struct err *e)

@@ -67,7 +67,7 @@ int policy_build(struct policy_builder *b, struct policy **ret, struct err *e);
 enum { POLICY_ORIGINS = 1, POLICY_CONVERTED = 2, POLICY_ADDED = 4 };
 int policy_print(const struct policy *p, unsigned how, struct buf *out);
 bool policy_equal(const struct policy *a, const struct policy *b); /* but for origins */
-/* The merged policy in one canonical text: what policy_digest (DECISIONS 28) is the SHA-256 of, with engine and image. */
+/* The merged policy in one canonical text: what policy_digest is the SHA-256 of, with engine and image. */
 int policy_canonical(const struct policy *p, struct buf *out);
 
 /*

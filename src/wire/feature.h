@@ -1,6 +1,6 @@
 /*
  * The closed table of guarantees. A plan *needs* some, an engine *can* honour some, a policy `may_lose` some by name,
- * and a result says what was *lost*. An identifier never changes its meaning; DECISIONS and docs/SECURITY.md use them.
+ * and a result says what was *lost*. An identifier never changes its meaning; policies, results and docs use them.
  *     X(identifier in C, name in policy and results, what it promises)
  */
 #pragma once
@@ -50,7 +50,7 @@ enum feature {
 typedef uint64_t features;
 #define F(id) ((features)1 << FEATURE_##id)
 
-/* What DECISIONS 15 lets the built-in profiles lose, and nothing else. */
+/* What the built-in profiles may lose, and nothing else. */
 #define FEATURES_BUILTIN_MAY_LOSE                                                                                      \
     (F(PID_NAMESPACE) | F(PRIVATE_IPC) | F(PRIVATE_TMP) | F(CGROUP_LIMITS) | F(NO_SURVIVORS) | F(FRESH_PROC))
 
