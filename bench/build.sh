@@ -5,7 +5,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 out=${1:-$here/.build}
 src=$here/../src
 mkdir -p "$out"
-cc -std=gnu11 -O1 -I"$src" "$src/inner/filter-gen.c" -o "$out/filter-gen" -lseccomp
+cc -std=gnu11 -O1 -I"$src" "$src/tools/filter_gen.c" -o "$out/filter-gen" -lseccomp
 "$out/filter-gen" "$(uname -m)" filters "$out/filter.c"
 cc -std=gnu11 -D_GNU_SOURCE -O2 -Wall -Wextra -Werror -static "$here/spawn.c" -o "$out/spawn"
 cc -std=gnu11 -D_GNU_SOURCE -O2 -Wall -Wextra -Werror -static "$here/spew.c" -o "$out/spew"

@@ -25,11 +25,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "inner/filter.h"
+#include "runtime/filter.h"
 #include "sys/sys.h"
-#include "wire/step.h"
+#include "protocol/step.h"
 
-/* One step: what STEPS of wire/step.h says, with strings and slots in place. */
+/* One step: what STEPS of protocol/step.h says, with strings and slots in place. */
 struct floor_step {
     uint8_t kind, flags;
     uint16_t mode;

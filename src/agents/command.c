@@ -2,14 +2,14 @@
 #include <string.h>
 #include "agents/agents.h"
 
-struct words {
+struct command_words {
     struct arena *mem;
     const char **list;
     size_t n;
     bool broken;
 };
 
-static void put(struct words *w, const char *word)
+static void put(struct command_words *w, const char *word)
 {
     const char **to = arena_push(w->mem, &w->list, &w->n, sizeof *to);
     if (to && word)
@@ -46,7 +46,7 @@ static const char *filled(struct arena *mem, const char *text, const struct agen
     return made;
 }
 
-static void put_all(struct words *w, const char **list, const struct agent_ask *ask, const char *prompt)
+static void put_all(struct command_words *w, const char **list, const struct agent_ask *ask, const char *prompt)
 {
     for (size_t i = 0; list && list[i]; i++)
         put(w, filled(w->mem, list[i], ask, prompt));
@@ -54,7 +54,7 @@ static void put_all(struct words *w, const char **list, const struct agent_ask *
 
 int agent_argv(const struct agent *a, const struct agent_ask *ask, struct arena *mem, const char ***ret, struct err *e)
 {
-    struct words w = {.mem = mem};
+    struct command_words w = {.mem = mem};
     if (!ask->prompt || !ask->directory)
         return err_say(e, ERR_POLICY, "%s: a prompt and a directory are required", a->title);
     if (ask->profile && !a->profile)
@@ -97,7 +97,7 @@ static const char *in_home(struct arena *mem, const char *home, const char *path
     return arena_printf(mem, "%s%s", strcmp(home, "/") == 0 ? "" : home, path + 1);
 }
 
-static void flag(struct words *w, const char *name, const char *value)
+static void flag(struct command_words *w, const char *name, const char *value)
 {
     put(w, name);
     put(w, value);
@@ -129,7 +129,7 @@ static bool lacks_place(const struct agent *a, const struct agent_box *box, stru
 }
 
 /* A directory of the host's configuration, read-only. */
-static void show(struct words *w, const struct agent *a, const struct agent_box *box, const char *dir)
+static void show(struct command_words *w, const struct agent *a, const struct agent_box *box, const char *dir)
 {
     const char *from = in_home(w->mem, box->host_home, dir), *to = in_home(w->mem, box->home, dir);
     if (!from || !to || !box->exists(from))
@@ -151,7 +151,7 @@ static void show(struct words *w, const struct agent *a, const struct agent_box 
 
 int agent_flags(const struct agent *a, const struct agent_box *box, struct arena *mem, const char ***ret, struct err *e)
 {
-    struct words w = {.mem = mem};
+    struct command_words w = {.mem = mem};
     if (!plain(box->state) || !plain(box->host_home) || !plain(box->home))
         return err_say(e, ERR_POLICY, "%s: the paths of state and home must be absolute and without \":\"", a->title);
     for (size_t i = 0; a->read_only && a->read_only[i]; i++)

@@ -2,25 +2,25 @@
 #include <stdio.h>
 #include <string.h>
 #include "agents/agents.h"
-#include "policy/node.h"
+#include "policy/text/node.h"
 
-struct reading {
+struct definition_reading {
     const char *file;
     struct arena *mem;
     struct err *e;
 };
 
-static int wrong(const struct reading *r, const struct node *at, const char *what)
+static int wrong(const struct definition_reading *r, const struct node *at, const char *what)
 {
     return place_say(r->e, ERR_POLICY, r->file, at->line, at->column, "%s", what);
 }
 
-static int no_memory(const struct reading *r)
+static int no_memory(const struct definition_reading *r)
 {
     return err_sys(r->e, ERR_SYSTEM, ENOMEM, "cannot read %s", r->file);
 }
 
-static int take_text(const struct reading *r, const struct node *n, const char **ret)
+static int take_text(const struct definition_reading *r, const struct node *n, const char **ret)
 {
     if (n->kind != NODE_SCALAR || n->text.n == 0 || memchr(n->text.p, 0, n->text.n))
         return wrong(r, n, "a text is expected here");
@@ -28,7 +28,7 @@ static int take_text(const struct reading *r, const struct node *n, const char *
     return *ret ? 0 : no_memory(r);
 }
 
-static int take_list(const struct reading *r, const struct node *n, const char ***ret)
+static int take_list(const struct definition_reading *r, const struct node *n, const char ***ret)
 {
     if (n->kind != NODE_LIST)
         return wrong(r, n, "a list of strings is expected here");
@@ -45,7 +45,7 @@ static int take_list(const struct reading *r, const struct node *n, const char *
 }
 
 /* A path of the home: "~/x". */
-static int take_place(const struct reading *r, const struct node *n, const char **ret)
+static int take_place(const struct definition_reading *r, const struct node *n, const char **ret)
 {
     int no = take_text(r, n, ret);
     if (no == 0 && (strncmp(*ret, "~/", 2) != 0 || strstr(*ret, "/../") || strstr(*ret, "//") || strlen(*ret) < 3))
@@ -53,7 +53,7 @@ static int take_place(const struct reading *r, const struct node *n, const char 
     return no;
 }
 
-static int take_places(const struct reading *r, const struct node *n, const char ***ret)
+static int take_places(const struct definition_reading *r, const struct node *n, const char ***ret)
 {
     int no = take_list(r, n, ret);
     for (size_t i = 0; no == 0 && i < n->n; i++)
@@ -62,7 +62,7 @@ static int take_places(const struct reading *r, const struct node *n, const char
 }
 
 /* One component: the name of a file or directory, or of a table. */
-static int take_name(const struct reading *r, const struct node *n, const char **ret)
+static int take_name(const struct definition_reading *r, const struct node *n, const char **ret)
 {
     int no = take_text(r, n, ret);
     if (no == 0 && (strchr(*ret, '/') || strcmp(*ret, ".") == 0 || strcmp(*ret, "..") == 0 || strlen(*ret) > 200))
@@ -71,7 +71,7 @@ static int take_name(const struct reading *r, const struct node *n, const char *
 }
 
 /* Files of the home or of the directory that the agent works in. */
-static int take_settings(const struct reading *r, const struct node *n, const char ***ret)
+static int take_settings(const struct definition_reading *r, const struct node *n, const char ***ret)
 {
     int no = take_list(r, n, ret);
     for (size_t i = 0; no == 0 && i < n->n; i++) {
@@ -82,7 +82,7 @@ static int take_settings(const struct reading *r, const struct node *n, const ch
     return no;
 }
 
-static int take_env(const struct reading *r, const struct node *n, const char ***ret)
+static int take_env(const struct definition_reading *r, const struct node *n, const char ***ret)
 {
     if (n->kind != NODE_MAP)
         return wrong(r, n, "a mapping of variables is expected here");
@@ -94,7 +94,7 @@ static int take_env(const struct reading *r, const struct node *n, const char **
     return no;
 }
 
-static int take_files(const struct reading *r, const struct node *n, bool databases, struct agent_file **ret,
+static int take_files(const struct definition_reading *r, const struct node *n, bool databases, struct agent_file **ret,
                       size_t *ret_n)
 {
     if (n->kind != NODE_LIST)
@@ -124,7 +124,7 @@ static int take_files(const struct reading *r, const struct node *n, bool databa
     return 0;
 }
 
-static int take_state(const struct reading *r, const struct node *n, struct agent_state *s)
+static int take_state(const struct definition_reading *r, const struct node *n, struct agent_state *s)
 {
     if (n->kind != NODE_MAP)
         return wrong(r, n, "a state is a mapping");
@@ -151,7 +151,7 @@ static int take_state(const struct reading *r, const struct node *n, struct agen
     return s->name && s->at ? 0 : wrong(r, n, "a state needs \"name:\" and \"at:\"");
 }
 
-static int take_states(const struct reading *r, const struct node *n, struct agent *a)
+static int take_states(const struct definition_reading *r, const struct node *n, struct agent *a)
 {
     if (n->kind != NODE_LIST)
         return wrong(r, n, "a list of states is expected here");
@@ -164,7 +164,8 @@ static int take_states(const struct reading *r, const struct node *n, struct age
     return 0;
 }
 
-static int take_key(const struct reading *r, const struct node *key, const struct node *value, struct agent *a)
+static int take_key(const struct definition_reading *r, const struct node *key, const struct node *value,
+                    struct agent *a)
 {
     const struct {
         const char *name;
@@ -200,7 +201,7 @@ static int take_key(const struct reading *r, const struct node *key, const struc
 
 int agent_read(const char *name, const char *file, struct str text, struct arena *mem, struct agent *ret, struct err *e)
 {
-    const struct reading r = {file, mem, e};
+    const struct definition_reading r = {file, mem, e};
     struct node root;
     int no = node_read(file, text, "an agent's definition is expected", mem, &root, e);
     if (no < 0)

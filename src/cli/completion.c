@@ -14,10 +14,20 @@
 #include "policy/set.h"
 
 /* What a verb's words are, one after the other; the last repeats. */
-enum word { WORD_END, WORD_NONE, WORD_PART, WORD_SESSION, WORD_PLACE, WORD_FILE, WORD_COMMAND, WORD_VERB, WORD_AGENT };
+enum completion_word {
+    WORD_END,
+    WORD_NONE,
+    WORD_PART,
+    WORD_SESSION,
+    WORD_PLACE,
+    WORD_FILE,
+    WORD_COMMAND,
+    WORD_VERB,
+    WORD_AGENT
+};
 static const struct {
     enum verb_id verb;
-    enum word words[3];
+    enum completion_word words[3];
     const char *parts;
 } of_verbs[] = {{VERB_RUN, {WORD_COMMAND}, NULL},
                 {VERB_SHELL, {WORD_FILE}, NULL},
@@ -181,7 +191,7 @@ static void bash_value(const struct flag *f, unsigned only)
 }
 
 /* What stands at one place of a verb's words. */
-static void bash_word(enum word w, const char *parts)
+static void bash_word(enum completion_word w, const char *parts)
 {
     static const char *const how[] = {[WORD_NONE] = ":",
                                       [WORD_SESSION] = "_pinfold_lines \"$(pinfold session list --names 2>/dev/null)\"",
@@ -285,7 +295,7 @@ static void zsh_option(const struct flag *f, unsigned only)
     printf("'\n");
 }
 
-static void zsh_word(size_t at, bool last, enum word w, const char *parts)
+static void zsh_word(size_t at, bool last, enum completion_word w, const char *parts)
 {
     static const char *const how[] = {[WORD_NONE] = " ",
                                       [WORD_SESSION] = "_pinfold_sessions",
@@ -369,7 +379,7 @@ static void fish_option(const struct flag *f, unsigned only)
 }
 
 /* The word after `n` plain ones of verb `name`. */
-static void fish_word(const char *name, size_t n, bool last, enum word w, const char *parts)
+static void fish_word(const char *name, size_t n, bool last, enum completion_word w, const char *parts)
 {
     static const char *const how[] = {
         [WORD_NONE] = "-f",

@@ -7,7 +7,7 @@
 #include "base/buf.h"
 #include "base/str.h"
 #include "cli/cli.h"
-#include "lib/entry.h"
+#include "client/entry.h"
 
 int verb_version(struct ask *a)
 {

@@ -16,7 +16,7 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "cli/cli.h"
-#include "lib/world.h"
+#include "run/world.h"
 
 #define TOKEN_MIN     16
 #define DEFAULT_IMAGE "budgie-sandbox:latest"

@@ -7,11 +7,11 @@
 #include "base/json.h"
 #include "cli/cli.h"
 #include "cli/people.h"
-#include "lib/words.h"
+#include "run/words.h"
 
 enum { MAX_COLUMNS = 8, WIDEST = 40 };
 
-struct table {
+struct people_table {
     const char *const *heads;
     size_t columns, rows;
     char **cells; /* rows × columns */
@@ -31,7 +31,7 @@ static const char *text_of(const json_t *o, const char *name)
     return text ? text : "";
 }
 
-static void add(struct table *t, const char *const *words)
+static void add(struct people_table *t, const char *const *words)
 {
     char **grown = realloc(t->cells, (t->rows + 1) * t->columns * sizeof *grown);
     if (!grown)
@@ -52,7 +52,7 @@ static size_t width(const char *text)
 }
 
 /* The last column is as long as it is. */
-static int show_table(struct table *t)
+static int show_table(struct people_table *t)
 {
     size_t wide[MAX_COLUMNS] = {0};
     for (size_t c = 0; c < t->columns; c++) {
@@ -126,7 +126,7 @@ static void runs(const json_t *session, char *room, size_t n)
 int people_sessions(char *text)
 {
     static const char *const heads[] = {"NAME", "STATE", "ENGINE", "PROFILE", "UP", "WORKSPACE", "RUNS"};
-    struct table t = {.heads = heads, .columns = sizeof heads / sizeof *heads};
+    struct people_table t = {.heads = heads, .columns = sizeof heads / sizeof *heads};
     json_t *all = parsed(text), *one;
     size_t i;
     if (!all)
@@ -190,7 +190,7 @@ int people_session(char *text)
     json_t *now = json_object_get(all, "now");
     if (json_is_object(now)) {
         snprintf(number, sizeof number, "%lld", (long long)json_integer_value(json_object_get(all, "pid")));
-        line("keeper", number);
+        line("session daemon", number);
         line("up", up(room, all));
         snprintf(number, sizeof number, "%lld", (long long)json_integer_value(json_object_get(now, "commands")));
         line("commands so far", number);
@@ -304,7 +304,7 @@ static const char *job_state(const json_t *job, char room[64])
 int people_jobs(char *text)
 {
     static const char *const heads[] = {"JOB", "STATE", "OUTPUT", "COMMAND"};
-    struct table t = {.heads = heads, .columns = sizeof heads / sizeof *heads};
+    struct people_table t = {.heads = heads, .columns = sizeof heads / sizeof *heads};
     json_t *all = parsed(text), *one, *word;
     size_t i, k;
     if (!all)
@@ -331,7 +331,7 @@ int people_jobs(char *text)
 int people_agents(char *text)
 {
     static const char *const heads[] = {"NAME", "TITLE", "LOGIN IN"};
-    struct table t = {.heads = heads, .columns = sizeof heads / sizeof *heads};
+    struct people_table t = {.heads = heads, .columns = sizeof heads / sizeof *heads};
     json_t *all = parsed(text), *one, *word;
     size_t i, k;
     if (!all)

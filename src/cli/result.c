@@ -1,6 +1,6 @@
 /*
  * Where --result leads. In the workspace an earlier box may have put a link under that name, or on the way to it, and the result
- * holds words of the box: there no link is followed. Elsewhere those are that lie where no box could write (engine/written.h).
+ * holds words of the box: there no link is followed. Elsewhere those are that lie where no box could write (survey/written.h).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "cli/cli.h"
-#include "lib/world.h"
+#include "run/world.h"
 
 enum { RESULT_FLAGS = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY };
 

@@ -18,7 +18,7 @@
 
 #define MAX_FAILURE_JSON (1u << 16)
 
-struct lines {
+struct output_lines {
     bool around; /* the lines before and after */
     bool notes;
     bool dim;
@@ -26,7 +26,7 @@ struct lines {
 
 static void say_line(void *ctx, enum pinfold_say what, const char *sentence)
 {
-    const struct lines *l = ctx;
+    const struct output_lines *l = ctx;
     if (what == PINFOLD_SAY_WARNING) {
         complain("%s", sentence);
         return;
@@ -42,9 +42,9 @@ static void say_line(void *ctx, enum pinfold_say what, const char *sentence)
     }
 }
 
-static struct lines choose_lines(const struct ask *a)
+static struct output_lines choose_lines(const struct ask *a)
 {
-    struct lines l = {.notes = !a->quiet && !a->json};
+    struct output_lines l = {.notes = !a->quiet && !a->json};
     if (a->quiet || a->json)
         return l;
     bool terminal = isatty(2);
@@ -143,7 +143,7 @@ int report_result(const struct ask *a, int result_fd, struct pinfold_result *res
 
 static int run(struct ask *a, const char *const *argv)
 {
-    struct lines lines = choose_lines(a);
+    struct output_lines lines = choose_lines(a);
     struct pinfold_policy_options po = {.size = sizeof po,
                                         .options = a->policy,
                                         .settings_format = a->settings_format,

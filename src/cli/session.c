@@ -12,7 +12,7 @@
 #include "base/str.h"
 #include "cli/cli.h"
 #include "cli/people.h"
-#include "lib/attach.h"
+#include "session/attach.h"
 
 static int session_failed(const struct pinfold_error *error, int r)
 {

@@ -12,8 +12,8 @@
 #include "base/buf.h"
 #include "base/str.h"
 #include "cli/cli.h"
-#include "lib/direct.h"
-#include "lib/words.h"
+#include "run/direct.h"
+#include "run/words.h"
 
 void put_command(char *const *words, struct buf *out)
 {

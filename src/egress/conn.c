@@ -208,7 +208,7 @@ void conn_ready(struct conn *c, bool client_side, uint32_t events)
         conn_reset(c);
         return;
     }
-    struct source *s = client_side ? &c->client : &c->server;
+    struct wake_source *s = client_side ? &c->client : &c->server;
     enum left left = LEFT_NOTHING;
     if (!client_side && c->stage == STAGE_DIAL) {
         dial_ready(c);

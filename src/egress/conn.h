@@ -7,7 +7,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include "egress/egress.h"
-#include "egress/proto.h"
+#include "egress/protocols/proto.h"
 
 enum {
     SHARED_BYTES = 256 << 10, /* the relay buffer: large reads make few system calls                        */
@@ -51,7 +51,7 @@ enum source_kind {
     SOURCE_LOOKUP,
     SOURCE_DNS_CONN
 };
-struct source { /* what an epoll event points to; first member of everything that can be woken */
+struct wake_source { /* what an epoll event points to; first member of everything that can be woken */
     enum source_kind kind;
     int fd;
     uint32_t armed; /* events that are wanted now; of an edge, others may come and mean nothing */
@@ -61,7 +61,7 @@ struct source { /* what an epoll event points to; first member of everything tha
     uint32_t round;
 };
 
-enum stage {
+enum conn_stage {
     STAGE_HELLO,   /* proxy port: what does the client speak?            */
     STAGE_SOCKS,   /* greeted, the request comes                         */
     STAGE_ASK,     /* somebody is asked                                  */
@@ -93,7 +93,7 @@ struct pending {  /* bytes that a side could not take yet */
 };
 
 struct conn {
-    struct source client, server;
+    struct wake_source client, server;
     struct conn *next, *before;        /* in the list of those with a deadline; in the graveyard */
     struct conn *other, *other_before; /* in the list of all */
     struct lookup *lookup;
@@ -135,7 +135,7 @@ struct conn {
 };
 
 struct lookup { /* one name being resolved over the network, for one connection */
-    struct source source;
+    struct wake_source source;
     struct conn *conn;
     const char *base; /* as the box or the configuration says it; outlives this */
     void (*resolved)(struct conn *c, const struct host_addr *addrs, unsigned n);
@@ -155,7 +155,7 @@ struct cached {
     struct host_addr addrs[MAX_ADDRESSES];
 };
 
-struct world {
+struct egress_world {
     const struct egress_ask *ask;
     int epoll;
     uint64_t now;      /* milliseconds, monotonic */
@@ -163,7 +163,7 @@ struct world {
     bool polls;        /* there is more than one processor */
     uint64_t made_at;  /* when the last connection was accepted */
     uint64_t conns_at; /* no connection's deadline is before that */
-    struct source listeners[EGRESS_SOCKETS + 1], ports[EGRESS_MAX_PORTS], *reach;
+    struct wake_source listeners[EGRESS_SOCKETS + 1], ports[EGRESS_MAX_PORTS], *reach;
     uint64_t accepts_at; /* descriptors had run out: when listeners are looked at again; 0 */
     uint64_t ends_at;    /* published ports: the box is gone; 0 while it lives */
     struct conn *conns;  /* those with a deadline */
@@ -182,17 +182,17 @@ struct world {
     struct cached cache[CACHE_SLOTS];
     char buffer[SHARED_BYTES];
 };
-extern struct world world;
+extern struct egress_world world;
 
 /* source.c */
-int source_add(struct source *s, enum source_kind kind, int fd, uint32_t events);
+int source_add(struct wake_source *s, enum source_kind kind, int fd, uint32_t events);
 /* An edge. It costs no call before it is armed, and none when it wants fewer events than before. */
-void source_edge(struct source *s, enum source_kind kind, int fd);
-bool source_arm(struct source *s, uint32_t events); /* false: it cannot be woken */
-void source_rest(struct source *s);                 /* of an edge: what comes means nothing until it is armed again */
-void source_again(struct source *s);                /* something may be left of what it was told of */
-void source_abort(int fd);                          /* its end will be a reset, and throws away what was not sent */
-void source_close(struct source *s);
+void source_edge(struct wake_source *s, enum source_kind kind, int fd);
+bool source_arm(struct wake_source *s, uint32_t events); /* false: it cannot be woken */
+void source_rest(struct wake_source *s);  /* of an edge: what comes means nothing until it is armed again */
+void source_again(struct wake_source *s); /* something may be left of what it was told of */
+void source_abort(int fd);                /* its end will be a reset, and throws away what was not sent */
+void source_close(struct wake_source *s);
 /* sockaddr.c */
 socklen_t sockaddr_of(const struct host_addr *a, uint16_t port, struct sockaddr_storage *ret);      /* its length */
 void sockaddr_read(const struct sockaddr_storage *from, struct host_addr *ret, uint16_t *ret_port); /* v4-mapped: v4 */
@@ -253,7 +253,7 @@ void dns_udp_ready(void);
 void dns_seen(uint32_t ticket); /* the reply that waited for it goes out */
 uint64_t dns_late(void);        /* those that have waited long enough go out; when the next one is due */
 void dns_conn_accept(int fd);
-void dns_conn_ready(struct source *s);
+void dns_conn_ready(struct wake_source *s);
 /* lookup.c: hands the addresses of `name`, which outlives the connection or is its host's, to `resolved`, now or later; n 0: it has none */
 typedef void resolved_fn(struct conn *c, const struct host_addr *addrs, unsigned n);
 void lookup_start(struct conn *c, const char *name, resolved_fn *resolved);

@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include "match/host.h"
 #include "policy/proxy.h"
-#include "wire/egress.h"
+#include "protocol/egress.h"
 
 /* What the host's resolver configuration says (resolv.conf(5)); filled by resolv_parse, hosts as text. */
 #define EGRESS_SERVERS 3
@@ -52,7 +52,7 @@ struct egress_ask {
     int events; /* SOCK_SEQPACKET to pinfold: struct egress_event out, struct egress_order in; its end is the egress's */
 };
 
-/* Takes the sockets that the builder sends over `from` (wire/egress.h). 0, or -errno: the box has no network then. */
+/* Takes the sockets that the builder sends over `from` (protocol/egress.h). 0, or -errno: the box has no network then. */
 int egress_receive(struct egress_ask *ask, int from);
 /* Serves until `events` ends. Never returns. Locks itself in first; exits 1 at once when that fails. */
 _Noreturn void egress_serve(const struct egress_ask *ask);

@@ -34,7 +34,7 @@ void conn_deadline(struct conn *c, uint64_t at)
         world.conns_at = at;
 }
 
-struct conn *conn_waiting(uint32_t ticket, enum stage stage)
+struct conn *conn_waiting(uint32_t ticket, enum conn_stage stage)
 {
     struct conn *c = world.conns;
     while (c && (c->ticket != ticket || c->stage != stage))

@@ -13,7 +13,7 @@
 #include "egress/conn.h"
 
 /* One where they come one at a time: to look for another costs as much. More when there was one in each of the last rounds. */
-static void accept_some(struct source *s, size_t reach_index)
+static void accept_some(struct wake_source *s, size_t reach_index)
 {
     bool again = s->burst && s->round + 1 == world.round;
     s->burst = (uint8_t)(!again ? 1 : s->burst < MOST_AT_ONCE ? s->burst * 2 : MOST_AT_ONCE);
@@ -61,7 +61,7 @@ static void accept_again(void)
         (void)source_arm(&world.ports[i], EPOLLIN);
 }
 
-static void dispatch(struct source *s, uint32_t events)
+static void dispatch(struct wake_source *s, uint32_t events)
 {
     switch (s->kind) {
     case SOURCE_EVENTS: /* its end is ours; a word before it: there is a moment to end in */
@@ -238,7 +238,7 @@ static int wait_for(struct epoll_event *ready, int room)
 }
 
 /* A listener; what it accepts sends at once what is to be sent, as it does (tcp(7), TCP_NODELAY). */
-static void listens(struct source *s, enum source_kind kind, int fd)
+static void listens(struct wake_source *s, enum source_kind kind, int fd)
 {
     int one = 1;
     if (kind != SOURCE_DNS_UDP)

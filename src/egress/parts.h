@@ -19,7 +19,7 @@ struct conn *conn_begin(enum source_kind from, int fd);
 void conn_deadline(struct conn *c, uint64_t at); /* 0: none */
 void conn_end(struct conn *c);                   /* closes both sides */
 void conn_reset(struct conn *c);                 /* ends both sides with a reset */
-struct conn *conn_waiting(uint32_t ticket, enum stage stage);
+struct conn *conn_waiting(uint32_t ticket, enum conn_stage stage);
 /* Nothing more is read from it or judged. */
 static inline bool conn_over(const struct conn *c)
 {

@@ -4,7 +4,7 @@
 #include <string.h>
 #include "egress/conn.h"
 
-static struct question {
+static struct egress_question {
     uint32_t ticket; /* 0: a free place, or QUESTION_REFUSED for a moment */
     uint16_t port;
     uint64_t until; /* when the place is free again, whatever happens */
@@ -13,9 +13,9 @@ static struct question {
 
 uint32_t question_of(enum egress_how how, const struct host *host, uint16_t port, const struct told *who)
 {
-    struct question *place = NULL;
+    struct egress_question *place = NULL;
     for (size_t i = 0; i < EGRESS_MAX_QUESTIONS; i++) {
-        struct question *q = &questions[i];
+        struct egress_question *q = &questions[i];
         if (q->ticket && q->until <= world.now)
             q->ticket = 0;
         if (q->ticket && q->port == port && host_same(&q->host, host))
@@ -25,7 +25,7 @@ uint32_t question_of(enum egress_how how, const struct host *host, uint16_t port
     }
     uint32_t ticket = place ? egress_tell_question(how, host, port, who) : 0;
     if (ticket)
-        *place = (struct question){
+        *place = (struct egress_question){
             .ticket = ticket, .port = port, .host = *host, .until = world.now + world.ask->ask_ms + ASK_SLACK_MS};
     return ticket;
 }

@@ -10,7 +10,7 @@
 
 bool relay_push(struct conn *c, bool to_client, const char *bytes, size_t n)
 {
-    struct source *s = to_client ? &c->client : &c->server;
+    struct wake_source *s = to_client ? &c->client : &c->server;
     struct pending *p = to_client ? &c->to_client : &c->to_server;
     size_t sent = 0;
     if (!to_client && !c->no_delay && (c->sent || n > ONE_SEGMENT)) { /* a first segment goes out at once anyway */
@@ -36,7 +36,7 @@ bool relay_push(struct conn *c, bool to_client, const char *bytes, size_t n)
 
 bool relay_flush(struct conn *c, bool to_client)
 {
-    struct source *s = to_client ? &c->client : &c->server;
+    struct wake_source *s = to_client ? &c->client : &c->server;
     struct pending *p = to_client ? &c->to_client : &c->to_server;
     while (p->n) {
         ssize_t m = p->pipe ? bulk_give(p->pipe, s->fd, p->n - p->at)

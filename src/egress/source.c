@@ -5,21 +5,21 @@
 #include <unistd.h>
 #include "egress/conn.h"
 
-struct world world;
+struct egress_world world;
 
-int source_add(struct source *s, enum source_kind kind, int fd, uint32_t events)
+int source_add(struct wake_source *s, enum source_kind kind, int fd, uint32_t events)
 {
     struct epoll_event e = {.events = events, .data.ptr = s};
-    *s = (struct source){.kind = kind, .fd = fd, .armed = events, .set = true};
+    *s = (struct wake_source){.kind = kind, .fd = fd, .armed = events, .set = true};
     return epoll_ctl(world.epoll, EPOLL_CTL_ADD, fd, &e) < 0 ? -errno : 0;
 }
 
-void source_edge(struct source *s, enum source_kind kind, int fd)
+void source_edge(struct wake_source *s, enum source_kind kind, int fd)
 {
-    *s = (struct source){.kind = kind, .fd = fd, .edge = true};
+    *s = (struct wake_source){.kind = kind, .fd = fd, .edge = true};
 }
 
-static bool ask_for(struct source *s, uint32_t events)
+static bool ask_for(struct wake_source *s, uint32_t events)
 {
     struct epoll_event e = {.events = events | (s->edge ? EPOLLET | EPOLLRDHUP | EPOLLPRI : 0u), .data.ptr = s};
     if (epoll_ctl(world.epoll, s->set ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, s->fd, &e) < 0)
@@ -28,7 +28,7 @@ static bool ask_for(struct source *s, uint32_t events)
     return true;
 }
 
-bool source_arm(struct source *s, uint32_t events)
+bool source_arm(struct wake_source *s, uint32_t events)
 {
     uint32_t before = s->armed;
     if (s->fd < 0 || (before == events && s->set))
@@ -37,12 +37,12 @@ bool source_arm(struct source *s, uint32_t events)
     return (s->edge && s->set && !(events & ~before)) || ask_for(s, events);
 }
 
-void source_rest(struct source *s)
+void source_rest(struct wake_source *s)
 {
     s->armed = 0;
 }
 
-void source_again(struct source *s)
+void source_again(struct wake_source *s)
 {
     if (s->fd >= 0)
         (void)ask_for(s, s->armed);
@@ -54,7 +54,7 @@ void source_abort(int fd)
     (void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof now);
 }
 
-void source_close(struct source *s)
+void source_close(struct wake_source *s)
 {
     if (s->fd >= 0)
         close(s->fd); /* leaves the epoll set with its last descriptor */

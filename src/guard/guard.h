@@ -5,8 +5,8 @@
  */
 #pragma once
 #include <stdint.h>
-#include "wire/guard_table.h"
-#include "wire/step.h"
+#include "protocol/guard_table.h"
+#include "protocol/step.h"
 
 struct guard;
 /* The file API on a socket, in a worker of its own (files.c): returns at its end. */

@@ -11,10 +11,10 @@
 #include <stdatomic.h>
 #include "base/buf.h"
 #include "guard/guard.h"
-#include "guard/judge.h"
+#include "guard/rules/judge.h"
 #include "sys/file.h"
 #include "sys/notify.h"
-#include "wire/control.h"
+#include "protocol/control.h"
 
 #define ANSWERED LONG_MAX       /* the handler answered itself */
 #define CONTINUE (LONG_MAX - 1) /* the kernel performs: only where nothing depends on memory or names */
@@ -153,7 +153,7 @@ static inline int place_seen(const struct place *p)
     return p->seen >= 0 ? p->seen : p->dir;
 }
 /* hardlink.c: a copy that is to take the name of a file with other names, for the call being served. */
-struct copy {
+struct hardlink_copy {
     bool waits, named; /* there is one; it has the name `temp` in `dir` */
     int fd, dir;       /* fd -1: a symbolic link, not made yet */
     uint32_t tries;
@@ -222,7 +222,7 @@ struct guard {
     struct object object;
     struct hold holds[HOLDS_MAX];
     unsigned n_holds;
-    struct copy copy;
+    struct hardlink_copy copy;
     bool birth; /* what this call makes is a guarded name that did not exist: guard mode "existing", or a mount point */
     bool point; /* it may be made as a mount point alone: whoever makes a file gets no descriptor to write with */
     char text[2][PATH_MAX];
@@ -385,6 +385,8 @@ bool object_guarded(struct guard *g, const struct object *o);
 /* Whether its content is judged; the rule, or NULL for the configuration of a repository of another name than .git. */
 bool verdict_config(struct guard *g, const struct place *p, const struct rule **ret_rule);
 int verdict_object(struct guard *g, const struct object *o, enum denial_action action);
+/* Whether `p` is a .gitmodules, or a repository's configuration that is not there yet: both are written in place (gitdir.c). */
+bool verdict_in_place(struct guard *g, const struct place *p, int flags, const struct rule **ret_rule);
 int verdict_remove(struct guard *g, const struct place *p, bool directory);
 /* 1: performed by judged bytes (gitdir.c) */
 int verdict_rename(struct guard *g, const struct place *from, const struct place *to, unsigned flags,
@@ -422,8 +424,7 @@ int git_config_adopt(struct guard *g, int dir, struct str path);
 int git_config_replace(struct guard *g, const struct place *from, const struct place *to, const struct rule *rule,
                        bool keep_source);
 
-/* Whether `p` is a .gitmodules, or a repository's configuration that is not there yet; opening that for writing in place. */
-bool git_in_place(struct guard *g, const struct place *p, int flags, const struct rule **ret_rule);
+/* Opening what verdict_in_place() says for writing. */
 long git_in_place_open(struct guard *g, struct place *p, const struct rule *rule, int flags, unsigned mode);
 /* Before a call is served: what writers have closed by now has its name. */
 void git_modules_settle(struct guard *g);

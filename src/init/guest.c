@@ -1,7 +1,7 @@
 /*
  * pinfold-init as the first process of a virtual machine: it loads the modules that came with it, mounts what the host shares
  * (9p: the files as the box around the machine sees them), brings the network up, and starts the box of the plan inside
- * as pinfold-init does elsewhere: a builder, below it pid 1 of a pid namespace, which serves jobs (inner/serve.c). Then it
+ * as pinfold-init does elsewhere: a builder, below it pid 1 of a pid namespace, which serves jobs (runtime/session.c). Then it
  * only passes on: jobs, frames and bytes between pid 1 and the line to the host (pump/pump.h).
  *
  * The host is trusted here, the commands are not: they run in the pid namespace below, without capabilities, behind the
@@ -26,15 +26,15 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-#include "inner/builder.h"
+#include "runtime/builder.h"
 #include "pump/pump.h"
 #include "sys/fd.h"
 #include "sys/file.h"
 #include "sys/process.h"
 #include "sys/socket.h"
 #include "sys/tty.h"
-#include "wire/job.h"
-#include "wire/vm.h"
+#include "protocol/job.h"
+#include "protocol/vm.h"
 
 struct job_state {
     uint32_t number;

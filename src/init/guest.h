@@ -1,7 +1,7 @@
 /* pinfold-init as the first process of a virtual machine. */
 #pragma once
-#include "wire/egress.h"
-#include "wire/step.h"
+#include "protocol/egress.h"
+#include "protocol/step.h"
 
 _Noreturn void guest_main(void);
 /* reach.c: the services of the host's 127.0.0.1 that the plan names, and published ports; once the network is up. 0 or -errno. */

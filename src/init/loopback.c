@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "init/guest.h"
-#include "wire/vm.h"
+#include "protocol/vm.h"
 
 enum { MOST = 64, TUPLE = -16 /* on the stack: struct bpf_sock_tuple's ipv4 */ };
 

@@ -1,7 +1,7 @@
 /*
  * pinfold-init: what the engines that are other people's programs start in their boxes. It checks in with pinfold
- * (wire/checkin.h), gets the plan, the command and the streams, and plays native's two roles: this process is the builder
- * and then the guard, its child is pid 1 (inner/builder.h). What it cannot say to pinfold it says on the standard error,
+ * (protocol/checkin.h), gets the plan, the command and the streams, and plays native's two roles: this process is the builder
+ * and then the guard, its child is pid 1 (runtime/builder.h). What it cannot say to pinfold it says on the standard error,
  * which pinfold shows when a start fails.
  *
  *     pinfold-init --plan DIGEST --fd N         the check-in is this descriptor
@@ -19,14 +19,14 @@
 #include "base/str.h"
 #include "guard/guard.h"
 #include "init/guest.h"
-#include "inner/builder.h"
+#include "runtime/builder.h"
 #include "sys/caps.h"
 #include "sys/fd.h"
 #include "sys/process.h"
-#include "wire/checkin.h"
-#include "wire/job.h"
+#include "protocol/checkin.h"
+#include "protocol/job.h"
 
-struct words { /* of the command line */
+struct init_words { /* of the command line */
     const char *plan, *socket;
     int fd;
 };
@@ -45,9 +45,9 @@ static _Noreturn void die(const char *what, int no)
     exit(125);
 }
 
-static void read_words(int argc, char **argv, struct words *w)
+static void read_words(int argc, char **argv, struct init_words *w)
 {
-    *w = (struct words){.fd = -1};
+    *w = (struct init_words){.fd = -1};
     for (int i = 1; i + 1 < argc; i += 2) {
         char *end = argv[i + 1];
         if (same(argv[i], "--plan"))
@@ -85,7 +85,7 @@ static int set_effective_user(uint32_t uid)
     return (int)sys_call(SYS_setresuid, (uint32_t)-1, uid, (uint32_t)-1, 0, 0, 0);
 }
 
-static int connect_to_pinfold(const struct words *w)
+static int connect_to_pinfold(const struct init_words *w)
 {
     struct sockaddr_un at = {.sun_family = AF_UNIX};
     int type;
@@ -184,7 +184,7 @@ static const char *map(int fd, uint64_t *ret_bytes)
     return p;
 }
 
-static void check_in(const struct words *w, struct arrived *a)
+static void check_in(const struct init_words *w, struct arrived *a)
 {
     struct checkin_hello hello;
     int came[CHECKIN_MAX_FDS], s = connect_to_pinfold(w);
@@ -289,7 +289,7 @@ int main(int argc, char **argv)
 {
     static struct builder b;
     static struct arrived a;
-    struct words w;
+    struct init_words w;
     if (sys_getpid() == 1 && same(argv[0], "/init")) /* a kernel's first process */
         guest_main();
     if (argc == 2 && same(argv[1], "--version")) {
@@ -297,7 +297,8 @@ int main(int argc, char **argv)
         return 0;
     }
     read_words(argc, argv, &w);
-    (void)prctl(PR_SET_NAME, "pinfold-init", 0, 0, 0); /* it was started as a number or as "init" (keeper/running.c) */
+    (void)prctl(PR_SET_NAME, "pinfold-init", 0, 0,
+                0); /* it was started as a number or as "init" (sessiond/running.c) */
     check_in(&w, &a);
     int *slots = calloc(runner_room(a.plan) + 1, sizeof *slots);
     if (!slots)

@@ -5,7 +5,7 @@
  *                                      the gateway of qemu's network, and that leads to the loopback of the box around the
  *                                      machine, where what may be reached is decided
  *   published ports                    qemu leads those to the machine's address; a listener there passes on to the port of
- *                                      its 127.0.0.1, or of ::1, as everywhere (box/publish.c)
+ *                                      its 127.0.0.1, or of ::1, as everywhere (supervisor/network/publish.c)
  */
 #include "init/guest.h"
 
@@ -17,7 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "wire/vm.h"
+#include "protocol/vm.h"
 
 enum { MOST_SERVICES = 64, MOST_AT_ONCE = 256 };
 

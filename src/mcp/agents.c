@@ -10,12 +10,12 @@
 
 #include "base/arena.h"
 #include "base/fd.h"
-#include "mcp/directory.h"
-#include "mcp/owner.h"
+#include "mcp/tools/directory.h"
+#include "mcp/workers/owner.h"
 #include "mcp/settings.h"
-#include "mcp/tool_resource.h"
-#include "mcp/tool_run.h"
-#include "mcp/tool_session.h"
+#include "mcp/tools/tool_resource.h"
+#include "mcp/tools/tool_run.h"
+#include "mcp/tools/tool_session.h"
 
 #define MAX_AGENTS     16
 #define MAX_SESSION_ID 128
@@ -35,7 +35,7 @@ static size_t n_configured;
 
 /* What one call is about. */
 struct errand {
-    struct job *job;
+    struct mcp_job *job;
     const struct configured *agent;
     struct arena *mem;
     const char *prompt, *id;
@@ -59,7 +59,7 @@ static bool failed(struct errand *x, const struct pinfold_error *error)
 
 static bool take_arguments(struct errand *x)
 {
-    struct job *j = x->job;
+    struct mcp_job *j = x->job;
     char why[1024];
 
     x->prompt = value_text(j->arguments, "prompt", NULL);
@@ -264,7 +264,7 @@ static void tail(struct buf *out, const char *text, size_t n)
 /* Its answer: the file it was asked to write, or what it printed. */
 static void answer(struct errand *x, struct pinfold_result *result)
 {
-    struct job *j = x->job;
+    struct mcp_job *j = x->job;
     struct pinfold_error error = {0};
     char *bytes = NULL;
     size_t n = 0;
@@ -335,7 +335,7 @@ static void missing_of(struct buf *out, const json_t *settings)
 
 static void report(struct errand *x, struct pinfold_result *result)
 {
-    struct job *j = x->job;
+    struct mcp_job *j = x->job;
     char why[128], line[160];
     bool good = pinfold_result_end(result) == PINFOLD_EXITED && pinfold_result_code(result) == 0;
     auto_value json_t *r = value_read(str_of(pinfold_result_json(result)), why, sizeof why);
@@ -432,7 +432,7 @@ static void ask_it(struct errand *x)
     pinfold_result_free(result);
 }
 
-static void agent_work(struct job *j)
+static void agent_work(struct mcp_job *j)
 {
     struct errand x = {.job = j, .mem = arena_new(8u << 20), .held = -1};
 
@@ -454,7 +454,7 @@ static void agent_work(struct job *j)
     x.mem = arena_free(x.mem);
 }
 
-static const struct argument agent_arguments[] = {
+static const struct tool_argument agent_arguments[] = {
     {"prompt", ARGUMENT_TEXT, .required = true, .help = "The task for the agent."},
     {"directory", ARGUMENT_TEXT, .required = true, .help = "The absolute directory it works in."},
     {"sessionId", ARGUMENT_TEXT,

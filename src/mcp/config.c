@@ -3,12 +3,12 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "mcp/value.h"
+#include "mcp/protocol/value.h"
 
 #define MAX_NESTING  64
 #define MAX_PROPERTY 1024
 
-struct walk {
+struct config_cursor {
     const struct config_walk *to;
     struct arena *mem;
     const char *begin, *at, *end;
@@ -20,19 +20,19 @@ struct walk {
     const char *wrong; /* NULL: well so far */
 };
 
-static bool fail(struct walk *w, const char *what)
+static bool fail(struct config_cursor *w, const char *what)
 {
     if (!w->wrong)
         w->wrong = what;
     return false;
 }
 
-static int peek(const struct walk *w)
+static int peek(const struct config_cursor *w)
 {
     return w->at < w->end ? (unsigned char)*w->at : -1;
 }
 
-static bool enter_value(struct walk *w, const char *name)
+static bool enter_value(struct config_cursor *w, const char *name)
 {
     if (!name)
         return fail(w, "out of memory");
@@ -42,13 +42,13 @@ static bool enter_value(struct walk *w, const char *name)
     return true;
 }
 
-static bool enter_element(struct walk *w, size_t i)
+static bool enter_element(struct config_cursor *w, size_t i)
 {
     return enter_value(w, arena_printf(w->mem, "[%zu]", i));
 }
 
 /* Where the text stands in its server: "args[1]". */
-static const char *place_of(const struct walk *w)
+static const char *place_of(const struct config_cursor *w)
 {
     auto_buf struct buf place = BUF(1u << 16);
     for (size_t i = 2; i < w->depth; i++)
@@ -57,7 +57,7 @@ static const char *place_of(const struct walk *w)
 }
 
 /* A text that was read from `from` to here: asked about where it is a server's. */
-static bool found(struct walk *w, const char *root, const char *from, const char *text)
+static bool found(struct config_cursor *w, const char *root, const char *from, const char *text)
 {
     auto_buf struct buf to = BUF(1u << 16);
     const char *place = w->depth > 2 && same(w->path[0], root) ? place_of(w) : NULL;
@@ -74,7 +74,7 @@ static bool found(struct walk *w, const char *root, const char *from, const char
 
 /* ---- JSON, with comments and commas at ends, as these agents read it */
 
-static void json_space(struct walk *w)
+static void json_space(struct config_cursor *w)
 {
     while (w->at < w->end) {
         if (strchr(" \t\r\n", *w->at) && *w->at) {
@@ -91,7 +91,7 @@ static void json_space(struct walk *w)
     }
 }
 
-static const char *json_string_here(struct walk *w)
+static const char *json_string_here(struct config_cursor *w)
 {
     char why[128];
     const char *from = w->at++;
@@ -111,9 +111,9 @@ static const char *json_string_here(struct walk *w)
     return arena_text(w->mem, text);
 }
 
-static bool json_value(struct walk *w);
+static bool json_value(struct config_cursor *w);
 
-static bool json_members(struct walk *w, char close)
+static bool json_members(struct config_cursor *w, char close)
 {
     for (size_t i = 0;; i++) {
         json_space(w);
@@ -140,7 +140,7 @@ static bool json_members(struct walk *w, char close)
     return true;
 }
 
-static bool json_value(struct walk *w)
+static bool json_value(struct config_cursor *w)
 {
     json_space(w);
     const char *from = w->at;
@@ -160,7 +160,7 @@ static bool json_value(struct walk *w)
 
 /* ---- TOML */
 
-static void toml_space(struct walk *w, bool lines)
+static void toml_space(struct config_cursor *w, bool lines)
 {
     while (w->at < w->end) {
         if (*w->at == ' ' || *w->at == '\t' || *w->at == '\r' || (lines && *w->at == '\n')) {
@@ -188,7 +188,7 @@ static void put_code(struct buf *out, unsigned long c)
 }
 
 /* What stands behind a backslash. */
-static bool toml_escape(struct walk *w, bool many, struct buf *out)
+static bool toml_escape(struct config_cursor *w, bool many, struct buf *out)
 {
     static const char names[] = "btnfre\"\\", values[] = "\b\t\n\f\r\033\"\\";
     int c = peek(w);
@@ -219,7 +219,7 @@ static bool toml_escape(struct walk *w, bool many, struct buf *out)
     return true;
 }
 
-static const char *toml_string(struct walk *w)
+static const char *toml_string(struct config_cursor *w)
 {
     auto_buf struct buf text = BUF(1u << 20);
     char quote = *w->at;
@@ -260,7 +260,7 @@ static bool is_bare(int c)
 }
 
 /* a."b c".d: each is entered. */
-static bool toml_key(struct walk *w)
+static bool toml_key(struct config_cursor *w)
 {
     for (;;) {
         toml_space(w, false);
@@ -285,9 +285,9 @@ static bool toml_key(struct walk *w)
     }
 }
 
-static bool toml_value(struct walk *w);
+static bool toml_value(struct config_cursor *w);
 
-static bool toml_pair(struct walk *w)
+static bool toml_pair(struct config_cursor *w)
 {
     size_t depth = w->depth;
     bool good = toml_key(w);
@@ -301,7 +301,7 @@ static bool toml_pair(struct walk *w)
     return good;
 }
 
-static bool toml_members(struct walk *w, char close)
+static bool toml_members(struct config_cursor *w, char close)
 {
     for (size_t i = 0;; i++) {
         toml_space(w, true);
@@ -325,7 +325,7 @@ static bool toml_members(struct walk *w, char close)
     return true;
 }
 
-static bool toml_value(struct walk *w)
+static bool toml_value(struct config_cursor *w)
 {
     toml_space(w, false);
     const char *from = w->at;
@@ -346,7 +346,7 @@ static bool toml_value(struct walk *w)
 }
 
 /* [a.b] or [[a.b]] */
-static bool toml_header(struct walk *w)
+static bool toml_header(struct config_cursor *w)
 {
     bool array = w->end - w->at > 1 && w->at[1] == '[';
     w->depth = 0;
@@ -362,7 +362,7 @@ static bool toml_header(struct walk *w)
     return true;
 }
 
-static bool toml_file(struct walk *w)
+static bool toml_file(struct config_cursor *w)
 {
     for (;;) {
         toml_space(w, true);
@@ -377,7 +377,7 @@ static bool toml_file(struct walk *w)
     }
 }
 
-static bool json_file(struct walk *w)
+static bool json_file(struct config_cursor *w)
 {
     bool good = json_value(w);
     if (good)
@@ -389,7 +389,7 @@ int config_servers(enum config_format format, struct str file, const struct conf
                    char *why, size_t room)
 {
     auto_arena struct arena *mem = arena_new(64u << 20);
-    struct walk w = {
+    struct config_cursor w = {
         .to = walk, .mem = mem, .begin = file.p, .at = file.p, .end = file.p + file.n, .kept = file.p, .out = out};
     bool good = mem && (format == CONFIG_JSON ? json_file(&w) : toml_file(&w));
 

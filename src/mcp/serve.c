@@ -13,10 +13,10 @@
 #include "base/fd.h"
 #include "base/str.h"
 #include "mcp/agents.h"
-#include "mcp/directory.h"
-#include "mcp/http.h"
-#include "mcp/owner.h"
-#include "mcp/pipe.h"
+#include "mcp/tools/directory.h"
+#include "mcp/transport/http.h"
+#include "mcp/workers/owner.h"
+#include "mcp/transport/pipe.h"
 
 #define EXIT_USAGE  2
 #define EXIT_CANNOT 3
@@ -28,14 +28,14 @@ static void complain(const char *sentence)
     (void)!write(2, line, (size_t)n < sizeof line ? (size_t)n : sizeof line - 1);
 }
 
-struct signals {
-    struct source source;
+struct mcp_signals {
+    struct loop_source source;
     struct loop *loop;
 };
 
-static void signalled(struct source *s, short revents)
+static void signalled(struct loop_source *s, short revents)
 {
-    struct signals *m = (struct signals *)(void *)s;
+    struct mcp_signals *m = (struct mcp_signals *)(void *)s;
     struct signalfd_siginfo info;
     (void)revents;
     /* The end of a child only wakes us: work_idle() reaps. */
@@ -43,7 +43,7 @@ static void signalled(struct source *s, short revents)
         m->loop->done = true;
 }
 
-static int signals_begin(struct signals *m, struct loop *loop)
+static int signals_begin(struct mcp_signals *m, struct loop *loop)
 {
     sigset_t set;
     (void)sigemptyset(&set);
@@ -52,8 +52,8 @@ static int signals_begin(struct signals *m, struct loop *loop)
     (void)sigaddset(&set, SIGHUP);
     (void)sigaddset(&set, SIGCHLD);
     (void)sigprocmask(SIG_BLOCK, &set, NULL);
-    *m = (struct signals){.source = {.fd = signalfd(-1, &set, SFD_CLOEXEC), .events = POLLIN, .ready = signalled},
-                          .loop = loop};
+    *m = (struct mcp_signals){.source = {.fd = signalfd(-1, &set, SFD_CLOEXEC), .events = POLLIN, .ready = signalled},
+                              .loop = loop};
     return m->source.fd < 0 ? -errno : loop_add(loop, &m->source);
 }
 
@@ -176,7 +176,7 @@ static struct pinfold_option *with_store_hidden(const struct pinfold_option *opt
  * The policy of boxes that stay: where the person wants to be asked for hosts, nobody can be there, and what no rule names is
  * refused. False with the sentence said.
  */
-static bool keep_policy(struct place *place)
+static bool keep_policy(struct job_place *place)
 {
     static struct pinfold_policy_options kept;
     const struct pinfold_option *from = place->options->policy->options;
@@ -217,7 +217,7 @@ int mcp_serve(const struct mcp_options *said)
     struct mcp_options options = *said, *o = &options;
 
     struct server s = {.place = {.options = o}};
-    struct signals signals = {.source = {.fd = -1}};
+    struct mcp_signals signals = {.source = {.fd = -1}};
     struct carrier carrier = {0};
     struct beginning beginning = {.loop = &s.loop};
     struct pinfold_error error = {0};

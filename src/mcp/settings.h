@@ -3,10 +3,10 @@
  * what cannot be, and what stands in files that are not the session's own, is told one by one.
  */
 #pragma once
-#include "mcp/job.h"
+#include "mcp/workers/job.h"
 
 struct settings {
-    struct job *job;
+    struct mcp_job *job;
     struct pinfold_session *session;
     const json_t *agent;   /* its entry of pinfold_agent_list() */
     const char *directory; /* where it works, as the box has it */

@@ -7,7 +7,7 @@
 #include "plan/make.h"
 #include "match/host.h"
 #include "policy/set.h"
-#include "wire/egress.h"
+#include "protocol/egress.h"
 
 #define TEXT(x)  #x
 #define PLAIN(x) TEXT(x)

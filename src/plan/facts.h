@@ -1,14 +1,14 @@
 /*
  * What one engine can enforce here and now, and why not the rest; plus the survey: what the file system holds at the
- * paths that the policy names. Filled by engine probes and engine/survey.c; the plan only reads it.
+ * paths that the policy names. Filled by engine probes and survey/survey.c; the plan only reads it.
  */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include "base/arena.h"
-#include "wire/egress.h"
-#include "wire/feature.h"
+#include "protocol/egress.h"
+#include "protocol/feature.h"
 
 enum path_type { PATH_MISSING, PATH_DIR, PATH_FILE, PATH_OTHER /* socket, device, fifo */, PATH_UNREADABLE };
 
@@ -26,7 +26,7 @@ struct path_fact {
     uint64_t born;    /* ns since 1970; 0: not known */
     const char *link; /* when the last component itself is a symbolic link: where the link stands, else NULL */
     bool refused;     /* exists, belongs to somebody else, and its permissions refuse this caller the reading */
-    bool planted;     /* on the way there is a link that a box may have made (engine/written.h)           */
+    bool planted;     /* on the way there is a link that a box may have made (survey/written.h)           */
     bool foreign;     /* `parent` belongs to somebody else, and only its owner may make names in it */
 };
 
@@ -126,14 +126,14 @@ struct facts {
     bool layers;             /* and over a veil of `home`, from detached mounts: 6.15+, home on no overlay itself */
     struct path_fact *paths; /* sorted by `asked`                              */
     size_t n_paths;
-    const char *written;    /* the memory of what boxes could write (engine/written.h), or NULL */
+    const char *written;    /* the memory of what boxes could write (survey/written.h), or NULL */
     struct path_pins *pins; /* what paths led to before, or NULL                             */
     /* Filled by the survey. */
     const char *
         core_program; /* core_pattern, where it names who gets core dumps and the caller's limit cannot stop that; or NULL */
     const char *program;                  /* pinfold's own program file, real, or NULL                 */
     const char *init[2];                  /* where pinfold-init is looked for, whether it is there or not; or NULL */
-    const char *runtime;                  /* pinfold's own in /tmp (engine/runtime.h), or NULL           */
+    const char *runtime;                  /* pinfold's own in /tmp (survey/runtime_dir.h), or NULL           */
     const char *state_home, *config_home; /* $XDG_STATE_HOME and $XDG_CONFIG_HOME or their defaults   */
     /* Where something writable or mounted shows pinfold's own by another path (a bind mount): `asked` is the own path. */
     struct path_fact *aliases;

@@ -31,7 +31,7 @@ static int guard_shown(struct making *m, const char *path)
     return 0;
 }
 
-/* What guarded names lead to, as it was at the start (engine/targets.c). */
+/* What guarded names lead to, as it was at the start (survey/targets.c). */
 static int guard_targets(struct making *m)
 {
     for (size_t i = 0; m->policy->guard != GUARD_OFF && i < m->facts->n_targets; i++) {

@@ -10,7 +10,7 @@
 
 struct granting {
     struct making *m;
-    const struct place **hidden;
+    const struct plan_place **hidden;
     size_t n_hidden;
     bool unlisted;
 };
@@ -86,10 +86,10 @@ static int grant_reads(struct making *m)
     g.hidden = arena_zero(m->mem, (m->n_places + 2) * sizeof *g.hidden);
     if (!g.hidden)
         return no_memory(m);
-    static const struct place devices = {.dst = "/dev"};
+    static const struct plan_place devices = {.dst = "/dev"};
     bool said = false; /* whether /dev has its place in the order */
     for (size_t i = 0; i < m->n_places; i++) {
-        const struct place *p = &m->places[i];
+        const struct plan_place *p = &m->places[i];
         if (!said && path_order(devices.dst, p->dst) <= 0) {
             g.hidden[g.n_hidden++] = &devices;
             said = true;
@@ -110,8 +110,8 @@ static int grant_places(struct making *m)
 {
     int r = 0;
     for (size_t i = 0; r == 0 && i < m->n_places; i++) {
-        const struct place *p = &m->places[i];
-        const struct place *around = p->up < 0 ? NULL : &m->places[p->up];
+        const struct plan_place *p = &m->places[i];
+        const struct plan_place *around = p->up < 0 ? NULL : &m->places[p->up];
         if (p->act != ACT_LANDLOCK || !p->entered || p->kind == PLACE_HIDE)
             continue;
         if (p->region == REGION_WRITABLE)
@@ -138,7 +138,7 @@ static int grant_private(struct making *m, const char *dir)
     return r < 0 ? r : add_private(m, dir, true, 0);
 }
 
-int redirect_cache(struct making *m, struct place *p)
+int redirect_cache(struct making *m, struct plan_place *p)
 {
     /* Who is asked where their cache is. Others find theirs read-only, which they take for an empty one. */
     static const struct {

@@ -3,7 +3,7 @@
  * box. It takes its kernel from a directory of pinfold's state that is shown to it alone, and KVM's device.
  */
 #include "plan/make.h"
-#include "wire/vm.h"
+#include "protocol/vm.h"
 
 int machine_begin(struct making *m)
 {
@@ -17,7 +17,7 @@ int machine_begin(struct making *m)
     int r = m->machine ? add_make_dir(m, m->machine, false) : no_memory(m);
     if (r < 0 || !f->kvm)
         return r < 0 || !f->emulated ? r : note(m, "the machine is emulated, which is slow: %s", f->emulated);
-    struct place *p = place_add(m, PLACE_RW, "/dev/kvm", 0);
+    struct plan_place *p = place_add(m, PLACE_RW, "/dev/kvm", 0);
     if (!p)
         return no_memory(m);
     p->src = p->dst;
@@ -90,11 +90,11 @@ int machine_check(struct making *m)
 int machine_check_hides(struct making *m)
 {
     for (size_t i = 0; m->facts->machine && i < m->n_places; i++) {
-        const struct place *hidden = &m->places[i], *in = hidden;
+        const struct plan_place *hidden = &m->places[i], *in = hidden;
         if (hidden->kind != PLACE_HIDE || hidden->act != ACT_GUARD || !hidden->opened)
             continue;
         for (size_t k = 0; k < m->n_places && in == hidden; k++) {
-            const struct place *p = &m->places[k];
+            const struct plan_place *p = &m->places[k];
             if ((p->kind == PLACE_RO || p->kind == PLACE_RW) && path_below(p->dst, hidden->dst))
                 in = p;
         }

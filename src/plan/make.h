@@ -13,7 +13,7 @@
 #pragma once
 #include "match/path.h"
 #include "plan/plan.h"
-#include "wire/guard_table.h"
+#include "protocol/guard_table.h"
 
 enum { ABI_SCOPES = 6 }; /* linux/landlock.h: Landlock has scopes since ABI 6 */
 
@@ -67,7 +67,7 @@ enum act {
 /* What may be done with names directly in a place. */
 enum region { REGION_READ_ONLY, REGION_WRITABLE, REGION_PRIVATE, REGION_HIDDEN, REGION_CACHE };
 
-struct place {
+struct plan_place {
     const char *dst;    /* inside, clean, real                                        */
     const char *src;    /* host object, real; NULL when nothing of the host           */
     const char *target; /* PLACE_LINK, ACT_LINKED: text of the link                   */
@@ -151,7 +151,7 @@ struct making {
     const struct path_fact **fact_index; /* open hash by `asked` */
     size_t fact_index_size;
 
-    struct place *places;
+    struct plan_place *places;
     size_t n_places;
     struct mount_place *mounts; /* in order of `dst` */
     size_t n_mounts;
@@ -202,7 +202,7 @@ const char *origin_of(struct making *m, uint32_t origin);
 int no_memory(struct making *m);
 int note(struct making *m, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* How the place came to be asked for: its origin or its own reason. */
-const char *place_origin(const struct plan *p, const struct place *at, char *text, size_t n);
+const char *place_origin(const struct plan *p, const struct plan_place *at, char *text, size_t n);
 
 /* Sorts pointers, stable, taking what is in order already as it is: n for sorted input, n log n otherwise. */
 int sort_pointers(struct arena *mem, const void **at, size_t n, int (*order)(const void *, const void *));
@@ -211,24 +211,24 @@ int collect(struct making *m);
 /* What the box calls the host's `real`, where its root is an image; otherwise `real`. */
 const char *path_inside(struct making *m, const char *real);
 int collect_private(struct making *m);
-struct place *place_add(struct making *m, enum place_kind kind, const char *dst, uint32_t origin);
+struct plan_place *place_add(struct making *m, enum place_kind kind, const char *dst, uint32_t origin);
 int settle(struct making *m);
 int add_guard(struct making *m, enum guard_rule_kind kind, const char *text, uint32_t origin);
 /* A private tree; `kept`: it is a directory (or volume) of the host, not in the memory of the box alone. */
 int add_private(struct making *m, const char *text, bool kept, uint32_t origin);
-int add_pins(struct making *m, const struct place *around, const char *dst, uint32_t origin);
+int add_pins(struct making *m, const struct plan_place *around, const char *dst, uint32_t origin);
 int add_read(struct making *m, const char *rule);
 /* Of a place that is missing together with directories above it, the first missing one: then all below is absent. */
-const char *first_missing(struct making *m, const struct place *p);
+const char *first_missing(struct making *m, const struct plan_place *p);
 /* The private directory of the cache at `dst`, below the caller's state; NULL without a state directory or memory. */
 const char *cache_dir(struct making *m, const char *dst);
 /* A name for a file or volume that no other path has (letters, digits). */
 const char *short_name(struct making *m, const char *path);
 int add_make_dir(struct making *m, const char *path, bool temporary);
 /* Whether `p` lies below the caller's home. */
-bool in_home(const struct making *m, const struct place *p);
+bool in_home(const struct making *m, const struct plan_place *p);
 /* Landlock tier: leads the programs that use the cache at p->dst to a private directory by their variable. */
-int redirect_cache(struct making *m, struct place *p);
+int redirect_cache(struct making *m, struct plan_place *p);
 int add_env(struct making *m, const char *name, const char *value);
 /* The path inside where the command starts. */
 const char *cwd_of(struct making *m);

@@ -32,7 +32,7 @@ const char *origin_of(struct making *m, uint32_t origin)
     return s ? s : "?";
 }
 
-const char *place_origin(const struct plan *p, const struct place *at, char *text, size_t n)
+const char *place_origin(const struct plan *p, const struct plan_place *at, char *text, size_t n)
 {
     if (!at->why)
         return policy_origin(p->policy, at->origin, text, n);
@@ -40,9 +40,9 @@ const char *place_origin(const struct plan *p, const struct place *at, char *tex
     return text;
 }
 
-struct place *place_add(struct making *m, enum place_kind kind, const char *dst, uint32_t origin)
+struct plan_place *place_add(struct making *m, enum place_kind kind, const char *dst, uint32_t origin)
 {
-    struct place *p = arena_push(m->mem, &m->places, &m->n_places, sizeof *p);
+    struct plan_place *p = arena_push(m->mem, &m->places, &m->n_places, sizeof *p);
     if (p) {
         p->kind = (uint8_t)kind;
         p->dst = dst;
@@ -87,7 +87,7 @@ int add_make_dir(struct making *m, const char *path, bool temporary)
     return 0;
 }
 
-bool in_home(const struct making *m, const struct place *p)
+bool in_home(const struct making *m, const struct plan_place *p)
 {
     return m->home && m->home[1] && path_at_or_below(p->dst, m->home);
 }
@@ -96,7 +96,7 @@ bool in_home(const struct making *m, const struct place *p)
  * Pins the directories between the place around (exclusive) and `dst` (exclusive). Places come in path order, so what
  * the last pinned place shares with this one is pinned already.
  */
-int add_pins(struct making *m, const struct place *around, const char *dst, uint32_t origin)
+int add_pins(struct making *m, const struct plan_place *around, const char *dst, uint32_t origin)
 {
     const char *rest = path_rest(dst, around->dst);
     const char *last = m->last_pin && path_below(m->last_pin, around->dst) ? m->last_pin : NULL;
@@ -167,7 +167,7 @@ const char *cache_dir(struct making *m, const char *dst)
     return name ? path_join(m->mem, m->caches, name) : NULL;
 }
 
-const char *first_missing(struct making *m, const struct place *p)
+const char *first_missing(struct making *m, const struct plan_place *p)
 {
     const char *rest = path_rest(p->dst, p->parent);
     size_t n = (size_t)(rest - p->dst) + strcspn(rest, "/");
@@ -178,7 +178,7 @@ const char *first_missing(struct making *m, const struct place *p)
 static bool shows_device(const struct making *m)
 {
     for (size_t i = 0; i < m->n_places; i++) {
-        const struct place *p = &m->places[i];
+        const struct plan_place *p = &m->places[i];
         const bool shown = p->kind == PLACE_RW || p->kind == PLACE_RO || p->mount;
         if (shown && p->src && path_at_or_below(p->src, "/dev"))
             return true;

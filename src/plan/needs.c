@@ -3,7 +3,7 @@
  * lists all of it at once; a loss is allowed by name only (`may_lose`), or by a key that says nothing else (net host).
  */
 #include "plan/make.h"
-#include "plan/words.h"
+#include "plan/explain/words.h"
 
 #include <stdio.h>
 
@@ -37,7 +37,7 @@ static bool host_tmp(const struct making *m)
 {
     const struct path_fact *tmp = facts_path(m->facts, "/tmp");
     for (size_t i = 0; tmp && i < m->n_places; i++) {
-        const struct place *p = &m->places[i];
+        const struct plan_place *p = &m->places[i];
         if (strcmp(p->dst, tmp->real) == 0)
             return p->said && p->src;
     }

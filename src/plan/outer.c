@@ -5,7 +5,7 @@
  */
 #include "plan/make.h"
 
-static struct outer *add(struct making *m, enum outer_kind kind, const struct place *p)
+static struct outer *add(struct making *m, enum outer_kind kind, const struct plan_place *p)
 {
     struct outer *o = arena_push(m->mem, &m->outer, &m->n_outer, sizeof *o);
     if (o)
@@ -13,9 +13,9 @@ static struct outer *add(struct making *m, enum outer_kind kind, const struct pl
     return o;
 }
 
-static int mount_place(struct making *m, const struct place *p)
+static int mount_place(struct making *m, const struct plan_place *p)
 {
-    const struct place *around = p->up < 0 ? NULL : &m->places[p->up];
+    const struct plan_place *around = p->up < 0 ? NULL : &m->places[p->up];
     struct outer *o;
     switch ((enum act)p->act) {
     case ACT_ATTACH:
@@ -86,7 +86,7 @@ static int check_words(struct making *m)
     return 0;
 }
 
-/* The same as steps that the tool does: nobody runs them; they say what the box calls what (wire/paths.h). */
+/* The same as steps that the tool does: nobody runs them; they say what the box calls what (protocol/paths.h). */
 static int mount_steps(struct making *m)
 {
     for (uint32_t i = 0; i < m->n_outer; i++) {

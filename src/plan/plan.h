@@ -7,7 +7,7 @@
 #include "base/err.h"
 #include "plan/facts.h"
 #include "policy/policy.h"
-#include "wire/step.h"
+#include "protocol/step.h"
 
 #define MAX_PLAN_BYTES (32u << 20)
 #define MAX_PLAN_STEPS 100000
@@ -50,7 +50,7 @@ struct stored {
     bool volume;
 };
 
-struct place; /* plan/make.h: what was decided for one path, for explain */
+struct plan_place; /* plan/make.h: what was decided for one path, for explain */
 
 struct proxies; /* policy/proxy.h */
 
@@ -72,7 +72,7 @@ struct plan {
     const char **read_on_every_open;  /* why FILTER_READS is on: the rules' texts, NULL-terminated, or NULL */
     const struct plan_dir *make_dirs; /* private layers of caches, TMPDIR of the Landlock tier */
     size_t n_make_dirs;
-    const struct place *places; /* sorted by path inside */
+    const struct plan_place *places; /* sorted by path inside */
     size_t n_places;
     const struct outer *outer; /* engines with images */
     size_t n_outer;

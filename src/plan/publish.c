@@ -1,11 +1,11 @@
 /*
  * Published ports: what must hold for them. They need a network of the box's own, whatever reaches out of it; the ports on
- * the host are bound when the box starts (box/publish.c).
+ * the host are bound when the box starts (supervisor/network/publish.c).
  */
 #include <string.h>
 #include "plan/make.h"
 #include "policy/domain.h"
-#include "wire/egress.h"
+#include "protocol/egress.h"
 
 static bool same_port(const struct publish *a, const struct publish *b)
 {

@@ -43,7 +43,7 @@ static int emit_veil(struct making *m, const struct veil *v)
 
 static int emit_root(struct making *m)
 {
-    const struct place *root = &m->places[0];
+    const struct plan_place *root = &m->places[0];
     struct step *s = image_step(&m->image, m->empty_root ? STEP_ROOT_EMPTY : STEP_ROOT, root->origin);
     if (!s)
         return no_memory(m);
@@ -62,7 +62,7 @@ static int emit_root(struct making *m)
 static int emit_sources(struct making *m)
 {
     for (size_t i = 0; i < m->n_places; i++) {
-        const struct place *p = &m->places[i];
+        const struct plan_place *p = &m->places[i];
         if (p->act != ACT_ATTACH && p->act != ACT_PRIVATE_DIR)
             continue;
         struct step *s = image_path(&m->image, STEP_SOURCE, p->act == ACT_ATTACH ? p->src : p->upper, p->origin);
@@ -77,7 +77,7 @@ static int emit_sources(struct making *m)
 }
 
 /* Makes the directories and the last name that `p` needs in the tmpfs around it; names of devices are there already. */
-static int make_point(struct emitting *e, const struct place *p, const struct place *around, bool directory,
+static int make_point(struct emitting *e, const struct plan_place *p, const struct plan_place *around, bool directory,
                       uint16_t mode)
 {
     struct making *m = e->m;
@@ -104,16 +104,16 @@ static int make_point(struct emitting *e, const struct place *p, const struct pl
 }
 
 /* A mount point in a tmpfs of ours; elsewhere the host has it, or a stub. */
-static int point_for(struct emitting *e, const struct place *p, bool directory)
+static int point_for(struct emitting *e, const struct plan_place *p, bool directory)
 {
-    const struct place *around = &e->m->places[p->up];
+    const struct plan_place *around = &e->m->places[p->up];
     if (around->region != REGION_PRIVATE && (around->region != REGION_HIDDEN || around->act != ACT_HOLLOW))
         return 0;
     uint16_t mode = around->region == REGION_HIDDEN ? 0111 : directory ? 0755 : 0644;
     return make_point(e, p, around, directory, mode);
 }
 
-static int emit_attach(struct emitting *e, const struct place *p)
+static int emit_attach(struct emitting *e, const struct plan_place *p)
 {
     int r = point_for(e, p, p->act == ACT_PRIVATE_DIR || p->type == PATH_DIR);
     if (r < 0)
@@ -132,7 +132,7 @@ static int emit_attach(struct emitting *e, const struct place *p)
     return 0;
 }
 
-static int emit_private(struct emitting *e, const struct place *p)
+static int emit_private(struct emitting *e, const struct plan_place *p)
 {
     int r = point_for(e, p, true);
     if (r < 0 || p->kind == PLACE_PROC)
@@ -150,17 +150,17 @@ static int emit_private(struct emitting *e, const struct place *p)
     return 0;
 }
 
-static int emit_make(struct emitting *e, const struct place *p)
+static int emit_make(struct emitting *e, const struct plan_place *p)
 {
     struct making *m = e->m;
     if (p->kind != PLACE_LINK)
         return make_point(e, p, &m->places[p->up], p->kind == PLACE_DIR, p->mode);
     /* The link's own name is made by SYMLINK; make_point only makes what lies above it. */
-    const struct place *around = &m->places[p->up];
+    const struct plan_place *around = &m->places[p->up];
     const char *dir = path_dir(m->mem, p->dst);
     if (!dir)
         return no_memory(m);
-    struct place above = {.dst = dir, .origin = p->origin};
+    struct plan_place above = {.dst = dir, .origin = p->origin};
     int r = strcmp(dir, around->dst) == 0 || (e->made_in == around->dst && path_at_or_below(e->made, dir))
                 ? 0
                 : make_point(e, &above, around, true, 0755);
@@ -171,7 +171,7 @@ static int emit_make(struct emitting *e, const struct place *p)
     return s->b == UINT32_MAX ? no_memory(m) : 0;
 }
 
-static int emit_hollow(struct emitting *e, const struct place *p)
+static int emit_hollow(struct emitting *e, const struct plan_place *p)
 {
     struct step *s = image_path(&e->m->image, STEP_TMPFS, p->dst, p->origin);
     if (!s)
@@ -182,7 +182,7 @@ static int emit_hollow(struct emitting *e, const struct place *p)
     return 0;
 }
 
-static int emit_overlay(struct emitting *e, const struct place *p)
+static int emit_overlay(struct emitting *e, const struct plan_place *p)
 {
     struct making *m = e->m;
     int r = point_for(e, p, true);
@@ -199,7 +199,7 @@ static int emit_overlay(struct emitting *e, const struct place *p)
 }
 
 /* The layer lies over what the home directory shows by then: its veil is made before anything in it. */
-static int emit_part(struct emitting *e, const struct place *p)
+static int emit_part(struct emitting *e, const struct plan_place *p)
 {
     struct making *m = e->m;
     if (!e->layered) {
@@ -219,7 +219,7 @@ static int emit_part(struct emitting *e, const struct place *p)
     return 0;
 }
 
-static int emit_deny(struct emitting *e, const struct place *p)
+static int emit_deny(struct emitting *e, const struct plan_place *p)
 {
     struct step *s = image_path(&e->m->image, STEP_DENY, p->dst, p->origin);
     if (!s)
@@ -228,13 +228,13 @@ static int emit_deny(struct emitting *e, const struct place *p)
     return 0;
 }
 
-static int emit_mqueue(struct emitting *e, const struct place *p)
+static int emit_mqueue(struct emitting *e, const struct plan_place *p)
 {
     int r = point_for(e, p, true);
     return r < 0 ? r : image_path(&e->m->image, STEP_MQUEUE, p->dst, p->origin) ? 0 : no_memory(e->m);
 }
 
-static int emit_place(struct emitting *e, const struct place *p)
+static int emit_place(struct emitting *e, const struct plan_place *p)
 {
     switch ((enum act)p->act) {
     case ACT_ATTACH:
@@ -274,7 +274,7 @@ static int emit_place(struct emitting *e, const struct place *p)
 static int close_places(struct emitting *e, const char *next)
 {
     while (e->n_open) {
-        const struct place *p = &e->m->places[e->open[e->n_open - 1]];
+        const struct plan_place *p = &e->m->places[e->open[e->n_open - 1]];
         if (next && path_below(next, p->dst))
             return 0;
         if (!image_path(&e->m->image, STEP_READONLY, p->dst, p->origin))
@@ -306,7 +306,7 @@ static int emit_tree(struct making *m)
         return no_memory(m);
     int r = 0;
     for (size_t i = 1; r == 0 && i < m->n_places; i++) {
-        const struct place *p = &m->places[i];
+        const struct plan_place *p = &m->places[i];
         r = close_places(&e, p->dst);
         for (; r == 0 && v < n && path_order(veils[v]->dir, p->dst) < 0; v++)
             r = emit_veil(m, veils[v]);
@@ -337,7 +337,7 @@ static int emit_sys(struct making *m)
     return 0;
 }
 
-static const struct place *place_of(const struct making *m, enum place_kind kind)
+static const struct plan_place *place_of(const struct making *m, enum place_kind kind)
 {
     for (size_t i = 0; i < m->n_places; i++) {
         if (m->places[i].kind == kind && m->places[i].act == ACT_PRIVATE)
@@ -348,7 +348,7 @@ static const struct place *place_of(const struct making *m, enum place_kind kind
 
 static int emit_inside(struct making *m)
 {
-    const struct place *proc = place_of(m, PLACE_PROC), *dev = place_of(m, PLACE_DEVICES);
+    const struct plan_place *proc = place_of(m, PLACE_PROC), *dev = place_of(m, PLACE_DEVICES);
     int r = m->policy->net == NET_ALLOW ? egress_steps(m) : 0;
     if (r < 0)
         return r;

@@ -19,7 +19,7 @@
 #define DEFAULT_PROFILE "workspace"
 #define GROUND          "none" /* what every profile ends in: generous limits and nothing else */
 
-struct text {
+struct policy_text {
     struct layer_text t;
     const struct said *extends; /* the statement, or NULL */
     const char *profile;        /* the built-in profile that this is, or NULL */
@@ -35,7 +35,7 @@ struct option_list {
 struct policy_builder {
     struct policy_world world;
     struct arena *mem;
-    struct text *texts;
+    struct policy_text *texts;
     size_t n_texts, n_rules;
     struct option_list flags, wishes;
 };
@@ -97,24 +97,24 @@ static const struct said *find_said(const struct said *said, size_t n, enum key_
     return found;
 }
 
-static void take_profile(struct text *ret, const struct profile *p, enum policy_layer layer, const char *file)
+static void take_profile(struct policy_text *ret, const struct profile *p, enum policy_layer layer, const char *file)
 {
-    *ret = (struct text){.t = {.layer = layer,
-                               .file = file,
-                               .base = "/",
-                               .trusted = true,
-                               .lasting = true,
-                               .defaults = same(p->name, GROUND),
-                               .profile = true,
-                               .said = p->said,
-                               .n = p->n},
-                         .extends = find_said(p->said, p->n, KEY_EXTENDS),
-                         .profile = p->name};
+    *ret = (struct policy_text){.t = {.layer = layer,
+                                      .file = file,
+                                      .base = "/",
+                                      .trusted = true,
+                                      .lasting = true,
+                                      .defaults = same(p->name, GROUND),
+                                      .profile = true,
+                                      .said = p->said,
+                                      .n = p->n},
+                                .extends = find_said(p->said, p->n, KEY_EXTENDS),
+                                .profile = p->name};
 }
 
 /* Reads a text into statements. */
 static int read_text(struct policy_builder *b, enum policy_layer layer, enum policy_format format, const char *file,
-                     struct str text, bool trusted, struct text *ret, struct err *e)
+                     struct str text, bool trusted, struct policy_text *ret, struct err *e)
 {
     auto_arena struct arena *nodes = arena_new(2 * (size_t)MAX_POLICY_BYTES);
     struct said_list list = {.mem = b->mem};
@@ -138,16 +138,16 @@ static int read_text(struct policy_builder *b, enum policy_layer layer, enum pol
     }
     if (arena_failed(b->mem))
         return no_memory(e);
-    *ret = (struct text){.t = {.layer = layer,
-                               .file = name,
-                               .base = base,
-                               .trusted = trusted || layer != LAYER_PROJECT,
-                               .profile = layer == LAYER_BUILTIN,
-                               .said = list.items,
-                               .n = list.n,
-                               .ignored = list.ignored,
-                               .n_ignored = list.n_ignored},
-                         .extends = find_said(list.items, list.n, KEY_EXTENDS)};
+    *ret = (struct policy_text){.t = {.layer = layer,
+                                      .file = name,
+                                      .base = base,
+                                      .trusted = trusted || layer != LAYER_PROJECT,
+                                      .profile = layer == LAYER_BUILTIN,
+                                      .said = list.items,
+                                      .n = list.n,
+                                      .ignored = list.ignored,
+                                      .n_ignored = list.n_ignored},
+                                .extends = find_said(list.items, list.n, KEY_EXTENDS)};
     return 0;
 }
 
@@ -155,7 +155,7 @@ int policy_add_text(struct policy_builder *b, enum policy_layer layer, enum poli
                     struct str text, bool trusted, struct err *e)
 {
     const struct profile *known = layer == LAYER_BUILTIN && format == POLICY_YAML ? profile_by_text(text) : NULL;
-    struct text t;
+    struct policy_text t;
 
     if (known) {
         const char *name = arena_text(b->mem, file);
@@ -170,7 +170,7 @@ int policy_add_text(struct policy_builder *b, enum policy_layer layer, enum poli
     b->n_rules += t.t.n + t.t.n_ignored;
     if (b->n_rules > MAX_POLICY_RULES)
         return err_say(e, ERR_POLICY, "%s: too many rules (a policy can have %d)", file, MAX_POLICY_RULES);
-    struct text *slot = arena_push(b->mem, &b->texts, &b->n_texts, sizeof *slot);
+    struct policy_text *slot = arena_push(b->mem, &b->texts, &b->n_texts, sizeof *slot);
     if (!slot)
         return no_memory(e);
     *slot = t;
@@ -243,14 +243,14 @@ struct sequence {
     struct policy_builder *b;
     struct arena *mem; /* of the chain being followed; lives as long as the builder */
     struct err *e;
-    struct text *texts;
+    struct policy_text *texts;
     size_t n;
     struct room room;
 };
 
-static int append_said(struct sequence *s, const struct text *t)
+static int append_said(struct sequence *s, const struct policy_text *t)
 {
-    struct text *slot = arena_push(s->mem, &s->texts, &s->n, sizeof *slot);
+    struct policy_text *slot = arena_push(s->mem, &s->texts, &s->n, sizeof *slot);
     if (!slot)
         return no_memory(s->e);
     *slot = *t;
@@ -266,13 +266,13 @@ static bool is_path(struct str name)
 }
 
 /* Where a statement stands, for messages of this file. */
-static int say(struct sequence *s, const struct text *t, const struct said *at, const char *sentence)
+static int say(struct sequence *s, const struct policy_text *t, const struct said *at, const char *sentence)
 {
     return place_say(s->e, ERR_POLICY, t->t.flags ? t->t.flags[at - t->t.said] : t->t.file, at->line, at->column, "%s",
                      sentence);
 }
 
-static int unknown_profile(struct sequence *s, const struct text *t, const struct said *at)
+static int unknown_profile(struct sequence *s, const struct policy_text *t, const struct said *at)
 {
     char sentence[512], list[256] = "";
     const char *near = NULL;
@@ -305,7 +305,7 @@ static const struct profile *profile_said(const struct said *extends)
 }
 
 /* The text behind `extends` of `t`: one of ours, or what the world has under that name. */
-static int follow(struct sequence *s, const struct text *t, enum policy_layer layer, struct text *ret)
+static int follow(struct sequence *s, const struct policy_text *t, enum policy_layer layer, struct policy_text *ret)
 {
     const struct said *at = t->extends;
     struct policy_builder *b = s->b;
@@ -348,8 +348,8 @@ static int follow(struct sequence *s, const struct text *t, enum policy_layer la
 }
 
 /* A text and the files that it extends, nearest first. */
-struct chain {
-    struct text *links;
+struct profile_chain {
+    struct policy_text *links;
     size_t n;
 };
 
@@ -357,15 +357,15 @@ struct chain {
  * Follows what `t` extends. Up to a built-in name, which chooses the ground (`whole` false); or, for a profile, all the way
  * down to the ground itself.
  */
-static int make_chain(struct sequence *s, const struct text *t, bool whole, struct chain *ret)
+static int make_chain(struct sequence *s, const struct policy_text *t, bool whole, struct profile_chain *ret)
 {
-    struct chain c = {.links = arena_zero(s->mem, (MAX_POLICY_EXTENDS + 3) * sizeof *c.links)};
+    struct profile_chain c = {.links = arena_zero(s->mem, (MAX_POLICY_EXTENDS + 3) * sizeof *c.links)};
 
     if (!c.links)
         return no_memory(s->e);
     c.links[c.n++] = *t;
     for (;;) {
-        const struct text *last = &c.links[c.n - 1];
+        const struct policy_text *last = &c.links[c.n - 1];
         const struct said *at = last->extends;
         if (!at || !last->t.trusted || (!whole && !is_path(at->a)))
             break;
@@ -386,7 +386,7 @@ static int make_chain(struct sequence *s, const struct text *t, bool whole, stru
     return 0;
 }
 
-static int append_chain(struct sequence *s, const struct chain *c)
+static int append_chain(struct sequence *s, const struct profile_chain *c)
 {
     int r = 0;
     for (size_t i = c->n; r == 0 && i > 0; i--)
@@ -394,9 +394,9 @@ static int append_chain(struct sequence *s, const struct chain *c)
     return r;
 }
 
-static int append_ground(struct sequence *s, const struct text *ground, const char **ret_name)
+static int append_ground(struct sequence *s, const struct policy_text *ground, const char **ret_name)
 {
-    struct chain c;
+    struct profile_chain c;
     int r = make_chain(s, ground, true, &c);
     if (r < 0)
         return r;
@@ -409,12 +409,12 @@ static int append_ground(struct sequence *s, const struct text *ground, const ch
 }
 
 /* The profile that everything else stands on; `chains` are of all other texts, in rising order of authority. */
-static int add_ground(struct sequence *s, const struct text *flags, const struct chain *chains, size_t n,
+static int add_ground(struct sequence *s, const struct policy_text *flags, const struct profile_chain *chains, size_t n,
                       const char **ret_name)
 {
     struct policy_builder *b = s->b;
-    const struct text *chosen = flags->extends ? flags : NULL, *given = NULL;
-    struct text ground;
+    const struct policy_text *chosen = flags->extends ? flags : NULL, *given = NULL;
+    struct policy_text ground;
 
     for (size_t i = 0; i < b->n_texts; i++) {
         if (b->texts[i].t.layer == LAYER_BUILTIN)
@@ -424,7 +424,7 @@ static int add_ground(struct sequence *s, const struct text *flags, const struct
     if (!chosen && given && !same(given->profile, DEFAULT_PROFILE))
         return append_ground(s, given, ret_name);
     for (size_t i = n; i > 0 && !chosen; i--) {
-        const struct text *last = &chains[i - 1].links[chains[i - 1].n - 1];
+        const struct policy_text *last = &chains[i - 1].links[chains[i - 1].n - 1];
         if (last->extends && last->t.trusted)
             chosen = last;
     }
@@ -438,10 +438,10 @@ static int add_ground(struct sequence *s, const struct text *flags, const struct
     return append_ground(s, &ground, ret_name);
 }
 
-static int make_sequence(struct sequence *s, const struct text *flags, const char **ret_profile)
+static int make_sequence(struct sequence *s, const struct policy_text *flags, const char **ret_profile)
 {
     struct policy_builder *b = s->b;
-    struct chain *chains = arena_zero(s->mem, (b->n_texts + 1) * sizeof *chains);
+    struct profile_chain *chains = arena_zero(s->mem, (b->n_texts + 1) * sizeof *chains);
     size_t n = 0;
     int r = chains ? 0 : no_memory(s->e);
 
@@ -453,8 +453,8 @@ static int make_sequence(struct sequence *s, const struct text *flags, const cha
     }
     /* A name that nobody knows is a mistake also where somebody above chooses another. */
     for (size_t i = 0; r == 0 && i < n; i++) {
-        const struct text *last = &chains[i].links[chains[i].n - 1];
-        struct text ignored;
+        const struct policy_text *last = &chains[i].links[chains[i].n - 1];
+        struct policy_text ignored;
         if (last->extends && last->t.trusted && !profile_said(last->extends))
             r = follow(s, last, LAYER_BUILTIN, &ignored);
     }
@@ -470,7 +470,7 @@ static int make_sequence(struct sequence *s, const struct text *flags, const cha
 /* The workspace, before any path is read: ${WORKSPACE} stands for it, and it is the most specific rule of its place. */
 static int choose_workspace(struct sequence *s, struct policy *p)
 {
-    const struct text *by = NULL;
+    const struct policy_text *by = NULL;
     const struct said *at = NULL;
     const char *home = s->b->world.home ? path_clean_at(p->mem, "/", str_of(s->b->world.home)) : NULL;
     char sentence[512];
@@ -521,7 +521,7 @@ static int choose_workspace(struct sequence *s, struct policy *p)
 static int check_untrusted_workspace(struct sequence *s, struct merge *m)
 {
     for (size_t i = 0; i < s->n; i++) {
-        const struct text *t = &s->texts[i];
+        const struct policy_text *t = &s->texts[i];
         const struct said *at = t->t.trusted ? NULL : find_said(t->t.said, t->t.n, KEY_WORKSPACE);
         struct path_context c = {.world = &s->b->world, .base = t->t.base};
         struct path_text path;
@@ -554,17 +554,17 @@ static int keep_names(struct sequence *s, struct policy *p)
     return arena_failed(p->mem) ? no_memory(s->e) : 0;
 }
 
-static struct text text_of_options(struct policy_builder *b, const struct option_list *from, const char *file,
-                                   bool trusted)
+static struct policy_text text_of_options(struct policy_builder *b, const struct option_list *from, const char *file,
+                                          bool trusted)
 {
-    return (struct text){.t = {.layer = LAYER_FLAGS,
-                               .file = file,
-                               .base = path_clean_at(b->mem, "/", str_of(b->world.cwd)),
-                               .trusted = trusted,
-                               .said = from->said.items,
-                               .flags = from->names,
-                               .n = from->said.n},
-                         .extends = find_said(from->said.items, from->said.n, KEY_EXTENDS)};
+    return (struct policy_text){.t = {.layer = LAYER_FLAGS,
+                                      .file = file,
+                                      .base = path_clean_at(b->mem, "/", str_of(b->world.cwd)),
+                                      .trusted = trusted,
+                                      .said = from->said.items,
+                                      .flags = from->names,
+                                      .n = from->said.n},
+                                .extends = find_said(from->said.items, from->said.n, KEY_EXTENDS)};
 }
 
 static int fill(struct policy_builder *b, struct policy *p, struct err *e)
@@ -572,8 +572,8 @@ static int fill(struct policy_builder *b, struct policy *p, struct err *e)
     struct sequence s = {.b = b, .mem = b->mem, .e = e};
     struct merge m = {.world = &b->world};
     const char *profile = NULL;
-    struct text flags = text_of_options(b, &b->flags, "flags", true);
-    struct text wishes = text_of_options(b, &b->wishes, "wishes", false);
+    struct policy_text flags = text_of_options(b, &b->flags, "flags", true);
+    struct policy_text wishes = text_of_options(b, &b->wishes, "wishes", false);
 
     if (!flags.t.base || !wishes.t.base)
         return no_memory(e);

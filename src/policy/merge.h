@@ -9,7 +9,7 @@
 #pragma once
 #include "policy/said.h"
 #include "policy/path.h"
-#include "policy/table.h"
+#include "policy/text/table.h"
 
 /* One text (or all flags together) as statements. */
 struct layer_text {

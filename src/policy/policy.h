@@ -4,14 +4,14 @@
  *
  * All paths here are absolute, lexically clean (no `.`/`..`/`//`, no trailing `/` but for the root), `~` and variables
  * expanded, relative ones resolved against the file or directory that said them. Symbolic links are NOT resolved:
- * the policy touches no file system; the survey (engine/survey.h) does, and hands the plan both spellings.
+ * the policy touches no file system; the survey (survey/survey.h) does, and hands the plan both spellings.
  */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include "base/arena.h"
-#include "wire/feature.h"
+#include "protocol/feature.h"
 
 /* Layers in rising order of authority over *loosening*: an untrusted project can only tighten. */
 enum policy_layer { LAYER_BUILTIN, LAYER_SYSTEM, LAYER_USER, LAYER_PROJECT, LAYER_FLAGS, LAYER_COUNT };

@@ -4,8 +4,8 @@
  * what they mean (homes, variables, directories) is settled when they are merged.
  */
 #pragma once
-#include "policy/keys.h"
-#include "policy/node.h"
+#include "policy/text/keys.h"
+#include "policy/text/node.h"
 
 enum said_bits {
     SAID_READ_ONLY = 1, /* mounts                                                            */

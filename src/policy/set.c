@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-#include "policy/keys.h"
+#include "policy/text/keys.h"
 
 const struct host_set *host_set_of(struct str text)
 {

@@ -1,10 +1,10 @@
 /*
- * One end of the line between a virtual machine and the host (wire/mux.h): messages in order, and the bytes of commands in
+ * One end of the line between a virtual machine and the host (protocol/mux.h): messages in order, and the bytes of commands in
  * lanes. The same code runs on both ends. Who owns a pump calls pump_turn() and gets what is not bytes in on_message().
  */
 #pragma once
 #include <poll.h>
-#include "wire/mux.h"
+#include "protocol/mux.h"
 
 #define PUMP_LANES 8192
 #define PUMP_QUEUE (1u << 20) /* what waits to be sent before lanes are read no further */

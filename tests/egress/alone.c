@@ -1,7 +1,7 @@
 /* Says what catch_alone() thinks of the network namespace it is started in: 0, or an errno. */
 #include <stdio.h>
 
-#include "inner/inner.h"
+#include "runtime/inner.h"
 
 int main(void)
 {

@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "sys/fd.h"
-#include "wire/guard_table.h"
+#include "protocol/guard_table.h"
 
 #define NEW_CGROUP 0x02000000u
 

@@ -2,9 +2,9 @@
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
-#include "engine/engine.h"
-#include "wire/control.h"
-#include "wire/step.h"
+#include "backends/engine.h"
+#include "protocol/control.h"
+#include "protocol/step.h"
 
 struct image {
     struct step steps[4096];

@@ -1,5 +1,5 @@
 /*
- * The file API (box/files.h, guard/files.c) on a real box: what a command in it may not do, it refuses, and nothing leads out.
+ * The file API (supervisor/files/files.h, guard/calls/file_api.c) on a real box: what a command in it may not do, it refuses, and nothing leads out.
  * Run it as root and as an ordinary user. Output is TAP.
  *
  *     test_files [NAME...]         all tests, or those named
@@ -20,10 +20,10 @@
 #include <sys/xattr.h>
 #include <time.h>
 #include <unistd.h>
-#include "box/files.h"
+#include "supervisor/files/files.h"
 #include "image.h"
 #include "sys/fd.h"
-#include "wire/guard_table.h"
+#include "protocol/guard_table.h"
 
 static char home[256], self[300];
 static int failures;

@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "fuzz.h"
-#include "wire/checkin.h"
-#include "wire/job.h"
-#include "wire/step.h"
+#include "protocol/checkin.h"
+#include "protocol/job.h"
+#include "protocol/step.h"
 
 static const char digest[] = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 

@@ -1,6 +1,6 @@
 /* DNS messages: the box's questions, and servers' answers. The first byte chooses the side. */
 #include "egress/egress.h"
-#include "egress/proto.h"
+#include "egress/protocols/proto.h"
 #include "fuzz.h"
 
 static void check_question(struct str in)

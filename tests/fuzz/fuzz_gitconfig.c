@@ -1,12 +1,12 @@
 /*
- * guard/gitconfig.c on arbitrary bytes. The input is two contents, split at the first 0xff: old and new. Asserted:
+ * git/gitconfig.c on arbitrary bytes. The input is two contents, split at the first 0xff: old and new. Asserted:
  * a content may always replace itself; what an inert content replaces nothing protected with passes both ways; a verdict
  * never lets a protected key in that is not in the old content; reading twice gives the same.
  */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include "guard/gitconfig.h"
+#include "git/gitconfig.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -2,7 +2,7 @@
  * HTTP/2 in the clear: what is passed on and what is refused does not depend on how the bytes were cut into pieces, and nobody
  * is asked for whom nothing was said.
  */
-#include "egress/proto.h"
+#include "egress/protocols/proto.h"
 #include "fuzz.h"
 
 struct seen {

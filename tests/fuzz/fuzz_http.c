@@ -4,7 +4,7 @@
  */
 #include <strings.h>
 
-#include "egress/proto.h"
+#include "egress/protocols/proto.h"
 #include "fuzz.h"
 
 static bool inside(struct str part, struct str whole)

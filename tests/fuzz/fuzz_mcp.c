@@ -7,10 +7,10 @@
 
 #include "fuzz.h"
 #include "mcp/config.h"
-#include "mcp/http.h"
-#include "mcp/peer.h"
-#include "mcp/pipe.h"
-#include "mcp/tool_resource.h"
+#include "mcp/transport/http.h"
+#include "mcp/protocol/peer.h"
+#include "mcp/transport/pipe.h"
+#include "mcp/tools/tool_resource.h"
 
 struct task {
     struct task *next;
@@ -155,7 +155,7 @@ static bool inside(struct str part, struct str whole)
 
 static void heads(struct str in)
 {
-    struct http_head h;
+    struct mcp_http_head h;
     int n = http_head(in, &h);
     MUST(n < 0 ? n <= -400 && n >= -505 : (size_t)n <= in.n);
     if (n <= 0)

@@ -10,7 +10,7 @@
 
 #include "fuzz.h"
 #include "pump/pump.h"
-#include "wire/control.h"
+#include "protocol/control.h"
 
 struct seen {
     uint32_t n, sum;

@@ -1,7 +1,7 @@
 /* Path translation: the first bytes are the table, what follows the byte 0xff is the path. */
 #include <string.h>
 #include "fuzz.h"
-#include "wire/paths.h"
+#include "protocol/paths.h"
 
 static int is_clean(struct str s)
 {

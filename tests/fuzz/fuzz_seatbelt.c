@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "engine/seatbelt.h"
+#include "backends/seatbelt/seatbelt.h"
 #include "fuzz.h"
 
 static void check_text(struct str s)

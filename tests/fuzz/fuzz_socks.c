@@ -1,5 +1,5 @@
 /* SOCKS 4, 4a and 5: a request is taken whole or not at all, and its host is in canonical form. */
-#include "egress/proto.h"
+#include "egress/protocols/proto.h"
 #include "fuzz.h"
 
 static void check_host(const struct host *h)

@@ -1,5 +1,5 @@
 /* TLS ClientHellos: the name found does not depend on how the bytes were cut into pieces or records. */
-#include "egress/proto.h"
+#include "egress/protocols/proto.h"
 #include "fuzz.h"
 
 static void same_hello(const struct tls_hello *a, const struct tls_hello *b)

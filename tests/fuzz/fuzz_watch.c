@@ -12,7 +12,7 @@
 #include "egress/parts.h"
 #include "fuzz.h"
 
-struct world world;
+struct egress_world world;
 
 /* ---- the connection that is watched, with nobody at its ends ---- */
 

@@ -1,8 +1,8 @@
-/* What a keeper and a serving pid 1 are told: a request's head, a job image. What passes the check can be walked whole, and an image is what it was made of. */
+/* What a session daemon and a serving pid 1 are told: a request's head, a job image. What passes the check can be walked whole, and an image is what it was made of. */
 #include "fuzz.h"
 #include "base/buf.h"
-#include "wire/job.h"
-#include "wire/keep.h"
+#include "protocol/job.h"
+#include "protocol/keep.h"
 
 static void walk(const struct job_image *j, size_t n)
 {

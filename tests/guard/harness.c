@@ -23,8 +23,8 @@
 #include <time.h>
 #include <unistd.h>
 #include "guard/guard.h"
-#include "inner/notified.h"
-#include "wire/step.h"
+#include "runtime/notified.h"
+#include "protocol/step.h"
 
 int checks, failures;
 

@@ -1,6 +1,6 @@
 /*
  * A box of the least kind for tests of the guard: user, mount, network, IPC and pid namespaces, a read-only root with
- * one writable tree and a private /tmp, the filter made of inner/notified.h, and guard_serve() in the builder's place.
+ * one writable tree and a private /tmp, the filter made of runtime/notified.h, and guard_serve() in the builder's place.
  * It depends on nothing but guard/, so that a failing test speaks of the guard.
  */
 #pragma once
@@ -8,8 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "policy/policy.h"
-#include "wire/control.h"
-#include "wire/guard_table.h"
+#include "protocol/control.h"
+#include "protocol/guard_table.h"
 
 struct box_rule {
     enum guard_rule_kind kind;

@@ -114,7 +114,7 @@ static const struct scene scenes[] = {
      REPO "git clone -q --bare . sub.git; git submodule --quiet add ./sub.git "
           "mod; git commit -qm m; git clone -q --bare . /var/tmp/x$$.git; "
           "mv /var/tmp/x$$.git up.git",
-     /* It has its name before git's next call that the guard hears of, of which the index is one (guard/gitdir.c). */
+     /* It has its name before git's next call that the guard hears of, of which the index is one (guard/rules/gitdir.c). */
      "for i in 1 2 3 4 5 6 7 8 9 10; do git clone -q up.git fresh$i; test -f fresh$i/.gitmodules; done; "
      "test -z \"$(git -C fresh1 status --porcelain)\"; cd fresh1; "
      "git rm -q --cached .gitmodules; git stash -q; git stash pop -q; git reset -q --hard; test -f .gitmodules; "

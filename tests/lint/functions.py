@@ -25,7 +25,7 @@ def lengths(path):
 
 def main():
     limit, wrong, longest = int(sys.argv[1]), [], (0, "", "")
-    for path in sorted(glob.glob("src/*/*.c") + glob.glob("src/*/*.h")):
+    for path in sorted(glob.glob("src/**/*.c", recursive=True) + glob.glob("src/**/*.h", recursive=True)):
         for n, name in lengths(path):
             longest = max(longest, (n, path, name))
             if n > limit and f"{path}:{name}" not in EXCEPTIONS:

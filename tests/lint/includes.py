@@ -9,21 +9,27 @@ MAY = {
     "base": "",
     "match": "base",
     "sys": "base",
-    "wire": "base",
-    "policy": "match wire base",
-    "plan": "policy match wire base",
-    "inner": "wire sys base",
-    "pump": "wire sys base",
-    "guard": "policy match wire sys base",
-    "engine": "plan inner guard pump policy match wire sys base",
-    "egress": "policy match wire sys base",
-    "box": "engine egress plan policy match wire sys base",
+    "protocol": "base",
+    "git": "base",
+    "policy": "match protocol base",
+    "plan": "policy match protocol base",
+    "runtime": "protocol sys base",
+    "pump": "protocol sys base",
+    "guard": "git policy match protocol sys base",
+    "survey": "git plan policy match protocol sys base",
+    "backends": "survey plan runtime guard pump policy match protocol sys base",
+    "egress": "policy match protocol sys base",
+    "supervisor": "backends survey egress plan policy match protocol sys base",
     "agents": "policy sys base",
-    "keeper": "box engine plan policy wire sys base",
-    "lib": "agents keeper box engine plan policy match wire sys base pinfold.h",
-    "init": "inner guard pump wire sys base",
+    "sessiond": "supervisor backends plan policy protocol sys base",
+    "run": "agents supervisor backends survey plan policy match protocol sys base pinfold.h",
+    "session": "run sessiond supervisor backends survey plan policy protocol sys base pinfold.h",
+    "doctor": "run backends survey plan policy match protocol sys base pinfold.h",
+    "client": "doctor session run agents supervisor survey policy protocol sys base pinfold.h",
+    "init": "runtime guard pump protocol sys base",
     "mcp": "match sys base pinfold.h",
-    "cli": "mcp lib policy base pinfold.h",
+    "cli": "mcp client session run policy base pinfold.h",
+    "tools": "runtime policy match protocol base",  # run while pinfold is built
 }
 # Headers of the kernel that define what a C library's own defines, too, in one version or another: with them a source compiles
 # on one system and not on the next. Each may stand in one header of ours at most; the others have a structure of our own.
@@ -39,6 +45,7 @@ DOUBLE = {
     "linux/time.h": None,
     "linux/uio.h": None,
 }
+SOURCES_MAX = 20
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]', re.M)
 
 
@@ -52,10 +59,15 @@ def main():
         if folder not in MAY:
             wrong.append(f"src/{folder}: a folder that tests/lint/includes.py has no direction for")
             continue
-        for name in sorted(os.listdir(os.path.join(src, folder))):
-            if not name.endswith((".c", ".h")):
+        for at, _, names in os.walk(os.path.join(src, folder)):
+            count = sum(name.endswith(".c") for name in names)
+            if count > SOURCES_MAX:
+                wrong.append(f"{os.path.relpath(at, top)}: {count} sources in one flat list, at most {SOURCES_MAX}: divide it")
+        paths = (os.path.join(at, name) for at, _, names in os.walk(os.path.join(src, folder)) for name in names)
+        for path in sorted(paths):
+            if not path.endswith((".c", ".h")):
                 continue
-            here = f"{folder}/{name}"
+            here = os.path.relpath(path, src)
             with open(os.path.join(src, here), encoding="utf-8") as text:
                 found = INCLUDE.findall(text.read())
             graph[here] = []

@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
 """No link cycles, read from the archives that were built: links.py BUILD_FOLDER
 
-Between folders: the static libraries must form no cycle. Within a folder: the same for its object files, but for the
-groups that ALLOWED names with their reason; they may shrink, not grow.
+Between folders the static libraries must form no cycle, and within a folder neither its object files.
 """
 import collections
 import glob
@@ -10,11 +9,6 @@ import os
 import re
 import subprocess
 import sys
-
-# Known groups, each with its reason. A group may lose members, never gain any: what is new here is a failure.
-ALLOWED = {
-    "guard": ({"gitdir", "verdict"}, "a verdict on a repository is one on its files, and theirs asks what the place is"),
-}
 
 
 def symbols(archive):
@@ -75,9 +69,7 @@ def main():
         owner = {s: o for o, (defined, _) in objects.items() for s in defined}
         graph = {o: {owner[s] for s in undefined if s in owner and owner[s] != o} for o, (_, undefined) in objects.items()}
         for group in components(graph):
-            known, _ = ALLOWED.get(folder, (set(), ""))
-            if not {name.rsplit(".c.o", 1)[0] for name in group} <= known:
-                wrong.append(f"{folder}: link cycle between {', '.join(group)}")
+            wrong.append(f"{folder}: link cycle between {', '.join(group)}")
         for symbol in owner:
             defined_by.setdefault(symbol, folder)
         wants[folder] = set().union(*(u for _, u in objects.values())) if objects else set()

@@ -3,6 +3,7 @@
 
 The sources of a target are compiled as one text (meson.build, `whole`), so a function, variable, type, enumerator or macro
 that one of them defines for itself may stand in no other. A macro that its file undefines again counts for nothing.
+And a structure's name means one thing in the whole of src/, headers included.
 """
 import collections
 import json
@@ -71,6 +72,26 @@ def names(text):
     return found
 
 
+# What a program sees of the library as opaque is one thing in the server and another in the client.
+OPAQUE = {"pinfold_session", "pinfold_result", "pinfold_policy"}
+
+
+def types(src):
+    """Structures of one name in two files; programs of the build (src/tools) stand for themselves."""
+    where, wrong = {}, set()
+    for at, _, files in os.walk(src):
+        for name in sorted(files):
+            path = os.path.join(at, name)
+            if not name.endswith((".c", ".h")) or os.path.join(src, "tools") == at:
+                continue
+            with open(path, encoding="utf-8") as text:
+                for kind, tag in re.findall(r"\b(struct|union|enum) (\w+) \{", NOISE.sub(" ", text.read())):
+                    first = where.setdefault(tag, path)
+                    if first != path and tag not in OPAQUE:
+                        wrong.add(f"{path}: '{kind} {tag}' stands in {first}, too: one of the two needs another name")
+    return wrong
+
+
 def main():
     targets = collections.defaultdict(set)
     for build in sys.argv[1:]:
@@ -83,7 +104,7 @@ def main():
     if not targets:
         print(f"no targets in {' '.join(sys.argv[1:])}: not set up?")
         return 1
-    known, wrong = {}, set()
+    known, wrong = {}, types(os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "src"))
     for target, sources in targets.items():
         where = {}
         for source in sorted(sources):

@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 #include <termios.h>
 #include <unistd.h>
-#include "wire/control.h"
+#include "protocol/control.h"
 
 enum test_fault test_fault;
 

@@ -1,11 +1,11 @@
 /*
  * An engine for tests: a builder, a pid 1 and a command by fork and exec alone, without any confinement, that speaks the
- * frames of wire/control.h. What box/ does can be tested with it without privileges; and misbehaviour that the native
+ * frames of protocol/control.h. What box/ does can be tested with it without privileges; and misbehaviour that the native
  * engine does not show can be asked for.
  */
 #pragma once
 #include <stdbool.h>
-#include "box/run.h"
+#include "supervisor/run.h"
 
 extern const struct engine engine_test;
 

@@ -5,7 +5,7 @@
  */
 #include "unit.h"
 
-#include "engine/tool.h"
+#include "backends/tools/tool.h"
 #include "plan/make.h"
 #include "golden.h"
 #include "test_plan_host.h"

@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-#include "box/audit.h"
+#include "supervisor/audit.h"
 #include "box_engine.h"
 
 static struct box_ask ask_for(const struct test_plan *t, const char *const *argv)

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "box/audit.h"
+#include "supervisor/audit.h"
 
 static char state_dir[] = "/tmp/pinfold-test-audit-XXXXXX";
 

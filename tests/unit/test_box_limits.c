@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "box_engine.h"
-#include "engine/cgroup.h"
+#include "survey/cgroup.h"
 
 static struct cgroup_place place;
 

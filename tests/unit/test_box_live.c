@@ -4,7 +4,7 @@
 #include "unit.h"
 
 #include "base/arena.h"
-#include "box/live.h"
+#include "supervisor/network/live.h"
 
 static int parse(const char *text, struct control_line *ret, struct err *e)
 {

@@ -17,11 +17,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "engine/engine.h"
-#include "lib/direct.h"
-#include "lib/private.h"
-#include "wire/control.h"
-#include "wire/job.h"
+#include "backends/engine.h"
+#include "run/direct.h"
+#include "run/private.h"
+#include "protocol/control.h"
+#include "protocol/job.h"
 
 #define PATIENCE_MS 20000
 

@@ -5,7 +5,7 @@
  */
 #include "unit.h"
 
-#include "engine/container.h"
+#include "backends/container/container.h"
 #include "plan/make.h"
 #include "golden.h"
 #include "test_plan_host.h"

@@ -1,7 +1,7 @@
 /* The first bytes of strangers: HTTP heads, SOCKS, ClientHellos, DNS; whole, cut anywhere, and malformed. */
 #include "unit.h"
 #include "egress/egress.h"
-#include "egress/proto.h"
+#include "egress/protocols/proto.h"
 
 static ssize_t head(const char *text, struct http_head *h)
 {

@@ -3,11 +3,11 @@
  * variant over every number and many arguments. Then the running kernel is asked about some.
  */
 #include "unit.h"
-#include "inner/filter.h"
-#include "inner/notified.h"
+#include "runtime/filter.h"
+#include "runtime/notified.h"
 #include "sys/sys.h"
-#include "wire/filter_names.h"
-#include "wire/step.h"
+#include "protocol/filter_names.h"
+#include "protocol/step.h"
 #ifdef OTHER_ARCHITECTURE
 #include "filter-other-numbers.h"
 #else
@@ -302,7 +302,7 @@ static void every_known_call_is_decided(void **state)
     (void)state;
     for (const char *p = FILTER_UNDECIDED; *p; p++) {
         if (*p != ' ')
-            fail_msg("libseccomp knows calls that wire/filter_names.h does not decide about: %s", FILTER_UNDECIDED);
+            fail_msg("libseccomp knows calls that protocol/filter_names.h does not decide about: %s", FILTER_UNDECIDED);
     }
 }
 

@@ -1,6 +1,6 @@
-/* guard/gitconfig.c: git's syntax, and which changes pass. */
+/* git/gitconfig.c: git's syntax, and which changes pass. */
 #include "unit.h"
-#include "guard/gitconfig.h"
+#include "git/gitconfig.h"
 
 /* ---- reading ---- */
 

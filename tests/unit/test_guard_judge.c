@@ -1,8 +1,8 @@
-/* guard/judge.c: what rules say about names. */
+/* guard/rules/judge.c: what rules say about names. */
 #include "unit.h"
 #include <errno.h>
 #include <stdio.h>
-#include "guard/judge.h"
+#include "guard/rules/judge.h"
 
 struct said {
     uint8_t kind, place, judge, flags;
@@ -106,7 +106,7 @@ static void names_at_every_depth_and_at_the_top(void **state)
     assert_string_equal(guarded("/w/p/a/a/b/c"), "a/b/c@12");
     assert_string_equal(guarded("/w/p/keep"), "/w/p/keep@9");
     assert_string_equal(guarded("/w/p/keep/x"), "/w/p/keep@9");
-    assert_string_equal(guarded("/w/p/keeper"), "");
+    assert_string_equal(guarded("/w/p/session daemon"), "");
 }
 
 static void one_more_rule_guards_no_less(void **state)

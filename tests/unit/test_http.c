@@ -1,4 +1,4 @@
-/* engine/http.h against a server of this test's own: what is answered, cut short, late, or no HTTP. */
+/* backends/container/http.h against a server of this test's own: what is answered, cut short, late, or no HTTP. */
 #include "unit.h"
 
 #include <signal.h>
@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "engine/http.h"
+#include "backends/container/http.h"
 
 static char path[64];
 

@@ -11,9 +11,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "engine/survey.h"
+#include "survey/survey.h"
 #include "glob_reference.h"
-#include "guard/judge.h"
+#include "guard/rules/judge.h"
 #include "policy/path.h"
 #include "test_plan_host.h"
 

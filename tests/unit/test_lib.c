@@ -9,12 +9,12 @@
 
 #include "base/arena.h"
 #include "base/fd.h"
-#include "lib/load.h"
-#include "lib/message.h"
-#include "lib/private.h"
-#include "lib/trust.h"
-#include "lib/words.h"
-#include "lib/world.h"
+#include "run/load.h"
+#include "run/message.h"
+#include "run/private.h"
+#include "run/trust.h"
+#include "run/words.h"
+#include "run/world.h"
 
 static char top[] = "/tmp/pinfold-test-lib-XXXXXX";
 

@@ -1,8 +1,8 @@
-/* wire/paths.c: names of the host and of the box. */
+/* protocol/paths.c: names of the host and of the box. */
 #include "unit.h"
 #include <errno.h>
 #include <stdio.h>
-#include "wire/paths.h"
+#include "protocol/paths.h"
 
 struct mount {
     char kind;

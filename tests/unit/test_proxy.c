@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "egress/proto.h"
+#include "egress/protocols/proto.h"
 #include "policy/proxy.h"
 #include "unit.h"
 

@@ -7,7 +7,7 @@
 
 #include <regex.h>
 
-#include "engine/seatbelt.h"
+#include "backends/seatbelt/seatbelt.h"
 #include "golden.h"
 #include "test_plan_host.h"
 

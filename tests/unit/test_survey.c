@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "engine/survey.h"
+#include "survey/survey.h"
 #include "match/path.h"
 #include "policy/build.h"
 

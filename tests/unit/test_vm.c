@@ -11,11 +11,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "engine/tool.h"
-#include "engine/vm.h"
+#include "backends/tools/tool.h"
+#include "backends/vm/vm.h"
 #include "pump/pump.h"
 #include "test_plan_host.h"
-#include "wire/control.h"
+#include "protocol/control.h"
 
 /* ---- the command line ---- */
 

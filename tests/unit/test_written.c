@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "engine/written.h"
+#include "survey/written.h"
 #include "match/path.h"
 #include "sys/file.h"
 

@@ -1,0 +1,97 @@
+/*
+ * docker and podman as engines: the client runs in the foreground as long as its container, and what it prints is kept for
+ * the case that the box does not come to be. With --rm nothing of the container stays.
+ */
+#include "backends/container/container.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "backends/container/container_ask.h"
+#include "backends/container/container_left.h"
+#include "backends/tools/tool.h"
+
+/* Sixteen letters that no other box has. */
+static void new_id(char id[17])
+{
+    uint8_t bytes[8] = {0};
+    if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
+        snprintf((char *)bytes, sizeof bytes, "%d", (int)getpid());
+    for (int i = 0; i < 8; i++)
+        snprintf(id + 2 * i, 3, "%02x", bytes[i]);
+}
+
+static const char *daemon_host(const struct plan *p)
+{
+    const struct container_fact *c = p->facts->container;
+    return c->socket ? c->socket : c->host;
+}
+
+/* Found again by its labels, at a daemon that is remembered, when everybody who could end it is dead. */
+static void begin_owner(const struct plan *p, struct arena *mem, struct owner *ret)
+{
+    const char *state = p->facts->state_home ? arena_printf(mem, "%s/pinfold", p->facts->state_home) : NULL;
+    const struct container_fact *c = p->facts->container;
+    const struct container_daemon d = {c->podman, daemon_host(p), c->socket ? NULL : c->context};
+    owner_of_this(state, ret);
+    if (ret->instance[0])
+        container_note(state, &d);
+}
+
+static int start(const struct engine *engine, const struct start_request *ask, struct started *ret, struct err *e)
+{
+    auto_arena struct arena *mem = arena_new(4u << 20);
+    struct owner owner = {0};
+    char id[17];
+    if (!mem)
+        return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot start the box");
+    new_id(id);
+    begin_owner(ask->plan, mem, &owner);
+    const struct tool_way way = {.engine = engine,
+                                 .program = ask->plan->facts->tool,
+                                 .id = id,
+                                 .boot = owner.boot[0] ? owner.boot : NULL,
+                                 .instance = owner.instance[0] ? owner.instance : NULL,
+                                 .process = owner.process,
+                                 .by_path = true,
+                                 .env = container_env(mem),
+                                 .patience_ms = CONTAINER_PATIENCE_MS};
+    if (!way.env)
+        return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot start the box");
+    return tool_start(&way, ask, ret, e);
+}
+
+static int docker_start(const struct start_request *ask, struct started *ret, struct err *e)
+{
+    return start(&engine_docker, ask, ret, e);
+}
+
+static int podman_start(const struct start_request *ask, struct started *ret, struct err *e)
+{
+    return start(&engine_podman, ask, ret, e);
+}
+
+const struct engine engine_docker = {.name = "docker",
+                                     .program = "docker",
+                                     .package = "docker.io",
+                                     .images = true,
+                                     .probe = docker_probe,
+                                     .image_id = docker_image_id,
+                                     .argv = container_argv,
+                                     .start = docker_start,
+                                     .finish = tool_finish};
+
+const struct engine engine_podman = {.name = "podman",
+                                     .program = "podman",
+                                     .package = "podman",
+                                     .images = true,
+                                     .probe = podman_probe,
+                                     .image_id = podman_image_id,
+                                     .argv = container_argv,
+                                     .start = podman_start,
+                                     .finish = tool_finish};

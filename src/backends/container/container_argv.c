@@ -1,0 +1,202 @@
+/*
+ * docker's and podman's command line for a plan. Pure. Both clients take the same words but for a few; what is different is
+ * said where it is. Nothing of the environment is in it, and nothing that a shell of the image's would have to read: the
+ * command travels by the check-in.
+ */
+#include "backends/container/container.h"
+
+#include <string.h>
+#include "backends/tools/tool.h"
+
+static bool has_step(const struct plan *p, enum step_kind kind)
+{
+    const struct step *s = plan_steps(p->image);
+    for (uint32_t i = 0; i < p->image->n_steps; i++) {
+        if (s[i].kind == kind)
+            return true;
+    }
+    return false;
+}
+
+/* Who says which daemon; before the verb. */
+static void put_daemon(struct tool_words *w, const struct container_fact *c)
+{
+    if (c->host)
+        tool_two(w, c->podman ? "--url" : "--host",
+                 c->host[0] == '/' ? arena_printf(w->mem, "unix://%s", c->host) : c->host);
+    if (c->context)
+        tool_two(w, c->podman ? "--connection" : "--context", c->context);
+}
+
+static void put_name(struct tool_words *w, const struct plan *p, const struct tool_ask *ask)
+{
+    tool_two(w, "--name", arena_printf(w->mem, "pinfold-%s", ask->id));
+    tool_two(w, "--label", arena_printf(w->mem, CONTAINER_LABEL ".box=%s", ask->id));
+    tool_two(w, "--label", arena_printf(w->mem, CONTAINER_LABEL ".owner=%u", p->facts->uid));
+    if (ask->boot)
+        tool_two(w, "--label", arena_printf(w->mem, CONTAINER_LABEL ".boot=%s", ask->boot));
+    if (ask->process)
+        tool_two(w, "--label", arena_printf(w->mem, CONTAINER_LABEL ".process=%s", ask->process));
+    if (ask->instance)
+        tool_two(w, "--label", arena_printf(w->mem, CONTAINER_LABEL ".instance=%s", ask->instance));
+    if (p->policy->hostname && p->policy->net != NET_HOST)
+        tool_two(w, "--hostname", p->policy->hostname);
+}
+
+static void put_image_choice(struct tool_words *w, const struct policy *p)
+{
+    static const char *const pulls[] = {"never", "missing", "always"};
+    tool_two(w, "--pull", pulls[p->pull]);
+    if (p->platform)
+        tool_two(w, "--platform", p->platform);
+}
+
+/*
+ * Powers: pid 1 begins as root with what its own preparations take, and has none of it when the first hostile byte runs:
+ * NET_ADMIN and NET_BIND_SERVICE to catch connections, CHOWN to give the session's volumes to the caller, SETUID and SETGID to become the caller, SETPCAP to give all of them up for good.
+ * SYS_PTRACE because docker's filter lets nobody read another process's memory without it; the guard keeps that one, which
+ * reaches what is in the container.
+ */
+static void put_powers(struct tool_words *w, const struct plan *p)
+{
+    const struct container_fact *c = p->facts->container;
+    tool_two(w, "--cap-drop", "ALL");
+    tool_two(w, "--cap-add", "SETPCAP");
+    tool_two(w, "--cap-add", "SETUID");
+    if (p->image->uid || p->image->gid)
+        tool_two(w, "--cap-add", "SETGID");
+    if (has_step(p, STEP_CATCH)) {
+        tool_two(w, "--cap-add", "NET_ADMIN");
+        tool_two(w, "--cap-add", "NET_BIND_SERVICE"); /* the box's resolver listens at port 53 */
+    }
+    if (has_step(p, STEP_OWN))
+        tool_two(w, "--cap-add", "CHOWN");
+    if (p->image->filter & (FILTER_GUARD | FILTER_READS))
+        tool_two(w, "--cap-add", "SYS_PTRACE");
+    tool_two(w, "--security-opt", "no-new-privileges");
+    tool_two(w, "--user", "0:0");
+    if (c->podman && c->rootless && p->policy->user != USER_ROOT)
+        tool_two(w, "--userns", "keep-id");
+    if (!c->podman && c->remapped)
+        tool_two(w, "--userns", "host");
+}
+
+static void put_limits(struct tool_words *w, const struct plan *p)
+{
+    const struct limits *l = &p->policy->limits;
+    features can = p->facts->can & ~p->lost;
+    if (can & F(LIMIT_MEMORY) && l->memory.value != LIMIT_NONE) {
+        const char *bytes = arena_printf(w->mem, "%llu", (unsigned long long)l->memory.value);
+        tool_two(w, "--memory", bytes);
+        tool_two(w, "--memory-swap", bytes); /* memory and swap together: no swap */
+    }
+    if (can & F(LIMIT_CPU) && l->cpus.value != LIMIT_NONE)
+        tool_two(w, "--cpus",
+                 arena_printf(w->mem, "%llu.%03llu", (unsigned long long)l->cpus.value / 1000,
+                              (unsigned long long)l->cpus.value % 1000));
+    if (can & F(LIMIT_PROCESSES) && l->processes.value != LIMIT_NONE)
+        tool_two(w, "--pids-limit",
+                 arena_printf(w->mem, "%llu", (unsigned long long)l->processes.value + CONTAINER_OWN_PROCESSES));
+}
+
+/* It belongs to whom the command runs as; podman gives it to root, so everybody may write there. */
+static const char *tmpfs_words(struct tool_words *w, const struct plan *p, const struct outer *o)
+{
+    const char *size = o->kib ? arena_printf(w->mem, ",size=%uk", o->kib) : "";
+    if (!size)
+        return NULL;
+    if (p->facts->container->podman)
+        return arena_printf(w->mem, "%s:rw,exec,nosuid,nodev,notmpcopyup%s,mode=1777", o->dst, size);
+    return arena_printf(w->mem, "%s:rw,exec,nosuid,nodev%s,mode=%o,uid=%u,gid=%u", o->dst, size, o->mode, p->image->uid,
+                        p->image->gid);
+}
+
+/*
+ * What lies below a tree that is mounted read-only would be writable (until Docker 25), so it is not mounted with it.
+ */
+static void put_mount(struct tool_words *w, const struct plan *p, const struct outer *o, const struct tool_ask *ask,
+                      size_t number)
+{
+    switch (o->kind) {
+    case OUTER_BIND:
+        tool_two(w, "--mount",
+                 arena_printf(w->mem, "type=bind,src=%s,dst=%s%s", o->src, o->dst,
+                              o->writable ? "" : ",readonly,bind-nonrecursive=true"));
+        return;
+    case OUTER_VOLUME: /* what the image has there is not copied into it */
+        tool_two(w, "--volume", arena_printf(w->mem, "%s:%s:nocopy", o->src, o->dst));
+        return;
+    case OUTER_TEXT:
+        tool_two(w, "--mount",
+                 arena_printf(w->mem, "type=bind,src=%s/" TOOL_TEXT "%zu,dst=%s,readonly", ask->place, number, o->dst));
+        return;
+    case OUTER_TMPFS:
+        tool_two(w, "--tmpfs", tmpfs_words(w, p, o));
+        return;
+    case OUTER_SHM:
+        if (o->kib)
+            tool_two(w, "--shm-size", arena_printf(w->mem, "%uk", o->kib));
+        return;
+    case OUTER_DEVICE:
+        tool_two(w, "--device", arena_printf(w->mem, "%s:%s:%s", o->src, o->dst, o->writable ? "rw" : "r"));
+        return;
+    }
+}
+
+/* A volume that the image declares would be a directory of the daemon's, writable and without a limit. */
+static void put_volumes(struct tool_words *w, const struct plan *p)
+{
+    const struct image_fact *image = p->facts->image;
+    if (p->facts->container->podman) {
+        tool_two(w, "--image-volume", "ignore");
+        return;
+    }
+    for (const char *const *v = image->volumes; v && *v; v++) {
+        bool ours = false;
+        for (size_t i = 0; i < p->n_outer; i++)
+            ours |= same(p->outer[i].dst, *v);
+        if (!ours)
+            tool_two(w, "--tmpfs", arena_printf(w->mem, "%s:ro,nosuid,nodev,noexec", *v));
+    }
+}
+
+static void put_files(struct tool_words *w, const struct plan *p, const struct tool_ask *ask)
+{
+    tool_word(w, "--read-only");
+    if (p->facts->container->podman)
+        tool_word(w, "--read-only-tmpfs=false");
+    put_volumes(w, p);
+    tool_two(w, "--mount", arena_printf(w->mem, "type=bind,src=%s,dst=" CONTAINER_INIT ",readonly", ask->init));
+    tool_two(w, "--mount", arena_printf(w->mem, "type=bind,src=%s,dst=" CONTAINER_PLACE ",readonly", ask->place));
+    for (size_t i = 0; i < p->n_outer; i++)
+        put_mount(w, p, &p->outer[i], ask, i);
+}
+
+int container_argv(const struct plan *plan, const struct tool_ask *ask, struct arena *mem, const char *const **ret,
+                   struct err *e)
+{
+    struct tool_words w = {.mem = mem};
+    const struct policy *p = plan->policy;
+    tool_word(&w, ask->program);
+    put_daemon(&w, plan->facts->container);
+    tool_word(&w, "run");
+    tool_word(&w, "--rm");
+    put_image_choice(&w, p);
+    put_name(&w, plan, ask);
+    tool_two(&w, "--network", p->net == NET_HOST ? "host" : "none");
+    tool_two(&w, "--ipc", "private");
+    tool_two(&w, "--cgroupns", "private");
+    if (p->runtime)
+        tool_two(&w, "--runtime", p->runtime);
+    put_powers(&w, plan);
+    put_limits(&w, plan);
+    put_files(&w, plan, ask);
+    tool_two(&w, "--log-driver", "none"); /* what the command says is no business of the daemon's */
+    tool_word(&w, "--no-healthcheck");    /* which the daemon would run in the box behind pid 1's back */
+    if (plan->facts->container->podman && p->net != NET_HOST)
+        tool_word(&w, "--no-hosts"); /* the host's names mean nothing there */
+    if (plan->facts->container->podman)
+        tool_word(&w, "--http-proxy=false"); /* the caller's variables are no business of the container's */
+    tool_two(&w, "--entrypoint", CONTAINER_INIT);
+    return tool_end(&w, plan, plan->facts->image->name, CONTAINER_PLACE "/s", ret, e);
+}

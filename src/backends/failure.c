@@ -1,0 +1,114 @@
+/* The words for what the builder and pid 1 can only say in two numbers. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include "base/buf.h"
+#include "backends/engine.h"
+#include "protocol/control.h"
+
+static const char *place_name(uint32_t where)
+{
+    switch (where) {
+    case WHERE_CLONE:
+        return "cannot start pid 1 of the box";
+    case WHERE_MAPS:
+        return "cannot write the box's user and group maps";
+    case WHERE_NET:
+        return "cannot create the box's network namespace";
+    case WHERE_CHILD:
+        return "cannot prepare the command's process";
+    case WHERE_STDIO:
+        return "cannot pass standard input, output and error to the command";
+    case WHERE_PTY:
+        return "cannot create the box's terminal";
+    case WHERE_GUARD:
+        return "cannot start the guard";
+    case WHERE_CGROUP:
+        return "cannot enter the control group";
+    case WHERE_CHECK:
+        return "cannot verify the plan";
+    case WHERE_USER:
+        return "cannot switch to the box's user";
+    case WHERE_MACHINE:
+        return "the virtual machine";
+    default:
+        return NULL;
+    }
+}
+
+/* What a user namespace without powers looks like: AppArmor's restriction lets it be made and then refuses its use. */
+static bool namespace_refused(const struct plan *p, uint32_t where, int no)
+{
+    if (where == WHERE_NET)
+        return no == EPERM || no == EACCES || no == ENOSPC || no == EUSERS || no == EINVAL || no == ENOSYS;
+    if (!p->image->namespaces || (no != EPERM && no != EACCES))
+        return false;
+    if (where == WHERE_MAPS)
+        return true;
+    if (where >= p->image->n_steps)
+        return false;
+    const uint8_t kind = plan_steps(p->image)[where].kind;
+    return kind == STEP_ROOT || kind == STEP_ROOT_EMPTY || kind == STEP_ENTER || kind == STEP_PROC;
+}
+
+static const char *hint(const struct plan *p, uint32_t where, int no)
+{
+    const uint8_t kind = where < p->image->n_steps ? plan_steps(p->image)[where].kind : STEP_NONE;
+    if (kind == STEP_SOURCE && (no == ELOOP || no == ENOENT))
+        return "it was moved or replaced while the box was being made; run the command again";
+    if (kind == STEP_SOURCE && no == EMFILE)
+        return "raise the hard limit of open files: ulimit -Hn";
+    if (kind == STEP_PROC && (no == EPERM || no == EACCES))
+        return "a container that masks parts of /proc does not allow a new /proc inside";
+    if (kind == STEP_CATCH && no == ENOTUNIQ)
+        return "the network namespace has a route that bypasses the fake IPs";
+    if (kind == STEP_LISTEN && no == EADDRINUSE)
+        return "pinfold itself listens on this port";
+    if (kind == STEP_ENTER && no == EINVAL)
+        return "the root file system is the kernel's initial one, which pivot_root cannot leave";
+    if (where == WHERE_CLONE && no == EAGAIN)
+        return "the process limit of this user or control group is reached";
+    return NULL;
+}
+
+/* In a box that is supervised; a thorough look finds that out. */
+static bool is_second_supervisor(const struct plan *p, uint32_t where, int no)
+{
+    return where < p->image->n_steps && plan_steps(p->image)[where].kind == STEP_FILTER && no == EBUSY;
+}
+
+/* Connections cannot be caught in the hoped-for way: a thorough look finds the next best. */
+static bool catch_refused(const struct plan *p, uint32_t where)
+{
+    return where < p->image->n_steps && plan_steps(p->image)[where].kind == STEP_CATCH && !p->facts->catch_why &&
+           p->policy->net_catch == NET_CATCH_AUTO;
+}
+
+int engine_verdict(const struct plan *p, uint32_t where, int no, struct err *e)
+{
+    auto_buf struct buf line = BUF(8192);
+    const char *name = place_name(where);
+    if (name) {
+        buf_text(&line, name);
+    } else if (where < p->image->n_steps) {
+        const struct step *s = plan_steps(p->image) + where;
+        char origin[256];
+        if (s->kind == STEP_CWD) {
+            int r = err_sys(e, ERR_POLICY, no, "the start directory '%s' (cwd), as the box sees it",
+                            plan_string(p->image, s->a));
+            return err_hint(e, r, "use a directory that exists in the box, or omit cwd to start in the workspace");
+        }
+        buf_printf(&line, "step %u, ", where + 1);
+        step_print(p->image, s, &line);
+        buf_printf(&line, " (%s)", policy_origin(p->policy, s->origin, origin, sizeof origin));
+    } else {
+        return err_say(e, ERR_BUG, "the box failed at an unknown place (%u, error %d)", where, no);
+    }
+    int r = err_sys(e, ERR_CANNOT, no, "%s", buf_cstr(&line));
+    const char *remedy = hint(p, where, no);
+    if (remedy)
+        (void)err_hint(e, r, "%s", remedy);
+    return namespace_refused(p, where, no) || is_second_supervisor(p, where, no) || catch_refused(p, where)
+               ? -ENGINE_STALE
+               : r;
+}

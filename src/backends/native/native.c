@@ -1,0 +1,290 @@
+/*
+ * The native engine: pinfold's own processes (docs/INTERNALS.md, "One run").
+ *
+ *     native_start     in pinfold: the sockets, one clone3
+ *     builder_main     in the builder (runtime/builder.h): forget the caller, id maps, BUILD steps, pid 1, guard
+ *
+ * Everything between clone and exec uses sys/ only: no libc state, no allocation (what is needed is allocated before).
+ * The builder is no child in the sense of wait(2) without __WALL (its exit signal is 0): a library must not make a child
+ * of its caller's known to its caller.
+ */
+#include "backends/engine.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/buf.h"
+#include "backends/native/native.h"
+#include "backends/native/net_kept.h"
+#include "guard/guard.h"
+#include "runtime/builder.h"
+#include "sys/fd.h"
+#include "sys/file.h"
+#include "sys/poll.h"
+#include "sys/process.h"
+
+/* What the builder finds in its copy of pinfold's memory. */
+struct birth {
+    const struct start_request *ask;
+    struct builder builder;
+    uint32_t uid, gid;           /* of the caller, outside */
+    const struct net_kept *kept; /* to enter, or NULL */
+    uint64_t others;             /* the namespaces to make then */
+};
+
+/* ---- in the builder ---- */
+
+static int supervise(const struct builder *b, int notify, int host_proc, int init)
+{
+    const struct guard_ask ask = {.plan = b->plan,
+                                  .notify = notify,
+                                  .host_proc = host_proc,
+                                  .report = b->report,
+                                  .files = guard_files,
+                                  .init_pidfd = init,
+                                  .begun = b->pass[0]};
+    return guard_serve(&ask);
+}
+
+static _Noreturn void builder_main(struct birth *birth)
+{
+    struct builder *b = &birth->builder;
+    int e = birth->kept ? net_kept_enter(birth->kept, birth->others) : 0;
+    if (e == 0)
+        e = builder_forget(b);
+    if (e < 0)
+        builder_give_up(b, WHERE_CHILD, e);
+    e = birth->kept ? 0 : b->plan->namespaces & CLONE_NEWUSER ? builder_map_ids(b, birth->uid, birth->gid) : 0;
+    if (e < 0)
+        builder_give_up(b, WHERE_MAPS, e);
+    builder_run(b);
+}
+
+/* ---- in pinfold ---- */
+
+int engine_stdio(int fd)
+{
+    return stdio_way(fd);
+}
+
+int engine_stdio_error(int which, int fd, int no, struct err *e)
+{
+    static const char *const names[] = {"standard input", "standard output", "standard error"};
+    if (no == -EINVAL)
+        return err_say(e, ERR_REFUSED,
+                       "%s is a directory, a block device or a kernel handle, which would give the box more than data; "
+                       "redirect it from a file or /dev/null",
+                       names[which]);
+    return err_sys(e, ERR_SYSTEM, -no, "%s (descriptor %d)", names[which], fd);
+}
+
+static int judge_stdio(const struct start_request *ask, struct builder *b, struct err *e)
+{
+    for (int i = 0; i < 3; i++) {
+        int fd = ask->stdio[i];
+        b->job.stdio[i] = fd;
+        if (fd < 0)
+            continue;
+        int way = stdio_way(fd);
+        if (way < 0)
+            return engine_stdio_error(i, fd, way, e);
+        if (way != STDIO_REOPEN)
+            continue;
+        if (!b->names && !(b->names = calloc(3, sizeof *b->names)))
+            return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot start the box");
+        char link[32];
+        snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+        long n = sys_readlinkat(AT_FDCWD, link, b->names[i], sizeof b->names[i] - 1);
+        b->names[i][n > 0 ? n : 0] = 0; /* without a name a pipe stands for it */
+    }
+    return 0;
+}
+
+/* What the caller of start() wants, for the builder. */
+static void builder_ask(struct builder *b, const struct start_request *ask)
+{
+    const struct cgroup_join *c = &ask->cgroup;
+    b->job = (struct job){.argv = ask->argv,
+                          .envp = (const char *const *)ask->plan->env,
+                          .tty = ask->tty,
+                          .rows = ask->rows,
+                          .columns = ask->columns,
+                          .umask = ask->umask,
+                          .stdin_at = -1};
+    b->runner.egress = ask->egress;
+    b->runner.spare = ask->spare;
+    b->runner.n_spare = ask->n_spare;
+    b->publish = ask->publish;
+    b->dies_with_parent = ask->parent_death_signal;
+    b->joins = c->kind != CGROUP_NONE;
+    b->group_dir = c->v2_dir;
+    for (int i = 0; i < c->n_v1 && i < 8; i++)
+        b->group_tasks[b->n_group_tasks++] = c->v1_tasks[i];
+    b->supervise = supervise;
+}
+
+static struct birth *birth_new(const struct start_request *ask, struct err *e)
+{
+    const struct plan_image *plan = ask->plan->image;
+    struct birth *b = calloc(1, sizeof *b + runner_room(plan) * sizeof(int));
+    if (!b) {
+        (void)err_sys(e, ERR_SYSTEM, ENOMEM, "cannot start the box");
+        return NULL;
+    }
+    b->ask = ask;
+    b->uid = (uint32_t)sys_call(SYS_geteuid, 0, 0, 0, 0, 0, 0);
+    b->gid = (uint32_t)sys_call(SYS_getegid, 0, 0, 0, 0, 0, 0);
+    builder_begin(&b->builder, plan, (int *)(b + 1));
+    builder_ask(&b->builder, ask);
+    return b;
+}
+
+/*
+ * Making a network namespace takes as long as everything else of a start, so that pid 1 does it while the builder builds.
+ * Not where ports are published: the process that does is given the namespace first of all.
+ */
+static bool can_wait_for_net(const struct builder *b)
+{
+    const struct step *s = plan_steps(b->plan);
+    bool loopback = false;
+    for (uint32_t i = 0; i < b->plan->n_steps; i++)
+        loopback |= s[i].kind == STEP_LOOPBACK || s[i].kind == STEP_CATCH;
+    return loopback && b->publish < 0 && !b->names && b->plan->namespaces & CLONE_NEWNET &&
+           b->plan->namespaces & CLONE_NEWUSER;
+}
+
+static int clone_builder(struct birth *birth, int *ret_pidfd)
+{
+    struct builder *b = &birth->builder;
+    uint64_t namespaces = b->plan->namespaces & ~(uint64_t)CLONE_NEWPID;
+    if (birth->ask->net_kept && b->publish < 0 && b->runner.egress < 0 &&
+        net_kept_ready(birth->ask->net_kept, b->plan)) {
+        birth->kept = birth->ask->net_kept;
+        b->runner.kept_net = true;
+    }
+    b->late_net = b->runner.late_net = !birth->kept && can_wait_for_net(b);
+    if (b->late_net)
+        namespaces &= ~(uint64_t)CLONE_NEWNET;
+    if (b->joins)
+        namespaces &=
+            ~(uint64_t)SYS_CLONE_NEWCGROUP; /* made when pid 1 is in its group, which is then the root it sees */
+    birth->others = namespaces;
+    if (birth->kept)
+        namespaces = 0;
+    const struct sys_clone how = {.flags = namespaces | SYS_CLONE_PIDFD | SYS_CLONE_CLEAR_SIGHAND,
+                                  .pidfd = (uint64_t)(uintptr_t)ret_pidfd};
+    int pid = sys_clone3(&how);
+    if (pid == 0)
+        builder_main(birth);
+    return pid;
+}
+
+static int clone_failed(const struct plan_image *plan, int no, struct err *e)
+{
+    (void)err_sys(e, ERR_CANNOT, no, "cannot create the box's namespaces");
+    bool forbidden = no == EPERM || no == EACCES || no == ENOSPC || no == EUSERS || no == EINVAL || no == ENOSYS;
+    return plan->namespaces && forbidden ? -ENGINE_STALE : -no;
+}
+
+static int native_start(const struct start_request *ask, struct started *ret, struct err *e)
+{
+    int control[2] = {-1, -1}, builder[2] = {-1, -1}, pidfd = -1;
+    struct birth *b = birth_new(ask, e);
+    if (!b)
+        return -ENOMEM;
+    int r = judge_stdio(ask, &b->builder, e);
+    if (r == 0) {
+        r = sys_socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, control);
+        if (r == 0)
+            r = sys_socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, builder);
+        if (r < 0)
+            (void)err_sys(e, ERR_SYSTEM, -r, "cannot create a socket pair to the box");
+    }
+    if (r == 0) {
+        b->builder.control = control[1];
+        b->builder.report = builder[1];
+        r = clone_builder(b, &pidfd);
+        if (r < 0)
+            r = clone_failed(ask->plan->image, -r, e);
+    }
+    sys_shut(control[1]);
+    sys_shut(builder[1]);
+    free(b->builder.names);
+    free(b);
+    if (r < 0) {
+        sys_shut(control[0]);
+        sys_shut(builder[0]);
+        return r;
+    }
+    *ret = (struct started){.pid = r, .pidfd = pidfd, .control = control[0], .builder = builder[0]};
+    return 0;
+}
+
+/* Descriptors of the children that process `pid` has just now, which become readable when they end. */
+static unsigned children(int pid, struct pollfd *ret, unsigned most)
+{
+    char path[64], text[512], *at = text, *end;
+    unsigned n = 0;
+    snprintf(path, sizeof path, "/proc/%d/task/%d/children", pid, pid);
+    own_fd int fd = sys_openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
+    long got = fd < 0 ? fd : sys_read(fd, text, sizeof text - 1);
+    text[got > 0 ? got : 0] = 0;
+    for (long child; n < most && (child = strtol(at, &end, 10)) > 0; at = end) {
+        ret[n] = (struct pollfd){.fd = sys_pidfd_open((int)child, 0), .events = POLLIN};
+        n += ret[n].fd >= 0;
+    }
+    return n;
+}
+
+void engine_kill(const struct started *s)
+{
+    enum { MOST = 16, TRIES = 100 /* of 100 ms for all, on a machine that has no time for them */ };
+    static const struct timespec moment = {0, 100000000};
+    struct pollfd ends[MOST];
+    if (s->pidfd < 0)
+        return;
+    unsigned n = children(s->pid, ends, MOST);
+    (void)sys_pidfd_kill(s->pidfd, SIGKILL);
+    for (unsigned i = 0, tries = 0; i < n; i++) {
+        for (; tries < TRIES && sys_poll(&ends[i], 1, &moment) != 1; tries++)
+            ;
+        (void)sys_shut(ends[i].fd);
+    }
+}
+
+/*
+ * Pid 1 sees the end of its control stream, ends, and the builder ends after it: so that when this returns nothing is
+ * left. Only a builder that does not end by itself is killed, and pid 1 by its parent-death signal. One that is to
+ * be left has said that it is on its way out: whoever takes care of pinfold's orphans reaps it.
+ */
+static void native_finish(struct started *s)
+{
+    enum { BUILD_PATIENCE_MS = 2000 };
+    struct pollfd p = {.fd = s->pidfd, .events = POLLIN};
+    struct timespec patience = {BUILD_PATIENCE_MS / 1000, 0};
+    siginfo_t info;
+    s->control = sys_shut(s->control);
+    if (s->pidfd >= 0 && !s->leave_builder) {
+        int n;
+        do
+            n = sys_poll(&p, 1, &patience);
+        while (n == -EINTR);
+        if (n != 1)
+            engine_kill(s);
+        for (int tries = 0; tries < 3; tries++) {
+            int e = sys_waitid(3 /* P_PIDFD */, s->pidfd, &info, WEXITED | __WALL);
+            if (e == 0 || e == -ECHILD)
+                break;
+            tries -= e == -EINTR;
+        }
+    }
+    s->builder = sys_shut(s->builder);
+    s->pidfd = sys_shut(s->pidfd);
+    s->pid = 0;
+}
+
+const struct engine engine_native = {
+    .name = "native", .probe = native_probe, .start = native_start, .finish = native_finish};

@@ -1,0 +1,116 @@
+/* See net_kept.h. What runs in the helper uses sys/ only, as everything between clone and exec. */
+#include "backends/native/net_kept.h"
+
+#include <net/if.h>
+#include <netinet/in.h>
+#include <sched.h>
+#include <string.h>
+#include "runtime/builder.h"
+#include "sys/fd.h"
+#include "sys/file.h"
+#include "sys/process.h"
+#include "sys/socket.h"
+
+enum { KEPT = 3 };
+
+static uint32_t caller(long which)
+{
+    return (uint32_t)sys_call(which, 0, 0, 0, 0, 0, 0);
+}
+
+/* A helper is born into both namespaces, sends them, and ends. */
+static _Noreturn void helper(const struct net_kept *k, int to)
+{
+    static const char *const names[KEPT] = {"/proc/self/ns/user", "/proc/self/ns/net", "/proc/self/net/sockstat"};
+    int e = map_ids(k->uid, k->gid, k->outside_uid, k->outside_gid);
+    if (e == 0)
+        e = loopback_up();
+    for (int i = 0; e >= 0 && i < KEPT; i++) {
+        own_fd int fd = sys_openat(AT_FDCWD, names[i], O_RDONLY | O_CLOEXEC, 0);
+        e = fd < 0 ? fd : (int)sys_send_fd(to, "", 1, fd, 0);
+    }
+    sys_exit(e < 0);
+}
+
+static int make(struct net_kept *k)
+{
+    int ends[2], *const kept[KEPT] = {&k->user, &k->net, &k->sockets};
+    int e = sys_socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), status;
+    if (e < 0)
+        return e;
+    const struct sys_clone how = {.flags = CLONE_NEWUSER | CLONE_NEWNET | SYS_CLONE_CLEAR_SIGHAND};
+    int pid = sys_clone3(&how);
+    if (pid == 0)
+        helper(k, ends[1]);
+    sys_shut(ends[1]);
+    for (int i = 0; pid > 0 && e >= 0 && i < KEPT; i++) {
+        char word;
+        long n = sys_recv_fd(ends[0], &word, 1, kept[i], 0);
+        e = n < 0 ? (int)n : *kept[i] < 0 ? -ECONNRESET : 0;
+    }
+    sys_shut(ends[0]);
+    while (pid > 0 && sys_wait4(pid, &status, __WALL, NULL) == -EINTR)
+        ;
+    return pid < 0 ? pid : e;
+}
+
+/* Whether nothing is left in it. */
+static bool is_empty(const struct net_kept *k)
+{
+    static const char none[] = "sockets: used 0\n", waiting[] = " tw ";
+    char text[1024];
+    long n = sys_pread(k->sockets, text, sizeof text - 1, 0);
+    if (n <= 0)
+        return false;
+    text[n] = 0;
+    const char *tw = strstr(text, waiting);
+    return strncmp(text, none, sizeof none - 1) == 0 && tw && strncmp(tw + sizeof waiting - 1, "0 ", 2) == 0;
+}
+
+/* Whether all that the plan asks of its network namespace is that it be one of its own. */
+static bool suits(const struct plan_image *image)
+{
+    const struct step *s = plan_steps(image);
+    const uint32_t both = CLONE_NEWUSER | CLONE_NEWNET;
+    bool loopback = false;
+    for (uint32_t i = 0; i < image->n_steps; i++) {
+        if (s[i].kind == STEP_CATCH)
+            return false;
+        loopback |= s[i].kind == STEP_LOOPBACK;
+    }
+    return loopback && (image->namespaces & both) == both && !(image->outer & both);
+}
+
+bool net_kept_ready(struct net_kept *k, const struct plan_image *image)
+{
+    const struct net_kept wanted = {-1, -1, -1, image->uid, image->gid, caller(SYS_geteuid), caller(SYS_getegid)};
+    if (!suits(image))
+        return false;
+    if (k->net >= 0 && k->uid == wanted.uid && k->gid == wanted.gid && k->outside_uid == wanted.outside_uid &&
+        k->outside_gid == wanted.outside_gid && is_empty(k))
+        return true;
+    net_kept_end(k);
+    *k = wanted;
+    if (make(k) == 0 && is_empty(k))
+        return true;
+    net_kept_end(k);
+    return false;
+}
+
+int net_kept_enter(const struct net_kept *k, unsigned long others)
+{
+    int e = sys_setns(k->user, CLONE_NEWUSER);
+    if (e == 0)
+        e = sys_unshare(others & ~(unsigned long)(CLONE_NEWUSER | CLONE_NEWNET));
+    if (e == 0)
+        e = sys_setns(k->net, CLONE_NEWNET);
+    /* Powers that grow make a process undumpable, to whom its own /proc/self would belong to root (prctl(2)). */
+    return e < 0 ? e : sys_prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
+}
+
+void net_kept_end(struct net_kept *k)
+{
+    k->user = sys_shut(k->user);
+    k->net = sys_shut(k->net);
+    k->sockets = sys_shut(k->sockets);
+}

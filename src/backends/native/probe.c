@@ -1,0 +1,368 @@
+/*
+ * What the native engine can do here. The quick probe asks the kernel three questions by system call and hopes for the rest
+ * (engine.h, "Hopeful facts"); the thorough one makes the namespaces in a child, tries in them what a box needs, and
+ * reads the switches that explain a refusal.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <sys/vfs.h>
+#include "base/fd.h"
+#include "backends/native/native.h"
+#include "runtime/inner.h"
+#include "sys/fd.h"
+#include "sys/landlock.h"
+#include "sys/mount.h"
+#include "sys/process.h"
+
+#define ALL_NAMESPACES                                                                                                 \
+    (CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWPID | SYS_CLONE_NEWCGROUP)
+
+/* What a box asks of its namespaces, in the order in which it is tried. */
+enum trial {
+    TRIAL_MAPS,
+    TRIAL_MOUNTS,
+    TRIAL_TMPFS,
+    TRIAL_OVERLAY,
+    TRIAL_PROC,
+    TRIAL_CATCH, /* and one for each enum catch_way from here */
+    TRIAL_COUNT = TRIAL_CATCH + CATCH_SOCKET
+};
+
+struct tried { /* filled by the child through a pipe */
+    int clone, no[TRIAL_COUNT];
+};
+
+static void kernel_version(struct facts *f)
+{
+    struct utsname u;
+    if (uname(&u) == 0)
+        (void)sscanf(u.release, "%u.%u", &f->kernel_major, &f->kernel_minor);
+}
+
+static bool has_notify(void)
+{
+    const uint32_t action = SECCOMP_RET_USER_NOTIF;
+    return sys_call(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &action, 0, 0, 0) == 0;
+}
+
+/* The kernel allows one listener among a process's filters: in a box that is supervised there is none to be had. */
+static bool is_supervised(void)
+{
+    struct sock_filter allow = {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW};
+    const struct sys_clone how = {.exit_signal = SIGCHLD};
+    int status = 0, pid = sys_clone3(&how);
+    if (pid == 0) {
+        (void)sys_prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+        sys_exit(sys_seccomp_filter(&allow, 1, SECCOMP_FILTER_FLAG_NEW_LISTENER) == -EBUSY);
+    }
+    while (pid > 0 && sys_wait4(pid, &status, 0, NULL) == -EINTR)
+        ;
+    return pid > 0 && status != 0;
+}
+
+/* ---- the trial ---- */
+
+static int try_write(const char *path, const char *text)
+{
+    own_fd int fd = sys_openat(AT_FDCWD, path, O_WRONLY | O_CLOEXEC, 0);
+    if (fd < 0)
+        return fd;
+    long n = sys_write(fd, text, strlen(text));
+    return n < 0 ? (int)n : 0;
+}
+
+static int try_maps(uint32_t uid, uint32_t gid)
+{
+    char text[64];
+    int e = try_write("/proc/self/setgroups", "deny");
+    snprintf(text, sizeof text, "%u %u 1", uid, uid);
+    if (e == 0)
+        e = try_write("/proc/self/uid_map", text);
+    snprintf(text, sizeof text, "%u %u 1", gid, gid);
+    return e < 0 ? e : try_write("/proc/self/gid_map", text);
+}
+
+static int try_mounts(void)
+{
+    struct sys_mount_attr attr = {.set = SYS_MOUNT_RDONLY | SYS_MOUNT_NOSUID, .propagation = SYS_PROPAGATION_PRIVATE};
+    own_fd int tree = sys_open_tree(AT_FDCWD, "/", SYS_TREE_CLONE | SYS_TREE_CLOEXEC | SYS_AT_RECURSIVE);
+    return tree < 0 ? tree : sys_mount_setattr(tree, "", SYS_AT_EMPTY_PATH | SYS_AT_RECURSIVE, &attr);
+}
+
+/* A new instance of `type` as a detached mount, or -errno. */
+static int try_fs(const char *type)
+{
+    own_fd int fs = sys_fsopen(type);
+    int e = fs < 0 ? fs : sys_fsconfig(fs, SYS_FS_CREATE, NULL, NULL, 0);
+    return e < 0 ? e : sys_fsmount(fs, SYS_MOUNT_NOSUID | SYS_MOUNT_NODEV | SYS_MOUNT_NOEXEC);
+}
+
+static int try_overlay(void)
+{
+    own_fd int tmpfs = try_fs("tmpfs");
+    if (tmpfs < 0)
+        return tmpfs;
+    int e = sys_move_mount(tmpfs, "", AT_FDCWD, "/", SYS_MOVE_FROM_EMPTY);
+    if (e == 0)
+        e = sys_mkdirat(tmpfs, "a", 0755);
+    if (e == 0)
+        e = sys_mkdirat(tmpfs, "b", 0755);
+    if (e == 0)
+        e = sys_fchdir(tmpfs);
+    own_fd int fs = e < 0 ? e : sys_fsopen("overlay");
+    if (fs < 0)
+        return fs;
+    e = sys_fsconfig(fs, SYS_FS_STRING, "lowerdir", "a:b", 0);
+    return e < 0 ? e : sys_fsconfig(fs, SYS_FS_CREATE, NULL, NULL, 0);
+}
+
+/* The ways of catching connections, the best first, each in a network namespace of its own, until one works. */
+static void try_catch(int no[])
+{
+    for (int way = CATCH_TPROXY; way <= CATCH_LOOPBACK; way++) {
+        bool v6;
+        no[way] = way == CATCH_TPROXY ? 0 : (int)sys_call(SYS_unshare, CLONE_NEWNET, 0, 0, 0, 0, 0);
+        if (no[way] == 0)
+            no[way] = catch_prepare((enum catch_way)way, &v6);
+        if (no[way] == 0)
+            return;
+    }
+}
+
+static _Noreturn void trial(int report, uint32_t uid, uint32_t gid)
+{
+    struct tried t = {0};
+    t.no[TRIAL_MAPS] = try_maps(uid, gid);
+    t.no[TRIAL_MOUNTS] = try_mounts();
+    int fd = try_fs("proc");
+    t.no[TRIAL_PROC] = fd < 0 ? fd : 0;
+    fd = try_fs("tmpfs");
+    t.no[TRIAL_TMPFS] = fd < 0 ? fd : 0;
+    t.no[TRIAL_OVERLAY] = try_overlay();
+    try_catch(t.no + TRIAL_CATCH);
+    (void)sys_write(report, &t, sizeof t);
+    sys_exit(0);
+}
+
+static int try_namespaces(uint32_t uid, uint32_t gid, struct tried *ret)
+{
+    auto_fd int in = -1;
+    auto_fd int out = -1;
+    int ends[2], pidfd = -1;
+    siginfo_t info;
+    int e = sys_pipe(ends, O_CLOEXEC);
+    if (e < 0)
+        return e;
+    in = ends[0];
+    out = ends[1];
+    const struct sys_clone how = {.flags = ALL_NAMESPACES | SYS_CLONE_PIDFD | SYS_CLONE_CLEAR_SIGHAND,
+                                  .pidfd = (uint64_t)(uintptr_t)&pidfd};
+    int pid = sys_clone3(&how);
+    if (pid == 0)
+        trial(out, uid, gid);
+    memset(ret, 0, sizeof *ret);
+    if (pid < 0) {
+        ret->clone = pid;
+        return 0;
+    }
+    out = close_fd(out);
+    long n = sys_read(in, ret, sizeof *ret);
+    while (sys_waitid(3 /* P_PIDFD */, pidfd, &info, WEXITED | __WALL) == -EINTR)
+        ;
+    sys_shut(pidfd);
+    return n == (long)sizeof *ret ? 0 : -EIO;
+}
+
+/* ---- why not ---- */
+
+/* The first number in a file of /proc/sys, or -1. */
+static long read_switch(const char *path)
+{
+    char text[32];
+    auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+    if (n <= 0)
+        return -1;
+    text[n] = 0;
+    return strtol(text, NULL, 10);
+}
+
+struct reason {
+    const char *why, *remedy;
+};
+
+static const char *clause(struct arena *mem, const char *what, int no)
+{
+    const char *text = arena_printf(mem, "%s: %s", what, strerror(no));
+    return text ? text : what;
+}
+
+/* Why user namespaces cannot be made, or give nothing. */
+static struct reason namespace_reason(struct arena *mem, const struct tried *t)
+{
+    if (read_switch("/proc/sys/user/max_user_namespaces") == 0)
+        return (struct reason){"user namespaces are disabled (user.max_user_namespaces is 0)",
+                               "sudo sysctl -w user.max_user_namespaces=15000"};
+    if (read_switch("/proc/sys/kernel/unprivileged_userns_clone") == 0)
+        return (struct reason){"user namespaces are for root only (kernel.unprivileged_userns_clone is 0)",
+                               "sudo sysctl -w kernel.unprivileged_userns_clone=1"};
+    if (read_switch("/proc/sys/kernel/apparmor_restrict_unprivileged_userns") == 1)
+        return (struct reason){
+            "AppArmor restricts user namespaces (kernel.apparmor_restrict_unprivileged_userns is 1)",
+            "printf 'abi <abi/4.0>,\\ninclude <tunables/global>\\nprofile pinfold /usr/{,local/}bin/pinfold "
+            "flags=(unconfined) {\\n  userns,\\n}\\n' | sudo tee /etc/apparmor.d/pinfold && "
+            "sudo apparmor_parser -r /etc/apparmor.d/pinfold"};
+    if (t->clone == -EPERM)
+        return (struct reason){
+            "creating namespaces is refused, as in a container with a system call filter or in a chroot",
+            "start the container with --security-opt seccomp=unconfined"};
+    if (t->clone == -ENOSPC || t->clone == -EUSERS)
+        return (struct reason){"the limit of user namespaces is reached",
+                               "sudo sysctl -w user.max_user_namespaces=15000"};
+    if (t->clone)
+        return (struct reason){clause(mem, "the kernel refuses namespaces", -t->clone), NULL};
+    for (int i = 0; i <= TRIAL_TMPFS; i++) {
+        static const char *const what[] = {"a user namespace's id maps", "mounts in a user namespace",
+                                           "a tmpfs in a user namespace"};
+        if (i < 3 && t->no[i])
+            return (struct reason){clause(mem, what[i], -t->no[i]), NULL};
+    }
+    return (struct reason){"user namespaces do not work here", NULL};
+}
+
+static void probe_cannot(struct facts *f, features which, struct reason r)
+{
+    for (int i = 0; i < FEATURE_COUNT; i++) {
+        if (!(which >> i & 1))
+            continue;
+        f->can &= ~((features)1 << i);
+        f->why_not[i] = r.why;
+        f->remedy[i] = r.remedy;
+    }
+}
+
+#define ALL_FEATURES (((features)1 << FEATURE_COUNT) - 1)
+/* Judged elsewhere: by what makes control groups, and by the plan from the policy alone. */
+#define LIMIT_FEATURES (F(CGROUP_LIMITS) | F(LIMIT_MEMORY) | F(LIMIT_CPU) | F(LIMIT_PROCESSES) | F(LIMIT_DISK))
+
+/* What rests on Landlock's and seccomp's own abilities, in either tier. */
+static void judge_kernel(struct facts *f, bool supervised)
+{
+    if (supervised)
+        probe_cannot(
+            f, F(GUARD) | F(UNIX_SOCKETS) | F(HIDES_ANY_DEPTH),
+            (struct reason){"this already is a supervised box, and the kernel allows one supervisor of system calls",
+                            "the outer box's rules also apply here"});
+    else if (!f->notify)
+        probe_cannot(
+            f, F(GUARD) | F(UNIX_SOCKETS) | F(HIDES_ANY_DEPTH),
+            (struct reason){"the kernel has no seccomp user notification (Linux 5.0, CONFIG_SECCOMP_FILTER)", NULL});
+    if (f->landlock_abi < 6)
+        probe_cannot(
+            f, F(ABSTRACT_SOCKETS),
+            (struct reason){"with the host's network, Landlock's scopes are needed for it (Linux 6.12)", NULL});
+}
+
+static void judge_landlock_tier(struct facts *f, struct reason r)
+{
+    f->tier = TIER_LANDLOCK;
+    f->catch = CATCH_SOCKET;
+    probe_cannot(f,
+                 F(REMAP) | F(PID_NAMESPACE) | F(PRIVATE_IPC) | F(PRIVATE_TMP) | F(FRESH_PROC) | F(NO_SURVIVORS) |
+                     F(NETWORK_TRANSPARENT) | F(NETWORK_PORTS) | F(NETWORK_ADDRESSES) | F(HOST_NETWORK) | F(USER_ROOT) |
+                     F(CACHES) | F(LIMIT_PROCESSES),
+                 r);
+    if (f->landlock_abi < 3)
+        probe_cannot(f, F(FILES) | F(HIDES),
+                     (struct reason){f->landlock_abi
+                                         ? "without namespaces, files need Landlock's right to truncate (Linux 6.2)"
+                                         : "neither namespaces nor Landlock are available",
+                                     r.remedy});
+    if (f->landlock_abi < 6)
+        probe_cannot(f, F(SIGNALS),
+                     (struct reason){"without namespaces, Landlock's signal scope is needed (Linux 6.12)", r.remedy});
+}
+
+/* The best way that worked; the first that did not says why. */
+static void judge_catch(struct facts *f, struct arena *mem, const struct tried *t)
+{
+    const int *no = t->no + TRIAL_CATCH;
+    int way = CATCH_TPROXY;
+    while (way < CATCH_LOOPBACK && no[way])
+        way++;
+    f->catch = (enum catch_way)way;
+    if (way == CATCH_TPROXY)
+        return;
+    const char *what = arena_printf(mem, "nf_tables TPROXY cannot be used here (%s), so connections are redirected %s",
+                                    strerror(-no[CATCH_TPROXY]),
+                                    way == CATCH_ROUTES ? "at listed ports only: list them, as in --allow HOST:443"
+                                                        : "by name and at listed ports only, as in --allow HOST:443");
+    f->catch_why = what ? what : "nf_tables TPROXY cannot be used here";
+    probe_cannot(f, F(NETWORK_PORTS) | (way == CATCH_LOOPBACK ? F(NETWORK_ADDRESSES) : 0),
+                 (struct reason){f->catch_why, NULL});
+    if (no[way])
+        probe_cannot(f, F(NETWORK_TRANSPARENT),
+                     (struct reason){clause(mem, "connections cannot be redirected", -no[way]), NULL});
+}
+
+static int probe_thoroughly(struct facts *f, struct arena *mem, struct err *e)
+{
+    struct tried t;
+    int r = try_namespaces(f->uid, f->gid, &t);
+    if (r < 0)
+        return err_sys(e, ERR_SYSTEM, -r, "cannot test namespaces");
+    if (t.clone || t.no[TRIAL_MAPS] || t.no[TRIAL_MOUNTS] || t.no[TRIAL_TMPFS]) {
+        judge_landlock_tier(f, namespace_reason(mem, &t));
+        return 0;
+    }
+    f->overlay = t.no[TRIAL_OVERLAY] == 0;
+    f->layers &= f->overlay;
+    if (!f->overlay)
+        probe_cannot(f, F(CACHES),
+                     (struct reason){clause(mem, "overlayfs in a user namespace", -t.no[TRIAL_OVERLAY]), NULL});
+    judge_catch(f, mem, &t);
+    if (t.no[TRIAL_PROC])
+        probe_cannot(f, F(FRESH_PROC),
+                     (struct reason){"a new /proc is refused, as in a container that masks parts of /proc",
+                                     "start the container with --security-opt systempaths=unconfined"});
+    return 0;
+}
+
+/* Overlays of overlays come to an end at two (FILESYSTEM_MAX_STACK_DEPTH). */
+static bool is_stacked(const char *path)
+{
+    struct statfs fs;
+    return !path || statfs(path, &fs) < 0 || fs.f_type == SYS_OVERLAYFS || fs.f_type == SYS_ECRYPTFS;
+}
+
+int native_probe(struct facts *f, struct arena *mem, bool thorough, struct err *e)
+{
+    int abi = sys_landlock_abi();
+    f->engine = "native";
+    f->tier = TIER_NAMESPACES;
+    f->uid = (uint32_t)sys_call(SYS_geteuid, 0, 0, 0, 0, 0, 0);
+    f->gid = (uint32_t)sys_call(SYS_getegid, 0, 0, 0, 0, 0, 0);
+    f->can = ALL_FEATURES & ~LIMIT_FEATURES;
+    f->landlock_abi = abi > 0 ? abi : 0;
+    bool supervised = thorough && is_supervised();
+    f->notify = has_notify() && !supervised;
+    kernel_version(f);
+    f->overlay = f->kernel_major > 5 || (f->kernel_major == 5 && f->kernel_minor >= 11);
+    f->layers =
+        f->overlay && (f->kernel_major > 6 || (f->kernel_major == 6 && f->kernel_minor >= 15)) && !is_stacked(f->home);
+    if (f->kernel_major < 5 || (f->kernel_major == 5 && f->kernel_minor < 12)) {
+        judge_landlock_tier(f, (struct reason){"the kernel lacks the required mount calls (Linux 5.12)", NULL});
+    } else if (thorough) {
+        int r = probe_thoroughly(f, mem, e);
+        if (r < 0)
+            return r;
+    }
+    judge_kernel(f, supervised);
+    return 0;
+}

@@ -1,0 +1,20 @@
+/* The engines there are. */
+#include "backends/container/container.h"
+#include "backends/engine.h"
+
+/*
+ * The order of `auto`: what needs nobody else first; then what keeps all of native's rules; then what costs more to start;
+ * last what runs as root on everybody's behalf.
+ */
+const struct engine *const engines[] = {&engine_native,   &engine_bwrap,    &engine_nsjail,
+                                        &engine_firejail, &engine_vm,       &engine_podman,
+                                        &engine_docker,   &engine_seatbelt, NULL};
+
+const struct engine *engine_by_name(const char *name)
+{
+    for (size_t i = 0; engines[i]; i++) {
+        if (same(engines[i]->name, name))
+            return engines[i];
+    }
+    return NULL;
+}

@@ -1,0 +1,73 @@
+/*
+ * The engine firejail. It runs as root (set-user-ID) and gives an ordinary user's box no powers at all, so pinfold-init makes a
+ * user namespace of its own inside and builds the box in it, as the native engine does on the host (outer is empty).
+ * What firejail does besides stands around that: its own pid, mount, IPC and network namespaces, no capabilities, no new
+ * privileges, no supplementary groups, its blacklists.
+ *
+ * It masks parts of /proc, and the kernel gives a fresh one only to whom a whole one is visible: fresh-proc is a loss. The
+ * /proc in the box is firejail's, which shows firejail's processes and the guard besides the box's, and none of the host's.
+ *
+ * Places are not said as --read-write, --read-only or --whitelist: a process of root's follows those paths.
+ */
+#include "backends/native/native.h"
+#include "backends/tools/tool.h"
+
+static int firejail_probe(struct facts *f, struct arena *mem, bool thorough, struct err *e)
+{
+    int r = native_probe(f, mem, thorough, e);
+    f->engine = "firejail";
+    if (r < 0)
+        return r;
+    f->tool = tool_find(mem, "firejail");
+    if (!f->tool)
+        return err_say(e, ERR_CANNOT, "firejail is not installed (apt install firejail)");
+    if (f->tier != TIER_NAMESPACES)
+        return tool_no_namespaces(f, e);
+    f->can &= ~F(FRESH_PROC);
+    f->why_not[FEATURE_FRESH_PROC] = "firejail masks parts of /proc, and the kernel then refuses a new /proc";
+    return 0;
+}
+
+static int firejail_argv(const struct plan *plan, const struct tool_ask *ask, struct arena *mem,
+                         const char *const **ret, struct err *e)
+{
+    const struct plan_image *image = plan->image;
+    struct tool_words w = {.mem = mem};
+    tool_word(&w, ask->program);
+    tool_word(&w, "--quiet");
+    tool_word(&w, "--noprofile");
+    tool_word(&w, "--nonewprivs");
+    tool_word(&w, "--nogroups");
+    /* Uid 0 may be mapped into another user namespace only by who has this (user_namespaces(7)). */
+    tool_word(&w, plan->facts->uid == 0 ? "--caps.keep=setfcap" : "--caps.drop=all");
+    tool_word(&w, "--ipc-namespace");
+    if (plan->policy->net != NET_HOST)
+        tool_word(&w, "--net=none");
+    const char *name = tool_hostname(image);
+    if (name)
+        tool_word(&w, arena_printf(mem, "--hostname=%s", name));
+    /* The host's files as they are: the plan says what of them the box has. */
+    tool_word(&w, "--allusers");
+    tool_word(&w, "--writable-etc");
+    tool_word(&w, "--writable-var");
+    tool_word(&w, "--writable-var-log");
+    tool_word(&w, "--keep-var-tmp");
+    tool_word(&w, "--keep-dev-shm");
+    tool_word(&w, arena_printf(mem, "--keep-fd=%d,%d", TOOL_CHECKIN, TOOL_INIT));
+    tool_word(&w, "--");
+    return tool_end(&w, plan, TOOL_INIT_PATH, NULL, ret, e);
+}
+
+static int firejail_start(const struct start_request *ask, struct started *ret, struct err *e)
+{
+    const struct tool_way way = {.engine = &engine_firejail, .program = ask->plan->facts->tool};
+    return tool_start(&way, ask, ret, e);
+}
+
+const struct engine engine_firejail = {.name = "firejail",
+                                       .program = "firejail",
+                                       .package = "firejail",
+                                       .probe = firejail_probe,
+                                       .argv = firejail_argv,
+                                       .start = firejail_start,
+                                       .finish = tool_finish};

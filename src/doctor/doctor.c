@@ -1,0 +1,400 @@
+#include "doctor/doctor.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "base/json.h"
+#include "survey/cgroup.h"
+#include "backends/engine.h"
+#include "backends/tools/tool.h"
+#include "run/direct.h"
+#include "run/nested.h"
+#include "run/words.h"
+#include "run/world.h"
+
+#define MAX_DOCTOR          (8u << 20)
+#define VERSION_PATIENCE_MS 3000u
+/* Found by cgroup_probe(), for every engine alike. */
+#define LIMITS_BY_GROUP (F(CGROUP_LIMITS) | F(LIMIT_MEMORY) | F(LIMIT_CPU) | F(LIMIT_PROCESSES) | F(LIMIT_DISK))
+
+struct doctor_report {
+    struct arena *mem;
+    struct facts facts;
+    struct utsname host;
+    struct check *checks;
+    size_t n_checks;
+    struct verdict *verdicts;
+    size_t n_verdicts;
+    struct git_runs git;
+    bool failed;
+};
+
+static void check(struct doctor_report *r, enum check_state state, const char *name, const char *detail,
+                  const char *remedy)
+{
+    struct check *c = arena_push(r->mem, &r->checks, &r->n_checks, sizeof *c);
+    if (c)
+        *c = (struct check){.state = state, .name = name, .detail = detail ? detail : "", .remedy = remedy};
+    r->failed |= state == CHECK_NO;
+}
+
+static void check_kernel(struct doctor_report *r)
+{
+    const struct facts *f = &r->facts;
+    bool enough = f->kernel_major > 5 || (f->kernel_major == 5 && f->kernel_minor >= 14);
+    check(r, enough ? CHECK_YES : CHECK_NO, "kernel", arena_printf(r->mem, "Linux %s", r->host.release),
+          enough ? NULL : "boxes need Linux 5.14 or later");
+    check(r, f->tier == TIER_NAMESPACES ? CHECK_YES : CHECK_PART, "user-namespaces",
+          f->tier == TIER_NAMESPACES ? "allowed" : f->why_not[FEATURE_PID_NAMESPACE],
+          f->tier == TIER_NAMESPACES ? NULL : f->remedy[FEATURE_PID_NAMESPACE]);
+    check(r, f->landlock_abi > 0 ? CHECK_YES : CHECK_PART, "landlock",
+          f->landlock_abi > 0 ? arena_printf(r->mem, "ABI %d", f->landlock_abi) : "not in this kernel, or not enabled",
+          f->landlock_abi > 0 ? NULL : "boot with landlock in lsm= (and CONFIG_SECURITY_LANDLOCK)");
+    check(r, f->notify ? CHECK_YES : CHECK_PART, "seccomp-notification",
+          f->notify ? "guarded names, hidden paths and sockets can be enforced"
+                    : "this kernel has no SECCOMP_RET_USER_NOTIF",
+          f->notify ? NULL : "inside another sandbox or container: allow seccomp user notification there");
+    check(r, f->overlay ? CHECK_YES : CHECK_PART, "overlay",
+          f->overlay ? "private layers over caches"
+                     : "no overlay file system in a user namespace: caches are redirected",
+          NULL);
+}
+
+/* How --net allow reaches programs that know no proxy. */
+static void check_egress(struct doctor_report *r)
+{
+    static const char *const ways[] = {
+        [CATCH_TPROXY] = "every connection is redirected to the egress proxy (nftables)",
+        [CATCH_ROUTES] = "connections to listed ports are redirected (local routes)",
+        [CATCH_LOOPBACK] = "connections to names at listed ports are redirected (fake IPs in 127.64.0.0/10)",
+        [CATCH_SOCKET] = "only a proxy on a Unix socket, for programs that can use one (curl)"};
+    const struct facts *f = &r->facts;
+    const char *why = f->catch == CATCH_SOCKET ? f->why_not[FEATURE_NETWORK_TRANSPARENT] : f->catch_why;
+    check(r, f->catch == CATCH_TPROXY ? CHECK_YES : CHECK_PART, "egress", ways[f->catch], why);
+}
+
+static void check_cgroup(struct doctor_report *r)
+{
+    static const char *const kinds[] = {
+        [CGROUP_NONE] = "none writable: limits are enforced by rlimits and a watcher",
+        [CGROUP_V2] = "v2, delegated",
+        [CGROUP_V2_SYSTEMD] = "v2, through systemd's user manager (a few milliseconds when a limit is asked for)",
+        [CGROUP_V1] = "v1"};
+    enum cgroup_kind kind = r->facts.cgroup;
+    const char *remedy = r->facts.remedy[FEATURE_CGROUP_LIMITS];
+    check(r, kind == CGROUP_NONE ? CHECK_PART : CHECK_YES, "cgroup", kinds[kind],
+          kind != CGROUP_NONE ? NULL
+          : remedy            ? remedy
+                              : "log in with a systemd user session, or start under: systemd-run --user --scope "
+                                "-p Delegate=yes");
+}
+
+/* Every guarantee that this machine cannot give, in the words of whoever found out. */
+static void check_features(struct doctor_report *r)
+{
+    const struct facts *f = &r->facts;
+    for (int i = 0; i < FEATURE_COUNT; i++) {
+        if (f->can >> i & 1 || i == FEATURE_CGROUP_LIMITS || !f->why_not[i])
+            continue;
+        check(r, CHECK_PART, feature_name((enum feature)i), f->why_not[i], f->remedy[i]);
+    }
+}
+
+/* "bubblewrap 0.8.0": the first line that the program answers to --version with. */
+static const char *version_of(struct arena *mem, const char *program)
+{
+    const char *const argv[] = {program, "--version", NULL};
+    auto_buf struct buf said = BUF(4096);
+    auto_buf struct buf line = BUF(8192);
+    if (tool_ask(argv, VERSION_PATIENCE_MS, &said) != 0)
+        return NULL;
+    buf_put(&line, said.p, strcspn(buf_cstr(&said), "\n"));
+    auto_buf struct buf safe = BUF(16384);
+    words_safe(&safe, buf_cstr(&line));
+    return safe.n ? arena_text(mem, buf_cstr(&safe)) : NULL;
+}
+
+/* What an engine lacks that native has, or all of why it cannot be used. */
+static void check_engine(struct doctor_report *r, const struct engine *engine)
+{
+    const char *name = arena_printf(r->mem, "engine-%s", engine->name);
+    const char *found = tool_find(r->mem, engine->program);
+    const struct policy nothing_said = {.engine = engine->name, .workspace = "/"};
+    struct facts facts = {.uid = r->facts.uid, .gid = r->facts.gid, .home = r->facts.home, .policy = &nothing_said};
+    struct err e = {0};
+    if (!name)
+        return;
+    if (!found) {
+        check(r, CHECK_ABSENT, name,
+              arena_printf(r->mem, "%s is not installed (only needed when asked for)", engine->program),
+              engine->package ? arena_printf(r->mem, "apt install %s", engine->package) : NULL);
+        return;
+    }
+    const char *version = version_of(r->mem, found);
+    if (engine->images) { /* what it can depends on the image, and on the daemon that has it */
+        check(r, CHECK_YES, name,
+              arena_printf(r->mem, "%s, %s; needs an image (--image); its features are checked when a box starts",
+                           version ? version : "no version", found),
+              NULL);
+        return;
+    }
+    if (engine->probe(&facts, r->mem, true, &e) < 0) {
+        check(r, CHECK_PART, name, arena_printf(r->mem, "%s: %s", version ? version : found, e.text), NULL);
+        return;
+    }
+    auto_buf struct buf words = BUF(MAX_WORDS);
+    features lacks = r->facts.can & ~facts.can & ~LIMITS_BY_GROUP;
+    buf_printf(&words, "%s, %s", version ? version : "no version", found);
+    if (lacks) {
+        buf_text(&words, "; without ");
+        words_features(&words, lacks);
+    }
+    check(r, lacks ? CHECK_PART : CHECK_YES, name, arena_text(r->mem, buf_cstr(&words)), NULL);
+}
+
+static void check_engines(struct doctor_report *r)
+{
+    for (size_t i = 0; engines[i]; i++) {
+        if (engines[i]->program)
+            check_engine(r, engines[i]);
+    }
+    const char *init = NULL;
+    struct err e = {0};
+    bool there = tool_init(r->mem, &init, NULL, &e) == 0;
+    check(r, there ? CHECK_YES : CHECK_PART, "pinfold-init", there ? init : arena_text(r->mem, e.text),
+          there ? NULL : "install all of pinfold: engines that are other programs start pinfold-init in their boxes");
+}
+
+/* The proof: a default box, started. */
+static void check_box(struct doctor_report *r)
+{
+    struct err e = {0};
+    uint64_t us = 0;
+    features lost = 0;
+    const char *how = "";
+
+    if (nested_in_box()) {
+        check(r, CHECK_NO, "box", "this already runs in a pinfold box", "run doctor outside");
+        return;
+    }
+    if (try_box(r->mem, &us, &lost, &how, &e) < 0) {
+        check(r, CHECK_NO, "box", arena_printf(r->mem, "a default box does not start: %s", e.text), NULL);
+        return;
+    }
+    auto_buf struct buf words = BUF(MAX_WORDS);
+    buf_printf(&words, "a default box starts, in ");
+    words_duration(&words, us);
+    buf_printf(&words, ", by %s", how);
+    if (lost) {
+        buf_text(&words, "; without ");
+        words_features(&words, lost);
+    }
+    check(r, lost ? CHECK_PART : CHECK_YES, "box", arena_text(r->mem, buf_cstr(&words)), NULL);
+}
+
+/* A name that is a stranger's, on a line of its own. */
+static void print_safe(struct buf *out, const char *before, const char *text)
+{
+    buf_text(out, before);
+    words_safe(out, text);
+}
+
+static void print_git(const struct doctor_report *r, struct buf *out)
+{
+    const struct git_runs *g = &r->git;
+    size_t odd = 0;
+    if (!g->top || (!g->repository && g->n == 0))
+        return;
+    print_safe(out, "\nWhat git on the host runs in '", g->top);
+    buf_text(out, "':\n");
+    for (size_t i = 0; i < g->n; i++) {
+        const struct git_run *one = &g->list[i];
+        const char *remedy = git_odd_remedy(r->mem, one);
+        odd += one->odd != GIT_USUAL;
+        print_safe(out, one->odd != GIT_USUAL ? "LOOK  " : "      ", git_run_text(r->mem, one, g->top));
+        if (one->odd != GIT_USUAL)
+            buf_printf(out, "\n      %s", git_odd_text(one->odd));
+        if (remedy)
+            print_safe(out, "\n      -> ", remedy);
+        buf_char(out, '\n');
+    }
+    if (g->n == 0)
+        buf_text(out, "      nothing: no hook and no program named in a configuration\n");
+    if (g->cut)
+        buf_text(out, "      The tree is too large to search completely: run doctor in a subdirectory.\n");
+    if (g->not_read)
+        buf_printf(out, "      %zu configurations or hook directories are too large and were not read.\n", g->not_read);
+    if (odd)
+        buf_printf(out, "%zu of these may not come from you.\n", odd);
+}
+
+static void print_text(const struct doctor_report *r, struct buf *out)
+{
+    static const char *const states[] = {
+        [CHECK_YES] = "yes", [CHECK_PART] = "part", [CHECK_NO] = "NO", [CHECK_ABSENT] = "-"};
+    static const char *const helds[] = {
+        [HELD] = "held", [HELD_LOST] = "lost", [HELD_UNPROVED] = "unproved", [BROKEN] = "BROKEN"};
+    size_t broken = 0;
+
+    buf_printf(out, "pinfold %s on %s %s (%s), user %u\n\n", PINFOLD_VERSION, r->host.sysname, r->host.release,
+               r->host.machine, (unsigned)getuid());
+    for (size_t i = 0; i < r->n_checks; i++) {
+        const struct check *c = &r->checks[i];
+        buf_printf(out, "%-5s %-22s %s\n", states[c->state], c->name, c->detail);
+        if (c->remedy)
+            buf_printf(out, "      %-22s -> %s\n", "", c->remedy);
+    }
+    buf_text(out, "\nGuarantees, as --may-lose and --must-have name them:\n");
+    for (int i = 0; i < FEATURE_COUNT; i++)
+        buf_printf(out, "      %-22s %s\n", feature_name((enum feature)i), feature_text((enum feature)i));
+    print_git(r, out);
+    if (r->n_verdicts)
+        buf_text(out, "\nAttacks on default boxes:\n");
+    for (size_t i = 0; i < r->n_verdicts; i++) {
+        const struct verdict *v = &r->verdicts[i];
+        buf_printf(out, "%-8s %-20s %s%s", helds[v->held], v->attack,
+                   v->held == BROKEN || v->held == HELD_LOST ? v->must && v->held == BROKEN ? "does not work: " : ""
+                   : v->must                                 ? "works: "
+                                                             : "refused: ",
+                   v->what);
+        buf_printf(out, "%s%s%s\n", v->how[0] ? " (" : "", v->how, v->how[0] ? ")" : "");
+        broken += v->held == BROKEN;
+    }
+    if (r->n_verdicts && broken)
+        buf_printf(out, "\n%zu of %zu attacks did not hold. Do not rely on boxes here.\n", broken, r->n_verdicts);
+    else if (r->n_verdicts)
+        buf_printf(out, "\nNone of %zu attacks broke a box.\n", r->n_verdicts);
+}
+
+static void git_json(const struct doctor_report *r, struct json *j)
+{
+    const struct git_runs *g = &r->git;
+    json_object(j, "git");
+    json_text(j, "directory", g->top ? g->top : "");
+    json_bool(j, "repository", g->repository);
+    json_bool(j, "all_looked_at", !g->cut && !g->not_read);
+    json_array(j, "runs");
+    for (size_t i = 0; i < g->n; i++) {
+        const struct git_run *one = &g->list[i];
+        const char *remedy = git_odd_remedy(r->mem, one);
+        json_object(j, NULL);
+        json_text(j, "file", one->file);
+        if (one->key)
+            json_text(j, "key", one->key);
+        json_text(j, "value", one->value);
+        json_bool(j, "yours", one->odd == GIT_USUAL);
+        json_text(j, "why", git_odd_text(one->odd));
+        if (remedy)
+            json_text(j, "remedy", remedy);
+        json_object_end(j);
+    }
+    json_array_end(j);
+    json_object_end(j);
+}
+
+static void print_json(const struct doctor_report *r, struct buf *out)
+{
+    static const char *const states[] = {
+        [CHECK_YES] = "yes", [CHECK_PART] = "part", [CHECK_NO] = "no", [CHECK_ABSENT] = "absent"};
+    static const char *const helds[] = {
+        [HELD] = "held", [HELD_LOST] = "lost", [HELD_UNPROVED] = "unproved", [BROKEN] = "broken"};
+    struct json j = JSON(out);
+
+    j.pretty = true;
+    json_object(&j, NULL);
+    json_int(&j, "v", 1);
+    json_text(&j, "version", PINFOLD_VERSION);
+    json_text(&j, "kernel", r->host.release);
+    json_text(&j, "machine", r->host.machine);
+    json_text(&j, "tier", r->facts.tier == TIER_NAMESPACES ? "namespaces" : "landlock");
+    json_bool(&j, "ok", !r->failed);
+    json_array(&j, "checks");
+    for (size_t i = 0; i < r->n_checks; i++) {
+        const struct check *c = &r->checks[i];
+        json_object(&j, NULL);
+        json_text(&j, "name", c->name);
+        json_text(&j, "state", states[c->state]);
+        json_text(&j, "detail", c->detail);
+        if (c->remedy)
+            json_text(&j, "remedy", c->remedy);
+        else
+            json_null(&j, "remedy");
+        json_object_end(&j);
+    }
+    json_array_end(&j);
+    json_array(&j, "guarantees");
+    for (int i = 0; i < FEATURE_COUNT; i++) {
+        json_object(&j, NULL);
+        json_text(&j, "name", feature_name((enum feature)i));
+        json_text(&j, "promises", feature_text((enum feature)i));
+        json_object_end(&j);
+    }
+    json_array_end(&j);
+    git_json(r, &j);
+    if (r->n_verdicts) {
+        json_array(&j, "attacks");
+        for (size_t i = 0; i < r->n_verdicts; i++) {
+            json_object(&j, NULL);
+            json_text(&j, "attack", r->verdicts[i].attack);
+            json_text(&j, "what", r->verdicts[i].what);
+            json_text(&j, "held", helds[r->verdicts[i].held]);
+            json_text(&j, "how", r->verdicts[i].how);
+            json_object_end(&j);
+        }
+        json_array_end(&j);
+    }
+    json_object_end(&j);
+    buf_char(out, '\n');
+}
+
+static int doctor(bool json, bool verify, struct buf *out, struct err *e)
+{
+    auto_arena struct arena *mem = arena_new(MAX_DOCTOR);
+    struct doctor_report r = {.mem = mem};
+
+    if (!mem)
+        return err_sys(e, ERR_SYSTEM, ENOMEM, "doctor");
+    (void)uname(&r.host);
+    r.facts.uid = getuid();
+    r.facts.gid = getgid();
+    int error = engine_native.probe(&r.facts, mem, true, e);
+    if (error < 0)
+        return error;
+    cgroup_probe(&r.facts, true, mem);
+    check_kernel(&r);
+    check_egress(&r);
+    check_cgroup(&r);
+    check_features(&r);
+    check_box(&r);
+    check_engines(&r);
+    if (doctor_git(mem, getenv("HOME"), &r.git) < 0)
+        return err_sys(e, ERR_SYSTEM, ENOMEM, "doctor");
+    if (verify) {
+        error = verify_box(mem, &r.verdicts, &r.n_verdicts, e);
+        if (error < 0)
+            return err_wrap(e, error, "doctor --verify");
+    }
+    for (size_t i = 0; i < r.n_verdicts; i++)
+        r.failed |= r.verdicts[i].held == BROKEN;
+    if (arena_failed(mem))
+        return err_sys(e, ERR_SYSTEM, ENOMEM, "doctor");
+    if (json)
+        print_json(&r, out);
+    else
+        print_text(&r, out);
+    return r.failed ? 1 : 0;
+}
+
+int pinfold_doctor(enum pinfold_explain_format format, int verify, char **ret, struct pinfold_error *error)
+{
+    auto_buf struct buf out = BUF(MAX_ANSWER_TEXT);
+    struct err e = {0};
+    int r = doctor(format == PINFOLD_EXPLAIN_JSON, verify != 0, &out, &e);
+    if (r < 0)
+        return tell(error, &e, r);
+    int given = give(&out, ret, error);
+    return given < 0 ? given : r;
+}

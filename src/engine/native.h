@@ -1,5 +1,0 @@
-/* What the files of the native engine share. */
-#pragma once
-#include "engine/engine.h"
-
-int native_probe(struct facts *f, struct arena *mem, bool thorough, struct err *e);

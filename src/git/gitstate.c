@@ -1,0 +1,167 @@
+/*
+ * What git keeps in files while a rebase, a cherry-pick or a revert waits to be gone on with, and what of it is a program:
+ * lines `exec` of the list of steps (git-rebase-todo), and the merge strategy, which git starts as git-merge-NAME
+ * (sequencer.c, try_merge_command) and looks for below the current directory when the name has a slash. Whoever types
+ * `git rebase --continue` starts it.
+ *
+ * As with configurations: what is a program may stand in the new content only where the old had it, too.
+ */
+#include <errno.h>
+#include "git/gitconfig.h"
+
+enum gitconfig_kind gitconfig_kind_of(struct str path)
+{
+    static const struct {
+        const char *end;
+        enum gitconfig_kind kind;
+    } all[] = {{"/.gitmodules", GITCONFIG_MODULES},
+               {"/rebase-merge/git-rebase-todo", GITCONFIG_TODO},
+               {"/sequencer/todo", GITCONFIG_TODO},
+               {"/sequencer/opts", GITCONFIG_OPTIONS},
+               {"/rebase-merge/strategy", GITCONFIG_STRATEGY}};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        size_t n = strlen(all[i].end);
+        if (path.n >= n && str_is_nocase(str_skip(path, path.n - n), all[i].end))
+            return all[i].kind;
+    }
+    return GITCONFIG_REPOSITORY;
+}
+
+static struct str word(struct str *line)
+{
+    while (line->n && (line->p[0] == ' ' || line->p[0] == '\t' || line->p[0] == '\r'))
+        *line = str_skip(*line, 1);
+    size_t n = 0;
+    while (n < line->n && line->p[n] != ' ' && line->p[n] != '\t' && line->p[n] != '\r')
+        n++;
+    struct str one = {line->p, n};
+    *line = str_skip(*line, n);
+    return one;
+}
+
+/* Steps that name no program; what git learns tomorrow is none of them. */
+static bool is_plain_step(struct str line)
+{
+    static const char *const steps[] = {"pick", "p",      "revert", "edit",  "e", "reword", "r", "fixup",
+                                        "f",    "squash", "s",      "drop",  "d", "break",  "b", "label",
+                                        "l",    "reset",  "t",      "merge", "m", "noop",   "u", "update-ref"};
+    struct str step = word(&line);
+    if (step.n == 0 || !((step.p[0] >= 'a' && step.p[0] <= 'z') || (step.p[0] >= 'A' && step.p[0] <= 'Z')))
+        return true; /* a comment, whatever core.commentChar is; or an error to git */
+    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++)
+        if (str_is(step, steps[i]))
+            return true;
+    return false;
+}
+
+static bool has_line(struct str text, struct str line)
+{
+    while (text.n)
+        if (str_eq(str_until(&text, '\n'), line))
+            return true;
+    return false;
+}
+
+static int judge_todo(struct str old, struct str new, struct buf *why)
+{
+    if (new.n == 0 || !new.p)
+        return 0;
+    if (memchr(new.p, 0, new.n))
+        return -EBADMSG;
+    while (new.n) {
+        struct str line = str_until(&new, '\n');
+        if (is_plain_step(line) || has_line(old, line))
+            continue;
+        if (why)
+            buf_text(why, "a command (exec) is added to the list of steps: continuing the rebase would run it");
+        return -EACCES;
+    }
+    return 0;
+}
+
+static bool is_builtin_strategy(struct str name)
+{
+    static const char *const all[] = {"ort", "recursive", "resolve", "octopus", "ours", "subtree"};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (str_is(name, all[i]))
+            return true;
+    return false;
+}
+
+static int say_strategy(struct buf *why)
+{
+    if (why)
+        buf_text(why, "a merge strategy that is not git's own: continuing would run git-merge-NAME");
+    return -EACCES;
+}
+
+static int judge_strategy(struct str old, struct str new, struct buf *why)
+{
+    while (new.n && (new.p[new.n - 1] == '\n' || new.p[new.n - 1] == '\r'))
+        new.n--;
+    while (old.n && (old.p[old.n - 1] == '\n' || old.p[old.n - 1] == '\r'))
+        old.n--;
+    return new.n == 0 || is_builtin_strategy(new) || str_eq(old, new) ? 0 : say_strategy(why);
+}
+
+struct options {
+    struct str old;
+    struct gitconfig_entry wanted;
+};
+
+static int option_same(void *ctx, const struct gitconfig_entry *e)
+{
+    const struct options *o = ctx;
+    return str_eq(e->key, o->wanted.key) && str_eq(e->value, o->wanted.value);
+}
+
+static int option_refused(void *ctx, const struct gitconfig_entry *e)
+{
+    static const char *const plain[] = {"no-commit",
+                                        "edit",
+                                        "allow-empty",
+                                        "allow-empty-message",
+                                        "keep-redundant-commits",
+                                        "drop-redundant-commits",
+                                        "signoff",
+                                        "record-origin",
+                                        "allow-ff",
+                                        "mainline",
+                                        "strategy-option",
+                                        "gpg-sign",
+                                        "allow-rerere-auto",
+                                        "default-msg-cleanup",
+                                        "commit-use-reference"};
+    struct options *o = ctx;
+    if (str_starts(e->key, STR("options."))) {
+        struct str name = str_skip(e->key, 8);
+        for (size_t i = 0; i < sizeof plain / sizeof *plain; i++)
+            if (str_is(name, plain[i]))
+                return 0;
+        if (str_is(name, "strategy") && is_builtin_strategy(e->value))
+            return 0;
+    }
+    o->wanted = *e;
+    return gitconfig_parse(o->old, option_same, o, NULL) > 0 ? 0 : 1;
+}
+
+static int judge_options(struct str old, struct str new, struct buf *why)
+{
+    struct options o = {.old = old};
+    int no = gitconfig_parse(new, option_refused, &o, NULL);
+    return no > 0 ? say_strategy(why) : no;
+}
+
+int git_judge(const struct gitconfig_ask *ask, struct buf *why)
+{
+    switch (ask->kind) {
+    case GITCONFIG_TODO:
+        return judge_todo(ask->old_text, ask->new_text, why);
+    case GITCONFIG_OPTIONS:
+        return judge_options(ask->old_text, ask->new_text, why);
+    case GITCONFIG_STRATEGY:
+        return judge_strategy(ask->old_text, ask->new_text, why);
+    default:
+        return gitconfig_judge(ask, why);
+    }
+}

@@ -1,0 +1,307 @@
+/*
+ * mount and fsopen, where the box may make user namespaces. A file system that a nested namespace mounts must hold nothing
+ * of anybody else's: an overlay has the kernel write to the box's directories, and read from them, where no call says so.
+ * What is mounted again (bind, move), changed (remount) or only told how to propagate holds nothing new; the filter tells these
+ * by their flags and lets them pass. A new file system is named by a text in the caller's memory, so nothing may go on with
+ * that: the guard copies the text, judges it, and mounts itself, for the caller.
+ *
+ * It does so in a process made for it, which shares its memory with nobody, enters the caller's namespaces, and has the
+ * caller's capabilities there: the kernel decides as it would for the caller. For /proc one more is made, in the caller's process
+ * namespace, for such a file system is of the namespace of whoever opens it. The caller sees that process and may stop it,
+ * so whoever waits for it is not the one who receives calls.
+ */
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/fd.h"
+#include "guard/inside.h"
+#include "sys/caps.h"
+#include "sys/mount.h"
+#include "sys/process.h"
+
+#define CAP_ADMIN 21 /* CAP_SYS_ADMIN */
+
+/* Flags of mount(2); <sys/mount.h> and the kernel's header exclude each other. */
+enum {
+    RDONLY = 1,
+    SYNCHRONOUS = 16,
+    MANDLOCK = 64,
+    DIRSYNC = 128,
+    LAZYTIME = 1 << 25,
+    MAGIC = (int)0xc0ed0000,
+    MAGIC_MASK = (int)0xffff0000
+};
+enum { OPTIONS = 4096 }; /* a page: what the kernel takes */
+
+static const struct mount_kind {
+    const char *name;
+    const char *space; /* the namespace besides user and mount that it is of, below /proc/PID/ns */
+} kinds[] = {{"tmpfs", NULL}, {"devpts", NULL}, {"proc", "pid"}, {"mqueue", "ipc"}, {"sysfs", "net"}};
+
+struct mounting {
+    const struct mount_kind *kind;
+    int user, mounts, space; /* of the caller; `space` -1: not needed, or ours */
+    uint64_t caps;
+    int target; /* where; or -1: the context goes to `into` */
+    int into;
+    unsigned flags;
+    const char *source; /* or NULL */
+    char *options;
+};
+
+/* ---- in the process that mounts ---- */
+
+/* One option, "key" or "key=value". */
+static int set_option(int fs, char *option)
+{
+    char *value = strchr(option, '=');
+    if (value)
+        *value++ = 0;
+    return sys_fsconfig(fs, value ? SYS_FS_STRING : SYS_FS_FLAG, option, value, 0);
+}
+
+/* Separated by commas; in tmpfs one that a digit follows belongs to a list of memory nodes. */
+static int set_options(int fs, char *text)
+{
+    int no = 0;
+    for (char *p = text, *from = text; no == 0 && p; from = p) {
+        do
+            p = strchr(p, ',');
+        while (p && p[1] >= '0' && p[1] <= '9' && p++);
+        if (p)
+            *p++ = 0;
+        if (*from)
+            no = set_option(fs, from);
+    }
+    return no;
+}
+
+static int set_flags(int fs, unsigned flags)
+{
+    static const struct {
+        unsigned bit;
+        const char *name;
+    } known[] = {
+        {RDONLY, "ro"}, {SYNCHRONOUS, "sync"}, {MANDLOCK, "mand"}, {DIRSYNC, "dirsync"}, {LAZYTIME, "lazytime"}};
+    int no = 0;
+    for (size_t i = 0; no == 0 && i < sizeof known / sizeof *known; i++)
+        if (flags & known[i].bit)
+            no = sys_fsconfig(fs, SYS_FS_FLAG, known[i].name, NULL, 0);
+    return no;
+}
+
+/* The same of a single mount: MS_* as MOUNT_ATTR_*. */
+static unsigned attributes(unsigned flags)
+{
+    unsigned a = flags & (SYS_MOUNT_RDONLY | SYS_MOUNT_NOSUID | SYS_MOUNT_NODEV | SYS_MOUNT_NOEXEC);
+    a |= flags & 1u << 24 ? 0x20u : flags & 1024 ? 0x10u : 0; /* strictatime, noatime */
+    return a | (flags & 2048 ? 0x80u : 0) | (flags & 256 ? 0x200000u : 0);
+}
+
+/* What it opens it closes: the table of descriptors outlives this process. */
+static int mount_now(const struct mounting *m)
+{
+    auto_fd int fs = sys_fsopen(m->kind->name), made = -1;
+    if (fs < 0 || m->target < 0)
+        return fs < 0 ? fs : (int)sys_call(SYS_dup3, fs, m->into, O_CLOEXEC, 0, 0, 0);
+    int no = m->source ? sys_fsconfig(fs, SYS_FS_STRING, "source", m->source, 0) : 0;
+    if (no == 0)
+        no = set_flags(fs, m->flags);
+    if (no == 0)
+        no = set_options(fs, m->options);
+    if (no == 0)
+        no = sys_fsconfig(fs, SYS_FS_CREATE, NULL, NULL, 0);
+    if (no == 0)
+        no = made = sys_fsmount(fs, attributes(m->flags));
+    return no < 0 ? no : sys_move_mount(made, "", m->target, "", SYS_MOVE_FROM_EMPTY | SYS_MOVE_TO_EMPTY);
+}
+
+/* Runs `run` in a process of its own, without CLONE_VM; its exit status as -errno. */
+static int in_child(void (*run)(void *), const struct mounting *m, unsigned long flags, char *stack, size_t room)
+{
+    int status;
+    const struct sys_clone how = {
+        .flags = CLONE_VFORK | flags, .stack = (uint64_t)(uintptr_t)stack, .stack_size = room};
+    int pid = sys_clone3_run(&how, run, (void *)(uintptr_t)m); // NOLINT(performance-no-int-to-ptr)
+    if (pid < 0)
+        return pid;
+    while (sys_wait4(pid, &status, (int)__WALL, NULL) == -EINTR)
+        ;
+    return WIFEXITED(status) ? -WEXITSTATUS(status) : -EINTR;
+}
+
+static void innermost(void *arg)
+{
+    int no = mount_now(arg);
+    sys_exit(no < 0 ? -no : 0);
+}
+
+static void within(void *arg)
+{
+    static _Alignas(16) char stack[32 << 10];
+    const struct mounting *m = arg;
+    const bool proc = m->space >= 0 && strcmp(m->kind->space, "pid") == 0;
+    int no = sys_setns(m->user, CLONE_NEWUSER);
+    if (no == 0)
+        no = sys_setns(m->mounts, CLONE_NEWNS);
+    if (no == 0 && m->space >= 0)
+        no = sys_setns(m->space, 0);
+    if (no == 0)
+        no = sys_caps_keep(m->caps);
+    if (no == 0)
+        no = proc ? in_child(innermost, m, CLONE_FILES, stack, sizeof stack) : mount_now(m);
+    sys_exit(no < 0 ? -no : 0);
+}
+
+/* ---- in the guard ---- */
+
+/* A namespace of the caller's; -1 in *ret_fd where it is ours. */
+static int space_of(struct guard *g, const char *name, int *ret_fd)
+{
+    char theirs[16], ours[24];
+    struct sys_stat a, b;
+    (void)snprintf(theirs, sizeof theirs, "ns/%s", name);
+    (void)snprintf(ours, sizeof ours, "self/ns/%s", name);
+    *ret_fd = -1;
+    auto_fd int fd = sys_openat(g->who->proc, theirs, O_RDONLY | O_CLOEXEC, 0);
+    if (fd < 0 || sys_stat_at(fd, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &a) < 0 ||
+        sys_stat_at(g->host_proc, ours, 0, SYS_STAT_BASIC, &b) < 0)
+        return -EACCES;
+    if (a.inode != b.inode)
+        *ret_fd = take_fd(&fd);
+    return 0;
+}
+
+static void spaces_drop(struct mounting *m)
+{
+    m->user = close_fd(m->user);
+    m->mounts = close_fd(m->mounts);
+    m->space = close_fd(m->space);
+}
+
+/* Whether the caller may mount at all: with the power to, in a mount namespace of its own. */
+static int may_mount(struct guard *g, struct mounting *m)
+{
+    int no = target_caps(g, &m->caps);
+    if (no == 0 && !(m->caps >> CAP_ADMIN & 1))
+        no = -EPERM;
+    if (no == 0)
+        no = space_of(g, "user", &m->user);
+    if (no == 0)
+        no = space_of(g, "mnt", &m->mounts);
+    return no < 0 ? no : m->user < 0 || m->mounts < 0 ? -EPERM : 0;
+}
+
+static int kind_of(struct guard *g, const char *name, struct mounting *m)
+{
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (strcmp(kinds[i].name, name) == 0)
+            m->kind = &kinds[i];
+    if (!m->kind) {
+        (void)deny(g, DENIAL_MOUNT, NULL, str_of(name),
+                   "file systems other than tmpfs, proc, devpts, mqueue and sysfs could show hidden files or change "
+                   "guarded ones");
+        return -EPERM;
+    }
+    return m->kind->space ? space_of(g, m->kind->space, &m->space) : 0;
+}
+
+static int mount_perform(struct guard *g, const struct mounting *m)
+{
+    static _Alignas(16) char stack[32 << 10];
+    int no = target_valid(g);
+    return no < 0 ? no : in_child(within, m, CLONE_FILES, stack, sizeof stack);
+}
+
+/* The options: a page of the caller's memory, or what there is of it, up to the first NUL. */
+static int options_read(struct guard *g, uint64_t at, char text[OPTIONS])
+{
+    size_t have = 0;
+    text[0] = 0;
+    while (at && have < OPTIONS - 1) {
+        size_t n = OPTIONS - ((at + have) & (OPTIONS - 1));
+        if (n > OPTIONS - 1 - have)
+            n = OPTIONS - 1 - have;
+        if (target_bytes(g, at + have, text + have, n) < 0)
+            break;
+        if (memchr(text + have, 0, n))
+            return 0;
+        have += n;
+    }
+    text[have] = 0;
+    return at && !have ? -EFAULT : 0;
+}
+
+/* The directory the caller means, in its own mount namespace. */
+static int target_find_at(struct guard *g, uint64_t path)
+{
+    int no = target_string(g, path, g->text[0]);
+    if (no < 0)
+        return no;
+    no = names_lock(g, false);
+    if (no < 0)
+        return no;
+    no = place_find(g, AT_FDCWD, g->text[0], &g->from);
+    if (no == 0) {
+        no = object_find(g, &g->from, true, &g->object);
+        place_drop(&g->from);
+    }
+    names_unlock(g);
+    return no;
+}
+
+long mount_call(struct guard *g, uint64_t source, uint64_t target, uint64_t type, uint64_t flags, uint64_t data)
+{
+    char *const name = g->bytes, *const from = name + PATH_MAX;
+    struct mounting m = {.user = -1, .mounts = -1, .space = -1, .target = -1, .into = -1, .flags = (unsigned)flags};
+    if ((m.flags & (unsigned)MAGIC_MASK) == (unsigned)MAGIC)
+        m.flags &= 0xffff;
+    int no = may_mount(g, &m);
+    if (no == 0)
+        no = type ? target_string(g, type, name) : -EINVAL;
+    if (no >= 0)
+        no = kind_of(g, name, &m);
+    if (no == 0 && source)
+        no = target_string(g, source, from);
+    m.source = source ? from : NULL;
+    m.options = from + PATH_MAX;
+    if (no >= 0)
+        no = options_read(g, data, m.options);
+    if (no == 0)
+        no = target_find_at(g, target);
+    if (no == 0) {
+        no = guard_may_block(g);
+        if (no == 0) {
+            m.target = g->object.fd;
+            no = mount_perform(g, &m);
+        }
+        object_drop(&g->object);
+    }
+    spaces_drop(&m);
+    return no == GONE_ON ? ANSWERED : no;
+}
+
+long fsopen_call(struct guard *g, uint64_t type, unsigned flags)
+{
+    struct mounting m = {.user = -1, .mounts = -1, .space = -1, .target = -1, .into = -1};
+    if (flags & ~1u) /* FSOPEN_CLOEXEC */
+        return -EINVAL;
+    int no = may_mount(g, &m);
+    if (no == 0)
+        no = target_string(g, type, g->bytes);
+    if (no >= 0)
+        no = kind_of(g, g->bytes, &m);
+    if (no == 0)
+        no = guard_may_block(g);
+    if (no == 0) {
+        auto_fd int fd = sys_fcntl(g->self_fd, F_DUPFD_CLOEXEC, 0);
+        m.into = fd;
+        no = fd < 0 ? fd : mount_perform(g, &m);
+        if (no == 0)
+            no = sys_notify_install(g->notify, g->n.id, fd, flags & 1 ? O_CLOEXEC : 0);
+    }
+    spaces_drop(&m);
+    return no == GONE_ON ? ANSWERED : no;
+}

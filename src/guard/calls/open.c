@@ -1,0 +1,291 @@
+/*
+ * open, openat, creat. A new file is made with O_EXCL beside the caller's flags, so that what was judged as new is new;
+ * what exists is looked at first, by O_PATH, judged by name and by identity, and that very object is opened through
+ * our /proc/self/fd: no name is looked up twice. The descriptor goes to the caller with the answer.
+ *
+ * Two objects are not what they seem. /dev/tty means the terminal of whoever opens it: the caller's is looked up and
+ * opened instead. And files of /proc are opened as proc.c says.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/fd.h"
+#include "guard/inside.h"
+
+#define WRITES (O_WRONLY | O_RDWR | O_TRUNC)
+
+/* What a reopen by object must not repeat. O_NOCTTY: the terminal is not to become ours. */
+static int reopen_flags(int flags)
+{
+    return (flags & ~(O_CREAT | O_EXCL | O_NOFOLLOW)) | O_NOCTTY | O_CLOEXEC;
+}
+
+/*
+ * Hands `fd` over, and ours is closed before the caller goes on: a program that was just written could not be executed
+ * (ETXTBSY) and a FIFO would have a reader too many while we hold a copy. What was created for nothing (the caller has
+ * no free descriptor) is taken away again.
+ */
+static long give(struct guard *g, int *fd, int flags, const struct place *created)
+{
+    if (g->ours) {
+        g->given = take_fd(fd);
+        return 0;
+    }
+    int no = sys_notify_install(g->notify, g->n.id, *fd, flags & O_CLOEXEC);
+    *fd = close_fd(*fd);
+    if (no == -EMFILE && created)
+        (void)sys_unlinkat(created->dir, created->name, 0);
+    return no;
+}
+
+/* The controlling terminal of the caller: field 7 of /proc/TID/stat, after the name in parentheses. */
+static int open_terminal(struct guard *g, int flags)
+{
+    char text[1024], path[32];
+    auto_fd int fd = sys_openat(g->who->proc, "stat", O_RDONLY | O_CLOEXEC, 0);
+    long n = fd < 0 ? fd : sys_read(fd, text, sizeof text - 1);
+    if (n <= 0)
+        return -ENXIO;
+    text[n] = 0;
+    const char *p = strrchr(text, ')');
+    int tty = 0;
+    if (!p || sscanf(p + 1, " %*c %*d %*d %*d %d", &tty) != 1 || tty == 0)
+        return -ENXIO;
+    unsigned major = ((unsigned)tty >> 8) & 0xfff, minor = ((unsigned)tty & 0xff) | (((unsigned)tty >> 12) & 0xfff00);
+    if (major < 136 || major > 143) /* a Unix98 pseudo terminal: the box has no other of its own */
+        return -ENXIO;
+    (void)snprintf(path, sizeof path, "/dev/pts/%u", (major - 136) * 256 + minor);
+    auto_fd int pts = sys_openat(AT_FDCWD, path, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0);
+    struct sys_stat st;
+    if (pts < 0 || sys_stat_at(pts, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &st) < 0 || !S_ISCHR(st.mode) ||
+        st.device_major != major || st.device_minor != minor || file_system_of(g, pts, &st) != FS_PTS)
+        return -ENXIO;
+    char room[12];
+    return sys_openat(g->self_fd, decimal(room, pts), reopen_flags(flags), 0);
+}
+
+/* fs.protected_regular and protected_fifos speak of opens with O_CREAT in sticky directories: ask the kernel itself. */
+static int sticky_refuses(const struct place *p, const struct object *o, int flags)
+{
+    struct sys_stat dir;
+    if (!(flags & O_CREAT) || !p->plain || o->magic || !S_ISREG(o->st.mode) ||
+        sys_call(SYS_geteuid, 0, 0, 0, 0, 0, 0) == (long)o->st.uid ||
+        sys_stat_at(p->dir, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &dir) < 0 || !(dir.mode & S_ISVTX))
+        return 0;
+    int fd =
+        sys_openat(p->dir, p->name, (flags & ~O_TRUNC & ~O_EXCL) | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0);
+    (void)close_fd(fd);
+    return fd < 0 ? fd : 0;
+}
+
+/* Opens what exists. The names are locked when this begins, free when it ends. */
+static long open_object(struct guard *g, struct place *p, struct object *o, int flags)
+{
+    char room[12];
+    int no = S_ISDIR(o->st.mode) && (flags & O_CREAT) ? -EISDIR : 0;
+    if (no == 0 && g->ours && (o->proc || (!S_ISREG(o->st.mode) && !S_ISDIR(o->st.mode))))
+        no = -ENODEV; /* /proc, devices, pipes, sockets */
+    if (no == 0)
+        no = verdict_object(g, o, flags & WRITES ? DENIAL_WRITE : DENIAL_READ);
+    if (no == -EROFS) { /* the kernel asks for permission first (may_open() in fs/namei.c) */
+        long may = sys_call(SYS_faccessat2, o->fd, "", W_OK, AT_EMPTY_PATH | AT_EACCESS, 0, 0);
+        no = may < 0 ? (int)may : no;
+    }
+    if (no == 0)
+        no = sticky_refuses(p, o, flags);
+    if (no == 0)
+        no = target_valid(g);
+    if (no == 0 && flags & WRITES && hardlink_foreign(g, o))
+        no = hardlink_own(g, p, o, flags & O_TRUNC ? HARDLINK_EMPTY : HARDLINK_CONTENT);
+    if (no == HARDLINK_AGAIN || no == GONE_ON) {
+        object_drop(o);
+        return no;
+    }
+    const enum proc_way way = no == 0 && o->proc ? proc_way(g, p, o, flags) : PROC_CLOSED;
+    int map = no == 0 && g->nested && nested_is_map(p, o) ? proc_open_whole(g, o, reopen_flags(flags)) : -ENOENT;
+    if (no == 0 && flags & WRITES && p->plain)
+        told_refs(g, p);
+    if (g->names_held)
+        names_unlock(g);
+    place_drop(p);
+    if (map != -ENOENT) {
+        auto_fd int fd = map;
+        object_drop(o);
+        return fd < 0 ? fd : give(g, &fd, flags, NULL);
+    }
+    bool fifo = S_ISFIFO(o->st.mode) && !(flags & O_NONBLOCK) && (flags & O_ACCMODE) != O_RDWR;
+    if (no == 0 && fifo)
+        no = guard_may_block(g);
+    if (no == GONE_ON) {
+        object_drop(o);
+        return ANSWERED;
+    }
+    if (no == 0) {
+        if (S_ISCHR(o->st.mode) && o->st.device_major == 5 && o->st.device_minor == 0)
+            no = open_terminal(g, flags);
+        else if (o->proc)
+            no = proc_open(g, o, way, reopen_flags(flags));
+        else
+            no = sys_openat(g->self_fd, decimal(room, o->fd), reopen_flags(flags), 0);
+    }
+    object_drop(o);
+    if (no < 0)
+        return no;
+    auto_fd int fd = no;
+    return give(g, &fd, flags, NULL);
+}
+
+/* The file, or -errno; what has to be held for it is held when this ends. */
+static int open_fresh(struct guard *g, struct place *p, int flags, unsigned mode)
+{
+    int no = target_umask(g);
+    if (no == 0)
+        no = hold_place(g, p, DENIAL_CREATE);
+    if (no == 0)
+        no = verdict_make(g, p, MADE_EMPTY_FILE);
+    if (g->point)
+        flags = (flags & ~O_ACCMODE) | O_RDONLY;
+    bool birth = g->birth;
+    if (no == -EACCES || no == -EROFS) { /* what exists is judged as such */
+        struct sys_stat st;
+        char name[NAME_MAX + 2];
+        memcpy(name, p->name, p->name_n);
+        name[p->name_n] = 0;
+        return sys_stat_at(p->dir, name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st) == 0 ? -EEXIST : no;
+    }
+    if (no == 0)
+        no = target_valid(g);
+    if (no == 0)
+        no = sys_openat(place_seen(p), p->name, flags | O_EXCL | O_CLOEXEC, mode);
+    if (no < 0)
+        return no;
+    auto_fd int fd = no;
+    struct sys_stat st;
+    no = !g->n_holds || place_stays(g, p) ? 0 : place_again(g, p);
+    if (birth && sys_stat_at(fd, "", AT_EMPTY_PATH, SYS_STAT_BASIC | SYS_STAT_BORN, &st) == 0)
+        born_add(g, &st);
+    if (no == 0 && g->n_holds)
+        no = verdict_made(g, p, MADE_EMPTY_FILE);
+    if (no < 0) { /* the host was faster */
+        (void)sys_unlinkat(p->dir, p->name, 0);
+        return no;
+    }
+    if (birth)
+        reporoot_made(g, p);
+    told_refs(g, p);
+    return take_fd(&fd);
+}
+
+/* Makes the file: the answer is given, or -EEXIST, or another error. */
+static long open_new(struct guard *g, struct place *p, int flags, unsigned mode)
+{
+    auto_fd int fd = open_fresh(g, p, flags, mode);
+    holds_drop(g); /* the caller may let us wait with its descriptor */
+    return fd < 0 ? fd : give(g, &fd, flags, p);
+}
+
+/* A link at the end that must not be followed: the kernel knows which of its errors fits the flags. */
+static long open_link(struct guard *g, struct place *p, int flags)
+{
+    int fd = sys_openat(p->dir, p->name, (flags & ~O_TRUNC & ~O_CREAT) | O_NOFOLLOW | O_CLOEXEC, 0);
+    (void)close_fd(fd);
+    (void)g;
+    return fd < 0 ? fd : -ELOOP;
+}
+
+static long open_in_place(struct guard *g, struct place *p, const struct rule *rule, int flags, unsigned mode)
+{
+    int no = hold_place(g, p, DENIAL_GIT_CONFIG);
+    long r = no < 0 ? no : git_in_place_open(g, p, rule, flags, mode);
+    holds_drop(g);
+    return r;
+}
+
+/* One turn: AGAIN to go on with what `p` has become. */
+static long open_step(struct guard *g, struct place *p, int flags, unsigned mode, unsigned *links, unsigned *tries)
+{
+    struct object *o = &g->object;
+    const bool writer = (flags & O_ACCMODE) == O_WRONLY || (flags & O_ACCMODE) == O_RDWR;
+    const struct rule *rule = NULL;
+    if (writer && g->rules.git && !g->ours && !p->frozen && verdict_in_place(g, p, flags, &rule))
+        return open_in_place(g, p, rule, flags, mode);
+    if (flags & O_CREAT) {
+        long made = open_new(g, p, flags, mode);
+        if (made != -EEXIST || (flags & O_EXCL))
+            return made;
+    }
+    bool slash = p->slash;
+    char last = p->name[p->name_n];
+    if (p->name_n)
+        p->name[p->name_n] = 0; /* a link itself, not what it leads to */
+    p->slash = false;
+    int no = object_find(g, p, false, o);
+    p->slash = slash;
+    if (p->name_n)
+        p->name[p->name_n] = last;
+    if (no == -ENOENT && (flags & O_CREAT) && ++*tries < 64)
+        return AGAIN; /* gone meanwhile */
+    if (no < 0)
+        return no;
+    if (S_ISLNK(o->st.mode)) {
+        if ((flags & O_NOFOLLOW) && !slash) {
+            object_drop(o);
+            return open_link(g, p, flags);
+        }
+        no = link_follow(g, p, o, links);
+        if (no < 0) {
+            object_drop(o);
+            return no;
+        }
+        if (!o->magic)
+            return AGAIN;
+    }
+    if (slash && !S_ISDIR(o->st.mode)) {
+        object_drop(o);
+        return -ENOTDIR;
+    }
+    return open_object(g, p, o, flags);
+}
+
+/* `alone`: the names are for nobody else meanwhile. */
+static long open_once(struct guard *g, int dir, int flags, unsigned mode, bool alone)
+{
+    struct place *p = &g->from;
+    unsigned links = 0, tries = 0;
+    int no = names_lock(g, alone);
+    if (no < 0)
+        return no;
+    no = place_find(g, dir, g->text[0], p);
+    if (no == 0 && !alone && (flags & O_CREAT) && verdict_exclusive(p)) {
+        place_drop(p);
+        names_unlock(g);
+        no = names_lock(g, true);
+        if (no == 0)
+            no = place_find(g, dir, g->text[0], p);
+    }
+    long r = no;
+    if (no == 0) {
+        do
+            r = open_step(g, p, flags, mode & 07777, &links, &tries);
+        while (r == AGAIN);
+        place_drop(p);
+    }
+    if (g->names_held)
+        names_unlock(g);
+    return r;
+}
+
+long open_call(struct guard *g, int dir, uint64_t path, int flags, unsigned mode)
+{
+    if ((flags & (O_CREAT | O_DIRECTORY)) == (O_CREAT | O_DIRECTORY))
+        return -EINVAL; /* Linux 6.4; before, a file was made and ENOTDIR returned */
+    int no = target_string(g, path, g->text[0]);
+    if (no < 0)
+        return no;
+    long r = open_once(g, dir, flags, mode, false);
+    while (r == HARDLINK_AGAIN)
+        r = open_once(g, dir, flags, mode, true);
+    hardlink_done(g);
+    return r;
+}

@@ -1,0 +1,589 @@
+/*
+ * From the text of a path to the directory that holds its last component, by descriptor.
+ *
+ * Three ways, each tried when the one before cannot: the whole parent in one openat2() that follows no link (most
+ * paths); in one that lets the kernel follow ordinary links but none of /proc's magic ones (a link may lead anywhere:
+ * the judgement is on the canonical path of the directory that was reached, never on the text); and by component, where
+ * /proc/self, /proc/thread-self and magic links mean the caller, not us. Paths are resolved from our own root, which
+ * is the box's; the filter refuses chroot.
+ *
+ * A directory in a mount that is not in our mount namespace (an inherited descriptor, a nested namespace) has no place
+ * that could be judged: EACCES.
+ */
+#include <errno.h>
+#include <linux/magic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/sysmacros.h>
+#include "base/fd.h"
+#include "guard/inside.h"
+#include "sys/process.h"
+
+#define LINKS_MAX 40 /* MAXSYMLINKS of the kernel */
+#define OPEN_DIR  (O_PATH | O_DIRECTORY | O_CLOEXEC)
+
+/* ---- canonical paths ---- */
+
+/*
+ * Whether the directory is below the root of its mount. One that the host moved out of the workspace is not, though whoever
+ * stands in it stays in the mount, which is writable; what the kernel calls its path begins then at the root of the file
+ * system, and may be the path of another directory of the box. The kernel asks this for ".." (path_connected() in fs/namei.c,
+ * Linux 4.3), at the price of one call.
+ */
+static int is_reachable(struct guard *g, int dir, struct str path)
+{
+    struct sys_stat st;
+    int no = sys_stat_at(dir, "..", AT_STATX_DONT_SYNC, SYS_STAT_TYPE, &st);
+    return no != -ENOENT ? no : deny(g, DENIAL_WRITE, NULL, path, "the host moved the directory out of the box");
+}
+
+/* The place's directory in the box's own mount; the caller's stays beside. */
+static int place_own(struct place *p, const struct sys_stat *st)
+{
+    struct statfs fs;
+    struct sys_stat there;
+    if (sys_fstatfs(p->dir, &fs) < 0)
+        return -EACCES;
+    p->frozen = fs.f_flags & 1; /* ST_RDONLY */
+    if (p->frozen)
+        return 0;
+    auto_fd int own =
+        sys_openat2(AT_FDCWD, p->dir_n ? p->path : "/", O_PATH | O_DIRECTORY | O_CLOEXEC, 0, RESOLVE_NO_SYMLINKS);
+    if (own < 0 || sys_stat_at(own, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &there) < 0 || there.inode != st->inode ||
+        there.major != st->major || there.minor != st->minor)
+        return -EACCES;
+    p->seen = p->dir;
+    p->dir = take_fd(&own);
+    return 0;
+}
+
+/* The path of the place's directory as the box has it; p->dir_n 0 for the root. */
+static int directory_path(struct guard *g, struct place *p)
+{
+    struct sys_stat st;
+    int no = sys_stat_at(p->dir, "", AT_EMPTY_PATH, SYS_STAT_BASIC | SYS_STAT_MOUNT, &st);
+    if (no < 0)
+        return no;
+    if (mount_ours(g, st.mount)) {
+        no = path_of(g, p->dir, p->path, &p->dir_n);
+        /* Nobody moves a directory of /proc, and of some the caller alone may ask for the one above. */
+        return no < 0 || file_system_of(g, p->dir, &st) == FS_PROC
+                   ? no
+                   : is_reachable(g, p->dir, (struct str){p->path, p->dir_n});
+    }
+    no = nested_path(g, p->dir, &st, p->path, &p->dir_n);
+    if (no == 0) {
+        p->path[p->dir_n] = 0;
+        no = place_own(p, &st);
+    }
+    return no < 0 ? no : 0;
+}
+
+/* Text that says a canonical path once no link was in it: absolute, no ".", "..", "//". */
+static bool clean_absolute(const char *p, size_t n)
+{
+    if (n == 0 || p[0] != '/' || (n > 1 && p[n - 1] == '/'))
+        return false;
+    for (size_t i = 0; i + 1 < n; i++) {
+        if (p[i] != '/')
+            continue;
+        if (p[i + 1] == '/' || (p[i + 1] == '.' && (i + 2 == n || p[i + 2] == '/' ||
+                                                    (p[i + 2] == '.' && (i + 3 == n || p[i + 3] == '/')))))
+            return false;
+    }
+    return true;
+}
+
+/* ---- walking by component ---- */
+
+struct walk {
+    struct guard *g;
+    int root;                /* the caller's, or -1 for ours */
+    int at;                  /* where we are, owned */
+    char rest[2 * PATH_MAX]; /* what is still to be walked */
+    unsigned links;
+};
+
+static int root_open(int root)
+{
+    return root < 0 ? sys_openat(AT_FDCWD, "/", OPEN_DIR, 0) : sys_fcntl(root, F_DUPFD_CLOEXEC, 0);
+}
+
+static int walk_restart(struct walk *w)
+{
+    int root = root_open(w->root);
+    if (root < 0)
+        return root;
+    (void)sys_close(w->at);
+    w->at = root;
+    return 0;
+}
+
+/* The link's text goes before what is still to be walked. */
+static int walk_push(struct walk *w, const char *text, size_t n)
+{
+    size_t rest = strlen(w->rest);
+    if (n == 0)
+        return -ENOENT;
+    if (n + 1 + rest + 1 > sizeof w->rest)
+        return -ENAMETOOLONG;
+    memmove(w->rest + n + 1, w->rest, rest + 1);
+    memcpy(w->rest, text, n);
+    w->rest[n] = rest ? '/' : 0;
+    return text[0] == '/' ? walk_restart(w) : 0;
+}
+
+long proc_self(struct guard *g, const struct sys_stat *st, const char *name, char *text, size_t room)
+{
+    struct target *t = g->who;
+    const bool self = strcmp(name, "self") == 0, thread = strcmp(name, "thread-self") == 0;
+    if (!self && !thread)
+        return 0;
+    if (t->tgid == 0 && target_status(g, t) < 0)
+        return -ESRCH;
+    const bool ours = !g->nested || proc_is_box(g, st);
+    const int tgid = ours ? t->box_tgid : t->own_tgid, tid = ours ? t->box_tid : t->own_tid;
+    return self ? snprintf(text, room, "%d", tgid) : snprintf(text, room, "%d/task/%d", tgid, tid);
+}
+
+long proc_link(struct guard *g, int dir, const char *name, int link, char *text, size_t room)
+{
+    struct sys_stat st;
+    if (g->ours)
+        return -EACCES; /* whose? */
+    /* The root of a proc file system is inode 1: PROC_ROOT_INO. */
+    if (sys_stat_at(dir, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &st) == 0 && st.inode == 1) {
+        long n = proc_self(g, &st, name, text, room);
+        if (n)
+            return n;
+    }
+    int ordinary = sys_openat2(dir, name, O_PATH | O_CLOEXEC, 0, RESOLVE_NO_MAGICLINKS);
+    if (ordinary == -ELOOP)
+        return 0;
+    (void)close_fd(ordinary);
+    return sys_readlinkat(link, "", text, room);
+}
+
+/* One component: w->at moves on, or w->rest grows by a link's text. */
+static int walk_step(struct walk *w, const char *name)
+{
+    struct guard *g = w->g;
+    struct sys_stat st;
+    int fd = sys_openat(w->at, name, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0);
+    if (fd < 0)
+        return fd;
+    auto_fd int owned = fd;
+    int no = sys_stat_at(fd, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &st);
+    if (no < 0)
+        return no;
+    if (S_ISLNK(st.mode)) {
+        char text[PATH_MAX];
+        if (++w->links > LINKS_MAX)
+            return -ELOOP;
+        long n = file_system_of(g, fd, &st) == FS_PROC ? proc_link(g, w->at, name, fd, text, sizeof text)
+                                                       : sys_readlinkat(fd, "", text, sizeof text);
+        if (n < 0)
+            return (int)n;
+        if (n > 0 || file_system_of(g, fd, &st) != FS_PROC)
+            return walk_push(w, text, (size_t)n);
+        bool writes;
+        int jumped = magic_open(g, w->at, name, OPEN_DIR, &writes);
+        if (jumped < 0)
+            return jumped;
+        (void)close_fd(owned);
+        owned = jumped;
+    } else if (!S_ISDIR(st.mode)) {
+        return -ENOTDIR;
+    }
+    (void)sys_close(w->at);
+    w->at = take_fd(&owned);
+    return 0;
+}
+
+/* Walks all of w->rest; w->at is then the directory. */
+static int walk_all(struct walk *w)
+{
+    for (;;) {
+        char *p = w->rest + strspn(w->rest, "/");
+        size_t n = strcspn(p, "/");
+        char name[NAME_MAX + 1];
+        if (n == 0)
+            return 0;
+        if (n > NAME_MAX)
+            return -ENAMETOOLONG;
+        memcpy(name, p, n);
+        name[n] = 0;
+        memmove(w->rest, p + n, strlen(p + n) + 1);
+        int no = walk_step(w, name);
+        if (no < 0)
+            return no;
+    }
+}
+
+/*
+ * The rule that hides a link, or what may be one, by its name: not even what it leads to is opened, for whoever hides a name does
+ * not ask whether a link stands there. In places that the box cannot write, a link that is in sight is one that the plan left there
+ * on purpose (/lib, where nothing but /usr is shown).
+ */
+static const struct rule *link_hidden(const struct guard *g, struct str path)
+{
+    const struct rule *rule = rules_hidden(&g->rules, path);
+    return rule && (rule->any_depth || rules_root(&g->rules, path).n) ? rule : NULL;
+}
+
+/*
+ * A path with a link on the way may not pass a hidden name, which may be that link. This goes by the text: whoever comes to what
+ * a hidden link leads to by other names meets the rules for those.
+ */
+static int passes_hidden(struct guard *g, int base, const char *text)
+{
+    char path[PLACE_PATH];
+    size_t n = 0;
+    if (!(g->plan->filter & FILTER_READS) || (text[0] != '/' && path_of(g, base, path, &n) < 0))
+        return 0;
+    const int more = snprintf(path + n, sizeof path - n, "%s%s", text[0] == '/' ? "" : "/", text);
+    if (more < 0 || (size_t)more >= sizeof path - n)
+        return -ENAMETOOLONG;
+    const struct str at = {path, n + (size_t)more};
+    const struct rule *rule = link_hidden(g, at);
+    return rule ? deny(g, DENIAL_READ, rule, at, "a hidden name on the path") : 0;
+}
+
+/* The directory `text` (of `n` bytes, in g->walk) names, seen from `base` (ignored when it is absolute). */
+static int parent_open(struct guard *g, int root, int base, const char *text, bool *ret_plain)
+{
+    const bool theirs = root >= 0 && text[0] == '/';
+    int dir =
+        sys_openat2(theirs ? root : base, text, OPEN_DIR, 0, RESOLVE_NO_SYMLINKS | (theirs ? RESOLVE_IN_ROOT : 0u));
+    *ret_plain = root < 0;
+    if (dir != -ELOOP)
+        return dir;
+    *ret_plain = false;
+    int no = passes_hidden(g, base, text);
+    if (no < 0)
+        return no;
+    if (!g->proc_has_us && root < 0) {
+        /* /proc/self means nothing for us there: a path over it fails here and is walked below. */
+        dir = sys_openat2(base, text, OPEN_DIR, 0, RESOLVE_NO_MAGICLINKS);
+        if (dir >= 0 || (dir != -ENOENT && dir != -ELOOP))
+            return dir;
+    }
+    struct walk w = {.g = g, .root = root};
+    w.at = text[0] == '/' ? root_open(root) : sys_openat(base, ".", OPEN_DIR, 0);
+    if (w.at < 0)
+        return w.at;
+    strcpy(w.rest, text);
+    no = walk_all(&w);
+    if (no < 0) {
+        (void)sys_close(w.at);
+        return no;
+    }
+    return w.at;
+}
+
+/* ---- places ---- */
+
+void place_drop(struct place *p)
+{
+    if (!p->borrowed)
+        (void)close_fd(p->dir);
+    p->dir = -1;
+    p->seen = close_fd(p->seen);
+}
+
+/* The last component of `text`, without the slashes behind it. */
+static int last_part(const char *text, size_t n, struct place *ret, size_t *ret_from)
+{
+    size_t end = n;
+    while (end > 0 && text[end - 1] == '/')
+        end--;
+    ret->slash = end < n;
+    size_t from = end;
+    while (from > 0 && text[from - 1] != '/')
+        from--;
+    *ret_from = from;
+    ret->name_n = end - from;
+    if (ret->name_n == 0) { /* only slashes: the root, which the kernel takes for its own kind of last component */
+        strcpy(ret->name, "/");
+        ret->plain = false;
+        return 0;
+    }
+    if (ret->name_n > NAME_MAX)
+        return -ENAMETOOLONG;
+    memcpy(ret->name, text + from, ret->name_n);
+    ret->name[ret->name_n] = ret->slash ? '/' : 0;
+    ret->name[ret->name_n + ret->slash] = 0;
+    ret->plain = !(ret->name[0] == '.' && (ret->name_n == 1 || (ret->name_n == 2 && ret->name[1] == '.')));
+    return 0;
+}
+
+/* ret->dir is open: its canonical path, then the name. */
+static int place_name(struct guard *g, struct place *ret, const char *clean, size_t clean_n)
+{
+    if (clean) {
+        memcpy(ret->path, clean, clean_n);
+        ret->dir_n = clean_n == 1 ? 0 : clean_n;
+    } else {
+        int no = directory_path(g, ret);
+        if (no < 0)
+            return no;
+    }
+    ret->n = ret->dir_n;
+    ret->path[ret->n++] = '/';
+    memcpy(ret->path + ret->n, ret->name, ret->name_n);
+    ret->n += ret->name_n;
+    ret->path[ret->n] = 0;
+    return 0;
+}
+
+bool place_stays(struct guard *g, const struct place *p)
+{
+    char path[PLACE_PATH];
+    size_t n = 0;
+    return p->frozen || (path_of(g, p->dir, path, &n) == 0 && n == p->dir_n && memcmp(path, p->path, n) == 0);
+}
+
+int place_again(struct guard *g, struct place *p)
+{
+    return place_name(g, p, NULL, 0);
+}
+
+/* `base`: an open directory, or -1 with `dir_fd` of the caller's to be opened when it is needed. */
+static int place_from(struct guard *g, int base, int dir_fd, const char *text, size_t n, struct place *ret)
+{
+    size_t from;
+    bool plain = true;
+    ret->dir = ret->seen = -1;
+    ret->borrowed = ret->frozen = false;
+    int no = last_part(text, n, ret, &from);
+    if (no < 0 && no != -ENAMETOOLONG)
+        return no;
+    bool absolute = text[0] == '/';
+    auto_fd int opened = -1;
+    if (!absolute && base < 0) {
+        base = opened = target_dir(g, dir_fd);
+        if (base < 0)
+            return base;
+    }
+    auto_fd int root = nested_root(g);
+    if (ret->name_n == 0) {
+        ret->dir = root_open(root);
+    } else if (from == 0) { /* a bare name */
+        ret->dir = opened >= 0 ? take_fd(&opened) : sys_fcntl(base, F_DUPFD_CLOEXEC, 0);
+    } else {
+        while (from > 1 && text[from - 1] == '/')
+            from--;
+        memcpy(g->walk, text, from);
+        g->walk[from] = 0;
+        ret->dir = parent_open(g, root, absolute ? AT_FDCWD : base, g->walk, &plain);
+    }
+    if (ret->dir < 0)
+        return ret->dir;
+    if (no == 0)
+        no = absolute && plain && clean_absolute(g->walk, from) ? place_name(g, ret, g->walk, from)
+                                                                : place_name(g, ret, NULL, 0);
+    if (no < 0)
+        place_drop(ret);
+    return no;
+}
+
+int place_find(struct guard *g, int dir_fd, const char *text, struct place *ret)
+{
+    ret->dir = ret->seen = -1;
+    if (text[0] == 0)
+        return -ENOENT;
+    return place_from(g, -1, dir_fd, text, strlen(text), ret);
+}
+
+/* ---- objects ---- */
+
+void object_drop(struct object *o)
+{
+    o->fd = close_fd(o->fd);
+}
+
+static int object_stat(struct guard *g, struct object *o)
+{
+    int no = sys_stat_at(o->fd, "", AT_EMPTY_PATH, SYS_STAT_BASIC | SYS_STAT_BORN | SYS_STAT_MOUNT, &o->st);
+    if (no == 0)
+        o->proc = file_system_of(g, o->fd, &o->st) == FS_PROC;
+    return no;
+}
+
+/* The path the kernel has for o->fd; what has none (a pipe, a memfd, a deleted file) gets "". */
+static int object_path_of(struct guard *g, struct object *o)
+{
+    o->path[0] = 0;
+    o->n = 0;
+    if (o->st.links == 0)
+        return 0;
+    const bool foreign = g->nested && !mount_ours(g, o->st.mount);
+    o->placed = foreign && nested_path(g, o->fd, &o->st, o->path, &o->n) >= 0;
+    if (foreign && !o->placed) { /* what the kernel calls it there, the caller has chosen */
+        o->path[o->n = 0] = 0;
+        return 0;
+    }
+    int no = o->placed ? 0 : path_of(g, o->fd, o->path, &o->n);
+    if (no == 0 && o->n == 0)
+        o->path[o->n++] = '/';
+    return no == -EACCES && o->path[0] != '/' ? 0 : no;
+}
+
+int object_of_fd(struct guard *g, int fd, struct object *ret)
+{
+    *ret = (struct object){.fd = sys_fcntl(fd, F_DUPFD_CLOEXEC, 0), .magic = true};
+    if (ret->fd < 0)
+        return ret->fd;
+    int mode = sys_fcntl(fd, F_GETFL, 0);
+    ret->held = mode >= 0 && !(mode & O_PATH) && (mode & O_ACCMODE) != O_RDONLY;
+    int no = object_stat(g, ret);
+    if (no == 0)
+        no = object_path_of(g, ret);
+    if (no < 0)
+        object_drop(ret);
+    return no;
+}
+
+/* fs.protected_symlinks: a link in a sticky, world-writable directory is followed by its owner or for the directory's. */
+static int link_allowed(struct place *p, const struct sys_stat *link)
+{
+    struct sys_stat dir;
+    if (sys_stat_at(p->dir, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &dir) < 0)
+        return 0;
+    if ((dir.mode & (S_ISVTX | S_IWOTH)) != (S_ISVTX | S_IWOTH) || dir.uid == link->uid)
+        return 0;
+    long uid = sys_call(SYS_geteuid, 0, 0, 0, 0, 0, 0);
+    return uid == (long)link->uid ? 0 : -EACCES;
+}
+
+int link_follow(struct guard *g, struct place *p, struct object *o, unsigned *links)
+{
+    if (++*links > LINKS_MAX)
+        return -ELOOP;
+    int no = link_allowed(p, &o->st);
+    if (no < 0)
+        return no;
+    const struct rule *rule = link_hidden(g, object_path(o));
+    if (rule)
+        return deny(g, DENIAL_READ, rule, object_path(o), "a hidden name");
+    char text[PATH_MAX], name[NAME_MAX + 1];
+    memcpy(name, p->name, p->name_n);
+    name[p->name_n] = 0;
+    long n =
+        o->proc ? proc_link(g, p->dir, name, o->fd, text, sizeof text) : sys_readlinkat(o->fd, "", text, sizeof text);
+    if (n < 0)
+        return (int)n;
+    if (n == 0 && o->proc) {
+        bool writes;
+        int fd = magic_open(g, p->dir, name, O_PATH | O_CLOEXEC, &writes);
+        if (fd < 0)
+            return fd;
+        object_drop(o);
+        o->fd = fd;
+        o->magic = true;
+        o->held = writes;
+        no = object_stat(g, o);
+        return no < 0 ? no : object_path_of(g, o);
+    }
+    if (n == 0)
+        return -ENOENT;
+    if (n >= (long)sizeof text)
+        return -ENAMETOOLONG;
+    text[n] = 0;
+    bool slash = p->slash;
+    struct place next;
+    no = place_from(g, place_seen(p), AT_FDCWD, text, (size_t)n, &next);
+    if (no < 0)
+        return no;
+    place_drop(p);
+    *p = next;
+    if (slash && !p->slash && p->name_n) {
+        p->slash = true;
+        p->name[p->name_n] = '/';
+        p->name[p->name_n + 1] = 0;
+    }
+    object_drop(o);
+    return 0;
+}
+
+/* Whether an object that was found by its name in `dir` was mounted over that name; in our own mounts paths say it. */
+static bool mounted_over(struct guard *g, int dir, const struct sys_stat *st)
+{
+    struct sys_stat at;
+    return g->nested && !mount_ours(g, st->mount) &&
+           (sys_stat_at(dir, "", AT_EMPTY_PATH, SYS_STAT_MOUNT, &at) < 0 || at.mount != st->mount);
+}
+
+bool place_mounted(struct guard *g, const struct place *p)
+{
+    struct sys_stat st;
+    char name[NAME_MAX + 2];
+    memcpy(name, p->name, p->name_n);
+    name[p->name_n] = 0;
+    return g->nested &&
+           sys_stat_at(place_seen(p), name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC | SYS_STAT_MOUNT, &st) == 0 &&
+           mounted_over(g, place_seen(p), &st);
+}
+
+/* What the last component is, by a name without slash: so that a link can be looked at. */
+static int object_at(struct guard *g, const struct place *p, struct object *ret)
+{
+    char name[NAME_MAX + 2] = "."; /* of the root: "/" would be ours */
+    const int dir = place_seen(p);
+    if (p->name_n) {
+        memcpy(name, p->name, p->name_n);
+        name[p->name_n] = 0;
+    }
+    *ret = (struct object){.fd = sys_openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0)};
+    if (ret->fd < 0)
+        return ret->fd;
+    int no = object_stat(g, ret);
+    if (no == 0 && p->plain && !mounted_over(g, dir, &ret->st)) {
+        memcpy(ret->path, p->path, p->n + 1);
+        ret->n = p->n;
+    } else if (no == 0) {
+        no = object_path_of(g, ret);
+        if (no == 0 && g->nested && !ret->placed && !mount_ours(g, ret->st.mount))
+            no = deny(g, DENIAL_READ, NULL, place_path(p), "it is in a mount that does not belong to the box");
+    }
+    if (no < 0)
+        object_drop(ret);
+    return no;
+}
+
+int object_find(struct guard *g, struct place *p, bool follow, struct object *ret)
+{
+    unsigned links = 0;
+    for (;;) {
+        int no = object_at(g, p, ret);
+        if (no < 0)
+            return no;
+        if (S_ISLNK(ret->st.mode) && (follow || p->slash)) {
+            no = link_follow(g, p, ret, &links);
+            if (no < 0) {
+                object_drop(ret);
+                return no;
+            }
+            if (!ret->magic)
+                continue;
+        }
+        if (p->slash && !S_ISDIR(ret->st.mode)) {
+            object_drop(ret);
+            return -ENOTDIR;
+        }
+        return 0;
+    }
+}
+
+/* Over no link: the box could make one that leads to whatever it has open. */
+bool object_leads(const struct object *o)
+{
+    struct sys_stat st;
+    if (!o->n)
+        return false;
+    auto_fd int fd = sys_openat2(AT_FDCWD, o->path, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0, RESOLVE_NO_SYMLINKS);
+    return fd >= 0 && sys_stat_at(fd, "", AT_EMPTY_PATH, SYS_STAT_BASIC | SYS_STAT_MOUNT, &st) == 0 &&
+           st.inode == o->st.inode && st.major == o->st.major && st.minor == o->st.minor &&
+           (st.mask & SYS_STAT_MOUNT) && st.mount == o->st.mount;
+}

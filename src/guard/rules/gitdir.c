@@ -1,0 +1,508 @@
+/*
+ * Repositories, by what they are and not by what they are called: git takes the configuration and the hooks of any
+ * directory that holds `objects` and `refs` (setup.c, is_git_directory; with `commondir` the directory that file
+ * names), whether it is `.git`, `x.git`, `.git/modules/x` or whatever a `.git` file points to.
+ *
+ * A configuration is replaced like this: the box renames (or links) its new content onto the name, as git does with
+ * config.lock. The guard reads those bytes by descriptor, judges them, writes them into a fresh file that nobody else
+ * has ever had open, and renames that one into place. So what was judged is what stands there.
+ *
+ * .gitmodules is a tracked file, which a checkout writes in place. Its writer gets a nameless file instead, and whenever
+ * it is closed a judged copy takes the name: what stands there has always been judged. That is a moment later than it was
+ * said, but before any other call that the guard hears of: git writes its index after it, so whoever waits for git finds it.
+ * stat(2) and an open for reading are no such calls, and with them git looks for what it has just written. So where the name
+ * was free a stand-in has it meanwhile: an empty file with a lease (fcntl(2)), which makes an open wait until the judged bytes
+ * are in it, or until it is known that the writer is not done.
+ * libgit2 (cargo) makes the configuration of a new repository so, too, an empty one: where none is, an empty file takes the
+ * name at once.
+ */
+#include <errno.h>
+#include <linux/futex.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <sys/mman.h>
+#include <time.h>
+#include "base/fd.h"
+#include "git/gitconfig.h"
+#include "guard/inside.h"
+#include "sys/fd.h"
+
+#define HOOKS_MAX 512 /* entries; git's templates hold 14 */
+
+bool git_hooks_inert(int dir, const char *name)
+{
+    auto_fd int fd = sys_openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+    if (fd < 0)
+        return fd == -ENOENT;
+    _Alignas(8) char records[8192];
+    for (unsigned seen = 0;;) {
+        long n = sys_getdents64(fd, records, sizeof records);
+        if (n <= 0)
+            return n == 0;
+        for (long at = 0; at < n;) {
+            const struct sys_dirent *r = (const void *)(records + at);
+            struct str entry = str_of(r->name);
+            if (!str_is(entry, ".") && !str_is(entry, "..") && !str_ends(entry, STR(".sample")))
+                return false;
+            if (++seen > HOOKS_MAX)
+                return false;
+            at += r->reclen;
+        }
+    }
+}
+
+void guard_temp_name(const struct guard *g, char text[64])
+{
+    struct timespec now; /* beside us, other guards make such names, and a call of the file API has no number */
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    (void)snprintf(text, 64, GUARD_TEMP "%x-%llx-%lx", g->n.pid, (unsigned long long)g->n.id,
+                   (unsigned long)now.tv_sec * 1000000000ul + (unsigned long)now.tv_nsec);
+}
+
+/* All but "." and "..", up to HOOKS_MAX. */
+static int move_entries(int from, int to)
+{
+    _Alignas(8) char records[8192];
+    auto_fd int list = sys_openat(from, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+    unsigned seen = 0;
+    long n = list;
+    while (n >= 0 && (n = sys_getdents64(list, records, sizeof records)) > 0) {
+        for (long at = 0; at < n;) {
+            const struct sys_dirent *r = (const void *)(records + at);
+            at += r->reclen;
+            if (str_is(str_of(r->name), ".") || str_is(str_of(r->name), ".."))
+                continue;
+            int no = ++seen > HOOKS_MAX ? -EACCES : sys_renameat2(from, r->name, to, r->name, RENAME_NOREPLACE);
+            if (no < 0)
+                return no;
+        }
+    }
+    return (int)n;
+}
+
+/* `old`, open, by the name it has; `fresh` by one of the guard's. */
+static int renew_from(int dir, const char *name, int old, const char *temp)
+{
+    struct sys_stat st;
+    auto_fd int fresh = sys_openat(dir, temp, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+    int no = fresh < 0 ? fresh : sys_stat_at(old, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &st);
+    if (no == 0)
+        no = move_entries(old, fresh);
+    if (no == 0 && !git_hooks_inert(dir, temp))
+        no = -EACCES;
+    if (no == 0)
+        no = sys_fchmod(fresh, st.mode & 0777);
+    if (no == 0)
+        no = sys_unlinkat(dir, name, AT_REMOVEDIR); /* not while there is anything in it */
+    if (no == 0)
+        return sys_renameat2(dir, temp, dir, name, RENAME_NOREPLACE);
+    if (fresh >= 0)
+        (void)move_entries(fresh, old);
+    return no;
+}
+
+int git_hooks_renew(struct guard *g, int dir, const char *name)
+{
+    char temp[64];
+    auto_fd int old = sys_openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+    if (old < 0)
+        return old == -ENOENT ? 0 : -EACCES;
+    if (!git_hooks_inert(dir, name))
+        return -EACCES;
+    guard_temp_name(g, temp);
+    if (sys_mkdirat(dir, temp, 0700) < 0)
+        return -EACCES;
+    int no = renew_from(dir, name, old, temp);
+    if (no < 0)
+        (void)sys_unlinkat(dir, temp, AT_REMOVEDIR);
+    return no < 0 ? -EACCES : 0;
+}
+
+static struct str directory_of(struct str path)
+{
+    while (path.n > 1 && path.p[path.n - 1] != '/')
+        path.n--;
+    return (struct str){path.p, path.n > 1 ? path.n - 1 : path.n};
+}
+
+bool git_config_inert(struct guard *g, int dir, const char *name, struct str path)
+{
+    auto_fd int fd = git_text_open(dir, name);
+    char *bytes;
+    size_t n;
+    if (fd < 0)
+        return fd == -ENOENT;
+    if (git_text_read(fd, &bytes, &n) < 0)
+        return false;
+    struct gitconfig_ask ask = {.kind = gitconfig_kind_of(path),
+                                .new_text = {bytes, n},
+                                .directory = directory_of(path),
+                                .root = rules_root(&g->rules, path)};
+    bool inert = git_judge(&ask, NULL) == 0;
+    free(bytes);
+    return inert;
+}
+
+static int write_all(int fd, const char *bytes, size_t n)
+{
+    while (n) {
+        long done = sys_write(fd, bytes, n);
+        if (done == -EINTR)
+            continue;
+        if (done <= 0)
+            return done < 0 ? (int)done : -EIO;
+        bytes += done;
+        n -= (size_t)done;
+    }
+    return 0;
+}
+
+/* A fresh file beside `name`, with these bytes and this mode, then in its place. */
+static int put_in_place(struct guard *g, int dir, const char *name, struct str bytes, unsigned mode, bool replace)
+{
+    char temp[64];
+    guard_temp_name(g, temp);
+    auto_fd int fd = sys_openat(dir, temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return fd;
+    int no = write_all(fd, bytes.p, bytes.n);
+    if (no == 0)
+        no = sys_fchmod(fd, mode & 0777);
+    if (no == 0)
+        no = sys_renameat2(dir, temp, dir, name, replace ? 0 : RENAME_NOREPLACE);
+    if (no < 0)
+        (void)sys_unlinkat(dir, temp, 0);
+    return no;
+}
+
+/* The same with a submodule's absolute place made relative: it is to mean the same wherever the work tree moves. */
+static int put_relative_path(struct guard *g, int dir, const char *name, struct str path, struct str bytes,
+                             unsigned mode, bool replace)
+{
+    auto_buf struct buf relative = BUF(2 * GITCONFIG_MAX_BYTES);
+    int no = gitconfig_kind_of(path) == GITCONFIG_REPOSITORY
+                 ? gitconfig_relative(bytes, directory_of(path), rules_root(&g->rules, path), &relative)
+                 : 0;
+    return no < 0 ? no : put_in_place(g, dir, name, no ? buf_view(&relative) : bytes, mode, replace);
+}
+
+/* What is judged by the bytes: keys, and where places of submodules lead now. */
+static int judge_text(struct guard *g, const struct gitconfig_ask *ask, struct buf *why)
+{
+    int no = git_judge(ask, why);
+    if (no == 0 && ask->kind == GITCONFIG_REPOSITORY &&
+        !module_text_fits(g, ask->directory, ask->old_text, ask->new_text)) {
+        buf_text(why, "core.worktree goes through a link, or to a guarded name");
+        no = -EACCES;
+    }
+    return no;
+}
+
+/* Into an empty file that nobody else has open. */
+static int fill(int fd, struct str bytes, unsigned mode)
+{
+    int no = write_all(fd, bytes.p, bytes.n);
+    return no < 0 ? no : sys_fchmod(fd, mode & 0777);
+}
+
+/* Judges the bytes behind `source` as the new content of `to`, and puts them there; into `stand_in` unless that is -1. */
+static int judge_and_put(struct guard *g, int source, const struct place *to, const struct rule *rule, bool replace,
+                         int stand_in)
+{
+    char *new_bytes = NULL, *old_bytes = NULL;
+    size_t new_n = 0, old_n = 0;
+    struct sys_stat st;
+    auto_fd int old = stand_in >= 0 ? -ENOENT : git_text_open(to->dir, to->name);
+    int no = sys_stat_at(source, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &st);
+    if (no == 0)
+        no = git_text_read(source, &new_bytes, &new_n);
+    if (no == -EINVAL || no == -EFBIG)
+        no = deny(g, DENIAL_GIT_CONFIG, rule, place_path(to), "git configuration that is not a file of at most 1 MiB");
+    if (no == 0 && old != -ENOENT && (old < 0 || git_text_read(old, &old_bytes, &old_n) < 0))
+        no = deny(g, DENIAL_GIT_CONFIG, rule, place_path(to), "the present git configuration cannot be read");
+    if (no == 0) {
+        struct buf why = BUF(1024);
+        struct gitconfig_ask ask = {.kind = gitconfig_kind_of(place_path(to)),
+                                    .old_text = {old_bytes, old_n},
+                                    .new_text = {new_bytes, new_n},
+                                    .directory = place_dir(to),
+                                    .root = rules_root(&g->rules, place_path(to))};
+        if (judge_text(g, &ask, &why) < 0)
+            no = deny(g, DENIAL_GIT_CONFIG, rule, place_path(to), buf_cstr(&why));
+        buf_free(&why);
+    }
+    if (no == 0 && stand_in >= 0)
+        no = fill(stand_in, (struct str){new_bytes, new_n}, st.mode);
+    else if (no == 0)
+        no = put_relative_path(g, to->dir, to->name, place_path(to), (struct str){new_bytes, new_n}, st.mode, replace);
+    free(new_bytes);
+    free(old_bytes);
+    return no;
+}
+
+int git_config_adopt(struct guard *g, int dir, struct str path)
+{
+    char *bytes = NULL;
+    size_t n = 0;
+    struct sys_stat st;
+    auto_fd int fd = git_text_open(dir, "config");
+    if (fd < 0)
+        return fd == -ENOENT ? 0 : -EACCES;
+    int no = git_text_read(fd, &bytes, &n) < 0 ? -EACCES : sys_stat_at(fd, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &st);
+    struct str text = {bytes, n}, directory = directory_of(path);
+    if (no == 0 && (!gitconfig_inert(GITCONFIG_REPOSITORY, text, directory, rules_root(&g->rules, path)) ||
+                    !module_text_fits(g, directory, (struct str){NULL, 0}, text)))
+        no = -EACCES;
+    if (no == 0)
+        no = put_relative_path(g, dir, "config", path, text, st.mode, true);
+    free(bytes);
+    return no;
+}
+
+int git_config_replace(struct guard *g, const struct place *from, const struct place *to, const struct rule *rule,
+                       bool keep_source)
+{
+    auto_fd int source = git_text_open(from->dir, from->name);
+    if (source == -ELOOP)
+        return deny(g, DENIAL_GIT_CONFIG, rule, place_path(to), "a link in place of git configuration");
+    if (source < 0)
+        return source;
+    int no = judge_and_put(g, source, to, rule, !keep_source, -1);
+    if (no == 0 && !keep_source)
+        (void)sys_unlinkat(from->dir, from->name, 0);
+    return no;
+}
+
+/* ---- what is written in place: .gitmodules, when git checks out a tree, and the first configuration ---- */
+
+/* The file the caller writes: nameless, with the present content unless it asked for none, and the present permissions. */
+static int nameless(struct guard *g, const struct place *p, int flags, unsigned mode, int old)
+{
+    char *bytes = NULL;
+    size_t n = 0;
+    int fd = sys_openat(p->dir, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, mode);
+    if (fd < 0) /* a file system without O_TMPFILE */
+        fd = (int)sys_call(SYS_memfd_create, ".gitmodules", MFD_CLOEXEC, 0, 0, 0, 0);
+    (void)g;
+    if (fd < 0 || old < 0)
+        return fd;
+    struct sys_stat st;
+    int no = sys_stat_at(old, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &st);
+    if (no == 0)
+        no = sys_fchmod(fd, st.mode & 0777);
+    if (no == 0 && !(flags & O_TRUNC))
+        no = git_text_read(old, &bytes, &n);
+    if (no == 0 && bytes)
+        no = write_all(fd, bytes, n);
+    free(bytes);
+    return no < 0 ? close_fd(fd), no : fd;
+}
+
+#define UNBORN    (-1)
+#define SETTLE_MS 200 /* for a watcher that hangs in a dead file system; nothing is weaker then, only later */
+
+static void woken(int signal)
+{
+    (void)signal;
+}
+
+static void wait_told(struct watcher *w, uint32_t seen)
+{
+    const struct timespec t = {.tv_nsec = 20 * 1000 * 1000};
+    (void)sys_call(SYS_futex, &w->told, FUTEX_WAIT, seen, &t, 0, 0);
+}
+
+void git_modules_settle(struct guard *g)
+{
+    struct shared *s = g->shared;
+    for (struct watcher *w = s->watchers; w < s->watchers + WATCHERS; w++) {
+        uint32_t asked = 0;
+        table_lock(s);
+        int32_t pid = w->pid;
+        if (pid) {
+            asked = atomic_fetch_add(&w->asked, 1) + 1;
+            if (pid != UNBORN)
+                (void)kill(pid, SIGUSR1);
+        }
+        table_unlock(s);
+        for (uint64_t until = now_ms() + SETTLE_MS; pid && now_ms() < until;) {
+            uint32_t told = atomic_load(&w->told);
+            if ((int32_t)(told - asked) >= 0)
+                break;
+            wait_told(w, told);
+        }
+    }
+}
+
+/* An entry for a watcher, before there is one: what is asked meanwhile it finds. NULL: none is left. */
+static struct watcher *watcher_enter(struct shared *s)
+{
+    struct watcher *w = NULL;
+    table_lock(s);
+    for (size_t i = 0; i < WATCHERS && !w; i++)
+        w = s->watchers[i].pid ? NULL : &s->watchers[i];
+    if (w) {
+        w->pid = UNBORN;
+        atomic_fetch_add(&s->watching, 1);
+    }
+    table_unlock(s);
+    return w;
+}
+
+static void watcher_tell(struct watcher *w, uint32_t asked)
+{
+    atomic_store(&w->told, asked);
+    (void)sys_call(SYS_futex, &w->told, FUTEX_WAKE, INT_MAX, 0, 0, 0);
+}
+
+static void watcher_born(struct shared *s, struct watcher *w)
+{
+    table_lock(s);
+    w->pid = (int32_t)sys_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
+    table_unlock(s);
+}
+
+static void watcher_leave(struct shared *s, struct watcher *w)
+{
+    table_lock(s);
+    w->pid = 0;
+    atomic_fetch_sub(&s->watching, 1);
+    table_unlock(s);
+    watcher_tell(w, atomic_load(&w->asked));
+}
+
+/* The empty file that has a free name until the first copy comes; -1 without. Who opens it waits for its lease. */
+static int stand_in_make(const struct place *p)
+{
+    auto_fd int fd = sys_openat(p->dir, p->name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd >= 0 && sys_fcntl(fd, F_SETLEASE, F_WRLCK) < 0) {
+        (void)sys_unlinkat(p->dir, p->name, 0);
+        return -1;
+    }
+    return fd < 0 ? -1 : take_fd(&fd);
+}
+
+static bool stand_in_named(const struct place *p, int fd)
+{
+    struct sys_stat here, there;
+    return sys_stat_at(p->dir, p->name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &there) == 0 &&
+           sys_stat_at(fd, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &here) == 0 && here.inode == there.inode &&
+           here.major == there.major && here.minor == there.minor;
+}
+
+/* Nobody else has it open: a reader who waits leaves a lease that is to be for reading. */
+static bool stand_in_ours(const struct place *p, int fd)
+{
+    int lease = fd < 0 ? F_UNLCK : sys_fcntl(fd, F_GETLEASE, 0);
+    return (lease == F_WRLCK || lease == F_RDLCK) && stand_in_named(p, fd);
+}
+
+/* The lock of the names is held exclusively. */
+static void watched_close(struct guard *g, struct place *p, const struct rule *rule, int file, int *stand_in)
+{
+    bool ours = stand_in_ours(p, *stand_in);
+    int no = hold_place(g, p, DENIAL_GIT_CONFIG);
+    if (no == 0)
+        no = judge_and_put(g, file, p, rule, true, ours ? *stand_in : -1);
+    if (no < 0 && *stand_in >= 0 && stand_in_named(p, *stand_in))
+        (void)sys_unlinkat(p->dir, p->name, 0);
+    holds_drop(g);
+    *stand_in = close_fd(*stand_in); /* and the lease with it */
+}
+
+/* In a process of its own: each time a writer closes the file, its bytes are judged and a copy takes the name. */
+static _Noreturn void watch(struct guard *g, struct place *p, const struct rule *rule, int file, int events,
+                            struct watcher *w, int stand_in)
+{
+    sigset_t blocked, open;
+    sigemptyset(&blocked);
+    sigaddset(&blocked, SIGUSR1);
+    sigaddset(&blocked, SIGIO);
+    (void)sigprocmask(SIG_BLOCK, &blocked, &open);
+    (void)signal(SIGUSR1, woken);
+    (void)signal(SIGIO, woken);
+    if (stand_in >= 0)
+        (void)sys_fcntl(stand_in, F_SETOWN, sys_call(SYS_getpid, 0, 0, 0, 0, 0, 0));
+    if (w)
+        watcher_born(g->shared, w);
+    for (bool ended = false, due = false;;) {
+        char bytes[4096];
+        uint32_t asked = w ? atomic_load(&w->asked) : 0;
+        /* Asked first: who opens it after the writer's close finds that close told. */
+        bool opened = stand_in >= 0 && sys_fcntl(stand_in, F_GETLEASE, 0) != F_WRLCK;
+        due |= sys_read(events, bytes, sizeof bytes) > 0;
+        bool closed = due && names_lock(g, true) == 0;
+        if (closed) {
+            due = false;
+            watched_close(g, p, rule, file, &stand_in);
+            names_unlock(g);
+        } else if (opened && !due) {
+            stand_in = close_fd(stand_in); /* before the writer is done: there is nothing in it yet */
+        }
+        /* A lease for reading is to be had when nobody writes (fcntl(2)). */
+        bool over = ended || (closed && sys_fcntl(file, F_SETLEASE, F_RDLCK) == 0);
+        if (w && over)
+            watcher_leave(g->shared, w);
+        else if (w)
+            watcher_tell(w, asked);
+        if (over) {
+            atomic_fetch_sub(&g->shared->watched, 1);
+            guard_leave(g);
+        }
+        struct pollfd wait[] = {{.fd = events, .events = POLLIN}, {.fd = g->init_pidfd, .events = POLLIN}};
+        ended =
+            ppoll(wait, 2, NULL, &open) > 0 && wait[1].revents; /* with pid 1, every writer; what it closed counts */
+    }
+}
+
+long git_in_place_open(struct guard *g, struct place *p, const struct rule *rule, int flags, unsigned mode)
+{
+    char room[12];
+    auto_fd int old = git_text_open(p->dir, p->name);
+    if (old < 0 && old != -ENOENT)
+        return old == -ELOOP ? deny(g, DENIAL_GIT_CONFIG, rule, place_path(p), "a link in place of git configuration")
+                             : old;
+    if (old >= 0 && (flags & O_CREAT) && (flags & O_EXCL))
+        return -EEXIST;
+    if (old < 0 && !(flags & O_CREAT))
+        return -ENOENT;
+    int no = target_umask(g);
+    if (no == 0 && gitconfig_kind_of(place_path(p)) == GITCONFIG_REPOSITORY) {
+        auto_fd int empty = sys_openat(p->dir, p->name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+        no = empty < 0 ? empty : 0;
+    }
+    auto_fd int file = no < 0 ? no : nameless(g, p, flags, mode, old);
+    if (file < 0)
+        return file;
+    auto_fd int events = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+    /* For the watcher: its own descriptor is for reading, so that closing it tells nothing. */
+    auto_fd int reading = sys_openat(g->self_fd, decimal(room, file), O_RDONLY | O_CLOEXEC, 0);
+    auto_fd int giving =
+        sys_openat(g->self_fd, decimal(room, file), (flags & (O_ACCMODE | O_APPEND | O_NONBLOCK)) | O_CLOEXEC, 0);
+    file = close_fd(file);
+    if (reading < 0 || giving < 0)
+        return giving < 0 ? giving : reading; /* permissions that do not let it be written, or judged */
+    if (events < 0 || inotify_add_watch(events, decimal(room, reading), IN_CLOSE_WRITE) < 0)
+        return -ENOMEM;
+    auto_fd int stand_in = old < 0 && gitconfig_kind_of(place_path(p)) != GITCONFIG_REPOSITORY ? stand_in_make(p) : -1;
+    struct watcher *w = watcher_enter(g->shared);
+    no = atomic_fetch_add(&g->shared->watched, 1) < WATCHED_MAX ? guard_child(g) : -EMFILE;
+    if (no < 0) {
+        atomic_fetch_sub(&g->shared->watched, 1);
+        if (w)
+            watcher_leave(g->shared, w);
+        if (stand_in >= 0)
+            (void)sys_unlinkat(p->dir, p->name, 0);
+        return no;
+    }
+    if (no == 1) {
+        giving = close_fd(giving);
+        watch(g, p, rule, reading, events, w, take_fd(&stand_in));
+    }
+    holds_drop(g);
+    return sys_notify_install(g->notify, g->n.id, giving, flags & O_CLOEXEC);
+}

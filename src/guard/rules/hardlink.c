@@ -1,0 +1,391 @@
+/*
+ * Hard links. A regular file in a writable tree may have names outside of it as well: packages from pnpm's store, objects
+ * of `git clone --local`, backups made by `cp -al`. What is changed under one name is changed under all of them, so such a file
+ * (a foreign one) is not changed: it is copied first, the copy takes the name in the box's tree, and the call is performed on
+ * that. Who only reads pays nothing, and neither does who changes a file of one name.
+ *
+ * A file of several names is the box's own when this guard made all of them, which a table in the shared memory knows:
+ * how many names it made, less those that it took away. Whatever does not agree with the file's own number is
+ * foreign: names that the host or another box made, and files that found no room in the table.
+ *
+ * The bytes are copied without the lock of the name space, into a file without a name; then the call begins anew, holding the
+ * lock alone: the same place is found and judged again, and the name is taken if it still is that file's.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/fd.h"
+#include "guard/inside.h"
+
+#define PROBES       8
+#define COPY_AT_ONCE (1u << 20) /* bytes that are copied while nobody else receives */
+#define COPY_PIECE   (64u << 20)
+#define TRIES        8 /* while the host puts another file there each time */
+
+#ifndef FICLONE
+#define FICLONE 0x40049409 /* linux/fs.h, _IOW(0x94, 9, int) */
+#endif
+
+/* ---- names made here ---- */
+
+static struct links links_of(const struct sys_stat *st)
+{
+    return (struct links){(uint64_t)st->major << 32 | st->minor, st->inode, st->born.seconds, st->born.nanoseconds, 0};
+}
+
+/* Its entry, or with `make` one that may be taken for it. The table is locked. */
+static struct links *links_find(struct shared *s, const struct links *of, bool make)
+{
+    uint64_t h = (of->inode ^ of->device << 7 ^ of->nanoseconds) * 0x9e3779b97f4a7c15u;
+    struct links *room = NULL;
+    for (unsigned i = 0; i < PROBES; i++) {
+        struct links *l = &s->links[(h >> 32 ^ i) % LINKS_MADE];
+        if (l->n && l->inode == of->inode && l->device == of->device && l->seconds == of->seconds &&
+            l->nanoseconds == of->nanoseconds)
+            return l;
+        if (!room && l->n <= 1) /* of one name it is found out without */
+            room = l;
+    }
+    return make ? room : NULL;
+}
+
+/* Whether this guard made each of its names. */
+static bool links_own(struct guard *g, const struct sys_stat *st)
+{
+    if (atomic_load(&g->shared->linked) == 0)
+        return false;
+    const struct links of = links_of(st);
+    table_lock(g->shared);
+    const struct links *l = links_find(g->shared, &of, false);
+    bool own = l && l->n == st->links;
+    table_unlock(g->shared);
+    return own;
+}
+
+void hardlink_made(struct guard *g, const struct object *o)
+{
+    struct links of = links_of(&o->st);
+    if (S_ISDIR(o->st.mode) || o->st.links == 0 || (o->st.links == 1 && o->magic && !object_leads(o)))
+        return;
+    table_lock(g->shared);
+    struct links *l = links_find(g->shared, &of, o->st.links == 1);
+    const bool known = l && l->n && l->inode == of.inode && l->device == of.device && l->seconds == of.seconds &&
+                       l->nanoseconds == of.nanoseconds;
+    if (l && o->st.links == 1) {
+        of.n = 2;
+        *l = of;
+        atomic_store(&g->shared->linked, 1);
+    } else if (known && l->n == o->st.links) {
+        l->n++;
+    }
+    table_unlock(g->shared);
+}
+
+bool hardlink_look(struct guard *g, const struct place *p, struct sys_stat *ret)
+{
+    char name[NAME_MAX + 2];
+    if (atomic_load(&g->shared->linked) == 0 || !p->plain)
+        return false;
+    memcpy(name, p->name, p->name_n);
+    name[p->name_n] = 0;
+    return sys_stat_at(p->dir, name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC | SYS_STAT_BORN, ret) == 0 &&
+           !S_ISDIR(ret->mode) && ret->links > 1;
+}
+
+void hardlink_gone(struct guard *g, const struct sys_stat *st)
+{
+    const struct links of = links_of(st);
+    table_lock(g->shared);
+    struct links *l = links_find(g->shared, &of, false);
+    if (l)
+        l->n--;
+    table_unlock(g->shared);
+}
+
+/* ---- which files are concerned ---- */
+
+bool hardlink_foreign(struct guard *g, const struct object *o)
+{
+    if (o->st.links < 2 || S_ISDIR(o->st.mode))
+        return false;
+    const struct rule *decider = rules_decider(&g->rules, object_path(o));
+    return ((decider && decider->said->kind == GUARD_RULE_ROOT) || !mount_ours(g, o->st.mount)) &&
+           !links_own(g, &o->st);
+}
+
+bool hardlink_nameless(struct guard *g, const struct object *o)
+{
+    return o->st.links == 0 || links_own(g, &o->st);
+}
+
+/* The directory that the name is in, and the name: a magic link says nothing about either. */
+struct link_spot {
+    int dir;
+    char name[NAME_MAX + 1];
+};
+
+static int spot_of_path(const struct object *o, struct link_spot *ret)
+{
+    char dir[PLACE_PATH];
+    const char *slash = memrchr(o->path, '/', o->n);
+    struct sys_stat st;
+    if (!slash || o->n - (size_t)(slash - o->path) > NAME_MAX)
+        return -ENOENT;
+    size_t n = (size_t)(slash - o->path);
+    memcpy(dir, o->path, n + !n);
+    dir[n + !n] = 0;
+    memcpy(ret->name, slash + 1, o->n - n);
+    ret->dir = sys_openat2(AT_FDCWD, dir, O_PATH | O_DIRECTORY | O_CLOEXEC, 0, RESOLVE_NO_SYMLINKS);
+    int no = ret->dir < 0 ? ret->dir : sys_stat_at(ret->dir, ret->name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st);
+    if (no == 0 && (st.inode != o->st.inode || st.major != o->st.major || st.minor != o->st.minor))
+        no = -ENOENT;
+    if (no < 0)
+        ret->dir = close_fd(ret->dir);
+    return no;
+}
+
+static int spot_of(const struct place *p, const struct object *o, struct link_spot *ret)
+{
+    if (!p || o->magic)
+        return spot_of_path(o, ret);
+    memcpy(ret->name, p->name, p->name_n);
+    ret->name[p->name_n] = 0;
+    ret->dir = sys_fcntl(p->dir, F_DUPFD_CLOEXEC, 0);
+    return ret->dir < 0 ? ret->dir : 0;
+}
+
+/* ---- the copy ---- */
+
+static void copy_drop(struct hardlink_copy *c)
+{
+    if (!c->waits)
+        return;
+    if (c->named)
+        (void)sys_unlinkat(c->dir, c->temp, 0);
+    c->fd = close_fd(c->fd);
+    c->dir = close_fd(c->dir);
+    c->waits = c->named = false;
+}
+
+void hardlink_done(struct guard *g)
+{
+    copy_drop(&g->copy);
+    g->copy.tries = 0;
+}
+
+static int copy_by_hand(int from, int to, uint64_t at, uint64_t end)
+{
+    char bytes[16 << 10];
+    while (at < end) {
+        long n = sys_pread(from, bytes, end - at < sizeof bytes ? end - at : sizeof bytes, at);
+        if (n <= 0)
+            return (int)n;
+        for (long done = 0, k; done < n; done += k) {
+            k = sys_call(SYS_pwrite64, to, bytes + done, n - done, at + (uint64_t)done, 0, 0);
+            if (k <= 0)
+                return k < 0 ? (int)k : -EIO;
+        }
+        at += (uint64_t)n;
+    }
+    return 0;
+}
+
+static int copy_range(struct guard *g, int from, int to, uint64_t at, uint64_t end)
+{
+    while (at < end) {
+        uint64_t in = at, out = at;
+        long n = sys_call(SYS_copy_file_range, from, &in, to, &out, end - at < COPY_PIECE ? end - at : COPY_PIECE, 0);
+        if (n == -ENOSPC || n == -EDQUOT || n == -EFBIG || n == -EIO)
+            return (int)n;
+        if (n <= 0) /* it cannot be done between these files, or the file has become shorter */
+            return copy_by_hand(from, to, at, end);
+        at += (uint64_t)n;
+        int no = at < end ? target_valid(g) : 0; /* nobody waits for the rest */
+        if (no < 0)
+            return no;
+    }
+    return 0;
+}
+
+/* Holes stay holes. */
+static int copy_content(struct guard *g, int from, int to, uint64_t size)
+{
+    if (sys_call(SYS_ioctl, to, SYS_CLONE_FILE, from, 0, 0, 0) == 0)
+        return 0;
+    for (uint64_t at = 0; at < size;) {
+        long data = sys_call(SYS_lseek, from, at, SEEK_DATA, 0, 0, 0);
+        if (data == -ENXIO)
+            break;
+        long hole = data < 0 ? -1 : sys_call(SYS_lseek, from, data, SEEK_HOLE, 0, 0, 0);
+        uint64_t begin = data < 0 ? at : (uint64_t)data,
+                 end = hole < 0 || (uint64_t)hole > size ? size : (uint64_t)hole;
+        int no = copy_range(g, from, to, begin, end);
+        if (no < 0)
+            return no;
+        at = end;
+    }
+    return sys_ftruncate(to, (int64_t)size);
+}
+
+/* Extended attributes, access lists among them; those that take a privilege are not ours to give. */
+static void copy_attributes(int from, int to, unsigned mode)
+{
+    char path[12], *names = malloc(2 * (64u << 10)), *value = names ? names + (64u << 10) : NULL;
+    long n = names ? sys_call(SYS_listxattr, decimal(path, from), names, 64u << 10, 0, 0, 0) : 0;
+    for (long at = 0; at < n; at += (long)strlen(names + at) + 1) {
+        long k = sys_call(SYS_getxattr, decimal(path, from), names + at, value, 64u << 10, 0, 0);
+        int no = k < 0 ? (int)k : sys_fsetxattr(to, names + at, value, (size_t)k, 0);
+        /* The group's part of the mode was the list's mask: without the list it would be the group's. */
+        if (no < 0 && strcmp(names + at, "system.posix_acl_access") == 0)
+            (void)sys_fchmod(to, mode & ~070u);
+    }
+    free(names);
+}
+
+/* Owner as far as possible, as an editor does that cannot write in place; then the rest. */
+static int copy_metadata(const struct object *o, int to)
+{
+    unsigned mode = o->st.mode & 07777;
+    const struct timespec times[2] = {{o->st.accessed.seconds, o->st.accessed.nanoseconds},
+                                      {o->st.modified.seconds, o->st.modified.nanoseconds}};
+    struct sys_stat st;
+    int no = sys_stat_at(to, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &st);
+    if (no < 0)
+        return no;
+    if (st.uid != o->st.uid)
+        mode &= 01777;
+    if (st.gid != o->st.gid && sys_fchown(to, (unsigned)-1, o->st.gid) < 0)
+        mode = (mode & 05707) | (mode & 07) << 3;
+    no = sys_fchmod(to, mode);
+    if (no < 0)
+        return no;
+    copy_attributes(o->fd, to, mode);
+    return sys_utimensat(to, NULL, times, 0);
+}
+
+static int copy_open(struct guard *g, const struct link_spot *s)
+{
+    struct hardlink_copy *c = &g->copy;
+    c->fd = sys_openat(s->dir, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    if (c->fd >= 0 || (c->fd != -EOPNOTSUPP && c->fd != -EISDIR && c->fd != -ENOENT))
+        return c->fd;
+    c->fd = sys_openat(s->dir, c->temp, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    c->named = c->fd >= 0;
+    return c->fd;
+}
+
+/* Makes what is to take the name; no lock is held. */
+static int copy_make(struct guard *g, const struct link_spot *s, const struct object *o, bool content)
+{
+    struct hardlink_copy *c = &g->copy;
+    copy_drop(c);
+    int no = content && S_ISREG(o->st.mode) && o->st.size > COPY_AT_ONCE ? guard_may_block(g) : 0;
+    if (no != 0)
+        return no;
+    *c = (struct hardlink_copy){
+        .waits = true, .tries = c->tries, .fd = -1, .dir = sys_fcntl(s->dir, F_DUPFD_CLOEXEC, 0), .of = o->st};
+    (void)snprintf(c->temp, sizeof c->temp, GUARD_TEMP "%x-%llx", g->n.pid, (unsigned long long)g->n.id);
+    if (!S_ISREG(o->st.mode)) /* a symbolic link: a new one is made when the name is taken */
+        return 0;
+    char room[12];
+    auto_fd int from =
+        content ? sys_openat(g->self_fd, decimal(room, o->fd), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0) : -1;
+    no = content && from < 0 ? from : copy_open(g, s);
+    if (no >= 0 && content)
+        no = copy_content(g, from, c->fd, o->st.size);
+    if (no >= 0)
+        no = copy_metadata(o, c->fd);
+    if (no < 0)
+        copy_drop(c);
+    return no < 0 ? no : 0;
+}
+
+/* ---- the name ---- */
+
+static bool same_file(const struct sys_stat *a, const struct sys_stat *b)
+{
+    return a->inode == b->inode && a->major == b->major && a->minor == b->minor;
+}
+
+static int link_again(struct hardlink_copy *c, const struct object *o)
+{
+    char text[PATH_MAX];
+    const struct timespec times[2] = {{o->st.accessed.seconds, o->st.accessed.nanoseconds},
+                                      {o->st.modified.seconds, o->st.modified.nanoseconds}};
+    long n = sys_readlinkat(o->fd, "", text, sizeof text);
+    if (n < 0 || n >= (long)sizeof text)
+        return n < 0 ? (int)n : -ENAMETOOLONG;
+    text[n] = 0;
+    int no = sys_symlinkat(text, c->dir, c->temp);
+    c->named = no == 0;
+    return no < 0 ? no : sys_utimensat(c->dir, c->temp, times, AT_SYMLINK_NOFOLLOW);
+}
+
+/* The copy takes the name, and `o` is the copy from now on. The lock is held alone. */
+static int name_take(struct guard *g, const struct link_spot *s, struct object *o)
+{
+    struct hardlink_copy *c = &g->copy;
+    struct sys_stat st;
+    char room[12];
+    int no = sys_stat_at(s->dir, s->name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st);
+    if (no == 0 && !same_file(&st, &c->of))
+        no = -ESTALE; /* the host's doing */
+    if (no == 0 && S_ISLNK(o->st.mode))
+        no = link_again(c, o);
+    else if (no == 0 && !c->named) {
+        no = sys_linkat(g->self_fd, decimal(room, c->fd), c->dir, c->temp, AT_SYMLINK_FOLLOW);
+        c->named = no == 0;
+    }
+    int fd = no < 0 ? no : sys_openat(c->dir, c->temp, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0);
+    no = fd < 0 ? fd : sys_renameat2(c->dir, c->temp, s->dir, s->name, 0);
+    if (no == 0)
+        no = sys_stat_at(fd, "", AT_EMPTY_PATH, SYS_STAT_BASIC | SYS_STAT_BORN | SYS_STAT_MOUNT, &o->st);
+    c->named &= no < 0;
+    copy_drop(c);
+    if (no < 0) {
+        (void)close_fd(fd);
+        return no;
+    }
+    (void)sys_close(o->fd);
+    o->fd = fd;
+    return 0;
+}
+
+/* Whether the caller could change it at all: what the kernel would refuse is refused before anything is copied. */
+static int may_change(const struct object *o, enum hardlink_change change)
+{
+    if (change == HARDLINK_CONTENT || change == HARDLINK_EMPTY)
+        return (int)sys_call(SYS_faccessat2, o->fd, "", W_OK, AT_EMPTY_PATH | AT_EACCESS, 0, 0);
+    if (o->st.uid != (uint32_t)sys_call(SYS_geteuid, 0, 0, 0, 0, 0, 0))
+        return -EPERM;
+    /* git says so of a pack that it needs still; when it cannot, it writes the object anew. */
+    if (change == HARDLINK_TOUCH && o->st.size > COPY_AT_ONCE && !(o->st.mode & 0222))
+        return -EPERM;
+    return 0;
+}
+
+int hardlink_own(struct guard *g, const struct place *p, struct object *o, enum hardlink_change change)
+{
+    struct link_spot s;
+    const enum denial_action action =
+        change == HARDLINK_CONTENT || change == HARDLINK_EMPTY ? DENIAL_WRITE : DENIAL_CHANGE;
+    if (!S_ISREG(o->st.mode) && !S_ISLNK(o->st.mode))
+        return action == DENIAL_WRITE ? 0 : deny(g, action, NULL, object_path(o), "it may have a name outside");
+    int no = may_change(o, change);
+    if (no == 0 && spot_of(p, o, &s) < 0)
+        no = deny(g, action, NULL, object_path(o), "it may have a name outside, and has none in the box");
+    if (no < 0)
+        return no;
+    auto_fd int dir = s.dir;
+    if (g->copy.waits && g->names_held == 2 && same_file(&g->copy.of, &o->st)) {
+        no = name_take(g, &s, o);
+        if (no != -ESTALE)
+            return no;
+        names_unlock(g);
+        return HARDLINK_AGAIN;
+    }
+    names_unlock(g);
+    no = ++g->copy.tries < TRIES ? copy_make(g, &s, o, change != HARDLINK_EMPTY) : -EAGAIN;
+    return no == 0 ? HARDLINK_AGAIN : no;
+}

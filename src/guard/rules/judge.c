@@ -1,0 +1,730 @@
+/*
+ * How it works: a table is compiled once. Rules of fixed place become absolute paths (a GUARD_ROOT name once per
+ * writable tree), any-depth rules lists of components; so do GUARD_ROOT names a second time, for the roots of
+ * repositories in such a tree, which the caller finds out about. A question goes over the absolute ones by comparison: of trees
+ * (ROOT, PROTECT, HIDE, PRIVATE) the longest at or above the path decides, names hold besides. Then it goes over the
+ * components of the path once; a small bitmap of hashes keeps any-depth rules out of the way of the many components no
+ * rule begins with.
+ */
+#include "guard/rules/judge.h"
+#include <errno.h>
+#include <stdint.h>
+
+/* ---- names ---- */
+
+static int fold(int c)
+{
+    return c >= 'A' && c <= 'Z' ? c + 32 : c;
+}
+
+static unsigned fold_hash(struct str s)
+{
+    unsigned h = 2166136261u;
+    for (size_t i = 0; i < s.n; i++)
+        h = (h ^ (unsigned)fold((unsigned char)s.p[i])) * 16777619u;
+    return (h ^ h >> 16) % (64 * RULE_BITS);
+}
+
+static bool bit_is(const uint64_t *bits, unsigned h)
+{
+    return bits[h / 64] >> h % 64 & 1;
+}
+
+static bool part_match(const struct rule *r, size_t i, struct str part)
+{
+    return name_fits(r->parts[i], r->pattern && i + 1 == r->n_parts, part);
+}
+
+/* ---- loading ---- */
+
+static int parsed_text(const char *strings, size_t bytes, uint32_t at, struct str *ret)
+{
+    if (at >= bytes || !memchr(strings + at, 0, bytes - at))
+        return -EBADMSG;
+    *ret = str_of(strings + at);
+    while (ret->n > 1 && ret->p[ret->n - 1] == '/')
+        ret->n--;
+    return 0;
+}
+
+static int split(struct rule *r, struct arena *mem)
+{
+    struct str parts[RULE_PARTS], part;
+    size_t at = 0, n = 0;
+    while (part_next(r->path, &at, &part)) {
+        if (n == RULE_PARTS)
+            return -EBADMSG;
+        parts[n++] = part;
+    }
+    if (n == 0 || (r->pattern && glob_wrong(parts[n - 1])))
+        return -EBADMSG;
+    r->parts = arena_zero(mem, n * sizeof *r->parts);
+    if (!r->parts)
+        return -ENOMEM;
+    memcpy(r->parts, parts, n * sizeof *parts);
+    r->n_parts = n;
+    return 0;
+}
+
+static struct rule *add(struct rule **list, size_t *n, const struct guard_rule *said, uint32_t index, struct str text,
+                        struct arena *mem)
+{
+    struct rule *r = arena_push(mem, list, n, sizeof *r);
+    if (r)
+        *r = (struct rule){.said = said, .index = index, .path = text};
+    return r;
+}
+
+/* A rule of components. The tree it holds below stays where it is: moved away, it would take its names out of reach. */
+static int add_any_depth(struct rules *all, struct rule **list, size_t *n, const struct guard_rule *said,
+                         uint32_t index, struct str text, struct str below, struct arena *mem)
+{
+    struct rule *r = add(list, n, said, index, text, mem);
+    if (!r)
+        return -ENOMEM;
+    r->any_depth = true;
+    r->pattern = said->flags & GUARD_RULE_PATTERN;
+    r->direct = said->flags & GUARD_RULE_DIRECT;
+    r->below = below.n ? below : STR("/");
+    if (r->below.n > 1 && !add(&all->pinned, &all->n_pinned, said, index, r->below, mem))
+        return -ENOMEM;
+    return split(r, mem);
+}
+
+bool rules_is_marker(struct str name)
+{
+    static const char *const other[] = {".hg", ".jj", ".sl", ".svn", ".bzr", "_darcs", ".pijul", ".fslckout"};
+    if (fold_eq(name, STR(".git")))
+        return true;
+    for (size_t i = 0; i < sizeof other / sizeof *other; i++)
+        if (fold_eq(name, str_of(other[i])))
+            return true;
+    return false;
+}
+
+/* A name at the root of repositories. Patterns are of one component, and at the top of a tree hold by this, too. */
+static int add_rooted(struct rules *all, const struct guard_rule *said, uint32_t index, struct str text,
+                      struct arena *mem)
+{
+    struct rule *r = add(&all->rooted, &all->n_rooted, said, index, text, mem);
+    int no = r ? split(r, mem) : -ENOMEM;
+    if (no < 0)
+        return no;
+    r->pattern = said->flags & GUARD_RULE_PATTERN;
+    r->any_depth = true;
+    r->below = STR("/");
+    r->in_repository = rules_is_marker(r->parts[0]) && !fold_eq(r->parts[0], STR(".git"));
+    if (r->pattern && (r->n_parts > 1 || said->flags & GUARD_RULE_DIRECTORY))
+        return -EBADMSG;
+    if (r->pattern)
+        all->rooted_patterns = true;
+    else
+        all->rooted_first[fold_hash(r->parts[0]) / 64] |= 1ull << fold_hash(r->parts[0]) % 64;
+    return 0;
+}
+
+static int add_name(struct rules *all, const struct guard_rule *said, uint32_t index, struct str text, struct str below,
+                    struct arena *mem)
+{
+    all->git |= said->judge == GUARD_GIT_CONFIG;
+    if (said->place == GUARD_ANY_DEPTH) {
+        int no = add_any_depth(all, &all->guarded, &all->n_guarded, said, index, text, below, mem);
+        if (no < 0)
+            return no;
+        const struct rule *r = &all->guarded[all->n_guarded - 1];
+        all->any_depth = true;
+        if (r->pattern) /* anything may begin it */
+            memset(all->first, 0xff, sizeof all->first);
+        else
+            all->first[fold_hash(r->parts[0]) / 64] |= 1ull << fold_hash(r->parts[0]) % 64;
+        return 0;
+    }
+    int no = add_rooted(all, said, index, text, mem);
+    if (no < 0 || said->flags & GUARD_RULE_PATTERN || all->rooted[all->n_rooted - 1].in_repository)
+        return no;
+    for (size_t i = 0; i < all->n_roots; i++) {
+        struct str root = all->roots[i].path;
+        const char *whole = arena_printf(mem, "%.*s/%.*s", root.n == 1 ? 0 : (int)root.n, root.p, (int)text.n, text.p);
+        if (!whole || !add(&all->guarded, &all->n_guarded, said, index, str_of(whole), mem))
+            return -ENOMEM;
+    }
+    return 0;
+}
+
+static int add_rule(struct rules *all, const struct guard_rule *said, uint32_t index, struct str text, struct str below,
+                    struct arena *mem)
+{
+    bool absolute = str_starts(text, STR("/"));
+    if (text.n == 0 || (said->kind != GUARD_RULE_NAME && said->kind != GUARD_RULE_HIDE_NAME && !absolute))
+        return -EBADMSG;
+    switch (said->kind) {
+    case GUARD_RULE_ROOT:
+        return 0; /* was the first pass */
+    case GUARD_RULE_NAME:
+        return all->mode == GUARD_OFF && !(said->flags & GUARD_RULE_ALWAYS)
+                   ? 0
+                   : add_name(all, said, index, text, below, mem);
+    case GUARD_RULE_PROTECT:
+        return add(&all->guarded, &all->n_guarded, said, index, text, mem) ? 0 : -ENOMEM;
+    case GUARD_RULE_HIDE:
+        return add(&all->hidden, &all->n_hidden, said, index, text, mem) ? 0 : -ENOMEM;
+    case GUARD_RULE_HIDE_NAME:
+        return add_any_depth(all, &all->hidden, &all->n_hidden, said, index, text, below, mem);
+    case GUARD_RULE_PIN:
+        return add(&all->pinned, &all->n_pinned, said, index, text, mem) ? 0 : -ENOMEM;
+    case GUARD_RULE_SOCKET:
+        return add(&all->sockets, &all->n_sockets, said, index, text, mem) ? 0 : -ENOMEM;
+    case GUARD_RULE_PRIVATE:
+        return add(&all->private_trees, &all->n_private, said, index, text, mem) ? 0 : -ENOMEM;
+    default:
+        return -EBADMSG;
+    }
+}
+
+static void mark(uint64_t bits[4], struct str part)
+{
+    bits[fold_hash(part) / 64] |= 1ull << fold_hash(part) % 64;
+}
+
+static bool marked(const uint64_t bits[4], struct str part)
+{
+    return bits[fold_hash(part) / 64] >> fold_hash(part) % 64 & 1;
+}
+
+/* The components of a rule: of one of fixed place, those below its writable tree, which stays where it is. */
+static struct str parts_of(const struct rules *all, const struct rule *r)
+{
+    struct str root = r->any_depth ? (struct str){"/", 1} : rules_root(all, r->path);
+    return str_skip(r->path, r->any_depth ? 0 : root.n ? root.n : r->path.n);
+}
+
+static void mark_parts(struct rules *all, struct rule *list, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct str path = parts_of(all, &list[i]), part;
+        size_t at = 0;
+        (void)part_next(path, &at, &part);
+        list[i].tail = str_skip(path, at);
+        if (list[i].pattern && list[i].tail.n) { /* anything may be meant */
+            memset(all->later, 0xff, sizeof all->later);
+            memset(all->above, 0xff, sizeof all->above);
+        }
+        for (struct str above = part; list[i].tail.n && part_next(path, &at, &part); above = part) {
+            mark(all->above, above);
+            mark(all->later, part);
+        }
+    }
+}
+
+int rules_load(struct rules *ret, const struct guard_table *table, size_t bytes, const char *strings,
+               size_t strings_bytes, struct arena *mem)
+{
+    struct rules all = {.mode = (enum guard_mode)table->mode};
+    if (bytes < sizeof *table || table->n_rules > (bytes - sizeof *table) / sizeof(struct guard_rule) ||
+        table->mode > GUARD_OFF)
+        return -EBADMSG;
+    for (int pass = 0; pass < 2; pass++) {
+        for (uint32_t i = 0; i < table->n_rules; i++) {
+            const struct guard_rule *said = &table->rules[i];
+            struct str text, below;
+            int no = parsed_text(strings, strings_bytes, said->text, &text);
+            if (no == 0)
+                no = parsed_text(strings, strings_bytes, said->below, &below);
+            if (no == 0 && pass == 0 && said->kind == GUARD_RULE_ROOT)
+                no = add(&all.roots, &all.n_roots, said, i, text, mem) ? 0 : -ENOMEM;
+            if (no == 0 && pass == 1)
+                no = add_rule(&all, said, i, text, below, mem);
+            if (no < 0)
+                return no;
+        }
+    }
+    mark_parts(&all, all.guarded, all.n_guarded);
+    mark_parts(&all, all.hidden, all.n_hidden);
+    mark_parts(&all, all.pinned, all.n_pinned);
+    *ret = all;
+    return 0;
+}
+
+/* ---- asking ---- */
+
+typedef bool is_in_tree(struct str path, struct str tree);
+
+/* The longer of `best` and the longest rule of `kind` in the list at or above `path`. */
+static const struct rule *deeper(const struct rule *best, const struct rule *list, size_t n, unsigned kind,
+                                 struct str path, is_in_tree *in)
+{
+    for (size_t i = 0; i < n; i++)
+        if (list[i].said->kind == kind && (!best || list[i].path.n > best->path.n) && in(path, list[i].path))
+            best = &list[i];
+    return best;
+}
+
+const struct rule *rules_decider(const struct rules *r, struct str path)
+{
+    /* Of two as long as each other, the first in this order decides. */
+    const struct rule *best = deeper(NULL, r->hidden, r->n_hidden, GUARD_RULE_HIDE, path, path_in);
+    best = deeper(best, r->guarded, r->n_guarded, GUARD_RULE_PROTECT, path, path_in);
+    best = deeper(best, r->roots, r->n_roots, GUARD_RULE_ROOT, path, path_in_exactly);
+    return deeper(best, r->private_trees, r->n_private, GUARD_RULE_PRIVATE, path, path_in_exactly);
+}
+
+static bool decided_by(const struct rule *decider, unsigned kind)
+{
+    return decider && decider->said->kind == kind;
+}
+
+/* A private tree that the host can see: somebody may be led there. */
+static bool is_kept(const struct rule *decider)
+{
+    return decided_by(decider, GUARD_RULE_PRIVATE) && decider->said->flags & GUARD_RULE_KEPT;
+}
+
+struct str rules_root(const struct rules *r, struct str path)
+{
+    const struct rule *decider = rules_decider(r, path);
+    if (is_kept(decider))
+        return decider->path;
+    const struct rule *root = deeper(NULL, r->roots, r->n_roots, GUARD_RULE_ROOT, path, path_in);
+    return root ? root->path : (struct str){"", 0};
+}
+
+bool rules_private(const struct rules *r, struct str path)
+{
+    return decided_by(rules_decider(r, path), GUARD_RULE_PRIVATE);
+}
+
+bool rules_free(const struct rules *r, struct str path)
+{
+    const struct rule *decider = rules_decider(r, path);
+    return decided_by(decider, GUARD_RULE_PRIVATE) && !is_kept(decider);
+}
+
+/* `inside`: what is in the directory `path`; otherwise the name itself. It frees, and so goes by the bytes. */
+static bool foreign_code(struct str path, bool inside)
+{
+    size_t at = 0;
+    struct str part;
+    while (part_next(path, &at, &part))
+        if ((inside || at < path.n) &&
+            (str_is(part, "node_modules") || str_is(part, "vendor") || str_is(part, "site-packages")))
+            return true;
+    return false;
+}
+
+bool rules_foreign(struct str path)
+{
+    return foreign_code(path, false);
+}
+
+bool rule_is_git_hooks(const struct rule *r)
+{
+    return r->said->kind == GUARD_RULE_NAME && !(r->said->flags & GUARD_RULE_ALWAYS) &&
+           (fold_eq(r->path, STR(".git/hooks")) ||
+            (!r->any_depth && r->path.n > 11 && fold_eq(str_skip(r->path, r->path.n - 11), STR("/.git/hooks"))));
+}
+
+bool rule_is_git_config(const struct rule *r)
+{
+    return r->said->kind == GUARD_RULE_NAME && r->said->judge == GUARD_GIT_CONFIG;
+}
+
+/* git's own, and those of its likes. */
+static bool is_repository_name(const struct rule *r)
+{
+    static const char *const first[] = {".git", ".hg", ".jj", "rebase-merge", "sequencer"};
+    for (size_t i = 0; r->n_parts && i < sizeof first / sizeof *first; i++)
+        if (fold_eq(r->parts[0], str_of(first[i])))
+            return true;
+    return false;
+}
+
+/* Foreign code may hold any-depth names but repositories' own, and those that a rule of the policy speaks of. */
+static bool holds_in(const struct rule *r, bool foreign)
+{
+    return !foreign || is_repository_name(r) || (r->said->flags & GUARD_RULE_ALWAYS);
+}
+
+/*
+ * Whether any-depth names hold in `path` at all, and from where on it is read: from the outermost writable tree, so
+ * that a tree inside a tree, whatever lies between, does not cut a name in two. A kept tree is like foreign code.
+ */
+struct scope {
+    size_t from; /* where the part of the path that counts begins */
+    bool none, foreign, kept;
+};
+static struct scope scope_under(const struct rules *r, struct str path, const struct rule *decider)
+{
+    const struct rule *root = NULL;
+    if (is_kept(decider))
+        return (struct scope){.from = decider->path.n, .foreign = true, .kept = true};
+    for (size_t i = 0; i < r->n_roots; i++)
+        if (path_in(path, r->roots[i].path) && (!root || r->roots[i].path.n < root->path.n))
+            root = &r->roots[i];
+    if (!root || decided_by(decider, GUARD_RULE_PRIVATE))
+        return (struct scope){.none = true};
+    struct scope s = {.from = root->path.n == 1 ? 0 : root->path.n};
+    s.foreign = rules_foreign(str_skip(path, s.from));
+    return s;
+}
+static struct scope scope_of(const struct rules *r, struct str path)
+{
+    return scope_under(r, path, rules_decider(r, path));
+}
+
+/* Where the components begin that `r` speaks of; false when `path` is not below its tree. */
+static bool starts_at(const struct rule *r, struct str path, size_t *from)
+{
+    size_t below = r->below.n == 1 ? 0 : r->below.n;
+    if (!path_in(path, r->below))
+        return false;
+    if (r->direct || *from < below)
+        *from = below;
+    return true;
+}
+
+/* The components from `at` on begin with all of the rule's, which end at *ret_end. */
+static bool run_match(const struct rule *r, struct str path, size_t at, size_t *ret_end)
+{
+    struct str part;
+    for (size_t i = 0; i < r->n_parts; i++)
+        if (!part_next(path, &at, &part) || !part_match(r, i, part))
+            return false;
+    *ret_end = at;
+    return true;
+}
+
+static bool guarded_from(const struct rule *r, struct str path, size_t here, struct scope s, size_t *ret_end)
+{
+    size_t from = s.from;
+    return r->any_depth && holds_in(r, s.foreign) && starts_at(r, path, &from) &&
+           (r->direct ? here == from : here >= from) && run_match(r, path, here, ret_end) &&
+           (*ret_end == path.n || (r->said->flags & GUARD_RULE_DIRECTORY));
+}
+
+/*
+ * Of several rules about a path the strictest counts, so that one more never guards less: what holds in every mode, then
+ * refusal, then judging the content; of two the one that holds from further up.
+ */
+static int strictness(const struct rule *r)
+{
+    return r->said->flags & GUARD_RULE_ALWAYS ? 2 : rule_is_git_config(r) ? 0 : 1;
+}
+struct found {
+    const struct rule *rule;
+    size_t end;
+};
+static void find_stricter(struct found *f, const struct rule *r, size_t end)
+{
+    int more = f->rule ? strictness(r) - strictness(f->rule) : 1;
+    if (more > 0 || (more == 0 && end < f->end))
+        *f = (struct found){r, end};
+}
+
+static void any_depth_guarded(const struct rules *r, struct str path, const struct rule *decider, struct found *f)
+{
+    struct scope s = scope_under(r, path, decider);
+    struct str part;
+    size_t at = s.from, here = s.from, end;
+    if (s.none)
+        return;
+    for (; part_next(path, &at, &part); here = at) {
+        unsigned h = fold_hash(part);
+        if (!bit_is(r->first, h))
+            continue;
+        for (size_t i = 0; i < r->n_guarded; i++)
+            if (guarded_from(&r->guarded[i], path, here, s, &end))
+                find_stricter(f, &r->guarded[i], end);
+    }
+}
+
+const struct rule *rules_guarded(const struct rules *r, struct str path, size_t *ret_end)
+{
+    const struct rule *decider = rules_decider(r, path);
+    const bool kept = is_kept(decider);
+    if (decided_by(decider, GUARD_RULE_PRIVATE) && !kept)
+        return NULL;
+    if (decided_by(decider, GUARD_RULE_PROTECT) || decided_by(decider, GUARD_RULE_HIDE)) {
+        *ret_end = decider->path.n;
+        return decider;
+    }
+    struct found f = {0};
+    for (size_t i = 0; !kept && i < r->n_guarded; i++) {
+        const struct rule *one = &r->guarded[i];
+        if (one->any_depth || one->said->kind != GUARD_RULE_NAME || !path_in(path, one->path))
+            continue;
+        if (path.n == one->path.n || (one->said->flags & GUARD_RULE_DIRECTORY))
+            find_stricter(&f, one, one->path.n);
+    }
+    if (r->any_depth)
+        any_depth_guarded(r, path, decider, &f);
+    if (f.rule)
+        *ret_end = f.end;
+    return f.rule;
+}
+
+const struct rule *rules_hidden(const struct rules *r, struct str path)
+{
+    if (r->n_hidden == 0)
+        return NULL;
+    const struct rule *decider = rules_decider(r, path);
+    size_t end;
+    if (decided_by(decider, GUARD_RULE_HIDE))
+        return decider;
+    if (decided_by(decider, GUARD_RULE_PRIVATE))
+        return NULL;
+    for (size_t i = 0; i < r->n_hidden; i++) {
+        const struct rule *one = &r->hidden[i];
+        size_t from = 0;
+        if (!one->any_depth || !starts_at(one, path, &from))
+            continue;
+        struct str part;
+        for (size_t next = from; part_next(path, &next, &part); from = next) {
+            if (run_match(one, path, from, &end))
+                return one;
+            if (one->direct)
+                break;
+        }
+    }
+    return NULL;
+}
+
+/* How many of a rule's first components the path ends in, at most all but one; the longest such run. */
+static size_t prefix_run(const struct rule *r, struct str path, size_t from)
+{
+    struct str part;
+    for (size_t here = from, next = from; part_next(path, &next, &part); here = next) {
+        size_t at = here, i = 0;
+        /* `at` stays behind the last one that matched. */
+        for (size_t end = at; i + 1 < r->n_parts && part_next(path, &end, &part) && part_match(r, i, part); at = end)
+            i++;
+        if (i && at >= path.n)
+            return i;
+        next = here;
+        (void)part_next(path, &next, &part);
+    }
+    return 0;
+}
+
+/* The longest run of the rule's first components that `path` ends in, where the rule holds. */
+static size_t prefix_of(const struct rule *r, struct str path, struct scope s)
+{
+    size_t from = s.from;
+    return r->n_parts < 2 || s.none || !holds_in(r, s.foreign) || !starts_at(r, path, &from)
+               ? 0
+               : prefix_run(r, path, from);
+}
+
+static bool below_path(const struct rule *one, struct str path, struct str *ret_rest)
+{
+    if (!path_in(one->path, path) || one->path.n == path.n)
+        return false;
+    *ret_rest = str_skip(one->path, path.n == 1 ? 1 : path.n + 1);
+    return true;
+}
+
+const struct rule *rules_below(const struct rules *r, struct str path, size_t *at, struct str *ret_rest)
+{
+    struct scope s = {.none = true};
+    bool known = false;
+    for (; *at < r->n_guarded; ++*at) {
+        const struct rule *one = &r->guarded[*at];
+        if (!one->any_depth) {
+            if (!below_path(one, path, ret_rest) || rules_private(r, one->path))
+                continue;
+            ++*at;
+            return one;
+        }
+        if (one->n_parts < 2 || one->pattern)
+            continue;
+        if (!known) {
+            s = scope_of(r, path);
+            known = true;
+        }
+        size_t run = prefix_of(one, path, s);
+        if (run == 0)
+            continue;
+        *ret_rest = str_skip(one->path, (size_t)(one->parts[run].p - one->path.p));
+        ++*at;
+        return one;
+    }
+    for (size_t i; (i = *at - r->n_guarded) < r->n_hidden;) {
+        ++*at;
+        if (!r->hidden[i].any_depth && below_path(&r->hidden[i], path, ret_rest))
+            return &r->hidden[i];
+    }
+    for (size_t i; (i = *at - r->n_guarded - r->n_hidden) < r->n_pinned;) {
+        ++*at;
+        if (below_path(&r->pinned[i], path, ret_rest))
+            return &r->pinned[i];
+    }
+    return NULL;
+}
+
+/* ---- names at the roots of repositories ---- */
+
+/* Whether some name of the list may stand in `path`: mostly the hashes of its components say no. */
+static bool may_be_rooted(const struct rules *r, struct str path)
+{
+    struct str part = {"", 0}, last;
+    for (size_t at = 0; part_next(path, &at, &last); part = last)
+        if (bit_is(r->rooted_first, fold_hash(last)))
+            return true;
+    for (size_t i = 0; r->rooted_patterns && i < r->n_rooted; i++)
+        if (r->rooted[i].pattern && part_match(&r->rooted[i], 0, part))
+            return true;
+    return false;
+}
+
+/* `rest`: what remains of a name whose first components the path ends in. */
+static bool run_begins(const struct rule *r, struct str path, size_t at, struct str *ret_rest)
+{
+    struct str part;
+    for (size_t i = 0; i + 1 < r->n_parts; i++) {
+        if (!part_next(path, &at, &part) || !part_match(r, i, part))
+            return false;
+        if (at < path.n)
+            continue;
+        *ret_rest = str_skip(r->path, (size_t)(r->parts[i + 1].p - r->path.p));
+        return true;
+    }
+    return false;
+}
+
+static bool rooted_begin(const struct rules *r, struct str path, struct rooted *w)
+{
+    if (w->begun)
+        return true;
+    if (r->n_rooted == 0 || !may_be_rooted(r, path))
+        return false;
+    struct scope s = scope_of(r, path);
+    w->begun = true;
+    w->directory = (struct str){path.p, s.from};
+    return !s.none && !s.kept;
+}
+
+/* The next one of the list that `path` has, or (below) begins with, in some directory above it. */
+static bool rooted_next(const struct rules *r, struct str path, struct rooted *w, bool below)
+{
+    struct str part;
+    if (!rooted_begin(r, path, w))
+        return false;
+    for (;; w->i = 0) {
+        const size_t here = w->directory.n;
+        size_t after = here;
+        if (!part_next(path, &after, &part))
+            return false;
+        const bool may = r->rooted_patterns || bit_is(r->rooted_first, fold_hash(part));
+        while (may && w->i < r->n_rooted) {
+            const struct rule *one = w->rule = &r->rooted[w->i++];
+            if (below ? run_begins(one, path, here, &w->rest)
+                      : run_match(one, path, here, &w->end) &&
+                            (w->end == path.n || (one->said->flags & GUARD_RULE_DIRECTORY)))
+                return true;
+        }
+        w->directory.n = after;
+    }
+}
+
+bool rules_rooted(const struct rules *r, struct str path, struct rooted *w)
+{
+    return rooted_next(r, path, w, false);
+}
+
+bool rules_rooted_below(const struct rules *r, struct str path, struct rooted *w)
+{
+    return rooted_next(r, path, w, true);
+}
+
+bool rules_is_root(const struct rules *r, struct str path)
+{
+    for (size_t i = 0; i < r->n_roots; i++)
+        if (path.n ? fold_eq(r->roots[i].path, path) : r->roots[i].path.n == 1)
+            return true;
+    return false;
+}
+
+const struct rule *rules_pattern_prefix(const struct rules *r, struct str path, bool guarded_only)
+{
+    struct scope s = scope_of(r, path), everywhere = {.from = 0};
+    for (size_t i = 0; r->any_depth && i < r->n_guarded; i++)
+        if (r->guarded[i].pattern && prefix_of(&r->guarded[i], path, s))
+            return &r->guarded[i];
+    for (size_t i = 0; !guarded_only && i < r->n_hidden; i++)
+        if (r->hidden[i].any_depth && prefix_of(&r->hidden[i], path, everywhere))
+            return &r->hidden[i];
+    return NULL;
+}
+
+/* Whether a directory that moves leaves the tree a rule holds in, or (what is guarded) comes into it. */
+static bool crosses(const struct rule *r, struct str from, struct str to)
+{
+    bool left = path_in(from, r->below), arrives = path_in(to, r->below);
+    return r->any_depth && (r->said->kind == GUARD_RULE_NAME ? left != arrives : left && !arrives);
+}
+
+const struct rule *rules_crossing(const struct rules *r, struct str from, struct str to)
+{
+    for (size_t i = 0; i < r->n_hidden; i++)
+        if (crosses(&r->hidden[i], from, to))
+            return &r->hidden[i];
+    if (!r->any_depth)
+        return NULL;
+    for (size_t i = 0; i < r->n_guarded; i++)
+        if (crosses(&r->guarded[i], from, to))
+            return &r->guarded[i];
+    struct scope a = scope_of(r, from), b = scope_of(r, to);
+    if (!a.none && !a.kept)
+        a.foreign = foreign_code(str_skip(from, a.from), true);
+    if (!b.none && !b.kept)
+        b.foreign = foreign_code(str_skip(to, b.from), true);
+    if (b.none || (!a.none && a.foreign <= b.foreign))
+        return NULL; /* nothing there that the rules at the new place would not have refused at the old */
+    for (size_t i = 0; i < r->n_guarded; i++)
+        if (r->guarded[i].any_depth)
+            return &r->guarded[i];
+    return NULL;
+}
+
+static bool has_later(const struct rule *list, size_t n, struct str part)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct str one;
+        size_t at = 0;
+        while (part_next(list[i].tail, &at, &one))
+            if (name_fits(one, list[i].pattern && at == list[i].tail.n, part))
+                return true;
+    }
+    return false;
+}
+
+bool rules_later(const struct rules *r, struct str part)
+{
+    return marked(r->later, part) &&
+           (has_later(r->guarded, r->n_guarded, part) || has_later(r->hidden, r->n_hidden, part));
+}
+
+bool rules_counts(const struct rules *r, struct str path)
+{
+    struct str last, rest;
+    size_t at = 0, from = path.n;
+    while (from > 0 && path.p[from - 1] != '/')
+        from--;
+    last = str_skip(path, from);
+    return marked(r->above, last) && (rules_below(r, path, &at, &rest) || rules_pattern_prefix(r, path, true));
+}
+
+const struct rule *rules_pinned(const struct rules *r, struct str path)
+{
+    for (size_t i = 0; i < r->n_pinned; i++)
+        if (path_in(r->pinned[i].path, path))
+            return &r->pinned[i];
+    return NULL;
+}
+
+const struct rule *rules_socket(const struct rules *r, struct str path)
+{
+    for (size_t i = 0; i < r->n_sockets; i++)
+        if (str_eq(r->sockets[i].path, path))
+            return &r->sockets[i];
+    return NULL;
+}

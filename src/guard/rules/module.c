@@ -1,0 +1,351 @@
+/*
+ * Submodules. git keeps the repository of each below X/.git/modules, X the work tree it belongs to; its configuration says
+ * in core.worktree where the files are, and there a `git -C SUBMODULE checkout` of a person writes. By its text that is a
+ * place in X (gitconfig.c). Here is what keeps it one: no component is a link when it is said, none becomes one later, and
+ * no such repository moves to where its text means another place.
+ *
+ * Nothing is remembered, for the host and other boxes write there, too. Whoever makes a link or moves a directory pays for a look
+ * at .git/modules of each directory above, which mostly is not there. A repository's own files are not looked into, so no
+ * submodule's repository may stand among them. What cannot be looked at (a box takes permissions away, and gives them back
+ * later) is what was looked for.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/buf.h"
+#include "base/fd.h"
+#include "git/gitconfig.h"
+#include "guard/inside.h"
+#include "sys/fd.h"
+
+#define MODULES      "/.git/modules"
+#define SCAN_FOLDERS 4096u
+#define SCAN_DEPTH   32u
+
+/* ---- going over the configurations below a directory ---- */
+
+struct scan {
+    struct guard *g;
+    /* Of each core.worktree: whether it is one that is looked for. `directory`: where the repository stands, or will. */
+    bool (*wanted)(struct scan *s, struct str directory, struct str value);
+    const struct place *to, *moved;
+    bool all; /* repositories' own files, too */
+    unsigned left;
+    size_t n;
+    char path[PLACE_PATH];
+};
+
+static int scan_entry(void *ctx, const struct gitconfig_entry *e)
+{
+    struct scan *s = ctx;
+    return gitconfig_is_worktree(e) && e->value.n && s->wanted(s, (struct str){s->path, s->n}, e->value);
+}
+
+static bool scan_file(struct scan *s, int dir, const char *name)
+{
+    char *bytes;
+    size_t n;
+    auto_fd int fd = git_text_open(dir, name);
+    if (fd < 0)
+        return fd == -ELOOP ? git_is_common(dir) : !git_is_nothing(fd) && fd != -ENXIO; /* a socket */
+    int no = git_text_read(fd, &bytes, &n);
+    if (no < 0)
+        return no != -EINVAL; /* no file */
+    no = gitconfig_parse((struct str){bytes, n}, scan_entry, s, NULL);
+    free(bytes);
+    return no != 0 && no != -EBADMSG; /* of such a text git reads nothing */
+}
+
+/* What a repository has besides repositories of submodules (modules) and work trees (worktrees). */
+static const char *const own_files[] = {"objects", "refs", "logs", "hooks", "info", "lfs"};
+#define OWN_FILES (sizeof own_files / sizeof *own_files)
+
+static bool is_own_file(struct str name)
+{
+    for (size_t i = 0; i < OWN_FILES; i++)
+        if (fold_eq(name, str_of(own_files[i])))
+            return true;
+    return false;
+}
+
+enum { TYPE_UNKNOWN = 0, TYPE_DIRECTORY = 4 };
+
+static bool scan_directory(struct scan *s, int dir, unsigned depth);
+
+static bool is_no_directory(int no)
+{
+    return git_is_nothing(no) || no == -ELOOP;
+}
+
+static bool scan_record(struct scan *s, int dir, const struct sys_dirent *r, bool skip, unsigned depth)
+{
+    struct str name = str_of(r->name);
+    if ((r->type != TYPE_DIRECTORY && r->type != TYPE_UNKNOWN) || str_is(name, ".") || str_is(name, "..") ||
+        (skip && is_own_file(name)))
+        return false;
+    if (s->left == 0 || depth == 0 || s->n + name.n + 2 > sizeof s->path)
+        return true; /* too much to look at */
+    auto_fd int fd = sys_openat(dir, r->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+    if (fd < 0)
+        return !is_no_directory(fd);
+    s->left--;
+    const size_t n = s->n;
+    s->path[s->n++] = '/';
+    memcpy(s->path + s->n, name.p, name.n);
+    s->n += name.n;
+    bool found = scan_directory(s, fd, depth - 1);
+    s->n = n;
+    return found;
+}
+
+/* Whether some core.worktree at `dir` (open for reading; s->path by name) or below is wanted. */
+static bool scan_directory(struct scan *s, int dir, unsigned depth)
+{
+    _Alignas(8) char records[4096];
+    if (scan_file(s, dir, "config") || scan_file(s, dir, "config.worktree"))
+        return true;
+    const bool skip = !s->all && git_is_common(dir);
+    long got;
+    while ((got = sys_getdents64(dir, records, sizeof records)) > 0) {
+        for (long at = 0; at < got;) {
+            const struct sys_dirent *r = (const void *)(records + at);
+            at += r->reclen;
+            if (scan_record(s, dir, r, skip, depth))
+                return true;
+        }
+    }
+    return got < 0;
+}
+
+/* `dir`: or what opening it failed with. */
+static bool scan_begin(struct scan *s, int dir, struct str path)
+{
+    if (dir < 0)
+        return !is_no_directory(dir);
+    s->left = SCAN_FOLDERS;
+    s->n = path.n;
+    memcpy(s->path, path.p, path.n);
+    return scan_directory(s, dir, SCAN_DEPTH);
+}
+
+/* ---- a place that is said ---- */
+
+static int open_from_root(struct str path, int flags)
+{
+    char name[PLACE_PATH];
+    if (path.n >= sizeof name)
+        return -ENAMETOOLONG;
+    memcpy(name, path.p, path.n);
+    name[path.n] = 0;
+    return sys_openat2(AT_FDCWD, name, flags | O_CLOEXEC, 0, RESOLVE_NO_SYMLINKS);
+}
+
+/* Whether scans from X/.git/modules come by the directory. */
+static bool is_seen(struct str directory, struct str owner)
+{
+    for (size_t at = owner.n + 1; at < directory.n;) {
+        const char *slash = memchr(directory.p + at, '/', directory.n - at);
+        size_t end = slash ? (size_t)(slash - directory.p) : directory.n;
+        if (is_own_file((struct str){directory.p + at, end - at})) {
+            auto_fd int above = open_from_root((struct str){directory.p, at - 1}, O_PATH | O_DIRECTORY);
+            if (git_is_common(above))
+                return false;
+        }
+        at = end + 1;
+    }
+    return true;
+}
+
+/* Whether a repository, or something in one, stands there; `owner` and what is above do not count. */
+static bool in_repository(struct str place, struct str owner)
+{
+    for (size_t at = owner.n + 1; at <= place.n; at++) {
+        if (at < place.n && place.p[at] != '/')
+            continue;
+        auto_fd int dir = open_from_root((struct str){place.p, at}, O_PATH | O_DIRECTORY);
+        if (git_is_common(dir))
+            return true;
+    }
+    return false;
+}
+
+static bool place_fits(struct guard *g, struct str directory, struct str value)
+{
+    size_t end;
+    struct str owner, root = rules_root(&g->rules, directory);
+    auto_buf struct buf place = BUF(PLACE_PATH);
+    if (!gitconfig_owner(directory, root, &owner) || !gitconfig_worktree(directory, root, value, &place) ||
+        !is_seen(directory, owner))
+        return false;
+    struct str path = buf_view(&place);
+    if (rules_hidden(&g->rules, path) || rules_guarded(&g->rules, path, &end) || reporoot_guarded(g, path, &end) ||
+        in_repository(path, owner))
+        return false;
+    int there = open_from_root(path, O_PATH);
+    (void)close_fd(there);
+    return there >= 0 || there == -ENOENT || there == -ENOTDIR; /* ELOOP: a link is on the way */
+}
+
+struct module_text {
+    struct guard *g;
+    struct str directory, old_text, wanted;
+};
+
+static int entry_same(void *ctx, const struct gitconfig_entry *e)
+{
+    const struct module_text *t = ctx;
+    return gitconfig_is_worktree(e) && str_eq(e->value, t->wanted);
+}
+
+static int entry_misfits(void *ctx, const struct gitconfig_entry *e)
+{
+    struct module_text *t = ctx;
+    t->wanted = e->value;
+    return gitconfig_is_worktree(e) && gitconfig_parse(t->old_text, entry_same, t, NULL) <= 0 &&
+           !place_fits(t->g, t->directory, e->value);
+}
+
+bool module_text_fits(struct guard *g, struct str directory, struct str old_text, struct str new_text)
+{
+    struct module_text t = {.g = g, .directory = directory, .old_text = old_text};
+    return gitconfig_parse(new_text, entry_misfits, &t, NULL) == 0;
+}
+
+/* ---- links that come to stand on the way ---- */
+
+static bool is_behind(struct scan *s, struct str directory, struct str value)
+{
+    auto_buf struct buf place = BUF(PLACE_PATH);
+    gitconfig_follow(directory, value, &place);
+    struct str path = place_path(s->to);
+    if (!buf_ok(&place) || !path_in(buf_view(&place), path))
+        return false;
+    if (!s->moved)
+        return true;
+    char name[PLACE_PATH + NAME_MAX + 2];
+    memcpy(name, s->moved->name, s->moved->name_n);
+    memcpy(name + s->moved->name_n, place.p + path.n, place.n - path.n);
+    name[s->moved->name_n + place.n - path.n] = 0;
+    int there = sys_openat2(s->moved->dir, name, O_PATH | O_CLOEXEC, 0, RESOLVE_NO_SYMLINKS);
+    (void)close_fd(there);
+    return there == -ELOOP;
+}
+
+/*
+ * .git/modules of X, by a path that ends in it; its own path, which a link of the host's may have changed. X/.git is held
+ * then: so does whoever writes a configuration below it.
+ */
+static bool modules_scan(struct scan *s, const char *name)
+{
+    char path[PLACE_PATH];
+    size_t n;
+    struct sys_stat st; /* costs less than an open where there is none */
+    int no = sys_stat_at(AT_FDCWD, name, 0, 0, &st);
+    if (no < 0)
+        return !git_is_nothing(no);
+    n = strlen(name) - strlen("/modules");
+    memcpy(path, name, n);
+    path[n] = 0;
+    if (!hold_more(s->g, AT_FDCWD, path))
+        return true;
+    auto_fd int dir = sys_openat(AT_FDCWD, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+    if (dir < 0 || path_of(s->g, dir, path, &n) < 0)
+        return !git_is_nothing(dir);
+    return rules_root(&s->g->rules, (struct str){path, n}).n && scan_begin(s, dir, (struct str){path, n});
+}
+
+bool module_behind(struct guard *g, const struct place *to, const struct place *moved)
+{
+    struct str root = rules_root(&g->rules, place_path(to));
+    struct scan s = {.g = g, .wanted = is_behind, .to = to, .moved = moved};
+    char name[PLACE_PATH + sizeof MODULES];
+    if (!g->rules.git || root.n == 0 || rules_free(&g->rules, place_path(to)))
+        return false;
+    for (size_t n = to->dir_n, top = root.n == 1 ? 0 : root.n; n >= top;) {
+        memcpy(name, to->path, n);
+        memcpy(name + n, MODULES, sizeof MODULES);
+        if (modules_scan(&s, name))
+            return true;
+        if (n == top)
+            break;
+        while (to->path[--n] != '/')
+            ;
+    }
+    return false;
+}
+
+/* ---- repositories that move ---- */
+
+static bool is_misled(struct scan *s, struct str directory, struct str value)
+{
+    return !place_fits(s->g, directory, value);
+}
+
+static bool is_relative(struct scan *s, struct str directory, struct str value)
+{
+    (void)s;
+    (void)directory;
+    return !str_starts(value, STR("/"));
+}
+
+static bool is_any(struct scan *s, struct str directory, struct str value)
+{
+    (void)s;
+    (void)directory;
+    (void)value;
+    return true;
+}
+
+static bool has_git_part(struct str path)
+{
+    while (path.n)
+        if (fold_eq(str_until(&path, '/'), STR(".git")))
+            return true;
+    return false;
+}
+
+bool module_misled(struct guard *g, const struct place *from, const struct place *to)
+{
+    char name[NAME_MAX + 2];
+    struct scan s = {.g = g, .wanted = is_misled};
+    const bool left = has_git_part(place_path(from)), arrives = has_git_part(place_path(to));
+    if (!g->rules.git || (!left && !arrives && str_eq(place_dir(from), place_dir(to))))
+        return false;
+    memcpy(name, from->name, from->name_n);
+    name[from->name_n] = 0;
+    auto_fd int dir = sys_openat(from->dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+    if (dir < 0)
+        return !is_no_directory(dir);
+    if (!left && arrives) { /* whatever work tree with submodules is in it lies in a repository then */
+        s.all = true;
+        s.wanted = is_any;
+        return scan_begin(&s, dir, place_path(to));
+    }
+    if (!left) {
+        /* By another name than .git only the host gives a repository such a place. */
+        s.wanted = is_relative;
+        return git_is_common(dir) && scan_file(&s, dir, "config");
+    }
+    if (!fold_eq((struct str){from->name, from->name_n}, STR(".git")))
+        return scan_begin(&s, dir, place_path(to));
+    auto_fd int modules = sys_openat(dir, "modules", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+    auto_buf struct buf path = BUF(PLACE_PATH);
+    buf_str(&path, place_path(to));
+    buf_text(&path, "/modules");
+    return buf_ok(&path) && scan_begin(&s, modules, buf_view(&path));
+}
+
+bool module_lost(struct guard *g, int dir, struct str directory)
+{
+    struct str owner;
+    struct scan s = {.g = g, .wanted = is_any, .all = true};
+    if (!gitconfig_owner(directory, rules_root(&g->rules, directory), &owner))
+        return false;
+    for (size_t i = 0; i < OWN_FILES; i++) {
+        auto_fd int below = sys_openat(dir, own_files[i], O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+        if (scan_begin(&s, below, directory))
+            return true;
+    }
+    return false;
+}

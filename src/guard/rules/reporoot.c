@@ -1,0 +1,357 @@
+/*
+ * Names of the `root` list at the roots of repositories. A directory in a writable tree is such a root when something of
+ * `markers` stands in it: that is where people open an editor, start an agent or a shell. One that this box made itself
+ * (the marker came into being here, by its device, inode and birth time) is free until the box ends, so that a clone and a
+ * submodule check out what they track; then the names in it are told.
+ *
+ * The box could make a repository its own by making it again. So a root that it did not make keeps its names at its path
+ * when the marker or the directory goes from there (`lost`), and what comes to stand there may not bring any. More such
+ * places than can be remembered cannot come into being: the call that makes one too many is refused.
+ *
+ * Nothing here is asked unless a component of the path is a name of the list, or the call makes, moves or removes a marker
+ * or moves a directory.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include "base/buf.h"
+#include "base/fd.h"
+#include "guard/inside.h"
+#include "sys/fd.h"
+
+/* As rules_is_marker() has them. */
+static const char *const markers[] = {".git", ".hg", ".jj", ".sl", ".svn", ".bzr", "_darcs", ".pijul", ".fslckout"};
+#define MARKERS (sizeof markers / sizeof *markers)
+
+/* Whether the names of the list hold anywhere around there. */
+static bool speaks_of(struct guard *g, struct str path)
+{
+    return g->rules.n_rooted && rules_root(&g->rules, path).n && !rules_private(&g->rules, path);
+}
+
+bool reporoot_marks(struct guard *g, const struct place *p)
+{
+    return rules_is_marker((struct str){p->name, p->name_n}) && speaks_of(g, place_path(p));
+}
+
+static bool is_lost(struct guard *g, struct str directory)
+{
+    bool found = false;
+    table_lock(g->shared);
+    for (uint32_t at = 0; !found && at < g->shared->lost.n;)
+        found = fold_eq(places_next(&g->shared->lost, &at), directory);
+    table_unlock(g->shared);
+    return found;
+}
+
+/* ---- what a directory is ---- */
+
+/* Whether it is a repository's that this box did not make. What cannot be looked at counts. */
+static bool is_foreign(struct guard *g, int dir, const char *const *names, size_t n)
+{
+    struct sys_stat st;
+    for (size_t i = 0; i < n; i++) {
+        int no = sys_stat_at(dir, names[i], AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC | SYS_STAT_BORN, &st);
+        if (no == -ENOENT || no == -ENOTDIR)
+            continue;
+        if (no < 0 || !born_has(g, &st))
+            return true;
+    }
+    return false;
+}
+
+/* Whether the directory is, or was when the box began, the root of a repository that the box did not make. */
+static bool is_root(struct guard *g, struct str directory)
+{
+    char name[PLACE_PATH];
+    memcpy(name, directory.p, directory.n);
+    name[directory.n] = 0;
+    auto_fd int dir =
+        sys_openat2(AT_FDCWD, directory.n ? name : "/", O_PATH | O_DIRECTORY | O_CLOEXEC, 0, RESOLVE_NO_SYMLINKS);
+    if (dir < 0 && dir != -ENOENT && dir != -ENOTDIR)
+        return true;
+    /* In this order: a marker is remembered as lost before it goes. */
+    return (dir >= 0 && is_foreign(g, dir, markers, MARKERS)) || is_lost(g, directory);
+}
+
+/* Whether the name holds in this directory; at the top of a tree the others are rules of fixed place. */
+static bool holds(struct guard *g, const struct rule *r, struct str directory)
+{
+    if (!r->in_repository && rules_is_root(&g->rules, directory))
+        return r->pattern;
+    return is_root(g, directory);
+}
+
+const struct rule *reporoot_guarded(struct guard *g, struct str path, size_t *ret_end)
+{
+    for (struct rooted w = {0}; rules_rooted(&g->rules, path, &w);) {
+        if (!holds(g, w.rule, w.directory))
+            continue;
+        *ret_end = w.end;
+        return w.rule;
+    }
+    return NULL;
+}
+
+const struct rule *reporoot_below(struct guard *g, struct str path, struct rooted *w)
+{
+    while (rules_rooted_below(&g->rules, path, w))
+        if (holds(g, w->rule, w->directory))
+            return w->rule;
+    return NULL;
+}
+
+static bool stands_in(int dir, const char *name)
+{
+    struct sys_stat st;
+    return sys_stat_at(dir, name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st) != -ENOENT;
+}
+
+/* The first rule with a pattern that a name in the directory matches; any of them when the directory cannot be read. */
+static const struct rule *pattern_in(struct guard *g, int dir)
+{
+    _Alignas(8) char records[4096];
+    const struct rule *any = NULL;
+    long got;
+    auto_fd int fd = sys_openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+    while ((got = fd < 0 ? fd : sys_getdents64(fd, records, sizeof records)) > 0) {
+        for (long at = 0; at < got;) {
+            const struct sys_dirent *r = (const void *)(records + at);
+            at += r->reclen;
+            for (size_t i = 0; i < g->rules.n_rooted; i++)
+                if (g->rules.rooted[i].pattern && name_fits(g->rules.rooted[i].parts[0], true, str_of(r->name)))
+                    return &g->rules.rooted[i];
+        }
+    }
+    for (size_t i = 0; got < 0 && got != -ENOENT && !any && i < g->rules.n_rooted; i++)
+        any = g->rules.rooted[i].pattern ? &g->rules.rooted[i] : NULL;
+    return any;
+}
+
+/*
+ * A name of the list that stands directly in the directory; NULL: none. Calls `each` for all of them when given, for a
+ * repository's own files, too, which otherwise come with it.
+ */
+static const struct rule *name_in(struct guard *g, int dir, void (*each)(void *ctx, struct str name), void *ctx)
+{
+    const struct rule *found = NULL;
+    for (size_t i = 0; i < g->rules.n_rooted && (each || !found); i++) {
+        const struct rule *r = &g->rules.rooted[i];
+        char name[NAME_MAX + 1];
+        if (r->pattern || r->path.n >= sizeof name || (rules_is_marker(r->parts[0]) && !(each && r->in_repository)))
+            continue;
+        memcpy(name, r->path.p, r->path.n);
+        name[r->path.n] = 0;
+        if (!stands_in(dir, name))
+            continue;
+        found = r;
+        if (each)
+            each(ctx, r->path);
+    }
+    if (!g->rules.rooted_patterns || (found && !each))
+        return found;
+    const struct rule *pattern = pattern_in(g, dir);
+    if (pattern && each)
+        each(ctx, pattern->path);
+    return found ? found : pattern;
+}
+
+/* ---- what goes ---- */
+
+static int lose(struct guard *g, struct str directory, enum denial_action action, struct str path)
+{
+    if (rules_is_root(&g->rules, directory) || places_add(g, &g->shared->lost, directory))
+        return 0;
+    return deny(g, action, NULL, path, "too many repositories were moved or removed in this box");
+}
+
+int reporoot_marker_leaves(struct guard *g, const struct place *p, enum denial_action action)
+{
+    char name[NAME_MAX + 2];
+    memcpy(name, p->name, p->name_n);
+    name[p->name_n] = 0;
+    const char *const one[] = {name};
+    return reporoot_marks(g, p) && is_foreign(g, p->dir, one, 1)
+               ? lose(g, (struct str){p->path, p->dir_n}, action, place_path(p))
+               : 0;
+}
+
+/*
+ * Repositories in a directory that moves, SCAN_DEPTH levels down and SCAN_ENTRIES directories far: what is further down the
+ * box could make its own by making it again at the old path, and then it is only told. The first level is read to its end,
+ * because its markers say what the directory itself is. A directory that cannot be read counts as a repository: its owner,
+ * the box, can take the permission away and give it back.
+ */
+#define MOVED_DEPTH   4
+#define MOVED_ENTRIES 4096
+struct moved_scan {
+    struct guard *g;
+    unsigned left;
+    size_t n;
+    char path[PLACE_PATH + NAME_MAX + 2];
+};
+
+static int moved_scan(struct moved_scan *s, int dir, unsigned depth);
+
+static int lose_scanned(struct moved_scan *s)
+{
+    struct str path = {s->path, s->n};
+    return lose(s->g, path, DENIAL_RENAME, path);
+}
+
+static int moved_entry(struct moved_scan *s, int dir, const char *name, unsigned depth)
+{
+    static const char *const git[] = {".git"};
+    const size_t before = s->n, n = strlen(name);
+    if (s->left == 0 || before + 1 + n >= PLACE_PATH || rules_foreign((struct str){s->path, before}))
+        return 0;
+    s->left--;
+    auto_fd int fd = sys_openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+    if (fd == -ENOENT || fd == -ENOTDIR || fd == -ELOOP)
+        return 0;
+    s->path[s->n++] = '/';
+    memcpy(s->path + s->n, name, n);
+    s->n += n;
+    int no = fd < 0 || is_foreign(s->g, fd, git, 1) ? lose_scanned(s) : moved_scan(s, fd, depth - 1);
+    s->n = before;
+    return no;
+}
+
+static int moved_scan(struct moved_scan *s, int dir, unsigned depth)
+{
+    _Alignas(8) char records[2048];
+    const bool first = depth == MOVED_DEPTH;
+    long got = 0;
+    while (depth && (first || s->left) && (got = sys_getdents64(dir, records, sizeof records)) > 0) {
+        for (long at = 0; at < got;) {
+            const struct sys_dirent *r = (const void *)(records + at);
+            at += r->reclen;
+            const char *const name[] = {r->name};
+            if (first && rules_is_marker(str_of(r->name)) && is_foreign(s->g, dir, name, 1))
+                return lose_scanned(s);
+            if ((r->type != 4 && r->type != 0) || strcmp(r->name, ".") == 0 || strcmp(r->name, "..") == 0)
+                continue; /* no directory */
+            int no = moved_entry(s, dir, r->name, depth);
+            if (no < 0)
+                return no;
+        }
+    }
+    return got < 0 ? lose_scanned(s) : 0;
+}
+
+int reporoot_leaves(struct guard *g, const struct place *p, const struct sys_stat *st)
+{
+    if (!speaks_of(g, place_path(p)))
+        return 0;
+    int no = reporoot_marker_leaves(g, p, DENIAL_RENAME);
+    if (no < 0 || !S_ISDIR(st->mode) || reporoot_marks(g, p))
+        return no;
+    char name[NAME_MAX + 2];
+    memcpy(name, p->name, p->name_n);
+    name[p->name_n] = 0;
+    struct moved_scan s = {.g = g, .left = MOVED_ENTRIES, .n = p->n};
+    memcpy(s.path, p->path, p->n);
+    auto_fd int dir = sys_openat(p->dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+    if (dir == -ENOENT || dir == -ENOTDIR || dir == -ELOOP)
+        return 0;
+    return dir < 0 ? lose_scanned(&s) : moved_scan(&s, dir, MOVED_DEPTH);
+}
+
+/* ---- what arrives ---- */
+
+#define BRINGS "it would bring a guarded name to the root of a repository"
+
+/* A marker: the directory becomes a root, and what stands in it counts from now on. */
+static int marker_arrives(struct guard *g, const struct place *to, const struct sys_stat *st)
+{
+    if (born_has(g, st) || rules_is_root(&g->rules, (struct str){to->path, to->dir_n}) ||
+        is_lost(g, (struct str){to->path, to->dir_n}))
+        return 0;
+    const struct rule *rule = name_in(g, to->dir, NULL, NULL);
+    return rule ? deny(g, DENIAL_RENAME, rule, place_path(to), BRINGS) : 0;
+}
+
+/* The next lost place at or below `path`; "" when there is none. */
+static struct str lost_below(struct guard *g, struct str path, uint32_t *at, char room[PLACE_PATH])
+{
+    struct str found = {"", 0};
+    table_lock(g->shared);
+    while (found.n == 0 && *at < g->shared->lost.n) {
+        struct str one = places_next(&g->shared->lost, at);
+        if (!path_in(one, path) || one.n >= PLACE_PATH)
+            continue;
+        memcpy(room, one.p, one.n + 1);
+        found = (struct str){room, one.n};
+    }
+    table_unlock(g->shared);
+    return found;
+}
+
+int reporoot_arrives(struct guard *g, const struct place *from, const struct place *to, const struct sys_stat *st)
+{
+    char room[PLACE_PATH], name[NAME_MAX + 2 + PLACE_PATH];
+    if (!speaks_of(g, place_path(to)))
+        return 0;
+    if (reporoot_marks(g, to))
+        return marker_arrives(g, to, st);
+    if (!S_ISDIR(st->mode))
+        return 0;
+    struct str lost;
+    for (uint32_t at = 0; (lost = lost_below(g, place_path(to), &at, room)).n;) {
+        memcpy(name, from->name, from->name_n);
+        memcpy(name + from->name_n, lost.p + to->n, lost.n - to->n);
+        name[from->name_n + lost.n - to->n] = 0;
+        auto_fd int dir =
+            sys_openat2(from->dir, name, O_PATH | O_DIRECTORY | O_CLOEXEC, 0, RESOLVE_NO_SYMLINKS | RESOLVE_BENEATH);
+        const struct rule *rule = dir >= 0 ? name_in(g, dir, NULL, NULL) : NULL;
+        /* What left comes back as it was: it is a repository's that the box did not make, whose names hold all the while. */
+        if (rule && !is_foreign(g, dir, markers, MARKERS))
+            return deny(g, DENIAL_RENAME, rule, place_path(to), BRINGS);
+    }
+    return 0;
+}
+
+/* ---- what is told in the end ---- */
+
+void reporoot_made(struct guard *g, const struct place *p)
+{
+    if (reporoot_marks(g, p) && p->dir_n)
+        (void)places_add(g, &g->shared->made, (struct str){p->path, p->dir_n});
+}
+
+/* At the top of a tree only a repository's own files are the box's: the other names were guarded all the while. */
+struct repository_telling {
+    struct buf *names;
+    bool top;
+};
+
+static void append(void *ctx, struct str name)
+{
+    const struct repository_telling *t = ctx;
+    struct buf *names = t->names;
+    struct str rest = name;
+    if (t->top && !rules_is_marker(str_until(&rest, '/')))
+        return;
+    if (names->n)
+        buf_text(names, ", ");
+    buf_str(names, name);
+}
+
+bool reporoot_tells(struct guard *g, int dir, struct str path, struct buf *names)
+{
+    struct repository_telling t = {names, rules_is_root(&g->rules, path)};
+    struct sys_stat st;
+    bool made = false;
+    for (size_t i = 0; i < MARKERS && !made; i++) {
+        int no = sys_stat_at(dir, markers[i], AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC | SYS_STAT_BORN, &st);
+        if (no < 0 && !git_is_nothing(no)) {
+            buf_text(names, TOLD_CLOSED);
+            return true;
+        }
+        made = no == 0 && born_has(g, &st);
+    }
+    if (made)
+        (void)name_in(g, dir, append, &t);
+    return names->n > 0;
+}

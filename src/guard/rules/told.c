@@ -1,0 +1,249 @@
+/*
+ * What a box leaves in a writable tree that was no refusal, and that a person should look at before they go on there:
+ * repositories it made that hold names which run by themselves, links that lead out of the trees, FIFOs. Where these were made is
+ * remembered, and what of it stands there when the box is over is told.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/buf.h"
+#include "base/fd.h"
+#include "git/gitconfig.h"
+#include "guard/inside.h"
+#include "sys/socket.h"
+
+#define TOLD_MAX     64         /* frames; what is more is counted in the last */
+#define TOLD_WAIT_MS 200        /* for one, where they are read too slowly */
+#define REFS_BYTES   (8u << 20) /* of packed-refs: some 100,000 names */
+
+/* ---- what was made, and where it went ---- */
+
+/* What is at `from` goes to `to`, and with it what is below. */
+static void places_move(struct guard *g, struct places *all, struct str from, struct str to)
+{
+    static char moved[sizeof all->text]; /* each worker has its own */
+    uint32_t n = 0;
+    table_lock(g->shared);
+    for (uint32_t at = 0; at < all->n;) {
+        struct str one = places_next(all, &at);
+        struct str head = path_in_exactly(one, from) ? to : (struct str){"", 0},
+                   tail = head.n ? str_skip(one, from.n) : one;
+        if (head.n + tail.n + 1 > sizeof moved - n) {
+            all->left_out++;
+            continue;
+        }
+        memcpy(moved + n, head.p, head.n);
+        memcpy(moved + n + head.n, tail.p, tail.n);
+        n += (uint32_t)(head.n + tail.n);
+        moved[n++] = 0;
+    }
+    memcpy(all->text, moved, n);
+    all->n = n;
+    table_unlock(g->shared);
+}
+
+/* Takes out what is gone by now: programs make such names and remove them, again and again. */
+static void places_tidy(struct guard *g, struct places *all)
+{
+    struct sys_stat st;
+    uint32_t n = 0;
+    table_lock(g->shared);
+    for (uint32_t at = 0; at < all->n;) {
+        struct str one = places_next(all, &at);
+        if (sys_stat_at(AT_FDCWD, one.p, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st) == -ENOENT)
+            continue;
+        memmove(all->text + n, one.p, one.n + 1);
+        n += (uint32_t)one.n + 1;
+    }
+    all->n = n;
+    table_unlock(g->shared);
+}
+
+/* When no room is left though what is gone was taken out, the rest is counted, and told as a number. */
+static void left_add(struct guard *g, struct str path)
+{
+    struct places *left = &g->shared->left;
+    const bool full = left->left_out > 0;
+    if (places_add(g, left, path) || full)
+        return;
+    places_tidy(g, left);
+    (void)places_add(g, left, path);
+    table_lock(g->shared);
+    left->left_out--; /* of the two attempts */
+    table_unlock(g->shared);
+}
+
+/* Where everybody's programs and libraries are: links there (every virtual environment of Python's has some) say nothing. */
+static bool is_system(struct str path)
+{
+    static const char *const places[] = {"/usr", "/bin", "/sbin", "/lib", "/lib64", "/nix/store"};
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++)
+        if (path_in(path, str_of(places[i])))
+            return true;
+    return false;
+}
+
+/* Whether a link in `directory` with this text leads out, as far as the text says. */
+static bool leads_out(struct guard *g, struct str directory, struct str text)
+{
+    auto_buf struct buf path = BUF(2 * PLACE_PATH);
+    gitconfig_follow(directory.n == 1 ? (struct str){"", 0} : directory, text, &path);
+    struct str place = path.n ? buf_view(&path) : STR("/");
+    return !buf_ok(&path) ||
+           (!is_system(place) && (rules_root(&g->rules, place).n == 0 || rules_private(&g->rules, place)));
+}
+
+static bool of_the_host(struct guard *g, struct str path)
+{
+    return rules_root(&g->rules, path).n && !rules_private(&g->rules, path);
+}
+
+void told_link(struct guard *g, const struct place *p, const char *text)
+{
+    if (of_the_host(g, place_path(p)) && leads_out(g, place_dir(p), str_of(text)))
+        left_add(g, place_path(p));
+    told_refs(g, p);
+}
+
+void told_fifo(struct guard *g, const struct place *p)
+{
+    if (of_the_host(g, place_path(p)))
+        left_add(g, place_path(p));
+}
+
+/* git replaces HEAD and packed-refs by a rename, others write them in place; whichever it was, the bytes are looked at when all is over. */
+void told_refs(struct guard *g, const struct place *p)
+{
+    struct str name = {p->name, p->name_n};
+    if (g->rules.git && (fold_eq(name, STR("HEAD")) || fold_eq(name, STR("packed-refs"))) &&
+        of_the_host(g, place_path(p)))
+        left_add(g, place_path(p));
+}
+
+void told_moved(struct guard *g, const struct place *from, const struct place *to, bool exchange)
+{
+    static const struct str between = {"\001", 1};
+    struct places *const lists[] = {&g->shared->made, &g->shared->left};
+    for (size_t i = 0; i < 2; i++) {
+        if (lists[i]->n == 0)
+            continue;
+        if (exchange)
+            places_move(g, lists[i], place_path(to), between);
+        places_move(g, lists[i], place_path(from), place_path(to));
+        if (exchange)
+            places_move(g, lists[i], between, place_path(from));
+    }
+}
+
+/* ---- the end ---- */
+
+/* False when it did not get through. */
+static bool tell(struct guard *g, enum told_kind kind, struct str path, struct str what)
+{
+    struct denial_frame f = {.kind = FRAME_TOLD, .action = kind, .rule = UINT32_MAX};
+    const size_t room = sizeof f.text - 1024;
+    size_t n = path.n < room ? path.n : room, k = what.n < 1000 ? what.n : 1000;
+    memcpy(f.text, path.p, n);
+    memcpy(f.text + n + 1, what.p, k);
+    f.n = (uint32_t)(n + 1 + k + 1);
+    long sent;
+    while ((sent = sys_send(g->report, &f, sizeof f, MSG_DONTWAIT | MSG_NOSIGNAL)) == -EAGAIN || sent == -EINTR) {
+        struct pollfd ready = {.fd = g->report, .events = POLLOUT};
+        if (poll(&ready, 1, TOLD_WAIT_MS) == 0)
+            break;
+    }
+    return sent >= 0;
+}
+
+/* What the end comes to: so many frames, and what is only counted. */
+struct ending {
+    unsigned said;
+    size_t more;
+};
+
+static void tell_or_count(struct guard *g, struct ending *e, enum told_kind kind, struct str path, struct str what)
+{
+    if (e->said < TOLD_MAX && tell(g, kind, path, what))
+        e->said++;
+    else
+        e->more++;
+}
+
+static void tell_repository(struct guard *g, struct ending *e, struct str path)
+{
+    auto_fd int dir = sys_openat2(AT_FDCWD, path.p, O_PATH | O_DIRECTORY | O_CLOEXEC, 0, RESOLVE_NO_SYMLINKS);
+    auto_buf struct buf names = BUF(4096);
+    if (dir < 0 ? !git_is_nothing(dir) : reporoot_tells(g, dir, path, &names))
+        tell_or_count(g, e, TOLD_REPOSITORY, path, dir < 0 ? STR(TOLD_CLOSED) : buf_view(&names));
+}
+
+/* HEAD or packed-refs: the first name in it that is an option. */
+static void tell_refs(struct guard *g, struct ending *e, int file, struct str path, uint64_t size)
+{
+    struct str name = {"", 0};
+    char room[12];
+    auto_fd int fd = sys_openat(g->self_fd, decimal(room, file), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0);
+    if (size > REFS_BYTES) {
+        tell_or_count(g, e, TOLD_REF, path, STR("too large to examine"));
+        return;
+    }
+    char *bytes = fd < 0 ? NULL : malloc(size + 1);
+    long n = bytes ? sys_pread(fd, bytes, size, 0) : -1;
+    if (n < 0)
+        tell_or_count(g, e, TOLD_REF, path, STR(TOLD_CLOSED));
+    struct str text = {bytes, n > 0 ? (size_t)n : 0};
+    bool option = false;
+    if (str_starts(text, STR("ref:")))
+        option = gitref_of_head(text, &name) && gitref_is_option(name);
+    while (!option && gitref_next_packed(&text, &name))
+        option = gitref_is_option(name);
+    if (option)
+        tell_or_count(g, e, TOLD_REF, path, name);
+    free(bytes);
+}
+
+static void tell_left(struct guard *g, struct ending *e, struct str path)
+{
+    struct sys_stat st;
+    char text[PATH_MAX];
+    auto_fd int fd = sys_openat(AT_FDCWD, path.p, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0);
+    int no = fd < 0 ? fd : sys_stat_at(fd, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &st);
+    if (no < 0) { /* gone, or in a directory that the box has closed */
+        e->more += !git_is_nothing(no);
+        return;
+    }
+    if (S_ISFIFO(st.mode)) {
+        tell_or_count(g, e, TOLD_FIFO, path, (struct str){"", 0});
+        return;
+    }
+    if (S_ISREG(st.mode)) {
+        tell_refs(g, e, fd, path, st.size);
+        return;
+    }
+    long n = S_ISLNK(st.mode) ? sys_readlinkat(fd, "", text, sizeof text) : -1;
+    const char *slash = memrchr(path.p, '/', path.n);
+    struct str directory = {path.p, slash && slash > path.p ? (size_t)(slash - path.p) : 1};
+    if (n > 0 && fold_eq(str_skip(path, directory.n + 1), STR("HEAD")) &&
+        gitref_is_option((struct str){text, (size_t)n}))
+        tell_or_count(g, e, TOLD_REF, path, (struct str){text, (size_t)n}); /* as git once made it */
+    else if (n > 0 && leads_out(g, directory, (struct str){text, (size_t)n}))
+        tell_or_count(g, e, TOLD_LINK, path, (struct str){text, (size_t)n});
+}
+
+void told_end(struct guard *g)
+{
+    struct ending e = {.more = g->shared->made.left_out + g->shared->left.left_out};
+    if (g->report < 0)
+        return;
+    for (uint32_t at = 0; at < g->shared->made.n;)
+        tell_repository(g, &e, places_next(&g->shared->made, &at));
+    for (uint32_t at = 0; at < g->shared->left.n;)
+        tell_left(g, &e, places_next(&g->shared->left, &at));
+    char count[24];
+    if (e.more)
+        (void)tell(g, TOLD_MORE, (struct str){count, (size_t)snprintf(count, sizeof count, "%zu", e.more)},
+                   (struct str){"", 0});
+}

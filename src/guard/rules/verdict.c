@@ -1,0 +1,822 @@
+/*
+ * From a place or an object to a verdict: what the rules say about the name (judge.c), and what they leave to the state
+ * of the file system, asked here by descriptor while the lock of the name space is held.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/statvfs.h>
+#include "base/buf.h"
+#include "base/fd.h"
+#include "git/gitconfig.h"
+#include "guard/inside.h"
+#include "sys/fd.h"
+
+/* ---- parts of paths ---- */
+
+static struct str last_of(struct str path)
+{
+    const char *slash = memrchr(path.p, '/', path.n);
+    return slash ? str_skip(path, (size_t)(slash - path.p) + 1) : path;
+}
+
+static bool has_part(struct str path, struct str part)
+{
+    for (size_t at = 0; at < path.n;) {
+        const char *slash = memchr(path.p + at, '/', path.n - at);
+        size_t n = slash ? (size_t)(slash - path.p) - at : path.n - at;
+        if (n && fold_eq((struct str){path.p + at, n}, part))
+            return true;
+        at += n + 1;
+    }
+    return false;
+}
+
+bool verdict_exclusive(const struct place *p)
+{
+    static const struct str names[] = {
+        {"objects", 7}, {"refs", 4}, {"config", 6}, {"config.worktree", 15}, {"commondir", 9}};
+    struct str name = {p->name, p->name_n};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (fold_eq(name, names[i]))
+            return true;
+    return has_part(place_path(p), STR("hooks"));
+}
+
+/* ---- what is not the box's ---- */
+
+/*
+ * Neither in a tree that a rule made writable nor in one of the box's own. A mount or Landlock may stand before such a place, too, but
+ * neither of them stops everything: Landlock knows nothing of modes, owners, times and attributes.
+ */
+static bool is_outside(const struct guard *g, struct str path)
+{
+    const struct rule *decider = rules_decider(&g->rules, path);
+    if (!decider || decider->said->kind == GUARD_RULE_ROOT || decider->said->kind == GUARD_RULE_PRIVATE)
+        return !decider;
+    return rules_root(&g->rules, path).n == 0; /* protected or hidden, maybe in a writable tree */
+}
+
+/*
+ * As a mount says it where there is one; `fd` is the object, or the directory that holds the name. Neither is told as a denial, as
+ * little as what mounts and Landlock refuse: programs try such things all the time.
+ */
+static int outside(struct guard *g, enum denial_action action, int fd, struct str path)
+{
+    struct statfs fs;
+    if (sys_fstatfs(fd, &fs) == 0 && (fs.f_flags & ST_RDONLY))
+        return -EROFS;
+    return g->ours ? deny(g, action, NULL, path, "it is outside the paths the box can write") : -EACCES;
+}
+
+/* The same for a name that may not stand: what is not there cannot be removed or moved. */
+static int outside_at(struct guard *g, enum denial_action action, const struct place *p)
+{
+    struct sys_stat st;
+    char name[NAME_MAX + 2];
+    int no = outside(g, action, p->dir, place_path(p));
+    if (no == -EROFS)
+        return no;
+    memcpy(name, p->name, p->name_n);
+    name[p->name_n] = 0;
+    return sys_stat_at(p->dir, name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st) == -ENOENT ? -ENOENT : no;
+}
+
+/*
+ * Whether `action` on the object is none of the box's business. Free are files of /proc and devices, whose content is not kept (only
+ * what changes their inode is judged), what the caller has open for writing, and the box's own terminals.
+ */
+static bool object_outside(struct guard *g, const struct object *o, enum denial_action action)
+{
+    if (action == DENIAL_READ || !is_outside(g, object_path(o)))
+        return false;
+    if (action == DENIAL_WRITE)
+        return S_ISREG(o->st.mode) && !o->proc && !o->held;
+    return g->plan->tier || file_system_of(g, o->fd, &o->st) != FS_PTS;
+}
+
+/* ---- rules ---- */
+
+/* In mode "existing" a guarded name counts when it was there before the box. */
+static bool in_force(struct guard *g, const struct rule *rule, struct str path, size_t end)
+{
+    if (g->rules.mode != GUARD_EXISTING || rule->said->kind != GUARD_RULE_NAME ||
+        (rule->said->flags & GUARD_RULE_ALWAYS))
+        return true;
+    char name[PLACE_PATH];
+    struct sys_stat st;
+    memcpy(name, path.p, end);
+    name[end] = 0;
+    int no = sys_stat_at(AT_FDCWD, name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC | SYS_STAT_BORN, &st);
+    g->birth |= no == -ENOENT && end == path.n;
+    return no != -ENOENT && !(no == 0 && born_has(g, &st));
+}
+
+static int open_path(struct str path)
+{
+    char name[PLACE_PATH];
+    memcpy(name, path.p, path.n);
+    name[path.n] = 0;
+    return sys_openat2(AT_FDCWD, path.n ? name : "/", O_PATH | O_DIRECTORY | O_CLOEXEC, 0, RESOLVE_NO_SYMLINKS);
+}
+
+/* Whether the directory `path` is a repository's common directory. */
+static bool common_at(struct str path)
+{
+    auto_fd int dir = open_path(path);
+    return git_is_common(dir);
+}
+
+/* Remotes as git had them before its configuration did, and reads them still: a file for each, which names a location. */
+static bool holds_remotes(struct str name)
+{
+    return fold_eq(name, STR("remotes")) || fold_eq(name, STR("branches"));
+}
+
+/*
+ * Where a repository's own places begin in `path`, whatever the repository is called: end of "X/hooks" (and below),
+ * "X/config", "X/commondir" (which says that the two are elsewhere), or what is in "X/remotes", X with objects and refs; 0 when
+ * it is no such place. `ret_config`: a configuration, judged by key.
+ */
+static size_t repository_place(struct guard *g, struct str path, bool *ret_config)
+{
+    *ret_config = false;
+    if (!g->rules.git || g->rules.mode != GUARD_STRICT || rules_root(&g->rules, path).n == 0 ||
+        rules_free(&g->rules, path))
+        return 0;
+    struct str last = last_of(path);
+    if (fold_eq(last, STR("config.worktree"))) {
+        *ret_config = true;
+        return path.n;
+    }
+    if (fold_eq(last, STR("config")) && common_at((struct str){path.p, path.n - last.n - 1})) {
+        *ret_config = true;
+        return path.n;
+    }
+    if (fold_eq(last, STR("commondir")) && common_at((struct str){path.p, path.n - last.n - 1}))
+        return path.n;
+    for (size_t at = 0; at < path.n;) {
+        const char *slash = memchr(path.p + at, '/', path.n - at);
+        size_t n = slash ? (size_t)(slash - path.p) - at : path.n - at;
+        struct str part = {path.p + at, n};
+        if (at && (fold_eq(part, STR("hooks")) || (at + n < path.n && holds_remotes(part))) &&
+            common_at((struct str){path.p, at - 1}))
+            return at + n;
+        at += n + 1;
+    }
+    return 0;
+}
+
+/* What is judged as a configuration by its name may be a hook by its place. */
+static const struct rule *named(struct guard *g, struct str path, size_t *ret_end)
+{
+    const struct rule *rule = rules_guarded(&g->rules, path, ret_end), *rooted = NULL;
+    bool config;
+    if (!rule || rule_is_git_config(rule))
+        rooted = reporoot_guarded(g, path, ret_end);
+    if (rooted)
+        return rooted;
+    return rule && rule_is_git_config(rule) && repository_place(g, path, &config) && !config ? NULL : rule;
+}
+
+static const struct rule *guarded(struct guard *g, struct str path, size_t *ret_end)
+{
+    const struct rule *rule = named(g, path, ret_end);
+    return rule && in_force(g, rule, path, *ret_end) ? rule : NULL;
+}
+
+bool verdict_config(struct guard *g, const struct place *p, const struct rule **ret_rule)
+{
+    size_t end;
+    bool config = false;
+    const struct rule *rule = named(g, place_path(p), &end);
+    *ret_rule = rule;
+    if (rules_hidden(&g->rules, place_path(p)))
+        return false;
+    return rule ? rule_is_git_config(rule) && end == p->n : repository_place(g, place_path(p), &config) && config;
+}
+
+/* ---- what is written in place: .gitmodules, when git checks out a tree, and the first configuration ---- */
+
+static bool is_absent(const struct place *p)
+{
+    struct sys_stat st;
+    char name[NAME_MAX + 2];
+    memcpy(name, p->name, p->name_n);
+    name[p->name_n] = 0;
+    return sys_stat_at(p->dir, name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st) == -ENOENT;
+}
+
+bool verdict_in_place(struct guard *g, const struct place *p, int flags, const struct rule **ret_rule)
+{
+    if (g->rules.mode != GUARD_STRICT || !p->plain || !verdict_config(g, p, ret_rule))
+        return false;
+    const enum gitconfig_kind kind = gitconfig_kind_of(place_path(p));
+    if (kind == GITCONFIG_MODULES)
+        return *ret_rule != NULL;
+    /* git and an editor read at once what they wrote: only a new name can make them wait until it was judged. */
+    if (kind != GITCONFIG_REPOSITORY)
+        return *ret_rule && flags & O_CREAT && is_absent(p);
+    return flags & O_CREAT && fold_eq((struct str){p->name, p->name_n}, STR("config")) && is_absent(p);
+}
+
+/*
+ * A branch, tag or remote whose short name begins with "-": git makes none, and scripts that pass it on to git pass an
+ * option ("--mirror", "--upload-pack=..."). Its full name would be refs/KIND/-NAME.
+ */
+static bool is_option_ref(struct guard *g, struct str path)
+{
+    struct str name = last_of(path);
+    if (!str_starts(name, STR("-")) || !g->rules.git)
+        return false;
+    struct str kind = {path.p, path.n - name.n - 1}, last = last_of(kind), refs = {path.p, kind.n - last.n - 1};
+    return last.n < kind.n && fold_eq(last_of(refs), STR("refs")) && rules_root(&g->rules, path).n &&
+           !rules_free(&g->rules, path);
+}
+
+#define OPTION_REF "a branch, tag or remote whose name is an option"
+
+/* Names the guard itself uses for a moment, and what is below them: a directory may be on its way to a name that counts. */
+static bool reserved(struct str path)
+{
+    return memmem(path.p, path.n, "/" GUARD_TEMP, sizeof "/" GUARD_TEMP - 1) != NULL;
+}
+
+/*
+ * Whoever makes a repository puts a directory for hooks into it, with samples: git before it is one, libgit2 (cargo) after.
+ * `end`: of ".../hooks" in `path`. Nothing runs a name that ends so.
+ */
+static bool is_hook_sample(struct str path, size_t end, enum made made)
+{
+    if (end == path.n)
+        return made == MADE_DIRECTORY;
+    return made == MADE_FILE && str_ends(path, STR(".sample")) && !memchr(path.p + end + 1, '/', path.n - end - 1);
+}
+
+/* An empty directory for remotes comes with git's templates; one with something in it, or a link to one, nobody has judged. */
+static bool is_for_remotes(struct guard *g, const struct place *p)
+{
+    return g->rules.git && g->rules.mode == GUARD_STRICT && holds_remotes((struct str){p->name, p->name_n}) &&
+           rules_root(&g->rules, place_path(p)).n && !rules_free(&g->rules, place_path(p)) && git_is_common(p->dir);
+}
+
+static bool brings_remotes(struct guard *g, const struct place *from, const struct place *to)
+{
+    char name[NAME_MAX + 2];
+    memcpy(name, from->name, from->name_n);
+    name[from->name_n] = 0;
+    return is_for_remotes(g, to) && !git_hooks_inert(from->dir, name);
+}
+
+bool verdict_counts(struct guard *g, const struct place *to)
+{
+    return to->plain && (rules_counts(&g->rules, place_path(to)) || is_for_remotes(g, to));
+}
+
+int verdict_moving(struct guard *g, const struct place *to, const char *temp)
+{
+    return is_for_remotes(g, to) ? git_hooks_renew(g, to->dir, temp) : 0;
+}
+
+/* What is in a directory that becomes a repository becomes effective: nothing that runs, and nothing that somebody has open. */
+static int begins_repository(struct guard *g, const struct place *p)
+{
+    struct sys_stat st;
+    auto_buf struct buf config = BUF(PLACE_PATH + 8);
+    buf_str(&config, place_dir(p));
+    buf_text(&config, "/config");
+    if (module_lost(g, p->dir, place_dir(p)))
+        return deny(g, DENIAL_CREATE, NULL, place_path(p),
+                    "it would hide a submodule's repository in a repository's own files");
+    bool empty = git_hooks_renew(g, p->dir, "hooks") == 0 && git_hooks_renew(g, p->dir, "remotes") == 0 &&
+                 git_hooks_renew(g, p->dir, "branches") == 0 &&
+                 sys_stat_at(p->dir, "commondir", AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st) == -ENOENT;
+    int no = empty ? git_config_adopt(g, p->dir, buf_view(&config)) : -EACCES;
+    return no != -EACCES ? no
+                         : deny(g, DENIAL_CREATE, NULL, place_path(p),
+                                "it would make a git repository of a directory with hooks, remotes, commondir or a "
+                                "configuration that name programs");
+}
+
+/* Whether the name is one of the two that make a repository of its directory, where that is judged. */
+static bool is_half(struct guard *g, const struct place *p, const char **ret_other)
+{
+    struct str name = {p->name, p->name_n};
+    bool objects = fold_eq(name, STR("objects"));
+    *ret_other = objects ? "refs" : "objects";
+    return (objects || fold_eq(name, STR("refs"))) && g->rules.git && g->rules.mode == GUARD_STRICT &&
+           rules_root(&g->rules, place_path(p)).n && !rules_free(&g->rules, place_path(p));
+}
+
+/* The last of `objects` and `refs` makes a repository of its directory: what is there already becomes effective. */
+static int completes_repository(struct guard *g, const struct place *p)
+{
+    const char *other;
+    struct sys_stat st;
+    if (!is_half(g, p, &other))
+        return 0;
+    int no = sys_stat_at(p->dir, other, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st);
+    if (no < 0)
+        return no == -ENOENT ? 0 : no; /* in a directory that cannot be searched nothing can be made, either */
+    return git_is_common(p->dir) ? 0 /* what is in it was judged as such */ : begins_repository(g, p);
+}
+
+#define MOVED_AWAY "something the host moved away from a hidden name"
+#define SUBMODULE  "a link on the path to a submodule's files"
+#define REPOSITORY "a hook, a remote, commondir or the configuration of a git repository"
+
+static const char *reason(const struct rule *rule)
+{
+    if (rule->said->kind == GUARD_RULE_PROTECT || (rule->said->flags & GUARD_RULE_ALWAYS))
+        return "protected by a rule";
+    if (rule_is_git_config(rule))
+        return "git configuration: it can only be replaced by renaming a new file onto it, as git does";
+    return "a guarded name";
+}
+
+int verdict_make(struct guard *g, const struct place *p, enum made made)
+{
+    struct str path = place_path(p), rest;
+    bool config;
+    size_t end, at = 0;
+    const bool empty = made == MADE_EMPTY_FILE || made == MADE_EMPTY_DIRECTORY;
+    made = made == MADE_EMPTY_FILE ? MADE_FILE : made == MADE_EMPTY_DIRECTORY ? MADE_DIRECTORY : made;
+    g->birth = g->point = false;
+    if (!p->plain)
+        return 0; /* the kernel refuses to make ".", ".." and "/" */
+    if (p->frozen)
+        return -EROFS;
+    const struct rule *rule = rules_hidden(&g->rules, path);
+    if (rule)
+        return deny(g, DENIAL_CREATE, rule, path, "a hidden name");
+    rule = guarded(g, path, &end);
+    g->birth |= g->point = rule && empty && end == p->n && point_may(g, p, rule);
+    if (rule && !g->point && !(rule_is_git_hooks(rule) && is_hook_sample(path, end, made)))
+        return deny(g, DENIAL_CREATE, rule, path, reason(rule));
+    if (is_outside(g, path))
+        return outside(g, DENIAL_CREATE, p->dir, path);
+    if (reserved(path))
+        return deny(g, DENIAL_CREATE, NULL, path, "a name that belongs to pinfold");
+    if (is_option_ref(g, path))
+        return deny(g, DENIAL_CREATE, NULL, path, OPTION_REF);
+    end = repository_place(g, path, &config);
+    if (end && !(fold_eq(last_of((struct str){path.p, end}), STR("hooks")) && is_hook_sample(path, end, made)))
+        return deny(g, DENIAL_CREATE, NULL, path, REPOSITORY);
+    if (made == MADE_LINK &&
+        ((rule = rules_below(&g->rules, path, &at, &rest)) || (rule = rules_pinned(&g->rules, path)) ||
+         (rule = rules_pattern_prefix(&g->rules, path, true))))
+        return deny(g, DENIAL_LINK, rule, path, "a link in place of a directory that contains a guarded name");
+    struct rooted w = {0};
+    if (made == MADE_LINK && (rule = reporoot_below(g, path, &w)))
+        return deny(g, DENIAL_LINK, rule, path, "a link in place of a directory that contains a guarded name");
+    if (made == MADE_LINK && is_for_remotes(g, p))
+        return deny(g, DENIAL_CREATE, NULL, path, REPOSITORY);
+    if (made == MADE_LINK && module_behind(g, p, NULL))
+        return deny(g, DENIAL_LINK, NULL, path, SUBMODULE);
+    g->birth |= reporoot_marks(g, p);
+    return completes_repository(g, p);
+}
+
+int verdict_made(struct guard *g, const struct place *p, enum made made)
+{
+    const char *other;
+    if (is_half(g, p, &other))
+        return git_is_common(p->dir) ? begins_repository(g, p) : 0;
+    return verdict_make(g, p, made);
+}
+
+int verdict_linked(struct guard *g, const struct place *p, const struct place *moved)
+{
+    return p->plain && module_behind(g, p, moved) ? deny(g, DENIAL_LINK, NULL, place_path(p), SUBMODULE) : 0;
+}
+
+/* ---- identity: another name of a guarded file ---- */
+
+struct same {
+    const struct rules *rules;
+    const struct rule *rule;
+    const struct sys_stat *st;
+    unsigned left;
+    char path[PLACE_PATH];
+};
+#define SAME_ENTRIES 4096
+#define SAME_DEPTH   4
+
+static bool same_inode(const struct sys_stat *a, const struct sys_stat *b)
+{
+    return a->inode == b->inode && a->major == b->major && a->minor == b->minor;
+}
+
+/* Whether a longer rule than the one at hand decides about the first `n` bytes of s->path. */
+static bool opened_again(const struct same *s, size_t n)
+{
+    const struct rule *decider = rules_decider(s->rules, (struct str){s->path, n});
+    if (s->rule->said->kind == GUARD_RULE_NAME)
+        return decider && decider->said->kind == GUARD_RULE_PRIVATE;
+    return decider != s->rule;
+}
+
+/* What cannot be looked at in a tree of the box's: the box may have taken the permission away, to give it back later. */
+static bool is_closed(const struct same *s, int no, size_t n)
+{
+    return !git_is_nothing(no) && no != -ELOOP && rules_root(s->rules, (struct str){s->path, n}).n;
+}
+
+/* Whether the file stands at s->path (its last component `name` in `dir`), or anywhere below; true as well when there is
+ * too much to look at. */
+static bool same_below(int dir, const char *name, struct same *s, size_t n, unsigned depth)
+{
+    struct sys_stat st;
+    int no = sys_stat_at(dir, name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st);
+    if (no < 0 || opened_again(s, n))
+        return no < 0 && is_closed(s, no, n);
+    if (!S_ISDIR(st.mode))
+        return same_inode(&st, s->st);
+    if (depth == 0 || s->left == 0)
+        return true;
+    auto_fd int fd = sys_openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+    _Alignas(8) char records[4096];
+    long got;
+    while ((got = fd < 0 ? fd : sys_getdents64(fd, records, sizeof records)) > 0) {
+        for (long at = 0; at < got;) {
+            const struct sys_dirent *r = (const void *)(records + at);
+            size_t k = strlen(r->name);
+            at += r->reclen;
+            if (strcmp(r->name, ".") == 0 || strcmp(r->name, "..") == 0)
+                continue;
+            if (s->left == 0 || n + k + 2 > sizeof s->path)
+                return true;
+            s->left--;
+            s->path[n] = '/';
+            memcpy(s->path + n + 1, r->name, k + 1);
+            if (same_below(fd, r->name, s, n + 1 + k, depth - 1))
+                return true;
+        }
+    }
+    return got < 0 && is_closed(s, (int)got, n);
+}
+
+static const struct rule *same_as(const struct rules *rules, const struct rule *list, size_t n,
+                                  const struct sys_stat *st)
+{
+    struct same s = {.rules = rules, .st = st, .left = SAME_ENTRIES};
+    for (size_t i = 0; i < n; i++) {
+        if (list[i].any_depth || list[i].path.n >= sizeof s.path)
+            continue;
+        s.rule = &list[i];
+        memcpy(s.path, list[i].path.p, list[i].path.n);
+        s.path[list[i].path.n] = 0;
+        if (same_below(AT_FDCWD, s.path, &s, list[i].path.n, SAME_DEPTH))
+            return &list[i];
+    }
+    return NULL;
+}
+
+/* A second name of a file that is guarded or hidden under its first (rules of fixed place: the others have no list). */
+static int verdict_identity(struct guard *g, const struct sys_stat *st, enum denial_action action, struct str path)
+{
+    const struct rule *rule = same_as(&g->rules, g->rules.hidden, g->rules.n_hidden, st);
+    if (rule)
+        return deny(g, action, rule, path, "another name of a hidden file");
+    if (action == DENIAL_READ)
+        return 0;
+    rule = same_as(&g->rules, g->rules.guarded, g->rules.n_guarded, st);
+    if (rule && g->rules.mode == GUARD_EXISTING && rule->said->kind == GUARD_RULE_NAME &&
+        !(rule->said->flags & GUARD_RULE_ALWAYS) && born_has(g, st))
+        return 0; /* it came into being in this box */
+    return rule ? deny(g, action, rule, path, "another name of a guarded file") : 0;
+}
+
+bool object_guarded(struct guard *g, const struct object *o)
+{
+    struct str path = object_path(o);
+    size_t end;
+    bool config;
+    return path.n && (guarded(g, path, &end) || repository_place(g, path, &config));
+}
+
+/*
+ * Whether the path of an object that was reached through a descriptor leads to it, in the same mount: a file of one name is then
+ * judged by that, as when it is reached by path, and needs no search for others, which ends in a refusal in a large tree.
+ */
+static bool path_leads_to(const struct object *o)
+{
+    return !o->placed && o->st.links == 1 && object_leads(o);
+}
+
+/* Whether what was reached through a descriptor has a name, and another one than its path says. */
+static bool verdict_is_lost(const struct object *o)
+{
+    const bool named =
+        S_ISREG(o->st.mode) || S_ISDIR(o->st.mode) || S_ISLNK(o->st.mode) || (S_ISFIFO(o->st.mode) && o->n);
+    return o->st.links && named && !o->proc && !o->placed && !object_leads(o);
+}
+
+int verdict_object(struct guard *g, const struct object *o, enum denial_action action)
+{
+    struct str path = object_path(o);
+    size_t end;
+    bool config;
+    const struct rule *rule;
+    g->birth = false;
+    if (path.n) {
+        rule = rules_hidden(&g->rules, path);
+        if (rule) {
+            hidden_seen(g, rule, o);
+            return deny(g, action, rule, path, "a hidden name");
+        }
+        if (action != DENIAL_READ) {
+            rule = guarded(g, path, &end);
+            config = rule && rule_is_git_config(rule) && end == path.n;
+            if (!rule)
+                end = repository_place(g, path, &config);
+            /* git init tries on its configuration whether chmod works; a mode says nothing that could run. */
+            if ((rule || end) && !(config && action == DENIAL_CHANGE))
+                return deny(g, action, rule, path, rule ? reason(rule) : REPOSITORY);
+            if (reserved(path))
+                return deny(g, action, NULL, path, "a name that belongs to pinfold");
+        }
+        if (object_outside(g, o,
+                           action)) /* a link to it is one to another file system, as far as the box is concerned */
+            return action == DENIAL_LINK ? -EXDEV : outside(g, action, o->fd, path);
+    }
+    rule = hidden_moved(g, o);
+    if (rule)
+        return deny(g, action, rule, path, MOVED_AWAY);
+    bool named = o->st.links > 0 && (S_ISREG(o->st.mode) || S_ISDIR(o->st.mode));
+    if (o->magic && named && !o->held && !o->placed && !mount_ours(g, o->st.mount))
+        return deny(g, action, NULL, path, "it is in a mount that does not belong to the box");
+    if (action != DENIAL_READ && o->magic && !o->held && verdict_is_lost(o) && !hardlink_nameless(g, o))
+        return deny(g, action, NULL, path, "it is not at its path: the host moved it, or it has other names");
+    if (S_ISREG(o->st.mode) && (o->st.links > 1 || (o->magic && o->st.links && !path_leads_to(o))))
+        return verdict_identity(g, &o->st, action, path);
+    return 0;
+}
+
+/* ---- removing, renaming, linking ---- */
+
+/* What is guarded but says nothing (samples only, a configuration without programs) may go, with the repository. */
+static bool inert(struct guard *g, const struct rule *rule, struct str path, size_t end, int dir, const char *name)
+{
+    if (rule ? rule_is_git_hooks(rule) : fold_eq(last_of((struct str){path.p, end}), STR("hooks")))
+        return end == path.n ? git_hooks_inert(dir, name) : str_ends(path, STR(".sample"));
+    if (rule && rule_is_git_config(rule) && gitconfig_kind_of(path) > GITCONFIG_MODULES)
+        return true; /* without it git goes on with nothing: an abort, or the end of a rebase */
+    return end == path.n && (!rule || rule_is_git_config(rule)) && git_config_inert(g, dir, name, path);
+}
+
+int verdict_remove(struct guard *g, const struct place *p, bool directory)
+{
+    struct str path = place_path(p);
+    size_t end;
+    bool config;
+    if (!p->plain)
+        return 0;
+    if (p->frozen || place_mounted(g, p))
+        return p->frozen ? -EROFS : -EBUSY;
+    const struct rule *rule = rules_hidden(&g->rules, path);
+    if (rule)
+        return deny(g, DENIAL_REMOVE, rule, path, "a hidden name");
+    rule = guarded(g, path, &end);
+    if (!rule)
+        end = repository_place(g, path, &config);
+    if ((rule || end) && !(rule && end == p->n && point_is(g, p, rule)) && !inert(g, rule, path, end, p->dir, p->name))
+        return deny(g, DENIAL_REMOVE, rule, path, rule ? reason(rule) : REPOSITORY);
+    if (is_outside(g, path))
+        return outside_at(g, DENIAL_REMOVE, p);
+    /* In a cache whatever stands there keeps the host's name of that place from showing. */
+    rule = directory || rules_private(&g->rules, path) ? rules_pinned(&g->rules, path) : NULL;
+    if (rule && rule->path.n == path.n)
+        return deny(g, DENIAL_REMOVE, rule, path, "a path that a rule depends on");
+    return reserved(path) ? deny(g, DENIAL_REMOVE, NULL, path, "a name that belongs to pinfold")
+                          : reporoot_marker_leaves(g, p, DENIAL_REMOVE);
+}
+
+/* Whether `rest` stands below the directory p; a link on the way counts: who knows what is behind it. */
+static bool rest_stands(const struct place *p, struct str rest)
+{
+    char name[NAME_MAX + 2 + PATH_MAX];
+    if (p->name_n + rest.n + 2 > sizeof name)
+        return true;
+    memcpy(name, p->name, p->name_n);
+    name[p->name_n] = '/';
+    memcpy(name + p->name_n + 1, rest.p, rest.n);
+    name[p->name_n + 1 + rest.n] = 0;
+    int fd = sys_openat2(p->dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0, RESOLVE_NO_SYMLINKS);
+    if (fd == -ENOENT || fd == -ENOTDIR)
+        return false;
+    (void)close_fd(fd);
+    return true;
+}
+
+/*
+ * Whether it says nothing. Where the directory arrives it counts from now on: whoever has the file open, or under another
+ * name, could say something then.
+ */
+static bool rest_inert(struct guard *g, const struct place *p, const struct rule *rule, struct str rest, bool arrives)
+{
+    char name[NAME_MAX + 2 + 64];
+    if (memchr(rest.p, '/', rest.n) || rest.n > 60 || (!rule_is_git_hooks(rule) && !rule_is_git_config(rule)))
+        return false;
+    (void)snprintf(name, sizeof name, "%.*s/%.*s", (int)p->name_n, p->name, (int)rest.n, rest.p);
+    if (rule_is_git_hooks(rule) && !arrives)
+        return git_hooks_inert(p->dir, name);
+    if (rule_is_git_hooks(rule)) {
+        name[p->name_n] = 0;
+        auto_fd int dir = sys_openat(p->dir, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+        return dir >= 0 && git_hooks_renew(g, dir, name + p->name_n + 1) == 0;
+    }
+    struct buf path = BUF(PLACE_PATH + 64);
+    buf_printf(&path, "%.*s/%.*s", (int)p->n, p->path, (int)rest.n, rest.p);
+    bool yes = git_config_inert(g, p->dir, name, buf_view(&path));
+    if (yes && arrives && fold_eq(rest, STR("config"))) {
+        name[p->name_n] = 0;
+        auto_fd int dir = sys_openat(p->dir, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+        yes = dir >= 0 && git_config_adopt(g, dir, buf_view(&path)) == 0;
+    }
+    buf_free(&path);
+    return yes;
+}
+
+/* A directory may leave `from`, or arrive at `at`, unless it holds what is guarded below that place. */
+static int verdict_contents(struct guard *g, const struct place *from, const struct place *at, const char *why)
+{
+    struct str rest;
+    const struct rule *rule;
+    for (size_t i = 0; (rule = rules_below(&g->rules, place_path(at), &i, &rest));) {
+        if (g->rules.mode == GUARD_EXISTING && from != at && rule->said->kind == GUARD_RULE_NAME &&
+            !(rule->said->flags & GUARD_RULE_ALWAYS))
+            continue;
+        if (rest_stands(from, rest) && !rest_inert(g, from, rule, rest, from != at))
+            return deny(g, DENIAL_RENAME, rule, place_path(at), why);
+    }
+    for (struct rooted w = {0}; (rule = reporoot_below(g, place_path(at), &w));)
+        if ((g->rules.mode == GUARD_STRICT || from == at) && rest_stands(from, w.rest) &&
+            !rest_inert(g, from, rule, w.rest, from != at))
+            return deny(g, DENIAL_RENAME, rule, place_path(at), why);
+    return 0;
+}
+
+/* What is at `from` goes away from there. */
+static int verdict_leaves(struct guard *g, const struct place *from, const struct sys_stat *st)
+{
+    struct str path = place_path(from);
+    size_t end;
+    bool config;
+    const struct rule *rule = rules_hidden(&g->rules, path);
+    if (rule)
+        return deny(g, DENIAL_RENAME, rule, path, "a hidden name");
+    rule = hidden_around(g, path);
+    if (rule)
+        return deny(g, DENIAL_RENAME, rule, path, MOVED_AWAY);
+    rule = guarded(g, path, &end);
+    if (!rule)
+        end = repository_place(g, path, &config);
+    if ((rule || end) && !inert(g, rule, path, end, from->dir, from->name))
+        return deny(g, DENIAL_RENAME, rule, path, rule ? reason(rule) : REPOSITORY);
+    if (reserved(path))
+        return deny(g, DENIAL_RENAME, NULL, path, "a name that belongs to pinfold");
+    rule = rules_pinned(&g->rules, path);
+    if (rule)
+        return deny(g, DENIAL_RENAME, rule, path, "a path that a rule depends on");
+    int no = reporoot_leaves(g, from, st);
+    if (no < 0 || !S_ISDIR(st->mode))
+        return no;
+    rule = rules_pattern_prefix(&g->rules, path, false);
+    if (rule)
+        return deny(g, DENIAL_RENAME, rule, path, "a directory that a rule for hidden names refers to");
+    return verdict_contents(g, from, from, "it contains a guarded or hidden name");
+}
+
+/* What is at `from` comes to stand at `to`. 1: done, by judged bytes. */
+static int verdict_arrives(struct guard *g, const struct place *from, const struct place *to, const struct sys_stat *st,
+                           bool may_replace)
+{
+    struct str path = place_path(to), rest;
+    size_t end, at = 0;
+    bool config = false;
+    const struct rule *rule = rules_hidden(&g->rules, path);
+    if (rule)
+        return deny(g, DENIAL_RENAME, rule, path, "a hidden name");
+    rule = guarded(g, path, &end);
+    if (rule)
+        config = rule_is_git_config(rule) && end == path.n;
+    else
+        end = repository_place(g, path, &config);
+    if (config && may_replace) {
+        int no = git_config_replace(g, from, to, rule, false);
+        return no < 0 ? no : 1;
+    }
+    if (rule || end)
+        return deny(g, DENIAL_RENAME, rule, path, rule ? reason(rule) : REPOSITORY);
+    if (reserved(path))
+        return deny(g, DENIAL_RENAME, NULL, path, "a name that belongs to pinfold");
+    rule = rules_pinned(&g->rules, path);
+    if (rule && rule->path.n == path.n)
+        return deny(g, DENIAL_RENAME, rule, path, "a path that a rule depends on");
+    if (is_option_ref(g, path))
+        return deny(g, DENIAL_RENAME, NULL, path, OPTION_REF);
+    if (brings_remotes(g, from, to))
+        return deny(g, DENIAL_RENAME, NULL, path, REPOSITORY);
+    int no = completes_repository(g, to);
+    if (no == 0)
+        no = reporoot_arrives(g, from, to, st);
+    struct rooted w = {0};
+    if (no < 0 || S_ISREG(st->mode))
+        return no;
+    if (S_ISLNK(st->mode))
+        return (rule = reporoot_below(g, path, &w)) || (rule = rules_below(&g->rules, path, &at, &rest)) ||
+                       (rule = rules_pattern_prefix(&g->rules, path, true))
+                   ? deny(g, DENIAL_LINK, rule, path, "a link in place of a directory that contains a guarded name")
+               : module_behind(g, to, NULL) ? deny(g, DENIAL_LINK, NULL, path, SUBMODULE)
+                                            : 0;
+    if (!S_ISDIR(st->mode))
+        return 0;
+    if (module_behind(g, to, from))
+        return deny(g, DENIAL_LINK, NULL, path, SUBMODULE);
+    if (module_misled(g, from, to))
+        return deny(g, DENIAL_RENAME, NULL, path,
+                    "the repository of a submodule, which would then refer to another path");
+    rule = rules_crossing(&g->rules, place_path(from), path);
+    if (!rule)
+        rule = rules_pattern_prefix(&g->rules, path, true);
+    if (rule)
+        return deny(g, DENIAL_RENAME, rule, path, "a directory that may contain names guarded at its new path");
+    return verdict_contents(g, from, to, "the directory contains what would be a guarded name there");
+}
+
+static bool is_nothing_at(const struct place *p)
+{
+    char name[NAME_MAX + 2];
+    struct sys_stat st;
+    memcpy(name, p->name, p->name_n);
+    name[p->name_n] = 0;
+    return sys_stat_at(p->dir, name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st) == -ENOENT;
+}
+
+int verdict_arrived(struct guard *g, const struct place *to)
+{
+    const struct place from = *to; /* another one: it has arrived, and has not been there before */
+    return verdict_contents(g, &from, to, "the directory contains a guarded name");
+}
+
+static bool same_mount(const struct guard *g, const struct place *a, const struct place *b)
+{
+    struct sys_stat x, y;
+    if (!g->nested && str_eq(place_dir(a), place_dir(b)))
+        return true; /* nobody can mount anything over it */
+    return sys_stat_at(a->dir, "", AT_EMPTY_PATH, SYS_STAT_MOUNT, &x) == 0 &&
+           sys_stat_at(b->dir, "", AT_EMPTY_PATH, SYS_STAT_MOUNT, &y) == 0 && x.mount == y.mount;
+}
+
+int verdict_rename(struct guard *g, const struct place *from, const struct place *to, unsigned flags,
+                   struct sys_stat *ret)
+{
+    struct sys_stat st, other = {.mode = S_IFREG};
+    char name[NAME_MAX + 2];
+    g->birth = false;
+    if (!from->plain || !to->plain)
+        return 0; /* EBUSY */
+    if (from->frozen || to->frozen)
+        return -EROFS;
+    if (place_mounted(g, from) || place_mounted(g, to))
+        return -EBUSY;
+    memcpy(name, from->name, from->name_n);
+    name[from->name_n] = 0;
+    int no = sys_stat_at(from->dir, name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC | SYS_STAT_BORN, &st);
+    if (no < 0)
+        return no;
+    *ret = st;
+    if (S_ISDIR(st.mode) && !same_mount(g, from, to))
+        return -EXDEV;
+    no = verdict_leaves(g, from, &st);
+    if (no < 0)
+        return no;
+    const struct place *beyond = is_outside(g, place_path(from)) ? from : is_outside(g, place_path(to)) ? to : NULL;
+    if (beyond) /* programs copy then */
+        return same_mount(g, from, to) ? outside(g, DENIAL_RENAME, beyond->dir, place_path(beyond)) : -EXDEV;
+    bool exchange = flags & RENAME_EXCHANGE;
+    if (exchange) {
+        memcpy(name, to->name, to->name_n);
+        name[to->name_n] = 0;
+        no = sys_stat_at(to->dir, name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC | SYS_STAT_BORN, &other);
+        if (no == 0)
+            no = verdict_leaves(g, to, &other);
+        if (no == 0)
+            no = verdict_arrives(g, to, from, &other, false);
+        if (no < 0)
+            return no;
+    }
+    bool replaces = flags == 0 || (flags == RENAME_NOREPLACE && is_nothing_at(to));
+    return verdict_arrives(g, from, to, &st, replaces);
+}
+
+int verdict_link(struct guard *g, const struct object *from, const struct place *to)
+{
+    int no = verdict_object(g, from, DENIAL_LINK);
+    if (no == 0)
+        no = verdict_make(g, to, S_ISLNK(from->st.mode) ? MADE_LINK : MADE_FILE);
+    g->birth &= !reporoot_marks(g, to); /* it is there already: another's repository may have it */
+    return no;
+}

@@ -1,0 +1,44 @@
+/*
+ * A tool as a model sees it. The table of arguments is the one place that its JSON Schema, its checks and its documentation
+ * come from; options of the policy come from pinfold_option_list().
+ */
+#pragma once
+#include "mcp/workers/job.h"
+
+enum argument_kind {
+    ARGUMENT_TEXT,
+    ARGUMENT_NUMBER, /* an integer from min to max */
+    ARGUMENT_SWITCH,
+    ARGUMENT_TEXTS,   /* an array of texts, at least `min` */
+    ARGUMENT_MAP,     /* names to texts */
+    ARGUMENT_OPTIONS, /* options of the policy, each in the schema */
+    ARGUMENT_OPTIONS_BRIEF
+};
+struct tool_argument {
+    const char *name;
+    enum argument_kind kind;
+    bool required;
+    int64_t min, max;
+    const char *help;
+};
+
+struct tool {
+    const char *name, *title, *description;
+    const struct tool_argument *arguments; /* ended by a NULL name */
+    /* annotations: hints for a client that decides whether to ask */
+    bool read_only, destructive, idempotent, open_world;
+    bool gives_result; /* structured: the one result schema */
+    bool rests;        /* its worker waits for children after the answer, and takes no call meanwhile */
+    bool in_order;     /* calls with one session come one after the other, as they came */
+    bool sessions;     /* it may start what must be ended with the instance */
+    void (*work)(struct mcp_job *j);
+};
+
+const struct tool *mcp_tool_find(const char *name); /* NULL */
+const struct tool *tool_at(size_t i);               /* NULL past the end */
+bool tool_add(const struct tool *t);                /* another one for the list; false: it is full */
+extern const struct tool tool_begin;                /* tool_start.c: in no list */
+/* One entry of tools/list. */
+void tool_write(struct json *w, const struct tool *t);
+/* False with a sentence: what is wrong with the arguments. `arguments` may be NULL. */
+bool tool_check(const struct tool *t, const json_t *arguments, char *why, size_t room);

@@ -1,0 +1,296 @@
+/*
+ * `run`: one command in a fresh box. The answer does not wait for the kernel's tidying up after it; its worker does.
+ */
+#include "mcp/tools/tool_run.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/fd.h"
+#include "mcp/tools/wishes.h"
+
+static const struct tool_argument run_arguments[] = {
+    {"command", ARGUMENT_TEXT, .help = "The command, given to /bin/sh -c. Either this or argv."},
+    {"argv", ARGUMENT_TEXTS, .min = 1, .help = "The command as a list of arguments, without a shell."},
+    {"cwd", ARGUMENT_TEXT, .help = "Absolute directory to start in, as the box sees it; the workspace by default."},
+    {"env", ARGUMENT_MAP, .help = "Variables for this command."},
+    {"stdin", ARGUMENT_TEXT, .help = "Its standard input; empty by default."},
+    {"timeout_ms", ARGUMENT_NUMBER, .min = 1, .max = MAX_TIMEOUT_MS, .help = "Time limit in milliseconds."},
+    {"max_output", ARGUMENT_NUMBER, .min = 0, .max = MAX_OUTPUT,
+     .help = "Bytes kept of each of stdout and stderr; 1 MiB by default."},
+    {"options", ARGUMENT_OPTIONS,
+     .help = "Options of pinfold's policy for this box. They can only restrict it; anything more is asked of the person."},
+    {0}};
+
+static bool is_denial(const char *sentence)
+{
+    return strncmp(sentence, "file: ", 6) == 0 || strncmp(sentence, "socket: ", 8) == 0 ||
+           strncmp(sentence, "network: ", 9) == 0;
+}
+
+static void say_progress(void *ctx, enum pinfold_say what, const char *sentence)
+{
+    const struct mcp_job *j = ctx;
+    auto_buf struct buf line = BUF(1u << 16);
+
+    if (what == PINFOLD_SAY_HEADER) {
+        const char *command = value_text(j->arguments, "command", NULL);
+        const json_t *first = json_array_get(json_object_get(j->arguments, "argv"), 0);
+        const char *shown = command ? command : json_string_value(first);
+        buf_text(&line, sentence);
+        buf_text(&line, ": ");
+        buf_put(&line, shown, strnlen(shown, 200));
+        job_tell(j, buf_cstr(&line));
+        return;
+    }
+    job_tell(j, sentence);
+    if (is_denial(sentence)) /* the person's line names the file of the rule, which is the host's: see denials() */
+        return;
+    wishes_words(j, sentence, &line);
+    job_say(j, what == PINFOLD_SAY_NOTE ? SAY_WARNING : SAY_INFO, buf_cstr(&line));
+    if (what == PINFOLD_SAY_NOTE) { /* kept for the model: result_text() puts it last */
+        struct buf *notes = (struct buf *)(uintptr_t)&j->structured;
+        buf_str(notes, buf_view(&line));
+        buf_char(notes, '\n');
+    }
+}
+
+/* A host that no rule names, under a policy that asks. */
+static enum pinfold_answer ask(void *ctx, const struct pinfold_question *q)
+{
+    const struct mcp_job *j = ctx;
+    auto_buf struct buf asked = BUF(1u << 16);
+    const char *command = value_text(j->arguments, "command", NULL);
+
+    buf_text(&asked, "The box asks to connect to ");
+    words_of(&asked, str_of(q->target));
+    if (q->pid) {
+        buf_text(&asked, " (");
+        words_of(&asked, str_of(q->command));
+        buf_printf(&asked, ", process %u)", q->pid);
+    }
+    if (command) {
+        buf_text(&asked, ", for the command: ");
+        words_of(&asked, (struct str){command, strnlen(command, 400)});
+    }
+    buf_text(&asked, ". Allow it for this one call?");
+    job_tell(j, buf_cstr(&asked));
+    bool yes = job_ask(j, buf_cstr(&asked), q->timeout_ms);
+    job_tell(j, yes ? "allowed for this call" : "refused");
+    return yes ? PINFOLD_ALWAYS : PINFOLD_NEVER; /* for this run, which is the call */
+}
+
+/* Whether the person said that what no rule names is asked for. */
+static bool asks(const struct mcp_job *j)
+{
+    for (const struct pinfold_option *o = j->place->options->policy->options; o && o->name; o++) {
+        if (same(o->name, "ask") && !same(o->value, "false"))
+            return true;
+    }
+    return false;
+}
+
+void result_hide(json_t *result)
+{
+    const json_t *list = json_object_get(result, "denials");
+    for (size_t i = 0; i < json_array_size(list); i++)
+        (void)json_object_del(json_array_get(list, i), "origin");
+}
+
+void result_denials(struct mcp_job *j, const json_t *list)
+{
+    auto_buf struct buf line = BUF(1u << 16);
+    size_t n = json_array_size(list);
+
+    for (size_t i = 0; i < n; i++) {
+        const json_t *d = json_array_get(list, i);
+        const char *kind = value_text(d, "kind", NULL), *action = value_text(d, "action", NULL);
+        const char *target = value_text(d, "target", NULL), *rule = value_text(d, "rule", NULL);
+        if (i >= MAX_TOLD_DENIALS || !kind || strcmp(kind, "limit") == 0 || !target)
+            continue;
+        line.n = 0;
+        bool unseen = same(kind, "network") && same(value_text(d, "how", NULL), "none");
+        if (unseen) {
+            buf_text(&line, "network: the command tried to use a network, and this box has none");
+        } else {
+            buf_printf(&line, "denied: %s %s ", kind, action ? action : "");
+            words_of(&line, str_of(target));
+        }
+        if (rule && !unseen) {
+            buf_text(&line, " (rule: ");
+            words_of(&line, str_of(rule));
+            const char *why = value_text(d, "why", NULL);
+            if (why) {
+                buf_text(&line, ": ");
+                words_of(&line, str_of(why));
+            }
+            buf_char(&line, ')');
+        }
+        buf_printf(&j->text, "[%s]\n", buf_cstr(&line));
+        job_say(j, SAY_WARNING, buf_cstr(&line));
+    }
+    if (n > MAX_TOLD_DENIALS)
+        buf_printf(&j->text, "[%zu more were denied]\n", n - MAX_TOLD_DENIALS);
+}
+
+void result_text(struct mcp_job *j, const char *text)
+{
+    char why[128];
+    auto_value json_t *r = value_read(str_of(text), why, sizeof why);
+    auto_buf struct buf notes = j->structured;
+    size_t n = 0;
+
+    j->structured = BUF(MCP_MAX_ANSWER);
+    const char *out = value_text(r, "stdout", &n);
+    if (out)
+        buf_put(&j->text, out, n);
+    const char *err = value_text(r, "stderr", &n);
+    if (err && n) {
+        if (j->text.n && j->text.p[j->text.n - 1] != '\n')
+            buf_char(&j->text, '\n');
+        buf_put(&j->text, err, n);
+    }
+    if (j->text.n && j->text.p[j->text.n - 1] != '\n')
+        buf_char(&j->text, '\n');
+    if (same(value_text(r, "encoding", NULL), "base64"))
+        buf_text(&j->text, "[the output is not text: base64]\n");
+    if (json_is_true(json_object_get(r, "stdout_truncated")) || json_is_true(json_object_get(r, "stderr_truncated")))
+        buf_text(&j->text, "[the output was longer; this is its beginning]\n");
+    const char *ended = value_text(r, "ended", NULL), *limit = value_text(r, "limit", NULL);
+    json_int_t code = json_integer_value(json_object_get(r, "exit_code"));
+    const bool which = limit && !same(limit, ended); /* a time-out is both */
+    if (ended && strcmp(ended, "exit") != 0)
+        buf_printf(&j->text, "[ended by %s%s%s]\n", ended, which ? ": " : "", which ? limit : "");
+    else if (code)
+        buf_printf(&j->text, "[exit status %lld]\n", (long long)code);
+    if (notes.n)
+        buf_printf(&j->text, "[%.*s]\n", (int)notes.n - 1, notes.p);
+    result_hide(r);
+    result_denials(j, json_object_get(r, "denials"));
+    /* A command that says no (grep, test) has done its work; one that was ended or could not start has not. */
+    j->failed = !r || !ended || strcmp(ended, "exit") != 0 || code == 126 || code == 127;
+    struct json w = JSON(&j->structured);
+    value_write(&w, NULL, r);
+}
+
+/* The words to run: env A=b ... /bin/sh -c COMMAND, as far as asked for. */
+static const char *const *command_words(const struct mcp_job *j, struct arena *mem)
+{
+    const json_t *argv = json_object_get(j->arguments, "argv");
+    json_t *env = json_object_get(j->arguments, "env");
+    const char *command = value_text(j->arguments, "command", NULL), **list = NULL, **w;
+    size_t n = 0;
+
+#define WORD(text) (w = arena_push(mem, &list, &n, sizeof *w), w ? (void)(*w = (text)) : (void)0)
+    if (json_object_size(env)) {
+        WORD("/usr/bin/env");
+        WORD("--");
+    }
+    for (void *at = json_object_iter(env); at; at = json_object_iter_next(env, at))
+        WORD(arena_printf(mem, "%s=%s", json_object_iter_key(at), json_string_value(json_object_iter_value(at))));
+    if (command) {
+        WORD("/bin/sh");
+        WORD("-c");
+        WORD("--");
+        WORD(command);
+    }
+    for (size_t i = 0; i < json_array_size(argv); i++)
+        WORD(json_string_value(json_array_get(argv, i)));
+    WORD(NULL);
+#undef WORD
+    return arena_failed(mem) ? NULL : list;
+}
+
+/* A file of its own in memory with what the command reads. */
+static int input(const struct mcp_job *j, int *ret, struct mcp_job *to)
+{
+    size_t n = 0;
+    const char *text = value_text(j->arguments, "stdin", &n);
+
+    *ret = -1;
+    if (!text)
+        return 0;
+    auto_fd int fd = memfd_create("stdin", MFD_CLOEXEC);
+    for (size_t at = 0; fd >= 0 && at < n;) {
+        ssize_t wrote = write(fd, text + at, n - at);
+        if (wrote < 0) {
+            job_fail(to, "stdin: %s", strerror(errno));
+            return -errno;
+        }
+        at += (size_t)wrote;
+    }
+    if (fd < 0 || lseek(fd, 0, SEEK_SET) < 0) {
+        job_fail(to, "stdin: %s", strerror(errno));
+        return -errno;
+    }
+    *ret = take_fd(&fd);
+    return 0;
+}
+
+static void run_work(struct mcp_job *j)
+{
+    auto_arena struct arena *mem = arena_new(64u << 20);
+    auto_fd int in = -1;
+    struct pinfold_error error = {0};
+    struct pinfold_policy *policy;
+    struct pinfold_result *result;
+    const json_t *room = json_object_get(j->arguments, "max_output");
+    uint64_t timeout = (uint64_t)json_integer_value(json_object_get(j->arguments, "timeout_ms"));
+    bool own;
+
+    if (!value_text(j->arguments, "command", NULL) == !json_object_get(j->arguments, "argv")) {
+        job_fail(j, "give either 'command' or 'argv'");
+        return;
+    }
+    const char *const *argv = mem ? command_words(j, mem) : NULL;
+    if (!argv) {
+        job_fail(j, "out of memory");
+        return;
+    }
+    if (wishes_policy(j, timeout, &policy, &own) < 0 || input(j, &in, j) < 0)
+        return;
+    struct pinfold_run_options o = {.size = sizeof o,
+                                    .argv = argv,
+                                    .cwd = value_text(j->arguments, "cwd", NULL),
+                                    .use_fds = 1,
+                                    .stdin_fd = in,
+                                    .stdout_fd = -1,
+                                    .stderr_fd = -1,
+                                    .capture = 1,
+                                    .leave = 1,
+                                    .keep_network = !own,
+                                    .capture_max = room ? (size_t)json_integer_value(room) : DEFAULT_OUTPUT,
+                                    .say = say_progress,
+                                    .say_ctx = j};
+    if (asks(j)) {
+        o.ask = ask;
+        o.ask_ctx = j;
+    }
+    if (o.capture_max == 0) /* 0 would be the library's default */
+        o.capture_max = 1;
+    if (pinfold_run(policy, &o, &result, &error) < 0) {
+        job_tell(j, error.text);
+        job_fail(j, "%s", error.text);
+    } else {
+        result_text(j, pinfold_result_json(result));
+        j->result = result;
+    }
+    if (own)
+        j->policy = policy;
+}
+
+const struct tool tool_run = {
+    .name = "run",
+    .title = "Run a command in a box",
+    .description =
+        "Runs one command in a new sandbox and returns its output. No process and no private file is left afterwards; only changes in the workspace stay. The policy decides what it may read, write and reach: see the tool 'policy'. Denials are reported with what would allow them.",
+    .arguments = run_arguments,
+    .destructive = true,
+    .open_world = true,
+    .gives_result = true,
+    .rests = true,
+    .work = run_work};

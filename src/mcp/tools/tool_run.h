@@ -1,0 +1,18 @@
+/* Tools on single boxes: run, explain, policy. */
+#pragma once
+#include "mcp/tools/tool.h"
+
+/* Of one command, here and in a session. */
+#define MAX_TIMEOUT_MS   (7LL * 24 * 3600 * 1000)
+#define MAX_OUTPUT       (16u << 20) /* bytes kept of each of stdout and stderr at most, ... */
+#define DEFAULT_OUTPUT   (1u << 20)  /* ... and where the call does not say */
+#define MAX_TOLD_DENIALS 8           /* one by one; all are in the structured result */
+
+extern const struct tool tool_run, tool_explain, tool_policy;
+
+/* What a model reads of a result, the same for run and bash: output, then how it ended where that is not exit 0. */
+void result_text(struct mcp_job *j, const char *json);
+/* Takes out where the rules were said of what was denied: that is a file of the host. */
+void result_hide(json_t *result);
+/* A line for each of the denials. */
+void result_denials(struct mcp_job *j, const json_t *list);

@@ -1,0 +1,31 @@
+/*
+ * One poll() for all that the talking process waits for.
+ */
+#pragma once
+#include <poll.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define READ_STEP (1u << 16) /* bytes read from a client at a time */
+
+struct loop_source { /* lies in its owner; ready() may remove any source, itself too */
+    int fd;
+    short events;
+    void (*ready)(struct loop_source *s, short revents);
+    size_t at; /* in the loop's list */
+};
+
+struct loop {
+    struct loop_source **list;
+    struct pollfd *polled;
+    size_t n, room;
+    bool done;
+};
+
+int loop_add(struct loop *l, struct loop_source *s); /* 0, -ENOMEM */
+void loop_remove(struct loop *l, struct loop_source *s);
+/* Waits at most timeout_ms (-1: for ever) and calls who is ready. 0 or -errno. */
+int loop_turn(struct loop *l, int timeout_ms);
+void loop_free(struct loop *l);
+uint64_t loop_now(void); /* monotonic */

@@ -1,0 +1,124 @@
+/* What both tiers end with: nothing gained any more, limits, and where the command starts. */
+#include "plan/make.h"
+
+#include <sys/resource.h>
+
+enum { SCOPE_ABSTRACT_SOCKETS = 1, SCOPE_SIGNALS = 2 }; /* linux/landlock.h */
+/* At most so many of ours share the box's user namespace: the guard's workers, pid 1, a terminal session's leader. */
+enum { OWN_PROCESSES = 64 + 2 };
+
+static int add_rlimit(struct making *m, uint32_t resource, uint64_t value, uint32_t origin)
+{
+    struct step *s = image_step(&m->image, STEP_RLIMIT, origin);
+    if (!s)
+        return no_memory(m);
+    s->a = resource;
+    s->mode = value > UINT32_MAX ? 1024 : 1;
+    value /= s->mode;
+    s->b = value > UINT32_MAX ? UINT32_MAX : (uint32_t)value;
+    return 0;
+}
+
+int limits_make(struct making *m)
+{
+    const struct limits *l = &m->policy->limits;
+    /* Not 0: core_pattern may name a program, which the kernel would run all the same. FILTER sets it, too (runtime/drop.c). */
+    int r = add_rlimit(m, RLIMIT_CORE, 1, 0);
+    if (r == 0 && l->open_files.value != LIMIT_NONE)
+        r = add_rlimit(m, RLIMIT_NOFILE, l->open_files.value, l->open_files.origin);
+    /* One file cannot outgrow what may be written altogether; the watcher sees to the rest of the workspace. */
+    if (r == 0 && l->disk.value != LIMIT_NONE)
+        r = add_rlimit(m, RLIMIT_FSIZE, l->disk.value, l->disk.origin);
+    /* In a user namespace of its own this counts the box alone (ucounts, Linux 5.14); root is exempt. A container has
+       its engine's own limit. */
+    if (r == 0 && l->processes.value < UINT32_MAX && m->facts->tier == TIER_NAMESPACES && !m->facts->image &&
+        m->facts->uid != 0)
+        r = add_rlimit(m, RLIMIT_NPROC, l->processes.value + OWN_PROCESSES, l->processes.origin);
+    return r;
+}
+
+/* The innermost place of its own that holds `path`. */
+static const struct plan_place *region_of(const struct making *m, const char *path)
+{
+    const struct plan_place *best = &m->places[0];
+    for (size_t i = 0; i < m->n_places; i++) {
+        const struct plan_place *p = &m->places[i];
+        if (p->entered && path_at_or_below(path, p->dst) && path_at_or_below(p->dst, best->dst))
+            best = p;
+    }
+    return best;
+}
+
+const char *cwd_of(struct making *m)
+{
+    const char *cwd = m->ask->cwd;
+    if (!cwd || cwd[0] != '/')
+        return path_inside(m, m->workspace);
+    const char *inside = path_inside(m, cwd);
+    const struct plan_place *p = inside ? region_of(m, inside) : NULL;
+    if (!p)
+        return NULL;
+    bool there = p->region == REGION_READ_ONLY || p->region == REGION_WRITABLE || p->region == REGION_CACHE;
+    if (there && p->src && (strcmp(p->src, p->dst) == 0 || inside != cwd || p->region == REGION_CACHE))
+        return inside;
+    if (m->ask->cwd_said)
+        return cwd;
+    if (note(m, "the current directory %s is not visible inside: the command starts in the workspace", cwd) < 0)
+        return NULL;
+    return path_inside(m, m->workspace);
+}
+
+static int add_plain(struct making *m, enum step_kind kind)
+{
+    return image_step(&m->image, kind, 0) ? 0 : no_memory(m);
+}
+
+/* Scopes cost nothing later, unlike file rules, which every open pays for. */
+static int add_scopes(struct making *m)
+{
+    /* Docker's and podman's own filters may refuse Landlock, which a container with namespaces of its own does not need. */
+    bool own = m->facts->image && m->policy->net != NET_HOST;
+    if (m->facts->tier != TIER_NAMESPACES || m->facts->landlock_abi < ABI_SCOPES || own)
+        return 0;
+    struct step *s = image_step(&m->image, STEP_RULESET, 0);
+    if (!s)
+        return no_memory(m);
+    s->mode = SCOPE_ABSTRACT_SOCKETS | SCOPE_SIGNALS;
+    return 0;
+}
+
+int bare_make(struct making *m)
+{
+    m->n_guards = m->n_reads = m->n_dirs = m->n_set_env = 0;
+    for (size_t i = 0; i < m->n_places; i++)
+        m->places[i].act = ACT_NONE;
+    int r = limits_make(m);
+    m->plan->cwd = m->ask->cwd && m->ask->cwd[0] == '/' ? m->ask->cwd : m->workspace;
+    if (r < 0)
+        return r;
+    return image_path(&m->image, STEP_CWD, m->plan->cwd, 0) ? 0 : no_memory(m);
+}
+
+int lock_make(struct making *m)
+{
+    int r = add_plain(m, STEP_NO_CAPS);
+    if (r == 0)
+        r = add_plain(m, STEP_NO_NEW_PRIVS);
+    if (r == 0)
+        r = add_scopes(m);
+    if (r == 0)
+        r = add_plain(m, STEP_UNDUMPABLE);
+    struct step *s = r == 0 ? image_step(&m->image, STEP_FILTER, 0) : NULL;
+    if (!s)
+        return r < 0 ? r : no_memory(m);
+    s->a = filter_of(m);
+    r = limits_make(m);
+    if (r == 0 && m->facts->core_program)
+        r = note(m,
+                 "core dumps of the command go to this machine's core_pattern (%s): a core limit of 1 would prevent that, but your hard limit is 0 and cannot be raised",
+                 m->facts->core_program);
+    m->plan->cwd = r == 0 ? cwd_of(m) : NULL;
+    if (!m->plan->cwd)
+        return r < 0 ? r : no_memory(m);
+    return image_path(&m->image, STEP_CWD, m->plan->cwd, 0) ? 0 : no_memory(m);
+}

@@ -1,0 +1,659 @@
+/*
+ * Which places there are: what every box has of its own, what the rules say, and pinfold's own. A rule speaks of an
+ * object of the host, by its real path; the object is at every place where the box can see it, so a rule that takes
+ * something away is repeated below each mount that shows the object elsewhere. At the end the places are in path
+ * order, one for each path, the strictest where several were said.
+ */
+#include "plan/make.h"
+
+static struct plan_place *place_of_fact(struct making *m, enum place_kind kind, const struct path_fact *f,
+                                        uint32_t origin)
+{
+    struct plan_place *p = place_add(m, kind, f->real, origin);
+    if (p) {
+        p->src = f->real;
+        p->parent = f->parent;
+        p->type = p->dst_type = (uint8_t)f->type;
+        p->refused = f->refused;
+        p->foreign = f->foreign;
+        p->said = true;
+    }
+    return p;
+}
+
+static bool exists(const struct path_fact *f)
+{
+    return f->type == PATH_DIR || f->type == PATH_FILE || f->type == PATH_OTHER;
+}
+
+/* The sentence for a rule about something that is not there, or may not be looked at. */
+static int say_missing(struct making *m, const char *what, const char *path, const struct path_fact *f, uint32_t origin)
+{
+    const char *where = origin_of(m, origin);
+    if (f->type == PATH_UNREADABLE)
+        return err_sys(m->e, ERR_POLICY, f->no ? f->no : EACCES, "%s %s (%s)", what, path, where);
+    int r = err_sys(m->e, ERR_POLICY, f->no ? f->no : ENOENT, "%s %s (%s)", what, path, where);
+    return err_hint(m->e, r, "create it first, or remove the rule");
+}
+
+/*
+ * A path that leads through a symbolic link in a private tree would not lead anywhere inside: the link is made again.
+ * What of the two spellings is equal at the end belongs to neither link.
+ */
+static int repeat_link(struct making *m, const char *asked, const char *real, uint32_t origin)
+{
+    size_t a = strlen(asked), b = strlen(real), cut = 0;
+    if (strcmp(asked, real) == 0)
+        return 0;
+    for (size_t i = 1; i < a && i < b && asked[a - i] == real[b - i]; i++) {
+        if (asked[a - i] == '/')
+            cut = i;
+    }
+    const char *link = arena_str(m->mem, (struct str){asked, a - cut});
+    struct plan_place *p = link ? place_add(m, PLACE_LINK, link, origin) : NULL;
+    if (!p)
+        return no_memory(m);
+    p->target = arena_str(m->mem, (struct str){real, b - cut});
+    return p->target ? 0 : no_memory(m);
+}
+
+static const char *asked_to(const void *mounts, size_t i)
+{
+    return ((const struct mount_place *)mounts)[i].asked_to;
+}
+
+/* The mount whose target lies strictly above `asked`, the deepest; NULL when none does. */
+static const struct mount_place *mount_above(const struct making *m, const char *asked)
+{
+    size_t i = m->n_mounts ? path_find_above(asked, m->n_mounts, asked_to, m->mounts) : SIZE_MAX;
+    return i == SIZE_MAX ? NULL : &m->mounts[i];
+}
+
+static const char *seen_inside(struct making *m, const struct mount_place *at, const char *real)
+{
+    return at && path_at_or_below(real, at->src) ? path_moved(m->mem, real, at->src, at->dst) : real;
+}
+
+/*
+ * In an image nothing of the host is at its own path but what is put there: a workspace that a mount shows elsewhere is
+ * there alone. Of mounts, the deepest that shows it.
+ */
+const char *path_inside(struct making *m, const char *real)
+{
+    const struct mount_place *best = NULL;
+    for (size_t i = 0; m->facts->image && i < m->n_mounts; i++) {
+        const struct mount_place *at = &m->mounts[i];
+        if (path_at_or_below(real, at->src) && (!best || strlen(at->src) > strlen(best->src)))
+            best = at;
+    }
+    return best ? path_moved(m->mem, real, best->src, best->dst) : real;
+}
+
+static int move_inside(struct making *m, struct plan_place *p)
+{
+    const char *dst = path_inside(m, p->src);
+    if (dst == p->src)
+        return 0;
+    p->dst = dst;
+    p->parent = dst ? path_dir(m->mem, dst) : NULL;
+    return p->parent ? 0 : no_memory(m);
+}
+
+static int collect_mount(struct making *m, const struct mount_rule *rule)
+{
+    const struct path_fact *from = fact_of(m, rule->from), *to = fact_of(m, rule->to);
+    if (!from || !to)
+        return -EINVAL;
+    if (!exists(from))
+        return say_missing(m, "mount: source", rule->from, from, rule->origin);
+    if (!to->real[1])
+        return err_say(m->e, ERR_POLICY, "mount %s:/ (%s): nothing can be mounted over the root", rule->from,
+                       origin_of(m, rule->origin));
+    const struct mount_place *around = mount_above(m, rule->to);
+    struct plan_place *p = place_of_fact(m, rule->read_only ? PLACE_RO : PLACE_RW, from, rule->origin);
+    struct mount_place *mount = arena_push(m->mem, &m->mounts, &m->n_mounts, sizeof *mount);
+    if (!p || !mount)
+        return no_memory(m);
+    p->mount = true;
+    p->dst = seen_inside(m, around, to->real);
+    p->parent = seen_inside(m, around, to->parent);
+    p->dst_type = (uint8_t)to->type;
+    if (!p->dst || !p->parent)
+        return no_memory(m);
+    *mount = (struct mount_place){.src = p->src, .dst = p->dst, .asked_to = rule->to};
+    return repeat_link(m, rule->to, to->real, rule->origin);
+}
+
+static int by_target(const void *a, const void *b)
+{
+    const struct mount_rule *const *x = a, *const *y = b;
+    return path_order((*x)->to, (*y)->to);
+}
+
+/* Targets in targets come after what they lie in. */
+static int collect_mounts(struct making *m)
+{
+    const struct mount_rule **order = arena_zero(m->mem, (m->policy->n_mounts + 1) * sizeof *order);
+    if (!order)
+        return no_memory(m);
+    for (size_t i = 0; i < m->policy->n_mounts; i++)
+        order[i] = &m->policy->mounts[i];
+    if (sort_pointers(m->mem, (const void **)order, m->policy->n_mounts, by_target) < 0)
+        return no_memory(m);
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < m->policy->n_mounts; i++)
+        r = collect_mount(m, order[i]);
+    return r;
+}
+
+static int collect_storages(struct making *m)
+{
+    for (size_t i = 0; i < m->policy->n_storages; i++) {
+        const struct storage_rule *rule = &m->policy->storages[i];
+        const struct path_fact *f = fact_of(m, rule->path);
+        if (!f)
+            return -EINVAL;
+        const struct mount_place *around = mount_above(m, rule->path);
+        struct plan_place *p = place_add(m, PLACE_STORAGE, seen_inside(m, around, f->real), rule->origin);
+        if (!p)
+            return no_memory(m);
+        p->mount = p->said = true;
+        p->parent = seen_inside(m, around, f->parent);
+        p->type = PATH_DIR;
+        p->dst_type = (uint8_t)f->type;
+        p->mode = 0700;
+        if (!p->dst || !p->parent)
+            return no_memory(m);
+        int r = repeat_link(m, rule->path, f->real, rule->origin);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+/*
+ * The workspace. Somebody who stands in the home directory and runs a command does not mean to give all of it away, so
+ * that needs saying.
+ */
+static int collect_workspace(struct making *m)
+{
+    const struct policy *p = m->policy;
+    const struct path_fact *f = fact_of(m, p->workspace);
+    if (!f)
+        return -EINVAL;
+    if (!exists(f))
+        return say_missing(m, "workspace", p->workspace, f, p->workspace_origin);
+    if (f->type != PATH_DIR)
+        return err_sys(m->e, ERR_POLICY, ENOTDIR, "workspace %s (%s)", p->workspace, origin_of(m, p->workspace_origin));
+    m->workspace = f->real;
+    bool explicit = p->workspace_origin < p->n_origins && p->origins[p->workspace_origin].layer >= LAYER_USER;
+    if (!p->workspace_read_only && !f->real[1]) {
+        int r = err_say(m->e, ERR_POLICY, "the whole file system cannot be the workspace");
+        return err_hint(m->e, r, "change to a project's directory, or use --workspace DIR");
+    }
+    if (!p->workspace_read_only && !explicit && m->home && path_at_or_below(m->home, f->real)) {
+        int r = err_say(m->e, ERR_POLICY, "%s contains your home directory and would be writable as the workspace",
+                        f->real);
+        return err_hint(m->e, r, "change to a project's directory, or use --workspace DIR");
+    }
+    struct plan_place *at = place_of_fact(m, p->workspace_read_only ? PLACE_RO : PLACE_RW, f, p->workspace_origin);
+    if (!at)
+        return no_memory(m);
+    at->workspace = true;
+    at->said = false;
+    at->why = explicit ? NULL : "workspace";
+    if (move_inside(m, at) < 0)
+        return -ENOMEM;
+    return repeat_link(m, p->workspace, f->real, p->workspace_origin);
+}
+
+static enum place_kind kind_of(enum path_access access)
+{
+    switch (access) {
+    case PATH_HIDE:
+        return PLACE_HIDE;
+    case PATH_RO:
+        return PLACE_RO;
+    case PATH_RW:
+        return PLACE_RW;
+    case PATH_CACHE:
+        return PLACE_CACHE;
+    case PATH_PROTECT:
+        return PLACE_PROTECT;
+    }
+    return PLACE_HIDE;
+}
+
+static const char *const access_names[] = {
+    [PATH_HIDE] = "hide", [PATH_RO] = "ro", [PATH_RW] = "rw", [PATH_PROTECT] = "protect", [PATH_CACHE] = "cache"};
+
+/* A name that is a link is hidden or protected as a name, besides what it leads to. */
+static int collect_link_name(struct making *m, enum place_kind kind, const struct path_fact *f, uint32_t origin)
+{
+    struct plan_place *p = place_add(m, kind, f->link, origin);
+    if (!p)
+        return no_memory(m);
+    p->src = f->link;
+    p->parent = path_dir(m->mem, f->link);
+    p->type = p->dst_type = PATH_FILE;
+    p->said = true;
+    p->builtin = origin_is_builtin(m->policy, origin);
+    return p->parent ? 0 : no_memory(m);
+}
+
+static int collect_fixed(struct making *m, const struct path_rule *rule)
+{
+    const struct path_fact *f = fact_of(m, rule->path);
+    if (!f)
+        return -EINVAL;
+    bool named = rule->access == PATH_HIDE || rule->access == PATH_PROTECT;
+    /* Profiles hide other people's homes; whose home it is decides whether a rule means this one. */
+    if (rule->access == PATH_HIDE && origin_is_builtin(m->policy, rule->origin) && m->home &&
+        path_at_or_below(m->home, f->real))
+        return 0;
+    /* A profile says what most people have; where a box may have put a link there, it opens nothing. */
+    if (!named && f->planted && origin_is_builtin(m->policy, rule->origin))
+        return 0;
+    bool missing_cache = rule->access == PATH_CACHE && f->type == PATH_MISSING;
+    if (!named && !exists(f) && !missing_cache)
+        return rule->optional ? 0 : say_missing(m, access_names[rule->access], rule->path, f, rule->origin);
+    if (rule->access == PATH_CACHE && f->type == PATH_FILE)
+        return rule->optional
+                   ? 0
+                   : err_sys(m->e, ERR_POLICY, ENOTDIR, "cache %s (%s)", rule->path, origin_of(m, rule->origin));
+    struct plan_place *p = place_of_fact(m, kind_of(rule->access), f, rule->origin);
+    if (!p)
+        return no_memory(m);
+    p->builtin = origin_is_builtin(m->policy, rule->origin);
+    p->closed = p->builtin && strcmp(m->policy->origins[rule->origin].file, OWN_ORIGIN) == 0;
+    p->inside = m->n_mounts && mount_above(m, rule->path);
+    if (f->type == PATH_UNREADABLE && rule->access == PATH_HIDE && (f->no == EACCES || f->no == EPERM)) {
+        /* Below a directory that this caller may not search: that directory stays as closed as it is. */
+        p->src = p->dst = f->parent;
+        p->parent = path_dir(m->mem, f->parent);
+        p->type = p->dst_type = PATH_DIR;
+        if (!p->parent)
+            return no_memory(m);
+    } else if (f->type == PATH_UNREADABLE) {
+        p->type = p->dst_type = PATH_DIR; /* a dead network mount: there, but nothing can be said of it */
+    }
+    if (named && f->link)
+        return collect_link_name(m, p->kind, f, rule->origin);
+    return named ? 0 : repeat_link(m, rule->path, f->real, rule->origin);
+}
+
+/* "/etc/ssh/ssh_host_*_key": what matches now, and the pattern for what comes later. */
+static int collect_pattern(struct making *m, const struct path_rule *rule)
+{
+    const char *dir = path_dir(m->mem, rule->path);
+    const struct path_fact *f = dir ? fact_of(m, dir) : NULL;
+    if (!f)
+        return dir ? -EINVAL : no_memory(m);
+    if (rule->access == PATH_RW || rule->access == PATH_CACHE)
+        return err_say(m->e, ERR_POLICY, "%s %s (%s): writable paths cannot be patterns", access_names[rule->access],
+                       rule->path, origin_of(m, rule->origin));
+    if (f->type != PATH_DIR) {
+        struct plan_place *p =
+            rule->access == PATH_RO ? NULL : place_of_fact(m, kind_of(rule->access), f, rule->origin);
+        return p || rule->access == PATH_RO ? 0 : no_memory(m);
+    }
+    struct plan_place *p = place_of_fact(m, PLACE_PATTERN, f, rule->origin);
+    if (!p)
+        return no_memory(m);
+    p->src = p->dst = path_join(m->mem, f->real, path_name(rule->path));
+    p->parent = f->real;
+    p->hides = rule->access == PATH_HIDE;
+    p->refused =
+        m->facts->uid != 0 && f->uid != m->facts->uid && (f->mode & 022) == 0; /* only others make names there */
+    p->builtin = origin_is_builtin(m->policy, rule->origin);
+    return p->dst ? 0 : no_memory(m);
+}
+
+/* Names at any depth below a directory, wherever the box sees that directory. */
+static int add_any_depth(struct making *m, const struct path_rule *rule, const char *below)
+{
+    bool hides = rule->access == PATH_HIDE;
+    if (add_guard(m, hides ? GUARD_RULE_HIDE_NAME : GUARD_RULE_NAME, rule->path, rule->origin) < 0)
+        return -ENOMEM;
+    struct guard_line *g = &m->guards[m->n_guards - 1];
+    g->below = below[1] ? below : NULL;
+    g->place = GUARD_ANY_DEPTH;
+    g->judge = GUARD_REFUSE;
+    g->flags = GUARD_RULE_DIRECTORY | (rule->pattern ? GUARD_RULE_PATTERN : 0) | (hides ? 0 : GUARD_RULE_ALWAYS);
+    return 0;
+}
+
+static int collect_any_depth(struct making *m, const struct path_rule *rule)
+{
+    const struct path_fact *f = fact_of(m, rule->below ? rule->below : "/");
+    if (!f)
+        return -EINVAL;
+    if (rule->access == PATH_RW || rule->access == PATH_CACHE)
+        return err_say(m->e, ERR_POLICY, "%s **/%s (%s): writable paths cannot be names at any depth",
+                       access_names[rule->access], rule->path, origin_of(m, rule->origin));
+    if (rule->access == PATH_HIDE) {
+        m->any_hide = true;
+        if (m->policy->expand == EXPAND_START) {
+            m->asked_losses |= F(EXPAND_START);
+            return 0;
+        }
+        m->any_depth_hide = true;
+        const char *text =
+            arena_printf(m->mem, "%s%s**/%s", f->real[1] ? rule->below : "", f->real[1] ? "/" : "", rule->path);
+        if (!text || add_read(m, text) < 0)
+            return no_memory(m);
+    } else {
+        m->any_protect = true;
+    }
+    int r = add_any_depth(m, rule, f->real);
+    for (size_t i = 0; r == 0 && i < m->n_mounts; i++) {
+        const struct mount_place *at = &m->mounts[i];
+        if (f->real[1] && path_at_or_below(at->src, f->real))
+            r = add_any_depth(m, rule, at->dst);
+        else if (f->real[1] && path_below(f->real, at->src))
+            r = add_any_depth(m, rule, path_moved(m->mem, f->real, at->src, at->dst));
+    }
+    return r < 0 ? no_memory(m) : 0;
+}
+
+static int collect_rules(struct making *m)
+{
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < m->policy->n_paths; i++) {
+        const struct path_rule *rule = &m->policy->paths[i];
+        if (rule->any_depth)
+            r = collect_any_depth(m, rule);
+        else if (rule->pattern)
+            r = collect_pattern(m, rule);
+        else
+            r = collect_fixed(m, rule);
+    }
+    for (size_t i = 0; r == 0 && i < m->facts->n_matches; i++) {
+        const struct match_fact *f = &m->facts->matches[i];
+        const struct path_rule *rule = f->rule < m->policy->n_paths ? &m->policy->paths[f->rule] : NULL;
+        if (!rule)
+            return err_say(m->e, ERR_BUG, "the survey matched a rule that does not exist");
+        struct plan_place *p = place_add(m, PLACE_HIDE, f->real, rule->origin);
+        if (!p)
+            return no_memory(m);
+        p->src = f->real;
+        p->parent = path_dir(m->mem, f->real);
+        p->type = p->dst_type = (uint8_t)f->type;
+        p->match = p->said = true;
+        p->builtin = origin_is_builtin(m->policy, rule->origin);
+        p->refused = f->refused;
+        if (!p->parent)
+            return no_memory(m);
+    }
+    return r;
+}
+
+static int collect_sockets(struct making *m)
+{
+    for (size_t i = 0; i < m->policy->n_unix_sockets; i++) {
+        const struct path_fact *f = fact_of(m, m->policy->unix_sockets[i]);
+        struct plan_place *p = f ? place_of_fact(m, PLACE_SOCKET, f, 0) : NULL;
+        if (!p)
+            return f ? no_memory(m) : -EINVAL;
+        p->inside = m->n_mounts && mount_above(m, m->policy->unix_sockets[i]);
+        p->why = "unix_sockets";
+    }
+    return 0;
+}
+
+static int add_own(struct making *m, const struct path_fact *f, enum place_kind kind, const char *why)
+{
+    if (f->type == PATH_UNREADABLE)
+        return 0; /* what this caller cannot reach, the box cannot either */
+    struct plan_place *p = place_of_fact(m, kind, f, 0);
+    if (!p)
+        return no_memory(m);
+    p->said = false;
+    p->own = p->closed = true;
+    p->why = why;
+    return 0;
+}
+
+/* No rule opens what is closed, by whatever name or link it says it. */
+static int check_closed(struct making *m)
+{
+    size_t n = m->n_places;
+    for (size_t i = 0; i < n; i++) {
+        const struct plan_place *own = &m->places[i];
+        for (size_t at = 0; own->closed && at < n; at++) {
+            const struct plan_place *p = &m->places[at];
+            bool writes = p->kind == PLACE_RW || p->kind == PLACE_CACHE;
+            bool opens = writes || p->kind == PLACE_RO || p->kind == PLACE_SOCKET;
+            if (!(own->kind == PLACE_HIDE ? opens : writes) || !(p->said || p->workspace) || (p->builtin && !writes) ||
+                !path_at_or_below(p->src, own->src))
+                continue;
+            return err_say(m->e, ERR_REFUSED, "%s (%s): %s stays closed to every box", p->src, origin_of(m, p->origin),
+                           own->why ? own->why : OWN_ORIGIN);
+        }
+    }
+    return 0;
+}
+
+/* What everybody may read needs care only where something writable or mounted lies around it. */
+static bool all_read_only(const struct making *m, const struct path_fact *f)
+{
+    for (size_t i = 0; i < m->n_places; i++) {
+        const struct plan_place *p = &m->places[i];
+        if ((p->kind == PLACE_RW || p->kind == PLACE_CACHE || p->mount) && p->src &&
+            (path_at_or_below(f->real, p->src) || path_at_or_below(p->src, f->real)))
+            return false;
+    }
+    return true;
+}
+
+/*
+ * pinfold's own configuration, trust and state are hidden (read-only where the box writes around them), and its program
+ * is read-only, whatever a policy says: a box that changes them decides what the next one may do.
+ */
+static int collect_own(struct making *m)
+{
+    const char *paths[] = {path_join(m->mem, m->facts->state_home, "pinfold"),
+                           path_join(m->mem, m->facts->config_home, "pinfold"),
+                           m->facts->program,
+                           "/etc/pinfold",
+                           m->facts->init[0],
+                           m->facts->init[1],
+                           m->facts->runtime};
+    static const char *const why[] = {"pinfold's own state",
+                                      "pinfold's own configuration",
+                                      "pinfold itself",
+                                      "pinfold's own configuration",
+                                      "pinfold itself",
+                                      "pinfold itself",
+                                      "pinfold's own runtime directory"};
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < sizeof paths / sizeof paths[0]; i++) {
+        const struct path_fact *f = paths[i] ? fact_of(m, paths[i]) : NULL;
+        enum place_kind kind = i < 2 ? PLACE_HIDE : PLACE_PROTECT;
+        if (!f && paths[i])
+            return -EINVAL;
+        if (f && (i < 3 || !all_read_only(m, f)))
+            r = add_own(m, f, kind, why[i]);
+        for (size_t k = 0; r == 0 && f && k < m->facts->n_aliases; k++) {
+            if (strcmp(m->facts->aliases[k].asked, paths[i]) == 0)
+                r = add_own(m, &m->facts->aliases[k], kind, why[i]);
+        }
+    }
+    return r < 0 ? r : check_closed(m);
+}
+
+static int by_src(const void *a, const void *b)
+{
+    const struct plan_place *const *x = a, *const *y = b;
+    return path_order((*x)->src, (*y)->src);
+}
+
+/* What takes something away holds at every place where a mount shows the same object. */
+static bool follows_object(const struct plan_place *p, const struct mount_place *at)
+{
+    if (p->mount || !p->src || p->kind < PLACE_SOCKET)
+        return false;
+    if (!path_below(p->src, at->src))
+        return false;
+    if (p->kind == PLACE_RW || p->kind == PLACE_CACHE)
+        return p->inside;
+    return true;
+}
+
+static int repeat_below_mounts(struct making *m)
+{
+    size_t n = m->n_places;
+    const struct plan_place **by = m->n_mounts ? arena_zero(m->mem, (n + 1) * sizeof *by) : NULL;
+    if (!m->n_mounts)
+        return 0;
+    if (!by)
+        return no_memory(m);
+    size_t k = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (m->places[i].src)
+            by[k++] = &m->places[i];
+    }
+    /* The copies go to a new array while `by` points into the old one, which stays in the arena. */
+    if (sort_pointers(m->mem, (const void **)by, k, by_src) < 0)
+        return no_memory(m);
+    for (size_t i = 0; i < m->n_mounts; i++) {
+        const struct mount_place *at = &m->mounts[i];
+        size_t low = 0, high = k;
+        while (low < high) {
+            size_t mid = low + (high - low) / 2;
+            if (path_order(by[mid]->src, at->src) < 0)
+                low = mid + 1;
+            else
+                high = mid;
+        }
+        for (; low < k && path_at_or_below(by[low]->src, at->src); low++) {
+            if (!follows_object(by[low], at))
+                continue;
+            struct plan_place copy = *by[low], *p = place_add(m, copy.kind, NULL, copy.origin);
+            if (!p)
+                return no_memory(m);
+            if (copy.inside && (copy.kind == PLACE_RW || copy.kind == PLACE_CACHE || copy.kind == PLACE_SOCKET))
+                m->places[copy.order - 1].dropped = true; /* given there, not where the host has it */
+            copy.inside = false;
+            copy.order = p->order;
+            copy.dst = path_moved(m->mem, copy.src, at->src, at->dst);
+            copy.parent = path_at_or_below(copy.parent, at->src) ? path_moved(m->mem, copy.parent, at->src, at->dst)
+                                                                 : copy.parent;
+            if (!copy.dst || !copy.parent)
+                return no_memory(m);
+            *p = copy;
+        }
+    }
+    return 0;
+}
+
+/* Who wins at one path: a mount, what is pinfold's own, then the strictest rule; what every box has comes last. */
+static int strength(const struct plan_place *p)
+{
+    if (p->kind == PLACE_PATTERN) /* a text, no path: a name spelled like it stands beside it */
+        return 200;
+    if (p->own)
+        return 100;
+    if (p->mount)
+        return 50;
+    return p->said || p->workspace ? p->kind + 10 : p->kind;
+}
+
+static int by_place(const void *a, const void *b)
+{
+    const struct plan_place *const *x = a, *const *y = b;
+    int c = path_order((*x)->dst, (*y)->dst);
+    if (c == 0)
+        c = strength(*y) - strength(*x);
+    return c ? c : (*x)->order < (*y)->order ? -1 : 1;
+}
+
+static unsigned layer_of(const struct making *m, const struct plan_place *p)
+{
+    return p->origin < m->policy->n_origins ? m->policy->origins[p->origin].layer : LAYER_BUILTIN;
+}
+
+/* A name said as such is more specific than a pattern that matches it, unless a later layer said the pattern. */
+static bool more_specific(const struct making *m, const struct plan_place *p, const struct plan_place *match)
+{
+    if (!match->match || p->match)
+        return false;
+    if (p->workspace && !p->said)
+        return !p->why;
+    return !p->said || layer_of(m, p) >= layer_of(m, match);
+}
+
+static int sort_places(struct making *m)
+{
+    size_t n = m->n_places, kept = 0;
+    const struct plan_place **by = arena_zero(m->mem, (n + 1) * sizeof *by);
+    struct plan_place *sorted = arena_zero(m->mem, (n + 1) * sizeof *sorted);
+    if (!by || !sorted)
+        return no_memory(m);
+    size_t k = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (!m->places[i].dropped)
+            by[k++] = &m->places[i];
+    }
+    n = k;
+    if (sort_pointers(m->mem, (const void **)by, n, by_place) < 0)
+        return no_memory(m);
+    for (size_t i = 0; i < n; i++) {
+        struct plan_place *last = kept ? &sorted[kept - 1] : NULL;
+        if (last && strcmp(last->dst, by[i]->dst) == 0 &&
+            (last->kind != PLACE_PATTERN || by[i]->kind == PLACE_PATTERN)) {
+            if (more_specific(m, by[i], last)) {
+                *last = *by[i];
+                continue;
+            }
+            if (last->kind != by[i]->kind && (last->kind == PLACE_STORAGE || by[i]->kind == PLACE_STORAGE) &&
+                (last->own || by[i]->workspace || (last->mount && by[i]->mount)))
+                return err_say(m->e, ERR_POLICY, "storage %s (%s): this path is already used by %s", last->dst,
+                               origin_of(m, last->kind == PLACE_STORAGE ? last->origin : by[i]->origin),
+                               last->own          ? OWN_ORIGIN
+                               : by[i]->workspace ? "the workspace"
+                                                  : "a mount");
+            /* A rule that names the workspace itself decides how it is seen. */
+            if (by[i]->workspace) {
+                last->workspace = true;
+                if (last->kind == PLACE_HIDE)
+                    return err_say(m->e, ERR_POLICY, "hide %s (%s) hides the workspace", last->dst,
+                                   origin_of(m, last->origin));
+            }
+            last->said |= by[i]->said;
+            continue;
+        }
+        sorted[kept++] = *by[i];
+    }
+    m->places = sorted;
+    m->n_places = kept;
+    return 0;
+}
+
+int collect(struct making *m)
+{
+    struct plan_place *root = place_add(m, PLACE_ROOT, "/", 0);
+    if (!root)
+        return no_memory(m);
+    root->src = root->parent = "/";
+    root->type = root->dst_type = PATH_DIR;
+    root->why = "every box";
+    int r = collect_mounts(m);
+    if (r == 0)
+        r = collect_storages(m);
+    if (r == 0)
+        r = collect_workspace(m);
+    if (r == 0)
+        r = collect_rules(m);
+    if (r == 0)
+        r = machine_begin(m);
+    if (r == 0)
+        r = collect_sockets(m);
+    if (r == 0)
+        r = collect_own(m);
+    if (r == 0)
+        r = repeat_below_mounts(m);
+    if (r == 0 && m->facts->tier == TIER_NAMESPACES)
+        r = collect_private(m);
+    return r < 0 ? r : sort_places(m);
+}

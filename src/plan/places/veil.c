@@ -1,0 +1,274 @@
+/*
+ * Stubs are put behind as few veils as possible: an overlay costs as much as seven stubs. What is hidden anywhere below
+ * the home directory stands behind one veil of it; elsewhere the directory that holds the name is veiled, and a veil
+ * takes up those that would lie in it, because overlays on overlays come to an end at two (fs/overlayfs,
+ * FILESYSTEM_MAX_STACK_DEPTH). Covers hold names of their own level only: their entries are bound as they are.
+ *
+ * The root directory cannot be veiled (an overlay shows no mounts below its lower directory): where a name in it is
+ * needed or may never show, an empty root with everything bound takes its place.
+ */
+#include "plan/make.h"
+
+static bool is_cover_dir(const struct making *m, const char *dir)
+{
+    for (size_t i = 0; i < m->n_cover_dirs; i++) {
+        if (strcmp(m->cover_dirs[i], dir) == 0)
+            return true;
+    }
+    return false;
+}
+
+static bool needs_stub(const struct making *m, const struct plan_place *p)
+{
+    if (p->stub == UINT8_MAX || p->up < 0)
+        return false;
+    const struct plan_place *around = &m->places[p->up];
+    return around->region == REGION_READ_ONLY || around->region == REGION_WRITABLE;
+}
+
+static int collect_stubs(struct making *m, bool home_veil)
+{
+    for (size_t i = 0; i < m->n_places; i++) {
+        struct plan_place *p = &m->places[i];
+        if (!needs_stub(m, p))
+            continue;
+        struct stub_ask *s = arena_push(m->mem, &m->stubs, &m->n_stubs, sizeof *s);
+        if (!s)
+            return no_memory(m);
+        *s = (struct stub_ask){.path = p->dst, .dir = p->parent, .region = (uint32_t)p->up, .kind = p->stub};
+        s->origin = p->origin;
+        s->place = (uint32_t)i;
+        s->text = p->stub == STUB_LINK ? p->target : NULL;
+        if (p->stub == STUB_ABSENT)
+            s->path = first_missing(m, p);
+        if (home_veil && p->up == 0 && path_below(p->dst, m->home))
+            s->dir = is_cover_dir(m, p->parent) ? p->parent : m->home;
+        if (!s->path || !s->dir)
+            return no_memory(m);
+    }
+    return 0;
+}
+
+static int by_stub(const void *a, const void *b)
+{
+    const struct stub_ask *const *x = a, *const *y = b;
+    if ((*x)->region != (*y)->region)
+        return (*x)->region < (*y)->region ? -1 : 1;
+    return path_order((*x)->path, (*y)->path);
+}
+
+/* In order, and each name once; an absent directory in which something must be mounted is only absent in part. */
+static int order_stubs(struct making *m)
+{
+    const struct stub_ask **by = arena_zero(m->mem, (m->n_stubs + 1) * sizeof *by);
+    struct stub_ask *sorted = arena_zero(m->mem, (m->n_stubs + 1) * sizeof *sorted);
+    if (!by || !sorted)
+        return no_memory(m);
+    for (int round = 0; round < 2; round++) {
+        for (size_t i = 0; i < m->n_stubs; i++)
+            by[i] = &m->stubs[i];
+        if (sort_pointers(m->mem, (const void **)by, m->n_stubs, by_stub) < 0)
+            return no_memory(m);
+        bool again = false;
+        const struct stub_ask *absent = NULL;
+        const char *called = NULL; /* the path of `absent`, which may be changed below */
+        size_t first = 0;
+        for (size_t i = 0; i < m->n_stubs; i++) {
+            if (absent && by[i]->region == absent->region && path_below(by[i]->path, called)) {
+                /* Everybody who called this directory absent goes back to the name they meant. */
+                for (size_t k = first; k < i; k++) {
+                    struct stub_ask *back = &m->stubs[by[k] - m->stubs];
+                    if (back->kind == STUB_ABSENT && strcmp(back->path, called) == 0)
+                        back->path = m->places[back->place].dst;
+                }
+                again = true;
+                absent = NULL;
+            } else if (by[i]->kind == STUB_ABSENT && (!absent || strcmp(called, by[i]->path) != 0)) {
+                absent = by[i];
+                called = absent->path;
+                first = i;
+            }
+        }
+        if (!again)
+            break;
+    }
+    size_t kept = 0;
+    for (size_t i = 0; i < m->n_stubs; i++) {
+        if (!kept || by_stub(&(const struct stub_ask *){&sorted[kept - 1]}, &by[i]) != 0)
+            sorted[kept++] = *by[i];
+    }
+    m->stubs = sorted;
+    m->n_stubs = kept;
+    return 0;
+}
+
+/*
+ * Whether an empty root is needed. A directory that exists in "/" is denied by a mount over it instead, as only the
+ * host's root can replace it; where root itself asks for it by a rule of its own, it gets the stronger form.
+ */
+static bool root_must_be_covered(const struct making *m)
+{
+    for (size_t i = 0; i < m->n_stubs; i++) {
+        const struct plan_place *p = &m->places[m->stubs[i].place];
+        bool in_root = m->stubs[i].region == 0 && !m->stubs[i].dir[1];
+        if (in_root && (p->type == PATH_MISSING || p->dst_type == PATH_MISSING || (m->facts->uid == 0 && !p->builtin)))
+            return true;
+    }
+    return is_cover_dir(m, "/");
+}
+
+static void deny_in_root(struct making *m)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < m->n_stubs; i++) {
+        struct plan_place *p = &m->places[m->stubs[i].place];
+        if (m->stubs[i].region != 0 || m->stubs[i].dir[1])
+            m->stubs[kept++] = m->stubs[i];
+        else if (p->act == ACT_STUB)
+            p->act = ACT_DENY;
+    }
+    m->n_stubs = kept;
+}
+
+static int by_veil(const void *a, const void *b)
+{
+    const struct veil *const *x = a, *const *y = b;
+    if ((*x)->region != (*y)->region)
+        return (*x)->region < (*y)->region ? -1 : 1;
+    return path_order((*x)->dir, (*y)->dir);
+}
+
+/* The directories to veil: those that stubs and patterns name, less those inside another one. */
+static int choose_veils(struct making *m, bool overlay)
+{
+    size_t n = 0, kept = 0;
+    struct veil *all = arena_zero(m->mem, (m->n_stubs + 1) * sizeof *all);
+    const struct veil **by = arena_zero(m->mem, (m->n_stubs + 1) * sizeof *by);
+    if (!all || !by)
+        return no_memory(m);
+    for (size_t i = 0; i < m->n_stubs; i++) {
+        if (n && m->stubs[i].region == all[n - 1].region && strcmp(m->stubs[i].dir, all[n - 1].dir) == 0)
+            continue;
+        all[n] = (struct veil){.dir = m->stubs[i].dir, .region = m->stubs[i].region, .origin = m->stubs[i].origin};
+        all[n].cover = !overlay || !all[n].dir[1] || is_cover_dir(m, all[n].dir);
+        by[n] = &all[n];
+        n++;
+    }
+    if (sort_pointers(m->mem, (const void **)by, n, by_veil) < 0)
+        return no_memory(m);
+    m->veils = arena_zero(m->mem, (n + 1) * sizeof *m->veils);
+    if (!m->veils)
+        return no_memory(m);
+    const struct veil *outer = NULL; /* the last overlay: takes up what lies in it */
+    for (size_t i = 0; i < n; i++) {
+        const struct veil *v = by[i], *last = kept ? &m->veils[kept - 1] : NULL;
+        if (last && last->region == v->region && strcmp(last->dir, v->dir) == 0)
+            continue;
+        if (outer && outer->region == v->region && path_at_or_below(v->dir, outer->dir) && !v->cover)
+            continue;
+        m->veils[kept] = *v;
+        if (!v->cover)
+            outer = &m->veils[kept];
+        kept++;
+    }
+    m->n_veils = kept;
+    return 0;
+}
+
+/* The veil a stub stands behind: its own directory's, or the overlay that took that one up. */
+static size_t veil_of(const struct making *m, const struct stub_ask *s)
+{
+    size_t low = 0, high = m->n_veils;
+    const struct veil want = {.dir = s->dir, .region = s->region}, *key = &want;
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        const struct veil *v = &m->veils[mid];
+        if (by_veil(&v, &key) <= 0)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    /* low - 1 is the last veil at or before s->dir; it, or an overlay shortly before it, holds the directory. */
+    while (low > 0) {
+        const struct veil *v = &m->veils[low - 1];
+        if (v->region == s->region && (strcmp(v->dir, s->dir) == 0 || (!v->cover && path_below(s->dir, v->dir))))
+            return low - 1;
+        low--;
+    }
+    return SIZE_MAX;
+}
+
+/* Puts the stubs in the order of their veils. */
+static int fill_veils(struct making *m)
+{
+    size_t *of = arena_zero(m->mem, (m->n_stubs + 1) * sizeof *of);
+    struct stub_ask *sorted = arena_zero(m->mem, (m->n_stubs + 1) * sizeof *sorted);
+    if (!of || !sorted)
+        return no_memory(m);
+    for (size_t i = 0; i < m->n_stubs; i++) {
+        of[i] = veil_of(m, &m->stubs[i]);
+        if (of[i] == SIZE_MAX)
+            return err_say(m->e, ERR_BUG, "no mask for %s", m->stubs[i].path);
+        m->veils[of[i]].n++;
+    }
+    size_t at = 0;
+    for (size_t v = 0; v < m->n_veils; v++) {
+        m->veils[v].first = at;
+        at += m->veils[v].n;
+        m->veils[v].n = 0;
+    }
+    for (size_t i = 0; i < m->n_stubs; i++) {
+        struct veil *v = &m->veils[of[i]];
+        sorted[v->first + v->n++] = m->stubs[i];
+    }
+    m->stubs = sorted;
+    return 0;
+}
+
+/*
+ * A socket is found by its inode, and behind an overlay every name has one of the overlay's: nobody listens there
+ * (unix_find_bsd() in net/unix/af_unix.c). So a socket that a veil would cover is attached by itself.
+ */
+static int uncover_sockets(struct making *m)
+{
+    for (size_t i = 0; i < m->n_places; i++) {
+        struct plan_place *p = &m->places[i];
+        if (p->kind != PLACE_SOCKET || p->act != ACT_GUARD || p->up < 0)
+            continue;
+        const struct stub_ask it = {.dir = p->dst, .region = (uint32_t)p->up};
+        if (veil_of(m, &it) == SIZE_MAX)
+            continue;
+        if (p->type == PATH_OTHER) {
+            p->act = ACT_ATTACH;
+            p->slot = m->n_slots++;
+        } else if (note(m,
+                        "unix socket %s does not exist, and this box could not connect if it were created later, because its directory is masked; start its server first",
+                        p->dst) < 0) {
+            return -ENOMEM;
+        }
+    }
+    return 0;
+}
+
+int veils_make(struct making *m)
+{
+    const struct path_fact *home = m->facts->home ? facts_path(m->facts, m->facts->home) : NULL;
+    bool overlay = m->facts->overlay;
+    bool home_veil = overlay && m->home && m->home[1] && home && home->type == PATH_DIR && !is_cover_dir(m, m->home);
+    int r = home_veil ? caches_gather(m) : 0;
+    if (r == 0)
+        r = collect_stubs(m, home_veil);
+    if (r == 0)
+        r = egress_stubs(m);
+    if (r == 0)
+        r = order_stubs(m);
+    if (r < 0)
+        return r;
+    m->empty_root = root_must_be_covered(m);
+    if (!m->empty_root)
+        deny_in_root(m);
+    r = choose_veils(m, overlay);
+    if (r == 0)
+        r = uncover_sockets(m);
+    return r < 0 ? r : fill_veils(m);
+}

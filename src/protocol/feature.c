@@ -1,0 +1,30 @@
+#include "protocol/feature.h"
+
+#include <string.h>
+
+static const struct {
+    const char *name, *text;
+} table[FEATURE_COUNT] = {
+#define X(id, name, text) [FEATURE_##id] = {name, text},
+    FEATURES(X)
+#undef X
+};
+
+const char *feature_name(enum feature f)
+{
+    return table[f].name;
+}
+
+const char *feature_text(enum feature f)
+{
+    return table[f].text;
+}
+
+int feature_find(const char *name)
+{
+    for (int i = 0; i < FEATURE_COUNT; i++) {
+        if (strcmp(table[i].name, name) == 0)
+            return i;
+    }
+    return -1;
+}

@@ -1,0 +1,231 @@
+#include <dirent.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agents/agents.h"
+#include "base/json.h"
+#include "run/direct.h"
+#include "run/world.h"
+
+enum { AGENT_ARENA = 8 << 20, MAX_ENTRIES = 64 };
+
+extern char **environ;
+
+static int begin(const struct pinfold_agent_options *from, struct pinfold_agent_options *o, struct arena **ret_mem,
+                 struct agent *a, struct err *e)
+{
+    int r = take_options(o, sizeof *o, from, from ? from->size : 0, e);
+    *ret_mem = r == 0 ? arena_new(AGENT_ARENA) : NULL;
+    if (r == 0 && !*ret_mem)
+        r = err_sys(e, ERR_SYSTEM, ENOMEM, "agent");
+    return r == 0 ? agent_find(o->agent, *ret_mem, a, e) : r;
+}
+
+/* ---- list ---- */
+
+static void put_agent(struct json *j, const struct agent *a)
+{
+    json_object(j, NULL);
+    json_text(j, "name", a->name);
+    json_text(j, "title", a->title);
+    json_array(j, "state");
+    for (size_t i = 0; i < a->n_state; i++)
+        json_text(j, NULL, a->state[i].at);
+    json_array_end(j);
+    json_array(j, "servers");
+    for (size_t i = 0; a->servers && a->servers[i]; i++)
+        json_text(j, NULL, a->servers[i]);
+    json_array_end(j);
+    json_bool(j, "profile", a->profile != NULL);
+    json_bool(j, "model", a->model != NULL);
+    json_bool(j, "resume", a->resume != NULL);
+    json_text(j, "response", a->response ? "option" : a->response_text ? "prompt" : "none");
+    json_object_end(j);
+}
+
+int pinfold_agent_list(char **ret, struct pinfold_error *error)
+{
+    auto_buf struct buf out = BUF(1u << 20);
+    struct json j = JSON(&out);
+    struct err e = {0};
+    int r = 0;
+    json_object(&j, NULL);
+    json_array(&j, "agents");
+    for (const struct agent_text *t = agent_texts; r == 0 && t->name; t++) {
+        auto_arena struct arena *mem = arena_new(AGENT_ARENA);
+        struct agent a;
+        r = mem ? agent_find(t->name, mem, &a, &e) : err_sys(&e, ERR_SYSTEM, ENOMEM, "agent");
+        if (r == 0)
+            put_agent(&j, &a);
+    }
+    json_array_end(&j);
+    json_object_end(&j);
+    return r < 0 ? tell(error, &e, r) : give(&out, ret, error);
+}
+
+/* ---- prepare ---- */
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static bool exists(const char *path)
+{
+    return access(path, F_OK) == 0;
+}
+
+static const char **entries(const char *path, struct arena *mem)
+{
+    const char **list = NULL, **one;
+    size_t n = 0;
+    DIR *all = opendir(path);
+    for (struct dirent *d; all && n < MAX_ENTRIES && (d = readdir(all));) {
+        if (strcmp(d->d_name, ".") != 0 && strcmp(d->d_name, "..") != 0 &&
+            (one = arena_push(mem, &list, &n, sizeof *one)))
+            *one = arena_text(mem, d->d_name);
+    }
+    if (all)
+        (void)closedir(all);
+    if (list)
+        qsort(list, n, sizeof *list, by_name);
+    return list && arena_push(mem, &list, &n, sizeof *one) ? list : NULL;
+}
+
+static void put_lines(struct json *j, const char *name, struct str lines)
+{
+    json_array(j, name);
+    while (lines.n)
+        json_str(j, NULL, str_until(&lines, '\n'));
+    json_array_end(j);
+}
+
+static int answer(const struct pinfold_agent_options *o, const struct agent_synced *done, const char **flags,
+                  char **ret, struct pinfold_error *error)
+{
+    auto_buf struct buf out = BUF(1u << 20);
+    struct json j = JSON(&out);
+    json_object(&j, NULL);
+    json_text(&j, "agent", o->agent);
+    json_text(&j, "state", o->state);
+    put_lines(&j, "first", buf_view(&done->first));
+    put_lines(&j, "refreshed", buf_view(&done->refreshed));
+    put_lines(&j, "missing", buf_view(&done->missing));
+    json_array(&j, "options");
+    for (size_t i = 0; flags[i]; i += 2) {
+        json_object(&j, NULL);
+        json_text(&j, "name", flags[i]);
+        json_text(&j, "value", flags[i + 1]);
+        json_object_end(&j);
+    }
+    json_array_end(&j);
+    json_object_end(&j);
+    return give(&out, ret, error);
+}
+
+/* All in one piece of memory: the list, then its texts. */
+static struct pinfold_option *options_of(const char **flags)
+{
+    size_t n = 0, bytes = 0;
+    for (; flags[n]; n++)
+        bytes += strlen(flags[n]) + 1;
+    struct pinfold_option *list = malloc((n / 2 + 1) * sizeof *list + bytes);
+    char *to = list ? (char *)(list + n / 2 + 1) : NULL;
+    for (size_t i = 0; list && i < n; i++) {
+        size_t k = strlen(flags[i]) + 1;
+        memcpy(to, flags[i], k);
+        *(i % 2 ? &list[i / 2].value : &list[i / 2].name) = to;
+        to += k;
+    }
+    if (list)
+        list[n / 2] = (struct pinfold_option){NULL, NULL};
+    return list;
+}
+
+int pinfold_agent_prepare(const struct pinfold_agent_options *options, struct pinfold_option **ret_options, char **ret,
+                          struct pinfold_error *error)
+{
+    struct pinfold_agent_options o;
+    auto_arena struct arena *mem = NULL;
+    struct agent_synced done = {0};
+    struct agent a;
+    struct world w;
+    struct err e = {0};
+    const char **flags = NULL;
+    int r = begin(options, &o, &mem, &a, &e);
+    if (r == 0)
+        r = world_look(mem, NULL, &w, &e);
+    if (r == 0 && !o.state)
+        r = err_say(&e, ERR_POLICY, "%s: no directory for its state was given", a.title);
+    char state[PATH_MAX];
+    if (r == 0) /* a login is put there */
+        r = world_judge(w.state, "the agent's state", o.state, state, NULL, &e);
+    if (r == 0)
+        o.state = state;
+    if (r == 0) {
+        const struct agent_box box = {.state = o.state,
+                                      .host_home = w.home,
+                                      .home = o.home ? o.home : w.home,
+                                      .exists = exists,
+                                      .entries = entries,
+                                      .environ = (const char *const *)environ};
+        r = agent_flags(&a, &box, mem, &flags, &e);
+    }
+    if (r == 0)
+        r = agent_sync(&a, AGENT_LINUX, w.home, o.state, &done, &e);
+    struct pinfold_option *list = r == 0 && ret_options ? options_of(flags) : NULL;
+    if (r == 0 && ret_options && !list)
+        r = err_sys(&e, ERR_SYSTEM, ENOMEM, "agent");
+    if (r < 0)
+        (void)tell(error, &e, r);
+    else if (ret)
+        r = answer(&o, &done, flags, ret, error);
+    if (r == 0 && ret_options)
+        *ret_options = list;
+    else
+        free(list);
+    agent_synced_free(&done);
+    return r;
+}
+
+/* ---- argv ---- */
+
+int pinfold_agent_argv(const struct pinfold_agent_options *options, char ***ret, struct pinfold_error *error)
+{
+    struct pinfold_agent_options o;
+    auto_arena struct arena *mem = NULL;
+    struct agent a;
+    struct err e = {0};
+    const char **argv = NULL;
+    size_t n = 0, bytes = 0;
+    int r = begin(options, &o, &mem, &a, &e);
+    if (r == 0) {
+        const struct agent_ask ask = {.home = o.home,
+                                      .directory = o.directory,
+                                      .prompt = o.prompt,
+                                      .profile = o.profile,
+                                      .model = o.model,
+                                      .response = o.response,
+                                      .resume = o.resume != 0,
+                                      .unattended = o.unattended != 0};
+        r = agent_argv(&a, &ask, mem, &argv, &e);
+    }
+    if (r < 0)
+        return tell(error, &e, r);
+    for (; argv[n]; n++)
+        bytes += strlen(argv[n]) + 1;
+    char **list = malloc((n + 1) * sizeof *list + bytes);
+    if (!list)
+        return tell(error, &e, err_sys(&e, ERR_SYSTEM, ENOMEM, "agent"));
+    char *to = (char *)(list + n + 1);
+    for (size_t i = 0; i < n; i++) {
+        list[i] = to;
+        to = stpcpy(to, argv[i]) + 1;
+    }
+    list[n] = NULL;
+    *ret = list;
+    return 0;
+}

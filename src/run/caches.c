@@ -1,0 +1,82 @@
+/*
+ * A project is gone when nothing has its name any more while what it was on is mounted as before: a disk that is not there
+ * just now takes no caches along. What a note says counts only in the directory that is named by the hash of it, and every
+ * slot is locked first (prune.c), as a box locks the one it lives on (private.c).
+ */
+#include "run/caches.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "run/world.h"
+#include "sys/file.h"
+
+#define NOTE                                                                                                           \
+    "project" /* beside the slots, whose names are numbers: the project, NUL, where what it is on is mounted, NUL */
+
+/* Where the file system with `path` is mounted, in `room`; "" when the kernel does not say. */
+static void find_mount(const char *path, char room[PATH_MAX])
+{
+    struct sys_stat st;
+    snprintf(room, PATH_MAX, "%s", path);
+    for (;;) {
+        char *slash = strrchr(room, '/');
+        if (sys_stat_at(AT_FDCWD, room, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st) < 0 ||
+            !(st.attributes_mask & SYS_STAT_MOUNTED))
+            break;
+        if (st.attributes & SYS_STAT_MOUNTED)
+            return;
+        if (!slash || !room[1])
+            break;
+        slash[slash == room] = 0;
+    }
+    room[0] = 0;
+}
+
+void caches_note(const char *directory, const char *workspace)
+{
+    char path[PATH_MAX], mount[PATH_MAX], text[CACHES_NOTE_MAX];
+    size_t n = strlen(workspace) + 1;
+    int length = snprintf(path, sizeof path, "%s/" NOTE, directory);
+    if ((size_t)length >= sizeof path || n > PATH_MAX)
+        return;
+    auto_fd int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd < 0) /* as a rule it is there */
+        return;
+    struct rlimit most;
+    if (getrlimit(RLIMIT_FSIZE, &most) < 0 || most.rlim_cur < sizeof text) { /* a write would be SIGXFSZ */
+        (void)unlink(path);
+        return;
+    }
+    find_mount(workspace, mount);
+    memcpy(text, workspace, n);
+    memcpy(text + n, mount, strlen(mount) + 1);
+    n += strlen(mount) + 1;
+    if (write(fd, text, n) != (ssize_t)n)
+        (void)unlink(path);
+}
+
+const char *caches_gone(int dir, const char *hash, char text[CACHES_NOTE_MAX])
+{
+    struct sys_stat st;
+    char sum[65];
+    auto_fd int fd = openat(dir, NOTE, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, text, (size_t)2 * PATH_MAX);
+    text[n > 0 ? n : 0] = text[n > 0 ? n + 1 : 1] = 0;
+    const char *mount = text + strlen(text) + 1;
+    content_hash(str_of(text), sum);
+    if (text[0] != '/' || strncmp(sum, hash, CACHES_HASH) != 0 || mount[0] != '/')
+        return NULL;
+    int no = sys_stat_at(AT_FDCWD, text, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st);
+    if (no != -ENOENT && no != -ENOTDIR)
+        return NULL;
+    no = sys_stat_at(AT_FDCWD, mount, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st);
+    return no == 0 && st.attributes & SYS_STAT_MOUNTED ? text : NULL;
+}

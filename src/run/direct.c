@@ -1,0 +1,606 @@
+/*
+ * The public library, in process. pinfold_run() is the table of contents: prepare (survey, probe, plan), box_run, words.
+ * Nothing is looked at or made that this run does not use: no locale, no name service, no digest unless reported.
+ */
+#include "run/direct.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/fd.h"
+#include "supervisor/audit.h"
+#include "backends/engine.h"
+#include "run/nested.h"
+#include "run/planned.h"
+#include "run/trust.h"
+#include "run/words.h"
+
+#define MAX_NOTES 5 /* denials said one by one; the rest is in the result and the audit */
+
+extern char **environ;
+
+const char *pinfold_version(void)
+{
+    return PINFOLD_VERSION;
+}
+
+int tell(struct pinfold_error *to, const struct err *from, int r)
+{
+    if (to && r < 0) {
+        to->kind = (enum pinfold_error_kind)from->kind;
+        to->no = from->no;
+        snprintf(to->text, sizeof to->text, "%s", from->text);
+    }
+    return r;
+}
+
+/* Callers built against an older header give a smaller struct: what they do not know is zero. */
+int take_options(void *to, size_t room, const void *from, size_t size, struct err *e)
+{
+    memset(to, 0, room);
+    if (!from)
+        return 0;
+    if (size < sizeof(size_t) || size > 4096)
+        return err_say(e, ERR_POLICY, "the option struct's size is %zu; set .size = sizeof of it", size);
+    memcpy(to, from, size < room ? size : room);
+    return 0;
+}
+
+void pinfold_policy_free(struct pinfold_policy *p)
+{
+    if (!p || --p->users > 0)
+        return;
+    p->policy = policy_free(p->policy);
+    net_kept_end(&p->net_kept);
+    p->mem = arena_free(p->mem);
+    free(p);
+}
+
+static struct pinfold_policy *policy_object(void)
+{
+    struct pinfold_policy *p = calloc(1, sizeof *p);
+    if (!p)
+        return NULL;
+    p->users = 1;
+    p->net_kept = NET_KEPT;
+    p->mem = arena_new(MAX_POLICY_ARENA);
+    p->pins = p->mem ? arena_zero(p->mem, sizeof *p->pins) : NULL;
+    if (!p->pins) {
+        (void)arena_free(p->mem);
+        free(p);
+        return NULL;
+    }
+    p->pins->mem = p->mem;
+    return p;
+}
+
+int pinfold_policy_load(const struct pinfold_policy_options *options, struct pinfold_policy **ret,
+                        struct pinfold_error *error)
+{
+    struct err e = {0};
+    struct pinfold_policy_options o;
+    struct pinfold_policy *p = policy_object();
+
+    int r = p ? take_options(&o, sizeof o, options, options ? options->size : 0, &e)
+              : err_sys(&e, ERR_SYSTEM, ENOMEM, "cannot load the policy");
+    if (r == 0)
+        r = layers_load(&o, p->mem, &p->layers, &p->policy, &e);
+    if (r < 0) {
+        pinfold_policy_free(p);
+        return tell(error, &e, r);
+    }
+    *ret = p;
+    return 0;
+}
+
+int policy_of_layers(struct str packed, struct pinfold_policy **ret, struct err *e)
+{
+    struct pinfold_policy *p = policy_object();
+    int r = p ? layers_unpack(packed, p->mem, &p->layers) : -ENOMEM;
+    if (r < 0)
+        (void)err_sys(e, ERR_BUG, -r, "cannot read the library's policy");
+    else
+        r = layers_build(&p->layers, &p->policy, e);
+    if (r < 0) {
+        pinfold_policy_free(p);
+        return r;
+    }
+    *ret = p;
+    return 0;
+}
+
+int give(struct buf *b, char **ret, struct pinfold_error *error)
+{
+    struct err e = {0};
+    buf_put(b, "", 0); /* an empty answer is a string too */
+    char *text = buf_take(b);
+    if (!text)
+        return tell(error, &e, err_sys(&e, ERR_SYSTEM, ENOMEM, "answer"));
+    *ret = text;
+    return 0;
+}
+
+int pinfold_policy_text(struct pinfold_policy *p, int how, char **ret, struct pinfold_error *error)
+{
+    auto_buf struct buf out = BUF(MAX_ANSWER_TEXT);
+    struct err e = {0};
+    int r = policy_print(p->policy, (unsigned)how, &out);
+    return r < 0 ? tell(error, &e, err_sys(&e, ERR_BUG, -r, "cannot print the policy")) : give(&out, ret, error);
+}
+
+int pinfold_policy_schema(char **ret, struct pinfold_error *error)
+{
+    auto_buf struct buf out = BUF(MAX_ANSWER_TEXT);
+    struct err e = {0};
+    int r = policy_schema(&out);
+    return r < 0 ? tell(error, &e, err_sys(&e, ERR_BUG, -r, "cannot print the schema")) : give(&out, ret, error);
+}
+
+static int print_plan(const struct plan *plan, enum pinfold_explain_format format, int show_values, struct buf *out)
+{
+    return format == PINFOLD_EXPLAIN_JSON    ? plan_explain_json(plan, show_values != 0, out)
+           : format == PINFOLD_EXPLAIN_BRIEF ? plan_explain_brief(plan, show_values != 0, out)
+                                             : plan_explain(plan, show_values != 0, out);
+}
+
+char *explain_refused(const struct pinfold_policy *p, enum pinfold_explain_format format, int show_values)
+{
+    auto_buf struct buf out = BUF(MAX_ANSWER_TEXT);
+    struct prepared n;
+    struct plan_ask ask = {.cwd = planned_directory(p), .environ = (const char *const *)environ, .so_far = true};
+    if (prepare_so_far(p, &ask, &n) < 0)
+        return NULL;
+    int r = print_plan(n.plan, format, show_values, &out);
+    prepared_free(&n);
+    return r == 0 ? buf_take(&out) : NULL;
+}
+
+int pinfold_explain(struct pinfold_policy *p, enum pinfold_explain_format format, int show_values, char **ret,
+                    struct pinfold_error *error)
+{
+    auto_buf struct buf out = BUF(MAX_ANSWER_TEXT);
+    struct prepared n;
+    struct err e = {0};
+    struct plan_ask ask = {.cwd = planned_directory(p), .environ = (const char *const *)environ};
+
+    int r = prepare(p, &ask, true, &n, &e);
+    if (r < 0)
+        return tell(error, &e, r);
+    r = plan_digests(n.plan, &e);
+    if (r == 0)
+        r = explain_command(&n, format, &e);
+    if (r == 0 && format == PINFOLD_EXPLAIN_COMMAND)
+        buf_text(&out, n.plan->command_text);
+    else if (r == 0)
+        r = print_plan(n.plan, format, show_values, &out);
+    prepared_free(&n);
+    if (r < 0)
+        return tell(error, &e, e.text[0] ? r : err_sys(&e, ERR_BUG, -r, "cannot print the plan"));
+    return give(&out, ret, error);
+}
+
+static void say(const struct pinfold_run_options *o, enum pinfold_say what, const struct buf *words)
+{
+    if (o->say && words->n)
+        o->say(o->say_ctx, what, buf_cstr(words));
+}
+
+/* `again`: what was said first could not be. */
+static void say_header(const struct pinfold_run_options *o, const struct plan *plan, bool again)
+{
+    auto_buf struct buf words = BUF(MAX_WORDS);
+    if (!o->say)
+        return;
+    if (plan->facts->unsandboxed) {
+        words_unsandboxed(plan, &words);
+        say(o, PINFOLD_SAY_WARNING, &words);
+        buf_free(&words);
+    }
+    buf_text(&words, again ? "instead: " : "");
+    words_header(plan, &words);
+    say(o, PINFOLD_SAY_HEADER, &words);
+    const char *const notes[] = {plan->names_denied, plan->facts->repository_note, plan->facts->bounds_note};
+    for (size_t i = 0; i < sizeof notes / sizeof *notes && !again; i++) {
+        if (!notes[i])
+            continue;
+        buf_free(&words);
+        words_safe(&words, notes[i]);
+        say(o, PINFOLD_SAY_NOTE, &words);
+    }
+}
+
+static void say_errors(const struct pinfold_run_options *o, const struct box_result *r)
+{
+    auto_buf struct buf words = BUF(MAX_WORDS);
+    words_errors(r, o->argv[0], &words);
+    say(o, PINFOLD_SAY_NOTE, &words);
+}
+
+static bool said_before(const struct box_result *r, size_t i)
+{
+    for (size_t k = 0; k < i; k++) {
+        const struct denial *a = &r->denials[k], *b = &r->denials[i];
+        if (same(a->target, b->target) && same(a->action, b->action) &&
+            same(a->why ? a->why : "", b->why ? b->why : ""))
+            return true;
+    }
+    return false;
+}
+
+static void say_left(const struct pinfold_run_options *o, const struct box_result *r)
+{
+    auto_buf struct buf words = BUF(MAX_WORDS);
+    for (size_t i = 0; i < r->n_left && i < MAX_NOTES; i++) {
+        buf_free(&words);
+        words_left(&r->left[i], &words);
+        say(o, PINFOLD_SAY_NOTE, &words);
+    }
+    size_t more = (r->n_left > MAX_NOTES ? r->n_left - MAX_NOTES : 0) + r->left_dropped;
+    if (more) {
+        buf_free(&words);
+        buf_printf(&words, "%zu more were left; list them with: pinfold log", more);
+        say(o, PINFOLD_SAY_NOTE, &words);
+    }
+    if (r->left_untold) {
+        buf_free(&words);
+        buf_printf(&words,
+                   "%zu more links, FIFOs, repositories or branch names were left than can be listed: inspect the "
+                   "workspace before you continue there",
+                   r->left_untold);
+        say(o, PINFOLD_SAY_NOTE, &words);
+    }
+}
+
+void say_notes(const struct pinfold_run_options *o, const struct pinfold_result *result)
+{
+    auto_buf struct buf words = BUF(MAX_WORDS);
+    const struct box_result *r = &result->box;
+    const struct plan *plan = result->prepared.plan;
+    size_t said = 0, left = r->denials_dropped;
+
+    if (!o->say)
+        return;
+    say_errors(o, r);
+    words_limit(r, plan, &words);
+    say(o, PINFOLD_SAY_NOTE, &words);
+    for (size_t i = 0; i < r->n_denials; i++) {
+        if (said_before(r, i) || same(r->denials[i].kind, "limit")) /* which is said already */
+            continue;
+        if (said == MAX_NOTES) {
+            left++;
+            continue;
+        }
+        buf_free(&words);
+        words_denial(&r->denials[i], plan, &words);
+        say(o, PINFOLD_SAY_NOTE, &words);
+        said++;
+    }
+    if (left) {
+        buf_free(&words);
+        buf_printf(&words, "%zu more were denied; list them with: pinfold log", left);
+        say(o, PINFOLD_SAY_NOTE, &words);
+    }
+    say_left(o, r);
+}
+
+static void say_rest(const struct pinfold_run_options *o, const struct pinfold_result *result)
+{
+    auto_buf struct buf words = BUF(MAX_WORDS);
+    if (!o->say)
+        return;
+    say_notes(o, result);
+    words_closing(&result->box, &words);
+    say(o, PINFOLD_SAY_CLOSING, &words);
+}
+
+static int check_run(const struct pinfold_run_options *o, struct err *e)
+{
+    if (!o->argv || !o->argv[0])
+        return err_say(e, ERR_POLICY, "no command was given");
+    if (o->argv[0][0] == 0)
+        return err_say(e, ERR_POLICY, "the command's name is empty");
+    if (o->cwd && o->cwd[0] != '/')
+        return err_say(e, ERR_POLICY, "the start directory '%s' must be an absolute path", o->cwd);
+    return 0;
+}
+
+static void question(void *ctx, const struct box_question *q, bool *ret_allow, bool *ret_run)
+{
+    const struct pinfold_run_options *o = ctx;
+    struct pinfold_question asked = {.size = sizeof asked,
+                                     .target = q->target,
+                                     .how = q->how,
+                                     .command = q->command,
+                                     .pid = q->pid,
+                                     .timeout_ms = q->left_ms};
+    enum pinfold_answer a = o->ask(o->ask_ctx, &asked);
+    *ret_allow = a == PINFOLD_YES || a == PINFOLD_ALWAYS;
+    *ret_run = a == PINFOLD_NEVER || a == PINFOLD_ALWAYS;
+}
+
+static int start_planned(struct pinfold_result *result, const struct pinfold_run_options *o, const struct plan_ask *ask,
+                         const int stdio[3], bool again, struct err *e)
+{
+    struct box_ask box = {.plan = result->prepared.plan,
+                          .engine = result->prepared.engine,
+                          .argv = o->argv,
+                          .stdio = {stdio[0], stdio[1], stdio[2]},
+                          .capture = o->capture != 0,
+                          .capture_max = o->capture_max ? o->capture_max : DEFAULT_CAPTURE,
+                          .tty = ask->tty ? result->policy->policy->tty : TTY_NEVER,
+                          .foreground = o->foreground != 0,
+                          .leave = o->leave != 0,
+                          .net_kept = o->keep_network ? &result->policy->net_kept : NULL,
+                          .on_question = o->ask ? question : NULL,
+                          .ctx = (void *)(uintptr_t)o,
+                          .control_fd = o->control_fd,
+                          .lasting = planned_give_back};
+    struct planned_memory memory = {&result->prepared, result->policy};
+    struct span spare[PLANNED_SPANS];
+    box.lasting_ctx = &memory;
+    box.spare = spare;
+    box.n_spare = planned_spare(&memory, spare, PLANNED_SPANS);
+    say_header(o, box.plan, again);
+    return box_run(&box, &result->box, e);
+}
+
+/*
+ * User namespaces are assumed until they fail: to know beforehand costs more than a start (backends/engine.h, "Hopeful
+ * facts"). What a thorough look then finds missing, the new plan names; it is an error or a loss.
+ */
+static int start_box(struct pinfold_result *result, const struct pinfold_run_options *o, struct plan_ask *ask,
+                     const int stdio[3], struct err *e)
+{
+    struct private_dirs dirs = PRIVATE_DIRS;
+    struct err first = {0};
+
+    int r = planned_make(result->policy, ask, false, &dirs, &result->prepared, e);
+    if (r == 0)
+        r = start_planned(result, o, ask, stdio, false, e);
+    if (r == -ENGINE_STALE && nested_allowed()) {
+        first = *e;
+        private_end(&dirs);
+        prepared_free(&result->prepared);
+        r = planned_make(result->policy, ask, true, &dirs, &result->prepared, e);
+        if (r == 0)
+            r = start_planned(result, o, ask, stdio, true, e);
+        if (r == -ENGINE_STALE)
+            *e = first;
+    }
+    planned_end(&dirs);
+    return r < 0 ? nested_remedy(e, r) : r;
+}
+
+int stdio_of(const int given[3], bool use_fds, int *null, int stdio[3], struct err *e)
+{
+    for (int i = 0; i < 3; i++) {
+        stdio[i] = use_fds ? given[i] : i;
+        if (stdio[i] >= 0)
+            continue;
+        if (*null < 0)
+            *null = open("/dev/null", O_RDWR | O_CLOEXEC);
+        if (*null < 0)
+            return err_sys(e, ERR_SYSTEM, errno, "cannot open '/dev/null'");
+        stdio[i] = *null;
+    }
+    return 0;
+}
+
+int pinfold_run(struct pinfold_policy *p, const struct pinfold_run_options *options, struct pinfold_result **ret,
+                struct pinfold_error *error)
+{
+    struct err e = {0};
+    struct pinfold_run_options o;
+    auto_fd int null = -1;
+    int stdio[3];
+
+    int r = take_options(&o, sizeof o, options, options ? options->size : 0, &e);
+    if (r == 0)
+        r = check_run(&o, &e);
+    if (r == 0)
+        r = stdio_of((const int[3]){o.stdin_fd, o.stdout_fd, o.stderr_fd}, o.use_fds != 0, &null, stdio, &e);
+    struct pinfold_result *result = r == 0 ? calloc(1, sizeof *result) : NULL;
+    if (r == 0 && !result)
+        r = err_sys(&e, ERR_SYSTEM, ENOMEM, "run");
+    if (r < 0)
+        return tell(error, &e, r);
+    result->policy = p;
+    p->users++;
+    result->captured = o.capture != 0;
+    result->json = BUF(MAX_ANSWER_TEXT);
+    struct plan_ask ask = {.cwd = o.cwd ? o.cwd : planned_directory(p),
+                           .cwd_said = o.cwd != NULL,
+                           .environ = o.env ? o.env : (const char *const *)environ,
+                           .tty = o.foreground && box_wants_tty(p->policy->tty, stdio, o.capture != 0)};
+    char instance[16];
+    snprintf(instance, sizeof instance, "%d", (int)getpid());
+    ask.instance = instance;
+    r = start_box(result, &o, &ask, stdio, &e);
+    if (r < 0) {
+        pinfold_result_free(result);
+        return tell(error, &e, r);
+    }
+    say_rest(&o, result);
+    *ret = result;
+    return 0;
+}
+
+void pinfold_result_free(struct pinfold_result *r)
+{
+    if (!r)
+        return;
+    box_result_free(&r->box);
+    if (!r->mem) /* otherwise its plan is part of that */
+        prepared_free(&r->prepared);
+    buf_free(&r->json);
+    pinfold_policy_free(r->policy);
+    r->mem = arena_free(r->mem);
+    free(r);
+}
+
+const char *pinfold_result_note(const struct pinfold_result *r)
+{
+    return r->note ? r->note : "";
+}
+
+enum pinfold_end pinfold_result_end(const struct pinfold_result *r)
+{
+    switch (r->box.end) {
+    case BOX_EXITED:
+        return PINFOLD_EXITED;
+    case BOX_SIGNALED:
+        return PINFOLD_SIGNALED;
+    case BOX_TIMED_OUT:
+        return PINFOLD_TIMED_OUT;
+    case BOX_LIMIT:
+        return PINFOLD_LIMIT;
+    case BOX_LOST:
+        break;
+    }
+    return PINFOLD_SANDBOX;
+}
+
+int pinfold_result_code(const struct pinfold_result *r)
+{
+    return r->box.code;
+}
+
+int pinfold_result_status(const struct pinfold_result *r)
+{
+    return box_result_status(&r->box);
+}
+
+int pinfold_result_reraise(const struct pinfold_result *r)
+{
+    return r->box.reraise;
+}
+
+const char *pinfold_result_stdout(const struct pinfold_result *r, size_t *ret_n)
+{
+    if (ret_n)
+        *ret_n = r->box.out.n;
+    return buf_cstr(&r->box.out);
+}
+
+const char *pinfold_result_stderr(const struct pinfold_result *r, size_t *ret_n)
+{
+    if (ret_n)
+        *ret_n = r->box.err.n;
+    return buf_cstr(&r->box.err);
+}
+
+/* The policy's own digest is that of the run before, where it was the same engine's: its text need not be made again. */
+static int digests_make(struct pinfold_policy *p, struct plan *plan)
+{
+    bool usual = p && !plan->facts->image && strlen(plan->facts->engine) < sizeof p->digest_of;
+    if (plan->digest[0])
+        return 0;
+    if (usual && p->digest[0] && same(p->digest_of, plan->facts->engine))
+        memcpy(plan->policy_digest, p->digest, sizeof p->digest);
+    int r = plan_digests(plan, NULL);
+    if (r == 0 && usual) {
+        strcpy(p->digest_of, plan->facts->engine);
+        memcpy(p->digest, plan->policy_digest, sizeof p->digest);
+    }
+    return r;
+}
+
+const char *pinfold_result_json(const struct pinfold_result *result)
+{
+    struct pinfold_result *r = (struct pinfold_result *)(uintptr_t)result; /* `json` is a memory of the answer */
+    struct plan *plan = r->prepared.plan;
+
+    if (r->json.n == 0 && r->complete)
+        r->complete(r);
+    r->complete = NULL;
+    if (r->json.n == 0 &&
+        (digests_make(r->policy, plan) < 0 || box_result_json(&r->box, plan, r->captured, &r->json) < 0))
+        buf_free(&r->json);
+    return buf_cstr(&r->json);
+}
+
+/*
+ * The policy travels whole, in pinfold's language, as one argument: what a file or a variable says later changes
+ * nothing. The kernel takes up to 128 KiB in one argument (MAX_ARG_STRLEN).
+ */
+int pinfold_wrap(struct pinfold_policy *p, const char *const *argv, char ***ret, struct pinfold_error *error)
+{
+    static const char *const head[] = {"run", "--policy-text"};
+    auto_buf struct buf text = BUF(127u << 10);
+    struct err e = {0};
+    char program[PATH_MAX];
+    size_t n = 0, bytes = 0;
+
+    ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
+    if (length < 0)
+        return tell(error, &e, err_sys(&e, ERR_SYSTEM, errno, "cannot find the program (/proc/self/exe)"));
+    program[length] = 0;
+    if (policy_print(p->policy, 0, &text) < 0 || !buf_ok(&text))
+        return tell(
+            error, &e,
+            err_say(&e, ERR_CANNOT, "the policy is longer than one argument can be (127 KiB); put it into a file"));
+    for (; argv && argv[n]; n++)
+        bytes += strlen(argv[n]) + 1;
+    if (n == 0)
+        return tell(error, &e, err_say(&e, ERR_POLICY, "no command was given"));
+    const char *parts[5] = {program, head[0], head[1], buf_cstr(&text), "--"};
+    for (size_t i = 0; i < 5; i++)
+        bytes += strlen(parts[i]) + 1;
+    char **list = malloc((n + 6) * sizeof *list + bytes);
+    if (!list)
+        return tell(error, &e, err_sys(&e, ERR_SYSTEM, ENOMEM, "wrap"));
+    char *at = (char *)(list + n + 6);
+    for (size_t i = 0; i < n + 5; i++) {
+        const char *from = i < 5 ? parts[i] : argv[i - 5];
+        size_t size = strlen(from) + 1;
+        list[i] = memcpy(at, from, size);
+        at += size;
+    }
+    list[n + 5] = NULL;
+    *ret = list;
+    return 0;
+}
+
+int pinfold_trust(const char *path, int withdraw, char **ret, struct pinfold_error *error)
+{
+    auto_arena struct arena *mem = arena_new(MAX_LAYERS_BYTES);
+    auto_buf struct buf out = BUF(MAX_WORDS + PATH_MAX);
+    struct err e = {0};
+    const char *state, *sentence = NULL;
+
+    int r = mem ? world_state(mem, &state, &e) : err_sys(&e, ERR_SYSTEM, ENOMEM, "trust");
+    if (r == 0)
+        r = trust_say(mem, state, path, withdraw != 0, &sentence, &e);
+    if (r < 0)
+        return tell(error, &e, r);
+    words_safe(&out, sentence ? sentence : "");
+    return give(&out, ret, error);
+}
+
+struct result_copy {
+    int fd, no;
+};
+
+static bool copy_line(void *ctx, struct str text)
+{
+    struct result_copy *c = ctx;
+    auto_buf struct buf line = BUF(2 * MAX_WORDS);
+    buf_str(&line, text);
+    buf_char(&line, '\n');
+    if (buf_ok(&line) && write(c->fd, line.p, line.n) != (ssize_t)line.n)
+        c->no = errno ? errno : ENOSPC;
+    return c->no == 0;
+}
+
+int pinfold_log(int fd, int follow, struct pinfold_error *error)
+{
+    struct result_copy c = {.fd = fd};
+    struct err e = {0};
+    errno = 0;
+    int r = audit_read(follow != 0, copy_line, &c, &e);
+    if (r == 0 && c.no)
+        r = err_sys(&e, ERR_SYSTEM, c.no, "cannot write the audit");
+    return tell(error, &e, r);
+}

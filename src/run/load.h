@@ -1,0 +1,60 @@
+/*
+ * The layers of a policy: read from their places once, then built from memory. A set of layers can be packed into bytes
+ * and unpacked elsewhere: the shared library loads in one process and runs in another, and both must mean the same.
+ *
+ *     built-in profile (chosen by whoever says most) < /etc/pinfold/policy.yaml < <config>/policy.yaml < WORKSPACE/.pinfold/policy.yaml
+ *     < files named on the command line < settings < flags
+ */
+#pragma once
+#include "base/buf.h"
+#include "run/world.h"
+#include "pinfold.h"
+#include "policy/build.h"
+
+#define SYSTEM_POLICY     "/etc/pinfold/policy.yaml"
+#define MAX_LAYERS_BYTES  (16u << 20) /* what the texts of one policy may occupy */
+#define MAX_POLICY_LAYERS 64          /* texts named on one command line         */
+
+struct loaded_text {
+    enum policy_layer layer;
+    enum policy_format format;
+    bool trusted;
+    const char *file; /* for messages; relative paths start in its directory */
+    struct str text;
+};
+struct layer_flag {
+    const char *name, *value; /* value NULL: a bare flag */
+    bool wish;                /* may only tighten */
+};
+struct layer_fetched { /* a text that another one extends */
+    const char *name, *file;
+    enum policy_layer layer;
+    struct str text;
+};
+struct layer_variable {
+    const char *name, *value;
+};
+
+struct layers {
+    struct arena *mem; /* borrowed */
+    struct world world;
+    struct loaded_text *texts;
+    size_t n_texts;
+    struct layer_flag *flags;
+    size_t n_flags;
+    struct layer_fetched *fetched;
+    size_t n_fetched;
+    struct layer_variable *variables;
+    size_t n_variables;
+    bool project_trusted;
+    bool closed; /* unpacked: nothing may be read any more */
+};
+
+/* Reads all layers that `o` asks for and builds them; strings live in `mem`. `o` may be NULL. */
+int layers_load(const struct pinfold_policy_options *o, struct arena *mem, struct layers *ret,
+                struct policy **ret_policy, struct err *e);
+int layers_build(struct layers *l, struct policy **ret, struct err *e);
+
+void layers_pack(const struct layers *l, struct buf *out);
+/* -EBADMSG when `bytes` is not what layers_pack() wrote. */
+int layers_unpack(struct str bytes, struct arena *mem, struct layers *ret);

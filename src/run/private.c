@@ -1,0 +1,252 @@
+#include "run/private.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "run/caches.h"
+#include "run/whiteout.h"
+#include "run/world.h"
+#include "sys/file.h"
+
+#define MAX_REMOVE_DEPTH 256 /* descriptors that are open at one time */
+
+/* A directory that its owner may not read (mode 0) is made readable by descriptor, so that no link is followed. */
+static int open_directory(int dir, const char *name)
+{
+    int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd >= 0 || errno != EACCES)
+        return fd;
+    auto_fd int shut = openat(dir, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    char itself[32];
+    snprintf(itself, sizeof itself, "/proc/self/fd/%d", shut);
+    if (shut < 0 || chmod(itself, 0700) < 0)
+        return -1;
+    return openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+struct removing {
+    int top;         /* what is removed, open */
+    unsigned moved;  /* how many deep directories have been brought up to it */
+    uint64_t *bytes; /* or NULL */
+};
+
+/* Before its last name goes. */
+static void count(const struct removing *r, int dir, const char *name)
+{
+    struct stat st;
+    if (r->bytes && fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_nlink == 1)
+        *r->bytes += (uint64_t)st.st_blocks * 512;
+}
+
+/* A box may nest directories as deep as it likes: what lies too deep is moved up, to be met again. */
+static void bring_up(struct removing *r, int dir, const char *name)
+{
+    char fresh[32];
+    snprintf(fresh, sizeof fresh, ".deep-%u", r->moved);
+    int no = sys_renameat2(dir, name, r->top, fresh, RENAME_NOREPLACE);
+    if (no == 0 || no == -EEXIST)
+        r->moved++;
+}
+
+static void remove_below(struct removing *r, int dir, const char *name, unsigned depth)
+{
+    count(r, dir, name);
+    if (unlinkat(dir, name, 0) == 0 || (errno != EISDIR && errno != EPERM))
+        return;
+    int fd = open_directory(dir, name);
+    if (fd >= 0 && depth > MAX_REMOVE_DEPTH) {
+        (void)close_fd(fd);
+        bring_up(r, dir, name);
+        return;
+    }
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    if (!d) {
+        (void)close_fd(fd);
+        return;
+    }
+    for (struct dirent *e; (e = readdir(d));) {
+        if (!same(e->d_name, ".") && !same(e->d_name, ".."))
+            remove_below(r, fd, e->d_name, depth + 1);
+    }
+    (void)closedir(d);
+    (void)unlinkat(dir, name, AT_REMOVEDIR);
+}
+
+void remove_tree(int dir, const char *name)
+{
+    remove_tree_counted(dir, name, NULL);
+}
+
+void remove_tree_counted(int dir, const char *name, uint64_t *bytes)
+{
+    struct removing r = {.top = -1, .bytes = bytes};
+    if (unlinkat(dir, name, 0) == 0 || (errno != EISDIR && errno != EPERM))
+        return;
+    r.top = open_directory(dir, name);
+    for (unsigned before = 0;;) {
+        remove_below(&r, dir, name, 0);
+        if (r.moved == before)
+            break;
+        before = r.moved;
+    }
+    (void)close_fd(r.top);
+}
+
+/* The usual case first: it is there, or only the last name is missing. */
+static int make_one(const char *path, struct err *e)
+{
+    /* Looking does not take the lock of the directory, which boxes that start at the same time would wait for. */
+    if (access(path, F_OK) == 0 || mkdir(path, 0700) == 0 || errno == EEXIST)
+        return 0;
+    return errno == ENOENT ? make_private_directories(path, e)
+                           : err_sys(e, ERR_SYSTEM, errno, "cannot create the box's private directory '%s'", path);
+}
+
+/* The part of a cache's path that names the slot: .../pinfold/caches/HASH/SLOT; 0 when it is none. */
+static size_t slot_prefix(const struct plan *plan, const char *path, size_t *ret_number)
+{
+    const char *state = plan->facts->state_home;
+    size_t n = state ? strlen(state) : 0;
+    if (!n || strncmp(path, state, n) != 0 || strncmp(path + n, "/pinfold/caches/", 16) != 0)
+        return 0;
+    const char *number = strchr(path + n + 16, '/');
+    const char *end = number ? strchr(number + 1, '/') : NULL;
+    if (!end)
+        return 0;
+    *ret_number = (size_t)(number + 1 - path);
+    return (size_t)(end - path);
+}
+
+static int lock_directory(const char *path, struct err *e)
+{
+    int r = make_one(path, e);
+    if (r < 0)
+        return r;
+    auto_fd int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return err_sys(e, ERR_SYSTEM, errno, "cannot open the box's private directory '%s'", path);
+    if (flock(fd, LOCK_EX | LOCK_NB) < 0)
+        return errno == EWOULDBLOCK ? -EBUSY : err_sys(e, ERR_SYSTEM, errno, "cannot lock '%s'", path);
+    struct stat st;
+    if (fstat(fd, &st) == 0 && st.st_nlink == 0) /* removed meanwhile (caches.c) */
+        return -EBUSY;
+    return take_fd(&fd);
+}
+
+void private_guess(struct private_dirs *d, const char *slots)
+{
+    char slot[PATH_MAX];
+    for (unsigned i = 0; i < MAX_CACHE_SLOTS; i++) {
+        struct stat st;
+        if ((size_t)snprintf(slot, sizeof slot, "%s/%u", slots, i) >= sizeof slot)
+            return;
+        auto_fd int fd = open(slot, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (fd < 0) { /* what is wrong with it is said when the plan asks for it */
+            d->slot = i;
+            return;
+        }
+        if (flock(fd, LOCK_EX | LOCK_NB) == 0 && fstat(fd, &st) == 0 && st.st_nlink > 0) {
+            d->slot = i;
+            d->lock = take_fd(&fd);
+            d->held = slots;
+            return;
+        }
+    }
+}
+
+void private_unguess(struct private_dirs *d)
+{
+    if (d->held)
+        d->lock = close_fd(d->lock);
+    d->held = NULL;
+}
+
+/* Whether the slot of the plan, the first `n` bytes of `path`, is the one that is held. */
+static bool is_held(struct private_dirs *d, const char *path, size_t number, size_t n)
+{
+    char name[16];
+    size_t digits = (size_t)snprintf(name, sizeof name, "%u", d->slot);
+    bool same_slots = strlen(d->held) == number - 1 && strncmp(path, d->held, number - 1) == 0;
+    bool held = same_slots && n - number == digits && strncmp(path + number, name, digits) == 0;
+    if (held)
+        d->held = NULL;
+    else
+        private_unguess(d);
+    return held;
+}
+
+/* Locks the slot of the plan, or a free one, which is another plan's. */
+static int take_slot(struct private_dirs *d, const char *workspace, const char *path, size_t number, size_t n,
+                     struct err *e)
+{
+    char slot[PATH_MAX];
+    if (n >= sizeof slot - 16)
+        return 0;
+    bool guessed = d->held && is_held(d, path, number, n);
+    if (d->lock >= 0 && !guessed) /* taken by the call before */
+        return 0;
+    memcpy(slot, path, n);
+    slot[n] = 0;
+    int fd = guessed ? d->lock : lock_directory(slot, e);
+    if (fd != -EBUSY) {
+        d->lock = fd < 0 ? -1 : fd;
+        slot[number - 1] = 0;
+        if (fd >= 0 && workspace)
+            caches_note(slot, workspace);
+        return fd < 0 ? fd : 0;
+    }
+    unsigned taken = (unsigned)strtoul(slot + number, NULL, 10);
+    for (unsigned i = 0; i < MAX_CACHE_SLOTS; i++) {
+        if (i == taken)
+            continue;
+        snprintf(slot + number, sizeof slot - number, "%u", i);
+        fd = lock_directory(slot, e);
+        if (fd >= 0) {
+            d->lock = fd;
+            d->slot = i;
+            return -EBUSY;
+        }
+        if (fd != -EBUSY)
+            return fd;
+    }
+    return err_say(e, ERR_SYSTEM, "%d boxes of this workspace are already running", MAX_CACHE_SLOTS);
+}
+
+/* The layer ends after STATE/pinfold/caches/HASH/SLOT/NAME/upper, of which `n` bytes name the slot. */
+static int make_whiteout(const struct plan_dir *dir, size_t n, struct err *e)
+{
+    const char *layer = n ? strchr(dir->path + n + 1, '/') : NULL, *end = layer ? strchr(layer + 1, '/') : NULL;
+    return whiteout_make(dir->path, end ? (size_t)(end - dir->path) : 0, dir->opaque, e);
+}
+
+int private_begin(struct private_dirs *d, const struct plan *plan, struct err *e)
+{
+    for (size_t i = 0; i < plan->n_make_dirs; i++) {
+        const struct plan_dir *dir = &plan->make_dirs[i];
+        size_t number = 0, n = dir->temporary ? 0 : slot_prefix(plan, dir->path, &number);
+        int r = n ? take_slot(d, plan->workspace, dir->path, number, n, e) : 0;
+        if (r == 0)
+            r = dir->whiteout || dir->opaque ? make_whiteout(dir, n, e) : make_one(dir->path, e);
+        if (r < 0)
+            return r;
+        d->plan = plan;
+    }
+    return 0;
+}
+
+void private_end(struct private_dirs *d)
+{
+    for (size_t i = 0; d->plan && i < d->plan->n_make_dirs; i++) {
+        if (d->plan->make_dirs[i].temporary)
+            remove_tree(AT_FDCWD, d->plan->make_dirs[i].path);
+    }
+    d->plan = NULL;
+    d->lock = close_fd(d->lock);
+}

@@ -1,0 +1,112 @@
+#include "run/trust.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/fd.h"
+#include "run/world.h"
+#include "policy/build.h"
+
+#define MAX_TRUST_TEXT (PATH_MAX + 128)
+
+static const char *record_path(struct arena *mem, const char *state, const char *path)
+{
+    char name[65];
+    content_hash(str_of(path), name);
+    return arena_printf(mem, "%s/trust/%s", state, name);
+}
+
+static const char *record_text(struct arena *mem, const char *path, struct str content)
+{
+    char sum[65];
+    content_hash(content, sum);
+    return arena_printf(mem, "v1 %s\n%s\n", sum, path);
+}
+
+bool trust_given(struct arena *mem, const char *state, const char *path, struct str content)
+{
+    struct str found;
+    const char *record = record_path(mem, state, path);
+
+    if (!record || read_whole(mem, record, MAX_TRUST_TEXT, FILE_OWN, true, true, &found, NULL) < 0)
+        return false;
+    const char *wanted = record_text(mem, path, content);
+    return wanted && str_is(found, wanted);
+}
+
+/* Written beside and renamed, so that a reader sees the whole record or none. */
+static int write_record(const char *path, const char *text, struct err *e)
+{
+    char beside[PATH_MAX];
+    size_t n = strlen(text);
+
+    if ((size_t)snprintf(beside, sizeof beside, "%s.%d", path, (int)getpid()) >= sizeof beside)
+        return err_sys(e, ERR_SYSTEM, ENAMETOOLONG, "cannot write '%s'", path);
+    auto_fd int fd = open(beside, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return err_sys(e, ERR_SYSTEM, errno, "cannot write '%s'", beside);
+    ssize_t wrote = write(fd, text, n);
+    int no = wrote < 0 ? errno : (size_t)wrote != n ? ENOSPC : fsync(fd) < 0 ? errno : 0;
+    if (no == 0 && rename(beside, path) < 0)
+        no = errno;
+    if (no) {
+        (void)unlink(beside);
+        return err_sys(e, ERR_SYSTEM, no, "cannot write '%s'", path);
+    }
+    return 0;
+}
+
+/* `withdraw`: also of one that is not there any more. Over no link that a box may have made. */
+static int policy_of(struct arena *mem, const char *state, const char *path, bool withdraw, char real[PATH_MAX],
+                     struct err *e)
+{
+    struct stat st;
+    auto_fd int found = -1;
+    if (stat(path, &st) < 0)
+        return err_sys(e, ERR_POLICY, errno, "cannot cannot trust '%s'", path);
+    const char *file = S_ISDIR(st.st_mode) ? arena_printf(mem, "%s/" PROJECT_POLICY, path) : path;
+    if (!file)
+        return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot cannot trust '%s'", path);
+    int r = world_judge(state, "trust", file, real, &found, e);
+    if (r == 0 && found < 0 && !withdraw)
+        r = -ENOENT;
+    return r == 0 || r == -EPERM ? r : err_sys(e, ERR_POLICY, -r, "cannot cannot trust '%s'", file);
+}
+
+int trust_say(struct arena *mem, const char *state, const char *path, bool withdraw, const char **ret, struct err *e)
+{
+    char real[PATH_MAX];
+    struct str content;
+
+    int r = policy_of(mem, state, path, withdraw, real, e);
+    if (r < 0)
+        return r;
+    const char *record = record_path(mem, state, real);
+    if (!record)
+        return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot cannot trust '%s'", path);
+    if (withdraw) {
+        bool was = unlink(record) == 0;
+        if (!was && errno != ENOENT && errno != ENOTDIR)
+            return err_sys(e, ERR_SYSTEM, errno, "cannot remove '%s'", record);
+        *ret = arena_printf(mem, was ? "no longer trusted: %s" : "was not trusted: %s", real);
+        return 0;
+    }
+    r = read_whole(mem, real, MAX_POLICY_TEXT, FILE_ANYBODYS, true, false, &content, e);
+    if (r < 0)
+        return r;
+    const char *text = record_text(mem, real, content);
+    const char *directory = arena_printf(mem, "%s/trust", state);
+    if (!text || !directory)
+        return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot cannot trust '%s'", path);
+    r = make_private_directories(directory, e);
+    if (r == 0)
+        r = write_record(record, text, e);
+    if (r < 0)
+        return r;
+    *ret = arena_printf(mem, "trusted: %s (SHA-256 %.16s...); any change to the file ends the trust", real, text + 3);
+    return 0;
+}

@@ -1,0 +1,419 @@
+#include "run/words.h"
+
+#include <errno.h>
+#include <inttypes.h>
+
+#include "base/json.h"
+#include "policy/proxy.h"
+#include "protocol/control.h"
+#include "protocol/egress.h"
+
+void words_safe(struct buf *out, const char *text)
+{
+    utf8_safe(out, str_of(text));
+}
+
+void words_bytes(struct buf *out, uint64_t bytes)
+{
+    static const char units[] = "BKMGTPE";
+    unsigned unit = 0;
+    uint64_t whole = bytes, tenths = 0;
+
+    while (whole >= 1024 && unit < sizeof units - 2) {
+        tenths = whole % 1024 * 10 / 1024;
+        whole /= 1024;
+        unit++;
+    }
+    if (unit == 0)
+        buf_printf(out, "%" PRIu64 "B", whole);
+    else if (tenths && whole < 100)
+        buf_printf(out, "%" PRIu64 ".%" PRIu64 "%c", whole, tenths, units[unit]);
+    else
+        buf_printf(out, "%" PRIu64 "%c", whole, units[unit]);
+}
+
+void words_duration(struct buf *out, uint64_t us)
+{
+    uint64_t ms = us / 1000;
+    if (ms < 10)
+        buf_printf(out, "%" PRIu64 ".%" PRIu64 " ms", ms, us % 1000 / 100);
+    else if (ms < 1000)
+        buf_printf(out, "%" PRIu64 " ms", ms);
+    else if (ms < 100000)
+        buf_printf(out, "%" PRIu64 ".%" PRIu64 " s", ms / 1000, ms % 1000 / 100);
+    else
+        buf_printf(out, "%" PRIu64 "m%02" PRIu64 "s", ms / 60000, ms / 1000 % 60);
+}
+
+void words_features(struct buf *out, features what)
+{
+    const char *comma = "";
+    for (int f = 0; f < FEATURE_COUNT; f++) {
+        if (what >> f & 1) {
+            buf_printf(out, "%s%s", comma, feature_name((enum feature)f));
+            comma = ", ";
+        }
+    }
+}
+
+static void header_limits(const struct limits *l, struct buf *out)
+{
+    const char *comma = "; limits ";
+    if (l->memory.asked && l->memory.value != LIMIT_NONE) {
+        buf_printf(out, "%smemory ", comma);
+        words_bytes(out, l->memory.value);
+        comma = ", ";
+    }
+    if (l->cpus.asked && l->cpus.value != LIMIT_NONE) {
+        buf_printf(out, "%scpus %" PRIu64 ".%02" PRIu64, comma, l->cpus.value / 1000, l->cpus.value % 1000 / 10);
+        comma = ", ";
+    }
+    if (l->processes.asked && l->processes.value != LIMIT_NONE) {
+        buf_printf(out, "%s%" PRIu64 " processes", comma, l->processes.value);
+        comma = ", ";
+    }
+    if (l->disk.asked && l->disk.value != LIMIT_NONE) {
+        buf_printf(out, "%sdisk ", comma);
+        words_bytes(out, l->disk.value);
+        comma = ", ";
+    }
+    if (l->timeout.asked && l->timeout.value != LIMIT_NONE) {
+        buf_printf(out, "%stime ", comma);
+        words_duration(out, l->timeout.value * 1000);
+        comma = ", ";
+    }
+    if (l->output.asked && l->output.value != LIMIT_NONE) {
+        buf_printf(out, "%soutput ", comma);
+        words_bytes(out, l->output.value);
+    }
+}
+
+/* The proxies that the caller's environment names, which the box's connections go through. */
+static void header_proxy(const struct proxies *all, struct buf *out)
+{
+    char plain[PROXY_TEXT], other[PROXY_TEXT];
+    if (!all)
+        return;
+    const struct proxy *first = all->other.variable ? &all->other : &all->plain;
+    buf_printf(out, " by the proxy %s", proxy_print(first, other));
+    if (all->plain.variable && !same(proxy_print(&all->plain, plain), other))
+        buf_printf(out, " and %s", plain);
+    buf_printf(out, " (%s)", first->variable);
+}
+
+static void header_ports(const struct policy *p, struct buf *out)
+{
+    const char *comma = "published ";
+    for (size_t i = 0; i < p->n_net_rules; i++) {
+        if (p->net_rules[i].verb != NET_RULE_PUBLISH)
+            continue;
+        buf_text(out, comma);
+        words_safe(out, p->net_rules[i].text);
+        comma = ", ";
+    }
+    if (comma[0] == ',')
+        buf_text(out, "; ");
+}
+
+void words_unsandboxed(const struct plan *plan, struct buf *out)
+{
+    buf_text(out, "WARNING: this command runs WITHOUT A BOX, with all your rights (--unsandboxed-fallback)");
+    if (plan->facts->n_others) {
+        buf_text(out, ": ");
+        words_safe(out, plan->facts->others[0].why);
+    }
+}
+
+void words_header(const struct plan *plan, struct buf *out)
+{
+    static const char *const nets[] = {[NET_NONE] = "none", [NET_ALLOW] = "allow", [NET_HOST] = "the host's"};
+    static const char *const guards[] = {
+        [GUARD_STRICT] = "strict", [GUARD_EXISTING] = "existing names only", [GUARD_OFF] = "off"};
+    const struct policy *p = plan->policy;
+
+    static const char *const ways[] = {[CATCH_TPROXY] = "",
+                                       [CATCH_ROUTES] = " (local routes: listed ports only)",
+                                       [CATCH_LOOPBACK] = " (127.64.0.0/10: names at listed ports only)",
+                                       [CATCH_SOCKET] = " (proxy on a Unix socket only)"};
+    buf_printf(out, "%s%s; network %s%s", plan->facts->engine,
+               plan->image->tier == TIER_LANDLOCK ? " (Landlock only)" : "", nets[p->net],
+               p->net == NET_ALLOW ? ways[plan->catch] : "");
+    if (p->net_ask)
+        buf_text(out, ", asking for other hosts");
+    header_proxy(plan->proxies, out);
+    buf_text(out, "; ");
+    header_ports(p, out);
+    words_safe(out, plan->workspace ? plan->workspace : p->workspace);
+    buf_text(out, p->workspace_read_only ? " read-only" : " writable");
+    if (p->guard != GUARD_STRICT)
+        buf_printf(out, "; guard %s", guards[p->guard]);
+    header_limits(&p->limits, out);
+    if (plan->lost) {
+        buf_text(out, "; without ");
+        words_features(out, plan->lost);
+    }
+    if (plan->read_on_every_open && plan->read_on_every_open[0]) {
+        buf_text(out, "; every open is checked (");
+        words_safe(out, plan->read_on_every_open[0]);
+        buf_text(out, plan->read_on_every_open[1] ? ", ...)" : ")");
+    }
+}
+
+void words_closing(const struct box_result *r, struct buf *out)
+{
+    switch (r->end) {
+    case BOX_EXITED:
+        buf_printf(out, "exit %d", r->code);
+        break;
+    case BOX_SIGNALED:
+        buf_printf(out, "signal %d", r->code);
+        break;
+    case BOX_TIMED_OUT:
+        buf_text(out, "timeout");
+        break;
+    case BOX_LIMIT:
+        buf_text(out, "limit");
+        break;
+    case BOX_LOST:
+        buf_text(out, "box lost");
+        break;
+    }
+    buf_text(out, "; ");
+    words_duration(out, r->wall_us);
+    buf_text(out, " wall, ");
+    words_duration(out, r->cpu_us);
+    buf_text(out, " cpu, ");
+    words_bytes(out, r->peak_bytes);
+    buf_text(out, r->peak_is_largest_process ? " in the largest process" : " peak");
+    /* Refusals by a mount or a plain errno raise no event, so nothing is ever said to be none. */
+    if (r->n_denials + r->denials_dropped > 0)
+        buf_printf(out, "; %zu denied", r->n_denials + r->denials_dropped);
+}
+
+void words_errors(const struct box_result *r, const char *command, struct buf *out)
+{
+    if (r->end == BOX_LOST) {
+        buf_text(out, "the box ended before the command's result was known");
+        return;
+    }
+    if (r->exec_errno) {
+        words_safe(out, command);
+        buf_printf(out, ": %s in the box",
+                   r->exec_errno == ENOENT && !strchr(command, '/') ? "command not found" : strerror(r->exec_errno));
+        return;
+    }
+    if (r->output_errno)
+        buf_printf(out, "part of the command's output was lost: %s", strerror(r->output_errno));
+    if (r->audit_errno)
+        buf_printf(out, "%sthe audit log could not be written: %s", out->n ? "; " : "", strerror(r->audit_errno));
+}
+
+/* It was the session's, which is over. */
+static void session_limit(const struct box_result *r, struct buf *out)
+{
+    const char *flag = r->limit == BOX_LIMIT_PROCESSES ? "pids" : box_limit_name(r->limit);
+    buf_printf(out, "%s: the session exceeded its limit of ", box_limit_name(r->limit));
+    if (r->limit == BOX_LIMIT_PROCESSES)
+        buf_printf(out, "%" PRIu64 " processes", r->session_limit);
+    else
+        words_bytes(out, r->session_limit);
+    buf_text(out, " and was stopped, with this command; start it again with a higher limit: pinfold session start '");
+    words_safe(out, r->session);
+    buf_printf(out, "' --%s ", flag);
+    if (r->limit == BOX_LIMIT_PROCESSES)
+        buf_printf(out, "%" PRIu64, r->session_limit * 2);
+    else
+        words_bytes(out, r->session_limit * 2);
+}
+
+void words_limit(const struct box_result *r, const struct plan *plan, struct buf *out)
+{
+    if (r->session_limit) {
+        session_limit(r, out);
+        return;
+    }
+    const struct limits *l = &plan->policy->limits;
+    const char *who = r->session ? "command" : "box"; /* a command in a session has limits of its own */
+
+    switch (r->limit) {
+    case BOX_LIMIT_NONE:
+        return;
+    case BOX_LIMIT_MEMORY:
+        if (l->memory.value == LIMIT_NONE) { /* of a command: its session's machine has no more */
+            buf_text(out, "memory: the command used all of its session's memory and was ended; recreate the session "
+                          "with more: --memory SIZE --recreate");
+            return;
+        }
+        buf_printf(out, "memory: the %s used more than ", who);
+        words_bytes(out, l->memory.value);
+        buf_text(out, " and was ended; allow more with --memory ");
+        words_bytes(out, l->memory.value * 2);
+        return;
+    case BOX_LIMIT_PROCESSES:
+        buf_printf(out, "processes: the %s made more than %" PRIu64 "; allow more with --%s %" PRIu64, who,
+                   l->processes.value, r->session ? "processes" : "pids", l->processes.value * 2);
+        return;
+    case BOX_LIMIT_DISK:
+        buf_text(out, "disk: the box wrote more than ");
+        words_bytes(out, l->disk.value);
+        buf_text(out, " and was ended; allow more with --disk ");
+        words_bytes(out, l->disk.value * 2);
+        return;
+    case BOX_LIMIT_OUTPUT:
+        buf_text(out, "output: the command wrote more than ");
+        words_bytes(out, l->output.value);
+        buf_text(out, " and was ended; allow more with --output ");
+        words_bytes(out, l->output.value * 2);
+        return;
+    case BOX_LIMIT_TIMEOUT:
+        buf_text(out, "timeout: the command ran longer than ");
+        words_duration(out, l->timeout.value * 1000);
+        buf_printf(out, " and was ended; allow more with --timeout %" PRIu64 "s", (l->timeout.value * 2 + 999) / 1000);
+        return;
+    }
+}
+
+static bool is_guarded_name(const struct policy *p, const char *rule)
+{
+    for (size_t i = 0; i < p->n_guards; i++) {
+        if (same(p->guards[i].name, rule))
+            return true;
+    }
+    return false;
+}
+
+/* The port of "host:port", "[v6]:port"; "" when there is none. */
+static const char *port_of(const char *target)
+{
+    const char *colon = strrchr(target, ':');
+    return colon && colon[1] && strspn(colon + 1, "0123456789") == strlen(colon + 1) ? colon : "";
+}
+
+/* What the address is that a name led to, and what would open that one: rules for names never do. */
+static bool address_remedy(const struct denial *d, struct buf *out)
+{
+    static const char *const opened[] = {EGRESS_AT_PRIVATE, EGRESS_AT_RESERVED, EGRESS_AT_METADATA, EGRESS_AT_OWN};
+    const char *at = d->address ? d->address : "", *port = port_of(d->target);
+    if (str_starts(str_of(d->rule), str_of(EGRESS_AT_LOOPBACK))) {
+        bool v6 = strchr(at, ':') != NULL;
+        buf_printf(out, "%s); for a service of this machine: --reach %s%s", EGRESS_AT_LOOPBACK,
+                   v6 ? "[::1]" : "127.0.0.1", *port ? port : ":PORT");
+        return true;
+    }
+    for (size_t i = 0; i < sizeof opened / sizeof *opened; i++) {
+        if (!*at || !str_starts(str_of(d->rule), str_of(opened[i])))
+            continue;
+        buf_printf(out, strchr(at, ':') ? "%s); allow with --allow [%s]%s" : "%s); allow with --allow %s%s", opened[i],
+                   at, port);
+        return true;
+    }
+    return false;
+}
+
+/* A port that carries one protocol alone. */
+static bool protocol_remedy(const struct denial *d, struct buf *out)
+{
+    if (!same(d->rule, EGRESS_ONLY_TLS) && !same(d->rule, EGRESS_ONLY_HTTP))
+        return false;
+    buf_printf(out, "%s); allow other protocols with --allow ", d->rule);
+    words_safe(out, d->target);
+    buf_text(out, "/tcp");
+    return true;
+}
+
+static void network_remedy(const struct denial *d, struct buf *out)
+{
+    static const char *const by_default[] = {"default", "the answer was no", "nobody answered in time",
+                                             "nobody could be asked", "too many open questions"};
+    if (address_remedy(d, out) || protocol_remedy(d, out))
+        return;
+    words_safe(out, d->rule);
+    if (d->ruled) {
+        buf_text(out, ", ");
+        words_safe(out, d->origin ? d->origin : "");
+        buf_text(out, "); a deny rule overrides every --allow: remove the deny rule to allow it");
+        return;
+    }
+    buf_text(out, ")");
+    for (size_t i = 0; i < sizeof by_default / sizeof *by_default; i++) {
+        if (same(d->rule, by_default[i])) {
+            buf_text(out, "; allow with --allow ");
+            words_safe(out, d->target);
+        }
+    }
+}
+
+void words_denial(const struct denial *d, const struct plan *plan, struct buf *out)
+{
+    if (same(d->kind, "network") && same(d->action, "dial")) { /* the rules allow it: no option would help */
+        buf_text(out, "network: '");
+        words_safe(out, d->target);
+        buf_text(out, "' is allowed but was not reached: ");
+        words_safe(out, d->rule);
+        return;
+    }
+    if (same(d->kind, "network") && same(d->how, "none")) {
+        buf_text(out, "network: the command failed after it tried to use a network; the box has none (");
+        words_safe(out, d->origin);
+        buf_text(out, "); allow hosts with --allow HOST");
+        return;
+    }
+    buf_printf(out, "%s: %s '", d->kind, d->action);
+    words_safe(out, d->target);
+    buf_text(out, "' denied (");
+    if (same(d->kind, "network")) {
+        network_remedy(d, out);
+        return;
+    }
+    words_safe(out, d->rule ? d->rule : "default");
+    if (d->origin && !same(d->origin, d->rule)) {
+        buf_text(out, ", ");
+        words_safe(out, d->origin);
+    }
+    if (d->why) {
+        buf_text(out, ": ");
+        words_safe(out, d->why);
+    }
+    buf_text(out, "); ");
+    if (d->origin && strstr(d->origin, OWN_ORIGIN)) {
+        buf_text(out, "it cannot be changed in a box; change it outside");
+        return;
+    }
+    if (same(d->kind, "file") && same(d->action, "mount")) {
+        buf_text(out, "no option allows it: mount a directory instead, or do the mount outside the box");
+        return;
+    }
+    if (same(d->kind, "socket")) {
+        buf_text(out, "allow with --unix-socket ");
+    } else if ((d->rule && is_guarded_name(plan->policy, d->rule)) || same(d->origin, "built in")) {
+        buf_text(out, "do it outside the box, or run with --guard off");
+        return;
+    } else {
+        buf_text(out, same(d->action, "read") ? "allow with --ro " : "allow with --rw ");
+    }
+    words_safe(out, d->target);
+}
+
+void words_left(const struct left_behind *l, struct buf *out)
+{
+    if (l->what && same(l->what, TOLD_CLOSED)) {
+        buf_text(out, "left '");
+        words_safe(out, l->path);
+        buf_text(out, "', which " TOLD_CLOSED "; inspect it before you use it");
+        return;
+    }
+    buf_text(out, same(l->kind, "repository") ? "made in the new repository '"
+                  : same(l->kind, "link")     ? "created a link that leads out of the workspace: '"
+                  : same(l->kind, "ref")      ? "left a branch or tag whose name git would take as an option in '"
+                                              : "left a FIFO in the workspace: '");
+    words_safe(out, l->path);
+    buf_text(out, "'");
+    if (!l->what)
+        return;
+    buf_text(out, same(l->kind, "link") ? " -> '" : ": ");
+    words_safe(out, l->what);
+    buf_text(out, same(l->kind, "ref")
+                      ? "; scripts that pass the name to git would set that option: remove it with git update-ref -d"
+                  : same(l->kind, "link") ? "'"
+                                          : "; these run automatically when you open it there: inspect them first");
+}

@@ -1,0 +1,310 @@
+#include "run/world.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <sha2.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "base/fd.h"
+#include "survey/written.h"
+#include "policy/path.h"
+#include "sys/file.h"
+
+#define MAX_PASSWD (4u << 20)
+
+/* The sixth field of the caller's line in /etc/passwd: what getpwuid() would say without loading a name service. */
+static const char *home_of_passwd(struct arena *mem)
+{
+    struct str text;
+    if (read_whole(mem, "/etc/passwd", MAX_PASSWD, FILE_ANYBODYS, false, true, &text, NULL) < 0)
+        return NULL;
+    for (const char *line = text.p; line && *line;) {
+        const char *end = strchr(line, '\n');
+        struct str rest = {line, end ? (size_t)(end - line) : strlen(line)};
+        struct str field[6];
+        unsigned n = 0;
+        while (n < 6) {
+            const char *colon = memchr(rest.p, ':', rest.n);
+            field[n++] = (struct str){rest.p, colon ? (size_t)(colon - rest.p) : rest.n};
+            if (!colon)
+                break;
+            rest = str_skip(rest, field[n - 1].n + 1);
+        }
+        if (n == 6 && field[2].n > 0 && strtoul(field[2].p, NULL, 10) == getuid() && field[5].n && field[5].p[0] == '/')
+            return arena_str(mem, field[5]);
+        line = end ? end + 1 : NULL;
+    }
+    return NULL;
+}
+
+static int find_home(struct arena *mem, const char **ret, struct err *e)
+{
+    const char *home = getenv("HOME");
+    if (!home || home[0] != '/')
+        home = home_of_passwd(mem);
+    if (!home)
+        return err_say(e, ERR_POLICY, "user %u has no known home directory; set HOME to an absolute path",
+                       (unsigned)getuid());
+    home = path_clean_at(mem, "/", str_of(home));
+    if (!home)
+        return err_sys(e, ERR_SYSTEM, ENOMEM, "home directory");
+    *ret = home;
+    return 0;
+}
+
+/* $variable when that is absolute (relative ones are to be ignored: XDG Base Directory Specification). */
+static const char *base_directory(struct arena *mem, const char *variable, const char *home, const char *fallback)
+{
+    const char *base = getenv(variable);
+    return path_clean_at(mem, home, base && base[0] == '/' ? str_of(base) : str_of(fallback));
+}
+
+static const char *below_base(struct arena *mem, const char *base)
+{
+    return base ? path_clean_at(mem, base, STR("pinfold")) : NULL;
+}
+
+static bool is_over_link(const char *path)
+{
+    auto_fd int fd = sys_openat2(AT_FDCWD, path, O_PATH | O_CLOEXEC, 0, RESOLVE_NO_SYMLINKS);
+    return fd == -ELOOP;
+}
+
+/* `path` without links, unless a box may have made one of them; one that cannot be walked stays, for whoever needs it to say. */
+static int take_links_out(struct arena *mem, const char *state, const char *what, const char **path, struct err *e)
+{
+    char memory[PATH_MAX], real[PATH_MAX];
+    bool fits = snprintf(memory, sizeof memory, "%s/written", state) < (int)sizeof memory;
+    int r = is_over_link(*path) ? written_walk(fits ? memory : NULL, what, *path, real, NULL, e) : -ENOENT;
+    if (r == 0)
+        *path = arena_text(mem, real);
+    return r == -EPERM ? r : 0;
+}
+
+/*
+ * Both without links: a box is made of paths that cross none (protocol/step.h). As a rule the state directory lies in the home
+ * directory, and one look at it says that neither has any.
+ */
+static int find_own(struct arena *mem, const char **ret_home, const char **ret_state, struct err *e)
+{
+    const char *home = NULL;
+    int r = find_home(mem, &home, e);
+    if (r < 0)
+        return r;
+    const char *base = base_directory(mem, "XDG_STATE_HOME", home, ".local/state"), *state = below_base(mem, base);
+    if (state && (!path_at_or_below(base, home) || is_over_link(state))) {
+        r = take_links_out(mem, state, "HOME", &home, e);
+        base = home ? base_directory(mem, "XDG_STATE_HOME", home, ".local/state") : NULL;
+        if (r == 0 && base)
+            r = take_links_out(mem, state, "state directory", &base, e);
+        if (r < 0)
+            return r;
+        state = below_base(mem, base);
+    }
+    *ret_home = home;
+    *ret_state = state;
+    return home && state ? 0 : err_sys(e, ERR_SYSTEM, ENOMEM, "cannot determine home and state directory");
+}
+
+int world_state(struct arena *mem, const char **ret, struct err *e)
+{
+    const char *home = NULL;
+    return find_own(mem, &home, ret, e);
+}
+
+const char *world_written(struct arena *mem, const char *state)
+{
+    return state ? arena_printf(mem, "%s/written", state) : NULL;
+}
+
+int world_judge(const char *state, const char *what, const char *path, char *ret, int *ret_fd, struct err *e)
+{
+    char memory[PATH_MAX];
+    if (ret_fd)
+        *ret_fd = -1;
+    bool fits = state && snprintf(memory, sizeof memory, "%s/written", state) < (int)sizeof memory;
+    int r = written_walk(fits ? memory : NULL, what, path, ret, ret_fd, e);
+    return r < 0 && r != -EPERM ? err_sys(e, ERR_POLICY, -r, "cannot open '%s'", path) : r;
+}
+
+/* The directory that a caller names to start from. */
+static int stand(struct arena *mem, const char *state, const char *cwd, const char **ret, struct err *e)
+{
+    char real[PATH_MAX];
+    auto_fd int found = -1;
+    int r = world_judge(state, "directory", cwd, real, &found, e);
+    if (r == -EPERM)
+        return r;
+    if (r < 0 || found < 0)
+        return err_sys(e, ERR_POLICY, r < 0 ? -r : ENOENT, "cannot use directory '%s'", cwd);
+    *ret = arena_text(mem, real);
+    return 0;
+}
+
+int world_look(struct arena *mem, const char *cwd, struct world *ret, struct err *e)
+{
+    struct world w = {0};
+    char here[PATH_MAX];
+
+    int r = find_own(mem, &w.home, &w.state, e);
+    if (r < 0)
+        return r;
+    if (!getcwd(here, sizeof here) || here[0] != '/')
+        return err_sys(e, ERR_POLICY, here[0] == '/' ? errno : ENOENT, "cannot find the current directory");
+    w.config = below_base(mem, base_directory(mem, "XDG_CONFIG_HOME", w.home, ".config"));
+    r = cwd ? stand(mem, w.state, cwd, &w.cwd, e) : 0;
+    if (r < 0)
+        return r;
+    if (!cwd)
+        w.cwd = arena_text(mem, here);
+    char program[PATH_MAX];
+    ssize_t n = readlink("/proc/self/exe", program, sizeof program);
+    if (n > 0 && (size_t)n < sizeof program)
+        w.program = arena_str(mem, (struct str){program, (size_t)n});
+    w.user_name = getenv("USER");
+    if (!w.user_name)
+        w.user_name = getenv("LOGNAME");
+    if (arena_failed(mem))
+        return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot look up the host");
+    *ret = w;
+    return 0;
+}
+
+/* A group of one's own (user private groups: gid == uid) is nobody else. */
+static bool others_may_write(const struct stat *st)
+{
+    return (st->st_mode & S_IWOTH) || ((st->st_mode & S_IWGRP) && st->st_gid != st->st_uid);
+}
+
+static int judge_owner(const char *path, const struct stat *st, enum file_trust trust, struct err *e)
+{
+    if (trust == FILE_ANYBODYS)
+        return 0;
+    if (st->st_uid != 0 && (trust == FILE_SYSTEM || st->st_uid != getuid()))
+        return err_say(e, ERR_REFUSED, "'%s' belongs to user %u; it must belong to root%s (chown it, or remove it)",
+                       path, (unsigned)st->st_uid, trust == FILE_OWN ? " or to you" : "");
+    if (others_may_write(st))
+        return err_say(e, ERR_REFUSED, "'%s' is writable by others (mode %04o); run: chmod go-w '%s'", path,
+                       (unsigned)(st->st_mode & 07777), path);
+    return 0;
+}
+
+/* Opens without following a link in the last two components: `.pinfold` and the file in it. */
+static int open_no_links(const char *path)
+{
+    char directory[PATH_MAX];
+    const char *slash = strrchr(path, '/');
+    size_t n = !slash ? 0 : slash == path ? 1 : (size_t)(slash - path);
+    if (n == 0 || n >= sizeof directory)
+        return -EINVAL;
+    memcpy(directory, path, n);
+    directory[n] = 0;
+    auto_fd int dir = open(directory, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (dir < 0)
+        return -errno;
+    int fd = openat(dir, slash + 1, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    return fd < 0 ? -errno : fd;
+}
+
+/* The whole of the open file that messages call `path`. */
+static int read_open(struct arena *mem, int fd, const char *path, size_t max, enum file_trust trust, struct str *ret,
+                     struct err *e)
+{
+    struct stat st;
+
+    if (fstat(fd, &st) < 0)
+        return err_sys(e, ERR_SYSTEM, errno, "cannot stat '%s'", path);
+    if (!S_ISREG(st.st_mode))
+        return err_say(e, ERR_POLICY, "'%s' is not a regular file", path);
+    int r = judge_owner(path, &st, trust, e);
+    if (r < 0)
+        return r;
+    size_t room = st.st_size > 0 ? (size_t)st.st_size : 4096, n = 0;
+    if ((uint64_t)st.st_size > max)
+        return err_say(e, ERR_POLICY, "'%s' is larger than %zu bytes", path, max);
+    char *text = arena_zero(mem, room + 1);
+    while (text) {
+        ssize_t got = read(fd, text + n, room - n);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return err_sys(e, ERR_POLICY, errno, "cannot read '%s'", path);
+        n += (size_t)got;
+        if (got == 0 || n == room)
+            break;
+    }
+    if (!text)
+        return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot read '%s'", path);
+    *ret = (struct str){text, n};
+    return 0;
+}
+
+int read_whole(struct arena *mem, const char *path, size_t max, enum file_trust trust, bool no_links, bool optional,
+               struct str *ret, struct err *e)
+{
+    /* O_NONBLOCK: a FIFO must not hold us; it is refused below. */
+    auto_fd int fd = no_links ? open_no_links(path) : open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    int no = no_links ? -fd : errno;
+
+    if (fd < 0 && optional && (no == ENOENT || no == ENOTDIR))
+        return -ENOENT;
+    if (fd < 0 && no_links && no == ELOOP)
+        return err_say(e, ERR_REFUSED, "'%s' is, or is reached through, a symbolic link; use a real file", path);
+    if (fd < 0)
+        return err_sys(e, ERR_POLICY, no, "cannot open '%s'", path);
+    return read_open(mem, fd, path, max, trust, ret, e);
+}
+
+/* What was judged is opened once more by its descriptor, so nobody can put another file in its place meanwhile. */
+int read_named(struct arena *mem, const char *state, const char *what, const char *path, size_t max,
+               enum file_trust trust, struct str *ret, struct err *e)
+{
+    char itself[32];
+    auto_fd int found = -1;
+    int r = world_judge(state, what, path, NULL, &found, e);
+    if (r < 0)
+        return r;
+    if (found < 0)
+        return err_sys(e, ERR_POLICY, ENOENT, "cannot open '%s'", path);
+    snprintf(itself, sizeof itself, "/proc/self/fd/%d", found);
+    auto_fd int fd = open(itself, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (fd < 0)
+        return err_sys(e, ERR_POLICY, errno, "cannot open '%s'", path);
+    return read_open(mem, fd, path, max, trust, ret, e);
+}
+
+void content_hash(struct str s, char ret[65])
+{
+    static const char digits[] = "0123456789abcdef";
+    uint8_t sum[SHA256_DIGEST_LENGTH];
+    SHA2_CTX state;
+
+    SHA256Init(&state);
+    SHA256Update(&state, (const uint8_t *)s.p, s.n);
+    SHA256Final(sum, &state);
+    for (unsigned i = 0; i < sizeof sum; i++) {
+        ret[2 * i] = digits[sum[i] >> 4];
+        ret[2 * i + 1] = digits[sum[i] & 15];
+    }
+    ret[64] = 0;
+}
+
+int make_private_directories(const char *path, struct err *e)
+{
+    char part[PATH_MAX];
+    size_t n = strlen(path);
+    if (n >= sizeof part)
+        return err_sys(e, ERR_SYSTEM, ENAMETOOLONG, "cannot create directory '%s'", path);
+    memcpy(part, path, n + 1);
+    for (size_t i = 1; i <= n; i++) {
+        if (part[i] != '/' && part[i] != 0)
+            continue;
+        part[i] = 0;
+        if (mkdir(part, 0700) < 0 && errno != EEXIST && errno != EROFS)
+            return err_sys(e, ERR_SYSTEM, errno, "cannot create directory '%s'", part);
+        part[i] = i < n ? '/' : 0;
+    }
+    return 0;
+}

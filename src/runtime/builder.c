@@ -1,0 +1,426 @@
+/*
+ * The builder (runtime/builder.h). Everything between clone and exec uses sys/ only: no libc state, no allocation (what is needed
+ * is allocated before).
+ */
+#include "runtime/builder.h"
+#include "base/str.h"
+#include "runtime/text.h"
+#include "sys/caps.h"
+#include "sys/fd.h"
+#include "sys/poll.h"
+#include "sys/process.h"
+#include "sys/socket.h"
+
+void builder_begin(struct builder *b, const struct plan_image *plan, int *slots)
+{
+    b->plan = plan;
+    b->control = b->report = b->publish = b->group_dir = b->pass[0] = b->pass[1] = -1;
+    runner_begin(&b->runner, plan, slots);
+}
+
+_Noreturn void builder_give_up(const struct builder *b, uint32_t where, int e)
+{
+    const struct frame f = {.kind = FRAME_VERDICT, .a = where, .b = (uint32_t)-e};
+    (void)sys_send_fd(b->report, &f, sizeof f, -1, 0);
+    sys_exit(125);
+}
+
+/* Closes every descriptor that is not in `keep` (negative ones are no descriptors). */
+int close_others(int *keep, int n)
+{
+    unsigned next = 0;
+    for (int i = 1; i < n; i++) { /* insertion sort: there are ten or so */
+        int v = keep[i], j = i;
+        for (; j > 0 && keep[j - 1] > v; j--)
+            keep[j] = keep[j - 1];
+        keep[j] = v;
+    }
+    for (int i = 0; i < n; i++) {
+        if (keep[i] < 0)
+            continue;
+        int e = (unsigned)keep[i] > next ? sys_close_range(next, (unsigned)keep[i] - 1) : 0;
+        if (e < 0)
+            return e;
+        if ((unsigned)keep[i] >= next)
+            next = (unsigned)keep[i] + 1;
+    }
+    return sys_close_range(next, ~0u);
+}
+
+/* Nothing of the caller's that could matter inside: descriptors, signal dispositions and mask, session, umask. */
+int builder_forget(struct builder *b)
+{
+    int keep[16] = {b->control,      b->report,    b->job.stdio[0],  b->job.stdio[1],
+                    b->job.stdio[2], b->group_dir, b->runner.egress, b->publish};
+    int n = 8;
+    for (int i = 0; i < b->n_group_tasks && i < 8; i++)
+        keep[n++] = b->group_tasks[i];
+    int e = close_others(keep, n);
+    if (e < 0)
+        return e;
+    if (b->dies_with_parent)
+        (void)sys_prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+    for (int s = 1; s < 32; s++) { /* ignored ones stay ignored across clone and exec otherwise */
+        if (s != SIGKILL && s != SIGSTOP)
+            (void)sys_signal_default(s);
+    }
+    (void)sys_sigmask(SIG_SETMASK, 0);
+    (void)sys_umask(0);
+    /* The terminal's signals are for pinfold, which forwards them. No session: a busy scheduler makes a newcomer wait. */
+    e = sys_setpgid(0, 0);
+    return e == -EPERM && b->foreign ? 0 : e; /* it leads a session already, and so a group */
+}
+
+static int write_file(int dir, const char *name, const char *text, size_t n)
+{
+    own_fd int fd = sys_openat(dir, name, O_WRONLY | O_CLOEXEC, 0);
+    if (fd < 0)
+        return fd;
+    long wrote = sys_write(fd, text, n);
+    return wrote < 0 ? (int)wrote : 0;
+}
+
+static int write_map(int dir, const char *name, uint32_t inside, uint32_t outside)
+{
+    char text[32], *p = put_number(put_text(put_number(text, inside), " "), outside);
+    p = put_text(p, " 1");
+    return write_file(dir, name, text, (size_t)(p - text));
+}
+
+int map_ids(uint32_t inside_uid, uint32_t inside_gid, uint32_t uid, uint32_t gid)
+{
+    own_fd int self = sys_openat(AT_FDCWD, "/proc/self", O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+    if (self < 0)
+        return self;
+    int e = write_file(self, "setgroups", "deny", 4);
+    if (e == 0)
+        e = write_map(self, "uid_map", inside_uid, uid);
+    return e < 0 ? e : write_map(self, "gid_map", inside_gid, gid);
+}
+
+int builder_map_ids(const struct builder *b, uint32_t uid, uint32_t gid)
+{
+    return map_ids(b->plan->uid, b->plan->gid, uid, gid);
+}
+
+/* The process of the published ports (supervisor/network/publish.c) enters these two: the network, and the user namespace that owns it. */
+static int give_namespaces(const struct builder *b)
+{
+    static const char *const names[] = {"/proc/self/ns/user", "/proc/self/ns/net"};
+    int e = 0;
+    for (int i = 0; e >= 0 && i < 2 && b->publish >= 0; i++) {
+        own_fd int fd = sys_openat(AT_FDCWD, names[i], O_RDONLY | O_CLOEXEC, 0);
+        e = fd < 0 ? fd : (int)sys_send_fd(b->publish, "", 1, fd, 0);
+    }
+    sys_shut(b->publish);
+    return e < 0 ? e : 0;
+}
+
+/*
+ * Under memory pressure the kernel shall take the command before pid 1 (proc_pid_oom_score_adj(5)). The command inherits
+ * what pid 1 has when it is cloned, so the score is raised before and lowered by pid 1 (runtime/init.c) once the command
+ * runs; there, one write sets builder and pid 1, for they share their memory. No descriptor is kept: an open writer would
+ * keep its mount from becoming read-only.
+ */
+static void raise_oom_score(struct builder *b)
+{
+    char text[sizeof b->runner.oom_text], raised[16], *end = raised;
+    own_fd int fd = sys_openat(AT_FDCWD, "/proc/self/oom_score_adj", O_RDWR | O_CLOEXEC, 0);
+    long n = fd < 0 ? fd : sys_read(fd, text, sizeof text);
+    if (n <= 0)
+        return;
+    int score = 0;
+    for (long i = text[0] == '-'; i < n && text[i] >= '0' && text[i] <= '9'; i++)
+        score = score * 10 + text[i] - '0';
+    score = (text[0] == '-' ? -score : score) + 100;
+    if (score < 0)
+        *end++ = '-';
+    end = put_number(end, (uint32_t)(score < 0 ? -score : score > 1000 ? 1000 : score));
+    if (sys_write(fd, raised, (size_t)(end - raised)) > 0) {
+        memcpy(b->runner.oom_text, text, (size_t)n);
+        b->runner.oom_bytes = (uint8_t)n;
+    }
+}
+
+static bool supervised(const struct plan_image *plan)
+{
+    return plan->filter & (FILTER_GUARD | FILTER_READS);
+}
+
+/* Into the control group by moving itself, one thread with no lock of the thread group (cgroup v1's `tasks`). */
+static int join_cgroup(const struct builder *b)
+{
+    int e = 0;
+    for (int i = 0; e >= 0 && i < b->n_group_tasks && i < 8; i++)
+        e = (int)sys_write(b->group_tasks[i], "0", 1);
+    if (e >= 0 && b->plan->namespaces & SYS_CLONE_NEWCGROUP)
+        e = sys_unshare(SYS_CLONE_NEWCGROUP);
+    for (int i = 0; i < b->n_group_tasks && i < 8; i++)
+        sys_shut(b->group_tasks[i]);
+    sys_shut(b->group_dir);
+    return e < 0 ? e : 0;
+}
+
+/*
+ * Pid 1 shares the builder's memory: copying it would cost 50 us and a set of page tables per box. It gets a stack and a
+ * copy of what both would write to; neither touches the other's afterwards, and no libc's state is used by it.
+ */
+static _Noreturn void init_child(void *birth)
+{
+    struct builder *b = birth;
+    int e = sys_prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+    sys_shut(b->report);
+    sys_shut(b->pass[0]);
+    sys_shut(b->runner.host_proc);
+    overlays_settle(&b->runner, false);
+    if (e == 0 && b->joins) {
+        e = join_cgroup(b);
+        if (e < 0) {
+            const struct frame f = {.kind = FRAME_VERDICT, .a = WHERE_CGROUP, .b = (uint32_t)-e};
+            (void)sys_send_fd(b->control, &f, sizeof f, -1, 0);
+            sys_exit(125);
+        }
+    }
+    if (e == 0 && b->beside) { /* the trees that the builder is about to attach are no business of this process */
+        int keep[] = {b->control, b->pass[1], b->job.stdio[0], b->job.stdio[1], b->job.stdio[2], b->runner.own};
+        e = close_others(keep, 6);
+        if (e == 0)
+            e = room_back(&b->runner);
+    }
+    if (e < 0)
+        sys_exit(125);
+    own_fd int net = b->beside && b->late_net ? net_begin(&b->runner) : -1;
+    e = b->beside && b->late_net ? net : 0;
+    if (net >= 0 && sys_send_fd(b->pass[1], "", 1, net, 0) < 0)
+        sys_exit(125); /* the builder gave up, and has said why */
+    e = e < 0 ? e : 0;
+    if (e < 0) {
+        const struct frame f = {.kind = FRAME_VERDICT, .a = WHERE_NET, .b = (uint32_t)-e};
+        (void)sys_send_fd(b->control, &f, sizeof f, -1, 0);
+        sys_exit(125);
+    }
+    sys_drop(&net);
+    init_main(&b->runner, &b->job, b->control, b->pass[1], b->beside);
+}
+
+static void init_entry(void *birth)
+{
+    init_child(birth);
+}
+
+static int clone_init(struct builder *b, int *ret_pidfd)
+{
+    enum { STACK = 128 << 10 };
+    char *memory = sys_pages(STACK + sizeof *b);
+    if (!memory)
+        return -ENOMEM;
+    struct builder *theirs = (void *)(memory + STACK);
+    *theirs = *b;
+    struct sys_clone how = {.flags =
+                                CLONE_VM | SYS_CLONE_PIDFD | (b->plan->namespaces & ~b->plan->outer & CLONE_NEWPID),
+                            .pidfd = (uint64_t)(uintptr_t)ret_pidfd,
+                            .exit_signal = SIGCHLD,
+                            .stack = (uint64_t)(uintptr_t)memory,
+                            .stack_size = STACK};
+    if (b->joins && b->group_dir >= 0) {
+        how.flags |= SYS_CLONE_INTO_CGROUP;
+        how.cgroup = (uint64_t)b->group_dir;
+    }
+    return sys_clone3_run(&how, init_entry, theirs);
+}
+
+/* The builder's powers end here: it reads the memory of the box's processes, and nothing else a capability gives. */
+static int become_guard(const struct builder *b)
+{
+    const uint64_t keep = supervised(b->plan) ? 1ull << CAP_SYS_PTRACE : 0;
+    if (!(b->plan->namespaces & CLONE_NEWUSER) && !b->foreign && !b->plan->tier)
+        return 0;
+    int e = sys_caps_keep(keep);
+    /* Another program may have given less; an ordinary caller has none without a user namespace. */
+    return e == -EPERM && (b->foreign || b->plan->tier) ? sys_caps_keep(0) : e;
+}
+
+/*
+ * Where another program started this one as a user of its own (a container's root), the box is the plan's user from here
+ * on, the guard with it: what it opens for a command, it opens with that user's rights.
+ */
+/*
+ * Where no process namespace lies between, a command could end pid 1 and the guard's helpers: kill(2) goes by the real and the
+ * saved user of whom it is sent to. These two are nobody's, then, and each command takes its own back before it begins.
+ */
+static int stand_apart(const struct builder *b)
+{
+    enum { NOBODY = 65534 };
+    if (b->plan->namespaces & CLONE_NEWPID)
+        return (int)sys_call(SYS_setresuid, b->plan->uid, b->plan->uid, b->plan->uid, 0, 0, 0);
+    return (int)sys_call(SYS_setresuid, NOBODY, b->plan->uid, NOBODY, 0, 0, 0);
+}
+
+static int become_user(struct builder *b)
+{
+    const int uid = (int)sys_call(SYS_geteuid, 0, 0, 0, 0, 0, 0), gid = (int)sys_call(SYS_getegid, 0, 0, 0, 0, 0, 0);
+    if (!b->foreign)
+        return 0;
+    if ((uint32_t)uid == b->plan->uid && (uint32_t)gid == b->plan->gid) {
+        (void)stand_apart(b); /* without the power to, it stays as it is */
+        return 0;
+    }
+    int e = sys_prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0);
+    if (e == 0)
+        e = (int)sys_call(SYS_setgroups, b->n_groups, b->groups, 0, 0, 0, 0);
+    if (e == -EINVAL && b->n_groups) /* a user namespace that has not got all of them has none */
+        e = (int)sys_call(SYS_setgroups, 0, NULL, 0, 0, 0, 0);
+    if (e == 0)
+        e = (int)sys_call(SYS_setresgid, b->plan->gid, b->plan->gid, b->plan->gid, 0, 0, 0);
+    if (e == 0)
+        e = stand_apart(b);
+    if (e == -EPERM || e == -EINVAL) /* a user namespace that has no such number */
+        e = (int)sys_call(SYS_setresuid, b->plan->uid, b->plan->uid, b->plan->uid, 0, 0, 0);
+    if (e == 0) /* effective ones went with the user; NO_CAPS of the plan, in pid 1, needs them */
+        e = sys_caps_whole();
+    return e;
+}
+
+static int mirror(int status)
+{
+    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+/* Everything that was to be said has been said, and pid 1, with whatever else was in the box, has been waited for. */
+static _Noreturn void builder_leave(const struct builder *b, int status)
+{
+    const struct frame f = {.kind = FRAME_GONE};
+    int ignored;
+    if (b->settler > 0) /* before the next box finds what it is tidying up */
+        (void)sys_wait4(b->settler, &ignored, __WALL, NULL);
+    (void)sys_send_fd(b->report, &f, sizeof f, -1, 0);
+    sys_exit(status);
+}
+
+static _Noreturn void watch(struct builder *b, int init)
+{
+    siginfo_t info = {0};
+    char ready;
+    int status = 0, notify = -1;
+    if (supervised(b->plan) && sys_recv_fd(b->pass[0], &ready, 1, &notify, 0) > 0 && notify >= 0) {
+        if (!(b->plan->filter & FILTER_READS)) /* nobody waits for the guard */
+            sys_drop(&b->pass[0]);
+        status = b->supervise(b, notify, sys_taken(&b->runner.host_proc), init);
+        if (b->plan->tier)
+            hunt_down(&b->runner);
+        if (status < 0)
+            builder_give_up(b, WHERE_GUARD, status);
+        builder_leave(b, mirror(status));
+    }
+    int e;
+    do
+        e = sys_waitid(3 /* P_PIDFD */, init, &info, WEXITED | __WALL);
+    while (e == -EINTR);
+    if (b->plan->tier)
+        hunt_down(&b->runner); /* of a pid 1 that was killed */
+    if (e < 0)
+        builder_give_up(b, WHERE_CHILD, e);
+    builder_leave(b, info.si_code == CLD_EXITED ? info.si_status : 128 + info.si_status);
+}
+
+/* Into the network namespace that pid 1 has made: the first thing it sends. */
+static int enter_net(const struct builder *b)
+{
+    char word;
+    own_fd int net = -1;
+    long n = sys_recv_fd(b->pass[0], &word, 1, &net, 0);
+    return n < 0 ? (int)n : net < 0 ? -ECONNRESET : sys_setns(net, CLONE_NEWNET);
+}
+
+static void settle_entry(void *runner)
+{
+    overlays_settle(runner, true);
+    sys_exit(0);
+}
+
+/*
+ * Removing directories on a disk can take longer than a short command, whose end this process must not be late for; and
+ * the powers it takes are not the guard's. So a process of its own does it, in this memory, while the command runs.
+ */
+static void settle_beside(struct builder *b)
+{
+    enum { STACK = 16 << 10 };
+    char *memory = b->runner.n_works ? sys_pages(STACK + sizeof b->runner) : NULL;
+    if (!memory) {
+        overlays_settle(&b->runner, true);
+        return;
+    }
+    struct runner *theirs = (void *)(memory + STACK);
+    *theirs = b->runner;
+    const struct sys_clone how = {.flags = CLONE_VM, .stack = (uint64_t)(uintptr_t)memory, .stack_size = STACK};
+    b->settler = sys_clone3_run(&how, settle_entry, theirs);
+    overlays_settle(&b->runner, b->settler < 0);
+}
+
+_Noreturn void builder_run(struct builder *b)
+{
+    int init = -1, e;
+    raise_oom_score(b);
+    e = give_namespaces(b);
+    if (e < 0)
+        builder_give_up(b, WHERE_CHILD, e);
+    e = sys_chdir("/"); /* the caller's directory may lie in what the box does not see */
+    if (e < 0)
+        builder_give_up(b, WHERE_CHILD, e);
+    if (supervised(b->plan))
+        e = b->runner.host_proc = sys_openat(AT_FDCWD, "/proc", O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+    if (e >= 0)
+        e = sys_socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, b->pass);
+    if (e < 0)
+        builder_give_up(b, WHERE_GUARD, e);
+    e = b->plan->tier && b->job.tty ? terminal_open(b->runner.pty) : 0;
+    if (e < 0)
+        builder_give_up(b, WHERE_PTY, e);
+    e = steps_build_first(&b->runner, !b->names, &b->beside); /* files of stdio are opened in the finished box */
+    if (e < 0)
+        builder_give_up(b, b->runner.failed, e);
+    e = b->late_net && !b->beside ? net_begin(&b->runner) : -1;
+    if (e < -1)
+        builder_give_up(b, WHERE_NET, e);
+    sys_shut(e);
+    e = b->late_net && !b->beside ? steps_catch(&b->runner) : 0;
+    if (e < 0)
+        builder_give_up(b, b->runner.failed, e);
+    e = become_user(b);
+    if (e < 0)
+        builder_give_up(b, WHERE_USER, e);
+    e = stdio_enter(&b->job, b->names, b->report);
+    if (e < 0)
+        builder_give_up(b, WHERE_STDIO, e);
+    if (b->plan->tier) /* what pid 1 leaves when it is killed becomes a child of this process */
+        (void)sys_prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+    e = clone_init(b, &init);
+    if (e < 0)
+        builder_give_up(b, WHERE_CLONE, e);
+    b->pass[1] = sys_shut(b->pass[1]); /* pid 1's end: that it is gone must be seen */
+    e = b->beside ? steps_build_rest(&b->runner) : 0;
+    if (e < 0)
+        builder_give_up(b, b->runner.failed, e);                    /* and pid 1 with it, by its parent-death signal */
+    bool first = b->beside && b->late_net && b->runner.egress >= 0; /* no command before what it does is caught */
+    if (first)
+        e = enter_net(b);
+    if (e < 0)
+        builder_give_up(b, WHERE_NET, e);
+    e = first ? steps_catch(&b->runner) : 0;
+    if (e < 0)
+        builder_give_up(b, b->runner.failed, e);
+    e = b->beside ? (int)sys_write(b->pass[0], "", 1) : 0;
+    if (e >= 0 && b->beside && b->late_net && !first)
+        e = enter_net(b);
+    settle_beside(b);
+    /* Detached mounts are kept: letting one go is waited for by the kernel, which can be done at the end. */
+    int keep[] = {b->report,           b->pass[0],          b->runner.host_proc, init, b->beside ? b->runner.own : -1,
+                  b->runner.layer_dir, b->runner.layer_tree};
+    if (e >= 0)
+        e = close_others(keep, 7); /* pid 1's end of the control stream above all: its end must be seen */
+    if (e == 0)
+        e = become_guard(b);
+    if (e < 0)
+        builder_give_up(b, WHERE_GUARD, e);
+    watch(b, init);
+}

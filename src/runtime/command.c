@@ -1,0 +1,162 @@
+/*
+ * What pid 1 does for a command, in a plain run and in a session: starting it, leading its terminal, telling how it ended.
+ */
+#include "runtime/command.h"
+#include "sys/poll.h"
+
+int send_frame(int control, const struct frame *f, int fd)
+{
+    long n = sys_send_fd(control, f, sizeof *f, fd, 0);
+    return n < 0 ? (int)n : 0;
+}
+
+_Noreturn void give_up(int control, uint32_t where, int e)
+{
+    const struct frame f = {.kind = FRAME_VERDICT, .a = where, .b = (uint32_t)-e};
+    (void)send_frame(control, &f, -1);
+    sys_exit(125);
+}
+
+void command_failed(int control, const struct outcome *o)
+{
+    struct frame f = {.kind = FRAME_EXEC_FAILED, .b = (uint32_t)o->no};
+    if (o->where != WHERE_EXEC) {
+        f.kind = FRAME_VERDICT;
+        f.a = o->where;
+    }
+    (void)send_frame(control, &f, -1);
+}
+
+static uint64_t microseconds(const struct timeval *t)
+{
+    return (uint64_t)t->tv_sec * 1000000 + (uint64_t)t->tv_usec;
+}
+
+/* The number in the column `name` of the lines that begin with `group`: one of names, the next of numbers (proc(5)). */
+static uint64_t counter(const char *text, const char *group, const char *name)
+{
+    const char *names = strstr(text, group), *numbers = names ? strstr(names + 1, group) : NULL;
+    const char *at = names ? strstr(names, name) : NULL;
+    uint64_t v = 0;
+    if (!numbers || !at || at > numbers)
+        return 0;
+    for (const char *p = names; p < at && numbers; p++) {
+        if (*p == ' ')
+            numbers = strchr(numbers + 1, ' ');
+    }
+    for (numbers = numbers ? numbers + 1 : ""; *numbers >= '0' && *numbers <= '9'; numbers++)
+        v = v * 10 + (uint64_t)(*numbers - '0');
+    return v;
+}
+
+/*
+ * Whether the box's network was asked for what it has not: a way to an address, or a resolver at a loopback address. The
+ * kernel counts both, so nothing is watched for it; only a command that failed is asked about.
+ */
+static bool looked_for_network(void)
+{
+    char text[4096];
+    own_fd int fd = sys_openat(AT_FDCWD, "/proc/net/snmp", O_RDONLY | O_CLOEXEC, 0);
+    long n = fd < 0 ? fd : sys_read(fd, text, sizeof text - 1);
+    text[n < 0 ? 0 : n] = 0;
+    return counter(text, "Ip: ", "OutNoRoutes") || counter(text, "Udp: ", "NoPorts");
+}
+
+int report_exit(int control, const struct job *job, int status, const struct rusage *u)
+{
+    const struct frame f = {.kind = FRAME_EXIT,
+                            .a = (uint32_t)job->session,
+                            .b = (uint32_t)status,
+                            .c = status && !job->of_session && looked_for_network() ? EXIT_OFFLINE : EXIT_ITSELF,
+                            .utime_us = microseconds(&u->ru_utime),
+                            .stime_us = microseconds(&u->ru_stime),
+                            .maxrss_kib = (uint64_t)u->ru_maxrss,
+                            .inblock = (uint64_t)u->ru_inblock,
+                            .oublock = (uint64_t)u->ru_oublock,
+                            .stdin_at = job->stdin_at < 0 ? -1 : sys_lseek(job->stdio[0], 0, SEEK_CUR)};
+    return send_frame(control, &f, -1);
+}
+
+int command_start(const struct runner *r, const struct job *job, int slave, struct outcome *o)
+{
+    *o = (struct outcome){0};
+    int pid = sys_vfork();
+    if (pid == 0)
+        command_child(r, job, slave, o);
+    if (o->script)
+        (void)sys_call(SYS_munmap, o->script, o->script_bytes, 0, 0, 0, 0);
+    return pid;
+}
+
+/*
+ * A session whose leader ends hangs up its terminal, and hanging up throws away what the pty has not yet passed on to its
+ * master (pty_flush_buffer() in drivers/tty/pty.c): the last words of a command, on a busy machine. So the leader stays
+ * until pinfold has read them and ends the box, and nobody is left who could say more.
+ */
+static _Noreturn void terminal_ends(const struct runner *r, int control, const struct job *job, int status,
+                                    const struct rusage *usage)
+{
+    struct job told = *job;
+    if (job->of_session)
+        told.session = (int)sys_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
+    if (r->plan->namespaces & CLONE_NEWPID && !job->of_session)
+        (void)sys_kill(-1, SIGKILL);
+    if (report_exit(control, &told, status, usage) < 0)
+        sys_exit(125);
+    for (;;)
+        (void)sys_poll(NULL, 0, NULL);
+}
+
+_Noreturn void leader_main(const struct runner *r, const struct job *job, int slave, int control)
+{
+    struct outcome o;
+    struct rusage usage;
+    int status, pid = sys_setsid();
+    if (pid >= 0)
+        pid = sys_ioctl(slave, TIOCSCTTY, NULL);
+    if (pid < 0)
+        give_up(control, WHERE_PTY, pid);
+    pid = command_start(r, job, slave, &o);
+    if (pid < 0)
+        give_up(control, WHERE_CHILD, pid);
+    if (o.no)
+        command_failed(control, &o);
+    slave = sys_shut(slave); /* or the terminal would never be seen to be left by all */
+    for (int i = 0; i < 3 && job->of_session; i++)
+        sys_shut(job->stdio[i]); /* nor a pipe */
+    for (;;) {
+        int got = sys_wait4(pid, &status, WUNTRACED, &usage);
+        if (got == pid && WIFSTOPPED(status)) {
+            const struct frame f = {.kind = FRAME_STOPPED, .b = (uint32_t)WSTOPSIG(status)};
+            (void)send_frame(control, &f, -1);
+        } else if (got == pid) {
+            terminal_ends(r, control, job, status, &usage);
+        } else if (got != -EINTR) {
+            give_up(control, WHERE_CHILD, got);
+        }
+    }
+}
+
+int terminal_open(int pty[2])
+{
+    int unlock = 0;
+    own_fd int master = sys_openat(AT_FDCWD, "/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC, 0);
+    if (master < 0)
+        return master;
+    int e = sys_ioctl(master, TIOCSPTLCK, &unlock);
+    if (e < 0)
+        return e;
+    int slave = (int)sys_call(SYS_ioctl, master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC, 0, 0, 0);
+    if (slave < 0)
+        return slave;
+    pty[0] = sys_taken(&master);
+    pty[1] = slave;
+    return 0;
+}
+
+_Noreturn void init_leave(const struct runner *r, int status)
+{
+    if (r->plan->tier)
+        hunt_down(r);
+    sys_exit(status);
+}

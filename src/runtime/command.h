@@ -1,0 +1,39 @@
+/* Between pid 1 and the command it starts. */
+#pragma once
+#include <sys/ioctl.h>
+#include "runtime/runner.h"
+
+#define WHERE_EXEC UINT32_MAX /* of struct outcome: execve, the command's own fault */
+
+/* What a child that did not reach its command leaves in the memory it shares with its parent. */
+struct outcome {
+    uint32_t where;      /* a step, WHERE_* or WHERE_EXEC */
+    int no;              /* errno, 0: the command runs */
+    const char **script; /* argv made for /bin/sh, or NULL */
+    size_t script_bytes;
+};
+
+/* In the child of a vfork. `slave`: the box's terminal, or -1. */
+_Noreturn void command_child(const struct runner *r, const struct job *job, int slave, struct outcome *o);
+/* In a child of pid 1: leads the terminal's session, runs the job in it, reports stops and the exit to `control`. */
+_Noreturn void leader_main(const struct runner *r, const struct job *job, int slave, int control);
+/* vfork and command_child(): the pid, or -errno; `o` then tells whether it got as far as its command. */
+int command_start(const struct runner *r, const struct job *job, int slave, struct outcome *o);
+/* FRAME_EXEC_FAILED or FRAME_VERDICT for a command that did not start. */
+void command_failed(int control, const struct outcome *o);
+/*
+ * serve.c: pid 1 of a session. Takes FRAME_EXEC from `control` until that ends, then ends the box. `signals` is a signalfd
+ * of SIGCHLD, `proc` a descriptor of /proc or -1.
+ */
+_Noreturn void serve_main(const struct runner *r, int control, int signals, int proc, uint32_t umask);
+/* To pinfold, with a descriptor or -1. Fails when nobody listens: then the end of the stream ends this process, too. */
+int send_frame(int control, const struct frame *f, int fd);
+/* Tells pinfold which step or WHERE_* failed with -errno `e`, and ends this process. */
+_Noreturn void give_up(int control, uint32_t where, int e);
+/* Ends what is left of a box without a pid namespace, and this process. */
+_Noreturn void init_leave(const struct runner *r, int status);
+/* 0, or -errno when pinfold could not be told. */
+int report_exit(int control, const struct job *job, int status, const struct rusage *usage);
+
+/* hunt.c: for boxes without a pid namespace. Sends `signal` to every descendant of this process. */
+void hunt(const struct runner *r, int signal);

@@ -1,0 +1,80 @@
+/*
+ * What pid 1 gives up before it starts a command, for itself and everything below it.
+ *
+ * Capabilities: with SECBIT_NOROOT an exec by uid 0 grants none, no_new_privs takes set-id bits and file capabilities out
+ * of every exec, and all sets are empty; each of the three would do (capabilities(7)). The locks make the first one final.
+ * The bounding set is emptied besides, so that no later change of the others matters.
+ */
+#include "runtime/filter.h"
+#include "runtime/runner.h"
+#include "sys/caps.h"
+
+#ifndef SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV
+#define SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV (1ul << 5) /* Linux 5.19 */
+#endif
+
+int step_no_caps(struct runner *r, const struct step *s)
+{
+    (void)r, (void)s;
+    int e = sys_prctl(PR_SET_SECUREBITS,
+                      SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP | SECBIT_NO_SETUID_FIXUP_LOCKED |
+                          SECBIT_KEEP_CAPS_LOCKED | SECBIT_NO_CAP_AMBIENT_RAISE | SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED,
+                      0, 0, 0);
+    if (e == -EPERM && r->plan->tier)
+        e = 0; /* without a user namespace an ordinary caller has nothing to give up */
+    for (unsigned c = 0; e == 0; c++)
+        e = sys_caps_unbound(c);
+    if (e != -EINVAL && !(e == -EPERM && r->plan->tier)) /* -EINVAL: past the last one the kernel knows */
+        return e;
+    return sys_caps_keep(0);
+}
+
+int step_no_new_privs(struct runner *r, const struct step *s)
+{
+    (void)r, (void)s;
+    return sys_prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+}
+
+int step_undumpable(struct runner *r, const struct step *s)
+{
+    (void)r, (void)s;
+    return sys_prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+}
+
+int step_keyring(struct runner *r, const struct step *s)
+{
+    (void)r, (void)s;
+    int e = sys_keyring_new();
+    return e < 0 && e != -ENOSYS ? e : 0; /* a kernel without keyrings has none to share */
+}
+
+/*
+ * No core dumps, from here on: the filter lets nobody change it any more. Where the caller's hard limit is 0 it stays so, and
+ * only files are not written (plan/finish.c says so).
+ */
+static int no_core_dumps(void)
+{
+    const struct sys_rlimit one = {1, 1}, none = {0, 0};
+    int e = sys_prlimit(RLIMIT_CORE, &one, NULL);
+    return e == -EPERM ? sys_prlimit(RLIMIT_CORE, &none, NULL) : e;
+}
+
+int step_filter(struct runner *r, const struct step *s)
+{
+    if (s->a >= FILTER_VARIANTS)
+        return -EBADMSG;
+    int e = no_core_dumps();
+    if (e < 0)
+        return e;
+    const struct filter_program *f = &filters[s->a];
+    if (!(s->a & (FILTER_GUARD | FILTER_READS)))
+        return sys_seccomp_filter(f->code, f->n, 0);
+    int fd =
+        sys_seccomp_filter(f->code, f->n, SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV);
+    if (fd == -EINVAL)
+        fd = sys_seccomp_filter(f->code, f->n, SECCOMP_FILTER_FLAG_NEW_LISTENER);
+    if (fd < 0)
+        return fd;
+    r->notify = fd;
+    return 0;
+}

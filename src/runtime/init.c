@@ -1,0 +1,239 @@
+/*
+ * Pid 1 of a box. It runs the last steps, locks itself down, starts the command, and then only waits: for children that
+ * end (it reaps whatever is left to it) and for frames of pinfold (signals, the terminal's size, the end). It runs
+ * no hostile code and reads no hostile bytes. It ends when its command ended, when pinfold says so or is gone (the end of
+ * the stream on `control`), and with it the kernel ends every process of the box.
+ *
+ * A command without a terminal leads a session of its own. With one, a leader stands between: it leads the session
+ * whose terminal the box's pty is, and the command is its child in a group of its own, for a group whose parents are all
+ * outside its session cannot be stopped by the terminal (orphaned process groups, setpgid(2), POSIX 11.1.4).
+ */
+#include "runtime/command.h"
+#include "sys/landlock.h"
+#include "sys/poll.h"
+
+struct init_box { /* pid 1's own view */
+    struct runner *r;
+    const struct job *job;
+    int control, master, slave, signals;
+    int oom; /* oom_score_adj, or -1 when there is nothing to lower */
+    int pid; /* of the command, or of the leader of its session */
+};
+
+/* The terminal of the box: a pty of its own devpts (without namespaces the builder's), whose master goes out. */
+static int open_terminal(struct init_box *b)
+{
+    struct winsize size = {.ws_row = b->job->rows, .ws_col = b->job->columns};
+    const struct frame f = {.kind = FRAME_TTY};
+    int e = b->r->pty[0] < 0 ? terminal_open(b->r->pty) : 0;
+    if (e == 0 && size.ws_row)
+        e = sys_ioctl(b->r->pty[0], TIOCSWINSZ, &size);
+    if (e < 0)
+        return e;
+    b->master = sys_taken(&b->r->pty[0]);
+    b->slave = sys_taken(&b->r->pty[1]);
+    long n = sys_send_fd(b->control, &f, sizeof f, b->master, 0);
+    return n < 0 ? (int)n : 0;
+}
+
+static int start(struct init_box *b)
+{
+    struct outcome o = {0};
+    if (!b->job->tty) {
+        b->pid = command_start(b->r, b->job, -1, &o);
+        if (b->pid > 0 && o.no)
+            command_failed(b->control, &o);
+        return b->pid < 0 ? b->pid : 0;
+    }
+    int pid = (int)sys_call(SYS_clone, SIGCHLD, 0, 0, 0, 0, 0);
+    if (pid == 0)
+        leader_main(b->r, b->job, b->slave, b->control);
+    b->slave = sys_shut(b->slave);
+    b->pid = pid;
+    return pid < 0 ? pid : 0;
+}
+
+static _Noreturn void end_box(const struct init_box *b, int status)
+{
+    init_leave(b->r, status);
+}
+
+static int exit_status(int status)
+{
+    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+static void reap_children(const struct init_box *b)
+{
+    struct rusage usage;
+    int status;
+    for (;;) {
+        int pid = sys_wait4(-1, &status, WNOHANG | WUNTRACED | __WALL, &usage);
+        if (pid == 0 || pid == -ECHILD)
+            return;
+        if (pid != b->pid)
+            continue;
+        if (WIFSTOPPED(status)) {
+            const struct frame f = {.kind = FRAME_STOPPED, .b = (uint32_t)WSTOPSIG(status)};
+            if (!b->job->tty) /* a leader that is stopped from inside is no concern of the caller's */
+                (void)send_frame(b->control, &f, -1);
+            continue;
+        }
+        /* The leader told how the command ended, unless it was killed before, or could not. */
+        const bool leader = b->job->tty && WIFEXITED(status);
+        if (leader && status != 0) {
+            const struct frame f = {.kind = FRAME_VERDICT, .a = WHERE_CHILD, .b = EIO};
+            (void)send_frame(b->control, &f, -1);
+            end_box(b, 125);
+        }
+        if (!leader && report_exit(b->control, b->job, status, &usage) < 0)
+            end_box(b, 125); /* no success without a witness */
+        end_box(b, exit_status(status));
+    }
+}
+
+static void signal_command(const struct init_box *b, int signal, uint32_t target)
+{
+    int group = 0;
+    if (target == SIGNAL_EVERYONE) {
+        if (b->r->plan->tier)
+            hunt(b->r, signal);
+        else
+            (void)sys_kill(-1, signal);
+        return;
+    }
+    if (b->job->tty) { /* the command is the leader's child: known here only as the terminal's foreground */
+        if (sys_ioctl(b->master, TIOCGPGRP, &group) == 0 && group > 1)
+            (void)sys_kill(-group, signal);
+        return;
+    }
+    (void)sys_kill(target == SIGNAL_FOREGROUND ? -b->pid : b->pid, signal);
+}
+
+static void obey_frame(const struct init_box *b)
+{
+    struct frame f;
+    int fd = -1;
+    long n = sys_recv_fd(b->control, &f, sizeof f, &fd, MSG_DONTWAIT);
+    if (n == -EAGAIN || n == -EINTR)
+        return;
+    sys_drop(&fd);
+    if (n != (long)sizeof f || f.kind == FRAME_END)
+        end_box(b, 128 + SIGKILL);
+    if (f.kind == FRAME_SIGNAL && f.a > 0 && f.a <= 64)
+        signal_command(b, (int)f.a, f.b);
+    if (f.kind == FRAME_WINSIZE && b->master >= 0) {
+        struct winsize size = {.ws_row = (unsigned short)(f.a >> 16), .ws_col = (unsigned short)f.a};
+        (void)sys_ioctl(b->master, TIOCSWINSZ, &size);
+    }
+}
+
+/*
+ * The raised score goes back when the command is surely past its exec: until then it shares this memory and would be set
+ * with it (a write to oom_score_adj sets all that share the memory, and vfork returns before exec has let go of it). For
+ * the same reason only now goes what of pinfold's memory was copied along with the builder and nobody here needs.
+ */
+static void settle_down(struct init_box *b)
+{
+    if (b->oom >= 0)
+        (void)sys_write(b->oom, b->r->oom_text, b->r->oom_bytes);
+    sys_drop(&b->oom);
+    for (size_t i = 0; i < b->r->n_spare; i++)
+        (void)sys_call(SYS_munmap, b->r->spare[i].at, b->r->spare[i].bytes, 0, 0, 0, 0);
+    b->r->n_spare = 0;
+}
+
+static _Noreturn void serve(struct init_box *b)
+{
+    const struct timespec past_exec = {.tv_nsec = 50000000};
+    struct pollfd p[2] = {{.fd = b->control, .events = POLLIN}, {.fd = b->signals, .events = POLLIN}};
+    for (;;) {
+        reap_children(b);
+        int n = sys_poll(p, 2, b->oom >= 0 || b->r->n_spare ? &past_exec : NULL);
+        if (n == 0)
+            settle_down(b);
+        if (n < 0 && n != -EINTR)
+            end_box(b, 125);
+        if (p[1].revents) {
+            char ignored[sizeof(struct signalfd_siginfo)];
+            (void)sys_read(b->signals, ignored, sizeof ignored);
+        }
+        if (p[0].revents)
+            obey_frame(b);
+    }
+}
+
+/* The filter's listener goes to the builder, which is the guard from then on. */
+static int hand_over(struct runner *r, int pass)
+{
+    char ready = 0;
+    if (r->notify < 0)
+        return 0;
+    long n = sys_send_fd(pass, &ready, 1, r->notify, 0);
+    sys_drop(&r->notify);
+    return n < 0 ? (int)n : 0;
+}
+
+/* Waits for the builder's word that the box is whole; false when it gave up. */
+static bool builder_is_done(int pass)
+{
+    char word;
+    long n;
+    do
+        n = sys_read(pass, &word, 1);
+    while (n == -EINTR);
+    return n == 1;
+}
+
+_Noreturn void init_main(struct runner *r, const struct job *job, int control, int pass, bool beside)
+{
+    struct init_box b = {.r = r, .job = job, .control = control, .master = -1, .slave = -1, .signals = -1, .oom = -1};
+    sigset_t child;
+    int proc = -1, e = sys_sigmask(SIG_SETMASK, ~0ull);
+    if (e < 0)
+        give_up(control, WHERE_CHILD, e);
+    e = steps_run(r, PHASE_INSIDE);
+    if (e < 0)
+        give_up(control, r->failed, e);
+    if (!job->argv) /* the commands to come inherit the raised score, so it stays */
+        proc = sys_openat(AT_FDCWD, "/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+    else if (r->oom_bytes)
+        b.oom = sys_openat(AT_FDCWD, "/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC, 0);
+    e = job->tty ? open_terminal(&b) : 0;
+    if (e < 0)
+        give_up(control, WHERE_PTY, e);
+    sigemptyset(&child);
+    sigaddset(&child, SIGCHLD);
+    e = b.signals = sys_signalfd(&child, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (e >= 0 && r->plan->tier)
+        e = sys_prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+    if (e < 0)
+        give_up(control, WHERE_CHILD, e);
+    sys_umask(job->umask); /* for the command, which inherits it: under the filter the guard would be asked */
+    e = steps_run(r, PHASE_LOCK);
+    if (e < 0)
+        give_up(control, r->failed, e);
+    if (r->command_ruleset >= 0) {
+        e = sys_landlock_restrict(r->command_ruleset);
+        if (e < 0)
+            give_up(control, WHERE_CHILD, e);
+        r->scoped = true;
+    }
+    (void)sys_prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* whatever the plan says; the builder shares this memory */
+    const bool reads = r->notify >= 0 && r->plan->filter & FILTER_READS;
+    e = hand_over(r, pass);
+    if (e < 0 && !beside)
+        give_up(control, WHERE_GUARD, e);
+    if (beside && !builder_is_done(pass))
+        sys_exit(125); /* it has said why */
+    /* What stands at hidden names is known before a command, or the host, can move it (guard/rules/hidden.c). */
+    if (reads && !builder_is_done(pass))
+        sys_exit(125);
+    sys_shut(pass);
+    if (!job->argv)
+        serve_main(r, control, b.signals, proc, job->umask);
+    e = start(&b);
+    if (e < 0)
+        give_up(control, WHERE_CHILD, e);
+    serve(&b);
+}

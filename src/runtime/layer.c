@@ -1,0 +1,244 @@
+/*
+ * Private writable layers over directories of the host: caches.
+ *
+ *   OVERLAY  one for one directory. It is mounted before ENTER, while its host paths are still writable.
+ *   LAYER    one for many: over all that the home directory shows when the step comes, veil and all; never shown itself.
+ *   PART     a directory of the LAYER, attached where it belongs. Mounting one overlay and cloning parts of it costs
+ *            10 us a cache, an overlay of its own 150 and more (making and removing directories on a disk).
+ *
+ * An overlay shows no mounts below its lower directory. Where the home directory had to be covered instead of veiled
+ * (veil.c) its entries are mounts, so the LAYER cannot show them; each PART is then an overlay of its own after all.
+ */
+#include "runtime/runner.h"
+#include "base/str.h"
+
+/* "/proc/self/fd/N", for kernels whose overlay takes layers by path only: short, and nothing in it needs escaping. */
+char *put_fd_path(char *to, int fd)
+{
+    char digits[12];
+    int n = 0;
+    for (const char *p = "/proc/self/fd/"; *p; p++)
+        *to++ = *p;
+    do
+        digits[n++] = (char)('0' + fd % 10);
+    while (fd /= 10);
+    while (n)
+        *to++ = digits[--n];
+    *to = 0;
+    return to;
+}
+
+/* 'lower\nupper\nwork': cuts the next path off *text into a descriptor. */
+static int next_layer(const char **text)
+{
+    char path[4096];
+    size_t n = 0;
+    while ((*text)[n] && (*text)[n] != '\n' && n + 1 < sizeof path) {
+        path[n] = (*text)[n];
+        n++;
+    }
+    if (n + 1 >= sizeof path)
+        return -ENAMETOOLONG;
+    path[n] = 0;
+    *text += n + ((*text)[n] == '\n');
+    return open_place(path, O_DIRECTORY);
+}
+
+/*
+ * A volatile overlay does not write its whole upper file system to the disk when it is unmounted, which would be
+ * milliseconds at the end of every run. It makes a mark by which it may not be used again after a crash of the machine;
+ * what is kept here are caches, made and used by programs that check what they find, so the mark is taken away: before the
+ * next use, and as soon as there is time (overlays_settle), for its owner could not remove directories of mode 0.
+ */
+static int forget_volatile(int work)
+{
+    static const char *const marks[] = {"work/incompat/volatile/dirty", "work/incompat/volatile", "work/incompat"};
+    int e = 0;
+    for (int i = 0; i < 3 && (e == 0 || e == -ENOENT); i++)
+        e = sys_unlinkat(work, marks[i], i ? AT_REMOVEDIR : 0);
+    return e == -ENOENT ? 0 : e;
+}
+
+/* By descriptor since Linux 6.13. */
+static int name_layers(int fs, const int layers[3])
+{
+    static const char *const keys[] = {"lowerdir+", "upperdir", "workdir"};
+    int e = 0;
+    for (int i = 0; e == 0 && i < 3; i++)
+        e = sys_fsconfig(fs, SYS_FS_FD, keys[i], NULL, layers[i]);
+    return e;
+}
+
+/* By path before: only as long as /proc is the host's, so never beside pid 1. */
+static int name_layers_by_path(int fs, const int layers[3])
+{
+    static const char *const keys[] = {"lowerdir", "upperdir", "workdir"};
+    int e = 0;
+    for (int i = 0; e == 0 && i < 3; i++) {
+        char path[FD_PATH];
+        put_fd_path(path, layers[i]);
+        e = sys_fsconfig(fs, SYS_FS_STRING, keys[i], path, 0);
+    }
+    return e;
+}
+
+/* A detached writable overlay; volatile, see above. The mark of `work` is the caller's to forget later. */
+static int overlay_new(int lower, int upper, int work, unsigned attributes)
+{
+    const int layers[3] = {lower, upper, work};
+    for (int i = 0; i < 3; i++) {
+        if (layers[i] < 0)
+            return layers[i];
+    }
+    int e = forget_volatile(work);
+    for (int by_path = 0; e == 0 && by_path < 2; by_path++) {
+        own_fd int fs = sys_fsopen("overlay");
+        /* userxattr: the only marks of overlayfs that a user namespace may write; what it reads of them the user wrote. */
+        e = fs < 0 ? fs : sys_fsconfig(fs, SYS_FS_FLAG, "userxattr", NULL, 0);
+        if (e == 0)
+            e = sys_fsconfig(fs, SYS_FS_FLAG, "volatile", NULL, 0);
+        if (e == 0)
+            e = by_path ? name_layers_by_path(fs, layers) : name_layers(fs, layers);
+        /* EOPNOTSUPP: before Linux 6.5, overlayfs takes no descriptor of any kind. */
+        if ((e == -EINVAL || e == -EOPNOTSUPP) && !by_path) {
+            e = 0;
+            continue;
+        }
+        if (e == 0)
+            e = sys_fsconfig(fs, SYS_FS_CREATE, NULL, NULL, 0);
+        return e < 0 ? e : sys_fsmount(fs, SYS_MOUNT_NOSUID | SYS_MOUNT_NODEV | attributes);
+    }
+    return e;
+}
+
+/* Takes `work`, whatever it returns. */
+static int settle_later(struct runner *r, int work)
+{
+    if (r->n_works < sizeof r->works / sizeof *r->works) {
+        r->works[r->n_works++] = work;
+        return 0;
+    }
+    int e = forget_volatile(work);
+    sys_shut(work);
+    return e;
+}
+
+int overlay_prepare(struct runner *r, const struct step *s, int *ret_tree)
+{
+    const char *text = step_text(r, s->b);
+    own_fd int lower = next_layer(&text);
+    own_fd int upper = next_layer(&text);
+    own_fd int work = next_layer(&text);
+    int tree = overlay_new(lower, upper, work, (unsigned)mount_attributes(s->flags));
+    if (tree < 0)
+        return tree;
+    *ret_tree = tree;
+    /* A mount of its own: what `work` was opened through is about to become read-only. */
+    int later = sys_open_tree(work, "", SYS_TREE_CLONE | SYS_TREE_CLOEXEC | SYS_AT_EMPTY_PATH);
+    return later < 0 ? forget_volatile(work) : settle_later(r, later);
+}
+
+/* A mount of its own, which stays writable when the root is marked. */
+int layer_prepare(struct runner *r, const struct step *s)
+{
+    own_fd int place = open_place(step_text(r, s->b), O_DIRECTORY);
+    if (place < 0)
+        return place;
+    int tree = sys_open_tree(place, "", SYS_TREE_CLONE | SYS_TREE_CLOEXEC | SYS_AT_EMPTY_PATH);
+    if (tree < 0)
+        return tree;
+    r->layer = s;
+    r->layer_dir = tree;
+    return 0;
+}
+
+static int open_in(int dir, const char *path)
+{
+    return sys_openat2(dir, path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0, CALM);
+}
+
+int step_layer(struct runner *r, const struct step *s)
+{
+    if (s != r->layer)
+        return -EBADMSG;
+    struct statfs fs;
+    own_fd int place = open_place(step_text(r, s->a), O_DIRECTORY);
+    own_fd int upper = open_in(r->layer_dir, "upper");
+    own_fd int work = open_in(r->layer_dir, "work");
+    if (place < 0)
+        return place;
+    if (sys_fstatfs(place, &fs) == 0 && fs.f_type != SYS_OVERLAYFS)
+        return 0; /* covered, not veiled: parts stand alone */
+    int tree = overlay_new(place, upper, work, (unsigned)mount_attributes(s->flags));
+    if (tree < 0)
+        return tree;
+    r->layer_tree = tree;
+    return settle_later(r, sys_taken(&work));
+}
+
+/* Opens the directory `path` below `dir`, making what is missing. */
+static int make_path(int dir, const char *path)
+{
+    char name[256];
+    own_fd int at = sys_fcntl(dir, F_DUPFD_CLOEXEC, 0);
+    while (at >= 0 && *path) {
+        size_t n = 0;
+        for (; path[n] && path[n] != '/'; n++) {
+            if (n + 1 >= sizeof name)
+                return -ENAMETOOLONG;
+            name[n] = path[n];
+        }
+        name[n] = 0;
+        path += n + (path[n] == '/');
+        int e = sys_mkdirat(at, name, 0755);
+        if (e < 0 && e != -EEXIST)
+            return e;
+        int next = open_in(at, name);
+        sys_drop(&at);
+        at = next;
+    }
+    return sys_taken(&at);
+}
+
+/* The same private files as the part would have shown, over what is bound at `place`. */
+static int part_alone(struct runner *r, const struct step *s, const char *rest, int place)
+{
+    char name[] = "work-00";
+    unsigned n = r->n_parts++;
+    name[5] = (char)('0' + n / 10 % 10);
+    name[6] = (char)('0' + n % 10);
+    if (n > 99)
+        return -E2BIG;
+    own_fd int uppers = open_in(r->layer_dir, "upper");
+    own_fd int upper = uppers < 0 ? uppers : make_path(uppers, rest);
+    own_fd int work = make_path(r->layer_dir, name);
+    own_fd int tree = overlay_new(place, upper, work, (unsigned)mount_attributes(s->flags));
+    if (tree < 0)
+        return tree;
+    int e = settle_later(r, sys_taken(&work));
+    return e < 0 ? e : attach(tree, place);
+}
+
+int step_part(struct runner *r, const struct step *s)
+{
+    if (!r->layer)
+        return -EBADMSG;
+    const char *dst = step_text(r, s->a), *rest = dst + str_of(step_text(r, r->layer->a)).n + 1;
+    own_fd int place = open_place(dst, O_DIRECTORY);
+    if (place < 0)
+        return place;
+    if (r->layer_tree < 0)
+        return part_alone(r, s, rest, place);
+    own_fd int tree = sys_open_tree(r->layer_tree, rest, SYS_TREE_CLONE | SYS_TREE_CLOEXEC | SYS_AT_NOFOLLOW);
+    return tree < 0 ? tree : attach(tree, place);
+}
+
+void overlays_settle(struct runner *r, bool here)
+{
+    while (r->n_works) {
+        int work = r->works[--r->n_works];
+        if (here)
+            (void)forget_volatile(work);
+        sys_shut(work);
+    }
+}

@@ -1,0 +1,252 @@
+/*
+ * The box's own tmpfs. One file system serves for everything private that has no size of its own: stubs, refusals, /dev,
+ * /dev/shm and /tmp without a limit are directories of it, each reached by a mount of just that directory. A tmpfs costs
+ * 49 us to make, a directory and a clone 5. No part can be reached from another, for each is a mount of its own; what is
+ * not meant to be written is only ever mounted read-only.
+ *
+ * Cloning from a mount that is attached nowhere needs Linux 6.15. Before, the tmpfs is attached on top of / for the time
+ * of BUILD (no process but the builder exists then, and an absolute path never crosses into a mount on its own root).
+ * At the end of BUILD the whole is parked, read-only, where the fresh /proc will lie over it: letting it go would cost the
+ * wait of an unmount (an RCU grace period), and nothing reaches what lies under a mount (runtime/steps.c).
+ */
+#include "runtime/runner.h"
+#include "runtime/text.h"
+
+/* A detached tmpfs with these permissions for its root; `size_kib` 0: the kernel's own limit. */
+static int tmpfs_new(unsigned mode, uint32_t size_kib, unsigned attributes)
+{
+    own_fd int fs = sys_fsopen("tmpfs");
+    if (fs < 0)
+        return fs;
+    char octal[8] = {(char)('0' + (mode >> 9 & 7)), (char)('0' + (mode >> 6 & 7)), (char)('0' + (mode >> 3 & 7)),
+                     (char)('0' + (mode & 7)), 0};
+    int e = sys_fsconfig(fs, SYS_FS_STRING, "mode", octal, 0);
+    if (e == 0 && size_kib) {
+        char size[16];
+        put_text(put_number(size, size_kib), "k");
+        e = sys_fsconfig(fs, SYS_FS_STRING, "size", size, 0);
+    }
+    if (e == 0)
+        e = sys_fsconfig(fs, SYS_FS_CREATE, NULL, NULL, 0);
+    return e < 0 ? e : sys_fsmount(fs, attributes);
+}
+
+int own_begin(struct runner *r)
+{
+    if (r->own >= 0)
+        return 0;
+    int fd = tmpfs_new(0755, 0, SYS_MOUNT_NOSUID | SYS_MOUNT_NODEV);
+    if (fd < 0)
+        return fd;
+    r->own = fd;
+    return 0;
+}
+
+void own_name(struct runner *r, char name[OWN_NAME])
+{
+    put_number(name, r->n_own++);
+}
+
+int own_show(struct runner *r)
+{
+    if (r->own_visible || r->split) /* beside pid 1 the kernel is one that can, and nothing can be parked any more */
+        return -EALREADY;
+    int e = sys_move_mount(r->own, "", AT_FDCWD, "/", SYS_MOVE_FROM_EMPTY);
+    r->own_visible = e == 0;
+    return e;
+}
+
+int own_clone(struct runner *r, const char *name, unsigned attributes)
+{
+    const unsigned flags = SYS_TREE_CLONE | SYS_TREE_CLOEXEC;
+    own_fd int tree = sys_open_tree(r->own, name, flags);
+    if (tree == -EINVAL && own_show(r) == 0)
+        tree = sys_open_tree(r->own, name, flags);
+    if (tree < 0)
+        return tree;
+    if (attributes & ~(unsigned)(SYS_MOUNT_NOSUID | SYS_MOUNT_NODEV)) {
+        struct sys_mount_attr attr = {.set = attributes};
+        int e = sys_mount_setattr(tree, "", SYS_AT_EMPTY_PATH, &attr);
+        if (e < 0)
+            return e;
+    }
+    return sys_taken(&tree);
+}
+
+void own_forget(struct runner *r)
+{
+    sys_drop(&r->own);
+    r->own_visible = r->denied = r->whiteout = false;
+}
+
+/* An empty directory and an empty file of mode 0: what a refusal is a mount of. */
+int own_denied(struct runner *r)
+{
+    if (r->denied)
+        return 0;
+    int e = own_begin(r);
+    if (e == 0)
+        e = sys_mkdirat(r->own, "d", 0);
+    if (e == 0)
+        e = sys_mknodat(r->own, "f", S_IFREG, 0);
+    r->denied = e == 0;
+    return e;
+}
+
+int deny_place(struct runner *r, int place, bool dir)
+{
+    int e = own_denied(r);
+    if (e < 0)
+        return e;
+    own_fd int tree = own_clone(r, dir ? "d" : "f", SYS_MOUNT_RDONLY | SYS_MOUNT_NOEXEC);
+    return tree < 0 ? tree : attach(tree, place);
+}
+
+int own_park(struct runner *r)
+{
+    const struct step *s = plan_steps(r->plan);
+    const struct sys_mount_attr attr = {.set = SYS_MOUNT_RDONLY};
+    uint32_t i = r->plan->n_steps;
+    if (r->own < 0)
+        return 0;
+    while (i-- > 0 && s[i].kind != STEP_PROC)
+        ;
+    if (i == UINT32_MAX) { /* no place: let it go */
+        int e = r->own_visible ? sys_fchdir(r->own) : 0;
+        if (e == 0 && r->own_visible)
+            e = sys_umount(".", SYS_UMOUNT_DETACH);
+        return e < 0 ? e : sys_chdir("/");
+    }
+    own_fd int place = open_place(step_text(r, s[i].a), O_DIRECTORY);
+    if (place < 0)
+        return place;
+    int e = own_denied(r); /* for /proc, later */
+    if (e == 0)
+        e = sys_mount_setattr(r->own, "", SYS_AT_EMPTY_PATH, &attr);
+    return e < 0 ? e : attach(r->own, place);
+}
+
+int own_seal(struct runner *r)
+{
+    const struct sys_mount_attr attr = {.set = SYS_MOUNT_RDONLY};
+    return r->own < 0 ? 0 : sys_mount_setattr(r->own, "", SYS_AT_EMPTY_PATH, &attr);
+}
+
+int step_deny(struct runner *r, const struct step *s)
+{
+    bool dir = s->mode == STUB_DENIED_DIR;
+    own_fd int place = open_place(step_text(r, s->a), dir ? O_DIRECTORY : 0);
+    return place < 0 ? place : deny_place(r, place, dir);
+}
+
+/* A detached, empty, writable directory: of its own tmpfs when it has a size. */
+static int private_new(struct runner *r, unsigned mode, uint32_t size_kib, unsigned attributes)
+{
+    char name[OWN_NAME];
+    if (size_kib)
+        return tmpfs_new(mode, size_kib, attributes);
+    int e = own_begin(r);
+    if (e < 0)
+        return e;
+    own_name(r, name);
+    e = sys_mkdirat(r->own, name, mode);
+    return e < 0 ? e : own_clone(r, name, attributes);
+}
+
+int step_tmpfs(struct runner *r, const struct step *s)
+{
+    unsigned attributes = (unsigned)mount_attributes(s->flags) | SYS_MOUNT_NOSUID | SYS_MOUNT_NODEV;
+    own_fd int place = open_place(step_text(r, s->a), O_DIRECTORY);
+    if (place < 0)
+        return place;
+    own_fd int tree = private_new(r, s->mode, s->b, attributes);
+    return tree < 0 ? tree : attach(tree, place);
+}
+
+static const char *const nodes[] = {"null", "zero", "full", "random", "urandom", "tty"};
+static const struct {
+    const char *name, *target;
+} links[] = {{"fd", "/proc/self/fd"},
+             {"stdin", "/proc/self/fd/0"},
+             {"stdout", "/proc/self/fd/1"},
+             {"stderr", "/proc/self/fd/2"},
+             {"ptmx", "pts/ptmx"}};
+enum { N_NODES = sizeof nodes / sizeof *nodes, N_LINKS = sizeof links / sizeof *links };
+
+/* The skeleton of /dev in the directory `dir` of the own tmpfs. */
+static int devices_make(int dir)
+{
+    for (int i = 0; i < N_NODES; i++) {
+        int e = sys_mknodat(dir, nodes[i], S_IFREG | 0666, 0);
+        if (e < 0)
+            return e;
+    }
+    for (int i = 0; i < N_LINKS; i++) {
+        int e = sys_symlinkat(links[i].target, dir, links[i].name);
+        if (e < 0)
+            return e;
+    }
+    static const char *const dirs[] = {"pts", "shm", "mqueue"};
+    for (int i = 0; i < 3; i++) {
+        int e = sys_mkdirat(dir, dirs[i], 0755);
+        if (e < 0)
+            return e;
+    }
+    return 0;
+}
+
+/* The host's node `name` of the directory `host` as a mount on the same name below `dev`. */
+static int devices_bind(int host, int dev, const char *name, bool unusable)
+{
+    own_fd int tree = sys_open_tree(host, name, SYS_TREE_CLONE | SYS_TREE_CLOEXEC | SYS_AT_NOFOLLOW);
+    if (tree < 0)
+        return tree;
+    if (unusable) {
+        struct sys_mount_attr attr = {.set = SYS_MOUNT_RDONLY | SYS_MOUNT_NOSUID, .clear = SYS_MOUNT_NODEV};
+        int e = sys_mount_setattr(tree, "", SYS_AT_EMPTY_PATH, &attr);
+        if (e < 0)
+            return e;
+    }
+    return sys_move_mount(tree, "", dev, name, SYS_MOVE_FROM_EMPTY);
+}
+
+/* A clone has the attributes of where it is taken from: read-only is right for a device, no-dev is not. */
+static bool nodes_unusable(int host)
+{
+    struct statfs fs;
+    enum { RDONLY = 1, NODEV = 4 }; /* ST_* of statfs(2) */
+    return sys_fstatfs(host, &fs) < 0 || (fs.f_flags & (RDONLY | NODEV)) != RDONLY;
+}
+
+int step_devices(struct runner *r, const struct step *s)
+{
+    char name[OWN_NAME];
+    own_fd int place = open_place(step_text(r, s->a), O_DIRECTORY);
+    if (place < 0)
+        return place;
+    own_fd int host = open_place("/dev", O_DIRECTORY); /* as long as nothing of ours lies over it */
+    if (host < 0)
+        return host;
+    int e = own_begin(r);
+    if (e < 0)
+        return e;
+    own_name(r, name);
+    e = sys_mkdirat(r->own, name, 0755);
+    if (e < 0)
+        return e;
+    own_fd int dir = sys_openat(r->own, name, O_PATH | O_CLOEXEC, 0);
+    e = dir < 0 ? dir : devices_make(dir);
+    if (e < 0)
+        return e;
+    own_fd int dev = own_clone(r, name, (unsigned)mount_attributes(s->flags & STEP_RDONLY) | SYS_MOUNT_NOEXEC);
+    if (dev < 0)
+        return dev;
+    const bool unusable = nodes_unusable(host);
+    e = attach(dev, place);
+    for (int i = 0; e == 0 && i < N_NODES; i++)
+        e = devices_bind(host, dev, nodes[i], unusable);
+    if (e < 0)
+        return e;
+    own_fd int shm = private_new(r, 01777, s->b, SYS_MOUNT_NOSUID | SYS_MOUNT_NODEV);
+    return shm < 0 ? shm : sys_move_mount(shm, "", dev, "shm", SYS_MOVE_FROM_EMPTY);
+}

@@ -1,0 +1,80 @@
+/* What the files of inner/ share. The names of steps are those of protocol/step.h; each returns 0 or -errno. */
+#pragma once
+#include "runtime/inner.h"
+#include "sys/fd.h"
+#include "sys/mount.h"
+#include "sys/process.h"
+
+#define CALM (RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS)
+
+/* An absolute path in the box (or, before ENTER, on the host) as a descriptor for mounting; follows no link. */
+static inline int open_place(const char *path, int flags)
+{
+    return sys_openat2(AT_FDCWD, path, (uint64_t)(O_PATH | O_CLOEXEC | flags), 0, CALM);
+}
+/* Attaches the detached mount `tree` on `place`. */
+static inline int attach(int tree, int place)
+{
+    return sys_move_mount(tree, "", place, "", SYS_MOVE_FROM_EMPTY | SYS_MOVE_TO_EMPTY);
+}
+static inline const char *step_text(const struct runner *r, uint32_t at)
+{
+    return plan_string(r->plan, at);
+}
+static inline uint64_t mount_attributes(unsigned step_flags)
+{
+    return (step_flags & STEP_RDONLY ? SYS_MOUNT_RDONLY : 0u) | (step_flags & STEP_NOSUID ? SYS_MOUNT_NOSUID : 0u) |
+           (step_flags & STEP_NODEV ? SYS_MOUNT_NODEV : 0u) | (step_flags & STEP_NOEXEC ? SYS_MOUNT_NOEXEC : 0u);
+}
+/* Splits "/a/b/c" into a descriptor of "/a/b" and the name "c". */
+int open_parent(const char *path, const char **ret_name);
+
+/* own.c: the box's own tmpfs */
+enum { OWN_NAME = 16 };
+int own_begin(struct runner *r);
+void own_name(struct runner *r, char name[OWN_NAME]);
+/* A detached clone of the directory or file `name` of it, with mount attributes `attributes`. */
+int own_clone(struct runner *r, const char *name, unsigned attributes);
+/* Attaches the tmpfs for a while, for kernels that cannot use what is detached; -EALREADY the second time. */
+int own_show(struct runner *r);
+void own_forget(struct runner *r);
+/* At the end of BUILD: read-only, out of sight. It can still be cloned from, through its descriptor. */
+int own_park(struct runner *r);
+/* The same beside pid 1, whose fresh /proc may be there already: kept by its descriptor alone, read-only. */
+int own_seal(struct runner *r);
+/* Makes what refusals are mounts of. */
+int own_denied(struct runner *r);
+/* A refusal over `place`, which is a directory or not. */
+int deny_place(struct runner *r, int place, bool dir);
+int step_deny(struct runner *r, const struct step *s);
+int step_tmpfs(struct runner *r, const struct step *s);
+int step_devices(struct runner *r, const struct step *s);
+
+/* veil.c */
+int step_veil(struct runner *r, const struct step *s);
+int step_cover(struct runner *r, const struct step *s);
+/* COVER of the directory `place` (O_PATH); *ret_tree (may be NULL) gets the mount that now lies there. */
+int cover(struct runner *r, const struct step *s, int place, int *ret_tree);
+/* layer.c */
+enum { FD_PATH = 32 };
+/* Writes "/proc/self/fd/N"; returns where its end is. */
+char *put_fd_path(char *to, int fd);
+/* Keeps the layer's directory writable for the LAYER `s`, before ENTER. */
+int layer_prepare(struct runner *r, const struct step *s);
+int step_layer(struct runner *r, const struct step *s);
+int step_part(struct runner *r, const struct step *s);
+/* Mounts the overlay now, while its host paths are still writable; attached when its step comes. */
+int overlay_prepare(struct runner *r, const struct step *s, int *ret_tree);
+
+/* lock.c */
+int step_no_caps(struct runner *r, const struct step *s);
+int step_no_new_privs(struct runner *r, const struct step *s);
+int step_undumpable(struct runner *r, const struct step *s);
+int step_filter(struct runner *r, const struct step *s);
+int step_keyring(struct runner *r, const struct step *s);
+
+/* catch.c */
+int step_catch(struct runner *r, const struct step *s);
+
+/* landlock.c */
+int step_ruleset(struct runner *r, const struct step *s);

@@ -1,0 +1,439 @@
+/*
+ * Pid 1 of a session: no command of its own, but those it is sent. Each comes with descriptors and a reply socket
+ * (protocol/job.h), is started like the one command of a plain run, and is reported to that socket directly. The image was
+ * written by pinfold; still it is checked, and what is malformed is answered, never fatal: the box is other commands' home.
+ *
+ * The end of a reply socket ends its command's whole session. What left that session (setsid) or outlived its command
+ * ends with the box.
+ */
+#include "runtime/command.h"
+#include "sys/poll.h"
+
+enum { MAX_TASKS = 4096, LIST_ROOM = 2048, KILL_ROUNDS = 20 };
+
+struct session_task {
+    int pid, reply, master; /* -1: none (any more) */
+    bool tty, outlives, told;
+};
+
+struct serving {
+    const struct runner *r;
+    int control, signals, proc;
+    uint32_t umask, n;
+};
+
+/* Parallel: what is polled for tasks[i] is polled[i + FIRST]. Only pages that were needed are ever there. */
+enum { CONTROL, SIGNALS, FIRST };
+static struct session_task tasks[MAX_TASKS];
+static struct pollfd polled[MAX_TASKS + FIRST];
+static _Alignas(8) char image_room[JOB_INLINE];
+static const char *list_room[LIST_ROOM];
+
+struct arrival { /* one FRAME_EXEC, as it came */
+    struct frame frame;
+    int fds[JOB_FDS];
+    int n_fds;
+    size_t n; /* bytes of the image that came with it */
+};
+
+static void answer(int reply, uint32_t kind, uint32_t a, uint32_t b)
+{
+    const struct frame f = {.kind = kind, .a = a, .b = b};
+    if (reply >= 0)
+        (void)sys_send_fd(reply, &f, sizeof f, -1, MSG_DONTWAIT);
+}
+
+/* ---- signals ---- */
+
+/* The session of the process with this /proc entry, or 0: field 6 of its stat file, proc(5). */
+static int session_of(int proc, const char *pid)
+{
+    char path[32], text[512];
+    size_t n = 0;
+    for (; pid[n] && n < 16; n++)
+        path[n] = pid[n];
+    __builtin_memcpy(path + n, "/stat", 6);
+    own_fd int fd = sys_openat(proc, path, O_RDONLY | O_CLOEXEC, 0);
+    long got = fd < 0 ? fd : sys_read(fd, text, sizeof text);
+    long at = got - 1;
+    while (at > 0 && text[at] != ')') /* the name before may hold anything */
+        at--;
+    int blanks = 0, value = 0;
+    for (; at > 0 && at < got && blanks < 5; at++) {
+        blanks += text[at] == ' ';
+        if (blanks == 4 && text[at] >= '0' && text[at] <= '9')
+            value = value * 10 + text[at] - '0';
+    }
+    return value;
+}
+
+static int number_of(const char *name)
+{
+    int v = 0;
+    for (; *name >= '0' && *name <= '9'; name++)
+        v = v * 10 + *name - '0';
+    return *name ? 0 : v;
+}
+
+/* Sends `signal` to every process of session `leader`, with itself or without; returns how many were found. */
+static int sweep_session(int proc, int leader, bool itself, int signal)
+{
+    static _Alignas(8) char list[4096];
+    int found = 0;
+    if (itself)
+        (void)sys_kill(-leader, signal);
+    if (proc < 0 || sys_lseek(proc, 0, SEEK_SET) < 0)
+        return 0;
+    for (;;) {
+        long got = sys_getdents64(proc, list, sizeof list);
+        if (got <= 0)
+            return found;
+        for (long at = 0; at < got;) {
+            const struct sys_dirent *d = (const void *)(list + at);
+            int pid = number_of(d->name);
+            if (pid > 0 && (itself || pid != leader) && session_of(proc, d->name) == leader) {
+                (void)sys_kill(pid, signal);
+                found++;
+            }
+            at += d->reclen;
+        }
+    }
+}
+
+static void signal_session(const struct serving *s, int leader, bool itself, int signal)
+{
+    int rounds = signal == SIGKILL ? KILL_ROUNDS : 1;
+    while (rounds-- > 0 && sweep_session(s->proc, leader, itself, signal) > 0)
+        ;
+}
+
+static void signal_task(const struct serving *s, const struct session_task *t, int signal, uint32_t target)
+{
+    int group = 0;
+    if (target == SIGNAL_EVERYONE || target == SIGNAL_CHILDREN) {
+        signal_session(s, t->pid, target == SIGNAL_EVERYONE, signal);
+    } else if (t->tty) { /* the command is the leader's child: known here only as the terminal's foreground */
+        if (sys_ioctl(t->master, TIOCGPGRP, &group) == 0 && group > 1)
+            (void)sys_kill(-group, signal);
+    } else {
+        (void)sys_kill(target == SIGNAL_FOREGROUND ? -t->pid : t->pid, signal);
+    }
+}
+
+/* ---- one command ---- */
+
+static void drop_all(struct arrival *a, int from)
+{
+    for (int i = from; i < a->n_fds; i++)
+        sys_drop(&a->fds[i]);
+}
+
+/* Pointers to the strings of the image; `ret_pages` is what has to be given back, of `ret_bytes`. */
+static const char **list_of(const struct job_image *j, const char ***ret_envp, void **ret_pages, size_t *ret_bytes)
+{
+    size_t n = (size_t)j->n_argv + j->n_envp + 2;
+    const char **list = list_room;
+    if (n > LIST_ROOM) {
+        *ret_bytes = n * sizeof *list;
+        list = sys_pages(*ret_bytes);
+        *ret_pages = (void *)list;
+        if (!list)
+            return NULL;
+    }
+    for (uint32_t i = 0; i < j->n_argv; i++)
+        list[i] = job_string(j, job_list(j, j->argv_at)[i]);
+    list[j->n_argv] = NULL;
+    *ret_envp = list + j->n_argv + 1;
+    for (uint32_t i = 0; i < j->n_envp; i++)
+        (*ret_envp)[i] = job_string(j, job_list(j, j->envp_at)[i]);
+    (*ret_envp)[j->n_envp] = NULL;
+    return list;
+}
+
+static _Noreturn void lead(const struct serving *s, const struct job *job, int slave, int reply)
+{
+    const int kept[] = {slave, reply, job->stdio[0], job->stdio[1], job->stdio[2]};
+    for (unsigned from = 0;;) { /* other commands' reply sockets and terminals above all: that they end must be seen */
+        unsigned next = ~0u;
+        for (unsigned i = 0; i < sizeof kept / sizeof *kept; i++) {
+            if (kept[i] >= 0 && (unsigned)kept[i] >= from && (unsigned)kept[i] < next)
+                next = (unsigned)kept[i];
+        }
+        if (next > from)
+            (void)sys_close_range(from, next == ~0u ? next : next - 1);
+        if (next == ~0u)
+            break;
+        from = next + 1;
+    }
+    leader_main(s->r, job, slave, reply);
+}
+
+static int start_on_terminal(const struct serving *s, const struct job *job, struct session_task *t)
+{
+    struct winsize size = {.ws_row = job->rows, .ws_col = job->columns};
+    const struct frame f = {.kind = FRAME_TTY};
+    int pty[2];
+    int e = terminal_open(pty);
+    if (e < 0)
+        return e;
+    t->master = pty[0];
+    if (size.ws_row)
+        (void)sys_ioctl(t->master, TIOCSWINSZ, &size);
+    long n = sys_send_fd(t->reply, &f, sizeof f, t->master, 0);
+    int pid = n < 0 ? (int)n : (int)sys_call(SYS_clone, SIGCHLD, 0, 0, 0, 0, 0);
+    if (pid == 0)
+        lead(s, job, pty[1], t->reply);
+    sys_drop(&pty[1]);
+    t->pid = pid;
+    return pid < 0 ? pid : 0;
+}
+
+static int start_plain(const struct serving *s, const struct job *job, struct session_task *t)
+{
+    struct outcome o;
+    int pid = command_start(s->r, job, -1, &o);
+    if (pid > 0 && o.no)
+        command_failed(t->reply, &o);
+    t->pid = pid;
+    return pid < 0 ? pid : 0;
+}
+
+static void run_task(struct serving *s, const struct job_image *j, struct arrival *a, int first)
+{
+    const char **envp = NULL;
+    void *pages = NULL;
+    size_t bytes = 0;
+    const bool tty = j->flags & JOB_TTY;
+    struct session_task t = {
+        .pid = -1, .reply = a->fds[first], .master = -1, .tty = tty, .outlives = j->flags & JOB_OUTLIVES};
+    struct job job = {.cwd = j->cwd ? job_string(j, j->cwd) : NULL,
+                      .stdio = {-1, -1, -1},
+                      .tty = tty,
+                      .rows = j->rows,
+                      .columns = j->columns,
+                      .umask = j->umask,
+                      .own_umask = j->umask != s->umask,
+                      .stdin_at = -1,
+                      .of_session = true,
+                      .rlimits = job_rlimits(j),
+                      .n_rlimits = j->n_rlimits};
+    for (int i = 0, at = first + 1; i < 3; i++) {
+        if (job_streams(j->flags) >> i & 1)
+            job.stdio[i] = a->fds[at++];
+    }
+    job.argv = list_of(j, &envp, &pages, &bytes);
+    job.envp = envp;
+    int e = !job.argv ? -ENOMEM : s->n == MAX_TASKS ? -EAGAIN : 0;
+    if (e == 0)
+        e = tty ? start_on_terminal(s, &job, &t) : start_plain(s, &job, &t);
+    if (pages)
+        (void)sys_call(SYS_munmap, pages, bytes, 0, 0, 0, 0);
+    if (e < 0) {
+        answer(t.reply, FRAME_VERDICT, tty ? WHERE_PTY : WHERE_CHILD, (uint32_t)-e);
+        sys_drop(&t.master);
+        return;
+    }
+    a->fds[first] = -1; /* the task's from now on */
+    if (j->flags & JOB_TELL_START)
+        answer(t.reply, FRAME_STARTED, (uint32_t)t.pid, 0);
+    polled[FIRST + s->n] = (struct pollfd){.fd = t.reply, .events = POLLIN};
+    tasks[s->n++] = t;
+}
+
+/* ---- what comes on `control` ---- */
+
+union arrival_fds {
+    struct cmsghdr head;
+    char bytes[CMSG_SPACE(JOB_FDS * sizeof(int))];
+};
+
+/* Bytes of the message, 0 at the end of the stream, -errno. */
+static long receive(int control, struct arrival *a)
+{
+    struct iovec v[2] = {{.iov_base = &a->frame, .iov_len = sizeof a->frame},
+                         {.iov_base = image_room, .iov_len = sizeof image_room}};
+    union arrival_fds c = {.bytes = {0}};
+    struct msghdr m = {.msg_iov = v, .msg_iovlen = 2, .msg_control = &c, .msg_controllen = sizeof c};
+    a->n_fds = 0;
+    long n = sys_recvmsg(control, &m, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+    if (n >= 0 && m.msg_controllen >= CMSG_LEN(0) && c.head.cmsg_level == SOL_SOCKET &&
+        c.head.cmsg_type == SCM_RIGHTS) {
+        a->n_fds = (int)((c.head.cmsg_len - CMSG_LEN(0)) / sizeof(int));
+        __builtin_memcpy(a->fds, CMSG_DATA(&c.head), (size_t)a->n_fds * sizeof(int));
+    }
+    if (n > 0 && m.msg_flags & (MSG_CTRUNC | MSG_TRUNC)) {
+        drop_all(a, 0);
+        a->n_fds = 0;
+    }
+    a->n = n > (long)sizeof a->frame ? (size_t)n - sizeof a->frame : 0;
+    return n;
+}
+
+/* The image out of its memory file, into pages of ours: nobody can change it any more. */
+static void *fetch(int fd, size_t n)
+{
+    char *pages = n >= sizeof(struct job_image) && n <= JOB_MAX_BYTES ? sys_pages(n) : NULL;
+    for (size_t at = 0; pages && at < n;) {
+        long got = sys_pread(fd, pages + at, n - at, at);
+        if (got == -EINTR)
+            continue;
+        if (got <= 0) {
+            (void)sys_call(SYS_munmap, pages, n, 0, 0, 0, 0);
+            return NULL;
+        }
+        at += (size_t)got;
+    }
+    return pages;
+}
+
+static void take_exec(struct serving *s, struct arrival *a)
+{
+    const bool apart = a->frame.b == 1;
+    const int first = apart ? 1 : 0;
+    void *fetched = apart && a->n_fds > 0 ? fetch(a->fds[0], a->frame.a) : NULL;
+    const struct job_image *j = apart ? fetched : (const void *)image_room;
+    const size_t n = apart ? a->frame.a : a->n;
+    int reply = a->n_fds > first ? a->fds[first] : -1;
+
+    if (apart && a->n_fds > 0)
+        sys_drop(&a->fds[0]);
+    if (!j || job_image_check(j, n) < 0 || a->n_fds != first + 1 + (int)job_n_streams(j->flags))
+        answer(reply, FRAME_VERDICT, WHERE_CHECK, apart && !j ? ENOMEM : EBADMSG);
+    else
+        run_task(s, j, a, first);
+    drop_all(a, first);
+    if (fetched)
+        (void)sys_call(SYS_munmap, fetched, a->frame.a, 0, 0, 0, 0);
+}
+
+static void obey_sessiond(struct serving *s)
+{
+    for (int most = 16; most > 0; most--) { /* children are looked after in between */
+        struct arrival a;
+        long n = receive(s->control, &a);
+        if (n == -EAGAIN || n == -EINTR)
+            return;
+        if (n <= 0 || (n == (long)sizeof a.frame && a.frame.kind == FRAME_END))
+            init_leave(s->r, 128 + SIGKILL);
+        if (n >= (long)sizeof a.frame && a.frame.kind == FRAME_EXEC)
+            take_exec(s, &a);
+        else
+            drop_all(&a, 0);
+    }
+}
+
+/* ---- tasks ---- */
+
+static void remove_task(struct serving *s, uint32_t i)
+{
+    sys_drop(&tasks[i].reply);
+    sys_drop(&tasks[i].master);
+    s->n--;
+    tasks[i] = tasks[s->n];
+    polled[FIRST + i] = polled[FIRST + s->n];
+}
+
+/* Nobody is there any more who would hear of it. */
+static void left_alone(const struct serving *s, uint32_t i)
+{
+    struct session_task *t = &tasks[i];
+    polled[FIRST + i].fd = t->reply = sys_shut(t->reply);
+    if (t->told)
+        (void)sys_kill(t->pid, SIGKILL); /* the leader, which was waiting for that */
+    else if (!t->outlives)
+        signal_session(s, t->pid, true, SIGKILL);
+}
+
+static void hear(const struct serving *s, uint32_t i)
+{
+    struct session_task *t = &tasks[i];
+    struct frame f;
+    int fd = -1;
+    long n = sys_recv_fd(t->reply, &f, sizeof f, &fd, MSG_DONTWAIT);
+    if (n == -EAGAIN || n == -EINTR)
+        return;
+    sys_drop(&fd);
+    if (n == (long)sizeof f && f.kind == FRAME_SIGNAL && f.a > 0 && f.a <= 64) {
+        signal_task(s, t, (int)f.a, f.b);
+    } else if (n == (long)sizeof f && f.kind == FRAME_WINSIZE && t->master >= 0) {
+        struct winsize size = {.ws_row = (unsigned short)(f.a >> 16), .ws_col = (unsigned short)f.a};
+        (void)sys_ioctl(t->master, TIOCSWINSZ, &size);
+    } else if (n == (long)sizeof f && f.kind == FRAME_END && f.a == 1 && t->tty) {
+        t->told = true;
+        left_alone(s, i);
+    } else if (n == (long)sizeof f && f.kind == FRAME_END) { /* its end is still reported */
+        signal_session(s, t->pid, true, SIGKILL);
+    } else if (n <= 0) {
+        left_alone(s, i);
+    }
+}
+
+static void ended(struct serving *s, uint32_t i, int status, const struct rusage *usage)
+{
+    const struct session_task *t = &tasks[i];
+    const struct job nothing = {.stdin_at = -1, .session = t->pid, .of_session = true};
+    if (WIFSTOPPED(status)) {
+        if (!t->tty) /* a leader that is stopped from inside is no concern of the caller's */
+            answer(t->reply, FRAME_STOPPED, 0, (uint32_t)WSTOPSIG(status));
+        return;
+    }
+    /* A leader told how the command ended, unless it was killed before. */
+    if (t->reply >= 0 && (!t->tty || WIFSIGNALED(status)))
+        (void)report_exit(t->reply, &nothing, status, usage);
+    remove_task(s, i);
+}
+
+static void reap_tasks(struct serving *s)
+{
+    struct rusage usage;
+    int status;
+    for (;;) {
+        int pid = sys_wait4(-1, &status, WNOHANG | WUNTRACED | __WALL, &usage);
+        if (pid <= 0 && pid != -EINTR)
+            return;
+        for (uint32_t i = 0; pid > 0 && i < s->n; i++) {
+            if (tasks[i].pid == pid) {
+                ended(s, i, status, &usage);
+                break;
+            }
+        }
+    }
+}
+
+/* A /proc of another pid namespace than this process's names others by the numbers of ours. */
+static int own_proc(int proc)
+{
+    char text[16];
+    long n = proc < 0 ? proc : sys_readlinkat(proc, "self", text, sizeof text - 1);
+    text[n > 0 ? n : 0] = 0;
+    return n > 0 && number_of(text) == sys_getpid() ? proc : sys_shut(proc);
+}
+
+_Noreturn void serve_main(const struct runner *r, int control, int signals, int proc, uint32_t umask)
+{
+    struct serving s = {.r = r, .control = control, .signals = signals, .proc = own_proc(proc), .umask = umask};
+    for (size_t i = 0; i < r->n_spare; i++) /* what was needed to come so far */
+        (void)sys_call(SYS_munmap, r->spare[i].at, r->spare[i].bytes, 0, 0, 0, 0);
+    answer(control, FRAME_READY, 0, 0);
+    polled[CONTROL] = (struct pollfd){.fd = control, .events = POLLIN};
+    polled[SIGNALS] = (struct pollfd){.fd = signals, .events = POLLIN};
+    for (;;) {
+        int n = sys_poll(polled, FIRST + s.n, NULL);
+        if (n < 0 && n != -EINTR)
+            init_leave(r, 125);
+        if (n < 0)
+            continue;
+        if (polled[SIGNALS].revents) {
+            char ignored[sizeof(struct signalfd_siginfo)];
+            (void)sys_read(signals, ignored, sizeof ignored);
+        }
+        /* From the end: one that goes is replaced by the last, which has had its turn. */
+        for (uint32_t i = s.n; i-- > 0;) {
+            if (polled[FIRST + i].revents && tasks[i].reply >= 0)
+                hear(&s, i);
+        }
+        reap_tasks(&s);
+        if (polled[CONTROL].revents)
+            obey_sessiond(&s);
+    }
+}

@@ -1,0 +1,636 @@
+/*
+ * The runner of plan steps: one function per kind, in the order of the plan, phase by phase (runtime/inner.h).
+ *
+ * How the root is made. The mount namespace is a copy of the host's, made with the user namespace, so every mount in it is
+ * locked to the others (mount_namespaces(7)). SOURCEs are detached clones of places in that copy. ENTER then marks the copy
+ * as a whole, in place, by one mount_setattr(AT_RECURSIVE): read-only, private, and whatever else ROOT says. From then on
+ * no path leads to a writable place of the host that the plan does not attach. Attributes are only ever added: what the
+ * host has read-only, no-exec or no-suid stays so.
+ *
+ * Why in place and not pivot_root into a marked clone, as is usual: the clone, the pivot and the unmounting of the old
+ * tree cost a tenth of a millisecond, more on a busy machine (unmounting waits for an RCU grace period), and give
+ * nothing. A pivot gets rid of the old, writable tree; here no such tree is left, for the tree itself was marked. What
+ * remains in both forms is what lies under mounts of the plan (the host's /tmp under the box's, a hidden directory under
+ * its veil). That can be reached in four ways only, and each is closed:
+ *   - by a descriptor or working directory from before: the builder closes all but the listed descriptors before the first
+ *     step, stdio that is a directory is refused, files are reopened after the last mount (runtime/stdio.c), and the
+ *     working directory is / from the start and set by path afterwards;
+ *   - through /proc/PID/root, cwd, fd or map_files of a process that has such a thing: outside the pid namespace none is
+ *     visible, and builder and pid 1 are not dumpable, hold no such descriptor, and belong to other capabilities;
+ *   - by unmounting or moving what lies above: that takes CAP_SYS_ADMIN over this mount namespace, which nothing in the box
+ *     has or can get; in a nested user namespace, where a policy allows those, the copied mounts are locked together again;
+ *   - by a bind mount of a directory without what is mounted below it: refused for locked mounts, for the same reason.
+ * Nor can ".." leave: the root directory of every process of the box is the root of the tree itself.
+ *
+ * COVER of / is the exception: there a tmpfs becomes the root, so the box pivots into it and lets the old tree go.
+ */
+#include "runtime/runner.h"
+#include <net/if.h>
+#include <sched.h>
+#include "base/str.h"
+
+enum { PHASE_NONE = PHASE_LOCK + 1, PHASE_COMMAND };
+
+static int phase_of(const struct plan_image *plan, unsigned kind)
+{
+    if (kind == STEP_STUB || kind == STEP_REACH || kind == STEP_LISTEN || kind == STEP_RULE || kind == STEP_NONE)
+        return PHASE_NONE; /* arguments of the step before */
+    if (kind == STEP_RLIMIT || kind == STEP_CWD)
+        return PHASE_COMMAND;
+    if (kind >= STEP_RULESET) /* without namespaces the guard must be held by the file rules as well */
+        return kind == STEP_RULESET && plan->tier ? PHASE_BUILD : PHASE_LOCK;
+    return kind >= STEP_PROC ? PHASE_INSIDE : PHASE_BUILD;
+}
+
+int open_parent(const char *path, const char **ret_name)
+{
+    char parent[4096];
+    size_t last = 0, n = 0;
+    for (; path[n]; n++) {
+        if (path[n] == '/')
+            last = n;
+        if (n + 1 >= sizeof parent)
+            return -ENAMETOOLONG;
+        parent[n] = path[n];
+    }
+    if (path[0] != '/' || !path[last + 1])
+        return -EINVAL;
+    parent[last ? last : 1] = 0;
+    int fd = open_place(parent, O_DIRECTORY);
+    if (fd >= 0)
+        *ret_name = path + last + 1;
+    return fd;
+}
+
+/* The COVER that stands for the root itself, or NULL. */
+static const struct step *cover_of_root(const struct runner *r)
+{
+    const struct step *s = plan_steps(r->plan);
+    for (uint32_t i = 0; i < r->plan->n_steps; i++) {
+        if (s[i].kind == STEP_COVER && step_text(r, s[i].a)[1] == 0)
+            return s + i;
+    }
+    return NULL;
+}
+
+/* ROOT and ROOT_EMPTY only say how ENTER shall make the root: sources are cloned from the tree as it still is. */
+static int step_root(struct runner *r, const struct step *s)
+{
+    r->root = s;
+    return 0;
+}
+
+static int step_source(struct runner *r, const struct step *s)
+{
+    if (s->b >= r->n_slots)
+        return -EBADMSG;
+    own_fd int place = open_place(step_text(r, s->a), 0);
+    if (place < 0)
+        return place;
+    int tree = sys_open_tree(place, "", SYS_TREE_CLONE | SYS_TREE_CLOEXEC | SYS_AT_RECURSIVE | SYS_AT_EMPTY_PATH);
+    if (tree < 0)
+        return tree;
+    r->slots[s->b] = tree;
+    return 0;
+}
+
+/* Overlays over host directories need them writable, as they are before ENTER only. Their trees wait in the last slots. */
+static int prepare_overlays(struct runner *r)
+{
+    const struct step *s = plan_steps(r->plan);
+    uint32_t slot = r->n_slots;
+    for (uint32_t i = r->plan->n_steps; i-- > 0;) {
+        if (s[i].kind != STEP_OVERLAY && s[i].kind != STEP_LAYER)
+            continue;
+        int e = s[i].kind == STEP_LAYER ? layer_prepare(r, s + i) : overlay_prepare(r, s + i, &r->slots[--slot]);
+        if (e == -ENOENT && s[i].flags & STEP_OPTIONAL)
+            continue;
+        if (e < 0) {
+            r->failed = i;
+            return e;
+        }
+    }
+    return 0;
+}
+
+static int mark_tree(int place, unsigned flags)
+{
+    struct sys_mount_attr attr = {.set = mount_attributes(flags), .propagation = SYS_PROPAGATION_PRIVATE};
+    return sys_mount_setattr(place, "", SYS_AT_EMPTY_PATH | SYS_AT_RECURSIVE, &attr);
+}
+
+/*
+ * The root itself has missing mount points: a tmpfs stands for it and everything of the host's / is bound into that,
+ * with the attributes of the step, while the old root is still there to be cloned from.
+ */
+static int enter_cover(struct runner *r, const struct step *c, int old)
+{
+    const uint32_t enter = r->failed;
+    own_fd int root = -1;
+    int e = mark_tree(old, c->flags);
+    if (e == 0)
+        e = cover(r, c, old, &root);
+    if (e < 0)
+        return e;
+    r->failed = enter;
+    e = sys_fchdir(root);
+    if (e == 0)
+        e = sys_pivot_root(".", "."); /* the old root now lies over the new one: "." is the top, pivot_root(2) */
+    if (e == 0)
+        e = sys_umount(".", SYS_UMOUNT_DETACH);
+    if (e == 0)
+        e = sys_chdir("/");
+    if (r->own_visible) /* went with the old root */
+        own_forget(r);
+    return e;
+}
+
+static int step_enter(struct runner *r, const struct step *s)
+{
+    const struct step *c = cover_of_root(r);
+    if (!c && (!r->root || r->root->kind != STEP_ROOT))
+        return -EBADMSG;
+    int e = prepare_overlays(r);
+    if (e < 0)
+        return e;
+    r->failed = (uint32_t)(s - plan_steps(r->plan));
+    own_fd int old = open_place("/", O_DIRECTORY);
+    if (old < 0)
+        return old;
+    return c ? enter_cover(r, c, old) : mark_tree(old, r->root->flags);
+}
+
+static int step_attach(struct runner *r, const struct step *s)
+{
+    if (s->b >= r->n_slots || r->slots[s->b] < 0)
+        return -EBADMSG;
+    own_fd int place = open_place(step_text(r, s->a), 0);
+    if (place < 0)
+        return place;
+    int e = mark_tree(r->slots[s->b], s->flags);
+    if (e == 0)
+        e = attach(r->slots[s->b], place);
+    if (e == 0)
+        sys_drop(&r->slots[s->b]);
+    return e;
+}
+
+static int step_overlay(struct runner *r, const struct step *s)
+{
+    const struct step *all = plan_steps(r->plan);
+    uint32_t slot = r->n_slots;
+    for (uint32_t i = r->plan->n_steps; i-- > 0 && slot;) {
+        if (all[i].kind == STEP_OVERLAY) {
+            slot--;
+            if (all + i == s)
+                break;
+        }
+    }
+    if (slot == r->n_slots || r->slots[slot] < 0)
+        return s->flags & STEP_OPTIONAL ? 0 : -EBADMSG;
+    own_fd int place = open_place(step_text(r, s->a), O_DIRECTORY);
+    int e = place < 0 ? place : attach(r->slots[slot], place);
+    sys_drop(&r->slots[slot]);
+    return e;
+}
+
+static int step_readonly(struct runner *r, const struct step *s)
+{
+    own_fd int place = open_place(step_text(r, s->a), 0);
+    if (place < 0)
+        return place;
+    struct sys_mount_attr attr = {.set = SYS_MOUNT_RDONLY | mount_attributes(s->flags)};
+    return sys_mount_setattr(place, "", SYS_AT_EMPTY_PATH | (s->flags & STEP_RECURSE ? SYS_AT_RECURSIVE : 0u), &attr);
+}
+
+static int step_dir(struct runner *r, const struct step *s)
+{
+    const char *name;
+    own_fd int parent = open_parent(step_text(r, s->a), &name);
+    if (parent < 0)
+        return parent;
+    int e = sys_mkdirat(parent, name, s->mode);
+    return e == -EEXIST ? 0 : e;
+}
+
+static int step_file(struct runner *r, const struct step *s)
+{
+    const char *name, *content = step_text(r, s->b);
+    own_fd int parent = open_parent(step_text(r, s->a), &name);
+    if (parent < 0)
+        return parent;
+    own_fd int fd = sys_openat(parent, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, s->mode);
+    if (fd < 0)
+        return fd;
+    for (size_t left = __builtin_strlen(content); left;) {
+        ssize_t n = sys_write(fd, content, left);
+        if (n <= 0)
+            return n < 0 ? (int)n : -EIO;
+        content += n;
+        left -= (size_t)n;
+    }
+    return 0;
+}
+
+static int step_symlink(struct runner *r, const struct step *s)
+{
+    const char *name;
+    own_fd int parent = open_parent(step_text(r, s->a), &name);
+    return parent < 0 ? parent : sys_symlinkat(step_text(r, s->b), parent, name);
+}
+
+int loopback_up(void)
+{
+    struct ifreq lo = {.ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING};
+    own_fd int fd = sys_socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    return fd < 0 ? fd : sys_ioctl(fd, 0x8914 /* SIOCSIFFLAGS */, &lo);
+}
+
+static int step_loopback(struct runner *r, const struct step *s)
+{
+    (void)s;
+    return r->late_net || r->kept_net ? 0 : loopback_up();
+}
+
+static int step_hostname(struct runner *r, const struct step *s)
+{
+    const char *name = step_text(r, s->a);
+    return sys_sethostname(name, __builtin_strlen(name));
+}
+
+int net_begin(struct runner *r)
+{
+    int e = sys_unshare(CLONE_NEWNET);
+    r->late_net = false;
+    if (e == 0)
+        e = step_loopback(r, NULL);
+    if (e < 0)
+        return e;
+    /* Not by the process: one that is not dumpable cannot be entered by another that is not its better (setns(2)). */
+    own_fd int any = sys_socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    return any < 0 ? any : sys_ioctl(any, 0x894c /* SIOCGSKNS */, NULL);
+}
+
+/* A new instance of the file system `type` on the step's dst. */
+static int fresh(struct runner *r, const struct step *s, const char *type, const char *const *options,
+                 unsigned attributes)
+{
+    own_fd int place = open_place(step_text(r, s->a), O_DIRECTORY);
+    if (place < 0)
+        return place;
+    own_fd int fs = sys_fsopen(type);
+    if (fs < 0)
+        return fs;
+    int e = 0;
+    for (; e == 0 && *options; options += 2)
+        e = sys_fsconfig(fs, SYS_FS_STRING, options[0], options[1], 0);
+    if (e == 0)
+        e = sys_fsconfig(fs, SYS_FS_CREATE, NULL, NULL, 0);
+    if (e < 0)
+        return e;
+    own_fd int tree = sys_fsmount(fs, attributes | (unsigned)mount_attributes(s->flags));
+    return tree < 0 ? tree : attach(tree, place);
+}
+
+static int step_own(struct runner *r, const struct step *s)
+{
+    own_fd int place = open_place(step_text(r, s->a), O_DIRECTORY);
+    return place < 0 ? place : sys_fchownat(place, "", r->plan->uid, r->plan->gid, AT_EMPTY_PATH);
+}
+
+static int step_proc(struct runner *r, const struct step *s)
+{
+    static const char *const none[] = {NULL};
+    return fresh(r, s, "proc", none, SYS_MOUNT_NOSUID | SYS_MOUNT_NODEV | SYS_MOUNT_NOEXEC);
+}
+
+static int step_devpts(struct runner *r, const struct step *s)
+{
+    /* No gid=: the terminal group is not mapped in the box, so a slave belongs to whoever opened it. */
+    static const char *const options[] = {"newinstance", "", "ptmxmode", "0666", "mode", "0620", NULL};
+    return fresh(r, s, "devpts", options + 2, SYS_MOUNT_NOSUID | SYS_MOUNT_NOEXEC);
+}
+
+static int step_mqueue(struct runner *r, const struct step *s)
+{
+    static const char *const none[] = {NULL};
+    return fresh(r, s, "mqueue", none, SYS_MOUNT_NOSUID | SYS_MOUNT_NODEV | SYS_MOUNT_NOEXEC);
+}
+
+/*
+ * Names of /proc that speak of the machine rather than of processes. A box of root's owns what the kernel gives to uid 0
+ * even without capabilities (proc(5)); for others most of it is refused anyway, but one rule for everybody is simpler to
+ * trust. The read-only ones are clones taken while /proc is marked read-only as a whole, so they inherit the mark.
+ */
+static const char *const machine[] = {"sys", "sysrq-trigger", "irq", "bus", "fs", "driver", "mtrr", "asound"};
+enum { N_MACHINE = sizeof machine / sizeof *machine };
+/* Of no use to a command, and telling: refused where the caller could read them. */
+static const char *const telling[] = {"acpi",        "scsi",          "kcore",       "keys",     "timer_list",
+                                      "timer_stats", "latency_stats", "sched_debug", "slabinfo", "vmallocinfo"};
+enum { N_TELLING = sizeof telling / sizeof *telling };
+
+static int proc_readonly(int proc)
+{
+    int trees[N_MACHINE];
+    struct sys_mount_attr on = {.set = SYS_MOUNT_RDONLY}, off = {.clear = SYS_MOUNT_RDONLY};
+    int e = sys_mount_setattr(proc, "", SYS_AT_EMPTY_PATH, &on);
+    if (e < 0)
+        return e;
+    for (int i = 0; i < N_MACHINE; i++)
+        trees[i] = sys_open_tree(proc, machine[i], SYS_TREE_CLONE | SYS_TREE_CLOEXEC);
+    e = sys_mount_setattr(proc, "", SYS_AT_EMPTY_PATH, &off);
+    for (int i = 0; i < N_MACHINE; i++) {
+        if (e == 0 && trees[i] != -ENOENT)
+            e = trees[i] < 0 ? trees[i] : sys_move_mount(trees[i], "", proc, machine[i], SYS_MOVE_FROM_EMPTY);
+        sys_drop(&trees[i]);
+    }
+    return e;
+}
+
+static int step_proc_lock(struct runner *r, const struct step *s)
+{
+    own_fd int proc = open_place(step_text(r, s->a), O_DIRECTORY);
+    if (proc < 0)
+        return proc;
+    int e = proc_readonly(proc);
+    for (int i = 0; e == 0 && i < N_TELLING; i++) {
+        /* Asked with this process's powers, which are the box's and more: a name that it cannot read, nobody can. */
+        if (sys_may(proc, telling[i], 4 /* read */) != 0)
+            continue;
+        own_fd int place = sys_openat2(proc, telling[i], O_PATH | O_CLOEXEC, 0, CALM);
+        e = place < 0 ? place : deny_place(r, place, i < 2);
+    }
+    return e;
+}
+
+static int run_step(struct runner *r, const struct step *s)
+{
+    switch ((enum step_kind)s->kind) {
+#define DO(KIND, function)                                                                                             \
+    case STEP_##KIND:                                                                                                  \
+        return function(r, s);
+        DO(ROOT, step_root)
+        DO(SOURCE, step_source)
+        DO(ROOT_EMPTY, step_root)
+        DO(ENTER, step_enter)
+        DO(ATTACH, step_attach)
+        DO(VEIL, step_veil)
+        DO(COVER, step_cover)
+        DO(DENY, step_deny)
+        DO(TMPFS, step_tmpfs)
+        DO(OVERLAY, step_overlay)
+        DO(LAYER, step_layer)
+        DO(PART, step_part)
+        DO(READONLY, step_readonly)
+        DO(DIR, step_dir)
+        DO(FILE, step_file)
+        DO(SYMLINK, step_symlink)
+        DO(DEVICES, step_devices)
+        DO(LOOPBACK, step_loopback)
+        DO(CATCH, step_catch)
+        DO(OWN, step_own)
+        DO(HOSTNAME, step_hostname)
+        DO(PROC, step_proc)
+        DO(PROC_LOCK, step_proc_lock)
+        DO(DEVPTS, step_devpts)
+        DO(MQUEUE, step_mqueue)
+        DO(KEYRING, step_keyring)
+        DO(RULESET, step_ruleset)
+        DO(NO_CAPS, step_no_caps)
+        DO(NO_NEW_PRIVS, step_no_new_privs)
+        DO(UNDUMPABLE, step_undumpable)
+        DO(FILTER, step_filter)
+#undef DO
+    case STEP_NONE:
+    case STEP_STUB:
+    case STEP_REACH:
+    case STEP_LISTEN:
+    case STEP_RULE:
+    case STEP_RLIMIT:
+    case STEP_CWD:
+    case STEP_COUNT:
+        break;
+    }
+    return -EBADMSG;
+}
+
+uint32_t runner_room(const struct plan_image *plan)
+{
+    const struct step *s = plan_steps(plan);
+    uint32_t slots = 0, overlays = 0;
+    for (uint32_t i = 0; i < plan->n_steps; i++) {
+        if (s[i].kind == STEP_SOURCE && s[i].b < plan->n_steps && s[i].b >= slots)
+            slots = s[i].b + 1;
+        overlays += s[i].kind == STEP_OVERLAY;
+    }
+    return slots + overlays;
+}
+
+void runner_begin(struct runner *r, const struct plan_image *plan, int *slots)
+{
+    *r = (struct runner){.plan = plan,
+                         .slots = slots,
+                         .n_slots = runner_room(plan),
+                         .host_proc = -1,
+                         .notify = -1,
+                         .egress = -1,
+                         .own = -1,
+                         .pty = {-1, -1},
+                         .layer_dir = -1,
+                         .layer_tree = -1,
+                         .command_ruleset = -1};
+    for (uint32_t i = 0; i < r->n_slots; i++)
+        slots[i] = -1;
+}
+
+/* Cloned sources are descriptors: there must be room for all of them at once. */
+static int make_room(struct runner *r)
+{
+    struct sys_rlimit limit, raised;
+    if (r->n_slots < 200)
+        return 0;
+    int e = sys_prlimit(RLIMIT_NOFILE, NULL, &limit);
+    if (e < 0 || limit.soft >= r->n_slots + 64)
+        return e;
+    raised = (struct sys_rlimit){limit.hard, limit.hard};
+    e = sys_prlimit(RLIMIT_NOFILE, &raised, NULL);
+    if (e == 0)
+        r->open_files = limit.soft;
+    return e;
+}
+
+int room_back(struct runner *r)
+{
+    struct sys_rlimit limit;
+    if (!r->open_files)
+        return 0;
+    int e = sys_prlimit(RLIMIT_NOFILE, NULL, &limit);
+    limit.soft = r->open_files;
+    return e < 0 ? e : sys_prlimit(RLIMIT_NOFILE, &limit, NULL);
+}
+
+static int build_end(struct runner *r)
+{
+    for (uint32_t i = 0; i < r->n_slots; i++)
+        sys_drop(&r->slots[i]);
+    if (!r->split) {
+        sys_drop(&r->layer_dir);
+        sys_drop(&r->layer_tree);
+    }
+    int e = r->split ? own_seal(r) : own_park(r);
+    return e < 0 ? e : room_back(r);
+}
+
+/*
+ * A private tree that the engine's tool has made: runc gives it the mode of the image's directory there, whatever the
+ * tool said, and then the box's user might not write in it. It gets the mode that was meant, where this process owns it.
+ */
+static void tool_tmpfs(const struct runner *r, const struct step *s)
+{
+    own_fd int place = open_place(step_text(r, s->a), O_DIRECTORY);
+    char path[FD_PATH];
+    put_fd_path(path, place);
+    if (place >= 0 && s->mode && !r->plan->machine) /* refused where it is somebody else's */
+        (void)sys_fchmodat(AT_FDCWD, path, s->mode);
+}
+
+static int run_range(struct runner *r, enum phase phase, uint32_t from, uint32_t to)
+{
+    const struct step *s = plan_steps(r->plan);
+    int e = 0;
+    for (uint32_t i = from; e == 0 && i < to; i++) {
+        if (phase_of(r->plan, s[i].kind) != (int)phase)
+            continue;
+        if (s[i].flags & STEP_TOOL && s[i].kind == STEP_TMPFS)
+            tool_tmpfs(r, s + i);
+        if (s[i].flags & STEP_TOOL && s[i].kind != STEP_ROOT)
+            continue;
+        r->failed = i;
+        e = run_step(r, s + i);
+        if (e == -ENOENT && s[i].flags & STEP_OPTIONAL)
+            e = 0;
+    }
+    return e;
+}
+
+int steps_run(struct runner *r, enum phase phase)
+{
+    int e = phase == PHASE_BUILD ? make_room(r) : 0;
+    if (e == 0)
+        e = run_range(r, phase, 0, r->plan->n_steps);
+    if (e == 0 && phase == PHASE_BUILD)
+        e = build_end(r);
+    if (phase == PHASE_INSIDE)
+        own_forget(r);
+    return e;
+}
+
+/* Whether `path` is `dir`, or lies in it. */
+static bool in_dir(const char *path, const char *dir)
+{
+    struct str p = str_of(path), d = str_of(dir);
+    return str_starts(p, d) && (p.n == d.n || p.p[d.n] == '/');
+}
+
+/*
+ * Where pid 1 may be cloned: after DEVICES, of which DEVPTS is a part. Its own steps touch /proc and /dev alone, so no
+ * later step of BUILD may lie there, nor may anything of the root be made anew after it. 0: nowhere.
+ */
+static uint32_t split_at(const struct runner *r)
+{
+    const struct step *s = plan_steps(r->plan);
+    uint32_t at = 0, entered = 0;
+    bool proc = false;
+    for (uint32_t i = 0; i < r->plan->n_steps; i++) {
+        if (s[i].kind == STEP_ENTER)
+            entered = i;
+        if (s[i].kind == STEP_DEVICES)
+            at = i + 1;
+        proc |= s[i].kind == STEP_PROC;
+    }
+    if (!entered || at <= entered || !proc || cover_of_root(r))
+        return 0;
+    for (uint32_t i = at; i < r->plan->n_steps; i++) {
+        bool placed = s[i].kind >= STEP_ATTACH && s[i].kind <= STEP_SYMLINK && s[i].kind != STEP_STUB;
+        if (placed && (in_dir(step_text(r, s[i].a), "/dev") || in_dir(step_text(r, s[i].a), "/proc")))
+            return 0;
+    }
+    return at;
+}
+
+int steps_build_first(struct runner *r, bool may_split, bool *ret_rest)
+{
+    const uint32_t at = may_split && !r->plan->tier ? split_at(r) : 0;
+    *ret_rest = false;
+    if (!at)
+        return steps_run(r, PHASE_BUILD);
+    int e = make_room(r);
+    if (e == 0)
+        e = run_range(r, PHASE_BUILD, 0, at);
+    if (e == 0 && r->own_visible) /* an older kernel: what lies on / now would be in pid 1's way */
+        e = run_range(r, PHASE_BUILD, at, r->plan->n_steps);
+    else if (e == 0)
+        e = own_denied(r); /* both halves will ask for it */
+    else
+        return e;
+    if (e < 0)
+        return e;
+    if (r->own_visible)
+        return build_end(r);
+    *ret_rest = true;
+    r->split = at;
+    return 0;
+}
+
+int steps_build_rest(struct runner *r)
+{
+    int e = run_range(r, PHASE_BUILD, r->split, r->plan->n_steps);
+    return e < 0 ? e : build_end(r);
+}
+
+int steps_catch(struct runner *r)
+{
+    const struct step *s = plan_steps(r->plan);
+    r->late_net = false;
+    for (uint32_t i = 0; i < r->plan->n_steps; i++) {
+        if (s[i].kind != STEP_CATCH)
+            continue;
+        r->failed = i;
+        return step_catch(r, s + i);
+    }
+    return 0;
+}
+
+/* The hard limit cannot be raised without privilege: then as much as there is. */
+static int step_rlimit(const struct step *s)
+{
+    uint64_t value = s->b == UINT32_MAX ? UINT64_MAX : (uint64_t)s->b * s->mode;
+    struct sys_rlimit limit = {value, value}, old;
+    int e = sys_prlimit((int)s->a, &limit, NULL);
+    if (e != -EPERM)
+        return e;
+    e = sys_prlimit((int)s->a, NULL, &old);
+    if (e < 0 || value <= old.hard)
+        return e < 0 ? e : -EPERM;
+    limit = (struct sys_rlimit){old.hard, old.hard};
+    return sys_prlimit((int)s->a, &limit, NULL);
+}
+
+int steps_run_command(const struct runner *r, uint32_t *ret_failed)
+{
+    const struct step *s = plan_steps(r->plan);
+    for (uint32_t i = r->plan->n_steps; i-- > 0;) { /* they are the last ones */
+        int e = 0;
+        if (s[i].kind == STEP_RLIMIT)
+            e = step_rlimit(s + i);
+        else if (s[i].kind == STEP_CWD)
+            e = sys_chdir(step_text(r, s[i].a));
+        else if (s[i].kind < STEP_RULESET)
+            break;
+        if (e < 0) {
+            *ret_failed = i;
+            return e;
+        }
+    }
+    return 0;
+}

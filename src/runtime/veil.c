@@ -1,0 +1,484 @@
+/*
+ * Names that are hidden, or made, in places that stay otherwise as they are.
+ *
+ * VEIL mounts a read-only overlay over a directory. Its layers, from the top:
+ *     points     empty directories and files: mount points (mode 0755) and refusals (mode 0)
+ *     whiteouts  a whiteout for every name that shall not show through from below: absent names, and refusals again, so
+ *                that a refused directory is not merged with the real one
+ *     the directory itself, whatever the host makes of it later
+ * A stub in a subdirectory needs that subdirectory in its layer; an overlay takes mode and owner of a merged directory
+ * from its highest layer, so the copy gets those of the original. An owner that is not mapped in the box cannot be copied:
+ * then the mode grants to everybody what the original grants to the caller, which the kernel is asked for (access(2)).
+ * Overlays of lower layers only need neither xattrs nor a work directory; names below are looked up with the builder's
+ * rights, and permission is then asked of the box's (Documentation/filesystems/overlayfs.rst).
+ *
+ * COVER is for where an overlay cannot be: it loses mounts below its directory (the kernel refuses then with EINVAL: mounts
+ * that came from the host are locked together), and the depth of stacking is limited. A tmpfs stands for the directory, and
+ * for every directory on the way to a stub; all other entries are bound as they are at the start.
+ */
+#include "runtime/runner.h"
+#include "base/str.h"
+
+enum { NAME_BYTES = 256, DEEPEST = 64 };
+#define UNREADABLE(e) ((e) == -EACCES)
+#define NOT_THERE(e)  ((e) == -ENOENT || (e) == -ENOTDIR || (e) == -ELOOP)
+
+/* Cuts the first component off *path into `name`; false when there is none or it is no plain name. */
+static bool component(const char **path, char name[NAME_BYTES])
+{
+    const char *p = *path;
+    size_t n = 0;
+    for (; p[n] && p[n] != '/'; n++) {
+        if (n + 1 >= NAME_BYTES)
+            return false;
+        name[n] = p[n];
+    }
+    name[n] = 0;
+    if (n == 0 || (name[0] == '.' && (n == 1 || (n == 2 && name[1] == '.'))))
+        return false;
+    p += n;
+    while (*p == '/')
+        p++;
+    *path = p;
+    return true;
+}
+
+/* Makes the directory `name` of `at` look like `like`: mode and owner, or what of them matters to the box. */
+static int mkdir_like(const struct runner *r, int at, const char *name, int like)
+{
+    struct sys_stat st;
+    int e = sys_stat_at(like, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &st);
+    if (e < 0)
+        return e;
+    unsigned mode = st.mode & 07777;
+    if (st.uid == r->plan->uid && st.gid != r->plan->gid)
+        mode = (mode & 0707) | (mode & 07) << 3; /* of his own group everybody else is a stranger there */
+    if (st.uid != r->plan->uid) {
+        mode = 0;
+        if (sys_may(like, ".", 4) == 0)
+            mode |= 0444;
+        if (sys_may(like, ".", 1) == 0)
+            mode |= 0111;
+    }
+    return sys_mkdirat(at, name, mode);
+}
+
+static int open_below(int dir, const char *name)
+{
+    return sys_openat2(dir, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0, CALM);
+}
+
+static int make_text(int dir, const char *name, const char *text)
+{
+    own_fd int fd = sys_openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    if (fd < 0)
+        return fd;
+    long n = sys_write(fd, text, str_of(text).n);
+    return n < 0 ? (int)n : 0;
+}
+
+/*
+ * overlayfs.rst: a whiteout is a character device 0/0; making one needs no capability. All of a box are one inode with as
+ * many links, which is a quarter cheaper to make than as many inodes, and as cheap to let go.
+ */
+static int make_whiteout(struct runner *r, int dir, const char *name)
+{
+    int e = r->whiteout ? 0 : sys_mknodat(r->own, "w", S_IFCHR, 0);
+    r->whiteout |= e == 0;
+    if (e == 0)
+        e = sys_linkat(r->own, "w", dir, name, 0);
+    return e == -EEXIST ? 0 : e;
+}
+
+static int make_last(int dir, const char *name, unsigned stub, const char *text)
+{
+    int e;
+    if (stub == STUB_TEXT_FILE)
+        e = make_text(dir, name, text);
+    else if (stub == STUB_LINK)
+        e = sys_symlinkat(text, dir, name);
+    else if (stub == STUB_DENIED_DIR || stub == STUB_POINT_DIR)
+        e = sys_mkdirat(dir, name, stub == STUB_POINT_DIR ? 0755 : 0);
+    else
+        e = sys_mknodat(dir, name, S_IFREG | (stub == STUB_POINT_FILE ? 0644u : 0u), 0);
+    return e == -EEXIST ? 0 : e;
+}
+
+/* A layer being filled. Plans sort their stubs, so the directory of the last one is most often that of the next. */
+struct layer {
+    int top, lower;     /* the layer and the veiled directory */
+    bool whiteouts;     /* which layer */
+    const char *parent; /* the last stub's path: its first `n` bytes name its directory, relative to `top` */
+    size_t n;
+    int at, below; /* that directory, in the layer and (or -1) in what is veiled; `top` and `lower` when n is 0 */
+    bool closed;   /* nothing of it shows through, or nobody gets there: stubs in it need not be made */
+};
+
+static void layer_leave(struct layer *l)
+{
+    if (l->at != l->top)
+        sys_shut(l->at);
+    if (l->below != l->lower)
+        sys_shut(l->below);
+    l->at = l->top;
+    l->below = l->lower;
+    l->n = 0;
+    l->closed = false;
+}
+
+/* One directory down, which is made when need be. */
+static int layer_descend(struct runner *r, struct layer *l, const char *name, unsigned stub)
+{
+    int below = l->below < 0 ? -ENOENT : open_below(l->below, name), e = 0;
+    if (UNREADABLE(below) && stub < STUB_POINT_DIR) {
+        l->closed = true; /* the box cannot get there either */
+        return 0;
+    }
+    if (below < 0 && !NOT_THERE(below))
+        return below;
+    if (below < 0 && l->whiteouts) { /* nothing there, or no directory: the name as a whole shall never show through */
+        l->closed = true;
+        return make_whiteout(r, l->at, name);
+    }
+    e = below < 0 ? sys_mkdirat(l->at, name, 0755) : mkdir_like(r, l->at, name, below);
+    int at = e < 0 && e != -EEXIST ? e : open_below(l->at, name);
+    if (l->below != l->lower)
+        sys_shut(l->below);
+    l->below = below < 0 ? -1 : below;
+    if (at == -ENOTDIR && l->whiteouts) {
+        l->closed = true; /* a whiteout already */
+        return 0;
+    }
+    if (at < 0)
+        return at;
+    if (l->at != l->top)
+        sys_shut(l->at);
+    l->at = at;
+    return 0;
+}
+
+/* Puts one stub into a layer, with the directories on the way. */
+static int layer_stub(struct runner *r, struct layer *l, const char *path, unsigned stub, const char *text)
+{
+    char name[NAME_BYTES];
+    size_t n = 0;
+    for (size_t i = 0; path[i]; i++) {
+        if (path[i] == '/')
+            n = i;
+    }
+    const char *rest = path;
+    if (n != l->n || (n && __builtin_memcmp(path, l->parent, n) != 0)) {
+        layer_leave(l);
+        while (!l->closed && rest < path + n) {
+            if (!component(&rest, name))
+                return -EINVAL;
+            int e = layer_descend(r, l, name, stub);
+            if (e < 0)
+                return e;
+        }
+        l->parent = path;
+        l->n = n;
+    }
+    if (l->closed)
+        return 0;
+    rest = path + n + (n > 0);
+    if (!component(&rest, name) || *rest)
+        return -EINVAL;
+    return l->whiteouts ? make_whiteout(r, l->at, name) : make_last(l->at, name, stub, text);
+}
+
+static bool needs_whiteout(unsigned stub)
+{
+    return stub == STUB_ABSENT || stub == STUB_DENIED_DIR;
+}
+
+/* One layer of the veil `s` as a new directory of the own tmpfs; *ret stays -1 when nothing belongs there. */
+static int layer_new(struct runner *r, const struct step *s, int lower, bool whiteouts, int *ret)
+{
+    const uint32_t first = (uint32_t)(s - plan_steps(r->plan)) + 1;
+    struct layer l = {.top = -1, .lower = lower, .whiteouts = whiteouts, .at = -1, .below = lower};
+    int e = 0;
+    for (uint32_t i = 0; e == 0 && i < s->b; i++) {
+        const struct step *stub = s + 1 + i;
+        if (whiteouts ? !needs_whiteout(stub->mode) : stub->mode == STUB_ABSENT)
+            continue;
+        if (l.top < 0) {
+            char name[OWN_NAME];
+            own_name(r, name);
+            e = mkdir_like(r, r->own, name, lower);
+            if (e == 0)
+                e = l.at = l.top = open_below(r->own, name);
+            if (e < 0)
+                break;
+        }
+        r->failed = first + i;
+        e = layer_stub(r, &l, step_text(r, stub->a), stub->mode, step_text(r, stub->b));
+    }
+    layer_leave(&l);
+    if (e < 0) {
+        sys_shut(l.top);
+        return e;
+    }
+    r->failed = first - 1;
+    *ret = l.top;
+    return 0;
+}
+
+static int overlay_by_path(int fs, const int *layers, int n)
+{
+    char text[128], *p = text;
+    for (int i = 0; i < n; i++) {
+        if (i)
+            *p++ = ':';
+        p = put_fd_path(p, layers[i]);
+    }
+    return sys_fsconfig(fs, SYS_FS_STRING, "lowerdir", text, 0);
+}
+
+/* Layers by descriptor since Linux 6.13. */
+static int overlay_by_fd(int fs, const int *layers, int n)
+{
+    int e = 0;
+    for (int i = 0; e == 0 && i < n; i++)
+        e = sys_fsconfig(fs, SYS_FS_FD, "lowerdir+", NULL, layers[i]);
+    return e;
+}
+
+/* A detached read-only overlay of the layers, from the top. */
+static int overlay_lower(const int *layers, int n, unsigned attributes)
+{
+    own_fd int fs = sys_fsopen("overlay");
+    if (fs < 0)
+        return fs;
+    int e = overlay_by_fd(fs, layers, n);
+    if (e == -EINVAL) {
+        sys_drop(&fs);
+        fs = sys_fsopen("overlay");
+        e = fs < 0 ? fs : overlay_by_path(fs, layers, n);
+    }
+    if (e == 0)
+        e = sys_fsconfig(fs, SYS_FS_CREATE, NULL, NULL, 0);
+    return e < 0 ? e : sys_fsmount(fs, attributes);
+}
+
+/* A file system of its own must not lose what the mount below forbids. */
+static unsigned attributes_below(int dir)
+{
+    struct statfs fs;
+    unsigned a = SYS_MOUNT_RDONLY | SYS_MOUNT_NOSUID | SYS_MOUNT_NODEV;
+    return sys_fstatfs(dir, &fs) == 0 && !(fs.f_flags & 8 /* ST_NOEXEC */) ? a : a | SYS_MOUNT_NOEXEC;
+}
+
+static int veil(struct runner *r, const struct step *s, int place)
+{
+    int layers[3], n = 0;
+    int e = own_begin(r);
+    if (e < 0)
+        return e;
+    own_fd int points = -1, whiteouts = -1;
+    e = layer_new(r, s, place, false, &points);
+    if (e == 0)
+        e = layer_new(r, s, place, true, &whiteouts);
+    if (e < 0)
+        return e;
+    if (points >= 0)
+        layers[n++] = points;
+    if (whiteouts >= 0)
+        layers[n++] = whiteouts;
+    if (n == 0)
+        return 0;
+    layers[n++] = place;
+    own_fd int tree = overlay_lower(layers, n, attributes_below(place));
+    if (tree == -EINVAL && own_show(r) == 0) /* layers must be attached somewhere before Linux 6.15 */
+        tree = overlay_lower(layers, n, attributes_below(place));
+    return tree < 0 ? tree : attach(tree, place);
+}
+
+int step_veil(struct runner *r, const struct step *s)
+{
+    own_fd int place = open_place(step_text(r, s->a), O_DIRECTORY);
+    if (place < 0)
+        return place;
+    int e = veil(r, s, place);
+    switch (e) {
+    case -EINVAL: /* mounts below, or too deep */
+    case -ENODEV: /* no overlay in this kernel */
+    case -EPERM:
+    case -EACCES:
+    case -ELOOP:
+    case -EOPNOTSUPP:
+        r->failed = (uint32_t)(s - plan_steps(r->plan));
+        return cover(r, s, place, NULL);
+    default:
+        return e;
+    }
+}
+
+int step_cover(struct runner *r, const struct step *s)
+{
+    const char *dst = step_text(r, s->a);
+    if (!dst[1])
+        return 0; /* of the root: ENTER did it */
+    own_fd int place = open_place(dst, O_DIRECTORY);
+    return place < 0 ? place : cover(r, s, place, NULL);
+}
+
+/* What the stubs of a cover say about the entry `name` of the directory reached by `prefix` ("" or "a/b/"). */
+enum veil_verdict { BIND, STUBBED, ON_THE_WAY };
+static enum veil_verdict judge(const struct runner *r, const struct step *s, struct str prefix, struct str name)
+{
+    enum veil_verdict v = BIND;
+    for (uint32_t i = 1; i <= s->b; i++) {
+        struct str path = str_of(step_text(r, s[i].a));
+        if (!str_starts(path, prefix))
+            continue;
+        path = str_skip(path, prefix.n);
+        if (!str_starts(path, name))
+            continue;
+        path = str_skip(path, name.n);
+        if (path.n == 0)
+            return STUBBED;
+        if (path.p[0] == '/')
+            v = ON_THE_WAY;
+    }
+    return v;
+}
+
+static int bind_entry(int from, int to, const struct sys_dirent *d)
+{
+    unsigned type = d->type;
+    if (type == 0 /* DT_UNKNOWN */ || type == 10 /* DT_LNK */) {
+        struct sys_stat st;
+        int e = sys_stat_at(from, d->name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, SYS_STAT_BASIC, &st);
+        if (e < 0)
+            return e == -ENOENT ? 0 : e;
+        type = (st.mode & S_IFMT) == S_IFDIR ? 4 : (st.mode & S_IFMT) == S_IFLNK ? 10 : 8;
+    }
+    if (type == 10) {
+        char target[4096];
+        ssize_t n = sys_readlinkat(from, d->name, target, sizeof target - 1);
+        if (n < 0)
+            return n == -ENOENT ? 0 : (int)n;
+        target[n] = 0;
+        return sys_symlinkat(target, to, d->name);
+    }
+    own_fd int tree = sys_open_tree(
+        from, d->name, SYS_TREE_CLONE | SYS_TREE_CLOEXEC | SYS_AT_RECURSIVE | SYS_AT_NOFOLLOW | SYS_AT_NO_AUTOMOUNT);
+    if (tree == -ENOENT)
+        return 0; /* gone since it was listed */
+    if (tree < 0)
+        return tree;
+    int e = type == 4 ? sys_mkdirat(to, d->name, 0755) : sys_mknodat(to, d->name, S_IFREG | 0644, 0);
+    if (e == 0)
+        e = sys_move_mount(tree, "", to, d->name, SYS_MOVE_FROM_EMPTY);
+    /* Gone since it was cloned: then its place goes, too. */
+    return e == -ENOENT ? sys_unlinkat(to, d->name, type == 4 ? AT_REMOVEDIR : 0) : e;
+}
+
+struct veil_place { /* one directory being covered */
+    int from, to;
+    char prefix[4096];
+    size_t n;
+};
+
+static int cover_one(struct runner *r, const struct step *s, const struct veil_place *p)
+{
+    _Alignas(8) char list[8192];
+    own_fd int dir = sys_openat(p->from, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+    if (dir < 0)
+        return dir;
+    for (;;) {
+        ssize_t n = sys_getdents64(dir, list, sizeof list);
+        if (n <= 0)
+            return (int)n;
+        for (ssize_t at = 0; at < n;) {
+            const struct sys_dirent *d = (const void *)(list + at);
+            struct str name = str_of(d->name);
+            at += d->reclen;
+            if (str_is(name, ".") || str_is(name, "..") || judge(r, s, (struct str){p->prefix, p->n}, name) != BIND)
+                continue;
+            int e = bind_entry(p->from, p->to, d);
+            if (e < 0)
+                return e;
+        }
+    }
+}
+
+/*
+ * The directories on the way to the stub `path` are covered too, each when the first stub asks for it. A missing one is
+ * made for what must exist, and stays missing for what must not.
+ */
+static int cover_stub(struct runner *r, const struct step *s, const char *path, unsigned stub, const char *text,
+                      const struct veil_place *top)
+{
+    char name[NAME_BYTES];
+    struct veil_place p = {.prefix = "", .n = 0};
+    own_fd int from = sys_fcntl(top->from, F_DUPFD_CLOEXEC, 0);
+    own_fd int to = sys_fcntl(top->to, F_DUPFD_CLOEXEC, 0);
+    if (from < 0 || to < 0)
+        return from < 0 ? from : to;
+    for (const char *rest = path;;) {
+        if (!component(&rest, name))
+            return -EINVAL;
+        if (!*rest)
+            return stub == STUB_ABSENT ? 0 : make_last(to, name, stub, text);
+        int below = from < 0 ? -ENOENT : open_below(from, name);
+        if (below < 0 && !NOT_THERE(below) && !UNREADABLE(below))
+            return below;
+        if (below < 0 && (stub == STUB_ABSENT || UNREADABLE(below)))
+            return 0;
+        sys_drop(&from);
+        from = below < 0 ? -1 : below;
+        int e = from < 0 ? sys_mkdirat(to, name, 0755) : mkdir_like(r, to, name, from);
+        int next = open_below(to, name);
+        if (next < 0)
+            return next;
+        sys_drop(&to);
+        to = next;
+        if (e < 0 && e != -EEXIST)
+            return e;
+        p.n = (size_t)(rest - path);
+        if (p.n >= sizeof p.prefix)
+            return -ENAMETOOLONG;
+        __builtin_memcpy(p.prefix, path, p.n);
+        p.from = from;
+        p.to = to;
+        if (e == 0 && from >= 0)
+            e = cover_one(r, s, &p);
+        if (e < 0 && e != -EEXIST)
+            return e;
+    }
+}
+
+int cover(struct runner *r, const struct step *s, int place, int *ret_tree)
+{
+    char name[OWN_NAME];
+    const uint32_t first = (uint32_t)(s - plan_steps(r->plan)) + 1;
+    int e = own_begin(r);
+    if (e < 0)
+        return e;
+    own_name(r, name);
+    e = mkdir_like(r, r->own, name, place);
+    if (e < 0)
+        return e;
+    own_fd int tree = own_clone(r, name, SYS_MOUNT_NOSUID | SYS_MOUNT_NODEV);
+    if (tree < 0)
+        return tree;
+    e = attach(tree, place);
+    struct veil_place top = {.from = place, .to = tree, .prefix = "", .n = 0};
+    if (e == 0)
+        e = cover_one(r, s, &top);
+    for (uint32_t i = 0; e == 0 && i < s->b; i++) {
+        const struct step *stub = s + 1 + i;
+        r->failed = first + i;
+        e = cover_stub(r, s, step_text(r, stub->a), stub->mode, step_text(r, stub->b), &top);
+    }
+    if (e < 0)
+        return e;
+    r->failed = first - 1;
+    struct sys_mount_attr attr = {.set = SYS_MOUNT_RDONLY | mount_attributes(s->flags)};
+    e = sys_mount_setattr(tree, "", SYS_AT_EMPTY_PATH, &attr);
+    if (e == 0 && ret_tree)
+        *ret_tree = sys_taken(&tree);
+    return e;
+}

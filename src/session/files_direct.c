@@ -1,0 +1,48 @@
+/* The socket of the file API: one end of a pair goes over the session daemon to the guard. */
+#include <sys/socket.h>
+
+#include "base/fd.h"
+#include "session/ask.h"
+#include "session/session.h"
+#include "session/session_files.h"
+
+/* The session daemon looks at who asks, so this process stays until it has: it closes the connection, or says why not. */
+int session_files_give(struct pinfold_session *s, int end, struct err *e)
+{
+    auto_fd int sessiond = -1;
+    auto_buf struct buf none = BUF(KEEP_MESSAGE);
+    struct keep_answer answer;
+    char first;
+    int r = session_connect(&s->place, s->mem, &sessiond, e);
+    if (r == 0)
+        r = ask_send(sessiond, (struct keep_request){.op = KEEP_FILES}, (struct str){0}, &end, 1, e);
+    ssize_t n = -1;
+    while (r == 0 && (n = recv(sessiond, &first, 1, MSG_PEEK)) < 0 && errno == EINTR)
+        ;
+    return r < 0 || n <= 0 ? r : ask_answer(sessiond, &answer, &none, e);
+}
+
+int session_files(struct pinfold_session *s, bool again, int *ret, struct err *e)
+{
+    int pair[2];
+    if (again)
+        s->files = close_fd(s->files);
+    *ret = s->files;
+    if (s->files >= 0)
+        return 0;
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+        return err_sys(e, ERR_SYSTEM, errno, "cannot create a socket pair for the session's files");
+    int r = session_files_give(s, pair[1], e);
+    (void)close_fd(pair[1]);
+    if (r < 0) {
+        (void)close_fd(pair[0]);
+        return r;
+    }
+    *ret = s->files = pair[0];
+    return 0;
+}
+
+int tell_error(struct pinfold_error *to, const struct err *from, int r)
+{
+    return tell(to, from, r);
+}

@@ -1,0 +1,794 @@
+/*
+ * Sessions: found, started once however many ask at once, ended, listed. There is no daemon: whoever starts one forks its
+ * session daemon. What decides whether one stands is its session daemon's life (record.h) and its socket; all changes happen under the
+ * lock of its runtime directory.
+ */
+#include "session/session.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/json.h"
+#include "backends/engine.h"
+#include "survey/survey.h"
+#include "sessiond/sessiond.h"
+#include "session/ask.h"
+#include "session/inside.h"
+#include "run/planned.h"
+#include "session/storage.h"
+#include "run/words.h"
+#include "plan/plan.h"
+#include "sys/poll.h"
+#include "sys/process.h"
+#include "protocol/keep.h"
+
+#define STOP_PATIENCE_MS   5000
+#define REBIND_TRIES       100 /* of 10 ms */
+#define KEEPER_PATIENCE_US 300000
+
+extern char **environ;
+
+/* ---- objects ---- */
+
+static struct pinfold_session *object(const char *name, const char *scope, struct err *e)
+{
+    struct pinfold_session *s = calloc(1, sizeof *s);
+    if (s) {
+        s->files = -1;
+        s->mem = arena_new(MAX_SESSION_ARENA);
+    }
+    if (!s || !s->mem) {
+        free(s);
+        (void)err_sys(e, ERR_SYSTEM, ENOMEM, "cannot find the session");
+        return NULL;
+    }
+    if (place_named(name, scope, s->mem, &s->place, e) < 0) {
+        pinfold_session_free(s);
+        return NULL;
+    }
+    return s;
+}
+
+void pinfold_session_free(struct pinfold_session *s)
+{
+    if (!s)
+        return;
+    s->files = close_fd(s->files);
+    s->mem = arena_free(s->mem);
+    free(s);
+}
+
+static int take_record(struct pinfold_session *s, struct err *e)
+{
+    struct record *r = &s->record;
+    int no = record_read(&s->place, s->mem, r, e);
+    if (no < 0)
+        return no;
+    s->facts = (struct facts){.engine = r->engine, .tier = r->tier};
+    s->policy = (struct policy){.net = r->net, .tty = r->tty, .profile = r->profile, .workspace = r->workspace};
+    static struct origin origins[] = {{.layer = LAYER_BUILTIN, .file = "the session"},
+                                      {.layer = LAYER_FLAGS, .file = "the command's options"}};
+    s->policy.origins = origins;
+    s->policy.n_origins = 2;
+    const struct limit none = {.value = LIMIT_NONE};
+    s->policy.limits = (struct limits){none, none, none, none, none, none, none, none};
+    s->policy.limits.timeout.value = r->timeout_ms;
+    s->policy.limits.grace.value = r->grace_ms;
+    s->policy.limits.output.value = r->output;
+    s->plan = (struct plan){.policy = &s->policy,
+                            .facts = &s->facts,
+                            .lost = r->lost,
+                            .enforced = r->enforced,
+                            .n_enforced = r->n_enforced,
+                            .workspace = r->workspace,
+                            .cwd = r->cwd};
+    snprintf(s->plan.digest, sizeof s->plan.digest, "%s", r->plan_digest ? r->plan_digest : "");
+    snprintf(s->plan.policy_digest, sizeof s->plan.policy_digest, "%s", r->policy_digest);
+    return 0;
+}
+
+/* A name for people: what a terminal would obey, or is long, is not shown as it is. */
+static const char *shown(const struct session_place *p, char room[80])
+{
+    auto_buf struct buf b = BUF(4 * MAX_SESSION_NAME + 64);
+    words_safe(&b, p->name ? p->name : p->hash);
+    snprintf(room, 80, b.n > 60 ? "%.57s..." : "%.60s", buf_cstr(&b));
+    return room;
+}
+
+/* Which limit ended it, if one did: the lines that its session daemon has left (sessiond/sessiond.c). */
+static bool ended_by(const struct session_place *p, struct session_limit *ret)
+{
+    char path[PATH_MAX];
+    *ret = (struct session_limit){0};
+    snprintf(path, sizeof path, "%s/stopped", p->state);
+    auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    ssize_t n = fd < 0 ? 0 : read(fd, ret->text, sizeof ret->text - 1);
+    struct str rest = {ret->text, n > 0 ? (size_t)n : 0}, first = str_until(&rest, '\n'), name = str_until(&first, ' ');
+    for (enum box_limit l = BOX_LIMIT_MEMORY; l <= BOX_LIMIT_DISK; l++) {
+        if (str_is(name, box_limit_name(l)))
+            ret->limit = l;
+    }
+    ret->value = strtoull(first.n ? first.p : "0", NULL, 10);
+    ret->used = str_until(&rest, '\n');
+    ret->origin = str_until(&rest, '\n');
+    return ret->limit != BOX_LIMIT_NONE;
+}
+
+bool session_over(const struct session_place *p, struct arena *mem, struct session_limit *ret)
+{
+    const struct timespec pause = {0, 10000000};
+    const struct keep_request any = {.op = KEEP_DENIALS, .number = UINT64_MAX};
+    auto_buf struct buf said = BUF(KEEP_MAX);
+    struct record r;
+    struct err ignored = {0};
+    *ret = (struct session_limit){0};
+    /* A session daemon that is at its end answers nobody. */
+    auto_fd int fd = place_connect(p);
+    if (fd >= 0 && ask_send(fd, any, STR(""), NULL, 0, &ignored) == 0 && ask_answer(fd, NULL, &said, &ignored) == 0)
+        return false;
+    if (record_read(p, mem, &r, &ignored) < 0)
+        return true;
+    for (int i = 0; i < 200 && record_is_alive(&r); i++)
+        (void)nanosleep(&pause, NULL);
+    (void)ended_by(p, ret);
+    return true;
+}
+
+int session_gone(const struct session_place *p, struct arena *mem, struct err *e)
+{
+    char name[80];
+    struct session_limit limit;
+    struct record r;
+    int no = record_read(p, mem, &r, e);
+    shown(p, name);
+    if (no == -ENOENT) {
+        (void)err_say(e, ERR_POLICY,
+                      "there is no session '%s'; list sessions with: pinfold session list; start it with: pinfold "
+                      "session start '%s'",
+                      name, name);
+        return -ENOENT;
+    }
+    if (no < 0)
+        return no;
+    if (!record_is_of_boot(&r))
+        (void)err_say(e, ERR_SYSTEM,
+                      "session '%s' ended when this machine was restarted; start it with: pinfold session start '%s'",
+                      name, name);
+    else if (!record_is_alive(&r) && ended_by(p, &limit))
+        (void)err_say(
+            e, ERR_SYSTEM,
+            "session '%s' exceeded its limit of %s and was stopped; start it with: pinfold session start '%s'", name,
+            box_limit_name(limit.limit), name);
+    else if (!record_is_alive(&r))
+        (void)err_say(
+            e, ERR_SYSTEM,
+            "session '%s' is gone: its session daemon (process %d) and its box have ended; start it with: pinfold "
+            "session start '%s'",
+            name, r.pid, name);
+    else
+        (void)err_say(
+            e, ERR_SYSTEM,
+            "session '%s' does not answer: its session daemon (process %d) is running but has no socket in '%s'; "
+            "stop it with: pinfold session stop '%s'",
+            name, r.pid, p->run, name);
+    return -ESTALE;
+}
+
+static void moment(long ms)
+{
+    const struct timespec t = {ms / 1000, ms % 1000 * 1000000};
+    (void)nanosleep(&t, NULL);
+}
+
+/*
+ * The socket's name is gone, its owner is not: asked by a signal, it makes a new one. A session that is being started
+ * looks the same, so the lock is waited for first (not by who has it: `locked`).
+ */
+static int rebind(const struct session_place *p, struct arena *mem, bool locked)
+{
+    struct record r;
+    struct err ignored = {0};
+    auto_fd int lock = -1;
+    if (record_read(p, mem, &r, &ignored) < 0)
+        return -ENOENT;
+    if (!locked) {
+        int fd = place_lock(p, &lock, &ignored) < 0 ? -ESTALE : place_connect(p);
+        if (fd >= 0 || lock < 0)
+            return fd;
+        if (record_read(p, mem, &r, &ignored) < 0)
+            return -ENOENT;
+    }
+    auto_fd int owner = sys_pidfd_open(r.pid, 0);
+    if (owner < 0 || !record_is_alive(&r))
+        return -ESTALE;
+    if (make_private_directories(p->run, &ignored) < 0)
+        return -ESTALE;
+    int fd = -ESTALE;
+    for (int i = 0; i < REBIND_TRIES && fd < 0; i++) {
+        /* Again now and then: it may have vanished anew. */
+        if (i % 10 == 0 && sys_pidfd_kill(owner, SIGUSR1) < 0)
+            return -ESTALE;
+        moment(10);
+        fd = place_connect(p);
+    }
+    return fd;
+}
+
+int session_connect(const struct session_place *p, struct arena *mem, int *ret, struct err *e)
+{
+    int fd = place_connect(p);
+    if (fd < 0)
+        fd = rebind(p, mem, false);
+    if (fd < 0)
+        return session_gone(p, mem, e);
+    *ret = fd;
+    return 0;
+}
+
+/* ---- the session daemon's process ---- */
+
+struct session_birth {
+    struct pinfold_policy *policy;
+    const struct session_place *place;
+    int lock, report;
+};
+
+/* The plan lets go of values (planned_give_back); commands to come need them. */
+static const char *const *own_environment(const struct plan *plan, struct arena *mem)
+{
+    size_t n = 0;
+    while (plan->env && plan->env[n])
+        n++;
+    const char **list = arena_zero(mem, (n + 1) * sizeof *list);
+    for (size_t i = 0; list && i < n; i++)
+        list[i] = arena_text(mem, plan->env[i]);
+    return list;
+}
+
+static int keep_planned(const struct session_birth *b, struct prepared *prepared, struct err *e)
+{
+    auto_arena struct arena *mem = arena_new(MAX_SESSION_ARENA);
+    struct planned_memory memory = {prepared, b->policy};
+    struct span spare[PLANNED_SPANS];
+    struct keep_ask keep = {.plan = prepared->plan,
+                            .engine = prepared->engine,
+                            .report = b->report,
+                            .lock = b->lock,
+                            .lasting = planned_give_back,
+                            .lasting_ctx = &memory,
+                            .spare = spare,
+                            .n_spare = planned_spare(&memory, spare, PLANNED_SPANS)};
+    if (!mem)
+        return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot start the session");
+    keep.env = own_environment(prepared->plan, mem);
+    keep.cwd = arena_text(mem, prepared->plan->cwd);
+    keep.name = arena_text(mem, b->place->name);
+    keep.scope = arena_text(mem, b->place->scope);
+    keep.run = arena_text(mem, b->place->run);
+    keep.record = arena_printf(mem, "%s/record", b->place->state);
+    keep.stopped = arena_printf(mem, "%s/stopped", b->place->state);
+    if (arena_failed(mem))
+        return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot start the session");
+    arena_trim(mem);
+    return sessiond_run(&keep, e);
+}
+
+/* The record of what is about to live, with what an earlier session of the name left; then its volumes. */
+static int begin_record(const struct session_birth *b, const struct plan *plan, struct err *e)
+{
+    auto_arena struct arena *mem = arena_new(MAX_SESSION_ARENA);
+    struct record record, before = {0};
+    struct err ignored = {0};
+    int r =
+        mem ? record_make(b->place, plan, mem, &record, e) : err_sys(e, ERR_SYSTEM, ENOMEM, "cannot start the session");
+    if (r == 0 && record_read(b->place, mem, &before, &ignored) == 0)
+        r = record_inherit(&record, &before, mem, e);
+    if (r == 0)
+        r = inside_write(b->place, plan, &record, e);
+    if (r == 0)
+        r = record_write(b->place, &record, e);
+    return r < 0 ? r : storage_make(b->place, &record, mem, e);
+}
+
+static int keep_under(const struct session_birth *b, bool thorough, struct err *e)
+{
+    auto_arena struct arena *mem = arena_new(MAX_SESSION_ARENA);
+    struct private_dirs dirs = PRIVATE_DIRS;
+    struct prepared prepared = {0};
+    char instance[16];
+    struct plan_ask ask = {
+        .cwd = planned_directory(b->policy), .environ = (const char *const *)environ, .instance = instance};
+    snprintf(instance, sizeof instance, "%d", (int)getpid());
+    int r = mem ? storage_plan(b->place, &ask, mem, e) : err_sys(e, ERR_SYSTEM, ENOMEM, "cannot start the session");
+    if (r == 0)
+        r = planned_make(b->policy, &ask, thorough, &dirs, &prepared, e);
+    bool planned = r == 0;
+    if (planned && prepared.facts.unsandboxed)
+        r = err_say(e, ERR_CANNOT, "a session needs a box (--unsandboxed-fallback is for run and shell): %s",
+                    prepared.facts.others[0].why);
+    if (r == 0)
+        r = plan_digests(prepared.plan, e);
+    if (r == 0)
+        r = begin_record(b, prepared.plan, e);
+    mem = arena_free(mem);
+    if (r == 0)
+        r = keep_planned(b, &prepared, e);
+    planned_end(&dirs);
+    if (planned)
+        prepared_free(&prepared);
+    return r;
+}
+
+static _Noreturn void sessiond_main(struct session_birth *b)
+{
+    struct err first = {0}, e = {0};
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    for (int fd = 0; fd < 3; fd++)
+        (void)dup2(null, fd);
+    int r = keep_under(b, false, &first);
+    if (r == -ENGINE_STALE) {
+        r = keep_under(b, true, &e);
+        if (r == -ENGINE_STALE)
+            e = first;
+    } else {
+        e = first;
+    }
+    if (r < 0)
+        sessiond_report(&b->report, r, &e);
+    _exit(r < 0 ? 125 : 0);
+}
+
+/* Nothing of the caller's goes along: its descriptors above all, which others wait to see closed. */
+static void forget_caller(struct session_birth *b)
+{
+    b->report = fcntl(b->report, F_DUPFD, 3);
+    b->lock = fcntl(b->lock, F_DUPFD, b->report + 1);
+    int keep = b->report;
+    (void)setsid();
+    for (int s = 1; s < 32; s++)
+        (void)signal(s, SIG_DFL);
+    (void)signal(SIGPIPE, SIG_IGN);
+    /* Who misses the socket sends it: not before it is watched. */
+    (void)sys_sigmask(SIG_SETMASK, 1ull << (SIGUSR1 - 1));
+    if (keep > 3)
+        (void)sys_call(SYS_close_range, 3, (unsigned)keep - 1, 0, 0, 0, 0);
+    if (b->lock > keep + 1)
+        (void)sys_call(SYS_close_range, (unsigned)keep + 1, (unsigned)b->lock - 1, 0, 0, 0, 0);
+    (void)sys_call(SYS_close_range, (unsigned)(b->lock > keep ? b->lock : keep) + 1, ~0u, 0, 0, 0, 0);
+    (void)fcntl(keep, F_SETFD, FD_CLOEXEC);
+    if (b->lock > keep)
+        (void)fcntl(b->lock, F_SETFD, FD_CLOEXEC);
+}
+
+/* A session that never came to be leaves no record, or it would be said to have ended. */
+static void unmake(const struct session_place *p)
+{
+    auto_arena struct arena *mem = arena_new(MAX_SESSION_ARENA);
+    struct record r;
+    struct err ignored = {0};
+    if (mem && record_read(p, mem, &r, &ignored) == 0 && storage_remove(p, &r, mem, &ignored) == 0)
+        place_remove(p);
+}
+
+/* Forks the session daemon, no child of ours, and waits for its word. The lock is held by the caller. */
+static int start_keeping(struct pinfold_policy *policy, const struct session_place *p, int lock, struct err *e)
+{
+    struct session_birth b = {.policy = policy, .place = p, .lock = lock};
+    char stopped[PATH_MAX], record[PATH_MAX];
+    snprintf(record, sizeof record, "%s/record", p->state);
+    const bool before = access(record, F_OK) == 0;
+    snprintf(stopped, sizeof stopped, "%s/stopped", p->state);
+    (void)unlink(stopped);
+    struct keep_report said = {.r = -ECHILD};
+    int pipe_ends[2], status;
+    if (pipe2(pipe_ends, O_CLOEXEC) < 0)
+        return err_sys(e, ERR_SYSTEM, errno, "cannot start the session");
+    b.report = pipe_ends[1];
+    pid_t pid = fork();
+    if (pid == 0) {
+        forget_caller(&b);
+        if (fork() != 0)
+            _exit(0);
+        sessiond_main(&b);
+    }
+    int no = errno;
+    (void)close(pipe_ends[1]);
+    while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    size_t n = 0;
+    while (pid > 0 && n < sizeof said) {
+        ssize_t k = read(pipe_ends[0], (char *)&said + n, sizeof said - n);
+        if (k < 0 && errno == EINTR)
+            continue;
+        if (k <= 0)
+            break;
+        n += (size_t)k;
+    }
+    (void)close(pipe_ends[0]);
+    if (pid < 0)
+        return err_sys(e, ERR_SYSTEM, no, "cannot start the session");
+    if (n < sizeof said)
+        return err_say(e, ERR_SYSTEM, "the session daemon died while starting");
+    if (said.r < 0) {
+        *e = said.err;
+        if (!before)
+            unmake(p);
+    }
+    return said.r;
+}
+
+/* ---- ensure, open ---- */
+
+enum { FOUND, OTHER_POLICY, OTHER_IMAGE, NOT_THERE };
+
+/* Whether what was asked for is what the session runs under; an image's name may have come to mean another one. */
+static int compare(const struct pinfold_session *s, const struct policy *policy, int *ret, struct err *e)
+{
+    char digest[65];
+    const char *asked = policy->engine, *id = NULL;
+    const char *name = asked && !same(asked, "auto") ? asked : s->record.engine;
+    const struct engine *engine = engine_by_name(name);
+    int r = engine && engine->image_id ? engine->image_id(policy, s->mem, &id, e) : 0;
+    if (r == 0)
+        r = policy_digest(policy, name, id, digest, e);
+    if (r < 0)
+        return r;
+    *ret = same(digest, s->record.policy_digest) ? FOUND : OTHER_POLICY;
+    if (*ret == FOUND || !id || !s->record.image || same(id, s->record.image))
+        return 0;
+    r = policy_digest(policy, name, s->record.image, digest, e);
+    if (r == 0 && same(digest, s->record.policy_digest))
+        *ret = OTHER_IMAGE;
+    return r;
+}
+
+static int look_for(struct pinfold_session *s, const struct pinfold_policy *policy, bool locked, int *ret,
+                    struct err *e)
+{
+    int fd = place_connect(&s->place);
+    *ret = NOT_THERE;
+    if (fd < 0)
+        fd = rebind(&s->place, s->mem, locked);
+    if (fd < 0)
+        return 0;
+    (void)close(fd);
+    int r = take_record(s, e);
+    return r < 0 ? r : compare(s, policy->policy, ret, e);
+}
+
+static int stop_living(const struct session_place *p, struct arena *mem, struct err *e);
+
+static int make_under_lock(struct pinfold_session *s, struct pinfold_policy *policy, int lock, int recreate,
+                           struct err *e)
+{
+    char name[80];
+    int found, r = look_for(s, policy, true, &found, e);
+    if (r < 0 || found == FOUND)
+        return r;
+    if (found == OTHER_IMAGE && !recreate) {
+        (void)err_say(
+            e, ERR_REFUSED,
+            "session '%s' runs an older version of the image '%s' (%.19s); recreate the session with: --recreate",
+            shown(&s->place, name), policy->policy->image, s->record.image);
+        return -ESTALE;
+    }
+    if (found == OTHER_POLICY && !recreate) {
+        (void)err_say(e, ERR_REFUSED,
+                      "session '%s' runs with another policy, engine or image (time-outs may differ); run with the "
+                      "session's own policy: pinfold exec '%s' COMMAND, or recreate the session with: --recreate",
+                      shown(&s->place, name), name);
+        return -ESTALE;
+    }
+    if (found == OTHER_POLICY || found == OTHER_IMAGE)
+        r = stop_living(&s->place, s->mem, e);
+    if (r == 0)
+        r = start_keeping(policy, &s->place, lock, e);
+    return r < 0 ? r : take_record(s, e);
+}
+
+/* What is each command's own is as this policy says, for the commands of this object. */
+static void adopt_limits(struct pinfold_session *s, const struct limits *l)
+{
+    struct limits *mine = &s->policy.limits;
+    mine->timeout = (struct limit){.value = l->timeout.value, .asked = l->timeout.asked, .origin = 1};
+    mine->grace = (struct limit){.value = l->grace.value, .asked = l->grace.asked, .origin = 1};
+    mine->output = (struct limit){.value = l->output.value, .asked = l->output.asked, .origin = 1};
+}
+
+/* What a run says before its command, and that a new session's commands do not say each time. */
+static void say_start(const struct pinfold_policy *policy, const struct pinfold_session_options *o)
+{
+    auto_arena struct arena *mem = arena_new(MAX_SESSION_ARENA);
+    const char *notes[3] = {egress_names_denied(policy->policy)};
+    if (mem && survey_repository(policy->policy, policy->layers.world.home, mem, notes + 1) < 0)
+        notes[1] = notes[2] = NULL;
+    for (size_t i = 0; i < sizeof notes / sizeof *notes; i++) {
+        auto_buf struct buf words = BUF(MAX_WORDS);
+        if (!notes[i])
+            continue;
+        words_safe(&words, notes[i]);
+        o->say(o->say_ctx, PINFOLD_SAY_NOTE, buf_cstr(&words));
+    }
+}
+
+int pinfold_session_ensure(struct pinfold_policy *policy, const struct pinfold_session_options *options,
+                           struct pinfold_session **ret, struct pinfold_error *error)
+{
+    struct pinfold_session_options o;
+    struct err e = {0};
+    auto_fd int lock = -1;
+    int found;
+    int r = take_options(&o, sizeof o, options, options ? options->size : 0, &e);
+    struct pinfold_session *s = r < 0 ? NULL : object(o.name, o.scope, &e);
+    if (!s)
+        return tell(error, &e, r < 0 ? r : -EINVAL);
+    r = look_for(s, policy, false, &found, &e);
+    if (r == 0 && found != FOUND) {
+        r = place_lock(&s->place, &lock, &e);
+        if (r == 0)
+            r = make_under_lock(s, policy, lock, o.recreate, &e);
+        if (r == 0 && o.say)
+            say_start(policy, &o);
+    }
+    if (r < 0) {
+        pinfold_session_free(s);
+        return tell(error, &e, r);
+    }
+    adopt_limits(s, &policy->policy->limits);
+    *ret = s;
+    return 0;
+}
+
+int pinfold_session_open(const struct pinfold_session_options *options, struct pinfold_session **ret,
+                         struct pinfold_error *error)
+{
+    struct pinfold_session_options o;
+    struct err e = {0};
+    int r = take_options(&o, sizeof o, options, options ? options->size : 0, &e);
+    struct pinfold_session *s = r < 0 ? NULL : object(o.name, o.scope, &e);
+    if (!s)
+        return tell(error, &e, r < 0 ? r : -EINVAL);
+    r = take_record(s, &e);
+    if (r == -ENOENT || (r == 0 && !record_is_alive(&s->record))) {
+        r = session_gone(&s->place, s->mem, &e);
+        r = r == -ESTALE ? -ENOENT : r;
+    }
+    if (r < 0) {
+        pinfold_session_free(s);
+        return tell(error, &e, r);
+    }
+    *ret = s;
+    return 0;
+}
+
+/* ---- stop ---- */
+
+static int wait_for_end(int pidfd, int ms)
+{
+    struct pollfd p = {.fd = pidfd, .events = POLLIN};
+    const struct timespec patience = {ms / 1000, ms % 1000 * 1000000};
+    int n;
+    do
+        n = sys_poll(&p, 1, &patience);
+    while (n == -EINTR);
+    return n == 1 ? 0 : -ETIMEDOUT;
+}
+
+/* Ends the session daemon that the record names; 0 also when there is none (any more). */
+static int stop_living(const struct session_place *p, struct arena *mem, struct err *e)
+{
+    struct record r;
+    char name[80];
+    int no = record_read(p, mem, &r, e);
+    if (no == -ENOENT)
+        return 0;
+    if (no < 0)
+        return no;
+    auto_fd int owner = sys_pidfd_open(r.pid, 0);
+    if (owner < 0 || !record_is_alive(&r)) /* in this order: the descriptor is of the process that was judged */
+        return 0;
+    if (sys_pidfd_kill(owner, SIGTERM) == 0 && wait_for_end(owner, STOP_PATIENCE_MS) == 0)
+        return 0;
+    (void)sys_pidfd_kill(owner, SIGKILL); /* and the box with it */
+    if (wait_for_end(owner, STOP_PATIENCE_MS) == 0)
+        return 0;
+    return err_sys(e, ERR_SYSTEM, ETIMEDOUT, "session '%s': cannot end its session daemon (process %d)", shown(p, name),
+                   r.pid);
+}
+
+/* In good order: what it stored waits for the next of that name. */
+static void mark_stopped(const struct session_place *p)
+{
+    char path[PATH_MAX];
+    snprintf(path, sizeof path, "%s/stopped", p->state);
+    (void)close_fd(open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+}
+
+bool session_is_stopped(const struct session_place *p)
+{
+    char path[PATH_MAX];
+    snprintf(path, sizeof path, "%s/stopped", p->state);
+    return access(path, F_OK) == 0;
+}
+
+int pinfold_session_stop(const struct pinfold_session_options *options, int remove, struct pinfold_error *error)
+{
+    struct pinfold_session_options o;
+    struct err e = {0};
+    auto_fd int lock = -1;
+    bool there = false;
+    int r = take_options(&o, sizeof o, options, options ? options->size : 0, &e);
+    struct pinfold_session *s = r < 0 ? NULL : object(o.name, o.scope, &e);
+    if (!s)
+        return tell(error, &e, r < 0 ? r : -EINVAL);
+    r = record_read(&s->place, s->mem, &s->record, &e);
+    if (r == 0) {
+        r = place_lock(&s->place, &lock, &e);
+        there = r == 0 && (remove || record_is_alive(&s->record));
+    }
+    if (r == 0 && there)
+        r = stop_living(&s->place, s->mem, &e);
+    if (r == 0 && there && remove) {
+        r = storage_remove(&s->place, &s->record, s->mem, &e);
+        if (r == 0)
+            place_remove(&s->place);
+        else
+            r = err_wrap(&e, r, "the session has ended but was not removed");
+    }
+    if (r == 0 && there && !remove)
+        mark_stopped(&s->place);
+    if (r == -ENOENT || (r == 0 && !there)) {
+        r = session_gone(&s->place, s->mem, &e);
+        r = r == -ESTALE ? -ENOENT : r;
+    }
+    pinfold_session_free(s);
+    return tell(error, &e, r);
+}
+
+/* ---- list ---- */
+
+static void put_time(struct json *j, const char *name, uint64_t seconds)
+{
+    char text[32];
+    time_t t = (time_t)seconds;
+    struct tm tm;
+    if (gmtime_r(&t, &tm) && strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &tm))
+        json_text(j, name, text);
+    else
+        json_null(j, name);
+}
+
+static void put_storage(struct json *j, const struct record *r)
+{
+    json_array(j, "storage");
+    for (size_t i = 0; i < r->n_kept; i++) {
+        const struct kept *k = &r->kept[i];
+        json_object(j, NULL);
+        if (k->what.path[0])
+            json_text(j, "path", k->what.path);
+        else
+            json_null(j, "path");
+        json_text(j, k->what.volume ? "volume" : "directory", k->what.at);
+        if (k->what.volume)
+            json_text(j, "engine", k->engine);
+        json_object_end(j);
+    }
+    json_array_end(j);
+}
+
+/* What its session daemon says of it; null when that does not answer at once. */
+static void put_now(struct json *j, const struct session_place *p)
+{
+    const struct timeval patience = {0, KEEPER_PATIENCE_US};
+    auto_buf struct buf said = BUF(MAX_ANSWER_TEXT);
+    struct err ignored = {0};
+    auto_fd int fd = place_connect(p);
+    if (fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) == 0 &&
+        ask_send(fd, (struct keep_request){.op = KEEP_SHOW}, STR(""), NULL, 0, &ignored) == 0 &&
+        ask_answer(fd, NULL, &said, &ignored) == 0)
+        json_raw(j, "now", buf_view(&said));
+    else
+        json_null(j, "now");
+}
+
+static void put_session(struct json *j, const struct session_place *p, const struct record *r, bool whole)
+{
+    bool alive = record_is_alive(r);
+    json_object(j, NULL);
+    json_text(j, "name", r->name);
+    json_text(j, "scope", r->scope);
+    json_text(j, "id", p->hash);
+    json_text(j, "state", alive ? "running" : record_is_of_boot(r) ? "ended" : "ended by a restart of the machine");
+    json_uint(j, "pid", alive ? (uint64_t)r->pid : 0);
+    json_text(j, "engine", r->engine);
+    json_text(j, "profile", r->profile);
+    json_text(j, "workspace", r->workspace);
+    put_time(j, "created", r->created);
+    json_text(j, "policy_digest", r->policy_digest);
+    if (alive)
+        put_now(j, p);
+    if (whole) {
+        json_text(j, "plan_digest", r->plan_digest);
+        json_text(j, "cwd", r->cwd);
+        json_text(j, "state_dir", p->state);
+        json_text(j, "runtime_dir", p->run);
+        json_object(j, "enforced");
+        for (size_t i = 0; i < r->n_enforced; i++)
+            json_text(j, feature_name(r->enforced[i].what), r->enforced[i].by);
+        json_object_end(j);
+        json_array(j, "lost");
+        for (int f = 0; f < FEATURE_COUNT; f++) {
+            if (r->lost & ((features)1 << f))
+                json_text(j, NULL, feature_name((enum feature)f));
+        }
+        json_array_end(j);
+        put_storage(j, r);
+    }
+    json_object_end(j);
+}
+
+static int list_all(struct arena *mem, const char *scope, struct json *j, struct err *e)
+{
+    const char *run, *state;
+    int r = place_roots(mem, &run, &state, e);
+    if (r < 0)
+        return r;
+    struct dirent **names = NULL;
+    int n = scandir(state, &names, NULL, alphasort);
+    for (int i = 0; i < n; i++) {
+        auto_arena struct arena *one = arena_new(MAX_SESSION_ARENA);
+        struct session_place p = {.name = NULL};
+        struct record record;
+        struct err ignored = {0};
+        if (one && place_is_hash(names[i]->d_name) && place_of_hash(names[i]->d_name, one, &p, &ignored) == 0 &&
+            record_read(&p, one, &record, &ignored) == 0 && (!scope || same(scope, record.scope)))
+            put_session(j, &p, &record, false);
+        free(names[i]);
+    }
+    free(names);
+    return 0;
+}
+
+int pinfold_session_list(const struct pinfold_session_options *options, char **ret, struct pinfold_error *error)
+{
+    auto_arena struct arena *mem = arena_new(MAX_SESSION_ARENA);
+    auto_buf struct buf out = BUF(MAX_ANSWER_TEXT);
+    struct pinfold_session_options o;
+    struct json j = JSON(&out);
+    struct err e = {0};
+    int r = take_options(&o, sizeof o, options, options ? options->size : 0, &e);
+    if (r == 0 && !mem)
+        r = err_sys(&e, ERR_SYSTEM, ENOMEM, "cannot list the sessions");
+    if (r < 0)
+        return tell(error, &e, r);
+    if (!o.name) {
+        json_object(&j, NULL);
+        json_array(&j, "sessions");
+        r = list_all(mem, options ? o.scope : NULL, &j, &e);
+        json_array_end(&j);
+        json_object_end(&j);
+    } else {
+        struct session_place p;
+        struct record record;
+        r = place_named(o.name, o.scope, mem, &p, &e);
+        if (r == 0)
+            r = record_read(&p, mem, &record, &e);
+        if (r == -ENOENT)
+            r = session_gone(&p, mem, &e);
+        if (r == 0)
+            put_session(&j, &p, &record, true);
+    }
+    return r < 0 ? tell(error, &e, r) : give(&out, ret, error);
+}

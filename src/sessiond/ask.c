@@ -1,0 +1,270 @@
+/*
+ * Connections: who asks is judged by the kernel's word (unix(7), SO_PEERCRED): the same user, and a process of our own pid
+ * namespace: none in a box has that. Then one request, bounded in size and time.
+ */
+#include <stdio.h>
+#include <fcntl.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include "base/json.h"
+#include "sessiond/parts.h"
+
+static _Alignas(8) char message[KEEP_MESSAGE + 8];
+
+void ask_begin(struct sessiond *k)
+{
+    struct stat st;
+    for (unsigned i = 0; i < MAX_CONNECTIONS; i++)
+        k->connections[i].fd = -1;
+    if (stat("/proc/self/ns/pid", &st) == 0) {
+        k->pid_ns_dev = st.st_dev;
+        k->pid_ns_ino = st.st_ino;
+    }
+}
+
+static bool is_ours(const struct sessiond *k, int fd, int *ret_pid)
+{
+    struct ucred who;
+    socklen_t n = sizeof who;
+    char path[48];
+    struct stat st;
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &n) < 0 || who.uid != geteuid() || who.pid <= 0)
+        return false;
+    snprintf(path, sizeof path, "/proc/%d/ns/pid", (int)who.pid);
+    *ret_pid = (int)who.pid;
+    return stat(path, &st) == 0 && st.st_dev == k->pid_ns_dev && st.st_ino == k->pid_ns_ino;
+}
+
+static void drop(struct sessiond *k, unsigned i)
+{
+    k->connections[i].fd = close_fd(k->connections[i].fd);
+    k->n_connections--;
+}
+
+static void refuse_stranger(int fd)
+{
+    struct err e = {0};
+    int r = err_say(&e, ERR_REFUSED, "only the session's user can control it, and only from outside boxes");
+    answer_refused(fd, &e, r);
+}
+
+/* The memory file's content, NUL-terminated; malloc()ed. */
+static char *fetch(int fd, size_t n)
+{
+    char *p = malloc(n + 1);
+    for (size_t at = 0; p && at < n;) {
+        ssize_t k = pread(fd, p + at, n - at, (off_t)at);
+        if (k < 0 && errno == EINTR)
+            continue;
+        if (k <= 0) {
+            free(p);
+            return NULL;
+        }
+        at += (size_t)k;
+    }
+    if (p)
+        p[n] = 0;
+    return p;
+}
+
+static void show(struct sessiond *k, struct session_request *q)
+{
+    auto_buf struct buf text = BUF(KEEP_MESSAGE * 4u);
+    struct json j = JSON(&text);
+    json_object(&j, NULL);
+    json_uint(&j, "up_ms", (sessiond_now() - k->began) / 1000);
+    json_uint(&j, "commands", k->commands);
+    json_uint(&j, "jobs_running", jobs_running());
+    json_array(&j, "running");
+    running_put(k->builder, &j);
+    json_array_end(&j);
+    json_object_end(&j);
+    answer_bytes(q->from, text.p, text.n, 0, 0, 0);
+}
+
+static void update(struct sessiond *k, struct session_request *q)
+{
+    struct err e = {0};
+    int r = k->box ? box_keep_rules(k->box, q->payload, &e) : err_say(&e, ERR_SYSTEM, "the session is ending");
+    if (r < 0)
+        answer_refused(q->from, &e, r);
+    else
+        answer_bytes(q->from, "", 0, 0, 0, 0);
+}
+
+static void dispatch(struct sessiond *k, struct session_request *q)
+{
+    struct err e = {0};
+    switch (q->head.op) {
+    case KEEP_EXEC:
+        command_exec(k, q);
+        break;
+    case KEEP_JOB:
+        jobs_start(k, q);
+        break;
+    case KEEP_SHELL:
+        shells_ask(k, q);
+        break;
+    case KEEP_JOBS:
+        jobs_list(k, q);
+        break;
+    case KEEP_OUTPUT:
+        jobs_output(k, q);
+        break;
+    case KEEP_KILL:
+        jobs_kill(k, q);
+        break;
+    case KEEP_ATTACH:
+        jobs_attach(k, q);
+        break;
+    case KEEP_SHOW:
+        show(k, q);
+        break;
+    case KEEP_UPDATE:
+        update(k, q);
+        break;
+    case KEEP_STOP:
+        q->from = -1; /* its end, by the process's, is the answer */
+        if (k->box)
+            box_keep_end(k->box);
+        break;
+    case KEEP_DENIALS:
+        (q->head.b ? jobs_denials : denied_answer)(k, q);
+        break;
+    case KEEP_FILES: /* what is said on the socket is the answer */
+        if (k->box && q->n_fds == 1)
+            (void)box_keep_files(k->box, q->fds[0]);
+        break;
+    default:
+        answer_refused(q->from, &e, err_say(&e, ERR_CANNOT, "unknown request to the session daemon"));
+    }
+}
+
+/* Takes the message apart and has it served; descriptors that nobody took are closed. */
+static void serve(struct sessiond *k, struct session_request *q, size_t n, int *fds, unsigned n_fds)
+{
+    struct err e = {0};
+    char *fetched = NULL;
+    unsigned first = 0;
+    if (keep_request_check(message, n, n_fds) < 0) {
+        answer_refused(q->from, &e,
+                       err_say(&e, ERR_BUG, "cannot read the request; are both pinfolds the same version?"));
+    } else {
+        memcpy(&q->head, message, sizeof q->head);
+        first = q->head.apart;
+        if (first)
+            fetched = fetch(fds[0], q->head.bytes);
+        message[n] = 0;
+        q->payload = first ? fetched : message + sizeof q->head;
+        for (unsigned i = first; i < n_fds; i++) {
+            q->fds[q->n_fds++] = fds[i];
+            fds[i] = -1;
+        }
+        if (!q->payload)
+            answer_refused(q->from, &e, err_sys(&e, ERR_SYSTEM, ENOMEM, "cannot read a request"));
+        else
+            dispatch(k, q);
+    }
+    for (unsigned i = 0; i < n_fds; i++)
+        (void)close_fd(fds[i]);
+    for (unsigned i = 0; i < q->n_fds; i++)
+        (void)close_fd(q->fds[i]);
+    free(fetched);
+}
+
+/* One request, if it is there; false when the connection stays. */
+static bool take_message(struct sessiond *k, int fd, int pid)
+{
+    union {
+        struct cmsghdr align;
+        char room[CMSG_SPACE((KEEP_FDS + 1) * sizeof(int))];
+    } control;
+    int fds[KEEP_FDS + 1];
+    struct iovec v = {message, KEEP_MESSAGE};
+    struct msghdr m = {.msg_iov = &v, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+    struct session_request q = {.from = fd, .pid = pid};
+    unsigned n_fds = 0;
+    ssize_t n = recvmsg(fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return false;
+    for (struct cmsghdr *c = n < 0 ? NULL : CMSG_FIRSTHDR(&m); c; c = CMSG_NXTHDR(&m, c)) {
+        if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+            continue;
+        n_fds = (unsigned)((c->cmsg_len - CMSG_LEN(0)) / sizeof(int));
+        memcpy(fds, CMSG_DATA(c), n_fds * sizeof(int));
+    }
+    if (n <= 0 || m.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) {
+        struct err e = {0};
+        for (unsigned i = 0; i < n_fds; i++)
+            (void)close(fds[i]);
+        if (n > 0)
+            answer_refused(fd, &e, err_say(&e, ERR_BUG, "the request is too long"));
+    } else {
+        serve(k, &q, (size_t)n, fds, n_fds);
+        fd = q.from;
+    }
+    (void)close_fd(fd);
+    return true;
+}
+
+bool ask_accept(struct sessiond *k)
+{
+    for (int most = 32; most > 0; most--) {
+        int pid = 0;
+        int fd = accept4(k->listener, NULL, NULL, SOCK_CLOEXEC);
+        if (fd < 0)
+            return false;
+        if (!is_ours(k, fd, &pid)) {
+            refuse_stranger(fd);
+            (void)close(fd);
+            continue;
+        }
+        if (take_message(k, fd, pid))
+            continue;
+        unsigned i = 0;
+        while (i < MAX_CONNECTIONS && k->connections[i].fd >= 0)
+            i++;
+        if (i == MAX_CONNECTIONS || sessiond_watch(k, fd, EPOLLIN, TICKET(SOURCE_CONNECTION, i)) < 0) {
+            (void)close(fd);
+            continue;
+        }
+        k->connections[i] = (struct connection){.fd = fd, .pid = pid, .until = sessiond_now() + SILENT_US};
+        k->n_connections++;
+    }
+    return true;
+}
+
+void ask_ready(struct sessiond *k, unsigned i)
+{
+    struct connection *c = i < MAX_CONNECTIONS ? &k->connections[i] : NULL;
+    if (!c || c->fd < 0)
+        return;
+    int fd = c->fd;
+    /* Out of the set before it is taken: it may live on elsewhere. */
+    (void)epoll_ctl(k->epoll, EPOLL_CTL_DEL, fd, NULL);
+    if (take_message(k, fd, c->pid)) {
+        c->fd = -1;
+        k->n_connections--;
+    } else if (sessiond_watch(k, fd, EPOLLIN, TICKET(SOURCE_CONNECTION, i)) < 0) {
+        drop(k, i);
+    }
+}
+
+uint64_t ask_next(const struct sessiond *k)
+{
+    uint64_t next = NEVER;
+    for (unsigned i = 0; k->n_connections && i < MAX_CONNECTIONS; i++) {
+        if (k->connections[i].fd >= 0 && k->connections[i].until < next)
+            next = k->connections[i].until;
+    }
+    return next;
+}
+
+void ask_due(struct sessiond *k, uint64_t now)
+{
+    for (unsigned i = 0; k->n_connections && i < MAX_CONNECTIONS; i++) {
+        if (k->connections[i].fd >= 0 && k->connections[i].until <= now)
+            drop(k, i);
+    }
+}

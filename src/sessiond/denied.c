@@ -1,0 +1,124 @@
+/*
+ * What the guard and the network refused of late, with the session of processes that it was done in: whoever ran a command asks for that one's,
+ * by the number that the box has for it; a job gets its own at once and once more when it ends. Nothing is kept before something is refused.
+ */
+#include "sessiond/parts.h"
+
+#define MAX_DENIED 128
+#define GUARD_US   4000000u /* for the guard's bucket (guard/rules/deny.c) to fill again: after that it drops nothing */
+
+struct denied {
+    uint64_t at;
+    uint32_t session, n;
+    char *bytes; /* as protocol/keep.h says */
+};
+
+static struct denied *ring; /* MAX_DENIED of them */
+static unsigned next_slot;
+static uint64_t lost_at;     /* when one could not be kept */
+static uint64_t unplaced_at; /* when it was not found whose refusal of the network one was */
+
+void denied_put(struct buf *b, const struct denial *d)
+{
+    const char *const texts[] = {d->kind,
+                                 d->action,
+                                 d->target,
+                                 d->rule,
+                                 d->origin,
+                                 d->how,
+                                 d->address ? d->address : "",
+                                 d->command ? d->command : "",
+                                 d->why ? d->why : ""};
+    buf_printf(b, "%u", d->pid);
+    buf_char(b, 0);
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        buf_put(b, texts[i], strlen(texts[i]) + 1);
+}
+
+static char *next_text(char **at, const char *end)
+{
+    char *text = *at, *nul = *at < end ? memchr(*at, 0, (size_t)(end - *at)) : NULL;
+    *at = nul ? nul + 1 : *at;
+    return nul ? text : NULL;
+}
+
+void denied_read(struct box_result *r, struct buf *answer)
+{
+    char *at = answer->p, *end = answer->p + answer->n;
+    for (;;) {
+        struct denial d = {0};
+        char *pid = next_text(&at, end), **const texts[] = {&d.kind, &d.action,  &d.target,  &d.rule, &d.origin,
+                                                            &d.how,  &d.address, &d.command, &d.why};
+        for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+            *texts[i] = next_text(&at, end);
+            if (!*texts[i])
+                return;
+        }
+        d.pid = (uint32_t)strtoul(pid, NULL, 10);
+        d.address = *d.address ? d.address : NULL;
+        d.command = *d.command ? d.command : NULL;
+        d.why = *d.why ? d.why : NULL;
+        (void)box_result_deny(r, &d);
+    }
+}
+
+void denied_keep(const struct denial *d)
+{
+    auto_buf struct buf b = BUF(16384);
+    if (!d->session) {
+        if (same(d->kind, "network"))
+            unplaced_at = sessiond_now();
+        return;
+    }
+    if (!ring)
+        ring = calloc(MAX_DENIED, sizeof *ring);
+    denied_put(&b, d);
+    size_t n = b.n;
+    char *bytes = ring && buf_ok(&b) ? buf_take(&b) : NULL;
+    if (!bytes) {
+        lost_at = sessiond_now();
+        return;
+    }
+    struct denied *slot = &ring[next_slot++ % MAX_DENIED];
+    free(slot->bytes);
+    *slot = (struct denied){sessiond_now(), d->session, (uint32_t)n, bytes};
+}
+
+/* So many of late that some since then may be gone from here, or were never told. */
+static uint32_t may_lack(uint64_t since)
+{
+    const struct denied *oldest = ring ? &ring[next_slot % MAX_DENIED] : NULL;
+    bool some = (lost_at && lost_at >= since) || (oldest && oldest->bytes && oldest->at + GUARD_US >= since);
+    return (some ? KEEP_LACKS_SOME : 0) | (unplaced_at && unplaced_at >= since ? KEEP_LACKS_NETWORK : 0);
+}
+
+/* Those of a command's session since then. */
+static uint32_t take_since(struct sessiond *k, uint32_t session, uint64_t since, struct buf *out)
+{
+    if (k->box)
+        box_keep_hear(k->box); /* what was refused before the command ended is told already, and perhaps not read */
+    for (unsigned i = 0; ring && i < MAX_DENIED; i++) {
+        const struct denied *d = &ring[(next_slot + i) % MAX_DENIED];
+        if (d->bytes && d->session == session && d->at >= since)
+            buf_put(out, d->bytes, d->n);
+    }
+    return may_lack(since);
+}
+
+void denied_add(struct sessiond *k, uint64_t since, struct box_result *r)
+{
+    auto_buf struct buf b = BUF(KEEP_MAX);
+    uint32_t lacks = take_since(k, r->command, since, &b);
+    if (b.n && buf_ok(&b))
+        denied_read(r, &b);
+    r->guard_told = !(lacks & KEEP_LACKS_SOME);
+    r->network_told = !lacks;
+}
+
+void denied_answer(struct sessiond *k, struct session_request *q)
+{
+    struct buf b = BUF(KEEP_MAX);
+    uint32_t lacks = take_since(k, q->head.job, q->head.number, &b);
+    answer_bytes(q->from, buf_ok(&b) ? buf_cstr(&b) : "", b.n, lacks, 0, 0);
+    buf_free(&b);
+}

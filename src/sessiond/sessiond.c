@@ -1,0 +1,264 @@
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/epoll.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <time.h>
+#include "sessiond/parts.h"
+#include "sys/poll.h"
+
+#define LOOK_US 60000000u /* how often it looks whether it can still be found */
+
+void sessiond_report(int *report, int r, const struct err *e)
+{
+    struct keep_report m = {.r = r};
+    if (e)
+        m.err = *e;
+    if (*report >= 0)
+        (void)!write(*report, &m, sizeof m);
+    *report = close_fd(*report);
+}
+
+/* By descriptor, so that neither the length of the path nor a link in it matters. */
+static int make_listener(struct sessiond *k, struct err *e)
+{
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
+    auto_fd int dir = open(k->ask->run, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    auto_fd int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    snprintf(at.sun_path, sizeof at.sun_path, "/proc/self/fd/%d/" KEEP_SOCKET, dir);
+    (void)unlinkat(dir, KEEP_SOCKET, 0);
+    mode_t mask = umask(0177);
+    int r = dir < 0 || fd < 0 || bind(fd, (struct sockaddr *)&at, sizeof at) < 0 || listen(fd, 1024) < 0 ? -errno : 0;
+    (void)umask(mask);
+    if (r == 0)
+        r = sessiond_watch(k, fd, EPOLLIN, TICKET(SOURCE_LISTEN, 0));
+    if (r < 0)
+        return err_sys(e, ERR_SYSTEM, -r, "cannot create the session's socket in '%s'", k->ask->run);
+    while (k->listener >= 0 && ask_accept(k)) /* who is connected to the one that goes has asked already */
+        ;
+    (void)close_fd(k->listener);
+    k->listener = take_fd(&fd);
+    return 0;
+}
+
+/* Whether callers still find the socket: a signal says only that somebody did not, a moment ago. */
+static bool is_found(const struct sessiond *k)
+{
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
+    struct stat st;
+    auto_fd int dir = open(k->ask->run, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    auto_fd int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    snprintf(at.sun_path, sizeof at.sun_path, "/proc/self/fd/%d/" KEEP_SOCKET, dir);
+    if (k->listener < 0 || dir < 0 || fstatat(dir, KEEP_SOCKET, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        return false;
+    /* Full is found. */
+    return fd < 0 || connect(fd, (struct sockaddr *)&at, sizeof at) == 0 || errno == EAGAIN;
+}
+
+/* Removed, or another session's of the same name: then nobody could find this one any more. */
+static bool record_is_ours(struct sessiond *k)
+{
+    struct stat st;
+    if (stat(k->ask->record, &st) < 0)
+        return errno != ENOENT && errno != ENOTDIR;
+    if (!k->record_ino)
+        k->record_ino = st.st_ino;
+    return st.st_ino == k->record_ino;
+}
+
+static int begin(struct sessiond *k, struct err *e)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGHUP);
+    sigaddset(&set, SIGUSR1);
+    (void)sigprocmask(SIG_BLOCK, &set, NULL);
+    k->epoll = epoll_create1(EPOLL_CLOEXEC);
+    k->signals = sys_signalfd(&set, SFD_CLOEXEC | SFD_NONBLOCK);
+    int r = k->epoll < 0 ? -errno : k->signals < 0 ? k->signals : 0;
+    if (r == 0)
+        r = sessiond_watch(k, k->signals, EPOLLIN, TICKET(SOURCE_SIGNALS, 0));
+    if (r < 0)
+        return err_sys(e, ERR_SYSTEM, -r, "cannot start the session daemon");
+    ask_begin(k);
+    jobs_begin();
+    shells_begin();
+    return 0;
+}
+
+/* ---- what box/ calls ---- */
+
+static int begun(void *ctx, const struct started *s, struct err *e)
+{
+    struct sessiond *k = ctx;
+    k->control = s->control;
+    k->builder = s->pid;
+    k->began = sessiond_now();
+    k->look_at = k->began + LOOK_US;
+    (void)record_is_ours(k);
+    int r = make_listener(k, e);
+    /* A starter that was killed has left the lock to this process: nobody else starts one of the name meanwhile. */
+    if (r == 0 && k->ask->lock >= 0) {
+        (void)flock(k->ask->lock, LOCK_UN);
+        (void)close(k->ask->lock);
+    }
+    if (r == 0)
+        sessiond_report(&k->report, 0, NULL);
+    return r;
+}
+
+static void take_signals(struct sessiond *k)
+{
+    struct signalfd_siginfo i;
+    struct err ignored;
+    while (read(k->signals, &i, sizeof i) == (ssize_t)sizeof i) {
+        if (i.ssi_signo == SIGUSR1) {
+            if (!is_found(k))
+                (void)make_listener(k, &ignored);
+        } else if (k->box) {
+            k->told = true;
+            box_keep_end(k->box);
+        }
+    }
+}
+
+/* What is stored waits for the next of the name; a limit that ended it is told to whoever ran a command (session/session.c). */
+static void mark_stopped(struct sessiond *k, const struct box_result *result)
+{
+    const struct limits *l = &k->ask->plan->policy->limits;
+    const char *limit = k->told ? NULL : box_limit_name(result->limit);
+    uint64_t value = result->limit == BOX_LIMIT_MEMORY      ? l->memory.value
+                     : result->limit == BOX_LIMIT_PROCESSES ? l->processes.value
+                                                            : l->disk.value;
+    auto_buf struct buf text = BUF(16384);
+    if ((!limit && !k->told) || !record_is_ours(k))
+        return;
+    if (limit)
+        buf_printf(&text, "%s %" PRIu64 "\n", limit, value);
+    for (size_t i = 0; limit && i < result->n_denials; i++) {
+        const struct denial *d = &result->denials[i];
+        if (same(d->kind, "limit"))
+            buf_printf(&text, "%s\n%s\n", d->target, d->origin);
+    }
+    auto_fd int fd = open(k->ask->stopped, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd >= 0 && limit)
+        (void)!write(fd, buf_cstr(&text), text.n);
+}
+
+static void ready(void *ctx)
+{
+    struct sessiond *k = ctx;
+    struct epoll_event events[32];
+    int n = epoll_wait(k->epoll, events, 32, 0);
+    for (int i = 0; i < n; i++) {
+        unsigned which = (uint32_t)events[i].data.u64;
+        switch ((enum command_source)(events[i].data.u64 >> 32)) {
+        case SOURCE_LISTEN:
+            (void)ask_accept(k);
+            break;
+        case SOURCE_SIGNALS:
+            take_signals(k);
+            break;
+        case SOURCE_CONNECTION:
+            ask_ready(k, which);
+            break;
+        case SOURCE_JOB:
+            jobs_frame(k, which);
+            break;
+        case SOURCE_JOB_OUT:
+            jobs_bytes(k, which);
+            break;
+        case SOURCE_SHELL:
+            shells_frame(k, which);
+            break;
+        case SOURCE_SHELL_CALLER:
+            shells_heard(k, which);
+            break;
+        case SOURCE_ATTACHED:
+            jobs_heard(k, which);
+            break;
+        default:
+            break;
+        }
+    }
+}
+
+static uint64_t next_wake(void *ctx)
+{
+    const struct sessiond *k = ctx;
+    uint64_t a = ask_next(ctx), b = jobs_next(), least = a < b ? a : b;
+    return k->look_at < least ? k->look_at : least;
+}
+
+static void due(void *ctx, uint64_t now)
+{
+    struct sessiond *k = ctx;
+    ask_due(k, now);
+    jobs_due(k, now);
+    if (k->look_at > now)
+        return;
+    k->look_at = now + LOOK_US;
+    if (!record_is_ours(k) && k->box)
+        box_keep_end(k->box);
+}
+
+static void sessiond_end(struct sessiond *k)
+{
+    auto_fd int dir = k->listener < 0 ? -1 : open(k->ask->run, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (dir >= 0 && record_is_ours(k))
+        (void)unlinkat(dir, KEEP_SOCKET, 0);
+    k->listener = close_fd(k->listener);
+    k->epoll = close_fd(k->epoll);
+    k->signals = close_fd(k->signals);
+    buf_free(&k->image);
+    free(k->list);
+}
+
+static void take_denial(void *ctx, const struct denial *d)
+{
+    if (d->session)
+        jobs_denied(ctx, d);
+    denied_keep(d);
+}
+
+int sessiond_run(const struct keep_ask *ask, struct err *e)
+{
+    static struct sessiond k; /* the only one of its process */
+    k = (struct sessiond){.ask = ask,
+                          .report = ask->report,
+                          .epoll = -1,
+                          .listener = -1,
+                          .signals = -1,
+                          .control = -1,
+                          .image = BUF(JOB_MAX_BYTES + 1)};
+    struct box_result result = {0};
+    int r = begin(&k, e);
+    const struct box_sessiond calls = {
+        .ctx = &k, .begun = begun, .fd = k.epoll, .ready = ready, .next = next_wake, .due = due, .denied = take_denial};
+    const struct box_ask box = {.plan = ask->plan,
+                                .engine = ask->engine,
+                                .stdio = {-1, -1, -1},
+                                .lasting = ask->lasting,
+                                .lasting_ctx = ask->lasting_ctx,
+                                .spare = ask->spare,
+                                .n_spare = ask->n_spare,
+                                .sessiond = &calls,
+                                .session = ask->name,
+                                .scope = ask->scope};
+    if (r == 0)
+        r = box_keep(&box, &k.box, &result, e);
+    if (r == 0 && k.report >= 0)
+        r = err_say(e, ERR_SYSTEM, "the session's box ended before it could serve");
+    else if (r == 0)
+        mark_stopped(&k, &result);
+    sessiond_report(&k.report, r, e);
+    sessiond_end(&k);
+    box_result_free(&result);
+    return r;
+}

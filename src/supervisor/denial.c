@@ -1,0 +1,217 @@
+/*
+ * Denials: from the guard's frames, the egress (network.c), and limits that were hit, to the result and to the audit log.
+ *
+ * The box decides how many there are, so all of it is bounded: an equal denial is kept once, MAX_DENIALS are kept, the
+ * rest is counted; only kept ones are announced and logged.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "supervisor/audit.h"
+#include "supervisor/parts.h"
+#include "protocol/guard_table.h"
+
+static const char *const actions[] = {
+    [DENIAL_CREATE] = "create", [DENIAL_WRITE] = "write",
+    [DENIAL_RENAME] = "rename", [DENIAL_LINK] = "link",
+    [DENIAL_REMOVE] = "remove", [DENIAL_CHANGE] = "change",
+    [DENIAL_READ] = "read",     [DENIAL_CONNECT] = "connect",
+    [DENIAL_BIND] = "bind",     [DENIAL_GIT_CONFIG] = "git-config",
+    [DENIAL_MOUNT] = "mount",
+};
+
+static void free_denial(struct denial *d)
+{
+    free(d->kind);
+    free(d->action);
+    free(d->target);
+    free(d->rule);
+    free(d->origin);
+    free(d->how);
+    free(d->address);
+    free(d->command);
+    free(d->why);
+    *d = (struct denial){0};
+}
+
+void denial_free_all(struct box_result *r)
+{
+    for (size_t i = 0; i < r->n_denials; i++)
+        free_denial(&r->denials[i]);
+    free(r->denials);
+    r->denials = NULL;
+    r->n_denials = 0;
+}
+
+static bool is_told(const struct box_result *r, const struct denial *d)
+{
+    for (size_t i = 0; i < r->n_denials; i++) {
+        const struct denial *o = &r->denials[i];
+        if (same(o->target, d->target) && same(o->action, d->action) && same(o->kind, d->kind) &&
+            same(o->rule, d->rule) && same(o->why ? o->why : "", d->why ? d->why : ""))
+            return true;
+    }
+    return false;
+}
+
+bool denial_is_new(const struct box *b, const struct denial *d)
+{
+    return !is_told(b->result, d);
+}
+
+void denial_log(struct box *b, const struct denial *d)
+{
+    if (b->audit_given_up)
+        return;
+    struct audit_event event = {.id = b->result->id,
+                                .session = b->ask->session,
+                                .scope = b->ask->scope,
+                                .kind = d->kind,
+                                .action = d->action,
+                                .target = d->target,
+                                .rule = d->rule,
+                                .origin = d->origin,
+                                .how = d->how,
+                                .address = d->address,
+                                .command = d->command,
+                                .why = d->why,
+                                .count = d->count,
+                                .pid = d->pid};
+    int r = b->audit ? 0 : audit_open((struct audit_log **)&b->audit);
+    if (r == 0)
+        r = audit_write(b->audit, &event);
+    if (r < 0) {
+        b->result->audit_errno = -r;
+        b->audit_given_up = true;
+    }
+}
+
+bool box_result_deny(struct box_result *r, const struct denial *d)
+{
+    if (is_told(r, d))
+        return false;
+    if (r->n_denials < MAX_DENIALS && !r->denials)
+        r->denials = calloc(MAX_DENIALS, sizeof *r->denials);
+    if (r->n_denials == MAX_DENIALS || !r->denials) {
+        r->denials_dropped++;
+        return false;
+    }
+    struct denial mine = {strdup(d->kind), strdup(d->action), strdup(d->target),
+                          strdup(d->rule), strdup(d->origin), strdup(d->how),
+                          d->pid};
+    mine.ruled = d->ruled;
+    mine.address = d->address ? strdup(d->address) : NULL;
+    mine.command = d->command ? strdup(d->command) : NULL;
+    mine.why = d->why ? strdup(d->why) : NULL;
+    if (!mine.kind || !mine.action || !mine.target || !mine.rule || !mine.origin || !mine.how ||
+        (d->address && !mine.address) || (d->command && !mine.command) || (d->why && !mine.why)) {
+        free_denial(&mine);
+        r->denials_dropped++;
+        return false;
+    }
+    r->denials[r->n_denials++] = mine;
+    return true;
+}
+
+void denial_keep(struct box *b, const struct denial *d)
+{
+    struct box_result *r = b->result;
+    if (b->ask->sessiond && b->ask->sessiond->denied)
+        b->ask->sessiond->denied(b->ask->sessiond->ctx, d);
+    if (!box_result_deny(r, d))
+        return;
+    if (b->ask->on_denial)
+        b->ask->on_denial(b->ask->ctx, &r->denials[r->n_denials - 1]);
+    denial_log(b, &r->denials[r->n_denials - 1]);
+}
+
+/* The rule's text, or the reason the guard gave for what is built in. */
+static const char *rule_text(const struct plan_image *image, uint32_t rule, const char *reason)
+{
+    if (image && image->guard_bytes >= sizeof(struct guard_table)) {
+        const struct guard_table *t = (const void *)((const char *)image + image->guard_at);
+        if (rule < t->n_rules)
+            return plan_string(image, t->rules[rule].text);
+    }
+    return *reason ? reason : "default";
+}
+
+void denial_frame(struct box *b, const struct denial_frame *f, size_t n)
+{
+    struct denial_frame copy;
+    char origin[512];
+    size_t text_n = n - offsetof(struct denial_frame, text);
+
+    /* The bytes come from a process beside hostile ones: ends are made sure of here. */
+    memcpy(&copy, f, n < sizeof copy ? n : sizeof copy);
+    if (text_n > sizeof copy.text - 2)
+        text_n = sizeof copy.text - 2;
+    if (copy.n < text_n)
+        text_n = copy.n;
+    copy.text[text_n] = copy.text[text_n + 1] = 0;
+    const char *target = copy.text, *reason = copy.text + strlen(copy.text) + 1;
+    bool known_action = copy.action < sizeof actions / sizeof *actions;
+    bool socket = copy.action == DENIAL_CONNECT || copy.action == DENIAL_BIND;
+    char kind[8], action[16], how[8];
+    snprintf(kind, sizeof kind, "%s", socket ? "socket" : "file");
+    snprintf(action, sizeof action, "%s", known_action ? actions[copy.action] : "change");
+    snprintf(how, sizeof how, "guard");
+    char *rule = strdup(rule_text(b->ask->plan->image, copy.rule, reason));
+    char *said = strdup(target);
+    if (rule && said) {
+        struct denial d = {kind, action, said, rule, NULL, how, copy.pid};
+        d.session = copy.session;
+        d.why = copy.action == DENIAL_GIT_CONFIG && !same(rule, reason) && *reason ? strdup(reason) : NULL;
+        d.origin = strcpy(origin, policy_origin(b->ask->plan->policy, copy.origin, (char[512]){0}, sizeof origin));
+        denial_keep(b, &d);
+        free(d.why);
+    } else {
+        b->result->denials_dropped++;
+    }
+    free(rule);
+    free(said);
+}
+
+void denial_limit(struct box *b, const struct limits_hit *hit)
+{
+    const struct limits *l = b->limits;
+    char kind[] = "limit", how[] = "limit", action[16], target[96], rule[32], origin[512];
+    const struct limit *said = hit->limit == BOX_LIMIT_MEMORY      ? &l->memory
+                               : hit->limit == BOX_LIMIT_PROCESSES ? &l->processes
+                               : hit->limit == BOX_LIMIT_DISK      ? &l->disk
+                               : hit->limit == BOX_LIMIT_TIMEOUT   ? &l->timeout
+                                                                   : &l->output;
+    const char *unit = hit->limit == BOX_LIMIT_PROCESSES ? "processes"
+                       : hit->limit == BOX_LIMIT_TIMEOUT ? "ms"
+                                                         : "bytes";
+
+    snprintf(action, sizeof action, "%s", box_limit_name(hit->limit));
+    if (said->value == LIMIT_NONE) /* a command's, in a session's machine that has no more */
+        snprintf(target, sizeof target, "all of the session's");
+    else if (hit->seen)
+        snprintf(target, sizeof target, "%llu of %llu %s", (unsigned long long)hit->seen,
+                 (unsigned long long)said->value, unit);
+    else
+        snprintf(target, sizeof target, "%llu %s", (unsigned long long)said->value, unit);
+    snprintf(rule, sizeof rule, "limits.%s", action);
+    char room[512];
+    snprintf(origin, sizeof origin, "%s", policy_origin(b->ask->plan->policy, said->origin, room, sizeof room));
+    struct denial d = {kind, action, target, rule, origin, how, 0};
+    denial_keep(b, &d);
+}
+
+void denial_offline(struct box *b)
+{
+    const struct plan *p = b->ask->plan;
+    char kind[] = "network", action[] = "connect", target[] = "(not seen)", rule[] = "net none", how[] = "none",
+         origin[512], room[512];
+    if (p->policy->net != NET_NONE || p->facts->unsandboxed || !p->image || p->image->tier != TIER_NAMESPACES)
+        return;
+    snprintf(origin, sizeof origin, "%s", policy_origin(p->policy, p->policy->net_origin, room, sizeof room));
+    denial_keep(b, &(struct denial){kind, action, target, rule, origin, how, 0});
+}
+
+void denial_end(struct box *b)
+{
+    b->audit = audit_close(b->audit);
+}

@@ -1,0 +1,230 @@
+/*
+ * By what means limits are held, and what they say at the end.
+ *
+ *   somebody asked for memory, processes or cpus   a control group where one can be made (survey/cgroup.h): version 2 in our own
+ *                                                  delegated tree, version 2 through systemd, version 1
+ *   no group to be had, or only generous defaults  rlimits (steps of the plan) and the watcher: groups cost 0.6 ms, and
+ *                                                  through systemd several, on every run
+ *   disk                                           RLIMIT_FSIZE and private sizes (the plan's), growth by the watcher
+ *
+ * A box that ran out of memory is over: the kernel ends all of a version 2 group at once (memory.oom.group), version 1
+ * tells us through an eventfd and we end it, the watcher ends it. So "out of memory" means one thing everywhere.
+ * A full process table makes fork fail with EAGAIN, which a command may survive: then the limit is only reported.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+#include "supervisor/parts.h"
+
+static bool wants_group(const struct limit *l)
+{
+    return l->asked && l->value != LIMIT_NONE;
+}
+
+/* The controllers for which somebody asked a limit. */
+static unsigned asked_controllers(const struct limits *l)
+{
+    return (wants_group(&l->memory) ? 1u << CGROUP_MEMORY : 0) | (wants_group(&l->processes) ? 1u << CGROUP_PIDS : 0) |
+           (wants_group(&l->cpus) ? 1u << CGROUP_CPU : 0);
+}
+
+/* Whether the plan counts on a group for what is not there: never weaker than said. */
+static bool broken_promise(const struct plan *plan, unsigned lacking)
+{
+    features can = plan->facts->can;
+    return ((lacking & (1u << CGROUP_CPU)) && (can & F(LIMIT_CPU))) ||
+           ((lacking & ((1u << CGROUP_MEMORY) | (1u << CGROUP_PIDS))) && (can & F(CGROUP_LIMITS)));
+}
+
+/*
+ * Whether the plan itself holds the number of processes: RLIMIT_NPROC counts per user namespace since Linux 5.14. Its
+ * number has room for our own processes, so where somebody asked the watcher counts besides; a generous default is not
+ * worth waking for.
+ */
+static bool plan_counts_processes(const struct plan *plan)
+{
+    const struct plan_image *image = plan->image;
+    for (uint32_t i = 0; image && i < image->n_steps; i++) {
+        const struct step *s = &plan_steps(image)[i];
+        if (s->kind == STEP_RLIMIT && s->a == RLIMIT_NPROC)
+            return plan->facts->uid != 0; /* root is exempt */
+    }
+    return false;
+}
+
+/* What no group holds is sampled. */
+static int watch_the_rest(struct means *m, const struct plan *plan, struct err *e)
+{
+    const struct limits *l = &plan->policy->limits;
+    struct limit_watcher *w = &m->watcher;
+
+    const bool machine = plan->facts->machine;
+    if (!(m->used & (1u << CGROUP_MEMORY)) && !machine)
+        w->memory = l->memory.value;
+    if (!(m->used & (1u << CGROUP_PIDS)) && !machine && (l->processes.asked || !plan_counts_processes(plan)))
+        w->processes = l->processes.value;
+    m->disk_asked = wants_group(&l->disk);
+    if (m->disk_asked && plan->workspace && watcher_disk(w, plan->workspace, l->disk.value) < 0)
+        return err_sys(e, ERR_SYSTEM, errno, "limits.disk: cannot read the free space of '%s'", plan->workspace);
+    w->hard = (w->memory != LIMIT_NONE && l->memory.asked) || (w->processes != LIMIT_NONE && l->processes.asked) ||
+              w->disk != LIMIT_NONE;
+    w->on = w->memory != LIMIT_NONE || w->processes != LIMIT_NONE || w->disk != LIMIT_NONE;
+    return 0;
+}
+
+void limits_none(struct means *m)
+{
+    memset(m, 0, sizeof *m);
+    m->join.v2_dir = -1;
+    m->oom_event = m->helper_with = -1;
+    m->watcher =
+        (struct limit_watcher){.memory = LIMIT_NONE, .processes = LIMIT_NONE, .disk = LIMIT_NONE, .disk_fd = -1};
+}
+
+int limits_begin(struct means *m, const struct plan *plan, struct err *e)
+{
+    const struct limits *l = &plan->policy->limits;
+    unsigned asked = plan->facts->machine ? 0 : asked_controllers(l); /* a machine has its size */
+    int r = 0;
+
+    limits_none(m);
+    m->container = plan->facts->container != NULL && l->memory.value != LIMIT_NONE;
+    if (asked && plan->facts->cgroup != CGROUP_NONE) {
+        cgroup_find(&m->place);
+        m->used = asked & m->place.controllers;
+        if (m->used)
+            m->kind = m->place.kind;
+        if (broken_promise(plan, asked & ~m->used))
+            return err_say(e, ERR_CANNOT, "limits: the control group can no longer be used: %s",
+                           m->place.why_not ? m->place.why_not : "its controllers have changed");
+    }
+    if (m->kind == CGROUP_V1)
+        r = cgroup1_begin(m, l, e);
+    else if (m->kind == CGROUP_V2)
+        r = cgroup2_begin(m, l, e);
+    if (r < 0)
+        return r;
+    return watch_the_rest(m, plan, e);
+}
+
+int limits_start(struct means *m, const struct limits *l, const struct engine *engine, struct start_request *request,
+                 struct started *ret, struct err *e)
+{
+    if (m->kind == CGROUP_V2_SYSTEMD)
+        return systemd_start(m, l, engine, request, ret, e);
+    request->cgroup = m->join;
+    int r = engine->start(request, ret, e);
+    if (r == 0 && request->plan->facts->machine) /* what it boots may have been made, and its start took seconds */
+        watcher_disk_from_now(&m->watcher);
+    return r;
+}
+
+/* Where the kernel says that process `pid` is: the memory group of version 1, or the group of version 2. */
+static void find_group(int pid, char ret[CGROUP_PATH_MAX])
+{
+    char name[32], line[CGROUP_PATH_MAX];
+    snprintf(name, sizeof name, "/proc/%d/cgroup", pid);
+    FILE *f = fopen(name, "re");
+    ret[0] = 0;
+    while (f && fgets(line, sizeof line, f)) {
+        line[strcspn(line, "\n")] = 0;
+        char *of = strchr(line, ':'), *path = of ? strchr(of + 1, ':') : NULL;
+        if (!path || !path[1] || !path[2])
+            continue;
+        *path++ = 0;
+        if (same(of + 1, "memory") || (!of[1] && !ret[0]))
+            snprintf(ret, CGROUP_PATH_MAX, "/sys/fs/cgroup%s%s", of[1] ? "/memory" : "", path);
+    }
+    if (f)
+        (void)fclose(f);
+}
+
+void limits_look(struct means *m)
+{
+    uint64_t n;
+    if (!m->engines[0])
+        return;
+    if ((group_read_number(m->engines, "memory.oom_control", "oom_kill", &n) == 0 ||
+         group_read_number(m->engines, "memory.events", "oom_kill", &n) == 0) &&
+        n > 0)
+        m->memory_seen = true;
+    if ((group_read_number(m->engines, "memory.max_usage_in_bytes", NULL, &n) == 0 ||
+         group_read_number(m->engines, "memory.peak", NULL, &n) == 0) &&
+        n > m->watcher.peak)
+        m->watcher.peak = n;
+}
+
+void limits_started(struct means *m, const struct started *s)
+{
+    if (s->pid > 0 && m->container)
+        find_group(s->pid, m->engines);
+    for (int i = 0; i < m->join.n_v1; i++)
+        m->join.v1_tasks[i] = close_fd(m->join.v1_tasks[i]);
+    m->join.n_v1 = 0;
+    m->join.v2_dir = close_fd(m->join.v2_dir);
+    if (m->watcher.on)
+        watcher_start(&m->watcher, s, now_us());
+}
+
+uint64_t limits_next(const struct means *m)
+{
+    return m->watcher.on ? m->watcher.next_us : NEVER;
+}
+
+enum box_limit limits_tick(struct means *m, uint64_t now, struct limits_hit *hit)
+{
+    enum box_limit limit = watcher_sample(&m->watcher, now);
+    if (limit == BOX_LIMIT_NONE)
+        return limit;
+    hit->seen = limit == BOX_LIMIT_MEMORY      ? m->watcher.seen_memory
+                : limit == BOX_LIMIT_PROCESSES ? m->watcher.seen_processes
+                                               : m->watcher.seen_disk;
+    return limit;
+}
+
+bool limits_event(struct means *m)
+{
+    uint64_t count;
+    ssize_t n;
+    do
+        n = read(m->oom_event, &count, sizeof count);
+    while (n < 0 && errno == EINTR);
+    m->memory_seen = m->memory_seen || n == (ssize_t)sizeof count;
+    return m->memory_seen;
+}
+
+void limits_kill(const struct means *m)
+{
+    if ((m->kind == CGROUP_V2 || m->kind == CGROUP_V2_SYSTEMD) && m->dir[0][0])
+        (void)group_write(m->dir[0], "cgroup.kill", "1"); /* Linux 5.14 */
+}
+
+void limits_end(struct means *m, struct box_result *r, struct limits_hit *hit)
+{
+    bool oom = false, pids = false;
+
+    r->limits_by = m->kind == CGROUP_V1     ? "cgroup v1"
+                   : m->kind != CGROUP_NONE ? "cgroup v2"
+                   : m->watcher.on          ? "rlimits and watcher"
+                                            : "none asked";
+    r->peak_is_largest_process = !(m->used & (1u << CGROUP_MEMORY));
+    if (m->watcher.peak > r->peak_bytes)
+        r->peak_bytes = m->watcher.peak;
+    limits_started(m, &(struct started){.pid = -1}); /* closes what a start that failed has left */
+    if (m->kind == CGROUP_V1)
+        cgroup1_end(m, r, &oom, &pids);
+    else if (m->kind != CGROUP_NONE)
+        cgroup2_count(m, r, &oom, &pids);
+    systemd_leave(m);
+    cgroup2_end(m);
+    watcher_end(&m->watcher);
+    m->oom_event = close_fd(m->oom_event);
+    if (hit->limit == BOX_LIMIT_NONE && (oom || m->memory_seen))
+        hit->limit = BOX_LIMIT_MEMORY;
+    if (hit->limit == BOX_LIMIT_MEMORY && hit->seen == 0)
+        hit->seen = r->peak_bytes;
+    if (hit->limit == BOX_LIMIT_NONE && pids)
+        hit->limit = BOX_LIMIT_PROCESSES;
+}

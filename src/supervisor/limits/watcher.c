@@ -1,0 +1,247 @@
+/*
+ * The watcher: samples of what the box uses, where no control group holds the limit. Between two samples a box can go
+ * over; how far is bounded by the distance between them and said in the result (peak against limit).
+ *
+ * The box's processes are those below pid 1 of the box, which is the builder's first child: inside a pid namespace every
+ * orphan becomes pid 1's, without one pid 1 is a child subreaper. They are found by /proc/PID/task/TID/children
+ * (CONFIG_PROC_CHILDREN), which costs what the box has, not what the machine has.
+ *
+ * Memory is counted as PSS (smaps_rollup), which shares out what is shared, but reading it costs a walk of page tables;
+ * so resident sizes are added first: as long as their sum, which is never less, is under the limit, nothing else is read.
+ * A process that may not be looked into (not dumpable) counts with its resident size.
+ *
+ * The pause between samples follows the room that is left: a box far from its limit is asked seldom. Memory grows by
+ * at most a few GiB per second on any machine, so the pause is the time that the room would last at that rate.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+#include "supervisor/parts.h"
+
+#define GROWTH_PER_US 2048u /* bytes: 2 GiB/s of first touches */
+#define PAUSE_MIN_US  10000u
+#define PAUSE_HARD_US 100000u  /* the longest between samples when somebody asked for the limit */
+#define PAUSE_SOFT_US 2000000u /* and for the generous defaults */
+#define TREE_MAX      4096     /* processes looked at in one sample */
+
+struct sample {
+    uint64_t resident, proportional, tasks;
+    int pids[TREE_MAX];
+    unsigned n;
+};
+
+static ssize_t read_text(const char *path, char *text, size_t room)
+{
+    auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    ssize_t n = read(fd, text, room - 1);
+    text[n < 0 ? 0 : n] = 0;
+    return n < 0 ? -errno : n;
+}
+
+static void sample_children(struct sample *s, const char *path)
+{
+    char text[PROC_TEXT];
+    auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
+    size_t kept = 0;
+    for (;;) {
+        ssize_t n = fd < 0 ? 0 : read(fd, text + kept, sizeof text - 1 - kept);
+        if (n <= 0)
+            break;
+        size_t all = kept + (size_t)n;
+        text[all] = 0;
+        char *p = text, *space;
+        while ((space = strchr(p, ' '))) {
+            int pid = atoi(p);
+            if (pid > 0 && s->n < TREE_MAX)
+                s->pids[s->n++] = pid;
+            p = space + 1;
+        }
+        kept = all - (size_t)(p - text);
+        memmove(text, p, kept);
+    }
+}
+
+/* Adds the children of all threads of `pid` to the list; returns the number of its threads. */
+static uint64_t visit_threads(struct sample *s, int pid)
+{
+    char path[300];
+    uint64_t threads = 0;
+    snprintf(path, sizeof path, "/proc/%d/task", pid);
+    DIR *d = opendir(path);
+    struct dirent *entry;
+    while (d && (entry = readdir(d))) {
+        if (entry->d_name[0] == '.')
+            continue;
+        threads++;
+        snprintf(path, sizeof path, "/proc/%d/task/%.20s/children", pid, entry->d_name);
+        sample_children(s, path);
+    }
+    if (d)
+        closedir(d);
+    return threads;
+}
+
+static uint64_t resident(int pid)
+{
+    char path[48], text[128];
+    unsigned long long total = 0, pages = 0;
+    snprintf(path, sizeof path, "/proc/%d/statm", pid);
+    if (read_text(path, text, sizeof text) <= 0 || sscanf(text, "%llu %llu", &total, &pages) != 2)
+        return 0;
+    return pages * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+static uint64_t proportional(int pid)
+{
+    char path[48], text[PROC_TEXT];
+    snprintf(path, sizeof path, "/proc/%d/smaps_rollup", pid);
+    const char *p = read_text(path, text, sizeof text) > 0 ? strstr(text, "\nPss:") : NULL;
+    return p ? strtoull(p + 5, NULL, 10) << 10 : resident(pid);
+}
+
+/* Walks the tree; breadth first, the list is its own queue. */
+static void take_sample(struct sample *s, const struct limit_watcher *w, uint64_t memory_limit)
+{
+    char path[64];
+    s->n = 0;
+    s->resident = s->proportional = s->tasks = 0;
+    snprintf(path, sizeof path, "/proc/%d/task/%d/children", w->builder, w->builder);
+    if (w->command)
+        s->pids[s->n++] = w->command;
+    else
+        sample_children(s, path);
+    if (s->n > 1)
+        s->n = 1; /* the first child is pid 1 of the box; others are helpers of the builder */
+    for (unsigned i = 0; i < s->n; i++) {
+        s->tasks += visit_threads(s, s->pids[i]);
+        s->resident += resident(s->pids[i]);
+    }
+    s->proportional = s->resident;
+    if (memory_limit == LIMIT_NONE || s->resident <= memory_limit)
+        return;
+    s->proportional = 0;
+    for (unsigned i = 0; i < s->n; i++)
+        s->proportional += proportional(s->pids[i]);
+}
+
+static uint64_t free_bytes(int fd)
+{
+    struct statfs fs;
+    return fstatfs(fd, &fs) < 0 ? UINT64_MAX : (uint64_t)fs.f_bfree * (uint64_t)fs.f_bsize;
+}
+
+/* The last number of a NSpid line is that of the innermost namespace: proc_pid_status(5). */
+static int pid_inside(int pid)
+{
+    char path[48], text[PROC_TEXT];
+    snprintf(path, sizeof path, "/proc/%d/status", pid);
+    char *p = read_text(path, text, sizeof text) > 0 ? strstr(text, "\nNSpid:") : NULL;
+    if (!p)
+        return 0;
+    p[1 + strcspn(p + 1, "\n")] = 0;
+    char *last = strrchr(p, '\t');
+    return last ? atoi(last + 1) : 0;
+}
+
+int watcher_find(int sessiond, int inside)
+{
+    struct sample s = {.n = 0};
+    bool box_is_seen = false;
+    (void)visit_threads(&s, sessiond);
+    for (unsigned i = 0; i < s.n; i++) {
+        int here = pid_inside(s.pids[i]);
+        if (here == inside && i > 0)
+            return s.pids[i];
+        box_is_seen = box_is_seen || (i > 0 && (here == 1 || here == s.pids[i]));
+        (void)visit_threads(&s, s.pids[i]);
+    }
+    return box_is_seen ? 0 : -1;
+}
+
+void watcher_disk_from_now(struct limit_watcher *w)
+{
+    if (w->disk_fd >= 0)
+        w->disk_start = free_bytes(w->disk_fd);
+}
+
+int watcher_disk(struct limit_watcher *w, const char *workspace, uint64_t limit)
+{
+    w->disk_fd = open(workspace, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (w->disk_fd < 0)
+        return -errno;
+    watcher_disk_from_now(w);
+    w->disk = limit;
+    return 0;
+}
+
+void watcher_start(struct limit_watcher *w, const struct started *s, uint64_t now)
+{
+    w->builder = s->pid;
+    w->pause_us = PAUSE_MIN_US;
+    w->next_us = now + w->pause_us;
+}
+
+/* How long `room` bytes last at the fastest growth. */
+static uint64_t lasts(uint64_t room)
+{
+    return room / GROWTH_PER_US;
+}
+
+static void plan_next(struct limit_watcher *w, uint64_t now, uint64_t used, uint64_t disk_used)
+{
+    uint64_t longest = w->hard ? PAUSE_HARD_US : PAUSE_SOFT_US, pause = longest;
+    if (w->memory != LIMIT_NONE && used < w->memory && lasts(w->memory - used) < pause)
+        pause = lasts(w->memory - used);
+    if (w->disk != LIMIT_NONE && disk_used < w->disk && lasts(w->disk - disk_used) < pause)
+        pause = lasts(w->disk - disk_used);
+    /* The first samples come close together: a box that wants to exceed its limit does so at once. */
+    if (pause > 2 * w->pause_us)
+        pause = 2 * w->pause_us;
+    w->pause_us = pause < PAUSE_MIN_US ? PAUSE_MIN_US : pause;
+    w->next_us = now + w->pause_us;
+}
+
+enum box_limit watcher_sample(struct limit_watcher *w, uint64_t now)
+{
+    struct sample s;
+    uint64_t disk_used = 0;
+
+    s.proportional = s.tasks = 0;
+    if (w->memory != LIMIT_NONE || w->processes != LIMIT_NONE)
+        take_sample(&s, w, w->memory);
+    if (s.proportional > w->peak)
+        w->peak = s.proportional;
+    if (w->disk != LIMIT_NONE) {
+        uint64_t left = free_bytes(w->disk_fd);
+        disk_used = left < w->disk_start ? w->disk_start - left : 0;
+    }
+    plan_next(w, now, s.proportional, disk_used);
+    if (w->memory != LIMIT_NONE && s.proportional > w->memory) {
+        w->seen_memory = s.proportional;
+        return BOX_LIMIT_MEMORY;
+    }
+    if (w->processes != LIMIT_NONE &&
+        s.tasks > w->processes + (w->command ? 0 : 1)) { /* pid 1 of the box is counted, too */
+        w->seen_processes = s.tasks - (w->command ? 0 : 1);
+        return BOX_LIMIT_PROCESSES;
+    }
+    if (w->disk != LIMIT_NONE && disk_used > w->disk) {
+        w->seen_disk = disk_used;
+        return BOX_LIMIT_DISK;
+    }
+    return BOX_LIMIT_NONE;
+}
+
+void watcher_end(struct limit_watcher *w)
+{
+    w->on = false;
+    w->disk_fd = close_fd(w->disk_fd);
+}

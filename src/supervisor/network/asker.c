@@ -1,0 +1,117 @@
+/*
+ * Asking. Where no rule decides, the egress holds the connection and puts one question for all that wait for the same host
+ * and port. Who is asked: the library's caller by its function, else whoever holds the control connection, else the
+ * person at the terminal. The clock is here: what nobody has answered in time is answered no.
+ */
+#include "supervisor/network/live.h"
+
+int question_begin(struct box *b)
+{
+    const struct policy *p = b->ask->plan->policy;
+    char room[512];
+    if (!p->net_ask && !b->ask->on_question)
+        return 0;
+    if (b->ask->on_question || control_there(b) || prompt_possible(b))
+        return 0;
+    return err_say(b->err, ERR_CANNOT,
+                   "net.ask (%s): no terminal to ask at; use --control-fd N, or allow hosts with --allow",
+                   policy_origin(p, p->net_ask_origin, room, sizeof room));
+}
+
+/* The library's caller answers on the spot. */
+static void call_back(struct box *b, struct question *q)
+{
+    struct box_question asked = {.target = q->target,
+                                 .port = q->port,
+                                 .how = network_how(q->how),
+                                 .pid = q->who.pid,
+                                 .command = q->who.command,
+                                 .left_ms = b->ask->plan->policy->net_ask_ms};
+    bool allow = false, run = false;
+    b->ask->on_question(b->ask->ctx, &asked, &allow, &run);
+    question_answer(b, q, (struct answer){allow, run});
+}
+
+void question_event(struct box *b, const struct egress_event *v)
+{
+    struct live *l = b->live;
+    struct question *q = NULL;
+    for (size_t i = 0; i < EGRESS_MAX_QUESTIONS && !q; i++)
+        q = l->questions[i].state == QUESTION_FREE ? &l->questions[i] : NULL;
+    if (!q || b->stage >= STAGE_ENDING) {
+        struct egress_order o = {.kind = ORDER_ANSWER, .ticket = v->ticket, .answer = ANSWER_NOBODY};
+        (void)order_send(b, &o, -1);
+        return;
+    }
+    *q = (struct question){.state = QUESTION_WAITS,
+                           .ticket = v->ticket,
+                           .id = ++l->questions_asked,
+                           .until = now_us() + (uint64_t)b->ask->plan->policy->net_ask_ms * 1000,
+                           .port = v->port,
+                           .how = v->how};
+    network_target(v, q->target, sizeof q->target);
+    who_is(b, v, &q->who);
+    if (b->ask->on_question)
+        call_back(b, q);
+    else if (control_there(b))
+        control_ask(b, q);
+    else if (!prompt_possible(b) || l->prompt.off)
+        question_settle(b, q, ANSWER_NOBODY);
+}
+
+void question_drop_all(struct box *b, enum egress_answer why)
+{
+    struct live *l = b->live;
+    for (size_t i = 0; l && i < EGRESS_MAX_QUESTIONS; i++) {
+        struct question *q = &l->questions[i];
+        if (q->state == QUESTION_FREE)
+            continue;
+        if (q->id == l->prompt.id)
+            prompt_over(b, NULL);
+        question_settle(b, q, why);
+    }
+}
+
+uint64_t question_next(const struct box *b)
+{
+    const struct live *l = b->live;
+    uint64_t next = NEVER;
+    if (!l)
+        return NEVER;
+    for (size_t i = 0; i < EGRESS_MAX_QUESTIONS; i++) {
+        const struct question *q = &l->questions[i];
+        if (q->state != QUESTION_FREE && q->until < next)
+            next = q->until;
+    }
+    uint64_t prompt = prompt_next(b);
+    return prompt < next ? prompt : next;
+}
+
+/* Who was asked is gone, or wants to hear no more. */
+static void question_lost(struct box *b, struct question *q)
+{
+    bool person = b->ask->plan->policy->net_ask && prompt_possible(b) && !b->live->prompt.off;
+    if (q->told && person)
+        q->told = false;
+    else
+        question_settle(b, q, q->told ? ANSWER_NOBODY : ANSWER_NO);
+}
+
+void question_due(struct box *b, uint64_t now)
+{
+    struct live *l = b->live;
+    for (size_t i = 0; l && i < EGRESS_MAX_QUESTIONS; i++) {
+        struct question *q = &l->questions[i];
+        if (q->state != QUESTION_FREE && (q->told ? !control_there(b) : l->prompt.off))
+            question_lost(b, q);
+        if (q->state == QUESTION_FREE || q->until > now)
+            continue;
+        if (q->id == l->prompt.id)
+            prompt_over(b, "not answered: denied");
+        if (q->told)
+            control_asked(b, q);
+        question_settle(b, q, ANSWER_LATE);
+    }
+    if (l)
+        prompt_due(b, now);
+}

@@ -1,0 +1,273 @@
+/*
+ * The egress process of net allow. It is forked before the box exists, waits for the sockets that the builder makes inside
+ * the box's network namespace, locks itself in, and only then reads what the box sends (egress/). What it decides comes
+ * back as events; closing their socket ends it. When it ends by itself the sockets are gone: the box has no network.
+ */
+#include "egress/egress.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "supervisor/network/live.h"
+#include "sys/fd.h"
+#include "sys/process.h"
+
+enum { MAX_RESOLVER_TEXT = 1 << 20 };
+
+struct egress_memory {
+    struct egress_ask ask;
+    struct host_rule *rules;
+};
+
+void egress_none(struct box *b)
+{
+    b->egress = (struct egress_process){.pid = -1, .pidfd = -1, .sockets = -1, .events = -1};
+}
+
+static int add_rule(struct box *b, const struct net_rule *said)
+{
+    char text[16];
+    struct str form = str_of(said->text);
+    if (said->verb == NET_RULE_DENY_PORT) {
+        snprintf(text, sizeof text, "*:%s", said->text);
+        form = str_of(text);
+    }
+    int e = rules_add(b->live, form, said->verb == NET_RULE_ALLOW ? RULE_ALLOW : RULE_DENY, FROM_POLICY, said->origin,
+                      NULL, b->err);
+    if (e < 0) {
+        char where[256];
+        return err_wrap(b->err, e, "%s", policy_origin(b->ask->plan->policy, said->origin, where, sizeof where));
+    }
+    return 0;
+}
+
+static int fill_memory(struct box *b, struct egress_memory *m)
+{
+    const struct policy *p = b->ask->plan->policy;
+    const struct plan_image *image = b->ask->plan->image;
+    const struct step *s = plan_steps(image);
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < p->n_net_rules; i++) {
+        enum net_verb verb = p->net_rules[i].verb;
+        if (verb == NET_RULE_ALLOW || verb == NET_RULE_DENY || verb == NET_RULE_DENY_PORT)
+            r = add_rule(b, &p->net_rules[i]);
+    }
+    m->ask.way = b->ask->plan->catch;
+    for (uint32_t i = 0; i < image->n_steps; i++) {
+        if (s[i].kind == STEP_LISTEN && m->ask.n_ports < EGRESS_MAX_PORTS)
+            m->ask.ports[m->ask.n_ports++] = -1;
+        if (s[i].kind != STEP_REACH || m->ask.n_reach == EGRESS_MAX_REACH)
+            continue;
+        struct egress_reach *reach = &m->ask.reach[m->ask.n_reach++];
+        *reach = (struct egress_reach){.addr = {.v6 = s[i].a}, .port = (uint16_t)s[i].b, .listener = -1};
+        reach->addr.b[s[i].a ? 15 : 0] = s[i].a ? 1 : 127;
+        reach->addr.b[3] = s[i].a ? 0 : 1;
+    }
+    m->ask.counts = mmap(NULL, sizeof *m->ask.counts, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (m->ask.counts == MAP_FAILED)
+        m->ask.counts = NULL;
+    m->rules = rules_held(b->live, &m->ask.n_rules);
+    if (r == 0 && !m->rules)
+        r = err_sys(b->err, ERR_SYSTEM, ENOMEM, "cannot start the egress proxy");
+    feed_read("/etc/resolv.conf", &b->live->resolv);
+    feed_read("/etc/hosts", &b->live->hosts);
+    m->ask.proxies = b->ask->plan->proxies;
+    m->ask.rules = m->rules;
+    m->ask.resolver.hosts = buf_view(&b->live->hosts);
+    resolv_parse(buf_view(&b->live->resolv), &m->ask.resolver);
+    m->ask.who = true;
+    m->ask.ask_ms = p->net_ask || b->ask->on_question ? p->net_ask_ms : 0;
+    return r;
+}
+
+static bool wanted(const struct plan *p)
+{
+    if (!p->image)
+        return false;
+    if (p->proxy_socket)
+        return true;
+    const struct step *s = plan_steps(p->image);
+    for (uint32_t i = 0; i < p->image->n_steps; i++) {
+        if (s[i].kind == STEP_CATCH)
+            return true;
+    }
+    return false;
+}
+
+/*
+ * Without a network namespace there is nothing to receive: the proxy's socket is made here, in the directory of this run
+ * that the command may use, and the rest of the egress has no sockets at all.
+ */
+static int listen_unix(struct box *b, struct egress_memory *m)
+{
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
+    const char *path = b->ask->plan->proxy_socket;
+    if (strlen(path) >= sizeof at.sun_path)
+        return err_say(b->err, ERR_CANNOT, "'%s' is too long for a socket's path", path);
+    strcpy(at.sun_path, path);
+    auto_fd int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0 || bind(fd, (struct sockaddr *)&at, sizeof at) < 0 || chmod(path, 0600) < 0 || listen(fd, 1024) < 0)
+        return err_sys(b->err, ERR_SYSTEM, errno, "cannot create the egress proxy's socket '%s'", path);
+    for (int i = 0; i < EGRESS_SOCKETS; i++)
+        m->ask.sockets[i] = -1;
+    m->ask.sockets[EGRESS_PROXY] = take_fd(&fd);
+    return 0;
+}
+
+/* In the child: nothing of pinfold's but the two sockets, and not in reach of the terminal's signals. */
+static _Noreturn void become_egress(struct egress_memory *m, int sockets, int events)
+{
+    bool made = m->ask.way == CATCH_SOCKET; /* the proxy's socket, instead of those that the builder sends */
+    if (made)
+        sockets = m->ask.sockets[EGRESS_PROXY];
+    int low = sockets < events ? sockets : events, high = sockets < events ? events : sockets;
+    (void)setsid();
+    for (int s = 1; s < 32; s++)
+        (void)signal(s, s == SIGPIPE ? SIG_IGN : SIG_DFL);
+    (void)sys_sigmask(SIG_SETMASK, 0);
+    if (low > 0)
+        (void)sys_close_range(0, (unsigned)low - 1);
+    if (high - low > 1)
+        (void)sys_close_range((unsigned)low + 1, (unsigned)high - 1);
+    (void)sys_close_range((unsigned)high + 1, ~0u);
+    m->ask.events = events;
+    if (!made && egress_receive(&m->ask, sockets) < 0)
+        _exit(1);
+    if (!made)
+        (void)close(sockets);
+    egress_serve(&m->ask);
+}
+
+/* What speaks to an egress is wrong where there is none. */
+static int egress_needless(struct box *b)
+{
+    if (b->ask->control_fd > 0)
+        return err_say(b->err, ERR_POLICY,
+                       "--control-fd: no network rules to change: the network is not 'allow' (use --net allow)");
+    return 0;
+}
+
+int egress_begin(struct box *b)
+{
+    int sockets[2], events[2];
+    if (!wanted(b->ask->plan))
+        return egress_needless(b);
+    struct egress_memory *m = calloc(1, sizeof *m);
+    b->egress.memory = m;
+    b->live = live_new();
+    if (!m || !b->live)
+        return err_sys(b->err, ERR_SYSTEM, ENOMEM, "cannot start the egress proxy");
+    int r = control_begin(b);
+    if (r == 0)
+        r = question_begin(b);
+    if (r == 0)
+        r = fill_memory(b, m);
+    if (r == 0 && b->ask->plan->proxy_socket)
+        r = listen_unix(b, m);
+    if (r < 0)
+        return r;
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) < 0)
+        return err_sys(b->err, ERR_SYSTEM, errno, "cannot create a socket pair for the egress proxy");
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, events) < 0) {
+        r = err_sys(b->err, ERR_SYSTEM, errno, "cannot create a socket pair for the egress proxy");
+        (void)close(sockets[0]);
+        (void)close(sockets[1]);
+        return r;
+    }
+    pid_t pid = fork();
+    if (pid == 0)
+        become_egress(m, sockets[1], events[1]);
+    r = pid < 0 ? err_sys(b->err, ERR_SYSTEM, errno, "cannot start the egress proxy") : 0;
+    (void)close(sockets[1]);
+    (void)close(events[1]);
+    if (m->ask.way == CATCH_SOCKET)
+        m->ask.sockets[EGRESS_PROXY] = close_fd(m->ask.sockets[EGRESS_PROXY]);
+    b->egress.pid = pid;
+    b->egress.sockets = sockets[0];
+    b->egress.events = events[0];
+    return r;
+}
+
+void egress_started(struct box *b)
+{
+    b->egress.sockets = close_fd(b->egress.sockets);
+}
+
+bool egress_read(struct box *b)
+{
+    for (;;) {
+        struct egress_event v;
+        ssize_t n = recv(b->egress.events, &v, sizeof v, MSG_DONTWAIT);
+        if (n < 0)
+            return errno == EAGAIN || errno == EINTR;
+        if (n == 0)
+            return false;
+        if (n != sizeof v)
+            continue;
+        v.name[sizeof v.name - 1] = v.address[sizeof v.address - 1] = v.reason[sizeof v.reason - 1] = 0;
+        network_event(b, &v);
+    }
+}
+
+void egress_end(struct box *b)
+{
+    struct egress_memory *m = b->egress.memory;
+    egress_started(b);
+    if (b->egress.events >= 0)
+        (void)egress_read(b);
+    b->egress.events = close_fd(b->egress.events);
+    if (b->egress.pid > 0 && !(b->ask->foreground && b->all_gone)) { /* it ends by itself now: as with the builder */
+        while (waitpid(b->egress.pid, NULL, 0) < 0 && errno == EINTR)
+            ;
+    }
+    if (m) {
+        if (m->ask.counts) {
+            network_counts(b, m->ask.counts);
+            (void)munmap(m->ask.counts, sizeof *m->ask.counts);
+        }
+        free(m->rules);
+        free(m);
+    }
+    egress_none(b);
+    if (b->live) {
+        question_drop_all(b, ANSWER_NOBODY);
+        control_end(b);
+        feed_end(b);
+    }
+}
+
+struct live *live_new(void)
+{
+    struct live *l = calloc(1, sizeof *l);
+    if (l)
+        *l = (struct live){.policy_allows = true,
+                           .prompt.d.fd = -1,
+                           .control.fd = -1,
+                           .feed = {.notify = -1, .begins_at = NEVER},
+                           .resolv = BUF(MAX_RESOLVER_TEXT),
+                           .hosts = BUF(MAX_RESOLVER_TEXT)};
+    return l;
+}
+
+void live_end(struct box *b)
+{
+    struct live *l = b->live;
+    if (!l)
+        return;
+    prompt_end(b);
+    for (size_t i = 0; i < l->n_rules; i++)
+        free(l->rules[i].text);
+    free(l->rules);
+    buf_free(&l->resolv);
+    buf_free(&l->hosts);
+    free(l);
+    b->live = NULL;
+}

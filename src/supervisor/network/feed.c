@@ -1,0 +1,124 @@
+/*
+ * The host's resolver configuration, while the box runs: a VPN comes up, a laptop moves, systemd-resolved rewrites its
+ * stub. The egress sees no file, so its texts are sent to it when they change. The files are watched by themselves (they
+ * may be rewritten in place, or be mounts of something elsewhere) and through the directories along their symbolic links
+ * (they may be replaced). Closing an inotify descriptor takes the kernel some 15 ms (it waits for all who might be in the
+ * middle of an event), so runs that are over within a second have none. A missing or an empty file is one that is just being written: what was before stays.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <unistd.h>
+#include "supervisor/network/live.h"
+
+enum { MAX_TEXT = 1 << 20, MAX_LINKS = 8 };
+#define BEGINS_AFTER_US 1000000u
+
+static const char *const resolver_files[] = {"/etc/resolv.conf", "/etc/hosts"};
+
+void feed_read(const char *path, struct buf *out)
+{
+    auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    ssize_t n = fd < 0 ? 0 : 1;
+    while (n > 0) {
+        char *at = buf_space(out, 4096);
+        n = at ? read(fd, at, 4096) : 0;
+        if (n > 0)
+            buf_grew(out, (size_t)n);
+    }
+}
+
+static void watch_directory(int notify, const char *path)
+{
+    char dir[PATH_MAX];
+    snprintf(dir, sizeof dir, "%s", path);
+    char *slash = strrchr(dir, '/');
+    if (slash)
+        slash[slash == dir] = 0;
+    (void)inotify_add_watch(notify, dir, IN_ONLYDIR | IN_CREATE | IN_MOVED_TO | IN_CLOSE_WRITE);
+}
+
+/* Adding what is watched already changes nothing, so all is simply added again after every change. */
+static void watch_file(int notify, const char *path)
+{
+    char here[PATH_MAX], target[PATH_MAX], next[2 * PATH_MAX];
+    (void)inotify_add_watch(notify, path, IN_CLOSE_WRITE);
+    snprintf(here, sizeof here, "%s", path);
+    for (int i = 0; i < MAX_LINKS; i++) {
+        watch_directory(notify, here);
+        ssize_t n = readlink(here, target, sizeof target - 1);
+        if (n <= 0)
+            return;
+        target[n] = 0;
+        const char *slash = strrchr(here, '/');
+        if (target[0] == '/')
+            snprintf(next, sizeof next, "%s", target);
+        else
+            snprintf(next, sizeof next, "%.*s/%s", (int)(slash - here), here, target);
+        if (strlen(next) >= sizeof here)
+            return;
+        strcpy(here, next);
+    }
+}
+
+static void refresh(struct box *b)
+{
+    struct live *l = b->live;
+    struct buf *const known[] = {&l->resolv, &l->hosts};
+    static const uint32_t kinds[] = {ORDER_RESOLV, ORDER_HOSTS};
+    for (size_t i = 0; i < 2; i++) {
+        auto_buf struct buf now = BUF(MAX_TEXT);
+        feed_read(resolver_files[i], &now);
+        if (!buf_ok(&now) || !now.n || str_eq(buf_view(&now), buf_view(known[i])))
+            continue;
+        if (order_send_bytes(b, (struct egress_order){.kind = kinds[i]}, now.p, now.n) < 0)
+            continue;
+        buf_free(known[i]);
+        *known[i] = now;
+        now = BUF(MAX_TEXT);
+    }
+}
+
+void feed_begin(struct box *b)
+{
+    b->live->feed.begins_at = now_us() + BEGINS_AFTER_US;
+}
+
+void feed_due(struct box *b, uint64_t now)
+{
+    struct feed *f = &b->live->feed;
+    if (now < f->begins_at)
+        return;
+    f->begins_at = NEVER;
+    f->notify = inotify_init1(IN_CLOEXEC | IN_NONBLOCK); /* without one the box keeps what it began with */
+    if (f->notify < 0)
+        return;
+    for (size_t i = 0; i < 2; i++)
+        watch_file(f->notify, resolver_files[i]);
+    refresh(b); /* what changed since it was read for the egress */
+}
+
+void feed_ready(struct box *b)
+{
+    struct feed *f = &b->live->feed;
+    char events[4096];
+    ssize_t n;
+    do
+        n = read(f->notify, events, sizeof events);
+    while (n > 0 || (n < 0 && errno == EINTR));
+    if (n == 0 || errno != EAGAIN) {
+        feed_end(b);
+        return;
+    }
+    for (size_t i = 0; i < 2; i++)
+        watch_file(f->notify, resolver_files[i]);
+    refresh(b);
+}
+
+void feed_end(struct box *b)
+{
+    b->live->feed.notify = close_fd(b->live->feed.notify);
+}

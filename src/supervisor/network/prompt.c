@@ -1,0 +1,106 @@
+/*
+ * Asking at the terminal (sys/dialogue.c). While a question is shown the box's output is not, and its keys are not read: nothing
+ * of the box can stand behind the question or change it. The host is shown in the canonical ASCII form that was judged.
+ */
+#include <stdio.h>
+#include <string.h>
+#include "base/fd.h"
+#include "supervisor/network/live.h"
+
+bool prompt_possible(struct box *b)
+{
+    struct prompt *t = &b->live->prompt;
+    if (t->opened)
+        return t->d.fd >= 0;
+    t->opened = true;
+    t->d.fd = b->ask->foreground ? dialogue_terminal() : -1;
+    t->d.choices = "yaneq";
+    t->d.again = "pinfold: y, a, n, e or q, and Enter: ";
+    return t->d.fd >= 0;
+}
+
+bool prompt_shown(const struct box *b)
+{
+    return b->live && b->live->prompt.id != 0;
+}
+
+static struct question *oldest(struct live *l)
+{
+    struct question *found = NULL;
+    for (size_t i = 0; i < EGRESS_MAX_QUESTIONS; i++) {
+        struct question *q = &l->questions[i];
+        if (q->state == QUESTION_WAITS && !q->told && (!found || q->id < found->id))
+            found = q;
+    }
+    return found;
+}
+
+uint64_t prompt_next(const struct box *b)
+{
+    const struct prompt *t = &b->live->prompt;
+    if (t->id)
+        return t->d.open ? NEVER : t->d.opens_at;
+    return t->d.fd >= 0 && oldest(b->live) ? t->d.opens_at : NEVER;
+}
+
+static void open_question(struct box *b, const struct question *q, uint64_t now)
+{
+    struct prompt *t = &b->live->prompt;
+    char text[1024], who[128] = "";
+    if (q->who.pid)
+        snprintf(who, sizeof who, " (%s, process %u)", q->who.command, q->who.pid);
+    snprintf(text, sizeof text, "pinfold: the box asks to connect to %s%s; %s", q->target, who,
+             "y: yes, once; a: yes, always in this run; n: no; e: never in this run; q: no, and ask no more");
+    t->d.raw = b->io.term.raw;
+    if (dialogue_begin(&t->d, text, now))
+        t->id = q->id;
+}
+
+void prompt_due(struct box *b, uint64_t now)
+{
+    struct prompt *t = &b->live->prompt;
+    const struct question *q = t->id || t->d.fd < 0 ? NULL : oldest(b->live);
+    if (q && t->d.opens_at <= now)
+        open_question(b, q, now);
+    dialogue_due(&t->d, now);
+}
+
+void prompt_poll(const struct box *b, struct pollfd *p)
+{
+    const struct prompt *t = &b->live->prompt;
+    if (t->id && t->d.open && dialogue_in_foreground(&t->d)) /* we are woken when we are put there again: SIGCONT */
+        *p = (struct pollfd){.fd = t->d.fd, .events = POLLIN};
+}
+
+void prompt_over(struct box *b, const char *words)
+{
+    struct prompt *t = &b->live->prompt;
+    dialogue_end(&t->d, words);
+    t->id = 0;
+    if (b->io.term.raw && b->stage == STAGE_RUNNING)
+        box_signal(b, SIGWINCH, SIGNAL_FOREGROUND); /* what draws whole screens draws again */
+}
+
+void prompt_ready(struct box *b)
+{
+    struct prompt *t = &b->live->prompt;
+    struct question *q = question_find(b->live, t->id);
+    int c;
+    t->d.raw = b->io.term.raw;
+    c = dialogue_read(&t->d);
+    if (c == DIALOGUE_NOTHING)
+        return;
+    t->off = c == 'q' || c == DIALOGUE_HUNG_UP;
+    prompt_over(b, c < 0 ? "no" : NULL);
+    if (q)
+        question_answer(b, q, (struct answer){.allow = c == 'y' || c == 'a', .run = c == 'a' || c == 'e'});
+    if (c == DIALOGUE_INTERRUPT) /* Ctrl-C: the command hears of it, too */
+        box_signal(b, SIGINT, SIGNAL_FOREGROUND);
+}
+
+void prompt_end(struct box *b)
+{
+    if (prompt_shown(b))
+        prompt_over(b, NULL);
+    b->live->prompt.d.fd = close_fd(b->live->prompt.d.fd);
+}

@@ -1,0 +1,197 @@
+/*
+ * Published ports. The ports of the host are bound here, before anything starts, so that one that is taken is an error and
+ * not a surprise. A process of its own accepts from them and connects inside: it enters the box's user and network
+ * namespaces, which the builder hands it as its first act, gives up every capability it has there, locks itself in, and is from then on
+ * the egress's loop with nothing but these listeners (egress/). So it works without any egress, and what it can reach
+ * is the box's network alone. Connections that come before a server inside listens are reset, as without a box.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "supervisor/parts.h"
+#include "egress/egress.h"
+#include "policy/domain.h"
+#include "sys/caps.h"
+#include "sys/fd.h"
+#include "protocol/vm.h"
+
+void publish_none(struct box *b)
+{
+    b->publish = (struct publish_process){.pid = -1, .sockets = -1, .events = -1};
+}
+
+static int say_taken(struct box *b, const struct net_rule *rule, const struct publish *p, int no)
+{
+    char origin[256], at[INET6_ADDRSTRLEN];
+    (void)policy_origin(b->ask->plan->policy, rule->origin, origin, sizeof origin);
+    (void)inet_ntop(p->v6 ? AF_INET6 : AF_INET, p->addr, at, sizeof at);
+    const char *open = p->v6 ? "[" : "", *close = p->v6 ? "]" : "";
+    if (no == EADDRINUSE)
+        return err_say(b->err, ERR_CANNOT,
+                       "publish %s (%s): port %u is in use on %s%s%s; choose another with --publish PORT:%u",
+                       rule->text, origin, p->host, open, at, close, p->box);
+    if (no == EADDRNOTAVAIL)
+        return err_say(b->err, ERR_CANNOT, "publish %s (%s): %s is not an address of this machine", rule->text, origin,
+                       at);
+    if (no == EACCES)
+        return err_say(
+            b->err, ERR_CANNOT,
+            "publish %s (%s): port %u is reserved for system services; choose one from 1024 with --publish PORT:%u",
+            rule->text, origin, p->host, p->box);
+    if (no == EAFNOSUPPORT)
+        return err_say(b->err, ERR_CANNOT, "publish %s (%s): this machine has no IPv6", rule->text, origin);
+    return err_sys(b->err, ERR_SYSTEM, no, "publish %s (%s)", rule->text, origin);
+}
+
+/* `i`: the how manieth. A virtual machine has a way of its own to its ports, which begins there. */
+static int bind_port(struct box *b, const struct net_rule *rule, size_t i, struct egress_reach *ret)
+{
+    const bool machine = b->ask->plan->facts->machine;
+    struct publish p;
+    int one = 1, r = publish_parse(str_of(rule->text), &p, b->err);
+    if (r < 0)
+        return r;
+    struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_port = htons(p.host)};
+    struct sockaddr_in four = {.sin_family = AF_INET, .sin_port = htons(p.host)};
+    memcpy(&six.sin6_addr, p.addr, 16);
+    memcpy(&four.sin_addr, p.addr, 4);
+    auto_fd int fd = socket(p.v6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return say_taken(b, rule, &p, errno);
+    (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+    if (p.v6)
+        (void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof one);
+    r = p.v6 ? bind(fd, (struct sockaddr *)&six, sizeof six) : bind(fd, (struct sockaddr *)&four, sizeof four);
+    if (r < 0 || listen(fd, SOMAXCONN) < 0)
+        return say_taken(b, rule, &p, errno);
+    *ret = (struct egress_reach){.addr = {.b = {127, 0, 0, 1}},
+                                 .also = {.v6 = true, .b = {[15] = 1}},
+                                 .both = true,
+                                 .port = machine ? (uint16_t)(VM_PUBLISHED + i) : p.box,
+                                 .listener = take_fd(&fd)};
+    return 0;
+}
+
+static int receive_namespace(int from, int kind)
+{
+    char byte;
+    int fd = -1;
+    long n = sys_recv_fd(from, &byte, 1, &fd, 0);
+    if (n != 1 || fd < 0)
+        return -EBADMSG;
+    /* A container of root's shares this process's user namespace, which cannot be entered again. */
+    struct stat own, other;
+    bool same_one = kind == CLONE_NEWUSER && fstat(fd, &other) == 0 && stat("/proc/self/ns/user", &own) == 0 &&
+                    own.st_dev == other.st_dev && own.st_ino == other.st_ino;
+    int r = !same_one && setns(fd, kind) < 0 ? -errno : 0;
+    (void)close(fd);
+    return r;
+}
+
+/* In the child: nothing of pinfold's but what it serves, and not in reach of the terminal's signals. */
+static _Noreturn void become_publisher(struct egress_ask *ask, int sockets)
+{
+    int keep[EGRESS_MAX_REACH + 2], n = 0;
+    unsigned next = 0;
+    (void)setsid();
+    for (int s = 1; s < 32; s++)
+        (void)signal(s, s == SIGPIPE ? SIG_IGN : SIG_DFL);
+    (void)sys_sigmask(SIG_SETMASK, 0);
+    keep[n++] = sockets;
+    keep[n++] = ask->events;
+    for (size_t i = 0; i < ask->n_reach; i++)
+        keep[n++] = ask->reach[i].listener;
+    for (;;) { /* closes what lies between the next number that is kept and the one before */
+        int least = -1;
+        for (int i = 0; i < n; i++) {
+            if (keep[i] >= (int)next && (least < 0 || keep[i] < least))
+                least = keep[i];
+        }
+        if (least < 0 || (unsigned)least > next)
+            (void)sys_close_range(next, least < 0 ? ~0u : (unsigned)least - 1);
+        if (least < 0)
+            break;
+        next = (unsigned)least + 1;
+    }
+    int r = receive_namespace(sockets, CLONE_NEWUSER);
+    if (r == 0)
+        r = receive_namespace(sockets, CLONE_NEWNET);
+    if (r == 0)
+        r = sys_caps_keep(0);
+    if (r < 0)
+        _exit(1);
+    (void)close(sockets);
+    egress_serve(ask);
+}
+
+static int begin(struct box *b, struct egress_ask *ask)
+{
+    int sockets[2], events[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) < 0)
+        return err_sys(b->err, ERR_SYSTEM, errno, "cannot create a socket pair for the published ports");
+    b->publish.sockets = sockets[0];
+    auto_fd int theirs = sockets[1];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, events) < 0)
+        return err_sys(b->err, ERR_SYSTEM, errno, "cannot create a socket pair for the published ports");
+    b->publish.events = events[0];
+    ask->events = events[1];
+    b->publish.pid = fork();
+    if (b->publish.pid == 0)
+        become_publisher(ask, theirs);
+    int r = b->publish.pid < 0 ? err_sys(b->err, ERR_SYSTEM, errno, "cannot start forwarding the published ports") : 0;
+    (void)close(events[1]);
+    return r;
+}
+
+int publish_begin(struct box *b)
+{
+    const struct policy *p = b->ask->plan->policy;
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < p->n_net_rules; i++) {
+        if (p->net_rules[i].verb != NET_RULE_PUBLISH)
+            continue;
+        struct egress_ask *ask = b->publish.ask;
+        if (!ask) {
+            b->publish.ask = ask = calloc(1, sizeof *ask);
+            if (!ask)
+                return err_sys(b->err, ERR_SYSTEM, ENOMEM, "cannot publish ports");
+            ask->publish = true;
+            for (int k = 0; k < EGRESS_SOCKETS; k++)
+                ask->sockets[k] = -1;
+        }
+        if (ask->n_reach == EGRESS_MAX_REACH)
+            return err_say(b->err, ERR_CANNOT, "publish: more than %d ports", EGRESS_MAX_REACH);
+        r = bind_port(b, &p->net_rules[i], ask->n_reach, &ask->reach[ask->n_reach]);
+        ask->n_reach += r == 0;
+    }
+    return r < 0 || !b->publish.ask ? r : begin(b, b->publish.ask);
+}
+
+void publish_started(struct box *b)
+{
+    struct egress_ask *ask = b->publish.ask;
+    b->publish.sockets = close_fd(b->publish.sockets);
+    for (size_t i = 0; ask && i < ask->n_reach; i++)
+        (void)close(ask->reach[i].listener);
+    free(ask);
+    b->publish.ask = NULL;
+}
+
+void publish_end(struct box *b)
+{
+    publish_started(b);
+    if (b->publish.events >= 0) /* an end in order; without this word, of a pinfold that was killed, it ends at once */
+        (void)send(b->publish.events, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+    b->publish.events = close_fd(b->publish.events);
+    while (b->publish.pid > 0 && waitpid(b->publish.pid, NULL, 0) < 0 && errno == EINTR)
+        ;
+    publish_none(b);
+}

@@ -1,0 +1,227 @@
+/*
+ * Whose socket it is. The egress knows both ends of a connection; the tables of the box's network namespace
+ * (/proc/PID/net/tcp and its kin, read through one of its processes) give the inode of the socket that has them, and the
+ * descriptors of the box's processes tell who holds that inode. Nothing is prepared at the start, and it is only done for
+ * refusals that are kept, for those of a session's commands and for questions: a box cannot make it work for long.
+ */
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "supervisor/network/live.h"
+
+enum {
+    PROCESSES_MAX = 1024, /* looked at for one socket          */
+    LINKS_MAX = 16384,    /* descriptors                       */
+    TABLE_MAX = 4 << 20,  /* bytes of one of the kernel's tables */
+    BUDGET_US = 1000000,  /* spent at most, ...                */
+    BUDGET_SHARE = 60     /* ... and a 60th of the time since  */
+};
+
+/* ---- the table of sockets ---- */
+
+/* "0100007F" or four of them, as the kernel writes addresses: words in the machine's order. */
+static bool hex_address(const char *text, size_t n, uint8_t ret[16])
+{
+    static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
+    uint32_t words[4];
+    if (n != 8 && n != 32)
+        return false;
+    for (size_t i = 0; i < n / 8; i++) {
+        char word[9];
+        memcpy(word, text + i * 8, 8);
+        word[8] = 0;
+        words[i] = (uint32_t)strtoul(word, NULL, 16);
+    }
+    if (n == 32) {
+        memcpy(ret, words, 16);
+    } else {
+        memcpy(ret, mapped, 12);
+        memcpy(ret + 12, words, 4);
+    }
+    return true;
+}
+
+/* Whether a line is about the socket at the other end of ours; its inode then. */
+static unsigned long line_inode(const char *line, const struct egress_event *v)
+{
+    char local[33], remote[33];
+    unsigned local_port, remote_port;
+    unsigned long inode = 0;
+    uint8_t from[16], to[16];
+    static const uint8_t zero[16], zero4[16] = {[10] = 0xff, [11] = 0xff};
+
+    if (sscanf(line, " %*[^:]: %32[0-9A-F]:%x %32[0-9A-F]:%x %*x %*x:%*x %*x:%*x %*x %*u %*u %lu", local, &local_port,
+               remote, &remote_port, &inode) != 5)
+        return 0;
+    if (local_port != v->from_port || !hex_address(local, strlen(local), from) ||
+        !hex_address(remote, strlen(remote), to))
+        return 0;
+    bool unbound = v->udp && (memcmp(from, zero, 16) == 0 || memcmp(from, zero4, 16) == 0);
+    if (!unbound && memcmp(from, v->from, 16) != 0)
+        return 0;
+    if (v->udp && remote_port == 0) /* one that is not connected may send anywhere */
+        return inode;
+    return remote_port == v->to_port && memcmp(to, v->to, 16) == 0 ? inode : 0;
+}
+
+static unsigned long table_inode(int pid, const char *table, const struct egress_event *v)
+{
+    char path[64], line[512];
+    size_t read = 0;
+    unsigned long inode = 0;
+    snprintf(path, sizeof path, "/proc/%d/net/%s", pid, table);
+    FILE *f = fopen(path, "re");
+    while (f && !inode && read < TABLE_MAX && fgets(line, sizeof line, f)) {
+        read += strlen(line);
+        inode = line_inode(line, v);
+    }
+    if (f)
+        (void)fclose(f);
+    return inode;
+}
+
+/* ---- the processes ---- */
+
+struct tree {
+    int pids[PROCESSES_MAX];
+    unsigned n, links;
+};
+
+static void tree_children(struct tree *t, const char *path)
+{
+    char text[PROC_TEXT];
+    auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? 0 : read(fd, text, sizeof text - 1);
+    text[n < 0 ? 0 : n] = 0;
+    char *end;
+    for (char *p = text; t->n < PROCESSES_MAX; p = end) {
+        long pid = strtol(p, &end, 10);
+        if (end == p || *end != ' ') /* the last one may be cut: it ends in a space, too */
+            return;
+        t->pids[t->n++] = (int)pid;
+    }
+}
+
+static void visit(struct tree *t, int pid)
+{
+    char path[300];
+    snprintf(path, sizeof path, "/proc/%d/task", pid);
+    DIR *d = opendir(path);
+    struct dirent *entry;
+    while (d && (entry = readdir(d))) {
+        if (entry->d_name[0] == '.')
+            continue;
+        snprintf(path, sizeof path, "/proc/%d/task/%.20s/children", pid, entry->d_name);
+        tree_children(t, path);
+    }
+    if (d)
+        closedir(d);
+}
+
+static bool holds_socket(struct tree *t, int pid, const char *wanted)
+{
+    char path[64], link[64];
+    bool found = false;
+    snprintf(path, sizeof path, "/proc/%d/fd", pid);
+    DIR *d = opendir(path);
+    struct dirent *entry;
+    while (d && !found && t->links < LINKS_MAX && (entry = readdir(d))) {
+        ssize_t n = readlinkat(dirfd(d), entry->d_name, link, sizeof link - 1);
+        t->links++;
+        if (n <= 0)
+            continue;
+        link[n] = 0;
+        found = same(link, wanted);
+    }
+    if (d)
+        closedir(d);
+    return found;
+}
+
+/* The last number of a line of /proc/PID/status: the one in the innermost pid namespace. */
+static uint32_t last_number(const char *status, const char *name)
+{
+    const char *p = strstr(status, name);
+    uint32_t found = 0;
+    char *end;
+    for (p = p ? p + strlen(name) : ""; *p && *p != '\n'; p = end) {
+        unsigned long v = strtoul(p, &end, 10);
+        if (end == p)
+            break;
+        found = (uint32_t)v;
+    }
+    return found;
+}
+
+static void numbers_inside(int pid, struct who *ret)
+{
+    char path[64], text[PROC_TEXT];
+    snprintf(path, sizeof path, "/proc/%d/status", pid);
+    auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? 0 : read(fd, text, sizeof text - 1);
+    text[n < 0 ? 0 : n] = 0;
+    ret->pid = last_number(text, "\nNSpid:");
+    ret->session = last_number(text, "\nNSsid:");
+}
+
+/* A process names itself: only what can be shown anywhere stays. */
+static void command_of(int pid, char *ret, size_t n)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/comm", pid);
+    auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t m = fd < 0 ? 0 : read(fd, ret, n - 1);
+    ret[m < 0 ? 0 : m] = 0;
+    for (char *p = ret; *p; p++) {
+        if (*p == '\n')
+            *p = 0;
+        else if ((unsigned char)*p < 0x20 || (unsigned char)*p >= 0x7f)
+            *p = '?';
+        if (!*p)
+            break;
+    }
+}
+
+static void find_who(struct box *b, const struct egress_event *v, struct who *ret)
+{
+    static const char *const tables[2][2] = {{"tcp", "tcp6"}, {"udp", "udp6"}};
+    struct tree *t = malloc(sizeof *t);
+    char path[64], wanted[64];
+    if (!t)
+        return;
+    t->n = t->links = 0;
+    snprintf(path, sizeof path, "/proc/%d/task/%d/children", b->started.pid, b->started.pid);
+    tree_children(t, path);
+    t->n = t->n > 1 ? 1 : t->n; /* the first child of the builder is pid 1 of the box */
+    unsigned long inode = t->n ? table_inode(t->pids[0], tables[v->udp != 0][0], v) : 0;
+    if (t->n && !inode)
+        inode = table_inode(t->pids[0], tables[v->udp != 0][1], v);
+    snprintf(wanted, sizeof wanted, "socket:[%lu]", inode);
+    for (unsigned i = 0; inode && i < t->n; i++) {
+        visit(t, t->pids[i]);
+        if (i == 0 || !holds_socket(t, t->pids[i], wanted))
+            continue;
+        numbers_inside(t->pids[i], ret);
+        command_of(t->pids[i], ret->command, sizeof ret->command);
+        break;
+    }
+    free(t);
+}
+
+void who_is(struct box *b, const struct egress_event *v, struct who *ret)
+{
+    struct live *l = b->live;
+    *ret = (struct who){0};
+    uint64_t began = now_us(), earned = (began - l->who_at) / BUDGET_SHARE;
+    l->who_us = l->who_us > earned ? l->who_us - earned : 0;
+    l->who_at = began;
+    if (!v->from_port || b->started.pid <= 0 || l->who_us > BUDGET_US)
+        return;
+    find_who(b, v, ret);
+    l->who_us += now_us() - began;
+}

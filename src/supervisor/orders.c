@@ -1,0 +1,43 @@
+/*
+ * The clock of a run, and what is said to pid 1.
+ */
+#include <errno.h>
+#include <sys/socket.h>
+#include <time.h>
+#include "supervisor/parts.h"
+
+uint64_t now_us(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000u + (uint64_t)t.tv_nsec / 1000u;
+}
+
+void box_send(struct box *b, const struct frame *f)
+{
+    if (b->started.control < 0)
+        return;
+    /* Full or closed: pid 1 is past listening, and the deadlines below take care of it. */
+    ssize_t n;
+    do
+        n = send(b->started.control, f, sizeof *f, MSG_DONTWAIT | MSG_NOSIGNAL);
+    while (n < 0 && errno == EINTR);
+}
+
+void box_resize(struct box *b)
+{
+    struct winsize size;
+    io_resize(&b->io);
+    if (!b->ask->plan->facts->machine && !b->exec) /* what a session's box is, is not known here */
+        return;
+    if (b->io.master < 0 || b->io.term.fd < 0 || sys_tty_size(b->io.term.fd, &size) < 0)
+        return;
+    const struct frame f = {.kind = FRAME_WINSIZE, .a = (uint32_t)size.ws_row << 16 | size.ws_col};
+    box_send(b, &f);
+}
+
+void box_signal(struct box *b, int sig, enum signal_target target)
+{
+    struct frame f = {.kind = FRAME_SIGNAL, .a = (uint32_t)sig, .b = target};
+    box_send(b, &f);
+}

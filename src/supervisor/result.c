@@ -1,0 +1,280 @@
+/*
+ * The result in words: JSON of one schema for every way of running a command, and the exit status.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+#include "base/json.h"
+#include "supervisor/run.h"
+#include "supervisor/parts.h"
+
+const char *box_end_name(enum box_end end)
+{
+    static const char *const names[] = {[BOX_EXITED] = "exit",
+                                        [BOX_SIGNALED] = "signal",
+                                        [BOX_TIMED_OUT] = "timeout",
+                                        [BOX_LIMIT] = "limit",
+                                        [BOX_LOST] = "sandbox"};
+    return names[end];
+}
+
+const char *box_limit_name(enum box_limit limit)
+{
+    static const char *const names[] = {
+        [BOX_LIMIT_NONE] = NULL,   [BOX_LIMIT_MEMORY] = "memory", [BOX_LIMIT_PROCESSES] = "processes",
+        [BOX_LIMIT_DISK] = "disk", [BOX_LIMIT_OUTPUT] = "output", [BOX_LIMIT_TIMEOUT] = "timeout"};
+    return names[limit];
+}
+
+int box_result_status(const struct box_result *r)
+{
+    switch (r->end) {
+    case BOX_EXITED:
+        return r->code;
+    case BOX_SIGNALED:
+        return 128 + r->code;
+    case BOX_TIMED_OUT:
+        return 124;
+    case BOX_LIMIT:
+        return 137;
+    default:
+        return 125;
+    }
+}
+
+void box_reraise(const struct box_result *r)
+{
+    struct sigaction plain = {.sa_handler = SIG_DFL};
+    struct rlimit no_core = {1, 1}; /* 0 would not stop a program of core_pattern */
+    sigset_t set;
+
+    if (!r->reraise)
+        return;
+    /* The command's core, if any, was its own; ours would tell nobody anything. */
+    (void)setrlimit(RLIMIT_CORE, &no_core);
+    sigemptyset(&set);
+    sigaddset(&set, r->reraise);
+    (void)sigaction(r->reraise, &plain, NULL);
+    (void)kill(getpid(), r->reraise);
+    (void)sigprocmask(SIG_UNBLOCK, &set, NULL);
+}
+
+static void number_or_null(struct json *j, const char *name, bool known, int value)
+{
+    if (known)
+        json_int(j, name, value);
+    else
+        json_null(j, name);
+}
+
+static void streams(struct json *j, const struct box_result *r, bool captured)
+{
+    /* One encoding for both, so that a reader decides once. */
+    bool text = utf8_valid(buf_view(&r->out)) && utf8_valid(buf_view(&r->err));
+    const char *names[2] = {"stdout", "stderr"};
+    const struct buf *bufs[2] = {&r->out, &r->err};
+    for (int i = 0; i < 2; i++) {
+        if (!captured)
+            json_null(j, names[i]);
+        else if (text)
+            json_str(j, names[i], buf_view(bufs[i]));
+        else
+            json_base64(j, names[i], buf_view(bufs[i]));
+    }
+    json_bool(j, "stdout_truncated", r->out_truncated);
+    json_bool(j, "stderr_truncated", r->err_truncated);
+    json_text(j, "encoding", text ? "utf8" : "base64");
+}
+
+static void usage(struct json *j, const struct box_result *r)
+{
+    json_object(j, "usage");
+    json_uint(j, "wall_ms", r->wall_us / 1000);
+    json_uint(j, "cpu_ms", r->cpu_us / 1000);
+    json_uint(j, "peak_bytes", r->peak_bytes);
+    json_uint(j, "read_bytes", r->read_bytes);
+    json_uint(j, "written_bytes", r->written_bytes);
+    json_object_end(j);
+}
+
+/* One command among others in its box: the guard and the egress tell the session daemon, and the egress says not whose it was. */
+static bool of_session(const struct box_result *r)
+{
+    return r->session != NULL;
+}
+
+static bool is_enforced(const struct plan *plan, enum feature what)
+{
+    for (size_t i = 0; i < plan->n_enforced; i++) {
+        if (plan->enforced[i].what == what)
+            return true;
+    }
+    return false;
+}
+
+static void denials(struct json *j, const struct box_result *r, const struct plan *plan)
+{
+    json_array(j, "denials");
+    for (size_t i = 0; i < r->n_denials; i++) {
+        const struct denial *d = &r->denials[i];
+        json_object(j, NULL);
+        json_text(j, "kind", d->kind);
+        json_text(j, "action", d->action);
+        json_text(j, "target", d->target);
+        json_text(j, "rule", d->rule);
+        json_text(j, "origin", d->origin);
+        json_text(j, "how", d->how);
+        json_uint(j, "pid", d->pid);
+        if (d->command)
+            json_text(j, "command", d->command);
+        if (d->address)
+            json_text(j, "address", d->address);
+        if (d->why)
+            json_text(j, "why", d->why);
+        json_object_end(j);
+    }
+    json_array_end(j);
+    /* What refuses without telling anybody, so that an empty list above is not read as "nothing was refused". */
+    json_array(j, "denials_not_seen");
+    if ((plan->image ? plan->image->tier : plan->facts->tier) == TIER_NAMESPACES)
+        json_text(j, NULL, "read-only and hiding mounts");
+    else
+        json_text(j, NULL, "Landlock");
+    json_text(j, NULL, "system calls refused by seccomp with an errno");
+    if (plan->policy->net != NET_HOST)
+        json_text(j, NULL, "connections in a network without routes");
+    json_text(j, NULL, "ordinary permissions and rlimits");
+    if (of_session(r)) {
+        if (is_enforced(plan, FEATURE_GUARD) || is_enforced(plan, FEATURE_UNIX_SOCKETS))
+            json_text(j, NULL,
+                      r->guard_told
+                          ? "what the guard refused to processes that left the command's session: see pinfold log"
+                          : "what the guard refused in the session: see pinfold log");
+        if (plan->policy->net == NET_ALLOW)
+            json_text(j, NULL,
+                      r->network_told
+                          ? "what the network refused to processes that left the command's session: see pinfold log"
+                          : "what the network refused in the session: see pinfold log");
+    }
+    if (r->denials_dropped) {
+        char text[64];
+        snprintf(text, sizeof text, "%zu more than are kept here", r->denials_dropped);
+        json_text(j, NULL, text);
+    }
+    if (r->events_lost) {
+        char text[96];
+        snprintf(text, sizeof text, "%llu network decisions that came faster than they could be reported",
+                 (unsigned long long)r->events_lost);
+        json_text(j, NULL, text);
+    }
+    json_array_end(j);
+}
+
+/* What it leaves that a person should look at. */
+static void left(struct json *j, const struct box_result *r)
+{
+    json_array(j, "left");
+    for (size_t i = 0; i < r->n_left; i++) {
+        json_object(j, NULL);
+        json_text(j, "kind", r->left[i].kind);
+        json_text(j, "path", r->left[i].path);
+        if (r->left[i].what)
+            json_text(j, "what", r->left[i].what);
+        json_object_end(j);
+    }
+    json_array_end(j);
+    json_uint(j, "left_not_kept", r->left_dropped + r->left_untold);
+}
+
+/* What the egress let through; null where it decides nothing, and where it does not say for whom. */
+static void network(struct json *j, const struct box_result *r, const struct plan *plan)
+{
+    if (plan->policy->net != NET_ALLOW || of_session(r)) {
+        json_null(j, "network");
+        return;
+    }
+    json_object(j, "network");
+    json_array(j, "allowed");
+    for (size_t i = 0; i < r->n_allowed; i++) {
+        const struct allowed *a = &r->allowed[i];
+        json_object(j, NULL);
+        json_text(j, "action", a->action);
+        json_text(j, "target", a->target);
+        if (*a->address)
+            json_text(j, "address", a->address);
+        json_text(j, "rule", a->rule);
+        json_text(j, "origin", a->origin);
+        json_text(j, "how", a->how);
+        if (a->by_proxy)
+            json_bool(j, "by_proxy", true);
+        json_uint(j, "count", a->count);
+        json_object_end(j);
+    }
+    json_array_end(j);
+    json_uint(j, "allowed_not_kept", r->allowed_dropped);
+    json_uint(j, "events_lost", r->events_lost);
+    json_object_end(j);
+}
+
+static void guarantees(struct json *j, const struct plan *plan)
+{
+    json_object(j, "enforced");
+    for (size_t i = 0; i < plan->n_enforced; i++)
+        json_text(j, feature_name(plan->enforced[i].what), plan->enforced[i].by);
+    json_object_end(j);
+    json_array(j, "lost");
+    for (int f = 0; f < FEATURE_COUNT; f++) {
+        if (plan->lost & ((features)1 << f))
+            json_text(j, NULL, feature_name((enum feature)f));
+    }
+    json_array_end(j);
+}
+
+/* The command never ran: nothing of it says why. */
+static void not_executed(struct json *j, const struct box_result *r)
+{
+    char text[160];
+    if (!r->exec_errno)
+        return;
+    snprintf(text, sizeof text, "%s in the box",
+             r->exec_errno == ENOENT ? "command not found" : strerror(r->exec_errno));
+    json_object(j, "error");
+    json_text(j, "kind", "command");
+    json_text(j, "text", text);
+    json_object_end(j);
+}
+
+int box_result_json(const struct box_result *r, const struct plan *plan, bool captured, struct buf *out)
+{
+    struct json j = JSON(out);
+    bool ended_itself = r->status_known;
+
+    json_object(&j, NULL);
+    json_uint(&j, "v", 1);
+    json_bool(&j, "success", r->end == BOX_EXITED && r->code == 0);
+    number_or_null(&j, "exit_code", ended_itself && !r->by_signal, r->code);
+    number_or_null(&j, "signal", ended_itself && r->by_signal, r->code);
+    json_text(&j, "ended", box_end_name(r->end));
+    json_text_or_null(&j, "limit", box_limit_name(r->limit));
+    streams(&j, r, captured);
+    not_executed(&j, r);
+    usage(&j, r);
+    denials(&j, r, plan);
+    left(&j, r);
+    network(&j, r, plan);
+    guarantees(&j, plan);
+    json_text(&j, "engine", plan->facts->engine);
+    json_object(&j, "engines_not_taken");
+    for (size_t i = 0; i < plan->facts->n_others; i++)
+        json_text(&j, plan->facts->others[i].engine, plan->facts->others[i].why);
+    json_object_end(&j);
+    json_text_or_null(&j, "session", r->session);
+    json_text(&j, "policy_digest", plan->policy_digest);
+    json_text(&j, "plan_digest", plan->digest);
+    json_object_end(&j);
+    return buf_ok(out) ? 0 : -ENOBUFS;
+}

@@ -1,0 +1,177 @@
+/*
+ * Signals of a CLI's process: forwarded into the box exactly once each.
+ *
+ * The box has a session of its own, so what the terminal or a shell sends to our process group does not reach it. What we
+ * receive we pass on: what a terminal's key sent (si_code SI_KERNEL) to the command's foreground group, as the terminal
+ * would have; what a process sent to us, to the command alone, as it would have reached the bare command. There is no
+ * escalation: a second SIGINT is a second SIGINT. Whoever wants more sends SIGKILL to pinfold, which ends the box.
+ *
+ * They are taken through a signalfd, that is, blocked: no handler is installed, and the command's image must unblock
+ * (the engine resets signals before exec). A signal that our caller had ignored (nohup; a background job of a script)
+ * is left alone: blocked signals are queued even when ignored, so taking it would wake what was told not to wake.
+ *
+ * A library call takes none; it only blocks SIGPIPE in its thread, and takes back the one it may have caused.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <time.h>
+#include <unistd.h>
+#include "supervisor/parts.h"
+#include "sys/poll.h"
+
+#define STOP_PATIENCE_US 50000u /* for the command to stop by itself at SIGTSTP */
+
+#define REPORT_LATE_US 200000u /* how long after being continued a report of the stop before is an old one */
+
+static const int forwarded[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH, SIGTSTP, SIGCONT};
+
+static bool is_ignored(int sig)
+{
+    struct sigaction a;
+    return sigaction(sig, NULL, &a) == 0 && a.sa_handler == SIG_IGN;
+}
+
+int signals_begin(struct signals *s, bool foreground, struct err *e)
+{
+    sigset_t pending;
+
+    *s = (struct signals){.fd = -1};
+    sigemptyset(&s->taken);
+    sigaddset(&s->taken, SIGPIPE);
+    sigpending(&pending);
+    s->pipe_was_pending = sigismember(&pending, SIGPIPE) == 1;
+    if (foreground) {
+        sigset_t read;
+        sigemptyset(&read);
+        for (unsigned i = 0; i < sizeof forwarded / sizeof *forwarded; i++) {
+            if (!is_ignored(forwarded[i]))
+                sigaddset(&read, forwarded[i]);
+            if (!is_ignored(forwarded[i]))
+                sigaddset(&s->taken, forwarded[i]);
+        }
+        s->fd = sys_signalfd(&read, SFD_CLOEXEC | SFD_NONBLOCK);
+        if (s->fd < 0)
+            return err_sys(e, ERR_SYSTEM, -s->fd, "signalfd");
+    }
+    pthread_sigmask(SIG_BLOCK, &s->taken, &s->before);
+    s->on = true;
+    return 0;
+}
+
+void signals_end(struct signals *s)
+{
+    if (!s->on)
+        return;
+    s->on = false;
+    s->fd = close_fd(s->fd);
+    if (!s->pipe_was_pending) {
+        sigset_t pipe;
+        struct timespec none = {0, 0};
+        sigemptyset(&pipe);
+        sigaddset(&pipe, SIGPIPE);
+        while (sigtimedwait(&pipe, NULL, &none) < 0 && errno == EINTR)
+            ;
+    }
+    pthread_sigmask(SIG_SETMASK, &s->before, NULL);
+}
+
+/* Stops this process as SIGTSTP would have, and returns when it is continued. */
+static void stop_here(void)
+{
+    struct sigaction old, plain = {.sa_handler = SIG_DFL};
+    sigset_t tstp, before;
+
+    sigemptyset(&tstp);
+    sigaddset(&tstp, SIGTSTP);
+    sigaction(SIGTSTP, &plain, &old);
+    (void)kill(getpid(), SIGTSTP);
+    /* Unblocking delivers it here; in an orphaned process group the kernel drops it and we go on. */
+    sigprocmask(SIG_UNBLOCK, &tstp, &before);
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    sigaction(SIGTSTP, &old, NULL);
+}
+
+void signals_stop_self(struct box *b)
+{
+    bool ours = b->stop != STOP_NONE || b->io.term.raw;
+    struct err ignored; /* the terminal may be gone by then: nothing to make raw */
+    sigset_t pending;
+
+    b->stop = STOP_NONE;
+    b->stop_deadline = NEVER;
+    term_restore(&b->io.term);
+    stop_here();
+    (void)term_raw(&b->io.term, &ignored);
+    box_resize(b);
+    /* A continued process has SIGCONT pending, which is forwarded. Without one we were not stopped at all: nobody
+     * would wake what we have put to sleep. */
+    if (ours && (sigpending(&pending) < 0 || sigismember(&pending, SIGCONT) != 1))
+        box_signal(b, SIGCONT, SIGNAL_EVERYONE);
+}
+
+/* The command is told first (editors tidy up); what has not stopped soon after is stopped. */
+static void stop_box(struct box *b)
+{
+    box_signal(b, SIGTSTP, SIGNAL_FOREGROUND);
+    b->stop = STOP_ASKED;
+    b->stop_deadline = now_us() + STOP_PATIENCE_US;
+}
+
+void signals_stop_due(struct box *b)
+{
+    if (b->stop == STOP_ASKED) {
+        box_signal(b, SIGSTOP, SIGNAL_EVERYONE);
+        b->stop = STOP_FORCED;
+        b->stop_deadline = now_us() + STOP_PATIENCE_US;
+        return;
+    }
+    signals_stop_self(b);
+    b->stop_report_late = now_us() + REPORT_LATE_US;
+}
+
+static void take_signal(struct box *b, const struct signalfd_siginfo *i)
+{
+    int sig = (int)i->ssi_signo;
+    bool key = i->ssi_code == SI_KERNEL;
+    struct err ignored;
+
+    if (key && (sig == SIGINT || sig == SIGQUIT))
+        b->signals.terminal_signal = sig;
+    if (b->stage == STAGE_GONE) {
+        b->give_up_output |= sig == SIGINT || sig == SIGTERM || sig == SIGHUP || sig == SIGQUIT;
+        return;
+    }
+    switch (sig) {
+    case SIGTSTP:
+        stop_box(b);
+        return;
+    case SIGCONT: /* somebody stopped us with SIGSTOP, or we were put into the foreground */
+        (void)term_raw(&b->io.term, &ignored);
+        box_resize(b);
+        box_signal(b, SIGCONT, SIGNAL_EVERYONE);
+        return;
+    case SIGWINCH:
+        if (b->io.tty)
+            box_resize(b); /* the kernel tells the box's foreground group */
+        else
+            box_signal(b, SIGWINCH, SIGNAL_FOREGROUND);
+        return;
+    default:
+        box_signal(b, sig, key ? SIGNAL_FOREGROUND : SIGNAL_COMMAND);
+    }
+}
+
+void signals_read(struct box *b)
+{
+    struct signalfd_siginfo i[8];
+    for (;;) {
+        ssize_t n = read(b->signals.fd, i, sizeof i);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return;
+        for (size_t k = 0; k < (size_t)n / sizeof *i; k++)
+            take_signal(b, &i[k]);
+    }
+}

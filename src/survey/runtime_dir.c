@@ -1,0 +1,32 @@
+#include "survey/runtime_dir.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+const char *runtime_in_tmp(struct arena *mem)
+{
+    return arena_printf(mem, "/tmp/pinfold-%u", (unsigned)getuid());
+}
+
+const char *runtime_path(struct arena *mem)
+{
+    const char *base = getenv("XDG_RUNTIME_DIR"); /* a relative one is ignored: XDG Base Directory Specification */
+    return base && base[0] == '/' ? arena_printf(mem, "%s/pinfold", base) : runtime_in_tmp(mem);
+}
+
+int runtime_judge(const char *path, struct err *e)
+{
+    struct stat st;
+    if (lstat(path, &st) < 0)
+        return err_sys(e, ERR_SYSTEM, errno, "cannot examine '%s'", path);
+    bool own = S_ISDIR(st.st_mode) && st.st_uid == geteuid();
+    /* Nobody else could write in it, so what is in it is ours: no reason to send anybody to chmod. */
+    if (own && !(st.st_mode & 022) && (st.st_mode & 055) && chmod(path, 0700) == 0)
+        return 0;
+    if (!own || (st.st_mode & 077))
+        return err_say(e, ERR_REFUSED, "'%s' must be your own directory with mode 0700; remove it, or run chmod 700",
+                       path);
+    return 0;
+}

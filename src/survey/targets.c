@@ -1,0 +1,224 @@
+/*
+ * What guarded names and the host's git configuration lead to inside the workspace: a link `.git/hooks/pre-commit` to
+ * scripts/check.sh, a link `.vscode` to conf/vs, core.hooksPath = ci/hooks, a filter, an alias or an include that is a file
+ * there. The name cannot be changed from inside; what it leads to runs all the same, and is protected as what it is when
+ * the box starts.
+ *
+ * The same look (gitlook.c) finds what was there before the box and may not be the person's own: that is said.
+ *
+ * Bounded: the entries of the workspace's top by getdents(2), one repository. No walk. Where a bound keeps something from being
+ * protected the start says so.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/fd.h"
+#include "survey/gitlook.h"
+#include "survey/survey.h"
+#include "match/path.h"
+#include "policy/path.h"
+
+#define TARGETS_MAX 128
+#define ENTRIES_MAX 8192 /* of one directory; beyond them only whole names are looked for */
+
+struct seeker {
+    const struct policy *policy;
+    struct facts *f;
+    struct arena *mem;
+    const char *top; /* the workspace, real */
+    bool failed;
+    size_t over; /* targets beyond TARGETS_MAX */
+    bool unread; /* the top has more entries than were read, and there are names with patterns */
+    bool guards; /* something is protected at all */
+    size_t odd;  /* what is said of the repository, and the first of it */
+    struct git_run first;
+};
+
+/* What `path` leads to, when that is in the workspace: a file, or (directory) a directory, or what is not there yet. */
+static void target_is(void *ctx, const char *path, bool directory)
+{
+    struct seeker *s = ctx;
+    char real[PATH_MAX];
+    struct stat st;
+    const char *end = s->guards ? realpath(path, real) : NULL;
+    bool missing = !end || stat(real, &st) < 0;
+    if (!s->guards || (missing && (!directory || !(end = path_clean(s->mem, path)))))
+        return;
+    if (!path_at_or_below(end, s->top) || strcmp(end, s->top) == 0 || (!missing && S_ISDIR(st.st_mode) && !directory) ||
+        path_at_or_below(end, path_join(s->mem, s->top, ".git")))
+        return;
+    for (size_t i = 0; i < s->f->n_targets; i++)
+        if (strcmp(s->f->targets[i], end) == 0)
+            return;
+    if (s->f->n_targets == TARGETS_MAX) {
+        s->over++;
+        return;
+    }
+    const char **slot = arena_push(s->mem, &s->f->targets, &s->f->n_targets, sizeof *slot);
+    const char *kept = slot ? arena_text(s->mem, end) : NULL;
+    s->failed |= !kept;
+    if (slot)
+        *slot = kept ? kept : "";
+}
+
+/* ---- links with guarded names ---- */
+
+/* Every part of a name below the top that is a link. */
+static void links_on_the_way(struct seeker *s, const char *name)
+{
+    struct str rest = str_of(name);
+    const char *at = s->top;
+    struct stat st;
+    while (at && rest.n) {
+        const char *part = arena_str(s->mem, str_until(&rest, '/'));
+        at = part ? path_join(s->mem, at, part) : NULL;
+        if (!at || lstat(at, &st) < 0)
+            return;
+        if (S_ISLNK(st.st_mode))
+            target_is(s, at, true);
+    }
+}
+
+/* Whether an entry of the top is the first part of a guarded name. `ret_rest`: what follows it, "" for the whole. */
+static bool is_named(const struct guard_name *g, const char *entry, struct str *ret_rest)
+{
+    *ret_rest = str_of(g->name);
+    if (g->pattern) {
+        struct str name = *ret_rest;
+        *ret_rest = (struct str){"", 0};
+        return name_fits(name, true, str_of(entry));
+    }
+    return name_fits(str_until(ret_rest, '/'), false, str_of(entry));
+}
+
+static void entry(struct seeker *s, const struct dirent *e)
+{
+    for (size_t i = 0; i < s->policy->n_guards; i++) {
+        struct str rest;
+        if (!is_named(&s->policy->guards[i], e->d_name, &rest) || (e->d_type == DT_DIR && rest.n == 0))
+            continue;
+        const char *name = rest.n ? arena_printf(s->mem, "%s/%.*s", e->d_name, (int)rest.n, rest.p) : e->d_name;
+        if (name)
+            links_on_the_way(s, name);
+    }
+}
+
+static void links_at_top(struct seeker *s)
+{
+    DIR *d = opendir(s->top);
+    unsigned left = ENTRIES_MAX;
+    if (!d)
+        return;
+    struct dirent *e = NULL;
+    for (; left && (e = readdir(d)); left--)
+        if (e->d_type == DT_LNK || e->d_type == DT_DIR || e->d_type == DT_UNKNOWN)
+            entry(s, e);
+    if (left == 0 && readdir(d)) { /* a directory of that size is read no further: by name, then */
+        for (size_t i = 0; i < s->policy->n_guards; i++) {
+            if (s->policy->guards[i].pattern)
+                s->unread = true;
+            else
+                links_on_the_way(s, s->policy->guards[i].name);
+        }
+    }
+    closedir(d);
+}
+
+/* ---- what may not be the person's ---- */
+
+/* Only the person changes it: no box may write it, by what the policy says about it. */
+static bool is_kept(void *ctx, const char *path)
+{
+    const struct seeker *s = ctx;
+    const struct path_rule *rule = NULL;
+    const char *asked = path_join(s->mem, s->policy->workspace, path_rest(path, s->top)); /* which may be a link */
+    if (policy_access(s->policy, path, &rule) != PATH_RW && rule)
+        return true;
+    return asked && path_below(path, s->top) && policy_access(s->policy, asked, NULL) != PATH_RW;
+}
+
+static void git_runs(void *ctx, const struct git_run *r)
+{
+    struct seeker *s = ctx;
+    if (r->odd != GIT_USUAL && s->odd++ == 0)
+        s->first = *r;
+}
+
+static int say_odd(struct seeker *s)
+{
+    const char *more = s->odd > 1 ? arena_printf(s->mem, " (and %zu more)", s->odd - 1) : "";
+    const char *what = git_run_text(s->mem, &s->first, s->top);
+    s->f->repository_note = arena_printf(s->mem,
+                                         "git on the host would run something that may not come from you in '%s': %s: "
+                                         "%s%s; inspect it with: pinfold doctor %s",
+                                         s->top, what, git_odd_text(s->first.odd), more, git_quoted(s->mem, s->top));
+    return s->f->repository_note ? 0 : -ENOMEM;
+}
+
+static int say_bounds(struct seeker *s, const struct git_look *l)
+{
+    auto_buf struct buf b = BUF(1024);
+    if (s->over)
+        buf_printf(&b, "; %zu files beyond the first %d that guarded links and git's configuration lead to", s->over,
+                   TARGETS_MAX);
+    if (s->unread)
+        buf_printf(&b,
+                   "; targets of links whose names a pattern guards, because the workspace has more than %d entries",
+                   ENTRIES_MAX);
+    if (s->guards && l->not_read)
+        buf_printf(&b, "; files named by %zu git configurations or hooks, which are too large or too many",
+                   l->not_read);
+    if (b.n == 0)
+        return 0;
+    s->f->bounds_note = arena_printf(s->mem, "not protected in '%s': %s; protect important files with --protect",
+                                     s->top, buf_cstr(&b) + 2);
+    return s->f->bounds_note ? 0 : -ENOMEM;
+}
+
+int survey_repository(const struct policy *p, const char *home, struct arena *mem, const char *ret[2])
+{
+    char real[PATH_MAX];
+    struct stat st;
+    const char *config = getenv("XDG_CONFIG_HOME");
+    ret[0] = ret[1] = NULL;
+    if (!p->workspace || !realpath(p->workspace, real) || stat(real, &st) < 0 || !S_ISDIR(st.st_mode))
+        return 0;
+    struct path_fact top = {.asked = p->workspace, .real = real, .type = PATH_DIR};
+    struct facts f = {.paths = &top, .n_paths = 1, .home = home};
+    f.config_home = config && config[0] == '/' ? config : home ? path_join(mem, home, ".config") : NULL;
+    int r = survey_targets(p, &f, mem);
+    ret[0] = f.repository_note;
+    ret[1] = f.bounds_note;
+    return r;
+}
+
+int survey_targets(const struct policy *p, struct facts *f, struct arena *mem)
+{
+    const struct path_fact *top = facts_path(f, p->workspace);
+    if (p->guard == GUARD_OFF || p->n_guards == 0 || !top || top->type != PATH_DIR || strcmp(top->real, "/") == 0)
+        return 0;
+    struct seeker s = {.policy = p, .f = f, .mem = mem, .top = top->real, .guards = !p->workspace_read_only};
+    struct git_look look = {.mem = mem,
+                            .top = s.top,
+                            .home = f->home,
+                            .config_home = f->config_home,
+                            .names = target_is,
+                            .runs = git_runs,
+                            .is_kept = is_kept,
+                            .ctx = &s};
+    int r = git_look(&look);
+    if (r == 0 && s.guards)
+        links_at_top(&s);
+    if (r == 0 && s.failed)
+        r = -ENOMEM;
+    if (r == 0 && look.own && s.odd)
+        r = say_odd(&s);
+    return r == 0 ? say_bounds(&s, &look) : r;
+}

@@ -1,0 +1,396 @@
+#include "survey/written.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/str.h"
+#include "sys/file.h"
+
+enum { LINKS = 40 /* as many as the kernel follows */, MONTH = 30 * 24 * 3600, ROOM = PATH_MAX + 64 };
+
+/* ---- the memory ---- */
+
+static void by_object(char to[ROOM], const char *memory, const struct written_id *id)
+{
+    snprintf(to, ROOM, "%s/i-%llx-%llx-%llx", memory, (unsigned long long)id->device, (unsigned long long)id->inode,
+             (unsigned long long)id->born);
+}
+
+/* FNV-1a of two seeds. Two paths of one name only ever make more directories count. */
+static void by_path(char to[ROOM], const char *memory, const char *path)
+{
+    uint64_t a = 14695981039346656037u, b = 0x9ae16a3b2f90404fu;
+    for (const unsigned char *p = (const unsigned char *)path; *p; p++) {
+        a = (a ^ *p) * 1099511628211u;
+        b = (b ^ *p) * 1099511628211u + (b >> 29);
+    }
+    snprintf(to, ROOM, "%s/p-%016llx%016llx", memory, (unsigned long long)a, (unsigned long long)b);
+}
+
+static bool is_text(const char *entry, const char *text)
+{
+    char there[PATH_MAX];
+    long n = sys_readlinkat(AT_FDCWD, entry, there, sizeof there);
+    return n > 0 && n < (long)sizeof there && (size_t)n == strlen(text) && memcmp(there, text, (size_t)n) == 0;
+}
+
+/* The directory itself and what is missing above it, each for its owner alone. */
+static int make_memory(const char *memory)
+{
+    char part[PATH_MAX];
+    int no = 0;
+    if (snprintf(part, sizeof part, "%s", memory) >= (int)sizeof part)
+        return -ENAMETOOLONG;
+    for (char *at = part + 1;; at++) {
+        if (*at && *at != '/')
+            continue;
+        const char was = *at;
+        *at = 0;
+        no = sys_mkdirat(AT_FDCWD, part, 0700);
+        *at = was;
+        if (!was)
+            return no == -EEXIST ? 0 : no;
+    }
+}
+
+/* One that says something else is of a directory that is gone, or was moved. */
+static int put(const char *entry, const char *text)
+{
+    char fresh[ROOM + 16];
+    int no = sys_symlinkat(text, AT_FDCWD, entry);
+    if (no != -EEXIST || is_text(entry, text))
+        return no == -EEXIST ? 0 : no;
+    snprintf(fresh, sizeof fresh, "%s.%ld", entry, (long)getpid());
+    no = sys_symlinkat(text, AT_FDCWD, fresh);
+    return no < 0 && no != -EEXIST ? no : sys_renameat2(AT_FDCWD, fresh, AT_FDCWD, entry, 0);
+}
+
+/* A state directory that this caller cannot have is one that written_covers() finds missing, too. */
+static bool is_no_place(int no)
+{
+    return no == -EACCES || no == -EPERM || no == -EROFS || no == -ENOTDIR || no == -ENOENT || no == -ENAMETOOLONG;
+}
+
+int written_remember(const char *memory, const char *real, const struct written_id *id, struct err *e)
+{
+    char object[ROOM], path[ROOM];
+    if (!memory || strlen(memory) >= PATH_MAX || !real[1])
+        return 0;
+    by_object(object, memory, id);
+    if (is_text(object, real))
+        return 0;
+    by_path(path, memory, real);
+    int no = put(path, real);
+    if (no == -ENOENT) {
+        no = make_memory(memory);
+        if (no == 0)
+            no = put(path, real);
+    }
+    if (no == 0)
+        no = put(object, real); /* the last, for it says that the whole is there */
+    if (no == 0 && (id->inode & 63) == 0)
+        (void)written_tidy(memory);
+    return no == 0 || is_no_place(no)
+               ? 0
+               : err_sys(e, ERR_SYSTEM, -no, "cannot record in '%s' that a box may write '%s'", memory, real);
+}
+
+unsigned written_tidy(const char *memory)
+{
+    DIR *d = memory ? opendir(memory) : NULL;
+    unsigned gone = 0;
+    for (struct dirent *one; d && (one = readdir(d));) {
+        char text[PATH_MAX];
+        struct stat entry, there;
+        if (one->d_name[0] == '.' || fstatat(dirfd(d), one->d_name, &entry, AT_SYMLINK_NOFOLLOW) < 0)
+            continue;
+        long n = sys_readlinkat(dirfd(d), one->d_name, text, sizeof text - 1);
+        if (n <= 0 || time(NULL) - entry.st_mtime < MONTH)
+            continue;
+        text[n] = 0;
+        /* What cannot be looked at (a medium that is not there, a directory that is closed) may come back. */
+        if (lstat(text, &there) < 0 && errno == ENOENT && unlinkat(dirfd(d), one->d_name, 0) == 0)
+            gone++;
+    }
+    if (d)
+        (void)closedir(d);
+    return gone;
+}
+
+const char *written_place(char to[PATH_MAX])
+{
+    const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+    char said[PATH_MAX], real[PATH_MAX];
+    int n = state && state[0] == '/' ? snprintf(said, sizeof said, "%s/pinfold", state)
+            : home && home[0] == '/' ? snprintf(said, sizeof said, "%s/.local/state/pinfold", home)
+                                     : PATH_MAX;
+    if (n >= PATH_MAX)
+        return NULL;
+    /* Compared with paths that have no links. */
+    n = snprintf(to, PATH_MAX, "%s/written", realpath(said, real) ? real : said);
+    return n < PATH_MAX ? to : NULL;
+}
+
+/* ---- the question ---- */
+
+/* Whether roots are, or would have been, remembered there. */
+static bool is_remembering(const char *memory)
+{
+    char part[PATH_MAX];
+    if (!memory || snprintf(part, sizeof part, "%s", memory) >= (int)sizeof part)
+        return false;
+    while (access(part, W_OK | X_OK) < 0) {
+        char *slash = strrchr(part, '/');
+        if (errno != ENOENT || !slash || slash == part)
+            return false;
+        *slash = 0;
+    }
+    return true;
+}
+
+/* Where the system's packages make links and nobody works: "/usr/lib/" is all of it, "/usr" the directory alone. */
+static bool is_packages(const char *real)
+{
+    static const char *const places[] = {
+        "/",         "/usr",      "/var",       "/run",     "/bin/",       "/sbin/",
+        "/lib/",     "/lib32/",   "/lib64/",    "/etc",     "/etc/ssl/",   "/etc/alternatives/",
+        "/usr/bin/", "/usr/lib/", "/usr/sbin/", "/usr/lib", "/usr/share/", "/usr/libexec/",
+        "/proc/",    "/sys/",     "/dev/",      "/boot",    "/nix/",       "/snap/"};
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        size_t n = strlen(places[i]);
+        bool tree = n > 1 && places[i][n - 1] == '/';
+        if (strcmp(real, places[i]) == 0 || (tree && strncmp(real, places[i], n) == 0) ||
+            (tree && strncmp(real, places[i], n - 1) == 0 && !real[n - 1]))
+            return true;
+    }
+    return false;
+}
+
+/* Where boxes of this user cannot have made a link, whoever remembers it. */
+static bool is_systems(const char *real)
+{
+    struct stat st;
+    if (strcmp(real, "/proc") == 0 || strncmp(real, "/proc/", 6) == 0)
+        return true;
+    return lstat(real, &st) == 0 && st.st_uid == 0 && !(st.st_mode & S_IWOTH) && (geteuid() != 0 || is_packages(real));
+}
+
+static bool entry_is_there(const char *entry)
+{
+    char text[1];
+    return sys_readlinkat(AT_FDCWD, entry, text, sizeof text) > 0;
+}
+
+static bool is_root(const char *memory, const char *directory)
+{
+    char entry[ROOM];
+    struct sys_stat st;
+    by_path(entry, memory, directory);
+    if (entry_is_there(entry))
+        return true;
+    if (sys_stat_at(AT_FDCWD, directory, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC | SYS_STAT_BORN, &st) < 0)
+        return false;
+    by_object(entry, memory, &(struct written_id){written_device(st.major, st.minor), st.inode, sys_stat_born(&st)});
+    return entry_is_there(entry);
+}
+
+bool written_covers(const char *memory, const char *real)
+{
+    char part[PATH_MAX];
+    size_t n = strlen(real), state = memory ? strlen(memory) : 0;
+    if (n >= sizeof part)
+        return true;
+    /* What sessions keep and caches hold lies beside the memory, and was a box's. */
+    for (; state && memory[state] != '/'; state--)
+        ;
+    if (state && strncmp(real, memory, state) == 0 && (!real[state] || real[state] == '/'))
+        return true;
+    if (!is_remembering(memory))
+        return !is_systems(real);
+    memcpy(part, real, n + 1);
+    while (n > 1) {
+        if (is_root(memory, part))
+            return true;
+        while (n > 0 && part[--n] != '/')
+            ;
+        part[n] = 0;
+    }
+    return false;
+}
+
+int written_refuse(const char *what, const char *path, const char *link, const char *real, struct err *e)
+{
+    const char *name = strrchr(link, '/');
+    int directory = name && name > link ? (int)(name - link) : 1;
+    return err_say(e, ERR_REFUSED,
+                   "%.200s %.200s: '%.100s' is a symbolic link in %.*s, which a box could write to; the path leads to "
+                   "%.240s: if that is intended, use this path",
+                   what, path, name ? name + 1 : link, directory < 200 ? directory : 200, link, real);
+}
+
+/* ---- walking ---- */
+
+struct written_walk {
+    const char *memory;
+    int dir; /* where it is, and its path */
+    char real[PATH_MAX], rest[2 * PATH_MAX], name[256], planted[PATH_MAX];
+    unsigned links;
+    bool missing; /* what is behind is text alone */
+    bool file;    /* `dir` is no directory */
+};
+
+static int enter(struct written_walk *w, int next)
+{
+    (void)close_fd(w->dir);
+    w->dir = next;
+    return next < 0 ? next : 0;
+}
+
+static int to_root(struct written_walk *w)
+{
+    strcpy(w->real, "/");
+    return enter(w, sys_openat(AT_FDCWD, "/", O_PATH | O_DIRECTORY | O_CLOEXEC, 0));
+}
+
+static bool append(struct written_walk *w)
+{
+    size_t n = strlen(w->real);
+    n = n == 1 ? 0 : n;
+    if (n + strlen(w->name) + 2 > sizeof w->real)
+        return false;
+    w->real[n] = '/';
+    strcpy(w->real + n + 1, w->name);
+    return true;
+}
+
+static void cut(struct written_walk *w)
+{
+    char *slash = strrchr(w->real, '/');
+    slash[slash == w->real] = 0;
+}
+
+/* /proc/N/fd and its like: what is open may have no name, so these are not followed by their text. */
+static bool is_descriptors(const char *real)
+{
+    const char *last = strrchr(real, '/');
+    return strncmp(real, "/proc/", 6) == 0 && last && strcmp(last, "/fd") == 0;
+}
+
+static int through_descriptor(struct written_walk *w)
+{
+    struct sys_stat st;
+    int fd = sys_openat(w->dir, w->name, O_PATH | O_CLOEXEC, 0);
+    int no = fd < 0 ? fd : sys_stat_at(fd, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &st);
+    w->file = no == 0 && !S_ISDIR(st.mode);
+    (void)enter(w, fd);
+    return no < 0 ? no : append(w) ? 0 : -ENAMETOOLONG;
+}
+
+/* The first link that a box may have made is kept; the walk goes on, for the sentence says where it ends. */
+static int follow(struct written_walk *w, int fd)
+{
+    char text[PATH_MAX];
+    long n = sys_readlinkat(fd, "", text, sizeof text);
+    size_t left = strlen(w->rest);
+    if (n < 0)
+        return (int)n;
+    if (n == 0 || n >= (long)sizeof text || (size_t)n + left + 2 > sizeof w->rest)
+        return -ENAMETOOLONG;
+    if (++w->links > LINKS)
+        return -ELOOP;
+    if (!w->planted[0] && written_covers(w->memory, w->real)) {
+        size_t d = strlen(w->real);
+        if (d + strlen(w->name) + 2 > sizeof w->planted)
+            return -ENAMETOOLONG;
+        memcpy(w->planted, w->real, d);
+        w->planted[d == 1 ? 0 : d] = '/';
+        strcpy(w->planted + (d == 1 ? 0 : d) + 1, w->name);
+    }
+    memmove(w->rest + n + 1, w->rest, left + 1);
+    memcpy(w->rest, text, (size_t)n);
+    w->rest[n] = '/';
+    return text[0] == '/' ? to_root(w) : 0;
+}
+
+/* The next component into w->name. */
+static int take(struct written_walk *w)
+{
+    size_t from = strspn(w->rest, "/"), n = strcspn(w->rest + from, "/");
+    if (n >= sizeof w->name)
+        return -ENAMETOOLONG;
+    memcpy(w->name, w->rest + from, n);
+    w->name[n] = 0;
+    memmove(w->rest, w->rest + from + n, strlen(w->rest + from + n) + 1);
+    return n > 0;
+}
+
+static int step(struct written_walk *w)
+{
+    struct sys_stat st;
+    if (strcmp(w->name, ".") == 0)
+        return 0;
+    if (w->missing || w->file)
+        return strcmp(w->name, "..") == 0 ? -ENOENT : append(w) ? 0 : -ENAMETOOLONG;
+    if (strcmp(w->name, "..") == 0) {
+        cut(w);
+        return enter(w, sys_openat(w->dir, "..", O_PATH | O_DIRECTORY | O_CLOEXEC, 0));
+    }
+    auto_fd int fd = sys_openat(w->dir, w->name, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0);
+    if (fd == -ENOENT) {
+        w->missing = true;
+        return append(w) ? 0 : -ENAMETOOLONG;
+    }
+    int no = fd < 0 ? fd : sys_stat_at(fd, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &st);
+    if (no < 0)
+        return no;
+    if (S_ISLNK(st.mode))
+        return is_descriptors(w->real) ? through_descriptor(w) : follow(w, fd);
+    w->file = !S_ISDIR(st.mode);
+    return append(w) ? enter(w, take_fd(&fd)) : -ENAMETOOLONG;
+}
+
+static int walk_on(struct written_walk *w)
+{
+    for (;;) {
+        int no = take(w);
+        if (no > 0)
+            no = step(w);
+        else
+            return no;
+        if (no < 0)
+            return no;
+    }
+}
+
+int written_walk(const char *memory, const char *what, const char *path, char ret_real[PATH_MAX], int *ret_fd,
+                 struct err *e)
+{
+    struct written_walk w = {.memory = memory, .dir = -1};
+    char here[PATH_MAX];
+    here[0] = 0;
+    if (path[0] != '/' && (!getcwd(here, sizeof here) || here[0] != '/'))
+        return here[0] ? -ENOENT : -errno;
+    if (snprintf(w.rest, sizeof w.rest, "%s%s%s", here, here[0] ? "/" : "", path) >= (int)sizeof w.rest)
+        return -ENAMETOOLONG;
+    int no = to_root(&w);
+    if (no == 0)
+        no = walk_on(&w);
+    auto_fd int fd = w.dir;
+    if (w.planted[0])
+        return written_refuse(what, path, w.planted, w.real, e);
+    if (no < 0)
+        return no == -EPERM ? -EACCES : no; /* the other one is a refusal */
+    if (ret_real)
+        strcpy(ret_real, w.real);
+    if (ret_fd)
+        *ret_fd = w.missing ? -1 : take_fd(&fd);
+    return 0;
+}

@@ -1,0 +1,663 @@
+/*
+ * Build-time program: writes the seccomp filters of runtime/filter.h as C data. Runs on the machine that builds and makes
+ * the filters of any architecture (--arch), so a cross build needs nothing more; of libseccomp only the tables of names
+ * and numbers are used. The lists are protocol/filter_names.h and runtime/notified.h.
+ *
+ * How a filter is made. Every system call number gets a verdict: a node of a graph whose leaves are RETs and whose
+ * inner nodes load an argument, mask it and branch. Nodes are interned, so equal verdicts are one node and neighbours
+ * with the same verdict merge into a range. Over the ranges stands a balanced binary tree of JGE; the whole is written
+ * backwards, leaves first, because BPF jumps only forward: when a node is written, everything it can reach has its
+ * place. A conditional jump reaches 255 instructions; a RET that is farther away is written again, anything else is
+ * reached through a JA.
+ *
+ * Why a tree: installing a filter makes the kernel run it once for every system call number (its cache of calls that
+ * are always allowed), so the length of the path to a verdict is paid some 450 times before the first exec. A linear
+ * list of 300 rules costs about 0.5 ms there, the tree 0.1 ms.
+ *
+ * Why foreign calls get ENOSYS and not a kill: i386 and x32 numbers name other calls than the table judges, so none may
+ * pass; but a program that probes for 32-bit support should hear "not here" and go on.
+ */
+#include <errno.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <seccomp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "runtime/notified.h"
+#include "protocol/filter_names.h"
+#include "protocol/step.h"
+
+#define MAX_NR      600
+#define MAX_NODES   8192
+#define MAX_PROGRAM 4095 /* BPF_MAXINSNS is 4096 */
+
+static _Noreturn void die(const char *format, ...) __attribute__((format(printf, 1, 2)));
+static _Noreturn void die(const char *format, ...)
+{
+    va_list ap;
+    va_start(ap, format);
+    fprintf(stderr, "filter-gen: ");
+    vfprintf(stderr, format, ap);
+    fputc('\n', stderr);
+    va_end(ap);
+    exit(1);
+}
+
+/* ---- numbers ---- */
+
+/* Calls that Debian 12's libseccomp has not heard of. Since 424 all architectures share their numbers. */
+static const struct {
+    const char *name;
+    int nr;
+    uint32_t audit; /* of the only architecture that has it, or 0 */
+} newer[] = {
+    {"statmount", 457, 0},
+    {"listmount", 458, 0},
+    {"lsm_get_self_attr", 459, 0},
+    {"lsm_set_self_attr", 460, 0},
+    {"lsm_list_modules", 461, 0},
+    {"mseal", 462, 0},
+    {"setxattrat", 463, 0},
+    {"getxattrat", 464, 0},
+    {"listxattrat", 465, 0},
+    {"removexattrat", 466, 0},
+    {"open_tree_attr", 467, 0},
+    {"file_getattr", 468, 0},
+    {"file_setattr", 469, 0},
+    {"listns", 470, 0},
+    {"rseq_slice_yield", 471, 0},
+    {"uretprobe", 335, AUDIT_ARCH_X86_64},
+    {"uprobe", 336, AUDIT_ARCH_X86_64},
+};
+
+struct target {
+    const char *name;
+    uint32_t scmp, audit;
+};
+static const struct target targets[] = {
+    {"x86_64", SCMP_ARCH_X86_64, AUDIT_ARCH_X86_64},
+    {"aarch64", SCMP_ARCH_AARCH64, AUDIT_ARCH_AARCH64},
+};
+
+/* Number of `name`, -1 when this architecture has no such call. A name nobody knows is a slip of the pen. */
+static int number(const struct target *t, const char *name)
+{
+    int nr = seccomp_syscall_resolve_name_arch(t->scmp, name);
+    if (nr >= 0)
+        return nr;
+    for (size_t i = 0; i < sizeof newer / sizeof *newer; i++) {
+        if (!strcmp(newer[i].name, name))
+            return !newer[i].audit || newer[i].audit == t->audit ? newer[i].nr : -1;
+    }
+    for (size_t i = 0; i < sizeof targets / sizeof *targets; i++) {
+        if (seccomp_syscall_resolve_name_arch(targets[i].scmp, name) >= 0)
+            return -1;
+    }
+    die("no architecture has a call named '%s'", name);
+}
+
+/* ---- graph ---- */
+
+enum op { OP_RET, OP_LOAD, OP_AND, OP_JEQ, OP_JGE, OP_JSET };
+struct node {
+    enum op op;
+    uint32_t k;
+    struct node *yes, *no; /* LOAD and AND go on at `yes` */
+    int at;                /* instructions from the program's end, -1 until written */
+};
+static struct node nodes[MAX_NODES];
+static int n_nodes;
+
+static struct node *intern(enum op op, uint32_t k, struct node *yes, struct node *no)
+{
+    if (yes == no && (op == OP_JEQ || op == OP_JGE || op == OP_JSET))
+        return yes;
+    for (int i = 0; i < n_nodes; i++) {
+        if (nodes[i].op == op && nodes[i].k == k && nodes[i].yes == yes && nodes[i].no == no)
+            return &nodes[i];
+    }
+    if (n_nodes == MAX_NODES)
+        die("more than %d nodes", MAX_NODES);
+    nodes[n_nodes] = (struct node){op, k, yes, no, -1};
+    return &nodes[n_nodes++];
+}
+
+static struct node *ret(uint32_t action)
+{
+    return intern(OP_RET, action, NULL, NULL);
+}
+static struct node *allow(void)
+{
+    return ret(SECCOMP_RET_ALLOW);
+}
+static struct node *notify(void)
+{
+    return ret(SECCOMP_RET_USER_NOTIF);
+}
+static struct node *refuse(int error)
+{
+    return ret(SECCOMP_RET_ERRNO | (uint32_t)error);
+}
+/* Low half of argument `i`, then `next`. The judged arguments are ints in the kernel: it looks at no more. */
+static struct node *load(int i, struct node *next)
+{
+    return intern(OP_LOAD, (uint32_t)offsetof(struct seccomp_data, args) + 8 * (uint32_t)i, next, NULL);
+}
+/* High half: of pointers, of which nothing but their being there is asked. The machines are little-endian. */
+static struct node *load_high(int i, struct node *next)
+{
+    return intern(OP_LOAD, (uint32_t)offsetof(struct seccomp_data, args) + 8 * (uint32_t)i + 4, next, NULL);
+}
+static struct node *mask(uint32_t bits, struct node *next)
+{
+    return intern(OP_AND, bits, next, NULL);
+}
+static struct node *equal(uint32_t k, struct node *yes, struct node *no)
+{
+    return intern(OP_JEQ, k, yes, no);
+}
+static struct node *any_bit(uint32_t bits, struct node *yes, struct node *no)
+{
+    return intern(OP_JSET, bits, yes, no);
+}
+static struct node *one_of(const uint32_t *values, size_t n, struct node *yes, struct node *no)
+{
+    while (n--)
+        no = equal(values[n], yes, no);
+    return no;
+}
+#define ONE_OF(yes, no, ...)                                                                                           \
+    one_of((const uint32_t[]){__VA_ARGS__}, sizeof((const uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t), yes, no)
+
+/* ---- what the guard wants to see: runtime/notified.h ---- */
+
+struct row {
+    const char *name;
+    uint32_t filter;
+    int verb;
+    struct {
+        int test, arg;
+        uint32_t mask, value;
+    } when[2];
+};
+#define ROW(call, filter, verb, first, second) {#call, filter, verb, {{first}, {second}}},
+static const struct row common_rows[] = {NOTIFIED_COMMON(ROW)};
+static const struct row old_rows[] = {NOTIFIED_X86_64(ROW)};
+#undef ROW
+
+/* Where `v` begins by loading argument `arg` (and masking it with `bits`), what follows: for a branch that has it already. */
+static struct node *loaded(int arg, struct node *v)
+{
+    return v->op == OP_LOAD && v == load(arg, v->yes) ? v->yes : v;
+}
+static struct node *masked(int arg, uint32_t bits, struct node *v)
+{
+    struct node *next = loaded(arg, v);
+    return next != v && next->op == OP_AND && next->k == bits ? next->yes : v;
+}
+
+/* `yes` where the condition holds, else `no`. */
+static struct node *condition(int test, int arg, uint32_t bits, uint32_t value, struct node *yes, struct node *no)
+{
+    switch (test) {
+    case NOTIFIED_TEST_HAS:
+        return load(arg, any_bit(bits, loaded(arg, yes), loaded(arg, no)));
+    case NOTIFIED_TEST_LACKS:
+        return load(arg, any_bit(bits, loaded(arg, no), loaded(arg, yes)));
+    case NOTIFIED_TEST_IS:
+        if (bits == UINT32_MAX)
+            return load(arg, equal(value, loaded(arg, yes), loaded(arg, no)));
+        return load(arg, mask(bits, equal(value, yes, masked(arg, bits, no))));
+    default:
+        return yes;
+    }
+}
+
+/* The rows of `name` before `no`, the first on top: hence from the last. */
+static struct node *rows(const struct row *row, size_t n, const char *name, uint32_t filter, struct node *no)
+{
+    while (n--) {
+        if (strcmp(row[n].name, name) != 0 || !(row[n].filter & filter))
+            continue;
+        struct node *yes = row[n].verb == NOTIFIED_CALL ? notify() : refuse(row[n].verb);
+        for (int i = 1; i >= 0; i--)
+            yes =
+                condition(row[n].when[i].test, row[n].when[i].arg, row[n].when[i].mask, row[n].when[i].value, yes, no);
+        no = yes;
+    }
+    return no;
+}
+
+/* What a call gets that none of the rules below refused: the guard's word, or a pass. */
+static struct node *pass(const char *name, uint32_t filter)
+{
+    struct node *old = rows(old_rows, sizeof old_rows / sizeof *old_rows, name, filter, allow());
+    return rows(common_rows, sizeof common_rows / sizeof *common_rows, name, filter, old);
+}
+
+/* ---- verdicts on arguments ---- */
+
+/* Numbers as asm-generic and x86-64 share them; the machine that builds may have others in its headers. */
+enum {
+    OPEN_CREATES = 0100 | 020000000, /* O_CREAT, or the bit that O_TMPFILE adds to O_DIRECTORY */
+    SET_UID = 04000,
+    SET_ID = 06000 /* and S_ISGID */
+};
+
+/*
+ * A file in the workspace belongs to the caller: made set-user-id it would lend the caller's rights to whoever else runs
+ * it on the host, long after the box is gone. So no mode may carry the bit.
+ */
+static struct node *verdict_mode(int mode_arg, uint32_t bits, struct node *next)
+{
+    return load(mode_arg, any_bit(bits, refuse(EPERM), next));
+}
+
+static struct node *verdict_open(int flags_arg, struct node *next)
+{
+    return load(flags_arg, any_bit(OPEN_CREATES, verdict_mode(flags_arg + 1, SET_ID, next), next));
+}
+
+/* New namespaces would give the box capabilities, and with them mounts under other names than the guard knows. */
+static struct node *verdict_namespaces(uint32_t filter, uint32_t more, struct node *next)
+{
+    const uint32_t new_namespaces = 0x7e020000; /* CLONE_NEWNS, CGROUP, UTS, IPC, USER, PID, NET */
+    return filter & FILTER_USERNS ? next : load(0, any_bit(new_namespaces | more, refuse(EPERM), next));
+}
+
+struct request {
+    uint32_t mask, value;
+};
+#define X(mask, value, text) {mask, value},
+static const struct request passing[] = {FILTER_IOCTLS(X)}, of_files[] = {FILTER_FILE_IOCTLS(X)};
+#undef X
+
+/* The request, which is loaded, among `list`: those under one mask are asked for together. */
+static struct node *requested(const struct request *list, size_t n, struct node *yes, struct node *no)
+{
+    for (size_t from = n; from > 0;) {
+        const uint32_t bits = list[from - 1].mask;
+        struct node *other = bits == UINT32_MAX || no->op == OP_RET ? no : load(1, no);
+        for (; from > 0 && list[from - 1].mask == bits; from--)
+            other = equal(list[from - 1].value, yes, other);
+        no = bits == UINT32_MAX ? other : mask(bits, other);
+    }
+    return no;
+}
+
+/*
+ * Typing into a terminal, taking its console output, or giving it another line discipline; then what may pass, and nothing
+ * else, or (where a device is shown) all that is no file system's.
+ */
+static struct node *verdict_ioctl(uint32_t filter, struct node *next)
+{
+    enum { STI = 0x5412, LINUX = 0x541c, CONS = 0x541d, SETD = 0x5423 };
+    struct node *other = refuse(ENOTTY);
+    if (filter & FILTER_DEVICES)
+        other = requested(of_files, sizeof of_files / sizeof *of_files, refuse(ENOTTY), next);
+    struct node *known = requested(passing, sizeof passing / sizeof *passing, next, other);
+    return load(1, ONE_OF(refuse(EPERM), known, STI, LINUX, CONS, SETD));
+}
+
+/*
+ * A crash runs the program that the host's core_pattern names, as root on the host, on bytes of the box's. The kernel leaves
+ * that be where the limit is 1, but not where it is 0 (do_coredump() in fs/coredump.c), so nobody changes it: whoever tries is
+ * told that it is done.
+ */
+static struct node *verdict_core(int resource_arg, struct node *changes, struct node *next)
+{
+    enum { CORE = 4 };
+    return load(resource_arg, equal(CORE, changes, next));
+}
+
+/* Without a new limit it only reads. */
+static struct node *verdict_prlimit(struct node *next)
+{
+    struct node *high = load_high(2, equal(0, next, refuse(0)));
+    return verdict_core(1, load(2, equal(0, high, refuse(0))), next);
+}
+
+static struct node *verdict_prctl(struct node *next)
+{
+    return load(0, equal(35 /* PR_SET_MM */, refuse(EPERM), next));
+}
+
+/* A lease, or a delegation of a directory, holds up everybody who opens the file for up to 45 seconds: the guard, the host. */
+static struct node *verdict_fcntl(struct node *next)
+{
+    enum { SET_LEASE = 1024, SET_DELEGATION = 1024 + 16 };
+    return load(1, ONE_OF(refuse(EPERM), next, SET_LEASE, SET_DELEGATION));
+}
+
+static struct node *verdict_personality(struct node *next)
+{
+    /* PER_LINUX32, UNAME26 and ADDR_NO_RANDOMIZE (debuggers) in any mixture; all ones asks only. Others make mappings
+     * executable or map page zero. */
+    struct node *harmless = any_bit(~(0x8u | 0x20000u | 0x40000u), refuse(EPERM), next);
+    return load(0, equal(UINT32_MAX, next, harmless));
+}
+
+static struct node *verdict_socket(uint32_t filter, struct node *next)
+{
+    enum { UNIX = 1, INET = 2, INET6 = 10, NETLINK = 16, STREAM = 1, DGRAM = 2, TYPE_MASK = 15 };
+    enum { ICMP = 1, TCP = 6, UDP = 17, ICMPV6 = 58 };
+    struct node *protocol = load(2, ONE_OF(next, refuse(EPROTONOSUPPORT), 0, ICMP, TCP, UDP, ICMPV6));
+    /* SOCK_RAW; and SOCK_PACKET (10), which would be a packet socket. */
+    struct node *inet = load(1, mask(TYPE_MASK, ONE_OF(protocol, refuse(EPERM), STREAM, DGRAM)));
+    struct node *route = load(2, equal(0, next, refuse(EPROTONOSUPPORT)));
+    struct node *family = equal(NETLINK, route, refuse(EAFNOSUPPORT));
+    if (!(filter & FILTER_NO_INET))
+        family = ONE_OF(inet, family, INET, INET6);
+    return load(0, equal(UNIX, next, family));
+}
+
+static struct node *verdict_socketpair(struct node *next)
+{
+    return load(0, equal(1 /* AF_UNIX: no other family makes pairs, but TIPC */, next, refuse(EOPNOTSUPP)));
+}
+
+static struct node *judged(const char *name, uint32_t filter)
+{
+    struct node *next = pass(name, filter);
+#define IS(what) (!strcmp(name, what))
+    if (IS("open"))
+        return verdict_open(1, next);
+    if (IS("openat"))
+        return verdict_open(2, next);
+    if (IS("creat") || IS("mknod"))
+        return verdict_mode(1, SET_ID, next);
+    if (IS("mknodat"))
+        return verdict_mode(2, SET_ID, next);
+    /* Set-group-id of a directory is everyday work (shared repositories); whether it is one, the guard can see. */
+    if (IS("chmod") || IS("fchmod"))
+        return verdict_mode(1, SET_UID, next);
+    if (IS("fchmodat") || IS("fchmodat2"))
+        return verdict_mode(2, SET_UID, next);
+    if (IS("clone"))
+        return verdict_namespaces(filter, 0, next);
+    if (IS("unshare"))
+        return verdict_namespaces(filter, 0x80 /* CLONE_NEWTIME: in clone these bits are the exit signal */, next);
+    if (IS("ioctl"))
+        return verdict_ioctl(filter, next);
+    if (IS("prctl"))
+        return verdict_prctl(next);
+    if (IS("fcntl"))
+        return verdict_fcntl(next);
+    if (IS("personality"))
+        return verdict_personality(next);
+    if (IS("socket"))
+        return verdict_socket(filter, next);
+    if (IS("socketpair"))
+        return verdict_socketpair(next);
+    if (IS("setrlimit"))
+        return verdict_core(0, refuse(0), next);
+    if (IS("prlimit64"))
+        return verdict_prlimit(next);
+#undef IS
+    die("'%s' is listed as judged but no function judges it", name);
+}
+
+/* ---- a verdict for every number ---- */
+
+struct table {
+    const struct target *target;
+    uint32_t filter;
+    struct node *of[MAX_NR];
+    const char *by[MAX_NR]; /* list that spoke, to catch a call in two lists */
+};
+
+/* Calls `give(table, name)` for every word of `names`. */
+static void each_name(struct table *t, const char *list, const char *names,
+                      struct node *(*give)(const struct table *, const char *name, int error), int error)
+{
+    char name[64];
+    for (int used; sscanf(names, "%63s%n", name, &used) == 1; names += used) {
+        int nr = number(t->target, name);
+        if (nr >= MAX_NR)
+            die("'%s' has number %d: raise MAX_NR", name, nr);
+        if (nr < 0)
+            continue;
+        if (t->by[nr])
+            die("'%s' is in the lists %s and %s", name, t->by[nr], list);
+        t->by[nr] = list;
+        t->of[nr] = give(t, name, error);
+    }
+}
+
+static struct node *give_pass(const struct table *t, const char *name, int error)
+{
+    (void)error;
+    return pass(name, t->filter);
+}
+/* A call that changes names and that the guard forgot would walk past it. */
+static struct node *give_by_name(const struct table *t, const char *name, int error)
+{
+    (void)error;
+    struct node *verdict = pass(name, t->filter);
+    if ((t->filter & FILTER_GUARD) && verdict == allow())
+        die("'%s' changes things by name and runtime/notified.h has no row for it", name);
+    return verdict;
+}
+static struct node *give_judged(const struct table *t, const char *name, int error)
+{
+    (void)error;
+    return judged(name, t->filter);
+}
+static struct node *give_refuse(const struct table *t, const char *name, int error)
+{
+    (void)t, (void)name;
+    return refuse(error);
+}
+
+static void table_fill(struct table *t)
+{
+    each_name(t, "FILTER_ALLOWED", FILTER_ALLOWED, give_pass, 0);
+    each_name(t, "FILTER_BY_NAME", FILTER_BY_NAME, give_by_name, 0);
+    each_name(t, "FILTER_JUDGED", FILTER_JUDGED, give_judged, 0);
+#define X(error, unless, names, text)                                                                                  \
+    each_name(t, "FILTER_REFUSED", names, (t->filter & (unless)) ? give_pass : give_refuse, error);
+    FILTER_REFUSED(X)
+#undef X
+    for (int nr = 0; nr < MAX_NR; nr++) {
+        if (!t->of[nr])
+            t->of[nr] = refuse(ENOSYS);
+    }
+}
+
+/*
+ * The tree over the ranges [from, to) that begin at start[]; start[to] is where the last one ends. Split where half of the
+ * numbers lie on each side, so that wide ranges are found early: every number is run once at installation.
+ */
+static struct node *tree(const int *start, struct node *const *verdict, int from, int to)
+{
+    if (to - from == 1)
+        return verdict[from];
+    int middle = from + 1;
+    while (middle < to - 1 && start[middle] + start[middle + 1] < start[from] + start[to])
+        middle++;
+    struct node *low = tree(start, verdict, from, middle);
+    return intern(OP_JGE, (uint32_t)start[middle], tree(start, verdict, middle, to), low);
+}
+
+static struct node *program_graph(const struct table *t, int *ret_ranges)
+{
+    int start[MAX_NR + 1], n = 0;
+    struct node *verdict[MAX_NR + 1];
+    for (int nr = 0; nr < MAX_NR; nr++) {
+        if (nr == 0 || t->of[nr] != t->of[nr - 1]) {
+            start[n] = nr;
+            verdict[n++] = t->of[nr];
+        }
+    }
+    start[n] = start[n - 1] + 8; /* the kernel's table ends soon after the last number that is known */
+    *ret_ranges = n; /* the last one is ENOSYS and reaches to the end of numbers: new calls and those of x32 */
+    struct node *numbers = intern(OP_LOAD, offsetof(struct seccomp_data, nr), tree(start, verdict, 0, n), NULL);
+    struct node *native = equal(t->target->audit, numbers, refuse(ENOSYS));
+    return intern(OP_LOAD, offsetof(struct seccomp_data, arch), native, NULL);
+}
+
+/* ---- writing, from the last instruction to the first ---- */
+
+struct program {
+    struct sock_filter code[MAX_PROGRAM + 1]; /* code[0] is the last instruction */
+    int n;
+};
+
+static int put(struct program *p, uint16_t code, uint32_t k, int jt, int jf)
+{
+    if (p->n > MAX_PROGRAM)
+        die("a filter is longer than the kernel takes");
+    if (jt < 0 || jf < 0 || jt > 255 || jf > 255)
+        die("a jump of %d or %d instructions", jt, jf);
+    p->code[p->n] = (struct sock_filter){code, (uint8_t)jt, (uint8_t)jf, k};
+    return p->n++;
+}
+
+/* Brings `to` within reach of an instruction that is written after at most `slack` others. */
+static void bring_near(struct program *p, struct node *to, int slack)
+{
+    if (p->n + slack - to->at - 1 <= 255)
+        return;
+    if (to->op == OP_RET)
+        to->at = put(p, BPF_RET | BPF_K, to->k, 0, 0);
+    else
+        to->at = put(p, BPF_JMP | BPF_JA, (uint32_t)(p->n - to->at - 1), 0, 0);
+}
+
+static void write_node(struct program *p, struct node *v)
+{
+    static const uint16_t code[] = {
+        [OP_RET] = BPF_RET | BPF_K,           [OP_LOAD] = BPF_LD | BPF_W | BPF_ABS,
+        [OP_AND] = BPF_ALU | BPF_AND | BPF_K, [OP_JEQ] = BPF_JMP | BPF_JEQ | BPF_K,
+        [OP_JGE] = BPF_JMP | BPF_JGE | BPF_K, [OP_JSET] = BPF_JMP | BPF_JSET | BPF_K,
+    };
+    if (v->at >= 0)
+        return;
+    if (v->no)
+        write_node(p, v->no);
+    if (v->yes)
+        write_node(p, v->yes);
+    if (v->no) {
+        bring_near(p, v->no, 1);
+        bring_near(p, v->yes, 0);
+        v->at = put(p, code[v->op], v->k, p->n - v->yes->at - 1, p->n - v->no->at - 1);
+        return;
+    }
+    if (v->yes && v->yes->at != p->n - 1) { /* falls through: what follows must stand right behind */
+        if (v->yes->op == OP_RET)
+            put(p, BPF_RET | BPF_K, v->yes->k, 0, 0);
+        else
+            put(p, BPF_JMP | BPF_JA, (uint32_t)(p->n - v->yes->at - 1), 0, 0);
+    }
+    v->at = put(p, code[v->op], v->k, 0, 0);
+}
+
+static void make(const struct target *target, uint32_t filter, struct program *p, int *ret_ranges)
+{
+    static struct table t;
+    n_nodes = 0;
+    t = (struct table){.target = target, .filter = filter};
+    table_fill(&t);
+    struct node *first = program_graph(&t, ret_ranges);
+    p->n = 0;
+    write_node(p, first);
+}
+
+/* ---- output ---- */
+
+static void print_program(FILE *out, const struct program *p, int index)
+{
+    fprintf(out, "static const struct sock_filter code_%d[] = {\n", index);
+    for (int i = p->n - 1; i >= 0; i--) {
+        const struct sock_filter *c = &p->code[i];
+        fprintf(out, "    {0x%02x, %u, %u, 0x%x},\n", c->code, c->jt, c->jf, c->k);
+    }
+    fprintf(out, "};\n");
+}
+
+static void print_filters(FILE *out, const struct target *target)
+{
+    static struct program programs[FILTER_VARIANTS];
+    int same[FILTER_VARIANTS];
+    fprintf(out,
+            "/* Made by tools/filter_gen.c for %s. */\n#include <linux/filter.h>\n#include \"runtime/filter.h\"\n\n",
+            target->name);
+    for (int v = 0; v < FILTER_VARIANTS; v++) {
+        int ranges;
+        make(target, (uint32_t)v, &programs[v], &ranges);
+        for (same[v] = 0; same[v] < v; same[v]++) {
+            const struct program *earlier = &programs[same[v]];
+            if (earlier->n == programs[v].n &&
+                !memcmp(earlier->code, programs[v].code, sizeof(struct sock_filter) * (size_t)earlier->n))
+                break;
+        }
+        fprintf(out, "/* %d: %d ranges, %d instructions */\n", v, ranges, programs[v].n);
+        if (same[v] == v)
+            print_program(out, &programs[v], v);
+    }
+    fprintf(out, "const struct filter_program filters[] = {\n");
+    for (int v = 0; v < FILTER_VARIANTS; v++)
+        fprintf(out, "    {code_%d, %d},\n", same[v], programs[v].n);
+    fprintf(out, "};\n");
+}
+
+static const char *name_of(const struct target *target, int nr, char into[64])
+{
+    char *name = seccomp_syscall_resolve_num_arch(target->scmp, nr);
+    const char *known = name;
+    for (size_t i = 0; !known && i < sizeof newer / sizeof *newer; i++)
+        known = newer[i].nr == nr && number(target, newer[i].name) == nr ? newer[i].name : NULL;
+    if (known)
+        snprintf(into, 64, "%s", known);
+    free(name);
+    return known ? into : NULL;
+}
+
+/* Every number that has a name, for the test, and which of them no list decides about. */
+static void print_numbers(FILE *out, const struct target *target)
+{
+    static struct table t;
+    char name[64];
+    t = (struct table){.target = target};
+    table_fill(&t);
+    fprintf(out, "/* Made by tools/filter_gen.c for %s: X(number, name) */\n#define FILTER_NUMBERS(X)", target->name);
+    for (int nr = 0; nr < MAX_NR; nr++) {
+        if (name_of(target, nr, name))
+            fprintf(out, " \\\n    X(%d, %s)", nr, name);
+    }
+    fprintf(out, "\n/* In no list: ENOSYS. */\n#define FILTER_UNDECIDED \"");
+    for (int nr = 0; nr < MAX_NR; nr++) {
+        if (!t.by[nr] && name_of(target, nr, name))
+            fprintf(out, "%s ", name);
+    }
+    fprintf(out, "\"\n");
+}
+
+int main(int argc, char **argv)
+{
+    const struct target *target = NULL;
+    if (argc != 4)
+        die("usage: filter-gen x86_64|aarch64 filters|numbers FILE");
+    for (size_t i = 0; i < sizeof targets / sizeof *targets; i++) {
+        if (!strcmp(argv[1], targets[i].name))
+            target = &targets[i];
+    }
+    if (!target)
+        die("no filters are made for '%s'", argv[1]);
+    FILE *out = fopen(argv[3], "w");
+    if (!out)
+        die("cannot write '%s': %s", argv[3], strerror(errno));
+    if (!strcmp(argv[2], "filters"))
+        print_filters(out, target);
+    else
+        print_numbers(out, target);
+    if (fclose(out) != 0)
+        die("cannot write '%s': %s", argv[3], strerror(errno));
+    return 0;
+}
