@@ -62,7 +62,7 @@ int agent_argv(const struct agent *a, const struct agent_ask *ask, struct arena 
     if (ask->model && !a->model)
         return err_say(e, ERR_POLICY, "%s does not take a model (\"%.100s\")", a->title, ask->model);
     if (ask->resume && !a->resume)
-        return err_say(e, ERR_POLICY, "%s cannot go on with a conversation", a->title);
+        return err_say(e, ERR_POLICY, "%s cannot continue a conversation", a->title);
     if (ask->response && !a->response && !a->response_text)
         return err_say(e, ERR_POLICY, "%s has no option for where to write its answer", a->title);
     const char *prompt = filled(mem, a->text, ask, ask->prompt);
@@ -71,7 +71,7 @@ int agent_argv(const struct agent *a, const struct agent_ask *ask, struct arena 
         prompt = more ? arena_printf(mem, "%s\n\n%s", prompt, more) : NULL;
     }
     if (!prompt)
-        return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot build cannot build the command line of %s", a->title);
+        return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot build the command line of %s", a->title);
     put_all(&w, a->command, ask, prompt);
     if (ask->profile)
         put_all(&w, a->profile, ask, prompt);
@@ -86,7 +86,7 @@ int agent_argv(const struct agent *a, const struct agent_ask *ask, struct arena 
     put_all(&w, a->prompt, ask, prompt);
     const char **end = arena_push(mem, &w.list, &w.n, sizeof *end);
     if (w.broken || !end)
-        return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot build cannot build the command line of %s", a->title);
+        return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot build the command line of %s", a->title);
     *ret = w.list;
     return 0;
 }
@@ -175,7 +175,7 @@ int agent_flags(const struct agent *a, const struct agent_box *box, struct arena
     flag(&w, "guard-everyday", "guard");
     const char **end = arena_push(mem, &w.list, &w.n, sizeof *end);
     if (w.broken || !end)
-        return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot prepare cannot prepare the box of %s", a->title);
+        return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot prepare the box of %s", a->title);
     *ret = w.list;
     return 0;
 }

@@ -1,3 +1,4 @@
+/* Passes the guard's file socket from the box to the process that uses it. */
 #include <errno.h>
 #include "backends/engine.h"
 #include "sys/fd.h"

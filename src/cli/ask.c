@@ -1,3 +1,4 @@
+/* Parses the command line: the subcommand, its own options and those of the policy. Prints errors of usage. */
 #include "cli/cli.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* Prints help for all subcommands and for one of them, from the option tables. */
 #include <stdio.h>
 #include <string.h>
 

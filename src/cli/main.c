@@ -1,3 +1,4 @@
+/* Entry point: makes sure that descriptors 0 to 2 are open, finds the subcommand and runs it. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>

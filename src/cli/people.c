@@ -1,3 +1,4 @@
+/* Prints lists of sessions, jobs and agents for people: reads the library's JSON and aligns it in columns. */
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -118,7 +118,7 @@ const struct own_flag own_flags[] = {
     {0, "remove", NULL, VERB_TRUST, "Withdraw the trust."},
     {'s', "signal", "SIGNAL", VERB_JOB, "kill: send this one instead of TERM."},
     {'q', "quiet", NULL, VERB_RUN | VERB_SHELL | VERB_POLICY | VERB_TRUST | VERB_SESSION | VERB_EXEC | VERB_MCP,
-     "Print only errors of cannot start the box."},
+     "Print only errors of starting the box."},
     {'v', "verbose", NULL, VERB_RUN | VERB_SHELL, "Print the summary lines even if stderr is not a terminal."},
     {'v', "verbose", NULL, VERB_EXPLAIN, "Also print every built-in name, the directories made first and the steps."},
     {'h', "help", "all", ~0u, "Print help; --help=all: every option."},

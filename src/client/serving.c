@@ -1,3 +1,4 @@
+/* Reads arguments of the shared library's requests and writes the answers. */
 #include "client/serving.h"
 
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+/* `pinfold doctor`: checks of this machine, engines and guarantees, and the report as text or JSON. */
 #include "doctor/doctor.h"
 
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* Parses, prints, classifies and compares addresses, ranges and ports. */
 #include "match/addr.h"
 
 #include <errno.h>
@@ -180,7 +181,8 @@ const char *addr_wrong(struct str text)
     for (struct str rest = text; rest.n;) {
         struct str one = str_until(&rest, '.');
         if (one.n > 1 && one.p[0] == '0' && addr_is_digit(one.p[1]))
-            return "has a number with a leading zero, which some programs read as octal; write decimal numbers without it, such as 192.0.2.10";
+            return "has a number with a leading zero, which some programs read as octal; write decimal numbers without "
+                   "it, such as 192.0.2.10";
     }
     return "ends in a number but is not a complete address; write all four decimal numbers, such as 192.0.2.10";
 }

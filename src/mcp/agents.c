@@ -1,3 +1,7 @@
+/*
+ * Calls of agents: a session per sessionId, settings and login copied in, the answer read from a file or standard
+ * output.
+ */
 #include "mcp/agents.h"
 
 #include <errno.h>

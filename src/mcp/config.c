@@ -1,3 +1,4 @@
+/* Finds the MCP servers in JSON and TOML settings files and replaces texts in place. */
 #include "mcp/config.h"
 
 #include <errno.h>

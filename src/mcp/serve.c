@@ -207,7 +207,8 @@ static bool keep_policy(struct job_place *place)
         return false;
     }
     if (!place->options->quiet)
-        complain("--ask: only 'run' asks about hosts that no rule names; in sessions and boxes of agents such hosts are refused");
+        complain("--ask: only 'run' asks about hosts that no rule names; in sessions and boxes of agents such hosts "
+                 "are refused");
     return true;
 }
 

@@ -1,3 +1,4 @@
+/* Checks the paths of an agent's own MCP servers in its settings and translates them to the box's. */
 #include "mcp/settings.h"
 
 #include <errno.h>

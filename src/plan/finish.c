@@ -115,7 +115,8 @@ int lock_make(struct making *m)
     r = limits_make(m);
     if (r == 0 && m->facts->core_program)
         r = note(m,
-                 "core dumps of the command go to this machine's core_pattern (%s): a core limit of 1 would prevent that, but your hard limit is 0 and cannot be raised",
+                 "core dumps of the command go to this machine's core_pattern (%s): a core limit of 1 would prevent "
+                 "that, but your hard limit is 0 and cannot be raised",
                  m->facts->core_program);
     m->plan->cwd = r == 0 ? cwd_of(m) : NULL;
     if (!m->plan->cwd)

@@ -87,11 +87,13 @@ static features can_catch(const struct making *m, features can, const char **why
     if (way == CATCH_TPROXY || way == CATCH_SOCKET)
         return can;
     why[FEATURE_NETWORK_PORTS] =
-        said || !reason ? "connections are redirected at listed ports only (net.catch): list the ports, as in --allow HOST:443"
-                        : reason;
+        said || !reason
+            ? "connections are redirected at listed ports only (net.catch): list the ports, as in --allow HOST:443"
+            : reason;
     why[FEATURE_NETWORK_ADDRESSES] =
-        said || !reason ? "only connections to fake IPs of names are redirected (net.catch): allow names, as in --allow HOST:443"
-                        : reason;
+        said || !reason
+            ? "only connections to fake IPs of names are redirected (net.catch): allow names, as in --allow HOST:443"
+            : reason;
     can &= ~F(NETWORK_PORTS);
     return way == CATCH_LOOPBACK ? can & ~F(NETWORK_ADDRESSES) : can;
 }
@@ -154,8 +156,8 @@ static int refuse(struct making *m, features missing, const char *const *why)
             continue;
         const char *name = feature_name((enum feature)i), *reason = why[i] ? why[i] : m->facts->why_not[i],
                    *remedy = m->facts->remedy[i];
-        snprintf(text, sizeof text, "%s: %s%s%s%s; to run without it: --may-lose %s", name, reason ? reason : "not here",
-                 remedy ? " (" : "", remedy ? remedy : "", remedy ? ")" : "", name);
+        snprintf(text, sizeof text, "%s: %s%s%s%s; to run without it: --may-lose %s", name,
+                 reason ? reason : "not here", remedy ? " (" : "", remedy ? remedy : "", remedy ? ")" : "", name);
         r = add_refused(m, text);
     }
     return r;

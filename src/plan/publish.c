@@ -17,7 +17,8 @@ static int check_one(struct making *m, const struct net_rule *rule, const struct
     const char *origin = origin_of(m, rule->origin);
     if (m->policy->net == NET_HOST && m->facts->machine)
         return err_say(m->e, ERR_POLICY,
-                       "publish %s (%s): with net host a virtual machine's ports cannot be reached from outside; use --net none or --allow HOST",
+                       "publish %s (%s): with net host a virtual machine's ports cannot be reached from outside; use "
+                       "--net none or --allow HOST",
                        rule->text, origin);
     if (m->policy->net == NET_HOST)
         return err_say(m->e, ERR_POLICY,
@@ -29,10 +30,10 @@ static int check_one(struct making *m, const struct net_rule *rule, const struct
             "publish %s (%s): here the box listens on this machine's ports directly: both ports must be the same",
             rule->text, origin);
     if (m->facts->tier == TIER_LANDLOCK && !m->facts->host_loopback)
-        return err_say(
-            m->e, ERR_CANNOT,
-            "publish %s (%s): publish needs a network namespace, which is not available here (Landlock tier: the box has no inet sockets); remove it, or use --net host for the host's network",
-            rule->text, origin);
+        return err_say(m->e, ERR_CANNOT,
+                       "publish %s (%s): publish needs a network namespace, which is not available here (Landlock "
+                       "tier: the box has no inet sockets); remove it, or use --net host for the host's network",
+                       rule->text, origin);
     const struct container_fact *c = m->facts->container;
     if (c && !c->rootless && m->facts->uid != 0)
         return err_say(

@@ -1,3 +1,4 @@
+/* Translates Windows paths to Linux ones and back. */
 #include "plan/windows.h"
 
 #include "match/path.h"

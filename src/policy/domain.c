@@ -1,3 +1,4 @@
+/* Parses and checks the hosts, ports, publish and reach rules of a policy. */
 #include "policy/domain.h"
 #include "match/host.h"
 #include "policy/set.h"

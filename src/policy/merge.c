@@ -1,3 +1,4 @@
+/* Merges the layers of a policy into one, remembers where each rule comes from and refuses contradictions. */
 #include "policy/merge.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* Reads the proxy variables of the caller's environment and chooses the proxy for a host. */
 #include "policy/proxy.h"
 
 #include <errno.h>

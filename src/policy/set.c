@@ -1,3 +1,4 @@
+/* The built-in sets of hosts (@npm ...) and what they contain. */
 #include "policy/set.h"
 
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* The library's calls about agents: the list, command lines, and logins for a session. */
 #include <dirent.h>
 #include <limits.h>
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* Collects the layers of a policy (profile, files, settings, flags), with trust and ownership checked, and builds it. */
 #include "run/load.h"
 
 #include <limits.h>
@@ -241,7 +242,7 @@ static int fetch(void *ctx, const char *name, const char *from, const char **ret
             (!realpath(name, real) || !trust_given(l->mem, l->world.state, real, got.text)))
             return err_say(
                 e, ERR_REFUSED,
-                "'%s' extends '%s', which is not trusted in its present form; run: pinfold cannot trust '%s'", from,
+                "'%s' extends '%s', which is not trusted in its present form; run: pinfold trust '%s'", from,
                 name, name);
         got.file = arena_text(l->mem, name);
     }

@@ -1,3 +1,4 @@
+/* Detects that this runs inside a box, and says what a nested box needs. */
 #include "run/nested.h"
 
 #include <linux/seccomp.h>

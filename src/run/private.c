@@ -1,3 +1,4 @@
+/* Creates, locks and removes a box's private directories on the host. */
 #include "run/private.h"
 
 #include <dirent.h>

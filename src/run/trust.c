@@ -1,3 +1,4 @@
+/* Checks, gives and withdraws trust in a project's policy. */
 #include "run/trust.h"
 
 #include <fcntl.h>
@@ -67,14 +68,14 @@ static int policy_of(struct arena *mem, const char *state, const char *path, boo
     struct stat st;
     auto_fd int found = -1;
     if (stat(path, &st) < 0)
-        return err_sys(e, ERR_POLICY, errno, "cannot cannot trust '%s'", path);
+        return err_sys(e, ERR_POLICY, errno, "cannot trust '%s'", path);
     const char *file = S_ISDIR(st.st_mode) ? arena_printf(mem, "%s/" PROJECT_POLICY, path) : path;
     if (!file)
-        return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot cannot trust '%s'", path);
+        return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot trust '%s'", path);
     int r = world_judge(state, "trust", file, real, &found, e);
     if (r == 0 && found < 0 && !withdraw)
         r = -ENOENT;
-    return r == 0 || r == -EPERM ? r : err_sys(e, ERR_POLICY, -r, "cannot cannot trust '%s'", file);
+    return r == 0 || r == -EPERM ? r : err_sys(e, ERR_POLICY, -r, "cannot trust '%s'", file);
 }
 
 int trust_say(struct arena *mem, const char *state, const char *path, bool withdraw, const char **ret, struct err *e)
@@ -87,7 +88,7 @@ int trust_say(struct arena *mem, const char *state, const char *path, bool withd
         return r;
     const char *record = record_path(mem, state, real);
     if (!record)
-        return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot cannot trust '%s'", path);
+        return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot trust '%s'", path);
     if (withdraw) {
         bool was = unlink(record) == 0;
         if (!was && errno != ENOENT && errno != ENOTDIR)
@@ -101,7 +102,7 @@ int trust_say(struct arena *mem, const char *state, const char *path, bool withd
     const char *text = record_text(mem, real, content);
     const char *directory = arena_printf(mem, "%s/trust", state);
     if (!text || !directory)
-        return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot cannot trust '%s'", path);
+        return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot trust '%s'", path);
     r = make_private_directories(directory, e);
     if (r == 0)
         r = write_record(record, text, e);

@@ -1,3 +1,4 @@
+/* Creates whiteouts in a private layer, so that hidden names never show through. */
 #include "run/whiteout.h"
 
 #include <errno.h>

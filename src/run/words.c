@@ -1,3 +1,4 @@
+/* Writes the lines and sentences about a run that a person sees. */
 #include "run/words.h"
 
 #include <errno.h>

@@ -1,3 +1,7 @@
+/*
+ * Finds the caller's home and state directories and reads files that decide about a policy, after checking who can
+ * write them.
+ */
 #include "run/world.h"
 
 #include <fcntl.h>

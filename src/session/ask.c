@@ -1,3 +1,4 @@
+/* One request to a session daemon and its answer, from the client's side. */
 #include "session/ask.h"
 
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* Translates directories and variables of this machine's paths into the box's, by the session's table of mounts. */
 #include "session/inside.h"
 
 #include <errno.h>

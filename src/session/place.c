@@ -1,3 +1,4 @@
+/* Finds, creates, locks and removes a session's two directories. */
 #include "session/place.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* Reads and writes a session's record and decides whether its owner is still alive. */
 #include "session/record.h"
 
 #include <errno.h>

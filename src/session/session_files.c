@@ -1,3 +1,4 @@
+/* The library's file functions for sessions: read, write, list, copy and translate paths. */
 #include "session/session_files.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* Creates and removes the storage of sessions. */
 #include "session/storage.h"
 
 #include <errno.h>

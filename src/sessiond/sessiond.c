@@ -1,3 +1,4 @@
+/* The session daemon's life: starts the box, listens, handles events until the box or the daemon ends. */
 #include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>

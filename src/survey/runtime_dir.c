@@ -1,3 +1,4 @@
+/* The runtime directory: where it is, and whether it belongs to the user alone. */
 #include "survey/runtime_dir.h"
 
 #include <errno.h>

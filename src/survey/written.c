@@ -1,3 +1,4 @@
+/* Remembers which directories boxes could write, and refuses paths that cross a symbolic link in one of them. */
 #include "survey/written.h"
 
 #include <dirent.h>

@@ -1,3 +1,7 @@
+/*
+ * Asks docker and podman about themselves and about images, over the daemon's socket or with the client program, and
+ * caches the answers.
+ */
 #include "backends/container/container_ask.h"
 
 #include <dirent.h>

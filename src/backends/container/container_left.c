@@ -1,3 +1,4 @@
+/* Finds and removes containers and volumes that dead boxes left behind, and remembers which daemons were used. */
 #include "backends/container/container_left.h"
 
 #include <dirent.h>

@@ -1,3 +1,4 @@
+/* The handshake with a parent proxy, HTTP CONNECT or SOCKS 5: what to send and what its answer means. */
 #include "egress/protocols/proto.h"
 
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* Puts queued questions to the person at the server's terminal. */
 #include "mcp/protocol/asker.h"
 
 #include <stdlib.h>

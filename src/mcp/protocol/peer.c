@@ -1,3 +1,4 @@
+/* One client of the server: the protocol's requests, notifications, calls and questions. */
 #include "mcp/protocol/peer.h"
 
 #include <errno.h>

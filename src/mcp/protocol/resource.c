@@ -1,3 +1,4 @@
+/* URIs of resources, read and written. */
 #include "mcp/protocol/resource.h"
 
 #include <stdlib.h>

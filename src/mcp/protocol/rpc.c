@@ -1,3 +1,4 @@
+/* JSON-RPC messages: reads and checks one, begins and ends results, errors and requests. */
 #include "mcp/protocol/rpc.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* Checks a directory named by a model, and finds the server's state directories. */
 #include "mcp/tools/directory.h"
 
 #include <dirent.h>

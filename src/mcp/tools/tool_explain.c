@@ -162,15 +162,14 @@ static void policy(struct mcp_job *j)
         buf_text(&j->text, "A call's 'options' can restrict this further; anything more is asked of the person.\n");
 }
 
-const struct tool tool_explain = {
-    .name = "explain",
-    .title = "Explain a box",
-    .description =
-        "Shows what a box with these options could read, write, reach and use, and what enforces it. Nothing is started.",
-    .arguments = explain_arguments,
-    .read_only = true,
-    .idempotent = true,
-    .work = explain};
+const struct tool tool_explain = {.name = "explain",
+                                  .title = "Explain a box",
+                                  .description = "Shows what a box with these options could read, write, reach and "
+                                                 "use, and what enforces it. Nothing is started.",
+                                  .arguments = explain_arguments,
+                                  .read_only = true,
+                                  .idempotent = true,
+                                  .work = explain};
 
 const struct tool tool_policy = {
     .name = "policy",

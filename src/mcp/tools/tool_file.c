@@ -1,3 +1,4 @@
+/* The tools for files: read, write and edit, list, glob and grep in a session. */
 #include "mcp/tools/tool_file.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* Lists and reads resources: audit logs and files of sessions. */
 #include "mcp/tools/tool_resource.h"
 
 #include <errno.h>

@@ -23,7 +23,8 @@ static const struct tool_argument run_arguments[] = {
     {"max_output", ARGUMENT_NUMBER, .min = 0, .max = MAX_OUTPUT,
      .help = "Bytes kept of each of stdout and stderr; 1 MiB by default."},
     {"options", ARGUMENT_OPTIONS,
-     .help = "Options of pinfold's policy for this box. They can only restrict it; anything more is asked of the person."},
+     .help =
+         "Options of pinfold's policy for this box. They can only restrict it; anything more is asked of the person."},
     {0}};
 
 static bool is_denial(const char *sentence)
@@ -286,8 +287,9 @@ static void run_work(struct mcp_job *j)
 const struct tool tool_run = {
     .name = "run",
     .title = "Run a command in a box",
-    .description =
-        "Runs one command in a new sandbox and returns its output. No process and no private file is left afterwards; only changes in the workspace stay. The policy decides what it may read, write and reach: see the tool 'policy'. Denials are reported with what would allow them.",
+    .description = "Runs one command in a new sandbox and returns its output. No process and no private file is left "
+                   "afterwards; only changes in the workspace stay. The policy decides what it may read, write and "
+                   "reach: see the tool 'policy'. Denials are reported with what would allow them.",
     .arguments = run_arguments,
     .destructive = true,
     .open_world = true,

@@ -1,3 +1,4 @@
+/* Options in a model's call: those that restrict the box apply, the others are asked of the person. */
 #include "mcp/tools/wishes.h"
 
 #include <errno.h>
@@ -259,12 +260,11 @@ int wishes_policy(struct mcp_job *j, uint64_t timeout_ms, struct pinfold_policy 
         job_tell(j, buf_cstr(&asked));
         if (!job_ask(j, buf_cstr(&asked), 0)) {
             job_tell(j, "refused");
-            job_fail(
-                j, "%s. The person was %s; ask for less, or ask the person to change pinfold's policy.",
-                buf_cstr(&said),
-                j->can_ask
-                    ? "asked and did not allow it"
-                    : "not asked, because the client does not support questions and pinfold has no terminal");
+            job_fail(j, "%s. The person was %s; ask for less, or ask the person to change pinfold's policy.",
+                     buf_cstr(&said),
+                     j->can_ask
+                         ? "asked and did not allow it"
+                         : "not asked, because the client does not support questions and pinfold has no terminal");
             return -EPERM;
         }
         job_tell(j, "allowed for this call");

@@ -1,3 +1,4 @@
+/* Connections, sessions and event streams of the HTTP server. */
 #include "mcp/transport/http.h"
 
 #include <arpa/inet.h>

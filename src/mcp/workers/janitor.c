@@ -1,3 +1,4 @@
+/* Ends sessions that a client or a dead server left behind, in a process that survives the server. */
 #include "mcp/workers/janitor.h"
 
 #include <errno.h>

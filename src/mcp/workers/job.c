@@ -1,3 +1,4 @@
+/* A call in its worker process: questions and progress to the server, and the result. */
 #include "mcp/workers/job.h"
 
 #include <errno.h>
@@ -189,7 +190,8 @@ int job_finish(struct mcp_job *j)
     json_object_end(&w);
     if (!buf_ok(&out) || !buf_ok(&j->text)) {
         buf_free(&out);
-        buf_text(&out, "{\"content\":[{\"type\":\"text\",\"text\":\"the result is too large to send\"}],\"isError\":true}");
+        buf_text(&out,
+                 "{\"content\":[{\"type\":\"text\",\"text\":\"the result is too large to send\"}],\"isError\":true}");
     }
     return frame_send(j->socket, FRAME_RESULT, buf_view(&out));
 }

@@ -1,3 +1,4 @@
+/* The words of `pinfold explain` for places, networks and guard rules. */
 #include "plan/explain/words.h"
 
 #include <inttypes.h>

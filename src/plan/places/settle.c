@@ -323,10 +323,11 @@ static int settle_cache(struct settling *s, struct plan_place *p, struct plan_pl
     }
     p->upper = cache_dir(m, p->dst);
     if (!p->upper)
-        return m->facts->state_home ? no_memory(m)
-                                    : err_say(m->e, ERR_CANNOT,
-                                              "cache %s (%s): no directory for its private layer: set HOME or XDG_STATE_HOME",
-                                              p->dst, origin_of(m, p->origin));
+        return m->facts->state_home
+                   ? no_memory(m)
+                   : err_say(m->e, ERR_CANNOT,
+                             "cache %s (%s): no directory for its private layer: set HOME or XDG_STATE_HOME", p->dst,
+                             origin_of(m, p->origin));
     bool under = p->type == PATH_DIR && m->facts->overlay && m->facts->uppers && !s->image &&
                  around->region != REGION_PRIVATE && !strchr(p->src, '\n') && !strchr(p->upper, '\n');
     int r = add_make_dir(m, path_join(m->mem, p->upper, "upper"), false);
@@ -371,8 +372,8 @@ static int settle_storage(struct settling *s, struct plan_place *p, struct plan_
     if (m->facts->unsandboxed)
         return 0;
     if (s->landlock)
-        return err_say(m->e, ERR_CANNOT, "storage %s (%s): storage needs a mount namespace",
-                       p->dst, origin_of(m, p->origin));
+        return err_say(m->e, ERR_CANNOT, "storage %s (%s): storage needs a mount namespace", p->dst,
+                       origin_of(m, p->origin));
     bool kernels =
         path_at_or_below(p->dst, "/proc") || path_at_or_below(p->dst, "/sys") || path_at_or_below(p->dst, "/dev");
     if (kernels || around->closed)
@@ -500,8 +501,8 @@ static int settle_covered(struct settling *s, struct plan_place *p, const struct
     p->act = ACT_NOT_THERE;
     if (p->kind != PLACE_RW && p->kind != PLACE_CACHE)
         return 0;
-    return err_say(s->m->e, ERR_POLICY, "rw %s (%s): the mount on %s covers it", p->dst,
-                   origin_of(s->m, p->origin), around->dst);
+    return err_say(s->m->e, ERR_POLICY, "rw %s (%s): the mount on %s covers it", p->dst, origin_of(s->m, p->origin),
+                   around->dst);
 }
 
 static int settle_workspace(struct settling *s, const struct plan_place *p, const struct plan_place *around)

@@ -242,7 +242,8 @@ static int uncover_sockets(struct making *m)
             p->act = ACT_ATTACH;
             p->slot = m->n_slots++;
         } else if (note(m,
-                        "unix socket %s does not exist, and this box could not connect if it were created later, because its directory is masked; start its server first",
+                        "unix socket %s does not exist, and this box could not connect if it were created later, "
+                        "because its directory is masked; start its server first",
                         p->dst) < 0) {
             return -ENOMEM;
         }

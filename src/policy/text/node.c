@@ -1,3 +1,4 @@
+/* Reads YAML into a tree of nodes with their positions, without anchors, tags and aliases. */
 #include "policy/text/node.h"
 
 #include <errno.h>

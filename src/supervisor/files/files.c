@@ -1,3 +1,4 @@
+/* File calls into a box: requests to the guard's file socket, with temporary files and renames for writing. */
 #include "supervisor/files/files.h"
 #include <errno.h>
 #include <stddef.h>
