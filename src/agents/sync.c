@@ -299,7 +299,7 @@ int agent_sync(const struct agent *a, enum agent_os os, const char *host_home, c
         s.files[i] = -1;
     auto_fd int home = open(host_home, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (home < 0)
-        return err_sys(e, ERR_SYSTEM, errno, "the home %s", host_home);
+        return err_sys(e, ERR_SYSTEM, errno, "cannot use the home %s", host_home);
     if (mkdir(state, 0700) < 0 && errno != EEXIST)
         return err_sys(e, ERR_SYSTEM, errno, "cannot create %s", state);
     auto_fd int dir = open(state, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);

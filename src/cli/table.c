@@ -20,7 +20,7 @@ static const char *const session_parts[] = {"start [OPTIONS] NAME",
                                             "add rules to its network",
                                             NULL};
 static const char *const job_parts[] = {"list SESSION",
-                                        "its jobs",
+                                        "list its jobs",
                                         "attach SESSION JOB",
                                         "print its output from the beginning, until it ends",
                                         "output [-f] SESSION JOB",
@@ -64,7 +64,7 @@ const struct verb verbs[] = {
     {VERB_LOG, "log", "[-f]", "print what was denied, as JSON lines", NULL},
     {VERB_MCP, "mcp", "[OPTIONS]", "serve boxes to a model, over MCP", NULL},
     {VERB_COMPLETION, "completion", "bash|zsh|fish", "print completion for a shell", NULL},
-    {VERB_VERSION, "version", "", "the version", NULL},
+    {VERB_VERSION, "version", "", "print the version", NULL},
     {VERB_HELP, "help", "[COMMAND]", "print this help", NULL},
     {0, NULL, NULL, NULL, NULL}};
 

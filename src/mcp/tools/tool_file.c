@@ -363,7 +363,7 @@ static void glob_work(struct mcp_job *j)
             if (search.found > MAX_FOUND || search.looks > MAX_LOOKS)
                 buf_text(&j->text, "[there is more; narrow the pattern]\n");
             if (!search.found && !j->failed)
-                buf_text(&j->text, "[nothing fits]");
+                buf_text(&j->text, "[no matches]");
         }
     }
     end(&s);
@@ -415,7 +415,7 @@ static void grep_work(struct mcp_job *j)
         result_text(j, pinfold_result_json(result));
         if (pinfold_result_end(result) == PINFOLD_EXITED && pinfold_result_code(result) == 1) {
             buf_free(&j->text);
-            buf_text(&j->text, "[nothing found]");
+            buf_text(&j->text, "[no matches]");
         }
         pinfold_result_free(result);
     }

@@ -430,7 +430,7 @@ static void read_job(struct mcp_job *j)
         buf_char(&j->text, '\n');
     if (at < first)
         buf_printf(&j->text, "[output before byte %llu is no longer available]\n", (unsigned long long)first);
-    buf_printf(&j->text, "[%s; continue from %llu]\n", ended && (size_t)n < room ? "it has ended" : "it runs",
+    buf_printf(&j->text, "[%s; continue from %llu]\n", ended && (size_t)n < room ? "it has ended" : "it is running",
                (unsigned long long)began + (unsigned long long)n);
     result_denials(j, json_object_get(result, "denials"));
 }

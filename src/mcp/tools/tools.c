@@ -137,7 +137,7 @@ static const char *argument_wrong(const struct tool_argument *a, const json_t *v
 {
     switch (a->kind) {
     case ARGUMENT_TEXT: /* what is written or read by a command may hold NUL */
-        return is_text(v, same(a->name, "stdin") || same(a->name, "content")) ? NULL : "a text without NUL";
+        return is_text(v, same(a->name, "stdin") || same(a->name, "content")) ? NULL : "a string without NUL";
     case ARGUMENT_NUMBER:
         return json_is_integer(v) && json_integer_value(v) >= a->min && json_integer_value(v) <= a->max
                    ? NULL
