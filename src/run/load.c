@@ -240,10 +240,9 @@ static int fetch(void *ctx, const char *name, const char *from, const char **ret
         char real[PATH_MAX];
         if (layer == LAYER_PROJECT && l->project_trusted &&
             (!realpath(name, real) || !trust_given(l->mem, l->world.state, real, got.text)))
-            return err_say(
-                e, ERR_REFUSED,
-                "'%s' extends '%s', which is not trusted in its present form; run: pinfold trust '%s'", from,
-                name, name);
+            return err_say(e, ERR_REFUSED,
+                           "'%s' extends '%s', which is not trusted in its present form; run: pinfold trust '%s'", from,
+                           name, name);
         got.file = arena_text(l->mem, name);
     }
     got.name = arena_text(l->mem, name);

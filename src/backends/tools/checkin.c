@@ -63,8 +63,7 @@ static int make_place(struct meeting *m)
                 : runtime_judge(roots[i], m->e);
         snprintf(m->dir, sizeof m->dir, "%s/c-XXXXXX", roots[i]);
         if (r == 0 && !mkdtemp(m->dir))
-            r = err_sys(m->e, ERR_SYSTEM, errno,
-                        "cannot create a directory for the box's check-in in '%s'", roots[i]);
+            r = err_sys(m->e, ERR_SYSTEM, errno, "cannot create a directory for the box's check-in in '%s'", roots[i]);
     }
     if (r < 0) {
         m->dir[0] = 0;
