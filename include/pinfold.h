@@ -33,7 +33,7 @@ extern "C" {
 enum pinfold_error_kind {
     PINFOLD_ERROR_NONE,
     PINFOLD_ERROR_POLICY,  /* the policy or an option is wrong            */
-    PINFOLD_ERROR_CANNOT,  /* this machine cannot honour what was asked   */
+    PINFOLD_ERROR_CANNOT,  /* this machine cannot enforce what was asked   */
     PINFOLD_ERROR_REFUSED, /* a rule of pinfold's own says no             */
     PINFOLD_ERROR_SYSTEM,  /* the kernel said no                          */
     PINFOLD_ERROR_BUG

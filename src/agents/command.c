@@ -56,22 +56,22 @@ int agent_argv(const struct agent *a, const struct agent_ask *ask, struct arena 
 {
     struct command_words w = {.mem = mem};
     if (!ask->prompt || !ask->directory)
-        return err_say(e, ERR_POLICY, "%s: a prompt and a directory are needed", a->title);
+        return err_say(e, ERR_POLICY, "%s: a prompt and a directory are required", a->title);
     if (ask->profile && !a->profile)
         return err_say(e, ERR_POLICY, "%s has no profiles to choose from (\"%.100s\")", a->title, ask->profile);
     if (ask->model && !a->model)
-        return err_say(e, ERR_POLICY, "%s cannot be told a model (\"%.100s\")", a->title, ask->model);
+        return err_say(e, ERR_POLICY, "%s does not take a model (\"%.100s\")", a->title, ask->model);
     if (ask->resume && !a->resume)
-        return err_say(e, ERR_POLICY, "%s cannot go on with a conversation", a->title);
+        return err_say(e, ERR_POLICY, "%s cannot continue a conversation", a->title);
     if (ask->response && !a->response && !a->response_text)
-        return err_say(e, ERR_POLICY, "%s cannot be told where to write its answer", a->title);
+        return err_say(e, ERR_POLICY, "%s has no option for where to write its answer", a->title);
     const char *prompt = filled(mem, a->text, ask, ask->prompt);
     if (prompt && ask->response && !a->response) {
         const char *more = filled(mem, a->response_text, ask, NULL);
         prompt = more ? arena_printf(mem, "%s\n\n%s", prompt, more) : NULL;
     }
     if (!prompt)
-        return err_sys(e, ERR_SYSTEM, ENOMEM, "the command line of %s", a->title);
+        return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot build the command line of %s", a->title);
     put_all(&w, a->command, ask, prompt);
     if (ask->profile)
         put_all(&w, a->profile, ask, prompt);
@@ -86,7 +86,7 @@ int agent_argv(const struct agent *a, const struct agent_ask *ask, struct arena 
     put_all(&w, a->prompt, ask, prompt);
     const char **end = arena_push(mem, &w.list, &w.n, sizeof *end);
     if (w.broken || !end)
-        return err_sys(e, ERR_SYSTEM, ENOMEM, "the command line of %s", a->title);
+        return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot build the command line of %s", a->title);
     *ret = w.list;
     return 0;
 }
@@ -153,7 +153,7 @@ int agent_flags(const struct agent *a, const struct agent_box *box, struct arena
 {
     struct command_words w = {.mem = mem};
     if (!plain(box->state) || !plain(box->host_home) || !plain(box->home))
-        return err_say(e, ERR_POLICY, "%s: state and homes are absolute paths without \":\"", a->title);
+        return err_say(e, ERR_POLICY, "%s: the paths of state and home must be absolute and without \":\"", a->title);
     for (size_t i = 0; a->read_only && a->read_only[i]; i++)
         show(&w, a, box, a->read_only[i]);
     for (size_t i = 0; i < a->n_state; i++)
@@ -175,7 +175,7 @@ int agent_flags(const struct agent *a, const struct agent_box *box, struct arena
     flag(&w, "guard-everyday", "guard");
     const char **end = arena_push(mem, &w.list, &w.n, sizeof *end);
     if (w.broken || !end)
-        return err_sys(e, ERR_SYSTEM, ENOMEM, "the box of %s", a->title);
+        return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot prepare the box of %s", a->title);
     *ret = w.list;
     return 0;
 }

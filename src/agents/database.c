@@ -263,7 +263,7 @@ static int with_host(int (*work)(sqlite3 *host, void *ctx, struct err *e), void 
             return no;
         (void)usleep(50000); /* an agent of the host just began, or ended */
     }
-    return no < 0 ? no : err_sys(e, ERR_SYSTEM, EBUSY, "the host's %s changes all the time", own.name);
+    return no < 0 ? no : err_sys(e, ERR_SYSTEM, EBUSY, "the host's %s keeps changing", own.name);
 }
 
 /* ---- the first copy ---- */
@@ -292,7 +292,7 @@ static int backup(sqlite3 *host, void *ctx, struct err *e)
     } else if (code == SQLITE_OK) {
         code = sqlite3_errcode(copy);
     }
-    int no = code == SQLITE_OK ? 0 : say(e, copy, code, "copying the host's database");
+    int no = code == SQLITE_OK ? 0 : say(e, copy, code, "cannot copy the host's database");
     (void)sqlite3_close(copy);
     return no;
 }
@@ -377,7 +377,7 @@ static int replace_rows(sqlite3 *host, void *ctx, struct err *e)
     if (code != SQLITE_OK || !there)
         return code != SQLITE_OK
                    ? say(e, r->session, code, what)
-                   : err_say(e, ERR_CANNOT, "the session's %s has no table %s of its own any more; begin a new session",
+                   : err_say(e, ERR_CANNOT, "the session's %s no longer has its table %s; start a new session",
                              own.name, r->table);
     char *select = sqlite3_mprintf("SELECT * FROM main.\"%w\"", r->table);
     code = select ? sqlite3_prepare_v2(host, select, -1, &from, NULL) : SQLITE_NOMEM;

@@ -17,7 +17,7 @@ static int wrong(const struct definition_reading *r, const struct node *at, cons
 
 static int no_memory(const struct definition_reading *r)
 {
-    return err_sys(r->e, ERR_SYSTEM, ENOMEM, "reading %s", r->file);
+    return err_sys(r->e, ERR_SYSTEM, ENOMEM, "cannot read %s", r->file);
 }
 
 static int take_text(const struct definition_reading *r, const struct node *n, const char **ret)
@@ -31,7 +31,7 @@ static int take_text(const struct definition_reading *r, const struct node *n, c
 static int take_list(const struct definition_reading *r, const struct node *n, const char ***ret)
 {
     if (n->kind != NODE_LIST)
-        return wrong(r, n, "a list of texts is expected here");
+        return wrong(r, n, "a list of strings is expected here");
     const char **list = arena_zero(r->mem, (n->n + 1) * sizeof *list);
     if (!list)
         return no_memory(r);
@@ -144,7 +144,7 @@ static int take_state(const struct definition_reading *r, const struct node *n, 
         else if (str_is(key->text, "files"))
             no = take_files(r, value, false, &s->files, &s->n_files);
         else
-            no = wrong(r, key, "a state has name, at, linux, macos, databases, files");
+            no = wrong(r, key, "the keys of a state are name, at, linux, macos, databases, files");
         if (no < 0)
             return no;
     }
@@ -194,10 +194,9 @@ static int take_key(const struct definition_reading *r, const struct node *key, 
         return take_env(r, value, &a->env);
     if (str_is(key->text, "servers"))
         return take_settings(r, value, &a->servers);
-    return wrong(
-        r, key,
-        "an agent has title, command, profile, model, unattended, response, response_text, resume, prompt, text, "
-        "state, read_only, env, pass, hosts, servers");
+    return wrong(r, key,
+                 "the keys of an agent are title, command, profile, model, unattended, response, response_text, "
+                 "resume, prompt, text, state, read_only, env, pass, hosts, servers");
 }
 
 int agent_read(const char *name, const char *file, struct str text, struct arena *mem, struct agent *ret, struct err *e)
@@ -234,5 +233,5 @@ int agent_find(const char *name, struct arena *mem, struct agent *ret, struct er
         int k = snprintf(list + n, sizeof list - n, "%s%s", n ? ", " : "", t->name);
         n += k > 0 && n + (size_t)k < sizeof list ? (size_t)k : 0;
     }
-    return err_say(e, ERR_POLICY, "there is no agent \"%.100s\" (there are %s)", name ? name : "", list);
+    return err_say(e, ERR_POLICY, "unknown agent \"%.100s\" (known: %s)", name ? name : "", list);
 }

@@ -121,7 +121,7 @@ static int sync_file(const struct sync *s, const struct agent_state *state, cons
         tell(s, there ? 'r' : 'f', state->name, f->name);
     free(bytes);
     free(old);
-    return no < 0 ? err_sys(e, ERR_SYSTEM, -no, "%s of the host into the session", f->name) : 0;
+    return no < 0 ? err_sys(e, ERR_SYSTEM, -no, "cannot copy the host's %s into the session", f->name) : 0;
 }
 
 static int sync_state(const struct sync *s, const struct agent_state *state, const struct agent_dirs *d,
@@ -190,7 +190,7 @@ static _Noreturn void work(struct sync *s)
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     last.no = lock_in(s);
     if (last.no < 0)
-        (void)err_sys(&last.e, ERR_SYSTEM, -last.no, "locking in the process that copies a login");
+        (void)err_sys(&last.e, ERR_SYSTEM, -last.no, "cannot lock files in the process that copies a login");
     for (size_t i = 0; last.no == 0 && i < s->agent->n_state; i++)
         last.no = sync_state(s, &s->agent->state[i], &s->dirs[i], &from, &last.e);
     (void)sys_send(s->say, &last, sizeof last, MSG_NOSIGNAL);
@@ -223,15 +223,14 @@ static int listen_to(int from, struct agent_synced *ret, struct err *e)
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)
-            return err_sys(e, ERR_SYSTEM, ETIMEDOUT, "copying the login into the session");
+            return err_sys(e, ERR_SYSTEM, ETIMEDOUT, "cannot copy the login into the session");
         long got = sys_recv(from, &w, sizeof w, 0);
         if (got == -EINTR)
             continue;
         if (got != (long)sizeof w)
-            return err_say(
-                e, ERR_SYSTEM,
-                "the process that copies the login into the session died; what is in the session's state is not "
-                "what its agent wrote");
+            return err_say(e, ERR_SYSTEM,
+                           "the process that copies the login into the session died; the session's state is not what "
+                           "its agent wrote");
         if (w.kind == 'e') {
             if (w.no < 0 && e)
                 *e = w.e;
@@ -253,7 +252,7 @@ static int dirs_open(const struct agent *a, enum agent_os os, int home, int stat
         const struct agent_state *one = &a->state[i];
         s->dirs[i].host = s->dirs[i].session = -1;
         if (mkdirat(state, one->name, 0700) < 0 && errno != EEXIST)
-            return err_sys(e, ERR_SYSTEM, errno, "making the session's %s", one->name);
+            return err_sys(e, ERR_SYSTEM, errno, "cannot create the session's %s", one->name);
         s->dirs[i].session = openat(state, one->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         if (s->dirs[i].session < 0)
             return err_sys(e, ERR_SYSTEM, errno, "the session's %s", one->name);
@@ -269,7 +268,7 @@ static int start(struct sync *s, struct agent_synced *ret, struct err *e)
 {
     int pair[2];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-        return err_sys(e, ERR_SYSTEM, errno, "a socket pair");
+        return err_sys(e, ERR_SYSTEM, errno, "cannot create a socket pair");
     s->say = pair[1];
     pid_t pid = fork();
     if (pid == 0) {
@@ -277,7 +276,7 @@ static int start(struct sync *s, struct agent_synced *ret, struct err *e)
         work(s);
     }
     (void)close(pair[1]);
-    int no = pid < 0 ? err_sys(e, ERR_SYSTEM, errno, "starting the process that copies the login")
+    int no = pid < 0 ? err_sys(e, ERR_SYSTEM, errno, "cannot start the process that copies the login")
                      : listen_to(pair[0], ret, e);
     (void)close(pair[0]);
     if (pid > 0) {
@@ -300,15 +299,15 @@ int agent_sync(const struct agent *a, enum agent_os os, const char *host_home, c
         s.files[i] = -1;
     auto_fd int home = open(host_home, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (home < 0)
-        return err_sys(e, ERR_SYSTEM, errno, "the home %s", host_home);
+        return err_sys(e, ERR_SYSTEM, errno, "cannot use the home %s", host_home);
     if (mkdir(state, 0700) < 0 && errno != EEXIST)
-        return err_sys(e, ERR_SYSTEM, errno, "making %s", state);
+        return err_sys(e, ERR_SYSTEM, errno, "cannot create %s", state);
     auto_fd int dir = open(state, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     struct stat st;
     if (dir < 0 || fstat(dir, &st) < 0)
         return err_sys(e, ERR_SYSTEM, errno, "%s", state);
     int no = st.st_uid == geteuid() ? dirs_open(a, os, home, dir, &s, e)
-                                    : err_say(e, ERR_REFUSED, "%s belongs to somebody else", state);
+                                    : err_say(e, ERR_REFUSED, "%s belongs to another user", state);
     for (int tries = 0; no == 0 && tries < 3; tries++) {
         agent_synced_free(ret);
         *ret = (struct agent_synced){BUF(1 << 16), BUF(1 << 16), BUF(1 << 16)};

@@ -10,25 +10,25 @@ static const char *place_name(uint32_t where)
 {
     switch (where) {
     case WHERE_CLONE:
-        return "starting pid 1 of the box";
+        return "cannot start pid 1 of the box";
     case WHERE_MAPS:
-        return "writing the box's user and group maps";
+        return "cannot write the box's user and group maps";
     case WHERE_NET:
-        return "making the box's network namespace";
+        return "cannot create the box's network namespace";
     case WHERE_CHILD:
-        return "preparing the command's process";
+        return "cannot prepare the command's process";
     case WHERE_STDIO:
-        return "handing standard input, output and error to the command";
+        return "cannot pass standard input, output and error to the command";
     case WHERE_PTY:
-        return "making the box's terminal";
+        return "cannot create the box's terminal";
     case WHERE_GUARD:
-        return "starting the guard";
+        return "cannot start the guard";
     case WHERE_CGROUP:
-        return "entering the control group";
+        return "cannot enter the control group";
     case WHERE_CHECK:
-        return "checking the plan";
+        return "cannot verify the plan";
     case WHERE_USER:
-        return "becoming the box's user";
+        return "cannot switch to the box's user";
     case WHERE_MACHINE:
         return "the virtual machine";
     default:
@@ -59,15 +59,15 @@ static const char *hint(const struct plan *p, uint32_t where, int no)
     if (kind == STEP_SOURCE && no == EMFILE)
         return "raise the hard limit of open files: ulimit -Hn";
     if (kind == STEP_PROC && (no == EPERM || no == EACCES))
-        return "a container that masks parts of /proc forbids a fresh one inside";
+        return "a container that masks parts of /proc does not allow a new /proc inside";
     if (kind == STEP_CATCH && no == ENOTUNIQ)
-        return "the network namespace has a route out, past any stand-in";
+        return "the network namespace has a route that bypasses the fake IPs";
     if (kind == STEP_LISTEN && no == EADDRINUSE)
-        return "the port is listened at by something of pinfold's own";
+        return "pinfold itself listens on this port";
     if (kind == STEP_ENTER && no == EINVAL)
         return "the root file system is the kernel's initial one, which pivot_root cannot leave";
     if (where == WHERE_CLONE && no == EAGAIN)
-        return "the limit of processes of this user or control group is reached";
+        return "the process limit of this user or control group is reached";
     return NULL;
 }
 
@@ -94,9 +94,9 @@ int engine_verdict(const struct plan *p, uint32_t where, int no, struct err *e)
         const struct step *s = plan_steps(p->image) + where;
         char origin[256];
         if (s->kind == STEP_CWD) {
-            int r = err_sys(e, ERR_POLICY, no, "the directory to start in, '%s' (cwd), as the box sees it",
+            int r = err_sys(e, ERR_POLICY, no, "the start directory '%s' (cwd), as the box sees it",
                             plan_string(p->image, s->a));
-            return err_hint(e, r, "name one that the box has, or leave cwd out to start in the workspace");
+            return err_hint(e, r, "use a directory that exists in the box, or omit cwd to start in the workspace");
         }
         buf_printf(&line, "step %u, ", where + 1);
         step_print(p->image, s, &line);

@@ -1,5 +1,5 @@
 /*
- * No engine: what --unsandboxed-fallback asks for where none can honour the policy. The command is supervised as every other
+ * No engine: what --unsandboxed-fallback asks for where none can enforce the policy. The command is supervised as every other
  * (limits by control groups and the watcher, time-out, result), and confined by nothing: every guarantee is a loss. It is
  * in no table, so nobody chooses it by a name.
  */
@@ -10,7 +10,7 @@
 
 static int unsandboxed_probe(struct facts *f, struct arena *mem, bool thorough, struct err *e)
 {
-    static const char why[] = "the command runs outside of any box (--unsandboxed-fallback)";
+    static const char why[] = "the command runs without a box (--unsandboxed-fallback)";
     (void)mem, (void)thorough, (void)e;
     f->engine = "unsandboxed";
     f->tier = TIER_LANDLOCK; /* no namespaces: pid 1 is a child subreaper, and hunts what is left */

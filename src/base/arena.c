@@ -1,3 +1,7 @@
+/*
+ * Arenas: memory that is allocated piece by piece and freed at once. Blocks are kept for reuse and can be left to the
+ * end of the process.
+ */
 #include "base/arena.h"
 
 #include <errno.h>

@@ -1,3 +1,7 @@
+/*
+ * Growing byte buffers with a maximum size. An overflow or a failed allocation is remembered and checked once at the
+ * end.
+ */
 #include "base/buf.h"
 
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* Errors on the caller's stack: a kind, an errno and one sentence that gains context on the way up. */
 #include "base/err.h"
 
 #include <stdarg.h>

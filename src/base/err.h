@@ -10,7 +10,7 @@
 enum err_kind {
     ERR_NONE,
     ERR_POLICY,  /* the policy or the command line is wrong: the user mends the text  */
-    ERR_CANNOT,  /* this machine or engine cannot honour what was asked               */
+    ERR_CANNOT,  /* this machine or engine cannot enforce what was asked               */
     ERR_REFUSED, /* a rule of pinfold's own says no                                   */
     ERR_SYSTEM,  /* the kernel said no                                                */
     ERR_BUG      /* ours                                                              */

@@ -1,3 +1,4 @@
+/* Writes JSON into a buffer, compact or indented, and checks and cleans UTF-8 text. */
 #include "base/json.h"
 
 #include <inttypes.h>

@@ -1,3 +1,4 @@
+/* Edit distance between two slices, for "did you mean" in messages. */
 #include "base/str.h"
 
 unsigned str_distance(struct str a, struct str b)

@@ -1,3 +1,4 @@
+/* Parses the command line: the subcommand, its own options and those of the policy. Prints errors of usage. */
 #include "cli/cli.h"
 
 #include <errno.h>
@@ -44,7 +45,7 @@ int print(const char *text)
     while (n) {
         ssize_t wrote = write(1, text, n);
         if (wrote < 0) {
-            complain("write to standard output: %s", strerror(errno));
+            complain("cannot write to standard output: %s", strerror(errno));
             return STATUS_NO;
         }
         text += wrote;
@@ -72,7 +73,7 @@ static const char *verb_name(enum verb_id id)
 bool no_words(const struct ask *a)
 {
     if (a->n_words)
-        complain("%s: '%s' is one word too many", verb_name(a->verb), a->words[0]);
+        complain("%s: unexpected argument '%s'", verb_name(a->verb), a->words[0]);
     return a->n_words == 0;
 }
 
@@ -237,7 +238,7 @@ bool ask_parse(struct ask *a, int argc, char **argv)
     a->agents = calloc((size_t)argc + 1, sizeof *a->agents);
     a->bases = calloc((size_t)argc + 2, sizeof *a->bases);
     if (!a->policy || !a->words || !a->env || !a->agents || !a->bases) {
-        complain("no memory");
+        complain("out of memory");
         return false;
     }
     while (*next) {

@@ -13,7 +13,7 @@ enum status {
     STATUS_YES = 0,
     STATUS_NO = 1,
     STATUS_USAGE = 2,  /* usage, or the policy is wrong                                        */
-    STATUS_CANNOT = 3, /* this machine cannot honour what was asked                            */
+    STATUS_CANNOT = 3, /* this machine cannot enforce what was asked                            */
     STATUS_NO_SESSION = 4,
     STATUS_SANDBOX = 125
 };

@@ -457,7 +457,7 @@ int verb_completion(struct ask *a)
     else if (same(shell, "fish"))
         fish();
     else {
-        complain("completion: for which shell? (pinfold completion bash|zsh|fish)");
+        complain("completion: missing argument: the shell (pinfold completion bash|zsh|fish)");
         return STATUS_USAGE;
     }
     return fflush(stdout) == 0 ? STATUS_YES : STATUS_NO;

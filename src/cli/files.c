@@ -58,7 +58,7 @@ static int at_place(const struct ask *a, const char *word,
     struct pinfold_session *session;
     char *path, *name = place_of(word, &path);
     if (!name) {
-        complain("'%s' names no file in a session; write SESSION:/PATH", word);
+        complain("'%s' is not a file in a session; write SESSION:/PATH", word);
         return STATUS_USAGE;
     }
     int status = open_named(a, name, &session);
@@ -81,7 +81,7 @@ int verb_cat(struct ask *a)
 {
     int status = STATUS_YES;
     if (a->n_words == 0)
-        return usage("cat: name a file as SESSION:/PATH");
+        return usage("cat: missing argument: a file, as SESSION:/PATH");
     for (int i = 0; i < a->n_words; i++) {
         int one = at_place(a, a->words[i], cat_one);
         status = one != STATUS_YES ? one : status;
@@ -181,12 +181,12 @@ int verb_cp(struct ask *a)
 {
     char *path;
     if (a->n_words != 2)
-        return usage("cp: two places are needed, one of them SESSION:/PATH");
+        return usage("cp: two paths are required: source and destination, one of them SESSION:/PATH");
     char *from = place_of(a->words[0], &path), *to = place_of(a->words[1], &path);
-    int status = from && to ? usage("cp: one of the places must be this machine's; copy in two steps")
+    int status = from && to ? usage("cp: cannot copy from one session to another; copy to this machine first")
                  : from     ? at_place(a, a->words[0], copy_out)
                  : to       ? at_place(a, a->words[1], copy_in)
-                            : usage("cp: one of the places must be in a session: SESSION:/PATH");
+                            : usage("cp: one of the paths must be in a session: SESSION:/PATH");
     free(from);
     free(to);
     return status;

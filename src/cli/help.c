@@ -1,3 +1,4 @@
+/* Prints help for all subcommands and for one of them, from the option tables. */
 #include <stdio.h>
 #include <string.h>
 
@@ -70,7 +71,7 @@ static void policy_lines(bool all)
 
 static void help_all(void)
 {
-    printf("pinfold %s: a command in a box\n\n", pinfold_version());
+    printf("pinfold %s: run a command in a box\n\n", pinfold_version());
     for (const struct verb *v = verbs; v->name; v++)
         printf("  %-10s %-28s %s\n", v->name, v->usage, v->sentence);
     printf("\nOptions of run, shell, explain and policy, each also a key of the policy:\n");
@@ -81,13 +82,14 @@ static void help_all(void)
 
 static void help_short(void)
 {
-    printf("pinfold: a command in a box. The current directory is writable, the rest is\n"
-           "read-only, credentials are hidden, there is no network, and limits hold.\n\n");
+    printf("pinfold runs a command in a box. The current directory is writable, the rest is\nread-only, credentials "
+           "are hidden, there is no network, and limits apply.\n\n");
     for (const struct verb *v = verbs; v->name; v++)
         printf("  %-10s %-28s %s\n", v->name, v->usage, v->sentence);
     printf("\nOften used: --rw PATH --ro PATH --hide PATH --net none|allow|host\n"
            "  --memory 512M --cpus 50%% --timeout 60s --profile NAME --json -q\n"
-           "All of them: pinfold --help=all, man pinfold. Example: pinfold run -- npm test\n");
+           "All options: pinfold --help=all. Example: pinfold run -- npm test\n"
+           "Manual: man pinfold, pinfold-session, pinfold-network, pinfold-mcp, pinfold-policy\n");
 }
 
 int help_print(enum verb_id id, const char *what)
@@ -131,7 +133,7 @@ int verb_help(struct ask *a)
         return help_print(VERB_HELP, "");
     const struct verb *v = verb_find(a->words[0]);
     if (!v) {
-        complain("help: there is no verb '%s'", a->words[0]);
+        complain("help: unknown command '%s'", a->words[0]);
         return STATUS_USAGE;
     }
     return help_print(v->id, "");

@@ -1,3 +1,4 @@
+/* Entry point: makes sure that descriptors 0 to 2 are open, finds the subcommand and runs it. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,9 +31,9 @@ static int unknown_verb(const char *name)
         }
     }
     if (nearest)
-        complain("there is no verb '%s'; did you mean '%s'? (see: pinfold --help)", name, nearest);
+        complain("unknown command '%s'; did you mean '%s'? (see: pinfold --help)", name, nearest);
     else
-        complain("there is no verb '%s'; to run it in a box: pinfold run -- %s", name, name);
+        complain("unknown command '%s'; to run it in a box: pinfold run -- %s", name, name);
     return STATUS_USAGE;
 }
 
@@ -41,7 +42,7 @@ static int without_verb(char **argv)
 {
     auto_buf struct buf line = BUF(2048);
     put_command(argv + 1, &line);
-    complain("a command needs the verb 'run': pinfold run %s", buf_ok(&line) ? buf_cstr(&line) : "-- COMMAND");
+    complain("to run a command, use 'run': pinfold run %s", buf_ok(&line) ? buf_cstr(&line) : "-- COMMAND");
     return STATUS_SANDBOX;
 }
 

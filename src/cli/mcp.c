@@ -28,19 +28,19 @@ static bool is_private(const char *file, FILE *f)
     if (fstat(fileno(f), &st) < 0 || !S_ISREG(st.st_mode))
         return true;
     if (st.st_uid != 0 && st.st_uid != getuid()) {
-        complain(
-            "--http-token %s: it belongs to user %u, and whoever has the token commands the server; name a file of "
-            "your own",
-            file, (unsigned)st.st_uid);
+        complain("--http-token %s: the file belongs to user %u, and anyone who has the token controls the server; use "
+                 "a file of your own",
+                 file, (unsigned)st.st_uid);
         return false;
     }
-    const char *others = st.st_mode & S_IROTH                               ? "others may read it"
-                         : st.st_mode & S_IWOTH                             ? "others may write it"
-                         : (st.st_mode & S_IWGRP) && st.st_gid != st.st_uid ? "its group may write it"
+    const char *others = st.st_mode & S_IROTH                               ? "it is readable by others"
+                         : st.st_mode & S_IWOTH                             ? "it is writable by others"
+                         : (st.st_mode & S_IWGRP) && st.st_gid != st.st_uid ? "it is writable by its group"
                                                                             : NULL;
     if (others)
-        complain("--http-token %s: %s (mode %04o), and whoever has the token commands the server; run: chmod 600 '%s'",
-                 file, others, (unsigned)(st.st_mode & 07777), file);
+        complain(
+            "--http-token %s: %s (mode %04o), and anyone who has the token controls the server; run: chmod 600 '%s'",
+            file, others, (unsigned)(st.st_mode & 07777), file);
     return !others;
 }
 
@@ -59,7 +59,7 @@ static bool read_token(const char *file, char *to, size_t room)
         return false;
     to[got ? strcspn(to, "\r\n") : 0] = 0;
     if (strlen(to) < TOKEN_MIN || strlen(to) + 1 == room) {
-        complain("--http-token %s: a token has %d to %zu characters", file, TOKEN_MIN, room - 2);
+        complain("--http-token %s: a token must have %d to %zu characters", file, TOKEN_MIN, room - 2);
         return false;
     }
     return true;
@@ -121,14 +121,14 @@ static bool take_bases(struct ask *a)
         char real[PATH_MAX], why[1024];
         struct stat st;
         if (!judge("--base", a->bases[i], real, why, sizeof why)) {
-            complain("%s; name a directory that is there", why);
+            complain("%s; use an existing directory", why);
             return false;
         }
         int no = stat(real, &st) < 0 ? errno : S_ISDIR(st.st_mode) ? 0 : ENOTDIR;
         a->bases[i] = no ? NULL : strdup(real);
         if (a->bases[i])
             continue;
-        complain("--base %s: %s; name a directory that is there", real, strerror(no ? no : ENOMEM));
+        complain("--base %s: %s; use an existing directory", real, strerror(no ? no : ENOMEM));
         return false;
     }
     return true;
@@ -188,7 +188,7 @@ int verb_mcp(struct ask *a)
     if (!no_words(a) || !take_places(a) || !take_bases(a))
         return STATUS_USAGE;
     if ((a->http_token || a->http_origin) && !a->http) {
-        complain("--http-%s means nothing without --http", a->http_token ? "token" : "origin");
+        complain("--http-%s has no effect without --http", a->http_token ? "token" : "origin");
         return STATUS_USAGE;
     }
     if (a->http_token && !read_token(a->http_token, token, sizeof token))

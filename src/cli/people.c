@@ -1,3 +1,4 @@
+/* Prints lists of sessions, jobs and agents for people: reads the library's JSON and aligns it in columns. */
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -82,7 +83,7 @@ static json_t *parsed(char *text)
     json_t *all = json_loads(text, JSON_ALLOW_NUL | JSON_DISABLE_EOF_CHECK, NULL);
     free(text);
     if (!all)
-        complain("the list could not be read; print it with --json");
+        complain("cannot read the list; print it with --json");
     return all;
 }
 
@@ -251,10 +252,10 @@ int people_removed(char *text, bool would)
         auto_buf struct buf size = BUF(64);
         char *of = safe(text_of(one, "workspace"));
         words_bytes(&size, (uint64_t)json_integer_value(json_object_get(one, "bytes")));
-        printf("%s the caches of %s, a project that is gone", done, of ? of : "?");
+        printf("%s the caches of %s, a project that no longer exists", done, of ? of : "?");
         if (!would)
             printf(": %s freed%s", buf_cstr(&size),
-                   json_is_false(json_object_get(one, "whole")) ? ", but for what is another user's" : "");
+                   json_is_false(json_object_get(one, "whole")) ? ", except what belongs to another user" : "");
         printf("\n");
         free(of);
     }
@@ -268,8 +269,8 @@ int people_removed(char *text, bool would)
     json_array_foreach(json_object_get(all, "not_asked_news"), i, one)
     {
         char *why = safe(text_of(one, "why")), *note = safe(text_of(one, "note"));
-        complain("%s. What boxes may have left there waits until it answers; this is said once (if it is gone for "
-                 "good: rm '%s')",
+        complain("%s. Containers that boxes may have left there are kept until it answers; this message is printed "
+                 "once (if the daemon is gone for good: rm '%s')",
                  why ? why : "a daemon does not answer", note ? note : "?");
         free(why);
         free(note);

@@ -83,7 +83,7 @@ static bool take_descriptor(const char *where, int *ret)
     long fd = strtol(where + 3, &end, 10);
     int flags = *end || !where[3] || fd < 0 || fd > 1 << 20 ? -1 : fcntl((int)fd, F_GETFL);
     if (flags < 0 || (flags & O_ACCMODE) == O_RDONLY) {
-        complain("--result %s: that is no descriptor open for writing", where);
+        complain("--result %s: not a file descriptor open for writing", where);
         return false;
     }
     *ret = (int)fd;
@@ -126,8 +126,8 @@ bool open_result(const struct ask *a, int *ret)
            : strncmp(real, "/proc/", 6) == 0 ? open(where, RESULT_FLAGS, 0666)
                                              : open_over_no_link("/", real);
     if (*ret < 0 && rest && errno == ELOOP)
-        complain("--result %s: there is a link on the way in the workspace, where a box can make them; name where it "
-                 "leads to",
+        complain("--result %s: the path goes through a symbolic link in the workspace, where a box can create links; "
+                 "use the path it leads to",
                  where);
     else if (*ret < 0)
         complain("--result %s: %s", where, strerror(errno));

@@ -64,7 +64,7 @@ static bool take_control(const char *text, int *ret)
         return true;
     long fd = strtol(text, &end, 10);
     if (*end || !*text || fd < 3 || fd > 1 << 20 || fcntl((int)fd, F_GETFD) < 0) {
-        complain("--control-fd %s: that is no descriptor from 3 on that is open", text);
+        complain("--control-fd %s: not an open file descriptor (3 or higher)", text);
         return false;
     }
     *ret = (int)fd;
@@ -79,7 +79,7 @@ static bool write_line(int fd, const char *text)
     for (size_t at = 0; buf_ok(&line) && at < line.n;) {
         ssize_t n = write(fd, line.p + at, line.n - at);
         if (n < 0) {
-            complain("write the result: %s", strerror(errno));
+            complain("cannot write the result: %s", strerror(errno));
             return false;
         }
         at += (size_t)n;
@@ -182,7 +182,7 @@ static int run(struct ask *a, const char *const *argv)
 int verb_run(struct ask *a)
 {
     if (a->n_words == 0) {
-        complain("run: which command? (pinfold run [OPTIONS] [--] COMMAND [ARG...])");
+        complain("run: missing argument: the command (pinfold run [OPTIONS] [--] COMMAND [ARG...])");
         return STATUS_SANDBOX;
     }
     return run(a, (const char *const *)a->words);
@@ -192,7 +192,7 @@ int verb_shell(struct ask *a)
 {
     const char *shell = getenv("SHELL");
     if (a->n_words > 1) {
-        complain("shell: '%s' is one word too many; a command in a box: pinfold run -- COMMAND", a->words[1]);
+        complain("shell: unexpected argument '%s'; to run a command in a box: pinfold run -- COMMAND", a->words[1]);
         return STATUS_SANDBOX;
     }
     if (a->n_words == 1)

@@ -161,7 +161,7 @@ static int run_in(struct ask *a, struct pinfold_session *session, const char *co
         return STATUS_SANDBOX;
     }
     if (a->detach && (a->result || a->json)) {
-        complain("--detach leaves no result behind; see: pinfold job list");
+        complain("--detach returns no result; see: pinfold job list");
         return STATUS_SANDBOX;
     }
     if (!fill(a, argv, &o))
@@ -181,7 +181,7 @@ int verb_exec(struct ask *a)
     struct pinfold_error error = {0};
     struct pinfold_session *session;
     if (a->n_words < 2) {
-        complain("exec: which %s? (pinfold exec [OPTIONS] SESSION [--] COMMAND [ARG...])",
+        complain("exec: missing argument: the %s (pinfold exec [OPTIONS] SESSION [--] COMMAND [ARG...])",
                  a->n_words ? "command" : "session");
         return STATUS_SANDBOX;
     }
@@ -222,7 +222,8 @@ int run_in_session(struct ask *a, const char *const *argv)
     struct pinfold_error error = {0};
     struct pinfold_session *session;
     if (a->control) {
-        complain("--control-fd and --session do not go together; rules of a session: pinfold session update");
+        complain(
+            "--control-fd and --session cannot be combined; change a session's rules with: pinfold session update");
         return STATUS_SANDBOX;
     }
     if (ensure(a, a->session, &session, &error) < 0)
@@ -239,7 +240,7 @@ static int session_start(struct ask *a)
     struct pinfold_error error = {0};
     struct pinfold_session *session;
     if (a->n_words != 2) {
-        complain("session start: one name (pinfold session start [OPTIONS] NAME)");
+        complain("session start: exactly one name is required (pinfold session start [OPTIONS] NAME)");
         return STATUS_USAGE;
     }
     int r = ensure(a, a->words[1], &session, &error);
@@ -262,7 +263,7 @@ static int session_list(struct ask *a)
     bool show = same(a->words[0], "show");
     char *text;
     if (show ? a->n_words != 2 : a->n_words != 1) {
-        complain(show ? "session show: one name" : "session list takes no name");
+        complain(show ? "session show: exactly one name is required" : "session list takes no name");
         return STATUS_USAGE;
     }
     int r = pinfold_session_list(show || a->scope ? &o : NULL, &text, &error);
@@ -279,7 +280,7 @@ static int session_stop(struct ask *a)
     bool remove = same(a->words[0], "rm");
     int worst = STATUS_YES;
     if (a->n_words < 2) {
-        complain("session %s: which one?", a->words[0]);
+        complain("session %s: missing argument: the session's name", a->words[0]);
         return STATUS_USAGE;
     }
     for (int i = 1; i < a->n_words; i++) {
@@ -325,9 +326,8 @@ static int session_update(struct ask *a)
             lists[which][n[which]++] = a->policy[i].value;
     }
     if (settled) {
-        complain("session update: --%s is settled when the box starts: its sockets are made with the box's network; "
-                 "begin it anew "
-                 "with: pinfold run --session NAME --recreate --%s ...",
+        complain("session update: --%s cannot be changed while the box runs: its sockets are created with the box's "
+                 "network; recreate the session with: pinfold run --session NAME --recreate --%s ...",
                  settled, settled);
     } else if (!good) {
         complain("session update: pinfold session update NAME [--allow HOST]... [--deny HOST]...");
@@ -400,13 +400,13 @@ static int job_output(struct ask *a, const struct job_ask *j)
         if (n == 0 && first <= at)
             return STATUS_YES;
         if (n == 0) {
-            complain("the first %llu bytes are not kept any more", (unsigned long long)(first - at));
+            complain("the first %llu bytes are no longer available", (unsigned long long)(first - at));
             at = first;
         }
         for (int64_t done = 0; done < n;) {
             ssize_t k = write(1, bytes_room + done, (size_t)(n - done));
             if (k < 0) {
-                complain("write to standard output: %s", strerror(errno));
+                complain("cannot write to standard output: %s", strerror(errno));
                 return STATUS_NO;
             }
             done += k;
@@ -422,7 +422,7 @@ static int job_attach(struct ask *a, const struct job_ask *j)
     int status = session_attach(j->session, j->job, 0, false, &notes, &error);
     complain_lines(buf_cstr(&notes));
     if (status == -EINTR && !a->quiet)
-        complain("left; it runs on: pinfold job attach '%s' %u", a->words[1], j->job);
+        complain("detached; the job is still running: pinfold job attach '%s' %u", a->words[1], j->job);
     if (status >= 0 && error.text[0])
         complain("%s", error.text);
     return status == -EINTR ? STATUS_YES : status < 0 ? session_failed(&error, status) : status;
@@ -451,7 +451,7 @@ static int job_kill(struct ask *a, const struct job_ask *j)
     struct pinfold_error error = {0};
     int number = a->signal ? signal_number(a->signal) : SIGTERM;
     if (!number) {
-        complain("--signal %s: there is no such signal", a->signal);
+        complain("--signal %s: unknown signal", a->signal);
         return STATUS_USAGE;
     }
     int r = pinfold_job_kill(j->session, j->job, number, &error);

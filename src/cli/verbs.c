@@ -48,7 +48,7 @@ static int print_command(const struct ask *a, const char *title)
 static void print_more(enum pinfold_explain_format format)
 {
     if (format == PINFOLD_EXPLAIN_BRIEF)
-        (void)print("\nEvery built-in name, what is made first and the steps: pinfold explain --verbose\n");
+        (void)print("\nFor every built-in name, the directories made first and the steps: pinfold explain --verbose\n");
 }
 
 static int print_plan(struct ask *a, enum pinfold_explain_format format)
@@ -97,7 +97,7 @@ int verb_doctor(struct ask *a)
     char *text;
 
     if (a->n_words > 1) {
-        complain("doctor: '%s' is one word too many", a->words[1]);
+        complain("doctor: unexpected argument '%s'", a->words[1]);
         return STATUS_USAGE;
     }
     if (a->n_words == 1 && chdir(a->words[0]) < 0) {
@@ -161,7 +161,7 @@ static int policy_check(struct ask *a)
             return status;
         pinfold_policy_free(policy);
         if (!a->quiet)
-            printf("the policy in force here is good\n");
+            printf("the policy in force here is valid\n");
     }
     for (int i = 1; i < a->n_words; i++) {
         status = check_file(a, a->words[i]);
@@ -259,13 +259,13 @@ static int policy_convert(struct ask *a)
     char *text;
 
     if (words ? a->n_words < 2 : a->n_words != 2) {
-        complain("policy convert: which file? (pinfold policy convert --from srt|dive|mycode|daycare FILE, or "
-                 "--from bwrap -- OPTIONS)");
+        complain("policy convert: missing argument: the file (pinfold policy convert --from srt|dive|mycode|daycare "
+                 "FILE, or --from bwrap -- OPTIONS)");
         return STATUS_USAGE;
     }
     char *list = words ? list_of_words(a->words + 1, a->n_words - 1) : NULL;
     if (words && !list) {
-        complain("policy convert: no memory");
+        complain("policy convert: out of memory");
         return STATUS_NO;
     }
     struct pinfold_policy_options o = {.size = sizeof o,
@@ -309,13 +309,14 @@ int verb_policy(struct ask *a)
         if (!same(a->words[0], parts[i].name))
             continue;
         if (a->n_words > parts[i].words) {
-            complain("policy %s: '%s' is one word too many", parts[i].name, a->words[parts[i].words]);
+            complain("policy %s: unexpected argument '%s'", parts[i].name, a->words[parts[i].words]);
             return STATUS_USAGE;
         }
         return parts[i].run(a);
     }
-    complain("policy: %s%s%s (pinfold policy check|print|schema|convert)", a->n_words ? "there is no '" : "which part?",
-             a->n_words ? a->words[0] : "", a->n_words ? "'" : "");
+    complain("policy: %s%s%s (pinfold policy check|print|schema|convert)",
+             a->n_words ? "unknown command '" : "missing command", a->n_words ? a->words[0] : "",
+             a->n_words ? "'" : "");
     return STATUS_USAGE;
 }
 
@@ -325,7 +326,7 @@ int verb_trust(struct ask *a)
     char *text;
 
     if (a->n_words != 1) {
-        complain("trust: which project? (pinfold trust [--remove] PATH)");
+        complain("trust: missing argument: the project (pinfold trust [--remove] PATH)");
         return STATUS_USAGE;
     }
     if (pinfold_trust(a->words[0], a->remove, &text, &error) < 0)

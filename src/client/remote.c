@@ -70,12 +70,13 @@ static int open_program(int *ret, struct err *e)
     auto_fd int fd = open(PINFOLD_PROGRAM, O_PATH | O_CLOEXEC);
 
     if (fd < 0)
-        return err_sys(e, ERR_CANNOT, errno, "open '%s', which this library needs; install pinfold", PINFOLD_PROGRAM);
+        return err_sys(e, ERR_CANNOT, errno, "cannot open '%s', which this library needs; install pinfold",
+                       PINFOLD_PROGRAM);
     if (fstat(fd, &st) < 0)
-        return err_sys(e, ERR_SYSTEM, errno, "stat '%s'", PINFOLD_PROGRAM);
+        return err_sys(e, ERR_SYSTEM, errno, "cannot stat '%s'", PINFOLD_PROGRAM);
     if (!S_ISREG(st.st_mode) || (st.st_mode & (S_IWOTH | S_IWGRP)))
-        return err_say(e, ERR_REFUSED, "'%s' is not a file that only its owner may write; run: chmod go-w '%s'",
-                       PINFOLD_PROGRAM, PINFOLD_PROGRAM);
+        return err_say(e, ERR_REFUSED, "'%s' must be writable by its owner only; run: chmod go-w '%s'", PINFOLD_PROGRAM,
+                       PINFOLD_PROGRAM);
     if (st.st_uid != 0 && st.st_uid != geteuid() && st.st_uid != library_owner())
         return err_say(e, ERR_REFUSED,
                        "'%s' belongs to user %u; it must belong to root, to you, or to the library's owner",
@@ -196,19 +197,19 @@ static int server_start(struct remote_server *s, struct err *e)
     if (r < 0)
         return r;
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
-        return err_sys(e, ERR_SYSTEM, errno, "start '%s'", PINFOLD_PROGRAM);
+        return err_sys(e, ERR_SYSTEM, errno, "cannot start '%s'", PINFOLD_PROGRAM);
     s->socket = pair[0];
     /* The session daemon's table of descriptors is a copy: with ours closed, the end of the server ends the stream. */
     auto_fd int theirs = pair[1];
     s->theirs = theirs;
     s->program = program;
     r = start_sessiond(s);
-    return r < 0 ? err_sys(e, ERR_SYSTEM, -r, "start '%s'", PINFOLD_PROGRAM) : 0;
+    return r < 0 ? err_sys(e, ERR_SYSTEM, -r, "cannot start '%s'", PINFOLD_PROGRAM) : 0;
 }
 
 int remote_broken(struct err *e, int r)
 {
-    return err_sys(e, ERR_BUG, -r, "talk to '%s'", PINFOLD_PROGRAM);
+    return err_sys(e, ERR_BUG, -r, "cannot communicate with '%s'", PINFOLD_PROGRAM);
 }
 
 /* A question of the server's: the answer goes back, and nothing else does. */
@@ -304,7 +305,7 @@ int remote_ask(const struct buf *request, const int *fds, unsigned n_fds, const 
     if (!started)
         return r;
     if (r < 0)
-        return s.no ? err_sys(e, ERR_SYSTEM, s.no, "start '%s'", PINFOLD_PROGRAM) : remote_broken(e, r);
+        return s.no ? err_sys(e, ERR_SYSTEM, s.no, "cannot start '%s'", PINFOLD_PROGRAM) : remote_broken(e, r);
     *ret = buf_view(answer);
     return take_outcome(ret, e);
 }
@@ -384,7 +385,7 @@ int pinfold_policy_load(const struct pinfold_policy_options *options, struct pin
     }
     if (!p || !buf_ok(&p->layers)) {
         pinfold_policy_free(p);
-        return remote_tell(error, &e, err_sys(&e, ERR_SYSTEM, ENOMEM, "load the policy"));
+        return remote_tell(error, &e, err_sys(&e, ERR_SYSTEM, ENOMEM, "cannot load the policy"));
     }
     *ret = p;
     return 0;
@@ -555,7 +556,7 @@ int pinfold_run(struct pinfold_policy *p, const struct pinfold_run_options *opti
     if (r == 0 && o.foreground)
         r = err_say(
             &e, ERR_CANNOT,
-            "the shared library takes no terminal and no signals (foreground); start what pinfold_wrap() returns");
+            "the shared library supports neither terminal nor signals (foreground); start what pinfold_wrap() returns");
     if (r < 0)
         return remote_tell(error, &e, r);
     unsigned n =

@@ -23,7 +23,7 @@ int session_files(struct pinfold_session *s, bool again, int *ret, struct err *e
     if (s->files >= 0)
         return 0;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-        return err_sys(e, ERR_SYSTEM, errno, "a socket pair for the session's files");
+        return err_sys(e, ERR_SYSTEM, errno, "cannot create a socket pair for the session's files");
     message_number(&request, TAG_OP, OP_SESSION_FILES);
     message_text(&request, TAG_ARGUMENT, s->name);
     message_text(&request, TAG_ARGUMENT, s->scope);
@@ -109,7 +109,7 @@ int pinfold_agent_prepare(const struct pinfold_agent_options *options, struct pi
         return remote_tell(error, &e, r);
     size_t n = count(flags);
     /* A pair of pointers is an option; the pair behind them, of zeros, the end. */
-    _Static_assert(sizeof(struct pinfold_option) == 2 * sizeof(char *), "a list of options is a list of pairs");
+    _Static_assert(sizeof(struct pinfold_option) == 2 * sizeof(char *), "options must come in pairs of name and value");
     char **pairs = ret_options ? one_piece(flags, n, n + 2) : NULL;
     char *text = ret ? strdup(json) : NULL;
     if ((ret_options && !pairs) || (ret && !text)) {

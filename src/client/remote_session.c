@@ -166,7 +166,7 @@ static int exec_options(const struct pinfold_exec_options *options, struct pinfo
     int r = remote_options(o, sizeof *o, options, options ? options->size : 0, e);
     if (r == 0 && o->foreground)
         r = err_say(e, ERR_CANNOT,
-                    "the shared library takes no terminal and no signals (foreground); start: pinfold exec");
+                    "the shared library supports neither terminal nor signals (foreground); start: pinfold exec");
     return r;
 }
 

@@ -1,3 +1,4 @@
+/* Serves the shared library's requests about session files and agents. */
 #include <stdlib.h>
 
 #include "base/fd.h"

@@ -1,3 +1,4 @@
+/* Serves the shared library's requests about sessions, commands in them and jobs. */
 #include "client/serving.h"
 
 #include "client/server.h"

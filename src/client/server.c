@@ -1,3 +1,4 @@
+/* The program's side of the shared library: reads one request and calls the function it names. */
 #include "client/server.h"
 
 #include <fcntl.h>

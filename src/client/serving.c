@@ -1,3 +1,4 @@
+/* Reads arguments of the shared library's requests and writes the answers. */
 #include "client/serving.h"
 
 #include <fcntl.h>
@@ -9,9 +10,10 @@
 
 int serve_bad(struct request *q)
 {
-    *q->error = (struct pinfold_error){.kind = PINFOLD_ERROR_BUG,
-                                       .no = EBADMSG,
-                                       .text = "the library's request could not be read; are both of one version?"};
+    *q->error = (struct pinfold_error){
+        .kind = PINFOLD_ERROR_BUG,
+        .no = EBADMSG,
+        .text = "cannot read the library's request; are library and program of the same version?"};
     return -EBADMSG;
 }
 

@@ -1,3 +1,4 @@
+/* The attacks of `pinfold doctor --verify`: each tries one thing that a box must prevent. */
 #include "doctor/attack.h"
 
 #include <arpa/inet.h>

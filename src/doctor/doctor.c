@@ -1,3 +1,4 @@
+/* `pinfold doctor`: checks of this machine, engines and guarantees, and the report as text or JSON. */
 #include "doctor/doctor.h"
 
 #include <stdio.h>
@@ -54,7 +55,8 @@ static void check_kernel(struct doctor_report *r)
           f->landlock_abi > 0 ? arena_printf(r->mem, "ABI %d", f->landlock_abi) : "not in this kernel, or not enabled",
           f->landlock_abi > 0 ? NULL : "boot with landlock in lsm= (and CONFIG_SECURITY_LANDLOCK)");
     check(r, f->notify ? CHECK_YES : CHECK_PART, "seccomp-notification",
-          f->notify ? "guarded names, hides and sockets are judged" : "the kernel has no SECCOMP_RET_USER_NOTIF here",
+          f->notify ? "guarded names, hidden paths and sockets can be enforced"
+                    : "this kernel has no SECCOMP_RET_USER_NOTIF",
           f->notify ? NULL : "inside another sandbox or container: allow seccomp user notification there");
     check(r, f->overlay ? CHECK_YES : CHECK_PART, "overlay",
           f->overlay ? "private layers over caches"
@@ -66,10 +68,10 @@ static void check_kernel(struct doctor_report *r)
 static void check_egress(struct doctor_report *r)
 {
     static const char *const ways[] = {
-        [CATCH_TPROXY] = "every connection is caught (nftables)",
-        [CATCH_ROUTES] = "connections to listed ports are caught (local routes)",
-        [CATCH_LOOPBACK] = "connections to names at listed ports are caught (stand-ins in 127.64.0.0/10)",
-        [CATCH_SOCKET] = "a proxy at a Unix socket only, for programs that can use one (curl)"};
+        [CATCH_TPROXY] = "every connection is redirected to the egress proxy (nftables)",
+        [CATCH_ROUTES] = "connections to listed ports are redirected (local routes)",
+        [CATCH_LOOPBACK] = "connections to names at listed ports are redirected (fake IPs in 127.64.0.0/10)",
+        [CATCH_SOCKET] = "only a proxy on a Unix socket, for programs that can use one (curl)"};
     const struct facts *f = &r->facts;
     const char *why = f->catch == CATCH_SOCKET ? f->why_not[FEATURE_NETWORK_TRANSPARENT] : f->catch_why;
     check(r, f->catch == CATCH_TPROXY ? CHECK_YES : CHECK_PART, "egress", ways[f->catch], why);
@@ -78,7 +80,7 @@ static void check_egress(struct doctor_report *r)
 static void check_cgroup(struct doctor_report *r)
 {
     static const char *const kinds[] = {
-        [CGROUP_NONE] = "none writable: limits hold by rlimits and a watcher",
+        [CGROUP_NONE] = "none writable: limits are enforced by rlimits and a watcher",
         [CGROUP_V2] = "v2, delegated",
         [CGROUP_V2_SYSTEMD] = "v2, through systemd's user manager (a few milliseconds when a limit is asked for)",
         [CGROUP_V1] = "v1"};
@@ -135,10 +137,8 @@ static void check_engine(struct doctor_report *r, const struct engine *engine)
     const char *version = version_of(r->mem, found);
     if (engine->images) { /* what it can depends on the image, and on the daemon that has it */
         check(r, CHECK_YES, name,
-              arena_printf(
-                  r->mem,
-                  "%s, %s; its boxes show an image (--image); what it can do with one is looked at when a box starts",
-                  version ? version : "no version", found),
+              arena_printf(r->mem, "%s, %s; needs an image (--image); its features are checked when a box starts",
+                           version ? version : "no version", found),
               NULL);
         return;
     }
@@ -166,7 +166,7 @@ static void check_engines(struct doctor_report *r)
     struct err e = {0};
     bool there = tool_init(r->mem, &init, NULL, &e) == 0;
     check(r, there ? CHECK_YES : CHECK_PART, "pinfold-init", there ? init : arena_text(r->mem, e.text),
-          there ? NULL : "install pinfold whole: engines that are other programs start it in their boxes");
+          there ? NULL : "install all of pinfold: engines that are other programs start pinfold-init in their boxes");
 }
 
 /* The proof: a default box, started. */
@@ -178,7 +178,7 @@ static void check_box(struct doctor_report *r)
     const char *how = "";
 
     if (nested_in_box()) {
-        check(r, CHECK_NO, "box", "this is a box of pinfold already", "run doctor outside");
+        check(r, CHECK_NO, "box", "this already runs in a pinfold box", "run doctor outside");
         return;
     }
     if (try_box(r->mem, &us, &lost, &how, &e) < 0) {
@@ -223,15 +223,13 @@ static void print_git(const struct doctor_report *r, struct buf *out)
         buf_char(out, '\n');
     }
     if (g->n == 0)
-        buf_text(out, "      nothing: no hook, no program that a configuration names\n");
+        buf_text(out, "      nothing: no hook and no program named in a configuration\n");
     if (g->cut)
-        buf_text(out,
-                 "      The tree is larger than what was looked through: ask again in a directory further down.\n");
+        buf_text(out, "      The tree is too large to search completely: run doctor in a subdirectory.\n");
     if (g->not_read)
-        buf_printf(out, "      %zu configurations or directories for hooks are too large, and were not read.\n",
-                   g->not_read);
+        buf_printf(out, "      %zu configurations or hook directories are too large and were not read.\n", g->not_read);
     if (odd)
-        buf_printf(out, "%zu of these may not be yours.\n", odd);
+        buf_printf(out, "%zu of these may not come from you.\n", odd);
 }
 
 static void print_text(const struct doctor_report *r, struct buf *out)

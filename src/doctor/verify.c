@@ -46,12 +46,12 @@ static int copy_program(const char *to, struct err *e)
     auto_fd int fd = open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0700);
     ssize_t n = -1;
     if (from < 0 || fd < 0)
-        return err_sys(e, ERR_SYSTEM, errno, "copy the program to '%s'", to);
+        return err_sys(e, ERR_SYSTEM, errno, "cannot copy the program to '%s'", to);
     while ((n = read(from, bytes, sizeof bytes)) > 0) {
         if (write(fd, bytes, (size_t)n) != n)
-            return err_sys(e, ERR_SYSTEM, errno ? errno : ENOSPC, "copy the program to '%s'", to);
+            return err_sys(e, ERR_SYSTEM, errno ? errno : ENOSPC, "cannot copy the program to '%s'", to);
     }
-    return n < 0 ? err_sys(e, ERR_SYSTEM, errno, "copy the program to '%s'", to) : 0;
+    return n < 0 ? err_sys(e, ERR_SYSTEM, errno, "cannot copy the program to '%s'", to) : 0;
 }
 
 static int make_file(const char *dir, const char *name)
@@ -85,7 +85,7 @@ static int make_stage_directory(struct scene *c, struct err *e)
             return 0;
     }
     c->dir[0] = 0;
-    return err_sys(e, ERR_SYSTEM, errno, "make a directory for trying (in the home directory, or here)");
+    return err_sys(e, ERR_SYSTEM, errno, "cannot create a directory for the attacks (in the home directory, or here)");
 }
 
 static int make_files(struct scene *c, struct err *e)
@@ -104,7 +104,7 @@ static int make_files(struct scene *c, struct err *e)
     if (r == 0)
         r = make_file(c->dir, "hidden/secret");
     if (r < 0)
-        return err_sys(e, ERR_SYSTEM, -r, "make files in '%s'", c->dir);
+        return err_sys(e, ERR_SYSTEM, -r, "cannot create files in '%s'", c->dir);
     snprintf(program, sizeof program, "%s/" PROGRAM_COPY, c->dir);
     return copy_program(program, e);
 }
@@ -188,7 +188,7 @@ static int make_scene(struct scene *c, struct err *e)
     c->stage.leaked = fcntl(c->leaked, F_DUPFD, 200);
     (void)setenv("PINFOLD_VERIFY_SECRET", "secret", 1);
     return c->stage.victim < 0 || c->server < 0 || c->tcp < 0 || c->service < 0
-               ? err_sys(e, ERR_SYSTEM, errno, "start a process to be attacked")
+               ? err_sys(e, ERR_SYSTEM, errno, "cannot start a process to be attacked")
                : 0;
 }
 
@@ -338,7 +338,7 @@ static struct verdict judge_attack(struct arena *mem, const struct scene *c, con
     if (status == ATTACK_REFUSED)
         v.how = arena_text(mem, pinfold_result_stdout(result, NULL));
     else if (status == ATTACK_SUCCEEDED && !through)
-        v.how = "nothing of it was left outside";
+        v.how = "it left nothing outside";
     else if (!through)
         v.how = arena_printf(mem, "ended with status %d", pinfold_result_status(result));
     v.must = a->must;
@@ -368,10 +368,8 @@ int verify_box(struct arena *mem, struct verdict **ret, size_t *ret_n, struct er
         clean_work(&c);
         r = run_inside(&c, attacks[i].name, attacks[i].net, &result, e);
         if (r < 0 && attacks[i].net && e->kind == ERR_CANNOT) { /* no box with a network: nothing to attack */
-            list[i] = (struct verdict){.attack = attacks[i].name,
-                                       .what = attacks[i].what,
-                                       .how = "no network namespace here",
-                                       .held = HELD_LOST};
+            list[i] = (struct verdict){
+                .attack = attacks[i].name, .what = attacks[i].what, .how = "no network namespace", .held = HELD_LOST};
             r = 0;
             continue;
         }

@@ -110,18 +110,18 @@ static const char *not_for_parent(const struct conn *c)
 {
     struct host_addr at[MAX_ADDRESSES];
     if (c->host->kind == HOST_ADDR)
-        return "is an address, which is not asked of the parent proxy; name it in NO_PROXY";
+        return "is an address, which is not sent to the parent proxy; add it to NO_PROXY";
     size_t n = hosts_find(world.ask->resolver.hosts, c->host->name, at, MAX_ADDRESSES);
     bool local = name_is_local(c->host->name);
     for (size_t i = 0; i < n; i++)
         local = local || addr_classify(&at[i]) != ADDR_PUBLIC;
-    return local ? "is a local name, which is not asked of the parent proxy; name it in NO_PROXY" : NULL;
+    return local ? "is a local name, which is not sent to the parent proxy; add it to NO_PROXY" : NULL;
 }
 
 void admit(struct conn *c)
 {
     if (!call_by_name(c)) {
-        refuse_denied(c, NULL, "an address that stands for no name", "stands for no name");
+        refuse_denied(c, NULL, "a fake IP without a name", "is a fake IP without a name");
         return;
     }
     enum host_decision d = judge_host(c, c->host);
@@ -140,7 +140,7 @@ void admit(struct conn *c)
         return;
     }
     if (c->how == HOW_HTTP && c->port == 443 && !judge_any_bytes(c)) { /* what we would send is not TLS */
-        refuse_denied(c, NULL, EGRESS_ONLY_TLS, "carries TLS only; allow other protocols with /tcp behind the port");
+        refuse_denied(c, NULL, EGRESS_ONLY_TLS, "carries TLS only; allow other protocols with /tcp after the port");
         return;
     }
     c->parent = parent_for(c);

@@ -47,7 +47,7 @@ static void no_room(enum source_kind from, int fd, size_t reach_index)
     world.full = true;
     if (world.max_conns < MAX_CONNECTIONS)
         snprintf(why, sizeof why,
-                 "%u connections at once are all that the limit of open files (ulimit -Hn, %u) lets it hold",
+                 "%u connections at once are the most that the limit of open files (ulimit -Hn, %u) permits",
                  world.max_conns, world.max_files);
     else
         snprintf(why, sizeof why, "more than %u connections at once", world.max_conns);
@@ -160,7 +160,7 @@ static void answer_heard(struct conn *c, size_t n)
         c->answer->refused = false;
         struct told nobody = {0};
         (void)egress_tell_refused(EGRESS_FAILED, c, c->host, NULL,
-                                  "the parent proxy, or the server by it, refuses it (403 or 407)", &nobody);
+                                  "the parent proxy, or the server through it, refused it (403 or 407)", &nobody);
     }
     if (!relay_push(c, true, world.buffer, n))
         return;

@@ -12,9 +12,9 @@
 static void not_reached(struct conn *c)
 {
     const char *why = c->parent               ? "the parent proxy does not answer"
-                      : c->no == ECONNREFUSED ? "the connection is refused there: nothing answers"
-                      : c->no == ENETUNREACH  ? "this machine has no way to that address"
-                      : c->no == EHOSTUNREACH ? "no such machine answers"
+                      : c->no == ECONNREFUSED ? "connection refused"
+                      : c->no == ENETUNREACH  ? "no route to that address"
+                      : c->no == EHOSTUNREACH ? "no response from that address"
                                               : "nothing answers";
     if (c->how == HOW_PUBLISH) /* a server inside that is not there yet is nothing to tell */
         conn_reset(c);
@@ -139,7 +139,7 @@ enum left dial_parent_ready(struct conn *c)
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return LEFT_NOTHING;
     if (n <= 0) {
-        refuse_failed(c, NULL, "the parent proxy ends the connection");
+        refuse_failed(c, NULL, "the parent proxy closed the connection");
         return LEFT_NOTHING;
     }
     if (before)
@@ -149,7 +149,7 @@ enum left dial_parent_ready(struct conn *c)
     if (used == -EPERM && fetched_instead(c, why))
         return LEFT_NOTHING;
     if (used < 0 || (used == 0 && !pending_keep(&c->heard, world.buffer + before, (size_t)n))) {
-        refuse_failed(c, NULL, used < 0 ? why : "no memory");
+        refuse_failed(c, NULL, used < 0 ? why : "out of memory");
         return LEFT_NOTHING;
     }
     (void)recv(c->server.fd, world.buffer, used ? (size_t)used - before : (size_t)n, MSG_DONTWAIT);

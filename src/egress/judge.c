@@ -85,7 +85,7 @@ const char *judge_address(struct conn *c, const struct host_addr *a)
     case ADDR_LOOPBACK:
         return EGRESS_AT_LOOPBACK ": use reach for a service of this machine";
     default:
-        return "is at an address that is no destination";
+        return "is at an address that cannot be a destination";
     }
     if (!exact && own_address(a))
         return EGRESS_AT_OWN ": allow that very address to permit it";

@@ -51,11 +51,11 @@ static const char *forbidden(struct conn *c, const struct host *h)
     if (d != HOST_ALLOWED)
         return d == HOST_DENIED ? "denied by a rule" : "not allowed";
     if (c->any_bytes && !host_any_bytes(world.ask->rules, world.ask->n_rules, h, c->port))
-        return c->port == 80 ? EGRESS_ONLY_HTTP : "the port carries no other protocol any more";
+        return c->port == 80 ? EGRESS_ONLY_HTTP : "other protocols are no longer allowed on the port";
     if (c->inner) {
         strcpy(inner.name, world.names[c->inner - 1]);
         if (host_judge(world.ask->rules, world.ask->n_rules, &inner, c->port, NULL) != HOST_ALLOWED)
-            return "the name said inside is not allowed";
+            return "the name given inside is not allowed";
     }
     return c->at_addr && !c->parent ? judge_address(c, &c->addrs[c->at_addr - 1]) : NULL;
 }

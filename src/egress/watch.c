@@ -93,7 +93,7 @@ static void watch_tls_again(struct conn *c)
         } else {
             int64_t record = other_record(p, c->first.n);
             if (record < 0)
-                refuse_flow(c, NULL, "what is no TLS behind a ClientHello");
+                refuse_flow(c, NULL, "data that is not TLS after a ClientHello");
             if (record <= 0)
                 return;
             c->body.left = (uint64_t)record;
@@ -242,9 +242,9 @@ static void watch_h2(struct conn *c)
     else if (n == -EOPNOTSUPP)
         refuse_flow(c, &c->h2->said, "a proxy behind an allowed host");
     else if (n == -EMSGSIZE)
-        refuse_flow(c, NULL, "HTTP/2 headers that are too large to judge");
+        refuse_flow(c, NULL, "HTTP/2 headers that are too large to check");
     else if (n < 0)
-        refuse_flow(c, NULL, "malformed HTTP/2, or a request that names no host");
+        refuse_flow(c, NULL, "malformed HTTP/2, or a request without a host");
 }
 
 /* 1: they begin with all of `word`; 0: they are a part of it; -1 */
@@ -337,7 +337,7 @@ static bool watch_first_bytes(struct conn *c, struct str in)
     static const char proxy[12] = "\r\n\r\n\0\r\nQUIT\n";
     int old = tls_old_hello(in), pg = pg_asks(in), v2 = begins_with(in, proxy, sizeof proxy);
     if (old > 0)
-        refuse_flow(c, NULL, "a ClientHello of SSL 2, which names no server");
+        refuse_flow(c, NULL, "an SSL 2 ClientHello, which has no server name");
     else if (v2 > 0)
         refuse_flow(c, NULL, "the PROXY protocol");
     else if (pg > 0)

@@ -655,7 +655,7 @@ static int refuse(struct buf *why, const struct gitconfig_entry *e, const char *
         /* Keys come from a stranger: print what is printable. */
         for (size_t i = 0; i < e->key.n && i < 200; i++)
             buf_char(why, (unsigned char)e->key.p[i] < 0x20 || e->key.p[i] == 0x7f ? '?' : e->key.p[i]);
-        buf_printf(why, " %s (line %u): only keys that name no program, hook, include or place elsewhere may change",
+        buf_printf(why, " %s (line %u): only keys that name no program, hook, include or path elsewhere can be changed",
                    what, e->line);
     }
     return -EACCES;
@@ -671,7 +671,7 @@ static int compare(const struct entries *old, const struct entries *new, struct 
             continue;
         if (str_eq(old->list[i].key, new->list[i].key))
             return refuse(why, &new->list[i], "is changed");
-        return refuse(why, &new->list[i], "is added, or moved, or another is removed before it");
+        return refuse(why, &new->list[i], "is added or moved, or another one before it is removed");
     }
     return i < old->n ? refuse(why, &old->list[i], "is removed") : 0;
 }

@@ -73,7 +73,7 @@ static int judge_todo(struct str old, struct str new, struct buf *why)
         if (is_plain_step(line) || has_line(old, line))
             continue;
         if (why)
-            buf_text(why, "the list of steps gets a command (exec): whoever goes on with the rebase would run it");
+            buf_text(why, "a command (exec) is added to the list of steps: continuing the rebase would run it");
         return -EACCES;
     }
     return 0;
@@ -91,7 +91,7 @@ static bool is_builtin_strategy(struct str name)
 static int say_strategy(struct buf *why)
 {
     if (why)
-        buf_text(why, "a merge strategy that is none of git's own: whoever goes on would run git-merge-NAME");
+        buf_text(why, "a merge strategy that is not git's own: continuing would run git-merge-NAME");
     return -EACCES;
 }
 

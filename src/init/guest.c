@@ -107,7 +107,7 @@ static int open_line(void)
         struct timespec moment = {.tv_nsec = 5000000};
         (void)nanosleep(&moment, NULL);
     }
-    stop("no line to the host", 0);
+    stop("no connection to the host", 0);
 }
 
 static void address(struct sockaddr *to, const char *text)
@@ -545,7 +545,7 @@ _Noreturn void guest_main(void)
     while (e == 0 && !g.plan)
         e = pump_turn(&g.pump, NULL, 0, -1);
     if (e < 0)
-        stop("talking to the host", -e);
+        stop("cannot communicate with the host", -e);
     const struct timeval now = {.tv_sec = g.config.seconds};
     (void)settimeofday(&now, NULL);
     int up = loopback_up();

@@ -57,12 +57,12 @@ static void read_words(int argc, char **argv, struct init_words *w)
         else if (same(argv[i], "--fd"))
             w->fd = (int)strtol(argv[i + 1], &end, 10);
         else
-            die("an option that it does not know; it is started by pinfold run --engine NAME", 0);
+            die("unknown option; this program is started by pinfold run --engine NAME", 0);
         if (same(argv[i], "--fd") && (end == argv[i + 1] || *end))
             die("--fd takes a number", 0);
     }
     if (argc % 2 == 0 || !w->plan || strlen(w->plan) != CHECKIN_DIGEST || (w->fd < 0) == !w->socket)
-        die("it is started by pinfold run --engine NAME, and does nothing by itself", 0);
+        die("this program is started by pinfold run --engine NAME; it does nothing by itself", 0);
 }
 
 /*
@@ -93,7 +93,7 @@ static int connect_to_pinfold(const struct init_words *w)
     if (!w->socket) {
         int e = sys_getsockopt(w->fd, SOL_SOCKET, SO_TYPE, &type, &n);
         if (e < 0 || type != SOCK_SEQPACKET)
-            die("the descriptor it was given is no connection to pinfold", e < 0 ? -e : 0);
+            die("the given descriptor is not a connection to pinfold", e < 0 ? -e : 0);
         return w->fd;
     }
     if (strlen(w->socket) >= sizeof at.sun_path)
@@ -105,9 +105,9 @@ static int connect_to_pinfold(const struct init_words *w)
     if (e >= 0)
         e = sys_connect(fd, &at, sizeof at);
     if (owner != own && set_effective_user(own) < 0)
-        die("going back to the container's user", EPERM);
+        die("cannot switch back to the container's user", EPERM);
     if (e < 0)
-        die("no pinfold listens at the place of the check-in", -e);
+        die("pinfold does not listen on the check-in socket", -e);
     return fd;
 }
 
@@ -176,11 +176,11 @@ static const char *map(int fd, uint64_t *ret_bytes)
     if (e >= 0)
         e = sys_stat_at(fd, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &st);
     if (e < 0)
-        die("what pinfold sent is no sealed memory", -e);
+        die("the data from pinfold is not sealed memory", -e);
     *ret_bytes = st.size;
     const char *p = mmap(NULL, st.size ? st.size : 1, PROT_READ, MAP_PRIVATE, fd, 0);
     if (p == MAP_FAILED)
-        die("mapping what pinfold sent", errno);
+        die("cannot map the data from pinfold", errno);
     return p;
 }
 
@@ -195,7 +195,7 @@ static void check_in(const struct init_words *w, struct arrived *a)
     if (n == (long)sizeof hello)
         n = receive_ask(s, &a->ask, came, &n_fds);
     if (n < 0)
-        die("talking to pinfold", (int)-n);
+        die("cannot communicate with pinfold", (int)-n);
     if (n == 0)
         exit(125); /* pinfold has gone, or has said why itself */
     if (n_fds == 0)
@@ -205,13 +205,13 @@ static void check_in(const struct init_words *w, struct arrived *a)
     if (e == 0)
         e = checkin_memory_check(&a->ask, p);
     if (e < 0)
-        die("what pinfold sent is not of this version (" PINFOLD_VERSION ")", -e);
+        die("the data from pinfold has another version (" PINFOLD_VERSION ")", -e);
     name_fds(a, came, n_fds);
     a->plan = (const void *)p;
     a->job = a->ask.job_bytes ? (const void *)(p + a->ask.job_at) : NULL;
     a->names = a->ask.names_bytes ? p + a->ask.names_at : NULL;
     if (!is_plan(a, w->plan))
-        die("the plan that came is not the one it was started for", 0);
+        die("the received plan is not the expected one", 0);
     sys_shut(a->fds[CHECKIN_MEMORY]);
     sys_shut(s);
 }
@@ -302,7 +302,7 @@ int main(int argc, char **argv)
     check_in(&w, &a);
     int *slots = calloc(runner_room(a.plan) + 1, sizeof *slots);
     if (!slots)
-        die("starting the box", ENOMEM);
+        die("cannot start the box", ENOMEM);
     builder_begin(&b, a.plan, slots);
     b.foreign = true;
     b.supervise = supervise;

@@ -1,3 +1,4 @@
+/* Parses, prints, classifies and compares addresses, ranges and ports. */
 #include "match/addr.h"
 
 #include <errno.h>
@@ -172,19 +173,18 @@ bool addr_ends_in_number(struct str s)
 const char *addr_wrong(struct str text)
 {
     if (memchr(text.p, '%', text.n))
-        return "has a zone, which no rule can; write the address without what begins at the '%'";
+        return "has a zone, which rules do not support; remove the '%' and what follows it";
     if (memchr(text.p, ':', text.n))
-        return "is not an IPv6 address, as 2001:db8::1";
+        return "is not an IPv6 address, such as 2001:db8::1";
     if (text.n && text.p[text.n - 1] == '.')
-        return "is an address with a dot behind it; write it without";
+        return "is an address that ends in a dot; remove the dot";
     for (struct str rest = text; rest.n;) {
         struct str one = str_until(&rest, '.');
         if (one.n > 1 && one.p[0] == '0' && addr_is_digit(one.p[1]))
-            return "has a number with a leading zero, which some read as octal; write the four decimal numbers "
-                   "without, as "
-                   "192.0.2.10";
+            return "has a number with a leading zero, which some programs read as octal; write decimal numbers without "
+                   "it, such as 192.0.2.10";
     }
-    return "ends in a number and is no complete address; write the four decimal numbers, as 192.0.2.10";
+    return "ends in a number but is not a complete address; write all four decimal numbers, such as 192.0.2.10";
 }
 
 int addr_range_parse(struct str text, struct host_addr *ret, uint8_t *prefix, const char **wrong)
@@ -200,7 +200,7 @@ int addr_range_parse(struct str text, struct host_addr *ret, uint8_t *prefix, co
         return -EINVAL;
     }
     if (!a.v6 && six && range)
-        *wrong = "is a range of IPv4 addresses in IPv6's spelling; write it as 10.0.0.0/8";
+        *wrong = "is an IPv4 range written as IPv6; write it as 10.0.0.0/8";
     else if (range && !number_parse(bits, v, &v))
         *wrong = six ? "has a prefix length that is not a number from 0 to 128"
                      : "has a prefix length that is not a number from 0 to 32";
@@ -210,7 +210,7 @@ int addr_range_parse(struct str text, struct host_addr *ret, uint8_t *prefix, co
     for (unsigned bit = 0; !*wrong && bit < v; bit++)
         net.b[bit / 8] |= (uint8_t)(a.b[bit / 8] & 0x80u >> bit % 8);
     if (!*wrong && memcmp(net.b, a.b, 16) != 0)
-        *wrong = "has bits set behind its prefix; write the range's first address";
+        *wrong = "has bits set after its prefix; write the range's first address";
     if (*wrong)
         return -EINVAL;
     *ret = a;

@@ -4,17 +4,17 @@
  */
 #include "match/glob.h"
 
-static const char NO_END[] = "has a '[' without its ']'; write \\[ for the character";
+static const char NO_END[] = "has a '[' without a ']'; write \\[ for the character";
 static const char BAD_RANGE[] =
     "has a range in its [...] that ends before it begins; write the lower character first, or "
     "\\- for the character";
 static const char NO_RANGE[] =
-    "has a byte that is not UTF-8 at an end of a range in its [...]; name such bytes one by one";
+    "has a byte that is not UTF-8 at an end of a range in its [...]; list such bytes one by one";
 static const char CLASS[] =
     "has [:, [= or [. in its [...]: classes such as [:alpha:] are not known; write the characters, as "
     "[A-Za-z], or \\[ for the character";
-static const char NO_MORE[] = "ends in a backslash, which takes the character behind it literally; there is none";
-static const char NO_NAME[] = "has a '/' or a NUL byte in it, which no name can; wildcards stay within one name";
+static const char NO_MORE[] = "ends in a backslash, which escapes the next character; there is none";
+static const char NO_NAME[] = "contains a '/' or a NUL byte; a name cannot, and wildcards match within one name";
 
 /* How many bytes the character at the beginning has, 1 for a byte that is none. `s` is not empty. */
 static size_t read_character(struct str s, uint32_t *ret)

@@ -14,11 +14,11 @@
 static const char *label_wrong(struct str label)
 {
     if (label.n == 0)
-        return "is not a domain: a part of it is empty";
+        return "is not a domain: one of its labels is empty";
     if (label.n > 63)
-        return "is not a domain: a part of it is longer than 63 bytes";
+        return "is not a domain: one of its labels is longer than 63 bytes";
     if (label.p[0] == '-' || label.p[label.n - 1] == '-')
-        return "is not a domain: a part of it begins or ends with '-'";
+        return "is not a domain: one of its labels begins or ends with '-'";
     for (size_t i = 0; i < label.n; i++) {
         char c = addr_lower(label.p[i]);
         if ((unsigned char)c >= 0x80)
@@ -35,7 +35,7 @@ static const char *name_parse(struct str s, char out[HOST_NAME_MAX_TEXT + 1])
     if (s.n > 1 && s.p[s.n - 1] == '.')
         s.n--;
     if (s.n > HOST_NAME_MAX_TEXT)
-        return "is longer than the 253 bytes of a name";
+        return "is longer than 253 bytes";
     for (size_t at = 0, end; at <= s.n; at = end + 1) {
         const char *dot = memchr(s.p + at, '.', s.n - at);
         end = dot ? (size_t)(dot - s.p) : s.n;
@@ -114,9 +114,9 @@ static int cut_suffix(struct str *text, bool *ret_any_bytes, struct err *e)
 
     *ret_any_bytes = false;
     if (!slash && (str_ends(*text, STR("/tcp")) || str_ends(*text, STR("/udp"))))
-        return err_say(e, ERR_POLICY, "'%.*s': /tcp stands behind a port, as in example.com:443/tcp", STR_SAID(*text));
+        return err_say(e, ERR_POLICY, "'%.*s': /tcp must follow a port, as in example.com:443/tcp", STR_SAID(*text));
     if (slash && !str_is(suffix, "/tcp"))
-        return err_say(e, ERR_POLICY, "'%.*s': behind a port only /tcp may stand, for any protocol on that port",
+        return err_say(e, ERR_POLICY, "'%.*s': only /tcp (any protocol on that port) can follow a port",
                        STR_SAID(*text));
     *ret_any_bytes = slash != NULL;
     text->n -= suffix.n;
@@ -152,7 +152,7 @@ static const char *cut_ports(struct str text, struct str *host, struct str *port
         return NULL;
     }
     return ports_parse(str_skip(tail, 1), &low, &high) == 0 && addr_parse(head, &a) == 0
-               ? "may end in a port or in a part of the address; write [ADDRESS]:PORT, or [ADDRESS] alone"
+               ? "is ambiguous: the last part may be a port or part of the address; write [ADDRESS]:PORT or [ADDRESS]"
                : NULL;
 }
 
@@ -178,14 +178,14 @@ static const char *read_host(struct str host, bool brackets, struct host_rule *r
         r->match = MATCH_BELOW_OR_APEX;
         name = str_skip(host, 1);
     }
-    return name.n && memchr(name.p, '*', name.n) ? "has a '*', which stands alone, or as '*.' in front of a name"
+    return name.n && memchr(name.p, '*', name.n) ? "has a misplaced '*'; use '*' alone or '*.' before a name"
                                                  : name_parse(name, r->name);
 }
 
 static const char *read_ports(struct str ports, struct host_rule *r)
 {
     int no = ports.n ? ports_parse(str_skip(ports, 1), &r->low, &r->high) : 0;
-    return no == -ERANGE ? "has a range of ports that ends before it begins"
+    return no == -ERANGE ? "has a port range whose end is below its start"
            : no < 0      ? "has a port that is not a number from 1 to 65535"
                          : NULL;
 }
@@ -197,7 +197,7 @@ int host_rule_parse(struct str text, enum rule_verb verb, struct host_rule *ret,
     bool brackets;
 
     if (text.n == 0)
-        return err_say(e, ERR_POLICY, "'' is not a host; write a DOMAIN, *.DOMAIN, an address or a CIDR range");
+        return err_say(e, ERR_POLICY, "'' is not a host; write DOMAIN, *.DOMAIN, an address or a CIDR range");
     if (memmem(text.p, text.n, "://", 3))
         return err_say(e, ERR_POLICY, "'%.*s' is a URL; write the name of its host", STR_SAID(said));
     int no = cut_suffix(&text, &r.any_bytes, e);

@@ -1,3 +1,4 @@
+/* Operations on paths as text: cleaning, joining, finding what is above or below. */
 #include "match/path.h"
 
 /* path_order() of the first `n` bytes of `a` against all of `b`. */

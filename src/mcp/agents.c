@@ -1,3 +1,7 @@
+/*
+ * Calls of agents: a session per sessionId, settings and login copied in, the answer read from a file or standard
+ * output.
+ */
 #include "mcp/agents.h"
 
 #include <errno.h>
@@ -105,7 +109,7 @@ static bool prepare(struct errand *x)
     buf_printf(&name, "%s/%s", x->job->client, x->session_name);
     x->state = directory_state(x->job->place->instance, buf_cstr(&name), true);
     if (!x->state) {
-        job_fail(x->job, "no directory for the agent's state can be made: %s", strerror(errno));
+        job_fail(x->job, "cannot create a directory for the agent's state: %s", strerror(errno));
         return false;
     }
     x->resume = x->agent->resumes && is_marked(x, BEGUN);
@@ -136,7 +140,7 @@ static struct pinfold_policy *policy_of(struct errand *x)
         *to = (struct pinfold_option){"workspace", x->directory};
     (void)arena_push(x->mem, &all, &n, sizeof *to);
     if (arena_failed(x->mem)) {
-        job_fail(x->job, "no memory");
+        job_fail(x->job, "out of memory");
         return NULL;
     }
     o.options = all;
@@ -205,7 +209,7 @@ static bool has_it(struct errand *x)
     struct pinfold_session_options o = {.size = sizeof o, .name = x->session_name, .scope = x->scope};
     (void)pinfold_session_stop(&o, 1, &error);
     snprintf(error.text, sizeof error.text,
-             "the directory '%.200s' has been exchanged for another one; nothing was run, and its box is ended",
+             "the directory '%.200s' was replaced by another one; nothing was run, and its box was ended",
              value_text(x->job->arguments, "directory", NULL));
     return failed(x, &error);
 }
@@ -225,8 +229,8 @@ static bool enter_session(struct errand *x)
     pinfold_policy_free(policy);
     if (r == -ESTALE) {
         job_fail(x->job,
-                 "sessionId '%s' of %s was begun in another directory or under another policy; take another one", x->id,
-                 x->agent->name);
+                 "sessionId '%s' of %s was started in another directory or with another policy; use another sessionId",
+                 x->id, x->agent->name);
         return false;
     }
     if (r == 0 && !x->resume)
@@ -248,7 +252,7 @@ static bool bring_settings(struct errand *x)
     if (good)
         mark(x, SETTLED);
     else
-        job_fail(x->job, "%s: its settings could not be brought into the box", x->agent->title);
+        job_fail(x->job, "%s: its settings could not be copied into the box", x->agent->title);
     return good;
 }
 
@@ -443,7 +447,7 @@ static void agent_work(struct mcp_job *j)
     if (x.mem && x.agent && take_arguments(&x) && prepare(&x) && enter_session(&x) && bring_settings(&x))
         ask_it(&x);
     else if (!j->failed)
-        job_fail(j, "no memory");
+        job_fail(j, "out of memory");
     pinfold_session_free(x.session);
     free(x.options);
     free(x.inside);
@@ -455,12 +459,11 @@ static void agent_work(struct mcp_job *j)
 }
 
 static const struct tool_argument agent_arguments[] = {
-    {"prompt", ARGUMENT_TEXT, .required = true, .help = "What the agent shall do."},
+    {"prompt", ARGUMENT_TEXT, .required = true, .help = "The task for the agent."},
     {"directory", ARGUMENT_TEXT, .required = true, .help = "The absolute directory it works in."},
     {"sessionId", ARGUMENT_TEXT,
-     .help =
-         "A name for the conversation: the same one goes on with it, in the same directory; 'default' without one."},
-    {"timeout_ms", ARGUMENT_NUMBER, .min = 1, .max = MAX_TIMEOUT_MS, .help = "Milliseconds until it is ended."},
+     .help = "A name for the conversation; calls with the same name and directory continue it. Default: 'default'."},
+    {"timeout_ms", ARGUMENT_NUMBER, .min = 1, .max = MAX_TIMEOUT_MS, .help = "Time limit in milliseconds."},
     {0}};
 
 static const json_t *known_agent(const json_t *root, struct str name)
@@ -489,8 +492,7 @@ static bool configure_agent(const char *said, const json_t *root, char *why, siz
     const json_t *a = known_agent(root, name);
 
     if (n_configured == MAX_AGENTS || !a || name.n > 40) {
-        snprintf(why, room, "--agent %s: %s", said,
-                 a ? "there may be 16" : "there is no such agent; see: pinfold agent list");
+        snprintf(why, room, "--agent %s: %s", said, a ? "at most 16 agents" : "unknown agent; see: pinfold agent list");
         return false;
     }
     if (!is_profile(profile) || (profile.n && !json_is_true(json_object_get(a, "profile")))) {
@@ -507,18 +509,17 @@ static bool configure_agent(const char *said, const json_t *root, char *why, siz
     c->definition = json_incref((json_t *)(uintptr_t)a);
     c->resumes = json_is_true(json_object_get(a, "resume"));
     c->responds = !same(value_text(a, "response", NULL), "none");
-    c->tool =
-        (struct tool){.name = c->name,
-                      .title = c->title,
-                      .description = "Gives a task to another agent, which works on it by itself in a sandbox of its "
-                                     "own and answers once. A sessionId goes on with an earlier conversation.",
-                      .arguments = agent_arguments,
-                      .destructive = true,
-                      .open_world = true,
-                      .sessions = true,
-                      .work = agent_work};
+    c->tool = (struct tool){.name = c->name,
+                            .title = c->title,
+                            .description = "Gives a task to another agent, which works on it alone in its own sandbox "
+                                           "and returns one answer. A sessionId continues an earlier conversation.",
+                            .arguments = agent_arguments,
+                            .destructive = true,
+                            .open_world = true,
+                            .sessions = true,
+                            .work = agent_work};
     if (mcp_tool_find(c->name) || !tool_add(&c->tool)) {
-        snprintf(why, room, "--agent %s: there is a tool of this name already", said);
+        snprintf(why, room, "--agent %s: a tool of this name already exists", said);
         return false;
     }
     return true;

@@ -1,3 +1,4 @@
+/* Finds the MCP servers in JSON and TOML settings files and replaces texts in place. */
 #include "mcp/config.h"
 
 #include <errno.h>
@@ -35,7 +36,7 @@ static int peek(const struct config_cursor *w)
 static bool enter_value(struct config_cursor *w, const char *name)
 {
     if (!name)
-        return fail(w, "no memory");
+        return fail(w, "out of memory");
     if (w->depth == MAX_NESTING)
         return fail(w, "it is nested too deeply");
     w->path[w->depth++] = name;
@@ -69,7 +70,7 @@ static bool found(struct config_cursor *w, const char *root, const char *from, c
     json_str(&j, NULL, buf_view(&to)); /* a text of JSON is one of TOML */
     w->kept = w->at;
     w->replaced++;
-    return buf_ok(&to) || fail(w, "no memory");
+    return buf_ok(&to) || fail(w, "out of memory");
 }
 
 /* ---- JSON, with comments and commas at ends, as these agents read it */
@@ -98,14 +99,14 @@ static const char *json_string_here(struct config_cursor *w)
     while (w->at < w->end && *w->at != '"')
         w->at += *w->at == '\\' && w->end - w->at > 1 ? 2 : 1;
     if (w->at >= w->end) {
-        fail(w, "a text has no end");
+        fail(w, "a string is not terminated");
         return NULL;
     }
     w->at++;
     auto_value json_t *v = value_read((struct str){from, (size_t)(w->at - from)}, why, sizeof why);
     const char *text = json_string_value(v);
     if (!text || strlen(text) != json_string_length(v)) {
-        fail(w, "a text is not written well");
+        fail(w, "a string is malformed");
         return NULL;
     }
     return arena_text(w->mem, text);
@@ -210,11 +211,11 @@ static bool toml_escape(struct config_cursor *w, bool many, struct buf *out)
         int h = peek(w);
         int v = h >= '0' && h <= '9' ? h - '0' : (h | 32) >= 'a' && (h | 32) <= 'f' ? (h | 32) - 'a' + 10 : -1;
         if (v < 0)
-            return fail(w, "a text is not written well");
+            return fail(w, "a string is malformed");
         code = code * 16 + (unsigned long)v;
     }
     if (!digits || !code || code > 0x10FFFF || (code >= 0xD800 && code < 0xE000))
-        return fail(w, "a text is not written well");
+        return fail(w, "a string is malformed");
     put_code(out, code);
     return true;
 }
@@ -233,7 +234,7 @@ static const char *toml_string(struct config_cursor *w)
     for (;;) {
         int c = peek(w);
         if (c <= 0 || (c == '\n' && !many)) {
-            fail(w, "a text has no end");
+            fail(w, "a string is not terminated");
             return NULL;
         }
         bool ends = c == quote && (!many || (w->end - w->at > 2 && w->at[1] == quote && w->at[2] == quote &&
@@ -382,7 +383,7 @@ static bool json_file(struct config_cursor *w)
     bool good = json_value(w);
     if (good)
         json_space(w);
-    return good && (w->at == w->end || fail(w, "something stands behind its end"));
+    return good && (w->at == w->end || fail(w, "something follows its end"));
 }
 
 int config_servers(enum config_format format, struct str file, const struct config_walk *walk, struct buf *out,
@@ -399,6 +400,6 @@ int config_servers(enum config_format format, struct str file, const struct conf
     size_t line = 1;
     for (const char *c = w.begin; c < w.at && c < w.end; c++)
         line += *c == '\n';
-    snprintf(why, room, "%s (line %zu)", w.wrong ? w.wrong : "no memory", line);
+    snprintf(why, room, "%s (line %zu)", w.wrong ? w.wrong : "out of memory", line);
     return -EBADMSG;
 }

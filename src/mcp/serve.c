@@ -65,7 +65,7 @@ struct carrier {
 
 static bool carrier_begin(struct server *s, struct carrier *c)
 {
-    char why[512] = "standard input and output cannot be used";
+    char why[512] = "cannot use standard input and output";
     if (s->place.options->http)
         c->http = http_new(s, why, sizeof why);
     else
@@ -128,7 +128,7 @@ static void begun(void *ctx, struct str json)
     if (!json_is_true(json_object_get(result, "isError")))
         return;
     const char *text = value_text(json_array_get(json_object_get(result, "content"), 0), "text", NULL);
-    complain(text ? text : "no box can be made here");
+    complain(text ? text : "cannot create boxes here");
     b->status = EXIT_CANNOT;
     b->loop->done = true;
 }
@@ -207,7 +207,8 @@ static bool keep_policy(struct job_place *place)
         return false;
     }
     if (!place->options->quiet)
-        complain("--ask: 'run' asks for hosts that no rule names; in sessions and boxes of agents they are refused");
+        complain("--ask: only 'run' asks about hosts that no rule names; in sessions and boxes of agents such hosts "
+                 "are refused");
     return true;
 }
 
@@ -243,7 +244,7 @@ int mcp_serve(const struct mcp_options *said)
     s.work = work_new(&s.loop, &s.place);
     if (!s.work || owner_instance(s.place.instance, sizeof s.place.instance) < 0 ||
         signals_begin(&signals, &s.loop) < 0)
-        complain("no memory");
+        complain("out of memory");
     else if (asker_begin(&s.asker, &s.loop), carrier_begin(&s, &carrier)) {
         begin_work(&s, &beginning);
         run(&s, &carrier);

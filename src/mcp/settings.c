@@ -1,3 +1,4 @@
+/* Checks the paths of an agent's own MCP servers in its settings and translates them to the box's. */
 #include "mcp/settings.h"
 
 #include <errno.h>
@@ -50,9 +51,9 @@ static void tell(const struct file *f, const char *server, const char *place, co
         return;
     buf_printf(&line, "%s's MCP server '%s' (%s in %s): %s ", f->agent, server, place, f->name, host);
     if (!box)
-        buf_printf(&line, "is not in the box; --ro %s brings it there", host);
+        buf_printf(&line, "is not in the box; make it available with --ro %s", host);
     else if (f->own)
-        buf_printf(&line, "is %s in the box, and is that in the session's copy", box);
+        buf_printf(&line, "is %s in the box, and was changed to that in the session's copy", box);
     else
         buf_printf(&line,
                    "is %s in the box; the file is the project's own and stays: --ro %s gives the box that name, too",
@@ -177,7 +178,7 @@ static bool settle_one(struct settings *s, const char *name, struct arena *mem)
                                       sizeof why);
     free(bytes);
     if (r < 0) {
-        buf_printf(&line, "%s's settings in %s: %s; paths of its MCP servers are not looked at", f.agent, name, why);
+        buf_printf(&line, "%s's settings in %s: %s; the paths of its MCP servers are not checked", f.agent, name, why);
         job_tell(s->job, buf_cstr(&line));
         return true;
     }

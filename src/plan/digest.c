@@ -56,7 +56,8 @@ static int canonical(const struct policy *p, struct buf *text, struct err *e)
     struct policy shared = *p;
     shared.limits.timeout.value = shared.limits.grace.value = shared.limits.output.value = LIMIT_NONE;
     int r = policy_canonical(&shared, text);
-    return r < 0 || !buf_ok(text) ? err_sys(e, ERR_SYSTEM, r < 0 ? -r : ENOMEM, "digest of the policy") : 0;
+    return r < 0 || !buf_ok(text) ? err_sys(e, ERR_SYSTEM, r < 0 ? -r : ENOMEM, "cannot compute the policy's digest")
+                                  : 0;
 }
 
 int policy_digest(const struct policy *p, const char *engine, const char *image_id, char ret[65], struct err *e)

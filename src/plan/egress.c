@@ -131,8 +131,7 @@ static int listen_steps(struct making *m, uint32_t *ret_n)
         s->b = p.at[i];
         ++*ret_n;
     }
-    return p.n ? note(m, "the box cannot listen at ports that it may connect to: each has a listener of the egress")
-               : 0;
+    return p.n ? note(m, "the box cannot listen on ports it may connect to: the egress proxy listens on them") : 0;
 }
 
 /* ---- what programs are told ---- */
@@ -160,8 +159,8 @@ int egress_socket(struct making *m, const char *dir)
         return no_memory(m);
     if (strlen(path) > MAX_SOCKET_PATH)
         return err_say(m->e, ERR_CANNOT,
-                       "net allow (%s): without a network namespace the proxy is a socket, and '%s' is too long for "
-                       "one's path; set XDG_STATE_HOME to a shorter directory",
+                       "net allow (%s): without a network namespace the proxy is a Unix socket, and the path '%s' is "
+                       "too long for one; set XDG_STATE_HOME to a shorter directory",
                        origin_of(m, m->policy->net_origin), path);
     m->plan->proxy_socket = path;
     return 0;
@@ -179,8 +178,8 @@ const char *egress_names_denied(const struct policy *p)
         all = all || (said->verb == NET_RULE_ALLOW && !set && r.match == MATCH_ANY);
         denied = denied || (said->verb == NET_RULE_DENY && (set || (r.match != MATCH_ANY && r.match != MATCH_NET)));
     }
-    return all && denied ? "a denied name beside '*' does not deny the machine behind it: another name may lead there; "
-                           "addresses without a name need a rule of their own"
+    return all && denied ? "a denied name beside '*' does not deny its machine, which may have other names; addresses "
+                           "without a name need their own rule"
                          : NULL;
 }
 

@@ -120,6 +120,6 @@ const struct path_fact *fact_of(struct making *m, const char *asked)
         if (strcmp(m->fact_index[at]->asked, asked) == 0)
             return m->fact_index[at];
     }
-    err_say(m->e, ERR_BUG, "the survey did not look at %s", asked);
+    err_say(m->e, ERR_BUG, "the survey did not examine %s", asked);
     return NULL;
 }

@@ -1,5 +1,5 @@
 /*
- * What one engine can honour here and now, and why not the rest; plus the survey: what the file system holds at the
+ * What one engine can enforce here and now, and why not the rest; plus the survey: what the file system holds at the
  * paths that the policy names. Filled by engine probes and survey/survey.c; the plan only reads it.
  */
 #pragma once

@@ -115,9 +115,8 @@ int lock_make(struct making *m)
     r = limits_make(m);
     if (r == 0 && m->facts->core_program)
         r = note(m,
-                 "core dumps of the command go to this machine's core_pattern (%s): your hard limit of core files is "
-                 "0, which does "
-                 "not stop that and cannot be raised to 1, which would",
+                 "core dumps of the command go to this machine's core_pattern (%s): a core limit of 1 would prevent "
+                 "that, but your hard limit is 0 and cannot be raised",
                  m->facts->core_program);
     m->plan->cwd = r == 0 ? cwd_of(m) : NULL;
     if (!m->plan->cwd)

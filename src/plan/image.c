@@ -128,7 +128,7 @@ int image_end(struct making *m, struct plan_image **ret)
     size_t steps_bytes = w->n_steps * sizeof(struct step);
     size_t bytes = sizeof(struct plan_image) + steps_bytes + guard_bytes + w->n_strings;
     if (bytes > MAX_PLAN_BYTES)
-        return err_say(m->e, ERR_POLICY, "the plan of this policy would take more than %u MiB", MAX_PLAN_BYTES >> 20);
+        return err_say(m->e, ERR_POLICY, "the plan of this policy is larger than %u MiB", MAX_PLAN_BYTES >> 20);
     struct plan_image *p = arena_zero(m->mem, bytes);
     if (!p)
         return no_memory(m);

@@ -170,14 +170,14 @@ int redirect_cache(struct making *m, struct plan_place *p)
         int r = add_make_dir(m, p->upper, false);
         return r < 0 ? r : add_env(m, known[i].variable, p->upper);
     }
-    return note(m, "cache %s stays read-only: no variable leads its programs elsewhere", p->dst);
+    return note(m, "cache %s stays read-only: no environment variable redirects its programs", p->dst);
 }
 
 /* /tmp is the host's here and not writable; TMPDIR names a directory of this run instead. */
 static int temporary_dir(struct making *m)
 {
     if (!m->facts->state_home)
-        return note(m, "no directory for temporary files: neither HOME nor XDG_STATE_HOME is set");
+        return note(m, "no directory for temporary files: set HOME or XDG_STATE_HOME");
     const char *dir =
         arena_printf(m->mem, "%s/pinfold/tmp/%s", m->facts->state_home, m->ask->instance ? m->ask->instance : "0");
     int r = add_make_dir(m, dir, true);

@@ -11,7 +11,8 @@ int machine_begin(struct making *m)
     if (!f)
         return 0;
     if (!m->facts->state_home)
-        return err_say(m->e, ERR_CANNOT, "vm keeps what it boots in your state directory: set HOME or XDG_STATE_HOME");
+        return err_say(m->e, ERR_CANNOT,
+                       "vm stores its boot files in your state directory: set HOME or XDG_STATE_HOME");
     m->machine = path_join(m->mem, m->facts->state_home, "pinfold/vm");
     m->machine_slot = m->n_slots++;
     int r = m->machine ? add_make_dir(m, m->machine, false) : no_memory(m);
@@ -45,7 +46,7 @@ int machine_steps(struct making *m)
     if (!m->machine)
         return 0;
     if (!run)
-        return err_say(m->e, ERR_CANNOT, "vm needs a /run of the box's own: take out the rule about /run");
+        return err_say(m->e, ERR_CANNOT, "vm needs a private /run: remove the rule about /run");
     struct step *dir = image_path(&m->image, STEP_DIR, VM_FILES, 0);
     if (dir)
         dir->mode = 0755;
@@ -63,26 +64,24 @@ int machine_check(struct making *m)
     const struct policy *p = m->policy;
     if (!m->facts->machine)
         return 0;
-    int r = p->net == NET_HOST
-                ? note(m, "net host: the machine is behind this one's network, of which it has TCP and UDP "
-                          "over IPv4; its own servers are not reached from outside")
-                : 0;
+    int r = p->net == NET_HOST ? note(m, "net host: the virtual machine uses this machine's network by TCP and UDP "
+                                         "over IPv4; servers in it cannot be reached from outside")
+                               : 0;
     if (r < 0)
         return r;
     if (p->n_unix_sockets)
-        return err_say(m->e, ERR_CANNOT,
-                       "unix-sockets: '%s' (--unix-socket): a socket of this machine cannot be connected to from "
-                       "another kernel (--engine "
-                       "vm); reach a service by TCP (--reach 127.0.0.1:PORT), or take another engine",
-                       p->unix_sockets[0]);
+        return err_say(
+            m->e, ERR_CANNOT,
+            "unix-sockets: '%s' (--unix-socket): a virtual machine cannot connect to a Unix socket of this machine "
+            "(--engine vm); reach the service by TCP (--reach 127.0.0.1:PORT), or use another engine",
+            p->unix_sockets[0]);
     for (size_t i = 0; i < p->n_net_rules; i++) {
         const struct net_rule *rule = &p->net_rules[i];
         if (rule->verb == NET_RULE_REACH && rule->text[0] == '[')
-            return err_say(
-                m->e, ERR_CANNOT,
-                "reach %s (%s): a virtual machine's network (qemu's) leads to 127.0.0.1 only, not to [::1] (--engine "
-                "vm); have the service listen at 127.0.0.1",
-                rule->text, origin_of(m, rule->origin));
+            return err_say(m->e, ERR_CANNOT,
+                           "reach %s (%s): a virtual machine can reach 127.0.0.1 only, not [::1] (--engine vm); make "
+                           "the service listen on 127.0.0.1",
+                           rule->text, origin_of(m, rule->origin));
     }
     return 0;
 }
@@ -102,12 +101,10 @@ int machine_check_hides(struct making *m)
             if ((p->kind == PLACE_RO || p->kind == PLACE_RW) && path_below(p->dst, hidden->dst))
                 in = p;
         }
-        return err_say(
-            m->e, ERR_CANNOT,
-            "hide '%s' (%s): a virtual machine cannot show '%s' in it, for it would go there through what is "
-            "hidden, and in a place that can be written the guard judges that (--engine vm); hide what is "
-            "beside it instead, or take another engine",
-            hidden->dst, origin_of(m, hidden->origin), in->dst);
+        return err_say(m->e, ERR_CANNOT,
+                       "hide '%s' (%s): a virtual machine cannot show '%s' inside a hidden, writable path (--engine "
+                       "vm); hide the paths beside it instead, or use another engine",
+                       hidden->dst, origin_of(m, hidden->origin), in->dst);
     }
     return 0;
 }

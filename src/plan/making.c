@@ -7,7 +7,7 @@
 
 int no_memory(struct making *m)
 {
-    return err_sys(m->e, ERR_SYSTEM, ENOMEM, "making the plan");
+    return err_sys(m->e, ERR_SYSTEM, ENOMEM, "cannot make the plan");
 }
 
 int note(struct making *m, const char *format, ...)

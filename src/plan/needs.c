@@ -87,11 +87,13 @@ static features can_catch(const struct making *m, features can, const char **why
     if (way == CATCH_TPROXY || way == CATCH_SOCKET)
         return can;
     why[FEATURE_NETWORK_PORTS] =
-        said || !reason ? "connections are caught at listed ports only (net.catch): name them, as in --allow HOST:443"
-                        : reason;
+        said || !reason
+            ? "connections are redirected at listed ports only (net.catch): list the ports, as in --allow HOST:443"
+            : reason;
     why[FEATURE_NETWORK_ADDRESSES] =
-        said || !reason ? "only stand-ins for names are caught (net.catch): allow names, as in --allow HOST:443"
-                        : reason;
+        said || !reason
+            ? "only connections to fake IPs of names are redirected (net.catch): allow names, as in --allow HOST:443"
+            : reason;
     can &= ~F(NETWORK_PORTS);
     return way == CATCH_LOOPBACK ? can & ~F(NETWORK_ADDRESSES) : can;
 }
@@ -106,7 +108,7 @@ static features can_here(const struct making *m, const char **why)
         can |= F(CACHES); /* by variables */
     if (m->policy->net == NET_HOST && m->facts->landlock_abi < 6 && can & F(ABSTRACT_SOCKETS)) {
         can &= ~F(ABSTRACT_SOCKETS);
-        why[FEATURE_ABSTRACT_SOCKETS] = "with the host's network it takes Landlock scopes, Linux 6.12 or later";
+        why[FEATURE_ABSTRACT_SOCKETS] = "with the host's network it needs Landlock scopes (Linux 6.12)";
     }
     can = can_catch(m, can, why);
     features judged = F(GUARD) | F(UNIX_SOCKETS) | F(HIDES_ANY_DEPTH) | (m->n_reads ? F(HIDES) : 0);
@@ -116,7 +118,7 @@ static features can_here(const struct making *m, const char **why)
         for (int i = 0; i < FEATURE_COUNT; i++) {
             if (can & judged & (features)1 << i)
                 why[i] = m->facts->why_not[FEATURE_GUARD] ? m->facts->why_not[FEATURE_GUARD]
-                                                          : "it takes seccomp's user notification";
+                                                          : "it needs seccomp user notification";
         }
         can &= ~judged;
     }
@@ -154,8 +156,8 @@ static int refuse(struct making *m, features missing, const char *const *why)
             continue;
         const char *name = feature_name((enum feature)i), *reason = why[i] ? why[i] : m->facts->why_not[i],
                    *remedy = m->facts->remedy[i];
-        snprintf(text, sizeof text, "%s: %s%s%s%s; to go without: --may-lose %s", name, reason ? reason : "not here",
-                 remedy ? " (" : "", remedy ? remedy : "", remedy ? ")" : "", name);
+        snprintf(text, sizeof text, "%s: %s%s%s%s; to run without it: --may-lose %s", name,
+                 reason ? reason : "not here", remedy ? " (" : "", remedy ? remedy : "", remedy ? ")" : "", name);
         r = add_refused(m, text);
     }
     return r;
@@ -179,7 +181,7 @@ static int say_cannot(struct making *m, features missing, const char *const *why
         if (n >= sizeof text)
             break;
     }
-    return err_say(m->e, ERR_CANNOT, "%s cannot honour the policy here: %s; to go without:%s", m->facts->engine, text,
+    return err_say(m->e, ERR_CANNOT, "%s cannot enforce the policy here: %s; to run without:%s", m->facts->engine, text,
                    without);
 }
 
@@ -194,7 +196,7 @@ static int check_network(struct making *m)
     if (!first || m->facts->can & F(NETWORK_TRANSPARENT) || (m->facts->host_loopback && p->net != NET_HOST))
         return 0;
     if (p->net == NET_HOST)
-        return note(m, "net host: the rules about hosts and ports are not applied, the box uses the host's network");
+        return note(m, "net host: the box uses the host's network; the rules about hosts and ports are not applied");
     const char *what = "reach";
     const char *why = m->facts->why_not[FEATURE_NETWORK_TRANSPARENT];
     int r = err_say(m->e, ERR_CANNOT, "%s %s (%s): %s needs a network namespace of the box's own: %s", what,
@@ -235,8 +237,8 @@ static const char *hides_by(const struct making *m, bool landlock)
     if (landlock)
         return m->n_reads ? "Landlock file rules; guard on every open in writable places" : "Landlock file rules";
     if (m->n_reads)
-        return names ? "veils of denied names; guard on every open in writable places" : "guard on every open";
-    return "veils of denied names";
+        return names ? "masks over denied names; guard on every open in writable places" : "guard on every open";
+    return "masks over denied names";
 }
 
 static const char *network_by(const struct making *m, bool landlock)
@@ -257,7 +259,7 @@ static const char *enforced_in_container(const struct making *m, enum feature f)
     case FEATURE_FILES:
         return "container, read-only root";
     case FEATURE_HIDES:
-        return m->n_reads ? "the image has none of it; guard on every open" : "the image has none of it";
+        return m->n_reads ? "not in the image; guard on every open" : "not in the image";
     case FEATURE_REMAP:
         return "bind mount";
     case FEATURE_CGROUP_LIMITS:
@@ -392,7 +394,7 @@ static int check_asked(struct making *m)
     features both = m->asked_losses & m->policy->must_have;
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         if (both & keys[i].bit)
-            return err_say(m->e, ERR_CANNOT, "%s gives up what must_have asks for: %s; take one of the two out",
+            return err_say(m->e, ERR_CANNOT, "%s gives up what must_have requires: %s; remove one of the two",
                            keys[i].key, feature_name((enum feature)__builtin_ctzll(keys[i].bit)));
     }
     return 0;

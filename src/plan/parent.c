@@ -16,6 +16,6 @@ int parent_make(struct making *m)
         return r;
     m->asked_losses |= F(PROXY_ADDRESS);
     for (size_t i = 0; r == 0 && all->skipped && all->skipped[i]; i++)
-        r = note(m, "NO_PROXY: '%s' is no host, address or range and means nothing here", all->skipped[i]);
+        r = note(m, "NO_PROXY: '%s' is not a host, address or range and is ignored", all->skipped[i]);
     return r;
 }

@@ -84,7 +84,7 @@ struct plan {
     const char *const *command;    /* of an engine that is another program, once somebody asked: its words, or NULL */
     const char *command_text;      /* the same for a shell, with a newline at the end */
     char digest[65];               /* SHA-256 of image and environment names, hex; filled by plan_digests() */
-    char policy_digest[65];
+    char policy_digest[65];        /* without what belongs to each command */
 };
 
 /* What differs from run to run under one policy. `environ` is the caller's; names only decide, values are copied. */

@@ -17,35 +17,33 @@ static int check_one(struct making *m, const struct net_rule *rule, const struct
     const char *origin = origin_of(m, rule->origin);
     if (m->policy->net == NET_HOST && m->facts->machine)
         return err_say(m->e, ERR_POLICY,
-                       "publish %s (%s): with net host a machine's ports are reached from nowhere; take --net none or "
-                       "--allow HOST with it",
+                       "publish %s (%s): with net host a virtual machine's ports cannot be reached from outside; use "
+                       "--net none or --allow HOST",
                        rule->text, origin);
     if (m->policy->net == NET_HOST)
         return err_say(m->e, ERR_POLICY,
-                       "publish %s (%s): with net host the box's ports are this machine's already; leave it out",
+                       "publish %s (%s): with net host the box's ports already are this machine's; remove --publish",
                        rule->text, origin);
     if (m->facts->host_loopback && p->host != p->box)
         return err_say(
             m->e, ERR_CANNOT,
-            "publish %s (%s): here the box listens at this machine's ports themselves: both must be the same",
+            "publish %s (%s): here the box listens on this machine's ports directly: both ports must be the same",
             rule->text, origin);
     if (m->facts->tier == TIER_LANDLOCK && !m->facts->host_loopback)
-        return err_say(
-            m->e, ERR_CANNOT,
-            "publish %s (%s): publish needs a network namespace of the box's own, and here there is none "
-            "(Landlock tier: the box has no inet sockets); leave it out, or --net host for the host's network",
-            rule->text, origin);
+        return err_say(m->e, ERR_CANNOT,
+                       "publish %s (%s): publish needs a network namespace, which is not available here (Landlock "
+                       "tier: the box has no inet sockets); remove it, or use --net host for the host's network",
+                       rule->text, origin);
     const struct container_fact *c = m->facts->container;
     if (c && !c->rootless && m->facts->uid != 0)
         return err_say(
             m->e, ERR_CANNOT,
-            "publish %s (%s): entering the network of a container that root's %s has made takes root; use podman "
-            "as yourself",
+            "publish %s (%s): only root can enter the network of a container created by root's %s; use rootless podman",
             rule->text, origin, m->facts->engine);
     for (const struct net_rule *other = m->policy->net_rules; other < rule; other++) {
         struct publish q;
         if (other->verb == NET_RULE_PUBLISH && publish_parse(str_of(other->text), &q, NULL) == 0 && same_port(p, &q))
-            return err_say(m->e, ERR_POLICY, "publish %s (%s) and %s (%s) take the same port of this machine",
+            return err_say(m->e, ERR_POLICY, "publish %s (%s) and %s (%s) use the same port of this machine",
                            other->text, origin_of(m, other->origin), rule->text, origin);
     }
     return 0;

@@ -1,3 +1,4 @@
+/* Translates Windows paths to Linux ones and back. */
 #include "plan/windows.h"
 
 #include "match/path.h"
@@ -54,14 +55,14 @@ static int check_name(struct str name, const char *path, struct err *e)
         return 0;
     for (size_t i = 0; i < name.n; i++) {
         if (name.p[i] == ':')
-            return err_say(e, ERR_POLICY,
-                           "'%s': a colon behind the drive names a stream of a file, which has no path here", path);
+            return err_say(e, ERR_POLICY, "'%s': a colon after the drive names a file stream, which has no path here",
+                           path);
         if ((unsigned char)name.p[i] < ' ' || strchr("<>\"|?*", name.p[i]))
-            return err_say(e, ERR_POLICY, "'%s': Windows has no names with control characters or any of <>\"|?*", path);
+            return err_say(e, ERR_POLICY, "'%s': Windows names cannot contain control characters or any of <>\"|?*",
+                           path);
     }
     if (name.p[name.n - 1] == '.' || name.p[name.n - 1] == ' ')
-        return err_say(e, ERR_POLICY, "'%s': Windows drops a dot or a blank at the end of a name; say it without",
-                       path);
+        return err_say(e, ERR_POLICY, "'%s': Windows drops a dot or space at the end of a name; remove it", path);
     if (is_reserved(name))
         return err_say(e, ERR_POLICY, "'%s': '%.*s' is a device on Windows", path, (int)name.n, name.p);
     return 0;
@@ -101,24 +102,24 @@ int windows_to_linux(const char *path, enum windows_style style, struct arena *m
         return err_say(e, ERR_POLICY, "'%s' is a network path or a device: give its share a drive letter first", path);
     if (at[0] == '/' && at[1] != '/' && !strchr(at, '\\')) {
         *ret = path_clean(mem, at);
-        return *ret ? 0 : err_sys(e, ERR_SYSTEM, ENOMEM, "translate '%s'", path);
+        return *ret ? 0 : err_sys(e, ERR_SYSTEM, ENOMEM, "cannot translate '%s'", path);
     }
     if (at[0] == '/' && at[1] == '/')
         return err_say(e, ERR_POLICY, "'%s' is a network path: give its share a drive letter first", path);
     if (!is_letter(at[0]) || at[1] != ':')
-        return err_say(e, ERR_POLICY, "'%s' has no drive letter, as C:\\Users\\name has", path);
+        return err_say(e, ERR_POLICY, "'%s' has no drive letter; write it as C:\\Users\\name", path);
     if (at[2] && !is_separator(at[2]))
-        return err_say(e, ERR_POLICY, "'%s' depends on the directory that drive %c: is in; say %c:\\...", path, at[0],
-                       at[0]);
+        return err_say(e, ERR_POLICY, "'%s' is relative to the current directory of drive %c:; write %c:\\...", path,
+                       at[0], at[0]);
     int r = check_names(at + 2, path, e);
     char *out = r == 0 ? arena_printf(mem, "%s%c%s", root_of(style), small(at[0]), at[2] ? at + 2 : "") : NULL;
     if (!out)
-        return r < 0 ? r : err_sys(e, ERR_SYSTEM, ENOMEM, "translate '%s'", path);
+        return r < 0 ? r : err_sys(e, ERR_SYSTEM, ENOMEM, "cannot translate '%s'", path);
     for (char *p = out; *p; p++)
         *p = *p == '\\' ? '/' : *p;
     const char *clean = path_clean(mem, out);
     if (!clean)
-        return err_sys(e, ERR_SYSTEM, ENOMEM, "translate '%s'", path);
+        return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot translate '%s'", path);
     /* ".." may not lead out of the drive, where on Windows it would stop. */
     size_t n = strlen(root_of(style)) + 1;
     if (strncmp(clean, out, n) != 0 || (clean[n] && clean[n] != '/'))
@@ -155,13 +156,14 @@ int windows_split_mount(const char *text, enum windows_style style, struct arena
     const char *end = strrchr(colon + 1, ':');
     *ret_read_only = end && strcmp(end, ":ro") == 0;
     if (end && !*ret_read_only && strcmp(end, ":rw") != 0)
-        return err_say(e, ERR_POLICY, "'%s': the target is a path of the container's, as /work, and then ro or rw",
+        return err_say(e, ERR_POLICY,
+                       "'%s': the target must be a path in the container, such as /work, optionally with :ro or :rw",
                        text);
     const char *dst = arena_str(mem, (struct str){colon + 1, end ? (size_t)(end - colon - 1) : strlen(colon + 1)});
     if (!src || !dst)
-        return err_sys(e, ERR_SYSTEM, ENOMEM, "translate '%s'", text);
+        return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot translate '%s'", text);
     if (dst[0] != '/' || strchr(dst, '\\'))
-        return err_say(e, ERR_POLICY, "'%s': the target is a path of the container's, as /work", text);
+        return err_say(e, ERR_POLICY, "'%s': the target must be a path in the container, such as /work", text);
     int r = windows_to_linux(src, style, mem, ret_src, e);
     return r < 0 ? r : windows_to_linux(dst, style, mem, ret_dst, e);
 }

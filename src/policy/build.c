@@ -64,7 +64,7 @@ struct policy_builder *policy_builder_free(struct policy_builder *b)
 
 static int no_memory(struct err *e)
 {
-    return err_sys(e, ERR_SYSTEM, ENOMEM, "build the policy");
+    return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot build the policy");
 }
 
 /*
@@ -126,7 +126,7 @@ static int read_text(struct policy_builder *b, enum policy_layer layer, enum pol
         return no_memory(e);
     /* Statements point into the nodes' texts: those that are kept are copied below. */
     int r =
-        node_read(name, text, format == POLICY_YAML ? "; a policy says at least 'version: 1'" : "", nodes, &root, e);
+        node_read(name, text, format == POLICY_YAML ? "; a policy needs at least 'version: 1'" : "", nodes, &root, e);
     struct source src = {.file = name, .list = &list, .e = e, .world = &b->world};
     if (r == 0)
         r = format == POLICY_YAML ? read_policy(&src, &root) : read_foreign(&src, format, &root);
@@ -169,7 +169,7 @@ int policy_add_text(struct policy_builder *b, enum policy_layer layer, enum poli
     }
     b->n_rules += t.t.n + t.t.n_ignored;
     if (b->n_rules > MAX_POLICY_RULES)
-        return err_say(e, ERR_POLICY, "%s: a policy has at most %d rules", file, MAX_POLICY_RULES);
+        return err_say(e, ERR_POLICY, "%s: too many rules (a policy can have %d)", file, MAX_POLICY_RULES);
     struct policy_text *slot = arena_push(b->mem, &b->texts, &b->n_texts, sizeof *slot);
     if (!slot)
         return no_memory(e);
@@ -215,7 +215,7 @@ static int add_option(struct policy_builder *b, struct option_list *to, const ch
     if (r < 0)
         return r;
     if (++b->n_rules > MAX_POLICY_RULES)
-        return place_say(e, ERR_POLICY, said, 0, 0, "a policy has at most %d rules", MAX_POLICY_RULES);
+        return place_say(e, ERR_POLICY, said, 0, 0, "too many rules (a policy can have %d)", MAX_POLICY_RULES);
     const char **slot = to->said.n > before ? arena_push(b->mem, &to->names, &to->n_names, sizeof *slot) : NULL;
     if (!slot)
         return no_memory(e);
@@ -232,7 +232,7 @@ int policy_add_wish(struct policy_builder *b, const char *key, const char *value
 {
     const struct policy_key *k = policy_key_by_flag(key);
     if (k == &key_table[KEY_EXTENDS])
-        return place_say(e, ERR_REFUSED, said, 0, 0, "would choose another profile, which only the person may");
+        return place_say(e, ERR_REFUSED, said, 0, 0, "would choose another profile, which only the user may do");
     return add_option(b, &b->wishes, key, value, said, e);
 }
 
@@ -256,7 +256,7 @@ static int append_said(struct sequence *s, const struct policy_text *t)
     *slot = *t;
     merge_room(&s->room, &t->t);
     if (s->room.origins > MAX_POLICY_RULES)
-        return err_say(s->e, ERR_POLICY, "%s: a policy has at most %d rules", t->t.file, MAX_POLICY_RULES);
+        return err_say(s->e, ERR_POLICY, "%s: too many rules (a policy can have %d)", t->t.file, MAX_POLICY_RULES);
     return 0;
 }
 
@@ -288,10 +288,10 @@ static int unknown_profile(struct sequence *s, const struct policy_text *t, cons
         n += (size_t)snprintf(list + n, sizeof list - n, "%s%s", n ? ", " : "", *name);
     }
     if (near && is_near(nearest, at->a))
-        snprintf(sentence, sizeof sentence, "there is no profile '%.*s' (did you mean '%s'?)",
+        snprintf(sentence, sizeof sentence, "unknown profile '%.*s' (did you mean '%s'?)",
                  (int)(at->a.n < 120 ? at->a.n : 120), at->a.p, near);
     else
-        snprintf(sentence, sizeof sentence, "there is no profile '%.*s' (there are %s; a file is written ./FILE)",
+        snprintf(sentence, sizeof sentence, "unknown profile '%.*s' (known: %s; write a file as ./FILE)",
                  (int)(at->a.n < 120 ? at->a.n : 120), at->a.p, list);
     return say(s, t, at, sentence);
 }
@@ -370,13 +370,13 @@ static int make_chain(struct sequence *s, const struct policy_text *t, bool whol
         if (!at || !last->t.trusted || (!whole && !is_path(at->a)))
             break;
         if (c.n > MAX_POLICY_EXTENDS)
-            return say(s, last, at, "too many files extend one another");
+            return say(s, last, at, "too many levels of 'extends'");
         int r = follow(s, last, t->t.layer, &c.links[c.n]);
         if (r < 0)
             return r;
         for (size_t i = 0; i < c.n; i++) {
             if (same(c.links[i].t.file, c.links[c.n].t.file))
-                return say(s, last, at, "this extends a file that extends this one");
+                return say(s, last, at, "'extends' forms a loop");
         }
         c.n++;
     }
@@ -501,16 +501,15 @@ static int choose_workspace(struct sequence *s, struct policy *p)
         return no_memory(s->e);
     if (same(p->workspace, "/"))
         snprintf(sentence, sizeof sentence,
-                 "the workspace is '/', the whole file system; change to a project's directory or name one with "
+                 "the workspace would be '/', the whole file system; change to a project's directory or use "
                  "--workspace DIR");
     else if (home && same(p->workspace, home))
         snprintf(
             sentence, sizeof sentence,
-            "the workspace is your home directory, with all that is yours in it; change to a project's directory or "
-            "name one with --workspace DIR");
+            "the workspace would be your whole home directory; change to a project's directory or use --workspace DIR");
     else if (home && path_at_or_below(home, p->workspace))
         snprintf(sentence, sizeof sentence,
-                 "the workspace '%.200s' holds your home directory; change to a project's directory or name one with "
+                 "the workspace '%.200s' contains your home directory; change to a project's directory or use "
                  "--workspace DIR",
                  p->workspace);
     else

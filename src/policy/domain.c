@@ -1,3 +1,4 @@
+/* Parses and checks the hosts, ports, publish and reach rules of a policy. */
 #include "policy/domain.h"
 #include "match/host.h"
 #include "policy/set.h"
@@ -14,7 +15,7 @@ static int keep_domain(struct arena *mem, const char *text, const char **ret, st
 {
     const char *kept = arena_text(mem, text);
     if (!kept)
-        return err_sys(e, ERR_SYSTEM, ENOMEM, "read a network rule");
+        return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot read a network rule");
     *ret = kept;
     return 0;
 }
@@ -56,10 +57,9 @@ int port_rule_form(struct str s, struct arena *mem, const char **ret, struct err
     int r = ports_parse(s, &low, &high);
 
     if (r == -ERANGE)
-        return err_say(e, ERR_POLICY, "'%.*s': the range ends before it begins", STR_SAID(s));
+        return err_say(e, ERR_POLICY, "'%.*s': the end of the range is below its start", STR_SAID(s));
     if (r < 0)
-        return err_say(e, ERR_POLICY, "'%.*s' is not a port from 1 to 65535, nor a range such as 6000-6063",
-                       STR_SAID(s));
+        return err_say(e, ERR_POLICY, "'%.*s' is not a port from 1 to 65535 or a range such as 6000-6063", STR_SAID(s));
     snprintf(canonical, sizeof canonical, low == high ? "%u" : "%u-%u", low, high);
     return keep_domain(mem, canonical, ret, e);
 }
@@ -97,7 +97,7 @@ static int publish_read(struct str s, struct publish *ret, bool *ret_said, struc
     if (!ok || port_parse(first, &p.host) < 0 || port_parse(second, &p.box) < 0)
         return err_say(
             e, ERR_POLICY,
-            "'%.*s' is not [ADDR:][HOST:]BOX with ports from 1 to 65535, as 3000, 8080:3000 or [::1]:8080:3000",
+            "'%.*s' is not [ADDR:][HOST:]BOX with ports from 1 to 65535, such as 3000, 8080:3000 or [::1]:8080:3000",
             STR_SAID(s));
     p.v6 = a.v6;
     memcpy(p.addr, a.b, sizeof p.addr);
@@ -137,22 +137,23 @@ int reach_form(struct str s, struct arena *mem, const char **ret, struct err *e)
     const bool one =
         !set && (rule.match == MATCH_NAME || (rule.match == MATCH_NET && rule.prefix == (rule.net.v6 ? 128 : 32)));
     if (!one || rule.low != rule.high || rule.any_bytes)
-        return err_say(e, ERR_POLICY, "'%.*s' is not HOST:PORT, one service, as 127.0.0.1:5432", STR_SAID(s));
+        return err_say(e, ERR_POLICY, "'%.*s' is not HOST:PORT of one service, such as 127.0.0.1:5432", STR_SAID(s));
     return domain_rule_form(s, mem, ret, e);
 }
 
 int hostname_form(struct str s, struct arena *mem, const char **ret, struct err *e)
 {
-    int r = s.n > HOSTNAME_MAX
-                ? err_say(e, ERR_POLICY, "'%.*s' is longer than the %d bytes of a host name", STR_SAID(s), HOSTNAME_MAX)
-                : 0;
+    int r = s.n > HOSTNAME_MAX ? err_say(e, ERR_POLICY, "'%.*s' is longer than %d bytes, the maximum for a host name",
+                                         STR_SAID(s), HOSTNAME_MAX)
+                               : 0;
     for (size_t i = 0; r == 0 && i < s.n; i++) {
         char c = s.p[i];
         if (!(c >= '0' && c <= '9') && !((c | 0x20) >= 'a' && (c | 0x20) <= 'z') && c != '-' && c != '.')
-            r = err_say(e, ERR_POLICY, "'%.*s' is not a host name: letters, digits, '-' and '.' only", STR_SAID(s));
+            r = err_say(e, ERR_POLICY, "'%.*s' is not a host name: only letters, digits, '-' and '.' are allowed",
+                        STR_SAID(s));
     }
     if (r == 0 && (!s.n || s.p[0] == '-' || s.p[0] == '.'))
-        r = err_say(e, ERR_POLICY, "'%.*s' is not a host name: it begins with a letter or digit", STR_SAID(s));
+        r = err_say(e, ERR_POLICY, "'%.*s' is not a host name: it must begin with a letter or digit", STR_SAID(s));
     if (r < 0)
         return r;
     char text[HOSTNAME_MAX + 1] = {0};

@@ -13,7 +13,7 @@ int domain_rule_form(struct str s, struct arena *mem, const char **ret, struct e
 /* Whether a rule is about names and addresses of the machine itself alone, which are the box's own inside. */
 bool domain_is_loopback(struct str s);
 #define DOMAIN_LOOPBACK                                                                                                \
-    "inside, that is the box's own; for a service of this machine: net.reach (--reach 127.0.0.1:PORT)"
+    "inside the box this address is the box itself; for a service of this machine: net.reach (--reach 127.0.0.1:PORT)"
 int port_rule_form(struct str s, struct arena *mem, const char **ret, struct err *e);
 /* A port of the host, at an address, and the port inside that it leads to. */
 struct publish {

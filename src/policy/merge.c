@@ -1,3 +1,4 @@
+/* Merges the layers of a policy into one, remembers where each rule comes from and refuses contradictions. */
 #include "policy/merge.h"
 
 #include <errno.h>
@@ -8,7 +9,7 @@
 
 static int merge_no_memory(const struct merge *m)
 {
-    return err_sys(m->e, ERR_SYSTEM, ENOMEM, "build the policy");
+    return err_sys(m->e, ERR_SYSTEM, ENOMEM, "cannot build the policy");
 }
 
 static const char *file_of(const struct merge *m, const struct said *s)
@@ -114,7 +115,7 @@ static const char *access_name(enum path_access a)
 static int check_place(struct merge *m, const struct said *s, enum path_access a, const struct path_text *t)
 {
     if (same(t->path, "/") && !t->any_depth && a != PATH_RO)
-        return merge_say(m, ERR_POLICY, s, "'/' is the whole file system; name what is below it");
+        return merge_say(m, ERR_POLICY, s, "'/' is the whole file system; name directories below it");
     return 0;
 }
 
@@ -126,15 +127,15 @@ static int merge_here(struct merge *m, const struct said *s, enum path_access a)
     if (a == PATH_CACHE && m->text->profile)
         return 0; /* somebody works in a cache: it is a workspace now */
     if (a == PATH_HIDE && m->text->profile)
-        return merge_say(m, ERR_POLICY, s,
-                         "the workspace '%s' is hidden by this profile; change to another directory or name one with "
-                         "--workspace DIR",
-                         p->workspace);
+        return merge_say(
+            m, ERR_POLICY, s,
+            "the workspace '%s' is hidden by this profile; change to another directory or use --workspace DIR",
+            p->workspace);
     if (a != PATH_RW && a != PATH_RO)
         return merge_say(m, ERR_POLICY, s, "'%s' is the workspace itself%s", p->workspace,
                          a == PATH_HIDE ? "" : " (use workspace_read_only to keep it unchanged)");
     if (m->here_text == m->text_no && m->here != a)
-        return merge_say(m, ERR_POLICY, s, "'%s' is said to be %s, too", p->workspace, access_name(m->here));
+        return merge_say(m, ERR_POLICY, s, "'%s' is also declared %s", p->workspace, access_name(m->here));
     if (!m->text->trusted && a == PATH_RW && p->workspace_read_only)
         return tighten_refuse(m, s, "would make the workspace writable");
     if (!m->text->trusted && a == PATH_RW)
@@ -176,10 +177,10 @@ static int merge_path(struct merge *m, const struct said *s, enum path_access a)
         p->n_paths++;
     } else if (m->path_text[*at] == m->text_no && p->paths[*at].access != a) {
         const struct said *before = m->path_said[*at];
-        return m->text->flags ? merge_say(m, ERR_POLICY, s, "'%s' is said to be %s, too, by %s", p->paths[*at].path,
+        return m->text->flags ? merge_say(m, ERR_POLICY, s, "'%s' is also declared %s by %s", p->paths[*at].path,
                                           access_name(p->paths[*at].access), file_of(m, before))
-                              : merge_say(m, ERR_POLICY, s, "'%s' is said to be %s, too, in line %u",
-                                          p->paths[*at].path, access_name(p->paths[*at].access), before->line);
+                              : merge_say(m, ERR_POLICY, s, "'%s' is also declared %s in line %u", p->paths[*at].path,
+                                          access_name(p->paths[*at].access), before->line);
     }
     bool optional = (s->bits & SAID_OPTIONAL) || m->text->profile || patterns || a == PATH_CACHE;
     p->paths[*at] = (struct path_rule){.access = a,
@@ -209,9 +210,9 @@ static int merge_mount(struct merge *m, const struct said *s)
     if (r < 0)
         return merge_say(m, ERR_POLICY, s, "%s", why.text);
     if (s->b.p[0] != '/' && s->b.p[0] != '~' && (s->b.p[0] != '$' || s->bits & SAID_FLAG))
-        return merge_say(m, ERR_POLICY, s, "'%s' is relative; the place inside is an absolute path", to.path);
+        return merge_say(m, ERR_POLICY, s, "'%s' is relative; the path inside the box must be absolute", to.path);
     if (same(to.path, "/") || same(from.path, "/"))
-        return merge_say(m, ERR_POLICY, s, "'/' is the whole file system; name what is below it");
+        return merge_say(m, ERR_POLICY, s, "'/' is the whole file system; name directories below it");
     uint32_t *at = table_put(&m->mounts, 0, str_of(to.path), (uint32_t)p->n_mounts, &fresh);
     if (!at)
         return merge_no_memory(m);
@@ -248,7 +249,7 @@ static int merge_storage(struct merge *m, const struct said *s)
     if (r < 0)
         return r;
     if (same(t.path, "/"))
-        return merge_say(m, ERR_POLICY, s, "'/' is the whole file system; name what is below it");
+        return merge_say(m, ERR_POLICY, s, "'/' is the whole file system; name directories below it");
     if (!m->text->trusted)
         return table_find(&m->storages, 0, str_of(t.path)) ? 0 : tighten_check(m, s, NULL);
     if (!table_put(&m->storages, 0, str_of(t.path), 0, &fresh))
@@ -311,9 +312,10 @@ static int merge_guard_allow(struct merge *m, const struct said *s)
     if (found)
         return 0;
     if (near && is_near(nearest, s->a))
-        return merge_say(m, ERR_POLICY, s, "'%.*s' is no guarded name (did you mean '%s'?)", (int)s->a.n, s->a.p, near);
-    return merge_say(m, ERR_POLICY, s, "'%.*s' is no guarded name; pinfold policy print lists them", (int)s->a.n,
-                     s->a.p);
+        return merge_say(m, ERR_POLICY, s, "'%.*s' is not a guarded name (did you mean '%s'?)", (int)s->a.n, s->a.p,
+                         near);
+    return merge_say(m, ERR_POLICY, s, "'%.*s' is not a guarded name; list them with: pinfold policy print",
+                     (int)s->a.n, s->a.p);
 }
 
 static int merge_net_rule(struct merge *m, const struct said *s)
@@ -571,7 +573,7 @@ static int merge_simple(struct merge *m, const struct said *s)
     case KEY_UNSANDBOXED:
         if (on && m->text->layer == LAYER_PROJECT && !m->text->flags)
             return merge_say(m, ERR_REFUSED, s,
-                             "no project, trusted or not, may have its commands run outside of a box");
+                             "a project's policy cannot let commands run outside a box, even if trusted");
         p->unsandboxed_fallback = on;
         break;
     default: { /* may_lose, must_have: the form was checked when it was read */

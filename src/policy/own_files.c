@@ -18,7 +18,7 @@ struct own {
 
 static int own_no_memory(struct merge *m)
 {
-    return err_sys(m->e, ERR_SYSTEM, ENOMEM, "build the policy");
+    return err_sys(m->e, ERR_SYSTEM, ENOMEM, "cannot build the policy");
 }
 
 static const char *variable(const struct merge *m, const char *name)
@@ -56,7 +56,7 @@ static int refuse(struct merge *m, uint32_t origin, const char *what, const char
 {
     const struct origin *at = &m->p->origins[origin];
     return place_say(m->e, ERR_REFUSED, at->file, at->line, at->column,
-                     "%s '%s' is pinfold's own and stays %s in every box", what, path, stays);
+                     "%s '%s' belongs to pinfold and stays %s in every box", what, path, stays);
 }
 
 /* Everything said that touches `dir`. `hidden`: not even readable. */
@@ -68,7 +68,8 @@ static int check(struct merge *m, const char *dir, bool hidden)
     if (path_at_or_below(p->workspace, dir)) {
         const struct origin *at = &p->origins[p->workspace_origin];
         return place_say(m->e, ERR_REFUSED, p->workspace_origin ? at->file : "workspace", at->line, at->column,
-                         "'%s' is pinfold's own and stays %s in every box; work elsewhere", p->workspace, stays);
+                         "'%s' belongs to pinfold and stays %s in every box; use another directory", p->workspace,
+                         stays);
     }
     for (size_t i = 0; i < p->n_paths; i++) {
         const struct path_rule *r = &p->paths[i];

@@ -57,7 +57,7 @@ static int put_variable(const struct path_context *c, struct piece *p, struct st
     while (n < at.n && is_name_char(at.p[n], n == 0))
         n++;
     if (n == 0 || n >= sizeof name || (braced && (n == at.n || at.p[n] != '}')))
-        return err_say(e, ERR_POLICY, "'%.*s': a '$' begins a variable, as ${HOME}; write \\$ for the character",
+        return err_say(e, ERR_POLICY, "'%.*s': '$' begins a variable, as in ${HOME}; write \\$ for the character",
                        PATH_SAID(p->said));
     memcpy(name, at.p, n);
     name[n] = 0;
@@ -80,12 +80,10 @@ static int put_home(const struct path_context *c, struct piece *p, struct str *s
         return 0;
     if (s->n > 1 && s->p[1] != '/')
         return err_say(e, ERR_POLICY,
-                       "'%.*s': only ~ and ~/ are known, not another user's home; write \\~ for the "
-                       "character",
+                       "'%.*s': only ~ and ~/ are supported, not another user's home; write \\~ for the character",
                        PATH_SAID(p->said));
     if (c && (!c->world->home || c->world->home[0] != '/'))
-        return err_say(e, ERR_POLICY, "'%.*s': there is no home directory to stand for ~; set HOME",
-                       PATH_SAID(p->said));
+        return err_say(e, ERR_POLICY, "'%.*s': ~ needs a home directory; set HOME", PATH_SAID(p->said));
     put(p, c ? str_of(c->world->home) : STR("/h"), TAKEN);
     *s = str_skip(*s, 1);
     return 0;
@@ -100,16 +98,14 @@ static int unfold(const struct path_context *c, struct piece *p, enum path_forms
     while (r == 0 && s.n) {
         char ch = s.p[0];
         if (ch == 0)
-            return err_say(e, ERR_POLICY, "'%.*s' holds a NUL byte, which no path can", PATH_SAID(p->said));
+            return err_say(e, ERR_POLICY, "'%.*s' contains a NUL byte", PATH_SAID(p->said));
         if (ch == '$' && !flag) {
             r = put_variable(c, p, &s, e);
             continue;
         }
         if (ch == '\\' && forms != PATH_FLAG) {
             if (s.n < 2 || s.p[1] == 0 || s.p[1] == '/')
-                return err_say(e, ERR_POLICY,
-                               "'%.*s': a backslash takes the character behind it literally; there is "
-                               "none",
+                return err_say(e, ERR_POLICY, "'%.*s': a backslash escapes the next character; there is none",
                                PATH_SAID(p->said));
             put(p, (struct str){s.p + 1, 1}, TAKEN);
             s = str_skip(s, 2);
@@ -193,12 +189,13 @@ static int read_deep(struct str bytes, const char *marks, struct str said, struc
 
     while (next_component(&bytes, &marks, &c)) {
         if (pattern || c.deep)
-            return err_say(e, ERR_POLICY, "'%.*s': only the last part of a path may have wildcards, and ** stands once",
+            return err_say(e, ERR_POLICY,
+                           "'%.*s': only the last part of a path can have wildcards, and ** can be used once",
                            PATH_SAID(said));
         if (is_dot(c) || str_is(c.bytes, ".."))
-            return err_say(e, ERR_POLICY, "'%.*s': '.' and '..' mean nothing behind **", PATH_SAID(said));
+            return err_say(e, ERR_POLICY, "'%.*s': '.' and '..' cannot follow **", PATH_SAID(said));
         if (c.bytes.n > MAX_NAME)
-            return err_say(e, ERR_POLICY, "'%.*s' has a name of more than %d bytes", PATH_SAID(said), MAX_NAME);
+            return err_say(e, ERR_POLICY, "'%.*s' has a component longer than %d bytes", PATH_SAID(said), MAX_NAME);
         if (out->n)
             buf_char(out, '/');
         if (c.wild) {
@@ -212,8 +209,7 @@ static int read_deep(struct str bytes, const char *marks, struct str said, struc
     }
     if (!out->n)
         return err_say(e, ERR_POLICY,
-                       "'%.*s': ** stands before a name; a directory's name alone means all below it, "
-                       "too",
+                       "'%.*s': ** must be followed by a name; a directory's name already includes everything below it",
                        PATH_SAID(said));
     *ret_pattern = pattern;
     return 0;
@@ -243,10 +239,10 @@ static int read_components(struct piece *p, const char *base, enum path_forms fo
         buf_text(&o->fixed, base);
     for (; next_component(&bytes, &marks, &c); first = false) {
         if (o->pattern)
-            return err_say(e, ERR_POLICY, "'%.*s': only the last part of a path may have wildcards",
+            return err_say(e, ERR_POLICY, "'%.*s': only the last part of a path can have wildcards",
                            PATH_SAID(p->said));
         if (c.wild && forms == PATH_NO_PATTERN)
-            return err_say(e, ERR_POLICY, "'%.*s': patterns are for hide and protect; write \\%c for the character",
+            return err_say(e, ERR_POLICY, "'%.*s': only hide and protect take patterns; write \\%c for the character",
                            PATH_SAID(p->said), first_wildcard(c));
         if (c.deep) {
             o->any_depth = true;
@@ -254,7 +250,7 @@ static int read_components(struct piece *p, const char *base, enum path_forms fo
             return read_deep(bytes, marks, p->said, &o->deep, &o->pattern, e);
         }
         if (c.bytes.n > MAX_NAME)
-            return err_say(e, ERR_POLICY, "'%.*s' has a name of more than %d bytes", PATH_SAID(p->said), MAX_NAME);
+            return err_say(e, ERR_POLICY, "'%.*s' has a component longer than %d bytes", PATH_SAID(p->said), MAX_NAME);
         if (c.wild) {
             buf_char(&o->fixed, '/');
             int r = append_pattern(&o->fixed, c, p->said, e);
@@ -271,14 +267,15 @@ static int read_components(struct piece *p, const char *base, enum path_forms fo
 static int finish(struct reading *o, struct str said, struct arena *mem, struct path_text *ret, struct err *e)
 {
     if (!buf_ok(&o->fixed) || !buf_ok(&o->deep) || o->fixed.n > MAX_PATH_TEXT)
-        return err_say(e, ERR_POLICY, "'%.*s' is longer than the %d bytes of a path", PATH_SAID(said), MAX_PATH_TEXT);
+        return err_say(e, ERR_POLICY, "'%.*s' is longer than %d bytes, the maximum for a path", PATH_SAID(said),
+                       MAX_PATH_TEXT);
     struct str fixed = o->fixed.n ? buf_view(&o->fixed) : STR("/");
     struct path_text t = {.any_depth = o->any_depth, .pattern = o->pattern};
     t.path = arena_str(mem, o->any_depth ? buf_view(&o->deep) : fixed);
     if (o->any_depth)
         t.below = o->everywhere ? "/" : arena_str(mem, fixed);
     if (!t.path || (o->any_depth && !t.below))
-        return err_sys(e, ERR_SYSTEM, ENOMEM, "read a path");
+        return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot read a path");
     *ret = t;
     return 0;
 }
@@ -351,9 +348,10 @@ int path_expand(const struct path_context *c, struct str text, enum path_forms f
         return err_say(e, ERR_POLICY, "the path is empty");
     int r = unfold(c, &p, forms, e);
     if (r == 0 && (!buf_ok(&p.bytes) || !buf_ok(&p.marks)))
-        r = err_say(e, ERR_POLICY, "'%.*s' is longer than the %d bytes of a path", PATH_SAID(text), MAX_PATH_TEXT);
+        r = err_say(e, ERR_POLICY, "'%.*s' is longer than %d bytes, the maximum for a path", PATH_SAID(text),
+                    MAX_PATH_TEXT);
     if (r == 0 && p.bytes.n == 0)
-        r = err_say(e, ERR_POLICY, "'%.*s' is empty once its variables are read", PATH_SAID(text));
+        r = err_say(e, ERR_POLICY, "'%.*s' is empty after its variables are expanded", PATH_SAID(text));
     if (r == 0)
         r = read_components(&p, c ? c->base : NULL, forms, &o, e);
     if (r == 0 && c)
@@ -459,8 +457,7 @@ int guard_name_form(struct str text, bool ends, struct err *e)
         return err_say(e, ERR_POLICY, "'%.*s' is not a name", PATH_SAID(text));
     if (s.p[0] == '/' || s.p[0] == '~')
         return err_say(e, ERR_POLICY,
-                       "'%.*s': a guarded name is relative to a writable tree; use files.protect for "
-                       "one place",
+                       "'%.*s': a guarded name is relative to a writable tree; use files.protect for a single path",
                        PATH_SAID(text));
     for (struct str rest = s; rest.n;) {
         const char *slash = memchr(rest.p, '/', rest.n);

@@ -1,3 +1,4 @@
+/* Queries to a finished policy: origins of rules, and the access that a path has. */
 #include "policy/policy.h"
 
 #include <stdio.h>

@@ -31,13 +31,13 @@ enum path_access {
     PATH_RO,      /* can be read                                                                            */
     PATH_RW,      /* can be read and written                                                                */
     PATH_PROTECT, /* can be read; may not be changed, replaced or created, although what is around it is rw */
-    PATH_CACHE    /* read-only below, a private writable layer per project above              */
+    PATH_CACHE    /* read-only below, a private writable layer per project above */
 };
 
 struct path_rule {
     enum path_access access;
     const char *path;  /* absolute; or, when any_depth, a pattern relative to any directory: "**" + "/.env" is ".env" */
-    bool any_depth;    /* said with "**" in front: judged on every open                              */
+    bool any_depth;    /* said with "**" in front: judged on every open */
     bool pattern;      /* the last component has * ? [ ] (only with any_depth or in the last component)               */
     const char *below; /* any_depth: the absolute directory the pattern holds under ("/" for everywhere)              */
     bool optional;     /* may be missing; said by profiles. A flag's or user's rule for something missing is an error,
@@ -64,7 +64,7 @@ struct storage_rule {
 enum guard_place { GUARD_ROOT /* at the top of the workspace */, GUARD_ANY_DEPTH };
 enum guard_judge {
     GUARD_REFUSE,    /* nobody in the box may create or change it                      */
-    GUARD_GIT_CONFIG /* a new content is judged by key                */
+    GUARD_GIT_CONFIG /* a new content is judged by key */
 };
 struct guard_name {
     const char *name;

@@ -1,3 +1,4 @@
+/* The built-in profiles, found by name or text. */
 #include "policy/profile.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* Reads the proxy variables of the caller's environment and chooses the proxy for a host. */
 #include "policy/proxy.h"
 
 #include <errno.h>
@@ -8,7 +9,7 @@ enum { MAX_CREDENTIAL = 255 }; /* RFC 1929 */
 
 static int proxy_no_memory(struct err *e)
 {
-    return err_sys(e, ERR_SYSTEM, ENOMEM, "read the proxy variables");
+    return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot read the proxy variables");
 }
 
 /* The value of NAME, in small letters first, and how it is spelled; an empty value is none. */
@@ -88,7 +89,7 @@ static int read_credentials(struct str *s, struct arena *mem, struct proxy *p, s
         return arena_failed(mem)
                    ? proxy_no_memory(e)
                    : err_say(e, ERR_POLICY,
-                             "%s: the user or the password in it is longer than %d bytes or holds control characters",
+                             "%s: its user or password is longer than %d bytes or contains control characters",
                              p->variable, MAX_CREDENTIAL);
     *s = str_skip(*s, at);
     const char *pair = arena_printf(mem, "%.*s:%.*s", (int)p->user.n, p->user.p, (int)p->password.n, p->password.p);
@@ -118,9 +119,7 @@ static int read_proxy(const char *name, const char *value, struct arena *mem, st
     }
     if (colon && known == 3)
         return err_say(e, ERR_CANNOT,
-                       "%s: a proxy is reached by http:// or socks5h://, and this one asks for something else; unset "
-                       "the variable, or name such a proxy",
-                       name);
+                       "%s: unsupported proxy type; use an http:// or socks5h:// proxy, or unset the variable", name);
     if (colon)
         s = str_skip(s, (size_t)(colon - value) + 3);
     size_t n = 0;
@@ -133,8 +132,7 @@ static int read_proxy(const char *name, const char *value, struct arena *mem, st
     if (s.n && s.p[s.n - 1] == ':')
         s.n--;
     if (s.n == 0 || host_port_parse(s, p.port, &p.host, &p.port) < 0)
-        return err_say(e, ERR_POLICY, "%s: it names no host and port of a proxy, as in http://proxy.example:3128",
-                       name);
+        return err_say(e, ERR_POLICY, "%s: missing host and port of the proxy, as in http://proxy.example:3128", name);
     *ret = p;
     return 0;
 }

@@ -1,3 +1,4 @@
+/* The built-in sets of hosts (@npm ...) and what they contain. */
 #include "policy/set.h"
 
 #include <stdio.h>
@@ -32,11 +33,11 @@ int host_set_unknown(struct str text, struct err *e)
         n += k > 0 && n + (size_t)k < sizeof list ? (size_t)k : 0;
     }
     if (memchr(name.p, ':', name.n) || memchr(name.p, '/', name.n))
-        return err_say(e, ERR_POLICY, "'%.*s': a set of hosts stands without a port; name the host to choose its port",
+        return err_say(e, ERR_POLICY, "'%.*s': a set of hosts cannot have a port; name the host to choose its port",
                        shown, text.p);
     if (near && is_near(nearest, name))
-        return err_say(e, ERR_POLICY, "there is no set of hosts '%.*s' (did you mean '@%s'?)", shown, text.p, near);
-    return err_say(e, ERR_POLICY, "there is no set of hosts '%.*s' (there are %s)", shown, text.p, list);
+        return err_say(e, ERR_POLICY, "unknown set of hosts '%.*s' (did you mean '@%s'?)", shown, text.p, near);
+    return err_say(e, ERR_POLICY, "unknown set of hosts '%.*s' (known: %s)", shown, text.p, list);
 }
 
 size_t host_rule_count(struct str text)

@@ -9,10 +9,10 @@ int tighten_refuse(struct merge *m, const struct said *s, const char *does)
 {
     if (m->text->flags)
         return place_say(m->e, ERR_REFUSED, m->text->flags[s - m->text->said], 0, 0,
-                         "%s, and only less than the policy gives may be wished for", does);
+                         "%s; options can only restrict the policy", does);
     return place_say(
         m->e, ERR_REFUSED, m->text->file, s->line, s->column,
-        "%s %s, and a project that is not trusted can only tighten; if you trust this file: pinfold trust %s",
+        "%s %s, and an untrusted project can only tighten the policy; if you trust this file: pinfold trust %s",
         key_table[s->key].path, does, m->text->file);
 }
 
@@ -106,14 +106,14 @@ static int check_path(struct merge *m, const struct said *s, const struct path_t
 
     enum path_access now = merge_access(m, t->path);
     if (reads(wanted) > reads(now))
-        return tighten_refuse(m, s, "would uncover something hidden");
+        return tighten_refuse(m, s, "would show something hidden");
     if (writes(wanted) > writes(now))
         return tighten_refuse(m, s, "would make something writable");
     /* What is writable already gains nothing, and must not be singled out of what guards its surroundings. */
     if (wanted == PATH_RW)
         return 1;
     if (wanted == PATH_CACHE)
-        return tighten_refuse(m, s, "would give the box a store of its own");
+        return tighten_refuse(m, s, "would give the box its own storage");
     return exact && !writes(exact->access) ? 1 : 0;
 }
 

@@ -95,7 +95,7 @@ enum told_kind {
     TOLD_MORE        /* of all these: how many are not told, in decimal, as the path                 */
 };
 /* In place of what stands there: the box has taken the permissions away. */
-#define TOLD_CLOSED "could not be looked at: its permissions were taken away"
+#define TOLD_CLOSED "could not be examined: its permissions were removed"
 enum denial_action {
     DENIAL_CREATE,
     DENIAL_WRITE,

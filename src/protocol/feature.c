@@ -1,3 +1,4 @@
+/* Names and sentences of the guarantees. */
 #include "protocol/feature.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 /*
  * The closed table of guarantees. A plan *needs* some, an engine *can* honour some, a policy `may_lose` some by name,
- * and a result says what was *lost*. An identifier never changes its meaning; DECISIONS and docs/SECURITY.md use them.
+ * and a result says what was *lost*. An identifier never changes its meaning; policies, results and docs use them.
  *     X(identifier in C, name in policy and results, what it promises)
  */
 #pragma once
@@ -8,14 +8,14 @@
 
 #define FEATURES(X)                                                                                                    \
     X(FILES, "file-confinement", "files outside the rules cannot be written")                                          \
-    X(HIDES, "hides", "hidden paths cannot be read, also when the host replaces or creates them later")                \
-    X(HIDES_ANY_DEPTH, "hides-any-depth", "hidden names are judged at every depth, also for files made later")         \
+    X(HIDES, "hides", "hidden paths cannot be read, even if the host replaces or creates them later")                  \
+    X(HIDES_ANY_DEPTH, "hides-any-depth", "hidden names are checked at every depth, also for files created later")     \
     X(REMAP, "remap", "a host path appears at another path inside")                                                    \
     X(GUARD, "guard", "guarded names cannot be created, changed, moved or linked")                                     \
     X(UNIX_SOCKETS, "unix-sockets", "pathname sockets of the host cannot be connected to")                             \
     X(ABSTRACT_SOCKETS, "abstract-sockets", "abstract sockets of the host cannot be connected to")                     \
-    X(NETWORK, "network", "only the network that was asked for can be reached")                                        \
-    X(NETWORK_TRANSPARENT, "network-transparent", "programs that know no proxy reach the allowed hosts")               \
+    X(NETWORK, "network", "only the requested network can be reached")                                                 \
+    X(NETWORK_TRANSPARENT, "network-transparent", "programs without proxy support reach the allowed hosts")            \
     X(NETWORK_PORTS, "network-ports",                                                                                  \
       "those programs reach allowed hosts at every allowed port, not at listed ones only")                             \
     X(NETWORK_ADDRESSES, "network-addresses", "those programs reach allowed addresses, not only names")                \
@@ -25,7 +25,7 @@
     X(PRIVATE_IPC, "private-ipc", "System V IPC and POSIX message queues are the box's own")                           \
     X(PRIVATE_TMP, "private-tmp", "/tmp is the box's own")                                                             \
     X(FRESH_PROC, "fresh-proc", "/proc shows the box's processes only")                                                \
-    X(NO_SURVIVORS, "no-survivors", "nothing of the box outlives it, however pinfold dies")                            \
+    X(NO_SURVIVORS, "no-survivors", "nothing of the box outlives it, even if pinfold is killed")                       \
     X(CGROUP_LIMITS, "cgroup-limits", "limits hold for the whole tree by cgroup, exactly")                             \
     X(LIMIT_MEMORY, "limit-memory", "memory of the whole tree is limited")                                             \
     X(LIMIT_CPU, "limit-cpu", "processor time per second is limited")                                                  \
@@ -33,11 +33,11 @@
     X(LIMIT_DISK, "limit-disk", "bytes written are limited")                                                           \
     X(SECCOMP, "seccomp", "system calls that widen the kernel's attack surface are refused")                           \
     X(USER_ROOT, "user-root", "the command is uid 0 inside")                                                           \
-    X(NESTED_USERNS, "nested-userns", "the box cannot make user namespaces (lost with allow_nested_userns)")           \
+    X(NESTED_USERNS, "nested-userns", "the box cannot create user namespaces (lost with allow_nested_userns)")         \
     X(CACHES, "caches", "package caches are writable privately")                                                       \
-    X(EXPAND_START, "expand-start", "any-depth rules hold for files made later (lost with expand: start)")             \
-    X(PROXY_ADDRESS, "proxy-address", "addresses are judged (lost behind a parent proxy)")                             \
-    X(SANDBOX, "sandbox", "the command runs in a box at all (lost with --unsandboxed-fallback)")
+    X(EXPAND_START, "expand-start", "any-depth rules apply to files created later (lost with expand: start)")          \
+    X(PROXY_ADDRESS, "proxy-address", "addresses are checked (lost behind a parent proxy)")                            \
+    X(SANDBOX, "sandbox", "the command runs in a box (lost with --unsandboxed-fallback)")
 
 enum feature {
 #define X(id, name, text) FEATURE_##id,
@@ -50,7 +50,7 @@ enum feature {
 typedef uint64_t features;
 #define F(id) ((features)1 << FEATURE_##id)
 
-/* What DECISIONS 15 lets the built-in profiles lose, and nothing else. */
+/* What the built-in profiles may lose, and nothing else. */
 #define FEATURES_BUILTIN_MAY_LOSE                                                                                      \
     (F(PID_NAMESPACE) | F(PRIVATE_IPC) | F(PRIVATE_TMP) | F(CGROUP_LIMITS) | F(NO_SURVIVORS) | F(FRESH_PROC))
 

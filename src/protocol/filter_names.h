@@ -126,7 +126,7 @@
     X(ENOSYS, 0,                                                                                                       \
       "create_module get_kernel_syms query_module nfsservctl getpmsg putpmsg afs_syscall tuxcall security vserver "    \
       "_sysctl uselib ustat sysfs modify_ldt set_thread_area get_thread_area uretprobe uprobe",                        \
-      "calls of the past, and those only the kernel's own probes make")
+      "obsolete calls, and calls only for the kernel's own probes")
 
 /* Refused by argument, for people: X(what, why it is refused or what the program sees) */
 #define FILTER_REFUSED_ARGUMENTS(X)                                                                                    \
@@ -138,7 +138,7 @@
     X("ioctl TIOCSTI, TIOCLINUX, TIOCSETD, TIOCCONS", "EPERM")                                                         \
     X("ioctl but those of terminals and sockets, and some that read or clone a file; of shown devices all but files'", \
       "ENOTTY")                                                                                                        \
-    X("setrlimit and prlimit of core files: a dump would go to a program of the host's", "nothing happens, and 0")     \
+    X("setrlimit and prlimit of core files: a dump would go to a program on the host", "nothing happens, and 0")       \
     X("limits, scheduling and priority of processes outside, where there is no pid namespace", "EPERM, ESRCH")         \
     X("set-user-id and set-group-id modes", "EPERM")                                                                   \
     X("prctl PR_SET_MM, personality beyond address layout", "EPERM")                                                   \

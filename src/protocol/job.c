@@ -1,3 +1,4 @@
+/* Checks and writes the image of a job: command, environment and descriptors on their way into a box. */
 #include "protocol/job.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* Checks requests to the session daemon. */
 #include "protocol/keep.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* Checks and splits frames of the multiplexed connection to a virtual machine. */
 #include "protocol/mux.h"
 
 #include <errno.h>

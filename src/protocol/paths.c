@@ -1,3 +1,4 @@
+/* The table of a box's mounts, and translation of paths between host and box. */
 #include "protocol/paths.h"
 #include <errno.h>
 

@@ -303,8 +303,8 @@ void step_print(const struct plan_image *p, const struct step *s, struct buf *ou
         put_bits(out, s->a, filters, 4);
     } else if (s->kind == STEP_CATCH) {
         static const char *const ways[] = {"every connection and name", "names and connections to listed ports",
-                                           "names and connections to listed ports of stand-ins in 127.64.0.0/10"};
-        buf_printf(out, " %s for the egress", ways[s->a <= CATCH_LOOPBACK ? s->a : 0]);
+                                           "names and connections to listed ports of fake IPs in 127.64.0.0/10"};
+        buf_printf(out, " %s for the egress proxy", ways[s->a <= CATCH_LOOPBACK ? s->a : 0]);
     } else if (s->kind == STEP_REACH) {
         buf_printf(out, " %s:%u of the host", s->a ? "[::1]" : "127.0.0.1", s->b);
     } else if (s->kind == STEP_LISTEN) {

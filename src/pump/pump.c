@@ -1,3 +1,4 @@
+/* Moves bytes between descriptors and the multiplexed connection to a virtual machine. */
 #include "pump/pump.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* The library's calls about agents: the list, command lines, and logins for a session. */
 #include <dirent.h>
 #include <limits.h>
 #include <stdio.h>
@@ -159,7 +160,7 @@ int pinfold_agent_prepare(const struct pinfold_agent_options *options, struct pi
     if (r == 0)
         r = world_look(mem, NULL, &w, &e);
     if (r == 0 && !o.state)
-        r = err_say(&e, ERR_POLICY, "%s: no directory for its state was named", a.title);
+        r = err_say(&e, ERR_POLICY, "%s: no directory for its state was given", a.title);
     char state[PATH_MAX];
     if (r == 0) /* a login is put there */
         r = world_judge(w.state, "the agent's state", o.state, state, NULL, &e);

@@ -1,6 +1,6 @@
 /*
  * Which engine, and the plan for it. A name is taken at its word. `auto` asks the engines of the table in their order, each
- * by a plan of its own, and takes the first that can honour the policy: the same machine and the same policy give the same
+ * by a plan of its own, and takes the first that can enforce the policy: the same machine and the same policy give the same
  * answer. What speaks against the others is kept: those before it could not; those after it were not needed.
  */
 #include <stdio.h>
@@ -39,8 +39,8 @@ int explain_command(struct prepared *p, enum pinfold_explain_format format, stru
         return format != PINFOLD_EXPLAIN_COMMAND
                    ? 0
                    : err_say(e, ERR_CANNOT,
-                             "the engine '%s' starts no other program: pinfold makes the box itself (pinfold explain "
-                             "--verbose shows the steps; --engine NAME names another engine)",
+                             "the engine '%s' has no command line: pinfold creates the box itself (pinfold explain "
+                             "--verbose shows the steps; --engine NAME selects another engine)",
                              engine->name);
     int r = tool_init(p->mem, &ask.init, NULL, e);
     if (r == 0)
@@ -49,7 +49,7 @@ int explain_command(struct prepared *p, enum pinfold_explain_format format, stru
         return r;
     tool_print(p->plan->command, ask.init, &text);
     p->plan->command_text = buf_ok(&text) ? arena_text(p->mem, buf_cstr(&text)) : NULL;
-    return p->plan->command_text ? 0 : err_sys(e, ERR_SYSTEM, ENOMEM, "print the command line");
+    return p->plan->command_text ? 0 : err_sys(e, ERR_SYSTEM, ENOMEM, "cannot print the command line");
 }
 
 static int prepare_for(const struct pinfold_policy *p, const struct engine *engine, const struct plan_ask *ask,
@@ -57,7 +57,7 @@ static int prepare_for(const struct pinfold_policy *p, const struct engine *engi
 {
     *n = (struct prepared){.mem = arena_new(MAX_PLAN_ARENA), .engine = engine};
     if (!n->mem)
-        return err_sys(e, ERR_SYSTEM, ENOMEM, "make the plan");
+        return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot make the plan");
     n->facts.home = p->layers.world.home;
     n->facts.state_home =
         ask->state_home ? ask->state_home : path_dir(n->mem, p->layers.world.state); /* of .../pinfold */
@@ -84,7 +84,7 @@ static int prepare_for(const struct pinfold_policy *p, const struct engine *engi
 /* What an engine said, less the words that every one of them begins with. */
 static const char *reason_of(const struct engine *engine, const struct err *e)
 {
-    static const char words[] = " cannot honour the policy here: ";
+    static const char words[] = " cannot enforce the policy here: ";
     size_t n = strlen(engine->name);
     bool begins = strncmp(e->text, engine->name, n) == 0 && strncmp(e->text + n, words, sizeof words - 1) == 0;
     return begins ? e->text + n + sizeof words - 1 : e->text;
@@ -96,7 +96,7 @@ static int none_can(const struct engine_reason *no, size_t n, struct err *e)
     char more[96] = "";
     if (n > 1)
         snprintf(more, sizeof more, "; why not another engine: pinfold explain --engine %s", no[1].engine);
-    return err_say(e, ERR_CANNOT, "no engine here can honour the policy: %s: %.*s%s",
+    return err_say(e, ERR_CANNOT, "no engine here can enforce the policy: %s: %.*s%s",
                    n ? no[0].engine : "none is built", (int)(sizeof e->text - 192), n ? no[0].why : "for it", more);
 }
 
@@ -121,10 +121,12 @@ static int say_others(struct prepared *n, const struct engine_reason *no, size_t
             after = true;
             continue;
         }
-        const char *why = !is_candidate(p, engine) ? p->image ? "it has no images, and the policy names one"
-                                                              : "its boxes show an image, and the policy names none"
-                          : after                  ? "not asked: an engine before it can honour the policy"
-                                                   : NULL;
+        const char *why = NULL;
+        if (!is_candidate(p, engine))
+            why = p->image ? "it does not use images, and the policy names one"
+                           : "it needs an image, and the policy names none";
+        else if (after)
+            why = arena_printf(n->mem, "not needed: %s can enforce this policy", n->engine->name);
         for (size_t k = 0; !why && k < n_no; k++)
             why = same(no[k].engine, engine->name) ? arena_text(n->mem, no[k].why) : NULL;
         all[at++] = (struct engine_reason){engine->name, why ? why : ""};
@@ -148,7 +150,7 @@ static int prepare_any(const struct pinfold_policy *p, const struct plan_ask *as
         int r = prepare_for(p, engines[i], ask, thorough, ret, e);
         if (r == 0 && say_others(ret, no, n, p->policy) < 0) {
             prepared_free(ret);
-            return err_sys(e, ERR_SYSTEM, ENOMEM, "make the plan");
+            return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot make the plan");
         }
         if (r == 0 || e->kind != ERR_CANNOT)
             return r;
@@ -165,8 +167,7 @@ static int prepare_named(const struct pinfold_policy *p, const char *name, const
 {
     const struct engine *engine = engine_by_name(name);
     if (!engine)
-        return err_say(e, ERR_CANNOT, "--engine %s: this pinfold has no such engine; see them with: pinfold doctor",
-                       name);
+        return err_say(e, ERR_CANNOT, "--engine %s: unknown engine; list the engines with: pinfold doctor", name);
     return prepare_for(p, engine, ask, thorough, ret, e);
 }
 
@@ -196,7 +197,7 @@ static int prepare_without(const struct pinfold_policy *p, const struct plan_ask
     const char *text = why ? arena_text(ret->mem, said.text) : NULL;
     if (!text) {
         prepared_free(ret);
-        return err_sys(e, ERR_SYSTEM, ENOMEM, "make the plan");
+        return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot make the plan");
     }
     *why = (struct engine_reason){p->policy->engine ? p->policy->engine : "auto", text};
     ret->facts.others = why;
@@ -211,7 +212,7 @@ static int other_can(const struct pinfold_policy *p, const struct plan_ask *ask,
     struct err ignored = {0};
     if (prepare_any(p, ask, false, &other, &ignored) < 0)
         return 0;
-    r = err_hint(e, r, "--unsandboxed-fallback is for where no engine can, and %s can: leave --engine out",
+    r = err_hint(e, r, "--unsandboxed-fallback applies only if no engine can run the box, and %s can: remove --engine",
                  other.engine->name);
     prepared_free(&other);
     return r;

@@ -84,7 +84,7 @@ int pinfold_policy_load(const struct pinfold_policy_options *options, struct pin
     struct pinfold_policy *p = policy_object();
 
     int r = p ? take_options(&o, sizeof o, options, options ? options->size : 0, &e)
-              : err_sys(&e, ERR_SYSTEM, ENOMEM, "load the policy");
+              : err_sys(&e, ERR_SYSTEM, ENOMEM, "cannot load the policy");
     if (r == 0)
         r = layers_load(&o, p->mem, &p->layers, &p->policy, &e);
     if (r < 0) {
@@ -100,7 +100,7 @@ int policy_of_layers(struct str packed, struct pinfold_policy **ret, struct err 
     struct pinfold_policy *p = policy_object();
     int r = p ? layers_unpack(packed, p->mem, &p->layers) : -ENOMEM;
     if (r < 0)
-        (void)err_sys(e, ERR_BUG, -r, "policy of the library");
+        (void)err_sys(e, ERR_BUG, -r, "cannot read the library's policy");
     else
         r = layers_build(&p->layers, &p->policy, e);
     if (r < 0) {
@@ -127,7 +127,7 @@ int pinfold_policy_text(struct pinfold_policy *p, int how, char **ret, struct pi
     auto_buf struct buf out = BUF(MAX_ANSWER_TEXT);
     struct err e = {0};
     int r = policy_print(p->policy, (unsigned)how, &out);
-    return r < 0 ? tell(error, &e, err_sys(&e, ERR_BUG, -r, "print the policy")) : give(&out, ret, error);
+    return r < 0 ? tell(error, &e, err_sys(&e, ERR_BUG, -r, "cannot print the policy")) : give(&out, ret, error);
 }
 
 int pinfold_policy_schema(char **ret, struct pinfold_error *error)
@@ -135,7 +135,7 @@ int pinfold_policy_schema(char **ret, struct pinfold_error *error)
     auto_buf struct buf out = BUF(MAX_ANSWER_TEXT);
     struct err e = {0};
     int r = policy_schema(&out);
-    return r < 0 ? tell(error, &e, err_sys(&e, ERR_BUG, -r, "print the schema")) : give(&out, ret, error);
+    return r < 0 ? tell(error, &e, err_sys(&e, ERR_BUG, -r, "cannot print the schema")) : give(&out, ret, error);
 }
 
 static int print_plan(const struct plan *plan, enum pinfold_explain_format format, int show_values, struct buf *out)
@@ -177,7 +177,7 @@ int pinfold_explain(struct pinfold_policy *p, enum pinfold_explain_format format
         r = print_plan(n.plan, format, show_values, &out);
     prepared_free(&n);
     if (r < 0)
-        return tell(error, &e, e.text[0] ? r : err_sys(&e, ERR_BUG, -r, "print the plan"));
+        return tell(error, &e, e.text[0] ? r : err_sys(&e, ERR_BUG, -r, "cannot print the plan"));
     return give(&out, ret, error);
 }
 
@@ -240,14 +240,14 @@ static void say_left(const struct pinfold_run_options *o, const struct box_resul
     size_t more = (r->n_left > MAX_NOTES ? r->n_left - MAX_NOTES : 0) + r->left_dropped;
     if (more) {
         buf_free(&words);
-        buf_printf(&words, "%zu more were left; see them with: pinfold log", more);
+        buf_printf(&words, "%zu more were left; list them with: pinfold log", more);
         say(o, PINFOLD_SAY_NOTE, &words);
     }
     if (r->left_untold) {
         buf_free(&words);
         buf_printf(&words,
-                   "%zu more links, FIFOs, repositories or names of branches were left than are told: look through the "
-                   "workspace before you go on there",
+                   "%zu more links, FIFOs, repositories or branch names were left than can be listed: inspect the "
+                   "workspace before you continue there",
                    r->left_untold);
         say(o, PINFOLD_SAY_NOTE, &words);
     }
@@ -279,7 +279,7 @@ void say_notes(const struct pinfold_run_options *o, const struct pinfold_result 
     }
     if (left) {
         buf_free(&words);
-        buf_printf(&words, "%zu more were denied; see them with: pinfold log", left);
+        buf_printf(&words, "%zu more were denied; list them with: pinfold log", left);
         say(o, PINFOLD_SAY_NOTE, &words);
     }
     say_left(o, r);
@@ -302,7 +302,7 @@ static int check_run(const struct pinfold_run_options *o, struct err *e)
     if (o->argv[0][0] == 0)
         return err_say(e, ERR_POLICY, "the command's name is empty");
     if (o->cwd && o->cwd[0] != '/')
-        return err_say(e, ERR_POLICY, "the directory to start in, '%s', must be absolute", o->cwd);
+        return err_say(e, ERR_POLICY, "the start directory '%s' must be an absolute path", o->cwd);
     return 0;
 }
 
@@ -382,7 +382,7 @@ int stdio_of(const int given[3], bool use_fds, int *null, int stdio[3], struct e
         if (*null < 0)
             *null = open("/dev/null", O_RDWR | O_CLOEXEC);
         if (*null < 0)
-            return err_sys(e, ERR_SYSTEM, errno, "open '/dev/null'");
+            return err_sys(e, ERR_SYSTEM, errno, "cannot open '/dev/null'");
         stdio[i] = *null;
     }
     return 0;
@@ -535,12 +535,12 @@ int pinfold_wrap(struct pinfold_policy *p, const char *const *argv, char ***ret,
 
     ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
     if (length < 0)
-        return tell(error, &e, err_sys(&e, ERR_SYSTEM, errno, "find the program (/proc/self/exe)"));
+        return tell(error, &e, err_sys(&e, ERR_SYSTEM, errno, "cannot find the program (/proc/self/exe)"));
     program[length] = 0;
     if (policy_print(p->policy, 0, &text) < 0 || !buf_ok(&text))
         return tell(
             error, &e,
-            err_say(&e, ERR_CANNOT, "the policy is longer than one argument may be (127 KiB); put it into a file"));
+            err_say(&e, ERR_CANNOT, "the policy is longer than one argument can be (127 KiB); put it into a file"));
     for (; argv && argv[n]; n++)
         bytes += strlen(argv[n]) + 1;
     if (n == 0)
@@ -601,6 +601,6 @@ int pinfold_log(int fd, int follow, struct pinfold_error *error)
     errno = 0;
     int r = audit_read(follow != 0, copy_line, &c, &e);
     if (r == 0 && c.no)
-        r = err_sys(&e, ERR_SYSTEM, c.no, "write the audit");
+        r = err_sys(&e, ERR_SYSTEM, c.no, "cannot write the audit");
     return tell(error, &e, r);
 }

@@ -1,3 +1,4 @@
+/* Collects the layers of a policy (profile, files, settings, flags), with trust and ownership checked, and builds it. */
 #include "run/load.h"
 
 #include <limits.h>
@@ -12,7 +13,7 @@
 
 static int no_memory(struct err *e)
 {
-    return err_sys(e, ERR_SYSTEM, ENOMEM, "load the policy");
+    return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot load the policy");
 }
 
 static int add_text(struct layers *l, enum policy_layer layer, enum policy_format format, const char *file,
@@ -93,8 +94,8 @@ static int format_of(const char *name, enum policy_format *ret, struct err *e)
             return 0;
         }
     }
-    return err_say(e, ERR_POLICY,
-                   "settings format '%s' is unknown; there are srt, dive, mycode, daycare, bwrap, pinfold", name);
+    return err_say(e, ERR_POLICY, "unknown settings format '%s'; known: srt, dive, mycode, daycare, bwrap, pinfold",
+                   name);
 }
 
 /* The flags that name texts are not rules themselves. */
@@ -240,8 +241,8 @@ static int fetch(void *ctx, const char *name, const char *from, const char **ret
         if (layer == LAYER_PROJECT && l->project_trusted &&
             (!realpath(name, real) || !trust_given(l->mem, l->world.state, real, got.text)))
             return err_say(e, ERR_REFUSED,
-                           "'%s' extends '%s', which is not trusted as it is now; run: pinfold trust '%s'", from, name,
-                           name);
+                           "'%s' extends '%s', which is not trusted in its present form; run: pinfold trust '%s'", from,
+                           name, name);
         got.file = arena_text(l->mem, name);
     }
     got.name = arena_text(l->mem, name);
@@ -285,19 +286,20 @@ static int refuse_kernels(const struct policy *p, struct err *e)
     char said[512];
 
     if (is_kernels(p->workspace) || path_at_or_below(p->workspace, "/dev"))
-        return err_say(e, ERR_POLICY, "workspace '%s' (%s): that is the kernel's, no directory to work in",
-                       p->workspace, policy_origin(p, p->workspace_origin, said, sizeof said));
+        return err_say(e, ERR_POLICY, "workspace '%s' (%s): a kernel file system cannot be the workspace", p->workspace,
+                       policy_origin(p, p->workspace_origin, said, sizeof said));
     for (size_t i = 0; i < p->n_paths; i++) {
         const struct path_rule *r = &p->paths[i];
         if ((r->access == PATH_RW || r->access == PATH_CACHE) && !r->any_depth && is_kernels(r->path))
             return err_say(e, ERR_POLICY,
-                           "'%s' (%s): every box has its own /proc, /sys and /dev, which stay as they are", r->path,
+                           "'%s' (%s): every box has its own /proc, /sys and /dev, which cannot be changed", r->path,
                            policy_origin(p, r->origin, said, sizeof said));
     }
     for (size_t i = 0; i < p->n_mounts; i++) {
         const struct mount_rule *m = &p->mounts[i];
         if (is_kernels(m->from) || is_kernels(m->to))
-            return err_say(e, ERR_POLICY, "mount '%s' on '%s' (%s): the host's /proc, /sys and /dev enter no box",
+            return err_say(e, ERR_POLICY,
+                           "mount '%s' on '%s' (%s): the host's /proc, /sys and /dev cannot be mounted in a box",
                            m->from, m->to, policy_origin(p, m->origin, said, sizeof said));
     }
     return 0;

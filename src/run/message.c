@@ -1,3 +1,4 @@
+/* Messages between the shared library and the program it starts: tagged fields, and descriptors beside them. */
 #include "run/message.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* Detects that this runs inside a box, and says what a nested box needs. */
 #include "run/nested.h"
 
 #include <linux/seccomp.h>
@@ -28,17 +29,16 @@ bool nested_allowed(void)
 int nested_remedy(struct err *e, int r)
 {
     if (access("/proc/self", F_OK) < 0)
-        return err_hint(e, r, "/proc is not mounted here, and a box cannot be made without: mount -t proc proc /proc");
+        return err_hint(e, r, "/proc is not mounted here, and a box needs it: mount -t proc proc /proc");
     if (!nested_in_box())
         return r;
     if (nested_allowed() && geteuid() == 0)
-        return err_hint(
-            e, r,
-            "the outer box allows user namespaces, but the kernel lets nobody without capabilities map uid 0 "
-            "once more: start the outer box as an ordinary user, or with --user 1000:1000");
+        return err_hint(e, r,
+                        "the outer box allows user namespaces, but the kernel does not map uid 0 again without "
+                        "capabilities: start the outer box as an ordinary user, or with --user 1000:1000");
     if (nested_allowed())
         return r;
     return err_hint(e, r,
-                    "this runs in a box already, and a box within needs the outer one to be started with "
-                    "--allow-nested-userns; or run the command as it is: the outer box holds it");
+                    "this already runs in a box; a nested box needs the outer box to be started with "
+                    "--allow-nested-userns; or run the command directly: the outer box confines it");
 }

@@ -1,3 +1,4 @@
+/* Prepares the directories and cache slots that a plan needs, and gives them back. */
 #include "run/planned.h"
 
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+/* Creates, locks and removes a box's private directories on the host. */
 #include "run/private.h"
 
 #include <dirent.h>
@@ -106,7 +107,7 @@ static int make_one(const char *path, struct err *e)
     if (access(path, F_OK) == 0 || mkdir(path, 0700) == 0 || errno == EEXIST)
         return 0;
     return errno == ENOENT ? make_private_directories(path, e)
-                           : err_sys(e, ERR_SYSTEM, errno, "make the box's private directory '%s'", path);
+                           : err_sys(e, ERR_SYSTEM, errno, "cannot create the box's private directory '%s'", path);
 }
 
 /* The part of a cache's path that names the slot: .../pinfold/caches/HASH/SLOT; 0 when it is none. */
@@ -131,9 +132,9 @@ static int lock_directory(const char *path, struct err *e)
         return r;
     auto_fd int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
-        return err_sys(e, ERR_SYSTEM, errno, "open the box's private directory '%s'", path);
+        return err_sys(e, ERR_SYSTEM, errno, "cannot open the box's private directory '%s'", path);
     if (flock(fd, LOCK_EX | LOCK_NB) < 0)
-        return errno == EWOULDBLOCK ? -EBUSY : err_sys(e, ERR_SYSTEM, errno, "lock '%s'", path);
+        return errno == EWOULDBLOCK ? -EBUSY : err_sys(e, ERR_SYSTEM, errno, "cannot lock '%s'", path);
     struct stat st;
     if (fstat(fd, &st) == 0 && st.st_nlink == 0) /* removed meanwhile (caches.c) */
         return -EBUSY;
@@ -216,7 +217,7 @@ static int take_slot(struct private_dirs *d, const char *workspace, const char *
         if (fd != -EBUSY)
             return fd;
     }
-    return err_say(e, ERR_SYSTEM, "%d boxes of this workspace are alive already", MAX_CACHE_SLOTS);
+    return err_say(e, ERR_SYSTEM, "%d boxes of this workspace are already running", MAX_CACHE_SLOTS);
 }
 
 /* The layer ends after STATE/pinfold/caches/HASH/SLOT/NAME/upper, of which `n` bytes name the slot. */

@@ -1,3 +1,4 @@
+/* Checks, gives and withdraws trust in a project's policy. */
 #include "run/trust.h"
 
 #include <fcntl.h>
@@ -45,17 +46,17 @@ static int write_record(const char *path, const char *text, struct err *e)
     size_t n = strlen(text);
 
     if ((size_t)snprintf(beside, sizeof beside, "%s.%d", path, (int)getpid()) >= sizeof beside)
-        return err_sys(e, ERR_SYSTEM, ENAMETOOLONG, "write '%s'", path);
+        return err_sys(e, ERR_SYSTEM, ENAMETOOLONG, "cannot write '%s'", path);
     auto_fd int fd = open(beside, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0)
-        return err_sys(e, ERR_SYSTEM, errno, "write '%s'", beside);
+        return err_sys(e, ERR_SYSTEM, errno, "cannot write '%s'", beside);
     ssize_t wrote = write(fd, text, n);
     int no = wrote < 0 ? errno : (size_t)wrote != n ? ENOSPC : fsync(fd) < 0 ? errno : 0;
     if (no == 0 && rename(beside, path) < 0)
         no = errno;
     if (no) {
         (void)unlink(beside);
-        return err_sys(e, ERR_SYSTEM, no, "write '%s'", path);
+        return err_sys(e, ERR_SYSTEM, no, "cannot write '%s'", path);
     }
     return 0;
 }
@@ -67,14 +68,14 @@ static int policy_of(struct arena *mem, const char *state, const char *path, boo
     struct stat st;
     auto_fd int found = -1;
     if (stat(path, &st) < 0)
-        return err_sys(e, ERR_POLICY, errno, "trust '%s'", path);
+        return err_sys(e, ERR_POLICY, errno, "cannot trust '%s'", path);
     const char *file = S_ISDIR(st.st_mode) ? arena_printf(mem, "%s/" PROJECT_POLICY, path) : path;
     if (!file)
-        return err_sys(e, ERR_SYSTEM, ENOMEM, "trust '%s'", path);
+        return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot trust '%s'", path);
     int r = world_judge(state, "trust", file, real, &found, e);
     if (r == 0 && found < 0 && !withdraw)
         r = -ENOENT;
-    return r == 0 || r == -EPERM ? r : err_sys(e, ERR_POLICY, -r, "trust '%s'", file);
+    return r == 0 || r == -EPERM ? r : err_sys(e, ERR_POLICY, -r, "cannot trust '%s'", file);
 }
 
 int trust_say(struct arena *mem, const char *state, const char *path, bool withdraw, const char **ret, struct err *e)
@@ -87,11 +88,11 @@ int trust_say(struct arena *mem, const char *state, const char *path, bool withd
         return r;
     const char *record = record_path(mem, state, real);
     if (!record)
-        return err_sys(e, ERR_SYSTEM, ENOMEM, "trust '%s'", path);
+        return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot trust '%s'", path);
     if (withdraw) {
         bool was = unlink(record) == 0;
         if (!was && errno != ENOENT && errno != ENOTDIR)
-            return err_sys(e, ERR_SYSTEM, errno, "remove '%s'", record);
+            return err_sys(e, ERR_SYSTEM, errno, "cannot remove '%s'", record);
         *ret = arena_printf(mem, was ? "no longer trusted: %s" : "was not trusted: %s", real);
         return 0;
     }
@@ -101,13 +102,12 @@ int trust_say(struct arena *mem, const char *state, const char *path, bool withd
     const char *text = record_text(mem, real, content);
     const char *directory = arena_printf(mem, "%s/trust", state);
     if (!text || !directory)
-        return err_sys(e, ERR_SYSTEM, ENOMEM, "trust '%s'", path);
+        return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot trust '%s'", path);
     r = make_private_directories(directory, e);
     if (r == 0)
         r = write_record(record, text, e);
     if (r < 0)
         return r;
-    *ret = arena_printf(mem, "trusted as it is now: %s (SHA-256 %.16s...); any change of it ends the trust", real,
-                        text + 3);
+    *ret = arena_printf(mem, "trusted: %s (SHA-256 %.16s...); any change to the file ends the trust", real, text + 3);
     return 0;
 }

@@ -1,3 +1,4 @@
+/* Creates whiteouts in a private layer, so that hidden names never show through. */
 #include "run/whiteout.h"
 
 #include <errno.h>
@@ -93,14 +94,14 @@ int whiteout_make(const char *path, size_t n, bool opaque, struct err *e)
 {
     char layer[PATH_MAX];
     if (n >= sizeof layer || path[n] != '/')
-        return err_say(e, ERR_BUG, "'%s' is in no private layer", path);
+        return err_say(e, ERR_BUG, "'%s' is not in a private layer", path);
     memcpy(layer, path, n);
     layer[n] = 0;
     auto_fd int top = open_layer(AT_FDCWD, layer);
     int no = top < 0 ? top : below_layer(top, path + n + 1, opaque);
     if (no == 0)
         return 0;
-    int r = err_sys(e, ERR_SYSTEM, -no, "keep a hidden name out of a package cache: '%s'", path);
+    int r = err_sys(e, ERR_SYSTEM, -no, "cannot keep a hidden name out of a package cache: '%s'", path);
     return err_hint(e, r,
                     "set XDG_STATE_HOME to a directory on a file system that takes whiteouts and user attributes");
 }

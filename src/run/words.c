@@ -1,3 +1,4 @@
+/* Writes the lines and sentences about a run that a person sees. */
 #include "run/words.h"
 
 #include <errno.h>
@@ -117,7 +118,7 @@ static void header_ports(const struct policy *p, struct buf *out)
 
 void words_unsandboxed(const struct plan *plan, struct buf *out)
 {
-    buf_text(out, "WARNING: this command runs WITHOUT A BOX, with all of your rights (--unsandboxed-fallback)");
+    buf_text(out, "WARNING: this command runs WITHOUT A BOX, with all your rights (--unsandboxed-fallback)");
     if (plan->facts->n_others) {
         buf_text(out, ": ");
         words_safe(out, plan->facts->others[0].why);
@@ -134,7 +135,7 @@ void words_header(const struct plan *plan, struct buf *out)
     static const char *const ways[] = {[CATCH_TPROXY] = "",
                                        [CATCH_ROUTES] = " (local routes: listed ports only)",
                                        [CATCH_LOOPBACK] = " (127.64.0.0/10: names at listed ports only)",
-                                       [CATCH_SOCKET] = " (proxy at a Unix socket only)"};
+                                       [CATCH_SOCKET] = " (proxy on a Unix socket only)"};
     buf_printf(out, "%s%s; network %s%s", plan->facts->engine,
                plan->image->tier == TIER_LANDLOCK ? " (Landlock only)" : "", nets[p->net],
                p->net == NET_ALLOW ? ways[plan->catch] : "");
@@ -153,7 +154,7 @@ void words_header(const struct plan *plan, struct buf *out)
         words_features(out, plan->lost);
     }
     if (plan->read_on_every_open && plan->read_on_every_open[0]) {
-        buf_text(out, "; every open is judged (");
+        buf_text(out, "; every open is checked (");
         words_safe(out, plan->read_on_every_open[0]);
         buf_text(out, plan->read_on_every_open[1] ? ", ...)" : ")");
     }
@@ -193,7 +194,7 @@ void words_closing(const struct box_result *r, struct buf *out)
 void words_errors(const struct box_result *r, const char *command, struct buf *out)
 {
     if (r->end == BOX_LOST) {
-        buf_text(out, "the box ended before it could be told how the command did");
+        buf_text(out, "the box ended before the command's result was known");
         return;
     }
     if (r->exec_errno) {
@@ -203,7 +204,7 @@ void words_errors(const struct box_result *r, const char *command, struct buf *o
         return;
     }
     if (r->output_errno)
-        buf_printf(out, "not all of the command's output could be passed on: %s", strerror(r->output_errno));
+        buf_printf(out, "part of the command's output was lost: %s", strerror(r->output_errno));
     if (r->audit_errno)
         buf_printf(out, "%sthe audit log could not be written: %s", out->n ? "; " : "", strerror(r->audit_errno));
 }
@@ -212,12 +213,12 @@ void words_errors(const struct box_result *r, const char *command, struct buf *o
 static void session_limit(const struct box_result *r, struct buf *out)
 {
     const char *flag = r->limit == BOX_LIMIT_PROCESSES ? "pids" : box_limit_name(r->limit);
-    buf_printf(out, "%s: the session used more than its limit of ", box_limit_name(r->limit));
+    buf_printf(out, "%s: the session exceeded its limit of ", box_limit_name(r->limit));
     if (r->limit == BOX_LIMIT_PROCESSES)
         buf_printf(out, "%" PRIu64 " processes", r->session_limit);
     else
         words_bytes(out, r->session_limit);
-    buf_text(out, " and was ended, with this command; begin it anew with more: pinfold session start '");
+    buf_text(out, " and was stopped, with this command; start it again with a higher limit: pinfold session start '");
     words_safe(out, r->session);
     buf_printf(out, "' --%s ", flag);
     if (r->limit == BOX_LIMIT_PROCESSES)
@@ -240,8 +241,8 @@ void words_limit(const struct box_result *r, const struct plan *plan, struct buf
         return;
     case BOX_LIMIT_MEMORY:
         if (l->memory.value == LIMIT_NONE) { /* of a command: its session's machine has no more */
-            buf_text(out, "memory: the command used all that its session has and was ended; make the session anew with "
-                          "more: --memory SIZE --recreate");
+            buf_text(out, "memory: the command used all of its session's memory and was ended; recreate the session "
+                          "with more: --memory SIZE --recreate");
             return;
         }
         buf_printf(out, "memory: the %s used more than ", who);
@@ -331,7 +332,7 @@ static void network_remedy(const struct denial *d, struct buf *out)
     if (d->ruled) {
         buf_text(out, ", ");
         words_safe(out, d->origin ? d->origin : "");
-        buf_text(out, "); a rule that denies wins over every --allow: it stands until that one is taken away");
+        buf_text(out, "); a deny rule overrides every --allow: remove the deny rule to allow it");
         return;
     }
     buf_text(out, ")");
@@ -353,7 +354,7 @@ void words_denial(const struct denial *d, const struct plan *plan, struct buf *o
         return;
     }
     if (same(d->kind, "network") && same(d->how, "none")) {
-        buf_text(out, "network: the command failed, and something in it looked for a network; the box has none (");
+        buf_text(out, "network: the command failed after it tried to use a network; the box has none (");
         words_safe(out, d->origin);
         buf_text(out, "); allow hosts with --allow HOST");
         return;
@@ -376,11 +377,11 @@ void words_denial(const struct denial *d, const struct plan *plan, struct buf *o
     }
     buf_text(out, "); ");
     if (d->origin && strstr(d->origin, OWN_ORIGIN)) {
-        buf_text(out, "it stays as it is in every box; change it outside");
+        buf_text(out, "it cannot be changed in a box; change it outside");
         return;
     }
     if (same(d->kind, "file") && same(d->action, "mount")) {
-        buf_text(out, "no option allows it: bind a directory instead, or run what mounts it outside the box");
+        buf_text(out, "no option allows it: mount a directory instead, or do the mount outside the box");
         return;
     }
     if (same(d->kind, "socket")) {
@@ -399,12 +400,12 @@ void words_left(const struct left_behind *l, struct buf *out)
     if (l->what && same(l->what, TOLD_CLOSED)) {
         buf_text(out, "left '");
         words_safe(out, l->path);
-        buf_text(out, "', which " TOLD_CLOSED "; look into it before you use it");
+        buf_text(out, "', which " TOLD_CLOSED "; inspect it before you use it");
         return;
     }
     buf_text(out, same(l->kind, "repository") ? "made in the new repository '"
-                  : same(l->kind, "link")     ? "made a link that leads out of the workspace: '"
-                  : same(l->kind, "ref")      ? "left a branch or tag whose name is an option to git in '"
+                  : same(l->kind, "link")     ? "created a link that leads out of the workspace: '"
+                  : same(l->kind, "ref")      ? "left a branch or tag whose name git would take as an option in '"
                                               : "left a FIFO in the workspace: '");
     words_safe(out, l->path);
     buf_text(out, "'");
@@ -412,7 +413,8 @@ void words_left(const struct left_behind *l, struct buf *out)
         return;
     buf_text(out, same(l->kind, "link") ? " -> '" : ": ");
     words_safe(out, l->what);
-    buf_text(out, same(l->kind, "ref") ? "; scripts that pass it on run git with it: remove it with git update-ref -d"
+    buf_text(out, same(l->kind, "ref")
+                      ? "; scripts that pass the name to git would set that option: remove it with git update-ref -d"
                   : same(l->kind, "link") ? "'"
-                                          : "; these run by themselves when you open it there: look at them before");
+                                          : "; these run automatically when you open it there: inspect them first");
 }

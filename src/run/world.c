@@ -1,3 +1,7 @@
+/*
+ * Finds the caller's home and state directories and reads files that decide about a policy, after checking who can
+ * write them.
+ */
 #include "run/world.h"
 
 #include <fcntl.h>
@@ -45,7 +49,7 @@ static int find_home(struct arena *mem, const char **ret, struct err *e)
     if (!home || home[0] != '/')
         home = home_of_passwd(mem);
     if (!home)
-        return err_say(e, ERR_POLICY, "no home directory is known for user %u; set HOME to an absolute path",
+        return err_say(e, ERR_POLICY, "user %u has no known home directory; set HOME to an absolute path",
                        (unsigned)getuid());
     home = path_clean_at(mem, "/", str_of(home));
     if (!home)
@@ -105,7 +109,7 @@ static int find_own(struct arena *mem, const char **ret_home, const char **ret_s
     }
     *ret_home = home;
     *ret_state = state;
-    return home && state ? 0 : err_sys(e, ERR_SYSTEM, ENOMEM, "home and state directory");
+    return home && state ? 0 : err_sys(e, ERR_SYSTEM, ENOMEM, "cannot determine home and state directory");
 }
 
 int world_state(struct arena *mem, const char **ret, struct err *e)
@@ -126,7 +130,7 @@ int world_judge(const char *state, const char *what, const char *path, char *ret
         *ret_fd = -1;
     bool fits = state && snprintf(memory, sizeof memory, "%s/written", state) < (int)sizeof memory;
     int r = written_walk(fits ? memory : NULL, what, path, ret, ret_fd, e);
-    return r < 0 && r != -EPERM ? err_sys(e, ERR_POLICY, -r, "open '%s'", path) : r;
+    return r < 0 && r != -EPERM ? err_sys(e, ERR_POLICY, -r, "cannot open '%s'", path) : r;
 }
 
 /* The directory that a caller names to start from. */
@@ -138,7 +142,7 @@ static int stand(struct arena *mem, const char *state, const char *cwd, const ch
     if (r == -EPERM)
         return r;
     if (r < 0 || found < 0)
-        return err_sys(e, ERR_POLICY, r < 0 ? -r : ENOENT, "directory '%s'", cwd);
+        return err_sys(e, ERR_POLICY, r < 0 ? -r : ENOENT, "cannot use directory '%s'", cwd);
     *ret = arena_text(mem, real);
     return 0;
 }
@@ -152,7 +156,7 @@ int world_look(struct arena *mem, const char *cwd, struct world *ret, struct err
     if (r < 0)
         return r;
     if (!getcwd(here, sizeof here) || here[0] != '/')
-        return err_sys(e, ERR_POLICY, here[0] == '/' ? errno : ENOENT, "current directory");
+        return err_sys(e, ERR_POLICY, here[0] == '/' ? errno : ENOENT, "cannot find the current directory");
     w.config = below_base(mem, base_directory(mem, "XDG_CONFIG_HOME", w.home, ".config"));
     r = cwd ? stand(mem, w.state, cwd, &w.cwd, e) : 0;
     if (r < 0)
@@ -167,7 +171,7 @@ int world_look(struct arena *mem, const char *cwd, struct world *ret, struct err
     if (!w.user_name)
         w.user_name = getenv("LOGNAME");
     if (arena_failed(mem))
-        return err_sys(e, ERR_SYSTEM, ENOMEM, "looking around");
+        return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot look up the host");
     *ret = w;
     return 0;
 }
@@ -186,7 +190,7 @@ static int judge_owner(const char *path, const struct stat *st, enum file_trust 
         return err_say(e, ERR_REFUSED, "'%s' belongs to user %u; it must belong to root%s (chown it, or remove it)",
                        path, (unsigned)st->st_uid, trust == FILE_OWN ? " or to you" : "");
     if (others_may_write(st))
-        return err_say(e, ERR_REFUSED, "'%s' may be written by others (mode %04o); run: chmod go-w '%s'", path,
+        return err_say(e, ERR_REFUSED, "'%s' is writable by others (mode %04o); run: chmod go-w '%s'", path,
                        (unsigned)(st->st_mode & 07777), path);
     return 0;
 }
@@ -215,7 +219,7 @@ static int read_open(struct arena *mem, int fd, const char *path, size_t max, en
     struct stat st;
 
     if (fstat(fd, &st) < 0)
-        return err_sys(e, ERR_SYSTEM, errno, "stat '%s'", path);
+        return err_sys(e, ERR_SYSTEM, errno, "cannot stat '%s'", path);
     if (!S_ISREG(st.st_mode))
         return err_say(e, ERR_POLICY, "'%s' is not a regular file", path);
     int r = judge_owner(path, &st, trust, e);
@@ -223,20 +227,20 @@ static int read_open(struct arena *mem, int fd, const char *path, size_t max, en
         return r;
     size_t room = st.st_size > 0 ? (size_t)st.st_size : 4096, n = 0;
     if ((uint64_t)st.st_size > max)
-        return err_say(e, ERR_POLICY, "'%s' has more than %zu bytes", path, max);
+        return err_say(e, ERR_POLICY, "'%s' is larger than %zu bytes", path, max);
     char *text = arena_zero(mem, room + 1);
     while (text) {
         ssize_t got = read(fd, text + n, room - n);
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0)
-            return err_sys(e, ERR_POLICY, errno, "read '%s'", path);
+            return err_sys(e, ERR_POLICY, errno, "cannot read '%s'", path);
         n += (size_t)got;
         if (got == 0 || n == room)
             break;
     }
     if (!text)
-        return err_sys(e, ERR_SYSTEM, ENOMEM, "read '%s'", path);
+        return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot read '%s'", path);
     *ret = (struct str){text, n};
     return 0;
 }
@@ -251,9 +255,9 @@ int read_whole(struct arena *mem, const char *path, size_t max, enum file_trust 
     if (fd < 0 && optional && (no == ENOENT || no == ENOTDIR))
         return -ENOENT;
     if (fd < 0 && no_links && no == ELOOP)
-        return err_say(e, ERR_REFUSED, "'%s' is, or stands in, a symbolic link; put a real file there", path);
+        return err_say(e, ERR_REFUSED, "'%s' is, or is reached through, a symbolic link; use a real file", path);
     if (fd < 0)
-        return err_sys(e, ERR_POLICY, no, "open '%s'", path);
+        return err_sys(e, ERR_POLICY, no, "cannot open '%s'", path);
     return read_open(mem, fd, path, max, trust, ret, e);
 }
 
@@ -267,11 +271,11 @@ int read_named(struct arena *mem, const char *state, const char *what, const cha
     if (r < 0)
         return r;
     if (found < 0)
-        return err_sys(e, ERR_POLICY, ENOENT, "open '%s'", path);
+        return err_sys(e, ERR_POLICY, ENOENT, "cannot open '%s'", path);
     snprintf(itself, sizeof itself, "/proc/self/fd/%d", found);
     auto_fd int fd = open(itself, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     if (fd < 0)
-        return err_sys(e, ERR_POLICY, errno, "open '%s'", path);
+        return err_sys(e, ERR_POLICY, errno, "cannot open '%s'", path);
     return read_open(mem, fd, path, max, trust, ret, e);
 }
 
@@ -296,14 +300,14 @@ int make_private_directories(const char *path, struct err *e)
     char part[PATH_MAX];
     size_t n = strlen(path);
     if (n >= sizeof part)
-        return err_sys(e, ERR_SYSTEM, ENAMETOOLONG, "make directory '%s'", path);
+        return err_sys(e, ERR_SYSTEM, ENAMETOOLONG, "cannot create directory '%s'", path);
     memcpy(part, path, n + 1);
     for (size_t i = 1; i <= n; i++) {
         if (part[i] != '/' && part[i] != 0)
             continue;
         part[i] = 0;
         if (mkdir(part, 0700) < 0 && errno != EEXIST && errno != EROFS)
-            return err_sys(e, ERR_SYSTEM, errno, "make directory '%s'", part);
+            return err_sys(e, ERR_SYSTEM, errno, "cannot create directory '%s'", part);
         part[i] = i < n ? '/' : 0;
     }
     return 0;

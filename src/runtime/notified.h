@@ -1,6 +1,6 @@
 /*
  * Which calls the guard must see, and which must not work at all because nobody could judge them. The filter generator
- * turns these tables into BPF; the guard (guard/call.c) knows every notified call by the same name.
+ * turns these tables into BPF; the guard (guard/dispatch.c) knows every notified call by the same name.
  *
  *     X(call, filter bit, verb, first condition, second condition)
  *

@@ -1,3 +1,4 @@
+/* One request to a session daemon and its answer, from the client's side. */
 #include "session/ask.h"
 
 #include <stdio.h>
@@ -37,7 +38,7 @@ int ask_send(int fd, struct keep_request q, struct str payload, const int *fds, 
     q.apart = payload.n > KEEP_MESSAGE - sizeof q;
     auto_fd int file = q.apart ? in_file(payload) : -1;
     if (q.apart && file < 0)
-        return err_sys(e, ERR_SYSTEM, -file, "a request to the session");
+        return err_sys(e, ERR_SYSTEM, -file, "cannot send a request to the session");
     if (q.apart)
         all[n++] = file;
     for (unsigned i = 0; i < n_fds; i++)
@@ -55,7 +56,7 @@ int ask_send(int fd, struct keep_request q, struct str payload, const int *fds, 
     do
         sent = sendmsg(fd, &m, MSG_NOSIGNAL);
     while (sent < 0 && errno == EINTR);
-    return sent < 0 ? err_sys(e, ERR_SYSTEM, errno, "a request to the session") : 0;
+    return sent < 0 ? err_sys(e, ERR_SYSTEM, errno, "cannot send a request to the session") : 0;
 }
 
 static int take_file(int file, size_t n, struct buf *out)
@@ -85,7 +86,7 @@ int ask_answer(int fd, struct keep_answer *ret, struct buf *out, struct err *e)
         n = sys_recv_fd(fd, &m, sizeof m, &file, 0);
     while (n == -EINTR);
     if (n < (long)sizeof m.f) {
-        (void)err_say(e, ERR_SYSTEM, "the session ended while it was asked");
+        (void)err_say(e, ERR_SYSTEM, "the session ended before it answered");
         return -ESTALE;
     }
     size_t length = (size_t)n - sizeof m.f;
@@ -100,7 +101,7 @@ int ask_answer(int fd, struct keep_answer *ret, struct buf *out, struct err *e)
     else if (r == 0)
         buf_put(out, m.text, length);
     if (r < 0 || !buf_ok(out))
-        return err_say(e, ERR_BUG, "the session's answer could not be read");
+        return err_say(e, ERR_BUG, "cannot read the session's answer");
     if (ret)
         *ret = (struct keep_answer){m.f.c, m.f.utime_us, m.f.stime_us};
     return 0;
@@ -118,6 +119,6 @@ int exec_image(const struct pinfold_exec_options *o, uint32_t flags, unsigned ro
                               .columns = (uint16_t)columns};
     int r = job_image_write(&parts, out);
     if (r == -E2BIG)
-        return err_sys(e, ERR_POLICY, E2BIG, "the command");
-    return r < 0 ? err_sys(e, ERR_SYSTEM, -r, "the command") : 0;
+        return err_sys(e, ERR_POLICY, E2BIG, "cannot read the command");
+    return r < 0 ? err_sys(e, ERR_SYSTEM, -r, "cannot read the command") : 0;
 }

@@ -1,3 +1,4 @@
+/* Attaches the caller to a job of a session: prints its output and passes on what is typed. */
 #include "session/attach.h"
 
 #include <poll.h>
@@ -74,7 +75,7 @@ static int hear_job(const struct attach *a, int *ret_status, struct err *e)
         return 0;
     }
     int r = m.f.kind == FRAME_DATA ? fd_write_all(1, m.bytes, (size_t)n - sizeof m.f) : 0;
-    return r < 0 ? err_sys(e, ERR_SYSTEM, -r, "write the job's output") : 1;
+    return r < 0 ? err_sys(e, ERR_SYSTEM, -r, "cannot write the job's output") : 1;
 }
 
 static int follow_job(struct attach *a, int *ret_status, struct err *e)
@@ -86,7 +87,7 @@ static int follow_job(struct attach *a, int *ret_status, struct err *e)
                               {.fd = a->signals, .events = POLLIN}};
         int n = sys_poll(p, 3, NULL);
         if (n < 0 && n != -EINTR)
-            return err_sys(e, ERR_SYSTEM, -n, "waiting for the job");
+            return err_sys(e, ERR_SYSTEM, -n, "cannot wait for the job");
         if (n > 0 && p[2].revents) {
             struct signalfd_siginfo i;
             (void)!read(a->signals, &i, sizeof i);
@@ -160,7 +161,7 @@ int session_attach(struct pinfold_session *s, uint32_t job, uint64_t from, bool 
     if (r == -EINTR)
         return r;
     if (r == -ESTALE && session_over(&s->place, s->mem, &over) && over.limit != BOX_LIMIT_NONE) {
-        (void)err_say(&e, ERR_SYSTEM, "%s: the session used more than its limit and was ended, with this job",
+        (void)err_say(&e, ERR_SYSTEM, "%s: the session exceeded its limit and was stopped, with this job",
                       box_limit_name(over.limit));
         (void)tell(error, &e, r);
         return 137;

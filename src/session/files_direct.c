@@ -31,7 +31,7 @@ int session_files(struct pinfold_session *s, bool again, int *ret, struct err *e
     if (s->files >= 0)
         return 0;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-        return err_sys(e, ERR_SYSTEM, errno, "a socket pair for the session's files");
+        return err_sys(e, ERR_SYSTEM, errno, "cannot create a socket pair for the session's files");
     int r = session_files_give(s, pair[1], e);
     (void)close_fd(pair[1]);
     if (r < 0) {

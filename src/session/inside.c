@@ -1,3 +1,4 @@
+/* Translates directories and variables of this machine's paths into the box's, by the session's table of mounts. */
 #include "session/inside.h"
 
 #include <errno.h>
@@ -49,7 +50,7 @@ int inside_write(const struct session_place *p, const struct plan *plan, struct 
         r->remapped = is_remapped(&t);
         no = r->remapped ? write_table(path, &b) : 0;
     }
-    return no < 0 ? err_sys(e, ERR_SYSTEM, -no, "the session's table of mounts '%s'", path) : 0;
+    return no < 0 ? err_sys(e, ERR_SYSTEM, -no, "cannot read the session's mount table '%s'", path) : 0;
 }
 
 static bool says_path(const struct pinfold_exec_options *o)
@@ -80,7 +81,7 @@ int inside_options(const struct pinfold_session *s, struct pinfold_exec_options 
     if (r == -ENOENT) /* the session is about to be gone, which its session daemon says better */
         return 0;
     if (r == 0 && paths_load(&t, text.p, text.n, mem) < 0)
-        r = err_say(e, ERR_SYSTEM, "'%s' is no table of mounts", path);
+        r = err_say(e, ERR_SYSTEM, "'%s' is not a mount table", path);
     if (r < 0)
         return r;
     size_t n = 0;
@@ -100,5 +101,5 @@ int inside_options(const struct pinfold_session *s, struct pinfold_exec_options 
         whole = (o->cwd = moved(&t, o->cwd, mem)) != NULL;
     if (whole && o->env)
         o->env = env;
-    return whole ? 0 : err_sys(e, ERR_SYSTEM, ENOMEM, "the command");
+    return whole ? 0 : err_sys(e, ERR_SYSTEM, ENOMEM, "cannot read the command");
 }

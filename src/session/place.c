@@ -1,3 +1,4 @@
+/* Finds, creates, locks and removes a session's two directories. */
 #include "session/place.h"
 
 #include <errno.h>
@@ -28,7 +29,7 @@ int place_roots(struct arena *mem, const char **ret_run, const char **ret_state,
         return r;
     *ret_run = run ? arena_printf(mem, "%s/s", run) : NULL;
     *ret_state = arena_printf(mem, "%s/sessions", state);
-    return *ret_run && *ret_state ? 0 : err_sys(e, ERR_SYSTEM, ENOMEM, "find the session");
+    return *ret_run && *ret_state ? 0 : err_sys(e, ERR_SYSTEM, ENOMEM, "cannot find the session");
 }
 
 int place_of_hash(const char *hash, struct arena *mem, struct session_place *ret, struct err *e)
@@ -40,7 +41,7 @@ int place_of_hash(const char *hash, struct arena *mem, struct session_place *ret
     snprintf(ret->hash, sizeof ret->hash, "%s", hash);
     ret->run = arena_printf(mem, "%s/%s", run, hash);
     ret->state = arena_printf(mem, "%s/%s", state, hash);
-    return ret->run && ret->state ? 0 : err_sys(e, ERR_SYSTEM, ENOMEM, "find the session");
+    return ret->run && ret->state ? 0 : err_sys(e, ERR_SYSTEM, ENOMEM, "cannot find the session");
 }
 
 int place_named(const char *name, const char *scope, struct arena *mem, struct session_place *ret, struct err *e)
@@ -52,7 +53,8 @@ int place_named(const char *name, const char *scope, struct arena *mem, struct s
 
     *ret = (struct session_place){.scope = ""};
     if (n == 0 || n > MAX_SESSION_NAME || n_scope > MAX_SESSION_NAME)
-        return err_say(e, ERR_POLICY, "the name of a session has 1 to %d bytes; this one has %zu", MAX_SESSION_NAME, n);
+        return err_say(e, ERR_POLICY, "a session's name must have 1 to %d bytes; this one has %zu", MAX_SESSION_NAME,
+                       n);
     int r = place_roots(mem, &run, &state, e);
     if (r < 0)
         return r;
@@ -61,7 +63,7 @@ int place_named(const char *name, const char *scope, struct arena *mem, struct s
     buf_char(&both, 0);
     buf_put(&both, name, n);
     if (!buf_ok(&both))
-        return err_sys(e, ERR_SYSTEM, ENOMEM, "find the session");
+        return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot find the session");
     content_hash(buf_view(&both), hash);
     hash[PLACE_HASH - 1] = 0;
     ret->name = arena_text(mem, name);
@@ -103,17 +105,17 @@ int place_lock(const struct session_place *p, int *ret, struct err *e)
         if (fd == -ENOENT) /* removed meanwhile */
             continue;
         if (fd < 0)
-            return err_sys(e, ERR_SYSTEM, -fd, "open '%s'", p->run);
+            return err_sys(e, ERR_SYSTEM, -fd, "cannot open '%s'", p->run);
         while (flock(fd, LOCK_EX) < 0) {
             if (errno != EINTR)
-                return err_sys(e, ERR_SYSTEM, errno, "lock '%s'", p->run);
+                return err_sys(e, ERR_SYSTEM, errno, "cannot lock '%s'", p->run);
         }
         if (fstat(fd, &st) == 0 && st.st_nlink > 0) { /* else it was removed while we waited */
             *ret = take_fd(&fd);
             return 0;
         }
     }
-    return r < 0 ? r : err_sys(e, ERR_SYSTEM, EBUSY, "lock '%s'", p->run);
+    return r < 0 ? r : err_sys(e, ERR_SYSTEM, EBUSY, "cannot lock '%s'", p->run);
 }
 
 int place_connect(const struct session_place *p)

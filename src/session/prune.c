@@ -98,9 +98,9 @@ static void judge_session(struct pruning *p, const struct session_place *place, 
         return;
     put_one(&p->json, place, no == 0 ? &r : NULL,
             no == -ENOENT           ? "no record"
-            : no < 0                ? "a record that cannot be read"
+            : no < 0                ? "its record cannot be read"
             : record_is_of_boot(&r) ? "its session daemon has died"
-                                    : "the machine was started anew");
+                                    : "the machine was restarted");
     if (!p->look)
         place_remove(place);
 }

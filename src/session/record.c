@@ -1,3 +1,4 @@
+/* Reads and writes a session's record and decides whether its owner is still alive. */
 #include "session/record.h"
 
 #include <errno.h>
@@ -105,7 +106,7 @@ int record_inherit(struct record *r, const struct record *before, struct arena *
                     same(r->kept[k].host, old->host) && same(r->kept[k].context, old->context);
         struct kept *slot = used ? NULL : arena_push(mem, &r->kept, &r->n_kept, sizeof *slot);
         if (!used && !slot)
-            return err_sys(e, ERR_SYSTEM, ENOMEM, "the session's record");
+            return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot read the session's record");
         if (slot) {
             *slot = *old;
             slot->what.path = ""; /* shown nowhere now */
@@ -145,8 +146,9 @@ int record_make(const struct session_place *p, const struct plan *plan, struct a
                            .output = l->output.value,
                            .tty = plan->policy->tty,
                            .image = plan->facts->image ? plan->facts->image->id : ""};
-    return make_kept(plan, mem, ret) < 0 || arena_failed(mem) ? err_sys(e, ERR_SYSTEM, ENOMEM, "the session's record")
-                                                              : 0;
+    return make_kept(plan, mem, ret) < 0 || arena_failed(mem)
+               ? err_sys(e, ERR_SYSTEM, ENOMEM, "cannot read the session's record")
+               : 0;
 }
 
 static void print(const struct record *r, struct buf *out)
@@ -192,7 +194,7 @@ int record_write(const struct session_place *p, const struct record *r, struct e
         no = -errno;
     if (no < 0)
         (void)unlink(fresh);
-    return no < 0 ? err_sys(e, ERR_SYSTEM, -no, "write the session's record '%s'", path) : 0;
+    return no < 0 ? err_sys(e, ERR_SYSTEM, -no, "cannot write the session's record '%s'", path) : 0;
 }
 
 static void take_enforced(struct record *r, struct str value, struct arena *mem)
@@ -259,10 +261,10 @@ int record_read(const struct session_place *p, struct arena *mem, struct record 
         take_line(ret, key, value, mem);
     }
     if (!ret->name || !ret->scope || !ret->boot || !ret->engine || !ret->policy_digest || ret->pid <= 0)
-        return err_say(e, ERR_SYSTEM, "'%s' is no record of a session; remove it with: pinfold session prune", path);
+        return err_say(e, ERR_SYSTEM, "'%s' is not a session record; remove it with: pinfold session prune", path);
     if (p->name && (!same(p->name, ret->name) || !same(p->scope, ret->scope)))
-        return err_say(e, ERR_REFUSED, "'%s' belongs to a session of another name", path);
-    return arena_failed(mem) ? err_sys(e, ERR_SYSTEM, ENOMEM, "the session's record") : 0;
+        return err_say(e, ERR_REFUSED, "'%s' belongs to a session with another name", path);
+    return arena_failed(mem) ? err_sys(e, ERR_SYSTEM, ENOMEM, "cannot read the session's record") : 0;
 }
 
 bool record_is_of_boot(const struct record *r)

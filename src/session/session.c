@@ -50,7 +50,7 @@ static struct pinfold_session *object(const char *name, const char *scope, struc
     }
     if (!s || !s->mem) {
         free(s);
-        (void)err_sys(e, ERR_SYSTEM, ENOMEM, "find the session");
+        (void)err_sys(e, ERR_SYSTEM, ENOMEM, "cannot find the session");
         return NULL;
     }
     if (place_named(name, scope, s->mem, &s->place, e) < 0) {
@@ -155,34 +155,34 @@ int session_gone(const struct session_place *p, struct arena *mem, struct err *e
     shown(p, name);
     if (no == -ENOENT) {
         (void)err_say(e, ERR_POLICY,
-                      "there is no session '%s'; see all: pinfold session list; start it: pinfold session start '%s'",
+                      "there is no session '%s'; list sessions with: pinfold session list; start it with: pinfold "
+                      "session start '%s'",
                       name, name);
         return -ENOENT;
     }
     if (no < 0)
         return no;
     if (!record_is_of_boot(&r))
+        (void)err_say(e, ERR_SYSTEM,
+                      "session '%s' ended when this machine was restarted; start it with: pinfold session start '%s'",
+                      name, name);
+    else if (!record_is_alive(&r) && ended_by(p, &limit))
         (void)err_say(
             e, ERR_SYSTEM,
-            "session '%s' ended when this machine was started anew; start it with: pinfold session start '%s'", name,
-            name);
-    else if (!record_is_alive(&r) && ended_by(p, &limit))
-        (void)err_say(e, ERR_SYSTEM,
-                      "session '%s' used more than its limit of %s and was ended; start it with: pinfold session start "
-                      "'%s'",
-                      name, box_limit_name(limit.limit), name);
+            "session '%s' exceeded its limit of %s and was stopped; start it with: pinfold session start '%s'", name,
+            box_limit_name(limit.limit), name);
     else if (!record_is_alive(&r))
         (void)err_say(
             e, ERR_SYSTEM,
-            "session '%s' is gone: its session daemon (process %d) has ended, and its box with it; start it with: "
-            "pinfold session start '%s'",
+            "session '%s' is gone: its session daemon (process %d) and its box have ended; start it with: pinfold "
+            "session start '%s'",
             name, r.pid, name);
     else
-        (void)err_say(e, ERR_SYSTEM,
-                      "session '%s' does not answer: its session daemon (process %d) lives and has no socket in '%s'; "
-                      "end it with: "
-                      "pinfold session stop '%s'",
-                      name, r.pid, p->run, name);
+        (void)err_say(
+            e, ERR_SYSTEM,
+            "session '%s' does not answer: its session daemon (process %d) is running but has no socket in '%s'; "
+            "stop it with: pinfold session stop '%s'",
+            name, r.pid, p->run, name);
     return -ESTALE;
 }
 
@@ -271,7 +271,7 @@ static int keep_planned(const struct session_birth *b, struct prepared *prepared
                             .spare = spare,
                             .n_spare = planned_spare(&memory, spare, PLANNED_SPANS)};
     if (!mem)
-        return err_sys(e, ERR_SYSTEM, ENOMEM, "start the session");
+        return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot start the session");
     keep.env = own_environment(prepared->plan, mem);
     keep.cwd = arena_text(mem, prepared->plan->cwd);
     keep.name = arena_text(mem, b->place->name);
@@ -280,7 +280,7 @@ static int keep_planned(const struct session_birth *b, struct prepared *prepared
     keep.record = arena_printf(mem, "%s/record", b->place->state);
     keep.stopped = arena_printf(mem, "%s/stopped", b->place->state);
     if (arena_failed(mem))
-        return err_sys(e, ERR_SYSTEM, ENOMEM, "start the session");
+        return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot start the session");
     arena_trim(mem);
     return sessiond_run(&keep, e);
 }
@@ -291,7 +291,8 @@ static int begin_record(const struct session_birth *b, const struct plan *plan, 
     auto_arena struct arena *mem = arena_new(MAX_SESSION_ARENA);
     struct record record, before = {0};
     struct err ignored = {0};
-    int r = mem ? record_make(b->place, plan, mem, &record, e) : err_sys(e, ERR_SYSTEM, ENOMEM, "start the session");
+    int r =
+        mem ? record_make(b->place, plan, mem, &record, e) : err_sys(e, ERR_SYSTEM, ENOMEM, "cannot start the session");
     if (r == 0 && record_read(b->place, mem, &before, &ignored) == 0)
         r = record_inherit(&record, &before, mem, e);
     if (r == 0)
@@ -310,7 +311,7 @@ static int keep_under(const struct session_birth *b, bool thorough, struct err *
     struct plan_ask ask = {
         .cwd = planned_directory(b->policy), .environ = (const char *const *)environ, .instance = instance};
     snprintf(instance, sizeof instance, "%d", (int)getpid());
-    int r = mem ? storage_plan(b->place, &ask, mem, e) : err_sys(e, ERR_SYSTEM, ENOMEM, "start the session");
+    int r = mem ? storage_plan(b->place, &ask, mem, e) : err_sys(e, ERR_SYSTEM, ENOMEM, "cannot start the session");
     if (r == 0)
         r = planned_make(b->policy, &ask, thorough, &dirs, &prepared, e);
     bool planned = r == 0;
@@ -393,7 +394,7 @@ static int start_keeping(struct pinfold_policy *policy, const struct session_pla
     struct keep_report said = {.r = -ECHILD};
     int pipe_ends[2], status;
     if (pipe2(pipe_ends, O_CLOEXEC) < 0)
-        return err_sys(e, ERR_SYSTEM, errno, "start the session");
+        return err_sys(e, ERR_SYSTEM, errno, "cannot start the session");
     b.report = pipe_ends[1];
     pid_t pid = fork();
     if (pid == 0) {
@@ -417,9 +418,9 @@ static int start_keeping(struct pinfold_policy *policy, const struct session_pla
     }
     (void)close(pipe_ends[0]);
     if (pid < 0)
-        return err_sys(e, ERR_SYSTEM, no, "start the session");
+        return err_sys(e, ERR_SYSTEM, no, "cannot start the session");
     if (n < sizeof said)
-        return err_say(e, ERR_SYSTEM, "the session daemon died while it started");
+        return err_say(e, ERR_SYSTEM, "the session daemon died while starting");
     if (said.r < 0) {
         *e = said.err;
         if (!before)
@@ -479,15 +480,14 @@ static int make_under_lock(struct pinfold_session *s, struct pinfold_policy *pol
     if (found == OTHER_IMAGE && !recreate) {
         (void)err_say(
             e, ERR_REFUSED,
-            "session '%s' runs in the image '%s' as it was (%.19s), and that name means another one now; make "
-            "the session anew with: --recreate",
+            "session '%s' runs an older version of the image '%s' (%.19s); recreate the session with: --recreate",
             shown(&s->place, name), policy->policy->image, s->record.image);
         return -ESTALE;
     }
     if (found == OTHER_POLICY && !recreate) {
         (void)err_say(e, ERR_REFUSED,
-                      "session '%s' runs under another policy than this one (engine or image included, time-outs not); "
-                      "run under its own with: pinfold exec '%s' COMMAND, or make it anew with: --recreate",
+                      "session '%s' runs with another policy, engine or image (time-outs may differ); run with the "
+                      "session's own policy: pinfold exec '%s' COMMAND, or recreate the session with: --recreate",
                       shown(&s->place, name), name);
         return -ESTALE;
     }
@@ -604,8 +604,8 @@ static int stop_living(const struct session_place *p, struct arena *mem, struct 
     (void)sys_pidfd_kill(owner, SIGKILL); /* and the box with it */
     if (wait_for_end(owner, STOP_PATIENCE_MS) == 0)
         return 0;
-    return err_sys(e, ERR_SYSTEM, ETIMEDOUT, "session '%s': its session daemon (process %d) does not end",
-                   shown(p, name), r.pid);
+    return err_sys(e, ERR_SYSTEM, ETIMEDOUT, "session '%s': cannot end its session daemon (process %d)", shown(p, name),
+                   r.pid);
 }
 
 /* In good order: what it stored waits for the next of that name. */
@@ -645,7 +645,7 @@ int pinfold_session_stop(const struct pinfold_session_options *options, int remo
         if (r == 0)
             place_remove(&s->place);
         else
-            r = err_wrap(&e, r, "the session has ended and is not removed, for");
+            r = err_wrap(&e, r, "the session has ended but was not removed");
     }
     if (r == 0 && there && !remove)
         mark_stopped(&s->place);
@@ -770,7 +770,7 @@ int pinfold_session_list(const struct pinfold_session_options *options, char **r
     struct err e = {0};
     int r = take_options(&o, sizeof o, options, options ? options->size : 0, &e);
     if (r == 0 && !mem)
-        r = err_sys(&e, ERR_SYSTEM, ENOMEM, "list the sessions");
+        r = err_sys(&e, ERR_SYSTEM, ENOMEM, "cannot list the sessions");
     if (r < 0)
         return tell(error, &e, r);
     if (!o.name) {

@@ -37,11 +37,12 @@ static int check_exec(const struct pinfold_exec_options *o, struct err *e)
     if (o->argv[0][0] == 0)
         return err_say(e, ERR_POLICY, o->shell ? "the command is empty" : "the command's name is empty");
     if (o->cwd && o->cwd[0] != '/')
-        return err_say(e, ERR_POLICY, "the directory to start in, '%s', must be absolute, as the box sees it", o->cwd);
+        return err_say(e, ERR_POLICY, "the start directory '%s' must be an absolute path, as the box sees it", o->cwd);
     if (o->shell && (o->memory_max || o->processes_max))
-        return err_say(e, ERR_CANNOT, "a command of a persistent shell has the session's limits, no others");
+        return err_say(e, ERR_CANNOT,
+                       "a command in a persistent shell cannot have limits of its own; the session's limits apply");
     if (o->shell && o->argv[1])
-        return err_say(e, ERR_POLICY, "a command of a persistent shell is one text, not several words");
+        return err_say(e, ERR_POLICY, "a command for a persistent shell must be a single argument");
     for (const char *const *v = o->env; v && *v; v++) {
         if (!strchr(*v, '=') || (*v)[0] == '=')
             return err_say(e, ERR_POLICY, "the variable '%s' is not NAME=VALUE", *v);
@@ -294,9 +295,10 @@ int pinfold_job_start(struct pinfold_session *session, const struct pinfold_exec
     if (r == 0)
         r = inside_options(session, &o, mem, &e);
     if (r == 0 && (o.memory_max || o.processes_max))
-        r = err_say(&e, ERR_CANNOT, "a background command has the session's limits, no others");
+        r = err_say(&e, ERR_CANNOT, "a background command cannot have limits of its own; the session's limits apply");
     if (r == 0 && o.shell)
-        r = err_say(&e, ERR_POLICY, "a job is a process of its own; a persistent shell runs no jobs");
+        r = err_say(&e, ERR_POLICY,
+                    "--detach and --shell cannot be combined: a background command does not run in a persistent shell");
     if (r == 0)
         r = exec_image(&o, o.tty ? JOB_TTY : 0, 24, 80, session_umask(), &image, &e);
     uint64_t own = session->policy.limits.timeout.origin ? session->policy.limits.timeout.value : 0; /* of ensure */
@@ -313,7 +315,7 @@ static int put_rules(struct buf *lines, const char *verb, const char *const *hos
 {
     for (; hosts && *hosts; hosts++) {
         if (strchr(*hosts, '\n') || !**hosts)
-            return err_say(e, ERR_POLICY, "--%s: that is no host", verb);
+            return err_say(e, ERR_POLICY, "--%s: not a host", verb);
         buf_printf(lines, "%s %s\n", verb, *hosts);
     }
     return 0;
@@ -328,8 +330,7 @@ int pinfold_session_update(struct pinfold_session *session, const char *const *a
     if (r == 0)
         r = put_rules(&lines, "deny", deny, &e);
     if (r == 0 && (lines.n == 0 || !buf_ok(&lines)))
-        r = err_say(&e, ERR_POLICY,
-                    lines.n ? "these are too many rules" : "which rule? (allow or deny: --allow HOST, --deny HOST)");
+        r = err_say(&e, ERR_POLICY, lines.n ? "too many rules" : "missing rule (--allow HOST or --deny HOST)");
     if (r == 0)
         r = ask_sessiond(session, (struct keep_request){.op = KEEP_UPDATE}, buf_view(&lines), NULL, 0, NULL, &out, &e);
     return tell(error, &e, r);

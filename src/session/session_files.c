@@ -1,3 +1,4 @@
+/* The library's file functions for sessions: read, write, list, copy and translate paths. */
 #include "session/session_files.h"
 
 #include <errno.h>
@@ -49,7 +50,7 @@ static int give_text(struct buf *b, char **ret, struct err *e)
     char *text = buf_ok(b) ? buf_take(b) : NULL;
     buf_free(b);
     if (!text)
-        return err_sys(e, ERR_SYSTEM, ENOMEM, "the answer");
+        return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot read the answer");
     *ret = text;
     return 0;
 }
@@ -87,16 +88,16 @@ static int get_work(int files, const struct doing *d, struct err *e)
     int r = file_open(files, d->path, &fd, NULL, e);
     char *bytes = r == 0 ? malloc(CHUNK) : NULL;
     if (r == 0 && !bytes)
-        r = err_sys(e, ERR_SYSTEM, ENOMEM, "read %s", d->path);
+        r = err_sys(e, ERR_SYSTEM, ENOMEM, "cannot read %s", d->path);
     for (long n = 1; r == 0 && n > 0;) {
         n = sys_read(fd, bytes, CHUNK);
         int no = n > 0 ? fd_write_all(d->fd, bytes, (size_t)n) : 0;
         if (n == -EINTR)
             n = 1;
         else if (n < 0)
-            r = err_sys(e, ERR_SYSTEM, (int)-n, "read %s", d->path);
+            r = err_sys(e, ERR_SYSTEM, (int)-n, "cannot read %s", d->path);
         else if (no < 0)
-            r = err_sys(e, ERR_SYSTEM, -no, "passing %s on", d->path);
+            r = err_sys(e, ERR_SYSTEM, -no, "cannot pass on %s", d->path);
     }
     free(bytes);
     return r;
@@ -117,13 +118,13 @@ static int put_work(int files, const struct doing *d, struct err *e)
         return r;
     char *bytes = malloc(CHUNK);
     if (!bytes)
-        r = err_sys(e, ERR_SYSTEM, ENOMEM, "write %s", d->path);
+        r = err_sys(e, ERR_SYSTEM, ENOMEM, "cannot write %s", d->path);
     for (ssize_t n = 1; r == 0 && n > 0;) {
         n = read(d->fd, bytes, CHUNK);
         if (n < 0 && errno == EINTR)
             n = 1;
         else if (n < 0)
-            r = err_sys(e, ERR_SYSTEM, errno, "reading what %s shall hold", d->path);
+            r = err_sys(e, ERR_SYSTEM, errno, "cannot read the new content of %s", d->path);
         else if (n > 0)
             r = file_put(&w, bytes, (size_t)n, e);
     }
@@ -280,7 +281,7 @@ static int translate_work(int files, const struct doing *d, struct err *e)
     struct path_table table;
     struct buf out = BUF(64u << 10);
     char room[FILE_PATH];
-    int r = mem ? file_mounts(files, &table, mem, e) : err_sys(e, ERR_SYSTEM, ENOMEM, "translating a path");
+    int r = mem ? file_mounts(files, &table, mem, e) : err_sys(e, ERR_SYSTEM, ENOMEM, "cannot translate a path");
     if (r < 0)
         return r;
     const enum path_way way = d->flag ? PATH_TO_BOX : PATH_TO_HOST;

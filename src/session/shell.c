@@ -98,7 +98,7 @@ static int ask_for_shell(const struct pinfold_exec_options *o, int conn, struct 
     while (both.n % 8);
     buf_put(&both, image.p, image.n);
     if (!buf_ok(&both))
-        return err_sys(e, ERR_SYSTEM, ENOMEM, "the command");
+        return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot read the command");
     return ask_send(conn, (struct keep_request){.op = KEEP_SHELL}, buf_view(&both), NULL, 0, e);
 }
 
@@ -120,7 +120,7 @@ static int take_ends(struct run *r, uint32_t *ret_how, struct err *e)
         n = recvmsg(r->conn, &h, MSG_CMSG_CLOEXEC);
     while (n < 0 && errno == EINTR);
     if (n < (ssize_t)sizeof m.f) {
-        (void)err_say(e, ERR_SYSTEM, "the session ended while it was asked");
+        (void)err_say(e, ERR_SYSTEM, "the session ended before it answered");
         return -ESTALE;
     }
     if (m.f.kind == FRAME_REFUSED) {
@@ -130,7 +130,7 @@ static int take_ends(struct run *r, uint32_t *ret_how, struct err *e)
     }
     struct cmsghdr *first = CMSG_FIRSTHDR(&h);
     if (m.f.kind != FRAME_ANSWER || !first || first->cmsg_len != CMSG_LEN(sizeof fds))
-        return err_say(e, ERR_BUG, "the session's answer could not be read");
+        return err_say(e, ERR_BUG, "cannot read the session's answer");
     memcpy(fds, CMSG_DATA(first), sizeof fds);
     r->commands = fds[0];
     r->streams[0].from = fds[1];
@@ -296,7 +296,7 @@ static int follow_run(struct run *r, struct err *e)
         const struct timespec wait = {(time_t)(left / 1000000), (long)(left % 1000000) * 1000};
         int n = sys_poll(p, 6, r->deadline == NEVER ? NULL : &wait);
         if (n < 0 && n != -EINTR)
-            return err_sys(e, ERR_SYSTEM, -n, "waiting for the shell");
+            return err_sys(e, ERR_SYSTEM, -n, "cannot wait for the shell");
         if (n > 0 && p[4].revents)
             pass_signals(r);
         if (n > 0 && p[1].revents & POLLOUT)
@@ -345,8 +345,8 @@ int shell_exec(struct pinfold_session *s, const struct pinfold_exec_options *o, 
     r.streams[1] = (struct stream){-1, o->capture ? -1 : stdio[2], &ret->err, max, &ret->err_truncated, false};
     r.grace_us = (limits->grace.value == LIMIT_NONE ? DEFAULT_GRACE : limits->grace.value) * 1000;
     compose(&r.text, o);
-    int no =
-        buf_ok(&r.text) ? signals_begin(&signals, o->foreground != 0, e) : err_sys(e, ERR_POLICY, E2BIG, "the command");
+    int no = buf_ok(&r.text) ? signals_begin(&signals, o->foreground != 0, e)
+                             : err_sys(e, ERR_POLICY, E2BIG, "cannot read the command");
     r.signals = signals.fd;
     if (no == 0)
         no = session_connect(&s->place, s->mem, &r.conn, e);
@@ -372,8 +372,9 @@ int shell_exec(struct pinfold_session *s, const struct pinfold_exec_options *o, 
     (void)close_fd(r.streams[0].from);
     (void)close_fd(r.streams[1].from);
     buf_free(&r.text);
-    *ret_note = r.shell_ended && no == 0 ? "the command ended the shell: the next one begins anew, without its state"
-                : how & 2 ? "the shell of before had ended: this command ran in a new one, without its state"
+    *ret_note = r.shell_ended && no == 0
+                    ? "the command ended the shell: the next command starts a new shell, without its state"
+                : how & 2 ? "the previous shell had ended: this command ran in a new shell, without its state"
                           : NULL;
     if (no < 0)
         box_result_free(ret);

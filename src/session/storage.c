@@ -1,3 +1,4 @@
+/* Creates and removes the storage of sessions. */
 #include "session/storage.h"
 
 #include <errno.h>
@@ -9,7 +10,7 @@ int storage_plan(const struct session_place *p, struct plan_ask *ask, struct are
 {
     ask->storage = arena_printf(mem, "%s/storage", p->state);
     ask->volume = arena_printf(mem, "pinfold-%s", p->hash);
-    return ask->storage && ask->volume ? 0 : err_sys(e, ERR_SYSTEM, ENOMEM, "start the session");
+    return ask->storage && ask->volume ? 0 : err_sys(e, ERR_SYSTEM, ENOMEM, "cannot start the session");
 }
 
 /* STATE/sessions/HASH */
@@ -44,7 +45,7 @@ int storage_make(const struct session_place *p, const struct record *r, struct a
         if (!state) {
             state = storage_state(p, mem);
             if (!state)
-                return err_sys(e, ERR_SYSTEM, ENOMEM, "start the session");
+                return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot start the session");
             owner_of_this(state, &owner);
         }
         container_note(state, &d);
@@ -73,7 +74,7 @@ int storage_remove(const struct session_place *p, const struct record *r, struct
     char instance[OWNER_ID];
     const char *state = storage_state(p, mem);
     if (!state)
-        return err_sys(e, ERR_SYSTEM, ENOMEM, "remove the session");
+        return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot remove the session");
     bool known = instance_id(state, false, instance);
     for (size_t i = 0; known && i < r->n_kept; i++) {
         const struct kept *k = &r->kept[i];

@@ -1,3 +1,4 @@
+/* Answers of the session daemon to its clients; large ones travel in a memory file. */
 #include <stdio.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>

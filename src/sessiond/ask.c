@@ -45,7 +45,7 @@ static void drop(struct sessiond *k, unsigned i)
 static void refuse_stranger(int fd)
 {
     struct err e = {0};
-    int r = err_say(&e, ERR_REFUSED, "the session is commanded by its own user from outside of boxes only");
+    int r = err_say(&e, ERR_REFUSED, "only the session's user can control it, and only from outside boxes");
     answer_refused(fd, &e, r);
 }
 
@@ -137,7 +137,7 @@ static void dispatch(struct sessiond *k, struct session_request *q)
             (void)box_keep_files(k->box, q->fds[0]);
         break;
     default:
-        answer_refused(q->from, &e, err_say(&e, ERR_CANNOT, "this session daemon does not know the request"));
+        answer_refused(q->from, &e, err_say(&e, ERR_CANNOT, "unknown request to the session daemon"));
     }
 }
 
@@ -149,7 +149,7 @@ static void serve(struct sessiond *k, struct session_request *q, size_t n, int *
     unsigned first = 0;
     if (keep_request_check(message, n, n_fds) < 0) {
         answer_refused(q->from, &e,
-                       err_say(&e, ERR_BUG, "the request could not be read; are both pinfolds of one version?"));
+                       err_say(&e, ERR_BUG, "cannot read the request; are both pinfolds the same version?"));
     } else {
         memcpy(&q->head, message, sizeof q->head);
         first = q->head.apart;
@@ -162,7 +162,7 @@ static void serve(struct sessiond *k, struct session_request *q, size_t n, int *
             fds[i] = -1;
         }
         if (!q->payload)
-            answer_refused(q->from, &e, err_sys(&e, ERR_SYSTEM, ENOMEM, "reading a request"));
+            answer_refused(q->from, &e, err_sys(&e, ERR_SYSTEM, ENOMEM, "cannot read a request"));
         else
             dispatch(k, q);
     }

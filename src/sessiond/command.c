@@ -23,7 +23,7 @@ static int judge(uint32_t flags, const int *fds, unsigned n, struct err *e)
         if (way != STDIO_PASS)
             return err_say(
                 e, ERR_REFUSED,
-                "%s is neither a pipe, a socket nor a device like /dev/null, and nothing else enters a session",
+                "%s is not a pipe, a socket or a device such as /dev/null; nothing else can be passed into a session",
                 names[which < 3 ? which : 2]);
     }
     return 0;
@@ -132,7 +132,7 @@ int command_send(struct sessiond *k, const struct job_image *j, uint32_t more_fl
         return r;
     const char **list = lists(k, j);
     if (!list)
-        return err_sys(e, ERR_SYSTEM, ENOMEM, "passing a command to the session");
+        return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot pass a command to the session");
     struct job_parts parts = {.argv = list,
                               .envp = list + j->n_argv + 1,
                               .cwd = j->cwd ? job_string(j, j->cwd) : k->ask->cwd,
@@ -153,9 +153,9 @@ int command_send(struct sessiond *k, const struct job_image *j, uint32_t more_fl
         k->image = BUF(JOB_MAX_BYTES + 1);
     }
     if (r == -E2BIG)
-        return err_sys(e, ERR_POLICY, E2BIG, "the command with its environment");
+        return err_sys(e, ERR_POLICY, E2BIG, "cannot pass the command with its environment");
     if (r < 0)
-        return err_sys(e, ERR_SYSTEM, -r, "passing a command to pid 1 of the session");
+        return err_sys(e, ERR_SYSTEM, -r, "cannot pass a command to pid 1 of the session");
     k->commands++;
     return 0;
 }
@@ -164,7 +164,7 @@ const struct job_image *command_image(const char *payload, size_t n, struct err 
 {
     if (job_image_check(payload, n) == 0)
         return (const void *)payload;
-    (void)err_say(e, ERR_BUG, "the command could not be read; are both pinfolds of one version?");
+    (void)err_say(e, ERR_BUG, "cannot read the command; are both pinfolds the same version?");
     return NULL;
 }
 

@@ -282,7 +282,7 @@ void jobs_attach(struct sessiond *k, struct session_request *q)
     while (i < MAX_ATTACHED && attached[i].fd >= 0)
         i++;
     int r = !j                  ? err_say(&e, ERR_POLICY, "the session has no job %u", q->head.job)
-            : i == MAX_ATTACHED ? err_say(&e, ERR_SYSTEM, "%d are attached already", MAX_ATTACHED)
+            : i == MAX_ATTACHED ? err_say(&e, ERR_SYSTEM, "already %d attached", MAX_ATTACHED)
                                 : sessiond_watch(k, q->from, EPOLLIN, TICKET(SOURCE_ATTACHED, i));
     if (r < 0) {
         answer_refused(q->from, &e, r);
@@ -427,18 +427,18 @@ static int make_job_ends(struct session_job *j, const struct session_request *q,
 {
     int pair[2], ends[2] = {-1, -1};
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-        return err_sys(e, ERR_SYSTEM, errno, "starting a job");
+        return err_sys(e, ERR_SYSTEM, errno, "cannot start a job");
     j->reply = pair[0];
     *ret_reply = pair[1];
     if (j->tty)
         return 0;
     if (pipe2(ends, O_CLOEXEC) < 0)
-        return err_sys(e, ERR_SYSTEM, errno, "starting a job");
+        return err_sys(e, ERR_SYSTEM, errno, "cannot start a job");
     (void)fcntl(ends[0], F_SETFL, O_NONBLOCK);
     j->out = ends[0];
     fds[1] = fds[2] = ends[1];
     fds[0] = q->n_fds ? fcntl(q->fds[0], F_DUPFD_CLOEXEC, 3) : open("/dev/null", O_RDONLY | O_CLOEXEC);
-    return fds[0] < 0 ? err_sys(e, ERR_SYSTEM, errno, "starting a job") : 0;
+    return fds[0] < 0 ? err_sys(e, ERR_SYSTEM, errno, "cannot start a job") : 0;
 }
 
 void jobs_start(struct sessiond *k, struct session_request *q)
@@ -447,7 +447,7 @@ void jobs_start(struct sessiond *k, struct session_request *q)
     const struct job_image *image = command_image(q->payload, q->head.bytes, &e);
     struct session_job *j = image ? make_room() : NULL;
     int fds[3] = {-1, -1, -1}, reply = -1;
-    int r = !image ? -EBADMSG : !j ? err_say(&e, ERR_SYSTEM, "%d jobs run in the session already", MAX_JOBS) : 0;
+    int r = !image ? -EBADMSG : !j ? err_say(&e, ERR_SYSTEM, "the session already runs %d jobs", MAX_JOBS) : 0;
     if (r == 0 && image->flags & JOB_TTY && job_n_streams(image->flags))
         r = err_say(&e, ERR_BUG, "a job with a terminal came with descriptors");
     if (r == 0) {
@@ -458,7 +458,7 @@ void jobs_start(struct sessiond *k, struct session_request *q)
                                   .began = sessiond_now(),
                                   .argv = argv_json(image)};
         j->until = q->head.number && q->head.number < KEEP_MAX_WAIT ? j->began + q->head.number * 1000 : NEVER;
-        r = j->argv ? make_job_ends(j, q, fds, &reply, &e) : err_sys(&e, ERR_SYSTEM, ENOMEM, "starting a job");
+        r = j->argv ? make_job_ends(j, q, fds, &reply, &e) : err_sys(&e, ERR_SYSTEM, ENOMEM, "cannot start a job");
     }
     if (r == 0)
         r = command_send(k, image, JOB_TELL_START | (j->tty ? 0u : JOB_ONE_OUTPUT), reply, fds, j->tty ? 0 : 3, &e);
@@ -540,8 +540,8 @@ void jobs_kill(struct sessiond *k, struct session_request *q)
     const struct frame f = {.kind = FRAME_SIGNAL, .a = q->head.b, .b = SIGNAL_EVERYONE};
     (void)k;
     int r = !j                                 ? err_say(&e, ERR_POLICY, "the session has no job %u", q->head.job)
-            : j->ended                         ? err_say(&e, ERR_POLICY, "job %u has ended already", q->head.job)
-            : q->head.b == 0 || q->head.b > 64 ? err_say(&e, ERR_POLICY, "%u is no signal", q->head.b)
+            : j->ended                         ? err_say(&e, ERR_POLICY, "job %u has already ended", q->head.job)
+            : q->head.b == 0 || q->head.b > 64 ? err_say(&e, ERR_POLICY, "%u is not a signal", q->head.b)
                                                : 0;
     if (r == 0 && send(j->reply, &f, sizeof f, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
         r = err_sys(&e, ERR_SYSTEM, errno, "job %u", q->head.job);

@@ -1,3 +1,4 @@
+/* The session daemon's life: starts the box, listens, handles events until the box or the daemon ends. */
 #include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -37,7 +38,7 @@ static int make_listener(struct sessiond *k, struct err *e)
     if (r == 0)
         r = sessiond_watch(k, fd, EPOLLIN, TICKET(SOURCE_LISTEN, 0));
     if (r < 0)
-        return err_sys(e, ERR_SYSTEM, -r, "making the session's socket in '%s'", k->ask->run);
+        return err_sys(e, ERR_SYSTEM, -r, "cannot create the session's socket in '%s'", k->ask->run);
     while (k->listener >= 0 && ask_accept(k)) /* who is connected to the one that goes has asked already */
         ;
     (void)close_fd(k->listener);
@@ -85,7 +86,7 @@ static int begin(struct sessiond *k, struct err *e)
     if (r == 0)
         r = sessiond_watch(k, k->signals, EPOLLIN, TICKET(SOURCE_SIGNALS, 0));
     if (r < 0)
-        return err_sys(e, ERR_SYSTEM, -r, "starting the session daemon");
+        return err_sys(e, ERR_SYSTEM, -r, "cannot start the session daemon");
     ask_begin(k);
     jobs_begin();
     shells_begin();

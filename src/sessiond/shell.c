@@ -72,17 +72,17 @@ static int make_shell_ends(struct shell *s, int theirs[4], struct err *e)
 {
     int reply[2], commands[2];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, reply) < 0)
-        return err_sys(e, ERR_SYSTEM, errno, "starting a shell");
+        return err_sys(e, ERR_SYSTEM, errno, "cannot start a shell");
     s->reply = reply[0];
     theirs[3] = reply[1];
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, commands) < 0)
-        return err_sys(e, ERR_SYSTEM, errno, "starting a shell");
+        return err_sys(e, ERR_SYSTEM, errno, "cannot start a shell");
     s->commands = commands[0];
     theirs[0] = commands[1];
     int r = make_pipe(&s->out, &theirs[1]);
     if (r == 0)
         r = make_pipe(&s->err, &theirs[2]);
-    return r < 0 ? err_sys(e, ERR_SYSTEM, -r, "starting a shell") : 0;
+    return r < 0 ? err_sys(e, ERR_SYSTEM, -r, "cannot start a shell") : 0;
 }
 
 static int start(struct sessiond *k, struct shell *s, const struct job_image *image, struct err *e)
@@ -124,10 +124,9 @@ void shells_ask(struct sessiond *k, struct session_request *q)
     size_t at = (n + 8) / 8 * 8;
     bool good = n < q->head.bytes && at < q->head.bytes && keep_shell_name(q->payload, n);
     struct shell *s = good ? find_shell(q->payload) : NULL;
-    int r =
-        !good ? err_say(&e, ERR_POLICY, "the name of a shell has 1 to %d letters, digits and -_. in it", KEEP_MAX_NAME)
-        : !s  ? err_say(&e, ERR_SYSTEM, "%d shells are alive in the session already", MAX_SHELLS)
-              : 0;
+    int r = !good ? err_say(&e, ERR_POLICY, "a shell's name must have 1 to %d letters, digits or -_.", KEEP_MAX_NAME)
+            : !s  ? err_say(&e, ERR_SYSTEM, "the session already has %d shells", MAX_SHELLS)
+                  : 0;
     if (r < 0 || !s) {
         answer_refused(q->from, &e, r);
         return;
@@ -135,8 +134,8 @@ void shells_ask(struct sessiond *k, struct session_request *q)
     if (s->caller >= 0) /* whoever asks next may be heard before the end of the one before */
         shells_heard(k, (unsigned)(s - shells));
     if (s->caller >= 0) {
-        (void)err_say(&e, ERR_REFUSED, "shell '%s' runs a command already; wait for its end, or use another name",
-                      q->payload);
+        (void)err_say(&e, ERR_REFUSED,
+                      "shell '%s' is already running a command; wait for it to end, or use another shell", q->payload);
         r = -EBUSY;
     }
     bool fresh = r == 0 && s->reply < 0;
@@ -145,7 +144,7 @@ void shells_ask(struct sessiond *k, struct session_request *q)
         if (copy)
             memcpy(copy, q->payload + at, q->head.bytes - at);
         const struct job_image *image = copy ? command_image(copy, q->head.bytes - at, &e) : NULL;
-        r = image ? start(k, s, image, &e) : copy ? -EBADMSG : err_sys(&e, ERR_SYSTEM, ENOMEM, "starting a shell");
+        r = image ? start(k, s, image, &e) : copy ? -EBADMSG : err_sys(&e, ERR_SYSTEM, ENOMEM, "cannot start a shell");
         free(copy);
     }
     if (r == 0) {

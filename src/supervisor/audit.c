@@ -287,16 +287,16 @@ int audit_read(bool follow, bool (*line)(void *ctx, struct str text), void *ctx,
 
     if (k < 0)
         return err_sys(e, ERR_SYSTEM, -k,
-                       "the audit log has no place: neither XDG_STATE_HOME nor HOME is an absolute path");
+                       "no directory for the audit log: set XDG_STATE_HOME or HOME to an absolute path");
     auto_fd int dir = follow ? open_dir(path) : open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (dir < 0 && !follow && errno == ENOENT)
         return 0;
     if (dir < 0)
-        return err_sys(e, ERR_SYSTEM, follow ? -dir : errno, "audit log '%s'", path);
+        return err_sys(e, ERR_SYSTEM, follow ? -dir : errno, "cannot open the audit log '%s'", path);
     if (follow) { /* before reading, so that no event falls in between */
         notify = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
         if (notify < 0 || inotify_add_watch(notify, path, IN_MODIFY | IN_CREATE | IN_MOVED_TO) < 0)
-            return err_sys(e, ERR_SYSTEM, errno, "watching the audit log '%s'", path);
+            return err_sys(e, ERR_SYSTEM, errno, "cannot watch the audit log '%s'", path);
     }
     for (unsigned i = AUDIT_FILES; i-- > 0 && k == 0 && !r.stop;) {
         file_name(name, i);
@@ -310,5 +310,5 @@ int audit_read(bool follow, bool (*line)(void *ctx, struct str text), void *ctx,
         k = follow_log(&r, dir, notify);
     (void)close_fd(r.fd);
     buf_free(&r.rest);
-    return k < 0 ? err_sys(e, ERR_SYSTEM, -k, "reading the audit log in '%s'", path) : 0;
+    return k < 0 ? err_sys(e, ERR_SYSTEM, -k, "cannot read the audit log in '%s'", path) : 0;
 }

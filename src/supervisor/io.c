@@ -49,7 +49,7 @@ struct look { /* what one of the caller's descriptors is */
 static int refuse_stdio(struct err *e, int i, const char *what)
 {
     return err_say(e, ERR_REFUSED,
-                   "%s is %s: it cannot be given to a box (redirect %s from or to a file, a pipe or /dev/null)",
+                   "%s is %s, which cannot be passed into a box (redirect %s from or to a file, a pipe or /dev/null)",
                    fd_names[i], what, fd_names[i]);
 }
 
@@ -84,7 +84,7 @@ static int look_at_file(int i, int fd, const struct stat *st, struct look *ret, 
     if (fs.f_type == PIDFS)
         return refuse_stdio(e, i, "a process descriptor");
     if (fs.f_type == ANON_INODE || fs.f_type == SECRETMEM)
-        return refuse_stdio(e, i, "a kernel object that is no file");
+        return refuse_stdio(e, i, "a kernel object that is not a file");
     ret->regular = true;
     if (i > 0 && (ret->flags & O_ACCMODE) == O_RDONLY)
         ret->kind = KIND_CLOSED; /* cannot be written: EBADF outside, so inside */
@@ -128,7 +128,7 @@ static int look_at(int i, int fd, struct look *ret, struct err *e)
     else if (S_ISBLK(st.st_mode))
         return refuse_stdio(e, i, "a block device");
     else
-        return refuse_stdio(e, i, "a kernel object that is no file");
+        return refuse_stdio(e, i, "a kernel object that is not a file");
     return 0;
 }
 
@@ -159,14 +159,14 @@ static int make_pipe(int *ret_read, int *ret_write, int ours, struct err *e)
 {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) < 0)
-        return err_sys(e, ERR_SYSTEM, errno, "making a pipe for the box");
+        return err_sys(e, ERR_SYSTEM, errno, "cannot create a pipe for the box");
     ends[0] = above(ends[0]);
     ends[1] = above(ends[1]);
     if (ends[0] < 0 || ends[1] < 0) {
         int no = errno;
         (void)close_fd(ends[0]);
         (void)close_fd(ends[1]);
-        return err_sys(e, ERR_SYSTEM, no, "making a pipe for the box");
+        return err_sys(e, ERR_SYSTEM, no, "cannot create a pipe for the box");
     }
     (void)fcntl(ends[ours], F_SETFL, O_NONBLOCK);
     (void)fcntl(ends[ours], F_SETPIPE_SZ, RELAY_PIPE);
@@ -179,7 +179,7 @@ static int give_null(struct io *io, int i, int flags, struct err *e)
 {
     int fd = above(open("/dev/null", flags | O_CLOEXEC));
     if (fd < 0)
-        return err_sys(e, ERR_SYSTEM, errno, "open /dev/null as %s", fd_names[i]);
+        return err_sys(e, ERR_SYSTEM, errno, "cannot open /dev/null as %s", fd_names[i]);
     io->give[i] = fd;
     io->own_give[i] = true;
     return 0;

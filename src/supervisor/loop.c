@@ -101,7 +101,8 @@ static void watch_command(struct box *b, int inside)
     w->processes = b->limits->processes.value;
     w->command = watcher_find(b->exec->sessiond, inside);
     if (w->command < 0) {
-        (void)err_say(b->err, ERR_CANNOT, "the command's own limits: its processes cannot be seen from out here");
+        (void)err_say(b->err, ERR_CANNOT,
+                      "the command's own limits cannot be enforced: its processes are not visible from outside");
         b->failed = -EOPNOTSUPP;
         exec_ended(b);
         return;
@@ -522,7 +523,7 @@ int loop(struct box *b)
         if (r == -EINTR)
             continue;
         if (r < 0)
-            return err_sys(b->err, ERR_BUG, -r, "waiting for the box");
+            return err_sys(b->err, ERR_BUG, -r, "cannot wait for the box");
         serve(b, p);
     }
     return 0;

@@ -167,7 +167,7 @@ static void denials(struct json *j, const struct box_result *r, const struct pla
     }
     if (r->events_lost) {
         char text[96];
-        snprintf(text, sizeof text, "%llu decisions of the network, which came faster than they were told",
+        snprintf(text, sizeof text, "%llu network decisions that came faster than they could be reported",
                  (unsigned long long)r->events_lost);
         json_text(j, NULL, text);
     }

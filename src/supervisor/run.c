@@ -308,16 +308,15 @@ int box_keep_rules(struct box *b, const char *lines, struct err *e)
     bool changed = false;
     uint32_t ticket;
     if (!b->live)
-        return err_say(
-            e, ERR_POLICY,
-            "there are no rules to change: the session's network is not 'allow' (begin it anew with: pinfold "
-            "session start NAME --net allow --recreate)");
+        return err_say(e, ERR_POLICY,
+                       "no network rules to change: the session's network is not 'allow' (recreate it with: pinfold "
+                       "session start NAME --net allow --recreate)");
     int r = each_rule(b->live, str_of(lines), false, NULL, e);
     if (r == 0)
         r = each_rule(b->live, str_of(lines), true, &changed, e);
     if (r == 0 && changed)
         r = rules_send(b, &ticket);
-    return r < 0 && !e->text[0] ? err_sys(e, ERR_SYSTEM, -r, "telling the session's egress") : r;
+    return r < 0 && !e->text[0] ? err_sys(e, ERR_SYSTEM, -r, "cannot update the session's egress proxy") : r;
 }
 
 void box_sweep_groups(void)

@@ -128,14 +128,14 @@ int term_raw(struct term *t, struct err *e)
     }
     int r = sys_tty_modes(t->fd, &t->shared->before);
     if (r < 0)
-        return err_sys(e, ERR_SYSTEM, -r, "terminal: reading its modes");
+        return err_sys(e, ERR_SYSTEM, -r, "cannot read the terminal's modes");
     t->shared->raw = t->shared->before;
     make_raw(&t->shared->raw, t->keys_only);
     t->shared->is_raw = true;
     r = sys_tty_set_modes(t->fd, &t->shared->raw);
     if (r < 0) {
         t->shared->is_raw = false;
-        return err_sys(e, ERR_SYSTEM, -r, "terminal: setting raw mode");
+        return err_sys(e, ERR_SYSTEM, -r, "cannot set the terminal to raw mode");
     }
     /* Some drivers do not take every bit: remember what the terminal really has, to recognise it later. */
     (void)sys_tty_modes(t->fd, &t->shared->raw);

@@ -285,7 +285,7 @@ static void cannot(struct facts *f, enum feature what, const char *why, const ch
 
 void cgroup_probe(struct facts *f, bool asked, struct arena *mem)
 {
-    struct cgroup_place at = {.kind = CGROUP_NONE, .why_not = "no limit was asked for that takes a control group"};
+    struct cgroup_place at = {.kind = CGROUP_NONE, .why_not = "no requested limit needs a control group"};
     if (asked)
         cgroup_find(&at);
     const char *why = at.why_not ? arena_text(mem, at.why_not) : NULL;

@@ -109,15 +109,16 @@ static void git_tell(struct git_look *l, const char *file, const char *key, stru
 
 const char *git_odd_text(enum git_odd odd)
 {
-    static const char *const all[GIT_ODDS] = {[GIT_USUAL] = "",
-                                              [GIT_IN_TREE] = "it lies among the files of this tree",
-                                              [GIT_IN_TEMPORARY] = "it lies where every user of this machine may write",
-                                              [GIT_COMMAND] = "a command of this repository's own",
-                                              [GIT_CAME_ALONG] = "this configuration came with the tree",
-                                              [GIT_TRANSPORT] = "a location that starts a command",
-                                              [GIT_WAITS] = "run by whoever goes on with what waits there",
-                                              [GIT_OPTION] = "a name that scripts pass on to git as an option",
-                                              [GIT_PLACE] = "a repository among the files of this tree"};
+    static const char *const all[GIT_ODDS] = {
+        [GIT_USUAL] = "",
+        [GIT_IN_TREE] = "it is one of this tree's files",
+        [GIT_IN_TEMPORARY] = "it is in a directory that every user of this machine can write",
+        [GIT_COMMAND] = "a command set by this repository",
+        [GIT_CAME_ALONG] = "this configuration came with the tree",
+        [GIT_TRANSPORT] = "a location that starts a command",
+        [GIT_WAITS] = "run when the pending operation is continued",
+        [GIT_OPTION] = "a name that git takes as an option when a script passes it on",
+        [GIT_PLACE] = "a repository among the files of this tree"};
     return all[odd];
 }
 
@@ -141,11 +142,10 @@ const char *git_odd_remedy(struct arena *mem, const struct git_run *r)
                             git_quoted(mem, r->leads), git_quoted(mem, r->file));
     case GIT_CAME_ALONG:
     case GIT_PLACE:
-        return "look at it, and do not run git there before; git leaves bare repositories in a tree alone with: git "
-               "config "
+        return "inspect it before you run git there; to make git ignore bare repositories in a tree: git config "
                "--global safe.bareRepository explicit";
     case GIT_WAITS:
-        return "look at it; git rebase --abort or git cherry-pick --abort drops it";
+        return "inspect it; git rebase --abort or git cherry-pick --abort drops it";
     case GIT_OPTION:
         return arena_printf(mem, "remove it with: git update-ref --no-deref -d %s (another branch checked out before)",
                             git_quoted(mem, r->value));

@@ -1,3 +1,7 @@
+/*
+ * Identifies owners that must not be confused with later ones: boot, machine, process start time, and this instance's
+ * id.
+ */
 #include "survey/owner.h"
 
 #include <errno.h>

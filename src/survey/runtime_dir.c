@@ -1,3 +1,4 @@
+/* The runtime directory: where it is, and whether it belongs to the user alone. */
 #include "survey/runtime_dir.h"
 
 #include <errno.h>
@@ -20,14 +21,13 @@ int runtime_judge(const char *path, struct err *e)
 {
     struct stat st;
     if (lstat(path, &st) < 0)
-        return err_sys(e, ERR_SYSTEM, errno, "look at '%s'", path);
+        return err_sys(e, ERR_SYSTEM, errno, "cannot examine '%s'", path);
     bool own = S_ISDIR(st.st_mode) && st.st_uid == geteuid();
     /* Nobody else could write in it, so what is in it is ours: no reason to send anybody to chmod. */
     if (own && !(st.st_mode & 022) && (st.st_mode & 055) && chmod(path, 0700) == 0)
         return 0;
     if (!own || (st.st_mode & 077))
-        return err_say(e, ERR_REFUSED,
-                       "'%s' must be a directory of your own that nobody else may enter; remove it, or: chmod 700 it",
+        return err_say(e, ERR_REFUSED, "'%s' must be your own directory with mode 0700; remove it, or run chmod 700",
                        path);
     return 0;
 }

@@ -710,8 +710,8 @@ static int survey_patterns(struct surveyor *s, const struct policy *p, struct fa
         if (r == -E2BIG) {
             char origin[256];
             return err_say(e, ERR_POLICY,
-                           "hide **/%s (%s): expand: start would look at more than %d names below %s; use "
-                           "expand: never or say the rule for a smaller directory",
+                           "hide **/%s (%s): expand: start would examine more than %d names below %s; use expand: "
+                           "never, or restrict the rule to a smaller directory",
                            rule->path, policy_origin(p, rule->origin, origin, sizeof origin), MAX_EXPANDED, at->real);
         }
         if (r < 0)
@@ -887,7 +887,7 @@ int survey(const struct policy *p, struct facts *f, struct arena *mem, struct er
     enum { FIRST_BUCKETS = 512 };
     struct surveyor *s = arena_zero(mem, sizeof *s);
     if (!s)
-        return err_sys(e, ERR_SYSTEM, ENOMEM, "survey of the policy's paths");
+        return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot survey the policy's paths");
     s->mem = mem;
     s->uid = f->uid;
     s->memory = f->written;
@@ -918,6 +918,6 @@ int survey(const struct policy *p, struct facts *f, struct arena *mem, struct er
     if (r == 0 && f->tier == TIER_LANDLOCK)
         r = survey_dirs(s, p, f);
     if (r < 0 && (!e || e->kind == ERR_NONE))
-        return err_sys(e, ERR_SYSTEM, -r, "survey of the policy's paths");
+        return err_sys(e, ERR_SYSTEM, -r, "cannot survey the policy's paths");
     return r;
 }

@@ -155,9 +155,10 @@ static int say_odd(struct seeker *s)
 {
     const char *more = s->odd > 1 ? arena_printf(s->mem, " (and %zu more)", s->odd - 1) : "";
     const char *what = git_run_text(s->mem, &s->first, s->top);
-    s->f->repository_note = arena_printf(
-        s->mem, "git on the host would run what may not be yours in '%s': %s: %s%s; look at it with: pinfold doctor %s",
-        s->top, what, git_odd_text(s->first.odd), more, git_quoted(s->mem, s->top));
+    s->f->repository_note = arena_printf(s->mem,
+                                         "git on the host would run something that may not come from you in '%s': %s: "
+                                         "%s%s; inspect it with: pinfold doctor %s",
+                                         s->top, what, git_odd_text(s->first.odd), more, git_quoted(s->mem, s->top));
     return s->f->repository_note ? 0 : -ENOMEM;
 }
 
@@ -165,18 +166,19 @@ static int say_bounds(struct seeker *s, const struct git_look *l)
 {
     auto_buf struct buf b = BUF(1024);
     if (s->over)
-        buf_printf(&b, "; %zu files more than %d that guarded links and git's configuration lead to", s->over,
+        buf_printf(&b, "; %zu files beyond the first %d that guarded links and git's configuration lead to", s->over,
                    TARGETS_MAX);
     if (s->unread)
-        buf_printf(
-            &b, "; what links with names that a pattern guards lead to, because the workspace has more than %d entries",
-            ENTRIES_MAX);
+        buf_printf(&b,
+                   "; targets of links whose names a pattern guards, because the workspace has more than %d entries",
+                   ENTRIES_MAX);
     if (s->guards && l->not_read)
-        buf_printf(&b, "; what %zu git configurations or hooks name, which are too large or too many", l->not_read);
+        buf_printf(&b, "; files named by %zu git configurations or hooks, which are too large or too many",
+                   l->not_read);
     if (b.n == 0)
         return 0;
-    s->f->bounds_note = arena_printf(s->mem, "not protected in '%s': %s: protect what matters with --protect", s->top,
-                                     buf_cstr(&b) + 2);
+    s->f->bounds_note = arena_printf(s->mem, "not protected in '%s': %s; protect important files with --protect",
+                                     s->top, buf_cstr(&b) + 2);
     return s->f->bounds_note ? 0 : -ENOMEM;
 }
 

@@ -1,3 +1,4 @@
+/* Remembers which directories boxes could write, and refuses paths that cross a symbolic link in one of them. */
 #include "survey/written.h"
 
 #include <dirent.h>
@@ -100,7 +101,7 @@ int written_remember(const char *memory, const char *real, const struct written_
         (void)written_tidy(memory);
     return no == 0 || is_no_place(no)
                ? 0
-               : err_sys(e, ERR_SYSTEM, -no, "remember in '%s' that a box may write '%s'", memory, real);
+               : err_sys(e, ERR_SYSTEM, -no, "cannot record in '%s' that a box may write '%s'", memory, real);
 }
 
 unsigned written_tidy(const char *memory)
@@ -231,8 +232,8 @@ int written_refuse(const char *what, const char *path, const char *link, const c
     const char *name = strrchr(link, '/');
     int directory = name && name > link ? (int)(name - link) : 1;
     return err_say(e, ERR_REFUSED,
-                   "%.200s %.200s: '%.100s' is a symbolic link, and it lies in %.*s, which a box could write to; the "
-                   "path leads to %.240s: if you mean that, say it by this name",
+                   "%.200s %.200s: '%.100s' is a symbolic link in %.*s, which a box could write to; the path leads to "
+                   "%.240s: if that is intended, use this path",
                    what, path, name ? name + 1 : link, directory < 200 ? directory : 200, link, real);
 }
 

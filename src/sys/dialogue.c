@@ -1,3 +1,4 @@
+/* A dialogue at the terminal: shows a question, reads keys and restores the terminal's settings. */
 #include "sys/dialogue.h"
 
 #include <errno.h>

@@ -400,7 +400,7 @@ static struct node *judged(const char *name, uint32_t filter)
     if (IS("prlimit64"))
         return verdict_prlimit(next);
 #undef IS
-    die("'%s' is listed as judged and no function judges it", name);
+    die("'%s' is listed as judged but no function judges it", name);
 }
 
 /* ---- a verdict for every number ---- */
@@ -424,7 +424,7 @@ static void each_name(struct table *t, const char *list, const char *names,
         if (nr < 0)
             continue;
         if (t->by[nr])
-            die("'%s' stands in the lists %s and %s", name, t->by[nr], list);
+            die("'%s' is in the lists %s and %s", name, t->by[nr], list);
         t->by[nr] = list;
         t->of[nr] = give(t, name, error);
     }

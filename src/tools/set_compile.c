@@ -59,7 +59,7 @@ static void compile(FILE *out, const char *path, int number)
             wrong(path, e.text[0] ? e.text : "a host is a text");
         host_rule_print(&rule, canonical);
         if (!str_is(text, canonical) || rule.match == MATCH_ANY)
-            wrong(path, "hosts are written in their canonical form, and '*' is no member of a set");
+            wrong(path, "hosts are written in their canonical form, and '*' cannot be a member of a set");
         fprintf(out, "    \"%s\",\n", canonical);
     }
     fputs("};\n", out);

@@ -10,7 +10,7 @@ SENTENCES = {
     "podman": "a container of podman's, with an image's files, pinfold-init inside",
     "vm": "a virtual machine (qemu) in a native box, pinfold-init inside",
 }
-HEAD = """# What each engine honours
+HEAD = """# What each engine enforces
 
 One policy means the same with every engine. This page is written by `tests/conformance/renew` from what was measured: each row is a behaviour that is tried with real
 programs, as root and as an ordinary user, and each cell says what came of it. With docker, podman and vm, where a start takes long, rows that need a box of their own
@@ -82,7 +82,7 @@ class Table:
 
     def text(self):
         body = self.body()
-        out = [HEAD, "| engine | what it is | rows | pass | cannot honour | fail |", "|---|---|---|---|---|---|"]
+        out = [HEAD, "| engine | what it is | rows | pass | cannot enforce | fail |", "|---|---|---|---|---|---|"]
         for engine in self.engines:
             if not self.measured(engine):
                 out.append(f"| {engine} | {SENTENCES[engine]} | not measured | | | |")

@@ -98,7 +98,7 @@ mkdir -p .local/share/kiro-cli .kiro/agents
 echo agent >.kiro/agents/dev.json
 sqlite3 .local/share/kiro-cli/data.sqlite3 "PRAGMA journal_mode=WAL; CREATE TABLE auth_kv (key TEXT PRIMARY KEY, value TEXT); CREATE TABLE conversations_v2 (key, value); INSERT INTO auth_kv VALUES('token','one')" >/dev/null
 is agent-list 0 kiro-cli "$p" agent list
-is agent-unknown 2 "there is no agent" "$p" agent prepare nobody "$PWD/login"
+is agent-unknown 2 "unknown agent" "$p" agent prepare nobody "$PWD/login"
 is agent-prepare 0 '"first":["data/data.sqlite3"]' "$p" agent prepare kiro-cli "$PWD/login"
 mapfile -t flags < <("$p" agent prepare kiro-cli "$PWD/login" | python3 -c 'import json, sys
 for o in json.load(sys.stdin)["options"]:

@@ -1,6 +1,6 @@
 /*
  * What the guard costs, against the same box without it. Prints microseconds and ratios; with --check, exits 1 when a
- * ratio is over its bar (docs/GUARD.md).
+ * ratio is over its bar.
  */
 #include "harness.h"
 #include <fcntl.h>

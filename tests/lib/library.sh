@@ -52,7 +52,7 @@ say "exports: $(echo "$exported" | wc -l) functions"
 
 # What the program's build installs.
 if [ -d "$scratch/dest" ]; then
-    for file in bin/pinfold libexec/pinfold/pinfold-init share/man/man1/pinfold.1 share/man/man5/pinfold-policy.5 share/bash-completion/completions/pinfold \
+    for file in bin/pinfold libexec/pinfold/pinfold-init share/man/man1/pinfold.1 share/man/man1/pinfold-mcp.1 share/man/man1/pinfold-session.1 share/man/man5/pinfold-policy.5 share/man/man7/pinfold-network.7 share/bash-completion/completions/pinfold \
         share/zsh/site-functions/_pinfold share/fish/vendor_completions.d/pinfold.fish; do
         [ -n "$(find "$scratch/dest" -path "*/$file" -size +0)" ] || fail "$file is not installed"
     done
@@ -91,7 +91,7 @@ done
 # The program must be its owner's alone, and no variable of the environment names another.
 chmod g+w "$prefix/bin/pinfold"
 if ../run true 2>../refused; then fail "a program that others may write was started"; fi
-grep -q 'only its owner may write' ../refused || fail "not refused for its mode: $(cat ../refused)"
+grep -q 'writable by its owner only' ../refused || fail "not refused for its mode: $(cat ../refused)"
 chmod g-w "$prefix/bin/pinfold"
 
 # The caller dies: the box goes.

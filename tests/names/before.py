@@ -51,7 +51,7 @@ EVERYDAY = [
     "git remote add origin https://example.org/x.git; git branch topic; git tag v1; git pack-refs --all; git config url.git@example.org:.insteadOf https://example.org/",
     "git -c protocol.file.allow=always submodule add -q ./ sub 2>/dev/null; git worktree add -q ../other-$$; git stash list",
 ]
-SAYS = "git on the host would run what may not be yours"
+SAYS = "git on the host would run something that may not come from you"
 
 
 def repository(scene, script):
@@ -127,7 +127,7 @@ def doctor_looks_further_down(scene, program):
     left = [run for run in doctor(scene, program, scene.work)["runs"] if not run["yours"]]
     assert [run["file"] for run in left] == [scene.work + "/deep/er/x/config"], left
     text = scene.sh(f"cd nested; {program} doctor ..").out.decode()
-    assert "What git on the host runs in '" + scene.work + "'" in text and "1 of these may not be yours" in text, text
+    assert "What git on the host runs in '" + scene.work + "'" in text and "1 of these may not come from you" in text, text
     scene.sh("mkdir many; cd many; seq 50100 | xargs touch")
     assert doctor(scene, program, scene.work)["all_looked_at"] is False
 
@@ -162,7 +162,7 @@ def names_in_head_and_packed_refs_are_told(scene, _program):
     done = scene.box("git checkout -qb x; git commit -q --allow-empty -m x; git tag t; git pack-refs --all; git gc -q; git checkout -q main; git branch -qm x y; "
                      "git worktree add -q wt; git init -q new; git clone -q . copy; git stash list; git rebase -q y", "--json")
     assert json.loads(done.out)["left"] == [] and done.status == 0, done.said()
-    assert b"name is an option" in scene.box("echo 'ref: refs/heads/-d' > .git/HEAD").err
+    assert b"name git would take as an option" in scene.box("echo 'ref: refs/heads/-d' > .git/HEAD").err
 
 
 def what_is_more_is_counted(scene, _program):
@@ -172,7 +172,7 @@ def what_is_more_is_counted(scene, _program):
     assert len(result["left"]) + result["left_not_kept"] == 150 and result["left_not_kept"] > 0, (len(result["left"]), result["left_not_kept"])
     done = scene.box("mkdir d; cd d; " + links % (600, "0"))
     counts = [int(line.split(": ")[1].split()[0]) for line in done.err.decode().splitlines() if " more " in line]
-    shown = done.err.decode().count("made a link that leads out")
+    shown = done.err.decode().count("created a link that leads out")
     assert sum(counts) + shown == 600, (counts, shown, done.said())
     done = scene.box("mkdir e; cd e; " + links % (700, "os.remove(\"%0100d\" % i)") + "; ln -s /etc last", "--json")
     assert [os.path.basename(entry["path"]) for entry in json.loads(done.out)["left"]] == ["last"], done.said()
@@ -183,7 +183,7 @@ def bounds_are_said(scene, _program):
     scene.sh("cp home/.gitconfig empty-config", scene.path)
     repository(scene, "mkdir s; for i in $(seq 140); do echo > s/$i; ln -s ../../s/$i .git/hooks/h$i; done")
     done = scene.box("true")
-    assert b"12 files more than 128" in done.err and b"--protect" in done.err, done.said()
+    assert b"12 files beyond the first 128" in done.err and b"--protect" in done.err, done.said()
     repository(scene, "for i in $(seq 20); do printf '[include]\\npath = i%d\\n' $((i + 1)) > i$i; done; git config include.path ../i1")
     done = scene.box("true")
     assert b"1 git configurations" in done.err, done.said()

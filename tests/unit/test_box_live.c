@@ -107,7 +107,7 @@ static void settled_at_the_start(void **state)
     struct err e = {0};
     (void)state;
     assert_true(parse("{\"op\":\"reach\",\"host\":\"127.0.0.1:5432\"}", &l, &e) < 0);
-    assert_non_null(strstr(e.text, "'reach' is settled when the box starts"));
+    assert_non_null(strstr(e.text, "'reach' cannot be changed while the box runs"));
     e = (struct err){0};
     assert_true(parse("{\"op\":\"publish\",\"host\":\"3000\"}", &l, &e) < 0);
     assert_non_null(strstr(e.text, "--publish"));

@@ -77,7 +77,7 @@ static void files_that_decide_are_judged(void **state)
     assert_true(str_is(s, "text"));
     assert_int_equal(s.p[s.n], 0);
     assert_true(read_whole(mem, in("good"), 3, FILE_OWN, false, false, &s, &e) < 0);
-    assert_non_null(strstr(e.text, "more than 3"));
+    assert_non_null(strstr(e.text, "larger than 3"));
     assert_int_equal(read_whole(mem, in("absent"), 100, FILE_OWN, false, true, &s, &e), -ENOENT);
     assert_true(read_whole(mem, in("absent"), 100, FILE_OWN, false, false, &s, &e) < 0);
     put("loose", "text", 0602);

@@ -93,12 +93,12 @@ static void patterns_mean_one_thing(void **state)
 
 static void what_is_no_pattern_says_why(void **state)
 {
-    static const char *const said[][2] = {{"a[", "without its ']'; write \\["},
-                                          {"[a", "without its ']'"},
-                                          {"[]", "without its ']'"},
-                                          {"[!]", "without its ']'"},
-                                          {"[a\\", "without its ']'"},
-                                          {"[a\\]", "without its ']'"},
+    static const char *const said[][2] = {{"a[", "without a ']'; write \\["},
+                                          {"[a", "without a ']'"},
+                                          {"[]", "without a ']'"},
+                                          {"[!]", "without a ']'"},
+                                          {"[a\\", "without a ']'"},
+                                          {"[a\\]", "without a ']'"},
                                           {"a\\", "ends in a backslash"},
                                           {"[z-a]", "ends before it begins"},
                                           {"[[:alpha:]]", "classes such as"},
@@ -287,11 +287,12 @@ static void addresses_have_one_spelling(void **state)
 
 static void ranges_begin_with_their_first_address(void **state)
 {
-    static const char *const no[][2] = {
-        {"10.0.0.1/8", "first address"},    {"10.0.0.0/33", "0 to 32"},   {"10.0.0.0/08", "0 to 32"},
-        {"10.0.0.0/", "0 to 32"},           {"fd00::/129", "0 to 128"},   {"::ffff:10.0.0.0/104", "as 10.0.0.0/8"},
-        {"10.0.0.010/8", "leading zero"},   {"fe80::%eth0/64", "zone"},   {"10.0.0.0./8", "dot behind it"},
-        {"10.0/16", "no complete address"}, {"fd00:::/8", "not an IPv6"}, {"10.0.0.0/8/8", "0 to 32"}};
+    static const char *const no[][2] = {{"10.0.0.1/8", "first address"},  {"10.0.0.0/33", "0 to 32"},
+                                        {"10.0.0.0/08", "0 to 32"},       {"10.0.0.0/", "0 to 32"},
+                                        {"fd00::/129", "0 to 128"},       {"::ffff:10.0.0.0/104", "as 10.0.0.0/8"},
+                                        {"10.0.0.010/8", "leading zero"}, {"fe80::%eth0/64", "zone"},
+                                        {"10.0.0.0./8", "ends in a dot"}, {"10.0/16", "not a complete address"},
+                                        {"fd00:::/8", "not an IPv6"},     {"10.0.0.0/8/8", "0 to 32"}};
     struct host_addr a, in;
     uint8_t prefix;
     const char *wrong;

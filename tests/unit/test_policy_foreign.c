@@ -52,8 +52,8 @@ static void srt(void **state)
          "files: {hide: [~/.ssh], rw: [{path: src, optional: true}, {path: test, optional: true}, {path: /tmp, "
          "optional: "
          "true}], protect: [.env, config/production.json, './**/*.pem']}\n",
-         "the allowed host '[::1]:80': inside, that is the box's own; for a service of this machine: net.reach "
-         "(--reach 127.0.0.1:PORT)\n"},
+         "the allowed host '[::1]:80': inside the box this address is the box itself; for a service of this machine: "
+         "net.reach (--reach 127.0.0.1:PORT)\n"},
         /* Empty lists allow nothing, and absent ones neither. */
         {POLICY_SRT,
          "{\"network\": {\"allowedDomains\": [], \"deniedDomains\": []}, \"filesystem\": {\"denyRead\": [], "
@@ -77,7 +77,7 @@ static void srt(void **state)
          "[\"/a\", \"/b\", \"/e/f\", \"/h\"]}}",
          "workspace_read_only: true\nnet: {mode: none}\nfiles: {hide: [/h], protect: [/a, /b, /e/f], rw: [{path: /e, "
          "optional: true}]}\n",
-         "filesystem.allowWrite '/h': denyRead hides the same place\n"},
+         "filesystem.allowWrite '/h': denyRead hides the same path\n"},
         /* The current directory is writable when something above it is. */
         {POLICY_SRT, "{\"filesystem\": {\"allowWrite\": [\"/home/u\", \"/home/u\"]}}",
          "workspace_read_only: false\nnet: {mode: none}\nfiles: {rw: [{path: ~, optional: true}]}\n", NULL},
@@ -92,8 +92,8 @@ static void srt(void **state)
          "\"mask\"}],\n"
          "\"envVars\": [{\"name\": \"GH_TOKEN\", \"mode\": \"deny\"}], \"awsPairs\": []}}",
          "workspace_read_only: true\nnet: {mode: none}\nfiles: {hide: [~/.netrc, ~/t]}\nenv: {remove: [GH_TOKEN]}\n",
-         "credentials.awsPairs: credentials are kept out of the box, not exchanged on the way\n"
-         "credentials.files.mode mask of '~/t': it is hidden altogether instead\n"},
+         "credentials.awsPairs: credentials are kept out of the box; they are not injected by a "
+         "proxy\ncredentials.files.mode mask of '~/t': it is hidden completely instead\n"},
         {POLICY_SRT,
          "{\"network\": {\"strictAllowlist\": false, \"allowAllUnixSockets\": true, \"deniedDomainReasons\": {}, "
          "\"allowMachLookup\": [],\n"
@@ -106,33 +106,24 @@ static void srt(void **state)
          "\"/b\", \"socatPath\": \"/s\",\n"
          "\"javaAgentJarPath\": \"/j\", \"windows\": {}, \"git\": {}, \"somethingNew\": 1}",
          "workspace_read_only: true\nnet: {mode: none}\n",
-         "network.strictAllowlist: nobody is asked: what is not allowed is refused\n"
-         "network.allowAllUnixSockets: sockets are allowed one by one (net.unix_sockets)\n"
-         "network.deniedDomainReasons: a denial says its rule and remedy in pinfold's own words\n"
-         "network.allowMachLookup: speaks of macOS\n"
-         "network.httpProxyPort: pinfold's own egress decides; it takes no other proxy's place\n"
-         "network.socksProxyPort: pinfold's own egress decides; it takes no other proxy's place\n"
-         "network.mitmProxy: pinfold's own egress decides; it takes no other proxy's place\n"
-         "network.parentProxy: a parent proxy is taken from the caller's environment\n"
-         "network.filterRequest: is code of the embedding program\n"
-         "network.tlsTerminate: TLS is never decrypted\n"
-         "filesystem.disabled: files are always confined\n"
-         "filesystem.allowWrite '*.ts': the pattern cannot be held; name the place, or NAME at any depth\n"
-         "filesystem.denyRead 'a*/b/c': the pattern cannot be held; name the place, or NAME at any depth\n"
-         "ignoreViolations: a denial is always told\n"
-         "enableWeakerNestedSandbox: what a nested box cannot do is asked for by name (may_lose)\n"
-         "enableWeakerNetworkIsolation: speaks of macOS\n"
-         "allowAppleEvents: speaks of macOS\n"
-         "allowPty: speaks of macOS\n"
-         "ripgrep: guarded names are judged when they are used; nothing is searched\n"
-         "mandatoryDenySearchDepth: guarded names hold at every depth; nothing is searched\n"
-         "seccomp: pinfold's filters are its own\n"
-         "bwrapPath: pinfold finds its engines itself\n"
-         "socatPath: no socat is used\n"
-         "javaAgentJarPath: programs need no agent: the network decides for them\n"
-         "windows: speaks of Windows\n"
-         "git: the command keeps the caller's user, so git needs no safe.directory\n"
-         "somethingNew: the key is not known\n"}};
+         "network.strictAllowlist: no questions are asked: what is not allowed is "
+         "refused\nnetwork.allowAllUnixSockets: sockets are allowed individually "
+         "(net.unix_sockets)\nnetwork.deniedDomainReasons: denial messages are pinfold's own\nnetwork.allowMachLookup: "
+         "applies to macOS only\nnetwork.httpProxyPort: pinfold's own egress proxy decides; another proxy cannot "
+         "replace it\nnetwork.socksProxyPort: pinfold's own egress proxy decides; another proxy cannot replace "
+         "it\nnetwork.mitmProxy: pinfold's own egress proxy decides; another proxy cannot replace "
+         "it\nnetwork.parentProxy: the parent proxy is read from the caller's environment\nnetwork.filterRequest: is "
+         "code of the embedding program\nnetwork.tlsTerminate: TLS is never decrypted\nfilesystem.disabled: files are "
+         "always confined\nfilesystem.allowWrite '*.ts': the pattern cannot be enforced; name the path, or NAME at any "
+         "depth\nfilesystem.denyRead 'a*/b/c': the pattern cannot be enforced; name the path, or NAME at any "
+         "depth\nignoreViolations: denials are always reported\nenableWeakerNestedSandbox: guarantees that a nested "
+         "box lacks are listed by name (may_lose)\nenableWeakerNetworkIsolation: applies to macOS "
+         "only\nallowAppleEvents: applies to macOS only\nallowPty: applies to macOS only\nripgrep: guarded names are "
+         "checked when they are used; nothing is searched\nmandatoryDenySearchDepth: guarded names apply at every "
+         "depth; nothing is searched\nseccomp: pinfold's filters are its own\nbwrapPath: pinfold finds its engines "
+         "itself\nsocatPath: socat is not used\njavaAgentJarPath: programs need no agent: the network enforces the "
+         "rules\nwindows: applies to Windows only\ngit: the command keeps the caller's user, so git needs no "
+         "safe.directory\nsomethingNew: unknown key\n"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         check(&cases[i]);
 }
@@ -160,15 +151,13 @@ static void dive(void **state)
          "limits: {timeout: 5s, memory: 512M, cpus: 1.5, pids: 100}\n"
          "net: {mode: allow, allow: ['*'], unix_sockets: [/s]}\n"
          "files: {mounts: [{from: /a, to: /b, read_only: true}, '/c:/d']}\n",
-         "sandbox.mode: approvals are the agent's\n"
-         "sandbox.audit_log: what is denied is always logged\n"
-         "sandbox.excluded_commands: no command runs outside the box\n"
-         "sandbox.allow_unsandboxed_commands: no command runs outside the box\n"
-         "sandbox.mount_cloud_credentials: credentials stay hidden; name the ones to be read with files.ro\n"
-         "sandbox.docker.additional_mounts option 'z': only ro and rw mean something here\n"},
+         "sandbox.mode: approvals are handled by the agent\nsandbox.audit_log: denials are always "
+         "logged\nsandbox.excluded_commands: commands never run outside the box\nsandbox.allow_unsandboxed_commands: "
+         "commands never run outside the box\nsandbox.mount_cloud_credentials: credentials stay hidden; make single "
+         "files readable with files.ro\nsandbox.docker.additional_mounts option 'z': only ro and rw are supported\n"},
         {POLICY_DIVE, "sandbox: {allow_network: true, network: {allowed_domains: [a.com], http_proxy: x}}",
          "extends: restrictive\nnet: {mode: allow, allow: [a.com]}\n",
-         "sandbox.network.http_proxy: pinfold's own egress decides; it takes no other proxy's place\n"},
+         "sandbox.network.http_proxy: pinfold's own egress proxy decides; another proxy cannot replace it\n"},
         {POLICY_DIVE, "{enabled: true}", "extends: restrictive\nnet: {mode: none}\n", NULL}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         check(&cases[i]);
@@ -196,7 +185,7 @@ static void mycode(void **state)
          "\"filesystem\": {\"readOnly\": [\"/data\"]}}",
          "extends: untrusted\nlimits: {memory: 1G, cpus: 12.5%}\nnet: {mode: allow, allow: ['*'], deny_ports: [25]}\n"
          "files: {ro: [{path: /data, optional: true}]}\n",
-         "profile: a firejail profile is firejail's own\n"},
+         "profile: firejail profiles cannot be used\n"},
         /* An empty list of hosts allows nothing. */
         {POLICY_MYCODE, "{\"network\": {\"enabled\": true, \"allowedHosts\": []}}",
          "extends: untrusted\nnet: {mode: allow}\n", NULL},
@@ -234,7 +223,7 @@ static void bwrap(void **state)
          "\"/home/u/p/src\", \"true\"]",
          "workspace: /home/u/p/src\nfiles: {rw: [/home/u/p/src], mounts: [\"/home/u/p/src:/src\"]}\nguard: off\nnet: "
          "{mode: host}\nenv: {pass: [\"*\"]}\n",
-         "true: the command is no part of a policy: pinfold run --policy FILE -- COMMAND\n"},
+         "true: a policy does not contain the command; run it with: pinfold run --policy FILE -- COMMAND\n"},
         {POLICY_BWRAP,
          "[\"bwrap\", \"--unshare-net\", \"--unshare-user\", \"--unshare-ipc\", \"--unshare-pid\", \"--unshare-uts\", "
          "\"--unshare-cgroup-try\", \"--disable-userns\", \"--new-session\", \"--cap-drop\", \"ALL\", \"--ro-bind\", "
@@ -246,16 +235,15 @@ static void bwrap(void **state)
          "{path: /bin, optional: true}, {path: /lib64, optional: true}], rw: [{path: /dev/dri, optional: true}, {path: "
          "/dev/mqueue, optional: true}]}\nguard: off\nnet: {mode: none}\nenv: {set: {A: \"2\"}, remove: "
          "[B]}\nhostname: h\nuser: root\n",
-         "a workspace: nothing that is bound may be a project, so it is a directory of the system: say --workspace "
-         "DIR\n"},
+         "a workspace: none of the bound paths can be a project: use --workspace DIR\n"},
         {POLICY_BWRAP,
          "[\"--bind\", \"/\", \"/\", \"--ro-bind\", \"/usr/lib\", \"/usr/lib\", \"--tmpfs\", \"/usr\", \"--bind\", "
          "\"/a*b\", \"/a*b\", \"--bind-try\", \"/x\", \"/y\", \"--remount-ro\", \"/\", \"--uid\", \"7\", \"--gid\", "
          "\"8\"]",
          "workspace: \"/a\\\\*b\"\nfiles: {hide: [/usr], rw: [\"/a\\\\*b\"], mounts: [\"/x:/y\"]}\nguard: off\nnet: "
          "{mode: host}\nenv: {pass: [\"*\"]}\nuser: \"7:8\"\n",
-         "--tmpfs /usr: it is empty as asked, but cannot be written: /tmp, /var/tmp and /run can\nbind-try /x /y: what "
-         "is mounted at another place must exist\n"},
+         "--tmpfs /usr: it is empty, but read-only: only /tmp, /var/tmp and /run are writable\nbind-try /x /y: the "
+         "source of a mount must exist\n"},
         {POLICY_BWRAP,
          "[\"--ro-bind\", \"/home/u\", \"/home/u\", \"--chdir\", \"/home/u/p\", \"--bind\", \"/home/u/p\", "
          "\"/home/u/p\", \"--dev-bind\", \"/dev\", \"/dev\", \"--bind\", \"/proc\", \"/proc\", \"--bind\", \"/sys\", "
@@ -263,28 +251,28 @@ static void bwrap(void **state)
          "\"--remount-ro\", \"/run\"]",
          "workspace: /home/u/p\nfiles: {hide: [\"/*\"], ro: [/home/u, /sys], rw: [/home/u/p, /data]}\nguard: off\nnet: "
          "{mode: host}\nenv: {pass: [\"*\"]}\n",
-         "--chdir /home/u/p: a command starts where the caller stands, or in the workspace where the box has no such "
-         "directory\n--proc /p: every box has "
-         "its own at the usual place only\n--remount-ro /run: what is the box's own stays as it is\nbind /dev on /dev: "
-         "the host's /proc, /sys and /dev stay outside: name single devices below /dev\nbind /proc on /proc: the "
-         "host's /proc, /sys and /dev stay outside: name single devices below /dev\nbind /sys on /sys: it can be read, "
-         "not written\n--dev-bind /data /data: device files in it cannot be opened: name those below /dev\n--uid 5: a "
-         "user and a group are chosen together: say both\n"},
+         "--chdir /home/u/p: a command starts in the caller's directory, or in the workspace if the box has no such "
+         "directory\n--proc /p: every box has its own, at the usual path only\n--remount-ro /run: what is private to "
+         "the box cannot be changed\nbind /dev on /dev: the host's /proc, /sys and /dev are not available: name single "
+         "devices below /dev\nbind /proc on /proc: the host's /proc, /sys and /dev are not available: name single "
+         "devices below /dev\nbind /sys on /sys: it is read-only\n--dev-bind /data /data: its device files cannot be "
+         "opened: name devices below /dev\n--uid 5: a user and a group must be chosen together\n"},
         /* The workspace: --chdir's by this machine's name, the first that may be written, and of the system only when all is. */
         {POLICY_BWRAP,
          "[\"--ro-bind\", \"/usr\", \"/usr\", \"--bind\", \"/home/u/.cache\", \"/home/u/.cache\", \"--bind\", "
          "\"/home/u/p\", \"/work\", \"--chdir\", \"/work/src\"]",
          "workspace: /home/u/p/src\nfiles: {hide: [\"/*\"], ro: [/usr], rw: [/home/u/.cache], mounts: "
          "[\"/home/u/p:/work\"]}\nguard: off\nnet: {mode: host}\nenv: {pass: [\"*\"]}\n",
-         "--chdir /work/src: a command starts where the caller stands, or in the workspace where the box has no such "
-         "directory\n/home/u/p at /work alone: --chdir makes it the workspace, which is seen at its own place, too\n"},
+         "--chdir /work/src: a command starts in the caller's directory, or in the workspace if the box has no such "
+         "directory\n/home/u/p at /work alone: --chdir makes it the workspace, which is also visible at its own "
+         "path\n"},
         {POLICY_BWRAP,
          "[\"--ro-bind\", \"/usr\", \"/usr\", \"--bind\", \"/var/lib/x\", \"/var/lib/x\", \"--ro-bind\", "
          "\"/home/u/q\", \"/home/u/q\", \"--bind\", \"/home/u/p\", \"/work\"]",
          "workspace: /home/u/p\nfiles: {hide: [\"/*\"], ro: [/usr, /home/u/q], rw: [/var/lib/x], mounts: "
          "[\"/home/u/p:/work\"]}\nguard: off\nnet: {mode: host}\nenv: {pass: [\"*\"]}\n",
-         "/home/u/p at /work alone: as the first that may be a project it is the workspace, which is seen at its own "
-         "place, too\n"},
+         "/home/u/p at /work alone: as the first directory that can be a project it is the workspace, which is also "
+         "visible at its own path\n"},
         {POLICY_BWRAP, "[\"--ro-bind\", \"/usr\", \"/usr\", \"--ro-bind\", \"/home/u/q\", \"/home/u/q\"]",
          "workspace: /home/u/q\nworkspace_read_only: true\nfiles: {hide: [\"/*\"], ro: [/usr, /home/u/q]}\nguard: "
          "off\nnet: {mode: host}\nenv: {pass: [\"*\"]}\n",
@@ -337,19 +325,19 @@ static void mistakes(void **state)
         const char *text, *sentence;
     } cases[] = {
         {POLICY_SRT, "", "/home/u/p/f: the file is empty"},
-        {POLICY_SRT, "[]", "/home/u/p/f:1:1: the settings are a mapping, not a list"},
+        {POLICY_SRT, "[]", "/home/u/p/f:1:1: the settings must be a mapping, not a list"},
         {POLICY_SRT, "{\"filesystem\": []}", "/home/u/p/f:1:16: filesystem must be a mapping, not a list"},
         {POLICY_SRT, "{\"filesystem\": {\"denyRead\": \"x\"}}",
          "/home/u/p/f:1:29: filesystem.denyRead must be a list, not 'x'"},
         {POLICY_SRT, "{\"filesystem\": {\"denyRead\": [[]]}}",
-         "/home/u/p/f:1:30: filesystem.denyRead must be a list of texts, not a list"},
+         "/home/u/p/f:1:30: filesystem.denyRead must be a list of strings, not a list"},
         {POLICY_SRT, "{\"filesystem\": {\"denyReed\": []}}",
          "/home/u/p/f:1:17: unknown key 'filesystem.denyReed' (did you mean 'denyRead'?)"},
         {POLICY_SRT, "{\"filesystem\": {\"denyRead\": [\"~bob/x\"]}}",
-         "/home/u/p/f:1:30: filesystem.denyRead: '~bob/x': only ~ and ~/ are known, not another user's home; write \\~ "
-         "for the character"},
+         "/home/u/p/f:1:30: filesystem.denyRead: '~bob/x': only ~ and ~/ are supported, not another user's home; write "
+         "\\~ for the character"},
         {POLICY_SRT, "{\"filesystem\": {\"allowWrite\": [\"/\"]}}",
-         "/home/u/p/f:1:32: files.rw: '/' is the whole file system; name what is below it"},
+         "/home/u/p/f:1:32: files.rw: '/' is the whole file system; name directories below it"},
         {POLICY_SRT, "{\"filesystem\": {\"disabled\": 1}}",
          "/home/u/p/f:1:29: filesystem.disabled must be true or false, not '1'"},
         {POLICY_SRT, "{\"network\": {\"allowedDomains\": [\"http://x\"]}}",
@@ -357,7 +345,7 @@ static void mistakes(void **state)
         {POLICY_SRT, "{\"credentials\": {\"files\": [{\"path\": \"x\"}]}}",
          "/home/u/p/f:1:28: credentials.files: an entry has path and mode"},
         {POLICY_SRT, "{\"credentials\": {\"files\": [{\"path\": \"x\", \"mode\": \"hide\"}]}}",
-         "/home/u/p/f:1:50: credentials.files.mode: 'hide' is neither deny nor mask"},
+         "/home/u/p/f:1:50: credentials.files.mode: 'hide' must be deny or mask"},
         {POLICY_DIVE, "sandbox: {enabled: false}",
          "/home/u/p/f:1:20: sandbox.enabled is false: pinfold never runs a command without a box (set it to true)"},
         {POLICY_DIVE, "sandbox: []", "/home/u/p/f:1:10: sandbox must be a mapping, not a list"},
@@ -376,22 +364,21 @@ static void mistakes(void **state)
         {POLICY_MYCODE, "{\"limits\": {\"memoryMB\": \"lots\"}}",
          "/home/u/p/f:1:25: limits.memoryMB must be a number, not 'lots'"},
         {POLICY_MYCODE, "{\"limits\": {\"cpuPercent\": 0}}",
-         "/home/u/p/f:1:27: limits.cpus: '0%' is less than 0.01, the least that anything runs with; write none for no "
-         "limit"},
-        {POLICY_BWRAP, "{}", "/home/u/p/f:1:1: bwrap's options are a list of words, not a mapping"},
-        {POLICY_BWRAP, "[--ro-bind, [x]]", "/home/u/p/f:1:13: an option of bwrap is a word, not a list"},
-        {POLICY_BWRAP, "[--ro-bnd, /, /]", "/home/u/p/f:1:2: '--ro-bnd': bwrap 0.8 has no such option for a box"},
-        {POLICY_BWRAP, "[--ro-bind, /]", "/home/u/p/f:1:2: '--ro-bind': two values are wanted"},
+         "/home/u/p/f:1:27: limits.cpus: '0%' is less than the minimum of 0.01; write none for no limit"},
+        {POLICY_BWRAP, "{}", "/home/u/p/f:1:1: bwrap's options must be a list of strings, not a mapping"},
+        {POLICY_BWRAP, "[--ro-bind, [x]]", "/home/u/p/f:1:13: an option of bwrap must be a string, not a list"},
+        {POLICY_BWRAP, "[--ro-bnd, /, /]", "/home/u/p/f:1:2: '--ro-bnd': unknown option (bwrap 0.8)"},
+        {POLICY_BWRAP, "[--ro-bind, /]", "/home/u/p/f:1:2: '--ro-bind': two values are expected"},
         {POLICY_BWRAP, "[--tmpfs]", "/home/u/p/f:1:2: '--tmpfs': a value is missing"},
-        {POLICY_BWRAP, "[--uid, me]", "/home/u/p/f:1:2: 'me': a number is wanted"},
+        {POLICY_BWRAP, "[--uid, me]", "/home/u/p/f:1:2: 'me': a number is expected"},
         {POLICY_BWRAP, "[--remount-ro, /x]", "/home/u/p/f:1:2: '/x': nothing was mounted there before"},
-        {POLICY_BWRAP, "[--setenv, 'a=b', c]", "/home/u/p/f:1:2: env.set: 'a=b' is not the name of a variable"},
+        {POLICY_BWRAP, "[--setenv, 'a=b', c]", "/home/u/p/f:1:2: env.set: 'a=b' is not a variable's name"},
         {POLICY_DAYCARE, "{\"docker\": {\"enabled\": \"yes\"}}",
          "/home/u/p/f:1:24: docker.enabled must be true or false, not 'yes'"},
         {POLICY_DAYCARE, "{\"docker\": {\"tagg\": 1}}",
          "/home/u/p/f:1:13: unknown key 'docker.tagg' (did you mean 'tag'?)"},
         {POLICY_DAYCARE, "{\"docker\": {\"enabled\": true, \"image\": \"-v\"}}",
-         "/home/u/p/f:1:39: image: '-v:latest' is not the name of an image, as debian:12"}};
+         "/home/u/p/f:1:39: image: '-v:latest' is not an image's name, such as debian:12"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct err e;
         struct policy *p = from(cases[i].format, cases[i].text, &e);

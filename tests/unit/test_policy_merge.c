@@ -254,7 +254,7 @@ static void the_workspace_can_be_chosen_and_closed(void **state)
     /* A directory that a profile hides is no place to work; one that it keeps as a cache is. */
     refused((struct layer_said[]){USER("workspace: ~/.ssh"), {0}}, NULL,
             "profile base:13:7: files.hide: the workspace '/home/u/.ssh' is hidden by this profile; change to another "
-            "directory or name one with --workspace DIR");
+            "directory or use --workspace DIR");
     p = layered((struct layer_said[]){USER("workspace: ~/.npm"), {0}}, NULL);
     assert_int_equal(policy_access(p, "/home/u/.npm/x", NULL), PATH_RW);
     policy_free(p);
@@ -303,27 +303,28 @@ static void pinfolds_own_files_stay(void **state)
         const char *flag, *value, *sentence;
     } tries[] = {
         {"ro", "~/.config/pinfold",
-         "--ro: path '/home/u/.config/pinfold' is pinfold's own and stays hidden in every box"},
+         "--ro: path '/home/u/.config/pinfold' belongs to pinfold and stays hidden in every box"},
         {"rw", "~/.local/state/pinfold/trust",
-         "--rw: path '/home/u/.local/state/pinfold/trust' is pinfold's own and stays hidden in every box"},
+         "--rw: path '/home/u/.local/state/pinfold/trust' belongs to pinfold and stays hidden in every box"},
         {"protect", "~/.config/pinfold/x",
-         "--protect: path '/home/u/.config/pinfold/x' is pinfold's own and stays hidden in every box"},
-        {"cache", "/etc/pinfold", "--cache: path '/etc/pinfold' is pinfold's own and stays as it is in every box"},
+         "--protect: path '/home/u/.config/pinfold/x' belongs to pinfold and stays hidden in every box"},
+        {"cache", "/etc/pinfold", "--cache: path '/etc/pinfold' belongs to pinfold and stays as it is in every box"},
         {"mount", "~/.config/pinfold:/h:ro",
-         "--mount: mount '/home/u/.config/pinfold' is pinfold's own and stays hidden in every box"},
+         "--mount: mount '/home/u/.config/pinfold' belongs to pinfold and stays hidden in every box"},
         {"mount", "/etc/pinfold/x:/h",
-         "--mount: mount '/etc/pinfold/x' is pinfold's own and stays as it is in every box"},
+         "--mount: mount '/etc/pinfold/x' belongs to pinfold and stays as it is in every box"},
         {"mount", "/x:~/.config/pinfold",
-         "--mount: path '/home/u/.config/pinfold' is pinfold's own and stays hidden in every box"},
+         "--mount: path '/home/u/.config/pinfold' belongs to pinfold and stays hidden in every box"},
         {"mount", "/x:/etc/pinfold:ro",
-         "--mount: path '/etc/pinfold' is pinfold's own and stays as it is in every box"},
+         "--mount: path '/etc/pinfold' belongs to pinfold and stays as it is in every box"},
         {"unix-socket", "~/.local/state/pinfold/s",
-         "--unix-socket: socket '/home/u/.local/state/pinfold/s' is pinfold's own and stays hidden in every box"},
+         "--unix-socket: socket '/home/u/.local/state/pinfold/s' belongs to pinfold and stays hidden in every box"},
         {"workspace", "~/.config/pinfold",
-         "--workspace: '/home/u/.config/pinfold' is pinfold's own and stays hidden in every box; work elsewhere"},
-        {"rw", ".pinfold/x", "--rw: path '/home/u/p/.pinfold/x' is pinfold's own and stays as it is in every box"},
-        {"rw", "/prog/lib/x", "--rw: path '/prog/lib/x' is pinfold's own and stays hidden in every box"},
-        {"rw", "/usr/bin/pinfold", "--rw: path '/usr/bin/pinfold' is pinfold's own and stays as it is in every box"}};
+         "--workspace: '/home/u/.config/pinfold' belongs to pinfold and stays hidden in every box; use another "
+         "directory"},
+        {"rw", ".pinfold/x", "--rw: path '/home/u/p/.pinfold/x' belongs to pinfold and stays as it is in every box"},
+        {"rw", "/prog/lib/x", "--rw: path '/prog/lib/x' belongs to pinfold and stays hidden in every box"},
+        {"rw", "/usr/bin/pinfold", "--rw: path '/usr/bin/pinfold' belongs to pinfold and stays as it is in every box"}};
     for (size_t i = 0; i < sizeof tries / sizeof *tries; i++) {
         const char *const flags[] = {tries[i].flag, tries[i].value, NULL};
         assert_true(build_in(&w, NULL, flags, &p, &e) < 0);
@@ -417,7 +418,7 @@ static void files_extend_files(void **state)
     assert_int_equal(p->limits.memory.value, 512ull << 20);
     policy_free(p);
     refused((struct layer_said[]){USER("extends: ./loop1.yaml"), {0}}, NULL,
-            "/home/u/loop2.yaml:1:10: this extends a file that extends this one");
+            "/home/u/loop2.yaml:1:10: 'extends' forms a loop");
     refused((struct layer_said[]){USER("extends: ./bad.yaml"), {0}}, NULL,
             "/home/u/bad.yaml:1:16: limits.pids: 'x' is not a count (write 50 or none)");
     char names[MAX_POLICY_EXTENDS + 4][32], texts[MAX_POLICY_EXTENDS + 4][32];
@@ -431,7 +432,7 @@ static void files_extend_files(void **state)
     many[2 * (MAX_POLICY_EXTENDS + 4)] = NULL;
     test_files = many;
     refused((struct layer_said[]){USER("extends: ./0.yaml"), {0}}, NULL,
-            "/home/u/15.yaml:1:10: too many files extend one another");
+            "/home/u/15.yaml:1:10: too many levels of 'extends'");
     test_files = NULL;
 }
 
@@ -496,11 +497,11 @@ static void contradictions_are_within_one_text_only(void **state)
 {
     (void)state;
     refused((struct layer_said[]){USER("files:\n  rw: [/a]\n  hide: [/b, /b]\n  ro:\n  - /a\n"), {0}}, NULL,
-            "/home/u/user.yaml:5:5: files.ro: '/a' is said to be rw, too, in line 2");
+            "/home/u/user.yaml:5:5: files.ro: '/a' is also declared rw in line 2");
     refused((struct layer_said[]){USER("files: {rw: [p], ro: [~/p]}"), {0}}, NULL,
-            "/home/u/user.yaml:1:23: files.ro: '/home/u/p' is said to be rw, too");
+            "/home/u/user.yaml:1:23: files.ro: '/home/u/p' is also declared rw");
     refused((struct layer_said[]){USER("files: {hide: ['**/x'], protect: ['**/x']}"), {0}}, NULL,
-            "/home/u/user.yaml:1:35: files.protect: 'x' is said to be hide, too, in line 1");
+            "/home/u/user.yaml:1:35: files.protect: 'x' is also declared hide in line 1");
     /* A pattern and a literal path of the same letters are two places. */
     struct policy *p =
         layered((struct layer_said[]){USER("files: {hide: ['/a/b*'], protect: ['/a/b\\*']}"), {0}}, NULL);
@@ -521,7 +522,7 @@ static void without_memory_nothing_breaks(void **state)
         r = policy_add_flag(b, "rw", flag, "--rw", &e);
     }
     assert_int_equal(r, -EINVAL);
-    assert_string_equal(e.text, "--rw: a policy has at most 20000 rules");
+    assert_string_equal(e.text, "--rw: too many rules (a policy can have 20000)");
     b = policy_builder_free(b);
     assert_null(policy_builder_free(NULL));
     assert_null(policy_free(NULL));

@@ -4,98 +4,99 @@
 static const struct {
     const char *text, *sentence;
 } mistakes[] = {
-    {"", "/home/u/p/f: the file is empty; a policy says at least 'version: 1'"},
-    {"# only a comment\n", "/home/u/p/f: the file is empty; a policy says at least 'version: 1'"},
-    {"version: 2\n", "/home/u/p/f:1:10: version: '2' is not a version that is known; this is 1"},
-    {"[1, 2]\n", "/home/u/p/f:1:1: a policy is a mapping of keys, not a list"},
+    {"", "/home/u/p/f: the file is empty; a policy needs at least 'version: 1'"},
+    {"# only a comment\n", "/home/u/p/f: the file is empty; a policy needs at least 'version: 1'"},
+    {"version: 2\n", "/home/u/p/f:1:10: version: unknown version '2'; the only version is 1"},
+    {"[1, 2]\n", "/home/u/p/f:1:1: a policy must be a mapping, not a list"},
     {"memry: 5\n", "/home/u/p/f:1:1: unknown key 'memry' (did you mean 'limits.memory'?)"},
     {"memory: 512M\n", "/home/u/p/f:1:1: unknown key 'memory' (did you mean 'limits.memory'?)"},
     {"limits: {memry: 512M}\n", "/home/u/p/f:1:10: unknown key 'limits.memry' (did you mean 'limits.memory'?)"},
     {"limits: {memory: 512X}\n", "/home/u/p/f:1:18: limits.memory: '512X' is not a size (write 512M, 2G or none)"},
-    {"limits: {memory: 0}\n", "/home/u/p/f:1:18: limits.memory: '0' is less than 4M, the least that anything runs "
-                              "with; write none for no limit"},
+    {"limits: {memory: 0}\n",
+     "/home/u/p/f:1:18: limits.memory: '0' is less than the minimum of 4M; write none for no limit"},
     {"limits: {memory: -1}\n", "/home/u/p/f:1:18: limits.memory: '-1' is not a size (write 512M, 2G or none)"},
     {"limits: {memory: 1e30}\n", "/home/u/p/f:1:18: limits.memory: '1e30' is not a size (write 512M, 2G or none)"},
     {"limits: {memory: 99999999999999999999}\n", "/home/u/p/f:1:18: limits.memory: '99999999999999999999' is more than "
-                                                 "the 1048576T that can be counted; write none for no limit"},
-    {"limits: {memory: 100000000T}\n", "/home/u/p/f:1:18: limits.memory: '100000000T' is more than the 1048576T that "
-                                       "can be counted; write none for no limit"},
+                                                 "the maximum of 1048576T; write none for no limit"},
+    {"limits: {memory: 100000000T}\n",
+     "/home/u/p/f:1:18: limits.memory: '100000000T' is more than the maximum of 1048576T; write none for no limit"},
     {"limits: {pids: 1}\n",
-     "/home/u/p/f:1:16: limits.pids: '1' is less than 2, the least that anything runs with; write none for no limit"},
+     "/home/u/p/f:1:16: limits.pids: '1' is less than the minimum of 2; write none for no limit"},
     {"limits: {pids: 1.5}\n", "/home/u/p/f:1:16: limits.pids: '1.5' is not a count (write 50 or none)"},
-    {"limits: {cpus: 0}\n", "/home/u/p/f:1:16: limits.cpus: '0' is less than 0.01, the least that anything runs with; "
-                            "write none for no limit"},
+    {"limits: {cpus: 0}\n",
+     "/home/u/p/f:1:16: limits.cpus: '0' is less than the minimum of 0.01; write none for no limit"},
     {"limits: {cpus: lots}\n",
      "/home/u/p/f:1:16: limits.cpus: 'lots' is not a number of processors (write 0.5, 2, 50% or none)"},
     {"limits: {timeout: 1m1h}\n",
      "/home/u/p/f:1:19: limits.timeout: '1m1h' is not a time (write 90s, 2m, 1h30m or none)"},
-    {"limits: {timeout: 0}\n", "/home/u/p/f:1:19: limits.timeout: '0' is less than 1ms, the least that anything runs "
-                               "with; write none for no limit"},
+    {"limits: {timeout: 0}\n",
+     "/home/u/p/f:1:19: limits.timeout: '0' is less than the minimum of 1ms; write none for no limit"},
     {"limits: {grace: none}\n", "/home/u/p/f:1:17: limits.grace: 'none' is not a time (write 5s or 500ms)"},
     {"limits: [1]\n", "/home/u/p/f:1:9: limits must be a mapping, not a list"},
     {"limits:\n", "/home/u/p/f:1:8: limits has no value (write a mapping, or leave the key out)"},
     {"files: {rw: /data}\n", "/home/u/p/f:1:13: files.rw must be a list, not text"},
-    {"files: {rw: [{pth: /data}]}\n", "/home/u/p/f:1:15: unknown key 'pth' in files.rw (there are path, optional)"},
-    {"files: {rw: [{path: [1]}]}\n", "/home/u/p/f:1:14: files.rw: an entry is PATH or {path: PATH, optional: true}"},
-    {"files: {rw: [[1]]}\n", "/home/u/p/f:1:14: an entry of files.rw is text, not a list"},
+    {"files: {rw: [{pth: /data}]}\n", "/home/u/p/f:1:15: unknown key 'pth' in files.rw (known: path, optional)"},
+    {"files: {rw: [{path: [1]}]}\n",
+     "/home/u/p/f:1:14: files.rw: an entry must be PATH or {path: PATH, optional: true}"},
+    {"files: {rw: [[1]]}\n", "/home/u/p/f:1:14: an entry of files.rw must be a string, not a list"},
     {"files: {rw: ['']}\n", "/home/u/p/f:1:14: files.rw: the path is empty"},
     {"files: {rw: [null]}\n", "/home/u/p/f:1:14: an entry of files.rw is empty"},
-    {"files: {rw: [/a], hide: [/a]}\n", "/home/u/p/f:1:26: files.hide: '/a' is said to be rw, too, in line 1"},
-    {"files: {rw: [/]}\n", "/home/u/p/f:1:14: files.rw: '/' is the whole file system; name what is below it"},
-    {"files: {hide: [/]}\n", "/home/u/p/f:1:16: files.hide: '/' is the whole file system; name what is below it"},
+    {"files: {rw: [/a], hide: [/a]}\n", "/home/u/p/f:1:26: files.hide: '/a' is also declared rw in line 1"},
+    {"files: {rw: [/]}\n", "/home/u/p/f:1:14: files.rw: '/' is the whole file system; name directories below it"},
+    {"files: {hide: [/]}\n", "/home/u/p/f:1:16: files.hide: '/' is the whole file system; name directories below it"},
     {"files: {hide: [.]}\n", "/home/u/p/f:1:16: files.hide: '/home/u/p' is the workspace itself"},
     {"files: {hide: [\"/a/*/b\"]}\n",
-     "/home/u/p/f:1:16: files.hide: '/a/*/b': only the last part of a path may have wildcards"},
-    {"files: {hide: [\"/a/**\"]}\n", "/home/u/p/f:1:16: files.hide: '/a/**': ** stands before a name; a directory's "
-                                     "name alone means all below it, too"},
-    {"files: {hide: [\"**/../x\"]}\n", "/home/u/p/f:1:16: files.hide: '**/../x': '.' and '..' mean nothing behind **"},
-    {"files: {hide: [\"**/**/x\"]}\n",
-     "/home/u/p/f:1:16: files.hide: '**/**/x': only the last part of a path may have wildcards, and ** stands once"},
+     "/home/u/p/f:1:16: files.hide: '/a/*/b': only the last part of a path can have wildcards"},
+    {"files: {hide: [\"/a/**\"]}\n", "/home/u/p/f:1:16: files.hide: '/a/**': ** must be followed by a name; a "
+                                     "directory's name already includes everything below it"},
+    {"files: {hide: [\"**/../x\"]}\n", "/home/u/p/f:1:16: files.hide: '**/../x': '.' and '..' cannot follow **"},
+    {"files: {hide: [\"**/**/x\"]}\n", "/home/u/p/f:1:16: files.hide: '**/**/x': only the last part of a path can have "
+                                       "wildcards, and ** can be used once"},
     {"files: {hide: [\"/a[b\"]}\n",
-     "/home/u/p/f:1:16: files.hide: '/a[b' has a '[' without its ']'; write \\[ for the character"},
+     "/home/u/p/f:1:16: files.hide: '/a[b' has a '[' without a ']'; write \\[ for the character"},
     {"files: {hide: [\"$NOPE/x\"]}\n", "/home/u/p/f:1:16: files.hide: '$NOPE/x': the variable NOPE is not set"},
     {"files: {hide: [\"${NOPE\"]}\n",
-     "/home/u/p/f:1:16: files.hide: '${NOPE': a '$' begins a variable, as ${HOME}; write \\$ for the character"},
-    {"files: {hide: [\"~root/x\"]}\n", "/home/u/p/f:1:16: files.hide: '~root/x': only ~ and ~/ are known, not another "
-                                       "user's home; write \\~ for the character"},
-    {"files: {hide: [\"a\\0b\"]}\n", "/home/u/p/f:1:16: files.hide: 'a' holds a NUL byte, which no path can"},
+     "/home/u/p/f:1:16: files.hide: '${NOPE': '$' begins a variable, as in ${HOME}; write \\$ for the character"},
+    {"files: {hide: [\"~root/x\"]}\n", "/home/u/p/f:1:16: files.hide: '~root/x': only ~ and ~/ are supported, not "
+                                       "another user's home; write \\~ for the character"},
+    {"files: {hide: [\"a\\0b\"]}\n", "/home/u/p/f:1:16: files.hide: 'a' contains a NUL byte"},
     {"files: {hide: [\"a\\\\\"]}\n",
-     "/home/u/p/f:1:16: files.hide: 'a\\': a backslash takes the character behind it literally; there is none"},
-    {"version: 1\nversion: 1\n", "/home/u/p/f:2:1: key 'version' is said twice, first in line 1"},
-    {"a: &x 1\n", "/home/u/p/f:1:4: anchors (&name) are not read in a policy; write the value where it holds"},
+     "/home/u/p/f:1:16: files.hide: 'a\\': a backslash escapes the next character; there is none"},
+    {"version: 1\nversion: 1\n", "/home/u/p/f:2:1: duplicate key 'version', first in line 1"},
+    {"a: &x 1\n", "/home/u/p/f:1:4: anchors (&name) are not supported; write the value out"},
     {"a: *x\n",
-     "/home/u/p/f:1:4: aliases (*name) are not read in a policy; write the value out, in quotes if it begins with '*'"},
-    {"a: !!str x\n", "/home/u/p/f:1:4: tags (!name) are not read in a policy; take the tag out"},
-    {"--- \nversion: 1\n---\nversion: 1\n", "/home/u/p/f:3:1: a second document begins here; a policy is one"},
-    {"version: 1\n\tx: 2\n",
-     "/home/u/p/f:2:1: a tab stands here, and YAML is indented by spaces: write spaces instead"},
-    {"files:\n\trw: [/a]\n",
-     "/home/u/p/f:2:1: a tab stands here, and YAML is indented by spaces: write spaces instead"},
+     "/home/u/p/f:1:4: aliases (*name) are not supported; write the value out, in quotes if it begins with '*'"},
+    {"a: !!str x\n", "/home/u/p/f:1:4: tags (!name) are not supported; remove the tag"},
+    {"--- \nversion: 1\n---\nversion: 1\n",
+     "/home/u/p/f:3:1: a second document begins here; a policy is a single document"},
+    {"version: 1\n\tx: 2\n", "/home/u/p/f:2:1: tab character; YAML is indented with spaces"},
+    {"files:\n\trw: [/a]\n", "/home/u/p/f:2:1: tab character; YAML is indented with spaces"},
     {"files:\n  hide: [**/.env]\n",
-     "/home/u/p/f:2:11: in YAML a text that begins with '*' stands in quotes, as \"**/.env\""},
+     "/home/u/p/f:2:11: a YAML string that begins with '*' needs quotes, as in \"**/.env\""},
     {"\xef\xbb\xbfversion: 1\nfiles:\n  hide: [**/.env]\n",
-     "/home/u/p/f:3:11: in YAML a text that begins with '*' stands in quotes, as \"**/.env\""},
-    {"env: {set: {A: `x`}}\n", "/home/u/p/f:1:16: in YAML a text that begins with '`' stands in quotes, as \"`name\""},
+     "/home/u/p/f:3:11: a YAML string that begins with '*' needs quotes, as in \"**/.env\""},
+    {"env: {set: {A: `x`}}\n", "/home/u/p/f:1:16: a YAML string that begins with '`' needs quotes, as in \"`name\""},
     {"\xff\xfev", "/home/u/p/f:1:1: this is UTF-16: save the file as UTF-8"},
-    {"net: {allow: [localhost]}\n",
-     "/home/u/p/f:1:15: net.allow: 'localhost': inside, that is the box's own; for a service of "
+    {"net: {allow: [localhost]}\n", "/home/u/p/f:1:15: net.allow: 'localhost': inside the box this address is the box "
+                                    "itself; for a service of this machine: net.reach (--reach 127.0.0.1:PORT)"},
+    {"net: {allow: [\"127.0.0.1:80\"]}\n",
+     "/home/u/p/f:1:15: net.allow: '127.0.0.1:80': inside the box this address is the box itself; for a service of "
      "this machine: net.reach (--reach 127.0.0.1:PORT)"},
-    {"net: {allow: [\"127.0.0.1:80\"]}\n", "/home/u/p/f:1:15: net.allow: '127.0.0.1:80': inside, that is the box's "
-                                           "own; for a service of this machine: net.reach "
-                                           "(--reach 127.0.0.1:PORT)"},
     {"{\"version\": 1, \"limits\": {\"pids\": 50}\n",
      "/home/u/p/f:2:1: neither YAML nor JSON: while parsing a flow mapping, did not find expected ',' or '}'"},
-    {"net: {mode: maybe}\n", "/home/u/p/f:1:13: net.mode: 'maybe' is none of none, allow, host"},
-    {"net: {mode: alow}\n", "/home/u/p/f:1:13: net.mode: 'alow' is none of none, allow, host (did you mean 'allow'?)"},
+    {"net: {mode: maybe}\n", "/home/u/p/f:1:13: net.mode: 'maybe' is not one of none, allow, host"},
+    {"net: {mode: alow}\n",
+     "/home/u/p/f:1:13: net.mode: 'alow' is not one of none, allow, host (did you mean 'allow'?)"},
     {"net: {allow: [exa mple.com]}\n", "/home/u/p/f:1:15: net.allow: 'exa mple.com' is not DOMAIN[:PORT], *.DOMAIN, an "
                                        "address or a CIDR range such as 10.0.0.0/8"},
     {"net: {allow: [\"-x.com\"]}\n",
-     "/home/u/p/f:1:15: net.allow: '-x.com' is not a domain: a part of it begins or ends with '-'"},
-    {"net: {allow: [\"x..com\"]}\n", "/home/u/p/f:1:15: net.allow: 'x..com' is not a domain: a part of it is empty"},
-    {"net: {allow: [\"1.2.3\"]}\n", "/home/u/p/f:1:15: net.allow: '1.2.3' ends in a number and is no complete address; "
-                                    "write the four decimal numbers, as 192.0.2.10"},
+     "/home/u/p/f:1:15: net.allow: '-x.com' is not a domain: one of its labels begins or ends with '-'"},
+    {"net: {allow: [\"x..com\"]}\n",
+     "/home/u/p/f:1:15: net.allow: 'x..com' is not a domain: one of its labels is empty"},
+    {"net: {allow: [\"1.2.3\"]}\n", "/home/u/p/f:1:15: net.allow: '1.2.3' ends in a number but is not a complete "
+                                    "address; write all four decimal numbers, such as 192.0.2.10"},
     {"net: {allow: [\"10.0.0.1/8\"]}\n",
-     "/home/u/p/f:1:15: net.allow: '10.0.0.1/8' has bits set behind its prefix; write the range's first address"},
+     "/home/u/p/f:1:15: net.allow: '10.0.0.1/8' has bits set after its prefix; write the range's first address"},
     {"net: {allow: [\"10.0.0.0/33\"]}\n",
      "/home/u/p/f:1:15: net.allow: '10.0.0.0/33' has a prefix length that is not a number from 0 to 32"},
     {"net: {allow: [\"x.com:0\"]}\n",
@@ -104,85 +105,87 @@ static const struct {
      "/home/u/p/f:1:15: net.allow: 'x.com:70000' has a port that is not a number from 1 to 65535"},
     {"net: {allow: [\"[::1:443\"]}\n", "/home/u/p/f:1:15: net.allow: '[::1:443' has no ']' after the address"},
     {"net: {allow: [\"fe80::1/10\"]}\n",
-     "/home/u/p/f:1:15: net.allow: 'fe80::1/10' has bits set behind its prefix; write the range's first address"},
+     "/home/u/p/f:1:15: net.allow: 'fe80::1/10' has bits set after its prefix; write the range's first address"},
     {"net: {mode: none, allow: [x.com]}\n",
      "/home/u/p/f:1:27: net.allow: hosts are allowed although the network is 'none' (use allow)"},
     {"net: {mode: host, allow: [x.com]}\n",
      "/home/u/p/f:1:27: net.allow: hosts are allowed although the network is 'host' (use allow)"},
     {"net: {mode: host, ask: true}\n",
      "/home/u/p/f:1:24: net.ask: hosts are allowed by asking although the network is 'host' (use allow)"},
-    {"net: {ask: maybe}\n", "/home/u/p/f:1:12: net.ask: 'maybe' is neither true nor false"},
+    {"net: {ask: maybe}\n", "/home/u/p/f:1:12: net.ask: 'maybe' is not true or false"},
     {"net: {ask_time: none}\n", "/home/u/p/f:1:17: net.ask_time: 'none' is not a time (write 30s)"},
-    {"net: {ask_time: 2h}\n", "/home/u/p/f:1:17: net.ask_time: '2h' is more than the 1h that can be counted"},
-    {"net: {ask_time: 10ms}\n",
-     "/home/u/p/f:1:17: net.ask_time: '10ms' is less than 1s, the least that anything runs with"},
+    {"net: {ask_time: 2h}\n", "/home/u/p/f:1:17: net.ask_time: '2h' is more than the maximum of 1h"},
+    {"net: {ask_time: 10ms}\n", "/home/u/p/f:1:17: net.ask_time: '10ms' is less than the minimum of 1s"},
     {"net: {deny_ports: [0]}\n",
-     "/home/u/p/f:1:20: net.deny_ports: '0' is not a port from 1 to 65535, nor a range such as 6000-6063"},
+     "/home/u/p/f:1:20: net.deny_ports: '0' is not a port from 1 to 65535 or a range such as 6000-6063"},
     {"net: {deny_ports: [70000]}\n",
-     "/home/u/p/f:1:20: net.deny_ports: '70000' is not a port from 1 to 65535, nor a range such as 6000-6063"},
-    {"net: {deny_ports: [10-5]}\n", "/home/u/p/f:1:20: net.deny_ports: '10-5': the range ends before it begins"},
+     "/home/u/p/f:1:20: net.deny_ports: '70000' is not a port from 1 to 65535 or a range such as 6000-6063"},
+    {"net: {deny_ports: [10-5]}\n",
+     "/home/u/p/f:1:20: net.deny_ports: '10-5': the end of the range is below its start"},
     {"net: {publish: [\"x:1\"]}\n", "/home/u/p/f:1:17: net.publish: 'x:1' is not [ADDR:][HOST:]BOX with ports from 1 "
-                                    "to 65535, as 3000, 8080:3000 or [::1]:8080:3000"},
+                                    "to 65535, such as 3000, 8080:3000 or [::1]:8080:3000"},
     {"net: {reach: [x.com]}\n",
-     "/home/u/p/f:1:15: net.reach: 'x.com' is not HOST:PORT, one service, as 127.0.0.1:5432"},
+     "/home/u/p/f:1:15: net.reach: 'x.com' is not HOST:PORT of one service, such as 127.0.0.1:5432"},
     {"env: {pass: [\"A=B\"]}\n",
-     "/home/u/p/f:1:14: env.pass: 'A=B' is not the name of a variable, nor the beginning of one and a '*'"},
+     "/home/u/p/f:1:14: env.pass: 'A=B' is not a variable's name or a prefix followed by '*'"},
     {"env: {pass: [\"A*B\"]}\n",
-     "/home/u/p/f:1:14: env.pass: 'A*B' is not the name of a variable, nor the beginning of one and a '*'"},
+     "/home/u/p/f:1:14: env.pass: 'A*B' is not a variable's name or a prefix followed by '*'"},
     {"env: {set: [A]}\n", "/home/u/p/f:1:12: env.set must be a mapping of NAME: VALUE, not a list"},
     {"env: {set: {A: }}\n", "/home/u/p/f:1:13: env.set: A has no value (write \"\" for an empty one)"},
-    {"env: {set: {\"A B\": 1}}\n", "/home/u/p/f:1:13: env.set: 'A B' is not the name of a variable"},
-    {"user: nobody\n", "/home/u/p/f:1:7: user: 'nobody' is none of keep, root and UID:GID"},
-    {"user: \"1000\"\n", "/home/u/p/f:1:7: user: '1000' is none of keep, root and UID:GID"},
-    {"user: \"1000:4294967295\"\n", "/home/u/p/f:1:7: user: '1000:4294967295' is none of keep, root and UID:GID"},
-    {"image: -v/:/host\n", "/home/u/p/f:1:8: image: '-v/:/host' is not the name of an image, as debian:12"},
-    {"hostname: a_b\n", "/home/u/p/f:1:11: hostname: 'a_b' is not a host name: letters, digits, '-' and '.' only"},
-    {"engine: dockr\n", "/home/u/p/f:1:9: engine: 'dockr' is none of auto, native, bwrap, firejail, nsjail, docker, "
+    {"env: {set: {\"A B\": 1}}\n", "/home/u/p/f:1:13: env.set: 'A B' is not a variable's name"},
+    {"user: nobody\n", "/home/u/p/f:1:7: user: 'nobody' is not keep, root or UID:GID"},
+    {"user: \"1000\"\n", "/home/u/p/f:1:7: user: '1000' is not keep, root or UID:GID"},
+    {"user: \"1000:4294967295\"\n", "/home/u/p/f:1:7: user: '1000:4294967295' is not keep, root or UID:GID"},
+    {"image: -v/:/host\n", "/home/u/p/f:1:8: image: '-v/:/host' is not an image's name, such as debian:12"},
+    {"hostname: a_b\n",
+     "/home/u/p/f:1:11: hostname: 'a_b' is not a host name: only letters, digits, '-' and '.' are allowed"},
+    {"engine: dockr\n", "/home/u/p/f:1:9: engine: 'dockr' is not one of auto, native, bwrap, firejail, nsjail, docker, "
                         "podman, vm, seatbelt (did you mean 'docker'?)"},
     {"may_lose: [pid-namspace]\n",
-     "/home/u/p/f:1:12: may_lose: 'pid-namspace' is no guarantee (did you mean 'pid-namespace'?)"},
+     "/home/u/p/f:1:12: may_lose: unknown guarantee 'pid-namspace' (did you mean 'pid-namespace'?)"},
     {"may_lose: [zzz]\n",
-     "/home/u/p/f:1:12: may_lose: 'zzz' is no guarantee; their names: pinfold doctor, man pinfold-policy"},
+     "/home/u/p/f:1:12: may_lose: unknown guarantee 'zzz'; for their names see: pinfold doctor, man pinfold-policy"},
     {"guard_names: {root: [\"a/*\"]}\n",
      "/home/u/p/f:1:22: guard_names.root: 'a/*': guarded names are exact, without wildcards"},
     {"guard_names: {root: [\"/a\"]}\n", "/home/u/p/f:1:22: guard_names.root: '/a': a guarded name is relative to a "
-                                        "writable tree; use files.protect for one place"},
+                                        "writable tree; use files.protect for a single path"},
     {"guard_names: {root: [\"a//b\"]}\n", "/home/u/p/f:1:22: guard_names.root: 'a//b' is not a plain relative name"},
     {"guard_names: {allow: [.vscod]}\n",
-     "/home/u/p/f:1:23: guard_names.allow: '.vscod' is no guarded name; pinfold policy print lists them"},
+     "/home/u/p/f:1:23: guard_names.allow: '.vscod' is not a guarded name; list them with: pinfold policy print"},
     {"guard_names: {allow: [.vscode], root: [.vscode/]}\n",
      "/home/u/p/f:1:23: guard_names.allow: '.vscode' is both guarded and allowed here"},
-    {"extends: workspce\n", "/home/u/p/f:1:10: there is no profile 'workspce' (did you mean 'workspace'?)"},
+    {"extends: workspce\n", "/home/u/p/f:1:10: unknown profile 'workspce' (did you mean 'workspace'?)"},
     {"extends: ./nope.yaml\n", "/home/u/p/f:1:10: the file that this extends does not exist: /home/u/p/nope.yaml"},
-    {"extends: zzzzzz\n", "/home/u/p/f:1:10: there is no profile 'zzzzzz' (there are workspace, readonly, untrusted, "
-                          "restrictive, permissive; a file is written ./FILE)"},
-    {"workspace: /\n", "/home/u/p/f:1:12: the workspace is '/', the whole file system; change to a project's directory "
-                       "or name one with --workspace DIR"},
-    {"workspace: ~\n", "/home/u/p/f:1:12: the workspace is your home directory, with all that is yours in it; change "
-                       "to a project's directory or name one with --workspace DIR"},
-    {"workspace: /home\n", "/home/u/p/f:1:12: the workspace '/home' holds your home directory; change to a project's "
-                           "directory or name one with --workspace DIR"},
-    {"allow_nested_userns: yes\n", "/home/u/p/f:1:22: allow_nested_userns: 'yes' is neither true nor false"},
+    {"extends: zzzzzz\n", "/home/u/p/f:1:10: unknown profile 'zzzzzz' (known: workspace, readonly, untrusted, "
+                          "restrictive, permissive; write a file as ./FILE)"},
+    {"workspace: /\n", "/home/u/p/f:1:12: the workspace would be '/', the whole file system; change to a project's "
+                       "directory or use --workspace DIR"},
+    {"workspace: ~\n", "/home/u/p/f:1:12: the workspace would be your whole home directory; change to a project's "
+                       "directory or use --workspace DIR"},
+    {"workspace: /home\n", "/home/u/p/f:1:12: the workspace '/home' contains your home directory; change to a "
+                           "project's directory or use --workspace DIR"},
+    {"allow_nested_userns: yes\n", "/home/u/p/f:1:22: allow_nested_userns: 'yes' is not true or false"},
     {"tty: [1]\n", "/home/u/p/f:1:6: tty must be text, not a list"},
     {"files: {rw: [~/.config/pinfold/x]}\n",
-     "/home/u/p/f:1:14: path '/home/u/.config/pinfold/x' is pinfold's own and stays hidden in every box"},
+     "/home/u/p/f:1:14: path '/home/u/.config/pinfold/x' belongs to pinfold and stays hidden in every box"},
     {"files: {mounts: [\"~/.config/pinfold:/c\"]}\n",
-     "/home/u/p/f:1:18: mount '/home/u/.config/pinfold' is pinfold's own and stays hidden in every box"},
-    {"files: {storage: [/]}\n", "/home/u/p/f:1:19: files.storage: '/' is the whole file system; name what is below it"},
+     "/home/u/p/f:1:18: mount '/home/u/.config/pinfold' belongs to pinfold and stays hidden in every box"},
+    {"files: {storage: [/]}\n",
+     "/home/u/p/f:1:19: files.storage: '/' is the whole file system; name directories below it"},
     {"files: {mounts: [\"/a\"]}\n",
      "/home/u/p/f:1:18: files.mounts: '/a' is not SRC:DST or SRC:DST:ro (write \\: for a colon in a path)"},
     {"files: {mounts: [\"/a:b\"]}\n",
-     "/home/u/p/f:1:18: files.mounts: '/home/u/p/b' is relative; the place inside is an absolute path"},
+     "/home/u/p/f:1:18: files.mounts: '/home/u/p/b' is relative; the path inside the box must be absolute"},
     {"files: {mounts: [\"/a:/b:xx\"]}\n",
      "/home/u/p/f:1:18: files.mounts: '/a:/b:xx' is not SRC:DST or SRC:DST:ro (write \\: for a colon in a path)"},
     {"files: {mounts: [{from: /a}]}\n",
-     "/home/u/p/f:1:18: an entry of files.mounts is SRC:DST[:ro] or {from: SRC, to: DST, read_only: true}"},
+     "/home/u/p/f:1:18: an entry of files.mounts must be SRC:DST[:ro] or {from: SRC, to: DST, read_only: true}"},
     {"files: {rw: [./.pinfold]}\n",
-     "/home/u/p/f:1:14: path '/home/u/p/.pinfold' is pinfold's own and stays as it is in every box"},
+     "/home/u/p/f:1:14: path '/home/u/p/.pinfold' belongs to pinfold and stays as it is in every box"},
     {"net: {unix_sockets: [/etc/pinfold/s]}\n",
-     "/home/u/p/f:1:22: socket '/etc/pinfold/s' is pinfold's own and stays as it is in every box"},
+     "/home/u/p/f:1:22: socket '/etc/pinfold/s' belongs to pinfold and stays as it is in every box"},
     {"files: {rw: [/etc/pinfold]}\n",
-     "/home/u/p/f:1:14: path '/etc/pinfold' is pinfold's own and stays as it is in every box"},
+     "/home/u/p/f:1:14: path '/etc/pinfold' belongs to pinfold and stays as it is in every box"},
     {"files: {protct: [x]}\n", "/home/u/p/f:1:9: unknown key 'files.protct' (did you mean 'files.protect'?)"},
     {"file: {rw: [x]}\n", "/home/u/p/f:1:1: unknown key 'file' (did you mean 'files'?)"},
     {"limit: {memory: 1G}\n", "/home/u/p/f:1:1: unknown key 'limit' (did you mean 'limits'?)"},
@@ -231,7 +234,8 @@ static void names_may_hold_any_byte(void **state)
 static void a_stranger_cannot_write_on_the_terminal(void **state)
 {
     (void)state;
-    bad("net: {mode: \"\\e[31mred\\u009b\"}", "/home/u/p/f:1:13: net.mode: '?[31mred?\?' is none of none, allow, host");
+    bad("net: {mode: \"\\e[31mred\\u009b\"}",
+        "/home/u/p/f:1:13: net.mode: '?[31mred?\?' is not one of none, allow, host");
 }
 
 static void size_depth_and_number_have_ceilings(void **state)
@@ -245,11 +249,11 @@ static void size_depth_and_number_have_ceilings(void **state)
     buf_text(&wide, "files:\n  rw:\n");
     for (int i = 0; i < MAX_POLICY_RULES + 1; i++)
         buf_printf(&wide, "  - /d/%d\n", i);
-    bad(buf_cstr(&wide), "/home/u/p/f:20003:5: a policy has at most 20000 rules");
+    bad(buf_cstr(&wide), "/home/u/p/f:20003:5: too many rules (a policy can have 20000)");
     for (unsigned i = 0; i < MAX_POLICY_TEXT; i++)
         buf_char(&large, '#');
     buf_char(&large, '\n');
-    bad(buf_cstr(&large), "/home/u/p/f: the file has 1048577 bytes, more than the 1048576 of a policy");
+    bad(buf_cstr(&large), "/home/u/p/f: the file has 1048577 bytes; a policy can have at most 1048576");
     buf_free(&deep);
     buf_free(&wide);
     buf_free(&large);
@@ -374,17 +378,16 @@ static void mistakes_in_flags_name_the_flag(void **state)
     flags_bad((const char *const[]){"memmory", "1G", NULL}, "--memmory: unknown option (did you mean --memory?)");
     flags_bad((const char *const[]){"zzzzzzzz", "1G", NULL}, "--zzzzzzzz: unknown option");
     flags_bad((const char *const[]){"rw", NULL, NULL}, "--rw: needs a value, PATH");
-    flags_bad((const char *const[]){"rw", "/a", "hide", "/a", NULL}, "--hide: '/a' is said to be rw, too, by --rw");
+    flags_bad((const char *const[]){"rw", "/a", "hide", "/a", NULL}, "--hide: '/a' is also declared rw by --rw");
     flags_bad((const char *const[]){"net", "host", "allow", "x.com", NULL},
               "--allow: hosts are allowed although the network is 'host' (use allow)");
     flags_bad((const char *const[]){"profile", "untrustd", NULL},
-              "--profile: there is no profile 'untrustd' (did you mean 'untrusted'?)");
-    flags_bad(
-        (const char *const[]){"workspace", "/", NULL},
-        "--workspace: the workspace is '/', the whole file system; change to a project's directory or name one with "
-        "--workspace DIR");
+              "--profile: unknown profile 'untrustd' (did you mean 'untrusted'?)");
+    flags_bad((const char *const[]){"workspace", "/", NULL},
+              "--workspace: the workspace would be '/', the whole file system; change to a project's directory or use "
+              "--workspace DIR");
     flags_bad((const char *const[]){"rw", "/etc/pinfold/x", NULL},
-              "--rw: path '/etc/pinfold/x' is pinfold's own and stays as it is in every box");
+              "--rw: path '/etc/pinfold/x' belongs to pinfold and stays as it is in every box");
     flags_bad((const char *const[]){"mount", "/a:/b:/c:/d:/e", NULL},
               "--mount: '/a:/b:/c:/d:/e' is not SRC:DST or SRC:DST:ro (write \\: for a colon in a path)");
     flags_bad((const char *const[]){"mount", "/a:/b:ro\\", NULL},

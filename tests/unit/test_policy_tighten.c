@@ -60,15 +60,15 @@ static void what_gives_is_refused_with_its_remedy(void **state)
                  {"files: {rw: [/c]}", "1:14: files.rw would make something writable"},
                  {"files: {rw: [/data/keep]}", "1:14: files.rw would make something writable"},
                  {"files: {rw: [src/a.lock]}", "1:14: files.rw would make something writable"},
-                 {"files: {rw: [/secret/x]}", "1:14: files.rw would uncover something hidden"},
-                 {"files: {ro: [/secret/x]}", "1:14: files.ro would uncover something hidden"},
-                 {"files: {ro: [/secret]}", "1:14: files.ro would uncover something hidden"},
-                 {"files: {ro: [.env]}", "1:14: files.ro would uncover something hidden"},
-                 {"files: {protect: [sub/.env/x]}", "1:19: files.protect would uncover something hidden"},
-                 {"files: {ro: [~/.token]}", "1:14: files.ro would uncover something hidden"},
-                 {"files: {ro: [~/.ssh/config]}", "1:14: files.ro would uncover something hidden"},
+                 {"files: {rw: [/secret/x]}", "1:14: files.rw would show something hidden"},
+                 {"files: {ro: [/secret/x]}", "1:14: files.ro would show something hidden"},
+                 {"files: {ro: [/secret]}", "1:14: files.ro would show something hidden"},
+                 {"files: {ro: [.env]}", "1:14: files.ro would show something hidden"},
+                 {"files: {protect: [sub/.env/x]}", "1:19: files.protect would show something hidden"},
+                 {"files: {ro: [~/.token]}", "1:14: files.ro would show something hidden"},
+                 {"files: {ro: [~/.ssh/config]}", "1:14: files.ro would show something hidden"},
                  {"files: {cache: [/other]}", "1:17: files.cache would make something writable"},
-                 {"files: {cache: [/data/x]}", "1:17: files.cache would give the box a store of its own"},
+                 {"files: {cache: [/data/x]}", "1:17: files.cache would give the box its own storage"},
                  {"files: {storage: [/a]}", "1:19: files.storage would change what the box may do"},
                  {"files: {mounts: ['/a:/b']}", "1:18: files.mounts would change what the box may do"},
                  {"files: {mounts: ['/src:/dst']}", "1:18: files.mounts would change what the box may do"},
@@ -108,7 +108,7 @@ static void what_gives_is_refused_with_its_remedy(void **state)
         struct err e;
         char wants[1024];
         snprintf(wants, sizeof wants,
-                 PROJECT_FILE ":%s, and a project that is not trusted can only tighten; if you trust this file: "
+                 PROJECT_FILE ":%s, and an untrusted project can only tighten the policy; if you trust this file: "
                               "pinfold trust " PROJECT_FILE,
                  cases[i].says);
         if (with_project(USER_TEXT, cases[i].text, false, &p, &e) == 0)

@@ -189,14 +189,14 @@ static void answers(void **state)
         bool known;
     } connect[] = {{"HTTP/1.1 200 Connection established\r\n\r\n", NULL, false},
                    {"HTTP/1.0 204 x\r\nVia: y\r\n\r\n", NULL, false},
-                   {"HTTP/1.1 407 x\r\n\r\n", "the parent proxy wants credentials (407)", false},
-                   {"HTTP/1.1 407 x\r\n\r\n", "the parent proxy does not take the credentials (407)", true},
-                   {"HTTP/1.1 403 x\r\n\r\n", "the parent proxy refuses it (403)", false},
+                   {"HTTP/1.1 407 x\r\n\r\n", "the parent proxy requires credentials (407)", false},
+                   {"HTTP/1.1 407 x\r\n\r\n", "the parent proxy rejected the credentials (407)", true},
+                   {"HTTP/1.1 403 x\r\n\r\n", "the parent proxy refused it (403)", false},
                    {"HTTP/1.1 503 x\r\n\r\n", "the parent proxy could not reach it (503)", false},
-                   {"HTTP/1.1 400 x\r\n\r\n", "the parent proxy answers with an error (400)", false},
-                   {"SSH-2.0-OpenSSH\r\n\r\n", "the parent proxy answers nothing that is understood", false},
-                   {"\r\n\r\n", "the parent proxy answers nothing that is understood", false},
-                   {"HTTP/1.1 2x0 x\r\n\r\n", "the parent proxy answers nothing that is understood", false}};
+                   {"HTTP/1.1 400 x\r\n\r\n", "the parent proxy answered with an error (400)", false},
+                   {"SSH-2.0-OpenSSH\r\n\r\n", "the parent proxy sent an invalid answer", false},
+                   {"\r\n\r\n", "the parent proxy sent an invalid answer", false},
+                   {"HTTP/1.1 2x0 x\r\n\r\n", "the parent proxy sent an invalid answer", false}};
     for (size_t i = 0; i < sizeof connect / sizeof *connect; i++) {
         struct str in = str_of(connect[i].text);
         enum parent_step next = PARENT_CONNECT;
@@ -224,7 +224,7 @@ static void answers(void **state)
     assert_int_equal(parent_hear(&open, PARENT_REQUEST, STR("\5\0\0\1\0\0\0\0\0"), &next, why), 0);
     assert_int_equal(parent_hear(&open, PARENT_REQUEST, STR("\5\0\0\3\2ab\0\0"), &next, why), 9);
     assert_int_equal(parent_hear(&open, PARENT_REQUEST, STR("\5\2\0\1\0"), &next, why), -EACCES);
-    assert_string_equal(why, "the parent proxy refuses it (2)");
+    assert_string_equal(why, "the parent proxy refused it (2)");
     assert_int_equal(parent_hear(&open, PARENT_REQUEST, STR("\5\0\0\7\0"), &next, why), -EACCES);
 }
 

@@ -291,10 +291,10 @@ static void checker(void **state)
         {"", "line 1: an empty profile"},
         {"(deny default)", "line 1: a profile begins with (version 1)"},
         {"(version 2)", "line 1: only version 1 of the language is known"},
-        {"(version 1)\n(allow file-raed*)", "line 2: no operation that is known"},
+        {"(version 1)\n(allow file-raed*)", "line 2: unknown operation"},
         {"(version 1)\n(permit file-read*)", "line 2: neither allow nor deny"},
         {"(version 1)\n(allow)", "line 2: a rule without an operation"},
-        {"(version 1)\n(allow file-read* (sub \"/a\"))", "line 2: no filter that is known"},
+        {"(version 1)\n(allow file-read* (sub \"/a\"))", "line 2: unknown filter"},
         {"(version 1)\n(allow file-read* (subpath \"a\"))", "line 2: a path is absolute"},
         {"(version 1)\n(allow file-read* (subpath \"/a\" \"/b\"))", "line 2: a path filter takes one path"},
         {"(version 1)\n(allow file-read* (subpath (parm \"X\")))", "line 2: a path is a string or (param \"NAME\")"},
@@ -306,10 +306,9 @@ static void checker(void **state)
         {"(version 1)\n(allow network* (remote ip \"localhost:65536\"))",
          "line 2: an address is localhost:PORT or *:PORT"},
         {"(version 1)\n(allow signal (target me))", "line 2: the filter does not know this word"},
-        {"(version 1)\n(allow file-read* (subpath \"/a))", "line 2: a string without its end"},
-        {"(version 1)\n(allow file-read* (subpath \"/\001\"))",
-         "line 2: a string of ours holds a byte that is not plain"},
-        {"(version 1)\n)", "line 2: something stands outside of all parentheses"},
+        {"(version 1)\n(allow file-read* (subpath \"/a))", "line 2: an unterminated string"},
+        {"(version 1)\n(allow file-read* (subpath \"/\001\"))", "line 2: a generated string contains a special byte"},
+        {"(version 1)\n)", "line 2: something is outside all parentheses"},
         {"(version 1)\n(allow file-read*", "line 2: only filters may follow the operations"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct err e = {0};

@@ -49,7 +49,7 @@ static int start(const struct engine *engine, const struct start_request *ask, s
     struct owner owner = {0};
     char id[17];
     if (!mem)
-        return err_sys(e, ERR_SYSTEM, ENOMEM, "starting the box");
+        return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot start the box");
     new_id(id);
     begin_owner(ask->plan, mem, &owner);
     const struct tool_way way = {.engine = engine,
@@ -62,7 +62,7 @@ static int start(const struct engine *engine, const struct start_request *ask, s
                                  .env = container_env(mem),
                                  .patience_ms = CONTAINER_PATIENCE_MS};
     if (!way.env)
-        return err_sys(e, ERR_SYSTEM, ENOMEM, "starting the box");
+        return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot start the box");
     return tool_start(&way, ask, ret, e);
 }
 

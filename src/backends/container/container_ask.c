@@ -1,3 +1,7 @@
+/*
+ * Asks docker and podman about themselves and about images, over the daemon's socket or with the client program, and
+ * caches the answers.
+ */
 #include "backends/container/container_ask.h"
 
 #include <dirent.h>
@@ -74,7 +78,7 @@ int container_json(struct arena *mem, const char *name, const struct buf *b, str
 {
     const char *kept = arena_str(mem, buf_view(b)); /* nodes may point into what they are read from */
     return kept ? node_read(name, (struct str){kept, b->n}, "", mem, ret, e)
-                : err_sys(e, ERR_SYSTEM, ENOMEM, "read %s", name);
+                : err_sys(e, ERR_SYSTEM, ENOMEM, "cannot read %s", name);
 }
 
 static const char *text_of(struct arena *mem, const struct node *map, const char *key)
@@ -113,11 +117,11 @@ static int context_host(struct arena *mem, const char *context, const char **ret
     sha256_hex(context, strlen(context), sum);
     const char *path = docker_config(mem, arena_printf(mem, "contexts/meta/%s/meta.json", sum));
     if (!path || read_small(path, &b) < 0 || container_json(mem, path, &b, &root, e) < 0)
-        return err_say(e, ERR_CANNOT, "docker has no context '%s'; see them with: docker context ls", context);
+        return err_say(e, ERR_CANNOT, "unknown docker context '%s'; list contexts with: docker context ls", context);
     const struct node *ends = root.kind == NODE_MAP ? node_get(&root, "Endpoints") : NULL;
     const struct node *docker = ends && ends->kind == NODE_MAP ? node_get(ends, "docker") : NULL;
     *ret = text_of(mem, docker, "Host");
-    return *ret ? 0 : err_say(e, ERR_CANNOT, "docker's context '%s' names no daemon", context);
+    return *ret ? 0 : err_say(e, ERR_CANNOT, "docker context '%s' does not name a daemon", context);
 }
 
 static int docker_socket(struct container_ask *ask, struct err *e)
@@ -140,12 +144,11 @@ static int docker_socket(struct container_ask *ask, struct err *e)
     else if (strncmp(host, "unix://", 7) == 0)
         ask->socket = host + 7;
     else
-        return err_say(
-            e, ERR_CANNOT,
-            "docker's daemon at %s is on another machine: a box checks in over a socket of this one's, and its "
-            "files are here; say --docker-host /var/run/docker.sock for the daemon here",
-            host);
-    return ask->socket[0] == '/' ? 0 : err_say(e, ERR_CANNOT, "docker's address '%s' is no path of a socket", host);
+        return err_say(e, ERR_CANNOT,
+                       "docker's daemon at %s is on another machine; boxes need a daemon on this machine: use "
+                       "--docker-host /var/run/docker.sock",
+                       host);
+    return ask->socket[0] == '/' ? 0 : err_say(e, ERR_CANNOT, "docker's address '%s' is not a socket's path", host);
 }
 
 int container_find(struct container_ask *ask, struct err *e)
@@ -364,15 +367,14 @@ static int socket_failed(const char *path, int r, struct err *e)
             path);
     case EACCES:
     case EPERM:
-        return err_say(
-            e, ERR_CANNOT,
-            "permission denied on docker's socket %s: you are not in its group (usermod -aG docker USER and a "
-            "new login, which makes you as good as root); podman needs no group",
-            path);
+        return err_say(e, ERR_CANNOT,
+                       "permission denied on docker's socket %s: you are not in its group (run usermod -aG docker USER "
+                       "and log in again; members are equivalent to root); podman needs no group",
+                       path);
     case ETIMEDOUT:
         return err_say(e, ERR_CANNOT, "docker's daemon at %s does not answer", path);
     default:
-        return err_sys(e, ERR_CANNOT, -r, "docker's daemon at %s", path);
+        return err_sys(e, ERR_CANNOT, -r, "cannot reach docker's daemon at %s", path);
     }
 }
 
@@ -410,7 +412,7 @@ int container_client_failed(const struct container_ask *ask, int r, const struct
     if (r == -ETIMEDOUT)
         return err_say(e, ERR_CANNOT, "%s does not answer (%s)", name, ask->program);
     if (r != -EIO)
-        return err_sys(e, ERR_CANNOT, -r, "ask %s", ask->program);
+        return err_sys(e, ERR_CANNOT, -r, "cannot ask %s", ask->program);
     return err_say(e, ERR_CANNOT, "%s does not work here: %.*s", name, (int)last.n, last.n ? last.p : "");
 }
 
@@ -429,12 +431,11 @@ static int podman_tidies_up(const struct container_ask *ask, const struct node *
         return 0;
     struct str last = last_line(&said);
     (void)err_say(e, ERR_CANNOT,
-                  "podman cannot tidy up after its containers here, and would stay for twenty seconds after each: with "
-                  "--runroot %s it says: %.*s",
+                  "podman cannot clean up its containers here and would wait twenty seconds after each: with --runroot "
+                  "%s it reports: %.*s",
                   run, (int)last.n, last.n ? last.p : "");
     return err_hint(e, -EOPNOTSUPP,
-                    "give it a shorter place, by XDG_RUNTIME_DIR or runroot in storage.conf, and then: "
-                    "podman system reset");
+                    "use a shorter path, by XDG_RUNTIME_DIR or runroot in storage.conf, then run: podman system reset");
 }
 
 int container_info(const struct container_ask *ask, struct node *ret, struct err *e)
@@ -457,7 +458,7 @@ int container_info(const struct container_ask *ask, struct node *ret, struct err
     }
     if (status != 200 || container_json(ask->mem, ask->podman ? "podman info" : "docker info", &b, ret, e) < 0 ||
         ret->kind != NODE_MAP)
-        return err_say(e, ERR_CANNOT, "%s does not speak as %s does (answer %d)",
+        return err_say(e, ERR_CANNOT, "%s does not behave like %s (answer %d)",
                        ask->podman ? ask->program : ask->socket, ask->podman ? "podman" : "docker's daemon", status);
     r = ask->podman ? podman_tidies_up(ask, ret, e) : 0;
     if (r == 0)
@@ -469,7 +470,7 @@ static int no_image(const struct container_ask *ask, struct err *e)
 {
     const char *name = ask->podman ? "podman" : "docker", *image = ask->policy->image;
     (void)err_say(e, ERR_CANNOT, "%s has no image '%s' here", name, image);
-    return err_hint(e, -ENOENT, "fetch it with: %s pull %s; or say --pull missing", name, image);
+    return err_hint(e, -ENOENT, "fetch it with: %s pull %s; or use --pull missing", name, image);
 }
 
 /* podman's answer about an image holds as long as its list of images is the same. */
@@ -525,7 +526,7 @@ int container_pull(const struct container_ask *ask, struct err *e)
     int r = container_client(ask, words, PULL_PATIENCE, &b, &said);
     struct str last = last_line(&said);
     return r == 0 ? 0
-                  : err_say(e, ERR_CANNOT, "%s cannot fetch the image '%s': %.*s", ask->podman ? "podman" : "docker",
+                  : err_say(e, ERR_CANNOT, "%s cannot pull the image '%s': %.*s", ask->podman ? "podman" : "docker",
                             ask->policy->image, (int)last.n, last.n ? last.p : "");
 }
 
@@ -544,7 +545,7 @@ int container_image(const struct container_ask *ask, const struct node *info, st
     if ((r == 0 && status == 404) || r == -ENOENT)
         return no_image(ask, e);
     if (r == 0 && (status != 200 || container_json(ask->mem, "the image", &b, ret, NULL) < 0 || first_of(ret) < 0))
-        r = err_say(e, ERR_CANNOT, "%s does not say what the image '%s' is (answer %d)",
+        r = err_say(e, ERR_CANNOT, "%s does not describe the image '%s' (answer %d)",
                     ask->podman ? "podman" : "docker's daemon", ask->policy->image, status);
     return r;
 }

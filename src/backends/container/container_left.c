@@ -1,3 +1,4 @@
+/* Finds and removes containers and volumes that dead boxes left behind, and remembers which daemons were used. */
 #include "backends/container/container_left.h"
 
 #include <dirent.h>
@@ -186,12 +187,13 @@ static int list_docker(const struct container_ask *ask, struct finding *f, bool 
     struct node root;
     int status = 0;
     if (!filter)
-        return err_sys(e, ERR_SYSTEM, ENOMEM, "ask docker");
+        return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot ask docker");
     buf_text(&target, volumes ? "/volumes?filters=" : "/containers/json?all=1&filters=");
     http_path(str_of(filter), &target);
     int r = container_docker(ask, buf_cstr(&target), &b, &status, e);
     if (r == 0 && status != 200)
-        r = err_say(e, ERR_CANNOT, "docker's daemon at %s does not say what it has (answer %d)", ask->socket, status);
+        r = err_say(e, ERR_CANNOT, "docker's daemon at %s does not list its containers (answer %d)", ask->socket,
+                    status);
     if (r == 0)
         r = container_json(f->mem, "docker's list", &b, &root, e);
     if (r < 0)
@@ -215,7 +217,7 @@ int container_list(const struct container_daemon *d, const char *instance, struc
     if (r == 0)
         r = list(&a.ask, &f, true, e);
     if (r == -ENOMEM)
-        return err_sys(e, ERR_SYSTEM, ENOMEM, "look for what is left of boxes");
+        return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot look for remains of boxes");
     *ret = f.all;
     *ret_n = f.n;
     return r;
@@ -266,7 +268,7 @@ int container_volume(const struct container_daemon *d, const char *name, const c
     if (r < 0 || is_there(&f, name, session))
         return r;
     (void)err_say(e, ERR_REFUSED,
-                  "%s has a volume '%s' that is not this session's; look at it with: %s volume inspect %s",
+                  "%s has a volume '%s' that does not belong to this session; inspect it with: %s volume inspect %s",
                   d->podman ? "podman" : "docker", name, d->podman ? "podman" : "docker", name);
     return -EPERM;
 }

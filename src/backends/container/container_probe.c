@@ -1,5 +1,5 @@
 /*
- * What a container of docker or podman can honour here. The engine is asked, not guessed at: what it says of itself decides
+ * What a container of docker or podman can enforce here. The engine is asked, not guessed at: what it says of itself decides
  * about limits and users, what it says of the image about the environment.
  */
 #include "backends/container/container.h"
@@ -84,21 +84,20 @@ static int judge_users(struct facts *f, const struct container_fact *c, struct e
 {
     const struct policy *p = f->policy;
     if (!c->rootless && f->uid != 0)
-        container_cannot(f, F(USER_ROOT), "root in its container is this machine's root, and files would become root's",
+        container_cannot(f, F(USER_ROOT),
+                         "root in its container is this machine's root, and files would belong to root",
                          c->podman ? NULL : "use podman, whose root is you");
     bool keeps = p->user == USER_KEEP || (p->user == USER_ROOT && (c->rootless || f->uid == 0)) ||
                  (p->user == USER_IDS && p->uid == f->uid && p->gid == f->gid);
     if (c->rootless && !c->podman && p->user != USER_ROOT)
         return err_say(
             e, ERR_CANNOT,
-            "docker without root shows you as root inside and cannot keep your user number; say --user root, or "
-            "use podman");
+            "rootless docker shows you as root inside and cannot keep your user id; use --user root, or podman");
     if (p->user == USER_IDS && !keeps)
-        return err_say(
-            e, ERR_CANNOT,
-            "user %u:%u: files of a container belong on this machine to whom they belong inside, so the command "
-            "can be you (keep) only",
-            p->uid, p->gid);
+        return err_say(e, ERR_CANNOT,
+                       "user %u:%u: a container's files have the same owner on this machine, so the command must run "
+                       "as you (keep)",
+                       p->uid, p->gid);
     return 0;
 }
 
@@ -111,15 +110,14 @@ static int judge_container_place(const struct node *info, const struct container
     const struct node *remote = in(in(info, "host"), "serviceIsRemote");
     if (strstr(runtime, "runsc") || strstr(runtime, "kata"))
         return err_say(e, ERR_CANNOT,
-                       "%s with the runtime %s: its containers have a kernel of their own, from which no socket can be "
-                       "passed out, so that neither the check-in nor the guard works; use runc or crun",
+                       "%s with the runtime %s: its containers have their own kernel, so that check-in and guard "
+                       "cannot work; use runc or crun",
                        ask->podman ? "podman" : "docker", runtime);
     if (is(in(info, "OperatingSystem"), "Docker Desktop") || is(remote, "true"))
-        return err_say(
-            e, ERR_CANNOT,
-            "%s runs its containers in a virtual machine here, from which no socket can be passed out; use an "
-            "engine of this machine's own kernel",
-            ask->podman ? "podman" : "docker");
+        return err_say(e, ERR_CANNOT,
+                       "%s runs its containers in a virtual machine, from which no socket can be passed; use an engine "
+                       "of this machine's kernel",
+                       ask->podman ? "podman" : "docker");
     const struct node *runtimes = in(info, "Runtimes");
     if (p->runtime && !ask->podman && runtimes && !in(runtimes, p->runtime))
         return err_say(e, ERR_CANNOT, "docker's daemon has no runtime '%s'; name it in /etc/docker/daemon.json",
@@ -166,7 +164,7 @@ static int read_image(struct facts *f, const struct container_ask *ask, const st
     struct image_fact *image = arena_zero(ask->mem, sizeof *image);
     struct utsname u;
     if (!image)
-        return err_sys(e, ERR_SYSTEM, ENOMEM, "ask for the image");
+        return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot ask for the image");
     int r = container_image(ask, info, &n, e);
     if (r == -ENOENT && p->pull != PULL_NEVER) {
         r = fetch ? container_pull(ask, e) : 0;
@@ -179,15 +177,14 @@ static int read_image(struct facts *f, const struct container_ask *ask, const st
     const char *here = uname(&u) == 0 ? architecture(str_of(u.machine)) : NULL;
     if (arch && here && !same(arch, here) && !p->platform) {
         (void)err_say(e, ERR_CANNOT, "the image '%s' is for %s, and this machine is %s", p->image, arch, here);
-        return err_hint(e, -EOPNOTSUPP, "take one for %s; or say --platform linux/%s where an emulator is set up", here,
-                        arch);
+        return err_hint(e, -EOPNOTSUPP, "use one for %s, or --platform linux/%s if an emulator is set up", here, arch);
     }
     *image = (struct image_fact){.name = p->image,
                                  .id = probe_text(ask->mem, in(&n, "Id"), ""),
                                  .env = texts(ask->mem, in(in(&n, "Config"), "Env")),
                                  .volumes = texts(ask->mem, in(in(&n, "Config"), "Volumes"))};
     f->image = image;
-    return image->env && image->volumes ? 0 : err_sys(e, ERR_SYSTEM, ENOMEM, "ask for the image");
+    return image->env && image->volumes ? 0 : err_sys(e, ERR_SYSTEM, ENOMEM, "cannot ask for the image");
 }
 
 /* ---- the kernel ---- */
@@ -236,11 +233,9 @@ static int probe(struct facts *f, struct arena *mem, bool thorough, bool podman,
     f->catch = CATCH_TPROXY;
     f->can = CONTAINER_FEATURES;
     if (!c)
-        return err_sys(e, ERR_SYSTEM, ENOMEM, "ask %s", f->engine);
+        return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot ask %s", f->engine);
     if (!ask.policy->image)
-        return err_say(e, ERR_CANNOT,
-                       "%s shows the files of an image, and none is named; say --image, as in --image debian:12",
-                       f->engine);
+        return err_say(e, ERR_CANNOT, "%s needs an image; name one with --image, as in --image debian:12", f->engine);
     int r = container_find(&ask, e);
     if (r == 0)
         r = container_info(&ask, &info, e);

@@ -75,8 +75,8 @@ int engine_stdio_error(int which, int fd, int no, struct err *e)
     static const char *const names[] = {"standard input", "standard output", "standard error"};
     if (no == -EINVAL)
         return err_say(e, ERR_REFUSED,
-                       "%s is a directory, a block device or a handle of the kernel, which would give "
-                       "the box more than its bytes; redirect it from a file or /dev/null",
+                       "%s is a directory, a block device or a kernel handle, which would give the box more than data; "
+                       "redirect it from a file or /dev/null",
                        names[which]);
     return err_sys(e, ERR_SYSTEM, -no, "%s (descriptor %d)", names[which], fd);
 }
@@ -94,7 +94,7 @@ static int judge_stdio(const struct start_request *ask, struct builder *b, struc
         if (way != STDIO_REOPEN)
             continue;
         if (!b->names && !(b->names = calloc(3, sizeof *b->names)))
-            return err_sys(e, ERR_SYSTEM, ENOMEM, "starting the box");
+            return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot start the box");
         char link[32];
         snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
         long n = sys_readlinkat(AT_FDCWD, link, b->names[i], sizeof b->names[i] - 1);
@@ -131,7 +131,7 @@ static struct birth *birth_new(const struct start_request *ask, struct err *e)
     const struct plan_image *plan = ask->plan->image;
     struct birth *b = calloc(1, sizeof *b + runner_room(plan) * sizeof(int));
     if (!b) {
-        (void)err_sys(e, ERR_SYSTEM, ENOMEM, "starting the box");
+        (void)err_sys(e, ERR_SYSTEM, ENOMEM, "cannot start the box");
         return NULL;
     }
     b->ask = ask;
@@ -184,7 +184,7 @@ static int clone_builder(struct birth *birth, int *ret_pidfd)
 
 static int clone_failed(const struct plan_image *plan, int no, struct err *e)
 {
-    (void)err_sys(e, ERR_CANNOT, no, "making the box's namespaces");
+    (void)err_sys(e, ERR_CANNOT, no, "cannot create the box's namespaces");
     bool forbidden = no == EPERM || no == EACCES || no == ENOSPC || no == EUSERS || no == EINVAL || no == ENOSYS;
     return plan->namespaces && forbidden ? -ENGINE_STALE : -no;
 }
@@ -201,7 +201,7 @@ static int native_start(const struct start_request *ask, struct started *ret, st
         if (r == 0)
             r = sys_socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, builder);
         if (r < 0)
-            (void)err_sys(e, ERR_SYSTEM, -r, "a socket pair to the box");
+            (void)err_sys(e, ERR_SYSTEM, -r, "cannot create a socket pair to the box");
     }
     if (r == 0) {
         b->builder.control = control[1];

@@ -207,20 +207,20 @@ static const char *clause(struct arena *mem, const char *what, int no)
 static struct reason namespace_reason(struct arena *mem, const struct tried *t)
 {
     if (read_switch("/proc/sys/user/max_user_namespaces") == 0)
-        return (struct reason){"user namespaces are limited to none (user.max_user_namespaces is 0)",
+        return (struct reason){"user namespaces are disabled (user.max_user_namespaces is 0)",
                                "sudo sysctl -w user.max_user_namespaces=15000"};
     if (read_switch("/proc/sys/kernel/unprivileged_userns_clone") == 0)
         return (struct reason){"user namespaces are for root only (kernel.unprivileged_userns_clone is 0)",
                                "sudo sysctl -w kernel.unprivileged_userns_clone=1"};
     if (read_switch("/proc/sys/kernel/apparmor_restrict_unprivileged_userns") == 1)
         return (struct reason){
-            "AppArmor takes the powers out of user namespaces (kernel.apparmor_restrict_unprivileged_userns is 1)",
+            "AppArmor restricts user namespaces (kernel.apparmor_restrict_unprivileged_userns is 1)",
             "printf 'abi <abi/4.0>,\\ninclude <tunables/global>\\nprofile pinfold /usr/{,local/}bin/pinfold "
             "flags=(unconfined) {\\n  userns,\\n}\\n' | sudo tee /etc/apparmor.d/pinfold && "
             "sudo apparmor_parser -r /etc/apparmor.d/pinfold"};
     if (t->clone == -EPERM)
         return (struct reason){
-            "making namespaces is refused, as in a container with a system call filter or in a chroot",
+            "creating namespaces is refused, as in a container with a system call filter or in a chroot",
             "start the container with --security-opt seccomp=unconfined"};
     if (t->clone == -ENOSPC || t->clone == -EUSERS)
         return (struct reason){"the limit of user namespaces is reached",
@@ -257,8 +257,8 @@ static void judge_kernel(struct facts *f, bool supervised)
     if (supervised)
         probe_cannot(
             f, F(GUARD) | F(UNIX_SOCKETS) | F(HIDES_ANY_DEPTH),
-            (struct reason){"this is a supervised box already, and the kernel allows one supervisor of system calls",
-                            "the outer box's rules hold here, too"});
+            (struct reason){"this already is a supervised box, and the kernel allows one supervisor of system calls",
+                            "the outer box's rules also apply here"});
     else if (!f->notify)
         probe_cannot(
             f, F(GUARD) | F(UNIX_SOCKETS) | F(HIDES_ANY_DEPTH),
@@ -282,7 +282,7 @@ static void judge_landlock_tier(struct facts *f, struct reason r)
         probe_cannot(f, F(FILES) | F(HIDES),
                      (struct reason){f->landlock_abi
                                          ? "without namespaces, files need Landlock's right to truncate (Linux 6.2)"
-                                         : "neither namespaces nor Landlock are to be had",
+                                         : "neither namespaces nor Landlock are available",
                                      r.remedy});
     if (f->landlock_abi < 6)
         probe_cannot(f, F(SIGNALS),
@@ -299,16 +299,16 @@ static void judge_catch(struct facts *f, struct arena *mem, const struct tried *
     f->catch = (enum catch_way)way;
     if (way == CATCH_TPROXY)
         return;
-    const char *what = arena_printf(mem, "nf_tables' TPROXY cannot be used here (%s), so connections are caught %s",
+    const char *what = arena_printf(mem, "nf_tables TPROXY cannot be used here (%s), so connections are redirected %s",
                                     strerror(-no[CATCH_TPROXY]),
-                                    way == CATCH_ROUTES ? "at listed ports only: name them, as in --allow HOST:443"
+                                    way == CATCH_ROUTES ? "at listed ports only: list them, as in --allow HOST:443"
                                                         : "by name and at listed ports only, as in --allow HOST:443");
-    f->catch_why = what ? what : "nf_tables' TPROXY cannot be used here";
+    f->catch_why = what ? what : "nf_tables TPROXY cannot be used here";
     probe_cannot(f, F(NETWORK_PORTS) | (way == CATCH_LOOPBACK ? F(NETWORK_ADDRESSES) : 0),
                  (struct reason){f->catch_why, NULL});
     if (no[way])
         probe_cannot(f, F(NETWORK_TRANSPARENT),
-                     (struct reason){clause(mem, "connections cannot be caught", -no[way]), NULL});
+                     (struct reason){clause(mem, "connections cannot be redirected", -no[way]), NULL});
 }
 
 static int probe_thoroughly(struct facts *f, struct arena *mem, struct err *e)
@@ -316,7 +316,7 @@ static int probe_thoroughly(struct facts *f, struct arena *mem, struct err *e)
     struct tried t;
     int r = try_namespaces(f->uid, f->gid, &t);
     if (r < 0)
-        return err_sys(e, ERR_SYSTEM, -r, "trying namespaces");
+        return err_sys(e, ERR_SYSTEM, -r, "cannot test namespaces");
     if (t.clone || t.no[TRIAL_MAPS] || t.no[TRIAL_MOUNTS] || t.no[TRIAL_TMPFS]) {
         judge_landlock_tier(f, namespace_reason(mem, &t));
         return 0;
@@ -329,7 +329,7 @@ static int probe_thoroughly(struct facts *f, struct arena *mem, struct err *e)
     judge_catch(f, mem, &t);
     if (t.no[TRIAL_PROC])
         probe_cannot(f, F(FRESH_PROC),
-                     (struct reason){"a fresh /proc is refused, as in a container that masks parts of /proc",
+                     (struct reason){"a new /proc is refused, as in a container that masks parts of /proc",
                                      "start the container with --security-opt systempaths=unconfined"});
     return 0;
 }
@@ -357,8 +357,7 @@ int native_probe(struct facts *f, struct arena *mem, bool thorough, struct err *
     f->layers =
         f->overlay && (f->kernel_major > 6 || (f->kernel_major == 6 && f->kernel_minor >= 15)) && !is_stacked(f->home);
     if (f->kernel_major < 5 || (f->kernel_major == 5 && f->kernel_minor < 12)) {
-        judge_landlock_tier(
-            f, (struct reason){"the kernel is older than the mount calls that are needed (Linux 5.12)", NULL});
+        judge_landlock_tier(f, (struct reason){"the kernel lacks the required mount calls (Linux 5.12)", NULL});
     } else if (thorough) {
         int r = probe_thoroughly(f, mem, e);
         if (r < 0)

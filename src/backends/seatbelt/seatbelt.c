@@ -664,9 +664,9 @@ int seatbelt_make(const struct seatbelt_ask *ask, struct arena *mem, struct seat
         return err_say(e, ERR_CANNOT, "seatbelt: the profile is longer than %u KiB; use fewer rules about names",
                        MAX_PROFILE >> 10);
     if (!profile || t.full || arena_failed(mem) || put_argv(&t, profile, ret) < 0)
-        return err_sys(e, ERR_SYSTEM, ENOMEM, "making the Seatbelt profile");
+        return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot make the Seatbelt profile");
     r = seatbelt_check(str_of(profile), !ask->custom, e);
-    return r < 0 ? err_wrap(e, r, "the profile that was made") : 0;
+    return r < 0 ? err_wrap(e, r, "the generated profile") : 0;
 }
 
 void seatbelt_facts(struct facts *f)
@@ -675,11 +675,11 @@ void seatbelt_facts(struct facts *f)
         enum feature what;
         const char *why;
     } cannot[] = {
-        {FEATURE_REMAP, "Seatbelt judges paths and moves nothing to another place"},
+        {FEATURE_REMAP, "Seatbelt checks paths and cannot mount"},
         {FEATURE_NETWORK_TRANSPARENT, "macOS has no network namespaces: programs must use the proxy"},
         {FEATURE_NETWORK_PORTS, "macOS has no network namespaces: programs must use the proxy"},
         {FEATURE_NETWORK_ADDRESSES, "macOS has no network namespaces: programs must use the proxy"},
-        {FEATURE_PID_NAMESPACE, "macOS has no process namespaces; others' processes can be listed, not signalled"},
+        {FEATURE_PID_NAMESPACE, "macOS has no process namespaces; other processes can be listed, not signalled"},
         {FEATURE_PRIVATE_IPC, "macOS has no IPC namespaces"},
         {FEATURE_PRIVATE_TMP, "/tmp cannot be written; TMPDIR names a directory of the run"},
         {FEATURE_FRESH_PROC, "macOS has no /proc"},
@@ -731,7 +731,7 @@ static int seatbelt_probe(struct facts *f, struct arena *mem, bool thorough, str
     (void)thorough;
     seatbelt_facts(f);
     if (!f->policy || !same(f->policy->engine, "seatbelt"))
-        return err_say(e, ERR_CANNOT, "Seatbelt is macOS's");
+        return err_say(e, ERR_CANNOT, "Seatbelt exists on macOS only");
     f->tool = SEATBELT_PROGRAM;
     return f->policy->seatbelt_file ? read_profile(f->policy->seatbelt_file, mem, &f->seatbelt_custom, e) : 0;
 }
@@ -754,9 +754,9 @@ static int seatbelt_start(const struct start_request *ask, struct started *ret, 
 {
     (void)ask;
     (void)ret;
-    return err_say(e, ERR_CANNOT,
-                   "Seatbelt is macOS's, and this pinfold starts boxes on Linux: 'pinfold show-run --engine "
-                   "seatbelt' prints the command line for macOS");
+    return err_say(
+        e, ERR_CANNOT,
+        "Seatbelt exists on macOS only: 'pinfold show-run --engine seatbelt' prints the command line for macOS");
 }
 
 static void seatbelt_finish(struct started *s)

@@ -21,7 +21,7 @@ struct seatbelt {
     const char *const *argv; /* sandbox-exec -p PROFILE -D ... -- COMMAND, NULL-terminated */
 };
 
-/* What Seatbelt can honour, into `f` (engine, tier, can, why_not); the rest of `f` stays. */
+/* What Seatbelt can enforce, into `f` (engine, tier, can, why_not); the rest of `f` stays. */
 void seatbelt_facts(struct facts *f);
 /* All of it lives in `mem`. The profile has passed seatbelt_check(). */
 int seatbelt_make(const struct seatbelt_ask *ask, struct arena *mem, struct seatbelt *ret, struct err *e);

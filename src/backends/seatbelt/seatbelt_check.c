@@ -117,10 +117,10 @@ static int read_string(struct profile_reader *r, bool raw, struct read *ret)
         if (r->s.p[r->at] == '\\' && r->at + 1 < r->s.n)
             r->at++;
         else if (r->ours && ((unsigned char)r->s.p[r->at] < 32 || (unsigned char)r->s.p[r->at] > 126))
-            return wrong(r, "a string of ours holds a byte that is not plain");
+            return wrong(r, "a generated string contains a special byte");
     }
     if (r->at >= r->s.n)
-        return wrong(r, "a string without its end");
+        return wrong(r, "an unterminated string");
     *ret = (struct read){STRING, {r->s.p + from, r->at - from}};
     r->at++;
     return raw && r->ours ? wrong(r, "a raw string, which ours do not need") : 0;
@@ -173,7 +173,7 @@ static int skip_list(struct profile_reader *r)
         open += t.kind == OPEN;
         open -= t.kind == CLOSE;
         if (open > MAX_DEPTH)
-            return wrong(r, "too many parentheses inside each other");
+            return wrong(r, "parentheses nested too deeply");
     }
     return 0;
 }
@@ -269,13 +269,13 @@ static int filter(struct profile_reader *r)
     size_t n = 0;
     int e = need(r, WORD, &t, "a filter begins with its name");
     if (e == 0 && ++r->depth > MAX_DEPTH)
-        e = wrong(r, "too many filters inside each other");
+        e = wrong(r, "filters nested too deeply");
     if (e < 0)
         return e;
     for (size_t i = 0; i < sizeof filters / sizeof filters[0]; i++)
         f = str_is(t.text, filters[i].name) ? &filters[i] : f;
     if (!f)
-        return wrong(r, "no filter that is known");
+        return wrong(r, "unknown filter");
     switch (f->takes) {
     case TAKES_PATH:
         e = read_path_rest(r);
@@ -299,7 +299,7 @@ static int filter(struct profile_reader *r)
             if (e == 0 && t.kind == OPEN)
                 e = filter(r);
             else if (e == 0 && t.kind != CLOSE)
-                e = wrong(r, "only filters may stand here");
+                e = wrong(r, "only filters are allowed here");
         } while (e == 0 && t.kind == OPEN && ++n);
         if (e == 0 && (n == 0 || (f->takes == TAKES_ONE_FILTER && n != 1)))
             e = wrong(r, "a filter of filters with the wrong number of them");
@@ -324,7 +324,7 @@ static int rule_rest(struct profile_reader *r)
         for (const char *const *o = operations; *o && !known; o++)
             known = str_is(t.text, *o);
         if (!known)
-            return wrong(r, "no operation that is known");
+            return wrong(r, "unknown operation");
         n++;
     }
     if (n == 0)
@@ -371,7 +371,7 @@ int seatbelt_check(struct str text, bool ours, struct err *e)
         if (t.kind == END)
             return n ? 0 : wrong(&r, "an empty profile");
         if (t.kind != OPEN)
-            return wrong(&r, "something stands outside of all parentheses");
+            return wrong(&r, "something is outside all parentheses");
         k = expression(&r, n);
         if (k < 0)
             return k;

@@ -39,8 +39,8 @@ static int bwrap_probe(struct facts *f, struct arena *mem, bool thorough, struct
     if (f->tier != TIER_NAMESPACES)
         return tool_no_namespaces(f, e);
     if (stat(f->tool, &st) == 0 && st.st_mode & S_ISUID && f->uid != 0)
-        return err_say(e, ERR_CANNOT, "%s is set-user-ID, and then leaves no powers to its box (chmod u-s %s)", f->tool,
-                       f->tool);
+        return err_say(e, ERR_CANNOT, "%s is set-user-ID and then gives its box no capabilities (chmod u-s %s)",
+                       f->tool, f->tool);
     return 0;
 }
 

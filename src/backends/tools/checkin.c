@@ -57,13 +57,13 @@ static int make_place(struct meeting *m)
     int r = -ENOMEM;
     for (int i = 0; r < 0 && i < 2; i++) {
         if (!roots[i])
-            return err_sys(m->e, ERR_SYSTEM, ENOMEM, "a directory for the box's check-in");
+            return err_sys(m->e, ERR_SYSTEM, ENOMEM, "cannot create a directory for the box's check-in");
         r = mkdir(roots[i], 0700) < 0 && errno != EEXIST
-                ? err_sys(m->e, ERR_SYSTEM, errno, "make '%s' for the box's check-in", roots[i])
+                ? err_sys(m->e, ERR_SYSTEM, errno, "cannot create '%s' for the box's check-in", roots[i])
                 : runtime_judge(roots[i], m->e);
         snprintf(m->dir, sizeof m->dir, "%s/c-XXXXXX", roots[i]);
         if (r == 0 && !mkdtemp(m->dir))
-            r = err_sys(m->e, ERR_SYSTEM, errno, "a directory for the box's check-in in '%s'", roots[i]);
+            r = err_sys(m->e, ERR_SYSTEM, errno, "cannot create a directory for the box's check-in in '%s'", roots[i]);
     }
     if (r < 0) {
         m->dir[0] = 0;
@@ -71,13 +71,13 @@ static int make_place(struct meeting *m)
     }
     snprintf(m->path, sizeof m->path, "%s/s", m->dir);
     if (strlen(m->path) >= sizeof at.sun_path)
-        return err_sys(m->e, ERR_SYSTEM, ENAMETOOLONG, "the place of the box's check-in, '%s'", m->path);
+        return err_sys(m->e, ERR_SYSTEM, ENAMETOOLONG, "cannot create the box's check-in socket '%s'", m->path);
     memcpy(at.sun_path, m->path, strlen(m->path));
     m->place = sys_socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     r = m->place < 0 ? m->place : sys_bind(m->place, &at, sizeof at);
     if (r == 0 && listen(m->place, 1) < 0)
         r = -errno;
-    return r < 0 ? err_sys(m->e, ERR_SYSTEM, -r, "the place of the box's check-in, '%s'", m->path) : 0;
+    return r < 0 ? err_sys(m->e, ERR_SYSTEM, -r, "cannot create the box's check-in socket '%s'", m->path) : 0;
 }
 
 static int make_pair(struct meeting *m)
@@ -89,7 +89,7 @@ static int make_pair(struct meeting *m)
         m->theirs = ends[1];
         r = sys_setsockopt(m->place, SOL_SOCKET, SO_PASSCRED, &on, sizeof on);
     }
-    return r < 0 ? err_sys(m->e, ERR_SYSTEM, -r, "a socket pair to the box") : 0;
+    return r < 0 ? err_sys(m->e, ERR_SYSTEM, -r, "cannot create a socket pair to the box") : 0;
 }
 
 static void text_path(const struct meeting *m, size_t i, char path[PATH_MAX + 32])
@@ -109,7 +109,7 @@ static int fill_place(struct meeting *m)
         auto_fd int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
         size_t n = strlen(p->outer[i].text);
         if (fd < 0 || fchmod(fd, 0644) < 0 || write(fd, p->outer[i].text, n) != (ssize_t)n)
-            return err_sys(m->e, ERR_SYSTEM, errno, "the box's own '%s'", p->outer[i].dst);
+            return err_sys(m->e, ERR_SYSTEM, errno, "cannot create the box's own '%s'", p->outer[i].dst);
     }
     return 0;
 }
@@ -181,7 +181,7 @@ static int start_tool(struct meeting *m, const char *const *argv)
     int ends[2];
     auto_fd int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     if (null < 0 || pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0)
-        return err_sys(m->e, ERR_SYSTEM, errno, "starting %s", argv[0]);
+        return err_sys(m->e, ERR_SYSTEM, errno, "cannot start %s", argv[0]);
     auto_fd int out = ends[1];
     m->output = ends[0];
     /* A tool that prints more than the pipe takes loses the rest: nobody is to wait for anybody. */
@@ -189,11 +189,11 @@ static int start_tool(struct meeting *m, const char *const *argv)
     if (pid == 0)
         become_tool(m, argv, env, null, out);
     if (pid < 0)
-        return err_sys(m->e, ERR_SYSTEM, -pid, "starting %s", argv[0]);
+        return err_sys(m->e, ERR_SYSTEM, -pid, "cannot start %s", argv[0]);
     m->tool = pid;
     m->tool_pidfd = sys_pidfd_open(pid, 0);
     m->theirs = close_fd(m->theirs);
-    return m->tool_pidfd < 0 ? err_sys(m->e, ERR_SYSTEM, -m->tool_pidfd, "starting %s", argv[0]) : 0;
+    return m->tool_pidfd < 0 ? err_sys(m->e, ERR_SYSTEM, -m->tool_pidfd, "cannot start %s", argv[0]) : 0;
 }
 
 /* What it said, as one line that no terminal obeys. */
@@ -270,18 +270,17 @@ static int hear_hello(struct meeting *m)
     char digest[65];
     long n = receive_hello(m, &h);
     if (n == 0)
-        return say_output(m, "ended before its box had checked in");
+        return say_output(m, "ended before its box checked in");
     if (n < 0)
-        return err_sys(m->e, ERR_SYSTEM, (int)-n, "the box's check-in");
+        return err_sys(m->e, ERR_SYSTEM, (int)-n, "the box's check-in failed");
     plan_image_digest(m->ask->plan, digest);
     int r = checkin_hello_check(&h, (size_t)n, digest);
     if (r == -EPROTONOSUPPORT)
-        return err_say(m->e, ERR_CANNOT,
-                       "pinfold-init is of another version (%.*s) than pinfold (%s); install both anew",
+        return err_say(m->e, ERR_CANNOT, "pinfold-init (%.*s) and pinfold (%s) have different versions; reinstall both",
                        (int)sizeof h.version, h.version, PINFOLD_VERSION);
     if (r == -ESTALE)
         return err_say(m->e, ERR_BUG, "the box that checked in was started for another plan");
-    return r < 0 ? err_sys(m->e, ERR_BUG, -r, "the box's check-in") : 0;
+    return r < 0 ? err_sys(m->e, ERR_BUG, -r, "the box's check-in failed") : 0;
 }
 
 /* Until somebody has checked in, the tool has ended, or patience has. */
@@ -298,17 +297,17 @@ static int wait_hello(struct meeting *m)
         if (n == -EINTR)
             continue;
         if (n < 0)
-            return err_sys(m->e, ERR_SYSTEM, -n, "waiting for the box's check-in");
+            return err_sys(m->e, ERR_SYSTEM, -n, "cannot wait for the box's check-in");
         if (p[0].revents && m->socket >= 0)
             return hear_hello(m);
         if (p[0].revents) {
             int r = accept_one(m);
             if (r < 0)
-                return err_sys(m->e, ERR_SYSTEM, -r, "the box's check-in");
+                return err_sys(m->e, ERR_SYSTEM, -r, "the box's check-in failed");
             continue;
         }
         if (ended)
-            return say_output(m, "ended before its box had checked in");
+            return say_output(m, "ended before its box checked in");
         if (p[1].revents) /* once more without waiting: a client of a daemon may end before the box begins */
             ended = true;
         else if (n == 0)
@@ -386,12 +385,12 @@ static int pack_memory(const struct meeting *m, struct packed *p)
     uint32_t at = 0, zero;
     int r = put_job(m->ask, &job);
     if (r < 0)
-        return err_sys(m->e, ERR_POLICY, -r, "the command's arguments and environment");
+        return err_sys(m->e, ERR_POLICY, -r, "cannot pass the command's arguments and environment");
     r = put_names(m->ask, &names, m->e);
     if (r < 0)
         return r;
     if (!buf_ok(&job) || !buf_ok(&names))
-        return err_sys(m->e, ERR_SYSTEM, ENOMEM, "starting the box");
+        return err_sys(m->e, ERR_SYSTEM, ENOMEM, "cannot start the box");
     p->memory = memfd_create("pinfold-plan", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     r = p->memory < 0 ? -errno : put_part(p->memory, image, image->bytes, &at, &zero);
     if (r == 0)
@@ -403,7 +402,7 @@ static int pack_memory(const struct meeting *m, struct packed *p)
     p->ask.plan_bytes = image->bytes;
     p->ask.job_bytes = (uint32_t)job.n;
     p->ask.names_bytes = (uint32_t)names.n;
-    return r < 0 ? err_sys(m->e, ERR_SYSTEM, -r, "a memory file for the plan") : 0;
+    return r < 0 ? err_sys(m->e, ERR_SYSTEM, -r, "cannot create a memory file for the plan") : 0;
 }
 
 static int send_ask(const struct meeting *m, const struct packed *p)
@@ -431,7 +430,7 @@ static int put_groups(const struct meeting *m, struct checkin_ask *ask)
         return 0;
     int n = getgroups(CHECKIN_MAX_GROUPS, groups);
     if (n < 0)
-        return err_say(m->e, ERR_CANNOT, "%s: you are in more than %d groups, which its container cannot be given",
+        return err_say(m->e, ERR_CANNOT, "%s: you are in more than %d groups, more than a container can have",
                        m->way->engine->name, CHECKIN_MAX_GROUPS);
     ask->n_groups = (uint32_t)n;
     for (int i = 0; i < n; i++)
@@ -462,7 +461,7 @@ static int answer(const struct meeting *m)
         }
         r = send_ask(m, &p);
         if (r < 0)
-            r = err_sys(m->e, ERR_SYSTEM, -r, "the box's check-in");
+            r = err_sys(m->e, ERR_SYSTEM, -r, "the box's check-in failed");
     }
     (void)close_fd(p.memory);
     return r;
@@ -500,7 +499,7 @@ static int meet(struct meeting *m)
     if (r == 0)
         r = sys_socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, m->report);
     if (r < 0)
-        return err_sys(m->e, ERR_SYSTEM, -r, "a socket pair to the box");
+        return err_sys(m->e, ERR_SYSTEM, -r, "cannot create a socket pair to the box");
     /* Before the command begins, which could see the place and connect to it. */
     leave_place(m);
     if (m->place != m->socket)
@@ -523,7 +522,7 @@ int tool_start(const struct tool_way *way, const struct start_request *ask, stru
                         .tool_pidfd = -1,
                         .control = {-1, -1},
                         .report = {-1, -1}};
-    int r = mem ? meet(&m) : err_sys(e, ERR_SYSTEM, ENOMEM, "starting the box");
+    int r = mem ? meet(&m) : err_sys(e, ERR_SYSTEM, ENOMEM, "cannot start the box");
     int pidfd = r == 0 ? sys_pidfd_open(m.peer, 0) : -1;
     if (r == 0 && pidfd < 0) /* it has the streams, and tells there what went wrong */
         pidfd = fcntl(m.tool_pidfd, F_DUPFD_CLOEXEC, 0);

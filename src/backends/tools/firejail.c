@@ -24,7 +24,7 @@ static int firejail_probe(struct facts *f, struct arena *mem, bool thorough, str
     if (f->tier != TIER_NAMESPACES)
         return tool_no_namespaces(f, e);
     f->can &= ~F(FRESH_PROC);
-    f->why_not[FEATURE_FRESH_PROC] = "firejail masks parts of /proc, and the kernel then refuses a fresh one";
+    f->why_not[FEATURE_FRESH_PROC] = "firejail masks parts of /proc, and the kernel then refuses a new /proc";
     return 0;
 }
 

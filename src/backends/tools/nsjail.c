@@ -69,7 +69,7 @@ static int nsjail_argv(const struct plan *plan, const struct tool_ask *ask, stru
     else
         tool_places(plan, &w, nsjail_bind);
     if (w.failed && !arena_failed(mem))
-        return err_say(e, ERR_CANNOT, "nsjail cannot be told of a path with a colon in it");
+        return err_say(e, ERR_CANNOT, "nsjail does not support paths with a colon");
     tool_number(&w, "--pass_fd", TOOL_CHECKIN);
     tool_number(&w, "--pass_fd", TOOL_INIT);
     tool_word(&w, "--");

@@ -94,11 +94,10 @@ int tool_init(struct arena *mem, const char **ret_path, int *ret_fd, struct err 
     for (size_t i = 0; i < 2; i++) {
         int fd = places[i] ? open_init(places[i]) : -ENOENT;
         if (fd == -EPERM)
-            return err_say(
-                e, ERR_REFUSED,
-                "'%s' is not used: it belongs, or is writable, to somebody else (install pinfold for yourself, or for "
-                "everybody as root: scripts/install.sh)",
-                places[i]);
+            return err_say(e, ERR_REFUSED,
+                           "'%s' is not used: it is owned or writable by another user (install pinfold for yourself, "
+                           "or for everybody as root: scripts/install.sh)",
+                           places[i]);
         if (fd < 0) {
             no = fd == -ENOENT ? no : fd;
             continue;
@@ -111,7 +110,7 @@ int tool_init(struct arena *mem, const char **ret_path, int *ret_fd, struct err 
             (void)close(fd);
         return 0;
     }
-    return err_sys(e, ERR_CANNOT, -no, "pinfold-init, which belongs beside pinfold or at %s", places[1]);
+    return err_sys(e, ERR_CANNOT, -no, "cannot find pinfold-init, expected beside pinfold or at %s", places[1]);
 }
 
 uint64_t tool_now_ms(void)
@@ -203,7 +202,7 @@ int tool_end(struct tool_words *w, const struct plan *plan, const char *init, co
         tool_number(w, "--fd", TOOL_CHECKIN);
     const char **end = arena_push(w->mem, &w->at, &w->n, sizeof *end);
     if (!end || w->failed)
-        return err_sys(e, ERR_SYSTEM, ENOMEM, "the command line of the engine");
+        return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot build the engine's command line");
     *ret = w->at;
     return 0;
 }

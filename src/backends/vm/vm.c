@@ -48,7 +48,7 @@ static const char *why_no_kvm(void)
     if (kvm < 0)
         return errno == ENOENT ? "there is no /dev/kvm" : "/dev/kvm cannot be opened (sudo usermod -aG kvm $USER)";
     auto_fd int machine = sys_ioctl(kvm, KVM_CREATE_VM, NULL);
-    return machine < 0 ? "KVM makes no machine here" : NULL;
+    return machine < 0 ? "KVM cannot create a virtual machine here" : NULL;
 }
 
 /* Where it is remembered, for this boot of the host, that KVM does not run. */
@@ -101,7 +101,7 @@ static int machine_fact(struct facts *f, struct arena *mem, struct err *e)
         return err_sys(e, ERR_SYSTEM, ENOMEM, "vm");
     const char *dir = state_dir(f, mem), *why = why_no_kvm();
     if (!why && dir && kvm_mark(dir, false))
-        why = "KVM was tried here and the machine did not come up";
+        why = "KVM was tried, and the virtual machine did not start";
     int r = machine_find(f->policy, why != NULL, mem, m, e);
     if (r < 0)
         return r;
@@ -124,7 +124,7 @@ static int vm_probe(struct facts *f, struct arena *mem, bool thorough, struct er
     if (r < 0)
         return r;
     if (f->tier != TIER_NAMESPACES)
-        return err_say(e, ERR_CANNOT, "vm runs qemu in a box of namespaces, and they are refused here: %s",
+        return err_say(e, ERR_CANNOT, "vm runs qemu in a namespace box, and namespaces are refused here: %s",
                        f->why_not[FEATURE_PID_NAMESPACE] ? f->why_not[FEATURE_PID_NAMESPACE] : "by the kernel");
     f->tool = tool_find(mem, QEMU);
     if (!f->tool)
@@ -218,7 +218,7 @@ static int vm_argv(const struct plan *p, const struct tool_ask *ask, struct aren
         put_network(p, &w);
     const char **end = arena_push(mem, &w.at, &w.n, sizeof *end);
     if (!end || w.failed)
-        return err_sys(e, ERR_SYSTEM, ENOMEM, "the command line of qemu");
+        return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot build qemu's command line");
     *ret = w.at;
     return 0;
 }
@@ -449,7 +449,7 @@ static int launch_parts(struct launch *l, struct arena *mem, struct err *e)
         r = sys_pipe(l->words, O_CLOEXEC);
     if (r == 0)
         r = sys_socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, l->control);
-    return r < 0 ? err_sys(e, ERR_SYSTEM, -r, "vm: a socket pair") : 0;
+    return r < 0 ? err_sys(e, ERR_SYSTEM, -r, "vm: cannot create a socket pair") : 0;
 }
 
 /* The native box with qemu in it, and the bridge. */
@@ -476,7 +476,7 @@ static int launch_run(struct launch *l, struct err *e)
     sys_drop(&l->line[0]);
     sys_drop(&l->words[0]);
     l->box.control = sys_shut(l->box.control); /* the bridge's now: its end ends the box */
-    return l->bridge < 0 ? err_sys(e, ERR_SYSTEM, -l->bridge, "vm: starting the bridge") : 0;
+    return l->bridge < 0 ? err_sys(e, ERR_SYSTEM, -l->bridge, "vm: cannot start the bridge") : 0;
 }
 
 /* The last lines; of those of pinfold-init, its own. */
@@ -514,7 +514,7 @@ static int launch_wait(struct launch *l, bool kvm, struct err *e)
         struct frame f = {0};
         int n = sys_poll(p, 2, &moment);
         if (n < 0 && n != -EINTR)
-            return err_sys(e, ERR_SYSTEM, -n, "vm: waiting for the machine");
+            return err_sys(e, ERR_SYSTEM, -n, "vm: cannot wait for the machine");
         if (p[1].revents && sys_recv(l->box.builder, &f, sizeof f, MSG_PEEK | MSG_DONTWAIT) == (long)sizeof f &&
             f.kind == FRAME_VERDICT)
             return engine_verdict(&l->outer, f.a, (int)f.b, e);
@@ -532,9 +532,9 @@ static int launch_wait(struct launch *l, bool kvm, struct err *e)
         }
         if (sigpending(&waiting) == 0 && (sigismember(&waiting, SIGINT) == 1 || sigismember(&waiting, SIGTERM) == 1 ||
                                           sigismember(&waiting, SIGHUP) == 1))
-            return err_sys(e, ERR_SYSTEM, EINTR, "starting the virtual machine");
+            return err_sys(e, ERR_SYSTEM, EINTR, "cannot start the virtual machine");
     }
-    return err_sys(e, ERR_CANNOT, ETIME, "the virtual machine did not come up");
+    return err_sys(e, ERR_CANNOT, ETIME, "the virtual machine did not start");
 }
 
 static void vm_finish(struct started *s)

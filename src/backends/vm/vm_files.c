@@ -192,21 +192,22 @@ static int try_kernel(const struct policy *p, const char *kernel, bool emulated,
     struct modules m = {.mem = mem};
     const char *release = release_of(kernel, mem), *lacking = NULL, *init;
     if (!release)
-        return err_say(e, ERR_CANNOT,
-                       "vm: '%s' is no kernel that can be read (a bzImage); name one with --vm-kernel FILE", kernel);
+        return err_say(e, ERR_CANNOT, "vm: '%s' is not a readable kernel (bzImage); name one with --vm-kernel FILE",
+                       kernel);
     if (!modules_for(p, kernel, &m, release, &lacking))
         return err_say(
             e, ERR_CANNOT,
             lacking ? "vm: the kernel %s has no %s; install another (apt install linux-image-amd64) or name one with "
                       "--vm-kernel"
-                    : "vm: the modules of the kernel %s%.0s are not in /lib/modules; say where with --vm-modules DIR",
+                    : "vm: the modules of the kernel %s%.0s are not in /lib/modules; name their directory with "
+                      "--vm-modules DIR",
             release, lacking ? lacking : "");
     int r = tool_init(mem, &init, NULL, e);
     if (r < 0)
         return r;
     *ret = (struct machine_fact){.kernel = kernel, .modules = m.dir, .release = release};
     r = make_key(&m, kernel, init, emulated, ret->key);
-    return r < 0 ? err_sys(e, ERR_CANNOT, -r, "vm: reading what the machine boots") : 0;
+    return r < 0 ? err_sys(e, ERR_CANNOT, -r, "vm: cannot read the boot files") : 0;
 }
 
 int machine_find(const struct policy *p, bool emulated, struct arena *mem, struct machine_fact *ret, struct err *e)
@@ -275,7 +276,7 @@ static int make_initrd(const struct machine_fact *f, struct arena *mem, struct b
     const char *lacking, *init;
     int r = find_modules(&m, &lacking);
     if (r < 0)
-        return err_sys(e, ERR_CANNOT, -r, "vm: the modules in '%s'", f->modules);
+        return err_sys(e, ERR_CANNOT, -r, "vm: cannot read the modules in '%s'", f->modules);
     r = tool_init(mem, &init, NULL, e);
     if (r < 0)
         return r;
@@ -283,17 +284,17 @@ static int make_initrd(const struct machine_fact *f, struct arena *mem, struct b
         cpio_put(out, dirs[i], 040755, NULL, 0);
     r = put_file(out, "init", 0755, init);
     if (r < 0)
-        return err_sys(e, ERR_CANNOT, -r, "vm: reading '%s'", init);
+        return err_sys(e, ERR_CANNOT, -r, "vm: cannot read '%s'", init);
     for (size_t i = 0; r == 0 && i < m.n; i++) {
         char name[32];
         const char *path = arena_printf(mem, "%s/%s", m.dir, m.at[i]);
         snprintf(name, sizeof name, "modules/%02zu", i);
         r = path ? put_file(out, name, 0644, path) : -ENOMEM;
         if (r < 0)
-            return err_sys(e, ERR_CANNOT, -r, "vm: reading '%s'", path ? path : m.at[i]);
+            return err_sys(e, ERR_CANNOT, -r, "vm: cannot read '%s'", path ? path : m.at[i]);
     }
     cpio_put(out, NULL, 0, NULL, 0);
-    return buf_ok(out) ? 0 : err_sys(e, ERR_SYSTEM, ENOMEM, "vm: making the initial file system");
+    return buf_ok(out) ? 0 : err_sys(e, ERR_SYSTEM, ENOMEM, "vm: cannot create the initial file system");
 }
 
 /* Under another name first: who finds the file finds all of it. */
@@ -321,7 +322,7 @@ static int keep_file(const char *path, const struct buf *bytes, struct arena *me
         no = errno;
     if (no && fd >= 0)
         (void)unlink(fresh);
-    return no ? err_sys(e, ERR_SYSTEM, no, "vm: writing '%s'", path) : 0;
+    return no ? err_sys(e, ERR_SYSTEM, no, "vm: cannot write '%s'", path) : 0;
 }
 
 /* What was made for another kernel or another pinfold, and a day ago: nobody is about to boot it. */
@@ -351,7 +352,7 @@ int machine_files(const struct machine_fact *f, const char *dir, struct arena *m
         auto_buf struct buf bytes = BUF(MAX_FILE), flat = BUF(MAX_FILE);
         int r = read_file(f->kernel, MAX_FILE - (2u << 20), &bytes);
         if (r < 0)
-            return err_sys(e, ERR_CANNOT, -r, "vm: reading the kernel '%s'", f->kernel);
+            return err_sys(e, ERR_CANNOT, -r, "vm: cannot read the kernel '%s'", f->kernel);
         bool unpacked = f->emulated && kernel_unpack(&bytes, dir, mem, &flat) == 0;
         r = keep_file(kernel, unpacked ? &flat : &bytes, mem, e);
         if (r < 0)

@@ -1,3 +1,4 @@
+/* Fake IPs: addresses in a private range that the resolver gives for names, and the way back to the name. */
 #include <stdlib.h>
 #include "egress/conn.h"
 

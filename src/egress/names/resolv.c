@@ -1,3 +1,4 @@
+/* Reads resolv.conf and hosts files. */
 #include "egress/egress.h"
 
 static struct str word(struct str *s)

@@ -1,3 +1,4 @@
+/* Parses and writes DNS messages: the box's queries, and the queries and answers of the egress proxy's own resolver. */
 #include "egress/protocols/proto.h"
 
 #include <errno.h>

@@ -8,7 +8,7 @@
 /* The first one, or the next one when the parent proxy has ended its connection. */
 static void hello_origin(struct conn *c)
 {
-    char why[PARENT_WHY] = "the parent proxy refuses it";
+    char why[PARENT_WHY] = "the parent proxy refused it";
     size_t safe, empty;
     int guess = http_guess((struct str){c->first.p, c->first.n}, &safe, &empty);
     if (guess == 0)
@@ -37,8 +37,7 @@ static void hello_http(struct conn *c)
         return;
     if (n < 0 || (h.form != HTTP_AUTHORITY && h.form != HTTP_ABSOLUTE)) {
         egress_tell(false, HOW_HTTP, NULL, 0, NULL, EGRESS_RULE_NONE, "malformed or ambiguous proxy request");
-        refuse_http(c, "400 Bad Request",
-                    "this is a proxy: it takes CONNECT and absolute http:// requests that are well formed");
+        refuse_http(c, "400 Bad Request", "this is a proxy: send well-formed CONNECT or absolute http:// requests");
         return;
     }
     c->how = h.form == HTTP_AUTHORITY ? HOW_CONNECT : HOW_HTTP;
@@ -79,7 +78,7 @@ static void socks_request_heard(struct conn *c, ssize_t n, const struct socks_re
     c->how = HOW_SOCKS;
     if (n < 0) {
         egress_tell(false, HOW_SOCKS, NULL, 0, NULL, EGRESS_RULE_NONE, "malformed SOCKS request");
-        refuse_now(c, REFUSED_BY_RULE, "is no acceptable destination");
+        refuse_now(c, REFUSED_BY_RULE, "is not an acceptable destination");
         return;
     }
     if (q->command != 1) { /* BIND and UDP ASSOCIATE */

@@ -1,3 +1,4 @@
+/* Connections, sessions and event streams of the HTTP server. */
 #include "egress/protocols/proto.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* The handshake with a parent proxy, HTTP CONNECT or SOCKS 5: what to send and what its answer means. */
 #include "egress/protocols/proto.h"
 
 #include <stdio.h>
@@ -55,7 +56,7 @@ static ssize_t hear_connect(const struct proxy *p, struct str in, enum parent_st
     for (size_t i = 0; n == 0 && i + 4 <= in.n; i++)
         n = memcmp(in.p + i, end, 4) == 0 ? i + 4 : 0;
     if (n == 0)
-        return in.n >= PARENT_HEAR ? no(why, "the parent proxy answers nothing that is understood", 0) : 0;
+        return in.n >= PARENT_HEAR ? no(why, "the parent proxy sent an invalid answer", 0) : 0;
     unsigned code = 0;
     bool good = n > 12 && memcmp(in.p, "HTTP/1.", 7) == 0 && in.p[8] == ' ';
     for (size_t i = 9; good && i < 12; i++) {
@@ -63,18 +64,18 @@ static ssize_t hear_connect(const struct proxy *p, struct str in, enum parent_st
         code = code * 10 + (unsigned)(in.p[i] - '0');
     }
     if (!good)
-        return no(why, "the parent proxy answers nothing that is understood", 0);
+        return no(why, "the parent proxy sent an invalid answer", 0);
     if (code >= 200 && code < 300) {
         *ret_next = PARENT_OPEN;
         return (ssize_t)n;
     }
     ssize_t r = no(why,
-                   code == 407   ? p->basic ? "the parent proxy does not take the credentials"
-                                            : "the parent proxy wants credentials"
-                   : code == 403 ? "the parent proxy refuses it"
-                   : code == 405 ? "the parent proxy does not lead to this port"
+                   code == 407   ? p->basic ? "the parent proxy rejected the credentials"
+                                            : "the parent proxy requires credentials"
+                   : code == 403 ? "the parent proxy refused it"
+                   : code == 405 ? "the parent proxy does not forward to this port"
                    : code >= 500 ? "the parent proxy could not reach it"
-                                 : "the parent proxy answers with an error",
+                                 : "the parent proxy answered with an error",
                    code);
     return code == 403 || code == 405 ? -EPERM : r;
 }
@@ -84,9 +85,9 @@ static ssize_t hear_greeting(const struct proxy *p, struct str in, enum parent_s
     if (in.n < 2)
         return 0;
     if (in.p[0] != 5)
-        return no(why, "the parent proxy speaks no SOCKS 5", 0);
+        return no(why, "the parent proxy does not support SOCKS 5", 0);
     if (in.p[1] != 0 && (in.p[1] != 2 || !p->user.p))
-        return no(why, "the parent proxy wants credentials", 0);
+        return no(why, "the parent proxy requires credentials", 0);
     *ret_next = in.p[1] ? PARENT_LOGIN : PARENT_REQUEST;
     return 2;
 }
@@ -98,9 +99,9 @@ static ssize_t hear_request(struct str in, enum parent_step *ret_next, char why[
     unsigned code = (uint8_t)in.p[1], type = (uint8_t)in.p[3];
     size_t n = type == 1 ? 10 : type == 4 ? 22 : type == 3 ? 7u + (uint8_t)in.p[4] : 0;
     if (in.p[0] != 5 || n == 0)
-        return no(why, "the parent proxy answers nothing that is understood", 0);
+        return no(why, "the parent proxy sent an invalid answer", 0);
     if (code)
-        return no(why, code == 2 ? "the parent proxy refuses it" : "the parent proxy could not reach it", code);
+        return no(why, code == 2 ? "the parent proxy refused it" : "the parent proxy could not reach it", code);
     if (in.n < n)
         return 0;
     *ret_next = PARENT_OPEN;
@@ -119,7 +120,7 @@ ssize_t parent_hear(const struct proxy *p, enum parent_step step, struct str in,
         if (in.n < 2)
             return 0;
         if (in.p[1])
-            return no(why, "the parent proxy does not take the credentials", 0);
+            return no(why, "the parent proxy rejected the credentials", 0);
         *ret_next = PARENT_REQUEST;
         return 2;
     case PARENT_REQUEST:
@@ -127,5 +128,5 @@ ssize_t parent_hear(const struct proxy *p, enum parent_step step, struct str in,
     case PARENT_OPEN:
         break;
     }
-    return no(why, "the parent proxy answers nothing that is understood", 0);
+    return no(why, "the parent proxy sent an invalid answer", 0);
 }

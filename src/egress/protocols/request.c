@@ -15,7 +15,7 @@ bool request_take(struct conn *c, const struct http_head *h, size_t n)
     if (!c->answer)
         c->answer = calloc(1, sizeof *c->answer);
     if (out < 0 || !c->answer || !pending_keep(&c->head, world.buffer, (size_t)out)) {
-        refuse_http(c, "400 Bad Request", "the Connection field names what is no connection's");
+        refuse_http(c, "400 Bad Request", "the Connection field names an end-to-end header");
         return false;
     }
     http_body_begin(&c->body, h);
@@ -54,7 +54,7 @@ bool request_take_origin(struct conn *c)
     else if (!h.has_host || !host_same(c->host, &h.host))
         refuse_flow(c, h.has_host ? &h.host : NULL, "HTTP Host differs from the host connected to");
     else if (h.form == HTTP_ASTERISK)
-        refuse_flow(c, NULL, "a request that the parent proxy cannot be asked for");
+        refuse_flow(c, NULL, "a request that cannot be sent through the parent proxy");
     else
         return request_take(c, &h, (size_t)n);
     return false;
@@ -90,7 +90,7 @@ bool request_next(struct conn *c)
     struct http_head h;
     if (request_answering(c)) {
         if (c->answer && c->answer->state == ANSWER_LOST && c->first.n >= FIRST_BYTES)
-            refuse_flow(c, NULL, "requests behind an answer without an end");
+            refuse_flow(c, NULL, "requests after an unterminated response");
         return false;
     }
     if (c->origin)

@@ -1,3 +1,4 @@
+/* Parses SOCKS 4, 4a and 5 requests of programs in the box. */
 #include "egress/protocols/proto.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* Finds the server name in a TLS ClientHello, which may be split over several records. */
 #include "egress/protocols/proto.h"
 
 #include <errno.h>

@@ -142,10 +142,9 @@ static int machines_own(struct guard *g, const char *path)
         place_drop(p);
     names_unlock(g);
     if (own)
-        snprintf(
-            g->why, sizeof g->why,
-            "it is in the virtual machine's own memory, which only commands reach (pinfold exec); the workspace and "
-            "what is mounted are shared");
+        snprintf(g->why, sizeof g->why,
+                 "it is inside the virtual machine, where only commands can reach it (pinfold exec); the workspace and "
+                 "mounts are shared");
     return own ? -EACCES : 0;
 }
 

@@ -29,7 +29,7 @@ static int is_refused(struct guard *g, int fd, const struct sys_stat *st)
     if (no == 0 && n && rules_private(&g->rules, (struct str){path, n}))
         return 0;
     return deny(g, DENIAL_CHANGE, NULL, no == 0 ? (struct str){n ? path : "/", n ? n : 1} : STR("a directory"),
-                "a lock on a directory, which keeps other boxes from their work; lock a file");
+                "a lock on a directory, which would block other boxes; lock a file");
 }
 
 static uint64_t signals(const char *status, const char *key)

@@ -201,7 +201,8 @@ static int kind_of(struct guard *g, const char *name, struct mounting *m)
             m->kind = &kinds[i];
     if (!m->kind) {
         (void)deny(g, DENIAL_MOUNT, NULL, str_of(name),
-                   "others than tmpfs, proc, devpts, mqueue and sysfs could show hidden files, or change guarded ones");
+                   "file systems other than tmpfs, proc, devpts, mqueue and sysfs could show hidden files or change "
+                   "guarded ones");
         return -EPERM;
     }
     return m->kind->space ? space_of(g, m->kind->space, &m->space) : 0;

@@ -35,9 +35,7 @@ static int is_reachable(struct guard *g, int dir, struct str path)
 {
     struct sys_stat st;
     int no = sys_stat_at(dir, "..", AT_STATX_DONT_SYNC, SYS_STAT_TYPE, &st);
-    return no != -ENOENT
-               ? no
-               : deny(g, DENIAL_WRITE, NULL, path, "the host moved the directory to where the box does not reach");
+    return no != -ENOENT ? no : deny(g, DENIAL_WRITE, NULL, path, "the host moved the directory out of the box");
 }
 
 /* The place's directory in the box's own mount; the caller's stays beside. */
@@ -249,7 +247,7 @@ static int passes_hidden(struct guard *g, int base, const char *text)
         return -ENAMETOOLONG;
     const struct str at = {path, n + (size_t)more};
     const struct rule *rule = link_hidden(g, at);
-    return rule ? deny(g, DENIAL_READ, rule, at, "a hidden name on the way") : 0;
+    return rule ? deny(g, DENIAL_READ, rule, at, "a hidden name on the path") : 0;
 }
 
 /* The directory `text` (of `n` bytes, in g->walk) names, seen from `base` (ignored when it is absolute). */
@@ -547,7 +545,7 @@ static int object_at(struct guard *g, const struct place *p, struct object *ret)
     } else if (no == 0) {
         no = object_path_of(g, ret);
         if (no == 0 && g->nested && !ret->placed && !mount_ours(g, ret->st.mount))
-            no = deny(g, DENIAL_READ, NULL, place_path(p), "it lies in a mount that is not the box's");
+            no = deny(g, DENIAL_READ, NULL, place_path(p), "it is in a mount that does not belong to the box");
     }
     if (no < 0)
         object_drop(ret);

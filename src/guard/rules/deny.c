@@ -63,7 +63,7 @@ int deny(struct guard *g, enum denial_action action, const struct rule *rule, st
     size_t room = sizeof f.text - 512;
     size_t n = path.n < room ? path.n : room;
     memcpy(f.text, path.p, n);
-    int more = dropped ? snprintf(f.text + n + 1, 500, "%.400s (%u more were not told)", why, dropped)
+    int more = dropped ? snprintf(f.text + n + 1, 500, "%.400s (%u more were not reported)", why, dropped)
                        : snprintf(f.text + n + 1, 500, "%.400s", why);
     f.n = (uint32_t)(n + 1 + (size_t)more + 1);
     if (sys_send(g->report, &f, sizeof f, MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {

@@ -198,7 +198,7 @@ static int judge_text(struct guard *g, const struct gitconfig_ask *ask, struct b
     int no = git_judge(ask, why);
     if (no == 0 && ask->kind == GITCONFIG_REPOSITORY &&
         !module_text_fits(g, ask->directory, ask->old_text, ask->new_text)) {
-        buf_text(why, "core.worktree leads over a link, or to a guarded name");
+        buf_text(why, "core.worktree goes through a link, or to a guarded name");
         no = -EACCES;
     }
     return no;
@@ -223,7 +223,7 @@ static int judge_and_put(struct guard *g, int source, const struct place *to, co
     if (no == 0)
         no = git_text_read(source, &new_bytes, &new_n);
     if (no == -EINVAL || no == -EFBIG)
-        no = deny(g, DENIAL_GIT_CONFIG, rule, place_path(to), "git configuration that is no file of at most 1 MiB");
+        no = deny(g, DENIAL_GIT_CONFIG, rule, place_path(to), "git configuration that is not a file of at most 1 MiB");
     if (no == 0 && old != -ENOENT && (old < 0 || git_text_read(old, &old_bytes, &old_n) < 0))
         no = deny(g, DENIAL_GIT_CONFIG, rule, place_path(to), "the present git configuration cannot be read");
     if (no == 0) {
@@ -270,7 +270,7 @@ int git_config_replace(struct guard *g, const struct place *from, const struct p
 {
     auto_fd int source = git_text_open(from->dir, from->name);
     if (source == -ELOOP)
-        return deny(g, DENIAL_GIT_CONFIG, rule, place_path(to), "git configuration as a link");
+        return deny(g, DENIAL_GIT_CONFIG, rule, place_path(to), "a link in place of git configuration");
     if (source < 0)
         return source;
     int no = judge_and_put(g, source, to, rule, !keep_source, -1);
@@ -463,7 +463,8 @@ long git_in_place_open(struct guard *g, struct place *p, const struct rule *rule
     char room[12];
     auto_fd int old = git_text_open(p->dir, p->name);
     if (old < 0 && old != -ENOENT)
-        return old == -ELOOP ? deny(g, DENIAL_GIT_CONFIG, rule, place_path(p), "git configuration as a link") : old;
+        return old == -ELOOP ? deny(g, DENIAL_GIT_CONFIG, rule, place_path(p), "a link in place of git configuration")
+                             : old;
     if (old >= 0 && (flags & O_CREAT) && (flags & O_EXCL))
         return -EEXIST;
     if (old < 0 && !(flags & O_CREAT))

@@ -374,7 +374,7 @@ int hardlink_own(struct guard *g, const struct place *p, struct object *o, enum 
         return action == DENIAL_WRITE ? 0 : deny(g, action, NULL, object_path(o), "it may have a name outside");
     int no = may_change(o, change);
     if (no == 0 && spot_of(p, o, &s) < 0)
-        no = deny(g, action, NULL, object_path(o), "it may have a name outside, and has none here");
+        no = deny(g, action, NULL, object_path(o), "it may have a name outside, and has none in the box");
     if (no < 0)
         return no;
     auto_fd int dir = s.dir;

@@ -46,8 +46,9 @@
 #define MOVES_MAX 64 /* somebody plays a game with it */
 #define OPEN_HELD (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
 #define UNREADABLE                                                                                                     \
-    "a directory on the way, which other boxes may change at this moment, cannot be read and so not be held"
-#define BUSY "another box holds a directory on the way"
+    "a directory on the path, which other boxes can change at the same time, cannot be read and therefore not be "     \
+    "locked"
+#define BUSY "another box has locked a directory on the path"
 
 void holds_drop(struct guard *g)
 {

@@ -163,7 +163,7 @@ static int lose(struct guard *g, struct str directory, enum denial_action action
 {
     if (rules_is_root(&g->rules, directory) || places_add(g, &g->shared->lost, directory))
         return 0;
-    return deny(g, action, NULL, path, "more repositories were moved or removed in this box than can be remembered");
+    return deny(g, action, NULL, path, "too many repositories were moved or removed in this box");
 }
 
 int reporoot_marker_leaves(struct guard *g, const struct place *p, enum denial_action action)

@@ -188,7 +188,7 @@ static void tell_refs(struct guard *g, struct ending *e, int file, struct str pa
     char room[12];
     auto_fd int fd = sys_openat(g->self_fd, decimal(room, file), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0);
     if (size > REFS_BYTES) {
-        tell_or_count(g, e, TOLD_REF, path, STR("too much in it to be looked at"));
+        tell_or_count(g, e, TOLD_REF, path, STR("too large to examine"));
         return;
     }
     char *bytes = fd < 0 ? NULL : malloc(size + 1);

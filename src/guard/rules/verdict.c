@@ -67,7 +67,7 @@ static int outside(struct guard *g, enum denial_action action, int fd, struct st
     struct statfs fs;
     if (sys_fstatfs(fd, &fs) == 0 && (fs.f_flags & ST_RDONLY))
         return -EROFS;
-    return g->ours ? deny(g, action, NULL, path, "it lies outside of what the box may write") : -EACCES;
+    return g->ours ? deny(g, action, NULL, path, "it is outside the paths the box can write") : -EACCES;
 }
 
 /* The same for a name that may not stand: what is not there cannot be removed or moved. */
@@ -322,8 +322,8 @@ static int completes_repository(struct guard *g, const struct place *p)
     return git_is_common(p->dir) ? 0 /* what is in it was judged as such */ : begins_repository(g, p);
 }
 
-#define MOVED_AWAY "what the host moved away from a hidden name"
-#define SUBMODULE  "a link on the way to the files of a submodule"
+#define MOVED_AWAY "something the host moved away from a hidden name"
+#define SUBMODULE  "a link on the path to a submodule's files"
 #define REPOSITORY "a hook, a remote, commondir or the configuration of a git repository"
 
 static const char *reason(const struct rule *rule)
@@ -331,7 +331,7 @@ static const char *reason(const struct rule *rule)
     if (rule->said->kind == GUARD_RULE_PROTECT || (rule->said->flags & GUARD_RULE_ALWAYS))
         return "protected by a rule";
     if (rule_is_git_config(rule))
-        return "git configuration: only a new file renamed onto it is judged, as git itself does";
+        return "git configuration: it can only be replaced by renaming a new file onto it, as git does";
     return "a guarded name";
 }
 
@@ -357,7 +357,7 @@ int verdict_make(struct guard *g, const struct place *p, enum made made)
     if (is_outside(g, path))
         return outside(g, DENIAL_CREATE, p->dir, path);
     if (reserved(path))
-        return deny(g, DENIAL_CREATE, NULL, path, "a name that is pinfold's own");
+        return deny(g, DENIAL_CREATE, NULL, path, "a name that belongs to pinfold");
     if (is_option_ref(g, path))
         return deny(g, DENIAL_CREATE, NULL, path, OPTION_REF);
     end = repository_place(g, path, &config);
@@ -366,10 +366,10 @@ int verdict_make(struct guard *g, const struct place *p, enum made made)
     if (made == MADE_LINK &&
         ((rule = rules_below(&g->rules, path, &at, &rest)) || (rule = rules_pinned(&g->rules, path)) ||
          (rule = rules_pattern_prefix(&g->rules, path, true))))
-        return deny(g, DENIAL_LINK, rule, path, "a link in place of a directory that holds a guarded name");
+        return deny(g, DENIAL_LINK, rule, path, "a link in place of a directory that contains a guarded name");
     struct rooted w = {0};
     if (made == MADE_LINK && (rule = reporoot_below(g, path, &w)))
-        return deny(g, DENIAL_LINK, rule, path, "a link in place of a directory that holds a guarded name");
+        return deny(g, DENIAL_LINK, rule, path, "a link in place of a directory that contains a guarded name");
     if (made == MADE_LINK && is_for_remotes(g, p))
         return deny(g, DENIAL_CREATE, NULL, path, REPOSITORY);
     if (made == MADE_LINK && module_behind(g, p, NULL))
@@ -535,7 +535,7 @@ int verdict_object(struct guard *g, const struct object *o, enum denial_action a
             if ((rule || end) && !(config && action == DENIAL_CHANGE))
                 return deny(g, action, rule, path, rule ? reason(rule) : REPOSITORY);
             if (reserved(path))
-                return deny(g, action, NULL, path, "a name that is pinfold's own");
+                return deny(g, action, NULL, path, "a name that belongs to pinfold");
         }
         if (object_outside(g, o,
                            action)) /* a link to it is one to another file system, as far as the box is concerned */
@@ -546,10 +546,9 @@ int verdict_object(struct guard *g, const struct object *o, enum denial_action a
         return deny(g, action, rule, path, MOVED_AWAY);
     bool named = o->st.links > 0 && (S_ISREG(o->st.mode) || S_ISDIR(o->st.mode));
     if (o->magic && named && !o->held && !o->placed && !mount_ours(g, o->st.mount))
-        return deny(g, action, NULL, path, "it lies in a mount that is not the box's");
+        return deny(g, action, NULL, path, "it is in a mount that does not belong to the box");
     if (action != DENIAL_READ && o->magic && !o->held && verdict_is_lost(o) && !hardlink_nameless(g, o))
-        return deny(g, action, NULL, path,
-                    "it is not where its path says: the host moved it, or it has names elsewhere");
+        return deny(g, action, NULL, path, "it is not at its path: the host moved it, or it has other names");
     if (S_ISREG(o->st.mode) && (o->st.links > 1 || (o->magic && o->st.links && !path_leads_to(o))))
         return verdict_identity(g, &o->st, action, path);
     return 0;
@@ -589,8 +588,8 @@ int verdict_remove(struct guard *g, const struct place *p, bool directory)
     /* In a cache whatever stands there keeps the host's name of that place from showing. */
     rule = directory || rules_private(&g->rules, path) ? rules_pinned(&g->rules, path) : NULL;
     if (rule && rule->path.n == path.n)
-        return deny(g, DENIAL_REMOVE, rule, path, "a place that a rule rests on");
-    return reserved(path) ? deny(g, DENIAL_REMOVE, NULL, path, "a name that is pinfold's own")
+        return deny(g, DENIAL_REMOVE, rule, path, "a path that a rule depends on");
+    return reserved(path) ? deny(g, DENIAL_REMOVE, NULL, path, "a name that belongs to pinfold")
                           : reporoot_marker_leaves(g, p, DENIAL_REMOVE);
 }
 
@@ -677,17 +676,17 @@ static int verdict_leaves(struct guard *g, const struct place *from, const struc
     if ((rule || end) && !inert(g, rule, path, end, from->dir, from->name))
         return deny(g, DENIAL_RENAME, rule, path, rule ? reason(rule) : REPOSITORY);
     if (reserved(path))
-        return deny(g, DENIAL_RENAME, NULL, path, "a name that is pinfold's own");
+        return deny(g, DENIAL_RENAME, NULL, path, "a name that belongs to pinfold");
     rule = rules_pinned(&g->rules, path);
     if (rule)
-        return deny(g, DENIAL_RENAME, rule, path, "a place that a rule rests on");
+        return deny(g, DENIAL_RENAME, rule, path, "a path that a rule depends on");
     int no = reporoot_leaves(g, from, st);
     if (no < 0 || !S_ISDIR(st->mode))
         return no;
     rule = rules_pattern_prefix(&g->rules, path, false);
     if (rule)
-        return deny(g, DENIAL_RENAME, rule, path, "a directory that a rule for hidden names speaks of");
-    return verdict_contents(g, from, from, "it holds a guarded or hidden name");
+        return deny(g, DENIAL_RENAME, rule, path, "a directory that a rule for hidden names refers to");
+    return verdict_contents(g, from, from, "it contains a guarded or hidden name");
 }
 
 /* What is at `from` comes to stand at `to`. 1: done, by judged bytes. */
@@ -712,10 +711,10 @@ static int verdict_arrives(struct guard *g, const struct place *from, const stru
     if (rule || end)
         return deny(g, DENIAL_RENAME, rule, path, rule ? reason(rule) : REPOSITORY);
     if (reserved(path))
-        return deny(g, DENIAL_RENAME, NULL, path, "a name that is pinfold's own");
+        return deny(g, DENIAL_RENAME, NULL, path, "a name that belongs to pinfold");
     rule = rules_pinned(&g->rules, path);
     if (rule && rule->path.n == path.n)
-        return deny(g, DENIAL_RENAME, rule, path, "a place that a rule rests on");
+        return deny(g, DENIAL_RENAME, rule, path, "a path that a rule depends on");
     if (is_option_ref(g, path))
         return deny(g, DENIAL_RENAME, NULL, path, OPTION_REF);
     if (brings_remotes(g, from, to))
@@ -729,7 +728,7 @@ static int verdict_arrives(struct guard *g, const struct place *from, const stru
     if (S_ISLNK(st->mode))
         return (rule = reporoot_below(g, path, &w)) || (rule = rules_below(&g->rules, path, &at, &rest)) ||
                        (rule = rules_pattern_prefix(&g->rules, path, true))
-                   ? deny(g, DENIAL_LINK, rule, path, "a link in place of a directory that holds a guarded name")
+                   ? deny(g, DENIAL_LINK, rule, path, "a link in place of a directory that contains a guarded name")
                : module_behind(g, to, NULL) ? deny(g, DENIAL_LINK, NULL, path, SUBMODULE)
                                             : 0;
     if (!S_ISDIR(st->mode))
@@ -738,13 +737,13 @@ static int verdict_arrives(struct guard *g, const struct place *from, const stru
         return deny(g, DENIAL_LINK, NULL, path, SUBMODULE);
     if (module_misled(g, from, to))
         return deny(g, DENIAL_RENAME, NULL, path,
-                    "the repository of a submodule, which would name another place there");
+                    "the repository of a submodule, which would then refer to another path");
     rule = rules_crossing(&g->rules, place_path(from), path);
     if (!rule)
         rule = rules_pattern_prefix(&g->rules, path, true);
     if (rule)
-        return deny(g, DENIAL_RENAME, rule, path, "a directory that may hold names guarded at its new place");
-    return verdict_contents(g, from, to, "the directory holds what would be a guarded name there");
+        return deny(g, DENIAL_RENAME, rule, path, "a directory that may contain names guarded at its new path");
+    return verdict_contents(g, from, to, "the directory contains what would be a guarded name there");
 }
 
 static bool is_nothing_at(const struct place *p)
@@ -759,7 +758,7 @@ static bool is_nothing_at(const struct place *p)
 int verdict_arrived(struct guard *g, const struct place *to)
 {
     const struct place from = *to; /* another one: it has arrived, and has not been there before */
-    return verdict_contents(g, &from, to, "the directory holds what is a guarded name there");
+    return verdict_contents(g, &from, to, "the directory contains a guarded name");
 }
 
 static bool same_mount(const struct guard *g, const struct place *a, const struct place *b)

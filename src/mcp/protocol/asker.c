@@ -1,3 +1,4 @@
+/* Puts queued questions to the person at the server's terminal. */
 #include "mcp/protocol/asker.h"
 
 #include <stdlib.h>
@@ -70,7 +71,7 @@ bool asker_ask(struct asker *a, struct asked *q, const char *sentence)
 void asker_take_back(struct asker *a, struct asked *q)
 {
     if (a->first == q && a->d.shown) {
-        dialogue_end(&a->d, "it is asked no more");
+        dialogue_end(&a->d, "no more questions are asked");
         listen_on(a, false);
     }
     for (struct asked **at = &a->first; *at; at = &(*at)->next) {
@@ -97,7 +98,7 @@ int asker_tick(struct asker *a, uint64_t now)
         if (now < q->ends)
             continue;
         if (q == a->first && a->d.shown) {
-            dialogue_end(&a->d, "nobody answered: no");
+            dialogue_end(&a->d, "not answered: denied");
             listen_on(a, false);
         }
         settle_asked(a, q, false);

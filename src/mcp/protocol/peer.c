@@ -1,3 +1,4 @@
+/* One client of the server: the protocol's requests, notifications, calls and questions. */
 #include "mcp/protocol/peer.h"
 
 #include <errno.h>
@@ -300,8 +301,8 @@ static bool watch_begins(const struct call *c, struct str json)
     if (r < 0)
         send_fault(c->peer, c->tag, c->id, r == -ENOENT ? RPC_NO_RESOURCE : RPC_INTERNAL,
                    r == -ENOENT   ? "there is no such resource"
-                   : r == -ENOSPC ? "256 resources are subscribed to already"
-                                  : "no memory");
+                   : r == -ENOSPC ? "already subscribed to 256 resources"
+                                  : "out of memory");
     return r == 0;
 }
 
@@ -328,7 +329,7 @@ static void call_lost(void *ctx)
 {
     struct call *c = ctx;
     send_fault(c->peer, c->tag, c->id, RPC_INTERNAL,
-               "the process that carried this out ended without a result; what it had started has ended with it");
+               "the process that handled this call died without a result; everything it had started has ended too");
     call_free(c);
 }
 
@@ -398,9 +399,9 @@ static int do_initialize(const struct rpc_request *q)
     struct json j;
 
     if (!wanted || !json_is_object(capabilities))
-        return bad(q, RPC_PARAMS, "initialize needs 'protocolVersion', a text, and 'capabilities', an object");
+        return bad(q, RPC_PARAMS, "initialize needs 'protocolVersion', a string, and 'capabilities', an object");
     if (p->version)
-        return bad(q, RPC_INVALID, "initialize has been said already");
+        return bad(q, RPC_INVALID, "already initialized");
     p->version = versions[0];
     for (size_t i = 0; i < sizeof versions / sizeof *versions; i++) {
         if (same(wanted, versions[i]))
@@ -441,7 +442,7 @@ static int do_tools_list(const struct rpc_request *q)
     struct json j;
 
     if (json_object_get(q->m->params, "cursor"))
-        return bad(q, RPC_PARAMS, "there is no such cursor: the list has one page");
+        return bad(q, RPC_PARAMS, "unknown cursor: the list has one page");
     answer_begin(q, &j, &out);
     json_array(&j, "tools");
     for (size_t i = 0; tool_at(i); i++)
@@ -513,18 +514,18 @@ static int call_begin(const struct rpc_request *q, const struct tool *t, const j
 
     for (const struct call *c = p->calls; c; c = c->next) {
         if (json_equal(c->id, q->m->id))
-            return bad(q, RPC_INVALID, "a request with this id is under way");
+            return bad(q, RPC_INVALID, "a request with this id is in progress");
     }
     if (p->n_calls >= MCP_MAX_CALLS)
-        return bad(q, RPC_INTERNAL, "256 calls are under way already");
+        return bad(q, RPC_INTERNAL, "256 calls are already in progress");
     if (t->sessions && janitor_begin(&p->server->janitor, p->server->place.instance) < 0)
-        return bad(q, RPC_INTERNAL, "no process can be started that would end the sessions");
+        return bad(q, RPC_INTERNAL, "cannot start the process that ends the sessions");
     p->sessions = p->sessions || t->sessions;
     struct call *c = calloc(1, sizeof *c);
     write_call(&what, q, t->name, arguments);
     if (!c || !buf_ok(&what)) {
         free(c);
-        return bad(q, RPC_INTERNAL, "no memory");
+        return bad(q, RPC_INTERNAL, "out of memory");
     }
     *c = (struct call){
         .peer = p, .tool = t, .tag = q->tag, .began = loop_now(), .waits = BUF(2 * (size_t)MCP_MAX_MESSAGE)};
@@ -542,7 +543,7 @@ static int call_begin(const struct rpc_request *q, const struct tool *t, const j
         buf_str(&c->waits, buf_view(&what));
     if ((watches && !c->watches) || (later ? !buf_ok(&c->waits) : !call_start(c, buf_view(&what)))) {
         call_free(c);
-        return bad(q, RPC_INTERNAL, "no memory");
+        return bad(q, RPC_INTERNAL, "out of memory");
     }
     return 0;
 }
@@ -555,9 +556,9 @@ static int do_tools_call(const struct rpc_request *q)
     char why[256];
 
     if (!name)
-        return bad(q, RPC_PARAMS, "tools/call needs 'name', a text");
+        return bad(q, RPC_PARAMS, "tools/call needs 'name', a string");
     if (!t) {
-        snprintf(why, sizeof why, "there is no tool '%.64s'", name);
+        snprintf(why, sizeof why, "unknown tool '%.64s'", name);
         return bad(q, RPC_PARAMS, why);
     }
     if (arguments && !json_is_object(arguments))
@@ -588,7 +589,7 @@ static int do_resource_templates(const struct rpc_request *q)
     struct json j;
 
     if (json_object_get(q->m->params, "cursor"))
-        return bad(q, RPC_PARAMS, "there is no such cursor: the list has one page");
+        return bad(q, RPC_PARAMS, "unknown cursor: the list has one page");
     answer_begin(q, &j, &out);
     resource_templates(&j);
     answer_end(q, &j);
@@ -600,9 +601,9 @@ static const char *uri_of(const struct rpc_request *q, struct arena *mem, struct
 {
     const char *uri = value_text(q->m->params, "uri", NULL);
     if (!uri || !mem)
-        (void)bad(q, uri ? RPC_INTERNAL : RPC_PARAMS, uri ? "no memory" : "'uri' must be a text");
+        (void)bad(q, uri ? RPC_INTERNAL : RPC_PARAMS, uri ? "out of memory" : "'uri' must be a string");
     else if (!resource_parse(uri, mem, ret))
-        (void)bad(q, RPC_NO_RESOURCE, "there is no such resource; resources/templates/list tells what names look like");
+        (void)bad(q, RPC_NO_RESOURCE, "unknown resource; resources/templates/list shows the form of names");
     else
         return uri;
     return NULL;
@@ -636,7 +637,7 @@ static int do_unsubscribe(const struct rpc_request *q)
 {
     const char *uri = value_text(q->m->params, "uri", NULL);
     if (!uri)
-        return bad(q, RPC_PARAMS, "'uri' must be a text");
+        return bad(q, RPC_PARAMS, "'uri' must be a string");
     (void)watch_remove(&q->peer->watch, uri); /* not to be subscribed is what was asked for */
     return do_ping(q);
 }
@@ -670,7 +671,7 @@ static void take_request(struct peer *p, const struct rpc_message *m, uint64_t t
             (void)methods[i].answer(&q);
         return;
     }
-    snprintf(why, sizeof why, "there is no method '%.64s'", m->method);
+    snprintf(why, sizeof why, "unknown method '%.64s'", m->method);
     (void)bad(&q, RPC_METHOD, why);
 }
 
@@ -743,7 +744,7 @@ size_t peer_take(struct peer *p, struct str text, uint64_t tag)
     size_t n = 0;
 
     if (json_is_array(root) && !has_batches(p)) {
-        f = (struct rpc_fault){.code = RPC_INVALID, .text = "this version of the protocol has no batches"};
+        f = (struct rpc_fault){.code = RPC_INVALID, .text = "this protocol version does not support batches"};
         value_free(&root);
     }
     if (!root) {

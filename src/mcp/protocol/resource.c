@@ -1,3 +1,4 @@
+/* URIs of resources, read and written. */
 #include "mcp/protocol/resource.h"
 
 #include <stdlib.h>
@@ -85,8 +86,8 @@ void resource_templates(struct json *w)
 {
     static const struct {
         const char *uri, *name, *title, *description, *type;
-    } all[] = {{HEAD "{session}/" AUDIT, "audit", "What a session was denied",
-                "The newest events of a session's audit log, one JSON object a line.", RESOURCE_AUDIT_TYPE},
+    } all[] = {{HEAD "{session}/" AUDIT, "audit", "Denials of a session",
+                "The newest events of a session's audit log, one JSON object per line.", RESOURCE_AUDIT_TYPE},
                {HEAD "{session}/" FILES "{+path}", "file", "A file of a session",
                 "A file or directory by its absolute path in the box, under the rules of 'read_file'.", NULL}};
 

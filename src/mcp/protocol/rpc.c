@@ -1,3 +1,4 @@
+/* JSON-RPC messages: reads and checks one, begins and ends results, errors and requests. */
 #include "mcp/protocol/rpc.h"
 
 #include <errno.h>
@@ -71,7 +72,7 @@ int rpc_message(const json_t *one, struct rpc_message *ret, struct rpc_fault *fa
     }
     ret->method = value_text(one, "method", NULL);
     if (!ret->method)
-        return rpc_wrong(fault, RPC_INVALID, known, "\"method\" must be a text");
+        return rpc_wrong(fault, RPC_INVALID, known, "\"method\" must be a string");
     if (params && !json_is_object(params))
         return rpc_wrong(fault, RPC_INVALID, known, "\"params\" must be an object");
     ret->params = params;

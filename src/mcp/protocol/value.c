@@ -1,3 +1,4 @@
+/* Reads and writes JSON values (jansson) from and to pinfold's own buffers. */
 #include "mcp/protocol/value.h"
 
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* Subscriptions to resources: checks once a second whether one has changed. */
 #include "mcp/protocol/watch.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* Checks a directory named by a model, and finds the server's state directories. */
 #include "mcp/tools/directory.h"
 
 #include <dirent.h>
@@ -48,7 +49,7 @@ char *directory_permitted(const char *directory, const struct mcp_options *o, in
     if (!o->judge("the directory", directory, real, why, room))
         return NULL;
     if (stat(real, &st) < 0 || !S_ISDIR(st.st_mode)) {
-        snprintf(why, room, "the directory '%.200s': it is none", directory);
+        snprintf(why, room, "'%.200s' is not a directory", directory);
         return NULL;
     }
     for (const char *const *b = bases; *b; b++) {
@@ -58,10 +59,10 @@ char *directory_permitted(const char *directory, const struct mcp_options *o, in
         *ret_fd = open_below(base, real);
         if (*ret_fd >= 0)
             return strdup(real);
-        snprintf(why, room, "the directory '%.200s' is another one than a moment ago: %s", directory, strerror(errno));
+        snprintf(why, room, "the directory '%.200s' was replaced by another one: %s", directory, strerror(errno));
         return NULL;
     }
-    int n = snprintf(why, room, "the directory '%.200s' is not within what is permitted (--base", directory);
+    int n = snprintf(why, room, "the directory '%.200s' is outside the permitted directories (--base", directory);
     for (const char *const *b = bases; *b && n < (int)room; b++)
         n += snprintf(why + n, room - (size_t)n, "%s %.200s", b == bases ? "" : ",", *b);
     if (n < (int)room)

@@ -159,24 +159,22 @@ static void policy(struct mcp_job *j)
 {
     tell_plan(j, j->place->policy, true);
     if (!j->failed)
-        buf_text(&j->text, "Less can be asked for with a call's 'options'; more is put to the person.\n");
+        buf_text(&j->text, "A call's 'options' can restrict this further; anything more is asked of the person.\n");
 }
 
-const struct tool tool_explain = {
-    .name = "explain",
-    .title = "Explain a box",
-    .description =
-        "Tells what a box with these options could read, write, reach and use, and what enforces it. Nothing "
-        "is started.",
-    .arguments = explain_arguments,
-    .read_only = true,
-    .idempotent = true,
-    .work = explain};
+const struct tool tool_explain = {.name = "explain",
+                                  .title = "Explain a box",
+                                  .description = "Shows what a box with these options could read, write, reach and "
+                                                 "use, and what enforces it. Nothing is started.",
+                                  .arguments = explain_arguments,
+                                  .read_only = true,
+                                  .idempotent = true,
+                                  .work = explain};
 
 const struct tool tool_policy = {
     .name = "policy",
     .title = "What may I do here?",
-    .description = "Tells the rules that every command here is under: writable and hidden places, network, limits.",
+    .description = "Shows the rules for every command here: writable and hidden paths, network, limits.",
     .arguments = policy_arguments,
     .read_only = true,
     .idempotent = true,

@@ -1,3 +1,4 @@
+/* The tools for files: read, write and edit, list, glob and grep in a session. */
 #include "mcp/tools/tool_file.h"
 
 #include <errno.h>
@@ -35,7 +36,7 @@ static const char *path_of(struct mcp_job *j, struct arena *mem, const char *nam
         return cwd;
     const char *whole = arena_printf(mem, "%s/%s", same(cwd, "/") ? "" : cwd, path);
     if (!whole)
-        job_fail(j, "no memory");
+        job_fail(j, "out of memory");
     return whole;
 }
 
@@ -112,7 +113,7 @@ static void read_file_work(struct mcp_job *j)
         if (text)
             buf_str(&j->text, all);
         else
-            buf_printf(&j->text, "[%llu bytes that are no text; they are in the structured result as base64]",
+            buf_printf(&j->text, "[%llu bytes that are not text; they are in the structured result as base64]",
                        (unsigned long long)size);
         if (n < size)
             buf_printf(&j->text, "\n[the file has %llu bytes; these are the first %zu]", (unsigned long long)size, n);
@@ -193,9 +194,9 @@ static void edit(struct mcp_job *j, const struct file_scene *s, struct str old, 
     if (n < size)
         job_fail(j, "the file has more than %u bytes", MAX_FILE);
     else if (found == 0)
-        job_fail(j, "'old' does not occur in %s; it must be there to the letter, white space included", s->path);
+        job_fail(j, "'old' does not occur in %s; it must match exactly, including white space", s->path);
     else if (found > 1 && !every)
-        job_fail(j, "'old' occurs %zu times in %s; give more of what surrounds it, or say 'all'", found, s->path);
+        job_fail(j, "'old' occurs %zu times in %s; include more of the surrounding text, or set 'all'", found, s->path);
     else if (!buf_ok(&out))
         job_fail(j, "the file would become too large");
     else if (write_whole(j, s, buf_view(&out)))
@@ -362,7 +363,7 @@ static void glob_work(struct mcp_job *j)
             if (search.found > MAX_FOUND || search.looks > MAX_LOOKS)
                 buf_text(&j->text, "[there is more; narrow the pattern]\n");
             if (!search.found && !j->failed)
-                buf_text(&j->text, "[nothing fits]");
+                buf_text(&j->text, "[no matches]");
         }
     }
     end(&s);
@@ -414,7 +415,7 @@ static void grep_work(struct mcp_job *j)
         result_text(j, pinfold_result_json(result));
         if (pinfold_result_end(result) == PINFOLD_EXITED && pinfold_result_code(result) == 1) {
             buf_free(&j->text);
-            buf_text(&j->text, "[nothing found]");
+            buf_text(&j->text, "[no matches]");
         }
         pinfold_result_free(result);
     }
@@ -434,14 +435,14 @@ static const struct tool_argument read_file_arguments[] = {
     SESSION_ARGUMENT,
     {0}};
 static const struct tool_argument write_arguments[] = {
-    PATH_ARGUMENT("The file, made with its directories where it is missing"),
-    {"content", ARGUMENT_TEXT, .required = true, .help = "All that the file shall hold."},
+    PATH_ARGUMENT("The file; it and its directories are created if missing"),
+    {"content", ARGUMENT_TEXT, .required = true, .help = "The new content of the whole file."},
     SESSION_ARGUMENT,
     {0}};
 static const struct tool_argument edit_arguments[] = {
     PATH_ARGUMENT("The file"),
-    {"old", ARGUMENT_TEXT, .required = true, .help = "What stands there, to the letter."},
-    {"new", ARGUMENT_TEXT, .required = true, .help = "What shall stand there."},
+    {"old", ARGUMENT_TEXT, .required = true, .help = "The exact text to replace."},
+    {"new", ARGUMENT_TEXT, .required = true, .help = "The new text."},
     {"all", ARGUMENT_SWITCH, .help = "Replace every occurrence; without it there must be exactly one."},
     SESSION_ARGUMENT,
     {0}};
@@ -457,8 +458,8 @@ static const struct tool_argument glob_arguments[] = {
 static const struct tool_argument grep_arguments[] = {
     {"pattern", ARGUMENT_TEXT, .required = true, .help = "An extended regular expression (grep -E)."},
     {"path", ARGUMENT_TEXT, .help = "A file or directory; the workspace by default."},
-    {"glob", ARGUMENT_TEXT, .help = "Only files whose name fits, as *.c."},
-    {"ignore_case", ARGUMENT_SWITCH, .help = "Upper and lower case are the same."},
+    {"glob", ARGUMENT_TEXT, .help = "Only files whose name matches, such as *.c."},
+    {"ignore_case", ARGUMENT_SWITCH, .help = "Ignore case."},
     {"names_only", ARGUMENT_SWITCH, .help = "Only names of files."},
     {"max_output", ARGUMENT_NUMBER, .min = 1, .max = MAX_FILE, .help = "Bytes kept; 256 KiB by default."},
     SESSION_ARGUMENT,
@@ -498,7 +499,7 @@ const struct tool tool_list_dir = {.name = "list_dir",
                                    .work = list_dir_work};
 const struct tool tool_glob = {.name = "glob",
                                .title = "Find files by name",
-                               .description = "Paths in a session's box that fit a pattern, at most 1,000.",
+                               .description = "Paths in a session's box that match a pattern, at most 1,000.",
                                .arguments = glob_arguments,
                                .read_only = true,
                                .idempotent = true,

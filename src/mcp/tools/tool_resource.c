@@ -1,3 +1,4 @@
+/* Lists and reads resources: audit logs and files of sessions. */
 #include "mcp/tools/tool_resource.h"
 
 #include <errno.h>
@@ -190,7 +191,7 @@ static void list_files(struct listing *l, const char *name)
 
 static void list_session(struct listing *l, const char *name)
 {
-    if (entry(l, name, NULL, "audit", arena_printf(l->mem, "%s: what it was denied", name))) {
+    if (entry(l, name, NULL, "audit", arena_printf(l->mem, "%s: its denials", name))) {
         json_text(&l->w, "mimeType", RESOURCE_AUDIT_TYPE);
         json_object_end(&l->w);
     }
@@ -213,7 +214,7 @@ static void resource_list_work(struct mcp_job *j)
     struct pinfold_session_options o = {.size = sizeof o, .scope = buf_cstr(&scope)};
     l.from = (size_t)json_integer_value(json_object_get(j->arguments, "from"));
     if (!mem || pinfold_session_list(&o, &text, &error) < 0) {
-        job_fault(j, RPC_INTERNAL, "%s", error.text[0] ? error.text : "no memory");
+        job_fault(j, RPC_INTERNAL, "%s", error.text[0] ? error.text : "out of memory");
         return;
     }
     auto_value json_t *root = value_read(str_of(text), why, sizeof why);

@@ -15,15 +15,16 @@
 
 static const struct tool_argument run_arguments[] = {
     {"command", ARGUMENT_TEXT, .help = "The command, given to /bin/sh -c. Either this or argv."},
-    {"argv", ARGUMENT_TEXTS, .min = 1, .help = "The command as a list of words, without a shell."},
+    {"argv", ARGUMENT_TEXTS, .min = 1, .help = "The command as a list of arguments, without a shell."},
     {"cwd", ARGUMENT_TEXT, .help = "Absolute directory to start in, as the box sees it; the workspace by default."},
     {"env", ARGUMENT_MAP, .help = "Variables for this command."},
-    {"stdin", ARGUMENT_TEXT, .help = "What it reads on standard input; nothing by default."},
-    {"timeout_ms", ARGUMENT_NUMBER, .min = 1, .max = MAX_TIMEOUT_MS, .help = "Milliseconds until it is ended."},
+    {"stdin", ARGUMENT_TEXT, .help = "Its standard input; empty by default."},
+    {"timeout_ms", ARGUMENT_NUMBER, .min = 1, .max = MAX_TIMEOUT_MS, .help = "Time limit in milliseconds."},
     {"max_output", ARGUMENT_NUMBER, .min = 0, .max = MAX_OUTPUT,
      .help = "Bytes kept of each of stdout and stderr; 1 MiB by default."},
     {"options", ARGUMENT_OPTIONS,
-     .help = "Options of pinfold's policy for this box. They can only take away; more is put to the person."},
+     .help =
+         "Options of pinfold's policy for this box. They can only restrict it; anything more is asked of the person."},
     {0}};
 
 static bool is_denial(const char *sentence)
@@ -115,7 +116,7 @@ void result_denials(struct mcp_job *j, const json_t *list)
         line.n = 0;
         bool unseen = same(kind, "network") && same(value_text(d, "how", NULL), "none");
         if (unseen) {
-            buf_text(&line, "network: something in the command looked for one, and this box has none");
+            buf_text(&line, "network: the command tried to use a network, and this box has none");
         } else {
             buf_printf(&line, "denied: %s %s ", kind, action ? action : "");
             words_of(&line, str_of(target));
@@ -159,7 +160,7 @@ void result_text(struct mcp_job *j, const char *text)
     if (same(value_text(r, "encoding", NULL), "base64"))
         buf_text(&j->text, "[the output is not text: base64]\n");
     if (json_is_true(json_object_get(r, "stdout_truncated")) || json_is_true(json_object_get(r, "stderr_truncated")))
-        buf_text(&j->text, "[the output was longer; what is here is its beginning]\n");
+        buf_text(&j->text, "[the output was longer; this is its beginning]\n");
     const char *ended = value_text(r, "ended", NULL), *limit = value_text(r, "limit", NULL);
     json_int_t code = json_integer_value(json_object_get(r, "exit_code"));
     const bool which = limit && !same(limit, ended); /* a time-out is both */
@@ -248,7 +249,7 @@ static void run_work(struct mcp_job *j)
     }
     const char *const *argv = mem ? command_words(j, mem) : NULL;
     if (!argv) {
-        job_fail(j, "no memory");
+        job_fail(j, "out of memory");
         return;
     }
     if (wishes_policy(j, timeout, &policy, &own) < 0 || input(j, &in, j) < 0)
@@ -286,10 +287,9 @@ static void run_work(struct mcp_job *j)
 const struct tool tool_run = {
     .name = "run",
     .title = "Run a command in a box",
-    .description =
-        "Runs one command in a fresh sandbox and returns its output. Nothing of it goes on afterwards: no process, no "
-        "private file; only changes in the workspace stay. What it may read, write and reach is the policy's: the tool "
-        "'policy' tells. Denials are reported with what would allow them.",
+    .description = "Runs one command in a new sandbox and returns its output. No process and no private file is left "
+                   "afterwards; only changes in the workspace stay. The policy decides what it may read, write and "
+                   "reach: see the tool 'policy'. Denials are reported with what would allow them.",
     .arguments = run_arguments,
     .destructive = true,
     .open_world = true,

@@ -160,7 +160,7 @@ const char *session_cwd_of(struct mcp_job *j, const char *name, struct arena *me
     free(text);
     const char *cwd = value_text(session, "cwd", NULL), *copy = cwd ? arena_text(mem, cwd) : NULL;
     if (!copy)
-        job_fail(j, "the session does not say where it begins; give an absolute path");
+        job_fail(j, "the session's start directory is unknown; give an absolute path");
     return copy;
 }
 
@@ -197,7 +197,7 @@ static void start_session(struct mcp_job *j)
         pinfold_policy_free(policy);
     session_lost(j);
     if (r == -ESTALE) {
-        job_fail(j, "session '%s' runs with other options; with 'recreate' it is ended and made anew", name);
+        job_fail(j, "session '%s' runs with other options; set 'recreate' to stop and recreate it", name);
     } else if (r < 0) {
         job_tell(j, error.text);
         job_fail(j, "%s", error.text);
@@ -229,7 +229,7 @@ static void stop(struct mcp_job *j)
     } else if (r < 0) {
         job_fail(j, "%s", error.text);
     } else {
-        buf_printf(&j->text, "session '%s' is ended, with every process in it", name);
+        buf_printf(&j->text, "session '%s' was stopped, with every process in it", name);
         job_tell(j, buf_cstr(&j->text));
         session_json(j, name, false);
         job_changed(j);
@@ -341,7 +341,8 @@ static void start_job(struct mcp_job *j, struct pinfold_session *s, const struct
         job_fail(j, "%s", error.text);
         return;
     }
-    buf_printf(&j->text, "job %u of session '%s' runs; read it with 'output', end it with 'kill'", number, name_of(j));
+    buf_printf(&j->text, "job %u of session '%s' is running; read its output with 'output', end it with 'kill'", number,
+               name_of(j));
     job_tell(j, buf_cstr(&j->text));
     json_object(&w, NULL);
     json_int(&w, "v", 1);
@@ -403,7 +404,7 @@ static void read_job(struct mcp_job *j)
     if (n < 0) {
         if (n == -ESTALE)
             session_lost(j);
-        job_fail(j, "%s", error.text[0] ? error.text : "no memory");
+        job_fail(j, "%s", error.text[0] ? error.text : "out of memory");
         return;
     }
     buf_grew(&j->text, (size_t)n);
@@ -428,8 +429,8 @@ static void read_job(struct mcp_job *j)
     if (n && j->text.p[j->text.n - 1] != '\n')
         buf_char(&j->text, '\n');
     if (at < first)
-        buf_printf(&j->text, "[what was before byte %llu is not kept]\n", (unsigned long long)first);
-    buf_printf(&j->text, "[%s; go on from %llu]\n", ended && (size_t)n < room ? "it has ended" : "it runs",
+        buf_printf(&j->text, "[output before byte %llu is no longer available]\n", (unsigned long long)first);
+    buf_printf(&j->text, "[%s; continue from %llu]\n", ended && (size_t)n < room ? "it has ended" : "it is running",
                (unsigned long long)began + (unsigned long long)n);
     result_denials(j, json_object_get(result, "denials"));
 }
@@ -524,7 +525,7 @@ static void bash(struct mcp_job *j)
     result_text(j, pinfold_result_json(result));
     if (ended_session(result)) {
         session_lost(j);
-        buf_text(&j->text, "[the session is over, with all that ran in it; start it with session_start]\n");
+        buf_text(&j->text, "[the session has ended, with everything that ran in it; start it with session_start]\n");
     }
     if (pinfold_result_note(result)[0])
         buf_printf(&j->text, "[%s]\n", pinfold_result_note(result));
@@ -534,38 +535,39 @@ static void bash(struct mcp_job *j)
 static const struct tool_argument start_arguments[] = {
     SESSION_ARGUMENT,
     {"options", ARGUMENT_OPTIONS_BRIEF, .help = "Options of the policy for this session, as of the tool 'run'."},
-    {"recreate", ARGUMENT_SWITCH, .help = "A session of that name with other options is ended and made anew."},
+    {"recreate", ARGUMENT_SWITCH, .help = "Stop and recreate a session of that name that has other options."},
     {0}};
 static const struct tool_argument name_arguments[] = {SESSION_ARGUMENT, {0}};
 static const struct tool_argument no_arguments[] = {{0}};
 static const struct tool_argument output_arguments[] = {
-    {"job", ARGUMENT_NUMBER, .required = true, .min = 1, .max = UINT32_MAX, .help = "Its number, as 'bash' told it."},
+    {"job", ARGUMENT_NUMBER, .required = true, .min = 1, .max = UINT32_MAX,
+     .help = "Its number, as returned by 'bash'."},
     {"from", ARGUMENT_NUMBER, .min = 0, .max = INT64_MAX,
-     .help = "The byte to begin at; 0 by default, then what 'next' told."},
+     .help = "The byte to start at; 0 by default, afterwards the value of 'next'."},
     {"max_output", ARGUMENT_NUMBER, .min = 1, .max = MAX_OUTPUT, .help = "Bytes at most; 256 KiB by default."},
     SESSION_ARGUMENT,
     {0}};
 static const struct tool_argument kill_arguments[] = {
-    {"job", ARGUMENT_NUMBER, .required = true, .min = 1, .max = UINT32_MAX, .help = "Its number, as 'bash' told it."},
+    {"job", ARGUMENT_NUMBER, .required = true, .min = 1, .max = UINT32_MAX,
+     .help = "Its number, as returned by 'bash'."},
     {"signal", ARGUMENT_TEXT, .help = "TERM, KILL, INT, HUP, QUIT, USR1 or USR2; TERM by default."},
     SESSION_ARGUMENT,
     {0}};
 static const struct tool_argument bash_arguments[] = {
-    {"command", ARGUMENT_TEXT, .required = true, .help = "What the shell shall run."},
+    {"command", ARGUMENT_TEXT, .required = true, .help = "The command for the shell."},
     SESSION_ARGUMENT,
     {"cwd", ARGUMENT_TEXT, .help = "Absolute directory to change to first, as the box sees it."},
     {"env", ARGUMENT_MAP, .help = "Variables to set first."},
-    {"timeout_ms", ARGUMENT_NUMBER, .min = 1, .max = MAX_TIMEOUT_MS, .help = "Milliseconds until it is ended."},
+    {"timeout_ms", ARGUMENT_NUMBER, .min = 1, .max = MAX_TIMEOUT_MS, .help = "Time limit in milliseconds."},
     {"max_output", ARGUMENT_NUMBER, .min = 1, .max = MAX_OUTPUT, .help = "Bytes kept of each of stdout and stderr."},
-    {"background", ARGUMENT_SWITCH, .help = "Start it and return at once; it lives as long as the session."},
+    {"background", ARGUMENT_SWITCH, .help = "Start it and return at once; it runs until it or the session ends."},
     {0}};
 
 const struct tool tool_session_start = {
     .name = "session_start",
     .title = "Start a session",
-    .description =
-        "Starts a sandbox that stays: processes, private files and the shell of 'bash' live on in it between "
-        "calls, until session_stop or the end of this connection.",
+    .description = "Starts a sandbox that stays: processes, private files and the shell of 'bash' are kept between "
+                   "calls, until session_stop or the end of this connection.",
     .arguments = start_arguments,
     .idempotent = true,
     .sessions = true,
@@ -580,7 +582,8 @@ const struct tool tool_session_list = {.name = "session_list",
                                        .work = list_sessions};
 const struct tool tool_session_stop = {.name = "session_stop",
                                        .title = "Stop a session",
-                                       .description = "Ends a session with every process and private file in it.",
+                                       .description =
+                                           "Stops a session and removes every process and private file in it.",
                                        .arguments = name_arguments,
                                        .destructive = true,
                                        .sessions = true,
@@ -588,9 +591,8 @@ const struct tool tool_session_stop = {.name = "session_stop",
 const struct tool tool_bash = {
     .name = "bash",
     .title = "Run in a session's shell",
-    .description =
-        "Runs a command in the persistent shell of a session: directory, variables and functions stay for the "
-        "next call. Where a fresh box is enough, 'run' leaves nothing behind.",
+    .description = "Runs a command in the persistent shell of a session: directory, variables and functions are kept "
+                   "for the next call. If a new box is enough, use 'run', which leaves nothing behind.",
     .arguments = bash_arguments,
     .in_order = true,
     .destructive = true,
@@ -602,7 +604,7 @@ const struct tool tool_output = {
     .name = "output",
     .title = "Read a background command",
     .description =
-        "What a background command of a session has written so far, from a byte on, and whether it has ended.",
+        "Returns the output of a background command of a session so far, from a given byte, and whether it has ended.",
     .arguments = output_arguments,
     .read_only = true,
     .idempotent = true,

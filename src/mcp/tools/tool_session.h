@@ -25,5 +25,5 @@ void session_lost(struct mcp_job *j);
 void session_forget(const struct mcp_job *j, const char *name);
 #define SESSION_ARGUMENT                                                                                               \
     {                                                                                                                  \
-        "session", ARGUMENT_TEXT, .help = "The session's name; 'default', which is started when needed, without one."  \
+        "session", ARGUMENT_TEXT, .help = "The session's name; without one 'default', which is started when needed."   \
     }

@@ -42,7 +42,7 @@ const struct tool *mcp_tool_find(const char *name)
     return NULL;
 }
 
-/* DECISIONS' one result schema; members that a later version adds are welcome. */
+/* The one result schema; members that a later version adds are welcome. */
 static const char result_schema[] =
     "{\"type\":\"object\",\"properties\":{"
     "\"v\":{\"type\":\"integer\"},\"success\":{\"type\":\"boolean\"},"
@@ -137,7 +137,7 @@ static const char *argument_wrong(const struct tool_argument *a, const json_t *v
 {
     switch (a->kind) {
     case ARGUMENT_TEXT: /* what is written or read by a command may hold NUL */
-        return is_text(v, same(a->name, "stdin") || same(a->name, "content")) ? NULL : "a text without NUL";
+        return is_text(v, same(a->name, "stdin") || same(a->name, "content")) ? NULL : "a string without NUL";
     case ARGUMENT_NUMBER:
         return json_is_integer(v) && json_integer_value(v) >= a->min && json_integer_value(v) <= a->max
                    ? NULL
@@ -147,17 +147,17 @@ static const char *argument_wrong(const struct tool_argument *a, const json_t *v
     case ARGUMENT_TEXTS:
         for (size_t i = 0; i < json_array_size(v); i++) {
             if (!is_text(json_array_get(v, i), false))
-                return "an array of texts without NUL";
+                return "an array of strings without NUL";
         }
-        return json_is_array(v) && (int64_t)json_array_size(v) >= a->min ? NULL : "an array of texts, not empty";
+        return json_is_array(v) && (int64_t)json_array_size(v) >= a->min ? NULL : "a non-empty array of strings";
     case ARGUMENT_MAP:
         for (void *at = json_object_iter((json_t *)(uintptr_t)v); at;
              at = json_object_iter_next((json_t *)(uintptr_t)v, at)) {
             const char *name = json_object_iter_key(at);
             if (!name[0] || strchr(name, '=') || !is_text(json_object_iter_value(at), false))
-                return "an object of names and texts";
+                return "an object of names and strings";
         }
-        return json_is_object(v) ? NULL : "an object of names and texts";
+        return json_is_object(v) ? NULL : "an object of names and strings";
     case ARGUMENT_OPTIONS:
     case ARGUMENT_OPTIONS_BRIEF:
         break;
@@ -174,7 +174,7 @@ bool tool_check(const struct tool *t, const json_t *arguments, char *why, size_t
         while (a->name && !same(a->name, json_object_iter_key(at)))
             a++;
         if (!a->name) {
-            snprintf(why, room, "%s: there is no argument '%.64s'", t->name, json_object_iter_key(at));
+            snprintf(why, room, "%s: unknown argument '%.64s'", t->name, json_object_iter_key(at));
             return false;
         }
     }

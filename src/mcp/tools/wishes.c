@@ -1,3 +1,4 @@
+/* Options in a model's call: those that restrict the box apply, the others are asked of the person. */
 #include "mcp/tools/wishes.h"
 
 #include <errno.h>
@@ -70,7 +71,7 @@ static bool check_one(const char *name, const json_t *v, char *why, size_t room)
     bool good = false;
 
     if (!o) {
-        snprintf(why, room, "options: there is no option '%.64s'", name);
+        snprintf(why, room, "options: unknown option '%.64s'", name);
         return false;
     }
     if (!o->takes_value) {
@@ -85,7 +86,7 @@ static bool check_one(const char *name, const json_t *v, char *why, size_t room)
     if (!good)
         snprintf(why, room, "options.%s must be %s", name,
                  !o->takes_value ? "true or false"
-                 : o->repeats    ? "an array of texts"
+                 : o->repeats    ? "an array of strings"
                                  : "a text");
     return good;
 }
@@ -192,7 +193,7 @@ static void put_question(struct buf *out, const struct mcp_job *j, const struct 
 {
     const char *command = value_text(j->arguments, "command", NULL);
     const json_t *milliseconds = json_object_get(j->arguments, "timeout_ms");
-    buf_printf(out, "The model asks for more than the policy gives (%s). It wishes:", refusal);
+    buf_printf(out, "The model asks for more than the policy allows (%s). It requests:", refusal);
     for (const struct pinfold_option *o = wishes; o->name; o++) {
         buf_text(out, o == wishes ? " " : ", ");
         if (milliseconds && same(o->name, "timeout")) {
@@ -245,7 +246,7 @@ int wishes_policy(struct mcp_job *j, uint64_t timeout_ms, struct pinfold_policy 
     if (mem && !wishes && !arena_failed(mem))
         return 0;
     if (!wishes) {
-        job_fail(j, "no memory");
+        job_fail(j, "out of memory");
         return -ENOMEM;
     }
     int r = load(j, wishes, false, mem, ret, &error);
@@ -256,12 +257,11 @@ int wishes_policy(struct mcp_job *j, uint64_t timeout_ms, struct pinfold_policy 
         job_tell(j, buf_cstr(&asked));
         if (!job_ask(j, buf_cstr(&asked), 0)) {
             job_tell(j, "refused");
-            job_fail(
-                j, "%s. The person was %s; ask for less, or ask the person to change pinfold's policy.",
-                buf_cstr(&said),
-                j->can_ask
-                    ? "asked and did not allow it"
-                    : "not asked, because the client cannot put questions and pinfold has no terminal to put them at");
+            job_fail(j, "%s. The person was %s; ask for less, or ask the person to change pinfold's policy.",
+                     buf_cstr(&said),
+                     j->can_ask
+                         ? "asked and did not allow it"
+                         : "not asked, because the client does not support questions and pinfold has no terminal");
             return -EPERM;
         }
         job_tell(j, "allowed for this call");

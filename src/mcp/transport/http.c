@@ -1,3 +1,4 @@
+/* Connections, sessions and event streams of the HTTP server. */
 #include "mcp/transport/http.h"
 
 #include <arpa/inet.h>
@@ -329,7 +330,7 @@ static void take_post(struct http_connection *c)
 
     if (!c->session) {
         if (!is_initialize(buf_view(&c->body))) {
-            refuse(c, 400, "the header Mcp-Session-Id is missing, and this is no initialize");
+            refuse(c, 400, "the header Mcp-Session-Id is missing, and this is not an initialize request");
             return;
         }
         c->session = session_new(h);
@@ -359,7 +360,7 @@ static void take_post(struct http_connection *c)
 static void take_get(struct http_connection *c)
 {
     if (!c->accepts_stream) {
-        refuse(c, 406, "only text/event-stream is sent in answer to GET");
+        refuse(c, 406, "the response to GET is text/event-stream only");
         return;
     }
     c->is_get = true;
@@ -386,13 +387,13 @@ static bool admit(struct http_connection *c)
     struct str path = h->target, token = h->authorization, scheme = str_until(&token, ' ');
 
     if (c->http->here && !http_is_here(h->host))
-        refuse(c, 403, "the header Host names another machine");
+        refuse(c, 403, "the header Host does not name this server");
     else if (!origin_is_good(c))
-        refuse(c, 403, "a page of this Origin may not use the server");
+        refuse(c, 403, "this Origin is not allowed to use the server");
     else if (scheme.n != 6 || strncasecmp(scheme.p, "bearer", 6) != 0 || !same_secret(token, c->http->secret))
         refuse(c, 401, "the token is missing or wrong");
     else if (path = str_until(&path, '?'), !str_is(path, "/mcp"))
-        refuse(c, 404, "there is only /mcp");
+        refuse(c, 404, "not found: the only path is /mcp");
     else if (!str_is(h->method, "POST") && !str_is(h->method, "GET") && !str_is(h->method, "DELETE"))
         refuse(c, 405, "only GET, POST and DELETE");
     else if (h->has_length && h->length > MCP_MAX_MESSAGE)
@@ -426,9 +427,9 @@ static void take_http_request(struct http_connection *c)
     if (h->close)
         c->closing = true;
     if (h->version.p && !peer_knows_version(version))
-        refuse(c, 400, "the header MCP-Protocol-Version names a version that is not spoken here");
+        refuse(c, 400, "the header MCP-Protocol-Version names an unsupported version");
     else if (h->session.p && !c->session)
-        refuse(c, 404, "there is no such session; begin a new one with initialize");
+        refuse(c, 404, "unknown session; start a new one with initialize");
     else if (str_is(h->method, "POST") && !is_json(h->content_type))
         refuse(c, 415, "the body must be application/json");
     else if (str_is(h->method, "POST") && !c->accepts_json)
@@ -465,7 +466,7 @@ static bool take_body(struct http_connection *c)
     size_t before = rest.n;
     int r = http_chunks(&rest, &c->body, MCP_MAX_MESSAGE);
     if (r < 0) {
-        refuse(c, -r, "the body cannot be read");
+        refuse(c, -r, "cannot read the body");
         return false;
     }
     /* What has been taken is cut out behind the head, which the fields still point into. */
@@ -481,7 +482,7 @@ static void take_bytes(struct http_connection *c)
         if (!c->head_bytes) {
             int r = http_head(buf_view(&c->in), &c->head);
             if (r < 0)
-                refuse(c, -r, "that is no request of HTTP/1.1");
+                refuse(c, -r, "not a valid HTTP/1.1 request");
             if (r <= 0)
                 return;
             c->head_bytes = (size_t)r;
@@ -632,7 +633,7 @@ static int listen_at(struct http *h, const char *text, char *why, size_t room)
     bool six;
 
     if (!read_address(text, &v6, &v4, &six)) {
-        snprintf(why, room, "--http %s: that is no ADDRESS:PORT (127.0.0.1:8931, [::1]:8931, 8931)", text);
+        snprintf(why, room, "--http %s: not an ADDRESS:PORT (127.0.0.1:8931, [::1]:8931, 8931)", text);
         return -EINVAL;
     }
     const struct sockaddr *address =
@@ -670,7 +671,7 @@ static void say_where(const struct http *h)
     }
     int length = snprintf(line, sizeof line, "pinfold: mcp: listening at http://%s%s%s:%u/mcp%s%s%s\n", six ? "[" : "",
                           host, six ? "]" : "", port, h->token[0] ? ", token " : "", h->token,
-                          h->here ? "" : "; that is not only this machine, and nothing on the way is encrypted");
+                          h->here ? "" : "; reachable from other machines, and not encrypted");
     (void)!write(2, line, (size_t)length);
 }
 
@@ -679,7 +680,7 @@ struct http *http_new(struct server *server, char *why, size_t room)
     const struct mcp_options *o = server->place.options;
     struct http *h = calloc(1, sizeof *h);
 
-    snprintf(why, room, "no memory");
+    snprintf(why, room, "out of memory");
     if (!h)
         return NULL;
     *h = (struct http){

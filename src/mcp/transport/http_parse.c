@@ -1,3 +1,4 @@
+/* Parses HTTP/1.1 request heads, chunked bodies, and the headers Accept and Host. */
 #include "mcp/transport/http.h"
 
 #include <strings.h>

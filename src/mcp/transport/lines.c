@@ -1,3 +1,4 @@
+/* Splits a byte stream into lines with a maximum length. */
 #include "mcp/transport/pipe.h"
 
 static void take_whole(struct lines *l, void (*line)(void *ctx, struct str text), void *ctx)

@@ -1,3 +1,4 @@
+/* A small poll(2) loop of event sources. */
 #include "mcp/transport/loop.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* The transport over standard input and output. */
 #include "mcp/transport/pipe.h"
 
 #include <errno.h>

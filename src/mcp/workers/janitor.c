@@ -1,3 +1,4 @@
+/* Ends sessions that a client or a dead server left behind, in a process that survives the server. */
 #include "mcp/workers/janitor.h"
 
 #include <errno.h>
@@ -77,7 +78,7 @@ static bool of_instance(const char *scope, const char *with)
 
 unsigned owner_orphans(void)
 {
-    unsigned n = stop_all(of_the_dead, NULL, "was left by a server that is dead, and is ended");
+    unsigned n = stop_all(of_the_dead, NULL, "was left by a server that died; it is stopped");
     directory_forget_dead(owner_is_dead);
     return n;
 }

@@ -1,3 +1,4 @@
+/* A call in its worker process: questions and progress to the server, and the result. */
 #include "mcp/workers/job.h"
 
 #include <errno.h>
@@ -144,7 +145,7 @@ void job_fault(struct mcp_job *j, int code, const char *format, ...)
 void job_bare(struct mcp_job *j, struct buf *json)
 {
     if (!buf_ok(json)) {
-        job_fault(j, -32603, "the result is too large to be sent");
+        job_fault(j, -32603, "the result is too large to send");
         return;
     }
     j->bare = true;
@@ -189,8 +190,8 @@ int job_finish(struct mcp_job *j)
     json_object_end(&w);
     if (!buf_ok(&out) || !buf_ok(&j->text)) {
         buf_free(&out);
-        buf_text(&out, "{\"content\":[{\"type\":\"text\",\"text\":\"the result is too large to be sent\"}],"
-                       "\"isError\":true}");
+        buf_text(&out,
+                 "{\"content\":[{\"type\":\"text\",\"text\":\"the result is too large to send\"}],\"isError\":true}");
     }
     return frame_send(j->socket, FRAME_RESULT, buf_view(&out));
 }

@@ -1,3 +1,4 @@
+/* Names the owner of a server's sessions by process, start time and boot, and finds dead ones. */
 #include "mcp/workers/owner.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* Worker processes: one per call, started and watched by the server. */
 #include "mcp/workers/work.h"
 
 #include <errno.h>

@@ -76,7 +76,7 @@ static void show_files(const struct plan *p, bool brief, struct buf *out)
                                                 {PLACE_TMPFS, PLACE_DEVICES, PLACE_PROC}};
     buf_text(out, "\nFiles\n");
     put_row(out, p->places[0].region == REGION_WRITABLE ? "writable" : "read-only",
-            p->facts->image ? "the image's files; of this machine only what is named below"
+            p->facts->image ? "the image's files; from this machine only what is named below"
                             : "everything that is not named below",
             "", "");
     for (size_t g = 0; g < sizeof groups / sizeof groups[0]; g++) {
@@ -94,15 +94,14 @@ static void show_files(const struct plan *p, bool brief, struct buf *out)
     }
     for (size_t i = 0; p->read_on_every_open && p->read_on_every_open[i]; i++) {
         if (i == 0)
-            buf_text(out, "  every open is judged (slower) because of\n");
+            buf_text(out, "  every open is checked by the guard (slower) because of\n");
         buf_text(out, "    ");
         put_path(out, p->read_on_every_open[i]);
         buf_char(out, '\n');
     }
     if (!brief && p->read_on_every_open && p->read_on_every_open[0])
-        buf_text(out,
-                 "  and so is reading where a link leads and extended attributes; stat and access of hidden names in\n"
-                 "  writable places answer (that they exist, size, owner, mode, times)\n");
+        buf_text(out, "  as are reading link targets and extended attributes; stat and access of hidden names in\n  "
+                      "writable places still answer (existence, size, owner, mode, times)\n");
 }
 
 static const struct guard_table *guard_of(const struct plan *p)
@@ -123,7 +122,7 @@ static void show_guard(const struct plan *p, bool brief, struct buf *out)
         if (r->kind == GUARD_RULE_NAME || r->kind == GUARD_RULE_HIDE_NAME) {
             snprintf(how, sizeof how, "%s%s%s%s", r->place == GUARD_ROOT ? "top of writable trees" : "at any depth",
                      r->below ? " below " : "", r->below ? plan_string(p->image, r->below) : "",
-                     r->judge == GUARD_GIT_CONFIG ? ", judged by key" : "");
+                     r->judge == GUARD_GIT_CONFIG ? ", checked by key" : "");
         }
         bool kept = r->kind == GUARD_RULE_PRIVATE && r->flags & GUARD_RULE_KEPT;
         const char *word = kept ? "kept" : word_guard_rule((enum guard_rule_kind)r->kind);
@@ -235,7 +234,7 @@ static void put_dirs(const struct plan *p, struct buf *out)
 {
     for (size_t i = 0; i < p->n_make_dirs; i++) {
         if (i == 0)
-            buf_text(out, "\nDirectories of pinfold's own that are made first\n");
+            buf_text(out, "\npinfold's own directories, created first\n");
         buf_text(out, "  ");
         put_path(out, p->make_dirs[i].path);
         buf_text(out, p->make_dirs[i].temporary  ? "  removed after the run\n"
@@ -258,7 +257,7 @@ static void put_notes(const struct plan *p, struct buf *out)
         char origin[512];
         const struct ignored *g = &p->policy->ignored[i];
         if (i == 0)
-            buf_text(out, "\nNot honoured\n");
+            buf_text(out, "\nNot enforced\n");
         put_row(out, "", g->key, g->why, policy_origin(p->policy, g->origin, origin, sizeof origin));
     }
 }
@@ -272,7 +271,7 @@ static int explain(const struct plan *p, bool show_values, bool brief, struct bu
                : p->facts->tier == TIER_LANDLOCK ? "Landlock tier"
                                                  : "namespaces");
     for (size_t i = 0; p->refused && p->refused[i]; i++) {
-        buf_text(out, i ? "  " : "\nRefused: nothing is run. What follows is what the plan would be without\n  ");
+        buf_text(out, i ? "  " : "\nRefused: nothing is run. The plan below is without\n  ");
         put_path(out, p->refused[i]);
         buf_text(out, p->refused[i + 1] ? "\n" : "\n\n");
     }

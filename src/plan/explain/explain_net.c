@@ -136,7 +136,7 @@ static void put_proxies(const struct proxies *all, struct buf *out)
     if (all->other.variable && !same_proxy(&all->plain, &all->other))
         put_proxy(&all->other, "https:// and other ports", out);
     for (size_t i = 0; i < all->n_direct; i++)
-        put_row(out, "direct", all->direct_text[i], "not by the proxy; addresses are judged", "NO_PROXY");
+        put_row(out, "direct", all->direct_text[i], "not by the proxy; addresses are checked", "NO_PROXY");
 }
 
 static void put_ask(const struct policy *p, struct buf *out)

@@ -1,3 +1,4 @@
+/* The words of `pinfold explain` for places, networks and guard rules. */
 #include "plan/explain/words.h"
 
 #include <inttypes.h>
@@ -59,7 +60,7 @@ static const char *how_private(const struct plan_place *p)
     case PLACE_PROC:
         return "the box's own processes only";
     case PLACE_STORAGE:
-        return "empty; in a session it stays until that is removed";
+        return "empty; in a session it is kept until the session is removed";
     default:
         return "";
     }
@@ -70,7 +71,7 @@ const char *word_how(const struct plan_place *p)
     switch ((enum act)p->act) {
     case ACT_NONE:
         return p->kind == PLACE_RO || p->kind == PLACE_PROTECT || p->kind == PLACE_SOCKET || p->kind == PLACE_PATTERN
-                   ? "as all around it"
+                   ? "same as its parent directory"
                : p->kind == PLACE_HIDE       ? "inside something hidden"
                : p->region == REGION_PRIVATE ? "every box has it"
                                              : "inside something writable";
@@ -80,23 +81,23 @@ const char *word_how(const struct plan_place *p)
         if (p->mount)
             return "clone of another tree";
         if (p->kind == PLACE_SOCKET)
-            return "this socket only: one that is made anew is not seen";
+            return "this socket only: a newly created one is not seen";
         if (p->kind == PLACE_RW && p->type == PATH_FILE)
-            return "this file only: a new file put in its place by the host is not seen";
+            return "this file only: if the host replaces it, the new file is not seen";
         return p->under_writable && p->region == REGION_READ_ONLY ? "read-only clone, and the guard"
                                                                   : "clone of the tree";
     case ACT_STUB:
-        return p->kind == PLACE_PATTERN      ? "names that come later do not show"
+        return p->kind == PLACE_PATTERN      ? "names created later are not shown"
                : p->stub == STUB_ABSENT      ? "absent, now and later"
-               : p->stub == STUB_DENIED_DIR  ? "denied directory in a veil"
-               : p->stub == STUB_DENIED_FILE ? "denied name in a veil"
+               : p->stub == STUB_DENIED_DIR  ? "denied directory in a mask"
+               : p->stub == STUB_DENIED_FILE ? "denied name in a mask"
                                              : "";
     case ACT_DENY:
         return "denied by a mount";
     case ACT_GUARD:
         return p->kind == PLACE_HIDE || (p->kind == PLACE_PATTERN && p->hides) ? "guard, on every open" : "guard";
     case ACT_HOLLOW:
-        return "empty but for what is opened below";
+        return "empty except for what is allowed below";
     case ACT_PRIVATE:
     case ACT_MAKE:
         return how_private(p);
@@ -117,11 +118,11 @@ const char *word_how(const struct plan_place *p)
     case ACT_LANDLOCK:
         return "Landlock";
     case ACT_REDIRECT:
-        return p->upper ? "a variable leads elsewhere" : "stays read-only";
+        return p->upper ? "redirected by a variable" : "stays read-only";
     case ACT_NOT_THERE:
-        return "nothing of the host shows there";
+        return "nothing of the host is visible there";
     case ACT_REFUSED:
-        return "permissions refuse it already";
+        return "already refused by permissions";
     }
     return "";
 }
@@ -136,8 +137,8 @@ const char *word_catch(enum catch_way way)
     static const char *const names[] = {
         [CATCH_TPROXY] = "nftables, every connection",
         [CATCH_ROUTES] = "local routes, listed ports only",
-        [CATCH_LOOPBACK] = "stand-ins in 127.64.0.0/10, names and listed ports only",
-        [CATCH_SOCKET] = "proxy at a Unix socket only",
+        [CATCH_LOOPBACK] = "fake IPs in 127.64.0.0/10, names and listed ports only",
+        [CATCH_SOCKET] = "proxy on a Unix socket only",
     };
     return names[way];
 }

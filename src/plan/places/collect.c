@@ -33,7 +33,7 @@ static int say_missing(struct making *m, const char *what, const char *path, con
     if (f->type == PATH_UNREADABLE)
         return err_sys(m->e, ERR_POLICY, f->no ? f->no : EACCES, "%s %s (%s)", what, path, where);
     int r = err_sys(m->e, ERR_POLICY, f->no ? f->no : ENOENT, "%s %s (%s)", what, path, where);
-    return err_hint(m->e, r, "create it first, or take the rule out");
+    return err_hint(m->e, r, "create it first, or remove the rule");
 }
 
 /*
@@ -189,12 +189,12 @@ static int collect_workspace(struct making *m)
     bool explicit = p->workspace_origin < p->n_origins && p->origins[p->workspace_origin].layer >= LAYER_USER;
     if (!p->workspace_read_only && !f->real[1]) {
         int r = err_say(m->e, ERR_POLICY, "the whole file system cannot be the workspace");
-        return err_hint(m->e, r, "change to a project's directory, or say --workspace DIR");
+        return err_hint(m->e, r, "change to a project's directory, or use --workspace DIR");
     }
     if (!p->workspace_read_only && !explicit && m->home && path_at_or_below(m->home, f->real)) {
-        int r =
-            err_say(m->e, ERR_POLICY, "%s holds your home directory and would be writable as the workspace", f->real);
-        return err_hint(m->e, r, "change to a project's directory, or say --workspace DIR");
+        int r = err_say(m->e, ERR_POLICY, "%s contains your home directory and would be writable as the workspace",
+                        f->real);
+        return err_hint(m->e, r, "change to a project's directory, or use --workspace DIR");
     }
     struct plan_place *at = place_of_fact(m, p->workspace_read_only ? PLACE_RO : PLACE_RW, f, p->workspace_origin);
     if (!at)
@@ -290,8 +290,8 @@ static int collect_pattern(struct making *m, const struct path_rule *rule)
     if (!f)
         return dir ? -EINVAL : no_memory(m);
     if (rule->access == PATH_RW || rule->access == PATH_CACHE)
-        return err_say(m->e, ERR_POLICY, "%s %s (%s): what becomes writable is named, not matched by a pattern",
-                       access_names[rule->access], rule->path, origin_of(m, rule->origin));
+        return err_say(m->e, ERR_POLICY, "%s %s (%s): writable paths cannot be patterns", access_names[rule->access],
+                       rule->path, origin_of(m, rule->origin));
     if (f->type != PATH_DIR) {
         struct plan_place *p =
             rule->access == PATH_RO ? NULL : place_of_fact(m, kind_of(rule->access), f, rule->origin);
@@ -329,7 +329,7 @@ static int collect_any_depth(struct making *m, const struct path_rule *rule)
     if (!f)
         return -EINVAL;
     if (rule->access == PATH_RW || rule->access == PATH_CACHE)
-        return err_say(m->e, ERR_POLICY, "%s **/%s (%s): what becomes writable has one place, not any depth",
+        return err_say(m->e, ERR_POLICY, "%s **/%s (%s): writable paths cannot be names at any depth",
                        access_names[rule->access], rule->path, origin_of(m, rule->origin));
     if (rule->access == PATH_HIDE) {
         m->any_hide = true;
@@ -372,7 +372,7 @@ static int collect_rules(struct making *m)
         const struct match_fact *f = &m->facts->matches[i];
         const struct path_rule *rule = f->rule < m->policy->n_paths ? &m->policy->paths[f->rule] : NULL;
         if (!rule)
-            return err_say(m->e, ERR_BUG, "the survey matched a rule that is not there");
+            return err_say(m->e, ERR_BUG, "the survey matched a rule that does not exist");
         struct plan_place *p = place_add(m, PLACE_HIDE, f->real, rule->origin);
         if (!p)
             return no_memory(m);
@@ -608,7 +608,7 @@ static int sort_places(struct making *m)
             }
             if (last->kind != by[i]->kind && (last->kind == PLACE_STORAGE || by[i]->kind == PLACE_STORAGE) &&
                 (last->own || by[i]->workspace || (last->mount && by[i]->mount)))
-                return err_say(m->e, ERR_POLICY, "storage %s (%s): that is the place of %s", last->dst,
+                return err_say(m->e, ERR_POLICY, "storage %s (%s): this path is already used by %s", last->dst,
                                origin_of(m, last->kind == PLACE_STORAGE ? last->origin : by[i]->origin),
                                last->own          ? OWN_ORIGIN
                                : by[i]->workspace ? "the workspace"

@@ -73,10 +73,9 @@ static int check_point(struct settling *s, struct plan_place *p, const struct pl
             return 0;
         }
         int r = err_say(m->e, ERR_POLICY,
-                        "%s on %s (%s): it does not exist, and %s is writable, so it would be made on "
-                        "the host",
+                        "%s on %s (%s): it does not exist, and %s is writable, so it would be created on the host",
                         p->kind == PLACE_STORAGE ? "storage" : "mount", p->dst, origin_of(m, p->origin), around->dst);
-        return err_hint(m->e, r, "make it first, or mount on a place outside writable directories");
+        return err_hint(m->e, r, "create it first, or mount outside writable directories");
     }
     if ((p->dst_type == PATH_DIR) == directory)
         return 0;
@@ -324,11 +323,11 @@ static int settle_cache(struct settling *s, struct plan_place *p, struct plan_pl
     }
     p->upper = cache_dir(m, p->dst);
     if (!p->upper)
-        return m->facts->state_home ? no_memory(m)
-                                    : err_say(m->e, ERR_CANNOT,
-                                              "cache %s (%s): there is no place for its private layer: "
-                                              "neither HOME nor XDG_STATE_HOME is set",
-                                              p->dst, origin_of(m, p->origin));
+        return m->facts->state_home
+                   ? no_memory(m)
+                   : err_say(m->e, ERR_CANNOT,
+                             "cache %s (%s): no directory for its private layer: set HOME or XDG_STATE_HOME", p->dst,
+                             origin_of(m, p->origin));
     bool under = p->type == PATH_DIR && m->facts->overlay && m->facts->uppers && !s->image &&
                  around->region != REGION_PRIVATE && !strchr(p->src, '\n') && !strchr(p->upper, '\n');
     int r = add_make_dir(m, path_join(m->mem, p->upper, "upper"), false);
@@ -373,12 +372,12 @@ static int settle_storage(struct settling *s, struct plan_place *p, struct plan_
     if (m->facts->unsandboxed)
         return 0;
     if (s->landlock)
-        return err_say(m->e, ERR_CANNOT, "storage %s (%s): without a mount namespace nothing can be shown in its place",
-                       p->dst, origin_of(m, p->origin));
+        return err_say(m->e, ERR_CANNOT, "storage %s (%s): storage needs a mount namespace", p->dst,
+                       origin_of(m, p->origin));
     bool kernels =
         path_at_or_below(p->dst, "/proc") || path_at_or_below(p->dst, "/sys") || path_at_or_below(p->dst, "/dev");
     if (kernels || around->closed)
-        return err_say(m->e, ERR_POLICY, "storage %s (%s): nothing is stored in %s", p->dst, origin_of(m, p->origin),
+        return err_say(m->e, ERR_POLICY, "storage %s (%s): storage cannot be in %s", p->dst, origin_of(m, p->origin),
                        kernels ? "the kernel's own trees" : OWN_ORIGIN);
     if (p->dst_type != PATH_DIR && p->dst_type != PATH_MISSING)
         return err_sys(m->e, ERR_POLICY, ENOTDIR, "storage %s (%s)", p->dst, origin_of(m, p->origin));
@@ -407,9 +406,9 @@ static int settle_in_storage(struct settling *s, struct plan_place *p, struct pl
     p->act = ACT_NOT_THERE;
     bool opens = p->kind == PLACE_STORAGE || p->kind == PLACE_RW || p->kind == PLACE_RO || p->kind == PLACE_SOCKET;
     if (opens && !p->builtin && (p->said || p->workspace)) {
-        int r = err_say(s->m->e, ERR_POLICY, "%s (%s) lies in the storage %s (%s), where nothing of the host can be",
+        int r = err_say(s->m->e, ERR_POLICY, "%s (%s) is inside the storage %s (%s), which cannot contain host files",
                         p->dst, origin_of(s->m, p->origin), around->dst, origin_of(s->m, around->origin));
-        return err_hint(s->m->e, r, "give the storage a place of its own");
+        return err_hint(s->m->e, r, "use another path for the storage");
     }
     return p->kind == PLACE_PROTECT && p->said && !p->builtin ? close_by_guard(s, p, around) : 0;
 }
@@ -472,7 +471,7 @@ static int settle_socket(struct settling *s, struct plan_place *p, struct plan_p
         return r;
     if (p->type == PATH_MISSING || p->type == PATH_UNREADABLE) {
         r = err_say(m->e, ERR_POLICY,
-                    "unix socket %s does not exist, and %s is the box's own, so it could not appear later", p->dst,
+                    "unix socket %s does not exist, and %s is private to the box, so it could not appear later", p->dst,
                     around->dst);
         return err_hint(m->e, r, "start its server first");
     }
@@ -502,8 +501,8 @@ static int settle_covered(struct settling *s, struct plan_place *p, const struct
     p->act = ACT_NOT_THERE;
     if (p->kind != PLACE_RW && p->kind != PLACE_CACHE)
         return 0;
-    return err_say(s->m->e, ERR_POLICY, "rw %s (%s): the mount on %s stands in front of it", p->dst,
-                   origin_of(s->m, p->origin), around->dst);
+    return err_say(s->m->e, ERR_POLICY, "rw %s (%s): the mount on %s covers it", p->dst, origin_of(s->m, p->origin),
+                   around->dst);
 }
 
 static int settle_workspace(struct settling *s, const struct plan_place *p, const struct plan_place *around)
@@ -512,7 +511,7 @@ static int settle_workspace(struct settling *s, const struct plan_place *p, cons
         return 0;
     int r = err_say(s->m->e, ERR_POLICY, "hide %s (%s) hides the workspace %s", around->dst,
                     origin_of(s->m, around->origin), p->dst);
-    return err_hint(s->m->e, r, "say --workspace DIR, or a rule for it (rw or ro), to open it there");
+    return err_hint(s->m->e, r, "use --workspace DIR, or add a rule (rw or ro) for it");
 }
 
 /*
@@ -536,7 +535,7 @@ static int settle_kernel_tree(struct settling *s, const struct plan_place *p)
         tree = "/proc, which is below it,";
     if (!tree)
         return 0;
-    return err_say(s->m->e, ERR_POLICY, "%s (%s): the host's %s never enters a box; take the rule out", p->src,
+    return err_say(s->m->e, ERR_POLICY, "%s (%s): the host's %s is never shown in a box; remove the rule", p->src,
                    origin_of(s->m, p->origin), tree);
 }
 
@@ -555,7 +554,7 @@ static int settle_one(struct settling *s, struct plan_place *p, struct plan_plac
         p->act = ACT_NOT_THERE;
         if (p->builtin)
             return 0;
-        return err_say(s->m->e, ERR_POLICY, "%s (%s): /proc in a box is its own; take the rule out", p->dst,
+        return err_say(s->m->e, ERR_POLICY, "%s (%s): every box has its own /proc; remove the rule", p->dst,
                        origin_of(s->m, p->origin));
     }
     if (!p->mount && p->src && around->src && !shows(around, p) && around->region != REGION_PRIVATE &&
@@ -604,11 +603,11 @@ static int settle_root(struct settling *s, size_t *ret_next)
     struct making *m = s->m;
     struct plan_place *root = &m->places[0];
     if (root->kind == PLACE_HIDE)
-        return err_say(m->e, ERR_POLICY, "hide / (%s) leaves nothing to run", origin_of(m, root->origin));
+        return err_say(m->e, ERR_POLICY, "hide / (%s): nothing could be run", origin_of(m, root->origin));
     bool writable = root->kind == PLACE_RW;
     if (s->image && writable) {
         int r = err_say(m->e, ERR_CANNOT, "rw / (%s): an image's root stays read-only", origin_of(m, root->origin));
-        return err_hint(m->e, r, "name the directories that shall be writable");
+        return err_hint(m->e, r, "name the directories to make writable");
     }
     if (s->image)
         root->src = NULL;

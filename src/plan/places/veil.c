@@ -208,7 +208,7 @@ static int fill_veils(struct making *m)
     for (size_t i = 0; i < m->n_stubs; i++) {
         of[i] = veil_of(m, &m->stubs[i]);
         if (of[i] == SIZE_MAX)
-            return err_say(m->e, ERR_BUG, "no veil for %s", m->stubs[i].path);
+            return err_say(m->e, ERR_BUG, "no mask for %s", m->stubs[i].path);
         m->veils[of[i]].n++;
     }
     size_t at = 0;
@@ -242,8 +242,8 @@ static int uncover_sockets(struct making *m)
             p->act = ACT_ATTACH;
             p->slot = m->n_slots++;
         } else if (note(m,
-                        "unix socket %s is not there, and this box could not connect to one that is made later: its "
-                        "directory is behind a veil; start its server first",
+                        "unix socket %s does not exist, and this box could not connect if it were created later, "
+                        "because its directory is masked; start its server first",
                         p->dst) < 0) {
             return -ENOMEM;
         }

@@ -143,7 +143,7 @@ static int remount(struct bwrap *b, const struct node *at, const struct node *v,
         s->read_only = true;
         return s->kind != PRIVATE ? 0
                                   : bwrap_ignore(b, at, arena_printf(b->mem, "--remount-ro %s", to),
-                                                 "what is the box's own stays as it is");
+                                                 "what is private to the box cannot be changed");
     }
     return !to             ? bwrap_no_memory(b)
            : same(to, "/") ? 0
@@ -160,7 +160,7 @@ static int usual(struct bwrap *b, const struct node *at, const struct node *v, i
         return bwrap_no_memory(b);
     if (!same(to, places[arg]))
         return bwrap_ignore(b, at, arena_printf(b->mem, "%s %s", options[arg], to),
-                            "every box has its own at the usual place only");
+                            "every box has its own, at the usual path only");
     return arg < 2 ? 0 : bwrap_say(b, KEY_RW, at, str_of(to), STR(""), SAID_OPTIONAL);
 }
 
@@ -178,7 +178,7 @@ static int ids(struct bwrap *b, const struct node *at, const struct node *v, int
 {
     for (size_t i = 0; i < v[0].text.n; i++)
         if (v[0].text.p[i] < '0' || v[0].text.p[i] > '9')
-            return bwrap_wrong(b, at, "a number is wanted", v[0].text);
+            return bwrap_wrong(b, at, "a number is expected", v[0].text);
     *(group ? &b->gid : &b->uid) = arena_str(b->mem, v[0].text);
     b->uid_at = at;
     return 0;
@@ -196,7 +196,7 @@ static int change_directory(struct bwrap *b, const struct node *at, const struct
     b->chdir = path_clean_at(b->mem, "/", v[0].text);
     return bwrap_ignore(
         b, at, b->chdir ? arena_printf(b->mem, "--chdir %s", b->chdir) : NULL,
-        "a command starts where the caller stands, or in the workspace where the box has no such directory");
+        "a command starts in the caller's directory, or in the workspace if the box has no such directory");
 }
 
 static int bwrap_variable(struct bwrap *b, const struct node *at, const struct node *v, int set)
@@ -224,13 +224,13 @@ static int clear_environment(struct bwrap *b, const struct node *at, const struc
     return 0;
 }
 
-static const char ELSEWHERE[] = "a namespace made elsewhere is not entered: the box makes its own";
-static const char ONE_START[] = "a descriptor of one start is no part of a policy";
-static const char STATUS[] = "how a run went is told by --result FILE or fd:N, or by --json";
-static const char FROM_FD[] = "what a descriptor holds is not known here: write it to a file and bind that";
-static const char MODES[] = "the modes of what a box has of its own are not chosen";
-static const char FILTERS[] = "every box has pinfold's system call filter, and no other";
-static const char LABELS[] = "no label of SELinux is set";
+static const char ELSEWHERE[] = "existing namespaces are not entered: the box creates its own";
+static const char ONE_START[] = "a policy cannot contain a file descriptor";
+static const char STATUS[] = "use --result FILE, --result fd:N or --json for the result of a run";
+static const char FROM_FD[] = "the content of a descriptor is not known here: write it to a file and bind that";
+static const char MODES[] = "the modes of a box's own directories cannot be chosen";
+static const char FILTERS[] = "every box has pinfold's system call filter and no other";
+static const char LABELS[] = "SELinux labels are not set";
 
 static const struct option {
     const char *name;
@@ -239,9 +239,9 @@ static const struct option {
     int arg;
     const char *why; /* without `read`: why it is not honoured; NULL: every box is so */
 } options[] = {
-    {"--help", 0, NULL, 0, "it says nothing about a box"},
-    {"--version", 0, NULL, 0, "it says nothing about a box"},
-    {"--args", 1, NULL, 0, "write the options here that the descriptor holds"},
+    {"--help", 0, NULL, 0, "it does not concern the box"},
+    {"--version", 0, NULL, 0, "it does not concern the box"},
+    {"--args", 1, NULL, 0, "write the options from the descriptor here"},
     {"--unshare-user", 0, NULL, 0, NULL},
     {"--unshare-user-try", 0, NULL, 0, NULL},
     {"--unshare-ipc", 0, NULL, 0, NULL},
@@ -264,7 +264,7 @@ static const struct option {
     {"--setenv", 2, bwrap_variable, true, NULL},
     {"--unsetenv", 1, bwrap_variable, false, NULL},
     {"--clearenv", 0, clear_environment, 0, NULL},
-    {"--lock-file", 1, NULL, 0, "a policy takes no locks: flock(1) does"},
+    {"--lock-file", 1, NULL, 0, "a policy cannot take locks; use flock(1)"},
     {"--sync-fd", 1, NULL, 0, ONE_START},
     {"--perms", 1, NULL, 0, MODES},
     {"--size", 1, NULL, 0, "private storage is limited as a whole: limits.disk"},
@@ -281,7 +281,7 @@ static const struct option {
     {"--dev", 1, usual, 1, NULL},
     {"--mqueue", 1, usual, 2, NULL},
     {"--tmpfs", 1, tmpfs, 0, NULL},
-    {"--dir", 1, NULL, 0, "no empty directory is made: one that something is bound on needs no word"},
+    {"--dir", 1, NULL, 0, "empty directories are not created; mount points are created as needed"},
     {"--file", 2, NULL, 0, FROM_FD},
     {"--bind-data", 2, NULL, 0, FROM_FD},
     {"--ro-bind-data", 2, NULL, 0, FROM_FD},
@@ -296,9 +296,9 @@ static const struct option {
     {"--info-fd", 1, NULL, 0, STATUS},
     {"--json-status-fd", 1, NULL, 0, STATUS},
     {"--new-session", 0, NULL, 0, NULL},
-    {"--die-with-parent", 0, NULL, 0, "a box ends with pinfold, however that ends; who started pinfold may go"},
+    {"--die-with-parent", 0, NULL, 0, "a box always ends with pinfold, not with pinfold's parent"},
     {"--as-pid-1", 0, NULL, 0, "pid 1 of a box is pinfold's own"},
-    {"--cap-add", 1, NULL, 0, "no capability is left in any box"},
+    {"--cap-add", 1, NULL, 0, "boxes have no capabilities"},
     {"--cap-drop", 1, NULL, 0, NULL},
 };
 
@@ -329,7 +329,7 @@ static int say_private(struct bwrap *b, const struct bwrap_shown *s)
     return r < 0 || s->read_only
                ? r
                : bwrap_ignore(b, s->at, arena_printf(b->mem, "--tmpfs %s", s->to),
-                              "it is empty as asked, but cannot be written: /tmp, /var/tmp and /run can");
+                              "it is empty, but read-only: only /tmp, /var/tmp and /run are writable");
 }
 
 /* A merged /usr has the links that sandboxes make anew. */
@@ -340,7 +340,7 @@ static int say_link(struct bwrap *b, const struct bwrap_shown *s)
     if (is_one_of(s->to, merged) && strncmp(to, "usr/", 4) == 0 && same(to + 4, s->to + 1))
         return bwrap_say(b, KEY_RO, s->at, str_of(s->to), STR(""), SAID_OPTIONAL);
     return bwrap_ignore(b, s->at, arena_printf(b->mem, "--symlink %s %s", s->from, s->to),
-                        "no link is made: bind what it leads to, or say the path it leads to");
+                        "links are not created: bind the target, or use the target's path");
 }
 
 static int say_kernel_tree(struct bwrap *b, const struct bwrap_shown *s)
@@ -349,9 +349,9 @@ static int say_kernel_tree(struct bwrap *b, const struct bwrap_shown *s)
     const char *key = arena_printf(b->mem, "bind %s on %s", s->from, s->to);
     if (!sys || !same(s->from, s->to))
         return bwrap_ignore(b, s->at, key,
-                            "the host's /proc, /sys and /dev stay outside: name single devices below /dev");
+                            "the host's /proc, /sys and /dev are not available: name single devices below /dev");
     int r = bwrap_say(b, KEY_RO, s->at, written(b, s->to), STR(""), s->optional ? SAID_OPTIONAL : 0);
-    return r < 0 || s->read_only ? r : bwrap_ignore(b, s->at, key, "it can be read, not written");
+    return r < 0 || s->read_only ? r : bwrap_ignore(b, s->at, key, "it is read-only");
 }
 
 static int say_bind(struct bwrap *b, const struct bwrap_shown *s)
@@ -361,7 +361,7 @@ static int say_bind(struct bwrap *b, const struct bwrap_shown *s)
     int r = 0;
     if (same(s->to, "/"))
         return !alike         ? bwrap_ignore(b, s->at, arena_printf(b->mem, "bind %s on /", s->from),
-                                             "nothing can stand in place of the root: bind what is in it")
+                                             "the root cannot be replaced: bind its contents")
                : s->read_only ? 0
                               : bwrap_say(b, KEY_RW, s->at, STR("/"), STR(""), 0);
     if (path_at_or_below(s->from, "/proc") || path_at_or_below(s->from, "/sys") || same(s->from, "/dev") ||
@@ -369,12 +369,12 @@ static int say_bind(struct bwrap *b, const struct bwrap_shown *s)
         return say_kernel_tree(b, s);
     if (s->devices && !path_at_or_below(s->to, "/dev"))
         r = bwrap_ignore(b, s->at, arena_printf(b->mem, "--dev-bind %s %s", s->from, s->to),
-                         "device files in it cannot be opened: name those below /dev");
+                         "its device files cannot be opened: name devices below /dev");
     if (r == 0 && alike)
         return bwrap_say(b, s->read_only ? KEY_RO : KEY_RW, s->at, written(b, s->from), STR(""), optional);
     if (r == 0 && s->optional)
         r = bwrap_ignore(b, s->at, arena_printf(b->mem, "bind-try %s %s", s->from, s->to),
-                         "what is mounted at another place must exist");
+                         "the source of a mount must exist");
     return r < 0 ? r
                  : bwrap_say(b, KEY_MOUNTS, s->at, written(b, s->from), written(b, s->to),
                              s->read_only ? SAID_READ_ONLY : 0);
@@ -467,19 +467,17 @@ static int say_workspace(struct bwrap *b)
     if (!best && root && root->kind == BIND && same(root->from, "/"))
         best = "/usr";
     if (!best)
-        return bwrap_ignore(b, b->at, "a workspace", "nothing is bound at its own place: say --workspace DIR");
+        return bwrap_ignore(b, b->at, "a workspace", "no path is bound to itself: use --workspace DIR");
     int r = bwrap_say(b, KEY_WORKSPACE, at ? at->at : b->at, written(b, best), STR(""), 0);
     if (r == 0 && (!at || at->read_only))
         r = bwrap_say_text(b, KEY_READ_ONLY, b->at, "true");
     if (r == 0 && at && !same(at->from, at->to))
-        r = bwrap_ignore(
-            b, at->at, arena_printf(b->mem, "%s at %s alone", at->from, at->to),
-            by_chdir ? "--chdir makes it the workspace, which is seen at its own place, too"
-                     : "as the first that may be a project it is the workspace, which is seen at its own place, too");
+        r = bwrap_ignore(b, at->at, arena_printf(b->mem, "%s at %s alone", at->from, at->to),
+                         by_chdir ? "--chdir makes it the workspace, which is also visible at its own path"
+                                  : "as the first directory that can be a project it is the workspace, which is also "
+                                    "visible at its own path");
     else if (r == 0 && !by_chdir && is_system(best))
-        r = bwrap_ignore(
-            b, b->at, "a workspace",
-            "nothing that is bound may be a project, so it is a directory of the system: say --workspace DIR");
+        r = bwrap_ignore(b, b->at, "a workspace", "none of the bound paths can be a project: use --workspace DIR");
     return r;
 }
 
@@ -501,7 +499,7 @@ static int say_user(struct bwrap *b)
     if (!b->uid || !b->gid)
         return bwrap_ignore(b, b->uid_at,
                             arena_printf(b->mem, b->uid ? "--uid %s" : "--gid %s", b->uid ? b->uid : b->gid),
-                            "a user and a group are chosen together: say both");
+                            "a user and a group must be chosen together");
     return bwrap_say_text(b, KEY_USER, b->uid_at,
                           same(b->uid, "0") && same(b->gid, "0") ? "root"
                                                                  : arena_printf(b->mem, "%s:%s", b->uid, b->gid));
@@ -513,7 +511,8 @@ static int say_command(struct bwrap *b, const struct node *words, size_t n)
     for (size_t i = 0; text && i < n; i++)
         text = arena_printf(b->mem, "%s%s%.*s", text, i ? " " : "",
                             (int)(words[i].text.n < BWRAP_SHOWN ? words[i].text.n : BWRAP_SHOWN), words[i].text.p);
-    return n ? bwrap_ignore(b, words, text, "the command is no part of a policy: pinfold run --policy FILE -- COMMAND")
+    return n ? bwrap_ignore(b, words, text,
+                            "a policy does not contain the command; run it with: pinfold run --policy FILE -- COMMAND")
              : 0;
 }
 
@@ -525,9 +524,9 @@ static int read_option(struct bwrap *b, const struct node *words, size_t n, size
     while (o < end && !str_is(at->text, o->name))
         o++;
     if (o == end)
-        return bwrap_wrong(b, at, "bwrap 0.8 has no such option for a box", at->text);
+        return bwrap_wrong(b, at, "unknown option (bwrap 0.8)", at->text);
     if (n - *i < o->values)
-        return bwrap_wrong(b, at, o->values == 1 ? "a value is missing" : "two values are wanted", at->text);
+        return bwrap_wrong(b, at, o->values == 1 ? "a value is missing" : "two values are expected", at->text);
     const struct node *values = words + *i;
     *i += o->values;
     if (o->read)
@@ -546,11 +545,11 @@ int read_bwrap(const struct source *src, const struct node *root)
     int r = 0;
     if (root->kind != NODE_LIST)
         return place_say(src->e, ERR_POLICY, src->file, root->line, root->column,
-                         "bwrap's options are a list of words, not %s", node_kind_name(root));
+                         "bwrap's options must be a list of strings, not %s", node_kind_name(root));
     for (size_t k = 0; k < root->n; k++)
         if (root->items[k].kind != NODE_SCALAR)
             return place_say(src->e, ERR_POLICY, src->file, root->items[k].line, root->items[k].column,
-                             "an option of bwrap is a word, not %s", node_kind_name(&root->items[k]));
+                             "an option of bwrap must be a string, not %s", node_kind_name(&root->items[k]));
     if (root->n && (str_is(root->items[0].text, "bwrap") || str_ends(root->items[0].text, STR("/bwrap"))))
         i++;
     while (r == 0 && i < root->n && root->items[i].text.n && root->items[i].text.p[0] == '-') {

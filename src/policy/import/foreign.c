@@ -115,7 +115,7 @@ static int read_map(struct foreign *f, const char *prefix, const struct node *ma
                           "unknown key '%s%.*s' (did you mean '%s'?)", prefix, STR_SAID(key->text), near->name);
         else {
             char *name = arena_printf(f->src->list->mem, "%.*s", STR_SAID(key->text));
-            r = name ? ignore(f, name, "the key is not known", key) : foreign_no_memory(f);
+            r = name ? ignore(f, name, "unknown key", key) : foreign_no_memory(f);
         }
         if (r < 0)
             return r;
@@ -142,7 +142,7 @@ static int each_text(struct foreign *f, const char *key, const struct node *list
         const struct node *item = &list->items[i];
         if (item->kind != NODE_SCALAR || node_is_null(item)) {
             if (!(item->kind == NODE_SCALAR && str_is(item->text, "~")))
-                return wrong(f, key, item, "a list of texts");
+                return wrong(f, key, item, "a list of strings");
         }
         int r = each(f, item, arg);
         if (r < 0)
@@ -177,9 +177,9 @@ static int disabled(struct foreign *f, const struct node *n)
 /*
  * srt
  */
-static const char NO_PROXY_OF_OTHERS[] = "pinfold's own egress decides; it takes no other proxy's place";
-static const char ONLY_MACOS[] = "speaks of macOS";
-static const char NO_BROKER[] = "credentials are kept out of the box, not exchanged on the way";
+static const char NO_PROXY_OF_OTHERS[] = "pinfold's own egress proxy decides; another proxy cannot replace it";
+static const char ONLY_MACOS[] = "applies to macOS only";
+static const char NO_BROKER[] = "credentials are kept out of the box; they are not injected by a proxy";
 
 /* Whether our notation knows the pattern; srt drops a trailing slash and two stars. */
 static int srt_path(struct foreign *f, const struct node *item, int list)
@@ -209,7 +209,7 @@ static int srt_path(struct foreign *f, const struct node *item, int list)
     if (r < 0) {
         if (memchr(s.p, '*', s.n) || memchr(s.p, '?', s.n) || memchr(s.p, '[', s.n))
             return ignore_value(f, names[list], item->text,
-                                "the pattern cannot be held; name the place, or NAME at any depth", item);
+                                "the pattern cannot be enforced; name the path, or NAME at any depth", item);
         return place_wrap(f->src->e, err_say(f->src->e, ERR_POLICY, "%s%s: %s", f->prefix, names[list], why.text),
                           f->src->file, item->line, item->column);
     }
@@ -289,13 +289,14 @@ static int srt_all_sockets(struct foreign *f, const struct node *n)
 {
     bool on;
     int r = want_bool(f, "allowAllUnixSockets", n, &on);
-    return r < 0 || !on ? r : ignore(f, "allowAllUnixSockets", "sockets are allowed one by one (net.unix_sockets)", n);
+    return r < 0 || !on ? r
+                        : ignore(f, "allowAllUnixSockets", "sockets are allowed individually (net.unix_sockets)", n);
 }
 static int srt_strict_list(struct foreign *f, const struct node *n)
 {
     bool on;
     int r = want_bool(f, "strictAllowlist", n, &on);
-    return r < 0 || on ? r : ignore(f, "strictAllowlist", "nobody is asked: what is not allowed is refused", n);
+    return r < 0 || on ? r : ignore(f, "strictAllowlist", "no questions are asked: what is not allowed is refused", n);
 }
 
 static int srt_network(struct foreign *f, const struct node *n)
@@ -308,12 +309,12 @@ static int srt_network(struct foreign *f, const struct node *n)
         {"allowAllUnixSockets", srt_all_sockets, NULL},
         {"strictAllowlist", srt_strict_list, NULL},
         {"allowLocalBinding", NULL, NULL}, /* the box has its own loopback: listening there reaches nobody outside */
-        {"deniedDomainReasons", NULL, "a denial says its rule and remedy in pinfold's own words"},
+        {"deniedDomainReasons", NULL, "denial messages are pinfold's own"},
         {"allowMachLookup", NULL, ONLY_MACOS},
         {"httpProxyPort", NULL, NO_PROXY_OF_OTHERS},
         {"socksProxyPort", NULL, NO_PROXY_OF_OTHERS},
         {"mitmProxy", NULL, NO_PROXY_OF_OTHERS},
-        {"parentProxy", NULL, "a parent proxy is taken from the caller's environment"},
+        {"parentProxy", NULL, "the parent proxy is read from the caller's environment"},
         {"filterRequest", NULL, "is code of the embedding program"},
         {"tlsTerminate", NULL, "TLS is never decrypted"},
         {NULL, NULL, NULL}};
@@ -329,10 +330,10 @@ static int srt_credential(struct foreign *f, const struct node *n, const char *n
                          (int)strlen(f->prefix) - 1, f->prefix, name_key);
     if (!str_is(mode->text, "deny") && !str_is(mode->text, "mask"))
         return place_say(f->src->e, ERR_POLICY, f->src->file, mode->line, mode->column,
-                         "%smode: '%.*s' is neither deny nor mask", f->prefix, STR_SAID(mode->text));
+                         "%smode: '%.*s' must be deny or mask", f->prefix, STR_SAID(mode->text));
     int r = foreign_say(f, id, name, name->text, STR(""), 0);
     if (r == 0 && str_is(mode->text, "mask"))
-        r = ignore_value(f, "mode mask of", name->text, "it is hidden altogether instead", mode);
+        r = ignore_value(f, "mode mask of", name->text, "it is hidden completely instead", mode);
     return r;
 }
 
@@ -408,7 +409,7 @@ static int srt_say_path(struct foreign *f, const struct gathered *g)
         return foreign_say(f, writable ? KEY_RW : KEY_RO, g->node, g->text, STR(""), SAID_OPTIONAL);
     case ALLOW_WRITE:
         if (exact_deny && hidden)
-            return ignore_value(f, "filesystem.allowWrite", g->node->text, "denyRead hides the same place", g->node);
+            return ignore_value(f, "filesystem.allowWrite", g->node->text, "denyRead hides the same path", g->node);
         if (!writable)
             return 0;
         return foreign_say(f, KEY_RW, g->node, g->text, STR(""), SAID_OPTIONAL);
@@ -456,18 +457,18 @@ static int read_srt(struct foreign *f, const struct node *root)
         {"filesystem", srt_filesystem, NULL},
         {"network", srt_network, NULL},
         {"credentials", srt_credentials, NULL},
-        {"ignoreViolations", NULL, "a denial is always told"},
-        {"enableWeakerNestedSandbox", NULL, "what a nested box cannot do is asked for by name (may_lose)"},
+        {"ignoreViolations", NULL, "denials are always reported"},
+        {"enableWeakerNestedSandbox", NULL, "guarantees that a nested box lacks are listed by name (may_lose)"},
         {"enableWeakerNetworkIsolation", NULL, ONLY_MACOS},
         {"allowAppleEvents", NULL, ONLY_MACOS},
         {"allowPty", NULL, ONLY_MACOS},
-        {"ripgrep", NULL, "guarded names are judged when they are used; nothing is searched"},
-        {"mandatoryDenySearchDepth", NULL, "guarded names hold at every depth; nothing is searched"},
+        {"ripgrep", NULL, "guarded names are checked when they are used; nothing is searched"},
+        {"mandatoryDenySearchDepth", NULL, "guarded names apply at every depth; nothing is searched"},
         {"seccomp", NULL, "pinfold's filters are its own"},
         {"bwrapPath", NULL, "pinfold finds its engines itself"},
-        {"socatPath", NULL, "no socat is used"},
-        {"javaAgentJarPath", NULL, "programs need no agent: the network decides for them"},
-        {"windows", NULL, "speaks of Windows"},
+        {"socatPath", NULL, "socat is not used"},
+        {"javaAgentJarPath", NULL, "programs need no agent: the network enforces the rules"},
+        {"windows", NULL, "applies to Windows only"},
         {"git", NULL, "the command keeps the caller's user, so git needs no safe.directory"},
         {NULL, NULL, NULL}};
 
@@ -532,7 +533,7 @@ static int dive_environment(struct foreign *f, const struct node *n)
     for (size_t i = 0; i < n->n; i++) {
         const struct node *key = &n->items[2 * i], *value = key + 1;
         if (value->kind != NODE_SCALAR || node_is_null(value))
-            return wrong(f, "environment", value, "a mapping of texts");
+            return wrong(f, "environment", value, "a mapping of strings");
         int r = foreign_say(f, KEY_ENV_SET, key, key->text, value->text, 0);
         if (r < 0)
             return r;
@@ -582,7 +583,7 @@ static int dive_mount(struct foreign *f, const struct node *item, int arg)
         if (str_is(one, "ro"))
             bits = SAID_READ_ONLY;
         else if (!str_is(one, "rw")) {
-            int r = ignore_value(f, "additional_mounts option", one, "only ro and rw mean something here", item);
+            int r = ignore_value(f, "additional_mounts option", one, "only ro and rw are supported", item);
             if (r < 0)
                 return r;
         }
@@ -662,11 +663,11 @@ static int read_dive(struct foreign *f, const struct node *root)
         {"max_command_duration_ms", dive_duration, NULL},
         {"docker", dive_docker, NULL},
         {"seatbelt", dive_seatbelt, NULL},
-        {"mode", NULL, "approvals are the agent's"},
-        {"excluded_commands", NULL, "no command runs outside the box"},
-        {"allow_unsandboxed_commands", NULL, "no command runs outside the box"},
-        {"audit_log", NULL, "what is denied is always logged"},
-        {"mount_cloud_credentials", NULL, "credentials stay hidden; name the ones to be read with files.ro"},
+        {"mode", NULL, "approvals are handled by the agent"},
+        {"excluded_commands", NULL, "commands never run outside the box"},
+        {"allow_unsandboxed_commands", NULL, "commands never run outside the box"},
+        {"audit_log", NULL, "denials are always logged"},
+        {"mount_cloud_credentials", NULL, "credentials stay hidden; make single files readable with files.ro"},
         {NULL, NULL, NULL}};
     const struct node *block = node_get(root, "sandbox");
     const struct node *seatbelt = block ? node_get(block, "seatbelt") : node_get(root, "seatbelt");
@@ -796,7 +797,7 @@ static int read_mycode(struct foreign *f, const struct node *root)
     static const struct foreign_spec specs[] = {{"type", mycode_type, NULL},
                                                 {"enabled", dive_enabled, NULL},
                                                 {"image", dive_image, NULL},
-                                                {"profile", NULL, "a firejail profile is firejail's own"},
+                                                {"profile", NULL, "firejail profiles cannot be used"},
                                                 {"limits", mycode_limits, NULL},
                                                 {"network", mycode_network, NULL},
                                                 {"filesystem", mycode_filesystem, NULL},
@@ -872,7 +873,8 @@ int read_foreign(const struct source *src, enum policy_format format, const stru
     if (format == POLICY_BWRAP)
         return read_bwrap(src, root);
     if (root->kind != NODE_MAP)
-        return place_say(src->e, ERR_POLICY, src->file, root->line, root->column, "the settings are a mapping, not %s",
+        return place_say(src->e, ERR_POLICY, src->file, root->line, root->column,
+                         "the settings must be a mapping, not %s",
                          node_is_null(root) ? "nothing" : node_kind_name(root));
     switch (format) {
     case POLICY_SRT:
@@ -887,5 +889,5 @@ int read_foreign(const struct source *src, enum policy_format format, const stru
     case POLICY_YAML:
         break;
     }
-    return err_say(src->e, ERR_BUG, "%s: no such format", src->file);
+    return err_say(src->e, ERR_BUG, "%s: unknown format", src->file);
 }

@@ -1,3 +1,4 @@
+/* Lookup in the table of policy keys: by name, by flag, and the nearest name for a typing mistake. */
 #include "policy/text/keys.h"
 
 const struct policy_key key_table[KEY_COUNT] = {

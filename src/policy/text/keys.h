@@ -26,123 +26,124 @@ enum key_tighten {
 
 #define POLICY_KEYS(X)                                                                                                 \
     X(VERSION, "version", NULL, "1", TYPE_COUNT, NULL, false, true, TIGHTEN_SKIP,                                      \
-      "Version of the policy language; 1.")                                                                            \
+      "Version of check, print and convert policies; 1.")                                                              \
     X(EXTENDS, "extends", "profile", "NAME", TYPE_TEXT, NULL, false, true, TIGHTEN_NEVER,                              \
       "Start from this built-in profile or policy file.")                                                              \
     X(WORKSPACE, "workspace", "workspace", "DIR", TYPE_PATH, NULL, false, true, TIGHTEN_NEVER,                         \
-      "The directory the command works in, and starts in when called from elsewhere; the current one by default.")     \
+      "The directory the command works in, and starts in if called from elsewhere; default: the current one.")         \
     X(READ_ONLY, "workspace_read_only", "read-only", NULL, TYPE_BOOL, NULL, false, false, TIGHTEN_TRUE,                \
       "Let the command read the workspace but not change it.")                                                         \
     X(RW, "files.rw", "rw", "PATH", TYPE_PATHS, NULL, true, true, TIGHTEN_PATH,                                        \
       "Let the command read and write PATH and everything below it.")                                                  \
     X(RO, "files.ro", "ro", "PATH", TYPE_PATHS, NULL, true, true, TIGHTEN_PATH,                                        \
-      "Let the command read PATH, also inside something hidden, but not write it.")                                    \
+      "Let the command read PATH, even inside a hidden directory, but not write it.")                                  \
     X(HIDE, "files.hide", "hide", "PATH", TYPE_PATHS, NULL, true, true, TIGHTEN_PATH,                                  \
-      "Let the command neither read nor list PATH; **/NAME hides NAME at any depth, at a price on every open.")        \
+      "Do not let the command read or list PATH; **/NAME hides NAME at any depth, which slows down every open.")       \
     X(PROTECT, "files.protect", "protect", "PATH", TYPE_PATHS, NULL, true, true, TIGHTEN_PATH,                         \
-      "Refuse to change, replace or create PATH, although what is around it is writable.")                             \
+      "Do not let PATH be changed, replaced or created, even in a writable directory.")                                \
     X(CACHE, "files.cache", "cache", "PATH", TYPE_PATHS, NULL, true, true, TIGHTEN_PATH,                               \
-      "Give PATH a private writable layer per project; the host's files are never written.")                           \
+      "Give PATH a private writable layer per project; the host's files are never changed.")                           \
     X(MOUNTS, "files.mounts", "mount", "SRC:DST[:ro]", TYPE_MOUNTS, NULL, true, true, TIGHTEN_NEVER,                   \
       "Show the host's SRC at DST inside.")                                                                            \
     X(STORAGE, "files.storage", "storage", "PATH", TYPE_PATHS, NULL, true, true, TIGHTEN_NEVER,                        \
-      "Keep what is written to PATH for the session until it is removed; a run without one has it to itself.")         \
+      "Keep what is written to PATH until the session is removed; without a session it is private to the run.")        \
     X(EXPAND, "files.expand", "expand", "WHEN", TYPE_CHOICE, "never|start", false, true, TIGHTEN_RANK,                 \
-      "Look for any-depth names once at the start instead of judging every open (files made later escape).")           \
+      "Find any-depth names once at the start instead of checking every open (misses files created later).")           \
     X(GUARD, "guard", "guard", "MODE", TYPE_CHOICE, "strict|existing|off", false, true, TIGHTEN_RANK,                  \
-      "How far guarded names are protected: also those that do not exist yet, existing ones only, or not at all.")     \
+      "Which guarded names are protected: also those that do not exist yet, existing ones only, or none.")             \
     X(GUARD_ROOT, "guard_names.root", NULL, "NAME", TYPE_GUARDS, NULL, true, true, TIGHTEN_ADD,                        \
-      "Names guarded at the top of each writable tree; NAME/ is a directory and all below it.")                        \
+      "Names guarded at the top of each writable tree; NAME/ is a directory and everything below it.")                 \
     X(GUARD_DAILY, "guard_names.everyday_names", NULL, "NAME", TYPE_GUARDS, NULL, true, true, TIGHTEN_ADD,             \
-      "Names of ordinary project files, guarded as those of guard_names.root where guard_names.everyday is guard.")    \
+      "Names of ordinary project files, guarded like guard_names.root if guard_names.everyday is guard.")              \
     X(GUARD_ANY, "guard_names.any_depth", NULL, "NAME", TYPE_GUARDS, NULL, true, true, TIGHTEN_ADD,                    \
       "Names guarded at every depth of writable trees.")                                                               \
     X(GUARD_GIT, "guard_names.git_config", NULL, "NAME", TYPE_GUARDS, NULL, true, true, TIGHTEN_ADD,                   \
-      "Names guarded at every depth whose new content is judged key by key as a git configuration.")                   \
+      "Names guarded at every depth whose new content is checked key by key as git configuration.")                    \
     X(GUARD_ALLOW, "guard_names.allow", NULL, "NAME", TYPE_GUARDS, NULL, true, true, TIGHTEN_NEVER,                    \
-      "Names taken from the lists of guarded names.")                                                                  \
+      "Names removed from the lists of guarded names.")                                                                \
     X(GUARD_EVERYDAY, "guard_names.everyday", "guard-everyday", "LEVEL", TYPE_CHOICE, "guard|allow", false, true,      \
-      TIGHTEN_RANK,                                                                                                    \
-      "Whether ordinary project files that tools run by themselves (lefthook.yml, flake.nix) are guarded, too.")       \
+      TIGHTEN_RANK, "Whether to guard ordinary project files that tools run automatically (lefthook.yml, flake.nix).") \
     X(NET, "net.mode", "net", "MODE", TYPE_CHOICE, "none|allow|host", false, true, TIGHTEN_RANK,                       \
       "No network, the allowed hosts only, or the host's own network.")                                                \
     X(ALLOW, "net.allow", "allow", "DOMAIN[:PORT[/tcp]]", TYPE_DOMAINS, NULL, true, true, TIGHTEN_NEVER,               \
-      "Let the command reach DOMAIN, *.DOMAIN, an address, a CIDR range or a @SET; turns --net allow on.")             \
+      "Let the command reach DOMAIN, *.DOMAIN, an address, a CIDR range or a @SET; implies --net allow.")              \
     X(DENY, "net.deny", "deny", "DOMAIN[:PORT[/tcp]]", TYPE_DOMAINS, NULL, true, true, TIGHTEN_ADD,                    \
-      "Refuse DOMAIN, *.DOMAIN, an address, a CIDR range, a @SET or * even where something allows it.")                \
+      "Refuse DOMAIN, *.DOMAIN, an address, a CIDR range, a @SET or *, even if another rule allows it.")               \
     X(DENY_PORTS, "net.deny_ports", "deny-port", "PORT[-PORT]", TYPE_PORTS, NULL, true, true, TIGHTEN_ADD,             \
-      "Refuse this port of every host.")                                                                               \
+      "Refuse this port on every host.")                                                                               \
     X(NET_ASK, "net.ask", "ask", NULL, TYPE_BOOL, NULL, false, false, TIGHTEN_FALSE,                                   \
-      "Ask, at the terminal or over --control-fd, before a host that no rule names is reached; turns --net allow on.") \
+      "Ask, at the terminal or over --control-fd, before connecting to a host that no rule names; implies --net "      \
+      "allow.")                                                                                                        \
     X(NET_ASK_TIME, "net.ask_time", "ask-time", "TIME", TYPE_DURATION, NULL, false, true, TIGHTEN_NEVER,               \
-      "How long a question waits for an answer before it is answered no; 30s by default.")                             \
+      "How long to wait for an answer before refusing; default 30s.")                                                  \
     X(PUBLISH, "net.publish", "publish", "[ADDR:][HOST:]BOX", TYPE_NAMES, NULL, true, true, TIGHTEN_NEVER,             \
-      "Pass connections to the host's port HOST, on 127.0.0.1 unless ADDR is said, on to port BOX inside.")            \
+      "Forward connections to the host's port HOST (on 127.0.0.1 unless ADDR is given) to port BOX inside.")           \
     X(REACH, "net.reach", "reach", "HOST:PORT", TYPE_NAMES, NULL, true, true, TIGHTEN_NEVER,                           \
       "Let the command reach this service of this machine, at the same address: 127.0.0.1:PORT or [::1]:PORT.")        \
     X(CATCH, "net.catch", "net-catch", "WAY", TYPE_CHOICE, "auto|tproxy|routes|loopback", false, true, TIGHTEN_NEVER,  \
-      "How connections that know no proxy are caught; without nf_tables by routes or stand-ins, at listed ports "      \
+      "How to redirect connections of programs without proxy support; without nf_tables by routes or fake IPs, at "    \
+      "listed ports "                                                                                                  \
       "only.")                                                                                                         \
     X(UNIX_SOCKETS, "net.unix_sockets", "unix-socket", "PATH", TYPE_PATHS, NULL, true, true, TIGHTEN_NEVER,            \
       "Let the command connect to the host's socket PATH.")                                                            \
     X(MEMORY, "limits.memory", "memory", "SIZE", TYPE_SIZE, NULL, false, true, TIGHTEN_LESS,                           \
-      "Memory of all its processes together, as 512M or 2G.")                                                          \
+      "Memory of all processes together, such as 512M or 2G.")                                                         \
     X(CPUS, "limits.cpus", "cpus", "N", TYPE_CPUS, NULL, false, true, TIGHTEN_LESS,                                    \
-      "Processors it may keep busy, as 0.5, 2 or 50%.")                                                                \
+      "Processor time per second, such as 0.5, 2 or 50%.")                                                             \
     X(PIDS, "limits.pids", "pids", "N", TYPE_COUNT, NULL, false, true, TIGHTEN_LESS,                                   \
-      "Processes and threads at one time.")                                                                            \
+      "Maximum number of processes and threads.")                                                                      \
     X(DISK, "limits.disk", "disk", "SIZE", TYPE_SIZE, NULL, false, true, TIGHTEN_LESS,                                 \
-      "Bytes of private storage, and about how much the workspace may grow.")                                          \
+      "Size of private storage, and approximately how much the workspace may grow.")                                   \
     X(TIMEOUT, "limits.timeout", "timeout", "TIME", TYPE_DURATION, NULL, false, true, TIGHTEN_LESS,                    \
-      "Wall time until the command is asked to end, as 90s or 1h30m.")                                                 \
+      "Wall-clock time limit, such as 90s or 1h30m; then the command is asked to end.")                                \
     X(GRACE, "limits.grace", "grace", "TIME", TYPE_DURATION, NULL, false, true, TIGHTEN_LESS,                          \
-      "Time between asking the command to end and ending it.")                                                         \
+      "Time between asking the command to end and killing it.")                                                        \
     X(OUTPUT, "limits.output", "output", "SIZE", TYPE_SIZE, NULL, false, true, TIGHTEN_LESS,                           \
       "Bytes it may write to stdout and stderr together.")                                                             \
     X(OPEN_FILES, "limits.open_files", "open-files", "N", TYPE_COUNT, NULL, false, true, TIGHTEN_LESS,                 \
-      "Files one process may have open.")                                                                              \
+      "Maximum number of open files per process.")                                                                     \
     X(ENV_PASS, "env.pass", NULL, "NAME", TYPE_NAMES, NULL, true, true, TIGHTEN_NEVER,                                 \
-      "Variables passed from the caller where they are set; NAME* passes all that begin so.")                          \
+      "Variables passed from the caller if set; NAME* passes all with that prefix.")                                   \
     X(ENV_SET, "env.set", "env", "NAME[=VALUE]", TYPE_ENV, NULL, true, true, TIGHTEN_NEVER,                            \
       "Pass the variable NAME, or set it to VALUE.")                                                                   \
     X(ENV_REMOVE, "env.remove", "unset", "NAME", TYPE_NAMES, NULL, true, true, TIGHTEN_ADD,                            \
-      "Take the variable NAME, or all that begin as NAME*, out of the environment.")                                   \
+      "Remove the variable NAME, or all that match NAME*, from the environment.")                                      \
     X(USER, "user", "user", "USER", TYPE_TEXT, NULL, false, true, TIGHTEN_NEVER,                                       \
-      "Who the command is inside: keep, root (without capabilities) or UID:GID.")                                      \
+      "User inside the box: keep, root (without capabilities) or UID:GID.")                                            \
     X(TTY, "tty", "tty", "WHEN", TYPE_CHOICE, "never|auto|always", false, true, TIGHTEN_RANK,                          \
-      "Give the command a terminal of its own.")                                                                       \
+      "Give the command its own terminal.")                                                                            \
     X(ENGINE, "engine", "engine", "NAME", TYPE_CHOICE, "auto|native|bwrap|firejail|nsjail|docker|podman|vm|seatbelt",  \
-      false, true, TIGHTEN_NEVER, "What switches the box on.")                                                         \
+      false, true, TIGHTEN_NEVER, "What creates the box.")                                                             \
     X(UNSANDBOXED, "unsandboxed_fallback", "unsandboxed-fallback", NULL, TYPE_BOOL, NULL, false, false, TIGHTEN_FALSE, \
-      "Run the command without any box, with a warning, where no engine can honour the policy; no project may say "    \
+      "Run the command without a box, with a warning, if no engine can enforce the policy; no project may set "        \
       "this.")                                                                                                         \
     X(IMAGE, "image", "image", "IMAGE", TYPE_TEXT, NULL, false, true, TIGHTEN_NEVER,                                   \
-      "The image whose files the command sees, for engines that have images.")                                         \
+      "The image whose files the command sees, for engines that use images.")                                          \
     X(VM_KERNEL, "vm.kernel", "vm-kernel", "FILE", TYPE_PATH, NULL, false, true, TIGHTEN_NEVER,                        \
-      "The kernel that --engine vm boots; the newest of the distribution's packages by default.")                      \
+      "The kernel that --engine vm boots; default: the newest of the distribution's packages.")                        \
     X(VM_MODULES, "vm.modules", "vm-modules", "DIR", TYPE_PATH, NULL, false, true, TIGHTEN_NEVER,                      \
-      "Where the modules of that kernel are, a directory with modules.dep.")                                           \
+      "Directory of that kernel's modules (contains modules.dep).")                                                    \
     X(SEATBELT_BASE, "seatbelt.base", "seatbelt-base", "BASE", TYPE_CHOICE, "restrictive|permissive", false, true,     \
-      TIGHTEN_RANK, "What --engine seatbelt begins with: everything refused, or everything but files and network.")    \
+      TIGHTEN_RANK, "Default of --engine seatbelt: refuse everything, or allow everything except files and network.")  \
     X(SEATBELT_FILE, "seatbelt.file", "seatbelt-file", "FILE", TYPE_PATH, NULL, false, true, TIGHTEN_NEVER,            \
-      "A Seatbelt profile to begin with instead; the policy's rules still come after it.")                             \
+      "A Seatbelt profile to start from instead; the policy's rules follow it.")                                       \
     X(PULL, "pull", "pull", "WHEN", TYPE_CHOICE, "never|missing|always", false, true, TIGHTEN_RANK,                    \
-      "Whether docker or podman may fetch the image from its registry before the start; never by default.")            \
+      "Whether docker or podman may pull the image before the start; default: never.")                                 \
     X(PLATFORM, "platform", "platform", "OS/ARCH", TYPE_TEXT, NULL, false, true, TIGHTEN_NEVER,                        \
-      "The platform of the image, as linux/arm64, where docker or podman can run it.")                                 \
+      "Platform of the image, such as linux/arm64, if docker or podman can run it.")                                   \
     X(RUNTIME, "runtime", "runtime", "NAME", TYPE_TEXT, NULL, false, true, TIGHTEN_NEVER,                              \
-      "The runtime that docker or podman starts the container with, as runc, crun, runsc or sysbox-runc.")             \
+      "Container runtime of docker or podman, such as runc, crun, runsc or sysbox-runc.")                              \
     X(DOCKER_HOST, "docker_host", "docker-host", "ADDRESS", TYPE_TEXT, NULL, false, true, TIGHTEN_NEVER,               \
-      "Where docker's daemon listens: a socket's path, or unix://PATH; DOCKER_HOST by default.")                       \
+      "Docker daemon's address: a socket's path or unix://PATH; default: DOCKER_HOST.")                                \
     X(DOCKER_CONTEXT, "docker_context", "docker-context", "NAME", TYPE_TEXT, NULL, false, true, TIGHTEN_NEVER,         \
-      "The docker context that says where the daemon is; the client's current one by default.")                        \
+      "Docker context with the daemon's address; default: the client's current one.")                                  \
     X(HOSTNAME, "hostname", "hostname", "NAME", TYPE_TEXT, NULL, false, true, TIGHTEN_NEVER, "The host name inside.")  \
     X(NESTED_USERNS, "allow_nested_userns", "allow-nested-userns", NULL, TYPE_BOOL, NULL, false, false, TIGHTEN_FALSE, \
-      "Let the command make user namespaces (browsers, other sandboxes); a named loss.")                               \
+      "Let the command create user namespaces (browsers, other sandboxes); a named loss.")                             \
     X(MAY_LOSE, "may_lose", "may-lose", "GUARANTEE", TYPE_NAMES, NULL, true, true, TIGHTEN_NEVER,                      \
-      "A guarantee that this run may do without where the machine cannot honour it.")                                  \
+      "A guarantee this run may lose if this machine cannot enforce it.")                                              \
     X(MUST_HAVE, "must_have", "must-have", "GUARANTEE", TYPE_NAMES, NULL, true, true, TIGHTEN_ADD,                     \
-      "A guarantee that this run may not do without, whatever was said before.")
+      "A guarantee this run must have, overriding may_lose.")
 
 enum key_id {
 #define X(id, path, flag, value, type, choices, repeats, takes, tighten, help) KEY_##id,

@@ -1,3 +1,4 @@
+/* Reads YAML into a tree of nodes with their positions, without anchors, tags and aliases. */
 #include "policy/text/node.h"
 
 #include <errno.h>
@@ -96,14 +97,14 @@ static const char *usual_mistake(const struct yaml_reader *r, char room[80])
     else if (strstr(context, "a tag"))
         c = '!';
     if (c == '\t' || strstr(y->problem ? y->problem : "", "found a tab"))
-        return "a tab stands here, and YAML is indented by spaces: write spaces instead";
+        return "tab character; YAML is indented with spaces";
     if (c == '@')
-        return "in YAML a text that begins with '@' stands in quotes, as \"@npm\"";
+        return "a YAML string that begins with '@' needs quotes, as in \"@npm\"";
     if (c == '*')
-        return "in YAML a text that begins with '*' stands in quotes, as \"**/.env\"";
+        return "a YAML string that begins with '*' needs quotes, as in \"**/.env\"";
     if (!c || !strchr("&!%`", c))
         return NULL;
-    snprintf(room, 80, "in YAML a text that begins with '%c' stands in quotes, as \"%cname\"", c, c);
+    snprintf(room, 80, "a YAML string that begins with '%c' needs quotes, as in \"%cname\"", c, c);
     return room;
 }
 
@@ -249,7 +250,7 @@ static int scalar_text(struct yaml_reader *r, const yaml_event_t *ev, struct str
         if (source.n >= 2 && source.p[0] == '"' && source.p[source.n - 1] == '"' && has_byte_escape(source)) {
             auto_buf struct buf out = BUF(MAX_POLICY_TEXT);
             if (unescape((struct str){source.p + 1, source.n - 2}, &out) < 0)
-                return node_say(r, ev->start_mark, "text with \\xNN bytes must stand on one line");
+                return node_say(r, ev->start_mark, "a string with \\xNN bytes must be on one line");
             const char *copy = buf_ok(&out) ? arena_str(r->mem, buf_view(&out)) : NULL;
             if (!copy)
                 return node_no_memory(r);
@@ -270,16 +271,16 @@ static int check_key(struct yaml_reader *r, struct table *seen, const struct nod
 {
     bool fresh;
     if (key->kind != NODE_SCALAR)
-        return place_say(r->e, ERR_POLICY, r->file, key->line, key->column, "a key is text, not %s",
+        return place_say(r->e, ERR_POLICY, r->file, key->line, key->column, "a key must be a string, not %s",
                          node_kind_name(key));
     uint32_t *line = table_put(seen, 0, key->text, key->line, &fresh);
     if (!line)
         return node_no_memory(r);
     *ret_line = *line;
-    return fresh ? 0
-                 : place_say(r->e, ERR_POLICY, r->file, key->line, key->column,
-                             "key '%.*s' is said twice, first in line %u", (int)(key->text.n < 80 ? key->text.n : 80),
-                             key->text.p, *line);
+    return fresh
+               ? 0
+               : place_say(r->e, ERR_POLICY, r->file, key->line, key->column, "duplicate key '%.*s', first in line %u",
+                           (int)(key->text.n < 80 ? key->text.n : 80), key->text.p, *line);
 }
 
 static int read_children(struct yaml_reader *r, yaml_event_type_t end, unsigned depth, struct node *ret)
@@ -317,9 +318,9 @@ static int refuse_marked(struct yaml_reader *r, const yaml_event_t *ev, const un
                          const unsigned char *tag)
 {
     if (anchor)
-        return node_say(r, ev->start_mark, "anchors (&name) are not read in a policy; write the value where it holds");
+        return node_say(r, ev->start_mark, "anchors (&name) are not supported; write the value out");
     if (tag)
-        return node_say(r, ev->start_mark, "tags (!name) are not read in a policy; take the tag out");
+        return node_say(r, ev->start_mark, "tags (!name) are not supported; remove the tag");
     return 0;
 }
 
@@ -336,8 +337,7 @@ static int read_node(struct yaml_reader *r, yaml_event_t *ev, unsigned depth, st
     else if (depth >= MAX_POLICY_DEPTH)
         no = node_say(r, at, "the policy is nested too deeply");
     else if (type == YAML_ALIAS_EVENT)
-        no = node_say(r, at,
-                      "aliases (*name) are not read in a policy; write the value out, in quotes if it begins with '*'");
+        no = node_say(r, at, "aliases (*name) are not supported; write the value out, in quotes if it begins with '*'");
     else if (type == YAML_SCALAR_EVENT) {
         no = refuse_marked(r, ev, ev->data.scalar.anchor, ev->data.scalar.tag);
         n.plain = ev->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
@@ -395,7 +395,7 @@ static int read_document(struct yaml_reader *r, struct node *ret)
     if (no < 0)
         return no;
     if (type != YAML_STREAM_END_EVENT)
-        return node_say(r, at, "a second document begins here; a policy is one");
+        return node_say(r, at, "a second document begins here; a policy is a single document");
     *ret = root;
     return 0;
 }
@@ -441,7 +441,7 @@ int node_read(const char *file, struct str text, const char *hint, struct arena 
     struct yaml_reader r = {.file = file, .hint = hint, .mem = mem, .e = e};
 
     if (text.n > MAX_POLICY_TEXT)
-        return err_say(e, ERR_POLICY, "%s: the file has %zu bytes, more than the %u of a policy", file, text.n,
+        return err_say(e, ERR_POLICY, "%s: the file has %zu bytes; a policy can have at most %u", file, text.n,
                        MAX_POLICY_TEXT);
     if (str_starts(text, STR("\xef\xbb\xbf"))) /* a byte order mark, which the parser would count as a column */
         text = str_skip(text, 3);

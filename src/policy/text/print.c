@@ -451,7 +451,7 @@ static void put_ignored(const struct printer *w)
 {
     for (size_t i = 0; i < w->p->n_ignored; i++) {
         const struct ignored *g = &w->p->ignored[i];
-        buf_text(w->out, "# not honoured: ");
+        buf_text(w->out, "# not enforced: ");
         put_quoted(w->out, str_of(g->key));
         buf_printf(w->out, ": %s", g->why);
         end_line(w, g->origin);

@@ -52,11 +52,11 @@ int limit_value(enum key_id id, struct str text, uint64_t *ret, struct err *e)
     if (r == -EINVAL)
         return err_say(e, ERR_POLICY, "'%.*s' is not %s (write %s)", STR_SAID(text), what_is(t), bounds[id].examples);
     if (r < 0 || v > bounds[id].most)
-        return err_say(e, ERR_POLICY, "'%.*s' is more than the %s that can be counted%s", STR_SAID(text),
-                       bounds[id].most_text, ends ? "" : "; write none for no limit");
+        return err_say(e, ERR_POLICY, "'%.*s' is more than the maximum of %s%s", STR_SAID(text), bounds[id].most_text,
+                       ends ? "" : "; write none for no limit");
     if (v < bounds[id].least)
-        return err_say(e, ERR_POLICY, "'%.*s' is less than %s, the least that anything runs with%s", STR_SAID(text),
-                       bounds[id].least_text, ends ? "" : "; write none for no limit");
+        return err_say(e, ERR_POLICY, "'%.*s' is less than the minimum of %s%s", STR_SAID(text), bounds[id].least_text,
+                       ends ? "" : "; write none for no limit");
     *ret = v;
     return 0;
 }
@@ -74,7 +74,7 @@ int user_value(struct str text, enum user_mode *ret_mode, uint32_t *ret_uid, uin
     /* 4294967295 is (uid_t)-1, "no change" to chown(2) and setresuid(2). */
     if (!colon || parse_count((struct str){text.p, (size_t)(colon - text.p)}, &uid) < 0 ||
         parse_count(str_skip(text, (size_t)(colon + 1 - text.p)), &gid) < 0 || uid >= UINT32_MAX || gid >= UINT32_MAX)
-        return err_say(e, ERR_POLICY, "'%.*s' is none of keep, root and UID:GID", STR_SAID(text));
+        return err_say(e, ERR_POLICY, "'%.*s' is not keep, root or UID:GID", STR_SAID(text));
     *ret_mode = USER_IDS;
     *ret_uid = (uint32_t)uid;
     *ret_gid = (uint32_t)gid;
@@ -96,9 +96,9 @@ static int check_choice(enum key_id id, struct str s, struct err *e)
     list[n] = 0;
     struct str near = nearest_choice(key_table[id].choices, s);
     if (near.n)
-        return err_say(e, ERR_POLICY, "'%.*s' is none of %s (did you mean '%.*s'?)", STR_SAID(s), list, (int)near.n,
+        return err_say(e, ERR_POLICY, "'%.*s' is not one of %s (did you mean '%.*s'?)", STR_SAID(s), list, (int)near.n,
                        near.p);
-    return err_say(e, ERR_POLICY, "'%.*s' is none of %s", STR_SAID(s), list);
+    return err_say(e, ERR_POLICY, "'%.*s' is not one of %s", STR_SAID(s), list);
 }
 
 static int check_feature(struct str s, struct err *e)
@@ -116,8 +116,8 @@ static int check_feature(struct str s, struct err *e)
         }
     }
     if (near && is_near(nearest, s))
-        return err_say(e, ERR_POLICY, "'%.*s' is no guarantee (did you mean '%s'?)", STR_SAID(s), near);
-    return err_say(e, ERR_POLICY, "'%.*s' is no guarantee; their names: pinfold doctor, man pinfold-policy",
+        return err_say(e, ERR_POLICY, "unknown guarantee '%.*s' (did you mean '%s'?)", STR_SAID(s), near);
+    return err_say(e, ERR_POLICY, "unknown guarantee '%.*s'; for their names see: pinfold doctor, man pinfold-policy",
                    STR_SAID(s));
 }
 
@@ -132,8 +132,8 @@ static int check_variable(struct str s, bool prefixes, struct err *e)
         ok = ok && (c == '_' || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (i > 0 && c >= '0' && c <= '9'));
     }
     return ok ? 0
-              : err_say(e, ERR_POLICY, "'%.*s' is not the name of a variable%s", STR_SAID(s),
-                        prefixes ? ", nor the beginning of one and a '*'" : "");
+              : err_say(e, ERR_POLICY, "'%.*s' is not a variable's name%s", STR_SAID(s),
+                        prefixes ? " or a prefix followed by '*'" : "");
 }
 
 /*
@@ -148,7 +148,7 @@ static int check_image(struct str s, struct err *e)
         bool word = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
         ok = ok && (word || (i > 0 && strchr("._-/:@+", c) && c));
     }
-    return ok ? 0 : err_say(e, ERR_POLICY, "'%.*s' is not the name of an image, as debian:12", STR_SAID(s));
+    return ok ? 0 : err_say(e, ERR_POLICY, "'%.*s' is not an image's name, such as debian:12", STR_SAID(s));
 }
 
 /* What ends up as a word of docker's command line: nothing that could be an option, or more than one word. */
@@ -213,12 +213,12 @@ int said_check(const struct said *s, struct arena *scratch, struct err *e)
     if (s->key == KEY_VERSION)
         return str_is(s->a, "1")
                    ? 0
-                   : err_say(e, ERR_POLICY, "'%.*s' is not a version that is known; this is 1", STR_SAID(s->a));
+                   : err_say(e, ERR_POLICY, "unknown version '%.*s'; the only version is 1", STR_SAID(s->a));
     switch (key_table[s->key].type) {
     case TYPE_BOOL:
         return str_is(s->a, "true") || str_is(s->a, "false")
                    ? 0
-                   : err_say(e, ERR_POLICY, "'%.*s' is neither true nor false", STR_SAID(s->a));
+                   : err_say(e, ERR_POLICY, "'%.*s' is not true or false", STR_SAID(s->a));
     case TYPE_TEXT:
         return check_text(s, scratch, e);
     case TYPE_CHOICE:
@@ -243,7 +243,7 @@ int said_check(const struct said *s, struct arena *scratch, struct err *e)
         return guard_name_form(s->a, s->key == KEY_GUARD_ROOT || s->key == KEY_GUARD_DAILY, e);
     case TYPE_ENV:
         if (memchr(s->b.p, 0, s->b.n))
-            return err_say(e, ERR_POLICY, "the value of '%.*s' holds a NUL byte", STR_SAID(s->a));
+            return err_say(e, ERR_POLICY, "the value of '%.*s' contains a NUL byte", STR_SAID(s->a));
         return check_variable(s->a, false, e);
     case TYPE_MOUNTS:
         break;
@@ -267,7 +267,7 @@ int said_add(const struct source *src, struct said s)
         return place_wrap(src->e, r, src->file, s.line, s.column);
     }
     if (list->n >= MAX_POLICY_RULES)
-        return place_say(src->e, ERR_POLICY, src->file, s.line, s.column, "a policy has at most %d rules",
+        return place_say(src->e, ERR_POLICY, src->file, s.line, s.column, "too many rules (a policy can have %d)",
                          MAX_POLICY_RULES);
     struct said *slot = arena_push(list->mem, &list->items, &list->n, sizeof *slot);
     if (!slot)
@@ -310,7 +310,7 @@ static int read_fields(const struct source *src, enum key_id id, const struct no
             for (f = 0; names[f]; f++)
                 buf_printf(&list, "%s%s", f ? ", " : "", names[f]);
             return place_say(src->e, ERR_POLICY, src->file, key->line, key->column,
-                             "unknown key '%.*s' in %s (there are %s)", STR_SAID(key->text), key_table[id].path,
+                             "unknown key '%.*s' in %s (known: %s)", STR_SAID(key->text), key_table[id].path,
                              buf_cstr(&list));
         }
         ret[f] = &map->items[2 * i + 1];
@@ -337,7 +337,7 @@ static int read_path_item(const struct source *src, enum key_id id, const struct
     int r = read_fields(src, id, n, names, field);
     if (r == 0 && (!field[0] || field[0]->kind != NODE_SCALAR))
         r = place_say(src->e, ERR_POLICY, src->file, n->line, n->column,
-                      "%s: an entry is PATH or {path: PATH, optional: true}", key_table[id].path);
+                      "%s: an entry must be PATH or {path: PATH, optional: true}", key_table[id].path);
     if (r == 0)
         r = read_bool(src, id, "optional", field[1], &optional);
     if (r < 0)
@@ -357,7 +357,7 @@ static int read_list(const struct source *src, enum key_id id, const struct node
         if (n->kind == NODE_MAP && (id == KEY_RW || id == KEY_RO))
             r = read_path_item(src, id, n);
         else if (n->kind != NODE_SCALAR)
-            r = place_say(src->e, ERR_POLICY, src->file, n->line, n->column, "an entry of %s is text, not %s",
+            r = place_say(src->e, ERR_POLICY, src->file, n->line, n->column, "an entry of %s must be a string, not %s",
                           key_table[id].path, node_kind_name(n));
         else if (node_is_null(n) && !(key_table[id].type == TYPE_PATHS && str_is(n->text, "~")))
             r = place_say(src->e, ERR_POLICY, src->file, n->line, n->column, "an entry of %s is empty",
@@ -446,7 +446,7 @@ static int read_mount(const struct source *src, const struct node *n)
     r = read_fields(src, KEY_MOUNTS, n, names, field);
     if (r == 0 && (!field[0] || !field[1] || field[0]->kind != NODE_SCALAR || field[1]->kind != NODE_SCALAR))
         r = place_say(src->e, ERR_POLICY, src->file, n->line, n->column,
-                      "an entry of files.mounts is SRC:DST[:ro] or {from: SRC, to: DST, read_only: true}");
+                      "an entry of files.mounts must be SRC:DST[:ro] or {from: SRC, to: DST, read_only: true}");
     if (r == 0)
         r = read_bool(src, KEY_MOUNTS, "read_only", field[2], &ro);
     if (r < 0)
@@ -477,7 +477,7 @@ static int read_env(const struct source *src, const struct node *map)
         const struct node *key = &map->items[2 * i], *value = key + 1;
         if (value->kind != NODE_SCALAR)
             return place_say(src->e, ERR_POLICY, src->file, value->line, value->column,
-                             "env.set: a value is text, not %s", node_kind_name(value));
+                             "env.set: a value must be a string, not %s", node_kind_name(value));
         if (node_is_null(value) && !str_is(value->text, "~"))
             return place_say(src->e, ERR_POLICY, src->file, key->line, key->column,
                              "env.set: %.*s has no value (write \"\" for an empty one)", STR_SAID(key->text));
@@ -547,7 +547,7 @@ static int unknown_key(const struct source *src, const struct node *key, struct 
         return place_say(src->e, ERR_POLICY, src->file, key->line, key->column,
                          "unknown key '%.*s' (did you mean '%s'?)", STR_SAID(path), near);
     key_siblings(section, &there);
-    return place_say(src->e, ERR_POLICY, src->file, key->line, key->column, "unknown key '%.*s' (there are %s)",
+    return place_say(src->e, ERR_POLICY, src->file, key->line, key->column, "unknown key '%.*s' (known: %s)",
                      STR_SAID(path), buf_cstr(&there));
 }
 
@@ -592,9 +592,9 @@ int read_policy(const struct source *src, const struct node *root)
     if (root->kind != NODE_MAP) {
         if (node_is_null(root))
             return place_say(src->e, ERR_POLICY, src->file, root->line, root->column,
-                             "the policy is empty; it says at least 'version: 1'");
-        return place_say(src->e, ERR_POLICY, src->file, root->line, root->column,
-                         "a policy is a mapping of keys, not %s", node_kind_name(root));
+                             "the policy is empty; it needs at least 'version: 1'");
+        return place_say(src->e, ERR_POLICY, src->file, root->line, root->column, "a policy must be a mapping, not %s",
+                         node_kind_name(root));
     }
     return read_section(src, root, (struct str){"", 0});
 }

@@ -1,3 +1,4 @@
+/* A hash table from text to number, with salts for several tables in one. */
 #include "policy/text/table.h"
 
 /* FNV-1a, 32 bits. The texts come from the person's own files, and MAX_POLICY_RULES bounds what a hostile one can do. */

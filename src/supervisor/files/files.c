@@ -1,3 +1,4 @@
+/* File calls into a box: requests to the guard's file socket, with temporary files and renames for writing. */
 #include "supervisor/files/files.h"
 #include <errno.h>
 #include <stddef.h>
@@ -19,9 +20,9 @@ int file_call(int files, const struct file_ask *ask, struct file_answer *ret, in
     struct file_call c = {.op = ask->op, .flags = ask->flags, .mode = ask->mode};
     size_t path = ask->path ? strlen(ask->path) + 1 : 0, other = ask->other ? strlen(ask->other) + 1 : 0;
     if (path > FILE_PATH || other > FILE_PATH)
-        return err_sys(e, ERR_POLICY, ENAMETOOLONG, "a path in the box");
+        return err_sys(e, ERR_POLICY, ENAMETOOLONG, "cannot read a path in the box");
     if (ask->path && ask->path[0] != '/')
-        return err_say(e, ERR_POLICY, "%s: a path in the box begins with \"/\"", ask->path);
+        return err_say(e, ERR_POLICY, "%s: a path in the box must begin with \"/\"", ask->path);
     if (path)
         memcpy(c.text, ask->path, path);
     if (other)
@@ -35,7 +36,7 @@ int file_call(int files, const struct file_ask *ask, struct file_answer *ret, in
     while (n == -EINTR);
     auto_fd int owned = fd;
     if (n < (long)FILE_HEAD || n != (long)FILE_HEAD + ret->text_bytes + ret->why_bytes)
-        return err_sys(e, ERR_SYSTEM, ESTALE, "the box is gone, or has no guard that could look after its files");
+        return err_sys(e, ERR_SYSTEM, ESTALE, "the box has ended, or has no guard to access its files");
     if (ret_fd)
         *ret_fd = take_fd(&owned);
     return ret->result;
@@ -50,7 +51,7 @@ int file_said(const struct file_answer *a, int no, const char *what, const char 
     else if (a->why_bytes)
         (void)err_say(e, ERR_REFUSED, "%s %s: %s", what, path, a->text + a->text_bytes);
     else if (no == -ENODEV)
-        return err_say(e, ERR_REFUSED, "%s %s: it is no file or directory, or one of /proc", what, path), -ENODEV;
+        return err_say(e, ERR_REFUSED, "%s %s: it is not a file or directory, or it is in /proc", what, path), -ENODEV;
     else
         return err_sys(e, ERR_SYSTEM, -no, "%s %s", what, path);
     return -EACCES;
@@ -70,7 +71,7 @@ int file_open(int files, const char *path, int *ret_fd, uint64_t *ret_size, stru
     if (no == 0 && S_ISDIR(st.mode))
         no = -EISDIR;
     if (no < 0)
-        return err_sys(e, ERR_SYSTEM, -no, "read %s", path);
+        return err_sys(e, ERR_SYSTEM, -no, "cannot read %s", path);
     if (ret_size)
         *ret_size = st.size;
     *ret_fd = take_fd(&fd);
@@ -94,18 +95,18 @@ int file_read(int files, const char *path, uint64_t at, size_t max, char **ret, 
                          : bytes;
         if (!more) {
             free(bytes);
-            return err_sys(e, ERR_SYSTEM, ENOMEM, "read %s", path);
+            return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot read %s", path);
         }
         bytes = more;
         got = sys_pread(fd, bytes + n, (room < max ? room : max) - n, at + n);
         if (got < 0) {
             free(bytes);
-            return err_sys(e, ERR_SYSTEM, (int)-got, "read %s", path);
+            return err_sys(e, ERR_SYSTEM, (int)-got, "cannot read %s", path);
         }
         n += (size_t)got;
     }
     if (!bytes && !(bytes = malloc(1)))
-        return err_sys(e, ERR_SYSTEM, ENOMEM, "read %s", path);
+        return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot read %s", path);
     bytes[n] = 0;
     *ret = bytes;
     *ret_n = n;
@@ -122,7 +123,8 @@ int file_make_dirs(int files, const char *path, unsigned mode, struct err *e)
     char part[FILE_PATH];
     size_t n = strlen(path);
     if (n >= sizeof part || path[0] != '/')
-        return err_say(e, ERR_POLICY, "%.100s: a path in the box begins with \"/\" and has at most 4095 bytes", path);
+        return err_say(e, ERR_POLICY, "%.100s: a path in the box must begin with \"/\" and have at most 4095 bytes",
+                       path);
     memcpy(part, path, n + 1);
     for (size_t i = 1; i <= n; i++) {
         if (part[i] != '/' && part[i] != 0)
@@ -165,9 +167,9 @@ static int find_target(int files, const char *path, const struct file_how *how, 
     if (no < 0)
         return file_said(a, no, "write", path, e);
     if (a->mode && !S_ISREG(a->mode))
-        return err_sys(e, ERR_SYSTEM, S_ISDIR(a->mode) ? EISDIR : EINVAL, "write %s", path);
+        return err_sys(e, ERR_SYSTEM, S_ISDIR(a->mode) ? EISDIR : EINVAL, "cannot write %s", path);
     if (a->writable) /* permissions, a read-only mount; rules speak when the name is replaced */
-        return err_sys(e, ERR_SYSTEM, (int)a->writable, "write %s", path);
+        return err_sys(e, ERR_SYSTEM, (int)a->writable, "cannot write %s", path);
     return 0;
 }
 
@@ -300,7 +302,7 @@ int file_put(struct file_writer *w, const char *bytes, size_t n, struct err *e)
     int no = empty_old(w);
     if (no == 0)
         no = put_all(w->fd, bytes, n);
-    return no < 0 ? err_sys(e, ERR_SYSTEM, -no, "write %s", w->path) : 0;
+    return no < 0 ? err_sys(e, ERR_SYSTEM, -no, "cannot write %s", w->path) : 0;
 }
 
 /* The name cannot be given to another file (it is a mount): the bytes go into the old one. */
@@ -388,5 +390,5 @@ int file_mounts(int files, struct path_table *ret, struct arena *mem, struct err
         no = -EIO;
     if (no == 0)
         no = paths_load(ret, bytes, (size_t)st.size, mem);
-    return no == -ESTALE || no == 0 ? no : err_sys(e, ERR_SYSTEM, -no, "the box's table of mounts");
+    return no == -ESTALE || no == 0 ? no : err_sys(e, ERR_SYSTEM, -no, "cannot read the box's mount table");
 }

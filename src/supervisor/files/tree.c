@@ -148,7 +148,7 @@ int file_list(int files, const char *path, struct buf *json, struct err *e)
     if (no == 0 && S_ISDIR(st.mode))
         no = names_of(dir, &all);
     if (no < 0)
-        return err_sys(e, ERR_SYSTEM, -no, "list %s", path);
+        return err_sys(e, ERR_SYSTEM, -no, "cannot list %s", path);
     json_object(&j, NULL);
     json_array(&j, "entries");
     if (!S_ISDIR(st.mode))
@@ -157,7 +157,7 @@ int file_list(int files, const char *path, struct buf *json, struct err *e)
         put_entry(&j, dir, all.p[i], all.p[i]);
     json_array_end(&j);
     json_object_end(&j);
-    return buf_ok(json) ? 0 : err_sys(e, ERR_SYSTEM, ENOMEM, "list %s", path);
+    return buf_ok(json) ? 0 : err_sys(e, ERR_SYSTEM, ENOMEM, "cannot list %s", path);
 }
 
 /* ---- removing ---- */
@@ -176,25 +176,25 @@ static int remove_tree(int files, const char *path, unsigned depth, struct err *
     if (no != -EISDIR)
         return no == -ENOENT ? 0 : no;
     if (depth == 0)
-        return err_sys(e, ERR_SYSTEM, ELOOP, "remove %s: directories too deep", path);
+        return err_sys(e, ERR_SYSTEM, ELOOP, "cannot remove %s: directories too deep", path);
     auto_fd int dir = -1;
     auto_names struct names all = {0};
     no = open_in_box(files, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, "remove", &dir, e);
     if (no == 0) {
         no = names_of(dir, &all);
         if (no < 0)
-            return err_sys(e, ERR_SYSTEM, -no, "remove %s", path);
+            return err_sys(e, ERR_SYSTEM, -no, "cannot remove %s", path);
     }
     dir = close_fd(dir);
     for (size_t i = 0; no == 0 && i < all.n; i++) {
         char below[FILE_PATH];
         no = joined(below, path, all.p[i]);
-        no = no < 0 ? err_sys(e, ERR_SYSTEM, -no, "remove %s", path) : remove_tree(files, below, depth - 1, e);
+        no = no < 0 ? err_sys(e, ERR_SYSTEM, -no, "cannot remove %s", path) : remove_tree(files, below, depth - 1, e);
     }
     if (no == 0)
         no = remove_entry(files, path, true, e);
     if (no == -ENOTEMPTY) /* somebody in the box goes on making files */
-        return err_sys(e, ERR_SYSTEM, ENOTEMPTY, "remove %s", path);
+        return err_sys(e, ERR_SYSTEM, ENOTEMPTY, "cannot remove %s", path);
     return no == -ENOENT ? 0 : no;
 }
 
@@ -203,7 +203,8 @@ int file_remove(int files, const char *path, bool recursive, struct err *e)
     int no = recursive ? remove_tree(files, path, DEEP, e) : remove_entry(files, path, false, e);
     if (no == -EISDIR && !recursive)
         no = remove_entry(files, path, true, e);
-    return no == -ENOENT || no == -ENOTEMPTY || no == -EISDIR ? err_sys(e, ERR_SYSTEM, -no, "remove %s", path) : no;
+    return no == -ENOENT || no == -ENOTEMPTY || no == -EISDIR ? err_sys(e, ERR_SYSTEM, -no, "cannot remove %s", path)
+                                                              : no;
 }
 
 /* ---- copying ---- */
@@ -228,7 +229,7 @@ static int pump_in(struct tree_copy *c, int from, const char *to, unsigned mode)
             n = 1;
             continue;
         }
-        no = n < 0   ? err_sys(c->e, ERR_SYSTEM, (int)-n, "reading for %s", to)
+        no = n < 0   ? err_sys(c->e, ERR_SYSTEM, (int)-n, "cannot read for %s", to)
              : n > 0 ? file_put(&w, c->bytes, (size_t)n, c->e)
                      : 0;
         c->done->bytes += n > 0 ? (uint64_t)n : 0;
@@ -247,7 +248,7 @@ static int link_in(struct tree_copy *c, int dir, const char *name, const char *t
     struct file_answer a;
     long n = sys_readlinkat(dir, name, text, sizeof text - 1);
     if (n < 0)
-        return err_sys(c->e, ERR_SYSTEM, (int)-n, "copy %s", to);
+        return err_sys(c->e, ERR_SYSTEM, (int)-n, "cannot copy %s", to);
     text[n] = 0;
     const struct file_ask ask = {.op = FILE_MAKE_LINK, .path = to, .other = text};
     int no = file_call(c->files, &ask, &a, NULL, c->e);
@@ -280,10 +281,10 @@ static int tree_in(struct tree_copy *c, int dir, const char *name, const char *t
     struct sys_stat st;
     const char *shown = name;
     if (depth == 0)
-        return err_sys(c->e, ERR_SYSTEM, ELOOP, "copy %s: directories too deep", to);
+        return err_sys(c->e, ERR_SYSTEM, ELOOP, "cannot copy %s: directories too deep", to);
     int no = sys_stat_at(dir, name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st);
     if (no < 0)
-        return err_sys(c->e, ERR_SYSTEM, -no, "copy %s", shown);
+        return err_sys(c->e, ERR_SYSTEM, -no, "cannot copy %s", shown);
     if (S_ISLNK(st.mode))
         return link_in(c, dir, name, to);
     if (!S_ISREG(st.mode) && !S_ISDIR(st.mode)) {
@@ -293,7 +294,7 @@ static int tree_in(struct tree_copy *c, int dir, const char *name, const char *t
     auto_fd int fd = sys_openat(dir, name, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | O_NOFOLLOW, 0);
     struct sys_stat now;
     if (fd < 0 || (no = sys_stat_at(fd, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &now)) < 0)
-        return err_sys(c->e, ERR_SYSTEM, fd < 0 ? -fd : -no, "copy %s", shown);
+        return err_sys(c->e, ERR_SYSTEM, fd < 0 ? -fd : -no, "cannot copy %s", shown);
     if (S_ISREG(now.mode))
         return pump_in(c, fd, to, now.mode);
     if (!S_ISDIR(now.mode)) {
@@ -303,12 +304,12 @@ static int tree_in(struct tree_copy *c, int dir, const char *name, const char *t
     auto_names struct names all = {0};
     no = names_of(fd, &all);
     if (no < 0)
-        return err_sys(c->e, ERR_SYSTEM, -no, "copy %s", shown);
+        return err_sys(c->e, ERR_SYSTEM, -no, "cannot copy %s", shown);
     no = make_dir_in(c, to, now.mode | 0700);
     for (size_t i = 0; no == 0 && i < all.n; i++) {
         char below[FILE_PATH];
         no = joined(below, to, all.p[i]);
-        no = no < 0 ? err_sys(c->e, ERR_SYSTEM, -no, "copy %s", to) : tree_in(c, fd, all.p[i], below, depth - 1);
+        no = no < 0 ? err_sys(c->e, ERR_SYSTEM, -no, "cannot copy %s", to) : tree_in(c, fd, all.p[i], below, depth - 1);
     }
     return no;
 }
@@ -317,14 +318,15 @@ static int copy_begin(struct tree_copy *c)
 {
     *c->done = (struct file_copied){0};
     c->bytes = malloc(FILE_CHUNK);
-    return c->bytes ? 0 : err_sys(c->e, ERR_SYSTEM, ENOMEM, "copying");
+    return c->bytes ? 0 : err_sys(c->e, ERR_SYSTEM, ENOMEM, "cannot copy");
 }
 
 static int refuse_planted(const char *path, const char *what, struct err *e)
 {
-    return err_say(e, ERR_REFUSED,
-                   "%s %s: there is a link on the way in a place where a box can write; name where it leads to", what,
-                   path);
+    return err_say(
+        e, ERR_REFUSED,
+        "%s %s: the path goes through a symbolic link in a place that boxes can write; use the path it leads to", what,
+        path);
 }
 
 /* The place of the host that was named, over no link that the box may have made. */
@@ -354,7 +356,7 @@ int file_copy_in(int files, const char *host, const char *box, struct file_copie
     bool into = S_ISDIR(a.mode) && is_name(base_name(host, room));
     no = into ? joined(to, box, room) : snprintf(to, sizeof to, "%s", box) < FILE_PATH ? 0 : -ENAMETOOLONG;
     if (no < 0)
-        return err_sys(e, ERR_SYSTEM, -no, "copy to %s", box);
+        return err_sys(e, ERR_SYSTEM, -no, "cannot copy to %s", box);
     no = find_here(files, host, "copy", &from, e);
     if (no < 0)
         return no;
@@ -396,7 +398,7 @@ static int pump_out(struct tree_copy *c, int from, int dir, const char *name, un
     if (no < 0 && to >= 0)
         (void)sys_unlinkat(dir, temp, 0);
     c->done->files += no == 0;
-    return no < 0 ? err_sys(c->e, ERR_SYSTEM, -no, "write %s", name) : 0;
+    return no < 0 ? err_sys(c->e, ERR_SYSTEM, -no, "cannot write %s", name) : 0;
 }
 
 static int link_out(struct tree_copy *c, int box_dir, int dir, const char *name, const char *to)
@@ -413,7 +415,7 @@ static int link_out(struct tree_copy *c, int box_dir, int dir, const char *name,
             no = sys_symlinkat(text, dir, to);
     }
     c->done->files += no == 0;
-    return no < 0 ? err_sys(c->e, ERR_SYSTEM, -no, "link %s", to) : 0;
+    return no < 0 ? err_sys(c->e, ERR_SYSTEM, -no, "cannot link %s", to) : 0;
 }
 
 /* `box`, open as `fd`, to `name` in the host's `dir`. */
@@ -434,7 +436,7 @@ static int tree_out(struct tree_copy *c, int fd, const char *box, int dir, const
         no = 0;
     auto_fd int made = no < 0 ? no : sys_openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
     if (made < 0)
-        return err_sys(c->e, ERR_SYSTEM, -made, "copy %s", box);
+        return err_sys(c->e, ERR_SYSTEM, -made, "cannot copy %s", box);
     for (size_t i = 0; i < all.n; i++) {
         struct sys_stat one;
         char below[FILE_PATH];
@@ -444,7 +446,7 @@ static int tree_out(struct tree_copy *c, int fd, const char *box, int dir, const
         if (no == -ENOENT)
             continue;
         if (no < 0)
-            return err_sys(c->e, ERR_SYSTEM, -no, "copy %s/%s", box, all.p[i]);
+            return err_sys(c->e, ERR_SYSTEM, -no, "cannot copy %s/%s", box, all.p[i]);
         if (S_ISLNK(one.mode)) {
             no = link_out(c, fd, made, all.p[i], all.p[i]);
         } else if (!S_ISREG(one.mode) && !S_ISDIR(one.mode)) {
@@ -477,10 +479,10 @@ static int target_out(int files, const char *host, const char *box, char name[25
     if (into && to.planted)
         return refuse_planted(host, "copy to", e);
     if (!into && !is_name(to.name))
-        return err_sys(e, ERR_SYSTEM, EISDIR, "copy to %s", host);
+        return err_sys(e, ERR_SYSTEM, EISDIR, "cannot copy to %s", host);
     *ret = sys_openat(dir, into ? to.name : ".", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
     memcpy(name, into ? base : to.name, sizeof base);
-    return *ret < 0 ? err_sys(e, ERR_SYSTEM, -*ret, "copy to %s", host) : 0;
+    return *ret < 0 ? err_sys(e, ERR_SYSTEM, -*ret, "cannot copy to %s", host) : 0;
 }
 
 int file_copy_out(int files, const char *box, const char *host, struct file_copied *ret, struct err *e)

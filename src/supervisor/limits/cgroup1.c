@@ -62,19 +62,19 @@ static int begin_one(struct means *m, enum cgroup_controller c, const char *name
     int n = snprintf(dir, sizeof dir, "%s/%s", m->place.parent[c], name);
 
     if (n < 0 || (size_t)n >= sizeof dir)
-        return err_sys(e, ERR_SYSTEM, ENAMETOOLONG, "control group below '%s'", m->place.parent[c]);
+        return err_sys(e, ERR_SYSTEM, ENAMETOOLONG, "cannot create a control group below '%s'", m->place.parent[c]);
     group_sweep(m->place.parent[c]);
     if (mkdir(dir, 0755) < 0)
-        return err_sys(e, ERR_SYSTEM, errno, "making the control group '%s'", dir);
+        return err_sys(e, ERR_SYSTEM, errno, "cannot create the control group '%s'", dir);
     strcpy(m->dir[c], dir);
     int r = set_limit(m, c, l);
     if (r < 0)
-        return err_sys(e, ERR_SYSTEM, -r, "setting the %s limit of control group '%s'", cgroup_controller_name(c),
+        return err_sys(e, ERR_SYSTEM, -r, "cannot set the %s limit of control group '%s'", cgroup_controller_name(c),
                        m->dir[c]);
     snprintf(path, sizeof path, "%s/tasks", m->dir[c]);
     int fd = open(path, O_WRONLY | O_CLOEXEC);
     if (fd < 0)
-        return err_sys(e, ERR_SYSTEM, errno, "opening '%s'", path);
+        return err_sys(e, ERR_SYSTEM, errno, "cannot open '%s'", path);
     m->join.v1_tasks[m->join.n_v1++] = fd;
     return 0;
 }

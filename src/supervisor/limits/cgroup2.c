@@ -45,9 +45,9 @@ static int make_dir(char ret[CGROUP_PATH_MAX], const char *parent, const char *n
     char path[CGROUP_PATH_MAX];
     int n = snprintf(path, sizeof path, "%s/%s", parent, name);
     if (n < 0 || (size_t)n >= sizeof path)
-        return err_sys(e, ERR_SYSTEM, ENAMETOOLONG, "control group below '%s'", parent);
+        return err_sys(e, ERR_SYSTEM, ENAMETOOLONG, "cannot create a control group below '%s'", parent);
     if (mkdir(path, 0755) < 0)
-        return err_sys(e, ERR_SYSTEM, errno, "making the control group '%s'", path);
+        return err_sys(e, ERR_SYSTEM, errno, "cannot create the control group '%s'", path);
     strcpy(ret, path);
     return 0;
 }
@@ -77,7 +77,7 @@ static int set_limits(const char *dir, unsigned used, const struct limits *l)
 static int enable_said(const char *dir, unsigned controllers, struct err *e)
 {
     int r = enable(dir, controllers);
-    return r < 0 ? err_sys(e, ERR_SYSTEM, -r, "enabling controllers below the control group '%s'", dir) : 0;
+    return r < 0 ? err_sys(e, ERR_SYSTEM, -r, "cannot enable controllers below the control group '%s'", dir) : 0;
 }
 
 /* Makes `parent`/`name`, the group that holds the limits. */
@@ -90,11 +90,11 @@ static int make_box(struct means *m, const char *parent, const char *name, const
         return r;
     r = set_limits(m->dir[0], m->used, l);
     if (r < 0)
-        return err_sys(e, ERR_SYSTEM, -r, "setting the limits of control group '%s'", m->dir[0]);
+        return err_sys(e, ERR_SYSTEM, -r, "cannot set the limits of control group '%s'", m->dir[0]);
     m->join.kind = CGROUP_V2;
     m->join.v2_dir = open(m->dir[0], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (m->join.v2_dir < 0)
-        return err_sys(e, ERR_SYSTEM, errno, "opening the control group '%s'", m->dir[0]);
+        return err_sys(e, ERR_SYSTEM, errno, "cannot open the control group '%s'", m->dir[0]);
     return 0;
 }
 
@@ -120,7 +120,7 @@ int cgroup2_begin_scope(struct means *m, const char *scope, const struct limits 
         return r;
     r = group_write(m->aside, "cgroup.procs", "0");
     if (r < 0)
-        return err_sys(e, ERR_SYSTEM, -r, "moving the builder into the control group '%s'", m->aside);
+        return err_sys(e, ERR_SYSTEM, -r, "cannot move the builder process into the control group '%s'", m->aside);
     return make_box(m, scope, "box", l, e);
 }
 

@@ -67,7 +67,7 @@ static int watch_the_rest(struct means *m, const struct plan *plan, struct err *
         w->processes = l->processes.value;
     m->disk_asked = wants_group(&l->disk);
     if (m->disk_asked && plan->workspace && watcher_disk(w, plan->workspace, l->disk.value) < 0)
-        return err_sys(e, ERR_SYSTEM, errno, "limits.disk: free space of '%s'", plan->workspace);
+        return err_sys(e, ERR_SYSTEM, errno, "limits.disk: cannot read the free space of '%s'", plan->workspace);
     w->hard = (w->memory != LIMIT_NONE && l->memory.asked) || (w->processes != LIMIT_NONE && l->processes.asked) ||
               w->disk != LIMIT_NONE;
     w->on = w->memory != LIMIT_NONE || w->processes != LIMIT_NONE || w->disk != LIMIT_NONE;
@@ -97,8 +97,7 @@ int limits_begin(struct means *m, const struct plan *plan, struct err *e)
         if (m->used)
             m->kind = m->place.kind;
         if (broken_promise(plan, asked & ~m->used))
-            return err_say(e, ERR_CANNOT,
-                           "limits: the control group that was found a moment ago cannot be used any more: %s",
+            return err_say(e, ERR_CANNOT, "limits: the control group can no longer be used: %s",
                            m->place.why_not ? m->place.why_not : "its controllers have changed");
     }
     if (m->kind == CGROUP_V1)

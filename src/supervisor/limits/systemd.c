@@ -220,7 +220,7 @@ static int wait_reply(int fd, uint32_t serial, struct err *e)
         if (r == 0)
             r = receive_answer(fd, rest, padded + body);
         if (r < 0)
-            return err_sys(e, ERR_SYSTEM, r == -EAGAIN ? ETIMEDOUT : -r, "waiting for systemd's user manager");
+            return err_sys(e, ERR_SYSTEM, r == -EAGAIN ? ETIMEDOUT : -r, "cannot wait for systemd's user manager");
         if ((head[1] != METHOD_RETURN && head[1] != ERROR_REPLY) || !answers(rest, fields, serial))
             continue; /* a signal, or the bus's own answer to Hello */
         if (head[1] == METHOD_RETURN)
@@ -286,17 +286,17 @@ static int ask_scope(const char *unit, int pid, struct err *e)
         bus = true;
     }
     if (fd < 0)
-        return err_sys(e, ERR_SYSTEM, no, "connecting to systemd's user manager at '%s'", path);
+        return err_sys(e, ERR_SYSTEM, no, "cannot connect to systemd's user manager at '%s'", path);
     auto_buf struct buf m = BUF(MESSAGE_MAX), hello = BUF(MESSAGE_MAX);
     if (bus)
         begin_call(&hello, 1, true, "Hello", "");
     put_scope(&m, 2, unit, (uint32_t)pid);
     if (!buf_ok(&m) || !buf_ok(&hello))
-        return err_sys(e, ERR_BUG, EMSGSIZE, "a message to systemd");
+        return err_sys(e, ERR_BUG, EMSGSIZE, "cannot build a message to systemd");
     int r = bus ? send_all(fd, hello.p, hello.n) : 0;
     if (r == 0)
         r = send_all(fd, m.p, m.n);
-    return r < 0 ? err_sys(e, ERR_SYSTEM, -r, "asking systemd's user manager for a scope") : wait_reply(fd, 2, e);
+    return r < 0 ? err_sys(e, ERR_SYSTEM, -r, "cannot ask systemd's user manager for a scope") : wait_reply(fd, 2, e);
 }
 
 /* The answer only says that a job was queued: waits until the helper is where it should be. */
@@ -309,7 +309,8 @@ static int wait_attached(const char *unit, int pid, char *ret_path, size_t n, st
         const char *last = r == 0 ? strrchr(path, '/') : NULL;
         if (last && strcmp(last + 1, unit) == 0) {
             int k = snprintf(ret_path, n, "/sys/fs/cgroup%s", path);
-            return k < 0 || (size_t)k >= n ? err_sys(e, ERR_SYSTEM, ENAMETOOLONG, "control group '%s'", path) : 0;
+            return k < 0 || (size_t)k >= n ? err_sys(e, ERR_SYSTEM, ENAMETOOLONG, "cannot use control group '%s'", path)
+                                           : 0;
         }
         nanosleep(&pause, NULL);
     }
@@ -449,7 +450,7 @@ int systemd_start(struct means *m, const struct limits *l, const struct engine *
         if (r == 0)
             r = receive_report(mine, &report, ret);
         if (r < 0)
-            err_sys(e, ERR_SYSTEM, -r, "the helper inside scope '%s'", unit);
+            err_sys(e, ERR_SYSTEM, -r, "the helper inside scope '%s' failed", unit);
     }
     m->helper = pid;
     if (r == 0 && report.r == 0)

@@ -13,11 +13,9 @@ int question_begin(struct box *b)
         return 0;
     if (b->ask->on_question || control_there(b) || prompt_possible(b))
         return 0;
-    return err_say(
-        b->err, ERR_CANNOT,
-        "net.ask (%s): nobody can be asked, for there is no terminal here; give --control-fd N, or allow hosts "
-        "with --allow",
-        policy_origin(p, p->net_ask_origin, room, sizeof room));
+    return err_say(b->err, ERR_CANNOT,
+                   "net.ask (%s): no terminal to ask at; use --control-fd N, or allow hosts with --allow",
+                   policy_origin(p, p->net_ask_origin, room, sizeof room));
 }
 
 /* The library's caller answers on the spot. */
@@ -109,7 +107,7 @@ void question_due(struct box *b, uint64_t now)
         if (q->state == QUESTION_FREE || q->until > now)
             continue;
         if (q->id == l->prompt.id)
-            prompt_over(b, "nobody answered: no");
+            prompt_over(b, "not answered: denied");
         if (q->told)
             control_asked(b, q);
         question_settle(b, q, ANSWER_LATE);

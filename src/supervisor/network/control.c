@@ -27,7 +27,7 @@ int control_begin(struct box *b)
     if (fd <= 0)
         return 0;
     if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &n) < 0 || type != SOCK_STREAM)
-        return err_say(b->err, ERR_POLICY, "--control-fd %d: that is no descriptor of a connected stream socket", fd);
+        return err_say(b->err, ERR_POLICY, "--control-fd %d: not a connected stream socket", fd);
     c->fd = fd;
     return 0;
 }
@@ -135,7 +135,7 @@ static void list(struct box *b)
     if (buf_ok(&line))
         put_line(b, &line);
     else
-        control_refuse(b, "there are more rules than one answer holds");
+        control_refuse(b, "too many rules for one answer");
 }
 
 void control_ask(struct box *b, struct question *q)
@@ -215,7 +215,7 @@ static int check_rule(struct box *b, const struct host_rule *rule, struct err *e
         host_rule_print(rule, mine);
         host_rule_print(&l->rules[k].rule, theirs);
         if (strcmp(mine, theirs) == 0)
-            return err_say(e, ERR_REFUSED, "the policy denies '%s' (%s), and that holds for the whole run", mine,
+            return err_say(e, ERR_REFUSED, "the policy denies '%s' (%s), which cannot be changed during the run", mine,
                            rules_origin(b, (uint32_t)k, room, sizeof room));
     }
     return 0;
@@ -263,7 +263,7 @@ static void change(struct box *b, const struct control_line *line)
     if (r == 0)
         r = check_rules(b, line->deny, line->n_deny, RULE_DENY, &n, &e);
     if (r == 0 && n > MAX_LIVE_RULES)
-        r = err_say(&e, ERR_POLICY, "more than %d rules in the life of one box", MAX_LIVE_RULES);
+        r = err_say(&e, ERR_POLICY, "more than %d rules in the lifetime of one box", MAX_LIVE_RULES);
     if (r == 0 && line->op == CONTROL_REPLACE) {
         l->policy_allows = false;
         for (size_t i = 0; i < l->n_rules; i++)
@@ -285,7 +285,7 @@ static void obey(struct box *b, struct str text)
     struct control_line line;
     struct err e = {0};
     if (!mem || control_parse(text, mem, &line, &e) < 0) {
-        control_refuse(b, mem ? e.text : "no memory");
+        control_refuse(b, mem ? e.text : "out of memory");
         return;
     }
     if (line.op == CONTROL_LIST) {
@@ -298,7 +298,7 @@ static void obey(struct box *b, struct str text)
     }
     struct question *q = question_find(b->live, line.id);
     if (!q || !q->told) {
-        control_refuse(b, "there is no question of that id that waits for an answer");
+        control_refuse(b, "no open question has that id");
         return;
     }
     question_answer(b, q, line.answer);

@@ -76,7 +76,7 @@ static int fill_memory(struct box *b, struct egress_memory *m)
         m->ask.counts = NULL;
     m->rules = rules_held(b->live, &m->ask.n_rules);
     if (r == 0 && !m->rules)
-        r = err_sys(b->err, ERR_SYSTEM, ENOMEM, "starting the egress");
+        r = err_sys(b->err, ERR_SYSTEM, ENOMEM, "cannot start the egress proxy");
     feed_read("/etc/resolv.conf", &b->live->resolv);
     feed_read("/etc/hosts", &b->live->hosts);
     m->ask.proxies = b->ask->plan->proxies;
@@ -115,7 +115,7 @@ static int listen_unix(struct box *b, struct egress_memory *m)
     strcpy(at.sun_path, path);
     auto_fd int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0 || bind(fd, (struct sockaddr *)&at, sizeof at) < 0 || chmod(path, 0600) < 0 || listen(fd, 1024) < 0)
-        return err_sys(b->err, ERR_SYSTEM, errno, "making the egress's socket '%s'", path);
+        return err_sys(b->err, ERR_SYSTEM, errno, "cannot create the egress proxy's socket '%s'", path);
     for (int i = 0; i < EGRESS_SOCKETS; i++)
         m->ask.sockets[i] = -1;
     m->ask.sockets[EGRESS_PROXY] = take_fd(&fd);
@@ -151,7 +151,7 @@ static int egress_needless(struct box *b)
 {
     if (b->ask->control_fd > 0)
         return err_say(b->err, ERR_POLICY,
-                       "--control-fd: there are no rules to change: the network is not 'allow' (use --net allow)");
+                       "--control-fd: no network rules to change: the network is not 'allow' (use --net allow)");
     return 0;
 }
 
@@ -164,7 +164,7 @@ int egress_begin(struct box *b)
     b->egress.memory = m;
     b->live = live_new();
     if (!m || !b->live)
-        return err_sys(b->err, ERR_SYSTEM, ENOMEM, "starting the egress");
+        return err_sys(b->err, ERR_SYSTEM, ENOMEM, "cannot start the egress proxy");
     int r = control_begin(b);
     if (r == 0)
         r = question_begin(b);
@@ -175,9 +175,9 @@ int egress_begin(struct box *b)
     if (r < 0)
         return r;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) < 0)
-        return err_sys(b->err, ERR_SYSTEM, errno, "a socket pair for the egress");
+        return err_sys(b->err, ERR_SYSTEM, errno, "cannot create a socket pair for the egress proxy");
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, events) < 0) {
-        r = err_sys(b->err, ERR_SYSTEM, errno, "a socket pair for the egress");
+        r = err_sys(b->err, ERR_SYSTEM, errno, "cannot create a socket pair for the egress proxy");
         (void)close(sockets[0]);
         (void)close(sockets[1]);
         return r;
@@ -185,7 +185,7 @@ int egress_begin(struct box *b)
     pid_t pid = fork();
     if (pid == 0)
         become_egress(m, sockets[1], events[1]);
-    r = pid < 0 ? err_sys(b->err, ERR_SYSTEM, errno, "starting the egress") : 0;
+    r = pid < 0 ? err_sys(b->err, ERR_SYSTEM, errno, "cannot start the egress proxy") : 0;
     (void)close(sockets[1]);
     (void)close(events[1]);
     if (m->ask.way == CATCH_SOCKET)

@@ -35,11 +35,11 @@ static int take_hosts(const struct node *n, const char *member, struct arena *me
         return err_say(e, ERR_POLICY, "'%s' has more than %d hosts", member, CONTROL_HOSTS_MAX);
     *ret = arena_zero(mem, (count + 1) * sizeof **ret);
     if (!*ret)
-        return err_sys(e, ERR_SYSTEM, ENOMEM, "a line of the control connection");
+        return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot read a line of the control connection");
     for (size_t i = 0; i < count; i++) {
         const struct node *item = list ? &n->items[i] : n;
         if (!is_text(item))
-            return err_say(e, ERR_POLICY, "'%s' is a host in quotes, or a list of them", member);
+            return err_say(e, ERR_POLICY, "'%s' must be a quoted host or a list of them", member);
         (*ret)[(*ret_n)++] = item->text;
     }
     return 0;
@@ -53,7 +53,7 @@ static int check_members(const struct node *root, enum control_op op, struct err
         for (size_t k = 0; k < 4 && members[op][k]; k++)
             known = known || (key->kind == NODE_SCALAR && str_is(key->text, members[op][k]));
         if (!known)
-            return err_say(e, ERR_POLICY, "the op '%s' has the members %s", control_ops[op], named[op]);
+            return err_say(e, ERR_POLICY, "the op '%s' takes the members %s", control_ops[op], named[op]);
     }
     return 0;
 }
@@ -64,19 +64,19 @@ static int take_answer(const struct node *root, struct control_line *ret, struct
                       *remember = node_get(root, "remember");
     uint64_t number = 0;
     if (!id || id->kind != NODE_SCALAR || !id->plain || !id->text.n || id->text.n > 10)
-        return err_say(e, ERR_POLICY, "'id' is the number of the question");
+        return err_say(e, ERR_POLICY, "'id' must be the question's number");
     for (size_t i = 0; i < id->text.n; i++) {
         if (id->text.p[i] < '0' || id->text.p[i] > '9')
-            return err_say(e, ERR_POLICY, "'id' is the number of the question");
+            return err_say(e, ERR_POLICY, "'id' must be the question's number");
         number = number * 10 + (uint64_t)(id->text.p[i] - '0');
     }
     if (number == 0 || number > UINT32_MAX)
-        return err_say(e, ERR_POLICY, "'id' is the number of the question");
+        return err_say(e, ERR_POLICY, "'id' must be the question's number");
     bool plain = allow && allow->kind == NODE_SCALAR && allow->plain;
     if (!plain || (!str_is(allow->text, "true") && !str_is(allow->text, "false")))
-        return err_say(e, ERR_POLICY, "'allow' is true or false");
+        return err_say(e, ERR_POLICY, "'allow' must be true or false");
     if (remember && (!is_text(remember) || (!str_is(remember->text, "once") && !str_is(remember->text, "run"))))
-        return err_say(e, ERR_POLICY, "'remember' is \"once\" or \"run\"");
+        return err_say(e, ERR_POLICY, "'remember' must be \"once\" or \"run\"");
     ret->id = (uint32_t)number;
     ret->answer = (struct answer){str_is(allow->text, "true"), remember && str_is(remember->text, "run")};
     return 0;
@@ -92,12 +92,12 @@ static int take_op(const struct node *root, enum control_op *ret, struct err *e)
         }
     }
     if (is_text(op) && (str_is(op->text, "reach") || str_is(op->text, "publish")))
-        return err_say(
-            e, ERR_POLICY,
-            "'%s' is settled when the box starts: its sockets are made with the box's network; start another "
-            "box with --%s",
-            str_is(op->text, "reach") ? "reach" : "publish", str_is(op->text, "reach") ? "reach" : "publish");
-    return err_say(e, ERR_POLICY, "'op' is \"allow\", \"deny\", \"replace\", \"list\" or \"answer\"");
+        return err_say(e, ERR_POLICY,
+                       "'%s' cannot be changed while the box runs: its sockets are created with the box's network; "
+                       "start another box with --%s",
+                       str_is(op->text, "reach") ? "reach" : "publish",
+                       str_is(op->text, "reach") ? "reach" : "publish");
+    return err_say(e, ERR_POLICY, "'op' must be \"allow\", \"deny\", \"replace\", \"list\" or \"answer\"");
 }
 
 static int take_members(const struct node *root, struct arena *mem, struct control_line *ret, struct err *e)
@@ -134,12 +134,12 @@ int control_parse(struct str line, struct arena *mem, struct control_line *ret, 
     while (line.n && (line.p[line.n - 1] == '\r' || line.p[line.n - 1] == ' '))
         line.n--;
     if (!line.n || line.p[0] != '{' || line.p[line.n - 1] != '}')
-        return err_say(e, ERR_POLICY, "a line is one JSON object");
+        return err_say(e, ERR_POLICY, "a line must be one JSON object");
     int r = node_read("line", line, "", mem, &root, &why);
     if (r < 0)
-        return err_say(e, ERR_POLICY, "this is no JSON object: %s", why.text);
+        return err_say(e, ERR_POLICY, "not a JSON object: %s", why.text);
     if (root.kind != NODE_MAP)
-        return err_say(e, ERR_POLICY, "a line is one JSON object");
+        return err_say(e, ERR_POLICY, "a line must be one JSON object");
     r = take_op(&root, &ret->op, e);
     if (r == 0)
         r = check_members(&root, ret->op, e);

@@ -39,12 +39,13 @@ static int say_taken(struct box *b, const struct net_rule *rule, const struct pu
                        "publish %s (%s): port %u is in use on %s%s%s; choose another with --publish PORT:%u",
                        rule->text, origin, p->host, open, at, close, p->box);
     if (no == EADDRNOTAVAIL)
-        return err_say(b->err, ERR_CANNOT, "publish %s (%s): %s is no address of this machine", rule->text, origin, at);
+        return err_say(b->err, ERR_CANNOT, "publish %s (%s): %s is not an address of this machine", rule->text, origin,
+                       at);
     if (no == EACCES)
-        return err_say(b->err, ERR_CANNOT,
-                       "publish %s (%s): port %u is for the system's services; choose one from 1024 on with --publish "
-                       "PORT:%u",
-                       rule->text, origin, p->host, p->box);
+        return err_say(
+            b->err, ERR_CANNOT,
+            "publish %s (%s): port %u is reserved for system services; choose one from 1024 with --publish PORT:%u",
+            rule->text, origin, p->host, p->box);
     if (no == EAFNOSUPPORT)
         return err_say(b->err, ERR_CANNOT, "publish %s (%s): this machine has no IPv6", rule->text, origin);
     return err_sys(b->err, ERR_SYSTEM, no, "publish %s (%s)", rule->text, origin);
@@ -135,17 +136,17 @@ static int begin(struct box *b, struct egress_ask *ask)
 {
     int sockets[2], events[2];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) < 0)
-        return err_sys(b->err, ERR_SYSTEM, errno, "a socket pair for the published ports");
+        return err_sys(b->err, ERR_SYSTEM, errno, "cannot create a socket pair for the published ports");
     b->publish.sockets = sockets[0];
     auto_fd int theirs = sockets[1];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, events) < 0)
-        return err_sys(b->err, ERR_SYSTEM, errno, "a socket pair for the published ports");
+        return err_sys(b->err, ERR_SYSTEM, errno, "cannot create a socket pair for the published ports");
     b->publish.events = events[0];
     ask->events = events[1];
     b->publish.pid = fork();
     if (b->publish.pid == 0)
         become_publisher(ask, theirs);
-    int r = b->publish.pid < 0 ? err_sys(b->err, ERR_SYSTEM, errno, "starting the published ports") : 0;
+    int r = b->publish.pid < 0 ? err_sys(b->err, ERR_SYSTEM, errno, "cannot start forwarding the published ports") : 0;
     (void)close(events[1]);
     return r;
 }
@@ -161,7 +162,7 @@ int publish_begin(struct box *b)
         if (!ask) {
             b->publish.ask = ask = calloc(1, sizeof *ask);
             if (!ask)
-                return err_sys(b->err, ERR_SYSTEM, ENOMEM, "publishing ports");
+                return err_sys(b->err, ERR_SYSTEM, ENOMEM, "cannot publish ports");
             ask->publish = true;
             for (int k = 0; k < EGRESS_SOCKETS; k++)
                 ask->sockets[k] = -1;

@@ -63,18 +63,18 @@ static int add(struct live *l, struct str text, const struct host_rule *rule, en
         return 0;
     }
     if (l->n_rules >= MAX_LIVE_RULES)
-        return err_say(e, ERR_POLICY, "more than %d rules in the life of one box", MAX_LIVE_RULES);
+        return err_say(e, ERR_POLICY, "more than %d rules in the lifetime of one box", MAX_LIVE_RULES);
     if (l->n_rules == l->room) {
         size_t room = l->room ? l->room * 2 : 32;
         struct live_rule *grown = realloc(l->rules, room * sizeof *grown);
         if (!grown)
-            return err_sys(e, ERR_SYSTEM, ENOMEM, "a rule of the network");
+            return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot read a network rule");
         l->rules = grown;
         l->room = room;
     }
     char *copy = strndup(text.p, text.n);
     if (!copy)
-        return err_sys(e, ERR_SYSTEM, ENOMEM, "a rule of the network");
+        return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot read a network rule");
     struct live_rule *r = &l->rules[l->n_rules];
     *r = (struct live_rule){.rule = *rule, .hash = hash, .origin = origin, .from = from, .holds = true, .text = copy};
     r->rule.origin = (uint32_t)l->n_rules++;
@@ -86,7 +86,8 @@ int rules_parse(struct str text, enum rule_verb verb, struct host_rule **ret, si
 {
     *ret_n = host_rule_count(text);
     *ret = calloc(*ret_n + 1, sizeof **ret);
-    return *ret ? host_rules_parse(text, verb, 0, *ret, e) : err_sys(e, ERR_SYSTEM, ENOMEM, "a rule of the network");
+    return *ret ? host_rules_parse(text, verb, 0, *ret, e)
+                : err_sys(e, ERR_SYSTEM, ENOMEM, "cannot read a network rule");
 }
 
 int rules_add(struct live *l, struct str text, enum rule_verb verb, enum rule_from from, uint32_t origin, bool *ret_new,
