@@ -62,7 +62,8 @@ static int exec_found(const struct job *job, struct outcome *o)
             file[m++] = '/';
             __builtin_memcpy(file + m, name, n + 1);
             int e = exec_file(file, job, o);
-            refused |= e == -EACCES;
+            struct sys_stat st; /* as in a shell: a directory that may not be searched has no such command */
+            refused |= e == -EACCES && sys_stat_at(AT_FDCWD, file, 0, SYS_STAT_BASIC, &st) == 0;
             if (e != -ENOENT && e != -ENOTDIR && e != -EACCES && e != -ENAMETOOLONG && e != -ELOOP)
                 return e;
         }
