@@ -244,8 +244,8 @@ def control(t):
 def said(t):
     rows = [
         ("default", t.allow, "http://other.test:8099/f", "(default); allow with --allow other.test:8099"),
-        ("deny", ["--allow", "*", *t.exact, "--deny", "other.test"], "http://other.test:8099/f", "(other.test, --deny); a rule that denies wins"),
-        ("deny-port", ["--allow", "*", *t.exact, "--deny-port", "8099"], "http://ok.test:8099/f", "--deny-port); a rule that denies wins"),
+        ("deny", ["--allow", "*", *t.exact, "--deny", "other.test"], "http://other.test:8099/f", "(other.test, --deny); a deny rule overrides every --allow: remove the deny rule to allow it"),
+        ("deny-port", ["--allow", "*", *t.exact, "--deny-port", "8099"], "http://ok.test:8099/f", "--deny-port); a deny rule overrides every --allow: remove the deny rule to allow it"),
         ("private", ["--allow", "private.test"], "http://private.test:8099/f", f"(is at a private address); allow with --allow {t.private}:8099"),
         ("own", ["--allow", "own.test"], "http://own.test:8099/f", f"(is at an address of this machine); allow with --allow {t.public}:8099"),
         ("loopback", ["--allow", "loop.test"], "http://loop.test:8097/f", "(is at a loopback address); for a service of this machine: --reach 127.0.0.1:8097"),
@@ -462,7 +462,7 @@ def terminal(t):
     x = Terminal(t, "--ask-time", "1s", *flags, "sh", "-c", get + "; echo over")
     out = x.until(b"over")
     x.end()
-    t.report("prompt/no-answer-is-no", out is not None and b"nobody answered" in out and b"hello" not in out, out)
+    t.report("prompt/no-answer-is-no", out is not None and b"not answered" in out and b"hello" not in out, out)
 
     # a box that ends takes its question along, whoever ends it
     x = Terminal(t, "--timeout", "2s", "--grace", "1s", *flags, "sh", "-c", "echo before; " + get)
