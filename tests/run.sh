@@ -180,7 +180,7 @@ report() { # name, budget: prints what a finished suite said
 }
 
 passed_all=0 failed_all=0 skipped_all=0
-limit=900 # seconds until a suite that hangs is ended
+limit=1500 # seconds until a suite that hangs is ended
 lanes=$(($(nproc) + 1)) # most suites wait for something half of their time
 [ "$lanes" -gt 3 ] && lanes=3
 
