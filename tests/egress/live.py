@@ -595,7 +595,7 @@ class RunOptions(ctypes.Structure):
 
 def library(t):
     """The shared library, whose program is put where it looks for it, in this suite's own mount namespace."""
-    path = os.path.join(os.environ.get("PINFOLD_HOST_BUILD", "build-host"), "src", "lib", "libpinfold.so")
+    path = os.path.join(os.environ.get("PINFOLD_HOST_BUILD", "build-host"), "src", "client", "libpinfold.so")
     with open(path, "rb") as text:
         found = [word for word in text.read().split(b"\0") if word.startswith(b"/") and word.endswith(b"/bin/pinfold")]
     place = os.path.dirname(found[0].decode())
