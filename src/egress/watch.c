@@ -259,8 +259,8 @@ enum { PG_ASKS = 8 };
 /* PostgreSQL's question whether TLS, or GSSAPI, may come next; as begins_with(). */
 static int pg_asks(struct str in)
 {
-    static const char tls[PG_ASKS] = "\0\0\0\10\x04\xd2\x16\x2f", gss[PG_ASKS] = "\0\0\0\10\x04\xd2\x16\x30";
-    int a = begins_with(in, tls, sizeof tls), b = begins_with(in, gss, sizeof gss);
+    static const char tls[] = "\0\0\0\10\x04\xd2\x16\x2f", gss[] = "\0\0\0\10\x04\xd2\x16\x30";
+    int a = begins_with(in, tls, PG_ASKS), b = begins_with(in, gss, PG_ASKS);
     return a > b ? a : b;
 }
 
@@ -334,8 +334,8 @@ static void watch_first_http(struct conn *c)
 /* Bytes that mean something before they mean HTTP to somebody; false: nothing of that kind. */
 static bool watch_first_bytes(struct conn *c, struct str in)
 {
-    static const char proxy[12] = "\r\n\r\n\0\r\nQUIT\n";
-    int old = tls_old_hello(in), pg = pg_asks(in), v2 = begins_with(in, proxy, sizeof proxy);
+    static const char proxy[] = "\r\n\r\n\0\r\nQUIT\n";
+    int old = tls_old_hello(in), pg = pg_asks(in), v2 = begins_with(in, proxy, sizeof proxy - 1);
     if (old > 0)
         refuse_flow(c, NULL, "an SSL 2 ClientHello, which has no server name");
     else if (v2 > 0)
