@@ -243,12 +243,12 @@ int bulk_take(int from, uint8_t *ret_pipe);
 int bulk_give(uint8_t pipe, int to, uint32_t n);
 /* Back to the others; `empty` false: with what is in it. */
 void bulk_done(uint8_t pipe, bool empty);
-/* stand.c: names and the addresses that stand for them */
+/* names/fake_ip.c: names and the addresses that stand for them */
 uint32_t stand_of(const char *name); /* 1.. or 0 when full */
 void stand_addr(uint32_t stand, bool v6, struct host_addr *ret);
 const char *stand_name(const struct host_addr *a); /* the name, or NULL */
 bool stand_range(const struct host_addr *a);       /* inside the ranges stand-ins come from */
-/* dns.c */
+/* names/resolver.c */
 void dns_udp_ready(void);
 void dns_seen(uint32_t ticket); /* the reply that waited for it goes out */
 uint64_t dns_late(void);        /* those that have waited long enough go out; when the next one is due */

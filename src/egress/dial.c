@@ -1,6 +1,6 @@
 /*
  * From addresses to an open connection: one address after the other is dialled, DIAL_MS each. Where the caller's own proxy
- * leads to the host it is the proxy that is dialled, and then asked for the way (proto_parent.c); where it refuses that, it
+ * leads to the host it is the proxy that is dialled, and then asked for the way (protocols/parent.c); where it refuses that, it
  * may still be asked to fetch plain HTTP.
  */
 #include <errno.h>

@@ -1,6 +1,6 @@
 /*
  * The egress: the one process through which a box reaches the network. It lives in the host's network namespace, holds
- * the sockets that were made inside the box's, and locks itself in (lock.c) before it reads the first byte from them.
+ * the sockets that were made inside the box's, and locks itself in (confine.c) before it reads the first byte from them.
  * If it dies, the sockets die with it: no network, never an open one.
  */
 #pragma once

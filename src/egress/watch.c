@@ -6,7 +6,7 @@
  *   port 443              TLS alone; port 80: HTTP/1 or HTTP/2 alone; unless a rule says /tcp
  *   first byte 0x14-0x17  TLS alone, whatever the port: some servers look at no other byte of a record's head
  *   a request line        HTTP alone, where it is one to any server: every request on the connection is parsed
- *   anything else         is followed as text (proto_text.c) as long as a server of HTTP may be there, and then not at all
+ *   anything else         is followed as text (protocols/text.c) as long as a server of HTTP may be there, and then not at all
  *
  * A server of HTTP/1 or TLS never speaks first: where the server does, with what is no HTTP/2 either, nothing is looked at (ports 80 and
  * 443 excepted), nor is TLS behind its ClientHello, nor what follows an Upgrade that the server agreed to and that is neither

@@ -9,7 +9,7 @@
 #include "protocol/step.h"
 
 struct guard;
-/* The file API on a socket, in a worker of its own (files.c): returns at its end. */
+/* The file API on a socket, in a worker of its own (calls/file_api.c): returns at its end. */
 void guard_files(struct guard *g, int socket);
 
 struct guard_ask {

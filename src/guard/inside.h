@@ -1,9 +1,9 @@
 /*
  * What the files of guard/ share: the state of one worker, the call it serves, places and objects.
  *
- * One call goes this way: serve.c receives it, target.c finds out who asks and copies its arguments, resolve.c walks to
+ * One call goes this way: dispatch.c receives it, target.c finds out who asks and copies its arguments, resolve.c walks to
  * the place by descriptor, verdict.c asks the rules (judge.c) and the file system, name.c / open.c / attribute.c /
- * socket.c perform, serve.c answers. Handlers return the call's result, a -errno, or ANSWERED.
+ * socket.c perform, dispatch.c answers. Handlers return the call's result, a -errno, or ANSWERED.
  */
 #pragma once
 #include <limits.h>
@@ -187,7 +187,7 @@ struct guard {
     long main_pid;
     bool deaf; /* nothing more will come from pinfold */
     void (*files)(struct guard *g, int socket);
-    void (*serve)(struct guard *g); /* what a worker does until it leaves (serve.c) */
+    void (*serve)(struct guard *g); /* what a worker does until it leaves (dispatch.c) */
     uint32_t epoch;
     uint32_t processors; /* that work in parallel at most */
     uint32_t umask;      /* our own, right now */
@@ -210,7 +210,7 @@ struct guard {
     uint64_t *mounts; /* ids of the mounts of our namespace, sorted */
     size_t n_mounts;
     struct shown *shown; /* where they show what (nested.c) */
-    /* Of a worker of the file API (files.c). */
+    /* Of a worker of the file API (file_api.c). */
     bool ours;     /* the call is pinfold's: texts are in our own memory */
     int given;     /* the open file it gets */
     char why[256]; /* it was refused */
@@ -342,7 +342,7 @@ bool nested_shows(struct guard *g, unsigned major, unsigned minor); /* the box h
 bool nested_is_map(const struct place *p, const struct object *o);  /* a user namespace's id map */
 int nested_root(struct guard *g); /* the caller's root, when it is not ours; otherwise -1 */
 
-/* lock.c */
+/* names_lock.c */
 int names_lock(struct guard *g, bool exclusive); /* 0, or -ETIMEDOUT and no lock: its holder hangs */
 void names_unlock(struct guard *g);
 void table_lock(struct shared *s);

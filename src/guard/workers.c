@@ -1,6 +1,6 @@
 /*
  * Making workers and handing the token on: what a handler needs when its call may have to wait. How they serve stands at the top
- * of serve.c, which gives its loop in g->serve.
+ * of dispatch.c, which gives its loop in g->serve.
  */
 #include <errno.h>
 #include <linux/sched.h>

@@ -70,5 +70,5 @@ int tighten_refuse(struct merge *m, const struct said *s, const char *does);
 /* What holds at a path by what has been merged so far, patterns included, as the most an occupant may do. */
 enum path_access merge_access(const struct merge *m, const char *path);
 
-/* own.c: pinfold's own files; policy_print() leaves their rules out. */
+/* own_files.c: pinfold's own files; policy_print() leaves their rules out. */
 int own_rules(struct merge *m);

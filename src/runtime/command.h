@@ -22,7 +22,7 @@ int command_start(const struct runner *r, const struct job *job, int slave, stru
 /* FRAME_EXEC_FAILED or FRAME_VERDICT for a command that did not start. */
 void command_failed(int control, const struct outcome *o);
 /*
- * serve.c: pid 1 of a session. Takes FRAME_EXEC from `control` until that ends, then ends the box. `signals` is a signalfd
+ * session.c: pid 1 of a session. Takes FRAME_EXEC from `control` until that ends, then ends the box. `signals` is a signalfd
  * of SIGCHLD, `proc` a descriptor of /proc or -1.
  */
 _Noreturn void serve_main(const struct runner *r, int control, int signals, int proc, uint32_t umask);

@@ -116,7 +116,7 @@ int stdio_enter(struct job *job, char (*names)[4096], int report);
 void hunt_down(const struct runner *r);
 
 /*
- * Pid 1: locks down, starts the job (one without argv: none; it says FRAME_READY and serves, serve.c), reaps, forwards, reports. `control` goes to P; `pass` (a socket to the builder)
+ * Pid 1: locks down, starts the job (one without argv: none; it says FRAME_READY and serves, session.c), reaps, forwards, reports. `control` goes to P; `pass` (a socket to the builder)
  * carries the listener's descriptor once and, with `beside`, the builder's word that its half is done, which is waited
  * for before the job. Never returns.
  */

@@ -29,7 +29,7 @@ static inline uint64_t mount_attributes(unsigned step_flags)
 /* Splits "/a/b/c" into a descriptor of "/a/b" and the name "c". */
 int open_parent(const char *path, const char **ret_name);
 
-/* own.c: the box's own tmpfs */
+/* own_tmpfs.c: the box's own tmpfs */
 enum { OWN_NAME = 16 };
 int own_begin(struct runner *r);
 void own_name(struct runner *r, char name[OWN_NAME]);
@@ -66,7 +66,7 @@ int step_part(struct runner *r, const struct step *s);
 /* Mounts the overlay now, while its host paths are still writable; attached when its step comes. */
 int overlay_prepare(struct runner *r, const struct step *s, int *ret_tree);
 
-/* lock.c */
+/* drop.c */
 int step_no_caps(struct runner *r, const struct step *s);
 int step_no_new_privs(struct runner *r, const struct step *s);
 int step_undumpable(struct runner *r, const struct step *s);

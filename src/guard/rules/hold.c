@@ -1,7 +1,7 @@
 /*
  * What no other box may change between a verdict and its act.
  *
- * The lock of the name space (lock.c) is one guard's own, but boxes share directories: of two boxes in one workspace, of a
+ * The lock of the name space (names_lock.c) is one guard's own, but boxes share directories: of two boxes in one workspace, of a
  * session's file API and a run, of root's box and a user's, of a container and the host. So whatever a verdict asks of the
  * file system, and another box's act could answer differently a moment later, is held by flock(2) on the directory in
  * question. Why that: it belongs to the device and inode, so whoever can reach the directory by whatever mount, name,
