@@ -1,6 +1,6 @@
 #!/bin/sh
 # Builds pinfold: scripts/build.sh [product] [host] [asan] [faults]
-#     product  build/        static, with musl: what is installed
+#     product  build/        static, with musl: what is installed; and pinfold-sqlite, which build-library/ makes with the system's C library
 #     host     build-host/   the system's C library: unit tests and test programs; an object for each source (see -Dseparate)
 #     asan     build-asan/   unit, golden and fuzz tests with AddressSanitizer and UndefinedBehaviorSanitizer
 #     faults   build-faults/ the program and its tests where every kernel call can be made to fail
@@ -34,9 +34,26 @@ setup() { # folder, meson options ...
     cmocka || : >"$folder/.without-cmocka"
 }
 
+# The one program that is no musl program. Without libsqlite3-dev there is none, and pinfold says so where it needs it.
+helper() {
+    if [ -e build-library/.without-sqlite ] && [ -e /usr/include/sqlite3.h ]; then rm -rf build-library; fi
+    setup build-library -Dprograms=disabled
+    if ninja -C build-library -t query pinfold-sqlite >/dev/null 2>&1; then
+        ninja -C build-library pinfold-sqlite
+        cp -f build-library/pinfold-sqlite build/pinfold-sqlite
+    else
+        : >build-library/.without-sqlite
+        rm -f build/pinfold-sqlite
+        echo "build.sh: libsqlite3-dev is not installed: pinfold-sqlite, which copies agents' logins, is left out" >&2
+    fi
+}
+
 for what in "${@:-product}"; do
     case $what in
-    product) CC=musl-gcc setup build && ninja -C build ;;
+    product)
+        CC=musl-gcc setup build && ninja -C build
+        helper
+        ;;
     host) setup build-host -Dtests=true && ninja -C build-host ;;
     asan)
         setup build-asan -Dtests=true -Db_sanitize=address,undefined -Db_lundef=false -Doptimization=1

@@ -2,6 +2,7 @@
 # The packages of Debian and Ubuntu that pinfold needs, in sections:
 #     build     what the program cannot be built without
 #     manual    what it is built without, too: the manual pages are left out
+#     agents    likewise: logins in agents' SQLite databases are not copied
 #     test      what tests need: those whose package is not there are left out, and say so
 #
 #     scripts/packages.sh list SECTION...      prints their names
@@ -22,11 +23,11 @@ build meson meson
 build ninja-build ninja
 build pkg-config pkg-config
 build libyaml-dev /usr/include/yaml.h
-build libsqlite3-dev /usr/include/sqlite3.h
 build libmd-dev /usr/include/sha256.h
 build libjansson-dev /usr/include/jansson.h
 build libseccomp-dev /usr/include/seccomp.h
 manual scdoc scdoc
+agents libsqlite3-dev /usr/include/sqlite3.h
 test libcmocka-dev /usr/include/cmocka.h
 test python3 python3
 test bubblewrap bwrap
@@ -186,7 +187,7 @@ install)
     install "$@"
     ;;
 *)
-    echo "usage: packages.sh list|missing|install build|manual|test ..." >&2
+    echo "usage: packages.sh list|missing|install build|manual|agents|test ..." >&2
     exit 2
     ;;
 esac

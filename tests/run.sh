@@ -101,14 +101,14 @@ fail_log() { # what, log
 # ---- packages and user
 if [ "$(id -u)" = 0 ]; then
     if [ "${PINFOLD_NO_APT-}" != 1 ]; then
-        scripts/packages.sh install build manual test >"$logs/packages" 2>&1 || fail_log "installing packages" "$logs/packages"
-        absent=$(scripts/packages.sh missing manual test | tr '\n' ' ')
+        scripts/packages.sh install build manual agents test >"$logs/packages" 2>&1 || fail_log "installing packages" "$logs/packages"
+        absent=$(scripts/packages.sh missing manual agents test | tr '\n' ' ')
         [ -z "$absent" ] || echo "note: could not be installed (tests that need them are skipped): $absent"
     fi
     PINFOLD_TEST_USER=pinfold-test
     id "$PINFOLD_TEST_USER" >/dev/null 2>&1 || useradd -m -s /bin/bash "$PINFOLD_TEST_USER" || die "cannot make the user pinfold-test"
 else
-    absent=$(scripts/packages.sh missing build manual test | tr '\n' ' ')
+    absent=$(scripts/packages.sh missing build manual agents test | tr '\n' ' ')
     [ -z "$absent" ] || echo "note: not installed, only root can (tests that need them are skipped): $absent"
     PINFOLD_TEST_USER=
 fi
@@ -140,7 +140,7 @@ fi
 product=$(find build -maxdepth 3 -name pinfold -type f -perm -100 2>/dev/null | head -n 1)
 [ -n "$product" ] || die "there is no build/pinfold"
 cp "$product" "$run/stage/pinfold" || die "cannot copy $product"
-find build -maxdepth 3 -name pinfold-init -type f -perm -100 -exec cp {} "$run/stage/" \;
+find build -maxdepth 3 \( -name pinfold-init -o -name pinfold-sqlite \) -type f -perm -100 -exec cp {} "$run/stage/" \;
 chmod 755 "$run"/stage/*
 echo "built in $((SECONDS - started)) s; $(uname -m), Linux $(uname -r), $(nproc) processors, uid $(id -u)"
 

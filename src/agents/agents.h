@@ -6,6 +6,7 @@
  * are mounted writable where the agent looks for them, so they are in the box's hands. The host's own are only read.
  */
 #pragma once
+#include <stdint.h>
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
@@ -69,20 +70,26 @@ int agent_flags(const struct agent *a, const struct agent_box *box, struct arena
                 struct err *e);
 
 /*
- * Brings the host's login into a session's state, in a process of its own that can reach nothing else: databases are copied
+ * Brings the host's login into a session's state, in processes of their own that can reach nothing else: databases are copied
  * whole at first, consistently while the host goes on writing, and later only their refreshed tables, in one transaction;
- * files likewise. The host's files are not changed.
+ * files likewise. The host's files are not changed. `open_sqlite` is asked for pinfold-sqlite, as a descriptor that may be
+ * executed, where the host has a database.
  */
+typedef int agent_opener(struct err *e);
 struct agent_synced {
     struct buf first, refreshed, missing; /* names, a line each: "data/data.sqlite3" */
 };
 int agent_sync(const struct agent *a, enum agent_os os, const char *host_home, const char *state,
-               struct agent_synced *ret, struct err *e);
+               agent_opener *open_sqlite, struct agent_synced *ret, struct err *e);
 void agent_synced_free(struct agent_synced *s);
 
-/* sync.c and database.c, in the process of its own */
+/* database.c and hear.c, for sync.c */
 struct agent_dirs {
     int host, session; /* directories */
 };
 /* 0: refreshed; 1: copied for the first time; -ENOENT: the host has none. */
-int agent_database(const struct agent_dirs *dirs, const struct agent_file *file, struct err *e);
+int agent_database(const struct agent_dirs *dirs, const struct agent_file *file, agent_opener *open_program,
+                   struct err *e);
+/* One message, until `patience` (ms) is over: its bytes, 0 at the end, -ETIMEDOUT or another -errno. */
+int64_t agent_patience(void);
+long agent_hear(int from, int64_t until, void *ret, size_t n);

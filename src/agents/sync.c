@@ -1,11 +1,10 @@
 /*
- * The login of the host into a session's state. What was in the box's hands is opened here, so a process of its own does it:
- * without capabilities, bound by Landlock to the directories at hand, and with an end in time. It says how it went
- * over a pipe.
+ * The login of the host into a session's state. What was in the box's hands is opened for that, so processes of their own do it:
+ * without capabilities, bound by Landlock to the directories at hand, and with an end in time. Databases are pinfold-sqlite's
+ * (database.c), files are copied here. Each says over a socket how it went.
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +13,6 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 #include "agents/agents.h"
 #include "base/fd.h"
@@ -23,7 +21,7 @@
 #include "sys/landlock.h"
 #include "sys/socket.h"
 
-enum { FILE_MAX_BYTES = 16 << 20, PATIENCE_MS = 60000, STATES_MAX = 16, FILES_MAX = 64 };
+enum { FILE_MAX_BYTES = 16 << 20, STATES_MAX = 16, FILES_MAX = 64 };
 
 /* What the process says: a word, a name, or in the end the error. */
 struct word {
@@ -127,30 +125,15 @@ static int sync_file(const struct sync *s, const struct agent_state *state, cons
 static int sync_state(const struct sync *s, const struct agent_state *state, const struct agent_dirs *d,
                       const int **from, struct err *e)
 {
-    for (size_t i = 0; i < state->n_databases; i++) {
-        int no = agent_database(d, &state->databases[i], e);
-        if (no < 0 && no != -ENOENT)
-            return no;
-        tell(s, no == -ENOENT ? 'm' : no == 1 ? 'f' : 'r', state->name, state->databases[i].name);
-    }
-    for (size_t i = 0; i < state->n_files; i++) {
-        int no = sync_file(s, state, d, &state->files[i], *(*from)++, e);
-        if (no < 0)
-            return no;
-    }
-    return 0;
+    int no = 0;
+    for (size_t i = 0; no == 0 && i < state->n_files; i++)
+        no = sync_file(s, state, d, &state->files[i], *(*from)++, e);
+    return no;
 }
 
 /* ---- the process ---- */
 
-#define READ_RIGHTS (LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR)
-
-static int allow(int ruleset, int dir, uint64_t rights)
-{
-    return sys_landlock_allow(ruleset, &(struct sys_landlock_path){.rights = rights, .parent = dir});
-}
-
-/* Nothing but these directories; of the host's only indexes of readers are written (database.c). */
+/* Nothing but the session's directories: the host's files are open already. */
 static int lock_in(const struct sync *s)
 {
     int abi = sys_landlock_abi();
@@ -159,27 +142,16 @@ static int lock_in(const struct sync *s)
     (void)setrlimit(RLIMIT_NPROC, &(struct rlimit){0, 0});
     (void)setrlimit(RLIMIT_CORE, &(struct rlimit){1, 1}); /* 0 would not stop a program of core_pattern */
     if (abi < 1)
-        return 0; /* SQLite's replaced calls hold by themselves */
+        return 0; /* no file is opened over a link */
     uint64_t all =
         SYS_LANDLOCK_ALL_FILES_1 | (abi >= 2 ? SYS_LANDLOCK_REFER : 0u) | (abi >= 3 ? SYS_LANDLOCK_TRUNCATE : 0u);
     auto_fd int ruleset = sys_landlock_create(&(struct sys_landlock_ruleset){.files = all});
     int no = ruleset < 0 ? ruleset : 0;
-    for (size_t i = 0; no == 0 && i < s->agent->n_state; i++) {
-        const struct agent_dirs *d = &s->dirs[i];
-        uint64_t session = all & ~(uint64_t)(LANDLOCK_ACCESS_FS_EXECUTE | SYS_LANDLOCK_REFER);
-        no = allow(ruleset, d->session, session);
-        if (no == 0 && d->host >= 0)
-            no = allow(ruleset, d->host, READ_RIGHTS);
-        for (size_t k = 0; no == 0 && d->host >= 0 && k < s->agent->state[i].n_databases; k++) {
-            char name[256];
-            snprintf(name, sizeof name, "%s-shm", s->agent->state[i].databases[k].name);
-            auto_fd int shm = openat(d->host, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-            if (shm >= 0) /* after a crash it is begun anew */
-                no = allow(ruleset, shm,
-                           all & (LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE |
-                                  (uint64_t)SYS_LANDLOCK_TRUNCATE));
-        }
-    }
+    for (size_t i = 0; no == 0 && i < s->agent->n_state; i++)
+        no = sys_landlock_allow(
+            ruleset,
+            &(struct sys_landlock_path){.rights = all & ~(uint64_t)(LANDLOCK_ACCESS_FS_EXECUTE | SYS_LANDLOCK_REFER),
+                                        .parent = s->dirs[i].session});
     return no < 0 ? no : sys_landlock_restrict(ruleset);
 }
 
@@ -199,45 +171,49 @@ static _Noreturn void work(struct sync *s)
 
 /* ---- in pinfold ---- */
 
-static int64_t now_ms(void)
+static void put_line(struct agent_synced *ret, char kind, const char *text)
 {
-    struct timespec t;
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
-static void put_line(struct buf *b, const char *text)
-{
+    struct buf *b = kind == 'f' ? &ret->first : kind == 'r' ? &ret->refreshed : &ret->missing;
     buf_text(b, text);
     buf_char(b, '\n');
 }
 
 static int listen_to(int from, struct agent_synced *ret, struct err *e)
 {
-    int64_t until = now_ms() + PATIENCE_MS;
+    int64_t until = agent_patience();
     for (;;) {
         struct word w;
-        struct pollfd p = {.fd = from, .events = POLLIN};
-        int64_t left = until - now_ms();
-        int n = left > 0 ? poll(&p, 1, (int)left) : 0;
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
+        long got = agent_hear(from, until, &w, sizeof w);
+        if (got == -ETIMEDOUT)
             return err_sys(e, ERR_SYSTEM, ETIMEDOUT, "cannot copy the login into the session");
-        long got = sys_recv(from, &w, sizeof w, 0);
-        if (got == -EINTR)
-            continue;
         if (got != (long)sizeof w)
             return err_say(e, ERR_SYSTEM,
                            "the process that copies the login into the session died; the session's state is not what "
                            "its agent wrote");
+        w.name[sizeof w.name - 1] = w.e.text[sizeof w.e.text - 1] = 0;
         if (w.kind == 'e') {
             if (w.no < 0 && e)
                 *e = w.e;
             return w.no;
         }
-        put_line(w.kind == 'f' ? &ret->first : w.kind == 'r' ? &ret->refreshed : &ret->missing, w.name);
+        put_line(ret, w.kind, w.name);
     }
+}
+
+static int databases(const struct sync *s, agent_opener *open_sqlite, struct agent_synced *ret, struct err *e)
+{
+    for (size_t i = 0; i < s->agent->n_state; i++) {
+        const struct agent_state *state = &s->agent->state[i];
+        for (size_t k = 0; k < state->n_databases; k++) {
+            char name[512];
+            int no = agent_database(&s->dirs[i], &state->databases[k], open_sqlite, e);
+            if (no < 0 && no != -ENOENT)
+                return no;
+            snprintf(name, sizeof name, "%s/%s", state->name, state->databases[k].name);
+            put_line(ret, no == -ENOENT ? 'm' : no == 1 ? 'f' : 'r', name);
+        }
+    }
+    return 0;
 }
 
 static int dirs_open(const struct agent *a, enum agent_os os, int home, int state, struct sync *s, struct err *e)
@@ -289,7 +265,7 @@ static int start(struct sync *s, struct agent_synced *ret, struct err *e)
 }
 
 int agent_sync(const struct agent *a, enum agent_os os, const char *host_home, const char *state,
-               struct agent_synced *ret, struct err *e)
+               agent_opener *open_sqlite, struct agent_synced *ret, struct err *e)
 {
     struct sync s = {.agent = a};
     *ret = (struct agent_synced){BUF(1 << 16), BUF(1 << 16), BUF(1 << 16)};
@@ -308,15 +284,10 @@ int agent_sync(const struct agent *a, enum agent_os os, const char *host_home, c
         return err_sys(e, ERR_SYSTEM, errno, "%s", state);
     int no = st.st_uid == geteuid() ? dirs_open(a, os, home, dir, &s, e)
                                     : err_say(e, ERR_REFUSED, "%s belongs to another user", state);
-    for (int tries = 0; no == 0 && tries < 3; tries++) {
-        agent_synced_free(ret);
-        *ret = (struct agent_synced){BUF(1 << 16), BUF(1 << 16), BUF(1 << 16)};
+    if (no == 0)
+        no = databases(&s, open_sqlite, ret, e);
+    if (no == 0)
         no = start(&s, ret, e);
-        if (no != -EIO &&
-            no != -EBUSY) /* an agent of the host that began just now has files that Landlock was not told of */
-            break;
-        no = tries < 2 ? 0 : no;
-    }
     for (size_t i = 0; i < STATES_MAX; i++) {
         (void)close_fd(s.dirs[i].host);
         (void)close_fd(s.dirs[i].session);

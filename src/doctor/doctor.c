@@ -167,6 +167,12 @@ static void check_engines(struct doctor_report *r)
     bool there = tool_init(r->mem, &init, NULL, &e) == 0;
     check(r, there ? CHECK_YES : CHECK_PART, "pinfold-init", there ? init : arena_text(r->mem, e.text),
           there ? NULL : "install all of pinfold: engines that are other programs start pinfold-init in their boxes");
+    const char *sqlite = NULL;
+    there = tool_helper(r->mem, "pinfold-sqlite", &sqlite, NULL, &e) == 0;
+    check(r, there ? CHECK_YES : CHECK_PART, "pinfold-sqlite", there ? sqlite : arena_text(r->mem, e.text),
+          there ? NULL
+                : "install all of pinfold, or build it where libsqlite3-dev is: agents' logins in SQLite databases "
+                  "need it");
 }
 
 /* The proof: a default box, started. */

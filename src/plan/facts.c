@@ -63,8 +63,8 @@ bool facts_move(struct facts *f, struct arena *to)
     kept.user_name = arena_text_or_null(to, f->user_name);
     kept.catch_why = arena_text_or_null(to, f->catch_why);
     kept.program = arena_text_or_null(to, f->program);
-    kept.init[0] = arena_text_or_null(to, f->init[0]);
-    kept.init[1] = arena_text_or_null(to, f->init[1]);
+    for (int i = 0; i < 3; i++)
+        kept.helpers[i] = arena_text_or_null(to, f->helpers[i]);
     kept.tool = arena_text_or_null(to, f->tool);
     struct engine_reason *others = f->n_others ? arena_zero(to, f->n_others * sizeof *others) : NULL;
     for (size_t i = 0; others && i < f->n_others; i++)

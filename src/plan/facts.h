@@ -131,9 +131,9 @@ struct facts {
     /* Filled by the survey. */
     const char *
         core_program; /* core_pattern, where it names who gets core dumps and the caller's limit cannot stop that; or NULL */
-    const char *program;                  /* pinfold's own program file, real, or NULL                 */
-    const char *init[2];                  /* where pinfold-init is looked for, whether it is there or not; or NULL */
-    const char *runtime;                  /* pinfold's own in /tmp (survey/runtime_dir.h), or NULL           */
+    const char *program;    /* pinfold's own program file, real, or NULL                 */
+    const char *helpers[3]; /* where pinfold's other programs are looked for (survey/helper.h), there or not; or NULL */
+    const char *runtime;    /* pinfold's own in /tmp (survey/runtime_dir.h), or NULL           */
     const char *state_home, *config_home; /* $XDG_STATE_HOME and $XDG_CONFIG_HOME or their defaults   */
     /* Where something writable or mounted shows pinfold's own by another path (a bind mount): `asked` is the own path. */
     struct path_fact *aliases;

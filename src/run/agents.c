@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "agents/agents.h"
+#include "backends/tools/tool.h"
 #include "base/json.h"
 #include "run/direct.h"
 #include "run/world.h"
@@ -146,6 +147,18 @@ static struct pinfold_option *options_of(const char **flags)
     return list;
 }
 
+static int open_sqlite(struct err *e)
+{
+    auto_arena struct arena *mem = arena_new(1 << 16);
+    int fd = -1;
+    int r = mem ? tool_helper(mem, "pinfold-sqlite", NULL, &fd, e) : err_sys(e, ERR_SYSTEM, ENOMEM, "agent");
+    if (r == -ENOENT)
+        (void)err_hint(
+            e, r,
+            "SQLite databases are copied by this program: install all of pinfold; it is built where libsqlite3-dev is");
+    return r < 0 ? r : fd;
+}
+
 int pinfold_agent_prepare(const struct pinfold_agent_options *options, struct pinfold_option **ret_options, char **ret,
                           struct pinfold_error *error)
 {
@@ -176,7 +189,7 @@ int pinfold_agent_prepare(const struct pinfold_agent_options *options, struct pi
         r = agent_flags(&a, &box, mem, &flags, &e);
     }
     if (r == 0)
-        r = agent_sync(&a, AGENT_LINUX, w.home, o.state, &done, &e);
+        r = agent_sync(&a, AGENT_LINUX, w.home, o.state, open_sqlite, &done, &e);
     struct pinfold_option *list = r == 0 && ret_options ? options_of(flags) : NULL;
     if (r == 0 && ret_options && !list)
         r = err_sys(&e, ERR_SYSTEM, ENOMEM, "agent");

@@ -9,7 +9,7 @@
  * following any link and fails on a change, it never follows one.
  */
 #include "survey/survey.h"
-#include "survey/pinfold_init.h"
+#include "survey/helper.h"
 #include "survey/written.h"
 
 #include <dirent.h>
@@ -307,8 +307,9 @@ static int ask_all(struct surveyor *s, const struct policy *p, const struct fact
         r = ask(s, a, *c, true);
     const char *own[] = {f->home,
                          f->program,
-                         f->init[0],
-                         f->init[1],
+                         f->helpers[0],
+                         f->helpers[1],
+                         f->helpers[2],
                          f->runtime,
                          path_join(s->mem, f->state_home, "pinfold"),
                          path_join(s->mem, f->config_home, "pinfold")};
@@ -666,8 +667,9 @@ static int survey_aliases(struct surveyor *s, const struct policy *p, struct fac
                                  path_join(s->mem, f->config_home, "pinfold"),
                                  f->program,
                                  "/etc/pinfold",
-                                 f->init[0],
-                                 f->init[1],
+                                 f->helpers[0],
+                                 f->helpers[1],
+                                 f->helpers[2],
                                  f->runtime};
     enum { WHOLE = sizeof paths / sizeof paths[0], OWN = WHOLE + sizeof parts / sizeof parts[0] };
     struct chain own[OWN];
@@ -858,8 +860,8 @@ static int survey_own(struct surveyor *s, struct facts *f)
         if (n > 0 && (size_t)n < sizeof s->text)
             f->program = arena_str(s->mem, (struct str){s->text, (size_t)n});
     }
-    if (!f->init[0] && f->program)
-        pinfold_init_places(s->mem, f->program, f->init);
+    if (!f->helpers[0] && f->program)
+        helper_guarded(s->mem, f->program, f->helpers);
     return arena_failed(s->mem) ? -ENOMEM : 0;
 }
 

@@ -111,4 +111,17 @@ is host-login-as-it-was 0 one sqlite3 .local/share/kiro-cli/data.sqlite3 "SELECT
 sqlite3 .local/share/kiro-cli/data.sqlite3 "UPDATE auth_kv SET value='two'"
 is agent-again 0 '"refreshed":["data/data.sqlite3"]' "$p" agent prepare kiro-cli "$PWD/login"
 is agent-new-login-inside 0 two/said "$p" run --no-layers --workspace work "${flags[@]}" -- sqlite3 "$HOME/.local/share/kiro-cli/data.sqlite3" "SELECT value || '/' || (SELECT value FROM conversations_v2) FROM auth_kv"
+# Without pinfold-sqlite it says what is not copied, and what to do; one that others may write is not started.
+mkdir "$HOME/alone"
+cp "$p" "$HOME/alone/pinfold"
+if [ ! -e /usr/local/libexec/pinfold/pinfold-sqlite ]; then
+    is agent-without-sqlite 3 'data.sqlite3 is not copied: cannot find pinfold-sqlite' "$HOME/alone/pinfold" agent prepare kiro-cli "$PWD/other-login"
+    is agent-without-sqlite-remedy 3 'libsqlite3-dev' "$HOME/alone/pinfold" agent prepare kiro-cli "$PWD/other-login"
+fi
+cp "${p%/*}/pinfold-sqlite" "$HOME/alone/"
+is agent-own-sqlite 0 '"first":["data/data.sqlite3"]' "$HOME/alone/pinfold" agent prepare kiro-cli "$PWD/other-login"
+chmod 777 "$HOME/alone/pinfold-sqlite"
+is agent-writable-sqlite 2 'is not used' "$HOME/alone/pinfold" agent prepare kiro-cli "$PWD/other-login"
+rm "$HOME/alone/pinfold-sqlite"
+is agent-without-database 0 '"agent":"claude"' "$HOME/alone/pinfold" agent prepare claude "$PWD/other-login"
 exit "$status"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Debian's static libyaml, libmd, libjansson and libsqlite3 are built for glibc and linked with musl here. That works as long as they ask for
-# plain functions, and for nothing of glibc's own but what the files glibc_shim.c and musl have: this checks it.
+# Debian's static libyaml, libmd and libjansson are built for glibc and linked with musl here. That works as long as they ask for
+# plain functions, and for nothing of glibc's own but what the file run/glibc_shim.c and musl have: this checks it.
 set -eu
 lib=/usr/lib/$(uname -m)-linux-gnu
 plain='abort close fclose ferror fopen fread free fseek fstat fwrite lseek malloc memcmp memcpy memmove memset open read realloc snprintf strchr strcmp strdup strlen strncmp unlink write
@@ -28,7 +28,4 @@ look "$lib/libmd.a" sha2.o
 # Parts of libjansson: reading and printing. Seeds, and reading of files, ask for more that every C library has.
 plain="$plain __isoc23_strtol __isoc23_strtoll __isoc23_strtoul __isoc23_strtoull __snprintf_chk __strncpy_chk __vsnprintf_chk fgetc getpid gettimeofday localeconv memchr qsort sched_yield stdin strerror strncpy strtod strtoll _GLOBAL_OFFSET_TABLE_"
 look "$lib/libjansson.a"
-# All of libsqlite3.
-plain="$plain __memcpy_chk __memmove_chk __memset_chk access acos acosh asin asinh atan atan2 atanh ceil cos cosh dlclose dlerror dlopen dlsym exp fchmod fchown fcntl64 fdatasync floor fmod fstat64 ftruncate64 getcwd getenv geteuid localtime_r log log10 log2 lseek64 lstat64 mkdir mmap64 mremap munmap nanosleep open64 pow pread64 pthread_create pthread_join pthread_mutex_destroy pthread_mutex_init pthread_mutex_lock pthread_mutex_trylock pthread_mutex_unlock pthread_mutexattr_destroy pthread_mutexattr_init pthread_mutexattr_settype pwrite64 readlink rmdir sin sinh sleep sqrt stat64 strchrnul strcspn strrchr strspn sysconf tan tanh time trunc usleep utime"
-look "$lib/libsqlite3.a"
 exit $status

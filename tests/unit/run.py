@@ -36,6 +36,9 @@ def run(test, wrapper, user):
         # The build may lie where the user cannot go.
         place = os.path.join(os.environ["PINFOLD_SCRATCH"], "programs")
         os.makedirs(place, exist_ok=True)
+        sqlite = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(command[0]))), "pinfold-sqlite")
+        if test["name"] == "agents" and os.path.exists(sqlite):  # which it starts
+            shutil.copy(sqlite, place)
         command[0] = shutil.copy(command[0], place)
         extra = {"user": user, "group": user, "extra_groups": []}
         env.update(HOME=os.path.expanduser("~" + user), USER=user, LOGNAME=user)

@@ -68,13 +68,36 @@ static int fresh(void **state)
     return 0;
 }
 
+static const char *instead; /* of pinfold-sqlite, where it shall not be found */
+
+/* Beside this program, where it was copied, or two folders above, as it is built. */
+static int open_sqlite(struct err *e)
+{
+    if (instead) {
+        int other = open(instead, O_PATH | O_CLOEXEC);
+        return other >= 0 ? other : err_sys(e, ERR_CANNOT, errno, "%s", instead);
+    }
+    char path[512] = "";
+    ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
+    assert_in_range(n, 1, sizeof path - 1);
+    int fd = -1;
+    for (int up = 0; up < 3 && fd < 0; up++) {
+        *strrchr(path, '/') = 0;
+        size_t end = strlen(path);
+        snprintf(path + end, sizeof path - end, "/pinfold-sqlite");
+        fd = open(path, O_PATH | O_CLOEXEC);
+        path[end] = 0;
+    }
+    return fd >= 0 ? fd : err_sys(e, ERR_CANNOT, errno, "%s", path);
+}
+
 static int sync_as(const char *name, struct agent_synced *done)
 {
     struct agent a;
     struct arena *mem = arena_new(1 << 20);
     said.text[0] = 0;
     assert_int_equal(agent_find(name, mem, &a, &said), 0);
-    int no = agent_sync(&a, AGENT_LINUX, at("home"), at("state"), done, &said);
+    int no = agent_sync(&a, AGENT_LINUX, at("home"), at("state"), open_sqlite, done, &said);
     arena_free(mem);
     return no;
 }
@@ -521,6 +544,67 @@ static void test_files(void **state)
     sh("grep -q 3 %s/state/config/.credentials.json", top);
 }
 
+/* Without the program, or with another one in its place, the login is not brought over, and that is an error. */
+static void test_other_program(void **state)
+{
+    (void)state;
+    static const char *const others[] = {"/nonexistent/pinfold-sqlite", "/bin/true", "/bin/false", "/etc/passwd"};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        instead = others[i];
+        int no = sync_kiro();
+        instead = NULL;
+        assert_true(no < 0 && no != -ENOENT);
+        assert_non_null(strstr(said.text, "data.sqlite3"));
+    }
+    sh("test ! -e %s", SESSION_DB);
+    /* Where the host has no database nobody needs it. */
+    sh("rm -rf %s/home/.local", top);
+    instead = others[0];
+    int no = sync_kiro();
+    instead = NULL;
+    assert_int_equal(no, 0);
+}
+
+/* Of /proc/PID/status of the process of that name, while it waits for a lock. */
+static bool status_of(const char *name, char *ret, size_t n)
+{
+    char text[128];
+    snprintf(text, sizeof text, "cat /proc/$(pgrep -x %s | head -n 1)/status 2>/dev/null", name);
+    FILE *f = popen(text, "r");
+    size_t got = f ? fread(ret, 1, n - 1, f) : 0;
+    ret[got] = 0;
+    if (f)
+        (void)pclose(f);
+    return strstr(ret, "Seccomp:\t2\n") != NULL;
+}
+
+static void test_confined(void **state)
+{
+    (void)state;
+    char text[8192];
+    sqlite3 *db;
+    bool seen = false;
+    assert_int_equal(sync_kiro(), 0);
+    assert_int_equal(sqlite3_open(SESSION_DB, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, "BEGIN EXCLUSIVE", NULL, NULL, NULL), SQLITE_OK);
+    pid_t waits = fork_child();
+    if (waits == 0)
+        _exit(sync_kiro() == 0 ? 0 : 1);
+    for (int i = 0; i < 500 && !seen; i++) {
+        seen = status_of("pinfold-sqlite", text, sizeof text);
+        usleep(10000);
+    }
+    assert_int_equal(sqlite3_exec(db, "COMMIT", NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(db);
+    int status = 1;
+    assert_int_equal(waitpid(waits, &status, 0), waits);
+    assert_int_equal(status, 0);
+    assert_true(seen);
+    assert_non_null(strstr(text, "NoNewPrivs:\t1\n"));
+    assert_non_null(strstr(text, "CapPrm:\t0000000000000000\n"));
+    assert_non_null(strstr(text, "CapInh:\t0000000000000000\n"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_definitions),
@@ -532,6 +616,8 @@ int main(void)
                                        cmocka_unit_test_setup(test_session_lives, fresh),
                                        cmocka_unit_test_setup(test_hostile, fresh),
                                        cmocka_unit_test_setup(test_super_journal, fresh),
+                                       cmocka_unit_test_setup(test_other_program, fresh),
+                                       cmocka_unit_test_setup(test_confined, fresh),
                                        cmocka_unit_test_setup(test_files, fresh)};
     const char *base = getenv("PF_TEST_DIR");
     snprintf(top, sizeof top, "%s/pf-agents-XXXXXX", base ? base : getenv("HOME") ? getenv("HOME") : "/var/tmp");

@@ -1,6 +1,6 @@
 /* Programs of other people: found, asked, and the words they are started with. */
 #include "backends/tools/tool.h"
-#include "survey/pinfold_init.h"
+#include "survey/helper.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -71,7 +71,7 @@ static bool is_trusted(const struct stat *st)
     return (is_roots(st) || st->st_uid == geteuid()) && !(st->st_mode & 022);
 }
 
-static int open_init(const char *path)
+static int open_helper(const char *path)
 {
     struct stat st;
     int fd = open(path, O_PATH | O_CLOEXEC);
@@ -83,16 +83,16 @@ static int open_init(const char *path)
     return -EPERM;
 }
 
-int tool_init(struct arena *mem, const char **ret_path, int *ret_fd, struct err *e)
+int tool_helper(struct arena *mem, const char *name, const char **ret_path, int *ret_fd, struct err *e)
 {
     char own[PATH_MAX];
     ssize_t n = readlink("/proc/self/exe", own, sizeof own - 1);
     own[n > 0 ? n : 0] = 0;
     const char *places[2];
-    pinfold_init_places(mem, own, places);
+    helper_places(mem, own, name, places);
     int no = -ENOENT;
     for (size_t i = 0; i < 2; i++) {
-        int fd = places[i] ? open_init(places[i]) : -ENOENT;
+        int fd = places[i] ? open_helper(places[i]) : -ENOENT;
         if (fd == -EPERM)
             return err_say(e, ERR_REFUSED,
                            "'%s' is not used: it is owned or writable by another user (install pinfold for yourself, "
@@ -110,7 +110,12 @@ int tool_init(struct arena *mem, const char **ret_path, int *ret_fd, struct err 
             (void)close(fd);
         return 0;
     }
-    return err_sys(e, ERR_CANNOT, -no, "cannot find pinfold-init, expected beside pinfold or at %s", places[1]);
+    return err_sys(e, ERR_CANNOT, -no, "cannot find %s, expected beside pinfold or at %s", name, places[1]);
+}
+
+int tool_init(struct arena *mem, const char **ret_path, int *ret_fd, struct err *e)
+{
+    return tool_helper(mem, "pinfold-init", ret_path, ret_fd, e);
 }
 
 uint64_t tool_now_ms(void)

@@ -19,8 +19,12 @@ enum { TOOL_CHECKIN = 8, TOOL_INIT = 9 };
 const char *tool_find(struct arena *mem, const char *name);
 /* What `argv` (a path first) prints, at most the buffer's ceiling, within `patience_ms`; its exit status, or -errno. */
 int tool_ask(const char *const *argv, unsigned patience_ms, struct buf *out);
-/* pinfold-init: beside this program, or where it is installed. *ret_fd is O_PATH and may be executed; either may be NULL. */
-int tool_init(struct arena *mem, const char **ret_path, int *ret_fd, struct err *e);
+/*
+ * A program of pinfold's own: beside this one, or where it is installed, if nobody else may change it. *ret_fd is O_PATH and may
+ * be executed; either may be NULL.
+ */
+int tool_helper(struct arena *mem, const char *name, const char **ret_path, int *ret_fd, struct err *e);
+int tool_init(struct arena *mem, const char **ret_path, int *ret_fd, struct err *e); /* pinfold-init */
 
 uint64_t tool_now_ms(void); /* of the monotonic clock */
 

@@ -456,16 +456,14 @@ static int collect_own(struct making *m)
                            path_join(m->mem, m->facts->config_home, "pinfold"),
                            m->facts->program,
                            "/etc/pinfold",
-                           m->facts->init[0],
-                           m->facts->init[1],
+                           m->facts->helpers[0],
+                           m->facts->helpers[1],
+                           m->facts->helpers[2],
                            m->facts->runtime};
-    static const char *const why[] = {"pinfold's own state",
-                                      "pinfold's own configuration",
-                                      "pinfold itself",
-                                      "pinfold's own configuration",
-                                      "pinfold itself",
-                                      "pinfold itself",
-                                      "pinfold's own runtime directory"};
+    static const char *const why[] = {"pinfold's own state", "pinfold's own configuration",
+                                      "pinfold itself",      "pinfold's own configuration",
+                                      "pinfold itself",      "pinfold itself",
+                                      "pinfold itself",      "pinfold's own runtime directory"};
     int r = 0;
     for (size_t i = 0; r == 0 && i < sizeof paths / sizeof paths[0]; i++) {
         const struct path_fact *f = paths[i] ? fact_of(m, paths[i]) : NULL;
