@@ -17,8 +17,10 @@ build=${PINFOLD_BUILD:-$top/build}
 program=${PINFOLD:-$build/pinfold}
 {
     # The library knows where its program is, so it is built for this prefix; the program does not care.
-    [ -f "$scratch/library/build.ninja" ] || meson setup "$scratch/library" "$top" -Dprefix="$prefix" -Dprograms=disabled
-    ninja -C "$scratch/library" library
+    sqlite=
+    [ ! -e /usr/include/sqlite3.h ] || sqlite=pinfold-sqlite
+    [ -f "$scratch/library/build.ninja" ] || meson setup "$scratch/library" "$top" -Dprefix="$prefix" -Dprograms=disabled ${sqlite:+-Dsqlite=enabled}
+    ninja -C "$scratch/library" library $sqlite
     meson install -C "$scratch/library" --no-rebuild --quiet
     mkdir -p "$prefix/bin"
     cp "$program" "$prefix/bin/pinfold"
@@ -52,12 +54,16 @@ say "exports: $(echo "$exported" | wc -l) functions"
 
 # What the program's build installs.
 if [ -d "$scratch/dest" ]; then
-    for file in bin/pinfold libexec/pinfold/pinfold-init libexec/pinfold/pinfold-sqlite share/man/man1/pinfold.1 share/man/man1/pinfold-mcp.1 share/man/man1/pinfold-session.1 share/man/man5/pinfold-policy.5 share/man/man7/pinfold-network.7 share/bash-completion/completions/pinfold \
+    for file in bin/pinfold libexec/pinfold/pinfold-init share/man/man1/pinfold.1 share/man/man1/pinfold-mcp.1 share/man/man1/pinfold-session.1 share/man/man5/pinfold-policy.5 share/man/man7/pinfold-network.7 share/bash-completion/completions/pinfold \
         share/zsh/site-functions/_pinfold share/fish/vendor_completions.d/pinfold.fish; do
         [ -n "$(find "$scratch/dest" -path "*/$file" -size +0)" ] || fail "$file is not installed"
     done
     bash -n "$(find "$scratch/dest" -path '*/bash-completion/completions/pinfold')"
 fi
+
+[ -z "$sqlite" ] || [ -x "$prefix/libexec/pinfold/pinfold-sqlite" ] || fail "pinfold-sqlite is not installed"
+# shellcheck disable=SC2046 # paths without blanks
+"$top/tests/lint/pie.sh" $(find "$scratch/prefix" "$scratch/dest" -name 'pinfold*' -type f -perm -100 -size +9k 2>/dev/null)
 
 # The program is one file, not too large, and not dynamic.
 size=$(stat -c %s "$prefix/bin/pinfold")
