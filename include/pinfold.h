@@ -53,10 +53,8 @@ struct pinfold_error {
 struct pinfold_policy;
 struct pinfold_result;
 
-/*
- * One option as on the command line, without its dashes: {"rw", "/data"}, {"net", "none"}. A flag without an argument
- * has the value NULL.
- */
+/* One option as on the command line, without its dashes: {"rw", "/data"}, {"net", "none"}. A flag without an
+   argument has the value NULL. */
 struct pinfold_option {
     const char *name, *value;
 };
@@ -67,15 +65,15 @@ struct pinfold_policy_options {
     const char *const *files; /* policy files besides those of system, user and project; NULL-terminated, or NULL */
     const char *settings;     /* path of another program's settings file, or NULL */
     const struct pinfold_option *options; /* the last one has a NULL name; or NULL */
-    const char *cwd;             /* base of the workspace and of relative paths; NULL: the caller's working directory */
-    int no_layers;               /* 1: ignore the policy files of system, user and project */
-    const char *settings_format; /* the format of `settings`: "srt" (also if NULL), "dive", "mycode", "daycare" or
-                                    "bwrap" */
+    const char *cwd; /* base of the workspace and of relative paths; NULL: the caller's working directory */
+    int no_layers;   /* 1: ignore the policy files of system, user and project */
+    /* the format of `settings`: "srt" (also if NULL), "dive", "mycode", "daycare" or "bwrap" */
+    const char *settings_format;
     /* A complete policy in pinfold's language. If set, neither a profile nor a file is read; only `options` are
        added. */
     const char *text;
-    const char *settings_text; /* the content to use instead of the file `settings`, whose name then appears in
-                                  messages only */
+    /* the content to use instead of the file `settings`, whose name then appears in messages only */
+    const char *settings_text;
     /*
      * Requests from somebody without authority, such as a model. They are like `options`, but one that would loosen the
      * policy made of all the rest is refused (PINFOLD_ERROR_REFUSED). Variables are not expanded. The last one has a
@@ -125,7 +123,7 @@ enum pinfold_say {
 struct pinfold_question {
     size_t size;         /* of the members that are filled in */
     const char *target;  /* "api.example.com:443", "[2001:db8::1]:443"; canonical, as in a rule */
-    const char *how;     /* "transparent", "connect", "http", "socks"                                  */
+    const char *how;     /* "transparent", "connect", "http", "socks" */
     const char *command; /* the name of the process (comm in proc(5)), printable ASCII; "" if unknown */
     uint32_t pid;        /* in the box's process namespace; 0 if unknown */
     uint32_t timeout_ms; /* after this time the answer is taken as no (policy: net.ask_time) */
@@ -139,12 +137,12 @@ enum pinfold_answer {
 
 struct pinfold_run_options {
     size_t size;
-    const char *const *argv;            /* NULL-terminated */
-    const char *const *env;             /* from which the policy selects variables; NULL: the caller's */
-    const char *cwd;                    /* a path in the box; NULL: the policy's */
-    int stdin_fd, stdout_fd, stderr_fd; /* -1: /dev/null for stdin. Output descriptors are ignored with `capture`.
-                                           Used only if `use_fds` is set; otherwise the box gets the caller's 0, 1
-                                           and 2 */
+    const char *const *argv; /* NULL-terminated */
+    const char *const *env;  /* from which the policy selects variables; NULL: the caller's */
+    const char *cwd;         /* a path in the box; NULL: the policy's */
+    /* -1: /dev/null for stdin. Output descriptors are ignored with `capture`. Used only if `use_fds` is set;
+       otherwise the box gets the caller's 0, 1 and 2 */
+    int stdin_fd, stdout_fd, stderr_fd;
     int use_fds;
     int capture;                                                         /* put stdout and stderr into the result */
     size_t capture_max;                                                  /* bytes kept of each stream; 0: 16 MiB */
@@ -188,10 +186,8 @@ enum pinfold_end { PINFOLD_EXITED, PINFOLD_SIGNALED, PINFOLD_TIMED_OUT, PINFOLD_
 PINFOLD_PUBLIC enum pinfold_end pinfold_result_end(const struct pinfold_result *result);
 PINFOLD_PUBLIC int pinfold_result_code(const struct pinfold_result *result);   /* exit status, or signal number */
 PINFOLD_PUBLIC int pinfold_result_status(const struct pinfold_result *result); /* the exit status of `pinfold run` */
-/*
- * The signal with which a command line should now kill itself, because the command died of Ctrl-C or the quit key; or
- * 0.
- */
+/* The signal with which a command line should now kill itself, because the command died of Ctrl-C or the quit key;
+   or 0. */
 PINFOLD_PUBLIC int pinfold_result_reraise(const struct pinfold_result *result);
 /* Captured output, NUL-terminated; its length goes to *ret_n if that is not NULL. */
 PINFOLD_PUBLIC const char *pinfold_result_stdout(const struct pinfold_result *result, size_t *ret_n);
@@ -230,10 +226,8 @@ PINFOLD_PUBLIC void pinfold_session_free(struct pinfold_session *session);
 /* Ends the session and all its processes; with `remove`, deletes its stored files, too. -ENOENT if there is none. */
 PINFOLD_PUBLIC int pinfold_session_stop(const struct pinfold_session_options *options, int remove,
                                         struct pinfold_error *error);
-/*
- * All sessions of the user (`options` NULL), or all details of one, as in `pinfold session list|show --json`.
- * malloc()ed.
- */
+/* All sessions of the user (`options` NULL), or all details of one, as in `pinfold session list|show --json`.
+   malloc()ed. */
 PINFOLD_PUBLIC int pinfold_session_list(const struct pinfold_session_options *options, char **ret,
                                         struct pinfold_error *error);
 
@@ -267,8 +261,9 @@ struct pinfold_exec_options {
     int capture;
     size_t capture_max;
     uint32_t timeout_ms; /* 0: none */
-    int tty; /* 1: give the command a terminal; 2: only for those of the three descriptors that are terminals. Needs
-                `foreground` */
+    /* 1: give the command a terminal; 2: only for those of the three descriptors that are terminals. Needs
+       `foreground` */
+    int tty;
     int foreground; /* as in struct pinfold_run_options */
     int cancel_fd;  /* once this is readable or hung up, the command is ended as by a timeout; 0: none */
     uint64_t memory_max, processes_max; /* for this command, within the session's limits; 0: none */
@@ -280,10 +275,8 @@ struct pinfold_exec_options {
 PINFOLD_PUBLIC int pinfold_exec(struct pinfold_session *session, const struct pinfold_exec_options *options,
                                 struct pinfold_result **ret, struct pinfold_error *error);
 
-/*
- * Jobs are background commands. They outlive the caller and end with the session. Their output is kept in a bounded
- * log.
- */
+/* Jobs are background commands. They outlive the caller and end with the session. Their output is kept in a bounded
+   log. */
 PINFOLD_PUBLIC int pinfold_job_start(struct pinfold_session *session, const struct pinfold_exec_options *options,
                                      uint32_t *ret_job, struct pinfold_error *error);
 /* JSON, malloc()ed: {"jobs":[{"job":1,"argv":[...],"state":"running"|"ended","result":{...}|null}]} */
@@ -303,16 +296,12 @@ PINFOLD_PUBLIC int pinfold_job_kill(struct pinfold_session *session, uint32_t jo
  * Files of a session, named as in the box. They are opened from outside under the session's policy: what a command in
  * the box may not read or write is refused here, too, and no symbolic link or race leads out of the box's mounts.
  */
-/*
- * At most `max` bytes from offset `at`; malloc()ed, their number in *ret_n. *ret_size, if not NULL, gets the size of
- * the file.
- */
+/* At most `max` bytes from offset `at`; malloc()ed, their number in *ret_n. *ret_size, if not NULL, gets the size of
+   the file. */
 PINFOLD_PUBLIC int pinfold_file_read(struct pinfold_session *session, const char *path, uint64_t at, size_t max,
                                      char **ret, size_t *ret_n, uint64_t *ret_size, struct pinfold_error *error);
-/*
- * Replaces the whole file atomically. `mode` is for a new file; an existing one keeps mode and owner. `parents`:
- * creates missing directories.
- */
+/* Replaces the whole file atomically. `mode` is for a new file; an existing one keeps mode and owner. `parents`:
+   creates missing directories. */
 PINFOLD_PUBLIC int pinfold_file_write(struct pinfold_session *session, const char *path, const char *bytes, size_t n,
                                       unsigned mode, int parents, struct pinfold_error *error);
 /*
@@ -334,10 +323,8 @@ PINFOLD_PUBLIC int pinfold_file_copy_in(struct pinfold_session *session, const c
                                         struct pinfold_error *error);
 PINFOLD_PUBLIC int pinfold_file_copy_out(struct pinfold_session *session, const char *box, const char *host, char **ret,
                                          struct pinfold_error *error);
-/*
- * JSON, malloc()ed:
- *     {"entries":[{"name":"a","type":"file|directory|link|other","size":1,"mode":"0644","modified":"...","target":null}]}
- */
+/* JSON, malloc()ed:
+       {"entries":[{"name":"a","type":"file|directory|link|other","size":1,"mode":"0644","modified":"...","target":null}]} */
 PINFOLD_PUBLIC int pinfold_file_list(struct pinfold_session *session, const char *path, char **ret,
                                      struct pinfold_error *error);
 /*
@@ -348,10 +335,8 @@ PINFOLD_PUBLIC int pinfold_file_list(struct pinfold_session *session, const char
  */
 PINFOLD_PUBLIC int pinfold_file_where(struct pinfold_session *session, const char *path, char **ret,
                                       struct pinfold_error *error);
-/*
- * Translates between paths of the host and of the box by the session's mounts. A path outside of them is returned as it
- * is. malloc()ed.
- */
+/* Translates between paths of the host and of the box by the session's mounts. A path outside of them is returned as
+   it is. malloc()ed. */
 PINFOLD_PUBLIC int pinfold_path_to_box(struct pinfold_session *session, const char *path, char **ret,
                                        struct pinfold_error *error);
 PINFOLD_PUBLIC int pinfold_path_to_host(struct pinfold_session *session, const char *path, char **ret,
@@ -373,11 +358,9 @@ struct pinfold_agent_options {
     int resume;                  /* continue the last conversation of this directory */
     int unattended;              /* never ask for permission: the box is the limit */
 };
-/*
- * JSON, malloc()ed:
- *     {"agents":[{"name","title","state":[...],"servers":[...],"profile":true,"model":true,"resume":true,
- *     "response":"option|prompt|none"}]}
- */
+/* JSON, malloc()ed:
+       {"agents":[{"name","title","state":[...],"servers":[...],"profile":true,"model":true,"resume":true,
+       "response":"option|prompt|none"}]} */
 PINFOLD_PUBLIC int pinfold_agent_list(char **ret, struct pinfold_error *error);
 /*
  * Copies the host's login into `state`: everything the first time, later only the login. The host's files are not
@@ -403,11 +386,11 @@ PINFOLD_PUBLIC int pinfold_doctor(enum pinfold_explain_format format, int verify
  * help, completion and manual use the same table. `name` is NULL if a key exists in policy files only.
  */
 struct pinfold_option_info {
-    const char *name;    /* "memory"                                                  */
+    const char *name;    /* "memory" */
     const char *value;   /* what stands for the value in the manual ("SIZE"); NULL: takes none */
-    const char *choices; /* "none|allow|host", or NULL                                 */
+    const char *choices; /* "none|allow|host", or NULL */
     const char *key;     /* its name in a policy file: "limits.memory" */
-    const char *help;    /* one sentence                                               */
+    const char *help;    /* one sentence */
     int takes_value, repeats;
 };
 /* Key number `i`, counted from 0; NULL after the last. Use it only by pointer: the struct may grow at its end. */
@@ -419,10 +402,8 @@ PINFOLD_PUBLIC int pinfold_policy_schema(char **ret, struct pinfold_error *error
  * Trust is bound to its real path and its present content. `withdraw` revokes it. `ret` gets a sentence, malloc()ed.
  */
 PINFOLD_PUBLIC int pinfold_trust(const char *path, int withdraw, char **ret, struct pinfold_error *error);
-/*
- * Writes the audit events recorded so far to descriptor `fd`, one JSON object per line; with `follow`, also those to
- * come.
- */
+/* Writes the audit events recorded so far to descriptor `fd`, one JSON object per line; with `follow`, also those to
+   come. */
 PINFOLD_PUBLIC int pinfold_log(int fd, int follow, struct pinfold_error *error);
 PINFOLD_PUBLIC const char *pinfold_version(void);
 
