@@ -1,12 +1,14 @@
 /*
  * Private to plan/: data passed from one stage of plan_make() to the next.
  *
- * collect.c   rules and built-in places             -> places, sorted by path inside, one per path settle.c    each
- * place against the one around it  -> what is done for it (enum act), stubs, guard rules, pins mask.c      stubs
- * -> groups, each in one mask or cover steps.c     places and groups, in path order      -> steps of the namespace tier
- * landlock.c  places                                -> rules of the Landlock tier guard.c     guard rules
- * -> the guard's table env.c, limits.c, needs.c                          the rest image.c     steps, strings, table
- * -> one flat image
+ *     collect.c   rules and built-in places             -> places, sorted by path inside, one per path
+ *     settle.c    each place against the one around it  -> what is done for it (enum act), stubs, guard rules, pins
+ *     veil.c      stubs                                 -> groups, each in one mask or cover
+ *     steps.c     places and groups, in path order      -> steps of the namespace tier
+ *     landlock.c  places                                -> rules of the Landlock tier
+ *     guard.c     guard rules                           -> the guard's table
+ *     env.c, limits.c, needs.c                          the rest
+ *     image.c     steps, strings, table                 -> one flat image
  */
 #pragma once
 #include "match/path.h"
