@@ -65,10 +65,8 @@ static const struct proxy *parent_for(const struct conn *c)
     return proxy_for(world.ask->proxies, c->host, c->port, c->how == HOW_HTTP || c->port == 80);
 }
 
-/*
- * The host's own file knows where the name is, and no yes opens that: why not. What only a server knows is asked of it after
- * a yes alone: the question itself would tell it something.
- */
+/* The host's own file knows where the name is, and no yes opens that: why not. What only a server knows is asked of it after
+   a yes alone: the question itself would tell it something. */
 static const char *never_asked(struct conn *c, struct host_addr *ret)
 {
     struct host_addr at[MAX_ADDRESSES];
@@ -102,10 +100,8 @@ static void ask(struct conn *c)
     relay_settle(c);
 }
 
-/*
- * What is not asked of the caller's own proxy, because it would look from another place: addresses, and names that mean
- * something here alone. NULL: the name may be sent.
- */
+/* What is not asked of the caller's own proxy, because it would look from another place: addresses, and names that mean
+   something here alone. NULL: the name may be sent. */
 static const char *not_for_parent(const struct conn *c)
 {
     struct host_addr at[MAX_ADDRESSES];

@@ -211,10 +211,8 @@ struct told_room {
     struct told told;
 };
 const struct told *told_ends(const struct conn *c, struct told_room *room); /* both ends of the client's connection */
-/*
- * Reports a refusal, or that an allowed host was not reached: `said`, at `addr` (NULL: no address known). Returns the
- * ticket that ORDER_SEEN will name, or 0: nobody identifies the client.
- */
+/* Reports a refusal, or that an allowed host was not reached: `said`, at `addr` (NULL: no address known). Returns the
+   ticket that ORDER_SEEN will name, or 0: nobody identifies the client. */
 uint32_t egress_tell_refused(enum egress_what what, const struct conn *c, const struct host *said,
                              const struct host_addr *addr, const char *reason, const struct told *who);
 uint32_t egress_tell_no_name(const struct host *host, uint32_t rule, const struct told *who);
@@ -236,10 +234,8 @@ void question_over(uint32_t ticket, bool yes); /* an answer has come */
    the answer was no a moment ago. */
 uint32_t question_of(enum egress_how how, const struct host *host, uint16_t port, const struct told *who);
 /* bulk.c: data that need not be inspected, moved by the kernel through a pipe (splice(2)) */
-/*
- * From `from` into an empty pipe, whose number (1 ...) goes to *ret_pipe if something is in it. Returns the bytes
- * moved, 0 at the end, or -errno: -EAGAIN nothing there, -ENOBUFS no pipe available (then read instead).
- */
+/* From `from` into an empty pipe, whose number (1 ...) goes to *ret_pipe if something is in it. Returns the bytes
+   moved, 0 at the end, or -errno: -EAGAIN nothing there, -ENOBUFS no pipe available (then read instead). */
 int bulk_take(int from, uint8_t *ret_pipe);
 /* Moves at most `n` bytes from the pipe to `to`: how many, or -errno. */
 int bulk_give(uint8_t pipe, int to, uint32_t n);

@@ -105,10 +105,8 @@ void dial_ready(struct conn *c)
     dialled(c);
 }
 
-/*
- * The proxy refuses to lead there, but plain HTTP has another way: the proxy fetches it itself. Of a caught client it has
- * to be seen first whether it speaks that.
- */
+/* The proxy refuses to lead there, but plain HTTP has another way: the proxy fetches it itself. Of a caught client it has
+   to be seen first whether it speaks that. */
 static bool fetched_instead(struct conn *c, const char *why)
 {
     bool unseen = c->how == HOW_TRANSPARENT && c->port != 443;

@@ -33,10 +33,8 @@ static void accept_some(struct wake_source *s, size_t reach_index)
     }
 }
 
-/*
- * The box is gone. What its servers had written last is on its way to clients of published ports; everything else has no
- * reader any more.
- */
+/* The box is gone. What its servers had written last is on its way to clients of published ports; everything else has no
+   reader any more. */
 static void end(void)
 {
     if (!world.ask->publish)
@@ -185,10 +183,8 @@ int egress_receive(struct egress_ask *ask, int from)
     return 0;
 }
 
-/*
- * Two descriptors for each connection, and some for the rest: beyond what may be had, new ones are reset. The hard limit
- * is raised where that is allowed (root).
- */
+/* Two descriptors for each connection, and some for the rest: beyond what may be had, new ones are reset. The hard limit
+   is raised where that is allowed (root). */
 static unsigned connections_allowed(void)
 {
     const rlim_t rest = 64 + EGRESS_MAX_REACH + EGRESS_MAX_PORTS, most = rest + 2 * (rlim_t)MAX_CONNECTIONS;

@@ -35,10 +35,8 @@ static inline enum left relay_left(size_t n, size_t room)
     return n == room ? LEFT_MORE : LEFT_PERHAPS;
 }
 size_t relay_room(void); /* how much to read at once, since it may have to be kept */
-/*
- * Reads from one side into the shared buffer, at most `room` bytes: returns how many, 0 at the end. `unseen`: the data
- * need not be inspected. -1: nothing to process; *ret_left says whether there is more.
- */
+/* Reads from one side into the shared buffer, at most `room` bytes: returns how many, 0 at the end. `unseen`: the data
+   need not be inspected. -1: nothing to process; *ret_left says whether there is more. */
 ssize_t relay_hear(struct conn *c, bool client, bool unseen, size_t room, enum left *ret_left);
 /* Sends data to a side and keeps what it cannot take now; false: the connection has ended. */
 bool relay_push(struct conn *c, bool to_client, const char *bytes, size_t n);
@@ -52,10 +50,8 @@ void refuse_saying(struct conn *c, const char *bytes, size_t n); /* sends the cl
 void refuse_http(struct conn *c, const char *status, const char *reason);
 /* Refuses at once in the client's protocol, without reporting it. */
 void refuse_now(struct conn *c, enum refusal why, const char *reason);
-/*
- * Reports, then refuses: at once, or once pinfold has identified the client, because a refused process often exits at
- * once. `said` and `addr` go into the event; `told` and `words` are the reason: in the event, and for the client.
- */
+/* Reports, then refuses: at once, or once pinfold has identified the client, because a refused process often exits at
+   once. `said` and `addr` go into the event; `told` and `words` are the reason: in the event, and for the client. */
 void refuse_as(struct conn *c, enum egress_what what, enum refusal why, const struct host *said,
                const struct host_addr *addr, const char *told, const char *words);
 void refuse_denied(struct conn *c, const struct host_addr *addr, const char *told, const char *words); /* by a rule */

@@ -59,10 +59,8 @@ bool relay_flush(struct conn *c, bool to_client)
     return true;
 }
 
-/*
- * What came from one side and is not judged goes to the other without being read, where there was much before. Returns
- * how much, 0 at its end, -EAGAIN for nothing now, -ECONNRESET when the connection is dead, -ENOBUFS: read it.
- */
+/* What came from one side and is not judged goes to the other without being read, where there was much before. Returns
+   how much, 0 at its end, -EAGAIN for nothing now, -ECONNRESET when the connection is dead, -ENOBUFS: read it. */
 static int relay_move(struct conn *c, bool to_client)
 {
     struct pending *p = to_client ? &c->to_client : &c->to_server;

@@ -73,10 +73,8 @@ static int64_t other_record(const uint8_t *p, size_t n)
     return n < 5 ? 0 : 5 + ((int64_t)p[3] << 8 | p[4]);
 }
 
-/*
- * Behind the first ClientHello, until the server has not asked for another, or has it: data that a client sends early goes by,
- * as do alerts, and a hello is judged. The client says nothing else before its server has.
- */
+/* Behind the first ClientHello, until the server has not asked for another, or has it: data that a client sends early goes by,
+   as do alerts, and a hello is judged. The client says nothing else before its server has. */
 static void watch_tls_again(struct conn *c)
 {
     while (!conn_over(c) && c->watch == WATCH_TLS_AGAIN && c->first.n) {
@@ -110,10 +108,8 @@ static void watch_tls(struct conn *c)
     watch_tls_again(c);
 }
 
-/*
- * Whether the next bytes of the server are the answer to this request: every one before it has had its own. Behind a pipelined
- * request nobody knows any more.
- */
+/* Whether the next bytes of the server are the answer to this request: every one before it has had its own. Behind a pipelined
+   request nobody knows any more. */
 static bool follow_request(struct conn *c, const struct http_head *h)
 {
     if (!c->follow) {

@@ -520,10 +520,8 @@ bool gitconfig_owner(struct str directory, struct str root, struct str *ret)
     return false;
 }
 
-/*
- * core.worktree: git sets it in the repository of a submodule, to the submodule's place. Elsewhere it makes the next
- * `git checkout` of a person write where the value says.
- */
+/* core.worktree: git sets it in the repository of a submodule, to the submodule's place. Elsewhere it makes the next
+   `git checkout` of a person write where the value says. */
 bool gitconfig_worktree(struct str directory, struct str root, struct str value, struct buf *ret)
 {
     struct str owner;

@@ -32,10 +32,8 @@ struct gitconfig_ask {
     struct str root;      /* canonical path of the writable tree around it; empty: nothing is in it */
 };
 
-/*
- * 0: it may replace the old content. -EACCES: it may not; -EBADMSG: git could not parse the new content, so neither
- * could we. `why` (or NULL) gets a clause that names key and reason. An unreadable old content counts as empty.
- */
+/* 0: it may replace the old content. -EACCES: it may not; -EBADMSG: git could not parse the new content, so neither
+   could we. `why` (or NULL) gets a clause that names key and reason. An unreadable old content counts as empty. */
 int gitconfig_judge(const struct gitconfig_ask *ask, struct buf *why);
 /* The same for all kinds (gitstate.c). */
 int git_judge(const struct gitconfig_ask *ask, struct buf *why);

@@ -305,10 +305,8 @@ enum hardlink_change {
 #define HARDLINK_AGAIN (INT_MAX - 3) /* start over with only the name lock held: a copy is waiting */
 bool hardlink_foreign(struct guard *g, const struct object *o);  /* it may have names outside */
 bool hardlink_nameless(struct guard *g, const struct object *o); /* it has no names but those made here */
-/*
- * Call before a change: 0 if `o` is now the box's own; HARDLINK_AGAIN or GONE_ON, with the lock released; or an error,
- * perhaps with it. `p` is NULL for an object reached by descriptor.
- */
+/* Call before a change: 0 if `o` is now the box's own; HARDLINK_AGAIN or GONE_ON, with the lock released; or an error,
+   perhaps with it. `p` is NULL for an object reached by descriptor. */
 int hardlink_own(struct guard *g, const struct place *p, struct object *o, enum hardlink_change change);
 void hardlink_done(struct guard *g);                         /* call afterwards */
 void hardlink_made(struct guard *g, const struct object *o); /* one more name; o->st is from before */
@@ -337,10 +335,8 @@ long descriptor_read(struct guard *g, const struct place *p, char text[PATH_MAX]
 /* The same in a process with only the caller's capabilities and root; `name` "": of the link that `dir` is. */
 long link_apart(struct guard *g, int dir, const char *name, char text[PATH_MAX]);
 
-/*
- * nested.c: the box's path of something in a mount that is not ours; -EACCES if it has none. 1: no other mount has it,
- * and the path is one in a private tree.
- */
+/* nested.c: the box's path of something in a mount that is not ours; -EACCES if it has none. 1: no other mount has it,
+   and the path is one in a private tree. */
 int nested_path(struct guard *g, int fd, const struct sys_stat *st, char path[PLACE_PATH], size_t *ret_n);
 bool nested_shows(struct guard *g, unsigned major, unsigned minor); /* the box shows that file system */
 bool nested_is_map(const struct place *p, const struct object *o);  /* an id map of a user namespace */
@@ -414,16 +410,12 @@ int git_text_read(int fd, char **ret, size_t *ret_n); /* the content of a regula
 /* gitdir.c */
 void guard_temp_name(const struct guard *g, char text[64]); /* a name that no box may touch */
 bool git_hooks_inert(int dir, const char *name);            /* missing, or only samples */
-/*
- * Hooks (or remotes) become effective: moves the samples to a new directory, which nobody can have open, and gives it
- * the name. 0 (also if there is none), -EACCES if something else is in it.
- */
+/* Hooks (or remotes) become effective: moves the samples to a new directory, which nobody can have open, and gives it
+   the name. 0 (also if there is none), -EACCES if something else is in it. */
 int git_hooks_renew(struct guard *g, int dir, const char *name);
 bool git_config_inert(struct guard *g, int dir, const char *name, struct str path);
-/*
- * The configuration `path` in `dir` becomes effective: if it passes, it is copied into a new file, which nobody has
- * open or under another name. 0 (also if there is none), -EACCES if it may not exist, or another error.
- */
+/* The configuration `path` in `dir` becomes effective: if it passes, it is copied into a new file, which nobody has
+   open or under another name. 0 (also if there is none), -EACCES if it may not exist, or another error. */
 int git_config_adopt(struct guard *g, int dir, struct str path);
 int git_config_replace(struct guard *g, const struct place *from, const struct place *to, const struct rule *rule,
                        bool keep_source);

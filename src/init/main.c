@@ -65,10 +65,8 @@ static void read_words(int argc, char **argv, struct init_words *w)
         die("this program is started by pinfold run --engine NAME; it does nothing by itself", 0);
 }
 
-/*
- * The place is the caller's alone, and a container's root has no power over other people's directories: so the connection
- * is made as its owner, whom pinfold sees then at the other end.
- */
+/* The place is the caller's alone, and a container's root has no power over other people's directories: so the connection
+   is made as its owner, whom pinfold sees then at the other end. */
 static uint32_t owner_of_place(const char *socket, uint32_t otherwise)
 {
     char dir[sizeof((struct sockaddr_un *)0)->sun_path];

@@ -161,10 +161,8 @@ static int join_cgroup(const struct builder *b)
     return e < 0 ? e : 0;
 }
 
-/*
- * Pid 1 shares the builder's memory: copying it would cost 50 us and a set of page tables per box. It gets a stack and a
- * copy of what both would write to; neither touches the other's afterwards, and no libc's state is used by it.
- */
+/* Pid 1 shares the builder's memory: copying it would cost 50 us and a set of page tables per box. It gets a stack and a
+   copy of what both would write to; neither touches the other's afterwards, and no libc's state is used by it. */
 static _Noreturn void init_child(void *birth)
 {
     struct builder *b = birth;
@@ -240,10 +238,8 @@ static int become_guard(const struct builder *b)
     return e == -EPERM && (b->foreign || b->plan->tier) ? sys_caps_keep(0) : e;
 }
 
-/*
- * Where another program started this one as a user of its own (a container's root), the box is the plan's user from here
- * on, the guard with it: what it opens for a command, it opens with that user's rights.
- */
+/* Where another program started this one as a user of its own (a container's root), the box is the plan's user from here
+   on, the guard with it: what it opens for a command, it opens with that user's rights. */
 /*
  * Where no process namespace lies between, a command could end pid 1 and the guard's helpers: kill(2) goes by the real and the
  * saved user of whom it is sent to. These two are nobody's, then, and each command takes its own back before it begins.
@@ -338,10 +334,8 @@ static void settle_entry(void *runner)
     sys_exit(0);
 }
 
-/*
- * Removing directories on a disk can take longer than a short command, whose end this process must not be late for; and
- * the powers it takes are not the guard's. So a process of its own does it, in this memory, while the command runs.
- */
+/* Removing directories on a disk can take longer than a short command, whose end this process must not be late for; and
+   the powers it takes are not the guard's. So a process of its own does it, in this memory, while the command runs. */
 static void settle_beside(struct builder *b)
 {
     enum { STACK = 16 << 10 };

@@ -49,10 +49,8 @@ static uint64_t counter(const char *text, const char *group, const char *name)
     return v;
 }
 
-/*
- * Whether the box's network was asked for what it has not: a way to an address, or a resolver at a loopback address. The
- * kernel counts both, so nothing is watched for it; only a command that failed is asked about.
- */
+/* Whether the box's network was asked for what it has not: a way to an address, or a resolver at a loopback address. The
+   kernel counts both, so nothing is watched for it; only a command that failed is asked about. */
 static bool looked_for_network(void)
 {
     char text[4096];

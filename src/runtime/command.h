@@ -21,10 +21,8 @@ _Noreturn void leader_main(const struct runner *r, const struct job *job, int sl
 int command_start(const struct runner *r, const struct job *job, int slave, struct outcome *o);
 /* Sends FRAME_EXEC_FAILED or FRAME_VERDICT for a command that did not start. */
 void command_failed(int control, const struct outcome *o);
-/*
- * session.c: pid 1 of a session. Takes FRAME_EXEC from `control` until that closes, then ends the box. `signals` is a
- * signalfd for SIGCHLD, `proc` a descriptor of /proc or -1.
- */
+/* session.c: pid 1 of a session. Takes FRAME_EXEC from `control` until that closes, then ends the box. `signals` is a
+   signalfd for SIGCHLD, `proc` a descriptor of /proc or -1. */
 _Noreturn void serve_main(const struct runner *r, int control, int signals, int proc, uint32_t umask);
 /* Sends a frame to pinfold, with a descriptor or -1. Fails if nobody listens: then this process ends, too. */
 int send_frame(int control, const struct frame *f, int fd);

@@ -48,10 +48,8 @@ int step_keyring(struct runner *r, const struct step *s)
     return e < 0 && e != -ENOSYS ? e : 0; /* a kernel without keyrings has none to share */
 }
 
-/*
- * No core dumps, from here on: the filter lets nobody change it any more. Where the caller's hard limit is 0 it stays so, and
- * only files are not written (plan/finish.c says so).
- */
+/* No core dumps, from here on: the filter lets nobody change it any more. Where the caller's hard limit is 0 it stays so, and
+   only files are not written (plan/finish.c says so). */
 static int no_core_dumps(void)
 {
     const struct sys_rlimit one = {1, 1}, none = {0, 0};

@@ -57,10 +57,8 @@ void runner_begin(struct runner *r, const struct plan_image *plan, int *slots);
 int terminal_open(int pty[2]);
 /* Runs the steps of `phase`; 0 or -errno with r->failed set. */
 int steps_run(struct runner *r, enum phase phase);
-/*
- * BUILD in two halves, for two processors: after the first one, pid 1 can be cloned and run INSIDE and LOCK while the
- * builder runs the second. *ret_rest says whether the plan permits that; otherwise the first half is all of it.
- */
+/* BUILD in two halves, for two processors: after the first one, pid 1 can be cloned and run INSIDE and LOCK while the
+   builder runs the second. *ret_rest says whether the plan permits that; otherwise the first half is all of it. */
 int steps_build_first(struct runner *r, bool may_split, bool *ret_rest);
 int steps_build_rest(struct runner *r);
 /* In a pid 1 cloned between the halves: restores the limit of open files. */
@@ -71,15 +69,11 @@ int loopback_up(void);
 int net_begin(struct runner *r);
 /* With late_net: runs CATCH in the current network namespace; 0 also if the plan has none. */
 int steps_catch(struct runner *r);
-/*
- * Postponed work on overlays: in the builder, after it started pid 1 and while it still has its capabilities; in pid 1
- * (`here` false) this only closes the descriptors.
- */
+/* Postponed work on overlays: in the builder, after it started pid 1 and while it still has its capabilities; in pid 1
+   (`here` false) this only closes the descriptors. */
 void overlays_settle(struct runner *r, bool here);
-/*
- * CATCH's part of the current network namespace: addresses, routes and rules of `way`; 0 or -errno. catch_alone(): 0 if
- * all its routes lead to lo, -ENOTUNIQ if one does not.
- */
+/* CATCH's part of the current network namespace: addresses, routes and rules of `way`; 0 or -errno. catch_alone(): 0 if
+   all its routes lead to lo, -ENOTUNIQ if one does not. */
 int catch_prepare(enum catch_way way, bool *ret_v6);
 int catch_alone(void);
 /* Runs the steps of each command in its process before exec: limits and working directory. */

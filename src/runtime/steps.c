@@ -119,10 +119,8 @@ static int mark_tree(int place, unsigned flags)
     return sys_mount_setattr(place, "", SYS_AT_EMPTY_PATH | SYS_AT_RECURSIVE, &attr);
 }
 
-/*
- * The root itself has missing mount points: a tmpfs stands for it and everything of the host's / is bound into that,
- * with the attributes of the step, while the old root is still there to be cloned from.
- */
+/* The root itself has missing mount points: a tmpfs stands for it and everything of the host's / is bound into that,
+   with the attributes of the step, while the old root is still there to be cloned from. */
 static int enter_cover(struct runner *r, const struct step *c, int old)
 {
     const uint32_t enter = r->failed;
@@ -532,10 +530,8 @@ static bool in_dir(const char *path, const char *dir)
     return str_starts(p, d) && (p.n == d.n || p.p[d.n] == '/');
 }
 
-/*
- * Where pid 1 may be cloned: after DEVICES, of which DEVPTS is a part. Its own steps touch /proc and /dev alone, so no
- * later step of BUILD may lie there, nor may anything of the root be made anew after it. 0: nowhere.
- */
+/* Where pid 1 may be cloned: after DEVICES, of which DEVPTS is a part. Its own steps touch /proc and /dev alone, so no
+   later step of BUILD may lie there, nor may anything of the root be made anew after it. 0: nowhere. */
 static uint32_t split_at(const struct runner *r)
 {
     const struct step *s = plan_steps(r->plan);

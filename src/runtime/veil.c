@@ -77,10 +77,8 @@ static int make_text(int dir, const char *name, const char *text)
     return n < 0 ? (int)n : 0;
 }
 
-/*
- * overlayfs.rst: a whiteout is a character device 0/0; making one needs no capability. All of a box are one inode with as
- * many links, which is a quarter cheaper to make than as many inodes, and as cheap to let go.
- */
+/* overlayfs.rst: a whiteout is a character device 0/0; making one needs no capability. All of a box are one inode with as
+   many links, which is a quarter cheaper to make than as many inodes, and as cheap to let go. */
 static int make_whiteout(struct runner *r, int dir, const char *name)
 {
     int e = r->whiteout ? 0 : sys_mknodat(r->own, "w", S_IFCHR, 0);
@@ -404,10 +402,8 @@ static int cover_one(struct runner *r, const struct step *s, const struct veil_p
     }
 }
 
-/*
- * The directories on the way to the stub `path` are covered too, each when the first stub asks for it. A missing one is
- * made for what must exist, and stays missing for what must not.
- */
+/* The directories on the way to the stub `path` are covered too, each when the first stub asks for it. A missing one is
+   made for what must exist, and stays missing for what must not. */
 static int cover_stub(struct runner *r, const struct step *s, const char *path, unsigned stub, const char *text,
                       const struct veil_place *top)
 {

@@ -25,10 +25,8 @@ static inline int sys_openat(int dir, const char *path, int flags, unsigned mode
 {
     return (int)sys_call(SYS_openat, dir, path, flags, mode, 0, 0);
 }
-/*
- * openat2(RESOLVE_NO_SYMLINKS) of an existing object where a seccomp filter answers openat2 with ENOSYS (inside another
- * box): opens one component after the other with O_NOFOLLOW.
- */
+/* openat2(RESOLVE_NO_SYMLINKS) of an existing object where a seccomp filter answers openat2 with ENOSYS (inside another
+   box): opens one component after the other with O_NOFOLLOW. */
 static inline int sys_open_by_parts(int dir, const char *path, int flags)
 {
     char name[256];

@@ -6,10 +6,8 @@
 #include "sys/stat.h"
 #include "sys/sys.h"
 
-/*
- * statx(2) of the absolute `path`, without following a final symbolic link or triggering an automount. Needs no
- * permission on the object itself, only search permission on the directories above (-EACCES).
- */
+/* statx(2) of the absolute `path`, without following a final symbolic link or triggering an automount. Needs no
+   permission on the object itself, only search permission on the directories above (-EACCES). */
 static inline int sys_look(const char *path, struct sys_stat *ret)
 {
     return (int)sys_call(__NR_statx, AT_FDCWD, path, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT,

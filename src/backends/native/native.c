@@ -142,10 +142,8 @@ static struct birth *birth_new(const struct start_request *ask, struct err *e)
     return b;
 }
 
-/*
- * Making a network namespace takes as long as everything else of a start, so that pid 1 does it while the builder builds.
- * Not where ports are published: the process that does is given the namespace first of all.
- */
+/* Making a network namespace takes as long as everything else of a start, so that pid 1 does it while the builder builds.
+   Not where ports are published: the process that does is given the namespace first of all. */
 static bool can_wait_for_net(const struct builder *b)
 {
     const struct step *s = plan_steps(b->plan);

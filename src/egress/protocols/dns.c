@@ -13,10 +13,8 @@ static void put16(uint8_t *p, unsigned v)
     p[1] = (uint8_t)v;
 }
 
-/*
- * The name at `at` as text, following compression (backwards only, so that it ends); bytes it takes at `at`, or -EBADMSG.
- * Bytes that are no host name characters are kept as they are: host_parse judges.
- */
+/* The name at `at` as text, following compression (backwards only, so that it ends); bytes it takes at `at`, or -EBADMSG.
+   Bytes that are no host name characters are kept as they are: host_parse judges. */
 static ssize_t name_read(struct str in, size_t at, char out[256], size_t *ret_n)
 {
     const uint8_t *p = (const uint8_t *)in.p;

@@ -35,10 +35,8 @@ static bool next_field(struct str *fields, struct str *line, struct str *name, s
     return true;
 }
 
-/*
- * Whether a Connection field names this one, which then ends here (RFC 9110 7.6.1). -EBADMSG: it names what tells where a request
- * begins and ends, or whom it is for.
- */
+/* Whether a Connection field names this one, which then ends here (RFC 9110 7.6.1). -EBADMSG: it names what tells where a request
+   begins and ends, or whom it is for. */
 static int nominated(const struct http_head *h, struct str field)
 {
     static const char *const never[] = {"Host", "Content-Length", "Transfer-Encoding", NULL};

@@ -58,10 +58,8 @@ bool http_begins(struct str in);
 bool http_is_gap(char byte);
 
 typedef bool http_judge(void *context, const struct host *host); /* whether a request to `host` is allowed */
-/*
- * Data of an unknown protocol in which the most tolerant HTTP server (RFC 9112) could find a request: followed from the
- * first byte on, as long as the other end may be such a server.
- */
+/* Data of an unknown protocol in which the most tolerant HTTP server (RFC 9112) could find a request: followed from the
+   first byte on, as long as the other end may be such a server. */
 enum { TEXT_FIELD = 300 };
 struct http_text {
     bool first; /* only empty lines so far */
@@ -73,10 +71,8 @@ struct http_text {
     struct host said;                               /* host in the last Host field */
 };
 void http_text_begin(struct http_text *t);
-/*
- * Returns how many bytes of `in` may be passed on. -EBADMSG: a line may be a request line, a Host field is not
- * understood, or it is the PROXY protocol; -EACCES: `may` rejected t->said.
- */
+/* Returns how many bytes of `in` may be passed on. -EBADMSG: a line may be a request line, a Host field is not
+   understood, or it is the PROXY protocol; -EACCES: `may` rejected t->said. */
 ssize_t http_text_eat(struct http_text *t, struct str in, http_judge *may, void *context);
 
 /* Follows the bodies of requests on one connection: how many bytes of `in` belong to the current request. */

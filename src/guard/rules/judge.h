@@ -63,15 +63,11 @@ const struct rule *rules_decider(const struct rules *r, struct str path);
 const struct rule *rules_guarded(const struct rules *r, struct str path, size_t *ret_end);
 /* The rule that hides `path`, itself or (unless a longer rule makes it visible again) as a descendant. */
 const struct rule *rules_hidden(const struct rules *r, struct str path);
-/*
- * Iterates over guarded, hidden (both without patterns) and pinned places strictly below `path`, from *at (begin with
- * 0) on; `ret_rest` gets the rest of the name ("hooks" for ".git"). NULL: no more.
- */
+/* Iterates over guarded, hidden (both without patterns) and pinned places strictly below `path`, from *at (begin with
+   0) on; `ret_rest` gets the rest of the name ("hooks" for ".git"). NULL: no more. */
 const struct rule *rules_below(const struct rules *r, struct str path, size_t *at, struct str *ret_rest);
-/*
- * Iterates over names of the `root` list in `path` that would be guarded if the directory they are in is the root of a
- * repository (reporoot.c). Begin with a zeroed struct.
- */
+/* Iterates over names of the `root` list in `path` that would be guarded if the directory they are in is the root of a
+   repository (reporoot.c). Begin with a zeroed struct. */
 struct rooted {
     const struct rule *rule;
     struct str directory; /* the first bytes of the path; "" for the root directory */
