@@ -1,6 +1,4 @@
-/*
- * mcp_serve(): the policy, the workers, the carrier, until the client is gone or a signal comes.
- */
+/* mcp_serve(): sets up policy, workers and transport, and runs until the client disconnects or a signal arrives. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>

@@ -1,7 +1,7 @@
 /*
- * Sessions: found, started once however many ask at once, ended, listed. There is no daemon: whoever starts one forks its
- * session daemon. What decides whether one stands is its session daemon's life (record.h) and its socket; all changes happen under the
- * lock of its runtime directory.
+ * Finds sessions, starts them (once, however many callers ask at once), ends and lists them. There is no system daemon:
+ * whoever starts a session forks its session daemon. Whether a session runs depends on that process (record.h) and its
+ * socket; all changes happen under the lock of its runtime directory.
  */
 #include "session/session.h"
 

@@ -153,7 +153,7 @@ static int each_text(struct foreign *f, const char *key, const struct node *list
 
 static int say_item(struct foreign *f, const struct node *item, int key)
 {
-    if (key == KEY_ALLOW && domain_is_loopback(item->text)) { /* loopback is the box's own and always allowed */
+    if (key == KEY_ALLOW && domain_is_loopback(item->text)) { /* loopback is the box's own: no effect */
         const char *before = f->prefix;
         f->prefix = "";
         int r = ignore_value(f, "the allowed host", item->text, DOMAIN_LOOPBACK, item);
