@@ -3,10 +3,10 @@
  * request and the authority of each HTTP/2 request must be the host that was connected to, or, if that was an address,
  * be allowed themselves. Invalid data ends the connection at the first byte that cannot be right:
  *
- *     port 443              only TLS; port 80: only HTTP/1 or HTTP/2; unless a rule has /tcp
- *     first byte 0x14-0x17  only TLS, on any port: some servers check no other byte of a record header
- *     a request line        only HTTP, if any server accepts it as one: every request on the connection is parsed
- *     anything else         is followed as text (protocols/text.c) as long as the server may speak HTTP, then not at all
+ *   port 443              only TLS; port 80: only HTTP/1 or HTTP/2; unless a rule has /tcp
+ *   first byte 0x14-0x17  only TLS, on any port: some servers check no other byte of a record header
+ *   a request line        only HTTP, if any server accepts it as one: every request on the connection is parsed
+ *   anything else         is followed as text (protocols/text.c) as long as the server may speak HTTP, then not at all
  *
  * A server of HTTP/1 or TLS never sends first: if the server does, and it is not HTTP/2, nothing is inspected (except
  * on ports 80 and 443). Nor is TLS after its ClientHello, nor what follows an Upgrade that the server accepted to

@@ -65,7 +65,7 @@ static void read_words(int argc, char **argv, struct init_words *w)
         die("this program is started by pinfold run --engine NAME; it does nothing by itself", 0);
 }
 
-/* A container's root may not enter the directory, which is the caller's alone: connect as its owner, whom pinfold sees. */
+/* A container's root may not enter the caller's private directory: connect as its owner, whom pinfold sees. */
 static uint32_t owner_of_place(const char *socket, uint32_t otherwise)
 {
     char dir[sizeof((struct sockaddr_un *)0)->sun_path];

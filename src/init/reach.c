@@ -2,10 +2,10 @@
  * Loopback connections of a virtual machine, whose 127.0.0.1 is its own. One process accepts connections, and one per
  * connection relays the data:
  *
- *     services of the host's 127.0.0.1   a listener at the machine's 127.0.0.1 for each forwards to the gateway of qemu's
- *                                        network, and so to the loopback of the box around the machine, which decides
- *     published ports                    qemu forwards them to the machine's address; a listener there forwards to the
- *                                        port of 127.0.0.1 or ::1, as everywhere (supervisor/network/publish.c)
+ *   services of the host's 127.0.0.1   a listener at the machine's 127.0.0.1 for each forwards to the gateway of qemu's
+ *                                      network, and so to the loopback of the box around the machine, which decides
+ *   published ports                    qemu forwards them to the machine's address; a listener there forwards to the
+ *                                      port of 127.0.0.1 or ::1, as everywhere (supervisor/network/publish.c)
  */
 #include "init/guest.h"
 

@@ -1,7 +1,7 @@
 /*
  * The builder collects texts and flags as statements, then merges them in this order:
  *
- *     the profile with what it extends, from the base up; system; user; project; --policy and --settings files; flags; wishes
+ *   the profile with what it extends, from the base up; system; user; project; --policy and --settings files; flags; wishes
  *
  * The files that a text extends come before it, in its own layer. The profile that it extends becomes the base of all:
  * a flag's choice wins over a project's, a project's over a user's, a user's over the system's. The default is

@@ -23,7 +23,7 @@ struct builder {
     int group_dir;       /* its directory, for CLONE_INTO_CGROUP (v2), or -1 */
     int group_tasks[8];  /* `tasks` files: pid 1 writes "0" into each (v1) */
     int n_group_tasks;
-    bool foreign; /* another program created the namespaces: this process begins with the user and capabilities that it left */
+    bool foreign; /* another program created the namespaces; its user and capabilities are this process's at first */
     bool dies_with_parent; /* PR_SET_PDEATHSIG in addition to the end of the streams */
     bool late_net;         /* pid 1 creates the network namespace, which takes as long as the rest of BUILD */
     /* The guard: guard_serve(); its arguments are owned. Returns pid 1's wait status, or -errno. */

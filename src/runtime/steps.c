@@ -12,14 +12,14 @@
  * of the old, writable tree, but here the tree itself was marked and no old one remains. In both cases there remains
  * what is under mounts of the plan (the host's /tmp under the box's, a hidden directory under its mask). It could be
  * reached in only four ways, and each is closed:
- *     - by an older descriptor or working directory: the builder closes all but the listed descriptors before the first
- *       step, directories are refused as stdio, files are reopened after the last mount (runtime/stdio.c), and the working
- *       directory is / from the start and set by path afterwards;
- *     - through /proc/PID/root, cwd, fd or map_files of a process that has one: none outside of the pid namespace is
- *       visible, and builder and pid 1 are not dumpable, hold no such descriptor, and have other capabilities;
- *     - by unmounting or moving the upper mount: that takes CAP_SYS_ADMIN over this mount namespace, which nothing in the
- *       box has or can get; in a nested user namespace, if a policy permits those, the copied mounts are locked, too;
- *     - by a bind mount of a directory without its submounts: refused for locked mounts, for the same reason.
+ *   - by an older descriptor or working directory: the builder closes all but the listed descriptors before the first
+ *     step, directories are refused as stdio, files are reopened after the last mount (runtime/stdio.c), and the working
+ *     directory is / from the start and set by path afterwards;
+ *   - through /proc/PID/root, cwd, fd or map_files of a process that has one: none outside of the pid namespace is
+ *     visible, and builder and pid 1 are not dumpable, hold no such descriptor, and have other capabilities;
+ *   - by unmounting or moving the upper mount: that takes CAP_SYS_ADMIN over this mount namespace, which nothing in the
+ *     box has or can get; in a nested user namespace, if a policy permits those, the copied mounts are locked, too;
+ *   - by a bind mount of a directory without its submounts: refused for locked mounts, for the same reason.
  * ".." cannot leave either: the root directory of every process of the box is the root of the tree itself.
  *
  * COVER of / is the exception: a tmpfs becomes the root, so the box pivots into it and detaches the old tree.

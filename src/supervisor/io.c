@@ -1,16 +1,16 @@
 /*
  * The command's descriptors 0, 1 and 2, and the relays that they need.
  *
- *     pipe, connected Unix stream socket, /dev/null etc.   passed on as they are
- *     regular file, readable, with a name                  passed on; the builder reopens it through the box's mounts
- *     writable regular file, deleted file, memfd,          a pipe, relayed here: the box never has a descriptor that can do
- *     inet socket, other device                            more than carry data (an inet socket could be connected again on
- *                                                          the host's network, a file truncated or read)
- *     terminal                                             a pty in the box; the caller's terminal never enters
- *     captured output, counted output                      a pipe
- *     closed                                               /dev/null opened in the other direction: gives the same EBADF
- *     directory, O_PATH, block device, namespace,          refused
- *     pidfd, event descriptors
+ *   pipe, connected Unix stream socket, /dev/null etc.   passed on as they are
+ *   regular file, readable, with a name                  passed on; the builder reopens it through the box's mounts
+ *   writable regular file, deleted file, memfd,          a pipe, relayed here: the box never has a descriptor that can do
+ *   inet socket, other device                            more than carry data (an inet socket could be connected again on
+ *                                                        the host's network, a file truncated or read)
+ *   terminal                                             a pty in the box; the caller's terminal never enters
+ *   captured output, counted output                      a pipe
+ *   closed                                               /dev/null opened in the other direction: gives the same EBADF
+ *   directory, O_PATH, block device, namespace,          refused
+ *   pidfd, event descriptors
  *
  * If stdin is a terminal but stdout leads into a pipeline, another program there (a pager) probably uses the terminal:
  * then it is not made raw, and is read only while it is in line mode; so `git log | less` in a box keeps its keys.

@@ -1,9 +1,9 @@
 /*
  * What git on the host would run when a person works in a directory: the hooks, and the programs that the
  * configurations of repository and person name. Used for two things:
- *     - files and directories in the tree that git leads to: the survey protects them (targets.c);
- *     - what may not be the person's own: a program among the files of the tree, an unusual command, a configuration that
- *       came with the tree. A start mentions it, `pinfold doctor` lists it.
+ *   - files and directories in the tree that git leads to: the survey protects them (targets.c);
+ *   - what may not be the person's own: a program among the files of the tree, an unusual command, a configuration that
+ *     came with the tree. A start mentions it, `pinfold doctor` lists it.
  *
  * The look at one repository is bounded: five configurations, their includes (GITLOOK_INCLUDED), and a few small files.
  * Where there is no repository it costs two system calls.

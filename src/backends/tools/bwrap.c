@@ -4,14 +4,14 @@
  * them before the first command (docs/internals/backends.md).
  *
  * Why no more of bwrap's options are used:
- *     --bind SRC DST  follows links (CVE-2026-87766), so a place that another box can write around is only bound on itself:
- *                     the plan's own step then clones it by descriptor, refusing links, and ENTER makes the rest read-only
- *     --tmpfs, --dir  their mount points would be created, or followed, in the same way; and ENTER would close them
- *     --dev           moves into a second user namespace afterwards, whose capabilities do not apply to the mounts
- *     --proc          shows the processes of its pid namespace; pid 1 of the box has its own, below
- *     --unshare-pid   the guard must be an ancestor of every process of the box, but not among them
- *     --setenv        shows values to everybody who may list processes
- *     --seccomp       pid 1 must install the filter with the guard's listener
+ *   --bind SRC DST  follows links (CVE-2026-87766), so a place that another box can write around is only bound on itself:
+ *                   the plan's own step then clones it by descriptor, refusing links, and ENTER makes the rest read-only
+ *   --tmpfs, --dir  their mount points would be created, or followed, in the same way; and ENTER would close them
+ *   --dev           moves into a second user namespace afterwards, whose capabilities do not apply to the mounts
+ *   --proc          shows the processes of its pid namespace; pid 1 of the box has its own, below
+ *   --unshare-pid   the guard must be an ancestor of every process of the box, but not among them
+ *   --setenv        shows values to everybody who may list processes
+ *   --seccomp       pid 1 must install the filter with the guard's listener
  */
 #include <sched.h>
 #include <sys/stat.h>

@@ -9,12 +9,12 @@
  * from the caller's mountinfo and ours. Either way only yields candidates: a place counts if the same inode of the same
  * file system is there, opened from our root without following a link. So an error in such a text can refuse, but never
  * grant:
- *     - newline and space in a name are written as \012, \040, so no line can be forged;
- *     - a removed directory has "//deleted" after its name, which is no existing path;
- *     - mounts outside of the caller's root, and detached ones, have no line, hence no candidate;
- *     - a mount id is reused only after its mount is gone: the caller's is held by the descriptor that is examined, and ours
- *       stay as long as the box, so an id of ours (resolve.c) never is a mount of the caller's;
- *     - what is renamed meanwhile is found elsewhere, or not at all.
+ *   - newline and space in a name are written as \012, \040, so no line can be forged;
+ *   - a removed directory has "//deleted" after its name, which is no existing path;
+ *   - mounts outside of the caller's root, and detached ones, have no line, hence no candidate;
+ *   - a mount id is reused only after its mount is gone: the caller's is held by the descriptor that is examined, and ours
+ *     stay as long as the box, so an id of ours (resolve.c) never is a mount of the caller's;
+ *   - what is renamed meanwhile is found elsewhere, or not at all.
  */
 #include <errno.h>
 #include <fcntl.h>

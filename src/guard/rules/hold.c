@@ -12,13 +12,13 @@
  * Which directories: a verdict about a path depends on the names and contents of directories above it only through
  * rules of several components (".git/hooks", ".hg/hgrc") and through what makes a directory a repository (gitdir.c). So
  * an act takes locks
- *     - if its path has a component that comes after the first of such a rule, or is one of git's own: on the directory that
- *       contains it ("X" for X/hooks/pre-commit, X/objects, X/config);
- *     - if a directory gets a name below which a rule applies (x becomes ".git"): on that directory. Whoever creates x/hooks
- *       meanwhile locks the same x;
- *     - with submodules, on X/.git of each X/.git/modules that a verdict examines (module.c);
- *     - if its path has a name that applies at the root of a repository (".envrc"), or ends in what makes such a root
- *       (".git"): on the directory that contains both.
+ *   - if its path has a component that comes after the first of such a rule, or is one of git's own: on the directory that
+ *     contains it ("X" for X/hooks/pre-commit, X/objects, X/config);
+ *   - if a directory gets a name below which a rule applies (x becomes ".git"): on that directory. Whoever creates x/hooks
+ *     meanwhile locks the same x;
+ *   - with submodules, on X/.git of each X/.git/modules that a verdict examines (module.c);
+ *   - if its path has a name that applies at the root of a repository (".envrc"), or ends in what makes such a root
+ *     (".git"): on the directory that contains both.
  * Everything else (the thousands of files of a checkout) takes no lock and costs nothing. Two consequences: an act on
  * an ordinary name may be under way in a directory that becomes a "hooks" meanwhile; so a hooks directory that becomes
  * effective is replaced by a new one, which nobody has ever had open (git_hooks_renew). And what a rename has judged

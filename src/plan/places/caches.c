@@ -3,10 +3,10 @@
  * or an attached private directory; a home with seventeen caches would pay for seventeen mounts in every start. With a
  * masked home directory both have a cheaper form:
  *
- *     PART     one private layer over the whole (masked) home, which is never visible itself; the caches' directories in it
- *              are attached. What a rule hides in a cache is then a stub of the mask: below the layer, so that the box can
- *              put something of its own there and never sees the host's.
- *     LINKED   a cache that the host does not have is a link in the mask to a private directory; all of these share a mount.
+ *   PART     one private layer over the whole (masked) home, which is never visible itself; the caches' directories in it
+ *            are attached. What a rule hides in a cache is then a stub of the mask: below the layer, so that the box can
+ *            put something of its own there and never sees the host's.
+ *   LINKED   a cache that the host does not have is a link in the mask to a private directory; all of these share a mount.
  *
  * If something else is mounted in a cache, or the home cannot be masked, caches stay as they were.
  */

@@ -2,15 +2,15 @@
  * Decides how each place is implemented. Places come in path order, so one pass with a stack knows the place around
  * each; the decision depends on both:
  *
- *     around \ asked   rw                ro, protect             hide                         cache
- *     read-only        attach            nothing to do           stub in a mask               overlay, or private directory
- *     writable         nothing to do     ro: attach ro + guard   guard, on every open         nothing to do
- *                                        protect: the same for
- *                                        a directory, else guard
- *     private          attach            attach (protect: not    not there                    private directory
- *                                        there)
- *     hidden           attach; the hiding becomes hollow         nothing to do                the same
- *     cache            attach            attach; guard           deny                         nothing to do
+ *   around \ asked   rw                ro, protect             hide                         cache
+ *   read-only        attach            nothing to do           stub in a mask               overlay, or private directory
+ *   writable         nothing to do     ro: attach ro + guard   guard, on every open         nothing to do
+ *                                      protect: the same for
+ *                                      a directory, else guard
+ *   private          attach            attach (protect: not    not there                    private directory
+ *                                      there)
+ *   hidden           attach; the hiding becomes hollow         nothing to do                the same
+ *   cache            attach            attach; guard           deny                         nothing to do
  *
  * With an image as root nothing of the host is there except what is attached, hides of the built-in profiles have
  * nothing to hide, and the guard judges all other hides on every open: there are no masks.

@@ -2,7 +2,7 @@
  * The table of all keys. Parser, flags, help, manual page, JSON Schema, completion, printing and the rules for
  * untrusted projects are generated from it.
  *
- *     X(identifier, path in a text, flag or NULL, metavariable, type, choices, repeats, takes a value, tightening, help)
+ *   X(identifier, path in a text, flag or NULL, metavariable, type, choices, repeats, takes a value, tightening, help)
  *
  * Choices are in rising order of freedom, so that a TIGHTEN_RANK key is tightened by a choice further left.
  */

@@ -1,11 +1,11 @@
 /*
  * Chooses the means that enforce limits, and evaluates them at the end.
  *
- *     memory, processes or cpus requested     a control group if possible (survey/cgroup.h): version 2 in our own delegated
- *                                             tree, version 2 through systemd, version 1
- *     no group possible, or only defaults     rlimits (steps of the plan) and the watcher: groups cost 0.6 ms, and through
- *                                             systemd several, on every run
- *     disk                                    RLIMIT_FSIZE and private sizes (from the plan), growth by the watcher
+ *   memory, processes or cpus requested     a control group if possible (survey/cgroup.h): version 2 in our own delegated
+ *                                           tree, version 2 through systemd, version 1
+ *   no group possible, or only defaults     rlimits (steps of the plan) and the watcher: groups cost 0.6 ms, and through
+ *                                           systemd several, on every run
+ *   disk                                    RLIMIT_FSIZE and private sizes (from the plan), growth by the watcher
  *
  * A box that runs out of memory is ended: the kernel kills all of a version 2 group at once (memory.oom.group); version
  * 1 notifies an eventfd and we end it; the watcher ends it. So "out of memory" means the same everywhere. A full
