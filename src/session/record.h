@@ -16,6 +16,8 @@ struct kept {
 
 struct record {
     const char *name, *scope;
+    const char *version; /* of the pinfold that started it; NULL: before 0.1.0 */
+    unsigned revision;   /* KEEP_REVISION of its session daemon */
     const char *machine; /* which one, also after a restart */
     uint64_t pidns;      /* the namespace that `pid` is a number of; 0: not known */
     int pid;
