@@ -135,7 +135,7 @@ bool glob_member(struct str *members, uint32_t *low, uint32_t *high)
 
 const char *glob_wrong(struct str pattern)
 {
-    struct glob_part part;
+    struct glob_part part = {0};
     const char *wrong;
     while (next(&pattern, &part, &wrong) != GLOB_END)
         if (wrong)
@@ -185,7 +185,7 @@ static bool begins_plain(struct str pattern)
 bool glob_match(struct str pattern, struct str name, enum glob_case how)
 {
     struct str behind_star = {NULL, 0}, star_at = name;
-    struct glob_part part;
+    struct glob_part part = {0};
 
     for (;;) {
         struct str after = pattern, rest = name;

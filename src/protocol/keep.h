@@ -10,10 +10,15 @@
 #include <stdint.h>
 #include "protocol/control.h"
 
-#define KEEP_MAGIC    0x314b4e50u /* "PNK1" */
-#define KEEP_MESSAGE  (32u << 10) /* of one message, head and payload */
-#define KEEP_MAX      (4u << 20)  /* of a payload in a memfd */
-#define KEEP_DATA     (16u << 10) /* of one FRAME_DATA */
+/*
+ * Of everything that the two ends say: requests, answers, job images, records of jobs. A session may outlive the program that
+ * started it, so another revision is refused by both ends. tests/lint/revision.py knows which files it stands for.
+ */
+#define KEEP_REVISION 2u
+#define KEEP_MAGIC    (0x304b4e50u + (KEEP_REVISION << 24)) /* "PNK2" */
+#define KEEP_MESSAGE  (32u << 10)                           /* of one message, head and payload */
+#define KEEP_MAX      (4u << 20)                            /* of a payload in a memfd */
+#define KEEP_DATA     (16u << 10)                           /* of one FRAME_DATA */
 #define KEEP_FDS      6
 #define KEEP_MAX_NAME 64 /* of a persistent shell */
 #define KEEP_MAX_WAIT 0x7fffffffu

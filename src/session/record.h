@@ -16,6 +16,8 @@ struct kept {
 
 struct record {
     const char *name, *scope;
+    const char *version; /* of the pinfold that started it; NULL: before 0.1.0 */
+    unsigned revision;   /* KEEP_REVISION of its session daemon */
     const char *machine; /* its id, the same after a reboot */
     uint64_t pidns;      /* the pid namespace of `pid`; 0: unknown */
     int pid;

@@ -149,7 +149,10 @@ static void serve(struct sessiond *k, struct session_request *q, size_t n, int *
     unsigned first = 0;
     if (keep_request_check(message, n, n_fds) < 0) {
         answer_refused(q->from, &e,
-                       err_say(&e, ERR_BUG, "cannot read the request; are both pinfolds the same version?"));
+                       err_say(&e, ERR_REFUSED,
+                               "the session was started by pinfold " PINFOLD_VERSION
+                               " and does not understand this version's request; "
+                               "stop it with: pinfold session stop"));
     } else {
         memcpy(&q->head, message, sizeof q->head);
         first = q->head.apart;

@@ -164,7 +164,7 @@ const struct job_image *command_image(const char *payload, size_t n, struct err 
 {
     if (job_image_check(payload, n) == 0)
         return (const void *)payload;
-    (void)err_say(e, ERR_BUG, "cannot read the command; are both pinfolds the same version?");
+    (void)err_say(e, ERR_BUG, "cannot read the command (a bug in pinfold)");
     return NULL;
 }
 

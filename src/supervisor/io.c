@@ -104,6 +104,8 @@ static int look_at(int i, int fd, struct look *ret, struct err *e)
         return 0;
     ret->flags = fcntl(fd, F_GETFL);
     if (ret->flags < 0 || fstat(fd, &st) < 0) {
+        if (errno != EBADF)
+            return err_sys(e, ERR_SYSTEM, errno, "cannot use %s", fd_names[i]);
         ret->kind = KIND_CLOSED;
         return 0;
     }

@@ -239,14 +239,14 @@ static int srt_deny_write(struct foreign *f, const struct node *n)
 
 static int srt_git_config(struct foreign *f, const struct node *n)
 {
-    bool on;
+    bool on = false;
     int r = want_bool(f, "allowGitConfig", n, &on);
     return r < 0 || !on ? r : say_text(f, KEY_GUARD_ALLOW, n, ".git/config");
 }
 
 static int srt_disabled(struct foreign *f, const struct node *n)
 {
-    bool on;
+    bool on = false;
     int r = want_bool(f, "disabled", n, &on);
     return r < 0 || !on ? r : ignore(f, "disabled", "files are always confined", n);
 }
@@ -287,14 +287,14 @@ static int srt_sockets(struct foreign *f, const struct node *n)
 }
 static int srt_all_sockets(struct foreign *f, const struct node *n)
 {
-    bool on;
+    bool on = false;
     int r = want_bool(f, "allowAllUnixSockets", n, &on);
     return r < 0 || !on ? r
                         : ignore(f, "allowAllUnixSockets", "sockets are allowed individually (net.unix_sockets)", n);
 }
 static int srt_strict_list(struct foreign *f, const struct node *n)
 {
-    bool on;
+    bool on = false;
     int r = want_bool(f, "strictAllowlist", n, &on);
     return r < 0 || on ? r : ignore(f, "strictAllowlist", "no questions are asked: what is not allowed is refused", n);
 }
@@ -485,7 +485,7 @@ static int read_srt(struct foreign *f, const struct node *root)
  */
 static int dive_enabled(struct foreign *f, const struct node *n)
 {
-    bool on;
+    bool on = false;
     int r = want_bool(f, "enabled", n, &on);
     return r < 0 || on ? r : disabled(f, n);
 }
