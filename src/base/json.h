@@ -1,21 +1,21 @@
 /*
- * Writing JSON into a buf. Commas are placed by the writer; the caller opens, closes and names. Strings that are not
- * valid UTF-8 must be given as base64 (json_bytes decides and says so); names of files are written with invalid bytes
- * as U+FFFD plus, where exactness matters, the caller adds a base64 member.
+ * Writes JSON into a buf. The writer places commas; the caller opens, closes and names. A string that is not valid
+ * UTF-8 is written with U+FFFD for the invalid bytes; where exactness matters the caller adds a base64 member
+ * (json_base64()).
  */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
 #include "base/buf.h"
 
-/* jansson, which mcp/ reads with, has functions of these names (include it first). */
+/* jansson, with which mcp/ reads JSON, defines functions of these names (include it first). */
 #define json_object json_write_object
 #define json_array  json_write_array
 #define json_null   json_write_null
 
 struct json {
     struct buf *out;
-    bool comma;  /* a value stands before the next one in this container */
+    bool comma;  /* the container already has a value, so a comma comes next */
     bool pretty; /* two-space indentation, for people */
     int depth;
 };
@@ -45,7 +45,8 @@ static inline void json_text_or_null(struct json *j, const char *name, const cha
         json_null(j, name);
 }
 void json_base64(struct json *j, const char *name, struct str bytes);
-/* Whether all of `s` is UTF-8 as RFC 3629 has it (no surrogates, nothing over-long). */
+/* Whether all of `s` is valid UTF-8 (RFC 3629: no surrogates, no overlong forms). */
 bool utf8_valid(struct str s);
-/* Appends what a terminal shows and does not obey: control characters (C0, DEL, C1) and what is no UTF-8 as \xNN. */
+/* Appends `s` so that a terminal shows it and obeys nothing: control characters (C0, DEL, C1) and invalid UTF-8 as
+   \xNN. */
 void utf8_safe(struct buf *out, struct str s);

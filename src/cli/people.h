@@ -1,12 +1,12 @@
 /*
- * Lists for people: what the library says in JSON, as a table. Scripts ask for --json, of which the manual says what is in
- * it; these forms may change.
+ * Lists for people: prints the library's JSON as a table. These forms may change; scripts use --json, which the manual
+ * describes.
  */
 #pragma once
 
-/* Each prints `text`, malloc()ed, and frees it; STATUS_YES, or STATUS_NO with a sentence. */
+/* Each prints `text`, malloc()ed, and frees it; STATUS_YES, or STATUS_NO with a message. */
 int people_sessions(char *text);
-int people_names(char *text); /* of sessions, one a line */
+int people_names(char *text); /* names of sessions, one per line */
 int people_session(char *text);
 int people_removed(char *text, bool would);
 int people_jobs(char *text);

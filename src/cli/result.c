@@ -1,6 +1,7 @@
 /*
- * Where --result leads. In the workspace an earlier box may have put a link under that name, or on the way to it, and the result
- * holds words of the box: there no link is followed. Elsewhere those are that lie where no box could write (survey/written.h).
+ * The file for --result. In the workspace an earlier box may have put a link at that name, or on the path to it, and
+ * the result contains text from the box: so no link there is followed. Elsewhere links are followed if no box could
+ * write where they are (survey/written.h).
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,6 @@
 /*
- * Between the files of the shared library: one request to a `pinfold --serve` of its own, and its answer.
+ * Shared by the files of the shared library: sends one request to a `pinfold --serve` that it starts, and receives the
+ * answer.
  */
 #pragma once
 #include "base/err.h"
@@ -19,11 +20,11 @@ struct pinfold_result {
 
 struct pinfold_session {
     char *name, *scope; /* scope NULL: the user's own */
-    int files;          /* the socket of the file API, or -1 */
-    uint64_t limits[3]; /* each command's own time-out, grace, output; 0: the session's */
+    int files;          /* socket of the file API, or -1 */
+    uint64_t limits[3]; /* timeout, grace, output of each command; 0: the session's */
 };
 
-/* What may come before the answer. */
+/* What may arrive before the answer. */
 struct sayer {
     void (*say)(void *ctx, enum pinfold_say what, const char *sentence);
     void *ctx;
@@ -36,11 +37,11 @@ struct sayer {
 int remote_tell(struct pinfold_error *to, const struct err *from, int r);
 int remote_broken(struct err *e, int r);
 int remote_options(void *to, size_t room, const void *from, size_t size, struct err *e);
-/* Request out, answer in: `answer` gets the message, `ret` what stands behind the outcome in it. */
+/* Sends the request and receives the answer into `answer`; `ret` is the part of it after the outcome. */
 int remote_ask(const struct buf *request, const int *fds, unsigned n_fds, const struct sayer *sayer, struct buf *answer,
                struct str *ret, struct err *e);
-/* What has one text for an answer. */
+/* The same for an answer that is one text. */
 int remote_ask_text(const struct buf *request, const int *fds, unsigned n_fds, char **ret, struct pinfold_error *error);
 int remote_result(struct str rest, struct pinfold_result **ret);
-/* Which of the three go along, and how many; with capture the server keeps the output itself. */
+/* Which of the three descriptors to send, and how many; with capture the server keeps the output. */
 unsigned remote_fds(const int given[3], bool use_fds, bool capture, int fds[3], uint64_t *ret_mask);

@@ -1,6 +1,4 @@
-/*
- * Between the files that serve the shared library's requests.
- */
+/* Shared by the files that serve requests of the shared library. */
 #pragma once
 #include "run/direct.h"
 #include "run/message.h"
@@ -21,10 +19,10 @@ int serve_policy_argument(struct request *q, struct pinfold_policy **ret);
 int serve_answer_text(struct request *q, int r, char *text);
 void serve_answer_result(struct request *q, struct pinfold_result *result);
 void serve_say(void *ctx, enum pinfold_say what, const char *sentence); /* to the caller, before the answer */
-/* While a command runs nobody reads the socket: the caller's end ends this process. */
+/* While a command runs nobody reads the socket: this process ends if the caller closes it. */
 void serve_end_with_caller(bool on);
 /* serve_session.c: sessions and commands in them. */
 int serve_session(struct request *q, uint64_t op);
-/* serve_files.c: the socket of a session's files; agents. */
+/* serve_files.c: the file socket of a session; agents. */
 int serve_session_files(struct request *q, struct pinfold_session *session);
 int serve_agent(struct request *q, uint64_t op);

@@ -1,6 +1,4 @@
-/*
- * The public list of options: an expansion of the one table of keys.
- */
+/* The public list of options, generated from the table of keys. */
 #include "pinfold.h"
 #include "policy/text/keys.h"
 

@@ -1,4 +1,4 @@
-/* Attaches the caller to a job of a session: prints its output and passes on what is typed. */
+/* Attaches the caller to a job of a session: prints its output and passes on input. */
 #include "session/attach.h"
 
 #include <poll.h>

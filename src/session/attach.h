@@ -1,12 +1,10 @@
-/*
- * The caller's terminal and a background command of a session, until that ends or the caller leaves (Ctrl-P Ctrl-Q).
- */
+/* Connects the caller's terminal to a job of a session, until that ends or the user detaches (Ctrl-P Ctrl-Q). */
 #pragma once
 #include "session/session.h"
 
 /*
- * Its status, as run's, with a sentence in `error` when the session was ended with it; -EINTR: the caller has left it running;
- * -errno. `notes`: what was denied to one that failed, a sentence a line; or NULL.
+ * Returns its status, as run's, with a message in `error` if the session ended with it; -EINTR: detached; -errno.
+ * `notes` (or NULL): denials of a job that failed, one line each.
  */
 int session_attach(struct pinfold_session *s, uint32_t job, uint64_t from, bool watch_only, struct buf *notes,
                    struct pinfold_error *error);

@@ -1,18 +1,18 @@
-/* Tools on single boxes: run, explain, policy. */
+/* Tools for single boxes: run, explain, policy. */
 #pragma once
 #include "mcp/tools/tool.h"
 
-/* Of one command, here and in a session. */
+/* For one command, here and in a session. */
 #define MAX_TIMEOUT_MS   (7LL * 24 * 3600 * 1000)
-#define MAX_OUTPUT       (16u << 20) /* bytes kept of each of stdout and stderr at most, ... */
-#define DEFAULT_OUTPUT   (1u << 20)  /* ... and where the call does not say */
-#define MAX_TOLD_DENIALS 8           /* one by one; all are in the structured result */
+#define MAX_OUTPUT       (16u << 20) /* limit for each of stdout and stderr */
+#define DEFAULT_OUTPUT   (1u << 20)  /* if the call does not set one */
+#define MAX_TOLD_DENIALS 8           /* listed one by one; all are in the structured result */
 
 extern const struct tool tool_run, tool_explain, tool_policy;
 
-/* What a model reads of a result, the same for run and bash: output, then how it ended where that is not exit 0. */
+/* What a model reads of a result, for run and bash: output, then how it ended unless that is exit 0. */
 void result_text(struct mcp_job *j, const char *json);
-/* Takes out where the rules were said of what was denied: that is a file of the host. */
+/* Removes the origins of rules from denials: they are files of the host. */
 void result_hide(json_t *result);
-/* A line for each of the denials. */
+/* Prints one line per denial. */
 void result_denials(struct mcp_job *j, const json_t *list);
