@@ -37,6 +37,9 @@ test clang clang
 test clang-format-14,clang-format clang-format-14,clang-format
 test clang-tidy clang-tidy
 test shellcheck shellcheck
+test debhelper dh
+test dpkg-dev dpkg-buildpackage
+test lintian lintian
 test binutils nm
 test gcc-aarch64-linux-gnu aarch64-linux-gnu-gcc
 test libc6-dev-arm64-cross /usr/aarch64-linux-gnu/include/stdio.h

@@ -377,8 +377,7 @@ int hardlink_own(struct guard *g, const struct place *p, struct object *o, enum 
         no = deny(g, action, NULL, object_path(o), "it may have a name outside, and has none in the box");
     if (no < 0)
         return no;
-    auto_fd int dir = s.dir; /* closed at the end */
-    (void)dir;
+    auto_fd int dir __attribute__((unused)) = s.dir;
     if (g->copy.waits && g->names_held == 2 && same_file(&g->copy.of, &o->st)) {
         no = name_take(g, &s, o);
         if (no != -ESTALE)
