@@ -2,10 +2,11 @@
  * libpinfold in the same process: what the command line and `pinfold --serve` use. The objects behind pinfold.h.
  */
 #pragma once
+#include "base/value.h"
 #include "supervisor/run.h"
 #include "backends/native/net_kept.h"
 #include "run/load.h"
-#include "pinfold.h"
+#include "run/options.h"
 
 #define MAX_POLICY_ARENA (MAX_POLICY_BYTES + MAX_LAYERS_BYTES)
 #define MAX_PLAN_ARENA   (64u << 20)
@@ -36,8 +37,6 @@ int prepare(const struct pinfold_policy *p, const struct plan_ask *ask, bool tho
 /* The plan that explain has when none can be honoured (plan_ask.so_far): the named engine's, or the first one's that gives one. */
 int prepare_so_far(const struct pinfold_policy *p, const struct plan_ask *ask, struct prepared *ret);
 void prepared_free(struct prepared *p);
-/* What explain prints of it, malloc()ed; NULL where there is nothing to print. */
-char *explain_refused(const struct pinfold_policy *p, enum pinfold_explain_format format, int show_values);
 /* Where the engine is another program: fills the plan's command line, for explain. */
 int explain_command(struct prepared *p, enum pinfold_explain_format format, struct err *e);
 
@@ -45,7 +44,8 @@ struct session_place;
 
 struct pinfold_result {
     struct pinfold_policy *policy;
-    struct prepared prepared;
+    struct prepared prepared; /* of a run; a session's plan is with its daemon */
+    struct box_terms terms;
     struct box_result box;
     bool captured;
     const char *session;                        /* in `mem`; NULL: a run of its own */
@@ -53,19 +53,15 @@ struct pinfold_result {
     const struct session_place *place;          /* for that: where the session is, in `mem`, and when it was asked */
     uint64_t began;
     const char *note;  /* sentences for the person, a line each, in `mem`; or NULL */
-    struct arena *mem; /* of a command in a session: what stands for its plan; or NULL */
-    struct buf json;   /* made when first asked for: its digests cost more than a start may */
+    struct arena *mem; /* of a command in a session: what `terms` says; or NULL */
+    /* Made when first asked for: their digests cost more than a start may. */
+    struct buf json;
+    struct values values;
 };
 
 /* What a person is told after a command: why it ended, limits, denials with their remedies. */
 void say_notes(const struct pinfold_run_options *o, const struct pinfold_result *result);
-/* Fills `to` from `from` when both are there; returns r. */
-int tell(struct pinfold_error *to, const struct err *from, int r);
 /* A policy from packed layers, for requests of the shared library. */
 int policy_of_layers(struct str packed, struct pinfold_policy **ret, struct err *e);
-/* Hands the text of `b` to a caller who will free() it. */
-int give(struct buf *b, char **ret, struct pinfold_error *error);
-/* Callers built against an older header give a smaller struct: what they do not know is zero. */
-int take_options(void *to, size_t room, const void *from, size_t size, struct err *e);
 /* What a command gets of the caller's: `given` with `use_fds`, else 0, 1, 2; /dev/null (*null, opened once) for -1. */
 int stdio_of(const int given[3], bool use_fds, int *null, int stdio[3], struct err *e);

@@ -12,4 +12,3 @@
 int session_files(struct pinfold_session *s, bool again, int *ret, struct err *e);
 /* In the program: `end`, of a socket pair, goes to the session's guard; borrowed. */
 int session_files_give(struct pinfold_session *s, int end, struct err *e);
-int tell_error(struct pinfold_error *to, const struct err *from, int r);
