@@ -13,6 +13,7 @@
 
 /* ---- what a message holds: F(kind, name) ---- */
 
+/* clang-format off */
 #define FIELDS_NOTHING(F)     F(NUMBER, none)
 #define FIELDS_POLICY(F)      F(BYTES, policy)             /* as packed by the server */
 #define FIELDS_SESSION(F)     F(TEXT, name) F(TEXT, scope) /* scope NULL: the user's own */
@@ -21,15 +22,17 @@
 #define FIELDS_load(F)                                                                                                 \
     F(TEXT, profile)                                                                                                   \
     F(LIST, files)                                                                                                     \
-    F(TEXT, settings) F(TEXT, settings_format) F(TEXT, text) F(TEXT, settings_text) F(TEXT, cwd) F(NUMBER, no_layers)  \
-        F(OPTIONS, options) F(OPTIONS, wishes)
+    F(TEXT, settings)                                                                                                  \
+    F(TEXT, settings_format)                                                                                           \
+    F(TEXT, text) F(TEXT, settings_text) F(TEXT, cwd) F(NUMBER, no_layers) F(OPTIONS, options) F(OPTIONS, wishes)
 #define FIELDS_print(F)   FIELDS_POLICY(F) F(NUMBER, how)
 #define FIELDS_explain(F) FIELDS_POLICY(F) F(NUMBER, format) F(NUMBER, show_values)
 #define FIELDS_run(F)                                                                                                  \
     FIELDS_POLICY(F)                                                                                                   \
     F(LIST, argv)                                                                                                      \
-    F(LIST, env) F(TEXT, cwd) FIELDS_DESCRIPTORS(F) F(NUMBER, capture) F(NUMBER, capture_max) F(NUMBER, say)           \
-        F(NUMBER, ask) F(NUMBER, control)
+    F(LIST, env)                                                                                                       \
+    F(TEXT, cwd)                                                                                                       \
+    FIELDS_DESCRIPTORS(F) F(NUMBER, capture) F(NUMBER, capture_max) F(NUMBER, say) F(NUMBER, ask) F(NUMBER, control)
 #define FIELDS_wrap(F)   FIELDS_POLICY(F) F(LIST, argv)
 #define FIELDS_doctor(F) F(NUMBER, format) F(NUMBER, verify)
 #define FIELDS_schema(F) FIELDS_NOTHING(F)
@@ -44,17 +47,20 @@
 #define FIELDS_exec(F)                                                                                                 \
     FIELDS_SESSION(F)                                                                                                  \
     F(LIST, argv)                                                                                                      \
-    F(LIST, env) F(TEXT, cwd) F(TEXT, shell) FIELDS_DESCRIPTORS(F) F(NUMBER, capture) F(NUMBER, capture_max)           \
-        F(NUMBER, timeout_ms) F(NUMBER, tty) F(NUMBER, memory_max) F(NUMBER, processes_max) F(NUMBER, output)          \
-            F(NUMBER, cancel) F(NUMBER, own_timeout) F(NUMBER, own_grace) F(NUMBER, own_output)
+    F(LIST, env)                                                                                                       \
+    F(TEXT, cwd)                                                                                                       \
+    F(TEXT, shell) FIELDS_DESCRIPTORS(F) F(NUMBER, capture) F(NUMBER, capture_max) F(NUMBER, timeout_ms)               \
+        F(NUMBER, tty) F(NUMBER, memory_max) F(NUMBER, processes_max) F(NUMBER, output) F(NUMBER, cancel)              \
+            F(NUMBER, own_timeout) F(NUMBER, own_grace) F(NUMBER, own_output)
 #define FIELDS_update(F)     FIELDS_SESSION(F) F(LIST, allow) F(LIST, deny)
 #define FIELDS_job_output(F) FIELDS_SESSION(F) F(NUMBER, job) F(NUMBER, at) F(NUMBER, room)
 #define FIELDS_job_kill(F)   FIELDS_SESSION(F) F(NUMBER, job) F(NUMBER, signal)
 #define FIELDS_agent(F)                                                                                                \
     F(TEXT, agent)                                                                                                     \
     F(TEXT, state)                                                                                                     \
-    F(TEXT, home) F(TEXT, directory) F(TEXT, prompt) F(TEXT, profile) F(TEXT, model) F(TEXT, response)                 \
-        F(NUMBER, resume) F(NUMBER, unattended)
+    F(TEXT, home)                                                                                                      \
+    F(TEXT, directory)                                                                                                 \
+    F(TEXT, prompt) F(TEXT, profile) F(TEXT, model) F(TEXT, response) F(NUMBER, resume) F(NUMBER, unattended)
 /* Answers. */
 #define FIELDS_nothing(F) FIELDS_NOTHING(F)
 #define FIELDS_policy(F)  FIELDS_POLICY(F)
@@ -77,9 +83,11 @@
 #define MESSAGE_SHAPES(S)                                                                                              \
     S(load)                                                                                                            \
     S(print)                                                                                                           \
-    S(explain) S(run) S(wrap) S(doctor) S(schema) S(trust) S(log) S(judge) S(ensure) S(open) S(stop) S(list) S(prune)  \
-        S(exec) S(update) S(job_output) S(job_kill) S(agent) S(nothing) S(policy) S(text) S(report) S(words) S(result) \
-            S(limits) S(job) S(written) S(prepared) S(outcome) S(said) S(question) S(reply) S(output)
+    S(explain)                                                                                                         \
+    S(run)                                                                                                             \
+    S(wrap) S(doctor) S(schema) S(trust) S(log) S(judge) S(ensure) S(open) S(stop) S(list) S(prune) S(exec) S(update)  \
+        S(job_output) S(job_kill) S(agent) S(nothing) S(policy) S(text) S(report) S(words) S(result) S(limits) S(job)  \
+            S(written) S(prepared) S(outcome) S(said) S(question) S(reply) S(output)
 
 /* ---- requests: R(name, fields of the request, fields of the answer) ---- */
 
@@ -113,6 +121,8 @@
     R(agent_list, schema, report)                                                                                      \
     R(agent_prepare, agent, prepared)                                                                                  \
     R(agent_argv, agent, words)
+
+/* clang-format on */
 
 /* ---- what is made of them ---- */
 
