@@ -1,11 +1,13 @@
 /*
- * libpinfold: a command in a box, from C.
+ * libpinfold: run a command in a sandbox, from C.
  *
- * A call leaves the caller's process as it found it: no signal handler, umask, working directory, environment, child,
- * descriptor or thread of it is touched. Structs that the caller fills begin with `size`, set to sizeof: they may grow
- * at their end in later versions; so may those that are handed out by pointer. Functions return 0 or a negative errno;
- * the sentence is in struct pinfold_error. Strings handed out belong to the object they came from. An object may be used
- * by one thread at a time.
+ * A call does not change the calling process: its signal handlers, umask, working directory, environment, children,
+ * descriptors and threads stay as they were. Fill in `size` (sizeof the struct) in every struct that has it: later
+ * versions may add members at the end of a struct, also of those that functions return by pointer.
+ *
+ * Unless its comment says otherwise, a function returns 0 or a negative errno and fills in struct pinfold_error; on
+ * failure the `ret` arguments are not valid. A returned string belongs to the object it was read from, except where the
+ * comment says malloc()ed: then the caller calls free(). Sizes are in bytes. Use one object from one thread at a time.
  *
  *     struct pinfold_policy *p;
  *     struct pinfold_result *r;
@@ -32,15 +34,15 @@ extern "C" {
 
 enum pinfold_error_kind {
     PINFOLD_ERROR_NONE,
-    PINFOLD_ERROR_POLICY,  /* the policy or an option is wrong            */
-    PINFOLD_ERROR_CANNOT,  /* this machine cannot enforce what was asked   */
-    PINFOLD_ERROR_REFUSED, /* a rule of pinfold's own says no             */
-    PINFOLD_ERROR_SYSTEM,  /* the kernel said no                          */
+    PINFOLD_ERROR_POLICY,  /* the policy or an option is invalid */
+    PINFOLD_ERROR_CANNOT,  /* this machine cannot enforce the policy */
+    PINFOLD_ERROR_REFUSED, /* one of pinfold's own rules forbids it */
+    PINFOLD_ERROR_SYSTEM,  /* a system call failed */
     PINFOLD_ERROR_BUG
 };
 /*
- * What went wrong, filled in by the call that failed. Its layout is part of the interface and
- * never changes, so it carries no size: whatever else there is to know of an error one day will be had from a function.
+ * What went wrong, filled in by the call that failed: an errno (positive, or 0) and a sentence in English. This layout
+ * never changes, so it needs no `size`; further details would get accessor functions.
  */
 struct pinfold_error {
     enum pinfold_error_kind kind;
@@ -51,38 +53,44 @@ struct pinfold_error {
 struct pinfold_policy;
 struct pinfold_result;
 
-/* One option as on the command line, without dashes: {"rw", "/data"}, {"net", "none"}. A bare flag has value NULL. */
+/* One option as on the command line, without its dashes: {"rw", "/data"}, {"net", "none"}. A flag without an
+   argument has the value NULL. */
 struct pinfold_option {
     const char *name, *value;
 };
 
 struct pinfold_policy_options {
     size_t size;
-    const char *profile;                  /* NULL: "workspace"; "": none at all */
-    const char *const *files;             /* policy files besides system, user and project; NULL-terminated, or NULL */
-    const char *settings;                 /* an srt settings file, or NULL */
-    const struct pinfold_option *options; /* ended by a NULL name, or NULL */
-    const char *cwd;                      /* NULL: the caller's; workspace and relative paths start here */
-    int no_layers;                        /* do not read system, user and project files */
-    const char *settings_format;          /* what `settings` is: "srt" (NULL), "dive", "mycode", "daycare" or "bwrap" */
-    /* A whole policy in pinfold's own language: neither profile nor any file is read, only `options` are added to it. */
+    const char *profile;      /* NULL: "workspace"; "": none */
+    const char *const *files; /* policy files besides those of system, user and project; NULL-terminated, or NULL */
+    const char *settings;     /* path of another program's settings file, or NULL */
+    const struct pinfold_option *options; /* the last one has a NULL name; or NULL */
+    const char *cwd; /* base of the workspace and of relative paths; NULL: the caller's working directory */
+    int no_layers;   /* 1: ignore the policy files of system, user and project */
+    /* the format of `settings`: "srt" (also if NULL), "dive", "mycode", "daycare" or "bwrap" */
+    const char *settings_format;
+    /* A complete policy in pinfold's language. If set, neither a profile nor a file is read; only `options` are
+       added. */
     const char *text;
-    const char *settings_text; /* what the file `settings` would hold; `settings` is then its name in messages */
+    /* the content to use instead of the file `settings`, whose name then appears in messages only */
+    const char *settings_text;
     /*
-     * What somebody without authority (a model) wishes: like `options`, but one that would loosen the policy that the rest
-     * makes is refused (PINFOLD_ERROR_REFUSED). Variables are not expanded. Ended by a NULL name, or NULL.
+     * Requests from somebody without authority, such as a model. They are like `options`, but one that would loosen the
+     * policy made of all the rest is refused (PINFOLD_ERROR_REFUSED). Variables are not expanded. The last one has a
+     * NULL name; or NULL.
      */
     const struct pinfold_option *wishes;
 };
 
-/* Reads the layers and merges them. `options` NULL: all defaults. */
+/* Reads the policy files and merges them. `options` may be NULL. Free the result with pinfold_policy_free(). */
 PINFOLD_PUBLIC int pinfold_policy_load(const struct pinfold_policy_options *options, struct pinfold_policy **ret,
                                        struct pinfold_error *error);
 PINFOLD_PUBLIC void pinfold_policy_free(struct pinfold_policy *policy);
 /*
- * The merged policy in pinfold's own language; malloc()ed. `how`: bits. ORIGINS adds where each rule was said, as comments.
- * CONVERTED leaves out a workspace that nobody chose, and says ${WORKSPACE} of paths in it. ADDED is for a policy made of
- * settings alone (profile ""): what they add to the profile `workspace`, without what is so by itself.
+ * The merged policy in pinfold's language; malloc()ed. `how` is a set of bits. ORIGINS adds, as comments, where each
+ * rule comes from. CONVERTED leaves out a workspace that was not set explicitly, and writes ${WORKSPACE} for paths in
+ * it. ADDED is for a policy made from settings alone (profile ""): it prints only what they add to the profile
+ * `workspace`.
  */
 #define PINFOLD_TEXT_ORIGINS   1
 #define PINFOLD_TEXT_CONVERTED 2
@@ -96,8 +104,9 @@ enum pinfold_explain_format {
     PINFOLD_EXPLAIN_BRIEF
 };
 /*
- * The plan: what would be done, needs, losses, digest. malloc()ed. COMMAND: the command line alone of an engine that is another
- * program, quoted for a shell. BRIEF: the text without the steps, and what the built-in profiles name only counted.
+ * Describes what a run would do: steps, requirements, losses, digest. malloc()ed. COMMAND: only the command line,
+ * quoted for a shell, of an engine that is another program. BRIEF: the text without the steps and with the names of the
+ * built-in profiles only counted.
  */
 PINFOLD_PUBLIC int pinfold_explain(struct pinfold_policy *policy, enum pinfold_explain_format format, int show_values,
                                    char **ret, struct pinfold_error *error);
@@ -111,60 +120,62 @@ PINFOLD_PUBLIC int pinfold_explain_refused(struct pinfold_policy *policy, enum p
 
 /* What a person would be told about a run, one sentence or line at a time, without a newline. */
 enum pinfold_say {
-    PINFOLD_SAY_HEADER,  /* before the command: engine, network, workspace, limits        */
-    PINFOLD_SAY_NOTE,    /* after it: a limit that was hit, a denial, each with its remedy */
-    PINFOLD_SAY_CLOSING, /* last: how it ended, time, memory, denials                      */
-    PINFOLD_SAY_WARNING  /* before the command: it runs without a box; not to be silenced  */
+    PINFOLD_SAY_HEADER,  /* before the command: engine, network, workspace, limits */
+    PINFOLD_SAY_NOTE,    /* after it: a limit that was reached or a denial, with its remedy */
+    PINFOLD_SAY_CLOSING, /* last: exit status, time, memory, denials */
+    PINFOLD_SAY_WARNING  /* before the command: it runs without a box; always show it */
 };
 
-/* A host that no rule names, which the box wants to reach now; its connection waits. */
+/* The box wants to reach a host that no rule names. The connection waits for the answer. */
 struct pinfold_question {
-    size_t size;         /* of what is filled in                                                       */
-    const char *target;  /* "api.example.com:443", "[2001:db8::1]:443": canonical, as a rule would say it */
-    const char *how;     /* "transparent", "connect", "http", "socks"                                  */
-    const char *command; /* what the kernel calls the process, printable ASCII; "" when it is not known */
-    uint32_t pid;        /* inside the box; 0 when it is not known                                     */
-    uint32_t timeout_ms; /* a later answer is a no (policy: net.ask_time)                              */
+    size_t size;         /* of the members that are filled in */
+    const char *target;  /* "api.example.com:443", "[2001:db8::1]:443"; canonical, as in a rule */
+    const char *how;     /* "transparent", "connect", "http", "socks" */
+    const char *command; /* the name of the process (comm in proc(5)), printable ASCII; "" if unknown */
+    uint32_t pid;        /* in the box's process namespace; 0 if unknown */
+    uint32_t timeout_ms; /* after this time the answer is taken as no (policy: net.ask_time) */
 };
 enum pinfold_answer {
-    PINFOLD_NO,     /* this time                                   */
-    PINFOLD_YES,    /* this time                                   */
-    PINFOLD_NEVER,  /* no, and the same to it for the rest of the run */
-    PINFOLD_ALWAYS, /* yes, and so on                              */
+    PINFOLD_NO,     /* deny this connection */
+    PINFOLD_YES,    /* allow this connection */
+    PINFOLD_NEVER,  /* deny this target for the rest of the run */
+    PINFOLD_ALWAYS, /* allow this target for the rest of the run */
 };
 
 struct pinfold_run_options {
     size_t size;
-    const char *const *argv;            /* NULL-terminated */
-    const char *const *env;             /* the environment the policy chooses from; NULL: the caller's */
-    const char *cwd;                    /* inside; NULL: the policy's */
-    int stdin_fd, stdout_fd, stderr_fd; /* -1: /dev/null for stdin; ignored for output with capture. 0 is taken as given
-                                           only when `use_fds` is set, otherwise the caller's 0, 1, 2 */
+    const char *const *argv; /* NULL-terminated */
+    const char *const *env;  /* from which the policy selects variables; NULL: the caller's */
+    const char *cwd;         /* a path in the box; NULL: the policy's */
+    /* -1: /dev/null for stdin. Output descriptors are ignored with `capture`. Used only if `use_fds` is set;
+       otherwise the box gets the caller's 0, 1 and 2 */
+    int stdin_fd, stdout_fd, stderr_fd;
     int use_fds;
-    int capture;                                                         /* stdout and stderr into the result */
-    size_t capture_max;                                                  /* bytes of each; 0: 16 MiB */
+    int capture;                                                         /* put stdout and stderr into the result */
+    size_t capture_max;                                                  /* bytes kept of each stream; 0: 16 MiB */
     void (*say)(void *ctx, enum pinfold_say what, const char *sentence); /* called during pinfold_run(), or NULL */
     void *say_ctx;
     /*
-     * The calling program is a command line and does nothing else meanwhile: its terminal becomes raw and is restored,
-     * SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH and SIGTSTP are forwarded. Only in the program that has pinfold linked
-     * into it; the shared library answers -EOPNOTSUPP: start what pinfold_wrap() returns instead.
+     * Set this if the calling program is a command line that only waits for the box: its terminal becomes raw and is
+     * restored at the end; SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH and SIGTSTP are forwarded. Works only in a
+     * program that pinfold is linked into statically. The shared library returns -EOPNOTSUPP: start the command line
+     * from pinfold_wrap() instead.
      */
     int foreground;
     /*
-     * Answers where no rule of a network 'allow' decides; NULL: whoever the policy's net.ask says, or nobody. Called on the
-     * thread in pinfold_run(), which passes on no output meanwhile: who cannot answer at once takes control_fd.
+     * Decides where no rule of `net: allow` matches. NULL: as the policy's net.ask says, or no. It is called on the
+     * thread of pinfold_run(), and no output is relayed meanwhile; if an answer may take long, use control_fd.
      */
     enum pinfold_answer (*ask)(void *ctx, const struct pinfold_question *question);
     void *ask_ctx;
-    /* A connected stream socket for JSON lines: rules that change while the command runs, and questions (pinfold(1),
-       CONTROL CONNECTION). It stays the caller's. 0: none. */
+    /* A connected stream socket for JSON lines: changes of rules while the command runs, and questions (CONTROL
+       CONNECTION in pinfold-network(7)). The caller keeps and closes it. 0: none. */
     int control_fd;
-    /* Children that only tidy up after the box are not waited for: the caller does, with __WALL, or ends next and leaves them to
-       who inherits them. */
+    /* Do not wait for child processes that only clean up after the box. The caller waits for them with __WALL
+       (wait(2)), or exits soon, so that they are reparented. */
     int leave;
-    /* More runs under this policy follow, one after the other: a box without a network leaves its network namespace to the
-       next one, provided that no socket is left in it. With `leave`, only for callers that wait before the next run. */
+    /* More runs under this policy follow, one after the other: a box without a network leaves its network namespace
+       to the next one if no socket remains in it. With `leave`, the caller must have waited before the next run. */
     int keep_network;
 };
 PINFOLD_PUBLIC int pinfold_run(struct pinfold_policy *policy, const struct pinfold_run_options *options,
@@ -172,22 +183,23 @@ PINFOLD_PUBLIC int pinfold_run(struct pinfold_policy *policy, const struct pinfo
 PINFOLD_PUBLIC void pinfold_result_free(struct pinfold_result *result);
 
 /*
- * The argv that runs `argv` under `policy` when given to execve: for callers that start processes themselves. The policy
- * goes with it as flags, so it holds without any file. malloc()ed, NULL-terminated, one allocation; free() it.
+ * The argument vector that runs `argv` under `policy`, for callers that call execve() themselves. It contains the whole
+ * policy as flags and depends on no file. NULL-terminated; one allocation, free it with one free().
  */
 PINFOLD_PUBLIC int pinfold_wrap(struct pinfold_policy *policy, const char *const *argv, char ***ret,
                                 struct pinfold_error *error);
 
 enum pinfold_end { PINFOLD_EXITED, PINFOLD_SIGNALED, PINFOLD_TIMED_OUT, PINFOLD_LIMIT, PINFOLD_SANDBOX };
 PINFOLD_PUBLIC enum pinfold_end pinfold_result_end(const struct pinfold_result *result);
-PINFOLD_PUBLIC int pinfold_result_code(const struct pinfold_result *result);   /* exit status or signal number  */
-PINFOLD_PUBLIC int pinfold_result_status(const struct pinfold_result *result); /* as `pinfold run` would exit   */
-/* A signal by which a command line now ends itself (the command died of the terminal's Ctrl-C or quit key), or 0. */
+PINFOLD_PUBLIC int pinfold_result_code(const struct pinfold_result *result);   /* exit status, or signal number */
+PINFOLD_PUBLIC int pinfold_result_status(const struct pinfold_result *result); /* the exit status of `pinfold run` */
+/* The signal with which a command line should now kill itself, because the command died of Ctrl-C or the quit key;
+   or 0. */
 PINFOLD_PUBLIC int pinfold_result_reraise(const struct pinfold_result *result);
-PINFOLD_PUBLIC const char *pinfold_result_stdout(const struct pinfold_result *result,
-                                                 size_t *ret_n); /* NUL-terminated */
+/* Captured output, NUL-terminated; its length goes to *ret_n if that is not NULL. */
+PINFOLD_PUBLIC const char *pinfold_result_stdout(const struct pinfold_result *result, size_t *ret_n);
 PINFOLD_PUBLIC const char *pinfold_result_stderr(const struct pinfold_result *result, size_t *ret_n);
-PINFOLD_PUBLIC const char *pinfold_result_json(const struct pinfold_result *result); /* the whole result, one schema */
+PINFOLD_PUBLIC const char *pinfold_result_json(const struct pinfold_result *result); /* the whole result as JSON */
 /*
  * The same as values, for a reader in this process: the members of pinfold_result_json() under the same names. What is handed
  * out here lives as long as the result; NULL where there is nothing, or no memory. In the structs below a text is NULL where
@@ -246,49 +258,52 @@ PINFOLD_PUBLIC const char *pinfold_result_not_taken(const struct pinfold_result 
 PINFOLD_PUBLIC const char *pinfold_result_note(const struct pinfold_result *result);
 
 /*
- * Sessions: a box with a name, kept alive by a small process of its own (the keeper) until it is stopped, into which
- * commands are sent. A name may be any text of 1 to 4096 bytes without NUL; it is nobody's path. An object is a
- * connection to a session, not its life: freeing it leaves the session running.
+ * A session is a named box that stays until it is stopped; commands run in it. A session daemon keeps each one alive. A
+ * name is any text of 1 to 4096 bytes without NUL and is never used as a path. A struct pinfold_session is only a
+ * connection: freeing it does not stop the session.
  */
 struct pinfold_session;
 
 struct pinfold_session_options {
     size_t size;
     const char *name;
-    /* What becomes of a living session of that name whose policy or image is another one: 0: -ESTALE with a sentence; 1:
-       it is stopped and made anew; what it has stored stays. */
+    /* If a session of this name runs with another policy or image: 0: fail with -ESTALE; 1: stop it and start a new
+       one, which keeps the stored files. */
     int recreate;
-    const char *scope; /* names of one owner among several (an instance of a server); NULL: the user's own */
-    void (*say)(void *ctx, enum pinfold_say what, const char *sentence); /* called when one is started, or NULL */
+    const char *scope; /* separates the names of several owners (instances of a server); NULL: the user's own */
+    void (*say)(void *ctx, enum pinfold_say what, const char *sentence); /* called when a session is started, or NULL */
     void *say_ctx;
 };
-/* The session of that name: started when there is none, found when there is one. Two callers at once get the same. */
+/* Finds the session, or starts it if there is none. Concurrent callers get the same session. */
 PINFOLD_PUBLIC int pinfold_session_ensure(struct pinfold_policy *policy, const struct pinfold_session_options *options,
                                           struct pinfold_session **ret, struct pinfold_error *error);
-/* The living session of that name; -ENOENT with a sentence that says what became of it. No policy is read. */
+/* Finds a running session and reads no policy. -ENOENT if there is none; the message says what happened to it. */
 PINFOLD_PUBLIC int pinfold_session_open(const struct pinfold_session_options *options, struct pinfold_session **ret,
                                         struct pinfold_error *error);
 PINFOLD_PUBLIC void pinfold_session_free(struct pinfold_session *session);
-/* Ends it with every process in it; `remove`: and what it stored. -ENOENT when there is none. */
+/* Ends the session and all its processes; with `remove`, deletes its stored files, too. -ENOENT if there is none. */
 PINFOLD_PUBLIC int pinfold_session_stop(const struct pinfold_session_options *options, int remove,
                                         struct pinfold_error *error);
-/* All sessions of the user (`options` NULL), or one whole: JSON, one schema with `pinfold session list|show --json`. malloc()ed. */
+/* All sessions of the user (`options` NULL), or all details of one, as in `pinfold session list|show --json`.
+   malloc()ed. */
 PINFOLD_PUBLIC int pinfold_session_list(const struct pinfold_session_options *options, char **ret,
                                         struct pinfold_error *error);
 
 /*
- * Removes what sessions and runs whose owner is dead have left: boxes, containers, volumes, directories; and the caches of
- * projects whose directory is gone. `ret`: JSON: "removed", "removed_from_engines", "kept" (what has to wait, and why), "caches"
- * ("workspace", "bytes" freed, "whole"), "not_asked" (daemons that are not there), "not_asked_news" (those of
- * them that no call before has told: "why", "note", the file whose removal makes pinfold forget it). malloc()ed.
+ * Removes what sessions and runs with a dead owner left behind (boxes, containers, volumes, directories) and the caches
+ * of projects whose directory is gone. `ret` is JSON, malloc()ed: "removed", "removed_from_engines", "kept" (what has
+ * to wait, and why), "caches" ("workspace", "bytes" freed, "whole"), "not_asked" (container daemons that do not
+ * answer), "not_asked_news" (those of them that no earlier call reported: "why", "note", and the file to delete so that
+ * pinfold forgets the daemon).
  */
 PINFOLD_PUBLIC int pinfold_session_prune(char **ret, struct pinfold_error *error);
-/* The same JSON of what that would remove, and nothing is removed; "bytes" and "whole" are null. malloc()ed. */
+/* The same JSON without removing anything; "bytes" and "whole" are null. malloc()ed. */
 PINFOLD_PUBLIC int pinfold_session_left(char **ret, struct pinfold_error *error);
 
 /*
- * Rules of the session's network (net: allow), on top of its policy's: hosts as in the options `allow` and `deny`,
- * NULL-terminated, or NULL. All of them or none. What the policy denies stays denied; they go with the session.
+ * Adds rules to the session's network (`net: allow`), written as in the options `allow` and `deny`; each list is
+ * NULL-terminated, or NULL. Either all are added or none. What the policy denies stays denied. The rules last as long
+ * as the session.
  */
 PINFOLD_PUBLIC int pinfold_session_update(struct pinfold_session *session, const char *const *allow,
                                           const char *const *deny, struct pinfold_error *error);
@@ -296,38 +311,43 @@ PINFOLD_PUBLIC int pinfold_session_update(struct pinfold_session *session, const
 struct pinfold_exec_options {
     size_t size;
     const char *const *argv; /* NULL-terminated; with `shell`: one element, the text of the command */
-    const char *const *env;  /* "NAME=value" besides the session's own; or NULL */
-    const char *cwd;         /* as the box sees it; NULL: the session's */
-    const char *shell; /* name of a persistent shell of the session, made on first use; NULL: a process of its own */
+    const char *const *env;  /* "NAME=value" in addition to the session's variables; NULL-terminated, or NULL */
+    const char *cwd;         /* a path in the box; NULL: the session's */
+    const char *shell;       /* a persistent shell of the session, started on first use; NULL: no shell */
     int stdin_fd, stdout_fd, stderr_fd; /* as in struct pinfold_run_options */
     int use_fds;
     int capture;
     size_t capture_max;
     uint32_t timeout_ms; /* 0: none */
-    int tty; /* 1: a terminal of the box between; 2: for those of the three that are terminals; needs foreground */
-    int foreground;                     /* as in struct pinfold_run_options */
-    int cancel_fd;                      /* readable or hung up: the command is ended as by a time-out; 0: none */
-    uint64_t memory_max, processes_max; /* for this command, within the session's; 0: none */
-    void (*output)(void *ctx, int which, const char *bytes, size_t n); /* with capture: as it comes (1, 2), or NULL */
+    /* 1: give the command a terminal; 2: only for those of the three descriptors that are terminals. Needs
+       `foreground` */
+    int tty;
+    int foreground; /* as in struct pinfold_run_options */
+    int cancel_fd;  /* once this is readable or hung up, the command is ended as by a timeout; 0: none */
+    uint64_t memory_max, processes_max; /* for this command, within the session's limits; 0: none */
+    /* with capture: called with output of stream 1 or 2 as it arrives, or NULL */
+    void (*output)(void *ctx, int which, const char *bytes, size_t n);
     void *ctx;
 };
-/* One command in the session; `ret` as from pinfold_run(). -ESTALE: the session is gone, with a sentence. */
+/* Runs one command in the session. *ret is as from pinfold_run(). -ESTALE: the session no longer exists. */
 PINFOLD_PUBLIC int pinfold_exec(struct pinfold_session *session, const struct pinfold_exec_options *options,
                                 struct pinfold_result **ret, struct pinfold_error *error);
 
-/* Background commands: they outlive the caller and end with the session; output is kept in a bounded log. */
+/* Jobs are background commands. They outlive the caller and end with the session. Their output is kept in a bounded
+   log. */
 PINFOLD_PUBLIC int pinfold_job_start(struct pinfold_session *session, const struct pinfold_exec_options *options,
                                      uint32_t *ret_job, struct pinfold_error *error);
-/* {"jobs":[{"job":1,"argv":[...],"state":"running"|"ended","result":{...}|null}]}; malloc()ed. */
+/* JSON, malloc()ed: {"jobs":[{"job":1,"argv":[...],"state":"running"|"ended","result":{...}|null}]} */
 PINFOLD_PUBLIC int pinfold_job_list(struct pinfold_session *session, char **ret, struct pinfold_error *error);
 /*
- * What it wrote from byte `at` on (both streams in the order they came), at most `room` bytes into `to`; the number, 0 at
- * the end of what there is. *ret_first: the oldest byte that is still kept; *ret_ended: it has ended, and all was read.
+ * Copies output of the job from byte `at` on into `to`, at most `room` bytes, both streams in the order of arrival.
+ * Returns the number of bytes; 0 means nothing new yet. *ret_first is the oldest byte still kept (if it is greater than
+ * `at`, nothing is copied); *ret_ended is 1 once the job has ended and all of its output was read.
  */
 PINFOLD_PUBLIC int64_t pinfold_job_output(struct pinfold_session *session, uint32_t job, uint64_t at, char *to,
                                           size_t room, uint64_t *ret_first, int *ret_ended,
                                           struct pinfold_error *error);
-/* A signal to it and its children. */
+/* Sends a signal to the job and its child processes. */
 PINFOLD_PUBLIC int pinfold_job_kill(struct pinfold_session *session, uint32_t job, int signal,
                                     struct pinfold_error *error);
 
@@ -345,18 +365,20 @@ struct pinfold_attach_options {
 PINFOLD_PUBLIC int pinfold_job_attach(struct pinfold_session *session, const struct pinfold_attach_options *options,
                                       char **ret_notes, struct pinfold_error *error);
 /*
- * Files of a session by the names the box has for them, worked on from outside by descriptor, under the session's policy:
- * what a command in it may not read or write is refused here, too, and no link or race leads out of its mounts.
+ * Files of a session, named as in the box. They are opened from outside under the session's policy: what a command in
+ * the box may not read or write is refused here, too, and no symbolic link or race leads out of the box's mounts.
  */
-/* At most `max` bytes from `at`; malloc()ed, *ret_n their number, *ret_size the file's (NULL: not asked). */
+/* At most `max` bytes from offset `at`; malloc()ed, their number in *ret_n. *ret_size, if not NULL, gets the size of
+   the file. */
 PINFOLD_PUBLIC int pinfold_file_read(struct pinfold_session *session, const char *path, uint64_t at, size_t max,
                                      char **ret, size_t *ret_n, uint64_t *ret_size, struct pinfold_error *error);
-/* Replaces the whole file in one step; `mode` for a new one (an old one keeps mode and owner); `parents`: makes directories. */
+/* Replaces the whole file atomically. `mode` is for a new file; an existing one keeps mode and owner. `parents`:
+   creates missing directories. */
 PINFOLD_PUBLIC int pinfold_file_write(struct pinfold_session *session, const char *path, const char *bytes, size_t n,
                                       unsigned mode, int parents, struct pinfold_error *error);
 /*
- * The same as a stream: the file's bytes to descriptor `fd`, and what `fd` has until its end into the file. Directories are
- * removed with what is in them when `recursive`.
+ * The same as streams: get copies the file to `fd`, put copies from `fd` until its end. remove with `recursive` removes
+ * a directory and all below it.
  */
 PINFOLD_PUBLIC int pinfold_file_get(struct pinfold_session *session, const char *path, int fd,
                                     struct pinfold_error *error);
@@ -365,51 +387,57 @@ PINFOLD_PUBLIC int pinfold_file_put(struct pinfold_session *session, const char 
 PINFOLD_PUBLIC int pinfold_file_remove(struct pinfold_session *session, const char *path, int recursive,
                                        struct pinfold_error *error);
 /*
- * A file or a whole tree between host and box, links as links; a target that is a directory gets it below itself. `ret`
- * (may be NULL): {"files":1,"bytes":2,"left_out":0}, left out is what is neither file nor directory nor link. malloc()ed.
+ * Copies a file or a tree between host and box; symbolic links are copied as links. If the target is a directory, the
+ * copy is put into it. `ret` (or NULL) gets JSON, malloc()ed: {"files":1,"bytes":2,"left_out":0}; left out is
+ * everything that is not a file, directory or symbolic link.
  */
 PINFOLD_PUBLIC int pinfold_file_copy_in(struct pinfold_session *session, const char *host, const char *box, char **ret,
                                         struct pinfold_error *error);
 PINFOLD_PUBLIC int pinfold_file_copy_out(struct pinfold_session *session, const char *box, const char *host, char **ret,
                                          struct pinfold_error *error);
-/* One directory: {"entries":[{"name":"a","type":"file|directory|link|other","size":1,"mode":"0644","modified":"...","target":null}]} */
+/* JSON, malloc()ed:
+       {"entries":[{"name":"a","type":"file|directory|link|other","size":1,"mode":"0644","modified":"...","target":null}]} */
 PINFOLD_PUBLIC int pinfold_file_list(struct pinfold_session *session, const char *path, char **ret,
                                      struct pinfold_error *error);
 /*
- * What stands at a path after links were followed, for comparing: {"path":"/canonical","type":"file|directory|other|none",
- * "mode":"0644","size":1,"modified_ns":2,"device":3,"inode":4,"mounted":true,"writable":true}; of "none" the type alone. Device and
- * inode as stat(2) has them on the host; "mounted": a mount of the box begins there. malloc()ed.
+ * What a path leads to once symbolic links are resolved, as JSON, malloc()ed:
+ * {"path":"/canonical","type":"file|directory|other|none",
+ * "mode":"0644","size":1,"modified_ns":2,"device":3,"inode":4,"mounted":true,"writable":true}; for "none" only the
+ * type. Device and inode are those of stat(2) on the host. "mounted": it is a mount point of the box.
  */
 PINFOLD_PUBLIC int pinfold_file_where(struct pinfold_session *session, const char *path, char **ret,
                                       struct pinfold_error *error);
-/* Host path <-> box path over the session's mounts; unchanged outside the mapping. malloc()ed. */
+/* Translates between paths of the host and of the box by the session's mounts. A path outside of them is returned as
+   it is. malloc()ed. */
 PINFOLD_PUBLIC int pinfold_path_to_box(struct pinfold_session *session, const char *path, char **ret,
                                        struct pinfold_error *error);
 PINFOLD_PUBLIC int pinfold_path_to_host(struct pinfold_session *session, const char *path, char **ret,
                                         struct pinfold_error *error);
 
 /*
- * Agents: programs that answer prompts, known by name (docs/AGENTS.md): where their login and state are, what a box for them
- * needs, how they are called.
+ * Agents: programs that answer prompts, known by name (docs/AGENTS.md). The library knows where their login and state
+ * are, what their box needs and how to start them.
  */
 struct pinfold_agent_options {
     size_t size;
     const char *agent;     /* "kiro-cli", "claude", "codex", "gemini" */
-    const char *state;     /* prepare: directory of this session's own state, made when missing; absolute */
-    const char *home;      /* of the box's user, as the box has it; NULL: the caller's */
-    const char *directory; /* argv: where it works, as the box has it */
+    const char *state;     /* prepare: absolute path of the directory for this session's state; created if missing */
+    const char *home;      /* home of the box's user, as a path in the box; NULL: the caller's */
+    const char *directory; /* argv: its working directory, as a path in the box */
     const char *prompt;
-    const char *profile, *model; /* NULL: its own choice */
-    const char *response;        /* a file for its last answer, as the box has it; NULL: standard output alone */
-    int resume;                  /* go on with the conversation of this directory */
-    int unattended;              /* it asks nobody for leave: the box is what holds it */
+    const char *profile, *model; /* NULL: the agent's default */
+    const char *response;        /* file for its last answer, as a path in the box; NULL: only standard output */
+    int resume;                  /* continue the last conversation of this directory */
+    int unattended;              /* never ask for permission: the box is the limit */
 };
-/* {"agents":[{"name","title","state":[...],"servers":[...],"profile":true,"model":true,"resume":true,"response":"option|prompt|none"}]} malloc()ed. */
+/* JSON, malloc()ed:
+       {"agents":[{"name","title","state":[...],"servers":[...],"profile":true,"model":true,"resume":true,
+       "response":"option|prompt|none"}]} */
 PINFOLD_PUBLIC int pinfold_agent_list(char **ret, struct pinfold_error *error);
 /*
- * Brings the host's login into the state: everything at first, later the login alone; the host's own is not changed. `ret_options`
- * (may be NULL): what the box needs, ended by a NULL name; one free(). `ret` (may be NULL):
- * {"agent","state","first":[],"refreshed":[],"missing":[],"options":[{"name","value"}]}; malloc()ed.
+ * Copies the host's login into `state`: everything the first time, later only the login. The host's files are not
+ * changed. `ret_options` (or NULL): the options the box needs, the last one with a NULL name; one free(). `ret` (or
+ * NULL): JSON, malloc()ed: {"agent","state","first":[],"refreshed":[],"missing":[],"options":[{"name","value"}]}.
  */
 PINFOLD_PUBLIC int pinfold_agent_prepare(const struct pinfold_agent_options *options,
                                          struct pinfold_option **ret_options, char **ret, struct pinfold_error *error);
@@ -418,26 +446,26 @@ PINFOLD_PUBLIC int pinfold_agent_argv(const struct pinfold_agent_options *option
                                       struct pinfold_error *error);
 
 /*
- * What this machine can do, with remedies, and what git would run from the repository around the current directory, as text or
- * JSON; `verify` also tries to break a default box. malloc()ed.
- * Returns 1 when a box cannot be made here or an attack succeeded, otherwise 0 or a negative errno.
+ * Reports, as text or JSON, what this machine can enforce, with remedies, and which programs git would run from the
+ * repository around the current directory. `verify` also attacks a default box. malloc()ed. Returns 1 if no box can be
+ * created here or an attack succeeded, otherwise 0 or a negative errno.
  */
 PINFOLD_PUBLIC int pinfold_doctor(enum pinfold_explain_format format, int verify, char **ret,
                                   struct pinfold_error *error);
 
 /*
- * The keys of the policy. Those with a name are the options of struct pinfold_option and the flags of `pinfold run`: one
- * table for help, completion and manual. `name` is NULL where a key stands in policy files only.
+ * The keys of the policy. Those with a name are the options of struct pinfold_option and the flags of `pinfold run`;
+ * help, completion and manual use the same table. `name` is NULL if a key exists in policy files only.
  */
 struct pinfold_option_info {
-    const char *name;    /* "memory"                                                  */
-    const char *value;   /* what stands for the value in a manual ("SIZE"); NULL: none */
-    const char *choices; /* "none|allow|host", or NULL                                 */
-    const char *key;     /* where it stands in a policy file: "limits.memory"          */
-    const char *help;    /* one sentence                                               */
+    const char *name;    /* "memory" */
+    const char *value;   /* what stands for the value in the manual ("SIZE"); NULL: takes none */
+    const char *choices; /* "none|allow|host", or NULL */
+    const char *key;     /* its name in a policy file: "limits.memory" */
+    const char *help;    /* one sentence */
     int takes_value, repeats;
 };
-/* Key number `i`, counted from 0; NULL behind the last. Read by pointer alone: the struct may grow at its end. */
+/* Key number `i`, counted from 0; NULL after the last. Use it only by pointer: the struct may grow at its end. */
 PINFOLD_PUBLIC const struct pinfold_option_info *pinfold_option_at(size_t i);
 /*
  * The real path of the host's `path`, which a flag named `what` gave; also of one that is yet to be made. -EPERM: it leads over a
@@ -447,11 +475,12 @@ PINFOLD_PUBLIC int pinfold_path_judge(const char *what, const char *path, char *
 /* JSON Schema (draft 2020-12) of the policy language; malloc()ed. */
 PINFOLD_PUBLIC int pinfold_policy_schema(char **ret, struct pinfold_error *error);
 /*
- * Says that the project policy `path` (a file, or a directory that holds .pinfold/policy.yaml) may also loosen: bound to
- * its present content and its real path. `withdraw` takes that back. `ret` gets a sentence; malloc()ed.
+ * Allows the project policy `path` (a file, or a directory that has .pinfold/policy.yaml) to loosen the policy, too.
+ * Trust is bound to its real path and its present content. `withdraw` revokes it. `ret` gets a sentence, malloc()ed.
  */
 PINFOLD_PUBLIC int pinfold_trust(const char *path, int withdraw, char **ret, struct pinfold_error *error);
-/* Writes the audit events kept so far to descriptor `fd`, one JSON object per line; `follow`: and those to come. */
+/* Writes the audit events recorded so far to descriptor `fd`, one JSON object per line; with `follow`, also those to
+   come. */
 PINFOLD_PUBLIC int pinfold_log(int fd, int follow, struct pinfold_error *error);
 
 /*

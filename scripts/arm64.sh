@@ -59,7 +59,8 @@ endian = 'little'
 END
 if ! [ -f "$build/meson/build.ninja" ]; then
     rm -rf "$build/meson"
-    meson setup "$build/meson" --cross-file "$build/cross.ini" -Dtests=true
+    # Optimized as far as it goes: what the compiler warns of then is found here.
+    meson setup "$build/meson" --cross-file "$build/cross.ini" -Dtests=true --buildtype=release ${PINFOLD_WERROR:+-Dwerror=true}
 fi
 # shellcheck disable=SC2046 # a list of words
 ninja -C "$build/meson" $(scripts/targets.py "$build/meson" unit golden)

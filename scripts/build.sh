@@ -3,7 +3,7 @@
 #     product  build/        static, with musl: what is installed
 #     host     build-host/   the system's C library: unit tests and test programs; an object for each source (see -Dseparate)
 #     asan     build-asan/   unit, golden and fuzz tests with AddressSanitizer and UndefinedBehaviorSanitizer
-#     faults   build-faults/ the program and its tests where every kernel call can be made to fail
+#     faults   build-faults/ the program and its tests where every kernel call can be made to fail; with clang if there is one
 # Without a word: the product. A folder that exists is brought up to date. PINFOLD_WERROR=1 makes warnings errors, from then on.
 set -eu
 cd "$(dirname "$0")/.."
@@ -44,7 +44,12 @@ for what in "${@:-product}"; do
         ninja -C build-asan $(scripts/targets.py build-asan unit golden fuzz)
         ;;
     faults)
-        setup build-faults -Dtests=true -Dfaults=true
+        # With clang where it is there: one of the builds that are tested is.
+        if [ -z "${CC-}" ] && command -v clang >/dev/null; then
+            CC=clang setup build-faults -Dtests=true -Dfaults=true
+        else
+            setup build-faults -Dtests=true -Dfaults=true
+        fi
         # shellcheck disable=SC2046 # a list of words
         ninja -C build-faults pinfold pinfold-init $(scripts/targets.py build-faults fault)
         ;;

@@ -1,4 +1,4 @@
-/* The words for what the builder and pid 1 can only say in two numbers. */
+/* Error messages for the two numbers that the builder and pid 1 report. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -36,7 +36,7 @@ static const char *place_name(uint32_t where)
     }
 }
 
-/* What a user namespace without powers looks like: AppArmor's restriction lets it be made and then refuses its use. */
+/* A user namespace without capabilities: AppArmor's restriction permits creating it and then refuses its use. */
 static bool namespace_refused(const struct plan *p, uint32_t where, int no)
 {
     if (where == WHERE_NET)
@@ -71,13 +71,13 @@ static const char *hint(const struct plan *p, uint32_t where, int no)
     return NULL;
 }
 
-/* In a box that is supervised; a thorough look finds that out. */
+/* The process is itself supervised, in a box; the thorough probe finds that out. */
 static bool is_second_supervisor(const struct plan *p, uint32_t where, int no)
 {
     return where < p->image->n_steps && plan_steps(p->image)[where].kind == STEP_FILTER && no == EBUSY;
 }
 
-/* Connections cannot be caught in the hoped-for way: a thorough look finds the next best. */
+/* Connections cannot be redirected by the assumed method: the thorough probe finds the next best. */
 static bool catch_refused(const struct plan *p, uint32_t where)
 {
     return where < p->image->n_steps && plan_steps(p->image)[where].kind == STEP_CATCH && !p->facts->catch_why &&

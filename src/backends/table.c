@@ -1,10 +1,10 @@
-/* The engines there are. */
+/* The table of engines. */
 #include "backends/container/container.h"
 #include "backends/engine.h"
 
 /*
- * The order of `auto`: what needs nobody else first; then what keeps all of native's rules; then what costs more to start;
- * last what runs as root on everybody's behalf.
+ * In the order of `auto`: first what needs no other program; then what enforces all of native's rules; then what is
+ * slower to start; last what runs as root for everybody.
  */
 const struct engine *const engines[] = {&engine_native,   &engine_bwrap,    &engine_nsjail,
                                         &engine_firejail, &engine_vm,       &engine_podman,

@@ -1,7 +1,7 @@
 /*
- * No engine: what --unsandboxed-fallback asks for where none can enforce the policy. The command is supervised as every other
- * (limits by control groups and the watcher, time-out, result), and confined by nothing: every guarantee is a loss. It is
- * in no table, so nobody chooses it by a name.
+ * No engine: for --unsandboxed-fallback, if none can enforce the policy. The command is supervised as usual (limits by
+ * control groups and the watcher, timeout, result), but not confined: every guarantee is a loss. It is not in the
+ * table, so nobody can select it by name.
  */
 #include <sys/syscall.h>
 
@@ -13,7 +13,7 @@ static int unsandboxed_probe(struct facts *f, struct arena *mem, bool thorough, 
     static const char why[] = "the command runs without a box (--unsandboxed-fallback)";
     (void)mem, (void)thorough, (void)e;
     f->engine = "unsandboxed";
-    f->tier = TIER_LANDLOCK; /* no namespaces: pid 1 is a child subreaper, and hunts what is left */
+    f->tier = TIER_LANDLOCK; /* no namespaces: pid 1 is a child subreaper and kills what is left */
     f->unsandboxed = true;
     f->uid = (uint32_t)sys_call(SYS_geteuid, 0, 0, 0, 0, 0, 0);
     f->gid = (uint32_t)sys_call(SYS_getegid, 0, 0, 0, 0, 0, 0);

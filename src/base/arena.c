@@ -1,6 +1,6 @@
 /*
- * Arenas: memory that is allocated piece by piece and freed at once. Blocks are kept for reuse and can be left to the
- * end of the process.
+ * Arenas: memory that is allocated piece by piece and freed at once. Blocks can be kept for reuse, or left to the exit
+ * of the process.
  */
 #include "base/arena.h"
 
@@ -17,7 +17,7 @@
 struct block {
     struct block *next;
     size_t used, room;
-    size_t there; /* bytes from its beginning whose pages were asked for */
+    size_t there; /* bytes from its start whose pages were populated */
     max_align_t bytes[];
 };
 
@@ -28,12 +28,12 @@ struct arena {
 };
 
 /*
- * Blocks are pages of their own, which the kernel is asked for some at a time, ahead of their use: eight page faults cost
- * twice what it takes to hand out eight pages at once. They come zeroed, and no part of one is handed out twice.
+ * Blocks consist of whole pages, which the kernel is asked for in steps, ahead of use: eight page faults cost twice as
+ * much as getting eight pages at once. They are zeroed, and no part is handed out twice.
  */
 enum { BLOCK_BYTES = 128 << 10, STEP_BYTES = 16 << 10, PAGE = 4096 };
 static bool all_to_exit;
-/* What arenas of before have left for those to come, zeroed: only where somebody said so, in a program of one thread. */
+/* Blocks of freed arenas for reuse, zeroed: only on request, in a single-threaded program. */
 enum { SPARE_MAX = 4 };
 static struct {
     bool wanted;
@@ -55,11 +55,11 @@ void arenas_reuse(void)
 static void populate(void *at, size_t bytes)
 {
     int no = errno;
-    (void)madvise(at, bytes, MADV_POPULATE_WRITE); /* where that cannot be asked for, pages come by faults */
+    (void)madvise(at, bytes, MADV_POPULATE_WRITE); /* if it fails, pages are populated by faults */
     errno = no;
 }
 
-/* A large arena grows by a quarter of itself. */
+/* A large arena grows by a quarter of its size. */
 static struct block *block_new(size_t room, size_t used)
 {
     if (room < used / 4)
@@ -80,7 +80,7 @@ static struct block *block_new(size_t room, size_t used)
     return b;
 }
 
-/* `n` bytes of `b` are about to be handed out. What is large may be for a worst case: its pages come as they are used. */
+/* Prepares `n` bytes of `b`. A large allocation may be for a worst case: its pages are populated on use. */
 static void block_ready(struct block *b, size_t n)
 {
     size_t end = sizeof *b + b->used + n, all = sizeof *b + b->room;
@@ -152,7 +152,7 @@ void *arena_zero(struct arena *a, size_t n)
     return p;
 }
 
-/* The last thing that was handed out becomes `more` bytes longer where it stands. */
+/* Extends the last allocation in place by `more` bytes. */
 static bool grow_last(struct arena *a, const char *at, size_t bytes, size_t more)
 {
     const size_t unit = sizeof(max_align_t);
@@ -192,7 +192,7 @@ char *arena_printf(struct arena *a, const char *format, ...)
 void *arena_push(struct arena *a, void *items, size_t *n, size_t size)
 {
     char **array = items;
-    /* The array has room for the next power of two (at least 8): it is full exactly when n is such a number. */
+    /* The array has room for the next power of two (at least 8), so it is full exactly if n is such a number. */
     if (*n == 0 || (*n >= 8 && (*n & (*n - 1)) == 0)) {
         size_t room = *n ? *n * 2 : 8;
         if (*n && room <= SIZE_MAX / size && grow_last(a, *array, *n * size, *n * size))
@@ -212,7 +212,7 @@ static bool holds(const struct block *b, const void *p)
     return p && (uintptr_t)p >= (uintptr_t)b && (uintptr_t)p < (uintptr_t)b->bytes + b->room;
 }
 
-/* The pages of the block that are neither its head's nor of the `n` bytes at `but`, which it holds: before and behind. */
+/* The pages of the block before and after the `n` bytes at `but` in it, except that of its head. */
 static void around(struct block *b, const void *but, size_t n, struct span ret[2])
 {
     char *from = (char *)b + PAGE, *end = (char *)b->bytes + b->room, *at = (char *)b;
@@ -250,7 +250,7 @@ void arena_keep(struct arena *a, const void *but, size_t but_bytes)
         kept = b;
         around(b, but, but_bytes, parts);
         for (int i = 0; i < 2; i++) {
-            if (parts[i].bytes) /* the addresses stay ours: all of the block is unmapped at the end */
+            if (parts[i].bytes) /* the addresses stay reserved: the whole block is unmapped at the end */
                 (void)madvise(parts[i].at, parts[i].bytes, MADV_DONTNEED);
         }
     }

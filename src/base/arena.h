@@ -1,7 +1,7 @@
 /*
- * One lifetime, one arena: a policy and a plan are each built in one, immutable afterwards, and freed by one call.
- * The arena has a ceiling; past it, or without memory, allocation returns NULL and `arena_failed` stays true, so a
- * builder may check once at its end as long as it tests what it dereferences.
+ * Arenas: memory of one lifetime, freed by one call. A policy and a plan are each built in one and immutable
+ * afterwards. An arena has a size limit. Above it, or without memory, allocations return NULL and arena_failed() stays
+ * true; so a builder may check once at its end if it tests the pointers it dereferences.
  */
 #pragma once
 #include <stdarg.h>
@@ -14,11 +14,12 @@ struct arena;
 /* A new arena that hands out at most `max` bytes; NULL without memory. */
 struct arena *arena_new(size_t max);
 struct arena *arena_free(struct arena *a); /* takes NULL; returns NULL */
-/* For a program that is about to end, and whose user waits for that: from now on arena_free() leaves it all to exit. */
+/* For a program that is about to exit and whose user waits for that: from now on arena_free() frees nothing and
+   leaves all memory to exit. */
 void arenas_leave_to_exit(void);
 /*
- * For a process of one thread that does much the same again and again: a few blocks of arenas that were freed serve the next
- * ones, zeroed, which costs a fraction of giving pages back and getting new ones.
+ * For a single-threaded process that repeats the same work: new arenas reuse a few blocks of freed ones, zeroed, which
+ * costs a fraction of returning pages to the kernel and getting new ones.
  */
 void arenas_reuse(void);
 /* `n` zeroed bytes aligned for any object, or NULL. */
@@ -35,25 +36,25 @@ static inline char *arena_text_or_null(struct arena *a, const char *s)
 }
 char *arena_printf(struct arena *a, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /*
- * Room for one more element at the end of the array `*items` of `*n` elements of `size` bytes; doubles as needed
- * (the old array stays in the arena until its end). Returns the zeroed new element and counts it, or NULL.
+ * Appends a zeroed element to the array `*items` of `*n` elements of `size` bytes, and returns it, or NULL. The array
+ * doubles as needed; old copies stay in the arena until it is freed.
  */
 void *arena_push(struct arena *a, void *items, size_t *n, size_t size);
 bool arena_failed(const struct arena *a);
 
-/* A piece of memory of whole pages. */
+/* A range of whole pages. */
 struct span {
     void *at;
     size_t bytes;
 };
 /*
- * What of the memory of `a` does not hold the `but_bytes` at `but` (NULL: all of it), for a forked copy of this process that
- * gives it back itself: at most `room` into `ret`; returns how many.
+ * The pages of `a` except those that hold the `but_bytes` at `but` (NULL: all pages), for a forked copy of this process
+ * that unmaps them itself. Puts at most `room` into `ret` and returns how many.
  */
 size_t arena_spans(const struct arena *a, const void *but, size_t but_bytes, struct span *ret, size_t room);
-/* Gives back all pages but those with the object `but` of this arena. Nothing is handed out from it any more. */
+/* Frees all pages except those of the object `but` in this arena. Nothing can be allocated from it any more. */
 void arena_keep(struct arena *a, const void *but, size_t but_bytes);
-/* Gives back what of the blocks was not handed out, in whole pages. */
+/* Frees the whole pages of the blocks that were not allocated from. */
 void arena_trim(struct arena *a);
 
 static inline void arena_drop(struct arena **a)

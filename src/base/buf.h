@@ -1,7 +1,7 @@
 /*
- * A growing byte buffer that names its ceiling when it is born. Going over the ceiling, or running out of memory,
- * marks the buffer broken: later puts do nothing, and the one check at the end (`buf_ok`) tells. The content is
- * always followed by a NUL that does not count.
+ * A growing byte buffer with a size limit that is set when it is created. Going over the limit, or running out of
+ * memory, marks the buffer broken: later puts do nothing, and a single buf_ok() at the end reports it. A NUL that is
+ * not counted always follows the content.
  */
 #pragma once
 #include <stdarg.h>

@@ -9,11 +9,11 @@
 
 enum err_kind {
     ERR_NONE,
-    ERR_POLICY,  /* the policy or the command line is wrong: the user mends the text  */
-    ERR_CANNOT,  /* this machine or engine cannot enforce what was asked               */
-    ERR_REFUSED, /* a rule of pinfold's own says no                                   */
-    ERR_SYSTEM,  /* the kernel said no                                                */
-    ERR_BUG      /* ours                                                              */
+    ERR_POLICY,  /* the policy or the command line is wrong */
+    ERR_CANNOT,  /* this machine or engine cannot enforce the policy */
+    ERR_REFUSED, /* one of pinfold's own rules forbids it */
+    ERR_SYSTEM,  /* a system call failed */
+    ERR_BUG      /* a bug in pinfold */
 };
 
 struct err {
@@ -22,13 +22,14 @@ struct err {
     char text[1024];
 };
 
-/* Says a sentence; returns -no, or -EINVAL where no errno fits the kind (ERR_CANNOT: -EOPNOTSUPP, ERR_REFUSED: -EPERM). */
+/* Sets the sentence. Returns -no, or -EINVAL for kinds without an errno (ERR_CANNOT: -EOPNOTSUPP, ERR_REFUSED:
+   -EPERM). */
 int err_say(struct err *e, enum err_kind kind, const char *format, ...) __attribute__((format(printf, 3, 4)));
 /* "<sentence>: <strerror(no)>"; `no` positive; returns -no. */
 int err_sys(struct err *e, enum err_kind kind, int no, const char *format, ...) __attribute__((format(printf, 4, 5)));
-/* Puts "<context>: " before what is there; returns r. */
+/* Prepends "<context>: "; returns r. */
 int err_wrap(struct err *e, int r, const char *format, ...) __attribute__((format(printf, 3, 4)));
-/* Puts " (<remedy>)" behind what is there; returns r. */
+/* Appends " (<remedy>)"; returns r. */
 int err_hint(struct err *e, int r, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 static inline bool err_is_refused(int r)

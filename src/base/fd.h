@@ -1,11 +1,9 @@
-/*
- * Owned descriptors: `auto_fd` closes at the end of the scope, `take_fd` spells out that ownership leaves.
- */
+/* Owned descriptors: `auto_fd` closes one at the end of the scope; `take_fd` passes ownership on. */
 #pragma once
 #include <errno.h>
 #include <unistd.h>
 
-/* Closes unless negative; always returns -1, so that `fd = close_fd(fd)` leaves nothing dangling. */
+/* Closes unless negative. Always returns -1, for `fd = close_fd(fd)`. */
 static inline int close_fd(int fd)
 {
     if (fd >= 0)
@@ -24,7 +22,7 @@ static inline int take_fd(int *fd)
 }
 #define auto_fd __attribute__((cleanup(drop_fd)))
 
-/* All of it, however many calls that takes: 0 or -errno. */
+/* Writes all bytes, with as many calls as needed. 0 or -errno. */
 static inline int fd_write_all(int fd, const char *p, size_t n)
 {
     while (n) {

@@ -75,7 +75,7 @@ static void newline(struct json *j)
         buf_text(j->out, "  ");
 }
 
-/* How many bytes at the start of `s` stand for themselves in a string. */
+/* Number of bytes at the start of `s` that need no escape in a string. */
 static size_t plain_run(struct str s)
 {
     size_t n = 0;
@@ -106,7 +106,7 @@ static void quote(struct json *j, struct str s)
             buf_text(j->out, "\\n");
         } else if (c == '\t') {
             buf_text(j->out, "\\t");
-        } else if (is_control(s, n)) { /* of two bytes only what U+0080 and on is made of: C2 and the number itself */
+        } else if (is_control(s, n)) { /* two-byte controls, U+0080 on: C2 and the number itself */
             buf_printf(j->out, "\\u%04x", (unsigned char)s.p[n - 1]);
         } else {
             buf_put(j->out, s.p, n);

@@ -10,7 +10,7 @@
 #include "base/buf.h"
 #include "base/value.h"
 
-/* jansson, which mcp/ reads with, has functions of these names (include it first). */
+/* jansson, with which mcp/ reads JSON, defines functions of these names (include it first). */
 #define json_object json_write_object
 #define json_array  json_write_array
 #define json_null   json_write_null
@@ -53,7 +53,8 @@ static inline void json_text_or_null(struct json *j, const char *name, const cha
         json_null(j, name);
 }
 void json_base64(struct json *j, const char *name, struct str bytes);
-/* Whether all of `s` is UTF-8 as RFC 3629 has it (no surrogates, nothing over-long). */
+/* Whether all of `s` is valid UTF-8 (RFC 3629: no surrogates, no overlong forms). */
 bool utf8_valid(struct str s);
-/* Appends what a terminal shows and does not obey: control characters (C0, DEL, C1) and what is no UTF-8 as \xNN. */
+/* Appends `s` so that a terminal shows it and obeys nothing: control characters (C0, DEL, C1) and invalid UTF-8 as
+   \xNN. */
 void utf8_safe(struct buf *out, struct str s);

@@ -1,6 +1,6 @@
 /*
- * Slices of text. A struct str borrows its bytes: it owns nothing and need not end in NUL.
- * Bytes are bytes: names of files may hold anything but NUL, so nothing here assumes UTF-8.
+ * Slices of text. A struct str borrows its bytes: it owns nothing and need not end in NUL. File names may hold any byte
+ * but NUL, so nothing here assumes UTF-8.
  */
 #pragma once
 #include <stdbool.h>
@@ -44,7 +44,7 @@ static inline struct str str_skip(struct str a, size_t n)
 {
     return n > a.n ? (struct str){a.p + a.n, 0} : (struct str){a.p + n, a.n - n};
 }
-/* Without the spaces and tabs around it: the optional white space of HTTP's fields (RFC 9110 5.6.3). */
+/* Strips spaces and tabs at both ends: the optional whitespace of HTTP fields (RFC 9110 5.6.3). */
 static inline struct str str_trim(struct str a)
 {
     while (a.n && (a.p[0] == ' ' || a.p[0] == '\t'))
@@ -54,7 +54,7 @@ static inline struct str str_trim(struct str a)
     return a;
 }
 
-/* Cuts off and returns what stands before the first `c`, which is dropped; all of it where there is none. */
+/* Cuts off and returns what precedes the first `c`, and drops that `c`; without one, returns all. */
 static inline struct str str_until(struct str *s, char c)
 {
     const char *at = s->n ? (const char *)memchr(s->p, c, s->n) : NULL;
@@ -69,8 +69,8 @@ static inline bool same(const char *a, const char *b)
     return a == b || (a && b && strcmp(a, b) == 0);
 }
 
-/* Optimal-string-alignment distance of two names, capped at 99: used to offer the nearest valid name. */
+/* Optimal string alignment distance of two names, at most 99; used to suggest the nearest valid name. */
 unsigned str_distance(struct str a, struct str b);
 
-/* Two arguments for "%.*s" in a sentence: the first 120 bytes. */
+/* Two arguments for "%.*s" in a message: at most the first 120 bytes. */
 #define STR_SAID(s) (int)((s).n < 120 ? (s).n : 120), (s).p

@@ -1,4 +1,4 @@
-/* `agent`: what is known of agents, and their login in a directory for a session. */
+/* `agent`: lists agents, and copies their login into the directory of a session. */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>

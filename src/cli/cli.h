@@ -1,6 +1,6 @@
 /*
- * The command line: argv -> pinfold.h -> words. Each verb is one function; flags of the policy come from the library's
- * table, so none is parsed here by name.
+ * The command line: parses argv, calls pinfold.h, prints. Each verb is one function. Policy flags come from the
+ * library's table; none is parsed by name here.
  */
 #pragma once
 #include <stdbool.h>
@@ -8,12 +8,12 @@
 #include "base/buf.h"
 #include "pinfold.h"
 
-/* Exit statuses. A command's own status passes through `run`; these are pinfold's. */
+/* Exit statuses. `run` passes on the command's; these are pinfold's own. */
 enum status {
     STATUS_YES = 0,
     STATUS_NO = 1,
-    STATUS_USAGE = 2,  /* usage, or the policy is wrong                                        */
-    STATUS_CANNOT = 3, /* this machine cannot enforce what was asked                            */
+    STATUS_USAGE = 2,  /* usage, or the policy is wrong */
+    STATUS_CANNOT = 3, /* this machine cannot enforce the policy */
     STATUS_NO_SESSION = 4,
     STATUS_SANDBOX = 125
 };
@@ -44,7 +44,7 @@ enum verb_id {
 #define VERBS_OF_FILES    (VERB_CAT | VERB_WRITE | VERB_CP | VERB_LS | VERB_PATH)
 #define VERBS_WITH_POLICY (VERB_RUN | VERB_SHELL | VERB_EXPLAIN | VERB_SHOW_RUN | VERB_POLICY | VERB_SESSION | VERB_MCP)
 
-/* What argv said. Arrays have room for all of argv; strings are argv's. */
+/* The parsed command line. Arrays have room for all of argv; strings point into argv. */
 struct ask {
     enum verb_id verb;
     struct pinfold_option *policy; /* flags of the policy, ended by a NULL name */
@@ -60,20 +60,20 @@ struct ask {
     const char *mode; /* of files */
     bool parents;
     bool json, names, quiet, verbose, show_values, no_layers, origins, verify, follow, remove, dry_run;
-    unsigned closed_stdio; /* bits of the standard descriptors that the caller had closed */
-    char **words;          /* what is no flag: a command, a path, a sub-verb; NULL-terminated */
+    unsigned closed_stdio; /* bits of the standard descriptors that were closed at the start */
+    char **words;          /* arguments that are no flags: a command, a path, a sub-verb; NULL-terminated */
     int n_words;
 };
 
 struct verb {
     enum verb_id id;
     const char *name, *usage, *sentence;
-    const char *const *parts; /* of a verb that has verbs of its own: "usage", "sentence" ..., NULL; or NULL */
+    const char *const *parts; /* if the verb has sub-verbs: "usage", "sentence" ..., NULL; otherwise NULL */
 };
 extern const struct verb verbs[]; /* ended by a NULL name */
 const struct verb *verb_find(const char *name);
 
-/* A flag that belongs to the command line and not to the policy. */
+/* A flag of the command line, not of the policy. */
 struct own_flag {
     char letter; /* 'q' for -q, 0 */
     const char *name, *value;
@@ -82,22 +82,22 @@ struct own_flag {
 };
 extern const struct own_flag own_flags[]; /* ended by a NULL name */
 
-/* Whether nothing but options stands behind the verb; false with the sentence on stderr. */
+/* Checks that only options follow the verb; false with a message on stderr. */
 bool no_words(const struct ask *a);
-/* Parses what follows the verb; false with the sentence on stderr. */
+/* Parses what follows the verb; false with a message on stderr. */
 bool ask_parse(struct ask *a, int argc, char **argv);
 void ask_free(struct ask *a);
-/* The policy that flags, files and layers make; false with the sentence on stderr and `ret_status` set. */
+/* Builds the policy from flags and files; false with a message on stderr and `ret_status` set. */
 bool ask_policy(const struct ask *a, struct pinfold_policy **ret, int *ret_status);
 
 /* "pinfold: <sentence>" on stderr. */
 void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* A command as a shell would take it; what a terminal would obey is shown as its number. */
+/* A command quoted for a shell; control characters appear as numbers. */
 void put_command(char *const *words, struct buf *out);
 void complain_lines(const char *text); /* each line of it */
-/* Says the error and gives the exit status that belongs to it. */
+/* Prints the error and returns its exit status. */
 int fail(const struct pinfold_error *error);
-/* Writes all of `text` to descriptor 1; STATUS_YES or, with a sentence, STATUS_NO. */
+/* Writes all of `text` to descriptor 1; STATUS_YES, or STATUS_NO with a message. */
 int print(const char *text);
 /* Prints and frees. */
 int print_free(char *text);
@@ -124,17 +124,17 @@ int verb_cp(struct ask *a);
 int verb_ls(struct ask *a);
 int verb_path(struct ask *a);
 int verb_agent(struct ask *a);
-/* `run --session`: the session of that name, started when it is not there, and the command in it. */
+/* `run --session`: runs the command in the session of that name, which is started if needed. */
 int run_in_session(struct ask *a, const char *const *argv);
 
-/* run.c: what is said around a run, and its result. */
+/* run.c: messages around a run, and its result. */
 struct pinfold_result;
-/* result.c: where the result goes besides; -1 for nowhere. Opened before the run: what cannot be written is said in time. */
+/* result.c: the file for the result, or -1. Opened before the run, so that errors are reported in time. */
 bool open_result(const struct ask *a, int *ret);
 int report_result(const struct ask *a, int result_fd, struct pinfold_result *result);
 int report_failure(const struct ask *a, int result_fd, const struct pinfold_error *error);
 
 /* Help of a verb; `what` "all": every flag. */
 int help_print(enum verb_id verb, const char *what);
-/* The options as a manual page's list (scdoc). */
+/* The options as a list for the manual page (scdoc). */
 int help_manual(void);

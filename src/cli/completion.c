@@ -1,6 +1,6 @@
 /*
- * Completion scripts, written out of the same tables as --help. Only names of sessions are asked of pinfold while somebody
- * types (session list --names).
+ * Completion scripts, generated from the same tables as --help. While the user types, only names of sessions are
+ * requested from pinfold (session list --names).
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /*
- * `cat`, `write`, `cp`, `ls`, `path`: files of a session from outside. Statuses: 0, 1 when it failed, 2 usage or a rule's no,
- * 4 when there is no such session.
+ * `cat`, `write`, `cp`, `ls`, `path`: files of a session from outside. Exit status: 0, 1 on failure, 2 for a usage
+ * error or a refusal by a rule, 4 if there is no such session.
  */
 #include <errno.h>
 #include <stdio.h>

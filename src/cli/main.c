@@ -1,4 +1,5 @@
 /* Entry point: makes sure that descriptors 0 to 2 are open, finds the subcommand and runs it. */
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -63,7 +64,7 @@ static unsigned hold_standard_descriptors(void)
 {
     unsigned closed = 0;
     for (int fd = 0; fd < 3; fd++) {
-        if (fcntl(fd, F_GETFD) >= 0)
+        if (fcntl(fd, F_GETFD) >= 0 || errno != EBADF)
             continue;
         closed |= 1u << fd;
         if (open("/dev/null", O_RDWR | O_CLOEXEC) != fd)

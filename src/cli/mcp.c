@@ -1,6 +1,4 @@
-/*
- * `mcp`: the server of mcp/, with the policy that the command line makes.
- */
+/* `mcp`: runs the server of mcp/ with the policy from the command line. */
 #include "mcp/mcp.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /*
- * `run` and `shell`. Statuses: the command's own; 124 timeout, 125 pinfold failed before the command (also a wrong
- * option or policy) or could not report, 126 and 127 as a shell, 128+n signals.
+ * `run` and `shell`. Exit status: the command's own; 124 timeout, 125 if pinfold failed before the command (also for a
+ * wrong option or policy) or could not report, 126 and 127 as in a shell, 128+n signals.
  */
 #include <errno.h>
 #include <fcntl.h>

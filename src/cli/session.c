@@ -1,6 +1,6 @@
 /*
- * `session`, `exec`, `job`: boxes that stay and commands in them. Statuses of exec as of run; of the others: 4 when there is
- * no such session.
+ * `session`, `exec`, `job`: boxes that stay and commands in them. exec exits like run; the others with 4 if there is no
+ * such session.
  */
 #include <errno.h>
 #include <signal.h>

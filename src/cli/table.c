@@ -1,5 +1,6 @@
 /*
- * The verbs, and the flags that belong to the command line: what parsing, help, completion and manual are made of.
+ * The tables of verbs and of the command line's own flags, from which parsing, help, completion and manual are
+ * generated.
  */
 #include "base/str.h"
 #include "cli/cli.h"

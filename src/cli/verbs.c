@@ -1,6 +1,4 @@
-/*
- * The verbs that ask and answer: explain, doctor, policy, trust, log.
- */
+/* The verbs explain, doctor, policy, trust and log. */
 #include <errno.h>
 #include <limits.h>
 #include <signal.h>

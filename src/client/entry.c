@@ -1,4 +1,4 @@
-/* Hidden subcommands, which pinfold starts itself with: the server of the shared library and the attack program. */
+/* Hidden subcommands with which pinfold starts itself: the server of the shared library and the attack program. */
 #include "client/entry.h"
 
 #include "base/str.h"

@@ -1,8 +1,6 @@
-/*
- * The doors of the program that are no verbs: what other parts of pinfold start it as.
- */
+/* Hidden entry points of the program: other parts of pinfold start it with these arguments. */
 #pragma once
 #include <stdbool.h>
 
-/* --serve (the shared library's server) and --attack (doctor's attacks inside a box): true when it was one of them. */
+/* --serve (server of the shared library) and --attack (doctor's attacks in a box): true if it was one of them. */
 bool entry_hidden(int argc, char **argv, int *ret_status);

@@ -1,15 +1,16 @@
 /*
  * libpinfold for other programs: every call starts the installed, static `pinfold --serve` on one end of a socket pair,
- * sends one request and reads the answer. So a caller's process never makes namespaces, forks, or holds threads of ours.
+ * sends one request and reads the answer. So the caller's process never creates namespaces, forks, or gets threads of
+ * ours.
  *
- * Manners. The caller's child is a session daemon without exit signal: no SIGCHLD is sent, wait() and waitpid() of the caller never
- * see it (clone(2), __WCLONE), and waiting goes by pidfd. The server is the session daemon's child. Both start with all signals
- * blocked, so no handler of the caller runs in them. Descriptors are close-on-exec.
- * The box ends with the connection, not with a thread: whoever started it may exit.
+ * The caller's child is a launcher without an exit signal: the caller gets no SIGCHLD, and its wait() and waitpid()
+ * never see it (clone(2), __WCLONE); we wait by pidfd. The server is the launcher's child. Both start with all signals
+ * blocked, so no handler of the caller runs in them. Descriptors are close-on-exec. The box ends when the connection
+ * closes, not with a thread: the thread that started it may exit.
  *
- * The program is the one at the path given when the library was built, opened once and executed by descriptor. It must
- * belong to root, to the caller or to whoever owns the library, and be writable by its owner alone; no variable of the
- * environment names another.
+ * The program's path is set when the library is built; it is opened once and executed by descriptor. It must belong to
+ * root, to the caller or to the owner of the library, and be writable only by its owner. No environment variable can
+ * name another one.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -72,16 +73,16 @@ static int open_program(int *ret, struct err *e)
 }
 
 /*
- * Two processes share the caller's memory for a while: the session daemon, a child without exit signal, which execve would give
+ * Two processes share the caller's memory for a while: the launcher, a child without exit signal, which execve would give
  * back to it (exec sets it to SIGCHLD), so it never executes anything; and its own child, which becomes the server. Only
  * raw system calls in them: errno and all other thread-local things are the calling thread's.
  */
 struct remote_server {
-    int socket, pidfd;   /* of the connection, of the session daemon */
-    int program, theirs; /* numbers in the session daemon's table; ours are closed once it has that */
+    int socket, pidfd;   /* of the connection, of the launcher */
+    int program, theirs; /* numbers in the launcher's table; ours are closed once it has that */
     char *const *environment;
     char *stacks; /* both of them, mapped */
-    int no;       /* errno of what failed before the program ran; read when the session daemon is gone */
+    int no;       /* errno of what failed before the program ran; read when the launcher is gone */
 };
 
 static long call(long nr, long a, long b, long c, long d, long e)
@@ -127,7 +128,7 @@ static int server_main(void *ctx)
     leave();
 }
 
-static int sessiond_main(void *ctx)
+static int launcher_main(void *ctx)
 {
     struct remote_server *s = ctx;
     int pid = clone(server_main, s->stacks + CHILD_STACK, CLONE_VM | CLONE_VFORK | SIGCHLD, s);
@@ -150,7 +151,7 @@ static int start_sessiond(struct remote_server *s)
         return -errno;
     s->stacks = stacks;
     (void)syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &before, KERNEL_SIGSET);
-    int pid = clone(sessiond_main, s->stacks + 2 * CHILD_STACK, CLONE_VM | CLONE_PIDFD, s, &s->pidfd);
+    int pid = clone(launcher_main, s->stacks + 2 * CHILD_STACK, CLONE_VM | CLONE_PIDFD, s, &s->pidfd);
     int no = errno;
     (void)syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, KERNEL_SIGSET);
     if (pid < 0)
@@ -158,7 +159,7 @@ static int start_sessiond(struct remote_server *s)
     return pid < 0 ? -no : 0;
 }
 
-/* Waits for the session daemon by its descriptor; __WCLONE because it has no exit signal. */
+/* Waits for the launcher by its descriptor; __WCLONE because it has no exit signal. */
 static void server_end(struct remote_server *s)
 {
     s->socket = close_fd(s->socket); /* the end of the connection is the end of the box */
@@ -185,7 +186,7 @@ static int server_start(struct remote_server *s, struct err *e)
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
         return err_sys(e, ERR_SYSTEM, errno, "cannot start '%s'", PINFOLD_PROGRAM);
     s->socket = pair[0];
-    /* The session daemon's table of descriptors is a copy: with ours closed, the end of the server ends the stream. */
+    /* The launcher's table of descriptors is a copy: with ours closed, the end of the server ends the stream. */
     auto_fd int theirs = pair[1];
     s->theirs = theirs;
     s->program = program;

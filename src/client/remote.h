@@ -1,5 +1,6 @@
 /*
- * Between the files of the shared library: one request to a `pinfold --serve` of its own, and its answer.
+ * Shared by the files of the shared library: sends one request to a `pinfold --serve` that it starts, and receives the
+ * answer.
  */
 #pragma once
 #include "client/messages.h"
@@ -19,8 +20,8 @@ struct pinfold_result {
 
 struct pinfold_session {
     char *name, *scope; /* scope NULL: the user's own */
-    int files;          /* the socket of the file API, or -1 */
-    uint64_t limits[3]; /* each command's own time-out, grace, output; 0: the session's */
+    int files;          /* socket of the file API, or -1 */
+    uint64_t limits[3]; /* timeout, grace, output of each command; 0: the session's */
 };
 
 /* What goes along with a request, and who hears what comes before the answer. */

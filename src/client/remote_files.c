@@ -1,6 +1,6 @@
 /*
- * Files of sessions and agents for the shared library. A session's files are worked on in the caller's own process, on a socket
- * whose other end a server hands to the session's guard: no server for each call.
+ * Files of sessions, and agents, for the shared library. A session's files are accessed from the caller's own process,
+ * on a socket whose other end a server passes to the session's guard; so not every call needs a server.
  */
 #include <errno.h>
 #include <stdlib.h>

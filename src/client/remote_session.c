@@ -1,6 +1,6 @@
 /*
- * Sessions for the shared library: an object is a name; whoever asks is a server of its own, and the session daemons are nobody's
- * children.
+ * Sessions for the shared library. An object only holds the session's name; every request starts its own server, and
+ * session daemons are children of neither.
  */
 #include <errno.h>
 #include <stdlib.h>

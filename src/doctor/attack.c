@@ -32,7 +32,7 @@
 
 #define COUNT(a) (sizeof(a) / sizeof *(a))
 
-/* dir/name in a buffer that the next call overwrites. */
+/* Puts dir/name into a buffer that the next call overwrites. */
 static const char *at(const struct attack_stage *s, const char *name)
 {
     static char path[PATH_MAX];
@@ -240,7 +240,7 @@ static int make_device(const struct attack_stage *s)
 static int push_input(const struct attack_stage *s)
 {
     (void)s;
-    /* A terminal of its own, made inside: the refusal is the filter's, whoever owns the terminal. */
+    /* A pty created inside, so that the filter must refuse it, whoever owns the terminal. */
     auto_fd int master = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
     if (master < 0)
         return errno;
@@ -263,7 +263,7 @@ static int reopen_stdin(const struct attack_stage *s)
     (void)s;
     struct stat st;
     if (fstat(0, &st) < 0 || !S_ISREG(st.st_mode))
-        return EBADF; /* a pipe stands for it: nothing to reopen */
+        return EBADF; /* it was replaced by a pipe: nothing to reopen */
     return opens("/proc/self/fd/0", O_RDWR);
 }
 static int have_capabilities(const struct attack_stage *s)
@@ -297,7 +297,7 @@ static int use_bpf(const struct attack_stage *s)
     char attributes[128] = {0};
     (void)s;
     long r = syscall(SYS_bpf, 0 /* BPF_MAP_CREATE */, attributes, sizeof attributes);
-    return r < 0 ? errno == EINVAL ? 0 : errno : 0; /* EINVAL: the kernel looked at the arguments */
+    return r < 0 ? errno == EINVAL ? 0 : errno : 0; /* EINVAL: the kernel has checked the arguments */
 }
 static int use_vsock(const struct attack_stage *s)
 {

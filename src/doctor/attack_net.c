@@ -1,6 +1,6 @@
 /*
- * The attacks on a box with --net allow that may reach one service of this machine and nothing else. Nothing here leaves
- * the machine: outside only its own loopback is tried; what would leave it is tried in the box alone, where it must fail.
+ * The attacks on a box with --net allow that may reach only one service of this machine. Nothing leaves the machine:
+ * outside, only its loopback is tried; attacks that would leave it are tried only in the box, where they must fail.
  */
 #include "doctor/attack.h"
 
@@ -30,7 +30,8 @@ static int connect_v4(uint32_t address, int port)
     return take_fd(&fd);
 }
 
-/* A connection alone proves nothing: the egress accepts before it dials. The server's greeting must arrive. */
+/* A connection proves nothing, because the egress proxy accepts before it connects: the server's greeting must
+   arrive. */
 static int greeted(int fd)
 {
     char text[sizeof NET_GREETING] = "";
@@ -56,7 +57,7 @@ int net_other_service(const struct attack_stage *s)
     return greeting_at(INADDR_LOOPBACK, s->port);
 }
 
-/* The proxy is asked for the other service, by address and by names of the same place. */
+/* Asks the proxy for the other service, by address and by names of the same host. */
 int net_by_proxy(const struct attack_stage *s)
 {
     static const char *const hosts[] = {"127.0.0.1", "localhost", "2130706433", "[::ffff:127.0.0.1]"};
@@ -76,7 +77,7 @@ int net_by_proxy(const struct attack_stage *s)
     return no;
 }
 
-/* An address of documentation (RFC 5737), which is nobody's. */
+/* An address reserved for documentation (RFC 5737). */
 int net_other_address(const struct attack_stage *s)
 {
     (void)s;

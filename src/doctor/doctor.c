@@ -18,7 +18,7 @@
 
 #define MAX_DOCTOR          (8u << 20)
 #define VERSION_PATIENCE_MS 3000u
-/* Found by cgroup_probe(), for every engine alike. */
+/* From cgroup_probe(), the same for every engine. */
 #define LIMITS_BY_GROUP (F(CGROUP_LIMITS) | F(LIMIT_MEMORY) | F(LIMIT_CPU) | F(LIMIT_PROCESSES) | F(LIMIT_DISK))
 
 struct doctor_report {
@@ -64,7 +64,7 @@ static void check_kernel(struct doctor_report *r)
           NULL);
 }
 
-/* How --net allow reaches programs that know no proxy. */
+/* How --net allow reaches programs that do not know proxies. */
 static void check_egress(struct doctor_report *r)
 {
     static const char *const ways[] = {
@@ -93,7 +93,7 @@ static void check_cgroup(struct doctor_report *r)
                                 "-p Delegate=yes");
 }
 
-/* Every guarantee that this machine cannot give, in the words of whoever found out. */
+/* Every guarantee that this machine cannot give, with the probe's reason. */
 static void check_features(struct doctor_report *r)
 {
     const struct facts *f = &r->facts;
@@ -104,7 +104,7 @@ static void check_features(struct doctor_report *r)
     }
 }
 
-/* "bubblewrap 0.8.0": the first line that the program answers to --version with. */
+/* "bubblewrap 0.8.0": the first line of the program's answer to --version. */
 static const char *version_of(struct arena *mem, const char *program)
 {
     const char *const argv[] = {program, "--version", NULL};
@@ -118,7 +118,7 @@ static const char *version_of(struct arena *mem, const char *program)
     return safe.n ? arena_text(mem, buf_cstr(&safe)) : NULL;
 }
 
-/* What an engine lacks that native has, or all of why it cannot be used. */
+/* What an engine lacks compared with native, or why it cannot be used. */
 static void check_engine(struct doctor_report *r, const struct engine *engine)
 {
     const char *name = arena_printf(r->mem, "engine-%s", engine->name);
@@ -135,7 +135,7 @@ static void check_engine(struct doctor_report *r, const struct engine *engine)
         return;
     }
     const char *version = version_of(r->mem, found);
-    if (engine->images) { /* what it can depends on the image, and on the daemon that has it */
+    if (engine->images) { /* its features depend on the image, and on the daemon that has it */
         check(r, CHECK_YES, name,
               arena_printf(r->mem, "%s, %s; needs an image (--image); its features are checked when a box starts",
                            version ? version : "no version", found),
@@ -169,7 +169,7 @@ static void check_engines(struct doctor_report *r)
           there ? NULL : "install all of pinfold: engines that are other programs start pinfold-init in their boxes");
 }
 
-/* The proof: a default box, started. */
+/* Starts a default box. */
 static void check_box(struct doctor_report *r)
 {
     struct err e = {0};
@@ -196,7 +196,7 @@ static void check_box(struct doctor_report *r)
     check(r, lost ? CHECK_PART : CHECK_YES, "box", arena_text(r->mem, buf_cstr(&words)), NULL);
 }
 
-/* A name that is a stranger's, on a line of its own. */
+/* Prints an untrusted name on a line of its own. */
 static void print_safe(struct buf *out, const char *before, const char *text)
 {
     buf_text(out, before);

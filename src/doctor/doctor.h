@@ -1,6 +1,4 @@
-/*
- * What this machine can do for a box, what is missing, and the one command that would bring it.
- */
+/* Checks what this machine can enforce and what is missing, with the command that would fix it. */
 #pragma once
 #include <stdbool.h>
 #include "base/buf.h"
@@ -11,19 +9,19 @@
 enum check_state { CHECK_YES, CHECK_PART /* works with a named loss */, CHECK_NO, CHECK_ABSENT /* optional */ };
 struct check {
     enum check_state state;
-    const char *name, *detail, *remedy; /* remedy: NULL when nothing is to be done */
+    const char *name, *detail, *remedy; /* remedy: NULL if nothing needs to be done */
 };
-/* How one attack went. */
+/* Result of one attack. */
 enum held {
     HELD,
-    HELD_LOST /* a guarantee given up by name */,
+    HELD_LOST /* the guarantee was given up by name */,
     HELD_UNPROVED /* it does not work outside either */,
     BROKEN
 };
 struct verdict {
-    const char *attack, *what, *how; /* how: the refusal in words */
+    const char *attack, *what, *how; /* how: the refusal as text */
     enum held held;
-    bool must; /* no attack: something that must work */
+    bool must; /* not an attack: must work */
 };
 
 /* What git on the host would run from the tree around the current directory. */
@@ -31,12 +29,12 @@ struct git_runs {
     const char *top; /* of the work tree, or the directory itself */
     bool repository; /* there is one */
     struct git_run *list;
-    size_t n, not_read; /* not_read: configurations or directories for hooks with too much in them */
-    bool cut;           /* the tree is larger than what is looked through */
+    size_t n, not_read; /* not_read: configurations or hook directories beyond the limits */
+    bool cut;           /* the tree is larger than what was examined */
 };
 int doctor_git(struct arena *mem, const char *home, struct git_runs *ret);
 
-/* Tries every attack on default boxes; `ret` in `mem`. */
+/* Tries every attack on default boxes; `ret` is in `mem`. */
 int verify_box(struct arena *mem, struct verdict **ret, size_t *ret_n, struct err *e);
-/* Starts one box that does nothing, as a person's default would be; microseconds of the whole, and what was lost. */
+/* Starts one box with the default policy that does nothing; microseconds of the whole, and what was lost. */
 int try_box(struct arena *mem, uint64_t *ret_us, features *ret_lost, const char **ret_how, struct err *e);

@@ -1,6 +1,6 @@
 /*
- * What git on the host would run from the directory that doctor is asked about: the repository around it, and what else git
- * would take for one further down. A walk, with a bound that is said where it was reached.
+ * Reports what git on the host would run from the current directory: the repository around it, and other directories
+ * below that git would treat as one. The walk is limited; reaching the limit is reported.
  */
 #include <dirent.h>
 #include <limits.h>
@@ -82,7 +82,7 @@ static int walk(struct repository_walk *w, const char *directory, unsigned depth
     return r;
 }
 
-/* The work tree around the current directory; the directory itself where there is none. */
+/* The work tree around the current directory; the directory itself if there is none. */
 static const char *find_top(struct arena *mem)
 {
     char here[PATH_MAX];

@@ -1,6 +1,6 @@
 /*
- * Trying to break a box. A stage is set outside (files, sockets, a process, shared memory), every attack is tried there
- * first as a control, then in a box of its own whose workspace is stage/work. What is left behind is removed.
+ * Tries to break a box. Targets are set up outside (files, sockets, a process, shared memory). Every attack is first
+ * tried there as a control, then in its own box whose workspace is stage/work. Everything is removed afterwards.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -36,7 +36,7 @@ struct scene {
     char dir[PATH_MAX], abstract[64];
     int tcp, service, path_socket, abstract_socket, leaked;
     struct pinfold_policy *policy, *net_policy;
-    int server; /* a process that greets whoever connects to one of the TCP listeners */
+    int server; /* a process that greets clients of the TCP listeners */
 };
 
 static int copy_program(const char *to, struct err *e)
@@ -70,8 +70,8 @@ static int make_directory(const char *dir, const char *name)
 }
 
 /*
- * Where the host's files are seen inside, read-only: in the home directory, or here. Not in /tmp or /var/tmp: every box
- * has those for itself, and an attack would fail for want of a target.
+ * A place where boxes see the host's files read-only: the home directory, or here. Not /tmp or /var/tmp: every box has
+ * its own, so an attack would fail for lack of a target.
  */
 static int make_stage_directory(struct scene *c, struct err *e)
 {
@@ -134,7 +134,7 @@ static int listen_tcp(int *ret_port)
     return take_fd(&fd);
 }
 
-/* A process to be seen, signalled and traced; it ends with us. */
+/* A process to be seen, signalled and traced; it exits with us. */
 static int start_victim(void)
 {
     int pid = fork();
@@ -184,7 +184,7 @@ static int make_scene(struct scene *c, struct err *e)
     c->stage.victim = start_victim();
     snprintf(path, sizeof path, "%s/outside", c->dir);
     c->leaked = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    /* High and without close-on-exec: as a careless caller would leave it. */
+    /* A high number without close-on-exec, as a careless caller would leave it. */
     c->stage.leaked = fcntl(c->leaked, F_DUPFD, 200);
     (void)setenv("PINFOLD_VERIFY_SECRET", "secret", 1);
     return c->stage.victim < 0 || c->server < 0 || c->tcp < 0 || c->service < 0
@@ -200,7 +200,7 @@ static void end_process(int pid)
     (void)waitpid(pid, NULL, 0);
 }
 
-/* The boxes' caches are of a project that is gone now. */
+/* Removes the boxes' caches, whose project no longer exists. */
 static void remove_caches(const struct scene *c, const char *state)
 {
     char path[PATH_MAX], text[CACHES_NOTE_MAX];
@@ -243,7 +243,8 @@ static void end_scene(struct scene *c)
         remove_caches(c, state);
 }
 
-/* The default policy, with stage/work as the workspace and stage/hidden hidden; and the same with one service to reach. */
+/* The default policy with stage/work as the workspace and stage/hidden hidden; and the same with one reachable
+   service. */
 static int load_default(struct scene *c, struct err *e)
 {
     char work[PATH_MAX + 8], hidden[PATH_MAX + 8], service[32];
@@ -266,7 +267,7 @@ static int load_default(struct scene *c, struct err *e)
     return 0;
 }
 
-/* The files of one attack are not the next one's. */
+/* Removes the files of the previous attack. */
 static void clean_work(const struct scene *c)
 {
     static const char *const left[] = {"work/link",   "work/hard",      "work/prepared", "work/plain",
@@ -280,7 +281,7 @@ static void clean_work(const struct scene *c)
     (void)make_file(c->dir, "outside/victim");
 }
 
-/* Runs the attack in a child of ours, without any box; its status. */
+/* Runs the attack in a child, without a box; returns its status. */
 static int run_outside(const struct scene *c, const struct attack *a)
 {
     char text[STAGE_ARGUMENTS][256];
@@ -293,7 +294,7 @@ static int run_outside(const struct scene *c, const struct attack *a)
         argv[1 + i] = text[i];
     int pid = fork();
     if (pid == 0) {
-        /* Standard output would mix with the report; input is a file that may only be read. */
+        /* Standard output would mix with the report; input is a read-only file. */
         char path[PATH_MAX];
         snprintf(path, sizeof path, "%s/outside/secret", c->dir);
         int null = open("/dev/null", O_WRONLY | O_CLOEXEC), in = open(path, O_RDONLY | O_CLOEXEC);
@@ -347,7 +348,7 @@ static struct verdict judge_attack(struct arena *mem, const struct scene *c, con
     else if (through)
         v.held = lost >> a->feature & 1 ? HELD_LOST : BROKEN;
     else if (status != ATTACK_REFUSED && status != ATTACK_SUCCEEDED && pinfold_result_end(result) != PINFOLD_SIGNALED)
-        v.held = BROKEN; /* it could not even be tried: nothing is proved */
+        v.held = BROKEN; /* it could not be tried: nothing is proved */
     else if (!proved)
         v.held = HELD_UNPROVED;
     return v;
@@ -367,7 +368,8 @@ int verify_box(struct arena *mem, struct verdict **ret, size_t *ret_n, struct er
         bool proved = !attacks[i].works_outside || run_outside(&c, &attacks[i]) == ATTACK_SUCCEEDED;
         clean_work(&c);
         r = run_inside(&c, attacks[i].name, attacks[i].net, &result, e);
-        if (r < 0 && attacks[i].net && e->kind == ERR_CANNOT) { /* no box with a network: nothing to attack */
+        /* no box with a network is possible: nothing to attack */
+        if (r < 0 && attacks[i].net && e->kind == ERR_CANNOT) {
             list[i] = (struct verdict){
                 .attack = attacks[i].name, .what = attacks[i].what, .how = "no network namespace", .held = HELD_LOST};
             r = 0;

@@ -1,12 +1,12 @@
 /*
- * The host and port are known: may they be reached? The rules say, or where none decides whoever is asked; then the name is
- * resolved, each of its addresses judged, and those that are left are dialled. Where a proxy of the caller's own leads to the
- * host, it is the proxy's name that is resolved.
+ * Decides about a destination once host and port are known: by the rules, or by a question where none decides. Then the
+ * name is resolved, each of its addresses is judged, and the permitted ones are connected to. If the caller's own proxy
+ * is responsible for the host, the proxy's name is resolved instead.
  */
 #include <string.h>
 #include "egress/parts.h"
 
-/* An address that stands for a name is that name, however it was said; false when it stands for none. */
+/* Replaces a fake IP by its name, however the client sent it; false if the host is none. */
 static bool call_by_name(struct conn *c)
 {
     struct host_addr addr = c->host->addr;
@@ -22,7 +22,7 @@ static bool call_by_name(struct conn *c)
     return true;
 }
 
-/* The addresses of the host: each is judged. */
+/* Judges each address of the host. */
 static void admit_resolved(struct conn *c, const struct host_addr *addrs, unsigned n)
 {
     const char *why = "does not resolve";
@@ -47,7 +47,7 @@ static void admit_resolved(struct conn *c, const struct host_addr *addrs, unsign
     dial_next(c);
 }
 
-/* The addresses of the proxy itself: the caller chose it, so they are not judged. */
+/* The addresses of the parent proxy are not judged: the caller chose it. */
 static void parent_resolved(struct conn *c, const struct host_addr *addrs, unsigned n)
 {
     c->at_addr = 0;
@@ -59,16 +59,14 @@ static void parent_resolved(struct conn *c, const struct host_addr *addrs, unsig
         refuse_failed(c, NULL, "the parent proxy's name does not resolve");
 }
 
-/* The caller's own proxy for that host; NULL: none. */
+/* The parent proxy for that host; NULL: none. */
 static const struct proxy *parent_for(const struct conn *c)
 {
     return proxy_for(world.ask->proxies, c->host, c->port, c->how == HOW_HTTP || c->port == 80);
 }
 
-/*
- * The host's own file knows where the name is, and no yes opens that: why not. What only a server knows is asked of it after
- * a yes alone: the question itself would tell it something.
- */
+/* If the hosts file has an address that no answer could permit: the reason. Names that only a DNS server knows are
+   looked up after a yes, because the query itself would reveal something. */
 static const char *never_asked(struct conn *c, struct host_addr *ret)
 {
     struct host_addr at[MAX_ADDRESSES];
@@ -102,10 +100,8 @@ static void ask(struct conn *c)
     relay_settle(c);
 }
 
-/*
- * What is not asked of the caller's own proxy, because it would look from another place: addresses, and names that mean
- * something here alone. NULL: the name may be sent.
- */
+/* Why a name is not sent to the parent proxy: addresses and local names would mean something else there. NULL: it
+   may be sent. */
 static const char *not_for_parent(const struct conn *c)
 {
     struct host_addr at[MAX_ADDRESSES];

@@ -1,6 +1,6 @@
 /*
- * The egress reads bytes from strangers, so it keeps nothing it does not need: its seccomp filter knows no call that
- * opens a file, starts a process or touches another one. Anything else ends it.
+ * The egress proxy parses untrusted input, so it gives up everything it does not need: its seccomp filter permits no
+ * call that opens a file, starts a process or affects another one. Any other call kills it.
  */
 #include "egress/egress.h"
 

@@ -1,6 +1,7 @@
 /*
- * One connection from the box, and what wakes it: it is accepted, a side says something or can take more, a deadline is over.
- * Whom it wants, whether it may, the way there and what flows are parts of their own (parts.h); its stage says which is next.
+ * Events of one connection from the box: it is accepted, a side sends data or can take more, a deadline passes. Other
+ * parts (parts.h) find out the destination, judge it, connect, and inspect the data; the connection's stage says which
+ * part is next.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -9,7 +10,7 @@
 #include <unistd.h>
 #include "egress/parts.h"
 
-/* Where a caught connection was to go. */
+/* The original destination of a redirected connection. */
 static int caught_destination(int fd, struct host_addr *ret, uint16_t *ret_port)
 {
     struct sockaddr_storage to;
@@ -35,7 +36,7 @@ static void caught(struct conn *c)
     admit(c);
 }
 
-/* There is no room for it. Told once for as long as that lasts; those that are there go on. */
+/* There are too many connections. Reported once while that lasts; existing ones continue. */
 static void no_room(enum source_kind from, int fd, size_t reach_index)
 {
     struct host h = {.kind = HOST_ADDR, .addr.b = {127, 0, 0, 1}};
@@ -90,7 +91,7 @@ void conn_accept(enum source_kind from, int fd, size_t reach_index)
     }
 }
 
-/* Judges what the client said. A request for another server has ended the way to the last one, and begins anew. */
+/* Processes client data. A request for another server has closed the connection to the last one, and starts over. */
 static void consider(struct conn *c)
 {
     if (c->stage == STAGE_OPEN)
@@ -135,7 +136,8 @@ static enum left from_client(struct conn *c)
     return relay_left((size_t)n, room);
 }
 
-/* The server says no more. A proxy request has had its answer, or never will: what its client says behind it is for nobody. */
+/* The server has closed. A proxy request has had its answer, or never will: what its client sends after it is
+   discarded. */
 static void server_ended(struct conn *c)
 {
     c->server_eof = true;
@@ -143,7 +145,7 @@ static void server_ended(struct conn *c)
         pending_free(&c->first);
 }
 
-/* Requests that waited for the answer before them. */
+/* Processes requests that waited for an earlier answer. */
 static void resume(struct conn *c)
 {
     if (conn_over(c) || !request_follows(c) || !c->first.n || request_answering(c))
@@ -152,7 +154,7 @@ static void resume(struct conn *c)
         consider(c);
 }
 
-/* `n` bytes of the answer to a proxy request. */
+/* Handles `n` bytes of the answer to a proxy request. */
 static void answer_heard(struct conn *c, size_t n)
 {
     http_answer_eat(c->answer, (struct str){world.buffer, n});
@@ -165,7 +167,7 @@ static void answer_heard(struct conn *c, size_t n)
     if (!relay_push(c, true, world.buffer, n))
         return;
     if (c->answer->state == ANSWER_DONE && c->answer->close)
-        server_ended(c); /* as it was agreed, whether the server keeps to it or not */
+        server_ended(c); /* as announced, whether the server closes or not */
     else
         resume(c);
 }
@@ -228,10 +230,10 @@ void conn_ready(struct conn *c, bool client_side, uint32_t events)
             conn_reset(c);
         } else if (events & EPOLLHUP && client_side && c->stage != STAGE_OPEN) {
             conn_end(c);
-        } /* ended on both sides while we do not read: what it said is still to be read, and its end told then */
+        } /* closed on both sides while we do not read: first read the data, then report the end */
     }
     relay_settle(c);
-    bool told = events & (EPOLLRDHUP | EPOLLHUP | EPOLLPRI); /* of something behind what was read */
+    bool told = events & (EPOLLRDHUP | EPOLLHUP | EPOLLPRI); /* these concern what comes after the data read */
     if (!conn_over(c) && s->armed & EPOLLIN && (left == LEFT_MORE || (left == LEFT_PERHAPS && told)))
         source_again(s);
 }

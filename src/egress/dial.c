@@ -1,14 +1,13 @@
 /*
- * From addresses to an open connection: one address after the other is dialled, DIAL_MS each. Where the caller's own proxy
- * leads to the host it is the proxy that is dialled, and then asked for the way (protocols/parent.c); where it refuses that, it
- * may still be asked to fetch plain HTTP.
+ * Connects: tries one address after the other, DIAL_MS each. If the caller's own proxy is responsible, it connects to
+ * the proxy and asks it to connect (protocols/parent.c); if the proxy refuses, it may still fetch plain HTTP.
  */
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
 #include "egress/parts.h"
 
-/* No address is left to try. */
+/* No address is left. */
 static void not_reached(struct conn *c)
 {
     const char *why = c->parent               ? "the parent proxy does not answer"
@@ -16,13 +15,13 @@ static void not_reached(struct conn *c)
                       : c->no == ENETUNREACH  ? "no route to that address"
                       : c->no == EHOSTUNREACH ? "no response from that address"
                                               : "nothing answers";
-    if (c->how == HOW_PUBLISH) /* a server inside that is not there yet is nothing to tell */
+    if (c->how == HOW_PUBLISH) /* a missing server in the box is not reported */
         conn_reset(c);
     else
         refuse_failed(c, c->n_addrs && !c->parent ? &c->addrs[c->n_addrs - 1] : NULL, why);
 }
 
-/* The way is open: the client is told so in what it speaks, and bytes flow. */
+/* Connected: tells the client in its protocol, and data flows. */
 static void opened(struct conn *c)
 {
     static const char ok[] = "HTTP/1.1 200 Connection established\r\n\r\n";
@@ -40,7 +39,7 @@ static void opened(struct conn *c)
                                       : relay_push(c, true, socks4, sizeof socks4);
     if (!alive)
         return;
-    if (c->head.n && !request_send(c)) /* of a request that was told to us as a proxy; its body follows, watched */
+    if (c->head.n && !request_send(c)) /* the head of a proxy request; its body follows, inspected */
         return;
     watch_client(c);
     relay_settle(c);
@@ -73,7 +72,7 @@ void dial_next(struct conn *c)
         if (fd < 0)
             continue;
         int r = connect(fd, (struct sockaddr *)&to, n);
-        if (r < 0 && errno == EINPROGRESS) /* what is near has answered by now */
+        if (r < 0 && errno == EINPROGRESS) /* a nearby server has answered by now */
             r = connect(fd, (struct sockaddr *)&to, n);
         bool waits = r < 0 && errno == EALREADY;
         source_edge(&c->server, SOURCE_SERVER, fd);
@@ -105,10 +104,8 @@ void dial_ready(struct conn *c)
     dialled(c);
 }
 
-/*
- * The proxy refuses to lead there, but plain HTTP has another way: the proxy fetches it itself. Of a caught client it has
- * to be seen first whether it speaks that.
- */
+/* The proxy refuses to connect, but may fetch plain HTTP itself. A redirected client must first be seen to speak
+   that. */
 static bool fetched_instead(struct conn *c, const char *why)
 {
     bool unseen = c->how == HOW_TRANSPARENT && c->port != 443;
@@ -129,7 +126,7 @@ static bool fetched_instead(struct conn *c, const char *why)
     return true;
 }
 
-/* What the proxy says is taken, and no byte more: what follows is the server's. */
+/* Reads exactly the proxy's answer: what follows is from the server. */
 enum left dial_parent_ready(struct conn *c)
 {
     char why[PARENT_WHY];

@@ -1,7 +1,7 @@
 /*
- * The egress: the one process through which a box reaches the network. It lives in the host's network namespace, holds
- * the sockets that were made inside the box's, and locks itself in (confine.c) before it reads the first byte from them.
- * If it dies, the sockets die with it: no network, never an open one.
+ * The egress proxy: the only process through which a box reaches the network. It lives in the host's network namespace,
+ * holds sockets created in the box's, and locks itself down (confine.c) before it reads a byte from them. If it dies,
+ * the sockets close with it: the box then has no network.
  */
 #pragma once
 #include <stdbool.h>
@@ -10,7 +10,7 @@
 #include "policy/proxy.h"
 #include "protocol/egress.h"
 
-/* What the host's resolver configuration says (resolv.conf(5)); filled by resolv_parse, hosts as text. */
+/* The host's resolver configuration (resolv.conf(5)), from resolv_parse(); hosts as text. */
 #define EGRESS_SERVERS 3
 #define EGRESS_SEARCH  6
 struct egress_resolver {
@@ -21,15 +21,15 @@ struct egress_resolver {
     unsigned n_search, ndots, timeout_s, attempts;
     struct str hosts; /* the text of /etc/hosts, borrowed */
 };
-void resolv_parse(struct str text, struct egress_resolver *ret); /* unknown lines are skipped, as the C library does */
-/* Addresses of `name` in a hosts(5) text; number written. */
+void resolv_parse(struct str text, struct egress_resolver *ret); /* unknown lines are skipped, as libc does */
+/* Addresses of `name` in a hosts(5) text; returns how many were written. */
 size_t hosts_find(struct str text, const char *name, struct host_addr *out, size_t room);
 
-struct egress_reach { /* one service of the host that appears at the same address inside; or a published port */
-    struct host_addr addr, also; /* `also` is tried after `addr` where `both` says so */
+struct egress_reach {            /* a service of the host, at the same address in the box; or a published port */
+    struct host_addr addr, also; /* `also` is tried after `addr` if `both` is set */
     bool both;
     uint16_t port;
-    int listener; /* made inside, or for a published port outside; owned */
+    int listener; /* in the box, or for a published port on the host; owned */
 };
 
 struct egress_ask {
@@ -38,23 +38,24 @@ struct egress_ask {
     struct egress_reach reach[EGRESS_MAX_REACH];
     size_t n_reach;
     struct egress_resolver resolver;
-    const struct proxies *proxies; /* of the caller; NULL: everything is dialled directly */
-    int sockets[EGRESS_SOCKETS];   /* owned; egress_receive() fills these and the listeners of `reach` */
+    const struct proxies *proxies; /* of the caller; NULL: connect directly */
+    int sockets[EGRESS_SOCKETS];   /* owned; filled in by egress_receive(), as are the listeners of `reach` */
     int ports[EGRESS_MAX_PORTS];   /* listeners of LISTEN steps, owned */
     size_t n_ports;
     enum catch_way way;
-    struct egress_counts *counts; /* shared with pinfold; NULL: each decision is told */
+    struct egress_counts *counts; /* shared with pinfold; NULL: send each decision */
     bool v6;
-    bool who;        /* pinfold looks who was refused: a refusal waits for that, a moment */
-    uint32_t ask_ms; /* somebody is asked where no rule decides, and has so long to answer; 0: nobody is */
-    bool
-        publish; /* the process of published ports: `reach` alone, and at the end what clients have not read yet goes out */
-    int events; /* SOCK_SEQPACKET to pinfold: struct egress_event out, struct egress_order in; its end is the egress's */
+    bool who;        /* pinfold identifies refused clients: a refusal waits a moment for that */
+    uint32_t ask_ms; /* time to answer a question where no rule decides, in ms; 0: no questions */
+    bool publish; /* the process of published ports: only `reach`; at the end, unread data is still sent to clients */
+    /* SOCK_SEQPACKET to pinfold: struct egress_event out, struct egress_order in; when it closes, the proxy exits */
+    int events;
 };
 
-/* Takes the sockets that the builder sends over `from` (protocol/egress.h). 0, or -errno: the box has no network then. */
+/* Receives the sockets that the builder sends on `from` (protocol/egress.h). 0, or -errno: the box then has no
+   network. */
 int egress_receive(struct egress_ask *ask, int from);
-/* Serves until `events` ends. Never returns. Locks itself in first; exits 1 at once when that fails. */
+/* Locks itself down (exits with 1 if that fails) and serves until `events` closes. Never returns. */
 _Noreturn void egress_serve(const struct egress_ask *ask);
-/* No file system, no new privileges, only the calls it needs. 0 or -errno. */
+/* Gives up file system, new privileges, and all system calls but those it needs. 0 or -errno. */
 int egress_lock(void);

@@ -1,6 +1,7 @@
 /*
- * What the rules say of a host, of an address that would be dialled, and of a name that is said inside. An address that is not
- * a public one needs a rule that names it, whatever name led to it; some need that very address, and loopback is never one.
+ * What the rules say about a host, about an address to connect to, and about a name given inside a connection. A
+ * non-public address needs a rule for it, whatever name led there; some classes need a rule for that very address, and
+ * loopback is never permitted.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -37,7 +38,8 @@ static bool address_denied(const struct host_addr *a, uint16_t port, uint32_t *r
     return false;
 }
 
-/* An address is this machine's own when a socket can be bound to it. One that could not be bound can be tried again. */
+/* An address belongs to this machine if a socket can be bound to it. A socket that could not be bound is kept for
+   the next test. */
 static bool own_address(const struct host_addr *a)
 {
     static int unbound[2]; /* its descriptor and 1; 0: none */
@@ -47,7 +49,7 @@ static bool own_address(const struct host_addr *a)
     if (fd < 0)
         fd = socket(at.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (fd < 0)
-        return true; /* cannot tell: no */
+        return true; /* unknown: treat as own */
     int r = bind(fd, (struct sockaddr *)&at, n);
     bool foreign = r < 0 && errno == EADDRNOTAVAIL;
     if (!foreign)
@@ -59,7 +61,7 @@ static bool own_address(const struct host_addr *a)
 const char *judge_address(struct conn *c, const struct host_addr *a)
 {
     bool exact, named = address_rule(a, c->port, &exact);
-    if (c->asked && c->literal) /* the answer was for this very address */
+    if (c->asked && c->literal) /* the answer was for this address */
         exact = named = true;
     enum addr_class class = addr_classify(a);
     uint32_t rule;
@@ -109,7 +111,7 @@ bool judge_inner(struct conn *c, const struct host *h)
     if (c->host->kind != HOST_ADDR || h->kind != HOST_NAME ||
         host_judge(world.ask->rules, world.ask->n_rules, h, c->port, NULL) != HOST_ALLOWED)
         return false;
-    c->inner = stand_of(h->name); /* for when the rules change */
+    c->inner = stand_of(h->name); /* needed if the rules change */
     return c->inner != 0;
 }
 

@@ -1,6 +1,7 @@
 /*
- * How a connection comes and goes. It is in the list of all, and while it has a deadline in that of those as well, which the
- * loop looks through. One that ends gives everything back at once but its struct: an event for it may still be in this round.
+ * Begin and end of connections. Each is in a list of all, and while it has a deadline also in the list that the loop
+ * checks. On its end everything is freed at once except the struct, because an event for it may still be pending in
+ * this round.
  */
 #include <stdlib.h>
 #include "egress/parts.h"

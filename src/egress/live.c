@@ -1,6 +1,6 @@
 /*
- * What pinfold says while the box runs (order.c), as connections meet it that are there: a refusal was looked at, a question
- * is answered, the rules are others.
+ * Effects of pinfold's orders (order.c) on existing connections: a client was identified, a question was answered, the
+ * rules have changed.
  */
 #include <string.h>
 #include "egress/parts.h"
@@ -26,7 +26,7 @@ void conn_answered(uint32_t ticket, enum egress_answer answer)
     }
 }
 
-/* Whom an open connection leads to. */
+/* The host of an open connection. */
 static struct host whom(const struct conn *c)
 {
     struct host h = {.kind = HOST_ADDR};
@@ -41,7 +41,7 @@ static struct host whom(const struct conn *c)
     return h;
 }
 
-/* NULL: it may go on. */
+/* NULL: it may continue. */
 static const char *forbidden(struct conn *c, const struct host *h)
 {
     struct host inner = {.kind = HOST_NAME};
@@ -85,7 +85,7 @@ uint32_t conn_judge_again(void)
             refuse_denied(c, NULL, why, why);
             continue;
         }
-        struct told nobody = {0}; /* it ends now, before anybody is told that the rules hold */
+        struct told nobody = {0}; /* ends now, before the new rules are reported to be in force */
         (void)egress_tell_refused(EGRESS_DENIED, c, &h, c->parent || !c->at_addr ? NULL : &c->addrs[c->at_addr - 1],
                                   why, &nobody);
         conn_reset(c);

@@ -1,5 +1,6 @@
 /*
- * The egress's loop: one epoll set, deadlines only for what is not open yet, and the locking in before the first byte.
+ * The event loop: one epoll set, deadlines only for connections that are not open yet. Locks down before the first byte
+ * is read.
  */
 #include <errno.h>
 #include <sched.h>
@@ -12,7 +13,8 @@
 #include <unistd.h>
 #include "egress/conn.h"
 
-/* One where they come one at a time: to look for another costs as much. More when there was one in each of the last rounds. */
+/* Accepts one connection if they come one at a time, because looking for another costs as much; more if each of the
+   last rounds had one. */
 static void accept_some(struct wake_source *s, size_t reach_index)
 {
     bool again = s->burst && s->round + 1 == world.round;
@@ -33,10 +35,8 @@ static void accept_some(struct wake_source *s, size_t reach_index)
     }
 }
 
-/*
- * The box is gone. What its servers had written last is on its way to clients of published ports; everything else has no
- * reader any more.
- */
+/* The box has ended. For published ports the last data of its servers is still passed on; nothing else has a reader
+   any more. */
 static void end(void)
 {
     if (!world.ask->publish)
@@ -47,7 +47,7 @@ static void end(void)
     world.ends_at = world.now + ENDING_MS;
 }
 
-/* Descriptors had run out: perhaps some are back. */
+/* Descriptors were exhausted: tries again. */
 static void accept_again(void)
 {
     world.accepts_at = 0;
@@ -64,7 +64,7 @@ static void accept_again(void)
 static void dispatch(struct wake_source *s, uint32_t events)
 {
     switch (s->kind) {
-    case SOURCE_EVENTS: /* its end is ours; a word before it: there is a moment to end in */
+    case SOURCE_EVENTS: /* when it closes we exit; a message before that leaves some time */
         switch (orders_ready()) {
         case ORDERS_MORE:
             break;
@@ -100,11 +100,11 @@ static void dispatch(struct wake_source *s, uint32_t events)
 static void clock_read(void)
 {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC_COARSE, &t); /* some milliseconds late; no deadline is nearer than that */
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &t); /* some ms late; no deadline is that close */
     world.now = (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 }
 
-/* Ends one that is late: false, there may be more. Otherwise the next one's deadline is known again. */
+/* Ends one late connection: false, there may be more. Otherwise updates the time of the next one. */
 static bool conns_late(void)
 {
     uint64_t next = UINT64_MAX;
@@ -119,7 +119,7 @@ static bool conns_late(void)
     return true;
 }
 
-/* Ends what is late; the milliseconds until the next deadline, or -1. */
+/* Handles deadlines; returns the ms until the next one, or -1. */
 static int deadlines(void)
 {
     uint64_t next = dns_late();
@@ -185,10 +185,8 @@ int egress_receive(struct egress_ask *ask, int from)
     return 0;
 }
 
-/*
- * Two descriptors for each connection, and some for the rest: beyond what may be had, new ones are reset. The hard limit
- * is raised where that is allowed (root).
- */
+/* Two descriptors per connection, and some for the rest: excess connections are reset. Raises the hard limit if
+   permitted (root). */
 static unsigned connections_allowed(void)
 {
     const rlim_t rest = 64 + EGRESS_MAX_REACH + EGRESS_MAX_PORTS, most = rest + 2 * (rlim_t)MAX_CONNECTIONS;
@@ -212,8 +210,9 @@ static uint64_t microseconds(void)
 }
 
 /*
- * To sleep and be woken takes longer than most steps of a new tunnel on this machine: so while tunnels are being made the
- * next step is awaited awake, for as long as such waits were short (as KVM's halt polling does). Not for bytes that flow.
+ * Sleeping and waking up takes longer than most steps of a new local tunnel. So while tunnels are being created the
+ * loop polls actively for the next event, as long as such waits are short (like KVM's halt polling). Not for data that
+ * flows.
  */
 static int wait_for(struct epoll_event *ready, int room)
 {
@@ -237,7 +236,7 @@ static int wait_for(struct epoll_event *ready, int room)
     return n;
 }
 
-/* A listener; what it accepts sends at once what is to be sent, as it does (tcp(7), TCP_NODELAY). */
+/* A listener; connections accepted from it inherit TCP_NODELAY (tcp(7)). */
 static void listens(struct wake_source *s, enum source_kind kind, int fd)
 {
     int one = 1;
@@ -254,7 +253,8 @@ void egress_serve(const struct egress_ask *ask)
     orders_begin(ask);
     world.conns_at = UINT64_MAX;
     world.polls =
-        sched_getaffinity(0, sizeof cpus, &cpus) == 0 && CPU_COUNT(&cpus) > 1; /* of one, it would be taken away */
+        /* on a single processor polling would take time from the peer */
+        sched_getaffinity(0, sizeof cpus, &cpus) == 0 && CPU_COUNT(&cpus) > 1;
     world.max_conns = connections_allowed();
     world.epoll = epoll_create1(EPOLL_CLOEXEC);
     world.reach = calloc(ask->n_reach + 1, sizeof *world.reach);

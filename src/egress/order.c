@@ -1,6 +1,6 @@
 /*
- * What pinfold says while the box runs: other rules, answers to questions, who was seen, and what the host's resolver is
- * now. Texts and rules come by descriptor, of a memory file that nobody else writes; the egress opens none.
+ * Orders of pinfold while the box runs: new rules, answers to questions, identified clients, and the host's resolver
+ * configuration. Texts and rules come in a memfd that nobody else writes; the proxy opens no file.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -8,8 +8,8 @@
 #include <unistd.h>
 #include "egress/conn.h"
 
-static struct egress_ask live; /* what holds now; world.ask */
-static void *rules, *hosts;    /* what came by order, ours */
+static struct egress_ask live; /* the present state; world.ask */
+static void *rules, *hosts;    /* received by orders, owned */
 
 void orders_begin(const struct egress_ask *ask)
 {
@@ -23,7 +23,7 @@ static void answered(uint32_t ticket, uint32_t answer)
     conn_answered(ticket, answer <= ANSWER_NOBODY ? (enum egress_answer)answer : ANSWER_NO);
 }
 
-/* The content of a descriptor, from its beginning; NULL when it is not all there. Closes it. */
+/* Reads the content of a descriptor from its beginning and closes it; NULL if it is incomplete. */
 static void *order_take(int fd, uint32_t bytes)
 {
     char *p = bytes <= EGRESS_MAX_ORDER ? malloc(bytes + 1u) : NULL;
@@ -45,7 +45,7 @@ static void *order_take(int fd, uint32_t bytes)
 
 static void take_rules(const struct egress_order *o, void *p)
 {
-    if (!p || o->bytes % sizeof(struct host_rule)) { /* neither the old nor the new ones are what somebody believes */
+    if (!p || o->bytes % sizeof(struct host_rule)) { /* invalid: neither old nor new rules are what pinfold expects */
         free(p);
         _exit(1);
     }
@@ -56,7 +56,7 @@ static void take_rules(const struct egress_order *o, void *p)
     egress_tell_rules(o->ticket, conn_judge_again());
 }
 
-/* Names are asked of the new servers from now on; what was found by the old ones is forgotten. */
+/* New queries go to the new servers; cached results are dropped. */
 static void take_text(const struct egress_order *o, void *p)
 {
     struct str text = {p, p ? o->bytes : 0};

@@ -1,6 +1,6 @@
 /*
- * Bytes that are kept: what a side cannot take yet, and what its client said that is not judged yet. All of them together
- * are counted (world.kept), for the more is kept the less is read.
+ * Data that is kept: what a side cannot take yet, and client data not judged yet. The total is counted (world.kept):
+ * the more is kept, the less is read.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,13 +1,11 @@
-/*
- * The questions that are open: one for each host and port, whoever waits for it.
- */
+/* Open questions: one for each host and port, for all connections that wait for it. */
 #include <string.h>
 #include "egress/conn.h"
 
 static struct egress_question {
-    uint32_t ticket; /* 0: a free place, or QUESTION_REFUSED for a moment */
+    uint32_t ticket; /* 0: free; QUESTION_REFUSED: refused a moment ago */
     uint16_t port;
-    uint64_t until; /* when the place is free again, whatever happens */
+    uint64_t until; /* when the entry becomes free in any case */
     struct host host;
 } questions[EGRESS_MAX_QUESTIONS];
 

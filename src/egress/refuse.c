@@ -1,10 +1,11 @@
 /*
- * How a connection is refused: by a reset (clients print nonsense on an orderly end) or, on the proxy port, by the protocol's
- * own refusal with the reason. It is told first, and then waits a moment until pinfold has seen who is refused.
+ * Refuses connections: by a reset (clients print confusing errors after an orderly close) or, on the proxy port, by the
+ * protocol's own refusal with the reason. The refusal is reported first, and waits a moment until pinfold has
+ * identified the client.
  *
- * A reset waits for its client's first words besides, UNHEARD_MS at most: one that comes with the connection itself is lost
- * on clients that look for errors only once they have sent something. Node's fetch() then waits for nothing, and the program
- * ends with status 0 and without a word.
+ * A reset also waits for the client's first data, at most UNHEARD_MS: some clients miss a reset that arrives with the
+ * connection, because they check for errors only after sending. Node's fetch() then waits for nothing, and the program
+ * exits with status 0 and no message.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +18,7 @@ void refuse_saying(struct conn *c, const char *bytes, size_t n)
     char sink[4096];
     (void)send(c->client.fd, bytes, n, MSG_NOSIGNAL | MSG_DONTWAIT);
     (void)shutdown(c->client.fd, SHUT_WR);
-    while (recv(c->client.fd, sink, sizeof sink, MSG_DONTWAIT) > 0) /* unread bytes would turn the end into a reset */
+    while (recv(c->client.fd, sink, sizeof sink, MSG_DONTWAIT) > 0) /* unread data would turn the close into a reset */
         ;
     conn_end(c);
 }
@@ -34,7 +35,7 @@ void refuse_http(struct conn *c, const char *status, const char *reason)
 
 static void reset_when_heard(struct conn *c)
 {
-    bool scarce = world.n_conns > world.max_conns / 2; /* clients that say nothing shall not keep others out */
+    bool scarce = world.n_conns > world.max_conns / 2; /* clients that send nothing must not keep others out */
     c->stage = STAGE_UNHEARD;
     c->ticket = 0;
     source_rest(&c->server);

@@ -1,6 +1,6 @@
 /*
- * Bytes between the two sides. What comes from one is given to the other at once; what that cannot take is kept, and the
- * first is not read meanwhile. Much at once is moved by the kernel (bulk.c) where nobody here has to see it.
+ * Relays data between the two sides. Data from one side is written to the other at once; what that cannot take is kept,
+ * and meanwhile the first side is not read. Large amounts that need no inspection are moved by the kernel (bulk.c).
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -13,7 +13,7 @@ bool relay_push(struct conn *c, bool to_client, const char *bytes, size_t n)
     struct wake_source *s = to_client ? &c->client : &c->server;
     struct pending *p = to_client ? &c->to_client : &c->to_server;
     size_t sent = 0;
-    if (!to_client && !c->no_delay && (c->sent || n > ONE_SEGMENT)) { /* a first segment goes out at once anyway */
+    if (!to_client && !c->no_delay && (c->sent || n > ONE_SEGMENT)) { /* a first segment is sent at once anyway */
         int one = 1;
         (void)setsockopt(s->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
         c->no_delay = true;
@@ -59,10 +59,8 @@ bool relay_flush(struct conn *c, bool to_client)
     return true;
 }
 
-/*
- * What came from one side and is not judged goes to the other without being read, where there was much before. Returns
- * how much, 0 at its end, -EAGAIN for nothing now, -ECONNRESET when the connection is dead, -ENOBUFS: read it.
- */
+/* Moves data that needs no inspection without reading it, if the last read was large. Returns how much, 0 at the
+   end, -EAGAIN for nothing now, -ECONNRESET if the connection has ended, -ENOBUFS: read it. */
 static int relay_move(struct conn *c, bool to_client)
 {
     struct pending *p = to_client ? &c->to_client : &c->to_server;
@@ -122,7 +120,7 @@ void relay_settle(struct conn *c)
             c->server_shut = true;
         }
         if (c->server_eof && !c->to_client.n && c->server_shut) {
-            conn_end(c); /* both have said everything, and have been told it: closing says the rest */
+            conn_end(c); /* both have ended and all was passed on */
             return;
         }
         if (c->server_eof && !c->to_client.n && !c->client_shut) {

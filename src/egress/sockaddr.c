@@ -1,6 +1,4 @@
-/*
- * Addresses as the kernel has them, and as they are judged.
- */
+/* Converts addresses between the kernel's form and the one that is judged. */
 #include <netinet/in.h>
 #include <string.h>
 #include <sys/socket.h>

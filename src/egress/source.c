@@ -1,6 +1,4 @@
-/*
- * What can be woken: the ground that the rest of the egress stands on.
- */
+/* Event sources: the lowest layer of the egress proxy. */
 #include <errno.h>
 #include <unistd.h>
 #include "egress/conn.h"
@@ -57,7 +55,7 @@ void source_abort(int fd)
 void source_close(struct wake_source *s)
 {
     if (s->fd >= 0)
-        close(s->fd); /* leaves the epoll set with its last descriptor */
+        close(s->fd); /* the last descriptor: leaves the epoll set */
     s->fd = -1;
     s->set = false;
 }

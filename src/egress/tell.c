@@ -1,13 +1,11 @@
-/*
- * What pinfold is told: decisions, questions, that rules hold. A decision that was told before is counted instead.
- */
+/* Events sent to pinfold: decisions, questions, rules that are in force. A repeated decision is only counted. */
 #include <errno.h>
 #include <netinet/in.h>
 #include <stdatomic.h>
 #include <sys/socket.h>
 #include "egress/conn.h"
 
-/* v4 addresses mapped into v6, so that both meet the same comparison. */
+/* Maps v4 addresses into v6, so that both can be compared. */
 static void put_end(const struct sockaddr *a, uint8_t addr[16], uint16_t *port)
 {
     if (a->sa_family == AF_INET6) {
@@ -49,7 +47,7 @@ static void fill(struct egress_event *e, const struct host *host, const struct h
     }
 }
 
-/* A box decides how many there are; what pinfold does not take in time is counted instead. */
+/* The box decides how many there are, so events that pinfold does not take in time are only counted. */
 static bool send_event(struct egress_event *e)
 {
     e->lost = world.lost;
@@ -70,7 +68,7 @@ void egress_tell(bool allowed, enum egress_how how, const struct host *host, uin
     (void)send_event(&e);
 }
 
-/* What was told, so that it is told once: whom it was about, where that is, how it was asked for and which rule let it through. */
+/* A reported decision, so that it is reported once: the host, its address, the client's protocol and the rule. */
 struct tellable {
     uint32_t stand, rule; /* stand 0: the host is an address */
     struct host_addr host, addr;
@@ -96,13 +94,13 @@ static bool tellable_same(const struct tellable *a, const struct tellable *b)
            memcmp(a->addr.b, b->addr.b, 16) == 0 && memcmp(a->host.b, b->host.b, 16) == 0;
 }
 
-/* Its place: there, or free (*ret_new); NULL when there is none for it. A place is never given to another. */
+/* Its entry, or a free one (*ret_new); NULL if there is none. An entry is never reused. */
 static struct tellable *told_place(const struct tellable *t, bool *ret_new)
 {
     size_t at = tellable_hash(t) >> 32 & (EGRESS_COUNTS - 1);
     *ret_new = false;
     for (size_t i = 0; i < EGRESS_COUNTS; i++, at = (at + 1) & (EGRESS_COUNTS - 1)) {
-        *ret_new = !told[at].how; /* no decision of a tunnel is HOW_DNS */
+        *ret_new = !told[at].how; /* no decision about a tunnel is HOW_DNS */
         if (*ret_new)
             return n_told < EGRESS_COUNTS / 2 ? &told[at] : NULL;
         if (tellable_same(&told[at], t))
@@ -176,7 +174,7 @@ uint32_t egress_tell_question(enum egress_how how, const struct host *host, uint
 void egress_tell_rules(uint32_t ticket, uint32_t closed)
 {
     struct egress_event e = {.said = SAID_RULES, .ticket = ticket, .count = closed, .lost = world.lost};
-    world.lost = 0; /* this one is waited for: pinfold reads as long as it lives */
+    world.lost = 0; /* wait for this one: pinfold reads as long as it runs */
     while (send(world.ask->events, &e, sizeof e, MSG_NOSIGNAL) < 0 && errno == EINTR)
         ;
 }

@@ -1,23 +1,24 @@
 /*
- * What flows is still judged. The client's first bytes tell what it speaks: a TLS server name, the Host of each HTTP request
- * and the authority of each of HTTP/2 must be the host that was connected to, or, where that was an address, be allowed
- * themselves. What cannot be parsed ends, at the first byte that cannot be right:
+ * Inspects data that flows. The client's first bytes show its protocol: a TLS server name, the Host of each HTTP
+ * request and the authority of each HTTP/2 request must be the host that was connected to, or, if that was an address,
+ * be allowed themselves. Invalid data ends the connection at the first byte that cannot be right:
  *
- *   port 443              TLS alone; port 80: HTTP/1 or HTTP/2 alone; unless a rule says /tcp
- *   first byte 0x14-0x17  TLS alone, whatever the port: some servers look at no other byte of a record's head
- *   a request line        HTTP alone, where it is one to any server: every request on the connection is parsed
- *   anything else         is followed as text (protocols/text.c) as long as a server of HTTP may be there, and then not at all
+ *   port 443              only TLS; port 80: only HTTP/1 or HTTP/2; unless a rule has /tcp
+ *   first byte 0x14-0x17  only TLS, on any port: some servers check no other byte of a record header
+ *   a request line        only HTTP, if any server accepts it as one: every request on the connection is parsed
+ *   anything else         is followed as text (protocols/text.c) as long as the server may speak HTTP, then not at all
  *
- * A server of HTTP/1 or TLS never speaks first: where the server does, with what is no HTTP/2 either, nothing is looked at (ports 80 and
- * 443 excepted), nor is TLS behind its ClientHello, nor what follows an Upgrade that the server agreed to and that is neither
- * TLS nor HTTP/2. STARTTLS and its kin are not seen, but for PostgreSQL's, where hosts share an address.
+ * A server of HTTP/1 or TLS never sends first: if the server does, and it is not HTTP/2, nothing is inspected (except
+ * on ports 80 and 443). Nor is TLS after its ClientHello, nor what follows an Upgrade that the server accepted to
+ * something other than TLS or HTTP/2. STARTTLS and the like are not recognised, except PostgreSQL's, where hosts share
+ * an address.
  */
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include "egress/parts.h"
 
-/* Passes the first n of the client's bytes on, less what went before, and keeps them for the judgement. */
+/* Passes on the first n bytes of the client's data, minus what was passed on before, and keeps them for inspection. */
 static bool forward(struct conn *c, size_t n)
 {
     if (n <= c->first.at)
@@ -49,7 +50,7 @@ static void watch_nothing(struct conn *c)
     c->host = NULL;
 }
 
-/* One ClientHello: its bytes when it is whole and its name is good, otherwise 0. */
+/* One ClientHello: its size if it is complete and its name is allowed, otherwise 0. */
 static size_t hello_judged(struct conn *c)
 {
     struct tls_hello h;
@@ -65,7 +66,7 @@ static size_t hello_judged(struct conn *c)
     return 0;
 }
 
-/* The head of a record that is no handshake: how long the record is, 0 for more bytes, -1 for none that may stand here. */
+/* The header of a record that is no handshake: the record's size, 0 for more bytes, -1 if it is not valid here. */
 static int64_t other_record(const uint8_t *p, size_t n)
 {
     if (p[0] == 0x16 || p[0] < 0x14 || p[0] > 0x17 || (n > 1 && p[1] != 3))
@@ -73,16 +74,14 @@ static int64_t other_record(const uint8_t *p, size_t n)
     return n < 5 ? 0 : 5 + ((int64_t)p[3] << 8 | p[4]);
 }
 
-/*
- * Behind the first ClientHello, until the server has not asked for another, or has it: data that a client sends early goes by,
- * as do alerts, and a hello is judged. The client says nothing else before its server has.
- */
+/* After the first ClientHello, until the server has declined to ask for another, or has got it: early data and
+   alerts are passed on, and a hello is judged. Other client data may not precede the server's. */
 static void watch_tls_again(struct conn *c)
 {
     while (!conn_over(c) && c->watch == WATCH_TLS_AGAIN && c->first.n) {
         const uint8_t *p = (const uint8_t *)c->first.p;
         size_t n = c->body.left < c->first.n ? (size_t)c->body.left : c->first.n;
-        if (n) { /* of a record */
+        if (n) { /* part of a record */
             c->body.left -= n;
             if (!release(c, n))
                 return;
@@ -110,10 +109,8 @@ static void watch_tls(struct conn *c)
     watch_tls_again(c);
 }
 
-/*
- * Whether the next bytes of the server are the answer to this request: every one before it has had its own. Behind a pipelined
- * request nobody knows any more.
- */
+/* Whether the server's next data is the answer to this request, because all earlier ones were answered. After a
+   pipelined request that is unknown. */
 static bool follow_request(struct conn *c, const struct http_head *h)
 {
     if (!c->follow) {
@@ -138,7 +135,7 @@ bool watch_answers(const struct conn *c)
            ((c->watch == WATCH_FIRST || c->watch == WATCH_TEXT) && !c->http_there);
 }
 
-/* Whether this port carries its own protocol alone. */
+/* Whether this port carries only its own protocol. */
 static bool carries_only(struct conn *c, uint16_t port)
 {
     if (c->port != port || c->any_bytes)
@@ -147,12 +144,11 @@ static bool carries_only(struct conn *c, uint16_t port)
     return !c->any_bytes;
 }
 
-/* The server says something while nobody knows what the client speaks. */
+/* The server sends first, while the client's protocol is unknown. */
 static void server_first(struct conn *c, struct str in)
 {
     size_t n = in.n < 5 ? in.n : 5;
-    bool settings =
-        in.p[0] == 0 && (in.n < 4 || in.p[3] == 4); /* of HTTP/2, whose servers need not wait for the client */
+    bool settings = in.p[0] == 0 && (in.n < 4 || in.p[3] == 4); /* HTTP/2, whose servers need not wait for the client */
     c->http_there = settings || strncasecmp(in.p, "HTTP/", n) == 0;
     if (!c->http_there && !carries_only(c, 443) && !carries_only(c, 80))
         watch_nothing(c);
@@ -219,11 +215,11 @@ static bool h2_host_ok(void *context, const struct host *h)
 {
     struct conn *c = context;
     if (c->inner && h->kind == HOST_NAME && strcmp(world.names[c->inner - 1], h->name) != 0)
-        return false; /* one name a connection: what is in the compression's table is not judged again */
+        return false; /* one host per connection: names in the compression table are not judged again */
     return judge_inner(c, h);
 }
 
-/* Each request of HTTP/2 is judged as one of HTTP/1 is. */
+/* Judges each HTTP/2 request like one of HTTP/1. */
 static void watch_h2(struct conn *c)
 {
     if (!c->h2) {
@@ -247,7 +243,7 @@ static void watch_h2(struct conn *c)
         refuse_flow(c, NULL, "malformed HTTP/2, or a request without a host");
 }
 
-/* 1: they begin with all of `word`; 0: they are a part of it; -1 */
+/* 1: begins with all of `word`; 0: is a prefix of it; -1 */
 static int begins_with(struct str in, const char *word, size_t n)
 {
     if (memcmp(in.p, word, in.n < n ? in.n : n) != 0)
@@ -256,7 +252,7 @@ static int begins_with(struct str in, const char *word, size_t n)
 }
 
 enum { PG_ASKS = 8 };
-/* PostgreSQL's question whether TLS, or GSSAPI, may come next; as begins_with(). */
+/* PostgreSQL's SSLRequest or GSSENCRequest; as begins_with(). */
 static int pg_asks(struct str in)
 {
     static const char tls[] = "\0\0\0\10\x04\xd2\x16\x2f", gss[] = "\0\0\0\10\x04\xd2\x16\x30";
@@ -269,7 +265,7 @@ static bool text_host_ok(void *context, const struct host *h)
     return judge_inner(context, h);
 }
 
-/* What is no protocol that is known here, and may yet be HTTP to somebody. */
+/* An unknown protocol that some server might still read as HTTP. */
 static void watch_text(struct conn *c)
 {
     if (!c->text) {
@@ -290,7 +286,7 @@ static void watch_text(struct conn *c)
         watch_nothing(c);
 }
 
-/* Another protocol was agreed on. */
+/* An Upgrade was accepted. */
 static void watch_switched(struct conn *c)
 {
     struct str in = {c->first.p, c->first.n};
@@ -302,7 +298,7 @@ static void watch_switched(struct conn *c)
         c->watch = WATCH_H2;
 }
 
-/* Behind PostgreSQL's question comes TLS, or, where the server says no, another question or its protocol in the clear. */
+/* After PostgreSQL's request comes TLS, or, if the server declines, another request or its cleartext protocol. */
 static void watch_tls_asked(struct conn *c)
 {
     struct str in = {c->first.p, c->first.n};
@@ -317,7 +313,7 @@ static void watch_tls_asked(struct conn *c)
         watch_text(c);
 }
 
-/* Port 80. */
+/* The first data on port 80. */
 static void watch_first_http(struct conn *c)
 {
     struct str in = {c->first.p, c->first.n};
@@ -331,7 +327,7 @@ static void watch_first_http(struct conn *c)
     }
 }
 
-/* Bytes that mean something before they mean HTTP to somebody; false: nothing of that kind. */
+/* Data with a meaning before HTTP; false: none of that. */
 static bool watch_first_bytes(struct conn *c, struct str in)
 {
     static const char proxy[] = "\r\n\r\n\0\r\nQUIT\n";
@@ -342,14 +338,14 @@ static bool watch_first_bytes(struct conn *c, struct str in)
         refuse_flow(c, NULL, "the PROXY protocol");
     else if (pg > 0)
         c->watch = release(c, PG_ASKS) ? WATCH_TLS_ASKED : c->watch;
-    else if (old == 0 || pg == 0 || v2 == 0) /* a part means nothing to a server, either */
+    else if (old == 0 || pg == 0 || v2 == 0) /* a prefix means nothing to a server, either */
         (void)forward(c, in.n);
     else
         return false;
     return true;
 }
 
-/* What does the client speak, where it may be anything? What must not be judged, or cannot mean anything yet, goes on at once. */
+/* The client's protocol where it may be any. What must not be judged, or has no meaning yet, is passed on at once. */
 static void watch_first_any(struct conn *c)
 {
     struct str in = {c->first.p, c->first.n};
@@ -406,7 +402,7 @@ void watch_client(struct conn *c)
         watch_text(c);
 }
 
-/* The client ends before anybody knows what it speaks. */
+/* The client ends before its protocol is known. */
 static void first_ended(struct conn *c)
 {
     if (!c->first.n)

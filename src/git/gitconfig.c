@@ -1,8 +1,8 @@
 /*
- * How it works: gitconfig_parse() reads the syntax of git-config(1) the way git's own reader does, byte by byte: BOM,
- * CR LF, comments, continuation lines, quotes and escapes, `[section]`, `[section "Sub"]` and `[section.sub]`. Where git
- * would die of a syntax error, so do we (-EBADMSG): two readers that disagree are how such judges are fooled. A NUL is
- * an error here although git reads on: git would cut the string there and see something else than we do.
+ * gitconfig_parse() reads the syntax of git-config(1) like git's own reader, byte by byte: BOM, CR LF, comments,
+ * continuation lines, quotes and escapes, `[section]`, `[section "Sub"]` and `[section.sub]`. A syntax error for git is
+ * one here (-EBADMSG): if two readers disagree, a judge can be deceived. A NUL is an error here although git accepts
+ * it: git would cut the string there and see something else.
  *
  * The judge collects the protected entries of both contents and compares the two lists. What passes is a table.
  */
@@ -22,10 +22,10 @@ struct config_reader {
     unsigned line;
     bool end;
     struct buf key, value;
-    size_t section; /* bytes of `key` that are the section */
+    size_t section; /* length of the section in `key` */
 };
 
-/* The next byte; CR LF is LF; at the end LF, with r->end set. */
+/* The next byte; CR LF becomes LF; at the end LF, with r->end set. */
 static int next(struct config_reader *r)
 {
     if (r->rest.n == 0) {
@@ -45,7 +45,7 @@ static int next(struct config_reader *r)
     return c;
 }
 
-/* git's own classes: ASCII, whatever the locale; its isspace() knows no vertical tab and no form feed. */
+/* git's own character classes: ASCII in any locale; its isspace() excludes vertical tab and form feed. */
 static bool is_space(int c)
 {
     return c == ' ' || c == '\t' || c == '\n' || c == '\r';
@@ -121,8 +121,7 @@ static int read_escape(struct config_reader *r, char *ret)
 {
     switch (next(r)) {
     case '\n':
-        return r->end ? -EBADMSG
-                      : 0; /* a continuation; git takes a lone \ at the end for one, an error costs nothing */
+        return r->end ? -EBADMSG : 0; /* a continuation; git accepts a lone \ at the end, an error is harmless */
     case 't':
         *ret = '\t';
         return 1;
@@ -180,7 +179,7 @@ static int read_value(struct config_reader *r)
     }
 }
 
-/* A variable, whose name begins with `c`. */
+/* Reads a variable whose name begins with `c`. */
 static int read_variable(struct config_reader *r, int c, struct gitconfig_entry *ret)
 {
     r->key.n = r->section;
@@ -263,15 +262,15 @@ enum sub { BARE /* section.name */, NAMED /* section.any.name */, EITHER };
 enum value {
     ANY,
     URL,      /* a plain transport, or the name of a remote */
-    UPDATE,   /* what to do with a submodule: no command */
-    INSIDE,   /* a path inside the writable tree, in a submodule's repository only */
-    RELATIVE, /* a path below, no .. */
-    ACCESS,   /* git-lfs: how to log in, by word */
-    REMOTES,  /* locations or names of remotes, with spaces between */
-    WORD      /* letters and digits: a format by name, and no place of its own (files:///elsewhere) */
+    UPDATE,   /* what to do with a submodule, if not a command */
+    INSIDE,   /* a path inside the writable tree, only in a submodule's repository */
+    RELATIVE, /* a path below, without .. */
+    ACCESS,   /* git-lfs: method of authentication */
+    REMOTES,  /* locations or names of remotes, separated by spaces */
+    WORD      /* letters and digits: a format by name, not a location (files:///elsewhere) */
 };
 
-/* `names`: separated by spaces, " * " for all; those in `not` are protected all the same. */
+/* `names`: separated by spaces, " * " for all; those in `not` are still protected. */
 struct passing {
     const char *section;
     enum sub sub;
@@ -281,7 +280,7 @@ struct passing {
 
 static const struct passing repository[] = {
     {"branch", NAMED, URL, " remote pushremote ", NULL},
-    {"branch", NAMED, ANY, " * ", " mergeoptions "}, /* options of git merge name a program: --strategy */
+    {"branch", NAMED, ANY, " * ", " mergeoptions "}, /* options of git merge can name a program: --strategy */
     {"branch", BARE, ANY, " autosetupmerge autosetuprebase sort ", NULL},
     {"remote", NAMED, URL, " url pushurl ", NULL},
     {"remote", NAMED, ANY,
@@ -398,7 +397,7 @@ static const struct passing modules[] = {
     {NULL, BARE, ANY, NULL, NULL},
 };
 
-/* Whether `word` is one of the words of `list` (each between spaces). */
+/* Whether `word` is in `list` (each word between spaces). */
 static bool listed(const char *list, struct str word)
 {
     if (!list || word.n == 0 || memchr(word.p, ' ', word.n))
@@ -422,9 +421,9 @@ static bool has_control(struct str s)
 }
 
 /*
- * A location that git reaches by itself: https, http, ssh, git, file, ftp, host:path, a path, or the name of a remote.
- * `x::y` and `x://y` with any other x start a program git-remote-x (gitremote-helpers(7)); a leading dash, also of the
- * host, was an option to ssh once (CVE-2017-1000117).
+ * A location that git reaches without a helper program: https, http, ssh, git, file, ftp, host:path, a path, or the
+ * name of a remote. `x::y` and `x://y` with any other x start a program git-remote-x (gitremote-helpers(7)). A leading
+ * dash, also of the host, was once taken as an option by ssh (CVE-2017-1000117).
  */
 static bool plain_location(struct str s)
 {
@@ -477,7 +476,7 @@ static bool below(struct str path, struct str directory)
     return directory.n && str_starts(path, directory) && path.n > directory.n && path.p[directory.n] == '/';
 }
 
-/* How many components. */
+/* Number of components. */
 static size_t depth(struct str path)
 {
     size_t n = 0;
@@ -491,7 +490,7 @@ static bool is_git_directory(struct str part)
     return part.n == 4 && strncasecmp(part.p, ".git", 4) == 0;
 }
 
-/* Any number of "..", then only names: what it leads to is what it says, unless a link is on the way. */
+/* Any number of "..", then only names: such a path leads where it says, unless a link is on it. */
 static bool up_then_down(struct str value, size_t *ret_up)
 {
     *ret_up = 0;
@@ -520,10 +519,8 @@ bool gitconfig_owner(struct str directory, struct str root, struct str *ret)
     return false;
 }
 
-/*
- * core.worktree: git sets it in the repository of a submodule, to the submodule's place. Elsewhere it makes the next
- * `git checkout` of a person write where the value says.
- */
+/* core.worktree: git sets it in a submodule's repository, to the submodule's place. Elsewhere it would make a
+   person's next `git checkout` write where the value says. */
 bool gitconfig_worktree(struct str directory, struct str root, struct str value, struct buf *ret)
 {
     struct str owner;
@@ -652,7 +649,7 @@ static bool entry_eq(const struct gitconfig_entry *a, const struct gitconfig_ent
 static int refuse(struct buf *why, const struct gitconfig_entry *e, const char *what)
 {
     if (why) {
-        /* Keys come from a stranger: print what is printable. */
+        /* Keys are untrusted: print only printable characters. */
         for (size_t i = 0; i < e->key.n && i < 200; i++)
             buf_char(why, (unsigned char)e->key.p[i] < 0x20 || e->key.p[i] == 0x7f ? '?' : e->key.p[i]);
         buf_printf(why, " %s (line %u): only keys that name no program, hook, include or path elsewhere can be changed",
@@ -684,7 +681,7 @@ int gitconfig_judge(const struct gitconfig_ask *ask, struct buf *why)
     struct entries old = {.ask = ask, .mem = mem}, new = {.ask = ask, .mem = mem};
     unsigned line = 0;
     if (gitconfig_parse(ask->old_text, keep_protected, &old, NULL) < 0)
-        old.n = 0; /* git cannot read it either: nothing there is in force */
+        old.n = 0; /* git cannot read it either, so nothing in it is effective */
     int no = gitconfig_parse(ask->new_text, keep_protected, &new, &line);
     if (no < 0) {
         if (why && no == -EBADMSG)
@@ -710,7 +707,7 @@ bool gitconfig_is_worktree(const struct gitconfig_entry *e)
 struct relative {
     struct str text, directory, root, owner;
     struct buf *to;
-    size_t done; /* bytes of `text` that are in `to` */
+    size_t done; /* bytes of `text` that are in `to` already */
 };
 
 static int put_relative(void *ctx, const struct gitconfig_entry *e)

@@ -1,6 +1,6 @@
 /*
- * Names of branches, tags and remotes in the bytes of HEAD and packed-refs. git itself takes a name that begins with "-" for a
- * name; whoever passes it on to git on a command line (`git push origin $(git branch --show-current)`) passes an option.
+ * Names of branches, tags and remotes in HEAD and packed-refs. git itself accepts a name that begins with "-", but a
+ * script that passes it to git (`git push origin $(git branch --show-current)`) passes an option.
  */
 #include "git/gitconfig.h"
 

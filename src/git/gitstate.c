@@ -1,10 +1,10 @@
 /*
- * What git keeps in files while a rebase, a cherry-pick or a revert waits to be gone on with, and what of it is a program:
- * lines `exec` of the list of steps (git-rebase-todo), and the merge strategy, which git starts as git-merge-NAME
- * (sequencer.c, try_merge_command) and looks for below the current directory when the name has a slash. Whoever types
- * `git rebase --continue` starts it.
+ * The state files of an interrupted rebase, cherry-pick or revert, as far as they name programs: `exec` lines of the
+ * todo list (git-rebase-todo), and the merge strategy, which git starts as git-merge-NAME (sequencer.c,
+ * try_merge_command) and looks for below the current directory if the name has a slash. `git rebase --continue` runs
+ * them.
  *
- * As with configurations: what is a program may stand in the new content only where the old had it, too.
+ * As with configurations, the new content may name a program only where the old one did.
  */
 #include <errno.h>
 #include "git/gitconfig.h"
@@ -39,7 +39,7 @@ static struct str word(struct str *line)
     return one;
 }
 
-/* Steps that name no program; what git learns tomorrow is none of them. */
+/* Steps that name no program; steps of future versions are not among them. */
 static bool is_plain_step(struct str line)
 {
     static const char *const steps[] = {"pick", "p",      "revert", "edit",  "e", "reword", "r", "fixup",

@@ -1,18 +1,18 @@
 /*
- * How it works: workers (workers.c), processes that share the listener. One of them, the leader, holds the token and receives; the
- * others wait for it. Where a call may wait for something in the box's hands (a FIFO's other end, a full backlog) a
- * worker first hands the token on. The main worker, the process that built the box, never waits so: it forks, and the
- * child goes on with the call from where it stands. So there is one process while nothing waits, never more than
- * WORKERS_MAX, and always one that hears of the end of the box. When the others have time it leads no more, so that
- * forking for each call that may wait is not needed either.
+ * Receives notifications and distributes them over worker processes (workers.c), which share the listener. One of them,
+ * the leader, holds the token and receives; the others wait for the token. Before a call that may block on something
+ * the box controls (the other end of a FIFO, a full backlog), a worker passes the token on. The main worker, the
+ * process that built the box, never blocks like that: it forks, and the child continues the call. So there is one
+ * process while nothing blocks, never more than WORKERS_MAX, and always one that notices the end of the box. While
+ * others are idle the main worker does not lead, so it need not fork for each blocking call either.
  *
- * When several callers queue up and there is another processor, the leader hands the token on before it performs, and
- * answers no longer wake the caller on the leader's own processor; when the queue is gone, it goes back: one leader and
- * synchronous wake-ups are fastest for one caller.
+ * When calls queue up and there is another processor, the leader passes the token on before it performs a call, and
+ * answers no longer wake the caller on the leader's processor. When the queue is gone this is reversed: for a single
+ * caller one leader and synchronous wake-ups are fastest.
  *
  * A leader that hangs in a dead file system is deposed by a waiting worker after HUNG_MS. All workers end with pid 1 of
- * the box, and the box ends with the main worker (pid 1 asked for that); a worker that dies takes all down: calls would
- * be lost.
+ * the box, and the box ends with the main worker (pid 1 asked for that). If a worker dies everything ends, because
+ * calls would be lost.
  */
 #include <errno.h>
 #include <linux/sched.h>
@@ -31,7 +31,7 @@
 #include "sys/poll.h"
 #include "sys/process.h"
 
-#define IDLE_MAX  2 /* workers that wait for the token; more would only be woken for nothing */
+#define IDLE_MAX  2 /* workers that wait for the token; more would be woken in vain */
 #define HUNG_MS   10000
 #define WAIT_MS   2000
 #define RULES_MAX (16u << 20) /* bytes of compiled rules */
@@ -121,7 +121,7 @@ static long serve_attribute(struct guard *g, const __u64 *a)
     }
 }
 
-/* What is notified where reads are judged, besides opens. */
+/* Calls notified where reads are judged, besides opens. */
 static long serve_look(struct guard *g, const __u64 *a)
 {
     switch (g->n.data.nr) {
@@ -213,7 +213,7 @@ static void serve_one(struct guard *g)
 
 /* ---- workers ---- */
 
-/* A worker that found nothing to do has left in peace. */
+/* True if the worker exited normally, having had nothing to do. */
 static bool reap_worker(struct guard *g, const siginfo_t *info)
 {
     siginfo_t gone;
@@ -228,7 +228,7 @@ static bool reap_worker(struct guard *g, const siginfo_t *info)
     return true;
 }
 
-/* Whether the box, or one of us, is gone. Only the main worker's children can be waited for. */
+/* Whether the box, or one of us, has ended. Only the main worker can wait for the others. */
 static bool over(struct guard *g)
 {
     struct pollfd p = {.fd = g->init_pidfd, .events = POLLIN};
@@ -243,20 +243,20 @@ static bool over(struct guard *g)
     }
 }
 
-/* The signals are merged into one: what happened is asked of waitid. */
+/* Signals are merged, so waitid tells what happened. */
 static void children_read(struct guard *g)
 {
     struct signalfd_siginfo info;
     (void)sys_read(g->children, &info, sizeof info);
 }
 
-/* Where pinfold speaks to the guard: to its main worker alone. */
+/* The socket on which pinfold sends to the guard: only to its main worker. */
 static int orders(const struct guard *g)
 {
     return g->main && !g->deaf ? g->report : -1;
 }
 
-/* What pinfold says: a socket on which it wants the file API. */
+/* Receives a socket on which pinfold wants the file API. */
 static void orders_read(struct guard *g)
 {
     struct frame f;
@@ -264,7 +264,7 @@ static void orders_read(struct guard *g)
     long n = sys_recv_fd(g->report, &f, sizeof f, &fd, MSG_DONTWAIT);
     auto_fd int socket = fd;
     if (n == 0 || (n < 0 && n != -EAGAIN && n != -EINTR)) {
-        g->deaf = true; /* pinfold is gone: so is the box, in a moment */
+        g->deaf = true; /* pinfold has gone, so the box will end */
         return;
     }
     if (n < (long)sizeof f.kind || f.kind != FRAME_FILES || socket < 0 || !g->files)
@@ -279,7 +279,7 @@ static void orders_read(struct guard *g)
         atomic_fetch_sub(&g->shared->files, 1);
 }
 
-/* Waits for the token; false when all is over, or enough others wait. */
+/* Waits for the token; false if everything ends, or enough others wait. */
 static bool token_wait(struct guard *g)
 {
     struct shared *s = g->shared;
@@ -307,7 +307,7 @@ static bool token_wait(struct guard *g)
             break;
         uint64_t busy = atomic_load(&s->busy_since);
         if (n == 0 && busy && now_ms() - busy > HUNG_MS && atomic_compare_exchange_strong(&s->busy_since, &busy, 0)) {
-            atomic_fetch_add(&s->epoch, 1); /* the leader hangs: it will find itself deposed */
+            atomic_fetch_add(&s->epoch, 1); /* depose the hanging leader, which compares epochs */
             break;
         }
     }
@@ -335,7 +335,7 @@ static int notification_wait(struct guard *g, bool *ret_queued)
         orders_read(g);
     if (p[0].revents & POLLIN)
         return 1;
-    /* POLLHUP: no process with the filter is left; the end of pid 1 is all there is to wait for. */
+    /* POLLHUP: no process with the filter is left; only the end of pid 1 remains to wait for. */
     if (p[0].revents && !p[1].revents && sys_poll_ms(p + 1, 1, -1) <= 0)
         return 0;
     if (g->main)
@@ -345,11 +345,11 @@ static int notification_wait(struct guard *g, bool *ret_queued)
 
 static void wake_on_same_processor(struct guard *g, bool on)
 {
-    /* Linux 6.6; without it every answer may cross processors, which costs more and means nothing else. */
+    /* Linux 6.6; without it answers may cross processors, which only costs time. */
     (void)sys_notify_flags(g->notify, on ? SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP : 0);
 }
 
-/* More callers than the leader serves at once: others join in. */
+/* If more calls wait than the leader serves at a time, others join in. */
 static void queue_grew(struct guard *g, bool queued, unsigned *score)
 {
     if (queued && *score < 16)
@@ -380,7 +380,7 @@ static void workers_serve(struct guard *g)
             continue;
         memset(&g->n, 0, sizeof g->n);
         if (sys_notify_receive(g->notify, &g->n) < 0)
-            continue; /* the caller died, or a signal */
+            continue; /* the caller died, or a signal came */
         atomic_store_explicit(&s->busy_since, now_ms(), memory_order_relaxed);
         queue_grew(g, queued, &score);
         workers_share(g);
@@ -420,10 +420,10 @@ static int guard_end(struct guard *g)
         git_modules_settle(g);
     table_lock(s);
     for (size_t i = 0; i < WORKERS_MAX; i++)
-        if (s->pids[i]) /* ours, and not waited for yet: the number is still its own */
+        if (s->pids[i]) /* not waited for yet, so the pid is still ours */
             (void)sys_kill(s->pids[i], SIGKILL);
     table_unlock(s);
-    /* A worker that died alone: without the listener every call fails, and pid 1 ends with us. */
+    /* A worker died: closing the listener makes every call fail, and pid 1 ends with us. */
     g->notify = close_fd(g->notify);
     struct pollfd p = {.fd = g->init_pidfd, .events = POLLIN};
     if (sys_poll_ms(&p, 1, 0) == 0)
@@ -445,7 +445,7 @@ static bool has_ptrace(void)
 static int guard_open(struct guard *g, const struct guard_ask *ask, struct arena *mem)
 {
     const struct plan_image *plan = ask->plan;
-    /* Field by field: it is zero, and most of its pages stay untouched until they are used. */
+    /* Assign field by field: the struct is zero, and most of its pages should stay untouched until used. */
     g->plan = plan;
     g->notify = ask->notify;
     g->host_proc = ask->host_proc;
@@ -463,7 +463,7 @@ static int guard_open(struct guard *g, const struct guard_ask *ask, struct arena
                         (const char *)plan + plan->strings_at, plan->strings_bytes, mem);
     if (no < 0)
         return no;
-    arena_trim(mem); /* it stays as long as the box */
+    arena_trim(mem); /* kept as long as the box */
     g->shared = sys_pages_shared(sizeof *g->shared);
     if (!g->shared)
         return -ENOMEM;
@@ -493,10 +493,8 @@ static int guard_open(struct guard *g, const struct guard_ask *ask, struct arena
     return 0;
 }
 
-/*
- * Waits until there is something to do. Many a short command ends without having asked anything: the rules are read and
- * the shared memory is made for the first who asks. False: the box is over.
- */
+/* Waits until there is something to do: many short commands end without a notified call, so the rules are loaded and
+   the shared memory is created for the first one. False: the box has ended. */
 static bool somebody_asks(const struct guard_ask *ask)
 {
     struct pollfd p[] = {{.fd = ask->init_pidfd, .events = POLLIN},
@@ -532,17 +530,17 @@ int guard_serve(const struct guard_ask *ask)
         return -ENOMEM;
     (void)sys_signal_ignore(SIGXFSZ);
     (void)sys_signal_ignore(SIGPIPE);
-    (void)sys_signal_ignore(SIGIO); /* of a lease, before its watcher has it (gitdir.c) */
+    (void)sys_signal_ignore(SIGIO); /* sent for a lease, before its watcher owns it (gitdir.c) */
     int no = guard_open(&g, ask, mem);
     if (no < 0)
         return no;
     if (!over(&g))
         workers_serve(&g);
     if (!g.main)
-        guard_leave(&g); /* a child that went on with a call of the main worker's */
+        guard_leave(&g); /* a child that continued a call of the main worker */
     no = guard_end(&g);
     points_end(&g);
     told_end(&g);
-    /* What it holds goes with this process, which is about to end, and is waited for. */
+    /* This process ends next, which frees everything. */
     return no;
 }

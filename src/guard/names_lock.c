@@ -1,11 +1,11 @@
 /*
- * The lock of the name space. Whoever creates or opens holds it shared from resolving to acting; whoever renames, or
- * touches what makes a directory a repository, holds it alone: between judging `d/hooks` and making it nobody in the
- * box may turn `d` into `.git`. Other boxes are held off by hold.c. Nobody holds it while waiting for anything but the file system.
+ * The lock of the name space. Creating and opening hold it shared from resolving to acting; renames, and changes to
+ * what makes a directory a repository, hold it exclusively: between judging `d/hooks` and creating it nobody in the box
+ * may turn `d` into `.git`. hold.c excludes other boxes. While holding it a worker waits only for the file system.
  *
- * A worker that hangs in a dead file system must not take the box along: waiting ends after LOCK_MS or with the box, and
- * the call fails. Nobody goes on without the lock: how long its holder takes is in the box's hands as well (whoever writes a
- * file, slowly, holds up whoever renames it), and what the holder was about to do, it still does.
+ * A worker that hangs in a dead file system must not block the whole box: waiting ends after LOCK_MS or with the box,
+ * and the call fails. Nobody proceeds without the lock, because the box controls how long it is held (a slow write to a
+ * file delays its rename), and the holder will still do what it was about to do.
  */
 #include <errno.h>
 #include <linux/futex.h>
@@ -25,7 +25,7 @@ uint64_t now_ms(void)
     return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 }
 
-/* `until`: 0 at first. */
+/* `until`: 0 the first time. */
 static int wait_change(struct guard *g, _Atomic uint32_t *word, uint32_t value, uint64_t *until)
 {
     struct timespec t = {.tv_nsec = 50 * 1000 * 1000};
@@ -57,7 +57,7 @@ int names_lock(struct guard *g, bool exclusive)
         if ((v & NAMES_WRITER) && wait_change(g, word, v, &until) < 0)
             return -ETIMEDOUT;
     }
-    /* Readers that came before leave. */
+    /* Waits until earlier readers have left. */
     for (uint32_t v; exclusive && (v = atomic_load(word)) != NAMES_WRITER;) {
         if (wait_change(g, word, v, &until) == 0)
             continue;
@@ -75,7 +75,7 @@ void names_unlock(struct guard *g)
     uint32_t before;
     if (g->names_held == 2) {
         before = atomic_fetch_and(word, ~NAMES_WRITER);
-        /* Waiting readers, or none: waking costs a call, so ask whether anybody could be there. */
+        /* Waking costs a system call, so first check whether anybody could wait. */
         if (atomic_load(&g->shared->workers) > 1)
             wake(word);
     } else if (g->names_held == 1) {

@@ -1,6 +1,6 @@
 /*
- * Making workers and handing the token on: what a handler needs when its call may have to wait. How they serve stands at the top
- * of dispatch.c, which gives its loop in g->serve.
+ * Creates workers and passes the token on, for handlers whose call may block. The top of dispatch.c explains how
+ * workers serve; it sets their loop in g->serve.
  */
 #include <errno.h>
 #include <linux/sched.h>
@@ -11,7 +11,7 @@
 #include "sys/fd.h"
 #include "sys/process.h"
 
-/* To a worker that waits, or was just made; the main worker is summoned only when it is the one who waits. */
+/* To a worker that waits or was just created; the main worker is woken only if nobody else waits. */
 void worker_hand_on(struct guard *g)
 {
     uint64_t one = 1;
@@ -21,7 +21,7 @@ void worker_hand_on(struct guard *g)
     (void)sys_write(summon ? g->summon : g->token, &one, sizeof one);
 }
 
-/* Descriptors and links of /proc that mean the process itself. */
+/* Opens the descriptors and links of /proc that refer to the process itself. */
 int worker_own(struct guard *g)
 {
     g->self_fd = close_fd(g->self_fd);
@@ -37,7 +37,7 @@ _Noreturn void guard_leave(struct guard *g)
     _exit(0);
 }
 
-/* A child enters itself, while it cannot have been waited for: no number in the list is ever another process's. */
+/* A child registers itself while it cannot have been waited for, so the list never contains a reused pid. */
 static void note_self(struct shared *s)
 {
     int32_t pid = (int32_t)sys_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
@@ -58,7 +58,7 @@ int guard_child(struct guard *g)
         atomic_fetch_sub(&s->workers, 1);
         return -EAGAIN;
     }
-    /* All are children of the main worker, who hears of their end. */
+    /* All are children of the main worker, which notices when they end. */
     unsigned long flags = SIGCHLD | (g->main ? 0 : CLONE_PARENT);
     long pid = sys_call(SYS_clone, flags, 0, 0, 0, 0, 0);
     if (pid < 0)
@@ -67,7 +67,8 @@ int guard_child(struct guard *g)
         return pid < 0 ? (int)pid : 0;
     (void)sys_prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
     note_self(s);
-    if (sys_call(SYS_getppid, 0, 0, 0, 0, 0, 0) != g->main_pid) /* it died before we asked to die with it */
+    /* the parent died before PR_SET_PDEATHSIG took effect */
+    if (sys_call(SYS_getppid, 0, 0, 0, 0, 0, 0) != g->main_pid)
         _exit(0);
     g->main = g->leader = false;
     g->names_held = 0;
@@ -78,7 +79,8 @@ int guard_child(struct guard *g)
     return 1;
 }
 
-/* A new worker that waits for the token (an eventfd: given before it waits, it is not lost). The child never returns. */
+/* A new worker that waits for the token, an eventfd, so that a token given early is not lost. The child never
+   returns. */
 static int worker_fork(struct guard *g)
 {
     int no = guard_child(g);
@@ -89,7 +91,7 @@ static int worker_fork(struct guard *g)
     return no;
 }
 
-/* Whether somebody is there to take the token. */
+/* Whether a worker waits for the token. */
 static bool token_wanted(struct guard *g)
 {
     return atomic_load(&g->shared->idle) > 0 || (!g->main && atomic_load(&g->shared->main_idle));
@@ -97,7 +99,7 @@ static bool token_wanted(struct guard *g)
 
 int guard_may_block(struct guard *g)
 {
-    if (g->main) { /* leader or not: it must hear of the end of the box */
+    if (g->main) { /* as leader or not, it must notice the end of the box */
         int no = guard_child(g);
         return no < 0 ? -EAGAIN : no == 0 ? GONE_ON : 0;
     }
@@ -109,7 +111,7 @@ int guard_may_block(struct guard *g)
     return 0;
 }
 
-/* Callers queue up: another processor may take the next one. */
+/* Calls queue up: let another processor take the next one. */
 void workers_share(struct guard *g)
 {
     if (!g->parallel || !g->leader)

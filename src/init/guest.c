@@ -1,11 +1,11 @@
 /*
- * pinfold-init as the first process of a virtual machine: it loads the modules that came with it, mounts what the host shares
- * (9p: the files as the box around the machine sees them), brings the network up, and starts the box of the plan inside
- * as pinfold-init does elsewhere: a builder, below it pid 1 of a pid namespace, which serves jobs (runtime/session.c). Then it
- * only passes on: jobs, frames and bytes between pid 1 and the line to the host (pump/pump.h).
+ * pinfold-init as the first process of a virtual machine. It loads the modules from the initramfs, mounts what the host
+ * shares (9p: the files as the box around the machine sees them), sets up the network, and starts the plan's box inside
+ * as pinfold-init does elsewhere: a builder, and below it pid 1 of a pid namespace, which serves jobs
+ * (runtime/session.c). Then it only relays jobs, frames and data between pid 1 and the line to the host (pump/pump.h).
  *
- * The host is trusted here, the commands are not: they run in the pid namespace below, without capabilities, behind the
- * plan's filter, and see nothing of this process, of the initial file system or of the devices of the machine.
+ * The host is trusted here, commands are not: they run in the pid namespace, without capabilities, under the plan's
+ * filter, and see nothing of this process, the initramfs or the machine's devices.
  */
 #include "init/guest.h"
 
@@ -40,8 +40,8 @@ struct job_state {
     uint32_t number;
     int reply;
     bool tty, no_echo;
-    bool ending, told;    /* ending: `last` goes out when what it wrote has; told: of a terminal, it did */
-    unsigned long killed; /* in the box, for want of memory, before it began */
+    bool ending, told;    /* ending: `last` is sent once its output has been; told: for a terminal, it was */
+    unsigned long killed; /* processes of the box killed for lack of memory, before it began */
     struct frame last;
 };
 
@@ -49,12 +49,12 @@ struct guest {
     struct pump pump;
     struct mux_config config;
     struct plan_image *plan;
-    int control, report; /* of pid 1 and of the builder */
+    int control, report; /* of pid 1, and of the builder */
     struct job_state *jobs;
     size_t n_jobs;
 };
 
-/* On the console, which the host shows when the machine does not come up. */
+/* Prints on the console, which the host shows if the machine does not start, and stops. */
 static _Noreturn void stop(const char *what, int no)
 {
     fprintf(stderr, "pinfold-init: %s%s%s\n", what, no ? ": " : "", no ? strerror(no) : "");
@@ -84,11 +84,11 @@ static void load_modules(void)
         if (fd < 0)
             return;
         bool plain = read(fd, head, 4) == 4 && memcmp(head, "\177ELF", 4) == 0;
-        /* MODULE_INIT_COMPRESSED_FILE, Linux 5.17: the kernel unpacks it */
+        /* MODULE_INIT_COMPRESSED_FILE (Linux 5.17): the kernel unpacks it */
         if (syscall(SYS_finit_module, fd, "", plain ? 0 : 4) < 0 && errno != EEXIST)
             stop(path, errno);
         (void)close(fd);
-        (void)unlink(path); /* its memory is the box's */
+        (void)unlink(path); /* frees its memory for the box */
     }
 }
 
@@ -98,7 +98,7 @@ static int open_line(void)
         int fd = open("/dev/vport0p1", O_RDWR | O_CLOEXEC | O_NONBLOCK);
         struct pollfd p = {.fd = fd, .events = POLLOUT};
         if (fd >= 0) {
-            while (poll(&p, 1, 10) >= 0 && p.revents & POLLHUP) { /* the host has not opened its end */
+            while (poll(&p, 1, 10) >= 0 && p.revents & POLLHUP) { /* the host has not opened its end yet */
                 struct timespec moment = {.tv_nsec = 2000000};
                 (void)nanosleep(&moment, NULL);
             }
@@ -118,7 +118,7 @@ static void address(struct sockaddr *to, const char *text)
     memcpy(to, &in, sizeof in);
 }
 
-/* The network that qemu makes of its own (user networking): fixed addresses, no questions. */
+/* Configures qemu's user network: fixed addresses, no DHCP. */
 static void network_up(void)
 {
     struct ifreq r = {.ifr_name = "eth0"};
@@ -150,7 +150,7 @@ static void write_text(const char *path, const char *text)
     (void)close(fd);
 }
 
-/* Limits that are less than the machine: a control group of the box. */
+/* For limits below the machine's size: a control group of the box. */
 static void group_make(const struct mux_config *c)
 {
     char text[64];
@@ -184,7 +184,7 @@ static void resolver_here(void)
         stop("/etc/resolv.conf", errno);
 }
 
-/* The file systems of the machine under the names they have in the box. */
+/* Mounts the machine's file systems under the names they have in the box. */
 static void mount_files(const struct mux_config *c)
 {
     mount_or_stop("root", "/root", "9p", MS_NOSUID, "trans=virtio,version=9p2000.L,msize=512000,cache=mmap");
@@ -201,7 +201,7 @@ static int no_guard(const struct builder *b, int notify, int host_proc, int init
     (void)notify;
     (void)host_proc;
     (void)init;
-    return -EBADMSG; /* the plan of a machine asks for none: the box around it has one */
+    return -EBADMSG; /* a machine's plan has none: the guard is in the box around it */
 }
 
 static _Noreturn void builder_main(struct guest *g, int control, int report)
@@ -243,7 +243,7 @@ static void box_start(struct guest *g)
 
 /* ---- jobs ---- */
 
-/* How many processes of the box the kernel has ended for want of memory. */
+/* Number of processes of the box that the kernel killed for lack of memory. */
 static unsigned long killed_for_memory(void)
 {
     char text[512];
@@ -280,7 +280,7 @@ static int refuse(struct guest *g, uint32_t job, int no)
     return tell(g, job, &f);
 }
 
-/* FRAME_EXEC to pid 1 with the image in a memory file. */
+/* Sends FRAME_EXEC to pid 1, with the image in a memfd. */
 static int send_exec(const struct guest *g, const void *image, uint32_t n, const int *fds, int n_fds)
 {
     struct frame f = {.kind = FRAME_EXEC, .a = n, .b = 1};
@@ -306,7 +306,7 @@ static int send_exec(const struct guest *g, const void *image, uint32_t n, const
     return r < 0 ? (int)r : 0;
 }
 
-/* Pipes for a job's streams that are no terminal: ends for pid 1 in `theirs`, `*n` of them; ours become lanes. */
+/* Pipes for a job's streams that are no terminal: pid 1's ends go to `theirs`, `*n` of them; ours become lanes. */
 static int job_pipes(struct guest *g, uint32_t job, uint32_t flags, int *theirs, int *n)
 {
     int back = -1, e = 0;
@@ -315,7 +315,7 @@ static int job_pipes(struct guest *g, uint32_t job, uint32_t flags, int *theirs,
         const bool both = i == 0 && flags & JOB_DUPLEX;
         if (!(job_streams(flags) >> i & 1))
             continue;
-        if (i == 2 && flags & JOB_ONE_OUTPUT) { /* what standard output has, for both */
+        if (i == 2 && flags & JOB_ONE_OUTPUT) { /* shares standard output's */
             e = theirs[*n] = sys_fcntl(theirs[*n - 1], F_DUPFD_CLOEXEC, 3);
             *n += e >= 0;
             e = e < 0 ? e : 0;
@@ -384,7 +384,8 @@ static int take_terminal(struct guest *g, const struct job_state *j, int master)
     return e;
 }
 
-/* A peer that ended with frames of ours unread leaves ECONNRESET, once, in front of what it had still sent: how a command ended. */
+/* If a peer exits with unread frames of ours, the first read gives ECONNRESET, before what it had still sent: how a
+   command ended. */
 static long receive_frame(int from, struct frame *f, int *ret_fd)
 {
     long n;
@@ -394,7 +395,7 @@ static long receive_frame(int from, struct frame *f, int *ret_fd)
     return n;
 }
 
-/* From pid 1, about one job. */
+/* A frame of pid 1 about one job. */
 static int job_hear(struct guest *g, struct job_state *j)
 {
     struct frame f;
@@ -415,7 +416,7 @@ static int job_hear(struct guest *g, struct job_state *j)
         return e < 0 ? refuse(g, j->number, -e) : tell(g, j->number, &f);
     }
     sys_shut(fd);
-    if (f.kind == FRAME_EXIT) { /* its last words first */
+    if (f.kind == FRAME_EXIT) { /* first its last output */
         j->last = f;
         j->last.stdin_at = -1;
         j->ending = true;
@@ -425,7 +426,7 @@ static int job_hear(struct guest *g, struct job_state *j)
     return tell(g, j->number, &f);
 }
 
-/* What a command wrote before it ended has been read: its end may be told. */
+/* Reports the exits of commands whose output has been read. */
 static int jobs_end(struct guest *g)
 {
     int e = 0;
@@ -433,12 +434,12 @@ static int jobs_end(struct guest *g)
         struct job_state *j = &g->jobs[i];
         if (!j->ending || !pump_quiet(&g->pump, j->number))
             continue;
-        sync(); /* what it wrote to files is at the host */
+        sync(); /* makes written files visible on the host */
         if (j->last.kind == FRAME_EXIT && killed_for_memory() > j->killed)
             j->last.c = EXIT_MEMORY;
         uint32_t number = j->number;
         e = j->told ? 0 : tell(g, number, &j->last);
-        if (j->tty && !j->told && j->reply >= 0) { /* pid 1 holds its terminal until the host has read it */
+        if (j->tty && !j->told && j->reply >= 0) { /* pid 1 keeps its terminal until the host has read it */
             j->ending = false;
             j->told = true;
             continue;
@@ -468,7 +469,7 @@ static int on_message(void *ctx, const struct mux_head *h, void *p)
         if (j && j->reply >= 0)
             (void)sys_send_fd(j->reply, &f, sizeof f, -1, MSG_DONTWAIT);
         return 0;
-    case MUX_GONE: /* whoever asked for the job: pid 1 ends it */
+    case MUX_GONE: /* the caller of the job is gone: pid 1 ends it */
         if (j) {
             job_remove(g, j);
             pump_close(&g->pump, h->job);
@@ -481,7 +482,7 @@ static int on_message(void *ctx, const struct mux_head *h, void *p)
 
 /* ---- all of it ---- */
 
-/* Frames of the builder and of pid 1 itself; -EPIPE when the box is over. */
+/* Handles frames of the builder and of pid 1 itself; -EPIPE when the box has ended. */
 static int box_hear(struct guest *g, int from)
 {
     struct frame f;

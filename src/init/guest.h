@@ -4,7 +4,7 @@
 #include "protocol/step.h"
 
 _Noreturn void guest_main(void);
-/* reach.c: the services of the host's 127.0.0.1 that the plan names, and published ports; once the network is up. 0 or -errno. */
+/* reach.c: makes the host's 127.0.0.1 and published ports reachable; call with the network up. 0 or -errno. */
 int guest_reach(const struct plan_image *plan, const uint16_t published[EGRESS_MAX_REACH]);
-/* loopback.c: connections of the control group at `group` to 127.0.0.1 where nothing listens go to the host's. 0 or -errno. */
+/* loopback.c: redirects the group's connections to 127.0.0.1, where nothing listens, to the host's. 0 or -errno. */
 int guest_loopback(const char *group);

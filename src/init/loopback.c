@@ -1,11 +1,11 @@
 /*
- * The host's network in a virtual machine: who connects to 127.0.0.1 reaches what listens there in the machine, as ever, and else
- * the host's 127.0.0.1, which is behind the gateway of qemu's network. Programs for the kernel (bpf(2)), attached to the control
- * group of the box, look for a local socket when a connection is made or a datagram is sent, and change the address where
- * there is none; what comes back bears the address that was asked for.
+ * The host's network in a virtual machine: a connection to 127.0.0.1 reaches what listens there in the machine, and
+ * otherwise the host's 127.0.0.1, which is behind the gateway of qemu's network. BPF programs (bpf(2)), attached to the
+ * box's control group, look for a local socket when a connection is made or a datagram is sent, and change the address
+ * if there is none; answers get the original address back.
  *
- *     connect of IPv4, of IPv6 (127.0.0.1 as it is mapped), sendmsg of IPv4   127.0.0.1 -> gateway
- *     recvmsg, getpeername of IPv4                                            gateway -> 127.0.0.1
+ *     connect of IPv4, of IPv6 (mapped 127.0.0.1), sendmsg of IPv4   127.0.0.1 -> gateway
+ *     recvmsg, getpeername of IPv4                                   gateway -> 127.0.0.1
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -43,15 +43,15 @@ static void load(struct program *p, int dst, int16_t from)
     put(p, BPF_LDX | BPF_MEM | BPF_W, dst, BPF_REG_6, from, 0);
 }
 
-/* Nothing is changed unless what is at `from` of the context is `value`. */
+/* Ends the program unless the context has `value` at `from`. */
 static void only(struct program *p, int16_t from, uint32_t value)
 {
     load(p, BPF_REG_2, from);
     put(p, BPF_ALU | BPF_MOV | BPF_K, BPF_REG_3, 0, 0, (int32_t)value); /* 32 bits, the upper ones 0 */
-    put(p, BPF_JMP | BPF_JNE | BPF_X, BPF_REG_2, BPF_REG_3, 0, 0);      /* to the end, by finish() */
+    put(p, BPF_JMP | BPF_JNE | BPF_X, BPF_REG_2, BPF_REG_3, 0, 0);      /* jumps to the end, set by finish() */
 }
 
-/* Register 0: a socket of the machine's own at 127.0.0.1 and the port, or 0. */
+/* Register 0: the machine's own socket at 127.0.0.1 and the port, or 0. */
 static void look_up(struct program *p, int helper, uint32_t loopback)
 {
     put(p, BPF_ST | BPF_MEM | BPF_W, BPF_REG_10, 0, TUPLE, (int32_t)loopback);
@@ -61,14 +61,14 @@ static void look_up(struct program *p, int helper, uint32_t loopback)
     put(p, BPF_STX | BPF_MEM | BPF_H, BPF_REG_10, BPF_REG_4, TUPLE + 10, 0);
     put(p, BPF_ALU64 | BPF_MOV | BPF_X, BPF_REG_1, BPF_REG_6, 0, 0);
     put(p, BPF_ALU64 | BPF_MOV | BPF_X, BPF_REG_2, BPF_REG_10, 0, 0);
-    put(p, BPF_ALU64 | BPF_ADD, BPF_REG_2, 0, 0, TUPLE); /* of a constant: BPF_K is 0, too */
+    put(p, BPF_ALU64 | BPF_ADD, BPF_REG_2, 0, 0, TUPLE); /* a constant: BPF_K is 0, too */
     put(p, BPF_ALU64 | BPF_MOV | BPF_K, BPF_REG_3, 0, 0, 12);
     put(p, BPF_ALU64 | BPF_MOV | BPF_K, BPF_REG_4, 0, 0, BPF_F_CURRENT_NETNS);
     put(p, BPF_ALU64 | BPF_MOV | BPF_K, BPF_REG_5, 0, 0, 0);
     put(p, BPF_JMP | BPF_CALL, 0, 0, 0, helper);
 }
 
-/* "Go on": every jump that has no aim yet leads here. */
+/* Adds "allow", the target of all unresolved jumps. */
 static void finish(struct program *p)
 {
     for (int i = 0; i < p->n; i++) {
@@ -85,7 +85,8 @@ static void change(struct program *p, int16_t at, uint32_t to)
     put(p, BPF_STX | BPF_MEM | BPF_W, BPF_REG_6, BPF_REG_2, at, 0);
 }
 
-/* `at`: where the address is. Both kinds of socket are asked for, each in its own branch: what is found must be let go. */
+/* `at`: offset of the address. TCP and UDP sockets are looked up in separate branches: what is found must be
+   released. */
 static void outward(struct program *p, int16_t at, uint32_t loopback, uint32_t gateway)
 {
     only(p, at, loopback);

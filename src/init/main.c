@@ -1,11 +1,11 @@
 /*
- * pinfold-init: what the engines that are other people's programs start in their boxes. It checks in with pinfold
- * (protocol/checkin.h), gets the plan, the command and the streams, and plays native's two roles: this process is the builder
- * and then the guard, its child is pid 1 (runtime/builder.h). What it cannot say to pinfold it says on the standard error,
- * which pinfold shows when a start fails.
+ * pinfold-init: started by engines that are other programs in their boxes. It checks in with pinfold
+ * (protocol/checkin.h), gets the plan, the command and the control sockets, and plays the two roles of the native
+ * engine: this process is the builder and then the guard, its child is pid 1 (runtime/builder.h). What it cannot report
+ * to pinfold it prints on standard error, which pinfold shows if a start fails.
  *
  *     pinfold-init --plan DIGEST --fd N         the check-in is this descriptor
- *     pinfold-init --plan DIGEST --socket PATH  it is at this place
+ *     pinfold-init --plan DIGEST --socket PATH  it is at this path
  *     /init                                     in a virtual machine: init/guest.c
  */
 #include <errno.h>
@@ -33,7 +33,7 @@ struct init_words { /* of the command line */
 
 struct arrived { /* what came from pinfold */
     struct checkin_ask ask;
-    int fds[CHECKIN_MAX_FDS]; /* by enum checkin_fd, -1: did not come */
+    int fds[CHECKIN_MAX_FDS]; /* indexed by enum checkin_fd, -1: not sent */
     const struct plan_image *plan;
     const struct job_image *job; /* NULL: pid 1 serves */
     const char *names;           /* NULL: none */
@@ -65,10 +65,7 @@ static void read_words(int argc, char **argv, struct init_words *w)
         die("this program is started by pinfold run --engine NAME; it does nothing by itself", 0);
 }
 
-/*
- * The place is the caller's alone, and a container's root has no power over other people's directories: so the connection
- * is made as its owner, whom pinfold sees then at the other end.
- */
+/* A container's root may not enter the caller's private directory: connect as its owner, whom pinfold sees. */
 static uint32_t owner_of_place(const char *socket, uint32_t otherwise)
 {
     char dir[sizeof((struct sockaddr_un *)0)->sun_path];
@@ -111,7 +108,7 @@ static int connect_to_pinfold(const struct init_words *w)
     return fd;
 }
 
-/* One message with its descriptors, all close-on-exec; their number in *ret_n. */
+/* Receives one message with its descriptors, all close-on-exec; their number in *ret_n. */
 static long receive_ask(int s, struct checkin_ask *ask, int fds[CHECKIN_MAX_FDS], unsigned *ret_n)
 {
     union {
@@ -137,7 +134,7 @@ static long receive_ask(int s, struct checkin_ask *ask, int fds[CHECKIN_MAX_FDS]
     return m.msg_flags & (MSG_TRUNC | MSG_CTRUNC) ? -EBADMSG : n;
 }
 
-/* Descriptors in the order of the message become descriptors by name. */
+/* Assigns the descriptors of the message to their names. */
 static void name_fds(struct arrived *a, const int came[], unsigned n)
 {
     unsigned at = 0;
@@ -151,7 +148,7 @@ static void name_fds(struct arrived *a, const int came[], unsigned n)
         a->fds[CHECKIN_TASKS + i] = came[at++];
 }
 
-/* The digest of the image that came, as plan_image_digest() makes it. */
+/* Whether the received image has this digest, computed as in plan_image_digest(). */
 static bool is_plan(const struct arrived *a, const char *digest)
 {
     uint8_t sum[SHA256_DIGEST_LENGTH];
@@ -165,7 +162,7 @@ static bool is_plan(const struct arrived *a, const char *digest)
     return memcmp(text, digest, CHECKIN_DIGEST) == 0;
 }
 
-/* A memory file that nobody can change any more, mapped. */
+/* Maps a memfd after checking that nobody can change it any more. */
 static const char *map(int fd, uint64_t *ret_bytes)
 {
     const int seals = F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW;
@@ -197,7 +194,7 @@ static void check_in(const struct init_words *w, struct arrived *a)
     if (n < 0)
         die("cannot communicate with pinfold", (int)-n);
     if (n == 0)
-        exit(125); /* pinfold has gone, or has said why itself */
+        exit(125); /* pinfold has exited, or has reported why itself */
     if (n_fds == 0)
         die("pinfold sent no descriptors", 0);
     const char *p = map(came[0], &bytes);
@@ -268,7 +265,7 @@ static void take_names(struct builder *b, const struct arrived *a)
     }
 }
 
-/* The namespaces that the tool did not make: here, but for pid 1's own. */
+/* Creates the namespaces that the tool did not, except pid 1's own. */
 static void make_namespaces(struct builder *b)
 {
     const uint32_t uid = (uint32_t)sys_call(SYS_geteuid, 0, 0, 0, 0, 0, 0);
@@ -276,7 +273,8 @@ static void make_namespaces(struct builder *b)
     unsigned long kinds = b->plan->namespaces & ~b->plan->outer & ~(unsigned)CLONE_NEWPID;
     if (b->joins)
         kinds &=
-            ~(unsigned long)SYS_CLONE_NEWCGROUP; /* made when pid 1 is in its group, which is then the root it sees */
+            /* created once pid 1 is in its group, which is then the root it sees */
+            ~(unsigned long)SYS_CLONE_NEWCGROUP;
     int e = kinds ? sys_unshare(kinds) : 0;
     if (e < 0)
         builder_give_up(b, WHERE_CLONE, e);
@@ -290,7 +288,7 @@ int main(int argc, char **argv)
     static struct builder b;
     static struct arrived a;
     struct init_words w;
-    if (sys_getpid() == 1 && same(argv[0], "/init")) /* a kernel's first process */
+    if (sys_getpid() == 1 && same(argv[0], "/init")) /* the kernel's first process */
         guest_main();
     if (argc == 2 && same(argv[1], "--version")) {
         puts("pinfold-init " PINFOLD_VERSION);
@@ -298,7 +296,7 @@ int main(int argc, char **argv)
     }
     read_words(argc, argv, &w);
     (void)prctl(PR_SET_NAME, "pinfold-init", 0, 0,
-                0); /* it was started as a number or as "init" (sessiond/running.c) */
+                0); /* it was started under a number or as "init" (sessiond/running.c) */
     check_in(&w, &a);
     int *slots = calloc(runner_room(a.plan) + 1, sizeof *slots);
     if (!slots)

@@ -1,11 +1,11 @@
 /*
- * Loopback and a virtual machine, whose 127.0.0.1 is its own. A process takes the connections, and one for each passes the bytes:
+ * Loopback connections of a virtual machine, whose 127.0.0.1 is its own. One process accepts connections, and one per
+ * connection relays the data:
  *
- *   services of the host's 127.0.0.1   the machine's 127.0.0.1 has a listener for each that the plan names, which passes on to
- *                                      the gateway of qemu's network, and that leads to the loopback of the box around the
- *                                      machine, where what may be reached is decided
- *   published ports                    qemu leads those to the machine's address; a listener there passes on to the port of
- *                                      its 127.0.0.1, or of ::1, as everywhere (supervisor/network/publish.c)
+ *   services of the host's 127.0.0.1   a listener at the machine's 127.0.0.1 for each forwards to the gateway of qemu's
+ *                                      network, and so to the loopback of the box around the machine, which decides
+ *   published ports                    qemu forwards them to the machine's address; a listener there forwards to the
+ *                                      port of 127.0.0.1 or ::1, as everywhere (supervisor/network/publish.c)
  */
 #include "init/guest.h"
 
@@ -23,7 +23,7 @@ enum { MOST_SERVICES = 64, MOST_AT_ONCE = 256 };
 
 struct service {
     bool published;
-    uint32_t port; /* where the connection is passed on to */
+    uint32_t port; /* where the connection is forwarded to */
 };
 
 struct services {
@@ -32,7 +32,7 @@ struct services {
     unsigned n;
 };
 
-struct half { /* of a connection: from one end to the other */
+struct half { /* one direction of a connection */
     int from, to;
     char bytes[16384];
     size_t at, n;
@@ -46,7 +46,7 @@ static struct sockaddr_in place(const char *address, uint32_t port)
     return in;
 }
 
-/* The end of what comes is passed on as such. */
+/* Passes on the end of the stream, too. */
 static void half_turn(struct half *h, short from, short to)
 {
     if (from && h->n == 0 && !h->over) {
@@ -105,7 +105,7 @@ static _Noreturn void pass(int one, const struct service *s)
         p[1].events = (short)((!in.over && !in.n ? POLLIN : 0) | (out.n ? POLLOUT : 0));
         for (int i = 0; i < 2; i++) {
             if (!p[i].events)
-                p[i].fd = -1; /* a broken one would not let poll wait */
+                p[i].fd = -1; /* poll would return at once for a broken one */
         }
         if (poll(p, 2, -1) < 0 && errno != EINTR)
             _exit(0);

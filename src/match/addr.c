@@ -318,7 +318,7 @@ enum addr_class addr_classify(const struct host_addr *a)
         return ADDR_PRIVATE;
     if (b[0] == 0xff)
         return ADDR_MULTICAST;
-    /* Only 2000::/3 is handed out as global unicast; documentation and Teredo inside it are not destinations. */
+    /* Only 2000::/3 is global unicast; documentation and Teredo ranges in it are no destinations. */
     if ((b[0] & 0xE0) != 0x20 ||
         (b[0] == 0x20 && b[1] == 0x01 && ((b[2] == 0x0d && b[3] == 0xb8) || (b[2] == 0 && b[3] == 0))))
         return ADDR_RESERVED;

@@ -1,6 +1,7 @@
 /*
- * The grammar stands once, in read_member() and glob_next(); matching, checking and translating read by these. A star is
- * tried as short as it can be and taken back one character at a time: only the last one ever has to be.
+ * The grammar is implemented once, in read_member() and glob_next(), which matching, checking and translating use. A
+ * star first matches as little as possible and then one character more at a time; only the last star ever needs to be
+ * retried.
  */
 #include "match/glob.h"
 
@@ -16,7 +17,7 @@ static const char CLASS[] =
 static const char NO_MORE[] = "ends in a backslash, which escapes the next character; there is none";
 static const char NO_NAME[] = "contains a '/' or a NUL byte; a name cannot, and wildcards match within one name";
 
-/* How many bytes the character at the beginning has, 1 for a byte that is none. `s` is not empty. */
+/* Size of the character at the start, 1 for an invalid byte. `s` is not empty. */
 static size_t read_character(struct str s, uint32_t *ret)
 {
     const unsigned char *p = (const unsigned char *)s.p;
@@ -52,7 +53,7 @@ static uint32_t take(struct str *s)
     return c;
 }
 
-/* One character, maybe behind a backslash; NULL, or what is wrong. */
+/* One character, perhaps after a backslash; returns NULL, or what is wrong. */
 static const char *take_literal(struct str *s, uint32_t *ret)
 {
     if (s->n && s->p[0] == '\\')
@@ -63,7 +64,7 @@ static const char *take_literal(struct str *s, uint32_t *ret)
     return *ret == '/' || *ret == 0 ? NO_NAME : NULL;
 }
 
-/* A member of a set, of which `s` is not empty: a character or a range. */
+/* A member of a set: a character or a range. `s` is not empty. */
 static const char *read_member(struct str *s, uint32_t *low, uint32_t *high)
 {
     if (s->n > 1 && s->p[0] == '[' && (s->p[1] == ':' || s->p[1] == '=' || s->p[1] == '.'))
@@ -79,7 +80,7 @@ static const char *read_member(struct str *s, uint32_t *low, uint32_t *high)
     return wrong ? wrong : *low >= GLOB_BYTES || *high >= GLOB_BYTES ? NO_RANGE : *low > *high ? BAD_RANGE : NULL;
 }
 
-/* A set; `s` is behind its '['. */
+/* A set; `s` begins after its '['. */
 static const char *read_set(struct str *s, struct glob_part *ret)
 {
     uint32_t low, high;
@@ -134,7 +135,7 @@ bool glob_member(struct str *members, uint32_t *low, uint32_t *high)
 
 const char *glob_wrong(struct str pattern)
 {
-    struct glob_part part;
+    struct glob_part part = {0};
     const char *wrong;
     while (next(&pattern, &part, &wrong) != GLOB_END)
         if (wrong)
@@ -156,7 +157,7 @@ static bool in_set(const struct glob_part *set, uint32_t c)
     return set->negated;
 }
 
-/* Whether a part that stands for one character stands for this one. */
+/* Whether a part for a single character matches this one. */
 static bool is_meant(enum glob_kind kind, const struct glob_part *part, uint32_t c, enum glob_case how)
 {
     const bool any = how == GLOB_ANY_CASE;
@@ -174,7 +175,7 @@ static bool is_meant(enum glob_kind kind, const struct glob_part *part, uint32_t
     }
 }
 
-/* Whether the pattern begins with an ASCII character that stands for itself and needs no reading: most do. */
+/* Whether the pattern begins with an ordinary ASCII character, which needs no parsing: most do. */
 static bool begins_plain(struct str pattern)
 {
     const unsigned char c = pattern.n ? (unsigned char)pattern.p[0] : 0;
@@ -184,7 +185,7 @@ static bool begins_plain(struct str pattern)
 bool glob_match(struct str pattern, struct str name, enum glob_case how)
 {
     struct str behind_star = {NULL, 0}, star_at = name;
-    struct glob_part part;
+    struct glob_part part = {0};
 
     for (;;) {
         struct str after = pattern, rest = name;
@@ -207,7 +208,7 @@ bool glob_match(struct str pattern, struct str name, enum glob_case how)
             name = rest;
             continue;
         }
-        /* The last star takes one more character. */
+        /* The last star matches one more character. */
         uint32_t c = behind_star.p && star_at.n ? take(&star_at) : 0;
         if (c == 0 || c == '/')
             return false;

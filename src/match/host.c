@@ -1,13 +1,13 @@
 /*
- * A name is copied label by label into its canonical form while it is judged. Everything that has a number at its end is left
- * to the addresses, so nothing can be a name here and an address to a resolver.
+ * A name is copied label by label into its canonical form while it is checked. Everything that ends in a number is left
+ * to the parsers of addresses, so nothing can be a name here and an address to a resolver.
  */
 #include "match/host.h"
 
 #include <errno.h>
 #include <stdio.h>
 
-/* "%.*s" of at most so much of what was said that the sentence around it survives. */
+/* A "%.*s" that quotes no more than fits into the message. */
 
 /* ---- names ---- */
 
@@ -29,7 +29,7 @@ static const char *label_wrong(struct str label)
     return NULL;
 }
 
-/* The canonical name. NULL, or what is wrong: to stand behind the quoted text. */
+/* Parses a name into canonical form. NULL, or what is wrong: the rest of the message, to follow the quoted text. */
 static const char *name_parse(struct str s, char out[HOST_NAME_MAX_TEXT + 1])
 {
     if (s.n > 1 && s.p[s.n - 1] == '.')
@@ -99,7 +99,7 @@ int host_port_parse(struct str text, uint16_t fallback_port, struct host *ret, u
 
 /* ---- rules ---- */
 
-/* Cuts "/tcp" off the end of a rule. -EINVAL: it stands where it must not, or something else stands there. */
+/* Cuts "/tcp" off the end of a rule. -EINVAL: it is in the wrong place, or another word is there. */
 static int cut_suffix(struct str *text, bool *ret_any_bytes, struct err *e)
 {
     struct str behind = *text; /* from the colon in front of the ports */
@@ -123,7 +123,7 @@ static int cut_suffix(struct str *text, bool *ret_any_bytes, struct err *e)
     return 0;
 }
 
-/* The host of a rule, cut off from its ports, which begin with their colon. NULL, or what is wrong. */
+/* Separates the host of a rule from its ports, which begin with their colon. NULL, or what is wrong. */
 static const char *cut_ports(struct str text, struct str *host, struct str *ports, bool *brackets)
 {
     const char *colon = memchr(text.p, ':', text.n), *last = colon;
@@ -274,7 +274,8 @@ bool host_rule_matches(const struct host_rule *r, const struct host *h, uint16_t
     return port >= r->low && port <= r->high && matches_host(r, h);
 }
 
-/* Whether the hosts of `a` hold those of `b`. Sets of hosts are nested or apart, so this tells whether two meet, too. */
+/* Whether the hosts of `a` include those of `b`. Two sets of hosts are nested or disjoint, so this also tells
+   whether they overlap. */
 static bool holds_hosts(const struct host_rule *a, const struct host_rule *b)
 {
     struct str x = str_of(a->name), y = str_of(b->name);
@@ -318,7 +319,7 @@ enum host_decision host_judge(const struct host_rule *rules, size_t n, const str
 {
     enum host_decision decision = HOST_DENIED_BY_DEFAULT;
     size_t which = SIZE_MAX;
-    int names_only = -1; /* not looked at yet */
+    int names_only = -1; /* not determined yet */
     for (size_t i = 0; i < n; i++) {
         if (!host_rule_matches(&rules[i], h, port))
             continue;

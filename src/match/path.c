@@ -55,7 +55,7 @@ char *path_dir(struct arena *mem, const char *path)
     return arena_str(mem, (struct str){n == 1 ? "/" : path, n});
 }
 
-/* Appends the components of `path` to the clean path out[0..n), "" for the root. */
+/* Appends the components of `path` to the clean path out[0..n), which is "" for the root. */
 static size_t append_clean(char *out, size_t n, struct str path)
 {
     struct str part;
@@ -140,7 +140,7 @@ bool path_in_exactly(struct str path, struct str tree)
     return is_in(path, tree, str_eq);
 }
 
-/* ---- names that rules speak of ---- */
+/* ---- names in rules ---- */
 
 bool name_fits(struct str said, bool pattern, struct str name)
 {

@@ -1,9 +1,9 @@
 /*
- * Paths as text. "Clean" means: begins with '/', no empty component, no "." or "..", no '/' at the end but for the root
- * itself; cleaning goes by the text alone, links are nobody's business here. Any byte but NUL may stand in a name.
+ * Paths as text. A clean path begins with '/' and has no empty component, no "." or "..", and no '/' at the end (except
+ * the root itself). Cleaning is textual and follows no symbolic links. Names may hold any byte but NUL.
  *
- * Case: rules that forbid hold for a name in any case of its ASCII letters (fold_eq(), path_in(), name_fits()), since file
- * systems may fold it; on others this refuses a few names nobody uses (".GIT/hooks"). What allows goes by the very bytes
+ * Rules that forbid ignore the case of ASCII letters (fold_eq(), path_in(), name_fits()), because file systems may do
+ * so; on the others this refuses a few names that nobody uses (".GIT/hooks"). Rules that allow compare bytes
  * (path_at_or_below(), path_in_exactly()).
  */
 #pragma once
@@ -41,7 +41,7 @@ static inline bool path_at_or_below(const char *path, const char *dir)
     return path_below(path, dir) || strcmp(path, dir) == 0;
 }
 
-/* What of `path` follows `dir`, which it lies at or below: relative, "" for `dir` itself. Borrowed. */
+/* `path`, which is `dir` or below it, relative to `dir`; "" for `dir` itself. Borrowed. */
 static inline const char *path_rest(const char *path, const char *dir)
 {
     size_t n = dir[1] ? strlen(dir) : 0;
@@ -56,37 +56,38 @@ static inline const char *path_name(const char *path)
 }
 
 /*
- * Of `n` paths in order, at(ctx, i) each, the deepest that lies strictly above `path`: its index, or SIZE_MAX. Takes one
- * binary search for each directory above.
+ * Finds the deepest proper ancestor of `path` among `n` sorted paths at(ctx, i): its index, or SIZE_MAX. One binary
+ * search per level.
  */
 size_t path_find_above(const char *path, size_t n, const char *(*at)(const void *ctx, size_t i), const void *ctx);
-/* `dir` and the relative `rest` as one path; `dir` itself when rest is empty. NULL without memory or a `dir`. */
+/* `dir` and the relative `rest` as one path; `dir` itself if rest is empty. NULL without memory, or if `dir` is
+   NULL. */
 char *path_join(struct arena *mem, const char *dir, const char *rest);
 /* The directory that holds `path`; "/" for the root. */
 char *path_dir(struct arena *mem, const char *path);
-/* An absolute path made clean by its text alone. */
+/* Cleans an absolute path. */
 char *path_clean(struct arena *mem, const char *path);
-/* The same of `path` read at `base`. */
+/* Cleans `path`, taken relative to `base`. */
 char *path_clean_at(struct arena *mem, const char *base, struct str path);
-/* `path`, at or below `from`, as it is called when `from` is called `to`. */
+/* `path`, which is `from` or below it, with that prefix replaced by `to`. */
 char *path_moved(struct arena *mem, const char *path, const char *from, const char *to);
 
 /* ---- parts of paths ---- */
 
-/* The next component from *at on; false at the end. */
+/* Gets the next component from offset *at on; false at the end. */
 bool part_next(struct str path, size_t *at, struct str *ret);
-/* Equal but for the case of ASCII letters. */
+/* Equal up to the case of ASCII letters. */
 bool fold_eq(struct str a, struct str b);
 /* `path` is `tree` or below it. */
 bool path_in(struct str path, struct str tree);
 bool path_in_exactly(struct str path, struct str tree);
 
-/* ---- names that rules speak of ---- */
+/* ---- names in rules ---- */
 
-/* Whether a name is the one that a rule which forbids speaks of. `pattern`: it is a pattern, see match/glob.h. */
+/* Whether a name matches the name `said` of a rule that forbids. `pattern`: `said` is a pattern (match/glob.h). */
 bool name_fits(struct str said, bool pattern, struct str name);
 /*
- * The same of several components, as "keys/\*.pem": one after the other from `at` on in `path`; where the last one ends in
- * *ret_end. Only the last component is ever a pattern: the others are names, in which nothing is special.
+ * The same for several components, as "keys/\*.pem", matched from offset `at` of `path` on; *ret_end is where the last
+ * one ends. Only the last component can be a pattern; the others are literal.
  */
 bool names_fit(struct str said, bool pattern, struct str path, size_t at, size_t *ret_end);

@@ -1,6 +1,6 @@
 /*
- * Calls of agents: a session per sessionId, settings and login copied in, the answer read from a file or standard
- * output.
+ * Calls of agents: one session per sessionId, with settings and login copied in; the answer comes from a file or
+ * standard output.
  */
 #include "mcp/agents.h"
 

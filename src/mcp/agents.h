@@ -1,11 +1,9 @@
-/*
- * Agents as tools: a program that answers prompts (pinfold_agent_list()), in the box of a session of its own.
- */
+/* Agents as tools: programs that answer prompts (pinfold_agent_list()), each in the box of its own session. */
 #pragma once
 #include "mcp/tools/tool.h"
 
 /*
- * Makes a tool of each of options->agents ("codex", "kiro-cli:reviewer"). False with a sentence. The tools live as long as the
- * process.
+ * Creates a tool for each of options->agents ("codex", "kiro-cli:reviewer"). False with a message. The tools live as
+ * long as the process.
  */
 bool agents_begin(const struct mcp_options *o, char *why, size_t room);

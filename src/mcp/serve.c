@@ -1,6 +1,4 @@
-/*
- * mcp_serve(): the policy, the workers, the carrier, until the client is gone or a signal comes.
- */
+/* mcp_serve(): sets up policy, workers and transport, and runs until the client disconnects or a signal arrives. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -75,7 +73,8 @@ static bool carrier_begin(struct server *s, struct carrier *c)
     return c->http || c->pipe;
 }
 
-static void run(struct server *s, const struct carrier *c)
+/* The exit status. */
+static int run(struct server *s, const struct carrier *c)
 {
     while (!s->loop.done) {
         uint64_t now = loop_now();
@@ -84,9 +83,15 @@ static void run(struct server *s, const struct carrier *c)
         wait = wait < 0 || (asks >= 0 && asks < wait) ? asks : wait;
         int idle = work_idle(s->work, now);
         wait = wait < 0 || (idle >= 0 && idle < wait) ? idle : wait;
-        if (loop_turn(&s->loop, wait) < 0)
-            break;
+        int r = loop_turn(&s->loop, wait);
+        if (r < 0) {
+            char why[128];
+            snprintf(why, sizeof why, "cannot wait for requests: %s", strerror(-r));
+            complain(why);
+            return EXIT_CANNOT;
+        }
     }
+    return 0;
 }
 
 /* How the first task ends. */
@@ -212,6 +217,25 @@ static bool keep_policy(struct job_place *place)
     return true;
 }
 
+/* 0, or -errno with what could not be done in `why`. */
+static int begin(struct server *s, struct mcp_signals *signals, char *why, size_t room)
+{
+    const char *what = "read when this process began";
+    int r = owner_instance(s->place.instance, sizeof s->place.instance);
+    if (r == 0) {
+        what = "wait for signals";
+        r = signals_begin(signals, &s->loop);
+    }
+    s->work = r < 0 ? NULL : work_new(&s->loop, &s->place);
+    if (r == 0 && !s->work) {
+        what = "start";
+        r = -ENOMEM;
+    }
+    if (r < 0)
+        snprintf(why, room, "cannot %s: %s", what, strerror(-r));
+    return r;
+}
+
 int mcp_serve(const struct mcp_options *said)
 {
     struct pinfold_policy_options policy = *said->policy;
@@ -228,6 +252,10 @@ int mcp_serve(const struct mcp_options *said)
 
     (void)signal(SIGPIPE, SIG_IGN);
     policy.options = with_store_hidden(policy.options);
+    if (!policy.options) {
+        complain("cannot start: Cannot allocate memory");
+        return EXIT_USAGE;
+    }
     o->policy = &policy;
     if (!agents_begin(o, why, sizeof why)) {
         complain(why);
@@ -241,14 +269,13 @@ int mcp_serve(const struct mcp_options *said)
         pinfold_policy_free(s.place.policy);
         return EXIT_USAGE;
     }
-    s.work = work_new(&s.loop, &s.place);
-    if (!s.work || owner_instance(s.place.instance, sizeof s.place.instance) < 0 ||
-        signals_begin(&signals, &s.loop) < 0)
-        complain("out of memory");
+    if (begin(&s, &signals, why, sizeof why) < 0)
+        complain(why);
     else if (asker_begin(&s.asker, &s.loop), carrier_begin(&s, &carrier)) {
         begin_work(&s, &beginning);
-        run(&s, &carrier);
-        status = beginning.status;
+        status = run(&s, &carrier);
+        if (status == 0)
+            status = beginning.status;
     }
     carrier.pipe = pipe_free(carrier.pipe);
     carrier.http = http_free(carrier.http);

@@ -1,6 +1,6 @@
 /*
- * An agent's own MCP servers: its settings name paths of the host. In the copies that a session has they become the box's;
- * what cannot be, and what stands in files that are not the session's own, is told one by one.
+ * An agent's own MCP servers: its settings contain paths of the host. In a session's copies these become paths in the
+ * box; those that cannot, and those in files that are not the session's, are reported one by one.
  */
 #pragma once
 #include "mcp/workers/job.h"
@@ -14,5 +14,5 @@ struct settings {
     json_t *told;                      /* [{"server","file","place","path","done"}]: without names of the host */
     unsigned lines;                    /* that the person was told */
 };
-/* False: a copy that must change could not be written; said to the person. */
+/* False: a copy that must change could not be written; the user was told. */
 bool settings_settle(struct settings *s);

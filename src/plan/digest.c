@@ -1,4 +1,4 @@
-/* Digests: what a plan and a policy are compared by. SHA-256 of FIPS 180-4, from libmd. */
+/* Digests by which plans and policies are compared: SHA-256 (FIPS 180-4), from libmd. */
 #include "plan/make.h"
 
 #include <sha2.h>
@@ -35,7 +35,7 @@ void plan_image_digest(const struct plan *p, char ret[65])
     sha256_hex(p->image, p->image->bytes, ret);
 }
 
-/* An image counts by its id: its name may come to mean another one. */
+/* An image counts by its id, because its name may come to mean another image. */
 static void policy_sum(const struct policy *p, const char *engine, const char *image_id, const struct buf *text,
                        char ret[65])
 {
@@ -50,7 +50,7 @@ static void policy_sum(const struct policy *p, const char *engine, const char *i
     digest_end(&sha, ret);
 }
 
-/* The policy without what is each command's own. */
+/* The policy without what belongs to single commands. */
 static int canonical(const struct policy *p, struct buf *text, struct err *e)
 {
     struct policy shared = *p;
@@ -88,7 +88,7 @@ int plan_digests(struct plan *p, struct err *e)
         SHA256Update(&sha, (const uint8_t *)*v, strcspn(*v, "="));
         SHA256Update(&sha, (const uint8_t *)"", 1);
     }
-    if (p->facts->image) /* the name may come to mean another one */
+    if (p->facts->image) /* the name may come to mean another image */
         SHA256Update(&sha, (const uint8_t *)p->facts->image->id, strlen(p->facts->image->id) + 1);
     digest_end(&sha, p->digest);
     return 0;

@@ -1,7 +1,7 @@
 /*
- * net allow: what the box sees of a network. Every connection and every name arrives at the egress (docs/INTERNALS.md), so
- * the host's resolver, its hosts file and its name services mean nothing inside: the box has its own view of them, as
- * names in the veil of /etc, which stays whatever the host does with its files.
+ * net allow: the network as the box sees it. Every connection and DNS query goes to the egress proxy
+ * (docs/INTERNALS.md), so the host's resolver configuration, hosts file and name services do not apply inside. The box
+ * has its own, as stubs in the mask of /etc, whatever the host does with its files.
  */
 #include <stdlib.h>
 #include "plan/make.h"
@@ -22,7 +22,7 @@ static const struct {
     {"/etc/resolv.conf", "nameserver " EGRESS_DNS_ADDRESS "\noptions timeout:2 attempts:2\n"},
 };
 
-/* The box's own name as well: servers look it up, and that is no question about the network. */
+/* Includes the box's own host name: servers look it up, and that should not be a DNS query. */
 static const char *hosts_text(struct making *m)
 {
     const char *own = m->policy->hostname;
@@ -50,8 +50,8 @@ int egress_stubs(struct making *m)
 struct ports {
     uint16_t at[EGRESS_MAX_PORTS];
     size_t n;
-    bool all;       /* rules allow more ports than listeners can be made for */
-    bool addresses; /* rules allow addresses without a name                  */
+    bool all;       /* rules allow more ports than there can be listeners */
+    bool addresses; /* rules allow addresses without a name */
 };
 
 static void add_port(struct ports *p, uint16_t port)
@@ -71,7 +71,7 @@ static void add_ports(struct ports *p, const char *text)
     struct host_rule r;
     struct err ignored = {0};
     if (host_rule_parse(str_of(text), RULE_ALLOW, &r, &ignored) < 0) {
-        p->all = p->addresses = true; /* said wrongly: as much as it can mean */
+        p->all = p->addresses = true; /* invalid: assume the widest meaning */
         return;
     }
     p->addresses |= r.match == MATCH_NET || r.match == MATCH_ANY;
@@ -134,9 +134,9 @@ static int listen_steps(struct making *m, uint32_t *ret_n)
     return p.n ? note(m, "the box cannot listen on ports it may connect to: the egress proxy listens on them") : 0;
 }
 
-/* ---- what programs are told ---- */
+/* ---- proxy variables ---- */
 
-/* Where there are no inet sockets, the proxy is a SOCKS 5 one at a Unix socket, as libcurl writes that. */
+/* Without inet sockets the proxy is a SOCKS 5 one at a Unix socket, in libcurl's notation. */
 static int socket_env(struct making *m)
 {
     const char *path = m->plan->proxy_socket, *proxy = path ? arena_printf(m->mem, "socks5h://localhost%s", path) : "";
@@ -150,7 +150,7 @@ static int socket_env(struct making *m)
 
 int egress_socket(struct making *m, const char *dir)
 {
-    /* unix(7): 108 bytes with the NUL, and every client has to name it. */
+    /* unix(7): 108 bytes with the NUL, for every client. */
     enum { MAX_SOCKET_PATH = 107 };
     if (m->policy->net != NET_ALLOW || m->plan->catch != CATCH_SOCKET)
         return 0;
@@ -183,7 +183,7 @@ const char *egress_names_denied(const struct policy *p)
                          : NULL;
 }
 
-/* Programs that know proxies are told of ours: their requests are then judged, and refused, in words. */
+/* Programs that support proxies are told of ours, so that their requests can be refused with a message. */
 int egress_env(struct making *m)
 {
     static const char *const names[] = {"http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"};
@@ -200,7 +200,7 @@ int egress_env(struct making *m)
     return r < 0 ? r : add_env(m, "NO_PROXY", "localhost,127.0.0.1,::1");
 }
 
-/* The service at "127.0.0.1:PORT", "localhost:PORT" or "[::1]:PORT"; false for anything else. */
+/* Parses "127.0.0.1:PORT", "localhost:PORT" or "[::1]:PORT"; false for anything else. */
 static bool loopback_service(const char *text, uint32_t *ret_v6, uint32_t *ret_port)
 {
     static const char *const hosts[] = {"127.0.0.1:", "localhost:", "[::1]:"};

@@ -1,6 +1,6 @@
 /*
- * The environment: what the policy sets or lets through, and the few variables that every box has. Nothing else enters:
- * a variable nobody thought of may be a secret or may name a program.
+ * The environment: what the policy sets or passes, and a few variables that every box has. Nothing else enters: an
+ * unforeseen variable may hold a secret or name a program.
  */
 #include "plan/make.h"
 
@@ -26,7 +26,7 @@ static const char **find(const struct variables *v, const char *name, size_t n)
     return NULL;
 }
 
-/* Puts "NAME=value" in place of an entry of that name, or at the end. */
+/* Puts "NAME=value" in place of an existing entry of that name, or at the end. */
 static int put(struct variables *v, const char *entry)
 {
     const char **at = entry ? find(v, entry, name_length(entry)) : NULL;
@@ -67,7 +67,7 @@ static bool rule_matches(const struct env_rule *r, const char *name, size_t n)
     return n == k && memcmp(r->name, name, n) == 0;
 }
 
-/* The rule that decides about a name: of those that match, the one said last. */
+/* The rule for a name: the last one that matches. */
 static const struct env_rule *rule_for(const struct policy *p, const char *name, size_t n)
 {
     for (size_t i = p->n_env; i > 0; i--) {
@@ -96,8 +96,7 @@ static int put_own(struct variables *v)
 }
 
 /*
- * An image brings its own environment, PATH above all, which its programs need more than what a built-in profile lets
- * through from the host.
+ * An image has its own environment, above all PATH, which its programs need more than what a built-in profile passes.
  */
 static int put_image(struct variables *v)
 {
@@ -107,8 +106,8 @@ static int put_image(struct variables *v)
     return r;
 }
 
-/* What a built-in profile lets through is left out where it names the host's files, which the image has not, or where the image
-   says something of its own. */
+/* A variable that a built-in profile passes is left out if it names the host's files, which the image does not have,
+   or if the image sets it. */
 static bool image_decides(struct making *m, const struct env_rule *rule, const char *entry)
 {
     size_t n = name_length(entry);
@@ -138,7 +137,8 @@ int env_make(struct making *m)
         const struct env_rule *rule = n && (*e)[n] ? rule_for(p, *e, n) : NULL;
         if (!rule || rule->remove || rule->value || image_decides(m, rule, *e))
             continue;
-        /* The box has the home directory's real place; a link to it may lie where the box sees something else. */
+        /* The box has the home directory at its real path; a link to it may be at a path that shows something else
+           there. */
         const bool home = m->facts->home && n == 4 && memcmp(*e, "HOME", 4) == 0;
         r = home ? put_value(&v, "HOME", m->facts->home) : put(&v, arena_text(m->mem, *e));
     }
@@ -153,7 +153,7 @@ int env_make(struct making *m)
         else
             r = put_value(&v, rule->name, rule->value);
     }
-    /* These two say what is so, whatever else was said. */
+    /* These two always tell the truth, whatever was set. */
     if (r == 0)
         r = put(&v, "PINFOLD=1");
     if (r == 0)

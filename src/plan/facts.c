@@ -1,4 +1,4 @@
-/* Reading facts: by binary search for whoever asks once, by hash for the plan, which asks for every rule. */
+/* Finds facts: by binary search for a single query, by hash for planning, which looks up every rule. */
 #include "plan/make.h"
 
 const char *const facts_places[] = {"/",
@@ -31,7 +31,7 @@ const struct path_fact *facts_path(const struct facts *f, const char *asked)
     return NULL;
 }
 
-/* What is told about the engine when all is over: which image it was, and why it was not another engine. */
+/* What is reported about the engine at the end: the image, and why no other engine was chosen. */
 static void move_engine(const struct facts *f, struct facts *kept, struct arena *to)
 {
     struct image_fact *image = f->image ? arena_zero(to, sizeof *image) : NULL;

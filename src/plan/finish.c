@@ -1,10 +1,11 @@
-/* What both tiers end with: nothing gained any more, limits, and where the command starts. */
+/* The last steps of both tiers: no new privileges, limits, and the command's working directory. */
 #include "plan/make.h"
 
 #include <sys/resource.h>
 
 enum { SCOPE_ABSTRACT_SOCKETS = 1, SCOPE_SIGNALS = 2 }; /* linux/landlock.h */
-/* At most so many of ours share the box's user namespace: the guard's workers, pid 1, a terminal session's leader. */
+/* The most of our own processes in the box's user namespace: the guard's workers, pid 1, a terminal session's
+   leader. */
 enum { OWN_PROCESSES = 64 + 2 };
 
 static int add_rlimit(struct making *m, uint32_t resource, uint64_t value, uint32_t origin)
@@ -22,22 +23,23 @@ static int add_rlimit(struct making *m, uint32_t resource, uint64_t value, uint3
 int limits_make(struct making *m)
 {
     const struct limits *l = &m->policy->limits;
-    /* Not 0: core_pattern may name a program, which the kernel would run all the same. FILTER sets it, too (runtime/drop.c). */
+    /* Not 0: core_pattern may name a program, which the kernel would still run. FILTER sets it, too
+       (runtime/drop.c). */
     int r = add_rlimit(m, RLIMIT_CORE, 1, 0);
     if (r == 0 && l->open_files.value != LIMIT_NONE)
         r = add_rlimit(m, RLIMIT_NOFILE, l->open_files.value, l->open_files.origin);
-    /* One file cannot outgrow what may be written altogether; the watcher sees to the rest of the workspace. */
+    /* A single file may not exceed the disk limit; the watcher handles the rest of the workspace. */
     if (r == 0 && l->disk.value != LIMIT_NONE)
         r = add_rlimit(m, RLIMIT_FSIZE, l->disk.value, l->disk.origin);
-    /* In a user namespace of its own this counts the box alone (ucounts, Linux 5.14); root is exempt. A container has
-       its engine's own limit. */
+    /* In the box's own user namespace this counts only the box (ucounts, Linux 5.14); root is exempt. A container
+       has its engine's limit. */
     if (r == 0 && l->processes.value < UINT32_MAX && m->facts->tier == TIER_NAMESPACES && !m->facts->image &&
         m->facts->uid != 0)
         r = add_rlimit(m, RLIMIT_NPROC, l->processes.value + OWN_PROCESSES, l->processes.origin);
     return r;
 }
 
-/* The innermost place of its own that holds `path`. */
+/* The innermost region that contains `path`. */
 static const struct plan_place *region_of(const struct making *m, const char *path)
 {
     const struct plan_place *best = &m->places[0];
@@ -73,10 +75,10 @@ static int add_plain(struct making *m, enum step_kind kind)
     return image_step(&m->image, kind, 0) ? 0 : no_memory(m);
 }
 
-/* Scopes cost nothing later, unlike file rules, which every open pays for. */
+/* Unlike file rules, scopes cost nothing on later opens. */
 static int add_scopes(struct making *m)
 {
-    /* Docker's and podman's own filters may refuse Landlock, which a container with namespaces of its own does not need. */
+    /* Docker's and podman's filters may refuse Landlock, which a container with its own namespaces does not need. */
     bool own = m->facts->image && m->policy->net != NET_HOST;
     if (m->facts->tier != TIER_NAMESPACES || m->facts->landlock_abi < ABI_SCOPES || own)
         return 0;

@@ -1,10 +1,10 @@
 /*
- * The guard's rules besides those that places bring: guarded names. A name is relative to each writable tree of the
- * host; what is the box's own is free.
+ * The guard's rules for guarded names (those for places come from settle.c). A name is relative to each writable tree
+ * of the host; in the box's own trees it does not apply.
  */
 #include "plan/make.h"
 
-/* By the box's path, by which the guard judges. What a rule makes writable by its own name is meant to be. */
+/* By the path in the box, which the guard judges. A rule that makes the name itself writable is intentional. */
 static bool is_writable_there(const struct making *m, const char *path)
 {
     for (size_t i = 0; i < m->n_guards; i++)
@@ -13,7 +13,7 @@ static bool is_writable_there(const struct making *m, const char *path)
     return false;
 }
 
-/* A target that a mount shows at another path is protected there as well. */
+/* If a mount shows a target at another path, it is protected there, too. */
 static int guard_shown(struct making *m, const char *path)
 {
     for (size_t i = 0; i < m->policy->n_mounts; i++) {
@@ -31,7 +31,7 @@ static int guard_shown(struct making *m, const char *path)
     return 0;
 }
 
-/* What guarded names lead to, as it was at the start (survey/targets.c). */
+/* What guarded names lead to, as of the start (survey/targets.c). */
 static int guard_targets(struct making *m)
 {
     for (size_t i = 0; m->policy->guard != GUARD_OFF && i < m->facts->n_targets; i++) {
@@ -73,7 +73,7 @@ static int by_kind(const void *a, const void *b)
     return c ? c : *x < *y ? -1 : *x > *y;
 }
 
-/* By kind, then path; the same path said twice stands once, a name once in each way it is guarded. */
+/* Sorts by kind, then path, and removes duplicates. */
 int guard_order(struct making *m)
 {
     const struct guard_line **by = arena_zero(m->mem, (m->n_guards + 1) * sizeof *by);

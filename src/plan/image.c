@@ -1,5 +1,5 @@
 /*
- * Writing the plan image: steps and strings grow apart in the arena and are put together once. Equal strings are
+ * Writes the plan image: steps and strings grow separately in the arena and are joined at the end. Equal strings are
  * stored once, found by hash.
  */
 #include "plan/make.h"
@@ -98,7 +98,7 @@ struct step *image_path(struct image_writer *w, enum step_kind kind, const char 
     return s;
 }
 
-/* Puts the guard's rules behind its head; their strings go to the common table. */
+/* Puts the guard's rules after its head; their strings go to the common table. */
 static int put_guard_table(struct making *m, struct guard_table *t)
 {
     t->n_rules = (uint32_t)m->n_guards;

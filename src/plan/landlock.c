@@ -1,10 +1,10 @@
 /*
- * The Landlock tier: rules that allow, nothing else. What is hidden is what no rule reaches, so every directory above a
- * hidden place is left without a rule and its other entries get one each (the survey listed them). That has a price
- * which explain names: such a directory can be passed through but not listed.
+ * The Landlock tier: rules can only allow. Something is hidden if no rule reaches it, so every directory above a hidden
+ * place gets no rule, and each of its other entries gets one (the survey has listed them). The price, which explain
+ * names: such a directory can be passed through but not listed.
  *
- * Devices: only those that every program needs, and the command's own terminal. /dev/pts and /dev/shm stay closed, because
- * here they are the host's own, with other terminals and other programs' memory in them.
+ * Devices: only those that every program needs, and the command's own terminal. /dev/pts and /dev/shm stay closed,
+ * because here they are the host's, with other terminals and other programs' memory.
  */
 #include "plan/make.h"
 
@@ -54,7 +54,7 @@ static const struct dir_fact *listing_of(const struct facts *f, const char *path
     return NULL;
 }
 
-/* Lets `path` be read but for hidden[low .. high), all of which lie at or below it. */
+/* Makes `path` readable except hidden[low .. high), all of which are at or below it. */
 static int grant(struct granting *g, const char *path, bool directory, size_t low, size_t high)
 {
     if (low == high)
@@ -87,7 +87,7 @@ static int grant_reads(struct making *m)
     if (!g.hidden)
         return no_memory(m);
     static const struct plan_place devices = {.dst = "/dev"};
-    bool said = false; /* whether /dev has its place in the order */
+    bool said = false; /* whether the rule of /dev was emitted */
     for (size_t i = 0; i < m->n_places; i++) {
         const struct plan_place *p = &m->places[i];
         if (!said && path_order(devices.dst, p->dst) <= 0) {
@@ -140,7 +140,8 @@ static int grant_private(struct making *m, const char *dir)
 
 int redirect_cache(struct making *m, struct plan_place *p)
 {
-    /* Who is asked where their cache is. Others find theirs read-only, which they take for an empty one. */
+    /* Programs that have a variable for the place of their cache. For others it is read-only, which they treat as
+       empty. */
     static const struct {
         const char *dir, *variable;
     } known[] = {{".cache", "XDG_CACHE_HOME"},

@@ -1,6 +1,6 @@
 /*
- * A virtual machine runs in a box like any other, whose command it is: what may be read, written and reached is decided by that
- * box. It takes its kernel from a directory of pinfold's state that is shown to it alone, and KVM's device.
+ * A virtual machine is the command of a box like any other, which decides what may be read, written and reached. It
+ * gets its kernel from a directory of pinfold's state that only it sees, and KVM's device.
  */
 #include "plan/make.h"
 #include "protocol/vm.h"
@@ -58,7 +58,7 @@ int machine_steps(struct making *m)
     return 0;
 }
 
-/* What a machine's kernel of its own is in the way of. */
+/* What does not work with a kernel of the machine's own. */
 int machine_check(struct making *m)
 {
     const struct policy *p = m->policy;
@@ -87,8 +87,8 @@ int machine_check(struct making *m)
 }
 
 /*
- * In a place that can be written the guard hides by judging every open, and qemu opens each directory that it goes through:
- * nothing in such a hidden one can be reached.
+ * In a writable place the guard hides by judging every open, and qemu opens each directory on a path: so nothing below
+ * such a hidden directory could be reached.
  */
 int machine_check_hides(struct making *m)
 {

@@ -1,6 +1,4 @@
-/*
- * What the stages have in common: saying that memory ended, notes, and adding to the lists that struct making keeps.
- */
+/* Shared by all stages: errors for lack of memory, notes, and additions to the lists in struct making. */
 #include "plan/make.h"
 
 #include <stdio.h>
@@ -93,8 +91,8 @@ bool in_home(const struct making *m, const struct plan_place *p)
 }
 
 /*
- * Pins the directories between the place around (exclusive) and `dst` (exclusive). Places come in path order, so what
- * the last pinned place shares with this one is pinned already.
+ * Pins the directories between the surrounding place and `dst` (both exclusive). Places come in path order, so
+ * directories shared with the last pinned place are pinned already.
  */
 int add_pins(struct making *m, const struct plan_place *around, const char *dst, uint32_t origin)
 {
@@ -121,7 +119,7 @@ int add_env(struct making *m, const char *name, const char *value)
     return 0;
 }
 
-/* Every character that a file name may not hold, or that would make two caches one, is spelled %XX. */
+/* Writes %XX for every character that a file name cannot contain, or that would make two caches share a name. */
 static const char *encode(struct making *m, const char *path)
 {
     enum { LONGEST = 200 };
@@ -162,7 +160,7 @@ const char *cache_dir(struct making *m, const char *dst)
     }
     const char *rest = m->home && path_below(dst, m->home) ? path_rest(dst, m->home) : dst;
     const char *name = encode(m, rest);
-    if (name && m->facts->image) /* not what another engine keeps there as an overlay's upper layer */
+    if (name && m->facts->image) /* not what another engine stores there as an overlay's upper layer */
         name = arena_printf(m->mem, "image@%s", name);
     return name ? path_join(m->mem, m->caches, name) : NULL;
 }
@@ -174,7 +172,7 @@ const char *first_missing(struct making *m, const struct plan_place *p)
     return p->dst[n] ? arena_str(m->mem, (struct str){p->dst, n}) : p->dst;
 }
 
-/* A rule that shows a device of the host. What the box's /dev holds by itself is asked nothing but what terminals know. */
+/* Whether a rule shows a device of the host. Nodes of the box's own /dev only need the ioctls of terminals. */
 static bool shows_device(const struct making *m)
 {
     for (size_t i = 0; i < m->n_places; i++) {
@@ -204,10 +202,7 @@ uint32_t filter_of(const struct making *m)
     return bits;
 }
 
-/*
- * Shares of the disk limit: together the private trees hold exactly what was said. /tmp gets most, because that is
- * where things are put.
- */
+/* Shares of the disk limit: together the private trees hold exactly that much. /tmp gets most of it. */
 uint32_t private_kib(const struct making *m, const char *dst)
 {
     const struct limit *disk = &m->policy->limits.disk;

@@ -1,6 +1,6 @@
 /*
- * What the plan needs, what is lost, and by what each guarantee holds. Asking for more than can be had is an error that
- * lists all of it at once; a loss is allowed by name only (`may_lose`), or by a key that says nothing else (net host).
+ * What the plan needs, what is lost, and how each guarantee is enforced. If something cannot be enforced, the error
+ * lists all of it at once; a loss must be permitted by name (`may_lose`), or by a key with no other meaning (net host).
  */
 #include "plan/make.h"
 #include "plan/explain/words.h"
@@ -13,8 +13,8 @@ static bool limited(const struct limit *l)
 }
 
 /*
- * Limits that somebody asked for are needed; generous defaults are only missed, and no control group is made for them:
- * rlimits and the watcher are what they are meant to be held by.
+ * Limits that were requested are needed. Generous defaults only become losses, and no control group is created for
+ * them: rlimits and the watcher enforce them.
  */
 static features limit_features(const struct limits *l, bool asked)
 {
@@ -72,13 +72,13 @@ static features needs_of(struct making *m)
     return n;
 }
 
-/* What a plan can do besides without, as opposed to what it was asked for. */
+/* Features that the plan can do without, as opposed to what it was asked for. */
 static features wishes_of(const struct making *m)
 {
     return limit_features(&m->policy->limits, false) | (m->any_cache ? F(CACHES) : 0);
 }
 
-/* What the way of catching connections cannot do; what the tier cannot do has its reason there already. */
+/* Removes what the way of redirecting connections cannot do; what the tier cannot do has its reason already. */
 static features can_catch(const struct making *m, features can, const char **why)
 {
     enum catch_way way = m->plan->catch;
@@ -98,7 +98,7 @@ static features can_catch(const struct making *m, features can, const char **why
     return way == CATCH_LOOPBACK ? can & ~F(NETWORK_ADDRESSES) : can;
 }
 
-/* What this plan asks for can be more, or less, than what the engine is asked about in general. */
+/* What this plan needs can differ from what the engine was asked in general. */
 static features can_here(const struct making *m, const char **why)
 {
     features can = m->facts->can;
@@ -112,7 +112,7 @@ static features can_here(const struct making *m, const char **why)
     }
     can = can_catch(m, can, why);
     features judged = F(GUARD) | F(UNIX_SOCKETS) | F(HIDES_ANY_DEPTH) | (m->n_reads ? F(HIDES) : 0);
-    if (m->facts->tier == TIER_LANDLOCK) /* Landlock knows nothing of modes, owners, times, attributes */
+    if (m->facts->tier == TIER_LANDLOCK) /* Landlock does not cover modes, owners, times, attributes */
         judged |= F(FILES);
     if (!m->facts->notify && can & judged) {
         for (int i = 0; i < FEATURE_COUNT; i++) {
@@ -135,7 +135,7 @@ static int add_refused(struct making *m, const char *text)
     return 0;
 }
 
-/* What ends a run's plan is one line of explain's, which goes on. */
+/* An error that would end a run's plan is one line of explain's output. */
 static int or_refused(struct making *m, int r)
 {
     if (r >= 0 || !m->ask->so_far || m->e->kind != ERR_CANNOT)
@@ -146,7 +146,7 @@ static int or_refused(struct making *m, int r)
     return r;
 }
 
-/* One line for each that is missing. */
+/* One line for each missing feature. */
 static int refuse(struct making *m, features missing, const char *const *why)
 {
     char text[1200];
@@ -252,7 +252,7 @@ static const char *network_by(const struct making *m, bool landlock)
     return m->plan->proxies ? "network namespace, egress, the proxy of your environment" : "network namespace, egress";
 }
 
-/* The same in an engine's container; NULL: as elsewhere. */
+/* The same for a container; NULL: as elsewhere. */
 static const char *enforced_in_container(const struct making *m, enum feature f)
 {
     switch (f) {
@@ -278,7 +278,7 @@ static const char *enforced_in_container(const struct making *m, enum feature f)
     }
 }
 
-/* By what a guarantee holds. */
+/* What enforces a guarantee in a virtual machine. */
 static const char *machine_by(enum feature f)
 {
     switch (f) {
@@ -380,7 +380,7 @@ static const char *enforced_by(const struct making *m, enum feature f)
     return "policy";
 }
 
-/* A loss that a key asked for, and must_have asks not to have. */
+/* Fails if a key requests a loss that must_have excludes. */
 static int check_asked(struct making *m)
 {
     static const struct {

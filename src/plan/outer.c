@@ -1,7 +1,7 @@
 /*
- * A box whose root is an image: the engine makes the mounts, by its own command line, and pinfold-init does the rest. What
- * is mounted is in path order, so that a place in a place comes after it. There are no steps of mounting then: what is left
- * are the network's, and those that lock the box and each command.
+ * A box whose root is an image: the engine mounts, by its own command line, and pinfold-init does the rest. Mounts are
+ * in path order, so that a place inside another comes after it. The plan then has no mount steps, only those for the
+ * network, and those that lock down the box and each command.
  */
 #include "plan/make.h"
 
@@ -55,7 +55,7 @@ static int mount_place(struct making *m, const struct plan_place *p)
     }
 }
 
-/* What the box sees of names and addresses: the image says nothing about them, and the host's mean nothing here. */
+/* Files for names and addresses: neither the image's nor the host's apply here. */
 static int network_files(struct making *m)
 {
     size_t first = m->n_stubs;
@@ -70,7 +70,7 @@ static int network_files(struct making *m)
     return r;
 }
 
-/* An engine's mount options are words with separators of their own. */
+/* An engine's mount options have their own separators. */
 static int check_words(struct making *m)
 {
     for (size_t i = 0; i < m->n_outer; i++) {
@@ -86,7 +86,7 @@ static int check_words(struct making *m)
     return 0;
 }
 
-/* The same as steps that the tool does: nobody runs them; they say what the box calls what (protocol/paths.h). */
+/* The mounts as steps that the tool does: they are not run, but tell which paths the box has (protocol/paths.h). */
 static int mount_steps(struct making *m)
 {
     for (uint32_t i = 0; i < m->n_outer; i++) {
@@ -103,14 +103,14 @@ static int mount_steps(struct making *m)
         if (!s || (bound && !source))
             return no_memory(m);
         s->b = bound ? i : 0;
-        if (o->kind == OUTER_TMPFS) /* podman gives it to root, so everybody may write there */
+        if (o->kind == OUTER_TMPFS) /* podman gives it to root, so it must be writable by all */
             s->mode = m->facts->container->podman ? 01777 : (uint16_t)o->mode;
         s->flags = STEP_TOOL | (bound && !o->writable ? STEP_RDONLY : 0);
     }
     return 0;
 }
 
-/* A volume is its engine's root's when it is made. */
+/* A new volume belongs to the engine's root. */
 static int own_volumes(struct making *m)
 {
     for (size_t i = 0; i < m->n_outer; i++) {

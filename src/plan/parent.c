@@ -1,7 +1,6 @@
 /*
- * The proxy that the caller himself goes through: where his machine reaches the network only by it, so does the box, which
- * the header, explain and the result say. What the address behind a name is, is then seen by that proxy and not here: a
- * loss with a name.
+ * The caller's own proxy: if this machine reaches the network only through it, so does the box; header, explain and
+ * result say so. The address behind a name is then seen by that proxy and not here, which is a named loss.
  */
 #include "plan/make.h"
 #include "policy/proxy.h"

@@ -1,6 +1,4 @@
-/*
- * plan_make(): the table of contents of this folder.
- */
+/* plan_make(): runs the stages of this folder in order. */
 #include "plan/make.h"
 
 #include <linux/sched.h>
@@ -132,7 +130,7 @@ struct plan *plan_free(struct plan *p)
     return NULL;
 }
 
-/* A NULL-terminated list of texts; each only up to `stop` and that, too, unless it is 0. */
+/* Copies a NULL-terminated list of texts; each only up to and including `stop`, unless that is 0. */
 static const char **moved_list(struct arena *to, const char **list, char stop)
 {
     size_t n = 0;
@@ -153,7 +151,7 @@ bool plan_settle_down(struct plan *p)
     auto_arena struct arena *to = p->rest ? NULL : arena_new(MAX_PLAN_MEMORY);
     struct plan kept = *p;
 
-    if (!to || p->proxies) /* which point to more */
+    if (!to || p->proxies) /* proxies has further pointers */
         return false;
     kept.enforced = arena_zero(to, p->n_enforced * sizeof *kept.enforced);
     struct plan_dir *dirs = arena_zero(to, p->n_make_dirs * sizeof *dirs);

@@ -1,6 +1,6 @@
 /*
- * Published ports: what must hold for them. They need a network of the box's own, whatever reaches out of it; the ports on
- * the host are bound when the box starts (supervisor/network/publish.c).
+ * Published ports: checks their requirements. They need a network of the box's own; the ports on the host are bound
+ * when the box starts (supervisor/network/publish.c).
  */
 #include <string.h>
 #include "plan/make.h"

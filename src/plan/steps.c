@@ -1,7 +1,7 @@
 /*
- * The namespace tier: places and veils, in path order, as steps. What is mounted at a path comes after what is mounted
- * above it, because a directory sorts before all that lies in it; a veil comes after the tree it stands in and before
- * anything attached below. All sources come first: the kernel clones each the slower the more is attached already.
+ * The namespace tier: turns places and masks, in path order, into steps. A mount comes after those above it, because a
+ * directory sorts before its contents; a mask comes after the surrounding tree and before anything attached below. All
+ * sources come first, because cloning gets slower with every attached mount.
  */
 #include "plan/make.h"
 
@@ -9,11 +9,11 @@ enum { OPEN = STEP_NOSUID | STEP_NODEV | STEP_RECURSE };
 
 struct emitting {
     struct making *m;
-    const char *made;    /* the last mount point made in a tmpfs of ours */
+    const char *made;    /* the last mount point created in one of our tmpfs */
     const char *made_in; /* and in which */
-    size_t *open;        /* places that become read-only once everything in them is made */
+    size_t *open;        /* places to be made read-only once they are complete */
     size_t n_open;
-    bool layered; /* the LAYER was made */
+    bool layered; /* the LAYER exists */
 };
 
 static int emit_stubs(struct making *m, const struct veil *v)
@@ -76,7 +76,7 @@ static int emit_sources(struct making *m)
     return s || !m->linked ? machine_source(m) : no_memory(m);
 }
 
-/* Makes the directories and the last name that `p` needs in the tmpfs around it; names of devices are there already. */
+/* Creates the directories and the last name that `p` needs in the surrounding tmpfs; device names exist already. */
 static int make_point(struct emitting *e, const struct plan_place *p, const struct plan_place *around, bool directory,
                       uint16_t mode)
 {
@@ -103,7 +103,7 @@ static int make_point(struct emitting *e, const struct plan_place *p, const stru
     return 0;
 }
 
-/* A mount point in a tmpfs of ours; elsewhere the host has it, or a stub. */
+/* A mount point in one of our tmpfs; elsewhere the host has it, or a stub. */
 static int point_for(struct emitting *e, const struct plan_place *p, bool directory)
 {
     const struct plan_place *around = &e->m->places[p->up];
@@ -155,7 +155,7 @@ static int emit_make(struct emitting *e, const struct plan_place *p)
     struct making *m = e->m;
     if (p->kind != PLACE_LINK)
         return make_point(e, p, &m->places[p->up], p->kind == PLACE_DIR, p->mode);
-    /* The link's own name is made by SYMLINK; make_point only makes what lies above it. */
+    /* SYMLINK creates the link itself; make_point only creates what is above it. */
     const struct plan_place *around = &m->places[p->up];
     const char *dir = path_dir(m->mem, p->dst);
     if (!dir)
@@ -198,7 +198,7 @@ static int emit_overlay(struct emitting *e, const struct plan_place *p)
     return s->b == UINT32_MAX ? no_memory(m) : 0;
 }
 
-/* The layer lies over what the home directory shows by then: its veil is made before anything in it. */
+/* The layer is over what the home directory shows at this point: its mask must be complete. */
 static int emit_part(struct emitting *e, const struct plan_place *p)
 {
     struct making *m = e->m;
@@ -270,7 +270,7 @@ static int emit_place(struct emitting *e, const struct plan_place *p)
     return 0;
 }
 
-/* A hollow place, or /dev with more devices than usual, takes its last mount point before it becomes read-only. */
+/* A hollow place, or /dev with additional devices, gets its last mount point before it becomes read-only. */
 static int close_places(struct emitting *e, const char *next)
 {
     while (e->n_open) {
@@ -322,7 +322,7 @@ static int emit_tree(struct making *m)
     return r < 0 ? r : machine_steps(m);
 }
 
-/* sysfs cannot be made afresh cheaply; where the root is writable it still must not be. */
+/* A new sysfs would be expensive; even with a writable root it must stay read-only. */
 static int emit_sys(struct making *m)
 {
     const struct path_fact *sys = fact_of(m, "/sys");
@@ -361,7 +361,8 @@ static int emit_inside(struct making *m)
         if (!s)
             return no_memory(m);
         s->flags = STEP_NOSUID | STEP_NODEV | STEP_NOEXEC;
-        /* The kernel gives a nested user namespace a /proc only where another is seen that nothing lies over. */
+        /* The kernel lets a nested user namespace mount /proc only if it sees another one without anything mounted
+           over it. */
         bool bare = m->policy->allow_nested_userns && m->facts->uid != 0;
         if (!bare && !image_path(&m->image, STEP_PROC_LOCK, proc->dst, 0))
             return no_memory(m);

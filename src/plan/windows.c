@@ -33,7 +33,7 @@ static bool same_name(struct str name, const char *word)
     return i == name.n && !word[i];
 }
 
-/* CON, con.txt and COM1 are devices wherever they stand. */
+/* CON, con.txt and COM1 are devices in any directory. */
 static bool is_reserved(struct str name)
 {
     static const char *const words[] = {"con",  "prn",  "aux",  "nul",  "com1", "com2", "com3",   "com4",
@@ -68,7 +68,7 @@ static int check_name(struct str name, const char *path, struct err *e)
     return 0;
 }
 
-/* All names of what stands behind the drive. */
+/* Checks all names after the drive. */
 static int check_names(const char *rest, const char *path, struct err *e)
 {
     while (*rest) {
@@ -82,13 +82,13 @@ static int check_names(const char *rest, const char *path, struct err *e)
     return 0;
 }
 
-/* Where drives are; NULL without memory. */
+/* The directory of drives; NULL without memory. */
 static const char *root_of(enum windows_style style)
 {
     return style == WINDOWS_WSL ? "/mnt/" : "/";
 }
 
-/* "\\?\C:\x" is a longer way to say "C:\x". */
+/* "\\?\C:\x" is a longer form of "C:\x". */
 static const char *skip_long(const char *path)
 {
     bool longer = is_separator(path[0]) && is_separator(path[1]) && path[2] == '?' && is_separator(path[3]);
@@ -120,7 +120,7 @@ int windows_to_linux(const char *path, enum windows_style style, struct arena *m
     const char *clean = path_clean(mem, out);
     if (!clean)
         return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot translate '%s'", path);
-    /* ".." may not lead out of the drive, where on Windows it would stop. */
+    /* ".." may not lead out of the drive; on Windows it would stop there. */
     size_t n = strlen(root_of(style)) + 1;
     if (strncmp(clean, out, n) != 0 || (clean[n] && clean[n] != '/'))
         return err_say(e, ERR_POLICY, "'%s' leads above the drive", path);

@@ -1,11 +1,11 @@
 /*
- * The builder gathers texts and flags as statements, then merges them in this order:
+ * The builder collects texts and flags as statements, then merges them in this order:
  *
- *     the profile with what it extends, from the ground up; system; user; project; --policy and --settings files; flags;
- *     wishes
+ *   the profile with what it extends, from the base up; system; user; project; --policy and --settings files; flags; wishes
  *
- * A text is preceded by the files it extends, in its own layer. A profile it extends becomes the ground of all: a flag's
- * choice wins over a project's, a project's over a user's, a user's over the system's. Nobody's choice is `workspace`.
+ * The files that a text extends come before it, in its own layer. The profile that it extends becomes the base of all:
+ * a flag's choice wins over a project's, a project's over a user's, a user's over the system's. The default is
+ * `workspace`.
  */
 #include "policy/build.h"
 
@@ -17,12 +17,12 @@
 #include "policy/profile.h"
 
 #define DEFAULT_PROFILE "workspace"
-#define GROUND          "none" /* what every profile ends in: generous limits and nothing else */
+#define GROUND          "none" /* the base of every profile: only generous limits */
 
 struct policy_text {
     struct layer_text t;
     const struct said *extends; /* the statement, or NULL */
-    const char *profile;        /* the built-in profile that this is, or NULL */
+    const char *profile;        /* the built-in profile, or NULL */
 };
 
 /* Statements, and how each was written. */
@@ -68,9 +68,9 @@ static int no_memory(struct err *e)
 }
 
 /*
- * What relative paths of a file are relative to: its directory, which for a project's .pinfold/policy.yaml is the
- * project's. A name that is no path ("policy text", "-") stands where the caller stands, and so do srt's settings,
- * whose paths are relative to the current directory by its own manual.
+ * The base of a file's relative paths: its directory; for a project's .pinfold/policy.yaml the project's. A name that
+ * is no path ("policy text", "-") uses the caller's directory, and so do srt's settings, whose paths are relative to
+ * the current directory according to its manual.
  */
 static const char *base_of(struct policy_builder *b, enum policy_layer layer, enum policy_format format,
                            const char *file)
@@ -124,7 +124,7 @@ static int read_text(struct policy_builder *b, enum policy_layer layer, enum pol
 
     if (!nodes || !name || !base)
         return no_memory(e);
-    /* Statements point into the nodes' texts: those that are kept are copied below. */
+    /* Statements point into the nodes' texts; those that are kept are copied below. */
     int r =
         node_read(name, text, format == POLICY_YAML ? "; a policy needs at least 'version: 1'" : "", nodes, &root, e);
     struct source src = {.file = name, .list = &list, .e = e, .world = &b->world};
@@ -236,9 +236,7 @@ int policy_add_wish(struct policy_builder *b, const char *key, const char *value
     return add_option(b, &b->wishes, key, value, said, e);
 }
 
-/*
- * The order of merging, as it grows.
- */
+/* The order of merging, under construction. */
 struct sequence {
     struct policy_builder *b;
     struct arena *mem; /* of the chain being followed; lives as long as the builder */
@@ -265,7 +263,7 @@ static bool is_path(struct str name)
     return memchr(name.p, '/', name.n) || (name.n && (name.p[0] == '~' || name.p[0] == '.'));
 }
 
-/* Where a statement stands, for messages of this file. */
+/* Reports an error at a statement. */
 static int say(struct sequence *s, const struct policy_text *t, const struct said *at, const char *sentence)
 {
     return place_say(s->e, ERR_POLICY, t->t.flags ? t->t.flags[at - t->t.said] : t->t.file, at->line, at->column, "%s",
@@ -304,7 +302,7 @@ static const struct profile *profile_said(const struct said *extends)
     return p->name ? p : NULL;
 }
 
-/* The text behind `extends` of `t`: one of ours, or what the world has under that name. */
+/* The text for `extends` of `t`: a built-in one, or what the caller has under that name. */
 static int follow(struct sequence *s, const struct policy_text *t, enum policy_layer layer, struct policy_text *ret)
 {
     const struct said *at = t->extends;
@@ -354,8 +352,8 @@ struct profile_chain {
 };
 
 /*
- * Follows what `t` extends. Up to a built-in name, which chooses the ground (`whole` false); or, for a profile, all the way
- * down to the ground itself.
+ * Follows what `t` extends, up to a built-in name, which selects the base (`whole` false); or, for a profile, all the
+ * way to the base.
  */
 static int make_chain(struct sequence *s, const struct policy_text *t, bool whole, struct profile_chain *ret)
 {
@@ -408,7 +406,7 @@ static int append_ground(struct sequence *s, const struct policy_text *ground, c
     return append_chain(s, &c);
 }
 
-/* The profile that everything else stands on; `chains` are of all other texts, in rising order of authority. */
+/* Adds the base profile; `chains` are those of all other texts, in rising order of authority. */
 static int add_ground(struct sequence *s, const struct policy_text *flags, const struct profile_chain *chains, size_t n,
                       const char **ret_name)
 {
@@ -420,7 +418,7 @@ static int add_ground(struct sequence *s, const struct policy_text *flags, const
         if (b->texts[i].t.layer == LAYER_BUILTIN)
             given = &b->texts[i];
     }
-    /* A profile handed in by name was asked for, unless it is the one that everybody gets. */
+    /* A profile passed by name was requested, unless it is the default. */
     if (!chosen && given && !same(given->profile, DEFAULT_PROFILE))
         return append_ground(s, given, ret_name);
     for (size_t i = n; i > 0 && !chosen; i--) {
@@ -451,7 +449,7 @@ static int make_sequence(struct sequence *s, const struct policy_text *flags, co
                 r = make_chain(s, &b->texts[i], false, &chains[n++]);
         }
     }
-    /* A name that nobody knows is a mistake also where somebody above chooses another. */
+    /* An unknown name is an error even if a higher layer chooses another profile. */
     for (size_t i = 0; r == 0 && i < n; i++) {
         const struct policy_text *last = &chains[i].links[chains[i].n - 1];
         struct policy_text ignored;
@@ -467,7 +465,8 @@ static int make_sequence(struct sequence *s, const struct policy_text *flags, co
     return r;
 }
 
-/* The workspace, before any path is read: ${WORKSPACE} stands for it, and it is the most specific rule of its place. */
+/* Decides about the workspace before any path is expanded: ${WORKSPACE} stands for it, and it is the most specific
+   rule of its path. */
 static int choose_workspace(struct sequence *s, struct policy *p)
 {
     const struct policy_text *by = NULL;
@@ -517,7 +516,7 @@ static int choose_workspace(struct sequence *s, struct policy *p)
     return at ? say(s, by, at, sentence) : err_say(s->e, ERR_POLICY, "%s", sentence);
 }
 
-/* An untrusted project may say the workspace that it is, and no other. */
+/* An untrusted project may name itself as the workspace, nothing else. */
 static int check_untrusted_workspace(struct sequence *s, struct merge *m)
 {
     for (size_t i = 0; i < s->n; i++) {
@@ -538,7 +537,7 @@ static int check_untrusted_workspace(struct sequence *s, struct merge *m)
     return 0;
 }
 
-/* Strings that the policy keeps but the builder owns. */
+/* Copies strings that the policy keeps but the builder owns. */
 static int keep_names(struct sequence *s, struct policy *p)
 {
     for (size_t i = 0; i < s->n; i++) {

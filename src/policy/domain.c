@@ -8,9 +8,9 @@
 
 enum { HOSTNAME_MAX = 64 };
 
-/* "%.*s" of at most so much of what was said that the sentence around it survives. */
+/* A "%.*s" that quotes no more than fits into the message. */
 
-/* `text` in `mem` as the form that was asked for. */
+/* Puts `text` into `mem` in the requested form. */
 static int keep_domain(struct arena *mem, const char *text, const char **ret, struct err *e)
 {
     const char *kept = arena_text(mem, text);
@@ -36,7 +36,7 @@ int domain_rule_form(struct str s, struct arena *mem, const char **ret, struct e
     struct host_rule rule;
     char canonical[HOST_RULE_TEXT];
 
-    if (s.n && s.p[0] == '@') { /* a set keeps its name: it is opened where hosts are judged */
+    if (s.n && s.p[0] == '@') { /* a set keeps its name: it is expanded where hosts are judged */
         const struct host_set *set = host_set_of(s);
         if (!set)
             return host_set_unknown(s, e);
@@ -64,7 +64,7 @@ int port_rule_form(struct str s, struct arena *mem, const char **ret, struct err
     return keep_domain(mem, canonical, ret, e);
 }
 
-/* Cuts the address off, where one is said: "1.2.3.4:", "[::1]:". False for what is none of both. */
+/* Cuts off the address, if there is one: "1.2.3.4:", "[::1]:". False for anything else. */
 static bool publish_address(struct str *s, struct host_addr *ret, bool *said)
 {
     struct str first = *s;

@@ -24,7 +24,7 @@ int merge_say(const struct merge *m, enum err_kind kind, const struct said *s, c
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    /* "file:3:5: files.rw: ..." but "--rw: ...", which names the key already. */
+    /* "file:3:5: files.rw: ..." but "--rw: ...", which includes the key. */
     return place_say(m->e, kind, file_of(m, s), s->line, s->column, "%s%s%s", s->line ? key_table[s->key].path : "",
                      s->line ? ": " : "", text);
 }
@@ -80,7 +80,7 @@ int merge_begin(struct merge *m, struct policy *p, struct room room, struct err 
     return 0;
 }
 
-/* The origin of a statement; never fails: the array has room for every one. */
+/* The origin of a statement; cannot fail, because the array has room for all. */
 static uint32_t origin_of(struct merge *m, const struct said *s)
 {
     struct policy *p = m->p;
@@ -97,7 +97,7 @@ static const char *keep(struct merge *m, struct str s)
     return arena_str(m->p->mem, s);
 }
 
-/* What one table key per rule looks like. Clean paths hold no "//", so these cannot meet. */
+/* The key of a path rule in the table. Clean paths contain no "//", so keys are unambiguous. */
 static struct str path_key(struct merge *m, const struct path_text *t)
 {
     if (!t->any_depth && !t->pattern)
@@ -119,13 +119,13 @@ static int check_place(struct merge *m, const struct said *s, enum path_access a
     return 0;
 }
 
-/* A rule said of the workspace itself is what workspace_read_only says, too; the later one holds. */
+/* A rule for the workspace itself and workspace_read_only mean the same; the later one counts. */
 static int merge_here(struct merge *m, const struct said *s, enum path_access a)
 {
     struct policy *p = m->p;
 
     if (a == PATH_CACHE && m->text->profile)
-        return 0; /* somebody works in a cache: it is a workspace now */
+        return 0; /* a workspace inside a cache: it is a workspace now */
     if (a == PATH_HIDE && m->text->profile)
         return merge_say(
             m, ERR_POLICY, s,
@@ -158,7 +158,7 @@ static int merge_path(struct merge *m, const struct said *s, enum path_access a)
     int r = path_expand(&c, s->a, path_forms_of(patterns, s->bits & SAID_FLAG), p->mem, &t, &why);
     if (r < 0)
         return merge_say(m, ERR_POLICY, s, "%s", why.text);
-    /* Run by root or from an unusual home, a built-in hide must not swallow the caller's own home. */
+    /* A built-in hide must not hide the caller's own home, if root or a user with an unusual home runs it. */
     if (m->text->lasting && a == PATH_HIDE && !t.any_depth && !t.pattern && m->world->home &&
         path_at_or_below(m->world->home, t.path))
         return 0;
@@ -230,7 +230,7 @@ static int merge_mount(struct merge *m, const struct said *s)
     return 0;
 }
 
-/* The path that is said, which is no pattern. */
+/* The path of a statement, which is no pattern. */
 static int literal_path(struct merge *m, const struct said *s, struct path_text *ret)
 {
     struct path_context c = merge_context(m, m->text);
@@ -435,7 +435,7 @@ static enum tty_mode tty_of(int choice)
     return choice == 0 ? TTY_NEVER : choice == 1 ? TTY_AUTO : TTY_ALWAYS;
 }
 
-/* Where a text of the policy that has no form of its own is kept. */
+/* The member for a text without a form of its own. */
 static const char **text_slot(struct policy *p, enum key_id key)
 {
     switch (key) {
@@ -488,7 +488,7 @@ static int merge_text_value(struct merge *m, const struct said *s)
     return 0;
 }
 
-/* Files and directories that an engine is to use: absolute, or relative to who says it. */
+/* Files and directories for an engine: absolute, or relative to the text's directory. */
 static int merge_file(struct merge *m, const struct said *s)
 {
     struct policy *p = m->p;
@@ -519,7 +519,7 @@ static int merge_ask_time(struct merge *m, const struct said *s)
     return 0;
 }
 
-/* Scalars of a closed set, and sets of guarantees. */
+/* Scalars with choices, and sets of guarantees. */
 static int merge_simple(struct merge *m, const struct said *s)
 {
     struct policy *p = m->p;
@@ -593,7 +593,7 @@ static int merge_said(struct merge *m, const struct said *s)
 {
     switch ((enum key_id)s->key) {
     case KEY_VERSION:
-    case KEY_WORKSPACE: /* settled before anything else (build.c) */
+    case KEY_WORKSPACE: /* decided before everything else (build.c) */
     case KEY_COUNT:
         return 0;
     case KEY_EXTENDS:
@@ -618,7 +618,7 @@ static int merge_said(struct merge *m, const struct said *s)
     case KEY_GUARD_GIT:
         return merge_guard(m, s);
     case KEY_GUARD_ALLOW:
-        return 0; /* before the others, by merge_text() */
+        return 0; /* done first, by merge_text() */
     case KEY_ALLOW:
     case KEY_DENY:
     case KEY_DENY_PORTS:
@@ -674,7 +674,7 @@ static int merge_said(struct merge *m, const struct said *s)
     return 0;
 }
 
-/* Hosts that a text allows mean nothing unless the mode is allow: saying them says it. */
+/* Allowing hosts implies the mode allow, if the same text sets no other. */
 static int settle_network(struct merge *m)
 {
     struct policy *p = m->p;
@@ -718,7 +718,7 @@ int merge_text(struct merge *m, const struct layer_text *text)
     m->text = text;
     m->text_no++;
     m->net_said = m->allow_said = NULL;
-    /* A text may take a name from the lists below it and guard a part of it anew, in whichever order it says so. */
+    /* In one text, names removed from lower layers' lists are removed first, whatever the order in the text. */
     for (size_t i = 0; r == 0 && i < text->n; i++) {
         if (text->said[i].key == KEY_GUARD_ALLOW)
             r = merge_guard_allow(m, &text->said[i]);
@@ -734,7 +734,7 @@ int merge_text(struct merge *m, const struct layer_text *text)
     return r;
 }
 
-/* Hosts that a text below allowed say nothing once the mode is another. */
+/* Hosts allowed by a lower text have no effect if the mode is another now. */
 static void settle_hosts(struct policy *p)
 {
     size_t kept = 0;
@@ -759,9 +759,9 @@ static void settle_guards(struct merge *m)
 }
 
 /*
- * Order: by place, so that equal policies are equal arrays and a rule is found by bisection (policy_access). A merge sort of
- * the runs that are there: the built-in profiles come sorted (profile_compile), and the C library's qsort may take as
- * long as it likes on what a stranger wrote.
+ * Sorts by place, so that equal policies are equal arrays and rules are found by bisection (policy_access). A merge
+ * sort of existing runs: the built-in profiles are already sorted (profile_compile), and libc's qsort has no bound on
+ * hostile input.
  */
 typedef int order_fn(const void *a, const void *b);
 
@@ -821,7 +821,7 @@ static void merge_runs(const char *items, size_t size, order_fn *order, const ui
     }
 }
 
-/* The items in order, in a new array; `items` itself when they are, or when memory failed (the arena says so). */
+/* The sorted items in a new array; `items` itself if sorted already, or out of memory (see the arena). */
 static void *sort(struct arena *mem, void *items, size_t n, size_t size, order_fn *order)
 {
     const char *p = items;
@@ -832,7 +832,7 @@ static void *sort(struct arena *mem, void *items, size_t n, size_t size, order_f
     if (i >= n)
         return items;
     uint32_t *from = arena_zero(mem, n * sizeof *from), *to = arena_zero(mem, n * sizeof *to);
-    uint32_t *runs = arena_zero(mem, (n + 1) * sizeof *runs); /* where each run begins, and the end of the last */
+    uint32_t *runs = arena_zero(mem, (n + 1) * sizeof *runs); /* start of each run, and the end of the last */
     char *sorted = arena_zero(mem, n * size);
     if (!from || !to || !runs || !sorted)
         return items;

@@ -1,8 +1,8 @@
 /*
  * pinfold's own files. Its configuration, trust store and state decide about every later box: a command that could
- * write them would choose its own policy, one that could read them would know what is watched, and its runtime directory
- * holds the sockets that command living boxes. They are hidden, or where they are public read-only, in every box; rules
- * are more specific than anything said above them, and a rule at or below them is an error.
+ * write them would choose its own policy, one that could read them would know what is watched, and its runtime
+ * directory contains the sockets that control running boxes. In every box they are hidden, or, if public, read-only.
+ * These rules are more specific than any rule above them, and a rule at or below them is an error.
  */
 #include "policy/merge.h"
 
@@ -28,7 +28,7 @@ static const char *variable(const struct merge *m, const char *name)
     return v && v[0] == '/' ? v : NULL; /* a relative one is ignored: XDG Base Directory Specification */
 }
 
-/* Both the usual place and, where a variable moves it, the other: a box started elsewhere may use either. */
+/* Both the default place and the one set by a variable: a box started elsewhere may use either. */
 static int find_own(struct merge *m, struct own *o)
 {
     static const struct {
@@ -59,7 +59,7 @@ static int refuse(struct merge *m, uint32_t origin, const char *what, const char
                      "%s '%s' belongs to pinfold and stays %s in every box", what, path, stays);
 }
 
-/* Everything said that touches `dir`. `hidden`: not even readable. */
+/* Checks every rule that affects `dir`. `hidden`: it may not be readable. */
 static int check(struct merge *m, const char *dir, bool hidden)
 {
     const struct policy *p = m->p;
@@ -81,7 +81,7 @@ static int check(struct merge *m, const char *dir, bool hidden)
         const struct mount_rule *r = &p->mounts[i];
         if (path_at_or_below(r->to, dir))
             return refuse(m, r->origin, "path", r->to, stays);
-        /* What holds it may be mounted: the plan closes it there, too. */
+        /* A directory above it may be mounted: the plan closes it there, too. */
         if ((hidden || !r->read_only) && path_at_or_below(r->from, dir))
             return refuse(m, r->origin, "mount", r->from, stays);
     }
@@ -92,7 +92,7 @@ static int check(struct merge *m, const char *dir, bool hidden)
     return 0;
 }
 
-/* Puts the rule in, over whatever was said of exactly this place. */
+/* Adds the rule, replacing any for exactly this path. */
 static int add(struct merge *m, const char *path, enum path_access access, uint32_t origin)
 {
     struct policy *p = m->p;
@@ -115,7 +115,7 @@ static int hide(struct merge *m, const char *dir, uint32_t origin)
     return r < 0 ? r : add(m, dir, PATH_HIDE, origin);
 }
 
-/* Where nothing around is writable, the read-only root serves. */
+/* If nothing around it is writable, the read-only root suffices. */
 static int keep_path(struct merge *m, const char *path, uint32_t origin)
 {
     int r = check(m, path, false);

@@ -1,7 +1,7 @@
 /*
- * A text becomes two parallel runs of bytes: the characters, and for each whether it is special (a wildcard that was
- * written as such). Only then is it cut into components, so that nothing that came out of a variable or behind a
- * backslash can turn into syntax.
+ * Parses a path into two parallel runs of bytes: the characters, and for each whether it is special (an unescaped
+ * wildcard). Only then it is split into components, so that nothing from a variable or after a backslash can become
+ * syntax.
  */
 #include "policy/path.h"
 
@@ -10,8 +10,8 @@
 enum { PATH_SHOWN = 160, MAX_NAME = 255 };
 #define PATH_SAID(s) (int)((s).n < PATH_SHOWN ? (s).n : PATH_SHOWN), (s).p
 
-struct piece {               /* the text in the making */
-    struct buf bytes, marks; /* marks: WILD, TAKEN (out of a variable or behind a backslash) or PLAIN */
+struct piece {               /* the text under construction */
+    struct buf bytes, marks; /* marks: WILD, TAKEN (from a variable or after a backslash) or PLAIN */
     struct str said;
 };
 
@@ -29,7 +29,7 @@ static bool is_name_char(char c, bool first)
     return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '_' || (!first && c >= '0' && c <= '9');
 }
 
-/* The value of a variable; NULL when it is not set. */
+/* The value of a variable; NULL if unset. */
 static const char *variable_value(const struct path_context *c, const char *name)
 {
     const struct policy_world *w = c->world;
@@ -44,7 +44,7 @@ static const char *variable_value(const struct path_context *c, const char *name
     return w->variable ? w->variable(w->ctx, name) : NULL;
 }
 
-/* "$NAME" or "${NAME}" at the head of `s`; advances past it. */
+/* Expands "$NAME" or "${NAME}" at the start of `s` and advances past it. */
 static int put_variable(const struct path_context *c, struct piece *p, struct str *s, struct err *e)
 {
     char name[64];
@@ -73,7 +73,7 @@ static int put_variable(const struct path_context *c, struct piece *p, struct st
     return 0;
 }
 
-/* Home for "~" and "~/..." at the head of the text. */
+/* Expands "~" and "~/..." at the start of the text. */
 static int put_home(const struct path_context *c, struct piece *p, struct str *s, bool flag, struct err *e)
 {
     if (!s->n || s->p[0] != '~' || (flag && s->n > 1 && s->p[1] != '/'))
@@ -123,7 +123,7 @@ struct component {
     bool wild, deep; /* has wildcards; is exactly ** */
 };
 
-/* Cuts the next component off; false at the end. */
+/* Cuts off the next component; false at the end. */
 static bool next_component(struct str *bytes, const char **marks, struct component *ret)
 {
     while (bytes->n && bytes->p[0] == '/') {
@@ -162,7 +162,7 @@ static void append(struct buf *out, struct str name)
     buf_str(out, name);
 }
 
-/* The component as match/glob.h reads it: what was taken literally stays so. */
+/* The component in the syntax of match/glob.h, where literal characters stay literal. */
 static int append_pattern(struct buf *out, struct component c, struct str said, struct err *e)
 {
     const size_t from = out->n;
@@ -180,7 +180,7 @@ static int append_pattern(struct buf *out, struct component c, struct str said, 
     return wrong && buf_ok(out) ? err_say(e, ERR_POLICY, "'%.*s' %s", PATH_SAID(said), wrong) : 0;
 }
 
-/* What comes after the "**": plain components, the last of which may be a pattern. */
+/* What follows "**": plain components, the last of which may be a pattern. */
 static int read_deep(struct str bytes, const char *marks, struct str said, struct buf *out, bool *ret_pattern,
                      struct err *e)
 {
@@ -280,7 +280,7 @@ static int finish(struct reading *o, struct str said, struct arena *mem, struct 
     return 0;
 }
 
-/* Whether `s` begins with a component that is "." or "..". */
+/* Whether the first component of `s` is "." or "..". */
 static bool is_dots(struct str s)
 {
     size_t n = 0;
@@ -289,7 +289,7 @@ static bool is_dots(struct str s)
     return n <= 2 && (n == s.n || s.p[n] == '/');
 }
 
-/* The common case, most of every profile: "~/x", "/x" or "x" with nothing special in it. */
+/* The common case in profiles: "~/x", "/x" or "x" without special characters. */
 static bool is_plain(struct str text)
 {
     bool boundary = true;
@@ -372,7 +372,7 @@ static void write_literal(const char *path, struct buf *out)
     }
 }
 
-/* A pattern is written as it is kept, but that a '$' must not begin a variable. */
+/* A pattern is written as stored, except that a '$' must not begin a variable. */
 static void write_pattern(const char *path, struct buf *out)
 {
     for (; *path; path++) {
@@ -420,7 +420,7 @@ static size_t components_of(struct str path)
     return n;
 }
 
-/* Where the components behind the first `skip` begin. */
+/* Offset of the components after the first `skip`. */
 static size_t behind(struct str path, size_t skip)
 {
     struct str part;
@@ -466,7 +466,7 @@ int guard_name_form(struct str text, bool ends, struct err *e)
             return err_say(e, ERR_POLICY, "'%.*s' is not a plain relative name", PATH_SAID(text));
         rest = str_skip(rest, c.n + 1);
     }
-    /* "*.code-workspace": whatever ends so, directly at a root. */
+    /* "*.code-workspace": any name with this end, directly at a root. */
     const size_t star = str_starts(s, STR("*.")) && s.n > 2 && s.n == text.n && !memchr(s.p, '/', s.n) && ends;
     for (size_t i = star; i < s.n; i++) {
         if (strchr(star ? "*?[\\" : "*?[", s.p[i]))

@@ -29,7 +29,7 @@ const char *policy_origin(const struct policy *p, uint32_t origin, char *text, s
     return text;
 }
 
-/* How many rules are of one fixed place each: they stand first, in order of their paths (merge.c). */
+/* Number of rules for one fixed path each: they come first, sorted by path (merge.c). */
 static size_t fixed_rules(const struct policy *p)
 {
     size_t low = 0, high = p->n_paths;

@@ -1,10 +1,10 @@
 /*
- * The policy: what was asked, every rule with its origin. Built by policy_builder (policy/build.h) from layers of text
- * and flags, then immutable; one arena holds it all. This header is what plan/, engine/ and box/ read.
+ * The policy: all rules, each with its origin. policy_builder (policy/build.h) builds it from layers of text and flags;
+ * then it is immutable, in one arena. plan/, backends/ and supervisor/ read it.
  *
- * All paths here are absolute, lexically clean (no `.`/`..`/`//`, no trailing `/` but for the root), `~` and variables
- * expanded, relative ones resolved against the file or directory that said them. Symbolic links are NOT resolved:
- * the policy touches no file system; the survey (survey/survey.h) does, and hands the plan both spellings.
+ * All paths here are absolute and lexically clean (no `.`/`..`/`//`, no trailing `/` except the root), with `~` and
+ * variables expanded, and relative ones resolved against their file or directory. Symbolic links are NOT resolved: the
+ * policy touches no file system. The survey (survey/survey.h) resolves them and gives the plan both forms.
  */
 #pragma once
 #include <stdbool.h>
@@ -16,7 +16,7 @@
 /* Layers in rising order of authority over *loosening*: an untrusted project can only tighten. */
 enum policy_layer { LAYER_BUILTIN, LAYER_SYSTEM, LAYER_USER, LAYER_PROJECT, LAYER_FLAGS, LAYER_COUNT };
 
-/* Where a rule was said: "file:line:column", or a flag ("--rw"). Index 0 is "built in". */
+/* Origin of a rule: "file:line:column", or a flag ("--rw"). Index 0 is "built in". */
 struct origin {
     enum policy_layer layer;
     const char *file;      /* path, profile name ("profile workspace") or flag ("--rw") */
@@ -27,22 +27,23 @@ struct origin {
 #define OWN_ORIGIN "pinfold's own files"
 
 enum path_access {
-    PATH_HIDE,    /* cannot be read, listed or written; EACCES                                              */
-    PATH_RO,      /* can be read                                                                            */
-    PATH_RW,      /* can be read and written                                                                */
-    PATH_PROTECT, /* can be read; may not be changed, replaced or created, although what is around it is rw */
-    PATH_CACHE    /* read-only below, a private writable layer per project above */
+    PATH_HIDE,    /* cannot be read, listed or written; EACCES */
+    PATH_RO,      /* can be read */
+    PATH_RW,      /* can be read and written */
+    PATH_PROTECT, /* can be read; may not be changed, replaced or created, even inside something writable */
+    PATH_CACHE    /* read-only, with a private writable layer per project on top */
 };
 
 struct path_rule {
     enum path_access access;
     const char *path;  /* absolute; or, when any_depth, a pattern relative to any directory: "**" + "/.env" is ".env" */
-    bool any_depth;    /* said with "**" in front: judged on every open */
-    bool pattern;      /* the last component has * ? [ ] (only with any_depth or in the last component)               */
-    const char *below; /* any_depth: the absolute directory the pattern holds under ("/" for everywhere)              */
-    bool optional;     /* may be missing; said by profiles. A flag's or user's rule for something missing is an error,
-                          except PATH_HIDE and PATH_PROTECT, which hold for names that do not exist yet              */
-    uint32_t origin;   /* index into policy.origins */
+    bool any_depth;    /* written with a leading "**": checked on every open */
+    bool pattern;      /* the last component has * ? [ ] (only with any_depth or in the last component) */
+    const char *below; /* any_depth: the absolute directory it applies to ("/" for everywhere) */
+    /* may be missing; set in profiles. For a flag or user's rule a missing path is an error, except with PATH_HIDE
+       and PATH_PROTECT, which also apply to names that do not exist yet */
+    bool optional;
+    uint32_t origin; /* index into policy.origins */
 };
 
 struct mount_rule {
@@ -51,20 +52,20 @@ struct mount_rule {
     uint32_t origin;
 };
 
-/* A place that the session keeps for itself until it is removed. */
+/* A directory that the session keeps until it is removed. */
 struct storage_rule {
     const char *path;
     uint32_t origin;
 };
 
 /*
- * A name that must not come into being or change in writable places, relative to any writable root.
- * "place" says where it holds; `name` may have several components (".git/hooks").
+ * A name that may not be created or changed in writable places, relative to any writable root. `place` says where it
+ * applies; `name` may have several components (".git/hooks").
  */
 enum guard_place { GUARD_ROOT /* at the top of the workspace */, GUARD_ANY_DEPTH };
 enum guard_judge {
-    GUARD_REFUSE,    /* nobody in the box may create or change it                      */
-    GUARD_GIT_CONFIG /* a new content is judged by key */
+    GUARD_REFUSE,    /* may not be created or changed in the box */
+    GUARD_GIT_CONFIG /* new contents are judged key by key */
 };
 struct guard_name {
     const char *name;
@@ -73,16 +74,16 @@ struct guard_name {
     bool directory; /* the name and everything below it */
     uint32_t origin;
     bool pattern;  /* "*.SUFFIX" */
-    bool everyday; /* in force where the policy guards these, too */
+    bool everyday; /* applies only if the policy guards these, too */
 };
 enum guard_everyday { EVERYDAY_ALLOW, EVERYDAY_GUARD };
 enum guard_mode { GUARD_STRICT, GUARD_EXISTING, GUARD_OFF };
 
 enum net_mode { NET_NONE, NET_ALLOW, NET_HOST };
-/* How connections are caught (enum catch_way); auto is the best way that works here. */
+/* How connections are redirected (enum catch_way); auto is the best method that works here. */
 enum net_catch { NET_CATCH_AUTO, NET_CATCH_TPROXY, NET_CATCH_ROUTES, NET_CATCH_LOOPBACK };
 enum net_verb { NET_RULE_ALLOW, NET_RULE_DENY, NET_RULE_DENY_PORT, NET_RULE_PUBLISH, NET_RULE_REACH };
-/* The egress work parses `text` further; this layer checks its form and keeps it. */
+/* Only the form of `text` is checked here; the egress proxy parses it. */
 struct net_rule {
     enum net_verb verb;
     const char *text;
@@ -93,24 +94,24 @@ struct net_rule {
 struct limit {
     uint64_t value; /* LIMIT_NONE: not limited */
     uint32_t origin;
-    bool asked; /* said by somebody, as opposed to a generous default of the built-in profile */
+    bool asked; /* explicitly requested, not a generous default of a built-in profile */
 };
 struct limits {
-    struct limit memory;     /* bytes, the whole tree                                  */
-    struct limit cpus;       /* thousandths of a processor: 500 is "0.5" and "50%"     */
-    struct limit processes;  /* processes and threads                                  */
-    struct limit disk;       /* bytes: private storage exactly, workspace growth about */
-    struct limit timeout;    /* milliseconds of wall time until SIGTERM                */
-    struct limit grace;      /* milliseconds between SIGTERM and SIGKILL               */
-    struct limit output;     /* bytes of stdout and stderr together                    */
-    struct limit open_files; /* RLIMIT_NOFILE                                          */
+    struct limit memory;     /* bytes, the whole tree */
+    struct limit cpus;       /* thousandths of a processor: 500 is "0.5" and "50%" */
+    struct limit processes;  /* processes and threads */
+    struct limit disk;       /* bytes: exact for private storage, approximate for growth of the workspace */
+    struct limit timeout;    /* milliseconds of wall time until SIGTERM */
+    struct limit grace;      /* milliseconds between SIGTERM and SIGKILL */
+    struct limit output;     /* bytes of stdout and stderr together */
+    struct limit open_files; /* RLIMIT_NOFILE */
 };
 
-/* One per name. Of an exact name and patterns the exact one decides, of patterns the longest. */
+/* One per name. An exact name wins over patterns, a longer pattern over a shorter one. */
 struct env_rule {
-    const char *name;  /* may end in `*` when value is NULL ("LC_*") */
-    const char *value; /* NULL: passed from the caller if set there  */
-    bool remove;       /* said to be taken out                       */
+    const char *name;  /* may end in `*` if value is NULL ("LC_*") */
+    const char *value; /* NULL: the caller's, if set */
+    bool remove;       /* removes the variable */
     uint32_t origin;
 };
 
@@ -129,8 +130,8 @@ struct policy {
 
     struct origin *origins;
     size_t n_origins;
-    /* Merged: at most one per (path, any_depth, pattern, below); the more specific path wins at use. In order: rules of one
-       fixed place by path, then patterns in a fixed directory, then any-depth ones. The other arrays are in order, too. */
+    /* Merged: at most one per (path, any_depth, pattern, below); the most specific path wins. Sorted: fixed paths by
+       path, then patterns in a fixed directory, then any-depth rules. The other arrays are sorted, too. */
     struct path_rule *paths;
     size_t n_paths;
     struct mount_rule *mounts;
@@ -148,7 +149,7 @@ struct policy {
     uint32_t net_origin;
     struct net_rule *net_rules;
     size_t n_net_rules;
-    bool net_ask; /* somebody is asked where no rule decides */
+    bool net_ask; /* ask if no rule decides */
     uint32_t net_ask_origin, net_ask_ms;
     const char **unix_sockets; /* host socket paths that may be connected to */
     size_t n_unix_sockets;
@@ -163,26 +164,26 @@ struct policy {
     const char *image;                  /* NULL or name */
     const char *vm_kernel, *vm_modules; /* NULL: the distribution's */
     enum seatbelt_base seatbelt_base;
-    const char *seatbelt_file; /* NULL or a profile of the person's own */
+    const char *seatbelt_file; /* NULL or a profile written by the user */
     enum pull_mode pull;
     const char *platform, *runtime, *docker_host, *docker_context; /* docker and podman; NULL: their own default */
     const char *hostname;
-    bool unsandboxed_fallback; /* no box at all rather than none that honours the policy */
+    bool unsandboxed_fallback; /* run without a box rather than not at all if no engine can enforce the policy */
     bool allow_nested_userns;
     features may_lose;
-    features must_have; /* said by name: not even a key that asks for such a loss may bring it */
-    struct ignored { /* keys of a foreign format (srt, dive, mycode, daycare) that could not be honoured, each said */
+    features must_have; /* required by name: not even a key that requests such a loss may cause it */
+    struct ignored {    /* keys of a foreign format (srt, dive, mycode, daycare) that could not be honoured */
         const char *key, *why;
         uint32_t origin;
     } * ignored;
     size_t n_ignored;
 };
 
-struct policy *policy_free(struct policy *p); /* NULL is fine; returns NULL */
-/* "file:line:column", "--flag" or "built in (profile NAME)"; into `text` of `n` bytes; returns text. */
+struct policy *policy_free(struct policy *p); /* takes NULL; returns NULL */
+/* Writes "file:line:column", "--flag" or "built in (profile NAME)" into `text` of `n` bytes; returns text. */
 const char *policy_origin(const struct policy *p, uint32_t origin, char *text, size_t n);
 /*
- * The access that holds for the absolute, clean path `path` by the most specific fixed rule at or above it
- * (workspace included); PATH_RO where none says otherwise. `ret_rule` (may be NULL) gets the rule or NULL.
+ * The access at the absolute, clean path `path` according to the most specific fixed rule at or above it (workspace
+ * included); PATH_RO if there is none. `ret_rule` (or NULL) gets the rule or NULL.
  */
 enum path_access policy_access(const struct policy *p, const char *path, const struct path_rule **ret_rule);

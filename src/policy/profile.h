@@ -1,4 +1,4 @@
-/* The built-in profiles: their texts, and what they say as read at build time, so that a start reads no YAML. */
+/* The built-in profiles: their texts, and their statements as parsed at build time, so that a start parses no YAML. */
 #pragma once
 #include "policy/said.h"
 
@@ -7,7 +7,7 @@ struct profile {
     struct str text;
     const struct said *said;
     size_t n;
-    bool part; /* what other profiles are built from; not offered by name */
+    bool part; /* included by other profiles; not offered by name */
 };
 
 extern const struct profile profile_table[]; /* generated; ends with a NULL name */

@@ -12,7 +12,7 @@ static int proxy_no_memory(struct err *e)
     return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot read the proxy variables");
 }
 
-/* The value of NAME, in small letters first, and how it is spelled; an empty value is none. */
+/* The value of NAME, lower case first, and its spelling; an empty value counts as unset. */
 static const char *proxy_variable(const char *const *environ, const char *upper, const char **ret_name)
 {
     for (int small = 1; small >= 0; small--) {
@@ -41,7 +41,7 @@ static int hex(char c)
                                   : -1;
 }
 
-/* Percent-decoded (RFC 3986 2.1) into the arena; false for what cannot be sent as a name or password. */
+/* Percent-decodes (RFC 3986 2.1) into the arena; false if it cannot be sent as a user name or password. */
 static bool decode(struct str s, struct arena *mem, struct str *ret)
 {
     char *out = arena_zero(mem, s.n + 1);
@@ -73,7 +73,7 @@ static const char *base64(struct str s, struct arena *mem)
     return out;
 }
 
-/* [user[:password]@], cut off `s`. */
+/* Cuts [user[:password]@] off `s`. */
 static int read_credentials(struct str *s, struct arena *mem, struct proxy *p, struct err *e)
 {
     size_t at = s->n;
@@ -160,7 +160,7 @@ static int read_net(struct str s, struct host_rule *r)
     return 0;
 }
 
-/* One entry of NO_PROXY. */
+/* Parses one entry of NO_PROXY. */
 static int read_direct(struct str s, struct host_rule *ret)
 {
     struct host_rule r = {.verb = RULE_ALLOW, .low = 1, .high = 65535};
@@ -247,7 +247,7 @@ int proxies_read(const char *const *environ, struct arena *mem, const struct pro
     r = read_no_proxy(proxy_variable(environ, "NO_PROXY", &name), mem, all, e);
     for (size_t i = 0; r == 0 && i < all->n_direct; i++) {
         if (all->direct[i].match == MATCH_ANY && all->direct[i].low == 1)
-            return 0; /* nothing goes through it */
+            return 0; /* no proxy is set */
     }
     if (r == 0)
         *ret = all;
@@ -268,7 +268,8 @@ const struct proxy *proxy_for(const struct proxies *all, const struct host *h, u
 
 bool name_is_local(const char *name)
 {
-    /* RFC 6761, RFC 6762, RFC 8375, and .internal, which ICANN reserved for private use (clouds' metadata has names there). */
+    /* RFC 6761, RFC 6762, RFC 8375, and .internal, which ICANN reserved for private use (clouds have metadata names
+       there). */
     static const char *const ends[] = {".localhost", ".local", ".internal", ".home.arpa"};
     struct str s = str_of(name);
     if (!strchr(name, '.'))

@@ -1,6 +1,6 @@
 /*
- * Named sets of hosts: what a rule such as "@npm" stands for. Their names come from profiles/sets/, as data that is compiled
- * in; a policy keeps the set's name, and whoever judges, or explains, asks here for its members.
+ * Named sets of hosts, as in the rule "@npm". They are compiled in from profiles/sets/. A policy keeps the set's name;
+ * whoever judges or explains gets the members here.
  */
 #pragma once
 #include "match/host.h"
@@ -12,12 +12,12 @@ struct host_set {
 };
 extern const struct host_set host_set_table[]; /* generated, in order of names; ends with a NULL name */
 
-/* The set that the text "@NAME" names; NULL when it is no such text, or there is none. */
+/* The set that "@NAME" names; NULL if the text has another form or there is no such set. */
 const struct host_set *host_set_of(struct str text);
-/* An error that names the nearest set, or all of them. */
+/* An error that suggests the nearest set, or lists all. */
 int host_set_unknown(struct str text, struct err *e);
 
-/* How many rules a rule's text stands for: 1, or the members of its set. */
+/* Number of rules that a text stands for: 1, or the members of its set. */
 size_t host_rule_count(struct str text);
-/* These rules, as host_rule_parse() reads each; `ret` has room for host_rule_count(text). */
+/* These rules, parsed with host_rule_parse(); `ret` has room for host_rule_count(text). */
 int host_rules_parse(struct str text, enum rule_verb verb, uint32_t origin, struct host_rule *ret, struct err *e);

@@ -1,7 +1,6 @@
 /*
- * What an untrusted project's file may say. The workspace may be hostile, and so may the policy in it: what it says can
- * take away from the box, never give to it. Whatever cannot be shown to take away is refused, with the one command that
- * would let it through.
+ * What an untrusted project's file may say. The workspace, and the policy in it, may be hostile: it can restrict the
+ * box, never extend it. Whatever cannot be shown to restrict is refused, with the command that would permit it.
  */
 #include "policy/merge.h"
 
@@ -16,7 +15,7 @@ int tighten_refuse(struct merge *m, const struct said *s, const char *does)
         key_table[s->key].path, does, m->text->file);
 }
 
-/* The rank of what holds now, in the order of the key's choices. */
+/* The rank of the present value, in the order of the key's choices. */
 static int rank_now(const struct policy *p, enum key_id id)
 {
     switch (id) {
@@ -43,13 +42,13 @@ static int reads(enum path_access a)
 {
     return a != PATH_HIDE;
 }
-/* 2: the host's files, 1: a private layer, 0: not at all */
+/* 2: the host's files, 1: a private layer, 0: nothing */
 static int writes(enum path_access a)
 {
     return a == PATH_RW ? 2 : a == PATH_CACHE ? 1 : 0;
 }
 
-/* The fixed rule for exactly this place, or NULL. */
+/* The fixed rule for exactly this path, or NULL. */
 static const struct path_rule *rule_at(const struct merge *m, struct str place)
 {
     const uint32_t *at = table_find(&m->paths, 0, place);
@@ -101,7 +100,7 @@ static int check_path(struct merge *m, const struct said *s, const struct path_t
         return 1;
     if (wanted == PATH_HIDE)
         return 0;
-    if (!fixed) /* protect: a new rule only ever forbids, but a hide stays a hide */
+    if (!fixed) /* protect: a new rule only forbids, but a hide stays a hide */
         return exact && exact->access == PATH_HIDE ? 1 : 0;
 
     enum path_access now = merge_access(m, t->path);
@@ -109,7 +108,7 @@ static int check_path(struct merge *m, const struct said *s, const struct path_t
         return tighten_refuse(m, s, "would show something hidden");
     if (writes(wanted) > writes(now))
         return tighten_refuse(m, s, "would make something writable");
-    /* What is writable already gains nothing, and must not be singled out of what guards its surroundings. */
+    /* Something writable already gains nothing, and must not be exempted from what guards its surroundings. */
     if (wanted == PATH_RW)
         return 1;
     if (wanted == PATH_CACHE)

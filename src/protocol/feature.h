@@ -1,6 +1,7 @@
 /*
- * The closed table of guarantees. A plan *needs* some, an engine *can* honour some, a policy `may_lose` some by name,
- * and a result says what was *lost*. An identifier never changes its meaning; policies, results and docs use them.
+ * The closed table of guarantees. A plan *needs* some of them, an engine *can* enforce some, a policy *may_lose* some
+ * by name, and a result lists those that were *lost*. Policies, results and docs use these names; they never change
+ * their meaning.
  *     X(identifier in C, name in policy and results, what it promises)
  */
 #pragma once
@@ -50,11 +51,11 @@ enum feature {
 typedef uint64_t features;
 #define F(id) ((features)1 << FEATURE_##id)
 
-/* What the built-in profiles may lose, and nothing else. */
+/* What the built-in profiles may lose. */
 #define FEATURES_BUILTIN_MAY_LOSE                                                                                      \
     (F(PID_NAMESPACE) | F(PRIVATE_IPC) | F(PRIVATE_TMP) | F(CGROUP_LIMITS) | F(NO_SURVIVORS) | F(FRESH_PROC))
 
 const char *feature_name(enum feature f);
 const char *feature_text(enum feature f);
-/* The feature called `name`, or -1. */
+/* The feature of this name, or -1. */
 int feature_find(const char *name);

@@ -1,14 +1,14 @@
 /*
- * What the filters let pass, refuse and look at, by name: one table for the generator (tools/filter_gen.c), for its
- * test, and for `explain`. A call that stands in no list gets ENOSYS, as a call that this kernel does not have: new
- * kernels bring calls that nobody judged yet, and programs know how to do without a call that is missing.
+ * The system calls that the filters pass, refuse and inspect, by name: one table for the generator
+ * (tools/filter_gen.c), its test, and `explain`. A call in no list gets ENOSYS, as if the kernel did not have it: new
+ * kernels add calls that nobody has reviewed, and programs can cope with a missing one.
  *
- * Refusals choose the errno that makes programs fall back: ENOSYS for facilities a kernel may lack, EPERM where it
- * says that privilege is missing, EOPNOTSUPP where a file system may not know the operation.
+ * A refusal uses the errno that makes programs fall back: ENOSYS for features a kernel may lack, EPERM for missing
+ * privilege, EOPNOTSUPP for operations that a file system may not support.
  */
 #pragma once
 
-/* Passed in every filter. Judged calls (FILTER_JUDGED) are not here. */
+/* Passed by every filter, except those that are judged by arguments (FILTER_JUDGED). */
 #define FILTER_ALLOWED                                                                                                                      \
     /* descriptors and bytes */                                                                                                             \
     "read write readv writev pread64 pwrite64 preadv pwritev preadv2 pwritev2 close close_range lseek dup dup2 dup3 "                       \
@@ -40,22 +40,24 @@
     "recvmsg recvmmsg shmget shmat shmctl shmdt semget semop semtimedop semctl msgget msgsnd msgrcv msgctl mq_open "                        \
     "mq_unlink mq_timedsend mq_timedreceive mq_notify mq_getsetattr"
 
-/* Change, create or connect by name: passed where nothing guards names; with the guard, runtime/notified.h has the word. */
+/* Calls that change, create or connect by name: passed if nothing guards names; otherwise runtime/notified.h lists
+   what happens. */
 #define FILTER_BY_NAME                                                                                                 \
     "truncate mkdir mkdirat rmdir unlink unlinkat symlink symlinkat link linkat rename renameat renameat2 chown "      \
     "lchown fchown fchownat utime utimes futimesat utimensat setxattr lsetxattr fsetxattr setxattrat removexattr "     \
     "lremovexattr fremovexattr removexattrat bind connect"
 
-/* Let pass, refused or notified by their arguments; tools/filter_gen.c has one function for each. */
+/* Passed, refused or notified depending on their arguments; tools/filter_gen.c has one function for each. */
 #define FILTER_JUDGED                                                                                                  \
     "open openat creat mknod mknodat chmod fchmod fchmodat fchmodat2 clone unshare ioctl prctl personality "           \
     "socket socketpair fcntl setrlimit prlimit64"
 
 /*
- * ioctl: requests that pass; anything else gets ENOTTY, as from a file that does not know it. A request says nothing of the
- * descriptor it comes with, and file systems answer hundreds on one opened for reading: some change the file (attributes,
- * generation, layout), some the whole file system (keys of encryption, subvolumes), some reach a program of the host (FUSE).
- * X(mask, value, the requests and why they pass)
+ * ioctl(2): the requests that pass; all others get ENOTTY, as from a file that does not support them. A request number
+ * does not show the kind of its descriptor, and file systems accept hundreds on one opened read-only: some change the
+ * file (attributes, generation, layout), some the whole file system (encryption keys, subvolumes), some reach a program
+ * of the host (FUSE).
+ *     X(mask, value, the requests and why they pass)
  */
 #define FILTER_IOCTLS(X)                                                                                               \
     X(0xff00, 0x5400, "TC*, TIO*, FIO*: terminals of the box, and what every descriptor knows")                        \
@@ -80,8 +82,8 @@
     X(0xffffffff, 0xc0189436, "FIDEDUPERANGE: shares what is equal already")
 
 /*
- * Where a rule shows a device (FILTER_DEVICES) its driver knows best which requests there are, and only what file systems
- * answer is refused: X(mask, value, whose)
+ * If a rule makes a device visible (FILTER_DEVICES), all requests pass except those that file systems handle:
+ *     X(mask, value, whose)
  */
 #define FILTER_FILE_IOCTLS(X)                                                                                          \
     X(0xffffffff, 0x0001, "FIBMAP")                                                                                    \
@@ -99,7 +101,7 @@
     X(0xfff0, 0x6e80, "nilfs2")                                                                                        \
     X(0xffff, 0x6f04, "ocfs2: reflinks by name")
 
-/* Refused: X(errno, allowed by this enum filter bit or 0, the calls, in words) */
+/* Refused: X(errno, enum filter bit that allows it or 0, the calls, text for people) */
 #define FILTER_REFUSED(X)                                                                                              \
     X(EPERM, FILTER_USERNS,                                                                                            \
       "mount umount2 pivot_root chroot move_mount open_tree open_tree_attr fsopen fsconfig fsmount fspick "            \
@@ -128,7 +130,7 @@
       "_sysctl uselib ustat sysfs modify_ldt set_thread_area get_thread_area uretprobe uprobe",                        \
       "obsolete calls, and calls only for the kernel's own probes")
 
-/* Refused by argument, for people: X(what, why it is refused or what the program sees) */
+/* Refused by argument; texts for people: X(what, the reason or what the program sees) */
 #define FILTER_REFUSED_ARGUMENTS(X)                                                                                    \
     X("clone and unshare with new namespaces", "EPERM; allowed with allow_nested_userns")                              \
     X("new file systems, with allow_nested_userns where names are guarded",                                            \

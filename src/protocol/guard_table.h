@@ -1,40 +1,40 @@
-/*
- * What the guard judges by, as one flat table inside the plan image. All paths are as seen in the box, canonical.
- */
+/* The guard's rules, as one flat table in the plan image. All paths are canonical paths in the box. */
 #pragma once
 #include <assert.h>
 #include <stdint.h>
 
 /*
- * Of ROOT, PROTECT, HIDE and PRIVATE rules, the one with the longest text at or above a path decides about it; HIDE
- * refuses all that PROTECT refuses, too. Names, pins, and any-depth hides hold besides, in writable trees of the host
- * (HIDE_NAME everywhere outside PRIVATE).
+ * Of the rules ROOT, PROTECT, HIDE and PRIVATE, the one with the longest matching path applies; HIDE refuses everything
+ * that PROTECT does, too. NAME, PIN and HIDE_NAME apply in addition, in writable trees of the host (HIDE_NAME
+ * everywhere outside of PRIVATE).
  */
 enum guard_rule_kind {
-    GUARD_RULE_ROOT,    /* text: a writable tree (absolute): rules below speak of places inside such trees            */
-    GUARD_RULE_NAME,    /* text: a guarded name ("x" or "a/b"), in `place` (enum guard_place), judged by `judge`      */
-    GUARD_RULE_PROTECT, /* text: an absolute path: it and all below may not be changed, created, moved or linked      */
-    GUARD_RULE_HIDE,    /* text: an absolute path: it and all below may not be opened at all                          */
-    GUARD_RULE_HIDE_NAME, /* text: the last component(s) of names at any depth below `below`                            */
-    GUARD_RULE_PIN,    /* text: an absolute path that holds a rule or mount below: may not be renamed or removed     */
-    GUARD_RULE_SOCKET, /* text: a host socket that may be connected to                                               */
-    GUARD_RULE_PRIVATE /* text: a private tree of the box (/tmp, /dev/shm ...): free, also its sockets, unless kept  */
+    GUARD_RULE_ROOT,      /* text: a writable tree (absolute path), to which rules below refer */
+    GUARD_RULE_NAME,      /* text: a guarded name ("x" or "a/b"), in `place` (enum guard_place), judged by `judge` */
+    GUARD_RULE_PROTECT,   /* text: an absolute path: it and all below may not be changed, created, moved or linked */
+    GUARD_RULE_HIDE,      /* text: an absolute path: it and all below may not be opened */
+    GUARD_RULE_HIDE_NAME, /* text: the last components of a path, at any depth below `below` */
+    GUARD_RULE_PIN,       /* text: an absolute path, above a rule or mount: may not be renamed or removed */
+    GUARD_RULE_SOCKET,    /* text: a socket of the host that may be connected to */
+    /* text: a private tree of the box (/tmp, /dev/shm ...): unrestricted, sockets included, unless KEPT */
+    GUARD_RULE_PRIVATE
 };
 
 enum guard_rule_flag {
-    GUARD_RULE_DIRECTORY = 1, /* the name and everything below                                                     */
-    GUARD_RULE_PATTERN = 2,   /* NAME, HIDE_NAME: the last component of the text is a pattern (match/glob.h)       */
-    GUARD_RULE_DIRECT = 4,    /* NAME, HIDE_NAME: only directly in `below`, not deeper                             */
-    GUARD_RULE_ALWAYS = 8,    /* NAME: a rule of the policy protects it: in every mode, and in foreign code        */
-    GUARD_RULE_KEPT = 16      /* PRIVATE: a directory of the host, where git could be led: git's names hold in it  */
+    GUARD_RULE_DIRECTORY = 1, /* the name and everything below */
+    GUARD_RULE_PATTERN = 2,   /* NAME, HIDE_NAME: the last component of the text is a pattern (match/glob.h) */
+    GUARD_RULE_DIRECT = 4,    /* NAME, HIDE_NAME: only directly in `below`, not deeper */
+    GUARD_RULE_ALWAYS = 8,    /* NAME: protected by a rule of the policy: in every mode, also in foreign code */
+    /* PRIVATE: a directory of the host, so git could be pointed at it: the guarded names of git apply */
+    GUARD_RULE_KEPT = 16
 };
 
 struct guard_rule {
     uint8_t kind;         /* enum guard_rule_kind */
-    uint8_t place;        /* enum guard_place     */
-    uint8_t judge;        /* enum guard_judge     */
+    uint8_t place;        /* enum guard_place */
+    uint8_t judge;        /* enum guard_judge */
     uint8_t flags;        /* enum guard_rule_flag */
-    uint32_t text, below; /* offsets into the plan image's strings; below: 0 everywhere, else an absolute directory */
+    uint32_t text, below; /* offsets into the plan image's strings; below: an absolute directory, or 0 for everywhere */
     uint32_t origin;
 };
 static_assert(sizeof(struct guard_rule) == 16, "a plan is read by another program");

@@ -1,14 +1,15 @@
 /*
- * The plan image: a small program, written before anything happens, as one flat run of bytes that can be printed,
- * compared, hashed, and shipped to another process. plan/ writes it, inner/ runs it. Strings are offsets into one
- * string table (offset 0 is ""), so the image needs no fixing up wherever it is mapped.
+ * The plan image: a small program, complete before anything is started, as one flat run of bytes that can be printed,
+ * compared, hashed and sent to another process. plan/ writes it, runtime/ runs it. Strings are offsets into one string
+ * table (offset 0 is ""), so it needs no relocation.
  *
- * Steps run in order. Each belongs to a phase; phases run in three processes of the native engine (docs/INTERNALS.md):
- *   BUILD    in the builder: user, mount, network, IPC, UTS namespaces exist, capabilities are whole in them
- *   INSIDE   in pid 1: additionally the pid namespace
- *   LOCK     in pid 1, last: everything after is unprivileged for good
- * Paths named `dst` are absolute inside the box; `src` absolute on the host, canonical: the runner opens them with
- * RESOLVE_NO_SYMLINKS and a change under its feet is an error, never followed.
+ * Steps run in order. Each belongs to a phase, and phases run in three processes of the native engine
+ * (docs/INTERNALS.md):
+ *     BUILD    in the builder: user, mount, network, IPC and UTS namespaces exist, with all capabilities in them
+ *     INSIDE   in pid 1: the pid namespace exists, too
+ *     LOCK     in pid 1, last: everything after it is unprivileged
+ * `dst` is an absolute path in the box; `src` a canonical path on the host, opened with RESOLVE_NO_SYMLINKS: if it
+ * changed meanwhile the start fails.
  */
 #pragma once
 #include <assert.h>
@@ -83,36 +84,36 @@ enum step_flag {
     STEP_NODEV = 4,
     STEP_NOEXEC = 8,
     STEP_RECURSE = 16,
-    STEP_OPTIONAL = 32,  /* the runner goes on when the object is gone (-ENOENT) */
-    STEP_WORKSPACE = 64, /* attached or marked tree belongs to the writable workspace: the guard looks here */
-    STEP_TOOL = 128      /* the engine's tool does it, by its command line (of ROOT: ENTER does it once more) */
+    STEP_OPTIONAL = 32,  /* ignored if the object no longer exists (-ENOENT) */
+    STEP_WORKSPACE = 64, /* this tree belongs to the writable workspace, which the guard watches */
+    STEP_TOOL = 128      /* the engine's tool does this step by its command line (of ROOT: ENTER does it once more) */
 };
 
 enum stub {
-    STUB_ABSENT,      /* a whiteout: the name does not exist inside, whatever the host does later */
-    STUB_DENIED_DIR,  /* an empty directory of mode 0: EACCES   */
-    STUB_DENIED_FILE, /* an empty file of mode 0: EACCES        */
-    STUB_POINT_DIR,   /* a mount point that the host does not have */
+    STUB_ABSENT,      /* a whiteout: the name does not exist in the box, whatever the host does later */
+    STUB_DENIED_DIR,  /* an empty directory of mode 0: EACCES */
+    STUB_DENIED_FILE, /* an empty file of mode 0: EACCES */
+    STUB_POINT_DIR,   /* a mount point that does not exist on the host */
     STUB_POINT_FILE,
-    STUB_TEXT_FILE, /* STUB's b: a file with this text instead of the host's */
+    STUB_TEXT_FILE, /* STUB's b: a file with this text replaces the host's */
     STUB_LINK       /* STUB's b: a symbolic link with this text */
 };
 
 enum rule_rights {
     RULE_READ = 1 /* files and directories, execute */,
-    RULE_WRITE = 2 /* and all that changes */,
+    RULE_WRITE = 2 /* and everything that changes */,
     RULE_READ_FILE_ONLY = 4,
     RULE_DEVICE = 8 /* read, write, ioctl of a device node */
 };
 
-/* Bits that choose one of the filters made at build time (runtime/filter.h). */
+/* Bits that select one of the filters generated at build time (runtime/filter.h). */
 enum filter {
     FILTER_GUARD = 1,   /* calls that create, change or connect by name are notified */
-    FILTER_READS = 2,   /* every open is notified                                    */
-    FILTER_NO_INET = 4, /* no inet sockets at all (Landlock tier without network)    */
-    FILTER_USERNS = 8,  /* nested user namespaces and their mounts are allowed       */
-    FILTER_PEERS = 16,  /* calls that name a process are notified (Landlock tier)    */
-    FILTER_DEVICES = 32 /* a rule shows a device: its ioctls are known to its driver */,
+    FILTER_READS = 2,   /* every open is notified */
+    FILTER_NO_INET = 4, /* no inet sockets (Landlock tier without network) */
+    FILTER_USERNS = 8,  /* nested user namespaces and their mounts are allowed */
+    FILTER_PEERS = 16,  /* calls that name a process are notified (Landlock tier) */
+    FILTER_DEVICES = 32 /* a rule makes a device visible: its driver handles the ioctls */,
     FILTER_VARIANTS = 64
 };
 
@@ -121,7 +122,7 @@ struct step {
     uint8_t flags;
     uint16_t mode;
     uint32_t a, b;   /* arguments: numbers, or offsets into the string table where STEPS says a path or name */
-    uint32_t origin; /* index into the policy's origins: who asked for this */
+    uint32_t origin; /* index into the policy's origins: the rule that this comes from */
 };
 static_assert(sizeof(struct step) == 16, "a plan is read by another program");
 
@@ -135,13 +136,13 @@ struct plan_image {
     uint32_t filter;                /* enum filter bits */
     uint32_t uid, gid;              /* inside */
     uint32_t tier;                  /* enum tier */
-    uint32_t outer; /* those of `namespaces` that another program has made already (its engine's tool) */
+    uint32_t outer;                 /* those of `namespaces` that another program, the engine's tool, has created */
     uint32_t
-        machine; /* 1: what runs is a virtual machine, whose private trees (STEP_TMPFS, STEP_DEVICES) are its own */
+        machine; /* 1: the command is a virtual machine whose private trees (STEP_TMPFS, STEP_DEVICES) are its own */
     uint32_t reserved[1];
 };
 
-/* Checks magic, bounds, kinds and string ends of an image that came from elsewhere; 0 or -EBADMSG. */
+/* Checks magic, bounds, kinds and terminated strings of an image from another process; 0 or -EBADMSG. */
 int plan_image_check(const void *bytes, size_t n);
 static inline const struct step *plan_steps(const struct plan_image *p)
 {
@@ -155,5 +156,5 @@ const char *step_name(enum step_kind kind);
 /* One line for people: "attach /home/u/src on /home/u/src (rw)". */
 struct buf;
 void step_print(const struct plan_image *p, const struct step *s, struct buf *out);
-/* A path on one line that no terminal obeys: control characters, backslashes and what is not UTF-8 as \\ooo. */
+/* Puts a path on one line, safe for a terminal: control characters, backslashes and invalid UTF-8 as \\ooo. */
 void put_path(struct buf *out, const char *path);

@@ -105,7 +105,7 @@ void pump_close(struct pump *p, uint32_t job)
     p->n_lanes = kept;
 }
 
-/* What the job writes, but for MUX_BACK where that is what waits for the rest. */
+/* Whether the job's output lanes are quiet; `back`: including MUX_BACK, which otherwise waits for the others. */
 static bool is_quiet(const struct pump *p, uint32_t job, bool back)
 {
     for (size_t i = 0; i < p->n_lanes; i++) {
@@ -123,7 +123,7 @@ bool pump_quiet(const struct pump *p, uint32_t job)
     return is_quiet(p, job, true);
 }
 
-/* Whether the job's other sources may be read, or its other sinks hold nothing. */
+/* Whether MUX_BACK may move: the job's other sources are empty, or its other sinks hold nothing. */
 static bool back_may(const struct pump *p, const struct lane *back)
 {
     for (size_t i = 0; i < p->n_lanes; i++) {
@@ -135,7 +135,7 @@ static bool back_may(const struct pump *p, const struct lane *back)
     return true;
 }
 
-/* One reading of a source that has something to say, or its end. */
+/* Reads once from a source that has data, or has ended. */
 static int lane_read(struct pump *p, struct lane *l)
 {
     static char bytes[MUX_CHUNK];
@@ -143,7 +143,7 @@ static int lane_read(struct pump *p, struct lane *l)
     long n = sys_read(l->fd, bytes, most);
     if (n == -EAGAIN || n == -EINTR)
         return 0;
-    if (n <= 0) { /* EIO: a terminal that all have left */
+    if (n <= 0) { /* EIO: a terminal that nobody has open any more */
         l->ended = true;
         sys_drop(&l->fd);
         return pump_send(p, MUX_EOF, l->job, l->stream, NULL, 0, NULL, 0);
@@ -168,7 +168,7 @@ static int lane_lost(struct pump *p, struct lane *l)
     return l->ended ? 0 : pump_send(p, MUX_GONE, l->job, l->stream, NULL, 0, NULL, 0);
 }
 
-/* Writes what a sink holds; little at a time, for the descriptor may be one that blocks (pipe(7), PIPE_BUF). */
+/* Writes what a sink holds; a little at a time, because the descriptor may block (pipe(7), PIPE_BUF). */
 static int lane_write(struct pump *p, struct lane *l)
 {
     enum { LITTLE = 4096 };
@@ -186,13 +186,13 @@ static int lane_write(struct pump *p, struct lane *l)
     return l->ended ? 0 : lane_give_back(p, l, l->n == 0);
 }
 
-/* Bytes for a sink: more than its window holds is a lie of the other end. */
+/* Data for a sink. More than its window is a protocol error. */
 static int lane_take(struct lane *l, const char *bytes, uint32_t n)
 {
     if (l->source || l->ended || n > MUX_WINDOW - l->n)
         return -EBADMSG;
     if (l->fd < 0)
-        return 0; /* nobody reads; the other end learns of it */
+        return 0; /* it has no reader; the other end is told */
     if (!l->hold && !(l->hold = malloc(MUX_WINDOW)))
         return -ENOMEM;
     uint32_t to = (l->at + l->n) % MUX_WINDOW, first = MUX_WINDOW - to < n ? MUX_WINDOW - to : n;
@@ -257,7 +257,7 @@ static int line_read(struct pump *p)
         if (k == 0)
             break;
         char *bytes = p->in + at + sizeof h;
-        if (at % 16 && h.kind < MUX_DATA) { /* what is in it is read in place */
+        if (at % 16 && h.kind < MUX_DATA) { /* its content is read in place, so it must be aligned */
             memmove(p->in, p->in + at, p->in_n - at);
             p->in_n -= at;
             at = 0;
@@ -300,7 +300,7 @@ static size_t fill(struct pump *p, const struct pollfd *others, unsigned n)
         bool ready = l->source ? l->credit > 0 && p->out_n - p->out_at < PUMP_QUEUE : l->n > 0;
         if (l->stream == MUX_BACK && ready)
             ready = back_may(p, l);
-        /* A sink is watched for its reader's end, too. */
+        /* A sink is also watched for its reader closing. */
         short events = !ready ? 0 : l->source ? POLLIN : POLLOUT;
         p->polled[k++] = (struct pollfd){.fd = l->source && !ready ? -1 : l->fd, .events = events};
         l->quiet = false;
@@ -323,7 +323,7 @@ static int lanes_turn(struct pump *p, const struct pollfd *polled, size_t n)
             l->quiet = true;
         else if (polled[i].revents & POLLOUT)
             e = lane_write(p, l);
-        else if (polled[i].revents) /* whoever read it has gone */
+        else if (polled[i].revents) /* its reader has closed */
             e = lane_lost(p, l);
     }
     return e;
@@ -348,7 +348,7 @@ int pump_turn(struct pump *p, struct pollfd *others, unsigned n, int ms)
         others[i].revents = e < 0 ? 0 : p->polled[1 + i].revents;
     if (e < 0)
         return 0;
-    e = lanes_turn(p, p->polled + 1 + n, lanes); /* before what comes by the line can change them */
+    e = lanes_turn(p, p->polled + 1 + n, lanes); /* before data from the line can change them */
     if (e == 0 && p->polled[0].revents & (POLLIN | POLLHUP | POLLERR))
         e = line_read(p);
     return e < 0 ? e : line_write(p);

@@ -1,31 +1,32 @@
 /*
- * One end of the line between a virtual machine and the host (protocol/mux.h): messages in order, and the bytes of commands in
- * lanes. The same code runs on both ends. Who owns a pump calls pump_turn() and gets what is not bytes in on_message().
+ * One end of the line between a virtual machine and the host (protocol/mux.h): messages in order, and the data of
+ * commands in lanes. Both ends use this code. The owner calls pump_turn() and gets messages, except data, in
+ * on_message().
  */
 #pragma once
 #include <poll.h>
 #include "protocol/mux.h"
 
 #define PUMP_LANES 8192
-#define PUMP_QUEUE (1u << 20) /* what waits to be sent before lanes are read no further */
+#define PUMP_QUEUE (1u << 20) /* bytes that may wait to be sent before lanes are no longer read */
 
 struct lane {
     uint32_t job;
     uint8_t stream;
-    bool source;     /* `fd` is read and sent; otherwise what comes is written to it */
-    bool ended;      /* source: nothing more is read; sink: nothing more will come    */
+    bool source;     /* `fd` is read and sent; otherwise received data is written to it */
+    bool ended;      /* source: nothing more is read; sink: nothing more arrives */
     int fd;          /* owned */
-    uint32_t credit; /* source: may be sent; sink: was passed on and not yet given back */
-    char *hold;      /* sink: MUX_WINDOW bytes, a ring; NULL while nothing came */
+    uint32_t credit; /* source: bytes that may be sent; sink: bytes passed on but not yet credited */
+    char *hold;      /* sink: MUX_WINDOW bytes, a ring; NULL before the first data */
     uint32_t at, n;
-    bool quiet; /* source: the last look found nothing to read */
+    bool quiet; /* source: there was nothing to read the last time */
 };
 
 struct pump {
     int line; /* both ways, non-blocking */
     bool guest;
     void *ctx;
-    /* HELLO, CONFIG, JOB, FRAME, and GONE of MUX_REPLY; `p` is aligned. Less than 0 ends the pump. */
+    /* HELLO, CONFIG, JOB, FRAME, and GONE of MUX_REPLY; `p` is aligned. A negative result ends the pump. */
     int (*on_message)(void *ctx, const struct mux_head *h, void *p);
 
     /* Private. */
@@ -43,14 +44,15 @@ void pump_end(struct pump *p);
 /* Queues a message of two parts; 0 or -errno (-ENOMEM). */
 int pump_send(struct pump *p, enum mux_kind kind, uint32_t job, uint32_t stream, const void *a, size_t n_a,
               const void *b, size_t n_b);
-/* A lane over `fd`, which becomes the pump's whatever is returned; 0 or -errno. MUX_BACK comes after a job's others. */
+/* Adds a lane for `fd`, which the pump owns from now on, also on failure; 0 or -errno. MUX_BACK comes after a job's
+   others. */
 int pump_lane(struct pump *p, uint32_t job, enum mux_stream stream, bool source, int fd);
 /* Closes the lanes of a job. */
 void pump_close(struct pump *p, uint32_t job);
-/* Whether the job's sources were found empty, or its sinks have passed on all that came. */
+/* Whether the job's sources were found empty, or its sinks have passed on everything. */
 bool pump_quiet(const struct pump *p, uint32_t job);
 /*
- * Waits at most `ms` (-1: for ever) for the line, the lanes and the `n` others, whose revents it fills, and moves what can be
- * moved. 0; -EPIPE when the line has ended; -EBADMSG; what on_message() said.
+ * Waits at most `ms` (-1: no limit) for the line, the lanes and the `n` others, whose revents it fills in, and moves
+ * data. 0; -EPIPE if the line was closed; -EBADMSG; or the result of on_message().
  */
 int pump_turn(struct pump *p, struct pollfd *others, unsigned n, int ms);

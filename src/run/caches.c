@@ -1,7 +1,7 @@
 /*
- * A project is gone when nothing has its name any more while what it was on is mounted as before: a disk that is not there
- * just now takes no caches along. What a note says counts only in the directory that is named by the hash of it, and every
- * slot is locked first (prune.c), as a box locks the one it lives on (private.c).
+ * A project is gone if its path does not exist while the file system it was on is still mounted; so an unmounted disk
+ * does not lose its caches. A note is valid only in the directory named by its hash. Every slot is locked before
+ * removal (prune.c), as a box locks the one it uses (private.c).
  */
 #include "run/caches.h"
 

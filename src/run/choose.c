@@ -1,7 +1,8 @@
 /*
- * Which engine, and the plan for it. A name is taken at its word. `auto` asks the engines of the table in their order, each
- * by a plan of its own, and takes the first that can enforce the policy: the same machine and the same policy give the same
- * answer. What speaks against the others is kept: those before it could not; those after it were not needed.
+ * Chooses the engine and makes the plan for it. A named engine is used as it is. `auto` makes a plan for each engine in
+ * the table's order and takes the first that can enforce the policy, so the same machine and policy always give the
+ * same result. The reasons against the others are kept: those before it could not enforce the policy; those after it
+ * were not needed.
  */
 #include <stdio.h>
 #include <string.h>

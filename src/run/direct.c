@@ -1,6 +1,6 @@
 /*
- * The public library, in process. pinfold_run() is the table of contents: prepare (survey, probe, plan), box_run, words.
- * Nothing is looked at or made that this run does not use: no locale, no name service, no digest unless reported.
+ * The public library, in process. pinfold_run() shows the order: prepare (survey, probe, plan), box_run, messages. Work
+ * that this run does not need is not done: no locale, no name service, no digest unless it is reported.
  */
 #include "run/direct.h"
 

@@ -1,6 +1,4 @@
-/*
- * libpinfold in the same process: what the command line and `pinfold --serve` use. The objects behind pinfold.h.
- */
+/* libpinfold in the same process, for the command line and `pinfold --serve`: the objects behind pinfold.h. */
 #pragma once
 #include "base/value.h"
 #include "supervisor/run.h"
@@ -14,27 +12,28 @@
 #define DEFAULT_CAPTURE  (16u << 20)
 
 struct pinfold_policy {
-    int users; /* results hold on to their policy: a plan refers into it */
+    int users; /* reference count: results hold on to their policy, because plans refer to it */
     struct arena *mem;
     struct layers layers;
     struct policy *policy;
-    struct path_pins *pins; /* what its paths led to at first */
+    struct path_pins *pins; /* targets of its paths when first examined */
     struct net_kept net_kept;
-    char digest[65]; /* of the last result that was told, "" before; of the engine `digest_of`, without an image */
+    char digest[65]; /* of the last result reported, "" before; of the engine `digest_of`, without an image */
     char digest_of[16];
 };
 
-/* A plan and all that it borrows. Does not move: the plan points to `facts`. */
+/* A plan and everything that it borrows. Must not move: the plan points to `facts`. */
 struct prepared {
     struct arena *mem;
     const struct engine *engine;
     struct facts facts;
     struct plan *plan;
 };
-/* choose.c: engine, probe, survey, plan. `thorough` probes by trying, which costs a process. */
+/* choose.c: engine, probe, survey, plan. `thorough` probes by trying, which starts a process. */
 int prepare(const struct pinfold_policy *p, const struct plan_ask *ask, bool thorough, struct prepared *ret,
             struct err *e);
-/* The plan that explain has when none can be honoured (plan_ask.so_far): the named engine's, or the first one's that gives one. */
+/* The plan for explain if the policy cannot be enforced (plan_ask.so_far): of the named engine, or of the first that
+   returns one. */
 int prepare_so_far(const struct pinfold_policy *p, const struct plan_ask *ask, struct prepared *ret);
 void prepared_free(struct prepared *p);
 /* Where the engine is another program: fills the plan's command line, for explain. */
@@ -49,8 +48,8 @@ struct pinfold_result {
     struct box_result box;
     bool captured;
     const char *session;                        /* in `mem`; NULL: a run of its own */
-    void (*complete)(struct pinfold_result *r); /* before its JSON is made, once; or NULL */
-    const struct session_place *place;          /* for that: where the session is, in `mem`, and when it was asked */
+    void (*complete)(struct pinfold_result *r); /* called once before its JSON is made; or NULL */
+    const struct session_place *place; /* for that: the session's place, in `mem`, and the time of the request */
     uint64_t began;
     const char *note;  /* sentences for the person, a line each, in `mem`; or NULL */
     struct arena *mem; /* of a command in a session: what `terms` says; or NULL */
@@ -59,7 +58,7 @@ struct pinfold_result {
     struct values values;
 };
 
-/* What a person is told after a command: why it ended, limits, denials with their remedies. */
+/* Messages after a command: why it ended, limits, denials with their remedies. */
 void say_notes(const struct pinfold_run_options *o, const struct pinfold_result *result);
 /* A policy from packed layers, for requests of the shared library. */
 int policy_of_layers(struct str packed, struct pinfold_policy **ret, struct err *e);

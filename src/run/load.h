@@ -1,9 +1,9 @@
 /*
- * The layers of a policy: read from their places once, then built from memory. A set of layers can be packed into bytes
- * and unpacked elsewhere: the shared library loads in one process and runs in another, and both must mean the same.
+ * The layers of a policy: read once, then built from memory. A set of layers can be packed into bytes and unpacked
+ * elsewhere: the shared library loads them in one process and runs in another, and both must get the same policy.
  *
- *     built-in profile (chosen by whoever says most) < /etc/pinfold/policy.yaml < <config>/policy.yaml < WORKSPACE/.pinfold/policy.yaml
- *     < files named on the command line < settings < flags
+ *     built-in profile (chosen by the layer with most authority) < /etc/pinfold/policy.yaml < <config>/policy.yaml
+ *     < WORKSPACE/.pinfold/policy.yaml < files named on the command line < settings < flags
  */
 #pragma once
 #include "base/buf.h"
@@ -12,14 +12,14 @@
 #include "policy/build.h"
 
 #define SYSTEM_POLICY     "/etc/pinfold/policy.yaml"
-#define MAX_LAYERS_BYTES  (16u << 20) /* what the texts of one policy may occupy */
-#define MAX_POLICY_LAYERS 64          /* texts named on one command line         */
+#define MAX_LAYERS_BYTES  (16u << 20) /* limit for all texts of one policy */
+#define MAX_POLICY_LAYERS 64          /* texts named on one command line */
 
 struct loaded_text {
     enum policy_layer layer;
     enum policy_format format;
     bool trusted;
-    const char *file; /* for messages; relative paths start in its directory */
+    const char *file; /* for messages; base of relative paths is its directory */
     struct str text;
 };
 struct layer_flag {
@@ -47,14 +47,14 @@ struct layers {
     struct layer_variable *variables;
     size_t n_variables;
     bool project_trusted;
-    bool closed; /* unpacked: nothing may be read any more */
+    bool closed; /* unpacked: nothing more may be read */
 };
 
-/* Reads all layers that `o` asks for and builds them; strings live in `mem`. `o` may be NULL. */
+/* Reads all layers that `o` names and builds them; strings live in `mem`. `o` may be NULL. */
 int layers_load(const struct pinfold_policy_options *o, struct arena *mem, struct layers *ret,
                 struct policy **ret_policy, struct err *e);
 int layers_build(struct layers *l, struct policy **ret, struct err *e);
 
 void layers_pack(const struct layers *l, struct buf *out);
-/* -EBADMSG when `bytes` is not what layers_pack() wrote. */
+/* -EBADMSG if `bytes` are not from layers_pack(). */
 int layers_unpack(struct str bytes, struct arena *mem, struct layers *ret);

@@ -5,8 +5,8 @@
  *     message  u64 bytes that follow
  *     field    u16 tag, u16 type, u32 zero, u64 bytes, then the bytes: text, bytes or one u64
  *
- * Fields stand in a fixed order; a reader takes exactly the one it expects, or the message is bad. Both ends are the
- * same person's, yet neither trusts a length: ceilings below. Descriptors travel with the first byte of a request.
+ * Fields have a fixed order; any other is an error. Both ends belong to one user, but neither trusts a length: limits
+ * below. Descriptors are sent with the first byte of a request.
  */
 #pragma once
 #include <stdint.h>
@@ -25,17 +25,17 @@ void message_list(struct buf *b, uint16_t tag, const char *const *list);
 
 /* The tag of the field at the start of `rest`, or 0. */
 uint16_t message_peek(struct str rest);
-/* Each takes one field off `rest`, or leaves everything and returns -EBADMSG. Texts are copied into `mem`. */
+/* Each removes one field from `rest`, or returns -EBADMSG and leaves everything. Texts are copied into `mem`. */
 int message_take_text(struct str *rest, uint16_t tag, struct arena *mem, const char **ret);
 int message_take_bytes(struct str *rest, uint16_t tag, struct arena *mem, struct str *ret);
 int message_take_view(struct str *rest, uint16_t tag, struct str *ret); /* borrowed from `rest` */
 int message_take_number(struct str *rest, uint16_t tag, uint64_t *ret);
 int message_take_list(struct str *rest, uint16_t tag, struct arena *mem, const char *const **ret);
 
-/* Sends one message whole, with `n_fds` descriptors; 0 or -errno. Never raises SIGPIPE. */
+/* Sends one whole message with `n_fds` descriptors; 0 or -errno. Never raises SIGPIPE. */
 int message_send(int socket, const struct buf *b, const int *fds, unsigned n_fds);
 /*
- * Receives one message of at most `b->max` bytes into the empty `b`. `fds` (room for MESSAGE_FDS, or NULL) are set to the
- * descriptors that came, close-on-exec, -1 where none. 0, -ECONNRESET at the end of the stream, -EBADMSG, -errno.
+ * Receives one message of at most `b->max` bytes into the empty `b`. `fds` (room for MESSAGE_FDS, or NULL) get the
+ * descriptors received, close-on-exec, the others -1. 0, -ECONNRESET at the end of the stream, -EBADMSG, -errno.
  */
 int message_receive(int socket, struct buf *b, int *fds);

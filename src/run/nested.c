@@ -1,4 +1,4 @@
-/* Detects that this runs inside a box, and says what a nested box needs. */
+/* Detects whether this process runs inside a box, and says what a nested box needs. */
 #include "run/nested.h"
 
 #include <linux/seccomp.h>

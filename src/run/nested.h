@@ -1,13 +1,11 @@
-/*
- * A pinfold inside a box of pinfold.
- */
+/* pinfold inside one of its own boxes. */
 #pragma once
 #include <stdbool.h>
 #include "base/err.h"
 
-/* Whether this process runs in a box: the box says so (PINFOLD in the environment) and a filter is in force. */
+/* Whether this process runs in a box: PINFOLD is set in the environment, and a seccomp filter is active. */
 bool nested_in_box(void);
-/* Whether the box lets user namespaces be made (allow_nested_userns); true outside of boxes. */
+/* Whether the box permits user namespaces (allow_nested_userns); true outside of boxes. */
 bool nested_allowed(void);
-/* Adds to a failed start what would allow it, when this is a box, or when there is no /proc; returns r. */
+/* Adds to a start's error message what would make it work, in a box or without a /proc; returns r. */
 int nested_remedy(struct err *e, int r);

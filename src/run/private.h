@@ -1,6 +1,7 @@
 /*
  * A box's private directories on the host: layers over package caches, and in the Landlock tier its TMPDIR. Two boxes
- * must not share a layer (overlayfs.rst: undefined), so each living box of a workspace has a slot of its own, locked.
+ * must not share a layer (undefined behaviour: Documentation/filesystems/overlayfs.rst), so each running box of a
+ * workspace has its own slot, locked.
  */
 #pragma once
 #include "plan/plan.h"
@@ -11,24 +12,24 @@ struct private_dirs {
     const struct plan *plan; /* of the temporary ones, NULL before */
     int lock;                /* the slot's directory, flock()ed; -1 */
     unsigned slot;
-    const char *held; /* the slots' directory, when `lock` is a slot that no plan has asked for yet; else NULL */
+    const char *held; /* the slots' directory, if `lock` is a slot for which no plan exists yet; else NULL */
 };
 #define PRIVATE_DIRS ((struct private_dirs){.lock = -1})
 
 /*
- * For a plan that is about to be made: takes the first free slot of those that are in `slots`. Where all of them are other
- * boxes', or none is there, d->slot is the number of the next and nothing is held.
+ * Before planning: takes the first free slot in `slots`. If all are in use, or there is none, d->slot is the next
+ * number and nothing is held.
  */
 void private_guess(struct private_dirs *d, const char *slots);
-/* Gives it back when the plan had no use for it, or was not made. `slots` above must live until then. */
+/* Releases it if the plan did not need it or was not made. `slots` above must live until then. */
 void private_unguess(struct private_dirs *d);
 /*
- * Makes the directories that `plan` names and takes its slot. -EBUSY: the slot is another box's; `d` then holds a free one
- * (d->slot): make the plan again with that and call again.
+ * Creates the directories of `plan` and takes its slot. -EBUSY: another box has that slot; `d` then holds a free one
+ * (d->slot): plan again with it and call again.
  */
 int private_begin(struct private_dirs *d, const struct plan *plan, struct err *e);
-/* Removes the temporary ones and gives the slot back. */
+/* Removes temporary directories and releases the slot. */
 void private_end(struct private_dirs *d);
-/* Removes `name` in `dir` with all below it, following no link. */
+/* Removes `name` in `dir` and everything below it, following no link. */
 void remove_tree(int dir, const char *name);
-void remove_tree_counted(int dir, const char *name, uint64_t *bytes); /* adds what files took up */
+void remove_tree_counted(int dir, const char *name, uint64_t *bytes); /* adds the size of files */

@@ -1,4 +1,4 @@
-/* Checks, gives and withdraws trust in a project's policy. */
+/* Checks, grants and revokes trust in a project's policy. */
 #include "run/trust.h"
 
 #include <fcntl.h>

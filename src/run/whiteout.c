@@ -1,4 +1,4 @@
-/* Creates whiteouts in a private layer, so that hidden names never show through. */
+/* Creates whiteouts in a private layer, so that hidden names never become visible. */
 #include "run/whiteout.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /*
- * What a person is told about a run: the line before, the sentences with remedies, the line after. No newline, no
- * colour, and nothing that a terminal would obey: names come from inside the box.
+ * Messages about a run: the line before, the sentences with remedies, the line after. No newline, no colour, no control
+ * characters, because names come from inside the box.
  */
 #pragma once
 #include "base/buf.h"
@@ -9,11 +9,11 @@
 
 #define MAX_WORDS 4096
 
-/* The warning before a command that no box holds. */
+/* The warning before a command that runs without a box. */
 void words_unsandboxed(const struct plan *plan, struct buf *out);
 void words_header(const struct plan *plan, struct buf *out);
 void words_closing(const struct box_result *r, struct buf *out);
-/* What else went wrong with the command or its bytes; empty when nothing did. */
+/* Other errors of the command or its output; empty if there are none. */
 void words_errors(const struct box_result *r, const char *command, struct buf *out);
 /* The limit that ended the run; leaves `out` empty when none did. */
 void words_limit(const struct box_result *r, const struct limits *l, struct buf *out);

@@ -1,6 +1,6 @@
 /*
- * The builder (runtime/builder.h). Everything between clone and exec uses sys/ only: no libc state, no allocation (what is needed
- * is allocated before).
+ * The builder (runtime/builder.h). Everything between clone and exec uses sys/ only: no libc state, and no allocation
+ * (memory is allocated before).
  */
 #include "runtime/builder.h"
 #include "base/str.h"
@@ -25,7 +25,7 @@ _Noreturn void builder_give_up(const struct builder *b, uint32_t where, int e)
     sys_exit(125);
 }
 
-/* Closes every descriptor that is not in `keep` (negative ones are no descriptors). */
+/* Closes all descriptors except those in `keep` (negative ones are ignored). */
 int close_others(int *keep, int n)
 {
     unsigned next = 0;
@@ -47,7 +47,8 @@ int close_others(int *keep, int n)
     return sys_close_range(next, ~0u);
 }
 
-/* Nothing of the caller's that could matter inside: descriptors, signal dispositions and mask, session, umask. */
+/* Drops everything of the caller's that could matter inside: descriptors, signal dispositions and mask, session,
+   umask. */
 int builder_forget(struct builder *b)
 {
     int keep[16] = {b->control,      b->report,    b->job.stdio[0],  b->job.stdio[1],
@@ -60,15 +61,16 @@ int builder_forget(struct builder *b)
         return e;
     if (b->dies_with_parent)
         (void)sys_prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-    for (int s = 1; s < 32; s++) { /* ignored ones stay ignored across clone and exec otherwise */
+    for (int s = 1; s < 32; s++) { /* otherwise ignored signals stay ignored across clone and exec */
         if (s != SIGKILL && s != SIGSTOP)
             (void)sys_signal_default(s);
     }
     (void)sys_sigmask(SIG_SETMASK, 0);
     (void)sys_umask(0);
-    /* The terminal's signals are for pinfold, which forwards them. No session: a busy scheduler makes a newcomer wait. */
+    /* The terminal's signals are for pinfold, which forwards them. No new session: the scheduler would treat it as a
+       new group and delay it. */
     e = sys_setpgid(0, 0);
-    return e == -EPERM && b->foreign ? 0 : e; /* it leads a session already, and so a group */
+    return e == -EPERM && b->foreign ? 0 : e; /* it already leads a session, and so a group */
 }
 
 static int write_file(int dir, const char *name, const char *text, size_t n)
@@ -103,7 +105,8 @@ int builder_map_ids(const struct builder *b, uint32_t uid, uint32_t gid)
     return map_ids(b->plan->uid, b->plan->gid, uid, gid);
 }
 
-/* The process of the published ports (supervisor/network/publish.c) enters these two: the network, and the user namespace that owns it. */
+/* The process of the published ports (supervisor/network/publish.c) enters these: the network namespace and the user
+   namespace that owns it. */
 static int give_namespaces(const struct builder *b)
 {
     static const char *const names[] = {"/proc/self/ns/user", "/proc/self/ns/net"};
@@ -117,10 +120,10 @@ static int give_namespaces(const struct builder *b)
 }
 
 /*
- * Under memory pressure the kernel shall take the command before pid 1 (proc_pid_oom_score_adj(5)). The command inherits
- * what pid 1 has when it is cloned, so the score is raised before and lowered by pid 1 (runtime/init.c) once the command
- * runs; there, one write sets builder and pid 1, for they share their memory. No descriptor is kept: an open writer would
- * keep its mount from becoming read-only.
+ * Under memory pressure the kernel should kill the command before pid 1 (proc_pid_oom_score_adj(5)). The command
+ * inherits pid 1's score when it is cloned, so the score is raised before, and pid 1 lowers it (runtime/init.c) once
+ * the command runs; one write then sets builder and pid 1, which share their memory. No descriptor is kept, because an
+ * open writer would keep its mount from becoming read-only.
  */
 static void raise_oom_score(struct builder *b)
 {
@@ -147,7 +150,8 @@ static bool supervised(const struct plan_image *plan)
     return plan->filter & (FILTER_GUARD | FILTER_READS);
 }
 
-/* Into the control group by moving itself, one thread with no lock of the thread group (cgroup v1's `tasks`). */
+/* Enters the control group by moving itself, a single thread, which takes no lock of the thread group (cgroup v1's
+   `tasks`). */
 static int join_cgroup(const struct builder *b)
 {
     int e = 0;
@@ -161,10 +165,8 @@ static int join_cgroup(const struct builder *b)
     return e < 0 ? e : 0;
 }
 
-/*
- * Pid 1 shares the builder's memory: copying it would cost 50 us and a set of page tables per box. It gets a stack and a
- * copy of what both would write to; neither touches the other's afterwards, and no libc's state is used by it.
- */
+/* Pid 1 shares the builder's memory: copying it would cost 50 us and a set of page tables per box. It gets a stack
+   and a copy of what both would write to; neither touches the other's afterwards, and pid 1 uses no libc state. */
 static _Noreturn void init_child(void *birth)
 {
     struct builder *b = birth;
@@ -181,7 +183,7 @@ static _Noreturn void init_child(void *birth)
             sys_exit(125);
         }
     }
-    if (e == 0 && b->beside) { /* the trees that the builder is about to attach are no business of this process */
+    if (e == 0 && b->beside) { /* this process does not need the trees that the builder is about to attach */
         int keep[] = {b->control, b->pass[1], b->job.stdio[0], b->job.stdio[1], b->job.stdio[2], b->runner.own};
         e = close_others(keep, 6);
         if (e == 0)
@@ -192,7 +194,7 @@ static _Noreturn void init_child(void *birth)
     own_fd int net = b->beside && b->late_net ? net_begin(&b->runner) : -1;
     e = b->beside && b->late_net ? net : 0;
     if (net >= 0 && sys_send_fd(b->pass[1], "", 1, net, 0) < 0)
-        sys_exit(125); /* the builder gave up, and has said why */
+        sys_exit(125); /* the builder failed, and has reported why */
     e = e < 0 ? e : 0;
     if (e < 0) {
         const struct frame f = {.kind = FRAME_VERDICT, .a = WHERE_NET, .b = (uint32_t)-e};
@@ -229,25 +231,19 @@ static int clone_init(struct builder *b, int *ret_pidfd)
     return sys_clone3_run(&how, init_entry, theirs);
 }
 
-/* The builder's powers end here: it reads the memory of the box's processes, and nothing else a capability gives. */
+/* Drops the builder's capabilities except that for reading memory of the box's processes. */
 static int become_guard(const struct builder *b)
 {
     const uint64_t keep = supervised(b->plan) ? 1ull << CAP_SYS_PTRACE : 0;
     if (!(b->plan->namespaces & CLONE_NEWUSER) && !b->foreign && !b->plan->tier)
         return 0;
     int e = sys_caps_keep(keep);
-    /* Another program may have given less; an ordinary caller has none without a user namespace. */
+    /* Another program may have given fewer; an ordinary caller has none without a user namespace. */
     return e == -EPERM && (b->foreign || b->plan->tier) ? sys_caps_keep(0) : e;
 }
 
-/*
- * Where another program started this one as a user of its own (a container's root), the box is the plan's user from here
- * on, the guard with it: what it opens for a command, it opens with that user's rights.
- */
-/*
- * Where no process namespace lies between, a command could end pid 1 and the guard's helpers: kill(2) goes by the real and the
- * saved user of whom it is sent to. These two are nobody's, then, and each command takes its own back before it begins.
- */
+/* Without a pid namespace between, a command could kill pid 1 and the guard's helpers: kill(2) checks the real and the
+   saved uid of the target. So these two become nobody's, and each command takes its own uid back before it begins. */
 static int stand_apart(const struct builder *b)
 {
     enum { NOBODY = 65534 };
@@ -256,27 +252,29 @@ static int stand_apart(const struct builder *b)
     return (int)sys_call(SYS_setresuid, NOBODY, b->plan->uid, NOBODY, 0, 0, 0);
 }
 
+/* If another program started this one as a user of its own (a container's root), builder and box become the plan's user
+   here. So the guard, too, opens files for a command with that user's rights. */
 static int become_user(struct builder *b)
 {
     const int uid = (int)sys_call(SYS_geteuid, 0, 0, 0, 0, 0, 0), gid = (int)sys_call(SYS_getegid, 0, 0, 0, 0, 0, 0);
     if (!b->foreign)
         return 0;
     if ((uint32_t)uid == b->plan->uid && (uint32_t)gid == b->plan->gid) {
-        (void)stand_apart(b); /* without the power to, it stays as it is */
+        (void)stand_apart(b); /* without the capability it stays as it is */
         return 0;
     }
     int e = sys_prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0);
     if (e == 0)
         e = (int)sys_call(SYS_setgroups, b->n_groups, b->groups, 0, 0, 0, 0);
-    if (e == -EINVAL && b->n_groups) /* a user namespace that has not got all of them has none */
+    if (e == -EINVAL && b->n_groups) /* a user namespace that does not map all of them has none */
         e = (int)sys_call(SYS_setgroups, 0, NULL, 0, 0, 0, 0);
     if (e == 0)
         e = (int)sys_call(SYS_setresgid, b->plan->gid, b->plan->gid, b->plan->gid, 0, 0, 0);
     if (e == 0)
         e = stand_apart(b);
-    if (e == -EPERM || e == -EINVAL) /* a user namespace that has no such number */
+    if (e == -EPERM || e == -EINVAL) /* a user namespace without this id */
         e = (int)sys_call(SYS_setresuid, b->plan->uid, b->plan->uid, b->plan->uid, 0, 0, 0);
-    if (e == 0) /* effective ones went with the user; NO_CAPS of the plan, in pid 1, needs them */
+    if (e == 0) /* the effective ones went with the uid; the step NO_CAPS, in pid 1, needs them */
         e = sys_caps_whole();
     return e;
 }
@@ -286,12 +284,12 @@ static int mirror(int status)
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-/* Everything that was to be said has been said, and pid 1, with whatever else was in the box, has been waited for. */
+/* Everything has been reported, and pid 1, with everything else in the box, has been waited for. */
 static _Noreturn void builder_leave(const struct builder *b, int status)
 {
     const struct frame f = {.kind = FRAME_GONE};
     int ignored;
-    if (b->settler > 0) /* before the next box finds what it is tidying up */
+    if (b->settler > 0) /* before the next box finds what it is removing */
         (void)sys_wait4(b->settler, &ignored, __WALL, NULL);
     (void)sys_send_fd(b->report, &f, sizeof f, -1, 0);
     sys_exit(status);
@@ -303,7 +301,7 @@ static _Noreturn void watch(struct builder *b, int init)
     char ready;
     int status = 0, notify = -1;
     if (supervised(b->plan) && sys_recv_fd(b->pass[0], &ready, 1, &notify, 0) > 0 && notify >= 0) {
-        if (!(b->plan->filter & FILTER_READS)) /* nobody waits for the guard */
+        if (!(b->plan->filter & FILTER_READS)) /* no call waits for the guard */
             sys_drop(&b->pass[0]);
         status = b->supervise(b, notify, sys_taken(&b->runner.host_proc), init);
         if (b->plan->tier)
@@ -323,7 +321,7 @@ static _Noreturn void watch(struct builder *b, int init)
     builder_leave(b, info.si_code == CLD_EXITED ? info.si_status : 128 + info.si_status);
 }
 
-/* Into the network namespace that pid 1 has made: the first thing it sends. */
+/* Enters the network namespace that pid 1 has created; its descriptor is the first thing pid 1 sends. */
 static int enter_net(const struct builder *b)
 {
     char word;
@@ -338,10 +336,8 @@ static void settle_entry(void *runner)
     sys_exit(0);
 }
 
-/*
- * Removing directories on a disk can take longer than a short command, whose end this process must not be late for; and
- * the powers it takes are not the guard's. So a process of its own does it, in this memory, while the command runs.
- */
+/* Removing directories on disk can take longer than a short command, whose end must not be delayed, and needs
+   capabilities that the guard must not have. So a separate process does it, in this memory, while the command runs. */
 static void settle_beside(struct builder *b)
 {
     enum { STACK = 16 << 10 };
@@ -364,7 +360,7 @@ _Noreturn void builder_run(struct builder *b)
     e = give_namespaces(b);
     if (e < 0)
         builder_give_up(b, WHERE_CHILD, e);
-    e = sys_chdir("/"); /* the caller's directory may lie in what the box does not see */
+    e = sys_chdir("/"); /* the caller's directory may not be visible in the box */
     if (e < 0)
         builder_give_up(b, WHERE_CHILD, e);
     if (supervised(b->plan))
@@ -376,7 +372,7 @@ _Noreturn void builder_run(struct builder *b)
     e = b->plan->tier && b->job.tty ? terminal_open(b->runner.pty) : 0;
     if (e < 0)
         builder_give_up(b, WHERE_PTY, e);
-    e = steps_build_first(&b->runner, !b->names, &b->beside); /* files of stdio are opened in the finished box */
+    e = steps_build_first(&b->runner, !b->names, &b->beside); /* stdio files are opened in the finished box */
     if (e < 0)
         builder_give_up(b, b->runner.failed, e);
     e = b->late_net && !b->beside ? net_begin(&b->runner) : -1;
@@ -392,16 +388,17 @@ _Noreturn void builder_run(struct builder *b)
     e = stdio_enter(&b->job, b->names, b->report);
     if (e < 0)
         builder_give_up(b, WHERE_STDIO, e);
-    if (b->plan->tier) /* what pid 1 leaves when it is killed becomes a child of this process */
+    if (b->plan->tier) /* children of a killed pid 1 are reparented to this process */
         (void)sys_prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
     e = clone_init(b, &init);
     if (e < 0)
         builder_give_up(b, WHERE_CLONE, e);
-    b->pass[1] = sys_shut(b->pass[1]); /* pid 1's end: that it is gone must be seen */
+    b->pass[1] = sys_shut(b->pass[1]); /* pid 1's end: its closing must be noticed */
     e = b->beside ? steps_build_rest(&b->runner) : 0;
     if (e < 0)
-        builder_give_up(b, b->runner.failed, e);                    /* and pid 1 with it, by its parent-death signal */
-    bool first = b->beside && b->late_net && b->runner.egress >= 0; /* no command before what it does is caught */
+        builder_give_up(b, b->runner.failed, e); /* and pid 1 with it, by its parent-death signal */
+    /* no command may start before its connections are redirected */
+    bool first = b->beside && b->late_net && b->runner.egress >= 0;
     if (first)
         e = enter_net(b);
     if (e < 0)
@@ -413,11 +410,11 @@ _Noreturn void builder_run(struct builder *b)
     if (e >= 0 && b->beside && b->late_net && !first)
         e = enter_net(b);
     settle_beside(b);
-    /* Detached mounts are kept: letting one go is waited for by the kernel, which can be done at the end. */
+    /* Detached mounts are kept: dropping one makes the kernel wait, which can be done at the end. */
     int keep[] = {b->report,           b->pass[0],          b->runner.host_proc, init, b->beside ? b->runner.own : -1,
                   b->runner.layer_dir, b->runner.layer_tree};
     if (e >= 0)
-        e = close_others(keep, 7); /* pid 1's end of the control stream above all: its end must be seen */
+        e = close_others(keep, 7); /* above all pid 1's end of the control stream, whose closing must be noticed */
     if (e == 0)
         e = become_guard(b);
     if (e < 0)

@@ -1,16 +1,17 @@
 /*
- * CATCH: the box's side of the egress, made from within its namespaces before anything hostile runs there, in raw netlink
- * and without allocation (about 250 µs). How a connection is caught: lo carries one address of each family that is not loopback (without it AI_ADDRCONFIG makes
- * resolvers believe there is no network) and a local default route in table `local` (in `main`, TCP times out), with a
- * preferred source (else source and destination may coincide and a socket connects to itself). So every destination
- * is this machine, every packet passes prerouting on lo, and one nftables rule hands each SYN that is not for
- * loopback to the transparent listener; getsockname(2) of the accepted socket is where the program wanted to go.
- * Everything that is neither TCP nor loopback is refused in the output hook, so that QUIC and friends fall back at once.
+ * CATCH: redirects the box's connections to the egress proxy. It runs in the box's namespaces before anything hostile
+ * does, with raw netlink and no allocation (about 250 us). lo gets one non-loopback address of each family (without it
+ * AI_ADDRCONFIG makes resolvers believe there is no network) and a local default route in table `local` (in `main`, TCP
+ * times out), with a preferred source (otherwise source and destination may coincide and a socket connects to itself).
+ * So every destination is local, every packet passes prerouting on lo, and one nftables rule passes each SYN that is
+ * not for loopback to the transparent listener; getsockname(2) of the accepted socket is the original destination.
+ * Everything else, neither TCP nor loopback, is rejected in the output hook, so that QUIC and the like fall back at
+ * once.
  *
- * Without nf_tables (CATCH_ROUTES) the routes are the same, but each port needs a listener of its own at the wildcard
- * address, and a routing rule prohibits what is not TCP. Without the routes, too (CATCH_LOOPBACK), only addresses that are
- * local by nature can be caught: those of 127.64.0.0/10, which stand for names; that holds a box only where its namespace
- * has no other way out, which is proved first.
+ * Without nf_tables (CATCH_ROUTES) the routes are the same, but each port needs its own listener at the wildcard
+ * address, and a routing rule prohibits everything but TCP. Without such routes (CATCH_LOOPBACK) only local addresses
+ * can be redirected: those of 127.64.0.0/10, as fake IPs. That confines a box only if its namespace has no other route
+ * out, which is checked first.
  */
 #include "runtime/runner.h"
 #include "protocol/egress.h"
@@ -35,7 +36,7 @@
 
 enum { LO = 1, IFF_UP_BIT = 1 };
 
-/* ---- building netlink messages in a fixed buffer ---- */
+/* ---- netlink messages in a fixed buffer ---- */
 
 struct msg {
     uint8_t bytes[4096];
@@ -46,7 +47,7 @@ struct msg {
 static void put(struct msg *m, const void *p, size_t n)
 {
     if (n > sizeof m->bytes - m->n)
-        return; /* fixed content: checked by a test that all of it arrives */
+        return; /* the content is fixed: a test checks that all of it fits */
     memcpy(m->bytes + m->n, p, n);
     m->n += n;
     while (m->n % 4)
@@ -99,7 +100,7 @@ static void attr_be32(struct msg *m, uint16_t type, uint32_t v)
     attr(m, type, &be, sizeof be);
 }
 
-/* Sends all messages in one go and reads an acknowledgement for each that asked; the first error wins. */
+/* Sends all messages at once and reads an acknowledgement for each that asked; the first error counts. */
 static int talk(struct msg *m, int protocol, unsigned acks)
 {
     struct sockaddr_nl kernel = {.nl_family = AF_NETLINK};
@@ -189,7 +190,8 @@ static int links_and_routes(bool *ret_v6)
     int r = talk(&m, NETLINK_ROUTE, 3);
     if (r < 0)
         return r;
-    /* disable_ipv6=1, or a kernel without IPv6, refuses these: the box then has IPv4 only and AAAA answers are empty. */
+    /* Fails with disable_ipv6=1 or without IPv6 in the kernel: the box then has only IPv4, and AAAA answers are
+       empty. */
     m.n = 0;
     add_address(&m, AF_INET6, source6, sizeof source6);
     add_route(&m, AF_INET6, source6, sizeof source6);
@@ -205,7 +207,7 @@ struct fib_rule {
     uint32_t preference;
 };
 
-/* One rule of routing: for loopback destinations (bits), for what is not TCP, or for everything. */
+/* One routing rule: for loopback destinations (bits), for everything but TCP, or for everything. */
 static void fib_rule(struct msg *m, uint16_t type, struct fib_rule r)
 {
     static const uint8_t four[4] = {127}, six[16] = {[15] = 1};
@@ -226,7 +228,8 @@ static void fib_rule(struct msg *m, uint16_t type, struct fib_rule r)
     end(m);
 }
 
-/* Loopback as ever; then what is not TCP gets EACCES at once; then the local table, whose own rule stood before them all. */
+/* First loopback as usual; then everything but TCP gets EACCES at once; then the local table, whose own rule came
+   before them all. */
 static int only_tcp(uint8_t family)
 {
     struct msg m = {0};
@@ -238,7 +241,7 @@ static int only_tcp(uint8_t family)
     return talk(&m, NETLINK_ROUTE, 4);
 }
 
-/* Whether a route, as the kernel tells it, leads nowhere but to lo. */
+/* Whether a route message describes a route to lo only. */
 static bool stays_here(const uint8_t *p, size_t n)
 {
     struct rtmsg r;
@@ -304,7 +307,7 @@ int catch_alone(void)
     return n < 0 ? (int)n : r < 0 ? r : 0;
 }
 
-/* lo alone: up, and with an address that tells resolvers of a network where that may be given. */
+/* Only lo: up, and, where possible, with an address that makes resolvers believe in a network. */
 static int loopback_only(void)
 {
     struct msg m = {0};
@@ -466,7 +469,7 @@ static void rule_end(struct msg *m, struct nft_rule r)
     end(m);
 }
 
-/* Destination is (op EQ) or is not (op NEQ) loopback, for one family. */
+/* Matches destinations that are (op EQ) or are not (op NEQ) loopback, for one family. */
 static void to_loopback(struct msg *m, bool v6, uint32_t op)
 {
     static const uint8_t one[16] = {[15] = 1};
@@ -551,7 +554,7 @@ static int listener(int family, int type, const void *address, size_t n, int how
     return fd;
 }
 
-/* Hands one socket to the egress and keeps none: what is open in the builder could be inherited. */
+/* Sends one socket to the egress proxy and closes it here: descriptors of the builder could be inherited. */
 static int give(struct runner *r, int fd, uint32_t index, bool v6)
 {
     struct egress_socket_frame f = {.index = index, .v6 = v6};
@@ -583,7 +586,7 @@ static int give_sockets(struct runner *r, enum catch_way way, bool v6)
     return e < 0 ? e : give(r, listener(AF_INET, SOCK_STREAM, &dns, sizeof dns, how), EGRESS_DNS_TCP, v6);
 }
 
-/* LISTEN: one port at every address. */
+/* LISTEN: one port on all addresses. */
 static int give_port(struct runner *r, const struct step *s, uint32_t index, bool v6)
 {
     struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)s->b)};

@@ -1,5 +1,5 @@
 /*
- * What pid 1 does for a command, in a plain run and in a session: starting it, leading its terminal, telling how it ended.
+ * What pid 1 does for a command, in a plain run and in a session: starts it, leads its terminal, reports how it ended.
  */
 #include "runtime/command.h"
 #include "sys/poll.h"
@@ -32,7 +32,7 @@ static uint64_t microseconds(const struct timeval *t)
     return (uint64_t)t->tv_sec * 1000000 + (uint64_t)t->tv_usec;
 }
 
-/* The number in the column `name` of the lines that begin with `group`: one of names, the next of numbers (proc(5)). */
+/* The number in column `name` of the lines that begin with `group`: a line of names, then one of numbers (proc(5)). */
 static uint64_t counter(const char *text, const char *group, const char *name)
 {
     const char *names = strstr(text, group), *numbers = names ? strstr(names + 1, group) : NULL;
@@ -49,10 +49,8 @@ static uint64_t counter(const char *text, const char *group, const char *name)
     return v;
 }
 
-/*
- * Whether the box's network was asked for what it has not: a way to an address, or a resolver at a loopback address. The
- * kernel counts both, so nothing is watched for it; only a command that failed is asked about.
- */
+/* Whether the box tried to use a network that it does not have: an unreachable address, or a resolver at a loopback
+   address. The kernel counts both, so nothing needs watching; called only for a command that failed. */
 static bool looked_for_network(void)
 {
     char text[4096];
@@ -89,9 +87,9 @@ int command_start(const struct runner *r, const struct job *job, int slave, stru
 }
 
 /*
- * A session whose leader ends hangs up its terminal, and hanging up throws away what the pty has not yet passed on to its
- * master (pty_flush_buffer() in drivers/tty/pty.c): the last words of a command, on a busy machine. So the leader stays
- * until pinfold has read them and ends the box, and nobody is left who could say more.
+ * When a session leader exits the kernel hangs up the terminal and discards what the pty has not yet passed to its
+ * master (pty_flush_buffer() in drivers/tty/pty.c): on a busy machine, a command's last output. So the leader stays
+ * until pinfold has read it and ends the box.
  */
 static _Noreturn void terminal_ends(const struct runner *r, int control, const struct job *job, int status,
                                     const struct rusage *usage)
@@ -121,9 +119,9 @@ _Noreturn void leader_main(const struct runner *r, const struct job *job, int sl
         give_up(control, WHERE_CHILD, pid);
     if (o.no)
         command_failed(control, &o);
-    slave = sys_shut(slave); /* or the terminal would never be seen to be left by all */
+    slave = sys_shut(slave); /* otherwise the terminal would never be seen to be closed by all */
     for (int i = 0; i < 3 && job->of_session; i++)
-        sys_shut(job->stdio[i]); /* nor a pipe */
+        sys_shut(job->stdio[i]); /* likewise a pipe */
     for (;;) {
         int got = sys_wait4(pid, &status, WUNTRACED, &usage);
         if (got == pid && WIFSTOPPED(status)) {

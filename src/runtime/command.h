@@ -3,9 +3,9 @@
 #include <sys/ioctl.h>
 #include "runtime/runner.h"
 
-#define WHERE_EXEC UINT32_MAX /* of struct outcome: execve, the command's own fault */
+#define WHERE_EXEC UINT32_MAX /* of struct outcome: execve failed, the command is at fault */
 
-/* What a child that did not reach its command leaves in the memory it shares with its parent. */
+/* What a child that could not start its command writes into the memory it shares with its parent. */
 struct outcome {
     uint32_t where;      /* a step, WHERE_* or WHERE_EXEC */
     int no;              /* errno, 0: the command runs */
@@ -15,24 +15,22 @@ struct outcome {
 
 /* In the child of a vfork. `slave`: the box's terminal, or -1. */
 _Noreturn void command_child(const struct runner *r, const struct job *job, int slave, struct outcome *o);
-/* In a child of pid 1: leads the terminal's session, runs the job in it, reports stops and the exit to `control`. */
+/* In a child of pid 1: leads the terminal's session, runs the job in it, reports stops and the exit on `control`. */
 _Noreturn void leader_main(const struct runner *r, const struct job *job, int slave, int control);
-/* vfork and command_child(): the pid, or -errno; `o` then tells whether it got as far as its command. */
+/* vfork and command_child(): the pid, or -errno; `o` then tells whether the command was started. */
 int command_start(const struct runner *r, const struct job *job, int slave, struct outcome *o);
-/* FRAME_EXEC_FAILED or FRAME_VERDICT for a command that did not start. */
+/* Sends FRAME_EXEC_FAILED or FRAME_VERDICT for a command that did not start. */
 void command_failed(int control, const struct outcome *o);
-/*
- * session.c: pid 1 of a session. Takes FRAME_EXEC from `control` until that ends, then ends the box. `signals` is a signalfd
- * of SIGCHLD, `proc` a descriptor of /proc or -1.
- */
+/* session.c: pid 1 of a session. Takes FRAME_EXEC from `control` until that closes, then ends the box. `signals` is a
+   signalfd for SIGCHLD, `proc` a descriptor of /proc or -1. */
 _Noreturn void serve_main(const struct runner *r, int control, int signals, int proc, uint32_t umask);
-/* To pinfold, with a descriptor or -1. Fails when nobody listens: then the end of the stream ends this process, too. */
+/* Sends a frame to pinfold, with a descriptor or -1. Fails if nobody listens: then this process ends, too. */
 int send_frame(int control, const struct frame *f, int fd);
-/* Tells pinfold which step or WHERE_* failed with -errno `e`, and ends this process. */
+/* Reports that a step or WHERE_* failed with -errno `e`, and exits. */
 _Noreturn void give_up(int control, uint32_t where, int e);
-/* Ends what is left of a box without a pid namespace, and this process. */
+/* In a box without a pid namespace: kills all that is left, and exits. */
 _Noreturn void init_leave(const struct runner *r, int status);
-/* 0, or -errno when pinfold could not be told. */
+/* 0, or -errno if pinfold could not be told. */
 int report_exit(int control, const struct job *job, int status, const struct rusage *usage);
 
 /* hunt.c: for boxes without a pid namespace. Sends `signal` to every descendant of this process. */

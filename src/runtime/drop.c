@@ -1,9 +1,9 @@
 /*
  * What pid 1 gives up before it starts a command, for itself and everything below it.
  *
- * Capabilities: with SECBIT_NOROOT an exec by uid 0 grants none, no_new_privs takes set-id bits and file capabilities out
- * of every exec, and all sets are empty; each of the three would do (capabilities(7)). The locks make the first one final.
- * The bounding set is emptied besides, so that no later change of the others matters.
+ * Capabilities: with SECBIT_NOROOT an exec by uid 0 grants none, no_new_privs ignores set-id bits and file
+ * capabilities, and all sets are empty; each of the three would suffice (capabilities(7)). Locked securebits make the
+ * first one final. The bounding set is emptied in addition, in case the others change.
  */
 #include "runtime/filter.h"
 #include "runtime/runner.h"
@@ -21,10 +21,10 @@ int step_no_caps(struct runner *r, const struct step *s)
                           SECBIT_KEEP_CAPS_LOCKED | SECBIT_NO_CAP_AMBIENT_RAISE | SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED,
                       0, 0, 0);
     if (e == -EPERM && r->plan->tier)
-        e = 0; /* without a user namespace an ordinary caller has nothing to give up */
+        e = 0; /* without a user namespace an ordinary caller has none to drop */
     for (unsigned c = 0; e == 0; c++)
         e = sys_caps_unbound(c);
-    if (e != -EINVAL && !(e == -EPERM && r->plan->tier)) /* -EINVAL: past the last one the kernel knows */
+    if (e != -EINVAL && !(e == -EPERM && r->plan->tier)) /* -EINVAL: beyond the last capability of the kernel */
         return e;
     return sys_caps_keep(0);
 }
@@ -48,10 +48,8 @@ int step_keyring(struct runner *r, const struct step *s)
     return e < 0 && e != -ENOSYS ? e : 0; /* a kernel without keyrings has none to share */
 }
 
-/*
- * No core dumps, from here on: the filter lets nobody change it any more. Where the caller's hard limit is 0 it stays so, and
- * only files are not written (plan/finish.c says so).
- */
+/* No core dumps from here on: the filter prevents any change. If the caller's hard limit is 0 it stays so, and only
+   files are not written (see plan/finish.c). */
 static int no_core_dumps(void)
 {
     const struct sys_rlimit one = {1, 1}, none = {0, 0};

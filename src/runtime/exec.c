@@ -1,7 +1,7 @@
 /*
- * The last stretch of a command: from the clone to execve, in the memory of pid 1 (vfork), after everything is locked.
- * Look-up is execvp's: a name without a slash is tried in each directory of the command's own PATH; a file that is
- * no program the kernel knows is given to /bin/sh.
+ * The last part of a command's start: from the clone to execve, in the memory of pid 1 (vfork), after everything is
+ * locked down. The program is looked up like execvp(3): a name without a slash in each directory of the command's own
+ * PATH; a file in an unknown format is given to /bin/sh.
  */
 #include <sched.h>
 
@@ -26,7 +26,7 @@ static int exec_file(const char *file, const struct job *job, struct outcome *o)
     size_t n = 0;
     while (job->argv[n])
         n++;
-    o->script_bytes = (n + 3) * sizeof(char *); /* given back by pid 1, whose memory this is */
+    o->script_bytes = (n + 3) * sizeof(char *); /* freed by pid 1, whose memory this is */
     const char **argv = o->script = sys_pages(o->script_bytes);
     if (!argv)
         return -ENOMEM;
@@ -62,7 +62,7 @@ static int exec_found(const struct job *job, struct outcome *o)
             file[m++] = '/';
             __builtin_memcpy(file + m, name, n + 1);
             int e = exec_file(file, job, o);
-            struct sys_stat st; /* as in a shell: a directory that may not be searched has no such command */
+            struct sys_stat st; /* as in a shell: an unsearchable directory does not have the command */
             refused |= e == -EACCES && sys_stat_at(AT_FDCWD, file, 0, SYS_STAT_BASIC, &st) == 0;
             if (e != -ENOENT && e != -ENOTDIR && e != -EACCES && e != -ENAMETOOLONG && e != -ELOOP)
                 return e;
@@ -75,7 +75,7 @@ static int exec_found(const struct job *job, struct outcome *o)
 static int place_stdio(const struct job *job, int slave)
 {
     int fds[3];
-    for (int i = 0; i < 3; i++) { /* first out of the way of the places to be filled */
+    for (int i = 0; i < 3; i++) { /* first move them out of the way of 0, 1, 2 */
         fds[i] = job->stdio[i] < 0 ? slave : job->stdio[i];
         if (fds[i] < 3 && fds[i] != i)
             fds[i] = sys_fcntl(fds[i], F_DUPFD_CLOEXEC, 3);
@@ -90,7 +90,7 @@ static int place_stdio(const struct job *job, int slave)
     return sys_close_range(3, ~0u);
 }
 
-/* Lowers only: what the box's own limit is already lower than stays. */
+/* Only lowers: a lower limit of the box stays. */
 static int own_limit(const struct job_rlimit *l)
 {
     struct sys_rlimit now, wanted = {l->value, l->value};
@@ -111,7 +111,7 @@ _Noreturn void command_child(const struct runner *r, const struct job *job, int 
 {
     uint32_t failed = WHERE_CHILD;
     int e;
-    if (job->tty) { /* its own foreground group below the leader: stops are then reported, and can be ended */
+    if (job->tty) { /* a foreground group of its own below the leader: so stops are reported and can be ended */
         int group = 0;
         e = sys_setpgid(0, 0);
         group = sys_getpid();
@@ -124,7 +124,7 @@ _Noreturn void command_child(const struct runner *r, const struct job *job, int 
         fail(o, WHERE_CHILD, e);
     if (r->plan->tier)
         (void)sys_prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-    if (!(r->plan->namespaces & CLONE_NEWPID)) { /* pid 1 stands apart (builder.c); the command is the user alone */
+    if (!(r->plan->namespaces & CLONE_NEWPID)) { /* pid 1 has other ids (builder.c); the command has only the user's */
         const long own = sys_call(SYS_geteuid, 0, 0, 0, 0, 0, 0);
         e = own == sys_call(SYS_getuid, 0, 0, 0, 0, 0, 0) ? 0 : (int)sys_call(SYS_setresuid, own, own, own, 0, 0, 0);
         if (e < 0)

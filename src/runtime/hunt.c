@@ -1,8 +1,8 @@
 /*
- * Descendants without a pid namespace. With Landlock's signal scope (ABI 6) kill(-1) reaches exactly the processes of this
- * process's own domain: the box, in one atomic sweep. Before, children are found by /proc/PID/task/TID/children (proc(5)):
- * this process is a subreaper, so what loses its parent becomes its child, and killing children until there are none
- * catches everything that does not fork faster than it can be killed.
+ * Finds and kills descendants without a pid namespace. With Landlock's signal scope (ABI 6) kill(-1) reaches exactly
+ * the processes of this process's own domain, the box, atomically. Without, children are found by
+ * /proc/PID/task/TID/children (proc(5)): this process is a subreaper, so orphans become its children, and killing
+ * children until there are none catches everything that does not fork faster than it is killed.
  */
 #include "runtime/command.h"
 #include "runtime/text.h"
@@ -65,7 +65,7 @@ void hunt(const struct runner *r, int signal)
         return;
     }
     size_t n = children_of((unsigned)sys_getpid(), found, 0);
-    for (size_t i = 0; i < n; i++) { /* grows as it goes: the children's children */
+    for (size_t i = 0; i < n; i++) { /* grows meanwhile: the children's children */
         n = children_of((unsigned)found[i], found, n);
         (void)sys_kill(found[i], signal);
     }
@@ -74,7 +74,7 @@ void hunt(const struct runner *r, int signal)
 void hunt_down(const struct runner *r)
 {
     const struct timespec moment = {.tv_nsec = 1000000};
-    enum { PATIENCE = 2000 }; /* what cannot be seen cannot be killed: without /proc this must end, too */
+    enum { PATIENCE = 2000 }; /* processes that are not visible cannot be killed: without /proc this must end, too */
     for (int tries = 0; tries < PATIENCE; tries++) {
         int pid;
         hunt(r, SIGKILL);

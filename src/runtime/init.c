@@ -1,26 +1,27 @@
 /*
  * Pid 1 of a box. It runs the last steps, locks itself down, starts the command, and then only waits: for children that
- * end (it reaps whatever is left to it) and for frames of pinfold (signals, the terminal's size, the end). It runs
- * no hostile code and reads no hostile bytes. It ends when its command ended, when pinfold says so or is gone (the end of
- * the stream on `control`), and with it the kernel ends every process of the box.
+ * exit (it reaps all orphans) and for frames of pinfold (signals, the terminal's size, the end). It runs no hostile
+ * code and reads no hostile data. It exits when its command has ended, or when pinfold says so or is gone (`control`
+ * closes); then the kernel kills every process of the box.
  *
- * A command without a terminal leads a session of its own. With one, a leader stands between: it leads the session
- * whose terminal the box's pty is, and the command is its child in a group of its own, for a group whose parents are all
- * outside its session cannot be stopped by the terminal (orphaned process groups, setpgid(2), POSIX 11.1.4).
+ * A command without a terminal leads its own session. With one, a leader stands between: it leads the session whose
+ * terminal is the box's pty, and the command is its child in a process group of its own, because the terminal cannot
+ * stop an orphaned process group, one whose parents are all outside of its session (setpgid(2), POSIX 11.1.4).
  */
 #include "runtime/command.h"
 #include "sys/landlock.h"
 #include "sys/poll.h"
 
-struct init_box { /* pid 1's own view */
+struct init_box { /* pid 1's own state */
     struct runner *r;
     const struct job *job;
     int control, master, slave, signals;
-    int oom; /* oom_score_adj, or -1 when there is nothing to lower */
+    int oom; /* oom_score_adj, or -1 if there is nothing to lower */
     int pid; /* of the command, or of the leader of its session */
 };
 
-/* The terminal of the box: a pty of its own devpts (without namespaces the builder's), whose master goes out. */
+/* Opens the terminal of the box: a pty of its own devpts (without namespaces the builder's), whose master is sent
+   out. */
 static int open_terminal(struct init_box *b)
 {
     struct winsize size = {.ws_row = b->job->rows, .ws_col = b->job->columns};
@@ -75,11 +76,11 @@ static void reap_children(const struct init_box *b)
             continue;
         if (WIFSTOPPED(status)) {
             const struct frame f = {.kind = FRAME_STOPPED, .b = (uint32_t)WSTOPSIG(status)};
-            if (!b->job->tty) /* a leader that is stopped from inside is no concern of the caller's */
+            if (!b->job->tty) /* a leader stopped from inside does not concern the caller */
                 (void)send_frame(b->control, &f, -1);
             continue;
         }
-        /* The leader told how the command ended, unless it was killed before, or could not. */
+        /* The leader has reported how the command ended, unless it was killed first, or could not. */
         const bool leader = b->job->tty && WIFEXITED(status);
         if (leader && status != 0) {
             const struct frame f = {.kind = FRAME_VERDICT, .a = WHERE_CHILD, .b = EIO};
@@ -87,7 +88,7 @@ static void reap_children(const struct init_box *b)
             end_box(b, 125);
         }
         if (!leader && report_exit(b->control, b->job, status, &usage) < 0)
-            end_box(b, 125); /* no success without a witness */
+            end_box(b, 125); /* do not claim success without its report */
         end_box(b, exit_status(status));
     }
 }
@@ -102,7 +103,7 @@ static void signal_command(const struct init_box *b, int signal, uint32_t target
             (void)sys_kill(-1, signal);
         return;
     }
-    if (b->job->tty) { /* the command is the leader's child: known here only as the terminal's foreground */
+    if (b->job->tty) { /* the command is the leader's child; here it is only known as the terminal's foreground group */
         if (sys_ioctl(b->master, TIOCGPGRP, &group) == 0 && group > 1)
             (void)sys_kill(-group, signal);
         return;
@@ -129,9 +130,9 @@ static void obey_frame(const struct init_box *b)
 }
 
 /*
- * The raised score goes back when the command is surely past its exec: until then it shares this memory and would be set
- * with it (a write to oom_score_adj sets all that share the memory, and vfork returns before exec has let go of it). For
- * the same reason only now goes what of pinfold's memory was copied along with the builder and nobody here needs.
+ * Restores the oom score once the command is certainly past its exec: until then it shares this memory, and a write to
+ * oom_score_adj sets all processes that do (vfork returns before exec has released the memory). For the same reason the
+ * parts of pinfold's memory that nobody here needs are unmapped only now.
  */
 static void settle_down(struct init_box *b)
 {
@@ -163,7 +164,7 @@ static _Noreturn void serve(struct init_box *b)
     }
 }
 
-/* The filter's listener goes to the builder, which is the guard from then on. */
+/* Sends the filter's listener to the builder, which is the guard from then on. */
 static int hand_over(struct runner *r, int pass)
 {
     char ready = 0;
@@ -174,7 +175,7 @@ static int hand_over(struct runner *r, int pass)
     return n < 0 ? (int)n : 0;
 }
 
-/* Waits for the builder's word that the box is whole; false when it gave up. */
+/* Waits for the builder's message that the box is complete; false if it failed. */
 static bool builder_is_done(int pass)
 {
     char word;
@@ -195,7 +196,7 @@ _Noreturn void init_main(struct runner *r, const struct job *job, int control, i
     e = steps_run(r, PHASE_INSIDE);
     if (e < 0)
         give_up(control, r->failed, e);
-    if (!job->argv) /* the commands to come inherit the raised score, so it stays */
+    if (!job->argv) /* later commands inherit the raised score, so it stays */
         proc = sys_openat(AT_FDCWD, "/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
     else if (r->oom_bytes)
         b.oom = sys_openat(AT_FDCWD, "/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC, 0);
@@ -209,7 +210,7 @@ _Noreturn void init_main(struct runner *r, const struct job *job, int control, i
         e = sys_prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
     if (e < 0)
         give_up(control, WHERE_CHILD, e);
-    sys_umask(job->umask); /* for the command, which inherits it: under the filter the guard would be asked */
+    sys_umask(job->umask); /* for the command to inherit; with the filter in place the guard would have to handle it */
     e = steps_run(r, PHASE_LOCK);
     if (e < 0)
         give_up(control, r->failed, e);
@@ -219,14 +220,14 @@ _Noreturn void init_main(struct runner *r, const struct job *job, int control, i
             give_up(control, WHERE_CHILD, e);
         r->scoped = true;
     }
-    (void)sys_prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* whatever the plan says; the builder shares this memory */
+    (void)sys_prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* whatever the plan says, because the builder shares this memory */
     const bool reads = r->notify >= 0 && r->plan->filter & FILTER_READS;
     e = hand_over(r, pass);
     if (e < 0 && !beside)
         give_up(control, WHERE_GUARD, e);
     if (beside && !builder_is_done(pass))
-        sys_exit(125); /* it has said why */
-    /* What stands at hidden names is known before a command, or the host, can move it (guard/rules/hidden.c). */
+        sys_exit(125); /* it has reported why */
+    /* The guard must know what is at hidden names before a command, or the host, can move it (guard/rules/hidden.c). */
     if (reads && !builder_is_done(pass))
         sys_exit(125);
     sys_shut(pass);

@@ -1,8 +1,8 @@
 /*
- * Landlock. In the namespace tier a ruleset that handles no files, only scopes and what else costs nothing, is put on pid 1.
- * In the Landlock tier the rules are the confinement: the builder takes the files on before it starts anything, so the
- * guard can do nothing that the box could not; pid 1 takes on the scopes, so that kill(-1) reaches the box and nothing
- * else; and each command takes them on once more, so that it cannot signal pid 1.
+ * Landlock. In the namespace tier pid 1 gets a ruleset that handles no files, only scopes and other rights that cost
+ * nothing. In the Landlock tier the rules are the confinement: the builder applies the file rules before it starts
+ * anything, so that the guard can do nothing that the box could not; pid 1 enters the scopes, so that kill(-1) reaches
+ * only the box; and each command enters them again, so that it cannot signal pid 1.
  */
 #include "runtime/runner.h"
 #include "sys/landlock.h"
@@ -12,7 +12,7 @@ static const uint64_t read_rights =
 static const uint64_t write_rights =
     (SYS_LANDLOCK_ALL_FILES_1 & ~(uint64_t)(LANDLOCK_ACCESS_FS_MAKE_BLOCK | LANDLOCK_ACCESS_FS_MAKE_CHAR)) |
     SYS_LANDLOCK_REFER | SYS_LANDLOCK_TRUNCATE;
-/* What a rule for something that is no directory may name; anything else is refused with EINVAL. */
+/* Rights that a rule for a non-directory may name; others are refused with EINVAL. */
 static const uint64_t file_rights = LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_READ_FILE |
                                     LANDLOCK_ACCESS_FS_WRITE_FILE | SYS_LANDLOCK_TRUNCATE | SYS_LANDLOCK_IOCTL_DEV;
 
@@ -63,7 +63,7 @@ int step_ruleset(struct runner *r, const struct step *s)
             return e;
     }
     r->failed = (uint32_t)(s - plan_steps(r->plan));
-    if (r->pty[1] >= 0) { /* of all terminals of the host, its own */
+    if (r->pty[1] >= 0) { /* its own terminal, and none of the host's others */
         struct sys_landlock_path rule = {.rights = all.files & (LANDLOCK_ACCESS_FS_READ_FILE |
                                                                 LANDLOCK_ACCESS_FS_WRITE_FILE | SYS_LANDLOCK_IOCTL_DEV),
                                          .parent = r->pty[1]};
@@ -71,7 +71,7 @@ int step_ruleset(struct runner *r, const struct step *s)
         if (e < 0)
             return e;
     }
-    if (r->plan->tier) { /* an ordinary process may restrict itself only when it can gain nothing by exec either */
+    if (r->plan->tier) { /* an unprivileged process may restrict itself only with no_new_privs */
         int e = sys_prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
         if (e < 0)
             return e;

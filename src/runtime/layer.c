@@ -1,18 +1,18 @@
 /*
  * Private writable layers over directories of the host: caches.
  *
- *   OVERLAY  one for one directory. It is mounted before ENTER, while its host paths are still writable.
- *   LAYER    one for many: over all that the home directory shows when the step comes, veil and all; never shown itself.
- *   PART     a directory of the LAYER, attached where it belongs. Mounting one overlay and cloning parts of it costs
- *            10 us a cache, an overlay of its own 150 and more (making and removing directories on a disk).
+ *     OVERLAY  for one directory. It is mounted before ENTER, while its host paths are still writable.
+ *     LAYER    for several: over everything the home directory shows at this step, mask included; never visible itself.
+ *     PART     a directory of the LAYER, attached where it belongs. Mounting one overlay and cloning parts of it costs
+ *              10 us per cache, an overlay of its own 150 and more (creating and removing directories on disk).
  *
- * An overlay shows no mounts below its lower directory. Where the home directory had to be covered instead of veiled
- * (veil.c) its entries are mounts, so the LAYER cannot show them; each PART is then an overlay of its own after all.
+ * An overlay does not show mounts below its lower directory. If the home directory had to be covered instead of masked
+ * (veil.c) its entries are mounts, so the LAYER cannot show them; each PART then is an overlay of its own.
  */
 #include "runtime/runner.h"
 #include "base/str.h"
 
-/* "/proc/self/fd/N", for kernels whose overlay takes layers by path only: short, and nothing in it needs escaping. */
+/* "/proc/self/fd/N", for kernels whose overlayfs takes layers only by path: short, and needs no escaping. */
 char *put_fd_path(char *to, int fd)
 {
     char digits[12];
@@ -28,7 +28,7 @@ char *put_fd_path(char *to, int fd)
     return to;
 }
 
-/* 'lower\nupper\nwork': cuts the next path off *text into a descriptor. */
+/* 'lower\nupper\nwork': opens the next path of *text. */
 static int next_layer(const char **text)
 {
     char path[4096];
@@ -45,10 +45,10 @@ static int next_layer(const char **text)
 }
 
 /*
- * A volatile overlay does not write its whole upper file system to the disk when it is unmounted, which would be
- * milliseconds at the end of every run. It makes a mark by which it may not be used again after a crash of the machine;
- * what is kept here are caches, made and used by programs that check what they find, so the mark is taken away: before the
- * next use, and as soon as there is time (overlays_settle), for its owner could not remove directories of mode 0.
+ * A volatile overlay is not synced when it is unmounted, which would take milliseconds at the end of every run. In
+ * return overlayfs leaves a mark that forbids using it again, in case the machine crashed. These layers hold only
+ * caches, whose programs check what they find, so the mark is removed: before the next use, and as soon as there is
+ * time (overlays_settle), because its owner cannot remove directories of mode 0.
  */
 static int forget_volatile(int work)
 {
@@ -59,7 +59,7 @@ static int forget_volatile(int work)
     return e == -ENOENT ? 0 : e;
 }
 
-/* By descriptor since Linux 6.13. */
+/* By descriptor, since Linux 6.13. */
 static int name_layers(int fs, const int layers[3])
 {
     static const char *const keys[] = {"lowerdir+", "upperdir", "workdir"};
@@ -69,7 +69,7 @@ static int name_layers(int fs, const int layers[3])
     return e;
 }
 
-/* By path before: only as long as /proc is the host's, so never beside pid 1. */
+/* By path, before: only while /proc is the host's, so never in parallel with pid 1. */
 static int name_layers_by_path(int fs, const int layers[3])
 {
     static const char *const keys[] = {"lowerdir", "upperdir", "workdir"};
@@ -82,7 +82,7 @@ static int name_layers_by_path(int fs, const int layers[3])
     return e;
 }
 
-/* A detached writable overlay; volatile, see above. The mark of `work` is the caller's to forget later. */
+/* A detached writable overlay; volatile, see above. The caller removes the mark in `work` later. */
 static int overlay_new(int lower, int upper, int work, unsigned attributes)
 {
     const int layers[3] = {lower, upper, work};
@@ -93,13 +93,13 @@ static int overlay_new(int lower, int upper, int work, unsigned attributes)
     int e = forget_volatile(work);
     for (int by_path = 0; e == 0 && by_path < 2; by_path++) {
         own_fd int fs = sys_fsopen("overlay");
-        /* userxattr: the only marks of overlayfs that a user namespace may write; what it reads of them the user wrote. */
+        /* userxattr: the only overlayfs attributes that a user namespace may write; they are the user's own. */
         e = fs < 0 ? fs : sys_fsconfig(fs, SYS_FS_FLAG, "userxattr", NULL, 0);
         if (e == 0)
             e = sys_fsconfig(fs, SYS_FS_FLAG, "volatile", NULL, 0);
         if (e == 0)
             e = by_path ? name_layers_by_path(fs, layers) : name_layers(fs, layers);
-        /* EOPNOTSUPP: before Linux 6.5, overlayfs takes no descriptor of any kind. */
+        /* EOPNOTSUPP: before Linux 6.5 overlayfs accepts no descriptors. */
         if ((e == -EINVAL || e == -EOPNOTSUPP) && !by_path) {
             e = 0;
             continue;
@@ -111,7 +111,7 @@ static int overlay_new(int lower, int upper, int work, unsigned attributes)
     return e;
 }
 
-/* Takes `work`, whatever it returns. */
+/* Takes ownership of `work`, also on failure. */
 static int settle_later(struct runner *r, int work)
 {
     if (r->n_works < sizeof r->works / sizeof *r->works) {
@@ -133,12 +133,12 @@ int overlay_prepare(struct runner *r, const struct step *s, int *ret_tree)
     if (tree < 0)
         return tree;
     *ret_tree = tree;
-    /* A mount of its own: what `work` was opened through is about to become read-only. */
+    /* A separate mount, because the one that `work` was opened through becomes read-only. */
     int later = sys_open_tree(work, "", SYS_TREE_CLONE | SYS_TREE_CLOEXEC | SYS_AT_EMPTY_PATH);
     return later < 0 ? forget_volatile(work) : settle_later(r, later);
 }
 
-/* A mount of its own, which stays writable when the root is marked. */
+/* A separate mount, which stays writable when the root is marked. */
 int layer_prepare(struct runner *r, const struct step *s)
 {
     own_fd int place = open_place(step_text(r, s->b), O_DIRECTORY);
@@ -168,7 +168,7 @@ int step_layer(struct runner *r, const struct step *s)
     if (place < 0)
         return place;
     if (sys_fstatfs(place, &fs) == 0 && fs.f_type != SYS_OVERLAYFS)
-        return 0; /* covered, not veiled: parts stand alone */
+        return 0; /* covered, not masked: parts are overlays of their own */
     int tree = overlay_new(place, upper, work, (unsigned)mount_attributes(s->flags));
     if (tree < 0)
         return tree;
@@ -176,7 +176,7 @@ int step_layer(struct runner *r, const struct step *s)
     return settle_later(r, sys_taken(&work));
 }
 
-/* Opens the directory `path` below `dir`, making what is missing. */
+/* Opens the directory `path` below `dir`, creating what is missing. */
 static int make_path(int dir, const char *path)
 {
     char name[256];
@@ -200,7 +200,7 @@ static int make_path(int dir, const char *path)
     return sys_taken(&at);
 }
 
-/* The same private files as the part would have shown, over what is bound at `place`. */
+/* The private files that the part would have shown, as an overlay over what is bound at `place`. */
 static int part_alone(struct runner *r, const struct step *s, const char *rest, int place)
 {
     char name[] = "work-00";

@@ -23,7 +23,7 @@
 /* Verbs. */
 #define NOTIFIED_CALL 0 /* SECCOMP_RET_USER_NOTIF; any other number is the errno that the call fails with */
 
-/* Conditions on argument n: some bit of the mask is set; none is; the bits under the mask make up the value. */
+/* Conditions on argument n: some bit of the mask is set; none is set; the masked bits equal the value. */
 #define NOTIFIED_ALWAYS             0, 0, 0u, 0u
 #define NOTIFIED_HAS(n, mask)       1, n, (unsigned)(mask), 0u
 #define NOTIFIED_LACKS(n, mask)     2, n, (unsigned)(mask), 0u

@@ -1,18 +1,17 @@
 /*
- * The box's own tmpfs. One file system serves for everything private that has no size of its own: stubs, refusals, /dev,
- * /dev/shm and /tmp without a limit are directories of it, each reached by a mount of just that directory. A tmpfs costs
- * 49 us to make, a directory and a clone 5. No part can be reached from another, for each is a mount of its own; what is
- * not meant to be written is only ever mounted read-only.
+ * The box's own tmpfs. One file system holds everything private without a size limit: stubs, denied paths, /dev,
+ * /dev/shm and /tmp are directories of it, each mounted separately. A tmpfs costs 49 us, a directory and a clone 5. No
+ * part can be reached from another, because each is its own mount; read-only parts are only ever mounted read-only.
  *
- * Cloning from a mount that is attached nowhere needs Linux 6.15. Before, the tmpfs is attached on top of / for the time
- * of BUILD (no process but the builder exists then, and an absolute path never crosses into a mount on its own root).
- * At the end of BUILD the whole is parked, read-only, where the fresh /proc will lie over it: letting it go would cost the
- * wait of an unmount (an RCU grace period), and nothing reaches what lies under a mount (runtime/steps.c).
+ * Cloning from a detached mount needs Linux 6.15. Before, the tmpfs is attached on top of / during BUILD (only the
+ * builder exists then, and an absolute path never crosses into a mount on its own root). At the end of BUILD it is
+ * parked, read-only, where the new /proc will cover it: unmounting would wait for an RCU grace period, and nothing
+ * reaches what is under a mount (runtime/steps.c).
  */
 #include "runtime/runner.h"
 #include "runtime/text.h"
 
-/* A detached tmpfs with these permissions for its root; `size_kib` 0: the kernel's own limit. */
+/* A detached tmpfs with this mode for its root; `size_kib` 0: the kernel's default. */
 static int tmpfs_new(unsigned mode, uint32_t size_kib, unsigned attributes)
 {
     own_fd int fs = sys_fsopen("tmpfs");
@@ -49,7 +48,8 @@ void own_name(struct runner *r, char name[OWN_NAME])
 
 int own_show(struct runner *r)
 {
-    if (r->own_visible || r->split) /* beside pid 1 the kernel is one that can, and nothing can be parked any more */
+    /* in parallel with pid 1: the kernel is recent enough, and nothing can be parked any more */
+    if (r->own_visible || r->split)
         return -EALREADY;
     int e = sys_move_mount(r->own, "", AT_FDCWD, "/", SYS_MOVE_FROM_EMPTY);
     r->own_visible = e == 0;
@@ -79,7 +79,7 @@ void own_forget(struct runner *r)
     r->own_visible = r->denied = r->whiteout = false;
 }
 
-/* An empty directory and an empty file of mode 0: what a refusal is a mount of. */
+/* Creates an empty directory and an empty file with mode 0, to be mounted over denied paths. */
 int own_denied(struct runner *r)
 {
     if (r->denied)
@@ -111,7 +111,7 @@ int own_park(struct runner *r)
         return 0;
     while (i-- > 0 && s[i].kind != STEP_PROC)
         ;
-    if (i == UINT32_MAX) { /* no place: let it go */
+    if (i == UINT32_MAX) { /* nowhere to park it: detach it */
         int e = r->own_visible ? sys_fchdir(r->own) : 0;
         if (e == 0 && r->own_visible)
             e = sys_umount(".", SYS_UMOUNT_DETACH);
@@ -120,7 +120,7 @@ int own_park(struct runner *r)
     own_fd int place = open_place(step_text(r, s[i].a), O_DIRECTORY);
     if (place < 0)
         return place;
-    int e = own_denied(r); /* for /proc, later */
+    int e = own_denied(r); /* /proc needs it later */
     if (e == 0)
         e = sys_mount_setattr(r->own, "", SYS_AT_EMPTY_PATH, &attr);
     return e < 0 ? e : attach(r->own, place);
@@ -139,7 +139,7 @@ int step_deny(struct runner *r, const struct step *s)
     return place < 0 ? place : deny_place(r, place, dir);
 }
 
-/* A detached, empty, writable directory: of its own tmpfs when it has a size. */
+/* A detached, empty, writable directory; with a size limit, a tmpfs of its own. */
 static int private_new(struct runner *r, unsigned mode, uint32_t size_kib, unsigned attributes)
 {
     char name[OWN_NAME];
@@ -173,7 +173,7 @@ static const struct {
              {"ptmx", "pts/ptmx"}};
 enum { N_NODES = sizeof nodes / sizeof *nodes, N_LINKS = sizeof links / sizeof *links };
 
-/* The skeleton of /dev in the directory `dir` of the own tmpfs. */
+/* Creates the skeleton of /dev in the directory `dir` of the own tmpfs. */
 static int devices_make(int dir)
 {
     for (int i = 0; i < N_NODES; i++) {
@@ -195,7 +195,7 @@ static int devices_make(int dir)
     return 0;
 }
 
-/* The host's node `name` of the directory `host` as a mount on the same name below `dev`. */
+/* Mounts the node `name` of the host's directory `host` on the same name below `dev`. */
 static int devices_bind(int host, int dev, const char *name, bool unusable)
 {
     own_fd int tree = sys_open_tree(host, name, SYS_TREE_CLONE | SYS_TREE_CLOEXEC | SYS_AT_NOFOLLOW);
@@ -210,7 +210,7 @@ static int devices_bind(int host, int dev, const char *name, bool unusable)
     return sys_move_mount(tree, "", dev, name, SYS_MOVE_FROM_EMPTY);
 }
 
-/* A clone has the attributes of where it is taken from: read-only is right for a device, no-dev is not. */
+/* A clone inherits mount attributes: read-only is harmless for a device, nodev is not. */
 static bool nodes_unusable(int host)
 {
     struct statfs fs;
@@ -224,7 +224,7 @@ int step_devices(struct runner *r, const struct step *s)
     own_fd int place = open_place(step_text(r, s->a), O_DIRECTORY);
     if (place < 0)
         return place;
-    own_fd int host = open_place("/dev", O_DIRECTORY); /* as long as nothing of ours lies over it */
+    own_fd int host = open_place("/dev", O_DIRECTORY); /* before anything of ours covers it */
     if (host < 0)
         return host;
     int e = own_begin(r);

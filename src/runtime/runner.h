@@ -1,4 +1,4 @@
-/* What the files of inner/ share. The names of steps are those of protocol/step.h; each returns 0 or -errno. */
+/* What the files of runtime/ share. Steps are named as in protocol/step.h; each returns 0 or -errno. */
 #pragma once
 #include "runtime/inner.h"
 #include "sys/fd.h"
@@ -7,7 +7,7 @@
 
 #define CALM (RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS)
 
-/* An absolute path in the box (or, before ENTER, on the host) as a descriptor for mounting; follows no link. */
+/* Opens an absolute path in the box (or, before ENTER, on the host) for mounting; follows no link. */
 static inline int open_place(const char *path, int flags)
 {
     return sys_openat2(AT_FDCWD, path, (uint64_t)(O_PATH | O_CLOEXEC | flags), 0, CALM);
@@ -33,18 +33,18 @@ int open_parent(const char *path, const char **ret_name);
 enum { OWN_NAME = 16 };
 int own_begin(struct runner *r);
 void own_name(struct runner *r, char name[OWN_NAME]);
-/* A detached clone of the directory or file `name` of it, with mount attributes `attributes`. */
+/* A detached clone of its directory or file `name`, with the mount attributes `attributes`. */
 int own_clone(struct runner *r, const char *name, unsigned attributes);
-/* Attaches the tmpfs for a while, for kernels that cannot use what is detached; -EALREADY the second time. */
+/* Attaches the tmpfs temporarily, for kernels that cannot use detached mounts; -EALREADY the second time. */
 int own_show(struct runner *r);
 void own_forget(struct runner *r);
-/* At the end of BUILD: read-only, out of sight. It can still be cloned from, through its descriptor. */
+/* At the end of BUILD: makes it read-only and detaches it. Its descriptor can still be cloned from. */
 int own_park(struct runner *r);
-/* The same beside pid 1, whose fresh /proc may be there already: kept by its descriptor alone, read-only. */
+/* The same in parallel with pid 1, whose /proc may already exist: kept by its descriptor only, read-only. */
 int own_seal(struct runner *r);
-/* Makes what refusals are mounts of. */
+/* Creates the sources for denied paths. */
 int own_denied(struct runner *r);
-/* A refusal over `place`, which is a directory or not. */
+/* Mounts one of them over `place`, a directory or not. */
 int deny_place(struct runner *r, int place, bool dir);
 int step_deny(struct runner *r, const struct step *s);
 int step_tmpfs(struct runner *r, const struct step *s);
@@ -53,17 +53,17 @@ int step_devices(struct runner *r, const struct step *s);
 /* veil.c */
 int step_veil(struct runner *r, const struct step *s);
 int step_cover(struct runner *r, const struct step *s);
-/* COVER of the directory `place` (O_PATH); *ret_tree (may be NULL) gets the mount that now lies there. */
+/* COVER of the directory `place` (O_PATH); *ret_tree (or NULL) gets the mount that now covers it. */
 int cover(struct runner *r, const struct step *s, int place, int *ret_tree);
 /* layer.c */
 enum { FD_PATH = 32 };
-/* Writes "/proc/self/fd/N"; returns where its end is. */
+/* Writes "/proc/self/fd/N"; returns its end. */
 char *put_fd_path(char *to, int fd);
-/* Keeps the layer's directory writable for the LAYER `s`, before ENTER. */
+/* Keeps the directory of the LAYER `s` writable, before ENTER. */
 int layer_prepare(struct runner *r, const struct step *s);
 int step_layer(struct runner *r, const struct step *s);
 int step_part(struct runner *r, const struct step *s);
-/* Mounts the overlay now, while its host paths are still writable; attached when its step comes. */
+/* Mounts the overlay while its host paths are still writable; its own step attaches it. */
 int overlay_prepare(struct runner *r, const struct step *s, int *ret_tree);
 
 /* drop.c */

@@ -1,10 +1,11 @@
 /*
- * Pid 1 of a session: no command of its own, but those it is sent. Each comes with descriptors and a reply socket
- * (protocol/job.h), is started like the one command of a plain run, and is reported to that socket directly. The image was
- * written by pinfold; still it is checked, and what is malformed is answered, never fatal: the box is other commands' home.
+ * Pid 1 of a session: it has no command of its own but runs those it is sent. Each comes with descriptors and a reply
+ * socket (protocol/job.h), is started like the command of a plain run, and reports on that socket. pinfold wrote the
+ * image; it is still checked, and a malformed one gets an error reply and is never fatal, because other commands depend
+ * on the box.
  *
- * The end of a reply socket ends its command's whole session. What left that session (setsid) or outlived its command
- * ends with the box.
+ * Closing a reply socket kills its command's whole session. Processes that left that session (setsid) or outlived their
+ * command end with the box.
  */
 #include "runtime/command.h"
 #include "sys/poll.h"
@@ -22,18 +23,18 @@ struct serving {
     uint32_t umask, n;
 };
 
-/* Parallel: what is polled for tasks[i] is polled[i + FIRST]. Only pages that were needed are ever there. */
+/* polled[i + FIRST] belongs to tasks[i]. Pages are only allocated on use. */
 enum { CONTROL, SIGNALS, FIRST };
 static struct session_task tasks[MAX_TASKS];
 static struct pollfd polled[MAX_TASKS + FIRST];
 static _Alignas(8) char image_room[JOB_INLINE];
 static const char *list_room[LIST_ROOM];
 
-struct arrival { /* one FRAME_EXEC, as it came */
+struct arrival { /* one FRAME_EXEC, as received */
     struct frame frame;
     int fds[JOB_FDS];
     int n_fds;
-    size_t n; /* bytes of the image that came with it */
+    size_t n; /* size of the image that came with it */
 };
 
 static void answer(int reply, uint32_t kind, uint32_t a, uint32_t b)
@@ -45,7 +46,7 @@ static void answer(int reply, uint32_t kind, uint32_t a, uint32_t b)
 
 /* ---- signals ---- */
 
-/* The session of the process with this /proc entry, or 0: field 6 of its stat file, proc(5). */
+/* Session id of the process with this /proc entry, or 0: field 6 of proc_pid_stat(5). */
 static int session_of(int proc, const char *pid)
 {
     char path[32], text[512];
@@ -56,7 +57,7 @@ static int session_of(int proc, const char *pid)
     own_fd int fd = sys_openat(proc, path, O_RDONLY | O_CLOEXEC, 0);
     long got = fd < 0 ? fd : sys_read(fd, text, sizeof text);
     long at = got - 1;
-    while (at > 0 && text[at] != ')') /* the name before may hold anything */
+    while (at > 0 && text[at] != ')') /* the name before may contain anything */
         at--;
     int blanks = 0, value = 0;
     for (; at > 0 && at < got && blanks < 5; at++) {
@@ -75,7 +76,8 @@ static int number_of(const char *name)
     return *name ? 0 : v;
 }
 
-/* Sends `signal` to every process of session `leader`, with itself or without; returns how many were found. */
+/* Sends `signal` to every process of session `leader`, including the leader if `itself`; returns how many there
+   were. */
 static int sweep_session(int proc, int leader, bool itself, int signal)
 {
     static _Alignas(8) char list[4096];
@@ -112,7 +114,8 @@ static void signal_task(const struct serving *s, const struct session_task *t, i
     int group = 0;
     if (target == SIGNAL_EVERYONE || target == SIGNAL_CHILDREN) {
         signal_session(s, t->pid, target == SIGNAL_EVERYONE, signal);
-    } else if (t->tty) { /* the command is the leader's child: known here only as the terminal's foreground */
+        /* the command is the leader's child; here it is only known as the terminal's foreground group */
+    } else if (t->tty) {
         if (sys_ioctl(t->master, TIOCGPGRP, &group) == 0 && group > 1)
             (void)sys_kill(-group, signal);
     } else {
@@ -128,7 +131,7 @@ static void drop_all(struct arrival *a, int from)
         sys_drop(&a->fds[i]);
 }
 
-/* Pointers to the strings of the image; `ret_pages` is what has to be given back, of `ret_bytes`. */
+/* Pointers to the image's strings; `ret_pages`, of `ret_bytes`, must be freed. */
 static const char **list_of(const struct job_image *j, const char ***ret_envp, void **ret_pages, size_t *ret_bytes)
 {
     size_t n = (size_t)j->n_argv + j->n_envp + 2;
@@ -153,7 +156,8 @@ static const char **list_of(const struct job_image *j, const char ***ret_envp, v
 static _Noreturn void lead(const struct serving *s, const struct job *job, int slave, int reply)
 {
     const int kept[] = {slave, reply, job->stdio[0], job->stdio[1], job->stdio[2]};
-    for (unsigned from = 0;;) { /* other commands' reply sockets and terminals above all: that they end must be seen */
+    /* above all other commands' reply sockets and terminals, whose closing must be noticed */
+    for (unsigned from = 0;;) {
         unsigned next = ~0u;
         for (unsigned i = 0; i < sizeof kept / sizeof *kept; i++) {
             if (kept[i] >= 0 && (unsigned)kept[i] >= from && (unsigned)kept[i] < next)
@@ -233,21 +237,21 @@ static void run_task(struct serving *s, const struct job_image *j, struct arriva
         sys_drop(&t.master);
         return;
     }
-    a->fds[first] = -1; /* the task's from now on */
+    a->fds[first] = -1; /* owned by the task from now on */
     if (j->flags & JOB_TELL_START)
         answer(t.reply, FRAME_STARTED, (uint32_t)t.pid, 0);
     polled[FIRST + s->n] = (struct pollfd){.fd = t.reply, .events = POLLIN};
     tasks[s->n++] = t;
 }
 
-/* ---- what comes on `control` ---- */
+/* ---- messages on `control` ---- */
 
 union arrival_fds {
     struct cmsghdr head;
     char bytes[CMSG_SPACE(JOB_FDS * sizeof(int))];
 };
 
-/* Bytes of the message, 0 at the end of the stream, -errno. */
+/* Returns the size of the message, 0 at the end of the stream, -errno. */
 static long receive(int control, struct arrival *a)
 {
     struct iovec v[2] = {{.iov_base = &a->frame, .iov_len = sizeof a->frame},
@@ -269,7 +273,7 @@ static long receive(int control, struct arrival *a)
     return n;
 }
 
-/* The image out of its memory file, into pages of ours: nobody can change it any more. */
+/* Copies the image from its memfd into our own pages, where nobody can change it any more. */
 static void *fetch(int fd, size_t n)
 {
     char *pages = n >= sizeof(struct job_image) && n <= JOB_MAX_BYTES ? sys_pages(n) : NULL;
@@ -308,7 +312,7 @@ static void take_exec(struct serving *s, struct arrival *a)
 
 static void obey_sessiond(struct serving *s)
 {
-    for (int most = 16; most > 0; most--) { /* children are looked after in between */
+    for (int most = 16; most > 0; most--) { /* check on children in between */
         struct arrival a;
         long n = receive(s->control, &a);
         if (n == -EAGAIN || n == -EINTR)
@@ -333,13 +337,13 @@ static void remove_task(struct serving *s, uint32_t i)
     polled[FIRST + i] = polled[FIRST + s->n];
 }
 
-/* Nobody is there any more who would hear of it. */
+/* Nobody listens to this command any more: kills it. */
 static void left_alone(const struct serving *s, uint32_t i)
 {
     struct session_task *t = &tasks[i];
     polled[FIRST + i].fd = t->reply = sys_shut(t->reply);
     if (t->told)
-        (void)sys_kill(t->pid, SIGKILL); /* the leader, which was waiting for that */
+        (void)sys_kill(t->pid, SIGKILL); /* the leader, which waited for that */
     else if (!t->outlives)
         signal_session(s, t->pid, true, SIGKILL);
 }
@@ -361,7 +365,7 @@ static void hear(const struct serving *s, uint32_t i)
     } else if (n == (long)sizeof f && f.kind == FRAME_END && f.a == 1 && t->tty) {
         t->told = true;
         left_alone(s, i);
-    } else if (n == (long)sizeof f && f.kind == FRAME_END) { /* its end is still reported */
+    } else if (n == (long)sizeof f && f.kind == FRAME_END) { /* its exit is still reported */
         signal_session(s, t->pid, true, SIGKILL);
     } else if (n <= 0) {
         left_alone(s, i);
@@ -373,11 +377,11 @@ static void ended(struct serving *s, uint32_t i, int status, const struct rusage
     const struct session_task *t = &tasks[i];
     const struct job nothing = {.stdin_at = -1, .session = t->pid, .of_session = true};
     if (WIFSTOPPED(status)) {
-        if (!t->tty) /* a leader that is stopped from inside is no concern of the caller's */
+        if (!t->tty) /* a leader stopped from inside does not concern the caller */
             answer(t->reply, FRAME_STOPPED, 0, (uint32_t)WSTOPSIG(status));
         return;
     }
-    /* A leader told how the command ended, unless it was killed before. */
+    /* A leader has reported how the command ended, unless it was killed first. */
     if (t->reply >= 0 && (!t->tty || WIFSIGNALED(status)))
         (void)report_exit(t->reply, &nothing, status, usage);
     remove_task(s, i);
@@ -400,7 +404,7 @@ static void reap_tasks(struct serving *s)
     }
 }
 
-/* A /proc of another pid namespace than this process's names others by the numbers of ours. */
+/* Checks that this /proc is of our pid namespace: in another the same numbers name other processes. */
 static int own_proc(int proc)
 {
     char text[16];
@@ -412,7 +416,7 @@ static int own_proc(int proc)
 _Noreturn void serve_main(const struct runner *r, int control, int signals, int proc, uint32_t umask)
 {
     struct serving s = {.r = r, .control = control, .signals = signals, .proc = own_proc(proc), .umask = umask};
-    for (size_t i = 0; i < r->n_spare; i++) /* what was needed to come so far */
+    for (size_t i = 0; i < r->n_spare; i++) /* needed only for the start */
         (void)sys_call(SYS_munmap, r->spare[i].at, r->spare[i].bytes, 0, 0, 0, 0);
     answer(control, FRAME_READY, 0, 0);
     polled[CONTROL] = (struct pollfd){.fd = control, .events = POLLIN};
@@ -427,7 +431,7 @@ _Noreturn void serve_main(const struct runner *r, int control, int signals, int 
             char ignored[sizeof(struct signalfd_siginfo)];
             (void)sys_read(signals, ignored, sizeof ignored);
         }
-        /* From the end: one that goes is replaced by the last, which has had its turn. */
+        /* From the end, because a removed entry is replaced by the last one, which was already handled. */
         for (uint32_t i = s.n; i-- > 0;) {
             if (polled[FIRST + i].revents && tasks[i].reply >= 0)
                 hear(&s, i);

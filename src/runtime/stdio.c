@@ -1,10 +1,11 @@
 /*
- * What the command gets as its standard input, output and error.
+ * The command's standard input, output and error.
  *
- * A descriptor carries more than its bytes: any process may open /proc/self/fd/N anew, with other rights, through the mount
- * the descriptor came from, and that is the host's. So a directory, an O_PATH descriptor, a block device or a handle of
- * the kernel (namespace, pidfd, mount ...) never enters; a file that is only read is opened anew through the box's own
- * mounts; a file that is written, a terminal and any other device is replaced by a pipe that pinfold fills or empties.
+ * A descriptor gives access to more than its data: any process may open /proc/self/fd/N again, with other rights,
+ * through the mount that the descriptor came from, which is the host's. So a directory, an O_PATH descriptor, a block
+ * device or a kernel handle (namespace, pidfd, mount ...) never enters the box; a read-only file is reopened through
+ * the box's own mounts; a writable file, a terminal and any other device is replaced by a pipe that pinfold fills or
+ * drains.
  */
 #include "runtime/runner.h"
 #include <sys/sysmacros.h>
@@ -44,10 +45,8 @@ int stdio_way(int fd)
     }
 }
 
-/*
- * Behind a veil a file has another device number, while the overlay keeps its inode number (overlayfs.rst, "Inode
- * properties"): size and times then have to agree. A mistake would give the box no more than a file that it sees anyway.
- */
+/* In a masked directory a file has another device number, but keeps its inode number (overlayfs.rst, "Inode
+   properties"): then size and times must also agree. An error would only show the box a file that it sees anyway. */
 static bool same_file(const struct sys_stat *a, const struct sys_stat *b)
 {
     if (a->inode != b->inode)
@@ -58,7 +57,7 @@ static bool same_file(const struct sys_stat *a, const struct sys_stat *b)
             a->changed.nanoseconds == b->changed.nanoseconds);
 }
 
-/* The same file at the same place, opened through the box's mounts; -ENOENT when the box does not have it there. */
+/* Opens the same file at the same path through the box's mounts; -ENOENT if the box does not have it there. */
 static int reopen(int old, const char *name)
 {
     const unsigned mask = SYS_STAT_BASIC;
@@ -117,7 +116,7 @@ int stdio_enter(struct job *job, char (*names)[4096], int report)
             fd = stand_in(report, i);
         if (fd < 0)
             return fd;
-        job->stdio[i] = fd; /* the caller's stays open in the builder, unused, until it closes what it does not need */
+        job->stdio[i] = fd; /* the caller's stays open in the builder, unused, until it closes unneeded descriptors */
     }
     return 0;
 }

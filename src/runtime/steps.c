@@ -1,28 +1,28 @@
 /*
- * The runner of plan steps: one function per kind, in the order of the plan, phase by phase (runtime/inner.h).
+ * Runs plan steps: one function per kind, in the order of the plan, phase by phase (runtime/inner.h).
  *
- * How the root is made. The mount namespace is a copy of the host's, made with the user namespace, so every mount in it is
- * locked to the others (mount_namespaces(7)). SOURCEs are detached clones of places in that copy. ENTER then marks the copy
- * as a whole, in place, by one mount_setattr(AT_RECURSIVE): read-only, private, and whatever else ROOT says. From then on
- * no path leads to a writable place of the host that the plan does not attach. Attributes are only ever added: what the
- * host has read-only, no-exec or no-suid stays so.
+ * How the root is made. The mount namespace is a copy of the host's, created with the user namespace, so all its mounts
+ * are locked together (mount_namespaces(7)). SOURCEs are detached clones of places in that copy. ENTER then marks the
+ * copy as a whole, in place, with one mount_setattr(AT_RECURSIVE): read-only, private, and whatever else ROOT says.
+ * From then on no path leads to a writable place of the host that the plan does not attach. Attributes are only ever
+ * added: what is read-only, noexec or nosuid on the host stays so.
  *
- * Why in place and not pivot_root into a marked clone, as is usual: the clone, the pivot and the unmounting of the old
- * tree cost a tenth of a millisecond, more on a busy machine (unmounting waits for an RCU grace period), and give
- * nothing. A pivot gets rid of the old, writable tree; here no such tree is left, for the tree itself was marked. What
- * remains in both forms is what lies under mounts of the plan (the host's /tmp under the box's, a hidden directory under
- * its veil). That can be reached in four ways only, and each is closed:
- *   - by a descriptor or working directory from before: the builder closes all but the listed descriptors before the first
- *     step, stdio that is a directory is refused, files are reopened after the last mount (runtime/stdio.c), and the
- *     working directory is / from the start and set by path afterwards;
- *   - through /proc/PID/root, cwd, fd or map_files of a process that has such a thing: outside the pid namespace none is
- *     visible, and builder and pid 1 are not dumpable, hold no such descriptor, and belong to other capabilities;
- *   - by unmounting or moving what lies above: that takes CAP_SYS_ADMIN over this mount namespace, which nothing in the box
- *     has or can get; in a nested user namespace, where a policy allows those, the copied mounts are locked together again;
- *   - by a bind mount of a directory without what is mounted below it: refused for locked mounts, for the same reason.
- * Nor can ".." leave: the root directory of every process of the box is the root of the tree itself.
+ * Usually one would pivot_root into a marked clone. The clone, the pivot and unmounting the old tree cost a tenth of a
+ * millisecond, more on a busy machine (unmounting waits for an RCU grace period), without a benefit: a pivot gets rid
+ * of the old, writable tree, but here the tree itself was marked and no old one remains. In both cases there remains
+ * what is under mounts of the plan (the host's /tmp under the box's, a hidden directory under its mask). It could be
+ * reached in only four ways, and each is closed:
+ *   - by an older descriptor or working directory: the builder closes all but the listed descriptors before the first
+ *     step, directories are refused as stdio, files are reopened after the last mount (runtime/stdio.c), and the working
+ *     directory is / from the start and set by path afterwards;
+ *   - through /proc/PID/root, cwd, fd or map_files of a process that has one: none outside of the pid namespace is
+ *     visible, and builder and pid 1 are not dumpable, hold no such descriptor, and have other capabilities;
+ *   - by unmounting or moving the upper mount: that takes CAP_SYS_ADMIN over this mount namespace, which nothing in the
+ *     box has or can get; in a nested user namespace, if a policy permits those, the copied mounts are locked, too;
+ *   - by a bind mount of a directory without its submounts: refused for locked mounts, for the same reason.
+ * ".." cannot leave either: the root directory of every process of the box is the root of the tree itself.
  *
- * COVER of / is the exception: there a tmpfs becomes the root, so the box pivots into it and lets the old tree go.
+ * COVER of / is the exception: a tmpfs becomes the root, so the box pivots into it and detaches the old tree.
  */
 #include "runtime/runner.h"
 #include <net/if.h>
@@ -34,10 +34,10 @@ enum { PHASE_NONE = PHASE_LOCK + 1, PHASE_COMMAND };
 static int phase_of(const struct plan_image *plan, unsigned kind)
 {
     if (kind == STEP_STUB || kind == STEP_REACH || kind == STEP_LISTEN || kind == STEP_RULE || kind == STEP_NONE)
-        return PHASE_NONE; /* arguments of the step before */
+        return PHASE_NONE; /* arguments of the previous step */
     if (kind == STEP_RLIMIT || kind == STEP_CWD)
         return PHASE_COMMAND;
-    if (kind >= STEP_RULESET) /* without namespaces the guard must be held by the file rules as well */
+    if (kind >= STEP_RULESET) /* without namespaces the file rules must apply to the guard, too */
         return kind == STEP_RULESET && plan->tier ? PHASE_BUILD : PHASE_LOCK;
     return kind >= STEP_PROC ? PHASE_INSIDE : PHASE_BUILD;
 }
@@ -62,7 +62,7 @@ int open_parent(const char *path, const char **ret_name)
     return fd;
 }
 
-/* The COVER that stands for the root itself, or NULL. */
+/* The COVER of the root itself, or NULL. */
 static const struct step *cover_of_root(const struct runner *r)
 {
     const struct step *s = plan_steps(r->plan);
@@ -73,7 +73,7 @@ static const struct step *cover_of_root(const struct runner *r)
     return NULL;
 }
 
-/* ROOT and ROOT_EMPTY only say how ENTER shall make the root: sources are cloned from the tree as it still is. */
+/* ROOT and ROOT_EMPTY only say how ENTER must make the root: sources are cloned from the unchanged tree. */
 static int step_root(struct runner *r, const struct step *s)
 {
     r->root = s;
@@ -94,7 +94,8 @@ static int step_source(struct runner *r, const struct step *s)
     return 0;
 }
 
-/* Overlays over host directories need them writable, as they are before ENTER only. Their trees wait in the last slots. */
+/* Overlays over host directories need these writable, as they only are before ENTER. The overlays are kept in the
+   last slots. */
 static int prepare_overlays(struct runner *r)
 {
     const struct step *s = plan_steps(r->plan);
@@ -119,10 +120,8 @@ static int mark_tree(int place, unsigned flags)
     return sys_mount_setattr(place, "", SYS_AT_EMPTY_PATH | SYS_AT_RECURSIVE, &attr);
 }
 
-/*
- * The root itself has missing mount points: a tmpfs stands for it and everything of the host's / is bound into that,
- * with the attributes of the step, while the old root is still there to be cloned from.
- */
+/* The root itself lacks mount points: a tmpfs replaces it, and everything of the host's / is bound into that, with
+   the step's attributes, while the old root can still be cloned from. */
 static int enter_cover(struct runner *r, const struct step *c, int old)
 {
     const uint32_t enter = r->failed;
@@ -135,12 +134,12 @@ static int enter_cover(struct runner *r, const struct step *c, int old)
     r->failed = enter;
     e = sys_fchdir(root);
     if (e == 0)
-        e = sys_pivot_root(".", "."); /* the old root now lies over the new one: "." is the top, pivot_root(2) */
+        e = sys_pivot_root(".", "."); /* the old root now covers the new one: "." is the upper one, pivot_root(2) */
     if (e == 0)
         e = sys_umount(".", SYS_UMOUNT_DETACH);
     if (e == 0)
         e = sys_chdir("/");
-    if (r->own_visible) /* went with the old root */
+    if (r->own_visible) /* it was detached with the old root */
         own_forget(r);
     return e;
 }
@@ -266,12 +265,12 @@ int net_begin(struct runner *r)
         e = step_loopback(r, NULL);
     if (e < 0)
         return e;
-    /* Not by the process: one that is not dumpable cannot be entered by another that is not its better (setns(2)). */
+    /* By a socket, not the process: setns(2) cannot use a non-dumpable process without more privileges. */
     own_fd int any = sys_socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     return any < 0 ? any : sys_ioctl(any, 0x894c /* SIOCGSKNS */, NULL);
 }
 
-/* A new instance of the file system `type` on the step's dst. */
+/* Mounts a new instance of the file system `type` on the step's dst. */
 static int fresh(struct runner *r, const struct step *s, const char *type, const char *const *options,
                  unsigned attributes)
 {
@@ -306,7 +305,7 @@ static int step_proc(struct runner *r, const struct step *s)
 
 static int step_devpts(struct runner *r, const struct step *s)
 {
-    /* No gid=: the terminal group is not mapped in the box, so a slave belongs to whoever opened it. */
+    /* No gid=: the tty group is not mapped in the box, so a slave belongs to its opener. */
     static const char *const options[] = {"newinstance", "", "ptmxmode", "0666", "mode", "0620", NULL};
     return fresh(r, s, "devpts", options + 2, SYS_MOUNT_NOSUID | SYS_MOUNT_NOEXEC);
 }
@@ -318,13 +317,13 @@ static int step_mqueue(struct runner *r, const struct step *s)
 }
 
 /*
- * Names of /proc that speak of the machine rather than of processes. A box of root's owns what the kernel gives to uid 0
- * even without capabilities (proc(5)); for others most of it is refused anyway, but one rule for everybody is simpler to
- * trust. The read-only ones are clones taken while /proc is marked read-only as a whole, so they inherit the mark.
+ * Names of /proc about the machine rather than processes. A box started by root owns what the kernel grants to uid 0
+ * even without capabilities (proc(5)). For others most of it is refused anyway, but one rule for all is simpler to
+ * trust. The read-only ones are clones taken while all of /proc is marked read-only, so they inherit that.
  */
 static const char *const machine[] = {"sys", "sysrq-trigger", "irq", "bus", "fs", "driver", "mtrr", "asound"};
 enum { N_MACHINE = sizeof machine / sizeof *machine };
-/* Of no use to a command, and telling: refused where the caller could read them. */
+/* Useless to a command and revealing: denied if the caller could read them. */
 static const char *const telling[] = {"acpi",        "scsi",          "kcore",       "keys",     "timer_list",
                                       "timer_stats", "latency_stats", "sched_debug", "slabinfo", "vmallocinfo"};
 enum { N_TELLING = sizeof telling / sizeof *telling };
@@ -354,7 +353,8 @@ static int step_proc_lock(struct runner *r, const struct step *s)
         return proc;
     int e = proc_readonly(proc);
     for (int i = 0; e == 0 && i < N_TELLING; i++) {
-        /* Asked with this process's powers, which are the box's and more: a name that it cannot read, nobody can. */
+        /* Checked with this process's capabilities, which exceed the box's: what it cannot read, nobody in the box
+           can. */
         if (sys_may(proc, telling[i], 4 /* read */) != 0)
             continue;
         own_fd int place = sys_openat2(proc, telling[i], O_PATH | O_CLOEXEC, 0, CALM);
@@ -443,7 +443,7 @@ void runner_begin(struct runner *r, const struct plan_image *plan, int *slots)
         slots[i] = -1;
 }
 
-/* Cloned sources are descriptors: there must be room for all of them at once. */
+/* Cloned sources are descriptors: raises the limit so that all of them fit at once. */
 static int make_room(struct runner *r)
 {
     struct sys_rlimit limit, raised;
@@ -481,16 +481,14 @@ static int build_end(struct runner *r)
     return e < 0 ? e : room_back(r);
 }
 
-/*
- * A private tree that the engine's tool has made: runc gives it the mode of the image's directory there, whatever the
- * tool said, and then the box's user might not write in it. It gets the mode that was meant, where this process owns it.
- */
+/* A private tree created by the engine's tool. runc gives it the mode of the image's directory, whatever the tool
+   requested, and then the box's user might not be able to write. Sets the intended mode, if this process owns it. */
 static void tool_tmpfs(const struct runner *r, const struct step *s)
 {
     own_fd int place = open_place(step_text(r, s->a), O_DIRECTORY);
     char path[FD_PATH];
     put_fd_path(path, place);
-    if (place >= 0 && s->mode && !r->plan->machine) /* refused where it is somebody else's */
+    if (place >= 0 && s->mode && !r->plan->machine) /* fails if another user owns it */
         (void)sys_fchmodat(AT_FDCWD, path, s->mode);
 }
 
@@ -525,17 +523,15 @@ int steps_run(struct runner *r, enum phase phase)
     return e;
 }
 
-/* Whether `path` is `dir`, or lies in it. */
+/* Whether `path` is `dir` or below it. */
 static bool in_dir(const char *path, const char *dir)
 {
     struct str p = str_of(path), d = str_of(dir);
     return str_starts(p, d) && (p.n == d.n || p.p[d.n] == '/');
 }
 
-/*
- * Where pid 1 may be cloned: after DEVICES, of which DEVPTS is a part. Its own steps touch /proc and /dev alone, so no
- * later step of BUILD may lie there, nor may anything of the root be made anew after it. 0: nowhere.
- */
+/* The step after which pid 1 may be cloned: after DEVICES, of which DEVPTS is a part. Pid 1's own steps touch only
+   /proc and /dev, so no later step of BUILD may be there, or change the root again. 0: none. */
 static uint32_t split_at(const struct runner *r)
 {
     const struct step *s = plan_steps(r->plan);
@@ -567,10 +563,10 @@ int steps_build_first(struct runner *r, bool may_split, bool *ret_rest)
     int e = make_room(r);
     if (e == 0)
         e = run_range(r, PHASE_BUILD, 0, at);
-    if (e == 0 && r->own_visible) /* an older kernel: what lies on / now would be in pid 1's way */
+    if (e == 0 && r->own_visible) /* an older kernel: what is attached on / now would be in pid 1's way */
         e = run_range(r, PHASE_BUILD, at, r->plan->n_steps);
     else if (e == 0)
-        e = own_denied(r); /* both halves will ask for it */
+        e = own_denied(r); /* both halves need it */
     else
         return e;
     if (e < 0)
@@ -601,7 +597,7 @@ int steps_catch(struct runner *r)
     return 0;
 }
 
-/* The hard limit cannot be raised without privilege: then as much as there is. */
+/* The hard limit cannot be raised without privilege: then use as much as there is. */
 static int step_rlimit(const struct step *s)
 {
     uint64_t value = s->b == UINT32_MAX ? UINT64_MAX : (uint64_t)s->b * s->mode;
@@ -619,7 +615,7 @@ static int step_rlimit(const struct step *s)
 int steps_run_command(const struct runner *r, uint32_t *ret_failed)
 {
     const struct step *s = plan_steps(r->plan);
-    for (uint32_t i = r->plan->n_steps; i-- > 0;) { /* they are the last ones */
+    for (uint32_t i = r->plan->n_steps; i-- > 0;) { /* they come last */
         int e = 0;
         if (s[i].kind == STEP_RLIMIT)
             e = step_rlimit(s + i);

@@ -1,4 +1,4 @@
-/* Texts that are put together without a C library. Each returns where the text ends; there it has a NUL. */
+/* Builds texts without a C library. Each function returns the end of the text, where it has put a NUL. */
 #pragma once
 #include <stdint.h>
 

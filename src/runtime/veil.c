@@ -1,20 +1,21 @@
 /*
- * Names that are hidden, or made, in places that stay otherwise as they are.
+ * Hides or creates names in directories that otherwise stay as they are (masks and covers).
  *
- * VEIL mounts a read-only overlay over a directory. Its layers, from the top:
- *     points     empty directories and files: mount points (mode 0755) and refusals (mode 0)
- *     whiteouts  a whiteout for every name that shall not show through from below: absent names, and refusals again, so
- *                that a refused directory is not merged with the real one
- *     the directory itself, whatever the host makes of it later
- * A stub in a subdirectory needs that subdirectory in its layer; an overlay takes mode and owner of a merged directory
- * from its highest layer, so the copy gets those of the original. An owner that is not mapped in the box cannot be copied:
- * then the mode grants to everybody what the original grants to the caller, which the kernel is asked for (access(2)).
- * Overlays of lower layers only need neither xattrs nor a work directory; names below are looked up with the builder's
- * rights, and permission is then asked of the box's (Documentation/filesystems/overlayfs.rst).
+ * VEIL mounts a mask, a read-only overlay, over a directory. Its layers, from the top:
+ *     points     empty directories and files: mount points (mode 0755) and denied names (mode 0)
+ *     whiteouts  a whiteout for every name that must not be visible from below: absent names, and denied ones again, so
+ *                that a denied directory is not merged with the real one
+ *     the directory itself, whatever the host changes in it later
+ * A stub in a subdirectory needs that subdirectory in its layer. An overlay takes mode and owner of a merged directory
+ * from its highest layer, so the copy gets those of the original. An owner that is not mapped in the box cannot be
+ * copied: then the mode grants to all what the original grants to the caller (access(2)). Overlays with only lower
+ * layers need neither xattrs nor a work directory. Names below are looked up with the builder's rights, then
+ * permissions are checked with the box's (Documentation/filesystems/overlayfs.rst).
  *
- * COVER is for where an overlay cannot be: it loses mounts below its directory (the kernel refuses then with EINVAL: mounts
- * that came from the host are locked together), and the depth of stacking is limited. A tmpfs stands for the directory, and
- * for every directory on the way to a stub; all other entries are bound as they are at the start.
+ * COVER replaces an overlay where that is not possible: it does not show mounts below its directory (the kernel then
+ * refuses it with EINVAL, because mounts from the host are locked together), and stacking depth is limited. A tmpfs
+ * replaces the directory, and every directory on the path to a stub; all other entries are bound as they are at the
+ * start.
  */
 #include "runtime/runner.h"
 #include "base/str.h"
@@ -23,7 +24,7 @@ enum { NAME_BYTES = 256, DEEPEST = 64 };
 #define UNREADABLE(e) ((e) == -EACCES)
 #define NOT_THERE(e)  ((e) == -ENOENT || (e) == -ENOTDIR || (e) == -ELOOP)
 
-/* Cuts the first component off *path into `name`; false when there is none or it is no plain name. */
+/* Cuts the first component off *path into `name`; false if there is none or it is not a plain name. */
 static bool component(const char **path, char name[NAME_BYTES])
 {
     const char *p = *path;
@@ -43,7 +44,7 @@ static bool component(const char **path, char name[NAME_BYTES])
     return true;
 }
 
-/* Makes the directory `name` of `at` look like `like`: mode and owner, or what of them matters to the box. */
+/* Creates the directory `name` in `at` with the mode and owner of `like`, or what of them matters to the box. */
 static int mkdir_like(const struct runner *r, int at, const char *name, int like)
 {
     struct sys_stat st;
@@ -52,7 +53,7 @@ static int mkdir_like(const struct runner *r, int at, const char *name, int like
         return e;
     unsigned mode = st.mode & 07777;
     if (st.uid == r->plan->uid && st.gid != r->plan->gid)
-        mode = (mode & 0707) | (mode & 07) << 3; /* of his own group everybody else is a stranger there */
+        mode = (mode & 0707) | (mode & 07) << 3; /* in the box others of its group have only the rights of others */
     if (st.uid != r->plan->uid) {
         mode = 0;
         if (sys_may(like, ".", 4) == 0)
@@ -77,10 +78,8 @@ static int make_text(int dir, const char *name, const char *text)
     return n < 0 ? (int)n : 0;
 }
 
-/*
- * overlayfs.rst: a whiteout is a character device 0/0; making one needs no capability. All of a box are one inode with as
- * many links, which is a quarter cheaper to make than as many inodes, and as cheap to let go.
- */
+/* overlayfs.rst: a whiteout is a character device 0/0; creating one needs no capability. All whiteouts of a box are
+   links of one inode, which is a quarter cheaper to create than separate inodes, and no dearer to remove. */
 static int make_whiteout(struct runner *r, int dir, const char *name)
 {
     int e = r->whiteout ? 0 : sys_mknodat(r->own, "w", S_IFCHR, 0);
@@ -104,14 +103,14 @@ static int make_last(int dir, const char *name, unsigned stub, const char *text)
     return e == -EEXIST ? 0 : e;
 }
 
-/* A layer being filled. Plans sort their stubs, so the directory of the last one is most often that of the next. */
+/* A layer being filled. Plans sort their stubs, so successive stubs mostly share a directory. */
 struct layer {
-    int top, lower;     /* the layer and the veiled directory */
+    int top, lower;     /* the layer and the masked directory */
     bool whiteouts;     /* which layer */
     const char *parent; /* the last stub's path: its first `n` bytes name its directory, relative to `top` */
     size_t n;
-    int at, below; /* that directory, in the layer and (or -1) in what is veiled; `top` and `lower` when n is 0 */
-    bool closed;   /* nothing of it shows through, or nobody gets there: stubs in it need not be made */
+    int at, below; /* that directory, in the layer and (or -1) in the masked one; `top` and `lower` if n is 0 */
+    bool closed;   /* nothing in it is visible or reachable: stubs in it are not needed */
 };
 
 static void layer_leave(struct layer *l)
@@ -126,7 +125,7 @@ static void layer_leave(struct layer *l)
     l->closed = false;
 }
 
-/* One directory down, which is made when need be. */
+/* Descends into a directory, creating it if needed. */
 static int layer_descend(struct runner *r, struct layer *l, const char *name, unsigned stub)
 {
     int below = l->below < 0 ? -ENOENT : open_below(l->below, name), e = 0;
@@ -136,7 +135,7 @@ static int layer_descend(struct runner *r, struct layer *l, const char *name, un
     }
     if (below < 0 && !NOT_THERE(below))
         return below;
-    if (below < 0 && l->whiteouts) { /* nothing there, or no directory: the name as a whole shall never show through */
+    if (below < 0 && l->whiteouts) { /* missing, or not a directory: the name as a whole must never become visible */
         l->closed = true;
         return make_whiteout(r, l->at, name);
     }
@@ -146,7 +145,7 @@ static int layer_descend(struct runner *r, struct layer *l, const char *name, un
         sys_shut(l->below);
     l->below = below < 0 ? -1 : below;
     if (at == -ENOTDIR && l->whiteouts) {
-        l->closed = true; /* a whiteout already */
+        l->closed = true; /* already a whiteout */
         return 0;
     }
     if (at < 0)
@@ -157,7 +156,7 @@ static int layer_descend(struct runner *r, struct layer *l, const char *name, un
     return 0;
 }
 
-/* Puts one stub into a layer, with the directories on the way. */
+/* Adds one stub to a layer, with the directories above it. */
 static int layer_stub(struct runner *r, struct layer *l, const char *path, unsigned stub, const char *text)
 {
     char name[NAME_BYTES];
@@ -192,7 +191,7 @@ static bool needs_whiteout(unsigned stub)
     return stub == STUB_ABSENT || stub == STUB_DENIED_DIR;
 }
 
-/* One layer of the veil `s` as a new directory of the own tmpfs; *ret stays -1 when nothing belongs there. */
+/* Builds one layer of the mask `s` as a new directory of the own tmpfs; *ret stays -1 if it would be empty. */
 static int layer_new(struct runner *r, const struct step *s, int lower, bool whiteouts, int *ret)
 {
     const uint32_t first = (uint32_t)(s - plan_steps(r->plan)) + 1;
@@ -235,7 +234,7 @@ static int overlay_by_path(int fs, const int *layers, int n)
     return sys_fsconfig(fs, SYS_FS_STRING, "lowerdir", text, 0);
 }
 
-/* Layers by descriptor since Linux 6.13. */
+/* Layers by descriptor, since Linux 6.13. */
 static int overlay_by_fd(int fs, const int *layers, int n)
 {
     int e = 0;
@@ -261,7 +260,7 @@ static int overlay_lower(const int *layers, int n, unsigned attributes)
     return e < 0 ? e : sys_fsmount(fs, attributes);
 }
 
-/* A file system of its own must not lose what the mount below forbids. */
+/* A new file system must keep the restrictions of the mount below. */
 static unsigned attributes_below(int dir)
 {
     struct statfs fs;
@@ -289,7 +288,7 @@ static int veil(struct runner *r, const struct step *s, int place)
         return 0;
     layers[n++] = place;
     own_fd int tree = overlay_lower(layers, n, attributes_below(place));
-    if (tree == -EINVAL && own_show(r) == 0) /* layers must be attached somewhere before Linux 6.15 */
+    if (tree == -EINVAL && own_show(r) == 0) /* before Linux 6.15 layers must be attached somewhere */
         tree = overlay_lower(layers, n, attributes_below(place));
     return tree < 0 ? tree : attach(tree, place);
 }
@@ -302,7 +301,7 @@ int step_veil(struct runner *r, const struct step *s)
     int e = veil(r, s, place);
     switch (e) {
     case -EINVAL: /* mounts below, or too deep */
-    case -ENODEV: /* no overlay in this kernel */
+    case -ENODEV: /* no overlayfs in this kernel */
     case -EPERM:
     case -EACCES:
     case -ELOOP:
@@ -318,12 +317,12 @@ int step_cover(struct runner *r, const struct step *s)
 {
     const char *dst = step_text(r, s->a);
     if (!dst[1])
-        return 0; /* of the root: ENTER did it */
+        return 0; /* of the root: done by ENTER */
     own_fd int place = open_place(dst, O_DIRECTORY);
     return place < 0 ? place : cover(r, s, place, NULL);
 }
 
-/* What the stubs of a cover say about the entry `name` of the directory reached by `prefix` ("" or "a/b/"). */
+/* What the stubs of a cover say about the entry `name` of the directory at `prefix` ("" or "a/b/"). */
 enum veil_verdict { BIND, STUBBED, ON_THE_WAY };
 static enum veil_verdict judge(const struct runner *r, const struct step *s, struct str prefix, struct str name)
 {
@@ -365,17 +364,17 @@ static int bind_entry(int from, int to, const struct sys_dirent *d)
     own_fd int tree = sys_open_tree(
         from, d->name, SYS_TREE_CLONE | SYS_TREE_CLOEXEC | SYS_AT_RECURSIVE | SYS_AT_NOFOLLOW | SYS_AT_NO_AUTOMOUNT);
     if (tree == -ENOENT)
-        return 0; /* gone since it was listed */
+        return 0; /* removed since it was listed */
     if (tree < 0)
         return tree;
     int e = type == 4 ? sys_mkdirat(to, d->name, 0755) : sys_mknodat(to, d->name, S_IFREG | 0644, 0);
     if (e == 0)
         e = sys_move_mount(tree, "", to, d->name, SYS_MOVE_FROM_EMPTY);
-    /* Gone since it was cloned: then its place goes, too. */
+    /* Removed since it was cloned: remove its mount point, too. */
     return e == -ENOENT ? sys_unlinkat(to, d->name, type == 4 ? AT_REMOVEDIR : 0) : e;
 }
 
-struct veil_place { /* one directory being covered */
+struct veil_place { /* a directory being covered */
     int from, to;
     char prefix[4096];
     size_t n;
@@ -404,10 +403,8 @@ static int cover_one(struct runner *r, const struct step *s, const struct veil_p
     }
 }
 
-/*
- * The directories on the way to the stub `path` are covered too, each when the first stub asks for it. A missing one is
- * made for what must exist, and stays missing for what must not.
- */
+/* Directories on the path to the stub `path` are covered, too, each when its first stub needs it. A missing one is
+   created for stubs that must exist, and stays missing otherwise. */
 static int cover_stub(struct runner *r, const struct step *s, const char *path, unsigned stub, const char *text,
                       const struct veil_place *top)
 {

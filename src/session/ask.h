@@ -1,6 +1,4 @@
-/*
- * Asking a session daemon (protocol/keep.h).
- */
+/* Sends requests to a session daemon (protocol/keep.h). */
 #pragma once
 #include "base/buf.h"
 #include "base/err.h"
@@ -8,11 +6,11 @@
 
 /* Sends one request with its payload and descriptors on the connection `fd`. */
 int ask_send(int fd, struct keep_request q, struct str payload, const int *fds, unsigned n_fds, struct err *e);
-struct keep_answer { /* numbers of a FRAME_ANSWER */
+struct keep_answer { /* the numbers of a FRAME_ANSWER */
     uint32_t c;
     uint64_t a, b;
 };
-/* Waits for the answer; its bytes go to the end of `out`. What was refused is the error. */
+/* Waits for the answer and appends its bytes to `out`. A refusal is returned as the error. */
 int ask_answer(int fd, struct keep_answer *ret, struct buf *out, struct err *e);
 struct pinfold_exec_options;
 /* The job image of a command. */

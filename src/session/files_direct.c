@@ -1,4 +1,4 @@
-/* The socket of the file API: one end of a pair goes over the session daemon to the guard. */
+/* The socket of the file API: one end of a pair is sent by way of the session daemon to the guard. */
 #include <sys/socket.h>
 
 #include "base/fd.h"

@@ -1,4 +1,4 @@
-/* Translates directories and variables of this machine's paths into the box's, by the session's table of mounts. */
+/* Translates this machine's paths in directories and variables into the box's, with the session's table of mounts. */
 #include "session/inside.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /*
- * Where a session is: names are anybody's, so what stands in the file system is a hash of owner and name (128 bits of
- * SHA-256), and the name itself in the record. Two directories each: below the runtime directory the socket and the lock,
- * which go with the machine's restart; below the state directory the record and what the session stores.
+ * The directories of a session. Names are arbitrary, so the file system has a hash of owner and name (128 bits of
+ * SHA-256), and the record has the name itself. Two directories each: below the runtime directory the socket and the
+ * lock, which vanish on reboot; below the state directory the record and the stored files.
  */
 #pragma once
 #include <limits.h>
@@ -18,19 +18,19 @@ struct session_place {
     const char *run, *state;  /* directories of this session, absolute */
 };
 
-/* Nothing is made. -EINVAL with a sentence for what is no name. Strings live in `mem`. */
+/* Computes the paths; creates nothing. -EINVAL with a message for an invalid name. Strings live in `mem`. */
 int place_named(const char *name, const char *scope, struct arena *mem, struct session_place *ret, struct err *e);
-/* Of a directory below sessions/: what its name says; name and scope are the record's. */
+/* The same for a directory below sessions/; name and scope come from the record. */
 int place_of_hash(const char *hash, struct arena *mem, struct session_place *ret, struct err *e);
 /* .../pinfold/s and .../pinfold/sessions, in `mem`. */
 int place_roots(struct arena *mem, const char **ret_run, const char **ret_state, struct err *e);
 
-/* Makes both directories and takes the lock of the first: its descriptor, for as long as that is open. */
+/* Creates both directories and locks the first: returns the descriptor that holds the lock. */
 int place_lock(const struct session_place *p, int *ret, struct err *e);
-/* A descriptor of the runtime directory, or -errno. */
+/* Returns a descriptor of the runtime directory, or -errno. */
 int place_directory(const struct session_place *p);
-/* The session daemon's socket, connected; -ENOENT, -ECONNREFUSED ... */
+/* Connects to the session daemon; -ENOENT, -ECONNREFUSED ... */
 int place_connect(const struct session_place *p);
 bool place_is_hash(const char *name);
-/* Both directories with all below them. The lock is held by the caller. */
+/* Removes both directories with everything below. The caller holds the lock. */
 void place_remove(const struct session_place *p);

@@ -1,6 +1,6 @@
 /*
- * What dead owners have left. A session is touched only under its lock, and only when the process that its record names is
- * gone (number, start time and boot agree with nobody alive); one that was stopped in good order stays until it is removed.
+ * Removes what dead owners left. A session is touched only under its lock, and only if the process in its record is
+ * gone (no process has that pid, start time and boot id). One that was stopped regularly stays until it is removed.
  */
 #include <dirent.h>
 #include <errno.h>

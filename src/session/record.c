@@ -12,6 +12,7 @@
 
 #include "base/buf.h"
 #include "base/fd.h"
+#include "protocol/keep.h"
 #include "survey/owner.h"
 #include "run/world.h"
 
@@ -21,6 +22,7 @@
 #define TEXTS(X)                                                                                                       \
     X(name, "name")                                                                                                    \
     X(scope, "scope")                                                                                                  \
+    X(version, "version")                                                                                              \
     X(machine, "machine")                                                                                              \
     X(boot, "boot")                                                                                                    \
     X(engine, "engine")                                                                                                \
@@ -39,6 +41,7 @@
     X(grace_ms, "grace")                                                                                               \
     X(output, "output")
 #define SMALLS(X)                                                                                                      \
+    X(revision, "protocol")                                                                                            \
     X(pid, "pid")                                                                                                      \
     X(tier, "tier")                                                                                                    \
     X(net, "net")                                                                                                      \
@@ -124,6 +127,8 @@ int record_make(const struct session_place *p, const struct plan *plan, struct a
     owner_machine(machine);
     *ret = (struct record){.name = p->name,
                            .scope = p->scope,
+                           .version = PINFOLD_VERSION,
+                           .revision = KEEP_REVISION,
                            .pid = (int)getpid(),
                            .start = process_start_time(0),
                            .boot = arena_text(mem, boot),

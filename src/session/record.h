@@ -1,6 +1,6 @@
 /*
- * What is known of a session without asking it: a file of lines "key=value" in its state directory. Who owns it is a
- * process by number, start time and boot, so that no later process of that number is taken for it.
+ * What is known of a session without asking its daemon: a file of lines "key=value" in its state directory. The owner
+ * is a process identified by pid, start time and boot, so that a reused pid is not mistaken for it.
  */
 #pragma once
 #include <stdbool.h>
@@ -8,7 +8,7 @@
 #include "session/place.h"
 #include "plan/plan.h"
 
-/* Something of the session's own: a directory, or a volume and who has it. */
+/* Something that the session stores: a directory, or a volume and the engine that has it. */
 struct kept {
     struct stored what;
     const char *engine, *host, *context; /* of a volume; host and context may be "" */
@@ -16,12 +16,14 @@ struct kept {
 
 struct record {
     const char *name, *scope;
-    const char *machine; /* which one, also after a restart */
-    uint64_t pidns;      /* the namespace that `pid` is a number of; 0: not known */
+    const char *version; /* of the pinfold that started it; NULL: before 0.1.0 */
+    unsigned revision;   /* KEEP_REVISION of its session daemon */
+    const char *machine; /* its id, the same after a reboot */
+    uint64_t pidns;      /* the pid namespace of `pid`; 0: unknown */
     int pid;
-    uint64_t start;   /* clock ticks after boot at which the session daemon began */
-    const char *boot; /* kernel's random id of this boot */
-    uint64_t created; /* seconds of the clock on the wall */
+    uint64_t start;   /* start time of the session daemon in clock ticks after boot */
+    const char *boot; /* the boot id */
+    uint64_t created; /* seconds since 1970 */
     const char *engine, *policy_digest, *plan_digest, *workspace, *cwd, *profile;
     enum tier tier;
     enum net_mode net;
@@ -33,21 +35,21 @@ struct record {
     struct kept *kept;
     size_t n_kept;
     bool remapped;     /* something of the host's is shown under another name: session/inside.h */
-    const char *image; /* id of the image whose files it shows, or "" */
+    const char *image; /* id of its image, or "" */
 };
 
-/* This process as the owner of a session under `plan`, whose digests are made. */
+/* A record with this process as the owner of a session under `plan`, whose digests must exist. */
 int record_make(const struct session_place *p, const struct plan *plan, struct arena *mem, struct record *ret,
                 struct err *e);
-/* Takes over the volumes that an earlier session of the name had and this one does not use. */
+/* Takes over volumes of an earlier session of this name that this one does not use. */
 int record_inherit(struct record *r, const struct record *before, struct arena *mem, struct err *e);
-/* Written whole or not at all. */
+/* Atomic. */
 int record_write(const struct session_place *p, const struct record *r, struct err *e);
-/* -ENOENT without a sentence when there is none; -EBADMSG with one. */
+/* -ENOENT without a message if there is none; -EBADMSG with one. */
 int record_read(const struct session_place *p, struct arena *mem, struct record *ret, struct err *e);
 /* Whether its session daemon is alive. */
 bool record_is_alive(const struct record *r);
-/* Whether this process can tell whether its session daemon is alive: it is of this machine and of this namespace of processes. */
+/* Whether this process can tell that: the session is from this machine and this pid namespace. */
 bool record_is_of_here(const struct record *r);
-/* Whether it was made before the machine's last start. */
+/* Whether it was created before the last boot. */
 bool record_is_of_boot(const struct record *r);

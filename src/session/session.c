@@ -1,7 +1,7 @@
 /*
- * Sessions: found, started once however many ask at once, ended, listed. There is no daemon: whoever starts one forks its
- * session daemon. What decides whether one stands is its session daemon's life (record.h) and its socket; all changes happen under the
- * lock of its runtime directory.
+ * Finds sessions, starts them (once, however many callers ask at once), ends and lists them. There is no system daemon:
+ * whoever starts a session forks its session daemon. Whether a session runs depends on that process (record.h) and its
+ * socket; all changes happen under the lock of its runtime directory.
  */
 #include "session/session.h"
 
@@ -417,7 +417,7 @@ static int start_keeping(struct pinfold_policy *policy, const struct session_pla
 
 /* ---- ensure, open ---- */
 
-enum { FOUND, OTHER_POLICY, OTHER_IMAGE, NOT_THERE };
+enum { FOUND, OTHER_POLICY, OTHER_IMAGE, OTHER_VERSION, NOT_THERE };
 
 /* Whether what was asked for is what the session runs under; an image's name may have come to mean another one. */
 static int compare(const struct pinfold_session *s, const struct policy *policy, int *ret, struct err *e)
@@ -440,6 +440,19 @@ static int compare(const struct pinfold_session *s, const struct policy *policy,
     return r;
 }
 
+static int other_version(const struct pinfold_session *s, struct err *e)
+{
+    const struct record *r = &s->record;
+    bool known = r->version && r->version[0];
+    char name[80];
+    shown(&s->place, name);
+    (void)err_say(e, ERR_REFUSED,
+                  "session '%s' was started by %s%s, and this is pinfold " PINFOLD_VERSION ", which cannot talk to it; "
+                  "stop it with: pinfold session stop '%s'",
+                  name, known ? "pinfold " : "an earlier version of pinfold", known ? r->version : "", name);
+    return -ESTALE;
+}
+
 static int look_for(struct pinfold_session *s, const struct pinfold_policy *policy, bool locked, int *ret,
                     struct err *e)
 {
@@ -451,7 +464,11 @@ static int look_for(struct pinfold_session *s, const struct pinfold_policy *poli
         return 0;
     (void)close(fd);
     int r = take_record(s, e);
-    return r < 0 ? r : compare(s, policy->policy, ret, e);
+    if (r == 0 && s->record.revision != KEEP_REVISION)
+        *ret = OTHER_VERSION;
+    else if (r == 0)
+        r = compare(s, policy->policy, ret, e);
+    return r;
 }
 
 static int stop_living(const struct session_place *p, struct arena *mem, struct err *e);
@@ -463,6 +480,8 @@ static int make_under_lock(struct pinfold_session *s, struct pinfold_policy *pol
     int found, r = look_for(s, policy, true, &found, e);
     if (r < 0 || found == FOUND)
         return r;
+    if (found == OTHER_VERSION && !recreate)
+        return other_version(s, e);
     if (found == OTHER_IMAGE && !recreate) {
         (void)err_say(
             e, ERR_REFUSED,
@@ -477,7 +496,7 @@ static int make_under_lock(struct pinfold_session *s, struct pinfold_policy *pol
                       shown(&s->place, name), name);
         return -ESTALE;
     }
-    if (found == OTHER_POLICY || found == OTHER_IMAGE)
+    if (found != NOT_THERE)
         r = stop_living(&s->place, s->mem, e);
     if (r == 0)
         r = start_keeping(policy, &s->place, lock, e);
@@ -550,6 +569,8 @@ int pinfold_session_open(const struct pinfold_session_options *options, struct p
     if (r == -ENOENT || (r == 0 && !record_is_alive(&s->record))) {
         r = session_gone(&s->place, s->mem, &e);
         r = r == -ESTALE ? -ENOENT : r;
+    } else if (r == 0 && s->record.revision != KEEP_REVISION) {
+        r = other_version(s, &e);
     }
     if (r < 0) {
         pinfold_session_free(s);

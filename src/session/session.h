@@ -1,6 +1,4 @@
-/*
- * Behind the session functions of pinfold.h, in process.
- */
+/* The session functions of pinfold.h, in process. */
 #pragma once
 #include "run/direct.h"
 #include "session/record.h"
@@ -16,20 +14,20 @@ struct pinfold_session {
 };
 
 /*
- * A connection to the session daemon of a session that stands; when its socket has vanished the session daemon makes it anew. -ENOENT,
- * -ESTALE with a sentence that says what became of it.
+ * Connects to the daemon of a running session; if its socket has vanished the daemon creates it again. -ENOENT or
+ * -ESTALE, with a message about what happened to the session.
  */
 int session_connect(const struct session_place *p, struct arena *mem, int *ret, struct err *e);
-/* What became of a session that is not there; returns -ENOENT or -ESTALE. */
+/* Reports what happened to a session that does not run; returns -ENOENT or -ESTALE. */
 int session_gone(const struct session_place *p, struct arena *mem, struct err *e);
-/* The limit by which a session ended. */
+/* The limit that ended a session. */
 struct session_limit {
     enum box_limit limit; /* or none */
     uint64_t value;
-    struct str used, origin; /* in words, of `text`; may be empty */
+    struct str used, origin; /* parts of `text`; may be empty */
     char text[1024];
 };
-/* Asked when something in a session did not end well: whether the session is over, and by which limit when by one. */
+/* Call if something in a session failed: whether the session has ended, and by which limit, if any. */
 bool session_over(const struct session_place *p, struct arena *mem, struct session_limit *ret);
-/* It ended in good order: by somebody's wish, or by its own limits. */
+/* Whether it ended regularly: because somebody stopped it, or by its own limits. */
 bool session_is_stopped(const struct session_place *p);

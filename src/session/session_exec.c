@@ -1,6 +1,6 @@
 /*
- * A command in a session: its image and descriptors go to the session daemon, everything else is between pid 1 and this process
- * (supervisor/run.h, box_exec).
+ * A command in a session: its image and descriptors go to the session daemon, everything else is between pid 1 and this
+ * process (box_exec in supervisor/run.h).
  */
 #include <stdio.h>
 #include <stdlib.h>

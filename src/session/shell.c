@@ -1,7 +1,7 @@
 /*
- * The text goes to the shell as one quoted word of `eval`, with standard input from /dev/null; its status comes back on the
- * shell's own standard input, which is a socket that no child of it has. What it wrote is drained once the status is
- * there. The shell's session daemon only hears of signals and of the end (sessiond/shell.c).
+ * Runs a command in a persistent shell: the text is sent as one quoted word of `eval`, with standard input from
+ * /dev/null. Its status comes back on the shell's own standard input, a socket that no child of the shell has. Output
+ * is drained once the status has arrived. The session daemon only handles signals and the end (sessiond/shell.c).
  */
 #include "session/shell.h"
 

@@ -1,4 +1,4 @@
-/* Answers of the session daemon to its clients; large ones travel in a memory file. */
+/* Answers of the session daemon to its clients; large ones are sent in a memfd. */
 #include <stdio.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>

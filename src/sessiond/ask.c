@@ -1,6 +1,6 @@
 /*
- * Connections: who asks is judged by the kernel's word (unix(7), SO_PEERCRED): the same user, and a process of our own pid
- * namespace: none in a box has that. Then one request, bounded in size and time.
+ * Connections. The kernel identifies the client (unix(7), SO_PEERCRED): it must be the same user, and a process of our
+ * own pid namespace, which no process in a box is. Then one request, bounded in size and time.
  */
 #include <stdio.h>
 #include <fcntl.h>
@@ -49,7 +49,7 @@ static void refuse_stranger(int fd)
     answer_refused(fd, &e, r);
 }
 
-/* The memory file's content, NUL-terminated; malloc()ed. */
+/* The content of the memfd, NUL-terminated; malloc()ed. */
 static char *fetch(int fd, size_t n)
 {
     char *p = malloc(n + 1);
@@ -125,14 +125,14 @@ static void dispatch(struct sessiond *k, struct session_request *q)
         update(k, q);
         break;
     case KEEP_STOP:
-        q->from = -1; /* its end, by the process's, is the answer */
+        q->from = -1; /* closed by our exit, which is the answer */
         if (k->box)
             box_keep_end(k->box);
         break;
     case KEEP_DENIALS:
         (q->head.b ? jobs_denials : denied_answer)(k, q);
         break;
-    case KEEP_FILES: /* what is said on the socket is the answer */
+    case KEEP_FILES: /* the answer comes on that socket */
         if (k->box && q->n_fds == 1)
             (void)box_keep_files(k->box, q->fds[0]);
         break;
@@ -141,7 +141,7 @@ static void dispatch(struct sessiond *k, struct session_request *q)
     }
 }
 
-/* Takes the message apart and has it served; descriptors that nobody took are closed. */
+/* Parses the message and serves it; closes descriptors that nobody took over. */
 static void serve(struct sessiond *k, struct session_request *q, size_t n, int *fds, unsigned n_fds)
 {
     struct err e = {0};
@@ -149,7 +149,10 @@ static void serve(struct sessiond *k, struct session_request *q, size_t n, int *
     unsigned first = 0;
     if (keep_request_check(message, n, n_fds) < 0) {
         answer_refused(q->from, &e,
-                       err_say(&e, ERR_BUG, "cannot read the request; are both pinfolds the same version?"));
+                       err_say(&e, ERR_REFUSED,
+                               "the session was started by pinfold " PINFOLD_VERSION
+                               " and does not understand this version's request; "
+                               "stop it with: pinfold session stop"));
     } else {
         memcpy(&q->head, message, sizeof q->head);
         first = q->head.apart;
@@ -173,7 +176,7 @@ static void serve(struct sessiond *k, struct session_request *q, size_t n, int *
     free(fetched);
 }
 
-/* One request, if it is there; false when the connection stays. */
+/* Receives one request, if there is one; false if the connection stays open. */
 static bool take_message(struct sessiond *k, int fd, int pid)
 {
     union {
@@ -241,7 +244,7 @@ void ask_ready(struct sessiond *k, unsigned i)
     if (!c || c->fd < 0)
         return;
     int fd = c->fd;
-    /* Out of the set before it is taken: it may live on elsewhere. */
+    /* Remove it from the set before it is taken over: it may stay open elsewhere. */
     (void)epoll_ctl(k->epoll, EPOLL_CTL_DEL, fd, NULL);
     if (take_message(k, fd, c->pid)) {
         c->fd = -1;

@@ -1,6 +1,6 @@
 /*
- * A command on its way to pid 1. Who asks may add to the session's environment, never see it; descriptors are judged
- * once more here, by the same rule as at a plain run: nothing that is more than its bytes enters.
+ * Sends a command to pid 1. The caller may add to the session's environment but not see it. Descriptors are checked
+ * here again, by the same rule as for a plain run: only those that give access to nothing but their data.
  */
 #include <poll.h>
 #include <stdio.h>
@@ -54,7 +54,7 @@ static const char **lists(struct sessiond *k, const struct job_image *j)
         if (strchr(entry, '=') && entry[0] != '=')
             env[n++] = entry;
     }
-    static char pwd[4096 + 8]; /* the session's own would be another directory's */
+    static char pwd[4096 + 8]; /* the session's PWD would be wrong for another directory */
     if (j->cwd && strlen(job_string(j, j->cwd)) < 4096) {
         snprintf(pwd, sizeof pwd, "PWD=%s", job_string(j, j->cwd));
         env[n++] = pwd;
@@ -148,7 +148,7 @@ int command_send(struct sessiond *k, const struct job_image *j, uint32_t more_fl
         all[1 + i] = fds[i];
     if (r == 0)
         r = send_all(k->control, &k->image, all, n_fds + 1);
-    if (k->image.room > JOB_INLINE) { /* a long one is rare: nothing of it stays */
+    if (k->image.room > JOB_INLINE) { /* a long one is rare: do not keep its memory */
         buf_free(&k->image);
         k->image = BUF(JOB_MAX_BYTES + 1);
     }
@@ -164,7 +164,7 @@ const struct job_image *command_image(const char *payload, size_t n, struct err 
 {
     if (job_image_check(payload, n) == 0)
         return (const void *)payload;
-    (void)err_say(e, ERR_BUG, "cannot read the command; are both pinfolds the same version?");
+    (void)err_say(e, ERR_BUG, "cannot read the command (a bug in pinfold)");
     return NULL;
 }
 

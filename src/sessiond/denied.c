@@ -1,22 +1,24 @@
 /*
- * What the guard and the network refused of late, with the session of processes that it was done in: whoever ran a command asks for that one's,
- * by the number that the box has for it; a job gets its own at once and once more when it ends. Nothing is kept before something is refused.
+ * Recent denials of guard and network, with the session id of the process: the caller of a command requests those of
+ * its session id, as the box numbers it; a job gets its own at once and again when it ends. Nothing is allocated before
+ * the first denial.
  */
 #include "sessiond/parts.h"
 
 #define MAX_DENIED 128
-#define GUARD_US   4000000u /* for the guard's bucket (guard/rules/deny.c) to fill again: after that it drops nothing */
+/* until the guard's token bucket (guard/rules/deny.c) is full again; it then drops nothing */
+#define GUARD_US 4000000u
 
 struct denied {
     uint64_t at;
     uint32_t session, n;
-    char *bytes; /* as protocol/keep.h says */
+    char *bytes; /* in the form of protocol/keep.h */
 };
 
 static struct denied *ring; /* MAX_DENIED of them */
 static unsigned next_slot;
-static uint64_t lost_at;     /* when one could not be kept */
-static uint64_t unplaced_at; /* when it was not found whose refusal of the network one was */
+static uint64_t lost_at;     /* last time one could not be kept */
+static uint64_t unplaced_at; /* last time the process of a network denial was not found */
 
 void denied_put(struct buf *b, const struct denial *d)
 {
@@ -84,7 +86,7 @@ void denied_keep(const struct denial *d)
     *slot = (struct denied){sessiond_now(), d->session, (uint32_t)n, bytes};
 }
 
-/* So many of late that some since then may be gone from here, or were never told. */
+/* Bits for what may be missing: there were so many that some since then were dropped, or never sent. */
 static uint32_t may_lack(uint64_t since)
 {
     const struct denied *oldest = ring ? &ring[next_slot % MAX_DENIED] : NULL;
@@ -96,7 +98,7 @@ static uint32_t may_lack(uint64_t since)
 static uint32_t take_since(struct sessiond *k, uint32_t session, uint64_t since, struct buf *out)
 {
     if (k->box)
-        box_keep_hear(k->box); /* what was refused before the command ended is told already, and perhaps not read */
+        box_keep_hear(k->box); /* denials from before the command's end have been sent, but perhaps not read */
     for (unsigned i = 0; ring && i < MAX_DENIED; i++) {
         const struct denied *d = &ring[(next_slot + i) % MAX_DENIED];
         if (d->bytes && d->session == session && d->at >= since)

@@ -1,7 +1,7 @@
 /*
- * Background commands. The session daemon is their caller: it reads what they write into a bounded log, of which the oldest goes
- * first, and remembers how they ended. Who attaches gets the log and then what comes, as fast as he takes it; a slow one
- * misses what the log has lost by then, and holds nobody back.
+ * Background commands. The session daemon is their caller: it reads their output into a bounded log, whose oldest part
+ * is dropped first, and remembers how they ended. An attached client gets the log and then new output, as fast as it
+ * reads; a slow one misses what the log has dropped by then, and delays nobody.
  */
 #include <fcntl.h>
 #include <signal.h>
@@ -16,35 +16,35 @@
 
 #define LOG_FIRST       4096u
 #define LOG_MAX         (1u << 20)
-#define MAX_ENDED       64 /* jobs that have ended and are still remembered */
+#define MAX_ENDED       64 /* ended jobs that are remembered */
 #define MAX_ANSWER_JSON (8u << 20)
 #define MAX_SHOWN_ARGV  (8u << 10)
-#define AGAIN_US        20000u /* when a terminal's input is full */
+#define AGAIN_US        20000u /* retry interval while a terminal's input is full */
 #define DEFAULT_GRACE   2000u  /* milliseconds */
 
 struct attached {
     int fd; /* -1: free */
     unsigned job;
     uint64_t at;
-    bool full;  /* it takes no more for now */
-    char *held; /* typed, and not taken by the terminal yet */
+    bool full;  /* it takes no more at the moment */
+    char *held; /* typed, but not taken by the terminal yet */
     size_t held_n;
-    uint64_t try_at; /* when to try again */
+    uint64_t try_at; /* time of the next attempt */
 };
 
 struct session_job {
     uint32_t id; /* 0: free */
     bool tty, ended, asked_to_end;
     int reply, out; /* -1: closed */
-    uint64_t until; /* of its time, then of its grace */
+    uint64_t until; /* end of its timeout, then of its grace period */
     char *log;
     size_t room;
-    uint64_t first, end; /* bytes ever written, and the oldest that is kept */
+    uint64_t first, end; /* oldest byte that is kept, and bytes ever written */
     char *argv;          /* as JSON */
     struct box_result result;
     char failed[sizeof((struct err *)0)->text];
     uint64_t began;
-    uint64_t again; /* nobody has its terminal open just now: when to look again; 0 */
+    uint64_t again; /* no process has its terminal open: when to check again; 0 */
     bool timed_out;
 };
 
@@ -94,7 +94,7 @@ static struct session_job *oldest_ended(unsigned *ret_n)
     return oldest;
 }
 
-/* A free one; those that ended longest ago make room. */
+/* A free entry; if needed the job that ended longest ago is dropped. */
 static struct session_job *make_room(void)
 {
     unsigned n;
@@ -110,7 +110,7 @@ static struct session_job *make_room(void)
     return j;
 }
 
-/* The table of jobs is free as it is: to write in it would keep all its pages in memory. */
+/* A zeroed table is an empty one: writing to it would only allocate its pages. */
 void jobs_begin(void)
 {
     for (unsigned i = 0; i < MAX_ATTACHED; i++)
@@ -132,7 +132,7 @@ static bool keep_bytes(struct session_job *j, const char *p, size_t n)
     if (!j->room)
         return false;
     if (j->end + n > j->room && j->room < LOG_MAX)
-        return false; /* without memory: nothing more is kept */
+        return false; /* out of memory: nothing more is kept */
     for (size_t i = 0; i < n;) {
         size_t at = (size_t)(j->end % j->room), part = j->room - at < n - i ? j->room - at : n - i;
         memcpy(j->log + at, p + i, part);
@@ -144,7 +144,7 @@ static bool keep_bytes(struct session_job *j, const char *p, size_t n)
     return true;
 }
 
-/* At most `room` bytes from `*at`, which moves to the oldest that is kept when that is later. */
+/* Copies at most `room` bytes from `*at`, which first moves up to the oldest byte kept. */
 static size_t log_read(const struct session_job *j, uint64_t *at, char *to, size_t room)
 {
     if (*at < j->first)
@@ -162,7 +162,7 @@ static size_t log_read(const struct session_job *j, uint64_t *at, char *to, size
     return n;
 }
 
-/* ---- who is attached ---- */
+/* ---- attached clients ---- */
 
 static void detach(struct sessiond *k, unsigned i)
 {
@@ -310,7 +310,7 @@ static void over(struct sessiond *k, struct session_job *j)
     }
     if (j->result.command)
         denied_add(k, j->began, &j->result);
-    /* What it left behind may write on; what it wrote itself is in the pipe by now. */
+    /* Processes it left behind may still write; its own output is in the pipe by now. */
     jobs_bytes(k, (unsigned)(j - jobs));
     if (j->tty) {
         const struct frame f = {.kind = FRAME_END, .a = 1};
@@ -349,7 +349,7 @@ static void take_frame(struct sessiond *k, struct session_job *j, const struct f
         snprintf(j->failed, sizeof j->failed, "%s", e.text);
         over(k, j);
         break;
-    case FRAME_STARTED: /* a machine's numbers are its own, and the guard around it sees qemu */
+    case FRAME_STARTED: /* a virtual machine has its own pids, and the guard around it sees qemu */
         j->result.command = k->ask->plan->facts->machine ? 0 : f->a;
         break;
     case FRAME_EXIT:
@@ -393,7 +393,7 @@ void jobs_bytes(struct sessiond *k, unsigned i)
             continue;
         if (n < 0 && errno == EAGAIN)
             break;
-        if (n < 0 && j->tty && !j->ended) { /* EIO: no process has it open just now, and poll would never wait */
+        if (n < 0 && j->tty && !j->ended) { /* EIO: no process has it open, and poll would return at once */
             (void)epoll_ctl(k->epoll, EPOLL_CTL_DEL, j->out, NULL);
             j->again = sessiond_now() + 100000;
             break;
@@ -421,7 +421,7 @@ static char *argv_json(const struct job_image *image)
     return buf_take(&out);
 }
 
-/* The ends that the command gets, in `fds`; ours in the job. */
+/* Creates the streams: the command's ends go to `fds`, ours to the job. */
 static int make_job_ends(struct session_job *j, const struct session_request *q, int fds[3], int *ret_reply,
                          struct err *e)
 {
@@ -529,7 +529,7 @@ void jobs_output(struct sessiond *k, struct session_request *q)
     size_t room = q->head.b < LOG_MAX ? q->head.b : LOG_MAX;
     char *bytes = malloc(room + 1);
     size_t n = bytes ? log_read(j, &at, bytes, room) : 0;
-    /* Numbers: where these begin, the oldest that is kept; 1: no more will come. */
+    /* Numbers: start of these bytes, the oldest that is kept; 1: no more will come. */
     answer_bytes(q->from, bytes ? bytes : "", n, j->ended && at + n == j->end, at, j->first);
     free(bytes);
 }
@@ -552,7 +552,7 @@ void jobs_kill(struct sessiond *k, struct session_request *q)
         answer_bytes(q->from, "", 0, 0, 0, 0);
 }
 
-/* That one has started may wait to be read while the first denial of it is here already. */
+/* The message that it has started may still be unread when its first denial arrives. */
 static void hear_of_start(struct sessiond *k, struct session_job *j)
 {
     struct frame f;
@@ -597,7 +597,7 @@ unsigned jobs_running(void)
     return n;
 }
 
-/* ---- the clock ---- */
+/* ---- timeouts ---- */
 
 uint64_t jobs_next(void)
 {

@@ -1,11 +1,10 @@
 /*
- * What the files of sessiond/ share.
+ * Shared by the files of sessiond/.
  *
- *     session daemon.c    the socket, signals, begin and end     ask.c      connections: who asks, and what
- *     answer.c    what is answered                       command.c  a command to pid 1
- *     jobs.c      commands without a caller              shell.c    persistent shells
- *     denied.c    what the guard refused, by command
- *     running.c   what runs just now
+ *     sessiond.c  socket, signals, start and end    ask.c      connections and their requests
+ *     answer.c    answers                           command.c  sends a command to pid 1
+ *     jobs.c      commands without a caller         shell.c    persistent shells
+ *     denied.c    the guard's denials, by command   running.c  what runs at the moment
  */
 #pragma once
 #include <errno.h>
@@ -21,7 +20,7 @@
 #define MAX_JOBS        256
 #define MAX_ATTACHED    64
 #define MAX_SHELLS      32
-#define SILENT_US       5000000u /* how long a connection may say nothing */
+#define SILENT_US       5000000u /* a connection that sends nothing is closed after this time */
 #define NEVER           UINT64_MAX
 
 enum command_source {
@@ -34,16 +33,16 @@ enum command_source {
     SOURCE_SHELL,
     SOURCE_SHELL_CALLER
 };
-/* What epoll hands back: kind and number. */
+/* data of an epoll event: kind and number. */
 #define TICKET(kind, i) ((uint64_t)(kind) << 32 | (uint32_t)(i))
 
-struct session_request { /* one, taken apart */
+struct session_request { /* one parsed request */
     struct keep_request head;
-    const char *payload; /* head.bytes of them, and a NUL */
-    int fds[KEEP_FDS];   /* without the memory file; owned */
+    const char *payload; /* head.bytes bytes, and a NUL */
+    int fds[KEEP_FDS];   /* without the memfd; owned */
     unsigned n_fds;
-    int from; /* the connection; who takes it sets -1 */
-    int pid;  /* who asks */
+    int from; /* the connection; whoever takes it over sets -1 */
+    int pid;  /* of the caller */
 };
 
 struct connection {
@@ -57,8 +56,8 @@ struct sessiond {
     struct box *box;
     int report, epoll, listener, signals, control, builder;
     uint64_t pid_ns_dev, pid_ns_ino;
-    bool told;                /* by a signal to end */
-    uint64_t began, commands; /* how many have been passed on */
+    bool told;                /* a signal asked it to end */
+    uint64_t began, commands; /* commands: how many were passed on */
     uint64_t look_at, record_ino;
     struct connection connections[MAX_CONNECTIONS];
     unsigned n_connections;
@@ -73,10 +72,10 @@ int sessiond_watch(struct sessiond *k, int fd, uint32_t events, uint64_t ticket)
 
 /* ---- answer.c ---- */
 void answer_refused(int to, const struct err *e, int r);
-/* Bytes, in a memory file when they are many, and numbers. */
+/* Sends bytes, in a memfd if they are many, and numbers. */
 void answer_bytes(int to, const char *bytes, size_t n, uint32_t c, uint64_t a, uint64_t b);
 
-/* One message without waiting, with the descriptor that came with it (-1: none): bytes, 0 at the end, -errno. */
+/* Receives one message without waiting, with its descriptor (-1: none): bytes, 0 at the end, -errno. */
 ssize_t answer_receive(int from, void *p, size_t room, int *ret_fd);
 
 /* ---- jobs.c ---- */
@@ -89,8 +88,8 @@ void jobs_attach(struct sessiond *k, struct session_request *q);
 void jobs_frame(struct sessiond *k, unsigned i);                  /* SOURCE_JOB */
 void jobs_bytes(struct sessiond *k, unsigned i);                  /* SOURCE_JOB_OUT */
 void jobs_heard(struct sessiond *k, unsigned i);                  /* SOURCE_ATTACHED */
-void jobs_denied(struct sessiond *k, const struct denial *d);     /* something in the box was */
-void jobs_denials(struct sessiond *k, struct session_request *q); /* of one that has ended */
+void jobs_denied(struct sessiond *k, const struct denial *d);     /* something in the box was denied */
+void jobs_denials(struct sessiond *k, struct session_request *q); /* of a job that has ended */
 unsigned jobs_running(void);
 uint64_t jobs_next(void);
 void jobs_due(struct sessiond *k, uint64_t now);
@@ -103,30 +102,30 @@ void shells_heard(struct sessiond *k, unsigned i); /* SOURCE_SHELL_CALLER */
 
 /* ---- running.c ---- */
 struct json;
-/* Objects with `pid` (this machine's), `command`, `seconds`, of what runs below process `builder`; 32 at most. */
+/* Writes objects with `pid` (the host's), `command`, `seconds` for processes below `builder`; at most 32. */
 void running_put(int builder, struct json *j);
 
 /* ---- command.c ---- */
 /*
- * Sends the command on to pid 1: the image's own, with the session's environment around it. `reply` and `fds` stay the
- * caller's. 0 or -errno with a sentence.
+ * Sends the command to pid 1, with the session's environment added. `reply` and `fds` remain the caller's. 0 or -errno
+ * with a message.
  */
 int command_send(struct sessiond *k, const struct job_image *j, uint32_t more_flags, int reply, const int *fds,
                  unsigned n_fds, struct err *e);
-/* The image in the payload, checked; NULL with a sentence. */
+/* The image in the payload, checked; NULL with a message. */
 const struct job_image *command_image(const char *payload, size_t n, struct err *e);
 void command_exec(struct sessiond *k, struct session_request *q);
 
 /* ---- denied.c ---- */
 void denied_keep(const struct denial *d);
-void denied_put(struct buf *b, const struct denial *d); /* as protocol/keep.h says */
-/* What was refused to the result's command since then, and whether that is all of it. */
+void denied_put(struct buf *b, const struct denial *d); /* in the form of protocol/keep.h */
+/* Adds what was denied to the result's command since then, and whether that is complete. */
 void denied_add(struct sessiond *k, uint64_t since, struct box_result *r);
 void denied_answer(struct sessiond *k, struct session_request *q);
 
 /* ---- ask.c ---- */
 void ask_begin(struct sessiond *k);
-bool ask_accept(struct sessiond *k); /* whether more may be waiting */
+bool ask_accept(struct sessiond *k); /* returns whether more may be waiting */
 void ask_ready(struct sessiond *k, unsigned i);
 uint64_t ask_next(const struct sessiond *k);
 void ask_due(struct sessiond *k, uint64_t now);

@@ -1,7 +1,7 @@
 /*
- * What runs in the box just now, as this machine's /proc shows it: the children of the processes that are pinfold's own
- * (guard, pid 1, a terminal's leader). Nothing is noted while commands run; whoever asks pays. A virtual machine's are not
- * to be seen from here.
+ * Lists what runs in the box at the moment, according to this machine's /proc: the children of pinfold's own processes
+ * (guard, pid 1, a terminal's leader). Nothing is recorded while commands run, so only this request costs time.
+ * Processes in a virtual machine are not visible.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -26,7 +26,7 @@ static ssize_t read_of(int pid, const char *name, char *text, size_t room)
     return read_text(path, text, room);
 }
 
-/* Whether it is one of ours, and how long it has run: fields 2 and 22 of its stat file, proc(5). */
+/* Whether it is one of ours, and how long it has run: fields 2 and 22 of proc_pid_stat(5). */
 static bool stat_of(int pid, bool *ret_own, double *ret_seconds)
 {
     char text[1024], up[64];
@@ -64,7 +64,7 @@ void running_put(int builder, struct json *j)
     int own[MAX_LOOKED] = {builder}, n = builder > 0 ? 1 : 0, shown = 0;
     char children[4096];
     for (int i = 0; i < n; i++) {
-        char name[32]; /* of the only thread */
+        char name[32]; /* of its only thread */
         snprintf(name, sizeof name, "task/%d/children", own[i]);
         if (read_of(own[i], name, children, sizeof children) <= 0)
             continue;

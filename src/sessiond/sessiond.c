@@ -12,7 +12,7 @@
 #include "sessiond/parts.h"
 #include "sys/poll.h"
 
-#define LOOK_US 60000000u /* how often it looks whether it can still be found */
+#define LOOK_US 60000000u /* how often it checks whether it can still be found */
 
 void sessiond_report(int *report, int r, const struct err *e)
 {
@@ -39,14 +39,14 @@ static int make_listener(struct sessiond *k, struct err *e)
         r = sessiond_watch(k, fd, EPOLLIN, TICKET(SOURCE_LISTEN, 0));
     if (r < 0)
         return err_sys(e, ERR_SYSTEM, -r, "cannot create the session's socket in '%s'", k->ask->run);
-    while (k->listener >= 0 && ask_accept(k)) /* who is connected to the one that goes has asked already */
+    while (k->listener >= 0 && ask_accept(k)) /* serve clients that are connected to the old one */
         ;
     (void)close_fd(k->listener);
     k->listener = take_fd(&fd);
     return 0;
 }
 
-/* Whether callers still find the socket: a signal says only that somebody did not, a moment ago. */
+/* Whether clients still find the socket: the signal only means that one did not, a moment ago. */
 static bool is_found(const struct sessiond *k)
 {
     struct sockaddr_un at = {.sun_family = AF_UNIX};
@@ -56,11 +56,11 @@ static bool is_found(const struct sessiond *k)
     snprintf(at.sun_path, sizeof at.sun_path, "/proc/self/fd/%d/" KEEP_SOCKET, dir);
     if (k->listener < 0 || dir < 0 || fstatat(dir, KEEP_SOCKET, &st, AT_SYMLINK_NOFOLLOW) < 0)
         return false;
-    /* Full is found. */
+    /* A full queue means that it was found. */
     return fd < 0 || connect(fd, (struct sockaddr *)&at, sizeof at) == 0 || errno == EAGAIN;
 }
 
-/* Removed, or another session's of the same name: then nobody could find this one any more. */
+/* If it was removed, or belongs to another session of the same name, nobody can find this one any more. */
 static bool record_is_ours(struct sessiond *k)
 {
     struct stat st;
@@ -93,7 +93,7 @@ static int begin(struct sessiond *k, struct err *e)
     return 0;
 }
 
-/* ---- what box/ calls ---- */
+/* ---- callbacks of supervisor/ ---- */
 
 static int begun(void *ctx, const struct started *s, struct err *e)
 {
@@ -104,7 +104,7 @@ static int begun(void *ctx, const struct started *s, struct err *e)
     k->look_at = k->began + LOOK_US;
     (void)record_is_ours(k);
     int r = make_listener(k, e);
-    /* A starter that was killed has left the lock to this process: nobody else starts one of the name meanwhile. */
+    /* If the starter was killed, this process has the lock: nobody else starts a session of this name meanwhile. */
     if (r == 0 && k->ask->lock >= 0) {
         (void)flock(k->ask->lock, LOCK_UN);
         (void)close(k->ask->lock);
@@ -129,7 +129,8 @@ static void take_signals(struct sessiond *k)
     }
 }
 
-/* What is stored waits for the next of the name; a limit that ended it is told to whoever ran a command (session/session.c). */
+/* Stored files wait for the next session of this name; a limit that ended it is reported to callers of commands
+   (session/session.c). */
 static void mark_stopped(struct sessiond *k, const struct box_result *result)
 {
     const struct limits *l = &k->ask->plan->policy->limits;

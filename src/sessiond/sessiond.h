@@ -1,6 +1,6 @@
 /*
- * The session daemon of a session: a process that holds a box without a command alive, and hands commands on to the box's pid 1.
- * What a command writes and how it ends never passes it, but for jobs, whose caller it is itself.
+ * The daemon of a session: a process that keeps a box without a command, and passes commands to the box's pid 1. Output
+ * and exit of commands go directly to their callers, except for jobs, whose caller is the daemon.
  */
 #pragma once
 #include "supervisor/run.h"
@@ -15,22 +15,22 @@ struct keep_ask {
     const struct span *spare;
     size_t n_spare;
     const char *name, *scope; /* the session's, for the audit log */
-    const char *run;          /* the session's runtime directory: the socket is made there */
-    const char *stopped;      /* a file that says that it ended in good order, and by which limit if by one */
-    const char *record;       /* its record: a session whose record is gone, or another one's, ends */
-    int report;               /* written to once: sessiond_report; owned */
-    int lock;                 /* of the session's directory (flock), its starter's too: given back once it stands; -1 */
+    const char *run;          /* the session's runtime directory, in which the socket is created */
+    const char *stopped;      /* file that says that the session ended regularly, and by which limit, if any */
+    const char *record;       /* its record: if that is gone, or another session's, this session ends */
+    int report;               /* for one sessiond_report; owned */
+    int lock; /* of the session's directory (flock), shared with the starter: released once the session runs; -1 */
 };
-/* What the process that started the session daemon reads: whether the session stands. */
+/* What the process that started the daemon reads: whether the session runs. */
 struct keep_report {
     int32_t r; /* 0, or -errno */
     struct err err;
 };
-#define KEEP_SOCKET "sock" /* its name in the directory */
+#define KEEP_SOCKET "sock" /* name of the socket in the directory */
 
-/* Returns when the box is gone; the report is made in any case. */
+/* Returns when the box has ended; always sends the report. */
 int sessiond_run(const struct keep_ask *ask, struct err *e);
-/* Adds the denials of an answer to KEEP_DENIALS to a result. */
+/* Adds the denials in an answer to KEEP_DENIALS to a result. */
 void denied_read(struct box_result *r, struct buf *answer);
-/* Tells the starter, once: later calls do nothing. */
+/* Reports to the starter; only the first call has an effect. */
 void sessiond_report(int *report, int r, const struct err *e);

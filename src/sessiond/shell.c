@@ -1,7 +1,7 @@
 /*
- * Persistent shells: one bash (sh where there is none) for each name, whose standard input is a socket on which commands
- * come and statuses go back. For the time of a command its caller holds copies of our ends: the socket and the two
- * pipes of what it writes. One command at a time; a caller that goes away before its end takes the shell along.
+ * Persistent shells: one bash (sh if there is none) per name, whose standard input is a socket for commands and
+ * statuses. During a command its caller has copies of our ends: the socket and the two output pipes. One command at a
+ * time; if its caller disconnects before the end the shell is killed.
  */
 #include <fcntl.h>
 #include <signal.h>
@@ -12,10 +12,10 @@
 
 struct shell {
     char name[KEEP_MAX_NAME + 1]; /* "": free */
-    int reply;                    /* to pid 1; -1: it has ended */
+    int reply;                    /* to pid 1; -1: the shell has ended */
     int commands, out, err;
-    int caller; /* the connection of whoever runs a command in it, or -1 */
-    bool lost;  /* one of this name had begun, and ended */
+    int caller; /* connection of the present caller, or -1 */
+    bool lost;  /* a shell of this name had been started, and has ended */
 };
 
 static struct shell shells[MAX_SHELLS];
@@ -47,7 +47,7 @@ static struct shell *find_shell(const char *name)
     return free_one;
 }
 
-/* Our ends; what the shell's processes are doing ends with the reply socket. */
+/* Closes our ends; closing the reply socket kills the shell's processes. */
 static void shell_end(struct shell *s)
 {
     s->reply = close_fd(s->reply);
@@ -131,7 +131,7 @@ void shells_ask(struct sessiond *k, struct session_request *q)
         answer_refused(q->from, &e, r);
         return;
     }
-    if (s->caller >= 0) /* whoever asks next may be heard before the end of the one before */
+    if (s->caller >= 0) /* the next caller may be heard before the end of the previous one */
         shells_heard(k, (unsigned)(s - shells));
     if (s->caller >= 0) {
         (void)err_say(&e, ERR_REFUSED,
@@ -164,7 +164,7 @@ void shells_ask(struct sessiond *k, struct session_request *q)
         q->from = -1;
 }
 
-/* From pid 1: that it has ended. Whoever waits for a command in it learns how. */
+/* From pid 1: the shell has ended. A waiting caller is told how. */
 void shells_frame(struct sessiond *k, unsigned i)
 {
     struct shell *s = i < MAX_SHELLS ? &shells[i] : NULL;
@@ -183,7 +183,7 @@ void shells_frame(struct sessiond *k, unsigned i)
     }
 }
 
-/* From whoever runs a command in it: signals for that; its end; or nothing more, because he is gone. */
+/* From the caller of a command in it: signals, the end of the command, or a disconnect. */
 void shells_heard(struct sessiond *k, unsigned i)
 {
     struct shell *s = i < MAX_SHELLS ? &shells[i] : NULL;
@@ -198,7 +198,7 @@ void shells_heard(struct sessiond *k, unsigned i)
         (void)send(s->reply, &f, sizeof f, MSG_DONTWAIT | MSG_NOSIGNAL);
         return;
     }
-    if (whole && f.kind == FRAME_END && f.a == 0) { /* nothing less helped */
+    if (whole && f.kind == FRAME_END && f.a == 0) { /* the caller asks to kill it */
         (void)send(s->reply, &f, sizeof f, MSG_DONTWAIT | MSG_NOSIGNAL);
         return;
     }

@@ -1,8 +1,8 @@
 /*
- * The audit log. Many boxes write to one file: each event is one write(2) of at most 4 KiB to a descriptor with O_APPEND, which
- * the kernel keeps whole and in order. Rotation renames audit.jsonl to audit.1.jsonl and so on under a lock (flock on
- * the directory); a writer that still holds the old file notices by its size or link count at its next event and opens
- * anew. A run without events never comes here.
+ * The audit log. Many boxes write to one file: each event is one write(2) of at most 4 KiB with O_APPEND, which the
+ * kernel keeps whole and in order. Rotation renames audit.jsonl to audit.1.jsonl and so on under a lock (flock on the
+ * directory). A writer that still has the old file open notices by its size or link count at the next event and opens
+ * the new one. A run without events does none of this.
  */
 #include "supervisor/audit.h"
 

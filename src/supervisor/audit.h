@@ -1,5 +1,5 @@
 /*
- * The audit log: what a box was denied and what its network let through, as JSON lines below the state directory, and reading it again.
+ * The audit log: what a box was denied and which connections it was allowed, as JSON lines below the state directory.
  */
 #pragma once
 #include <stdbool.h>
@@ -7,36 +7,36 @@
 #include "base/err.h"
 #include "base/str.h"
 
-#define AUDIT_LINE_MAX  4096u       /* one event is one write of at most this: O_APPEND keeps it whole */
+#define AUDIT_LINE_MAX  4096u       /* one event is one write(2) of at most this size: O_APPEND keeps it whole */
 #define AUDIT_FILE_MAX  (16u << 20) /* then the file is rotated */
-#define AUDIT_FILES     4           /* audit.jsonl, audit.1.jsonl ... the oldest goes */
+#define AUDIT_FILES     4           /* audit.jsonl, audit.1.jsonl ...; the oldest is removed */
 #define AUDIT_FILE_NAME "audit.jsonl"
 
 struct audit_event {
     const char *id;              /* of the run */
-    const char *session, *scope; /* or NULL; scope: whose name that is, NULL or "": the user's own */
+    const char *session, *scope; /* or NULL; scope: its owner, NULL or "": the user's own */
     const char *kind, *action, *target, *rule, *origin, *how;
     uint32_t pid;
-    const char *address, *command; /* of the network; NULL: not in the line */
-    const char *why;               /* of a git configuration; NULL: not in the line */
-    uint64_t count;                /* when more than 1 */
+    const char *address, *command; /* of network events; NULL: omitted */
+    const char *why;               /* of git configurations; NULL: omitted */
+    uint64_t count;                /* if more than 1 */
 };
 
 struct audit_log;
 /*
- * $XDG_STATE_HOME/pinfold/audit, else ~/.local/state/pinfold/audit, into `ret`; -ENOENT without either variable,
- * -ENAMETOOLONG. Nothing is made.
+ * Puts the directory into `ret`: $XDG_STATE_HOME/pinfold/audit, else ~/.local/state/pinfold/audit; -ENOENT without
+ * either variable, -ENAMETOOLONG. Creates nothing.
  */
 int audit_dir(char *ret, size_t n);
-/* Makes the directory (0700) and opens the file for appending; 0 or -errno. */
+/* Creates the directory (0700) and opens the file for appending; 0 or -errno. */
 int audit_open(struct audit_log **ret);
-/* One line. The target is shortened when the line would be too long. 0 or -errno. */
+/* Writes one line; shortens the target if the line would be too long. 0 or -errno. */
 int audit_write(struct audit_log *log, const struct audit_event *event);
 struct audit_log *audit_close(struct audit_log *log); /* takes NULL, returns NULL */
 
 /*
- * Calls `line` for every event of the log, oldest first, without its newline; `line` returns false to stop. With
- * `follow` it then waits for more, through rotations, until `line` stops it or a signal is caught (-EINTR). A log that does
- * not exist yet is empty. 0 or -errno with `e`.
+ * Calls `line` for every event of the log, oldest first, without its newline; it returns false to stop. With `follow`
+ * then waits for more, also across rotations, until `line` stops it or a signal is caught (-EINTR). A log that does not
+ * exist yet is empty. 0 or -errno with `e`.
  */
 int audit_read(bool follow, bool (*line)(void *ctx, struct str text), void *ctx, struct err *e);

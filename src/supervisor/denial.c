@@ -1,8 +1,8 @@
 /*
- * Denials: from the guard's frames, the egress (network.c), and limits that were hit, to the result and to the audit log.
+ * Denials: from the guard's frames, the egress proxy (network.c) and limits, to the result and the audit log.
  *
- * The box decides how many there are, so all of it is bounded: an equal denial is kept once, MAX_DENIALS are kept, the
- * rest is counted; only kept ones are announced and logged.
+ * The box decides how many there are, so everything is bounded: equal denials are kept once, at most MAX_DENIALS are
+ * kept, the rest is counted. Only kept ones are reported and logged.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,19 +1,19 @@
 /*
- * What the command gets as its descriptors 0, 1 and 2, and what has to be relayed for that.
+ * The command's descriptors 0, 1 and 2, and the relays that they need.
  *
- *   pipe, connected Unix stream socket, /dev/null and its kin   as they are: nobody needs to look
- *   regular file, readable, with a name                         as it is; the builder opens it again through the box's mounts
- *   regular file to be written, deleted file, memfd, inet socket, other device   a pipe, relayed here: the box never
- *                                                               holds a description that could do more than pass bytes
- *                                                               (an inet socket could be connected anew on the host's
- *                                                               network, a file truncated or read)
- *   terminal                                                    a pty in the box; the caller's terminal never enters
- *   captured output, counted output                             a pipe
- *   closed                                                      /dev/null opened the other way round: the same EBADF
- *   directory, O_PATH, block device, namespace, pidfd, event descriptors   refused
+ *   pipe, connected Unix stream socket, /dev/null etc.   passed on as they are
+ *   regular file, readable, with a name                  passed on; the builder reopens it through the box's mounts
+ *   writable regular file, deleted file, memfd,          a pipe, relayed here: the box never has a descriptor that can do
+ *   inet socket, other device                            more than carry data (an inet socket could be connected again on
+ *                                                        the host's network, a file truncated or read)
+ *   terminal                                             a pty in the box; the caller's terminal never enters
+ *   captured output, counted output                      a pipe
+ *   closed                                               /dev/null opened in the other direction: gives the same EBADF
+ *   directory, O_PATH, block device, namespace,          refused
+ *   pidfd, event descriptors
  *
- * When stdin is a terminal but stdout leads into a pipeline, somebody else there (a pager) probably has the terminal:
- * then it is not made raw, and read only while it is in line mode; `git log | less` in a box keeps its keys.
+ * If stdin is a terminal but stdout leads into a pipeline, another program there (a pager) probably uses the terminal:
+ * then it is not made raw, and is read only while it is in line mode; so `git log | less` in a box keeps its keys.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -104,6 +104,8 @@ static int look_at(int i, int fd, struct look *ret, struct err *e)
         return 0;
     ret->flags = fcntl(fd, F_GETFL);
     if (ret->flags < 0 || fstat(fd, &st) < 0) {
+        if (errno != EBADF)
+            return err_sys(e, ERR_SYSTEM, errno, "cannot use %s", fd_names[i]);
         ret->kind = KIND_CLOSED;
         return 0;
     }

@@ -1,9 +1,9 @@
 /*
- * Waiting for a box. One thread, one ppoll(2) per wake, over at most a dozen descriptors: pid 1's control socket, the
- * builder's socket, the builder's pidfd, the signalfd, an event of the control group, and the relays that exist. An event
- * library or epoll would add set-up calls to every run (epoll_create, one epoll_ctl for each) and save nothing at this
- * size; libuv and libevent would also bring handlers and threads into a caller's process. Timers are deadlines, and
- * the nearest one is ppoll's time-out: with none, and no sampling, nothing wakes while the command runs.
+ * Waits for a box. One thread, one ppoll(2) per wake-up, over at most a dozen descriptors: pid 1's control socket, the
+ * builder's socket, the builder's pidfd, the signalfd, an event of the control group, and existing relays. An event
+ * library or epoll would add set-up calls to every run (epoll_create, one epoll_ctl each) and save nothing at this
+ * size; libuv and libevent would also bring handlers and threads into a caller's process. Timers are deadlines, and the
+ * nearest one is ppoll's timeout: without any, and without sampling, nothing wakes up while the command runs.
  */
 #include <errno.h>
 #include <signal.h>

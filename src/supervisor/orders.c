@@ -1,6 +1,4 @@
-/*
- * The clock of a run, and what is said to pid 1.
- */
+/* The timeouts of a run, and messages to pid 1. */
 #include <errno.h>
 #include <sys/socket.h>
 #include <time.h>

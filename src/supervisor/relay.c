@@ -1,10 +1,10 @@
 /*
- * Moving bytes in one direction, without ever waiting.
+ * Moves data in one direction, without ever blocking.
  *
- * Our own ends of pipes and the pty's master are non-blocking. The caller's descriptors are not touched: their flags belong
- * to an open description that others share (a shell's terminal made non-blocking breaks the shell). So terminals and
- * pipes of the caller are opened again where that is allowed (io.c), sockets are used with MSG_DONTWAIT, regular files do
- * not block, and what is left gets small writes when it polls writable.
+ * Our own ends of pipes and the pty's master are non-blocking. The caller's descriptors are not changed, because their
+ * flags belong to an open file description that others share (a non-blocking terminal breaks the shell). So the
+ * caller's terminals and pipes are opened again if permitted (io.c), sockets are used with MSG_DONTWAIT, regular files
+ * do not block, and the rest gets small writes when it polls writable.
  */
 #include <errno.h>
 #include <fcntl.h>

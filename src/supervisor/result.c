@@ -1,6 +1,4 @@
-/*
- * The result in words: JSON of one schema for every way of running a command, and the exit status.
- */
+/* The result as JSON, the same schema for every way of running a command, and the exit status. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>

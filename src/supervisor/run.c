@@ -1,6 +1,4 @@
-/*
- * One run: the table of contents.
- */
+/* The order of one run, from start to result. */
 #include "supervisor/run.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /*
- * One command in a fresh box: limits, supervision, bytes, result. The table of contents is box_run() in run.c:
- * io_begin, limits_begin, start, loop, limits_end, io_end, result.
+ * One command in a new box: limits, supervision, data, result. box_run() in run.c shows the order: io_begin,
+ * limits_begin, start, loop, limits_end, io_end, result.
  */
 #pragma once
 #include "base/buf.h"
@@ -22,89 +22,89 @@ struct denial {
     char *kind;   /* "file", "socket", "network", "limit" */
     char *action; /* "create", "write", "connect" ... */
     char *target;
-    char *rule;   /* as said, or "default" */
+    char *rule;   /* as written, or "default" */
     char *origin; /* "file:line:column", "--flag", "built in" */
     char *how;    /* "guard", "limit"; of the network "transparent", "connect", "http", "socks", "dns", "reach" */
-    uint32_t pid; /* inside, or 0 */
-    char *address, *command; /* network: what was dialled or refused, and what the kernel calls the process; or NULL */
-    char *why;               /* of a git configuration: which key, and what is wrong with it; or NULL */
-    uint64_t count;          /* in the audit log only: how often, when more than once */
-    bool ruled;              /* network: by a rule that denies, which no rule that allows lifts */
-    uint32_t session;        /* of processes, as the box numbers it; 0: not known */
+    uint32_t pid; /* in the box, or 0 */
+    char *address, *command; /* network: the address connected to or refused, and the process's name (comm); or NULL */
+    char *why;               /* of a git configuration: the key and what is wrong with it; or NULL */
+    uint64_t count;          /* only in the audit log: how often, if more than once */
+    bool ruled;              /* network: by a deny rule, which no allow rule overrides */
+    uint32_t session;        /* session id in the box's numbering; 0: unknown */
 };
 
-struct left_behind { /* what the box leaves that a person should look at; `what` may be NULL */
+struct left_behind { /* something that the box leaves behind and that the user should look at; `what` may be NULL */
     char *kind, *path, *what;
 };
 #define MAX_LEFT 64 /* kept in a result */
 
-struct allowed { /* what the network let through */
+struct allowed { /* a connection that was allowed */
     char *action, *target, *address, *rule, *origin;
     const char *how;
-    bool by_proxy; /* the caller's own proxy was asked for it */
+    bool by_proxy; /* through the caller's own proxy */
     uint64_t count;
 };
-#define MAX_ALLOWED 256 /* kept in a result; an equal one is counted, and so is what is beyond */
+#define MAX_ALLOWED 256 /* kept in a result; equal ones and those beyond are only counted */
 
-/* A question that somebody is asked: may the box reach this? */
+/* A question to the user: may the box reach this? */
 struct box_question {
     const char *target; /* "host:port", "[v6]:port" */
     uint16_t port;
     const char *how;
-    uint32_t pid; /* inside, or 0 */
+    uint32_t pid; /* in the box, or 0 */
     const char *command;
     uint32_t left_ms;
 };
 
-#define MAX_DENIALS 256 /* kept in a result; an equal one is kept once, what is beyond is counted */
+#define MAX_DENIALS 256 /* kept in a result; equal ones are kept once, those beyond are counted */
 
 struct box_result { /* freed with box_result_free */
     enum box_end end;
-    int code;             /* exit status or signal number; with BOX_TIMED_OUT and BOX_LIMIT only when `status_known` */
-    enum box_limit limit; /* also set when the limit was hit and the command went on and ended by itself */
-    struct buf out, err;  /* when captured */
+    int code;             /* exit status or signal number; with BOX_TIMED_OUT and BOX_LIMIT only if `status_known` */
+    enum box_limit limit; /* also set if the limit was reached but the command went on and exited by itself */
+    struct buf out, err;  /* with capture */
     bool out_truncated, err_truncated;
     uint64_t wall_us, cpu_us, peak_bytes, read_bytes, written_bytes;
-    bool peak_is_largest_process; /* no cgroup: peak of the largest process or of the watcher's samples */
+    bool peak_is_largest_process; /* no control group: peak of the largest process, or of the watcher's samples */
     struct denial *denials;
     size_t n_denials, denials_dropped;
     struct left_behind *left;
     size_t n_left;
-    size_t left_dropped,
-        left_untold; /* more than are kept here, but in the log; of which nobody knows more than the number */
+    size_t left_dropped, left_untold; /* beyond what is kept here, but logged; of which only the number is known */
     struct allowed *allowed;
     size_t n_allowed, allowed_dropped;
-    uint64_t events_lost;  /* of the egress: more came than could be taken in time */
+    uint64_t events_lost;  /* of the egress proxy, which sent more than could be received in time */
     const char *limits_by; /* "cgroup v1", "cgroup v2", "rlimits and watcher", "none asked" */
-    bool status_known;     /* the command's own end was seen: `code`, a signal number when `by_signal` */
+    bool status_known;     /* the command's exit was seen: `code`, a signal number if `by_signal` */
     bool by_signal;
-    int exec_errno; /* the command could not be executed: status 127 for ENOENT and ENOTDIR, otherwise 126; or 0 */
-    int reraise;    /* the command died of a terminal's SIGINT or SIGQUIT: a CLI ends itself by the same signal, or 0 */
-    int output_errno;       /* what the command wrote could not be passed on (ENOSPC), or 0 */
-    int audit_errno;        /* an event could not be written to the audit log, or 0 */
+    int exec_errno; /* errno of execve: status 127 for ENOENT and ENOTDIR, otherwise 126; or 0 */
+    /* the command died of a terminal's SIGINT or SIGQUIT: a command line kills itself with the same signal; or 0 */
+    int reraise;
+    int output_errno;       /* errno of passing on the command's output (ENOSPC), or 0 */
+    int audit_errno;        /* errno of writing to the audit log, or 0 */
     char id[17];            /* of this run in the audit log: 16 hexadecimal digits */
-    const char *session;    /* it ran in this one; borrowed; NULL: a run of its own */
-    uint64_t session_limit; /* it was ended with its session, which used more than this of `limit`; 0 */
-    uint32_t command;       /* then: the command's session of processes, as the box numbers it; 0: not known */
-    bool guard_told;        /* and `denials` has what the guard refused to that, */
+    const char *session;    /* the session it ran in; borrowed; NULL: none */
+    uint64_t session_limit; /* it was ended with its session, which exceeded this much of `limit`; 0 */
+    uint32_t command;       /* if in a session: the command's session id in the box's numbering; 0: unknown */
+    bool guard_told;        /* `denials` includes what the guard denied to that id, */
     bool network_told;      /* ... and what the network did */
 };
 
 struct started;
 /*
- * Who keeps a box that has no command of its own (a session; sessiond/): called on the thread of box_keep(), never after
- * the box has begun to end.
+ * Callbacks of a session daemon (sessiond/), whose box has no command of its own: called on the thread of box_keep(),
+ * never after the box has begun to end.
  */
 struct box_sessiond {
     void *ctx;
     /* Pid 1 serves; an error ends the box. */
     int (*begun)(void *ctx, const struct started *s, struct err *e);
-    int fd; /* readable when there is something to do, or -1 */
+    int fd; /* readable when there is work, or -1 */
     void (*ready)(void *ctx);
-    /* When to be called next (microseconds, monotonic; UINT64_MAX: never), and that call. */
+    /* The time of the next call (microseconds, monotonic; UINT64_MAX: never), and that call. */
     uint64_t (*next)(void *ctx);
     void (*due)(void *ctx, uint64_t now);
-    /* Each denial, also one that was told before: in what it is told of is the caller's business. */
+    /* Called for each denial, also for repeated ones. */
     void (*denied)(void *ctx, const struct denial *d);
 };
 
@@ -112,51 +112,51 @@ struct box_ask {
     const struct plan *plan;
     const struct engine *engine;
     const char *const *argv;
-    int stdio
-        [3]; /* the caller's; owned by the caller; -1: /dev/null. A number that is no open descriptor: closed, too */
-    bool capture; /* stdout and stderr into the result (bounded by `capture_max` each) */
+    int stdio[3]; /* the caller's, who keeps them; -1: /dev/null. A number that is not open is closed in the box, too */
+    bool capture; /* stdout and stderr go into the result (bounded by `capture_max` each) */
     size_t capture_max;
     enum tty_mode tty;
-    bool foreground; /* the process may take signals, the terminal and raw mode (a CLI; not a library) */
+    bool foreground; /* the process may take signals, the terminal and raw mode (a command line; not a library) */
     void (*on_denial)(void *ctx, const struct denial *d); /* may be NULL */
-    /* Answers where no rule decides; may be NULL. `ret_run`: for the rest of the run, too. */
+    /* Answers where no rule decides; may be NULL. `ret_run`: the answer holds for the rest of the run. */
     void (*on_question)(void *ctx, const struct box_question *q, bool *ret_allow, bool *ret_run);
     void *ctx;
-    bool leave;                /* the process ends next: what only tidies up need not be waited for */
+    bool leave;                /* the process exits next: do not wait for cleanup */
     struct net_kept *net_kept; /* struct start_request's */
     int control_fd; /* a connected stream socket with JSON lines (supervisor/network/control.c), borrowed; 0: none */
-    /* Called once, when the command has run for a while: the caller may give back memory it needed for the start. */
+    /* Called once, when the command has run for a while, so that the caller can free memory needed for the start. */
     void (*lasting)(void *ctx);
     void *lasting_ctx;
     const struct span *spare; /* struct start_request's */
     size_t n_spare;
-    const struct box_sessiond *sessiond; /* of box_keep() */
-    const char *session, *scope;         /* its name and whose it is, for the audit log; or NULL */
+    const struct box_sessiond *sessiond; /* for box_keep() */
+    const char *session, *scope;         /* the session's name and owner, for the audit log; or NULL */
 };
 
-/* 0 when the command ran (whatever its status), -errno with `e` when the box failed before the command. */
+/* 0 if the command ran (whatever its status), -errno with `e` if the start failed. */
 int box_run(const struct box_ask *ask, struct box_result *ret, struct err *e);
 /*
- * A box without a command, kept until its session daemon ends it (box_keep_end), pid 1 is gone or a limit was hit; argv, stdio,
- * capture, tty, the policy's time and output limits have no meaning here. 0 when it had begun.
+ * A box without a command, kept until its session daemon ends it (box_keep_end), pid 1 exits or a limit is reached.
+ * Ignores argv, stdio, capture, tty, and the policy's limits of time and output. 0 if it was started.
  */
 struct box;
-/* *ret_box, for the callbacks: the box while it lives, otherwise NULL. */
+/* *ret_box, for the callbacks: the box while it runs, otherwise NULL. */
 int box_keep(const struct box_ask *ask, struct box **ret_box, struct box_result *ret, struct err *e);
-/* From a callback: the box ends now. */
+/* From a callback: ends the box now. */
 void box_keep_end(struct box *b);
 /*
- * From a callback: rules of the network, one a line, "allow HOST" or "deny HOST", on top of those that hold. All of them or
- * none; what the policy denies stays denied. -EOPNOTSUPP with a sentence where no rules decide.
+ * From a callback: adds network rules, one per line, "allow HOST" or "deny HOST". All of them or none; what the policy
+ * denies stays denied. -EOPNOTSUPP with a message if the network has no rules.
  */
 int box_keep_rules(struct box *b, const char *lines, struct err *e);
-/* From a callback: takes what the guard has told by now. */
+/* From a callback: processes what the guard has sent so far. */
 void box_keep_hear(struct box *b);
-/* Adds a copy to the result's denials, within their bounds; false when it is not kept. */
+/* Adds a copy to the result's denials, within their limit; false if it is not kept. */
 bool box_result_deny(struct box_result *r, const struct denial *d);
-/* Removes control groups whose pinfold is dead. */
+/* Removes control groups left by dead pinfolds. */
 void box_sweep_groups(void);
-/* From a callback: `end`, of a socket pair, goes to the box's guard, which serves the file API on it (protocol/files.h). */
+/* From a callback: passes `end` of a socket pair to the box's guard, which serves the file API on it
+   (protocol/files.h). */
 int box_keep_files(struct box *b, int end);
 
 /*
@@ -175,9 +175,10 @@ struct box_exec {
                 int *ret_socket, struct err *e);
     void *send_ctx;
 };
-/* -ESTALE with a sentence when the session went away before; when it did meanwhile the end is BOX_LOST. */
+/* -ESTALE with a message if the session had already ended; if it ends meanwhile, the end is BOX_LOST. */
 int box_exec(const struct box_exec *ask, struct box_result *ret, struct err *e);
-/* The words for what pid 1 of a session could not do for one command (words.c); `cwd` NULL: the session's. Returns -errno. */
+/* The message for what pid 1 of a session could not do for a command (words.c); `cwd` NULL: the session's. Returns
+   -errno. */
 int box_exec_verdict(uint32_t where, int no, const char *cwd, struct err *e);
 void box_result_free(struct box_result *r);
 /*
@@ -207,12 +208,12 @@ int box_result_status(const struct box_result *r);
 const char *box_end_name(enum box_end end);       /* "exit", "signal", "timeout", "limit", "sandbox" */
 const char *box_limit_name(enum box_limit limit); /* "memory" ...; NULL for none */
 /*
- * What a CLI does last: ends the process by r->reraise, so that a shell's loop around it stops as it would around the
- * bare command. Returns when there is nothing to re-raise.
+ * The last call of a command line: kills the process with r->reraise, so that a shell's loop around it stops as it
+ * would for the bare command. Returns if there is nothing to re-raise.
  */
 void box_reraise(const struct box_result *r);
 /*
- * Whether a command run with these descriptors gets a terminal of its own (the plan wants to know before): the same
- * decision as box_run takes. `stdio` as in struct box_ask.
+ * Whether a command with these descriptors gets a terminal of its own, as box_run() will decide; planning needs to
+ * know. `stdio` as in struct box_ask.
  */
 bool box_wants_tty(enum tty_mode tty, const int stdio[3], bool capture);

@@ -1,16 +1,16 @@
 /*
- * Signals of a CLI's process: forwarded into the box exactly once each.
+ * Signals to a command line's process: each is forwarded into the box exactly once.
  *
- * The box has a session of its own, so what the terminal or a shell sends to our process group does not reach it. What we
- * receive we pass on: what a terminal's key sent (si_code SI_KERNEL) to the command's foreground group, as the terminal
- * would have; what a process sent to us, to the command alone, as it would have reached the bare command. There is no
- * escalation: a second SIGINT is a second SIGINT. Whoever wants more sends SIGKILL to pinfold, which ends the box.
+ * The box has its own session, so signals that the terminal or a shell sends to our process group do not reach it. We
+ * forward what we receive: a signal from a key of the terminal (si_code SI_KERNEL) to the command's foreground group,
+ * as the terminal would; a signal from a process only to the command, as it would have reached the bare command. There
+ * is no escalation: a second SIGINT is a second SIGINT. To force the end, send SIGKILL to pinfold, which ends the box.
  *
- * They are taken through a signalfd, that is, blocked: no handler is installed, and the command's image must unblock
- * (the engine resets signals before exec). A signal that our caller had ignored (nohup; a background job of a script)
- * is left alone: blocked signals are queued even when ignored, so taking it would wake what was told not to wake.
+ * They are received through a signalfd, that is, blocked: no handler is installed, and the command must be started with
+ * them unblocked (the engine resets signals before exec). A signal that our caller ignores (nohup; a background job of
+ * a script) is left alone: blocked signals are queued even if ignored, so it would wrongly be forwarded.
  *
- * A library call takes none; it only blocks SIGPIPE in its thread, and takes back the one it may have caused.
+ * A library call receives none; it only blocks SIGPIPE in its thread, and removes one that it may have caused.
  */
 #include <errno.h>
 #include <pthread.h>

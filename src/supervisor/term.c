@@ -1,12 +1,12 @@
 /*
- * The caller's terminal in raw mode, and back, whatever happens.
+ * Sets the caller's terminal to raw mode and restores it, whatever happens.
  *
- * While a command has a pty of its own, the caller's terminal only passes bytes: raw mode. It is put back on every path
- * out of this process; against SIGKILL (and a crash) there is a watcher: a forked child in a session of its own, so that a
- * signal to our process group does not reach it and so that the terminal's job control does not stop it, which waits on
- * our pidfd and restores the modes only when the terminal still has exactly the raw modes that we set: a shell that has
- * already put its own modes back is not disturbed. It is the only thing that may live longer than pinfold, for the
- * time of one ioctl. It is started the first time raw mode is entered, so runs without a terminal do not pay for it.
+ * While a command has its own pty, the caller's terminal only passes data: raw mode. It is restored on every path out
+ * of this process. Against SIGKILL (and a crash) there is a watcher: a forked child in its own session, so that signals
+ * to our process group and the terminal's job control do not affect it. It waits on our pidfd and restores the modes
+ * only if the terminal still has exactly the raw modes that we set, so that a shell that has already set its own is not
+ * disturbed. It is the only process that may outlive pinfold, for one ioctl. It is started when raw mode is first
+ * entered, so runs without a terminal do not pay for it.
  */
 #include <errno.h>
 #include <fcntl.h>

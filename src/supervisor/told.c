@@ -1,6 +1,6 @@
 /*
- * What a box leaves that was no refusal and that a person should look at: from the guard's frames, when the box is over, to
- * the result and to the audit log. A session's is in the log alone.
+ * What a box leaves behind that was no refusal but that the user should look at: from the guard's frames, when the box
+ * has ended, to the result and the audit log. A session's are only in the log.
  */
 #include <stdlib.h>
 #include <string.h>

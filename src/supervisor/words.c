@@ -1,5 +1,6 @@
 /*
- * What pid 1 of a session could not do for a command, in words: those of the plan are with whoever keeps the box.
+ * Error messages for what pid 1 of a session could not do for a command; those about the plan come from the process
+ * that keeps the box.
  */
 #include <errno.h>
 #include "supervisor/parts.h"

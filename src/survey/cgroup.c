@@ -1,10 +1,10 @@
 /*
- * Finding a place for control groups: see cgroup.h for the rules of the kernel that decide.
+ * Finds a place for control groups: cgroup.h explains the rules of the kernel.
  *
  * /proc/self/cgroup says where we are, one line per hierarchy ("4:memory:/a/b", "0::/a/b" for version 2). The mount
- * points are the conventional ones: /sys/fs/cgroup for version 2 alone, /sys/fs/cgroup/CONTROLLER for version 1 (cgroups(7),
- * systemd's "CGROUP_DELEGATION"). Reading mountinfo instead would cost 136 µs and find nothing more on any machine
- * where the conventions hold.
+ * points are the conventional ones: /sys/fs/cgroup for version 2 alone, /sys/fs/cgroup/CONTROLLER for version 1
+ * (cgroups(7), systemd's "CGROUP_DELEGATION"). Reading mountinfo instead would cost 136 us and find nothing more on
+ * conventional machines.
  */
 #include "survey/cgroup.h"
 
@@ -33,7 +33,7 @@ const char *cgroup_controller_name(enum cgroup_controller c)
     return controllers[c];
 }
 
-/* Reads a small kernel file whole; the number of bytes (text is NUL-terminated), or -errno. */
+/* Reads a small kernel file; returns its size (text is NUL-terminated), or -errno. */
 static ssize_t slurp(const char *path, char *text, size_t room)
 {
     auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -54,7 +54,7 @@ static ssize_t slurp(const char *path, char *text, size_t room)
     return (ssize_t)n;
 }
 
-/* dir + "/" + name into `path`; false when it does not fit. */
+/* Puts dir + "/" + name into `path`; false if it does not fit. */
 static bool join(char *path, size_t n, const char *dir, const char *name)
 {
     int k = snprintf(path, n, "%s/%s", dir, name);
@@ -75,7 +75,7 @@ static bool writable(const char *dir, const char *name)
     return join(path, sizeof path, dir, name) && faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) == 0;
 }
 
-/* Whether `word` stands in `list`, a run of words parted by `sep` or white space. */
+/* Whether `list`, words separated by `sep` or whitespace, contains `word`. */
 static bool has_word(const char *list, size_t n, const char *word, char sep)
 {
     size_t k = strlen(word);
@@ -101,8 +101,8 @@ static unsigned controllers_in(const char *list, size_t n, char sep)
 }
 
 /*
- * The path of the hierarchy that `controller` belongs to ("" for version 2) in the text of /proc/self/cgroup, copied
- * into `ret`; -ENOENT when there is none. A path that leads out of our cgroup namespace ("/..") is of no use: -EXDEV.
+ * Copies into `ret` the path of the hierarchy of `controller` ("" for version 2) from the text of /proc/self/cgroup;
+ * -ENOENT if there is none. A path that leads out of our cgroup namespace ("/..") cannot be used: -EXDEV.
  */
 static int cgroup_path_in(const char *text, const char *controller, char *ret, size_t n)
 {
@@ -148,7 +148,7 @@ static bool has_no_members(const char *dir)
     return slurp_in(dir, "cgroup.procs", text, sizeof text) == 0;
 }
 
-/* Whether boxes' groups can be made below `dir`; fills the controllers that can be used there. */
+/* Whether groups for boxes can be created below `dir`; fills in the usable controllers. */
 static bool usable_parent(const char *dir, struct cgroup_place *ret)
 {
     char text[CONTROLLERS_MAX];
@@ -157,7 +157,7 @@ static bool usable_parent(const char *dir, struct cgroup_place *ret)
         return false;
     ssize_t n = slurp_in(dir, "cgroup.controllers", text, sizeof text);
     unsigned have = n < 0 ? 0 : controllers_in(text, (size_t)n, ' ');
-    /* Every group but the true root has a type; the root of a cgroup namespace is not the true root. */
+    /* Every group except the true root has a type; the root of a cgroup namespace is not the true root. */
     n = slurp_in(dir, "cgroup.type", text, sizeof text);
     bool root = n == -ENOENT;
     if (!root && (n < 0 || strcmp(text, "domain\n") != 0))
@@ -197,7 +197,7 @@ static void find_v2(struct cgroup_place *ret, const char *self)
     }
 }
 
-/* Whether the caller's own service manager can be asked for a delegated scope; what it can delegate. */
+/* Whether the caller's own service manager can provide a delegated scope, and with which controllers. */
 static bool systemd_user(struct cgroup_place *ret)
 {
     char path[CGROUP_PATH_MAX], text[CONTROLLERS_MAX];
@@ -290,7 +290,7 @@ void cgroup_probe(struct facts *f, bool asked, struct arena *mem)
         cgroup_find(&at);
     const char *why = at.why_not ? arena_text(mem, at.why_not) : NULL;
     const char *remedy = at.remedy ? arena_text(mem, at.remedy) : NULL;
-    /* The watcher counts through /proc; a mount of it with hidepid shows a user nothing of a non-dumpable pid 1. */
+    /* The watcher counts through /proc; with hidepid, a user sees nothing of a non-dumpable pid 1. */
     bool proc = access("/proc/1/stat", R_OK) == 0;
 
     f->cgroup = at.kind;

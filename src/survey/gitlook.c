@@ -1,7 +1,7 @@
 /*
- * How it works: the repository of the directory is found as git does it (a directory .git, a file .git that names one, or the
- * directory itself), and with it the directory that its work trees share. The configurations are read by the guard's own reader;
- * gitruns.c says what a variable means. Everything stays where it is, nothing is run.
+ * Finds the repository of a directory as git does (a directory .git, a file .git that names one, or the directory
+ * itself), and the directory shared by its work trees. The guard's own parser reads the configurations; gitruns.c knows
+ * what variables mean. Nothing is changed or run.
  */
 #include "survey/gitlook.h"
 
@@ -76,9 +76,9 @@ bool git_look_is_bare(struct arena *mem, const char *directory)
     return head && lstat(head, &st) == 0 && is_directory(objects) && is_directory(path_join(mem, directory, "refs"));
 }
 
-/* ---- telling ---- */
+/* ---- reporting ---- */
 
-/* Among the files of the tree, and not git's own: no part of the way below the top is `.git`. */
+/* Whether it is among the files of the tree, and not git's own: no component below the top is `.git`. */
 static bool is_in_tree(const struct git_look *l, const char *path)
 {
     if (!path_at_or_below(path, l->top))
@@ -192,11 +192,11 @@ const char *git_run_text(struct arena *mem, const struct git_run *r, const char 
 struct variable {
     const struct gitconfig_entry *e;
     enum gitruns what;
-    const char *leads; /* the first that lies in the tree, or where anybody writes */
+    const char *leads; /* the first that is in the tree, or where everybody may write */
     enum git_odd odd;
 };
 
-/* `path`: the whole of a value. Otherwise a word of a command: `bare`, though it has no slash. */
+/* `path`: the whole value is a path. Otherwise a word of a command; `bare`: also one without a slash. */
 static const char *place_of(struct git_look *l, struct str word, bool path, bool bare, const char *base)
 {
     if (word.n == 0 || word.n >= PATH_MAX || (!path && !bare && !memchr(word.p, '/', word.n)))
@@ -206,7 +206,7 @@ static const char *place_of(struct git_look *l, struct str word, bool path, bool
     return from(l, base, word);
 }
 
-/* What is there by that path: of a program that git would run. */
+/* Judges the file at that path, a program that git would run. */
 static void judge_place(struct git_look *l, struct variable *v, const char *path)
 {
     char real[PATH_MAX];
@@ -217,7 +217,8 @@ static void judge_place(struct git_look *l, struct variable *v, const char *path
          program = S_ISREG(st.st_mode) && (v->what != GITRUNS_NOTHING || st.st_mode & 0111);
     if (!(v->what == GITRUNS_HOOKS ? directory : program))
         return;
-    /* husky sets it for this one repository, to a name that is guarded; a person who has it for all repositories takes any. */
+    /* husky sets it for a single repository, to a guarded name; a person who sets it for all repositories may use
+       any name. */
     const char *husky = path_join(l->mem, l->top, ".husky");
     if (v->what == GITRUNS_HOOKS && l->level == GITLOOK_REPOSITORY && husky && path_at_or_below(real, husky))
         return;
@@ -247,7 +248,7 @@ static void each_word(struct git_look *l, struct variable *v)
     }
 }
 
-/* Keys of many values that name no program: locations, branches, a submodule's place. */
+/* Keys with many values that name no program: locations, branches, a submodule's place. */
 static bool is_other(const struct variable *v)
 {
     return v->what == GITRUNS_NOTHING &&
@@ -301,7 +302,7 @@ static int git_entry(void *ctx, const struct gitconfig_entry *e)
     if (v.what == GITRUNS_INCLUDE || (v.what == GITRUNS_NOTHING && v.odd == GIT_USUAL))
         return 0;
     if (v.what == GITRUNS_ALIAS && l->level == GITLOOK_PERSON)
-        v.odd = GIT_USUAL; /* who types it knows it */
+        v.odd = GIT_USUAL; /* whoever types it knows it */
     else if (v.odd == GIT_USUAL && l->level == GITLOOK_CAME)
         v.odd = GIT_CAME_ALONG;
     else if (v.odd == GIT_USUAL && l->level == GITLOOK_REPOSITORY && v.what == GITRUNS_REMOTE)
@@ -319,13 +320,13 @@ static void configuration(struct git_look *l, const char *path)
     l->file = path;
     l->base = path ? path_dir(l->mem, path) : NULL;
     if (l->base && read_text(l->mem, path, GITCONFIG_MAX_BYTES, &text, &large) && text.n)
-        (void)gitconfig_parse(text, git_entry, l, NULL); /* as far as git takes it before a mistake */
+        (void)gitconfig_parse(text, git_entry, l, NULL); /* as far as git reads it before an error */
     l->not_read += large;
 }
 
 /* ---- the repository ---- */
 
-/* `text` names a directory; what it names, real, or NULL. */
+/* The real path of the directory that `text` names, or NULL. */
 static const char *named_directory(struct git_look *l, const char *base, struct str text)
 {
     char real[PATH_MAX];
@@ -361,9 +362,9 @@ static void find_repository(struct git_look *l)
     }
 }
 
-/* ---- what is not configuration ---- */
+/* ---- other files ---- */
 
-/* A step, an option or a strategy that names a program, as the guard judges it. */
+/* A todo list, option or strategy that names a program, as the guard judges it. */
 static void waiting(struct git_look *l, const char *name, enum gitconfig_kind kind)
 {
     struct str text;
@@ -398,7 +399,7 @@ static void what_waits(struct git_look *l)
     }
 }
 
-/* A name in the directory that git looks for hooks in. */
+/* A name in the hooks directory. */
 static void hook(struct git_look *l, const char *path, bool link)
 {
     char real[PATH_MAX];

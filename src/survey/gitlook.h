@@ -1,12 +1,12 @@
 /*
- * What git on the host runs when a person goes into a directory: the hooks, and the programs that the repository's and the
- * person's configuration name. It is asked for two things:
+ * What git on the host would run when a person works in a directory: the hooks, and the programs that the
+ * configurations of repository and person name. Used for two things:
  *   - files and directories in the tree that git leads to: the survey protects them (targets.c);
- *   - what may not be the person's own: a program among the files of the tree, a command that is none of everybody's, a
- *     configuration that came with the tree. It is said when a box starts, and in full by `pinfold doctor`.
+ *   - what may not be the person's own: a program among the files of the tree, an unusual command, a configuration that
+ *     came with the tree. A start mentions it, `pinfold doctor` lists it.
  *
- * The look at one repository is bounded: five configurations, what these include (GITLOOK_INCLUDED), and a few small files. A
- * repository that is not there costs two calls.
+ * The look at one repository is bounded: five configurations, their includes (GITLOOK_INCLUDED), and a few small files.
+ * Where there is no repository it costs two system calls.
  */
 #pragma once
 #include <stdbool.h>
@@ -16,60 +16,60 @@
 #define GITLOOK_INCLUDED 16
 
 enum git_odd {
-    GIT_USUAL,   /* a program that is everybody's, or the person's own */
-    GIT_IN_TREE, /* it lies among the files of the tree, where whoever changes these changes it */
-    GIT_IN_TEMPORARY /* or where every user of the machine writes */,
-    GIT_COMMAND,    /* a command of the repository's own */
-    GIT_CAME_ALONG, /* the configuration itself lies among the files of the tree */
+    GIT_USUAL,   /* a well-known program, or the person's own */
+    GIT_IN_TREE, /* it is among the files of the tree, where whoever changes these can change it */
+    GIT_IN_TEMPORARY /* or in a directory that every user can write */,
+    GIT_COMMAND,    /* a command that only this repository uses */
+    GIT_CAME_ALONG, /* the configuration itself is among the files of the tree */
     GIT_TRANSPORT,  /* a remote that is a command */
-    GIT_WAITS,      /* what a rebase or a cherry-pick goes on with */
-    GIT_OPTION,     /* a branch, tag or remote whose name is an option */
-    GIT_PLACE,      /* the repository lies among the files of the tree */
+    GIT_WAITS,      /* an interrupted rebase or cherry-pick will use it */
+    GIT_OPTION,     /* a branch, tag or remote whose name looks like an option */
+    GIT_PLACE,      /* the repository is among the files of the tree */
     GIT_ODDS
 };
 
 struct git_run {
-    const char *file; /* where it is said */
+    const char *file; /* where it is written */
     const char *key;  /* the variable, or NULL */
     const char *value;
-    const char *leads; /* the file or directory it names, if it is there */
+    const char *leads; /* the file or directory that it names, if that exists */
     enum git_odd odd;
 };
 
 struct git_look {
     struct arena *mem;
-    const char *top;         /* the work tree: real */
+    const char *top;         /* the work tree: a real path */
     const char *home;        /* of the person, or NULL */
     const char *config_home; /* or NULL */
-    bool below; /* it lies in a tree that was looked at: only what is its own; a bare repository came with the tree */
-    bool whole; /* also what takes long: all refs, the programs in the directory for hooks */
-    /* A path that a configuration names; (directory) a directory or a name that is free counts, too. May be NULL. */
+    /* it is inside a tree that is examined: report only its own things; a bare repository came with the tree */
+    bool below;
+    bool whole; /* also what takes long: all refs, the programs in the hooks directory */
+    /* Called for a path that a configuration names; (directory) also for a directory or a free name. Or NULL. */
     void (*names)(void *ctx, const char *path, bool directory);
     void (*runs)(void *ctx, const struct git_run *r);
-    /* Whether a place in the tree is one that nobody but the person changes. May be NULL. */
+    /* Whether only the person changes this place in the tree. Or NULL. */
     bool (*is_kept)(void *ctx, const char *path);
     void *ctx;
-    /* What it found, NULL without a repository: its own directory, and the one it shares with its work trees. */
+    /* Result, NULL without a repository: its own directory, and the one shared by its work trees. */
     const char *own, *common;
-    size_t
-        not_read; /* configurations that would have been one too many, or too large; a directory for hooks with too much in it */
-    /* Its own. */
-    const char *base; /* of the configuration at hand */
+    size_t not_read; /* configurations beyond the limit or too large; a hooks directory with too many entries */
+    /* Private. */
+    const char *base; /* of the current configuration */
     const char *file;
     enum { GITLOOK_REPOSITORY, GITLOOK_CAME, GITLOOK_PERSON } level;
     unsigned left;
 };
 
-/* 0, or -ENOMEM. What cannot be read is not there to git, either. */
+/* 0, or -ENOMEM. What cannot be read does not exist for git, either. */
 int git_look(struct git_look *l);
 
-/* Whether the directory, by its three names, is a repository: HEAD, objects and refs. */
+/* Whether the directory is a repository: it has HEAD, objects and refs. */
 bool git_look_is_bare(struct arena *mem, const char *directory);
 
-/* Why it is told, a clause; "" for what is usual. And what to do about it, for one that is not. */
+/* Why it is reported, a clause; "" if it is usual. And the remedy, if it is not. */
 const char *git_odd_text(enum git_odd odd);
-/* As one word of a shell. */
+/* Quoted for a shell. */
 const char *git_quoted(struct arena *mem, const char *text);
 const char *git_odd_remedy(struct arena *mem, const struct git_run *r);
-/* "FILE: KEY = VALUE", as much of it as a line holds, for people. */
+/* "FILE: KEY = VALUE", shortened to one line, for people. */
 const char *git_run_text(struct arena *mem, const struct git_run *r, const char *below);

@@ -1,11 +1,9 @@
-/*
- * The keys are those that git-config(1) of git 2.51 and the manuals of git-lfs name with "command", "program" or "script".
- */
+/* The keys that git-config(1) of git 2.51 and the manuals of git-lfs describe with "command", "program" or "script". */
 #include "survey/gitruns.h"
 
-/* ---- which keys ---- */
+/* ---- keys ---- */
 
-/* `sub`: SECTION.any.NAME; otherwise SECTION.NAME. A name "*" is any. */
+/* `sub`: SECTION.any.NAME; otherwise SECTION.NAME. The name "*" is any. */
 static const struct {
     const char *section;
     bool sub;
@@ -53,7 +51,7 @@ static const struct {
     {"lfs", true, " path clean smudge ", GITRUNS_COMMAND}, /* lfs.customtransfer.X.path, lfs.extension.X.clean */
 };
 
-/* Whether `word` is among the words of `list`, each of which stands between spaces. */
+/* Whether `word` is in `list` (each word between spaces). */
 static bool among(const char *list, struct str word)
 {
     while (word.n && *list) {
@@ -66,7 +64,7 @@ static bool among(const char *list, struct str word)
     return false;
 }
 
-/* "section", "any subsection", "name". */
+/* Splits into "section", "any subsection", "name". */
 static bool take_apart(struct str key, struct str *section, struct str *sub, struct str *name)
 {
     const char *first = memchr(key.p, '.', key.n), *last = memrchr(key.p, '.', key.n);
@@ -89,7 +87,7 @@ static bool is_boolean(struct str value)
 
 static bool names_program(const struct gitconfig_entry *e, struct str section, struct str sub)
 {
-    if (str_is(section, "protocol")) /* ext and fd are off unless somebody says so */
+    if (str_is(section, "protocol")) /* ext and fd are off by default */
         return str_is_nocase(e->value, "always") && (sub.n == 0 || str_is(sub, "ext") || str_is(sub, "fd"));
     struct str location = str_is(section, "url") ? sub : e->value;
     return str_starts(location, STR("ext::")) || str_starts(location, STR("fd::")) || str_starts(location, STR("-"));
@@ -114,9 +112,9 @@ enum gitruns gitruns_of(const struct gitconfig_entry *e)
     return GITRUNS_NOTHING;
 }
 
-/* ---- which commands ---- */
+/* ---- commands ---- */
 
-/* The next word, as a shell without any of its wonders has it; quotes around it are taken off. */
+/* The next word, as a shell would split it without expansions; removes quotes around it. */
 static struct str word(struct str *line)
 {
     *line = str_trim(*line);
@@ -152,7 +150,7 @@ bool gitruns_interprets(struct str command)
     return among(all, program) || str_starts(program, STR("python"));
 }
 
-/* `words`: those that may follow, "*" for any. */
+/* `words`: arguments that may follow, "*" for any. */
 static const struct {
     const char *programs, *words;
 } everyday[] = {
@@ -195,7 +193,7 @@ static bool is_code(struct str program, struct str one)
     return false;
 }
 
-/* What a shell would take apart; a line's end, too. */
+/* Whether a shell would expand something in it; also true for a newline. */
 static bool is_script(struct str command)
 {
     for (size_t i = 0; i < command.n; i++)
@@ -207,7 +205,7 @@ static bool is_script(struct str command)
 static bool program_is_known(struct str program, struct str rest)
 {
     struct str name = base_of(program);
-    if (program.n > name.n && program.p[0] != '/') /* a place that depends on where git is started */
+    if (program.n > name.n && program.p[0] != '/') /* a path relative to where git is started */
         return false;
     for (size_t i = 0; i < sizeof everyday / sizeof *everyday; i++) {
         if (!among(everyday[i].programs, name))
@@ -233,6 +231,6 @@ bool gitruns_everyday(const struct gitconfig_entry *e)
     if (helper && !shell && among(helpers, program))
         return true;
     if (str_is(e->key, "core.fsmonitor") && str_starts(program, STR(".git/hooks/")))
-        return true; /* watchman's, where git's own documentation puts it */
+        return true; /* watchman's, where git's documentation installs it */
     return (!helper || shell || str_starts(program, STR("/"))) && program_is_known(program, command);
 }

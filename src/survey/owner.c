@@ -1,7 +1,4 @@
-/*
- * Identifies owners that must not be confused with later ones: boot, machine, process start time, and this instance's
- * id.
- */
+/* Identifies owners across pid reuse and reboots: boot, machine, process start time, and this instance's id. */
 #include "survey/owner.h"
 
 #include <errno.h>
@@ -50,7 +47,7 @@ static bool is_id(const char *s)
     return strlen(s) == OWNER_ID - 1 && strspn(s, "0123456789abcdef") == OWNER_ID - 1;
 }
 
-/* Written beside and linked: of two that make it at once, both read the first one's. */
+/* Written to a temporary file and linked: of two concurrent writers both read the first one's. */
 static void make_id(const char *state, const char *path)
 {
     unsigned char bytes[(OWNER_ID - 1) / 2];
@@ -119,7 +116,7 @@ static char *own_stat(int pid, char *text, size_t room)
     auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
     ssize_t n = fd < 0 ? 0 : read(fd, text, room - 1);
     text[n > 0 ? n : 0] = 0;
-    return strrchr(text, ')'); /* the name before may hold anything */
+    return strrchr(text, ')'); /* the name before may contain anything */
 }
 
 unsigned long long process_start_time(int pid)

@@ -1,7 +1,7 @@
 /*
- * Whose something is that can outlive its maker: a number that another process may have by now is not enough, so the start
- * time stands beside it, the kernel's id of this boot, and the process namespace that the number belongs to. An instance is
- * one state directory: what two of them make is told apart by a random id in each.
+ * Identifies the owner of things that can outlive their creator. A pid alone is not enough, because it may be reused:
+ * the process's start time, the boot id and the pid namespace go with it. An instance is one state directory; a random
+ * id in each tells their things apart.
  */
 #pragma once
 #include <stdbool.h>
@@ -10,24 +10,25 @@
 #define OWNER_ID 33
 
 struct owner {
-    char instance[OWNER_ID]; /* 32 hexadecimal digits, or "" where there is no place for it */
+    char instance[OWNER_ID]; /* 32 hexadecimal digits, or "" if it cannot be stored */
     char boot[40];
     char process[64]; /* PID.START.NAMESPACE */
 };
 
-/* This process; `state` is .../pinfold. The instance's id is made on first use. */
+/* This process; `state` is .../pinfold. Creates the instance's id on first use. */
 void owner_of_this(const char *state, struct owner *ret);
-/* The instance's id; false when it has none and (without `make`) gets none. */
+/* The instance's id; false if it has none and (without `make`) gets none. */
 bool instance_id(const char *state, bool make, char ret[OWNER_ID]);
-/* Whether nobody can be alive any more whom these two name; false also for what cannot be told from here. */
+/* Whether the process that these two name has certainly ended; false if that cannot be told from here. */
 bool maker_is_gone(const char *boot, const char *process);
 void owner_boot(char ret[40]);
-/* The machine, also after it was started anew: its id, else its name. */
+/* Identifies the machine across reboots: its machine id, else its name. */
 void owner_machine(char ret[80]);
-/* Of this process's namespace of processes. */
+/* Of this process's pid namespace. */
 unsigned long long owner_namespace(void);
 
-/* Clock ticks after boot at which process `pid` (0: ourselves) began: field 22 of its stat file, proc(5). 0: there is none. */
+/* Start time of process `pid` (0: this one) in clock ticks after boot: field 22 of proc_pid_stat(5). 0: no such
+   process. */
 unsigned long long process_start_time(int pid);
-/* One that has ended and that nobody has waited for still has its number and its start time. */
+/* A process that has ended but was not waited for still has its pid and start time. */
 bool process_is_zombie(int pid);

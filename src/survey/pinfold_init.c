@@ -1,4 +1,4 @@
-/* See pinfold_init.h. Alone in knowing the prefix, so that another one compiles one file anew. */
+/* See pinfold_init.h. Only this file depends on the prefix, so that changing it compiles one file again. */
 #include "survey/pinfold_init.h"
 #include <string.h>
 

@@ -23,7 +23,7 @@ int runtime_judge(const char *path, struct err *e)
     if (lstat(path, &st) < 0)
         return err_sys(e, ERR_SYSTEM, errno, "cannot examine '%s'", path);
     bool own = S_ISDIR(st.st_mode) && st.st_uid == geteuid();
-    /* Nobody else could write in it, so what is in it is ours: no reason to send anybody to chmod. */
+    /* Nobody else could write in it, so its content is ours: just fix the mode. */
     if (own && !(st.st_mode & 022) && (st.st_mode & 055) && chmod(path, 0700) == 0)
         return 0;
     if (!own || (st.st_mode & 077))

@@ -1,12 +1,12 @@
 /*
- * How it works: every directory that some path leads through becomes a node, looked at once (one statx), found again by
- * (parent node, name). A path is walked from the root node; symbolic links are followed here, by text, so the real path
- * comes out as a by-product and /proc is not needed. A thousand paths below one directory cost a thousand statx and no
- * more. Nothing is opened but directories whose names are wanted: for patterns, and for the Landlock tier, whose rules
- * can only allow and so must name everything beside a hidden place.
+ * Every directory on some path becomes a node, examined once (one statx) and found again by (parent node, name). A path
+ * is walked from the root node. Symbolic links are followed here, by their text, so the real path is a by-product and
+ * /proc is not needed. A thousand paths below one directory cost a thousand statx calls and no more. Only directories
+ * whose names are needed are opened: for patterns, and for the Landlock tier, whose rules can only allow and so must
+ * list everything beside a hidden place.
  *
- * What is found here may change before the box is built. That is the runner's part: it opens each real path without
- * following any link and fails on a change, it never follows one.
+ * What is found here may change before the box is built. The runner handles that: it opens each real path without
+ * following links and fails if something has changed.
  */
 #include "survey/survey.h"
 #include "survey/pinfold_init.h"
@@ -28,12 +28,12 @@
 #include "sys/path.h"
 #include "sys/process.h"
 
-#define MAX_LINKS         40      /* followed for one path, as the kernel does (path_resolution(7)) */
-#define MAX_EXPANDED      1000000 /* names looked at by `expand: start`                             */
+#define MAX_LINKS         40      /* for one path, as in the kernel (path_resolution(7)) */
+#define MAX_EXPANDED      1000000 /* names examined by `expand: start` */
 #define MAX_EXPAND_LEVELS 128
 
 struct survey_node {
-    struct survey_node *parent; /* itself for the root */
+    struct survey_node *parent; /* the root's is itself */
     const char *name, *real;    /* the name is the end of the path */
     enum path_type type;
     int no;
@@ -42,11 +42,11 @@ struct survey_node {
     uint32_t mode, uid, gid;
     uint64_t dev, ino, born;
     const char *target;                               /* text of the link */
-    enum { NOT_ASKED, NOT_WRITTEN, WRITTEN } written; /* by a box: asked where a link in it is followed */
+    enum { NOT_ASKED, NOT_WRITTEN, WRITTEN } written; /* by a box: checked when a link in it is followed */
     struct survey_node *next;                         /* in the same bucket */
 };
 
-/* pinfold's own (an ancestor chain up to the root), or what a rule opens. */
+/* pinfold's own (its ancestors up to the root), or what a rule makes accessible. */
 struct chain {
     const char *asked;
     struct survey_node *end; /* the nearest that exists */
@@ -61,16 +61,16 @@ struct surveyor {
     size_t n_buckets, n_nodes;
     int links_left;
     uint32_t uid;                     /* of the caller */
-    const struct mount_rule **mounts; /* in order of their targets */
+    const struct mount_rule **mounts; /* sorted by target */
     size_t n_mounts;
     size_t names_left;
     const char *memory;
     bool judging;                /* links are judged while they are followed */
-    struct survey_node *planted; /* the first that a box may have made       */
+    struct survey_node *planted; /* the first that a box may have created */
     char text[PATH_MAX];
 };
 
-/* Where a walk ended: `rest` is what lies beyond a node that is missing, no directory, or may not be searched. */
+/* End of a walk: `rest` is what follows a node that is missing, no directory, or may not be searched. */
 struct place_found {
     struct survey_node *at, *link;
     const char *rest;
@@ -133,7 +133,7 @@ static void grow(struct surveyor *s)
     size_t n = s->n_buckets * 2;
     struct survey_node **b = arena_zero(s->mem, n * sizeof *b);
     if (!b)
-        return; /* longer chains, still right */
+        return; /* chains get longer but stay correct */
     for (size_t i = 0; i < s->n_buckets; i++) {
         for (struct survey_node *at = s->buckets[i], *next; at; at = next) {
             next = at->next;
@@ -158,7 +158,7 @@ static char *survey_join(struct surveyor *s, const struct survey_node *parent, s
     return real;
 }
 
-/* The node `name` in directory `parent`, looked at now if it was not before; NULL without memory. */
+/* The node `name` in directory `parent`, examined now if it was not before; NULL without memory. */
 static struct survey_node *node_child(struct surveyor *s, struct survey_node *parent, struct str name)
 {
     const uint32_t hash = hash_of(parent, name);
@@ -192,7 +192,7 @@ static void judge_link(struct surveyor *s, struct survey_node *link)
         s->planted = link;
 }
 
-/* Follows the link `n`, to wherever it leads at last. */
+/* Follows the link `n` to its final target. */
 static int follow_link(struct surveyor *s, struct survey_node *n, struct place_found *ret)
 {
     if (s->judging)
@@ -258,7 +258,7 @@ static void fact_from(struct surveyor *s, const struct place_found *found, int r
     f->dev = n->dev;
     f->ino = n->ino;
     f->born = n->born;
-    /* Of a place beyond a file, the directory that holds the file; of an existing place, the one that holds it. */
+    /* For a path below a file, the file's directory; for an existing one, its own directory. */
     f->parent = n->parent->real;
     f->foreign = n->parent->uid != s->uid && (n->parent->mode & 022) == 0;
 }
@@ -276,7 +276,7 @@ static int survey_path(struct surveyor *s, const char *path, struct path_fact *f
 
 struct survey_asked {
     const char *path;
-    bool host; /* a place of the host, whatever a mount shows the box there */
+    bool host; /* a path of the host, whatever a mount shows the box there */
 };
 struct asked_list {
     struct survey_asked *at;
@@ -299,7 +299,7 @@ static int by_text(const void *a, const void *b)
     return strcmp(((const struct survey_asked *)a)->path, ((const struct survey_asked *)b)->path);
 }
 
-/* Everything that plan/ will ask facts_path() about. */
+/* Collects everything that plan/ will look up with facts_path(). */
 static int ask_all(struct surveyor *s, const struct policy *p, const struct facts *f, struct asked_list *a)
 {
     int r = ask(s, a, p->workspace, true);
@@ -354,8 +354,8 @@ static int order_mounts(struct surveyor *s, const struct policy *p)
 }
 
 /*
- * A rule about a place below a mount's target means what the box sees there, so the place to look at is below that
- * mount's source; of several the deepest target decides.
+ * A rule for a path below a mount's target means what the box sees there, so the path to examine is below that mount's
+ * source; of several the deepest target counts.
  */
 static const char *through_mounts(struct surveyor *s, const char *path)
 {
@@ -363,7 +363,7 @@ static const char *through_mounts(struct surveyor *s, const char *path)
     return i == SIZE_MAX ? path : path_join(s->mem, s->mounts[i]->from, path_rest(path, s->mounts[i]->to));
 }
 
-/* The kernel knows about groups and access lists; it is asked only where it could refuse. */
+/* The kernel knows groups and access lists; it is asked only where it could refuse. */
 static bool is_refused(const struct facts *f, const char *real, uint32_t uid, uint32_t mode)
 {
     return uid != f->uid && (mode & 0004) == 0 && sys_may_read(real) < 0;
@@ -400,7 +400,7 @@ static int survey_paths(struct surveyor *s, const struct policy *p, struct facts
     return 0;
 }
 
-/* ---- links that a box may have made ---- */
+/* ---- links that a box may have created ---- */
 
 static struct path_pin *find_pin(const struct path_pins *pins, const char *asked)
 {
@@ -421,8 +421,8 @@ static int add_pin(struct path_pins *pins, const char *asked, const char *real)
 }
 
 /*
- * Walks once more, over what was looked at already, the way of a path that leads over links. `*ret` is the link that a box may
- * have made, or NULL: there is none, or the path leads where it led before any box of this policy.
+ * Walks again, over known nodes, a path that crosses links. `*ret` is a link that a box may have created, or NULL:
+ * there is none, or the path leads where it led before any box of this policy.
  */
 static int find_planted(struct surveyor *s, struct facts *f, const char *asked, bool host,
                         const struct survey_node **ret)
@@ -465,7 +465,7 @@ static int refuse_planted(const struct policy *p, const struct facts *f, const c
     return written_refuse(said, asked, link->real, facts_path(f, asked)->real, e);
 }
 
-/* A path that somebody said. */
+/* Judges a path that a person has given. */
 static int judge_said(struct surveyor *s, const struct policy *p, struct facts *f, const char *what, uint32_t origin,
                       const char *asked, bool host, struct err *e)
 {
@@ -481,7 +481,8 @@ static int judge_rule(struct surveyor *s, const struct policy *p, struct facts *
         [PATH_HIDE] = "hide", [PATH_RO] = "ro", [PATH_RW] = "rw", [PATH_PROTECT] = "protect", [PATH_CACHE] = "cache"};
     const struct survey_node *link;
     bool hides = rule->access == PATH_HIDE || rule->access == PATH_PROTECT, said = is_asked(p, rule->origin);
-    /* What a profile hides stays hidden by all its names; what it opens is left out (plan/places/collect.c). */
+    /* What a profile hides stays hidden under all its names; what it makes accessible is left out
+       (plan/places/collect.c). */
     if ((rule->any_depth && !rule->below) || (hides && !said))
         return 0;
     const char *path = rule->any_depth ? rule->below : rule->pattern ? path_dir(s->mem, rule->path) : rule->path;
@@ -543,12 +544,12 @@ static bool dots(const char *name)
     return name[0] == '.' && (!name[1] || (name[1] == '.' && !name[2]));
 }
 
-/* One directory's names against a pattern of the same directory ("/etc/ssh/ssh_host_*_key"). */
+/* Matches one directory's names against a pattern ("/etc/ssh/ssh_host_*_key"). */
 static int match_here(struct surveyor *s, struct facts *f, size_t rule, const char *dir, const char *pattern)
 {
     DIR *d = opendir(dir);
     if (!d)
-        return errno == ENOMEM ? -ENOMEM : 0; /* what cannot be listed has no names to hide from this caller */
+        return errno == ENOMEM ? -ENOMEM : 0; /* an unreadable directory has no names to hide from this caller */
     int r = 0;
     for (struct dirent *e; r == 0 && (e = readdir(d));) {
         if (!dots(e->d_name) && name_fits(str_of(pattern), true, str_of(e->d_name)))
@@ -558,7 +559,7 @@ static int match_here(struct surveyor *s, struct facts *f, size_t rule, const ch
     return r;
 }
 
-/* Whether the last components of `path` below the tree it was found in, as many as the rule has, are those it speaks of. */
+/* Whether the last components of `path`, as many as the rule has, match it; `below` is the tree it was found in. */
 static bool tail_matches(const struct path_rule *rule, const char *below, const char *path)
 {
     size_t parts = 1, end;
@@ -572,7 +573,7 @@ static bool tail_matches(const struct path_rule *rule, const char *below, const 
     return parts == 0 && names_fit(str_of(rule->path), rule->pattern, str_of(tail), 0, &end);
 }
 
-/* `expand: start`: the whole tree, links not followed, what matches not entered. */
+/* `expand: start`: walks the whole tree without following links or entering matches. */
 static int match_tree(struct surveyor *s, struct facts *f, size_t no, const struct path_rule *rule, const char *dir,
                       size_t below, unsigned level)
 {
@@ -604,7 +605,7 @@ static int by_match(const void *a, const void *b)
     return x->rule != y->rule ? (x->rule < y->rule ? -1 : 1) : path_order(x->real, y->real);
 }
 
-/* ---- pinfold's own by another name ---- */
+/* ---- other names of pinfold's own files ---- */
 
 static int chain_of(struct surveyor *s, const char *path, struct chain *ret)
 {
@@ -635,8 +636,8 @@ static int add_alias(struct surveyor *s, struct facts *f, const char *asked, con
 }
 
 /*
- * A bind mount of the host shows the same directory by two paths. What a rule opens is held against pinfold's own by
- * device and inode: a directory above pinfold's own at another path leads there, and so does what lies in it.
+ * A bind mount of the host shows a directory at two paths. So what a rule makes accessible is compared with pinfold's
+ * own by device and inode: a directory above pinfold's own at another path leads there, and so does its content.
  */
 static int find_alias(struct surveyor *s, struct facts *f, const struct chain *own, const struct chain *opened)
 {
@@ -660,7 +661,7 @@ static int find_alias(struct surveyor *s, struct facts *f, const struct chain *o
 
 static int survey_aliases(struct surveyor *s, const struct policy *p, struct facts *f)
 {
-    /* What lies in the state directory may be mounted elsewhere by itself. */
+    /* Directories in the state directory may be mounted elsewhere separately. */
     static const char *const parts[] = {"pinfold/trust", "pinfold/audit", "pinfold/caches", "pinfold/sessions"};
     const char *const paths[] = {path_join(s->mem, f->state_home, "pinfold"),
                                  path_join(s->mem, f->config_home, "pinfold"),
@@ -764,7 +765,7 @@ static int ask_above(struct surveyor *s, struct asked_list *a, const char *path)
     return 0;
 }
 
-/* Above every place that is to be hidden: all directories up to the root. */
+/* Examines all directories above every place to be hidden. */
 static int ask_above_hidden(struct surveyor *s, const struct policy *p, const struct facts *f, struct asked_list *a)
 {
     int r = 0;
@@ -782,7 +783,7 @@ static int ask_above_hidden(struct surveyor *s, const struct policy *p, const st
     }
     for (size_t i = 0; r == 0 && i < f->n_matches; i++)
         r = ask_above(s, a, f->matches[i].real);
-    return r < 0 ? r : ask_above(s, a, "/dev"); /* of which only single nodes are opened */
+    return r < 0 ? r : ask_above(s, a, "/dev"); /* only single nodes of it are made accessible */
 }
 
 static int survey_dirs(struct surveyor *s, const struct policy *p, struct facts *f)
@@ -804,7 +805,7 @@ static int survey_dirs(struct surveyor *s, const struct policy *p, struct facts 
     return r;
 }
 
-/* The base directory specification's variable, or `below` the home directory where it says nothing usable. */
+/* The variable of the base directory specification, or `below` the home directory if it is unset or invalid. */
 static const char *xdg(struct surveyor *s, const struct facts *f, const char *variable, const char *below)
 {
     const char *said = getenv(variable);
@@ -814,8 +815,8 @@ static const char *xdg(struct surveyor *s, const struct facts *f, const char *va
 }
 
 /*
- * What overlayfs refuses as an upper layer (ovl_mount_dir_noesc() in fs/overlayfs/params.c: file systems that may change by
- * themselves or look names up their own way), and what would be a third layer upon another.
+ * File systems that overlayfs refuses for an upper layer (ovl_mount_dir_noesc() in fs/overlayfs/params.c: those that
+ * may change by themselves or look names up in their own way), or that would be a third layer.
  */
 static bool carries_uppers(const char *path)
 {
@@ -827,7 +828,7 @@ static bool carries_uppers(const char *path)
     char at[PATH_MAX];
     struct statfs fs;
     if (!path || strlen(path) >= sizeof at)
-        return true; /* there is no state directory, and others say so */
+        return true; /* there is no state directory, which is reported elsewhere */
     strcpy(at, path);
     while (statfs(at, &fs) < 0) {
         char *slash = strrchr(at, '/');
@@ -848,7 +849,7 @@ static int survey_own(struct surveyor *s, struct facts *f)
         f->state_home = xdg(s, f, "XDG_STATE_HOME", ".local/state");
     if (!f->runtime)
         f->runtime = runtime_in_tmp(s->mem);
-    /* In a box its caches are layers already, and the kernel piles two of them at most. */
+    /* In a box its caches are layers already, and overlays can be stacked only twice. */
     f->uppers = !getenv("PINFOLD") && carries_uppers(f->state_home);
     f->layers &= f->uppers;
     if (!f->config_home)
@@ -864,8 +865,8 @@ static int survey_own(struct surveyor *s, struct facts *f)
 }
 
 /*
- * A hard limit of 0 cannot be raised to 1, which alone keeps the kernel from handing a core dump to a program ("|...") or a socket
- * ("@..."). Asked only there.
+ * A hard limit of 0 cannot be raised to 1, which alone keeps the kernel from passing a core dump to a program ("|...")
+ * or a socket ("@..."). Checked only in that case.
  */
 static int survey_core(const struct surveyor *s, struct facts *f)
 {

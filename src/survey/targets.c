@@ -1,13 +1,13 @@
 /*
  * What guarded names and the host's git configuration lead to inside the workspace: a link `.git/hooks/pre-commit` to
- * scripts/check.sh, a link `.vscode` to conf/vs, core.hooksPath = ci/hooks, a filter, an alias or an include that is a file
- * there. The name cannot be changed from inside; what it leads to runs all the same, and is protected as what it is when
- * the box starts.
+ * scripts/check.sh, a link `.vscode` to conf/vs, core.hooksPath = ci/hooks, a filter, alias or include that is a file
+ * there. The guarded name cannot be changed from inside, but its target would be executed, so the target, as of the
+ * start, is protected.
  *
- * The same look (gitlook.c) finds what was there before the box and may not be the person's own: that is said.
+ * The same look (gitlook.c) finds what was there before and may not be the person's own; that is reported.
  *
- * Bounded: the entries of the workspace's top by getdents(2), one repository. No walk. Where a bound keeps something from being
- * protected the start says so.
+ * Bounded: the entries of the workspace's top by getdents(2), one repository, no walk. If a limit leaves something
+ * unprotected the start says so.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -26,7 +26,7 @@
 #include "policy/path.h"
 
 #define TARGETS_MAX 128
-#define ENTRIES_MAX 8192 /* of one directory; beyond them only whole names are looked for */
+#define ENTRIES_MAX 8192 /* of one directory; beyond that only literal names are checked */
 
 struct seeker {
     const struct policy *policy;
@@ -36,12 +36,12 @@ struct seeker {
     bool failed;
     size_t over; /* targets beyond TARGETS_MAX */
     bool unread; /* the top has more entries than were read, and there are names with patterns */
-    bool guards; /* something is protected at all */
-    size_t odd;  /* what is said of the repository, and the first of it */
+    bool guards; /* something is protected */
+    size_t odd;  /* number of findings about the repository, and the first one */
     struct git_run first;
 };
 
-/* What `path` leads to, when that is in the workspace: a file, or (directory) a directory, or what is not there yet. */
+/* Adds the target of `path` if it is in the workspace: a file, or (directory) a directory or a missing name. */
 static void target_is(void *ctx, const char *path, bool directory)
 {
     struct seeker *s = ctx;
@@ -70,7 +70,7 @@ static void target_is(void *ctx, const char *path, bool directory)
 
 /* ---- links with guarded names ---- */
 
-/* Every part of a name below the top that is a link. */
+/* Adds every component of a name below the top that is a link. */
 static void links_on_the_way(struct seeker *s, const char *name)
 {
     struct str rest = str_of(name);
@@ -86,7 +86,7 @@ static void links_on_the_way(struct seeker *s, const char *name)
     }
 }
 
-/* Whether an entry of the top is the first part of a guarded name. `ret_rest`: what follows it, "" for the whole. */
+/* Whether an entry of the top is the first component of a guarded name. `ret_rest`: what follows it, "" if nothing. */
 static bool is_named(const struct guard_name *g, const char *entry, struct str *ret_rest)
 {
     *ret_rest = str_of(g->name);
@@ -120,7 +120,7 @@ static void links_at_top(struct seeker *s)
     for (; left && (e = readdir(d)); left--)
         if (e->d_type == DT_LNK || e->d_type == DT_DIR || e->d_type == DT_UNKNOWN)
             entry(s, e);
-    if (left == 0 && readdir(d)) { /* a directory of that size is read no further: by name, then */
+    if (left == 0 && readdir(d)) { /* too many entries: check literal names only */
         for (size_t i = 0; i < s->policy->n_guards; i++) {
             if (s->policy->guards[i].pattern)
                 s->unread = true;
@@ -131,14 +131,14 @@ static void links_at_top(struct seeker *s)
     closedir(d);
 }
 
-/* ---- what may not be the person's ---- */
+/* ---- findings that may not be the person's ---- */
 
-/* Only the person changes it: no box may write it, by what the policy says about it. */
+/* Whether only the person can change it, because the policy lets no box write it. */
 static bool is_kept(void *ctx, const char *path)
 {
     const struct seeker *s = ctx;
     const struct path_rule *rule = NULL;
-    const char *asked = path_join(s->mem, s->policy->workspace, path_rest(path, s->top)); /* which may be a link */
+    const char *asked = path_join(s->mem, s->policy->workspace, path_rest(path, s->top)); /* may be a link */
     if (policy_access(s->policy, path, &rule) != PATH_RW && rule)
         return true;
     return asked && path_below(path, s->top) && policy_access(s->policy, asked, NULL) != PATH_RW;

@@ -1,4 +1,4 @@
-/* Remembers which directories boxes could write, and refuses paths that cross a symbolic link in one of them. */
+/* Records which directories boxes could write, and refuses paths that cross a symbolic link in one of them. */
 #include "survey/written.h"
 
 #include <dirent.h>
@@ -17,7 +17,7 @@
 
 enum { LINKS = 40 /* as many as the kernel follows */, MONTH = 30 * 24 * 3600, ROOM = PATH_MAX + 64 };
 
-/* ---- the memory ---- */
+/* ---- the record ---- */
 
 static void by_object(char to[ROOM], const char *memory, const struct written_id *id)
 {
@@ -25,7 +25,7 @@ static void by_object(char to[ROOM], const char *memory, const struct written_id
              (unsigned long long)id->born);
 }
 
-/* FNV-1a of two seeds. Two paths of one name only ever make more directories count. */
+/* FNV-1a with two seeds. A collision only makes more directories count. */
 static void by_path(char to[ROOM], const char *memory, const char *path)
 {
     uint64_t a = 14695981039346656037u, b = 0x9ae16a3b2f90404fu;
@@ -43,7 +43,7 @@ static bool is_text(const char *entry, const char *text)
     return n > 0 && n < (long)sizeof there && (size_t)n == strlen(text) && memcmp(there, text, (size_t)n) == 0;
 }
 
-/* The directory itself and what is missing above it, each for its owner alone. */
+/* Creates the directory and missing ones above it, each for its owner only. */
 static int make_memory(const char *memory)
 {
     char part[PATH_MAX];
@@ -62,7 +62,7 @@ static int make_memory(const char *memory)
     }
 }
 
-/* One that says something else is of a directory that is gone, or was moved. */
+/* A different text belongs to a directory that is gone or was moved. */
 static int put(const char *entry, const char *text)
 {
     char fresh[ROOM + 16];
@@ -74,7 +74,7 @@ static int put(const char *entry, const char *text)
     return no < 0 && no != -EEXIST ? no : sys_renameat2(AT_FDCWD, fresh, AT_FDCWD, entry, 0);
 }
 
-/* A state directory that this caller cannot have is one that written_covers() finds missing, too. */
+/* If this caller cannot use a state directory, written_covers() finds it missing, too. */
 static bool is_no_place(int no)
 {
     return no == -EACCES || no == -EPERM || no == -EROFS || no == -ENOTDIR || no == -ENOENT || no == -ENAMETOOLONG;
@@ -96,7 +96,7 @@ int written_remember(const char *memory, const char *real, const struct written_
             no = put(path, real);
     }
     if (no == 0)
-        no = put(object, real); /* the last, for it says that the whole is there */
+        no = put(object, real); /* last, because it marks the entry as complete */
     if (no == 0 && (id->inode & 63) == 0)
         (void)written_tidy(memory);
     return no == 0 || is_no_place(no)
@@ -117,7 +117,7 @@ unsigned written_tidy(const char *memory)
         if (n <= 0 || time(NULL) - entry.st_mtime < MONTH)
             continue;
         text[n] = 0;
-        /* What cannot be looked at (a medium that is not there, a directory that is closed) may come back. */
+        /* What cannot be examined (a removed medium, a closed directory) may come back. */
         if (lstat(text, &there) < 0 && errno == ENOENT && unlinkat(dirfd(d), one->d_name, 0) == 0)
             gone++;
     }
@@ -135,14 +135,14 @@ const char *written_place(char to[PATH_MAX])
                                      : PATH_MAX;
     if (n >= PATH_MAX)
         return NULL;
-    /* Compared with paths that have no links. */
+    /* For comparison with paths without links. */
     n = snprintf(to, PATH_MAX, "%s/written", realpath(said, real) ? real : said);
     return n < PATH_MAX ? to : NULL;
 }
 
-/* ---- the question ---- */
+/* ---- queries ---- */
 
-/* Whether roots are, or would have been, remembered there. */
+/* Whether roots are, or would have been, recorded there. */
 static bool is_remembering(const char *memory)
 {
     char part[PATH_MAX];
@@ -157,7 +157,7 @@ static bool is_remembering(const char *memory)
     return true;
 }
 
-/* Where the system's packages make links and nobody works: "/usr/lib/" is all of it, "/usr" the directory alone. */
+/* Where the system's packages have links and nobody works: "/usr/lib/" is all of it, "/usr" only the directory. */
 static bool is_packages(const char *real)
 {
     static const char *const places[] = {
@@ -175,7 +175,7 @@ static bool is_packages(const char *real)
     return false;
 }
 
-/* Where boxes of this user cannot have made a link, whoever remembers it. */
+/* Where boxes of this user cannot have created a link, even without a record. */
 static bool is_systems(const char *real)
 {
     struct stat st;
@@ -209,7 +209,7 @@ bool written_covers(const char *memory, const char *real)
     size_t n = strlen(real), state = memory ? strlen(memory) : 0;
     if (n >= sizeof part)
         return true;
-    /* What sessions keep and caches hold lies beside the memory, and was a box's. */
+    /* Storage of sessions and caches are beside the record, and were writable for a box. */
     for (; state && memory[state] != '/'; state--)
         ;
     if (state && strncmp(real, memory, state) == 0 && (!real[state] || real[state] == '/'))
@@ -244,8 +244,8 @@ struct written_walk {
     int dir; /* where it is, and its path */
     char real[PATH_MAX], rest[2 * PATH_MAX], name[256], planted[PATH_MAX];
     unsigned links;
-    bool missing; /* what is behind is text alone */
-    bool file;    /* `dir` is no directory */
+    bool missing; /* the rest is only text */
+    bool file;    /* `dir` is not a directory */
 };
 
 static int enter(struct written_walk *w, int next)
@@ -278,7 +278,7 @@ static void cut(struct written_walk *w)
     slash[slash == w->real] = 0;
 }
 
-/* /proc/N/fd and its like: what is open may have no name, so these are not followed by their text. */
+/* /proc/N/fd and the like: open objects may have no name, so such links are not followed by their text. */
 static bool is_descriptors(const char *real)
 {
     const char *last = strrchr(real, '/');
@@ -295,7 +295,7 @@ static int through_descriptor(struct written_walk *w)
     return no < 0 ? no : append(w) ? 0 : -ENAMETOOLONG;
 }
 
-/* The first link that a box may have made is kept; the walk goes on, for the sentence says where it ends. */
+/* Keeps the first link that a box may have created; the walk goes on, because the message names its end. */
 static int follow(struct written_walk *w, int fd)
 {
     char text[PATH_MAX];
@@ -321,7 +321,7 @@ static int follow(struct written_walk *w, int fd)
     return text[0] == '/' ? to_root(w) : 0;
 }
 
-/* The next component into w->name. */
+/* Puts the next component into w->name. */
 static int take(struct written_walk *w)
 {
     size_t from = strspn(w->rest, "/"), n = strcspn(w->rest + from, "/");
@@ -388,7 +388,7 @@ int written_walk(const char *memory, const char *what, const char *path, char re
     if (w.planted[0])
         return written_refuse(what, path, w.planted, w.real, e);
     if (no < 0)
-        return no == -EPERM ? -EACCES : no; /* the other one is a refusal */
+        return no == -EPERM ? -EACCES : no; /* -EPERM is reserved for refusals */
     if (ret_real)
         strcpy(ret_real, w.real);
     if (ret_fd)

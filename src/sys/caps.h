@@ -1,11 +1,11 @@
-/* Capabilities and what goes with them. Sources: capabilities(7), capset(2), prctl(2). */
+/* Capabilities: capabilities(7), capset(2), prctl(2). */
 #pragma once
 #include <linux/capability.h>
 #include <linux/securebits.h>
 #include <sys/prctl.h>
 #include "sys/process.h"
 
-/* Permitted and effective become `keep`; inheritable (and with it ambient) becomes empty. */
+/* Sets permitted and effective to `keep`, and clears inheritable (and with it ambient). */
 static inline int sys_caps_keep(uint64_t keep)
 {
     struct __user_cap_header_struct head = {_LINUX_CAPABILITY_VERSION_3, 0};
@@ -13,7 +13,7 @@ static inline int sys_caps_keep(uint64_t keep)
                                              {(uint32_t)(keep >> 32), (uint32_t)(keep >> 32), 0}};
     return (int)sys_call(SYS_capset, &head, sets, 0, 0, 0, 0);
 }
-/* Effective becomes what is permitted. */
+/* Makes all permitted capabilities effective. */
 static inline int sys_caps_whole(void)
 {
     struct __user_cap_header_struct head = {_LINUX_CAPABILITY_VERSION_3, 0};
@@ -23,7 +23,7 @@ static inline int sys_caps_whole(void)
         sets[i].effective = sets[i].permitted;
     return e < 0 ? e : (int)sys_call(SYS_capset, &head, sets, 0, 0, 0, 0);
 }
-/* -EINVAL: the kernel knows no capability of this number. */
+/* Drops a capability from the bounding set. -EINVAL: the kernel has no capability of this number. */
 static inline int sys_caps_unbound(unsigned capability)
 {
     return sys_prctl(PR_CAPBSET_DROP, capability, 0, 0, 0);

@@ -8,9 +8,9 @@
 #include <unistd.h>
 
 #define OPENS_AFTER_US 600000u
-#define LOOK_AGAIN_US  500000u /* while somebody else has the terminal */
+#define LOOK_AGAIN_US  500000u /* while another program has the terminal */
 
-/* Ends what may be unfinished: CAN, string terminator, attributes, alphabet, cursor. ECMA-48, ISO 2022. */
+/* Ends unfinished sequences: CAN, string terminator, attributes, character set, cursor. ECMA-48, ISO 2022. */
 static const char clean[] = "\030\033\\\033[0m\017\033(B\033[?25h";
 
 int dialogue_terminal(void)
@@ -31,7 +31,7 @@ bool dialogue_is_ours(const struct dialogue *d)
 
 static void show(const struct dialogue *d, const char *text)
 {
-    if (dialogue_in_foreground(d)) /* else somebody else has the terminal meanwhile */
+    if (dialogue_in_foreground(d)) /* otherwise another program has the terminal */
         (void)!write(d->fd, text, strlen(text));
 }
 

@@ -1,8 +1,8 @@
 /*
- * One question to the person at the controlling terminal, shared by all who ask there. What was written before may have left the
- * terminal in the middle of an escape sequence, with other colours, invisible or with another alphabet: that is ended
- * first. For a moment after the question appears nothing that is typed counts, and all that was typed until then is thrown
- * away: nobody answers by what was meant for something else. Times in microseconds of the monotonic clock.
+ * One question at a time to the user at the controlling terminal, shared by all callers in this process. Earlier output
+ * may have left the terminal inside an escape sequence, or with other colours or another character set; this is reset
+ * first. Input typed before the question and in the first moment after it is thrown away, so that keys meant for
+ * something else do not answer it. Times are microseconds of the monotonic clock.
  */
 #pragma once
 #include <stdbool.h>
@@ -11,28 +11,28 @@
 
 struct dialogue {
     int fd;              /* the terminal, or -1 */
-    bool raw;            /* it was set to raw mode by this process */
-    bool shown, open;    /* a question is there; what is typed counts */
-    uint64_t opens_at;   /* when it will, or when to look again whether the terminal is free */
-    const char *choices; /* characters that are answers, and how they are asked for again */
+    bool raw;            /* this process has set it to raw mode */
+    bool shown, open;    /* the question is shown; input counts */
+    uint64_t opens_at;   /* when input begins to count, or when to check again whether the terminal is free */
+    const char *choices; /* the characters that are answers, and how to repeat the question */
     const char *again;
     char line[16];
     size_t n;
 };
 
-/* Something other than an answer's character. */
+/* What dialogue_read() returns besides one of `choices`. */
 enum { DIALOGUE_NOTHING = 0, DIALOGUE_HUNG_UP = -1, DIALOGUE_INTERRUPT = -2, DIALOGUE_ENDED = -3 };
 
 /* The controlling terminal, or -1. */
 int dialogue_terminal(void);
-/* Ours to write to and to read from: we are in the foreground, and nobody else (a pager) has set it to raw mode. */
+/* Whether we may use the terminal: we are in the foreground, and no other program (a pager) has set it to raw mode. */
 bool dialogue_is_ours(const struct dialogue *d);
 bool dialogue_in_foreground(const struct dialogue *d);
-/* Shows `text`, one line; false: somebody else has the terminal, until `opens_at` at least. */
+/* Shows `text`, one line. False: another program uses the terminal; try again at `opens_at`. */
 bool dialogue_begin(struct dialogue *d, const char *text, uint64_t now);
-/* To be called at `opens_at`. */
+/* Call this at `opens_at`. */
 void dialogue_due(struct dialogue *d, uint64_t now);
-/* What was typed: one of `choices`, or one of those above. */
+/* What was typed: one of `choices`, or one of the values above. */
 int dialogue_read(struct dialogue *d);
-/* `words` are shown; what is left of the answer is for nobody. */
+/* Shows `words` and discards the rest of the input. */
 void dialogue_end(struct dialogue *d, const char *words);

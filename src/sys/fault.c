@@ -1,6 +1,6 @@
 /*
- * Fault injection (sys/fault.h). One counter is shared by every process that comes from this one: the calls of a start
- * are numbered through pinfold, builder, pid 1 and command in the order in which they happen.
+ * Fault injection (sys/fault.h). One counter is shared by this process and its descendants: the calls of a start are
+ * numbered through pinfold, builder, pid 1 and command in the order in which they happen.
  */
 #include "sys/fault.h"
 
@@ -54,7 +54,7 @@ int sys_fault(void)
     return n == shared->nth ? -shared->error : 0;
 }
 
-/* What cannot fail in a way that anybody could act on: leaving and closing. A closed descriptor is closed whatever is said. */
+/* Calls whose failure nobody could handle: exit and close. close always closes the descriptor. */
 static int exempt(long nr)
 {
     return nr == SYS_exit_group || nr == SYS_close;

@@ -1,12 +1,12 @@
 /*
- * Fault injection, in builds with -Dfaults=true only: every sys_call() consults a counter, and the n-th fails. Armed by
- * sys_fail_nth() or by the environment, PINFOLD_FAULT=N[:ERRNO].
+ * Fault injection, only in builds with -Dfaults=true: every sys_call() decrements a counter, and the n-th call fails.
+ * Set by sys_fail_nth() or by the environment variable PINFOLD_FAULT=N[:ERRNO].
  */
 #pragma once
 #ifdef PINFOLD_FAULTS
-/* The `nth` call from now on fails with `error`; 0: none. */
+/* Makes the `nth` call from now on fail with `error`; 0: none. */
 void sys_fail_nth(unsigned nth, int error);
-/* How many calls there were since. */
+/* Number of calls since then. */
 unsigned sys_calls_seen(void);
-int sys_fault(void); /* 0, or the -errno that this call shall fail with */
+int sys_fault(void); /* 0, or the -errno with which this call must fail */
 #endif

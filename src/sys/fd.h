@@ -1,9 +1,9 @@
-/* Descriptors: owning, copying, closing, sending. Sources: close_range(2), dup(2), pipe(2), unix(7). See sys/sys.h. */
+/* Descriptors: owning, copying, closing, sending. Sources: close_range(2), dup(2), pipe(2), unix(7). */
 #pragma once
 #include "sys/file.h"
 #include "sys/socket.h"
 
-/* Closes unless negative; always -1. */
+/* Closes unless negative; always returns -1. */
 static inline int sys_shut(int fd)
 {
     if (fd >= 0)
@@ -14,7 +14,7 @@ static inline void sys_drop(int *fd)
 {
     *fd = sys_shut(*fd);
 }
-/* Like auto_fd of base/fd.h, for code that must not touch a libc's errno. */
+/* Like auto_fd of base/fd.h, for code that must not touch libc's errno. */
 #define own_fd __attribute__((cleanup(sys_drop)))
 
 static inline int sys_taken(int *fd)
@@ -27,7 +27,7 @@ static inline int sys_close_range(unsigned first, unsigned last)
 {
     return (int)sys_call(SYS_close_range, first, last, 0, 0, 0, 0);
 }
-/* access(2) of `name` in `dir` with the real ids and what capabilities they have; `what`: 4 read, 2 write, 1 search. */
+/* faccessat(2) of `name` in `dir`, with the real ids and their capabilities; `what`: 4 read, 2 write, 1 search. */
 static inline int sys_may(int dir, const char *name, int what)
 {
     return (int)sys_call(SYS_faccessat, dir, name, what, 0, 0, 0);
@@ -61,7 +61,7 @@ union sys_fd_message {
     struct cmsghdr head;
     char bytes[CMSG_SPACE(sizeof(int))];
 };
-/* One message of `n` bytes, with the descriptor `fd` unless it is negative. Bytes sent or -errno. */
+/* Sends one message of `n` bytes, with the descriptor `fd` unless that is negative. Returns bytes sent or -errno. */
 static inline long sys_send_fd(int s, const void *bytes, size_t n, int fd, int flags)
 {
     struct iovec v = {.iov_base = (void *)(uintptr_t)bytes, .iov_len = n}; // NOLINT(performance-no-int-to-ptr)
@@ -77,7 +77,7 @@ static inline long sys_send_fd(int s, const void *bytes, size_t n, int fd, int f
     }
     return sys_sendmsg(s, &m, flags | MSG_NOSIGNAL);
 }
-/* One message of at most `n` bytes; *ret_fd is what came with it (close-on-exec) or -1. 0 at the end of the stream. */
+/* Receives one message of at most `n` bytes; *ret_fd: the descriptor in it (close-on-exec) or -1. 0: end of stream. */
 static inline long sys_recv_fd(int s, void *bytes, size_t n, int *ret_fd, int flags)
 {
     struct iovec v = {.iov_base = bytes, .iov_len = n};

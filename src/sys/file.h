@@ -25,10 +25,8 @@ static inline int sys_openat(int dir, const char *path, int flags, unsigned mode
 {
     return (int)sys_call(SYS_openat, dir, path, flags, mode, 0, 0);
 }
-/*
- * openat2() of what exists, over no link, where a filter knows openat2 by ENOSYS only (in another box): component by
- * component, each without following.
- */
+/* openat2(RESOLVE_NO_SYMLINKS) of an existing object where a seccomp filter answers openat2 with ENOSYS (inside another
+   box): opens one component after the other with O_NOFOLLOW. */
 static inline int sys_open_by_parts(int dir, const char *path, int flags)
 {
     char name[256];
@@ -52,14 +50,14 @@ static inline int sys_open_by_parts(int dir, const char *path, int flags)
         if (owned >= 0)
             (void)sys_close(owned);
         if (next == -ENOTDIR && *rest)
-            next = -ELOOP; /* a link, or a file: neither can be passed */
+            next = -ELOOP; /* a symbolic link, or a file in the middle of the path */
         if (next < 0 || !*rest)
             return next;
         at = next;
         path = rest;
     }
 }
-/* `resolve`: RESOLVE_*; `mode` must be 0 unless the flags create (openat2 is strict). */
+/* `resolve`: RESOLVE_*. `mode` must be 0 unless the flags create a file: openat2(2) is strict. */
 static inline int sys_openat2(int dir, const char *path, uint64_t flags, unsigned mode, uint64_t resolve)
 {
     struct open_how how = {.flags = flags, .mode = mode, .resolve = resolve};
@@ -80,7 +78,7 @@ static inline long sys_write(int fd, const void *bytes, size_t n)
 {
     return sys_call(SYS_write, fd, bytes, n, 0, 0, 0);
 }
-/* Bytes of the target, not NUL-terminated. */
+/* Returns the length of the target, which is not NUL-terminated. */
 static inline long sys_readlinkat(int dir, const char *path, char *target, size_t room)
 {
     return sys_call(SYS_readlinkat, dir, path, target, room, 0, 0);
@@ -157,7 +155,7 @@ static inline int sys_fsetxattr(int fd, const char *name, const void *value, siz
 {
     return (int)sys_call(SYS_fsetxattr, fd, name, value, n, flags, 0);
 }
-/* Length of the value, or (`n` 0) room for it. The list has names, each with its NUL. */
+/* Returns the length of the value, or with `n` 0 the room that it needs. A list consists of NUL-terminated names. */
 static inline long sys_getxattr(const char *path, const char *name, void *value, size_t n)
 {
     return sys_call(SYS_getxattr, path, name, value, n, 0, 0);

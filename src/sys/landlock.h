@@ -20,12 +20,12 @@ struct sys_landlock_path {
     int32_t parent;
 } __attribute__((packed));
 
-/* The ABI, 0 and more, or -ENOSYS, -EOPNOTSUPP (compiled in but not started). */
+/* The ABI version (0 or higher), or -ENOSYS or -EOPNOTSUPP (compiled in but disabled at boot). */
 static inline int sys_landlock_abi(void)
 {
     return (int)sys_call(SYS_landlock_create_ruleset, 0, 0, 1, 0, 0, 0);
 }
-/* A kernel that does not know the later members takes them as long as they are zero. */
+/* Kernels that do not know the later members accept them if they are zero. */
 static inline int sys_landlock_create(const struct sys_landlock_ruleset *r)
 {
     return (int)sys_call(SYS_landlock_create_ruleset, r, sizeof *r, 0, 0, 0, 0);

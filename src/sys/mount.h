@@ -1,6 +1,6 @@
 /*
- * Mounts by descriptor (Linux 5.12 and later). Sources: open_tree(2), move_mount(2), fsopen(2), fsconfig(2), fsmount(2),
- * mount_setattr(2), pivot_root(2). Constants are spelled out here: libc headers and <linux/mount.h> exclude each other.
+ * Mounts by descriptor (Linux 5.12 or later). Sources: open_tree(2), move_mount(2), fsopen(2), fsconfig(2), fsmount(2),
+ * mount_setattr(2), pivot_root(2). Defines its own constants, because libc's headers and <linux/mount.h> conflict.
  */
 #pragma once
 #include <fcntl.h>

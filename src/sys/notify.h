@@ -1,5 +1,5 @@
 /*
- * What a supervisor of another process uses: seccomp's user notification (seccomp_unotify(2)), the other's memory and
+ * For a process that supervises another one: seccomp user notifications (seccomp_unotify(2)), the other's memory and
  * descriptors. Everything returns -errno.
  */
 #pragma once
@@ -8,7 +8,7 @@
 #include <sys/uio.h>
 #include "sys/sys.h"
 
-/* Linux 6.6; older headers lack it. A reply, or a notification, wakes the other side on the same processor at once. */
+/* Linux 6.6, missing in older headers: replies and notifications wake the other side on the same processor. */
 #ifndef SECCOMP_IOCTL_NOTIF_SET_FLAGS
 #define SECCOMP_IOCTL_NOTIF_SET_FLAGS SECCOMP_IOW(4, __u64)
 #endif
@@ -27,18 +27,18 @@ static inline int sys_notify_receive(int notify, struct seccomp_notif *n)
 {
     return (int)sys_call(SYS_ioctl, notify, SECCOMP_IOCTL_NOTIF_RECV, n, 0, 0, 0);
 }
-/* -ENOENT: nobody waits for this answer any more. */
+/* -ENOENT: the caller no longer waits for this answer. */
 static inline int sys_notify_answer(int notify, uint64_t id, int64_t value, int error, unsigned flags)
 {
     struct seccomp_notif_resp answer = {.id = id, .val = value, .error = error, .flags = flags};
     return (int)sys_call(SYS_ioctl, notify, SECCOMP_IOCTL_NOTIF_SEND, &answer, 0, 0, 0);
 }
-/* 0 while the caller still waits: what was read from its memory was its own. */
+/* 0 while the caller still waits: then what was read from its memory was really its own. */
 static inline int sys_notify_valid(int notify, uint64_t id)
 {
     return (int)sys_call(SYS_ioctl, notify, SECCOMP_IOCTL_NOTIF_ID_VALID, &id, 0, 0, 0);
 }
-/* Installs `fd` at the caller's lowest free number, which is returned; the caller goes on waiting for its answer. */
+/* Installs `fd` as the caller's lowest free descriptor and returns its number; the caller still waits. */
 static inline int sys_notify_install(int notify, uint64_t id, int fd, unsigned fd_flags)
 {
     struct seccomp_notif_addfd give = {.id = id, .srcfd = (uint32_t)fd, .newfd_flags = fd_flags};
@@ -48,7 +48,7 @@ static inline int sys_notify_flags(int notify, uint64_t flags)
 {
     return (int)sys_call(SYS_ioctl, notify, SECCOMP_IOCTL_NOTIF_SET_FLAGS, flags, 0, 0, 0);
 }
-/* Bytes read, fewer than asked when the rest is not mapped; -EFAULT when nothing is. */
+/* Returns bytes read, fewer if the rest is not mapped; -EFAULT if nothing is. */
 static inline long sys_memory_read(pid_t pid, uint64_t at, void *bytes, size_t n)
 {
     struct iovec here = {bytes, n}, there = {(void *)(uintptr_t)at, n}; // NOLINT: an address of another process

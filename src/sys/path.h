@@ -6,23 +6,21 @@
 #include "sys/stat.h"
 #include "sys/sys.h"
 
-/*
- * statx(2) of the absolute `path`, not following a last symbolic link and not triggering an automount there.
- * Needs no permission on the object itself. -ENOENT, -ENOTDIR, -EACCES (a directory above refuses the search), ...
- */
+/* statx(2) of the absolute `path`, without following a final symbolic link or triggering an automount. Needs no
+   permission on the object itself, only search permission on the directories above (-EACCES). */
 static inline int sys_look(const char *path, struct sys_stat *ret)
 {
     return (int)sys_call(__NR_statx, AT_FDCWD, path, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT,
                          SYS_STAT_BASIC | SYS_STAT_BORN, ret, 0);
 }
 
-/* readlinkat(2): the number of bytes put into `text` (never NUL-terminated; `n` of them may mean a longer text). */
+/* readlinkat(2): returns the number of bytes put into `text`, without a NUL; if it is `n`, the link may be longer. */
 static inline ssize_t sys_readlink(const char *path, char *text, size_t n)
 {
     return sys_call(__NR_readlinkat, AT_FDCWD, path, text, n, 0, 0);
 }
 
-/* faccessat2(2) with the effective ids: 0 when this caller may read the object. */
+/* faccessat2(2) with the effective ids: 0 if the caller may read the object. */
 static inline int sys_may_read(const char *path)
 {
     enum { MAY_READ = 4, EFFECTIVE_IDS = 0x200 /* AT_EACCESS */ };

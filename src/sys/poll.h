@@ -1,6 +1,4 @@
-/*
- * Waiting: ppoll, and the descriptors that are only made to be waited for. See sys/sys.h for the manner.
- */
+/* Waiting: ppoll(2), and descriptors that exist only to be waited for. */
 #pragma once
 #include <poll.h>
 #include <signal.h>
@@ -10,10 +8,10 @@
 #include <time.h>
 #include "sys/sys.h"
 
-/* The kernel's signal set is 64 bits on every architecture we know; libc's sigset_t begins with them. */
+/* The kernel's signal set has 64 bits on all supported architectures; libc's sigset_t begins with them. */
 #define SYS_SIGSET_BYTES 8
 
-/* ppoll(2) without a signal mask; `timeout` NULL waits for ever. The number of ready entries, or -errno. */
+/* ppoll(2) without a signal mask; `timeout` NULL: no limit. Returns the number of ready entries, or -errno. */
 static inline int sys_poll(struct pollfd *fds, unsigned n, const struct timespec *timeout)
 {
     struct timespec left; /* the kernel writes back what remains */
@@ -22,20 +20,20 @@ static inline int sys_poll(struct pollfd *fds, unsigned n, const struct timespec
     return (int)sys_call(SYS_ppoll, fds, n, timeout ? &left : NULL, NULL, SYS_SIGSET_BYTES, 0);
 }
 
-/* The same, as poll(2) takes its time: milliseconds, negative for ever. */
+/* The same with poll(2)'s timeout: milliseconds, negative: no limit. */
 static inline int sys_poll_ms(struct pollfd *fds, unsigned n, int ms)
 {
     const struct timespec t = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000l};
     return sys_poll(fds, n, ms < 0 ? NULL : &t);
 }
 
-/* Waits for ever with the signals of `mask` blocked and no others (ppoll(2)); bit n - 1 is signal n. */
+/* Waits without a limit while exactly the signals of `mask` are blocked; bit n - 1 is signal n. */
 static inline int sys_poll_masked(struct pollfd *fds, unsigned n, uint64_t mask)
 {
     return (int)sys_call(SYS_ppoll, fds, n, NULL, &mask, SYS_SIGSET_BYTES, 0);
 }
 
-/* A descriptor that reads the signals of `set` as struct signalfd_siginfo, or -errno. signalfd(2). */
+/* A descriptor from which signals of `set` are read as struct signalfd_siginfo, or -errno. signalfd(2). */
 static inline int sys_signalfd(const sigset_t *set, int flags)
 {
     return (int)sys_call(SYS_signalfd4, -1, set, SYS_SIGSET_BYTES, flags, 0, 0);

@@ -1,6 +1,6 @@
 /*
- * Processes: making, ending, waiting, signals, identity. Sources: clone(2), waitid(2), wait4(2), pidfd_send_signal(2),
- * prctl(2), prlimit(2), keyctl(2), seccomp(2).
+ * Processes: creating, ending, waiting, signals, identity. Sources: clone(2), waitid(2), wait4(2),
+ * pidfd_send_signal(2), prctl(2), prlimit(2), keyctl(2), seccomp(2).
  */
 #pragma once
 #include <linux/filter.h>
@@ -22,8 +22,9 @@ struct sys_clone {
 #define SYS_CLONE_NEWCGROUP     0x02000000u
 
 /*
- * Container runtimes answer ENOSYS to clone3, whose flags no filter can read, so that programs go back to clone. That takes
- * the low flags only; the child of SYS_CLONE_CLEAR_SIGHAND then clears the handlers itself.
+ * Container runtimes answer clone3 with ENOSYS, because a filter cannot read its flags, so that programs fall back to
+ * clone. clone takes only the low flags; the child of SYS_CLONE_CLEAR_SIGHAND must then reset the signal handlers
+ * itself.
  */
 static inline bool sys_clone_suffices(const struct sys_clone *how)
 {
@@ -41,7 +42,7 @@ static inline void sys_clear_handlers(const struct sys_clone *how)
         (void)sys_raw(SYS_rt_sigaction, i, (long)&now, 0, sizeof now.mask, 0, 0);
     }
 }
-/* Like fork: 0 in the child. No libc learns of it: the child uses sys/ only. */
+/* Like fork(2): returns 0 in the child. libc does not know about it, so the child may use only sys/. */
 static inline int sys_clone3(const struct sys_clone *how)
 {
     int r = (int)sys_call(SYS_clone3, how, sizeof *how, 0, 0, 0, 0);
@@ -54,12 +55,12 @@ static inline int sys_clone3(const struct sys_clone *how)
 }
 
 #ifdef PINFOLD_FAULTS
-int sys_fault(void); /* 0, or the -errno that this call shall fail with */
+int sys_fault(void); /* 0, or the -errno with which this call must fail */
 #else
 #define sys_fault() 0
 #endif
 
-/* clone3(a, b) or clone(a, b, c, 0, 0) of a child with a stack of its own, which begins in `run`. */
+/* clone3(a, b) or clone(a, b, c, 0, 0) for a child that has its own stack and starts in `run`. */
 static inline long sys_clone_onto(long nr, long a, long b, long c, void (*run)(void *), void *arg)
 {
     long r;
@@ -104,9 +105,9 @@ static inline long sys_clone_onto(long nr, long a, long b, long c, void (*run)(v
 }
 
 /*
- * clone3 of a child with a stack of its own, which may share the parent's memory (CLONE_VM): it begins in `run`, which must
- * not return. The pid, or -errno. Thread-local storage is the parent's, too: the child must not use libc's errno. Handlers
- * of signals are not cleared.
+ * clone3 for a child that has its own stack and may share the parent's memory (CLONE_VM). It starts in `run`, which
+ * must not return. Returns the pid, or -errno. The child also shares the parent's thread-local storage, so it must not
+ * use libc's errno. Signal handlers are not reset.
  */
 static inline int sys_clone3_run(const struct sys_clone *how, void (*run)(void *), void *arg)
 {
@@ -120,9 +121,9 @@ static inline int sys_clone3_run(const struct sys_clone *how, void (*run)(void *
 }
 
 /*
- * Like vfork: the child runs in the parent's memory and on its stack, which waits until the child executes or ends.
- * Must be part of its caller's own frame, for the child would overwrite the frame of a function that returned; the
- * caller must end the child (sys_execve, sys_exit) before it returns itself.
+ * Like vfork(2): the child runs in the parent's memory and on its stack while the parent waits for it to exec or exit.
+ * This must be inlined into its caller's frame, because the child would overwrite the frame of a function that has
+ * returned. The caller must end the child (sys_execve, sys_exit) before it returns.
  */
 #if defined __x86_64__
 #define sys_vfork()                                                                                                    \
@@ -211,7 +212,7 @@ static inline int sys_unshare(unsigned long flags)
 {
     return (int)sys_call(SYS_unshare, flags, 0, 0, 0, 0, 0);
 }
-/* setns(2): into the namespace behind a descriptor, which is of one of `kinds` (CLONE_NEW*). */
+/* setns(2): enters the namespace of a descriptor, which must be one of `kinds` (CLONE_NEW*). */
 static inline int sys_setns(int fd, unsigned long kinds)
 {
     return (int)sys_call(SYS_setns, fd, kinds, 0, 0, 0, 0);
@@ -227,13 +228,13 @@ static inline int sys_prlimit(int what, const struct sys_rlimit *set, struct sys
 {
     return (int)sys_call(SYS_prlimit64, 0, what, set, ret_old, 0, 0);
 }
-/* Sets of signals as the kernel has them: bit n - 1 for signal n. */
+/* Signal sets as the kernel has them: bit n - 1 is signal n. */
 #define SYS_SIGNAL_BIT(n) (1ull << ((n)-1))
 static inline int sys_sigmask(int how, uint64_t set)
 {
     return (int)sys_call(SYS_rt_sigprocmask, how, &set, 0, sizeof set, 0, 0);
 }
-/* The same; *ret_old is what was blocked before. */
+/* The same; *ret_old is the previous mask. */
 static inline int sys_sigmask_swap(int how, uint64_t set, uint64_t *ret_old)
 {
     return (int)sys_call(SYS_rt_sigprocmask, how, &set, ret_old, sizeof set, 0, 0);
@@ -248,12 +249,12 @@ static inline int sys_signal_default(int signal)
     const uint64_t none[4] = {0}; /* handler, flags, restorer, mask: SIG_DFL */
     return (int)sys_call(SYS_rt_sigaction, signal, none, 0, sizeof(uint64_t), 0, 0);
 }
-/* A new, empty, anonymous session keyring. */
+/* Joins a new, empty, anonymous session keyring. */
 static inline int sys_keyring_new(void)
 {
     return (int)sys_call(SYS_keyctl, 1 /* KEYCTL_JOIN_SESSION_KEYRING */, 0, 0, 0, 0, 0);
 }
-/* The listener's descriptor with SECCOMP_FILTER_FLAG_NEW_LISTENER, otherwise 0. */
+/* Returns the listener's descriptor with SECCOMP_FILTER_FLAG_NEW_LISTENER, otherwise 0. */
 static inline int sys_seccomp_filter(const struct sock_filter *code, unsigned short n, unsigned long flags)
 {
     const struct {
@@ -262,7 +263,7 @@ static inline int sys_seccomp_filter(const struct sock_filter *code, unsigned sh
     } program = {n, code};
     return (int)sys_call(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &program, 0, 0, 0);
 }
-/* How many processors this process may run on, at least 1. sched_getaffinity(2). */
+/* Number of processors on which this process may run, at least 1. sched_getaffinity(2). */
 static inline unsigned sys_processors(void)
 {
     uint64_t set[128] = {0}; /* 8,192 processors */
@@ -272,13 +273,13 @@ static inline unsigned sys_processors(void)
         n += (unsigned)__builtin_popcountll(set[i]);
     return n ? n : 1;
 }
-/* Fresh, zeroed memory of `n` bytes that children share, or NULL. */
+/* New zeroed memory of `n` bytes, shared with child processes, or NULL. */
 static inline void *sys_pages_shared(size_t n)
 {
     long p = sys_call(SYS_mmap, 0, n, 3 /* read, write */, 0x21 /* shared, anonymous */, -1, 0);
     return p < 0 && p > -4096 ? 0 : (void *)p; /* NOLINT(performance-no-int-to-ptr) */
 }
-/* Fresh, zeroed, private memory of `n` bytes, or NULL. */
+/* New zeroed private memory of `n` bytes, or NULL. */
 static inline void *sys_pages(size_t n)
 {
     long p = sys_call(SYS_mmap, 0, n, 3 /* read, write */, 0x22 /* private, anonymous */, -1, 0);

@@ -1,6 +1,6 @@
 /*
- * statx(2) by a structure of our own. <linux/stat.h> cannot be had beside <sys/stat.h> everywhere: both may define struct
- * statx, and the C library's may be older than the members used here (tests/lint/includes.py holds the list of such headers).
+ * statx(2) with our own structure. <linux/stat.h> cannot always be included together with <sys/stat.h>: both may define
+ * struct statx, and the C library's may lack members used here (tests/lint/includes.py lists such headers).
  */
 #pragma once
 #include <stdint.h>
@@ -18,22 +18,22 @@ struct sys_stat {
     uint16_t mode, pad;
     uint64_t inode, size, blocks, attributes_mask;
     struct sys_time accessed, born, changed, modified;
-    uint32_t device_major, device_minor; /* of a device node    */
-    uint32_t major, minor;               /* of the file system  */
+    uint32_t device_major, device_minor; /* of a device node */
+    uint32_t major, minor;               /* of the file system */
     uint64_t mount;
     uint64_t spare[13];
 };
 _Static_assert(sizeof(struct sys_stat) == 256, "struct statx of the kernel");
 
-/* ioctl(2): FICLONE of <linux/fs.h>, which cannot be included. */
+/* FICLONE (ioctl_ficlone(2)) of <linux/fs.h>, which cannot be included. */
 #define SYS_CLONE_FILE 0x40049409u
 
-#define SYS_STAT_TYPE  0x1u    /* STATX_TYPE        */
+#define SYS_STAT_TYPE  0x1u    /* STATX_TYPE */
 #define SYS_STAT_BASIC 0x7ffu  /* STATX_BASIC_STATS */
-#define SYS_STAT_BORN  0x800u  /* STATX_BTIME       */
-#define SYS_STAT_MOUNT 0x1000u /* STATX_MNT_ID      */
+#define SYS_STAT_BORN  0x800u  /* STATX_BTIME */
+#define SYS_STAT_MOUNT 0x1000u /* STATX_MNT_ID */
 
-/* When the object came into being, in ns since 1970; 0: the file system does not say (or was not asked, SYS_STAT_BORN). */
+/* Creation time in nanoseconds since 1970; 0: not known to the file system, or not requested (SYS_STAT_BORN). */
 static inline uint64_t sys_stat_born(const struct sys_stat *st)
 {
     return st->mask & SYS_STAT_BORN ? (uint64_t)st->born.seconds * 1000000000u + st->born.nanoseconds : 0;

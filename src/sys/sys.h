@@ -1,7 +1,7 @@
 /*
- * One thin function per kernel call: -errno and nothing else. No errno, no cancellation points, no libc state, so that
- * these may be used in a process that shares its memory with another (clone without a libc to know of it).
- * Every call passes sys_call(), where a test build can make the n-th one fail (sys/fault.h).
+ * One thin function per system call. Each returns -errno and uses nothing of libc: no errno, no cancellation points, no
+ * state; so they can be used in a process that shares its memory with another (clone(2) without libc's knowledge).
+ * Every call goes through sys_call(), where a test build can make the n-th one fail (sys/fault.h).
  */
 #pragma once
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /*
- * Terminals by ioctl_tty(2): modes, size, foreground process group. See sys/sys.h for the manner.
- * struct termios of both C libraries begins with the kernel's (flags, c_line, 19 control characters), so TCGETS may
- * write into it; the speeds some libraries keep behind it are neither read nor changed here.
+ * Terminals, by ioctl_tty(2): modes, size, foreground process group. struct termios of both C libraries begins with the
+ * kernel's (flags, c_line, 19 control characters), so TCGETS may write into it; the speeds that some libraries store
+ * after it are neither read nor changed here.
  */
 #pragma once
 #include <stdbool.h>
@@ -10,7 +10,7 @@
 #include <termios.h>
 #include "sys/sys.h"
 
-/* What the kernel's struct termios holds, and what two of them are compared by. */
+/* Size of the kernel's struct termios; only this much is compared. */
 #define SYS_TERMIOS_BYTES 36
 
 static inline int sys_tty_modes(int fd, struct termios *ret)
@@ -27,7 +27,7 @@ static inline bool sys_is_tty(int fd)
     struct termios t;
     return sys_tty_modes(fd, &t) == 0;
 }
-/* Sets the modes at once (TCSETS): what was already written has been processed, nothing waits for a stopped terminal. */
+/* Sets the modes at once (TCSETS): earlier output was processed, and a stopped terminal does not block this call. */
 static inline int sys_tty_set_modes(int fd, const struct termios *t)
 {
     return (int)sys_call(SYS_ioctl, fd, TCSETS, t, 0, 0, 0);

@@ -1,5 +1,5 @@
 /*
- * Runs while pinfold is built: writes the texts of profiles/agents/ as C data.
+ * Build-time program: writes the texts of profiles/agents/ as C data.
  *
  *     embed OUT.c FILE...      (paths of YAML files; names are their base names)
  */

@@ -1,21 +1,21 @@
 /*
- * Build-time program: writes the seccomp filters of runtime/filter.h as C data. Runs on the machine that builds and makes
- * the filters of any architecture (--arch), so a cross build needs nothing more; of libseccomp only the tables of names
- * and numbers are used. The lists are protocol/filter_names.h and runtime/notified.h.
+ * Build-time program: writes the seccomp filters of runtime/filter.h as C data. It can generate filters of any
+ * architecture (--arch), so a cross build needs nothing more; of libseccomp only the tables of names and numbers are
+ * used. The lists are in protocol/filter_names.h and runtime/notified.h.
  *
  * How a filter is made. Every system call number gets a verdict: a node of a graph whose leaves are RETs and whose
- * inner nodes load an argument, mask it and branch. Nodes are interned, so equal verdicts are one node and neighbours
- * with the same verdict merge into a range. Over the ranges stands a balanced binary tree of JGE; the whole is written
- * backwards, leaves first, because BPF jumps only forward: when a node is written, everything it can reach has its
- * place. A conditional jump reaches 255 instructions; a RET that is farther away is written again, anything else is
- * reached through a JA.
+ * inner nodes load an argument, mask it and branch. Equal nodes are shared, so equal verdicts are one node, and
+ * neighbouring numbers with the same verdict are merged into a range. A balanced binary tree of JGE selects the range.
+ * The program is written backwards, leaves first, because BPF only jumps forward: when a node is written, everything it
+ * can reach has its position. A conditional jump reaches 255 instructions; a RET farther away is written again,
+ * anything else is reached through a JA.
  *
- * Why a tree: installing a filter makes the kernel run it once for every system call number (its cache of calls that
- * are always allowed), so the length of the path to a verdict is paid some 450 times before the first exec. A linear
- * list of 300 rules costs about 0.5 ms there, the tree 0.1 ms.
+ * Why a tree: when a filter is installed the kernel runs it once for every system call number (for its cache of calls
+ * that are always allowed), so the length of the path to a verdict counts some 450 times before the first exec. A
+ * linear list of 300 rules costs about 0.5 ms there, the tree 0.1 ms.
  *
- * Why foreign calls get ENOSYS and not a kill: i386 and x32 numbers name other calls than the table judges, so none may
- * pass; but a program that probes for 32-bit support should hear "not here" and go on.
+ * Why foreign calls get ENOSYS and not a kill: numbers of i386 and x32 name other calls than the table judges, so none
+ * may pass; but a program that probes for 32-bit support should learn that it is missing, and continue.
  */
 #include <errno.h>
 #include <linux/audit.h>
@@ -51,11 +51,11 @@ static _Noreturn void die(const char *format, ...)
 
 /* ---- numbers ---- */
 
-/* Calls that Debian 12's libseccomp has not heard of. Since 424 all architectures share their numbers. */
+/* Calls that Debian 12's libseccomp lacks. From 424 on all architectures share their numbers. */
 static const struct {
     const char *name;
     int nr;
-    uint32_t audit; /* of the only architecture that has it, or 0 */
+    uint32_t audit; /* the only architecture that has it, or 0 */
 } newer[] = {
     {"statmount", 457, 0},
     {"listmount", 458, 0},
@@ -85,7 +85,7 @@ static const struct target targets[] = {
     {"aarch64", SCMP_ARCH_AARCH64, AUDIT_ARCH_AARCH64},
 };
 
-/* Number of `name`, -1 when this architecture has no such call. A name nobody knows is a slip of the pen. */
+/* Number of `name`, -1 if this architecture has no such call. An unknown name is an error in the lists. */
 static int number(const struct target *t, const char *name)
 {
     int nr = seccomp_syscall_resolve_name_arch(t->scmp, name);
@@ -108,7 +108,7 @@ enum op { OP_RET, OP_LOAD, OP_AND, OP_JEQ, OP_JGE, OP_JSET };
 struct node {
     enum op op;
     uint32_t k;
-    struct node *yes, *no; /* LOAD and AND go on at `yes` */
+    struct node *yes, *no; /* LOAD and AND continue at `yes` */
     int at;                /* instructions from the program's end, -1 until written */
 };
 static struct node nodes[MAX_NODES];
@@ -144,12 +144,12 @@ static struct node *refuse(int error)
 {
     return ret(SECCOMP_RET_ERRNO | (uint32_t)error);
 }
-/* Low half of argument `i`, then `next`. The judged arguments are ints in the kernel: it looks at no more. */
+/* Loads the low half of argument `i`, then `next`. The kernel treats the judged arguments as ints, too. */
 static struct node *load(int i, struct node *next)
 {
     return intern(OP_LOAD, (uint32_t)offsetof(struct seccomp_data, args) + 8 * (uint32_t)i, next, NULL);
 }
-/* High half: of pointers, of which nothing but their being there is asked. The machines are little-endian. */
+/* Loads the high half, for pointers, which are only tested for NULL. All supported machines are little-endian. */
 static struct node *load_high(int i, struct node *next)
 {
     return intern(OP_LOAD, (uint32_t)offsetof(struct seccomp_data, args) + 8 * (uint32_t)i + 4, next, NULL);
@@ -175,7 +175,7 @@ static struct node *one_of(const uint32_t *values, size_t n, struct node *yes, s
 #define ONE_OF(yes, no, ...)                                                                                           \
     one_of((const uint32_t[]){__VA_ARGS__}, sizeof((const uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t), yes, no)
 
-/* ---- what the guard wants to see: runtime/notified.h ---- */
+/* ---- notified calls: runtime/notified.h ---- */
 
 struct row {
     const char *name;
@@ -191,7 +191,7 @@ static const struct row common_rows[] = {NOTIFIED_COMMON(ROW)};
 static const struct row old_rows[] = {NOTIFIED_X86_64(ROW)};
 #undef ROW
 
-/* Where `v` begins by loading argument `arg` (and masking it with `bits`), what follows: for a branch that has it already. */
+/* If `v` begins by loading argument `arg` (and masking it with `bits`), what follows: for a branch that has done so. */
 static struct node *loaded(int arg, struct node *v)
 {
     return v->op == OP_LOAD && v == load(arg, v->yes) ? v->yes : v;
@@ -202,7 +202,7 @@ static struct node *masked(int arg, uint32_t bits, struct node *v)
     return next != v && next->op == OP_AND && next->k == bits ? next->yes : v;
 }
 
-/* `yes` where the condition holds, else `no`. */
+/* `yes` if the condition holds, else `no`. */
 static struct node *condition(int test, int arg, uint32_t bits, uint32_t value, struct node *yes, struct node *no)
 {
     switch (test) {
@@ -219,7 +219,7 @@ static struct node *condition(int test, int arg, uint32_t bits, uint32_t value, 
     }
 }
 
-/* The rows of `name` before `no`, the first on top: hence from the last. */
+/* The rows of `name` before `no`, the first on top: so from the last one. */
 static struct node *rows(const struct row *row, size_t n, const char *name, uint32_t filter, struct node *no)
 {
     while (n--) {
@@ -234,7 +234,7 @@ static struct node *rows(const struct row *row, size_t n, const char *name, uint
     return no;
 }
 
-/* What a call gets that none of the rules below refused: the guard's word, or a pass. */
+/* For a call that none of the rules below refuses: notify or pass. */
 static struct node *pass(const char *name, uint32_t filter)
 {
     struct node *old = rows(old_rows, sizeof old_rows / sizeof *old_rows, name, filter, allow());
@@ -243,7 +243,7 @@ static struct node *pass(const char *name, uint32_t filter)
 
 /* ---- verdicts on arguments ---- */
 
-/* Numbers as asm-generic and x86-64 share them; the machine that builds may have others in its headers. */
+/* Numbers that asm-generic and x86-64 share; the build machine's headers may have others. */
 enum {
     OPEN_CREATES = 0100 | 020000000, /* O_CREAT, or the bit that O_TMPFILE adds to O_DIRECTORY */
     SET_UID = 04000,
@@ -251,8 +251,8 @@ enum {
 };
 
 /*
- * A file in the workspace belongs to the caller: made set-user-id it would lend the caller's rights to whoever else runs
- * it on the host, long after the box is gone. So no mode may carry the bit.
+ * A file in the workspace belongs to the caller: a set-user-id bit would give the caller's rights to whoever runs it on
+ * the host, long after the box has ended. So no mode may include the bit.
  */
 static struct node *verdict_mode(int mode_arg, uint32_t bits, struct node *next)
 {
@@ -264,7 +264,7 @@ static struct node *verdict_open(int flags_arg, struct node *next)
     return load(flags_arg, any_bit(OPEN_CREATES, verdict_mode(flags_arg + 1, SET_ID, next), next));
 }
 
-/* New namespaces would give the box capabilities, and with them mounts under other names than the guard knows. */
+/* New namespaces would give the box capabilities, and so mounts under names that the guard does not know. */
 static struct node *verdict_namespaces(uint32_t filter, uint32_t more, struct node *next)
 {
     const uint32_t new_namespaces = 0x7e020000; /* CLONE_NEWNS, CGROUP, UTS, IPC, USER, PID, NET */
@@ -278,7 +278,7 @@ struct request {
 static const struct request passing[] = {FILTER_IOCTLS(X)}, of_files[] = {FILTER_FILE_IOCTLS(X)};
 #undef X
 
-/* The request, which is loaded, among `list`: those under one mask are asked for together. */
+/* Whether the loaded request is in `list`: those with the same mask are compared together. */
 static struct node *requested(const struct request *list, size_t n, struct node *yes, struct node *no)
 {
     for (size_t from = n; from > 0;) {
@@ -292,8 +292,8 @@ static struct node *requested(const struct request *list, size_t n, struct node 
 }
 
 /*
- * Typing into a terminal, taking its console output, or giving it another line discipline; then what may pass, and nothing
- * else, or (where a device is shown) all that is no file system's.
+ * Refuses typing into a terminal, taking its console output, and changing its line discipline; then passes only the
+ * list, or (if a device is visible) everything except file systems' requests.
  */
 static struct node *verdict_ioctl(uint32_t filter, struct node *next)
 {
@@ -306,9 +306,9 @@ static struct node *verdict_ioctl(uint32_t filter, struct node *next)
 }
 
 /*
- * A crash runs the program that the host's core_pattern names, as root on the host, on bytes of the box's. The kernel leaves
- * that be where the limit is 1, but not where it is 0 (do_coredump() in fs/coredump.c), so nobody changes it: whoever tries is
- * told that it is done.
+ * A crash makes the kernel run the host's core_pattern program, as root on the host, on data from the box. The kernel
+ * skips that if the limit is 1, but not if it is 0 (do_coredump() in fs/coredump.c), so nobody may change it: the call
+ * returns success without effect.
  */
 static struct node *verdict_core(int resource_arg, struct node *changes, struct node *next)
 {
@@ -328,7 +328,8 @@ static struct node *verdict_prctl(struct node *next)
     return load(0, equal(35 /* PR_SET_MM */, refuse(EPERM), next));
 }
 
-/* A lease, or a delegation of a directory, holds up everybody who opens the file for up to 45 seconds: the guard, the host. */
+/* A lease, or a delegation of a directory, delays everybody who opens the file for up to 45 seconds: the guard, the
+   host. */
 static struct node *verdict_fcntl(struct node *next)
 {
     enum { SET_LEASE = 1024, SET_DELEGATION = 1024 + 16 };
@@ -337,8 +338,8 @@ static struct node *verdict_fcntl(struct node *next)
 
 static struct node *verdict_personality(struct node *next)
 {
-    /* PER_LINUX32, UNAME26 and ADDR_NO_RANDOMIZE (debuggers) in any mixture; all ones asks only. Others make mappings
-     * executable or map page zero. */
+    /* PER_LINUX32, UNAME26 and ADDR_NO_RANDOMIZE (debuggers) in any combination; all ones only queries. Others make
+       mappings executable or map page zero. */
     struct node *harmless = any_bit(~(0x8u | 0x20000u | 0x40000u), refuse(EPERM), next);
     return load(0, equal(UINT32_MAX, next, harmless));
 }
@@ -374,7 +375,7 @@ static struct node *judged(const char *name, uint32_t filter)
         return verdict_mode(1, SET_ID, next);
     if (IS("mknodat"))
         return verdict_mode(2, SET_ID, next);
-    /* Set-group-id of a directory is everyday work (shared repositories); whether it is one, the guard can see. */
+    /* Set-group-id on a directory is common (shared repositories); the guard can see whether it is one. */
     if (IS("chmod") || IS("fchmod"))
         return verdict_mode(1, SET_UID, next);
     if (IS("fchmodat") || IS("fchmodat2"))
@@ -403,13 +404,13 @@ static struct node *judged(const char *name, uint32_t filter)
     die("'%s' is listed as judged but no function judges it", name);
 }
 
-/* ---- a verdict for every number ---- */
+/* ---- the verdict for every number ---- */
 
 struct table {
     const struct target *target;
     uint32_t filter;
     struct node *of[MAX_NR];
-    const char *by[MAX_NR]; /* list that spoke, to catch a call in two lists */
+    const char *by[MAX_NR]; /* the list it is in, to detect a call in two lists */
 };
 
 /* Calls `give(table, name)` for every word of `names`. */
@@ -435,7 +436,7 @@ static struct node *give_pass(const struct table *t, const char *name, int error
     (void)error;
     return pass(name, t->filter);
 }
-/* A call that changes names and that the guard forgot would walk past it. */
+/* Detects a call that changes names but is missing from the guard's table. */
 static struct node *give_by_name(const struct table *t, const char *name, int error)
 {
     (void)error;
@@ -471,8 +472,8 @@ static void table_fill(struct table *t)
 }
 
 /*
- * The tree over the ranges [from, to) that begin at start[]; start[to] is where the last one ends. Split where half of the
- * numbers lie on each side, so that wide ranges are found early: every number is run once at installation.
+ * The tree over the ranges [from, to) that begin at start[]; start[to] is the end of the last one. Split at half of the
+ * numbers on each side, so that wide ranges are found early: every number is run once at installation.
  */
 static struct node *tree(const int *start, struct node *const *verdict, int from, int to)
 {
@@ -495,8 +496,8 @@ static struct node *program_graph(const struct table *t, int *ret_ranges)
             verdict[n++] = t->of[nr];
         }
     }
-    start[n] = start[n - 1] + 8; /* the kernel's table ends soon after the last number that is known */
-    *ret_ranges = n; /* the last one is ENOSYS and reaches to the end of numbers: new calls and those of x32 */
+    start[n] = start[n - 1] + 8; /* the kernel's table ends soon after the last known number */
+    *ret_ranges = n;             /* the last one is ENOSYS and reaches to the end: new calls and those of x32 */
     struct node *numbers = intern(OP_LOAD, offsetof(struct seccomp_data, nr), tree(start, verdict, 0, n), NULL);
     struct node *native = equal(t->target->audit, numbers, refuse(ENOSYS));
     return intern(OP_LOAD, offsetof(struct seccomp_data, arch), native, NULL);
@@ -549,7 +550,7 @@ static void write_node(struct program *p, struct node *v)
         v->at = put(p, code[v->op], v->k, p->n - v->yes->at - 1, p->n - v->no->at - 1);
         return;
     }
-    if (v->yes && v->yes->at != p->n - 1) { /* falls through: what follows must stand right behind */
+    if (v->yes && v->yes->at != p->n - 1) { /* falls through: what follows must come directly after */
         if (v->yes->op == OP_RET)
             put(p, BPF_RET | BPF_K, v->yes->k, 0, 0);
         else
@@ -619,7 +620,7 @@ static const char *name_of(const struct target *target, int nr, char into[64])
     return known ? into : NULL;
 }
 
-/* Every number that has a name, for the test, and which of them no list decides about. */
+/* Prints every number with its name, for the test, and those that no list decides about. */
 static void print_numbers(FILE *out, const struct target *target)
 {
     static struct table t;

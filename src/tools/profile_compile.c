@@ -1,6 +1,6 @@
 /*
- * Runs while pinfold is built: reads profiles/NAME.yaml with the very reader that pinfold has, and writes them as C data:
- * the text, for people, and the statements, for the start. A mistake in a profile is thus an error of the build.
+ * Build-time program: reads profiles/NAME.yaml with pinfold's own parser, and writes them as C data: the text, for
+ * people, and the statements, for the start. So an error in a profile is an error of the build.
  *
  *     profile_compile OUT.c PART... -- PROFILE...      (paths of YAML files; names are their base names)
  */
@@ -55,7 +55,8 @@ static struct str name_of(const char *path)
     return s;
 }
 
-/* Statements of one key in order of what they say: merging then finds them sorted. Places of other keys stay. */
+/* Sorts statements of one key by content, so that merging finds them sorted. Statements of other keys keep their
+   places. */
 static void sort_lists(struct said_list *l)
 {
     for (size_t i = 1; i < l->n; i++) {

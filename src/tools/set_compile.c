@@ -1,6 +1,6 @@
 /*
- * Runs while pinfold is built: reads profiles/sets/NAME.yaml and writes them as C data. A name that is no rule for hosts is an
- * error of the build.
+ * Build-time program: reads profiles/sets/NAME.yaml and writes them as C data. A name that is no valid rule for hosts
+ * is an error of the build.
  *
  *     set_compile OUT.c SET...      (paths of YAML files; names are their base names)
  */

@@ -130,6 +130,11 @@ def run(argv, user=None, cwd="/", env=None, stdin=b"", limit=LIMIT, **more):
         return Done(child.returncode, out or b"", err or b"", True)
 
 
+def landlock_abi():
+    """As landlock_create_ruleset(2) says it with LANDLOCK_CREATE_RULESET_VERSION; -1: none."""
+    return ctypes.CDLL(None, use_errno=True).syscall(444, None, ctypes.c_size_t(0), 1)
+
+
 def environment(user, home, **more):
     """A plain environment, as after logging in."""
     return {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": home, "USER": user.name,

@@ -1,6 +1,6 @@
 /*
- * docker and podman as engines: the client runs in the foreground as long as its container, and what it prints is kept for
- * the case that the box does not come to be. With --rm nothing of the container stays.
+ * The engines docker and podman: the client runs in the foreground as long as its container; its output is kept for the
+ * message of a failed start. --rm removes the container afterwards.
  */
 #include "backends/container/container.h"
 
@@ -16,7 +16,7 @@
 #include "backends/container/container_left.h"
 #include "backends/tools/tool.h"
 
-/* Sixteen letters that no other box has. */
+/* Sixteen random letters. */
 static void new_id(char id[17])
 {
     uint8_t bytes[8] = {0};
@@ -32,7 +32,7 @@ static const char *daemon_host(const struct plan *p)
     return c->socket ? c->socket : c->host;
 }
 
-/* Found again by its labels, at a daemon that is remembered, when everybody who could end it is dead. */
+/* The labels by which the container is found again, at a noted daemon, when everybody who could end it is dead. */
 static void begin_owner(const struct plan *p, struct arena *mem, struct owner *ret)
 {
     const char *state = p->facts->state_home ? arena_printf(mem, "%s/pinfold", p->facts->state_home) : NULL;

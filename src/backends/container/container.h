@@ -2,15 +2,15 @@
 #pragma once
 #include "backends/engine.h"
 
-/* Where a container has what is pinfold's: its program, and the directory of the check-in. */
+/* Paths in a container that belong to pinfold: its program, and the directory of the check-in. */
 #define CONTAINER_INIT  "/.pinfold/init"
 #define CONTAINER_PLACE "/.pinfold/in"
-/* Every container of ours says whose it is, so that what a power cut leaves can be found (docker ps --filter). */
+/* Label of all our containers, so that those left after a power failure can be found (docker ps --filter). */
 #define CONTAINER_LABEL "io.pinfold"
-/* Threads and processes of our own in a container, which a limit of its processes counts: the guard's, pid 1. */
+/* Our own threads and processes in a container, which count towards its process limit: the guard's, pid 1. */
 #define CONTAINER_OWN_PROCESSES 66
 
-/* A client that fetches nothing answers in a second; a loaded machine may take longer. */
+/* A client that pulls nothing answers in a second; on a loaded machine it may take longer. */
 #define CONTAINER_PATIENCE_MS 120000
 
 extern const struct engine engine_docker, engine_podman;

@@ -1,7 +1,7 @@
 /*
- * docker's and podman's command line for a plan. Pure. Both clients take the same words but for a few; what is different is
- * said where it is. Nothing of the environment is in it, and nothing that a shell of the image's would have to read: the
- * command travels by the check-in.
+ * The command line of docker and podman for a plan. Pure. Both clients take almost the same options; differences are
+ * commented. It contains nothing of the environment, and nothing for a shell of the image to parse: the command is sent
+ * by the check-in.
  */
 #include "backends/container/container.h"
 
@@ -18,7 +18,7 @@ static bool has_step(const struct plan *p, enum step_kind kind)
     return false;
 }
 
-/* Who says which daemon; before the verb. */
+/* Selects the daemon; before the verb. */
 static void put_daemon(struct tool_words *w, const struct container_fact *c)
 {
     if (c->host)
@@ -52,10 +52,10 @@ static void put_image_choice(struct tool_words *w, const struct policy *p)
 }
 
 /*
- * Powers: pid 1 begins as root with what its own preparations take, and has none of it when the first hostile byte runs:
- * NET_ADMIN and NET_BIND_SERVICE to catch connections, CHOWN to give the session's volumes to the caller, SETUID and SETGID to become the caller, SETPCAP to give all of them up for good.
- * SYS_PTRACE because docker's filter lets nobody read another process's memory without it; the guard keeps that one, which
- * reaches what is in the container.
+ * Capabilities: pid 1 begins as root with those for its own preparations, and has none when the first hostile code
+ * runs: NET_ADMIN and NET_BIND_SERVICE to redirect connections, CHOWN to give the session's volumes to the caller,
+ * SETUID and SETGID to become the caller, SETPCAP to drop all of them for good. SYS_PTRACE because docker's filter
+ * otherwise forbids reading another process's memory; the guard keeps it, limited to the container.
  */
 static void put_powers(struct tool_words *w, const struct plan *p)
 {
@@ -99,7 +99,7 @@ static void put_limits(struct tool_words *w, const struct plan *p)
                  arena_printf(w->mem, "%llu", (unsigned long long)l->processes.value + CONTAINER_OWN_PROCESSES));
 }
 
-/* It belongs to whom the command runs as; podman gives it to root, so everybody may write there. */
+/* It should belong to the command's user; podman gives it to root, so it must be writable by all. */
 static const char *tmpfs_words(struct tool_words *w, const struct plan *p, const struct outer *o)
 {
     const char *size = o->kib ? arena_printf(w->mem, ",size=%uk", o->kib) : "";
@@ -111,9 +111,7 @@ static const char *tmpfs_words(struct tool_words *w, const struct plan *p, const
                         p->image->gid);
 }
 
-/*
- * What lies below a tree that is mounted read-only would be writable (until Docker 25), so it is not mounted with it.
- */
+/* Mounts below a read-only tree would be writable (until Docker 25), so they are not included. */
 static void put_mount(struct tool_words *w, const struct plan *p, const struct outer *o, const struct tool_ask *ask,
                       size_t number)
 {
@@ -123,7 +121,7 @@ static void put_mount(struct tool_words *w, const struct plan *p, const struct o
                  arena_printf(w->mem, "type=bind,src=%s,dst=%s%s", o->src, o->dst,
                               o->writable ? "" : ",readonly,bind-nonrecursive=true"));
         return;
-    case OUTER_VOLUME: /* what the image has there is not copied into it */
+    case OUTER_VOLUME: /* the image's content there is not copied into it */
         tool_two(w, "--volume", arena_printf(w->mem, "%s:%s:nocopy", o->src, o->dst));
         return;
     case OUTER_TEXT:
@@ -143,7 +141,7 @@ static void put_mount(struct tool_words *w, const struct plan *p, const struct o
     }
 }
 
-/* A volume that the image declares would be a directory of the daemon's, writable and without a limit. */
+/* A volume declared by the image would be a directory of the daemon's, writable and without a limit. */
 static void put_volumes(struct tool_words *w, const struct plan *p)
 {
     const struct image_fact *image = p->facts->image;
@@ -191,12 +189,12 @@ int container_argv(const struct plan *plan, const struct tool_ask *ask, struct a
     put_powers(&w, plan);
     put_limits(&w, plan);
     put_files(&w, plan, ask);
-    tool_two(&w, "--log-driver", "none"); /* what the command says is no business of the daemon's */
-    tool_word(&w, "--no-healthcheck");    /* which the daemon would run in the box behind pid 1's back */
+    tool_two(&w, "--log-driver", "none"); /* the daemon must not store the command's output */
+    tool_word(&w, "--no-healthcheck");    /* the daemon would run it in the box without pid 1 */
     if (plan->facts->container->podman && p->net != NET_HOST)
-        tool_word(&w, "--no-hosts"); /* the host's names mean nothing there */
+        tool_word(&w, "--no-hosts"); /* the host's names have no meaning there */
     if (plan->facts->container->podman)
-        tool_word(&w, "--http-proxy=false"); /* the caller's variables are no business of the container's */
+        tool_word(&w, "--http-proxy=false"); /* do not pass the caller's variables to the container */
     tool_two(&w, "--entrypoint", CONTAINER_INIT);
     return tool_end(&w, plan, plan->facts->image->name, CONTAINER_PLACE "/s", ret, e);
 }

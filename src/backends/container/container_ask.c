@@ -30,10 +30,7 @@
 
 extern char **environ;
 
-/*
- * What the clients need of the caller's environment to find their daemon, their storage and their settings. Nothing of it
- * goes into a container.
- */
+/* Variables that the clients need to find their daemon, storage and settings. None of them enters a container. */
 const char *const *container_env(struct arena *mem)
 {
     static const char *const names[] = {
@@ -56,7 +53,7 @@ const char *const *container_env(struct arena *mem)
     return arena_push(mem, &at, &n, sizeof *at) ? at : NULL;
 }
 
-/* ---- which daemon ---- */
+/* ---- the daemon ---- */
 
 static int read_small(const char *path, struct buf *b)
 {
@@ -76,7 +73,7 @@ static int read_small(const char *path, struct buf *b)
 
 int container_json(struct arena *mem, const char *name, const struct buf *b, struct node *ret, struct err *e)
 {
-    const char *kept = arena_str(mem, buf_view(b)); /* nodes may point into what they are read from */
+    const char *kept = arena_str(mem, buf_view(b)); /* nodes may point into the text they were parsed from */
     return kept ? node_read(name, (struct str){kept, b->n}, "", mem, ret, e)
                 : err_sys(e, ERR_SYSTEM, ENOMEM, "cannot read %s", name);
 }
@@ -95,7 +92,7 @@ static const char *docker_config(struct arena *mem, const char *name)
                          : NULL;
 }
 
-/* The context that the client would take: its own setting, when nothing else was said. */
+/* The client's default context, from its own settings. */
 static const char *current_context(struct arena *mem)
 {
     auto_buf struct buf b = BUF(MAX_INFO);
@@ -177,7 +174,7 @@ static _Noreturn void child_main(const struct child *c)
     sys_exit(127);
 }
 
-/* Reads both until their end or the clock's; what stderr said is only kept as long as there is room. */
+/* Reads both until their end or the timeout; of stderr only as much as there is room for. */
 static int collect_output(int out, int err, struct buf *ret, struct buf *said, int timeout_ms)
 {
     struct pollfd p[2] = {{.fd = out, .events = POLLIN}, {.fd = err, .events = POLLIN}};
@@ -204,7 +201,7 @@ static int collect_output(int out, int err, struct buf *ret, struct buf *said, i
     return 0;
 }
 
-/* The last line with something in it. */
+/* The last non-empty line. */
 static struct str last_line(const struct buf *b)
 {
     struct str s = buf_view(b);
@@ -217,7 +214,7 @@ static struct str last_line(const struct buf *b)
     return s.n > 300 ? (struct str){s.p, 300} : s;
 }
 
-/* Runs the client; 0 with its output, -EIO with its last word in `said` when it failed. */
+/* Runs the client; 0 with its output, -EIO with its last line in `said` if it failed. */
 static int run_client(const char *const *argv, const char *const *env, int timeout_ms, struct buf *ret,
                       struct buf *said)
 {
@@ -250,7 +247,7 @@ static int run_client(const char *const *argv, const char *const *env, int timeo
     return e == 0 && !buf_ok(ret) ? -EMSGSIZE : e;
 }
 
-/* ---- what was said before ---- */
+/* ---- cached answers ---- */
 
 #define KEPT_SECONDS 600
 
@@ -263,7 +260,7 @@ static void put_file_state(struct buf *key, const char *path)
                    (long long)st.st_size);
 }
 
-/* Whatever could make another answer out of the same question. */
+/* The cache's path: a hash of everything that could change the answer. */
 static const char *kept_path(const struct container_ask *ask, const char *what, const char *state)
 {
     auto_buf struct buf key = BUF(1u << 20);
@@ -306,7 +303,7 @@ static bool was_kept(const char *path, struct buf *ret)
     return true;
 }
 
-/* Older ones go, so that the directory does not grow. */
+/* Removes older ones. */
 static void sweep(const char *dir)
 {
     DIR *d = opendir(dir);
@@ -321,7 +318,7 @@ static void sweep(const char *dir)
     (void)closedir(d);
 }
 
-/* Not keeping costs time only. Written beside and renamed: another run must not read half of it. */
+/* Errors only cost time. Written under another name and renamed, so that no other run reads half of it. */
 static void keep(const char *path, const struct buf *b)
 {
     char dir[4096], beside[4200];
@@ -332,7 +329,7 @@ static void keep(const char *path, const struct buf *b)
     dir[end - path] = 0;
     if (mkdir(dir, 0700) < 0 && errno != EEXIST) {
         char *slash = strrchr(dir, '/');
-        *slash = 0; /* .../pinfold; what is above it is the user's to make */
+        *slash = 0; /* .../pinfold; directories above are the user's */
         (void)mkdir(dir, 0700);
         *slash = '/';
         (void)mkdir(dir, 0700);
@@ -417,8 +414,8 @@ int container_client_failed(const struct container_ask *ask, int r, const struct
 }
 
 /*
- * podman ends a container by calling itself with --runroot, which versions of it refuse where the path has more than fifty
- * characters: nothing is tidied up then, and its client stays for twenty seconds after each container's end.
+ * podman ends a container by calling itself with --runroot, which some versions refuse if the path has more than fifty
+ * characters: then nothing is cleaned up, and its client stays for twenty seconds after each container.
  */
 static int podman_tidies_up(const struct container_ask *ask, const struct node *info, struct err *e)
 {
@@ -473,7 +470,7 @@ static int no_image(const struct container_ask *ask, struct err *e)
     return err_hint(e, -ENOENT, "fetch it with: %s pull %s; or use --pull missing", name, image);
 }
 
-/* podman's answer about an image holds as long as its list of images is the same. */
+/* podman's answer about an image is valid as long as its list of images does not change. */
 static const char *podman_images(const struct container_ask *ask, const struct node *info)
 {
     const struct node *store = node_get(info, "store");

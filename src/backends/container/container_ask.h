@@ -1,6 +1,6 @@
 /*
- * What docker and podman say of themselves and of an image: docker's daemon over its socket, podman by its program. What
- * they said of themselves holds for ten minutes or until something about them changed, and is kept that long.
+ * Asks docker and podman about themselves and about an image: docker's daemon over its socket, podman by its program.
+ * What they say about themselves is cached for ten minutes, or until something that it depends on has changed.
  */
 #pragma once
 #include "base/arena.h"
@@ -18,25 +18,25 @@ struct container_ask {
     bool podman;
 };
 
-/* Finds the client, and docker's socket. Errors are ERR_CANNOT, for another engine may do. */
+/* Finds the client, and docker's socket. Errors are ERR_CANNOT: another engine may work. */
 int container_find(struct container_ask *ask, struct err *e);
-/* What it says of itself, as `docker info` or `podman info` prints it in JSON. */
+/* Its description of itself, as `docker info` or `podman info` print it in JSON. */
 int container_info(const struct container_ask *ask, struct node *ret, struct err *e);
-/* What it says of the image; `info` as above. -ENOENT: it is not there, said with its remedy. */
+/* Its description of the image; `info` as above. -ENOENT, with the remedy in the message: the image is missing. */
 int container_image(const struct container_ask *ask, const struct node *info, struct node *ret, struct err *e);
-/* Fetches the image from its registry, which only --pull asks for. */
+/* Pulls the image from its registry; only for --pull. */
 int container_pull(const struct container_ask *ask, struct err *e);
-/* Removes what is kept of earlier answers for this question. */
+/* Removes cached answers to this question. */
 void container_forget(const struct container_ask *ask);
 /* ---- for container_left.c ---- */
-/* Runs the client with these words; 0 with its output, -EIO with what it complained of in `said`, -ETIMEDOUT ... */
+/* Runs the client with these arguments: 0 and its output, -EIO with its messages in `said`, -ETIMEDOUT ... */
 int container_client(const struct container_ask *ask, const char *const *words, int timeout_ms, struct buf *ret,
                      struct buf *said);
-/* The sentence for that. */
+/* The error message for that. */
 int container_client_failed(const struct container_ask *ask, int r, const struct buf *said, struct err *e);
-/* One question to docker's daemon over its socket. */
+/* One request to docker's daemon over its socket. */
 int container_docker(const struct container_ask *ask, const char *target, struct buf *ret, int *ret_status,
                      struct err *e);
 int container_json(struct arena *mem, const char *name, const struct buf *b, struct node *ret, struct err *e);
-/* What the clients get of the caller's environment; NULL without memory. */
+/* The part of the caller's environment that clients get; NULL without memory. */
 const char *const *container_env(struct arena *mem);

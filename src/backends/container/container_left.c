@@ -19,7 +19,7 @@
 #include "plan/make.h"
 
 #define CLIENT_MS    60000
-#define IN_USE_TRIES 100 /* of a tenth of a second */
+#define IN_USE_TRIES 100 /* of 100 ms */
 #define UNUSED_TIME  600 /* seconds */
 #define MAX_LISTED   (8u << 20)
 
@@ -118,7 +118,7 @@ size_t container_noted(const char *state, struct arena *mem, const struct contai
 /* ---- what they have ---- */
 
 struct asking {
-    struct policy policy; /* which daemon, and nothing else */
+    struct policy policy; /* used only to name the daemon */
     struct container_ask ask;
 };
 
@@ -149,7 +149,7 @@ static int take_all(struct finding *f, const struct node *list, bool volumes)
         const struct node *one = &list->items[i];
         const struct node *labels = one->kind == NODE_MAP ? node_get(one, "Labels") : NULL;
         const char *name = label(f->mem, one, volumes ? "Name" : "Id");
-        /* The filter is the engine's; the judgement is ours. */
+        /* The engine filters; we check again. */
         if (!name[0] || !same(label(f->mem, labels, CONTAINER_LABEL ".instance"), f->instance))
             continue;
         struct container_thing *t = arena_push(f->mem, &f->all, &f->n, sizeof *t);
@@ -174,7 +174,7 @@ static int list_podman(const struct container_ask *ask, struct finding *f, bool 
     int r = container_client(ask, volumes ? all_volumes : containers, CLIENT_MS, &b, &said);
     if (r < 0)
         return container_client_failed(ask, r, &said, e);
-    if (!b.n) /* no volumes: some versions say nothing at all */
+    if (!b.n) /* without volumes some versions print nothing */
         return 0;
     r = container_json(f->mem, "podman's list", &b, &root, e);
     return r < 0 ? r : take_all(f, &root, volumes);
@@ -264,7 +264,7 @@ int container_volume(const struct container_daemon *d, const char *name, const c
     if (r < 0)
         return r;
     f.n = 0;
-    r = list(&a.ask, &f, true, e); /* docker takes one that is there for the new one */
+    r = list(&a.ask, &f, true, e); /* docker reports an existing one as created */
     if (r < 0 || is_there(&f, name, session))
         return r;
     (void)err_say(e, ERR_REFUSED,
@@ -291,7 +291,7 @@ int container_remove(const struct container_daemon *d, const struct container_th
         int no = container_client(&a.ask, t->volume ? volume : container, CLIENT_MS, &b, &said);
         if (no == 0 || says(&said, "o such") || says(&said, "no container with"))
             return 0;
-        /* A container whose session daemon was killed is about to end by itself. */
+        /* A container whose session daemon was killed is about to end. */
         bool waits = says(&said, "in use") || says(&said, "being used") || says(&said, "already in progress");
         if (no != -EIO || !waits || tries >= IN_USE_TRIES)
             return container_client_failed(&a.ask, no, &said, e);

@@ -1,6 +1,6 @@
 /*
- * What a container of docker or podman can enforce here. The engine is asked, not guessed at: what it says of itself decides
- * about limits and users, what it says of the image about the environment.
+ * What a container of docker or podman can enforce on this machine, according to the engine: its description of itself
+ * decides about limits and users, that of the image about the environment.
  */
 #include "backends/container/container.h"
 
@@ -77,8 +77,8 @@ static void judge_limits(struct facts *f, const struct node *info, bool podman)
 /* ---- users ---- */
 
 /*
- * Files in the workspace must stay the caller's. docker's numbers are the host's: whoever is not root may not be root
- * inside, or have another number. Without root, an engine's own root is the caller; podman can give him his number back.
+ * Files in the workspace must stay the caller's. docker's user ids are the host's: a caller who is not root must not be
+ * root inside, or have another id. Without root, an engine's root is the caller; podman can map the caller's own id.
  */
 static int judge_users(struct facts *f, const struct container_fact *c, struct err *e)
 {
@@ -211,7 +211,7 @@ static int judge_container_kernel(struct facts *f, struct arena *mem, bool thoro
                          "with the host's network, Landlock's scopes are needed for it (Linux 6.12)", NULL);
     if (!thorough)
         return 0;
-    /* How connections can be caught is the kernel's: the same here as in a namespace of native's. */
+    /* How connections can be redirected depends on the kernel: the same here as in a namespace of the native engine. */
     struct facts native = {.home = f->home, .uid = f->uid, .gid = f->gid};
     int r = native_probe(&native, mem, true, e);
     f->catch = native.tier == TIER_NAMESPACES ? native.catch : CATCH_TPROXY;
@@ -254,7 +254,7 @@ static int probe(struct facts *f, struct arena *mem, bool thorough, bool podman,
     f->tool = ask.program;
     r = judge_users(f, c, e);
     if (r == 0)
-        r = read_image(f, &ask, &info, !thorough, e); /* explain and doctor, which look thoroughly, fetch nothing */
+        r = read_image(f, &ask, &info, !thorough, e); /* explain and doctor, which probe thoroughly, pull nothing */
     if (r == 0)
         r = judge_container_kernel(f, mem, thorough, e);
     if (r == 0)

@@ -1,6 +1,6 @@
 /*
- * HTTP/1.0 from the asking side: the answer ends with the connection, so there are no chunks to be read. Only engines'
- * daemons are asked, on this machine.
+ * An HTTP/1.0 client: the answer ends with the connection, so there are no chunks to parse. Used only for the engines'
+ * daemons on this machine.
  */
 #include "backends/container/http.h"
 

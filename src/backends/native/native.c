@@ -4,9 +4,9 @@
  *     native_start     in pinfold: the sockets, one clone3
  *     builder_main     in the builder (runtime/builder.h): forget the caller, id maps, BUILD steps, pid 1, guard
  *
- * Everything between clone and exec uses sys/ only: no libc state, no allocation (what is needed is allocated before).
- * The builder is no child in the sense of wait(2) without __WALL (its exit signal is 0): a library must not make a child
- * of its caller's known to its caller.
+ * Everything between clone and exec uses sys/ only: no libc state, and no allocation (memory is allocated before).
+ * wait(2) does not report the builder without __WALL (its exit signal is 0): a library must not give its caller
+ * children to wait for.
  */
 #include "backends/engine.h"
 
@@ -26,13 +26,13 @@
 #include "sys/poll.h"
 #include "sys/process.h"
 
-/* What the builder finds in its copy of pinfold's memory. */
+/* The builder's arguments in its copy of pinfold's memory. */
 struct birth {
     const struct start_request *ask;
     struct builder builder;
-    uint32_t uid, gid;           /* of the caller, outside */
-    const struct net_kept *kept; /* to enter, or NULL */
-    uint64_t others;             /* the namespaces to make then */
+    uint32_t uid, gid;           /* of the caller, on the host */
+    const struct net_kept *kept; /* namespaces to enter, or NULL */
+    uint64_t others;             /* the namespaces to create in that case */
 };
 
 /* ---- in the builder ---- */
@@ -98,12 +98,12 @@ static int judge_stdio(const struct start_request *ask, struct builder *b, struc
         char link[32];
         snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
         long n = sys_readlinkat(AT_FDCWD, link, b->names[i], sizeof b->names[i] - 1);
-        b->names[i][n > 0 ? n : 0] = 0; /* without a name a pipe stands for it */
+        b->names[i][n > 0 ? n : 0] = 0; /* a pipe replaces a file without a name */
     }
     return 0;
 }
 
-/* What the caller of start() wants, for the builder. */
+/* Passes the arguments of start() to the builder. */
 static void builder_ask(struct builder *b, const struct start_request *ask)
 {
     const struct cgroup_join *c = &ask->cgroup;
@@ -142,10 +142,8 @@ static struct birth *birth_new(const struct start_request *ask, struct err *e)
     return b;
 }
 
-/*
- * Making a network namespace takes as long as everything else of a start, so that pid 1 does it while the builder builds.
- * Not where ports are published: the process that does is given the namespace first of all.
- */
+/* Creating a network namespace takes as long as the rest of a start, so pid 1 does it while the builder works. Not
+   with published ports: their process needs the namespace first of all. */
 static bool can_wait_for_net(const struct builder *b)
 {
     const struct step *s = plan_steps(b->plan);
@@ -170,7 +168,7 @@ static int clone_builder(struct birth *birth, int *ret_pidfd)
         namespaces &= ~(uint64_t)CLONE_NEWNET;
     if (b->joins)
         namespaces &=
-            ~(uint64_t)SYS_CLONE_NEWCGROUP; /* made when pid 1 is in its group, which is then the root it sees */
+            ~(uint64_t)SYS_CLONE_NEWCGROUP; /* created once pid 1 is in its group, which is then the root it sees */
     birth->others = namespaces;
     if (birth->kept)
         namespaces = 0;
@@ -223,7 +221,7 @@ static int native_start(const struct start_request *ask, struct started *ret, st
     return 0;
 }
 
-/* Descriptors of the children that process `pid` has just now, which become readable when they end. */
+/* Descriptors of the present children of process `pid`, readable when they have ended. */
 static unsigned children(int pid, struct pollfd *ret, unsigned most)
 {
     char path[64], text[512], *at = text, *end;
@@ -256,9 +254,9 @@ void engine_kill(const struct started *s)
 }
 
 /*
- * Pid 1 sees the end of its control stream, ends, and the builder ends after it: so that when this returns nothing is
- * left. Only a builder that does not end by itself is killed, and pid 1 by its parent-death signal. One that is to
- * be left has said that it is on its way out: whoever takes care of pinfold's orphans reaps it.
+ * Pid 1 exits when its control stream closes, and the builder after it, so that nothing is left when this returns. Only
+ * a builder that does not exit is killed, and pid 1 by its parent-death signal. A builder with leave_builder has
+ * reported that it exits: whoever adopts pinfold's orphans reaps it.
  */
 static void native_finish(struct started *s)
 {

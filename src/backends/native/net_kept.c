@@ -1,4 +1,4 @@
-/* See net_kept.h. What runs in the helper uses sys/ only, as everything between clone and exec. */
+/* See net_kept.h. The helper uses sys/ only, as does everything between clone and exec. */
 #include "backends/native/net_kept.h"
 
 #include <net/if.h>
@@ -18,7 +18,7 @@ static uint32_t caller(long which)
     return (uint32_t)sys_call(which, 0, 0, 0, 0, 0, 0);
 }
 
-/* A helper is born into both namespaces, sends them, and ends. */
+/* A helper is cloned into both namespaces, sends them, and exits. */
 static _Noreturn void helper(const struct net_kept *k, int to)
 {
     static const char *const names[KEPT] = {"/proc/self/ns/user", "/proc/self/ns/net", "/proc/self/net/sockstat"};
@@ -54,7 +54,7 @@ static int make(struct net_kept *k)
     return pid < 0 ? pid : e;
 }
 
-/* Whether nothing is left in it. */
+/* Whether it is empty. */
 static bool is_empty(const struct net_kept *k)
 {
     static const char none[] = "sockets: used 0\n", waiting[] = " tw ";
@@ -67,7 +67,7 @@ static bool is_empty(const struct net_kept *k)
     return strncmp(text, none, sizeof none - 1) == 0 && tw && strncmp(tw + sizeof waiting - 1, "0 ", 2) == 0;
 }
 
-/* Whether all that the plan asks of its network namespace is that it be one of its own. */
+/* Whether the plan needs nothing of its network namespace except that it is separate. */
 static bool suits(const struct plan_image *image)
 {
     const struct step *s = plan_steps(image);
@@ -104,7 +104,7 @@ int net_kept_enter(const struct net_kept *k, unsigned long others)
         e = sys_unshare(others & ~(unsigned long)(CLONE_NEWUSER | CLONE_NEWNET));
     if (e == 0)
         e = sys_setns(k->net, CLONE_NEWNET);
-    /* Powers that grow make a process undumpable, to whom its own /proc/self would belong to root (prctl(2)). */
+    /* Gaining capabilities makes a process undumpable; its own /proc/self then belongs to root (prctl(2)). */
     return e < 0 ? e : sys_prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
 }
 

@@ -1,7 +1,7 @@
 /*
- * What the native engine can do here. The quick probe asks the kernel three questions by system call and hopes for the rest
- * (engine.h, "Hopeful facts"); the thorough one makes the namespaces in a child, tries in them what a box needs, and
- * reads the switches that explain a refusal.
+ * What the native engine can do on this machine. The quick probe makes three system calls and assumes the rest
+ * (engine.h, "Optimistic facts"). The thorough one creates the namespaces in a child, tries what a box needs in them,
+ * and reads the settings that explain a refusal.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,18 +23,18 @@
 #define ALL_NAMESPACES                                                                                                 \
     (CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWPID | SYS_CLONE_NEWCGROUP)
 
-/* What a box asks of its namespaces, in the order in which it is tried. */
+/* What a box needs of its namespaces, in the order of the trial. */
 enum trial {
     TRIAL_MAPS,
     TRIAL_MOUNTS,
     TRIAL_TMPFS,
     TRIAL_OVERLAY,
     TRIAL_PROC,
-    TRIAL_CATCH, /* and one for each enum catch_way from here */
+    TRIAL_CATCH, /* and one for each enum catch_way from here on */
     TRIAL_COUNT = TRIAL_CATCH + CATCH_SOCKET
 };
 
-struct tried { /* filled by the child through a pipe */
+struct tried { /* filled in by the child through a pipe */
     int clone, no[TRIAL_COUNT];
 };
 
@@ -51,7 +51,7 @@ static bool has_notify(void)
     return sys_call(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &action, 0, 0, 0) == 0;
 }
 
-/* The kernel allows one listener among a process's filters: in a box that is supervised there is none to be had. */
+/* The kernel permits only one listener in a process's filters: in a supervised box there can be no other. */
 static bool is_supervised(void)
 {
     struct sock_filter allow = {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW};
@@ -122,7 +122,7 @@ static int try_overlay(void)
     return e < 0 ? e : sys_fsconfig(fs, SYS_FS_CREATE, NULL, NULL, 0);
 }
 
-/* The ways of catching connections, the best first, each in a network namespace of its own, until one works. */
+/* Tries the ways to redirect connections, the best first, each in its own network namespace, until one works. */
 static void try_catch(int no[])
 {
     for (int way = CATCH_TPROXY; way <= CATCH_LOOPBACK; way++) {
@@ -203,7 +203,7 @@ static const char *clause(struct arena *mem, const char *what, int no)
     return text ? text : what;
 }
 
-/* Why user namespaces cannot be made, or give nothing. */
+/* Why user namespaces cannot be created, or grant nothing. */
 static struct reason namespace_reason(struct arena *mem, const struct tried *t)
 {
     if (read_switch("/proc/sys/user/max_user_namespaces") == 0)
@@ -248,10 +248,10 @@ static void probe_cannot(struct facts *f, features which, struct reason r)
 }
 
 #define ALL_FEATURES (((features)1 << FEATURE_COUNT) - 1)
-/* Judged elsewhere: by what makes control groups, and by the plan from the policy alone. */
+/* Judged elsewhere: by the creation of control groups, and by the plan from the policy alone. */
 #define LIMIT_FEATURES (F(CGROUP_LIMITS) | F(LIMIT_MEMORY) | F(LIMIT_CPU) | F(LIMIT_PROCESSES) | F(LIMIT_DISK))
 
-/* What rests on Landlock's and seccomp's own abilities, in either tier. */
+/* Features of Landlock and seccomp, in either tier. */
 static void judge_kernel(struct facts *f, bool supervised)
 {
     if (supervised)
@@ -289,7 +289,7 @@ static void judge_landlock_tier(struct facts *f, struct reason r)
                      (struct reason){"without namespaces, Landlock's signal scope is needed (Linux 6.12)", r.remedy});
 }
 
-/* The best way that worked; the first that did not says why. */
+/* The best way that worked, and why a better one did not. */
 static void judge_catch(struct facts *f, struct arena *mem, const struct tried *t)
 {
     const int *no = t->no + TRIAL_CATCH;
@@ -334,7 +334,7 @@ static int probe_thoroughly(struct facts *f, struct arena *mem, struct err *e)
     return 0;
 }
 
-/* Overlays of overlays come to an end at two (FILESYSTEM_MAX_STACK_DEPTH). */
+/* Overlays can be stacked only twice (FILESYSTEM_MAX_STACK_DEPTH). */
 static bool is_stacked(const char *path)
 {
     struct statfs fs;

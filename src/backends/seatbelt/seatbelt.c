@@ -1,18 +1,18 @@
 /*
- * The text of a profile. The last rule that matches decides, so it goes from the general to the particular:
+ * Generates the text of a profile. The last matching rule decides, so it goes from the general to the specific:
  *
- *     base        everything refused but what a process is; or everything allowed; or a person's own profile
- *     files       places in the order of their depth: writable, readable, protected, hidden; private directories
- *     own         pinfold's own files, which no rule opens, but for the box's private directories
+ *     base        everything refused except what a process needs; or everything allowed; or a user's own profile
+ *     files       places by depth: writable, readable, protected, hidden; private directories
+ *     own         pinfold's own files, which no rule makes accessible, except the box's private directories
  *     names       the guarded names below every writable tree, and patterns: they only ever deny
- *     network     closed, to the egress's port, or open; Unix sockets by name
+ *     network     closed, to the egress proxy's port, or open; Unix sockets by name
  *
- * Paths go in as parameters (-D NAME=PATH), which need no quoting, and as regular expressions where a rule is about names:
- * those do not care for the case of letters, since the file systems of macOS do not, and take anything for a character
- * that could be spelled in two ways. A rule that denies may cover more than it must, never less.
+ * Paths are passed as parameters (-D NAME=PATH), which need no quoting, and as regular expressions where a rule is
+ * about names. Those ignore case, like the file systems of macOS, and accept anything for a character that could be
+ * encoded in two ways. A deny rule may cover more than it must, never less.
  *
- * What is denied in a writable tree could be moved away with a directory above it: those cannot be unlinked or renamed
- * (pins). A file that may not be written may not be linked either, since its other name could be.
+ * Something denied in a writable tree could be moved away with a directory above it: those cannot be unlinked or
+ * renamed (pins). A file that may not be written may not be linked either, because its other name could be written.
  */
 #include "backends/seatbelt/seatbelt.h"
 
@@ -21,7 +21,7 @@
 #include "backends/engine.h"
 #include "match/path.h"
 
-#define MAX_PROFILE (512u << 10) /* macOS takes 1 MiB of arguments and environment */
+#define MAX_PROFILE (512u << 10) /* macOS accepts 1 MiB of arguments and environment */
 
 #define READS  "file-read* file-map-executable process-exec*"
 #define WRITES "file-write* file-link"
@@ -92,13 +92,13 @@ struct profile_text {
     size_t n_spots;
     const char **roots; /* writable trees */
     size_t n_roots;
-    const char *own; /* what private directories are below, or NULL */
+    const char *own; /* directory of private directories, or NULL */
     struct param *params;
     size_t n_params;
-    bool full; /* without memory */
+    bool full; /* out of memory */
 };
 
-/* ---- words ---- */
+/* ---- output ---- */
 
 static void quoted(struct buf *out, const char *s)
 {
@@ -111,7 +111,7 @@ static void quoted(struct buf *out, const char *s)
     buf_char(out, '"');
 }
 
-/* (param "DIR_3"): the same path is one parameter. */
+/* (param "DIR_3"): a path is passed only once. */
 static void param(struct profile_text *t, const char *path)
 {
     size_t i = 0;
@@ -161,7 +161,7 @@ static bool odd(unsigned char c)
     return c < 32 || c > 126;
 }
 
-/* The literal `s`, whatever the case of its letters; runs of what is not plain ASCII are any part of a name. */
+/* The literal `s`, ignoring case; runs of non-ASCII match any part of a name. */
 static void put_bytes(struct buf *out, struct str s)
 {
     for (size_t i = 0; i < s.n; i++) {
@@ -186,7 +186,7 @@ static bool digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* Whether a member of a set can be written as one of an expression, in both cases of its letters: letters, digits, ranges. */
+/* Whether a member of a set can be written in an expression, in both cases: letters, digits, ranges. */
 static bool plain_member(uint32_t low, uint32_t high)
 {
     if (low >= 127 || high >= 127)
@@ -209,11 +209,11 @@ static void put_member(struct buf *out, uint32_t low, uint32_t high, bool other_
 
 static const char ONE[] = "[^/][^/]?[^/]?[^/]?"; /* a character has up to four bytes */
 
-/* A set, in any case of letters as the rule means it; any character where the expression would mean something else. */
+/* A set, ignoring case as the rule means it; any character where the expression would have another meaning. */
 static void put_set(struct buf *out, const struct glob_part *part)
 {
     uint32_t low, high;
-    bool plain = !part->negated; /* what is not in it in one case is in it in the other, and beyond ASCII */
+    bool plain = !part->negated; /* what is outside of it in one case may be inside in the other, and beyond ASCII */
     for (struct str m = part->members; plain && glob_member(&m, &low, &high);)
         plain = plain_member(low, high);
     if (!plain) {
@@ -227,14 +227,14 @@ static void put_set(struct buf *out, const struct glob_part *part)
     buf_char(out, ']');
 }
 
-/* A pattern, whose wildcards stop at slashes; what is not plain ASCII is any part of a name. */
+/* A pattern, whose wildcards do not match slashes; non-ASCII matches any part of a name. */
 static void put_pattern(struct buf *out, struct str s)
 {
     struct glob_part part;
     bool odd_before = false, odd_now;
     for (enum glob_kind kind; (kind = glob_next(&s, &part)) != GLOB_END; odd_before = odd_now) {
         odd_now = kind == GLOB_CHARACTER && (part.character < 32 || part.character > 126);
-        if (kind == GLOB_WRONG) { /* no policy has one */
+        if (kind == GLOB_WRONG) { /* policies contain no invalid patterns */
             buf_text(out, "[^/]*");
             return;
         }
@@ -251,7 +251,7 @@ static void put_pattern(struct buf *out, struct str s)
     }
 }
 
-/* Names with slashes between; the last one may be a pattern. */
+/* Names separated by slashes; the last one may be a pattern. */
 static void put_name_rules(struct buf *out, const char *names, bool pattern)
 {
     const struct str last = str_of(path_name(names));
@@ -260,7 +260,7 @@ static void put_name_rules(struct buf *out, const char *names, bool pattern)
         put_pattern(out, last);
 }
 
-/* A directory as it is written: rules about what is in it apply nowhere else. */
+/* A literal directory: patterns in it apply nowhere else. */
 static void put_dir(struct buf *out, const char *dir)
 {
     buf_char(out, '^');
@@ -274,7 +274,7 @@ static void put_dir(struct buf *out, const char *dir)
     buf_char(out, '/');
 }
 
-/* (VERB (regex "...")): the expression in `b`, which is emptied. */
+/* (VERB (regex "...")) with the expression in `b`, which is emptied. */
 static void matched(struct profile_text *t, const char *verb, struct buf *b)
 {
     t->full |= !buf_ok(b);
@@ -299,7 +299,7 @@ static void spot(struct profile_text *t, const char *path, enum path_access acce
     t->full |= !s;
     if (!s)
         return;
-    size_t i = t->n_spots - 1; /* parents first; of equals the later said is the later one */
+    size_t i = t->n_spots - 1; /* parents first; of equals the later rule comes later */
     for (; i > 0 && path_order(t->spots[i - 1].path, real) > 0; i--)
         t->spots[i] = t->spots[i - 1];
     t->spots[i] = (struct spot){real, access, own};
@@ -333,7 +333,7 @@ static void gather(struct profile_text *t)
         t->own = path_join(t->mem, t->ask->plan->facts->state_home, "pinfold");
 }
 
-/* What holds directly around spots[i], by the spots above it. */
+/* The access directly around spots[i], from the spots above it. */
 static enum sight around(const struct profile_text *t, size_t i)
 {
     enum sight r = SEEN;
@@ -351,7 +351,7 @@ static enum sight around(const struct profile_text *t, size_t i)
     return r;
 }
 
-/* Whether something above `path` can be written at all: a directory there could be moved away. */
+/* Whether a directory above `path` is in a writable place, so that it could be moved away. */
 static bool movable(const struct profile_text *t, const char *path)
 {
     for (size_t k = 0; k < t->n_roots; k++) {
@@ -361,7 +361,7 @@ static bool movable(const struct profile_text *t, const char *path)
     return false;
 }
 
-/* Directories between `path` and the root stay where they are. */
+/* Directories between `path` and the root cannot be moved. */
 static void pins(struct profile_text *t, const char *path)
 {
     for (const char *dir = path_dir(t->mem, path); dir && dir[1]; dir = path_dir(t->mem, dir)) {
@@ -371,14 +371,14 @@ static void pins(struct profile_text *t, const char *path)
     }
 }
 
-/* Whoever may see a place inside a hidden one must find the way there. */
+/* A visible place inside a hidden one needs a way to it. */
 static void way_to(struct profile_text *t, const char *path)
 {
     for (const char *dir = path_dir(t->mem, path); dir && dir[1]; dir = path_dir(t->mem, dir))
         rule(t, "allow file-read-metadata", "literal", dir);
 }
 
-/* The same place by a name that only differs in what file systems take for equal. */
+/* The same place under names that file systems treat as equal. */
 static void by_any_name(struct profile_text *t, const char *verb, const char *path)
 {
     struct buf b = BUF(8u << 10);
@@ -439,7 +439,8 @@ static void put_file_rules(struct profile_text *t)
 
 /* ---- names ---- */
 
-/* NAME at any depth below `dir`; of a name with several components also those above: they cannot be moved into place. */
+/* NAME at any depth below `dir`; with several components also those above it, so that they cannot be moved into
+   place. */
 static void at_any_depth(struct profile_text *t, const char *verb, const char *dir, const char *name, bool pattern,
                          bool top)
 {
@@ -465,7 +466,7 @@ static const char *verb_of(enum path_access a)
     return a == PATH_HIDE ? "deny file* process-exec*" : "deny " WRITES;
 }
 
-/* What could be moved elsewhere in writable trees is meant there, too. */
+/* Applies in writable trees, too, because things could be moved there. */
 static void put_any_depth(struct profile_text *t, const struct path_rule *r)
 {
     at_any_depth(t, verb_of(r->access), real_path(t, r->below), r->path, r->pattern, false);
@@ -527,7 +528,7 @@ static void put_own(struct profile_text *t)
         if (t->spots[i].own)
             put_spot(t, i);
     }
-    for (size_t i = 0; i < t->ask->plan->n_make_dirs; i++) { /* below its state, and the box's */
+    for (size_t i = 0; i < t->ask->plan->n_make_dirs; i++) { /* below its state directory, and the box's */
         if (!t->ask->plan->make_dirs[i].whiteout) {
             way_to(t, t->ask->plan->make_dirs[i].path);
             rule(t, "allow " READS " " WRITES, "subpath", t->ask->plan->make_dirs[i].path);
@@ -537,7 +538,7 @@ static void put_own(struct profile_text *t)
 
 /* ---- network ---- */
 
-/* The port that stands last in "[ADDR:][HOST:]BOX" or "HOST:PORT". */
+/* The last port in "[ADDR:][HOST:]BOX" or "HOST:PORT". */
 static unsigned last_port(const char *text)
 {
     const char *colon = strrchr(text, ':');
@@ -606,7 +607,7 @@ static void put_base(struct profile_text *t)
     }
     buf_text(&t->out, t->ask->custom);
     buf_text(&t->out, "\n");
-    named(t, "TARGET_DIR", real_path(t, p->workspace)); /* what such profiles are told by other tools */
+    named(t, "TARGET_DIR", real_path(t, p->workspace)); /* a parameter that other tools pass to such profiles */
     named(t, "HOME_DIR", plan->facts->home ? real_path(t, plan->facts->home) : "/var/empty");
     named(t, "TMP_DIR", plan->n_make_dirs ? plan->make_dirs[0].path : "/dev/null");
     named(t, "CACHE_DIR", plan->n_make_dirs ? plan->make_dirs[plan->n_make_dirs - 1].path : "/dev/null");
@@ -692,7 +693,7 @@ void seatbelt_facts(struct facts *f)
         {FEATURE_USER_ROOT, "macOS has no user namespaces"},
     };
     f->engine = "seatbelt";
-    f->tier = TIER_LANDLOCK; /* paths are judged where they are */
+    f->tier = TIER_LANDLOCK; /* paths are judged in place */
     f->can = ~(features)0;
     for (size_t i = 0; i < sizeof cannot / sizeof cannot[0]; i++) {
         f->can &= ~((features)1 << cannot[i].what);
@@ -701,14 +702,14 @@ void seatbelt_facts(struct facts *f)
     }
     f->cgroup = CGROUP_NONE;
     f->catch = CATCH_SOCKET;
-    f->notify = true; /* what the guard would judge, the profile does */
+    f->notify = true; /* the profile does what the guard would */
     f->landlock_abi = 6;
     f->host_loopback = true;
 }
 
 /* ---- the engine ---- */
 
-/* The person's own profile, whole. */
+/* Reads the user's own profile. */
 static int read_profile(const char *path, struct arena *mem, const char **ret, struct err *e)
 {
     auto_buf struct buf text = BUF(MAX_PROFILE);

@@ -1,6 +1,6 @@
 /*
- * Reads a Seatbelt profile as the macOS compiler would, as far as its shape goes: an s-expression per rule. Profiles of our
- * own may use what this table knows and nothing else, so that a misspelt operation is found on any machine.
+ * Parses a Seatbelt profile like the macOS compiler, as far as its structure goes: an s-expression per rule. Our own
+ * profiles may only use what this table knows, so that a misspelt operation is found on any system.
  */
 #include "backends/seatbelt/seatbelt.h"
 
@@ -53,7 +53,7 @@ static const char *const operations[] = {"default",
                                          "user-preference-read",
                                          NULL};
 
-/* What may stand in a rule or inside another filter, and what it takes. */
+/* What a rule or filter may contain. */
 enum takes { TAKES_STRINGS, TAKES_PATH, TAKES_FILTERS, TAKES_ONE_FILTER, TAKES_END, TAKES_TARGET, TAKES_DOMAIN };
 static const struct known_filter {
     const char *name;
@@ -159,7 +159,7 @@ static int next(struct profile_reader *r, struct read *ret)
     return 0;
 }
 
-/* The rest of a list that is open already, whatever is in it. */
+/* Skips the rest of an open list. */
 static int skip_list(struct profile_reader *r)
 {
     unsigned open = 1;
@@ -186,7 +186,7 @@ static int need(struct profile_reader *r, enum token kind, struct read *ret, con
 
 static int filter(struct profile_reader *r);
 
-/* "..." or (param "..."), after which the filter closes. */
+/* "..." or (param "..."), then the end of the filter. */
 static int read_path_rest(struct profile_reader *r)
 {
     struct read t;
@@ -216,7 +216,7 @@ static int strings_rest(struct profile_reader *r)
     return e < 0 ? e : t.kind == CLOSE ? 0 : wrong(r, "the filter takes strings only");
 }
 
-/* (remote ip "localhost:80"), (local unix-socket FILTER): hosts are * and localhost only. */
+/* (remote ip "localhost:80"), (local unix-socket FILTER): the host is * or localhost. */
 static int end_rest(struct profile_reader *r)
 {
     struct read t;
@@ -259,7 +259,7 @@ static int word_rest(struct profile_reader *r, const char *const *words)
     return e < 0 ? e : need(r, CLOSE, &t, "the filter takes one word");
 }
 
-/* After its opening parenthesis. */
+/* A filter after its opening parenthesis. */
 static int filter(struct profile_reader *r)
 {
     static const char *const targets[] = {"self", "same-sandbox", "others", "children", NULL};

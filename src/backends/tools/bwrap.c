@@ -1,17 +1,17 @@
 /*
- * The engine bubblewrap (bwrap). It makes the user, mount, IPC, UTS and network namespaces, the root and every place that is
- * writable in it; pinfold-init, which it gives the capabilities of its user namespace, does the rest of the plan in
- * them and drops them before the first command (docs/INTERNALS.md, "Boxes of other programs").
+ * The engine bubblewrap (bwrap). It creates the user, mount, IPC, UTS and network namespaces, the root and every
+ * writable place in it. pinfold-init gets the capabilities of its user namespace, runs the rest of the plan, and drops
+ * them before the first command (docs/internals/backends.md).
  *
- * Why not more of it by bwrap's options:
- *   --bind SRC DST  resolves links (CVE-2026-87766), so a place that another box can write around is bound on itself only:
- *                   the plan's own step then takes it by descriptor, refusing links, and ENTER makes what bwrap left read-only
- *   --tmpfs, --dir  their mount points would be made, or followed, in the same way; and ENTER would close them
- *   --dev           moves into a second user namespace afterwards, in which the capabilities say nothing about the mounts
- *   --proc          shows the processes of the pid namespace it is in; pid 1 of the box has its own, below
- *   --unshare-pid   the guard must be an ancestor of every process of the box and none of them
+ * Why no more of bwrap's options are used:
+ *   --bind SRC DST  follows links (CVE-2026-87766), so a place that another box can write around is only bound on itself:
+ *                   the plan's own step then clones it by descriptor, refusing links, and ENTER makes the rest read-only
+ *   --tmpfs, --dir  their mount points would be created, or followed, in the same way; and ENTER would close them
+ *   --dev           moves into a second user namespace afterwards, whose capabilities do not apply to the mounts
+ *   --proc          shows the processes of its pid namespace; pid 1 of the box has its own, below
+ *   --unshare-pid   the guard must be an ancestor of every process of the box, but not among them
  *   --setenv        shows values to everybody who may list processes
- *   --seccomp       the filter with the guard's listener is pid 1's
+ *   --seccomp       pid 1 must install the filter with the guard's listener
  */
 #include <sched.h>
 #include <sys/stat.h>

@@ -1,8 +1,8 @@
 /*
  * pinfold's side of a check-in (protocol/checkin.h), and the life of the program around the box.
  *
- * The program gets /dev/null, a pipe for what it prints, the two descriptors, and nothing else of pinfold's: no variable, no
- * secret in its words. What the command is to get goes to pinfold-init alone.
+ * The program gets /dev/null, a pipe for its output, the two descriptors, and nothing else of pinfold's: no variable,
+ * no secret in its arguments. What the command gets is sent only to pinfold-init.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -35,8 +35,8 @@ struct meeting {
     const struct start_request *ask;
     struct err *e;
     struct arena *mem;
-    int place;  /* what is waited at: our end of the pair, or the listener */
-    int theirs; /* the other end of the pair, until the tool has it; or -1 */
+    int place;  /* what we wait on: our end of the pair, or the listener */
+    int theirs; /* the other end of the pair, until it is passed to the tool; or -1 */
     int socket; /* the connection, once there is one, or -1 */
     int init;   /* pinfold-init, O_PATH */
     int output; /* what the tool prints */
@@ -46,13 +46,13 @@ struct meeting {
     char dir[PATH_MAX], path[PATH_MAX + 16]; /* by_path */
 };
 
-/* ---- the place ---- */
+/* ---- directory of the check-in ---- */
 
-/* A directory of ours that nobody else may enter; its name is nobody's to guess. */
+/* Creates a private directory with a random name. */
 static int make_place(struct meeting *m)
 {
     struct sockaddr_un at = {.sun_family = AF_UNIX};
-    /* The one in /tmp also where a variable of somebody else's names a directory that is not to be used. */
+    /* /tmp is tried, too, if a variable of another user names an unusable directory. */
     const char *const roots[] = {runtime_path(m->mem), runtime_in_tmp(m->mem)};
     int r = -ENOMEM;
     for (int i = 0; r < 0 && i < 2; i++) {
@@ -97,7 +97,7 @@ static void text_path(const struct meeting *m, size_t i, char path[PATH_MAX + 32
     snprintf(path, PATH_MAX + 32, "%s/" TOOL_TEXT "%zu", m->dir, i);
 }
 
-/* Files of the box that have a text: the tool mounts them, which holds them when their names are gone. */
+/* Writes the texts of the box's files: the tool mounts them, so they exist even when their names are removed. */
 static int fill_place(struct meeting *m)
 {
     const struct plan *p = m->ask->plan;
@@ -131,7 +131,8 @@ static void leave_place(struct meeting *m)
 
 /* ---- the tool ---- */
 
-/* In the child, in this process's memory: nothing but system calls. Descriptors go where nobody else's are, then home. */
+/* In the child, sharing this process's memory: only system calls. Moves descriptors out of the way, then to their
+   numbers. */
 static _Noreturn void become_tool(const struct meeting *m, const char *const *argv, const char *const *env, int null,
                                   int out)
 {
@@ -161,7 +162,7 @@ static _Noreturn void become_tool(const struct meeting *m, const char *const *ar
     sys_exit(127);
 }
 
-/* A build whose kernel calls can be made to fail: which of pinfold-init's shall (sys/fault.h). */
+/* In a build with fault injection: which call of pinfold-init fails (sys/fault.h). */
 static const char *init_faults(const struct meeting *m)
 {
 #ifdef PINFOLD_FAULTS
@@ -184,7 +185,7 @@ static int start_tool(struct meeting *m, const char *const *argv)
         return err_sys(m->e, ERR_SYSTEM, errno, "cannot start %s", argv[0]);
     auto_fd int out = ends[1];
     m->output = ends[0];
-    /* A tool that prints more than the pipe takes loses the rest: nobody is to wait for anybody. */
+    /* If a tool prints more than fits into the pipe the rest is lost, so that nobody blocks. */
     int pid = sys_vfork();
     if (pid == 0)
         become_tool(m, argv, env, null, out);
@@ -196,7 +197,7 @@ static int start_tool(struct meeting *m, const char *const *argv)
     return m->tool_pidfd < 0 ? err_sys(m->e, ERR_SYSTEM, -m->tool_pidfd, "cannot start %s", argv[0]) : 0;
 }
 
-/* What it said, as one line that no terminal obeys. */
+/* Adds its output to the message, as one line that is safe for a terminal. */
 static int say_output(struct meeting *m, const char *what)
 {
     auto_buf struct buf raw = BUF(MAX_PRINTED), line = BUF(4 * MAX_PRINTED);
@@ -217,7 +218,7 @@ static int say_output(struct meeting *m, const char *what)
 
 /* ---- meeting ---- */
 
-/* Who may be on the other side of a socket with a name: the caller, or one of the container's users. */
+/* Whether the peer of a named socket may check in: the caller, or one of the container's users. */
 static bool is_expected(const struct meeting *m, const struct ucred *who)
 {
     return who->uid == geteuid() || (who->uid >= m->way->uid_least && who->uid <= m->way->uid_most && m->way->uid_most);
@@ -232,13 +233,13 @@ static int accept_one(struct meeting *m)
         return errno == EINTR || errno == ECONNABORTED ? 0 : -errno;
     int r = sys_getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &n);
     if (r < 0 || !is_expected(m, &who))
-        return 0; /* nobody that is waited for */
+        return 0; /* not one that we wait for */
     m->peer = who.pid;
     m->socket = take_fd(&fd);
     return 0;
 }
 
-/* The hello, and on a pair whose it is. */
+/* Receives the hello, and on a pair the sender's identity. */
 static long receive_hello(struct meeting *m, struct checkin_hello *h)
 {
     union {
@@ -253,7 +254,7 @@ static long receive_hello(struct meeting *m, struct checkin_hello *h)
             struct ucred who;
             memcpy(&who, CMSG_DATA(k), sizeof who);
             m->peer = who.pid;
-        } else if (k->cmsg_level == SOL_SOCKET && k->cmsg_type == SCM_RIGHTS) { /* nobody was asked for any */
+        } else if (k->cmsg_level == SOL_SOCKET && k->cmsg_type == SCM_RIGHTS) { /* no descriptors are expected */
             int fds[4];
             size_t bytes = k->cmsg_len - CMSG_LEN(0);
             memcpy(fds, CMSG_DATA(k), bytes < sizeof fds ? bytes : sizeof fds);
@@ -283,7 +284,7 @@ static int hear_hello(struct meeting *m)
     return r < 0 ? err_sys(m->e, ERR_BUG, -r, "the box's check-in failed") : 0;
 }
 
-/* Until somebody has checked in, the tool has ended, or patience has. */
+/* Waits until somebody has checked in, the tool has ended, or time is up. */
 static int wait_hello(struct meeting *m)
 {
     const uint64_t until = tool_now_ms() + (m->way->patience_ms ? m->way->patience_ms : PATIENCE_MS);
@@ -308,7 +309,7 @@ static int wait_hello(struct meeting *m)
         }
         if (ended)
             return say_output(m, "ended before its box checked in");
-        if (p[1].revents) /* once more without waiting: a client of a daemon may end before the box begins */
+        if (p[1].revents) /* once more without waiting: a daemon's client may exit before the box begins */
             ended = true;
         else if (n == 0)
             return say_output(m, "did not start the box in time");
@@ -343,7 +344,7 @@ static int put_job(const struct start_request *ask, struct buf *out)
     return ask->argv ? job_image_write(&parts, out) : 0;
 }
 
-/* The host's names of the regular files among standard input, output and error; all or nothing. */
+/* Host paths of the regular files among standard input, output and error; all or none. */
 static int put_names(const struct start_request *ask, struct buf *out, struct err *e)
 {
     bool any = false;
@@ -377,7 +378,7 @@ static int put_part(int fd, const void *bytes, size_t n, uint32_t *at, uint32_t 
     return 0;
 }
 
-/* Plan, job and names as one sealed file in memory. */
+/* Packs plan, job and names into one sealed memfd. */
 static int pack_memory(const struct meeting *m, struct packed *p)
 {
     auto_buf struct buf job = BUF(JOB_MAX_BYTES + 4096), names = BUF(3 * 4096 + 16);
@@ -422,7 +423,7 @@ static int send_ask(const struct meeting *m, const struct packed *p)
     return n < 0 ? (int)n : 0;
 }
 
-/* Whoever keeps his number keeps his groups, as with an engine that does not change them. */
+/* A caller whose uid is kept also keeps the groups, as with an engine that does not change them. */
 static int put_groups(const struct meeting *m, struct checkin_ask *ask)
 {
     gid_t groups[CHECKIN_MAX_GROUPS];
@@ -500,7 +501,7 @@ static int meet(struct meeting *m)
         r = sys_socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, m->report);
     if (r < 0)
         return err_sys(m->e, ERR_SYSTEM, -r, "cannot create a socket pair to the box");
-    /* Before the command begins, which could see the place and connect to it. */
+    /* Before the command begins, which could see the directory and connect to it. */
     leave_place(m);
     if (m->place != m->socket)
         m->place = close_fd(m->place);
@@ -524,7 +525,7 @@ int tool_start(const struct tool_way *way, const struct start_request *ask, stru
                         .report = {-1, -1}};
     int r = mem ? meet(&m) : err_sys(e, ERR_SYSTEM, ENOMEM, "cannot start the box");
     int pidfd = r == 0 ? sys_pidfd_open(m.peer, 0) : -1;
-    if (r == 0 && pidfd < 0) /* it has the streams, and tells there what went wrong */
+    if (r == 0 && pidfd < 0) /* it has the sockets, and reports errors there */
         pidfd = fcntl(m.tool_pidfd, F_DUPFD_CLOEXEC, 0);
     leave_place(&m);
     if (m.place != m.socket)
@@ -541,7 +542,7 @@ int tool_start(const struct tool_way *way, const struct start_request *ask, stru
                         .tool = m.tool,
                         .tool_pidfd = m.tool_pidfd,
                         .tool_output = m.output};
-    if (r < 0 && m.tool > 0) /* a box that never was: nobody waits for what its program is about */
+    if (r < 0 && m.tool > 0)                                        /* the start failed: do not wait for the tool */
         (void)sys_kill(m.tool, m.way->by_path ? SIGTERM : SIGKILL); /* a child of ours that was not waited for */
     if (r < 0)
         tool_finish(&s);
@@ -561,9 +562,7 @@ static bool ends_in(int pidfd, long seconds)
     return n == 1;
 }
 
-/*
- * The end of the streams ends pid 1, the builder and the tool, in this order. What does not end by itself is killed.
- */
+/* When the control sockets close, pid 1, the builder and the tool end, in this order. What does not is killed. */
 void tool_finish(struct started *s)
 {
     enum { PATIENCE = 2, TOOL_PATIENCE = 20 /* of a daemon's client, which sees to it that the container goes */ };
@@ -573,7 +572,7 @@ void tool_finish(struct started *s)
         engine_kill(s);
     if (s->tool > 0 && !s->leave_builder) {
         if (s->tool_pidfd < 0 || !ends_in(s->tool_pidfd, TOOL_PATIENCE))
-            (void)sys_kill(s->tool, SIGKILL); /* its number is its own until it was waited for */
+            (void)sys_kill(s->tool, SIGKILL); /* not waited for yet, so the pid is still its own */
         for (int tries = 0; tries < 3; tries++) {
             int e = sys_wait4(s->tool, &status, __WALL, NULL);
             if (e > 0 || e == -ECHILD)

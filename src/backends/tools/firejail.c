@@ -1,13 +1,14 @@
 /*
- * The engine firejail. It runs as root (set-user-ID) and gives an ordinary user's box no powers at all, so pinfold-init makes a
- * user namespace of its own inside and builds the box in it, as the native engine does on the host (outer is empty).
- * What firejail does besides stands around that: its own pid, mount, IPC and network namespaces, no capabilities, no new
- * privileges, no supplementary groups, its blacklists.
+ * The engine firejail. It runs as root (set-user-ID) and gives an ordinary user's box no capabilities, so pinfold-init
+ * creates a user namespace of its own inside and builds the box in it, as the native engine does on the host (`outer`
+ * is empty). Around that there is what firejail adds: its own pid, mount, IPC and network namespaces, no capabilities,
+ * no new privileges, no supplementary groups, its blacklists.
  *
- * It masks parts of /proc, and the kernel gives a fresh one only to whom a whole one is visible: fresh-proc is a loss. The
- * /proc in the box is firejail's, which shows firejail's processes and the guard besides the box's, and none of the host's.
+ * It masks parts of /proc, and the kernel permits mounting a new one only to processes that see an unmasked one:
+ * fresh-proc is a loss. The /proc in the box is firejail's, which shows firejail's processes and the guard besides the
+ * box's, and none of the host's.
  *
- * Places are not said as --read-write, --read-only or --whitelist: a process of root's follows those paths.
+ * --read-write, --read-only and --whitelist are not used: a process of root's would follow those paths.
  */
 #include "backends/native/native.h"
 #include "backends/tools/tool.h"
@@ -38,7 +39,7 @@ static int firejail_argv(const struct plan *plan, const struct tool_ask *ask, st
     tool_word(&w, "--noprofile");
     tool_word(&w, "--nonewprivs");
     tool_word(&w, "--nogroups");
-    /* Uid 0 may be mapped into another user namespace only by who has this (user_namespaces(7)). */
+    /* Mapping uid 0 into another user namespace requires this capability (user_namespaces(7)). */
     tool_word(&w, plan->facts->uid == 0 ? "--caps.keep=setfcap" : "--caps.drop=all");
     tool_word(&w, "--ipc-namespace");
     if (plan->policy->net != NET_HOST)
@@ -46,7 +47,7 @@ static int firejail_argv(const struct plan *plan, const struct tool_ask *ask, st
     const char *name = tool_hostname(image);
     if (name)
         tool_word(&w, arena_printf(mem, "--hostname=%s", name));
-    /* The host's files as they are: the plan says what of them the box has. */
+    /* The host's files as they are: the plan decides which the box gets. */
     tool_word(&w, "--allusers");
     tool_word(&w, "--writable-etc");
     tool_word(&w, "--writable-var");

@@ -1,7 +1,7 @@
 /*
- * The engine nsjail: as bwrap (backends/tools/bwrap.c), with its own words. What it would add by default and nobody asked for is
- * turned off: its limits of memory, processor time, file size and files (the plan has its own), ten minutes of life, the lowest
- * priority, and a /proc of the pid namespace it is in.
+ * The engine nsjail: like bwrap (backends/tools/bwrap.c), with other options. Its defaults are turned off: limits of
+ * memory, processor time, file size and files (the plan has its own), ten minutes of run time, the lowest priority, and
+ * a /proc of its own pid namespace.
  */
 #include <sched.h>
 #include <string.h>
@@ -30,7 +30,7 @@ static int nsjail_probe(struct facts *f, struct arena *mem, bool thorough, struc
     return 0;
 }
 
-/* -B takes SRC:DST, and knows no way to write a colon. */
+/* -B takes SRC:DST, and a colon cannot be escaped. */
 static void nsjail_bind(struct tool_words *w, const char *place, bool device)
 {
     (void)device;

@@ -1,4 +1,4 @@
-/* What the engines whose boxes show the host's files read out of a plan. Pure. */
+/* Reads from a plan what engines need whose boxes have the host's files. Pure. */
 #include <sched.h>
 
 #include "backends/tools/tool.h"
@@ -38,7 +38,7 @@ const char *tool_hostname(const struct plan_image *image)
     return NULL;
 }
 
-/* What is done with the source in `slot`: the flags of its ATTACH. One that nothing attaches is a store of ours. */
+/* How the source in `slot` is used: the flags of its ATTACH. One that nothing attaches is a store of ours. */
 static unsigned source_flags(const struct plan_image *image, uint32_t slot)
 {
     const struct step *s = plan_steps(image);
@@ -49,7 +49,7 @@ static unsigned source_flags(const struct plan_image *image, uint32_t slot)
     return STEP_NODEV;
 }
 
-/* 'lower\nupper\nwork': the directory that upper and work lie in. */
+/* 'lower\nupper\nwork': the directory that contains upper and work. */
 static const char *overlay_dir(struct arena *mem, const char *text)
 {
     size_t lower = strcspn(text, "\n"), upper = text[lower] ? strcspn(text + lower + 1, "\n") : 0, n = upper;
@@ -59,7 +59,7 @@ static const char *overlay_dir(struct arena *mem, const char *text)
     return n > 1 ? arena_str(mem, (struct str){at, n - 1}) : NULL;
 }
 
-/* Whether `path` lies in a place that was said before. */
+/* Whether `path` is in a place already listed. */
 static bool is_said(const char *const *said, size_t n, const char *path)
 {
     for (size_t i = 0; i < n; i++) {
@@ -85,7 +85,7 @@ void tool_places(const struct plan *plan, struct tool_words *w,
         unsigned flags = s[i].kind == STEP_SOURCE ? source_flags(image, s[i].b) : STEP_NODEV;
         bool device = !(flags & STEP_NODEV);
         if (!path || (flags & STEP_RDONLY && !device) || (!device && is_said(said, n, path)))
-            continue; /* a source that is only read is cloned from the root as it is */
+            continue; /* a read-only source is cloned from the root as it is */
         place(w, path, device);
         if (!device)
             said[n++] = path;

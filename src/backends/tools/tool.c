@@ -1,4 +1,4 @@
-/* Programs of other people: found, asked, and the words they are started with. */
+/* Other programs: finds and queries them, and builds their command lines. */
 #include "backends/tools/tool.h"
 #include "survey/pinfold_init.h"
 
@@ -19,7 +19,7 @@
 #include "sys/poll.h"
 #include "sys/process.h"
 
-/* Root's, or whose the root directory is: in a user namespace without root, root's files are the overflow user's. */
+/* Root's, or of the owner of "/": in a user namespace without root, root's files belong to the overflow uid. */
 static bool is_roots(const struct stat *st)
 {
     struct stat top;
@@ -28,8 +28,8 @@ static bool is_roots(const struct stat *st)
 }
 
 /*
- * A tool runs outside of any box, and a PATH may lead through a project. So it is root's, for nobody but root's own groups to
- * change, and so is its directory: what a box could have put there is never started.
+ * A tool runs outside of any box, and PATH may include a project. So the program and its directory must belong to root
+ * and be writable only by root's own groups: what a box could have put there is never started.
  */
 static bool is_systems(const struct stat *st)
 {
@@ -65,7 +65,7 @@ const char *tool_find(struct arena *mem, const char *name)
     return NULL;
 }
 
-/* Root's or the caller's, as pinfold itself is, and for nobody else to change. */
+/* Owned by root or the caller, as pinfold itself is, and not writable by others. */
 static bool is_trusted(const struct stat *st)
 {
     return (is_roots(st) || st->st_uid == geteuid()) && !(st->st_mode & 022);
@@ -120,7 +120,8 @@ uint64_t tool_now_ms(void)
     return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 }
 
-/* Reads to the end, or for as long as there is patience: whether the end was seen. What is beyond the ceiling is let go. */
+/* Reads to the end or until the time is up; returns whether the end was reached. Drops what exceeds the buffer's
+   limit. */
 static bool read_all(int fd, uint64_t until, struct buf *out)
 {
     for (;;) {
@@ -168,7 +169,7 @@ int tool_ask(const char *const *argv, unsigned patience_ms, struct buf *out)
     return pid < 0 ? pid : !ended ? -ETIMEDOUT : WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-/* ---- words ---- */
+/* ---- command lines ---- */
 
 void tool_word(struct tool_words *w, const char *word)
 {
@@ -225,7 +226,7 @@ static void put_word(const char *s, struct buf *out)
         for (; *s; s++)
             buf_printf(out, *s == '\'' ? "'\\%c'" : "%c", *s);
         buf_char(out, '\'');
-    } else { /* no terminal obeys it; printf of any shell makes the bytes again */
+    } else { /* safe for a terminal; printf of any shell restores the bytes */
         buf_text(out, "\"$(printf '");
         for (; *s; s++)
             buf_printf(out, "\\%03o", (unsigned char)*s);

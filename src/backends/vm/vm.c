@@ -1,7 +1,7 @@
 /*
- * The vm engine: qemu's microvm in a box of the native engine. The plan is native's: what of the host may be read, written and
- * reached is decided by the box that qemu is in, whose own descriptors it goes through. In the machine pinfold-init does
- * the rest of the plan (init/guest.c): the private trees, users, limits, the filter. Between the two stands the bridge.
+ * The vm engine: qemu's microvm in a box of the native engine. The plan is native's: the box around qemu, whose
+ * descriptors qemu uses, decides what of the host may be read, written and reached. In the machine pinfold-init runs
+ * the rest of the plan (init/guest.c): private trees, users, limits, the filter. The bridge connects the two.
  *
  *     pinfold ── bridge ──(serial line)── qemu, in a box ══ pinfold-init, pid 1 of the box, commands
  *        └───────── builder and guard of the box around qemu
@@ -34,14 +34,14 @@
 #include "protocol/vm.h"
 
 #define QEMU            "qemu-system-x86_64"
-#define KERNEL_MIB      192 /* of the machine's memory: its kernel's own, and room for pages of files */
+#define KERNEL_MIB      192 /* of the machine's memory, for its kernel and page cache */
 #define DEFAULT_MIB     2048
 #define VM_PATIENCE_MS  120000
 #define PATIENCE_KVM_MS 10000
 
-/* ---- what can be had ---- */
+/* ---- what is available ---- */
 
-/* A machine that can be made need not run (nested virtualization): that shows when it is booted, and is remembered. */
+/* /dev/kvm may exist and still not work (nested virtualization): that shows at boot, and is remembered. */
 static const char *why_no_kvm(void)
 {
     auto_fd int kvm = open("/dev/kvm", O_RDWR | O_CLOEXEC);
@@ -51,7 +51,7 @@ static const char *why_no_kvm(void)
     return machine < 0 ? "KVM cannot create a virtual machine here" : NULL;
 }
 
-/* Where it is remembered, for this boot of the host, that KVM does not run. */
+/* Notes, for this boot of the host, that KVM does not work. */
 static bool kvm_mark(const char *dir, bool set)
 {
     char boot[64] = "", seen[64] = "", path[PATH_MAX];
@@ -65,8 +65,8 @@ static bool kvm_mark(const char *dir, bool set)
 }
 
 /*
- * An emulated machine's time-stamp counter is this one's. Told its rate, the kernel in it need not find out by counting ticks,
- * which come too late on a busy host for it to boot at all.
+ * An emulated machine uses this machine's time-stamp counter. If its kernel is told the rate it need not measure it by
+ * timer ticks, which come so late on a busy host that it would not boot.
  */
 static unsigned tsc_khz(void)
 {
@@ -109,7 +109,7 @@ static int machine_fact(struct facts *f, struct arena *mem, struct err *e)
     m->kvm = !m->emulated;
     m->tsc_khz = m->kvm ? 0 : tsc_khz();
     m->memory_mib = sysinfo(&info) == 0 ? (uint64_t)info.totalram * info.mem_unit >> 21 : 1024;
-    if (m->memory_mib > DEFAULT_MIB) /* half of the host's, and no more than a kernel sets up in no time */
+    if (m->memory_mib > DEFAULT_MIB) /* half of the host's, and no more than a kernel initialises quickly */
         m->memory_mib = DEFAULT_MIB;
     long cpus = sysconf(_SC_NPROCESSORS_ONLN);
     m->cpus = cpus > 0 ? (unsigned)cpus : 1;
@@ -156,7 +156,7 @@ static unsigned cpus(const struct plan *p)
     return asked == LIMIT_NONE || (asked + 999) / 1000 > most ? most : (unsigned)((asked + 999) / 1000);
 }
 
-/* The box's ports that are published, in the order of their rules: their number. */
+/* The published ports of the box, in the order of their rules; returns how many. */
 static size_t published(const struct plan *p, uint16_t ports[EGRESS_MAX_REACH])
 {
     size_t n = 0;
@@ -238,7 +238,8 @@ static struct step *steps_in(struct plan_image *p)
     return (void *)((char *)p + p->steps_at);
 }
 
-/* Whether this step makes a hidden directory with something visible in it: nobody writes there, and 9p shows it as it is. */
+/* Whether this step creates a hidden directory with something visible in it: nothing is written there, and 9p shows
+   it. */
 static bool is_hollow(const struct plan_image *p, const struct step *tmpfs)
 {
     const struct step *s = plan_steps(p);
@@ -249,10 +250,10 @@ static bool is_hollow(const struct plan_image *p, const struct step *tmpfs)
     return false;
 }
 
-/* Whether `path` lies in a tree that the machine makes afresh, and what the host has there must be attached again. */
+/* Whether `path` is in a tree that the machine creates itself, so that the host's must be attached again. */
 static bool in_private(const struct plan_image *p, const char *path)
 {
-    const struct step *s = plan_steps(p), *tree = NULL; /* the innermost */
+    const struct step *s = plan_steps(p), *tree = NULL; /* the innermost one */
     for (uint32_t i = 0; i < p->n_steps; i++) {
         const char *at = s[i].kind == STEP_TMPFS || s[i].kind == STEP_DEVICES ? plan_string(p, s[i].a) : NULL;
         if (at && path_below(path, at) && (!tree || path_below(at, plan_string(p, tree->a))))
@@ -262,8 +263,8 @@ static bool in_private(const struct plan_image *p, const char *path)
 }
 
 /*
- * qemu's box: the limits of single processes are the command's. qemu must be able to read the directories that it goes
- * through, so that a hidden one shows the names of what is visible in it, and has no others.
+ * The plan of qemu's box, without the limits of single processes, which are the command's. qemu must be able to read
+ * the directories it walks through, so a hidden one contains only the names of what is visible in it.
  */
 static void image_around(struct plan_image *p)
 {
@@ -281,7 +282,7 @@ static void image_around(struct plan_image *p)
     }
 }
 
-/* Whether the machine does steps of this kind itself; the rest it sees done, through 9p. */
+/* Whether the machine runs steps of this kind itself; results of the others it sees through 9p. */
 static bool is_inside(uint8_t kind)
 {
     switch (kind) {
@@ -309,7 +310,7 @@ static bool is_inside(uint8_t kind)
     }
 }
 
-/* /dev is the machine's own, and closed like the box's when what was asked for is in it. */
+/* /dev is the machine's own, made read-only like the box's once it has what was requested. */
 static bool is_devices(const struct plan_image *p, const char *path)
 {
     const struct step *s = plan_steps(p);
@@ -348,7 +349,7 @@ static void image_within(struct plan_image *p)
         if (!at || !in_private(p, at) || same(at, VM_FILES) || same(at, "/dev/kvm"))
             continue;
         s[i].flags &= (uint8_t)~STEP_TOOL;
-        for (uint32_t k = 0; k < p->n_steps; k++) { /* its source is what the box around shows there */
+        for (uint32_t k = 0; k < p->n_steps; k++) { /* its source is what the box around the machine has there */
             if (s[k].kind == STEP_SOURCE && s[k].b == s[i].b) {
                 s[k].a = s[i].a;
                 s[k].flags &= (uint8_t)~STEP_TOOL;
@@ -367,7 +368,7 @@ struct launch {
     struct plan_image *around, *within;
     const char *const *argv;
     int line[2], words[2], control[2];
-    struct started box; /* of native */
+    struct started box; /* of the native engine */
     int bridge, bridge_pidfd;
 };
 
@@ -409,7 +410,7 @@ static _Noreturn void bridge_child(struct launch *l)
                        .guest = l->within,
                        .config = config_of(l->ask->plan)};
     int keep[8] = {b.control, b.box, b.line, b.words, b.stdio[0], b.stdio[1], b.stdio[2], -1};
-    for (int i = 0; i < 3; i++) { /* each is a lane's own, and may be the same descriptor */
+    for (int i = 0; i < 3; i++) { /* each lane owns its descriptor, and two may be the same */
         if (b.stdio[i] >= 0)
             keep[4 + i] = b.stdio[i] = sys_fcntl(b.stdio[i], F_DUPFD_CLOEXEC, 3);
     }
@@ -452,7 +453,7 @@ static int launch_parts(struct launch *l, struct arena *mem, struct err *e)
     return r < 0 ? err_sys(e, ERR_SYSTEM, -r, "vm: cannot create a socket pair") : 0;
 }
 
-/* The native box with qemu in it, and the bridge. */
+/* Starts the native box with qemu in it, and the bridge. */
 static int launch_run(struct launch *l, struct err *e)
 {
     struct start_request ask = *l->ask;
@@ -461,7 +462,7 @@ static int launch_run(struct launch *l, struct err *e)
     ask.stdio[0] = l->line[1];
     ask.stdio[1] = ask.stdio[2] = l->words[1];
     ask.tty = false;
-    ask.umask = 0; /* the machine's processes have theirs */
+    ask.umask = 0; /* processes in the machine have their own */
     int r = engine_native.start(&ask, &l->box, e);
     sys_drop(&l->line[1]);
     sys_drop(&l->words[1]);
@@ -475,11 +476,11 @@ static int launch_run(struct launch *l, struct err *e)
     sys_drop(&l->control[1]);
     sys_drop(&l->line[0]);
     sys_drop(&l->words[0]);
-    l->box.control = sys_shut(l->box.control); /* the bridge's now: its end ends the box */
+    l->box.control = sys_shut(l->box.control); /* the bridge's now: closing it ends the box */
     return l->bridge < 0 ? err_sys(e, ERR_SYSTEM, -l->bridge, "vm: cannot start the bridge") : 0;
 }
 
-/* The last lines; of those of pinfold-init, its own. */
+/* The last lines of output; only pinfold-init's own if there are any. */
 static void put_words(struct err *e, const char *text)
 {
     static const char init[] = "pinfold-init: ";
@@ -502,7 +503,7 @@ static void put_words(struct err *e, const char *text)
         *p = ' ';
 }
 
-/* The word of the bridge, or a verdict of the box around qemu. */
+/* Waits for the bridge's message, or a verdict of the box around qemu. */
 static int launch_wait(struct launch *l, bool kvm, struct err *e)
 {
     const int patience = kvm ? PATIENCE_KVM_MS : VM_PATIENCE_MS;
@@ -526,7 +527,7 @@ static int launch_wait(struct launch *l, bool kvm, struct err *e)
             int r = got == (long)sizeof w ? engine_verdict(&l->outer, w.a, (int)w.b, e)
                                           : err_say(e, ERR_SYSTEM, "the bridge to the virtual machine ended");
             w.text[sizeof w.text - 1] = 0;
-            if (got == (long)sizeof w && w.a == WHERE_MACHINE) /* a step of the plan says enough */
+            if (got == (long)sizeof w && w.a == WHERE_MACHINE) /* a step of the plan needs no further text */
                 put_words(e, w.text);
             return r;
         }
@@ -540,7 +541,7 @@ static int launch_wait(struct launch *l, bool kvm, struct err *e)
 static void vm_finish(struct started *s)
 {
     siginfo_t info;
-    s->control = sys_shut(s->control); /* the bridge lets go of the box around qemu */
+    s->control = sys_shut(s->control); /* the bridge closes the box around qemu */
     engine_native.finish(s);
     if (s->tool_pidfd >= 0) {
         (void)sys_pidfd_kill(s->tool_pidfd, SIGKILL);
@@ -593,7 +594,7 @@ static int vm_start(const struct start_request *ask, struct started *ret, struct
         r = launch(ask, m->kvm, ret, e);
     if (r == 0 || !m->kvm || e->no == EINTR)
         return r;
-    (void)kvm_mark(dir, true); /* a machine that does not run with KVM here will do so emulated: asked again */
+    (void)kvm_mark(dir, true); /* a machine that does not start with KVM here will start emulated: plan again */
     return -ENGINE_STALE;
 }
 

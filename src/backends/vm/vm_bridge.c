@@ -1,9 +1,10 @@
 /*
- * The bridge between pinfold and a virtual machine: a process on the host, outside of the box around qemu, that plays pid 1
- * towards pinfold (frames and descriptors of protocol/control.h) and speaks protocol/mux.h with pinfold-init in the machine. What
- * it reads there may be hostile: it believes no number, opens no file, and starts nothing.
+ * The bridge between pinfold and a virtual machine: a process on the host, outside of the box around qemu. It plays the
+ * part of pid 1 towards pinfold (frames and descriptors of protocol/control.h) and speaks protocol/mux.h with
+ * pinfold-init in the machine. What it reads there may be hostile: it trusts no number, opens no file, and starts
+ * nothing.
  *
- * It ends, and the machine with it, when pinfold says so or is gone, when qemu ends, or when the line does.
+ * It exits, and the machine with it, when pinfold says so or exits, when qemu exits, or when the line closes.
  */
 #include <errno.h>
 #include <linux/audit.h>
@@ -26,7 +27,7 @@
 #include "protocol/control.h"
 #include "protocol/job.h"
 
-/* The only path that is opened: for a terminal. The filter knows it by its address. */
+/* The only path that may be opened, for terminals. The filter compares its address. */
 static const char ptmx[] = "/dev/ptmx";
 
 struct bridge_job {
@@ -43,11 +44,11 @@ struct bridging {
     size_t n_jobs;
     uint32_t next;
     bool hello, up; /* up: pinfold was told */
-    char text[900]; /* the last of what qemu and the console said */
+    char text[900]; /* the last output of qemu and the console */
     size_t n_text;
 };
 
-/* What failed before the machine was up is told in words; afterwards the end of the stream says it. */
+/* A failure before the machine is up is reported with its text; later the stream just closes. */
 static _Noreturn void leave(struct bridging *b, uint32_t where, int no)
 {
     struct bridge_word w = {.kind = FRAME_VERDICT, .a = where, .b = (uint32_t)no};
@@ -63,7 +64,7 @@ static void tell(int to, const struct frame *f, int fd)
     (void)sys_send_fd(to, f, sizeof *f, fd, 0);
 }
 
-/* ---- what is said ---- */
+/* ---- sending ---- */
 
 static void keep_words(struct bridging *b)
 {
@@ -98,7 +99,7 @@ static void job_end(struct bridging *b, struct bridge_job *j)
     pump_close(&b->pump, number);
 }
 
-/* A job with its image and the descriptors of its streams, which become lanes. `reply` and `fds` are owned. */
+/* Starts a job: its image, and the descriptors of its streams, which become lanes. `reply` and `fds` are owned. */
 static int job_begin(struct bridging *b, const struct job_image *image, int reply, const int *fds)
 {
     int back = -1, at = 0;
@@ -129,7 +130,7 @@ static int job_begin(struct bridging *b, const struct job_image *image, int repl
     return e;
 }
 
-/* The terminal of a job is the machine's; one of the host's stands for it, in whose slave bytes pass as they are. */
+/* The job's terminal is in the machine; a raw pseudo-terminal of the host represents it. */
 static int terminal_for(struct bridging *b, const struct bridge_job *j)
 {
     const struct frame f = {.kind = FRAME_TTY};
@@ -196,7 +197,7 @@ static int begin_command(struct bridging *b)
     return e < 0 ? e : job_begin(b, (const void *)image.p, b->ask->control, fds);
 }
 
-/* Of the builder or pid 1 in the machine. */
+/* A frame of the builder or pid 1 in the machine. */
 static int box_frame(struct bridging *b, const struct frame *f)
 {
     const struct bridge_word w = {.kind = FRAME_READY};
@@ -218,7 +219,7 @@ static int job_frame(struct bridging *b, struct bridge_job *j, const struct fram
 {
     if (f->kind == FRAME_TTY)
         return j->tty ? terminal_for(b, j) : -EBADMSG;
-    if (f->kind == FRAME_EXIT) { /* when its last words are where they belong */
+    if (f->kind == FRAME_EXIT) { /* after its last output is delivered */
         j->last = *f;
         j->last.stdin_at = -1;
         j->ending = true;
@@ -234,7 +235,7 @@ static int job_frame(struct bridging *b, struct bridge_job *j, const struct fram
         tell(j->reply, &said, -1);
         return 0;
     case FRAME_VERDICT:
-        said.a = said.a > UINT16_MAX ? said.a : WHERE_CHILD; /* steps of the plan are counted alike */
+        said.a = said.a > UINT16_MAX ? said.a : WHERE_CHILD; /* steps of the plan have the same numbers */
         tell(j->reply, &said, -1);
         return 0;
     default:
@@ -290,7 +291,7 @@ static void take_exec(struct bridging *b, const struct bridge_arrival *a, long n
     }
 }
 
-/* False: the box is to end. */
+/* Handles a frame; false: the box must end. */
 static bool obey(struct bridging *b)
 {
     static struct bridge_arrival a;
@@ -321,7 +322,7 @@ static bool obey(struct bridging *b)
     return true;
 }
 
-/* From whoever asked for a job of a session. */
+/* Handles a message from the caller of a job. */
 static void hear_reply(struct bridging *b, struct bridge_job *j)
 {
     struct frame f;
@@ -345,7 +346,7 @@ static void jobs_end(struct bridging *b)
         if (!j->ending || !pump_quiet(&b->pump, j->number))
             continue;
         tell(j->reply, &j->last, -1);
-        if (j->tty) /* its terminal is read to the end first; then whoever asked lets go */
+        if (j->tty) /* its terminal is read to the end first; then the caller closes */
             j->ending = false;
         else
             job_end(b, j);
@@ -361,8 +362,8 @@ static void jobs_end(struct bridging *b)
 #endif
 
 /*
- * Before the first byte of the machine is read: no file but a new terminal can be opened, no process started or touched, no
- * socket made. What the filter does not name fails.
+ * Before the first byte of the machine is read: permits no opening of files except new terminals, no starting or
+ * affecting of processes, no sockets. Other calls fail.
  */
 static void lock_in(void)
 {
@@ -379,7 +380,7 @@ static void lock_in(void)
     f[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, THIS_ARCH, 1, 0);
     f[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
     f[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
-    for (unsigned i = 0; i < N; i++, n++) /* to the last but none: allow */
+    for (unsigned i = 0; i < N; i++, n++) /* jumps to the last instruction but one: allow */
         f[n] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)allowed[i], (uint8_t)(N - i + 5), 0);
     f[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat, 0, 4);
     f[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[1]));
@@ -418,10 +419,10 @@ static int turn(struct bridging *b)
     jobs_end(b);
     if (p[0].revents && !obey(b))
         leave(b, 0, 0);
-    return p[1].revents ? -ECHILD : 0; /* qemu has ended, or could not be started */
+    return p[1].revents ? -ECHILD : 0; /* qemu has exited, or could not be started */
 }
 
-/* What qemu said last, on its way out. */
+/* Reads qemu's last output. */
 static void last_words(struct bridging *b)
 {
     struct pollfd p = {.fd = b->ask->words, .events = POLLIN};

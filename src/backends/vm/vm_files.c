@@ -1,6 +1,6 @@
 /*
- * What a virtual machine boots: the distribution's kernel, and an initial file system of pinfold-init and the few modules
- * that a microvm needs. Both are kept in pinfold's state, by a key of what they were made from.
+ * What a virtual machine boots: the distribution's kernel, and an initramfs of pinfold-init and the few modules that a
+ * microvm needs. Both are cached in pinfold's state directory, under a key of their sources.
  */
 #include "backends/vm/vm.h"
 
@@ -38,7 +38,7 @@ static int read_file(const char *path, size_t most, struct buf *out)
     }
 }
 
-/* The version a bzImage carries (Documentation/arch/x86/boot.rst, kernel_version), up to its first blank. */
+/* The version in a bzImage (Documentation/arch/x86/boot.rst, kernel_version), up to its first blank. */
 static const char *release_of(const char *kernel, struct arena *mem)
 {
     char head[32768];
@@ -54,7 +54,7 @@ static const char *release_of(const char *kernel, struct arena *mem)
 
 /* ---- modules ---- */
 
-/* Whether `path` of a modules.dep ends in the file of module `name`: -, _ and how it is packed make no difference. */
+/* Whether `path` in modules.dep names the module `name`: ignores the difference of - and _, and compression. */
 static bool is_module(struct str path, const char *name)
 {
     while (memchr(path.p, '/', path.n))
@@ -72,7 +72,7 @@ static bool is_module(struct str path, const char *name)
 struct modules {
     struct arena *mem;
     const char *dir;
-    const char **at; /* paths below dir, those needed first */
+    const char **at; /* paths below dir, in the order of loading */
     size_t n;
 };
 
@@ -88,7 +88,7 @@ static int add_module(struct modules *m, struct str path)
     return slot && *slot ? 0 : -ENOMEM;
 }
 
-/* "PATH: DEP1 DEP2": a module needs those, the last first. */
+/* "PATH: DEP1 DEP2": the last dependency is loaded first. */
 static int add_line(struct modules *m, struct str path, struct str rest)
 {
     struct str deps[64];
@@ -104,7 +104,7 @@ static int add_line(struct modules *m, struct str path, struct str rest)
     return r < 0 ? r : add_module(m, path);
 }
 
-/* 0, -ENOENT: neither a module nor part of the kernel. */
+/* 0, or -ENOENT: neither a module nor built in. */
 static int find_module(struct modules *m, const char *name, struct str dep, struct str builtin)
 {
     while (dep.n) {
@@ -119,7 +119,7 @@ static int find_module(struct modules *m, const char *name, struct str dep, stru
     return -ENOENT;
 }
 
-/* Fills `m`; *ret_lacking is the module that there is not. */
+/* Fills in `m`; *ret_lacking is the missing module. */
 static int find_modules(struct modules *m, const char **ret_lacking)
 {
     auto_buf struct buf dep = BUF(16u << 20), builtin = BUF(4u << 20);
@@ -137,7 +137,7 @@ static int find_modules(struct modules *m, const char **ret_lacking)
 
 /* ---- the kernel ---- */
 
-/* Where the modules of `release` are: as the policy says, beside the kernel's /boot, in /lib or /usr/lib. */
+/* The modules of `release`: as the policy says, beside the kernel's /boot, in /lib or /usr/lib. */
 static bool modules_for(const struct policy *p, const char *kernel, struct modules *m, const char *release,
                         const char **ret_lacking)
 {
@@ -162,7 +162,7 @@ static bool modules_for(const struct policy *p, const char *kernel, struct modul
     return false;
 }
 
-/* What is made from the same files has the same key. */
+/* The same sources give the same key. */
 static int make_key(const struct modules *m, const char *kernel, const char *init, bool emulated, char ret[17])
 {
     SHA2_CTX sha;
@@ -245,7 +245,7 @@ int machine_find(const struct policy *p, bool emulated, struct arena *mem, struc
                    "--vm-kernel FILE");
 }
 
-/* ---- the initial file system ---- */
+/* ---- the initramfs ---- */
 
 void cpio_put(struct buf *out, const char *name, uint32_t mode, const void *bytes, size_t n)
 {
@@ -297,7 +297,7 @@ static int make_initrd(const struct machine_fact *f, struct arena *mem, struct b
     return buf_ok(out) ? 0 : err_sys(e, ERR_SYSTEM, ENOMEM, "vm: cannot create the initial file system");
 }
 
-/* Under another name first: who finds the file finds all of it. */
+/* Written under another name first, so that an existing file is always complete. */
 static int keep_file(const char *path, const struct buf *bytes, struct arena *mem, struct err *e)
 {
     enum { BLOCK = 65536 };
@@ -308,7 +308,8 @@ static int keep_file(const char *path, const struct buf *bytes, struct arena *me
     int no = fd < 0 ? errno : 0;
     while (!no && at < bytes->n) {
         size_t part = bytes->n - at < BLOCK ? bytes->n - at : BLOCK;
-        if (part == BLOCK && memcmp(bytes->p + at, nothing, BLOCK) == 0) { /* much of an unpacked kernel: a hole */
+        /* much of an unpacked kernel is zero: leave a hole */
+        if (part == BLOCK && memcmp(bytes->p + at, nothing, BLOCK) == 0) {
             at += BLOCK;
             continue;
         }
@@ -325,7 +326,7 @@ static int keep_file(const char *path, const struct buf *bytes, struct arena *me
     return no ? err_sys(e, ERR_SYSTEM, no, "vm: cannot write '%s'", path) : 0;
 }
 
-/* What was made for another kernel or another pinfold, and a day ago: nobody is about to boot it. */
+/* Removes files of other kernels or versions that are older than a day, so that nobody is about to boot them. */
 static void sweep_files(const char *dir, const char *key)
 {
     enum { DAY = 24 * 60 * 60 };

@@ -1,8 +1,8 @@
 /*
- * The kernel without its packing. What a distribution ships unpacks itself before it boots, which is most of an emulated
- * machine's start; here the system's own tool does it once. What comes out is an ELF file that qemu starts by its PVH entry
- * (Documentation/arch/x86/boot.rst, xen/include/public/elfnote.h); it lies where it was linked to, for it is the unpacking
- * that would have moved it.
+ * Unpacks kernels. A distribution's kernel unpacks itself before it boots, which takes most of an emulated machine's
+ * start; here the system's own tool does it once. The result is an ELF file that qemu starts by its PVH entry
+ * (Documentation/arch/x86/boot.rst, xen/include/public/elfnote.h). It runs at its link address, because it is the
+ * unpacking that would have moved it.
  */
 #include "backends/vm/vm.h"
 
@@ -25,7 +25,7 @@ static uint32_t number_at(const char *p, size_t at, unsigned bytes)
     return v;
 }
 
-/* Whether the notes at `p` have the entry. */
+/* Whether the notes at `p` contain the entry. */
 static bool notes_have_entry(const char *p, size_t n)
 {
     Elf64_Nhdr h;
@@ -64,10 +64,10 @@ bool kernel_has_entry(const char *p, size_t n)
     return false;
 }
 
-/* How it is packed, the tool that unpacks it, and what the tool is told. */
+/* Compression formats, their tools, and the tools' options. */
 static const struct packing {
     const char *magic, *tool, *suffix, *words;
-    unsigned n_magic, size_bytes; /* size_bytes: of the length that the kernel's makers put behind */
+    unsigned n_magic, size_bytes; /* size_bytes: size of the length field that the kernel's build appends */
 } packings[] = {{"\375"
                  "7zXZ",
                  "xz", "xz", "--single-stream", 5, 4},
@@ -114,7 +114,8 @@ int kernel_unpack(const struct buf *kernel, const char *dir, struct arena *mem, 
         const char *const argv[] = {tool, p->words, "-dc", path, NULL};
         if (!tool || !path)
             return -EOPNOTSUPP;
-        uint32_t size = number_at(payload.p, payload.n - 4, 4); /* of what is packed; gzip's own end has it, too */
+        /* of the compressed data; gzip's own trailer has it, too */
+        uint32_t size = number_at(payload.p, payload.n - 4, 4);
         payload.n -= p->size_bytes;
         int r = write_all(path, payload);
         if (r == 0)

@@ -1,11 +1,9 @@
-/* Fake IPs: addresses in a private range that the resolver gives for names, and the way back to the name. */
+/* Fake IPs: addresses in a private range that the resolver returns for names, and the lookup of their names. */
 #include <stdlib.h>
 #include "egress/conn.h"
 
-/*
- * 198.18.0.0/16 of RFC 2544's benchmarking range, and a unique local prefix: neither is ever a real destination here.
- * Where only loopback can be caught (CATCH_LOOPBACK), 127.64.0.0/16 of 127.64.0.0/10.
- */
+/* 198.18.0.0/16 of RFC 2544's benchmarking range, and a unique local prefix: never real destinations here. With
+   CATCH_LOOPBACK, 127.64.0.0/16 of 127.64.0.0/10. */
 static const uint8_t prefix6[12] = {0xfd, 0x5a, 0, 0, 0, 0, 0, 1};
 
 static uint32_t hash_of(const char *s)

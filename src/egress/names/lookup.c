@@ -1,6 +1,6 @@
 /*
- * Resolving a name for real, once per connection, over UDP to the host's servers, from a fresh socket with a random port
- * and id (RFC 5452). Names in the host's hosts file win, search domains are tried as resolv.conf(5) says.
+ * Resolves a name, once per connection, over UDP with the host's servers, from a new socket with a random port and id
+ * (RFC 5452). The host's hosts file takes precedence; search domains are tried as in resolv.conf(5).
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@ static struct cached *slot_of(const char *name)
     return &world.cache[h % CACHE_SLOTS];
 }
 
-/* The name to ask in round `search`: with enough dots as it is first, else the search domains first. */
+/* The name to query in round `search`: a name with enough dots first as it is, others first with the search domains. */
 static bool candidate(const char *name, unsigned round, char out[HOST_NAME_MAX_TEXT + 1])
 {
     const struct egress_resolver *r = &world.ask->resolver;
@@ -81,7 +81,7 @@ static int send_query(struct lookup *l)
     return n && send(fd, out, n, MSG_NOSIGNAL) == (ssize_t)n ? 0 : -EIO;
 }
 
-/* The next question: the other type, the next search domain, or the end. */
+/* The next query: the other type, the next search domain, or the end. */
 static void advance(struct lookup *l, bool none)
 {
     if (l->type == DNS_A) {
@@ -191,6 +191,6 @@ void lookup_cancel(struct lookup *l)
         l->next->before = l->before;
     l->conn->lookup = NULL;
     l->conn = NULL;
-    l->next = dead_lookups; /* an event for it may still be in this round */
+    l->next = dead_lookups; /* an event for it may still be pending in this round */
     dead_lookups = l;
 }

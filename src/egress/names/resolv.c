@@ -66,7 +66,7 @@ void resolv_parse(struct str text, struct egress_resolver *ret)
                 option(o, &r);
         }
     }
-    if (r.n_servers == 0) { /* resolv.conf(5): without a nameserver, the one on this machine */
+    if (r.n_servers == 0) { /* resolv.conf(5): without a nameserver, the local one */
         r.servers[0] = (struct host_addr){.b = {127, 0, 0, 1}};
         r.ports[0] = 53;
         r.n_servers = 1;

@@ -1,6 +1,6 @@
 /*
- * The box's resolver. Allowed names get an address that stands for the name; everything else does not exist (NXDOMAIN:
- * with REFUSED or SERVFAIL clients wait and retry). Nothing is forwarded: a query is not a way out.
+ * The box's resolver. Allowed names get a fake IP; all others do not exist (NXDOMAIN, because clients retry after
+ * REFUSED or SERVFAIL). No query is forwarded, so queries cannot carry data out.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -11,9 +11,9 @@
 enum { TTL = 60, HELD = 32 };
 static size_t n_held;
 
-/* Whoever is refused a name waits until pinfold has seen who it is: the reply is kept. */
+/* The reply to a refused client waits until pinfold has identified it. */
 static struct held_query {
-    uint32_t ticket; /* 0: a free place */
+    uint32_t ticket; /* 0: free */
     uint64_t until;
     size_t n;
     socklen_t n_to;
@@ -68,7 +68,7 @@ uint64_t dns_late(void)
     return next;
 }
 
-/* Whether a question about some port of the name could be asked, so that it has to resolve first. */
+/* Whether a question about some port of the name could follow, so that it must resolve first. */
 static bool asked_later(const struct host *h)
 {
     if (!world.ask->ask_ms)
@@ -117,7 +117,7 @@ static size_t answer(struct str query, uint8_t *out, size_t room, const struct t
         return dns_reply(query, &q, DNS_NXDOMAIN, NULL, 0, out, room);
     }
     uint32_t before = world.n_names, stand = address ? stand_of(q.host.name) : 0;
-    if (world.n_names > before) /* the first time; the same again is no other decision */
+    if (world.n_names > before) /* only the first time is a new decision */
         egress_tell(true, HOW_DNS, &q.host, 0, NULL, rule_for(&q.host, RULE_ALLOW), "");
     if (!stand || (q.type == DNS_AAAA && !world.ask->v6))
         return dns_reply(query, &q, DNS_NOERROR, NULL, 0, out, room);
@@ -147,7 +147,7 @@ void dns_udp_ready(void)
     }
 }
 
-/* DNS over TCP: several queries in one connection, each behind its length (RFC 7766). */
+/* DNS over TCP: several queries per connection, each after its length (RFC 7766). */
 struct dns_conn {
     struct wake_source source;
     size_t n;
@@ -192,7 +192,7 @@ void dns_conn_ready(struct wake_source *s)
         }
         if (d->n < 2 + want)
             return;
-        uint32_t ticket = 0; /* nobody waits: resolvers come here after UDP, which has told already */
+        uint32_t ticket = 0; /* do not wait: resolvers retry by TCP after UDP, which has reported it */
         struct told who = {0};
         size_t m = answer((struct str){(char *)d->in + 2, want}, out + 2, sizeof out - 2, &who, &ticket);
         out[0] = (uint8_t)(m >> 8);

@@ -13,10 +13,8 @@ static void put16(uint8_t *p, unsigned v)
     p[1] = (uint8_t)v;
 }
 
-/*
- * The name at `at` as text, following compression (backwards only, so that it ends); bytes it takes at `at`, or -EBADMSG.
- * Bytes that are no host name characters are kept as they are: host_parse judges.
- */
+/* Reads the name at `at` as text, following compression (only backwards, so that it ends); returns its size at `at`,
+   or -EBADMSG. Bytes that are not valid in host names are kept: host_parse() judges them. */
 static ssize_t name_read(struct str in, size_t at, char out[256], size_t *ret_n)
 {
     const uint8_t *p = (const uint8_t *)in.p;
@@ -78,7 +76,8 @@ int dns_query_parse(struct str in, struct dns_question *ret)
     q.type = (uint16_t)get16(p + at);
     q.class = (uint16_t)get16(p + at + 2);
     q.end = (size_t)at + 4;
-    /* A NUL or dot inside a label would make two names of one: the text must be as long as it looks and dots only separate. */
+    /* A NUL or dot inside a label would make it ambiguous: the text must have the full length, and dots only
+       separate labels. */
     q.valid_name = n && host_parse((struct str){name, n}, &q.host) == 0 && q.host.kind == HOST_NAME;
     for (size_t i = 12; q.valid_name && i < q.end - 5; i += 1 + p[i]) {
         if (p[i] & 0xC0)
@@ -97,7 +96,7 @@ size_t dns_reply(struct str query, const struct dns_question *q, int rcode, cons
     if (n > query.n || n + 12 + 16 > room)
         return 0;
     memcpy(out, query.p, n);
-    out[2] = (uint8_t)(0x80 | (out[2] & 0x79)); /* a response; opcode and RD as asked; not authoritative */
+    out[2] = (uint8_t)(0x80 | (out[2] & 0x79)); /* a response; opcode and RD copied; not authoritative */
     out[3] = (uint8_t)(0x80 | rcode);           /* recursion available */
     put16(out + 4, n > 12);
     put16(out + 6, addr ? 1 : 0);
@@ -142,7 +141,7 @@ size_t dns_query(uint16_t id, const char *name, uint16_t type, uint8_t *out, siz
     return n + 4;
 }
 
-/* Names in answers are compared without case (RFC 4343). */
+/* Names are compared without regard to case (RFC 4343). */
 static bool same_name(const char *a, size_t n, const char *b)
 {
     if (n != strlen(b))
@@ -179,7 +178,7 @@ int dns_answer_parse(struct str in, uint16_t id, const char *name, uint16_t type
     size_t first = (size_t)at + 4;
     unsigned answers = get16(p + 6);
     memcpy(wanted, text, n + 1);
-    /* CNAMEs may stand in any order: as many passes as the chain is long, at most eight. */
+    /* CNAMEs may be in any order: one pass per link of the chain, at most eight. */
     for (int hop = 0; hop < 8; hop++) {
         bool moved = false;
         size_t pos = first;

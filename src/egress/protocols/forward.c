@@ -1,6 +1,6 @@
 /*
- * HTTP/1 between a client that knows us as its proxy and a server: the request as the server gets it, and where the answer
- * ends, so that the next request on the same connection can be judged and led elsewhere.
+ * HTTP/1 between a proxy client and a server: rewrites the request for the server, and finds the end of the answer, so
+ * that the next request on the connection can be judged and sent elsewhere.
  */
 #include <stdio.h>
 #include <strings.h>
@@ -15,7 +15,7 @@ static bool any_of(struct str s, const char *const *names)
     return false;
 }
 
-/* What a line says, without its end. */
+/* A line without its end. */
 static struct str line_text(struct str s)
 {
     while (s.n && (s.p[s.n - 1] == '\r' || s.p[s.n - 1] == '\n'))
@@ -23,7 +23,7 @@ static struct str line_text(struct str s)
     return str_trim(s);
 }
 
-/* One field line of a head that was parsed; false at the end. */
+/* The next field of a parsed head; false at the end. */
 static bool next_field(struct str *fields, struct str *line, struct str *name, struct str *value)
 {
     if (!fields->n)
@@ -35,10 +35,8 @@ static bool next_field(struct str *fields, struct str *line, struct str *name, s
     return true;
 }
 
-/*
- * Whether a Connection field names this one, which then ends here (RFC 9110 7.6.1). -EBADMSG: it names what tells where a request
- * begins and ends, or whom it is for.
- */
+/* Whether a Connection field names this one, which is then removed (RFC 9110 7.6.1). -EBADMSG: it names a field for
+   framing or for the host. */
 static int nominated(const struct http_head *h, struct str field)
 {
     static const char *const never[] = {"Host", "Content-Length", "Transfer-Encoding", NULL};
@@ -134,7 +132,7 @@ static void status_line(struct http_answer *a, struct str line)
     if (!good)
         lost(a);
     else if (line.p[7] == '0')
-        a->close = true; /* unless it says otherwise, which old servers may and we need not believe */
+        a->close = true; /* unless announced otherwise, which old servers may do but need not be believed */
 }
 
 static void field(struct http_answer *a, struct str line)
@@ -164,7 +162,7 @@ static void field(struct http_answer *a, struct str line)
     }
 }
 
-/* The empty line: what follows it. */
+/* After the empty line: how the body ends. */
 static void head_ends(struct http_answer *a)
 {
     struct http_head h = {.chunked = a->chunked, .has_length = a->has_length && !a->coded, .length = a->length};
@@ -176,7 +174,7 @@ static void head_ends(struct http_answer *a)
     } else if (a->bodiless || a->status == 204 || a->status == 304) {
         a->state = ANSWER_DONE;
     } else if (!a->chunked && !h.has_length) {
-        a->state = ANSWER_LOST; /* to the end of the connection */
+        a->state = ANSWER_LOST; /* ends with the connection */
     } else {
         http_body_begin(&a->body, &h);
         a->body.extensions = true;
@@ -209,7 +207,7 @@ static void head_byte(struct http_answer *a, char c)
 void http_answer_eat(struct http_answer *a, struct str in)
 {
     while (in.n && a->state != ANSWER_LOST) {
-        if (a->state == ANSWER_DONE) { /* more than was asked for */
+        if (a->state == ANSWER_DONE) { /* more than was requested */
             lost(a);
         } else if (a->state == ANSWER_HEAD) {
             head_byte(a, in.p[0]);

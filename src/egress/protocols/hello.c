@@ -1,11 +1,11 @@
 /*
- * What a client says before it is known whom it wants. On the proxy port that is an HTTP request or SOCKS 4 or 5, told apart
- * by the first byte. A caught client is heard here only where the parent proxy fetches plain HTTP and leads nowhere else.
+ * Finds the destination of a client. On the proxy port the client sends an HTTP request or SOCKS 4 or 5, recognised by
+ * the first byte. A redirected client is read here only if the parent proxy fetches plain HTTP and does nothing else.
  */
 #include <stdio.h>
 #include "egress/parts.h"
 
-/* The first one, or the next one when the parent proxy has ended its connection. */
+/* For the first connection to the parent proxy, or a new one after it has closed. */
 static void hello_origin(struct conn *c)
 {
     char why[PARENT_WHY] = "the parent proxy refused it";
@@ -54,7 +54,7 @@ static void hello_http(struct conn *c)
     admit(c);
 }
 
-/* The greeting of SOCKS 5; true: it is whole, answered, and the request follows. */
+/* The greeting of SOCKS 5; true: it is complete and answered; the request follows. */
 static bool socks5_greeted(struct conn *c)
 {
     bool no_auth = false;

@@ -1,4 +1,4 @@
-/* Connections, sessions and event streams of the HTTP server. */
+/* Parses HTTP/1: request heads, their framing, and the guess whether unknown data could be a request. */
 #include "egress/protocols/proto.h"
 
 #include <string.h>
@@ -35,7 +35,7 @@ static bool is_token(struct str s)
     return s.n > 0;
 }
 
-/* What some server takes for white space between the parts of a request line. */
+/* Bytes that some server treats as whitespace between the parts of a request line. */
 bool http_is_gap(char byte)
 {
     unsigned char c = (unsigned char)byte;
@@ -107,7 +107,7 @@ bool http_begins(struct str in)
            (rest.n < 9 || rest.p[8] == '\r') && (rest.n < 10 || rest.p[9] == '\n');
 }
 
-/* Authority of a URI: no user information (it hides the host from people and from some parsers). */
+/* The authority of a URI, without user information (it hides the host from people and from some parsers). */
 int http_authority(struct str s, uint16_t fallback_port, struct host *host, uint16_t *port)
 {
     if (memchr(s.p, '@', s.n) || memchr(s.p, '%', s.n))
@@ -179,7 +179,7 @@ static int host_field(struct str value, uint16_t fallback_port, struct http_head
     if (h->has_host || http_authority(value, fallback_port ? fallback_port : 80, &host, &port) < 0)
         return -EBADMSG;
     h->has_host = true;
-    if (h->form == HTTP_AUTHORITY) /* for CONNECT the port may be left out of Host */
+    if (h->form == HTTP_AUTHORITY) /* with CONNECT, Host may omit the port */
         return host_same(&host, &h->host) ? 0 : -EBADMSG;
     if (h->form == HTTP_ABSOLUTE)
         return host_same(&host, &h->host) && port == h->port ? 0 : -EBADMSG;
@@ -273,7 +273,7 @@ void http_body_begin(struct http_body *b, const struct http_head *h)
     }
 }
 
-/* One byte of chunk-size lines, chunk ends and trailers: bare LF, extensions and over-long lines are refused. */
+/* One byte of chunk-size lines, chunk ends and trailers: refuses bare LF, extensions and over-long lines. */
 static int chunk_byte(struct http_body *b, char c)
 {
     if (b->cr) {

@@ -23,7 +23,7 @@ size_t parent_say(const struct proxy *p, enum parent_step step, const char *host
         return k > 0 && k < PARENT_SAY ? (size_t)k : 0;
     case PARENT_GREET:
         return p->user.p ? parent_put(out, 0, "\5\2\0\2", 4) : parent_put(out, 0, "\5\1\0", 3);
-    case PARENT_LOGIN: /* both at most 255 bytes (policy/proxy.c) */
+    case PARENT_LOGIN: /* both have at most 255 bytes (policy/proxy.c) */
         byte = (char)p->user.n;
         at = parent_put(out, parent_put(out, 0, "\1", 1), &byte, 1);
         at = parent_put(out, at, p->user.p, p->user.n);

@@ -1,7 +1,7 @@
 /*
- * Requests one after the other on one connection: of a client that knows us as a proxy, each perhaps for another server, or of
- * one that knows of none and for which the parent proxy fetches them (c->origin). A request is sent when its client has the
- * whole answer to the one before it.
+ * Successive requests on one connection: of a proxy client, each perhaps for another server, or of a redirected client,
+ * for which the parent proxy fetches them (c->origin). A request is sent once its client has the whole answer to the
+ * previous one.
  */
 #include <stdlib.h>
 #include "egress/parts.h"
@@ -80,7 +80,7 @@ void request_end(struct conn *c)
     free(c->answer);
     c->answer = NULL;
     c->server_eof = c->server_shut = c->parent_fetches = false;
-    c->asked = false; /* the next request may be for another */
+    c->asked = false; /* the next request may be for another host */
     c->at_addr = c->n_addrs = 0;
     c->stage = STAGE_HELLO;
 }

@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-enum { MAX_SOCKS_TEXT = 256 }; /* a user or a host name of SOCKS 4, its NUL included */
+enum { MAX_SOCKS_TEXT = 256 }; /* a user or host name of SOCKS 4, with its NUL */
 
 static uint8_t byte(struct str s, size_t at)
 {
@@ -56,7 +56,7 @@ ssize_t socks5_request(struct str in, struct socks_request *ret)
         char text[46];
         struct host_addr raw = {.v6 = byte(in, 3) == 4};
         memcpy(raw.b, in.p + 4, n - 4);
-        addr_print(&raw, text); /* through the one parser, which folds v4-in-v6 */
+        addr_print(&raw, text); /* by the one parser, which maps v4-in-v6 addresses to v4 */
         if (addr_parse(str_of(text), &q.host.addr) < 0)
             return -EINVAL;
     }

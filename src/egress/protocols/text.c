@@ -1,8 +1,8 @@
 /*
- * The client's bytes of a protocol that is none to us, followed while they are passed on: could a server read a HTTP request in
- * them? Some take any bytes for a method (Python's wsgiref), any third word for a version (Java's HttpServer), or RTSP and ICE
- * for HTTP (node). They all need a line with a version, or the field that says whom a request is for, and none of them acts
- * before the end of the line: so nothing has to be kept but the value of such a field.
+ * Follows client data of an unknown protocol while it is passed on: could a server read an HTTP request in it? Some
+ * accept any bytes as a method (Python's wsgiref), any third word as a version (Java's HttpServer), or RTSP and ICE as
+ * HTTP (node). All need a line with a version, or a Host field, and none acts before the end of the line; so only the
+ * value of such a field has to be kept.
  */
 #include <string.h>
 #include "egress/protocols/proto.h"
@@ -17,7 +17,7 @@ static char lower(char c)
     return c >= 'A' && c <= 'Z' ? (char)(c + 32) : c;
 }
 
-/* How much of `word` was there in a row, with this byte. */
+/* How many bytes of `word` have matched in a row, including this one. */
 static uint8_t further(uint8_t at, char c, const char *word)
 {
     if (lower(c) == word[at])
@@ -27,13 +27,13 @@ static uint8_t further(uint8_t at, char c, const char *word)
 
 enum { NO_FIELD = 0xff, FIELD_NAME = 4, PROXY_NAME = 5 };
 
-/* A line of two words is one of HTTP/0.9, for the host in it. */
+/* A line of two words is an HTTP/0.9 request to the host in it. */
 static bool whole_request(const struct http_text *t)
 {
     return t->first && t->words == 2 && t->absolute == 3;
 }
 
-/* One byte of a line: -EBADMSG when it makes a request line of it; true: the field's colon is there. */
+/* Processes one byte of a line: -EBADMSG if it completes a request line; true: it is the colon of a Host field. */
 static int line_byte(struct http_text *t, char c)
 {
     static const char version[] = "http/", field[] = "host", proxy[] = "PROXY", absolute[] = "://";
@@ -46,17 +46,17 @@ static int line_byte(struct http_text *t, char c)
     t->gap = gap(c);
     t->words = t->words < 3 && !t->gap && !t->in_word ? (uint8_t)(t->words + 1) : t->words;
     t->in_word = !t->gap;
-    if (c == '\r') { /* the end of the line, to some */
+    if (c == '\r') { /* the end of the line, to some servers */
         t->field = 0;
         return whole_request(t) ? -EBADMSG : 0;
     }
     if (t->first && t->proxy < PROXY_NAME)
         t->proxy = t->proxy != NO_FIELD && c == proxy[t->proxy] ? (uint8_t)(t->proxy + 1) : (uint8_t)NO_FIELD;
     else if (t->first && t->proxy == PROXY_NAME && t->gap)
-        return -EBADMSG; /* of the PROXY protocol: what follows it is read as if it were the beginning */
+        return -EBADMSG; /* the PROXY protocol: what follows is read like the beginning */
     if (t->field == FIELD_NAME && c == ':')
         return 1;
-    if (t->gap && (t->field == 0 || t->field == FIELD_NAME)) /* in front of a field's name, and behind it */
+    if (t->gap && (t->field == 0 || t->field == FIELD_NAME)) /* before a field's name, and after it */
         return 0;
     t->field = t->field < FIELD_NAME && lower(c) == field[t->field] ? (uint8_t)(t->field + 1) : (uint8_t)NO_FIELD;
     return 0;
@@ -67,14 +67,14 @@ static int line_ends(struct http_text *t)
     bool empty = t->words == 0;
     if (whole_request(t))
         return -EBADMSG;
-    t->over = t->first && !empty && t->words < 2; /* one word is no request to anybody */
+    t->over = t->first && !empty && t->words < 2; /* a single word is no request to any server */
     t->first = t->first && empty;
     t->words = t->field = t->version = t->proxy = t->absolute = 0;
     t->gap = t->in_word = false;
     return 0;
 }
 
-/* The value of the field, from its colon on: bytes with the end of its line, 0 for more. */
+/* The value of the field, after its colon: its bytes with the end of the line, 0 for more. */
 static ssize_t field_value(struct str in, struct host *ret)
 {
     uint16_t port;
@@ -114,13 +114,13 @@ ssize_t http_text_eat(struct http_text *t, struct str in, http_judge *may, void 
             continue;
         }
         if (t->folds && gap(c) && c != '\r')
-            return -EBADMSG; /* the rest of the value, to some */
+            return -EBADMSG; /* the rest of the value, to some servers */
         t->folds = false;
         at++;
         int r = c == '\n' ? line_ends(t) : line_byte(t, c);
         if (r < 0)
             return r;
-        t->value = r > 0; /* the field's colon is there */
+        t->value = r > 0; /* the colon of a Host field */
     }
     return (ssize_t)(t->over ? in.n : at);
 }

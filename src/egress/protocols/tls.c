@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-/* A reader that never reads past its end: `bad` stays set once something was missing. */
+/* A bounds-checked reader: `bad` stays set once something was missing. */
 struct hello_reader {
     const uint8_t *p;
     size_t n;
@@ -73,7 +73,7 @@ int tls_asks_again(struct tls_answer *a, struct str in)
         }
         if (a->at == 3)
             a->high = byte;
-        if (a->at == 4 && a->high == 0 && byte < WHOLE - RECORD) /* over several records, as nobody sends it */
+        if (a->at == 4 && a->high == 0 && byte < WHOLE - RECORD) /* split over several records, which nobody does */
             return 1;
         if ((a->at == 0 && byte != 0x16) || (a->at == RECORD && byte != 2) ||
             (a->at >= RECORD + HELLO && byte != retry[a->at - RECORD - HELLO]))
@@ -99,7 +99,7 @@ static int server_name(struct hello_reader *ext, struct tls_hello *h)
             return -EBADMSG;
         h->has_name = true;
     }
-    return list.bad || ext->bad || ext->n || !h->has_name ? -EBADMSG : 0; /* and nothing else stands there */
+    return list.bad || ext->bad || ext->n || !h->has_name ? -EBADMSG : 0; /* and nothing follows */
 }
 
 static int client_hello(struct hello_reader r, struct tls_hello *ret)
@@ -140,7 +140,7 @@ ssize_t tls_hello_parse(struct str in, struct tls_hello *ret)
         const uint8_t *p = (const uint8_t *)in.p + at;
         size_t there = in.n - at;
         if ((there > 0 && p[0] != 0x16) ||
-            (there > 1 && p[1] != 3)) /* the minor version means nothing (RFC 8446 5.1) */
+            (there > 1 && p[1] != 3)) /* the minor version has no meaning (RFC 8446 5.1) */
             return -EBADMSG;
         if (there < 5)
             return in.n >= MAX_CLIENT_HELLO ? -EBADMSG : 0;
@@ -156,7 +156,7 @@ ssize_t tls_hello_parse(struct str in, struct tls_hello *ret)
             return -EBADMSG;
         if (have >= 4) {
             size_t body = (size_t)joined[1] << 16 | (size_t)joined[2] << 8 | joined[3];
-            if (body > sizeof joined - 4 || have > 4 + body) /* nothing stands behind it in its record */
+            if (body > sizeof joined - 4 || have > 4 + body) /* nothing follows it in its record */
                 return -EBADMSG;
             if (have == 4 + body) {
                 if (got < n)

@@ -1,8 +1,8 @@
 /*
- * Calls that change what a file is but not what it holds, and truncate: by path or by a descriptor of the caller's. The
- * object is found, judged, and changed through an O_PATH descriptor, or through a duplicate of the caller's own, so that
- * EBADF and the like are the kernel's. Our working directory is our own /proc/self/fd: the number of a descriptor is a
- * path to its object, for calls that know only paths.
+ * Calls that change a file's attributes or truncate it, by path or by descriptor. The object is found, judged, and
+ * changed through an O_PATH descriptor, or through a duplicate of the caller's own, so that EBADF and the like come
+ * from the kernel. Our working directory is /proc/self/fd, so the number of a descriptor is a path to its object for
+ * calls that take only paths.
  */
 #include <errno.h>
 #include <signal.h>
@@ -25,10 +25,8 @@ static bool is_met(const struct object *o, const struct wish *w)
            (w->gid == any || w->gid == o->st.gid);
 }
 
-/*
- * Programs set again what is so already: a file server (qemu's) sets owner and mode of all that it makes. On what is guarded
- * that is neither done nor denied; a file that has names outside is not copied for it.
- */
+/* Programs set values that are already set: a file server (qemu's) sets owner and mode of everything it creates. For a
+   guarded object that is a no-op rather than a denial, and a file with names outside is not copied for it. */
 static int object_may(struct guard *g, enum denial_action action, const struct wish *wish, enum hardlink_change change)
 {
     struct object *o = &g->object;
@@ -62,10 +60,8 @@ static int object_once(struct guard *g, int dir, bool follow, enum denial_action
     return no;
 }
 
-/*
- * The object a path of the caller names, judged, and nobody's but the box's; the lock is held when 0 is returned. DONE, and no
- * lock: there is nothing to be done.
- */
+/* Finds and judges the object at a path of the caller, and makes it the box's own; the lock is held if it returns 0.
+   DONE, without the lock: nothing to do. */
 #define DONE 1
 static int object_judged(struct guard *g, int dir, uint64_t path, bool follow, enum denial_action action,
                          const struct wish *wish, enum hardlink_change change)
@@ -80,13 +76,13 @@ static int object_judged(struct guard *g, int dir, uint64_t path, bool follow, e
     return no;
 }
 
-/* The call's result when object_judged() left nothing to be done. */
+/* The call's result when object_judged() left nothing to do. */
 static long decided(int no)
 {
     return no == DONE ? 0 : no;
 }
 
-/* What to perform on: a duplicate of the caller's descriptor, or one of the copy that has the name now. */
+/* The descriptor to act on: a duplicate of the caller's, or one of the copy that now has the name. */
 static int fd_once(struct guard *g, int own, enum denial_action action, enum hardlink_change change, bool alone)
 {
     char room[12];
@@ -99,7 +95,7 @@ static int fd_once(struct guard *g, int own, enum denial_action action, enum har
         no = verdict_object(g, &g->object, action);
         if (no == 0)
             no = target_valid(g);
-        /* Whoever can write into it has it, however it came by that. */
+        /* A file that the caller has open for writing is its own, however it was opened. */
         const bool foreign = no == 0 && !g->object.held && hardlink_foreign(g, &g->object);
         if (foreign)
             no = hardlink_own(g, NULL, &g->object, change);
@@ -116,7 +112,8 @@ static int fd_once(struct guard *g, int own, enum denial_action action, enum har
     return no;
 }
 
-/* The object behind a descriptor of the caller's, judged; the lock is held when one is returned. `by_path`: also O_PATH. */
+/* Judges the object behind a descriptor of the caller; the lock is held if one is returned. `by_path`: O_PATH is
+   valid, too. */
 static int fd_judged(struct guard *g, int fd, enum denial_action action, enum hardlink_change change, bool by_path)
 {
     auto_fd int own = target_fd(g, fd);
@@ -149,7 +146,7 @@ static long fd_done(struct guard *g, int fd, int no)
     return no;
 }
 
-/* RLIMIT_FSIZE is the caller's; ours is not in the way. */
+/* RLIMIT_FSIZE is the caller's; ours does not apply. */
 static int size_allowed(struct guard *g, int64_t length)
 {
     struct rlimit limit;
@@ -296,7 +293,7 @@ int xattr_name(struct guard *g, uint64_t at)
     return n == 0 || n >= XATTR_NAME ? -ERANGE : 0;
 }
 
-/* Attributes of a link itself: "user." is not allowed there, the others need capabilities nobody has. */
+/* Attributes of a link itself: "user." is not permitted there, others need capabilities that nobody has. */
 static bool link_itself(const struct guard *g)
 {
     return S_ISLNK(g->object.st.mode);

@@ -1,11 +1,11 @@
 /*
- * The file API: a worker of the guard that takes calls from pinfold instead of from the box (protocol/files.h). It stands where
- * the box's own calls are performed, in the box's mount namespace, as the box's user and without its capabilities, so
- * that a path means what it means to a command (links, private trees, mounts, hides by veils), and nothing outside the
- * box has a name. Each call goes through the very handlers that serve the box's: one judgement, one lock of the name space.
+ * The file API: a worker of the guard that takes calls from pinfold instead of from the box (protocol/files.h). It runs
+ * where the box's calls are performed, in the box's mount namespace, as the box's user and without its capabilities; so
+ * a path means what it means to a command (links, private trees, mounts, masked names), and nothing outside the box has
+ * a name. The handlers are those of the box's own calls, with the same verdicts and the same name lock.
  *
- * What differs: texts are in our own memory, an open file goes back over the socket, and /proc is closed, for its links
- * would mean this process.
+ * Differences: texts are in our own memory, an opened file is sent over the socket, and /proc is closed, because its
+ * links would refer to this process.
  */
 #include <errno.h>
 #include <poll.h>
@@ -47,7 +47,7 @@ static void put_stat(struct file_answer *a, const struct sys_stat *st)
     a->mounted = (st->attributes & SYS_STAT_MOUNTED) != 0;
 }
 
-/* What a path leads to: the object, or the place where it would be made. */
+/* Finds what a path leads to: the object, or the place where it would be created. */
 static int where(struct guard *g, const char *path, struct file_answer *a)
 {
     struct place *p = &g->from;
@@ -64,7 +64,7 @@ static int where(struct guard *g, const char *path, struct file_answer *a)
             a->writable = may < 0 ? (uint32_t)-may : 0;
             object_drop(&g->object);
         } else if (no == -ENOENT && p->dir >= 0 && p->plain && !p->slash) {
-            /* Nothing in a directory that is there; not a link to one that is not. */
+            /* A name that is free in an existing directory; not a link to a missing object. */
             struct sys_stat st;
             if (sys_stat_at(p->dir, p->name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st) == -ENOENT) {
                 put_text(a, p->path, p->n);
@@ -86,7 +86,7 @@ static int read_link(struct guard *g, const char *path, struct file_answer *a)
     return n < 0 ? n : 0;
 }
 
-/* The table of mounts as a memory file: it may be longer than a message. */
+/* Sends the table of mounts in a memfd, because it may exceed a message. */
 static int mounts(struct guard *g)
 {
     struct buf table = BUF(16u << 20);
@@ -104,10 +104,8 @@ static int mounts(struct guard *g)
     return fd < 0 ? fd : 0;
 }
 
-/*
- * What a virtual machine makes itself is in its memory: what lies here under those names nobody in the box sees. What is
- * attached in there is shared again.
- */
+/* The private trees of a virtual machine are in its memory: nobody in the box sees what is here under these names. What
+   is attached inside them is shared again. */
 static bool in_machine(const struct guard *g, struct str path)
 {
     const struct step *s = plan_steps(g->plan);
@@ -199,7 +197,7 @@ static bool call_ok(const struct file_call *c, size_t bytes)
            (c->op != FILE_RENAME || c->text[c->path_bytes] == '/');
 }
 
-/* The rule that refused, and why: for the sentence. */
+/* The rule that refused, and why, for the message. */
 static void put_refusal(const struct guard *g, struct file_answer *a)
 {
     size_t n = strlen(g->why);
@@ -236,7 +234,7 @@ void guard_files(struct guard *g, int socket)
     static struct target ours = {.tid = -1, .tgid = -1, .proc = -1, .pidfd = -1, .process = -1};
     g->ours = true;
     g->who = &ours;
-    g->notify = close_fd(g->notify); /* the box's calls are for the others */
+    g->notify = close_fd(g->notify); /* other workers receive the box's calls */
     memset(&g->n, 0, sizeof g->n);
     for (;;) {
         struct pollfd p[] = {{.fd = socket, .events = POLLIN}, {.fd = g->init_pidfd, .events = POLLIN}};

@@ -1,11 +1,11 @@
 /*
- * flock(2) of the box. The guards hold directories by it (hold.c), and whoever may read one could hold it as well, for as long as
- * he likes: every box that has to hold it would be refused meanwhile. So a lock on a directory that others see is refused;
- * any other lock is made on a duplicate of the caller's descriptor, which is the same open file to the kernel: it is the
- * caller's, and lasts as long as his. Unlocking needs no guard.
+ * flock(2) of the box. Guards lock directories with it (hold.c), and any process that may read a directory could lock
+ * it too, for as long as it likes: every box that needs that lock would be refused meanwhile. So locks on directories
+ * that others see are refused. All other locks are made on a duplicate of the caller's descriptor, which shares its
+ * open file description: the lock belongs to the caller. Unlocking needs no guard.
  *
- * Who has to wait is asked for again and again by another process of the guard, for the kernel's own queue would keep that one
- * when the caller has gone: a lock that is had then would be nobody's. A signal that the caller would hear ends the wait.
+ * To wait for a lock, another process of the guard retries: the kernel's queue would keep that process waiting even if
+ * the caller has gone, and then get a lock without an owner. A signal that the caller would see ends the wait.
  */
 #include <errno.h>
 #include <poll.h>
@@ -24,7 +24,7 @@ static int is_refused(struct guard *g, int fd, const struct sys_stat *st)
     size_t n;
     if (!S_ISDIR(st->mode))
         return 0;
-    /* In a mount of the caller's own its path is what he made of it: its place in the box counts. */
+    /* In a mount made by the caller the path was chosen by it: the place in the box counts. */
     int no = mount_ours(g, st->mount) ? path_of(g, fd, path, &n) : nested_path(g, fd, st, path, &n);
     if (no == 0 && n && rules_private(&g->rules, (struct str){path, n}))
         return 0;
@@ -38,7 +38,7 @@ static uint64_t signals(const char *status, const char *key)
     return at ? strtoull(at + strlen(key), NULL, 16) : 0;
 }
 
-/* The kernel lets only what kills get through to one whose call is performed (SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV). */
+/* Only fatal signals interrupt a caller whose call is being performed (SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV). */
 static bool is_signalled(const struct target *t)
 {
     char text[4096];

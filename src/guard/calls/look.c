@@ -1,11 +1,11 @@
 /*
- * Calls that read something by a name without opening it: where a link leads, extended attributes, and (inotify) the names of
- * what happens in a directory. They are notified only where reads are judged, and are judged as an open is. What was judged is
- * held by descriptor and read through that, or through its name in the directory that is held where the kernel knows no
- * other way (attributes of a link itself).
+ * Calls that read by name without opening: the target of a link, extended attributes, and (inotify) names of what
+ * happens in a directory. They are notified only where reads are judged, and are judged like an open. The judged object
+ * is held by descriptor and read through that, or through its name in a held directory where the kernel offers no other
+ * way (attributes of a link itself).
  *
- * Access lists, labels and capabilities say who may do what, like the mode, which stat(2) shows: they are read without a verdict, so
- * that `ls -l` of a directory with a hidden name in it has nothing to complain of.
+ * Access lists, labels and capabilities are like the mode, which stat(2) shows: they are read without a verdict, so
+ * that `ls -l` of a directory with a hidden name prints no error.
  */
 #include <errno.h>
 #include <limits.h>
@@ -22,7 +22,7 @@ static void look_done(struct guard *g)
     place_drop(&g->from);
 }
 
-/* g->object, found from g->from and judged; both are to be dropped when this is 0. */
+/* Finds and judges g->object, from g->from; the caller drops both if this returns 0. */
 static int look_found(struct guard *g, int dir, const char *text, bool follow, bool judged)
 {
     int no = names_lock(g, false);
@@ -42,7 +42,7 @@ static int look_found(struct guard *g, int dir, const char *text, bool follow, b
     return no;
 }
 
-/* ---- where a link leads ---- */
+/* ---- targets of links ---- */
 
 static long text_of_found(struct guard *g, char text[PATH_MAX])
 {
@@ -74,10 +74,8 @@ static long text_at_path(struct guard *g, int dir, const char *path, char text[P
     return n;
 }
 
-/*
- * What a link of /proc says depends on who asks. So it is asked by its path again, which says whose it is; or, where the caller
- * may have mounts of its own, by somebody who has no more powers than the caller, whosever it is.
- */
+/* The text of a link in /proc depends on the reader. So it is read by its own path again, which shows whose it is; or,
+   if the caller may have mounts of its own, by a process with only the caller's capabilities. */
 static long text_of_proc(struct guard *g, int own, char text[PATH_MAX])
 {
     struct object *o = &g->object;
@@ -100,7 +98,7 @@ static long text_of_proc(struct guard *g, int own, char text[PATH_MAX])
     return n;
 }
 
-/* Of a link that a descriptor (O_PATH | O_NOFOLLOW) is of. */
+/* Of a link opened with O_PATH | O_NOFOLLOW. */
 static long text_at_fd(struct guard *g, int fd, char text[PATH_MAX])
 {
     struct object *o = &g->object;
@@ -144,7 +142,7 @@ long readlink_call(struct guard *g, int dir, uint64_t path, uint64_t to, int roo
 
 /* ---- extended attributes ---- */
 
-/* Whether the name still is the link's that was judged: its attributes are read by name. */
+/* Whether the name is still the judged link: attributes of links are read by name. */
 static bool look_is_there(const struct guard *g, const char *name)
 {
     struct sys_stat st;
@@ -153,7 +151,8 @@ static bool look_is_there(const struct guard *g, const char *name)
            st.inode == was->inode && st.major == was->major && st.minor == was->minor && S_ISLNK(st.mode);
 }
 
-/* `path`: of what was found, for a call that follows or (`link`) one that does not, by our working directory, /proc/self/fd. */
+/* A path to the object, by our working directory /proc/self/fd, for a call that follows or (`link`) does not follow
+   links. */
 static bool path_of_found(const struct guard *g, char path[NAME_MAX + 16], const char **ret_name)
 {
     const struct place *p = &g->from;
@@ -170,7 +169,7 @@ static bool path_of_found(const struct guard *g, char path[NAME_MAX + 16], const
     return true;
 }
 
-/* What was read goes to the caller; `n`: its length, or -errno. */
+/* Writes the result to the caller; `n`: its length, or -errno. */
 static long handed(struct guard *g, long n, uint64_t to, size_t room)
 {
     if (n == -ERANGE && room >= ATTRIBUTE_MAX)
@@ -233,7 +232,7 @@ long listxattr_call(struct guard *g, bool follow, uint64_t path, uint64_t to, ui
     return handed(g, r, to, n);
 }
 
-/* ---- what happens there ---- */
+/* ---- inotify ---- */
 
 long inotify_call(struct guard *g, int fd, uint64_t path, uint32_t mask)
 {

@@ -1,14 +1,14 @@
 /*
- * mount and fsopen, where the box may make user namespaces. A file system that a nested namespace mounts must hold nothing
- * of anybody else's: an overlay has the kernel write to the box's directories, and read from them, where no call says so.
- * What is mounted again (bind, move), changed (remount) or only told how to propagate holds nothing new; the filter tells these
- * by their flags and lets them pass. A new file system is named by a text in the caller's memory, so nothing may go on with
- * that: the guard copies the text, judges it, and mounts itself, for the caller.
+ * mount and fsopen, in boxes that permit user namespaces. A file system mounted by a nested namespace must contain only
+ * its own data: an overlay would make the kernel write to the box's directories, and read from them, without a call
+ * that we see. bind, move, remount and propagation add no file system; the filter recognises them by their flags and
+ * lets them pass. The type of a new file system is text in the caller's memory, which may change, so the call cannot
+ * continue in the kernel: the guard copies the text, judges it, and mounts for the caller.
  *
- * It does so in a process made for it, which shares its memory with nobody, enters the caller's namespaces, and has the
- * caller's capabilities there: the kernel decides as it would for the caller. For /proc one more is made, in the caller's process
- * namespace, for such a file system is of the namespace of whoever opens it. The caller sees that process and may stop it,
- * so whoever waits for it is not the one who receives calls.
+ * It does so in a new process that shares its memory with nobody, enters the caller's namespaces, and has the caller's
+ * capabilities there: so the kernel decides as for the caller. For /proc there is one more process, in the caller's pid
+ * namespace, because a proc file system belongs to the namespace of its opener. The caller can see and stop that
+ * process, so the worker that waits for it does not receive calls.
  */
 #include <errno.h>
 #include <sched.h>
@@ -37,14 +37,14 @@ enum { OPTIONS = 4096 }; /* a page: what the kernel takes */
 
 static const struct mount_kind {
     const char *name;
-    const char *space; /* the namespace besides user and mount that it is of, below /proc/PID/ns */
+    const char *space; /* the additional namespace that it belongs to, below /proc/PID/ns */
 } kinds[] = {{"tmpfs", NULL}, {"devpts", NULL}, {"proc", "pid"}, {"mqueue", "ipc"}, {"sysfs", "net"}};
 
 struct mounting {
     const struct mount_kind *kind;
     int user, mounts, space; /* of the caller; `space` -1: not needed, or ours */
     uint64_t caps;
-    int target; /* where; or -1: the context goes to `into` */
+    int target; /* where to mount; or -1: the context goes to `into` */
     int into;
     unsigned flags;
     const char *source; /* or NULL */
@@ -62,7 +62,7 @@ static int set_option(int fs, char *option)
     return sys_fsconfig(fs, value ? SYS_FS_STRING : SYS_FS_FLAG, option, value, 0);
 }
 
-/* Separated by commas; in tmpfs one that a digit follows belongs to a list of memory nodes. */
+/* Options are separated by commas; in tmpfs a comma before a digit belongs to a list of memory nodes. */
 static int set_options(int fs, char *text)
 {
     int no = 0;
@@ -92,7 +92,7 @@ static int set_flags(int fs, unsigned flags)
     return no;
 }
 
-/* The same of a single mount: MS_* as MOUNT_ATTR_*. */
+/* The same for a single mount: MS_* as MOUNT_ATTR_*. */
 static unsigned attributes(unsigned flags)
 {
     unsigned a = flags & (SYS_MOUNT_RDONLY | SYS_MOUNT_NOSUID | SYS_MOUNT_NODEV | SYS_MOUNT_NOEXEC);
@@ -100,7 +100,7 @@ static unsigned attributes(unsigned flags)
     return a | (flags & 2048 ? 0x80u : 0) | (flags & 256 ? 0x200000u : 0);
 }
 
-/* What it opens it closes: the table of descriptors outlives this process. */
+/* Closes all that it opens: the descriptor table is shared and outlives this process. */
 static int mount_now(const struct mounting *m)
 {
     auto_fd int fs = sys_fsopen(m->kind->name), made = -1;
@@ -118,7 +118,7 @@ static int mount_now(const struct mounting *m)
     return no < 0 ? no : sys_move_mount(made, "", m->target, "", SYS_MOVE_FROM_EMPTY | SYS_MOVE_TO_EMPTY);
 }
 
-/* Runs `run` in a process of its own, without CLONE_VM; its exit status as -errno. */
+/* Runs `run` in a new process without CLONE_VM; returns its exit status as -errno. */
 static int in_child(void (*run)(void *), const struct mounting *m, unsigned long flags, char *stack, size_t room)
 {
     int status;
@@ -157,7 +157,7 @@ static void within(void *arg)
 
 /* ---- in the guard ---- */
 
-/* A namespace of the caller's; -1 in *ret_fd where it is ours. */
+/* Opens a namespace of the caller; -1 in *ret_fd if it is ours. */
 static int space_of(struct guard *g, const char *name, int *ret_fd)
 {
     char theirs[16], ours[24];
@@ -181,7 +181,7 @@ static void spaces_drop(struct mounting *m)
     m->space = close_fd(m->space);
 }
 
-/* Whether the caller may mount at all: with the power to, in a mount namespace of its own. */
+/* Whether the caller may mount: it has the capability, in its own mount namespace. */
 static int may_mount(struct guard *g, struct mounting *m)
 {
     int no = target_caps(g, &m->caps);
@@ -215,7 +215,7 @@ static int mount_perform(struct guard *g, const struct mounting *m)
     return no < 0 ? no : in_child(within, m, CLONE_FILES, stack, sizeof stack);
 }
 
-/* The options: a page of the caller's memory, or what there is of it, up to the first NUL. */
+/* Copies the options, at most a page, up to the first NUL. */
 static int options_read(struct guard *g, uint64_t at, char text[OPTIONS])
 {
     size_t have = 0;
@@ -234,7 +234,7 @@ static int options_read(struct guard *g, uint64_t at, char text[OPTIONS])
     return at && !have ? -EFAULT : 0;
 }
 
-/* The directory the caller means, in its own mount namespace. */
+/* Opens the directory that the caller names, in its own mount namespace. */
 static int target_find_at(struct guard *g, uint64_t path)
 {
     int no = target_string(g, path, g->text[0]);

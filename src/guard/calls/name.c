@@ -1,13 +1,13 @@
 /*
- * Calls that make, remove or move names: the parent by descriptor, the verdict, then the very call on that descriptor
- * and the last component. What the kernel would refuse, it refuses here with the same errno: "." and "..", a missing
- * directory, a slash behind a file's name.
+ * Calls that create, remove or rename: open the parent by descriptor, judge, then make the same call on that descriptor
+ * and the last component. Errors that the kernel would return come from the kernel: "." and "..", a missing directory,
+ * a slash after a file's name.
  */
 #include <errno.h>
 #include <string.h>
 #include "guard/inside.h"
 
-/* The place `path` of the caller names, with the lock held: alone when it matters to repositories. */
+/* Finds the place `path` of the caller and takes the lock: exclusively if it matters to repositories. */
 static int place_locked(struct guard *g, int dir, const char *text, struct place *ret)
 {
     int no = names_lock(g, false);
@@ -26,7 +26,7 @@ static int place_locked(struct guard *g, int dir, const char *text, struct place
     return no;
 }
 
-/* Nobody changes any more what a verdict about the place depends on. */
+/* Locks other boxes out of what a verdict about the place depends on. */
 static int place_held(struct guard *g, struct place *p, enum denial_action action)
 {
     int no = hold_place(g, p, action);
@@ -44,7 +44,8 @@ static void place_unlock(struct guard *g, struct place *p)
     place_drop(p);
 }
 
-/* What was just made under a guarded name (mode "existing"), or makes a repository, is the box's own. */
+/* An object created under a guarded name (mode "existing"), or that makes a repository, is remembered as the box's
+   own. */
 static void remember_object(struct guard *g, const struct place *p)
 {
     struct sys_stat st;
@@ -63,13 +64,11 @@ static void remember_birth(struct guard *g, const struct place *p)
     reporoot_made(g, p);
 }
 
-/*
- * What was just made is looked at again where it mattered: the host knows no lock. It goes away when it would now be refused.
- * A link is looked at in any case: until a moment ago there may have been no submodule whose place it could lead away.
- */
+/* Checks again after creating, where it matters, because the host takes no lock, and removes what would now be refused.
+   A link is always checked: a submodule whose path it could redirect may have appeared a moment ago. */
 static int made_again(struct guard *g, struct place *p, enum made made)
 {
-    const bool birth = g->birth; /* as it was before the name stood there */
+    const bool birth = g->birth; /* from before the name existed */
     if (!g->n_holds && made != MADE_LINK)
         return 0;
     int no = place_stays(g, p) ? 0 : place_again(g, p);
@@ -83,7 +82,7 @@ static int made_again(struct guard *g, struct place *p, enum made made)
     return no < 0 ? no : 0;
 }
 
-/* A refusal of what is there already: the caller hears that it exists, as `mkdir -p` and O_EXCL expect. */
+/* If the refused name exists already the caller gets EEXIST, as `mkdir -p` and O_EXCL expect. */
 static int refused_or_there(const struct place *p, int no)
 {
     struct sys_stat st;
@@ -183,7 +182,7 @@ long unlink_call(struct guard *g, int dir, uint64_t path, int flags)
 
 #define RENAME_KNOWN (RENAME_NOREPLACE | RENAME_EXCHANGE | RENAME_WHITEOUT)
 
-/* What stands at a name of the guard's, by its identity. */
+/* Whether the object at one of the guard's temporary names is still the same. */
 static bool is_same_name(int dir, const char *name, const struct sys_stat *was)
 {
     struct sys_stat st;
@@ -191,10 +190,8 @@ static bool is_same_name(int dir, const char *name, const struct sys_stat *was)
            st.major == was->major && st.minor == was->minor && (st.mode & S_IFMT) == (was->mode & S_IFMT);
 }
 
-/*
- * A rename to a name where a rule speaks of what is below. What was judged may have been exchanged for something else by its
- * name, so it goes to a name of the guard's first; and the host may have put something into it, so it is looked at again.
- */
+/* A rename to a name below which rules apply. What was judged could have been exchanged under its name, so it is first
+   renamed to a temporary name of the guard; the host may have put something into it, so it is judged again there. */
 static int rename_counted(struct guard *g, const struct sys_stat *judged, unsigned flags)
 {
     struct place *from = &g->from, *to = &g->to;
@@ -241,7 +238,7 @@ static int rename_places(struct guard *g, unsigned flags)
         no = verdict_rename(g, from, to, flags, &st);
     if (no == 0)
         no = target_valid(g);
-    /* What it replaces; two names of one file both stay (rename(2)). */
+    /* What it replaces; if both are names of one file both stay (rename(2)). */
     struct sys_stat over, moved;
     const bool linked = no == 0 && !(flags & RENAME_EXCHANGE) && hardlink_look(g, to, &over) &&
                         !(hardlink_look(g, from, &moved) && moved.inode == over.inode && moved.minor == over.minor &&
@@ -286,7 +283,7 @@ long rename_call(struct guard *g, int from_dir, uint64_t from, int to_dir, uint6
     return no;
 }
 
-/* The object a hard link is made of. AT_EMPTY_PATH: a descriptor of the caller's. */
+/* Finds the source of a hard link. AT_EMPTY_PATH: a descriptor of the caller. */
 static int link_source(struct guard *g, int dir, const char *text, int flags)
 {
     if ((flags & AT_EMPTY_PATH) && text[0] == 0) {
@@ -306,7 +303,7 @@ static int link_source(struct guard *g, int dir, const char *text, int flags)
     return no;
 }
 
-/* The configuration of a repository may come into being by link as by rename, as a file of its own. */
+/* A repository's configuration may be created by link as by rename, but as a file of its own. */
 static int link_config(struct guard *g, const struct place *to)
 {
     const struct rule *rule;
@@ -331,13 +328,13 @@ static int link_places(struct guard *g)
     if (no < 0)
         return no;
     const enum made made = S_ISLNK(g->object.st.mode) ? MADE_LINK : MADE_FILE;
-    /* Through /proc/self/fd a link is made of the very object, also of one that O_TMPFILE made (open(2)). */
+    /* Through /proc/self/fd a link is made of this very object, even one created with O_TMPFILE (open(2)). */
     if (S_ISLNK(g->object.st.mode))
         no = g->from.dir >= 0 ? sys_linkat(g->from.dir, g->from.name, to->dir, to->name, 0) : -ENOENT;
     else
         no = sys_linkat(g->self_fd, decimal(room, g->object.fd), to->dir, to->name, AT_SYMLINK_FOLLOW);
     if (no == -EXDEV &&
-        to->seen >= 0) /* a descriptor of the caller's, in the mount it sees: the same directory there */
+        to->seen >= 0) /* a descriptor of the caller, in the mount that it sees: use the same directory there */
         no = sys_linkat(g->self_fd, decimal(room, g->object.fd), to->seen, to->name, AT_SYMLINK_FOLLOW);
     if (no == 0)
         no = made_again(g, to, made);
@@ -347,7 +344,7 @@ static int link_places(struct guard *g)
         return no;
     remember_birth(g, to);
     told_refs(g, to);
-    if (g->from.dir >= 0) /* by its other name it can be written, too */
+    if (g->from.dir >= 0) /* it can also be written under its other name */
         told_refs(g, &g->from);
     return 0;
 }

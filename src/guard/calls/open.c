@@ -1,10 +1,10 @@
 /*
- * open, openat, creat. A new file is made with O_EXCL beside the caller's flags, so that what was judged as new is new;
- * what exists is looked at first, by O_PATH, judged by name and by identity, and that very object is opened through
- * our /proc/self/fd: no name is looked up twice. The descriptor goes to the caller with the answer.
+ * open, openat, creat. A new file is created with O_EXCL added, so that what was judged as new is new. An existing
+ * object is first opened with O_PATH, judged by name and by identity, and then opened through our /proc/self/fd; no
+ * name is looked up twice. The descriptor is installed with the answer.
  *
- * Two objects are not what they seem. /dev/tty means the terminal of whoever opens it: the caller's is looked up and
- * opened instead. And files of /proc are opened as proc.c says.
+ * Two kinds of objects are special. /dev/tty means the terminal of its opener, so the caller's terminal is opened
+ * instead. Files of /proc are opened as described in proc.c.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -15,16 +15,16 @@
 
 #define WRITES (O_WRONLY | O_RDWR | O_TRUNC)
 
-/* What a reopen by object must not repeat. O_NOCTTY: the terminal is not to become ours. */
+/* Flags that opening the object again must not repeat. O_NOCTTY: the terminal must not become ours. */
 static int reopen_flags(int flags)
 {
     return (flags & ~(O_CREAT | O_EXCL | O_NOFOLLOW)) | O_NOCTTY | O_CLOEXEC;
 }
 
 /*
- * Hands `fd` over, and ours is closed before the caller goes on: a program that was just written could not be executed
- * (ETXTBSY) and a FIFO would have a reader too many while we hold a copy. What was created for nothing (the caller has
- * no free descriptor) is taken away again.
+ * Installs `fd` in the caller, and closes ours before the caller continues: otherwise a program just written could not
+ * be executed (ETXTBSY) and a FIFO would have one reader too many. If the caller has no free descriptor, a file created
+ * for it is removed.
  */
 static long give(struct guard *g, int *fd, int flags, const struct place *created)
 {
@@ -39,7 +39,7 @@ static long give(struct guard *g, int *fd, int flags, const struct place *create
     return no;
 }
 
-/* The controlling terminal of the caller: field 7 of /proc/TID/stat, after the name in parentheses. */
+/* Opens the controlling terminal of the caller: field 7 of /proc/TID/stat, after the name in parentheses. */
 static int open_terminal(struct guard *g, int flags)
 {
     char text[1024], path[32];
@@ -53,7 +53,7 @@ static int open_terminal(struct guard *g, int flags)
     if (!p || sscanf(p + 1, " %*c %*d %*d %*d %d", &tty) != 1 || tty == 0)
         return -ENXIO;
     unsigned major = ((unsigned)tty >> 8) & 0xfff, minor = ((unsigned)tty & 0xff) | (((unsigned)tty >> 12) & 0xfff00);
-    if (major < 136 || major > 143) /* a Unix98 pseudo terminal: the box has no other of its own */
+    if (major < 136 || major > 143) /* not a Unix98 pseudo-terminal: the box has no other terminal of its own */
         return -ENXIO;
     (void)snprintf(path, sizeof path, "/dev/pts/%u", (major - 136) * 256 + minor);
     auto_fd int pts = sys_openat(AT_FDCWD, path, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0);
@@ -65,7 +65,7 @@ static int open_terminal(struct guard *g, int flags)
     return sys_openat(g->self_fd, decimal(room, pts), reopen_flags(flags), 0);
 }
 
-/* fs.protected_regular and protected_fifos speak of opens with O_CREAT in sticky directories: ask the kernel itself. */
+/* fs.protected_regular and protected_fifos concern opens with O_CREAT in sticky directories: let the kernel decide. */
 static int sticky_refuses(const struct place *p, const struct object *o, int flags)
 {
     struct sys_stat dir;
@@ -79,7 +79,7 @@ static int sticky_refuses(const struct place *p, const struct object *o, int fla
     return fd < 0 ? fd : 0;
 }
 
-/* Opens what exists. The names are locked when this begins, free when it ends. */
+/* Opens an existing object. The name lock is held on entry and free on return. */
 static long open_object(struct guard *g, struct place *p, struct object *o, int flags)
 {
     char room[12];
@@ -88,7 +88,7 @@ static long open_object(struct guard *g, struct place *p, struct object *o, int 
         no = -ENODEV; /* /proc, devices, pipes, sockets */
     if (no == 0)
         no = verdict_object(g, o, flags & WRITES ? DENIAL_WRITE : DENIAL_READ);
-    if (no == -EROFS) { /* the kernel asks for permission first (may_open() in fs/namei.c) */
+    if (no == -EROFS) { /* the kernel checks permissions before EROFS (may_open() in fs/namei.c) */
         long may = sys_call(SYS_faccessat2, o->fd, "", W_OK, AT_EMPTY_PATH | AT_EACCESS, 0, 0);
         no = may < 0 ? (int)may : no;
     }
@@ -136,7 +136,7 @@ static long open_object(struct guard *g, struct place *p, struct object *o, int 
     return give(g, &fd, flags, NULL);
 }
 
-/* The file, or -errno; what has to be held for it is held when this ends. */
+/* Creates the file: a descriptor or -errno; locks on directories are held on return. */
 static int open_fresh(struct guard *g, struct place *p, int flags, unsigned mode)
 {
     int no = target_umask(g);
@@ -147,7 +147,7 @@ static int open_fresh(struct guard *g, struct place *p, int flags, unsigned mode
     if (g->point)
         flags = (flags & ~O_ACCMODE) | O_RDONLY;
     bool birth = g->birth;
-    if (no == -EACCES || no == -EROFS) { /* what exists is judged as such */
+    if (no == -EACCES || no == -EROFS) { /* an existing object is judged as such */
         struct sys_stat st;
         char name[NAME_MAX + 2];
         memcpy(name, p->name, p->name_n);
@@ -177,15 +177,15 @@ static int open_fresh(struct guard *g, struct place *p, int flags, unsigned mode
     return take_fd(&fd);
 }
 
-/* Makes the file: the answer is given, or -EEXIST, or another error. */
+/* Creates the file: returns the answer, -EEXIST, or another error. */
 static long open_new(struct guard *g, struct place *p, int flags, unsigned mode)
 {
     auto_fd int fd = open_fresh(g, p, flags, mode);
-    holds_drop(g); /* the caller may let us wait with its descriptor */
+    holds_drop(g); /* the caller may make us wait for it */
     return fd < 0 ? fd : give(g, &fd, flags, p);
 }
 
-/* A link at the end that must not be followed: the kernel knows which of its errors fits the flags. */
+/* A final link that must not be followed: the kernel knows the right errno for the flags. */
 static long open_link(struct guard *g, struct place *p, int flags)
 {
     int fd = sys_openat(p->dir, p->name, (flags & ~O_TRUNC & ~O_CREAT) | O_NOFOLLOW | O_CLOEXEC, 0);
@@ -202,7 +202,7 @@ static long open_in_place(struct guard *g, struct place *p, const struct rule *r
     return r;
 }
 
-/* One turn: AGAIN to go on with what `p` has become. */
+/* One round: AGAIN to continue with the changed `p`. */
 static long open_step(struct guard *g, struct place *p, int flags, unsigned mode, unsigned *links, unsigned *tries)
 {
     struct object *o = &g->object;
@@ -218,14 +218,14 @@ static long open_step(struct guard *g, struct place *p, int flags, unsigned mode
     bool slash = p->slash;
     char last = p->name[p->name_n];
     if (p->name_n)
-        p->name[p->name_n] = 0; /* a link itself, not what it leads to */
+        p->name[p->name_n] = 0; /* the link itself, not its target */
     p->slash = false;
     int no = object_find(g, p, false, o);
     p->slash = slash;
     if (p->name_n)
         p->name[p->name_n] = last;
     if (no == -ENOENT && (flags & O_CREAT) && ++*tries < 64)
-        return AGAIN; /* gone meanwhile */
+        return AGAIN; /* it has gone meanwhile */
     if (no < 0)
         return no;
     if (S_ISLNK(o->st.mode)) {
@@ -248,7 +248,7 @@ static long open_step(struct guard *g, struct place *p, int flags, unsigned mode
     return open_object(g, p, o, flags);
 }
 
-/* `alone`: the names are for nobody else meanwhile. */
+/* `alone`: take the name lock exclusively. */
 static long open_once(struct guard *g, int dir, int flags, unsigned mode, bool alone)
 {
     struct place *p = &g->from;
@@ -279,7 +279,7 @@ static long open_once(struct guard *g, int dir, int flags, unsigned mode, bool a
 long open_call(struct guard *g, int dir, uint64_t path, int flags, unsigned mode)
 {
     if ((flags & (O_CREAT | O_DIRECTORY)) == (O_CREAT | O_DIRECTORY))
-        return -EINVAL; /* Linux 6.4; before, a file was made and ENOTDIR returned */
+        return -EINVAL; /* Linux 6.4; before, it created a file and returned ENOTDIR */
     int no = target_string(g, path, g->text[0]);
     if (no < 0)
         return no;

@@ -1,13 +1,14 @@
 /*
- * Calls that name a process by its number, where no pid namespace stands between the box and the host (the Landlock tier): limits,
- * scheduling and priority. The kernel lets a user change all processes that are his, and Landlock has no word in it.
+ * Calls that name a process by number, without a pid namespace between box and host (the Landlock tier): limits,
+ * scheduling and priority. The kernel lets a user change all of the user's processes, and Landlock does not restrict
+ * that.
  *
- * What names the caller goes on as it is: it is alive while it waits, so its number stays its own. For another process of the box
- * the guard performs: it has no powers but those to look (runtime/builder.c), so the kernel asks no less of it than of the caller.
- * Which tasks are the box's, Landlock says: the guard stands in the outermost of the box's domains, and whoever does so may look
- * into what stands in that domain or one below it, and into nothing else, whatever his user is. It is asked by the directory of
- * /proc that belongs to the task; the number is used in the next call. (Between the two, the task would have to end, be waited
- * for, and all other numbers be given away.)
+ * A call about the caller itself continues: the caller stays alive while it waits, so its number stays its own. For
+ * another process of the box the guard performs the call; its only capability is for looking (runtime/builder.c), so
+ * the kernel checks it like the caller. Landlock tells which tasks belong to the box: the guard is in the outermost of
+ * the box's domains, so it may look into processes in that domain or one below, and into no others, whatever their user
+ * is. It asks by the task's directory in /proc, and uses the number in the next call. (In between, the task would have
+ * to exit, be waited for, and its number be reused after all others.)
  */
 #include <errno.h>
 #include <limits.h>
@@ -15,14 +16,14 @@
 #include "base/fd.h"
 #include "guard/inside.h"
 
-/* The kernel's struct rlimit64, which newer C libraries have not. */
+/* The kernel's struct rlimit64, which newer C libraries lack. */
 struct resource_limit {
     uint64_t now, most;
 };
 
 enum { WHO_PROCESS = 1 /* IOPRIO_WHO_PROCESS */, MASK_BYTES = 8192, ATTR_BYTES = 4096, ATTR_FIRST = 48 };
 
-/* Whether `who`, as the caller numbers it, is the caller or its process. */
+/* Whether `who`, in the caller's numbering, is the caller or its process. */
 static bool is_caller(struct guard *g, pid_t who)
 {
     struct target *t = g->who;
@@ -31,17 +32,17 @@ static bool is_caller(struct guard *g, pid_t who)
     return who == t->own_tid || who == t->own_tgid;
 }
 
-/* Whether the task is of the box, and none of pinfold's own. The guard's powers to look must be hidden meanwhile. */
+/* Whether the task belongs to the box and is not pinfold's own. Call with the capability hidden. */
 static int is_of_box(struct guard *g, int task, pid_t tid)
 {
     char text[PATH_MAX];
     if (tid == g->main_pid || tid == sys_call(SYS_getpid, 0, 0, 0, 0, 0, 0))
-        return -EPERM; /* everybody may look at himself; pid 1 and the other workers are not dumpable */
+        return -EPERM; /* a process may look at itself; pid 1 and the other workers are not dumpable */
     long n = sys_readlinkat(task, "cwd", text, sizeof text);
     return n >= 0 ? 0 : n == -EACCES || n == -EPERM ? -EPERM : -ESRCH;
 }
 
-/* How many bytes of the caller's memory the call's argument has: into g->bytes. */
+/* Copies the call's argument from the caller's memory into g->bytes; returns its size. */
 static int argument_read(struct guard *g)
 {
     const __u64 *a = g->n.data.args;
@@ -103,7 +104,7 @@ static long peer_perform(struct guard *g, pid_t tid, int bytes)
 long peer_call(struct guard *g)
 {
     const __u64 *a = g->n.data.args;
-    const bool values = g->n.data.nr == SYS_setpriority || g->n.data.nr == SYS_ioprio_set; /* no memory is read */
+    const bool values = g->n.data.nr == SYS_setpriority || g->n.data.nr == SYS_ioprio_set; /* passed by value */
     const pid_t who = (pid_t)a[values];
     char room[12];
     if (who <= 0)
@@ -111,7 +112,7 @@ long peer_call(struct guard *g)
     if (is_caller(g, who) || (g->n.data.nr == SYS_prlimit64 && !a[2]))
         return CONTINUE;
     if (g->who->own_tid != g->who->tid)
-        return -EPERM; /* a pid namespace of its own: its numbers are not ours */
+        return -EPERM; /* in its own pid namespace: its numbers differ from ours */
     int bytes = values ? 0 : argument_read(g);
     if (bytes < 0)
         return bytes;

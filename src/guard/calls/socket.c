@@ -1,16 +1,16 @@
 /*
- * bind and connect. The socket is duplicated: the same open file, so what happens to ours happens to the caller's.
+ * bind and connect. The socket is duplicated: it is the same open file, so what we do to ours happens to the caller's.
  *
- * A socket with a path, connect: the path is resolved to an inode, which must be a socket made in this box, lie in a
- * private tree of the box, or be named by the policy; then it is connected to by that inode. Read-only mounts and other
- * network namespaces do not stop a connect (unix(7)), so nothing else would.
- * bind: makes a name, so it is judged like one. The kernel remembers the address as it was given (getsockname), so it is
- * given as it came, with the lock of the name space held alone: nobody in the box can change what it resolves to.
- * Abstract names are free where the box has a network namespace of its own; otherwise only sockets bound here can be
- * connected to, whatever their names are: it is we who connect, and no scope of Landlock is ours.
- * socketpair of datagram sockets: any message over one may carry an address that nobody judged. The caller gets a pair of
- * SOCK_SEQPACKET, which keeps the messages apart as well, and for which the kernel ignores such an address.
- * Other families: performed with the address that was copied. What may wait is done after another worker has taken over.
+ * connect to a path: the path is resolved to an inode, which must be a socket made in this box, be in a private tree of
+ * the box, or be named by the policy; then that inode is connected to. Nothing else would stop it: read-only mounts and
+ * network namespaces do not restrict connect (unix(7)).
+ * bind creates a name and is judged like that. The kernel stores the address as given (getsockname), so it is passed
+ * unchanged, with the name lock held exclusively: nobody in the box can change what it resolves to.
+ * Abstract names are free if the box has its own network namespace. Otherwise only sockets bound here can be connected
+ * to, whatever their name: the guard connects, and Landlock's scopes do not apply to it.
+ * socketpair of datagram sockets: each message could carry an address that nobody judges. The caller gets a
+ * SOCK_SEQPACKET pair, which also preserves messages, and for which the kernel ignores such an address.
+ * Other families: performed with the copied address. What may block is done after another worker has taken over.
  */
 #include <errno.h>
 #include <linux/sched.h>
@@ -65,7 +65,7 @@ static void classify(struct address *a, bool local)
     a->abstract = named && a->un.sun_path[0] == 0;
 }
 
-/* What the caller says that `fd`, which is ours, shall be bound or connected to. */
+/* The address to which the caller wants to bind or connect `fd`, which is ours. */
 static int address_of(struct guard *g, int fd, uint64_t at, uint32_t n, struct address *ret)
 {
     bool local = false;
@@ -79,7 +79,7 @@ static int address_of(struct guard *g, int fd, uint64_t at, uint32_t n, struct a
     return no;
 }
 
-/* The path, which need not end in NUL. */
+/* Copies the path, which need not end in NUL. */
 static void address_path(const struct address *a, char *text)
 {
     size_t n = a->n - PATH_AT;
@@ -106,7 +106,7 @@ static bool abstract_has(struct guard *g, uint64_t inode)
     return found;
 }
 
-/* The kernel's table of Unix sockets, of the network namespace that is the box's as well as ours. */
+/* Reads the kernel's table of Unix sockets; the box shares our network namespace here. */
 static int unix_table(struct guard *g, struct buf *to)
 {
     auto_fd int fd = sys_openat(g->host_proc, "self/net/unix", O_RDONLY | O_CLOEXEC, 0);
@@ -116,7 +116,7 @@ static int unix_table(struct guard *g, struct buf *to)
     return n < 0 ? (int)n : buf_ok(to) ? 0 : -EFBIG;
 }
 
-/* "0000: REFS PROTOCOL FLAGS TYPE STATE INODE NAME": what stands behind the inode; and whether the socket listens. */
+/* "0000: REFS PROTOCOL FLAGS TYPE STATE INODE NAME": returns what follows the inode; and whether the socket listens. */
 static struct str unix_line(struct str line, uint64_t *ret_inode, bool *ret_listens)
 {
     enum { FLAGS = 3, INODE = 6, LISTENS = 1 << 16 };
@@ -136,16 +136,14 @@ static struct str unix_line(struct str line, uint64_t *ret_inode, bool *ret_list
     return str_skip(line, line.n > 0);
 }
 
-/*
- * Whether the socket of this name was bound in the box, now: a name that was the box's may be another's by now. The table shows
- * NUL as @, so that two names may look alike: then both must be ours.
- */
+/* Whether the present socket of this name was bound in the box: the name may belong to another by now. The table shows
+   NUL as @, so two names may look alike: then both must be ours. */
 static bool abstract_ours(struct guard *g, const struct address *a)
 {
     struct buf table = BUF(UNIX_TABLE);
     char shown[sizeof a->bytes];
     struct str name = {shown, a->n - PATH_AT};
-    bool ours = false, others = memchr(a->un.sun_path, '\n', name.n) != NULL; /* a line that cannot be read */
+    bool ours = false, others = memchr(a->un.sun_path, '\n', name.n) != NULL; /* an unreadable line */
     for (size_t i = 0; i < name.n; i++)
         shown[i] = (char)(a->un.sun_path[i] ? a->un.sun_path[i] : '@');
     if (unix_table(g, &table) < 0)
@@ -166,7 +164,7 @@ static bool abstract_ours(struct guard *g, const struct address *a)
 
 /* ---- bind ---- */
 
-/* Remembers the name the kernel chose (autobind) or took. */
+/* Remembers the name that the kernel chose (autobind) or took. */
 static void bound_abstract(struct guard *g, int fd)
 {
     struct address a = {.n = sizeof a.bytes};
@@ -180,7 +178,7 @@ static void bound_abstract(struct guard *g, int fd)
         abstract_add(g, st.inode);
 }
 
-/* By the directory that is held: the text could lead elsewhere by now. The name is all that getsockname() says then. */
+/* Binds by the held directory, because the text could lead elsewhere by now. getsockname() then shows only the name. */
 static int bind_held(int fd, const struct place *p)
 {
     struct address a = {.n = sizeof(struct sockaddr_un)};
@@ -190,7 +188,7 @@ static int bind_held(int fd, const struct place *p)
     return n < 0 || (size_t)n >= sizeof a.un.sun_path ? -ENAMETOOLONG : sys_bind(fd, a.bytes, a.n);
 }
 
-/* In the caller's working directory, where a relative address means something. */
+/* Binds in the caller's working directory, to which a relative address refers. */
 static int bind_there(struct guard *g, int fd, const struct address *a, const struct place *p)
 {
     bool relative = a->un.sun_path[0] != '/';
@@ -256,7 +254,7 @@ static bool named_socket(struct guard *g, const struct object *o)
 {
     if (rules_socket(&g->rules, object_path(o)))
         return true;
-    /* The policy's own spelling may lead through links: compare what stands there. */
+    /* The path in the policy may lead through links: compare the objects. */
     for (size_t i = 0; i < g->rules.n_sockets; i++) {
         struct sys_stat st;
         char name[PLACE_PATH];
@@ -278,11 +276,11 @@ static int connect_allowed(struct guard *g, const struct object *o)
     if (rule)
         return deny(g, DENIAL_CONNECT, rule, object_path(o), "a hidden name");
     if (!S_ISSOCK(o->st.mode) || born_has(g, &o->st) || rules_private(&g->rules, object_path(o)) || named_socket(g, o))
-        return 0; /* ECONNREFUSED for what is no socket is the kernel's to say */
+        return 0; /* let the kernel return ECONNREFUSED if it is no socket */
     return deny(g, DENIAL_CONNECT, NULL, object_path(o), "a socket that was not made in this box");
 }
 
-/* The inode behind the path, opened, or -errno. */
+/* Opens the inode behind the path, or returns -errno. */
 static int connect_object(struct guard *g, const struct address *a)
 {
     address_path(a, g->text[0]);
@@ -295,7 +293,7 @@ static int connect_object(struct guard *g, const struct address *a)
         place_drop(&g->from);
     }
     if (no == 0) {
-        if (g->object.n == 0) /* a socket's object has no path of its own when it came through a magic link */
+        if (g->object.n == 0) /* a socket reached through a magic link has no path of its own */
             no = path_of(g, g->object.fd, g->object.path, &g->object.n);
         if (no == 0)
             no = connect_allowed(g, &g->object);
@@ -307,9 +305,9 @@ static int connect_object(struct guard *g, const struct address *a)
 }
 
 /*
- * A TCP socket that is nobody's yet: it is tried without waiting first, because what is near has answered at once, and another
- * worker is a longer way than that. Nobody can tell but who asks for the flags of a socket while it is being connected:
- * what else would heed them fails on such a socket. -EALREADY: the caller waits, and so do we.
+ * An unconnected TCP socket: tries non-blocking first, because nearby servers have answered at once and involving
+ * another worker takes longer. A process could notice that only by reading the socket's flags while it is being
+ * connected; all else that the flag affects fails on such a socket. -EALREADY: the caller waits, and so must we.
  */
 static int connect_near(int fd, long flags, const struct address *a)
 {
@@ -320,7 +318,7 @@ static int connect_near(int fd, long flags, const struct address *a)
         sys_fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0)
         return -EALREADY;
     int no = sys_connect(fd, a->bytes, a->n);
-    if (no == -EINPROGRESS) /* what is near has answered by now */
+    if (no == -EINPROGRESS) /* a nearby server has answered by now */
         no = sys_connect(fd, a->bytes, a->n);
     (void)sys_fcntl(fd, F_SETFL, flags);
     return no;
@@ -338,7 +336,7 @@ static int connect_now(struct guard *g, int fd, const struct address *a)
     }
     while (no == 0) {
         no = sys_connect(fd, a->bytes, a->n);
-        /* Nobody signals us but the end of the box; a caller that died meanwhile waits no more. */
+        /* Only the end of the box sends us signals; a caller that has died does not wait any more. */
         if (no != -EINTR || target_valid(g) < 0)
             break;
         no = 0;
@@ -387,12 +385,12 @@ long connect_call(struct guard *g, int fd, uint64_t address, uint32_t n)
 
 /* ---- pairs ---- */
 
-/* Of the two numbers, one may be lost to a caller that has no other free: nobody but itself can close it. */
+/* If the caller has only one free descriptor, one of the two installed remains: only the caller can close it. */
 long pair_call(struct guard *g, int type, int protocol, uint64_t to)
 {
     int ends[2], numbers[2];
     int no = target_bytes(g, to, numbers, sizeof numbers);
-    if (no == 0) /* before anything is given, as the kernel does */
+    if (no == 0) /* check before anything is installed, as the kernel does */
         no = target_write(g, to, numbers, sizeof numbers);
     if (no == 0)
         no = sys_socketpair(AF_UNIX, SOCK_SEQPACKET | (type & ~SOCK_KIND) | SOCK_CLOEXEC, protocol, ends);

@@ -1,18 +1,19 @@
 /*
- * Callers in a mount namespace of their own (allow_nested_userns). What they may mount is what the box shows, and what they
- * make themselves: so a directory in a mount that is not ours is either one of the box's, seen elsewhere, and then it is
- * judged by its place in the box; or it lies in a tmpfs (or /proc, or devpts) of theirs, which is nobody else's business. Anything else of
- * theirs (an overlay would write to the box's directories behind our back) has no place.
+ * Callers in their own mount namespace (allow_nested_userns). They can mount what the box shows, and new file systems.
+ * So a directory in a mount that is not ours is either one of the box's seen elsewhere, and is judged by its place in
+ * the box; or it is in their own tmpfs (or /proc, or devpts), which concerns nobody else. Any other file system of
+ * theirs (an overlay would write to the box's directories unseen) has no place.
  *
- * Where in its file system the directory lies is asked of the kernel: statmount(2) on the caller's mount, by an id that is never
- * given again, and on each of ours (Linux 6.11; the caller's namespace has an id since then). Before that it is read in the
- * caller's mountinfo and in ours. Either is only a way to find candidates: the place counts when the very same
- * inode of the same file system stands there, opened from our root over no link. So what a text may get wrong refuses, and grants nothing:
- *   - a newline or space in a name is written as \012, \040, and no line can be forged;
- *   - a directory that was removed has "//deleted" behind its name: no such path;
- *   - mounts outside of the caller's root directory, and detached ones, have no line: no candidate;
- *   - a mount id is free for another mount only when the mount is gone: the caller's is held by the descriptor that is looked
- *     at, and ours stay as long as the box, so an id that is one of ours (resolve.c) never is a mount of the caller's;
+ * The kernel tells where in its file system the directory is: statmount(2) of the caller's mount, by an id that is
+ * never reused, and of each of ours (Linux 6.11, which also gives the caller's namespace an id). Before, this is read
+ * from the caller's mountinfo and ours. Either way only yields candidates: a place counts if the same inode of the same
+ * file system is there, opened from our root without following a link. So an error in such a text can refuse, but never
+ * grant:
+ *   - newline and space in a name are written as \012, \040, so no line can be forged;
+ *   - a removed directory has "//deleted" after its name, which is no existing path;
+ *   - mounts outside of the caller's root, and detached ones, have no line, hence no candidate;
+ *   - a mount id is reused only after its mount is gone: the caller's is held by the descriptor that is examined, and ours
+ *     stay as long as the box, so an id of ours (resolve.c) never is a mount of the caller's;
  *   - what is renamed meanwhile is found elsewhere, or not at all.
  */
 #include <errno.h>
@@ -27,7 +28,7 @@
 
 enum { MOUNTS_TEXT = 1 << 20, MQUEUE_MAGIC = 0x19800202 };
 
-/* A line of mountinfo: what of it matters. Texts are decoded in place. */
+/* The fields of a mountinfo line that matter. Texts are decoded in place. */
 struct line {
     uint64_t id;
     unsigned major, minor;
@@ -44,7 +45,7 @@ static char *next_word(char **p)
     return word;
 }
 
-/* proc_pid_mountinfo(5): \040 and the like. */
+/* Decodes \040 and the like: proc_pid_mountinfo(5). */
 static char *decoded(char *text)
 {
     char *to = text;
@@ -92,7 +93,7 @@ static char *mountinfo(int proc, const char *name)
     return text;
 }
 
-/* "/a" and "/b/c" as "/a/b/c"; the root is "/" or "". False when it does not fit. */
+/* "/a" and "/b/c" to "/a/b/c"; the root is "/" or "". False if it is too long. */
 static bool joined(char to[PLACE_PATH], const char *a, const char *b)
 {
     size_t n = strlen(a), k = strlen(b);
@@ -108,7 +109,7 @@ static bool joined(char to[PLACE_PATH], const char *a, const char *b)
     return true;
 }
 
-/* What follows `tree` in `path`, or NULL when it is not in it. */
+/* The rest of `path` after `tree`, or NULL if it is not below. */
 static const char *nested_below(const char *path, const char *tree)
 {
     size_t n = strlen(tree);
@@ -125,7 +126,7 @@ static bool same_object(const char *path, const struct sys_stat *st)
            there.major == st->major && there.minor == st->minor;
 }
 
-/* ---- what the kernel says of a mount ---- */
+/* ---- statmount ---- */
 
 #ifndef SYS_statmount
 #define SYS_statmount 457
@@ -161,7 +162,7 @@ static int mount_stat(uint64_t space, uint64_t id, struct mount_said *ret)
     return no < 0 ? no : whole && ret->root < sizeof ret->text && ret->point < sizeof ret->text ? 0 : -EIO;
 }
 
-/* Where in its file system the path lies that the kernel gives for `fd`; 0, -ENOENT, or -ENOSYS: the kernel cannot say. */
+/* Where in its file system the kernel's path for `fd` is; 0, -ENOENT, or -ENOSYS: the kernel cannot tell. */
 static int inside_asked(struct guard *g, int fd, const char *path, char inside[PLACE_PATH])
 {
     struct sys_stat st;
@@ -178,7 +179,7 @@ static int inside_asked(struct guard *g, int fd, const char *path, char inside[P
     return rest && joined(inside, said.text + said.root, rest) ? 0 : -ENOENT;
 }
 
-/* The same from the caller's mountinfo. */
+/* The same, from the caller's mountinfo. */
 static bool inside_read(struct guard *g, uint64_t id, const char *path, char inside[PLACE_PATH])
 {
     char *theirs = mountinfo(g->who->proc, "mountinfo"), *at = theirs;
@@ -224,7 +225,7 @@ static bool shown_ask(struct guard *g)
         if (n <= 0)
             return n == 0 && g->shown;
         for (long i = 0; i < n; i++) {
-            if (mount_stat(0, ids[i], &said) == 0 && /* what is too long to be judged is no place */
+            if (mount_stat(0, ids[i], &said) == 0 && /* a path too long to be judged is no place */
                 !shown_add(g, said.major, said.minor, said.text + said.root, said.text + said.point))
                 return false;
         }
@@ -241,7 +242,7 @@ static void shown_read(struct guard *g)
     free(ours);
 }
 
-/* Anew: nobody in the box mounts in our namespace, but the host may have renamed what is mounted. */
+/* Loads it again: nobody in the box mounts in our namespace, but the host may have renamed what is mounted. */
 static void shown_load(struct guard *g)
 {
     for (struct shown *next; g->shown; g->shown = next) {
@@ -252,10 +253,8 @@ static void shown_load(struct guard *g)
         shown_read(g);
 }
 
-/*
- * The place in the box of what lies at `inside` (NULL: nobody knows where) of the file system; one that can be written
- * before others. *ret_known: the box has the file system at all.
- */
+/* The place in the box of the object at `inside` (NULL: unknown) of the file system; writable places first. *ret_known:
+   the box has the file system. */
 static bool in_box(struct guard *g, const struct sys_stat *st, const char *inside, char path[PLACE_PATH],
                    bool *ret_known)
 {
@@ -290,7 +289,7 @@ bool nested_shows(struct guard *g, unsigned major, unsigned minor)
     return !g->shown;
 }
 
-/* A place of no interest: below a private tree of the box, and still ending as it is called. */
+/* A harmless place: below a private tree of the box, but with the name at its end. */
 static int private_path(struct guard *g, const char *seen, char path[PLACE_PATH])
 {
     if (g->rules.n_private == 0)
@@ -299,7 +298,7 @@ static int private_path(struct guard *g, const char *seen, char path[PLACE_PATH]
     return snprintf(path, PLACE_PATH, "%.*s/.nested%s", (int)tree.n, tree.p, seen) < PLACE_PATH ? 1 : -EACCES;
 }
 
-/* File systems that a user namespace can make and that hold nothing of anybody else's. */
+/* File systems that a user namespace can create and that contain only their own data. */
 static bool is_theirs(int fd)
 {
     struct statfs fs;
@@ -308,7 +307,7 @@ static bool is_theirs(int fd)
             fs.f_type == SYSFS_MAGIC || fs.f_type == MQUEUE_MAGIC);
 }
 
-/* The path that the kernel has for an object of the box's own mounts. */
+/* The kernel's path for an object in the box's own mounts. */
 int path_of(struct guard *g, int fd, char path[PLACE_PATH], size_t *ret_n)
 {
     char room[12];
@@ -316,7 +315,7 @@ int path_of(struct guard *g, int fd, char path[PLACE_PATH], size_t *ret_n)
     if (n < 0)
         return (int)n;
     if (n == PATH_MAX || path[0] != '/')
-        return -EACCES; /* too long to judge, or nowhere in our tree */
+        return -EACCES; /* too long to judge, or not in our tree */
     path[n] = 0;
     *ret_n = n == 1 ? 0 : (size_t)n; /* the root is "", so that "/name" can follow */
     return 0;
@@ -334,7 +333,7 @@ int nested_path(struct guard *g, int fd, const struct sys_stat *st, char path[PL
     no = inside_asked(g, fd, n ? seen : "/", inside);
     const char *where = no == 0 || (no == -ENOSYS && inside_read(g, st->mount, n ? seen : "/", inside)) ? inside : NULL;
     bool known = true, found = g->shown && in_box(g, st, where, path, &known);
-    if (!found && known) { /* which file systems there are does not change */
+    if (!found && known) { /* the set of file systems does not change */
         shown_load(g);
         found = in_box(g, st, where, path, &known);
     }
@@ -346,14 +345,12 @@ int nested_path(struct guard *g, int fd, const struct sys_stat *st, char path[PL
 
 /* ---- id maps ---- */
 
-/*
- * The kernel asks who opened an id map: somebody in the user namespace that is mapped, or in its parent
- * (proc_uid_map_write() in kernel/user_namespace.c). So it is opened by a process that has entered the caller's.
- */
+/* The kernel checks who opened an id map: it must be in the mapped user namespace or in its parent
+   (proc_uid_map_write() in kernel/user_namespace.c). So a process that has entered the caller's opens it. */
 bool nested_is_map(const struct place *p, const struct object *o)
 {
     static const char *const names[] = {"uid_map", "gid_map", "projid_map", "setgroups"};
-    struct sys_stat dir; /* nothing is mounted over it: the name is the kernel's */
+    struct sys_stat dir; /* the name is the kernel's: nothing is mounted over it */
     if (!o->proc || o->magic || sys_stat_at(p->dir, "", AT_EMPTY_PATH, SYS_STAT_BASIC | SYS_STAT_MOUNT, &dir) < 0 ||
         dir.mount != o->st.mount || dir.major != o->st.major || dir.minor != o->st.minor)
         return false;

@@ -1,6 +1,6 @@
 /*
- * What the guard is and has of its own: its capability, which is put away while it opens what is not the caller's, and the mounts
- * and file systems of its namespace, which is the box's.
+ * What the guard itself has: its capability, hidden while it opens what is not the caller's, and the mounts and file
+ * systems of its namespace, which is the box's.
  */
 #include <errno.h>
 #include <linux/magic.h>
@@ -14,10 +14,8 @@
 
 #define CAP_PTRACE_BIT (1u << 19) /* CAP_SYS_PTRACE */
 
-/*
- * CAP_SYS_PTRACE lets us look at the caller; it must not lend the caller a look at others (/proc/1/mem). Files of /proc
- * are opened without it unless they are the caller's own.
- */
+/* CAP_SYS_PTRACE lets us examine the caller; it must not let the caller examine others (/proc/1/mem). So files of /proc
+   are opened without it, except the caller's own. */
 void ptrace_hide(struct guard *g, bool hide)
 {
     if (!g->has_ptrace || g->ptrace_off == hide)
@@ -59,7 +57,7 @@ static int mount_order(const void *a, const void *b)
     return *x < *y ? -1 : *x > *y;
 }
 
-/* The ids of our namespace's mounts, once: nobody in the box can mount, and nothing propagates in. */
+/* Collects the ids of our namespace's mounts, once: nobody in the box can mount, and nothing propagates in. */
 static int mounts_load(struct guard *g)
 {
     auto_fd int fd = sys_openat(g->host_proc, "self/mountinfo", O_RDONLY | O_CLOEXEC, 0);

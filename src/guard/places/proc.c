@@ -1,18 +1,19 @@
 /*
- * Files of proc file systems. Two things make them dangerous for whoever opens them on behalf of somebody else.
+ * Files of proc file systems. Two things make them dangerous to open on behalf of another process.
  *
- * The kernel lets a process look at its own memory without asking anything more, and decides that by the memory, not by
- * the process (mm_access() in kernel/fork.c). The guard's main worker shares its memory with pid 1, and for a moment with every command
- * that is about to be executed. And the guard has CAP_SYS_PTRACE, and owns the user namespaces that the box makes.
+ * The kernel lets a process examine its own memory without further checks, and compares the memory, not the process
+ * (mm_access() in kernel/fork.c). The guard's main worker shares its memory with pid 1, and briefly with every command
+ * before it execs. And the guard has CAP_SYS_PTRACE, and owns the user namespaces that the box creates.
  *
- * So only three kinds of files are opened here: those that show the same to everybody (a list; all others count as private,
- * also ones that a later kernel brings), those of the caller itself, and the memory of what the caller traces. Everything else is
- * opened by a process made for that, which shares its memory with nobody, has entered the caller's user namespace and has the
- * caller's capabilities: the kernel then decides as it would for the caller. It is made after the object was found, so the object cannot be its own.
+ * So only three kinds of files are opened here: those that show the same to everybody (a list; all others, also future
+ * ones, count as private), the caller's own, and the memory of the caller's tracees. Everything else is opened by a new
+ * process that shares its memory with nobody, has entered the caller's user namespace and has the caller's
+ * capabilities: the kernel then decides as for the caller. It is created after the object was found, so the object
+ * cannot be its own.
  *
- * Whose a file is, is told by its path only where that is the box's own: in the box's /proc, by the file system (a copy of
- * that mount in another namespace shows the same numbers). Elsewhere a path is what the caller made of it by bind mounts;
- * there it can at most mean the caller itself, and then what is opened is taken from the guard's own directory of the caller.
+ * The path tells whose a file is only in the box's /proc, identified by its file system (a copy of that mount in
+ * another namespace shows the same numbers). Elsewhere the caller may have made the path with bind mounts; there it can
+ * at most mean the caller itself, and then the file is opened in the guard's own directory of the caller.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -26,18 +27,18 @@
 #include "sys/caps.h"
 #include "sys/process.h"
 
-/* ---- a process of its own for one open ---- */
+/* ---- a separate process for one open ---- */
 
 struct apart {
     const struct guard *g;
     int user;      /* the caller's user namespace, or -1 */
-    bool whole;    /* keeps the powers it has in there; otherwise `caps` */
+    bool whole;    /* keeps the capabilities it has in there; otherwise `caps` */
     uint64_t caps; /* the caller's */
-    int object;    /* is opened again; or -1: `name` in `dir` */
+    int object;    /* reopen this; or -1: `name` in `dir` */
     int dir;
     const char *name;
-    int flags, into; /* what is opened takes the place of this descriptor */
-    /* Or the text of the link `name` is read, and written into the pipe; a path in it is seen from `root`, or (-1) from ours. */
+    int flags, into; /* into: the descriptor that the opened file replaces */
+    /* Or reads the text of the link `name` into the pipe; its path is as seen from `root`, or (-1) from our root. */
     bool reads;
     int root, pipe;
 };
@@ -68,7 +69,7 @@ static void apart_run(void *arg)
     } else if (no == 0) {
         no = sys_openat(a->dir, a->name, a->flags, 0);
     }
-    if (no >= 0) { /* the table of descriptors outlives this process: nothing may stay in it */
+    if (no >= 0) { /* the descriptor table outlives this process: nothing may stay in it */
         const int fd = no;
         no = (int)sys_call(SYS_dup3, fd, a->into, O_CLOEXEC, 0, 0, 0);
         (void)sys_close(fd);
@@ -76,7 +77,7 @@ static void apart_run(void *arg)
     sys_exit(no < 0 ? -no : 0);
 }
 
-/* No CLONE_VM: that is the point. The table of descriptors is shared, and its other user waits. */
+/* Without CLONE_VM, on purpose. The descriptor table is shared; its other user waits. */
 static int apart_wait(struct apart *a)
 {
     static _Alignas(16) char stack[16 << 10];
@@ -101,7 +102,7 @@ static int apart_open(struct apart *a)
     return no < 0 ? no : take_fd(&into);
 }
 
-/* The caller's user namespace when it is not ours, -1 when it is, or -errno in *ret_no. */
+/* The caller's user namespace if it differs from ours, -1 if not; -errno in *ret_no. */
 static int caller_user(struct guard *g, int *ret_no)
 {
     struct sys_stat ours, theirs;
@@ -133,9 +134,9 @@ int proc_open_whole(struct guard *g, const struct object *o, int flags)
     return open_apart(g, (struct apart){.whole = true, .object = o->fd, .flags = flags});
 }
 
-/* ---- whose it is ---- */
+/* ---- owners of files ---- */
 
-/* What every process may read of every other one, ptrace(2) or not. */
+/* Files that every process may read for every other, ptrace(2) or not. */
 static bool is_public(struct str name)
 {
     static const char *const names[] = {
@@ -149,7 +150,7 @@ static bool is_public(struct str name)
     return false;
 }
 
-/* The box's own /proc, by its file system; 0: it has none. */
+/* The device of the box's /proc; 0: it has none. */
 static uint64_t box_proc(struct guard *g)
 {
     struct sys_stat st;
@@ -169,7 +170,7 @@ bool proc_is_box(struct guard *g, const struct sys_stat *st)
     return box_proc(g) == ((uint64_t)st->major << 32 | st->minor);
 }
 
-/* The number that follows "/proc/", 0 when it is none; *ret_rest is what follows that. */
+/* The number after "/proc/", 0 if none; *ret_rest is what follows it. */
 static int number_of(struct str path, struct str *ret_rest)
 {
     long n = 0;
@@ -194,7 +195,7 @@ static bool is_callers(struct guard *g, int box_number)
     return box_number == t->box_tgid || box_number == t->box_tid;
 }
 
-/* Whether a path that somebody else may have made means the caller; only ever to open what is the caller's anyway. */
+/* Whether a path that others may have made names the caller; only used to open the caller's own files. */
 static bool may_be_caller(struct guard *g, const char *path)
 {
     struct target *t = g->who;
@@ -211,13 +212,13 @@ static bool may_be_caller(struct guard *g, const char *path)
     return false;
 }
 
-/* What of the box's numbers is pinfold's own: pid 1, and the guard where no process namespace lies between. */
+/* Numbers of the box's /proc that are pinfold's own: pid 1, and the guard if there is no pid namespace between. */
 static bool is_pinfold(const struct guard *g, int number)
 {
     return number == 1 || number == g->init_pid || (g->proc_has_us && number == sys_getpid());
 }
 
-/* Whether who has "mem" in the directory is traced by the caller, as the same directory says it, in the box's numbers. */
+/* Whether the caller traces the process of this directory, according to the directory itself, in the box's numbers. */
 static bool is_traced(struct guard *g, int dir)
 {
     char text[4096];
@@ -234,7 +235,7 @@ enum proc_way proc_way(struct guard *g, const struct place *p, const struct obje
 {
     struct sys_stat dir;
     const bool writes = (flags & O_ACCMODE) != O_RDONLY;
-    /* Whether the last component is the name the kernel gave the file: nothing is mounted over it. */
+    /* Whether the last component is the kernel's name for the file, so that nothing is mounted over it. */
     const bool named = p->dir >= 0 && !o->magic &&
                        sys_stat_at(p->dir, "", AT_EMPTY_PATH, SYS_STAT_BASIC | SYS_STAT_MOUNT, &dir) == 0 &&
                        dir.mount == o->st.mount && dir.major == o->st.major && dir.minor == o->st.minor;
@@ -248,13 +249,13 @@ enum proc_way proc_way(struct guard *g, const struct place *p, const struct obje
     if (is_callers(g, number))
         return PROC_OWN;
     struct str first = str_until(&rest, '/');
-    if (str_is(first, "task") && rest.n) { /* the same once more for a thread */
+    if (str_is(first, "task") && rest.n) { /* the same again for a thread */
         (void)str_until(&rest, '/');
         first = str_until(&rest, '/');
     }
     if (!first.n || is_public(first))
         return is_pinfold(g, number) && writes ? PROC_APART : PROC_HERE;
-    if (str_is(first, "mem")) /* for its tracer: the guard is everybody's ancestor */
+    if (str_is(first, "mem")) /* for its tracer; the guard is an ancestor of all */
         return named && str_is(name, "mem") && is_traced(g, p->dir) ? PROC_HERE : PROC_CLOSED;
     return is_pinfold(g, number) ? PROC_CLOSED : PROC_APART;
 }
@@ -274,7 +275,7 @@ int proc_open(struct guard *g, const struct object *o, enum proc_way way, int fl
 
 /* ---- magic links ---- */
 
-/* A duplicate of the caller's own descriptor of that number. */
+/* Duplicates the caller's descriptor of that number. */
 static int numbered(struct guard *g, const char *name)
 {
     char *end;
@@ -285,7 +286,7 @@ static int numbered(struct guard *g, const char *name)
     return own == -EBADF ? -ENOENT : own;
 }
 
-/* One of the caller's own descriptors, opened again as the link would do it. */
+/* Opens one of the caller's descriptors again, as the link would. */
 static int own_descriptor(struct guard *g, const char *name, int flags, bool *ret_writes)
 {
     char room[12];
@@ -297,14 +298,14 @@ static int own_descriptor(struct guard *g, const char *name, int flags, bool *re
     return sys_openat(g->self_fd, decimal(room, own), flags, 0);
 }
 
-/* Whose directory of a /proc it is. */
+/* To whom a directory of a /proc belongs. */
 struct whose {
     char path[PLACE_PATH];
     size_t n;
-    int number; /* of the process, where the box's numbers are meant; 0: not known */
-    bool ours;  /* the directory is in a mount of the box's own */
-    bool same;  /* it is of the box's /proc */
-    bool own;   /* the caller's */
+    int number; /* of the process, in the box's numbers; 0: unknown */
+    bool ours;  /* the directory is in one of the box's own mounts */
+    bool same;  /* it is in the box's /proc */
+    bool own;   /* it is the caller's */
 };
 
 static int whose_directory(struct guard *g, int dir, struct whose *w)
@@ -316,7 +317,8 @@ static int whose_directory(struct guard *g, int dir, struct whose *w)
         return -EACCES;
     w->ours = mount_ours(g, st.mount);
     w->same = proc_is_box(g, &st);
-    if (!w->ours && w->same && nested_path(g, dir, &st, w->path, &w->n) < 0) /* a copy: its number is the box's, too */
+    /* a copy of the mount: its numbers are the box's, too */
+    if (!w->ours && w->same && nested_path(g, dir, &st, w->path, &w->n) < 0)
         return -EACCES;
     w->path[w->n] = 0;
     w->number = w->same ? number_of((struct str){w->path, w->n}, &rest) : 0;
@@ -358,8 +360,9 @@ long link_apart(struct guard *g, int dir, const char *name, char text[PATH_MAX])
 }
 
 /*
- * A process may always read its own links, and the guard reads them for it with its capability, for the caller may be one that
- * cannot be dumped. Only where nobody can have mounted another's over them, and the caller sees paths from the box's root.
+ * A process may always read its own links. The guard reads them with its capability, because the caller may be
+ * non-dumpable; only if nobody can have mounted another's links over them, and the caller sees paths from the box's
+ * root.
  */
 long magic_read(struct guard *g, int dir, const char *name, char text[PATH_MAX])
 {

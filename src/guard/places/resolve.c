@@ -1,14 +1,14 @@
 /*
- * From the text of a path to the directory that holds its last component, by descriptor.
+ * Resolves the text of a path to a descriptor of the directory that contains its last component.
  *
- * Three ways, each tried when the one before cannot: the whole parent in one openat2() that follows no link (most
- * paths); in one that lets the kernel follow ordinary links but none of /proc's magic ones (a link may lead anywhere:
- * the judgement is on the canonical path of the directory that was reached, never on the text); and by component, where
- * /proc/self, /proc/thread-self and magic links mean the caller, not us. Paths are resolved from our own root, which
- * is the box's; the filter refuses chroot.
+ * Three ways, each tried if the one before fails: the whole parent with one openat2() that follows no link (most
+ * paths); with one that lets the kernel follow ordinary links but no magic ones (a link may lead anywhere: the verdict
+ * is about the canonical path of the directory reached, never the text); and component by component, where /proc/self,
+ * /proc/thread-self and magic links must refer to the caller, not to us. Paths are resolved from our root, which is the
+ * box's; the filter refuses chroot.
  *
- * A directory in a mount that is not in our mount namespace (an inherited descriptor, a nested namespace) has no place
- * that could be judged: EACCES.
+ * A directory in a mount outside of our mount namespace (an inherited descriptor, a nested namespace) has no place that
+ * could be judged: EACCES.
  */
 #include <errno.h>
 #include <linux/magic.h>
@@ -26,10 +26,10 @@
 /* ---- canonical paths ---- */
 
 /*
- * Whether the directory is below the root of its mount. One that the host moved out of the workspace is not, though whoever
- * stands in it stays in the mount, which is writable; what the kernel calls its path begins then at the root of the file
- * system, and may be the path of another directory of the box. The kernel asks this for ".." (path_connected() in fs/namei.c,
- * Linux 4.3), at the price of one call.
+ * Whether the directory is below the root of its mount. One that the host moved out of the workspace is not, yet
+ * processes in it stay in the writable mount. The kernel's path for it then begins at the root of the file system and
+ * may equal the path of another directory of the box. The kernel checks this for ".." (path_connected() in fs/namei.c,
+ * Linux 4.3), which costs one call.
  */
 static int is_reachable(struct guard *g, int dir, struct str path)
 {
@@ -38,7 +38,7 @@ static int is_reachable(struct guard *g, int dir, struct str path)
     return no != -ENOENT ? no : deny(g, DENIAL_WRITE, NULL, path, "the host moved the directory out of the box");
 }
 
-/* The place's directory in the box's own mount; the caller's stays beside. */
+/* Uses the place's directory in the box's own mount, and keeps the caller's beside it. */
 static int place_own(struct place *p, const struct sys_stat *st)
 {
     struct statfs fs;
@@ -58,7 +58,7 @@ static int place_own(struct place *p, const struct sys_stat *st)
     return 0;
 }
 
-/* The path of the place's directory as the box has it; p->dir_n 0 for the root. */
+/* Finds the path of the place's directory in the box; p->dir_n is 0 for the root. */
 static int directory_path(struct guard *g, struct place *p)
 {
     struct sys_stat st;
@@ -67,7 +67,7 @@ static int directory_path(struct guard *g, struct place *p)
         return no;
     if (mount_ours(g, st.mount)) {
         no = path_of(g, p->dir, p->path, &p->dir_n);
-        /* Nobody moves a directory of /proc, and of some the caller alone may ask for the one above. */
+        /* Directories of /proc cannot be moved, and for some only the caller may look up "..". */
         return no < 0 || file_system_of(g, p->dir, &st) == FS_PROC
                    ? no
                    : is_reachable(g, p->dir, (struct str){p->path, p->dir_n});
@@ -80,7 +80,7 @@ static int directory_path(struct guard *g, struct place *p)
     return no < 0 ? no : 0;
 }
 
-/* Text that says a canonical path once no link was in it: absolute, no ".", "..", "//". */
+/* Whether text without links would be a canonical path: absolute, no ".", "..", "//". */
 static bool clean_absolute(const char *p, size_t n)
 {
     if (n == 0 || p[0] != '/' || (n > 1 && p[n - 1] == '/'))
@@ -100,8 +100,8 @@ static bool clean_absolute(const char *p, size_t n)
 struct walk {
     struct guard *g;
     int root;                /* the caller's, or -1 for ours */
-    int at;                  /* where we are, owned */
-    char rest[2 * PATH_MAX]; /* what is still to be walked */
+    int at;                  /* the current directory, owned */
+    char rest[2 * PATH_MAX]; /* the rest of the path */
     unsigned links;
 };
 
@@ -120,7 +120,7 @@ static int walk_restart(struct walk *w)
     return 0;
 }
 
-/* The link's text goes before what is still to be walked. */
+/* Prepends the link's text to the rest. */
 static int walk_push(struct walk *w, const char *text, size_t n)
 {
     size_t rest = strlen(w->rest);
@@ -151,8 +151,8 @@ long proc_link(struct guard *g, int dir, const char *name, int link, char *text,
 {
     struct sys_stat st;
     if (g->ours)
-        return -EACCES; /* whose? */
-    /* The root of a proc file system is inode 1: PROC_ROOT_INO. */
+        return -EACCES; /* unknown whose */
+    /* PROC_ROOT_INO: the root of a proc file system is inode 1. */
     if (sys_stat_at(dir, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &st) == 0 && st.inode == 1) {
         long n = proc_self(g, &st, name, text, room);
         if (n)
@@ -165,7 +165,7 @@ long proc_link(struct guard *g, int dir, const char *name, int link, char *text,
     return sys_readlinkat(link, "", text, room);
 }
 
-/* One component: w->at moves on, or w->rest grows by a link's text. */
+/* Walks one component: w->at moves on, or a link's text is added to w->rest. */
 static int walk_step(struct walk *w, const char *name)
 {
     struct guard *g = w->g;
@@ -222,9 +222,9 @@ static int walk_all(struct walk *w)
 }
 
 /*
- * The rule that hides a link, or what may be one, by its name: not even what it leads to is opened, for whoever hides a name does
- * not ask whether a link stands there. In places that the box cannot write, a link that is in sight is one that the plan left there
- * on purpose (/lib, where nothing but /usr is shown).
+ * The rule that hides a link, or what may be one, by its name. Its target is not opened either, because a rule about a
+ * name does not depend on whether it is a link. In places that the box cannot write, the plan has left visible links on
+ * purpose (/lib, if only /usr is shown).
  */
 static const struct rule *link_hidden(const struct guard *g, struct str path)
 {
@@ -232,10 +232,8 @@ static const struct rule *link_hidden(const struct guard *g, struct str path)
     return rule && (rule->any_depth || rules_root(&g->rules, path).n) ? rule : NULL;
 }
 
-/*
- * A path with a link on the way may not pass a hidden name, which may be that link. This goes by the text: whoever comes to what
- * a hidden link leads to by other names meets the rules for those.
- */
+/* A path with a link in it must not pass a hidden name, which could be that link. This check is textual: other names
+   for the target of a hidden link have their own rules. */
 static int passes_hidden(struct guard *g, int base, const char *text)
 {
     char path[PLACE_PATH];
@@ -250,7 +248,7 @@ static int passes_hidden(struct guard *g, int base, const char *text)
     return rule ? deny(g, DENIAL_READ, rule, at, "a hidden name on the path") : 0;
 }
 
-/* The directory `text` (of `n` bytes, in g->walk) names, seen from `base` (ignored when it is absolute). */
+/* Opens the directory that `text` (of `n` bytes, in g->walk) names, relative to `base` unless absolute. */
 static int parent_open(struct guard *g, int root, int base, const char *text, bool *ret_plain)
 {
     const bool theirs = root >= 0 && text[0] == '/';
@@ -264,7 +262,7 @@ static int parent_open(struct guard *g, int root, int base, const char *text, bo
     if (no < 0)
         return no;
     if (!g->proc_has_us && root < 0) {
-        /* /proc/self means nothing for us there: a path over it fails here and is walked below. */
+        /* /proc/self fails here, because it would refer to us; such a path is walked below. */
         dir = sys_openat2(base, text, OPEN_DIR, 0, RESOLVE_NO_MAGICLINKS);
         if (dir >= 0 || (dir != -ENOENT && dir != -ELOOP))
             return dir;
@@ -292,7 +290,7 @@ void place_drop(struct place *p)
     p->seen = close_fd(p->seen);
 }
 
-/* The last component of `text`, without the slashes behind it. */
+/* The last component of `text`, without trailing slashes. */
 static int last_part(const char *text, size_t n, struct place *ret, size_t *ret_from)
 {
     size_t end = n;
@@ -304,7 +302,7 @@ static int last_part(const char *text, size_t n, struct place *ret, size_t *ret_
         from--;
     *ret_from = from;
     ret->name_n = end - from;
-    if (ret->name_n == 0) { /* only slashes: the root, which the kernel takes for its own kind of last component */
+    if (ret->name_n == 0) { /* only slashes: the root, a special kind of last component for the kernel */
         strcpy(ret->name, "/");
         ret->plain = false;
         return 0;
@@ -318,7 +316,7 @@ static int last_part(const char *text, size_t n, struct place *ret, size_t *ret_
     return 0;
 }
 
-/* ret->dir is open: its canonical path, then the name. */
+/* Once ret->dir is open: finds its canonical path and appends the name. */
 static int place_name(struct guard *g, struct place *ret, const char *clean, size_t clean_n)
 {
     if (clean) {
@@ -349,7 +347,7 @@ int place_again(struct guard *g, struct place *p)
     return place_name(g, p, NULL, 0);
 }
 
-/* `base`: an open directory, or -1 with `dir_fd` of the caller's to be opened when it is needed. */
+/* `base`: an open directory, or -1: open the caller's `dir_fd` if needed. */
 static int place_from(struct guard *g, int base, int dir_fd, const char *text, size_t n, struct place *ret)
 {
     size_t from;
@@ -369,7 +367,7 @@ static int place_from(struct guard *g, int base, int dir_fd, const char *text, s
     auto_fd int root = nested_root(g);
     if (ret->name_n == 0) {
         ret->dir = root_open(root);
-    } else if (from == 0) { /* a bare name */
+    } else if (from == 0) { /* a name without a slash */
         ret->dir = opened >= 0 ? take_fd(&opened) : sys_fcntl(base, F_DUPFD_CLOEXEC, 0);
     } else {
         while (from > 1 && text[from - 1] == '/')
@@ -411,7 +409,7 @@ static int object_stat(struct guard *g, struct object *o)
     return no;
 }
 
-/* The path the kernel has for o->fd; what has none (a pipe, a memfd, a deleted file) gets "". */
+/* The kernel's path for o->fd; "" for an object without one (a pipe, a memfd, a deleted file). */
 static int object_path_of(struct guard *g, struct object *o)
 {
     o->path[0] = 0;
@@ -420,7 +418,7 @@ static int object_path_of(struct guard *g, struct object *o)
         return 0;
     const bool foreign = g->nested && !mount_ours(g, o->st.mount);
     o->placed = foreign && nested_path(g, o->fd, &o->st, o->path, &o->n) >= 0;
-    if (foreign && !o->placed) { /* what the kernel calls it there, the caller has chosen */
+    if (foreign && !o->placed) { /* the caller has chosen the kernel's path there */
         o->path[o->n = 0] = 0;
         return 0;
     }
@@ -445,7 +443,8 @@ int object_of_fd(struct guard *g, int fd, struct object *ret)
     return no;
 }
 
-/* fs.protected_symlinks: a link in a sticky, world-writable directory is followed by its owner or for the directory's. */
+/* fs.protected_symlinks: in a sticky, world-writable directory a link is followed only by its owner, or if it
+   belongs to the directory's owner. */
 static int link_allowed(struct place *p, const struct sys_stat *link)
 {
     struct sys_stat dir;
@@ -507,7 +506,7 @@ int link_follow(struct guard *g, struct place *p, struct object *o, unsigned *li
     return 0;
 }
 
-/* Whether an object that was found by its name in `dir` was mounted over that name; in our own mounts paths say it. */
+/* Whether an object found by its name in `dir` was mounted over that name; in our own mounts the path shows that. */
 static bool mounted_over(struct guard *g, int dir, const struct sys_stat *st)
 {
     struct sys_stat at;
@@ -526,10 +525,10 @@ bool place_mounted(struct guard *g, const struct place *p)
            mounted_over(g, place_seen(p), &st);
 }
 
-/* What the last component is, by a name without slash: so that a link can be looked at. */
+/* Opens the last component by a name without a slash, so that a link itself can be examined. */
 static int object_at(struct guard *g, const struct place *p, struct object *ret)
 {
-    char name[NAME_MAX + 2] = "."; /* of the root: "/" would be ours */
+    char name[NAME_MAX + 2] = "."; /* for the root: "/" would be ours */
     const int dir = place_seen(p);
     if (p->name_n) {
         memcpy(name, p->name, p->name_n);
@@ -576,7 +575,7 @@ int object_find(struct guard *g, struct place *p, bool follow, struct object *re
     }
 }
 
-/* Over no link: the box could make one that leads to whatever it has open. */
+/* Without following a link: the box could create one that leads to a file it has open. */
 bool object_leads(const struct object *o)
 {
     struct sys_stat st;

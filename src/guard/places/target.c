@@ -1,8 +1,8 @@
 /*
- * Who asks: the thread behind a notification, by a descriptor of its /proc directory. That descriptor belongs to the
- * thread itself: when it is gone, so is everything below the descriptor, also when its number has been given to another.
- * Descriptors are kept for the next call. Nothing read from /proc/TID/status is used for a decision, only for modes of
- * new files (Umask) and for what /proc/self means (NSpid).
+ * The caller: the thread behind a notification, identified by a descriptor of its /proc directory. Once the thread has
+ * ended, everything below that descriptor is gone, even if its number is reused. Descriptors are kept for the next
+ * call. What is read from /proc/TID/status is not used for decisions, only for modes of new files (Umask) and for the
+ * meaning of /proc/self (NSpid).
  */
 #include <errno.h>
 #include <linux/sched.h>
@@ -61,7 +61,7 @@ int target_find(struct guard *g)
     if (proc < 0)
         return -ENOENT;
     *t = (struct target){.tid = tid, .proc = proc, .pidfd = sys_pidfd_open(tid, PIDFD_THREAD), .process = -1};
-    return target_valid(g); /* otherwise the number may have been another's already */
+    return target_valid(g); /* otherwise the number may already have been reused */
 }
 
 int target_valid(struct guard *g)
@@ -71,7 +71,7 @@ int target_valid(struct guard *g)
     return sys_notify_valid(g->notify, g->n.id);
 }
 
-/* The number after `label` in a status text, -1 when it is not there; `last`: the last one on the line. */
+/* The number after `label` in a status text, -1 without one; `last`: the last one on the line. */
 static long status_number(const char *text, const char *label, int base, bool last)
 {
     const char *p = strstr(text, label);
@@ -92,7 +92,7 @@ static long status_number(const char *text, const char *label, int base, bool la
     return value;
 }
 
-/* The second number after `label`: as the next pid namespace below ours has it; the first when there is one only. */
+/* The second number after `label`, that of the next pid namespace below ours; the first if there is only one. */
 static long status_inner(const char *text, const char *label)
 {
     const char *p = strstr(text, label);
@@ -136,7 +136,8 @@ uint32_t target_session(struct guard *g)
     auto_fd int fd = sys_openat(g->who->proc, "status", O_RDONLY | O_CLOEXEC, 0);
     long n = fd < 0 ? fd : sys_read(fd, text, sizeof text - 1);
     text[n > 0 ? n : 0] = 0;
-    bool below = g->plan->namespaces & ~g->plan->outer & CLONE_NEWPID; /* pid 1 is in one that the builder made */
+    /* pid 1 is in a pid namespace that the builder created */
+    bool below = g->plan->namespaces & ~g->plan->outer & CLONE_NEWPID;
     long id = below ? status_inner(text, "\nNSsid:\t") : status_number(text, "\nNSsid:\t", 10, false);
     return id > 0 ? (uint32_t)id : 0;
 }
@@ -154,7 +155,7 @@ int target_caps(struct guard *g, uint64_t *ret)
     return 0;
 }
 
-/* Where a process's mask stands, or would. */
+/* The slot of a process's umask, used or free. */
 static struct mask *mask_slot(struct shared *s, pid_t tgid)
 {
     return &s->masks[(unsigned)tgid % MASKS];
@@ -170,7 +171,7 @@ void target_mask_set(struct guard *g, uint32_t value)
     struct mask *m = mask_slot(s, t->tgid);
     uint64_t when = ++s->clock;
     if (m->tgid && m->tgid != t->tgid)
-        s->masks_dropped = when; /* what others remember may be what this slot held: they read again */
+        s->masks_dropped = when; /* others may rely on what this slot held: they must read again */
     *m = (struct mask){.tgid = t->tgid, .value = value & 0777, .when = when};
     table_unlock(s);
 }
@@ -180,7 +181,7 @@ int target_umask(struct guard *g)
     struct target *t = g->who;
     struct shared *s = g->shared;
     if (g->ours) {
-        (void)sys_umask(g->umask = 0); /* modes are as said */
+        (void)sys_umask(g->umask = 0); /* modes are used unchanged */
         return 0;
     }
     if (t->tgid == 0 && target_status(g, t) < 0)
@@ -213,12 +214,10 @@ int pid_of_init(const struct guard *g)
     return pid ? (int)strtol(pid + 6, NULL, 10) : 1;
 }
 
-extern const char __executable_start, _end; /* of this program: the linker's */
+extern const char __executable_start, _end; /* of this program, set by the linker */
 
-/*
- * Pid 1 shares its memory with the main worker alone, and nobody without powers outside of the box may look into a process that
- * is not dumpable. Its texts are the program's own, which a forked worker has at the same place.
- */
+/* Pid 1 shares its memory only with the main worker, and no unprivileged process outside can examine a non-dumpable
+   one. Its texts are constants of this program, which a forked worker has at the same address. */
 static bool is_own_text(struct guard *g, uint64_t at)
 {
     if (at < (uint64_t)(uintptr_t)&__executable_start || at >= (uint64_t)(uintptr_t)&_end)
@@ -250,7 +249,7 @@ int target_write(struct guard *g, uint64_t at, const void *bytes, size_t n)
 {
     if (n == 0)
         return 0;
-    /* A number that is another's by now must not get it. */
+    /* Do not write into a process that has reused the number. */
     int no = g->ours ? -EFAULT : target_valid(g);
     if (no < 0)
         return no;
@@ -262,7 +261,7 @@ int target_write(struct guard *g, uint64_t at, const void *bytes, size_t n)
 int target_string(struct guard *g, uint64_t at, char text[PATH_MAX])
 {
     size_t have = 0;
-    if (g->ours) {                                      /* checked when it came */
+    if (g->ours) {                                      /* checked on arrival */
         const char *said = (const void *)(uintptr_t)at; // NOLINT(performance-no-int-to-ptr)
         have = strlen(said);
         if (have >= PATH_MAX)
@@ -271,7 +270,7 @@ int target_string(struct guard *g, uint64_t at, char text[PATH_MAX])
         return (int)have;
     }
     while (have < PATH_MAX) {
-        size_t n = 4096 - ((at + have) & 4095); /* the end of the page: what lies behind may not be mapped */
+        size_t n = 4096 - ((at + have) & 4095); /* the end of the page: the next one may not be mapped */
         if (n > PATH_MAX - have)
             n = PATH_MAX - have;
         long got = memory_read(g, at + have, text + have, n);
@@ -290,7 +289,7 @@ int target_fd(struct guard *g, int fd)
     struct target *t = g->who;
     if (fd < 0 || g->ours)
         return -EBADF;
-    if (t->pidfd < 0 && t->process < 0) { /* the process, whose table of descriptors its threads share */
+    if (t->pidfd < 0 && t->process < 0) { /* the process, whose threads share a descriptor table */
         if (t->tgid == 0 && target_status(g, t) < 0)
             return -EBADF;
         t->process = sys_pidfd_open(t->tgid, 0);
@@ -312,7 +311,7 @@ int target_dir(struct guard *g, int fd)
         strcpy(link + 3, decimal(room, fd));
     }
     int dir = sys_openat(g->who->proc, link, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
-    if (dir == -EACCES && fd != AT_FDCWD) { /* who cannot be dumped has a list of descriptors that is root's */
+    if (dir == -EACCES && fd != AT_FDCWD) { /* the fd directory of a non-dumpable process belongs to root */
         auto_fd int own = target_fd(g, fd);
         return own < 0 ? own : sys_openat(g->self_fd, decimal(room, own), O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
     }

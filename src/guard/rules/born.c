@@ -1,10 +1,8 @@
-/*
- * What this guard remembers, in memory that its workers share: objects that were made in this box, and places by path.
- */
+/* What this guard remembers in the memory shared by its workers: objects created in this box, and places by path. */
 #include <string.h>
 #include "guard/inside.h"
 
-/* ---- what was made in this box ---- */
+/* ---- objects created in this box ---- */
 
 static struct born born_of(const struct sys_stat *st)
 {

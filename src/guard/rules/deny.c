@@ -1,7 +1,7 @@
 /*
- * Telling of a refusal: a frame to pinfold, which never waits. A box that provokes denials in a loop would fill the
- * socket and the audit; a bucket lets DENIAL_BURST through at once and refills by DENIAL_RATE a second, and the next
- * one that passes says how many did not.
+ * Reports refusals: a frame to pinfold, sent without waiting. A box that provokes denials in a loop would flood the
+ * socket and the audit log. So a token bucket lets DENIAL_BURST through at once and refills by DENIAL_RATE per second;
+ * the next frame that passes says how many were dropped.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 #define DENIAL_BURST 256u
 #define DENIAL_RATE  64u /* per second */
 
-/* Whether one more may be told now, and how many were not since the last. */
+/* Whether one more may be sent now, and how many were dropped since the last. */
 static bool denial_passes(struct shared *s, uint32_t *ret_dropped)
 {
     bool passes;
@@ -37,7 +37,7 @@ static bool denial_passes(struct shared *s, uint32_t *ret_dropped)
     return passes;
 }
 
-/* The number that the process which waits has for itself, as the network's denials say it; 0: it is gone. */
+/* The waiting process's own pid, as in the network's denials; 0: it is gone. */
 static uint32_t pid_inside(struct guard *g)
 {
     struct target *t = g->who;
@@ -50,7 +50,7 @@ int deny(struct guard *g, enum denial_action action, const struct rule *rule, st
     if (g->ours) {
         (void)snprintf(g->why, sizeof g->why, "%s", why);
         g->why_rule = rule;
-        return -EACCES; /* the caller hears it; it is not the box's doing */
+        return -EACCES; /* the caller gets the error; the box did not cause it */
     }
     if (g->report < 0 || !denial_passes(g->shared, &dropped))
         return -EACCES;

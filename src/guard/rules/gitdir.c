@@ -1,20 +1,20 @@
 /*
- * Repositories, by what they are and not by what they are called: git takes the configuration and the hooks of any
- * directory that holds `objects` and `refs` (setup.c, is_git_directory; with `commondir` the directory that file
- * names), whether it is `.git`, `x.git`, `.git/modules/x` or whatever a `.git` file points to.
+ * Repositories, recognised by content instead of name: git uses the configuration and hooks of any directory that has
+ * `objects` and `refs` (setup.c, is_git_directory; with `commondir`, of the directory that file names), whether it is
+ * `.git`, `x.git`, `.git/modules/x` or whatever a `.git` file points to.
  *
- * A configuration is replaced like this: the box renames (or links) its new content onto the name, as git does with
- * config.lock. The guard reads those bytes by descriptor, judges them, writes them into a fresh file that nobody else
- * has ever had open, and renames that one into place. So what was judged is what stands there.
+ * Replacing a configuration: the box renames (or links) its new content onto the name, as git does with config.lock.
+ * The guard reads the content by descriptor, judges it, writes it into a new file that nobody else has ever had open,
+ * and renames that into place. So the file contains what was judged.
  *
- * .gitmodules is a tracked file, which a checkout writes in place. Its writer gets a nameless file instead, and whenever
- * it is closed a judged copy takes the name: what stands there has always been judged. That is a moment later than it was
- * said, but before any other call that the guard hears of: git writes its index after it, so whoever waits for git finds it.
- * stat(2) and an open for reading are no such calls, and with them git looks for what it has just written. So where the name
- * was free a stand-in has it meanwhile: an empty file with a lease (fcntl(2)), which makes an open wait until the judged bytes
- * are in it, or until it is known that the writer is not done.
- * libgit2 (cargo) makes the configuration of a new repository so, too, an empty one: where none is, an empty file takes the
- * name at once.
+ * .gitmodules is a tracked file, which a checkout writes in place. The writer gets a nameless file, and each time it is
+ * closed a judged copy takes the name. This is a moment later than the close, but before any other call that the guard
+ * sees; git writes its index afterwards, so the file is in place when git is done. stat(2) and opens for reading are
+ * not notified, and git uses them to look at what it has just written. So if the name was free, a placeholder has it
+ * meanwhile: an empty file with a lease (fcntl(2)), which makes an open wait until the judged content is in it, or it
+ * is known that the writer is not done.
+ * libgit2 (cargo) also creates the configuration of a new repository in place, empty at first: if there is none, an
+ * empty file takes the name at once.
  */
 #include <errno.h>
 #include <linux/futex.h>
@@ -59,13 +59,13 @@ bool git_hooks_inert(int dir, const char *name)
 
 void guard_temp_name(const struct guard *g, char text[64])
 {
-    struct timespec now; /* beside us, other guards make such names, and a call of the file API has no number */
+    struct timespec now; /* other guards create such names, too, and a file API call has no number */
     (void)clock_gettime(CLOCK_MONOTONIC, &now);
     (void)snprintf(text, 64, GUARD_TEMP "%x-%llx-%lx", g->n.pid, (unsigned long long)g->n.id,
                    (unsigned long)now.tv_sec * 1000000000ul + (unsigned long)now.tv_nsec);
 }
 
-/* All but "." and "..", up to HOOKS_MAX. */
+/* Moves all but "." and "..", up to HOOKS_MAX. */
 static int move_entries(int from, int to)
 {
     _Alignas(8) char records[8192];
@@ -86,7 +86,7 @@ static int move_entries(int from, int to)
     return (int)n;
 }
 
-/* `old`, open, by the name it has; `fresh` by one of the guard's. */
+/* Replaces the open directory `old`, which has the name, by `fresh`, which has a name of the guard's. */
 static int renew_from(int dir, const char *name, int old, const char *temp)
 {
     struct sys_stat st;
@@ -99,7 +99,7 @@ static int renew_from(int dir, const char *name, int old, const char *temp)
     if (no == 0)
         no = sys_fchmod(fresh, st.mode & 0777);
     if (no == 0)
-        no = sys_unlinkat(dir, name, AT_REMOVEDIR); /* not while there is anything in it */
+        no = sys_unlinkat(dir, name, AT_REMOVEDIR); /* fails while there is anything in it */
     if (no == 0)
         return sys_renameat2(dir, temp, dir, name, RENAME_NOREPLACE);
     if (fresh >= 0)
@@ -163,7 +163,7 @@ static int write_all(int fd, const char *bytes, size_t n)
     return 0;
 }
 
-/* A fresh file beside `name`, with these bytes and this mode, then in its place. */
+/* Writes a new file beside `name` with these bytes and this mode, then puts it in place. */
 static int put_in_place(struct guard *g, int dir, const char *name, struct str bytes, unsigned mode, bool replace)
 {
     char temp[64];
@@ -181,7 +181,7 @@ static int put_in_place(struct guard *g, int dir, const char *name, struct str b
     return no;
 }
 
-/* The same with a submodule's absolute place made relative: it is to mean the same wherever the work tree moves. */
+/* The same with a submodule's absolute path made relative, so that it stays right when the work tree moves. */
 static int put_relative_path(struct guard *g, int dir, const char *name, struct str path, struct str bytes,
                              unsigned mode, bool replace)
 {
@@ -192,7 +192,7 @@ static int put_relative_path(struct guard *g, int dir, const char *name, struct 
     return no < 0 ? no : put_in_place(g, dir, name, no ? buf_view(&relative) : bytes, mode, replace);
 }
 
-/* What is judged by the bytes: keys, and where places of submodules lead now. */
+/* Judges the content: keys, and where paths of submodules lead now. */
 static int judge_text(struct guard *g, const struct gitconfig_ask *ask, struct buf *why)
 {
     int no = git_judge(ask, why);
@@ -204,14 +204,14 @@ static int judge_text(struct guard *g, const struct gitconfig_ask *ask, struct b
     return no;
 }
 
-/* Into an empty file that nobody else has open. */
+/* Writes into an empty file that nobody else has open. */
 static int fill(int fd, struct str bytes, unsigned mode)
 {
     int no = write_all(fd, bytes.p, bytes.n);
     return no < 0 ? no : sys_fchmod(fd, mode & 0777);
 }
 
-/* Judges the bytes behind `source` as the new content of `to`, and puts them there; into `stand_in` unless that is -1. */
+/* Judges the content of `source` as the new content of `to`, and puts it there; into `stand_in` unless that is -1. */
 static int judge_and_put(struct guard *g, int source, const struct place *to, const struct rule *rule, bool replace,
                          int stand_in)
 {
@@ -281,7 +281,7 @@ int git_config_replace(struct guard *g, const struct place *from, const struct p
 
 /* ---- what is written in place: .gitmodules, when git checks out a tree, and the first configuration ---- */
 
-/* The file the caller writes: nameless, with the present content unless it asked for none, and the present permissions. */
+/* The file for the caller to write: nameless, with the present content (unless truncated) and permissions. */
 static int nameless(struct guard *g, const struct place *p, int flags, unsigned mode, int old)
 {
     char *bytes = NULL;
@@ -305,7 +305,7 @@ static int nameless(struct guard *g, const struct place *p, int flags, unsigned 
 }
 
 #define UNBORN    (-1)
-#define SETTLE_MS 200 /* for a watcher that hangs in a dead file system; nothing is weaker then, only later */
+#define SETTLE_MS 200 /* for a watcher that hangs in a dead file system; this delays, but weakens nothing */
 
 static void woken(int signal)
 {
@@ -340,7 +340,7 @@ void git_modules_settle(struct guard *g)
     }
 }
 
-/* An entry for a watcher, before there is one: what is asked meanwhile it finds. NULL: none is left. */
+/* Reserves an entry before the watcher exists, so that it finds earlier requests. NULL: none is free. */
 static struct watcher *watcher_enter(struct shared *s)
 {
     struct watcher *w = NULL;
@@ -377,7 +377,7 @@ static void watcher_leave(struct shared *s, struct watcher *w)
     watcher_tell(w, atomic_load(&w->asked));
 }
 
-/* The empty file that has a free name until the first copy comes; -1 without. Who opens it waits for its lease. */
+/* Creates the placeholder at a free name, with its lease; -1 without. An opener waits for the lease. */
 static int stand_in_make(const struct place *p)
 {
     auto_fd int fd = sys_openat(p->dir, p->name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -396,14 +396,14 @@ static bool stand_in_named(const struct place *p, int fd)
            here.major == there.major && here.minor == there.minor;
 }
 
-/* Nobody else has it open: a reader who waits leaves a lease that is to be for reading. */
+/* Whether nobody else has it open: with a waiting reader the lease's target is a read lease. */
 static bool stand_in_ours(const struct place *p, int fd)
 {
     int lease = fd < 0 ? F_UNLCK : sys_fcntl(fd, F_GETLEASE, 0);
     return (lease == F_WRLCK || lease == F_RDLCK) && stand_in_named(p, fd);
 }
 
-/* The lock of the names is held exclusively. */
+/* The name lock is held exclusively. */
 static void watched_close(struct guard *g, struct place *p, const struct rule *rule, int file, int *stand_in)
 {
     bool ours = stand_in_ours(p, *stand_in);
@@ -413,16 +413,16 @@ static void watched_close(struct guard *g, struct place *p, const struct rule *r
     if (no < 0 && *stand_in >= 0 && stand_in_named(p, *stand_in))
         (void)sys_unlinkat(p->dir, p->name, 0);
     holds_drop(g);
-    *stand_in = close_fd(*stand_in); /* and the lease with it */
+    *stand_in = close_fd(*stand_in); /* closes the lease, too */
 }
 
-/* In a process of its own: each time a writer closes the file, its bytes are judged and a copy takes the name. */
+/* In a separate process: each time a writer closes the file, judges its content and puts a copy in place. */
 static _Noreturn void watch(struct guard *g, struct place *p, const struct rule *rule, int file, int events,
                             struct watcher *w, int stand_in)
 {
     uint64_t open = 0;
     (void)sys_sigmask_swap(SIG_BLOCK, SYS_SIGNAL_BIT(SIGUSR1) | SYS_SIGNAL_BIT(SIGIO), &open);
-    (void)signal(SIGUSR1, woken); /* by the C library: a handler needs its way back */
+    (void)signal(SIGUSR1, woken); /* via libc, because a handler needs its restorer */
     (void)signal(SIGIO, woken);
     if (stand_in >= 0)
         (void)sys_fcntl(stand_in, F_SETOWN, sys_call(SYS_getpid, 0, 0, 0, 0, 0, 0));
@@ -431,7 +431,7 @@ static _Noreturn void watch(struct guard *g, struct place *p, const struct rule 
     for (bool ended = false, due = false;;) {
         char bytes[4096];
         uint32_t asked = w ? atomic_load(&w->asked) : 0;
-        /* Asked first: who opens it after the writer's close finds that close told. */
+        /* Check this first: an opener that comes after the writer's close finds that close reported. */
         bool opened = stand_in >= 0 && sys_fcntl(stand_in, F_GETLEASE, 0) != F_WRLCK;
         due |= sys_read(events, bytes, sizeof bytes) > 0;
         bool closed = due && names_lock(g, true) == 0;
@@ -440,9 +440,9 @@ static _Noreturn void watch(struct guard *g, struct place *p, const struct rule 
             watched_close(g, p, rule, file, &stand_in);
             names_unlock(g);
         } else if (opened && !due) {
-            stand_in = close_fd(stand_in); /* before the writer is done: there is nothing in it yet */
+            stand_in = close_fd(stand_in); /* opened before the writer is done: it is still empty */
         }
-        /* A lease for reading is to be had when nobody writes (fcntl(2)). */
+        /* A read lease is granted once there is no writer (fcntl(2)). */
         bool over = ended || (closed && sys_fcntl(file, F_SETLEASE, F_RDLCK) == 0);
         if (w && over)
             watcher_leave(g->shared, w);
@@ -453,7 +453,7 @@ static _Noreturn void watch(struct guard *g, struct place *p, const struct rule 
             guard_leave(g);
         }
         struct pollfd wait[] = {{.fd = events, .events = POLLIN}, {.fd = g->init_pidfd, .events = POLLIN}};
-        /* With pid 1, every writer; what it closed counts. */
+        /* All writers end with pid 1; what was closed counts. */
         ended = sys_poll_masked(wait, 2, open) > 0 && wait[1].revents;
     }
 }
@@ -478,13 +478,13 @@ long git_in_place_open(struct guard *g, struct place *p, const struct rule *rule
     if (file < 0)
         return file;
     auto_fd int events = sys_inotify(IN_CLOEXEC | IN_NONBLOCK);
-    /* For the watcher: its own descriptor is for reading, so that closing it tells nothing. */
+    /* A read-only descriptor for the watcher, so that closing it triggers no event. */
     auto_fd int reading = sys_openat(g->self_fd, decimal(room, file), O_RDONLY | O_CLOEXEC, 0);
     auto_fd int giving =
         sys_openat(g->self_fd, decimal(room, file), (flags & (O_ACCMODE | O_APPEND | O_NONBLOCK)) | O_CLOEXEC, 0);
     file = close_fd(file);
     if (reading < 0 || giving < 0)
-        return giving < 0 ? giving : reading; /* permissions that do not let it be written, or judged */
+        return giving < 0 ? giving : reading; /* its permissions forbid writing or judging it */
     if (events < 0 || sys_inotify_add(events, decimal(room, reading), IN_CLOSE_WRITE) < 0)
         return -ENOMEM;
     auto_fd int stand_in = old < 0 && gitconfig_kind_of(place_path(p)) != GITCONFIG_REPOSITORY ? stand_in_make(p) : -1;

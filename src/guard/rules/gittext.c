@@ -1,6 +1,4 @@
-/*
- * What git finds in a directory: whether it is a repository, and the bytes of a configuration.
- */
+/* Examines a directory as git would: whether it is a repository, and the content of a configuration. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -12,7 +10,7 @@ bool git_is_nothing(int no)
     return no == -ENOENT || no == -ENOTDIR;
 }
 
-/* Or might: whoever owns the directory takes its search permission away, acts by a descriptor, and gives it back. */
+/* Or may exist: the directory's owner could remove its search permission, act by a descriptor, and restore it. */
 static bool stands(int dir, const char *name)
 {
     struct sys_stat st;
@@ -34,7 +32,7 @@ int git_text_read(int fd, char **ret, size_t *ret_n)
         return -EINVAL;
     if (st.size > GITCONFIG_MAX_BYTES)
         return -EFBIG;
-    size_t room = st.size + 1, n = 0; /* one more: it may grow meanwhile, and is too large then */
+    size_t room = st.size + 1, n = 0; /* one more, to notice a file that grows or is too large */
     char *bytes = malloc(room);
     long got = bytes ? 1 : -ENOMEM;
     while (got > 0 && n < room) {
@@ -54,7 +52,7 @@ int git_text_read(int fd, char **ret, size_t *ret_n)
 int git_text_open(int dir, const char *name)
 {
     const int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
-    /* What somebody has mounted over the name is not what stands there. */
+    /* A file mounted over the name does not count. */
     int fd = sys_openat2(dir, name, (uint64_t)flags, 0, RESOLVE_NO_XDEV);
     return fd == -ENOSYS ? sys_openat(dir, name, flags, 0) : fd;
 }

@@ -1,15 +1,15 @@
 /*
- * Hard links. A regular file in a writable tree may have names outside of it as well: packages from pnpm's store, objects
- * of `git clone --local`, backups made by `cp -al`. What is changed under one name is changed under all of them, so such a file
- * (a foreign one) is not changed: it is copied first, the copy takes the name in the box's tree, and the call is performed on
- * that. Who only reads pays nothing, and neither does who changes a file of one name.
+ * Hard links. A regular file in a writable tree may have names outside of it: packages from pnpm's store, objects of
+ * `git clone --local`, backups made by `cp -al`. A change under one name changes it under all, so such a (foreign) file
+ * is not changed: it is copied first, the copy takes the name in the box's tree, and the call is performed on the copy.
+ * Reading costs nothing more, and neither does changing a file with one name.
  *
- * A file of several names is the box's own when this guard made all of them, which a table in the shared memory knows:
- * how many names it made, less those that it took away. Whatever does not agree with the file's own number is
- * foreign: names that the host or another box made, and files that found no room in the table.
+ * A file with several names is the box's own if this guard created all of them. A table in shared memory counts, per
+ * file, the names it created minus those it removed. If that does not match the file's link count, the file is foreign:
+ * the host or another box created a name, or the table was full.
  *
- * The bytes are copied without the lock of the name space, into a file without a name; then the call begins anew, holding the
- * lock alone: the same place is found and judged again, and the name is taken if it still is that file's.
+ * The content is copied without the name lock, into a file without a name. Then the call starts over with the lock held
+ * exclusively: the place is found and judged again, and the copy takes the name if that still is the same file's.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -19,9 +19,9 @@
 #include "guard/inside.h"
 
 #define PROBES       8
-#define COPY_AT_ONCE (1u << 20) /* bytes that are copied while nobody else receives */
+#define COPY_AT_ONCE (1u << 20) /* bytes copied while nobody else receives */
 #define COPY_PIECE   (64u << 20)
-#define TRIES        8 /* while the host puts another file there each time */
+#define TRIES        8 /* if the host keeps replacing the file */
 
 #ifndef FICLONE
 #define FICLONE 0x40049409 /* linux/fs.h, _IOW(0x94, 9, int) */
@@ -34,7 +34,7 @@ static struct links links_of(const struct sys_stat *st)
     return (struct links){(uint64_t)st->major << 32 | st->minor, st->inode, st->born.seconds, st->born.nanoseconds, 0};
 }
 
-/* Its entry, or with `make` one that may be taken for it. The table is locked. */
+/* Finds its entry, or with `make` a free one. The table is locked. */
 static struct links *links_find(struct shared *s, const struct links *of, bool make)
 {
     uint64_t h = (of->inode ^ of->device << 7 ^ of->nanoseconds) * 0x9e3779b97f4a7c15u;
@@ -44,13 +44,13 @@ static struct links *links_find(struct shared *s, const struct links *of, bool m
         if (l->n && l->inode == of->inode && l->device == of->device && l->seconds == of->seconds &&
             l->nanoseconds == of->nanoseconds)
             return l;
-        if (!room && l->n <= 1) /* of one name it is found out without */
+        if (!room && l->n <= 1) /* a file with one name needs no entry */
             room = l;
     }
     return make ? room : NULL;
 }
 
-/* Whether this guard made each of its names. */
+/* Whether this guard created each of its names. */
 static bool links_own(struct guard *g, const struct sys_stat *st)
 {
     if (atomic_load(&g->shared->linked) == 0)
@@ -103,7 +103,7 @@ void hardlink_gone(struct guard *g, const struct sys_stat *st)
     table_unlock(g->shared);
 }
 
-/* ---- which files are concerned ---- */
+/* ---- which files are affected ---- */
 
 bool hardlink_foreign(struct guard *g, const struct object *o)
 {
@@ -119,7 +119,7 @@ bool hardlink_nameless(struct guard *g, const struct object *o)
     return o->st.links == 0 || links_own(g, &o->st);
 }
 
-/* The directory that the name is in, and the name: a magic link says nothing about either. */
+/* The directory and the name in it; a magic link tells neither. */
 struct link_spot {
     int dir;
     char name[NAME_MAX + 1];
@@ -198,17 +198,17 @@ static int copy_range(struct guard *g, int from, int to, uint64_t at, uint64_t e
         long n = sys_call(SYS_copy_file_range, from, &in, to, &out, end - at < COPY_PIECE ? end - at : COPY_PIECE, 0);
         if (n == -ENOSPC || n == -EDQUOT || n == -EFBIG || n == -EIO)
             return (int)n;
-        if (n <= 0) /* it cannot be done between these files, or the file has become shorter */
+        if (n <= 0) /* not possible between these files, or the file has shrunk */
             return copy_by_hand(from, to, at, end);
         at += (uint64_t)n;
-        int no = at < end ? target_valid(g) : 0; /* nobody waits for the rest */
+        int no = at < end ? target_valid(g) : 0; /* the caller no longer waits */
         if (no < 0)
             return no;
     }
     return 0;
 }
 
-/* Holes stay holes. */
+/* Preserves holes. */
 static int copy_content(struct guard *g, int from, int to, uint64_t size)
 {
     if (sys_call(SYS_ioctl, to, SYS_CLONE_FILE, from, 0, 0, 0) == 0)
@@ -228,7 +228,7 @@ static int copy_content(struct guard *g, int from, int to, uint64_t size)
     return sys_ftruncate(to, (int64_t)size);
 }
 
-/* Extended attributes, access lists among them; those that take a privilege are not ours to give. */
+/* Copies extended attributes, including access lists; not those that need a privilege. */
 static void copy_attributes(int from, int to, unsigned mode)
 {
     char path[12], *names = malloc(2 * (64u << 10)), *value = names ? names + (64u << 10) : NULL;
@@ -236,14 +236,14 @@ static void copy_attributes(int from, int to, unsigned mode)
     for (long at = 0; at < n; at += (long)strlen(names + at) + 1) {
         long k = sys_call(SYS_getxattr, decimal(path, from), names + at, value, 64u << 10, 0, 0);
         int no = k < 0 ? (int)k : sys_fsetxattr(to, names + at, value, (size_t)k, 0);
-        /* The group's part of the mode was the list's mask: without the list it would be the group's. */
+        /* The group bits of the mode were the list's mask: without the list they would apply to the group. */
         if (no < 0 && strcmp(names + at, "system.posix_acl_access") == 0)
             (void)sys_fchmod(to, mode & ~070u);
     }
     free(names);
 }
 
-/* Owner as far as possible, as an editor does that cannot write in place; then the rest. */
+/* Sets the owner as far as possible, like an editor that cannot write in place; then the rest. */
 static int copy_metadata(const struct object *o, int to)
 {
     unsigned mode = o->st.mode & 07777;
@@ -275,7 +275,7 @@ static int copy_open(struct guard *g, const struct link_spot *s)
     return c->fd;
 }
 
-/* Makes what is to take the name; no lock is held. */
+/* Creates the copy; no lock is held. */
 static int copy_make(struct guard *g, const struct link_spot *s, const struct object *o, bool content)
 {
     struct hardlink_copy *c = &g->copy;
@@ -286,7 +286,7 @@ static int copy_make(struct guard *g, const struct link_spot *s, const struct ob
     *c = (struct hardlink_copy){
         .waits = true, .tries = c->tries, .fd = -1, .dir = sys_fcntl(s->dir, F_DUPFD_CLOEXEC, 0), .of = o->st};
     (void)snprintf(c->temp, sizeof c->temp, GUARD_TEMP "%x-%llx", g->n.pid, (unsigned long long)g->n.id);
-    if (!S_ISREG(o->st.mode)) /* a symbolic link: a new one is made when the name is taken */
+    if (!S_ISREG(o->st.mode)) /* a symbolic link: created when the name is taken */
         return 0;
     char room[12];
     auto_fd int from =
@@ -322,7 +322,7 @@ static int link_again(struct hardlink_copy *c, const struct object *o)
     return no < 0 ? no : sys_utimensat(c->dir, c->temp, times, AT_SYMLINK_NOFOLLOW);
 }
 
-/* The copy takes the name, and `o` is the copy from now on. The lock is held alone. */
+/* Gives the name to the copy, which `o` refers to from now on. The lock is held exclusively. */
 static int name_take(struct guard *g, const struct link_spot *s, struct object *o)
 {
     struct hardlink_copy *c = &g->copy;
@@ -330,7 +330,7 @@ static int name_take(struct guard *g, const struct link_spot *s, struct object *
     char room[12];
     int no = sys_stat_at(s->dir, s->name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st);
     if (no == 0 && !same_file(&st, &c->of))
-        no = -ESTALE; /* the host's doing */
+        no = -ESTALE; /* changed by the host */
     if (no == 0 && S_ISLNK(o->st.mode))
         no = link_again(c, o);
     else if (no == 0 && !c->named) {
@@ -352,14 +352,14 @@ static int name_take(struct guard *g, const struct link_spot *s, struct object *
     return 0;
 }
 
-/* Whether the caller could change it at all: what the kernel would refuse is refused before anything is copied. */
+/* Whether the caller could change it at all: checked before anything is copied. */
 static int may_change(const struct object *o, enum hardlink_change change)
 {
     if (change == HARDLINK_CONTENT || change == HARDLINK_EMPTY)
         return (int)sys_call(SYS_faccessat2, o->fd, "", W_OK, AT_EMPTY_PATH | AT_EACCESS, 0, 0);
     if (o->st.uid != (uint32_t)sys_call(SYS_geteuid, 0, 0, 0, 0, 0, 0))
         return -EPERM;
-    /* git says so of a pack that it needs still; when it cannot, it writes the object anew. */
+    /* git touches a pack that it still needs; if it cannot, it writes the object again. */
     if (change == HARDLINK_TOUCH && o->st.size > COPY_AT_ONCE && !(o->st.mode & 0222))
         return -EPERM;
     return 0;
@@ -377,7 +377,8 @@ int hardlink_own(struct guard *g, const struct place *p, struct object *o, enum 
         no = deny(g, action, NULL, object_path(o), "it may have a name outside, and has none in the box");
     if (no < 0)
         return no;
-    auto_fd int dir = s.dir;
+    auto_fd int dir = s.dir; /* closed at the end */
+    (void)dir;
     if (g->copy.waits && g->names_held == 2 && same_file(&g->copy.of, &o->st)) {
         no = name_take(g, &s, o);
         if (no != -ESTALE)

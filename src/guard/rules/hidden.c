@@ -1,9 +1,9 @@
 /*
- * Hidden files under another name. A hide is about a name; when the host moves what stands there, nobody said that the box may
- * read it now. So the guard knows what stood at each hidden name of fixed place when the box began, and what it has seen there
- * since (whoever asked for it was refused): a file by its identity, a directory by a descriptor, whose path the kernel keeps up
- * to date. Neither needs anything of the host's. What nobody asked for between the host's putting it there and moving it away
- * again, the guard has never seen: docs/SECURITY.md says so.
+ * Hidden files under another name. A hide is about a name; if the host moves the object elsewhere, the box must still
+ * not read it. So the guard remembers what was at each hidden name of fixed place when the box began, and what it has
+ * seen there since (when a call was refused): a file by its identity, a directory by a descriptor, whose path the
+ * kernel keeps current. Neither affects the host. An object that the host put there and moved away without any call in
+ * between is unknown to the guard: docs/SECURITY.md says so.
  */
 #include <errno.h>
 #include <string.h>
@@ -71,7 +71,7 @@ const struct rule *hidden_around(struct guard *g, struct str path)
         if (g->hidden[i].fd < 0 || path_of(g, g->hidden[i].fd, now, &n) < 0 || !n ||
             !path_in(path, (struct str){now, n}))
             continue;
-        /* Where it has always been the rules decide: a longer one may open what is in it. */
+        /* At its original place the rules decide: a longer one may make something in it visible. */
         const struct rule *rule = rule_of(g, g->hidden[i].rule);
         if (rule && !str_eq(rule->path, (struct str){now, n}))
             return rule;
@@ -100,9 +100,9 @@ const struct rule *hidden_moved(struct guard *g, const struct object *o)
 /* ---- programs ---- */
 
 /*
- * What was found at a place that is not hidden. A process may leave the mount namespace that its program was found in
- * (unshare(2)): then the kernel tells nobody where the program stands, and what was known of the file decides. Only where the file
- * system says when a file came into being, for inodes are used again.
+ * Remembers files found where nothing is hidden. A process may leave the mount namespace in which its program was found
+ * (unshare(2)); then the kernel tells no path for the program, and what is remembered of the file decides. Only on file
+ * systems with creation times, because inodes are reused.
  */
 static bool free_has(const struct shared *s, const struct born *is)
 {

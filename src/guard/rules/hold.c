@@ -1,35 +1,34 @@
 /*
- * What no other box may change between a verdict and its act.
+ * Locks what no other box may change between a verdict and its act.
  *
- * The lock of the name space (names_lock.c) is one guard's own, but boxes share directories: of two boxes in one workspace, of a
- * session's file API and a run, of root's box and a user's, of a container and the host. So whatever a verdict asks of the
- * file system, and another box's act could answer differently a moment later, is held by flock(2) on the directory in
- * question. Why that: it belongs to the device and inode, so whoever can reach the directory by whatever mount, name,
- * namespace or user meets the same lock, and nobody can be told a wrong place for it; the kernel gives it back when its
- * holder dies; nothing is left on a disk. A file of locks in a place of pinfold's own would need a place that all users,
- * containers and machines of a kernel share, and who has another place would not notice. On a network file system flock
- * on a directory is this kernel's own: boxes on other machines are not held off.
+ * The lock of the name space (names_lock.c) belongs to one guard, but boxes share directories: two boxes in one
+ * workspace, a session's file API and a run, root's box and a user's, a container and the host. So whatever a verdict
+ * reads from the file system, and another box's act could change a moment later, is locked by flock(2) on the directory
+ * in question. Such a lock belongs to the device and inode, so everybody who reaches the directory by any mount, name,
+ * namespace or user meets the same lock; the kernel releases it when its holder dies; nothing is left on disk. A lock
+ * file of pinfold's own would need a place that all users, containers and virtual machines of a kernel share. On a
+ * network file system flock on a directory is local to this kernel: boxes on other machines are not locked out.
  *
- * Which directories. A verdict on a path depends on the names of directories above it, and on what stands in them, only
- * through rules of several components (".git/hooks", ".hg/hgrc") and through what makes a repository of a directory
- * (gitdir.c). So a step is held
- *   - when its path has a component that is behind the first of such a rule, or is one of git's own: the directory
- *     that the component stands in ("X" for X/hooks/pre-commit, X/objects, X/config);
- *   - when a directory comes to stand where a rule speaks of what is below that name (x becomes ".git"): the directory
- *     that moves. Whoever makes x/hooks meanwhile holds the same x;
- *   - with submodules, X/.git of each X/.git/modules that a verdict goes over (module.c);
- *   - when its path has a name that holds at the root of a repository (".envrc"), or ends in what makes such a root (".git"): the
- *     directory that both stand in.
- * Everything else (the thousands of files of a checkout) holds nothing and costs nothing. Two things follow for it: an act with
- * an ordinary name may be under way in a directory that meanwhile becomes somebody's "hooks"; so a directory for hooks
- * that begins to count becomes another one, which nobody has ever had open (git_hooks_renew). And what a rename judged may
- * be replaced, name by name, before it is moved; so it is first moved to a name that no box may touch, and looked at there
- * (rename_counted, name.c).
+ * Which directories: a verdict about a path depends on the names and contents of directories above it only through
+ * rules of several components (".git/hooks", ".hg/hgrc") and through what makes a directory a repository (gitdir.c). So
+ * an act takes locks
+ *   - if its path has a component that comes after the first of such a rule, or is one of git's own: on the directory that
+ *     contains it ("X" for X/hooks/pre-commit, X/objects, X/config);
+ *   - if a directory gets a name below which a rule applies (x becomes ".git"): on that directory. Whoever creates x/hooks
+ *     meanwhile locks the same x;
+ *   - with submodules, on X/.git of each X/.git/modules that a verdict examines (module.c);
+ *   - if its path has a name that applies at the root of a repository (".envrc"), or ends in what makes such a root
+ *     (".git"): on the directory that contains both.
+ * Everything else (the thousands of files of a checkout) takes no lock and costs nothing. Two consequences: an act on
+ * an ordinary name may be under way in a directory that becomes a "hooks" meanwhile; so a hooks directory that becomes
+ * effective is replaced by a new one, which nobody has ever had open (git_hooks_renew). And what a rename has judged
+ * may be exchanged under its name before it is moved; so it is first renamed to a name that no box may touch, and
+ * judged again there (rename_counted, name.c).
  *
- * Order: the names of the guard first, then all directories at once or none: a guard that cannot have one gives back what it
- * has and tries again, so there is no dead lock. Held is nothing over a call that waits for a process of a box (a
- * descriptor is handed over, a FIFO opened) nor over a program. Whoever waits HOLD_MS is refused, and so is who may not read
- * the directory or has a file system that knows no such lock.
+ * Order: first the guard's name lock, then all directories at once or none. A guard that cannot get one releases the
+ * others and tries again, so there is no deadlock. No lock is held during a call that waits for a process of a box
+ * (handing over a descriptor, opening a FIFO) or for a program. After HOLD_MS a call is refused; so is one whose caller
+ * may not read the directory, or on a file system without such locks.
  */
 #include <errno.h>
 #include <poll.h>
@@ -42,8 +41,8 @@
 #include "sys/poll.h"
 
 #define HOLD_MS   3000
-#define MOVED     1  /* the place is another by now */
-#define MOVES_MAX 64 /* somebody plays a game with it */
+#define MOVED     1  /* the place has changed */
+#define MOVES_MAX 64 /* somebody keeps moving it */
 #define OPEN_HELD (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
 #define UNREADABLE                                                                                                     \
     "a directory on the path, which other boxes can change at the same time, cannot be read and therefore not be "     \
@@ -92,7 +91,7 @@ static bool is_held(const struct guard *g, const struct sys_stat *st)
     return false;
 }
 
-/* What the shape of a repository is told by; `last`: nothing stands behind it in the path. */
+/* Whether the name is part of the layout of a repository; `last`: it is the last one of the path. */
 static bool is_gits(struct str part, struct str before, bool last)
 {
     static const struct str anywhere[] = {{"hooks", 5}, {"remotes", 7}, {"branches", 8}};
@@ -107,7 +106,7 @@ static bool is_gits(struct str part, struct str before, bool last)
     return fold_eq(part, STR("modules")) && fold_eq(before, STR(".git"));
 }
 
-/* The directory that is the first `n` bytes of the place's path. */
+/* Locks the directory that is the first `n` bytes of the place's path. */
 static int hold_above(struct guard *g, const struct place *p, size_t n)
 {
     char name[PLACE_PATH];
@@ -120,7 +119,7 @@ static int hold_above(struct guard *g, const struct place *p, size_t n)
 
 typedef int each_fn(struct guard *g, const struct place *p, size_t n);
 
-/* `each` for every directory of the place that has to be held; it ends with the first that is not 0. */
+/* Calls `each` for every directory of the place that needs a lock, until one does not return 0. */
 static int each_above(struct guard *g, const struct place *p, each_fn *each)
 {
     struct str path = place_path(p), before = {"", 0};
@@ -140,7 +139,7 @@ static int each_above(struct guard *g, const struct place *p, each_fn *each)
             if (root == 0 || rules_free(&g->rules, path))
                 return 0;
         }
-        /* The names of a writable tree itself and of what is above it only matter where it is somebody's "hooks". */
+        /* Names of a writable tree itself and of those above it matter only inside a "hooks". */
         int no = end > root || (end == root && below) ? each(g, p, at - 1) : 0;
         if (no)
             return no;
@@ -148,10 +147,8 @@ static int each_above(struct guard *g, const struct place *p, each_fn *each)
     return 0;
 }
 
-/*
- * Names of the `root` list hold where a repository's marker stands (reporoot.c): whoever makes such a name, and whoever
- * brings a marker beside it, holds the directory that both stand in.
- */
+/* Names of the `root` list apply where a repository's marker is (reporoot.c): creating such a name, or a marker beside
+   it, locks the directory that contains both. */
 static int each_rooted(struct guard *g, const struct place *p, each_fn *each)
 {
     int no = 0;
@@ -170,7 +167,7 @@ static int each_held(struct guard *g, const struct place *p, each_fn *each)
     return no ? no : each_rooted(g, p, each);
 }
 
-/* ---- having them ---- */
+/* ---- taking locks ---- */
 
 static int hold_order(const void *a, const void *b)
 {
@@ -195,7 +192,8 @@ static int lock_all(struct guard *g)
     return 0;
 }
 
-/* A moment, longer each time and not the same for two guards; -ETIMEDOUT when there were enough, or the box is over. */
+/* Sleeps a little longer each time, and differently in each guard; -ETIMEDOUT after too many, or if the box has
+   ended. */
 static int pause_a_moment(struct guard *g, unsigned turn, uint64_t *until)
 {
     struct pollfd end = {.fd = g->init_pidfd, .events = POLLIN};
@@ -226,7 +224,7 @@ static int is_there(struct guard *g, const struct place *p, size_t n)
     char name[PLACE_PATH];
     struct sys_stat st;
     if (n == p->dir_n && !g->nested)
-        return 0; /* it is the place's own directory */
+        return 0; /* the place's own directory */
     memcpy(name, p->path, n);
     name[n] = 0;
     return sys_stat_at(AT_FDCWD, n ? name : "/", AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st) < 0 || !is_held(g, &st)
@@ -234,7 +232,7 @@ static int is_there(struct guard *g, const struct place *p, size_t n)
                : 0;
 }
 
-/* Now that they are held: whether they are those of the place. */
+/* Once locked: checks that these are still the place's directories. */
 static int still(struct guard *g, const struct place *p)
 {
     return place_stays(g, p) ? each_held(g, p, is_there) : MOVED;
@@ -245,7 +243,7 @@ static int refused(struct guard *g, const struct place *p, enum denial_action ac
     return deny(g, action, NULL, place_path(p), no == -ETIMEDOUT ? BUSY : UNREADABLE);
 }
 
-/* What was opened, of `p` and (unless NULL) `other`. MOVED: nothing is held, and the places are found anew. */
+/* Locks what was opened for `p` and (unless NULL) `other`. MOVED: nothing is locked; find the places again. */
 static int hold_all(struct guard *g, struct place *p, struct place *other, enum denial_action action, int no)
 {
     if (no == 0 && g->n_holds == 0)
@@ -273,7 +271,7 @@ int hold_place(struct guard *g, struct place *p, enum denial_action action)
 {
     int no = MOVED;
     g->n_holds = 0;
-    if (!p->plain || p->frozen) /* the kernel refuses it, or the verdict does */
+    if (!p->plain || p->frozen) /* the kernel or the verdict will refuse it */
         return 0;
     for (unsigned turn = 0; no == MOVED && turn < MOVES_MAX; turn++)
         no = hold_all(g, p, NULL, action, each_held(g, p, hold_above));
@@ -288,7 +286,7 @@ static bool has_git(struct str path)
     return false;
 }
 
-/* The directory `from`, if it is one, comes to stand at `to`. */
+/* Locks the directory at `from`, if it is one that gets the name `to`. */
 static int hold_moved(struct guard *g, const struct place *from, const struct place *to)
 {
     char name[NAME_MAX + 2];

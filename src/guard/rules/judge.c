@@ -1,10 +1,9 @@
 /*
- * How it works: a table is compiled once. Rules of fixed place become absolute paths (a GUARD_ROOT name once per
+ * Compiles a table once, then answers from it. Rules of fixed place become absolute paths (a GUARD_ROOT name one per
  * writable tree), any-depth rules lists of components; so do GUARD_ROOT names a second time, for the roots of
- * repositories in such a tree, which the caller finds out about. A question goes over the absolute ones by comparison: of trees
- * (ROOT, PROTECT, HIDE, PRIVATE) the longest at or above the path decides, names hold besides. Then it goes over the
- * components of the path once; a small bitmap of hashes keeps any-depth rules out of the way of the many components no
- * rule begins with.
+ * repositories, which the caller finds. A query first compares the absolute paths: of the trees (ROOT, PROTECT, HIDE,
+ * PRIVATE) the longest at or above the path decides; names apply in addition. Then it goes once over the components of
+ * the path, where a small bitmap of hashes skips the many components that no any-depth rule begins with.
  */
 #include "guard/rules/judge.h"
 #include <errno.h>
@@ -75,7 +74,7 @@ static struct rule *add(struct rule **list, size_t *n, const struct guard_rule *
     return r;
 }
 
-/* A rule of components. The tree it holds below stays where it is: moved away, it would take its names out of reach. */
+/* A rule of components. Its tree is pinned: moving it would take its names out of reach. */
 static int add_any_depth(struct rules *all, struct rule **list, size_t *n, const struct guard_rule *said,
                          uint32_t index, struct str text, struct str below, struct arena *mem)
 {
@@ -102,7 +101,7 @@ bool rules_is_marker(struct str name)
     return false;
 }
 
-/* A name at the root of repositories. Patterns are of one component, and at the top of a tree hold by this, too. */
+/* A name at the root of repositories. Patterns have one component, and also apply to the top of a tree by this rule. */
 static int add_rooted(struct rules *all, const struct guard_rule *said, uint32_t index, struct str text,
                       struct arena *mem)
 {
@@ -133,7 +132,7 @@ static int add_name(struct rules *all, const struct guard_rule *said, uint32_t i
             return no;
         const struct rule *r = &all->guarded[all->n_guarded - 1];
         all->any_depth = true;
-        if (r->pattern) /* anything may begin it */
+        if (r->pattern) /* any name may match */
             memset(all->first, 0xff, sizeof all->first);
         else
             all->first[fold_hash(r->parts[0]) / 64] |= 1ull << fold_hash(r->parts[0]) % 64;
@@ -159,7 +158,7 @@ static int add_rule(struct rules *all, const struct guard_rule *said, uint32_t i
         return -EBADMSG;
     switch (said->kind) {
     case GUARD_RULE_ROOT:
-        return 0; /* was the first pass */
+        return 0; /* this was the first pass */
     case GUARD_RULE_NAME:
         return all->mode == GUARD_OFF && !(said->flags & GUARD_RULE_ALWAYS)
                    ? 0
@@ -191,7 +190,7 @@ static bool marked(const uint64_t bits[4], struct str part)
     return bits[fold_hash(part) / 64] >> fold_hash(part) % 64 & 1;
 }
 
-/* The components of a rule: of one of fixed place, those below its writable tree, which stays where it is. */
+/* The components of a rule; for one of fixed place those below its writable tree, which cannot be moved. */
 static struct str parts_of(const struct rules *all, const struct rule *r)
 {
     struct str root = r->any_depth ? (struct str){"/", 1} : rules_root(all, r->path);
@@ -205,7 +204,7 @@ static void mark_parts(struct rules *all, struct rule *list, size_t n)
         size_t at = 0;
         (void)part_next(path, &at, &part);
         list[i].tail = str_skip(path, at);
-        if (list[i].pattern && list[i].tail.n) { /* anything may be meant */
+        if (list[i].pattern && list[i].tail.n) { /* any name may match */
             memset(all->later, 0xff, sizeof all->later);
             memset(all->above, 0xff, sizeof all->above);
         }
@@ -245,7 +244,7 @@ int rules_load(struct rules *ret, const struct guard_table *table, size_t bytes,
     return 0;
 }
 
-/* ---- asking ---- */
+/* ---- queries ---- */
 
 typedef bool is_in_tree(struct str path, struct str tree);
 
@@ -261,7 +260,7 @@ static const struct rule *deeper(const struct rule *best, const struct rule *lis
 
 const struct rule *rules_decider(const struct rules *r, struct str path)
 {
-    /* Of two as long as each other, the first in this order decides. */
+    /* Of rules of equal length the first in this order decides. */
     const struct rule *best = deeper(NULL, r->hidden, r->n_hidden, GUARD_RULE_HIDE, path, path_in);
     best = deeper(best, r->guarded, r->n_guarded, GUARD_RULE_PROTECT, path, path_in);
     best = deeper(best, r->roots, r->n_roots, GUARD_RULE_ROOT, path, path_in_exactly);
@@ -273,7 +272,7 @@ static bool decided_by(const struct rule *decider, unsigned kind)
     return decider && decider->said->kind == kind;
 }
 
-/* A private tree that the host can see: somebody may be led there. */
+/* A private tree that is on the host, so that somebody could be led there. */
 static bool is_kept(const struct rule *decider)
 {
     return decided_by(decider, GUARD_RULE_PRIVATE) && decider->said->flags & GUARD_RULE_KEPT;
@@ -299,7 +298,7 @@ bool rules_free(const struct rules *r, struct str path)
     return decided_by(decider, GUARD_RULE_PRIVATE) && !is_kept(decider);
 }
 
-/* `inside`: what is in the directory `path`; otherwise the name itself. It frees, and so goes by the bytes. */
+/* `inside`: about contents of the directory `path`, otherwise the name itself. It permits, so it compares bytes. */
 static bool foreign_code(struct str path, bool inside)
 {
     size_t at = 0;
@@ -328,7 +327,7 @@ bool rule_is_git_config(const struct rule *r)
     return r->said->kind == GUARD_RULE_NAME && r->said->judge == GUARD_GIT_CONFIG;
 }
 
-/* git's own, and those of its likes. */
+/* Names of git and similar tools. */
 static bool is_repository_name(const struct rule *r)
 {
     static const char *const first[] = {".git", ".hg", ".jj", "rebase-merge", "sequencer"};
@@ -338,18 +337,16 @@ static bool is_repository_name(const struct rule *r)
     return false;
 }
 
-/* Foreign code may hold any-depth names but repositories' own, and those that a rule of the policy speaks of. */
+/* In foreign code any-depth names do not apply, except those of repositories and of the policy's own rules. */
 static bool holds_in(const struct rule *r, bool foreign)
 {
     return !foreign || is_repository_name(r) || (r->said->flags & GUARD_RULE_ALWAYS);
 }
 
-/*
- * Whether any-depth names hold in `path` at all, and from where on it is read: from the outermost writable tree, so
- * that a tree inside a tree, whatever lies between, does not cut a name in two. A kept tree is like foreign code.
- */
+/* Whether any-depth names apply in `path`, and from which offset on: from the outermost writable tree, so that a tree
+   inside a tree does not cut a name in two. A kept tree is like foreign code. */
 struct scope {
-    size_t from; /* where the part of the path that counts begins */
+    size_t from; /* start of the relevant part of the path */
     bool none, foreign, kept;
 };
 static struct scope scope_under(const struct rules *r, struct str path, const struct rule *decider)
@@ -371,7 +368,7 @@ static struct scope scope_of(const struct rules *r, struct str path)
     return scope_under(r, path, rules_decider(r, path));
 }
 
-/* Where the components begin that `r` speaks of; false when `path` is not below its tree. */
+/* Start of the components that `r` refers to; false if `path` is not below its tree. */
 static bool starts_at(const struct rule *r, struct str path, size_t *from)
 {
     size_t below = r->below.n == 1 ? 0 : r->below.n;
@@ -382,7 +379,7 @@ static bool starts_at(const struct rule *r, struct str path, size_t *from)
     return true;
 }
 
-/* The components from `at` on begin with all of the rule's, which end at *ret_end. */
+/* Whether the components from `at` on begin with all of the rule's, which end at *ret_end. */
 static bool run_match(const struct rule *r, struct str path, size_t at, size_t *ret_end)
 {
     struct str part;
@@ -401,10 +398,8 @@ static bool guarded_from(const struct rule *r, struct str path, size_t here, str
            (*ret_end == path.n || (r->said->flags & GUARD_RULE_DIRECTORY));
 }
 
-/*
- * Of several rules about a path the strictest counts, so that one more never guards less: what holds in every mode, then
- * refusal, then judging the content; of two the one that holds from further up.
- */
+/* Of several rules for a path the strictest applies, so that an additional one never guards less: first those of every
+   mode, then refusal, then judging the content; of equals the one that matches further up. */
 static int strictness(const struct rule *r)
 {
     return r->said->flags & GUARD_RULE_ALWAYS ? 2 : rule_is_git_config(r) ? 0 : 1;
@@ -488,13 +483,13 @@ const struct rule *rules_hidden(const struct rules *r, struct str path)
     return NULL;
 }
 
-/* How many of a rule's first components the path ends in, at most all but one; the longest such run. */
+/* How many of a rule's first components (at most all but one) the path ends in; the longest such run. */
 static size_t prefix_run(const struct rule *r, struct str path, size_t from)
 {
     struct str part;
     for (size_t here = from, next = from; part_next(path, &next, &part); here = next) {
         size_t at = here, i = 0;
-        /* `at` stays behind the last one that matched. */
+        /* `at` stays after the last match. */
         for (size_t end = at; i + 1 < r->n_parts && part_next(path, &end, &part) && part_match(r, i, part); at = end)
             i++;
         if (i && at >= path.n)
@@ -505,7 +500,7 @@ static size_t prefix_run(const struct rule *r, struct str path, size_t from)
     return 0;
 }
 
-/* The longest run of the rule's first components that `path` ends in, where the rule holds. */
+/* The longest run of the rule's first components that `path` ends in, where the rule applies. */
 static size_t prefix_of(const struct rule *r, struct str path, struct scope s)
 {
     size_t from = s.from;
@@ -562,7 +557,7 @@ const struct rule *rules_below(const struct rules *r, struct str path, size_t *a
 
 /* ---- names at the roots of repositories ---- */
 
-/* Whether some name of the list may stand in `path`: mostly the hashes of its components say no. */
+/* Whether a name of the list may occur in `path`: usually the hashes of its components rule that out. */
 static bool may_be_rooted(const struct rules *r, struct str path)
 {
     struct str part = {"", 0}, last;
@@ -575,7 +570,7 @@ static bool may_be_rooted(const struct rules *r, struct str path)
     return false;
 }
 
-/* `rest`: what remains of a name whose first components the path ends in. */
+/* `rest`: the remainder of a name whose first components the path ends in. */
 static bool run_begins(const struct rule *r, struct str path, size_t at, struct str *ret_rest)
 {
     struct str part;
@@ -602,7 +597,7 @@ static bool rooted_begin(const struct rules *r, struct str path, struct rooted *
     return !s.none && !s.kept;
 }
 
-/* The next one of the list that `path` has, or (below) begins with, in some directory above it. */
+/* The next name of the list that `path` contains, or (below) whose beginning it ends in, in a directory above it. */
 static bool rooted_next(const struct rules *r, struct str path, struct rooted *w, bool below)
 {
     struct str part;
@@ -655,7 +650,7 @@ const struct rule *rules_pattern_prefix(const struct rules *r, struct str path, 
     return NULL;
 }
 
-/* Whether a directory that moves leaves the tree a rule holds in, or (what is guarded) comes into it. */
+/* Whether moving a directory takes it out of the tree of a rule, or (guarded) into it. */
 static bool crosses(const struct rule *r, struct str from, struct str to)
 {
     bool left = path_in(from, r->below), arrives = path_in(to, r->below);
@@ -678,7 +673,7 @@ const struct rule *rules_crossing(const struct rules *r, struct str from, struct
     if (!b.none && !b.kept)
         b.foreign = foreign_code(str_skip(to, b.from), true);
     if (b.none || (!a.none && a.foreign <= b.foreign))
-        return NULL; /* nothing there that the rules at the new place would not have refused at the old */
+        return NULL; /* the rules at the old place have refused the same names */
     for (size_t i = 0; i < r->n_guarded; i++)
         if (r->guarded[i].any_depth)
             return &r->guarded[i];

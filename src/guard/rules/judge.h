@@ -1,10 +1,10 @@
 /*
- * What the rules of a guard table say about a name. Pure: canonical paths in, verdicts out; the guard asks the file
- * system what a verdict depends on (does `rest` exist below the moved directory?) and comes back.
+ * What the rules of a guard table say about a name. Pure: takes canonical paths, returns verdicts. Where a verdict
+ * depends on the file system (does `rest` exist below the moved directory?) the guard looks there and calls again.
  *
- * Paths are canonical, absolute, as seen in the box. What forbids (hidden, protected and guarded names, pins, and the trees
- * that names hold in) is compared without regard to ASCII case, so that it holds on file systems that fold it; what frees
- * (private trees, a writable tree inside something hidden or protected, directories of foreign code, sockets) by the bytes.
+ * Paths are absolute paths in the box. Rules that forbid (hidden, protected and guarded names, pins, and the trees
+ * where names apply) ignore ASCII case, so that they also hold on file systems that do; rules that permit (private
+ * trees, a writable tree inside something hidden or protected, directories of foreign code, sockets) compare bytes.
  */
 #pragma once
 #include <stdbool.h>
@@ -15,23 +15,23 @@
 #include "protocol/guard_table.h"
 
 #define RULE_PARTS 8  /* components of one any-depth rule */
-#define RULE_BITS  64 /* words of a bitmap of hashes      */
+#define RULE_BITS  64 /* words of a bitmap of hashes */
 
-/* A guarded or hidden absolute place, or (any_depth) a run of components below some root. */
+/* A guarded or hidden absolute path, or (any_depth) a run of components below some root. */
 struct rule {
     const struct guard_rule *said;
     uint32_t index;  /* in the table, for denials */
-    struct str path; /* absolute place; any-depth: the text */
+    struct str path; /* absolute path; any-depth: the text */
     bool any_depth;
-    bool pattern; /* the last part is one (match/glob.h) */
-    bool direct;  /* any-depth: only directly in `below` after all */
-    /* Of `rooted`: a file of a repository that is not git's. It holds in those alone that the box did not make, also at the
-       top of a writable tree. */
+    bool pattern; /* the last component is a pattern (match/glob.h) */
+    bool direct;  /* any-depth: only directly in `below` */
+    /* In `rooted`: a file of the repository that does not belong to git. The rule applies only to repositories that
+       the box did not create, and to the top of a writable tree. */
     bool in_repository;
-    struct str below;  /* any-depth: holds below this tree, "/" everywhere */
+    struct str below;  /* any-depth: applies below this tree, "/" everywhere */
     struct str *parts; /* any-depth: its components */
     size_t n_parts;
-    struct str tail; /* of several components below a writable tree: those behind the first */
+    struct str tail; /* of several components below a writable tree: those after the first */
 };
 
 struct rules {
@@ -42,68 +42,64 @@ struct rules {
     size_t n_hidden;
     struct rule *pinned, *sockets, *private_trees, *roots;
     size_t n_pinned, n_sockets, n_private, n_roots;
-    struct rule *rooted; /* NAME of GUARD_ROOT, once more: as components below the root of a repository */
+    struct rule *rooted; /* NAME of GUARD_ROOT again, as components below the root of a repository */
     size_t n_rooted;
-    bool any_depth;       /* some guarded name holds at any depth */
-    bool git;             /* git configuration is judged: repositories are looked at, whatever they are called */
-    bool rooted_patterns; /* some of `rooted` is a pattern */
-    /* Which hashes of first components occur in any-depth rules, and in `rooted`. */
+    bool any_depth;       /* some guarded name applies at any depth */
+    bool git;             /* judge git configurations: look at repositories whatever their name */
+    bool rooted_patterns; /* `rooted` contains a pattern */
+    /* Hashes of first components of any-depth rules, and of `rooted`. */
     uint64_t first[RULE_BITS], rooted_first[RULE_BITS];
-    /* The same of rules of several components: of those behind the first, and of those before the last. */
+    /* The same for rules of several components: of all but the first, and of all but the last. */
     uint64_t later[RULE_BITS], above[RULE_BITS];
 };
 
-/* Compiles a table into `mem`; `strings` are the plan's. -ENOMEM, -EBADMSG for an offset or kind that cannot be. */
+/* Compiles a table into `mem`; `strings` are the plan's. -ENOMEM, or -EBADMSG for an invalid offset or kind. */
 int rules_load(struct rules *ret, const struct guard_table *table, size_t bytes, const char *strings,
                size_t strings_bytes, struct arena *mem);
 
-/* Of ROOT, PROTECT, HIDE and PRIVATE rules, the longest at or above `path`; NULL when there is none. */
+/* The longest of the ROOT, PROTECT, HIDE and PRIVATE rules at or above `path`, or NULL. */
 const struct rule *rules_decider(const struct rules *r, struct str path);
-/* The rule that guards `path`: the first *ret_end bytes of it are the guarded name, the rest is below. NULL: none. */
+/* The rule that guards `path`: its first *ret_end bytes are the guarded name, the rest is below. NULL: none. */
 const struct rule *rules_guarded(const struct rules *r, struct str path, size_t *ret_end);
-/* The rule that hides `path`, itself or (unless a longer rule opens it again) something above it. */
+/* The rule that hides `path`, itself or (unless a longer rule makes it visible again) as a descendant. */
 const struct rule *rules_hidden(const struct rules *r, struct str path);
-/*
- * Rules whose place lies strictly below `path`: the next one from *at on, with what remains of its name in `ret_rest`
- * ("hooks" for ".git"). Goes over guarded, hidden (both without patterns) and pinned places. NULL: no more. Begin
- * with 0.
- */
+/* Iterates over guarded, hidden (both without patterns) and pinned places strictly below `path`, from *at (begin with
+   0) on; `ret_rest` gets the rest of the name ("hooks" for ".git"). NULL: no more. */
 const struct rule *rules_below(const struct rules *r, struct str path, size_t *at, struct str *ret_rest);
-/*
- * Names of the `root` list in a tree: the next one that `path` has in one of the directories above it, which holds there
- * when that is the root of a repository (reporoot.c). Begin with a zeroed one.
- */
+/* Iterates over names of the `root` list in `path` that would be guarded if the directory they are in is the root of a
+   repository (reporoot.c). Begin with a zeroed struct. */
 struct rooted {
     const struct rule *rule;
     struct str directory; /* the first bytes of the path; "" for the root directory */
-    size_t end;           /* where the name ends in the path                    */
-    struct str rest;      /* _below: what remains of the name below the path    */
+    size_t end;           /* where the name ends in the path */
+    struct str rest;      /* _below: the rest of the name below the path */
     size_t i;
     bool begun;
 };
 bool rules_rooted(const struct rules *r, struct str path, struct rooted *w);
-/* The same of names whose first components end in `path`. */
+/* The same for names whose first components are the end of `path`. */
 bool rules_rooted_below(const struct rules *r, struct str path, struct rooted *w);
-bool rules_is_marker(struct str name); /* what makes the directory it stands in the root of a repository */
+bool rules_is_marker(struct str name); /* a name that makes its directory the root of a repository */
 bool rules_is_root(const struct rules *r, struct str path); /* the top of a writable tree */
-/* A rule with a pattern of several components, some first ones of which `path` ends in: the directory must stay. */
+/* A rule of several components with a pattern whose first components `path` ends with: the directory must stay
+   there. */
 const struct rule *rules_pattern_prefix(const struct rules *r, struct str path, bool guarded_only);
-/* Whether moving a directory between these places takes it out of an any-depth rule's reach, or into one's. */
+/* Whether moving a directory between these places moves it out of or into the scope of an any-depth rule. */
 const struct rule *rules_crossing(const struct rules *r, struct str from, struct str to);
-/* PIN: the place itself or something below it stands at `path`. */
+/* PIN: `path` or something below it is pinned. */
 const struct rule *rules_pinned(const struct rules *r, struct str path);
-/* Whether some rule of several components has this one behind its first, and so holds or not with what is above it. */
+/* Whether a rule of several components contains this one after the first, so that it depends on what is above. */
 bool rules_later(const struct rules *r, struct str part);
-/* Whether what comes to stand at `path` may bring what a rule guards, hides or rests on below that name. */
+/* Whether something new at `path` may bring along names that a rule guards, hides or depends on. */
 bool rules_counts(const struct rules *r, struct str path);
 bool rules_private(const struct rules *r, struct str path);
-/* In a private tree of which nobody outside has a name: no guarded name holds there. */
+/* In a private tree that is not visible outside: guarded names do not apply. */
 bool rules_free(const struct rules *r, struct str path);
 const struct rule *rules_socket(const struct rules *r, struct str path);
-/* The innermost writable or kept tree around `path`, "" when there is none: where names hold, so in any case of letters. */
+/* The innermost writable or kept tree around `path`, "" if none: guarded names apply there, so any case of letters. */
 struct str rules_root(const struct rules *r, struct str path);
-/* Whether `path` lies below a directory of foreign code, where any-depth rules hold for git's names only. */
+/* Whether `path` is below a directory of foreign code, where of the any-depth rules only git's names apply. */
 bool rules_foreign(struct str path);
-/* Whether the rule is one that git itself fills when it makes a repository. */
+/* Whether the rule is for a directory that git itself fills when it creates a repository. */
 bool rule_is_git_hooks(const struct rule *r);
 bool rule_is_git_config(const struct rule *r);

@@ -1,13 +1,13 @@
 /*
- * Submodules. git keeps the repository of each below X/.git/modules, X the work tree it belongs to; its configuration says
- * in core.worktree where the files are, and there a `git -C SUBMODULE checkout` of a person writes. By its text that is a
- * place in X (gitconfig.c). Here is what keeps it one: no component is a link when it is said, none becomes one later, and
- * no such repository moves to where its text means another place.
+ * Submodules. git keeps the repository of each below X/.git/modules, where X is the work tree it belongs to.
+ * core.worktree in its configuration says where the files are, and a person's `git -C SUBMODULE checkout` writes there.
+ * By its text that is a place in X (gitconfig.c). This file keeps it so: no component may be a link when it is set or
+ * become one later, and no such repository may move to where its text means another place.
  *
- * Nothing is remembered, for the host and other boxes write there, too. Whoever makes a link or moves a directory pays for a look
- * at .git/modules of each directory above, which mostly is not there. A repository's own files are not looked into, so no
- * submodule's repository may stand among them. What cannot be looked at (a box takes permissions away, and gives them back
- * later) is what was looked for.
+ * Nothing is remembered, because the host and other boxes write there, too. Creating a link or moving a directory
+ * therefore looks at .git/modules of each directory above, which usually does not exist. A repository's own files are
+ * not searched, so no submodule's repository may be among them. What cannot be examined (a box can remove permissions
+ * and restore them later) counts as found.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,14 +23,15 @@
 #define SCAN_FOLDERS 4096u
 #define SCAN_DEPTH   32u
 
-/* ---- going over the configurations below a directory ---- */
+/* ---- the configurations below a directory ---- */
 
 struct scan {
     struct guard *g;
-    /* Of each core.worktree: whether it is one that is looked for. `directory`: where the repository stands, or will. */
+    /* Called for each core.worktree: whether it is one we look for. `directory`: where the repository is, or will
+       be. */
     bool (*wanted)(struct scan *s, struct str directory, struct str value);
     const struct place *to, *moved;
-    bool all; /* repositories' own files, too */
+    bool all; /* also search repositories' own files */
     unsigned left;
     size_t n;
     char path[PLACE_PATH];
@@ -54,10 +55,10 @@ static bool scan_file(struct scan *s, int dir, const char *name)
         return no != -EINVAL; /* no file */
     no = gitconfig_parse((struct str){bytes, n}, scan_entry, s, NULL);
     free(bytes);
-    return no != 0 && no != -EBADMSG; /* of such a text git reads nothing */
+    return no != 0 && no != -EBADMSG; /* git uses nothing of such a text */
 }
 
-/* What a repository has besides repositories of submodules (modules) and work trees (worktrees). */
+/* What a repository contains besides repositories of submodules (modules) and work trees (worktrees). */
 static const char *const own_files[] = {"objects", "refs", "logs", "hooks", "info", "lfs"};
 #define OWN_FILES (sizeof own_files / sizeof *own_files)
 
@@ -85,7 +86,7 @@ static bool scan_record(struct scan *s, int dir, const struct sys_dirent *r, boo
         (skip && is_own_file(name)))
         return false;
     if (s->left == 0 || depth == 0 || s->n + name.n + 2 > sizeof s->path)
-        return true; /* too much to look at */
+        return true; /* too much to examine */
     auto_fd int fd = sys_openat(dir, r->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
     if (fd < 0)
         return !is_no_directory(fd);
@@ -118,7 +119,7 @@ static bool scan_directory(struct scan *s, int dir, unsigned depth)
     return got < 0;
 }
 
-/* `dir`: or what opening it failed with. */
+/* `dir`: or the errno of opening it. */
 static bool scan_begin(struct scan *s, int dir, struct str path)
 {
     if (dir < 0)
@@ -129,7 +130,7 @@ static bool scan_begin(struct scan *s, int dir, struct str path)
     return scan_directory(s, dir, SCAN_DEPTH);
 }
 
-/* ---- a place that is said ---- */
+/* ---- a path that is set ---- */
 
 static int open_from_root(struct str path, int flags)
 {
@@ -141,7 +142,7 @@ static int open_from_root(struct str path, int flags)
     return sys_openat2(AT_FDCWD, name, flags | O_CLOEXEC, 0, RESOLVE_NO_SYMLINKS);
 }
 
-/* Whether scans from X/.git/modules come by the directory. */
+/* Whether scans from X/.git/modules reach the directory. */
 static bool is_seen(struct str directory, struct str owner)
 {
     for (size_t at = owner.n + 1; at < directory.n;) {
@@ -157,7 +158,7 @@ static bool is_seen(struct str directory, struct str owner)
     return true;
 }
 
-/* Whether a repository, or something in one, stands there; `owner` and what is above do not count. */
+/* Whether a repository, or part of one, is there; `owner` and what is above do not count. */
 static bool in_repository(struct str place, struct str owner)
 {
     for (size_t at = owner.n + 1; at <= place.n; at++) {
@@ -184,7 +185,7 @@ static bool place_fits(struct guard *g, struct str directory, struct str value)
         return false;
     int there = open_from_root(path, O_PATH);
     (void)close_fd(there);
-    return there >= 0 || there == -ENOENT || there == -ENOTDIR; /* ELOOP: a link is on the way */
+    return there >= 0 || there == -ENOENT || there == -ENOTDIR; /* ELOOP: there is a link on the path */
 }
 
 struct module_text {
@@ -212,7 +213,7 @@ bool module_text_fits(struct guard *g, struct str directory, struct str old_text
     return gitconfig_parse(new_text, entry_misfits, &t, NULL) == 0;
 }
 
-/* ---- links that come to stand on the way ---- */
+/* ---- links created on such a path ---- */
 
 static bool is_behind(struct scan *s, struct str directory, struct str value)
 {
@@ -232,15 +233,13 @@ static bool is_behind(struct scan *s, struct str directory, struct str value)
     return there == -ELOOP;
 }
 
-/*
- * .git/modules of X, by a path that ends in it; its own path, which a link of the host's may have changed. X/.git is held
- * then: so does whoever writes a configuration below it.
- */
+/* Scans .git/modules of X, by a path that ends in it, with its real path, which a link of the host's may have changed.
+   Locks X/.git, as does writing a configuration below it. */
 static bool modules_scan(struct scan *s, const char *name)
 {
     char path[PLACE_PATH];
     size_t n;
-    struct sys_stat st; /* costs less than an open where there is none */
+    struct sys_stat st; /* cheaper than an open if it does not exist */
     int no = sys_stat_at(AT_FDCWD, name, 0, 0, &st);
     if (no < 0)
         return !git_is_nothing(no);
@@ -275,7 +274,7 @@ bool module_behind(struct guard *g, const struct place *to, const struct place *
     return false;
 }
 
-/* ---- repositories that move ---- */
+/* ---- repositories that are moved ---- */
 
 static bool is_misled(struct scan *s, struct str directory, struct str value)
 {
@@ -317,13 +316,13 @@ bool module_misled(struct guard *g, const struct place *from, const struct place
     auto_fd int dir = sys_openat(from->dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
     if (dir < 0)
         return !is_no_directory(dir);
-    if (!left && arrives) { /* whatever work tree with submodules is in it lies in a repository then */
+    if (!left && arrives) { /* a work tree with submodules in it is then inside a repository */
         s.all = true;
         s.wanted = is_any;
         return scan_begin(&s, dir, place_path(to));
     }
     if (!left) {
-        /* By another name than .git only the host gives a repository such a place. */
+        /* Only the host gives a repository that is not named .git such a place. */
         s.wanted = is_relative;
         return git_is_common(dir) && scan_file(&s, dir, "config");
     }

@@ -1,9 +1,9 @@
 /*
- * Mount points at guarded names. bubblewrap, and with it codex and srt, creates what it mounts over where that is missing, and they
- * mount over names that are guarded here. So who has a mount namespace of its own may create such a name, empty: what is
- * below a guarded name stays guarded, and of a file there is no descriptor to write with. It goes when the box ends.
+ * Mount points at guarded names. bubblewrap, and with it codex and srt, creates missing mount points, and they mount
+ * over names that are guarded here. So a caller in its own mount namespace may create such a name, empty: what is below
+ * a guarded name stays guarded, and a file cannot be opened for writing. It is removed when the box ends.
  *
- * Not a name that says something by standing there (a repository's own), and none that the user protects.
+ * Excluded are names whose mere existence has a meaning (a repository's own), and names that the user protects.
  */
 #include <string.h>
 #include "base/fd.h"
@@ -15,13 +15,13 @@ static bool fits(const struct place *p, const struct rule *rule)
            !rule_is_git_hooks(rule) && !rule_is_git_config(rule) && !rules_is_marker((struct str){p->name, p->name_n});
 }
 
-/* Only what will be found again may be made. */
+/* Only what can be found again may be created. */
 bool point_may(struct guard *g, const struct place *p, const struct rule *rule)
 {
     return p->seen >= 0 && fits(p, rule) && places_add(g, &g->shared->points, place_path(p));
 }
 
-/* Made in this box and empty; of a directory rmdir(2) finds out. */
+/* Created in this box and empty; for a directory rmdir(2) finds out. */
 static bool is_empty_and_ours(struct guard *g, int dir, const char *name, bool *ret_directory)
 {
     struct sys_stat st;
@@ -47,7 +47,7 @@ void points_end(struct guard *g)
         const char *slash = memrchr(path.p, '/', path.n);
         char directory[PLACE_PATH];
         bool is_directory;
-        memcpy(directory, path.p, (size_t)(slash - path.p) + 1); /* with the slash, also of the root */
+        memcpy(directory, path.p, (size_t)(slash - path.p) + 1); /* with the slash, also for the root */
         directory[slash - path.p + 1] = 0;
         auto_fd int dir = sys_openat2(AT_FDCWD, directory, O_PATH | O_DIRECTORY | O_CLOEXEC, 0, RESOLVE_NO_SYMLINKS);
         if (dir >= 0 && is_empty_and_ours(g, dir, slash + 1, &is_directory))

@@ -1,15 +1,15 @@
 /*
- * Names of the `root` list at the roots of repositories. A directory in a writable tree is such a root when something of
- * `markers` stands in it: that is where people open an editor, start an agent or a shell. One that this box made itself
- * (the marker came into being here, by its device, inode and birth time) is free until the box ends, so that a clone and a
- * submodule check out what they track; then the names in it are told.
+ * Names of the `root` list at the roots of repositories. A directory in a writable tree is such a root if it contains
+ * one of `markers`: that is where people open an editor, start an agent or a shell. A root that this box created (by
+ * device, inode and creation time of the marker) is free until the box ends, so that clones and submodules can check
+ * out what they track; then the names in it are reported.
  *
- * The box could make a repository its own by making it again. So a root that it did not make keeps its names at its path
- * when the marker or the directory goes from there (`lost`), and what comes to stand there may not bring any. More such
- * places than can be remembered cannot come into being: the call that makes one too many is refused.
+ * The box could make a foreign repository its own by creating it again. So the path of a root that it did not create
+ * keeps its names if the marker or the directory is moved away (`lost`), and what is moved there may bring none. If no
+ * more such paths can be remembered, the call that would need another is refused.
  *
- * Nothing here is asked unless a component of the path is a name of the list, or the call makes, moves or removes a marker
- * or moves a directory.
+ * All this costs nothing unless a component of the path is a name of the list, or the call creates, moves or removes a
+ * marker or moves a directory.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,11 +20,11 @@
 #include "guard/inside.h"
 #include "sys/fd.h"
 
-/* As rules_is_marker() has them. */
+/* The names in rules_is_marker(). */
 static const char *const markers[] = {".git", ".hg", ".jj", ".sl", ".svn", ".bzr", "_darcs", ".pijul", ".fslckout"};
 #define MARKERS (sizeof markers / sizeof *markers)
 
-/* Whether the names of the list hold anywhere around there. */
+/* Whether the names of the list apply around this path. */
 static bool speaks_of(struct guard *g, struct str path)
 {
     return g->rules.n_rooted && rules_root(&g->rules, path).n && !rules_private(&g->rules, path);
@@ -45,9 +45,9 @@ static bool is_lost(struct guard *g, struct str directory)
     return found;
 }
 
-/* ---- what a directory is ---- */
+/* ---- kinds of directories ---- */
 
-/* Whether it is a repository's that this box did not make. What cannot be looked at counts. */
+/* Whether it has a marker that this box did not create. What cannot be examined counts. */
 static bool is_foreign(struct guard *g, int dir, const char *const *names, size_t n)
 {
     struct sys_stat st;
@@ -61,7 +61,7 @@ static bool is_foreign(struct guard *g, int dir, const char *const *names, size_
     return false;
 }
 
-/* Whether the directory is, or was when the box began, the root of a repository that the box did not make. */
+/* Whether the directory is, or was when the box began, the root of a repository that the box did not create. */
 static bool is_root(struct guard *g, struct str directory)
 {
     char name[PLACE_PATH];
@@ -71,11 +71,11 @@ static bool is_root(struct guard *g, struct str directory)
         sys_openat2(AT_FDCWD, directory.n ? name : "/", O_PATH | O_DIRECTORY | O_CLOEXEC, 0, RESOLVE_NO_SYMLINKS);
     if (dir < 0 && dir != -ENOENT && dir != -ENOTDIR)
         return true;
-    /* In this order: a marker is remembered as lost before it goes. */
+    /* In this order, because a marker is added to `lost` before it is removed. */
     return (dir >= 0 && is_foreign(g, dir, markers, MARKERS)) || is_lost(g, directory);
 }
 
-/* Whether the name holds in this directory; at the top of a tree the others are rules of fixed place. */
+/* Whether the name applies in this directory; at the top of a tree the others are rules of fixed place. */
 static bool holds(struct guard *g, const struct rule *r, struct str directory)
 {
     if (!r->in_repository && rules_is_root(&g->rules, directory))
@@ -108,7 +108,7 @@ static bool stands_in(int dir, const char *name)
     return sys_stat_at(dir, name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st) != -ENOENT;
 }
 
-/* The first rule with a pattern that a name in the directory matches; any of them when the directory cannot be read. */
+/* The first rule with a pattern that a name in the directory matches; any of them if the directory cannot be read. */
 static const struct rule *pattern_in(struct guard *g, int dir)
 {
     _Alignas(8) char records[4096];
@@ -129,10 +129,8 @@ static const struct rule *pattern_in(struct guard *g, int dir)
     return any;
 }
 
-/*
- * A name of the list that stands directly in the directory; NULL: none. Calls `each` for all of them when given, for a
- * repository's own files, too, which otherwise come with it.
- */
+/* A name of the list directly in the directory; NULL: none. If given, calls `each` for all of them, including a
+   repository's own files, which are otherwise skipped. */
 static const struct rule *name_in(struct guard *g, int dir, void (*each)(void *ctx, struct str name), void *ctx)
 {
     const struct rule *found = NULL;
@@ -157,7 +155,7 @@ static const struct rule *name_in(struct guard *g, int dir, void (*each)(void *c
     return found ? found : pattern;
 }
 
-/* ---- what goes ---- */
+/* ---- removals ---- */
 
 static int lose(struct guard *g, struct str directory, enum denial_action action, struct str path)
 {
@@ -178,10 +176,10 @@ int reporoot_marker_leaves(struct guard *g, const struct place *p, enum denial_a
 }
 
 /*
- * Repositories in a directory that moves, SCAN_DEPTH levels down and SCAN_ENTRIES directories far: what is further down the
- * box could make its own by making it again at the old path, and then it is only told. The first level is read to its end,
- * because its markers say what the directory itself is. A directory that cannot be read counts as a repository: its owner,
- * the box, can take the permission away and give it back.
+ * Repositories in a directory that is moved, SCAN_DEPTH levels down and at most SCAN_ENTRIES directories: further down
+ * the box could make one its own by creating it again at the old path; that is only reported. The first level is always
+ * read to its end, because its markers decide about the directory itself. An unreadable directory counts as a
+ * repository: its owner, the box, can remove and restore the permission.
  */
 #define MOVED_DEPTH   4
 #define MOVED_ENTRIES 4096
@@ -231,7 +229,7 @@ static int moved_scan(struct moved_scan *s, int dir, unsigned depth)
             if (first && rules_is_marker(str_of(r->name)) && is_foreign(s->g, dir, name, 1))
                 return lose_scanned(s);
             if ((r->type != 4 && r->type != 0) || strcmp(r->name, ".") == 0 || strcmp(r->name, "..") == 0)
-                continue; /* no directory */
+                continue; /* not a directory */
             int no = moved_entry(s, dir, r->name, depth);
             if (no < 0)
                 return no;
@@ -258,11 +256,11 @@ int reporoot_leaves(struct guard *g, const struct place *p, const struct sys_sta
     return dir < 0 ? lose_scanned(&s) : moved_scan(&s, dir, MOVED_DEPTH);
 }
 
-/* ---- what arrives ---- */
+/* ---- arrivals ---- */
 
 #define BRINGS "it would bring a guarded name to the root of a repository"
 
-/* A marker: the directory becomes a root, and what stands in it counts from now on. */
+/* A marker: the directory becomes a root, and its contents count from now on. */
 static int marker_arrives(struct guard *g, const struct place *to, const struct sys_stat *st)
 {
     if (born_has(g, st) || rules_is_root(&g->rules, (struct str){to->path, to->dir_n}) ||
@@ -272,7 +270,7 @@ static int marker_arrives(struct guard *g, const struct place *to, const struct 
     return rule ? deny(g, DENIAL_RENAME, rule, place_path(to), BRINGS) : 0;
 }
 
-/* The next lost place at or below `path`; "" when there is none. */
+/* The next lost path at or below `path`; "" if none. */
 static struct str lost_below(struct guard *g, struct str path, uint32_t *at, char room[PLACE_PATH])
 {
     struct str found = {"", 0};
@@ -305,14 +303,14 @@ int reporoot_arrives(struct guard *g, const struct place *from, const struct pla
         auto_fd int dir =
             sys_openat2(from->dir, name, O_PATH | O_DIRECTORY | O_CLOEXEC, 0, RESOLVE_NO_SYMLINKS | RESOLVE_BENEATH);
         const struct rule *rule = dir >= 0 ? name_in(g, dir, NULL, NULL) : NULL;
-        /* What left comes back as it was: it is a repository's that the box did not make, whose names hold all the while. */
+        /* It returns as it left: a repository that the box did not create, whose names have applied all the time. */
         if (rule && !is_foreign(g, dir, markers, MARKERS))
             return deny(g, DENIAL_RENAME, rule, place_path(to), BRINGS);
     }
     return 0;
 }
 
-/* ---- what is told in the end ---- */
+/* ---- the report at the end ---- */
 
 void reporoot_made(struct guard *g, const struct place *p)
 {
@@ -320,7 +318,7 @@ void reporoot_made(struct guard *g, const struct place *p)
         (void)places_add(g, &g->shared->made, (struct str){p->path, p->dir_n});
 }
 
-/* At the top of a tree only a repository's own files are the box's: the other names were guarded all the while. */
+/* At the top of a tree only a repository's own files can be the box's: the other names were always guarded. */
 struct repository_telling {
     struct buf *names;
     bool top;

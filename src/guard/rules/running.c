@@ -1,14 +1,15 @@
 /*
- * Hidden files that are run as programs. execve(2) is not judged: its path lies in the caller's memory, and whoever can change
- * that runs what he likes. What counts is what came of it. Where reads are judged, a process whose program is a hidden file gets
- * no answer but EACCES to any call that the guard hears of, the opening of its libraries first (and of those that LD_PRELOAD names,
- * which would show it to the caller); and nobody looks into its memory: process_vm_readv(2) is shut, /proc/PID/mem is opened by the
- * guard, and ptrace(2) is judged each time. That goes on in the kernel, for its arguments are numbers, and whoever is being
- * looked into is stopped meanwhile and runs nothing else.
+ * Hidden files run as programs. execve(2) is not judged, because its path is in the caller's memory, where other
+ * threads can change it. Its result counts instead. Where reads are judged, every notified call of a process whose
+ * program is a hidden file fails with EACCES, beginning with the opening of its libraries (and of those in LD_PRELOAD,
+ * which could print it). And nobody may read its memory: process_vm_readv(2) is refused, the guard opens /proc/PID/mem,
+ * and ptrace(2) is judged each time. ptrace continues in the kernel, because its arguments are numbers, and the tracee
+ * is stopped meanwhile and runs nothing else.
  *
- * A program can be in memory that is not /proc/PID/exe: the interpreter that a program names (PT_INTERP), which the kernel maps without
- * asking anybody. So for who is to be looked into, all that is mapped is judged. Paths are those of the process's own
- * mounts, where a nested namespace may have bound a hidden file to another name: there the place in the box counts.
+ * A program can be in memory without being /proc/PID/exe: the interpreter that a program names (PT_INTERP), which the
+ * kernel maps without a notified call. So for a tracee everything that is mapped is judged. Paths are those of the
+ * process's own mounts, where a nested namespace may have bound a hidden file to another name: there the place in the
+ * box counts.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -18,12 +19,10 @@
 #include "base/fd.h"
 #include "guard/inside.h"
 
-#define GONE " (deleted)" /* behind the path of what has lost its name (proc_pid_exe(5)) */
+#define GONE " (deleted)" /* appended to the path of a file that has no name any more (proc_pid_exe(5)) */
 
-/*
- * The place in the box of what a mount of somebody's own shows; `fd` is that, or -errno. -EACCES: nobody knows. 0: it is not hidden,
- * or *ret says by which rule.
- */
+/* Judges the place in the box of something in a mount of the process's own; `fd` is that, or -errno. -EACCES: unknown.
+   0: it is not hidden, or *ret is the rule. */
 static int bound_hidden(struct guard *g, int proc, int fd, struct sys_stat *st, const struct rule **ret)
 {
     struct target *const who = g->who, of = {.proc = proc, .pidfd = -1, .process = -1};
@@ -31,7 +30,7 @@ static int bound_hidden(struct guard *g, int proc, int fd, struct sys_stat *st, 
     size_t n;
     if (fd < 0 || sys_stat_at(fd, "", AT_EMPTY_PATH, SYS_STAT_BASIC | SYS_STAT_MOUNT, st) < 0)
         return -EACCES;
-    g->who = &of; /* its mounts are not the caller's */
+    g->who = &of; /* its mounts differ from the caller's */
     int no = nested_path(g, fd, st, path, &n);
     g->who = who;
     if (no == 0)
@@ -39,7 +38,7 @@ static int bound_hidden(struct guard *g, int proc, int fd, struct sys_stat *st, 
     return no < 0 ? -EACCES : 0;
 }
 
-/* The rule for a file at `path`, as the kernel gives it. */
+/* The rule for a file at the kernel's path `path`. */
 static const struct rule *text_hidden(struct guard *g, const struct object *o, struct str path)
 {
     const struct rule *rule = rules_hidden(&g->rules, path);
@@ -50,7 +49,8 @@ static const struct rule *text_hidden(struct guard *g, const struct object *o, s
     return rule ? rule : hidden_around(g, path);
 }
 
-/* The rule that hides the program of a process, by its directory in a /proc; NULL: none, or it is pinfold's own. -ESRCH: gone. */
+/* The rule that hides the program of a process, by its directory in a /proc; NULL: none, or it is pinfold's own.
+   -ESRCH: gone. */
 static int program_hidden(struct guard *g, int proc, const struct rule **ret, char path[PLACE_PATH])
 {
     struct object o = {.fd = -1};
@@ -77,7 +77,7 @@ static int program_hidden(struct guard *g, int proc, const struct rule **ret, ch
     return no == -EACCES && hidden_was_not(g, &st) ? 0 : no;
 }
 
-/* ---- all that is mapped ---- */
+/* ---- everything that is mapped ---- */
 
 struct mapped {
     unsigned major, minor;
@@ -85,10 +85,8 @@ struct mapped {
     const char *path;
 };
 
-/*
- * Memory that has a name and no file: nobody could hide it. In a nested namespace a file can be bound to such a name, too; but the box
- * shows no file system of the kernel's own.
- */
+/* Named memory without a file cannot be hidden. In a nested namespace a file could be bound to such a name, but the box
+   shows no internal file systems of the kernel. */
 static bool is_nameless(struct guard *g, const struct mapped *m)
 {
     static const char *const begins[] = {"/memfd:", "/dev/zero", "/SYSV", "/drm", "/dmabuf"};
@@ -98,7 +96,7 @@ static bool is_nameless(struct guard *g, const struct mapped *m)
     return yes && !(g->nested && nested_shows(g, m->major, m->minor));
 }
 
-/* 0 or -EACCES; *ret as above. `root` is the process's, or ours. */
+/* 0 or -EACCES; *ret as above. `root` is the process's root, or ours. */
 static int map_hidden(struct guard *g, int proc, int root, const struct mapped *m, const struct rule **ret)
 {
     struct object o = {.fd = -1};
@@ -116,7 +114,7 @@ static int map_hidden(struct guard *g, int proc, int root, const struct mapped *
     return no == 0 && o.st.inode != m->inode ? -EACCES : no;
 }
 
-/* One line of maps(5); the file of the line before is not asked for again. */
+/* Judges one line of maps(5), unless it has the same file as the line before. */
 static int line_hidden(struct guard *g, int proc, int root, const char *line, struct mapped *last,
                        const struct rule **ret)
 {
@@ -131,7 +129,7 @@ static int line_hidden(struct guard *g, int proc, int root, const char *line, st
     return map_hidden(g, proc, root, &m, ret);
 }
 
-/* The rule that hides something that the process has mapped. */
+/* The rule that hides something the process has mapped. */
 static int memory_hidden(struct guard *g, int proc, const struct rule **ret, char path[PLACE_PATH])
 {
     size_t have = 0;
@@ -176,7 +174,7 @@ int running_judge(struct guard *g)
     if (no == -EACCES && !g->init_tid)
         g->init_tid = pid_of_init(g);
     if (no == -EACCES && g->who->tid == g->init_tid)
-        return 0; /* pid 1 is not dumpable, and pinfold's own */
+        return 0; /* pid 1 is not dumpable; it is pinfold's own */
     return no == 0 && rule ? deny(g, DENIAL_READ, rule, str_of(path), "a hidden file that is run as a program") : no;
 }
 
@@ -188,7 +186,7 @@ bool running_closed(struct guard *g, int process)
            (program_hidden(g, process, &rule, path) < 0 || rule || memory_hidden(g, process, &rule, path) < 0 || rule);
 }
 
-/* What neither shows nor changes what is in memory or registers. */
+/* False for requests that neither show nor change memory or registers. */
 static bool looks_inside(long request)
 {
     static const int others[] = {PTRACE_CONT,       PTRACE_SYSCALL,     PTRACE_ATTACH,
@@ -210,7 +208,7 @@ long ptrace_call(struct guard *g, long request, pid_t pid)
     if (t->tgid == 0 && target_status(g, t) < 0)
         return -ESRCH;
     if (t->own_tid != t->box_tid)
-        return -EPERM; /* in a pid namespace of its own numbers mean others */
+        return -EPERM; /* its pid namespace numbers processes differently */
     (void)snprintf(directory, sizeof directory, "/proc/%d", pid);
     auto_fd int proc = sys_openat(AT_FDCWD, directory, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
     int no = proc < 0 ? -ESRCH : program_hidden(g, proc, &rule, path);

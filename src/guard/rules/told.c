@@ -1,7 +1,7 @@
 /*
- * What a box leaves in a writable tree that was no refusal, and that a person should look at before they go on there:
- * repositories it made that hold names which run by themselves, links that lead out of the trees, FIFOs. Where these were made is
- * remembered, and what of it stands there when the box is over is told.
+ * What a box leaves in a writable tree without a refusal, and that the user should look at before working there:
+ * repositories it created that contain names which programs execute unasked, links that point out of the trees, FIFOs.
+ * The guard remembers where these were created, and reports those that still exist at the end.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,13 +16,13 @@
 #include "sys/socket.h"
 #include "sys/poll.h"
 
-#define TOLD_MAX     64         /* frames; what is more is counted in the last */
-#define TOLD_WAIT_MS 200        /* for one, where they are read too slowly */
+#define TOLD_MAX     64         /* frames; the last one counts the rest */
+#define TOLD_WAIT_MS 200        /* for one frame, if they are read too slowly */
 #define REFS_BYTES   (8u << 20) /* of packed-refs: some 100,000 names */
 
-/* ---- what was made, and where it went ---- */
+/* ---- what was created, and where it was moved ---- */
 
-/* What is at `from` goes to `to`, and with it what is below. */
+/* Moves entries at and below `from` to `to`. */
 static void places_move(struct guard *g, struct places *all, struct str from, struct str to)
 {
     static char moved[sizeof all->text]; /* each worker has its own */
@@ -46,7 +46,7 @@ static void places_move(struct guard *g, struct places *all, struct str from, st
     table_unlock(g->shared);
 }
 
-/* Takes out what is gone by now: programs make such names and remove them, again and again. */
+/* Removes entries that no longer exist: programs create and remove such names all the time. */
 static void places_tidy(struct guard *g, struct places *all)
 {
     struct sys_stat st;
@@ -63,7 +63,7 @@ static void places_tidy(struct guard *g, struct places *all)
     table_unlock(g->shared);
 }
 
-/* When no room is left though what is gone was taken out, the rest is counted, and told as a number. */
+/* Adds a path; if there is no room even after removing stale entries, it is only counted. */
 static void left_add(struct guard *g, struct str path)
 {
     struct places *left = &g->shared->left;
@@ -73,11 +73,11 @@ static void left_add(struct guard *g, struct str path)
     places_tidy(g, left);
     (void)places_add(g, left, path);
     table_lock(g->shared);
-    left->left_out--; /* of the two attempts */
+    left->left_out--; /* counted by both attempts */
     table_unlock(g->shared);
 }
 
-/* Where everybody's programs and libraries are: links there (every virtual environment of Python's has some) say nothing. */
+/* Directories of programs and libraries: links there (as in every Python virtual environment) are harmless. */
 static bool is_system(struct str path)
 {
     static const char *const places[] = {"/usr", "/bin", "/sbin", "/lib", "/lib64", "/nix/store"};
@@ -87,7 +87,7 @@ static bool is_system(struct str path)
     return false;
 }
 
-/* Whether a link in `directory` with this text leads out, as far as the text says. */
+/* Whether a link in `directory` with this text points out, judging by the text. */
 static bool leads_out(struct guard *g, struct str directory, struct str text)
 {
     auto_buf struct buf path = BUF(2 * PLACE_PATH);
@@ -115,7 +115,8 @@ void told_fifo(struct guard *g, const struct place *p)
         left_add(g, place_path(p));
 }
 
-/* git replaces HEAD and packed-refs by a rename, others write them in place; whichever it was, the bytes are looked at when all is over. */
+/* git replaces HEAD and packed-refs by a rename, other programs write them in place; either way they are examined at
+   the end. */
 void told_refs(struct guard *g, const struct place *p)
 {
     struct str name = {p->name, p->name_n};
@@ -141,7 +142,7 @@ void told_moved(struct guard *g, const struct place *from, const struct place *t
 
 /* ---- the end ---- */
 
-/* False when it did not get through. */
+/* False if it could not be sent. */
 static bool tell(struct guard *g, enum told_kind kind, struct str path, struct str what)
 {
     struct denial_frame f = {.kind = FRAME_TOLD, .action = kind, .rule = UINT32_MAX};
@@ -159,7 +160,7 @@ static bool tell(struct guard *g, enum told_kind kind, struct str path, struct s
     return sent >= 0;
 }
 
-/* What the end comes to: so many frames, and what is only counted. */
+/* Totals of the report: frames, and what is only counted. */
 struct ending {
     unsigned said;
     size_t more;
@@ -181,7 +182,7 @@ static void tell_repository(struct guard *g, struct ending *e, struct str path)
         tell_or_count(g, e, TOLD_REPOSITORY, path, dir < 0 ? STR(TOLD_CLOSED) : buf_view(&names));
 }
 
-/* HEAD or packed-refs: the first name in it that is an option. */
+/* HEAD or packed-refs: the first name in it that looks like an option. */
 static void tell_refs(struct guard *g, struct ending *e, int file, struct str path, uint64_t size)
 {
     struct str name = {"", 0};
@@ -229,7 +230,7 @@ static void tell_left(struct guard *g, struct ending *e, struct str path)
     struct str directory = {path.p, slash && slash > path.p ? (size_t)(slash - path.p) : 1};
     if (n > 0 && fold_eq(str_skip(path, directory.n + 1), STR("HEAD")) &&
         gitref_is_option((struct str){text, (size_t)n}))
-        tell_or_count(g, e, TOLD_REF, path, (struct str){text, (size_t)n}); /* as git once made it */
+        tell_or_count(g, e, TOLD_REF, path, (struct str){text, (size_t)n}); /* a link, as old versions of git made it */
     else if (n > 0 && leads_out(g, directory, (struct str){text, (size_t)n}))
         tell_or_count(g, e, TOLD_LINK, path, (struct str){text, (size_t)n});
 }

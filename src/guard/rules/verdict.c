@@ -1,6 +1,6 @@
 /*
- * From a place or an object to a verdict: what the rules say about the name (judge.c), and what they leave to the state
- * of the file system, asked here by descriptor while the lock of the name space is held.
+ * Judges a place or an object: what the rules say about the name (judge.c), and where they depend on the file system,
+ * by looking there with descriptors while the name lock is held.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -44,24 +44,20 @@ bool verdict_exclusive(const struct place *p)
     return has_part(place_path(p), STR("hooks"));
 }
 
-/* ---- what is not the box's ---- */
+/* ---- outside of all trees ---- */
 
-/*
- * Neither in a tree that a rule made writable nor in one of the box's own. A mount or Landlock may stand before such a place, too, but
- * neither of them stops everything: Landlock knows nothing of modes, owners, times and attributes.
- */
+/* Whether the path is in no writable tree and no tree of the box's own. A mount or Landlock may protect it, too, but
+   not against everything: Landlock does not cover modes, owners, times and attributes. */
 static bool is_outside(const struct guard *g, struct str path)
 {
     const struct rule *decider = rules_decider(&g->rules, path);
     if (!decider || decider->said->kind == GUARD_RULE_ROOT || decider->said->kind == GUARD_RULE_PRIVATE)
         return !decider;
-    return rules_root(&g->rules, path).n == 0; /* protected or hidden, maybe in a writable tree */
+    return rules_root(&g->rules, path).n == 0; /* protected or hidden, perhaps in a writable tree */
 }
 
-/*
- * As a mount says it where there is one; `fd` is the object, or the directory that holds the name. Neither is told as a denial, as
- * little as what mounts and Landlock refuse: programs try such things all the time.
- */
+/* Returns the error that a mount would give, if there is one; `fd` is the object, or the directory with the name. Not
+   reported as a denial, like refusals of mounts and Landlock: programs try this all the time. */
 static int outside(struct guard *g, enum denial_action action, int fd, struct str path)
 {
     struct statfs fs;
@@ -70,7 +66,7 @@ static int outside(struct guard *g, enum denial_action action, int fd, struct st
     return g->ours ? deny(g, action, NULL, path, "it is outside the paths the box can write") : -EACCES;
 }
 
-/* The same for a name that may not stand: what is not there cannot be removed or moved. */
+/* The same for a name that may not exist: what does not exist cannot be removed or moved. */
 static int outside_at(struct guard *g, enum denial_action action, const struct place *p)
 {
     struct sys_stat st;
@@ -83,10 +79,8 @@ static int outside_at(struct guard *g, enum denial_action action, const struct p
     return sys_stat_at(p->dir, name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st) == -ENOENT ? -ENOENT : no;
 }
 
-/*
- * Whether `action` on the object is none of the box's business. Free are files of /proc and devices, whose content is not kept (only
- * what changes their inode is judged), what the caller has open for writing, and the box's own terminals.
- */
+/* Whether `action` on the object is outside. Exempt are files of /proc and devices, whose content is not stored (only
+   changes of their inode are judged), files the caller has open for writing, and the box's own terminals. */
 static bool object_outside(struct guard *g, const struct object *o, enum denial_action action)
 {
     if (action == DENIAL_READ || !is_outside(g, object_path(o)))
@@ -98,7 +92,7 @@ static bool object_outside(struct guard *g, const struct object *o, enum denial_
 
 /* ---- rules ---- */
 
-/* In mode "existing" a guarded name counts when it was there before the box. */
+/* In mode "existing" a guarded name counts only if it existed before the box. */
 static bool in_force(struct guard *g, const struct rule *rule, struct str path, size_t end)
 {
     if (g->rules.mode != GUARD_EXISTING || rule->said->kind != GUARD_RULE_NAME ||
@@ -128,16 +122,17 @@ static bool common_at(struct str path)
     return git_is_common(dir);
 }
 
-/* Remotes as git had them before its configuration did, and reads them still: a file for each, which names a location. */
+/* Remotes in the form that predates configuration files and that git still reads: one file for each, with a
+   location. */
 static bool holds_remotes(struct str name)
 {
     return fold_eq(name, STR("remotes")) || fold_eq(name, STR("branches"));
 }
 
 /*
- * Where a repository's own places begin in `path`, whatever the repository is called: end of "X/hooks" (and below),
- * "X/config", "X/commondir" (which says that the two are elsewhere), or what is in "X/remotes", X with objects and refs; 0 when
- * it is no such place. `ret_config`: a configuration, judged by key.
+ * Where a repository's own place begins in `path`, whatever the repository is called: the end of "X/hooks" (and below),
+ * "X/config", "X/commondir" (which says that the two are elsewhere), or something in "X/remotes", where X has objects
+ * and refs; otherwise 0. `ret_config`: it is a configuration, judged by key.
  */
 static size_t repository_place(struct guard *g, struct str path, bool *ret_config)
 {
@@ -168,7 +163,7 @@ static size_t repository_place(struct guard *g, struct str path, bool *ret_confi
     return 0;
 }
 
-/* What is judged as a configuration by its name may be a hook by its place. */
+/* A configuration by its name may be a hook by its place. */
 static const struct rule *named(struct guard *g, struct str path, size_t *ret_end)
 {
     const struct rule *rule = rules_guarded(&g->rules, path, ret_end), *rooted = NULL;
@@ -215,16 +210,14 @@ bool verdict_in_place(struct guard *g, const struct place *p, int flags, const s
     const enum gitconfig_kind kind = gitconfig_kind_of(place_path(p));
     if (kind == GITCONFIG_MODULES)
         return *ret_rule != NULL;
-    /* git and an editor read at once what they wrote: only a new name can make them wait until it was judged. */
+    /* git and editors read what they wrote at once: only a new name can make them wait until it is judged. */
     if (kind != GITCONFIG_REPOSITORY)
         return *ret_rule && flags & O_CREAT && is_absent(p);
     return flags & O_CREAT && fold_eq((struct str){p->name, p->name_n}, STR("config")) && is_absent(p);
 }
 
-/*
- * A branch, tag or remote whose short name begins with "-": git makes none, and scripts that pass it on to git pass an
- * option ("--mirror", "--upload-pack=..."). Its full name would be refs/KIND/-NAME.
- */
+/* A branch, tag or remote whose short name begins with "-". git creates none, but scripts that pass such a name to git
+   pass an option ("--mirror", "--upload-pack=..."). Its full name would be refs/KIND/-NAME. */
 static bool is_option_ref(struct guard *g, struct str path)
 {
     struct str name = last_of(path);
@@ -237,16 +230,14 @@ static bool is_option_ref(struct guard *g, struct str path)
 
 #define OPTION_REF "a branch, tag or remote whose name is an option"
 
-/* Names the guard itself uses for a moment, and what is below them: a directory may be on its way to a name that counts. */
+/* Temporary names of the guard, and all below: a directory may be on its way to a name that counts. */
 static bool reserved(struct str path)
 {
     return memmem(path.p, path.n, "/" GUARD_TEMP, sizeof "/" GUARD_TEMP - 1) != NULL;
 }
 
-/*
- * Whoever makes a repository puts a directory for hooks into it, with samples: git before it is one, libgit2 (cargo) after.
- * `end`: of ".../hooks" in `path`. Nothing runs a name that ends so.
- */
+/* A new repository gets a hooks directory with samples: from git before it is one, from libgit2 (cargo) after. `end`:
+   of ".../hooks" in `path`. Nothing runs names that end so. */
 static bool is_hook_sample(struct str path, size_t end, enum made made)
 {
     if (end == path.n)
@@ -254,7 +245,8 @@ static bool is_hook_sample(struct str path, size_t end, enum made made)
     return made == MADE_FILE && str_ends(path, STR(".sample")) && !memchr(path.p + end + 1, '/', path.n - end - 1);
 }
 
-/* An empty directory for remotes comes with git's templates; one with something in it, or a link to one, nobody has judged. */
+/* An empty directory for remotes comes with git's templates; the contents of another, or of a link's target, were
+   not judged. */
 static bool is_for_remotes(struct guard *g, const struct place *p)
 {
     return g->rules.git && g->rules.mode == GUARD_STRICT && holds_remotes((struct str){p->name, p->name_n}) &&
@@ -279,7 +271,7 @@ int verdict_moving(struct guard *g, const struct place *to, const char *temp)
     return is_for_remotes(g, to) ? git_hooks_renew(g, to->dir, temp) : 0;
 }
 
-/* What is in a directory that becomes a repository becomes effective: nothing that runs, and nothing that somebody has open. */
+/* The contents of a directory that becomes a repository become effective: nothing may run or be open elsewhere. */
 static int begins_repository(struct guard *g, const struct place *p)
 {
     struct sys_stat st;
@@ -299,7 +291,7 @@ static int begins_repository(struct guard *g, const struct place *p)
                                 "configuration that name programs");
 }
 
-/* Whether the name is one of the two that make a repository of its directory, where that is judged. */
+/* Whether the name is one of the two that make its directory a repository, where that is judged. */
 static bool is_half(struct guard *g, const struct place *p, const char **ret_other)
 {
     struct str name = {p->name, p->name_n};
@@ -309,7 +301,7 @@ static bool is_half(struct guard *g, const struct place *p, const char **ret_oth
            rules_root(&g->rules, place_path(p)).n && !rules_free(&g->rules, place_path(p));
 }
 
-/* The last of `objects` and `refs` makes a repository of its directory: what is there already becomes effective. */
+/* The second of `objects` and `refs` makes its directory a repository: existing contents become effective. */
 static int completes_repository(struct guard *g, const struct place *p)
 {
     const char *other;
@@ -318,8 +310,8 @@ static int completes_repository(struct guard *g, const struct place *p)
         return 0;
     int no = sys_stat_at(p->dir, other, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st);
     if (no < 0)
-        return no == -ENOENT ? 0 : no; /* in a directory that cannot be searched nothing can be made, either */
-    return git_is_common(p->dir) ? 0 /* what is in it was judged as such */ : begins_repository(g, p);
+        return no == -ENOENT ? 0 : no; /* nothing can be created in an unsearchable directory, either */
+    return git_is_common(p->dir) ? 0 /* it was one already */ : begins_repository(g, p);
 }
 
 #define MOVED_AWAY "something the host moved away from a hidden name"
@@ -344,7 +336,7 @@ int verdict_make(struct guard *g, const struct place *p, enum made made)
     made = made == MADE_EMPTY_FILE ? MADE_FILE : made == MADE_EMPTY_DIRECTORY ? MADE_DIRECTORY : made;
     g->birth = g->point = false;
     if (!p->plain)
-        return 0; /* the kernel refuses to make ".", ".." and "/" */
+        return 0; /* the kernel refuses to create ".", ".." and "/" */
     if (p->frozen)
         return -EROFS;
     const struct rule *rule = rules_hidden(&g->rules, path);
@@ -391,7 +383,7 @@ int verdict_linked(struct guard *g, const struct place *p, const struct place *m
     return p->plain && module_behind(g, p, moved) ? deny(g, DENIAL_LINK, NULL, place_path(p), SUBMODULE) : 0;
 }
 
-/* ---- identity: another name of a guarded file ---- */
+/* ---- identity: other names of a guarded file ---- */
 
 struct same {
     const struct rules *rules;
@@ -408,7 +400,7 @@ static bool same_inode(const struct sys_stat *a, const struct sys_stat *b)
     return a->inode == b->inode && a->major == b->major && a->minor == b->minor;
 }
 
-/* Whether a longer rule than the one at hand decides about the first `n` bytes of s->path. */
+/* Whether a longer rule than the current one decides about the first `n` bytes of s->path. */
 static bool opened_again(const struct same *s, size_t n)
 {
     const struct rule *decider = rules_decider(s->rules, (struct str){s->path, n});
@@ -417,14 +409,14 @@ static bool opened_again(const struct same *s, size_t n)
     return decider != s->rule;
 }
 
-/* What cannot be looked at in a tree of the box's: the box may have taken the permission away, to give it back later. */
+/* In a tree of the box something cannot be examined: the box may have removed the permission, to restore it later. */
 static bool is_closed(const struct same *s, int no, size_t n)
 {
     return !git_is_nothing(no) && no != -ELOOP && rules_root(s->rules, (struct str){s->path, n}).n;
 }
 
-/* Whether the file stands at s->path (its last component `name` in `dir`), or anywhere below; true as well when there is
- * too much to look at. */
+/* Whether the file is at s->path (its last component `name` in `dir`), or anywhere below; also true if there is too
+   much to examine. */
 static bool same_below(int dir, const char *name, struct same *s, size_t n, unsigned depth)
 {
     struct sys_stat st;
@@ -473,7 +465,8 @@ static const struct rule *same_as(const struct rules *rules, const struct rule *
     return NULL;
 }
 
-/* A second name of a file that is guarded or hidden under its first (rules of fixed place: the others have no list). */
+/* A second name of a file that is guarded or hidden under its first (rules of fixed place only, as others cannot be
+   listed). */
 static int verdict_identity(struct guard *g, const struct sys_stat *st, enum denial_action action, struct str path)
 {
     const struct rule *rule = same_as(&g->rules, g->rules.hidden, g->rules.n_hidden, st);
@@ -484,7 +477,7 @@ static int verdict_identity(struct guard *g, const struct sys_stat *st, enum den
     rule = same_as(&g->rules, g->rules.guarded, g->rules.n_guarded, st);
     if (rule && g->rules.mode == GUARD_EXISTING && rule->said->kind == GUARD_RULE_NAME &&
         !(rule->said->flags & GUARD_RULE_ALWAYS) && born_has(g, st))
-        return 0; /* it came into being in this box */
+        return 0; /* created in this box */
     return rule ? deny(g, action, rule, path, "another name of a guarded file") : 0;
 }
 
@@ -496,16 +489,14 @@ bool object_guarded(struct guard *g, const struct object *o)
     return path.n && (guarded(g, path, &end) || repository_place(g, path, &config));
 }
 
-/*
- * Whether the path of an object that was reached through a descriptor leads to it, in the same mount: a file of one name is then
- * judged by that, as when it is reached by path, and needs no search for others, which ends in a refusal in a large tree.
- */
+/* Whether the path of an object reached through a descriptor leads to it, in the same mount. A file with one name is
+   then judged by that, and needs no search for others, which in a large tree ends in a refusal. */
 static bool path_leads_to(const struct object *o)
 {
     return !o->placed && o->st.links == 1 && object_leads(o);
 }
 
-/* Whether what was reached through a descriptor has a name, and another one than its path says. */
+/* Whether an object reached through a descriptor has a name other than its path says. */
 static bool verdict_is_lost(const struct object *o)
 {
     const bool named =
@@ -531,14 +522,13 @@ int verdict_object(struct guard *g, const struct object *o, enum denial_action a
             config = rule && rule_is_git_config(rule) && end == path.n;
             if (!rule)
                 end = repository_place(g, path, &config);
-            /* git init tries on its configuration whether chmod works; a mode says nothing that could run. */
+            /* git init tests chmod on its configuration; a mode cannot make it run anything. */
             if ((rule || end) && !(config && action == DENIAL_CHANGE))
                 return deny(g, action, rule, path, rule ? reason(rule) : REPOSITORY);
             if (reserved(path))
                 return deny(g, action, NULL, path, "a name that belongs to pinfold");
         }
-        if (object_outside(g, o,
-                           action)) /* a link to it is one to another file system, as far as the box is concerned */
+        if (object_outside(g, o, action)) /* for the box a link to it would cross file systems */
             return action == DENIAL_LINK ? -EXDEV : outside(g, action, o->fd, path);
     }
     rule = hidden_moved(g, o);
@@ -556,13 +546,14 @@ int verdict_object(struct guard *g, const struct object *o, enum denial_action a
 
 /* ---- removing, renaming, linking ---- */
 
-/* What is guarded but says nothing (samples only, a configuration without programs) may go, with the repository. */
+/* Something guarded but without effect (only samples, a configuration without programs) may be removed with the
+   repository. */
 static bool inert(struct guard *g, const struct rule *rule, struct str path, size_t end, int dir, const char *name)
 {
     if (rule ? rule_is_git_hooks(rule) : fold_eq(last_of((struct str){path.p, end}), STR("hooks")))
         return end == path.n ? git_hooks_inert(dir, name) : str_ends(path, STR(".sample"));
     if (rule && rule_is_git_config(rule) && gitconfig_kind_of(path) > GITCONFIG_MODULES)
-        return true; /* without it git goes on with nothing: an abort, or the end of a rebase */
+        return true; /* without it git continues with nothing: it aborts or ends a rebase */
     return end == path.n && (!rule || rule_is_git_config(rule)) && git_config_inert(g, dir, name, path);
 }
 
@@ -585,7 +576,7 @@ int verdict_remove(struct guard *g, const struct place *p, bool directory)
         return deny(g, DENIAL_REMOVE, rule, path, rule ? reason(rule) : REPOSITORY);
     if (is_outside(g, path))
         return outside_at(g, DENIAL_REMOVE, p);
-    /* In a cache whatever stands there keeps the host's name of that place from showing. */
+    /* In a cache everything hides the host's name of that place. */
     rule = directory || rules_private(&g->rules, path) ? rules_pinned(&g->rules, path) : NULL;
     if (rule && rule->path.n == path.n)
         return deny(g, DENIAL_REMOVE, rule, path, "a path that a rule depends on");
@@ -593,7 +584,7 @@ int verdict_remove(struct guard *g, const struct place *p, bool directory)
                           : reporoot_marker_leaves(g, p, DENIAL_REMOVE);
 }
 
-/* Whether `rest` stands below the directory p; a link on the way counts: who knows what is behind it. */
+/* Whether `rest` exists below the directory p; a link on the path counts, because its target is unknown. */
 static bool rest_stands(const struct place *p, struct str rest)
 {
     char name[NAME_MAX + 2 + PATH_MAX];
@@ -610,10 +601,8 @@ static bool rest_stands(const struct place *p, struct str rest)
     return true;
 }
 
-/*
- * Whether it says nothing. Where the directory arrives it counts from now on: whoever has the file open, or under another
- * name, could say something then.
- */
+/* Whether it has no effect. In an arriving directory it becomes effective: a process that has the file open, or has
+   another name for it, could change it then. */
 static bool rest_inert(struct guard *g, const struct place *p, const struct rule *rule, struct str rest, bool arrives)
 {
     char name[NAME_MAX + 2 + 64];
@@ -639,7 +628,7 @@ static bool rest_inert(struct guard *g, const struct place *p, const struct rule
     return yes;
 }
 
-/* A directory may leave `from`, or arrive at `at`, unless it holds what is guarded below that place. */
+/* A directory may leave `from`, or arrive at `at`, unless it contains something guarded below that place. */
 static int verdict_contents(struct guard *g, const struct place *from, const struct place *at, const char *why)
 {
     struct str rest;
@@ -658,7 +647,7 @@ static int verdict_contents(struct guard *g, const struct place *from, const str
     return 0;
 }
 
-/* What is at `from` goes away from there. */
+/* The object at `from` is removed from there. */
 static int verdict_leaves(struct guard *g, const struct place *from, const struct sys_stat *st)
 {
     struct str path = place_path(from);
@@ -689,7 +678,7 @@ static int verdict_leaves(struct guard *g, const struct place *from, const struc
     return verdict_contents(g, from, from, "it contains a guarded or hidden name");
 }
 
-/* What is at `from` comes to stand at `to`. 1: done, by judged bytes. */
+/* The object at `from` gets the name `to`. 1: done, with judged content. */
 static int verdict_arrives(struct guard *g, const struct place *from, const struct place *to, const struct sys_stat *st,
                            bool may_replace)
 {
@@ -757,7 +746,7 @@ static bool is_nothing_at(const struct place *p)
 
 int verdict_arrived(struct guard *g, const struct place *to)
 {
-    const struct place from = *to; /* another one: it has arrived, and has not been there before */
+    const struct place from = *to; /* a new place: it has arrived, and was not there before */
     return verdict_contents(g, &from, to, "the directory contains a guarded name");
 }
 
@@ -765,7 +754,7 @@ static bool same_mount(const struct guard *g, const struct place *a, const struc
 {
     struct sys_stat x, y;
     if (!g->nested && str_eq(place_dir(a), place_dir(b)))
-        return true; /* nobody can mount anything over it */
+        return true; /* nothing can be mounted over it */
     return sys_stat_at(a->dir, "", AT_EMPTY_PATH, SYS_STAT_MOUNT, &x) == 0 &&
            sys_stat_at(b->dir, "", AT_EMPTY_PATH, SYS_STAT_MOUNT, &y) == 0 && x.mount == y.mount;
 }
@@ -794,7 +783,7 @@ int verdict_rename(struct guard *g, const struct place *from, const struct place
     if (no < 0)
         return no;
     const struct place *beyond = is_outside(g, place_path(from)) ? from : is_outside(g, place_path(to)) ? to : NULL;
-    if (beyond) /* programs copy then */
+    if (beyond) /* programs then copy instead */
         return same_mount(g, from, to) ? outside(g, DENIAL_RENAME, beyond->dir, place_path(beyond)) : -EXDEV;
     bool exchange = flags & RENAME_EXCHANGE;
     if (exchange) {
@@ -817,6 +806,6 @@ int verdict_link(struct guard *g, const struct object *from, const struct place 
     int no = verdict_object(g, from, DENIAL_LINK);
     if (no == 0)
         no = verdict_make(g, to, S_ISLNK(from->st.mode) ? MADE_LINK : MADE_FILE);
-    g->birth &= !reporoot_marks(g, to); /* it is there already: another's repository may have it */
+    g->birth &= !reporoot_marks(g, to); /* it exists already: it may belong to another's repository */
     return no;
 }

@@ -1,4 +1,4 @@
-/* Puts queued questions to the person at the server's terminal. */
+/* Asks the user at the server's terminal, one question at a time. */
 #include "mcp/protocol/asker.h"
 
 #include <stdlib.h>

@@ -1,10 +1,10 @@
 /*
- * Names of resources: what a session was denied, and its files as the box has them.
+ * URIs of resources: a session's denials, and its files, named as in the box.
  *
  *     pinfold://session/NAME/audit
  *     pinfold://session/NAME/files/PATH
  *
- * NAME and PATH percent-encoded (RFC 3986); what stands behind "files" is an absolute path. Pure.
+ * NAME and PATH are percent-encoded (RFC 3986); after "files" comes an absolute path. Pure.
  */
 #pragma once
 #include "base/arena.h"
@@ -20,9 +20,9 @@ struct resource {
     const char *path; /* NULL: the audit log */
 };
 
-/* False: it is no name of ours. Texts lie in `mem`. */
+/* False if it is not one of ours. Texts are in `mem`. */
 bool resource_parse(const char *uri, struct arena *mem, struct resource *ret);
-/* The name of `path` in that session, or of its audit log (NULL). */
+/* The URI of `path` in that session, or of its audit log (NULL). */
 void resource_uri(struct buf *out, const char *session, const char *path);
 /* The members of the result of resources/templates/list. */
 void resource_templates(struct json *w);

@@ -1,13 +1,13 @@
 /*
- * JSON-RPC 2.0, as MCP narrows it: ids are strings or integers and never null, params are objects. Pure: bytes in,
- * messages out. A text is one message, or where the protocol version has batches an array of them.
+ * JSON-RPC 2.0, as MCP restricts it: ids are strings or integers and never null, params are objects. Pure. A text is
+ * one message, or, where the protocol version has batches, an array of them.
  */
 #pragma once
 #include "mcp/protocol/value.h"
 
 enum rpc_code {
     RPC_PARSE = -32700,
-    RPC_INVALID = -32600, /* no request */
+    RPC_INVALID = -32600, /* not a request */
     RPC_METHOD = -32601,
     RPC_PARAMS = -32602,
     RPC_INTERNAL = -32603,
@@ -16,7 +16,7 @@ enum rpc_code {
 
 enum rpc_kind { RPC_REQUEST, RPC_NOTIFICATION, RPC_RESPONSE };
 
-#define RPC_MAX_ID    1024 /* bytes of an id that is a string */
+#define RPC_MAX_ID    1024 /* length of an id that is a string */
 #define RPC_MAX_BATCH 64
 
 struct rpc_message { /* borrows from the text's root */
@@ -29,16 +29,16 @@ struct rpc_message { /* borrows from the text's root */
 
 struct rpc_fault {
     enum rpc_code code;
-    const json_t *id; /* of the request where it could be read; NULL: null */
+    const json_t *id; /* of the request, if it could be read; NULL: null */
     char text[256];
 };
 
-/* The whole text; NULL with the fault. An array holds at least one and at most RPC_MAX_BATCH messages. */
+/* Parses a text; NULL with the fault. An array holds at least one and at most RPC_MAX_BATCH messages. */
 json_t *rpc_read(struct str text, struct rpc_fault *ret);
-/* One message; 0, or -EBADMSG with the fault. */
+/* Parses one message; 0, or -EBADMSG with the fault. */
 int rpc_message(const json_t *one, struct rpc_message *ret, struct rpc_fault *fault);
 
-/* Writing. Between begin and end the caller writes exactly one value, named "result" or "params". */
+/* Writing: between begin and end the caller writes exactly one value, named "result" or "params". */
 void rpc_begin_result(struct json *j, struct buf *out, const json_t *id);
 void rpc_begin_notification(struct json *j, struct buf *out, const char *method);
 void rpc_begin_request(struct json *j, struct buf *out, const char *id, const char *method);

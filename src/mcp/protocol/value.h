@@ -1,6 +1,6 @@
 /*
- * Reading JSON that strangers wrote, by jansson: strict UTF-8, no name twice in an object, a ceiling on depth (jansson's
- * 2,048). Objects are borrowed from the root that value_read() returns, which is freed with value_free().
+ * Reads untrusted JSON with jansson: strict UTF-8, no duplicate names in an object, limited depth (jansson's 2,048).
+ * Objects are borrowed from the root that value_read() returns, to be freed with value_free().
  */
 #pragma once
 #include <stdio.h>
@@ -8,7 +8,7 @@
 #include "base/buf.h"
 #include "base/json.h"
 
-/* NULL with a sentence of what is wrong and where, in `why` of `room` bytes. Any value may stand at the top. */
+/* NULL, with the error and its location in `why` of `room` bytes. Any value may be at the top. */
 json_t *value_read(struct str text, char *why, size_t room);
 static inline void value_free(json_t **v)
 {
@@ -17,7 +17,7 @@ static inline void value_free(json_t **v)
 }
 #define auto_value __attribute__((cleanup(value_free)))
 
-/* The member as text; NULL when it is missing or no string. NUL cannot stand in it unless `ret_n` is asked. */
+/* The member as text; NULL if it is missing or not a string. Texts with NUL are accepted only with `ret_n`. */
 const char *value_text(const json_t *object, const char *name, size_t *ret_n);
-/* Writes `v` as it came. */
+/* Writes `v` unchanged. */
 void value_write(struct json *j, const char *name, const json_t *v);

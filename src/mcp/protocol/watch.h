@@ -1,6 +1,6 @@
 /*
- * What one client has subscribed to. While there is something, a worker looks once a second whether it has changed: files
- * change by hands that tell nobody, and the rules of the box hold for looking, too.
+ * A client's subscriptions. While there are any, a worker checks once a second for changes: files change without
+ * notification, and the box's rules must also apply to looking.
  */
 #pragma once
 #include "mcp/workers/janitor.h"
@@ -19,15 +19,15 @@ struct mcp_watch {
     void *ctx;
     struct watched *list;
     size_t n;
-    struct task *look; /* under way, at all that were in the list then */
+    struct task *look; /* running, for everything that was in the list when it started */
     uint64_t next;
 };
 
-/* `stamp`: how it is now. 0; -ENOSPC: there are too many; -ENOMEM. */
+/* `stamp`: the present state. 0; -ENOSPC: there are too many; -ENOMEM. */
 int watch_add(struct mcp_watch *w, const char *uri, const char *stamp);
 bool watch_remove(struct mcp_watch *w, const char *uri);
-/* Milliseconds until it wants to be called again; -1: nothing is watched, or a look is under way. */
+/* Returns milliseconds until the next call; -1: nothing is watched, or a check is running. */
 int watch_tick(struct mcp_watch *w, uint64_t now);
 void watch_end(struct mcp_watch *w);
-/* What a worker is told: see work_start(). */
+/* The call for a worker: see work_start(). */
 void watch_call(struct buf *out, const char *client, const struct watched *list, size_t n);

@@ -1,5 +1,6 @@
 /*
- * Directories a model may name: absolute, and really within one of the permitted ones whatever links there are, and over none that a box may have made.
+ * Directories that a model may name: absolute, and really inside a permitted one, whatever links there are, and not
+ * reached over a link that a box may have created.
  */
 #pragma once
 #include <stdbool.h>
@@ -7,18 +8,19 @@
 #include <stdint.h>
 
 /*
- * The real path (malloc()ed), or NULL with a sentence that names path and rule. `ret_fd` (O_PATH) holds the
- * directory itself, reached from its base without a link: who mounts by the path compares what he got with it, because
- * what can write there can put another one in its place meanwhile.
+ * The real path (malloc()ed), or NULL with a message that names path and rule. `ret_fd` (O_PATH) is the directory
+ * itself, opened from its base without following a link: compare it with what is mounted by the path, which a box that
+ * can write there could replace meanwhile.
  */
 struct mcp_options;
 char *directory_permitted(const char *directory, const struct mcp_options *o, int *ret_fd, char *why, size_t room);
-/* Where all instances store, hidden in every box but for what is mounted; NULL: nowhere. malloc()ed. */
+/* The storage of all instances, hidden in every box except for what is mounted; NULL: none. malloc()ed. */
 char *directory_store(void);
-/* The file that pinfold's audit log is written to; NULL: nowhere. malloc()ed. */
+/* The file of pinfold's audit log; NULL: none. malloc()ed. */
 char *directory_audit(void);
-/* A directory of pinfold's own for what an instance stores, made with mode 0700; NULL with errno. malloc()ed. */
+/* A directory for what an instance stores, created with mode 0700; NULL with errno. malloc()ed. */
 char *directory_state(const char *instance, const char *name, bool make);
-/* Removes what an instance has stored, and what all those have of which `is_dead` says so. Links are not followed. */
+/* Removes what an instance has stored, and that of all instances for which `is_dead` is true. Links are not
+   followed. */
 void directory_forget(const char *instance);
 void directory_forget_dead(bool (*is_dead)(const char *scope));

@@ -1,6 +1,6 @@
 /*
- * A tool as a model sees it. The table of arguments is the one place that its JSON Schema, its checks and its documentation
- * come from; options of the policy come from pinfold_option_at().
+ * A tool as a model sees it. JSON Schema, checks and documentation are generated from its table of arguments; options
+ * of the policy come from pinfold_option_at().
  */
 #pragma once
 #include "mcp/workers/job.h"
@@ -11,7 +11,7 @@ enum argument_kind {
     ARGUMENT_SWITCH,
     ARGUMENT_TEXTS,   /* an array of texts, at least `min` */
     ARGUMENT_MAP,     /* names to texts */
-    ARGUMENT_OPTIONS, /* options of the policy, each in the schema */
+    ARGUMENT_OPTIONS, /* options of the policy, each with its schema */
     ARGUMENT_OPTIONS_BRIEF
 };
 struct tool_argument {
@@ -25,20 +25,20 @@ struct tool_argument {
 struct tool {
     const char *name, *title, *description;
     const struct tool_argument *arguments; /* ended by a NULL name */
-    /* annotations: hints for a client that decides whether to ask */
+    /* annotations: hints for clients that decide whether to ask */
     bool read_only, destructive, idempotent, open_world;
     bool gives_result; /* structured: the one result schema */
-    bool rests;        /* its worker waits for children after the answer, and takes no call meanwhile */
-    bool in_order;     /* calls with one session come one after the other, as they came */
-    bool sessions;     /* it may start what must be ended with the instance */
+    bool rests;        /* after the answer its worker waits for child processes, and accepts no call meanwhile */
+    bool in_order;     /* calls for one session run one after another, in order */
+    bool sessions;     /* it may start something that must end with the instance */
     void (*work)(struct mcp_job *j);
 };
 
 const struct tool *mcp_tool_find(const char *name); /* NULL */
 const struct tool *tool_at(size_t i);               /* NULL past the end */
-bool tool_add(const struct tool *t);                /* another one for the list; false: it is full */
-extern const struct tool tool_begin;                /* tool_start.c: in no list */
+bool tool_add(const struct tool *t);                /* adds one to the list; false: it is full */
+extern const struct tool tool_begin;                /* tool_start.c: not in the list */
 /* One entry of tools/list. */
 void tool_write(struct json *w, const struct tool *t);
-/* False with a sentence: what is wrong with the arguments. `arguments` may be NULL. */
+/* Checks the arguments; false with a message. `arguments` may be NULL. */
 bool tool_check(const struct tool *t, const json_t *arguments, char *why, size_t room);

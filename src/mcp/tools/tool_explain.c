@@ -1,6 +1,6 @@
 /*
- * `explain` and `policy`: what a box may do, told to a model. Where a rule was said, where its own files lie and what of the
- * host stands behind a mount is the person's business: those members are left out.
+ * `explain` and `policy`: tell a model what a box may do. Origins of rules, paths of policy files, and the host's side
+ * of mounts are private to the user and left out.
  */
 #include <stdlib.h>
 

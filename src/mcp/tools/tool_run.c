@@ -1,6 +1,4 @@
-/*
- * `run`: one command in a fresh box. The answer does not wait for the kernel's tidying up after it; its worker does.
- */
+/* `run`: one command in a new box. The answer does not wait for the kernel's cleanup afterwards; the worker does. */
 #include "mcp/tools/tool_run.h"
 
 #include <errno.h>

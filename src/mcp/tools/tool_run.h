@@ -1,12 +1,12 @@
-/* Tools on single boxes: run, explain, policy. */
+/* Tools for single boxes: run, explain, policy. */
 #pragma once
 #include "mcp/tools/tool.h"
 
-/* Of one command, here and in a session. */
+/* For one command, here and in a session. */
 #define MAX_TIMEOUT_MS   (7LL * 24 * 3600 * 1000)
-#define MAX_OUTPUT       (16u << 20) /* bytes kept of each of stdout and stderr at most, ... */
-#define DEFAULT_OUTPUT   (1u << 20)  /* ... and where the call does not say */
-#define MAX_TOLD_DENIALS 8           /* one by one; all are in the structured result */
+#define MAX_OUTPUT       (16u << 20) /* limit for each of stdout and stderr */
+#define DEFAULT_OUTPUT   (1u << 20)  /* if the call does not set one */
+#define MAX_TOLD_DENIALS 8           /* listed one by one; all are in the structured result */
 
 extern const struct tool tool_run, tool_explain, tool_policy;
 

@@ -1,5 +1,6 @@
 /*
- * Sessions: boxes that stay between calls. Their names are of the client that said them; nobody else's are found.
+ * Sessions: boxes that stay between calls. Names belong to the client that uses them; other clients' sessions are not
+ * visible.
  */
 #include "mcp/tools/tool_session.h"
 

@@ -5,22 +5,22 @@
 
 extern const struct tool tool_session_start, tool_session_list, tool_session_stop, tool_bash, tool_output, tool_kill;
 
-/* The session the call names ("default" where it names none), started when it is not there; NULL: the job has failed. */
+/* The session that the call names ("default" if none), started if needed; NULL: the job has failed. */
 struct pinfold_session *session_of(struct mcp_job *j);
 /* The session of that name. */
 struct pinfold_session *session_named(struct mcp_job *j, const char *name);
-/* The same for one look: nothing is started and nothing said. `ret_own`: it is to be freed. NULL: it is not there. */
+/* The same for a single look: starts and reports nothing. `ret_own`: the caller must free it. NULL: it does not run. */
 struct pinfold_session *session_visit(const struct mcp_job *j, const char *name, bool *ret_own);
-/* Where commands of that session begin, as the box sees it; NULL: the job has failed. */
+/* Working directory of commands in that session, as a path in the box; NULL: the job has failed. */
 const char *session_cwd(struct mcp_job *j, struct arena *mem);
 const char *session_cwd_of(struct mcp_job *j, const char *name, struct arena *mem);
-/* The `output` of an exec that tells the last line as progress. */
+/* The `output` callback of an exec that reports the last line as progress. */
 struct telling {
     const struct mcp_job *job;
     uint64_t told;
 };
 void telling_output(void *ctx, int which, const char *bytes, size_t n);
-/* The session is not what it was: the next call looks for it anew. */
+/* Forgets a session that has changed: the next call looks it up again. */
 void session_lost(struct mcp_job *j);
 void session_forget(const struct mcp_job *j, const char *name);
 #define SESSION_ARGUMENT                                                                                               \

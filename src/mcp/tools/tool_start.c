@@ -1,6 +1,6 @@
 /*
- * What is done once when the server starts, by a worker so that nobody waits for it: what dead servers have left is ended,
- * the settings are told to the person, and where no box can be made here that is found now and not by the model.
+ * Done once when the server starts, in a worker so that nobody waits: ends what dead servers have left, prints the
+ * settings for the user, and reports if no box can be created on this machine.
  */
 #include <stdlib.h>
 

@@ -1,6 +1,4 @@
-/*
- * The list of tools, their schemas, and the check of arguments against the same tables.
- */
+/* The list of tools, their schemas, and the checks of arguments, from the same tables. */
 #include <stdio.h>
 
 #include "mcp/tools/tool_file.h"

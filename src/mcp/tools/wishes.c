@@ -1,4 +1,4 @@
-/* Options in a model's call: those that restrict the box apply, the others are asked of the person. */
+/* Options in a model's call: those that restrict the box apply, the user is asked about the others. */
 #include "mcp/tools/wishes.h"
 
 #include <errno.h>

@@ -650,7 +650,8 @@ static int listen_at(struct http *h, const char *text, char *why, size_t room)
     return 0;
 }
 
-static void say_where(const struct http *h)
+/* 0, or -errno: nobody would know where. */
+static int say_where(const struct http *h)
 {
     char line[512], host[INET6_ADDRSTRLEN] = "";
     struct sockaddr_storage at;
@@ -658,7 +659,7 @@ static void say_where(const struct http *h)
     unsigned port = 0;
 
     if (getsockname(h->source.fd, (struct sockaddr *)&at, &n) < 0)
-        return;
+        return -errno;
     bool six = at.ss_family == AF_INET6;
     if (six) {
         const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)(const void *)&at;
@@ -673,6 +674,7 @@ static void say_where(const struct http *h)
                           host, six ? "]" : "", port, h->token[0] ? ", token " : "", h->token,
                           h->here ? "" : "; reachable from other machines, and not encrypted");
     (void)!write(2, line, (size_t)length);
+    return 0;
 }
 
 struct http *http_new(struct server *server, char *why, size_t room)
@@ -680,7 +682,7 @@ struct http *http_new(struct server *server, char *why, size_t room)
     const struct mcp_options *o = server->place.options;
     struct http *h = calloc(1, sizeof *h);
 
-    snprintf(why, room, "out of memory");
+    snprintf(why, room, "cannot start: Cannot allocate memory");
     if (!h)
         return NULL;
     *h = (struct http){
@@ -689,9 +691,13 @@ struct http *http_new(struct server *server, char *why, size_t room)
         return http_free(h);
     if (!h->secret && random_id(h->token))
         h->secret = h->token;
-    if (!h->secret || loop_add(&server->loop, &h->source) < 0)
+    int r = h->secret ? loop_add(&server->loop, &h->source) : -EIO;
+    if (r == 0)
+        r = say_where(h);
+    if (r < 0) {
+        snprintf(why, room, "--http %s: %s", o->http, strerror(-r));
         return http_free(h);
-    say_where(h);
+    }
     return h;
 }
 

@@ -1,23 +1,21 @@
-/*
- * One call of a tool, in its worker process: arguments in, a result out, words for the person and the client meanwhile.
- */
+/* One tool call, in its worker process: arguments in, a result out; meanwhile messages for user and client. */
 #pragma once
 #include <stdint.h>
 #include "mcp/mcp.h"
 #include "mcp/protocol/value.h" /* before what has base/json.h */
 #include "mcp/protocol/answer.h"
 
-/* Frames between the talking process and a worker: a head, then `n` bytes. */
+/* Frames between the protocol process and a worker: a head, then `n` bytes. */
 enum frame_type {
-    FRAME_CALL = 1, /* to the worker: a JSON object, see job_read()                 */
-    FRAME_ANSWER,   /* to the worker: '1' or '0'                                     */
-    FRAME_SAY,      /* from it: a level (one byte), then a sentence for client's log */
-    FRAME_PROGRESS, /* what it is doing now                                          */
-    FRAME_QUESTION, /* milliseconds (4 bytes; 0: the server's), one for the person; an answer comes */
-    FRAME_CHANGED,  /* there are other sessions than before                          */
-    FRAME_FAULT,    /* no result: an error of the protocol, a code (4 bytes), then a sentence: the last one */
-    FRAME_RESULT,   /* the result as JSON: the last one of a call                    */
-    FRAME_RESTED    /* after that, of a tool that rests: it takes calls again        */
+    FRAME_CALL = 1, /* to the worker: a JSON object, see job_read() */
+    FRAME_ANSWER,   /* to the worker: '1' or '0' */
+    FRAME_SAY,      /* from it: a level (one byte), then a sentence for the client's log */
+    FRAME_PROGRESS, /* what it is doing */
+    FRAME_QUESTION, /* milliseconds (4 bytes; 0: the server's default), then a question to the user; to be answered */
+    FRAME_CHANGED,  /* the list of sessions has changed */
+    FRAME_FAULT,    /* no result, but a protocol error: a code (4 bytes), then a sentence; the last frame of a call */
+    FRAME_RESULT,   /* the result as JSON; the last frame of a call */
+    FRAME_RESTED    /* after that, if the tool rests: it accepts calls again */
 };
 struct job_frame {
     uint32_t type, zero;
@@ -26,52 +24,52 @@ struct job_frame {
 
 enum say_level { SAY_DEBUG, SAY_INFO, SAY_NOTICE, SAY_WARNING, SAY_ERROR };
 
-struct job_place { /* what all calls share; made before the first worker */
+struct job_place { /* shared by all calls; created before the first worker */
     const struct mcp_options *options;
     struct pinfold_policy *policy;
-    /* Of boxes that stay, which have nobody to put a question of the network to: without --ask. Otherwise the same. */
+    /* Options of boxes that stay, for which nobody can answer network questions: without --ask. Otherwise the same. */
     const struct pinfold_policy_options *kept_options;
     struct pinfold_policy *kept;
-    char instance[80]; /* names of this instance are its own (owner.h) */
+    char instance[80]; /* owner of this instance's names (owner.h) */
 };
 
 struct mcp_job {
     const struct job_place *place;
     int socket;
-    unsigned number; /* of the call, for the person's lines */
+    unsigned number; /* of the call, for lines to the user */
     const char *tool;
     const json_t *arguments;
-    const char *client;    /* whose sessions are meant; one of stdio, an HTTP session's id */
-    bool can_ask;          /* the client can put a question to the person */
+    const char *client;    /* owner of the sessions; one for stdio, an HTTP session's id */
+    bool can_ask;          /* the client can ask the user */
     bool failed;           /* the result is an error that the model should see */
-    bool keeps;            /* it is about a box that stays */
-    int fault;             /* a code of JSON-RPC: there is no result, `text` says why; 0: none */
-    bool bare;             /* `structured` is the whole result, not a tool's */
+    bool keeps;            /* it concerns a box that stays */
+    int fault;             /* a JSON-RPC error code: there is no result, `text` is the reason; 0: none */
+    bool bare;             /* `structured` is the whole result, not that of a tool */
     struct buf text;       /* what a model reads */
     struct buf structured; /* the same as a JSON object, or empty */
-    /* Freed when the answer is on its way. */
+    /* Freed once the answer is sent. */
     struct pinfold_result *result;
     struct pinfold_policy *policy;
 };
 
-/* For the person: "pinfold: [3] run: sentence". */
+/* Prints a line for the user: "pinfold: [3] run: sentence". */
 void job_tell(const struct mcp_job *j, const char *sentence);
 void job_say(const struct mcp_job *j, enum say_level level, const char *sentence);
 void job_progress(const struct mcp_job *j, const char *sentence);
-/* True when the person says yes, in `patience_ms` (0: the server's). False also when nobody can be asked. */
+/* True if the user says yes within `patience_ms` (0: the server's default). False also if nobody can be asked. */
 bool job_ask(const struct mcp_job *j, const char *question, uint32_t patience_ms);
-/* The result is this failure. */
+/* Sets a failure as the result. */
 void job_fail(struct mcp_job *j, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* There is no result, but this error of the protocol. */
+/* Sets a protocol error in place of a result. */
 void job_fault(struct mcp_job *j, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));
-/* The result is this, as it stands; `json` is empty afterwards. */
+/* Sets this JSON as the result; `json` is empty afterwards. */
 void job_bare(struct mcp_job *j, struct buf *json);
-/* Sessions have begun or ended. */
+/* Reports that sessions have started or ended. */
 void job_changed(const struct mcp_job *j);
-/* Text from strangers on its way to a person: control characters become \xNN. */
+/* Appends untrusted text for a user: control characters become \xNN. */
 void words_of(struct buf *out, struct str text);
 
-/* Frames: whole, blocking; 0 or -errno. */
+/* Sends and receives whole frames, blocking; 0 or -errno. */
 int frame_send(int socket, enum frame_type type, struct str bytes);
 int frame_receive(int socket, uint32_t *ret_type, struct buf *to);
 

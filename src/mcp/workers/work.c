@@ -416,8 +416,9 @@ static void hand_out(struct work *w)
         k->task = t;
         k->affinity = t->affinity;
         w->n_busy++;
-        /* A dead worker is seen when its socket is read. */
-        (void)frame_send(k->source.fd, FRAME_CALL, buf_view(&t->call));
+        /* A dead worker is seen when its socket is read; one that has not got its call ends, and is seen then. */
+        if (frame_send(k->source.fd, FRAME_CALL, buf_view(&t->call)) < 0)
+            (void)shutdown(k->source.fd, SHUT_WR);
         buf_free(&t->call);
     }
 }

@@ -1,6 +1,7 @@
 /*
- * A plan for people: what can be seen and written, by what each of it holds and who asked for it, then the steps. In brief
- * without the steps, and what the built-in profiles say by the hundred is counted: names that are not there, caches, guarded names.
+ * Prints a plan for people: what can be seen and written, with the means and the origin, then the steps. BRIEF omits
+ * the steps and only counts what the built-in profiles list by the hundred: names that do not exist, caches, guarded
+ * names.
  */
 #include "plan/explain/words.h"
 
@@ -18,7 +19,7 @@ static void put_place(const struct plan *p, const struct plan_place *at, struct 
     put_row(out, word_access(at), at->dst, word, origin);
 }
 
-/* Rows that are counted instead of printed: what their first and third columns would say, and how many. */
+/* Rows that are counted instead of printed: their first and third columns, and how many. */
 #define FOLDS 16
 struct folds {
     struct fold {
@@ -29,7 +30,7 @@ struct folds {
     size_t n;
 };
 
-/* False where there is no room: then the row is printed. */
+/* False if there is no room: then the row is printed. */
 static bool fold(struct folds *f, const char *word, const char *how)
 {
     size_t i = 0;
@@ -64,7 +65,7 @@ static bool is_foldable(const struct plan_place *at)
                                        (at->act == ACT_STUB && at->stub == STUB_ABSENT)));
 }
 
-/* Grouped, in path order within a group. */
+/* Grouped, and sorted by path within a group. */
 static void show_files(const struct plan *p, bool brief, struct buf *out)
 {
     struct folds folds = {.n = 0};

@@ -1,8 +1,8 @@
-/* A plan as JSON: the same as explain.c says, for programs. */
+/* Prints a plan as JSON: the same as explain.c, for programs. */
 #include "base/json.h"
 #include "plan/explain/words.h"
 
-/* Names of files are bytes; where they are not UTF-8 the exact ones stand beside. */
+/* File names are bytes; if they are not UTF-8 the exact ones are added. */
 static void put_name(struct json *j, const char *name, const char *value)
 {
     char member[64];

@@ -1,6 +1,6 @@
 /*
- * The network of a plan in words: each rule with its origin, a set with its members, and for a rule that allows what rules
- * that deny take from it, because deny wins.
+ * Describes the network of a plan: each rule with its origin, a set with its members, and for an allow rule what deny
+ * rules take from it, because deny wins.
  */
 #include <stdio.h>
 #include "base/json.h"
@@ -9,16 +9,16 @@
 #include "policy/proxy.h"
 #include "policy/set.h"
 
-enum { DENIERS = 4 }; /* rules that deny named beside one that allows */
+enum { DENIERS = 4 }; /* deny rules named beside an allow rule */
 
-/* What is denied of a rule that allows. */
+/* What is denied of an allow rule. */
 struct taken {
     const struct net_rule *by[DENIERS];
     size_t n;
-    bool whole; /* by[0] covers the rule: it never holds */
+    bool whole; /* by[0] covers the rule, which then never applies */
 };
 
-/* The forms that a rule of the policy stands for are read again here: the policy keeps texts. 0 for what is no such rule. */
+/* Parses the rules that a text of the policy stands for. 0 if it is no valid rule. */
 static size_t read_rule(const struct net_rule *said, size_t member, struct host_rule *ret)
 {
     const struct host_set *set = host_set_of(str_of(said->text));
@@ -67,7 +67,7 @@ static const char *verb_key(const struct net_rule *r)
     return r->verb == NET_RULE_DENY_PORT ? "deny-port" : verb_word(r);
 }
 
-/* "denied: deny * wins (--deny)", "but not x.corp, :22": into `text`. */
+/* Writes "denied: deny * wins (--deny)", "but not x.corp, :22" into `text`. */
 static const char *taken_words(const struct policy *p, const struct net_rule *said, size_t member, char *text, size_t n)
 {
     struct host_rule allow;
@@ -89,7 +89,7 @@ static const char *taken_words(const struct policy *p, const struct net_rule *sa
     return text;
 }
 
-/* What is beside a rule: a port's two ends, a set, or what is denied of it. */
+/* What to print beside a rule: both ends of a port, a set, or what is denied of it. */
 static const char *beside(const struct policy *p, const struct net_rule *r, char *text, size_t n)
 {
     struct publish port;
@@ -188,7 +188,7 @@ static void put_proxies_json(struct json *j, const struct proxies *all)
     json_object_end(j);
 }
 
-/* One host with what is denied of it: members "denied_by" (never holds) or "but_not". */
+/* One host with what is denied of it: members "denied_by" (never applies) or "but_not". */
 static void put_taken_json(struct json *j, const struct policy *p, const struct net_rule *r, size_t member)
 {
     struct host_rule allow;

@@ -1,14 +1,14 @@
 /*
- * Caches in as few mounts as possible. Settled one by one, every cache is an overlay over the host's directory or a private
- * directory attached; a home with seventeen of them would pay for seventeen mounts in every start. Behind the veil of the
- * home directory there is a cheaper form of both:
+ * Puts caches into as few mounts as possible. Settled one by one, every cache is an overlay over the host's directory
+ * or an attached private directory; a home with seventeen caches would pay for seventeen mounts in every start. With a
+ * masked home directory both have a cheaper form:
  *
- *   PART     one private layer over the whole (veiled) home, never shown itself, of which the caches' directories are
- *            attached. What a rule hides in a cache is a name of the veil then: below the layer, so that the box can put
- *            something of its own there and never sees the host's.
- *   LINKED   a cache that the host does not have is a link in the veil to a private directory; all of these are one mount.
+ *   PART     one private layer over the whole (masked) home, which is never visible itself; the caches' directories in it
+ *            are attached. What a rule hides in a cache is then a stub of the mask: below the layer, so that the box can
+ *            put something of its own there and never sees the host's.
+ *   LINKED   a cache that the host does not have is a link in the mask to a private directory; all of these share a mount.
  *
- * Where something else is mounted in a cache, or the home cannot be veiled, they stay as they were.
+ * If something else is mounted in a cache, or the home cannot be masked, caches stay as they were.
  */
 #include "plan/make.h"
 
@@ -19,7 +19,7 @@ static bool is_cache_of_home(const struct making *m, const struct plan_place *p)
     return p->kind == PLACE_CACHE && p->up == 0 && path_below(p->dst, m->home);
 }
 
-/* Whether all that is in the cache `at` can move into the veil (`hides`) or says nothing. */
+/* Whether everything in the cache `at` can move into the mask (`hides`) or has no effect. */
 static bool is_simple(const struct making *m, size_t at, bool hides)
 {
     for (size_t i = 0; i < m->n_places; i++) {
@@ -32,12 +32,12 @@ static bool is_simple(const struct making *m, size_t at, bool hides)
     return true;
 }
 
-/* What was to be made for the cache in its own form is not needed. */
+/* Drops directories that the cache's previous form needed. */
 static void drop_dirs(struct making *m, const char *dir)
 {
     size_t kept = 0, n = strlen(dir);
     for (size_t i = 0; i < m->n_dirs; i++) {
-        /* All of them lie in one slot, so that their beginnings say least: the end of `dir` is looked at first. */
+        /* All of them share one slot's directory, so compare from the end. */
         const char *path = m->dirs[i].path;
         bool can_be = strlen(path) >= n && path[n - 1] == dir[n - 1] && (!path[n] || path[n] == '/');
         if (!can_be || !path_at_or_below(path, dir))
@@ -82,7 +82,7 @@ static int make_linked(struct making *m, struct plan_place *p)
     return add_make_dir(m, p->upper, false);
 }
 
-/* What the box makes in front of a name of the veil, and removes again, uncovers nothing: nobody need judge it. */
+/* Removes guard rules that are not needed: creating and removing something over a name of the mask uncovers nothing. */
 static void drop_guards(struct making *m, const struct plan_place *cache, const struct plan_place *hidden)
 {
     size_t kept = 0;

@@ -1,8 +1,8 @@
 /*
- * Which places there are: what every box has of its own, what the rules say, and pinfold's own. A rule speaks of an
- * object of the host, by its real path; the object is at every place where the box can see it, so a rule that takes
- * something away is repeated below each mount that shows the object elsewhere. At the end the places are in path
- * order, one for each path, the strictest where several were said.
+ * Collects places: what every box has of its own, what the rules name, and pinfold's own. A rule is about an object of
+ * the host, by its real path; the object is wherever the box can see it, so a rule that restricts is repeated below
+ * each mount that shows the object elsewhere. At the end the places are sorted by path, one for each path, the
+ * strictest if there were several.
  */
 #include "plan/make.h"
 
@@ -26,7 +26,7 @@ static bool exists(const struct path_fact *f)
     return f->type == PATH_DIR || f->type == PATH_FILE || f->type == PATH_OTHER;
 }
 
-/* The sentence for a rule about something that is not there, or may not be looked at. */
+/* The error message for a rule about something that does not exist, or may not be examined. */
 static int say_missing(struct making *m, const char *what, const char *path, const struct path_fact *f, uint32_t origin)
 {
     const char *where = origin_of(m, origin);
@@ -37,8 +37,8 @@ static int say_missing(struct making *m, const char *what, const char *path, con
 }
 
 /*
- * A path that leads through a symbolic link in a private tree would not lead anywhere inside: the link is made again.
- * What of the two spellings is equal at the end belongs to neither link.
+ * A path through a symbolic link in a private tree would lead nowhere inside, so the link is created again. The common
+ * end of both paths belongs to neither link.
  */
 static int repeat_link(struct making *m, const char *asked, const char *real, uint32_t origin)
 {
@@ -62,7 +62,7 @@ static const char *asked_to(const void *mounts, size_t i)
     return ((const struct mount_place *)mounts)[i].asked_to;
 }
 
-/* The mount whose target lies strictly above `asked`, the deepest; NULL when none does. */
+/* The deepest mount whose target is strictly above `asked`; NULL if none. */
 static const struct mount_place *mount_above(const struct making *m, const char *asked)
 {
     size_t i = m->n_mounts ? path_find_above(asked, m->n_mounts, asked_to, m->mounts) : SIZE_MAX;
@@ -75,8 +75,8 @@ static const char *seen_inside(struct making *m, const struct mount_place *at, c
 }
 
 /*
- * In an image nothing of the host is at its own path but what is put there: a workspace that a mount shows elsewhere is
- * there alone. Of mounts, the deepest that shows it.
+ * In an image nothing of the host is at its own path except what is mounted: a workspace that a mount shows elsewhere
+ * is only there. Of several mounts, the deepest one that shows it.
  */
 const char *path_inside(struct making *m, const char *real)
 {
@@ -130,7 +130,7 @@ static int by_target(const void *a, const void *b)
     return path_order((*x)->to, (*y)->to);
 }
 
-/* Targets in targets come after what they lie in. */
+/* A target inside another comes after it. */
 static int collect_mounts(struct making *m)
 {
     const struct mount_rule **order = arena_zero(m->mem, (m->policy->n_mounts + 1) * sizeof *order);
@@ -172,8 +172,8 @@ static int collect_storages(struct making *m)
 }
 
 /*
- * The workspace. Somebody who stands in the home directory and runs a command does not mean to give all of it away, so
- * that needs saying.
+ * The workspace. Somebody who runs a command in the home directory does not mean to share all of it, so that must be
+ * said explicitly.
  */
 static int collect_workspace(struct making *m)
 {
@@ -227,7 +227,7 @@ static enum place_kind kind_of(enum path_access access)
 static const char *const access_names[] = {
     [PATH_HIDE] = "hide", [PATH_RO] = "ro", [PATH_RW] = "rw", [PATH_PROTECT] = "protect", [PATH_CACHE] = "cache"};
 
-/* A name that is a link is hidden or protected as a name, besides what it leads to. */
+/* A name that is a link is hidden or protected as a name, in addition to its target. */
 static int collect_link_name(struct making *m, enum place_kind kind, const struct path_fact *f, uint32_t origin)
 {
     struct plan_place *p = place_add(m, kind, f->link, origin);
@@ -247,11 +247,11 @@ static int collect_fixed(struct making *m, const struct path_rule *rule)
     if (!f)
         return -EINVAL;
     bool named = rule->access == PATH_HIDE || rule->access == PATH_PROTECT;
-    /* Profiles hide other people's homes; whose home it is decides whether a rule means this one. */
+    /* Profiles hide homes of others; whether a rule means this home depends on its owner. */
     if (rule->access == PATH_HIDE && origin_is_builtin(m->policy, rule->origin) && m->home &&
         path_at_or_below(m->home, f->real))
         return 0;
-    /* A profile says what most people have; where a box may have put a link there, it opens nothing. */
+    /* A profile's rule is a guess about the machine; it makes nothing accessible where a box may have put a link. */
     if (!named && f->planted && origin_is_builtin(m->policy, rule->origin))
         return 0;
     bool missing_cache = rule->access == PATH_CACHE && f->type == PATH_MISSING;
@@ -268,21 +268,21 @@ static int collect_fixed(struct making *m, const struct path_rule *rule)
     p->closed = p->builtin && strcmp(m->policy->origins[rule->origin].file, OWN_ORIGIN) == 0;
     p->inside = m->n_mounts && mount_above(m, rule->path);
     if (f->type == PATH_UNREADABLE && rule->access == PATH_HIDE && (f->no == EACCES || f->no == EPERM)) {
-        /* Below a directory that this caller may not search: that directory stays as closed as it is. */
+        /* Below a directory that this caller may not search: that directory stays closed. */
         p->src = p->dst = f->parent;
         p->parent = path_dir(m->mem, f->parent);
         p->type = p->dst_type = PATH_DIR;
         if (!p->parent)
             return no_memory(m);
     } else if (f->type == PATH_UNREADABLE) {
-        p->type = p->dst_type = PATH_DIR; /* a dead network mount: there, but nothing can be said of it */
+        p->type = p->dst_type = PATH_DIR; /* a dead network mount: it exists, but cannot be examined */
     }
     if (named && f->link)
         return collect_link_name(m, p->kind, f, rule->origin);
     return named ? 0 : repeat_link(m, rule->path, f->real, rule->origin);
 }
 
-/* "/etc/ssh/ssh_host_*_key": what matches now, and the pattern for what comes later. */
+/* "/etc/ssh/ssh_host_*_key": present matches, and the pattern for later ones. */
 static int collect_pattern(struct making *m, const struct path_rule *rule)
 {
     const char *dir = path_dir(m->mem, rule->path);
@@ -304,7 +304,7 @@ static int collect_pattern(struct making *m, const struct path_rule *rule)
     p->parent = f->real;
     p->hides = rule->access == PATH_HIDE;
     p->refused =
-        m->facts->uid != 0 && f->uid != m->facts->uid && (f->mode & 022) == 0; /* only others make names there */
+        m->facts->uid != 0 && f->uid != m->facts->uid && (f->mode & 022) == 0; /* only others create names there */
     p->builtin = origin_is_builtin(m->policy, rule->origin);
     return p->dst ? 0 : no_memory(m);
 }
@@ -404,7 +404,7 @@ static int collect_sockets(struct making *m)
 static int add_own(struct making *m, const struct path_fact *f, enum place_kind kind, const char *why)
 {
     if (f->type == PATH_UNREADABLE)
-        return 0; /* what this caller cannot reach, the box cannot either */
+        return 0; /* the box cannot reach what this caller cannot */
     struct plan_place *p = place_of_fact(m, kind, f, 0);
     if (!p)
         return no_memory(m);
@@ -414,7 +414,7 @@ static int add_own(struct making *m, const struct path_fact *f, enum place_kind 
     return 0;
 }
 
-/* No rule opens what is closed, by whatever name or link it says it. */
+/* No rule makes closed places accessible, under any name or link. */
 static int check_closed(struct making *m)
 {
     size_t n = m->n_places;
@@ -434,7 +434,7 @@ static int check_closed(struct making *m)
     return 0;
 }
 
-/* What everybody may read needs care only where something writable or mounted lies around it. */
+/* What everybody may read needs care only if something writable or mounted is around it. */
 static bool all_read_only(const struct making *m, const struct path_fact *f)
 {
     for (size_t i = 0; i < m->n_places; i++) {
@@ -448,7 +448,7 @@ static bool all_read_only(const struct making *m, const struct path_fact *f)
 
 /*
  * pinfold's own configuration, trust and state are hidden (read-only where the box writes around them), and its program
- * is read-only, whatever a policy says: a box that changes them decides what the next one may do.
+ * is read-only, whatever a policy says: a box that could change them would decide what the next one may do.
  */
 static int collect_own(struct making *m)
 {
@@ -488,7 +488,7 @@ static int by_src(const void *a, const void *b)
     return path_order((*x)->src, (*y)->src);
 }
 
-/* What takes something away holds at every place where a mount shows the same object. */
+/* A restriction applies wherever a mount shows the same object. */
 static bool follows_object(const struct plan_place *p, const struct mount_place *at)
 {
     if (p->mount || !p->src || p->kind < PLACE_SOCKET)
@@ -513,7 +513,7 @@ static int repeat_below_mounts(struct making *m)
         if (m->places[i].src)
             by[k++] = &m->places[i];
     }
-    /* The copies go to a new array while `by` points into the old one, which stays in the arena. */
+    /* The copies go to a new array while `by` points into the old one, which stays valid in the arena. */
     if (sort_pointers(m->mem, (const void **)by, k, by_src) < 0)
         return no_memory(m);
     for (size_t i = 0; i < m->n_mounts; i++) {
@@ -533,7 +533,7 @@ static int repeat_below_mounts(struct making *m)
             if (!p)
                 return no_memory(m);
             if (copy.inside && (copy.kind == PLACE_RW || copy.kind == PLACE_CACHE || copy.kind == PLACE_SOCKET))
-                m->places[copy.order - 1].dropped = true; /* given there, not where the host has it */
+                m->places[copy.order - 1].dropped = true; /* set there, not at the host's path */
             copy.inside = false;
             copy.order = p->order;
             copy.dst = path_moved(m->mem, copy.src, at->src, at->dst);
@@ -547,10 +547,10 @@ static int repeat_below_mounts(struct making *m)
     return 0;
 }
 
-/* Who wins at one path: a mount, what is pinfold's own, then the strictest rule; what every box has comes last. */
+/* Precedence at one path: a mount, pinfold's own, the strictest rule; what every box has comes last. */
 static int strength(const struct plan_place *p)
 {
-    if (p->kind == PLACE_PATTERN) /* a text, no path: a name spelled like it stands beside it */
+    if (p->kind == PLACE_PATTERN) /* a pattern, not a path: a name spelled like it is separate */
         return 200;
     if (p->own)
         return 100;
@@ -573,7 +573,7 @@ static unsigned layer_of(const struct making *m, const struct plan_place *p)
     return p->origin < m->policy->n_origins ? m->policy->origins[p->origin].layer : LAYER_BUILTIN;
 }
 
-/* A name said as such is more specific than a pattern that matches it, unless a later layer said the pattern. */
+/* A literal name is more specific than a matching pattern, unless the pattern comes from a later layer. */
 static bool more_specific(const struct making *m, const struct plan_place *p, const struct plan_place *match)
 {
     if (!match->match || p->match)
@@ -613,7 +613,7 @@ static int sort_places(struct making *m)
                                last->own          ? OWN_ORIGIN
                                : by[i]->workspace ? "the workspace"
                                                   : "a mount");
-            /* A rule that names the workspace itself decides how it is seen. */
+            /* A rule that names the workspace itself decides about its access. */
             if (by[i]->workspace) {
                 last->workspace = true;
                 if (last->kind == PLACE_HIDE)

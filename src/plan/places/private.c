@@ -1,6 +1,6 @@
 /*
  * What every box in namespaces has of its own: /tmp, /var/tmp, /run, /dev, /proc, and the few names in them that
- * programs look for. A rule for exactly such a path takes its place.
+ * programs look for. A rule for exactly such a path replaces it.
  */
 #include "plan/make.h"
 
@@ -32,9 +32,9 @@ static struct plan_place *add_name(struct making *m, enum place_kind kind, const
 }
 
 /*
- * Many systems keep the resolver's configuration in /run and a link to it in /etc. With the host's network the box
- * gets that file as it is now; with another network the host's servers mean nothing, and an empty file makes the
- * resolver fail at once instead of looking for one on localhost by default... which fails as fast: nothing listens.
+ * Many systems have the resolver's configuration in /run and a link to it in /etc. With the host's network the box gets
+ * that file as it is now. With another network the host's servers do not apply; an empty file makes the resolver fail
+ * quickly (it then tries localhost, where nothing listens).
  */
 static int add_resolver(struct making *m)
 {
@@ -53,7 +53,7 @@ static int add_resolver(struct making *m)
     return 0;
 }
 
-/* NixOS keeps the system's programs behind links in /run. */
+/* NixOS reaches the system's programs by links in /run. */
 static int add_system_links(struct making *m)
 {
     static const char *const links[] = {"/run/current-system", "/run/opengl-driver"};
@@ -72,8 +72,8 @@ static int add_system_links(struct making *m)
 }
 
 /*
- * In a container /dev and /proc are the engine's, and the home directory, which no image has, is private: programs write
- * there what they must. Nothing of it stays but the caches.
+ * In a container /dev and /proc are the engine's, and the home directory, which no image has, is private, because
+ * programs write there. Nothing of it is kept except the caches.
  */
 static int collect_of_container(struct making *m)
 {

@@ -1,22 +1,22 @@
 /*
- * What is done for each place. Places come in path order, so one pass with a stack knows the place around each; the
- * decision depends on what that is:
+ * Decides how each place is implemented. Places come in path order, so one pass with a stack knows the place around
+ * each; the decision depends on both:
  *
  *   around \ asked   rw                ro, protect             hide                         cache
- *   read-only        attach            already so              stub in a veil               overlay, or private directory
- *   writable         already so        ro: attach ro + guard   guard, on every open         already so
+ *   read-only        attach            nothing to do           stub in a mask               overlay, or private directory
+ *   writable         nothing to do     ro: attach ro + guard   guard, on every open         nothing to do
  *                                      protect: the same for
  *                                      a directory, else guard
  *   private          attach            attach (protect: not    not there                    private directory
  *                                      there)
- *   hidden           attach; the hiding becomes hollow         already so                   the same
- *   cache            attach            attach; guard           deny                         already so
+ *   hidden           attach; the hiding becomes hollow         nothing to do                the same
+ *   cache            attach            attach; guard           deny                         nothing to do
  *
- * With an image as root nothing of the host is there but what is attached, the hides of the built-in profiles have nothing
- * to hide in it, and every other hide is judged by the guard on every open: there are no veils.
+ * With an image as root nothing of the host is there except what is attached, hides of the built-in profiles have
+ * nothing to hide, and the guard judges all other hides on every open: there are no masks.
  *
- * Where the box can write above a place, a mount or veil could be moved away by a rename on the host, so there the
- * guard judges as well, and the directories in between are pinned.
+ * If the box can write above a place, a rename could move a mount or mask away, so there the guard judges as well, and
+ * the directories in between are pinned.
  */
 #include "plan/make.h"
 
@@ -25,8 +25,9 @@ struct settling {
     size_t *stack; /* indices of places, the innermost region last */
     size_t depth;
     bool landlock;
-    bool image; /* the root is an image's: nothing of the host is there but what is attached, and no veil can be made */
-    bool unmade; /* either: what is not the engine's own to mount is the guard's to judge */
+    /* the root is an image: nothing of the host is there except what is attached, and masks are not possible */
+    bool image;
+    bool unmade; /* one of the two: what the engine itself cannot mount is left to the guard */
 };
 
 static void enter(struct settling *s, struct plan_place *p, enum region region)
@@ -36,7 +37,7 @@ static void enter(struct settling *s, struct plan_place *p, enum region region)
     s->stack[s->depth++] = (size_t)(p - s->m->places);
 }
 
-/* Whether, with nothing done, the place around shows this very object at this path. */
+/* Whether the surrounding place shows this object at this path without further steps. */
 static bool shows(const struct plan_place *around, const struct plan_place *p)
 {
     if (!around->src || !p->src)
@@ -58,7 +59,8 @@ static bool dev_has(const char *dst)
     return false;
 }
 
-/* A mount point must be of the kind of what is mounted, and where the box writes it must exist: nothing is made on the host. */
+/* A mount point must have the type of what is mounted, and in writable places it must exist: nothing is created on
+   the host. */
 static int check_point(struct settling *s, struct plan_place *p, const struct plan_place *around)
 {
     struct making *m = s->m;
@@ -83,7 +85,7 @@ static int check_point(struct settling *s, struct plan_place *p, const struct pl
                    origin_of(m, p->origin), directory ? p->src : p->dst);
 }
 
-/* A clone of the host's tree at p->src is attached. */
+/* Attaches a clone of the host's tree at p->src. */
 static int attach(struct settling *s, struct plan_place *p, struct plan_place *around, bool writable)
 {
     struct making *m = s->m;
@@ -94,7 +96,7 @@ static int attach(struct settling *s, struct plan_place *p, struct plan_place *a
         around->opened = true;
     if (r == 0 && writable)
         r = add_guard(m, GUARD_RULE_ROOT, p->dst, p->origin);
-    /* In a private tree everything is free, sockets too; the host's tree there is not. */
+    /* In a private tree everything is free, including sockets; a tree of the host's there is not. */
     else if (r == 0 && (p->under_writable || around->region == REGION_PRIVATE || around->region == REGION_HIDDEN))
         r = add_guard(m, GUARD_RULE_PROTECT, p->dst, p->origin);
     if (r == 0 && p->under_writable && around->src)
@@ -103,11 +105,11 @@ static int attach(struct settling *s, struct plan_place *p, struct plan_place *a
     return r;
 }
 
-/* Inside something closed by the guard alone there is nothing to mount: the more specific rule opens it. */
+/* In a place closed only by the guard nothing needs mounting: the more specific rule makes it accessible. */
 static int open_hole(struct settling *s, struct plan_place *p, struct plan_place *around, bool writable)
 {
     int r = add_guard(s->m, writable ? GUARD_RULE_ROOT : GUARD_RULE_PROTECT, p->dst, p->origin);
-    if (r == 0 && p->type == PATH_DIR) /* as a mount point, which nobody renames either */
+    if (r == 0 && p->type == PATH_DIR) /* as a mount point, which cannot be renamed */
         r = add_guard(s->m, GUARD_RULE_PIN, p->dst, p->origin);
     if (r == 0)
         r = add_pins(s->m, around, p->dst, p->origin);
@@ -117,7 +119,7 @@ static int open_hole(struct settling *s, struct plan_place *p, struct plan_place
     return r;
 }
 
-/* Read-only where nothing is mounted over: the guard judges it, and what below it a more specific rule opens. */
+/* Read-only without a mount: the guard judges it, including what a more specific rule makes accessible below. */
 static int close_by_guard(struct settling *s, struct plan_place *p, const struct plan_place *around)
 {
     p->act = ACT_GUARD;
@@ -182,11 +184,11 @@ static int settle_protect(struct settling *s, struct plan_place *p, struct plan_
     return close_by_guard(s, p, around);
 }
 
-/* Hidden in a place the box, or somebody on the host as the same user, can rename things in: every open is judged. */
+/* Hidden where the box, or the same user on the host, can rename: every open is judged. */
 static int hide_by_guard(struct settling *s, struct plan_place *p, struct plan_place *around)
 {
     struct making *m = s->m;
-    /* pinfold's own is made read-only there instead: the price of judging every open is not for everybody to pay. */
+    /* pinfold's own is made read-only there instead, so that not every box has to judge every open. */
     if (p->own) {
         p->kind = PLACE_PROTECT;
         return settle_protect(s, p, around);
@@ -194,7 +196,7 @@ static int hide_by_guard(struct settling *s, struct plan_place *p, struct plan_p
     p->act = ACT_GUARD;
     int r = 0;
     if (p->match && m->policy->expand != EXPAND_START) {
-        enter(s, p, REGION_HIDDEN); /* its pattern has a rule of its own */
+        enter(s, p, REGION_HIDDEN); /* its pattern has its own rule */
         return 0;
     }
     if (p->match && !s->unmade) {
@@ -217,10 +219,9 @@ static enum stub denied_as(const struct plan_place *p)
 }
 
 /*
- * A missing name gets a whiteout in the cache's private layer. What is made over a whiteout and removed again leaves
- * nothing behind (overlayfs looks at the host's directory in that moment), so nobody makes it: the guard says no. Where the
- * directory it would stand in is missing, too, that becomes an opaque one, in which the box may do what it likes but which
- * it may not remove.
+ * A missing name gets a whiteout in the cache's private layer. Creating something over a whiteout and removing it would
+ * remove the whiteout, because overlayfs then looks at the host's directory; so the guard forbids it. If the directory
+ * is missing, too, that becomes an opaque one, in which the box may do anything but which it may not remove.
  */
 static int absent_in_cache(struct settling *s, struct plan_place *p, const struct plan_place *around)
 {
@@ -232,12 +233,12 @@ static int absent_in_cache(struct settling *s, struct plan_place *p, const struc
     struct plan_dir *d = &m->dirs[m->n_dirs - 1];
     d->whiteout = strcmp(name, p->dst) == 0;
     d->opaque = !d->whiteout;
-    m->any_protect |= !m->facts->notify; /* said as a loss where nobody judges */
+    m->any_protect |= !m->facts->notify; /* a loss if there is no guard */
     int r = d->whiteout ? add_guard(m, GUARD_RULE_PROTECT, p->dst, p->origin) : 0;
     return r < 0 ? r : add_pins(m, around, p->dst, p->origin);
 }
 
-/* A cache's overlay has names of its own: the host cannot move them, and a name mounted on cannot be moved by the box. */
+/* A cache's overlay has its own directory entries: the host cannot move them, and the box cannot move a mount point. */
 static int hide_in_cache(struct settling *s, struct plan_place *p, const struct plan_place *around)
 {
     if (around->act == ACT_PRIVATE_DIR) {
@@ -283,10 +284,10 @@ static int settle_hide(struct settling *s, struct plan_place *p, struct plan_pla
     if (around->region == REGION_CACHE)
         return hide_in_cache(s, p, around);
     if (s->image && around == &m->places[0])
-        p->src = NULL; /* what is there is the image's: a rule that opens something below brings the host's */
+        p->src = NULL; /* the image's object is there: a rule that makes something below accessible brings the host's */
     if (p->under_writable || s->image)
         return hide_by_guard(s, p, around);
-    /* The kernel's own names: nobody replaces them, and an overlay over them says little. */
+    /* Names created by the kernel cannot be replaced, and an overlay over them would be of little use. */
     if (path_below(p->dst, "/sys") || path_below(p->dst, "/proc")) {
         p->act = p->type == PATH_MISSING ? ACT_NOT_THERE : ACT_DENY;
         if (p->act == ACT_DENY)
@@ -294,8 +295,8 @@ static int settle_hide(struct settling *s, struct plan_place *p, struct plan_pla
         return 0;
     }
     /*
-     * What a profile hides outside of homes is the administrator's: a directory there is not replaced behind anybody's
-     * back, so a mount over it will do, and a name that only others can make is theirs to protect.
+     * What a profile hides outside of homes belongs to the administrator: directories there do not get replaced
+     * unexpectedly, so a mount over one suffices, and names that only others can create are theirs to protect.
      */
     bool outside = p->builtin && !in_home(m, p);
     if (outside && p->type == PATH_MISSING && p->foreign && m->facts->uid != 0) {
@@ -349,7 +350,7 @@ static int settle_cache(struct settling *s, struct plan_place *p, struct plan_pl
     return p->upper ? r : no_memory(m);
 }
 
-/* Where the session keeps it, for this engine. */
+/* Where the session stores it, for this engine. */
 static int keep_stored(struct settling *s, struct plan_place *p)
 {
     struct making *m = s->m;
@@ -365,7 +366,7 @@ static int keep_stored(struct settling *s, struct plan_place *p)
     return s->image ? 0 : add_make_dir(m, p->upper, false);
 }
 
-/* In a session what is written stays; a box without one has the same place to itself while it lives. */
+/* In a session it is stored; a box without a session has a private place instead. */
 static int settle_storage(struct settling *s, struct plan_place *p, struct plan_place *around)
 {
     struct making *m = s->m;
@@ -398,8 +399,8 @@ static int settle_storage(struct settling *s, struct plan_place *p, struct plan_
 }
 
 /*
- * Nothing is mounted in a storage: the point would have to be made where the box of before could have put a link. What
- * profiles say of places there is about the host's files, which are not there.
+ * Nothing is mounted inside a storage: the previous box could have put a link at the mount point. Rules of profiles
+ * there are about the host's files, which are not there.
  */
 static int settle_in_storage(struct settling *s, struct plan_place *p, struct plan_place *around)
 {
@@ -481,7 +482,7 @@ static int settle_socket(struct settling *s, struct plan_place *p, struct plan_p
 static int settle_private(struct settling *s, struct plan_place *p, struct plan_place *around)
 {
     if (s->image && around->src) {
-        p->act = ACT_NOT_THERE; /* the home directory, when what is above it was said to be shown */
+        p->act = ACT_NOT_THERE; /* the home directory, if a directory above it was made visible by a rule */
         return 0;
     }
     p->act = ACT_PRIVATE;
@@ -495,7 +496,7 @@ static int settle_private(struct settling *s, struct plan_place *p, struct plan_
     return p->kind == PLACE_TMPFS ? add_private(s->m, p->dst, false, p->origin) : 0;
 }
 
-/* What a mount stands in front of is not visible there. */
+/* What a mount covers is not visible. */
 static int settle_covered(struct settling *s, struct plan_place *p, const struct plan_place *around)
 {
     p->act = ACT_NOT_THERE;
@@ -515,8 +516,9 @@ static int settle_workspace(struct settling *s, const struct plan_place *p, cons
 }
 
 /*
- * The kernel's own trees. The host's /proc inside a box would be the way out: /proc/PID/root of any process of the same
- * user. /sys is never writable, /dev as a whole neither opened nor moved; single devices are. "/" carries all of them.
+ * The kernel's own trees. The host's /proc inside a box would be a way out: /proc/PID/root of any process of the same
+ * user. /sys is never writable; /dev as a whole is neither made accessible nor moved, single devices are. "/" contains
+ * all of them.
  */
 static int settle_kernel_tree(struct settling *s, const struct plan_place *p)
 {
@@ -597,7 +599,7 @@ static int settle_one(struct settling *s, struct plan_place *p, struct plan_plac
     return 0;
 }
 
-/* The root's place is the first; a rule for "/" itself is merged into it. */
+/* The root's place is the first; a rule for "/" is merged into it. */
 static int settle_root(struct settling *s, size_t *ret_next)
 {
     struct making *m = s->m;
@@ -619,7 +621,7 @@ static int settle_root(struct settling *s, size_t *ret_next)
     return writable ? add_guard(m, GUARD_RULE_ROOT, "/", root->origin) : 0;
 }
 
-/* In the Landlock tier nothing is mounted: what would have been is told in rules that allow. */
+/* The Landlock tier mounts nothing: acts become rules that allow. */
 static void landlock_acts(struct making *m)
 {
     for (size_t i = 0; i < m->n_places; i++) {

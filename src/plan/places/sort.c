@@ -1,6 +1,6 @@
 /*
- * A merge sort of pointers. Policies mostly come in some order, which one pass finds out; the C library's qsort would
- * compare as often as for a shuffled array, and comparing paths is the expensive part.
+ * A merge sort of pointers. Policies are mostly sorted already, which one pass detects; libc's qsort would compare as
+ * often as for a shuffled array, and comparing paths is the expensive part.
  */
 #include "plan/make.h"
 

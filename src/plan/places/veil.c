@@ -1,11 +1,11 @@
 /*
- * Stubs are put behind as few veils as possible: an overlay costs as much as seven stubs. What is hidden anywhere below
- * the home directory stands behind one veil of it; elsewhere the directory that holds the name is veiled, and a veil
- * takes up those that would lie in it, because overlays on overlays come to an end at two (fs/overlayfs,
- * FILESYSTEM_MAX_STACK_DEPTH). Covers hold names of their own level only: their entries are bound as they are.
+ * Groups stubs into as few masks as possible: an overlay costs as much as seven stubs. Everything hidden below the home
+ * directory is in one mask of it. Elsewhere the directory that contains the name is masked, and a mask takes over those
+ * that would be inside it, because overlays can be stacked only twice (FILESYSTEM_MAX_STACK_DEPTH of the kernel).
+ * Covers contain only names of their own level: other entries are bound as they are.
  *
- * The root directory cannot be veiled (an overlay shows no mounts below its lower directory): where a name in it is
- * needed or may never show, an empty root with everything bound takes its place.
+ * The root directory cannot be masked (an overlay shows no mounts below its lower directory): if a name in it is needed
+ * or must be hidden, an empty root with everything bound into it replaces it.
  */
 #include "plan/make.h"
 
@@ -57,7 +57,7 @@ static int by_stub(const void *a, const void *b)
     return path_order((*x)->path, (*y)->path);
 }
 
-/* In order, and each name once; an absent directory in which something must be mounted is only absent in part. */
+/* Sorts, each name once; an absent directory in which something must be mounted is only absent in part. */
 static int order_stubs(struct making *m)
 {
     const struct stub_ask **by = arena_zero(m->mem, (m->n_stubs + 1) * sizeof *by);
@@ -71,11 +71,11 @@ static int order_stubs(struct making *m)
             return no_memory(m);
         bool again = false;
         const struct stub_ask *absent = NULL;
-        const char *called = NULL; /* the path of `absent`, which may be changed below */
+        const char *called = NULL; /* path of `absent`, which may be changed below */
         size_t first = 0;
         for (size_t i = 0; i < m->n_stubs; i++) {
             if (absent && by[i]->region == absent->region && path_below(by[i]->path, called)) {
-                /* Everybody who called this directory absent goes back to the name they meant. */
+                /* Stubs that called this directory absent get their own names back. */
                 for (size_t k = first; k < i; k++) {
                     struct stub_ask *back = &m->stubs[by[k] - m->stubs];
                     if (back->kind == STUB_ABSENT && strcmp(back->path, called) == 0)
@@ -103,8 +103,8 @@ static int order_stubs(struct making *m)
 }
 
 /*
- * Whether an empty root is needed. A directory that exists in "/" is denied by a mount over it instead, as only the
- * host's root can replace it; where root itself asks for it by a rule of its own, it gets the stronger form.
+ * Whether an empty root is needed. A directory that exists in "/" is instead denied by a mount over it, because only
+ * the host's root can replace it; a rule of root's own gets the stronger form.
  */
 static bool root_must_be_covered(const struct making *m)
 {
@@ -138,7 +138,7 @@ static int by_veil(const void *a, const void *b)
     return path_order((*x)->dir, (*y)->dir);
 }
 
-/* The directories to veil: those that stubs and patterns name, less those inside another one. */
+/* The directories to mask: those of stubs and patterns, except those inside another one. */
 static int choose_veils(struct making *m, bool overlay)
 {
     size_t n = 0, kept = 0;
@@ -159,7 +159,7 @@ static int choose_veils(struct making *m, bool overlay)
     m->veils = arena_zero(m->mem, (n + 1) * sizeof *m->veils);
     if (!m->veils)
         return no_memory(m);
-    const struct veil *outer = NULL; /* the last overlay: takes up what lies in it */
+    const struct veil *outer = NULL; /* the last overlay: takes over what is inside it */
     for (size_t i = 0; i < n; i++) {
         const struct veil *v = by[i], *last = kept ? &m->veils[kept - 1] : NULL;
         if (last && last->region == v->region && strcmp(last->dir, v->dir) == 0)
@@ -175,7 +175,7 @@ static int choose_veils(struct making *m, bool overlay)
     return 0;
 }
 
-/* The veil a stub stands behind: its own directory's, or the overlay that took that one up. */
+/* The mask of a stub: of its own directory, or the overlay that took that over. */
 static size_t veil_of(const struct making *m, const struct stub_ask *s)
 {
     size_t low = 0, high = m->n_veils;
@@ -188,7 +188,7 @@ static size_t veil_of(const struct making *m, const struct stub_ask *s)
         else
             high = mid;
     }
-    /* low - 1 is the last veil at or before s->dir; it, or an overlay shortly before it, holds the directory. */
+    /* low - 1 is the last mask at or before s->dir; it, or an overlay shortly before it, contains the directory. */
     while (low > 0) {
         const struct veil *v = &m->veils[low - 1];
         if (v->region == s->region && (strcmp(v->dir, s->dir) == 0 || (!v->cover && path_below(s->dir, v->dir))))
@@ -198,7 +198,7 @@ static size_t veil_of(const struct making *m, const struct stub_ask *s)
     return SIZE_MAX;
 }
 
-/* Puts the stubs in the order of their veils. */
+/* Sorts the stubs by mask. */
 static int fill_veils(struct making *m)
 {
     size_t *of = arena_zero(m->mem, (m->n_stubs + 1) * sizeof *of);
@@ -226,8 +226,8 @@ static int fill_veils(struct making *m)
 }
 
 /*
- * A socket is found by its inode, and behind an overlay every name has one of the overlay's: nobody listens there
- * (unix_find_bsd() in net/unix/af_unix.c). So a socket that a veil would cover is attached by itself.
+ * A socket is found by its inode, and in an overlay names have the overlay's inodes, where nobody listens
+ * (unix_find_bsd() in net/unix/af_unix.c). So a socket that a mask would cover is attached by itself.
  */
 static int uncover_sockets(struct making *m)
 {

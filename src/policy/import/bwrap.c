@@ -1,7 +1,8 @@
 /*
- * bubblewrap's command line (that of 0.8, by its manual page) as statements of ours: a list of words. bubblewrap begins
- * with an empty root and mounts in the order said, so a later mount hides what lies at and below it; here all is gathered
- * first, and only what is seen at the end is said. Whatever cannot be honoured is named in list->ignored.
+ * Translates bubblewrap's command line (that of 0.8, by its manual page) into statements: a list of words. bubblewrap
+ * begins with an empty root and mounts in the given order, so a later mount hides what is at and below it; here all
+ * mounts are collected first, and only what is visible at the end becomes a statement. Everything that cannot be
+ * honoured goes to list->ignored.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -12,7 +13,7 @@
 
 enum { BWRAP_SHOWN = 200, MOST_VALUES = 2 };
 
-struct bwrap_shown { /* one thing that is to be seen inside */
+struct bwrap_shown { /* one thing that is visible inside */
     enum { BIND, PRIVATE, LINK } kind;
     const char *from, *to;
     bool read_only, optional, devices, gone;
@@ -63,7 +64,7 @@ static int bwrap_say_text(struct bwrap *b, enum key_id id, const struct node *at
     return bwrap_say(b, id, at, text ? str_of(text) : (struct str){NULL, 0}, STR(""), 0);
 }
 
-/* The option and its values, as they were said. */
+/* The option and its values, as written. */
 static int bwrap_ignore(struct bwrap *b, const struct node *at, const char *key, const char *why)
 {
     struct said_list *l = b->src->list;
@@ -74,7 +75,7 @@ static int bwrap_ignore(struct bwrap *b, const struct node *at, const char *key,
     return 0;
 }
 
-/* A path as our language writes it: bubblewrap knows no patterns, variables or homes. */
+/* A path in our syntax: bubblewrap has no patterns, variables or home. */
 static struct str written(const struct bwrap *b, const char *path)
 {
     size_t n = 0;
@@ -87,9 +88,9 @@ static struct str written(const struct bwrap *b, const char *path)
     return (struct str){text, n};
 }
 
-/* ---- what is shown ---- */
+/* ---- what is visible ---- */
 
-/* What is mounted later hides what is there. */
+/* A later mount hides what was there. */
 static int show(struct bwrap *b, struct bwrap_shown new)
 {
     if (!new.from || !new.to)
@@ -150,7 +151,7 @@ static int remount(struct bwrap *b, const struct node *at, const struct node *v,
                            : bwrap_wrong(b, at, "nothing was mounted there before", v[0].text);
 }
 
-/* Every box has its own at the usual place. */
+/* Every box has its own at the usual path. */
 static int usual(struct bwrap *b, const struct node *at, const struct node *v, int arg)
 {
     static const char *const places[] = {"/proc", "/dev", "/dev/mqueue"};
@@ -237,7 +238,7 @@ static const struct option {
     unsigned values;
     int (*read)(struct bwrap *b, const struct node *at, const struct node *values, int arg);
     int arg;
-    const char *why; /* without `read`: why it is not honoured; NULL: every box is so */
+    const char *why; /* without `read`: why it is not honoured; NULL: every box does that */
 } options[] = {
     {"--help", 0, NULL, 0, "it does not concern the box"},
     {"--version", 0, NULL, 0, "it does not concern the box"},
@@ -302,7 +303,7 @@ static const struct option {
     {"--cap-drop", 1, NULL, 0, NULL},
 };
 
-/* ---- what was gathered, said ---- */
+/* ---- statements ---- */
 
 static const struct bwrap_shown *root_of(const struct bwrap *b)
 {
@@ -332,7 +333,7 @@ static int say_private(struct bwrap *b, const struct bwrap_shown *s)
                               "it is empty, but read-only: only /tmp, /var/tmp and /run are writable");
 }
 
-/* A merged /usr has the links that sandboxes make anew. */
+/* On a merged /usr these links exist, which sandboxes usually create. */
 static int say_link(struct bwrap *b, const struct bwrap_shown *s)
 {
     static const char *const merged[] = {"/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", NULL};
@@ -385,7 +386,7 @@ static int say_shown(struct bwrap *b)
     const struct bwrap_shown *root = root_of(b);
     int r = 0;
     if (!root || root->kind != BIND || !same(root->from, "/"))
-        r = bwrap_say_text(b, KEY_HIDE, root ? root->at : b->at, "/*"); /* the root begins empty */
+        r = bwrap_say_text(b, KEY_HIDE, root ? root->at : b->at, "/*"); /* bubblewrap's root begins empty */
     for (size_t i = 0; r == 0 && i < b->n_shown; i++) {
         const struct bwrap_shown *s = &b->shown[i];
         if (!s->gone)
@@ -394,7 +395,7 @@ static int say_shown(struct bwrap *b)
     return r;
 }
 
-/* What of the host's is seen at `path`; NULL: something of the box's own. */
+/* What of the host's is visible at `path`; NULL: something of the box's own. */
 static const struct bwrap_shown *seen_at(const struct bwrap *b, const char *path)
 {
     const struct bwrap_shown *best = NULL;
@@ -416,7 +417,7 @@ static bool may_be_workspace(const struct bwrap *b, const char *path)
     return !home || !path_at_or_below(home, path);
 }
 
-/* What a system is made of is nobody's project. */
+/* Directories of the system cannot be a project. */
 static bool is_system(const char *path)
 {
     static const char *const trees[] = {"/usr",  "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc",
@@ -428,7 +429,7 @@ static bool is_system(const char *path)
     return false;
 }
 
-/* The directory of --chdir, by this machine's name. */
+/* The directory of --chdir, as a path of this machine. */
 static const char *chdir_here(const struct bwrap *b, const struct bwrap_shown **ret)
 {
     const struct bwrap_shown *s = b->chdir ? seen_at(b, b->chdir) : NULL;
@@ -438,7 +439,7 @@ static const char *chdir_here(const struct bwrap *b, const struct bwrap_shown **
     return here && here[0] && may_be_workspace(b, here) ? here : NULL;
 }
 
-/* The first that is bound so. */
+/* The first one bound in this way. */
 static const struct bwrap_shown *bound(const struct bwrap *b, bool read_only, bool own_place, bool system)
 {
     for (size_t i = 0; i < b->n_shown; i++) {
@@ -450,7 +451,8 @@ static const struct bwrap_shown *bound(const struct bwrap *b, bool read_only, bo
     return NULL;
 }
 
-/* bubblewrap has none: the directory of --chdir, what may be written, or what may be read, and of the system only when all is. */
+/* bubblewrap has no workspace: use the directory of --chdir, else what may be written, else what may be read;
+   directories of the system only if there are no others. */
 static int say_workspace(struct bwrap *b)
 {
     const struct bwrap_shown *root = root_of(b), *at;
@@ -516,7 +518,7 @@ static int say_command(struct bwrap *b, const struct node *words, size_t n)
              : 0;
 }
 
-/* One option with its values; *i goes on behind them. */
+/* Reads one option with its values and advances *i past them. */
 static int read_option(struct bwrap *b, const struct node *words, size_t n, size_t *i)
 {
     const struct node *at = &words[(*i)++];

@@ -1,11 +1,11 @@
 /*
- * Settings of other sandboxes as statements of ours. Whatever cannot be honoured is named in list->ignored; a key nobody
- * knows is named as well, unless it is so near to a known one that it must be a slip: then it is an error, because a
- * rule that silently does not hold is worse than a refused file.
+ * Translates settings of other sandboxes into statements. Everything that cannot be honoured goes to list->ignored. So
+ * do unknown keys, unless one is so near to a known key that it must be a typing error: then it is an error, because a
+ * rule that silently has no effect is worse than a refused file.
  *
- * Shapes: srt's settings are those of sandbox-runtime 0.0.78 (its README and the schema of its configuration);
- * dive's `sandbox:` block, mycode's SandboxConfig and daycare's `docker` section are those of their design texts, and for
- * dive of the JSON tags of its Config.
+ * Formats: srt's settings are those of sandbox-runtime 0.0.78 (its README and configuration schema); dive's `sandbox:`
+ * block, mycode's SandboxConfig and daycare's `docker` section follow their design texts, dive's also the JSON tags of
+ * its Config.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -14,23 +14,23 @@
 #include "policy/path.h"
 #include "policy/said.h"
 
-/* How a key of a foreign format is read: by a function, or not at all and for this reason. */
+/* How a key of a foreign format is read: by a function, or not, for a reason. */
 struct foreign;
 typedef int foreign_fn(struct foreign *f, const struct node *n);
 struct foreign_spec {
     const char *name;
-    foreign_fn *read; /* NULL: `why` says why it is ignored, or that it needs nothing when `why` is NULL, too */
+    foreign_fn *read; /* NULL: `why` is why it is ignored; if that is NULL, too, nothing needs to be done */
     const char *why;
 };
 
 struct foreign {
     const struct source *src;
     const char *prefix; /* "filesystem.", for messages */
-    /* srt: path rules are gathered before they are said, since its lists override one another. */
+    /* srt: path rules are collected first, because its lists override one another. */
     struct gathered {
-        struct str text;         /* in our notation */
-        struct path_text at;     /* expanded, to compare */
-        const struct node *node; /* where it was said */
+        struct str text;         /* in our syntax */
+        struct path_text at;     /* expanded, for comparison */
+        const struct node *node; /* where it was written */
         enum { DENY_READ, ALLOW_READ, ALLOW_WRITE, DENY_WRITE } list;
     } * paths;
     size_t n_paths;
@@ -86,7 +86,7 @@ static int say_text(struct foreign *f, enum key_id id, const struct node *at, co
     return text ? foreign_say(f, id, at, str_of(text), STR(""), 0) : foreign_no_memory(f);
 }
 
-/* Reads a mapping by its table of keys. */
+/* Reads a mapping with its table of keys. */
 static int read_map(struct foreign *f, const char *prefix, const struct node *map, const struct foreign_spec *specs)
 {
     const char *before = f->prefix;
@@ -153,7 +153,7 @@ static int each_text(struct foreign *f, const char *key, const struct node *list
 
 static int say_item(struct foreign *f, const struct node *item, int key)
 {
-    if (key == KEY_ALLOW && domain_is_loopback(item->text)) { /* allowed by whatever key */
+    if (key == KEY_ALLOW && domain_is_loopback(item->text)) { /* loopback is the box's own: no effect */
         const char *before = f->prefix;
         f->prefix = "";
         int r = ignore_value(f, "the allowed host", item->text, DOMAIN_LOOPBACK, item);
@@ -181,7 +181,7 @@ static const char NO_PROXY_OF_OTHERS[] = "pinfold's own egress proxy decides; an
 static const char ONLY_MACOS[] = "applies to macOS only";
 static const char NO_BROKER[] = "credentials are kept out of the box; they are not injected by a proxy";
 
-/* Whether our notation knows the pattern; srt drops a trailing slash and two stars. */
+/* Whether our syntax has the pattern; srt drops a trailing slash and two stars. */
 static int srt_path(struct foreign *f, const struct node *item, int list)
 {
     static const char *const names[] = {"denyRead", "allowRead", "allowWrite", "denyWrite"};
@@ -193,9 +193,9 @@ static int srt_path(struct foreign *f, const struct node *item, int list)
 
     if (str_ends(s, STR("/**")) && s.n > 3)
         s.n -= 3;
-    if (str_is(s, "**")) /* what is below the current directory */
+    if (str_is(s, "**")) /* everything below the current directory */
         s = STR(".");
-    /* A pattern without a beginning starts at the current directory; ours would hold everywhere. */
+    /* A pattern without a leading slash is relative to the current directory; ours would apply everywhere. */
     if (str_starts(s, STR("**/"))) {
         const char *below = arena_printf(mem, "./%.*s", (int)s.n, s.p);
         if (!below)
@@ -239,14 +239,14 @@ static int srt_deny_write(struct foreign *f, const struct node *n)
 
 static int srt_git_config(struct foreign *f, const struct node *n)
 {
-    bool on;
+    bool on = false;
     int r = want_bool(f, "allowGitConfig", n, &on);
     return r < 0 || !on ? r : say_text(f, KEY_GUARD_ALLOW, n, ".git/config");
 }
 
 static int srt_disabled(struct foreign *f, const struct node *n)
 {
-    bool on;
+    bool on = false;
     int r = want_bool(f, "disabled", n, &on);
     return r < 0 || !on ? r : ignore(f, "disabled", "files are always confined", n);
 }
@@ -287,14 +287,14 @@ static int srt_sockets(struct foreign *f, const struct node *n)
 }
 static int srt_all_sockets(struct foreign *f, const struct node *n)
 {
-    bool on;
+    bool on = false;
     int r = want_bool(f, "allowAllUnixSockets", n, &on);
     return r < 0 || !on ? r
                         : ignore(f, "allowAllUnixSockets", "sockets are allowed individually (net.unix_sockets)", n);
 }
 static int srt_strict_list(struct foreign *f, const struct node *n)
 {
-    bool on;
+    bool on = false;
     int r = want_bool(f, "strictAllowlist", n, &on);
     return r < 0 || on ? r : ignore(f, "strictAllowlist", "no questions are asked: what is not allowed is refused", n);
 }
@@ -308,7 +308,7 @@ static int srt_network(struct foreign *f, const struct node *n)
         {"allowUnixSockets", srt_sockets, NULL},
         {"allowAllUnixSockets", srt_all_sockets, NULL},
         {"strictAllowlist", srt_strict_list, NULL},
-        {"allowLocalBinding", NULL, NULL}, /* the box has its own loopback: listening there reaches nobody outside */
+        {"allowLocalBinding", NULL, NULL}, /* the box has its own loopback: listening there is not visible outside */
         {"deniedDomainReasons", NULL, "denial messages are pinfold's own"},
         {"allowMachLookup", NULL, ONLY_MACOS},
         {"httpProxyPort", NULL, NO_PROXY_OF_OTHERS},
@@ -361,7 +361,7 @@ static int srt_credentials(struct foreign *f, const struct node *n)
     return r;
 }
 
-/* The nearest gathered rule of these two lists at or above `path`: its list, or -1. Later lists win at the same place. */
+/* The nearest collected rule of these lists at or above `path`: its list, or -1. Of equals later lists win. */
 static int nearest_of(const struct foreign *f, const char *path, unsigned lists, bool below_only)
 {
     size_t longest = 0;
@@ -384,8 +384,8 @@ static int nearest_of(const struct foreign *f, const char *path, unsigned lists,
 enum { READS = 1u << DENY_READ | 1u << ALLOW_READ, WRITES = 1u << ALLOW_WRITE | 1u << DENY_WRITE };
 
 /*
- * What srt says of one place, by its README: for reads allowRead beats denyRead at the same place and the nearer beats
- * the farther; for writes denyWrite beats allowWrite wherever it stands. Said as the one rule of ours that means this.
+ * The meaning of srt's rules for one path, by its README: for reads allowRead beats denyRead at the same path and the
+ * nearer beats the farther; for writes denyWrite always beats allowWrite. Translated into one rule of ours.
  */
 static int srt_say_path(struct foreign *f, const struct gathered *g)
 {
@@ -403,7 +403,7 @@ static int srt_say_path(struct foreign *f, const struct gathered *g)
     switch (g->list) {
     case DENY_READ:
         return hidden ? foreign_say(f, KEY_HIDE, g->node, g->text, STR(""), 0) : 0;
-    case ALLOW_READ: /* says something only inside what is hidden */
+    case ALLOW_READ: /* has an effect only inside something hidden */
         if (!hidden_above)
             return 0;
         return foreign_say(f, writable ? KEY_RW : KEY_RO, g->node, g->text, STR(""), SAID_OPTIONAL);
@@ -421,7 +421,7 @@ static int srt_say_path(struct foreign *f, const struct gathered *g)
     return 0;
 }
 
-/* Nothing is writable in srt but what allowWrite names: not even the current directory. */
+/* In srt nothing is writable except what allowWrite names, not even the current directory. */
 static int srt_paths(struct foreign *f, const struct node *root)
 {
     const char *cwd = f->src->world->cwd;
@@ -435,7 +435,7 @@ static int srt_paths(struct foreign *f, const struct node *root)
         r = say_text(f, KEY_READ_ONLY, root, "true");
     for (size_t i = 0; r == 0 && i < f->n_paths; i++) {
         const struct gathered *g = &f->paths[i];
-        bool again = false; /* the same place in the same list, or allowRead where allowWrite says it already */
+        bool again = false; /* the same path in the same list, or allowRead where allowWrite includes it */
         for (size_t k = 0; k < f->n_paths && !again; k++) {
             const struct gathered *o = &f->paths[k];
             bool here = o->at.any_depth == g->at.any_depth && o->at.pattern == g->at.pattern &&
@@ -485,7 +485,7 @@ static int read_srt(struct foreign *f, const struct node *root)
  */
 static int dive_enabled(struct foreign *f, const struct node *n)
 {
-    bool on;
+    bool on = false;
     int r = want_bool(f, "enabled", n, &on);
     return r < 0 || on ? r : disabled(f, n);
 }
@@ -561,7 +561,7 @@ static int dive_command(struct foreign *f, const struct node *n)
     return wrong(f, "command", n, "docker or podman");
 }
 
-/* "host:container[:opts]": of docker's options ro and rw mean something here. */
+/* "host:container[:opts]": of docker's options only ro and rw apply. */
 static int dive_mount(struct foreign *f, const struct node *item, int arg)
 {
     struct str s = item->text, part[3] = {{"", 0}, {"", 0}, {"", 0}};
@@ -600,7 +600,7 @@ static int dive_ports(struct foreign *f, const struct node *n)
     return each_text(f, "ports", n, say_item, KEY_PUBLISH);
 }
 
-/* "512m" is docker's spelling of our size. */
+/* "512m" is docker's spelling of a size. */
 static int dive_memory(struct foreign *f, const struct node *n)
 {
     return n->kind == NODE_SCALAR ? (n->text.n ? foreign_say(f, KEY_MEMORY, n, n->text, STR(""), 0) : 0)
@@ -627,7 +627,7 @@ static int dive_docker(struct foreign *f, const struct node *n)
         {"memory", dive_memory, NULL},
         {"cpus", dive_cpus, NULL},
         {"pids_limit", dive_pids, NULL},
-        {"enable_user_mapping", NULL, NULL}, /* files belong to the caller on every engine */
+        {"enable_user_mapping", NULL, NULL}, /* on every engine files belong to the caller */
         {NULL, NULL, NULL}};
     return read_map(f, "sandbox.docker.", n, specs);
 }
@@ -696,7 +696,7 @@ static int mycode_type(struct foreign *f, const struct node *n)
     return wrong(f, "type", n, "docker, firejail, nsjail or vm");
 }
 
-/* A number and our unit behind it. */
+/* A number, to which our unit is appended. */
 static int mycode_limit(struct foreign *f, const char *key, const struct node *n, enum key_id id, const char *unit)
 {
     if (n->kind != NODE_SCALAR || !n->plain || node_is_null(n))
@@ -756,13 +756,13 @@ static int mycode_network(struct foreign *f, const struct node *n)
 
 static int mycode_ro_item(struct foreign *f, const struct node *item, int arg)
 {
-    return str_is(item->text, "/") ? 0 : say_optional(f, item, arg); /* all is read-only to begin with */
+    return str_is(item->text, "/") ? 0 : say_optional(f, item, arg); /* everything is read-only anyway */
 }
 static int mycode_ro(struct foreign *f, const struct node *n)
 {
     return each_text(f, "readOnly", n, mycode_ro_item, KEY_RO);
 }
-/* mycode's /tmp is the container's own, and so is ours; the host's stays out of it. */
+/* mycode's /tmp is private to the container, as ours is; the host's is not shown. */
 static int mycode_rw_item(struct foreign *f, const struct node *item, int arg)
 {
     return str_is(item->text, "/tmp") ? 0 : say_optional(f, item, arg);
@@ -791,7 +791,7 @@ static int mycode_filesystem(struct foreign *f, const struct node *n)
     return read_map(f, "filesystem.", n, specs);
 }
 
-/* The manager's own defaults are the profile `untrusted`; what the file leaves out keeps them. */
+/* The manager's defaults are the profile `untrusted`, which applies to what the file omits. */
 static int read_mycode(struct foreign *f, const struct node *root)
 {
     static const struct foreign_spec specs[] = {{"type", mycode_type, NULL},
@@ -833,7 +833,7 @@ static int daycare_runtime(struct foreign *f, const struct node *n)
 
 static int read_daycare(struct foreign *f, const struct node *root)
 {
-    static const struct foreign_spec specs[] = {{"enabled", NULL, NULL}, /* looked at below, with image and tag */
+    static const struct foreign_spec specs[] = {{"enabled", NULL, NULL}, /* handled below, with image and tag */
                                                 {"image", NULL, NULL},
                                                 {"tag", NULL, NULL},
                                                 {"socketPath", daycare_socket, NULL},
@@ -842,7 +842,7 @@ static int read_daycare(struct foreign *f, const struct node *root)
     const struct node *docker = node_get(root, "docker");
     bool on = false;
 
-    if (!docker) /* other sections of the settings are not about the sandbox: without this one it is the host's */
+    if (!docker) /* other sections are not about the sandbox: without this one there is none */
         return say_text(f, KEY_ENGINE, root, "native");
     int r = read_map(f, "docker.", docker, specs);
     f->prefix = "docker.";

@@ -1,4 +1,4 @@
-/* Lookup in the table of policy keys: by name, by flag, and the nearest name for a typing mistake. */
+/* Looks up policy keys: by name, by flag, and the nearest name for a typing error. */
 #include "policy/text/keys.h"
 
 const struct policy_key key_table[KEY_COUNT] = {
@@ -78,7 +78,7 @@ const char *key_nearest(struct str path)
             by_path = d;
             best_path = key_table[i].path;
         }
-        /* The right name in the wrong place: "memory" at the top, "limits.hide". */
+        /* The right name in the wrong section: "memory" at the top, "limits.hide". */
         d = str_distance(last_name(path), last_name(k));
         if (d < by_name) {
             by_name = d;

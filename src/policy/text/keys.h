@@ -1,10 +1,10 @@
 /*
- * The one table of keys. Parser, flags, help, manual page, JSON Schema, completion, printing and the rule of what an
- * untrusted project may say are all expansions of it: a key that is not here does not exist.
+ * The table of all keys. Parser, flags, help, manual page, JSON Schema, completion, printing and the rules for
+ * untrusted projects are generated from it.
  *
- *     X(identifier, path in a text, flag or NULL, metavariable, type, choices, repeats, takes a value, tightening, help)
+ *   X(identifier, path in a text, flag or NULL, metavariable, type, choices, repeats, takes a value, tightening, help)
  *
- * Choices stand in rising order of freedom, so that a TIGHTEN_RANK key is tightened by a choice further left.
+ * Choices are in rising order of freedom, so that a TIGHTEN_RANK key is tightened by a choice further left.
  */
 #pragma once
 #include <stdbool.h>
@@ -12,16 +12,16 @@
 #include <stdint.h>
 #include "policy/build.h"
 
-/* What an untrusted project's file may say of a key. Saying again what holds already is always allowed. */
+/* What an untrusted project's file may set. Repeating the present value is always allowed. */
 enum key_tighten {
-    TIGHTEN_NEVER, /* any change is refused: it loosens, or nobody can tell                     */
-    TIGHTEN_ADD,   /* more entries only ever forbid more                                        */
-    TIGHTEN_RANK,  /* a choice (or false/true, "false" being freer where the name says so) that is not freer */
-    TIGHTEN_LESS,  /* a smaller limit                                                           */
-    TIGHTEN_TRUE,  /* only true                                                                 */
-    TIGHTEN_FALSE, /* only false                                                                */
-    TIGHTEN_PATH,  /* what may be done with the path must not become more (merge.c)             */
-    TIGHTEN_SKIP   /* says nothing about the box (version)                                      */
+    TIGHTEN_NEVER, /* any change is refused: it loosens, or that cannot be determined */
+    TIGHTEN_ADD,   /* more entries can only forbid more */
+    TIGHTEN_RANK,  /* a choice (or false/true, in the order that the key defines) that is not freer */
+    TIGHTEN_LESS,  /* a smaller limit */
+    TIGHTEN_TRUE,  /* only true */
+    TIGHTEN_FALSE, /* only false */
+    TIGHTEN_PATH,  /* the access to the path may not grow (merge.c) */
+    TIGHTEN_SKIP   /* does not affect the box (version) */
 };
 
 #define POLICY_KEYS(X)                                                                                                 \
@@ -155,19 +155,19 @@ enum key_id {
 extern const struct policy_key key_table[KEY_COUNT];
 enum key_tighten key_tightening(enum key_id id);
 
-/* The key standing at `path` ("limits.memory") or KEY_COUNT. */
+/* The key with the path `path` ("limits.memory"), or KEY_COUNT. */
 enum key_id key_find(struct str path);
 /* Whether some key's path begins with `path` and a dot. */
 bool key_is_section(struct str path);
-/* The key nearest to the mistyped `path` as a full path, or NULL when none is near. */
+/* The full path of the key nearest to the mistyped `path`, or NULL. */
 const char *key_nearest(struct str path);
-/* Appends the names that may stand in section `path` ("" at the top): "memory, cpus, pids". */
+/* Appends the names valid in section `path` ("" at the top): "memory, cpus, pids". */
 void key_siblings(struct str path, struct buf *out);
 /* The index of `choice` in the key's choices, or -1. */
 int key_choice(enum key_id id, struct str choice);
 /* The choice at `index`. */
 struct str key_choice_name(enum key_id id, unsigned index);
-/* The nearest of the names in "a|b|c", or the empty slice when none is near. */
+/* The nearest of the names in "a|b|c", or the empty slice. */
 struct str nearest_choice(const char *choices, struct str name);
-/* Whether a name at this distance is near enough to be offered instead of `asked`. */
+/* Whether a name at this distance is near enough to be suggested for `asked`. */
 bool is_near(unsigned distance, struct str asked);

@@ -1,4 +1,4 @@
-/* Reads YAML into a tree of nodes with their positions, without anchors, tags and aliases. */
+/* Parses YAML into a tree of nodes with their locations, without anchors, tags and aliases. */
 #include "policy/text/node.h"
 
 #include <errno.h>
@@ -16,12 +16,12 @@ struct yaml_reader {
     struct arena *mem;
     struct err *e;
     struct str text;
-    bool bytes;              /* the text has a \x somewhere: scalars are looked at again */
-    size_t at_char, at_byte; /* how far character positions have been turned into bytes */
+    bool bytes;              /* the text contains a \x: scalars are checked again */
+    size_t at_char, at_byte; /* how far character positions have been converted to bytes */
     size_t n_nodes;
 };
 
-/* What a hostile text put into a sentence must not reach a terminal as it is. */
+/* Untrusted text in a message must not reach a terminal unchanged. */
 static void make_printable(char *p)
 {
     struct str rest = str_of(p);
@@ -70,7 +70,7 @@ static int node_say(const struct yaml_reader *r, yaml_mark_t at, const char *sen
     return place_say(r->e, ERR_POLICY, r->file, (uint32_t)at.line + 1, (uint32_t)at.column + 1, "%s", sentence);
 }
 
-/* Where the text is at `mark`, whose index counts characters. */
+/* The text at `mark`, whose index counts characters. */
 static const char *text_at(const struct yaml_reader *r, const yaml_mark_t *mark)
 {
     size_t at = 0;
@@ -84,7 +84,7 @@ static const char *text_at(const struct yaml_reader *r, const yaml_mark_t *mark)
     return at < r->text.n ? r->text.p + at : "";
 }
 
-/* The usual mistakes in words of their own; NULL: the parser's. */
+/* Clearer messages for common mistakes; NULL: use the parser's. */
 static const char *usual_mistake(const struct yaml_reader *r, char room[80])
 {
     const yaml_parser_t *y = &r->yaml;
@@ -142,7 +142,7 @@ static int next_event(struct yaml_reader *r, yaml_event_t *ev)
                      y->context ? y->context : "", y->context ? ", " : "", y->problem ? y->problem : "unreadable");
 }
 
-/* The byte at which character `index` of the text stands; positions only ever rise. */
+/* The byte offset of character `index`; calls must have rising indices. */
 static size_t byte_of(struct yaml_reader *r, size_t index)
 {
     while (r->at_char < index && r->at_byte < r->text.n) {
@@ -203,7 +203,7 @@ static bool has_byte_escape(struct str s)
     return false;
 }
 
-/* YAML 1.1, 5.7: the escapes of double quotes, but that \xNN is a byte. libyaml accepted the text before. */
+/* YAML 1.1, 5.7: escapes of double quotes, except that \xNN is a byte. libyaml has accepted the text. */
 static int unescape(struct str s, struct buf *out)
 {
     static const char plain[] = "0abt\tnvfre \"/\\N_LP", names[] = "xuU";
@@ -239,7 +239,7 @@ static int unescape(struct str s, struct buf *out)
     return 0;
 }
 
-/* The scalar's own text; or, with bytes said in hexadecimal, what the source says. */
+/* The scalar's text; or, with hexadecimal bytes, parsed again from the source. */
 static int scalar_text(struct yaml_reader *r, const yaml_event_t *ev, struct str *ret)
 {
     struct str text = {(const char *)ev->data.scalar.value, ev->data.scalar.length};
@@ -324,7 +324,7 @@ static int refuse_marked(struct yaml_reader *r, const yaml_event_t *ev, const un
     return 0;
 }
 
-/* Reads what `ev` begins; takes the event. */
+/* Reads the node that `ev` begins; takes ownership of the event. */
 static int read_node(struct yaml_reader *r, yaml_event_t *ev, unsigned depth, struct node *ret)
 {
     yaml_mark_t at = ev->start_mark;
@@ -358,7 +358,7 @@ static int read_node(struct yaml_reader *r, yaml_event_t *ev, unsigned depth, st
     return no;
 }
 
-/* One event that must come; others are looked at by the caller. */
+/* Reads an event that needs no further inspection. */
 static int take_event(struct yaml_reader *r, yaml_event_type_t *ret_type, yaml_mark_t *ret_at)
 {
     yaml_event_t ev;
@@ -401,8 +401,8 @@ static int read_document(struct yaml_reader *r, struct node *ret)
 }
 
 /*
- * What libyaml does not read of JSON, made readable: tabs before the first brace, and surrogate pairs, which become
- * \UXXXXXXXX. Text that does not begin with a brace is passed on as it is.
+ * Makes JSON readable for libyaml: removes tabs before the first brace, and turns surrogate pairs into \UXXXXXXXX. Text
+ * that does not begin with a brace is passed on unchanged.
  */
 static struct str json_as_yaml(struct str text, struct buf *out)
 {

@@ -1,7 +1,8 @@
 /*
- * A policy as text of our own language. It extends `none`, so that it stands by itself: reading it back gives an equal
- * policy whatever the other layers say. Texts are quoted so that any byte survives, and so that nothing a stranger wrote
- * can end its line. Converted settings leave out a workspace that nobody chose, or are only what they add to the default profile.
+ * Prints a policy in our language. It extends `none`, so that it is complete: reading it back gives an equal policy
+ * whatever other layers say. Texts are quoted so that any byte survives, and untrusted text cannot end its line.
+ * Converted settings omit a workspace that was not set explicitly, or contain only what they add to the default
+ * profile.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -18,7 +19,7 @@ struct printer {
     unsigned how;
 };
 
-/* The valid UTF-8 sequence at `s` if YAML may hold it unescaped and nothing folds it; 0 otherwise. */
+/* The length of the valid UTF-8 sequence at `s` if YAML may contain it unescaped and nothing folds it; otherwise 0. */
 static size_t plain_sequence(struct str s)
 {
     unsigned char c = (unsigned char)s.p[0];
@@ -31,7 +32,7 @@ static size_t plain_sequence(struct str s)
     if (n == 2)
         return c == 0xC2 && (unsigned char)s.p[1] < 0xA0 ? 0 : 2; /* C1 controls */
     if (n == 3 && (memcmp(s.p, "\xE2\x80\xA8", 3) == 0 || memcmp(s.p, "\xE2\x80\xA9", 3) == 0 || c == 0xEF))
-        return 0; /* line and paragraph separators; U+F000 on: private, BOM, non-characters */
+        return 0; /* line and paragraph separators; U+F000 on: private use, BOM, non-characters */
     return n == 4 ? 0 : n;
 }
 
@@ -92,7 +93,7 @@ static void put_scalar(const struct printer *w, const char *key, const char *val
     end_line(w, origin);
 }
 
-/* A list's key is written before its first item, a section's before its first list. */
+/* Writes a list's key before its first item, and a section's before its first list. */
 struct heading {
     const char *section, *list;
     bool section_said, list_said;
@@ -108,7 +109,7 @@ static void item(const struct printer *w, struct heading *h)
     buf_text(w->out, h->section ? "    - " : "  - ");
 }
 
-/* A path below a workspace that nobody chose is below whatever it will be. */
+/* A path below a default workspace is relative to the future one. */
 static void path_text(const struct printer *w, const struct path_rule *r, struct buf *out)
 {
     const char *workspace = w->p->workspace, *path = r->path;
@@ -371,7 +372,7 @@ static void put_file(const struct printer *w, const char **section, const char *
     *section = "";
 }
 
-/* What single engines are told. */
+/* Options of single engines. */
 static void put_engines(const struct printer *w)
 {
     const struct policy *p = w->p;
@@ -490,7 +491,7 @@ int policy_canonical(const struct policy *p, struct buf *out)
     return print(p, ALL_LIMITS, out);
 }
 
-/* Arrays are in order (merge.c), so equality goes item by item. */
+/* Arrays are sorted (merge.c), so they are compared item by item. */
 static bool equal_paths(const struct policy *a, const struct policy *b)
 {
     if (a->n_paths != b->n_paths)

@@ -1,6 +1,6 @@
 /*
- * Our own language, and flags, as statements. Forms are checked here, so that a mistake is reported where it stands; what
- * needs the world (homes, variables, directories) or the other layers is merge.c's.
+ * Reads our language and flags into statements. Forms are checked here, so that an error is reported with its location;
+ * what depends on the environment (home, variables, directories) or on other layers is checked by merge.c.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 
 #define MIB ((uint64_t)1 << 20)
 
-/* What a limit may be. The least is what a program can start with at all; the most is what the kernel can count. */
+/* Bounds of limits: the least with which a program can start at all, and the most that the kernel can count. */
 static const struct {
     uint64_t least, most;
     const char *least_text, *most_text, *examples;
@@ -126,7 +126,7 @@ static int check_variable(struct str s, bool prefixes, struct err *e)
     struct str name = s;
     if (prefixes && name.n && name.p[name.n - 1] == '*')
         name.n--;
-    bool ok = name.n || s.n; /* "*" alone is every variable */
+    bool ok = name.n || s.n; /* "*" alone means every variable */
     for (size_t i = 0; i < name.n; i++) {
         char c = name.p[i];
         ok = ok && (c == '_' || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (i > 0 && c >= '0' && c <= '9'));
@@ -137,8 +137,8 @@ static int check_variable(struct str s, bool prefixes, struct err *e)
 }
 
 /*
- * The reference of an image: it becomes an argument of other programs, so it never begins with '-'. The alphabet is that
- * of the OCI distribution specification with a registry, a tag and a digest.
+ * The reference of an image becomes an argument of other programs, so it must not begin with '-'. The alphabet is that
+ * of the OCI distribution specification with registry, tag and digest.
  */
 static int check_image(struct str s, struct err *e)
 {
@@ -151,7 +151,7 @@ static int check_image(struct str s, struct err *e)
     return ok ? 0 : err_say(e, ERR_POLICY, "'%.*s' is not an image's name, such as debian:12", STR_SAID(s));
 }
 
-/* What ends up as a word of docker's command line: nothing that could be an option, or more than one word. */
+/* Texts that become arguments of docker: no option, and only one word. */
 static int check_engine_word(enum key_id key, struct str s, struct err *e)
 {
     static const char *const what[] = {"a platform, as linux/arm64", "the name of a runtime, as runsc",
@@ -261,7 +261,7 @@ int said_add(const struct source *src, struct said s)
         return err_sys(src->e, ERR_SYSTEM, ENOMEM, "%s", src->file);
     int r = said_check(&s, scratch, src->e);
     if (r < 0) {
-        /* "file:3:5: limits.memory: ..." but "--memory: ...", which names the key already. */
+        /* "file:3:5: limits.memory: ..." but "--memory: ...", which includes the key. */
         if (s.line)
             r = err_wrap(src->e, r, "%s", key_table[s.key].path);
         return place_wrap(src->e, r, src->file, s.line, s.column);
@@ -294,7 +294,7 @@ static struct said said_at(enum key_id id, const struct node *n, struct str a)
     return (struct said){.key = (uint16_t)id, .line = n->line, .column = n->column, .a = a};
 }
 
-/* A mapping with these keys and no other. `ret` gets the values or NULLs. */
+/* Reads a mapping with exactly these keys. `ret` gets the values or NULLs. */
 static int read_fields(const struct source *src, enum key_id id, const struct node *map, const char *const names[],
                        const struct node *ret[])
 {
@@ -327,7 +327,7 @@ static int read_bool(const struct source *src, enum key_id id, const char *field
     return 0;
 }
 
-/* files.rw and files.ro also take {path: P, optional: true}. */
+/* files.rw and files.ro also accept {path: P, optional: true}. */
 static int read_path_item(const struct source *src, enum key_id id, const struct node *n)
 {
     static const char *const names[] = {"path", "optional", NULL};
@@ -370,7 +370,7 @@ static int read_list(const struct source *src, enum key_id id, const struct node
     return 0;
 }
 
-/* How many backslashes stand before s.p[at]. */
+/* Number of backslashes before s.p[at]. */
 static size_t backslashes(struct str s, size_t at)
 {
     size_t n = 0;
@@ -379,7 +379,8 @@ static size_t backslashes(struct str s, size_t at)
     return n;
 }
 
-/* A flag's path, in which backslashes mean something only before a colon: "\:" is one, and "\\:" a backslash and an end. */
+/* In a flag's path a backslash is special only before a colon: "\:" is a colon, and "\\:" a backslash and a
+   separator. */
 static int plain_colons(struct arena *mem, struct str *s)
 {
     char *to = arena_zero(mem, s->n + 1);
@@ -403,7 +404,7 @@ static int plain_colons(struct arena *mem, struct str *s)
     return 0;
 }
 
-/* "SRC:DST", "SRC:DST:ro", "SRC:DST:rw"; a colon in a path is written \: */
+/* Parses "SRC:DST", "SRC:DST:ro", "SRC:DST:rw"; a colon in a path is written \: */
 static int split_mount(struct str text, struct said *s, struct err *e)
 {
     struct str part[3] = {{"", 0}, {"", 0}, {"", 0}};
@@ -510,7 +511,7 @@ static int read_value(const struct source *src, enum key_id id, const struct nod
     }
 }
 
-/* The section whose name is mistyped: only what holds a mapping can be one. */
+/* The section of a mistyped name: only a key with a mapping can be one. */
 static struct str section_near(const struct node *key, struct str section)
 {
     struct str best = {"", 0};

@@ -1,4 +1,5 @@
-/* JSON Schema (draft 2020-12) of our language, out of the table of keys, for editors. What it lets pass is not yet right. */
+/* JSON Schema (draft 2020-12) of our language, from the table of keys, for editors. What it accepts may still be
+   wrong. */
 #include <errno.h>
 
 #include "base/json.h"
@@ -11,7 +12,7 @@ static void scalar(struct json *j, const char *type, const char *pattern)
         json_text(j, "pattern", pattern);
 }
 
-/* {"type": ["string", "integer"], ...}: YAML writes 512M and 512 alike. */
+/* {"type": ["string", "integer"], ...}: YAML has both 512M and 512. */
 static void text_or_number(struct json *j, const char *pattern)
 {
     json_array(j, "type");
@@ -42,7 +43,7 @@ static void choices(struct json *j, const struct policy_key *k)
     json_array_end(j);
 }
 
-/* A text, or a mapping with these members; `needed` of them are required. */
+/* A text, or a mapping with these members, `needed` of which are required. */
 static void text_or_mapping(struct json *j, const char *const members[], const char *const types[], size_t needed)
 {
     json_text(j, "type", "array");

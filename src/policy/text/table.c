@@ -1,7 +1,7 @@
 /* A hash table from text to number, with salts for several tables in one. */
 #include "policy/text/table.h"
 
-/* FNV-1a, 32 bits. The texts come from the person's own files, and MAX_POLICY_RULES bounds what a hostile one can do. */
+/* FNV-1a, 32 bits. Texts come from the user's own files, and MAX_POLICY_RULES bounds what a hostile one can do. */
 static uint32_t hash_of(uint32_t salt, struct str s)
 {
     uint32_t h = 2166136261u ^ salt;

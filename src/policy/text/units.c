@@ -1,6 +1,6 @@
 /*
- * Sizes, durations, processors, counts. All arithmetic is on integers with the remainder checked, so that "0.1" is a
- * hundred thousandths and not nearly so; what does not come out even in the unit kept is rounded down.
+ * Sizes, durations, processors, counts. Arithmetic is on integers with the remainder checked, so that "0.1" is exactly
+ * a hundred thousandths; other values are rounded down.
  */
 #include "policy/build.h"
 
@@ -11,7 +11,7 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* Digits at the head of `s`; advances over them. -EINVAL without a digit, -ERANGE past 64 bits. */
+/* Reads digits at the start of `s` and advances. -EINVAL without a digit, -ERANGE beyond 64 bits. */
 static int eat_number(struct str *s, uint64_t *ret)
 {
     struct str at = *s;
@@ -33,7 +33,7 @@ static int eat_number(struct str *s, uint64_t *ret)
     return 0;
 }
 
-/* ".25" at the head of `s` as millionths, if there is one; advances. Digits past the sixth are dropped. */
+/* Reads ".25" at the start of `s` as millionths, if present, and advances. Digits after the sixth are dropped. */
 static int eat_fraction(struct str *s, uint64_t *ret_millionths)
 {
     uint64_t v = 0, scale = 100000;
@@ -56,7 +56,7 @@ static int eat_fraction(struct str *s, uint64_t *ret_millionths)
 /* whole.millionths * unit */
 static int scaled(uint64_t whole, uint64_t millionths, uint64_t unit, uint64_t *ret)
 {
-    /* unit is at most 2^40, a fraction less than 10^6: their product fits in 64 bits. */
+    /* unit is at most 2^40, a fraction less than 10^6: their product fits into 64 bits. */
     uint64_t part = millionths * (unit / 1000000) + millionths * (unit % 1000000) / 1000000;
     if (whole > (UINT64_MAX - part) / unit)
         return -ERANGE;
@@ -80,7 +80,7 @@ int parse_size(struct str s, uint64_t *ret_bytes)
             unit = (uint64_t)1 << 10 * (at - letters + 1);
             s = str_skip(s, 1);
             if (s.n && s.p[0] == 'i')
-                s = s.n == 1 ? s : str_skip(s, 1); /* "Mi" is read only as "MiB" */
+                s = s.n == 1 ? s : str_skip(s, 1); /* "Mi" is only valid as "MiB" */
         }
         if (s.n == 1 && (s.p[0] == 'B' || s.p[0] == 'b'))
             s = str_skip(s, 1);
@@ -97,7 +97,7 @@ int parse_duration(struct str s, uint64_t *ret_ms)
         uint64_t ms;
     } units[] = {{"d", 86400000}, {"h", 3600000}, {"m", 60000}, {"s", 1000}, {"ms", 1}};
     uint64_t total = 0;
-    size_t least = 0; /* units must fall: 1h30m, not 30m1h or 1m1m */
+    size_t least = 0; /* units must decrease: 1h30m, not 30m1h or 1m1m */
     bool bare = true;
 
     if (!s.n)

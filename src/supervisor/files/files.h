@@ -1,7 +1,7 @@
 /*
- * The file API: files of a living box by the names the box has for them, over the socket of engine_files(). The guard opens
- * and renames (guard/calls/file_api.c), the bytes pass here. A call at a time on each socket. All return 0 or -errno with a
- * sentence; -ESTALE: the box is gone.
+ * The file API: files of a running box, named as in the box, over the socket of engine_files(). The guard opens and
+ * renames (guard/calls/file_api.c); the data is copied here. One call at a time on each socket. All return 0 or -errno
+ * with a message; -ESTALE: the box has ended.
  */
 #pragma once
 #include <stdint.h>
@@ -13,30 +13,31 @@
 
 enum { FILE_CHUNK = 256 << 10 }; /* bytes read and written at a time */
 
-/* A regular file, open for reading; `ret_size` may be NULL. */
+/* Opens a regular file for reading; `ret_size` may be NULL. */
 int file_open(int files, const char *path, int *ret_fd, uint64_t *ret_size, struct err *e);
-/* At most `max` bytes from `at`; malloc()ed with a NUL behind. */
+/* Reads at most `max` bytes from offset `at`; malloc()ed, with a NUL appended. */
 int file_read(int files, const char *path, uint64_t at, size_t max, char **ret, size_t *ret_n, uint64_t *ret_size,
               struct err *e);
 
 /*
- * Replacing a file in one step: a new one beside it gets mode, owner and attributes of the old, or `mode`, and its name when
- * all is written. Links are followed to the file they name. Where the directory takes no new name, or the file is a mount
- * of its own, the old file is written in place.
+ * Replaces a file atomically: a temporary file beside it gets mode, owner and attributes of the old one, or `mode`, and
+ * is renamed once everything is written. Links are followed. If the directory permits no new name, or the file is a
+ * mount point, the old file is overwritten in place.
  */
 struct file_writer {
     int files, fd;
-    bool must_empty;                       /* it is the old file: emptied before the first byte */
+    bool must_empty;                       /* it is the old file: truncate it before the first write */
     char path[FILE_PATH], temp[FILE_PATH]; /* temp "": nothing to rename or remove */
 };
 struct file_how {
     unsigned mode; /* of a new file */
-    bool parents;  /* missing directories are made */
-    bool sync;     /* on the disk before it has the name */
+    bool parents;  /* creates missing directories */
+    bool sync;     /* fsync before the rename */
 };
 int file_begin(struct file_writer *ret, int files, const char *path, const struct file_how *how, struct err *e);
 int file_put(struct file_writer *w, const char *bytes, size_t n, struct err *e);
-int file_end(struct file_writer *w, const struct file_how *how, struct err *e); /* or file_drop(): nothing changed */
+/* or file_drop(), which changes nothing */
+int file_end(struct file_writer *w, const struct file_how *how, struct err *e);
 void file_drop(struct file_writer *w);
 int file_write(int files, const char *path, const char *bytes, size_t n, const struct file_how *how, struct err *e);
 
@@ -46,8 +47,8 @@ int file_list(int files, const char *path, struct json *j, struct err *e);
 int file_make_dirs(int files, const char *path, unsigned mode, struct err *e); /* that are there already is fine */
 int file_remove(int files, const char *path, bool recursive, struct err *e);
 /*
- * Whole trees between host and box, links as links. What is no file, directory or link is left out and counted. A `to` that
- * is a directory gets the source's name below it; existing files are replaced.
+ * Copies whole trees between host and box, links as links. Everything that is no file, directory or link is left out
+ * and counted. If `to` is a directory, the copy gets the source's name in it; existing files are replaced.
  */
 struct file_copied {
     uint64_t files, bytes, left_out;
@@ -57,12 +58,12 @@ int file_copy_out(int files, const char *box, const char *host, struct file_copi
 /* The box's table of mounts. */
 int file_mounts(int files, struct path_table *ret, struct arena *mem, struct err *e);
 
-/* One call, for what is above. `fd` may be NULL where none can come. */
+/* One call, used by the functions above. `fd` may be NULL if none can come. */
 struct file_ask {
     enum file_op op;
     const char *path, *other;
     uint32_t flags, mode;
 };
 int file_call(int files, const struct file_ask *ask, struct file_answer *ret, int *ret_fd, struct err *e);
-/* The sentence for what file_call() returned: "write /work/x: a guarded name (rule x)". */
+/* The error message for a result of file_call(): "write /work/x: a guarded name (rule x)". */
 int file_said(const struct file_answer *a, int no, const char *what, const char *path, struct err *e);

@@ -1,7 +1,7 @@
 /*
- * A place of the host that a person named, when a box may have put links on the way: where this one can write, or another
- * could (survey/written.h), a link may be its own, and says what it wants. Others are followed, as everywhere. Each component is opened before it is looked at, so that
- * what was judged is what is gone through.
+ * Host paths given by a person, when a box may have put links into them. Where this box can write, or another could
+ * (survey/written.h), a link may be the box's and is not followed; others are followed as usual. Each component is
+ * opened before it is examined, so that what was checked is what is used.
  */
 #include "supervisor/files/host.h"
 #include <errno.h>

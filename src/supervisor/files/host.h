@@ -1,6 +1,4 @@
-/*
- * Paths of the host that the file API is given: the box may have put links there.
- */
+/* Paths of the host given to the file API; a box may have put links into them. */
 #pragma once
 #include <stdbool.h>
 #include "protocol/files.h"
@@ -8,12 +6,14 @@
 
 struct host_place {
     int dir;        /* O_PATH; the caller's */
-    char name[256]; /* in `dir`; it may not exist; "." for `dir` itself */
+    char name[256]; /* in `dir`; may not exist; "." for `dir` itself */
     bool
-        planted; /* `name` is a link that the box may have made, and was not followed; after an error: one was on the way */
+        /* `name` is a link that a box may have created, and was not followed; after an error: such a link is on the
+           path */
+        planted;
 };
 /*
- * Goes to `path`, over links except where the box of these mounts can write, or another could (`memory`: survey/written.h). 0,
- * -ELOOP where such a link is on the way, or another error.
+ * Walks to `path`, following links except where the box with these mounts, or another box (`memory`: survey/written.h),
+ * can write. 0, -ELOOP if such a link is on the path, or another error.
  */
 int host_find(const struct path_table *mounts, const char *memory, const char *path, struct host_place *ret);

@@ -1,7 +1,7 @@
 /*
- * Limits by control groups, version 1 (Documentation/admin-guide/cgroup-v1): one directory per controller that was asked for.
- * The box's pid 1 enters by writing "0" to `tasks` itself: moving one's own thread takes no lock over all processes,
- * where any other form waits some 11 ms for it.
+ * Limits by control groups, version 1 (Documentation/admin-guide/cgroup-v1): one directory for each controller that is
+ * needed. The box's pid 1 enters by writing "0" into `tasks` itself: moving one's own thread takes no lock over all
+ * processes, while any other way waits about 11 ms for it.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,14 +1,14 @@
 /*
  * Limits by control groups, version 2 (Documentation/admin-guide/cgroup-v2.rst).
  *
- *     PARENT/pinfold-PID-START-N        the box's group
- *     PARENT/pinfold-PID-START-N/box    the box's group where a service manager rules PARENT: a controller cannot be disabled
- *                                       while a child has it enabled for its own children, so the manager cannot take
- *                                       the limits away in passing
- *     SCOPE/aside, SCOPE/box            in a scope that systemd made for the builder: the builder steps aside, because
- *                                       a group with members cannot have controllers for its children
+ *   PARENT/pinfold-PID-START-N        the box's group
+ *   PARENT/pinfold-PID-START-N/box    the box's group if a service manager controls PARENT: a controller cannot be
+ *                                     disabled while a child has it enabled for its own children, so the manager cannot
+ *                                     remove the limits by accident
+ *   SCOPE/aside, SCOPE/box            in a scope that systemd created for the builder: the builder moves aside, because
+ *                                     a group with members cannot have controllers for its children
  *
- * The builder clones pid 1 straight into the group (CLONE_INTO_CGROUP); nothing else is ever moved.
+ * The builder clones pid 1 directly into the group (CLONE_INTO_CGROUP); no other process is moved.
  */
 #include <errno.h>
 #include <fcntl.h>

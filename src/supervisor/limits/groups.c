@@ -1,6 +1,6 @@
 /*
- * Control groups as directories: reading, writing, naming, removing. A group outlives the process that made it, so every group's name says whose it is, and whoever
- * makes the next one sweeps away what dead owners left.
+ * Control groups as directories: reads, writes, names and removes them. A group outlives the process that created it,
+ * so its name tells its owner, and whoever creates the next one removes those of dead owners.
  */
 #include <dirent.h>
 #include <errno.h>

@@ -1,15 +1,15 @@
 /*
- * By what means limits are held, and what they say at the end.
+ * Chooses the means that enforce limits, and evaluates them at the end.
  *
- *   somebody asked for memory, processes or cpus   a control group where one can be made (survey/cgroup.h): version 2 in our own
- *                                                  delegated tree, version 2 through systemd, version 1
- *   no group to be had, or only generous defaults  rlimits (steps of the plan) and the watcher: groups cost 0.6 ms, and
- *                                                  through systemd several, on every run
- *   disk                                           RLIMIT_FSIZE and private sizes (the plan's), growth by the watcher
+ *   memory, processes or cpus requested     a control group if possible (survey/cgroup.h): version 2 in our own delegated
+ *                                           tree, version 2 through systemd, version 1
+ *   no group possible, or only defaults     rlimits (steps of the plan) and the watcher: groups cost 0.6 ms, and through
+ *                                           systemd several, on every run
+ *   disk                                    RLIMIT_FSIZE and private sizes (from the plan), growth by the watcher
  *
- * A box that ran out of memory is over: the kernel ends all of a version 2 group at once (memory.oom.group), version 1
- * tells us through an eventfd and we end it, the watcher ends it. So "out of memory" means one thing everywhere.
- * A full process table makes fork fail with EAGAIN, which a command may survive: then the limit is only reported.
+ * A box that runs out of memory is ended: the kernel kills all of a version 2 group at once (memory.oom.group); version
+ * 1 notifies an eventfd and we end it; the watcher ends it. So "out of memory" means the same everywhere. A full
+ * process table makes fork fail with EAGAIN, which a command may survive: then the limit is only reported.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -2,16 +2,15 @@
  * A control group through systemd's user manager, for an ordinary user in a login session.
  *
  * The kernel lets no ordinary user move a process out of a session scope; systemd does it on request: a transient scope
- * with Delegate=yes belongs to the user from then on. So that neither our own process nor a library's caller is
- * moved, a helper is forked, systemd puts the helper into a new scope, and the helper starts the box from there and
- * hands its descriptors back: builder and pid 1 are then inside the scope, everything else is where it was. systemd
- * removes a scope as soon as nobody is in it, and what the box used would go with it, so the helper stays, as a process
- * that only waits, until the counters have been read.
+ * with Delegate=yes belongs to the user. To move neither our own process nor a library's caller, we fork a helper;
+ * systemd puts it into a new scope, and it starts the box from there and passes the descriptors back. So only builder
+ * and pid 1 are inside the scope. systemd removes a scope when it is empty, and the counters with it, so the helper
+ * stays, waiting, until they have been read.
  *
- * StartTransientUnit is spoken directly (the D-Bus specification's wire format, one message of known shape): running
- * systemd-run would cost an exec of a program that need not be installed, and could only start what it execs. The
- * manager's private socket is tried first, as systemctl does: it is there without a bus. Cost: 5 to 20 ms, most of it
- * systemd's own work; paid only when somebody asked for a limit.
+ * StartTransientUnit is sent directly (wire format of the D-Bus specification, one message of known form). systemd-run
+ * would cost an exec of a program that may not be installed, and could only start what it execs. The manager's private
+ * socket is tried first, as systemctl does: it exists without a bus. Cost: 5 to 20 ms, most of it in systemd; only if a
+ * limit was requested.
  */
 #include <errno.h>
 #include <fcntl.h>

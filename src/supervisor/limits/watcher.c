@@ -1,17 +1,17 @@
 /*
- * The watcher: samples of what the box uses, where no control group holds the limit. Between two samples a box can go
- * over; how far is bounded by the distance between them and said in the result (peak against limit).
+ * The watcher: takes samples of what the box uses, for limits without a control group. Between two samples a box can
+ * exceed its limit; how far is bounded by the interval and shown in the result (peak against limit).
  *
- * The box's processes are those below pid 1 of the box, which is the builder's first child: inside a pid namespace every
- * orphan becomes pid 1's, without one pid 1 is a child subreaper. They are found by /proc/PID/task/TID/children
- * (CONFIG_PROC_CHILDREN), which costs what the box has, not what the machine has.
+ * The box's processes are those below its pid 1, the builder's first child: in a pid namespace every orphan is
+ * reparented to pid 1; without one pid 1 is a child subreaper. They are found by /proc/PID/task/TID/children
+ * (CONFIG_PROC_CHILDREN), whose cost depends on the box, not on the machine.
  *
- * Memory is counted as PSS (smaps_rollup), which shares out what is shared, but reading it costs a walk of page tables;
- * so resident sizes are added first: as long as their sum, which is never less, is under the limit, nothing else is read.
- * A process that may not be looked into (not dumpable) counts with its resident size.
+ * Memory is counted as PSS (smaps_rollup), which divides shared pages, but reading it walks page tables. So resident
+ * sizes are added first: while their sum, which is never less, is below the limit, nothing else is read. A process that
+ * may not be examined (not dumpable) counts with its resident size.
  *
- * The pause between samples follows the room that is left: a box far from its limit is asked seldom. Memory grows by
- * at most a few GiB per second on any machine, so the pause is the time that the room would last at that rate.
+ * The interval depends on the remaining room: a box far from its limit is rarely sampled. Memory grows by at most a few
+ * GiB per second on any machine, so the interval is the time until the room would be used up at that rate.
  */
 #include <dirent.h>
 #include <errno.h>

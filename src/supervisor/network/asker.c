@@ -1,7 +1,7 @@
 /*
- * Asking. Where no rule decides, the egress holds the connection and puts one question for all that wait for the same host
- * and port. Who is asked: the library's caller by its function, else whoever holds the control connection, else the
- * person at the terminal. The clock is here: what nobody has answered in time is answered no.
+ * Questions. If no rule decides, the egress proxy holds the connection and sends one question for all that wait for the
+ * same host and port. It goes to the library caller's callback, else to the control connection, else to the user at the
+ * terminal. The timeout is handled here: without an answer in time it is no.
  */
 #include "supervisor/network/live.h"
 

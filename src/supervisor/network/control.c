@@ -1,7 +1,7 @@
 /*
- * The control connection (--control-fd): JSON lines from the caller, one answer each, and questions. A line is obeyed whole or
- * not at all, in order; the answer to a change goes out when the egress says that it holds. The caller is whoever gave
- * the flags: it may allow what a flag may, and no more: what the policy denies stays denied.
+ * The control connection (--control-fd): JSON lines from the caller, one answer each, and questions. A line takes
+ * effect as a whole or not at all, in order; a change is answered when the egress proxy reports it in force. The caller
+ * also gave the flags, so it may allow what a flag may, and no more: what the policy denies stays denied.
  */
 #include <errno.h>
 #include <stdio.h>

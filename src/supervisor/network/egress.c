@@ -1,7 +1,7 @@
 /*
- * The egress process of net allow. It is forked before the box exists, waits for the sockets that the builder makes inside
- * the box's network namespace, locks itself in, and only then reads what the box sends (egress/). What it decides comes
- * back as events; closing their socket ends it. When it ends by itself the sockets are gone: the box has no network.
+ * The egress proxy of net allow. It is forked before the box exists, waits for the sockets that the builder creates in
+ * the box's network namespace, locks itself down, and only then reads what the box sends (egress/). Decisions come back
+ * as events; closing their socket ends it. If it exits by itself its sockets are closed: the box has no network.
  */
 #include "egress/egress.h"
 

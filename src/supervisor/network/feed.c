@@ -1,9 +1,10 @@
 /*
- * The host's resolver configuration, while the box runs: a VPN comes up, a laptop moves, systemd-resolved rewrites its
- * stub. The egress sees no file, so its texts are sent to it when they change. The files are watched by themselves (they
- * may be rewritten in place, or be mounts of something elsewhere) and through the directories along their symbolic links
- * (they may be replaced). Closing an inotify descriptor takes the kernel some 15 ms (it waits for all who might be in the
- * middle of an event), so runs that are over within a second have none. A missing or an empty file is one that is just being written: what was before stays.
+ * The host's resolver configuration, while the box runs: a VPN is started, a laptop moves, systemd-resolved rewrites
+ * its stub. The egress proxy has no access to files, so changed texts are sent to it. The files are watched directly
+ * (they may be rewritten in place, or be mounts) and through the directories along their symbolic links (they may be
+ * replaced). Closing an inotify descriptor takes the kernel about 15 ms (it waits for everybody who may be handling an
+ * event), so runs shorter than a second have none. A missing or empty file is being rewritten: the previous content
+ * stays.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /*
- * A line of the control connection: a JSON object, read by the reader of policies (which bounds depth and size), with
- * exactly the members that its op has.
+ * Parses a line of the control connection: a JSON object, with the parser of policies (which bounds depth and size),
+ * with exactly the members that its op has.
  */
 #include "base/arena.h"
 #include "supervisor/network/live.h"

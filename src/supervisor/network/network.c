@@ -1,6 +1,6 @@
 /*
- * What the egress decided, as denials, as the result's list of what was allowed, and in the audit log. The box decides how
- * many there are: an equal decision is kept once and counted, and what is beyond the room is counted alone.
+ * Events of the egress proxy: to denials, to the result's list of allowed connections, and to the audit log. The box
+ * decides how many there are: equal ones are kept once and counted, and those beyond the limit are only counted.
  */
 #include <stdatomic.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /*
- * Asking at the terminal (sys/dialogue.c). While a question is shown the box's output is not, and its keys are not read: nothing
- * of the box can stand behind the question or change it. The host is shown in the canonical ASCII form that was judged.
+ * Questions at the terminal (sys/dialogue.c). While one is shown the box's output is not, and the box gets no keys, so
+ * that it can neither imitate nor change the question. The host is shown in the canonical ASCII form that was judged.
  */
 #include <stdio.h>
 #include <string.h>

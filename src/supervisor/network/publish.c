@@ -1,9 +1,9 @@
 /*
- * Published ports. The ports of the host are bound here, before anything starts, so that one that is taken is an error and
- * not a surprise. A process of its own accepts from them and connects inside: it enters the box's user and network
- * namespaces, which the builder hands it as its first act, gives up every capability it has there, locks itself in, and is from then on
- * the egress's loop with nothing but these listeners (egress/). So it works without any egress, and what it can reach
- * is the box's network alone. Connections that come before a server inside listens are reset, as without a box.
+ * Published ports. The host's ports are bound here, before anything starts, so that a port in use is an early error. A
+ * separate process accepts connections and connects inside: it enters the box's user and network namespaces, which the
+ * builder sends as its first act, drops every capability, locks itself down, and then runs the egress proxy's loop with
+ * only these listeners (egress/). So it works without an egress proxy, and can reach only the box's network.
+ * Connections that come before a server in the box listens are reset, as without a box.
  */
 #include <arpa/inet.h>
 #include <errno.h>

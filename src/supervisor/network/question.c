@@ -1,6 +1,4 @@
-/*
- * A question and its end: an answer goes to the egress, and becomes a rule where it is for the whole run.
- */
+/* A question and its end: the answer goes to the egress proxy, and becomes a rule if it is for the whole run. */
 #include <string.h>
 #include "supervisor/network/live.h"
 

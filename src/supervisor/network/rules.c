@@ -1,7 +1,7 @@
 /*
- * The rules of a box's network while it runs. The policy's stand at the beginning; whoever holds the control connection adds
- * to them, takes away, or puts others in their place, and answers to questions may become rules. What the policy denies
- * nobody lifts: deny wins in every judgement, and a policy's deny is never taken out.
+ * The network rules of a running box. The policy's come first; the control connection can add, remove and replace
+ * rules, and answers to questions may become rules. What the policy denies stays denied: deny always wins, and the
+ * policy's deny rules are never removed.
  */
 #include <errno.h>
 #include <fcntl.h>

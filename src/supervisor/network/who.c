@@ -1,8 +1,9 @@
 /*
- * Whose socket it is. The egress knows both ends of a connection; the tables of the box's network namespace
- * (/proc/PID/net/tcp and its kin, read through one of its processes) give the inode of the socket that has them, and the
- * descriptors of the box's processes tell who holds that inode. Nothing is prepared at the start, and it is only done for
- * refusals that are kept, for those of a session's commands and for questions: a box cannot make it work for long.
+ * Identifies the process behind a connection. The egress proxy knows both ends; the tables of the box's network
+ * namespace (/proc/PID/net/tcp and the like, read through one of its processes) give the inode of the socket with these
+ * ends, and the descriptors of the box's processes show who has it. Nothing is prepared at the start, and it is done
+ * only for refusals that are kept, for those of a session's commands, and for questions; the time a box can make it use
+ * is bounded.
  */
 #include <ctype.h>
 #include <dirent.h>
@@ -15,11 +16,11 @@
 #include "supervisor/network/live.h"
 
 enum {
-    PROCESSES_MAX = 1024, /* looked at for one socket          */
-    LINKS_MAX = 16384,    /* descriptors                       */
+    PROCESSES_MAX = 1024, /* looked at for one socket */
+    LINKS_MAX = 16384,    /* descriptors */
     TABLE_MAX = 4 << 20,  /* bytes of one of the kernel's tables */
-    BUDGET_US = 1000000,  /* spent at most, ...                */
-    BUDGET_SHARE = 60     /* ... and a 60th of the time since  */
+    BUDGET_US = 1000000,  /* spent at most, ... */
+    BUDGET_SHARE = 60     /* ... and a 60th of the time since */
 };
 
 /* ---- the table of sockets ---- */

@@ -1,0 +1,210 @@
+#!/usr/bin/env python3
+"""The n-th call of the C library's that fails, for every n, in a box with a network and in the MCP server over HTTP: services.py [NAME]
+
+Of a box: a hidden file stays hidden and a host that is not allowed is not reached, whatever failed; the command has what it
+should have, or its request fails at once, or pinfold ends with status 125 to 127 and a sentence; no hang, no signal, nothing is left.
+Of the server: a request is answered, or its connection ends; the next one is answered, or the server has ended with a sentence.
+"""
+import http.client
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.join(HERE, "..", "lib"), os.path.join(HERE, "..", "mcp")]
+import pf  # noqa: E402
+import client  # noqa: E402
+
+QUIET = 60  # tries that met no failure in a row that end the search
+SECRET = "what nobody inside may read"
+COMMAND = "echo \"$(cat hidden 2>/dev/null)|$(curl -sS -m 20 --noproxy '*' http://127.0.0.1:{} 2>/dev/null)|$?|$(curl -sS -m 20 --noproxy '*' http://127.0.0.1:{} 2>/dev/null)|$?\""
+
+
+class Server:
+    """Answers each connection with one word, and counts them."""
+
+    def __init__(self, word):
+        self.socket = socket.create_server(("127.0.0.1", 0))
+        self.port, self.word, self.seen = self.socket.getsockname()[1], word, 0
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self):
+        while True:
+            try:
+                with self.socket.accept()[0] as one:
+                    self.seen += 1
+                    one.settimeout(5)
+                    one.recv(4096)
+                    one.sendall(f"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: {len(self.word)}\r\n\r\n{self.word}".encode())
+            except OSError:
+                pass
+
+
+class Place:
+    def __init__(self, user):
+        base = "/srv" if os.getuid() == 0 and os.path.isdir("/srv") else pf.SCRATCH
+        self.user, self.path = user, tempfile.mkdtemp(prefix="pinfold-fault-", dir=base)
+        os.chmod(self.path, 0o755)
+        self.failed = os.path.join(self.path, "failed")
+        self.home, self.work = os.path.join(self.path, "home"), os.path.join(self.path, "home", "work")
+        os.makedirs(self.work)
+        with open(os.path.join(self.work, "hidden"), "w", encoding="ascii") as text:
+            text.write(SECRET)
+        user.own(self.home)
+
+    def environment(self, nth):
+        return pf.environment(self.user, self.home, LD_PRELOAD=LIBRARY, PINFOLD_LIBC_FAULT=f"{nth}:5", PINFOLD_LIBC_FAULT_LOG=self.failed)
+
+    def remove(self):
+        shutil.rmtree(self.path, ignore_errors=True)
+
+
+def a_box(place, nth, allowed, denied):
+    """(whether it went as if nothing had failed, what was wrong)"""
+    before = denied.seen
+    done = pf.run([PROGRAM, "run", "--workspace", place.work, "--hide", "hidden", "--reach", f"127.0.0.1:{allowed.port}", "--", "sh", "-c",
+                   COMMAND.format(allowed.port, denied.port)], user=place.user, cwd=place.work, env=place.environment(nth), limit=60)
+    out = done.out.decode("utf-8", "replace")
+    said = [line for line in done.err.decode("utf-8", "replace").splitlines() if line.startswith("pinfold: ")]
+    fields = out.strip().split("|")
+    if SECRET in out or SECRET in done.err.decode("utf-8", "replace"):
+        return False, "the hidden file was read"
+    if denied.seen != before:
+        return False, "the host that is not allowed was reached"
+    if done.late or done.status not in (0, 125, 126, 127) or (done.status >= 125 and not said):
+        return False, done.said()[:300]
+    if done.status:
+        return False, None
+    if len(fields) != 5:
+        return False, "success without the command's output: " + done.said()[:300]
+    if "28" in (fields[2], fields[4]):
+        return False, "a request in the box hung: " + done.said()[:300]
+    return fields[:3] == ["", "allowed", "0"], None
+
+
+def request(port, body, session=None):
+    """The status of a request, or None: its connection ended."""
+    wire = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    headers = {"Authorization": "Bearer " + client.Http.TOKEN, "Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+    try:
+        wire.request("POST", "/mcp", client.json.dumps(body), {**headers, **({"Mcp-Session-Id": session} if session else {})})
+        reply = wire.getresponse()
+        return reply.status, reply.getheader("mcp-session-id"), reply.read().decode("utf-8", "replace")
+    except TimeoutError:
+        raise
+    except (OSError, http.client.HTTPException):
+        return None, None, ""
+    finally:
+        wire.close()
+
+
+def talk(port, done):
+    """Both requests of a client that has just come; whether all was well."""
+    good = True
+    for _ in range(2):
+        status, session, _ = request(port, {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": client.HELLO})
+        if status == 200 and session:
+            status, _, text = request(port, {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {
+                "name": "run", "arguments": {"command": "echo in the box"}}}, session)
+            if status == 200 and "in the box" in text and '"isError":true' not in text.replace(" ", ""):
+                return good, None
+        good = False
+    try:
+        done.wait(5)
+    except subprocess.TimeoutExpired:
+        return False, f"two clients in a row were not served ({status}): {text[:200] if status else 'the connection ended'}"
+    return False, None
+
+
+def a_server(place, nth):
+    token = os.path.join(place.home, "token")
+    with open(token, "w", encoding="ascii") as text:
+        text.write(client.Http.TOKEN + "\n")
+    os.chmod(token, 0o600)
+    place.user.own(token)
+    errors = os.path.join(place.path, "errors")
+    with open(errors, "wb") as to:
+        child = subprocess.Popen([PROGRAM, "mcp", "--http", "127.0.0.1:0", "--http-token", token], cwd=place.work, env=place.environment(nth), stdin=subprocess.DEVNULL,
+                                 stdout=subprocess.DEVNULL, stderr=to, start_new_session=True, **place.user.popen())
+    good, wrong, end, port = False, None, time.monotonic() + 30, None
+    while child.poll() is None and not port and time.monotonic() < end:
+        time.sleep(0.005)
+        port = re.search(r"http://127\.0\.0\.1:(\d+)/mcp", told(errors))
+    try:
+        if port:
+            good, wrong = talk(int(port[1]), child)
+    except TimeoutError:
+        wrong = "a request was not answered within 30 s"
+    ended = child.poll()
+    child.terminate()
+    try:
+        child.wait(30)
+    except subprocess.TimeoutExpired:
+        child.kill()
+        child.wait()
+        wrong = wrong or "it did not end within 30 s of SIGTERM"
+    # Its first lines may be what could not be written.
+    if not wrong and told(place.failed) != "write" and (ended is not None or not port) and not re.search("(?m)^pinfold: (?!mcp: (serving|listening))", told(errors)):
+        wrong = f"it ended with status {ended} and said: {told(errors)!r}"
+    if child.returncode < 0 and child.returncode != -15:
+        wrong = f"signal {-child.returncode}"
+    return good, wrong
+
+
+def told(path):
+    with open(path, encoding="utf-8", errors="replace") as text:
+        return text.read()
+
+
+def search(name, place, attempt, tally):
+    nth, quiet, failed, wrong = 0, 0, 0, []
+    before = pf.temp_names(), pf.cgroups()
+    while quiet < QUIET and len(wrong) < 5:
+        nth += 1
+        pids = set(pf.children())
+        with open(place.failed, "wb"):
+            os.chmod(place.failed, 0o666)
+        good, complaint = attempt(nth)
+        quiet, failed = (quiet + 1, failed) if good else (0, failed + 1)
+        left = pf.leftovers(allowed=pids, patience=30)
+        if complaint or left:
+            wrong.append(f"call {nth} ({told(place.failed)}): " + (complaint or f"left over: {left}").replace("\n", " | "))
+    left = [sorted(pf.came(old, look)) for old, look in zip(before, (pf.temp_names, pf.cgroups))]
+    if any(left):
+        wrong.append(f"left on the host: {left}")
+    label = f"services/{name}/{place.user.label}"
+    if wrong:
+        tally.fail(label, f"{len(wrong)} of {nth} went wrong", "\n".join(wrong))
+    elif not failed:
+        tally.fail(label, "nothing failed: nothing was injected")
+    else:
+        tally.ok(label, f"{nth - QUIET} calls, {failed} noticed")
+
+
+def main():
+    pf.become_subreaper()
+    tally = pf.Tally()
+    user = pf.users()[-1]  # the same calls as root's
+    allowed, denied = Server("allowed"), Server("denied")
+    place = Place(user)
+    try:
+        for name, attempt in (("box", lambda nth: a_box(place, nth, allowed, denied)), ("mcp-http", lambda nth: a_server(place, nth))):
+            if not sys.argv[1:] or name in sys.argv[1:]:
+                search(name, place, attempt, tally)
+    finally:
+        place.remove()
+    pf.finish(tally)
+
+
+PROGRAM = os.path.join(pf.SCRATCH, "pinfold-services")
+LIBRARY = os.path.join(pf.SCRATCH, "libfault.so")
+shutil.copy(os.path.join(pf.SOURCE, "build-faults", "pinfold"), PROGRAM)
+shutil.copy(os.path.join(pf.SOURCE, "build-faults", "pinfold-init"), pf.SCRATCH)
+subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-fno-builtin", "-o", LIBRARY, os.path.join(HERE, "libc.c"), "-ldl"], check=True)
+main()
