@@ -111,7 +111,14 @@ enum pinfold_explain_format {
 PINFOLD_PUBLIC int pinfold_explain(struct pinfold_policy *policy, enum pinfold_explain_format format, int show_values,
                                    char **ret, struct pinfold_error *error);
 
-/* Messages for a person about a run: one sentence or line per call, without a newline. */
+/*
+ * Where no engine here can honour the policy (pinfold_explain() said PINFOLD_ERROR_CANNOT): the plan as far as it goes, with what is
+ * refused in it. -ENOENT where there is nothing to show. malloc()ed.
+ */
+PINFOLD_PUBLIC int pinfold_explain_refused(struct pinfold_policy *policy, enum pinfold_explain_format format,
+                                           int show_values, char **ret, struct pinfold_error *error);
+
+/* What a person would be told about a run, one sentence or line at a time, without a newline. */
 enum pinfold_say {
     PINFOLD_SAY_HEADER,  /* before the command: engine, network, workspace, limits */
     PINFOLD_SAY_NOTE,    /* after it: a limit that was reached or a denial, with its remedy */
@@ -194,8 +201,59 @@ PINFOLD_PUBLIC const char *pinfold_result_stdout(const struct pinfold_result *re
 PINFOLD_PUBLIC const char *pinfold_result_stderr(const struct pinfold_result *result, size_t *ret_n);
 PINFOLD_PUBLIC const char *pinfold_result_json(const struct pinfold_result *result); /* the whole result as JSON */
 /*
- * Further lines for the user, or "": that a persistent shell had to be restarted; for a command in a session whose
- * output was not captured, how it ended, limits and denials.
+ * The same as values, for a reader in this process: the members of pinfold_result_json() under the same names. What is handed
+ * out here lives as long as the result; NULL where there is nothing, or no memory. In the structs below a text is NULL where
+ * the result has none.
+ */
+struct pinfold_value;
+PINFOLD_PUBLIC const struct pinfold_value *pinfold_result_value(const struct pinfold_result *result);
+
+struct pinfold_summary {
+    size_t size;
+    const char *ended; /* "exit", "signal", "timeout", "limit", "sandbox"                             */
+    const char *limit; /* that ended it: "memory", "processes", "disk", "output", "timeout"           */
+    const char *error; /* why the command could not be executed                                       */
+    const char *engine, *session, *policy_digest, *plan_digest;
+    uint64_t wall_ms, cpu_ms, peak_bytes, read_bytes, written_bytes;
+    uint64_t left_not_kept, allowed_not_kept, events_lost; /* what the lists below could not hold */
+    int stdout_truncated, stderr_truncated;
+};
+PINFOLD_PUBLIC void pinfold_result_summary(const struct pinfold_result *result, struct pinfold_summary *ret);
+
+/* The lists of a result: entry `i`, counted from 0, into a struct whose `size` the caller has set. 1, or 0 behind the last. */
+struct pinfold_denial {
+    size_t size;
+    const char *kind, *action, *target; /* "network", "connect", "pypi.org:443" */
+    const char *rule, *origin;          /* what denied it, and where that was said */
+    const char *how, *command, *address, *why;
+    uint32_t pid; /* inside the box; 0: not known */
+};
+PINFOLD_PUBLIC int pinfold_result_denial(const struct pinfold_result *result, size_t i, struct pinfold_denial *ret);
+struct pinfold_connection {
+    size_t size;
+    const char *action, *target, *address, *rule, *origin, *how;
+    uint64_t count;
+    int by_proxy;
+};
+PINFOLD_PUBLIC int pinfold_result_allowed(const struct pinfold_result *result, size_t i,
+                                          struct pinfold_connection *ret);
+/* What the box left that a person should look at. */
+struct pinfold_leftover {
+    size_t size;
+    const char *kind, *path, *what;
+};
+PINFOLD_PUBLIC int pinfold_result_left(const struct pinfold_result *result, size_t i, struct pinfold_leftover *ret);
+/* Guarantee number `i` that was enforced, and by what (`ret_by` may be NULL); one that was given up; NULL behind the last. */
+PINFOLD_PUBLIC const char *pinfold_result_enforced(const struct pinfold_result *result, size_t i, const char **ret_by);
+PINFOLD_PUBLIC const char *pinfold_result_lost(const struct pinfold_result *result, size_t i);
+/* What refuses without being in the list of denials; an engine that was not taken, and why. */
+PINFOLD_PUBLIC const char *pinfold_result_not_seen(const struct pinfold_result *result, size_t i);
+PINFOLD_PUBLIC const char *pinfold_result_not_taken(const struct pinfold_result *result, size_t i,
+                                                    const char **ret_why);
+
+/*
+ * Sentences that the person should read besides, a line each, or "": a persistent shell had to begin anew; of a command in
+ * a session whose output was not captured: why it ended, limits, denials.
  */
 PINFOLD_PUBLIC const char *pinfold_result_note(const struct pinfold_result *result);
 
@@ -292,6 +350,20 @@ PINFOLD_PUBLIC int64_t pinfold_job_output(struct pinfold_session *session, uint3
 /* Sends a signal to the job and its child processes. */
 PINFOLD_PUBLIC int pinfold_job_kill(struct pinfold_session *session, uint32_t job, int signal,
                                     struct pinfold_error *error);
+
+struct pinfold_attach_options {
+    size_t size;
+    uint32_t job;
+    uint64_t from;  /* its output from this byte on */
+    int watch_only; /* the terminal's keys are not for it */
+};
+/*
+ * The caller's terminal and the job, until that ends or the caller leaves (-EINTR: Ctrl-P Ctrl-Q): its status as of
+ * pinfold_result_status(). When the session ended with it, `error` has the sentence. `ret_notes` (may be NULL): what was denied to a
+ * job that failed, a sentence a line, or NULL; malloc()ed. The shared library answers -EOPNOTSUPP, as for `foreground`.
+ */
+PINFOLD_PUBLIC int pinfold_job_attach(struct pinfold_session *session, const struct pinfold_attach_options *options,
+                                      char **ret_notes, struct pinfold_error *error);
 /*
  * Files of a session, named as in the box. They are opened from outside under the session's policy: what a command in
  * the box may not read or write is refused here, too, and no symbolic link or race leads out of the box's mounts.
@@ -395,7 +467,12 @@ struct pinfold_option_info {
 };
 /* Key number `i`, counted from 0; NULL after the last. Use it only by pointer: the struct may grow at its end. */
 PINFOLD_PUBLIC const struct pinfold_option_info *pinfold_option_at(size_t i);
-/* JSON Schema (draft 2020-12) of the policy language. malloc()ed. */
+/*
+ * The real path of the host's `path`, which a flag named `what` gave; also of one that is yet to be made. -EPERM: it leads over a
+ * symbolic link that a box may have made. malloc()ed.
+ */
+PINFOLD_PUBLIC int pinfold_path_judge(const char *what, const char *path, char **ret, struct pinfold_error *error);
+/* JSON Schema (draft 2020-12) of the policy language; malloc()ed. */
 PINFOLD_PUBLIC int pinfold_policy_schema(char **ret, struct pinfold_error *error);
 /*
  * Allows the project policy `path` (a file, or a directory that has .pinfold/policy.yaml) to loosen the policy, too.
@@ -405,6 +482,56 @@ PINFOLD_PUBLIC int pinfold_trust(const char *path, int withdraw, char **ret, str
 /* Writes the audit events recorded so far to descriptor `fd`, one JSON object per line; with `follow`, also those to
    come. */
 PINFOLD_PUBLIC int pinfold_log(int fd, int follow, struct pinfold_error *error);
+
+/*
+ * Answers as values. The functions above that answer in JSON have a twin here that hands out the same as a report: values under the
+ * same names, to be read without a JSON parser. A report belongs to the caller (pinfold_report_free, which takes NULL); values, texts
+ * and names belong to their report or result, do not change, and are gone with it. NULL may be given for any value: there is
+ * nothing in it.
+ */
+struct pinfold_report;
+PINFOLD_PUBLIC void pinfold_report_free(struct pinfold_report *report);
+PINFOLD_PUBLIC const struct pinfold_value *pinfold_report_value(const struct pinfold_report *report);
+PINFOLD_PUBLIC const char *pinfold_report_json(struct pinfold_report *report); /* in one line; "" without memory */
+
+enum pinfold_value_type {
+    PINFOLD_VALUE_NONE, /* null, or no value */
+    PINFOLD_VALUE_BOOL,
+    PINFOLD_VALUE_NUMBER,
+    PINFOLD_VALUE_TEXT,
+    PINFOLD_VALUE_LIST,
+    PINFOLD_VALUE_OBJECT
+};
+PINFOLD_PUBLIC enum pinfold_value_type pinfold_value_type(const struct pinfold_value *value);
+/* The member of an object; NULL when there is none. */
+PINFOLD_PUBLIC const struct pinfold_value *pinfold_value_get(const struct pinfold_value *value, const char *name);
+/* The entries of a list or an object, in their order. */
+PINFOLD_PUBLIC const struct pinfold_value *pinfold_value_first(const struct pinfold_value *value);
+PINFOLD_PUBLIC const struct pinfold_value *pinfold_value_next(const struct pinfold_value *value);
+PINFOLD_PUBLIC size_t pinfold_value_count(const struct pinfold_value *value);
+PINFOLD_PUBLIC const char *pinfold_value_name(const struct pinfold_value *value); /* of a member; else NULL */
+/* UTF-8, or NULL when it is no text, or has a NUL in it and `ret_n` is NULL. */
+PINFOLD_PUBLIC const char *pinfold_value_text(const struct pinfold_value *value, size_t *ret_n);
+PINFOLD_PUBLIC int64_t pinfold_value_number(const struct pinfold_value *value); /* 0 when it is none */
+PINFOLD_PUBLIC int pinfold_value_is_true(const struct pinfold_value *value);
+
+PINFOLD_PUBLIC int pinfold_explain_report(struct pinfold_policy *policy, int show_values, struct pinfold_report **ret,
+                                          struct pinfold_error *error);
+/* Returns 1 as pinfold_doctor() does; there is a report then, too. */
+PINFOLD_PUBLIC int pinfold_doctor_report(int verify, struct pinfold_report **ret, struct pinfold_error *error);
+PINFOLD_PUBLIC int pinfold_session_list_report(const struct pinfold_session_options *options,
+                                               struct pinfold_report **ret, struct pinfold_error *error);
+PINFOLD_PUBLIC int pinfold_session_prune_report(int look, struct pinfold_report **ret, struct pinfold_error *error);
+PINFOLD_PUBLIC int pinfold_job_list_report(struct pinfold_session *session, struct pinfold_report **ret,
+                                           struct pinfold_error *error);
+PINFOLD_PUBLIC int pinfold_file_list_report(struct pinfold_session *session, const char *path,
+                                            struct pinfold_report **ret, struct pinfold_error *error);
+PINFOLD_PUBLIC int pinfold_file_where_report(struct pinfold_session *session, const char *path,
+                                             struct pinfold_report **ret, struct pinfold_error *error);
+PINFOLD_PUBLIC int pinfold_agent_list_report(struct pinfold_report **ret, struct pinfold_error *error);
+/* What may stand in a policy by name: {"guarantees":[{"name","promises"}],"host_sets":["..."],"agents":["..."]}. */
+PINFOLD_PUBLIC int pinfold_names_report(struct pinfold_report **ret, struct pinfold_error *error);
+
 PINFOLD_PUBLIC const char *pinfold_version(void);
 
 #ifdef __cplusplus

@@ -4,6 +4,7 @@
  */
 #include "base/buf.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -91,4 +92,23 @@ char *buf_take(struct buf *b)
         free(b->p);
     *b = BUF(b->max);
     return p;
+}
+
+void buf_amount(struct buf *out, uint64_t bytes)
+{
+    static const char units[] = "BKMGTPE";
+    unsigned unit = 0;
+    uint64_t whole = bytes, tenths = 0;
+
+    while (whole >= 1024 && unit < sizeof units - 2) {
+        tenths = whole % 1024 * 10 / 1024;
+        whole /= 1024;
+        unit++;
+    }
+    if (unit == 0)
+        buf_printf(out, "%" PRIu64 "B", whole);
+    else if (tenths && whole < 100)
+        buf_printf(out, "%" PRIu64 ".%" PRIu64 "%c", whole, tenths, units[unit]);
+    else
+        buf_printf(out, "%" PRIu64 "%c", whole, units[unit]);
 }

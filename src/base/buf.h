@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include "base/str.h"
 
 struct buf {
@@ -24,6 +25,7 @@ void buf_text(struct buf *b, const char *text);
 void buf_str(struct buf *b, struct str s);
 void buf_printf(struct buf *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void buf_vprintf(struct buf *b, const char *format, va_list args) __attribute__((format(printf, 2, 0)));
+void buf_amount(struct buf *b, uint64_t bytes); /* 512M, 1.5G */
 /* Makes room for `n` more bytes and returns where they go (NULL when broken); follow with buf_grew(). */
 char *buf_space(struct buf *b, size_t n);
 static inline void buf_grew(struct buf *b, size_t n)

@@ -131,6 +131,10 @@ static void start(struct json *j, const char *name)
 
 static void open_with(struct json *j, const char *name, char c)
 {
+    if (j->tree) {
+        values_open(j->tree, name, c == '{' ? VALUE_OBJECT : VALUE_ARRAY);
+        return;
+    }
     start(j, name);
     buf_char(j->out, c);
     j->comma = false;
@@ -140,6 +144,10 @@ static void open_with(struct json *j, const char *name, char c)
 static void close_with(struct json *j, char c)
 {
     bool empty = !j->comma;
+    if (j->tree) {
+        values_close(j->tree);
+        return;
+    }
     j->depth--;
     if (!empty)
         newline(j);
@@ -164,55 +172,142 @@ void json_array_end(struct json *j)
     close_with(j, ']');
 }
 
+/* Texts of values are UTF-8, too. */
+static void tree_text(struct values *tree, const char *name, struct str value)
+{
+    auto_buf struct buf clean = BUF(3 * value.n + 1);
+    if (utf8_valid(value)) {
+        values_text(tree, name, value);
+        return;
+    }
+    while (value.n) {
+        size_t n = utf8_sequence(value);
+        buf_put(&clean, n ? value.p : "\xEF\xBF\xBD", n ? n : 3);
+        value = str_skip(value, n ? n : 1);
+    }
+    tree->b.broken |= !buf_ok(&clean);
+    values_text(tree, name, buf_view(&clean));
+}
+
 void json_str(struct json *j, const char *name, struct str value)
 {
+    if (j->tree) {
+        tree_text(j->tree, name, value);
+        return;
+    }
     start(j, name);
     quote(j, value);
 }
 
 void json_int(struct json *j, const char *name, int64_t value)
 {
+    if (j->tree) {
+        values_put(j->tree, name, VALUE_NUMBER, (uint64_t)value);
+        return;
+    }
     start(j, name);
     buf_printf(j->out, "%" PRId64, value);
 }
 
 void json_uint(struct json *j, const char *name, uint64_t value)
 {
+    if (j->tree) {
+        values_put(j->tree, name, VALUE_NUMBER, value < INT64_MAX ? value : INT64_MAX);
+        return;
+    }
     start(j, name);
     buf_printf(j->out, "%" PRIu64, value);
 }
 
 void json_raw(struct json *j, const char *name, struct str value)
 {
+    if (j->tree) {
+        j->tree->b.broken = true;
+        return;
+    }
     start(j, name);
     buf_str(j->out, value);
 }
 
+static void put_word(struct json *j, const char *name, enum value_type type)
+{
+    if (j->tree) {
+        values_put(j->tree, name, type, 0);
+        return;
+    }
+    start(j, name);
+    buf_text(j->out, type == VALUE_TRUE ? "true" : type == VALUE_FALSE ? "false" : "null");
+}
+
 void json_bool(struct json *j, const char *name, bool value)
 {
-    start(j, name);
-    buf_text(j->out, value ? "true" : "false");
+    put_word(j, name, value ? VALUE_TRUE : VALUE_FALSE);
 }
 
 void json_null(struct json *j, const char *name)
 {
-    start(j, name);
-    buf_text(j->out, "null");
+    put_word(j, name, VALUE_NULL);
 }
 
-void json_base64(struct json *j, const char *name, struct str bytes)
+static void base64(struct buf *out, struct str bytes)
 {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     const unsigned char *p = (const unsigned char *)bytes.p;
 
-    start(j, name);
-    buf_char(j->out, '"');
     for (size_t i = 0; i < bytes.n; i += 3) {
         size_t left = bytes.n - i;
         unsigned v = (unsigned)p[i] << 16 | (left > 1 ? (unsigned)p[i + 1] << 8 : 0) | (left > 2 ? p[i + 2] : 0);
         char four[4] = {digits[v >> 18], digits[v >> 12 & 63], left > 1 ? digits[v >> 6 & 63] : '=',
                         left > 2 ? digits[v & 63] : '='};
-        buf_put(j->out, four, 4);
+        buf_put(out, four, 4);
     }
+}
+
+void json_base64(struct json *j, const char *name, struct str bytes)
+{
+    if (j->tree) {
+        auto_buf struct buf text = BUF(bytes.n / 3 * 4 + 8);
+        base64(&text, bytes);
+        j->tree->b.broken |= !buf_ok(&text);
+        values_text(j->tree, name, buf_view(&text));
+        return;
+    }
+    start(j, name);
     buf_char(j->out, '"');
+    base64(j->out, bytes);
+    buf_char(j->out, '"');
+}
+
+static bool is_skipped(const char *name, const char *const *skip)
+{
+    for (; name && skip && *skip; skip++) {
+        if (strcmp(name, *skip) == 0)
+            return true;
+    }
+    return false;
+}
+
+void json_put_without(struct json *j, const char *name, const struct value_node *v, const char *const *skip)
+{
+    struct str text = {0};
+    if (!v || v->type <= VALUE_TRUE) {
+        put_word(j, name, v ? (enum value_type)v->type : VALUE_NULL);
+    } else if (v->type == VALUE_NUMBER) {
+        json_int(j, name, (int64_t)v->number);
+    } else if (v->type == VALUE_TEXT) {
+        text.p = value_string(v, &text.n);
+        json_str(j, name, text);
+    } else {
+        open_with(j, name, v->type == VALUE_OBJECT ? '{' : '[');
+        for (const struct value_node *one = value_first(v); one; one = value_next(one)) {
+            if (!is_skipped(value_name(one), skip))
+                json_put_without(j, value_name(one), one, skip);
+        }
+        close_with(j, v->type == VALUE_OBJECT ? '}' : ']');
+    }
+}
+
+void json_put(struct json *j, const char *name, const struct value_node *v)
+{
+    json_put_without(j, name, v, NULL);
 }

@@ -1,12 +1,14 @@
 /*
- * Writes JSON into a buf. The writer places commas; the caller opens, closes and names. A string that is not valid
- * UTF-8 is written with U+FFFD for the invalid bytes; where exactness matters the caller adds a base64 member
- * (json_base64()).
+ * Writing JSON into a buf. Commas are placed by the writer; the caller opens, closes and names. Strings that are not
+ * valid UTF-8 must be given as base64 (json_bytes decides and says so); names of files are written with invalid bytes
+ * as U+FFFD plus, where exactness matters, the caller adds a base64 member. With `tree` instead of `out` the same calls make
+ * values for a reader in this process (base/value.h).
  */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
 #include "base/buf.h"
+#include "base/value.h"
 
 /* jansson, with which mcp/ reads JSON, defines functions of these names (include it first). */
 #define json_object json_write_object
@@ -14,13 +16,15 @@
 #define json_null   json_write_null
 
 struct json {
-    struct buf *out;
-    bool comma;  /* the container already has a value, so a comma comes next */
+    struct buf *out; /* or */
+    struct values *tree;
+    bool comma;  /* a value stands before the next one in this container */
     bool pretty; /* two-space indentation, for people */
     int depth;
 };
 
-#define JSON(buffer) ((struct json){.out = (buffer)})
+#define JSON(buffer)      ((struct json){.out = (buffer)})
+#define JSON_TREE(values) ((struct json){.tree = (values)})
 
 /* `name` is NULL inside arrays and at the top. */
 void json_object(struct json *j, const char *name);
@@ -35,7 +39,11 @@ static inline void json_text(struct json *j, const char *name, const char *value
 void json_int(struct json *j, const char *name, int64_t value);
 void json_uint(struct json *j, const char *name, uint64_t value);
 void json_bool(struct json *j, const char *name, bool value);
-void json_raw(struct json *j, const char *name, struct str value); /* a value that is JSON already */
+void json_raw(struct json *j, const char *name, struct str value); /* a value that is JSON already; not into a tree */
+/* The value `v` under this name; NULL: null. */
+void json_put(struct json *j, const char *name, const struct value_node *v);
+/* The same without the members of the names in `skip`, ended by NULL, wherever they stand in it. */
+void json_put_without(struct json *j, const char *name, const struct value_node *v, const char *const *skip);
 void json_null(struct json *j, const char *name);
 static inline void json_text_or_null(struct json *j, const char *name, const char *value)
 {

@@ -10,14 +10,21 @@
 #include "cli/cli.h"
 #include "cli/people.h"
 
-static int show_answer(const struct ask *a, char *text, int r, const struct pinfold_error *error)
+static int agent_failed(const struct pinfold_error *error)
 {
-    if (r < 0)
-        return error->kind == PINFOLD_ERROR_SYSTEM ? (void)fail(error), STATUS_NO : fail(error);
-    if (same(a->words[0], "list") && !a->json)
-        return people_agents(text);
-    int status = print_free(text);
-    return status == STATUS_YES ? print("\n") : status;
+    int status = fail(error);
+    return error->kind == PINFOLD_ERROR_SYSTEM ? STATUS_NO : status;
+}
+
+static int agent_list(const struct ask *a)
+{
+    struct pinfold_error error = {0};
+    struct pinfold_report *report;
+    if (pinfold_agent_list_report(&report, &error) < 0)
+        return agent_failed(&error);
+    int status = a->json ? print_report(report) : people_agents(report);
+    pinfold_report_free(report);
+    return status;
 }
 
 /* A directory that need not be there yet, from the root on; NULL with errno. */
@@ -43,10 +50,8 @@ int verb_agent(struct ask *a)
 {
     struct pinfold_error error = {0};
     char *text = NULL;
-    if (a->n_words == 1 && same(a->words[0], "list")) {
-        int r = pinfold_agent_list(&text, &error);
-        return show_answer(a, text, r, &error);
-    }
+    if (a->n_words == 1 && same(a->words[0], "list"))
+        return agent_list(a);
     if (a->n_words == 3 && same(a->words[0], "prepare")) {
         char here[PATH_MAX];
         const char *state = absolute(a->words[2], here);
@@ -55,8 +60,10 @@ int verb_agent(struct ask *a)
             return STATUS_NO;
         }
         const struct pinfold_agent_options o = {.size = sizeof o, .agent = a->words[1], .state = state};
-        int r = pinfold_agent_prepare(&o, NULL, &text, &error);
-        return show_answer(a, text, r, &error);
+        if (pinfold_agent_prepare(&o, NULL, &text, &error) < 0)
+            return agent_failed(&error);
+        int status = print_free(text);
+        return status == STATUS_YES ? print("\n") : status;
     }
     complain("agent: list, or prepare AGENT DIRECTORY");
     return STATUS_USAGE;

@@ -61,6 +61,12 @@ int print_free(char *text)
     return r;
 }
 
+int print_report(struct pinfold_report *report)
+{
+    int status = print(pinfold_report_json(report));
+    return status == STATUS_YES ? print("\n") : status;
+}
+
 static const char *verb_name(enum verb_id id)
 {
     for (const struct verb *v = verbs; v->name; v++) {

@@ -2,7 +2,6 @@
  * Completion scripts, generated from the same tables as --help. While the user types, only names of sessions are
  * requested from pinfold (session list --names).
  */
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,8 +9,6 @@
 #include "base/buf.h"
 #include "base/str.h"
 #include "cli/cli.h"
-#include "policy/policy.h"
-#include "policy/set.h"
 
 /* What a verb's words are, one after the other; the last repeats. */
 enum completion_word {
@@ -60,24 +57,26 @@ static void put_name(struct buf *b, const char *before, const char *name)
     buf_printf(b, "%s%s%s", b->n ? " " : "", before, name);
 }
 
+static void put_names(struct buf *b, const char *before, const struct pinfold_value *list)
+{
+    for (const struct pinfold_value *v = pinfold_value_first(list); v; v = pinfold_value_next(v)) {
+        const char *name =
+            pinfold_value_text(pinfold_value_type(v) == PINFOLD_VALUE_OBJECT ? pinfold_value_get(v, "name") : v, NULL);
+        put_name(b, before, name ? name : "");
+    }
+}
+
 static void gather_names(void)
 {
     struct pinfold_error error;
-    char *text = NULL;
+    struct pinfold_report *report = NULL;
+    (void)pinfold_names_report(&report, &error);
+    const struct pinfold_value *all = pinfold_report_value(report);
     known_names.features = known_names.sets = known_names.agents = BUF(1u << 14);
-    for (int f = 0; f < FEATURE_COUNT; f++)
-        put_name(&known_names.features, "", feature_name((enum feature)f));
-    for (const struct host_set *s = host_set_table; s->name; s++)
-        put_name(&known_names.sets, "@", s->name);
-    json_t *all = pinfold_agent_list(&text, &error) == 0 ? json_loads(text, 0, NULL) : NULL, *one;
-    size_t i;
-    json_array_foreach(json_object_get(all, "agents"), i, one)
-    {
-        const char *name = json_string_value(json_object_get(one, "name"));
-        put_name(&known_names.agents, "", name ? name : "");
-    }
-    json_decref(all);
-    free(text);
+    put_names(&known_names.features, "", pinfold_value_get(all, "guarantees"));
+    put_names(&known_names.sets, "@", pinfold_value_get(all, "host_sets"));
+    put_names(&known_names.agents, "", pinfold_value_get(all, "agents"));
+    pinfold_report_free(report);
 }
 
 /* What may stand for an option's value besides what its table says; NULL. */

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "base/str.h"
 #include "cli/cli.h"
 
@@ -104,59 +105,44 @@ int verb_write(struct ask *a)
     return at_place(a, a->words[0], write_one);
 }
 
-/* One line for people: "-rw-r--r--  12  2026-01-01T00:00:00Z  name". The JSON is ours, written without spaces. */
-static const char *member(const char *entry, const char *name, char *to, size_t room)
+static const char *safe_text(struct buf *room, const struct pinfold_value *entry, const char *name)
 {
-    char key[32];
-    size_t n = 0;
-    snprintf(key, sizeof key, "\"%s\":", name);
-    const char *p = strstr(entry, key);
-    to[0] = 0;
-    if (!p)
-        return to;
-    p += strlen(key);
-    bool quoted = *p == '"';
-    for (p += quoted; *p && n + 2 < room && (quoted ? *p != '"' : *p != ',' && *p != '}'); p++) {
-        if (quoted && *p == '\\' && p[1])
-            to[n++] = *p++;
-        to[n++] = *p;
-    }
-    to[n] = 0;
-    return to;
+    struct str text = {0};
+    buf_free(room);
+    text.p = pinfold_value_text(pinfold_value_get(entry, name), &text.n);
+    utf8_safe(room, text);
+    return buf_cstr(room);
 }
 
-static int print_entries(char *json)
+static int print_entries(const struct pinfold_value *list)
 {
-    char type[16], mode[8], size[24], when[32], name[4096], target[4096], line[9000];
     int status = STATUS_YES;
-    for (char *p = strstr(json, "{\"name\":"), *next; p && status == STATUS_YES; p = next) {
-        next = strstr(p + 1, ",{\"name\":");
-        if (next)
-            *next++ = 0;
-        (void)member(p, "type", type, sizeof type);
-        bool link = same(type, "link") && !same(member(p, "target", target, sizeof target), "null");
-        snprintf(line, sizeof line, "%-9s  %4s  %12s  %s  %s%s%s\n", type, member(p, "mode", mode, sizeof mode),
-                 member(p, "size", size, sizeof size), member(p, "modified", when, sizeof when),
-                 member(p, "name", name, sizeof name), link ? " -> " : "", link ? target : "");
-        status = print(line);
+    for (const struct pinfold_value *e = pinfold_value_first(list); e && status == STATUS_YES;
+         e = pinfold_value_next(e)) {
+        auto_buf struct buf line = BUF(1u << 17), name = BUF(1u << 16), target = BUF(1u << 16);
+        const char *type = pinfold_value_text(pinfold_value_get(e, "type"), NULL);
+        const char *mode = pinfold_value_text(pinfold_value_get(e, "mode"), NULL);
+        const char *when = pinfold_value_text(pinfold_value_get(e, "modified"), NULL);
+        bool link = same(type, "link") && pinfold_value_text(pinfold_value_get(e, "target"), NULL);
+        buf_printf(&line, "%-9s  %4s  %12lld  %s  %s%s%s\n", type ? type : "?", mode ? mode : "?",
+                   (long long)pinfold_value_number(pinfold_value_get(e, "size")), when ? when : "?",
+                   safe_text(&name, e, "name"), link ? " -> " : "", link ? safe_text(&target, e, "target") : "");
+        status = print(buf_cstr(&line));
     }
-    free(json);
     return status;
 }
 
 static int list_one(const struct ask *a, struct pinfold_session *s, const char *path, struct pinfold_error *error)
 {
-    char *json;
-    int r = pinfold_file_list(s, path, &json, error);
+    struct pinfold_report *report;
+    int r = pinfold_file_list_report(s, path, &report, error);
     if (r < 0)
         return r;
-    if (!a->json) {
-        (void)print_entries(json);
-        return 0;
-    }
-    (void)print(json);
-    free(json);
-    (void)print("\n");
+    if (a->json)
+        (void)print_report(report);
+    else
+        (void)print_entries(pinfold_value_get(pinfold_report_value(report), "entries"));
+    pinfold_report_free(report);
     return 0;
 }
 

@@ -10,11 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/arena.h"
-#include "base/err.h"
 #include "base/fd.h"
 #include "cli/cli.h"
-#include "run/world.h"
 
 #define TOKEN_MIN     16
 #define DEFAULT_IMAGE "budgie-sandbox:latest"
@@ -98,18 +95,19 @@ static const char *workspace_of(const struct ask *a, char *here, size_t room)
 
 static bool judge(const char *what, const char *path, char *real, char *why, size_t room)
 {
-    auto_arena struct arena *mem = arena_new(1u << 20);
-    const char *state = NULL;
-    auto_fd int found = -1;
-    struct err e = {0}, ignored = {0};
-    if (mem)
-        (void)world_state(mem, &state, &ignored);
-    int r = world_judge(state, what, path, real, &found, &e);
-    if (r == -EPERM)
-        snprintf(why, room, "%s", e.text);
-    else if (r < 0 || found < 0)
-        snprintf(why, room, "%s '%.200s': %s", what, path, strerror(r < 0 ? -r : ENOENT));
-    return r == 0 && found >= 0;
+    struct pinfold_error error = {0};
+    char *found = NULL;
+    int r = pinfold_path_judge(what, path, &found, &error);
+    if (r == 0 && access(found, F_OK) < 0)
+        r = -errno;
+    if (r == -EPERM && error.text[0])
+        snprintf(why, room, "%s", error.text);
+    else if (r < 0)
+        snprintf(why, room, "%s '%.200s': %s", what, path, strerror(-r));
+    else
+        snprintf(real, PATH_MAX, "%s", found);
+    free(found);
+    return r == 0;
 }
 
 /* What a base was when the server began is what it is: later it may be another's link. */

@@ -1,5 +1,4 @@
-/* Prints lists of sessions, jobs and agents for people: reads the library's JSON and aligns it in columns. */
-#include <jansson.h>
+/* Prints lists of sessions, jobs and agents for people: aligns what the library reports in columns. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +7,6 @@
 #include "base/json.h"
 #include "cli/cli.h"
 #include "cli/people.h"
-#include "run/words.h"
 
 enum { MAX_COLUMNS = 8, WIDEST = 40 };
 
@@ -26,10 +24,27 @@ static char *safe(const char *text)
     return strdup(buf_cstr(&out));
 }
 
-static const char *text_of(const json_t *o, const char *name)
+static const struct pinfold_value *get(const struct pinfold_value *o, const char *name)
 {
-    const char *text = json_string_value(json_object_get(o, name));
+    return pinfold_value_get(o, name);
+}
+
+/* A text with a NUL in it is shown as far as that. */
+static const char *shown_text(const struct pinfold_value *v)
+{
+    size_t n;
+    const char *text = pinfold_value_text(v, &n);
     return text ? text : "";
+}
+
+static const char *text_of(const struct pinfold_value *o, const char *name)
+{
+    return shown_text(get(o, name));
+}
+
+static long long number_of(const struct pinfold_value *o, const char *name)
+{
+    return pinfold_value_number(get(o, name));
 }
 
 static void add(struct people_table *t, const char *const *words)
@@ -78,13 +93,12 @@ static int show_table(struct people_table *t)
     return fflush(stdout) == 0 ? STATUS_YES : STATUS_NO;
 }
 
-static json_t *parsed(char *text)
+#define EACH(one, list)                                                                                                \
+    for (const struct pinfold_value *one = pinfold_value_first(list); one; one = pinfold_value_next(one))
+
+static int flushed(void)
 {
-    json_t *all = json_loads(text, JSON_ALLOW_NUL | JSON_DISABLE_EOF_CHECK, NULL);
-    free(text);
-    if (!all)
-        complain("cannot read the list; print it with --json");
-    return all;
+    return fflush(stdout) == 0 ? STATUS_YES : STATUS_NO;
 }
 
 static const char *duration(char room[32], uint64_t seconds)
@@ -100,23 +114,23 @@ static const char *duration(char room[32], uint64_t seconds)
     return room;
 }
 
-static const char *up(char room[32], const json_t *session)
+static const char *up(char room[32], const struct pinfold_value *session)
 {
-    const json_t *ms = json_object_get(json_object_get(session, "now"), "up_ms");
-    return json_is_integer(ms) ? duration(room, (uint64_t)json_integer_value(ms) / 1000) : "-";
+    const struct pinfold_value *ms = get(get(session, "now"), "up_ms");
+    return pinfold_value_type(ms) == PINFOLD_VALUE_NUMBER ? duration(room, (uint64_t)pinfold_value_number(ms) / 1000)
+                                                          : "-";
 }
 
 /* What runs in it, in one line. */
-static void runs(const json_t *session, char *room, size_t n)
+static void runs(const struct pinfold_value *session, char *room, size_t n)
 {
-    const json_t *list = json_object_get(json_object_get(session, "now"), "running"), *one;
-    size_t i, at = 0;
+    size_t at = 0;
     room[0] = 0;
-    json_array_foreach(list, i, one)
+    EACH(one, get(get(session, "now"), "running"))
     {
         char took[32];
-        at += (size_t)snprintf(room + at, n - at, "%s%.60s (%s)", i ? ", " : "", text_of(one, "command"),
-                               duration(took, (uint64_t)json_integer_value(json_object_get(one, "seconds"))));
+        at += (size_t)snprintf(room + at, n - at, "%s%.60s (%s)", at ? ", " : "", text_of(one, "command"),
+                               duration(took, (uint64_t)number_of(one, "seconds")));
         if (at + 100 > n)
             break;
     }
@@ -124,15 +138,12 @@ static void runs(const json_t *session, char *room, size_t n)
         snprintf(room, n, "-");
 }
 
-int people_sessions(char *text)
+int people_sessions(const struct pinfold_report *report)
 {
     static const char *const heads[] = {"NAME", "STATE", "ENGINE", "PROFILE", "UP", "WORKSPACE", "RUNS"};
     struct people_table t = {.heads = heads, .columns = sizeof heads / sizeof *heads};
-    json_t *all = parsed(text), *one;
-    size_t i;
-    if (!all)
-        return STATUS_NO;
-    json_array_foreach(json_object_get(all, "sessions"), i, one)
+    const struct pinfold_value *all = pinfold_report_value(report);
+    EACH(one, get(all, "sessions"))
     {
         char room[32], doing[1024], name[1024];
         const char *scope = text_of(one, "scope");
@@ -147,25 +158,20 @@ int people_sessions(char *text)
                                      doing};
         add(&t, words);
     }
-    json_decref(all);
     return show_table(&t);
 }
 
 /* One that a script could not take as a line is left out. */
-int people_names(char *text)
+int people_names(const struct pinfold_report *report)
 {
-    json_t *all = parsed(text), *one;
-    size_t i;
-    if (!all)
-        return STATUS_NO;
-    json_array_foreach(json_object_get(all, "sessions"), i, one)
+    const struct pinfold_value *all = pinfold_report_value(report);
+    EACH(one, get(all, "sessions"))
     {
         const char *name = text_of(one, "name");
         if (!strpbrk(name, "\n\r\t\033"))
             printf("%s\n", name);
     }
-    json_decref(all);
-    return fflush(stdout) == 0 ? STATUS_YES : STATUS_NO;
+    return flushed();
 }
 
 static void line(const char *name, const char *value)
@@ -176,35 +182,29 @@ static void line(const char *name, const char *value)
     free(shown);
 }
 
-int people_session(char *text)
+int people_session(const struct pinfold_report *report)
 {
     static const char *const plain[] = {"name", "scope",   "state",         "engine",      "profile",   "workspace",
                                         "cwd",  "created", "policy_digest", "plan_digest", "state_dir", "runtime_dir"};
-    json_t *all = parsed(text), *one;
-    const char *name;
+    const struct pinfold_value *all = pinfold_report_value(report), *now = get(all, "now");
     char room[32], number[32];
-    size_t i;
-    if (!all)
-        return STATUS_NO;
-    for (i = 0; i < sizeof plain / sizeof *plain; i++)
+    for (size_t i = 0; i < sizeof plain / sizeof *plain; i++)
         line(plain[i], text_of(all, plain[i]));
-    json_t *now = json_object_get(all, "now");
-    if (json_is_object(now)) {
-        snprintf(number, sizeof number, "%lld", (long long)json_integer_value(json_object_get(all, "pid")));
+    if (pinfold_value_type(now) == PINFOLD_VALUE_OBJECT) {
+        snprintf(number, sizeof number, "%lld", number_of(all, "pid"));
         line("session daemon", number);
         line("up", up(room, all));
-        snprintf(number, sizeof number, "%lld", (long long)json_integer_value(json_object_get(now, "commands")));
+        snprintf(number, sizeof number, "%lld", number_of(now, "commands"));
         line("commands so far", number);
     }
-    json_array_foreach(json_object_get(now, "running"), i, one)
+    EACH(one, get(now, "running"))
     {
         char doing[512];
-        snprintf(doing, sizeof doing, "%.300s (process %lld, %s)", text_of(one, "command"),
-                 (long long)json_integer_value(json_object_get(one, "pid")),
-                 duration(room, (uint64_t)json_integer_value(json_object_get(one, "seconds"))));
+        snprintf(doing, sizeof doing, "%.300s (process %lld, %s)", text_of(one, "command"), number_of(one, "pid"),
+                 duration(room, (uint64_t)number_of(one, "seconds")));
         line("runs", doing);
     }
-    json_array_foreach(json_object_get(all, "storage"), i, one)
+    EACH(one, get(all, "storage"))
     {
         char kept[2048];
         const char *volume = text_of(one, "volume");
@@ -212,61 +212,60 @@ int people_session(char *text)
                  *volume ? volume : text_of(one, "directory"), *volume ? " of " : "", text_of(one, "engine"));
         line("storage", kept);
     }
-    json_object_foreach(json_object_get(all, "enforced"), name, one)
+    EACH(one, get(all, "enforced"))
     {
         char by[512];
-        snprintf(by, sizeof by, "%s: %s", name, json_string_value(one) ? json_string_value(one) : "");
+        snprintf(by, sizeof by, "%s: %s", pinfold_value_name(one), shown_text(one));
         line("enforced", by);
     }
-    json_array_foreach(json_object_get(all, "lost"), i, one)
-        line("lost", json_string_value(one) ? json_string_value(one) : "");
-    json_decref(all);
-    return fflush(stdout) == 0 ? STATUS_YES : STATUS_NO;
+    EACH(one, get(all, "lost"))
+    line("lost", shown_text(one));
+    return flushed();
 }
 
-int people_removed(char *text, bool would)
+int people_removed(const struct pinfold_report *report, bool would)
 {
     const char *done = would ? "would remove" : "removed";
-    json_t *all = parsed(text), *one;
-    size_t i;
-    if (!all)
-        return STATUS_NO;
-    json_array_foreach(json_object_get(all, "removed"), i, one)
+    const struct pinfold_value *all = pinfold_report_value(report);
+    EACH(one, get(all, "removed"))
     {
-        const char *name = json_string_value(json_object_get(one, "name"));
+        const char *name = pinfold_value_text(get(one, "name"), NULL);
         char *shown = safe(name ? name : text_of(one, "id")), *why = safe(text_of(one, "why"));
         printf("%s %s (%s)\n", done, shown ? shown : "?", why ? why : "?");
         free(shown);
         free(why);
     }
-    json_array_foreach(json_object_get(all, "removed_from_engines"), i, one)
+    EACH(one, get(all, "removed_from_engines"))
     {
-        const bool volume = json_object_get(one, "volume") != NULL;
+        const bool volume = get(one, "volume") != NULL;
         char *name = safe(text_of(one, volume ? "volume" : "container"));
         printf("%s %s's %s %s (its maker has died)\n", done, text_of(one, "engine"), volume ? "volume" : "container",
                name ? name : "?");
         free(name);
     }
-    json_array_foreach(json_object_get(all, "caches"), i, one)
+    EACH(one, get(all, "caches"))
     {
         auto_buf struct buf size = BUF(64);
         char *of = safe(text_of(one, "workspace"));
-        words_bytes(&size, (uint64_t)json_integer_value(json_object_get(one, "bytes")));
+        buf_amount(&size, (uint64_t)number_of(one, "bytes"));
         printf("%s the caches of %s, a project that no longer exists", done, of ? of : "?");
         if (!would)
             printf(": %s freed%s", buf_cstr(&size),
-                   json_is_false(json_object_get(one, "whole")) ? ", except what belongs to another user" : "");
+                   pinfold_value_type(get(one, "whole")) == PINFOLD_VALUE_BOOL &&
+                           !pinfold_value_is_true(get(one, "whole"))
+                       ? ", except what belongs to another user"
+                       : "");
         printf("\n");
         free(of);
     }
-    json_array_foreach(json_object_get(all, "kept"), i, one)
+    EACH(one, get(all, "kept"))
     {
         char *shown = safe(text_of(one, "name")), *why = safe(text_of(one, "why"));
         printf("kept %s: %s\n", shown ? shown : "?", why ? why : "?");
         free(shown);
         free(why);
     }
-    json_array_foreach(json_object_get(all, "not_asked_news"), i, one)
+    EACH(one, get(all, "not_asked_news"))
     {
         char *why = safe(text_of(one, "why")), *note = safe(text_of(one, "note"));
         complain("%s. Containers that boxes may have left there are kept until it answers; this message is printed "
@@ -275,81 +274,72 @@ int people_removed(char *text, bool would)
         free(why);
         free(note);
     }
-    json_decref(all);
-    return fflush(stdout) == 0 ? STATUS_YES : STATUS_NO;
+    return flushed();
 }
 
 /* "running", "exit 3", "signal 9", what ended it when that was not the command itself, and how much was denied. */
-static const char *job_state(const json_t *job, char room[64])
+static const char *job_state(const struct pinfold_value *job, char room[64])
 {
-    const json_t *result = json_object_get(job, "result"), *code = json_object_get(result, "exit_code"),
-                 *number = json_object_get(result, "signal");
+    const struct pinfold_value *result = get(job, "result"), *code = get(result, "exit_code"),
+                               *number = get(result, "signal");
     const char *how = text_of(result, "ended");
-    const size_t denied = json_array_size(json_object_get(result, "denials"));
-    if (!json_is_object(result))
+    const size_t denied = pinfold_value_count(get(result, "denials"));
+    if (pinfold_value_type(result) != PINFOLD_VALUE_OBJECT)
         return text_of(job, "state");
     if (!same(how, "exit") && !same(how, "signal"))
         snprintf(room, 64, "%.30s", how);
-    else if (json_is_integer(code))
-        snprintf(room, 64, "exit %lld", (long long)json_integer_value(code));
-    else if (json_is_string(number))
-        snprintf(room, 64, "%.30s", json_string_value(number));
+    else if (pinfold_value_type(code) == PINFOLD_VALUE_NUMBER)
+        snprintf(room, 64, "exit %lld", (long long)pinfold_value_number(code));
+    else if (pinfold_value_text(number, NULL))
+        snprintf(room, 64, "%.30s", pinfold_value_text(number, NULL));
     else
-        snprintf(room, 64, "signal %lld", (long long)json_integer_value(number));
+        snprintf(room, 64, "signal %lld", (long long)pinfold_value_number(number));
     size_t n = strlen(room);
     if (denied)
         snprintf(room + n, 64 - n, "; %zu denied", denied);
     return room;
 }
 
-int people_jobs(char *text)
+int people_jobs(const struct pinfold_report *report)
 {
     static const char *const heads[] = {"JOB", "STATE", "OUTPUT", "COMMAND"};
     struct people_table t = {.heads = heads, .columns = sizeof heads / sizeof *heads};
-    json_t *all = parsed(text), *one, *word;
-    size_t i, k;
-    if (!all)
-        return STATUS_NO;
-    json_array_foreach(json_object_get(all, "jobs"), i, one)
+    const struct pinfold_value *all = pinfold_report_value(report);
+    EACH(one, get(all, "jobs"))
     {
         char number[32], bytes[32], state[64], command[512] = "";
+        const struct pinfold_value *argv = get(one, "argv"), *first = pinfold_value_first(argv);
         size_t at = 0;
-        snprintf(number, sizeof number, "%lld", (long long)json_integer_value(json_object_get(one, "job")));
-        snprintf(bytes, sizeof bytes, "%lld", (long long)json_integer_value(json_object_get(one, "output_end")));
-        json_array_foreach(json_object_get(one, "argv"), k, word)
+        snprintf(number, sizeof number, "%lld", number_of(one, "job"));
+        snprintf(bytes, sizeof bytes, "%lld", number_of(one, "output_end"));
+        EACH(word, argv)
         {
-            const char *w = json_string_value(word);
             if (at < 300)
-                at += (size_t)snprintf(command + at, sizeof command - at, "%s%.200s", k ? " " : "", w ? w : "?");
+                at += (size_t)snprintf(command + at, sizeof command - at, "%s%.200s", word == first ? "" : " ",
+                                       shown_text(word));
         }
         const char *const words[] = {number, job_state(one, state), bytes, command};
         add(&t, words);
     }
-    json_decref(all);
     return show_table(&t);
 }
 
-int people_agents(char *text)
+int people_agents(const struct pinfold_report *report)
 {
     static const char *const heads[] = {"NAME", "TITLE", "LOGIN IN"};
     struct people_table t = {.heads = heads, .columns = sizeof heads / sizeof *heads};
-    json_t *all = parsed(text), *one, *word;
-    size_t i, k;
-    if (!all)
-        return STATUS_NO;
-    json_array_foreach(json_object_get(all, "agents"), i, one)
+    const struct pinfold_value *all = pinfold_report_value(report);
+    EACH(one, get(all, "agents"))
     {
         char places[512] = "";
         size_t at = 0;
-        json_array_foreach(json_object_get(one, "state"), k, word)
+        EACH(word, get(one, "state"))
         {
             if (at < 300)
-                at += (size_t)snprintf(places + at, sizeof places - at, "%s%.100s", k ? ", " : "",
-                                       json_string_value(word) ? json_string_value(word) : "?");
+                at += (size_t)snprintf(places + at, sizeof places - at, "%s%.100s", at ? ", " : "", shown_text(word));
         }
         const char *const words[] = {text_of(one, "name"), text_of(one, "title"), places};
         add(&t, words);
     }
-    json_decref(all);
     return show_table(&t);
 }

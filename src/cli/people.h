@@ -1,13 +1,15 @@
 /*
- * Lists for people: prints the library's JSON as a table. These forms may change; scripts use --json, which the manual
- * describes.
+ * Lists for people: what the library reports, as a table. Scripts ask for --json, of which the manual says what is in it; these
+ * forms may change.
  */
 #pragma once
+#include <stdbool.h>
+#include "pinfold.h"
 
-/* Each prints `text`, malloc()ed, and frees it; STATUS_YES, or STATUS_NO with a message. */
-int people_sessions(char *text);
-int people_names(char *text); /* names of sessions, one per line */
-int people_session(char *text);
-int people_removed(char *text, bool would);
-int people_jobs(char *text);
-int people_agents(char *text);
+/* STATUS_YES, or STATUS_NO when standard output could not be written. */
+int people_sessions(const struct pinfold_report *report);
+int people_names(const struct pinfold_report *report); /* of sessions, one a line */
+int people_session(const struct pinfold_report *report);
+int people_removed(const struct pinfold_report *report, bool would);
+int people_jobs(const struct pinfold_report *report);
+int people_agents(const struct pinfold_report *report);

@@ -1,20 +1,17 @@
 /*
- * The file for --result. In the workspace an earlier box may have put a link at that name, or on the path to it, and
- * the result contains text from the box: so no link there is followed. Elsewhere links are followed if no box could
- * write where they are (survey/written.h).
+ * Where --result leads. In the workspace an earlier box may have put a link under that name, or on the way to it, and the result
+ * holds words of the box: there no link is followed. Elsewhere those are that lie where no box could write (pinfold_path_judge).
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "base/fd.h"
-#include "base/arena.h"
-#include "base/err.h"
 #include "cli/cli.h"
-#include "run/world.h"
 
 enum { RESULT_FLAGS = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY };
 
@@ -94,17 +91,15 @@ static bool take_descriptor(const char *where, int *ret)
 /* Elsewhere links are followed but for those that a box may have made: it is opened by the path that came out. */
 static bool follow_honest(const char *where, char real[PATH_MAX])
 {
-    auto_arena struct arena *mem = arena_new(1u << 20);
-    const char *state = NULL;
-    struct err e = {0}, ignored = {0};
-    if (mem)
-        (void)world_state(mem, &state, &ignored);
-    int r = world_judge(state, "--result", where, real, NULL, &e);
-    if (r == -EPERM)
-        complain("%s", e.text);
-    else if (r < 0)
-        complain("--result %s: %s", where, strerror(-r));
-    return r == 0;
+    struct pinfold_error error = {0};
+    char *found = NULL;
+    if (pinfold_path_judge("--result", where, &found, &error) < 0) {
+        complain("%s", error.text);
+        return false;
+    }
+    snprintf(real, PATH_MAX, "%s", found);
+    free(found);
+    return true;
 }
 
 bool open_result(const struct ask *a, int *ret)

@@ -12,7 +12,6 @@
 #include "base/str.h"
 #include "cli/cli.h"
 #include "cli/people.h"
-#include "session/attach.h"
 
 static int session_failed(const struct pinfold_error *error, int r)
 {
@@ -250,29 +249,25 @@ static int session_start(struct ask *a)
     return STATUS_YES;
 }
 
-static int print_line(char *text)
-{
-    int status = print_free(text);
-    return status == STATUS_YES ? print("\n") : status;
-}
-
 static int session_list(struct ask *a)
 {
     struct pinfold_error error = {0};
     const struct pinfold_session_options o = session_options(a, a->n_words > 1 ? a->words[1] : NULL);
     bool show = same(a->words[0], "show");
-    char *text;
+    struct pinfold_report *report;
     if (show ? a->n_words != 2 : a->n_words != 1) {
         complain(show ? "session show: exactly one name is required" : "session list takes no name");
         return STATUS_USAGE;
     }
-    int r = pinfold_session_list(show || a->scope ? &o : NULL, &text, &error);
+    int r = pinfold_session_list_report(show || a->scope ? &o : NULL, &report, &error);
     if (r < 0)
         return session_failed(&error, r);
-    return a->json    ? print_line(text)
-           : show     ? people_session(text)
-           : a->names ? people_names(text)
-                      : people_sessions(text);
+    int status = a->json    ? print_report(report)
+                 : show     ? people_session(report)
+                 : a->names ? people_names(report)
+                            : people_sessions(report);
+    pinfold_report_free(report);
+    return status;
 }
 
 static int session_stop(struct ask *a)
@@ -296,15 +291,17 @@ static int session_stop(struct ask *a)
 static int session_prune(struct ask *a)
 {
     struct pinfold_error error = {0};
-    char *text;
+    struct pinfold_report *report;
     if (a->n_words != 1) {
         complain("session prune takes no name");
         return STATUS_USAGE;
     }
-    int r = a->dry_run ? pinfold_session_left(&text, &error) : pinfold_session_prune(&text, &error);
+    int r = pinfold_session_prune_report(a->dry_run, &report, &error);
     if (r < 0)
         return session_failed(&error, r);
-    return a->json ? print_line(text) : people_removed(text, a->dry_run);
+    int status = a->json ? print_report(report) : people_removed(report, a->dry_run);
+    pinfold_report_free(report);
+    return status;
 }
 
 /* --allow and --deny are flags of the policy; of those only these two mean something here. */
@@ -374,11 +371,13 @@ struct job_ask {
 static int job_list(struct ask *a, const struct job_ask *j)
 {
     struct pinfold_error error = {0};
-    char *text;
-    int r = pinfold_job_list(j->session, &text, &error);
+    struct pinfold_report *report;
+    int r = pinfold_job_list_report(j->session, &report, &error);
     if (r < 0)
         return session_failed(&error, r);
-    return a->json ? print_line(text) : people_jobs(text);
+    int status = a->json ? print_report(report) : people_jobs(report);
+    pinfold_report_free(report);
+    return status;
 }
 
 static int job_output(struct ask *a, const struct job_ask *j)
@@ -388,7 +387,8 @@ static int job_output(struct ask *a, const struct job_ask *j)
     uint64_t at = 0, first;
     int ended;
     if (a->follow) {
-        int status = session_attach(j->session, j->job, 0, true, NULL, &error);
+        const struct pinfold_attach_options o = {.size = sizeof o, .job = j->job, .watch_only = 1};
+        int status = pinfold_job_attach(j->session, &o, NULL, &error);
         if (status >= 0 && error.text[0])
             complain("%s", error.text);
         return status < 0 ? session_failed(&error, status) : error.text[0] ? STATUS_NO : STATUS_YES;
@@ -418,9 +418,11 @@ static int job_output(struct ask *a, const struct job_ask *j)
 static int job_attach(struct ask *a, const struct job_ask *j)
 {
     struct pinfold_error error = {0};
-    auto_buf struct buf notes = BUF(1u << 20);
-    int status = session_attach(j->session, j->job, 0, false, &notes, &error);
-    complain_lines(buf_cstr(&notes));
+    const struct pinfold_attach_options o = {.size = sizeof o, .job = j->job};
+    char *notes = NULL;
+    int status = pinfold_job_attach(j->session, &o, &notes, &error);
+    complain_lines(notes ? notes : "");
+    free(notes);
     if (status == -EINTR && !a->quiet)
         complain("detached; the job is still running: pinfold job attach '%s' %u", a->words[1], j->job);
     if (status >= 0 && error.text[0])

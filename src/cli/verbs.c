@@ -8,10 +8,9 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/json.h"
 #include "base/str.h"
 #include "cli/cli.h"
-#include "run/direct.h"
-#include "run/words.h"
 
 void put_command(char *const *words, struct buf *out)
 {
@@ -23,7 +22,7 @@ void put_command(char *const *words, struct buf *out)
             quote = s + strcspn(s, "'");
             auto_buf struct buf part = BUF((size_t)1 << 21);
             buf_put(&part, s, (size_t)(quote - s));
-            words_safe(out, buf_cstr(&part));
+            utf8_safe(out, buf_view(&part));
             if (*quote) {
                 buf_text(out, "'\\''");
                 quote++;
@@ -60,9 +59,9 @@ static int print_plan(struct ask *a, enum pinfold_explain_format format)
         return status;
     int r = pinfold_explain(policy, format, a->show_values, &text, &error);
     /* What is refused, among the rest: what one would want to know of a policy that does not hold here. */
-    char *refused = r < 0 && error.kind == PINFOLD_ERROR_CANNOT && format != PINFOLD_EXPLAIN_COMMAND
-                        ? explain_refused(policy, format, a->show_values)
-                        : NULL;
+    char *refused = NULL;
+    if (r < 0 && error.kind == PINFOLD_ERROR_CANNOT)
+        (void)pinfold_explain_refused(policy, format, a->show_values, &refused, NULL);
     pinfold_policy_free(policy);
     if (refused) {
         (void)print_free(refused);

@@ -30,6 +30,7 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "client/remote.h"
+#include "run/report.h"
 #include "sys/sys.h"
 
 #define CHILD_STACK   (64u << 10)
@@ -38,21 +39,6 @@
 #define LAST_SIGNAL   64
 
 extern char **environ;
-
-const char *pinfold_version(void)
-{
-    return PINFOLD_VERSION;
-}
-
-int remote_tell(struct pinfold_error *to, const struct err *from, int r)
-{
-    if (to && r < 0) {
-        to->kind = (enum pinfold_error_kind)from->kind;
-        to->no = from->no;
-        snprintf(to->text, sizeof to->text, "%s", from->text);
-    }
-    return r;
-}
 
 /* Whoever installed the library may have installed the program. */
 static uid_t library_owner(void)
@@ -214,179 +200,194 @@ int remote_broken(struct err *e, int r)
 }
 
 /* A question of the server's: the answer goes back, and nothing else does. */
-static int answer(int socket, struct str rest, const struct sayer *sayer)
+static int answer_question(int socket, struct str rest, const struct remote_along *along, struct arena *mem)
 {
-    auto_arena struct arena *mem = arena_new(MAX_REQUEST_BYTES);
     auto_buf struct buf reply = BUF(4096);
-    struct pinfold_question q = {.size = sizeof q};
-    uint64_t pid, time;
+    struct message_question asked;
 
-    if (!mem || message_take_text(&rest, TAG_ASK, mem, &q.target) < 0 ||
-        message_take_text(&rest, TAG_ASK, mem, &q.how) < 0 || message_take_text(&rest, TAG_ASK, mem, &q.command) < 0 ||
-        message_take_number(&rest, TAG_ASK, &pid) < 0 || message_take_number(&rest, TAG_ASK, &time) < 0 || !q.target ||
-        !q.how || !q.command || !sayer || !sayer->ask)
+    if (message_take(&rest, TAG_QUESTION, SHAPE_question, mem, &asked) < 0 || !asked.target || !asked.how ||
+        !asked.command || !along->ask)
         return -EBADMSG;
-    q.pid = (uint32_t)pid;
-    q.timeout_ms = (uint32_t)time;
-    message_number(&reply, TAG_ASK, sayer->ask(sayer->ask_ctx, &q));
+    const struct pinfold_question q = {.size = sizeof q,
+                                       .target = asked.target,
+                                       .how = asked.how,
+                                       .command = asked.command,
+                                       .pid = (uint32_t)asked.pid,
+                                       .timeout_ms = (uint32_t)asked.timeout_ms};
+    const struct message_reply said = {.answer = along->ask(along->ask_ctx, &q)};
+    message_put(&reply, TAG_REPLY, SHAPE_reply, &said);
     return message_send(socket, &reply, NULL, 0);
 }
 
-/* One message that is not the answer yet: a sentence for the person. */
-static int hear(struct str rest, const struct sayer *sayer)
+/* One message that is not the answer yet: a sentence for the person, captured bytes as they came, a question. */
+static int hear(int socket, struct str rest, const struct remote_along *along)
 {
     auto_arena struct arena *mem = arena_new(MAX_REQUEST_BYTES);
-    uint64_t what;
-    const char *sentence;
+    struct message_said said;
+    struct message_output written;
 
-    if (!mem || message_take_number(&rest, TAG_SAY, &what) < 0 ||
-        message_take_text(&rest, TAG_SAY, mem, &sentence) < 0 || what > PINFOLD_SAY_WARNING || !sentence)
-        return -EBADMSG;
-    if (sayer && sayer->say)
-        sayer->say(sayer->ctx, (enum pinfold_say)what, sentence);
-    return 0;
+    if (!mem)
+        return -ENOMEM;
+    switch (message_peek(rest)) {
+    case TAG_SAID:
+        if (message_take(&rest, TAG_SAID, SHAPE_said, mem, &said) < 0 || said.what > PINFOLD_SAY_WARNING ||
+            !said.sentence)
+            return -EBADMSG;
+        if (along->say)
+            along->say(along->say_ctx, (enum pinfold_say)said.what, said.sentence);
+        return 0;
+    case TAG_OUTPUT:
+        if (message_take(&rest, TAG_OUTPUT, SHAPE_output, mem, &written) < 0 || !along->output)
+            return -EBADMSG;
+        along->output(along->output_ctx, (int)written.which, written.bytes.p, written.bytes.n);
+        return 0;
+    default:
+        return answer_question(socket, rest, along, mem);
+    }
 }
 
-/* Captured bytes, as they came. */
-static int pass_output(struct str rest, const struct sayer *sayer)
+static int talk(int socket, const struct buf *request, const struct remote_along *along, struct buf *reply)
 {
-    uint64_t which;
-    struct str bytes;
-    if (message_take_number(&rest, TAG_OUTPUT, &which) < 0 || message_take_view(&rest, TAG_OUTPUT, &bytes) < 0 ||
-        !sayer || !sayer->output)
-        return -EBADMSG;
-    sayer->output(sayer->output_ctx, (int)which, bytes.p, bytes.n);
-    return 0;
-}
-
-/* Fills `e` from an error answer; `rest` is left at what follows a success. Returns what the server's call returned. */
-static int take_outcome(struct str *rest, struct err *e)
-{
-    auto_arena struct arena *mem = arena_new(1u << 20);
-    uint64_t r, kind, no;
-    const char *text;
-
-    if (!mem || message_take_number(rest, TAG_ERROR, &r) < 0 || message_take_number(rest, TAG_ERROR, &kind) < 0 ||
-        message_take_number(rest, TAG_ERROR, &no) < 0 || message_take_text(rest, TAG_ERROR, mem, &text) < 0)
-        return remote_broken(e, -EBADMSG);
-    e->kind = (enum err_kind)kind;
-    e->no = (int)no;
-    snprintf(e->text, sizeof e->text, "%s", text ? text : "");
-    return (int)(int64_t)r;
-}
-
-static int talk(struct remote_server *s, const struct buf *request, const int *fds, unsigned n_fds,
-                const struct sayer *sayer, struct buf *reply)
-{
-    int r = message_send(s->socket, request, fds, n_fds);
-    for (bool waiting = true; r == 0 && waiting;) {
+    int r = message_send(socket, request, along->fds, along->n_fds);
+    for (uint16_t tag = 0; r == 0 && tag != TAG_OUTCOME;) {
         buf_free(reply);
-        r = message_receive(s->socket, reply, NULL);
-        uint16_t tag = r == 0 ? message_peek(buf_view(reply)) : 0;
-        waiting = tag == TAG_SAY || tag == TAG_ASK || tag == TAG_OUTPUT;
-        if (waiting && tag == TAG_OUTPUT)
-            r = pass_output(buf_view(reply), sayer);
-        else if (waiting)
-            r = tag == TAG_SAY ? hear(buf_view(reply), sayer) : answer(s->socket, buf_view(reply), sayer);
+        r = message_receive(socket, reply, NULL);
+        tag = r == 0 ? message_peek(buf_view(reply)) : 0;
+        if (r == 0 && tag != TAG_OUTCOME)
+            r = hear(socket, buf_view(reply), along);
     }
     return r;
 }
 
-/* Request out, answer in: `answer` gets the message, `ret` what stands behind the outcome in it. */
-int remote_ask(const struct buf *request, const int *fds, unsigned n_fds, const struct sayer *sayer, struct buf *answer,
-               struct str *ret, struct err *e)
+/* Fills `e` from an outcome, or `ret` from what stands behind one that is a success. Returns what the server's call returned. */
+static int take_answer(enum message_op op, struct remote_answer *answer, void *ret, struct err *e)
 {
+    struct message_outcome outcome;
+    struct str rest = buf_view(&answer->bytes);
+
+    answer->mem = arena_new(MAX_ANSWER_BYTES);
+    if (!answer->mem || message_take(&rest, TAG_OUTCOME, SHAPE_outcome, answer->mem, &outcome) < 0)
+        return remote_broken(e, -EBADMSG);
+    e->kind = (enum err_kind)outcome.kind;
+    e->no = (int)outcome.no;
+    snprintf(e->text, sizeof e->text, "%s", outcome.text ? outcome.text : "");
+    int r = (int)(int64_t)outcome.returned;
+    if (r >= 0 && message_take(&rest, TAG_ANSWER, message_requests[op].answer, answer->mem, ret) < 0)
+        return remote_broken(e, -EBADMSG);
+    return r;
+}
+
+void remote_answer_free(struct remote_answer *a)
+{
+    buf_free(&a->bytes);
+    a->mem = arena_free(a->mem);
+}
+
+int remote_call(enum message_op op, const void *fields, const struct remote_along *along, struct remote_answer *answer,
+                void *ret, struct err *e)
+{
+    static const struct remote_along alone;
+    auto_buf struct buf request = BUF(MAX_REQUEST_BYTES);
     struct remote_server s;
+
+    answer->bytes = BUF(MAX_ANSWER_BYTES);
+    message_number(&request, TAG_REQUEST, op);
+    message_put(&request, TAG_REQUEST, message_requests[op].request, fields);
     int r = server_start(&s, e);
     bool started = r == 0;
-
     if (started)
-        r = talk(&s, request, fds, n_fds, sayer, answer);
+        r = talk(s.socket, &request, along ? along : &alone, &answer->bytes);
     server_end(&s);
     if (!started)
         return r;
     if (r < 0)
         return s.no ? err_sys(e, ERR_SYSTEM, s.no, "cannot start '%s'", PINFOLD_PROGRAM) : remote_broken(e, r);
-    *ret = buf_view(answer);
-    return take_outcome(ret, e);
+    return take_answer(op, answer, ret, e);
 }
 
-/* What has one text for an answer. */
-int remote_ask_text(const struct buf *request, const int *fds, unsigned n_fds, char **ret, struct pinfold_error *error)
+int remote_plain(enum message_op op, const void *fields, const struct remote_along *along, struct err *e)
 {
-    auto_buf struct buf answer = BUF(MAX_ANSWER_BYTES);
+    auto_answer struct remote_answer answer = {.mem = NULL};
+    struct message_nothing nothing;
+    return remote_call(op, fields, along, &answer, &nothing, e);
+}
+
+int remote_text(enum message_op op, const void *fields, char **ret, struct pinfold_error *error)
+{
+    auto_answer struct remote_answer answer = {.mem = NULL};
     auto_buf struct buf text = BUF(MAX_ANSWER_BYTES);
-    struct str rest, found;
+    struct message_text found;
     struct err e = {0};
 
-    int r = remote_ask(request, fds, n_fds, NULL, &answer, &rest, &e);
+    int r = remote_call(op, fields, NULL, &answer, &found, &e);
     if (r < 0)
-        return remote_tell(error, &e, r);
-    if (message_take_view(&rest, TAG_RESULT, &found) < 0)
-        return remote_tell(error, &e, remote_broken(&e, -EBADMSG));
-    buf_str(&text, found);
-    char *taken = buf_take(&text);
-    if (!taken)
-        return remote_tell(error, &e, err_sys(&e, ERR_SYSTEM, ENOMEM, "answer"));
-    *ret = taken;
-    return r;
+        return tell(error, &e, r);
+    buf_str(&text, found.text);
+    int given = give(&text, ret, error);
+    return given < 0 ? given : r;
 }
 
-int remote_options(void *to, size_t room, const void *from, size_t size, struct err *e)
+int remote_report(enum message_op op, const void *fields, struct pinfold_report **ret, struct pinfold_error *error)
 {
-    memset(to, 0, room);
-    if (!from)
-        return 0;
-    if (size < sizeof(size_t) || size > 4096)
-        return err_say(e, ERR_POLICY, "the option struct's size is %zu; set .size = sizeof of it", size);
-    memcpy(to, from, size < room ? size : room);
-    return 0;
+    auto_answer struct remote_answer answer = {.mem = NULL};
+    struct message_report found;
+    struct err e = {0};
+
+    int r = remote_call(op, fields, NULL, &answer, &found, &e);
+    *ret = r < 0 ? NULL : report_of_image(found.value);
+    if (r >= 0 && !*ret)
+        r = remote_broken(&e, -EBADMSG);
+    return tell(error, &e, r);
 }
 
-static void put_options(struct buf *request, uint16_t tag, const struct pinfold_option *o)
+char **remote_list(const char *const *list, size_t n, size_t pointers)
 {
-    for (; o && o->name; o++) {
-        message_text(request, tag, o->name);
-        message_text(request, tag, o->value);
+    size_t bytes = 0;
+    for (size_t i = 0; i < n; i++)
+        bytes += strlen(list[i]) + 1;
+    char **made = calloc(1, pointers * sizeof *made + bytes);
+    char *to = made ? (char *)(made + pointers) : NULL;
+    for (size_t i = 0; made && i < n; i++) {
+        made[i] = to;
+        to = stpcpy(to, list[i]) + 1;
     }
+    return made;
 }
+
+/* ---- policies ---- */
 
 int pinfold_policy_load(const struct pinfold_policy_options *options, struct pinfold_policy **ret,
                         struct pinfold_error *error)
 {
-    auto_buf struct buf request = BUF(MAX_REQUEST_BYTES);
-    auto_buf struct buf answer = BUF(MAX_REQUEST_BYTES);
+    auto_answer struct remote_answer answer = {.mem = NULL};
     struct pinfold_policy_options o;
-    struct str rest, layers;
+    struct message_policy loaded;
     struct err e = {0};
 
-    int r = remote_options(&o, sizeof o, options, options ? options->size : 0, &e);
+    int r = take_options(&o, sizeof o, options, options ? options->size : 0, &e);
     if (r < 0)
-        return remote_tell(error, &e, r);
-    message_number(&request, TAG_OP, OP_LOAD);
-    message_text(&request, TAG_ARGUMENT, o.profile);
-    message_list(&request, TAG_ARGUMENT, o.files);
-    message_text(&request, TAG_ARGUMENT, o.settings);
-    message_text(&request, TAG_ARGUMENT, o.settings_format);
-    message_text(&request, TAG_ARGUMENT, o.text);
-    message_text(&request, TAG_ARGUMENT, o.settings_text);
-    message_text(&request, TAG_ARGUMENT, o.cwd);
-    message_number(&request, TAG_ARGUMENT, o.no_layers != 0);
-    put_options(&request, TAG_OPTION, o.options);
-    put_options(&request, TAG_WISH, o.wishes);
-    r = remote_ask(&request, NULL, 0, NULL, &answer, &rest, &e);
-    if (r == 0 && message_take_view(&rest, TAG_POLICY, &layers) < 0)
-        r = remote_broken(&e, -EBADMSG);
+        return tell(error, &e, r);
+    const struct message_load ask = {.profile = o.profile,
+                                     .files = o.files,
+                                     .settings = o.settings,
+                                     .settings_format = o.settings_format,
+                                     .text = o.text,
+                                     .settings_text = o.settings_text,
+                                     .cwd = o.cwd,
+                                     .no_layers = o.no_layers != 0,
+                                     .options = o.options,
+                                     .wishes = o.wishes};
+    r = remote_call(REQUEST_load, &ask, NULL, &answer, &loaded, &e);
     if (r < 0)
-        return remote_tell(error, &e, r);
+        return tell(error, &e, r);
     struct pinfold_policy *p = calloc(1, sizeof *p);
     if (p) {
         p->layers = BUF(MAX_REQUEST_BYTES);
-        buf_str(&p->layers, layers);
+        buf_str(&p->layers, loaded.policy);
     }
     if (!p || !buf_ok(&p->layers)) {
         pinfold_policy_free(p);
-        return remote_tell(error, &e, err_sys(&e, ERR_SYSTEM, ENOMEM, "cannot load the policy"));
+        return tell(error, &e, err_sys(&e, ERR_SYSTEM, ENOMEM, "cannot load the policy"));
     }
     *ret = p;
     return 0;
@@ -400,99 +401,101 @@ void pinfold_policy_free(struct pinfold_policy *p)
     free(p);
 }
 
-static void policy_request(struct buf *request, enum message_op op, const struct pinfold_policy *p)
-{
-    message_number(request, TAG_OP, op);
-    message_bytes(request, TAG_POLICY, buf_view(&p->layers));
-}
-
 int pinfold_policy_text(struct pinfold_policy *p, int how, char **ret, struct pinfold_error *error)
 {
-    auto_buf struct buf request = BUF(MAX_REQUEST_BYTES);
-    policy_request(&request, OP_TEXT, p);
-    message_number(&request, TAG_ARGUMENT, (unsigned)how);
-    return remote_ask_text(&request, NULL, 0, ret, error);
+    const struct message_print ask = {.policy = buf_view(&p->layers), .how = (unsigned)how};
+    return remote_text(REQUEST_print, &ask, ret, error);
+}
+
+static struct message_explain explaining(const struct pinfold_policy *p, enum pinfold_explain_format format,
+                                         int show_values)
+{
+    return (struct message_explain){.policy = buf_view(&p->layers), .format = format, .show_values = show_values != 0};
 }
 
 int pinfold_explain(struct pinfold_policy *p, enum pinfold_explain_format format, int show_values, char **ret,
                     struct pinfold_error *error)
 {
-    auto_buf struct buf request = BUF(MAX_REQUEST_BYTES);
-    policy_request(&request, OP_EXPLAIN, p);
-    message_number(&request, TAG_ARGUMENT, format);
-    message_number(&request, TAG_ARGUMENT, show_values != 0);
-    return remote_ask_text(&request, NULL, 0, ret, error);
+    const struct message_explain ask = explaining(p, format, show_values);
+    return remote_text(REQUEST_explain, &ask, ret, error);
+}
+
+int pinfold_explain_refused(struct pinfold_policy *p, enum pinfold_explain_format format, int show_values, char **ret,
+                            struct pinfold_error *error)
+{
+    const struct message_explain ask = explaining(p, format, show_values);
+    return remote_text(REQUEST_explain_refused, &ask, ret, error);
+}
+
+int pinfold_explain_report(struct pinfold_policy *p, int show_values, struct pinfold_report **ret,
+                           struct pinfold_error *error)
+{
+    const struct message_explain ask = explaining(p, PINFOLD_EXPLAIN_JSON, show_values);
+    return remote_report(REQUEST_explain_report, &ask, ret, error);
 }
 
 int pinfold_policy_schema(char **ret, struct pinfold_error *error)
 {
-    auto_buf struct buf request = BUF(MAX_REQUEST_BYTES);
-    message_number(&request, TAG_OP, OP_SCHEMA);
-    return remote_ask_text(&request, NULL, 0, ret, error);
+    return remote_text(REQUEST_schema, &(struct message_schema){0}, ret, error);
 }
 
 int pinfold_trust(const char *path, int withdraw, char **ret, struct pinfold_error *error)
 {
-    auto_buf struct buf request = BUF(MAX_REQUEST_BYTES);
-    message_number(&request, TAG_OP, OP_TRUST);
-    message_text(&request, TAG_ARGUMENT, path);
-    message_number(&request, TAG_ARGUMENT, withdraw != 0);
-    return remote_ask_text(&request, NULL, 0, ret, error);
+    const struct message_trust ask = {.path = path, .withdraw = withdraw != 0};
+    return remote_text(REQUEST_trust, &ask, ret, error);
 }
 
 int pinfold_doctor(enum pinfold_explain_format format, int verify, char **ret, struct pinfold_error *error)
 {
-    auto_buf struct buf request = BUF(MAX_REQUEST_BYTES);
-    message_number(&request, TAG_OP, OP_DOCTOR);
-    message_number(&request, TAG_ARGUMENT, format);
-    message_number(&request, TAG_ARGUMENT, verify != 0);
-    return remote_ask_text(&request, NULL, 0, ret, error);
+    const struct message_doctor ask = {.format = format, .verify = verify != 0};
+    return remote_text(REQUEST_doctor, &ask, ret, error);
+}
+
+int pinfold_doctor_report(int verify, struct pinfold_report **ret, struct pinfold_error *error)
+{
+    const struct message_doctor ask = {.format = PINFOLD_EXPLAIN_JSON, .verify = verify != 0};
+    return remote_report(REQUEST_doctor_report, &ask, ret, error);
+}
+
+int pinfold_names_report(struct pinfold_report **ret, struct pinfold_error *error)
+{
+    return remote_report(REQUEST_names, &(struct message_schema){0}, ret, error);
+}
+
+int pinfold_path_judge(const char *what, const char *path, char **ret, struct pinfold_error *error)
+{
+    const struct message_judge ask = {.what = what, .path = path};
+    return remote_text(REQUEST_judge, &ask, ret, error);
 }
 
 int pinfold_log(int fd, int follow, struct pinfold_error *error)
 {
-    auto_buf struct buf request = BUF(MAX_REQUEST_BYTES);
-    char *nothing = NULL;
-    message_number(&request, TAG_OP, OP_LOG);
-    message_number(&request, TAG_ARGUMENT, follow != 0);
-    int r = remote_ask_text(&request, &fd, 1, &nothing, error);
-    if (r == 0)
-        free(nothing);
-    return r;
+    struct err e = {0};
+    const struct message_log ask = {.follow = follow != 0};
+    int r = remote_plain(REQUEST_log, &ask, &(struct remote_along){.fds = &fd, .n_fds = 1}, &e);
+    return tell(error, &e, r);
 }
 
 int pinfold_wrap(struct pinfold_policy *p, const char *const *argv, char ***ret, struct pinfold_error *error)
 {
-    auto_buf struct buf request = BUF(MAX_REQUEST_BYTES);
-    auto_buf struct buf answer = BUF(MAX_REQUEST_BYTES);
-    auto_arena struct arena *mem = arena_new(MAX_REQUEST_BYTES);
-    const char *const *found = NULL;
-    struct str rest;
+    auto_answer struct remote_answer answer = {.mem = NULL};
+    const struct message_wrap ask = {.policy = buf_view(&p->layers), .argv = argv};
+    struct message_words found;
     struct err e = {0};
-    size_t n = 0, bytes = 0;
+    size_t n = 0;
 
-    policy_request(&request, OP_WRAP, p);
-    message_list(&request, TAG_ARGUMENT, argv);
-    int r = remote_ask(&request, NULL, 0, NULL, &answer, &rest, &e);
-    if (r == 0 && (!mem || message_take_list(&rest, TAG_RESULT, mem, &found) < 0 || !found))
+    int r = remote_call(REQUEST_wrap, &ask, NULL, &answer, &found, &e);
+    if (r == 0 && !found.words)
         r = remote_broken(&e, -EBADMSG);
     if (r < 0)
-        return remote_tell(error, &e, r);
-    for (; found[n]; n++)
-        bytes += strlen(found[n]) + 1;
-    char **list = malloc((n + 1) * sizeof *list + bytes);
-    if (!list)
-        return remote_tell(error, &e, err_sys(&e, ERR_SYSTEM, ENOMEM, "wrap"));
-    char *at = (char *)(list + n + 1);
-    for (size_t i = 0; i < n; i++) {
-        size_t size = strlen(found[i]) + 1;
-        list[i] = memcpy(at, found[i], size);
-        at += size;
-    }
-    list[n] = NULL;
-    *ret = list;
-    return 0;
+        return tell(error, &e, r);
+    while (found.words[n])
+        n++;
+    *ret = remote_list(found.words, n, n + 1);
+    return *ret ? 0 : tell(error, &e, err_sys(&e, ERR_SYSTEM, ENOMEM, "wrap"));
 }
+
+/* ---- runs and results ---- */
 
 /* Which of the three go along; with capture the server keeps the output itself. */
 unsigned remote_fds(const int given[3], bool use_fds, bool capture, int fds[3], uint64_t *ret_mask)
@@ -510,75 +513,71 @@ unsigned remote_fds(const int given[3], bool use_fds, bool capture, int fds[3], 
     return n;
 }
 
-int remote_result(struct str rest, struct pinfold_result **ret)
+static struct pinfold_result *result_of(const struct message_result *m)
 {
-    uint64_t end, code, status;
-    struct str out, err;
-    struct pinfold_result *r = calloc(1, sizeof *r);
-
+    struct pinfold_result *r = m->end <= PINFOLD_SANDBOX ? calloc(1, sizeof *r) : NULL;
     if (!r)
-        return -ENOMEM;
+        return NULL;
     r->mem = arena_new(MAX_ANSWER_BYTES);
     r->out = BUF(MAX_ANSWER_BYTES);
     r->err = BUF(MAX_ANSWER_BYTES);
-    if (!r->mem || message_take_number(&rest, TAG_RESULT, &end) < 0 ||
-        message_take_number(&rest, TAG_RESULT, &code) < 0 || message_take_number(&rest, TAG_RESULT, &status) < 0 ||
-        message_take_view(&rest, TAG_RESULT, &out) < 0 || message_take_view(&rest, TAG_RESULT, &err) < 0 ||
-        message_take_text(&rest, TAG_RESULT, r->mem, &r->json) < 0 ||
-        message_take_text(&rest, TAG_RESULT, r->mem, &r->note) < 0 || end > PINFOLD_SANDBOX) {
-        pinfold_result_free(r);
-        return -EBADMSG;
-    }
-    buf_str(&r->out, out);
-    buf_str(&r->err, err);
-    if (!buf_ok(&r->out) || !buf_ok(&r->err)) {
-        pinfold_result_free(r);
-        return -ENOMEM;
-    }
-    r->end = (enum pinfold_end)end;
-    r->code = (int)code;
-    r->status = (int)status;
-    *ret = r;
-    return 0;
+    r->json = BUF(MAX_ANSWER_BYTES);
+    r->report = report_of_image(m->value);
+    r->note = r->mem ? arena_text_or_null(r->mem, m->note) : NULL;
+    buf_str(&r->out, m->out);
+    buf_str(&r->err, m->err);
+    r->end = (enum pinfold_end)m->end;
+    r->code = (int)m->code;
+    r->status = (int)m->status;
+    if (r->mem && r->report && buf_ok(&r->out) && buf_ok(&r->err))
+        return r;
+    pinfold_result_free(r);
+    return NULL;
+}
+
+int remote_result(enum message_op op, const void *fields, const struct remote_along *along, struct pinfold_result **ret,
+                  struct pinfold_error *error)
+{
+    auto_answer struct remote_answer answer = {.mem = NULL};
+    struct message_result found;
+    struct err e = {0};
+    int r = remote_call(op, fields, along, &answer, &found, &e);
+    if (r < 0)
+        return tell(error, &e, r);
+    *ret = result_of(&found);
+    return *ret ? 0 : tell(error, &e, remote_broken(&e, -EBADMSG));
 }
 
 int pinfold_run(struct pinfold_policy *p, const struct pinfold_run_options *options, struct pinfold_result **ret,
                 struct pinfold_error *error)
 {
-    auto_buf struct buf request = BUF(MAX_REQUEST_BYTES);
-    auto_buf struct buf answer = BUF(MAX_ANSWER_BYTES);
     struct pinfold_run_options o;
-    struct str rest;
     struct err e = {0};
     int fds[MESSAGE_FDS];
-    uint64_t mask;
 
-    int r = remote_options(&o, sizeof o, options, options ? options->size : 0, &e);
+    int r = take_options(&o, sizeof o, options, options ? options->size : 0, &e);
     if (r == 0 && o.foreground)
         r = err_say(
             &e, ERR_CANNOT,
             "the shared library supports neither terminal nor signals (foreground); start what pinfold_wrap() returns");
     if (r < 0)
-        return remote_tell(error, &e, r);
+        return tell(error, &e, r);
+    struct message_run ask = {.policy = buf_view(&p->layers),
+                              .argv = o.argv,
+                              .env = o.env,
+                              .cwd = o.cwd,
+                              .capture = o.capture != 0,
+                              .capture_max = o.capture_max,
+                              .say = o.say != NULL,
+                              .ask = o.ask != NULL,
+                              .control = o.control_fd > 0};
     unsigned n =
-        remote_fds((const int[3]){o.stdin_fd, o.stdout_fd, o.stderr_fd}, o.use_fds != 0, o.capture != 0, fds, &mask);
-    struct sayer sayer = {.say = o.say, .ctx = o.say_ctx, .ask = o.ask, .ask_ctx = o.ask_ctx};
-    policy_request(&request, OP_RUN, p);
-    message_list(&request, TAG_ARGUMENT, o.argv);
-    message_list(&request, TAG_ARGUMENT, o.env);
-    message_text(&request, TAG_ARGUMENT, o.cwd);
-    message_number(&request, TAG_ARGUMENT, mask);
-    message_number(&request, TAG_ARGUMENT, o.capture != 0);
-    message_number(&request, TAG_ARGUMENT, o.capture_max);
-    message_number(&request, TAG_ARGUMENT, o.say != NULL);
-    message_number(&request, TAG_ARGUMENT, o.ask != NULL);
-    message_number(&request, TAG_ARGUMENT, o.control_fd > 0);
+        remote_fds((const int[3]){o.stdin_fd, o.stdout_fd, o.stderr_fd}, o.use_fds != 0, o.capture != 0, fds, &ask.fds);
     if (o.control_fd > 0)
         fds[n++] = o.control_fd;
-    r = remote_ask(&request, fds, n, &sayer, &answer, &rest, &e);
-    if (r == 0 && (r = remote_result(rest, ret)) < 0)
-        r = remote_broken(&e, r);
-    return remote_tell(error, &e, r);
+    const struct remote_along along = {
+        .fds = fds, .n_fds = n, .say = o.say, .say_ctx = o.say_ctx, .ask = o.ask, .ask_ctx = o.ask_ctx};
+    return remote_result(REQUEST_run, &ask, &along, ret, error);
 }
 
 void pinfold_result_free(struct pinfold_result *r)
@@ -587,8 +586,23 @@ void pinfold_result_free(struct pinfold_result *r)
         return;
     buf_free(&r->out);
     buf_free(&r->err);
+    buf_free(&r->json);
+    pinfold_report_free(r->report);
     r->mem = arena_free(r->mem);
     free(r);
+}
+
+const struct value_node *result_values(const struct pinfold_result *r)
+{
+    return values_whole(&r->report->values);
+}
+
+const char *pinfold_result_json(const struct pinfold_result *result)
+{
+    struct pinfold_result *r = (struct pinfold_result *)(uintptr_t)result; /* a memory of the answer */
+    if (r->json.n == 0)
+        json_put(&JSON(&r->json), NULL, result_values(r));
+    return buf_ok(&r->json) ? buf_cstr(&r->json) : "";
 }
 
 enum pinfold_end pinfold_result_end(const struct pinfold_result *r)
@@ -619,10 +633,6 @@ const char *pinfold_result_stderr(const struct pinfold_result *r, size_t *ret_n)
     if (ret_n)
         *ret_n = r->err.n;
     return buf_cstr(&r->err);
-}
-const char *pinfold_result_json(const struct pinfold_result *r)
-{
-    return r->json ? r->json : "";
 }
 const char *pinfold_result_note(const struct pinfold_result *r)
 {

@@ -3,9 +3,8 @@
  * answer.
  */
 #pragma once
-#include "base/err.h"
-#include "run/message.h"
-#include "pinfold.h"
+#include "client/messages.h"
+#include "run/options.h"
 
 struct pinfold_policy {
     struct buf layers; /* as packed by the server */
@@ -14,8 +13,9 @@ struct pinfold_result {
     struct arena *mem;
     enum pinfold_end end;
     int code, status;
-    struct buf out, err;
-    const char *json, *note;
+    struct buf out, err, json;
+    struct pinfold_report *report; /* its values */
+    const char *note;
 };
 
 struct pinfold_session {
@@ -24,24 +24,39 @@ struct pinfold_session {
     uint64_t limits[3]; /* timeout, grace, output of each command; 0: the session's */
 };
 
-/* What may arrive before the answer. */
-struct sayer {
+/* What goes along with a request, and who hears what comes before the answer. */
+struct remote_along {
+    const int *fds;
+    unsigned n_fds;
     void (*say)(void *ctx, enum pinfold_say what, const char *sentence);
-    void *ctx;
+    void *say_ctx;
     enum pinfold_answer (*ask)(void *ctx, const struct pinfold_question *question);
     void *ask_ctx;
     void (*output)(void *ctx, int which, const char *bytes, size_t n);
     void *output_ctx;
 };
+/* What an answer's fields lie in. */
+struct remote_answer {
+    struct buf bytes;
+    struct arena *mem;
+};
+void remote_answer_free(struct remote_answer *a);
+#define auto_answer __attribute__((cleanup(remote_answer_free)))
 
-int remote_tell(struct pinfold_error *to, const struct err *from, int r);
+/*
+ * One request: `fields` of its shape out; `ret`, of the answer's shape, in, borrowed from `answer`. `along` may be NULL. Returns
+ * what the server's call returned.
+ */
+int remote_call(enum message_op op, const void *fields, const struct remote_along *along, struct remote_answer *answer,
+                void *ret, struct err *e);
+/* Where the answer is nothing, a text, a report, a result. */
+int remote_plain(enum message_op op, const void *fields, const struct remote_along *along, struct err *e);
+int remote_text(enum message_op op, const void *fields, char **ret, struct pinfold_error *error);
+int remote_report(enum message_op op, const void *fields, struct pinfold_report **ret, struct pinfold_error *error);
+int remote_result(enum message_op op, const void *fields, const struct remote_along *along, struct pinfold_result **ret,
+                  struct pinfold_error *error);
 int remote_broken(struct err *e, int r);
-int remote_options(void *to, size_t room, const void *from, size_t size, struct err *e);
-/* Sends the request and receives the answer into `answer`; `ret` is the part of it after the outcome. */
-int remote_ask(const struct buf *request, const int *fds, unsigned n_fds, const struct sayer *sayer, struct buf *answer,
-               struct str *ret, struct err *e);
-/* The same for an answer that is one text. */
-int remote_ask_text(const struct buf *request, const int *fds, unsigned n_fds, char **ret, struct pinfold_error *error);
-int remote_result(struct str rest, struct pinfold_result **ret);
-/* Which of the three descriptors to send, and how many; with capture the server keeps the output. */
+/* Which of the three go along, and how many; with capture the server keeps the output itself. */
 unsigned remote_fds(const int given[3], bool use_fds, bool capture, int fds[3], uint64_t *ret_mask);
+/* A list in one piece of memory: room for `pointers` of them, of which `n` are given, then the texts. */
+char **remote_list(const char *const *list, size_t n, size_t pointers);

@@ -13,9 +13,6 @@
 
 int session_files(struct pinfold_session *s, bool again, int *ret, struct err *e)
 {
-    auto_buf struct buf request = BUF(MAX_REQUEST_BYTES);
-    auto_buf struct buf answer = BUF(MAX_ANSWER_BYTES);
-    struct str rest;
     int pair[2];
     if (again)
         s->files = close_fd(s->files);
@@ -24,10 +21,8 @@ int session_files(struct pinfold_session *s, bool again, int *ret, struct err *e
         return 0;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
         return err_sys(e, ERR_SYSTEM, errno, "cannot create a socket pair for the session's files");
-    message_number(&request, TAG_OP, OP_SESSION_FILES);
-    message_text(&request, TAG_ARGUMENT, s->name);
-    message_text(&request, TAG_ARGUMENT, s->scope);
-    int r = remote_ask(&request, &pair[1], 1, NULL, &answer, &rest, e);
+    const struct message_open ask = {.name = s->name, .scope = s->scope};
+    int r = remote_plain(REQUEST_files, &ask, &(struct remote_along){.fds = &pair[1], .n_fds = 1}, e);
     (void)close_fd(pair[1]);
     if (r < 0) {
         (void)close_fd(pair[0]);
@@ -37,48 +32,28 @@ int session_files(struct pinfold_session *s, bool again, int *ret, struct err *e
     return 0;
 }
 
-int tell_error(struct pinfold_error *to, const struct err *from, int r)
-{
-    return remote_tell(to, from, r);
-}
-
 /* ---- agents ---- */
 
-int pinfold_agent_list(char **ret, struct pinfold_error *error)
+int pinfold_agent_list_report(struct pinfold_report **ret, struct pinfold_error *error)
 {
-    auto_buf struct buf request = BUF(MAX_REQUEST_BYTES);
-    message_number(&request, TAG_OP, OP_AGENT_LIST);
-    return remote_ask_text(&request, NULL, 0, ret, error);
+    return remote_report(REQUEST_agent_list, &(struct message_schema){0}, ret, error);
 }
 
-static int put_ask(struct buf *request, enum message_op op, const struct pinfold_agent_options *options, struct err *e)
+static int fields_of(const struct pinfold_agent_options *options, struct message_agent *ret, struct err *e)
 {
     struct pinfold_agent_options o;
-    int r = remote_options(&o, sizeof o, options, options ? options->size : 0, e);
-    if (r < 0)
-        return r;
-    const char *const texts[] = {o.agent, o.state, o.home, o.directory, o.prompt, o.profile, o.model, o.response};
-    message_number(request, TAG_OP, op);
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-        message_text(request, TAG_ARGUMENT, texts[i]);
-    message_number(request, TAG_ARGUMENT, o.resume != 0);
-    message_number(request, TAG_ARGUMENT, o.unattended != 0);
-    return 0;
-}
-
-/* A list in one piece of memory: room for `n` pointers and what follows, then the texts. */
-static char **one_piece(const char *const *list, size_t n, size_t pointers)
-{
-    size_t bytes = 0;
-    for (size_t i = 0; i < n; i++)
-        bytes += strlen(list[i]) + 1;
-    char **made = calloc(1, pointers * sizeof *made + bytes);
-    char *to = made ? (char *)(made + pointers) : NULL;
-    for (size_t i = 0; made && i < n; i++) {
-        made[i] = to;
-        to = stpcpy(to, list[i]) + 1;
-    }
-    return made;
+    int r = take_options(&o, sizeof o, options, options ? options->size : 0, e);
+    *ret = (struct message_agent){.agent = o.agent,
+                                  .state = o.state,
+                                  .home = o.home,
+                                  .directory = o.directory,
+                                  .prompt = o.prompt,
+                                  .profile = o.profile,
+                                  .model = o.model,
+                                  .response = o.response,
+                                  .resume = o.resume != 0,
+                                  .unattended = o.unattended != 0};
+    return r;
 }
 
 static size_t count(const char *const *list)
@@ -89,36 +64,44 @@ static size_t count(const char *const *list)
     return n;
 }
 
+/* One piece of memory: the options, one of zeros, then their texts. */
+static struct pinfold_option *copied(const struct pinfold_option *from, struct arena *mem)
+{
+    const char **words = NULL, **one;
+    size_t n = 0;
+    for (; from->name; from++) {
+        if ((one = arena_push(mem, &words, &n, sizeof *one)))
+            *one = from->name;
+        if ((one = arena_push(mem, &words, &n, sizeof *one)))
+            *one = from->value ? from->value : "";
+    }
+    _Static_assert(sizeof(struct pinfold_option) == 2 * sizeof(char *), "options must come in pairs of name and value");
+    return arena_failed(mem) ? NULL : (struct pinfold_option *)(void *)remote_list(words, n, n + 2);
+}
+
 int pinfold_agent_prepare(const struct pinfold_agent_options *options, struct pinfold_option **ret_options, char **ret,
                           struct pinfold_error *error)
 {
-    auto_buf struct buf request = BUF(MAX_REQUEST_BYTES);
-    auto_buf struct buf answer = BUF(MAX_ANSWER_BYTES);
-    auto_arena struct arena *mem = arena_new(MAX_REQUEST_BYTES);
-    const char *const *flags = NULL;
-    const char *json = NULL;
-    struct str rest;
+    auto_answer struct remote_answer answer = {.mem = NULL};
+    struct message_prepared found;
+    struct message_agent ask;
     struct err e = {0};
-    int r = put_ask(&request, OP_AGENT_PREPARE, options, &e);
+    int r = fields_of(options, &ask, &e);
     if (r == 0)
-        r = remote_ask(&request, NULL, 0, NULL, &answer, &rest, &e);
-    if (r == 0 && (!mem || message_take_list(&rest, TAG_RESULT, mem, &flags) < 0 ||
-                   message_take_text(&rest, TAG_RESULT, mem, &json) < 0 || count(flags) % 2 || !json))
+        r = remote_call(REQUEST_agent_prepare, &ask, NULL, &answer, &found, &e);
+    if (r == 0 && !found.json)
         r = remote_broken(&e, -EBADMSG);
     if (r < 0)
-        return remote_tell(error, &e, r);
-    size_t n = count(flags);
-    /* A pair of pointers is an option; the pair behind them, of zeros, the end. */
-    _Static_assert(sizeof(struct pinfold_option) == 2 * sizeof(char *), "options must come in pairs of name and value");
-    char **pairs = ret_options ? one_piece(flags, n, n + 2) : NULL;
-    char *text = ret ? strdup(json) : NULL;
-    if ((ret_options && !pairs) || (ret && !text)) {
-        free(pairs);
+        return tell(error, &e, r);
+    struct pinfold_option *list = ret_options ? copied(found.options, answer.mem) : NULL;
+    char *text = ret ? strdup(found.json) : NULL;
+    if ((ret_options && !list) || (ret && !text)) {
+        free(list);
         free(text);
-        return remote_tell(error, &e, err_sys(&e, ERR_SYSTEM, ENOMEM, "agent"));
+        return tell(error, &e, err_sys(&e, ERR_SYSTEM, ENOMEM, "agent"));
     }
     if (ret_options)
-        *ret_options = (struct pinfold_option *)(void *)pairs;
+        *ret_options = list;
     if (ret)
         *ret = text;
     return 0;
@@ -126,19 +109,17 @@ int pinfold_agent_prepare(const struct pinfold_agent_options *options, struct pi
 
 int pinfold_agent_argv(const struct pinfold_agent_options *options, char ***ret, struct pinfold_error *error)
 {
-    auto_buf struct buf request = BUF(MAX_REQUEST_BYTES);
-    auto_buf struct buf answer = BUF(MAX_ANSWER_BYTES);
-    auto_arena struct arena *mem = arena_new(MAX_REQUEST_BYTES);
-    const char *const *argv = NULL;
-    struct str rest;
+    auto_answer struct remote_answer answer = {.mem = NULL};
+    struct message_words found;
+    struct message_agent ask;
     struct err e = {0};
-    int r = put_ask(&request, OP_AGENT_ARGV, options, &e);
+    int r = fields_of(options, &ask, &e);
     if (r == 0)
-        r = remote_ask(&request, NULL, 0, NULL, &answer, &rest, &e);
-    if (r == 0 && (!mem || message_take_list(&rest, TAG_RESULT, mem, &argv) < 0 || !argv))
+        r = remote_call(REQUEST_agent_argv, &ask, NULL, &answer, &found, &e);
+    if (r == 0 && !found.words)
         r = remote_broken(&e, -EBADMSG);
     if (r < 0)
-        return remote_tell(error, &e, r);
-    *ret = one_piece(argv, count(argv), count(argv) + 1);
-    return *ret ? 0 : remote_tell(error, &e, err_sys(&e, ERR_SYSTEM, ENOMEM, "agent"));
+        return tell(error, &e, r);
+    *ret = remote_list(found.words, count(found.words), count(found.words) + 1);
+    return *ret ? 0 : tell(error, &e, err_sys(&e, ERR_SYSTEM, ENOMEM, "agent"));
 }

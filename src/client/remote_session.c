@@ -9,29 +9,17 @@
 #include "base/fd.h"
 #include "client/remote.h"
 
-static int no_memory(struct err *e)
-{
-    return err_sys(e, ERR_SYSTEM, ENOMEM, "session");
-}
-
 static int options_of(const struct pinfold_session_options *from, struct pinfold_session_options *to, struct err *e)
 {
-    return remote_options(to, sizeof *to, from, from ? from->size : 0, e);
+    return take_options(to, sizeof *to, from, from ? from->size : 0, e);
 }
 
-static void put_name(struct buf *request, const char *name, const char *scope)
+static struct message_open naming(const struct pinfold_session *s)
 {
-    message_text(request, TAG_ARGUMENT, name);
-    message_text(request, TAG_ARGUMENT, scope);
+    return (struct message_open){.name = s->name, .scope = s->scope};
 }
 
-static void session_request(struct buf *request, enum message_op op, const struct pinfold_session *s)
-{
-    message_number(request, TAG_OP, op);
-    put_name(request, s->name, s->scope);
-}
-
-static struct pinfold_session *object(const struct pinfold_session_options *o)
+static int make(const struct pinfold_session_options *o, struct pinfold_session **ret, struct err *e)
 {
     struct pinfold_session *s = calloc(1, sizeof *s);
     if (s)
@@ -40,10 +28,12 @@ static struct pinfold_session *object(const struct pinfold_session_options *o)
         s->name = strdup(o->name);
     if (s && o->scope)
         s->scope = strdup(o->scope);
-    if (s && s->name && (!o->scope || s->scope))
-        return s;
-    pinfold_session_free(s);
-    return NULL;
+    if (!s || !s->name || (o->scope && !s->scope)) {
+        pinfold_session_free(s);
+        return err_sys(e, ERR_SYSTEM, ENOMEM, "session");
+    }
+    *ret = s;
+    return 0;
 }
 
 void pinfold_session_free(struct pinfold_session *s)
@@ -56,114 +46,94 @@ void pinfold_session_free(struct pinfold_session *s)
     free(s);
 }
 
-/* A request whose answer is that it went well; `ret` (may be NULL) gets an object then. */
-static int ask_plain(const struct buf *request, const struct pinfold_session_options *o, struct pinfold_session **ret,
-                     struct err *e)
-{
-    auto_buf struct buf answer = BUF(MAX_ANSWER_BYTES);
-    struct str rest;
-    int r = remote_ask(request, NULL, 0, NULL, &answer, &rest, e);
-    if (r < 0 || !ret)
-        return r;
-    *ret = object(o);
-    return *ret ? 0 : no_memory(e);
-}
-
 int pinfold_session_ensure(struct pinfold_policy *policy, const struct pinfold_session_options *options,
                            struct pinfold_session **ret, struct pinfold_error *error)
 {
-    auto_buf struct buf request = BUF(MAX_REQUEST_BYTES);
+    auto_answer struct remote_answer answer = {.mem = NULL};
     struct pinfold_session_options o;
+    struct message_limits limits;
     struct err e = {0};
     int r = options_of(options, &o, &e);
     if (r < 0)
-        return remote_tell(error, &e, r);
-    message_number(&request, TAG_OP, OP_SESSION_ENSURE);
-    message_bytes(&request, TAG_POLICY, buf_view(&policy->layers));
-    put_name(&request, o.name, o.scope);
-    message_number(&request, TAG_ARGUMENT, o.recreate != 0);
-    auto_buf struct buf answer = BUF(MAX_ANSWER_BYTES);
-    struct str rest;
-    uint64_t limits[3] = {0};
-    const struct sayer sayer = {.say = o.say, .ctx = o.say_ctx};
-    r = remote_ask(&request, NULL, 0, &sayer, &answer, &rest, &e);
-    for (unsigned i = 0; r == 0 && i < 3; i++) {
-        if (message_take_number(&rest, TAG_RESULT, &limits[i]) < 0)
-            r = remote_broken(&e, -EBADMSG);
-    }
-    if (r < 0)
-        return remote_tell(error, &e, r);
-    *ret = object(&o);
-    if (!*ret)
-        return remote_tell(error, &e, no_memory(&e));
-    memcpy((*ret)->limits, limits, sizeof limits);
-    return 0;
+        return tell(error, &e, r);
+    const struct message_ensure ask = {
+        .policy = buf_view(&policy->layers), .name = o.name, .scope = o.scope, .recreate = o.recreate != 0};
+    const struct remote_along along = {.say = o.say, .say_ctx = o.say_ctx};
+    r = remote_call(REQUEST_ensure, &ask, &along, &answer, &limits, &e);
+    if (r == 0)
+        r = make(&o, ret, &e);
+    if (r == 0)
+        memcpy((*ret)->limits, (const uint64_t[3]){limits.timeout, limits.grace, limits.output}, sizeof(*ret)->limits);
+    return tell(error, &e, r);
 }
 
 int pinfold_session_open(const struct pinfold_session_options *options, struct pinfold_session **ret,
                          struct pinfold_error *error)
 {
-    auto_buf struct buf request = BUF(MAX_REQUEST_BYTES);
     struct pinfold_session_options o;
     struct err e = {0};
     int r = options_of(options, &o, &e);
-    if (r < 0)
-        return remote_tell(error, &e, r);
-    message_number(&request, TAG_OP, OP_SESSION_OPEN);
-    put_name(&request, o.name, o.scope);
-    return remote_tell(error, &e, ask_plain(&request, &o, ret, &e));
+    if (r == 0)
+        r = remote_plain(REQUEST_open, &(struct message_open){.name = o.name, .scope = o.scope}, NULL, &e);
+    if (r == 0)
+        r = make(&o, ret, &e);
+    return tell(error, &e, r);
 }
 
 int pinfold_session_stop(const struct pinfold_session_options *options, int remove, struct pinfold_error *error)
 {
-    auto_buf struct buf request = BUF(MAX_REQUEST_BYTES);
     struct pinfold_session_options o;
     struct err e = {0};
     int r = options_of(options, &o, &e);
-    if (r < 0)
-        return remote_tell(error, &e, r);
-    message_number(&request, TAG_OP, OP_SESSION_STOP);
-    put_name(&request, o.name, o.scope);
-    message_number(&request, TAG_ARGUMENT, remove != 0);
-    return remote_tell(error, &e, ask_plain(&request, &o, NULL, &e));
+    if (r == 0) {
+        const struct message_stop ask = {.name = o.name, .scope = o.scope, .remove = remove != 0};
+        r = remote_plain(REQUEST_stop, &ask, NULL, &e);
+    }
+    return tell(error, &e, r);
 }
 
-int pinfold_session_list(const struct pinfold_session_options *options, char **ret, struct pinfold_error *error)
+int pinfold_session_list_report(const struct pinfold_session_options *options, struct pinfold_report **ret,
+                                struct pinfold_error *error)
 {
-    auto_buf struct buf request = BUF(MAX_REQUEST_BYTES);
     struct pinfold_session_options o;
     struct err e = {0};
     int r = options_of(options, &o, &e);
     if (r < 0)
-        return remote_tell(error, &e, r);
-    message_number(&request, TAG_OP, OP_SESSION_LIST);
-    put_name(&request, o.name, o.scope);
-    message_number(&request, TAG_ARGUMENT, options != NULL);
-    return remote_ask_text(&request, NULL, 0, ret, error);
+        return tell(error, &e, r);
+    const struct message_list ask = {.name = o.name, .scope = o.scope, .some = options != NULL};
+    return remote_report(REQUEST_list, &ask, ret, error);
+}
+
+int pinfold_session_prune_report(int look, struct pinfold_report **ret, struct pinfold_error *error)
+{
+    return remote_report(REQUEST_prune, &(struct message_prune){.look = look != 0}, ret, error);
 }
 
 /* What a command needs of its options, but for descriptors. */
-static void put_command(struct buf *request, const struct pinfold_session *s, const struct pinfold_exec_options *o)
+static struct message_exec command(const struct pinfold_session *s, const struct pinfold_exec_options *o)
 {
-    message_list(request, TAG_ARGUMENT, o->argv);
-    message_list(request, TAG_ARGUMENT, o->env);
-    message_text(request, TAG_ARGUMENT, o->cwd);
-    message_text(request, TAG_ARGUMENT, o->shell);
-    message_number(request, TAG_ARGUMENT, o->capture != 0);
-    message_number(request, TAG_ARGUMENT, o->capture_max);
-    message_number(request, TAG_ARGUMENT, o->timeout_ms);
-    message_number(request, TAG_ARGUMENT, o->tty ? (uint64_t)(o->tty == 2) + 1 : 0);
-    message_number(request, TAG_ARGUMENT, o->memory_max);
-    message_number(request, TAG_ARGUMENT, o->processes_max);
-    message_number(request, TAG_ARGUMENT, o->output != NULL);
-    message_number(request, TAG_ARGUMENT, o->cancel_fd > 0);
-    for (unsigned i = 0; i < 3; i++)
-        message_number(request, TAG_ARGUMENT, s->limits[i]);
+    return (struct message_exec){.name = s->name,
+                                 .scope = s->scope,
+                                 .argv = o->argv,
+                                 .env = o->env,
+                                 .cwd = o->cwd,
+                                 .shell = o->shell,
+                                 .capture = o->capture != 0,
+                                 .capture_max = o->capture_max,
+                                 .timeout_ms = o->timeout_ms,
+                                 .tty = o->tty ? (uint64_t)(o->tty == 2) + 1 : 0,
+                                 .memory_max = o->memory_max,
+                                 .processes_max = o->processes_max,
+                                 .output = o->output != NULL,
+                                 .cancel = o->cancel_fd > 0,
+                                 .own_timeout = s->limits[0],
+                                 .own_grace = s->limits[1],
+                                 .own_output = s->limits[2]};
 }
 
 static int exec_options(const struct pinfold_exec_options *options, struct pinfold_exec_options *o, struct err *e)
 {
-    int r = remote_options(o, sizeof *o, options, options ? options->size : 0, e);
+    int r = take_options(o, sizeof *o, options, options ? options->size : 0, e);
     if (r == 0 && o->foreground)
         r = err_say(e, ERR_CANNOT,
                     "the shared library supports neither terminal nor signals (foreground); start: pinfold exec");
@@ -173,123 +143,94 @@ static int exec_options(const struct pinfold_exec_options *options, struct pinfo
 int pinfold_exec(struct pinfold_session *session, const struct pinfold_exec_options *options,
                  struct pinfold_result **ret, struct pinfold_error *error)
 {
-    auto_buf struct buf request = BUF(MAX_REQUEST_BYTES);
-    auto_buf struct buf answer = BUF(MAX_ANSWER_BYTES);
     struct pinfold_exec_options o;
-    struct str rest;
     struct err e = {0};
     int fds[MESSAGE_FDS];
-    uint64_t mask;
 
     int r = exec_options(options, &o, &e);
     if (r < 0)
-        return remote_tell(error, &e, r);
+        return tell(error, &e, r);
+    struct message_exec ask = command(session, &o);
     unsigned n =
-        remote_fds((const int[3]){o.stdin_fd, o.stdout_fd, o.stderr_fd}, o.use_fds != 0, o.capture != 0, fds, &mask);
-    const struct sayer sayer = {.output = o.output, .output_ctx = o.ctx};
-    session_request(&request, OP_EXEC, session);
-    put_command(&request, session, &o);
-    message_number(&request, TAG_ARGUMENT, mask);
+        remote_fds((const int[3]){o.stdin_fd, o.stdout_fd, o.stderr_fd}, o.use_fds != 0, o.capture != 0, fds, &ask.fds);
     if (o.cancel_fd > 0)
         fds[n++] = o.cancel_fd;
-    r = remote_ask(&request, fds, n, &sayer, &answer, &rest, &e);
-    if (r == 0 && (r = remote_result(rest, ret)) < 0)
-        r = remote_broken(&e, r);
-    return remote_tell(error, &e, r);
-}
-
-static int prune(bool look, char **ret, struct pinfold_error *error)
-{
-    auto_buf struct buf request = BUF(MAX_REQUEST_BYTES);
-    message_number(&request, TAG_OP, OP_SESSION_PRUNE);
-    message_number(&request, TAG_ARGUMENT, look);
-    return remote_ask_text(&request, NULL, 0, ret, error);
-}
-
-int pinfold_session_prune(char **ret, struct pinfold_error *error)
-{
-    return prune(false, ret, error);
-}
-
-int pinfold_session_left(char **ret, struct pinfold_error *error)
-{
-    return prune(true, ret, error);
+    const struct remote_along along = {.fds = fds, .n_fds = n, .output = o.output, .output_ctx = o.ctx};
+    return remote_result(REQUEST_exec, &ask, &along, ret, error);
 }
 
 int pinfold_session_update(struct pinfold_session *session, const char *const *allow, const char *const *deny,
                            struct pinfold_error *error)
 {
-    auto_buf struct buf request = BUF(MAX_REQUEST_BYTES);
     struct err e = {0};
-    session_request(&request, OP_SESSION_UPDATE, session);
-    message_list(&request, TAG_ARGUMENT, allow);
-    message_list(&request, TAG_ARGUMENT, deny);
-    return remote_tell(error, &e, ask_plain(&request, NULL, NULL, &e));
+    const struct message_update ask = {.name = session->name, .scope = session->scope, .allow = allow, .deny = deny};
+    return tell(error, &e, remote_plain(REQUEST_update, &ask, NULL, &e));
 }
+
+/* ---- jobs ---- */
 
 int pinfold_job_start(struct pinfold_session *session, const struct pinfold_exec_options *options, uint32_t *ret_job,
                       struct pinfold_error *error)
 {
-    auto_buf struct buf request = BUF(MAX_REQUEST_BYTES);
-    auto_buf struct buf answer = BUF(MAX_ANSWER_BYTES);
+    auto_answer struct remote_answer answer = {.mem = NULL};
     struct pinfold_exec_options o;
-    struct str rest;
+    struct message_job started;
     struct err e = {0};
-    uint64_t job;
 
     int r = exec_options(options, &o, &e);
     if (r < 0)
-        return remote_tell(error, &e, r);
+        return tell(error, &e, r);
     bool given = o.use_fds && o.stdin_fd >= 0;
-    session_request(&request, OP_JOB_START, session);
-    put_command(&request, session, &o);
-    message_number(&request, TAG_ARGUMENT, given);
-    r = remote_ask(&request, &o.stdin_fd, given, NULL, &answer, &rest, &e);
-    if (r == 0 && message_take_number(&rest, TAG_RESULT, &job) < 0)
-        r = remote_broken(&e, -EBADMSG);
+    struct message_exec ask = command(session, &o);
+    ask.fds = given;
+    const struct remote_along along = {.fds = &o.stdin_fd, .n_fds = given};
+    r = remote_call(REQUEST_job_start, &ask, &along, &answer, &started, &e);
     if (r == 0)
-        *ret_job = (uint32_t)job;
-    return remote_tell(error, &e, r);
+        *ret_job = (uint32_t)started.job;
+    return tell(error, &e, r);
 }
 
-int pinfold_job_list(struct pinfold_session *session, char **ret, struct pinfold_error *error)
+int pinfold_job_list_report(struct pinfold_session *session, struct pinfold_report **ret, struct pinfold_error *error)
 {
-    auto_buf struct buf request = BUF(MAX_REQUEST_BYTES);
-    session_request(&request, OP_JOB_LIST, session);
-    return remote_ask_text(&request, NULL, 0, ret, error);
+    const struct message_open ask = naming(session);
+    return remote_report(REQUEST_job_list, &ask, ret, error);
 }
 
 int64_t pinfold_job_output(struct pinfold_session *session, uint32_t job, uint64_t at, char *to, size_t room,
                            uint64_t *ret_first, int *ret_ended, struct pinfold_error *error)
 {
-    auto_buf struct buf request = BUF(MAX_REQUEST_BYTES);
-    auto_buf struct buf answer = BUF(MAX_ANSWER_BYTES);
-    struct str rest, bytes;
+    auto_answer struct remote_answer answer = {.mem = NULL};
+    const struct message_job_output ask = {
+        .name = session->name, .scope = session->scope, .job = job, .at = at, .room = room};
+    struct message_written found;
     struct err e = {0};
-    uint64_t ended = 0;
 
-    session_request(&request, OP_JOB_OUTPUT, session);
-    message_number(&request, TAG_ARGUMENT, job);
-    message_number(&request, TAG_ARGUMENT, at);
-    message_number(&request, TAG_ARGUMENT, room);
-    int r = remote_ask(&request, NULL, 0, NULL, &answer, &rest, &e);
-    if (r == 0 &&
-        (message_take_view(&rest, TAG_RESULT, &bytes) < 0 || bytes.n > room ||
-         message_take_number(&rest, TAG_RESULT, ret_first) < 0 || message_take_number(&rest, TAG_RESULT, &ended) < 0))
+    int r = remote_call(REQUEST_job_output, &ask, NULL, &answer, &found, &e);
+    if (r == 0 && found.bytes.n > room)
         r = remote_broken(&e, -EBADMSG);
     if (r < 0)
-        return remote_tell(error, &e, r);
-    *ret_ended = ended != 0;
-    memcpy(to, bytes.p, bytes.n);
-    return (int64_t)bytes.n;
+        return tell(error, &e, r);
+    *ret_first = found.first;
+    *ret_ended = found.ended != 0;
+    memcpy(to, found.bytes.p, found.bytes.n);
+    return (int64_t)found.bytes.n;
 }
 
 int pinfold_job_kill(struct pinfold_session *session, uint32_t job, int signal, struct pinfold_error *error)
 {
-    auto_buf struct buf request = BUF(MAX_REQUEST_BYTES);
     struct err e = {0};
-    session_request(&request, OP_JOB_KILL, session);
-    message_number(&request, TAG_ARGUMENT, job);
-    message_number(&request, TAG_ARGUMENT, (uint64_t)signal);
-    return remote_tell(error, &e, ask_plain(&request, NULL, NULL, &e));
+    const struct message_job_kill ask = {
+        .name = session->name, .scope = session->scope, .job = job, .signal = (uint64_t)signal};
+    return tell(error, &e, remote_plain(REQUEST_job_kill, &ask, NULL, &e));
+}
+
+int pinfold_job_attach(struct pinfold_session *session, const struct pinfold_attach_options *options, char **ret_notes,
+                       struct pinfold_error *error)
+{
+    struct err e = {0};
+    (void)session;
+    (void)options;
+    (void)ret_notes;
+    (void)err_say(&e, ERR_CANNOT, "the shared library takes no terminal; start: pinfold job attach");
+    return tell(error, &e, -EOPNOTSUPP);
 }

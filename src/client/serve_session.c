@@ -1,246 +1,205 @@
-/* Serves the shared library's requests about sessions, commands in them and jobs. */
+/* Serves the shared library's requests about sessions, commands in them, jobs and files. */
 #include "client/serving.h"
 
 #include "client/server.h"
 #include "session/session.h"
+#include "session/session_files.h"
 
-static int take_name(struct request *q, struct pinfold_session_options *o)
+int serve_ensure(struct request *q, const struct message_ensure *a, struct message_limits *ret)
 {
-    o->size = sizeof *o;
-    return serve_text_argument(q, &o->name) < 0 || serve_text_argument(q, &o->scope) < 0 ? -EBADMSG : 0;
-}
-
-static int ensure(struct request *q)
-{
-    struct pinfold_session_options o = {0};
+    const struct pinfold_session_options o = {
+        .size = sizeof o, .name = a->name, .scope = a->scope, .recreate = a->recreate != 0, .say = serve_say};
+    struct pinfold_session *session;
     struct pinfold_policy *policy;
-    struct pinfold_session *session;
-    uint64_t recreate;
-    int r = serve_policy_argument(q, &policy);
+    struct err e = {0};
+    int r = tell(q->error, &e, policy_of_layers(a->policy, &policy, &e));
     if (r < 0)
         return r;
-    if (take_name(q, &o) < 0 || serve_number(q, &recreate) < 0) {
-        pinfold_policy_free(policy);
-        return serve_bad(q);
-    }
-    o.recreate = recreate != 0;
-    o.say = serve_say;
     r = pinfold_session_ensure(policy, &o, &session, q->error);
-    if (r == 0) { /* each command's own, which come back with each command */
-        const struct limits *l = &session->policy.limits;
-        message_number(q->answer, TAG_RESULT, l->timeout.value);
-        message_number(q->answer, TAG_RESULT, l->grace.value);
-        message_number(q->answer, TAG_RESULT, l->output.value);
-        pinfold_session_free(session);
-    }
     pinfold_policy_free(policy);
-    return r;
-}
-
-static int list_sessions(struct request *q)
-{
-    struct pinfold_session_options o = {0};
-    uint64_t some;
-    char *text = NULL;
-    if (take_name(q, &o) < 0 || serve_number(q, &some) < 0)
-        return serve_bad(q);
-    int r = pinfold_session_list(some ? &o : NULL, &text, q->error);
-    return serve_answer_text(q, r, text);
-}
-
-static int stop(struct request *q)
-{
-    struct pinfold_session_options o = {0};
-    uint64_t remove;
-    if (take_name(q, &o) < 0 || serve_number(q, &remove) < 0)
-        return serve_bad(q);
-    return pinfold_session_stop(&o, remove != 0, q->error);
-}
-
-static void pass_output(void *ctx, int which, const char *bytes, size_t n)
-{
-    auto_buf struct buf m = BUF(MAX_REQUEST_BYTES);
-    (void)ctx;
-    message_number(&m, TAG_OUTPUT, (uint64_t)which);
-    message_bytes(&m, TAG_OUTPUT, (struct str){bytes, n});
-    (void)message_send(SERVE_SOCKET, &m, NULL, 0);
-}
-
-static int read_limits(struct request *q, struct limits *l)
-{
-    struct limit *const own[3] = {&l->timeout, &l->grace, &l->output};
-    for (unsigned i = 0; i < 3; i++) {
-        uint64_t value;
-        if (serve_number(q, &value) < 0)
-            return -EBADMSG;
-        if (value) /* 0: the session's */
-            *own[i] = (struct limit){.value = value, .asked = true, .origin = 1};
-    }
-    return 0;
-}
-
-static int take_command(struct request *q, struct pinfold_session *session, struct pinfold_exec_options *o,
-                        uint64_t *ret_cancel)
-{
-    uint64_t capture, capture_max, timeout, tty, output;
-    *o = (struct pinfold_exec_options){
-        .size = sizeof *o, .use_fds = 1, .stdin_fd = -1, .stdout_fd = -1, .stderr_fd = -1};
-    if (serve_list(q, &o->argv) < 0 || serve_list(q, &o->env) < 0 || serve_text_argument(q, &o->cwd) < 0 ||
-        serve_text_argument(q, &o->shell) < 0 || serve_number(q, &capture) < 0 || serve_number(q, &capture_max) < 0 ||
-        serve_number(q, &timeout) < 0 || serve_number(q, &tty) < 0 || serve_number(q, &o->memory_max) < 0 ||
-        serve_number(q, &o->processes_max) < 0 || serve_number(q, &output) < 0 || serve_number(q, ret_cancel) < 0 ||
-        read_limits(q, &session->policy.limits) < 0)
-        return -EBADMSG;
-    o->capture = capture != 0;
-    o->capture_max = capture_max;
-    o->timeout_ms = (uint32_t)timeout;
-    o->tty = tty ? (tty == 2) + 1 : 0;
-    o->output = output ? pass_output : NULL;
-    return 0;
-}
-
-static int exec(struct request *q, struct pinfold_session *session)
-{
-    struct pinfold_exec_options o;
-    struct pinfold_result *result;
-    uint64_t mask, cancel;
-    unsigned next = 0;
-    int *const into[3] = {&o.stdin_fd, &o.stdout_fd, &o.stderr_fd};
-    if (take_command(q, session, &o, &cancel) < 0 || serve_number(q, &mask) < 0)
-        return serve_bad(q);
-    for (unsigned i = 0; i < 3; i++) {
-        if (mask >> i & 1)
-            *into[i] = q->fds[next++];
-    }
-    if (cancel && (o.cancel_fd = q->fds[next]) < 0)
-        return serve_bad(q);
-    serve_end_with_caller(true);
-    int r = pinfold_exec(session, &o, &result, q->error);
-    serve_end_with_caller(false);
-    if (r == 0)
-        serve_answer_result(q, result);
-    return r;
-}
-
-static int job_start(struct request *q, struct pinfold_session *session)
-{
-    struct pinfold_exec_options o;
-    uint64_t cancel, given;
-    uint32_t job;
-    if (take_command(q, session, &o, &cancel) < 0 || serve_number(q, &given) < 0)
-        return serve_bad(q);
-    if (given)
-        o.stdin_fd = q->fds[0];
-    int r = pinfold_job_start(session, &o, &job, q->error);
-    if (r == 0)
-        message_number(q->answer, TAG_RESULT, job);
-    return r;
-}
-
-static int job_output(struct request *q, struct pinfold_session *session)
-{
-    uint64_t job, at, room, first = 0;
-    int ended = 0;
-    if (serve_number(q, &job) < 0 || serve_number(q, &at) < 0 || serve_number(q, &room) < 0)
-        return serve_bad(q);
-    room = room < (1u << 20) ? room : 1u << 20;
-    char *bytes = arena_zero(q->mem, room + 1);
-    if (!bytes)
-        return serve_bad(q);
-    int64_t n = pinfold_job_output(session, (uint32_t)job, at, bytes, room, &first, &ended, q->error);
-    if (n < 0)
-        return (int)n;
-    message_bytes(q->answer, TAG_RESULT, (struct str){bytes, (size_t)n});
-    message_number(q->answer, TAG_RESULT, first);
-    message_number(q->answer, TAG_RESULT, (uint64_t)ended);
-    return 0;
-}
-
-static int job_kill(struct request *q, struct pinfold_session *session)
-{
-    uint64_t job, number;
-    if (serve_number(q, &job) < 0 || serve_number(q, &number) < 0)
-        return serve_bad(q);
-    return pinfold_job_kill(session, (uint32_t)job, (int)number, q->error);
-}
-
-static int list_jobs(struct request *q, struct pinfold_session *session)
-{
-    char *text = NULL;
-    int r = pinfold_job_list(session, &text, q->error);
-    return serve_answer_text(q, r, text);
-}
-
-static int update(struct request *q, struct pinfold_session *session)
-{
-    const char *const *allow, *const *deny;
-    if (serve_list(q, &allow) < 0 || serve_list(q, &deny) < 0)
-        return serve_bad(q);
-    return pinfold_session_update(session, allow, deny, q->error);
-}
-
-static int prune_left(struct request *q)
-{
-    char *text = NULL;
-    uint64_t look;
-    if (serve_number(q, &look) < 0)
-        return serve_bad(q);
-    int r = look ? pinfold_session_left(&text, q->error) : pinfold_session_prune(&text, q->error);
-    return serve_answer_text(q, r, text);
-}
-
-static int in_session(struct request *q, uint64_t op)
-{
-    struct pinfold_session_options o = {0};
-    struct pinfold_session *session;
-    if (take_name(q, &o) < 0)
-        return serve_bad(q);
-    int r = pinfold_session_open(&o, &session, q->error);
     if (r < 0)
         return r;
-    switch (op) {
-    case OP_SESSION_OPEN:
-        break;
-    case OP_EXEC:
-        r = exec(q, session);
-        break;
-    case OP_JOB_START:
-        r = job_start(q, session);
-        break;
-    case OP_JOB_LIST:
-        r = list_jobs(q, session);
-        break;
-    case OP_JOB_OUTPUT:
-        r = job_output(q, session);
-        break;
-    case OP_JOB_KILL:
-        r = job_kill(q, session);
-        break;
-    case OP_SESSION_UPDATE:
-        r = update(q, session);
-        break;
-    case OP_SESSION_FILES:
-        r = serve_session_files(q, session);
-        break;
-    default:
-        r = serve_bad(q);
-    }
+    /* Each command's own, which come back with each command. */
+    const struct limits *l = &session->limits;
+    *ret = (struct message_limits){.timeout = l->timeout.value, .grace = l->grace.value, .output = l->output.value};
     pinfold_session_free(session);
     return r;
 }
 
-int serve_session(struct request *q, uint64_t op)
+static int enter(struct request *q, const char *name, const char *scope, struct pinfold_session **ret)
 {
-    switch (op) {
-    case OP_SESSION_ENSURE:
-        return ensure(q);
-    case OP_SESSION_STOP:
-        return stop(q);
-    case OP_SESSION_LIST:
-        return list_sessions(q);
-    case OP_SESSION_PRUNE:
-        return prune_left(q);
-    default:
-        return in_session(q, op);
+    const struct pinfold_session_options o = {.size = sizeof o, .name = name, .scope = scope};
+    return pinfold_session_open(&o, ret, q->error);
+}
+
+int serve_open(struct request *q, const struct message_open *a, struct message_nothing *ret)
+{
+    struct pinfold_session *session;
+    (void)ret;
+    int r = enter(q, a->name, a->scope, &session);
+    if (r == 0)
+        pinfold_session_free(session);
+    return r;
+}
+
+int serve_stop(struct request *q, const struct message_stop *a, struct message_nothing *ret)
+{
+    const struct pinfold_session_options o = {.size = sizeof o, .name = a->name, .scope = a->scope};
+    (void)ret;
+    return pinfold_session_stop(&o, a->remove != 0, q->error);
+}
+
+int serve_list(struct request *q, const struct message_list *a, struct message_report *ret)
+{
+    const struct pinfold_session_options o = {.size = sizeof o, .name = a->name, .scope = a->scope};
+    struct pinfold_report *report = NULL;
+    int r = pinfold_session_list_report(a->some ? &o : NULL, &report, q->error);
+    return serve_report(q, r, report, ret);
+}
+
+int serve_prune(struct request *q, const struct message_prune *a, struct message_report *ret)
+{
+    struct pinfold_report *report = NULL;
+    int r = pinfold_session_prune_report(a->look != 0, &report, q->error);
+    return serve_report(q, r, report, ret);
+}
+
+static void set_own(struct limit *limit, uint64_t value)
+{
+    if (value) /* 0: the session's */
+        *limit = (struct limit){.value = value, .asked = true, .origin = 1};
+}
+
+/* The session, and the command's options but for descriptors. */
+static int take_command(struct request *q, const struct message_exec *a, struct pinfold_session **ret,
+                        struct pinfold_exec_options *o)
+{
+    int r = enter(q, a->name, a->scope, ret);
+    if (r < 0)
+        return r;
+    set_own(&(*ret)->limits.timeout, a->own_timeout);
+    set_own(&(*ret)->limits.grace, a->own_grace);
+    set_own(&(*ret)->limits.output, a->own_output);
+    *o = (struct pinfold_exec_options){.size = sizeof *o,
+                                       .argv = a->argv,
+                                       .env = a->env,
+                                       .cwd = a->cwd,
+                                       .shell = a->shell,
+                                       .use_fds = 1,
+                                       .stdin_fd = -1,
+                                       .stdout_fd = -1,
+                                       .stderr_fd = -1,
+                                       .capture = a->capture != 0,
+                                       .capture_max = a->capture_max,
+                                       .timeout_ms = (uint32_t)a->timeout_ms,
+                                       .tty = a->tty ? (a->tty == 2) + 1 : 0,
+                                       .memory_max = a->memory_max,
+                                       .processes_max = a->processes_max,
+                                       .output = a->output ? serve_output : NULL};
+    return 0;
+}
+
+int serve_exec(struct request *q, const struct message_exec *a, struct message_result *ret)
+{
+    struct pinfold_exec_options o;
+    struct pinfold_result *result = NULL;
+    struct pinfold_session *session;
+    int r = take_command(q, a, &session, &o);
+    if (r < 0)
+        return r;
+    unsigned next = serve_fds(q, a->fds, (int *const[3]){&o.stdin_fd, &o.stdout_fd, &o.stderr_fd});
+    if (a->cancel && (o.cancel_fd = q->fds[next]) < 0) {
+        r = serve_bad(q);
+    } else {
+        serve_end_with_caller(true);
+        r = pinfold_exec(session, &o, &result, q->error);
+        serve_end_with_caller(false);
     }
+    pinfold_session_free(session);
+    return serve_result(q, r, result, ret);
+}
+
+int serve_job_start(struct request *q, const struct message_exec *a, struct message_job *ret)
+{
+    struct pinfold_exec_options o;
+    struct pinfold_session *session;
+    uint32_t job = 0;
+    int r = take_command(q, a, &session, &o);
+    if (r < 0)
+        return r;
+    (void)serve_fds(q, a->fds & 1, (int *const[3]){&o.stdin_fd, &o.stdout_fd, &o.stderr_fd});
+    r = pinfold_job_start(session, &o, &job, q->error);
+    pinfold_session_free(session);
+    ret->job = job;
+    return r;
+}
+
+int serve_job_list(struct request *q, const struct message_open *a, struct message_report *ret)
+{
+    struct pinfold_report *report = NULL;
+    struct pinfold_session *session;
+    int r = enter(q, a->name, a->scope, &session);
+    if (r < 0)
+        return r;
+    r = pinfold_job_list_report(session, &report, q->error);
+    pinfold_session_free(session);
+    return serve_report(q, r, report, ret);
+}
+
+int serve_job_output(struct request *q, const struct message_job_output *a, struct message_written *ret)
+{
+    struct pinfold_session *session;
+    int ended = 0, r = enter(q, a->name, a->scope, &session);
+    if (r < 0)
+        return r;
+    size_t room = a->room < (1u << 20) ? a->room : 1u << 20;
+    char *bytes = arena_zero(q->mem, room + 1);
+    int64_t n = !bytes
+                    ? serve_bad(q)
+                    : pinfold_job_output(session, (uint32_t)a->job, a->at, bytes, room, &ret->first, &ended, q->error);
+    pinfold_session_free(session);
+    if (n < 0)
+        return (int)n;
+    ret->bytes = (struct str){bytes, (size_t)n};
+    ret->ended = (uint64_t)ended;
+    return 0;
+}
+
+int serve_job_kill(struct request *q, const struct message_job_kill *a, struct message_nothing *ret)
+{
+    struct pinfold_session *session;
+    int r = enter(q, a->name, a->scope, &session);
+    (void)ret;
+    if (r < 0)
+        return r;
+    r = pinfold_job_kill(session, (uint32_t)a->job, (int)a->signal, q->error);
+    pinfold_session_free(session);
+    return r;
+}
+
+int serve_update(struct request *q, const struct message_update *a, struct message_nothing *ret)
+{
+    struct pinfold_session *session;
+    int r = enter(q, a->name, a->scope, &session);
+    (void)ret;
+    if (r < 0)
+        return r;
+    r = pinfold_session_update(session, a->allow, a->deny, q->error);
+    pinfold_session_free(session);
+    return r;
+}
+
+int serve_files(struct request *q, const struct message_open *a, struct message_nothing *ret)
+{
+    struct pinfold_session *session;
+    struct err e = {0};
+    (void)ret;
+    if (q->fds[0] < 0)
+        return serve_bad(q);
+    int r = enter(q, a->name, a->scope, &session);
+    if (r < 0)
+        return r;
+    r = tell(q->error, &e, session_files_give(session, q->fds[0], &e));
+    pinfold_session_free(session);
+    return r;
 }

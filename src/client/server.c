@@ -1,4 +1,4 @@
-/* The program's side of the shared library: reads one request and calls the function it names. */
+/* The program's side of the shared library: reads one request, calls the function of that name, and answers. */
 #include "client/server.h"
 
 #include <fcntl.h>
@@ -10,223 +10,260 @@
 #include "base/fd.h"
 #include "client/serving.h"
 
-static int take_pairs(struct request *q, uint16_t tag, const struct pinfold_option **ret)
+int serve_load(struct request *q, const struct message_load *a, struct message_policy *ret)
 {
-    struct pinfold_option *options = NULL;
-    size_t n = 0;
-
-    while (message_peek(q->rest) == tag) {
-        struct pinfold_option *f = arena_push(q->mem, &options, &n, sizeof *f);
-        if (!f || message_take_text(&q->rest, tag, q->mem, &f->name) < 0 ||
-            message_take_text(&q->rest, tag, q->mem, &f->value) < 0 || !f->name)
-            return -EBADMSG;
-    }
-    if (!arena_push(q->mem, &options, &n, sizeof *options))
-        return -ENOMEM;
-    *ret = options;
-    return 0;
-}
-
-static int serve_load(struct request *q)
-{
-    struct pinfold_policy_options o = {.size = sizeof o};
+    const struct pinfold_policy_options o = {.size = sizeof o,
+                                             .profile = a->profile,
+                                             .files = a->files,
+                                             .settings = a->settings,
+                                             .settings_format = a->settings_format,
+                                             .text = a->text,
+                                             .settings_text = a->settings_text,
+                                             .cwd = a->cwd,
+                                             .no_layers = a->no_layers != 0,
+                                             .options = a->options,
+                                             .wishes = a->wishes};
     struct pinfold_policy *p;
-    uint64_t no_layers;
-
-    if (serve_text_argument(q, &o.profile) < 0 || serve_list(q, &o.files) < 0 ||
-        serve_text_argument(q, &o.settings) < 0 || serve_text_argument(q, &o.settings_format) < 0 ||
-        serve_text_argument(q, &o.text) < 0 || serve_text_argument(q, &o.settings_text) < 0 ||
-        serve_text_argument(q, &o.cwd) < 0 || serve_number(q, &no_layers) < 0)
-        return serve_bad(q);
-    if (take_pairs(q, TAG_OPTION, &o.options) < 0 || take_pairs(q, TAG_WISH, &o.wishes) < 0)
-        return serve_bad(q);
-    o.no_layers = no_layers != 0;
     int r = pinfold_policy_load(&o, &p, q->error);
     if (r < 0)
         return r;
-    auto_buf struct buf packed = BUF(MAX_REQUEST_BYTES / 2);
-    layers_pack(&p->layers, &packed);
+    q->packed = BUF(MAX_REQUEST_BYTES / 2);
+    layers_pack(&p->layers, &q->packed);
     pinfold_policy_free(p);
-    if (!buf_ok(&packed))
-        return serve_bad(q);
-    message_bytes(q->answer, TAG_POLICY, buf_view(&packed));
-    return 0;
+    ret->policy = buf_view(&q->packed);
+    return buf_ok(&q->packed) ? 0 : serve_bad(q);
 }
 
-static int serve_text(struct request *q, struct pinfold_policy *p)
+static int unpack(struct request *q, struct str packed, struct pinfold_policy **ret)
 {
+    struct err e = {0};
+    return tell(q->error, &e, policy_of_layers(packed, ret, &e));
+}
+
+int serve_print(struct request *q, const struct message_print *a, struct message_text *ret)
+{
+    struct pinfold_policy *p;
     char *text = NULL;
-    uint64_t origins;
-    if (serve_number(q, &origins) < 0)
-        return serve_bad(q);
-    int r = pinfold_policy_text(p, (int)origins, &text, q->error);
-    return serve_answer_text(q, r, text);
-}
-
-static int serve_explain(struct request *q, struct pinfold_policy *p)
-{
-    char *text = NULL;
-    uint64_t format, values;
-    if (serve_number(q, &format) < 0 || serve_number(q, &values) < 0)
-        return serve_bad(q);
-    int r =
-        pinfold_explain(p, format <= PINFOLD_EXPLAIN_BRIEF ? (enum pinfold_explain_format)format : PINFOLD_EXPLAIN_TEXT,
-                        values != 0, &text, q->error);
-    return serve_answer_text(q, r, text);
-}
-
-static int serve_wrap(struct request *q, struct pinfold_policy *p)
-{
-    const char *const *argv;
-    char **wrapped;
-    if (serve_list(q, &argv) < 0)
-        return serve_bad(q);
-    int r = pinfold_wrap(p, argv, &wrapped, q->error);
+    int r = unpack(q, a->policy, &p);
     if (r < 0)
         return r;
-    message_list(q->answer, TAG_RESULT, (const char *const *)wrapped);
-    free(wrapped);
-    return 0;
+    r = pinfold_policy_text(p, (int)a->how, &text, q->error);
+    pinfold_policy_free(p);
+    return serve_text(q, r, text, ret);
+}
+
+static enum pinfold_explain_format format_of(const struct message_explain *a)
+{
+    return a->format <= PINFOLD_EXPLAIN_BRIEF ? (enum pinfold_explain_format)a->format : PINFOLD_EXPLAIN_TEXT;
+}
+
+int serve_explain(struct request *q, const struct message_explain *a, struct message_text *ret)
+{
+    struct pinfold_policy *p;
+    char *text = NULL;
+    int r = unpack(q, a->policy, &p);
+    if (r < 0)
+        return r;
+    r = pinfold_explain(p, format_of(a), a->show_values != 0, &text, q->error);
+    pinfold_policy_free(p);
+    return serve_text(q, r, text, ret);
+}
+
+int serve_explain_refused(struct request *q, const struct message_explain *a, struct message_text *ret)
+{
+    struct pinfold_policy *p;
+    char *text = NULL;
+    int r = unpack(q, a->policy, &p);
+    if (r < 0)
+        return r;
+    r = pinfold_explain_refused(p, format_of(a), a->show_values != 0, &text, q->error);
+    pinfold_policy_free(p);
+    return serve_text(q, r, text, ret);
+}
+
+int serve_explain_report(struct request *q, const struct message_explain *a, struct message_report *ret)
+{
+    struct pinfold_report *report = NULL;
+    struct pinfold_policy *p;
+    int r = unpack(q, a->policy, &p);
+    if (r < 0)
+        return r;
+    r = pinfold_explain_report(p, a->show_values != 0, &report, q->error);
+    pinfold_policy_free(p);
+    return serve_report(q, r, report, ret);
+}
+
+int serve_wrap(struct request *q, const struct message_wrap *a, struct message_words *ret)
+{
+    struct pinfold_policy *p;
+    char **wrapped = NULL;
+    int r = unpack(q, a->policy, &p);
+    if (r < 0)
+        return r;
+    r = pinfold_wrap(p, a->argv, &wrapped, q->error);
+    pinfold_policy_free(p);
+    q->kept[0] = wrapped;
+    ret->words = (const char *const *)wrapped;
+    return r;
 }
 
 /* The caller answers on the socket: for that time its bytes, too, must not end us; its end still does. */
 static enum pinfold_answer ask(void *ctx, const struct pinfold_question *q)
 {
+    auto_arena struct arena *mem = arena_new(1u << 12);
     auto_buf struct buf m = BUF(MAX_REQUEST_BYTES);
     auto_buf struct buf reply = BUF(4096);
-    uint64_t answer = PINFOLD_NO;
+    const struct message_question asked = {
+        .target = q->target, .how = q->how, .command = q->command, .pid = q->pid, .timeout_ms = q->timeout_ms};
+    struct message_reply said;
     (void)ctx;
-    message_text(&m, TAG_ASK, q->target);
-    message_text(&m, TAG_ASK, q->how);
-    message_text(&m, TAG_ASK, q->command);
-    message_number(&m, TAG_ASK, q->pid);
-    message_number(&m, TAG_ASK, q->timeout_ms);
+    message_put(&m, TAG_QUESTION, SHAPE_question, &asked);
     serve_end_with_caller(false);
     if (message_send(SERVE_SOCKET, &m, NULL, 0) < 0 || message_receive(SERVE_SOCKET, &reply, NULL) < 0)
         _exit(125);
     struct str rest = buf_view(&reply);
-    if (message_take_number(&rest, TAG_ASK, &answer) < 0 || answer > PINFOLD_ALWAYS)
-        answer = PINFOLD_NO;
+    if (message_take(&rest, TAG_REPLY, SHAPE_reply, mem, &said) < 0 || said.answer > PINFOLD_ALWAYS)
+        said.answer = PINFOLD_NO;
     serve_end_with_caller(true);
-    return (enum pinfold_answer)answer;
+    return (enum pinfold_answer)said.answer;
 }
 
-static int serve_run(struct request *q, struct pinfold_policy *p)
+int serve_run(struct request *q, const struct message_run *a, struct message_result *ret)
 {
-    struct pinfold_run_options o = {
-        .size = sizeof o, .use_fds = 1, .stdin_fd = -1, .stdout_fd = -1, .stderr_fd = -1, .foreground = 0};
-    struct pinfold_result *result;
-    uint64_t mask, capture, capture_max, wants_say, wants_ask, control;
-    unsigned next = 0;
-    int *const into[3] = {&o.stdin_fd, &o.stdout_fd, &o.stderr_fd};
-
-    if (serve_list(q, &o.argv) < 0 || serve_list(q, &o.env) < 0 || serve_text_argument(q, &o.cwd) < 0 ||
-        serve_number(q, &mask) < 0 || serve_number(q, &capture) < 0 || serve_number(q, &capture_max) < 0 ||
-        serve_number(q, &wants_say) < 0 || serve_number(q, &wants_ask) < 0 || serve_number(q, &control) < 0)
-        return serve_bad(q);
-    for (unsigned i = 0; i < 3; i++) {
-        if (mask >> i & 1)
-            *into[i] = q->fds[next++];
-    }
-    o.capture = capture != 0;
-    o.capture_max = capture_max;
-    o.say = wants_say ? serve_say : NULL;
-    o.ask = wants_ask ? ask : NULL;
-    if (control && (o.control_fd = q->fds[next]) < 0)
-        return serve_bad(q);
-    serve_end_with_caller(true);
-    int r = pinfold_run(p, &o, &result, q->error);
-    serve_end_with_caller(false);
-    if (r < 0)
-        return r;
-    serve_answer_result(q, result);
-    return 0;
-}
-
-static int serve_policy(struct request *q, uint64_t op)
-{
+    struct pinfold_run_options o = {.size = sizeof o,
+                                    .argv = a->argv,
+                                    .env = a->env,
+                                    .cwd = a->cwd,
+                                    .use_fds = 1,
+                                    .stdin_fd = -1,
+                                    .stdout_fd = -1,
+                                    .stderr_fd = -1,
+                                    .capture = a->capture != 0,
+                                    .capture_max = a->capture_max,
+                                    .say = a->say ? serve_say : NULL,
+                                    .ask = a->ask ? ask : NULL};
+    struct pinfold_result *result = NULL;
     struct pinfold_policy *p;
-    int r = serve_policy_argument(q, &p);
+    unsigned next = serve_fds(q, a->fds, (int *const[3]){&o.stdin_fd, &o.stdout_fd, &o.stderr_fd});
+    if (a->control && (o.control_fd = q->fds[next]) < 0)
+        return serve_bad(q);
+    int r = unpack(q, a->policy, &p);
     if (r < 0)
         return r;
-    r = op == OP_TEXT      ? serve_text(q, p)
-        : op == OP_EXPLAIN ? serve_explain(q, p)
-        : op == OP_RUN     ? serve_run(q, p)
-                           : serve_wrap(q, p);
+    serve_end_with_caller(true);
+    r = pinfold_run(p, &o, &result, q->error);
+    serve_end_with_caller(false);
     pinfold_policy_free(p);
+    return serve_result(q, r, result, ret);
+}
+
+int serve_schema(struct request *q, const struct message_schema *a, struct message_text *ret)
+{
+    char *text = NULL;
+    (void)a;
+    int r = pinfold_policy_schema(&text, q->error);
+    return serve_text(q, r, text, ret);
+}
+
+int serve_trust(struct request *q, const struct message_trust *a, struct message_text *ret)
+{
+    char *text = NULL;
+    if (!a->path)
+        return serve_bad(q);
+    int r = pinfold_trust(a->path, a->withdraw != 0, &text, q->error);
+    return serve_text(q, r, text, ret);
+}
+
+int serve_judge(struct request *q, const struct message_judge *a, struct message_text *ret)
+{
+    char *text = NULL;
+    if (!a->what || !a->path)
+        return serve_bad(q);
+    int r = pinfold_path_judge(a->what, a->path, &text, q->error);
+    return serve_text(q, r, text, ret);
+}
+
+int serve_names(struct request *q, const struct message_schema *a, struct message_report *ret)
+{
+    struct pinfold_report *report = NULL;
+    (void)a;
+    int r = pinfold_names_report(&report, q->error);
+    return serve_report(q, r, report, ret);
+}
+
+int serve_doctor(struct request *q, const struct message_doctor *a, struct message_text *ret)
+{
+    char *text = NULL;
+    int r = pinfold_doctor(a->format == PINFOLD_EXPLAIN_JSON ? PINFOLD_EXPLAIN_JSON : PINFOLD_EXPLAIN_TEXT,
+                           a->verify != 0, &text, q->error);
+    return serve_text(q, r, text, ret);
+}
+
+int serve_doctor_report(struct request *q, const struct message_doctor *a, struct message_report *ret)
+{
+    struct pinfold_report *report = NULL;
+    int r = pinfold_doctor_report(a->verify != 0, &report, q->error);
+    return serve_report(q, r, report, ret);
+}
+
+int serve_log(struct request *q, const struct message_log *a, struct message_nothing *ret)
+{
+    (void)ret;
+    if (q->fds[0] < 0)
+        return serve_bad(q);
+    serve_end_with_caller(true);
+    int r = pinfold_log(q->fds[0], a->follow != 0, q->error);
+    serve_end_with_caller(false);
     return r;
 }
 
-static int serve_other(struct request *q, uint64_t op)
-{
-    char *text = NULL;
-    const char *path;
-    uint64_t a, b;
-    int r;
+/* ---- one request ---- */
 
-    switch (op) {
-    case OP_SCHEMA:
-        r = pinfold_policy_schema(&text, q->error);
-        break;
-    case OP_TRUST:
-        if (serve_text_argument(q, &path) < 0 || serve_number(q, &a) < 0 || !path)
-            return serve_bad(q);
-        r = pinfold_trust(path, a != 0, &text, q->error);
-        break;
-    case OP_DOCTOR:
-        if (serve_number(q, &a) < 0 || serve_number(q, &b) < 0)
-            return serve_bad(q);
-        r = pinfold_doctor(a ? PINFOLD_EXPLAIN_JSON : PINFOLD_EXPLAIN_TEXT, b != 0, &text, q->error);
-        break;
-    case OP_LOG:
-        if (serve_number(q, &a) < 0 || q->fds[0] < 0)
-            return serve_bad(q);
-        serve_end_with_caller(true);
-        r = pinfold_log(q->fds[0], a != 0, q->error);
-        serve_end_with_caller(false);
-        message_bytes(q->answer, TAG_RESULT, STR(""));
-        return r;
-    default:
-        return serve_bad(q);
+#define CALLER(name, request_, answer_)                                                                                \
+    static int call_##name(struct request *q, const void *a, void *ret)                                                \
+    {                                                                                                                  \
+        return serve_##name(q, a, ret);                                                                                \
     }
-    return serve_answer_text(q, r, text);
-}
+MESSAGE_REQUESTS(CALLER)
 
-static int serve_request(struct request *q)
+#define CALLED(name, request_, answer_) [REQUEST_##name] = call_##name,
+static int (*const callers[REQUEST_COUNT])(struct request *q, const void *a, void *ret) = {MESSAGE_REQUESTS(CALLED)};
+
+static int serve_request(struct request *q, struct str message, uint64_t *ret_op, void **ret)
 {
-    uint64_t op;
-    if (!q->mem || message_take_number(&q->rest, TAG_OP, &op) < 0)
+    if (!q->mem || message_take_number(&message, TAG_REQUEST, ret_op) < 0 || *ret_op >= REQUEST_COUNT)
         return serve_bad(q);
-    if (op == OP_LOAD)
-        return serve_load(q);
-    if (op == OP_TEXT || op == OP_EXPLAIN || op == OP_RUN || op == OP_WRAP)
-        return serve_policy(q, op);
-    if (op >= OP_AGENT_LIST && op <= OP_AGENT_ARGV)
-        return serve_agent(q, op);
-    if (op >= OP_SESSION_ENSURE && op <= OP_SESSION_FILES)
-        return serve_session(q, op);
-    return serve_other(q, op);
+    const enum message_shape_id shape = message_requests[*ret_op].request;
+    void *fields = arena_zero(q->mem, message_shapes[shape].bytes);
+    *ret = arena_zero(q->mem, message_shapes[message_requests[*ret_op].answer].bytes);
+    if (!fields || !*ret || message_take(&message, TAG_REQUEST, shape, q->mem, fields) < 0 || message.n)
+        return serve_bad(q);
+    return callers[*ret_op](q, fields, *ret);
 }
 
 int serve(void)
 {
     auto_buf struct buf message = BUF(MAX_REQUEST_BYTES);
-    auto_buf struct buf rest = BUF(MAX_ANSWER_BYTES);
     auto_buf struct buf answer = BUF(MAX_ANSWER_BYTES);
     auto_arena struct arena *mem = arena_new(MAX_REQUEST_BYTES);
     struct pinfold_error error = {0};
-    struct request q = {.mem = mem, .answer = &rest, .error = &error};
+    struct request q = {.mem = mem, .error = &error};
+    uint64_t op = 0;
+    void *fields = NULL;
 
     (void)fcntl(SERVE_SOCKET, F_SETFD, FD_CLOEXEC);
     if (message_receive(SERVE_SOCKET, &message, q.fds) < 0)
         return 2;
-    q.rest = buf_view(&message);
-    int r = serve_request(&q);
-    message_number(&answer, TAG_ERROR, (uint64_t)(int64_t)r);
-    message_number(&answer, TAG_ERROR, error.kind);
-    message_number(&answer, TAG_ERROR, (uint64_t)error.no);
-    message_text(&answer, TAG_ERROR, error.text);
+    int r = serve_request(&q, buf_view(&message), &op, &fields);
+    const struct message_outcome outcome = {
+        .returned = (uint64_t)(int64_t)r, .kind = error.kind, .no = (uint64_t)error.no, .text = error.text};
+    message_put(&answer, TAG_OUTCOME, SHAPE_outcome, &outcome);
     if (r >= 0)
-        buf_str(&answer, buf_view(&rest));
+        message_put(&answer, TAG_ANSWER, message_requests[op].answer, fields);
+    buf_free(&q.packed);
+    free(q.kept[0]);
+    free(q.kept[1]);
+    pinfold_result_free(q.result);
+    pinfold_report_free(q.report);
     return message_send(SERVE_SOCKET, &answer, NULL, 0) < 0 ? 125 : 0;
 }

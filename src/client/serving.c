@@ -1,4 +1,4 @@
-/* Reads arguments of the shared library's requests and writes the answers. */
+/* What the requests of the shared library have in common: their answers, and what is said before. */
 #include "client/serving.h"
 
 #include <fcntl.h>
@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "client/server.h"
+#include "run/report.h"
 
 int serve_bad(struct request *q)
 {
@@ -17,38 +18,55 @@ int serve_bad(struct request *q)
     return -EBADMSG;
 }
 
-int serve_text_argument(struct request *q, const char **ret)
-{
-    return message_take_text(&q->rest, TAG_ARGUMENT, q->mem, ret);
-}
-int serve_number(struct request *q, uint64_t *ret)
-{
-    return message_take_number(&q->rest, TAG_ARGUMENT, ret);
-}
-int serve_list(struct request *q, const char *const **ret)
-{
-    return message_take_list(&q->rest, TAG_ARGUMENT, q->mem, ret);
-}
-
-int serve_policy_argument(struct request *q, struct pinfold_policy **ret)
-{
-    struct str packed;
-    struct err e = {0};
-    if (message_take_view(&q->rest, TAG_POLICY, &packed) < 0)
-        return serve_bad(q);
-    return tell(q->error, &e, policy_of_layers(packed, ret, &e));
-}
-
-int serve_answer_text(struct request *q, int r, char *text)
+int serve_text(struct request *q, int r, char *text, struct message_text *ret)
 {
     if (r >= 0) {
-        message_bytes(q->answer, TAG_RESULT, str_of(text));
-        free(text);
+        q->kept[0] = text;
+        ret->text = str_of(text);
     }
     return r;
 }
 
-/* The pairs that follow under `tag`, ended by a NULL name. */
+int serve_report(struct request *q, int r, struct pinfold_report *report, struct message_report *ret)
+{
+    if (r >= 0) {
+        q->report = report;
+        ret->value = value_image(values_whole(&report->values));
+    }
+    return r;
+}
+
+int serve_result(struct request *q, int r, struct pinfold_result *result, struct message_result *ret)
+{
+    if (r < 0)
+        return r;
+    q->result = result;
+    const struct value_node *value = result_values(result);
+    if (!value) {
+        *q->error =
+            (struct pinfold_error){.kind = PINFOLD_ERROR_SYSTEM, .no = ENOMEM, .text = "cannot hold the result"};
+        return -ENOMEM;
+    }
+    *ret = (struct message_result){.end = pinfold_result_end(result),
+                                   .code = (uint64_t)pinfold_result_code(result),
+                                   .status = (uint64_t)pinfold_result_status(result),
+                                   .value = value_image(value),
+                                   .note = pinfold_result_note(result)};
+    ret->out.p = pinfold_result_stdout(result, &ret->out.n);
+    ret->err.p = pinfold_result_stderr(result, &ret->err.n);
+    return r;
+}
+
+unsigned serve_fds(const struct request *q, uint64_t mask, int *const into[3])
+{
+    unsigned next = 0;
+    for (unsigned i = 0; i < 3; i++) {
+        if (mask >> i & 1)
+            *into[i] = q->fds[next++];
+    }
+    return next;
+}
+
 /*
  * While a command runs nobody reads the socket, and the caller may die: then the kernel's SIGIO, whose default action is
  * to terminate, ends this process and by that the box (fcntl(2), O_ASYNC; the other end's close is POLL_HUP).
@@ -63,26 +81,20 @@ void serve_end_with_caller(bool on)
         _exit(125);
 }
 
-void serve_answer_result(struct request *q, struct pinfold_result *result)
-{
-    size_t n_out, n_err;
-    const char *out = pinfold_result_stdout(result, &n_out);
-    const char *err = pinfold_result_stderr(result, &n_err);
-    message_number(q->answer, TAG_RESULT, pinfold_result_end(result));
-    message_number(q->answer, TAG_RESULT, (uint64_t)pinfold_result_code(result));
-    message_number(q->answer, TAG_RESULT, (uint64_t)pinfold_result_status(result));
-    message_bytes(q->answer, TAG_RESULT, (struct str){out, n_out});
-    message_bytes(q->answer, TAG_RESULT, (struct str){err, n_err});
-    message_text(q->answer, TAG_RESULT, pinfold_result_json(result));
-    message_text(q->answer, TAG_RESULT, pinfold_result_note(result));
-    pinfold_result_free(result);
-}
-
 void serve_say(void *ctx, enum pinfold_say what, const char *sentence)
 {
     auto_buf struct buf m = BUF(MAX_REQUEST_BYTES);
+    const struct message_said said = {.what = what, .sentence = sentence};
     (void)ctx;
-    message_number(&m, TAG_SAY, what);
-    message_text(&m, TAG_SAY, sentence);
+    message_put(&m, TAG_SAID, SHAPE_said, &said);
+    (void)message_send(SERVE_SOCKET, &m, NULL, 0);
+}
+
+void serve_output(void *ctx, int which, const char *bytes, size_t n)
+{
+    auto_buf struct buf m = BUF(MAX_REQUEST_BYTES);
+    const struct message_output written = {.which = (uint64_t)which, .bytes = {bytes, n}};
+    (void)ctx;
+    message_put(&m, TAG_OUTPUT, SHAPE_output, &written);
     (void)message_send(SERVE_SOCKET, &m, NULL, 0);
 }

@@ -1,28 +1,34 @@
-/* Shared by the files that serve requests of the shared library. */
+/*
+ * Between the files that serve the shared library's requests: one function for each of client/messages.h.
+ */
 #pragma once
+#include "client/messages.h"
 #include "run/direct.h"
-#include "run/message.h"
 
 struct request {
     struct arena *mem;
-    struct str rest; /* not read yet */
     int fds[MESSAGE_FDS];
-    struct buf *answer;          /* what follows the outcome */
     struct pinfold_error *error; /* of the call */
+    /* What the answer's fields lie in, freed when it is sent. */
+    void *kept[2];
+    struct buf packed;
+    struct pinfold_result *result;
+    struct pinfold_report *report;
 };
 
+/* Fills `ret` when it returns 0 or more. */
+#define SERVE_DECLARED(name, request_, answer_)                                                                        \
+    int serve_##name(struct request *q, const struct message_##request_ *a, struct message_##answer_ *ret);
+MESSAGE_REQUESTS(SERVE_DECLARED)
+
 int serve_bad(struct request *q);
-int serve_text_argument(struct request *q, const char **ret);
-int serve_number(struct request *q, uint64_t *ret);
-int serve_list(struct request *q, const char *const **ret);
-int serve_policy_argument(struct request *q, struct pinfold_policy **ret);
-int serve_answer_text(struct request *q, int r, char *text);
-void serve_answer_result(struct request *q, struct pinfold_result *result);
+/* What most answers are made of: a malloc()ed text, a report, a result; `r` is what the call that made it returned. */
+int serve_text(struct request *q, int r, char *text, struct message_text *ret);
+int serve_report(struct request *q, int r, struct pinfold_report *report, struct message_report *ret);
+int serve_result(struct request *q, int r, struct pinfold_result *result, struct message_result *ret);
+/* Each of the three that `mask` names gets the next descriptor that came along; their number. */
+unsigned serve_fds(const struct request *q, uint64_t mask, int *const into[3]);
 void serve_say(void *ctx, enum pinfold_say what, const char *sentence); /* to the caller, before the answer */
-/* While a command runs nobody reads the socket: this process ends if the caller closes it. */
+void serve_output(void *ctx, int which, const char *bytes, size_t n);
+/* While a command runs nobody reads the socket: the caller's end ends this process. */
 void serve_end_with_caller(bool on);
-/* serve_session.c: sessions and commands in them. */
-int serve_session(struct request *q, uint64_t op);
-/* serve_files.c: the file socket of a session; agents. */
-int serve_session_files(struct request *q, struct pinfold_session *session);
-int serve_agent(struct request *q, uint64_t op);

@@ -7,7 +7,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include "base/json.h"
+#include "run/report.h"
 #include "survey/cgroup.h"
 #include "backends/engine.h"
 #include "backends/tools/tool.h"
@@ -302,106 +302,121 @@ static void git_json(const struct doctor_report *r, struct json *j)
     json_object_end(j);
 }
 
-static void print_json(const struct doctor_report *r, struct buf *out)
+static void put_report(const struct doctor_report *r, struct json *j)
 {
     static const char *const states[] = {
         [CHECK_YES] = "yes", [CHECK_PART] = "part", [CHECK_NO] = "no", [CHECK_ABSENT] = "absent"};
     static const char *const helds[] = {
         [HELD] = "held", [HELD_LOST] = "lost", [HELD_UNPROVED] = "unproved", [BROKEN] = "broken"};
-    struct json j = JSON(out);
 
-    j.pretty = true;
-    json_object(&j, NULL);
-    json_int(&j, "v", 1);
-    json_text(&j, "version", PINFOLD_VERSION);
-    json_text(&j, "kernel", r->host.release);
-    json_text(&j, "machine", r->host.machine);
-    json_text(&j, "tier", r->facts.tier == TIER_NAMESPACES ? "namespaces" : "landlock");
-    json_bool(&j, "ok", !r->failed);
-    json_array(&j, "checks");
+    json_object(j, NULL);
+    json_int(j, "v", 1);
+    json_text(j, "version", PINFOLD_VERSION);
+    json_text(j, "kernel", r->host.release);
+    json_text(j, "machine", r->host.machine);
+    json_text(j, "tier", r->facts.tier == TIER_NAMESPACES ? "namespaces" : "landlock");
+    json_bool(j, "ok", !r->failed);
+    json_array(j, "checks");
     for (size_t i = 0; i < r->n_checks; i++) {
         const struct check *c = &r->checks[i];
-        json_object(&j, NULL);
-        json_text(&j, "name", c->name);
-        json_text(&j, "state", states[c->state]);
-        json_text(&j, "detail", c->detail);
+        json_object(j, NULL);
+        json_text(j, "name", c->name);
+        json_text(j, "state", states[c->state]);
+        json_text(j, "detail", c->detail);
         if (c->remedy)
-            json_text(&j, "remedy", c->remedy);
+            json_text(j, "remedy", c->remedy);
         else
-            json_null(&j, "remedy");
-        json_object_end(&j);
+            json_null(j, "remedy");
+        json_object_end(j);
     }
-    json_array_end(&j);
-    json_array(&j, "guarantees");
+    json_array_end(j);
+    json_array(j, "guarantees");
     for (int i = 0; i < FEATURE_COUNT; i++) {
-        json_object(&j, NULL);
-        json_text(&j, "name", feature_name((enum feature)i));
-        json_text(&j, "promises", feature_text((enum feature)i));
-        json_object_end(&j);
+        json_object(j, NULL);
+        json_text(j, "name", feature_name((enum feature)i));
+        json_text(j, "promises", feature_text((enum feature)i));
+        json_object_end(j);
     }
-    json_array_end(&j);
-    git_json(r, &j);
+    json_array_end(j);
+    git_json(r, j);
     if (r->n_verdicts) {
-        json_array(&j, "attacks");
+        json_array(j, "attacks");
         for (size_t i = 0; i < r->n_verdicts; i++) {
-            json_object(&j, NULL);
-            json_text(&j, "attack", r->verdicts[i].attack);
-            json_text(&j, "what", r->verdicts[i].what);
-            json_text(&j, "held", helds[r->verdicts[i].held]);
-            json_text(&j, "how", r->verdicts[i].how);
-            json_object_end(&j);
+            json_object(j, NULL);
+            json_text(j, "attack", r->verdicts[i].attack);
+            json_text(j, "what", r->verdicts[i].what);
+            json_text(j, "held", helds[r->verdicts[i].held]);
+            json_text(j, "how", r->verdicts[i].how);
+            json_object_end(j);
         }
-        json_array_end(&j);
+        json_array_end(j);
     }
-    json_object_end(&j);
-    buf_char(out, '\n');
+    json_object_end(j);
 }
 
-static int doctor(bool json, bool verify, struct buf *out, struct err *e)
+static int doctor(bool verify, struct doctor_report *ret, struct err *e)
 {
-    auto_arena struct arena *mem = arena_new(MAX_DOCTOR);
-    struct doctor_report r = {.mem = mem};
+    struct arena *mem = ret->mem;
 
     if (!mem)
         return err_sys(e, ERR_SYSTEM, ENOMEM, "doctor");
-    (void)uname(&r.host);
-    r.facts.uid = getuid();
-    r.facts.gid = getgid();
-    int error = engine_native.probe(&r.facts, mem, true, e);
+    (void)uname(&ret->host);
+    ret->facts.uid = getuid();
+    ret->facts.gid = getgid();
+    int error = engine_native.probe(&ret->facts, mem, true, e);
     if (error < 0)
         return error;
-    cgroup_probe(&r.facts, true, mem);
-    check_kernel(&r);
-    check_egress(&r);
-    check_cgroup(&r);
-    check_features(&r);
-    check_box(&r);
-    check_engines(&r);
-    if (doctor_git(mem, getenv("HOME"), &r.git) < 0)
+    cgroup_probe(&ret->facts, true, mem);
+    check_kernel(ret);
+    check_egress(ret);
+    check_cgroup(ret);
+    check_features(ret);
+    check_box(ret);
+    check_engines(ret);
+    if (doctor_git(mem, getenv("HOME"), &ret->git) < 0)
         return err_sys(e, ERR_SYSTEM, ENOMEM, "doctor");
     if (verify) {
-        error = verify_box(mem, &r.verdicts, &r.n_verdicts, e);
+        error = verify_box(mem, &ret->verdicts, &ret->n_verdicts, e);
         if (error < 0)
             return err_wrap(e, error, "doctor --verify");
     }
-    for (size_t i = 0; i < r.n_verdicts; i++)
-        r.failed |= r.verdicts[i].held == BROKEN;
+    for (size_t i = 0; i < ret->n_verdicts; i++)
+        ret->failed |= ret->verdicts[i].held == BROKEN;
     if (arena_failed(mem))
         return err_sys(e, ERR_SYSTEM, ENOMEM, "doctor");
-    if (json)
-        print_json(&r, out);
-    else
-        print_text(&r, out);
-    return r.failed ? 1 : 0;
+    return ret->failed ? 1 : 0;
 }
 
 int pinfold_doctor(enum pinfold_explain_format format, int verify, char **ret, struct pinfold_error *error)
 {
+    auto_arena struct arena *mem = arena_new(MAX_DOCTOR);
     auto_buf struct buf out = BUF(MAX_ANSWER_TEXT);
+    struct doctor_report report = {.mem = mem};
+    struct json j = JSON(&out);
     struct err e = {0};
-    int r = doctor(format == PINFOLD_EXPLAIN_JSON, verify != 0, &out, &e);
+    int r = doctor(verify != 0, &report, &e);
     if (r < 0)
         return tell(error, &e, r);
+    if (format == PINFOLD_EXPLAIN_JSON) {
+        j.pretty = true;
+        put_report(&report, &j);
+        buf_char(&out, '\n');
+    } else {
+        print_text(&report, &out);
+    }
     int given = give(&out, ret, error);
+    return given < 0 ? given : r;
+}
+
+int pinfold_doctor_report(int verify, struct pinfold_report **ret, struct pinfold_error *error)
+{
+    auto_arena struct arena *mem = arena_new(MAX_DOCTOR);
+    struct pinfold_report *values = report_new();
+    struct doctor_report report = {.mem = mem};
+    struct err e = {0};
+    int r = doctor(verify != 0, &report, &e);
+    if (r >= 0 && values)
+        put_report(&report, &JSON_TREE(&values->values));
+    int given = report_give(values, r, &e, ret, error);
     return given < 0 ? given : r;
 }

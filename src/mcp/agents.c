@@ -32,7 +32,7 @@ struct configured {
     struct tool tool;
     char name[64], title[128], agent[64], profile[64];
     bool resumes, responds;
-    json_t *definition; /* its entry of pinfold_agent_list() */
+    const struct pinfold_value *definition; /* its entry of pinfold_agent_list_report() */
 };
 static struct configured configured[MAX_AGENTS];
 static size_t n_configured;
@@ -150,40 +150,31 @@ static struct pinfold_policy *policy_of(struct errand *x)
     return policy;
 }
 
-/* The session's entry of pinfold_session_list(); NULL: the job has failed. */
-static json_t *entry_of(struct errand *x)
+/* The session's entry of pinfold_session_list_report(); NULL: the job has failed. */
+static struct pinfold_report *entry_of(struct errand *x)
 {
     struct pinfold_session_options o = {.size = sizeof o, .name = x->session_name, .scope = x->scope};
     struct pinfold_error error = {0};
-    char *text = NULL, why[128];
+    struct pinfold_report *entry = NULL;
 
-    if (pinfold_session_list(&o, &text, &error) < 0) {
+    if (pinfold_session_list_report(&o, &entry, &error) < 0)
         (void)failed(x, &error);
-        return NULL;
-    }
-    json_t *entry = value_read(str_of(text), why, sizeof why);
-    free(text);
     return entry;
 }
 
-static json_int_t number(const json_t *object, const char *name)
-{
-    return json_integer_value(json_object_get(object, name));
-}
-
 /* Whether what the box has at its place is the directory that is held, and is there by a mount of its own. */
-static bool is_held(const struct errand *x, const json_t *session, const json_t *at)
+static bool is_held(const struct errand *x, const struct pinfold_value *session, const struct pinfold_value *at)
 {
     struct stat st;
-    if (fstat(x->held, &st) < 0 || number(at, "inode") != (json_int_t)st.st_ino ||
-        number(at, "device") != (json_int_t)st.st_dev)
+    if (fstat(x->held, &st) < 0 || answer_number(at, "inode") != (long long)st.st_ino ||
+        answer_number(at, "device") != (long long)st.st_dev)
         return false;
     /*
      * Seen through what is around it in the box, it would not tell what was mounted elsewhere. It needs no mount of its own within
      * what is writable anyway; and the native engine mounts by no path that has a link in it.
      */
-    return same(value_text(session, "engine", NULL), "native") || json_is_true(json_object_get(at, "mounted")) ||
-           json_is_true(json_object_get(at, "writable"));
+    return same(answer_text(session, "engine"), "native") || pinfold_value_is_true(pinfold_value_get(at, "mounted")) ||
+           pinfold_value_is_true(pinfold_value_get(at, "writable"));
 }
 
 /*
@@ -193,18 +184,16 @@ static bool is_held(const struct errand *x, const json_t *session, const json_t 
 static bool has_it(struct errand *x)
 {
     struct pinfold_error error = {0};
-    char *text = NULL, why[128];
-    auto_value json_t *session = entry_of(x);
+    auto_report struct pinfold_report *entry = entry_of(x), *where = NULL;
 
-    if (!session)
+    if (!entry)
         return false;
-    if (pinfold_file_where(x->session, x->inside, &text, &error) < 0)
+    if (pinfold_file_where_report(x->session, x->inside, &where, &error) < 0)
         return failed(x, &error);
-    auto_value json_t *at = value_read(str_of(text), why, sizeof why);
-    free(text);
-    const char *engine = value_text(session, "engine", NULL);
+    const struct pinfold_value *session = pinfold_report_value(entry), *at = pinfold_report_value(where);
+    const char *engine = answer_text(session, "engine");
     x->image = same(engine, "docker") || same(engine, "podman");
-    if (same(value_text(session, "workspace", NULL), x->directory) && is_held(x, session, at))
+    if (same(answer_text(session, "workspace"), x->directory) && is_held(x, session, at))
         return true;
     struct pinfold_session_options o = {.size = sizeof o, .name = x->session_name, .scope = x->scope};
     (void)pinfold_session_stop(&o, 1, &error);
@@ -286,18 +275,20 @@ static void answer(struct errand *x, struct pinfold_result *result)
 }
 
 /* What of the box was denied while it worked: the result of one command names its limits, the session's log the rest. */
-static json_t *denials_since(const struct errand *x, const json_t *result)
+static json_t *denials_since(const struct errand *x, const struct pinfold_result *result)
 {
-    json_t *own = json_object_get(result, "denials"), *list = session_denials(x->job, x->session_name, x->began);
-    for (size_t i = 0; i < json_array_size(own); i++) {
-        json_t *d = json_array_get(own, i);
-        const char *target = value_text(d, "target", NULL);
+    json_t *list = session_denials(x->job, x->session_name, x->began);
+    struct pinfold_denial d = {.size = sizeof d};
+    for (size_t i = 0; pinfold_result_denial(result, i, &d); i++) {
         bool known = false;
-        (void)json_object_del(d, "origin"); /* a file of the host */
         for (size_t k = 0; k < json_array_size(list); k++)
-            known = known || same(value_text(json_array_get(list, k), "target", NULL), target);
+            known = known || same(value_text(json_array_get(list, k), "target", NULL), d.target);
+        /* Without its origin, which is a file of the host. */
         if (!known)
-            (void)json_array_append(list, d);
+            (void)json_array_append_new(list, json_pack("{s:s?,s:s?,s:s?,s:s?,s:s?,s:i,s:s*,s:s*,s:s*}", "kind", d.kind,
+                                                        "action", d.action, "target", d.target, "rule", d.rule, "how",
+                                                        d.how, "pid", (int)d.pid, "command", d.command, "address",
+                                                        d.address, "why", d.why));
     }
     return list;
 }
@@ -340,10 +331,9 @@ static void missing_of(struct buf *out, const json_t *settings)
 static void report(struct errand *x, struct pinfold_result *result)
 {
     struct mcp_job *j = x->job;
-    char why[128], line[160];
+    char line[160];
     bool good = pinfold_result_end(result) == PINFOLD_EXITED && pinfold_result_code(result) == 0;
-    auto_value json_t *r = value_read(str_of(pinfold_result_json(result)), why, sizeof why);
-    auto_value json_t *denials = denials_since(x, r);
+    auto_value json_t *denials = denials_since(x, result);
     struct json w = JSON(&j->structured);
     size_t n = 0;
 
@@ -466,12 +456,12 @@ static const struct tool_argument agent_arguments[] = {
     {"timeout_ms", ARGUMENT_NUMBER, .min = 1, .max = MAX_TIMEOUT_MS, .help = "Time limit in milliseconds."},
     {0}};
 
-static const json_t *known_agent(const json_t *root, struct str name)
+static const struct pinfold_value *known_agent(const struct pinfold_value *root, struct str name)
 {
-    const json_t *list = json_object_get(root, "agents");
-    for (size_t i = 0; i < json_array_size(list); i++) {
-        if (str_is(name, value_text(json_array_get(list, i), "name", NULL)))
-            return json_array_get(list, i);
+    EACH_ANSWER(one, pinfold_value_get(root, "agents"))
+    {
+        if (str_is(name, answer_text(one, "name")))
+            return one;
     }
     return NULL;
 }
@@ -486,16 +476,16 @@ static bool is_profile(struct str s)
     return s.n < 48;
 }
 
-static bool configure_agent(const char *said, const json_t *root, char *why, size_t room)
+static bool configure_agent(const char *said, const struct pinfold_value *root, char *why, size_t room)
 {
     struct str profile = str_of(said), name = str_until(&profile, ':');
-    const json_t *a = known_agent(root, name);
+    const struct pinfold_value *a = known_agent(root, name);
 
     if (n_configured == MAX_AGENTS || !a || name.n > 40) {
         snprintf(why, room, "--agent %s: %s", said, a ? "at most 16 agents" : "unknown agent; see: pinfold agent list");
         return false;
     }
-    if (!is_profile(profile) || (profile.n && !json_is_true(json_object_get(a, "profile")))) {
+    if (!is_profile(profile) || (profile.n && !pinfold_value_is_true(pinfold_value_get(a, "profile")))) {
         snprintf(why, room, "--agent %s: %s", said,
                  is_profile(profile) ? "this agent has no profiles" : "a profile is letters, digits, '-' and '_'");
         return false;
@@ -505,10 +495,10 @@ static bool configure_agent(const char *said, const json_t *root, char *why, siz
     snprintf(c->profile, sizeof c->profile, "%.*s", (int)profile.n, profile.p);
     snprintf(c->name, sizeof c->name, "%.*s%s%.*s", (int)name.n, name.p, profile.n ? "_" : "",
              profile.n > 20 ? 20 : (int)profile.n, profile.p);
-    snprintf(c->title, sizeof c->title, "%s", value_text(a, "title", NULL) ? value_text(a, "title", NULL) : c->agent);
-    c->definition = json_incref((json_t *)(uintptr_t)a);
-    c->resumes = json_is_true(json_object_get(a, "resume"));
-    c->responds = !same(value_text(a, "response", NULL), "none");
+    snprintf(c->title, sizeof c->title, "%s", answer_text(a, "title") ? answer_text(a, "title") : c->agent);
+    c->definition = a;
+    c->resumes = pinfold_value_is_true(pinfold_value_get(a, "resume"));
+    c->responds = !same(answer_text(a, "response"), "none");
     c->tool = (struct tool){.name = c->name,
                             .title = c->title,
                             .description = "Gives a task to another agent, which works on it alone in its own sandbox "
@@ -527,19 +517,17 @@ static bool configure_agent(const char *said, const json_t *root, char *why, siz
 
 bool agents_begin(const struct mcp_options *o, char *why, size_t room)
 {
+    static struct pinfold_report *known; /* the tools refer to it as long as they are there */
     struct pinfold_error error = {0};
-    char *text = NULL;
 
     if (!o->agents || !o->agents[0])
         return true;
-    if (pinfold_agent_list(&text, &error) < 0) {
+    if (!known && pinfold_agent_list_report(&known, &error) < 0) {
         snprintf(why, room, "%s", error.text);
         return false;
     }
-    auto_value json_t *root = value_read(str_of(text), why, room);
-    free(text);
-    bool good = root != NULL;
+    bool good = true;
     for (const char *const *a = o->agents; good && *a; a++)
-        good = configure_agent(*a, root, why, room);
+        good = configure_agent(*a, pinfold_report_value(known), why, room);
     return good;
 }

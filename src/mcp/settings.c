@@ -18,11 +18,11 @@ struct file {
     bool own;                 /* a copy of the session's */
 };
 
-static bool is_same(const json_t *box, const char *host)
+static bool is_same(const struct pinfold_value *box, const char *host)
 {
     struct stat st;
-    return stat(host, &st) == 0 && (json_int_t)st.st_dev == json_integer_value(json_object_get(box, "device")) &&
-           (json_int_t)st.st_ino == json_integer_value(json_object_get(box, "inode"));
+    return stat(host, &st) == 0 && (long long)st.st_dev == answer_number(box, "device") &&
+           (long long)st.st_ino == answer_number(box, "inode");
 }
 
 enum stands { STANDS_NOT, STANDS_OTHER, STANDS_SAME };
@@ -31,12 +31,11 @@ enum stands { STANDS_NOT, STANDS_OTHER, STANDS_SAME };
 static enum stands stands(const struct file *f, const char *path, const char *host)
 {
     struct pinfold_error error = {0};
-    char *text = NULL, why[128];
-    if (pinfold_file_where(f->all->session, path, &text, &error) < 0)
+    auto_report struct pinfold_report *report = NULL;
+    if (pinfold_file_where_report(f->all->session, path, &report, &error) < 0)
         return STANDS_NOT;
-    auto_value json_t *at = value_read(str_of(text), why, sizeof why);
-    free(text);
-    if (!at || same(value_text(at, "type", NULL), "none"))
+    const struct pinfold_value *at = pinfold_report_value(report);
+    if (same(answer_text(at, "type"), "none"))
         return STANDS_NOT;
     /* Another thing of that name is an image's own; without an image it is what hides the host's. */
     return is_same(at, host) ? STANDS_SAME : f->all->image ? STANDS_OTHER : STANDS_NOT;
@@ -146,11 +145,11 @@ static const char *place_in_box(const struct settings *s, const char *name, stru
 }
 
 /* Whether it lies in what the session has of its own. */
-static bool is_own(const json_t *agent, const char *name)
+static bool is_own(const struct pinfold_value *agent, const char *name)
 {
-    const json_t *states = json_object_get(agent, "state");
-    for (size_t i = 0; i < json_array_size(states); i++) {
-        const char *at = json_string_value(json_array_get(states, i));
+    EACH_ANSWER(state, pinfold_value_get(agent, "state"))
+    {
+        const char *at = pinfold_value_text(state, NULL);
         size_t n = at ? strlen(at) : 0;
         if (n && strncmp(name, at, n) == 0 && name[n] == '/')
             return true;
@@ -160,8 +159,7 @@ static bool is_own(const json_t *agent, const char *name)
 
 static bool settle_one(struct settings *s, const char *name, struct arena *mem)
 {
-    struct file f = {
-        .all = s, .agent = value_text(s->agent, "name", NULL), .name = name, .own = is_own(s->agent, name)};
+    struct file f = {.all = s, .agent = answer_text(s->agent, "name"), .name = name, .own = is_own(s->agent, name)};
     const struct config_walk walk = {each_text, &f};
     auto_buf struct buf out = BUF(2 * (size_t)MAX_SETTINGS), line = BUF(1u << 16);
     struct pinfold_error error = {0};
@@ -191,11 +189,10 @@ static bool settle_one(struct settings *s, const char *name, struct arena *mem)
 bool settings_settle(struct settings *s)
 {
     auto_arena struct arena *mem = arena_new(1u << 20);
-    const json_t *files = json_object_get(s->agent, "servers");
     bool good = mem != NULL;
 
     s->told = json_pack("[]");
-    for (size_t i = 0; good && i < json_array_size(files); i++)
-        good = settle_one(s, json_string_value(json_array_get(files, i)), mem);
+    EACH_ANSWER(file, pinfold_value_get(s->agent, "servers"))
+    good = good && settle_one(s, pinfold_value_text(file, NULL), mem);
     return good;
 }

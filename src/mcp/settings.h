@@ -8,11 +8,11 @@
 struct settings {
     struct mcp_job *job;
     struct pinfold_session *session;
-    const json_t *agent;   /* its entry of pinfold_agent_list() */
-    const char *directory; /* its working directory, as a path in the box */
-    bool image;            /* the box has an image's files, not the host's */
-    json_t *told;          /* [{"server","file","place","path","done"}]: without paths of the host */
-    unsigned lines;        /* printed for the user */
+    const struct pinfold_value *agent; /* its entry of pinfold_agent_list_report() */
+    const char *directory;             /* where it works, as the box has it */
+    bool image;                        /* the box has an image's files, not the host's */
+    json_t *told;                      /* [{"server","file","place","path","done"}]: without names of the host */
+    unsigned lines;                    /* that the person was told */
 };
 /* False: a copy that must change could not be written; the user was told. */
 bool settings_settle(struct settings *s);

@@ -136,3 +136,5 @@ int plan_explain(const struct plan *p, bool show_values, struct buf *out);
 /* For people, without the steps; entries of the built-in profiles are only counted. */
 int plan_explain_brief(const struct plan *p, bool show_values, struct buf *out);
 int plan_explain_json(const struct plan *p, bool show_values, struct buf *out);
+struct json;
+void plan_explain_members(const struct plan *p, bool show_values, struct json *j); /* the same through any writer */

@@ -8,8 +8,8 @@
 
 #include "agents/agents.h"
 #include "backends/tools/tool.h"
-#include "base/json.h"
 #include "run/direct.h"
+#include "run/report.h"
 #include "run/world.h"
 
 enum { AGENT_ARENA = 8 << 20, MAX_ENTRIES = 64 };
@@ -48,11 +48,13 @@ static void put_agent(struct json *j, const struct agent *a)
     json_object_end(j);
 }
 
-int pinfold_agent_list(char **ret, struct pinfold_error *error)
+int pinfold_agent_list_report(struct pinfold_report **ret, struct pinfold_error *error)
 {
-    auto_buf struct buf out = BUF(1u << 20);
-    struct json j = JSON(&out);
+    struct pinfold_report *report = report_new();
     struct err e = {0};
+    if (!report)
+        return report_give(NULL, 0, &e, ret, error);
+    struct json j = JSON_TREE(&report->values);
     int r = 0;
     json_object(&j, NULL);
     json_array(&j, "agents");
@@ -65,7 +67,7 @@ int pinfold_agent_list(char **ret, struct pinfold_error *error)
     }
     json_array_end(&j);
     json_object_end(&j);
-    return r < 0 ? tell(error, &e, r) : give(&out, ret, error);
+    return report_give(report, r, &e, ret, error);
 }
 
 /* ---- prepare ---- */

@@ -9,44 +9,20 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "agents/agents.h"
 #include "base/fd.h"
 #include "supervisor/audit.h"
 #include "backends/engine.h"
+#include "policy/set.h"
 #include "run/nested.h"
 #include "run/planned.h"
+#include "run/report.h"
 #include "run/trust.h"
 #include "run/words.h"
 
 #define MAX_NOTES 5 /* denials said one by one; the rest is in the result and the audit */
 
 extern char **environ;
-
-const char *pinfold_version(void)
-{
-    return PINFOLD_VERSION;
-}
-
-int tell(struct pinfold_error *to, const struct err *from, int r)
-{
-    if (to && r < 0) {
-        to->kind = (enum pinfold_error_kind)from->kind;
-        to->no = from->no;
-        snprintf(to->text, sizeof to->text, "%s", from->text);
-    }
-    return r;
-}
-
-/* Callers built against an older header give a smaller struct: what they do not know is zero. */
-int take_options(void *to, size_t room, const void *from, size_t size, struct err *e)
-{
-    memset(to, 0, room);
-    if (!from)
-        return 0;
-    if (size < sizeof(size_t) || size > 4096)
-        return err_say(e, ERR_POLICY, "the option struct's size is %zu; set .size = sizeof of it", size);
-    memcpy(to, from, size < room ? size : room);
-    return 0;
-}
 
 void pinfold_policy_free(struct pinfold_policy *p)
 {
@@ -111,17 +87,6 @@ int policy_of_layers(struct str packed, struct pinfold_policy **ret, struct err 
     return 0;
 }
 
-int give(struct buf *b, char **ret, struct pinfold_error *error)
-{
-    struct err e = {0};
-    buf_put(b, "", 0); /* an empty answer is a string too */
-    char *text = buf_take(b);
-    if (!text)
-        return tell(error, &e, err_sys(&e, ERR_SYSTEM, ENOMEM, "answer"));
-    *ret = text;
-    return 0;
-}
-
 int pinfold_policy_text(struct pinfold_policy *p, int how, char **ret, struct pinfold_error *error)
 {
     auto_buf struct buf out = BUF(MAX_ANSWER_TEXT);
@@ -145,16 +110,18 @@ static int print_plan(const struct plan *plan, enum pinfold_explain_format forma
                                              : plan_explain(plan, show_values != 0, out);
 }
 
-char *explain_refused(const struct pinfold_policy *p, enum pinfold_explain_format format, int show_values)
+int pinfold_explain_refused(struct pinfold_policy *p, enum pinfold_explain_format format, int show_values, char **ret,
+                            struct pinfold_error *error)
 {
     auto_buf struct buf out = BUF(MAX_ANSWER_TEXT);
     struct prepared n;
+    struct err e = {0};
     struct plan_ask ask = {.cwd = planned_directory(p), .environ = (const char *const *)environ, .so_far = true};
-    if (prepare_so_far(p, &ask, &n) < 0)
-        return NULL;
+    if (format == PINFOLD_EXPLAIN_COMMAND || prepare_so_far(p, &ask, &n) < 0)
+        return tell(error, &e, err_sys(&e, ERR_CANNOT, ENOENT, "there is no plan to show"));
     int r = print_plan(n.plan, format, show_values, &out);
     prepared_free(&n);
-    return r == 0 ? buf_take(&out) : NULL;
+    return r < 0 ? tell(error, &e, err_sys(&e, ERR_BUG, -r, "cannot print the plan")) : give(&out, ret, error);
 }
 
 int pinfold_explain(struct pinfold_policy *p, enum pinfold_explain_format format, int show_values, char **ret,
@@ -179,6 +146,26 @@ int pinfold_explain(struct pinfold_policy *p, enum pinfold_explain_format format
     if (r < 0)
         return tell(error, &e, e.text[0] ? r : err_sys(&e, ERR_BUG, -r, "cannot print the plan"));
     return give(&out, ret, error);
+}
+
+int pinfold_explain_report(struct pinfold_policy *p, int show_values, struct pinfold_report **ret,
+                           struct pinfold_error *error)
+{
+    struct pinfold_report *report = report_new();
+    struct prepared n;
+    struct err e = {0};
+    struct plan_ask ask = {.cwd = planned_directory(p), .environ = (const char *const *)environ};
+
+    int r = report ? prepare(p, &ask, true, &n, &e) : 0;
+    if (r < 0 || !report)
+        return report_give(report, r, &e, ret, error);
+    r = plan_digests(n.plan, &e);
+    if (r == 0)
+        r = explain_command(&n, PINFOLD_EXPLAIN_JSON, &e);
+    if (r == 0)
+        plan_explain_members(n.plan, show_values != 0, &JSON_TREE(&report->values));
+    prepared_free(&n);
+    return report_give(report, r, &e, ret, error);
 }
 
 static void say(const struct pinfold_run_options *o, enum pinfold_say what, const struct buf *words)
@@ -257,13 +244,13 @@ void say_notes(const struct pinfold_run_options *o, const struct pinfold_result 
 {
     auto_buf struct buf words = BUF(MAX_WORDS);
     const struct box_result *r = &result->box;
-    const struct plan *plan = result->prepared.plan;
+    const struct box_terms *terms = &result->terms;
     size_t said = 0, left = r->denials_dropped;
 
     if (!o->say)
         return;
     say_errors(o, r);
-    words_limit(r, plan, &words);
+    words_limit(r, terms->limits, &words);
     say(o, PINFOLD_SAY_NOTE, &words);
     for (size_t i = 0; i < r->n_denials; i++) {
         if (said_before(r, i) || same(r->denials[i].kind, "limit")) /* which is said already */
@@ -273,7 +260,7 @@ void say_notes(const struct pinfold_run_options *o, const struct pinfold_result 
             continue;
         }
         buf_free(&words);
-        words_denial(&r->denials[i], plan, &words);
+        words_denial(&r->denials[i], terms->policy, &words);
         say(o, PINFOLD_SAY_NOTE, &words);
         said++;
     }
@@ -410,6 +397,7 @@ int pinfold_run(struct pinfold_policy *p, const struct pinfold_run_options *opti
     p->users++;
     result->captured = o.capture != 0;
     result->json = BUF(MAX_ANSWER_TEXT);
+    result->values = VALUES(MAX_REPORT);
     struct plan_ask ask = {.cwd = o.cwd ? o.cwd : planned_directory(p),
                            .cwd_said = o.cwd != NULL,
                            .environ = o.env ? o.env : (const char *const *)environ,
@@ -422,6 +410,7 @@ int pinfold_run(struct pinfold_policy *p, const struct pinfold_run_options *opti
         pinfold_result_free(result);
         return tell(error, &e, r);
     }
+    result->terms = box_terms(result->prepared.plan);
     say_rest(&o, result);
     *ret = result;
     return 0;
@@ -432,9 +421,9 @@ void pinfold_result_free(struct pinfold_result *r)
     if (!r)
         return;
     box_result_free(&r->box);
-    if (!r->mem) /* otherwise its plan is part of that */
-        prepared_free(&r->prepared);
+    prepared_free(&r->prepared);
     buf_free(&r->json);
+    values_free(&r->values);
     pinfold_policy_free(r->policy);
     r->mem = arena_free(r->mem);
     free(r);
@@ -507,18 +496,31 @@ static int digests_make(struct pinfold_policy *p, struct plan *plan)
     return r;
 }
 
+/* What is only known when somebody asks: digests, and of a command in a session what was denied to it. */
+static int complete(struct pinfold_result *r)
+{
+    if (r->complete)
+        r->complete(r);
+    r->complete = NULL;
+    return r->prepared.plan ? digests_make(r->policy, r->prepared.plan) : 0;
+}
+
 const char *pinfold_result_json(const struct pinfold_result *result)
 {
     struct pinfold_result *r = (struct pinfold_result *)(uintptr_t)result; /* `json` is a memory of the answer */
-    struct plan *plan = r->prepared.plan;
 
-    if (r->json.n == 0 && r->complete)
-        r->complete(r);
-    r->complete = NULL;
-    if (r->json.n == 0 &&
-        (digests_make(r->policy, plan) < 0 || box_result_json(&r->box, plan, r->captured, &r->json) < 0))
+    if (r->json.n == 0 && (complete(r) < 0 || box_result_json(&r->box, &r->terms, r->captured, &r->json) < 0))
         buf_free(&r->json);
     return buf_cstr(&r->json);
+}
+
+const struct value_node *result_values(const struct pinfold_result *result)
+{
+    struct pinfold_result *r = (struct pinfold_result *)(uintptr_t)result; /* as above */
+
+    if (r->values.b.n == 0 && complete(r) == 0)
+        box_result_members(&r->box, &r->terms, r->captured, &JSON_TREE(&r->values));
+    return values_whole(&r->values);
 }
 
 /*
@@ -577,6 +579,50 @@ int pinfold_trust(const char *path, int withdraw, char **ret, struct pinfold_err
         return tell(error, &e, r);
     words_safe(&out, sentence ? sentence : "");
     return give(&out, ret, error);
+}
+
+int pinfold_path_judge(const char *what, const char *path, char **ret, struct pinfold_error *error)
+{
+    auto_arena struct arena *mem = arena_new(1u << 20);
+    auto_buf struct buf out = BUF(PATH_MAX);
+    const char *state = NULL;
+    char real[PATH_MAX];
+    struct err e = {0}, ignored = {0};
+    if (mem)
+        (void)world_state(mem, &state, &ignored);
+    int r = world_judge(state, what, path, real, NULL, &e);
+    if (r < 0)
+        return tell(error, &e, r == -EPERM ? r : err_sys(&e, ERR_SYSTEM, -r, "%s %s", what, path));
+    buf_text(&out, real);
+    return give(&out, ret, error);
+}
+
+int pinfold_names_report(struct pinfold_report **ret, struct pinfold_error *error)
+{
+    struct pinfold_report *report = report_new();
+    struct err e = {0};
+    if (!report)
+        return report_give(NULL, 0, &e, ret, error);
+    struct json j = JSON_TREE(&report->values);
+    json_object(&j, NULL);
+    json_array(&j, "guarantees");
+    for (int f = 0; f < FEATURE_COUNT; f++) {
+        json_object(&j, NULL);
+        json_text(&j, "name", feature_name((enum feature)f));
+        json_text(&j, "promises", feature_text((enum feature)f));
+        json_object_end(&j);
+    }
+    json_array_end(&j);
+    json_array(&j, "host_sets");
+    for (const struct host_set *s = host_set_table; s->name; s++)
+        json_text(&j, NULL, s->name);
+    json_array_end(&j);
+    json_array(&j, "agents");
+    for (const struct agent_text *t = agent_texts; t->name; t++)
+        json_text(&j, NULL, t->name);
+    json_array_end(&j);
+    json_object_end(&j);
+    return report_give(report, 0, &e, ret, error);
 }
 
 struct result_copy {

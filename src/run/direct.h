@@ -1,9 +1,10 @@
 /* libpinfold in the same process, for the command line and `pinfold --serve`: the objects behind pinfold.h. */
 #pragma once
+#include "base/value.h"
 #include "supervisor/run.h"
 #include "backends/native/net_kept.h"
 #include "run/load.h"
-#include "pinfold.h"
+#include "run/options.h"
 
 #define MAX_POLICY_ARENA (MAX_POLICY_BYTES + MAX_LAYERS_BYTES)
 #define MAX_PLAN_ARENA   (64u << 20)
@@ -35,36 +36,31 @@ int prepare(const struct pinfold_policy *p, const struct plan_ask *ask, bool tho
    returns one. */
 int prepare_so_far(const struct pinfold_policy *p, const struct plan_ask *ask, struct prepared *ret);
 void prepared_free(struct prepared *p);
-/* What explain prints for it, malloc()ed; NULL for nothing. */
-char *explain_refused(const struct pinfold_policy *p, enum pinfold_explain_format format, int show_values);
-/* If the engine is another program: adds its command line to the plan, for explain. */
+/* Where the engine is another program: fills the plan's command line, for explain. */
 int explain_command(struct prepared *p, enum pinfold_explain_format format, struct err *e);
 
 struct session_place;
 
 struct pinfold_result {
     struct pinfold_policy *policy;
-    struct prepared prepared;
+    struct prepared prepared; /* of a run; a session's plan is with its daemon */
+    struct box_terms terms;
     struct box_result box;
     bool captured;
     const char *session;                        /* in `mem`; NULL: a run of its own */
     void (*complete)(struct pinfold_result *r); /* called once before its JSON is made; or NULL */
     const struct session_place *place; /* for that: the session's place, in `mem`, and the time of the request */
     uint64_t began;
-    const char *note;  /* lines for the user, in `mem`; or NULL */
-    struct arena *mem; /* for a command in a session: in place of its plan; or NULL */
-    struct buf json;   /* made on demand: its digests cost more than a start may */
+    const char *note;  /* sentences for the person, a line each, in `mem`; or NULL */
+    struct arena *mem; /* of a command in a session: what `terms` says; or NULL */
+    /* Made when first asked for: their digests cost more than a start may. */
+    struct buf json;
+    struct values values;
 };
 
 /* Messages after a command: why it ended, limits, denials with their remedies. */
 void say_notes(const struct pinfold_run_options *o, const struct pinfold_result *result);
-/* Fills in `to` from `from` if both are set; returns r. */
-int tell(struct pinfold_error *to, const struct err *from, int r);
 /* A policy from packed layers, for requests of the shared library. */
 int policy_of_layers(struct str packed, struct pinfold_policy **ret, struct err *e);
-/* Passes the text of `b` to the caller, who must free() it. */
-int give(struct buf *b, char **ret, struct pinfold_error *error);
-/* Copies options of a caller that may be built against an older, smaller struct: missing members are zero. */
-int take_options(void *to, size_t room, const void *from, size_t size, struct err *e);
-/* The command's standard descriptors: `given` with `use_fds`, else 0, 1, 2; /dev/null (*null, opened once) for -1. */
+/* What a command gets of the caller's: `given` with `use_fds`, else 0, 1, 2; /dev/null (*null, opened once) for -1. */
 int stdio_of(const int given[3], bool use_fds, int *null, int stdio[3], struct err *e);

@@ -1,5 +1,6 @@
 /*
- * Requests and answers between libpinfold and `pinfold --serve`: a length, then fields. Native byte order.
+ * How requests and answers between libpinfold and `pinfold --serve` are written (what is in them: client/messages.h), and a policy's
+ * layers: a length, then fields. Same machine, native byte order.
  *
  *     message  u64 bytes that follow
  *     field    u16 tag, u16 type, u32 zero, u64 bytes, then the bytes: text, bytes or one u64
@@ -15,45 +16,6 @@
 #define MAX_REQUEST_BYTES (64u << 20)
 #define MAX_ANSWER_BYTES  ((size_t)4 << 30)
 #define MESSAGE_FDS       5
-
-enum message_op {
-    OP_LOAD = 1,
-    OP_TEXT,
-    OP_EXPLAIN,
-    OP_RUN,
-    OP_WRAP,
-    OP_DOCTOR,
-    OP_SCHEMA,
-    OP_TRUST,
-    OP_LOG,
-    OP_SESSION_ENSURE,
-    OP_SESSION_OPEN,
-    OP_SESSION_STOP,
-    OP_SESSION_LIST,
-    OP_SESSION_PRUNE,
-    OP_EXEC,
-    OP_JOB_START,
-    OP_JOB_LIST,
-    OP_JOB_OUTPUT,
-    OP_JOB_KILL,
-    OP_SESSION_UPDATE,
-    OP_SESSION_FILES,
-    OP_AGENT_LIST,
-    OP_AGENT_PREPARE,
-    OP_AGENT_ARGV
-};
-enum message_tag {
-    TAG_OP = 100,
-    TAG_OPTION,
-    TAG_ARGUMENT,
-    TAG_POLICY,
-    TAG_ERROR,
-    TAG_RESULT,
-    TAG_SAY,
-    TAG_ASK,
-    TAG_OUTPUT,
-    TAG_WISH
-};
 
 void message_text(struct buf *b, uint16_t tag, const char *text); /* NULL stays NULL */
 void message_bytes(struct buf *b, uint16_t tag, struct str bytes);

@@ -1,6 +1,58 @@
-/* The public list of options, generated from the table of keys. */
-#include "pinfold.h"
+/*
+ * Arguments and answers of the library's functions, and the public list of options: an expansion of the one table of keys.
+ */
+#include "run/options.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/buf.h"
 #include "policy/text/keys.h"
+
+const char *pinfold_version(void)
+{
+    return PINFOLD_VERSION;
+}
+
+int tell(struct pinfold_error *to, const struct err *from, int r)
+{
+    if (to && r < 0) {
+        to->kind = (enum pinfold_error_kind)from->kind;
+        to->no = from->no;
+        snprintf(to->text, sizeof to->text, "%s", from->text);
+    }
+    return r;
+}
+
+int take_options(void *to, size_t room, const void *from, size_t size, struct err *e)
+{
+    memset(to, 0, room);
+    if (!from)
+        return 0;
+    if (size < sizeof(size_t) || size > 4096)
+        return err_say(e, ERR_POLICY, "the option struct's size is %zu; set .size = sizeof of it", size);
+    memcpy(to, from, size < room ? size : room);
+    return 0;
+}
+
+void give_struct(void *to, size_t size, const void *from, size_t room)
+{
+    size_t n = size < room ? size : room;
+    if (n > sizeof size)
+        memcpy((char *)to + sizeof size, (const char *)from + sizeof size, n - sizeof size);
+}
+
+int give(struct buf *b, char **ret, struct pinfold_error *error)
+{
+    struct err e = {0};
+    buf_put(b, "", 0); /* an empty answer is a string too */
+    char *text = buf_take(b);
+    if (!text)
+        return tell(error, &e, err_sys(&e, ERR_SYSTEM, ENOMEM, "answer"));
+    *ret = text;
+    return 0;
+}
 
 static const struct pinfold_option_info all_options[] = {
 #define X(id, path, flag, metavar, type, choices_, repeats_, takes, tighten, text)                                     \

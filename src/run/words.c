@@ -14,25 +14,6 @@ void words_safe(struct buf *out, const char *text)
     utf8_safe(out, str_of(text));
 }
 
-void words_bytes(struct buf *out, uint64_t bytes)
-{
-    static const char units[] = "BKMGTPE";
-    unsigned unit = 0;
-    uint64_t whole = bytes, tenths = 0;
-
-    while (whole >= 1024 && unit < sizeof units - 2) {
-        tenths = whole % 1024 * 10 / 1024;
-        whole /= 1024;
-        unit++;
-    }
-    if (unit == 0)
-        buf_printf(out, "%" PRIu64 "B", whole);
-    else if (tenths && whole < 100)
-        buf_printf(out, "%" PRIu64 ".%" PRIu64 "%c", whole, tenths, units[unit]);
-    else
-        buf_printf(out, "%" PRIu64 "%c", whole, units[unit]);
-}
-
 void words_duration(struct buf *out, uint64_t us)
 {
     uint64_t ms = us / 1000;
@@ -62,7 +43,7 @@ static void header_limits(const struct limits *l, struct buf *out)
     const char *comma = "; limits ";
     if (l->memory.asked && l->memory.value != LIMIT_NONE) {
         buf_printf(out, "%smemory ", comma);
-        words_bytes(out, l->memory.value);
+        buf_amount(out, l->memory.value);
         comma = ", ";
     }
     if (l->cpus.asked && l->cpus.value != LIMIT_NONE) {
@@ -75,7 +56,7 @@ static void header_limits(const struct limits *l, struct buf *out)
     }
     if (l->disk.asked && l->disk.value != LIMIT_NONE) {
         buf_printf(out, "%sdisk ", comma);
-        words_bytes(out, l->disk.value);
+        buf_amount(out, l->disk.value);
         comma = ", ";
     }
     if (l->timeout.asked && l->timeout.value != LIMIT_NONE) {
@@ -85,7 +66,7 @@ static void header_limits(const struct limits *l, struct buf *out)
     }
     if (l->output.asked && l->output.value != LIMIT_NONE) {
         buf_printf(out, "%soutput ", comma);
-        words_bytes(out, l->output.value);
+        buf_amount(out, l->output.value);
     }
 }
 
@@ -184,7 +165,7 @@ void words_closing(const struct box_result *r, struct buf *out)
     buf_text(out, " wall, ");
     words_duration(out, r->cpu_us);
     buf_text(out, " cpu, ");
-    words_bytes(out, r->peak_bytes);
+    buf_amount(out, r->peak_bytes);
     buf_text(out, r->peak_is_largest_process ? " in the largest process" : " peak");
     /* Refusals by a mount or a plain errno raise no event, so nothing is ever said to be none. */
     if (r->n_denials + r->denials_dropped > 0)
@@ -217,23 +198,22 @@ static void session_limit(const struct box_result *r, struct buf *out)
     if (r->limit == BOX_LIMIT_PROCESSES)
         buf_printf(out, "%" PRIu64 " processes", r->session_limit);
     else
-        words_bytes(out, r->session_limit);
+        buf_amount(out, r->session_limit);
     buf_text(out, " and was stopped, with this command; start it again with a higher limit: pinfold session start '");
     words_safe(out, r->session);
     buf_printf(out, "' --%s ", flag);
     if (r->limit == BOX_LIMIT_PROCESSES)
         buf_printf(out, "%" PRIu64, r->session_limit * 2);
     else
-        words_bytes(out, r->session_limit * 2);
+        buf_amount(out, r->session_limit * 2);
 }
 
-void words_limit(const struct box_result *r, const struct plan *plan, struct buf *out)
+void words_limit(const struct box_result *r, const struct limits *l, struct buf *out)
 {
     if (r->session_limit) {
         session_limit(r, out);
         return;
     }
-    const struct limits *l = &plan->policy->limits;
     const char *who = r->session ? "command" : "box"; /* a command in a session has limits of its own */
 
     switch (r->limit) {
@@ -246,9 +226,9 @@ void words_limit(const struct box_result *r, const struct plan *plan, struct buf
             return;
         }
         buf_printf(out, "memory: the %s used more than ", who);
-        words_bytes(out, l->memory.value);
+        buf_amount(out, l->memory.value);
         buf_text(out, " and was ended; allow more with --memory ");
-        words_bytes(out, l->memory.value * 2);
+        buf_amount(out, l->memory.value * 2);
         return;
     case BOX_LIMIT_PROCESSES:
         buf_printf(out, "processes: the %s made more than %" PRIu64 "; allow more with --%s %" PRIu64, who,
@@ -256,15 +236,15 @@ void words_limit(const struct box_result *r, const struct plan *plan, struct buf
         return;
     case BOX_LIMIT_DISK:
         buf_text(out, "disk: the box wrote more than ");
-        words_bytes(out, l->disk.value);
+        buf_amount(out, l->disk.value);
         buf_text(out, " and was ended; allow more with --disk ");
-        words_bytes(out, l->disk.value * 2);
+        buf_amount(out, l->disk.value * 2);
         return;
     case BOX_LIMIT_OUTPUT:
         buf_text(out, "output: the command wrote more than ");
-        words_bytes(out, l->output.value);
+        buf_amount(out, l->output.value);
         buf_text(out, " and was ended; allow more with --output ");
-        words_bytes(out, l->output.value * 2);
+        buf_amount(out, l->output.value * 2);
         return;
     case BOX_LIMIT_TIMEOUT:
         buf_text(out, "timeout: the command ran longer than ");
@@ -276,7 +256,7 @@ void words_limit(const struct box_result *r, const struct plan *plan, struct buf
 
 static bool is_guarded_name(const struct policy *p, const char *rule)
 {
-    for (size_t i = 0; i < p->n_guards; i++) {
+    for (size_t i = 0; p && i < p->n_guards; i++) {
         if (same(p->guards[i].name, rule))
             return true;
     }
@@ -344,7 +324,7 @@ static void network_remedy(const struct denial *d, struct buf *out)
     }
 }
 
-void words_denial(const struct denial *d, const struct plan *plan, struct buf *out)
+void words_denial(const struct denial *d, const struct policy *policy, struct buf *out)
 {
     if (same(d->kind, "network") && same(d->action, "dial")) { /* the rules allow it: no option would help */
         buf_text(out, "network: '");
@@ -386,7 +366,7 @@ void words_denial(const struct denial *d, const struct plan *plan, struct buf *o
     }
     if (same(d->kind, "socket")) {
         buf_text(out, "allow with --unix-socket ");
-    } else if ((d->rule && is_guarded_name(plan->policy, d->rule)) || same(d->origin, "built in")) {
+    } else if ((d->rule && is_guarded_name(policy, d->rule)) || same(d->origin, "built in")) {
         buf_text(out, "do it outside the box, or run with --guard off");
         return;
     } else {

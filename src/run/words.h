@@ -15,14 +15,14 @@ void words_header(const struct plan *plan, struct buf *out);
 void words_closing(const struct box_result *r, struct buf *out);
 /* Other errors of the command or its output; empty if there are none. */
 void words_errors(const struct box_result *r, const char *command, struct buf *out);
-/* The limit that ended the run; leaves `out` empty if none did. */
-void words_limit(const struct box_result *r, const struct plan *plan, struct buf *out);
-/* One thing that a box leaves behind: one line. */
+/* The limit that ended the run; leaves `out` empty when none did. */
+void words_limit(const struct box_result *r, const struct limits *l, struct buf *out);
+/* What a box leaves: one line. */
 void words_left(const struct left_behind *l, struct buf *out);
-void words_denial(const struct denial *d, const struct plan *plan, struct buf *out);
+/* `policy`: for the names that it guards; or NULL. */
+void words_denial(const struct denial *d, const struct policy *policy, struct buf *out);
 
 /* Appends `text` with control characters and invalid UTF-8 written as \xNN. */
 void words_safe(struct buf *out, const char *text);
-void words_bytes(struct buf *out, uint64_t bytes);   /* 512M, 1.5G */
 void words_duration(struct buf *out, uint64_t us);   /* 850 ms, 12.3 s, 4m10s */
 void words_features(struct buf *out, features what); /* "private-ipc, fresh-proc" */

@@ -1,5 +1,5 @@
-/* Attaches the caller to a job of a session: prints its output and passes on input. */
-#include "session/attach.h"
+/* Attaches the caller to a job of a session: prints its output and passes on what is typed. */
+#include "session/session.h"
 
 #include <poll.h>
 #include <signal.h>
@@ -110,25 +110,27 @@ static void note_line(void *ctx, enum pinfold_say what, const char *sentence)
 }
 
 /* What was denied to a job that has ended, as after a command that was waited for. */
-static void say_denied(struct pinfold_session *s, uint32_t job, struct buf *notes)
+static char *denied_to(struct pinfold_session *s, uint32_t job)
 {
     const struct keep_request q = {.op = KEEP_DENIALS, .job = job, .b = 1};
+    auto_buf struct buf notes = BUF(1u << 20), said = BUF(KEEP_MAX);
     const char *const argv[] = {"job", NULL};
-    const struct pinfold_run_options say = {.size = sizeof say, .argv = argv, .say = note_line, .say_ctx = notes};
-    struct pinfold_result result = {.prepared.plan = &s->plan, .box.end = BOX_EXITED};
-    auto_buf struct buf said = BUF(KEEP_MAX);
+    const struct pinfold_run_options say = {.size = sizeof say, .argv = argv, .say = note_line, .say_ctx = &notes};
+    struct pinfold_result result = {.terms.limits = &s->limits, .box.end = BOX_EXITED};
     struct err ignored = {0};
     auto_fd int fd = place_connect(&s->place);
     if (fd < 0 || ask_send(fd, q, STR(""), NULL, 0, &ignored) < 0 || ask_answer(fd, NULL, &said, &ignored) < 0)
-        return;
+        return NULL;
     denied_read(&result.box, &said);
     say_notes(&say, &result);
     box_result_free(&result.box);
+    return notes.n ? buf_take(&notes) : NULL;
 }
 
-int session_attach(struct pinfold_session *s, uint32_t job, uint64_t from, bool watch_only, struct buf *notes,
-                   struct pinfold_error *error)
+int pinfold_job_attach(struct pinfold_session *s, const struct pinfold_attach_options *options, char **ret_notes,
+                       struct pinfold_error *error)
 {
+    struct pinfold_attach_options o;
     struct attach a = {.signals = -1, .term = {.fd = 0, .watcher_pipe = -1}};
     auto_buf struct buf out = BUF(KEEP_MESSAGE);
     struct keep_answer answer = {0};
@@ -137,13 +139,18 @@ int session_attach(struct pinfold_session *s, uint32_t job, uint64_t from, bool 
     auto_fd int fd = -1;
     int status = 125;
     struct session_limit over;
-    int r = session_connect(&s->place, s->mem, &fd, &e);
+    int r = take_options(&o, sizeof o, options, options ? options->size : 0, &e);
+    if (ret_notes)
+        *ret_notes = NULL;
     if (r == 0)
-        r = ask_send(fd, (struct keep_request){.op = KEEP_ATTACH, .job = job, .number = from}, STR(""), NULL, 0, &e);
+        r = session_connect(&s->place, s->mem, &fd, &e);
+    if (r == 0)
+        r = ask_send(fd, (struct keep_request){.op = KEEP_ATTACH, .job = o.job, .number = o.from}, STR(""), NULL, 0,
+                     &e);
     if (r == 0)
         r = ask_answer(fd, &answer, &out, &e);
     a.fd = fd;
-    a.keys = r == 0 && !watch_only && sys_is_tty(0);
+    a.keys = r == 0 && !o.watch_only && sys_is_tty(0);
     a.tty = a.keys && answer.c;
     a.term.may_raw = a.keys && (sys_is_tty(1) || !a.tty);
     a.term.keys_only = !a.tty;
@@ -166,7 +173,7 @@ int session_attach(struct pinfold_session *s, uint32_t job, uint64_t from, bool 
         (void)tell(error, &e, r);
         return 137;
     }
-    if (r == 0 && status != 0 && notes)
-        say_denied(s, job, notes);
+    if (r == 0 && status != 0 && ret_notes)
+        *ret_notes = denied_to(s, o.job);
     return r < 0 ? tell(error, &e, r) : status;
 }

@@ -41,8 +41,3 @@ int session_files(struct pinfold_session *s, bool again, int *ret, struct err *e
     *ret = s->files = pair[0];
     return 0;
 }
-
-int tell_error(struct pinfold_error *to, const struct err *from, int r)
-{
-    return tell(to, from, r);
-}

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "base/json.h"
+#include "run/report.h"
 #include "backends/container/container_left.h"
 #include "survey/written.h"
 #include "run/caches.h"
@@ -36,7 +36,7 @@ struct pruning {
         bool news; /* it was not said before */
     } * missing;
     size_t n_missing;
-    struct buf kept, things; /* JSON of sessions that must wait, and of what daemons had */
+    struct values kept, things; /* sessions that must wait, and what daemons had */
     struct json kept_json, things_json;
 };
 
@@ -281,8 +281,8 @@ static void put_rest(struct pruning *p)
     json_array_end(&p->json);
     json_array_end(&p->kept_json);
     json_array_end(&p->things_json);
-    json_raw(&p->json, "removed_from_engines", buf_view(&p->things));
-    json_raw(&p->json, "kept", buf_view(&p->kept));
+    json_put(&p->json, "removed_from_engines", values_whole(&p->things));
+    json_put(&p->json, "kept", values_whole(&p->kept));
     prune_caches(p);
     json_array(&p->json, "not_asked");
     for (size_t i = 0; i < p->n_missing; i++)
@@ -301,18 +301,18 @@ static void put_rest(struct pruning *p)
     json_object_end(&p->json);
 }
 
-static int prune(bool look, char **ret, struct pinfold_error *error)
+int pinfold_session_prune_report(int look, struct pinfold_report **ret, struct pinfold_error *error)
 {
     auto_arena struct arena *mem = arena_new(MAX_LEFT_ARENA);
-    auto_buf struct buf out = BUF(MAX_ANSWER_TEXT);
-    struct pruning p = {
-        .mem = mem, .look = look, .json = JSON(&out), .kept = BUF(MAX_ANSWER_TEXT), .things = BUF(MAX_ANSWER_TEXT)};
-    p.kept_json = JSON(&p.kept);
-    p.things_json = JSON(&p.things);
+    struct pinfold_report *report = report_new();
+    struct pruning p = {.mem = mem, .look = look != 0, .kept = VALUES(MAX_REPORT), .things = VALUES(MAX_REPORT)};
     struct err e = {0};
-    int r = mem ? place_roots(mem, &p.run, &p.state, &e) : err_sys(&e, ERR_SYSTEM, ENOMEM, "prune");
+    int r = mem && report ? place_roots(mem, &p.run, &p.state, &e) : err_sys(&e, ERR_SYSTEM, ENOMEM, "prune");
     if (r < 0)
-        return tell(error, &e, r);
+        return report_give(report, r, &e, ret, error);
+    p.json = JSON_TREE(&report->values);
+    p.kept_json = JSON_TREE(&p.kept);
+    p.things_json = JSON_TREE(&p.things);
     json_object(&p.json, NULL);
     json_array(&p.json, "removed");
     json_array(&p.kept_json, NULL);
@@ -323,18 +323,9 @@ static int prune(bool look, char **ret, struct pinfold_error *error)
     put_rest(&p);
     if (!look)
         box_sweep_groups();
-    bool whole = buf_ok(&p.kept) && buf_ok(&p.things);
-    buf_free(&p.kept);
-    buf_free(&p.things);
-    return whole ? give(&out, ret, error) : tell(error, &e, err_sys(&e, ERR_SYSTEM, ENOMEM, "prune"));
-}
-
-int pinfold_session_prune(char **ret, struct pinfold_error *error)
-{
-    return prune(false, ret, error);
-}
-
-int pinfold_session_left(char **ret, struct pinfold_error *error)
-{
-    return prune(true, ret, error);
+    if (!values_whole(&p.kept) || !values_whole(&p.things))
+        r = err_sys(&e, ERR_SYSTEM, ENOMEM, "prune");
+    values_free(&p.kept);
+    values_free(&p.things);
+    return report_give(report, r, &e, ret, error);
 }

@@ -19,7 +19,8 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "base/json.h"
+#include "run/report.h"
+#include "session/said.h"
 #include "backends/engine.h"
 #include "survey/survey.h"
 #include "sessiond/sessiond.h"
@@ -75,26 +76,11 @@ static int take_record(struct pinfold_session *s, struct err *e)
     int no = record_read(&s->place, s->mem, r, e);
     if (no < 0)
         return no;
-    s->facts = (struct facts){.engine = r->engine, .tier = r->tier};
-    s->policy = (struct policy){.net = r->net, .tty = r->tty, .profile = r->profile, .workspace = r->workspace};
-    static struct origin origins[] = {{.layer = LAYER_BUILTIN, .file = "the session"},
-                                      {.layer = LAYER_FLAGS, .file = "the command's options"}};
-    s->policy.origins = origins;
-    s->policy.n_origins = 2;
     const struct limit none = {.value = LIMIT_NONE};
-    s->policy.limits = (struct limits){none, none, none, none, none, none, none, none};
-    s->policy.limits.timeout.value = r->timeout_ms;
-    s->policy.limits.grace.value = r->grace_ms;
-    s->policy.limits.output.value = r->output;
-    s->plan = (struct plan){.policy = &s->policy,
-                            .facts = &s->facts,
-                            .lost = r->lost,
-                            .enforced = r->enforced,
-                            .n_enforced = r->n_enforced,
-                            .workspace = r->workspace,
-                            .cwd = r->cwd};
-    snprintf(s->plan.digest, sizeof s->plan.digest, "%s", r->plan_digest ? r->plan_digest : "");
-    snprintf(s->plan.policy_digest, sizeof s->plan.policy_digest, "%s", r->policy_digest);
+    s->limits = (struct limits){none, none, none, none, none, none, none, none};
+    s->limits.timeout.value = r->timeout_ms;
+    s->limits.grace.value = r->grace_ms;
+    s->limits.output.value = r->output;
     return 0;
 }
 
@@ -520,7 +506,7 @@ static int make_under_lock(struct pinfold_session *s, struct pinfold_policy *pol
 /* What is each command's own is as this policy says, for the commands of this object. */
 static void adopt_limits(struct pinfold_session *s, const struct limits *l)
 {
-    struct limits *mine = &s->policy.limits;
+    struct limits *mine = &s->limits;
     mine->timeout = (struct limit){.value = l->timeout.value, .asked = l->timeout.asked, .origin = 1};
     mine->grace = (struct limit){.value = l->grace.value, .asked = l->grace.asked, .origin = 1};
     mine->output = (struct limit){.value = l->output.value, .asked = l->output.asked, .origin = 1};
@@ -716,11 +702,9 @@ static void put_now(struct json *j, const struct session_place *p)
     auto_buf struct buf said = BUF(MAX_ANSWER_TEXT);
     struct err ignored = {0};
     auto_fd int fd = place_connect(p);
-    if (fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) == 0 &&
-        ask_send(fd, (struct keep_request){.op = KEEP_SHOW}, STR(""), NULL, 0, &ignored) == 0 &&
-        ask_answer(fd, NULL, &said, &ignored) == 0)
-        json_raw(j, "now", buf_view(&said));
-    else
+    if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) < 0 ||
+        ask_send(fd, (struct keep_request){.op = KEEP_SHOW}, STR(""), NULL, 0, &ignored) < 0 ||
+        ask_answer(fd, NULL, &said, &ignored) < 0 || said_put(j, "now", buf_view(&said)) < 0)
         json_null(j, "now");
 }
 
@@ -782,18 +766,19 @@ static int list_all(struct arena *mem, const char *scope, struct json *j, struct
     return 0;
 }
 
-int pinfold_session_list(const struct pinfold_session_options *options, char **ret, struct pinfold_error *error)
+int pinfold_session_list_report(const struct pinfold_session_options *options, struct pinfold_report **ret,
+                                struct pinfold_error *error)
 {
     auto_arena struct arena *mem = arena_new(MAX_SESSION_ARENA);
-    auto_buf struct buf out = BUF(MAX_ANSWER_TEXT);
+    struct pinfold_report *report = report_new();
     struct pinfold_session_options o;
-    struct json j = JSON(&out);
     struct err e = {0};
     int r = take_options(&o, sizeof o, options, options ? options->size : 0, &e);
-    if (r == 0 && !mem)
+    if (r == 0 && (!mem || !report))
         r = err_sys(&e, ERR_SYSTEM, ENOMEM, "cannot list the sessions");
-    if (r < 0)
-        return tell(error, &e, r);
+    if (r < 0 || !report)
+        return report_give(report, r, &e, ret, error);
+    struct json j = JSON_TREE(&report->values);
     if (!o.name) {
         json_object(&j, NULL);
         json_array(&j, "sessions");
@@ -811,5 +796,5 @@ int pinfold_session_list(const struct pinfold_session_options *options, char **r
         if (r == 0)
             put_session(&j, &p, &record, true);
     }
-    return r < 0 ? tell(error, &e, r) : give(&out, ret, error);
+    return report_give(report, r, &e, ret, error);
 }

@@ -9,11 +9,8 @@ struct pinfold_session {
     struct arena *mem;
     struct session_place place;
     struct record record;
-    int files; /* the socket of the file API (session/session_files.c), or -1 */
-    /* In place of a plan, to make results. */
-    struct facts facts;
-    struct policy policy;
-    struct plan plan;
+    int files;            /* the socket of the file API (session/session_files.c), or -1 */
+    struct limits limits; /* of a command in it: time-out, grace, output; no others */
 };
 
 /*

@@ -13,6 +13,8 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "run/report.h"
+#include "session/said.h"
 #include "sessiond/sessiond.h"
 #include "session/ask.h"
 #include "session/inside.h"
@@ -112,38 +114,48 @@ static const struct session_place *place_copy(const struct pinfold_session *s, s
     return p->run && p->state ? p : NULL;
 }
 
-static struct pinfold_result *result_of(struct pinfold_session *s, const struct pinfold_exec_options *o)
+/* What the session's record says of its box. The result may outlive the session's object, so that it is copied. */
+static bool take_terms(const struct pinfold_session *s, const struct limits *limits, struct arena *mem,
+                       struct box_terms *ret)
+{
+    const struct record *r = &s->record;
+    struct enforcement *enforced = arena_zero(mem, (r->n_enforced + 1) * sizeof *enforced);
+    struct limits *own = arena_zero(mem, sizeof *own);
+    if (!enforced || !own)
+        return false;
+    *own = *limits;
+    for (size_t i = 0; i < r->n_enforced; i++)
+        enforced[i] = (struct enforcement){r->enforced[i].what, arena_text(mem, r->enforced[i].by)};
+    *ret = (struct box_terms){.engine = arena_text(mem, r->engine),
+                              .policy_digest = arena_text(mem, r->policy_digest),
+                              .plan_digest = arena_text(mem, r->plan_digest ? r->plan_digest : ""),
+                              .tier = r->tier,
+                              .net = r->net,
+                              .limits = own,
+                              .lost = r->lost,
+                              .enforced = enforced,
+                              .n_enforced = r->n_enforced};
+    return !arena_failed(mem);
+}
+
+static struct pinfold_result *result_of(const struct pinfold_session *s, const struct pinfold_exec_options *o)
 {
     struct pinfold_result *result = calloc(1, sizeof *result);
     struct arena *mem = result ? arena_new(1u << 20) : NULL;
-    /* The result may outlive the session's object. */
-    struct plan *plan = mem ? arena_zero(mem, sizeof *plan) : NULL;
-    struct policy *policy = plan ? arena_zero(mem, sizeof *policy) : NULL;
-    struct facts *facts = policy ? arena_zero(mem, sizeof *facts) : NULL;
-    struct enforcement *enforced = facts ? arena_zero(mem, (s->plan.n_enforced + 1) * sizeof *enforced) : NULL;
-    if (!enforced) {
+    struct limits limits = s->limits;
+    if (o->timeout_ms)
+        limits.timeout = (struct limit){.value = o->timeout_ms, .asked = true, .origin = 1};
+    limits.memory = (struct limit){.value = o->memory_max ? o->memory_max : LIMIT_NONE, .origin = 1};
+    limits.processes = (struct limit){.value = o->processes_max ? o->processes_max : LIMIT_NONE, .origin = 1};
+    if (!mem || !take_terms(s, &limits, mem, &result->terms)) {
         arena_free(mem);
         free(result);
         return NULL;
     }
-    *policy = s->policy;
-    *facts = s->facts;
-    *plan = s->plan;
-    facts->engine = arena_text(mem, s->facts.engine);
-    for (size_t i = 0; i < plan->n_enforced; i++)
-        enforced[i] = (struct enforcement){s->plan.enforced[i].what, arena_text(mem, s->plan.enforced[i].by)};
-    plan->enforced = enforced;
-    plan->policy = policy;
-    plan->facts = facts;
-    plan->image = NULL;
-    if (o->timeout_ms)
-        policy->limits.timeout = (struct limit){.value = o->timeout_ms, .asked = true, .origin = 1};
-    policy->limits.memory = (struct limit){.value = o->memory_max ? o->memory_max : LIMIT_NONE, .origin = 1};
-    policy->limits.processes = (struct limit){.value = o->processes_max ? o->processes_max : LIMIT_NONE, .origin = 1};
     result->mem = mem;
-    result->prepared.plan = plan;
     result->captured = o->capture != 0;
     result->json = BUF(MAX_ANSWER_TEXT);
+    result->values = VALUES(MAX_REPORT);
     result->session = arena_text(mem, s->record.name);
     result->place = place_copy(s, mem);
     result->began = now_us();
@@ -225,8 +237,7 @@ int pinfold_exec(struct pinfold_session *session, const struct pinfold_exec_opti
     if (r < 0 || !result)
         return tell(error, &e, r);
     struct sending sending = {session, &o};
-    struct box_exec x = {.ask = {.plan = result->prepared.plan,
-                                 .argv = o.argv,
+    struct box_exec x = {.ask = {.argv = o.argv,
                                  .stdio = {stdio[0], stdio[1], stdio[2]},
                                  .capture = o.capture != 0,
                                  .capture_max = o.capture_max ? o.capture_max : DEFAULT_CAPTURE,
@@ -235,6 +246,7 @@ int pinfold_exec(struct pinfold_session *session, const struct pinfold_exec_opti
                                                    : TTY_NEVER,
                                  .foreground = o.foreground != 0,
                                  .session = result->session},
+                         .limits = result->terms.limits,
                          .cwd = o.cwd,
                          .sessiond = session->record.pid,
                          .cancel_fd = o.cancel_fd > 0 ? o.cancel_fd : -1,
@@ -243,7 +255,7 @@ int pinfold_exec(struct pinfold_session *session, const struct pinfold_exec_opti
                          .send = send_command,
                          .send_ctx = &sending};
     if (o.shell)
-        r = shell_exec(session, &o, &result->prepared.plan->policy->limits, stdio, &result->box, &result->note, &e);
+        r = shell_exec(session, &o, result->terms.limits, stdio, &result->box, &result->note, &e);
     else
         r = box_exec(&x, &result->box, &e);
     result->box.session = result->session;
@@ -301,7 +313,7 @@ int pinfold_job_start(struct pinfold_session *session, const struct pinfold_exec
                     "--detach and --shell cannot be combined: a background command does not run in a persistent shell");
     if (r == 0)
         r = exec_image(&o, o.tty ? JOB_TTY : 0, 24, 80, session_umask(), &image, &e);
-    uint64_t own = session->policy.limits.timeout.origin ? session->policy.limits.timeout.value : 0; /* of ensure */
+    uint64_t own = session->limits.timeout.origin ? session->limits.timeout.value : 0; /* of ensure */
     const struct keep_request q = {.op = KEEP_JOB, .number = o.timeout_ms ? o.timeout_ms : own == LIMIT_NONE ? 0 : own};
     bool given = r == 0 && !o.tty && is_given(&o);
     if (r == 0)
@@ -336,12 +348,15 @@ int pinfold_session_update(struct pinfold_session *session, const char *const *a
     return tell(error, &e, r);
 }
 
-int pinfold_job_list(struct pinfold_session *session, char **ret, struct pinfold_error *error)
+int pinfold_job_list_report(struct pinfold_session *session, struct pinfold_report **ret, struct pinfold_error *error)
 {
     auto_buf struct buf out = BUF(MAX_ANSWER_TEXT);
+    struct pinfold_report *report = report_new();
     struct err e = {0};
     int r = ask_sessiond(session, (struct keep_request){.op = KEEP_JOBS}, STR(""), NULL, 0, NULL, &out, &e);
-    return r < 0 ? tell(error, &e, r) : give(&out, ret, error);
+    if (r == 0 && report && said_put(&JSON_TREE(&report->values), NULL, buf_view(&out)) < 0)
+        r = err_sys(&e, ERR_BUG, EBADMSG, "cannot read the session daemon's answer");
+    return report_give(report, r, &e, ret, error);
 }
 
 int64_t pinfold_job_output(struct pinfold_session *session, uint32_t job, uint64_t at, char *to, size_t room,

@@ -9,11 +9,11 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "base/json.h"
+#include "run/report.h"
 #include "supervisor/files/files.h"
 #include "sys/fd.h"
 
-enum { CHUNK = 256 << 10, LIST_MAX = 64 << 20 };
+enum { CHUNK = 256 << 10 };
 
 /* One thing to do on the socket. */
 struct doing {
@@ -25,6 +25,7 @@ struct doing {
     unsigned mode;
     int flag, fd;
     char **ret;
+    struct pinfold_report *report;
     size_t *ret_n;
     uint64_t *ret_size;
 };
@@ -42,7 +43,7 @@ static int perform(struct pinfold_session *s, const struct doing *d, struct pinf
             break;
         r = 0;
     }
-    return tell_error(error, &e, r);
+    return tell(error, &e, r);
 }
 
 static int give_text(struct buf *b, char **ret, struct err *e)
@@ -144,19 +145,39 @@ int pinfold_file_put(struct pinfold_session *session, const char *path, int fd, 
 
 /* ---- directories ---- */
 
-static int list_work(int files, const struct doing *d, struct err *e)
+/* Anew: the first attempt may have been on a socket that was at its end. */
+static struct json writer(struct pinfold_report *p)
 {
-    struct buf json = BUF(LIST_MAX);
-    int r = file_list(files, d->path, &json, e);
-    if (r < 0)
-        buf_free(&json);
-    return r < 0 ? r : give_text(&json, d->ret, e);
+    values_free(&p->values);
+    p->values = VALUES(MAX_REPORT);
+    return JSON_TREE(&p->values);
 }
 
-int pinfold_file_list(struct pinfold_session *session, const char *path, char **ret, struct pinfold_error *error)
+static int report(struct pinfold_session *session, const struct doing *what, struct pinfold_report **ret,
+                  struct pinfold_error *error)
 {
-    const struct doing d = {list_work, path, .ret = ret};
-    return perform(session, &d, error);
+    struct doing d = *what;
+    struct err e = {0};
+    d.report = report_new();
+    if (!d.report)
+        return tell(error, &e, err_sys(&e, ERR_SYSTEM, ENOMEM, "cannot hold the answer"));
+    int r = perform(session, &d, error);
+    if (r == 0)
+        return report_give(d.report, 0, &e, ret, error);
+    pinfold_report_free(d.report);
+    return r;
+}
+
+static int list_work(int files, const struct doing *d, struct err *e)
+{
+    struct json j = writer(d->report);
+    return file_list(files, d->path, &j, e);
+}
+
+int pinfold_file_list_report(struct pinfold_session *session, const char *path, struct pinfold_report **ret,
+                             struct pinfold_error *error)
+{
+    return report(session, &(struct doing){list_work, path}, ret, error);
 }
 
 static int where_work(int files, const struct doing *d, struct err *e)
@@ -165,8 +186,7 @@ static int where_work(int files, const struct doing *d, struct err *e)
     int r = file_call(files, &(struct file_ask){.op = FILE_WHERE, .path = d->path}, &a, NULL, e);
     if (r < 0)
         return file_said(&a, r, "look at", d->path, e);
-    struct buf json = BUF(64u << 10);
-    struct json j = JSON(&json);
+    struct json j = writer(d->report);
     char mode[8];
     json_object(&j, NULL);
     json_text(&j, "type", !a.mode ? "none" : S_ISREG(a.mode) ? "file" : S_ISDIR(a.mode) ? "directory" : "other");
@@ -182,13 +202,13 @@ static int where_work(int files, const struct doing *d, struct err *e)
         json_bool(&j, "writable", a.writable == 0);
     }
     json_object_end(&j);
-    return give_text(&json, d->ret, e);
+    return 0;
 }
 
-int pinfold_file_where(struct pinfold_session *session, const char *path, char **ret, struct pinfold_error *error)
+int pinfold_file_where_report(struct pinfold_session *session, const char *path, struct pinfold_report **ret,
+                              struct pinfold_error *error)
 {
-    const struct doing d = {where_work, path, .ret = ret};
-    return perform(session, &d, error);
+    return report(session, &(struct doing){where_work, path}, ret, error);
 }
 
 static int remove_work(int files, const struct doing *d, struct err *e)

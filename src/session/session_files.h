@@ -10,4 +10,3 @@
 int session_files(struct pinfold_session *s, bool again, int *ret, struct err *e);
 /* In the program: passes `end` of a socket pair to the session's guard; borrowed. */
 int session_files_give(struct pinfold_session *s, int end, struct err *e);
-int tell_error(struct pinfold_error *to, const struct err *from, int r);

@@ -480,7 +480,7 @@ void jobs_start(struct sessiond *k, struct session_request *q)
     answer_bytes(q->from, "", 0, j->id, 0, 0);
 }
 
-static void put_job(struct json *out, const struct session_job *j, const struct plan *plan)
+static void put_job(struct json *out, const struct session_job *j, const struct box_terms *terms)
 {
     auto_buf struct buf result = BUF(MAX_ANSWER_JSON);
     json_object(out, NULL);
@@ -492,7 +492,7 @@ static void put_job(struct json *out, const struct session_job *j, const struct 
     json_uint(out, "output_end", j->end);
     if (j->failed[0])
         json_text(out, "error", j->failed);
-    if (j->ended && box_result_json(&j->result, plan, false, &result) == 0)
+    if (j->ended && box_result_json(&j->result, terms, false, &result) == 0)
         json_raw(out, "result", buf_view(&result));
     else
         json_null(out, "result");
@@ -502,13 +502,14 @@ static void put_job(struct json *out, const struct session_job *j, const struct 
 void jobs_list(struct sessiond *k, struct session_request *q)
 {
     auto_buf struct buf text = BUF(MAX_ANSWER_JSON);
+    const struct box_terms terms = box_terms(k->ask->plan);
     struct json out = JSON(&text);
     json_object(&out, NULL);
     json_array(&out, "jobs");
     for (uint32_t id = 1; id <= last_id; id++) {
         const struct session_job *j = find_job(id);
         if (j)
-            put_job(&out, j, k->ask->plan);
+            put_job(&out, j, &terms);
     }
     json_array_end(&out);
     json_object_end(&out);

@@ -195,7 +195,11 @@ void denial_limit(struct box *b, const struct limits_hit *hit)
         snprintf(target, sizeof target, "%llu %s", (unsigned long long)said->value, unit);
     snprintf(rule, sizeof rule, "limits.%s", action);
     char room[512];
-    snprintf(origin, sizeof origin, "%s", policy_origin(b->ask->plan->policy, said->origin, room, sizeof room));
+    /* Of a command in a session: its own limits have an origin, the others are the session's. */
+    const char *where = b->ask->plan   ? policy_origin(b->ask->plan->policy, said->origin, room, sizeof room)
+                        : said->origin ? "the command's options"
+                                       : "the session";
+    snprintf(origin, sizeof origin, "%s", where);
     struct denial d = {kind, action, target, rule, origin, how, 0};
     denial_keep(b, &d);
 }
@@ -205,7 +209,7 @@ void denial_offline(struct box *b)
     const struct plan *p = b->ask->plan;
     char kind[] = "network", action[] = "connect", target[] = "(not seen)", rule[] = "net none", how[] = "none",
          origin[512], room[512];
-    if (p->policy->net != NET_NONE || p->facts->unsandboxed || !p->image || p->image->tier != TIER_NAMESPACES)
+    if (!p || p->policy->net != NET_NONE || p->facts->unsandboxed || p->image->tier != TIER_NAMESPACES)
         return;
     snprintf(origin, sizeof origin, "%s", policy_origin(p->policy, p->policy->net_origin, room, sizeof room));
     denial_keep(b, &(struct denial){kind, action, target, rule, origin, how, 0});

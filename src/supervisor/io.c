@@ -363,14 +363,15 @@ void io_none(struct io *io)
     io->term = (struct term){.fd = -1, .watcher_pipe = -1};
 }
 
-int io_begin(struct io *io, const struct box_ask *ask, struct box_result *result, struct err *e)
+int io_begin(struct io *io, const struct box_ask *ask, const struct limits *limits, struct box_result *result,
+             struct err *e)
 {
     struct look looks[3];
     int r;
 
     io_none(io);
     io->stdin_fd = ask->stdio[0];
-    io->all_output_passes = ask->plan->policy->limits.output.value != LIMIT_NONE;
+    io->all_output_passes = limits->output.value != LIMIT_NONE;
     io->tty = box_wants_tty(ask->tty, ask->stdio, ask->capture);
     for (int i = 0; i < 3; i++) {
         r = ask->capture && i > 0 ? 0 : look_at(i, ask->stdio[i], &looks[i], e);

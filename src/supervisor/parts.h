@@ -107,9 +107,10 @@ struct io {
     int output_errno;   /* errno of writing the command's output (ENOSPC), or 0 */
 };
 
-void io_none(struct io *io); /* initialises it so that io_end may be called */
-int io_begin(struct io *io, const struct box_ask *ask, struct box_result *result, struct err *e);
-/* Call after the start: closes the command's ends. */
+void io_none(struct io *io); /* so that io_end may be called */
+int io_begin(struct io *io, const struct box_ask *ask, const struct limits *limits, struct box_result *result,
+             struct err *e);
+/* After the start: closes the command's ends. */
 void io_started(struct io *io);
 /* The command on the pty has ended: reads what it wrote, without waiting for more. False without a pty. */
 bool io_last_words(struct io *io);
@@ -185,9 +186,6 @@ struct limits_hit {
 
 void limits_none(struct means *m); /* initialises it so that limits_end may be called */
 int limits_begin(struct means *m, const struct plan *plan, struct err *e);
-/* Starts through systemd if that is the means, otherwise by engine->start. */
-int limits_start(struct means *m, const struct limits *l, const struct engine *engine, struct start_request *request,
-                 struct started *ret, struct err *e);
 void limits_started(struct means *m, const struct started *s);
 /* A container's group is removed with it: call when the command has ended, to read its counters. */
 void limits_look(struct means *m);
@@ -209,7 +207,9 @@ int cgroup2_begin(struct means *m, const struct limits *l, struct err *e);
 int cgroup2_begin_scope(struct means *m, const char *scope, const struct limits *l, struct err *e);
 void cgroup2_count(const struct means *m, struct box_result *r, bool *oom, bool *pids);
 void cgroup2_end(struct means *m);
-int systemd_start(struct means *m, const struct limits *l, const struct engine *engine, struct start_request *request,
+typedef int engine_start_fn(const struct start_request *ask, struct started *ret, struct err *e);
+/* Where only a process inside the scope may make the box's group (CGROUP_V2_SYSTEMD): `begin` is called by a helper there. */
+int systemd_start(struct means *m, const struct limits *l, engine_start_fn *begin, struct start_request *request,
                   struct started *ret, struct err *e);
 /* After reading the counters: leaves the scope to systemd. */
 void systemd_leave(struct means *m);

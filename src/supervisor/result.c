@@ -105,16 +105,16 @@ static bool of_session(const struct box_result *r)
     return r->session != NULL;
 }
 
-static bool is_enforced(const struct plan *plan, enum feature what)
+static bool is_enforced(const struct box_terms *terms, enum feature what)
 {
-    for (size_t i = 0; i < plan->n_enforced; i++) {
-        if (plan->enforced[i].what == what)
+    for (size_t i = 0; i < terms->n_enforced; i++) {
+        if (terms->enforced[i].what == what)
             return true;
     }
     return false;
 }
 
-static void denials(struct json *j, const struct box_result *r, const struct plan *plan)
+static void denials(struct json *j, const struct box_result *r, const struct box_terms *terms)
 {
     json_array(j, "denials");
     for (size_t i = 0; i < r->n_denials; i++) {
@@ -138,21 +138,21 @@ static void denials(struct json *j, const struct box_result *r, const struct pla
     json_array_end(j);
     /* What refuses without telling anybody, so that an empty list above is not read as "nothing was refused". */
     json_array(j, "denials_not_seen");
-    if ((plan->image ? plan->image->tier : plan->facts->tier) == TIER_NAMESPACES)
+    if (terms->tier == TIER_NAMESPACES)
         json_text(j, NULL, "read-only and hiding mounts");
     else
         json_text(j, NULL, "Landlock");
     json_text(j, NULL, "system calls refused by seccomp with an errno");
-    if (plan->policy->net != NET_HOST)
+    if (terms->net != NET_HOST)
         json_text(j, NULL, "connections in a network without routes");
     json_text(j, NULL, "ordinary permissions and rlimits");
     if (of_session(r)) {
-        if (is_enforced(plan, FEATURE_GUARD) || is_enforced(plan, FEATURE_UNIX_SOCKETS))
+        if (is_enforced(terms, FEATURE_GUARD) || is_enforced(terms, FEATURE_UNIX_SOCKETS))
             json_text(j, NULL,
                       r->guard_told
                           ? "what the guard refused to processes that left the command's session: see pinfold log"
                           : "what the guard refused in the session: see pinfold log");
-        if (plan->policy->net == NET_ALLOW)
+        if (terms->net == NET_ALLOW)
             json_text(j, NULL,
                       r->network_told
                           ? "what the network refused to processes that left the command's session: see pinfold log"
@@ -189,9 +189,9 @@ static void left(struct json *j, const struct box_result *r)
 }
 
 /* What the egress let through; null where it decides nothing, and where it does not say for whom. */
-static void network(struct json *j, const struct box_result *r, const struct plan *plan)
+static void network(struct json *j, const struct box_result *r, const struct box_terms *terms)
 {
-    if (plan->policy->net != NET_ALLOW || of_session(r)) {
+    if (terms->net != NET_ALLOW || of_session(r)) {
         json_null(j, "network");
         return;
     }
@@ -218,15 +218,15 @@ static void network(struct json *j, const struct box_result *r, const struct pla
     json_object_end(j);
 }
 
-static void guarantees(struct json *j, const struct plan *plan)
+static void guarantees(struct json *j, const struct box_terms *terms)
 {
     json_object(j, "enforced");
-    for (size_t i = 0; i < plan->n_enforced; i++)
-        json_text(j, feature_name(plan->enforced[i].what), plan->enforced[i].by);
+    for (size_t i = 0; i < terms->n_enforced; i++)
+        json_text(j, feature_name(terms->enforced[i].what), terms->enforced[i].by);
     json_object_end(j);
     json_array(j, "lost");
     for (int f = 0; f < FEATURE_COUNT; f++) {
-        if (plan->lost & ((features)1 << f))
+        if (terms->lost & ((features)1 << f))
             json_text(j, NULL, feature_name((enum feature)f));
     }
     json_array_end(j);
@@ -246,33 +246,53 @@ static void not_executed(struct json *j, const struct box_result *r)
     json_object_end(j);
 }
 
-int box_result_json(const struct box_result *r, const struct plan *plan, bool captured, struct buf *out)
+struct box_terms box_terms(const struct plan *plan)
 {
-    struct json j = JSON(out);
+    return (struct box_terms){.engine = plan->facts->engine,
+                              .policy_digest = plan->policy_digest,
+                              .plan_digest = plan->digest,
+                              .tier = plan->image ? (enum tier)plan->image->tier : plan->facts->tier,
+                              .net = plan->policy->net,
+                              .limits = &plan->policy->limits,
+                              .lost = plan->lost,
+                              .enforced = plan->enforced,
+                              .n_enforced = plan->n_enforced,
+                              .others = plan->facts->others,
+                              .n_others = plan->facts->n_others,
+                              .policy = plan->policy};
+}
+
+void box_result_members(const struct box_result *r, const struct box_terms *terms, bool captured, struct json *j)
+{
     bool ended_itself = r->status_known;
 
-    json_object(&j, NULL);
-    json_uint(&j, "v", 1);
-    json_bool(&j, "success", r->end == BOX_EXITED && r->code == 0);
-    number_or_null(&j, "exit_code", ended_itself && !r->by_signal, r->code);
-    number_or_null(&j, "signal", ended_itself && r->by_signal, r->code);
-    json_text(&j, "ended", box_end_name(r->end));
-    json_text_or_null(&j, "limit", box_limit_name(r->limit));
-    streams(&j, r, captured);
-    not_executed(&j, r);
-    usage(&j, r);
-    denials(&j, r, plan);
-    left(&j, r);
-    network(&j, r, plan);
-    guarantees(&j, plan);
-    json_text(&j, "engine", plan->facts->engine);
-    json_object(&j, "engines_not_taken");
-    for (size_t i = 0; i < plan->facts->n_others; i++)
-        json_text(&j, plan->facts->others[i].engine, plan->facts->others[i].why);
-    json_object_end(&j);
-    json_text_or_null(&j, "session", r->session);
-    json_text(&j, "policy_digest", plan->policy_digest);
-    json_text(&j, "plan_digest", plan->digest);
-    json_object_end(&j);
+    json_object(j, NULL);
+    json_uint(j, "v", 1);
+    json_bool(j, "success", r->end == BOX_EXITED && r->code == 0);
+    number_or_null(j, "exit_code", ended_itself && !r->by_signal, r->code);
+    number_or_null(j, "signal", ended_itself && r->by_signal, r->code);
+    json_text(j, "ended", box_end_name(r->end));
+    json_text_or_null(j, "limit", box_limit_name(r->limit));
+    streams(j, r, captured);
+    not_executed(j, r);
+    usage(j, r);
+    denials(j, r, terms);
+    left(j, r);
+    network(j, r, terms);
+    guarantees(j, terms);
+    json_text(j, "engine", terms->engine);
+    json_object(j, "engines_not_taken");
+    for (size_t i = 0; i < terms->n_others; i++)
+        json_text(j, terms->others[i].engine, terms->others[i].why);
+    json_object_end(j);
+    json_text_or_null(j, "session", r->session);
+    json_text(j, "policy_digest", terms->policy_digest);
+    json_text(j, "plan_digest", terms->plan_digest);
+    json_object_end(j);
+}
+
+int box_result_json(const struct box_result *r, const struct box_terms *terms, bool captured, struct buf *out)
+{
+    box_result_members(r, terms, captured, &JSON(out));
     return buf_ok(out) ? 0 : -ENOBUFS;
 }

@@ -44,6 +44,27 @@ static void new_id(char ret[17])
         snprintf(ret + (size_t)i * 2, 3, "%02x", random[i]);
 }
 
+/* Every box begins here: the engine's start, in the group that its limits have. */
+static int start_engine(struct box *b, struct start_request *request)
+{
+    const struct engine *engine = b->ask->engine;
+    struct means *m = &b->means;
+    int r;
+    b->began = now_us();
+    if (m->kind == CGROUP_V2_SYSTEMD) {
+        r = systemd_start(m, b->limits, engine->start, request, &b->started, b->err);
+    } else {
+        request->cgroup = m->join;
+        r = engine->start(request, &b->started, b->err);
+        if (r == 0 && b->ask->plan->facts->machine) /* what it boots may have been made, and its start took seconds */
+            watcher_disk_from_now(&m->watcher);
+    }
+    b->lasting_at = b->ask->lasting ? b->began + LASTING_US : NEVER;
+    if (r == 0)
+        limits_started(m, &b->started);
+    return r;
+}
+
 static int start(struct box *b)
 {
     struct io *io = &b->io;
@@ -67,16 +88,13 @@ static int start(struct box *b)
     request.cgroup = (struct cgroup_join){.v2_dir = -1};
     request.egress = b->egress.sockets;
     request.publish = b->publish.sockets;
-    b->began = now_us();
-    int r = limits_start(&b->means, b->limits, b->ask->engine, &request, &b->started, b->err);
+    int r = start_engine(b, &request);
     if (r < 0)
         return r;
     uint64_t timeout = b->limits->timeout.value; /* milliseconds */
     /* A machine boots first, for seconds: the command's time begins after that. */
     uint64_t from = b->ask->plan->facts->machine ? now_us() : b->began;
     b->deadline = timeout > NEVER / 2000 ? NEVER : from + timeout * 1000;
-    b->lasting_at = b->ask->lasting ? b->began + LASTING_US : NEVER;
-    limits_started(&b->means, &b->started);
     io_started(io);
     return 0;
 }
@@ -137,7 +155,7 @@ static int run_box(struct box *b)
     if (r == 0)
         r = limits_begin(&b->means, b->ask->plan, b->err);
     if (r == 0)
-        r = io_begin(&b->io, b->ask, b->result, b->err);
+        r = io_begin(&b->io, b->ask, b->limits, b->result, b->err);
     if (r == 0)
         r = egress_begin(b);
     if (r == 0)
@@ -223,12 +241,8 @@ static int start_kept(struct box *b)
         r = publish_begin(b);
     request.egress = b->egress.sockets;
     request.publish = b->publish.sockets;
-    b->began = now_us();
     if (r == 0)
-        r = limits_start(&b->means, b->limits, b->ask->engine, &request, &b->started, b->err);
-    if (r == 0)
-        limits_started(&b->means, &b->started);
-    b->lasting_at = b->ask->lasting ? b->began + LASTING_US : NEVER;
+        r = start_engine(b, &request);
     egress_started(b);
     publish_started(b);
     if (r == 0 && b->live)
@@ -339,9 +353,7 @@ static int hand_over(struct box *b)
     int r = x->send(x->send_ctx, b->io.give, b->io.tty, size.ws_row, size.ws_col, umask_now(b->ask->foreground),
                     &b->started.control, b->err);
     uint64_t timeout = b->limits->timeout.value; /* milliseconds */
-    /* A machine boots first, for seconds: the command's time begins after that. */
-    uint64_t from = b->ask->plan->facts->machine ? now_us() : b->began;
-    b->deadline = timeout > NEVER / 2000 ? NEVER : from + timeout * 1000;
+    b->deadline = timeout > NEVER / 2000 ? NEVER : b->began + timeout * 1000;
     io_started(&b->io);
     return r;
 }
@@ -350,7 +362,7 @@ static int exec(struct box *b)
 {
     int r = signals_begin(&b->signals, b->ask->foreground, b->err);
     if (r == 0)
-        r = io_begin(&b->io, b->ask, b->result, b->err);
+        r = io_begin(&b->io, b->ask, b->limits, b->result, b->err);
     for (unsigned i = 0; r == 0 && i < b->io.n_relays; i++) {
         b->io.relays[i].output = b->exec->output;
         b->io.relays[i].output_ctx = b->exec->output_ctx;
@@ -366,7 +378,7 @@ int box_exec(const struct box_exec *ask, struct box_result *ret, struct err *e)
 {
     struct box_result result = {.out = BUF(ask->ask.capture_max + CAPTURE_SLACK),
                                 .err = BUF(ask->ask.capture_max + CAPTURE_SLACK)};
-    struct box b = box_of(&ask->ask, &ask->ask.plan->policy->limits, &result, e);
+    struct box b = box_of(&ask->ask, ask->limits, &result, e);
     const struct frame told = {.kind = FRAME_END, .a = 1};
 
     b.exec = ask;

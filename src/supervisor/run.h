@@ -160,17 +160,16 @@ void box_sweep_groups(void);
 int box_keep_files(struct box *b, int end);
 
 /*
- * One command in a box kept by another process. `plan` is filled in as far as a result needs it: policy->limits are the
- * command's (timeout, grace, output), the rest is for box_result_json(). `send` passes the command's descriptors (-1:
- * the terminal's) and the terminal's size to the session daemon, and returns the socket on which pid 1 answers.
+ * One command in a box that somebody else keeps, and of which no plan is at hand (`ask.plan` is NULL). `send` hands the command's descriptors (-1: the terminal's)
+ * and the terminal's size to the session daemon, and gives the socket on which pid 1 answers.
  */
 struct box_exec {
-    struct box_ask ask; /* argv: for messages */
-    const char *cwd;    /* also for messages; NULL: the session's */
-    int sessiond;       /* pid; the box is below it. Of policy->limits the command's memory and processes are watched */
-    int cancel_fd;      /* the command is ended when this is readable or hung up; -1 */
-    /* called with captured data as it arrives; may be NULL */
-    void (*output)(void *ctx, int which, const char *bytes, size_t n);
+    struct box_ask ask;          /* argv: for messages */
+    const struct limits *limits; /* the command's: timeout, grace, output; memory and processes are watched */
+    const char *cwd;             /* for messages, too; NULL: the session's */
+    int sessiond;                /* pid: the box is below it */
+    int cancel_fd;               /* readable or hung up: the command is to end; -1 */
+    void (*output)(void *ctx, int which, const char *bytes, size_t n); /* captured bytes as they come; may be NULL */
     void *output_ctx;
     int (*send)(void *ctx, const int stdio[3], bool tty, unsigned rows, unsigned columns, uint32_t umask,
                 int *ret_socket, struct err *e);
@@ -182,9 +181,28 @@ int box_exec(const struct box_exec *ask, struct box_result *ret, struct err *e);
    -errno. */
 int box_exec_verdict(uint32_t where, int no, const char *cwd, struct err *e);
 void box_result_free(struct box_result *r);
-/* The result as a JSON object, the same for run, exec, library and MCP. `captured` false: stdout and stderr are
-   null. */
-int box_result_json(const struct box_result *r, const struct plan *plan, bool captured, struct buf *out);
+/*
+ * What a result says of the box that its command ran in, besides how that went: of a run's own box from the plan, of a session's
+ * from its record. Borrowed.
+ */
+struct box_terms {
+    const char *engine, *policy_digest, *plan_digest;
+    enum tier tier;
+    enum net_mode net;
+    const struct limits *limits; /* the command's */
+    features lost;
+    const struct enforcement *enforced;
+    size_t n_enforced;
+    const struct engine_reason *others; /* engines that were not taken */
+    size_t n_others;
+    const struct policy *policy; /* whose names are guarded; NULL: its session daemon knows */
+};
+/* Of a plan; digests are there when plan_digests() has made them. */
+struct box_terms box_terms(const struct plan *plan);
+/* The result as one JSON object, the same for run, exec, library and MCP. `captured` false: stdout and stderr are null. */
+int box_result_json(const struct box_result *r, const struct box_terms *terms, bool captured, struct buf *out);
+struct json;
+void box_result_members(const struct box_result *r, const struct box_terms *terms, bool captured, struct json *j);
 /* The exit status for this result: the command's own, 124 timeout, 125 sandbox, 128+n signals, 137 limits. */
 int box_result_status(const struct box_result *r);
 const char *box_end_name(enum box_end end);       /* "exit", "signal", "timeout", "limit", "sandbox" */

@@ -20,6 +20,7 @@
 #include <sys/xattr.h>
 #include <time.h>
 #include <unistd.h>
+#include "base/json.h"
 #include "supervisor/files/files.h"
 #include "image.h"
 #include "sys/fd.h"
@@ -419,20 +420,20 @@ static void test_list(void)
     struct buf json = BUF(1 << 20);
     IN_BOX("", "mkdir -p %s; cd %s; echo abc >f; ln -s f l; mkdir d; mkfifo p; chmod 600 f; cd /", at("ws/listed"),
            at("ws/listed"));
-    IS(0, file_list(b.files, at("ws/listed"), &json, &said));
+    IS(0, file_list(b.files, at("ws/listed"), &JSON(&json), &said));
     CHECK(strstr(buf_cstr(&json), "{\"name\":\"d\",\"type\":\"directory\""));
     CHECK(strstr(buf_cstr(&json), "{\"name\":\"f\",\"type\":\"file\",\"size\":4,\"mode\":\"0600\",\"modified\":\"20"));
     CHECK(strstr(buf_cstr(&json), "\"target\":\"f\""));
     CHECK(strstr(buf_cstr(&json), "{\"name\":\"p\",\"type\":\"other\""));
     buf_free(&json);
     json = BUF(1 << 20);
-    IS(0, file_list(b.files, at("ws/listed/f"), &json, &said));
+    IS(0, file_list(b.files, at("ws/listed/f"), &JSON(&json), &said));
     CHECK(strstr(buf_cstr(&json), "[{\"name\":\"f\",\"type\":\"file\",\"size\":4"));
     buf_free(&json);
     json = BUF(1 << 20);
-    IS(-EACCES, file_list(b.files, at("ws/secret"), &json, &said));
-    IS(-ENOENT, file_list(b.files, at("ws/none"), &json, &said));
-    IS(-ENODEV, file_list(b.files, "/proc", &json, &said));
+    IS(-EACCES, file_list(b.files, at("ws/secret"), &JSON(&json), &said));
+    IS(-ENOENT, file_list(b.files, at("ws/none"), &JSON(&json), &said));
+    IS(-ENODEV, file_list(b.files, "/proc", &JSON(&json), &said));
     buf_free(&json);
 }
 

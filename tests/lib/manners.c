@@ -341,6 +341,79 @@ static void try_files(const struct state *before, const char *workspace)
     compare("agents", before);
 }
 
+/* What a result and the answers hold, without a JSON parser; the texts are the result's. */
+static void use_values(const char *workspace)
+{
+    static const char *const deny[] = {"/bin/sh", "-c", "mkdir -p .git; echo x >.git/config 2>/dev/null; exit 3", NULL};
+    const struct pinfold_option options[] = {{"workspace", workspace}, {NULL, NULL}};
+    const struct pinfold_policy_options po = {.size = sizeof po, .options = options, .no_layers = 1};
+    const struct pinfold_run_options o = {.size = sizeof o, .argv = deny, .capture = 1};
+    struct pinfold_summary s = {.size = sizeof s};
+    struct pinfold_denial d = {.size = sizeof d};
+    struct pinfold_leftover l = {.size = sizeof l};
+    struct pinfold_connection c = {.size = sizeof c};
+    struct {
+        size_t size;
+        const char *ended, *behind;
+    } old = {.size = 2 * sizeof(char *), .behind = "untouched"};
+    struct pinfold_policy *policy;
+    struct pinfold_result *r;
+    struct pinfold_report *report = NULL;
+    struct pinfold_error e = {0};
+    const char *by = NULL;
+    size_t n = 0;
+
+    must("pinfold_policy_load", pinfold_policy_load(&po, &policy, &e), &e);
+    must("pinfold_run", pinfold_run(policy, &o, &r, &e), &e);
+    pinfold_result_summary(r, &s);
+    pinfold_result_summary(r, (struct pinfold_summary *)(void *)&old);
+    if (!s.ended || strcmp(s.ended, "exit") != 0 || s.limit || !s.engine || !s.plan_digest ||
+        strlen(s.plan_digest) != 64)
+        fail("pinfold_result_summary", pinfold_result_json(r));
+    if (strcmp(old.ended, "exit") != 0 || strcmp(old.behind, "untouched") != 0)
+        fail("pinfold_result_summary", "wrote beyond a smaller struct");
+    if (!pinfold_result_enforced(r, 0, &by) || !by || !*by || pinfold_result_enforced(r, 1000, NULL))
+        fail("pinfold_result_enforced", pinfold_result_json(r));
+    if (!pinfold_result_not_seen(r, 0) || pinfold_result_not_seen(r, 1000))
+        fail("pinfold_result_not_seen", pinfold_result_json(r));
+    while (pinfold_result_denial(r, n, &d)) {
+        if (!d.kind || !d.action || !d.target)
+            fail("pinfold_result_denial", pinfold_result_json(r));
+        n++;
+    }
+    const struct pinfold_value *v = pinfold_result_value(r);
+    if (n != pinfold_value_count(pinfold_value_get(v, "denials")) ||
+        pinfold_value_number(pinfold_value_get(v, "exit_code")) != 3 ||
+        pinfold_value_type(pinfold_value_get(v, "limit")) != PINFOLD_VALUE_NONE ||
+        pinfold_value_is_true(pinfold_value_get(v, "success")))
+        fail("pinfold_result_value", pinfold_result_json(r));
+    if (pinfold_result_left(r, 1000, &l) || pinfold_result_allowed(r, 0, &c))
+        fail("pinfold_result_left", pinfold_result_json(r));
+    (void)pinfold_result_lost(r, 0);
+    (void)pinfold_result_not_taken(r, 0, &by);
+    pinfold_result_free(r);
+
+    must("pinfold_explain_report", pinfold_explain_report(policy, 0, &report, &e), &e);
+    v = pinfold_value_first(pinfold_value_get(pinfold_report_value(report), "files"));
+    if (!v || !pinfold_value_text(pinfold_value_get(v, "path"), NULL) || pinfold_value_name(v))
+        fail("pinfold_explain_report", pinfold_report_json(report));
+    pinfold_report_free(report);
+    pinfold_policy_free(policy);
+    must("pinfold_session_list_report", pinfold_session_list_report(NULL, &report, &e), &e);
+    if (pinfold_value_type(pinfold_value_get(pinfold_report_value(report), "sessions")) != PINFOLD_VALUE_LIST)
+        fail("pinfold_session_list_report", pinfold_report_json(report));
+    pinfold_report_free(report);
+    must("pinfold_names_report", pinfold_names_report(&report, &e), &e);
+    if (pinfold_value_count(pinfold_value_get(pinfold_report_value(report), "guarantees")) < 5)
+        fail("pinfold_names_report", pinfold_report_json(report));
+    pinfold_report_free(report);
+    if (pinfold_doctor_report(0, &report, &e) < 0 ||
+        !pinfold_value_text(pinfold_value_get(pinfold_report_value(report), "version"), NULL))
+        fail("pinfold_doctor_report", e.text);
+    pinfold_report_free(report);
+    pinfold_report_free(NULL);
+}
+
 int main(int argc, char **argv)
 {
     static struct state before;
@@ -370,6 +443,8 @@ int main(int argc, char **argv)
     try_texts(&before);
     try_errors(&before);
     try_files(&before, argc > 1 ? argv[1] : ".");
+    use_values(argc > 1 ? argv[1] : ".");
+    compare("values", &before);
     try_threads();
     compare("threads", &before);
     pinfold_policy_free(policy);

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""No link cycles, read from the archives that were built: links.py BUILD_FOLDER
+"""No link cycles, read from what was built: links.py BUILD_FOLDER
 
-Between folders the static libraries must form no cycle, and within a folder neither its object files.
+Between folders the static libraries must form no cycle, and within a folder neither its object files. Of `cli`, whose objects are
+in no library but the program itself, also that it calls nothing but what it may know: pinfold.h, base, and where main() hands over.
 """
 import collections
 import glob
@@ -11,13 +12,18 @@ import subprocess
 import sys
 
 
-def symbols(archive):
-    """{object: (defined, undefined)} of one archive."""
-    text = subprocess.run(["nm", "-A", "--format=posix", archive], check=True, stdout=subprocess.PIPE,
+# Of cli: the folders whose functions it may call, and single functions besides those of pinfold.h.
+CLI_MAY = {"base", "mcp"}
+CLI_CALLS = {"entry_hidden"}
+
+
+def symbols(*files):
+    """{object: (defined, undefined)} of archives or objects."""
+    text = subprocess.run(["nm", "-A", "--format=posix", *files], check=True, stdout=subprocess.PIPE,
                           stderr=subprocess.DEVNULL).stdout.decode()
     objects = collections.defaultdict(lambda: (set(), set()))
     for line in text.splitlines():
-        match = re.match(r".*[\[:/]([^\]:/]+\.o)\]?: (\S+) (\S)", line)
+        match = re.match(r"(?:.*[\[:/])?([^\]:/]+\.o)\]?: (\S+) (\S)", line)
         if match:
             name, symbol, kind = match.groups()
             if kind in "TDBRVWC":
@@ -62,10 +68,13 @@ def main():
     if not archives:
         print(f"no archives in {sys.argv[1]}/src: not built?")
         return 1
+    program = sorted(glob.glob(os.path.join(sys.argv[1], "pinfold.p", "src_cli_*.o")))
+    if len(program) < 10:
+        print(f"{len(program)} objects of src/cli in {sys.argv[1]}/pinfold.p: not built with an object for each source?")
+        return 1
     wrong, defined_by, wants = [], {}, {}
-    for archive in archives:
-        folder = os.path.basename(archive)[len("libpf_"):-2]
-        objects = symbols(archive)
+    folders = [(os.path.basename(archive)[len("libpf_"):-2], symbols(archive)) for archive in archives]
+    for folder, objects in folders + [("cli", symbols(*program))]:
         owner = {s: o for o, (defined, _) in objects.items() for s in defined}
         graph = {o: {owner[s] for s in undefined if s in owner and owner[s] != o} for o, (_, undefined) in objects.items()}
         for group in components(graph):
@@ -76,6 +85,10 @@ def main():
     graph = {f: {defined_by[s] for s in undefined if s in defined_by and defined_by[s] != f} for f, undefined in wants.items()}
     for group in components(graph):
         wrong.append(f"link cycle between the folders {', '.join(group)}")
+    for symbol in sorted(wants["cli"]):
+        folder = defined_by.get(symbol, "cli")
+        if folder not in CLI_MAY | {"cli"} and symbol not in CLI_CALLS and not symbol.startswith("pinfold_"):
+            wrong.append(f"cli calls {symbol}() of {folder}/, which is not in pinfold.h")
     print("\n".join(wrong), end="\n" if wrong else "")
     return 1 if wrong else 0
 

@@ -152,9 +152,115 @@ static void utf8_refuses_what_rfc_3629_refuses(void **state)
     assert_false(utf8_valid(STR("\xe2\x82")));
 }
 
+static void put_something(struct json *j)
+{
+    json_object(j, NULL);
+    json_text(j, "text", "a \"b\" \n\x1b \xc3\xa4 \xff");
+    json_str(j, "nul", STR("x\0y"));
+    json_int(j, "least", INT64_MIN);
+    json_uint(j, "number", 7);
+    json_bool(j, "yes", true);
+    json_bool(j, "no", false);
+    json_null(j, "none");
+    json_base64(j, "bytes", STR("\xff\xfe"));
+    json_array(j, "list");
+    json_text(j, NULL, "");
+    json_object(j, NULL);
+    json_object_end(j);
+    json_array(j, NULL);
+    json_array_end(j);
+    json_array_end(j);
+    json_object_end(j);
+}
+
+/* What is made as values is the same JSON, and is read without that. */
+static void values_are_the_json(void **state)
+{
+    auto_buf struct buf text = BUF(1 << 16), again = BUF(1 << 16);
+    auto_values struct values made = VALUES(1 << 16);
+    size_t n;
+    (void)state;
+
+    put_something(&JSON(&text));
+    put_something(&JSON_TREE(&made));
+    const struct value_node *v = values_whole(&made);
+    assert_non_null(v);
+    assert_ptr_equal(value_check(value_image(v)), v);
+    json_put(&JSON(&again), NULL, v);
+    assert_string_equal(buf_cstr(&again), buf_cstr(&text));
+
+    assert_string_equal(value_string(value_member(v, "text"), NULL), "a \"b\" \n\x1b \xc3\xa4 \xEF\xBF\xBD");
+    assert_int_equal(memcmp(value_string(value_member(v, "nul"), &n), "x\0y", 4), 0);
+    assert_int_equal(n, 3);
+    assert_true((int64_t)value_member(v, "least")->number == INT64_MIN);
+    assert_null(value_member(v, "missing"));
+    assert_null(value_string(value_member(v, "number"), NULL));
+    assert_null(value_first(value_member(v, "number")));
+    const struct value_node *list = value_member(v, "list");
+    assert_int_equal(list->number, 3);
+    assert_string_equal(value_name(list), "list");
+    assert_null(value_name(value_first(list)));
+    assert_null(value_first(value_next(value_first(list))));
+    assert_null(value_next(value_next(value_next(value_first(list)))));
+    assert_null(value_next(NULL));
+
+    static const char *const skip[] = {"nul", "list", NULL};
+    buf_free(&again);
+    json_put_without(&JSON(&again), NULL, v, skip);
+    assert_null(strstr(buf_cstr(&again), "\"nul\""));
+    assert_non_null(strstr(buf_cstr(&again), "\"bytes\""));
+}
+
+static unsigned walk(const struct value_node *v)
+{
+    unsigned n = 1;
+    size_t length;
+    for (const char *text = value_string(v, &length); text && length; length--)
+        n += text[length - 1] != 0;
+    for (const struct value_node *one = value_first(v); one; one = value_next(one))
+        n += walk(one) + (value_name(one) ? (unsigned)strlen(value_name(one)) : 0);
+    return n;
+}
+
+/* Bytes from elsewhere are refused, or can be read to their end. */
+static void values_are_checked(void **state)
+{
+    auto_values struct values made = VALUES(1 << 16), small = VALUES(64), open = VALUES(1 << 16);
+    (void)state;
+
+    put_something(&JSON_TREE(&made));
+    struct str image = value_image(values_whole(&made));
+    for (size_t n = 0; n < image.n; n++) {
+        char *cut = malloc(n ? n : 1);
+        memcpy(cut, image.p, n);
+        assert_null(value_check((struct str){cut, n}));
+        free(cut);
+    }
+    char *other = malloc(image.n);
+    for (size_t bit = 0; bit < 8 * image.n; bit++) {
+        memcpy(other, image.p, image.n);
+        other[bit / 8] ^= (char)(1 << bit % 8);
+        const struct value_node *v = value_check((struct str){other, image.n});
+        assert_true(!v || walk(v) > 0);
+    }
+    free(other);
+    put_something(&JSON_TREE(&small));
+    assert_null(values_whole(&small));
+    json_array(&JSON_TREE(&open), NULL);
+    assert_null(values_whole(&open));
+    auto_values struct values deep = VALUES(1 << 16);
+    for (unsigned i = 0; i < VALUE_DEPTH + 1; i++)
+        json_array(&JSON_TREE(&deep), NULL);
+    for (unsigned i = 0; i < VALUE_DEPTH + 1; i++)
+        json_array_end(&JSON_TREE(&deep));
+    assert_null(values_whole(&deep));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(values_are_the_json),
+        cmocka_unit_test(values_are_checked),
         cmocka_unit_test(distance_counts_edits_and_swaps),
         cmocka_unit_test(buffer_stops_at_its_ceiling_and_says_so),
         cmocka_unit_test(buffer_formats),

@@ -596,10 +596,12 @@ static void json_has_the_one_schema(void **state)
 {
     (void)state;
     struct test_plan *t = test_plan();
+    struct box_terms terms;
     struct box_result r = run_captured(t, "printf hi; exit 3");
     r.wall_us = 12345, r.cpu_us = 2000, r.peak_bytes = 1024, r.read_bytes = 512, r.written_bytes = 0;
     struct buf out = BUF(1 << 20);
-    assert_int_equal(box_result_json(&r, &t->plan, true, &out), 0);
+    terms = box_terms(&t->plan);
+    assert_int_equal(box_result_json(&r, &terms, true, &out), 0);
     assert_string_equal(
         buf_cstr(&out),
         "{\"v\":1,\"success\":false,\"exit_code\":3,\"signal\":null,\"ended\":\"exit\",\"limit\":null,\"stdout\":"
@@ -623,15 +625,18 @@ static void json_of_other_endings(void **state)
 {
     (void)state;
     struct test_plan *t = test_plan();
+    struct box_terms terms;
     struct box_result r = run_captured(t, "printf '\\377'; kill -9 $$");
     struct buf out = BUF(1 << 20);
-    assert_int_equal(box_result_json(&r, &t->plan, true, &out), 0);
+    terms = box_terms(&t->plan);
+    assert_int_equal(box_result_json(&r, &terms, true, &out), 0);
     assert_non_null(strstr(buf_cstr(&out), "\"exit_code\":null,\"signal\":9,\"ended\":\"signal\""));
     assert_non_null(strstr(buf_cstr(&out), "\"stdout\":\"/w==\",\"stderr\":\"\""));
     assert_non_null(strstr(buf_cstr(&out), "\"encoding\":\"base64\""));
     buf_free(&out);
     out = BUF(1 << 20);
-    assert_int_equal(box_result_json(&r, &t->plan, false, &out), 0);
+    terms = box_terms(&t->plan);
+    assert_int_equal(box_result_json(&r, &terms, false, &out), 0);
     assert_non_null(strstr(buf_cstr(&out), "\"stdout\":null,\"stderr\":null"));
     buf_free(&out);
     box_result_free(&r);

@@ -10,7 +10,7 @@
 #include "base/arena.h"
 #include "base/fd.h"
 #include "run/load.h"
-#include "run/message.h"
+#include "client/messages.h"
 #include "run/private.h"
 #include "run/trust.h"
 #include "run/words.h"
@@ -217,6 +217,88 @@ static void messages_come_whole(void **state)
     close(pair[1]);
 }
 
+/* Something of its own in every field of a message. */
+static void fill(const struct message_shape *shape, void *to, unsigned salt)
+{
+    static const char *const words[2][4] = {{"one", "", "t h r e e", NULL}, {"four", NULL}};
+    static const struct pinfold_option options[] = {{"rw", "/data"}, {"allow-something", NULL}, {NULL, NULL}};
+    static char texts[64][32];
+    size_t at = 0;
+    for (size_t i = 0; i < shape->n; i++) {
+        void *field = (char *)to + message_next(shape->fields[i].kind, &at);
+        switch (shape->fields[i].kind) {
+        case MESSAGE_TEXT:
+            snprintf(texts[i], sizeof texts[i], "%s %u", shape->fields[i].name, salt);
+            *(const char **)field = (i + salt) % 5 ? texts[i] : NULL;
+            break;
+        case MESSAGE_LIST:
+            *(const char *const **)field = (i + salt) % 3 ? words[(i + salt) % 2] : NULL;
+            break;
+        case MESSAGE_NUMBER:
+            *(uint64_t *)field = i * 1000003u + salt;
+            break;
+        case MESSAGE_BYTES:
+            snprintf(texts[i], sizeof texts[i], "%s", shape->fields[i].name);
+            *(struct str *)field = (struct str){texts[i], strlen(texts[i]) + 1};
+            break;
+        case MESSAGE_OPTIONS:
+            *(const struct pinfold_option **)field = options;
+            break;
+        }
+    }
+    assert_int_equal(at, shape->bytes);
+}
+
+/* What one end of the client library puts into a message is what the other end takes out: of every message there is. */
+static void every_message_comes_back(void **state)
+{
+    (void)state;
+    for (unsigned id = 0; id < SHAPE_COUNT; id++) {
+        const struct message_shape *shape = &message_shapes[id];
+        for (unsigned salt = 0; salt < 15; salt++) {
+            auto_arena struct arena *mem = arena_new(1 << 20);
+            auto_buf struct buf sent = BUF(1 << 20), again = BUF(1 << 20);
+            void *from = calloc(1, shape->bytes), *to = calloc(1, shape->bytes);
+            fill(shape, from, salt);
+            message_put(&sent, TAG_REQUEST, id, from);
+            struct str rest = buf_view(&sent);
+            assert_int_equal(message_take(&rest, TAG_REQUEST, id, mem, to), 0);
+            assert_int_equal(rest.n, 0);
+            message_put(&again, TAG_REQUEST, id, to);
+            assert_int_equal(again.n, sent.n);
+            assert_memory_equal(again.p, sent.p, sent.n);
+            rest = buf_view(&sent);
+            assert_int_equal(message_take(&rest, TAG_ANSWER, id, mem, to), -EBADMSG); /* another kind of message */
+            for (size_t n = 0; n < sent.n; n++) {
+                char *cut = malloc(n ? n : 1);
+                memcpy(cut, sent.p, n);
+                struct str part = {cut, n};
+                assert_int_equal(message_take(&part, TAG_REQUEST, id, mem, to), -EBADMSG);
+                free(cut);
+            }
+            free(from);
+            free(to);
+        }
+    }
+    for (unsigned op = 0; op < REQUEST_COUNT; op++) {
+        assert_non_null(message_requests[op].name);
+        assert_true(message_requests[op].request < SHAPE_COUNT && message_requests[op].answer < SHAPE_COUNT);
+    }
+    /* The names stand for what they say. */
+    const struct message_load asked = {.profile = "workspace", .cwd = "/w", .no_layers = 1};
+    struct message_load got;
+    auto_arena struct arena *mem = arena_new(1 << 16);
+    auto_buf struct buf sent = BUF(1 << 16);
+    message_put(&sent, TAG_REQUEST, SHAPE_load, &asked);
+    struct str rest = buf_view(&sent);
+    assert_int_equal(message_take(&rest, TAG_REQUEST, SHAPE_load, mem, &got), 0);
+    assert_string_equal(got.profile, "workspace");
+    assert_string_equal(got.cwd, "/w");
+    assert_null(got.settings);
+    assert_true(got.no_layers == 1);
+    assert_null(got.options[0].name);
+}
+
 static void words_obey_nobody(void **state)
 {
     auto_buf struct buf out = BUF(1000);
@@ -229,7 +311,7 @@ static void words_obey_nobody(void **state)
     } sizes[] = {{0, "0B"}, {1023, "1023B"}, {1024, "1K"}, {1536, "1.5K"}, {512u << 20, "512M"}, {UINT64_MAX, "15.9E"}};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         buf_free(&out);
-        words_bytes(&out, sizes[i].bytes);
+        buf_amount(&out, sizes[i].bytes);
         assert_string_equal(buf_cstr(&out), sizes[i].said);
     }
     static const struct {
@@ -359,6 +441,7 @@ int main(void)
         cmocka_unit_test(hashes_are_sha256),
         cmocka_unit_test(trust_is_in_the_content),
         cmocka_unit_test(messages_come_whole),
+        cmocka_unit_test(every_message_comes_back),
         cmocka_unit_test(words_obey_nobody),
         cmocka_unit_test(layers_travel),
         cmocka_unit_test(own_places_are_never_opened),

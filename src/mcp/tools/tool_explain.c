@@ -17,42 +17,15 @@ static const char *const kept_members[] = {"engine",     "tier",          "works
                                            "gid",        "policy_digest", NULL};
 static const char *const private_members[] = {"origin", "from", "target", "source", NULL};
 
-static void strip(json_t *v)
-{
-    for (const char *const *name = private_members; json_is_object(v) && *name; name++)
-        (void)json_object_del(v, *name);
-    for (void *at = json_object_iter(v); at; at = json_object_iter_next(v, at))
-        strip(json_object_iter_value(at));
-    for (size_t i = 0; i < json_array_size(v); i++)
-        strip(json_array_get(v, i));
-}
-
-static json_t *plan_of(struct mcp_job *j, struct pinfold_policy *policy)
-{
-    struct pinfold_error error = {0};
-    char *text = NULL, why[128];
-
-    if (pinfold_explain(policy, PINFOLD_EXPLAIN_JSON, 0, &text, &error) < 0) {
-        job_fail(j, "%s", error.text);
-        return NULL;
-    }
-    json_t *plan = value_read(str_of(text), why, sizeof why);
-    free(text);
-    if (!plan)
-        job_fail(j, "the plan could not be read: %s", why);
-    return plan;
-}
-
 /* "writable: /a, /b" for the files of this access. */
-static void files_line(struct mcp_job *j, const json_t *plan, const char *access, const char *label)
+static void files_line(struct mcp_job *j, const struct pinfold_value *plan, const char *access, const char *label)
 {
-    const json_t *files = json_object_get(plan, "files");
     unsigned n = 0, shown = 0;
 
-    for (size_t i = 0; i < json_array_size(files); i++) {
-        const json_t *f = json_array_get(files, i);
-        const char *path = value_text(f, "path", NULL);
-        if (!path || !same(value_text(f, "access", NULL), access))
+    EACH_ANSWER(f, pinfold_value_get(plan, "files"))
+    {
+        const char *path = answer_text(f, "path");
+        if (!path || !same(answer_text(f, "access"), access))
             continue;
         if (n++ >= 40)
             continue;
@@ -65,46 +38,45 @@ static void files_line(struct mcp_job *j, const json_t *plan, const char *access
         buf_char(&j->text, '\n');
 }
 
-static void network_line(struct mcp_job *j, const json_t *plan)
+static void network_line(struct mcp_job *j, const struct pinfold_value *plan)
 {
-    const json_t *rules = json_object_get(plan, "network_rules");
-    const char *mode = value_text(plan, "network", NULL);
+    const char *mode = answer_text(plan, "network");
 
     buf_printf(&j->text, "network: %s\n", mode ? mode : "none");
-    for (size_t i = 0; i < json_array_size(rules); i++) {
-        const char *verb = value_text(json_array_get(rules, i), "verb", NULL);
-        const char *rule = value_text(json_array_get(rules, i), "rule", NULL);
+    EACH_ANSWER(one, pinfold_value_get(plan, "network_rules"))
+    {
+        const char *verb = answer_text(one, "verb"), *rule = answer_text(one, "rule");
         if (verb && rule)
             buf_printf(&j->text, "  %s %s\n", verb, rule);
     }
 }
 
-static void limits_line(struct mcp_job *j, json_t *limits)
+static void limits_line(struct mcp_job *j, const struct pinfold_value *limits)
 {
     unsigned n = 0;
-    for (void *at = json_object_iter(limits); at; at = json_object_iter_next(limits, at)) {
-        const char *said = value_text(json_object_iter_value(at), "said", NULL);
+    EACH_ANSWER(one, limits)
+    {
+        const char *said = answer_text(one, "said");
         if (said)
-            buf_printf(&j->text, "%s%s %s", n++ ? ", " : "limits: ", json_object_iter_key(at), said);
+            buf_printf(&j->text, "%s%s %s", n++ ? ", " : "limits: ", pinfold_value_name(one), said);
     }
     buf_text(&j->text, n ? "\n" : "limits: none\n");
 }
 
-static void lost_line(struct mcp_job *j, const json_t *plan)
+static void lost_line(struct mcp_job *j, const struct pinfold_value *plan)
 {
     auto_buf struct buf lost = BUF(1u << 20);
     struct json w = JSON(&lost);
-    if (json_array_size(json_object_get(plan, "lost")) == 0)
+    if (pinfold_value_count(pinfold_value_get(plan, "lost")) == 0)
         return;
-    value_write(&w, NULL, json_object_get(plan, "lost"));
+    answer_write(&w, NULL, pinfold_value_get(plan, "lost"), private_members);
     buf_printf(&j->text, "not enforced on this machine: %s\n", buf_cstr(&lost));
 }
 
-static void summary(struct mcp_job *j, json_t *plan)
+static void summary(struct mcp_job *j, const struct pinfold_value *plan)
 {
-    const char *workspace = value_text(plan, "workspace", NULL), *engine = value_text(plan, "engine", NULL);
-    const json_t *guard = json_object_get(plan, "guard");
-    const char *mode = value_text(guard, "mode", NULL);
+    const char *workspace = answer_text(plan, "workspace"), *engine = answer_text(plan, "engine");
+    const char *mode = answer_text(pinfold_value_get(plan, "guard"), "mode");
 
     buf_printf(&j->text, "engine: %s\nworkspace: ", engine ? engine : "?");
     words_of(&j->text, str_of(workspace));
@@ -118,27 +90,30 @@ static void summary(struct mcp_job *j, json_t *plan)
     buf_text(&j->text, "everything else: read-only\n");
     if (mode)
         buf_printf(&j->text, "names that later programs would execute (.git/hooks, .envrc ...): guarded, %s\n", mode);
-    limits_line(j, json_object_get(plan, "limits"));
+    limits_line(j, pinfold_value_get(plan, "limits"));
     lost_line(j, plan);
 }
 
 static void tell_plan(struct mcp_job *j, struct pinfold_policy *policy, bool brief)
 {
-    auto_value json_t *plan = plan_of(j, policy);
+    auto_report struct pinfold_report *report = NULL;
+    struct pinfold_error error = {0};
     struct json w = JSON(&j->structured);
 
-    if (!plan)
+    if (pinfold_explain_report(policy, 0, &report, &error) < 0) {
+        job_fail(j, "%s", error.text);
         return;
-    strip(plan);
+    }
+    const struct pinfold_value *plan = pinfold_report_value(report);
     summary(j, plan);
     json_object(&w, NULL);
     json_int(&w, "v", 1);
     for (const char *const *name = kept_members; *name; name++) {
-        const json_t *v = json_object_get(plan, *name);
+        const struct pinfold_value *v = pinfold_value_get(plan, *name);
         if (brief && same(*name, "guard"))
-            value_write(&w, *name, json_object_get(v, "mode"));
+            answer_write(&w, *name, pinfold_value_get(v, "mode"), NULL);
         else if (v)
-            value_write(&w, *name, v);
+            answer_write(&w, *name, v, private_members);
     }
     json_object_end(&w);
 }

@@ -223,45 +223,40 @@ static void edit_work(struct mcp_job *j)
 
 /* ---- list_dir, glob */
 
-static json_t *entries(struct mcp_job *j, struct pinfold_session *session, const char *path, bool quiet)
+static struct pinfold_report *entries(struct mcp_job *j, struct pinfold_session *session, const char *path, bool quiet)
 {
     struct pinfold_error error = {0};
-    char *text = NULL, why[128];
-    int r = pinfold_file_list(session, path, &text, &error);
-    if (r < 0) {
-        if (!quiet)
-            fail_file(j, r, &error);
-        return NULL;
-    }
-    json_t *list = value_read(str_of(text), why, sizeof why);
-    free(text);
+    struct pinfold_report *list = NULL;
+    int r = pinfold_file_list_report(session, path, &list, &error);
+    if (r < 0 && !quiet)
+        fail_file(j, r, &error);
     return list;
 }
 
 static void list_dir_work(struct mcp_job *j)
 {
     struct file_scene s;
-    auto_value json_t *list = begin_file(j, &s, ".") ? entries(j, s.session, s.path, false) : NULL;
-    const json_t *all = json_object_get(list, "entries");
+    auto_report struct pinfold_report *list = begin_file(j, &s, ".") ? entries(j, s.session, s.path, false) : NULL;
+    const struct pinfold_value *all = pinfold_value_get(pinfold_report_value(list), "entries");
     struct json w = JSON(&j->structured);
 
     if (list) {
-        value_write(&w, NULL, list);
-        for (size_t i = 0; i < json_array_size(all); i++) {
-            const json_t *e = json_array_get(all, i);
-            const char *name = value_text(e, "name", NULL), *type = value_text(e, "type", NULL);
-            const char *target = value_text(e, "target", NULL);
+        answer_write(&w, NULL, pinfold_report_value(list), NULL);
+        EACH_ANSWER(e, all)
+        {
+            const char *name = answer_text(e, "name"), *type = answer_text(e, "type");
+            const char *target = answer_text(e, "target");
             words_of(&j->text, str_of(name));
             buf_text(&j->text, same(type, "directory") ? "/" : "");
             if (target) {
                 buf_text(&j->text, " -> ");
                 words_of(&j->text, str_of(target));
             } else if (same(type, "file")) {
-                buf_printf(&j->text, "  %lld", (long long)json_integer_value(json_object_get(e, "size")));
+                buf_printf(&j->text, "  %lld", answer_number(e, "size"));
             }
             buf_char(&j->text, '\n');
         }
-        if (!json_array_size(all))
+        if (!pinfold_value_count(all))
             buf_text(&j->text, "[empty]");
     }
     end(&s);
@@ -323,12 +318,11 @@ static void look(struct search *s, const char *dir, size_t at, unsigned depth)
         return;
     if (any && !last) /* ** stands for no directory, too */
         look(s, dir, at + 1, depth);
-    auto_value json_t *list = entries(s->job, s->session, dir, depth > 0);
-    const json_t *all = json_object_get(list, "entries");
-    for (size_t i = 0; i < json_array_size(all); i++) {
-        const json_t *e = json_array_get(all, i);
-        const char *name = value_text(e, "name", NULL);
-        bool directory = same(value_text(e, "type", NULL), "directory");
+    auto_report struct pinfold_report *list = entries(s->job, s->session, dir, depth > 0);
+    EACH_ANSWER(e, pinfold_value_get(pinfold_report_value(list), "entries"))
+    {
+        const char *name = answer_text(e, "name");
+        bool directory = same(answer_text(e, "type"), "directory");
         if (!name || (any && same(name, ".git")))
             continue;
         bool fits = any || fits_part(s->parts[at], name);
@@ -412,7 +406,7 @@ static void grep_work(struct mcp_job *j)
     if (r < 0) {
         fail_file(j, r, &error);
     } else {
-        result_text(j, pinfold_result_json(result));
+        result_text(j, result);
         if (pinfold_result_end(result) == PINFOLD_EXITED && pinfold_result_code(result) == 1) {
             buf_free(&j->text);
             buf_text(&j->text, "[no matches]");

@@ -98,18 +98,24 @@ static bool audit_of(const struct mcp_job *j, const char *session, struct buf *o
 
 json_t *session_denials(const struct mcp_job *j, const char *session, const char *since)
 {
-    auto_buf struct buf out = BUF(4 * MAX_EVENTS);
+    auto_buf struct buf scope = BUF(1024);
+    struct pinfold_error error = {0};
     json_t *list = json_pack("[]");
-    char why[128];
+    size_t n;
+    char *log = whole_log(&n, &error);
 
-    (void)audit_of(j, session, &out);
-    for (struct str rest = buf_view(&out); rest.n && json_array_size(list) < MAX_LISTED_DENIALS;) {
-        auto_value json_t *event = value_read(str_until(&rest, '\n'), why, sizeof why);
+    if (log == MAP_FAILED)
+        return list;
+    owner_scope(&scope, j->place->instance, j->client);
+    for (struct str rest = {log, n}; rest.n && json_array_size(list) < MAX_LISTED_DENIALS;) {
+        auto_value json_t *event = event_of(str_until(&rest, '\n'), session, buf_view(&scope));
         const char *kind = value_text(event, "kind", NULL), *when = value_text(event, "t", NULL);
         if (kind && when && strcmp(when, since) >= 0 &&
             (same(kind, "file") || same(kind, "socket") || same(kind, "network")))
             (void)json_array_append(list, event);
     }
+    if (log)
+        (void)munmap(log, n);
     return list;
 }
 
@@ -118,13 +124,11 @@ static bool is_session(const struct mcp_job *j, const char *name)
 {
     struct pinfold_error error = {0};
     auto_buf struct buf scope = BUF(1024);
-    char *text = NULL;
+    auto_report struct pinfold_report *report = NULL;
 
     owner_scope(&scope, j->place->instance, j->client);
     struct pinfold_session_options o = {.size = sizeof o, .name = name, .scope = buf_cstr(&scope)};
-    bool found = pinfold_session_list(&o, &text, &error) == 0;
-    free(text);
-    return found;
+    return pinfold_session_list_report(&o, &report, &error) == 0;
 }
 
 /* ---- resources/list */
@@ -158,23 +162,20 @@ static void list_files(struct listing *l, const char *name)
     bool own;
     struct pinfold_session *s = session_visit(l->job, name, &own);
     const char *cwd = s ? session_cwd_of(l->job, name, l->mem) : NULL;
-    char *text = NULL, why[128];
+    auto_report struct pinfold_report *list = NULL;
 
-    int no = cwd ? pinfold_file_list(s, cwd, &text, &error) : -ENOENT;
+    int no = cwd ? pinfold_file_list_report(s, cwd, &list, &error) : -ENOENT;
     if (own)
         pinfold_session_free(s);
     if (no < 0)
         return;
-    auto_value json_t *root = value_read(str_of(text), why, sizeof why);
-    free(text);
     if (entry(l, name, cwd, cwd, arena_printf(l->mem, "%s: where commands begin", name))) {
         json_text(&l->w, "mimeType", RESOURCE_DIRECTORY_TYPE);
         json_object_end(&l->w);
     }
-    const json_t *all = json_object_get(root, "entries");
-    for (size_t i = 0; i < json_array_size(all); i++) {
-        const json_t *e = json_array_get(all, i);
-        const char *file = value_text(e, "name", NULL), *type = value_text(e, "type", NULL);
+    EACH_ANSWER(e, pinfold_value_get(pinfold_report_value(list), "entries"))
+    {
+        const char *file = answer_text(e, "name"), *type = answer_text(e, "type");
         bool directory = same(type, "directory");
         if (!file || !(directory || same(type, "file")))
             continue;
@@ -184,7 +185,7 @@ static void list_files(struct listing *l, const char *name)
         if (directory)
             json_text(&l->w, "mimeType", RESOURCE_DIRECTORY_TYPE);
         else
-            json_int(&l->w, "size", json_integer_value(json_object_get(e, "size")));
+            json_int(&l->w, "size", answer_number(e, "size"));
         json_object_end(&l->w);
     }
 }
@@ -208,29 +209,28 @@ static void resource_list_work(struct mcp_job *j)
     auto_buf struct buf scope = BUF(1024), out = BUF(MCP_MAX_ANSWER);
     struct listing l = {.job = j, .mem = mem, .w = JSON(&out)};
     struct pinfold_error error = {0};
-    char *text = NULL, why[128];
+    auto_report struct pinfold_report *report = NULL;
+    char cursor[32];
 
     owner_scope(&scope, j->place->instance, j->client);
     struct pinfold_session_options o = {.size = sizeof o, .scope = buf_cstr(&scope)};
     l.from = (size_t)json_integer_value(json_object_get(j->arguments, "from"));
-    if (!mem || pinfold_session_list(&o, &text, &error) < 0) {
+    if (!mem || pinfold_session_list_report(&o, &report, &error) < 0) {
         job_fault(j, RPC_INTERNAL, "%s", error.text[0] ? error.text : "out of memory");
         return;
     }
-    auto_value json_t *root = value_read(str_of(text), why, sizeof why);
-    free(text);
     json_object(&l.w, NULL);
     json_array(&l.w, "resources");
-    const json_t *all = json_object_get(root, "sessions");
-    for (size_t i = 0; i < json_array_size(all); i++) {
-        const char *name = value_text(json_array_get(all, i), "name", NULL);
+    EACH_ANSWER(one, pinfold_value_get(pinfold_report_value(report), "sessions"))
+    {
+        const char *name = answer_text(one, "name");
         if (name)
             list_session(&l, name);
     }
     json_array_end(&l.w);
     if (l.at > l.from + PAGE) {
-        snprintf(why, sizeof why, "%zu", l.from + PAGE);
-        json_text(&l.w, "nextCursor", why);
+        snprintf(cursor, sizeof cursor, "%zu", l.from + PAGE);
+        json_text(&l.w, "nextCursor", cursor);
     }
     json_object_end(&l.w);
     if (l.from && l.from >= l.at)
@@ -348,23 +348,20 @@ static const char *look_file(struct mcp_job *j, const struct resource *r, struct
     struct pinfold_error error = {0};
     bool own = false, start = json_is_true(json_object_get(j->arguments, "start"));
     struct pinfold_session *s = start ? session_named(j, r->session) : session_visit(j, r->session, &own);
-    char *text = NULL, why[128];
+    auto_report struct pinfold_report *where = NULL;
 
-    int no = s ? pinfold_file_where(s, r->path, &text, &error) : -ENOENT;
+    int no = s ? pinfold_file_where_report(s, r->path, &where, &error) : -ENOENT;
     if (own)
         pinfold_session_free(s);
     if (no == -ESTALE)
         session_forget(j, r->session);
     if (no < 0)
         return "";
-    auto_value json_t *at = value_read(str_of(text), why, sizeof why);
-    free(text);
-    if (!at || same(value_text(at, "type", NULL), "none"))
+    const struct pinfold_value *at = pinfold_report_value(where);
+    if (same(answer_text(at, "type"), "none"))
         return "";
-    return arena_printf(mem, "%lld.%lld.%lld.%lld", (long long)json_integer_value(json_object_get(at, "device")),
-                        (long long)json_integer_value(json_object_get(at, "inode")),
-                        (long long)json_integer_value(json_object_get(at, "size")),
-                        (long long)json_integer_value(json_object_get(at, "modified_ns")));
+    return arena_printf(mem, "%lld.%lld.%lld.%lld", answer_number(at, "device"), answer_number(at, "inode"),
+                        answer_number(at, "size"), answer_number(at, "modified_ns"));
 }
 
 static const char *look_one(struct mcp_job *j, const char *uri, const char *before, struct arena *mem)

@@ -93,26 +93,25 @@ static bool asks(const struct mcp_job *j)
     return false;
 }
 
-void result_hide(json_t *result)
+void result_write(struct json *j, const char *name, const struct pinfold_value *result)
 {
-    const json_t *list = json_object_get(result, "denials");
-    for (size_t i = 0; i < json_array_size(list); i++)
-        (void)json_object_del(json_array_get(list, i), "origin");
+    static const char *const hidden[] = {"origin", NULL};
+    answer_write(j, name, result, hidden);
 }
 
-void result_denials(struct mcp_job *j, const json_t *list)
+void result_denials(struct mcp_job *j, const struct pinfold_value *list)
 {
     auto_buf struct buf line = BUF(1u << 16);
-    size_t n = json_array_size(list);
+    size_t n = pinfold_value_count(list), i = 0;
 
-    for (size_t i = 0; i < n; i++) {
-        const json_t *d = json_array_get(list, i);
-        const char *kind = value_text(d, "kind", NULL), *action = value_text(d, "action", NULL);
-        const char *target = value_text(d, "target", NULL), *rule = value_text(d, "rule", NULL);
-        if (i >= MAX_TOLD_DENIALS || !kind || strcmp(kind, "limit") == 0 || !target)
+    EACH_ANSWER(d, list)
+    {
+        const char *kind = answer_text(d, "kind"), *action = answer_text(d, "action");
+        const char *target = answer_text(d, "target"), *rule = answer_text(d, "rule");
+        if (i++ >= MAX_TOLD_DENIALS || !kind || strcmp(kind, "limit") == 0 || !target)
             continue;
         line.n = 0;
-        bool unseen = same(kind, "network") && same(value_text(d, "how", NULL), "none");
+        bool unseen = same(kind, "network") && same(answer_text(d, "how"), "none");
         if (unseen) {
             buf_text(&line, "network: the command tried to use a network, and this box has none");
         } else {
@@ -122,7 +121,7 @@ void result_denials(struct mcp_job *j, const json_t *list)
         if (rule && !unseen) {
             buf_text(&line, " (rule: ");
             words_of(&line, str_of(rule));
-            const char *why = value_text(d, "why", NULL);
+            const char *why = answer_text(d, "why");
             if (why) {
                 buf_text(&line, ": ");
                 words_of(&line, str_of(why));
@@ -136,18 +135,14 @@ void result_denials(struct mcp_job *j, const json_t *list)
         buf_printf(&j->text, "[%zu more were denied]\n", n - MAX_TOLD_DENIALS);
 }
 
-void result_text(struct mcp_job *j, const char *text)
+/* One encoding for both: where one of them is no text, both are given as base64, as in the structured result. */
+static void put_output(struct mcp_job *j, const struct pinfold_value *r)
 {
-    char why[128];
-    auto_value json_t *r = value_read(str_of(text), why, sizeof why);
-    auto_buf struct buf notes = j->structured;
     size_t n = 0;
-
-    j->structured = BUF(MCP_MAX_ANSWER);
-    const char *out = value_text(r, "stdout", &n);
+    const char *out = pinfold_value_text(pinfold_value_get(r, "stdout"), &n);
     if (out)
         buf_put(&j->text, out, n);
-    const char *err = value_text(r, "stderr", &n);
+    const char *err = pinfold_value_text(pinfold_value_get(r, "stderr"), &n);
     if (err && n) {
         if (j->text.n && j->text.p[j->text.n - 1] != '\n')
             buf_char(&j->text, '\n');
@@ -155,25 +150,33 @@ void result_text(struct mcp_job *j, const char *text)
     }
     if (j->text.n && j->text.p[j->text.n - 1] != '\n')
         buf_char(&j->text, '\n');
-    if (same(value_text(r, "encoding", NULL), "base64"))
+    if (same(answer_text(r, "encoding"), "base64"))
         buf_text(&j->text, "[the output is not text: base64]\n");
-    if (json_is_true(json_object_get(r, "stdout_truncated")) || json_is_true(json_object_get(r, "stderr_truncated")))
+}
+
+void result_text(struct mcp_job *j, const struct pinfold_result *result)
+{
+    const struct pinfold_value *r = pinfold_result_value(result);
+    struct pinfold_summary s = {.size = sizeof s};
+    auto_buf struct buf notes = j->structured;
+
+    j->structured = BUF(MCP_MAX_ANSWER);
+    pinfold_result_summary(result, &s);
+    put_output(j, r);
+    if (s.stdout_truncated || s.stderr_truncated)
         buf_text(&j->text, "[the output was longer; this is its beginning]\n");
-    const char *ended = value_text(r, "ended", NULL), *limit = value_text(r, "limit", NULL);
-    json_int_t code = json_integer_value(json_object_get(r, "exit_code"));
-    const bool which = limit && !same(limit, ended); /* a time-out is both */
-    if (ended && strcmp(ended, "exit") != 0)
-        buf_printf(&j->text, "[ended by %s%s%s]\n", ended, which ? ": " : "", which ? limit : "");
+    long long code = answer_number(r, "exit_code");
+    const bool which = s.limit && !same(s.limit, s.ended); /* a time-out is both */
+    if (s.ended && strcmp(s.ended, "exit") != 0)
+        buf_printf(&j->text, "[ended by %s%s%s]\n", s.ended, which ? ": " : "", which ? s.limit : "");
     else if (code)
-        buf_printf(&j->text, "[exit status %lld]\n", (long long)code);
+        buf_printf(&j->text, "[exit status %lld]\n", code);
     if (notes.n)
         buf_printf(&j->text, "[%.*s]\n", (int)notes.n - 1, notes.p);
-    result_hide(r);
-    result_denials(j, json_object_get(r, "denials"));
+    result_denials(j, pinfold_value_get(r, "denials"));
     /* A command that says no (grep, test) has done its work; one that was ended or could not start has not. */
-    j->failed = !r || !ended || strcmp(ended, "exit") != 0 || code == 126 || code == 127;
-    struct json w = JSON(&j->structured);
-    value_write(&w, NULL, r);
+    j->failed = !s.ended || strcmp(s.ended, "exit") != 0 || code == 126 || code == 127;
+    result_write(&JSON(&j->structured), NULL, r);
 }
 
 /* The words to run: env A=b ... /bin/sh -c COMMAND, as far as asked for. */
@@ -275,7 +278,7 @@ static void run_work(struct mcp_job *j)
         job_tell(j, error.text);
         job_fail(j, "%s", error.text);
     } else {
-        result_text(j, pinfold_result_json(result));
+        result_text(j, result);
         j->result = result;
     }
     if (own)

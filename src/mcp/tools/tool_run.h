@@ -10,9 +10,9 @@
 
 extern const struct tool tool_run, tool_explain, tool_policy;
 
-/* What a model reads of a result, for run and bash: output, then how it ended unless that is exit 0. */
-void result_text(struct mcp_job *j, const char *json);
-/* Removes the origins of rules from denials: they are files of the host. */
-void result_hide(json_t *result);
-/* Prints one line per denial. */
-void result_denials(struct mcp_job *j, const json_t *list);
+/* What a model reads of a result, the same for run and bash: output, then how it ended where that is not exit 0. */
+void result_text(struct mcp_job *j, const struct pinfold_result *result);
+/* A result without where the rules were said of what was denied: that is a file of the host. */
+void result_write(struct json *j, const char *name, const struct pinfold_value *result);
+/* A line for each of the denials. */
+void result_denials(struct mcp_job *j, const struct pinfold_value *list);

@@ -149,17 +149,16 @@ const char *session_cwd(struct mcp_job *j, struct arena *mem)
 const char *session_cwd_of(struct mcp_job *j, const char *name, struct arena *mem)
 {
     struct pinfold_error error = {0};
-    char scope[2 * INSTANCE_MAX], *text = NULL, why[128];
+    auto_report struct pinfold_report *session = NULL;
+    char scope[2 * INSTANCE_MAX];
 
     scope_of(j, scope);
     struct pinfold_session_options o = {.size = sizeof o, .name = name, .scope = scope};
-    if (pinfold_session_list(&o, &text, &error) < 0) {
+    if (pinfold_session_list_report(&o, &session, &error) < 0) {
         job_fail(j, "%s", error.text);
         return NULL;
     }
-    auto_value json_t *session = value_read(str_of(text), why, sizeof why);
-    free(text);
-    const char *cwd = value_text(session, "cwd", NULL), *copy = cwd ? arena_text(mem, cwd) : NULL;
+    const char *copy = arena_text_or_null(mem, answer_text(pinfold_report_value(session), "cwd"));
     if (!copy)
         job_fail(j, "the session's start directory is unknown; give an absolute path");
     return copy;
@@ -243,26 +242,24 @@ static const char *const shown[] = {"name", "state", "engine", "workspace", "cre
 static void list_sessions(struct mcp_job *j)
 {
     struct pinfold_error error = {0};
-    char scope[2 * INSTANCE_MAX], *text = NULL, why[128];
+    auto_report struct pinfold_report *report = NULL;
+    char scope[2 * INSTANCE_MAX];
     struct json w = JSON(&j->structured);
 
     scope_of(j, scope);
     struct pinfold_session_options o = {.size = sizeof o, .scope = scope};
-    if (pinfold_session_list(&o, &text, &error) < 0) {
+    if (pinfold_session_list_report(&o, &report, &error) < 0) {
         job_fail(j, "%s", error.text);
         return;
     }
-    auto_value json_t *root = value_read(str_of(text), why, sizeof why);
-    free(text);
-    const json_t *all = json_object_get(root, "sessions");
     json_object(&w, NULL);
     json_array(&w, "sessions");
-    for (size_t i = 0; i < json_array_size(all); i++) {
-        const json_t *s = json_array_get(all, i);
-        const char *name = value_text(s, "name", NULL), *state = value_text(s, "state", NULL);
+    EACH_ANSWER(s, pinfold_value_get(pinfold_report_value(report), "sessions"))
+    {
+        const char *name = answer_text(s, "name"), *state = answer_text(s, "state");
         json_object(&w, NULL);
         for (const char *const *m = shown; *m; m++)
-            value_write(&w, *m, json_object_get(s, *m));
+            answer_write(&w, *m, pinfold_value_get(s, *m), NULL);
         json_object_end(&w);
         words_of(&j->text, str_of(name));
         buf_printf(&j->text, ": %s\n", state ? state : "?");
@@ -368,21 +365,13 @@ static void in_background(struct mcp_job *j, struct pinfold_session *s, const ch
     start_job(j, s, &o);
 }
 
-/* How a job stands: its entry of the list, or NULL. */
-static json_t *job_entry(struct pinfold_session *s, uint32_t number)
+/* How a job ended: its result in the list, or NULL. */
+static const struct pinfold_value *job_result(const struct pinfold_report *jobs, uint32_t number)
 {
-    struct pinfold_error error = {0};
-    char *text = NULL, why[128];
-
-    if (pinfold_job_list(s, &text, &error) < 0)
-        return NULL;
-    auto_value json_t *root = value_read(str_of(text), why, sizeof why);
-    free(text);
-    const json_t *list = json_object_get(root, "jobs");
-    for (size_t i = 0; i < json_array_size(list); i++) {
-        json_t *one = json_array_get(list, i);
-        if (json_integer_value(json_object_get(one, "job")) == (json_int_t)number)
-            return json_incref(one);
+    EACH_ANSWER(one, pinfold_value_get(pinfold_report_value(jobs), "jobs"))
+    {
+        if (answer_number(one, "job") == number)
+            return pinfold_value_get(one, "result");
     }
     return NULL;
 }
@@ -410,9 +399,9 @@ static void read_job(struct mcp_job *j)
     }
     buf_grew(&j->text, (size_t)n);
     uint64_t began = at > first ? at : first;
-    auto_value json_t *entry = job_entry(s, number);
-    json_t *result = json_object_get(entry, "result");
-    result_hide(result);
+    auto_report struct pinfold_report *jobs = NULL;
+    (void)pinfold_job_list_report(s, &jobs, &error);
+    const struct pinfold_value *result = job_result(jobs, number);
     struct str bytes = buf_view(&j->text);
     bool text = utf8_valid(bytes);
     json_object(&w, NULL);
@@ -425,7 +414,7 @@ static void read_job(struct mcp_job *j)
         json_str(&w, "output", bytes);
     else
         json_base64(&w, "output", bytes);
-    value_write(&w, "result", result);
+    result_write(&w, "result", result);
     json_object_end(&w);
     if (n && j->text.p[j->text.n - 1] != '\n')
         buf_char(&j->text, '\n');
@@ -433,7 +422,7 @@ static void read_job(struct mcp_job *j)
         buf_printf(&j->text, "[output before byte %llu is no longer available]\n", (unsigned long long)first);
     buf_printf(&j->text, "[%s; continue from %llu]\n", ended && (size_t)n < room ? "it has ended" : "it is running",
                (unsigned long long)began + (unsigned long long)n);
-    result_denials(j, json_object_get(result, "denials"));
+    result_denials(j, pinfold_value_get(result, "denials"));
 }
 
 static void kill_job(struct mcp_job *j)
@@ -474,11 +463,10 @@ static void kill_job(struct mcp_job *j)
 /* A limit of the session, which is over with it: its shell's commands have none of their own but time. */
 static bool ended_session(const struct pinfold_result *result)
 {
-    char why[128];
-    auto_value json_t *r = value_read(str_of(pinfold_result_json(result)), why, sizeof why);
-    const char *limit = value_text(r, "limit", NULL);
-    return same(value_text(r, "ended", NULL), "limit") &&
-           (same(limit, "memory") || same(limit, "processes") || same(limit, "disk"));
+    struct pinfold_summary r = {.size = sizeof r};
+    pinfold_result_summary(result, &r);
+    return pinfold_result_end(result) == PINFOLD_LIMIT &&
+           (same(r.limit, "memory") || same(r.limit, "processes") || same(r.limit, "disk"));
 }
 
 static void bash(struct mcp_job *j)
@@ -523,7 +511,7 @@ static void bash(struct mcp_job *j)
         return;
     }
     tell_end(j, result, argv[0]);
-    result_text(j, pinfold_result_json(result));
+    result_text(j, result);
     if (ended_session(result)) {
         session_lost(j);
         buf_text(&j->text, "[the session has ended, with everything that ran in it; start it with session_start]\n");

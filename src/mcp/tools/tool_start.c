@@ -7,36 +7,37 @@
 #include "mcp/workers/janitor.h"
 #include "mcp/tools/tool_run.h"
 
-static void limits_words(struct buf *out, json_t *limits)
+static void limits_words(struct buf *out, const struct pinfold_value *limits)
 {
     bool any = false;
-    for (void *at = json_object_iter(limits); at; at = json_object_iter_next(limits, at)) {
-        const json_t *l = json_object_iter_value(at);
-        const char *said = value_text(l, "said", NULL);
-        if (!said || !json_is_true(json_object_get(l, "asked")))
+    EACH_ANSWER(l, limits)
+    {
+        const char *said = answer_text(l, "said");
+        if (!said || !pinfold_value_is_true(pinfold_value_get(l, "asked")))
             continue;
-        buf_printf(out, "%s%s %s", any ? ", " : "; limits ", json_object_iter_key(at), said);
+        buf_printf(out, "%s%s %s", any ? ", " : "; limits ", pinfold_value_name(l), said);
         any = true;
     }
 }
 
-static void settings(struct mcp_job *j, const json_t *plan)
+static void settings(struct mcp_job *j, const struct pinfold_value *plan)
 {
     auto_buf struct buf line = BUF(1u << 16);
-    const json_t *rules = json_object_get(plan, "network_rules"), *lost = json_object_get(plan, "lost");
-    const char *engine = value_text(plan, "engine", NULL), *network = value_text(plan, "network", NULL);
-    const char *workspace = value_text(plan, "workspace", NULL), *profile = value_text(plan, "profile", NULL);
+    const size_t rules = pinfold_value_count(pinfold_value_get(plan, "network_rules"));
+    const struct pinfold_value *lost = pinfold_value_get(plan, "lost");
+    const char *engine = answer_text(plan, "engine"), *network = answer_text(plan, "network");
+    const char *workspace = answer_text(plan, "workspace"), *profile = answer_text(plan, "profile");
 
     buf_printf(&line, "serving; engine %s, profile %s, network %s", engine ? engine : "?", profile ? profile : "?",
                network ? network : "none");
-    if (json_array_size(rules))
-        buf_printf(&line, " (%zu rules)", json_array_size(rules));
+    if (rules)
+        buf_printf(&line, " (%zu rules)", rules);
     buf_printf(&line, ", workspace %s", workspace ? workspace : "?");
-    limits_words(&line, json_object_get(plan, "limits"));
-    for (size_t i = 0; i < json_array_size(lost); i++) {
-        const json_t *one = json_array_get(lost, i);
-        const char *name = json_is_string(one) ? json_string_value(one) : value_text(one, "feature", NULL);
-        buf_printf(&line, "%s%s", i ? ", " : "; not enforced here: ", name ? name : "?");
+    limits_words(&line, pinfold_value_get(plan, "limits"));
+    EACH_ANSWER(one, lost)
+    {
+        const char *text = pinfold_value_text(one, NULL), *name = text ? text : answer_text(one, "feature");
+        buf_printf(&line, "%s%s", one == pinfold_value_first(lost) ? "; not enforced here: " : ", ", name ? name : "?");
     }
     job_tell(j, buf_cstr(&line));
 }
@@ -44,17 +45,13 @@ static void settings(struct mcp_job *j, const json_t *plan)
 static void start_work(struct mcp_job *j)
 {
     struct pinfold_error error = {0};
-    char *text = NULL, why[128];
+    auto_report struct pinfold_report *plan = NULL;
 
     (void)owner_orphans();
-    if (pinfold_explain(j->place->policy, PINFOLD_EXPLAIN_JSON, 0, &text, &error) < 0) {
+    if (pinfold_explain_report(j->place->policy, 0, &plan, &error) < 0)
         job_fail(j, "%s", error.text);
-        return;
-    }
-    auto_value json_t *plan = value_read(str_of(text), why, sizeof why);
-    free(text);
-    if (plan)
-        settings(j, plan);
+    else
+        settings(j, pinfold_report_value(plan));
 }
 
 static const struct tool_argument begin_arguments[] = {{0}};

@@ -14,7 +14,7 @@
 
 #include "mcp/tools/directory.h"
 #include "mcp/workers/owner.h"
-#include "mcp/protocol/value.h"
+#include "mcp/protocol/answer.h"
 #include "pinfold.h"
 
 static void say_session(const char *name, const char *what)
@@ -37,17 +37,14 @@ static unsigned stop_all(chosen_fn *chosen, const char *with, const char *saying
 {
     struct pinfold_session_options every = {.size = sizeof every};
     struct pinfold_error error = {0};
-    char *text = NULL, why[128];
+    auto_report struct pinfold_report *report = NULL;
     unsigned n = 0;
 
-    if (pinfold_session_list(&every, &text, &error) < 0)
+    if (pinfold_session_list_report(&every, &report, &error) < 0)
         return 0;
-    auto_value json_t *root = value_read(str_of(text), why, sizeof why);
-    free(text);
-    const json_t *list = json_object_get(root, "sessions");
-    for (size_t i = 0; i < json_array_size(list); i++) {
-        const json_t *s = json_array_get(list, i);
-        const char *name = value_text(s, "name", NULL), *scope = value_text(s, "scope", NULL);
+    EACH_ANSWER(s, pinfold_value_get(pinfold_report_value(report), "sessions"))
+    {
+        const char *name = answer_text(s, "name"), *scope = answer_text(s, "scope");
         struct pinfold_session_options o = {.size = sizeof o, .name = name, .scope = scope};
         if (!name || !scope || !chosen(scope, with))
             continue;

@@ -2,7 +2,8 @@
 #pragma once
 #include <stdint.h>
 #include "mcp/mcp.h"
-#include "mcp/protocol/value.h"
+#include "mcp/protocol/value.h" /* before what has base/json.h */
+#include "mcp/protocol/answer.h"
 
 /* Frames between the protocol process and a worker: a head, then `n` bytes. */
 enum frame_type {

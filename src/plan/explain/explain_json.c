@@ -192,62 +192,67 @@ static void put_lists(struct json *j, const struct plan *p)
     json_array_end(j);
 }
 
+void plan_explain_members(const struct plan *p, bool show_values, struct json *j)
+{
+    json_object(j, NULL);
+    json_int(j, "v", 1);
+    if (p->refused) {
+        json_array(j, "refused");
+        for (const char **text = p->refused; *text; text++)
+            json_text(j, NULL, *text);
+        json_array_end(j);
+    }
+    json_text(j, "engine", p->facts->engine);
+    if (p->facts->image) {
+        json_text(j, "image", p->facts->image->name);
+        json_text(j, "image_id", p->facts->image->id);
+    }
+    json_object(j, "engines_not_taken");
+    for (size_t i = 0; i < p->facts->n_others; i++)
+        json_text(j, p->facts->others[i].engine, p->facts->others[i].why);
+    json_object_end(j);
+    if (p->command) {
+        json_array(j, "command");
+        for (size_t i = 0; p->command[i]; i++)
+            json_text(j, NULL, p->command[i]);
+        json_array_end(j);
+        json_text(j, "command_text", p->command_text);
+    } else {
+        json_null(j, "command");
+        json_null(j, "command_text");
+    }
+    json_text(j, "tier", p->facts->tier == TIER_LANDLOCK ? "landlock" : "namespaces");
+    if (p->policy->profile)
+        json_text(j, "profile", p->policy->profile);
+    else
+        json_null(j, "profile");
+    put_name(j, "workspace", p->workspace);
+    put_name(j, "cwd", p->cwd);
+    json_uint(j, "uid", p->image->uid);
+    json_uint(j, "gid", p->image->gid);
+    json_text(j, "network", word_net(p->policy));
+    explain_network_json(p, j);
+    put_bits(j, "namespaces", p->image->namespaces, namespace_names);
+    put_bits(j, "filter", p->image->filter, filter_names);
+    put_files(j, p);
+    put_guard(j, p);
+    put_limits(j, p);
+    put_environment(j, p, show_values);
+    put_promises(j, p);
+    put_lists(j, p);
+    put_steps(j, p);
+    if (p->digest[0]) {
+        json_text(j, "plan_digest", p->digest);
+        json_text(j, "policy_digest", p->policy_digest);
+    }
+    json_object_end(j);
+}
+
 int plan_explain_json(const struct plan *p, bool show_values, struct buf *out)
 {
     struct json j = JSON(out);
     j.pretty = true;
-    json_object(&j, NULL);
-    json_int(&j, "v", 1);
-    if (p->refused) {
-        json_array(&j, "refused");
-        for (const char **text = p->refused; *text; text++)
-            json_text(&j, NULL, *text);
-        json_array_end(&j);
-    }
-    json_text(&j, "engine", p->facts->engine);
-    if (p->facts->image) {
-        json_text(&j, "image", p->facts->image->name);
-        json_text(&j, "image_id", p->facts->image->id);
-    }
-    json_object(&j, "engines_not_taken");
-    for (size_t i = 0; i < p->facts->n_others; i++)
-        json_text(&j, p->facts->others[i].engine, p->facts->others[i].why);
-    json_object_end(&j);
-    if (p->command) {
-        json_array(&j, "command");
-        for (size_t i = 0; p->command[i]; i++)
-            json_text(&j, NULL, p->command[i]);
-        json_array_end(&j);
-        json_text(&j, "command_text", p->command_text);
-    } else {
-        json_null(&j, "command");
-        json_null(&j, "command_text");
-    }
-    json_text(&j, "tier", p->facts->tier == TIER_LANDLOCK ? "landlock" : "namespaces");
-    if (p->policy->profile)
-        json_text(&j, "profile", p->policy->profile);
-    else
-        json_null(&j, "profile");
-    put_name(&j, "workspace", p->workspace);
-    put_name(&j, "cwd", p->cwd);
-    json_uint(&j, "uid", p->image->uid);
-    json_uint(&j, "gid", p->image->gid);
-    json_text(&j, "network", word_net(p->policy));
-    explain_network_json(p, &j);
-    put_bits(&j, "namespaces", p->image->namespaces, namespace_names);
-    put_bits(&j, "filter", p->image->filter, filter_names);
-    put_files(&j, p);
-    put_guard(&j, p);
-    put_limits(&j, p);
-    put_environment(&j, p, show_values);
-    put_promises(&j, p);
-    put_lists(&j, p);
-    put_steps(&j, p);
-    if (p->digest[0]) {
-        json_text(&j, "plan_digest", p->digest);
-        json_text(&j, "policy_digest", p->policy_digest);
-    }
-    json_object_end(&j);
+    plan_explain_members(p, show_values, &j);
     buf_char(out, '\n');
     return buf_ok(out) ? 0 : -ENOMEM;
 }

@@ -41,9 +41,10 @@ int file_end(struct file_writer *w, const struct file_how *how, struct err *e);
 void file_drop(struct file_writer *w);
 int file_write(int files, const char *path, const char *bytes, size_t n, const struct file_how *how, struct err *e);
 
-/* {"entries":[{"name","type","size","mode","modified","target"}]}, sorted by name; for a file, the file itself. */
-int file_list(int files, const char *path, struct buf *json, struct err *e);
-int file_make_dirs(int files, const char *path, unsigned mode, struct err *e); /* existing ones are no error */
+/* {"entries":[{"name","type","size","mode","modified","target"}]}, by name; of a file: itself. */
+struct json;
+int file_list(int files, const char *path, struct json *j, struct err *e);
+int file_make_dirs(int files, const char *path, unsigned mode, struct err *e); /* that are there already is fine */
 int file_remove(int files, const char *path, bool recursive, struct err *e);
 /*
  * Copies whole trees between host and box, links as links. Everything that is no file, directory or link is left out

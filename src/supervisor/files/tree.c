@@ -134,9 +134,8 @@ static void put_entry(struct json *j, int dir, const char *name, const char *sho
     json_object_end(j);
 }
 
-int file_list(int files, const char *path, struct buf *json, struct err *e)
+int file_list(int files, const char *path, struct json *j, struct err *e)
 {
-    struct json j = JSON(json);
     struct sys_stat st;
     char room[256];
     auto_fd int dir = -1;
@@ -149,15 +148,15 @@ int file_list(int files, const char *path, struct buf *json, struct err *e)
         no = names_of(dir, &all);
     if (no < 0)
         return err_sys(e, ERR_SYSTEM, -no, "cannot list %s", path);
-    json_object(&j, NULL);
-    json_array(&j, "entries");
+    json_object(j, NULL);
+    json_array(j, "entries");
     if (!S_ISDIR(st.mode))
-        put_entry(&j, dir, "", base_name(path, room));
+        put_entry(j, dir, "", base_name(path, room));
     for (size_t i = 0; i < all.n; i++)
-        put_entry(&j, dir, all.p[i], all.p[i]);
-    json_array_end(&j);
-    json_object_end(&j);
-    return buf_ok(json) ? 0 : err_sys(e, ERR_SYSTEM, ENOMEM, "cannot list %s", path);
+        put_entry(j, dir, all.p[i], all.p[i]);
+    json_array_end(j);
+    json_object_end(j);
+    return 0;
 }
 
 /* ---- removing ---- */

@@ -109,18 +109,6 @@ int limits_begin(struct means *m, const struct plan *plan, struct err *e)
     return watch_the_rest(m, plan, e);
 }
 
-int limits_start(struct means *m, const struct limits *l, const struct engine *engine, struct start_request *request,
-                 struct started *ret, struct err *e)
-{
-    if (m->kind == CGROUP_V2_SYSTEMD)
-        return systemd_start(m, l, engine, request, ret, e);
-    request->cgroup = m->join;
-    int r = engine->start(request, ret, e);
-    if (r == 0 && request->plan->facts->machine) /* what it boots may have been made, and its start took seconds */
-        watcher_disk_from_now(&m->watcher);
-    return r;
-}
-
 /* Where the kernel says that process `pid` is: the memory group of version 1, or the group of version 2. */
 static void find_group(int pid, char ret[CGROUP_PATH_MAX])
 {

@@ -364,7 +364,7 @@ static _Noreturn void stay(int with)
     _exit(0);
 }
 
-static _Noreturn void help(int with, struct means *m, const struct limits *l, const struct engine *engine,
+static _Noreturn void help(int with, struct means *m, const struct limits *l, engine_start_fn *begin,
                            struct start_request *request)
 {
     struct report report = {.r = -ECONNRESET};
@@ -377,7 +377,7 @@ static _Noreturn void help(int with, struct means *m, const struct limits *l, co
         request->cgroup = m->join;
         request->parent_death_signal = false; /* this parent is not the one that matters */
         if (report.r == 0)
-            report.r = engine->start(request, &s, &report.e);
+            report.r = begin(request, &s, &report.e);
         report.pid = s.pid;
         strcpy(report.dir, m->dir[0]);
         strcpy(report.aside, m->aside);
@@ -421,7 +421,7 @@ void systemd_leave(struct means *m)
     m->helper = 0;
 }
 
-int systemd_start(struct means *m, const struct limits *l, const struct engine *engine, struct start_request *request,
+int systemd_start(struct means *m, const struct limits *l, engine_start_fn *begin, struct start_request *request,
                   struct started *ret, struct err *e)
 {
     char name[64], unit[80], scope[CGROUP_PATH_MAX];
@@ -437,7 +437,7 @@ int systemd_start(struct means *m, const struct limits *l, const struct engine *
         return err_sys(e, ERR_SYSTEM, errno, "fork");
     if (pid == 0) {
         (void)close(mine);
-        help(theirs, m, l, engine, request);
+        help(theirs, m, l, begin, request);
     }
     drop_fd(&theirs);
     int r = ask_scope(unit, pid, e);
