@@ -112,13 +112,13 @@ PINFOLD_PUBLIC int pinfold_explain(struct pinfold_policy *policy, enum pinfold_e
                                    char **ret, struct pinfold_error *error);
 
 /*
- * Where no engine here can honour the policy (pinfold_explain() said PINFOLD_ERROR_CANNOT): the plan as far as it goes, with what is
- * refused in it. -ENOENT where there is nothing to show. malloc()ed.
+ * If no engine here can enforce the policy (pinfold_explain() failed with PINFOLD_ERROR_CANNOT): the plan as far as it
+ * could be made, with the reasons for the refusal. -ENOENT if there is none. malloc()ed.
  */
 PINFOLD_PUBLIC int pinfold_explain_refused(struct pinfold_policy *policy, enum pinfold_explain_format format,
                                            int show_values, char **ret, struct pinfold_error *error);
 
-/* What a person would be told about a run, one sentence or line at a time, without a newline. */
+/* Messages for a person about a run: one sentence or line per call, without a newline. */
 enum pinfold_say {
     PINFOLD_SAY_HEADER,  /* before the command: engine, network, workspace, limits */
     PINFOLD_SAY_NOTE,    /* after it: a limit that was reached or a denial, with its remedy */
@@ -201,9 +201,9 @@ PINFOLD_PUBLIC const char *pinfold_result_stdout(const struct pinfold_result *re
 PINFOLD_PUBLIC const char *pinfold_result_stderr(const struct pinfold_result *result, size_t *ret_n);
 PINFOLD_PUBLIC const char *pinfold_result_json(const struct pinfold_result *result); /* the whole result as JSON */
 /*
- * The same as values, for a reader in this process: the members of pinfold_result_json() under the same names. What is handed
- * out here lives as long as the result; NULL where there is nothing, or no memory. In the structs below a text is NULL where
- * the result has none.
+ * The result as values, so that the caller needs no JSON parser: the members of pinfold_result_json() under the same
+ * names. Values live as long as the result. NULL: the result has none, or there is no memory. In the structs below, a
+ * text that the result does not have is NULL.
  */
 struct pinfold_value;
 PINFOLD_PUBLIC const struct pinfold_value *pinfold_result_value(const struct pinfold_result *result);
@@ -211,22 +211,22 @@ PINFOLD_PUBLIC const struct pinfold_value *pinfold_result_value(const struct pin
 struct pinfold_summary {
     size_t size;
     const char *ended; /* "exit", "signal", "timeout", "limit", "sandbox"                             */
-    const char *limit; /* that ended it: "memory", "processes", "disk", "output", "timeout"           */
+    const char *limit; /* the limit that ended it: "memory", "processes", "disk", "output", "timeout"           */
     const char *error; /* why the command could not be executed                                       */
     const char *engine, *session, *policy_digest, *plan_digest;
     uint64_t wall_ms, cpu_ms, peak_bytes, read_bytes, written_bytes;
-    uint64_t left_not_kept, allowed_not_kept, events_lost; /* what the lists below could not hold */
+    uint64_t left_not_kept, allowed_not_kept, events_lost; /* entries that did not fit into the lists below */
     int stdout_truncated, stderr_truncated;
 };
 PINFOLD_PUBLIC void pinfold_result_summary(const struct pinfold_result *result, struct pinfold_summary *ret);
 
-/* The lists of a result: entry `i`, counted from 0, into a struct whose `size` the caller has set. 1, or 0 behind the last. */
+/* The lists of a result: fills in entry `i`, counted from 0; the caller has set `size`. Returns 1, or 0 after the last. */
 struct pinfold_denial {
     size_t size;
     const char *kind, *action, *target; /* "network", "connect", "pypi.org:443" */
-    const char *rule, *origin;          /* what denied it, and where that was said */
+    const char *rule, *origin;          /* the rule that denied it, and where that rule was written */
     const char *how, *command, *address, *why;
-    uint32_t pid; /* inside the box; 0: not known */
+    uint32_t pid; /* in the box; 0: unknown */
 };
 PINFOLD_PUBLIC int pinfold_result_denial(const struct pinfold_result *result, size_t i, struct pinfold_denial *ret);
 struct pinfold_connection {
@@ -237,23 +237,24 @@ struct pinfold_connection {
 };
 PINFOLD_PUBLIC int pinfold_result_allowed(const struct pinfold_result *result, size_t i,
                                           struct pinfold_connection *ret);
-/* What the box left that a person should look at. */
+/* Something that the box left behind and that the user should look at. */
 struct pinfold_leftover {
     size_t size;
     const char *kind, *path, *what;
 };
 PINFOLD_PUBLIC int pinfold_result_left(const struct pinfold_result *result, size_t i, struct pinfold_leftover *ret);
-/* Guarantee number `i` that was enforced, and by what (`ret_by` may be NULL); one that was given up; NULL behind the last. */
+/* The `i`th guarantee that was enforced, and the means (`ret_by` may be NULL); the `i`th that was given up. NULL after the
+   last. */
 PINFOLD_PUBLIC const char *pinfold_result_enforced(const struct pinfold_result *result, size_t i, const char **ret_by);
 PINFOLD_PUBLIC const char *pinfold_result_lost(const struct pinfold_result *result, size_t i);
-/* What refuses without being in the list of denials; an engine that was not taken, and why. */
+/* The `i`th mechanism whose denials cannot be listed; the `i`th engine that was not chosen, and why. NULL after the last. */
 PINFOLD_PUBLIC const char *pinfold_result_not_seen(const struct pinfold_result *result, size_t i);
 PINFOLD_PUBLIC const char *pinfold_result_not_taken(const struct pinfold_result *result, size_t i,
                                                     const char **ret_why);
 
 /*
- * Sentences that the person should read besides, a line each, or "": a persistent shell had to begin anew; of a command in
- * a session whose output was not captured: why it ended, limits, denials.
+ * Further lines for the user, or "": that a persistent shell had to be restarted; for a command in a session whose
+ * output was not captured, how it ended, limits and denials.
  */
 PINFOLD_PUBLIC const char *pinfold_result_note(const struct pinfold_result *result);
 
@@ -354,13 +355,14 @@ PINFOLD_PUBLIC int pinfold_job_kill(struct pinfold_session *session, uint32_t jo
 struct pinfold_attach_options {
     size_t size;
     uint32_t job;
-    uint64_t from;  /* its output from this byte on */
-    int watch_only; /* the terminal's keys are not for it */
+    uint64_t from;  /* show its output from this byte on */
+    int watch_only; /* do not pass on what is typed */
 };
 /*
- * The caller's terminal and the job, until that ends or the caller leaves (-EINTR: Ctrl-P Ctrl-Q): its status as of
- * pinfold_result_status(). When the session ended with it, `error` has the sentence. `ret_notes` (may be NULL): what was denied to a
- * job that failed, a sentence a line, or NULL; malloc()ed. The shared library answers -EOPNOTSUPP, as for `foreground`.
+ * Connects the caller's terminal to the job until the job ends or the user detaches with Ctrl-P Ctrl-Q (-EINTR). Returns
+ * the job's status as pinfold_result_status() does. If the session ended too, `error` says why. `ret_notes` (may be NULL)
+ * gets what was denied to a job that failed, one sentence per line, or NULL; malloc()ed. The shared library returns
+ * -EOPNOTSUPP, as for `foreground`.
  */
 PINFOLD_PUBLIC int pinfold_job_attach(struct pinfold_session *session, const struct pinfold_attach_options *options,
                                       char **ret_notes, struct pinfold_error *error);
@@ -468,8 +470,8 @@ struct pinfold_option_info {
 /* Key number `i`, counted from 0; NULL after the last. Use it only by pointer: the struct may grow at its end. */
 PINFOLD_PUBLIC const struct pinfold_option_info *pinfold_option_at(size_t i);
 /*
- * The real path of the host's `path`, which a flag named `what` gave; also of one that is yet to be made. -EPERM: it leads over a
- * symbolic link that a box may have made. malloc()ed.
+ * The real path of `path` on the host, which was given with the flag `what`; it need not exist yet. -EPERM: it leads
+ * through a symbolic link that a box may have made. malloc()ed.
  */
 PINFOLD_PUBLIC int pinfold_path_judge(const char *what, const char *path, char **ret, struct pinfold_error *error);
 /* JSON Schema (draft 2020-12) of the policy language; malloc()ed. */
@@ -484,15 +486,14 @@ PINFOLD_PUBLIC int pinfold_trust(const char *path, int withdraw, char **ret, str
 PINFOLD_PUBLIC int pinfold_log(int fd, int follow, struct pinfold_error *error);
 
 /*
- * Answers as values. The functions above that answer in JSON have a twin here that hands out the same as a report: values under the
- * same names, to be read without a JSON parser. A report belongs to the caller (pinfold_report_free, which takes NULL); values, texts
- * and names belong to their report or result, do not change, and are gone with it. NULL may be given for any value: there is
- * nothing in it.
+ * Reports: for each function above that returns JSON there is one here that returns the same as values, under the same
+ * names. The caller frees a report with pinfold_report_free(), which accepts NULL. Values, texts and names belong to their
+ * report or result and are valid as long as it is. Every function accepts NULL as a value: an empty one.
  */
 struct pinfold_report;
 PINFOLD_PUBLIC void pinfold_report_free(struct pinfold_report *report);
 PINFOLD_PUBLIC const struct pinfold_value *pinfold_report_value(const struct pinfold_report *report);
-PINFOLD_PUBLIC const char *pinfold_report_json(struct pinfold_report *report); /* in one line; "" without memory */
+PINFOLD_PUBLIC const char *pinfold_report_json(struct pinfold_report *report); /* one line; "" if there is no memory */
 
 enum pinfold_value_type {
     PINFOLD_VALUE_NONE, /* null, or no value */
@@ -503,21 +504,21 @@ enum pinfold_value_type {
     PINFOLD_VALUE_OBJECT
 };
 PINFOLD_PUBLIC enum pinfold_value_type pinfold_value_type(const struct pinfold_value *value);
-/* The member of an object; NULL when there is none. */
+/* A member of an object; NULL if there is none of that name. */
 PINFOLD_PUBLIC const struct pinfold_value *pinfold_value_get(const struct pinfold_value *value, const char *name);
-/* The entries of a list or an object, in their order. */
+/* The entries of a list or an object, in order; NULL after the last. */
 PINFOLD_PUBLIC const struct pinfold_value *pinfold_value_first(const struct pinfold_value *value);
 PINFOLD_PUBLIC const struct pinfold_value *pinfold_value_next(const struct pinfold_value *value);
 PINFOLD_PUBLIC size_t pinfold_value_count(const struct pinfold_value *value);
-PINFOLD_PUBLIC const char *pinfold_value_name(const struct pinfold_value *value); /* of a member; else NULL */
-/* UTF-8, or NULL when it is no text, or has a NUL in it and `ret_n` is NULL. */
+PINFOLD_PUBLIC const char *pinfold_value_name(const struct pinfold_value *value); /* of a member; otherwise NULL */
+/* UTF-8. NULL if it is not a text, or if it contains NUL and `ret_n` is NULL. */
 PINFOLD_PUBLIC const char *pinfold_value_text(const struct pinfold_value *value, size_t *ret_n);
-PINFOLD_PUBLIC int64_t pinfold_value_number(const struct pinfold_value *value); /* 0 when it is none */
+PINFOLD_PUBLIC int64_t pinfold_value_number(const struct pinfold_value *value); /* 0 if it is not a number */
 PINFOLD_PUBLIC int pinfold_value_is_true(const struct pinfold_value *value);
 
 PINFOLD_PUBLIC int pinfold_explain_report(struct pinfold_policy *policy, int show_values, struct pinfold_report **ret,
                                           struct pinfold_error *error);
-/* Returns 1 as pinfold_doctor() does; there is a report then, too. */
+/* Returns 1 like pinfold_doctor(), with a report. */
 PINFOLD_PUBLIC int pinfold_doctor_report(int verify, struct pinfold_report **ret, struct pinfold_error *error);
 PINFOLD_PUBLIC int pinfold_session_list_report(const struct pinfold_session_options *options,
                                                struct pinfold_report **ret, struct pinfold_error *error);
@@ -529,7 +530,7 @@ PINFOLD_PUBLIC int pinfold_file_list_report(struct pinfold_session *session, con
 PINFOLD_PUBLIC int pinfold_file_where_report(struct pinfold_session *session, const char *path,
                                              struct pinfold_report **ret, struct pinfold_error *error);
 PINFOLD_PUBLIC int pinfold_agent_list_report(struct pinfold_report **ret, struct pinfold_error *error);
-/* What may stand in a policy by name: {"guarantees":[{"name","promises"}],"host_sets":["..."],"agents":["..."]}. */
+/* Names that a policy can use: {"guarantees":[{"name","promises"}],"host_sets":["..."],"agents":["..."]}. */
 PINFOLD_PUBLIC int pinfold_names_report(struct pinfold_report **ret, struct pinfold_error *error);
 
 PINFOLD_PUBLIC const char *pinfold_version(void);

@@ -101,7 +101,7 @@ int fail(const struct pinfold_error *error);
 int print(const char *text);
 /* Prints and frees. */
 int print_free(char *text);
-int print_report(struct pinfold_report *report); /* its JSON, a line; not freed */
+int print_report(struct pinfold_report *report); /* prints its JSON as one line; does not free it */
 
 int verb_run(struct ask *a);
 int verb_shell(struct ask *a);

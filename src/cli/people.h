@@ -1,14 +1,14 @@
 /*
- * Lists for people: what the library reports, as a table. Scripts ask for --json, of which the manual says what is in it; these
- * forms may change.
+ * Lists for people: prints the library's reports as tables. These forms may change; scripts use --json, which the manual
+ * describes.
  */
 #pragma once
 #include <stdbool.h>
 #include "pinfold.h"
 
-/* STATUS_YES, or STATUS_NO when standard output could not be written. */
+/* STATUS_YES, or STATUS_NO if standard output cannot be written. */
 int people_sessions(const struct pinfold_report *report);
-int people_names(const struct pinfold_report *report); /* of sessions, one a line */
+int people_names(const struct pinfold_report *report); /* names of sessions, one per line */
 int people_session(const struct pinfold_report *report);
 int people_removed(const struct pinfold_report *report, bool would);
 int people_jobs(const struct pinfold_report *report);

@@ -1,9 +1,9 @@
 /*
- * Every message between libpinfold and `pinfold --serve`, once: from these tables come the structs that both ends fill and read, the
- * order of the fields on the wire, the numbers of the requests and who serves them. So the two ends cannot disagree.
+ * All messages between libpinfold and `pinfold --serve`. These tables define the structs that both ends use, the order of
+ * the fields on the wire, the request numbers and the functions that serve them, so the two ends cannot disagree.
  *
- * A request is its number and its fields; the answer an outcome, then, after a success, its fields. Before the answer may come what
- * is said, asked and written meanwhile (struct message_said and on).
+ * A request is its number and its fields. The answer is an outcome and, on success, its fields. Before the answer the
+ * server may send messages, questions and output (struct message_said and below).
  */
 #pragma once
 #include <stddef.h>
@@ -17,7 +17,7 @@
 #define FIELDS_NOTHING(F)     F(NUMBER, none)
 #define FIELDS_POLICY(F)      F(BYTES, policy)             /* as packed by the server */
 #define FIELDS_SESSION(F)     F(TEXT, name) F(TEXT, scope) /* scope NULL: the user's own */
-#define FIELDS_DESCRIPTORS(F) F(NUMBER, fds)               /* a bit for each of 0, 1, 2 that came along */
+#define FIELDS_DESCRIPTORS(F) F(NUMBER, fds)               /* a bit for each of 0, 1, 2 that was passed */
 
 #define FIELDS_load(F)                                                                                                 \
     F(TEXT, profile)                                                                                                   \
@@ -73,7 +73,7 @@
 #define FIELDS_job(F)      F(NUMBER, job)
 #define FIELDS_written(F)  F(BYTES, bytes) F(NUMBER, first) F(NUMBER, ended)
 #define FIELDS_prepared(F) F(OPTIONS, options) F(TEXT, json)
-/* What begins every answer, and what may come before it. */
+/* The beginning of every answer, and what may precede it. */
 #define FIELDS_outcome(F)  F(NUMBER, returned) F(NUMBER, kind) F(NUMBER, no) F(TEXT, text)
 #define FIELDS_said(F)     F(NUMBER, what) F(TEXT, sentence)
 #define FIELDS_question(F) F(TEXT, target) F(TEXT, how) F(TEXT, command) F(NUMBER, pid) F(NUMBER, timeout_ms)
@@ -124,7 +124,7 @@
 
 /* clang-format on */
 
-/* ---- what is made of them ---- */
+/* ---- what the tables expand to ---- */
 
 enum message_kind { MESSAGE_TEXT, MESSAGE_LIST, MESSAGE_NUMBER, MESSAGE_BYTES, MESSAGE_OPTIONS };
 typedef const char *message_text_field;
@@ -173,9 +173,10 @@ extern const struct message_request message_requests[REQUEST_COUNT];
 
 enum message_tag { TAG_REQUEST = 100, TAG_OUTCOME, TAG_ANSWER, TAG_SAID, TAG_QUESTION, TAG_REPLY, TAG_OUTPUT };
 
-/* Where a field of this kind lies in its struct, behind `*at` bytes of others; `*at` is then behind it. */
+/* The offset of a field of this kind that follows `*at` bytes of other fields; moves `*at` past it. */
 size_t message_next(enum message_kind kind, size_t *at);
-/* The fields of `from`, a struct of that shape, behind what is in `b`. */
+/* Appends the fields of `from`, a struct of that shape, to `b`. */
 void message_put(struct buf *b, enum message_tag tag, enum message_shape_id shape, const void *from);
-/* Takes them off `rest` into `ret`; texts and lists in `mem`, bytes as they lie in `rest`. 0 or -EBADMSG, with `ret` zeroed. */
+/* Reads the fields from `rest` into `ret`: texts and lists are copied to `mem`, bytes point into `rest`. 0, or -EBADMSG with
+   `ret` zeroed. */
 int message_take(struct str *rest, enum message_tag tag, enum message_shape_id shape, struct arena *mem, void *ret);

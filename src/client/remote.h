@@ -24,7 +24,7 @@ struct pinfold_session {
     uint64_t limits[3]; /* timeout, grace, output of each command; 0: the session's */
 };
 
-/* What goes along with a request, and who hears what comes before the answer. */
+/* What is passed with a request, and who receives what precedes the answer. */
 struct remote_along {
     const int *fds;
     unsigned n_fds;
@@ -35,7 +35,7 @@ struct remote_along {
     void (*output)(void *ctx, int which, const char *bytes, size_t n);
     void *output_ctx;
 };
-/* What an answer's fields lie in. */
+/* The memory of an answer's fields. */
 struct remote_answer {
     struct buf bytes;
     struct arena *mem;
@@ -44,19 +44,19 @@ void remote_answer_free(struct remote_answer *a);
 #define auto_answer __attribute__((cleanup(remote_answer_free)))
 
 /*
- * One request: `fields` of its shape out; `ret`, of the answer's shape, in, borrowed from `answer`. `along` may be NULL. Returns
- * what the server's call returned.
+ * Makes one request: sends `fields`, a struct of its shape, and fills in `ret`, a struct of the answer's shape that
+ * points into `answer`. `along` may be NULL. Returns what the server's call returned.
  */
 int remote_call(enum message_op op, const void *fields, const struct remote_along *along, struct remote_answer *answer,
                 void *ret, struct err *e);
-/* Where the answer is nothing, a text, a report, a result. */
+/* For answers that are nothing, a text, a report or a result. */
 int remote_plain(enum message_op op, const void *fields, const struct remote_along *along, struct err *e);
 int remote_text(enum message_op op, const void *fields, char **ret, struct pinfold_error *error);
 int remote_report(enum message_op op, const void *fields, struct pinfold_report **ret, struct pinfold_error *error);
 int remote_result(enum message_op op, const void *fields, const struct remote_along *along, struct pinfold_result **ret,
                   struct pinfold_error *error);
 int remote_broken(struct err *e, int r);
-/* Which of the three go along, and how many; with capture the server keeps the output itself. */
+/* Which of the three descriptors to send, and how many; with capture the server keeps the output. */
 unsigned remote_fds(const int given[3], bool use_fds, bool capture, int fds[3], uint64_t *ret_mask);
-/* A list in one piece of memory: room for `pointers` of them, of which `n` are given, then the texts. */
+/* A list in one allocation: room for `pointers` entries, `n` of which are given, then the texts. */
 char **remote_list(const char *const *list, size_t n, size_t pointers);

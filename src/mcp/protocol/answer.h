@@ -1,9 +1,9 @@
-/* Reading what the library answers, which is values: nothing that it says is parsed. */
+/* Reads the library's answers, which are values: nothing is parsed. */
 #pragma once
 #include "base/json.h"
 #include "pinfold.h"
 
-/* Of what the library answers: the member's text, or NULL; its number, or 0. */
+/* A member of the library's answer: its text, or NULL; its number, or 0. */
 static inline const char *answer_text(const struct pinfold_value *object, const char *name)
 {
     return pinfold_value_text(pinfold_value_get(object, name), NULL);
@@ -12,7 +12,7 @@ static inline long long answer_number(const struct pinfold_value *object, const 
 {
     return pinfold_value_number(pinfold_value_get(object, name));
 }
-/* Writes that, without members of the names in `skip` (ended by NULL; or NULL), wherever they stand in it. NULL: null. */
+/* Writes the value as JSON, without members named in `skip` (NULL-terminated, or NULL) at any depth. NULL is written as null. */
 void answer_write(struct json *j, const char *name, const struct pinfold_value *v, const char *const *skip);
 #define EACH_ANSWER(one, list)                                                                                         \
     for (const struct pinfold_value *one = pinfold_value_first(list); one; one = pinfold_value_next(one))
