@@ -391,7 +391,7 @@ int pinfold_run(struct pinfold_policy *p, const struct pinfold_run_options *opti
     struct pinfold_result *result = r == 0 ? calloc(1, sizeof *result) : NULL;
     if (r == 0 && !result)
         r = err_sys(&e, ERR_SYSTEM, ENOMEM, "run");
-    if (r < 0)
+    if (!result)
         return tell(error, &e, r);
     result->policy = p;
     p->users++;
