@@ -76,7 +76,7 @@ is cp-out 0 "" "$p" cp "$name:/workspace/tree" ../outside
 shows cp-out-lands ../outside/tree/link leaf
 mkdir -p bad
 mkdir -m 0 "bad/$(printf 'x\033[2J\302\233y\nz')"
-is ls-shows-odd-names 0 'x\u001b[2J\u009by\nz' "$p" ls "$name:/workspace/bad"
+is ls-shows-odd-names 0 'x\x1b[2J\xc2\x9by\x0az' "$p" ls "$name:/workspace/bad"
 is errors-show-odd-names 1 'bad/x\x1b[2J\xc2\x9by\x0az: ' "$p" cp "$name:/workspace/bad" ../outside
 rmdir bad/*
 is cp-guarded 2 "guarded" "$p" cp ../from/tree/sub/leaf "$name:/workspace/.git/hooks/x"
