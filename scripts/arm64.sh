@@ -23,7 +23,7 @@ fetch() {
         echo "deb [signed-by=/usr/share/keyrings/ubuntu-archive-keyring.gpg] http://ports.ubuntu.com/ubuntu-ports $codename main universe" >"$work/sources.list"
         sources=(-o "Dir::Etc::sourcelist=$work/sources.list" -o Dir::Etc::sourceparts=-)
     fi
-    local apt=(apt-get -q -o "Dir::State::lists=$work/lists" -o "Dir::State::status=$work/status" -o "Dir::Cache=$work/cache"
+    local apt=(apt-get -q -o Acquire::Retries=3 -o "Dir::State::lists=$work/lists" -o "Dir::State::status=$work/status" -o "Dir::Cache=$work/cache"
         -o APT::Architecture=arm64 -o APT::Architectures=arm64 -o Debug::NoLocking=true -o APT::Sandbox::User=root "${sources[@]}")
     "${apt[@]}" update
     (cd "$work/debs" && "${apt[@]}" download libyaml-dev libmd-dev libsqlite3-dev libjansson-dev libcmocka-dev libcmocka0)

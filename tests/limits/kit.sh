@@ -24,7 +24,7 @@ if [ "${#packages[@]}" -gt 0 ] && [ ! -e "$kit/complete" ]; then
     rm -rf "$kit/root" "$kit/packages"
     mkdir -p "$kit/root" "$kit/packages" || exit 1
     # apt's own user downloads where it can; a directory that only we can enter is refused to it with a warning.
-    if ! (cd "$kit/packages" && apt-get download -q "${packages[@]}") >"$kit/log" 2>&1; then
+    if ! (cd "$kit/packages" && apt-get download -q -o Acquire::Retries=3 "${packages[@]}") >"$kit/log" 2>&1; then
         tail -n 5 "$kit/log" >&2
         echo "kit.sh: cannot download ${packages[*]}" >&2
         exit 1

@@ -13,7 +13,7 @@ if [ ! -e "$kit/complete" ]; then
     package=$(apt-cache depends linux-image-amd64 2>/dev/null | sed -n 's/^ *Depends: \(linux-image-[0-9][^ ]*-amd64\)$/\1/p' | head -n 1)
     rm -rf "$kit/root" "$kit/packages"
     mkdir -p "$kit/root" "$kit/packages" || exit 1
-    if [ -z "$package" ] || ! (cd "$kit/packages" && apt-get download -q "$package") >"$kit/log" 2>&1; then
+    if [ -z "$package" ] || ! (cd "$kit/packages" && apt-get download -q -o Acquire::Retries=3 "$package") >"$kit/log" 2>&1; then
         tail -n 5 "$kit/log" >&2
         echo "kit.sh: cannot download linux-image-amd64" >&2
         exit 1
