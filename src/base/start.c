@@ -1,8 +1,8 @@
 /*
- * Where a static, position-independent program begins. Its first act is to move every address in its tables to where the kernel
- * has put it, and each page of these is then a fault of its own, the dearest part of a small start. So the kernel is asked for
- * all of them at once; one that cannot (before Linux 5.14) says no, and they come one by one. Then the C library's own
- * beginning. Nothing may be relocated here, so this is no C.
+ * The entry point of static, position-independent programs. Such a program first relocates its tables, and each page of them would
+ * cost a page fault of its own, the dearest part of a small start. So the kernel is asked to populate all of them with one call; where
+ * it cannot (before Linux 5.14), the faults come one by one. Then the C library's _start runs. This is assembly because
+ * nothing is relocated yet.
  */
 
 /* madvise(from the first page with addresses, to the end of initialised data, MADV_POPULATE_WRITE) */

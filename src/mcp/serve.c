@@ -220,7 +220,7 @@ static bool keep_policy(struct job_place *place)
 /* 0, or -errno with what could not be done in `why`. */
 static int begin(struct server *s, struct mcp_signals *signals, char *why, size_t room)
 {
-    const char *what = "read when this process began";
+    const char *what = "read this process's start time";
     int r = owner_instance(s->place.instance, sizeof s->place.instance);
     if (r == 0) {
         what = "wait for signals";
