@@ -4,16 +4,13 @@
 #include "backends/native/native.h"
 #include "base/str.h"
 #include "doctor/attack.h"
-#include "guard/guard.h"
 #include "client/server.h"
 
 bool entry_hidden(int argc, char **argv, int *ret_status)
 {
+    native_main(argc, argv);
     if (argc < 2 || argv[1][0] != '-' || argv[1][1] != '-')
         return false;
-    int guard = guard_word(argc, argv);
-    if (guard >= 0)
-        native_guard(guard);
     if (argc == 2 && same(argv[1], "--serve")) {
         *ret_status = serve();
         return true;

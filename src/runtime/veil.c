@@ -12,6 +12,9 @@
  * layers need neither xattrs nor a work directory. Names below are looked up with the builder's rights, then
  * permissions are checked with the box's (Documentation/filesystems/overlayfs.rst).
  *
+ * Names that a profile hides outside of homes and that do not exist could only be created by the machine's
+ * administration (plan/places/settle.c). Where no overlay is possible a mask with no others is left out.
+ *
  * COVER replaces an overlay where that is not possible: it does not show mounts below its directory (the kernel then
  * refuses it with EINVAL, because mounts from the host are locked together), and stacking depth is limited. A tmpfs
  * replaces the directory, and every directory on the path to a stub; all other entries are bound as they are at the
@@ -293,6 +296,16 @@ static int veil(struct runner *r, const struct step *s, int place)
     return tree < 0 ? tree : attach(tree, place);
 }
 
+/* Whether its names could only be created by the machine's administration: not worth binding all their neighbours. */
+static bool only_optional(const struct step *s)
+{
+    for (uint32_t i = 1; i <= s->b; i++) {
+        if (!(s[i].flags & STEP_OPTIONAL))
+            return false;
+    }
+    return true;
+}
+
 int step_veil(struct runner *r, const struct step *s)
 {
     own_fd int place = open_place(step_text(r, s->a), O_DIRECTORY);
@@ -307,7 +320,7 @@ int step_veil(struct runner *r, const struct step *s)
     case -ELOOP:
     case -EOPNOTSUPP:
         r->failed = (uint32_t)(s - plan_steps(r->plan));
-        return cover(r, s, place, NULL);
+        return only_optional(s) ? 0 : cover(r, s, place, NULL);
     default:
         return e;
     }

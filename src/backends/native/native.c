@@ -67,9 +67,15 @@ static int supervise(const struct builder *b, int notify, int host_proc, int ini
     return guard_serve(&ask);
 }
 
-_Noreturn void native_guard(int fd)
+static bool has_main; /* native_main() was called */
+
+void native_main(int argc, char **argv)
 {
     struct guard_ask ask;
+    const int fd = guard_word(argc, argv);
+    has_main = true;
+    if (fd < 0)
+        return;
     struct builder_end end;
     int e = guard_resume(fd, &ask, &end, sizeof end);
     if (e < 0)
@@ -202,7 +208,8 @@ static struct birth *birth_new(const struct start_request *ask, struct err *e)
     b->gid = (uint32_t)sys_call(SYS_getegid, 0, 0, 0, 0, 0, 0);
     builder_begin(&b->builder, plan, (int *)(b + 1));
     builder_ask(&b->builder, ask);
-    b->builder.program = sys_openat(AT_FDCWD, "/proc/self/exe", O_PATH | O_CLOEXEC, 0);
+    if (has_main)
+        b->builder.program = sys_openat(AT_FDCWD, "/proc/self/exe", O_PATH | O_CLOEXEC, 0);
     b->shared = ask->argv && !plan->tier && !memory_shared && b->builder.program >= 0 &&
                 sys_prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) == 1;
     if (b->shared) {
