@@ -388,6 +388,7 @@ static int enter_net(const struct builder *b)
 
 static void settle_entry(void *runner)
 {
+    (void)sys_prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
     overlays_settle(runner, true);
     kept_store(runner);
     sys_exit(0);

@@ -1,6 +1,7 @@
 /* What a directory certainly does not contain: hashes of its names (survey/listing.h). */
 #include "survey/listing.h"
 
+#include <errno.h>
 #include <linux/magic.h>
 #include "sys/fd.h"
 #include "sys/file.h"

@@ -198,6 +198,37 @@ def cgroups():
     return {name for name in found if not is_alive(re.match(r"pinfold-(\d+)-", os.path.basename(name)))}
 
 
+def read(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def children_of(pid):
+    """Its living descendants."""
+    found = []
+    for path in glob.glob(f"/proc/{pid}/task/*/children"):
+        for child in read(path).split():
+            found += [int(child), *children_of(int(child))]
+    return found
+
+
+def memory(pid):
+    """All private bytes of a process (as root)."""
+    parts = []
+    with open(f"/proc/{pid}/maps", encoding="utf-8") as maps, open(f"/proc/{pid}/mem", "rb", 0) as mem:
+        for line in maps:
+            span, rights = line.split()[:2]
+            if not rights.startswith("rw"):
+                continue
+            start, end = (int(x, 16) for x in span.split("-"))
+            mem.seek(start)
+            try:
+                parts.append(mem.read(end - start))
+            except OSError:
+                pass  # [vvar]
+    return b"".join(parts)
+
+
 def is_alive(number):
     return bool(number) and os.path.exists("/proc/" + number.group(1))
 
@@ -212,7 +243,8 @@ def temp_names():
     found = set()
     for place in ("/tmp", "/var/tmp", "/dev/shm", "/run", f"/run/user/{os.getuid()}"):
         found |= set(glob.glob(f"{place}/*pinfold*")) | set(glob.glob(f"{place}/.*pinfold*"))
-    return {name for name in found if not os.path.basename(name).startswith("pinfold-test-")}  # of suites beside us
+    # of suites beside us; and the users' runtime directories, which stay
+    return {name for name in found if not re.match(r"pinfold-(test-|\d+\Z)", os.path.basename(name))}
 
 
 def came(before, look, patience=30):
