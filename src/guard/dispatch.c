@@ -515,6 +515,9 @@ static bool somebody_asks(const struct guard_ask *ask)
 int guard_serve(const struct guard_ask *ask)
 {
     static struct guard g; /* large, and one per process */
+    if (ask->program >= 0)
+        return ask->plan->filter & FILTER_READS || somebody_asks(ask) ? guard_become(ask)
+                                                                      : end_of_init(ask->init_pidfd);
     (void)sys_prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
     g.plan = ask->plan;
     if (ask->plan->filter & FILTER_READS)

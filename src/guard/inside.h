@@ -17,6 +17,9 @@
 #include "sys/notify.h"
 #include "protocol/control.h"
 
+/* apart.c: executes ask->program; returns -errno. */
+int guard_become(const struct guard_ask *ask);
+
 #define ANSWERED LONG_MAX       /* the handler has sent the answer */
 #define CONTINUE (LONG_MAX - 1) /* let the kernel perform the call: only if nothing depends on memory or names */
 /* Larger than any descriptor, because a call may return any number from 0 on. */

@@ -215,14 +215,30 @@ static void check_in(const struct init_words *w, struct arrived *a)
 
 static int supervise(const struct builder *b, int notify, int host_proc, int init)
 {
+    const struct builder_end end = builder_end(b);
     const struct guard_ask ask = {.plan = b->plan,
                                   .notify = notify,
                                   .host_proc = host_proc,
                                   .report = b->report,
                                   .files = guard_files,
                                   .init_pidfd = init,
-                                  .begun = b->pass[0]};
+                                  .begun = b->pass[0],
+                                  .program = b->program,
+                                  .kept = &end,
+                                  .kept_bytes = sizeof end};
     return guard_serve(&ask);
+}
+
+/* This program as the guard of a box (guard/guard.h), in the process that was its builder. */
+static _Noreturn void guard_main(int fd)
+{
+    struct guard_ask ask;
+    struct builder_end end;
+    int e = guard_resume(fd, &ask, &end, sizeof end);
+    if (e < 0)
+        die("cannot continue as the guard", -e);
+    e = builder_resume(&end);
+    builder_finish(&end, e < 0 ? e : guard_serve(&ask));
 }
 
 static const char **list_of(const struct job_image *j, uint32_t at, uint32_t n)
@@ -294,9 +310,13 @@ int main(int argc, char **argv)
         puts("pinfold-init " PINFOLD_VERSION);
         return 0;
     }
-    read_words(argc, argv, &w);
+    const int guard = guard_word(argc, argv);
+    if (guard < 0)
+        read_words(argc, argv, &w);
     (void)prctl(PR_SET_NAME, "pinfold-init", 0, 0,
                 0); /* it was started under a number or as "init" (sessiond/running.c) */
+    if (guard >= 0)
+        guard_main(guard);
     check_in(&w, &a);
     int *slots = calloc(runner_room(a.plan) + 1, sizeof *slots);
     if (!slots)
@@ -311,6 +331,9 @@ int main(int argc, char **argv)
     b.joins = a.ask.joins;
     b.groups = a.ask.groups;
     b.n_groups = a.ask.n_groups;
+    /* Without a pid namespace this process has two users (stand_apart()), which a new program would lose. */
+    if (a.plan->namespaces & CLONE_NEWPID)
+        b.program = sys_openat(AT_FDCWD, "/proc/self/exe", O_PATH | O_CLOEXEC, 0);
     b.runner.egress = a.fds[CHECKIN_EGRESS];
     for (uint32_t i = 0; i < a.ask.n_tasks; i++)
         b.group_tasks[b.n_group_tasks++] = a.fds[CHECKIN_TASKS + i];

@@ -93,6 +93,7 @@ struct plan_place {
     bool device;         /* device nodes below must work */
     bool hides;          /* PLACE_PATTERN: hides, otherwise protects */
     bool refused;        /* see struct path_fact */
+    bool administrators; /* missing, and what creates such names is the machine's administration (settle.c) */
     bool foreign;        /* likewise */
     bool own;            /* pinfold's own: overrides any rule for the same path */
     bool closed;         /* pinfold's own: no rule makes it or anything below visible */
@@ -108,6 +109,7 @@ struct stub_ask {
     uint32_t place;   /* index of the place it implements */
     uint32_t origin;
     uint8_t kind;     /* enum stub */
+    bool optional;    /* not worth a cover: only the administrator can create this name */
     const char *text; /* STUB_TEXT_FILE, STUB_LINK */
 };
 /* A masked or covered directory, with stubs[first .. first + n). */

@@ -24,6 +24,7 @@ static int emit_stubs(struct making *m, const struct veil *v)
         if (!s)
             return no_memory(m);
         s->mode = ask->kind;
+        s->flags = ask->optional ? STEP_OPTIONAL : 0;
         s->b = image_string(&m->image, ask->text);
         if (s->b == UINT32_MAX)
             return no_memory(m);

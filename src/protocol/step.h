@@ -84,7 +84,7 @@ enum step_flag {
     STEP_NODEV = 4,
     STEP_NOEXEC = 8,
     STEP_RECURSE = 16,
-    STEP_OPTIONAL = 32,  /* ignored if the object no longer exists (-ENOENT) */
+    STEP_OPTIONAL = 32,  /* ignored if the object no longer exists (-ENOENT); a STUB for which no cover is made */
     STEP_WORKSPACE = 64, /* this tree belongs to the writable workspace, which the guard watches */
     STEP_TOOL = 128      /* the engine's tool does this step by its command line (of ROOT: ENTER does it once more) */
 };

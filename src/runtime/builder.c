@@ -4,8 +4,10 @@
  */
 #include "runtime/builder.h"
 #include "base/str.h"
+#include "runtime/kept_masks.h"
 #include "runtime/text.h"
 #include "sys/caps.h"
+#include "sys/fault.h"
 #include "sys/fd.h"
 #include "sys/poll.h"
 #include "sys/process.h"
@@ -14,7 +16,7 @@
 void builder_begin(struct builder *b, const struct plan_image *plan, int *slots)
 {
     b->plan = plan;
-    b->control = b->report = b->publish = b->group_dir = b->pass[0] = b->pass[1] = -1;
+    b->control = b->report = b->publish = b->group_dir = b->program = b->pass[0] = b->pass[1] = -1;
     runner_begin(&b->runner, plan, slots);
 }
 
@@ -29,6 +31,13 @@ _Noreturn void builder_give_up(const struct builder *b, uint32_t where, int e)
 int close_others(int *keep, int n)
 {
     unsigned next = 0;
+#ifdef PINFOLD_FAULTS /* the count of calls goes on in the guard's program */
+    int more[24];
+    for (int i = 0; i < n; i++)
+        more[i] = keep[i];
+    more[n++] = sys_fault_fd;
+    keep = more;
+#endif
     for (int i = 1; i < n; i++) { /* insertion sort: there are ten or so */
         int v = keep[i], j = i;
         for (; j > 0 && keep[j - 1] > v; j--)
@@ -51,9 +60,9 @@ int close_others(int *keep, int n)
    umask. */
 int builder_forget(struct builder *b)
 {
-    int keep[16] = {b->control,      b->report,    b->job.stdio[0],  b->job.stdio[1],
-                    b->job.stdio[2], b->group_dir, b->runner.egress, b->publish};
-    int n = 8;
+    int keep[17] = {b->control,   b->report,        b->job.stdio[0], b->job.stdio[1], b->job.stdio[2],
+                    b->group_dir, b->runner.egress, b->publish,      b->program};
+    int n = 9;
     for (int i = 0; i < b->n_group_tasks && i < 8; i++)
         keep[n++] = b->group_tasks[i];
     int e = close_others(keep, n);
@@ -175,6 +184,8 @@ static _Noreturn void init_child(void *birth)
     sys_shut(b->pass[0]);
     sys_shut(b->runner.host_proc);
     overlays_settle(&b->runner, false);
+    sys_shut(b->runner.kept.dir);
+    sys_shut(b->runner.kept.keep_in);
     if (e == 0 && b->joins) {
         e = join_cgroup(b);
         if (e < 0) {
@@ -210,20 +221,29 @@ static void init_entry(void *birth)
     init_child(birth);
 }
 
+enum { INIT_STACK = 128 << 10, SETTLER_STACK = 64 << 10, PAGE = 4096 };
+#define INIT_ROOM    ((INIT_STACK + sizeof(struct builder) + PAGE - 1) / PAGE * PAGE)
+#define SETTLER_ROOM ((SETTLER_STACK + sizeof(struct runner) + PAGE - 1) / PAGE * PAGE)
+#define KEPT_AT      (INIT_ROOM + SETTLER_ROOM)
+
+size_t builder_stacks(void)
+{
+    return KEPT_AT + KEPT_ROOM;
+}
+
 static int clone_init(struct builder *b, int *ret_pidfd)
 {
-    enum { STACK = 128 << 10 };
-    char *memory = sys_pages(STACK + sizeof *b);
+    char *memory = b->stacks ? b->stacks : sys_pages(INIT_ROOM);
     if (!memory)
         return -ENOMEM;
-    struct builder *theirs = (void *)(memory + STACK);
+    struct builder *theirs = (void *)(memory + INIT_STACK);
     *theirs = *b;
     struct sys_clone how = {.flags =
                                 CLONE_VM | SYS_CLONE_PIDFD | (b->plan->namespaces & ~b->plan->outer & CLONE_NEWPID),
                             .pidfd = (uint64_t)(uintptr_t)ret_pidfd,
                             .exit_signal = SIGCHLD,
                             .stack = (uint64_t)(uintptr_t)memory,
-                            .stack_size = STACK};
+                            .stack_size = INIT_STACK};
     if (b->joins && b->group_dir >= 0) {
         how.flags |= SYS_CLONE_INTO_CGROUP;
         how.cgroup = (uint64_t)b->group_dir;
@@ -231,13 +251,19 @@ static int clone_init(struct builder *b, int *ret_pidfd)
     return sys_clone3_run(&how, init_entry, theirs);
 }
 
-/* Drops the builder's capabilities except that for reading memory of the box's processes. */
+static bool drops_capabilities(const struct builder *b)
+{
+    return b->plan->namespaces & CLONE_NEWUSER || b->foreign || b->plan->tier;
+}
+
+/* Drops the builder's capabilities except that for reading memory of the box's processes, which another program that
+   it executes as the guard keeps. */
 static int become_guard(const struct builder *b)
 {
     const uint64_t keep = supervised(b->plan) ? 1ull << CAP_SYS_PTRACE : 0;
-    if (!(b->plan->namespaces & CLONE_NEWUSER) && !b->foreign && !b->plan->tier)
+    if (!drops_capabilities(b))
         return 0;
-    int e = sys_caps_keep(keep);
+    int e = b->program >= 0 ? sys_caps_bequeath(keep) : sys_caps_keep(keep);
     /* Another program may have given fewer; an ordinary caller has none without a user namespace. */
     return e == -EPERM && (b->foreign || b->plan->tier) ? sys_caps_keep(0) : e;
 }
@@ -284,31 +310,61 @@ static int mirror(int status)
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
+struct builder_end builder_end(const struct builder *b)
+{
+    return (struct builder_end){.report = b->report,
+                                .settler = b->settler,
+                                .tier = b->plan->tier,
+                                .parent_death_signal = b->dies_with_parent,
+                                .drops = drops_capabilities(b),
+                                .ptrace = supervised(b->plan)};
+}
+
+int builder_resume(const struct builder_end *end)
+{
+    int e = sys_prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+    /* exec keeps it, unless it takes the ambient capability for a gain */
+    if (e == 0 && end->parent_death_signal)
+        e = sys_prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+    if (e == 0 && end->drops)
+        e = sys_caps_keep(end->ptrace ? 1ull << CAP_SYS_PTRACE : 0);
+    return e == -EPERM ? sys_caps_keep(0) : e;
+}
+
 /* Everything has been reported, and pid 1, with everything else in the box, has been waited for. */
-static _Noreturn void builder_leave(const struct builder *b, int status)
+static _Noreturn void leave(const struct builder_end *end, int status)
 {
     const struct frame f = {.kind = FRAME_GONE};
     int ignored;
-    if (b->settler > 0) /* before the next box finds what it is removing */
-        (void)sys_wait4(b->settler, &ignored, __WALL, NULL);
-    (void)sys_send_fd(b->report, &f, sizeof f, -1, 0);
+    if (end->settler > 0) /* before the next box finds what it is removing */
+        (void)sys_wait4(end->settler, &ignored, __WALL, NULL);
+    (void)sys_send_fd(end->report, &f, sizeof f, -1, 0);
     sys_exit(status);
+}
+
+_Noreturn void builder_finish(const struct builder_end *end, int status)
+{
+    static const struct runner everything; /* not in a scope: finds the descendants by /proc */
+    if (end->tier)
+        hunt_down(&everything);
+    if (status < 0) {
+        const struct builder b = {.report = end->report};
+        builder_give_up(&b, WHERE_GUARD, status);
+    }
+    leave(end, mirror(status));
 }
 
 static _Noreturn void watch(struct builder *b, int init)
 {
     siginfo_t info = {0};
+    const struct builder_end end = builder_end(b);
     char ready;
     int status = 0, notify = -1;
     if (supervised(b->plan) && sys_recv_fd(b->pass[0], &ready, 1, &notify, 0) > 0 && notify >= 0) {
         if (!(b->plan->filter & FILTER_READS)) /* no call waits for the guard */
             sys_drop(&b->pass[0]);
         status = b->supervise(b, notify, sys_taken(&b->runner.host_proc), init);
-        if (b->plan->tier)
-            hunt_down(&b->runner);
-        if (status < 0)
-            builder_give_up(b, WHERE_GUARD, status);
-        builder_leave(b, mirror(status));
+        builder_finish(&end, status);
     }
     int e;
     do
@@ -318,7 +374,7 @@ static _Noreturn void watch(struct builder *b, int init)
         hunt_down(&b->runner); /* of a pid 1 that was killed */
     if (e < 0)
         builder_give_up(b, WHERE_CHILD, e);
-    builder_leave(b, info.si_code == CLD_EXITED ? info.si_status : 128 + info.si_status);
+    leave(&end, info.si_code == CLD_EXITED ? info.si_status : 128 + info.si_status);
 }
 
 /* Enters the network namespace that pid 1 has created; its descriptor is the first thing pid 1 sends. */
@@ -333,6 +389,7 @@ static int enter_net(const struct builder *b)
 static void settle_entry(void *runner)
 {
     overlays_settle(runner, true);
+    kept_store(runner);
     sys_exit(0);
 }
 
@@ -340,15 +397,15 @@ static void settle_entry(void *runner)
    capabilities that the guard must not have. So a separate process does it, in this memory, while the command runs. */
 static void settle_beside(struct builder *b)
 {
-    enum { STACK = 16 << 10 };
-    char *memory = b->runner.n_works ? sys_pages(STACK + sizeof b->runner) : NULL;
+    const bool any = b->runner.n_works || b->runner.kept.noting;
+    char *memory = !any ? NULL : b->stacks ? b->stacks + INIT_ROOM : sys_pages(SETTLER_ROOM);
     if (!memory) {
         overlays_settle(&b->runner, true);
         return;
     }
-    struct runner *theirs = (void *)(memory + STACK);
+    struct runner *theirs = (void *)(memory + SETTLER_STACK);
     *theirs = b->runner;
-    const struct sys_clone how = {.flags = CLONE_VM, .stack = (uint64_t)(uintptr_t)memory, .stack_size = STACK};
+    const struct sys_clone how = {.flags = CLONE_VM, .stack = (uint64_t)(uintptr_t)memory, .stack_size = SETTLER_STACK};
     b->settler = sys_clone3_run(&how, settle_entry, theirs);
     overlays_settle(&b->runner, b->settler < 0);
 }
@@ -356,6 +413,8 @@ static void settle_beside(struct builder *b)
 _Noreturn void builder_run(struct builder *b)
 {
     int init = -1, e;
+    if (b->stacks)
+        b->runner.kept.index = (void *)(b->stacks + KEPT_AT);
     raise_oom_score(b);
     e = give_namespaces(b);
     if (e < 0)
@@ -411,10 +470,10 @@ _Noreturn void builder_run(struct builder *b)
         e = enter_net(b);
     settle_beside(b);
     /* Detached mounts are kept: dropping one makes the kernel wait, which can be done at the end. */
-    int keep[] = {b->report,           b->pass[0],          b->runner.host_proc, init, b->beside ? b->runner.own : -1,
-                  b->runner.layer_dir, b->runner.layer_tree};
+    int keep[] = {b->report,  b->pass[0],          b->runner.host_proc, init, b->beside ? b->runner.own : -1,
+                  b->program, b->runner.layer_dir, b->runner.layer_tree};
     if (e >= 0)
-        e = close_others(keep, 7); /* above all pid 1's end of the control stream, whose closing must be noticed */
+        e = close_others(keep, 8); /* above all pid 1's end of the control stream, whose closing must be noticed */
     if (e == 0)
         e = become_guard(b);
     if (e < 0)

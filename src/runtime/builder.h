@@ -24,11 +24,13 @@ struct builder {
     int group_tasks[8];  /* `tasks` files: pid 1 writes "0" into each (v1) */
     int n_group_tasks;
     bool foreign; /* another program created the namespaces; its user and capabilities are this process's at first */
-    bool dies_with_parent; /* PR_SET_PDEATHSIG in addition to the end of the streams */
-    bool late_net;         /* pid 1 creates the network namespace, which takes as long as the rest of BUILD */
-    /* The guard: guard_serve(); its arguments are owned. Returns pid 1's wait status, or -errno. */
+    bool dies_with_parent;  /* PR_SET_PDEATHSIG in addition to the end of the streams */
+    bool late_net;          /* pid 1 creates the network namespace, which takes as long as the rest of BUILD */
     const uint32_t *groups; /* supplementary groups, for a box started by another root process */
     uint32_t n_groups;
+    int program;  /* the running program, O_PATH, owned: what the guard becomes by exec; -1: none */
+    char *stacks; /* builder_stacks() bytes for the processes that share this one's memory; NULL: allocated here */
+    /* The guard: guard_serve(); its arguments are owned. Returns pid 1's wait status, or -errno. */
     int (*supervise)(const struct builder *b, int notify, int host_proc, int init);
 
     /* Private to runtime/. */
@@ -36,6 +38,13 @@ struct builder {
     int settler; /* process that finishes overlays, or 0 */
     /* pid 1 runs in parallel with the second half of BUILD, and waits for that message before it starts the command */
     bool beside;
+};
+
+/* What ends a box after its guard, for a guard that continues in another program. */
+struct builder_end {
+    int report, settler;
+    bool tier, parent_death_signal;
+    bool drops, ptrace; /* whether it gives up its capabilities, and then keeps CAP_SYS_PTRACE */
 };
 
 /* Initialises it for `plan` without any descriptor; `slots` as for runner_begin(). */
@@ -48,5 +57,12 @@ int builder_forget(struct builder *b);
 int map_ids(uint32_t inside_uid, uint32_t inside_gid, uint32_t uid, uint32_t gid);
 /* Maps the caller's ids to those of the plan. */
 int builder_map_ids(const struct builder *b, uint32_t uid, uint32_t gid);
+/* Bytes for `stacks`, whole pages. */
+size_t builder_stacks(void);
+struct builder_end builder_end(const struct builder *b);
+/* In the program that the guard continues in: first, keeps what `end` says of the builder's rights; 0 or -errno. */
+int builder_resume(const struct builder_end *end);
+/* There, last: pid 1 has ended with wait status `status`, or the guard failed with -errno. */
+_Noreturn void builder_finish(const struct builder_end *end, int status);
 /* Call in the box's user namespace, with the capabilities that it gives. */
 _Noreturn void builder_run(struct builder *b);

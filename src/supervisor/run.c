@@ -11,8 +11,8 @@
 #include <unistd.h>
 #include "supervisor/network/live.h"
 
-#define LASTING_US    60000u /* from when on a command is no short one */
-#define CAPTURE_SLACK 4096   /* room a buffer takes beyond what may be captured */
+#define LASTING_US    1000000u /* from when on a command is no short one, however slow its start was */
+#define CAPTURE_SLACK 4096     /* room a buffer takes beyond what may be captured */
 
 /* The caller's umask. A CLI may ask by setting it; a library reads it from /proc, since other threads make files. */
 static uint32_t umask_now(bool foreground)

@@ -13,6 +13,17 @@ static inline int sys_caps_keep(uint64_t keep)
                                              {(uint32_t)(keep >> 32), (uint32_t)(keep >> 32), 0}};
     return (int)sys_call(SYS_capset, &head, sets, 0, 0, 0, 0);
 }
+/* Like sys_caps_keep(), and the program that this process executes next has them, too, whatever its user. */
+static inline int sys_caps_bequeath(uint64_t keep)
+{
+    struct __user_cap_header_struct head = {_LINUX_CAPABILITY_VERSION_3, 0};
+    const uint32_t low = (uint32_t)keep, high = (uint32_t)(keep >> 32);
+    struct __user_cap_data_struct sets[2] = {{low, low, low}, {high, high, high}};
+    int e = (int)sys_call(SYS_capset, &head, sets, 0, 0, 0, 0);
+    for (unsigned i = 0; e == 0 && i < 64; i++)
+        e = keep >> i & 1 ? sys_prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, i, 0, 0) : 0;
+    return e;
+}
 /* Makes all permitted capabilities effective. */
 static inline int sys_caps_whole(void)
 {

@@ -5,9 +5,11 @@
 #include "sys/fault.h"
 
 #ifdef PINFOLD_FAULTS
+#include <fcntl.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <unistd.h>
 #include "sys/sys.h"
 
 struct faults {
@@ -16,6 +18,7 @@ struct faults {
     int error;
 };
 static struct faults *shared;
+int sys_fault_fd = -1;
 
 static void arm(unsigned nth, int error)
 {
@@ -26,11 +29,15 @@ static void arm(unsigned nth, int error)
 
 __attribute__((constructor)) static void begin(void)
 {
-    void *p = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    const char *inherited = getenv(FAULT_FD_NAME);
+    sys_fault_fd = inherited ? atoi(inherited) : fcntl(memfd_create("faults", MFD_CLOEXEC), F_DUPFD_CLOEXEC, 100);
+    if (sys_fault_fd < 0 || (!inherited && ftruncate(sys_fault_fd, sizeof *shared) < 0))
+        abort();
+    void *p = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED, sys_fault_fd, 0);
     if (p == MAP_FAILED)
         abort();
     shared = p;
-    const char *said = getenv("PINFOLD_FAULT");
+    const char *said = inherited ? NULL : getenv("PINFOLD_FAULT");
     char *end;
     if (said) {
         unsigned nth = (unsigned)strtoul(said, &end, 10);

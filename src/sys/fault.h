@@ -8,5 +8,8 @@
 void sys_fail_nth(unsigned nth, int error);
 /* Number of calls since then. */
 unsigned sys_calls_seen(void);
+/* The counter's memory, which a program executed with this variable set to the number counts on in. */
+extern int sys_fault_fd;
+#define FAULT_FD_NAME "PINFOLD_FAULT_FD"
 int sys_fault(void); /* 0, or the -errno with which this call must fail */
 #endif

@@ -155,6 +155,11 @@ static inline _Noreturn void sys_exit(int status)
     for (;;)
         (void)sys_raw(SYS_exit_group, status, 0, 0, 0, 0, 0);
 }
+/* execveat(2) of the program that `fd` (possibly O_PATH) is. */
+static inline int sys_exec_fd(int fd, const char *const *argv, const char *const *envp)
+{
+    return (int)sys_call(SYS_execveat, fd, "", argv, envp, 0x1000 /* AT_EMPTY_PATH */, 0);
+}
 static inline int sys_execve(const char *path, const char *const *argv, const char *const *envp)
 {
     return (int)sys_call(SYS_execve, path, argv, envp, 0, 0, 0);
@@ -278,6 +283,11 @@ static inline void *sys_pages_shared(size_t n)
 {
     long p = sys_call(SYS_mmap, 0, n, 3 /* read, write */, 0x21 /* shared, anonymous */, -1, 0);
     return p < 0 && p > -4096 ? 0 : (void *)p; /* NOLINT(performance-no-int-to-ptr) */
+}
+/* Memory with a descriptor (memfd_create(2)), close-on-exec. */
+static inline int sys_memory(const char *name)
+{
+    return (int)sys_call(SYS_memfd_create, name, 1 /* MFD_CLOEXEC */, 0, 0, 0, 0);
 }
 /* New zeroed private memory of `n` bytes, or NULL. */
 static inline void *sys_pages(size_t n)

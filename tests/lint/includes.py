@@ -25,7 +25,7 @@ MAY = {
     "run": "agents supervisor backends survey plan policy match protocol sys base pinfold.h",
     "session": "run sessiond supervisor backends survey plan policy protocol sys base pinfold.h",
     "doctor": "run backends survey plan policy match protocol sys base pinfold.h",
-    "client": "doctor session run agents supervisor survey policy protocol sys base pinfold.h",
+    "client": "doctor session run agents supervisor survey backends policy protocol sys base pinfold.h",
     "init": "runtime guard pump protocol sys base",
     "sqlite": "protocol sys base",
     "mcp": "match sys base pinfold.h",

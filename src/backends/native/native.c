@@ -4,6 +4,13 @@
  *     native_start     in pinfold: the sockets, one clone3
  *     builder_main     in the builder (runtime/builder.h): forget the caller, id maps, BUILD steps, pid 1, guard
  *
+ * The builder of a box with one command runs in this process's memory (CLONE_VM) on a stack of its own: to copy the
+ * page tables, and then each page that either touches, was a quarter of a start where page faults are dear. Builder and
+ * pid 1 are our own code and read nothing that a box wrote; the guard, which does, gets memory of its own before its
+ * first byte (guard/apart.c). While they share it, this process is not dumpable, so that no process of the box and none
+ * of its user can look into pid 1 (ptrace(2), "Ptrace access mode checking"). One box at a time shares: to write its id
+ * maps, its process must be dumpable for a moment. Sessions, whose daemon lives long, get a copy.
+ *
  * Everything between clone and exec uses sys/ only: no libc state, and no allocation (memory is allocated before).
  * wait(2) does not report the builder without __WALL (its exit signal is 0): a library must not give its caller
  * children to wait for.
@@ -26,27 +33,57 @@
 #include "sys/poll.h"
 #include "sys/process.h"
 
-/* The builder's arguments in its copy of pinfold's memory. */
+/* The builder's arguments, followed by its slots and, page by page, the stacks of builder, pid 1 and settler. */
 struct birth {
-    const struct start_request *ask;
+    const struct start_request *ask; /* not for the builder */
     struct builder builder;
     uint32_t uid, gid;           /* of the caller, on the host */
     const struct net_kept *kept; /* namespaces to enter, or NULL */
     uint64_t others;             /* the namespaces to create in that case */
+    size_t bytes;                /* of all */
+    char *stack;
+    bool shared;
+    char names[3][4096];           /* builder.names */
+    char runtime[4096], masks[65]; /* builder.runner.kept's home and key */
 };
+enum { BUILDER_STACK = 256 << 10, PAGE = 4096 };
+
+static bool memory_shared; /* with the builder of a box that has not ended */
 
 /* ---- in the builder ---- */
 
 static int supervise(const struct builder *b, int notify, int host_proc, int init)
 {
+    const struct builder_end end = builder_end(b);
     const struct guard_ask ask = {.plan = b->plan,
                                   .notify = notify,
                                   .host_proc = host_proc,
                                   .report = b->report,
                                   .files = guard_files,
                                   .init_pidfd = init,
-                                  .begun = b->pass[0]};
+                                  .begun = b->pass[0],
+                                  .program = b->program,
+                                  .kept = &end,
+                                  .kept_bytes = sizeof end};
     return guard_serve(&ask);
+}
+
+static bool has_main; /* native_main() was called */
+
+void native_main(int argc, char **argv)
+{
+    struct guard_ask ask;
+    const int fd = guard_word(argc, argv);
+    has_main = true;
+    if (fd < 0)
+        return;
+    struct builder_end end;
+    int e = guard_resume(fd, &ask, &end, sizeof end);
+    if (e < 0)
+        sys_exit(125); /* there is nobody to tell: pinfold sees the end */
+    e = builder_resume(&end);
+    (void)sys_prctl(PR_SET_NAME, (unsigned long)"pinfold", 0, 0, 0);
+    builder_finish(&end, e < 0 ? e : guard_serve(&ask));
 }
 
 static _Noreturn void builder_main(struct birth *birth)
@@ -61,6 +98,11 @@ static _Noreturn void builder_main(struct birth *birth)
     if (e < 0)
         builder_give_up(b, WHERE_MAPS, e);
     builder_run(b);
+}
+
+static void builder_entry(void *birth)
+{
+    builder_main(birth);
 }
 
 /* ---- in pinfold ---- */
@@ -81,7 +123,7 @@ int engine_stdio_error(int which, int fd, int no, struct err *e)
     return err_sys(e, ERR_SYSTEM, -no, "%s (descriptor %d)", names[which], fd);
 }
 
-static int judge_stdio(const struct start_request *ask, struct builder *b, struct err *e)
+static int judge_stdio(const struct start_request *ask, struct builder *b, char (*names)[4096], struct err *e)
 {
     for (int i = 0; i < 3; i++) {
         int fd = ask->stdio[i];
@@ -93,8 +135,7 @@ static int judge_stdio(const struct start_request *ask, struct builder *b, struc
             return engine_stdio_error(i, fd, way, e);
         if (way != STDIO_REOPEN)
             continue;
-        if (!b->names && !(b->names = calloc(3, sizeof *b->names)))
-            return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot start the box");
+        b->names = names;
         char link[32];
         snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
         long n = sys_readlinkat(AT_FDCWD, link, b->names[i], sizeof b->names[i] - 1);
@@ -126,20 +167,96 @@ static void builder_ask(struct builder *b, const struct start_request *ask)
     b->supervise = supervise;
 }
 
+/* Of the plan only the image stays where it is as long as the box (plan_settle_down()). */
+static size_t env_bytes(const char *const *env)
+{
+    size_t n = sizeof *env;
+    for (; *env; env++)
+        n += sizeof *env + strlen(*env) + 1;
+    return n;
+}
+
+static const char *const *env_copy(const char *const *env, char *to)
+{
+    const char **list = (const char **)to; // NOLINT(bugprone-casting-through-void): aligned by birth_new()
+    size_t n = 0;
+    while (env[n])
+        n++;
+    char *text = (char *)(list + n + 1);
+    for (size_t i = 0; i < n; i++) {
+        list[i] = text;
+        text = (char *)memcpy(text, env[i], strlen(env[i]) + 1) + strlen(env[i]) + 1;
+    }
+    return list;
+}
+
+/* Where layers of masks are kept for the next box like this one. */
+static void keep_masks(struct birth *b, const struct plan *plan)
+{
+    const char *runtime = plan->facts->runtime;
+    struct sys_stat st;
+    if (!runtime || snprintf(b->runtime, sizeof b->runtime, "%s", runtime) >= (int)sizeof b->runtime)
+        return;
+    int e = sys_stat_at(AT_FDCWD, runtime, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st);
+    if (e == -ENOENT && sys_mkdirat(AT_FDCWD, runtime, 0700) == 0)
+        e = sys_stat_at(AT_FDCWD, runtime, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st);
+    if (e < 0 || st.mode != (S_IFDIR | 0700) || st.uid != b->uid)
+        return;
+    plan_masks_digest(plan, b->masks);
+    b->masks[32] = 0;
+    b->builder.runner.kept.home = b->runtime;
+    b->builder.runner.kept.key = b->masks;
+}
+
 static struct birth *birth_new(const struct start_request *ask, struct err *e)
 {
     const struct plan_image *plan = ask->plan->image;
-    struct birth *b = calloc(1, sizeof *b + runner_room(plan) * sizeof(int));
+    const size_t slots = (runner_room(plan) * sizeof(int) + 7) & ~(size_t)7,
+                 env = env_bytes((const char *const *)ask->plan->env);
+    const size_t first = (sizeof(struct birth) + slots + env + PAGE - 1) / PAGE * PAGE;
+    const size_t bytes = first + BUILDER_STACK + builder_stacks();
+    struct birth *b = sys_pages(bytes);
     if (!b) {
         (void)err_sys(e, ERR_SYSTEM, ENOMEM, "cannot start the box");
         return NULL;
     }
     b->ask = ask;
+    b->bytes = bytes;
+    b->stack = (char *)b + first;
     b->uid = (uint32_t)sys_call(SYS_geteuid, 0, 0, 0, 0, 0, 0);
     b->gid = (uint32_t)sys_call(SYS_getegid, 0, 0, 0, 0, 0, 0);
     builder_begin(&b->builder, plan, (int *)(b + 1));
     builder_ask(&b->builder, ask);
+    if (has_main)
+        b->builder.program = sys_openat(AT_FDCWD, "/proc/self/exe", O_PATH | O_CLOEXEC, 0);
+    b->shared = ask->argv && !plan->tier && !memory_shared && b->builder.program >= 0 &&
+                sys_prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) == 1;
+    b->builder.stacks = b->stack + BUILDER_STACK;
+    keep_masks(b, ask->plan);
+    if (b->shared) {
+        b->builder.runner.n_spare = 0; /* it is ours */
+        b->builder.job.envp = env_copy((const char *const *)ask->plan->env, (char *)(b + 1) + slots);
+    }
     return b;
+}
+
+static void birth_free(struct birth *b)
+{
+    if (b)
+        (void)sys_call(SYS_munmap, b, b->bytes, 0, 0, 0, 0);
+}
+
+/* The box has ended, with all processes that shared the memory. Its score is ours since the builder raised it; pid 1 may
+   have ended before it put that back. */
+static void take_memory_back(struct birth *b)
+{
+    const struct runner *r = &b->builder.runner;
+    memory_shared = false;
+    (void)sys_prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
+    own_fd int score = r->oom_bytes ? sys_openat(AT_FDCWD, "/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC, 0) : -1;
+    if (score >= 0)
+        (void)sys_write(score, r->oom_text, r->oom_bytes);
+    birth_free(b);
 }
 
 /* Creating a network namespace takes as long as the rest of a start, so pid 1 does it while the builder works. Not
@@ -174,6 +291,15 @@ static int clone_builder(struct birth *birth, int *ret_pidfd)
         namespaces = 0;
     const struct sys_clone how = {.flags = namespaces | SYS_CLONE_PIDFD | SYS_CLONE_CLEAR_SIGHAND,
                                   .pidfd = (uint64_t)(uintptr_t)ret_pidfd};
+    if (birth->shared) {
+        struct sys_clone here = how;
+        here.flags |= CLONE_VM;
+        here.stack = (uint64_t)(uintptr_t)birth->stack;
+        here.stack_size = BUILDER_STACK;
+        int pid = sys_clone3_run(&here, builder_entry, birth);
+        memory_shared = pid > 0;
+        return pid;
+    }
     int pid = sys_clone3(&how);
     if (pid == 0)
         builder_main(birth);
@@ -193,7 +319,7 @@ static int native_start(const struct start_request *ask, struct started *ret, st
     struct birth *b = birth_new(ask, e);
     if (!b)
         return -ENOMEM;
-    int r = judge_stdio(ask, &b->builder, e);
+    int r = judge_stdio(ask, &b->builder, b->names, e);
     if (r == 0) {
         r = sys_socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, control);
         if (r == 0)
@@ -210,14 +336,17 @@ static int native_start(const struct start_request *ask, struct started *ret, st
     }
     sys_shut(control[1]);
     sys_shut(builder[1]);
-    free(b->builder.names);
-    free(b);
+    sys_shut(b->builder.program);
+    const bool shared = r > 0 && b->shared;
+    if (!shared)
+        birth_free(b);
     if (r < 0) {
         sys_shut(control[0]);
         sys_shut(builder[0]);
         return r;
     }
-    *ret = (struct started){.pid = r, .pidfd = pidfd, .control = control[0], .builder = builder[0]};
+    *ret = (struct started){
+        .pid = r, .pidfd = pidfd, .control = control[0], .builder = builder[0], .memory = shared ? b : NULL};
     return 0;
 }
 
@@ -270,7 +399,8 @@ static void native_finish(struct started *s)
         do
             n = sys_poll(&p, 1, &patience);
         while (n == -EINTR);
-        if (n != 1)
+        bool ended = n == 1;
+        if (!ended)
             engine_kill(s);
         for (int tries = 0; tries < 3; tries++) {
             int e = sys_waitid(3 /* P_PIDFD */, s->pidfd, &info, WEXITED | __WALL);
@@ -278,7 +408,11 @@ static void native_finish(struct started *s)
                 break;
             tries -= e == -EINTR;
         }
+        if (s->memory &&
+            ended) /* otherwise a process that was killed may still be about to end: the next box gets a copy */
+            take_memory_back(s->memory);
     }
+    s->memory = NULL;
     s->builder = sys_shut(s->builder);
     s->pidfd = sys_shut(s->pidfd);
     s->pid = 0;

@@ -2,4 +2,7 @@
 #pragma once
 #include "backends/engine.h"
 
+/* For the main of a program that starts boxes: a builder executes it again as the guard of its box (guard/guard.h), and
+   then this does not return. Without it, guards stay in the builders' processes, which get copies of the memory. */
+void native_main(int argc, char **argv);
 int native_probe(struct facts *f, struct arena *mem, bool thorough, struct err *e);

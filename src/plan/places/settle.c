@@ -306,6 +306,7 @@ static int settle_hide(struct settling *s, struct plan_place *p, struct plan_pla
     p->act = outside && p->type == PATH_DIR ? ACT_DENY : ACT_STUB;
     if (p->act == ACT_STUB)
         p->stub = p->type == PATH_MISSING ? STUB_ABSENT : (uint8_t)denied_as(p);
+    p->administrators = outside && p->type == PATH_MISSING;
     enter(s, p, REGION_HIDDEN);
     return 0;
 }

@@ -38,6 +38,7 @@ static int collect_stubs(struct making *m, bool home_veil)
         *s = (struct stub_ask){.path = p->dst, .dir = p->parent, .region = (uint32_t)p->up, .kind = p->stub};
         s->origin = p->origin;
         s->place = (uint32_t)i;
+        s->optional = p->administrators;
         s->text = p->stub == STUB_LINK ? p->target : NULL;
         if (p->stub == STUB_ABSENT)
             s->path = first_missing(m, p);
@@ -96,6 +97,8 @@ static int order_stubs(struct making *m)
     for (size_t i = 0; i < m->n_stubs; i++) {
         if (!kept || by_stub(&(const struct stub_ask *){&sorted[kept - 1]}, &by[i]) != 0)
             sorted[kept++] = *by[i];
+        else
+            sorted[kept - 1].optional &= by[i]->optional;
     }
     m->stubs = sorted;
     m->n_stubs = kept;

@@ -24,11 +24,12 @@
 #include <unistd.h>
 #include "supervisor/parts.h"
 
-#define GROWTH_PER_US 2048u /* bytes: 2 GiB/s of first touches */
-#define PAUSE_MIN_US  10000u
-#define PAUSE_HARD_US 100000u  /* the longest between samples when somebody asked for the limit */
-#define PAUSE_SOFT_US 2000000u /* and for the generous defaults */
-#define TREE_MAX      4096     /* processes looked at in one sample */
+#define GROWTH_PER_US       2048u /* bytes: 2 GiB/s of first touches */
+#define PAUSE_MIN_US        10000u
+#define PAUSE_HARD_US       100000u  /* the longest between samples when somebody asked for the limit */
+#define PAUSE_SOFT_US       2000000u /* and for the generous defaults */
+#define PAUSE_SOFT_FIRST_US 100000u  /* before the first sample for those: starts that are slow need no more work */
+#define TREE_MAX            4096     /* processes looked at in one sample */
 
 struct sample {
     uint64_t resident, proportional, tasks;
@@ -185,7 +186,7 @@ int watcher_disk(struct limit_watcher *w, const char *workspace, uint64_t limit)
 void watcher_start(struct limit_watcher *w, const struct started *s, uint64_t now)
 {
     w->builder = s->pid;
-    w->pause_us = PAUSE_MIN_US;
+    w->pause_us = w->hard ? PAUSE_MIN_US : PAUSE_SOFT_FIRST_US;
     w->next_us = now + w->pause_us;
 }
 
