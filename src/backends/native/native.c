@@ -196,7 +196,7 @@ static const char *const *env_copy(const char *const *env, char *to)
 /* Where layers of masks are kept for the next box like this one. */
 static void keep_masks(struct birth *b, const struct plan *plan)
 {
-    const char *runtime = plan->facts->runtime;
+    const char *runtime = plan->facts ? plan->facts->runtime : NULL;
     struct sys_stat st;
     if (!runtime || snprintf(b->runtime, sizeof b->runtime, "%s", runtime) >= (int)sizeof b->runtime)
         return;
@@ -308,6 +308,7 @@ static int clone_builder(struct birth *birth, int *ret_pidfd)
                                   .pidfd = (uint64_t)(uintptr_t)ret_pidfd};
     if (birth->shared) {
         struct sys_clone here = how;
+        builder_populate(&birth->builder, birth->stack + BUILDER_STACK);
         here.flags |= CLONE_VM;
         here.stack = (uint64_t)(uintptr_t)birth->stack;
         here.stack_size = BUILDER_STACK;
