@@ -261,7 +261,7 @@ static struct birth *birth_new(const struct start_request *ask, struct err *e)
     b->gid = (uint32_t)sys_call(SYS_getegid, 0, 0, 0, 0, 0, 0);
     builder_begin(&b->builder, plan, (int *)(b + 1));
     builder_ask(&b->builder, ask);
-    if (has_main)
+    if (has_main && !plan->tier) /* there pid 1 finds processes by paths of its own, which the guard must read */
         b->builder.program = sys_openat(AT_FDCWD, "/proc/self/exe", O_PATH | O_CLOEXEC, 0);
     b->shared = ask->argv && !plan->tier && !memory_shared && b->builder.program >= 0 &&
                 sys_prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) == 1;
