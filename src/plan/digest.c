@@ -35,6 +35,30 @@ void plan_image_digest(const struct plan *p, char ret[65])
     sha256_hex(p->image, p->image->bytes, ret);
 }
 
+void plan_masks_digest(const struct plan *p, char ret[65])
+{
+    const struct plan_image *image = p->image;
+    const struct step *s = plan_steps(image);
+    const uint32_t ids[] = {image->uid, image->gid};
+    SHA2_CTX sha;
+    SHA256Init(&sha);
+    SHA256Update(&sha, (const uint8_t *)PINFOLD_VERSION, sizeof PINFOLD_VERSION);
+    SHA256Update(&sha, (const uint8_t *)ids, sizeof ids);
+    for (uint32_t i = 0; i < image->n_steps; i++) {
+        const struct step *stubs = s[i].kind == STEP_VEIL ? s + i + 1 : NULL;
+        if (stubs)
+            SHA256Update(&sha, (const uint8_t *)plan_string(image, s[i].a), strlen(plan_string(image, s[i].a)) + 1);
+        for (uint32_t k = 0; stubs && k < s[i].b; k++) {
+            const uint32_t words[] = {s[i].b, stubs[k].mode, stubs[k].flags};
+            const char *texts[] = {plan_string(image, stubs[k].a), plan_string(image, stubs[k].b)};
+            SHA256Update(&sha, (const uint8_t *)words, sizeof words);
+            for (int t = 0; t < 2; t++)
+                SHA256Update(&sha, (const uint8_t *)texts[t], strlen(texts[t]) + 1);
+        }
+    }
+    digest_end(&sha, ret);
+}
+
 /* An image counts by its id, because its name may come to mean another image. */
 static void policy_sum(const struct policy *p, const char *engine, const char *image_id, const struct buf *text,
                        char ret[65])

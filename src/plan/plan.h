@@ -129,6 +129,8 @@ bool plan_settle_down(struct plan *p);
 int plan_digests(struct plan *p, struct err *e);
 /* Digest of the image alone, which is what a box is told to run: SHA-256 in hexadecimal. */
 void plan_image_digest(const struct plan *p, char ret[65]);
+/* Of all its masks and their stubs, and the ids of the box. */
+void plan_masks_digest(const struct plan *p, char ret[65]);
 /* policy_digest without a plan, for the named engine and the image of this id (NULL: none). */
 int policy_digest(const struct policy *p, const char *engine, const char *image_id, char ret[65], struct err *e);
 /* For people and as JSON: steps, filters, limits, environment (values only with `show_values`), needs, losses, digest. */

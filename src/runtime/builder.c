@@ -4,6 +4,7 @@
  */
 #include "runtime/builder.h"
 #include "base/str.h"
+#include "runtime/kept_masks.h"
 #include "runtime/text.h"
 #include "sys/caps.h"
 #include "sys/fault.h"
@@ -183,6 +184,8 @@ static _Noreturn void init_child(void *birth)
     sys_shut(b->pass[0]);
     sys_shut(b->runner.host_proc);
     overlays_settle(&b->runner, false);
+    sys_shut(b->runner.kept.dir);
+    sys_shut(b->runner.kept.keep_in);
     if (e == 0 && b->joins) {
         e = join_cgroup(b);
         if (e < 0) {
@@ -218,13 +221,14 @@ static void init_entry(void *birth)
     init_child(birth);
 }
 
-enum { INIT_STACK = 128 << 10, SETTLER_STACK = 16 << 10, PAGE = 4096 };
+enum { INIT_STACK = 128 << 10, SETTLER_STACK = 64 << 10, PAGE = 4096 };
 #define INIT_ROOM    ((INIT_STACK + sizeof(struct builder) + PAGE - 1) / PAGE * PAGE)
 #define SETTLER_ROOM ((SETTLER_STACK + sizeof(struct runner) + PAGE - 1) / PAGE * PAGE)
+#define KEPT_AT      (INIT_ROOM + SETTLER_ROOM)
 
 size_t builder_stacks(void)
 {
-    return INIT_ROOM + SETTLER_ROOM;
+    return KEPT_AT + KEPT_ROOM;
 }
 
 static int clone_init(struct builder *b, int *ret_pidfd)
@@ -385,6 +389,7 @@ static int enter_net(const struct builder *b)
 static void settle_entry(void *runner)
 {
     overlays_settle(runner, true);
+    kept_store(runner);
     sys_exit(0);
 }
 
@@ -392,7 +397,8 @@ static void settle_entry(void *runner)
    capabilities that the guard must not have. So a separate process does it, in this memory, while the command runs. */
 static void settle_beside(struct builder *b)
 {
-    char *memory = !b->runner.n_works ? NULL : b->stacks ? b->stacks + INIT_ROOM : sys_pages(SETTLER_ROOM);
+    const bool any = b->runner.n_works || b->runner.kept.noting;
+    char *memory = !any ? NULL : b->stacks ? b->stacks + INIT_ROOM : sys_pages(SETTLER_ROOM);
     if (!memory) {
         overlays_settle(&b->runner, true);
         return;
@@ -407,6 +413,8 @@ static void settle_beside(struct builder *b)
 _Noreturn void builder_run(struct builder *b)
 {
     int init = -1, e;
+    if (b->stacks)
+        b->runner.kept.index = (void *)(b->stacks + KEPT_AT);
     raise_oom_score(b);
     e = give_namespaces(b);
     if (e < 0)

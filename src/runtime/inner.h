@@ -14,6 +14,18 @@
 
 enum phase { PHASE_BUILD, PHASE_INSIDE, PHASE_LOCK };
 
+enum { KEPT_ROOM = 48 << 10 };
+struct kept_index;
+/* Layers of masks that an earlier box made (runtime/kept_masks.c). */
+struct kept {
+    const char *home, *key;   /* the runtime directory, and the name of this plan's masks in it; NULL: not used */
+    struct kept_index *index; /* KEPT_ROOM bytes */
+    int dir;                  /* the usable layers, or -1 */
+    int keep_in;              /* `home`, writable, while there are none; or -1 */
+    bool noting;              /* what the layers are made from, to keep them */
+    uint32_t veil;            /* number of the present mask */
+};
+
 /* State passed from phase to phase. */
 struct runner {
     const struct plan_image *plan;
@@ -46,6 +58,7 @@ struct runner {
     uint8_t oom_bytes;        /* 0: unchanged */
     const struct span *spare; /* memory shared with the builder that pid 1 unmaps once its command runs */
     size_t n_spare;
+    struct kept kept;
     uint64_t open_files; /* soft RLIMIT_NOFILE before the builder raised it, 0: unchanged */
 };
 

@@ -24,7 +24,7 @@
  *
  * COVER of / is the exception: a tmpfs becomes the root, so the box pivots into it and detaches the old tree.
  */
-#include "runtime/runner.h"
+#include "runtime/kept_masks.h"
 #include <net/if.h>
 #include <sched.h>
 #include "base/str.h"
@@ -438,6 +438,7 @@ void runner_begin(struct runner *r, const struct plan_image *plan, int *slots)
                          .pty = {-1, -1},
                          .layer_dir = -1,
                          .layer_tree = -1,
+                         .kept = {.dir = -1, .keep_in = -1},
                          .command_ruleset = -1};
     for (uint32_t i = 0; i < r->n_slots; i++)
         slots[i] = -1;
@@ -558,6 +559,7 @@ int steps_build_first(struct runner *r, bool may_split, bool *ret_rest)
 {
     const uint32_t at = may_split && !r->plan->tier ? split_at(r) : 0;
     *ret_rest = false;
+    kept_begin(r);
     if (!at)
         return steps_run(r, PHASE_BUILD);
     int e = make_room(r);

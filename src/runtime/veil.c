@@ -20,7 +20,7 @@
  * replaces the directory, and every directory on the path to a stub; all other entries are bound as they are at the
  * start.
  */
-#include "runtime/runner.h"
+#include "runtime/kept_masks.h"
 #include "base/str.h"
 
 enum { NAME_BYTES = 256, DEEPEST = 64 };
@@ -47,24 +47,30 @@ static bool component(const char **path, char name[NAME_BYTES])
     return true;
 }
 
+unsigned mode_like(const struct runner *r, int at, const char *path, const struct sys_stat *st)
+{
+    unsigned mode = st->mode & 07777;
+    if (st->uid == r->plan->uid && st->gid != r->plan->gid)
+        mode = (mode & 0707) | (mode & 07) << 3; /* in the box others of its group have only the rights of others */
+    if (st->uid != r->plan->uid) {
+        mode = 0;
+        if (sys_may(at, path, 4) == 0)
+            mode |= 0444;
+        if (sys_may(at, path, 1) == 0)
+            mode |= 0111;
+    }
+    return mode;
+}
+
 /* Creates the directory `name` in `at` with the mode and owner of `like`, or what of them matters to the box. */
-static int mkdir_like(const struct runner *r, int at, const char *name, int like)
+static int mkdir_like(const struct runner *r, int at, const char *name, int like, unsigned *ret_mode)
 {
     struct sys_stat st;
     int e = sys_stat_at(like, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &st);
     if (e < 0)
         return e;
-    unsigned mode = st.mode & 07777;
-    if (st.uid == r->plan->uid && st.gid != r->plan->gid)
-        mode = (mode & 0707) | (mode & 07) << 3; /* in the box others of its group have only the rights of others */
-    if (st.uid != r->plan->uid) {
-        mode = 0;
-        if (sys_may(like, ".", 4) == 0)
-            mode |= 0444;
-        if (sys_may(like, ".", 1) == 0)
-            mode |= 0111;
-    }
-    return sys_mkdirat(at, name, mode);
+    *ret_mode = mode_like(r, like, ".", &st);
+    return sys_mkdirat(at, name, *ret_mode);
 }
 
 static int open_below(int dir, const char *name)
@@ -128,10 +134,13 @@ static void layer_leave(struct layer *l)
     l->closed = false;
 }
 
-/* Descends into a directory, creating it if needed. */
-static int layer_descend(struct runner *r, struct layer *l, const char *name, unsigned stub)
+/* Descends into the directory `path` of `n` bytes, whose last component is `name`, creating it if needed. */
+static int layer_descend(struct runner *r, struct layer *l, const char *path, size_t n, const char *name, unsigned stub)
 {
     int below = l->below < 0 ? -ENOENT : open_below(l->below, name), e = 0;
+    unsigned mode = 0755;
+    if (below < 0)
+        kept_missed(r, path, n, UNREADABLE(below));
     if (UNREADABLE(below) && stub < STUB_POINT_DIR) {
         l->closed = true; /* the box cannot get there either */
         return 0;
@@ -142,7 +151,9 @@ static int layer_descend(struct runner *r, struct layer *l, const char *name, un
         l->closed = true;
         return make_whiteout(r, l->at, name);
     }
-    e = below < 0 ? sys_mkdirat(l->at, name, 0755) : mkdir_like(r, l->at, name, below);
+    e = below < 0 ? sys_mkdirat(l->at, name, mode) : mkdir_like(r, l->at, name, below, &mode);
+    if (below >= 0)
+        kept_saw(r, path, n, mode);
     int at = e < 0 && e != -EEXIST ? e : open_below(l->at, name);
     if (l->below != l->lower)
         sys_shut(l->below);
@@ -174,7 +185,10 @@ static int layer_stub(struct runner *r, struct layer *l, const char *path, unsig
         while (!l->closed && rest < path + n) {
             if (!component(&rest, name))
                 return -EINVAL;
-            int e = layer_descend(r, l, name, stub);
+            size_t through = (size_t)(rest - path);
+            while (path[through - 1] == '/')
+                through--;
+            int e = layer_descend(r, l, path, through, name, stub);
             if (e < 0)
                 return e;
         }
@@ -199,6 +213,7 @@ static int layer_new(struct runner *r, const struct step *s, int lower, bool whi
 {
     const uint32_t first = (uint32_t)(s - plan_steps(r->plan)) + 1;
     struct layer l = {.top = -1, .lower = lower, .whiteouts = whiteouts, .at = -1, .below = lower};
+    unsigned mode = 0;
     int e = 0;
     for (uint32_t i = 0; e == 0 && i < s->b; i++) {
         const struct step *stub = s + 1 + i;
@@ -207,7 +222,9 @@ static int layer_new(struct runner *r, const struct step *s, int lower, bool whi
         if (l.top < 0) {
             char name[OWN_NAME];
             own_name(r, name);
-            e = mkdir_like(r, r->own, name, lower);
+            e = mkdir_like(r, r->own, name, lower, &mode);
+            kept_saw(r, "", 0, mode);
+            kept_layer(r, whiteouts, r->n_own - 1);
             if (e == 0)
                 e = l.at = l.top = open_below(r->own, name);
             if (e < 0)
@@ -271,9 +288,31 @@ static unsigned attributes_below(int dir)
     return sys_fstatfs(dir, &fs) == 0 && !(fs.f_flags & 8 /* ST_NOEXEC */) ? a : a | SYS_MOUNT_NOEXEC;
 }
 
-static int veil(struct runner *r, const struct step *s, int place)
+static int mask_of(int points, int whiteouts, int place)
 {
     int layers[3], n = 0;
+    if (points >= 0)
+        layers[n++] = points;
+    if (whiteouts >= 0)
+        layers[n++] = whiteouts;
+    layers[n++] = place;
+    return overlay_lower(layers, n, attributes_below(place));
+}
+
+/* By layers of an earlier box; less than 0 if there are none, or they are good for nothing. */
+static int kept_mask(struct runner *r, int place)
+{
+    own_fd int points = -1, whiteouts = -1;
+    if (!kept_layers(r, &points, &whiteouts))
+        return -ENOENT;
+    return mask_of(points, whiteouts, place);
+}
+
+static int veil(struct runner *r, const struct step *s, int place)
+{
+    own_fd int tree = kept_mask(r, place);
+    if (tree >= 0)
+        return attach(tree, place);
     int e = own_begin(r);
     if (e < 0)
         return e;
@@ -281,18 +320,11 @@ static int veil(struct runner *r, const struct step *s, int place)
     e = layer_new(r, s, place, false, &points);
     if (e == 0)
         e = layer_new(r, s, place, true, &whiteouts);
-    if (e < 0)
+    if (e < 0 || (points < 0 && whiteouts < 0))
         return e;
-    if (points >= 0)
-        layers[n++] = points;
-    if (whiteouts >= 0)
-        layers[n++] = whiteouts;
-    if (n == 0)
-        return 0;
-    layers[n++] = place;
-    own_fd int tree = overlay_lower(layers, n, attributes_below(place));
+    tree = mask_of(points, whiteouts, place);
     if (tree == -EINVAL && own_show(r) == 0) /* before Linux 6.15 layers must be attached somewhere */
-        tree = overlay_lower(layers, n, attributes_below(place));
+        tree = mask_of(points, whiteouts, place);
     return tree < 0 ? tree : attach(tree, place);
 }
 
@@ -321,6 +353,9 @@ int step_veil(struct runner *r, const struct step *s)
     own_fd int place = open_place(step_text(r, s->a), O_DIRECTORY);
     if (place < 0)
         return place;
+    r->kept.veil = 0;
+    for (const struct step *before = plan_steps(r->plan); before < s; before++)
+        r->kept.veil += before->kind == STEP_VEIL;
     if (only_optional(s) && has_mounts_below(place))
         return 0;
     int e = veil(r, s, place);
@@ -451,7 +486,7 @@ static int cover_stub(struct runner *r, const struct step *s, const char *path, 
             return 0;
         sys_drop(&from);
         from = below < 0 ? -1 : below;
-        int e = from < 0 ? sys_mkdirat(to, name, 0755) : mkdir_like(r, to, name, from);
+        int e = from < 0 ? sys_mkdirat(to, name, 0755) : mkdir_like(r, to, name, from, &(unsigned){0});
         int next = open_below(to, name);
         if (next < 0)
             return next;
@@ -480,7 +515,7 @@ int cover(struct runner *r, const struct step *s, int place, int *ret_tree)
     if (e < 0)
         return e;
     own_name(r, name);
-    e = mkdir_like(r, r->own, name, place);
+    e = mkdir_like(r, r->own, name, place, &(unsigned){0});
     if (e < 0)
         return e;
     own_fd int tree = own_clone(r, name, SYS_MOUNT_NOSUID | SYS_MOUNT_NODEV);

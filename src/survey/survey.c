@@ -1,15 +1,16 @@
 /*
  * Every directory on some path becomes a node, examined once (one statx) and found again by (parent node, name). A path
  * is walked from the root node. Symbolic links are followed here, by their text, so the real path is a by-product and
- * /proc is not needed. A thousand paths below one directory cost a thousand statx calls and no more. Only directories
- * whose names are needed are opened: for patterns, and for the Landlock tier, whose rules can only allow and so must
- * list everything beside a hidden place.
+ * /proc is not needed. A thousand paths below one directory cost a thousand statx calls and no more, and fewer if many of
+ * them do not exist (listing.h). Otherwise only directories whose names are needed are opened: for patterns, and for the
+ * Landlock tier, whose rules can only allow and so must list everything beside a hidden place.
  *
  * What is found here may change before the box is built. The runner handles that: it opens each real path without
  * following links and fails if something has changed.
  */
 #include "survey/survey.h"
 #include "survey/helper.h"
+#include "survey/listing.h"
 #include "survey/written.h"
 
 #include <dirent.h>
@@ -28,6 +29,8 @@
 #include "sys/path.h"
 #include "sys/process.h"
 
+#define ASKED_OFTEN       4
+#define UNLISTED          UINT16_MAX
 #define MAX_LINKS         40      /* for one path, as in the kernel (path_resolution(7)) */
 #define MAX_EXPANDED      1000000 /* names examined by `expand: start` */
 #define MAX_EXPAND_LEVELS 128
@@ -41,7 +44,9 @@ struct survey_node {
     uint32_t hash;
     uint32_t mode, uid, gid;
     uint64_t dev, ino, born;
-    const char *target;                               /* text of the link */
+    const char *target;      /* text of the link */
+    struct listing *listing; /* what it does not contain, once ASKED_OFTEN names were missing */
+    uint16_t missing;        /* names in it; UNLISTED: never list it */
     enum { NOT_ASKED, NOT_WRITTEN, WRITTEN } written; /* by a box: checked when a link in it is followed */
     struct survey_node *next;                         /* in the same bucket */
 };
@@ -100,10 +105,31 @@ static int read_link(struct surveyor *s, struct survey_node *n)
     return n->target ? 0 : -ENOMEM;
 }
 
+/*
+ * Whether the parent's listing says that it does not exist. Names are only concluded to be missing in a directory that
+ * was searched before (its listing says nothing of the right to do that).
+ */
+static bool is_unlisted(struct surveyor *s, struct survey_node *n)
+{
+    struct survey_node *in = n->parent;
+    if (in->missing == UNLISTED || in->missing < ASKED_OFTEN)
+        return false;
+    if (!in->listing) {
+        in->listing = arena_zero(s->mem, sizeof *in->listing);
+        if (!in->listing || !listing_read(in->real, in->listing)) {
+            in->missing = UNLISTED;
+            return false;
+        }
+    }
+    return !listing_may_have(in->listing, str_of(n->name));
+}
+
 static int look(struct surveyor *s, struct survey_node *n)
 {
     struct sys_stat st;
-    int r = sys_look(n->real, &st);
+    int r = is_unlisted(s, n) ? -ENOENT : sys_look(n->real, &st);
+    if (r == -ENOENT && n->parent->missing < ASKED_OFTEN)
+        n->parent->missing++;
     if (r == 0) {
         n->mode = st.mode;
         n->uid = st.uid;

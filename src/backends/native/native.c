@@ -44,7 +44,8 @@ struct birth {
     size_t bytes;                /* of all */
     char *stack;
     bool shared;
-    char names[3][4096]; /* builder.names */
+    char names[3][4096];           /* builder.names */
+    char runtime[4096], masks[65]; /* builder.runner.kept's home and key */
 };
 enum { BUILDER_STACK = 256 << 10, PAGE = 4096 };
 
@@ -174,6 +175,24 @@ static const char *const *env_copy(const char *const *env, char *to)
     return list;
 }
 
+/* Where layers of masks are kept for the next box like this one. */
+static void keep_masks(struct birth *b, const struct plan *plan)
+{
+    const char *runtime = plan->facts->runtime;
+    struct sys_stat st;
+    if (!runtime || snprintf(b->runtime, sizeof b->runtime, "%s", runtime) >= (int)sizeof b->runtime)
+        return;
+    int e = sys_stat_at(AT_FDCWD, runtime, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st);
+    if (e == -ENOENT && sys_mkdirat(AT_FDCWD, runtime, 0700) == 0)
+        e = sys_stat_at(AT_FDCWD, runtime, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st);
+    if (e < 0 || st.mode != (S_IFDIR | 0700) || st.uid != b->uid)
+        return;
+    plan_masks_digest(plan, b->masks);
+    b->masks[32] = 0;
+    b->builder.runner.kept.home = b->runtime;
+    b->builder.runner.kept.key = b->masks;
+}
+
 static struct birth *birth_new(const struct start_request *ask, struct err *e)
 {
     const struct plan_image *plan = ask->plan->image;
@@ -197,8 +216,9 @@ static struct birth *birth_new(const struct start_request *ask, struct err *e)
         b->builder.program = sys_openat(AT_FDCWD, "/proc/self/exe", O_PATH | O_CLOEXEC, 0);
     b->shared = ask->argv && !plan->tier && !memory_shared && b->builder.program >= 0 &&
                 sys_prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) == 1;
+    b->builder.stacks = b->stack + BUILDER_STACK;
+    keep_masks(b, ask->plan);
     if (b->shared) {
-        b->builder.stacks = b->stack + BUILDER_STACK;
         b->builder.runner.n_spare = 0; /* it is ours */
         b->builder.job.envp = env_copy((const char *const *)ask->plan->env, (char *)(b + 1) + slots);
     }

@@ -1,0 +1,471 @@
+/*
+ * Layers of masks (veil.c) that are kept for the next start: a box like this one has the same stubs, some 150 names,
+ * which cost two calls each to create. They lie in the user's runtime directory in /tmp (survey/runtime_dir.h), which no
+ * box can change and nobody else enter. It is not below a directory that is masked: an overlay refuses a layer that lies
+ * in another one (ELOOP).
+ *
+ *     masks/KEY/0p, 0w, 1p ...    the layers of the plan's masks, points and whiteouts
+ *     masks/KEY/index             what they were made from, and what they were when they were complete
+ *
+ * KEY is a hash of the masks as the plan says them and of the ids of the box. The plan does not say what the builder
+ * finds on the way to a stub: which directories exist below a masked one, and with which mode. So the index says that,
+ * and it is looked at again before every use (SEEN). It also says inode, mode and time of change of each directory of
+ * the layers (MADE): a name that was added, removed or replaced since changes that time. Any difference, and any error,
+ * means that the layers are made anew in the box's own tmpfs, and that this box's helper process (settle_beside()) keeps
+ * these instead, while the command runs. It renames the complete directory to its name, so a reader finds all or none.
+ * The index is synced: file systems with a journal keep the order of what came before it. Where nothing can be kept (a
+ * file system that has no whiteouts), an index without records says so.
+ */
+#include "runtime/kept_masks.h"
+#include "base/str.h"
+#include "runtime/text.h"
+
+enum { TRUST_AT_MOST = 64 /* directories KEY */, PATH = 4096, NAME_ROOM = 40 };
+static const char mark[8] = "masks 1";
+
+enum kept_kind { SEEN_DIR, SEEN_MISSING, SEEN_CLOSED, OWN, MADE };
+struct kept_record {
+    uint32_t bytes, veil, mode; /* of OWN, `mode` is the layer's name in the box's own tmpfs */
+    uint16_t kind;
+    bool whiteouts;
+    uint64_t inode;
+    int64_t seconds;
+    uint32_t nanoseconds;
+    char path[]; /* below the masked directory; of MADE below KEY */
+};
+struct kept_index {
+    char mark[8];
+    uint32_t bytes, lost; /* lost: it has no room for all */
+    _Alignas(8) char records[];
+};
+_Static_assert(sizeof(struct kept_index) % 8 == 0, "records are aligned");
+
+static struct kept_record *record_at(const struct kept_index *x, uint32_t at)
+{
+    return (struct kept_record *)((uintptr_t)x + at); // NOLINT(performance-no-int-to-ptr)
+}
+
+static size_t text_bytes(const char *s)
+{
+    return str_of(s).n + 1;
+}
+
+static struct kept_record *add(struct kept_index *x, enum kept_kind kind, uint32_t veil, const char *path, size_t n)
+{
+    const size_t bytes = (sizeof(struct kept_record) + n + 1 + 7) & ~(size_t)7;
+    if (x->lost || bytes > KEPT_ROOM - x->bytes) {
+        x->lost = 1;
+        return NULL;
+    }
+    struct kept_record *r = record_at(x, x->bytes);
+    *r = (struct kept_record){.bytes = (uint32_t)bytes, .veil = veil, .kind = kind};
+    memcpy(r->path, path, n);
+    r->path[n] = 0;
+    x->bytes += (uint32_t)bytes;
+    return r;
+}
+
+static bool is_noted(const struct kept_index *x, uint32_t veil, const char *path, size_t n)
+{
+    for (uint32_t at = sizeof *x; at < x->bytes; at += record_at(x, at)->bytes) {
+        const struct kept_record *r = record_at(x, at);
+        if (r->kind <= SEEN_CLOSED && r->veil == veil && memcmp(r->path, path, n) == 0 && !r->path[n])
+            return true;
+    }
+    return false;
+}
+
+static void note(struct runner *r, enum kept_kind kind, const char *path, size_t n, unsigned mode)
+{
+    if (!r->kept.noting || is_noted(r->kept.index, r->kept.veil, path, n))
+        return;
+    struct kept_record *it = add(r->kept.index, kind, r->kept.veil, path, n);
+    if (it)
+        it->mode = mode;
+}
+
+void kept_saw(struct runner *r, const char *path, size_t n, unsigned mode)
+{
+    note(r, SEEN_DIR, path, n, mode);
+}
+
+void kept_missed(struct runner *r, const char *path, size_t n, bool closed)
+{
+    note(r, closed ? SEEN_CLOSED : SEEN_MISSING, path, n, 0);
+}
+
+void kept_layer(struct runner *r, bool whiteouts, uint32_t own)
+{
+    struct kept_record *it = r->kept.noting ? add(r->kept.index, OWN, r->kept.veil, "", 0) : NULL;
+    if (it) {
+        it->mode = own;
+        it->whiteouts = whiteouts;
+    }
+}
+
+/* ---- before BUILD ---- */
+
+static bool is_whole(const struct kept_index *x, long n)
+{
+    if (n < (long)sizeof *x || memcmp(x->mark, mark, sizeof mark) != 0 || x->bytes != (uint32_t)n || x->lost)
+        return false;
+    for (uint32_t at = sizeof *x; at < x->bytes;) {
+        const struct kept_record *r = record_at(x, at);
+        if (x->bytes - at < sizeof *r || r->bytes < sizeof *r + 1 || r->bytes % 8 || r->bytes > x->bytes - at ||
+            r->kind > MADE || ((const char *)r)[r->bytes - 1])
+            return false;
+        at += r->bytes;
+    }
+    return true;
+}
+
+static bool is_useless(const struct kept_index *x, long n)
+{
+    return n == (long)sizeof *x && memcmp(x->mark, mark, sizeof mark) == 0 && x->lost;
+}
+
+static bool is_as_seen(const struct runner *r, const char *dir, const struct kept_record *was)
+{
+    char path[PATH];
+    struct sys_stat st;
+    size_t n = text_bytes(dir) - 1, rest = text_bytes(was->path);
+    if (n + 1 + rest > sizeof path)
+        return false;
+    memcpy(path, dir, n);
+    if (was->path[0])
+        path[n++] = '/';
+    memcpy(path + n, was->path, rest);
+    int e = sys_stat_at(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, SYS_STAT_BASIC, &st);
+    if (was->kind == SEEN_CLOSED)
+        return e == -EACCES;
+    if (was->kind == SEEN_MISSING)
+        return e == -ENOENT || e == -ENOTDIR || (e == 0 && (st.mode & S_IFMT) != S_IFDIR);
+    return e == 0 && (st.mode & S_IFMT) == S_IFDIR && mode_like(r, AT_FDCWD, path, &st) == was->mode;
+}
+
+static bool is_as_made(int dir, const struct kept_record *was)
+{
+    struct sys_stat st;
+    return sys_stat_at(dir, was->path, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st) == 0 && st.mode == was->mode &&
+           st.inode == was->inode && st.changed.seconds == was->seconds && st.changed.nanoseconds == was->nanoseconds;
+}
+
+static const struct step *nth_veil(const struct runner *r, uint32_t n)
+{
+    const struct step *s = plan_steps(r->plan);
+    for (uint32_t i = 0; i < r->plan->n_steps; i++) {
+        if (s[i].kind == STEP_VEIL && n-- == 0)
+            return s + i;
+    }
+    return NULL;
+}
+
+static bool is_usable(const struct runner *r, int dir)
+{
+    const struct kept_index *x = r->kept.index;
+    const struct step *veil = NULL;
+    uint32_t of = UINT32_MAX;
+    for (uint32_t at = sizeof *x; at < x->bytes; at += record_at(x, at)->bytes) {
+        const struct kept_record *it = record_at(x, at);
+        if (it->veil != of) {
+            of = it->veil;
+            veil = nth_veil(r, of);
+        }
+        if (!veil ||
+            (it->kind == MADE ? !is_as_made(dir, it) : it->kind != OWN && !is_as_seen(r, step_text(r, veil->a), it)))
+            return false;
+    }
+    return true;
+}
+
+void kept_begin(struct runner *r)
+{
+    struct kept *k = &r->kept;
+    char path[PATH];
+    if (!k->home || !nth_veil(r, 0) || text_bytes(k->home) + sizeof "/masks/" + text_bytes(k->key) > sizeof path)
+        return;
+    put_text(put_text(put_text(path, k->home), "/masks/"), k->key);
+    own_fd int dir = open_place(path, O_DIRECTORY);
+    own_fd int file = dir < 0 ? -1 : sys_openat(dir, "index", O_RDONLY | O_NOFOLLOW | O_CLOEXEC, 0);
+    const long n = file < 0 ? file : sys_read(file, k->index, KEPT_ROOM);
+    if (is_useless(k->index, n))
+        return;
+    if (is_whole(k->index, n) && is_usable(r, dir)) {
+        k->dir = sys_taken(&dir);
+        return;
+    }
+    own_fd int home = open_place(k->home, O_DIRECTORY);
+    /* stays writable when the root does not */
+    k->keep_in = home < 0 ? -1 : sys_open_tree(home, "", SYS_TREE_CLONE | SYS_TREE_CLOEXEC | SYS_AT_EMPTY_PATH);
+    k->noting = k->keep_in >= 0;
+    memcpy(k->index->mark, mark, sizeof mark);
+    k->index->bytes = sizeof *k->index;
+    k->index->lost = 0;
+}
+
+/* ---- in BUILD ---- */
+
+static char *layer_name(char name[NAME_ROOM], uint32_t veil, bool whiteouts)
+{
+    put_text(put_number(name, veil), whiteouts ? "w" : "p");
+    return name;
+}
+
+bool kept_layers(struct runner *r, int *ret_points, int *ret_whiteouts)
+{
+    const struct kept_index *x = r->kept.index;
+    char points[NAME_ROOM], whiteouts[NAME_ROOM];
+    bool some = false; /* none: when these were kept, this mask was left out (only_optional()) */
+    if (r->kept.dir < 0)
+        return false;
+    layer_name(points, r->kept.veil, false);
+    layer_name(whiteouts, r->kept.veil, true);
+    for (uint32_t at = sizeof *x; at < x->bytes; at += record_at(x, at)->bytes) {
+        const struct kept_record *it = record_at(x, at);
+        const bool is_points = str_is(str_of(it->path), points);
+        if (it->kind != MADE || (!is_points && !str_is(str_of(it->path), whiteouts)))
+            continue;
+        int *ret = is_points ? ret_points : ret_whiteouts;
+        *ret = sys_openat2(r->kept.dir, it->path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0, CALM);
+        if (*ret < 0) {
+            sys_drop(ret_points);
+            sys_drop(ret_whiteouts);
+            return false;
+        }
+        some = true;
+    }
+    return some;
+}
+
+/* ---- afterwards ---- */
+
+static int remove_tree(int at, const char *name)
+{
+    _Alignas(8) char list[2048];
+    int e = sys_unlinkat(at, name, AT_REMOVEDIR);
+    if (e == -ENOTDIR)
+        return sys_unlinkat(at, name, 0);
+    if (e != -ENOTEMPTY && e != -EEXIST)
+        return e;
+    own_fd int dir = sys_openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+    for (e = dir < 0 ? dir : 0; e == 0;) {
+        long n = sys_getdents64(dir, list, sizeof list);
+        if (n <= 0) {
+            e = (int)n;
+            break;
+        }
+        for (long i = 0; i < n && e == 0;) {
+            const struct sys_dirent *d = (const void *)(list + i);
+            i += d->reclen;
+            if (!str_is(str_of(d->name), ".") && !str_is(str_of(d->name), ".."))
+                e = remove_tree(dir, d->name);
+        }
+        if (e == 0)
+            e = sys_lseek(dir, 0, SEEK_SET) < 0 ? -EIO : 0;
+    }
+    return e < 0 ? e : sys_unlinkat(at, name, AT_REMOVEDIR);
+}
+
+struct kept_copy {
+    struct kept_index *index;
+    uint32_t veil;
+    int keep; /* KEY, under its temporary name */
+    char path[PATH];
+    size_t n;
+};
+
+static int copy_text(int from, int to, const char *name)
+{
+    char text[4096];
+    own_fd int in = sys_openat(from, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC, 0);
+    long n = in < 0 ? in : sys_read(in, text, sizeof text);
+    if (n < 0 || n == (long)sizeof text)
+        return n < 0 ? (int)n : -EFBIG;
+    own_fd int out = sys_openat(to, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    if (out < 0)
+        return out;
+    long wrote = sys_write(out, text, (size_t)n);
+    return wrote < 0 ? (int)wrote : (int)sys_call(SYS_fdatasync, out, 0, 0, 0, 0, 0);
+}
+
+static int copy_dir(struct kept_copy *c, int from, int to);
+
+static int copy_entry(struct kept_copy *c, int from, int to, const char *name)
+{
+    char target[PATH];
+    struct sys_stat st;
+    int e = sys_stat_at(from, name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st);
+    if (e < 0)
+        return e;
+    switch (st.mode & S_IFMT) {
+    case S_IFCHR:
+        return sys_linkat(c->keep, "w", to, name, 0);
+    case S_IFLNK: {
+        long n = sys_readlinkat(from, name, target, sizeof target - 1);
+        target[n > 0 ? n : 0] = 0;
+        return n < 0 ? (int)n : sys_symlinkat(target, to, name);
+    }
+    case S_IFDIR:
+        break;
+    default:
+        return st.size ? copy_text(from, to, name) : sys_mknodat(to, name, st.mode, 0);
+    }
+    const size_t n = c->n, more = text_bytes(name);
+    if (n + 1 + more > sizeof c->path)
+        return -ENAMETOOLONG;
+    c->path[n] = '/';
+    memcpy(c->path + n + 1, name, more);
+    c->n += more;
+    e = sys_mkdirat(to, name, st.mode & 07777);
+    own_fd int in = e < 0 ? e : sys_openat(from, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+    own_fd int out = in < 0 ? in : sys_openat(to, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+    struct kept_record *made = out < 0 ? NULL : add(c->index, MADE, c->veil, c->path, c->n);
+    e = out < 0 ? out : !made ? -E2BIG : copy_dir(c, in, out);
+    if (made)
+        made->mode = st.mode;
+    c->n = n;
+    c->path[n] = 0;
+    return e;
+}
+
+static int copy_dir(struct kept_copy *c, int from, int to)
+{
+    _Alignas(8) char list[2048];
+    for (;;) {
+        long n = sys_getdents64(from, list, sizeof list);
+        if (n <= 0)
+            return (int)n;
+        for (long i = 0; i < n;) {
+            const struct sys_dirent *d = (const void *)(list + i);
+            i += d->reclen;
+            if (str_is(str_of(d->name), ".") || str_is(str_of(d->name), ".."))
+                continue;
+            int e = copy_entry(c, from, to, d->name);
+            if (e < 0)
+                return e;
+        }
+    }
+}
+
+/* Copies the layer that is `own` in the box's tmpfs. */
+static int copy_layer(struct kept_copy *c, int own_root, const struct kept_record *own)
+{
+    char name[NAME_ROOM];
+    struct sys_stat st;
+    put_number(name, own->mode);
+    own_fd int from = sys_openat(own_root, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+    int e = from < 0 ? from : sys_stat_at(from, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &st);
+    layer_name(c->path, own->veil, own->whiteouts);
+    c->n = text_bytes(c->path) - 1;
+    c->veil = own->veil;
+    if (e == 0)
+        e = sys_mkdirat(c->keep, c->path, st.mode & 07777);
+    own_fd int to = e < 0 ? e : sys_openat(c->keep, c->path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+    struct kept_record *made = to < 0 ? NULL : add(c->index, MADE, c->veil, c->path, c->n);
+    if (!made)
+        return to < 0 ? to : -E2BIG;
+    made->mode = st.mode;
+    return copy_dir(c, from, to);
+}
+
+/* Once all is created: what each directory is. One that did not get its mode (an ACL for new files) makes all of it
+   unusable. */
+static int look_again(const struct kept_copy *c)
+{
+    for (uint32_t at = sizeof *c->index; at < c->index->bytes; at += record_at(c->index, at)->bytes) {
+        struct kept_record *it = record_at(c->index, at);
+        struct sys_stat st;
+        int e = it->kind == MADE ? sys_stat_at(c->keep, it->path, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st) : 0;
+        if (e < 0 || it->kind != MADE) {
+            if (e < 0)
+                return e;
+            continue;
+        }
+        if (st.mode != it->mode)
+            return -EBADMSG;
+        it->inode = st.inode;
+        it->seconds = st.changed.seconds;
+        it->nanoseconds = st.changed.nanoseconds;
+    }
+    return 0;
+}
+
+static int write_index(const struct kept_copy *c)
+{
+    own_fd int file = sys_openat(c->keep, "index", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    long n = file < 0 ? file : sys_write(file, c->index, c->index->bytes);
+    if (n != (long)c->index->bytes)
+        return n < 0 ? (int)n : -ENOSPC;
+    return (int)sys_call(SYS_fdatasync, file, 0, 0, 0, 0, 0);
+}
+
+static int copy_all(struct kept_copy *c, int own_root)
+{
+    const uint32_t end = c->index->bytes;
+    int e = sys_mknodat(c->keep, "w", S_IFCHR, 0);
+    for (uint32_t at = sizeof *c->index; e == 0 && at < end; at += record_at(c->index, at)->bytes) {
+        if (record_at(c->index, at)->kind == OWN)
+            e = copy_layer(c, own_root, record_at(c->index, at));
+    }
+    if (e == 0)
+        e = c->index->lost ? -E2BIG : look_again(c);
+    return e < 0 ? e : write_index(c);
+}
+
+/* These are only kept for speed: when there are too many, all go. */
+static void forget_many(int masks)
+{
+    _Alignas(8) char list[4096];
+    unsigned n = 0;
+    for (int pass = 0; pass < 2; pass++) {
+        own_fd int dir = sys_openat(masks, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+        long got;
+        while (dir >= 0 && (got = sys_getdents64(dir, list, sizeof list)) > 0) {
+            for (long i = 0; i < got;) {
+                const struct sys_dirent *d = (const void *)(list + i);
+                i += d->reclen;
+                if (d->name[0] == '.')
+                    continue;
+                n++;
+                if (pass == 1)
+                    (void)remove_tree(masks, d->name);
+            }
+        }
+        if (n <= TRUST_AT_MOST)
+            return;
+    }
+}
+
+void kept_store(struct runner *r)
+{
+    struct kept *k = &r->kept;
+    struct kept_copy c = {.index = k->index, .keep = -1};
+    char name[NAME_ROOM];
+    if (!k->noting || r->own < 0)
+        return;
+    int e = sys_mkdirat(k->keep_in, "masks", 0700);
+    own_fd int masks =
+        e < 0 && e != -EEXIST ? e : sys_openat(k->keep_in, "masks", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+    if (masks < 0)
+        return;
+    forget_many(masks);
+    put_number(put_text(name, ".new-"), (uint32_t)sys_getpid());
+    (void)remove_tree(masks, name); /* of a process that was killed */
+    e = sys_mkdirat(masks, name, 0700);
+    c.keep = e < 0 ? e : sys_openat(masks, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+    if (c.keep < 0)
+        return;
+    e = copy_all(&c, r->own);
+    if (e < 0 && e != -ENOSPC && e != -EDQUOT) {
+        *c.index = (struct kept_index){.bytes = sizeof *c.index, .lost = 1};
+        memcpy(c.index->mark, mark, sizeof mark);
+        e = write_index(&c);
+    }
+    if (e == 0) {
+        (void)remove_tree(masks, k->key);
+        e = sys_renameat2(masks, name, masks, k->key, 1 /* RENAME_NOREPLACE */);
+    }
+    if (e < 0)
+        (void)remove_tree(masks, name);
+    sys_drop(&c.keep);
+}

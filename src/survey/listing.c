@@ -1,0 +1,79 @@
+/* What a directory certainly does not contain: hashes of its names (survey/listing.h). */
+#include "survey/listing.h"
+
+#include <linux/magic.h>
+#include "sys/fd.h"
+#include "sys/file.h"
+
+enum { READ_MOST = 16 << 10 }; /* bytes of entries: some 400 names */
+
+#ifndef XFS_SUPER_MAGIC
+#define XFS_SUPER_MAGIC 0x58465342
+#endif
+
+static unsigned bit_of(struct str name)
+{
+    uint32_t h = 2166136261u;
+    for (size_t i = 0; i < name.n; i++) {
+        unsigned char c = (unsigned char)name.p[i];
+        h = (h ^ (c >= 'A' && c <= 'Z' ? c + 32u : c)) * 16777619u;
+    }
+    return (h ^ h >> 16) % (LISTING_WORDS * 64);
+}
+
+static bool is_ascii(struct str name)
+{
+    for (size_t i = 0; i < name.n; i++) {
+        if ((unsigned char)name.p[i] >= 0x80)
+            return false;
+    }
+    return true;
+}
+
+/* File systems of a disk or of memory, whose directories list all that can be looked up in them. */
+static bool lists_all(int dir)
+{
+    struct statfs fs;
+    if (sys_fstatfs(dir, &fs) < 0)
+        return false;
+    switch ((uint32_t)fs.f_type) {
+    case EXT4_SUPER_MAGIC:
+    case XFS_SUPER_MAGIC:
+    case BTRFS_SUPER_MAGIC:
+    case TMPFS_MAGIC:
+    case OVERLAYFS_SUPER_MAGIC:
+        return true;
+    default:
+        return false;
+    }
+}
+
+bool listing_read(const char *path, struct listing *ret)
+{
+    _Alignas(8) char list[READ_MOST];
+    own_fd int dir = sys_openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+    if (dir < 0 || !lists_all(dir))
+        return false;
+    *ret = (struct listing){{0}};
+    for (size_t all = 0;;) {
+        long n = sys_getdents64(dir, list, sizeof list);
+        if (n <= 0)
+            return n == 0;
+        all += (size_t)n;
+        if (all > READ_MOST)
+            return false;
+        for (long at = 0; at < n;) {
+            const struct sys_dirent *d = (const void *)(list + at);
+            const struct str name = str_of(d->name);
+            if (!is_ascii(name))
+                return false;
+            ret->bits[bit_of(name) / 64] |= 1ull << bit_of(name) % 64;
+            at += d->reclen;
+        }
+    }
+}
+
+bool listing_may_have(const struct listing *l, struct str name)
+{
+    return !is_ascii(name) || (l->bits[bit_of(name) / 64] >> bit_of(name) % 64 & 1);
+}

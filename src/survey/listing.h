@@ -1,0 +1,22 @@
+/*
+ * What a directory certainly does not contain. A policy names many files that most machines do not have, a dozen or two
+ * in one directory: to read it once is cheaper than to ask for each.
+ */
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+#include "base/str.h"
+
+enum { LISTING_WORDS = 64 };
+struct listing {
+    uint64_t bits[LISTING_WORDS]; /* one for each hash of a name in it */
+};
+
+/*
+ * Reads the directory. False if nothing can be concluded from its names: it is not readable, large, in a file system
+ * where names exist that it does not list (automounts, /proc, network) or are looked up by other rules than ASCII case, or
+ * has names beyond ASCII, which a directory that folds case (ext4's casefold) may find by an ASCII name.
+ */
+bool listing_read(const char *path, struct listing *ret);
+/* False: there is no such name, in no ASCII case. */
+bool listing_may_have(const struct listing *l, struct str name);
