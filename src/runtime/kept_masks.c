@@ -248,20 +248,20 @@ static int remove_tree(int at, const char *name)
     if (e != -ENOTEMPTY && e != -EEXIST)
         return e;
     own_fd int dir = sys_openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
-    for (e = dir < 0 ? dir : 0; e == 0;) {
+    e = dir < 0 ? dir : 0;
+    for (bool any = true; e == 0 && any;) { /* from the start again: removing moves entries */
         long n = sys_getdents64(dir, list, sizeof list);
-        if (n <= 0) {
-            e = (int)n;
-            break;
-        }
+        any = false;
         for (long i = 0; i < n && e == 0;) {
             const struct sys_dirent *d = (const void *)(list + i);
             i += d->reclen;
-            if (!str_is(str_of(d->name), ".") && !str_is(str_of(d->name), ".."))
-                e = remove_tree(dir, d->name);
+            if (str_is(str_of(d->name), ".") || str_is(str_of(d->name), ".."))
+                continue;
+            e = remove_tree(dir, d->name);
+            any = true;
         }
         if (e == 0)
-            e = sys_lseek(dir, 0, SEEK_SET) < 0 ? -EIO : 0;
+            e = n < 0 ? (int)n : sys_lseek(dir, 0, SEEK_SET) < 0 ? -EIO : 0;
     }
     return e < 0 ? e : sys_unlinkat(at, name, AT_REMOVEDIR);
 }

@@ -3,8 +3,10 @@
 
     tidy.py BUILD FILE...
 
-What was found in a file is kept in BUILD/tidy, by the contents of the file, of every header that it reads, of .clang-tidy, and by
-clang-tidy itself and the words of the command: only what has changed is looked at again, and a finding is told again each time.
+Up to SIZE sources of a folder are read as one text, as the build of the product compiles them: their headers are parsed once, and the
+analyzer follows a call into another file of the folder. What was found in a text is kept in BUILD/tidy, by the contents of its files, of
+every header that they read, of .clang-tidy, and by clang-tidy itself and the words of the command: only what has changed is looked at
+again, and a finding is told again each time. A file that is named has its whole text looked at.
 """
 import concurrent.futures
 import functools
@@ -22,8 +24,11 @@ PLAIN = "src/base/err.c"
 # With PINFOLD_FAULTS a kernel call is a function to it, so that it knows that the kernel writes through pointers; of the plain
 # form, a piece of assembly, it believes that nothing is written.
 # analyzer.h tells it how functions of other files answer.
-DEEP = ["-DPINFOLD_FAULTS", "-include", os.path.abspath("tests/lint/analyzer.h"), "-Xclang", "-analyzer-config", "-Xclang", "max-nodes=40000"]
+# It takes a file that a text includes for a header, of whose functions it follows none unless told to.
+DEEP = ["-DPINFOLD_FAULTS", "-include", os.path.abspath("tests/lint/analyzer.h"), "-Xclang", "-analyzer-config", "-Xclang", "max-nodes=40000",
+        "-Xclang", "-analyzer-opt-analyze-headers"]
 ALWAYS = ["-Wno-unknown-warning-option"]
+SIZE = 16  # sources of a text, as unity_size in meson.build
 FINDING = re.compile(r"^\S+:\d+:\d+: (?:error|warning):")
 
 
@@ -41,59 +46,81 @@ def version():
     return subprocess.run(["clang-tidy", "--version"], stdout=subprocess.PIPE, text=True, check=True).stdout
 
 
-def commands(build):
-    """{source: (directory, words of the compiler)}; of the files that several programs are made of, one command."""
+def words_of(command):
+    """The words of a compiler's command without itself, its input and its outputs."""
+    words = shlex.split(command)[:-1]
+    kept, skip = [], False
+    for word in words[2 if os.path.basename(words[0]) == "ccache" else 1:]:
+        if not skip and word not in ("-o", "-MF", "-MQ", "-c", "-MD"):
+            kept.append(word)
+        skip = word in ("-o", "-MF", "-MQ")
+    return kept
+
+
+class Text:
+    """Sources that are looked at together, and how one of them is compiled."""
+
+    def __init__(self, name, sources, directory, words):
+        self.name, self.sources, self.directory = name, sources, directory
+        self.words = words + ALWAYS + ([] if PLAIN in sources else DEEP)
+
+
+def texts_of(build):
+    """All texts of a build; a source that several programs are made of is in the first one's."""
     with open(os.path.join(build, "compile_commands.json"), encoding="utf-8") as text:
-        return {os.path.realpath(os.path.join(c["directory"], c["file"])): (c["directory"], c["command"]) for c in reversed(json.load(text))}
+        commands = json.load(text)
+    targets, seen = {}, set()
+    for c in commands:
+        source = os.path.relpath(os.path.join(c["directory"], c["file"]))
+        if source.startswith("src/") and source not in seen:
+            seen.add(source)
+            words = words_of(c["command"])
+            target = PLAIN if source == PLAIN else os.path.dirname(c["output"])
+            targets.setdefault((target, c["directory"], tuple(words)), []).append(source)
+    return [Text(f"{number}-{target.replace('/', '-')}-{at}", sources[at:at + SIZE], directory, list(words))
+            for number, ((target, directory, words), sources) in enumerate(targets.items()) for at in range(0, len(sources), SIZE)]
 
 
 class Tidy:
     def __init__(self, build):
-        self.build = build
-        self.commands = commands(build)
         self.kept = os.path.join(build, "tidy")
         os.makedirs(self.kept, exist_ok=True)
 
-    def words(self, source):
-        return ALWAYS + ([] if source == PLAIN else DEEP)
+    @staticmethod
+    def key(text, files):
+        parts = [version(), digest(".clang-tidy"), text.directory, *text.words, *text.sources]
+        return hashlib.sha256("\n".join(parts + [f"{path} {digest(path)}" for path in files]).encode()).hexdigest()
 
-    def key(self, source, headers):
-        parts = [version(), digest(".clang-tidy"), *self.words(source), str(self.commands.get(os.path.realpath(source)))]
-        return hashlib.sha256("\n".join(parts + [f"{path} {digest(path)}" for path in [source, *headers]]).encode()).hexdigest()
-
-    def headers(self, source):
-        """All that the preprocessor reads for it, the system's headers too."""
-        directory, command = self.commands.get(os.path.realpath(source), (".", f"cc -iquote src -Iinclude -std=gnu11 -D_GNU_SOURCE {source}"))
-        words = [w for w in shlex.split(command) if w != "-MD"]
-        words = words[1:] if os.path.basename(words[0]) == "ccache" else words
-        kept, skip = [], False
-        for word in words[1:]:
-            if not skip and word not in ("-o", "-MF", "-MQ", "-c") and not word.startswith("-W"):
-                kept.append(word)
-            skip = word in ("-o", "-MF", "-MQ")
-        done = subprocess.run(["clang", *kept, *[w for w in self.words(source) if w.startswith(("-D", "-inc")) or w.endswith(".h")], "-w", "-M"],
-                              cwd=directory, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=False)
+    @staticmethod
+    def files(text, path):
+        """All that the preprocessor reads for it: sources, headers, the system's headers too."""
+        done = subprocess.run(["clang", *[w for w in text.words if not w.startswith("-W")], "-w", "-M", path],
+                              cwd=text.directory, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=False)
         if done.returncode != 0:
             return None
         names = done.stdout.replace("\\\n", " ").partition(":")[2].split()
-        return sorted({os.path.realpath(os.path.join(directory, name)) for name in names} - {os.path.realpath(source)})
+        return sorted({os.path.realpath(os.path.join(text.directory, name)) for name in names})
 
-    def run(self, source):
+    def run(self, text):
         """(what it printed, what it complained about)"""
-        place = os.path.join(self.kept, source.replace("/", "-") + ".json")
+        path = os.path.join(self.kept, text.name + ".c")
+        place = path[:-1] + "json"
         try:
-            with open(place, encoding="utf-8") as text:
-                last = json.load(text)
-            if last["key"] == self.key(source, last["headers"]):
+            with open(place, encoding="utf-8") as last:
+                last = json.load(last)
+            if last["key"] == self.key(text, last["files"]):
                 return last["out"], last["err"]
         except (OSError, ValueError, KeyError):
             pass
-        done = subprocess.run(["clang-tidy", "--quiet", *["--extra-arg=" + w for w in self.words(source)], "-p", self.build, source],
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
-        headers = None if "Error while processing" in done.stderr else self.headers(source)
-        if headers is not None:
-            with open(place + ".new", "w", encoding="utf-8") as text:
-                json.dump({"key": self.key(source, headers), "headers": headers, "out": done.stdout, "err": done.stderr}, text)
+        with open(path, "w", encoding="utf-8") as out:
+            for source in text.sources:
+                out.write(f'#include "{os.path.abspath(source)}" // NOLINT\n')
+        done = subprocess.run(["clang-tidy", "--quiet", "--config-file=" + os.path.abspath(".clang-tidy"), path, "--", *text.words],
+                              cwd=text.directory, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
+        files = None if "Error while processing" in done.stderr else self.files(text, path)
+        if files is not None:
+            with open(place + ".new", "w", encoding="utf-8") as out:
+                json.dump({"key": self.key(text, files), "files": files, "out": done.stdout, "err": done.stderr}, out)
             os.replace(place + ".new", place)
         return done.stdout, done.stderr
 
@@ -103,15 +130,25 @@ def accepted():
         return {tuple(line.split()[:2]) for line in text if line.strip() and not line.startswith("#")}
 
 
+def chosen(build, sources):
+    """The texts that these are in, the longest first; a source that nothing here is made of is one by itself."""
+    texts = texts_of(build)
+    known = {source for text in texts for source in text.sources}
+    found = [text for text in texts if set(sources) & set(text.sources)]
+    found += [Text(source.replace("/", "-"), [source], os.getcwd(), ["-iquote", "src", "-Iinclude", "-std=gnu11", "-D_GNU_SOURCE"]) for source in sources if source not in known]
+    return sorted(found, key=lambda text: -sum(os.path.getsize(source) for source in text.sources if os.path.exists(source)))
+
+
 def main():
-    build, sources = os.path.abspath(sys.argv[1]), sys.argv[2:]
+    build, sources = os.path.abspath(sys.argv[1]), [os.path.normpath(source) for source in sys.argv[2:]]
     tidy, known = Tidy(build), accepted()
+    looked_at = chosen(build, sources)
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        results = list(pool.map(tidy.run, sources))
+        results = list(pool.map(tidy.run, looked_at))
     new, texts = set(), []
-    for source, (out, err) in zip(sources, results):
+    for text, (out, err) in zip(looked_at, results):
         if re.search(r"Error while processing|no such file", err) and not any(FINDING.match(line) for line in out.splitlines()):
-            new.add(f"{source}: clang-tidy cannot read it: {err.strip()[-400:]}")
+            new.add(f"{text.sources[0]} and what is compiled with it: clang-tidy cannot read it: {err.strip()[-400:]}")
         for line in out.splitlines():
             if not FINDING.match(line):
                 continue
@@ -119,7 +156,8 @@ def main():
             where, checks = line.partition(":")[0], line.rpartition("[")[2].rstrip("]")
             if (where, checks.partition(",")[0]) not in known:
                 new.add(line)
-                texts.append(out)
+                if out not in texts:
+                    texts.append(out)
     print("\n".join(sorted(new) + texts), end="\n" if new else "")
     sys.exit(1 if new else 0)
 

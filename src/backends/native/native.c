@@ -50,6 +50,9 @@ struct birth {
 enum { BUILDER_STACK = 256 << 10, PAGE = 4096 };
 
 static bool memory_shared; /* with the builder of a box that has not ended */
+/* The memory of a box whose builder finish() did not wait for, and the builder's pidfd. */
+static struct birth *left_behind;
+static int left_pidfd = -1;
 
 /* ---- in the builder ---- */
 
@@ -178,7 +181,7 @@ static const char *const *env_copy(const char *const *env, char *to)
 /* Where layers of masks are kept for the next box like this one. */
 static void keep_masks(struct birth *b, const struct plan *plan)
 {
-    const char *runtime = plan->facts->runtime;
+    const char *runtime = plan->facts ? plan->facts->runtime : NULL;
     struct sys_stat st;
     if (!runtime || snprintf(b->runtime, sizeof b->runtime, "%s", runtime) >= (int)sizeof b->runtime)
         return;
@@ -193,8 +196,39 @@ static void keep_masks(struct birth *b, const struct plan *plan)
     b->builder.runner.kept.key = b->masks;
 }
 
+static void birth_free(struct birth *b)
+{
+    if (b)
+        (void)sys_call(SYS_munmap, b, b->bytes, 0, 0, 0, 0);
+}
+
+/* The box has ended, with all processes that shared the memory. Its score is ours since the builder raised it; pid 1 may
+   have ended before it put that back. */
+static void take_memory_back(struct birth *b)
+{
+    const struct runner *r = &b->builder.runner;
+    memory_shared = false;
+    (void)sys_prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
+    own_fd int score = r->oom_bytes ? sys_openat(AT_FDCWD, "/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC, 0) : -1;
+    if (score >= 0)
+        (void)sys_write(score, r->oom_text, r->oom_bytes);
+    birth_free(b);
+}
+
+/* Before the next box the caller has waited for the builder (pinfold.h, `leave`). */
+static void take_left_back(void)
+{
+    struct pollfd ended = {.fd = left_pidfd, .events = POLLIN};
+    if (!left_behind || sys_poll_ms(&ended, 1, 0) != 1)
+        return;
+    left_pidfd = sys_shut(left_pidfd);
+    take_memory_back(left_behind);
+    left_behind = NULL;
+}
+
 static struct birth *birth_new(const struct start_request *ask, struct err *e)
 {
+    take_left_back();
     const struct plan_image *plan = ask->plan->image;
     const size_t slots = (runner_room(plan) * sizeof(int) + 7) & ~(size_t)7,
                  env = env_bytes((const char *const *)ask->plan->env);
@@ -223,25 +257,6 @@ static struct birth *birth_new(const struct start_request *ask, struct err *e)
         b->builder.job.envp = env_copy((const char *const *)ask->plan->env, (char *)(b + 1) + slots);
     }
     return b;
-}
-
-static void birth_free(struct birth *b)
-{
-    if (b)
-        (void)sys_call(SYS_munmap, b, b->bytes, 0, 0, 0, 0);
-}
-
-/* The box has ended, with all processes that shared the memory. Its score is ours since the builder raised it; pid 1 may
-   have ended before it put that back. */
-static void take_memory_back(struct birth *b)
-{
-    const struct runner *r = &b->builder.runner;
-    memory_shared = false;
-    (void)sys_prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
-    own_fd int score = r->oom_bytes ? sys_openat(AT_FDCWD, "/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC, 0) : -1;
-    if (score >= 0)
-        (void)sys_write(score, r->oom_text, r->oom_bytes);
-    birth_free(b);
 }
 
 /* Creating a network namespace takes as long as the rest of a start, so pid 1 does it while the builder works. Not
@@ -278,6 +293,7 @@ static int clone_builder(struct birth *birth, int *ret_pidfd)
                                   .pidfd = (uint64_t)(uintptr_t)ret_pidfd};
     if (birth->shared) {
         struct sys_clone here = how;
+        builder_populate(&birth->builder, birth->stack + BUILDER_STACK);
         here.flags |= CLONE_VM;
         here.stack = (uint64_t)(uintptr_t)birth->stack;
         here.stack_size = BUILDER_STACK;
@@ -396,6 +412,10 @@ static void native_finish(struct started *s)
         if (s->memory &&
             ended) /* otherwise a process that was killed may still be about to end: the next box gets a copy */
             take_memory_back(s->memory);
+    }
+    if (s->memory && s->leave_builder) {
+        left_behind = s->memory;
+        left_pidfd = sys_taken(&s->pidfd);
     }
     s->memory = NULL;
     s->builder = sys_shut(s->builder);
