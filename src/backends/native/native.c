@@ -27,6 +27,7 @@
 #include "backends/native/native.h"
 #include "backends/native/net_kept.h"
 #include "guard/guard.h"
+#include "guard/supervise.h"
 #include "runtime/builder.h"
 #include "sys/fd.h"
 #include "sys/file.h"
@@ -54,22 +55,6 @@ static struct birth *left_behind;
 static int left_pidfd = -1;
 
 /* ---- in the builder ---- */
-
-static int supervise(const struct builder *b, int notify, int host_proc, int init)
-{
-    const struct builder_end end = builder_end(b);
-    const struct guard_ask ask = {.plan = b->plan,
-                                  .notify = notify,
-                                  .host_proc = host_proc,
-                                  .report = b->report,
-                                  .files = guard_files,
-                                  .init_pidfd = init,
-                                  .begun = b->pass[0],
-                                  .program = b->program,
-                                  .kept = &end,
-                                  .kept_bytes = sizeof end};
-    return guard_serve(&ask);
-}
 
 static bool has_main; /* native_main() was called */
 
@@ -167,7 +152,7 @@ static void builder_ask(struct builder *b, const struct start_request *ask)
     b->group_dir = c->v2_dir;
     for (int i = 0; i < c->n_v1 && i < 8; i++)
         b->group_tasks[b->n_group_tasks++] = c->v1_tasks[i];
-    b->supervise = supervise;
+    b->supervise = guard_supervise;
 }
 
 /* Of the plan only the image stays where it is as long as the box (plan_settle_down()). */
