@@ -17,7 +17,7 @@
 
 #define GUARD_OPTION "--guard"
 
-struct left { /* at the beginning of the memfd; the plan follows */
+struct guard_handed { /* at the beginning of the memfd; the plan follows */
     int notify, host_proc, report, init_pidfd, begun;
     uint32_t files, kept_bytes, plan_bytes;
     uint64_t text;
@@ -70,15 +70,15 @@ static int execute(int program, int memory)
 
 int guard_become(const struct guard_ask *ask)
 {
-    struct left l = {.notify = ask->notify,
-                     .host_proc = ask->host_proc,
-                     .report = ask->report,
-                     .init_pidfd = ask->init_pidfd,
-                     .begun = ask->begun,
-                     .files = ask->files != NULL,
-                     .kept_bytes = ask->kept_bytes,
-                     .plan_bytes = ask->plan->bytes,
-                     .text = guard_text()};
+    struct guard_handed l = {.notify = ask->notify,
+                             .host_proc = ask->host_proc,
+                             .report = ask->report,
+                             .init_pidfd = ask->init_pidfd,
+                             .begun = ask->begun,
+                             .files = ask->files != NULL,
+                             .kept_bytes = ask->kept_bytes,
+                             .plan_bytes = ask->plan->bytes,
+                             .text = guard_text()};
     const int fds[] = {l.notify, l.host_proc, l.report, l.init_pidfd, l.begun};
     if (l.kept_bytes > sizeof l.kept)
         return -E2BIG;
@@ -111,11 +111,12 @@ int guard_resume(int fd, struct guard_ask *ret, void *kept, uint32_t kept_bytes)
     int e = sys_stat_at(fd, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &st);
     if (e < 0)
         return e;
-    long p = st.size < sizeof(struct left) ? -EBADMSG : sys_call(SYS_mmap, 0, st.size, 1, 2 /* private */, fd, 0);
+    long p =
+        st.size < sizeof(struct guard_handed) ? -EBADMSG : sys_call(SYS_mmap, 0, st.size, 1, 2 /* private */, fd, 0);
     if (p < 0 && p > -4096)
         return (int)p;
     sys_shut(fd);
-    const struct left *l = (const void *)p; // NOLINT(performance-no-int-to-ptr)
+    const struct guard_handed *l = (const void *)p; // NOLINT(performance-no-int-to-ptr)
     if (l->kept_bytes != kept_bytes || st.size - sizeof *l != l->plan_bytes)
         return -EBADMSG;
     memcpy(kept, l->kept, kept_bytes);

@@ -17,7 +17,7 @@ enum phase { PHASE_BUILD, PHASE_INSIDE, PHASE_LOCK };
 enum { KEPT_ROOM = 48 << 10 };
 struct kept_index;
 /* Layers of masks that an earlier box made (runtime/kept_masks.c). */
-struct kept {
+struct kept_masks {
     const char *home, *key;   /* the runtime directory, and the name of this plan's masks in it; NULL: not used */
     struct kept_index *index; /* KEPT_ROOM bytes */
     int dir;                  /* the usable layers, or -1 */
@@ -58,7 +58,7 @@ struct runner {
     uint8_t oom_bytes;        /* 0: unchanged */
     const struct span *spare; /* memory shared with the builder that pid 1 unmaps once its command runs */
     size_t n_spare;
-    struct kept kept;
+    struct kept_masks kept;
     uint64_t open_files; /* soft RLIMIT_NOFILE before the builder raised it, 0: unchanged */
 };
 

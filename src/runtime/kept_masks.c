@@ -103,6 +103,21 @@ void kept_layer(struct runner *r, bool whiteouts, uint32_t own)
     }
 }
 
+unsigned mode_like(const struct runner *r, int at, const char *path, const struct sys_stat *st)
+{
+    unsigned mode = st->mode & 07777;
+    if (st->uid == r->plan->uid && st->gid != r->plan->gid)
+        mode = (mode & 0707) | (mode & 07) << 3; /* in the box others of its group have only the rights of others */
+    if (st->uid != r->plan->uid) {
+        mode = 0;
+        if (sys_may(at, path, 4) == 0)
+            mode |= 0444;
+        if (sys_may(at, path, 1) == 0)
+            mode |= 0111;
+    }
+    return mode;
+}
+
 /* ---- before BUILD ---- */
 
 static bool is_whole(const struct kept_index *x, long n)
@@ -180,7 +195,7 @@ static bool is_usable(const struct runner *r, int dir)
 
 void kept_begin(struct runner *r)
 {
-    struct kept *k = &r->kept;
+    struct kept_masks *k = &r->kept;
     char path[PATH];
     if (!k->home || !nth_veil(r, 0) || text_bytes(k->home) + sizeof "/masks/" + text_bytes(k->key) > sizeof path)
         return;
@@ -438,7 +453,7 @@ static void forget_many(int masks)
 
 void kept_store(struct runner *r)
 {
-    struct kept *k = &r->kept;
+    struct kept_masks *k = &r->kept;
     struct kept_copy c = {.index = k->index, .keep = -1};
     char name[NAME_ROOM];
     if (!k->noting || r->own < 0)

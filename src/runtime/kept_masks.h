@@ -15,3 +15,5 @@ void kept_missed(struct runner *r, const char *path, size_t n, bool closed);
 void kept_layer(struct runner *r, bool whiteouts, uint32_t own);
 /* In the builder's helper, after BUILD: keeps what was noted. */
 void kept_store(struct runner *r);
+/* The mode that a copy of the directory `path`, whose status is `st`, needs for the box. */
+unsigned mode_like(const struct runner *r, int at, const char *path, const struct sys_stat *st);

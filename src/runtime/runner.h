@@ -51,8 +51,6 @@ int step_tmpfs(struct runner *r, const struct step *s);
 int step_devices(struct runner *r, const struct step *s);
 
 /* veil.c */
-/* The mode that a copy of the directory `path`, whose status is `st`, needs for the box. */
-unsigned mode_like(const struct runner *r, int at, const char *path, const struct sys_stat *st);
 int step_veil(struct runner *r, const struct step *s);
 int step_cover(struct runner *r, const struct step *s);
 /* COVER of the directory `place` (O_PATH); *ret_tree (or NULL) gets the mount that now covers it. */

@@ -47,21 +47,6 @@ static bool component(const char **path, char name[NAME_BYTES])
     return true;
 }
 
-unsigned mode_like(const struct runner *r, int at, const char *path, const struct sys_stat *st)
-{
-    unsigned mode = st->mode & 07777;
-    if (st->uid == r->plan->uid && st->gid != r->plan->gid)
-        mode = (mode & 0707) | (mode & 07) << 3; /* in the box others of its group have only the rights of others */
-    if (st->uid != r->plan->uid) {
-        mode = 0;
-        if (sys_may(at, path, 4) == 0)
-            mode |= 0444;
-        if (sys_may(at, path, 1) == 0)
-            mode |= 0111;
-    }
-    return mode;
-}
-
 /* Creates the directory `name` in `at` with the mode and owner of `like`, or what of them matters to the box. */
 static int mkdir_like(const struct runner *r, int at, const char *name, int like, unsigned *ret_mode)
 {

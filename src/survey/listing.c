@@ -49,13 +49,13 @@ static bool lists_all(int dir)
     }
 }
 
-bool listing_read(const char *path, struct listing *ret)
+bool listing_read(const char *path, struct dir_listing *ret)
 {
     _Alignas(8) char list[READ_ONCE];
     own_fd int dir = sys_openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
     if (dir < 0 || !lists_all(dir))
         return false;
-    *ret = (struct listing){{0}};
+    *ret = (struct dir_listing){{0}};
     for (size_t all = 0;;) {
         long n = sys_getdents64(dir, list, sizeof list);
         if (n <= 0)
@@ -74,7 +74,7 @@ bool listing_read(const char *path, struct listing *ret)
     }
 }
 
-bool listing_may_have(const struct listing *l, struct str name)
+bool listing_may_have(const struct dir_listing *l, struct str name)
 {
     return !is_ascii(name) || (l->bits[bit_of(name) / 64] >> bit_of(name) % 64 & 1);
 }

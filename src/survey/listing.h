@@ -8,7 +8,7 @@
 #include "base/str.h"
 
 enum { LISTING_WORDS = 64 };
-struct listing {
+struct dir_listing {
     uint64_t bits[LISTING_WORDS]; /* one for each hash of a name in it */
 };
 
@@ -17,6 +17,6 @@ struct listing {
  * where names exist that it does not list (automounts, /proc, network) or are looked up by other rules than ASCII case, or
  * has names beyond ASCII, which a directory that folds case (ext4's casefold) may find by an ASCII name.
  */
-bool listing_read(const char *path, struct listing *ret);
+bool listing_read(const char *path, struct dir_listing *ret);
 /* False: there is no such name, in no ASCII case. */
-bool listing_may_have(const struct listing *l, struct str name);
+bool listing_may_have(const struct dir_listing *l, struct str name);

@@ -44,9 +44,9 @@ struct survey_node {
     uint32_t hash;
     uint32_t mode, uid, gid;
     uint64_t dev, ino, born;
-    const char *target;      /* text of the link */
-    struct listing *listing; /* what it does not contain, once ASKED_OFTEN names were missing */
-    uint16_t missing;        /* names in it; UNLISTED: never list it */
+    const char *target;          /* text of the link */
+    struct dir_listing *listing; /* what it does not contain, once ASKED_OFTEN names were missing */
+    uint16_t missing;            /* names in it; UNLISTED: never list it */
     enum { NOT_ASKED, NOT_WRITTEN, WRITTEN } written; /* by a box: checked when a link in it is followed */
     struct survey_node *next;                         /* in the same bucket */
 };
