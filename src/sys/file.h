@@ -2,6 +2,7 @@
  * Files and names: one thin function per kernel call. Everything returns -errno; paths are NUL-terminated.
  */
 #pragma once
+#include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <stdio.h>
