@@ -270,14 +270,18 @@ static size_t veil(int own, const struct floor_step *s)
     MUST(CALL(mkdirat, own, name, 0755));
     int layer = (int)MUST(CALL(openat, own, name, O_PATH | O_DIRECTORY | O_CLOEXEC));
     size_t n = 1;
+    bool optional = true; /* all its stubs: left out where mounts lie below */
     for (; s[n].kind == STEP_STUB; n++) {
+        optional = optional && s[n].flags & 32;
         make_parents(layer, s[n].path, before);
         before = s[n].path;
         make_stub(layer, s[n].path, s[n].mode);
     }
     char *at = append_number(append(layers, "lowerdir=/proc/self/fd/"), (unsigned long)layer); /* /tmp may be covered */
     append(append(at, ":"), s->path);
-    MUST(CALL(mount, "veil", s->path, "overlay", mount_flags(s->flags), layers));
+    long mounted = CALL(mount, "veil", s->path, "overlay", mount_flags(s->flags), layers);
+    if (mounted != -22 /* EINVAL */ || !optional)
+        MUST(mounted);
     name[0]++;
     return n;
 }

@@ -87,8 +87,7 @@ struct engine {
     int (*probe)(struct facts *f, struct arena *mem, bool thorough, struct err *e);
     /* The id of the policy's image, as in the facts; "" if it is missing. NULL for engines without images. */
     int (*image_id)(const struct policy *p, struct arena *mem, const char **ret, struct err *e);
-    /* Pure: marks what the tool's command line does (STEP_TOOL, `outer`); called at the end of plan_make. Or NULL. */
-    void (*take)(struct plan_image *image);
+    uint32_t namespaces; /* facts.tool_namespaces: those that the program creates as its command line says; 0: none */
     /*
      * The tool's command line for the plan, NULL-terminated, in `mem`. Pure: the same plan gives the same words on any
      * machine; they contain no secret. NULL for engines that are no other program.

@@ -1,11 +1,11 @@
 /*
  * The entry point of static, position-independent programs. Such a program first relocates its tables, and each page of them would
  * cost a page fault of its own, the dearest part of a small start. So the kernel is asked to populate all of them with one call; where
- * it cannot (before Linux 5.14), the faults come one by one. Then the C library's _start runs. This is assembly because
+ * it cannot (before Linux 5.14), the faults come one by one. The same for ten pages of the stack, of which exec makes 32. Then the C library's _start runs. This is assembly because
  * nothing is relocated yet.
  */
 
-/* madvise(from the first page with addresses, to the end of initialised data, MADV_POPULATE_WRITE) */
+/* madvise(from the first page with addresses, to the end of initialised data, MADV_POPULATE_WRITE); then 40 KiB of stack */
 #if defined __x86_64__
 __asm__(".pushsection .text.program_start,\"ax\",@progbits\n"
         ".globl program_start\n"
@@ -19,6 +19,11 @@ __asm__(".pushsection .text.program_start,\"ax\",@progbits\n"
         "    lea _edata(%rip), %rsi\n"
         "    sub %rdi, %rsi\n"
         "    mov $23, %edx\n"
+        "    mov $28, %eax\n"
+        "    syscall\n"
+        "    lea -40960(%rsp), %rdi\n"
+        "    and $-4096, %rdi\n"
+        "    mov $40960, %esi\n"
         "    mov $28, %eax\n"
         "    syscall\n"
         "    jmp _start\n"
@@ -38,6 +43,11 @@ __asm__(".pushsection .text.program_start,\"ax\",@progbits\n"
         "    sub x1, x1, x0\n"
         "    mov x2, #23\n"
         "    mov x8, #233\n"
+        "    svc #0\n"
+        "    sub x0, sp, #40960\n"
+        "    and x0, x0, #-4096\n"
+        "    mov x1, #40960\n"
+        "    mov x2, #23\n"
         "    svc #0\n"
         "    b _start\n"
         ".size program_start, . - program_start\n"

@@ -20,6 +20,7 @@
 struct left { /* at the beginning of the memfd; the plan follows */
     int notify, host_proc, report, init_pidfd, begun;
     uint32_t files, kept_bytes, plan_bytes;
+    uint64_t text;
     _Alignas(8) char kept[GUARD_KEPT];
 };
 
@@ -76,7 +77,8 @@ int guard_become(const struct guard_ask *ask)
                      .begun = ask->begun,
                      .files = ask->files != NULL,
                      .kept_bytes = ask->kept_bytes,
-                     .plan_bytes = ask->plan->bytes};
+                     .plan_bytes = ask->plan->bytes,
+                     .text = guard_text()};
     const int fds[] = {l.notify, l.host_proc, l.report, l.init_pidfd, l.begun};
     if (l.kept_bytes > sizeof l.kept)
         return -E2BIG;
@@ -124,6 +126,7 @@ int guard_resume(int fd, struct guard_ask *ret, void *kept, uint32_t kept_bytes)
                               .init_pidfd = l->init_pidfd,
                               .begun = l->begun,
                               .files = l->files ? guard_files : NULL,
-                              .program = -1};
+                              .program = -1,
+                              .text = l->text};
     return 0;
 }

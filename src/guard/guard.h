@@ -24,6 +24,7 @@ struct guard_ask {
     /* The program in which the guard continues (guard_become()), O_PATH, owned; -1: it stays in this process. Of `kept`,
        GUARD_KEPT bytes at most, guard_resume() returns a copy there. */
     int program;
+    uint64_t text; /* where this program's texts are in the memory of pid 1, if that is another process's image; or 0 */
     const void *kept;
     uint32_t kept_bytes;
 };

@@ -19,6 +19,8 @@
 
 /* apart.c: executes ask->program; returns -errno. */
 int guard_become(const struct guard_ask *ask);
+/* target.c: where the texts of this program begin. */
+uint64_t guard_text(void);
 
 #define ANSWERED LONG_MAX       /* the handler has sent the answer */
 #define CONTINUE (LONG_MAX - 1) /* let the kernel perform the call: only if nothing depends on memory or names */
@@ -199,10 +201,11 @@ struct guard {
     uint32_t umask;      /* ours at the moment */
     int names_held;      /* 0, 1 shared, 2 exclusive */
     bool has_ptrace, ptrace_off;
-    bool nested;      /* callers may have their own mount namespaces (nested.c) */
-    int init_pid;     /* of pid 1, in the box's /proc */
-    int init_tid;     /* the same in the guard's /proc; 0: not looked up yet */
-    bool proc_has_us; /* the box's /proc shows the guard: there is no pid namespace between */
+    bool nested;       /* callers may have their own mount namespaces (nested.c) */
+    int init_pid;      /* of pid 1, in the box's /proc */
+    uint64_t own_text; /* where the texts of this program are in pid 1's memory */
+    int init_tid;      /* the same in the guard's /proc; 0: not looked up yet */
+    bool proc_has_us;  /* the box's /proc shows the guard: there is no pid namespace between */
     bool proc_known;
     uint64_t proc_device; /* of the box's /proc, if known; 0: none */
     struct target targets[TARGETS];

@@ -18,6 +18,7 @@
 
 #include "base/str.h"
 #include "guard/guard.h"
+#include "guard/supervise.h"
 #include "init/guest.h"
 #include "runtime/builder.h"
 #include "sys/caps.h"
@@ -213,22 +214,6 @@ static void check_in(const struct init_words *w, struct arrived *a)
     sys_shut(s);
 }
 
-static int supervise(const struct builder *b, int notify, int host_proc, int init)
-{
-    const struct builder_end end = builder_end(b);
-    const struct guard_ask ask = {.plan = b->plan,
-                                  .notify = notify,
-                                  .host_proc = host_proc,
-                                  .report = b->report,
-                                  .files = guard_files,
-                                  .init_pidfd = init,
-                                  .begun = b->pass[0],
-                                  .program = b->program,
-                                  .kept = &end,
-                                  .kept_bytes = sizeof end};
-    return guard_serve(&ask);
-}
-
 /* This program as the guard of a box (guard/guard.h), in the process that was its builder. */
 static _Noreturn void guard_main(int fd)
 {
@@ -323,7 +308,7 @@ int main(int argc, char **argv)
         die("cannot start the box", ENOMEM);
     builder_begin(&b, a.plan, slots);
     b.foreign = true;
-    b.supervise = supervise;
+    b.supervise = guard_supervise;
     b.control = a.fds[CHECKIN_CONTROL];
     b.report = a.fds[CHECKIN_REPORT];
     b.publish = a.fds[CHECKIN_PUBLISH];

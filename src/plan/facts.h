@@ -1,6 +1,7 @@
 /*
  * What one engine can enforce on this machine, and why not the rest; plus the survey: what the file system has at the
- * paths of the policy. Filled in by engine probes and survey/survey.c; the plan only reads it.
+ * paths of the policy. Filled in by engine probes and survey/survey.c; the plan only reads it. Values alone: through a
+ * function in here the plan would call out (tests/lint/pure.sh).
  */
 #pragma once
 #include <stdbool.h>
@@ -74,7 +75,6 @@ struct container_fact {
 };
 
 struct policy; /* policy/policy.h */
-struct plan_image;
 
 /* Targets of paths over links when this policy was first examined: later plans accept these targets and no others. */
 struct path_pins {
@@ -99,12 +99,10 @@ struct machine_fact {
 struct facts {
     const char *seatbelt_custom;        /* the text of policy->seatbelt_file, or NULL */
     const struct machine_fact *machine; /* NULL: no virtual machine */
-    /* If the engine is another program: its path; and a pure function that marks what its command line does of an
-       image (STEP_TOOL, `outer`). */
-    const char *tool;
-    bool unsandboxed; /* no box: the plan has only the command's directory and rlimits (--unsandboxed-fallback) */
-    void (*take)(struct plan_image *image);
-    const char *engine;                 /* "native", "docker", ... */
+    const char *tool;                   /* if the engine is another program: its path */
+    uint32_t tool_namespaces; /* those that its command line creates, with the root and the host name; 0: none */
+    bool unsandboxed;   /* no box: the plan has only the command's directory and rlimits (--unsandboxed-fallback) */
+    const char *engine; /* "native", "docker", ... */
     const struct engine_reason *others; /* if the engine was chosen by `auto` */
     size_t n_others;
     const struct policy *policy;            /* for its image, daemon and runtime */

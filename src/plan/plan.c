@@ -34,6 +34,18 @@ static uint32_t namespaces_of(const struct making *m)
     return bits;
 }
 
+/* Marks what the engine's program does by its command line: it also sets lo up in a network that it creates. */
+static void give_to_tool(struct plan_image *image, uint32_t namespaces)
+{
+    struct step *s = (void *)((char *)image + image->steps_at);
+    image->outer = image->namespaces & namespaces;
+    for (uint32_t i = 0; i < image->n_steps; i++) {
+        if (s[i].kind == STEP_ROOT || s[i].kind == STEP_HOSTNAME ||
+            (s[i].kind == STEP_LOOPBACK && image->outer & CLONE_NEWNET))
+            s[i].flags |= STEP_TOOL;
+    }
+}
+
 static int finish_image(struct making *m)
 {
     struct plan *p = m->plan;
@@ -48,8 +60,8 @@ static int finish_image(struct making *m)
     image->namespaces = namespaces_of(m);
     image->uid = m->policy->user == USER_ROOT ? 0 : m->policy->user == USER_IDS ? m->policy->uid : m->facts->uid;
     image->gid = m->policy->user == USER_ROOT ? 0 : m->policy->user == USER_IDS ? m->policy->gid : m->facts->gid;
-    if (m->facts->take)
-        m->facts->take(image);
+    if (m->facts->tool_namespaces)
+        give_to_tool(image, m->facts->tool_namespaces);
     p->image = image;
     p->workspace = m->workspace;
     p->places = m->places;

@@ -67,7 +67,7 @@ static int prepare_for(const struct pinfold_policy *p, const struct engine *engi
     n->facts.uid = getuid();
     n->facts.gid = getgid();
     n->facts.policy = p->policy;
-    n->facts.take = engine->take;
+    n->facts.tool_namespaces = engine->namespaces;
     n->facts.written = world_written(n->mem, p->layers.world.state);
     n->facts.pins = p->pins;
     int r = engine->probe(&n->facts, n->mem, thorough, e);

@@ -310,27 +310,21 @@ static void question(void *ctx, const struct box_question *q, bool *ret_allow, b
 static int start_planned(struct pinfold_result *result, const struct pinfold_run_options *o, const struct plan_ask *ask,
                          const int stdio[3], bool again, struct err *e)
 {
-    struct box_ask box = {.plan = result->prepared.plan,
-                          .engine = result->prepared.engine,
-                          .argv = o->argv,
-                          .stdio = {stdio[0], stdio[1], stdio[2]},
-                          .capture = o->capture != 0,
-                          .capture_max = o->capture_max ? o->capture_max : DEFAULT_CAPTURE,
-                          .tty = ask->tty ? result->policy->policy->tty : TTY_NEVER,
-                          .foreground = o->foreground != 0,
-                          .leave = o->leave != 0,
-                          .net_kept = o->keep_network ? &result->policy->net_kept : NULL,
-                          .on_question = o->ask ? question : NULL,
-                          .ctx = (void *)(uintptr_t)o,
-                          .control_fd = o->control_fd,
-                          .lasting = planned_give_back};
-    struct planned_memory memory = {&result->prepared, result->policy};
-    struct span spare[PLANNED_SPANS];
-    box.lasting_ctx = &memory;
-    box.spare = spare;
-    box.n_spare = planned_spare(&memory, spare, PLANNED_SPANS);
-    say_header(o, box.plan, again);
-    return box_run(&box, &result->box, e);
+    struct planned_memory memory = {.prepared = &result->prepared, .policy = result->policy};
+    struct run_spec spec = planned_spec(&memory);
+    spec.start.argv = o->argv;
+    spec.start.net_kept = o->keep_network ? &result->policy->net_kept : NULL;
+    spec.command = (struct box_command){.stdio = {stdio[0], stdio[1], stdio[2]},
+                                        .capture = o->capture != 0,
+                                        .capture_max = o->capture_max ? o->capture_max : DEFAULT_CAPTURE,
+                                        .tty = ask->tty ? result->policy->policy->tty : TTY_NEVER,
+                                        .foreground = o->foreground != 0};
+    spec.on_question = o->ask ? question : NULL;
+    spec.ctx = (void *)(uintptr_t)o;
+    spec.leave = o->leave != 0;
+    spec.control_fd = o->control_fd;
+    say_header(o, spec.start.plan, again);
+    return box_run(&spec, &result->box, e);
 }
 
 /*

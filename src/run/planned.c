@@ -150,3 +150,12 @@ size_t planned_spare(const struct planned_memory *m, struct span *ret, size_t ro
     n += arena_spans(m->policy->policy->mem, NULL, 0, ret + n, room - n);
     return n + arena_spans(m->policy->mem, NULL, 0, ret + n, room - n);
 }
+
+struct run_spec planned_spec(struct planned_memory *m)
+{
+    return (struct run_spec){
+        .engine = m->prepared->engine,
+        .start = {.plan = m->prepared->plan, .spare = m->spare, .n_spare = planned_spare(m, m->spare, PLANNED_SPANS)},
+        .lasting = planned_give_back,
+        .lasting_ctx = m};
+}

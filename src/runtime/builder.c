@@ -231,6 +231,12 @@ size_t builder_stacks(void)
     return KEPT_AT + KEPT_ROOM;
 }
 
+void builder_populate(const struct builder *b, char *stack_end)
+{
+    sys_populate(stack_end - 3 * PAGE, 3 * PAGE);
+    sys_populate(b->stacks + INIT_STACK - 2 * PAGE, 3 * PAGE);
+}
+
 static int clone_init(struct builder *b, int *ret_pidfd)
 {
     char *memory = b->stacks ? b->stacks : sys_pages(INIT_ROOM);

@@ -59,6 +59,8 @@ int map_ids(uint32_t inside_uid, uint32_t inside_gid, uint32_t uid, uint32_t gid
 int builder_map_ids(const struct builder *b, uint32_t uid, uint32_t gid);
 /* Bytes for `stacks`, whole pages. */
 size_t builder_stacks(void);
+/* Makes the pages that a builder with `stacks` will touch, of its own stack, which ends at `stack_end`, and of those. */
+void builder_populate(const struct builder *b, char *stack_end);
 struct builder_end builder_end(const struct builder *b);
 /* In the program that the guard continues in: first, keeps what `end` says of the builder's rights; 0 or -errno. */
 int builder_resume(const struct builder_end *end);

@@ -46,28 +46,6 @@ static void answer(int reply, uint32_t kind, uint32_t a, uint32_t b)
 
 /* ---- signals ---- */
 
-/* Session id of the process with this /proc entry, or 0: field 6 of proc_pid_stat(5). */
-static int session_of(int proc, const char *pid)
-{
-    char path[32], text[512];
-    size_t n = 0;
-    for (; pid[n] && n < 16; n++)
-        path[n] = pid[n];
-    __builtin_memcpy(path + n, "/stat", 6);
-    own_fd int fd = sys_openat(proc, path, O_RDONLY | O_CLOEXEC, 0);
-    long got = fd < 0 ? fd : sys_read(fd, text, sizeof text);
-    long at = got - 1;
-    while (at > 0 && text[at] != ')') /* the name before may contain anything */
-        at--;
-    int blanks = 0, value = 0;
-    for (; at > 0 && at < got && blanks < 5; at++) {
-        blanks += text[at] == ' ';
-        if (blanks == 4 && text[at] >= '0' && text[at] <= '9')
-            value = value * 10 + text[at] - '0';
-    }
-    return value;
-}
-
 static int number_of(const char *name)
 {
     int v = 0;
@@ -93,7 +71,7 @@ static int sweep_session(int proc, int leader, bool itself, int signal)
         for (long at = 0; at < got;) {
             const struct sys_dirent *d = (const void *)(list + at);
             int pid = number_of(d->name);
-            if (pid > 0 && (itself || pid != leader) && session_of(proc, d->name) == leader) {
+            if (pid > 0 && (itself || pid != leader) && sys_call(SYS_getsid, pid, 0, 0, 0, 0, 0) == leader) {
                 (void)sys_kill(pid, signal);
                 found++;
             }

@@ -246,22 +246,14 @@ static const char *const *own_environment(const struct plan *plan, struct arena 
 static int keep_planned(const struct session_birth *b, struct prepared *prepared, struct err *e)
 {
     auto_arena struct arena *mem = arena_new(MAX_SESSION_ARENA);
-    struct planned_memory memory = {prepared, b->policy};
-    struct span spare[PLANNED_SPANS];
-    struct keep_ask keep = {.plan = prepared->plan,
-                            .engine = prepared->engine,
-                            .report = b->report,
-                            .lock = b->lock,
-                            .lasting = planned_give_back,
-                            .lasting_ctx = &memory,
-                            .spare = spare,
-                            .n_spare = planned_spare(&memory, spare, PLANNED_SPANS)};
+    struct planned_memory memory = {.prepared = prepared, .policy = b->policy};
+    struct keep_ask keep = {.box = planned_spec(&memory), .report = b->report, .lock = b->lock};
     if (!mem)
         return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot start the session");
     keep.env = own_environment(prepared->plan, mem);
     keep.cwd = arena_text(mem, prepared->plan->cwd);
-    keep.name = arena_text(mem, b->place->name);
-    keep.scope = arena_text(mem, b->place->scope);
+    keep.box.session = arena_text(mem, b->place->name);
+    keep.box.scope = arena_text(mem, b->place->scope);
     keep.run = arena_text(mem, b->place->run);
     keep.record = arena_printf(mem, "%s/record", b->place->state);
     keep.stopped = arena_printf(mem, "%s/stopped", b->place->state);

@@ -237,21 +237,20 @@ int pinfold_exec(struct pinfold_session *session, const struct pinfold_exec_opti
     if (r < 0 || !result)
         return tell(error, &e, r);
     struct sending sending = {session, &o};
-    struct box_exec x = {.ask = {.argv = o.argv,
-                                 .stdio = {stdio[0], stdio[1], stdio[2]},
-                                 .capture = o.capture != 0,
-                                 .capture_max = o.capture_max ? o.capture_max : DEFAULT_CAPTURE,
-                                 .tty = o.tty == 2 ? TTY_AUTO
-                                        : o.tty    ? TTY_ALWAYS
-                                                   : TTY_NEVER,
-                                 .foreground = o.foreground != 0,
-                                 .session = result->session},
+    struct box_exec x = {.command = {.stdio = {stdio[0], stdio[1], stdio[2]},
+                                     .capture = o.capture != 0,
+                                     .capture_max = o.capture_max ? o.capture_max : DEFAULT_CAPTURE,
+                                     .output = o.output,
+                                     .output_ctx = o.ctx,
+                                     .tty = o.tty == 2 ? TTY_AUTO
+                                            : o.tty    ? TTY_ALWAYS
+                                                       : TTY_NEVER,
+                                     .foreground = o.foreground != 0},
+                         .session = result->session,
                          .limits = result->terms.limits,
                          .cwd = o.cwd,
                          .sessiond = session->record.pid,
                          .cancel_fd = o.cancel_fd > 0 ? o.cancel_fd : -1,
-                         .output = o.output,
-                         .output_ctx = o.ctx,
                          .send = send_command,
                          .send_ctx = &sending};
     if (o.shell)

@@ -350,7 +350,7 @@ static void take_frame(struct sessiond *k, struct session_job *j, const struct f
         over(k, j);
         break;
     case FRAME_STARTED: /* a virtual machine has its own pids, and the guard around it sees qemu */
-        j->result.command = k->ask->plan->facts->machine ? 0 : f->a;
+        j->result.command = k->ask->box.start.plan->facts->machine ? 0 : f->a;
         break;
     case FRAME_EXIT:
         j->result.cpu_us = f->utime_us + f->stime_us;
@@ -475,7 +475,7 @@ void jobs_start(struct sessiond *k, struct session_request *q)
         answer_refused(q->from, &e, r);
         return;
     }
-    j->result.session = k->ask->name;
+    j->result.session = k->ask->box.session;
     last_id = j->id;
     answer_bytes(q->from, "", 0, j->id, 0, 0);
 }
@@ -502,7 +502,7 @@ static void put_job(struct json *out, const struct session_job *j, const struct 
 void jobs_list(struct sessiond *k, struct session_request *q)
 {
     auto_buf struct buf text = BUF(MAX_ANSWER_JSON);
-    const struct box_terms terms = box_terms(k->ask->plan);
+    const struct box_terms terms = box_terms(k->ask->box.start.plan);
     struct json out = JSON(&text);
     json_object(&out, NULL);
     json_array(&out, "jobs");
@@ -561,7 +561,7 @@ static void hear_of_start(struct sessiond *k, struct session_job *j)
         auto_fd int fd = -1;
         if (answer_receive(j->reply, &f, sizeof f, &fd) == (ssize_t)sizeof f)
             take_frame(k, j, &f, &fd);
-        if (k->ask->plan->facts->machine)
+        if (k->ask->box.start.plan->facts->machine)
             return;
     }
 }
@@ -617,7 +617,7 @@ uint64_t jobs_next(void)
 
 void jobs_due(struct sessiond *k, uint64_t now)
 {
-    const uint64_t said = k->ask->plan->policy->limits.grace.value;
+    const uint64_t said = k->ask->box.start.plan->policy->limits.grace.value;
     for (unsigned i = 0; last_id && i < MAX_JOBS; i++) {
         struct session_job *j = &jobs[i];
         struct frame f = {.kind = FRAME_SIGNAL, .a = SIGTERM, .b = SIGNAL_EVERYONE};

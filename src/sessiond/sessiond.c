@@ -133,7 +133,7 @@ static void take_signals(struct sessiond *k)
    (session/session.c). */
 static void mark_stopped(struct sessiond *k, const struct box_result *result)
 {
-    const struct limits *l = &k->ask->plan->policy->limits;
+    const struct limits *l = &k->ask->box.start.plan->policy->limits;
     const char *limit = k->told ? NULL : box_limit_name(result->limit);
     uint64_t value = result->limit == BOX_LIMIT_MEMORY      ? l->memory.value
                      : result->limit == BOX_LIMIT_PROCESSES ? l->processes.value
@@ -243,18 +243,8 @@ int sessiond_run(const struct keep_ask *ask, struct err *e)
     int r = begin(&k, e);
     const struct box_sessiond calls = {
         .ctx = &k, .begun = begun, .fd = k.epoll, .ready = ready, .next = next_wake, .due = due, .denied = take_denial};
-    const struct box_ask box = {.plan = ask->plan,
-                                .engine = ask->engine,
-                                .stdio = {-1, -1, -1},
-                                .lasting = ask->lasting,
-                                .lasting_ctx = ask->lasting_ctx,
-                                .spare = ask->spare,
-                                .n_spare = ask->n_spare,
-                                .sessiond = &calls,
-                                .session = ask->name,
-                                .scope = ask->scope};
     if (r == 0)
-        r = box_keep(&box, &k.box, &result, e);
+        r = box_keep(&ask->box, &calls, &k.box, &result, e);
     if (r == 0 && k.report >= 0)
         r = err_say(e, ERR_SYSTEM, "the session's box ended before it could serve");
     else if (r == 0)

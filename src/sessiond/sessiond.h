@@ -6,19 +6,13 @@
 #include "supervisor/run.h"
 
 struct keep_ask {
-    const struct plan *plan;
-    const struct engine *engine;
+    struct run_spec box;
     const char *const *env; /* the session's environment, NULL-terminated; its directory */
     const char *cwd;
-    void (*lasting)(void *ctx); /* struct box_ask's */
-    void *lasting_ctx;
-    const struct span *spare;
-    size_t n_spare;
-    const char *name, *scope; /* the session's, for the audit log */
-    const char *run;          /* the session's runtime directory, in which the socket is created */
-    const char *stopped;      /* file that says that the session ended regularly, and by which limit, if any */
-    const char *record;       /* its record: if that is gone, or another session's, this session ends */
-    int report;               /* for one sessiond_report; owned */
+    const char *run;     /* the session's runtime directory, in which the socket is created */
+    const char *stopped; /* file that says that the session ended regularly, and by which limit, if any */
+    const char *record;  /* its record: if that is gone, or another session's, this session ends */
+    int report;          /* for one sessiond_report; owned */
     int lock; /* of the session's directory (flock), shared with the starter: released once the session runs; -1 */
 };
 /* What the process that started the daemon reads: whether the session runs. */

@@ -64,8 +64,8 @@ void denial_log(struct box *b, const struct denial *d)
     if (b->audit_given_up)
         return;
     struct audit_event event = {.id = b->result->id,
-                                .session = b->ask->session,
-                                .scope = b->ask->scope,
+                                .session = b->spec ? b->spec->session : b->exec->session,
+                                .scope = b->spec ? b->spec->scope : NULL,
                                 .kind = d->kind,
                                 .action = d->action,
                                 .target = d->target,
@@ -116,12 +116,12 @@ bool box_result_deny(struct box_result *r, const struct denial *d)
 void denial_keep(struct box *b, const struct denial *d)
 {
     struct box_result *r = b->result;
-    if (b->ask->sessiond && b->ask->sessiond->denied)
-        b->ask->sessiond->denied(b->ask->sessiond->ctx, d);
+    if (b->sessiond && b->sessiond->denied)
+        b->sessiond->denied(b->sessiond->ctx, d);
     if (!box_result_deny(r, d))
         return;
-    if (b->ask->on_denial)
-        b->ask->on_denial(b->ask->ctx, &r->denials[r->n_denials - 1]);
+    if (b->spec && b->spec->on_denial)
+        b->spec->on_denial(b->spec->ctx, &r->denials[r->n_denials - 1]);
     denial_log(b, &r->denials[r->n_denials - 1]);
 }
 
@@ -156,13 +156,14 @@ void denial_frame(struct box *b, const struct denial_frame *f, size_t n)
     snprintf(kind, sizeof kind, "%s", socket ? "socket" : "file");
     snprintf(action, sizeof action, "%s", known_action ? actions[copy.action] : "change");
     snprintf(how, sizeof how, "guard");
-    char *rule = strdup(rule_text(b->ask->plan->image, copy.rule, reason));
+    char *rule = strdup(rule_text(b->spec->start.plan->image, copy.rule, reason));
     char *said = strdup(target);
     if (rule && said) {
         struct denial d = {kind, action, said, rule, NULL, how, copy.pid};
         d.session = copy.session;
         d.why = copy.action == DENIAL_GIT_CONFIG && !same(rule, reason) && *reason ? strdup(reason) : NULL;
-        d.origin = strcpy(origin, policy_origin(b->ask->plan->policy, copy.origin, (char[512]){0}, sizeof origin));
+        d.origin =
+            strcpy(origin, policy_origin(b->spec->start.plan->policy, copy.origin, (char[512]){0}, sizeof origin));
         denial_keep(b, &d);
         free(d.why);
     } else {
@@ -196,7 +197,7 @@ void denial_limit(struct box *b, const struct limits_hit *hit)
     snprintf(rule, sizeof rule, "limits.%s", action);
     char room[512];
     /* Of a command in a session: its own limits have an origin, the others are the session's. */
-    const char *where = b->ask->plan   ? policy_origin(b->ask->plan->policy, said->origin, room, sizeof room)
+    const char *where = b->spec        ? policy_origin(b->spec->start.plan->policy, said->origin, room, sizeof room)
                         : said->origin ? "the command's options"
                                        : "the session";
     snprintf(origin, sizeof origin, "%s", where);
@@ -206,7 +207,7 @@ void denial_limit(struct box *b, const struct limits_hit *hit)
 
 void denial_offline(struct box *b)
 {
-    const struct plan *p = b->ask->plan;
+    const struct plan *p = b->spec ? b->spec->start.plan : NULL;
     char kind[] = "network", action[] = "connect", target[] = "(not seen)", rule[] = "net none", how[] = "none",
          origin[512], room[512];
     if (!p || p->policy->net != NET_NONE || p->facts->unsandboxed || p->image->tier != TIER_NAMESPACES)

@@ -218,28 +218,31 @@ static void set_target(struct relay *r, int fd, const struct look *l)
 }
 
 /* A pipe to the caller's descriptor `i` as the command's output. */
-static int output_pipe(struct io *io, const struct box_ask *ask, int i, const struct look *l, struct err *e)
+static int output_pipe(struct io *io, const struct box_command *command, int i, const struct look *l, struct err *e)
 {
     int from, to, r = make_pipe(&from, &to, 0, e);
     if (r < 0)
         return r;
     struct relay *relay = add_relay(io, RELAY_OUT, from, -1);
     relay->own_from = true;
-    set_target(relay, ask->stdio[i], l);
+    set_target(relay, command->stdio[i], l);
     relay->splice = !l->append && !relay->to_socket && (l->regular || l->pipeline) && !relay->small_writes;
     io->give[i] = to;
     io->own_give[i] = true;
     return 0;
 }
 
-static void set_capture(struct relay *r, const struct box_ask *ask, struct box_result *result, int i)
+static void set_capture(struct relay *r, const struct box_command *command, struct box_result *result, int i)
 {
     r->capture = i == 2 ? &result->err : &result->out;
-    r->capture_max = ask->capture_max;
+    r->capture_max = command->capture_max;
+    r->output = command->output;
+    r->output_ctx = command->output_ctx;
     r->truncated = i == 2 ? &result->err_truncated : &result->out_truncated;
 }
 
-static int capture_pipe(struct io *io, const struct box_ask *ask, struct box_result *result, int i, struct err *e)
+static int capture_pipe(struct io *io, const struct box_command *command, struct box_result *result, int i,
+                        struct err *e)
 {
     int from, to, r = make_pipe(&from, &to, 0, e);
     if (r < 0)
@@ -247,24 +250,24 @@ static int capture_pipe(struct io *io, const struct box_ask *ask, struct box_res
     struct relay *relay = add_relay(io, RELAY_CAPTURE, from, -1);
     relay->own_from = true;
     relay->which = i;
-    set_capture(relay, ask, result, i);
+    set_capture(relay, command, result, i);
     io->give[i] = to;
     io->own_give[i] = true;
     return 0;
 }
 
-static int input_pipe(struct io *io, const struct box_ask *ask, const struct look *l, struct err *e)
+static int input_pipe(struct io *io, const struct box_command *command, const struct look *l, struct err *e)
 {
     int from, to, r = make_pipe(&from, &to, 1, e);
     if (r < 0)
         return r;
-    struct relay *relay = add_relay(io, RELAY_IN, ask->stdio[0], to);
+    struct relay *relay = add_relay(io, RELAY_IN, command->stdio[0], to);
     relay->own_to = true;
     relay->from_socket = l->socket;
     relay->splice = l->regular;
     relay->line_mode = l->kind == KIND_TTY;
     if (l->kind == KIND_TTY)
-        relay->from = reopen(ask->stdio[0], O_RDONLY, &relay->own_from);
+        relay->from = reopen(command->stdio[0], O_RDONLY, &relay->own_from);
     io->give[0] = from;
     io->own_give[0] = true;
     return 0;
@@ -281,32 +284,34 @@ static bool same_description(int a, int b)
            fcntl(a, F_GETFL) == fcntl(b, F_GETFL) && lseek(a, 0, SEEK_CUR) == lseek(b, 0, SEEK_CUR);
 }
 
-static int give_output(struct io *io, const struct box_ask *ask, struct box_result *result, const struct look looks[3],
-                       int i, struct err *e)
+static int give_output(struct io *io, const struct box_command *command, struct box_result *result,
+                       const struct look looks[3], int i, struct err *e)
 {
     const struct look *l = &looks[i];
 
-    if (ask->capture)
-        return capture_pipe(io, ask, result, i, e);
+    if (command->capture)
+        return capture_pipe(io, command, result, i, e);
     if (l->kind == KIND_NONE)
         return give_null(io, i, O_WRONLY, e);
     if (l->kind == KIND_CLOSED)
         return give_null(io, i, O_RDONLY, e); /* writing to it is EBADF, as it would be */
     bool relayed = l->kind == KIND_RELAYED || l->kind == KIND_SOCKET || l->kind == KIND_TTY || io->all_output_passes;
     if (!relayed) {
-        bool one = i == 2 && io->give[1] == ask->stdio[1] && looks[1].kind == l->kind &&
-                   same_description(ask->stdio[1], ask->stdio[2]);
-        io->give[i] = ask->stdio[one ? 1 : i];
+        bool one = i == 2 && io->give[1] == command->stdio[1] && looks[1].kind == l->kind &&
+                   same_description(command->stdio[1], command->stdio[2]);
+        io->give[i] = command->stdio[one ? 1 : i];
         return 0;
     }
-    if (i == 2 && io->own_give[1] && looks[1].kind == l->kind && same_description(ask->stdio[1], ask->stdio[2])) {
+    if (i == 2 && io->own_give[1] && looks[1].kind == l->kind &&
+        same_description(command->stdio[1], command->stdio[2])) {
         io->give[2] = io->give[1];
         return 0;
     }
-    return output_pipe(io, ask, i, l, e);
+    return output_pipe(io, command, i, l, e);
 }
 
-static int give_input(struct io *io, const struct box_ask *ask, const struct look *l, struct err *e)
+static int give_input(struct io *io, const struct box_command *command, bool own_box, const struct look *l,
+                      struct err *e)
 {
     switch (l->kind) {
     case KIND_NONE:
@@ -314,45 +319,46 @@ static int give_input(struct io *io, const struct box_ask *ask, const struct loo
     case KIND_CLOSED:
         return give_null(io, 0, O_WRONLY, e); /* reading it is EBADF, as it would be */
     case KIND_FILE:
-        if (!ask->engine) /* a box of somebody else's: nobody opens it anew */
-            return input_pipe(io, ask, l, e);
+        if (!own_box) /* nobody opens it anew */
+            return input_pipe(io, command, l, e);
         __attribute__((fallthrough));
     case KIND_DIRECT:
         io->stdin_is_file = l->kind == KIND_FILE;
-        io->give[0] = ask->stdio[0];
+        io->give[0] = command->stdio[0];
         return 0;
     default:
-        return input_pipe(io, ask, l, e);
+        return input_pipe(io, command, l, e);
     }
 }
 
 /* The pty's two directions; their box end comes with the master. */
-static void give_pty(struct io *io, const struct box_ask *ask, struct box_result *result, const struct look looks[3])
+static void give_pty(struct io *io, const struct box_command *command, struct box_result *result,
+                     const struct look looks[3])
 {
-    bool all = ask->tty == TTY_ALWAYS, tty_in = looks[0].kind == KIND_TTY;
+    bool all = command->tty == TTY_ALWAYS, tty_in = looks[0].kind == KIND_TTY;
     int out = looks[1].kind == KIND_TTY ? 1 : looks[2].kind == KIND_TTY ? 2 : all ? 1 : 0;
 
     for (int i = 0; i < 3; i++) {
         if (looks[i].kind == KIND_TTY || all)
             io->give[i] = -1;
     }
-    if (ask->stdio[out] < 0 || looks[out].kind == KIND_CLOSED)
+    if (command->stdio[out] < 0 || looks[out].kind == KIND_CLOSED)
         out = tty_in ? 0 : -1;
     io->tty_out = (int)io->n_relays;
-    struct relay *r = add_relay(io, ask->capture ? RELAY_CAPTURE : RELAY_OUT, -1, -1);
+    struct relay *r = add_relay(io, command->capture ? RELAY_CAPTURE : RELAY_OUT, -1, -1);
     r->pty = true;
     r->which = 1;
-    if (ask->capture)
-        set_capture(r, ask, result, 1);
+    if (command->capture)
+        set_capture(r, command, result, 1);
     else if (out >= 0)
-        set_target(r, ask->stdio[out], &looks[out]);
-    if (ask->stdio[0] < 0 || looks[0].kind == KIND_CLOSED || (!all && !tty_in))
+        set_target(r, command->stdio[out], &looks[out]);
+    if (command->stdio[0] < 0 || looks[0].kind == KIND_CLOSED || (!all && !tty_in))
         return;
     io->tty_in = (int)io->n_relays;
     r = add_relay(io, RELAY_IN, -1, -1);
     r->pty = true;
     r->from_socket = looks[0].socket;
-    io->term.may_raw = tty_in && ask->foreground && !ask->capture && !looks[1].pipeline;
+    io->term.may_raw = tty_in && command->foreground && !command->capture && !looks[1].pipeline;
     r->line_mode = tty_in && !io->term.may_raw;
     r->terminal = tty_in;
 }
@@ -363,31 +369,31 @@ void io_none(struct io *io)
     io->term = (struct term){.fd = -1, .watcher_pipe = -1};
 }
 
-int io_begin(struct io *io, const struct box_ask *ask, const struct limits *limits, struct box_result *result,
-             struct err *e)
+int io_begin(struct io *io, const struct box_command *command, bool own_box, const struct limits *limits,
+             struct box_result *result, struct err *e)
 {
     struct look looks[3];
     int r;
 
     io_none(io);
-    io->stdin_fd = ask->stdio[0];
+    io->stdin_fd = command->stdio[0];
     io->all_output_passes = limits->output.value != LIMIT_NONE;
-    io->tty = box_wants_tty(ask->tty, ask->stdio, ask->capture);
+    io->tty = box_wants_tty(command->tty, command->stdio, command->capture);
     for (int i = 0; i < 3; i++) {
-        r = ask->capture && i > 0 ? 0 : look_at(i, ask->stdio[i], &looks[i], e);
-        if (ask->capture && i > 0)
+        r = command->capture && i > 0 ? 0 : look_at(i, command->stdio[i], &looks[i], e);
+        if (command->capture && i > 0)
             looks[i] = (struct look){.kind = KIND_NONE};
         if (r < 0)
             return r;
         if (looks[i].kind == KIND_TTY && io->term.fd < 0)
-            io->term.fd = ask->stdio[i];
+            io->term.fd = command->stdio[i];
     }
     if (io->tty)
-        give_pty(io, ask, result, looks);
+        give_pty(io, command, result, looks);
     for (int i = 0; i < 3; i++) {
-        if (io->tty && (looks[i].kind == KIND_TTY || ask->tty == TTY_ALWAYS))
+        if (io->tty && (looks[i].kind == KIND_TTY || command->tty == TTY_ALWAYS))
             continue;
-        r = i == 0 ? give_input(io, ask, &looks[0], e) : give_output(io, ask, result, looks, i, e);
+        r = i == 0 ? give_input(io, command, own_box, &looks[0], e) : give_output(io, command, result, looks, i, e);
         if (r < 0)
             return r;
     }

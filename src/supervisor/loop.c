@@ -55,7 +55,7 @@ static void verdict(struct box *b, const struct frame *f)
 {
     if (b->failed == 0 && !b->result->status_known)
         b->failed = b->exec ? box_exec_verdict(f->a, (int)f->b, b->exec->cwd, b->err)
-                            : engine_verdict(b->ask->plan, f->a, (int)f->b, b->err);
+                            : engine_verdict(b->spec->start.plan, f->a, (int)f->b, b->err);
     if (b->failed >= 0 && !b->result->status_known)
         b->failed = -EIO;
     if (b->exec)
@@ -84,7 +84,7 @@ static void command_ended(struct box *b, int status)
 
 static void begun(struct box *b)
 {
-    const struct box_sessiond *k = b->ask->sessiond;
+    const struct box_sessiond *k = b->sessiond;
     int r = k->begun(k->ctx, &b->started, b->err);
     b->begun = r == 0;
     if (r < 0)
@@ -127,7 +127,7 @@ static void control_frame(struct box *b, const struct frame *f)
     case FRAME_STOPPED:
         if (now_us() < b->stop_report_late)
             b->stop_report_late = 0;
-        else if (b->ask->foreground && b->stage == STAGE_RUNNING)
+        else if (b->command->foreground && b->stage == STAGE_RUNNING)
             signals_stop_self(b);
         break;
     case FRAME_EXIT:
@@ -145,7 +145,7 @@ static void control_frame(struct box *b, const struct frame *f)
         command_ended(b, (int)f->b);
         break;
     case FRAME_READY:
-        if (b->ask->sessiond && !b->begun)
+        if (b->sessiond && !b->begun)
             begun(b);
         break;
     case FRAME_STARTED:
@@ -350,7 +350,7 @@ static uint64_t fill_slots(struct box *b, struct pollfd p[SLOTS], uint64_t now)
         wake = b->lasting_at;
     p[SLOT_KEEPER] = (struct pollfd){.fd = -1};
     if (b->begun && b->stage < STAGE_ENDING) {
-        const struct box_sessiond *k = b->ask->sessiond;
+        const struct box_sessiond *k = b->sessiond;
         uint64_t next = k->next(k->ctx);
         p[SLOT_KEEPER] = (struct pollfd){.fd = k->fd, .events = POLLIN};
         wake = next < wake ? next : wake;
@@ -432,7 +432,7 @@ static void due(struct box *b, uint64_t now)
         signals_stop_due(b);
     if (b->lasting_at <= now) {
         b->lasting_at = NEVER;
-        b->ask->lasting(b->ask->lasting_ctx);
+        b->spec->lasting(b->spec->lasting_ctx);
     }
     if (b->io.term.background && b->stage < STAGE_ENDING && term_is_foreground(&b->io.term)) {
         struct err ignored;
@@ -497,7 +497,7 @@ static void serve(struct box *b, const struct pollfd p[SLOTS])
         b->cancelled = true;
         b->deadline = now;
     } else if (b->begun && b->stage < STAGE_ENDING) {
-        const struct box_sessiond *k = b->ask->sessiond;
+        const struct box_sessiond *k = b->sessiond;
         if (p[SLOT_KEEPER].revents)
             k->ready(k->ctx);
         if (b->stage < STAGE_ENDING && k->next(k->ctx) <= now)

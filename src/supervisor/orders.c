@@ -26,7 +26,7 @@ void box_resize(struct box *b)
 {
     struct winsize size;
     io_resize(&b->io);
-    if (!b->exec && !b->ask->plan->facts->machine) /* what a session's box is, is not known here */
+    if (b->spec && !b->spec->start.plan->facts->machine) /* what a session's box is, is not known here */
         return;
     if (b->io.master < 0 || b->io.term.fd < 0 || sys_tty_size(b->io.term.fd, &size) < 0)
         return;

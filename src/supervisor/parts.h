@@ -1,5 +1,5 @@
 /*
- * Shared by the files of supervisor/: one struct box per run, on the stack of box_run(), and the begin and end of each
+ * Shared by the files of supervisor/: one struct box per run, on the stack of box_run() and its like, and the begin and end of each
  * part.
  *
  *     run.c      order of everything       io.c       the command's descriptors 0, 1, 2
@@ -108,8 +108,9 @@ struct io {
 };
 
 void io_none(struct io *io); /* so that io_end may be called */
-int io_begin(struct io *io, const struct box_ask *ask, const struct limits *limits, struct box_result *result,
-             struct err *e);
+/* `own_box`: of an engine, which opens a file anew as standard input where a session's pid 1 cannot. */
+int io_begin(struct io *io, const struct box_command *command, bool own_box, const struct limits *limits,
+             struct box_result *result, struct err *e);
 /* After the start: closes the command's ends. */
 void io_started(struct io *io);
 /* The command on the pty has ended: reads what it wrote, without waiting for more. False without a pty. */
@@ -244,11 +245,15 @@ enum stage {
 };
 
 struct box {
-    const struct box_ask *ask;
-    const struct box_exec *exec; /* a command in an existing box: started.control is its reply socket */
-    bool cancelled;              /* by exec->cancel_fd */
-    bool begun;                  /* a box for a session: pid 1 serves */
-    int gone_errno;              /* exec: errno with which the session daemon refused */
+    /* One of two: the box that this process starts, or a command in a box of somebody else's, whose plan is not known
+       here and whose reply socket is started.control. */
+    const struct run_spec *spec;
+    const struct box_exec *exec;
+    const struct box_command *command;   /* that one's */
+    const struct box_sessiond *sessiond; /* of a box that is kept: it has no command; otherwise NULL */
+    bool cancelled;                      /* by exec->cancel_fd */
+    bool begun;                          /* a box for a session: pid 1 serves */
+    int gone_errno;                      /* exec: errno with which the session daemon refused */
     const struct limits *limits;
     struct box_result *result;
     struct err *err;
@@ -278,7 +283,7 @@ struct box {
     bool audit_given_up;
     enum stop_step { STOP_NONE, STOP_ASKED /* SIGTSTP was sent */, STOP_FORCED /* SIGSTOP was sent */ } stop;
     uint64_t stop_deadline;    /* of that step */
-    uint64_t lasting_at;       /* when to call ask->lasting, NEVER: not (any more) */
+    uint64_t lasting_at;       /* when to call spec->lasting, NEVER: not (any more) */
     uint64_t stop_report_late; /* a late report of a stop we did not wait for is ignored until then */
     bool give_up_output;       /* a signal came while only output was left to write */
     struct limits_hit hit;

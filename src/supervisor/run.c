@@ -1,4 +1,4 @@
-/* The order of one run, from start to result. */
+/* The lifecycle of a box and its command, from start to result. */
 #include "supervisor/run.h"
 
 #include <errno.h>
@@ -47,7 +47,7 @@ static void new_id(char ret[17])
 /* Every box begins here: the engine's start, in the group that its limits have. */
 static int start_engine(struct box *b, struct start_request *request)
 {
-    const struct engine *engine = b->ask->engine;
+    const struct engine *engine = b->spec->engine;
     struct means *m = &b->means;
     int r;
     b->began = now_us();
@@ -56,47 +56,65 @@ static int start_engine(struct box *b, struct start_request *request)
     } else {
         request->cgroup = m->join;
         r = engine->start(request, &b->started, b->err);
-        if (r == 0 && b->ask->plan->facts->machine) /* what it boots may have been made, and its start took seconds */
+        if (r == 0 &&
+            b->spec->start.plan->facts->machine) /* what it boots may have been made, and its start took seconds */
             watcher_disk_from_now(&m->watcher);
     }
-    b->lasting_at = b->ask->lasting ? b->began + LASTING_US : NEVER;
+    b->lasting_at = b->spec->lasting ? b->began + LASTING_US : NEVER;
     if (r == 0)
         limits_started(m, &b->started);
     return r;
 }
 
+static struct winsize size_of(const struct term *t)
+{
+    struct winsize size = {.ws_row = 24, .ws_col = 80};
+    if (t->fd >= 0)
+        (void)sys_tty_size(t->fd, &size);
+    return size;
+}
+
+static void time_begins(struct box *b, uint64_t from)
+{
+    uint64_t timeout = b->limits->timeout.value; /* milliseconds */
+    b->deadline = timeout > NEVER / 2000 ? NEVER : from + timeout * 1000;
+}
+
+/* The box's own engine is given what the caller asked for, with what was made here. */
 static int start(struct box *b)
 {
-    struct io *io = &b->io;
-    struct winsize size = {.ws_row = 24, .ws_col = 80};
-    struct start_request request = {.plan = b->ask->plan,
-                                    .argv = b->ask->argv,
-                                    .net_kept = b->ask->net_kept,
-                                    .spare = b->ask->spare,
-                                    .n_spare = b->ask->n_spare};
+    const struct io *io = &b->io;
+    const struct winsize size = size_of(&io->term);
+    const bool own_process = b->command->foreground || b->sessiond; /* otherwise it is a library's caller's */
+    struct start_request request = b->spec->start;
 
-    if (io->term.fd >= 0)
-        (void)sys_tty_size(io->term.fd, &size);
-    for (int i = 0; i < 3; i++)
-        request.stdio[i] = io->give[i];
+    memcpy(request.stdio, io->give, sizeof request.stdio);
     request.tty = io->tty;
     request.no_echo = io->tty_in >= 0 && io->relays[io->tty_in].line_mode;
     request.rows = size.ws_row;
     request.columns = size.ws_col;
-    request.umask = umask_now(b->ask->foreground);
-    request.parent_death_signal = b->ask->foreground;
+    request.umask = umask_now(own_process);
+    request.parent_death_signal = own_process;
     request.cgroup = (struct cgroup_join){.v2_dir = -1};
     request.egress = b->egress.sockets;
     request.publish = b->publish.sockets;
     int r = start_engine(b, &request);
-    if (r < 0)
-        return r;
-    uint64_t timeout = b->limits->timeout.value; /* milliseconds */
     /* A machine boots first, for seconds: the command's time begins after that. */
-    uint64_t from = b->ask->plan->facts->machine ? now_us() : b->began;
-    b->deadline = timeout > NEVER / 2000 ? NEVER : from + timeout * 1000;
-    io_started(io);
-    return 0;
+    if (r == 0 && !b->sessiond)
+        time_begins(b, b->spec->start.plan->facts->machine ? now_us() : b->began);
+    return r;
+}
+
+/* In somebody else's box the session daemon is given the command. */
+static int hand_over(struct box *b)
+{
+    const struct box_exec *x = b->exec;
+    const struct winsize size = size_of(&b->io.term);
+    b->began = now_us();
+    int r = x->send(x->send_ctx, b->io.give, b->io.tty, size.ws_row, size.ws_col, umask_now(b->command->foreground),
+                    &b->started.control, b->err);
+    time_begins(b, b->began);
+    return r;
 }
 
 /* A captured text that was cut is cut between characters, so that it stays UTF-8 when it was. */
@@ -139,7 +157,7 @@ static void conclude(struct box *b)
         r->end = BOX_LIMIT;
     else
         r->end = !r->status_known ? BOX_LOST : r->by_signal ? BOX_SIGNALED : BOX_EXITED;
-    if (r->end == BOX_SIGNALED && b->ask->foreground && (r->code == SIGINT || r->code == SIGQUIT) &&
+    if (r->end == BOX_SIGNALED && b->command->foreground && (r->code == SIGINT || r->code == SIGQUIT) &&
         (b->signals.terminal_signal == r->code || b->io.term.may_raw))
         r->reraise = r->code;
     r->output_errno = b->io.output_errno;
@@ -149,19 +167,24 @@ static void conclude(struct box *b)
         denial_limit(b, &b->hit);
 }
 
-static int run_box(struct box *b)
+/* ---- one lifecycle ---- */
+
+static int begin_and_wait(struct box *b)
 {
-    int r = signals_begin(&b->signals, b->ask->foreground, b->err);
-    if (r == 0)
-        r = limits_begin(&b->means, b->ask->plan, b->err);
-    if (r == 0)
-        r = io_begin(&b->io, b->ask, b->limits, b->result, b->err);
-    if (r == 0)
+    const struct run_spec *spec = b->spec;
+    int r = signals_begin(&b->signals, b->command->foreground, b->err);
+    if (r == 0 && spec)
+        r = limits_begin(&b->means, spec->start.plan, b->err);
+    if (r == 0 && !b->sessiond)
+        r = io_begin(&b->io, b->command, spec != NULL, b->limits, b->result, b->err);
+    if (r == 0 && spec)
         r = egress_begin(b);
-    if (r == 0)
+    if (r == 0 && spec)
         r = publish_begin(b);
     if (r == 0)
-        r = start(b);
+        r = spec ? start(b) : hand_over(b);
+    if (r == 0)
+        io_started(&b->io);
     egress_started(b);
     publish_started(b);
     if (r == 0 && b->live)
@@ -171,85 +194,99 @@ static int run_box(struct box *b)
     return r == 0 ? b->failed : r;
 }
 
-static struct box box_of(const struct box_ask *ask, const struct limits *limits, struct box_result *result,
-                         struct err *e)
+/* Nothing is left of the box, and its result has what the limits counted. */
+static void finish_own(struct box *b)
 {
-    return (struct box){.ask = ask,
-                        .limits = limits,
-                        .result = result,
-                        .err = e,
-                        .started = {.pid = -1, .pidfd = -1, .control = -1, .builder = -1},
-                        .signals = {.fd = -1},
-                        .deadline = NEVER,
-                        .lasting_at = NEVER,
-                        .stop_deadline = NEVER};
+    const bool exits = b->command->foreground || b->spec->leave; /* a library waits for its children */
+    b->started.leave_builder = b->all_gone && exits;
+    if (b->started.pid > 0)
+        b->spec->engine->finish(&b->started);
+    b->result->wall_us = b->began ? now_us() - b->began : 0;
+    limits_end(&b->means, b->result, &b->hit);
 }
 
-int box_run(const struct box_ask *ask, struct box_result *ret, struct err *e)
+/* The box lives on. */
+static void leave_others(struct box *b)
 {
-    struct box_result result = {.out = BUF(ask->capture_max + CAPTURE_SLACK),
-                                .err = BUF(ask->capture_max + CAPTURE_SLACK)};
-    struct box b = box_of(ask, &ask->plan->policy->limits, &result, e);
+    const struct frame told = {.kind = FRAME_END, .a = 1};
+    struct box_result *r = b->result;
+    if (b->io.tty) /* all was read: the terminal's session may go */
+        box_send(b, &told);
+    b->started.control = close_fd(b->started.control);
+    r->wall_us = b->began ? now_us() - b->began : 0;
+    r->limits_by = b->means.watcher.on ? "watcher" : "the session's";
+    r->peak_is_largest_process = true;
+    if (b->means.watcher.peak > r->peak_bytes)
+        r->peak_bytes = b->means.watcher.peak;
+}
 
+/*
+ * From start to result, for all three: box_run() and box_keep() begin and end a box (`spec`), of which the second has no
+ * command; box_exec() has a command in a box that stays (`exec`). Parts that did not begin have nothing to end.
+ */
+static int box_live(struct box *b, struct box **ret_box, struct box_result *ret)
+{
+    const size_t room = b->command->capture_max + CAPTURE_SLACK;
+    struct box_result result = {.out = BUF(room), .err = BUF(room)};
+
+    b->result = &result;
+    b->started = (struct started){.pid = -1, .pidfd = -1, .control = -1, .builder = -1};
+    b->signals.fd = -1;
+    b->deadline = b->lasting_at = b->stop_deadline = NEVER;
     new_id(result.id);
-    io_none(&b.io);
-    limits_none(&b.means);
-    egress_none(&b);
-    publish_none(&b);
-    int r = run_box(&b);
-    b.started.leave_builder = b.all_gone && (ask->foreground || ask->leave); /* a library waits for its children */
-    if (b.started.pid > 0)
-        ask->engine->finish(&b.started);
-    result.wall_us = b.began ? now_us() - b.began : 0;
-    limits_end(&b.means, &result, &b.hit);
-    egress_end(&b);
-    publish_end(&b);
-    io_end(&b.io);
+    io_none(&b->io);
+    limits_none(&b->means);
+    egress_none(b);
+    publish_none(b);
+    if (ret_box)
+        *ret_box = b;
+    int r = begin_and_wait(b);
+    if (ret_box)
+        *ret_box = NULL;
+    if (b->spec)
+        finish_own(b);
+    else
+        leave_others(b);
+    egress_end(b);
+    publish_end(b);
+    io_end(&b->io);
     if (r == 0)
-        conclude(&b);
-    signals_end(&b.signals);
-    network_end(&b);
-    denial_end(&b);
-    live_end(&b);
-    if (r < 0) {
+        conclude(b);
+    signals_end(&b->signals);
+    network_end(b);
+    denial_end(b);
+    live_end(b);
+    if (r < 0)
         box_result_free(&result);
-        return r;
-    }
-    if (ask->foreground) /* the command has ended, and its caller waits for this process */
+    else
+        *ret = result;
+    return r;
+}
+
+int box_run(const struct run_spec *spec, struct box_result *ret, struct err *e)
+{
+    struct box b = {.spec = spec, .command = &spec->command, .limits = &spec->start.plan->policy->limits, .err = e};
+    int r = box_live(&b, NULL, ret);
+    if (r == 0 && spec->command.foreground) /* the command has ended, and its caller waits for this process */
         arenas_leave_to_exit();
-    *ret = result;
-    return 0;
+    return r;
+}
+
+int box_exec(const struct box_exec *exec, struct box_result *ret, struct err *e)
+{
+    struct box b = {.exec = exec, .command = &exec->command, .limits = exec->limits, .err = e};
+    return box_live(&b, NULL, ret);
 }
 
 /* ---- a box without a command ---- */
 
-static int start_kept(struct box *b)
+int box_keep(const struct run_spec *spec, const struct box_sessiond *sessiond, struct box **ret_box,
+             struct box_result *ret, struct err *e)
 {
-    struct start_request request = {.plan = b->ask->plan,
-                                    .spare = b->ask->spare,
-                                    .n_spare = b->ask->n_spare,
-                                    .stdio = {-1, -1, -1},
-                                    .umask = umask_now(true),
-                                    .cgroup = {.v2_dir = -1},
-                                    .parent_death_signal = true};
-    int r = signals_begin(&b->signals, false, b->err);
-    if (r == 0)
-        r = limits_begin(&b->means, b->ask->plan, b->err);
-    if (r == 0)
-        r = egress_begin(b);
-    if (r == 0)
-        r = publish_begin(b);
-    request.egress = b->egress.sockets;
-    request.publish = b->publish.sockets;
-    if (r == 0)
-        r = start_engine(b, &request);
-    egress_started(b);
-    publish_started(b);
-    if (r == 0 && b->live)
-        feed_begin(b);
-    if (r == 0)
-        r = loop(b);
-    return r == 0 ? b->failed : r;
+    static const struct box_command none = {.stdio = {-1, -1, -1}};
+    struct box b = {
+        .spec = spec, .command = &none, .sessiond = sessiond, .limits = &spec->start.plan->policy->limits, .err = e};
+    return box_live(&b, ret_box, ret);
 }
 
 void box_keep_end(struct box *b)
@@ -260,40 +297,6 @@ void box_keep_end(struct box *b)
 int box_keep_files(struct box *b, int end)
 {
     return engine_files_give(&b->started, end);
-}
-
-int box_keep(const struct box_ask *ask, struct box **ret_box, struct box_result *ret, struct err *e)
-{
-    struct box_result result = {.out = BUF(CAPTURE_SLACK), .err = BUF(CAPTURE_SLACK)};
-    struct box b = box_of(ask, &ask->plan->policy->limits, &result, e);
-
-    new_id(result.id);
-    io_none(&b.io);
-    limits_none(&b.means);
-    egress_none(&b);
-    publish_none(&b);
-    *ret_box = &b;
-    int r = start_kept(&b);
-    *ret_box = NULL;
-    if (b.started.pid > 0)
-        ask->engine->finish(&b.started);
-    result.wall_us = b.began ? now_us() - b.began : 0;
-    limits_end(&b.means, &result, &b.hit);
-    egress_end(&b);
-    publish_end(&b);
-    result.limit = b.hit.limit;
-    result.end = result.limit ? BOX_LIMIT : BOX_LOST;
-    if (r == 0 && result.limit != BOX_LIMIT_NONE)
-        denial_limit(&b, &b.hit);
-    signals_end(&b.signals);
-    network_end(&b);
-    denial_end(&b);
-    live_end(&b);
-    if (r < 0)
-        box_result_free(&result);
-    else
-        *ret = result;
-    return r;
 }
 
 /* Twice over the lines: first whether they can be read, then they are put in. */
@@ -339,73 +342,6 @@ void box_sweep_groups(void)
         if (place.parent[c][0])
             group_sweep(place.parent[c]);
     }
-}
-
-/* ---- one command in somebody else's box ---- */
-
-static int hand_over(struct box *b)
-{
-    struct winsize size = {.ws_row = 24, .ws_col = 80};
-    const struct box_exec *x = b->exec;
-    if (b->io.term.fd >= 0)
-        (void)sys_tty_size(b->io.term.fd, &size);
-    b->began = now_us();
-    int r = x->send(x->send_ctx, b->io.give, b->io.tty, size.ws_row, size.ws_col, umask_now(b->ask->foreground),
-                    &b->started.control, b->err);
-    uint64_t timeout = b->limits->timeout.value; /* milliseconds */
-    b->deadline = timeout > NEVER / 2000 ? NEVER : b->began + timeout * 1000;
-    io_started(&b->io);
-    return r;
-}
-
-static int exec(struct box *b)
-{
-    int r = signals_begin(&b->signals, b->ask->foreground, b->err);
-    if (r == 0)
-        r = io_begin(&b->io, b->ask, b->limits, b->result, b->err);
-    for (unsigned i = 0; r == 0 && i < b->io.n_relays; i++) {
-        b->io.relays[i].output = b->exec->output;
-        b->io.relays[i].output_ctx = b->exec->output_ctx;
-    }
-    if (r == 0)
-        r = hand_over(b);
-    if (r == 0)
-        r = loop(b);
-    return r == 0 ? b->failed : r;
-}
-
-int box_exec(const struct box_exec *ask, struct box_result *ret, struct err *e)
-{
-    struct box_result result = {.out = BUF(ask->ask.capture_max + CAPTURE_SLACK),
-                                .err = BUF(ask->ask.capture_max + CAPTURE_SLACK)};
-    struct box b = box_of(&ask->ask, ask->limits, &result, e);
-    const struct frame told = {.kind = FRAME_END, .a = 1};
-
-    b.exec = ask;
-    new_id(result.id);
-    io_none(&b.io);
-    limits_none(&b.means);
-    egress_none(&b);
-    publish_none(&b);
-    int r = exec(&b);
-    if (b.io.tty) /* all was read: the terminal's session may go */
-        box_send(&b, &told);
-    b.started.control = close_fd(b.started.control);
-    result.wall_us = b.began ? now_us() - b.began : 0;
-    result.limits_by = b.means.watcher.on ? "watcher" : "the session's";
-    result.peak_is_largest_process = true;
-    if (b.means.watcher.peak > result.peak_bytes)
-        result.peak_bytes = b.means.watcher.peak;
-    io_end(&b.io);
-    if (r == 0)
-        conclude(&b);
-    signals_end(&b.signals);
-    denial_end(&b);
-    if (r < 0)
-        box_result_free(&result);
-    else
-        *ret = result;
-    return r;
 }
 
 void box_result_free(struct box_result *r)

@@ -1,6 +1,6 @@
 /*
- * One command in a new box: limits, supervision, data, result. box_run() in run.c shows the order: io_begin,
- * limits_begin, start, loop, limits_end, io_end, result.
+ * A box and its command: limits, supervision, data, result. A run, a session's box and a command in a session have one
+ * lifecycle, box_live() in run.c: the parts begin, the engine starts or the session daemon is asked, the loop, the parts end.
  */
 #pragma once
 #include "base/buf.h"
@@ -108,40 +108,47 @@ struct box_sessiond {
     void (*denied)(void *ctx, const struct denial *d);
 };
 
-struct box_ask {
-    const struct plan *plan;
-    const struct engine *engine;
-    const char *const *argv;
+/* What a command gets of its caller, and the caller of it: the same for a run and for a command in a session. */
+struct box_command {
     int stdio[3]; /* the caller's, who keeps them; -1: /dev/null. A number that is not open is closed in the box, too */
     bool capture; /* stdout and stderr go into the result (bounded by `capture_max` each) */
     size_t capture_max;
+    void (*output)(void *ctx, int which, const char *bytes, size_t n); /* captured bytes as they come; may be NULL */
+    void *output_ctx;
     enum tty_mode tty;
     bool foreground; /* the process may take signals, the terminal and raw mode (a command line; not a library) */
+};
+
+/*
+ * A box to start, from the library or the session daemon to the builder. `start` is what the engine is given: the caller
+ * fills in plan, argv, net_kept and spare, the supervisor everything else (run.c, start()).
+ */
+struct run_spec {
+    const struct engine *engine;
+    struct start_request start;
+    struct box_command command;
     void (*on_denial)(void *ctx, const struct denial *d); /* may be NULL */
     /* Answers where no rule decides; may be NULL. `ret_run`: the answer holds for the rest of the run. */
     void (*on_question)(void *ctx, const struct box_question *q, bool *ret_allow, bool *ret_run);
     void *ctx;
-    bool leave;                /* the process exits next: do not wait for cleanup */
-    struct net_kept *net_kept; /* struct start_request's */
+    bool leave;     /* the process exits next: do not wait for cleanup */
     int control_fd; /* a connected stream socket with JSON lines (supervisor/network/control.c), borrowed; 0: none */
     /* Called once, when the command has run for a while, so that the caller can free memory needed for the start. */
     void (*lasting)(void *ctx);
     void *lasting_ctx;
-    const struct span *spare; /* struct start_request's */
-    size_t n_spare;
-    const struct box_sessiond *sessiond; /* for box_keep() */
-    const char *session, *scope;         /* the session's name and owner, for the audit log; or NULL */
+    const char *session, *scope; /* of a box that is kept: the session's name and owner, for the audit log; or NULL */
 };
 
 /* 0 if the command ran (whatever its status), -errno with `e` if the start failed. */
-int box_run(const struct box_ask *ask, struct box_result *ret, struct err *e);
+int box_run(const struct run_spec *spec, struct box_result *ret, struct err *e);
 /*
  * A box without a command, kept until its session daemon ends it (box_keep_end), pid 1 exits or a limit is reached.
- * Ignores argv, stdio, capture, tty, and the policy's limits of time and output. 0 if it was started.
+ * `spec` has no argv; its command and the policy's limits of time and output do not matter. 0 if it was started.
  */
 struct box;
 /* *ret_box, for the callbacks: the box while it runs, otherwise NULL. */
-int box_keep(const struct box_ask *ask, struct box **ret_box, struct box_result *ret, struct err *e);
+int box_keep(const struct run_spec *spec, const struct box_sessiond *sessiond, struct box **ret_box,
+             struct box_result *ret, struct err *e);
 /* From a callback: ends the box now. */
 void box_keep_end(struct box *b);
 /*
@@ -160,23 +167,23 @@ void box_sweep_groups(void);
 int box_keep_files(struct box *b, int end);
 
 /*
- * One command in a box that somebody else keeps, and of which no plan is at hand (`ask.plan` is NULL). `send` hands the command's descriptors (-1: the terminal's)
- * and the terminal's size to the session daemon, and gives the socket on which pid 1 answers.
+ * One command in a box that somebody else keeps: no engine starts, and no plan is at hand. `send` hands the command's
+ * descriptors (-1: the terminal's) and the terminal's size to the session daemon, and gives the socket on which pid 1
+ * answers.
  */
 struct box_exec {
-    struct box_ask ask;          /* argv: for messages */
+    struct box_command command;
     const struct limits *limits; /* the command's: timeout, grace, output; memory and processes are watched */
-    const char *cwd;             /* for messages, too; NULL: the session's */
+    const char *cwd;             /* for messages; NULL: the session's */
     int sessiond;                /* pid: the box is below it */
     int cancel_fd;               /* readable or hung up: the command is to end; -1 */
-    void (*output)(void *ctx, int which, const char *bytes, size_t n); /* captured bytes as they come; may be NULL */
-    void *output_ctx;
     int (*send)(void *ctx, const int stdio[3], bool tty, unsigned rows, unsigned columns, uint32_t umask,
                 int *ret_socket, struct err *e);
     void *send_ctx;
+    const char *session; /* its name, for the audit log */
 };
 /* -ESTALE with a message if the session had already ended; if it ends meanwhile, the end is BOX_LOST. */
-int box_exec(const struct box_exec *ask, struct box_result *ret, struct err *e);
+int box_exec(const struct box_exec *exec, struct box_result *ret, struct err *e);
 /* The message for what pid 1 of a session could not do for a command (words.c); `cwd` NULL: the session's. Returns
    -errno. */
 int box_exec_verdict(uint32_t where, int no, const char *cwd, struct err *e);
@@ -214,6 +221,6 @@ const char *box_limit_name(enum box_limit limit); /* "memory" ...; NULL for none
 void box_reraise(const struct box_result *r);
 /*
  * Whether a command with these descriptors gets a terminal of its own, as box_run() will decide; planning needs to
- * know. `stdio` as in struct box_ask.
+ * know. `stdio` as in struct box_command.
  */
 bool box_wants_tty(enum tty_mode tty, const int stdio[3], bool capture);

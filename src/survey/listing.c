@@ -6,7 +6,7 @@
 #include "sys/fd.h"
 #include "sys/file.h"
 
-enum { READ_MOST = 16 << 10 }; /* bytes of entries: some 400 names */
+enum { READ_MOST = 16 << 10, READ_ONCE = 4096 }; /* bytes of entries: some 400 names */
 
 #ifndef XFS_SUPER_MAGIC
 #define XFS_SUPER_MAGIC 0x58465342
@@ -51,7 +51,7 @@ static bool lists_all(int dir)
 
 bool listing_read(const char *path, struct listing *ret)
 {
-    _Alignas(8) char list[READ_MOST];
+    _Alignas(8) char list[READ_ONCE];
     own_fd int dir = sys_openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
     if (dir < 0 || !lists_all(dir))
         return false;

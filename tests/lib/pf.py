@@ -221,12 +221,11 @@ def read(path):
         return file.read()
 
 
-def children_of(pid):
-    """Its living descendants."""
+def descendants(pid):
+    """Of any process, whoever started it."""
     found = []
-    for path in glob.glob(f"/proc/{pid}/task/*/children"):
-        for child in read(path).split():
-            found += [int(child), *children_of(int(child))]
+    for child in children_of(pid):
+        found += [child, *descendants(child)]
     return found
 
 

@@ -15,7 +15,7 @@ MAY = {
     "plan": "policy match protocol base",
     "runtime": "protocol sys base",
     "pump": "protocol sys base",
-    "guard": "git policy match protocol sys base",
+    "guard": "git policy match protocol runtime sys base",
     "survey": "git plan policy match protocol sys base",
     "backends": "survey plan runtime guard pump policy match protocol sys base",
     "egress": "policy match protocol sys base",

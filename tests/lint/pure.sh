@@ -23,3 +23,8 @@ if [ -n "$outside" ]; then
     done
     exit 1
 fi
+# A function in the facts would be such a call that no symbol shows.
+if grep -nE '\(\*[a-z_ ]*\)[[:space:]]*\(' "$here/../../src/plan/facts.h" "$here/../../src/plan/plan.h"; then
+    echo "a function pointer in what the planner is given: make it a value"
+    exit 1
+fi

@@ -47,7 +47,7 @@ static void put_all(struct host *h, struct buf *out)
         struct err e = {0};
         if (!engines[i]->argv || engines[i]->images || engines[i] == &engine_vm || engines[i] == &engine_seatbelt)
             continue;
-        h->facts.take = engines[i]->take;
+        h->facts.tool_namespaces = engines[i]->namespaces;
         h->ask.so_far = false; /* of a plan that is refused nothing is started */
         if (plan_make(&h->policy, &h->facts, &h->ask, &p, &e) < 0)
             return; /* NAME.out says why */

@@ -14,24 +14,22 @@
 #include <time.h>
 #include <unistd.h>
 #include "supervisor/audit.h"
+#include "protocol/control.h"
 #include "box_engine.h"
 
-static struct box_ask ask_for(const struct test_plan *t, const char *const *argv)
+static struct run_spec ask_for(const struct test_plan *t, const char *const *argv)
 {
-    return (struct box_ask){.plan = &t->plan,
-                            .engine = &engine_test,
-                            .argv = argv,
-                            .stdio = {-1, -1, -1},
-                            .capture = true,
-                            .capture_max = 1 << 20,
-                            .tty = TTY_NEVER};
+    return (struct run_spec){
+        .engine = &engine_test,
+        .start = {.plan = &t->plan, .argv = argv},
+        .command = {.stdio = {-1, -1, -1}, .capture = true, .capture_max = 1 << 20, .tty = TTY_NEVER}};
 }
 
 #define SH(script) ((const char *const[]){"sh", "-c", script, NULL})
 
 static struct box_result run_captured(const struct test_plan *t, const char *script)
 {
-    struct box_ask ask = ask_for(t, SH(script));
+    struct run_spec ask = ask_for(t, SH(script));
     struct box_result r;
     struct err e = {0};
     int k = box_run(&ask, &r, &e);
@@ -118,8 +116,8 @@ static void capture_is_bounded_and_goes_on_reading(void **state)
 {
     (void)state;
     struct test_plan *t = test_plan();
-    struct box_ask ask = ask_for(t, SH("head -c 3000000 /dev/zero | tr '\\0' 'x'; printf done >&2"));
-    ask.capture_max = 1000;
+    struct run_spec ask = ask_for(t, SH("head -c 3000000 /dev/zero | tr '\\0' 'x'; printf done >&2"));
+    ask.command.capture_max = 1000;
     struct box_result r;
     struct err e = {0};
     assert_int_equal(box_run(&ask, &r, &e), 0);
@@ -135,8 +133,8 @@ static void exactly_the_bound_is_not_truncated(void **state)
 {
     (void)state;
     struct test_plan *t = test_plan();
-    struct box_ask ask = ask_for(t, SH("printf 0123456789"));
-    ask.capture_max = 10;
+    struct run_spec ask = ask_for(t, SH("printf 0123456789"));
+    ask.command.capture_max = 10;
     struct box_result r;
     assert_int_equal(box_run(&ask, &r, NULL), 0);
     assert_int_equal(r.out.n, 10);
@@ -148,8 +146,8 @@ static void a_cut_is_between_characters(void **state)
 {
     (void)state;
     struct test_plan *t = test_plan();
-    struct box_ask ask = ask_for(t, SH("printf 'abc\\303\\244def'"));
-    ask.capture_max = 4; /* in the middle of the umlaut */
+    struct run_spec ask = ask_for(t, SH("printf 'abc\\303\\244def'"));
+    ask.command.capture_max = 4; /* in the middle of the umlaut */
     struct box_result r;
     assert_int_equal(box_run(&ask, &r, NULL), 0);
     assert_string_equal(buf_cstr(&r.out), "abc");
@@ -185,12 +183,12 @@ static void huge_stdin_with_capture_does_not_deadlock(void **state)
 {
     (void)state;
     struct test_plan *t = test_plan();
-    struct box_ask ask = ask_for(t, SH("tee /dev/stderr | wc -c"));
+    struct run_spec ask = ask_for(t, SH("tee /dev/stderr | wc -c"));
     struct box_result r;
     int pid;
-    ask.stdio[0] = filled_pipe(100u << 20, &pid);
+    ask.command.stdio[0] = filled_pipe(100u << 20, &pid);
     assert_int_equal(box_run(&ask, &r, NULL), 0);
-    close(ask.stdio[0]);
+    close(ask.command.stdio[0]);
     waitpid(pid, NULL, 0);
     assert_int_equal(atoi(buf_cstr(&r.out)), 100 << 20);
     assert_true(r.err_truncated);
@@ -202,11 +200,11 @@ static void a_deleted_file_as_stdin_is_relayed(void **state)
 {
     (void)state;
     struct test_plan *t = test_plan();
-    struct box_ask ask = ask_for(t, SH("[ -p /dev/stdin ] && wc -c"));
+    struct run_spec ask = ask_for(t, SH("[ -p /dev/stdin ] && wc -c"));
     struct box_result r;
     int fd = memfd_create("stdin", MFD_CLOEXEC);
     assert_int_equal(ftruncate(fd, 3 << 20), 0);
-    ask.stdio[0] = fd;
+    ask.command.stdio[0] = fd;
     assert_int_equal(box_run(&ask, &r, NULL), 0);
     assert_int_equal(atoi(buf_cstr(&r.out)), 3 << 20);
     box_result_free(&r);
@@ -218,13 +216,13 @@ static void a_pipe_of_the_builder_is_filled_from_the_file(void **state)
     (void)state;
     struct test_plan *t = test_plan();
     char name[] = "/tmp/pinfold-test-stdin-XXXXXX";
-    struct box_ask ask = ask_for(t, SH("[ -p /dev/stdin ] && cat"));
+    struct run_spec ask = ask_for(t, SH("[ -p /dev/stdin ] && cat"));
     struct box_result r;
     int fd = mkostemp(name, O_CLOEXEC);
     assert_int_equal(write(fd, "hello\n", 6), 6);
     close(fd);
     fd = open(name, O_RDONLY | O_CLOEXEC);
-    ask.stdio[0] = fd;
+    ask.command.stdio[0] = fd;
     test_fault = TEST_STDIN_IS_PIPE;
     assert_int_equal(box_run(&ask, &r, NULL), 0);
     assert_string_equal(buf_cstr(&r.out), "hello\n");
@@ -241,18 +239,18 @@ static void files_get_their_output_at_the_shared_offset(void **state)
         char name[] = "/tmp/pinfold-test-stdout-XXXXXX", text[64] = "";
         int fd = mkostemp(name, O_CLOEXEC | (append ? O_APPEND : 0));
         assert_int_equal(write(fd, "before ", 7), 7);
-        struct box_ask ask = ask_for(t, SH("printf 'out '; printf 'err ' >&2; printf 'end '; [ -p /dev/stdout ]"));
+        struct run_spec ask = ask_for(t, SH("printf 'out '; printf 'err ' >&2; printf 'end '; [ -p /dev/stdout ]"));
         struct box_result r;
-        ask.capture = false;
-        ask.stdio[1] = fd;
-        ask.stdio[2] = dup(fd); /* 2>&1: one description, so the order is kept */
+        ask.command.capture = false;
+        ask.command.stdio[1] = fd;
+        ask.command.stdio[2] = dup(fd); /* 2>&1: one description, so the order is kept */
         assert_int_equal(box_run(&ask, &r, NULL), 0);
         assert_int_equal(r.code, 0);
         assert_int_equal(write(fd, "after", 5), 5);
         assert_int_equal(pread(fd, text, sizeof text - 1, 0), 24);
         assert_string_equal(text, "before out err end after");
         box_result_free(&r);
-        close(ask.stdio[2]);
+        close(ask.command.stdio[2]);
         close(fd);
         unlink(name);
     }
@@ -266,9 +264,9 @@ static void pipes_are_passed_straight_through(void **state)
     char said[64] = "", mine[64];
     struct box_result r;
     assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
-    struct box_ask ask = ask_for(t, SH("readlink /proc/self/fd/1"));
-    ask.capture = false;
-    ask.stdio[1] = ends[1];
+    struct run_spec ask = ask_for(t, SH("readlink /proc/self/fd/1"));
+    ask.command.capture = false;
+    ask.command.stdio[1] = ends[1];
     assert_int_equal(box_run(&ask, &r, NULL), 0);
     assert_true(read(ends[0], said, sizeof said - 1) > 0);
     struct stat st;
@@ -289,9 +287,9 @@ static void a_reader_that_leaves_is_a_broken_pipe(void **state)
     struct box_result r;
     assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
     close(ends[0]);
-    struct box_ask ask = ask_for(t, (const char *const[]){"cat", "/dev/zero", NULL});
-    ask.capture = false;
-    ask.stdio[1] = ends[1];
+    struct run_spec ask = ask_for(t, (const char *const[]){"cat", "/dev/zero", NULL});
+    ask.command.capture = false;
+    ask.command.stdio[1] = ends[1];
     assert_int_equal(box_run(&ask, &r, NULL), 0);
     assert_int_equal(r.end, BOX_SIGNALED);
     assert_int_equal(r.code, SIGPIPE);
@@ -306,13 +304,13 @@ static void a_full_disk_is_said(void **state)
     struct test_plan *t = test_plan();
     struct box_result r;
     t->policy.limits.output.value = 1u << 30;
-    struct box_ask ask = ask_for(t, SH("trap '' PIPE; sleep 0.1; echo x"));
-    ask.capture = false;
-    ask.stdio[1] = open("/dev/full", O_WRONLY | O_CLOEXEC);
+    struct run_spec ask = ask_for(t, SH("trap '' PIPE; sleep 0.1; echo x"));
+    ask.command.capture = false;
+    ask.command.stdio[1] = open("/dev/full", O_WRONLY | O_CLOEXEC);
     assert_int_equal(box_run(&ask, &r, NULL), 0);
     assert_int_equal(r.output_errno, ENOSPC);
     box_result_free(&r);
-    close(ask.stdio[1]);
+    close(ask.command.stdio[1]);
 }
 
 static void closed_descriptors_stay_closed_inside(void **state)
@@ -321,14 +319,14 @@ static void closed_descriptors_stay_closed_inside(void **state)
     struct test_plan *t = test_plan();
     const int closed = 900; /* no such descriptor */
     struct box_result r;
-    struct box_ask ask = ask_for(t, SH("cat; echo $? >&2; echo x; echo $? >&2"));
+    struct run_spec ask = ask_for(t, SH("cat; echo $? >&2; echo x; echo $? >&2"));
     int ends[2];
     char said[256] = "";
     assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
-    ask.capture = false;
-    ask.stdio[0] = closed;
-    ask.stdio[1] = closed;
-    ask.stdio[2] = ends[1];
+    ask.command.capture = false;
+    ask.command.stdio[0] = closed;
+    ask.command.stdio[1] = closed;
+    ask.command.stdio[2] = ends[1];
     assert_int_equal(box_run(&ask, &r, NULL), 0);
     ssize_t n = read(ends[0], said, sizeof said - 1);
     assert_true(n > 0);
@@ -346,9 +344,9 @@ static void no_descriptor_means_the_null_device(void **state)
 {
     (void)state;
     struct test_plan *t = test_plan();
-    struct box_ask ask = ask_for(t, SH("cat && echo x && echo y >&2"));
+    struct run_spec ask = ask_for(t, SH("cat && echo x && echo y >&2"));
     struct box_result r;
-    ask.capture = false;
+    ask.command.capture = false;
     assert_int_equal(box_run(&ask, &r, NULL), 0);
     assert_int_equal(r.code, 0);
     box_result_free(&r);
@@ -365,12 +363,12 @@ static void dangerous_descriptors_are_refused(void **state)
                  epoll_create1(EPOLL_CLOEXEC),
                  (int)syscall(SYS_pidfd_open, getpid(), 0)};
     for (size_t i = 0; i < sizeof fds / sizeof *fds; i++) {
-        struct box_ask ask = ask_for(test_plan(), SH("true"));
+        struct run_spec ask = ask_for(test_plan(), SH("true"));
         struct box_result r;
         struct err e = {0};
         assert_true(fds[i] >= 0);
-        ask.capture = i % 2;
-        ask.stdio[0] = fds[i];
+        ask.command.capture = i % 2;
+        ask.command.stdio[0] = fds[i];
         assert_int_equal(box_run(&ask, &r, &e), -EPERM);
         assert_int_equal(e.kind, ERR_REFUSED);
         assert_non_null(strstr(e.text, "stdin is "));
@@ -476,7 +474,7 @@ static void output_of_exactly_the_limit_is_fine(void **state)
 static void a_verdict_is_an_error_with_words(void **state)
 {
     (void)state;
-    struct box_ask ask = ask_for(test_plan(), SH("true"));
+    struct run_spec ask = ask_for(test_plan(), SH("true"));
     struct box_result r;
     struct err e = {0};
     test_fault = TEST_VERDICT;
@@ -491,12 +489,70 @@ static void a_lost_box_is_said(void **state)
 {
     (void)state;
     struct test_plan *t = test_plan();
-    struct box_ask ask = ask_for(t, SH("sleep 1000"));
+    struct run_spec ask = ask_for(t, SH("sleep 1000"));
     struct box_result r;
     test_fault = TEST_INIT_DIES;
     assert_int_equal(box_run(&ask, &r, NULL), 0);
     assert_int_equal(r.end, BOX_LOST);
     assert_int_equal(box_result_status(&r), 125);
+    box_result_free(&r);
+}
+
+/* ---- a command in a session ---- */
+
+struct session_pid1 {
+    struct frame says; /* kind 0: nothing */
+    int end;
+};
+
+static int give_socket(void *ctx, const int stdio[3], bool tty, unsigned rows, unsigned columns, uint32_t umask,
+                       int *ret_socket, struct err *e)
+{
+    struct session_pid1 *p = ctx;
+    int ends[2];
+    (void)stdio, (void)tty, (void)rows, (void)columns, (void)umask, (void)e;
+    assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
+    p->end = ends[0];
+    *ret_socket = ends[1];
+    if (p->says.kind)
+        assert_int_equal(send(p->end, &p->says, sizeof p->says, 0), sizeof p->says);
+    return 0;
+}
+
+static int exec_told(struct frame says, struct box_result *ret, struct err *e)
+{
+    struct session_pid1 pid1 = {.says = says, .end = -1};
+    struct limits limits = test_plan()->policy.limits;
+    limits.timeout = (struct limit){.value = 50, .asked = true, .origin = 1};
+    limits.grace.value = 20;
+    const struct box_exec x = {.command = {.stdio = {-1, -1, -1}, .capture = true, .capture_max = 1000},
+                               .limits = &limits,
+                               .cancel_fd = -1,
+                               .send = give_socket,
+                               .send_ctx = &pid1};
+    int r = box_exec(&x, ret, e);
+    assert_int_equal(close(pid1.end), 0);
+    return r;
+}
+
+/* There is no plan of its box, whatever pid 1 says of the command. */
+static void a_command_in_a_session_has_no_plan(void **state)
+{
+    (void)state;
+    struct box_result r;
+    struct err e = {0};
+    assert_int_equal(exec_told((struct frame){.kind = FRAME_EXIT, .b = 7 << 8, .c = EXIT_OFFLINE}, &r, &e), 0);
+    assert_int_equal(r.end, BOX_EXITED);
+    assert_int_equal(r.code, 7);
+    assert_int_equal(r.n_denials, 0); /* whether the box has a network is not known here */
+    assert_string_equal(r.limits_by, "the session's");
+    box_result_free(&r);
+    assert_true(exec_told((struct frame){.kind = FRAME_VERDICT, .b = EACCES}, &r, &e) < 0);
+    assert_true(e.text[0] != 0);
+    assert_int_equal(exec_told((struct frame){0}, &r, &e), 0);
+    assert_int_equal(r.end, BOX_TIMED_OUT);
+    assert_int_equal(r.n_denials, 1);
+    assert_string_equal(r.denials[0].origin, "the command's options");
     box_result_free(&r);
 }
 
@@ -670,6 +726,7 @@ int main(void)
         T(output_of_exactly_the_limit_is_fine),
         T(a_verdict_is_an_error_with_words),
         T(a_lost_box_is_said),
+        T(a_command_in_a_session_has_no_plan),
         T(nothing_survives),
         T(memory_is_watched),
         T(processes_are_watched),

@@ -37,13 +37,10 @@ static struct limit said(uint64_t value)
 
 static struct box_result run_limited(const struct test_plan *t, const char *script)
 {
-    struct box_ask ask = {.plan = &t->plan,
-                          .engine = &engine_test,
-                          .argv = (const char *const[]){"sh", "-c", script, NULL},
-                          .stdio = {-1, -1, -1},
-                          .capture = true,
-                          .capture_max = 1 << 20,
-                          .tty = TTY_NEVER};
+    struct run_spec ask = {
+        .engine = &engine_test,
+        .start = {.plan = &t->plan, .argv = (const char *const[]){"sh", "-c", script, NULL}},
+        .command = {.stdio = {-1, -1, -1}, .capture = true, .capture_max = 1 << 20, .tty = TTY_NEVER}};
     struct box_result r;
     struct err e = {0};
     if (box_run(&ask, &r, &e) < 0)
@@ -209,11 +206,9 @@ static void a_failed_start_leaves_no_group(void **state)
     (void)state;
     struct test_plan *t = limited();
     t->policy.limits.memory = said(64u << 20);
-    struct box_ask ask = {.plan = &t->plan,
-                          .engine = &engine_test,
-                          .argv = (const char *const[]){"true", NULL},
-                          .stdio = {-1, -1, -1},
-                          .tty = TTY_NEVER};
+    struct run_spec ask = {.engine = &engine_test,
+                           .start = {.plan = &t->plan, .argv = (const char *const[]){"true", NULL}},
+                           .command = {.stdio = {-1, -1, -1}, .tty = TTY_NEVER}};
     struct box_result r;
     test_fault = TEST_VERDICT;
     assert_int_equal(box_run(&ask, &r, NULL), -ENOENT);

@@ -41,15 +41,14 @@ struct how {
 static _Noreturn void caller(const struct how *how, int slave, int report)
 {
     struct test_plan *t = test_plan();
-    struct box_ask ask = {
-        .plan = &t->plan,
+    struct run_spec ask = {
         .engine = &engine_test,
-        .argv = (const char *const[]){"sh", "-c", how->script, NULL},
-        .stdio = {how->in ? how->in : slave, how->out ? how->out : slave, how->out ? how->out : slave},
-        .capture = how->capture,
-        .capture_max = 1000,
-        .tty = how->tty,
-        .foreground = true};
+        .start = {.plan = &t->plan, .argv = (const char *const[]){"sh", "-c", how->script, NULL}},
+        .command = {.stdio = {how->in ? how->in : slave, how->out ? how->out : slave, how->out ? how->out : slave},
+                    .capture = how->capture,
+                    .capture_max = 1000,
+                    .tty = how->tty,
+                    .foreground = true}};
     struct box_result r;
     struct report said = {0};
     struct err e = {0};

@@ -27,6 +27,7 @@
 #include "backends/native/native.h"
 #include "backends/native/net_kept.h"
 #include "guard/guard.h"
+#include "guard/supervise.h"
 #include "runtime/builder.h"
 #include "sys/fd.h"
 #include "sys/file.h"
@@ -54,22 +55,6 @@ static struct birth *left_behind;
 static int left_pidfd = -1;
 
 /* ---- in the builder ---- */
-
-static int supervise(const struct builder *b, int notify, int host_proc, int init)
-{
-    const struct builder_end end = builder_end(b);
-    const struct guard_ask ask = {.plan = b->plan,
-                                  .notify = notify,
-                                  .host_proc = host_proc,
-                                  .report = b->report,
-                                  .files = guard_files,
-                                  .init_pidfd = init,
-                                  .begun = b->pass[0],
-                                  .program = b->program,
-                                  .kept = &end,
-                                  .kept_bytes = sizeof end};
-    return guard_serve(&ask);
-}
 
 static bool has_main; /* native_main() was called */
 
@@ -167,7 +152,7 @@ static void builder_ask(struct builder *b, const struct start_request *ask)
     b->group_dir = c->v2_dir;
     for (int i = 0; i < c->n_v1 && i < 8; i++)
         b->group_tasks[b->n_group_tasks++] = c->v1_tasks[i];
-    b->supervise = supervise;
+    b->supervise = guard_supervise;
 }
 
 /* Of the plan only the image stays where it is as long as the box (plan_settle_down()). */
@@ -196,7 +181,7 @@ static const char *const *env_copy(const char *const *env, char *to)
 /* Where layers of masks are kept for the next box like this one. */
 static void keep_masks(struct birth *b, const struct plan *plan)
 {
-    const char *runtime = plan->facts->runtime;
+    const char *runtime = plan->facts ? plan->facts->runtime : NULL;
     struct sys_stat st;
     if (!runtime || snprintf(b->runtime, sizeof b->runtime, "%s", runtime) >= (int)sizeof b->runtime)
         return;
@@ -261,7 +246,7 @@ static struct birth *birth_new(const struct start_request *ask, struct err *e)
     b->gid = (uint32_t)sys_call(SYS_getegid, 0, 0, 0, 0, 0, 0);
     builder_begin(&b->builder, plan, (int *)(b + 1));
     builder_ask(&b->builder, ask);
-    if (has_main)
+    if (has_main && !plan->tier) /* there pid 1 finds processes by paths of its own, which the guard must read */
         b->builder.program = sys_openat(AT_FDCWD, "/proc/self/exe", O_PATH | O_CLOEXEC, 0);
     b->shared = ask->argv && !plan->tier && !memory_shared && b->builder.program >= 0 &&
                 sys_prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) == 1;
@@ -308,6 +293,7 @@ static int clone_builder(struct birth *birth, int *ret_pidfd)
                                   .pidfd = (uint64_t)(uintptr_t)ret_pidfd};
     if (birth->shared) {
         struct sys_clone here = how;
+        builder_populate(&birth->builder, birth->stack + BUILDER_STACK);
         here.flags |= CLONE_VM;
         here.stack = (uint64_t)(uintptr_t)birth->stack;
         here.stack_size = BUILDER_STACK;

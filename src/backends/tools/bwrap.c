@@ -21,11 +21,6 @@
 
 #define BWRAP_NAMESPACES (CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWNET)
 
-static void bwrap_take(struct plan_image *image)
-{
-    tool_take(image, BWRAP_NAMESPACES);
-}
-
 static int bwrap_probe(struct facts *f, struct arena *mem, bool thorough, struct err *e)
 {
     struct stat st;
@@ -87,7 +82,7 @@ const struct engine engine_bwrap = {.name = "bwrap",
                                     .program = "bwrap",
                                     .package = "bubblewrap",
                                     .probe = bwrap_probe,
-                                    .take = bwrap_take,
+                                    .namespaces = BWRAP_NAMESPACES,
                                     .argv = bwrap_argv,
                                     .start = bwrap_start,
                                     .finish = tool_finish};

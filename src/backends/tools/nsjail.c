@@ -11,11 +11,6 @@
 
 #define NSJAIL_NAMESPACES (CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWNET)
 
-static void nsjail_take(struct plan_image *image)
-{
-    tool_take(image, NSJAIL_NAMESPACES);
-}
-
 static int nsjail_probe(struct facts *f, struct arena *mem, bool thorough, struct err *e)
 {
     int r = native_probe(f, mem, thorough, e);
@@ -85,7 +80,7 @@ static int nsjail_start(const struct start_request *ask, struct started *ret, st
 const struct engine engine_nsjail = {.name = "nsjail",
                                      .program = "nsjail",
                                      .probe = nsjail_probe,
-                                     .take = nsjail_take,
+                                     .namespaces = NSJAIL_NAMESPACES,
                                      .argv = nsjail_argv,
                                      .start = nsjail_start,
                                      .finish = tool_finish};

@@ -1,19 +1,6 @@
 /* Reads from a plan what engines need whose boxes have the host's files. Pure. */
-#include <sched.h>
-
 #include "backends/tools/tool.h"
 #include "match/path.h"
-
-void tool_take(struct plan_image *image, uint32_t namespaces)
-{
-    struct step *s = (void *)((char *)image + image->steps_at);
-    image->outer = image->namespaces & namespaces;
-    for (uint32_t i = 0; i < image->n_steps; i++) {
-        if (s[i].kind == STEP_ROOT || s[i].kind == STEP_HOSTNAME ||
-            (s[i].kind == STEP_LOOPBACK && image->outer & CLONE_NEWNET))
-            s[i].flags |= STEP_TOOL;
-    }
-}
 
 int tool_no_namespaces(const struct facts *f, struct err *e)
 {

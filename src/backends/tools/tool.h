@@ -44,9 +44,6 @@ int tool_end(struct tool_words *w, const struct plan *plan, const char *init, co
              const char *const **ret, struct err *e);
 
 /* places.c: what a plan needs from a tool whose boxes have the host's files. */
-/* For facts.take: the tool creates `namespaces`, the root and the host name, and sets lo up if it creates the
-   network. */
-void tool_take(struct plan_image *image, uint32_t namespaces);
 bool tool_root_writable(const struct plan_image *image);
 const char *tool_hostname(const struct plan_image *image); /* or NULL */
 /* Calls `place` for each path that must be bound on itself, writable while the box is built; `device`: nodes must

@@ -216,12 +216,20 @@ int pid_of_init(const struct guard *g)
 
 extern const char __executable_start, _end; /* of this program, set by the linker */
 
-/* Pid 1 shares its memory only with the main worker, and no unprivileged process outside can examine a non-dumpable
-   one. Its texts are constants of this program, which a forked worker has at the same address. */
-static bool is_own_text(struct guard *g, uint64_t at)
+uint64_t guard_text(void)
 {
-    if (at < (uint64_t)(uintptr_t)&__executable_start || at >= (uint64_t)(uintptr_t)&_end)
+    return (uint64_t)(uintptr_t)&__executable_start;
+}
+
+/* No unprivileged process outside can examine pid 1, which is not dumpable. Its texts are constants of this program,
+   which both have, at addresses that differ by where each was loaded. */
+static bool is_own_text(struct guard *g, uint64_t at, size_t *n)
+{
+    const uint64_t all = (uint64_t)(uintptr_t)&_end - guard_text();
+    if (at < g->own_text || at - g->own_text >= all)
         return false;
+    if (*n > all - (at - g->own_text))
+        *n = all - (at - g->own_text);
     if (!g->init_tid)
         g->init_tid = pid_of_init(g);
     return g->who->tid == g->init_tid;
@@ -230,9 +238,9 @@ static bool is_own_text(struct guard *g, uint64_t at)
 static long memory_read(struct guard *g, uint64_t at, void *to, size_t n)
 {
     long got = sys_memory_read(g->who->tid, at, to, n);
-    if ((got != -EPERM && got != -EACCES) || !is_own_text(g, at))
+    if ((got != -EPERM && got != -EACCES) || !is_own_text(g, at, &n))
         return got;
-    memcpy(to, (const void *)(uintptr_t)at, n); // NOLINT(performance-no-int-to-ptr)
+    memcpy(to, &__executable_start + (at - g->own_text), n);
     return (long)n;
 }
 

@@ -7,11 +7,11 @@
 
 int question_begin(struct box *b)
 {
-    const struct policy *p = b->ask->plan->policy;
+    const struct policy *p = b->spec->start.plan->policy;
     char room[512];
-    if (!p->net_ask && !b->ask->on_question)
+    if (!p->net_ask && !b->spec->on_question)
         return 0;
-    if (b->ask->on_question || control_there(b) || prompt_possible(b))
+    if (b->spec->on_question || control_there(b) || prompt_possible(b))
         return 0;
     return err_say(b->err, ERR_CANNOT,
                    "net.ask (%s): no terminal to ask at; use --control-fd N, or allow hosts with --allow",
@@ -26,9 +26,9 @@ static void call_back(struct box *b, struct question *q)
                                  .how = network_how(q->how),
                                  .pid = q->who.pid,
                                  .command = q->who.command,
-                                 .left_ms = b->ask->plan->policy->net_ask_ms};
+                                 .left_ms = b->spec->start.plan->policy->net_ask_ms};
     bool allow = false, run = false;
-    b->ask->on_question(b->ask->ctx, &asked, &allow, &run);
+    b->spec->on_question(b->spec->ctx, &asked, &allow, &run);
     question_answer(b, q, (struct answer){allow, run});
 }
 
@@ -46,12 +46,12 @@ void question_event(struct box *b, const struct egress_event *v)
     *q = (struct question){.state = QUESTION_WAITS,
                            .ticket = v->ticket,
                            .id = ++l->questions_asked,
-                           .until = now_us() + (uint64_t)b->ask->plan->policy->net_ask_ms * 1000,
+                           .until = now_us() + (uint64_t)b->spec->start.plan->policy->net_ask_ms * 1000,
                            .port = v->port,
                            .how = v->how};
     network_target(v, q->target, sizeof q->target);
     who_is(b, v, &q->who);
-    if (b->ask->on_question)
+    if (b->spec->on_question)
         call_back(b, q);
     else if (control_there(b))
         control_ask(b, q);
@@ -90,7 +90,7 @@ uint64_t question_next(const struct box *b)
 /* Who was asked is gone, or wants to hear no more. */
 static void question_lost(struct box *b, struct question *q)
 {
-    bool person = b->ask->plan->policy->net_ask && prompt_possible(b) && !b->live->prompt.off;
+    bool person = b->spec->start.plan->policy->net_ask && prompt_possible(b) && !b->live->prompt.off;
     if (q->told && person)
         q->told = false;
     else

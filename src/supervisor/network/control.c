@@ -20,7 +20,7 @@
 int control_begin(struct box *b)
 {
     struct control *c = &b->live->control;
-    int fd = b->ask->control_fd, type = 0;
+    int fd = b->spec->control_fd, type = 0;
     socklen_t n = sizeof type;
 
     *c = (struct control){.fd = -1, .in = BUF(CONTROL_LINE_MAX + 4096), .out = BUF(CONTROL_OUT_MAX)};
@@ -158,7 +158,7 @@ void control_ask(struct box *b, struct question *q)
         json_uint(&j, "pid", q->who.pid);
         json_text(&j, "command", q->who.command);
     }
-    json_uint(&j, "timeout_ms", b->ask->plan->policy->net_ask_ms);
+    json_uint(&j, "timeout_ms", b->spec->start.plan->policy->net_ask_ms);
     json_object_end(&j);
     put_line(b, &line);
 }

@@ -43,15 +43,15 @@ static int add_rule(struct box *b, const struct net_rule *said)
                       NULL, b->err);
     if (e < 0) {
         char where[256];
-        return err_wrap(b->err, e, "%s", policy_origin(b->ask->plan->policy, said->origin, where, sizeof where));
+        return err_wrap(b->err, e, "%s", policy_origin(b->spec->start.plan->policy, said->origin, where, sizeof where));
     }
     return 0;
 }
 
 static int fill_memory(struct box *b, struct egress_memory *m)
 {
-    const struct policy *p = b->ask->plan->policy;
-    const struct plan_image *image = b->ask->plan->image;
+    const struct policy *p = b->spec->start.plan->policy;
+    const struct plan_image *image = b->spec->start.plan->image;
     const struct step *s = plan_steps(image);
     int r = 0;
 
@@ -60,7 +60,7 @@ static int fill_memory(struct box *b, struct egress_memory *m)
         if (verb == NET_RULE_ALLOW || verb == NET_RULE_DENY || verb == NET_RULE_DENY_PORT)
             r = add_rule(b, &p->net_rules[i]);
     }
-    m->ask.way = b->ask->plan->catch;
+    m->ask.way = b->spec->start.plan->catch;
     for (uint32_t i = 0; i < image->n_steps; i++) {
         if (s[i].kind == STEP_LISTEN && m->ask.n_ports < EGRESS_MAX_PORTS)
             m->ask.ports[m->ask.n_ports++] = -1;
@@ -79,12 +79,12 @@ static int fill_memory(struct box *b, struct egress_memory *m)
         r = err_sys(b->err, ERR_SYSTEM, ENOMEM, "cannot start the egress proxy");
     feed_read("/etc/resolv.conf", &b->live->resolv);
     feed_read("/etc/hosts", &b->live->hosts);
-    m->ask.proxies = b->ask->plan->proxies;
+    m->ask.proxies = b->spec->start.plan->proxies;
     m->ask.rules = m->rules;
     m->ask.resolver.hosts = buf_view(&b->live->hosts);
     resolv_parse(buf_view(&b->live->resolv), &m->ask.resolver);
     m->ask.who = true;
-    m->ask.ask_ms = p->net_ask || b->ask->on_question ? p->net_ask_ms : 0;
+    m->ask.ask_ms = p->net_ask || b->spec->on_question ? p->net_ask_ms : 0;
     return r;
 }
 
@@ -109,7 +109,7 @@ static bool wanted(const struct plan *p)
 static int listen_unix(struct box *b, struct egress_memory *m)
 {
     struct sockaddr_un at = {.sun_family = AF_UNIX};
-    const char *path = b->ask->plan->proxy_socket;
+    const char *path = b->spec->start.plan->proxy_socket;
     if (strlen(path) >= sizeof at.sun_path)
         return err_say(b->err, ERR_CANNOT, "'%s' is too long for a socket's path", path);
     strcpy(at.sun_path, path);
@@ -149,7 +149,7 @@ static _Noreturn void become_egress(struct egress_memory *m, int sockets, int ev
 /* What speaks to an egress is wrong where there is none. */
 static int egress_needless(struct box *b)
 {
-    if (b->ask->control_fd > 0)
+    if (b->spec->control_fd > 0)
         return err_say(b->err, ERR_POLICY,
                        "--control-fd: no network rules to change: the network is not 'allow' (use --net allow)");
     return 0;
@@ -158,7 +158,7 @@ static int egress_needless(struct box *b)
 int egress_begin(struct box *b)
 {
     int sockets[2], events[2];
-    if (!wanted(b->ask->plan))
+    if (!wanted(b->spec->start.plan))
         return egress_needless(b);
     struct egress_memory *m = calloc(1, sizeof *m);
     b->egress.memory = m;
@@ -170,7 +170,7 @@ int egress_begin(struct box *b)
         r = question_begin(b);
     if (r == 0)
         r = fill_memory(b, m);
-    if (r == 0 && b->ask->plan->proxy_socket)
+    if (r == 0 && b->spec->start.plan->proxy_socket)
         r = listen_unix(b, m);
     if (r < 0)
         return r;
@@ -224,7 +224,8 @@ void egress_end(struct box *b)
     if (b->egress.events >= 0)
         (void)egress_read(b);
     b->egress.events = close_fd(b->egress.events);
-    if (b->egress.pid > 0 && !(b->ask->foreground && b->all_gone)) { /* it ends by itself now: as with the builder */
+    if (b->egress.pid > 0 &&
+        !(b->command->foreground && b->all_gone)) { /* it ends by itself now: as with the builder */
         while (waitpid(b->egress.pid, NULL, 0) < 0 && errno == EINTR)
             ;
     }

@@ -11,8 +11,8 @@
 /* The service that a step of the plan makes appear inside, the `index`th of them. */
 static const char *reach_rule(struct box *b, uint32_t index, char *origin, size_t n)
 {
-    const struct policy *p = b->ask->plan->policy;
-    const struct plan_image *image = b->ask->plan->image;
+    const struct policy *p = b->spec->start.plan->policy;
+    const struct plan_image *image = b->spec->start.plan->image;
     const struct step *s = plan_steps(image);
     for (uint32_t i = 0; i < image->n_steps; i++) {
         if (s[i].kind != STEP_REACH || index--)
@@ -74,7 +74,7 @@ static void attempt_refused(struct box *b, const struct egress_event *v, const s
                        .how = how,
                        .address = *address ? address : NULL,
                        .ruled = w->ruled};
-    if (denial_is_new(b, &d) || (b->ask->sessiond && b->ask->sessiond->denied)) {
+    if (denial_is_new(b, &d) || (b->sessiond && b->sessiond->denied)) {
         who_is(b, v, &who);
         d.session = who.session;
         d.pid = who.pid;

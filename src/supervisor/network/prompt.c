@@ -13,7 +13,7 @@ bool prompt_possible(struct box *b)
     if (t->opened)
         return t->d.fd >= 0;
     t->opened = true;
-    t->d.fd = b->ask->foreground ? dialogue_terminal() : -1;
+    t->d.fd = b->command->foreground ? dialogue_terminal() : -1;
     t->d.choices = "yaneq";
     t->d.again = "pinfold: y, a, n, e or q, and Enter: ";
     return t->d.fd >= 0;

@@ -31,7 +31,7 @@ void publish_none(struct box *b)
 static int say_taken(struct box *b, const struct net_rule *rule, const struct publish *p, int no)
 {
     char origin[256], at[INET6_ADDRSTRLEN];
-    (void)policy_origin(b->ask->plan->policy, rule->origin, origin, sizeof origin);
+    (void)policy_origin(b->spec->start.plan->policy, rule->origin, origin, sizeof origin);
     (void)inet_ntop(p->v6 ? AF_INET6 : AF_INET, p->addr, at, sizeof at);
     const char *open = p->v6 ? "[" : "", *close = p->v6 ? "]" : "";
     if (no == EADDRINUSE)
@@ -54,7 +54,7 @@ static int say_taken(struct box *b, const struct net_rule *rule, const struct pu
 /* `i`: the how manieth. A virtual machine has a way of its own to its ports, which begins there. */
 static int bind_port(struct box *b, const struct net_rule *rule, size_t i, struct egress_reach *ret)
 {
-    const bool machine = b->ask->plan->facts->machine;
+    const bool machine = b->spec->start.plan->facts->machine;
     struct publish p;
     int one = 1, r = publish_parse(str_of(rule->text), &p, b->err);
     if (r < 0)
@@ -153,7 +153,7 @@ static int begin(struct box *b, struct egress_ask *ask)
 
 int publish_begin(struct box *b)
 {
-    const struct policy *p = b->ask->plan->policy;
+    const struct policy *p = b->spec->start.plan->policy;
     int r = 0;
     for (size_t i = 0; r == 0 && i < p->n_net_rules; i++) {
         if (p->net_rules[i].verb != NET_RULE_PUBLISH)

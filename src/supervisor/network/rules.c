@@ -184,7 +184,7 @@ int rules_send(struct box *b, uint32_t *ret_ticket)
 const char *rules_origin(const struct box *b, uint32_t id, char *room, size_t n)
 {
     const struct live *l = b->live;
-    const struct policy *p = b->ask->plan->policy;
+    const struct policy *p = b->spec->start.plan->policy;
     if (id == EGRESS_RULE_ASKED)
         return "asked";
     if (id >= l->n_rules)
