@@ -257,6 +257,94 @@ static void patterns(void **state)
     assert_int_equal(t->facts.matches[1].rule, 2);
 }
 
+static void add_start(struct tree *t, const char *name, const char *below)
+{
+    struct path_rule *any = arena_push(t->mem, &t->policy.paths, &t->policy.n_paths, sizeof *any);
+    *any = (struct path_rule){.access = PATH_HIDE, .path = name, .any_depth = true, .below = in(t, below)};
+    any->pattern = strpbrk(name, "*?[") != NULL;
+    static struct origin flags = {.layer = LAYER_FLAGS, .file = "--policy"};
+    t->policy.origins = &flags;
+    t->policy.n_origins = 1;
+    t->policy.expand = EXPAND_START;
+}
+
+static void make_many(struct tree *t, const char *dir, int n)
+{
+    char name[280];
+    for (int i = 0; i < n; i++) {
+        snprintf(name, sizeof name, "%s/%0200d", dir, i);
+        make_file(t, name);
+    }
+}
+
+/* The walk takes memory for what matches alone. */
+static void walk_is_cheap(void **state)
+{
+    struct tree *t = *state;
+    make_dir(t, "many/sub");
+    make_many(t, "many/sub", 4000);
+    make_file(t, "many/sub/.env");
+    struct arena *all = t->mem;
+    add_start(t, ".env", "many");
+    t->mem = arena_new(512u << 10); /* the paths would take twice that */
+    struct err e = {0};
+    int r = survey(&t->policy, &t->facts, t->mem, &e);
+    size_t found = t->facts.n_matches;
+    t->mem = arena_free(t->mem);
+    t->mem = all;
+    assert_int_equal(r, 0);
+    assert_int_equal(found, 1);
+}
+
+static void refused(struct tree *t, const char *part)
+{
+    struct err e = {0};
+    assert_true(survey(&t->policy, &t->facts, t->mem, &e) < 0);
+    if (!strstr(e.text, part) || !strstr(e.text, "expand: never") || !strstr(e.text, "hide **/"))
+        fail_msg("%s", e.text);
+}
+
+/* The bounds of a walk name the rule, themselves and the remedy. */
+static void walk_too_deep(void **state)
+{
+    struct tree *t = *state;
+    char path[400] = "deep";
+    for (int i = 0; i < 130; i++)
+        strcat(path, "/d");
+    make_dir(t, path);
+    add_start(t, ".env", "deep");
+    refused(t, "more than 128 levels of directories");
+}
+
+static void walk_too_many(void **state)
+{
+    struct tree *t = *state;
+    make_dir(t, "many");
+    make_many(t, "many", 10001);
+    add_start(t, "0*", "many");
+    refused(t, "more than 10000 names");
+}
+
+static void walk_too_long(void **state)
+{
+    struct tree *t = *state;
+    char name[201];
+    memset(name, 'n', 200);
+    name[200] = 0;
+    make_dir(t, "long");
+    int dir = open(in(t, "long"), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    for (int i = 0; dir >= 0 && i < 25; i++) {
+        assert_int_equal(mkdirat(dir, name, 0755), 0);
+        int next = openat(dir, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        close(dir);
+        dir = next;
+    }
+    assert_true(dir >= 0);
+    close(dir);
+    add_start(t, ".env", "long");
+    refused(t, "paths of more than 4095 bytes");
+}
+
 /* Nothing is walked unless asked. */
 static void no_walk(void **state)
 {
@@ -375,8 +463,9 @@ static void no_room(void **state)
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, begin, end)
-    const struct CMUnitTest tests[] = {TEST(kinds),          TEST(links),    TEST(odd_names),      TEST(unreadable),
-                                       TEST(through_mounts), TEST(patterns), TEST(no_walk),        TEST(listings),
-                                       TEST(thousand),       TEST(no_room),  TEST(default_profile)};
+    const struct CMUnitTest tests[] = {
+        TEST(kinds),         TEST(links),    TEST(odd_names),     TEST(unreadable),    TEST(through_mounts),
+        TEST(patterns),      TEST(no_walk),  TEST(walk_is_cheap), TEST(walk_too_deep), TEST(walk_too_many),
+        TEST(walk_too_long), TEST(listings), TEST(thousand),      TEST(no_room),       TEST(default_profile)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
