@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "survey/listing.h"
 #include "survey/survey.h"
 #include "match/path.h"
 #include "policy/build.h"
@@ -460,12 +461,90 @@ static void no_room(void **state)
     }
 }
 
+static void a_listing_never_denies_what_is_there(void **state)
+{
+    struct tree *t = *state;
+    struct dir_listing l;
+    char name[64];
+    unsigned absent = 0;
+    make_dir(t, "names");
+    for (int i = 0; i < 150; i++) {
+        snprintf(name, sizeof name, "names/.File-%d", i);
+        make_file(t, name);
+    }
+    assert_true(listing_read(in(t, "names"), &l));
+    for (int i = 0; i < 150; i++) {
+        snprintf(name, sizeof name, ".File-%d", i);
+        assert_true(listing_may_have(&l, str_of(name)));
+        snprintf(name, sizeof name, ".fILE-%d", i); /* a directory may fold case */
+        assert_true(listing_may_have(&l, str_of(name)));
+        snprintf(name, sizeof name, "absent-%d", i);
+        absent += !listing_may_have(&l, str_of(name));
+    }
+    assert_true(absent > 130);
+    assert_true(listing_may_have(&l, str_of("\xc3\xa9"))); /* nothing is known of names beyond ASCII */
+}
+
+static void a_listing_says_when_it_cannot_tell(void **state)
+{
+    struct tree *t = *state;
+    struct dir_listing l;
+    char name[256];
+    make_dir(t, "large");
+    for (int i = 0; i < 120; i++) {
+        snprintf(name, sizeof name, "large/%0200d", i);
+        make_file(t, name);
+    }
+    assert_false(listing_read(in(t, "large"), &l));
+    make_dir(t, "beyond");
+    make_file(t, "beyond/\xe2\x84\xaa"); /* the Kelvin sign, which folds to k */
+    assert_false(listing_read(in(t, "beyond"), &l));
+    assert_false(listing_read(in(t, "missing"), &l));
+    assert_false(listing_read("/proc/self", &l));
+    make_link(t, "link", in(t, "home"));
+    assert_false(listing_read(in(t, "link"), &l));
+}
+
+/* As what a policy names in a home of many files: what is there is found, and nothing else. */
+static void names_of_a_home(void **state)
+{
+    struct tree *t = *state;
+    char name[64];
+    for (int i = 0; i < 40; i += 4) {
+        snprintf(name, sizeof name, "home/.tool%d", i);
+        make_file(t, name);
+    }
+    for (int i = 0; i < 40; i++) {
+        snprintf(name, sizeof name, "home/.tool%d", i);
+        add(t, PATH_HIDE, in(t, name));
+    }
+    (void)surveyed(t, "home/.tool0");
+    for (int i = 0; i < 40; i++) {
+        snprintf(name, sizeof name, "home/.tool%d", i);
+        assert_int_equal(facts_path(&t->facts, in(t, name))->type, i % 4 ? PATH_MISSING : PATH_FILE);
+    }
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, begin, end)
-    const struct CMUnitTest tests[] = {
-        TEST(kinds),         TEST(links),    TEST(odd_names),     TEST(unreadable),    TEST(through_mounts),
-        TEST(patterns),      TEST(no_walk),  TEST(walk_is_cheap), TEST(walk_too_deep), TEST(walk_too_many),
-        TEST(walk_too_long), TEST(listings), TEST(thousand),      TEST(no_room),       TEST(default_profile)};
+    const struct CMUnitTest tests[] = {TEST(kinds),
+                                       TEST(links),
+                                       TEST(odd_names),
+                                       TEST(unreadable),
+                                       TEST(through_mounts),
+                                       TEST(patterns),
+                                       TEST(no_walk),
+                                       TEST(walk_is_cheap),
+                                       TEST(walk_too_deep),
+                                       TEST(walk_too_many),
+                                       TEST(walk_too_long),
+                                       TEST(listings),
+                                       TEST(thousand),
+                                       TEST(no_room),
+                                       TEST(default_profile),
+                                       TEST(a_listing_never_denies_what_is_there),
+                                       TEST(a_listing_says_when_it_cannot_tell),
+                                       TEST(names_of_a_home)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
