@@ -1,3 +1,4 @@
+/* The guard of a builder: what it is given, for the programs whose builders become one (guard/supervise.h). */
 #include "guard/supervise.h"
 
 #include "guard/guard.h"
