@@ -48,6 +48,7 @@ struct started {
     /* set by the caller before finish(), after FRAME_GONE, if it is about to exit: finish() then does not wait for
        the builder's exit, which takes the kernel half a millisecond */
     bool leave_builder;
+    bool exits;   /* and this process does nothing else before */
     void *memory; /* native: the builder's arguments and stacks, in memory that it shares with this process; or NULL */
 };
 

@@ -20,6 +20,7 @@
 #include "base/str.h"
 #include "runtime/text.h"
 
+#define NEW ".new-" /* and a pid: the name of a directory that is not complete */
 enum { TRUST_AT_MOST = 64 /* directories KEY */, PATH = 4096, NAME_ROOM = 40 };
 static const char mark[8] = "masks 1";
 
@@ -427,6 +428,17 @@ static int copy_all(struct kept_copy *c, int own_root)
     return e < 0 ? e : write_index(c);
 }
 
+/* Whether `name` is that of a directory that a process makes which has ended before it was complete. */
+static bool is_abandoned(const char *name)
+{
+    unsigned pid = 0;
+    if (!str_starts(str_of(name), STR(NEW)))
+        return false;
+    for (const char *p = name + sizeof NEW - 1; *p >= '0' && *p <= '9'; p++)
+        pid = pid * 10 + (unsigned)(*p - '0');
+    return sys_kill((int)pid, 0) == -ESRCH;
+}
+
 /* These are only kept for speed: when there are too many, all go. */
 static void forget_many(int masks)
 {
@@ -439,10 +451,8 @@ static void forget_many(int masks)
             for (long i = 0; i < got;) {
                 const struct sys_dirent *d = (const void *)(list + i);
                 i += d->reclen;
-                if (d->name[0] == '.')
-                    continue;
-                n++;
-                if (pass == 1)
+                n += d->name[0] != '.';
+                if (d->name[0] == '.' ? is_abandoned(d->name) : pass == 1)
                     (void)remove_tree(masks, d->name);
             }
         }
@@ -464,7 +474,7 @@ void kept_store(struct runner *r)
     if (masks < 0)
         return;
     forget_many(masks);
-    put_number(put_text(name, ".new-"), (uint32_t)sys_getpid());
+    put_number(put_text(name, NEW), (uint32_t)sys_getpid());
     (void)remove_tree(masks, name); /* of a process that was killed */
     e = sys_mkdirat(masks, name, 0700);
     c.keep = e < 0 ? e : sys_openat(masks, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);

@@ -199,6 +199,7 @@ static void finish_own(struct box *b)
 {
     const bool exits = b->command->foreground || b->spec->leave; /* a library waits for its children */
     b->started.leave_builder = b->all_gone && exits;
+    b->started.exits = b->command->foreground;
     if (b->started.pid > 0)
         b->spec->engine->finish(&b->started);
     b->result->wall_us = b->began ? now_us() - b->began : 0;

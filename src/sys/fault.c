@@ -30,9 +30,12 @@ static void arm(unsigned nth, int error)
 __attribute__((constructor)) static void begin(void)
 {
     const char *inherited = getenv(FAULT_FD_NAME);
-    sys_fault_fd = inherited ? atoi(inherited) : fcntl(memfd_create("faults", MFD_CLOEXEC), F_DUPFD_CLOEXEC, 100);
-    if (sys_fault_fd < 0 || (!inherited && ftruncate(sys_fault_fd, sizeof *shared) < 0))
+    /* by the kernel's calls, because tests make those of the C library fail */
+    long memory = inherited ? -1 : sys_raw(SYS_memfd_create, (long)"faults", MFD_CLOEXEC, 0, 0, 0, 0);
+    sys_fault_fd = inherited ? atoi(inherited) : (int)sys_raw(SYS_fcntl, memory, F_DUPFD_CLOEXEC, 100, 0, 0, 0);
+    if (sys_fault_fd < 0 || (!inherited && sys_raw(SYS_ftruncate, sys_fault_fd, sizeof *shared, 0, 0, 0, 0) < 0))
         abort();
+    (void)sys_raw(SYS_close, memory, 0, 0, 0, 0, 0);
     void *p = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED, sys_fault_fd, 0);
     if (p == MAP_FAILED)
         abort();

@@ -77,6 +77,8 @@ void native_main(int argc, char **argv)
 static _Noreturn void builder_main(struct birth *birth)
 {
     struct builder *b = &birth->builder;
+    if (!birth->shared) /* a copy of memory that others may not examine: for the id maps */
+        (void)sys_prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
     int e = birth->kept ? net_kept_enter(birth->kept, birth->others) : 0;
     if (e == 0)
         e = builder_forget(b);
@@ -202,16 +204,21 @@ static void birth_free(struct birth *b)
         (void)sys_call(SYS_munmap, b, b->bytes, 0, 0, 0, 0);
 }
 
-/* The box has ended, with all processes that shared the memory. Its score is ours since the builder raised it; pid 1 may
-   have ended before it put that back. */
-static void take_memory_back(struct birth *b)
+/* Nothing of the box is left, so others may examine this process again: it may become a session's daemon. The score that
+   the builder raised is ours, too; pid 1 may have ended before it put that back. */
+static void stop_sharing(const struct birth *b)
 {
     const struct runner *r = &b->builder.runner;
-    memory_shared = false;
     (void)sys_prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
     own_fd int score = r->oom_bytes ? sys_openat(AT_FDCWD, "/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC, 0) : -1;
     if (score >= 0)
         (void)sys_write(score, r->oom_text, r->oom_bytes);
+}
+
+/* The processes that shared the memory have ended. */
+static void take_memory_back(struct birth *b)
+{
+    memory_shared = false;
     birth_free(b);
 }
 
@@ -410,10 +417,14 @@ static void native_finish(struct started *s)
             tries -= e == -EINTR;
         }
         if (s->memory &&
-            ended) /* otherwise a process that was killed may still be about to end: the next box gets a copy */
+            ended) { /* otherwise one that was killed may still be about to end: the next box gets a copy */
+            stop_sharing(s->memory);
             take_memory_back(s->memory);
+        }
     }
     if (s->memory && s->leave_builder) {
+        if (!s->exits)
+            stop_sharing(s->memory);
         left_behind = s->memory;
         left_pidfd = sys_taken(&s->pidfd);
     }
