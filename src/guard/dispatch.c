@@ -403,8 +403,7 @@ static int wait_status(const siginfo_t *info)
     return info->si_status | (info->si_code == CLD_DUMPED ? 0x80 : 0);
 }
 
-/* Waits for pid 1, which has ended or is about to. */
-static int end_of_init(int init_pidfd)
+int guard_end_of_init(int init_pidfd)
 {
     siginfo_t info = {0};
     int no = sys_waitid(P_PIDFD, init_pidfd, &info, WEXITED | __WALL);
@@ -428,7 +427,7 @@ static int guard_end(struct guard *g)
     struct pollfd p = {.fd = g->init_pidfd, .events = POLLIN};
     if (sys_poll_ms(&p, 1, 0) == 0)
         (void)sys_pidfd_signal(g->init_pidfd, SIGKILL);
-    int no = end_of_init(g->init_pidfd);
+    int no = guard_end_of_init(g->init_pidfd);
     for (size_t i = 0; i < WORKERS_MAX; i++)
         if (s->pids[i])
             (void)sys_waitid(P_PID, s->pids[i], &info, WEXITED | __WALL);
@@ -496,7 +495,7 @@ static int guard_open(struct guard *g, const struct guard_ask *ask, struct arena
 
 /* Waits until there is something to do: many short commands end without a notified call, so the rules are loaded and
    the shared memory is created for the first one. False: the box has ended. */
-static bool somebody_asks(const struct guard_ask *ask)
+bool guard_asked(const struct guard_ask *ask)
 {
     struct pollfd p[] = {{.fd = ask->init_pidfd, .events = POLLIN},
                          {.fd = ask->notify, .events = POLLIN},
@@ -516,9 +515,6 @@ static bool somebody_asks(const struct guard_ask *ask)
 int guard_serve(const struct guard_ask *ask)
 {
     static struct guard g; /* large, and one per process */
-    if (ask->program >= 0)
-        return ask->plan->filter & FILTER_READS || somebody_asks(ask) ? guard_become(ask)
-                                                                      : end_of_init(ask->init_pidfd);
     (void)sys_prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
     g.plan = ask->plan;
     if (ask->plan->filter & FILTER_READS)
@@ -527,8 +523,8 @@ int guard_serve(const struct guard_ask *ask)
         (void)sys_send_fd(ask->begun, "", 1, -1, 0);
         (void)sys_close(ask->begun);
     }
-    if (!somebody_asks(ask))
-        return end_of_init(ask->init_pidfd);
+    if (!guard_asked(ask))
+        return guard_end_of_init(ask->init_pidfd);
     auto_arena struct arena *mem = arena_new(RULES_MAX);
     if (!mem)
         return -ENOMEM;

@@ -21,26 +21,8 @@ struct guard_ask {
     int init_pidfd; /* pid 1 of the box: the guard ends when it does */
     int begun;      /* SOCK_SEQPACKET, owned: gets a byte once the guard is ready for commands; -1: nobody waits */
     void (*files)(struct guard *g, int socket); /* guard_files, or NULL if the file API is not used */
-    /* The program in which the guard continues (guard_become()), O_PATH, owned; -1: it stays in this process. Of `kept`,
-       GUARD_KEPT bytes at most, guard_resume() returns a copy there. */
-    int program;
-    uint64_t text; /* where this program's texts are in the memory of pid 1, if that is another process's image; or 0 */
-    const void *kept;
-    uint32_t kept_bytes;
+    uint64_t text; /* where this program's texts are in the memory of pid 1, if not where they are here; or 0 */
 };
-enum { GUARD_KEPT = 64 };
 
-/*
- * Serves until pid 1 has ended; forks workers as needed. Returns pid 1's wait status, or -errno.
- *
- * With a `program`, this process only waits until something is to be judged: a call, or the file API. Then it executes
- * that program as `NAME --guard N`, whose main must call guard_resume(N), and the guard has memory of its own. What
- * comes from a box is never read in memory that pinfold or pid 1 uses.
- */
+/* Serves until pid 1 has ended; forks workers as needed. Returns pid 1's wait status, or -errno. */
 int guard_serve(const struct guard_ask *ask);
-
-/* In the executed program: takes what guard_serve() left in descriptor `fd` and its `kept` bytes; 0 or -errno. `*ret`
-   points to static memory. */
-int guard_resume(int fd, struct guard_ask *ret, void *kept, uint32_t kept_bytes);
-/* The value of N if this program was executed as `NAME --guard N`, otherwise -1. */
-int guard_word(int argc, char **argv);

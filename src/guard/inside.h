@@ -17,8 +17,10 @@
 #include "sys/notify.h"
 #include "protocol/control.h"
 
-/* apart.c: executes ask->program; returns -errno. */
-int guard_become(const struct guard_ask *ask);
+/* dispatch.c: waits until something is to be judged; false: the box has ended. */
+bool guard_asked(const struct guard_ask *ask);
+/* Waits for pid 1, which has ended or is about to; its wait status, or -errno. */
+int guard_end_of_init(int init_pidfd);
 /* target.c: where the texts of this program begin. */
 uint64_t guard_text(void);
 

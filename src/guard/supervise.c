@@ -1,7 +1,81 @@
-/* The guard of a builder: what it is given, for the programs whose builders become one (guard/supervise.h). */
+/*
+ * The process of the guard. The builder may run in pinfold's memory, and shares it with pid 1 in any case. What the
+ * guard reads for a box is hostile, so before the first byte of it the builder executes the running program again, by a
+ * descriptor: it stays the same process, with its parent, its namespaces and its descriptors, and gets new memory, which
+ * holds nothing but the plan. A command that asks for nothing never pays for that.
+ *
+ * Until execve this file uses sys/ only, like the builder. The plan and the descriptors' numbers lie in a memfd.
+ */
 #include "guard/supervise.h"
 
-#include "guard/guard.h"
+#include <stdlib.h>
+#include "base/str.h"
+#include "guard/inside.h"
+#include "runtime/text.h"
+#include "sys/fault.h"
+#include "sys/fd.h"
+#include "sys/process.h"
+
+#define GUARD_OPTION "--guard"
+
+struct guard_handed { /* at the beginning of the memfd; the plan follows */
+    char mark[8];
+    int notify, host_proc, report, init_pidfd, begun;
+    uint32_t plan_bytes;
+    uint64_t text;
+    struct builder_end end;
+};
+static const char handed_mark[8] = "guarded";
+_Static_assert(sizeof(struct guard_handed) % 8 == 0, "the plan is aligned");
+
+static int keep_open(int fd)
+{
+    return fd < 0 ? 0 : sys_fcntl(fd, F_SETFD, 0);
+}
+
+static int put(int memory, const void *p, size_t n)
+{
+    long wrote = sys_write(memory, p, n);
+    return wrote == (long)n ? 0 : wrote < 0 ? (int)wrote : -ENOSPC;
+}
+
+static int execute(int program, int memory)
+{
+    char number[12];
+    const char *argv[] = {"pinfold", GUARD_OPTION, number, NULL};
+    put_number(number, (uint32_t)memory);
+#ifdef PINFOLD_FAULTS /* calls are counted on */
+    char faults[sizeof FAULT_FD_NAME + sizeof number];
+    const char *envp[] = {faults, NULL};
+    put_number(put_text(faults, FAULT_FD_NAME "="), (uint32_t)sys_fault_fd);
+    (void)keep_open(sys_fault_fd);
+#else
+    const char *envp[] = {NULL};
+#endif
+    return sys_exec_fd(program, argv, envp);
+}
+
+/* Returns -errno. */
+static int become(const struct guard_ask *ask, const struct builder_end *end, int program)
+{
+    struct guard_handed h = {.notify = ask->notify,
+                             .host_proc = ask->host_proc,
+                             .report = ask->report,
+                             .init_pidfd = ask->init_pidfd,
+                             .begun = ask->begun,
+                             .plan_bytes = ask->plan->bytes,
+                             .text = guard_text(),
+                             .end = *end};
+    const int memory = sys_memory("pinfold-guard");
+    const int fds[] = {h.notify, h.host_proc, h.report, h.init_pidfd, h.begun, memory};
+    memcpy(h.mark, handed_mark, sizeof handed_mark);
+    int e = memory < 0 ? memory : put(memory, &h, sizeof h);
+    if (e == 0)
+        e = put(memory, ask->plan, h.plan_bytes);
+    for (unsigned i = 0; e == 0 && i < sizeof fds / sizeof *fds; i++)
+        e = keep_open(fds[i]);
+    return e < 0 ? e : execute(program, memory);
+}
 
 int guard_supervise(const struct builder *b, int notify, int host_proc, int init)
 {
@@ -12,9 +86,46 @@ int guard_supervise(const struct builder *b, int notify, int host_proc, int init
                                   .report = b->report,
                                   .files = guard_files,
                                   .init_pidfd = init,
-                                  .begun = b->pass[0],
-                                  .program = b->program,
-                                  .kept = &end,
-                                  .kept_bytes = sizeof end};
-    return guard_serve(&ask);
+                                  .begun = b->pass[0]};
+    if (b->program < 0)
+        return guard_serve(&ask);
+    if (!(b->plan->filter & FILTER_READS) && !guard_asked(&ask))
+        return guard_end_of_init(init);
+    return become(&ask, &end, b->program);
+}
+
+/* ---- in the executed program ---- */
+
+/* What become() left in descriptor `fd`, or NULL. */
+static const struct guard_handed *take(int fd)
+{
+    struct sys_stat st;
+    if (sys_stat_at(fd, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &st) < 0 || st.size < sizeof(struct guard_handed))
+        return NULL;
+    long p = sys_call(SYS_mmap, 0, st.size, 1 /* read */, 2 /* private */, fd, 0);
+    if (p < 0 && p > -4096)
+        return NULL;
+    const struct guard_handed *h = (const void *)p; // NOLINT(performance-no-int-to-ptr)
+    return memcmp(h->mark, handed_mark, sizeof handed_mark) == 0 && st.size - sizeof *h == h->plan_bytes ? h : NULL;
+}
+
+void guard_main(int argc, char **argv, const char *name)
+{
+    char *rest;
+    long fd = argc == 3 && same(argv[1], GUARD_OPTION) ? strtol(argv[2], &rest, 10) : -1;
+    const struct guard_handed *h = fd < 0 || fd > INT_MAX || *rest ? NULL : take((int)fd);
+    if (!h)
+        return; /* somebody has typed it */
+    sys_shut((int)fd);
+    const struct guard_ask ask = {.plan = (const void *)(h + 1),
+                                  .notify = h->notify,
+                                  .host_proc = h->host_proc,
+                                  .report = h->report,
+                                  .files = guard_files,
+                                  .init_pidfd = h->init_pidfd,
+                                  .begun = h->begun,
+                                  .text = h->text};
+    int e = builder_resume(&h->end);
+    (void)sys_prctl(PR_SET_NAME, (unsigned long)name, 0, 0, 0); /* it was executed under a number */
+    builder_finish(&h->end, e < 0 ? e : guard_serve(&ask));
 }

@@ -214,18 +214,6 @@ static void check_in(const struct init_words *w, struct arrived *a)
     sys_shut(s);
 }
 
-/* This program as the guard of a box (guard/guard.h), in the process that was its builder. */
-static _Noreturn void guard_main(int fd)
-{
-    struct guard_ask ask;
-    struct builder_end end;
-    int e = guard_resume(fd, &ask, &end, sizeof end);
-    if (e < 0)
-        die("cannot continue as the guard", -e);
-    e = builder_resume(&end);
-    builder_finish(&end, e < 0 ? e : guard_serve(&ask));
-}
-
 static const char **list_of(const struct job_image *j, uint32_t at, uint32_t n)
 {
     const char **list = calloc(n + 1, sizeof *list);
@@ -295,13 +283,10 @@ int main(int argc, char **argv)
         puts("pinfold-init " PINFOLD_VERSION);
         return 0;
     }
-    const int guard = guard_word(argc, argv);
-    if (guard < 0)
-        read_words(argc, argv, &w);
+    guard_main(argc, argv, "pinfold-init");
+    read_words(argc, argv, &w);
     (void)prctl(PR_SET_NAME, "pinfold-init", 0, 0,
                 0); /* it was started under a number or as "init" (sessiond/running.c) */
-    if (guard >= 0)
-        guard_main(guard);
     check_in(&w, &a);
     int *slots = calloc(runner_room(a.plan) + 1, sizeof *slots);
     if (!slots)

@@ -21,7 +21,7 @@
 #include "runtime/text.h"
 
 #define NEW ".new-" /* and a pid: the name of a directory that is not complete */
-enum { TRUST_AT_MOST = 64 /* directories KEY */, PATH = 4096, NAME_ROOM = 40 };
+enum { KEEP_AT_MOST = 64 /* directories KEY */, PATH = 4096, NAME_ROOM = 40 };
 static const char mark[8] = "masks 1";
 
 enum kept_kind { SEEN_DIR, SEEN_MISSING, SEEN_CLOSED, OWN, MADE };
@@ -255,29 +255,31 @@ bool kept_layers(struct runner *r, int *ret_points, int *ret_whiteouts)
 
 /* ---- afterwards ---- */
 
-static int remove_tree(int at, const char *name)
+/* Frames of what follows are small, and so many at most: the helper's stack lies beside pid 1's memory. */
+enum { DEEPEST = 16, ENTRIES = 512 };
+
+static int remove_tree(int at, const char *name, unsigned depth)
 {
-    _Alignas(8) char list[2048];
+    _Alignas(8) char room[ENTRIES];
+    const struct sys_dirent *d;
     int e = sys_unlinkat(at, name, AT_REMOVEDIR);
     if (e == -ENOTDIR)
         return sys_unlinkat(at, name, 0);
     if (e != -ENOTEMPTY && e != -EEXIST)
         return e;
+    if (depth > DEEPEST)
+        return -ELOOP;
     own_fd int dir = sys_openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
     e = dir < 0 ? dir : 0;
     for (bool any = true; e == 0 && any;) { /* from the start again: removing moves entries */
-        long n = sys_getdents64(dir, list, sizeof list);
+        struct sys_entries all = {.dir = dir, .room = room, .bytes = sizeof room};
         any = false;
-        for (long i = 0; i < n && e == 0;) {
-            const struct sys_dirent *d = (const void *)(list + i);
-            i += d->reclen;
-            if (str_is(str_of(d->name), ".") || str_is(str_of(d->name), ".."))
-                continue;
-            e = remove_tree(dir, d->name);
+        while (e == 0 && (d = sys_next_entry(&all))) {
+            e = remove_tree(dir, d->name, depth + 1);
             any = true;
         }
         if (e == 0)
-            e = n < 0 ? (int)n : sys_lseek(dir, 0, SEEK_SET) < 0 ? -EIO : 0;
+            e = all.no < 0 ? all.no : sys_lseek(dir, 0, SEEK_SET) < 0 ? -EIO : 0;
     }
     return e < 0 ? e : sys_unlinkat(at, name, AT_REMOVEDIR);
 }
@@ -286,59 +288,71 @@ struct kept_copy {
     struct kept_index *index;
     uint32_t veil;
     int keep; /* KEY, under its temporary name */
-    char path[PATH];
+    unsigned depth;
+    char path[PATH], text[PATH];
     size_t n;
 };
 
-static int copy_text(int from, int to, const char *name)
+static int copy_text(struct kept_copy *c, int from, int to, const char *name)
 {
-    char text[4096];
     own_fd int in = sys_openat(from, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC, 0);
-    long n = in < 0 ? in : sys_read(in, text, sizeof text);
-    if (n < 0 || n == (long)sizeof text)
+    long n = in < 0 ? in : sys_read(in, c->text, sizeof c->text);
+    if (n < 0 || n == (long)sizeof c->text)
         return n < 0 ? (int)n : -EFBIG;
     own_fd int out = sys_openat(to, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
     if (out < 0)
         return out;
-    long wrote = sys_write(out, text, (size_t)n);
+    long wrote = sys_write(out, c->text, (size_t)n);
     return wrote < 0 ? (int)wrote : (int)sys_call(SYS_fdatasync, out, 0, 0, 0, 0, 0);
+}
+
+static int copy_link(struct kept_copy *c, int from, int to, const char *name)
+{
+    long n = sys_readlinkat(from, name, c->text, sizeof c->text - 1);
+    c->text[n > 0 ? n : 0] = 0;
+    return n < 0 ? (int)n : sys_symlinkat(c->text, to, name);
 }
 
 static int copy_dir(struct kept_copy *c, int from, int to);
 
+/* The new directory c->path, which is `name` in `to`, and what is in it. */
+static int copy_into(struct kept_copy *c, int from, int to, const char *name, unsigned mode)
+{
+    int e = c->depth > DEEPEST ? -ELOOP : sys_mkdirat(to, name, mode & 07777);
+    own_fd int in = e < 0 ? e : sys_openat(from, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+    own_fd int out = in < 0 ? in : sys_openat(to, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+    struct kept_record *made = out < 0 ? NULL : add(c->index, MADE, c->veil, c->path, c->n);
+    if (!made)
+        return out < 0 ? out : -E2BIG;
+    made->mode = mode;
+    return copy_dir(c, in, out);
+}
+
 static int copy_entry(struct kept_copy *c, int from, int to, const char *name)
 {
-    char target[PATH];
     struct sys_stat st;
     int e = sys_stat_at(from, name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st);
     if (e < 0)
         return e;
+    const size_t n = c->n, more = text_bytes(name);
     switch (st.mode & S_IFMT) {
     case S_IFCHR:
         return sys_linkat(c->keep, "w", to, name, 0);
-    case S_IFLNK: {
-        long n = sys_readlinkat(from, name, target, sizeof target - 1);
-        target[n > 0 ? n : 0] = 0;
-        return n < 0 ? (int)n : sys_symlinkat(target, to, name);
-    }
+    case S_IFLNK:
+        return copy_link(c, from, to, name);
     case S_IFDIR:
         break;
     default:
-        return st.size ? copy_text(from, to, name) : sys_mknodat(to, name, st.mode, 0);
+        return st.size ? copy_text(c, from, to, name) : sys_mknodat(to, name, st.mode, 0);
     }
-    const size_t n = c->n, more = text_bytes(name);
     if (n + 1 + more > sizeof c->path)
         return -ENAMETOOLONG;
     c->path[n] = '/';
     memcpy(c->path + n + 1, name, more);
     c->n += more;
-    e = sys_mkdirat(to, name, st.mode & 07777);
-    own_fd int in = e < 0 ? e : sys_openat(from, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
-    own_fd int out = in < 0 ? in : sys_openat(to, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
-    struct kept_record *made = out < 0 ? NULL : add(c->index, MADE, c->veil, c->path, c->n);
-    e = out < 0 ? out : !made ? -E2BIG : copy_dir(c, in, out);
-    if (made)
-        made->mode = st.mode;
+    c->depth++;
+    e = copy_into(c, from, to, name, st.mode);
+    c->depth--;
     c->n = n;
     c->path[n] = 0;
     return e;
@@ -346,21 +360,15 @@ static int copy_entry(struct kept_copy *c, int from, int to, const char *name)
 
 static int copy_dir(struct kept_copy *c, int from, int to)
 {
-    _Alignas(8) char list[2048];
-    for (;;) {
-        long n = sys_getdents64(from, list, sizeof list);
-        if (n <= 0)
-            return (int)n;
-        for (long i = 0; i < n;) {
-            const struct sys_dirent *d = (const void *)(list + i);
-            i += d->reclen;
-            if (str_is(str_of(d->name), ".") || str_is(str_of(d->name), ".."))
-                continue;
-            int e = copy_entry(c, from, to, d->name);
-            if (e < 0)
-                return e;
-        }
+    _Alignas(8) char room[ENTRIES];
+    struct sys_entries all = {.dir = from, .room = room, .bytes = sizeof room};
+    const struct sys_dirent *d;
+    while ((d = sys_next_entry(&all))) {
+        int e = copy_entry(c, from, to, d->name);
+        if (e < 0)
+            return e;
     }
+    return all.no;
 }
 
 /* Copies the layer that is `own` in the box's tmpfs. */
@@ -369,11 +377,12 @@ static int copy_layer(struct kept_copy *c, int own_root, const struct kept_recor
     char name[NAME_ROOM];
     struct sys_stat st;
     put_number(name, own->mode);
-    own_fd int from = sys_openat(own_root, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
-    int e = from < 0 ? from : sys_stat_at(from, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &st);
     layer_name(c->path, own->veil, own->whiteouts);
     c->n = text_bytes(c->path) - 1;
     c->veil = own->veil;
+    c->depth = 0;
+    own_fd int from = sys_openat(own_root, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+    int e = from < 0 ? from : sys_stat_at(from, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &st);
     if (e == 0)
         e = sys_mkdirat(c->keep, c->path, st.mode & 07777);
     own_fd int to = e < 0 ? e : sys_openat(c->keep, c->path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
@@ -442,21 +451,18 @@ static bool is_abandoned(const char *name)
 /* These are only kept for speed: when there are too many, all go. */
 static void forget_many(int masks)
 {
-    _Alignas(8) char list[4096];
+    _Alignas(8) char room[ENTRIES];
     unsigned n = 0;
     for (int pass = 0; pass < 2; pass++) {
         own_fd int dir = sys_openat(masks, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
-        long got;
-        while (dir >= 0 && (got = sys_getdents64(dir, list, sizeof list)) > 0) {
-            for (long i = 0; i < got;) {
-                const struct sys_dirent *d = (const void *)(list + i);
-                i += d->reclen;
-                n += d->name[0] != '.';
-                if (d->name[0] == '.' ? is_abandoned(d->name) : pass == 1)
-                    (void)remove_tree(masks, d->name);
-            }
+        struct sys_entries all = {.dir = dir, .room = room, .bytes = sizeof room};
+        const struct sys_dirent *d;
+        while (dir >= 0 && (d = sys_next_entry(&all))) {
+            n += d->name[0] != '.';
+            if (d->name[0] == '.' ? is_abandoned(d->name) : pass == 1)
+                (void)remove_tree(masks, d->name, 0);
         }
-        if (n <= TRUST_AT_MOST)
+        if (n <= KEEP_AT_MOST)
             return;
     }
 }
@@ -475,7 +481,7 @@ void kept_store(struct runner *r)
         return;
     forget_many(masks);
     put_number(put_text(name, NEW), (uint32_t)sys_getpid());
-    (void)remove_tree(masks, name); /* of a process that was killed */
+    (void)remove_tree(masks, name, 0); /* of a process that was killed */
     e = sys_mkdirat(masks, name, 0700);
     c.keep = e < 0 ? e : sys_openat(masks, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
     if (c.keep < 0)
@@ -487,10 +493,10 @@ void kept_store(struct runner *r)
         e = write_index(&c);
     }
     if (e == 0) {
-        (void)remove_tree(masks, k->key);
+        (void)remove_tree(masks, k->key, 0);
         e = sys_renameat2(masks, name, masks, k->key, 1 /* RENAME_NOREPLACE */);
     }
     if (e < 0)
-        (void)remove_tree(masks, name);
+        (void)remove_tree(masks, name, 0);
     sys_drop(&c.keep);
 }

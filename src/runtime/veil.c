@@ -23,7 +23,7 @@
 #include "runtime/kept_masks.h"
 #include "base/str.h"
 
-enum { NAME_BYTES = 256, DEEPEST = 64 };
+enum { NAME_BYTES = 256 };
 #define UNREADABLE(e) ((e) == -EACCES)
 #define NOT_THERE(e)  ((e) == -ENOENT || (e) == -ENOTDIR || (e) == -ELOOP)
 
@@ -427,25 +427,20 @@ struct veil_place { /* a directory being covered */
 
 static int cover_one(struct runner *r, const struct step *s, const struct veil_place *p)
 {
-    _Alignas(8) char list[8192];
+    _Alignas(8) char room[8192];
     own_fd int dir = sys_openat(p->from, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+    struct sys_entries all = {.dir = dir, .room = room, .bytes = sizeof room};
+    const struct sys_dirent *d;
     if (dir < 0)
         return dir;
-    for (;;) {
-        ssize_t n = sys_getdents64(dir, list, sizeof list);
-        if (n <= 0)
-            return (int)n;
-        for (ssize_t at = 0; at < n;) {
-            const struct sys_dirent *d = (const void *)(list + at);
-            struct str name = str_of(d->name);
-            at += d->reclen;
-            if (str_is(name, ".") || str_is(name, "..") || judge(r, s, (struct str){p->prefix, p->n}, name) != BIND)
-                continue;
-            int e = bind_entry(p->from, p->to, d);
-            if (e < 0)
-                return e;
-        }
+    while ((d = sys_next_entry(&all))) {
+        if (judge(r, s, (struct str){p->prefix, p->n}, str_of(d->name)) != BIND)
+            continue;
+        int e = bind_entry(p->from, p->to, d);
+        if (e < 0)
+            return e;
     }
+    return all.no;
 }
 
 /* Directories on the path to the stub `path` are covered, too, each when its first stub needs it. A missing one is

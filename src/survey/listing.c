@@ -51,27 +51,22 @@ static bool lists_all(int dir)
 
 bool listing_read(const char *path, struct dir_listing *ret)
 {
-    _Alignas(8) char list[READ_ONCE];
+    _Alignas(8) char room[READ_ONCE];
     own_fd int dir = sys_openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
     if (dir < 0 || !lists_all(dir))
         return false;
     *ret = (struct dir_listing){{0}};
-    for (size_t all = 0;;) {
-        long n = sys_getdents64(dir, list, sizeof list);
-        if (n <= 0)
-            return n == 0;
-        all += (size_t)n;
-        if (all > READ_MOST)
+    struct sys_entries all = {.dir = dir, .room = room, .bytes = sizeof room};
+    const struct sys_dirent *d;
+    size_t bytes = 0;
+    while ((d = sys_next_entry(&all))) {
+        const struct str name = str_of(d->name);
+        bytes += d->reclen;
+        if (bytes > READ_MOST || !is_ascii(name))
             return false;
-        for (long at = 0; at < n;) {
-            const struct sys_dirent *d = (const void *)(list + at);
-            const struct str name = str_of(d->name);
-            if (!is_ascii(name))
-                return false;
-            ret->bits[bit_of(name) / 64] |= 1ull << bit_of(name) % 64;
-            at += d->reclen;
-        }
+        ret->bits[bit_of(name) / 64] |= 1ull << bit_of(name) % 64;
     }
+    return all.no == 0;
 }
 
 bool listing_may_have(const struct dir_listing *l, struct str name)

@@ -56,6 +56,31 @@ struct sys_dirent { /* struct linux_dirent64 of getdents64(2) */
     uint8_t type;
     char name[];
 };
+/* A directory that is being read by way of `room`, which is aligned to 8 bytes. */
+struct sys_entries {
+    int dir;
+    char *room;
+    size_t bytes;
+    long n, at; /* in `room` */
+    int no;     /* why it ended: -errno, or 0 */
+};
+/* The next entry but "." and "..", valid until the next call; NULL at the end. */
+static inline const struct sys_dirent *sys_next_entry(struct sys_entries *e)
+{
+    for (;;) {
+        if (e->at >= e->n) {
+            e->at = 0;
+            e->n = sys_getdents64(e->dir, e->room, e->bytes);
+            e->no = e->n < 0 ? (int)e->n : 0;
+            if (e->n <= 0)
+                return NULL;
+        }
+        const struct sys_dirent *d = (const void *)(e->room + e->at);
+        e->at += d->reclen;
+        if (d->name[0] != '.' || (d->name[1] && (d->name[1] != '.' || d->name[2])))
+            return d;
+    }
+}
 
 union sys_fd_message {
     struct cmsghdr head;

@@ -392,7 +392,7 @@ static _Noreturn void builder(const struct box *box, int report, int (*inside)(v
     close(pair[0]);
     caps_keep(1u << 19); /* CAP_SYS_PTRACE */
     must(notify, "the listener");
-    struct guard_ask ask = {image_make(box), notify, host_proc, report, pidfd, .begun = -1, .program = -1};
+    struct guard_ask ask = {image_make(box), notify, host_proc, report, pidfd, .begun = -1};
     int status = guard_serve(&ask);
     if (status < 0) {
         errno = -status;

@@ -655,8 +655,7 @@ static void nobody_asks(void)
                                       .host_proc = -1,
                                       .report = report[0],
                                       .init_pidfd = (int)syscall(SYS_pidfd_open, init, 0),
-                                      .begun = begun[0],
-                                      .program = -1};
+                                      .begun = begun[0]};
         int end = guard_serve(&ask);
         _exit(WIFEXITED(end) && WEXITSTATUS(end) == 7 ? 0 : 1);
     }

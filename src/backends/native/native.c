@@ -7,7 +7,7 @@
  * The builder of a box with one command runs in this process's memory (CLONE_VM) on a stack of its own: to copy the
  * page tables, and then each page that either touches, was a quarter of a start where page faults are dear. Builder and
  * pid 1 are our own code and read nothing that a box wrote; the guard, which does, gets memory of its own before its
- * first byte (guard/apart.c). While they share it, this process is not dumpable, so that no process of the box and none
+ * first byte (guard/supervise.c). While they share it, this process is not dumpable, so that no process of the box and none
  * of its user can look into pid 1 (ptrace(2), "Ptrace access mode checking"). One box at a time shares: to write its id
  * maps, its process must be dumpable for a moment. Sessions, whose daemon lives long, get a copy.
  *
@@ -60,18 +60,8 @@ static bool has_main; /* native_main() was called */
 
 void native_main(int argc, char **argv)
 {
-    struct guard_ask ask;
-    const int fd = guard_word(argc, argv);
+    guard_main(argc, argv, "pinfold");
     has_main = true;
-    if (fd < 0)
-        return;
-    struct builder_end end;
-    int e = guard_resume(fd, &ask, &end, sizeof end);
-    if (e < 0)
-        sys_exit(125); /* there is nobody to tell: pinfold sees the end */
-    e = builder_resume(&end);
-    (void)sys_prctl(PR_SET_NAME, (unsigned long)"pinfold", 0, 0, 0);
-    builder_finish(&end, e < 0 ? e : guard_serve(&ask));
 }
 
 static _Noreturn void builder_main(struct birth *birth)

@@ -25,7 +25,7 @@ static uint64_t text_at(const char *text)
     return (uint64_t)(uintptr_t)text;
 }
 
-static void put_text(struct file_answer *a, const char *text, size_t n)
+static void answer_text(struct file_answer *a, const char *text, size_t n)
 {
     if (n >= FILE_PATH)
         n = FILE_PATH - 1;
@@ -59,7 +59,7 @@ static int where(struct guard *g, const char *path, struct file_answer *a)
         no = object_find(g, p, true, &g->object);
         if (no == 0) {
             put_stat(a, &g->object.st);
-            put_text(a, g->object.path, g->object.n);
+            answer_text(a, g->object.path, g->object.n);
             int may = (int)sys_call(SYS_faccessat2, g->object.fd, "", W_OK, AT_EMPTY_PATH | AT_EACCESS, 0, 0);
             a->writable = may < 0 ? (uint32_t)-may : 0;
             object_drop(&g->object);
@@ -67,7 +67,7 @@ static int where(struct guard *g, const char *path, struct file_answer *a)
             /* A name that is free in an existing directory; not a link to a missing object. */
             struct sys_stat st;
             if (sys_stat_at(p->dir, p->name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st) == -ENOENT) {
-                put_text(a, p->path, p->n);
+                answer_text(a, p->path, p->n);
                 no = 0;
             }
         }
@@ -82,7 +82,7 @@ static int read_link(struct guard *g, const char *path, struct file_answer *a)
     char text[FILE_PATH];
     int n = link_text(g, AT_FDCWD, text_at(path), text);
     if (n >= 0)
-        put_text(a, text, (size_t)n);
+        answer_text(a, text, (size_t)n);
     return n < 0 ? n : 0;
 }
 
@@ -202,9 +202,9 @@ static void put_refusal(const struct guard *g, struct file_answer *a)
 {
     size_t n = strlen(g->why);
     if (g->why_rule)
-        put_text(a, g->why_rule->path.p, g->why_rule->path.n < 512 ? g->why_rule->path.n : 512);
+        answer_text(a, g->why_rule->path.p, g->why_rule->path.n < 512 ? g->why_rule->path.n : 512);
     else
-        put_text(a, "", 0);
+        answer_text(a, "", 0);
     memcpy(a->text + a->text_bytes, g->why, n + 1);
     a->why_bytes = (uint32_t)n + 1;
 }

@@ -2,8 +2,8 @@
  * Files of proc file systems. Two things make them dangerous to open on behalf of another process.
  *
  * The kernel lets a process examine its own memory without further checks, and compares the memory, not the process
- * (mm_access() in kernel/fork.c). The guard's main worker shares its memory with pid 1, and briefly with every command
- * before it execs. And the guard has CAP_SYS_PTRACE, and owns the user namespaces that the box creates.
+ * (mm_access() in kernel/fork.c). Where the guard has no process of its own (guard/supervise.c), its main worker shares
+ * its memory with pid 1, and briefly with every command before it execs. And the guard has CAP_SYS_PTRACE, and owns the user namespaces that the box creates.
  *
  * So only three kinds of files are opened here: those that show the same to everybody (a list; all others, also future
  * ones, count as private), the caller's own, and the memory of the caller's tracees. Everything else is opened by a new

@@ -88,7 +88,7 @@ const char *word_how(const struct plan_place *p)
                                                                   : "clone of the tree";
     case ACT_STUB:
         return p->kind == PLACE_PATTERN      ? "names created later are not shown"
-               : p->administrators           ? "absent; later, too, where no mounts lie beside it"
+               : p->administrators           ? "absent, now and later (later not where mounts lie beside it)"
                : p->stub == STUB_ABSENT      ? "absent, now and later"
                : p->stub == STUB_DENIED_DIR  ? "denied directory in a mask"
                : p->stub == STUB_DENIED_FILE ? "denied name in a mask"
