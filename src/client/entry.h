@@ -2,6 +2,6 @@
 #pragma once
 #include <stdbool.h>
 
-/* --serve (server of the shared library) and --attack (doctor's attacks in a box): true if it was one of them. --guard
+/* --serve (server of the shared library) and --attack (doctor's attacks in a box): true if it was one of them. --guard-process
    (the guard of a box) does not return. */
 bool entry_hidden(int argc, char **argv, int *ret_status);

@@ -16,7 +16,7 @@
 #include "sys/fd.h"
 #include "sys/process.h"
 
-#define GUARD_OPTION "--guard"
+#define GUARD_OPTION "--guard-process" /* not to be taken for the option --guard */
 
 struct guard_handed { /* at the beginning of the memfd; the plan follows */
     char mark[8];
