@@ -180,12 +180,14 @@ static _Noreturn void init_child(void *birth)
 {
     struct builder *b = birth;
     int e = sys_prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-    sys_shut(b->report);
-    sys_shut(b->pass[0]);
-    sys_shut(b->runner.host_proc);
-    overlays_settle(&b->runner, false);
-    sys_shut(b->runner.kept.dir);
-    sys_shut(b->runner.kept.keep_in);
+    if (!b->beside) { /* otherwise close_others() */
+        sys_shut(b->report);
+        sys_shut(b->pass[0]);
+        sys_shut(b->runner.host_proc);
+        overlays_settle(&b->runner, false);
+        sys_shut(b->runner.kept.dir);
+        sys_shut(b->runner.kept.keep_in);
+    }
     if (e == 0 && b->joins) {
         e = join_cgroup(b);
         if (e < 0) {
@@ -197,6 +199,7 @@ static _Noreturn void init_child(void *birth)
     if (e == 0 && b->beside) { /* this process does not need the trees that the builder is about to attach */
         int keep[] = {b->control, b->pass[1], b->job.stdio[0], b->job.stdio[1], b->job.stdio[2], b->runner.own};
         e = close_others(keep, 6);
+        b->runner.n_done = b->runner.n_works = 0;
         if (e == 0)
             e = room_back(&b->runner);
     }

@@ -230,7 +230,7 @@ int step_part(struct runner *r, const struct step *s)
     if (r->layer_tree < 0)
         return part_alone(r, s, rest, place);
     own_fd int tree = sys_open_tree(r->layer_tree, rest, SYS_TREE_CLONE | SYS_TREE_CLOEXEC | SYS_AT_NOFOLLOW);
-    return tree < 0 ? tree : attach(tree, place);
+    return attach_last(r, &tree, &place);
 }
 
 void overlays_settle(struct runner *r, bool here)

@@ -93,13 +93,13 @@ int own_denied(struct runner *r)
     return e;
 }
 
-int deny_place(struct runner *r, int place, bool dir)
+int deny_place(struct runner *r, int *place, bool dir)
 {
     int e = own_denied(r);
     if (e < 0)
         return e;
     own_fd int tree = own_clone(r, dir ? "d" : "f", SYS_MOUNT_RDONLY | SYS_MOUNT_NOEXEC);
-    return tree < 0 ? tree : attach(tree, place);
+    return attach_last(r, &tree, place);
 }
 
 int own_park(struct runner *r)
@@ -136,7 +136,7 @@ int step_deny(struct runner *r, const struct step *s)
 {
     bool dir = s->mode == STUB_DENIED_DIR;
     own_fd int place = open_place(step_text(r, s->a), dir ? O_DIRECTORY : 0);
-    return place < 0 ? place : deny_place(r, place, dir);
+    return place < 0 ? place : deny_place(r, &place, dir);
 }
 
 /* A detached, empty, writable directory; with a size limit, a tmpfs of its own. */
@@ -160,7 +160,7 @@ int step_tmpfs(struct runner *r, const struct step *s)
     if (place < 0)
         return place;
     own_fd int tree = private_new(r, s->mode, s->b, attributes);
-    return tree < 0 ? tree : attach(tree, place);
+    return attach_last(r, &tree, &place);
 }
 
 static const char *const nodes[] = {"null", "zero", "full", "random", "urandom", "tty"};
@@ -195,19 +195,25 @@ static int devices_make(int dir)
     return 0;
 }
 
+static const struct sys_mount_attr usable = {.set = SYS_MOUNT_RDONLY | SYS_MOUNT_NOSUID, .clear = SYS_MOUNT_NODEV};
+
 /* Mounts the node `name` of the host's directory `host` on the same name below `dev`. */
-static int devices_bind(int host, int dev, const char *name, bool unusable)
+static int devices_bind(struct runner *r, int host, int dev, const char *name, bool unusable)
 {
     own_fd int tree = sys_open_tree(host, name, SYS_TREE_CLONE | SYS_TREE_CLOEXEC | SYS_AT_NOFOLLOW);
-    if (tree < 0)
-        return tree;
-    if (unusable) {
-        struct sys_mount_attr attr = {.set = SYS_MOUNT_RDONLY | SYS_MOUNT_NOSUID, .clear = SYS_MOUNT_NODEV};
-        int e = sys_mount_setattr(tree, "", SYS_AT_EMPTY_PATH, &attr);
-        if (e < 0)
-            return e;
-    }
-    return sys_move_mount(tree, "", dev, name, SYS_MOVE_FROM_EMPTY);
+    int e = tree < 0 ? tree : unusable ? sys_mount_setattr(tree, "", SYS_AT_EMPTY_PATH, &usable) : 0;
+    if (e == 0)
+        e = sys_move_mount(tree, "", dev, name, SYS_MOVE_FROM_EMPTY);
+    done_with(r, &tree);
+    return e;
+}
+
+/* If all of /dev is read-only, one call makes all its nodes usable, and a second one /dev itself what it was. */
+static int devices_usable(int dev)
+{
+    const struct sys_mount_attr itself = {.set = SYS_MOUNT_NODEV};
+    int e = sys_mount_setattr(dev, "", SYS_AT_EMPTY_PATH | SYS_AT_RECURSIVE, &usable);
+    return e < 0 ? e : sys_mount_setattr(dev, "", SYS_AT_EMPTY_PATH, &itself);
 }
 
 /* A clone inherits mount attributes: read-only is harmless for a device, nodev is not. */
@@ -241,12 +247,18 @@ int step_devices(struct runner *r, const struct step *s)
     own_fd int dev = own_clone(r, name, (unsigned)mount_attributes(s->flags & STEP_RDONLY) | SYS_MOUNT_NOEXEC);
     if (dev < 0)
         return dev;
-    const bool unusable = nodes_unusable(host);
+    const bool unusable = nodes_unusable(host), together = unusable && s->flags & STEP_RDONLY;
     e = attach(dev, place);
     for (int i = 0; e == 0 && i < N_NODES; i++)
-        e = devices_bind(host, dev, nodes[i], unusable);
+        e = devices_bind(r, host, dev, nodes[i], unusable && !together);
+    if (e == 0 && together)
+        e = devices_usable(dev);
     if (e < 0)
         return e;
     own_fd int shm = private_new(r, 01777, s->b, SYS_MOUNT_NOSUID | SYS_MOUNT_NODEV);
-    return shm < 0 ? shm : sys_move_mount(shm, "", dev, "shm", SYS_MOVE_FROM_EMPTY);
+    e = shm < 0 ? shm : sys_move_mount(shm, "", dev, "shm", SYS_MOVE_FROM_EMPTY);
+    int *const all[] = {&place, &host, &dir, &dev, &shm};
+    for (unsigned i = 0; i < sizeof all / sizeof *all; i++)
+        done_with(r, all[i]);
+    return e;
 }

@@ -12,11 +12,20 @@ static inline int open_place(const char *path, int flags)
 {
     return sys_openat2(AT_FDCWD, path, (uint64_t)(O_PATH | O_CLOEXEC | flags), 0, CALM);
 }
+/*
+ * The steps open some fifty descriptors for a moment each, and next to each other: so they are closed by ranges, a few calls
+ * instead of fifty. done_with() takes one over, which is then closed at some time before its process executes or reads anything.
+ * What a writer or a working directory would hold fast is closed at once instead.
+ */
+void done_with(struct runner *r, int *fd);
+void close_done(struct runner *r);
 /* Attaches the detached mount `tree` on `place`. */
 static inline int attach(int tree, int place)
 {
     return sys_move_mount(tree, "", place, "", SYS_MOVE_FROM_EMPTY | SYS_MOVE_TO_EMPTY);
 }
+/* The same, after which neither is needed. */
+int attach_last(struct runner *r, int *tree, int *place);
 static inline const char *step_text(const struct runner *r, uint32_t at)
 {
     return plan_string(r->plan, at);
@@ -44,8 +53,8 @@ int own_park(struct runner *r);
 int own_seal(struct runner *r);
 /* Creates the sources for denied paths. */
 int own_denied(struct runner *r);
-/* Mounts one of them over `place`, a directory or not. */
-int deny_place(struct runner *r, int place, bool dir);
+/* Mounts one of them over `place`, a directory or not, which is then done with. */
+int deny_place(struct runner *r, int *place, bool dir);
 int step_deny(struct runner *r, const struct step *s);
 int step_tmpfs(struct runner *r, const struct step *s);
 int step_devices(struct runner *r, const struct step *s);

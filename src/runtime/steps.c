@@ -42,6 +42,47 @@ static int phase_of(const struct plan_image *plan, unsigned kind)
     return kind >= STEP_PROC ? PHASE_INSIDE : PHASE_BUILD;
 }
 
+void close_done(struct runner *r)
+{
+    int *fds = r->done;
+    for (uint32_t i = 1; i < r->n_done; i++) { /* insertion sort: they mostly come in order */
+        int v = fds[i];
+        uint32_t j = i;
+        for (; j > 0 && fds[j - 1] > v; j--)
+            fds[j] = fds[j - 1];
+        fds[j] = v;
+    }
+    for (uint32_t i = 0, last; i < r->n_done; i = last + 1) {
+        for (last = i; last + 1 < r->n_done && fds[last + 1] == fds[last] + 1; last++)
+            ;
+        int e = last > i ? sys_close_range((unsigned)fds[i], (unsigned)fds[last]) : -ENOSYS;
+        for (uint32_t k = i; e < 0 && k <= last; k++)
+            sys_shut(fds[k]);
+    }
+    r->n_done = 0;
+}
+
+void done_with(struct runner *r, int *fd)
+{
+    if (*fd < 0)
+        return;
+    if (!r->done_room) {
+        sys_drop(fd);
+        return;
+    }
+    if (r->n_done == r->done_room)
+        close_done(r);
+    r->done[r->n_done++] = sys_taken(fd);
+}
+
+int attach_last(struct runner *r, int *tree, int *place)
+{
+    int e = *tree < 0 ? *tree : attach(*tree, *place);
+    done_with(r, tree);
+    done_with(r, place);
+    return e;
+}
+
 int open_parent(const char *path, const char **ret_name)
 {
     char parent[4096];
@@ -91,6 +132,7 @@ static int step_source(struct runner *r, const struct step *s)
     if (tree < 0)
         return tree;
     r->slots[s->b] = tree;
+    done_with(r, &place);
     return 0;
 }
 
@@ -156,7 +198,11 @@ static int step_enter(struct runner *r, const struct step *s)
     own_fd int old = open_place("/", O_DIRECTORY);
     if (old < 0)
         return old;
-    return c ? enter_cover(r, c, old) : mark_tree(old, r->root->flags);
+    if (c)
+        return enter_cover(r, c, old);
+    e = mark_tree(old, r->root->flags);
+    done_with(r, &old);
+    return e;
 }
 
 static int step_attach(struct runner *r, const struct step *s)
@@ -167,11 +213,7 @@ static int step_attach(struct runner *r, const struct step *s)
     if (place < 0)
         return place;
     int e = mark_tree(r->slots[s->b], s->flags);
-    if (e == 0)
-        e = attach(r->slots[s->b], place);
-    if (e == 0)
-        sys_drop(&r->slots[s->b]);
-    return e;
+    return e < 0 ? e : attach_last(r, &r->slots[s->b], &place);
 }
 
 static int step_overlay(struct runner *r, const struct step *s)
@@ -188,9 +230,7 @@ static int step_overlay(struct runner *r, const struct step *s)
     if (slot == r->n_slots || r->slots[slot] < 0)
         return s->flags & STEP_OPTIONAL ? 0 : -EBADMSG;
     own_fd int place = open_place(step_text(r, s->a), O_DIRECTORY);
-    int e = place < 0 ? place : attach(r->slots[slot], place);
-    sys_drop(&r->slots[slot]);
-    return e;
+    return place < 0 ? place : attach_last(r, &r->slots[slot], &place);
 }
 
 static int step_readonly(struct runner *r, const struct step *s)
@@ -199,7 +239,9 @@ static int step_readonly(struct runner *r, const struct step *s)
     if (place < 0)
         return place;
     struct sys_mount_attr attr = {.set = SYS_MOUNT_RDONLY | mount_attributes(s->flags)};
-    return sys_mount_setattr(place, "", SYS_AT_EMPTY_PATH | (s->flags & STEP_RECURSE ? SYS_AT_RECURSIVE : 0u), &attr);
+    int e = sys_mount_setattr(place, "", SYS_AT_EMPTY_PATH | (s->flags & STEP_RECURSE ? SYS_AT_RECURSIVE : 0u), &attr);
+    done_with(r, &place);
+    return e;
 }
 
 static int step_dir(struct runner *r, const struct step *s)
@@ -209,6 +251,7 @@ static int step_dir(struct runner *r, const struct step *s)
     if (parent < 0)
         return parent;
     int e = sys_mkdirat(parent, name, s->mode);
+    done_with(r, &parent);
     return e == -EEXIST ? 0 : e;
 }
 
@@ -288,7 +331,8 @@ static int fresh(struct runner *r, const struct step *s, const char *type, const
     if (e < 0)
         return e;
     own_fd int tree = sys_fsmount(fs, attributes | (unsigned)mount_attributes(s->flags));
-    return tree < 0 ? tree : attach(tree, place);
+    done_with(r, &fs);
+    return attach_last(r, &tree, &place);
 }
 
 static int step_own(struct runner *r, const struct step *s)
@@ -328,7 +372,7 @@ static const char *const telling[] = {"acpi",        "scsi",          "kcore",  
                                       "timer_stats", "latency_stats", "sched_debug", "slabinfo", "vmallocinfo"};
 enum { N_TELLING = sizeof telling / sizeof *telling };
 
-static int proc_readonly(int proc)
+static int proc_readonly(struct runner *r, int proc)
 {
     int trees[N_MACHINE];
     struct sys_mount_attr on = {.set = SYS_MOUNT_RDONLY}, off = {.clear = SYS_MOUNT_RDONLY};
@@ -341,7 +385,7 @@ static int proc_readonly(int proc)
     for (int i = 0; i < N_MACHINE; i++) {
         if (e == 0 && trees[i] != -ENOENT)
             e = trees[i] < 0 ? trees[i] : sys_move_mount(trees[i], "", proc, machine[i], SYS_MOVE_FROM_EMPTY);
-        sys_drop(&trees[i]);
+        done_with(r, &trees[i]);
     }
     return e;
 }
@@ -351,15 +395,16 @@ static int step_proc_lock(struct runner *r, const struct step *s)
     own_fd int proc = open_place(step_text(r, s->a), O_DIRECTORY);
     if (proc < 0)
         return proc;
-    int e = proc_readonly(proc);
+    int e = proc_readonly(r, proc);
     for (int i = 0; e == 0 && i < N_TELLING; i++) {
         /* Checked with this process's capabilities, which exceed the box's: what it cannot read, nobody in the box
            can. */
         if (sys_may(proc, telling[i], 4 /* read */) != 0)
             continue;
         own_fd int place = sys_openat2(proc, telling[i], O_PATH | O_CLOEXEC, 0, CALM);
-        e = place < 0 ? place : deny_place(r, place, i < 2);
+        e = place < 0 ? place : deny_place(r, &place, i < 2);
     }
+    done_with(r, &proc);
     return e;
 }
 
@@ -444,15 +489,18 @@ void runner_begin(struct runner *r, const struct plan_image *plan, int *slots)
         slots[i] = -1;
 }
 
-/* Cloned sources are descriptors: raises the limit so that all of them fit at once. */
+/* Cloned sources are descriptors: raises the limit so that all of them fit at once. Under a low limit descriptors are closed one
+   by one. */
 static int make_room(struct runner *r)
 {
+    enum { MOST = sizeof r->done / sizeof *r->done };
     struct sys_rlimit limit, raised;
-    if (r->n_slots < 200)
-        return 0;
     int e = sys_prlimit(RLIMIT_NOFILE, NULL, &limit);
-    if (e < 0 || limit.soft >= r->n_slots + 64)
+    if (e < 0)
         return e;
+    r->done_room = limit.soft >= r->n_slots + 64 + MOST ? MOST : 0;
+    if (r->n_slots < 200 || limit.soft >= r->n_slots + 64)
+        return 0;
     raised = (struct sys_rlimit){limit.hard, limit.hard};
     e = sys_prlimit(RLIMIT_NOFILE, &raised, NULL);
     if (e == 0)
@@ -479,6 +527,8 @@ static int build_end(struct runner *r)
         sys_drop(&r->layer_tree);
     }
     int e = r->split ? own_seal(r) : own_park(r);
+    if (!r->split) /* otherwise all but a few are closed next (builder_run()) */
+        close_done(r);
     return e < 0 ? e : room_back(r);
 }
 
@@ -519,8 +569,11 @@ int steps_run(struct runner *r, enum phase phase)
         e = run_range(r, phase, 0, r->plan->n_steps);
     if (e == 0 && phase == PHASE_BUILD)
         e = build_end(r);
-    if (phase == PHASE_INSIDE)
+    if (phase == PHASE_INSIDE) {
+        done_with(r, &r->own);
         own_forget(r);
+        close_done(r);
+    }
     return e;
 }
 

@@ -290,15 +290,20 @@ static int kept_mask(struct runner *r, int place)
     own_fd int points = -1, whiteouts = -1;
     if (!kept_layers(r, &points, &whiteouts))
         return -ENOENT;
-    return mask_of(points, whiteouts, place);
+    int tree = mask_of(points, whiteouts, place);
+    done_with(r, &points);
+    done_with(r, &whiteouts);
+    return tree;
 }
 
 static int veil(struct runner *r, const struct step *s, int place)
 {
     own_fd int tree = kept_mask(r, place);
-    if (tree >= 0)
-        return attach(tree, place);
-    int e = own_begin(r);
+    int e = tree >= 0 ? attach(tree, place) : own_begin(r);
+    if (tree >= 0) {
+        done_with(r, &tree);
+        return e;
+    }
     if (e < 0)
         return e;
     own_fd int points = -1, whiteouts = -1;
@@ -345,6 +350,9 @@ int step_veil(struct runner *r, const struct step *s)
         return 0;
     int e = veil(r, s, place);
     switch (e) {
+    case 0:
+        done_with(r, &place);
+        return 0;
     case -EINVAL: /* mounts below, or too deep */
     case -ENODEV: /* no overlayfs in this kernel */
     case -EPERM:
