@@ -1,6 +1,7 @@
 /* Entry point: makes sure that descriptors 0 to 2 are open, finds the subcommand and runs it. */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,6 +64,9 @@ static bool has_dashes(int argc, char **argv)
 static unsigned hold_standard_descriptors(void)
 {
     unsigned closed = 0;
+    struct pollfd open_ones[3] = {{.fd = 0}, {.fd = 1}, {.fd = 2}};
+    if (poll(open_ones, 3, 0) == 0) /* the usual case by one call, which would tell of a closed one (POLLNVAL) */
+        return 0;
     for (int fd = 0; fd < 3; fd++) {
         if (fcntl(fd, F_GETFD) >= 0 || errno != EBADF)
             continue;

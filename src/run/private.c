@@ -14,6 +14,7 @@
 #include "run/caches.h"
 #include "run/whiteout.h"
 #include "run/world.h"
+#include "sys/fd.h"
 #include "sys/file.h"
 
 #define MAX_REMOVE_DEPTH 256 /* descriptors that are open at one time */
@@ -110,6 +111,49 @@ static int make_one(const char *path, struct err *e)
                            : err_sys(e, ERR_SYSTEM, errno, "cannot create the box's private directory '%s'", path);
 }
 
+/* The names of one directory, as far as they fit. */
+struct listed {
+    const char *first; /* path of the first that was asked for in it */
+    size_t parent;     /* bytes of it that are the directory */
+    unsigned asked;
+    long bytes;
+    _Alignas(8) char room[4096];
+};
+
+static void list_parent(struct listed *l)
+{
+    char parent[PATH_MAX];
+    if (l->parent >= sizeof parent)
+        return;
+    memcpy(parent, l->first, l->parent);
+    parent[l->parent] = 0;
+    auto_fd int dir = openat(AT_FDCWD, parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    l->bytes = dir < 0 ? 0 : sys_getdents64(dir, l->room, sizeof l->room);
+}
+
+/* Whether `path` certainly exists. Only a directory that many are asked for in is listed: a project has twenty caches, which are
+   there from its second box on. */
+static bool is_listed(struct listed *l, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    const size_t parent = slash ? (size_t)(slash - path) : 0;
+    if (!parent || !l->first || parent != l->parent || memcmp(path, l->first, parent) != 0) {
+        l->first = path;
+        l->parent = parent;
+        l->asked = 0;
+        l->bytes = 0;
+    }
+    if (++l->asked == 3)
+        list_parent(l);
+    for (long at = 0; at < l->bytes;) {
+        const struct sys_dirent *d = (const void *)(l->room + at);
+        if (same(d->name, slash + 1))
+            return true;
+        at += d->reclen;
+    }
+    return false;
+}
+
 /* The part of a cache's path that names the slot: .../pinfold/caches/HASH/SLOT; 0 when it is none. */
 static size_t slot_prefix(const struct plan *plan, const char *path, size_t *ret_number)
 {
@@ -148,7 +192,7 @@ void private_guess(struct private_dirs *d, const char *slots)
         struct stat st;
         if ((size_t)snprintf(slot, sizeof slot, "%s/%u", slots, i) >= sizeof slot)
             return;
-        auto_fd int fd = open(slot, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        auto_fd int fd = openat(AT_FDCWD, slot, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         if (fd < 0) { /* what is wrong with it is said when the plan asks for it */
             d->slot = i;
             return;
@@ -229,12 +273,15 @@ static int make_whiteout(const struct plan_dir *dir, size_t n, struct err *e)
 
 int private_begin(struct private_dirs *d, const struct plan *plan, struct err *e)
 {
+    struct listed seen = {.first = NULL};
     for (size_t i = 0; i < plan->n_make_dirs; i++) {
         const struct plan_dir *dir = &plan->make_dirs[i];
         size_t number = 0, n = dir->temporary ? 0 : slot_prefix(plan, dir->path, &number);
         int r = n ? take_slot(d, plan->workspace, dir->path, number, n, e) : 0;
         if (r == 0)
-            r = dir->whiteout || dir->opaque ? make_whiteout(dir, n, e) : make_one(dir->path, e);
+            r = dir->whiteout || dir->opaque       ? make_whiteout(dir, n, e)
+                : is_listed(&seen, dir->path) ? 0
+                                              : make_one(dir->path, e);
         if (r < 0)
             return r;
         d->plan = plan;

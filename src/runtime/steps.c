@@ -493,12 +493,12 @@ void runner_begin(struct runner *r, const struct plan_image *plan, int *slots)
    by one. */
 static int make_room(struct runner *r)
 {
-    enum { MOST = sizeof r->done / sizeof *r->done };
+    const uint32_t most = sizeof r->done / sizeof *r->done;
     struct sys_rlimit limit, raised;
     int e = sys_prlimit(RLIMIT_NOFILE, NULL, &limit);
     if (e < 0)
         return e;
-    r->done_room = limit.soft >= r->n_slots + 64 + MOST ? MOST : 0;
+    r->done_room = limit.soft >= r->n_slots + 64 + most ? most : 0;
     if (r->n_slots < 200 || limit.soft >= r->n_slots + 64)
         return 0;
     raised = (struct sys_rlimit){limit.hard, limit.hard};

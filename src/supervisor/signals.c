@@ -45,10 +45,10 @@ int signals_begin(struct signals *s, bool foreground, struct err *e)
         sigset_t read;
         sigemptyset(&read);
         for (unsigned i = 0; i < sizeof forwarded / sizeof *forwarded; i++) {
-            if (!is_ignored(forwarded[i]))
-                sigaddset(&read, forwarded[i]);
-            if (!is_ignored(forwarded[i]))
-                sigaddset(&s->taken, forwarded[i]);
+            if (is_ignored(forwarded[i]))
+                continue;
+            sigaddset(&read, forwarded[i]);
+            sigaddset(&s->taken, forwarded[i]);
         }
         s->fd = sys_signalfd(&read, SFD_CLOEXEC | SFD_NONBLOCK);
         if (s->fd < 0)

@@ -44,8 +44,9 @@ struct birth {
     size_t bytes;                /* of all */
     char *stack;
     bool shared;
+    /* What is written in every start comes first, on one page. */
+    char masks[65], runtime[4096]; /* builder.runner.kept's key and home */
     char names[3][4096];           /* builder.names */
-    char runtime[4096], masks[65]; /* builder.runner.kept's home and key */
 };
 enum { BUILDER_STACK = 256 << 10, PAGE = 4096 };
 
