@@ -8,6 +8,7 @@
  * parked, read-only, where the new /proc will cover it: unmounting would wait for an RCU grace period, and nothing
  * reaches what is under a mount (runtime/steps.c).
  */
+#include "base/str.h"
 #include "runtime/runner.h"
 #include "runtime/text.h"
 
@@ -230,7 +231,10 @@ int step_devices(struct runner *r, const struct step *s)
     own_fd int place = open_place(step_text(r, s->a), O_DIRECTORY);
     if (place < 0)
         return place;
-    own_fd int host = open_place("/dev", O_DIRECTORY); /* before anything of ours covers it */
+    /* Before anything of ours covers it. A descriptor goes on leading to what is below a mount. */
+    const bool here = str_is(str_of(step_text(r, s->a)), "/dev");
+    own_fd int other = here ? -1 : open_place("/dev", O_DIRECTORY);
+    const int host = here ? place : other;
     if (host < 0)
         return host;
     int e = own_begin(r);
@@ -257,7 +261,7 @@ int step_devices(struct runner *r, const struct step *s)
         return e;
     own_fd int shm = private_new(r, 01777, s->b, SYS_MOUNT_NOSUID | SYS_MOUNT_NODEV);
     e = shm < 0 ? shm : sys_move_mount(shm, "", dev, "shm", SYS_MOVE_FROM_EMPTY);
-    int *const all[] = {&place, &host, &dir, &dev, &shm};
+    int *const all[] = {&place, &other, &dir, &dev, &shm};
     for (unsigned i = 0; i < sizeof all / sizeof *all; i++)
         done_with(r, all[i]);
     return e;
