@@ -279,7 +279,7 @@ int private_begin(struct private_dirs *d, const struct plan *plan, struct err *e
         size_t number = 0, n = dir->temporary ? 0 : slot_prefix(plan, dir->path, &number);
         int r = n ? take_slot(d, plan->workspace, dir->path, number, n, e) : 0;
         if (r == 0)
-            r = dir->whiteout || dir->opaque       ? make_whiteout(dir, n, e)
+            r = dir->whiteout || dir->opaque  ? make_whiteout(dir, n, e)
                 : is_listed(&seen, dir->path) ? 0
                                               : make_one(dir->path, e);
         if (r < 0)

@@ -1,0 +1,46 @@
+/*
+ * Closes what the steps opened for a moment, by ranges (runtime/runner.h): descriptors are given out in order, so most of those that
+ * wait here lie side by side.
+ */
+#include "runtime/runner.h"
+
+void close_done(struct runner *r)
+{
+    int *fds = r->done;
+    for (uint32_t i = 1; i < r->n_done; i++) { /* insertion sort: they mostly come in order */
+        int v = fds[i];
+        uint32_t j = i;
+        for (; j > 0 && fds[j - 1] > v; j--)
+            fds[j] = fds[j - 1];
+        fds[j] = v;
+    }
+    for (uint32_t i = 0, last; i < r->n_done; i = last + 1) {
+        for (last = i; last + 1 < r->n_done && fds[last + 1] == fds[last] + 1; last++)
+            ;
+        int e = last > i ? sys_close_range((unsigned)fds[i], (unsigned)fds[last]) : -ENOSYS;
+        for (uint32_t k = i; e < 0 && k <= last; k++)
+            sys_shut(fds[k]);
+    }
+    r->n_done = 0;
+}
+
+void done_with(struct runner *r, int *fd)
+{
+    if (*fd < 0)
+        return;
+    if (!r->done_room) {
+        sys_drop(fd);
+        return;
+    }
+    if (r->n_done == r->done_room)
+        close_done(r);
+    r->done[r->n_done++] = sys_taken(fd);
+}
+
+int attach_last(struct runner *r, int *tree, int *place)
+{
+    int e = *tree < 0 ? *tree : attach(*tree, *place);
+    done_with(r, tree);
+    done_with(r, place);
+    return e;
+}
