@@ -737,20 +737,19 @@ static size_t take_one(struct peer *p, const json_t *one, uint64_t tag)
     return m.kind == RPC_REQUEST;
 }
 
-size_t peer_take(struct peer *p, struct str text, uint64_t tag)
+json_t *peer_read(const struct peer *p, struct str text, struct rpc_fault *ret)
 {
-    struct rpc_fault f;
-    auto_value json_t *root = rpc_read(text, &f);
-    size_t n = 0;
-
+    json_t *root = rpc_read(text, ret);
     if (json_is_array(root) && !has_batches(p)) {
-        f = (struct rpc_fault){.code = RPC_INVALID, .text = "this protocol version does not support batches"};
+        *ret = (struct rpc_fault){.code = RPC_INVALID, .text = "this protocol version does not support batches"};
         value_free(&root);
     }
-    if (!root) {
-        send_fault(p, tag, f.id, f.code, f.text);
-        return 1;
-    }
+    return root;
+}
+
+size_t peer_take(struct peer *p, const json_t *root, uint64_t tag)
+{
+    size_t n = 0;
     if (!json_is_array(root))
         return take_one(p, root, tag);
     for (size_t i = 0; i < json_array_size(root); i++)
@@ -758,19 +757,19 @@ size_t peer_take(struct peer *p, struct str text, uint64_t tag)
     return n;
 }
 
-void peer_too_long(struct peer *p, uint64_t tag)
+void peer_refuse(struct peer *p, const struct rpc_fault *f, uint64_t tag)
 {
-    send_fault(p, tag, NULL, RPC_INVALID, "a message has at most 32 MiB");
+    send_fault(p, tag, f->id, f->code, f->text);
 }
 
-void peer_forget(struct peer *p, uint64_t tag)
+void peer_too_long(struct peer *p, struct str id, uint64_t tag)
 {
-    for (struct call *c = p->calls, *next; c; c = next) {
-        next = c->next;
-        if (c->tag != tag)
-            continue;
-        if (c->task)
-            work_cancel(c->task);
-        call_free(c);
-    }
+    char why[128];
+    auto_value json_t *value = id.n ? value_read(id, why, sizeof why) : NULL;
+    send_fault(p, tag, rpc_is_id(value) ? value : NULL, RPC_INVALID, "a message has at most 32 MiB");
+}
+
+bool peer_has_boxes(const struct peer *p)
+{
+    return p->sessions;
 }
