@@ -21,6 +21,11 @@ struct server { /* shared by all clients */
     struct janitor janitor;
     struct asker asker;
     unsigned calls; /* so far; numbers the lines for the user */
+    /*
+     * Where the server was started in no project, tries a directory that the client names as the workspace: false, with
+     * a clause in `why`. NULL: there is nothing to try.
+     */
+    bool (*adopt)(struct server *s, const char *directory, char *why, size_t room);
 };
 
 struct peer *peer_new(struct server *server, const char *name, peer_send_fn *send, void *ctx);

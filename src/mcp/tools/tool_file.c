@@ -7,6 +7,7 @@
 
 #include "base/arena.h"
 #include "match/glob.h"
+#include "mcp/protocol/mime.h"
 #include "mcp/tools/tool_run.h"
 #include "mcp/tools/tool_session.h"
 
@@ -104,13 +105,20 @@ static void read_file_work(struct mcp_job *j)
         json_text(&w, "path", s.path);
         json_uint(&w, "size", size);
         json_bool(&w, "truncated", cut || n < size);
+        const char *type = mime_of(s.path, all);
+        bool picture = !text && n == size && mime_is_picture(type);
+        json_text(&w, "mimeType", type);
         json_text(&w, "encoding", text ? "utf8" : "base64");
         if (text)
             json_str(&w, "content", all);
-        else
+        else if (!picture)
             json_base64(&w, "content", all);
         json_object_end(&w);
-        if (text)
+        if (picture) {
+            j->picture = type;
+            buf_str(&j->pixels, all);
+            buf_printf(&j->text, "[%s, %llu bytes]", type, (unsigned long long)size);
+        } else if (text)
             buf_str(&j->text, all);
         else
             buf_printf(&j->text, "[%llu bytes that are not text; they are in the structured result as base64]",

@@ -12,6 +12,7 @@
 #include "base/fd.h"
 #include "mcp/tools/directory.h"
 #include "mcp/workers/owner.h"
+#include "mcp/protocol/mime.h"
 #include "mcp/protocol/resource.h"
 #include "mcp/protocol/rpc.h"
 #include "mcp/tools/tool_file.h"
@@ -186,6 +187,8 @@ static void list_files(struct listing *l, const char *name)
             json_text(&l->w, "mimeType", RESOURCE_DIRECTORY_TYPE);
         else
             json_int(&l->w, "size", answer_number(e, "size"));
+        if (!directory && mime_of_name(file))
+            json_text(&l->w, "mimeType", mime_of_name(file));
         json_object_end(&l->w);
     }
 }
@@ -251,7 +254,7 @@ static void contents(struct mcp_job *j, const char *uri, const char *type, struc
     json_array(&w, "contents");
     json_object(&w, NULL);
     json_text(&w, "uri", uri);
-    json_text(&w, "mimeType", type ? type : text ? "text/plain" : "application/octet-stream");
+    json_text(&w, "mimeType", type);
     if (text)
         json_str(&w, "text", bytes);
     else
@@ -292,7 +295,7 @@ static void read_file(struct mcp_job *j, const char *uri, const struct resource 
         job_fault(j, RPC_INTERNAL, "the file has %llu bytes; a resource has at most %u: read it in pieces with 'bash'",
                   (unsigned long long)size, MAX_FILE);
     } else if (no == 0) {
-        contents(j, uri, NULL, (struct str){bytes, n});
+        contents(j, uri, mime_of(r->path, (struct str){bytes, n}), (struct str){bytes, n});
     }
     if (no == -ESTALE)
         session_forget(j, r->session);

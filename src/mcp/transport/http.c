@@ -672,7 +672,7 @@ static void listener_ready(struct loop_source *s, short revents)
     h->n_connections++;
 }
 
-static bool is_held(void *ctx, const struct stream *s)
+static bool is_attached(void *ctx, const struct stream *s)
 {
     return connection_of(ctx, s) != NULL;
 }
@@ -687,7 +687,7 @@ int http_tick(struct http *h, uint64_t now)
             session_free(s);
     }
     for (struct session *s = h->sessions; s; s = s->next) {
-        streams_prune(&s->streams, now, is_held, h);
+        streams_prune(&s->streams, now, is_attached, h);
         int left = peer_tick(s->peer, now);
         if (left >= 0 && left < next)
             next = left;
