@@ -476,7 +476,7 @@ static int do_initialize(const struct rpc_request *q)
     answer_begin(q, &j, &out);
     json_text(&j, "protocolVersion", p->version);
     json_raw(&j, "capabilities",
-             STR("{\"tools\":{\"listChanged\":false},\"logging\":{},"
+             STR("{\"tools\":{\"listChanged\":false},\"logging\":{},\"completions\":{},"
                  "\"resources\":{\"subscribe\":true,\"listChanged\":true}}"));
     json_object(&j, "serverInfo");
     json_text(&j, "name", "pinfold");
@@ -693,6 +693,26 @@ static int do_resources_read(const struct rpc_request *q)
     return call_begin(q, &tool_resource_read, arguments, r.session, NULL);
 }
 
+/* Values of a resource template's variables. */
+static int do_complete(const struct rpc_request *q)
+{
+    const json_t *ref = json_object_get(q->m->params, "ref"), *argument = json_object_get(q->m->params, "argument");
+    const char *type = value_text(ref, "type", NULL), *uri = value_text(ref, "uri", NULL);
+    const char *name = value_text(argument, "name", NULL), *typed = value_text(argument, "value", NULL);
+    const json_t *known = json_object_get(json_object_get(q->m->params, "context"), "arguments");
+    const char *session = value_text(known, "session", NULL);
+
+    if (!same(type, "ref/resource") || !uri)
+        return bad(q, RPC_PARAMS,
+                   "'ref' must be of type ref/resource, with the uri of a template; there are no prompts");
+    if (!typed || !resource_has(uri, name))
+        return bad(q, RPC_PARAMS, "'argument' must have a 'name' that the template has and a 'value', a string");
+    auto_value json_t *arguments = json_pack("{s:s,s:s,s:s?}", "name", name, "value", typed, "session", session);
+    if (!session)
+        (void)json_object_del(arguments, "session");
+    return call_begin(q, &tool_resource_complete, arguments, session, NULL);
+}
+
 static int do_subscribe(const struct rpc_request *q)
 {
     auto_arena struct arena *mem = arena_new(1u << 20);
@@ -727,6 +747,7 @@ static const struct method {
                {"resources/read", do_resources_read, false},
                {"resources/subscribe", do_subscribe, false},
                {"resources/unsubscribe", do_unsubscribe, false},
+               {"completion/complete", do_complete, false},
                {"logging/setLevel", do_set_level, false}};
 
 static void take_request(struct peer *p, const struct rpc_message *m, uint64_t tag)

@@ -320,6 +320,86 @@ static void resource_read_work(struct mcp_job *j)
         read_audit(j, uri, &r);
 }
 
+/* ---- completion/complete */
+
+#define MAX_COMPLETED 100 /* MCP's most */
+
+struct completing {
+    struct json w;
+    const char *typed;
+    size_t n;
+};
+
+static void offer(struct completing *c, const char *value)
+{
+    if (value && strncmp(value, c->typed, strlen(c->typed)) == 0 && c->n++ < MAX_COMPLETED)
+        json_text(&c->w, NULL, value);
+}
+
+static void offer_sessions(const struct mcp_job *j, struct completing *c)
+{
+    auto_buf struct buf scope = BUF(1024);
+    struct pinfold_error error = {0};
+    auto_report struct pinfold_report *report = NULL;
+
+    owner_scope(&scope, j->place->instance, j->client);
+    struct pinfold_session_options o = {.size = sizeof o, .scope = buf_cstr(&scope)};
+    if (pinfold_session_list_report(&o, &report, &error) < 0)
+        return;
+    EACH_ANSWER(one, pinfold_value_get(pinfold_report_value(report), "sessions"))
+    {
+        offer(c, answer_text(one, "name"));
+    }
+}
+
+/* Entries of the directory that was typed so far; directories end in a slash. */
+static void offer_paths(const struct mcp_job *j, const char *session, struct completing *c, struct arena *mem)
+{
+    const char *slash = strrchr(c->typed, '/');
+    struct pinfold_error error = {0};
+    bool own;
+    struct pinfold_session *s = slash ? session_visit(j, session, &own) : NULL;
+    auto_report struct pinfold_report *list = NULL;
+    const char *dir = s ? arena_printf(mem, "%.*s", slash == c->typed ? 1 : (int)(slash - c->typed), c->typed) : NULL;
+
+    int no = dir ? pinfold_file_list_report(s, dir, &list, &error) : -ENOENT;
+    if (s && own)
+        pinfold_session_free(s);
+    if (no < 0)
+        return;
+    EACH_ANSWER(e, pinfold_value_get(pinfold_report_value(list), "entries"))
+    {
+        const char *name = answer_text(e, "name");
+        bool directory = same(answer_text(e, "type"), "directory");
+        if (name)
+            offer(c, arena_printf(mem, "%.*s/%s%s", (int)(slash - c->typed), c->typed, name, directory ? "/" : ""));
+    }
+}
+
+static void resource_complete_work(struct mcp_job *j)
+{
+    auto_arena struct arena *mem = arena_new(16u << 20);
+    auto_buf struct buf out = BUF(16u << 20);
+    struct completing c = {.w = JSON(&out), .typed = value_text(j->arguments, "value", NULL)};
+    const char *session = value_text(j->arguments, "session", NULL);
+
+    if (!mem || !c.typed)
+        return;
+    json_object(&c.w, NULL);
+    json_object(&c.w, "completion");
+    json_array(&c.w, "values");
+    if (same(value_text(j->arguments, "name", NULL), "session"))
+        offer_sessions(j, &c);
+    else
+        offer_paths(j, session ? session : "default", &c, mem);
+    json_array_end(&c.w);
+    json_uint(&c.w, "total", c.n);
+    json_bool(&c.w, "hasMore", c.n > MAX_COMPLETED);
+    json_object_end(&c.w);
+    json_object_end(&c.w);
+    job_bare(j, &out);
+}
+
 /* ---- resources/look: what a watcher compares */
 
 /* The log of all sessions as it stands: while it does not change, nothing of one of them does. */
@@ -405,6 +485,14 @@ static const struct tool_argument resource_look_arguments[] = {{"uris", ARGUMENT
                                                                {"start", ARGUMENT_SWITCH, .help = ""},
                                                                {0}};
 
+static const struct tool_argument resource_complete_arguments[] = {
+    {"name", ARGUMENT_TEXT, .required = true, .help = ""},
+    {"value", ARGUMENT_TEXT, .required = true, .help = ""},
+    {"session", ARGUMENT_TEXT, .help = ""},
+    {0}};
+
+const struct tool tool_resource_complete = {
+    .name = "resources/complete", .arguments = resource_complete_arguments, .work = resource_complete_work};
 const struct tool tool_resource_list = {
     .name = "resources/list", .arguments = resource_list_arguments, .work = resource_list_work};
 const struct tool tool_resource_read = {

@@ -557,26 +557,32 @@ const struct tool tool_session_start = {
     .title = "Start a session",
     .description = "Starts a sandbox that stays: processes, private files and the shell of 'bash' are kept between "
                    "calls, until session_stop or the end of this connection.",
+    .output = "{\"type\":\"object\",\"properties\":{\"session\":{\"type\":\"string\"},\"running\":{\"type\":"
+              "\"boolean\"}},\"required\":[\"session\",\"running\"]}",
     .arguments = start_arguments,
     .idempotent = true,
     .sessions = true,
     .work = start_session};
-const struct tool tool_session_list = {.name = "session_list",
-                                       .title = "List sessions",
-                                       .description = "The sessions of this connection.",
-                                       .arguments = no_arguments,
-                                       .read_only = true,
-                                       .idempotent = true,
-                                       .sessions = true,
-                                       .work = list_sessions};
-const struct tool tool_session_stop = {.name = "session_stop",
-                                       .title = "Stop a session",
-                                       .description =
-                                           "Stops a session and removes every process and private file in it.",
-                                       .arguments = name_arguments,
-                                       .destructive = true,
-                                       .sessions = true,
-                                       .work = stop};
+const struct tool tool_session_list = {
+    .name = "session_list",
+    .title = "List sessions",
+    .description = "The sessions of this connection.",
+    .output = "{\"type\":\"object\",\"properties\":{\"sessions\":{\"type\":\"array\"}},\"required\":[\"sessions\"]}",
+    .arguments = no_arguments,
+    .read_only = true,
+    .idempotent = true,
+    .sessions = true,
+    .work = list_sessions};
+const struct tool tool_session_stop = {
+    .name = "session_stop",
+    .title = "Stop a session",
+    .description = "Stops a session and removes every process and private file in it.",
+    .output = "{\"type\":\"object\",\"properties\":{\"session\":{\"type\":\"string\"},\"running\":{\"type\":"
+              "\"boolean\"}},\"required\":[\"session\",\"running\"]}",
+    .arguments = name_arguments,
+    .destructive = true,
+    .sessions = true,
+    .work = stop};
 const struct tool tool_bash = {
     .name = "bash",
     .title = "Run in a session's shell",
@@ -594,6 +600,10 @@ const struct tool tool_output = {
     .title = "Read a background command",
     .description =
         "Returns the output of a background command of a session so far, from a given byte, and whether it has ended.",
+    .output =
+        "{\"type\":\"object\",\"properties\":{\"job\":{\"type\":\"integer\"},\"from\":{\"type\":\"integer\"},\"next\":{"
+        "\"type\":\"integer\"},\"ended\":{\"type\":\"boolean\"},\"encoding\":{\"type\":\"string\"},\"output\":{"
+        "\"type\":\"string\"}},\"required\":[\"job\",\"from\",\"next\",\"ended\",\"encoding\",\"output\"]}",
     .arguments = output_arguments,
     .read_only = true,
     .idempotent = true,
@@ -602,6 +612,8 @@ const struct tool tool_output = {
 const struct tool tool_kill = {.name = "kill",
                                .title = "End a background command",
                                .description = "Sends a signal to a background command of a session and its children.",
+                               .output = "{\"type\":\"object\",\"properties\":{\"job\":{\"type\":\"integer\"},"
+                                         "\"signal\":{\"type\":\"string\"}},\"required\":[\"job\",\"signal\"]}",
                                .arguments = kill_arguments,
                                .destructive = true,
                                .sessions = true,

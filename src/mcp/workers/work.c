@@ -77,7 +77,7 @@ struct work *work_new(struct loop *loop, const struct job_place *place)
 static const struct tool *find_tool(const char *name)
 {
     static const struct tool *const inner[] = {&tool_begin, &tool_resource_list, &tool_resource_read,
-                                               &tool_resource_look};
+                                               &tool_resource_look, &tool_resource_complete};
     for (size_t i = 0; i < sizeof inner / sizeof *inner; i++) {
         if (same(name, inner[i]->name))
             return inner[i];
