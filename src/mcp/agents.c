@@ -19,6 +19,7 @@
 #include "mcp/settings.h"
 #include "mcp/tools/tool_resource.h"
 #include "mcp/tools/tool_run.h"
+#include "mcp/tools/telling.h"
 #include "mcp/tools/tool_session.h"
 
 #define MAX_AGENTS     16

@@ -219,7 +219,7 @@ static bool keep_policy(struct job_place *place)
 }
 
 /* What a server is made of that begins before it has a workspace. */
-struct serving {
+struct mcp_serving {
     struct server server;
     struct pinfold_policy_options policy; /* the person's, then with the client's directory */
     struct beginning beginning;
@@ -251,7 +251,7 @@ static bool in_no_project(const struct mcp_options *o, const char *text, char *t
 /* server.adopt */
 static bool adopt(struct server *s, const char *directory, char *why, size_t room)
 {
-    struct serving *v = (struct serving *)(void *)s;
+    struct mcp_serving *v = (struct mcp_serving *)(void *)s;
     struct job_place *place = &s->place;
     const struct pinfold_option *from = v->policy.options;
     struct pinfold_error error = {0};
@@ -301,7 +301,7 @@ static int begin(struct server *s, struct mcp_signals *signals, char *why, size_
 }
 
 /* The policy, or why there is none yet. False with the sentence said. */
-static bool load_policy(struct serving *v, const struct mcp_options *o)
+static bool load_policy(struct mcp_serving *v, const struct mcp_options *o)
 {
     struct job_place *place = &v->server.place;
     struct pinfold_error error = {0};
@@ -320,7 +320,7 @@ static bool load_policy(struct serving *v, const struct mcp_options *o)
 int mcp_serve(const struct mcp_options *said)
 {
     struct mcp_options options = *said, *o = &options;
-    struct serving v = {.server = {.place = {.options = o}}, .policy = *said->policy};
+    struct mcp_serving v = {.server = {.place = {.options = o}}, .policy = *said->policy};
     struct server *s = &v.server;
     struct mcp_signals signals = {.source = {.fd = -1}};
     struct carrier carrier = {0};

@@ -9,7 +9,7 @@
 
 #include "base/arena.h"
 #include "base/fd.h"
-#include "mcp/tools/tool_session.h"
+#include "mcp/tools/telling.h"
 #include "mcp/tools/wishes.h"
 
 static const struct tool_argument run_arguments[] = {

@@ -3,6 +3,7 @@
  * visible.
  */
 #include "mcp/tools/tool_session.h"
+#include "mcp/tools/telling.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -19,7 +20,6 @@
 #define NAME_BYTES_MAX 128
 #define SHELL          "bash"
 #define KEPT           8 /* sessions a worker stays connected to */
-#define TELL_MS        250
 
 /* A worker's: found once, used again. */
 static struct known {
@@ -271,35 +271,6 @@ static void list_sessions(struct mcp_job *j)
 }
 
 /* ---- bash */
-
-static uint64_t milliseconds(void)
-{
-    struct timespec t;
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
-
-/* The last line so far, as progress. */
-void telling_output(void *ctx, int which, const char *bytes, size_t n)
-{
-    struct telling *t = ctx;
-    auto_buf struct buf line = BUF(4096);
-    uint64_t now = milliseconds();
-
-    (void)which;
-    if (now - t->told < TELL_MS)
-        return;
-    while (n && (bytes[n - 1] == '\n' || bytes[n - 1] == '\r'))
-        n--;
-    size_t from = n;
-    while (from && bytes[from - 1] != '\n' && n - from < 200)
-        from--;
-    words_of(&line, (struct str){bytes + from, n - from});
-    if (!line.n)
-        return;
-    job_progress(t->job, buf_cstr(&line));
-    t->told = now;
-}
 
 /* "NAME=value" of the argument env; NULL: none. */
 static const char *const *variables(const struct mcp_job *j, struct arena *mem)

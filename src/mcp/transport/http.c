@@ -31,7 +31,7 @@ struct session {
     struct session *next;
     struct http *http;
     struct peer *peer;
-    struct stream *streams; /* what is sent to it; that of no request has the tag 0 */
+    struct event_stream *streams; /* what is sent to it; that of no request has the tag 0 */
     char id[2 * ID_BYTES + 1];
     uint64_t used;
     bool over; /* to be ended in the next tick: not while its own messages are being sent */
@@ -43,8 +43,8 @@ struct http_connection {
     struct loop_source source;
     struct http_connection *next;
     struct http *http;
-    struct session *session; /* of the request at hand */
-    struct stream *stream;   /* of it, or of none (GET); what is told is its beginning */
+    struct session *session;     /* of the request at hand */
+    struct event_stream *stream; /* of it, or of none (GET); what is told is its beginning */
     enum connection_state state;
     uint64_t used, began;
     struct buf in, body, out;
@@ -216,7 +216,7 @@ static void events_begin(struct http_connection *c)
 /* What of the stream this connection has not been told. */
 static void tell_events(struct http_connection *c)
 {
-    struct stream *s = c->stream;
+    struct event_stream *s = c->stream;
     for (struct str rest = str_skip(buf_view(&s->log), c->told_bytes); rest.n;) {
         struct str message = str_until(&rest, '\n');
         buf_printf(&c->out, "event: message\nid: %llu-%zu\ndata: ", (unsigned long long)s->tag, ++c->told);
@@ -232,7 +232,7 @@ static void tell_events(struct http_connection *c)
 static void answer_whole(struct http_connection *c)
 {
     struct session *owner = c->session;
-    struct stream *s = c->stream;
+    struct event_stream *s = c->stream;
     auto_buf struct buf log = s->log;
 
     s->log = (struct buf){0};
@@ -255,7 +255,7 @@ static void answer_whole(struct http_connection *c)
 
 static void settle_connection(struct http_connection *c)
 {
-    struct stream *s = c->stream;
+    struct event_stream *s = c->stream;
     bool whole = s->tag && s->answered >= s->expected;
     if (c->state == WAITING && whole) {
         answer_whole(c);
@@ -274,7 +274,7 @@ static void settle_connection(struct http_connection *c)
     push_out(c);
 }
 
-static struct http_connection *connection_of(const struct http *h, const struct stream *s)
+static struct http_connection *connection_of(const struct http *h, const struct event_stream *s)
 {
     for (struct http_connection *c = h->connections; c; c = c->next) {
         if (c->stream == s && !c->over)
@@ -286,7 +286,7 @@ static struct http_connection *connection_of(const struct http *h, const struct 
 static void send_message(void *ctx, uint64_t tag, struct str message, bool last)
 {
     struct session *owner = ctx;
-    struct stream *s = stream_find(owner->streams, tag);
+    struct event_stream *s = stream_find(owner->streams, tag);
     struct http_connection *c = s ? connection_of(owner->http, s) : NULL;
     if (!s)
         return;
@@ -363,7 +363,7 @@ static struct session *session_new(struct http *h)
     }
     s->http = h;
     s->used = loop_now();
-    struct stream *general = stream_new(&s->streams, 0, 2 * (size_t)MCP_MAX_MESSAGE);
+    struct event_stream *general = stream_new(&s->streams, 0, 2 * (size_t)MCP_MAX_MESSAGE);
     s->peer = general ? peer_new(h->server, s->id, send_message, s) : NULL;
     if (!s->peer) {
         stream_drop(&s->streams, general);
@@ -463,7 +463,7 @@ static void take_get(struct http_connection *c)
         refuse(c, 400, "the header Last-Event-ID is not the id of an event");
         return;
     }
-    struct stream *s = stream_find(c->session->streams, tag);
+    struct event_stream *s = stream_find(c->session->streams, tag);
     if (!s || told > s->dropped + s->log.n) {
         refuse(c, 400, "the events after this Last-Event-ID are no longer kept");
         return;
@@ -672,7 +672,7 @@ static void listener_ready(struct loop_source *s, short revents)
     h->n_connections++;
 }
 
-static bool is_attached(void *ctx, const struct stream *s)
+static bool is_attached(void *ctx, const struct event_stream *s)
 {
     return connection_of(ctx, s) != NULL;
 }

@@ -4,24 +4,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct stream *stream_new(struct stream **list, uint64_t tag, size_t max)
+struct event_stream *stream_new(struct event_stream **list, uint64_t tag, size_t max)
 {
-    struct stream *s = calloc(1, sizeof *s);
+    struct event_stream *s = calloc(1, sizeof *s);
     if (!s)
         return NULL;
-    *s = (struct stream){.next = *list, .tag = tag, .log = BUF(max)};
+    *s = (struct event_stream){.next = *list, .tag = tag, .log = BUF(max)};
     *list = s;
     return s;
 }
 
-struct stream *stream_find(struct stream *list, uint64_t tag)
+struct event_stream *stream_find(struct event_stream *list, uint64_t tag)
 {
     while (list && list->tag != tag)
         list = list->next;
     return list;
 }
 
-void stream_drop(struct stream **list, struct stream *s)
+void stream_drop(struct event_stream **list, struct event_stream *s)
 {
     while (*list && *list != s)
         list = &(*list)->next;
@@ -32,7 +32,7 @@ void stream_drop(struct stream **list, struct stream *s)
     free(s);
 }
 
-bool stream_add(struct stream *s, struct str message)
+bool stream_add(struct event_stream *s, struct str message)
 {
     size_t cut = 0;
     buf_str(&s->log, message);
@@ -49,7 +49,7 @@ bool stream_add(struct stream *s, struct str message)
     return buf_ok(&s->log);
 }
 
-size_t stream_after(const struct stream *s, size_t n)
+size_t stream_after(const struct event_stream *s, size_t n)
 {
     size_t at = 0;
     for (size_t i = s->dropped; i < n && at < s->log.n; i++) {
@@ -59,7 +59,7 @@ size_t stream_after(const struct stream *s, size_t n)
     return at;
 }
 
-size_t stream_messages(const struct stream *s)
+size_t stream_messages(const struct event_stream *s)
 {
     size_t n = 0;
     for (size_t i = 0; i < s->log.n; i++)
@@ -87,10 +87,11 @@ bool stream_id(struct str text, uint64_t *ret_tag, size_t *ret_n)
     return good;
 }
 
-void streams_prune(struct stream **list, uint64_t now, bool (*held)(void *ctx, const struct stream *s), void *ctx)
+void streams_prune(struct event_stream **list, uint64_t now, bool (*held)(void *ctx, const struct event_stream *s),
+                   void *ctx)
 {
     size_t kept = 0;
-    for (struct stream *s = *list, *following; s; s = following) { /* the youngest first */
+    for (struct event_stream *s = *list, *following; s; s = following) { /* the youngest first */
         following = s->next;
         if (!s->tag || !s->ended || held(ctx, s))
             continue;

@@ -14,8 +14,8 @@
 #define STREAM_SENT_MS   60000      /* how long after it was sent */
 #define STREAM_UNSENT_MS 300000     /* and where the connection broke before */
 
-struct stream {
-    struct stream *next;
+struct event_stream {
+    struct event_stream *next;
     uint64_t tag;    /* of its request; 0: of no request */
     uint64_t ended;  /* milliseconds, of loop_now(); 0: not ended */
     struct buf log;  /* messages, one a line */
@@ -27,16 +27,17 @@ struct stream {
 };
 
 /* NULL without memory. It becomes the first of `*list`. */
-struct stream *stream_new(struct stream **list, uint64_t tag, size_t max);
+struct event_stream *stream_new(struct event_stream **list, uint64_t tag, size_t max);
 /* NULL: there is none. */
-struct stream *stream_find(struct stream *list, uint64_t tag);
-void stream_drop(struct stream **list, struct stream *s);
+struct event_stream *stream_find(struct event_stream *list, uint64_t tag);
+void stream_drop(struct event_stream **list, struct event_stream *s);
 /* Of no request: forgets the oldest messages beyond STREAM_GENERAL. False without memory. */
-bool stream_add(struct stream *s, struct str message);
+bool stream_add(struct event_stream *s, struct str message);
 /* Byte in the log where what follows the first `n` messages begins. */
-size_t stream_after(const struct stream *s, size_t n);
-size_t stream_messages(const struct stream *s); /* in its log */
+size_t stream_after(const struct event_stream *s, size_t n);
+size_t stream_messages(const struct event_stream *s); /* in its log */
 /* "TAG-N", N messages were sent: false if it is not of that form. */
 bool stream_id(struct str text, uint64_t *ret_tag, size_t *ret_n);
 /* Drops what is too old or too much. Not what `held` says is in use. */
-void streams_prune(struct stream **list, uint64_t now, bool (*held)(void *ctx, const struct stream *s), void *ctx);
+void streams_prune(struct event_stream **list, uint64_t now, bool (*held)(void *ctx, const struct event_stream *s),
+                   void *ctx);
