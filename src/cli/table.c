@@ -86,7 +86,7 @@ const struct own_flag own_flags[] = {
      "Use this owner's sessions; owners have separate session names."},
     {0, "dry-run", NULL, VERB_SESSION, "prune: print what would be removed; remove nothing."},
     {0, "names", NULL, VERB_SESSION, "list: print only the names, one per line."},
-    {0, "cwd", "DIR", VERB_EXEC, "Start in this directory, as the box sees it."},
+    {0, "cwd", "DIR", VERB_RUN | VERB_SHELL | VERB_EXEC, "Start in this directory, as the box sees it."},
     {0, "env", "NAME=VALUE", VERB_EXEC, "Set a variable for this command; may be repeated."},
     {0, "timeout", "TIME", VERB_EXEC, "End the command after this time: 500ms, 30s, 5m."},
     {0, "memory", "SIZE", VERB_EXEC, "Limit the command's memory, within the session's."},

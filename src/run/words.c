@@ -8,6 +8,7 @@
 #include "policy/proxy.h"
 #include "protocol/control.h"
 #include "protocol/egress.h"
+#include "match/path.h"
 
 void words_safe(struct buf *out, const char *text)
 {
@@ -324,8 +325,57 @@ static void network_remedy(const struct denial *d, struct buf *out)
     }
 }
 
+/* Refusals that are no guarded name's, and that --guard off would not lift. */
+static bool is_no_names(const char *rule)
+{
+    static const char *const rules[] = {"a name that belongs to pinfold", "it is in a mount that does not belong",
+                                        "the host moved the directory",   "it is not at its path",
+                                        "a path that a rule depends on",  "a directory that a rule for hidden names"};
+    for (size_t i = 0; rule && i < sizeof rules / sizeof *rules; i++) {
+        if (str_starts(str_of(rule), str_of(rules[i])))
+            return true;
+    }
+    return false;
+}
+
+/* A place that is read-only because no rule makes it writable, which the caller could change: the nearest remedy. */
+static void read_only_place(const struct denial *d, const struct policy *policy, struct buf *out)
+{
+    const struct path_rule *rule = NULL;
+    bool itself = same(d->action, "write") || same(d->action, "change");
+    size_t n = itself ? strlen(d->target) : (size_t)(strrchr(d->target, '/') - d->target);
+    char dir[4096], origin[512];
+
+    snprintf(dir, sizeof dir, "%.*s", (int)(n ? n : 1), d->target);
+    buf_printf(out, "file: %s '", d->action);
+    words_safe(out, d->target);
+    if (policy && policy->workspace_read_only && path_at_or_below(d->target, policy->workspace)) {
+        buf_text(out, "' failed: the workspace is read-only in this box; start it without --read-only");
+        return;
+    }
+    if (policy && policy_access(policy, d->target, &rule) == PATH_RO && rule) {
+        buf_text(out, "' failed: it is read-only in the box (");
+        words_safe(out, policy_origin(policy, rule->origin, origin, sizeof origin));
+        buf_text(out, "); change that rule to rw to allow it");
+        return;
+    }
+    buf_text(out, "' failed: it is outside the workspace, and read-only in the box; allow with --rw ");
+    words_safe(out, dir);
+}
+
 void words_denial(const struct denial *d, const struct policy *policy, struct buf *out)
 {
+    if (same(d->kind, "file") && same(d->how, "mount") && d->target[0] == '/') {
+        read_only_place(d, policy, out);
+        return;
+    }
+    if (same(d->kind, "namespace")) {
+        buf_text(out,
+                 "namespace: the command failed after it tried to create a namespace (browsers and other sandboxes "
+                 "do), which the box refuses; allow with --allow-nested-userns, which opens more of the kernel to "
+                 "the command; hidden and guarded names hold there, too");
+        return;
+    }
     if (same(d->kind, "network") && same(d->action, "dial")) { /* the rules allow it: no option would help */
         buf_text(out, "network: '");
         words_safe(out, d->target);
@@ -367,7 +417,14 @@ void words_denial(const struct denial *d, const struct policy *policy, struct bu
     if (same(d->kind, "socket")) {
         buf_text(out, "allow with --unix-socket ");
     } else if ((d->rule && is_guarded_name(policy, d->rule)) || same(d->origin, "built in")) {
-        buf_text(out, "do it outside the box, or run with --guard off");
+        const bool name = d->rule && is_guarded_name(policy, d->rule);
+        buf_text(out, "do it outside the box");
+        if (name) {
+            buf_text(out, ", or allow this name with --guard-allow ");
+            words_safe(out, d->rule);
+        } else if (!is_no_names(d->rule)) {
+            buf_text(out, ", or run with --guard off");
+        }
         return;
     } else {
         buf_text(out, same(d->action, "read") ? "allow with --ro " : "allow with --rw ");

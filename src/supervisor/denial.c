@@ -4,9 +4,11 @@
  * The box decides how many there are, so everything is bounded: equal denials are kept once, at most MAX_DENIALS are
  * kept, the rest is counted. Only kept ones are reported and logged.
  */
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include "supervisor/audit.h"
 #include "supervisor/parts.h"
 #include "protocol/guard_table.h"
@@ -203,6 +205,51 @@ void denial_limit(struct box *b, const struct limits_hit *hit)
     snprintf(origin, sizeof origin, "%s", where);
     struct denial d = {kind, action, target, rule, origin, how, 0};
     denial_keep(b, &d);
+}
+
+/* Whether the caller could change what is at `path`, or make it: otherwise the box is not why it failed. */
+static bool is_callers(const char *path, uint32_t action)
+{
+    char dir[DENIAL_TEXT];
+    snprintf(dir, sizeof dir, "%s", path);
+    if (action != DENIAL_WRITE && action != DENIAL_CHANGE) {
+        char *slash = strrchr(dir, '/');
+        if (slash)
+            slash[slash == dir] = 0;
+    }
+    return faccessat(AT_FDCWD, dir, W_OK, AT_EACCESS) == 0;
+}
+
+void built_frame(struct box *b, const struct denial_frame *f, size_t n)
+{
+    char path[DENIAL_TEXT];
+    size_t text_n = n - offsetof(struct denial_frame, text);
+    /* The bytes come from a process beside hostile ones. */
+    snprintf(path, sizeof path, "%.*s", (int)(text_n < sizeof path ? text_n : sizeof path - 1), f->text);
+    if (f->action == DENIAL_NAMESPACE) {
+        b->built.namespaces = true;
+    } else if (!b->sessiond && f->action < sizeof actions / sizeof *actions && path[0] == '/' &&
+               is_callers(path, f->action)) {
+        free(b->built.path);
+        b->built.path = strdup(path);
+        b->built.action = f->action;
+        b->built.pid = f->pid;
+    }
+}
+
+void denial_built(struct box *b, bool failed)
+{
+    char file[] = "file", action[16], rule[] = "read-only", origin[] = "every box", how[] = "mount",
+         kind[] = "namespace", create[] = "create", target[] = "a new namespace", nested[] = "nested-userns",
+         guard[] = "guard";
+    if (failed && b->built.path) {
+        snprintf(action, sizeof action, "%s", actions[b->built.action]);
+        denial_keep(b, &(struct denial){file, action, b->built.path, rule, origin, how, b->built.pid});
+    }
+    if (failed && b->built.namespaces)
+        denial_keep(b, &(struct denial){kind, create, target, nested, origin, guard, 0});
+    free(b->built.path);
+    b->built.path = NULL;
 }
 
 void denial_offline(struct box *b)

@@ -287,6 +287,12 @@ struct box {
     uint64_t stop_report_late; /* a late report of a stop we did not wait for is ignored until then */
     bool give_up_output;       /* a signal came while only output was left to write */
     struct limits_hit hit;
+    /* The last refusals of FRAME_BUILT: they become denials if the command fails. */
+    struct built {
+        char *path; /* owned, or NULL: that place was read-only, and the caller could change it */
+        uint32_t action, pid;
+        bool namespaces;
+    } built;
     void *audit; /* struct audit_log, opened on the first event */
 };
 
@@ -331,6 +337,8 @@ void denial_frame(struct box *b, const struct denial_frame *f, size_t n);
 void told_frame(struct box *b, const struct denial_frame *f, size_t n); /* told.c */
 void told_free_all(struct box_result *r);
 void denial_limit(struct box *b, const struct limits_hit *hit);
+void built_frame(struct box *b, const struct denial_frame *f, size_t n); /* FRAME_BUILT */
+void denial_built(struct box *b, bool failed);                           /* once, at the end of the command */
 void denial_offline(struct box *b); /* a command failed in a box without a network after it tried to use one */
 void denial_end(struct box *b);
 void denial_free_all(struct box_result *r);
