@@ -9,6 +9,10 @@ int tighten_refuse(struct merge *m, const struct said *s, const char *does)
     if (m->text->flags)
         return place_say(m->e, ERR_REFUSED, m->text->flags[s - m->text->said], 0, 0,
                          "%s; options can only restrict the policy", does);
+    if (m->text->layer == LAYER_FLAGS)
+        return place_say(m->e, ERR_REFUSED, m->text->file, s->line, s->column,
+                         "%s %s, and settings can only tighten those that are given before them (--settings)",
+                         key_table[s->key].path, does);
     return place_say(
         m->e, ERR_REFUSED, m->text->file, s->line, s->column,
         "%s %s, and an untrusted project can only tighten the policy; if you trust this file: pinfold trust %s",

@@ -142,6 +142,22 @@ void words_header(const struct plan *plan, struct buf *out)
     }
 }
 
+void words_ignored(const struct policy *p, struct buf *out)
+{
+    enum { NAMED = 12 };
+    for (size_t i = 0; i < p->n_ignored && i < NAMED; i++) {
+        const struct ignored *g = &p->ignored[i];
+        char origin[512];
+        buf_text(out, i ? "; " : "not enforced: ");
+        words_safe(out, g->key);
+        buf_text(out, " (");
+        words_safe(out, policy_origin(p, g->origin, origin, sizeof origin));
+        buf_printf(out, ": %s)", g->why);
+    }
+    if (p->n_ignored > NAMED)
+        buf_printf(out, "; and %zu more, see pinfold explain", p->n_ignored - NAMED);
+}
+
 void words_closing(const struct box_result *r, struct buf *out)
 {
     switch (r->end) {
@@ -169,8 +185,14 @@ void words_closing(const struct box_result *r, struct buf *out)
     buf_amount(out, r->peak_bytes);
     buf_text(out, r->peak_is_largest_process ? " in the largest process" : " peak");
     /* Refusals by a mount or a plain errno raise no event, so nothing is ever said to be none. */
-    if (r->n_denials + r->denials_dropped > 0)
-        buf_printf(out, "; %zu denied", r->n_denials + r->denials_dropped);
+    size_t denied = r->denials_dropped;
+    for (size_t i = 0; i < r->n_denials; i++) {
+        const struct denial *d = &r->denials[i];
+        denied +=
+            !same(d->kind, "limit") && !same(d->action, "dial") && !same(d->how, "none") && !same(d->how, "mount");
+    }
+    if (denied > 0)
+        buf_printf(out, "; %zu denied", denied);
 }
 
 void words_errors(const struct box_result *r, const char *command, struct buf *out)

@@ -34,6 +34,9 @@ void loop_limit(struct box *b, enum box_limit limit)
 {
     if (b->hit.limit == BOX_LIMIT_NONE)
         b->hit.limit = limit;
+    /* What is killed reports no times. */
+    if (!b->result->status_known && !b->sessiond && b->result->cpu_us == 0)
+        b->result->cpu_us = watcher_cpu(&b->means.watcher, &b->started);
     limits_kill(&b->means);
     loop_end_box(b);
 }

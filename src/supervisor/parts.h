@@ -233,6 +233,8 @@ enum box_limit watcher_sample(struct limit_watcher *w, uint64_t now);
 int watcher_disk(struct limit_watcher *w, const char *workspace, uint64_t limit);
 /* Counts disk usage from now on. */
 void watcher_disk_from_now(struct limit_watcher *w);
+/* Processor time of the box (of the command, in a session) so far, in microseconds; from the engine's `s`. */
+uint64_t watcher_cpu(const struct limit_watcher *w, const struct started *s);
 void watcher_end(struct limit_watcher *w);
 
 /* --- the run ------------------------------------------------------------------------------------------------------ */

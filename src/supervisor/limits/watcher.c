@@ -241,6 +241,34 @@ enum box_limit watcher_sample(struct limit_watcher *w, uint64_t now)
     return BOX_LIMIT_NONE;
 }
 
+/* Of one process and the children that it waited for, in clock ticks: proc_pid_stat(5), fields 14 to 17. */
+static uint64_t ticks(int pid)
+{
+    char path[48], text[PROC_TEXT];
+    unsigned long long user = 0, kernel = 0;
+    long long waited_user = 0, waited_kernel = 0;
+    snprintf(path, sizeof path, "/proc/%d/stat", pid);
+    const char *p = read_text(path, text, sizeof text) > 0 ? strrchr(text, ')') : NULL;
+    if (!p || sscanf(p, ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %lld %lld", &user, &kernel,
+                     &waited_user, &waited_kernel) != 4)
+        return 0;
+    return user + kernel + (uint64_t)waited_user + (uint64_t)waited_kernel;
+}
+
+uint64_t watcher_cpu(const struct limit_watcher *w, const struct started *s)
+{
+    struct limit_watcher from = *w;
+    struct sample sample;
+    uint64_t sum = 0;
+    from.builder = s->pid;
+    if (s->pid <= 0 && !w->command)
+        return 0;
+    take_sample(&sample, &from, LIMIT_NONE);
+    for (unsigned i = 0; i < sample.n; i++)
+        sum += ticks(sample.pids[i]);
+    return sum * 1000000 / (uint64_t)sysconf(_SC_CLK_TCK);
+}
+
 void watcher_end(struct limit_watcher *w)
 {
     w->on = false;
