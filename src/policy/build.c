@@ -183,7 +183,7 @@ int policy_add_settings(struct policy_builder *b, enum policy_format format, con
                         struct err *e)
 {
     struct layer_text **texts = arena_zero(b->mem, (b->n_texts + 1) * sizeof *texts);
-    struct settings_before before = {.texts = texts};
+    struct settings_before before = {.texts = texts, .world = &b->world};
     struct policy_text rest = {.extends = NULL};
 
     int r = texts ? policy_add_text(b, LAYER_FLAGS, format, file, text, true, e) : no_memory(e);
@@ -564,8 +564,9 @@ static int check_untrusted_workspace(struct sequence *s, struct merge *m)
         if (r < 0)
             return say(s, t, at, why.text);
         m->text = &t->t;
-        if (!same(path.path, m->p->workspace))
-            return tighten_refuse(m, at, "would choose another workspace");
+        r = same(path.path, m->p->workspace) ? 0 : tighten_refuse(m, at, "would choose another workspace");
+        if (r < 0)
+            return r;
     }
     return 0;
 }

@@ -56,7 +56,7 @@ int policy_add_text(struct policy_builder *b, enum policy_layer layer, enum poli
                     struct str text, bool trusted, struct err *e);
 /*
  * Adds settings of another sandbox, which a flag named. Of several, each can only tighten what those before it said;
- * what would loosen is an ERR_REFUSED error, or (a host) among the keys that could not be honoured.
+ * what would loosen has no effect and is among the keys that could not be honoured.
  */
 int policy_add_settings(struct policy_builder *b, enum policy_format format, const char *file, struct str text,
                         struct err *e);

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
 
 #include "base/json.h"
 #include "policy/proxy.h"
@@ -372,7 +373,8 @@ static void read_only_place(const struct denial *d, const struct policy *policy,
     buf_printf(out, "file: %s '", d->action);
     words_safe(out, d->target);
     if (policy && policy->workspace_read_only && path_at_or_below(d->target, policy->workspace)) {
-        buf_text(out, "' failed: the workspace is read-only in this box; start it without --read-only");
+        buf_text(out,
+                 "' failed: the workspace is read-only in this box (--read-only, or workspace_read_only of a policy)");
         return;
     }
     if (policy && policy_access(policy, d->target, &rule) == PATH_RO && rule) {
@@ -381,7 +383,13 @@ static void read_only_place(const struct denial *d, const struct policy *policy,
         buf_text(out, "); change that rule to rw to allow it");
         return;
     }
-    buf_text(out, "' failed: it is outside the workspace, and read-only in the box; allow with --rw ");
+    buf_text(out, "' failed: it is outside the workspace, and read-only in the box; ");
+    const char *home = getenv("HOME");
+    if (!itself && (!n || (home && path_at_or_below(home, dir)))) { /* that would be too much to allow */
+        buf_text(out, "do it outside the box, or allow a directory in it with --rw DIR");
+        return;
+    }
+    buf_text(out, "allow with --rw ");
     words_safe(out, dir);
 }
 

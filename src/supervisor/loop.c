@@ -25,6 +25,9 @@ void loop_end_box(struct box *b)
     if (b->stage >= STAGE_ENDING)
         return;
     struct frame f = {.kind = FRAME_END};
+    /* What is killed reports no times. */
+    if (!b->result->status_known && !b->sessiond && b->result->cpu_us == 0)
+        b->result->cpu_us = watcher_cpu(&b->means.watcher, &b->started);
     box_send(b, &f);
     b->stage = STAGE_ENDING;
     b->deadline = now_us() + ENDING_PATIENCE_US;
@@ -34,11 +37,8 @@ void loop_limit(struct box *b, enum box_limit limit)
 {
     if (b->hit.limit == BOX_LIMIT_NONE)
         b->hit.limit = limit;
-    /* What is killed reports no times. */
-    if (!b->result->status_known && !b->sessiond && b->result->cpu_us == 0)
-        b->result->cpu_us = watcher_cpu(&b->means.watcher, &b->started);
-    limits_kill(&b->means);
     loop_end_box(b);
+    limits_kill(&b->means);
 }
 
 /* --- frames ------------------------------------------------------------------------------------------------------- */
