@@ -72,7 +72,8 @@ const struct verb verbs[] = {
 const struct own_flag own_flags[] = {
     {0, "policy", "FILE", VERBS_WITH_POLICY,
      "Also read this policy file, after the system's, the user's and the project's."},
-    {0, "settings", "FILE", VERBS_WITH_POLICY, "Read another sandbox's settings (srt, or the format of --from)."},
+    {0, "settings", "FILE", VERBS_WITH_POLICY,
+     "Read another sandbox's settings (srt, or the format of --from); of several, each can only tighten."},
     {0, "from", "FORMAT", VERBS_WITH_POLICY, "Format of the settings: srt, dive, mycode, daycare or bwrap."},
     {0, "no-layers", NULL, VERBS_WITH_POLICY, "Ignore the policies of the system, the user and the project."},
     {0, "policy-text", "TEXT", VERBS_WITH_POLICY, "Use exactly this policy, without profile and policy files."},
