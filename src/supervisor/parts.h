@@ -159,6 +159,7 @@ struct limit_watcher {                /* takes samples, for limits without a con
     uint64_t memory, processes, disk; /* LIMIT_NONE: not watched */
     uint64_t disk_start;              /* free bytes at the start */
     int disk_fd;
+    int tmp_fd; /* the box's own tmpfs, of which all its private places are parts; -1: not found (yet) */
     uint64_t peak, next_us, pause_us;
     uint64_t seen_memory, seen_processes, seen_disk; /* the sample above the limit */
 };
