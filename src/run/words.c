@@ -396,6 +396,13 @@ static void read_only_place(const struct denial *d, const struct policy *policy,
 
 void words_denial(const struct denial *d, const struct policy *policy, struct buf *out)
 {
+    if (same(d->kind, "file") && same(d->action, "owner")) {
+        buf_text(out, "file: the owner of '");
+        words_safe(out, d->target);
+        buf_text(out, "' was not changed: the box has no other users and groups than the command's own; change it "
+                      "outside the box");
+        return;
+    }
     if (same(d->kind, "file") && same(d->how, "mount") && d->target[0] == '/') {
         read_only_place(d, policy, out);
         return;

@@ -19,7 +19,7 @@ static const char *const actions[] = {
     [DENIAL_REMOVE] = "remove", [DENIAL_CHANGE] = "change",
     [DENIAL_READ] = "read",     [DENIAL_CONNECT] = "connect",
     [DENIAL_BIND] = "bind",     [DENIAL_GIT_CONFIG] = "git-config",
-    [DENIAL_MOUNT] = "mount",
+    [DENIAL_MOUNT] = "mount",   [DENIAL_OWNER] = "owner",
 };
 
 static void free_denial(struct denial *d)
@@ -152,7 +152,7 @@ void denial_frame(struct box *b, const struct denial_frame *f, size_t n)
         text_n = copy.n;
     copy.text[text_n] = copy.text[text_n + 1] = 0;
     const char *target = copy.text, *reason = copy.text + strlen(copy.text) + 1;
-    bool known_action = copy.action < sizeof actions / sizeof *actions;
+    bool known_action = copy.action < sizeof actions / sizeof *actions && actions[copy.action];
     bool socket = copy.action == DENIAL_CONNECT || copy.action == DENIAL_BIND;
     char kind[8], action[16], how[8];
     snprintf(kind, sizeof kind, "%s", socket ? "socket" : "file");
@@ -228,8 +228,8 @@ void built_frame(struct box *b, const struct denial_frame *f, size_t n)
     snprintf(path, sizeof path, "%.*s", (int)(text_n < sizeof path ? text_n : sizeof path - 1), f->text);
     if (f->action == DENIAL_NAMESPACE) {
         b->built.namespaces = true;
-    } else if (!b->sessiond && f->action < sizeof actions / sizeof *actions && path[0] == '/' &&
-               is_callers(path, f->action)) {
+    } else if (!b->sessiond && f->action < sizeof actions / sizeof *actions && path[0] == '/' && actions[f->action] &&
+               (f->action == DENIAL_OWNER || is_callers(path, f->action))) {
         free(b->built.path);
         b->built.path = strdup(path);
         b->built.action = f->action;
@@ -244,6 +244,8 @@ void denial_built(struct box *b, bool failed)
          guard[] = "guard";
     if (failed && b->built.path) {
         snprintf(action, sizeof action, "%s", actions[b->built.action]);
+        if (b->built.action == DENIAL_OWNER)
+            snprintf(rule, sizeof rule, "user");
         denial_keep(b, &(struct denial){file, action, b->built.path, rule, origin, how, b->built.pid});
     }
     if (failed && b->built.namespaces)
