@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -264,6 +265,22 @@ static int start(struct sync *s, struct agent_synced *ret, struct err *e)
     return no;
 }
 
+/* Like mkdir -p: directories above, too, are the caller's alone. */
+static int make_directory(const char *path)
+{
+    char part[PATH_MAX];
+    int n = snprintf(part, sizeof part, "%s", path);
+    if (n < 0 || (size_t)n >= sizeof part)
+        return -ENAMETOOLONG;
+    for (char *slash = part + 1; (slash = strchr(slash, '/')) != NULL; slash++) {
+        *slash = 0;
+        if (mkdir(part, 0700) < 0 && errno != EEXIST && errno != EROFS && errno != EACCES)
+            return -errno;
+        *slash = '/';
+    }
+    return mkdir(part, 0700) < 0 && errno != EEXIST ? -errno : 0;
+}
+
 int agent_sync(const struct agent *a, enum agent_os os, const char *host_home, const char *state,
                agent_opener *open_sqlite, struct agent_synced *ret, struct err *e)
 {
@@ -276,8 +293,9 @@ int agent_sync(const struct agent *a, enum agent_os os, const char *host_home, c
     auto_fd int home = open(host_home, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (home < 0)
         return err_sys(e, ERR_SYSTEM, errno, "cannot use the home %s", host_home);
-    if (mkdir(state, 0700) < 0 && errno != EEXIST)
-        return err_sys(e, ERR_SYSTEM, errno, "cannot create %s", state);
+    int made = make_directory(state);
+    if (made < 0)
+        return err_sys(e, ERR_SYSTEM, -made, "cannot create %s", state);
     auto_fd int dir = open(state, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     struct stat st;
     if (dir < 0 || fstat(dir, &st) < 0)

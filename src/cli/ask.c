@@ -238,7 +238,8 @@ bool ask_parse(struct ask *a, int argc, char **argv)
     bool command = a->verb == VERB_RUN || a->verb == VERB_EXPLAIN || a->verb == VERB_SHOW_RUN;
     char **next = argv;
 
-    a->policy = calloc((size_t)argc + 4, sizeof *a->policy); /* and a workspace, an engine, an image, the end */
+    a->policy =
+        calloc((size_t)argc + 5, sizeof *a->policy); /* and a workspace, an engine, an image, a prompt, the end */
     a->words = calloc((size_t)argc + 1, sizeof *a->words);
     a->env = calloc((size_t)argc + 2, sizeof *a->env); /* and TERM, and the end */
     a->agents = calloc((size_t)argc + 1, sizeof *a->agents);

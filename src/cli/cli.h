@@ -61,6 +61,7 @@ struct ask {
     bool parents;
     bool json, names, quiet, verbose, show_values, no_layers, origins, verify, follow, remove, dry_run;
     unsigned closed_stdio; /* bits of the standard descriptors that were closed at the start */
+    char *const *line;     /* all arguments, where no verb was said; NULL */
     char **words;          /* arguments that are no flags: a command, a path, a sub-verb; NULL-terminated */
     int n_words;
 };

@@ -52,10 +52,25 @@ static void option_line(const char *name, char letter, const char *value, const 
     two_columns(left, help);
 }
 
-static void own_lines(enum verb_id verb)
+/* Whether the lines of all verbs have this name already: as a key of the policy, or of another verb. */
+static bool is_listed(const struct own_flag *f)
+{
+    const struct pinfold_option_info *o;
+    for (size_t i = 0; (o = pinfold_option_at(i)) != NULL; i++) {
+        if (o->name && same(o->name, f->name))
+            return true;
+    }
+    for (const struct own_flag *before = own_flags; before < f; before++) {
+        if (same(before->name, f->name))
+            return true;
+    }
+    return false;
+}
+
+static void own_lines(enum verb_id verb, bool only)
 {
     for (const struct own_flag *f = own_flags; f->name; f++) {
-        if (f->verbs & verb)
+        if ((only ? f->verbs == verb : f->verbs & verb) && !(verb == (enum verb_id) ~0u && is_listed(f)))
             option_line(f->name, f->letter, same(f->name, "help") ? NULL : f->value, NULL, f->help);
     }
 }
@@ -77,7 +92,7 @@ static void help_all(void)
     printf("\nOptions of run, shell, explain and policy, each also a key of the policy:\n");
     policy_lines(true);
     printf("\nOptions of the command line:\n");
-    own_lines((enum verb_id) ~0u);
+    own_lines((enum verb_id) ~0u, false);
 }
 
 static void help_short(void)
@@ -117,10 +132,12 @@ int help_print(enum verb_id id, const char *what)
         }
         if (v->parts)
             printf("\n");
+        if (!what[0] && id & VERBS_WITH_POLICY)
+            own_lines(id, true);
         if (id & VERBS_WITH_POLICY)
             policy_lines(what[0] != 0);
         if (what[0] || !(id & VERBS_WITH_POLICY))
-            own_lines(id);
+            own_lines(id, false);
         else
             printf("All options: pinfold %s --help=all\n", v->name);
     }

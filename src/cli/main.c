@@ -150,6 +150,7 @@ int main(int argc, char **argv)
     if (!verb) { /* plain `pinfold`, or with options of `shell` */
         verb = verb_find("shell");
         from = 1;
+        a.line = argv + 1;
     }
     a.verb = verb->id;
     int status =

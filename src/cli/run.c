@@ -78,6 +78,7 @@ static int run(struct ask *a, const char *const *argv)
                                         .no_layers = a->no_layers};
     struct pinfold_run_options o = {.size = sizeof o,
                                     .argv = argv,
+                                    .cwd = a->dir,
                                     .capture = a->json,
                                     .say = say_line,
                                     .say_ctx = &lines,
@@ -93,6 +94,10 @@ static int run(struct ask *a, const char *const *argv)
 
     if (a->session)
         return run_in_session(a, argv);
+    if (a->dir && a->dir[0] != '/') {
+        complain("--cwd %s: write an absolute path, as the box sees it: /tmp", a->dir);
+        return STATUS_SANDBOX;
+    }
     if (a->json && a->closed_stdio & 2) {
         complain("--json writes to standard output, which is closed");
         return STATUS_SANDBOX;
@@ -115,17 +120,42 @@ int verb_run(struct ask *a)
     return run(a, (const char *const *)a->words);
 }
 
+/* A word that is no directory, as `pinfold --memory 100M ls`: `run` was left out. */
+static bool is_command_said(const struct ask *a)
+{
+    struct stat there;
+    auto_buf struct buf line = BUF(2048);
+    if (a->n_words == 0 || (a->n_words == 1 && (strchr(a->words[0], '/') || stat(a->words[0], &there) == 0)))
+        return false;
+    if (a->line)
+        put_command(a->line, &line);
+    complain("shell: %s '%s'; to run a command in a box: pinfold run %s",
+             a->n_words > 1 ? "unexpected argument" : "there is no directory", a->words[a->n_words > 1],
+             a->line && buf_ok(&line) ? buf_cstr(&line) : "-- COMMAND");
+    return true;
+}
+
+/* Shells without a prompt of the person's own show that they are in a box. A prompt with the host name does anyway. */
+static void add_prompt(struct ask *a)
+{
+    for (size_t i = 0; i < a->n_policy; i++) {
+        if (same(a->policy[i].name, "env") && strncmp(a->policy[i].value, "PS1", 3) == 0)
+            return;
+    }
+    a->policy[a->n_policy++] = (struct pinfold_option){"env", geteuid() == 0 ? "PS1=(pinfold) # " : "PS1=(pinfold) $ "};
+}
+
 int verb_shell(struct ask *a)
 {
     const char *shell = getenv("SHELL");
-    if (a->n_words > 1) {
-        complain("shell: unexpected argument '%s'; to run a command in a box: pinfold run -- COMMAND", a->words[1]);
+    if (is_command_said(a))
         return STATUS_SANDBOX;
-    }
     if (a->n_words == 1)
         a->policy[a->n_policy++] = (struct pinfold_option){"workspace", a->words[0]};
     if (!shell || shell[0] != '/' || access(shell, X_OK) != 0)
         shell = "/bin/sh";
+    if (!a->text)
+        add_prompt(a);
     const char *const argv[] = {shell, NULL};
     return run(a, argv);
 }

@@ -72,7 +72,8 @@ const struct verb verbs[] = {
 const struct own_flag own_flags[] = {
     {0, "policy", "FILE", VERBS_WITH_POLICY,
      "Also read this policy file, after the system's, the user's and the project's."},
-    {0, "settings", "FILE", VERBS_WITH_POLICY, "Read another sandbox's settings (srt, or the format of --from)."},
+    {0, "settings", "FILE", VERBS_WITH_POLICY,
+     "Read another sandbox's settings (srt, or the format of --from); of several, each can only tighten."},
     {0, "from", "FORMAT", VERBS_WITH_POLICY, "Format of the settings: srt, dive, mycode, daycare or bwrap."},
     {0, "no-layers", NULL, VERBS_WITH_POLICY, "Ignore the policies of the system, the user and the project."},
     {0, "policy-text", "TEXT", VERBS_WITH_POLICY, "Use exactly this policy, without profile and policy files."},
@@ -86,7 +87,7 @@ const struct own_flag own_flags[] = {
      "Use this owner's sessions; owners have separate session names."},
     {0, "dry-run", NULL, VERB_SESSION, "prune: print what would be removed; remove nothing."},
     {0, "names", NULL, VERB_SESSION, "list: print only the names, one per line."},
-    {0, "cwd", "DIR", VERB_EXEC, "Start in this directory, as the box sees it."},
+    {0, "cwd", "DIR", VERB_RUN | VERB_SHELL | VERB_EXEC, "Start in this directory, as the box sees it."},
     {0, "env", "NAME=VALUE", VERB_EXEC, "Set a variable for this command; may be repeated."},
     {0, "timeout", "TIME", VERB_EXEC, "End the command after this time: 500ms, 30s, 5m."},
     {0, "memory", "SIZE", VERB_EXEC, "Limit the command's memory, within the session's."},

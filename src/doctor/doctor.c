@@ -238,6 +238,25 @@ static void print_git(const struct doctor_report *r, struct buf *out)
         buf_printf(out, "%zu of these may not come from you.\n", odd);
 }
 
+/* The last line: whether to go on, and what is in the way. */
+static void print_verdict(const struct doctor_report *r, size_t broken, struct buf *out)
+{
+    const struct check *box = NULL;
+    for (size_t i = 0; i < r->n_checks; i++) {
+        if (same(r->checks[i].name, "box"))
+            box = &r->checks[i];
+    }
+    buf_text(out, "\nVerdict: ");
+    if (broken)
+        buf_text(out, "do not rely on boxes here: attacks did not hold.\n");
+    else if (!box || box->state == CHECK_NO)
+        buf_text(out, "boxes do not start here; see the lines that begin with NO.\n");
+    else if (box->state == CHECK_PART)
+        buf_text(out, "boxes work here, with the losses named in line 'box'.\n");
+    else
+        buf_text(out, "boxes work here; nothing is lost.\n");
+}
+
 static void print_text(const struct doctor_report *r, struct buf *out)
 {
     static const char *const states[] = {
@@ -274,6 +293,7 @@ static void print_text(const struct doctor_report *r, struct buf *out)
         buf_printf(out, "\n%zu of %zu attacks did not hold. Do not rely on boxes here.\n", broken, r->n_verdicts);
     else if (r->n_verdicts)
         buf_printf(out, "\nNone of %zu attacks broke a box.\n", r->n_verdicts);
+    print_verdict(r, broken, out);
 }
 
 static void git_json(const struct doctor_report *r, struct json *j)

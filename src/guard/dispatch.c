@@ -180,6 +180,9 @@ static long serve_call(struct guard *g)
         return mount_call(g, a[0], a[1], a[2], a[3], a[4]);
     case SYS_fsopen:
         return fsopen_call(g, a[0], (unsigned)a[1]);
+    case SYS_clone:
+    case SYS_unshare:
+        return deny_namespace(g);
     case SYS_umask:
         target_mask_set(g, (uint32_t)a[0]);
         return CONTINUE;

@@ -98,8 +98,10 @@ struct shared {
     uint32_t free_at;
     uint64_t abstract[ABSTRACT_MAX]; /* inodes of sockets bound to an abstract name in this box */
     uint32_t abstract_at;
-    uint64_t denial_ms; /* rate limit of denials: a bucket of DENIAL_BURST that refills */
-    uint32_t denial_left, denial_dropped;
+    struct bucket {
+        uint64_t ms;
+        uint32_t left, dropped;
+    } denials, built; /* rate limits of frames: DENIAL_BURST, which refill (deny.c) */
     int32_t pids[WORKERS_MAX];
     _Atomic uint32_t watching; /* entries of `watchers` in use */
     struct watcher watchers[WATCHERS];
@@ -475,6 +477,10 @@ bool point_is(struct guard *g, const struct place *p, const struct rule *rule);
 void points_end(struct guard *g); /* removes those that still exist */
 
 /* deny.c */
+/* Tells pinfold of a refusal that is no rule's (FRAME_BUILT). */
+void deny_built(struct guard *g, enum denial_action action, struct str path);
+/* clone and unshare with new namespaces, where the filter does not pass them: told, and -EPERM. */
+int deny_namespace(struct guard *g);
 int deny(struct guard *g, enum denial_action action, const struct rule *rule, struct str path, const char *why);
 
 /* handlers */

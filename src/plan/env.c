@@ -77,6 +77,20 @@ static const struct env_rule *rule_for(const struct policy *p, const char *name,
     return NULL;
 }
 
+/*
+ * Without a network a name is asked for in vain, and programs that ask again and again do so for a minute (npm) or ten
+ * seconds (pip). These variables are theirs; what the caller passes or the policy sets has precedence.
+ */
+static int put_no_retries(struct variables *v)
+{
+    static const char *const all[] = {"npm_config_fetch_retries=0", "PIP_RETRIES=0", "YARN_HTTP_RETRY=0",
+                                      "UV_HTTP_RETRIES=0", "CARGO_NET_RETRY=0"};
+    int r = 0;
+    for (size_t i = 0; r == 0 && v->m->policy->net == NET_NONE && i < sizeof all / sizeof *all; i++)
+        r = put(v, all[i]);
+    return r;
+}
+
 static int put_own(struct variables *v)
 {
     const struct facts *f = v->m->facts;
@@ -92,7 +106,7 @@ static int put_own(struct variables *v)
         r = put_value(v, "PATH", DEFAULT_PATH);
     if (r == 0)
         r = put(v, "TMPDIR=/tmp");
-    return r;
+    return r == 0 ? put_no_retries(v) : r;
 }
 
 /*

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 
 #include "policy/merge.h"
+#include "policy/settings.h"
 #include "policy/profile.h"
 
 #define DEFAULT_PROFILE "workspace"
@@ -23,6 +24,7 @@ struct policy_text {
     struct layer_text t;
     const struct said *extends; /* the statement, or NULL */
     const char *profile;        /* the built-in profile, or NULL */
+    bool settings;              /* added by policy_add_settings() */
 };
 
 /* Statements, and how each was written. */
@@ -174,6 +176,37 @@ int policy_add_text(struct policy_builder *b, enum policy_layer layer, enum poli
     if (!slot)
         return no_memory(e);
     *slot = t;
+    return 0;
+}
+
+int policy_add_settings(struct policy_builder *b, enum policy_format format, const char *file, struct str text,
+                        struct err *e)
+{
+    struct layer_text **texts = arena_zero(b->mem, (b->n_texts + 1) * sizeof *texts);
+    struct settings_before before = {.texts = texts, .world = &b->world};
+    struct policy_text rest = {.extends = NULL};
+
+    int r = texts ? policy_add_text(b, LAYER_FLAGS, format, file, text, true, e) : no_memory(e);
+    if (r < 0)
+        return r;
+    struct policy_text *own = &b->texts[b->n_texts - 1];
+    own->settings = true;
+    for (size_t i = 0; i + 1 < b->n_texts; i++) {
+        if (b->texts[i].settings)
+            texts[before.n++] = &b->texts[i].t;
+    }
+    if (before.n == 0)
+        return 0;
+    r = settings_divide(&before, &own->t, &rest.t, b->mem, e);
+    if (r < 0)
+        return r;
+    own->extends = find_said(own->t.said, own->t.n, KEY_EXTENDS);
+    rest.extends = find_said(rest.t.said, rest.t.n, KEY_EXTENDS);
+    rest.settings = true;
+    struct policy_text *slot = arena_push(b->mem, &b->texts, &b->n_texts, sizeof *slot);
+    if (!slot)
+        return no_memory(e);
+    *slot = rest;
     return 0;
 }
 
@@ -531,8 +564,9 @@ static int check_untrusted_workspace(struct sequence *s, struct merge *m)
         if (r < 0)
             return say(s, t, at, why.text);
         m->text = &t->t;
-        if (!same(path.path, m->p->workspace))
-            return tighten_refuse(m, at, "would choose another workspace");
+        r = same(path.path, m->p->workspace) ? 0 : tighten_refuse(m, at, "would choose another workspace");
+        if (r < 0)
+            return r;
     }
     return 0;
 }

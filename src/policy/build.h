@@ -54,6 +54,12 @@ struct policy_builder *policy_builder_free(struct policy_builder *b);
  */
 int policy_add_text(struct policy_builder *b, enum policy_layer layer, enum policy_format format, const char *file,
                     struct str text, bool trusted, struct err *e);
+/*
+ * Adds settings of another sandbox, which a flag named. Of several, each can only tighten what those before it said;
+ * what would loosen has no effect and is among the keys that could not be honoured.
+ */
+int policy_add_settings(struct policy_builder *b, enum policy_format format, const char *file, struct str text,
+                        struct err *e);
 /* Adds one flag: `key` is its name without dashes ("rw", "net", "allow"); `said` is what the user typed. */
 int policy_add_flag(struct policy_builder *b, const char *key, const char *value, const char *said, struct err *e);
 /*

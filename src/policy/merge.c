@@ -719,12 +719,13 @@ int merge_text(struct merge *m, const struct layer_text *text)
     m->text_no++;
     m->net_said = m->allow_said = NULL;
     /* In one text, names removed from lower layers' lists are removed first, whatever the order in the text. */
-    for (size_t i = 0; r == 0 && i < text->n; i++) {
+    for (size_t i = 0; r >= 0 && i < text->n; i++) {
         if (text->said[i].key == KEY_GUARD_ALLOW)
             r = merge_guard_allow(m, &text->said[i]);
     }
-    for (size_t i = 0; r == 0 && i < text->n; i++)
+    for (size_t i = 0; r >= 0 && i < text->n; i++)
         r = merge_said(m, &text->said[i]);
+    r = r > 0 ? 0 : r;
     if (r == 0)
         r = settle_network(m);
     if (r == 0)

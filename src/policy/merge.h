@@ -64,7 +64,8 @@ int merge_say(const struct merge *m, enum err_kind kind, const struct said *s, c
 /* pinfold's own rules and their origin: the arrays have this much spare room. */
 #define OWN_ROOM 16
 
-/* tighten.c: 0 if the statement may be merged, 1 if it changes nothing, -EPERM with a message if it loosens. */
+/* tighten.c: 0 if the statement may be merged, 1 if it changes nothing, -EPERM with a message if it loosens. Of settings
+   after others it is no error: 1, and it is among those that could not be honoured. */
 int tighten_check(struct merge *m, const struct said *s, const struct path_text *path);
 int tighten_refuse(struct merge *m, const struct said *s, const char *does);
 /* The access at a path according to what was merged so far, patterns included: the most that the box may do. */

@@ -3,12 +3,31 @@
  * box, never extend it. Whatever cannot be shown to restrict is refused, with the command that would permit it.
  */
 #include "policy/merge.h"
+#include <errno.h>
+
+/* Settings after others (policy/settings.h) go on without what would loosen; it is told with the keys that cannot be
+   honoured. */
+static int not_honoured(struct merge *m, const struct said *s)
+{
+    struct policy *p = m->p;
+    struct ignored *slot = arena_push(p->mem, &p->ignored, &p->n_ignored, sizeof *slot);
+    const char *key = arena_printf(p->mem, "%s %.*s", key_table[s->key].path, (int)s->a.n, s->a.p);
+    if (!slot || !key)
+        return err_sys(m->e, ERR_SYSTEM, ENOMEM, "cannot build the policy");
+    *slot = (struct ignored){
+        .key = key, .why = "the settings before these do not allow it", .origin = (uint32_t)p->n_origins};
+    p->origins[p->n_origins++] =
+        (struct origin){.layer = m->text->layer, .file = m->text->file, .line = s->line, .column = s->column};
+    return 1;
+}
 
 int tighten_refuse(struct merge *m, const struct said *s, const char *does)
 {
     if (m->text->flags)
         return place_say(m->e, ERR_REFUSED, m->text->flags[s - m->text->said], 0, 0,
                          "%s; options can only restrict the policy", does);
+    if (m->text->layer == LAYER_FLAGS)
+        return not_honoured(m, s);
     return place_say(
         m->e, ERR_REFUSED, m->text->file, s->line, s->column,
         "%s %s, and an untrusted project can only tighten the policy; if you trust this file: pinfold trust %s",

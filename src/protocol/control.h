@@ -40,7 +40,10 @@ enum frame_kind {
     FRAME_DATA, /* session daemon <-> caller of an attached job: its output, or input for it, follows the frame */
     /* B -> P, when the box has ended: something it leaves behind that the user should look at: struct denial_frame
        with enum told_kind as its action, the path, and a text */
-    FRAME_TOLD
+    FRAME_TOLD,
+    /* B -> P: refused by how the box is made, and by no rule: struct denial_frame with the path of a read-only place or (DENIAL_OWNER)
+       of what was given away, or DENIAL_NAMESPACE. Programs try both all the time, so it is a denial only if the command fails */
+    FRAME_BUILT
 };
 /* What to do with a descriptor that the command gets from the caller (runtime/stdio.c). */
 enum stdio_way {
@@ -119,5 +122,7 @@ enum denial_action {
     DENIAL_CONNECT,
     DENIAL_BIND,
     DENIAL_GIT_CONFIG,
-    DENIAL_MOUNT /* of a file system, in a nested user namespace; its kind is the target */
+    DENIAL_MOUNT,     /* of a file system, in a nested user namespace; its kind is the target */
+    DENIAL_NAMESPACE, /* FRAME_BUILT: clone or unshare */
+    DENIAL_OWNER      /* FRAME_BUILT: the box has no such user or group */
 };

@@ -53,6 +53,29 @@ int explain_command(struct prepared *p, enum pinfold_explain_format format, stru
     return p->plan->command_text ? 0 : err_sys(e, ERR_SYSTEM, ENOMEM, "cannot print the command line");
 }
 
+/* An option that the engine would ignore is refused: whoever gave it relies on it. A file's keys may be meant for other
+   engines; they are not. */
+static int options_fit(const struct pinfold_policy *p, const struct engine *engine, struct err *e)
+{
+    static const struct {
+        const char *name, *engine; /* NULL: the engines of images */
+    } said[] = {{"image", NULL},       {"runtime", NULL},        {"pull", NULL},      {"platform", NULL},
+                {"docker-host", NULL}, {"docker-context", NULL}, {"vm-kernel", "vm"}, {"vm-modules", "vm"}};
+    for (size_t i = 0; i < p->layers.n_flags; i++) {
+        for (size_t k = 0; k < sizeof said / sizeof *said; k++) {
+            const bool fits = said[k].engine ? same(engine->name, said[k].engine) : engine->images;
+            if (fits || !same(p->layers.flags[i].name, said[k].name))
+                continue;
+            return err_say(e, ERR_POLICY, "the engine '%s' has no use for --%s, which is for %s; remove it, or add %s",
+                           engine->name, said[k].name, said[k].engine ? said[k].engine : "docker and podman",
+                           said[k].engine ? "--engine vm"
+                           : k == 0       ? "--engine docker"
+                                          : "--image IMAGE");
+        }
+    }
+    return 0;
+}
+
 static int prepare_for(const struct pinfold_policy *p, const struct engine *engine, const struct plan_ask *ask,
                        bool thorough, struct prepared *n, struct err *e)
 {
@@ -70,7 +93,9 @@ static int prepare_for(const struct pinfold_policy *p, const struct engine *engi
     n->facts.tool_namespaces = engine->namespaces;
     n->facts.written = world_written(n->mem, p->layers.world.state);
     n->facts.pins = p->pins;
-    int r = engine->probe(&n->facts, n->mem, thorough, e);
+    int r = options_fit(p, engine, e);
+    if (r == 0)
+        r = engine->probe(&n->facts, n->mem, thorough, e);
     if (r == 0 && !engine->images && !n->facts.machine) /* containers have their engine's groups */
         cgroup_probe(&n->facts, asks_for_group(&p->policy->limits), n->mem);
     if (r == 0)

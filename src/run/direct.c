@@ -188,6 +188,10 @@ static void say_header(const struct pinfold_run_options *o, const struct plan *p
     buf_text(&words, again ? "instead: " : "");
     words_header(plan, &words);
     say(o, PINFOLD_SAY_HEADER, &words);
+    buf_free(&words);
+    if (!again)
+        words_ignored(plan->policy, &words);
+    say(o, PINFOLD_SAY_NOTE, &words);
     const char *const notes[] = {plan->names_denied, plan->facts->repository_note, plan->facts->bounds_note};
     for (size_t i = 0; i < sizeof notes / sizeof *notes && !again; i++) {
         if (!notes[i])

@@ -100,7 +100,7 @@ static int format_of(const char *name, enum policy_format *ret, struct err *e)
 
 /* The flags that name texts are not rules themselves. */
 struct named {
-    const char *settings, *workspace;
+    const char *workspace;
 };
 
 static int add_flag(struct layers *l, const char *name, const char *value, bool wish, struct err *e)
@@ -132,9 +132,7 @@ static int sort_options(struct layers *l, const struct pinfold_policy_options *o
         bool file = same(f->name, "policy"), settings = same(f->name, "settings");
         if ((file || settings) && !f->value)
             return err_say(e, ERR_POLICY, "--%s needs a value", f->name);
-        if (settings)
-            n->settings = f->value;
-        else if (!file) /* files are added in order, after the fixed places */
+        if (!settings && !file) /* files are added in order, after the fixed places */
             r = add_flag(l, f->name, f->value, false, e);
         if (same(f->name, "workspace") && f->value)
             n->workspace = flag_path(l, f->value);
@@ -148,11 +146,37 @@ static int add_settings_text(struct layers *l, const char *name, const char *tex
                              struct err *e)
 {
     const char *file = arena_text(l->mem, name), *own = arena_text(l->mem, text);
-    return file && own ? add_text(l, LAYER_FLAGS, format, file, str_of(own), true, e) : no_memory(e);
+    int r = file && own ? add_text(l, LAYER_FLAGS, format, file, str_of(own), true, e) : no_memory(e);
+    if (r == 0)
+        l->texts[l->n_texts - 1].settings = true;
+    return r;
 }
 
-static int read_layers(struct layers *l, const struct pinfold_policy_options *o, const char *workspace,
-                       const struct named *n, struct err *e)
+static int add_settings_file(struct layers *l, const char *path, enum policy_format format, const char *flag,
+                             struct err *e)
+{
+    int r = add_file(l, path, format, flag, e);
+    if (r == 0)
+        l->texts[l->n_texts - 1].settings = true;
+    return r;
+}
+
+/* All settings, in their order; a text takes the place of the first file. */
+static int add_settings(struct layers *l, const struct pinfold_policy_options *o, struct err *e)
+{
+    enum policy_format format = POLICY_SRT;
+    int r = o->settings_format ? format_of(o->settings_format, &format, e) : 0;
+    if (r == 0 && o->settings)
+        r = o->settings_text ? add_settings_text(l, o->settings, o->settings_text, format, e)
+                             : add_settings_file(l, o->settings, format, NULL, e);
+    for (const struct pinfold_option *f = o->options; r == 0 && f && f->name; f++) {
+        if (same(f->name, "settings"))
+            r = add_settings_file(l, f->value, format, "--settings", e);
+    }
+    return r;
+}
+
+static int read_layers(struct layers *l, const struct pinfold_policy_options *o, const char *workspace, struct err *e)
 {
     int r = 0;
     if (!o->no_layers) {
@@ -168,16 +192,7 @@ static int read_layers(struct layers *l, const struct pinfold_policy_options *o,
         if (same(f->name, "policy"))
             r = add_file(l, f->value, POLICY_YAML, "--policy", e);
     }
-    if (r == 0 && n->settings) {
-        enum policy_format format = POLICY_SRT;
-        if (o->settings_format)
-            r = format_of(o->settings_format, &format, e);
-        if (r == 0)
-            r = o->settings_text
-                    ? add_settings_text(l, n->settings, o->settings_text, format, e)
-                    : add_file(l, n->settings, format, same(n->settings, o->settings) ? NULL : "--settings", e);
-    }
-    return r;
+    return r == 0 ? add_settings(l, o, e) : r;
 }
 
 static const char *variable(void *ctx, const char *name)
@@ -259,7 +274,8 @@ static int add_all(struct layers *l, struct policy_builder *b, struct err *e)
 {
     for (size_t i = 0; i < l->n_texts; i++) {
         const struct loaded_text *t = &l->texts[i];
-        int r = policy_add_text(b, t->layer, t->format, t->file, t->text, t->trusted, e);
+        int r = t->settings ? policy_add_settings(b, t->format, t->file, t->text, e)
+                            : policy_add_text(b, t->layer, t->format, t->file, t->text, t->trusted, e);
         if (r < 0)
             return r;
     }
@@ -381,7 +397,7 @@ int layers_load(const struct pinfold_policy_options *o, struct arena *mem, struc
                 struct policy **ret_policy, struct err *e)
 {
     struct layers l = {.mem = mem};
-    struct named n = {.settings = o->settings};
+    struct named n = {.workspace = NULL};
     struct policy *p = NULL;
 
     int r = world_look(mem, o->cwd, &l.world, e);
@@ -390,7 +406,7 @@ int layers_load(const struct pinfold_policy_options *o, struct arena *mem, struc
     if (r == 0 && o->text)
         r = load_text(&l, o, e);
     else if (r == 0)
-        r = read_layers(&l, o, n.workspace ? n.workspace : l.world.cwd, &n, e);
+        r = read_layers(&l, o, n.workspace ? n.workspace : l.world.cwd, e);
     if (r == 0)
         r = layers_build(&l, &p, e);
     /* Another layer moved the workspace: the project that counts is the one there. */
@@ -399,7 +415,7 @@ int layers_load(const struct pinfold_policy_options *o, struct arena *mem, struc
         p = policy_free(p);
         l.texts = NULL;
         l.n_texts = 0;
-        r = workspace ? read_layers(&l, o, workspace, &n, e) : no_memory(e);
+        r = workspace ? read_layers(&l, o, workspace, e) : no_memory(e);
         if (r == 0)
             r = layers_build(&l, &p, e);
     }
@@ -434,7 +450,7 @@ void layers_pack(const struct layers *l, struct buf *out)
         const struct loaded_text *t = &l->texts[i];
         message_number(out, PACK_TEXT, t->layer);
         message_number(out, PACK_TEXT, t->format);
-        message_number(out, PACK_TEXT, t->trusted);
+        message_number(out, PACK_TEXT, t->settings ? 2 : t->trusted);
         message_text(out, PACK_TEXT, t->file);
         message_bytes(out, PACK_TEXT, t->text);
     }
@@ -471,6 +487,7 @@ static int unpack_one(struct layers *l, struct str *rest)
         t->layer = (enum policy_layer)layer;
         t->format = (enum policy_format)format;
         t->trusted = trusted != 0;
+        t->settings = trusted == 2;
         return 0;
     }
     case PACK_FLAG: {

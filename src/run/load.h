@@ -19,6 +19,7 @@ struct loaded_text {
     enum policy_layer layer;
     enum policy_format format;
     bool trusted;
+    bool settings;    /* of another sandbox: of several, each can only tighten those before it */
     const char *file; /* for messages; base of relative paths is its directory */
     struct str text;
 };

@@ -3,11 +3,14 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 #include "base/json.h"
 #include "policy/proxy.h"
 #include "protocol/control.h"
 #include "protocol/egress.h"
+#include "match/path.h"
 
 void words_safe(struct buf *out, const char *text)
 {
@@ -141,6 +144,22 @@ void words_header(const struct plan *plan, struct buf *out)
     }
 }
 
+void words_ignored(const struct policy *p, struct buf *out)
+{
+    enum { NAMED = 12 };
+    for (size_t i = 0; i < p->n_ignored && i < NAMED; i++) {
+        const struct ignored *g = &p->ignored[i];
+        char origin[512];
+        buf_text(out, i ? "; " : "not enforced: ");
+        words_safe(out, g->key);
+        buf_text(out, " (");
+        words_safe(out, policy_origin(p, g->origin, origin, sizeof origin));
+        buf_printf(out, ": %s)", g->why);
+    }
+    if (p->n_ignored > NAMED)
+        buf_printf(out, "; and %zu more, see pinfold explain", p->n_ignored - NAMED);
+}
+
 void words_closing(const struct box_result *r, struct buf *out)
 {
     switch (r->end) {
@@ -168,8 +187,14 @@ void words_closing(const struct box_result *r, struct buf *out)
     buf_amount(out, r->peak_bytes);
     buf_text(out, r->peak_is_largest_process ? " in the largest process" : " peak");
     /* Refusals by a mount or a plain errno raise no event, so nothing is ever said to be none. */
-    if (r->n_denials + r->denials_dropped > 0)
-        buf_printf(out, "; %zu denied", r->n_denials + r->denials_dropped);
+    size_t denied = r->denials_dropped;
+    for (size_t i = 0; i < r->n_denials; i++) {
+        const struct denial *d = &r->denials[i];
+        denied +=
+            !same(d->kind, "limit") && !same(d->action, "dial") && !same(d->how, "none") && !same(d->how, "mount");
+    }
+    if (denied > 0)
+        buf_printf(out, "; %zu denied", denied);
 }
 
 void words_errors(const struct box_result *r, const char *command, struct buf *out)
@@ -324,8 +349,71 @@ static void network_remedy(const struct denial *d, struct buf *out)
     }
 }
 
+/* Refusals that are no guarded name's, and that --guard off would not lift. */
+static bool is_no_names(const char *rule)
+{
+    static const char *const rules[] = {"a name that belongs to pinfold", "it is in a mount that does not belong",
+                                        "the host moved the directory",   "it is not at its path",
+                                        "a path that a rule depends on",  "a directory that a rule for hidden names"};
+    for (size_t i = 0; rule && i < sizeof rules / sizeof *rules; i++) {
+        if (str_starts(str_of(rule), str_of(rules[i])))
+            return true;
+    }
+    return false;
+}
+
+/* A place that is read-only because no rule makes it writable, which the caller could change: the nearest remedy. */
+static void read_only_place(const struct denial *d, const struct policy *policy, struct buf *out)
+{
+    const struct path_rule *rule = NULL;
+    bool itself = same(d->action, "write") || same(d->action, "change");
+    size_t n = itself ? strlen(d->target) : (size_t)(strrchr(d->target, '/') - d->target);
+    char dir[4096], origin[512];
+
+    snprintf(dir, sizeof dir, "%.*s", (int)(n ? n : 1), d->target);
+    buf_printf(out, "file: %s '", d->action);
+    words_safe(out, d->target);
+    if (policy && policy->workspace_read_only && path_at_or_below(d->target, policy->workspace)) {
+        buf_text(out,
+                 "' failed: the workspace is read-only in this box (--read-only, or workspace_read_only of a policy)");
+        return;
+    }
+    if (policy && policy_access(policy, d->target, &rule) == PATH_RO && rule) {
+        buf_text(out, "' failed: it is read-only in the box (");
+        words_safe(out, policy_origin(policy, rule->origin, origin, sizeof origin));
+        buf_text(out, "); change that rule to rw to allow it");
+        return;
+    }
+    buf_text(out, "' failed: it is outside the workspace, and read-only in the box; ");
+    const char *home = getenv("HOME");
+    if (!itself && (!n || (home && path_at_or_below(home, dir)))) { /* that would be too much to allow */
+        buf_text(out, "do it outside the box, or allow a directory in it with --rw DIR");
+        return;
+    }
+    buf_text(out, "allow with --rw ");
+    words_safe(out, dir);
+}
+
 void words_denial(const struct denial *d, const struct policy *policy, struct buf *out)
 {
+    if (same(d->kind, "file") && same(d->action, "owner")) {
+        buf_text(out, "file: the owner of '");
+        words_safe(out, d->target);
+        buf_text(out, "' was not changed: the box has no other users and groups than the command's own; change it "
+                      "outside the box");
+        return;
+    }
+    if (same(d->kind, "file") && same(d->how, "mount") && d->target[0] == '/') {
+        read_only_place(d, policy, out);
+        return;
+    }
+    if (same(d->kind, "namespace")) {
+        buf_text(out,
+                 "namespace: the command failed after it tried to create a namespace (browsers and other sandboxes "
+                 "do), which the box refuses; allow with --allow-nested-userns, which opens more of the kernel to "
+                 "the command; hidden and guarded names hold there, too");
+        return;
+    }
     if (same(d->kind, "network") && same(d->action, "dial")) { /* the rules allow it: no option would help */
         buf_text(out, "network: '");
         words_safe(out, d->target);
@@ -367,7 +455,14 @@ void words_denial(const struct denial *d, const struct policy *policy, struct bu
     if (same(d->kind, "socket")) {
         buf_text(out, "allow with --unix-socket ");
     } else if ((d->rule && is_guarded_name(policy, d->rule)) || same(d->origin, "built in")) {
-        buf_text(out, "do it outside the box, or run with --guard off");
+        const bool name = d->rule && is_guarded_name(policy, d->rule);
+        buf_text(out, "do it outside the box");
+        if (name) {
+            buf_text(out, ", or allow this name with --guard-allow ");
+            words_safe(out, d->rule);
+        } else if (!is_no_names(d->rule)) {
+            buf_text(out, ", or run with --guard off");
+        }
         return;
     } else {
         buf_text(out, same(d->action, "read") ? "allow with --ro " : "allow with --rw ");

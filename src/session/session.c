@@ -511,6 +511,10 @@ static void say_start(const struct pinfold_policy *policy, const struct pinfold_
     const char *notes[3] = {egress_names_denied(policy->policy)};
     if (mem && survey_repository(policy->policy, policy->layers.world.home, mem, notes + 1) < 0)
         notes[1] = notes[2] = NULL;
+    auto_buf struct buf not_enforced = BUF(MAX_WORDS);
+    words_ignored(policy->policy, &not_enforced);
+    if (not_enforced.n)
+        o->say(o->say_ctx, PINFOLD_SAY_NOTE, buf_cstr(&not_enforced));
     for (size_t i = 0; i < sizeof notes / sizeof *notes; i++) {
         auto_buf struct buf words = BUF(MAX_WORDS);
         if (!notes[i])

@@ -4,9 +4,11 @@
  * The box decides how many there are, so everything is bounded: equal denials are kept once, at most MAX_DENIALS are
  * kept, the rest is counted. Only kept ones are reported and logged.
  */
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include "supervisor/audit.h"
 #include "supervisor/parts.h"
 #include "protocol/guard_table.h"
@@ -17,7 +19,7 @@ static const char *const actions[] = {
     [DENIAL_REMOVE] = "remove", [DENIAL_CHANGE] = "change",
     [DENIAL_READ] = "read",     [DENIAL_CONNECT] = "connect",
     [DENIAL_BIND] = "bind",     [DENIAL_GIT_CONFIG] = "git-config",
-    [DENIAL_MOUNT] = "mount",
+    [DENIAL_MOUNT] = "mount",   [DENIAL_OWNER] = "owner",
 };
 
 static void free_denial(struct denial *d)
@@ -150,7 +152,7 @@ void denial_frame(struct box *b, const struct denial_frame *f, size_t n)
         text_n = copy.n;
     copy.text[text_n] = copy.text[text_n + 1] = 0;
     const char *target = copy.text, *reason = copy.text + strlen(copy.text) + 1;
-    bool known_action = copy.action < sizeof actions / sizeof *actions;
+    bool known_action = copy.action < sizeof actions / sizeof *actions && actions[copy.action];
     bool socket = copy.action == DENIAL_CONNECT || copy.action == DENIAL_BIND;
     char kind[8], action[16], how[8];
     snprintf(kind, sizeof kind, "%s", socket ? "socket" : "file");
@@ -203,6 +205,53 @@ void denial_limit(struct box *b, const struct limits_hit *hit)
     snprintf(origin, sizeof origin, "%s", where);
     struct denial d = {kind, action, target, rule, origin, how, 0};
     denial_keep(b, &d);
+}
+
+/* Whether the caller could change what is at `path`, or make it: otherwise the box is not why it failed. */
+static bool is_callers(const char *path, uint32_t action)
+{
+    char dir[DENIAL_TEXT];
+    snprintf(dir, sizeof dir, "%s", path);
+    if (action != DENIAL_WRITE && action != DENIAL_CHANGE) {
+        char *slash = strrchr(dir, '/');
+        if (slash)
+            slash[slash == dir] = 0;
+    }
+    return faccessat(AT_FDCWD, dir, W_OK, AT_EACCESS) == 0;
+}
+
+void built_frame(struct box *b, const struct denial_frame *f, size_t n)
+{
+    char path[DENIAL_TEXT];
+    size_t text_n = n - offsetof(struct denial_frame, text);
+    /* The bytes come from a process beside hostile ones. */
+    snprintf(path, sizeof path, "%.*s", (int)(text_n < sizeof path ? text_n : sizeof path - 1), f->text);
+    if (f->action == DENIAL_NAMESPACE) {
+        b->built.namespaces = true;
+    } else if (!b->sessiond && f->action < sizeof actions / sizeof *actions && path[0] == '/' && actions[f->action] &&
+               (f->action == DENIAL_OWNER || is_callers(path, f->action))) {
+        free(b->built.path);
+        b->built.path = strdup(path);
+        b->built.action = f->action;
+        b->built.pid = f->pid;
+    }
+}
+
+void denial_built(struct box *b, bool failed)
+{
+    char file[] = "file", action[16], rule[] = "read-only", origin[] = "every box", how[] = "mount",
+         kind[] = "namespace", create[] = "create", target[] = "a new namespace", nested[] = "nested-userns",
+         guard[] = "guard";
+    if (failed && b->built.path) {
+        snprintf(action, sizeof action, "%s", actions[b->built.action]);
+        if (b->built.action == DENIAL_OWNER)
+            snprintf(rule, sizeof rule, "user");
+        denial_keep(b, &(struct denial){file, action, b->built.path, rule, origin, how, b->built.pid});
+    }
+    if (failed && b->built.namespaces)
+        denial_keep(b, &(struct denial){kind, create, target, nested, origin, guard, 0});
+    free(b->built.path);
+    b->built.path = NULL;
 }
 
 void denial_offline(struct box *b)

@@ -25,6 +25,9 @@ void loop_end_box(struct box *b)
     if (b->stage >= STAGE_ENDING)
         return;
     struct frame f = {.kind = FRAME_END};
+    /* What is killed reports no times. */
+    if (!b->result->status_known && !b->sessiond && b->result->cpu_us == 0)
+        b->result->cpu_us = watcher_cpu(&b->means.watcher, &b->started);
     box_send(b, &f);
     b->stage = STAGE_ENDING;
     b->deadline = now_us() + ENDING_PATIENCE_US;
@@ -34,8 +37,8 @@ void loop_limit(struct box *b, enum box_limit limit)
 {
     if (b->hit.limit == BOX_LIMIT_NONE)
         b->hit.limit = limit;
-    limits_kill(&b->means);
     loop_end_box(b);
+    limits_kill(&b->means);
 }
 
 /* --- frames ------------------------------------------------------------------------------------------------------- */
@@ -251,6 +254,8 @@ static bool read_builder(struct box *b)
             denial_frame(b, &f.denial, (size_t)n);
         else if ((size_t)n >= offsetof(struct denial_frame, text) && f.denial.kind == FRAME_TOLD)
             told_frame(b, &f.denial, (size_t)n);
+        else if ((size_t)n >= offsetof(struct denial_frame, text) && f.denial.kind == FRAME_BUILT)
+            built_frame(b, &f.denial, (size_t)n);
         else if (n == sizeof f.frame && f.frame.kind == FRAME_VERDICT)
             verdict(b, &f.frame);
         else if (n == sizeof f.frame && f.frame.kind == FRAME_GONE)

@@ -159,6 +159,7 @@ struct limit_watcher {                /* takes samples, for limits without a con
     uint64_t memory, processes, disk; /* LIMIT_NONE: not watched */
     uint64_t disk_start;              /* free bytes at the start */
     int disk_fd;
+    int tmp_fd; /* the box's own tmpfs, of which all its private places are parts; -1: not found (yet) */
     uint64_t peak, next_us, pause_us;
     uint64_t seen_memory, seen_processes, seen_disk; /* the sample above the limit */
 };
@@ -233,6 +234,8 @@ enum box_limit watcher_sample(struct limit_watcher *w, uint64_t now);
 int watcher_disk(struct limit_watcher *w, const char *workspace, uint64_t limit);
 /* Counts disk usage from now on. */
 void watcher_disk_from_now(struct limit_watcher *w);
+/* Processor time of the box (of the command, in a session) so far, in microseconds; from the engine's `s`. */
+uint64_t watcher_cpu(const struct limit_watcher *w, const struct started *s);
 void watcher_end(struct limit_watcher *w);
 
 /* --- the run ------------------------------------------------------------------------------------------------------ */
@@ -287,6 +290,12 @@ struct box {
     uint64_t stop_report_late; /* a late report of a stop we did not wait for is ignored until then */
     bool give_up_output;       /* a signal came while only output was left to write */
     struct limits_hit hit;
+    /* The last refusals of FRAME_BUILT: they become denials if the command fails. */
+    struct built {
+        char *path; /* owned, or NULL: that place was read-only, and the caller could change it */
+        uint32_t action, pid;
+        bool namespaces;
+    } built;
     void *audit; /* struct audit_log, opened on the first event */
 };
 
@@ -331,6 +340,8 @@ void denial_frame(struct box *b, const struct denial_frame *f, size_t n);
 void told_frame(struct box *b, const struct denial_frame *f, size_t n); /* told.c */
 void told_free_all(struct box_result *r);
 void denial_limit(struct box *b, const struct limits_hit *hit);
+void built_frame(struct box *b, const struct denial_frame *f, size_t n); /* FRAME_BUILT */
+void denial_built(struct box *b, bool failed);                           /* once, at the end of the command */
 void denial_offline(struct box *b); /* a command failed in a box without a network after it tried to use one */
 void denial_end(struct box *b);
 void denial_free_all(struct box_result *r);

@@ -165,6 +165,7 @@ static void conclude(struct box *b)
     trim(&r->err, r->err_truncated);
     if (r->limit != BOX_LIMIT_NONE)
         denial_limit(b, &b->hit);
+    denial_built(b, r->limit == BOX_LIMIT_NONE && failed);
 }
 
 /* ---- one lifecycle ---- */

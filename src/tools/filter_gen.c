@@ -268,7 +268,9 @@ static struct node *verdict_open(int flags_arg, struct node *next)
 static struct node *verdict_namespaces(uint32_t filter, uint32_t more, struct node *next)
 {
     const uint32_t new_namespaces = 0x7e020000; /* CLONE_NEWNS, CGROUP, UTS, IPC, USER, PID, NET */
-    return filter & FILTER_USERNS ? next : load(0, any_bit(new_namespaces | more, refuse(EPERM), next));
+    /* The guard refuses it, too, and tells pinfold, who says what would allow it. */
+    struct node *no = filter & FILTER_GUARD ? notify() : refuse(EPERM);
+    return filter & FILTER_USERNS ? next : load(0, any_bit(new_namespaces | more, no, next));
 }
 
 struct request {

@@ -182,9 +182,9 @@ static int model_judged(uint32_t bits, const char *name, const uint32_t *a, uint
     if (IS("fchmodat") || IS("fchmodat2"))
         return a[2] & 04000 ? EPERM : PASS;
     if (IS("clone"))
-        return !(bits & FILTER_USERNS) && (a[0] & 0x7e020000) ? EPERM : PASS;
+        return !(bits & FILTER_USERNS) && (a[0] & 0x7e020000) ? bits & FILTER_GUARD ? TELL : EPERM : PASS;
     if (IS("unshare"))
-        return !(bits & FILTER_USERNS) && (a[0] & 0x7e020080) ? EPERM : PASS;
+        return !(bits & FILTER_USERNS) && (a[0] & 0x7e020080) ? bits & FILTER_GUARD ? TELL : EPERM : PASS;
     if (IS("ioctl"))
         return model_ioctl(bits, a[1]);
     if (IS("setrlimit"))

@@ -217,7 +217,10 @@ long chown_call(struct guard *g, int dir, uint64_t path, unsigned uid, unsigned 
     int no = object_judged(g, dir, path, !(flags & AT_SYMLINK_NOFOLLOW), DENIAL_CHANGE, &wish, HARDLINK_ATTRIBUTE);
     if (no)
         return decided(no);
-    return object_done(g, sys_fchownat(g->object.fd, "", uid, gid, AT_EMPTY_PATH));
+    no = sys_fchownat(g->object.fd, "", uid, gid, AT_EMPTY_PATH);
+    if (no == -EINVAL) /* the user namespace has no such id */
+        deny_built(g, DENIAL_OWNER, object_path(&g->object));
+    return object_done(g, no);
 }
 
 long fchown_call(struct guard *g, int fd, unsigned uid, unsigned gid)

@@ -13,28 +13,23 @@
 #define DENIAL_RATE  64u /* per second */
 
 /* Whether one more may be sent now, and how many were dropped since the last. */
-static bool denial_passes(struct shared *s, uint32_t *ret_dropped)
+static bool passes(struct shared *s, struct bucket *b, uint32_t *ret_dropped)
 {
-    bool passes;
     table_lock(s);
-    uint64_t now = now_ms(), earned = (now - s->denial_ms) * DENIAL_RATE / 1000;
-    if (s->denial_ms == 0) {
-        s->denial_left = DENIAL_BURST;
-        s->denial_ms = now;
+    uint64_t now = now_ms(), earned = (now - b->ms) * DENIAL_RATE / 1000;
+    if (b->ms == 0) {
+        b->left = DENIAL_BURST;
+        b->ms = now;
     } else if (earned) {
-        s->denial_left = earned > DENIAL_BURST - s->denial_left ? DENIAL_BURST : s->denial_left + (uint32_t)earned;
-        s->denial_ms = now;
+        b->left = earned > DENIAL_BURST - b->left ? DENIAL_BURST : b->left + (uint32_t)earned;
+        b->ms = now;
     }
-    passes = s->denial_left > 0;
-    if (passes) {
-        s->denial_left--;
-        *ret_dropped = s->denial_dropped;
-        s->denial_dropped = 0;
-    } else {
-        s->denial_dropped++;
-    }
+    const bool one = b->left > 0;
+    *ret_dropped = one ? b->dropped : 0;
+    b->dropped = one ? 0 : b->dropped + 1;
+    b->left -= one;
     table_unlock(s);
-    return passes;
+    return one;
 }
 
 /* The waiting process's own pid, as in the network's denials; 0: it is gone. */
@@ -44,17 +39,14 @@ static uint32_t pid_inside(struct guard *g)
     return t && (t->tgid || target_status(g, t) == 0) && t->own_tgid > 0 ? (uint32_t)t->own_tgid : 0;
 }
 
-int deny(struct guard *g, enum denial_action action, const struct rule *rule, struct str path, const char *why)
+/* Sends a frame of `kind` without waiting; what does not pass is counted in `b`. */
+static void report(struct guard *g, uint32_t kind, struct bucket *b, enum denial_action action, const struct rule *rule,
+                   struct str path, const char *why)
 {
     uint32_t dropped = 0;
-    if (g->ours) {
-        (void)snprintf(g->why, sizeof g->why, "%s", why);
-        g->why_rule = rule;
-        return -EACCES; /* the caller gets the error; the box did not cause it */
-    }
-    if (g->report < 0 || !denial_passes(g->shared, &dropped))
-        return -EACCES;
-    struct denial_frame f = {.kind = FRAME_DENIAL,
+    if (g->report < 0 || !passes(g->shared, b, &dropped))
+        return;
+    struct denial_frame f = {.kind = kind,
                              .action = action,
                              .pid = pid_inside(g),
                              .session = g->who ? target_session(g) : 0,
@@ -68,8 +60,30 @@ int deny(struct guard *g, enum denial_action action, const struct rule *rule, st
     f.n = (uint32_t)(n + 1 + (size_t)more + 1);
     if (sys_send(g->report, &f, sizeof f, MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
         table_lock(g->shared);
-        g->shared->denial_dropped += dropped + 1;
+        b->dropped += dropped + 1;
         table_unlock(g->shared);
     }
+}
+
+int deny(struct guard *g, enum denial_action action, const struct rule *rule, struct str path, const char *why)
+{
+    if (g->ours) {
+        (void)snprintf(g->why, sizeof g->why, "%s", why);
+        g->why_rule = rule;
+        return -EACCES; /* the caller gets the error; the box did not cause it */
+    }
+    report(g, FRAME_DENIAL, &g->shared->denials, action, rule, path, why);
     return -EACCES;
+}
+
+void deny_built(struct guard *g, enum denial_action action, struct str path)
+{
+    if (!g->ours)
+        report(g, FRAME_BUILT, &g->shared->built, action, NULL, path, "");
+}
+
+int deny_namespace(struct guard *g)
+{
+    deny_built(g, DENIAL_NAMESPACE, STR("a new namespace"));
+    return -EPERM;
 }

@@ -57,10 +57,11 @@ static bool is_outside(const struct guard *g, struct str path)
 }
 
 /* Returns the error that a mount would give, if there is one; `fd` is the object, or the directory with the name. Not
-   reported as a denial, like refusals of mounts and Landlock: programs try this all the time. */
+   reported as a denial: programs try this all the time. */
 static int outside(struct guard *g, enum denial_action action, int fd, struct str path)
 {
     struct statfs fs;
+    deny_built(g, action, path);
     if (sys_fstatfs(fd, &fs) == 0 && (fs.f_flags & ST_RDONLY))
         return -EROFS;
     return g->ours ? deny(g, action, NULL, path, "it is outside the paths the box can write") : -EACCES;

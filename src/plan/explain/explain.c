@@ -263,8 +263,62 @@ static void put_notes(const struct plan *p, struct buf *out)
     }
 }
 
+/* Up to three of the paths that rules make writable; the rest is counted. */
+static void sentence_writes(const struct plan *p, struct buf *out)
+{
+    enum { NAMED = 3 };
+    unsigned n = 0;
+    buf_text(out, "It writes   ");
+    for (size_t i = 1; i < p->n_places; i++) {
+        if (p->places[i].kind != PLACE_RW || n++ >= NAMED)
+            continue;
+        buf_text(out, n > 1 ? ", " : "");
+        put_path(out, p->places[i].dst);
+    }
+    if (n > NAMED)
+        buf_printf(out, " and %u more", n - NAMED);
+    buf_printf(out, "%s.\n",
+               n ? "; besides, /tmp and caches of its own, which nobody else sees"
+                 : "nothing of this machine: only /tmp and caches of its own, which nobody else sees");
+}
+
+static void sentence_reads(const struct plan *p, struct buf *out)
+{
+    unsigned hidden = 0;
+    for (size_t i = 1; i < p->n_places; i++)
+        hidden += p->places[i].kind == PLACE_HIDE && p->places[i].act != ACT_NOT_THERE;
+    buf_printf(out, "It reads    %s; %u names are hidden (credentials, private files).\n",
+               p->facts->image ? "the image's files and what is named below" : "everything that you can read", hidden);
+}
+
+static void sentence_reaches(const struct plan *p, struct buf *out)
+{
+    static const char *const nets[] = {
+        [NET_NONE] = "no network", [NET_ALLOW] = "only", [NET_HOST] = "everything that this machine reaches"};
+    enum { NAMED = 4 };
+    unsigned n = 0;
+    buf_printf(out, "It reaches  %s", nets[p->policy->net]);
+    for (size_t i = 0; p->policy->net == NET_ALLOW && i < p->policy->n_net_rules; i++) {
+        const struct net_rule *r = &p->policy->net_rules[i];
+        if ((r->verb != NET_RULE_ALLOW && r->verb != NET_RULE_REACH) || n++ >= NAMED)
+            continue;
+        buf_text(out, n > 1 ? ", " : " ");
+        put_path(out, r->text);
+    }
+    if (n > NAMED)
+        buf_printf(out, " and %u more", n - NAMED);
+    else if (p->policy->net == NET_ALLOW && !n)
+        buf_text(out, p->policy->net_ask ? " hosts that you allow when asked" : " nothing: no host is allowed");
+    buf_text(out, ".\n\n");
+}
+
 static int explain(const struct plan *p, bool show_values, bool brief, struct buf *out)
 {
+    if (brief) {
+        sentence_writes(p, out);
+        sentence_reads(p, out);
+        sentence_reaches(p, out);
+    }
     buf_printf(out, "Plan for %s, %s\n", p->facts->engine,
                p->facts->image                   ? "container"
                : p->facts->machine               ? "virtual machine in namespaces"
@@ -293,11 +347,11 @@ static int explain(const struct plan *p, bool show_values, bool brief, struct bu
         put_names(out, "namespaces ", p->image->namespaces, namespace_names);
         put_names(out, "filter     ", p->image->filter, filter_names);
     }
-    if (p->digest[0])
+    if (!brief && p->digest[0])
         buf_printf(out, "plan        sha256:%s\npolicy      sha256:%s\n", p->digest, p->policy_digest);
     if (p->command_text)
         buf_printf(out, "\nCommand line of %s\n  %s", p->facts->engine, p->command_text);
-    for (size_t i = 0; i < p->facts->n_others; i++) {
+    for (size_t i = 0; !brief && i < p->facts->n_others; i++) {
         buf_text(out, i ? "" : "\nWhy no other engine\n");
         put_row(out, "", p->facts->others[i].engine, p->facts->others[i].why, "");
     }

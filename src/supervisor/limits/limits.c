@@ -79,8 +79,8 @@ void limits_none(struct means *m)
     memset(m, 0, sizeof *m);
     m->join.v2_dir = -1;
     m->oom_event = m->helper_with = -1;
-    m->watcher =
-        (struct limit_watcher){.memory = LIMIT_NONE, .processes = LIMIT_NONE, .disk = LIMIT_NONE, .disk_fd = -1};
+    m->watcher = (struct limit_watcher){
+        .memory = LIMIT_NONE, .processes = LIMIT_NONE, .disk = LIMIT_NONE, .disk_fd = -1, .tmp_fd = -1};
 }
 
 int limits_begin(struct means *m, const struct plan *plan, struct err *e)

@@ -10,6 +10,10 @@
  * sizes are added first: while their sum, which is never less, is below the limit, nothing else is read. A process that
  * may not be examined (not dumpable) counts with its resident size.
  *
+ * Memory in no process's address space counts, too: files in the box's tmpfs by its used blocks, and memfds that a process
+ * has open. What of both is mapped is in PSS already (Pss_Shmem) and taken out there. Not seen are memfds that are only on
+ * their way in a socket, and more than MEMFDS_MAX of them.
+ *
  * The interval depends on the remaining room: a box far from its limit is rarely sampled. Memory grows by at most a few
  * GiB per second on any machine, so the interval is the time until the room would be used up at that rate.
  */
@@ -20,6 +24,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 #include "supervisor/parts.h"
@@ -30,9 +35,13 @@
 #define PAUSE_SOFT_US       2000000u /* and for the generous defaults */
 #define PAUSE_SOFT_FIRST_US 100000u  /* before the first sample for those: starts that are slow need no more work */
 #define TREE_MAX            4096     /* processes looked at in one sample */
+#define MEMFDS_MAX          1024     /* memfds counted in one sample */
+#define FDS_MAX             16384    /* descriptors looked at in one sample */
+#define TMPFS               0x01021994
 
 struct sample {
     uint64_t resident, proportional, tasks;
+    uint64_t files, mapped; /* bytes in tmpfs and memfds; of these or others in address spaces, if PSS was read */
     int pids[TREE_MAX];
     unsigned n;
 };
@@ -100,20 +109,113 @@ static uint64_t resident(int pid)
     return pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-static uint64_t proportional(int pid)
+static uint64_t proportional(int pid, uint64_t *mapped)
 {
     char path[48], text[PROC_TEXT];
     snprintf(path, sizeof path, "/proc/%d/smaps_rollup", pid);
     const char *p = read_text(path, text, sizeof text) > 0 ? strstr(text, "\nPss:") : NULL;
+    const char *shared = p ? strstr(p, "\nPss_Shmem:") : NULL;
+    *mapped += shared ? strtoull(shared + 11, NULL, 10) << 10 : 0;
     return p ? strtoull(p + 5, NULL, 10) << 10 : resident(pid);
 }
 
+/* ---- files in memory ---- */
+
+static bool is_hosts(dev_t device)
+{
+    static const char *const hosts[] = {"/tmp", "/dev/shm", "/run", "/var/tmp"};
+    struct stat st;
+    for (size_t i = 0; i < sizeof hosts / sizeof *hosts; i++) {
+        if (stat(hosts[i], &st) == 0 && st.st_dev == device)
+            return true;
+    }
+    return false;
+}
+
+static uint64_t used_bytes(int fd)
+{
+    struct statfs fs;
+    return fstatfs(fd, &fs) < 0 || fs.f_type != TMPFS || fs.f_blocks < fs.f_bfree
+               ? 0
+               : (uint64_t)(fs.f_blocks - fs.f_bfree) * (uint64_t)fs.f_bsize;
+}
+
+/* Opens the box's /tmp by the first process that may be examined, unless it is the host's or no tmpfs. */
+static void find_tmp(struct limit_watcher *w, const struct sample *s)
+{
+    char path[48];
+    struct stat st;
+    struct statfs fs;
+    for (unsigned i = 1; i < s->n && i < 8 && w->tmp_fd < 0; i++) {
+        snprintf(path, sizeof path, "/proc/%d/root/tmp", s->pids[i]);
+        auto_fd int fd = open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (fd >= 0 && fstat(fd, &st) == 0 && fstatfs(fd, &fs) == 0 && fs.f_type == TMPFS && !is_hosts(st.st_dev))
+            w->tmp_fd = take_fd(&fd);
+    }
+}
+
+struct memfds {
+    struct {
+        dev_t device;
+        ino_t inode;
+    } seen[MEMFDS_MAX];
+    unsigned n, looked;
+};
+
+static bool is_new(struct memfds *m, const struct stat *st)
+{
+    for (unsigned i = 0; i < m->n; i++) {
+        if (m->seen[i].inode == st->st_ino && m->seen[i].device == st->st_dev)
+            return false;
+    }
+    if (m->n == MEMFDS_MAX)
+        return false;
+    m->seen[m->n].device = st->st_dev;
+    m->seen[m->n++].inode = st->st_ino;
+    return true;
+}
+
+/* Bytes of the memfds that `pid` has open and that were not counted yet. */
+static uint64_t open_memfds(int pid, struct memfds *m)
+{
+    char path[300], to[16];
+    uint64_t sum = 0;
+    struct dirent *entry;
+    struct stat st;
+    snprintf(path, sizeof path, "/proc/%d/fd", pid);
+    DIR *d = opendir(path);
+    while (d && m->looked < FDS_MAX && (entry = readdir(d))) {
+        if (entry->d_name[0] == '.')
+            continue;
+        m->looked++;
+        ssize_t n = readlinkat(dirfd(d), entry->d_name, to, sizeof to);
+        if (n >= 7 && memcmp(to, "/memfd:", 7) == 0 && fstatat(dirfd(d), entry->d_name, &st, 0) == 0 && is_new(m, &st))
+            sum += (uint64_t)st.st_blocks * 512;
+    }
+    if (d)
+        closedir(d);
+    return sum;
+}
+
+static uint64_t files_in_memory(struct limit_watcher *w, const struct sample *s)
+{
+    struct memfds found = {.n = 0};
+    uint64_t sum = 0;
+    if (!w->command && w->tmp_fd < 0)
+        find_tmp(w, s);
+    if (w->tmp_fd >= 0)
+        sum = used_bytes(w->tmp_fd);
+    for (unsigned i = 0; i < s->n; i++)
+        sum += open_memfds(s->pids[i], &found);
+    return sum;
+}
+
 /* Walks the tree; breadth first, the list is its own queue. */
-static void take_sample(struct sample *s, const struct limit_watcher *w, uint64_t memory_limit)
+static void take_sample(struct sample *s, struct limit_watcher *w, uint64_t memory_limit)
 {
     char path[64];
     s->n = 0;
-    s->resident = s->proportional = s->tasks = 0;
+    s->resident = s->proportional = s->tasks = s->files = s->mapped = 0;
     snprintf(path, sizeof path, "/proc/%d/task/%d/children", w->builder, w->builder);
     if (w->command)
         s->pids[s->n++] = w->command;
@@ -125,12 +227,15 @@ static void take_sample(struct sample *s, const struct limit_watcher *w, uint64_
         s->tasks += visit_threads(s, s->pids[i]);
         s->resident += resident(s->pids[i]);
     }
-    s->proportional = s->resident;
-    if (memory_limit == LIMIT_NONE || s->resident <= memory_limit)
+    if (memory_limit != LIMIT_NONE && w->hard)
+        s->files = files_in_memory(w, s);
+    s->proportional = s->resident + s->files;
+    if (memory_limit == LIMIT_NONE || s->proportional <= memory_limit)
         return;
     s->proportional = 0;
     for (unsigned i = 0; i < s->n; i++)
-        s->proportional += proportional(s->pids[i]);
+        s->proportional += proportional(s->pids[i], &s->mapped);
+    s->proportional += s->files > s->mapped ? s->files - s->mapped : 0;
 }
 
 static uint64_t free_bytes(int fd)
@@ -241,8 +346,37 @@ enum box_limit watcher_sample(struct limit_watcher *w, uint64_t now)
     return BOX_LIMIT_NONE;
 }
 
+/* Of one process and the children that it waited for, in clock ticks: proc_pid_stat(5), fields 14 to 17. */
+static uint64_t ticks(int pid)
+{
+    char path[48], text[PROC_TEXT];
+    unsigned long long user = 0, kernel = 0;
+    long long waited_user = 0, waited_kernel = 0;
+    snprintf(path, sizeof path, "/proc/%d/stat", pid);
+    const char *p = read_text(path, text, sizeof text) > 0 ? strrchr(text, ')') : NULL;
+    if (!p || sscanf(p, ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %lld %lld", &user, &kernel,
+                     &waited_user, &waited_kernel) != 4)
+        return 0;
+    return user + kernel + (uint64_t)waited_user + (uint64_t)waited_kernel;
+}
+
+uint64_t watcher_cpu(const struct limit_watcher *w, const struct started *s)
+{
+    struct limit_watcher from = *w;
+    struct sample sample;
+    uint64_t sum = 0;
+    from.builder = s->pid;
+    if (s->pid <= 0 && !w->command)
+        return 0;
+    take_sample(&sample, &from, LIMIT_NONE);
+    for (unsigned i = 0; i < sample.n; i++)
+        sum += ticks(sample.pids[i]);
+    return sum * 1000000 / (uint64_t)sysconf(_SC_CLK_TCK);
+}
+
 void watcher_end(struct limit_watcher *w)
 {
     w->on = false;
     w->disk_fd = close_fd(w->disk_fd);
+    w->tmp_fd = close_fd(w->tmp_fd);
 }
