@@ -41,7 +41,12 @@ static const char *const policy_parts[] = {"check [FILE...]",
                                            "translate bubblewrap's options",
                                            NULL};
 static const char *const agent_parts[] = {"list [--json]", "list the known agents", "prepare AGENT DIRECTORY",
-                                          "copy its login there, for one session", NULL};
+                                          "copy its login there, for one session",
+                                          "run [OPTIONS] NAME [--] [ARG...]",
+                                          "start it in a box on this project (also: pinfold NAME)",
+                                          "merge NAME [FILE[:KEY]...]",
+                                          "what boxes have changed of its settings; take these over",
+                                          NULL};
 
 const struct verb verbs[] = {
     {VERB_RUN, "run", "[OPTIONS] [--] COMMAND...", "run a command in a new box", NULL},
@@ -55,7 +60,9 @@ const struct verb verbs[] = {
     {VERB_CP, "cp", "FROM TO", "copy files into or out of a session", NULL},
     {VERB_LS, "ls", "SESSION:/PATH", "list a directory of a session", NULL},
     {VERB_PATH, "path", "to-box|to-host SESSION PATH", "translate a path between host and box", NULL},
-    {VERB_AGENT, "agent", "list|prepare AGENT DIR", "list agents, prepare their login for a session", agent_parts},
+    {VERB_START, "claude", "[OPTIONS] [--] [ARG...]",
+     "start Claude Code in a box; also codex, gemini, opencode, copilot, qwen", NULL},
+    {VERB_AGENT, "agent", "list|run|merge|prepare", "agents by name: start them, merge their settings", agent_parts},
     {VERB_EXPLAIN, "explain", "[OPTIONS] [-- COMMAND]", "show what would be done, and by what", NULL},
     {VERB_SHOW_RUN, "show-run", "[OPTIONS] [-- COMMAND]", "print the engine's own command line", NULL},
     {VERB_DOCTOR, "doctor", "[--verify] [--json] [DIR]", "check what works here and what git runs in DIR; attack a box",
@@ -95,7 +102,7 @@ const struct own_flag own_flags[] = {
     {0, "shell", "NAME", VERB_EXEC,
      "Run the text in this persistent shell of the session; directory, variables and functions are kept."},
     {0, "detach", NULL, VERB_EXEC, "Run in the background and print the job's number."},
-    {0, "result", "FILE|fd:N", VERB_RUN | VERB_SHELL | VERB_EXEC,
+    {0, "result", "FILE|fd:N", VERB_RUN | VERB_SHELL | VERB_EXEC | VERB_START,
      "Write the result as JSON to this file or descriptor; output is not captured."},
     {0, "control-fd", "N", VERB_RUN | VERB_SHELL,
      "Read JSON lines from descriptor N, a socket: network rules, answers to questions."},
@@ -116,11 +123,14 @@ const struct own_flag own_flags[] = {
      "File whose first line clients must send as bearer token; without it a token is generated and printed."},
     {0, "http-origin", "ORIGIN", VERB_MCP, "Also let pages of this origin (https://app.example.com) use the server."},
     {'f', "follow", NULL, VERB_LOG | VERB_JOB, "Keep printing new entries."},
+    {0, "unattended", NULL, VERB_START, "Let the agent work without asking: the box is its limit."},
+    {0, "explain", NULL, VERB_START, "Print what the agent's box would be; start nothing."},
     {0, "remove", NULL, VERB_TRUST, "Withdraw the trust."},
     {'s', "signal", "SIGNAL", VERB_JOB, "kill: send this one instead of TERM."},
-    {'q', "quiet", NULL, VERB_RUN | VERB_SHELL | VERB_POLICY | VERB_TRUST | VERB_SESSION | VERB_EXEC | VERB_MCP,
+    {'q', "quiet", NULL, VERB_RUN | VERB_SHELL | VERB_POLICY | VERB_TRUST | VERB_SESSION | VERB_EXEC | VERB_MCP |
+     VERB_START,
      "Print only errors of starting the box."},
-    {'v', "verbose", NULL, VERB_RUN | VERB_SHELL, "Print the summary lines even if stderr is not a terminal."},
+    {'v', "verbose", NULL, VERB_RUN | VERB_SHELL | VERB_START, "Print the summary lines even if stderr is not a terminal."},
     {'v', "verbose", NULL, VERB_EXPLAIN, "Also print every built-in name, the directories made first and the steps."},
     {'h', "help", "all", ~0u, "Print help; --help=all: every option."},
     {0, NULL, NULL, 0, NULL}};
