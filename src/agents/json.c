@@ -138,7 +138,7 @@ static void join(const json_t *base, json_t *host, json_t *box)
 
 int agent_json_join(struct str base, struct str host, struct str box, char **ret, size_t *ret_n)
 {
-    json_t *b = parsed(base), *h = parsed(host), *x = parsed(box);
+    json_t *b = base.n ? parsed(base) : json_object(), *h = parsed(host), *x = parsed(box);
     int no = b && h && x ? 0 : -EINVAL;
     if (no == 0) {
         join(b, h, x);

@@ -55,7 +55,12 @@ static int print_safe(char *text)
     for (const char *at = text; *at && status == STATUS_YES;) {
         size_t n = strcspn(at, "\n");
         auto_buf struct buf line = BUF((size_t)1 << 22);
-        utf8_safe(&line, (struct str){at, n});
+        size_t name = strcspn(at, "\t\n");
+        utf8_safe(&line, (struct str){at, name});
+        if (name < n) {
+            buf_char(&line, '\t');
+            utf8_safe(&line, (struct str){at + name + 1, n - name - 1});
+        }
         buf_char(&line, '\n');
         status = print(buf_cstr(&line));
         at += n + (at[n] == '\n');

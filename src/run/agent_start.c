@@ -110,6 +110,13 @@ static void option(struct starting *s, const char *name, const char *value)
         *o = (struct pinfold_option){name, value};
 }
 
+/* To look only, what is not there yet is left out: nothing is made for that. */
+static void mount(struct starting *s, const char *from, const char *to)
+{
+    if (from && to && (!s->look_only || access(from, F_OK) == 0))
+        option(s, "mount", arena_printf(s->mem, "%s:%s", from, to));
+}
+
 static bool below(const char *path, const char *dir)
 {
     size_t n = strlen(dir);
@@ -146,6 +153,7 @@ static int look_around(struct starting *s, const char *name, const struct pinfol
     char sum[65];
     content_hash(str_of(s->workspace), sum);
     s->layer = arena_printf(s->mem, "%s/.local/state/pinfold-agents/%s/%.*s", s->world.home, name, CACHES_HASH, sum);
+    s->fresh = s->layer && access(s->layer, F_OK) < 0;
     for (size_t i = 0; i < s->agent.start.n_layers; i++) {
         const struct agent_layer *l = &s->agent.start.layers[i];
         const char *named = l->variable ? getenv(l->variable) : NULL;
@@ -186,8 +194,6 @@ static const char *host_file(const struct starting *s, size_t i, const struct ag
 
 static int open_layers(struct starting *s, struct err *e)
 {
-    struct stat st;
-    s->fresh = stat(s->layer, &st) < 0;
     int r = make_private_directories(s->layer, e);
     if (r < 0)
         return r;
@@ -261,7 +267,7 @@ static int share(struct starting *s, size_t i, struct err *e)
     const struct agent_layer *l = &s->agent.start.layers[i];
     const char **places = NULL, **one;
     size_t n = 0;
-    option(s, "mount", arena_printf(s->mem, "%s/box%zu:%s", s->layer, i, s->box[i]));
+    mount(s, arena_printf(s->mem, "%s/box%zu", s->layer, i), s->box[i]);
     for (size_t k = 0; l->shared && l->shared[k]; k++) {
         const char *name = expanded(s, l->shared[k]);
         size_t length = name ? strlen(name) : 0;
@@ -274,7 +280,7 @@ static int share(struct starting *s, size_t i, struct err *e)
         int r = !path ? -ENOMEM : s->look_only ? 0 : shared_there(path, dir, e);
         if (r < 0)
             return r;
-        option(s, "mount", arena_printf(s->mem, "%s:%s/%.*s", path, s->box[i], (int)(length - dir), name));
+        mount(s, path, arena_printf(s->mem, "%s/%.*s", s->box[i], (int)(length - dir), name));
         buf_printf(&s->shared, "%s%s/%.*s", s->shared.n ? ", " : "", l->at, (int)(length - dir), name);
         if ((one = arena_push(s->mem, &places, &n, sizeof *one)))
             *one = name;
@@ -291,7 +297,7 @@ static int share(struct starting *s, size_t i, struct err *e)
             r = make_private_directories(own, e);
         if (r < 0)
             return r;
-        option(s, "mount", arena_printf(s->mem, "%s:%s/%.*s", own, s->box[i], (int)length, name));
+        mount(s, own, arena_printf(s->mem, "%s/%.*s", s->box[i], (int)length, name));
     }
     /* A program that lies in the directory which the layer stands for, such as ~/.claude/local. */
     const char *slash = strrchr(s->program.path, '/');
