@@ -177,7 +177,7 @@ static void test_definitions(void **state)
         if (agent_find(t->name, mem, &a, &said) < 0)
             fail_msg("%s", said.text);
         assert_true(a.start.command && a.start.install && a.start.n_layers > 0);
-        assert_true(a.prompt || a.start.untried || !strcmp(t->name, "pi"));
+        assert_true(a.prompt || a.start.untried);
         if (a.prompt)
             assert_true(a.n_state > 0 && a.prompt[0] && strstr(a.text, "{prompt}") && strstr(a.text, "{directory}"));
         arena_free(mem);
