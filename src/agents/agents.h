@@ -26,21 +26,21 @@ struct agent_state {
 };
 /* How the agent itself is started, and what it keeps (`start` of a definition; docs/AGENTS.md). */
 struct agent_kept {
-    const char *name;          /* in the layer's directory */
-    const char *from;          /* "~/...": where the host has it, when that is elsewhere; or NULL */
-    const char **blank;        /* JSON: texts that a box does not get ("a.b", "*.b"); NULL-terminated */
-    const char **only;         /* JSON: mappings of which it gets the entry of its directory alone */
-    const char **keys;         /* JSON: the top-level keys that are settings; NULL: all */
-    const char *expires;       /* JSON: when the login ends, in milliseconds or seconds since 1970 */
-    bool login;                /* not a setting: a box's own stays, the host's is never written */
+    const char *name;    /* in the layer's directory */
+    const char *from;    /* "~/...": where the host has it, when that is elsewhere; or NULL */
+    const char **blank;  /* JSON: texts that a box does not get ("a.b", "*.b"); NULL-terminated */
+    const char **only;   /* JSON: mappings of which it gets the entry of its directory alone */
+    const char **keys;   /* JSON: the top-level keys that are settings; NULL: all */
+    const char *expires; /* JSON: when the login ends, in milliseconds or seconds since 1970 */
+    bool login;          /* not a setting: a box's own stays, the host's is never written */
 };
 struct agent_layer {
-    const char *at;             /* "~/...": in the box, and on the host unless `variable` says otherwise */
-    const char *variable;       /* names the directory; set in the box */
-    struct agent_kept *files;   /* copied: what the box changes stays in the layer */
+    const char *at;           /* "~/...": in the box, and on the host unless `variable` says otherwise */
+    const char *variable;     /* names the directory; set in the box */
+    struct agent_kept *files; /* copied: what the box changes stays in the layer */
     size_t n_files;
-    const char **shared;        /* the host's own, writable: sessions, histories; a "/" at the end: a directory */
-    const char **apart;         /* directories in shared ones that stay in the layer */
+    const char **shared; /* the host's own, writable: sessions, histories; a "/" at the end: a directory */
+    const char **apart;  /* directories in shared ones that stay in the layer */
 };
 struct agent_start {
     const char **command, **unattended, **places, **own_options, **env; /* NULL-terminated, or NULL */
@@ -72,7 +72,8 @@ int agent_read(const char *name, const char *file, struct str text, struct arena
  * Reads the person's own definition of that name, before the built-in ones; -ENOENT without a message if there is none. Set
  * once by who knows the directory.
  */
-typedef int agent_own_reader(const char *name, struct arena *mem, const char **ret_file, struct str *ret, struct err *e);
+typedef int agent_own_reader(const char *name, struct arena *mem, const char **ret_file, struct str *ret,
+                             struct err *e);
 extern agent_own_reader *agent_own;
 /* The one of that name; an error that names those that there are. */
 int agent_find(const char *name, struct arena *mem, struct agent *ret, struct err *e);
@@ -131,9 +132,9 @@ struct agent_layers {
     struct agent_layer_open open[AGENT_LAYERS_MAX];
 };
 enum agent_layers_work {
-    AGENT_BRING,   /* the host's into the layer, unless a box has changed it. Answer: a sentence a line, about what was not */
+    AGENT_BRING, /* the host's into the layer, unless a box has changed it. Answer: a sentence a line, about what was not */
     AGENT_CHANGES, /* Answer: what boxes have changed, a line each: FILE[:KEY], a tab, the change. Without logins */
-    AGENT_TAKE     /* Answer: the number of the layer, a line; the name of the file in it, a line; the bytes that the host's
+    AGENT_TAKE /* Answer: the number of the layer, a line; the name of the file in it, a line; the bytes that the host's
                       file gets when the change `name` (FILE or FILE:KEY) is taken over */
 };
 int agent_layers_do(const struct agent_layers *l, enum agent_layers_work work, const char *name, struct buf *ret,
@@ -152,7 +153,7 @@ int64_t agent_json_expires(const struct agent_kept *f, struct str host);
 /* sync.c, for layer.c: files in what was in a box's hands. */
 enum { AGENT_FILE_MAX = 16 << 20 };
 int agent_file_open(int dir, const char *name, bool follow);
-int agent_file_read(int fd, char **ret, size_t *ret_n); /* malloc()ed; -EINVAL: no regular file */
+int agent_file_read(int fd, char **ret, size_t *ret_n);                     /* malloc()ed; -EINVAL: no regular file */
 int agent_file_put(int dir, const char *name, const char *bytes, size_t n); /* replaces it; mode 0600 */
 
 /* database.c and hear.c, for sync.c */

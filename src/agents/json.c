@@ -55,7 +55,8 @@ int agent_json_shown(const struct agent_kept *f, const char *directory, struct s
     if (!j)
         return -EINVAL;
     for (size_t i = 0; f->only && f->only[i]; i++) {
-        json_t *all = json_object_get(j, f->only[i]), *one = json_is_object(all) ? json_object_get(all, directory) : NULL;
+        json_t *all = json_object_get(j, f->only[i]),
+               *one = json_is_object(all) ? json_object_get(all, directory) : NULL;
         if (!all)
             continue;
         json_t *left = json_object();
@@ -164,7 +165,8 @@ struct change_walk {
 static void put_key(struct buf *out, const char *const *path, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        bool plain = path[i][0] && !path[i][strspn(path[i], "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-@/")];
+        bool plain = path[i][0] &&
+                     !path[i][strspn(path[i], "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-@/")];
         json_t *text = json_string(path[i]);
         char *quoted = text && !plain ? json_dumps(text, JSON_ENCODE_ANY | JSON_ENSURE_ASCII) : NULL;
         buf_text(out, i ? "." : "");
@@ -242,8 +244,7 @@ static void walk(struct change_walk *w, const json_t *base, const json_t *box)
 {
     const char *key;
     json_t *value;
-    json_object_foreach((json_t *)(uintptr_t)box, key, value)
-        one_change(w, key, json_object_get(base, key), value);
+    json_object_foreach((json_t *)(uintptr_t)box, key, value) one_change(w, key, json_object_get(base, key), value);
     json_object_foreach((json_t *)(uintptr_t)base, key, value)
     {
         if (!json_object_get(box, key))

@@ -280,7 +280,8 @@ static int look(struct layer_work *w, int host, int box, int seeds, const char *
         for (struct dirent *d; all && no == 0 && (d = readdir(all));) {
             bool both = pass && fstatat(here, d->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0;
             if (strcmp(d->d_name, ".") == 0 || strcmp(d->d_name, "..") == 0 || both || depth >= TREE_DEPTH ||
-                w->files++ > 4 * TREE_FILES || strpbrk(d->d_name, "\n\t:") || n + strlen(d->d_name) + 2 > sizeof w->name)
+                w->files++ > 4 * TREE_FILES || strpbrk(d->d_name, "\n\t:") ||
+                n + strlen(d->d_name) + 2 > sizeof w->name)
                 continue;
             snprintf(w->name + n, sizeof w->name - n, "/%s", d->d_name);
             auto_fd int inner = host < 0 ? -1 : agent_file_open(host, d->d_name, false);
@@ -395,7 +396,8 @@ int agent_layers_do(const struct agent_layers *l, enum agent_layers_work work, c
             ;
     }
     if (got == 0 || (got > 0 && got != (long)sizeof no))
-        return err_say(e, ERR_SYSTEM, "the process that copies the settings of %s died; nothing was started", l->agent->title);
+        return err_say(e, ERR_SYSTEM, "the process that copies the settings of %s died; nothing was started",
+                       l->agent->title);
     if (got > 0 && no == 0)
         no = answer_read(memory, ret);
     if (got > 0 && no == 0)
@@ -403,5 +405,6 @@ int agent_layers_do(const struct agent_layers *l, enum agent_layers_work work, c
     no = got < 0 ? (int)got : no;
     if (work == AGENT_TAKE && (no == -ENOENT || no == -EBUSY))
         return no;
-    return err_sys(e, ERR_SYSTEM, -no, "cannot copy the settings of %s into the layer of this project", l->agent->title);
+    return err_sys(e, ERR_SYSTEM, -no, "cannot copy the settings of %s into the layer of this project",
+                   l->agent->title);
 }

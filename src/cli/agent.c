@@ -71,7 +71,7 @@ static int print_safe(char *text)
 
 bool start_named(struct ask *a, const char *word)
 {
-    a->agent = agent_start_known(word) ? word : NULL;
+    a->agent = entry_agent_known(word) ? word : NULL;
     return a->agent != NULL;
 }
 
@@ -100,9 +100,12 @@ int verb_start(struct ask *a)
         complain("agent run: missing argument: the agent's name (pinfold agent list)");
         return STATUS_USAGE;
     }
-    const struct agent_begin ask = {
-        .name = a->agent, .options = a->policy, .words = a->words, .unattended = a->unattended, .look_only = a->explain};
-    if (agent_start_begin(&ask, &b, &error) < 0) {
+    const struct agent_begin ask = {.name = a->agent,
+                                    .options = a->policy,
+                                    .words = a->words,
+                                    .unattended = a->unattended,
+                                    .look_only = a->explain};
+    if (entry_agent_begin(&ask, &b, &error) < 0) {
         (void)fail(&error);
         return STATUS_SANDBOX;
     }
@@ -126,7 +129,7 @@ int verb_start(struct ask *a)
             complain_lines(b.notes);
         status = run_command(a, (const char *const *)b.argv);
     }
-    agent_start_end(&b);
+    entry_agent_end(&b);
     return status;
 }
 
@@ -151,7 +154,7 @@ int verb_agent(struct ask *a)
     }
     if (a->n_words >= 2 && same(a->words[0], "merge")) {
         const char *const *takes = a->n_words > 2 ? (const char *const *)(a->words + 2) : NULL;
-        if (agent_start_merge(a->words[1], takes, &text, &error) < 0)
+        if (entry_agent_merge(a->words[1], takes, &text, &error) < 0)
             return agent_failed(&error);
         return print_safe(text);
     }

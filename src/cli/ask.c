@@ -243,7 +243,7 @@ static bool agents_word(const struct ask *a, const char *word)
     struct str name = {word + 2, equals ? (size_t)(equals - word - 2) : strlen(word) - (word[1] ? 2 : 1)};
     if (word[1] != '-')
         return true;
-    if (a->agent && agent_start_owns(a->agent, word))
+    if (a->agent && entry_agent_owns(a->agent, word))
         return true;
     return !find_own(a->verb, name, 0) && !find_policy(a->verb, name);
 }

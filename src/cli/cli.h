@@ -42,9 +42,9 @@ enum verb_id {
     VERB_AGENT = 1 << 22,
     VERB_START = 1 << 23 /* an agent by its name */
 };
-#define VERBS_OF_FILES    (VERB_CAT | VERB_WRITE | VERB_CP | VERB_LS | VERB_PATH)
-#define VERBS_WITH_POLICY (VERB_RUN | VERB_SHELL | VERB_EXPLAIN | VERB_SHOW_RUN | VERB_POLICY | VERB_SESSION | VERB_MCP | \
-     VERB_START)
+#define VERBS_OF_FILES (VERB_CAT | VERB_WRITE | VERB_CP | VERB_LS | VERB_PATH)
+#define VERBS_WITH_POLICY                                                                                              \
+    (VERB_RUN | VERB_SHELL | VERB_EXPLAIN | VERB_SHOW_RUN | VERB_POLICY | VERB_SESSION | VERB_MCP | VERB_START)
 
 /* The parsed command line. Arrays have room for all of argv; strings point into argv. */
 struct ask {

@@ -154,8 +154,7 @@ int main(int argc, char **argv)
         from = 1;
     }
     a.verb = verb->id;
-    int status =
-        (verb->id & (VERB_RUN | VERB_SHELL | VERB_EXEC | VERB_START)) != 0 ? STATUS_SANDBOX : STATUS_USAGE;
+    int status = (verb->id & (VERB_RUN | VERB_SHELL | VERB_EXEC | VERB_START)) != 0 ? STATUS_SANDBOX : STATUS_USAGE;
     if (ask_parse(&a, argc - from > 0 ? argc - from : 0, argv + (argc < from ? argc : from)))
         status = a.help ? help_print(verb->id, a.help) : run_verb(&a);
     ask_free(&a);

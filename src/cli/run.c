@@ -14,6 +14,7 @@
 #include "base/buf.h"
 #include "base/fd.h"
 #include "cli/cli.h"
+#include "client/entry.h"
 
 struct output_lines {
     bool around; /* the lines before and after */
@@ -114,7 +115,7 @@ int verb_run(struct ask *a)
     }
     const char *slash = strrchr(a->words[0], '/'), *name = slash ? slash + 1 : a->words[0];
     int status = run_command(a, (const char *const *)a->words);
-    if (status > 0 && status < 124 && !a->quiet && !a->json && start_named(&(struct ask){0}, name))
+    if (status > 0 && status < 124 && !a->quiet && !a->json && entry_agent_known(name))
         complain("%s had neither its login nor its settings in this box; 'pinfold %s' gives it both", name, name);
     return status;
 }

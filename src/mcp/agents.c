@@ -491,7 +491,8 @@ static bool configure_agent(const char *said, const struct pinfold_value *root, 
         return false;
     }
     if (!pinfold_value_is_true(pinfold_value_get(a, "prompt"))) {
-        snprintf(why, room, "--agent %s: this agent is started by its name only (pinfold %.*s)", said, (int)name.n, name.p);
+        snprintf(why, room, "--agent %s: this agent is started by its name only (pinfold %.*s)", said, (int)name.n,
+                 name.p);
         return false;
     }
     struct configured *c = &configured[n_configured++];

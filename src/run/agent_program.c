@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-struct search {
+struct program_search {
     struct arena *mem;
     const char *home, *name;
     struct agent_program *ret;
@@ -19,7 +19,7 @@ struct search {
 };
 
 /* Notes it if it is a program; a second one that is another file is only told. */
-static void consider(struct search *s, const char *path, bool on_path)
+static void consider(struct program_search *s, const char *path, bool on_path)
 {
     struct stat st;
     char real[PATH_MAX];
@@ -34,7 +34,7 @@ static void consider(struct search *s, const char *path, bool on_path)
     }
 }
 
-static void on_path(struct search *s)
+static void on_path(struct program_search *s)
 {
     const char *all = getenv("PATH");
     struct str rest = str_of(all ? all : "");
@@ -52,7 +52,7 @@ static int by_version(const void *a, const void *b)
 }
 
 /* "~/..." with "*" for a version, newest first. */
-static void in_place(struct search *s, const char *place)
+static void in_place(struct program_search *s, const char *place)
 {
     glob_t found;
     const char *pattern = arena_printf(s->mem, "%s%s", place[0] == '~' ? s->home : "", place + (place[0] == '~'));
@@ -68,10 +68,11 @@ static void in_place(struct search *s, const char *place)
 int agent_program_find(const struct agent *a, const char *home, struct arena *mem, struct agent_program *ret,
                        struct err *e)
 {
-    static const char *const dirs[] = {"~/.local/bin", "~/.npm-global/bin", "~/.npm-packages/bin", "~/.nvm/versions/node/*/bin",
-                                       "~/.volta/bin", "~/.bun/bin",        "~/.local/share/pnpm", "/usr/local/bin",
-                                       "/opt/*/bin"};
-    struct search s = {.mem = mem, .home = home, .name = a->start.command[0], .ret = ret, .tried = BUF(2048)};
+    static const char *const dirs[] = {
+        "~/.local/bin", "~/.npm-global/bin", "~/.npm-packages/bin", "~/.nvm/versions/node/*/bin",
+        "~/.volta/bin", "~/.bun/bin",        "~/.local/share/pnpm", "/usr/local/bin",
+        "/opt/*/bin"};
+    struct program_search s = {.mem = mem, .home = home, .name = a->start.command[0], .ret = ret, .tried = BUF(2048)};
     *ret = (struct agent_program){0};
     on_path(&s);
     const char *prefix = getenv("NPM_CONFIG_PREFIX");
@@ -83,8 +84,9 @@ int agent_program_find(const struct agent *a, const char *home, struct arena *me
         in_place(&s, arena_printf(mem, "%s/%s", dirs[i], s.name));
     int r = 0;
     if (!ret->path)
-        r = err_say(e, ERR_POLICY, "%s is not installed: no program '%s' in %s%s%s", a->title, s.name, buf_cstr(&s.tried),
-                    a->start.install ? "; to install it: " : "", a->start.install ? a->start.install : "");
+        r = err_say(e, ERR_POLICY, "%s is not installed: no program '%s' in %s%s%s", a->title, s.name,
+                    buf_cstr(&s.tried), a->start.install ? "; to install it: " : "",
+                    a->start.install ? a->start.install : "");
     buf_free(&s.tried);
     return r;
 }

@@ -40,7 +40,7 @@ struct starting {
     const char *workspace, *directory; /* the project; where the agent starts in it */
     const char *slug;                  /* of that directory, as agents name its sessions; NULL: too long */
     const char *host[AGENT_LAYERS_MAX], *box[AGENT_LAYERS_MAX]; /* the agent's directories outside and inside */
-    const char *layer;                 /* pinfold-agents/NAME/PROJECT */
+    const char *layer;                                          /* pinfold-agents/NAME/PROJECT */
     bool fresh, look_only;
     int live;
     struct pinfold_option *options;
@@ -272,7 +272,8 @@ static int share(struct starting *s, size_t i, struct err *e)
         const char *name = expanded(s, l->shared[k]);
         size_t length = name ? strlen(name) : 0;
         if (!name || strchr(name, ':')) {
-            buf_text(&s->notes, "the path of this directory is too long for its sessions to be shared; they stay in the layer of this project\n");
+            buf_text(&s->notes, "the path of this directory is too long for its sessions to be shared; they stay in "
+                                "the layer of this project\n");
             continue;
         }
         bool dir = name[length - 1] == '/';
@@ -307,7 +308,8 @@ static int share(struct starting *s, size_t i, struct err *e)
         if (!below(file, s->box[i]) || !slash || (size_t)(slash - file) <= length)
             continue;
         int first = (int)strcspn(file + length + 1, "/");
-        option(s, "mount", arena_printf(s->mem, "%.*s:%.*s:ro", (int)length + 1 + first, file, (int)length + 1 + first, file));
+        option(s, "mount",
+               arena_printf(s->mem, "%.*s:%.*s:ro", (int)length + 1 + first, file, (int)length + 1 + first, file));
         if ((one = arena_push(s->mem, &places, &n, sizeof *one)))
             *one = arena_printf(s->mem, "%.*s/", first, file + length + 1);
     }
@@ -331,8 +333,9 @@ static void variables(struct starting *s)
     }
     const char *path = getenv("PATH");
     if (!s->program.on_path)
-        option(s, "env", arena_printf(s->mem, "PATH=%.*s%s%s", (int)(strrchr(s->program.path, '/') - s->program.path),
-                                      s->program.path, path ? ":" : "", path ? path : ""));
+        option(s, "env",
+               arena_printf(s->mem, "PATH=%.*s%s%s", (int)(strrchr(s->program.path, '/') - s->program.path),
+                            s->program.path, path ? ":" : "", path ? path : ""));
 }
 
 /* ---- logins ---- */
@@ -347,14 +350,15 @@ static void judge_login(struct starting *s, size_t i, const struct agent_kept *f
     if (agent_file_read(fd, &bytes, &n) == 0) { /* the person's own file */
         int64_t end = agent_json_expires(f, (struct str){bytes, n}), now = (int64_t)time(NULL);
         if (end && end < now + SOON_S)
-            buf_printf(to,
-                       "the login in %s %s, and a box cannot renew it: start '%s' once outside, or log in inside (that login "
-                       "stays in the layer of this project)\n",
-                       host_file(s, i, f), end < now ? "has expired" : "expires within five minutes",
-                       s->agent.start.command[0]);
+            buf_printf(
+                to,
+                "the login in %s %s, and a box cannot renew it: start '%s' once outside, or log in inside (that login "
+                "stays in the layer of this project)\n",
+                host_file(s, i, f), end < now ? "has expired" : "expires within five minutes",
+                s->agent.start.command[0]);
         else if (end)
-            buf_printf(&s->about, "Login       %s, without what renews it; it lasts %lld more minutes\n", host_file(s, i, f),
-                       (long long)(end - now) / 60);
+            buf_printf(&s->about, "Login       %s, without what renews it; it lasts %lld more minutes\n",
+                       host_file(s, i, f), (long long)(end - now) / 60);
     }
     free(bytes);
 }
@@ -377,7 +381,8 @@ static void tell_about(struct starting *s)
             buf_printf(&s->about, "%s%s", k ? ", " : "", st->layers[i].files[k].name);
         buf_printf(&s->about, "\n            what boxes change of them stays in %s/box%zu\n", s->layer, i);
     }
-    buf_printf(&s->about, "Shared      %s\n", s->shared.n ? buf_cstr(&s->shared) : "nothing; sessions stay in the layer");
+    buf_printf(&s->about, "Shared      %s\n",
+               s->shared.n ? buf_cstr(&s->shared) : "nothing; sessions stay in the layer");
 }
 
 static const char *first_lines(struct starting *s)
@@ -385,13 +390,17 @@ static const char *first_lines(struct starting *s)
     auto_buf struct buf b = BUF(8192);
     buf_printf(&b, "may write: %s%s%s\n", s->workspace, s->shared.n ? "; shared with this machine: " : "",
                buf_cstr(&s->shared));
-    buf_text(&b, "may read: this machine's files, and copies of the agent's settings; what it changes of them stays in a layer of this project\n");
+    buf_text(&b, "may read: this machine's files, and copies of the agent's settings; what it changes of them stays in "
+                 "a layer of this project\n");
     buf_text(&b, "reaches:");
     for (size_t i = 0; s->agent.hosts && s->agent.hosts[i]; i++)
         buf_printf(&b, "%s %s", i ? "," : "", s->agent.hosts[i]);
     buf_text(&b, s->agent.hosts && s->agent.hosts[0] ? "; no other host\n" : " no host\n");
-    buf_text(&b, "hidden: credentials and keys, what renews the login, sessions of other projects where the agent separates them, other processes\n");
-    buf_printf(&b, "to change that: pinfold %s --rw PATH, --hide PATH, --allow HOST; to see all: --explain; its settings: pinfold agent merge %s\n",
+    buf_text(&b, "hidden: credentials and keys, what renews the login, sessions of other projects where the agent "
+                 "separates them, other processes\n");
+    buf_printf(&b,
+               "to change that: pinfold %s --rw PATH, --hide PATH, --allow HOST; to see all: --explain; its settings: "
+               "pinfold agent merge %s\n",
                s->agent.name, s->agent.name);
     return buf_ok(&b) ? arena_str(s->mem, buf_view(&b)) : NULL;
 }
@@ -557,8 +566,8 @@ static int take(struct starting *s, const char *name, struct buf *out, struct er
                        s->agent.name);
     if (r == -EBUSY)
         return err_say(e, ERR_POLICY,
-                       "'%s' as a whole would undo what is outside: name a key (FILE:KEY), or copy it by hand from %s", name,
-                       s->layer);
+                       "'%s' as a whole would undo what is outside: name a key (FILE:KEY), or copy it by hand from %s",
+                       name, s->layer);
     if (r < 0)
         return r;
     struct str rest = buf_view(&answer), layer = str_until(&rest, '\n'), file = str_until(&rest, '\n');
@@ -594,7 +603,8 @@ int agent_start_merge(const char *name, const char *const *takes, char **ret, st
     if (r == 0 && takes) {
         r = hold(s, "live", LOCK_EX | LOCK_NB, &live, &e);
         if (r == -EWOULDBLOCK)
-            r = err_say(&e, ERR_POLICY, "a box of %s runs in this project and may be changing its settings; end it first",
+            r = err_say(&e, ERR_POLICY,
+                        "a box of %s runs in this project and may be changing its settings; end it first",
                         s->agent.title);
     }
     for (size_t i = 0; r == 0 && takes && takes[i]; i++)

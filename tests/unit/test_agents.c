@@ -133,8 +133,9 @@ static void test_json(void **state)
     const struct agent_kept f = {.name = "f", .blank = blank, .only = only, .expires = "a.until"};
     char *text;
     size_t n;
-    const char *host = "{\"a\":{\"access\":\"A\",\"refresh\":\"SECRET\",\"until\":1900000000123},\"b\":{\"deep\":{\"x\":{"
-                       "\"refresh\":[\"SECRET\"]}}},\"projects\":{\"/p\":{\"mine\":1},\"/q\":{\"key\":\"SECRET\"}}}";
+    const char *host =
+        "{\"a\":{\"access\":\"A\",\"refresh\":\"SECRET\",\"until\":1900000000123},\"b\":{\"deep\":{\"x\":{"
+        "\"refresh\":[\"SECRET\"]}}},\"projects\":{\"/p\":{\"mine\":1},\"/q\":{\"key\":\"SECRET\"}}}";
     assert_int_equal(agent_json_shown(&f, "/p", str_of(host), &text, &n), 0);
     assert_null(strstr(text, "SECRET"));
     assert_non_null(strstr(text, "\"A\""));
@@ -674,7 +675,8 @@ static void test_confined(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_json), cmocka_unit_test(test_definitions),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_json),
+                                       cmocka_unit_test(test_definitions),
                                        cmocka_unit_test(test_argv),
                                        cmocka_unit_test(test_flags),
                                        cmocka_unit_test(test_flags_without_a_place),
