@@ -425,7 +425,7 @@ PINFOLD_PUBLIC int pinfold_path_to_host(struct pinfold_session *session, const c
  */
 struct pinfold_agent_options {
     size_t size;
-    const char *agent;     /* "kiro-cli", "claude", "codex", "gemini" */
+    const char *agent;     /* "claude", "codex": a name of pinfold_agent_list() */
     const char *state;     /* prepare: absolute path of the directory for this session's state; created if missing */
     const char *home;      /* home of the box's user, as a path in the box; NULL: the caller's */
     const char *directory; /* argv: its working directory, as a path in the box */
@@ -436,7 +436,7 @@ struct pinfold_agent_options {
     int unattended;              /* never ask for permission: the box is the limit */
 };
 /* JSON, malloc()ed:
-       {"agents":[{"name","title","state":[...],"servers":[...],"profile":true,"model":true,"resume":true,
+       {"agents":[{"name","title","state":[...],"servers":[...],"prompt":true,"start":true,"profile":true,"model":true,"resume":true,
        "response":"option|prompt|none"}]} */
 PINFOLD_PUBLIC int pinfold_agent_list(char **ret, struct pinfold_error *error);
 /*

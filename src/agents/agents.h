@@ -24,8 +24,34 @@ struct agent_state {
     struct agent_file *databases, *files;
     size_t n_databases, n_files;
 };
+/* How the agent itself is started, and what it keeps (`start` of a definition; docs/AGENTS.md). */
+struct agent_kept {
+    const char *name;    /* in the layer's directory */
+    const char *from;    /* "~/...": where the host has it, when that is elsewhere; or NULL */
+    const char **blank;  /* JSON: texts that a box does not get ("a.b", "*.b"); NULL-terminated */
+    const char **only;   /* JSON: mappings of which it gets the entry of its directory alone */
+    const char **keys;   /* JSON: the top-level keys that are settings; NULL: all */
+    const char *expires; /* JSON: when the login ends, in milliseconds or seconds since 1970 */
+    bool login;          /* not a setting: a box's own stays, the host's is never written */
+};
+struct agent_layer {
+    const char *at;           /* "~/...": in the box, and on the host unless `variable` says otherwise */
+    const char *variable;     /* names the directory; set in the box */
+    struct agent_kept *files; /* copied: what the box changes stays in the layer */
+    size_t n_files;
+    const char **shared; /* the host's own, writable: sessions, histories; a "/" at the end: a directory */
+    const char **apart;  /* directories in shared ones that stay in the layer */
+};
+struct agent_start {
+    const char **command, **unattended, **places, **own_options, **env; /* NULL-terminated, or NULL */
+    const char *install;
+    struct agent_layer *layers;
+    size_t n_layers;
+    bool untried;
+};
 struct agent {
     const char *name, *title, *text, *response_text;
+    struct agent_start start; /* no command: it cannot be started by name */
     const char **command, **profile, **model, **unattended, **response, **resume,
         **prompt; /* NULL-terminated, or NULL */
     struct agent_state *state;
@@ -42,6 +68,13 @@ extern const struct agent_text agent_texts[]; /* generated, in order of names; e
 /* Reads one definition; errors name `file` and the place in it. */
 int agent_read(const char *name, const char *file, struct str text, struct arena *mem, struct agent *ret,
                struct err *e);
+/*
+ * Reads the person's own definition of that name, before the built-in ones; -ENOENT without a message if there is none. Set
+ * once by who knows the directory.
+ */
+typedef int agent_own_reader(const char *name, struct arena *mem, const char **ret_file, struct str *ret,
+                             struct err *e);
+extern agent_own_reader *agent_own;
 /* The one of that name; an error that names those that there are. */
 int agent_find(const char *name, struct arena *mem, struct agent *ret, struct err *e);
 
@@ -82,6 +115,46 @@ struct agent_synced {
 int agent_sync(const struct agent *a, enum agent_os os, const char *host_home, const char *state,
                agent_opener *open_sqlite, struct agent_synced *ret, struct err *e);
 void agent_synced_free(struct agent_synced *s);
+
+/*
+ * The layers of a project (layer.c): what its boxes get of the agent's settings and login, and what they make of them. Of each
+ * directory of the definition, open: the host's (-1: there is none), the boxes', and what was copied last, which no box can
+ * reach. `files` are the host's, opened, or -errno. Work is done in a process that can reach nothing else.
+ */
+enum { AGENT_LAYERS_MAX = 4, AGENT_KEPT_MAX = 64 };
+struct agent_layer_open {
+    int host, box, seeds, files[AGENT_KEPT_MAX];
+    const char **places; /* what is mounted in the layer: "a/b/" for a directory; made there. NULL-terminated or NULL */
+};
+struct agent_layers {
+    const struct agent *agent;
+    const char *directory; /* the project: the key that `only` leaves */
+    struct agent_layer_open open[AGENT_LAYERS_MAX];
+};
+enum agent_layers_work {
+    AGENT_BRING, /* the host's into the layer, unless a box has changed it. Answer: a sentence a line, about what was not */
+    AGENT_CHANGES, /* Answer: what boxes have changed, a line each: FILE[:KEY], a tab, the change. Without logins */
+    AGENT_TAKE /* Answer: the number of the layer, a line; the name of the file in it, a line; the bytes that the host's
+                      file gets when the change `name` (FILE or FILE:KEY) is taken over */
+};
+int agent_layers_do(const struct agent_layers *l, enum agent_layers_work work, const char *name, struct buf *ret,
+                    struct err *e);
+
+/* json.c, for layer.c: all work on texts in JSON. malloc()ed results; -EINVAL when a text is no JSON object. */
+int agent_json_shown(const struct agent_kept *f, const char *directory, struct str host, char **ret, size_t *ret_n);
+int agent_json_join(struct str base, struct str host, struct str box, char **ret, size_t *ret_n);
+int agent_json_changes(const struct agent_kept *f, const char *name, struct str base, struct str box, struct buf *ret);
+int agent_json_take(const struct agent_kept *f, const char *key, struct str base, struct str box, struct str host,
+                    struct buf *ret); /* -ENOENT: no such change */
+bool agent_json_own_login(const struct agent_kept *f, struct str box);
+/* Seconds since 1970 at which the login ends; 0: it does not say. */
+int64_t agent_json_expires(const struct agent_kept *f, struct str host);
+
+/* sync.c, for layer.c: files in what was in a box's hands. */
+enum { AGENT_FILE_MAX = 16 << 20 };
+int agent_file_open(int dir, const char *name, bool follow);
+int agent_file_read(int fd, char **ret, size_t *ret_n);                     /* malloc()ed; -EINVAL: no regular file */
+int agent_file_put(int dir, const char *name, const char *bytes, size_t n); /* replaces it; mode 0600 */
 
 /* database.c and hear.c, for sync.c */
 struct agent_dirs {

@@ -57,6 +57,9 @@ int agent_argv(const struct agent *a, const struct agent_ask *ask, struct arena 
     struct command_words w = {.mem = mem};
     if (!ask->prompt || !ask->directory)
         return err_say(e, ERR_POLICY, "%s: a prompt and a directory are required", a->title);
+    if (!a->prompt)
+        return err_say(e, ERR_POLICY, "%s is started by its name only; its definition has no command line for a prompt",
+                       a->title);
     if (ask->profile && !a->profile)
         return err_say(e, ERR_POLICY, "%s has no profiles to choose from (\"%.100s\")", a->title, ask->profile);
     if (ask->model && !a->model)

@@ -1,4 +1,5 @@
 /* Reading a definition. Unknown keys are errors: a login that is not brought along is noticed late. */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include "agents/agents.h"
@@ -164,6 +165,147 @@ static int take_states(const struct definition_reading *r, const struct node *n,
     return 0;
 }
 
+/* ---- start ---- */
+
+static int take_flag_of(const struct definition_reading *r, const struct node *n, bool *ret)
+{
+    *ret = n->kind == NODE_SCALAR && str_is(n->text, "true");
+    return *ret ? 0 : wrong(r, n, "\"true\" is expected here");
+}
+
+/* Names below a directory of the agent's: never out of it. */
+static int take_below(const struct definition_reading *r, const struct node *n, const char **ret)
+{
+    int no = take_text(r, n, ret);
+    const char *t = no == 0 ? *ret : "x";
+    if (t[0] == '/' || t[0] == '~' || strstr(t, "//") || strcmp(t, ".") == 0 || strstr(t, "..") || strchr(t, ':'))
+        no = wrong(r, n, "a name below the directory of \"at:\" is expected here");
+    return no;
+}
+
+static int take_belows(const struct definition_reading *r, const struct node *n, const char ***ret)
+{
+    int no = take_list(r, n, ret);
+    for (size_t i = 0; no == 0 && i < n->n; i++)
+        no = take_below(r, &n->items[i], &(const char *){NULL});
+    return no;
+}
+
+static int take_kept(const struct definition_reading *r, const struct node *n, struct agent_kept *f)
+{
+    if (n->kind == NODE_SCALAR)
+        return take_below(r, n, &f->name);
+    if (n->kind != NODE_MAP)
+        return wrong(r, n, "a file's name or a mapping with \"file:\" is expected here");
+    for (size_t i = 0; i < n->n; i++) {
+        const struct node *key = &n->items[2 * i], *value = key + 1;
+        int no;
+        if (str_is(key->text, "file"))
+            no = take_below(r, value, &f->name);
+        else if (str_is(key->text, "from"))
+            no = take_place(r, value, &f->from);
+        else if (str_is(key->text, "blank"))
+            no = take_list(r, value, &f->blank);
+        else if (str_is(key->text, "only"))
+            no = take_list(r, value, &f->only);
+        else if (str_is(key->text, "keys"))
+            no = take_list(r, value, &f->keys);
+        else if (str_is(key->text, "expires"))
+            no = take_text(r, value, &f->expires);
+        else if (str_is(key->text, "login"))
+            no = take_flag_of(r, value, &f->login);
+        else
+            no = wrong(r, key, "the keys of a file are file, from, blank, only, keys, expires, login");
+        if (no < 0)
+            return no;
+    }
+    return f->name ? 0 : wrong(r, n, "a file needs \"file:\"");
+}
+
+static int take_kept_files(const struct definition_reading *r, const struct node *n, struct agent_layer *l)
+{
+    if (n->kind != NODE_LIST || n->n > AGENT_KEPT_MAX)
+        return wrong(r, n, "a list of files is expected here, 64 at most");
+    for (size_t i = 0; i < n->n; i++) {
+        struct agent_kept *f = arena_push(r->mem, &l->files, &l->n_files, sizeof *f);
+        int no = f ? take_kept(r, &n->items[i], f) : no_memory(r);
+        if (no < 0)
+            return no;
+    }
+    return 0;
+}
+
+static int take_layer(const struct definition_reading *r, const struct node *n, struct agent_layer *l)
+{
+    if (n->kind != NODE_MAP)
+        return wrong(r, n, "a mapping with \"at:\" is expected here");
+    for (size_t i = 0; i < n->n; i++) {
+        const struct node *key = &n->items[2 * i], *value = key + 1;
+        int no;
+        if (str_is(key->text, "at"))
+            no = take_place(r, value, &l->at);
+        else if (str_is(key->text, "variable"))
+            no = take_text(r, value, &l->variable);
+        else if (str_is(key->text, "files"))
+            no = take_kept_files(r, value, l);
+        else if (str_is(key->text, "shared"))
+            no = take_belows(r, value, &l->shared);
+        else if (str_is(key->text, "apart"))
+            no = take_belows(r, value, &l->apart);
+        else
+            no = wrong(r, key, "the keys of a directory are at, variable, files, shared, apart");
+        if (no < 0)
+            return no;
+    }
+    return l->at ? 0 : wrong(r, n, "a directory needs \"at:\"");
+}
+
+static int take_layers(const struct definition_reading *r, const struct node *n, struct agent_start *s)
+{
+    if (n->kind != NODE_LIST || n->n > AGENT_LAYERS_MAX)
+        return wrong(r, n, "a list of directories is expected here, 4 at most");
+    for (size_t i = 0; i < n->n; i++) {
+        struct agent_layer *l = arena_push(r->mem, &s->layers, &s->n_layers, sizeof *l);
+        int no = l ? take_layer(r, &n->items[i], l) : no_memory(r);
+        if (no < 0)
+            return no;
+    }
+    return 0;
+}
+
+static int take_start(const struct definition_reading *r, const struct node *n, struct agent_start *s)
+{
+    if (n->kind != NODE_MAP)
+        return wrong(r, n, "a mapping with \"command:\" is expected here");
+    for (size_t i = 0; i < n->n; i++) {
+        const struct node *key = &n->items[2 * i], *value = key + 1;
+        int no;
+        if (str_is(key->text, "command"))
+            no = take_list(r, value, &s->command);
+        else if (str_is(key->text, "unattended"))
+            no = take_list(r, value, &s->unattended);
+        else if (str_is(key->text, "own_options"))
+            no = take_list(r, value, &s->own_options);
+        else if (str_is(key->text, "places"))
+            no = take_places(r, value, &s->places);
+        else if (str_is(key->text, "install"))
+            no = take_text(r, value, &s->install);
+        else if (str_is(key->text, "env"))
+            no = take_env(r, value, &s->env);
+        else if (str_is(key->text, "untried"))
+            no = take_flag_of(r, value, &s->untried);
+        else if (str_is(key->text, "keeps"))
+            no = take_layers(r, value, s);
+        else
+            no = wrong(r, key,
+                       "the keys of start are command, unattended, own_options, places, install, env, untried, keeps");
+        if (no < 0)
+            return no;
+    }
+    bool named = s->command && s->command[0] && s->command[0][0] != '-' && !strchr(s->command[0], '/');
+    return named ? 0 : wrong(r, n, "start needs \"command:\", whose first word is a program's name");
+}
+
 static int take_key(const struct definition_reading *r, const struct node *key, const struct node *value,
                     struct agent *a)
 {
@@ -188,6 +330,8 @@ static int take_key(const struct definition_reading *r, const struct node *key, 
             return keys[i].list ? take_list(r, value, keys[i].list) : take_text(r, value, keys[i].text);
     if (str_is(key->text, "state"))
         return take_states(r, value, a);
+    if (str_is(key->text, "start"))
+        return take_start(r, value, &a->start);
     if (str_is(key->text, "read_only"))
         return take_places(r, value, &a->read_only);
     if (str_is(key->text, "env"))
@@ -196,7 +340,7 @@ static int take_key(const struct definition_reading *r, const struct node *key, 
         return take_settings(r, value, &a->servers);
     return wrong(r, key,
                  "the keys of an agent are title, command, profile, model, unattended, response, response_text, "
-                 "resume, prompt, text, state, read_only, env, pass, hosts, servers");
+                 "resume, prompt, text, state, read_only, env, pass, hosts, servers, start");
 }
 
 int agent_read(const char *name, const char *file, struct str text, struct arena *mem, struct agent *ret, struct err *e)
@@ -216,15 +360,23 @@ int agent_read(const char *name, const char *file, struct str text, struct arena
         if (no < 0)
             return no;
     }
-    if (!ret->title || !ret->command || !ret->command[0] || !ret->prompt || !ret->text)
-        return wrong(&r, &root, "an agent needs title, command, prompt and text");
+    bool prompts = ret->command && ret->command[0] && ret->prompt && ret->text;
+    if (!ret->title || !(prompts || (ret->start.command && !ret->command && !ret->prompt && !ret->text)))
+        return wrong(&r, &root, "an agent needs title, and command, prompt and text, or start");
     return 0;
 }
+
+agent_own_reader *agent_own;
 
 int agent_find(const char *name, struct arena *mem, struct agent *ret, struct err *e)
 {
     char list[512] = "", file[256];
     size_t n = 0;
+    const char *own = NULL;
+    struct str text;
+    int no = name && agent_own ? agent_own(name, mem, &own, &text, e) : -ENOENT;
+    if (no != -ENOENT)
+        return no < 0 ? no : agent_read(name, own, text, mem, ret, e);
     for (const struct agent_text *t = agent_texts; t->name; t++) {
         if (same(t->name, name)) {
             snprintf(file, sizeof file, "agent %s", name);

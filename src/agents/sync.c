@@ -22,7 +22,7 @@
 #include "sys/landlock.h"
 #include "sys/socket.h"
 
-enum { FILE_MAX_BYTES = 16 << 20, STATES_MAX = 16, FILES_MAX = 64 };
+enum { STATES_MAX = 16, FILES_MAX = 64 };
 
 /* What the process says: a word, a name, or in the end the error. */
 struct word {
@@ -48,20 +48,20 @@ static void tell(const struct sync *s, char kind, const char *state, const char 
 
 /* ---- files ---- */
 
-static int open_file(int dir, const char *name, bool follow)
+int agent_file_open(int dir, const char *name, bool follow)
 {
     int fd = openat(dir, name, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | (follow ? 0 : O_NOFOLLOW));
     return fd < 0 ? -errno : fd;
 }
 
-static int read_whole(int fd, char **ret, size_t *ret_n)
+int agent_file_read(int fd, char **ret, size_t *ret_n)
 {
     struct stat st;
     if (fd < 0)
         return fd;
     if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
         return -EINVAL;
-    if (st.st_size > FILE_MAX_BYTES)
+    if (st.st_size > AGENT_FILE_MAX)
         return -EFBIG;
     char *bytes = malloc((size_t)st.st_size + 1);
     size_t n = 0;
@@ -79,7 +79,7 @@ static int read_whole(int fd, char **ret, size_t *ret_n)
     return 0;
 }
 
-static int put_whole(int dir, const char *name, const char *bytes, size_t n)
+int agent_file_put(int dir, const char *name, const char *bytes, size_t n)
 {
     char temp[300];
     snprintf(temp, sizeof temp, ".pinfold-%ld-%s", (long)getpid(), name);
@@ -107,15 +107,15 @@ static int sync_file(const struct sync *s, const struct agent_state *state, cons
     bool there = fstatat(d->session, f->name, &st, AT_SYMLINK_NOFOLLOW) == 0;
     if (there && !f->each_time)
         return 0;
-    int no = read_whole(from, &bytes, &n);
+    int no = agent_file_read(from, &bytes, &n);
     if (no == -ENOENT) {
         tell(s, 'm', state->name, f->name);
         return 0;
     }
-    auto_fd int present = no == 0 && there ? open_file(d->session, f->name, false) : -1;
-    bool equal = read_whole(present, &old, &old_n) == 0 && n == old_n && memcmp(bytes, old, n) == 0;
+    auto_fd int present = no == 0 && there ? agent_file_open(d->session, f->name, false) : -1;
+    bool equal = agent_file_read(present, &old, &old_n) == 0 && n == old_n && memcmp(bytes, old, n) == 0;
     if (no == 0 && !equal)
-        no = put_whole(d->session, f->name, bytes, n);
+        no = agent_file_put(d->session, f->name, bytes, n);
     if (no == 0 && !equal)
         tell(s, there ? 'r' : 'f', state->name, f->name);
     free(bytes);
@@ -236,7 +236,7 @@ static int dirs_open(const struct agent *a, enum agent_os os, int home, int stat
         if (one->from[os])
             s->dirs[i].host = openat(home, one->from[os] + 2, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         for (size_t k = 0; k < one->n_files; k++)
-            s->files[n++] = s->dirs[i].host < 0 ? -ENOENT : open_file(s->dirs[i].host, one->files[k].name, true);
+            s->files[n++] = s->dirs[i].host < 0 ? -ENOENT : agent_file_open(s->dirs[i].host, one->files[k].name, true);
     }
     return 0;
 }

@@ -1,4 +1,4 @@
-/* `agent`: lists agents, and copies their login into the directory of a session. */
+/* Agents: started by name, what their boxes changed merged, listed, and their login copied for a session. */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -6,9 +6,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/json.h"
 #include "base/str.h"
 #include "cli/cli.h"
 #include "cli/people.h"
+#include "client/entry.h"
 
 static int agent_failed(const struct pinfold_error *error)
 {
@@ -46,6 +48,91 @@ static const char *absolute(const char *path, char here[PATH_MAX])
     return here;
 }
 
+/* Names in it are a box's. */
+static int print_safe(char *text)
+{
+    int status = STATUS_YES;
+    for (const char *at = text; *at && status == STATUS_YES;) {
+        size_t n = strcspn(at, "\n");
+        auto_buf struct buf line = BUF((size_t)1 << 22);
+        size_t name = strcspn(at, "\t\n");
+        utf8_safe(&line, (struct str){at, name});
+        if (name < n) {
+            buf_char(&line, '\t');
+            utf8_safe(&line, (struct str){at + name + 1, n - name - 1});
+        }
+        buf_char(&line, '\n');
+        status = print(buf_cstr(&line));
+        at += n + (at[n] == '\n');
+    }
+    free(text);
+    return status;
+}
+
+bool start_named(struct ask *a, const char *word)
+{
+    a->agent = entry_agent_known(word) ? word : NULL;
+    return a->agent != NULL;
+}
+
+/* The person's options stand behind those of the agent, and win over them. */
+static bool join_options(struct ask *a, const struct pinfold_option *first)
+{
+    size_t n = 0;
+    while (first[n].name)
+        n++;
+    struct pinfold_option *all = calloc(n + a->n_policy + 4, sizeof *all);
+    if (!all)
+        return false;
+    memcpy(all, first, n * sizeof *all);
+    memcpy(all + n, a->policy, a->n_policy * sizeof *all);
+    free(a->policy);
+    a->policy = all;
+    a->n_policy += n;
+    return true;
+}
+
+int verb_start(struct ask *a)
+{
+    struct pinfold_error error = {0};
+    struct agent_begun b;
+    if (!a->agent) {
+        complain("agent run: missing argument: the agent's name (pinfold agent list)");
+        return STATUS_USAGE;
+    }
+    const struct agent_begin ask = {.name = a->agent,
+                                    .options = a->policy,
+                                    .words = a->words,
+                                    .unattended = a->unattended,
+                                    .look_only = a->explain};
+    if (entry_agent_begin(&ask, &b, &error) < 0) {
+        (void)fail(&error);
+        return STATUS_SANDBOX;
+    }
+    int status = STATUS_SANDBOX;
+    if (!join_options(a, b.options)) {
+        complain("out of memory");
+    } else if (a->explain) {
+        char **given = a->words;
+        a->words = b.argv;
+        a->n_words = 0;
+        while (b.argv[a->n_words])
+            a->n_words++;
+        status = print(b.about);
+        if (status == STATUS_YES)
+            status = verb_explain(a);
+        a->words = given;
+    } else {
+        if (b.first && !a->quiet)
+            complain_lines(b.first);
+        if (!a->quiet)
+            complain_lines(b.notes);
+        status = run_command(a, (const char *const *)b.argv);
+    }
+    entry_agent_end(&b);
+    return status;
+}
+
 int verb_agent(struct ask *a)
 {
     struct pinfold_error error = {0};
@@ -65,6 +152,12 @@ int verb_agent(struct ask *a)
         int status = print_free(text);
         return status == STATUS_YES ? print("\n") : status;
     }
-    complain("agent: list, or prepare AGENT DIRECTORY");
+    if (a->n_words >= 2 && same(a->words[0], "merge")) {
+        const char *const *takes = a->n_words > 2 ? (const char *const *)(a->words + 2) : NULL;
+        if (entry_agent_merge(a->words[1], takes, &text, &error) < 0)
+            return agent_failed(&error);
+        return print_safe(text);
+    }
+    complain("agent: list, run NAME, merge NAME [FILE[:KEY]...], or prepare AGENT DIRECTORY");
     return STATUS_USAGE;
 }

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/json.h"
+#include "client/entry.h"
 
 void complain(const char *format, ...)
 {
@@ -153,7 +154,9 @@ static void take_own(struct ask *a, const struct own_flag *f, const char *value)
                     {"recreate", offsetof(struct ask, recreate)},
                     {"dry-run", offsetof(struct ask, dry_run)},
                     {"detach", offsetof(struct ask, detach)},
-                    {"parents", offsetof(struct ask, parents)}};
+                    {"parents", offsetof(struct ask, parents)},
+                    {"unattended", offsetof(struct ask, unattended)},
+                    {"explain", offsetof(struct ask, explain)}};
     static const struct {
         const char *name;
         size_t at;
@@ -233,6 +236,18 @@ static bool take_flag(struct ask *a, const char *word, char ***next)
     return true;
 }
 
+/* Options of pinfold come first; whatever is none is the agent's, with all that follows. */
+static bool agents_word(const struct ask *a, const char *word)
+{
+    const char *equals = strchr(word, '=');
+    struct str name = {word + 2, equals ? (size_t)(equals - word - 2) : strlen(word) - (word[1] ? 2 : 1)};
+    if (word[1] != '-')
+        return true;
+    if (a->agent && entry_agent_owns(a->agent, word))
+        return true;
+    return !find_own(a->verb, name, 0) && !find_policy(a->verb, name);
+}
+
 bool ask_parse(struct ask *a, int argc, char **argv)
 {
     bool command = a->verb == VERB_RUN || a->verb == VERB_EXPLAIN || a->verb == VERB_SHOW_RUN;
@@ -253,6 +268,12 @@ bool ask_parse(struct ask *a, int argc, char **argv)
         if (same(word, "--")) {
             next++;
             break;
+        }
+        if (a->verb == VERB_START && a->agent && (word[0] != '-' || agents_word(a, word)))
+            break;
+        if (a->verb == VERB_START && !a->agent && word[0] != '-') {
+            a->agent = *next++;
+            continue;
         }
         if (word[0] == '-' && word[1]) {
             next++;

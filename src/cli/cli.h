@@ -39,10 +39,12 @@ enum verb_id {
     VERB_LS = 1 << 19,
     VERB_SHOW_RUN = 1 << 20,
     VERB_PATH = 1 << 21,
-    VERB_AGENT = 1 << 22
+    VERB_AGENT = 1 << 22,
+    VERB_START = 1 << 23 /* an agent by its name */
 };
-#define VERBS_OF_FILES    (VERB_CAT | VERB_WRITE | VERB_CP | VERB_LS | VERB_PATH)
-#define VERBS_WITH_POLICY (VERB_RUN | VERB_SHELL | VERB_EXPLAIN | VERB_SHOW_RUN | VERB_POLICY | VERB_SESSION | VERB_MCP)
+#define VERBS_OF_FILES (VERB_CAT | VERB_WRITE | VERB_CP | VERB_LS | VERB_PATH)
+#define VERBS_WITH_POLICY                                                                                              \
+    (VERB_RUN | VERB_SHELL | VERB_EXPLAIN | VERB_SHOW_RUN | VERB_POLICY | VERB_SESSION | VERB_MCP | VERB_START)
 
 /* The parsed command line. Arrays have room for all of argv; strings point into argv. */
 struct ask {
@@ -60,6 +62,8 @@ struct ask {
     const char *mode; /* of files */
     bool parents;
     bool json, names, quiet, verbose, show_values, no_layers, origins, verify, follow, remove, dry_run;
+    const char *agent; /* VERB_START: its name */
+    bool unattended, explain;
     unsigned closed_stdio; /* bits of the standard descriptors that were closed at the start */
     char *const *line;     /* all arguments, where no verb was said; NULL */
     char **words;          /* arguments that are no flags: a command, a path, a sub-verb; NULL-terminated */
@@ -125,7 +129,12 @@ int verb_cp(struct ask *a);
 int verb_ls(struct ask *a);
 int verb_path(struct ask *a);
 int verb_agent(struct ask *a);
+int verb_start(struct ask *a);
+/* `pinfold claude`: true, with the verb and the agent in `a`, when a word names an agent. */
+bool start_named(struct ask *a, const char *word);
 /* `run --session`: runs the command in the session of that name, which is started if needed. */
+/* Runs `argv` as `run` does; the options are a->policy. */
+int run_command(struct ask *a, const char *const *argv);
 int run_in_session(struct ask *a, const char *const *argv);
 
 /* run.c: messages around a run, and its result. */

@@ -36,7 +36,7 @@ static const struct {
                 {VERB_CP, {WORD_PLACE}, NULL},
                 {VERB_LS, {WORD_PLACE}, NULL},
                 {VERB_PATH, {WORD_PART, WORD_SESSION, WORD_FILE}, "to-box to-host"},
-                {VERB_AGENT, {WORD_PART, WORD_AGENT, WORD_FILE}, "list prepare"},
+                {VERB_AGENT, {WORD_PART, WORD_AGENT, WORD_FILE}, "list run merge prepare"},
                 {VERB_EXPLAIN, {WORD_COMMAND}, NULL},
                 {VERB_SHOW_RUN, {WORD_COMMAND}, NULL},
                 {VERB_POLICY, {WORD_PART, WORD_FILE}, "check print schema convert"},

@@ -120,6 +120,8 @@ static int run_verb(struct ask *a)
         return verb_path(a);
     case VERB_AGENT:
         return verb_agent(a);
+    case VERB_START:
+        return verb_start(a);
     case VERB_HELP:
         break;
     }
@@ -143,6 +145,10 @@ int main(int argc, char **argv)
     else if (word && (same(word, "--help") || same(word, "-h") || same(word, "--help=all")))
         return help_print(VERB_HELP, strchr(word, '=') ? "all" : "");
     verb = word && word[0] != '-' ? verb_find(word) : NULL;
+    if (verb && verb->id == VERB_AGENT && argc > 2 && same(argv[2], "run"))
+        verb = (from = 3, verb_find("claude")); /* the name follows, behind options */
+    else if (word && word[0] != '-' && (!verb || verb->id == VERB_START))
+        verb = start_named(&a, word) ? verb_find("claude") : verb;
     if (word && word[0] != '-' && !verb)
         return unknown_verb(word);
     if (!verb && has_dashes(argc, argv))
@@ -153,8 +159,7 @@ int main(int argc, char **argv)
         a.line = argv + 1;
     }
     a.verb = verb->id;
-    int status =
-        verb->id == VERB_RUN || verb->id == VERB_SHELL || verb->id == VERB_EXEC ? STATUS_SANDBOX : STATUS_USAGE;
+    int status = (verb->id & (VERB_RUN | VERB_SHELL | VERB_EXEC | VERB_START)) != 0 ? STATUS_SANDBOX : STATUS_USAGE;
     if (ask_parse(&a, argc - from > 0 ? argc - from : 0, argv + (argc < from ? argc : from)))
         status = a.help ? help_print(verb->id, a.help) : run_verb(&a);
     ask_free(&a);

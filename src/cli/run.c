@@ -14,6 +14,7 @@
 #include "base/buf.h"
 #include "base/fd.h"
 #include "cli/cli.h"
+#include "client/entry.h"
 
 struct output_lines {
     bool around; /* the lines before and after */
@@ -68,7 +69,7 @@ static bool take_control(const char *text, int *ret)
     return true;
 }
 
-static int run(struct ask *a, const char *const *argv)
+int run_command(struct ask *a, const char *const *argv)
 {
     struct output_lines lines = choose_lines(a);
     struct pinfold_policy_options po = {.size = sizeof po,
@@ -117,7 +118,11 @@ int verb_run(struct ask *a)
         complain("run: missing argument: the command (pinfold run [OPTIONS] [--] COMMAND [ARG...])");
         return STATUS_SANDBOX;
     }
-    return run(a, (const char *const *)a->words);
+    const char *slash = strrchr(a->words[0], '/'), *name = slash ? slash + 1 : a->words[0];
+    int status = run_command(a, (const char *const *)a->words);
+    if (status > 0 && status < 124 && !a->quiet && !a->json && entry_agent_known(name))
+        complain("%s had neither its login nor its settings in this box; 'pinfold %s' gives it both", name, name);
+    return status;
 }
 
 /* A word that is no directory, as `pinfold --memory 100M ls`: `run` was left out. */
@@ -157,5 +162,5 @@ int verb_shell(struct ask *a)
     if (!a->text)
         add_prompt(a);
     const char *const argv[] = {shell, NULL};
-    return run(a, argv);
+    return run_command(a, argv);
 }

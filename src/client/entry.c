@@ -1,4 +1,5 @@
-/* Hidden subcommands with which pinfold starts itself: the server of the shared library, the attack program, the guard. */
+/* Hidden subcommands with which pinfold starts itself: the server of the shared library, the attack program, the guard;
+   and what the command line alone uses of the parts below. */
 #include "client/entry.h"
 
 #include "backends/native/native.h"
@@ -20,4 +21,29 @@ bool entry_hidden(int argc, char **argv, int *ret_status)
         return true;
     }
     return false;
+}
+
+bool entry_agent_known(const char *name)
+{
+    return agent_start_known(name);
+}
+
+bool entry_agent_owns(const char *name, const char *option)
+{
+    return agent_start_owns(name, option);
+}
+
+int entry_agent_begin(const struct agent_begin *ask, struct agent_begun *ret, struct pinfold_error *error)
+{
+    return agent_start_begin(ask, ret, error);
+}
+
+void entry_agent_end(struct agent_begun *b)
+{
+    agent_start_end(b);
+}
+
+int entry_agent_merge(const char *name, const char *const *takes, char **ret, struct pinfold_error *error)
+{
+    return agent_start_merge(name, takes, ret, error);
 }

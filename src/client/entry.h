@@ -1,7 +1,15 @@
 /* Hidden entry points of the program: other parts of pinfold start it with these arguments. */
 #pragma once
 #include <stdbool.h>
+#include "run/agent_start.h" /* the command line's agents, which are no part of the library */
 
 /* --serve (server of the shared library) and --attack (doctor's attacks in a box): true if it was one of them. --guard-process
    (the guard of a box) does not return. */
 bool entry_hidden(int argc, char **argv, int *ret_status);
+
+/* Agents by name: run/agent_start.h says what they do. */
+bool entry_agent_known(const char *name);
+bool entry_agent_owns(const char *name, const char *option);
+int entry_agent_begin(const struct agent_begin *ask, struct agent_begun *ret, struct pinfold_error *error);
+void entry_agent_end(struct agent_begun *b);
+int entry_agent_merge(const char *name, const char *const *takes, char **ret, struct pinfold_error *error);

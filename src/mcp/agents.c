@@ -491,6 +491,11 @@ static bool configure_agent(const char *said, const struct pinfold_value *root, 
                  is_profile(profile) ? "this agent has no profiles" : "a profile is letters, digits, '-' and '_'");
         return false;
     }
+    if (!pinfold_value_is_true(pinfold_value_get(a, "prompt"))) {
+        snprintf(why, room, "--agent %s: this agent is started by its name only (pinfold %.*s)", said, (int)name.n,
+                 name.p);
+        return false;
+    }
     struct configured *c = &configured[n_configured++];
     snprintf(c->agent, sizeof c->agent, "%.*s", (int)name.n, name.p);
     snprintf(c->profile, sizeof c->profile, "%.*s", (int)profile.n, profile.p);

@@ -41,6 +41,8 @@ static void put_agent(struct json *j, const struct agent *a)
     for (size_t i = 0; a->servers && a->servers[i]; i++)
         json_text(j, NULL, a->servers[i]);
     json_array_end(j);
+    json_bool(j, "prompt", a->prompt != NULL);
+    json_bool(j, "start", a->start.command != NULL);
     json_bool(j, "profile", a->profile != NULL);
     json_bool(j, "model", a->model != NULL);
     json_bool(j, "resume", a->resume != NULL);

@@ -113,6 +113,61 @@ static int sync_kiro(void)
 #define HOST_DB    at("home/.local/share/kiro-cli/data.sqlite3")
 #define SESSION_DB at("state/data/data.sqlite3")
 
+static struct buf joined(const char *base, const char *host, const char *box)
+{
+    struct buf b = BUF(1 << 16);
+    char *text;
+    size_t n;
+    if (agent_json_join(str_of(base), str_of(host), str_of(box), &text, &n) == 0) {
+        buf_put(&b, text, n);
+        free(text);
+    }
+    return b;
+}
+
+/* What a box gets of a file in JSON, and what becomes of changes on both sides. */
+static void test_json(void **state)
+{
+    (void)state;
+    const char *blank[] = {"a.refresh", "*.deep.*.refresh", NULL}, *only[] = {"projects", NULL};
+    const struct agent_kept f = {.name = "f", .blank = blank, .only = only, .expires = "a.until"};
+    char *text;
+    size_t n;
+    const char *host =
+        "{\"a\":{\"access\":\"A\",\"refresh\":\"SECRET\",\"until\":1900000000123},\"b\":{\"deep\":{\"x\":{"
+        "\"refresh\":[\"SECRET\"]}}},\"projects\":{\"/p\":{\"mine\":1},\"/q\":{\"key\":\"SECRET\"}}}";
+    assert_int_equal(agent_json_shown(&f, "/p", str_of(host), &text, &n), 0);
+    assert_null(strstr(text, "SECRET"));
+    assert_non_null(strstr(text, "\"A\""));
+    assert_non_null(strstr(text, "mine"));
+    assert_false(agent_json_own_login(&f, (struct str){text, n}));
+    free(text);
+    assert_true(agent_json_own_login(&f, str_of(host)));
+    assert_true(agent_json_expires(&f, str_of(host)) == 1900000000);
+    assert_int_equal(agent_json_shown(&f, "/p", STR("[\"SECRET\"]"), &text, &n), -EINVAL);
+    assert_int_equal(agent_json_shown(&f, "/p", STR("{\"a\""), &text, &n), -EINVAL);
+
+    auto_buf struct buf b = joined("{\"x\":1,\"gone\":1,\"o\":{\"p\":1,\"q\":1}}", "{\"x\":2,\"o\":{\"p\":2,\"q\":1}}",
+                                   "{\"x\":1,\"gone\":1,\"box\":1,\"o\":{\"p\":1,\"q\":3}}");
+    struct buf lines = BUF(1 << 16);
+    assert_int_equal(agent_json_changes(&(struct agent_kept){.name = "f"}, "f",
+                                        STR("{\"x\":2,\"box\":1,\"o\":{\"p\":2,\"q\":3}}"), buf_view(&b), &lines),
+                     0);
+    assert_string_equal(buf_cstr(&lines), "");
+    const char *keys[] = {"hooks", NULL};
+    const struct agent_kept keyed = {.name = "f", .keys = keys};
+    struct str was = STR("{\"n\":1}"), now = STR("{\"n\":2,\"hooks\":{\"Stop\":\"evil\"}}");
+    assert_int_equal(agent_json_changes(&keyed, "f", was, now, &lines), 0);
+    assert_string_equal(buf_cstr(&lines), "f:hooks\t(none) -> {\"Stop\":\"evil\"}\n");
+    buf_free(&lines);
+    lines = BUF(1 << 16);
+    assert_int_equal(agent_json_take(&keyed, "n", was, now, STR("{\"mine\":1}"), &lines), -ENOENT);
+    assert_int_equal(agent_json_take(&keyed, "hooks", was, now, STR("{\"mine\":1}"), &lines), 0);
+    assert_non_null(strstr(buf_cstr(&lines), "\"mine\": 1"));
+    assert_non_null(strstr(buf_cstr(&lines), "evil"));
+    buf_free(&lines);
+}
+
 static void test_definitions(void **state)
 {
     (void)state;
@@ -122,10 +177,13 @@ static void test_definitions(void **state)
         struct agent a;
         if (agent_find(t->name, mem, &a, &said) < 0)
             fail_msg("%s", said.text);
-        assert_true(a.n_state > 0 && a.prompt[0] && strstr(a.text, "{prompt}") && strstr(a.text, "{directory}"));
+        assert_true(a.start.command && a.start.install && a.start.n_layers > 0);
+        assert_true(a.prompt || a.start.untried);
+        if (a.prompt)
+            assert_true(a.n_state > 0 && a.prompt[0] && strstr(a.text, "{prompt}") && strstr(a.text, "{directory}"));
         arena_free(mem);
     }
-    assert_int_equal(n, 4);
+    assert_int_equal(n, 12);
     struct arena *mem = arena_new(1 << 20);
     struct agent a;
     assert_int_equal(agent_find("cursor", mem, &a, &said), -EINVAL);
@@ -142,6 +200,16 @@ static void test_definitions(void **state)
         "title: x\ncommand: [x]\nprompt: [y]\ntext: z\nstate: [{name: a, at: ~/x, databases: [{file: x}]}]\n",
         ("title: x\ncommand: [x]\nprompt: [y]\ntext: z\nstate: [{name: a, at: ~/x, files: [{file: x, refresh: "
          "maybe}]}]\n"),
+        "title: x\n",
+        "title: x\nstart: {command: []}\n",
+        "title: x\nstart: {command: [a/b]}\n",
+        "title: x\nstart: {command: [a], keeps: [{files: [x]}]}\n",
+        "title: x\nstart: {command: [a], keeps: [{at: /etc}]}\n",
+        "title: x\nstart: {command: [a], keeps: [{at: ~/.a, shared: [../x]}]}\n",
+        "title: x\nstart: {command: [a], keeps: [{at: ~/.a, files: [~/x]}]}\n",
+        "title: x\nstart: {command: [a], keeps: [{at: ~/.a, files: [{file: a, blnak: [x]}]}]}\n",
+        "title: x\nstart: {command: [a], keep: []}\n",
+        "title: x\ncommand: [a]\nstart: {command: [a]}\n",
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         said.text[0] = 0;
@@ -607,7 +675,8 @@ static void test_confined(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_definitions),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_json),
+                                       cmocka_unit_test(test_definitions),
                                        cmocka_unit_test(test_argv),
                                        cmocka_unit_test(test_flags),
                                        cmocka_unit_test(test_flags_without_a_place),

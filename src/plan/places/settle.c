@@ -85,6 +85,23 @@ static int check_point(struct settling *s, struct plan_place *p, const struct pl
                    origin_of(m, p->origin), directory ? p->src : p->dst);
 }
 
+/*
+ * ~/.local/state/pinfold-agents/NAME/PROJECT/boxN: what boxes of an agent have in place of its directory (run/agent_start.c).
+ * Nothing on the host runs it, so it is kept private, as a cache is; what is shared with the host is mounted in it.
+ */
+static bool is_agent_layer(const struct making *m, const struct plan_place *p)
+{
+    const char *home = m->facts->home, *at = p->src;
+    size_t n = home ? strlen(home) : 0;
+    static const char below[] = "/.local/state/pinfold-agents/";
+    if (!p->mount || !n || !at || strncmp(at, home, n) != 0 || strncmp(at + n, below, sizeof below - 1) != 0)
+        return false;
+    at += n + sizeof below - 2;
+    for (int i = 0; i < 2 && at; i++)
+        at = strchr(at + 1, '/');
+    return at && strncmp(at, "/box", 4) == 0 && !strchr(at + 1, '/');
+}
+
 /* Attaches a clone of the host's tree at p->src. */
 static int attach(struct settling *s, struct plan_place *p, struct plan_place *around, bool writable)
 {
@@ -95,7 +112,8 @@ static int attach(struct settling *s, struct plan_place *p, struct plan_place *a
     if (around->region == REGION_HIDDEN)
         around->opened = true;
     if (r == 0 && writable)
-        r = add_guard(m, GUARD_RULE_ROOT, p->dst, p->origin);
+        r = is_agent_layer(m, p) ? add_private(m, p->dst, true, p->origin)
+                                 : add_guard(m, GUARD_RULE_ROOT, p->dst, p->origin);
     /* In a private tree everything is free, including sockets; a tree of the host's there is not. */
     else if (r == 0 && (p->under_writable || around->region == REGION_PRIVATE || around->region == REGION_HIDDEN))
         r = add_guard(m, GUARD_RULE_PROTECT, p->dst, p->origin);

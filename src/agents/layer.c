@@ -1,0 +1,410 @@
+/*
+ * The layer of a project: a directory that boxes write, in place of the agent's own on the host. Files of the host are copied
+ * into it, and what was copied is kept beside (`seeds`, which no box reaches): so it is known who changed what. A file that only
+ * the host changed is copied again; of JSON that both changed, keys are joined; of other files that both changed, the box's stays.
+ *
+ * A box can have made anything of its layer, also while this works. So a process does it that keeps no capability and is bound by
+ * Landlock to these directories; it follows no link, and parses there what boxes wrote. Its answer is text in memory.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "agents/agents.h"
+#include "base/fd.h"
+#include "sys/caps.h"
+#include "sys/landlock.h"
+#include "sys/process.h"
+#include "sys/socket.h"
+
+enum { TREE_DEPTH = 16, TREE_FILES = 4096, TREE_BYTES = 128 << 20, ANSWER_MAX = 32 << 20 };
+
+struct layer_work {
+    const struct agent_layers *l;
+    enum agent_layers_work work;
+    const char *wanted;
+    const struct agent_kept *file; /* at hand */
+    size_t layer;
+    char name[1024]; /* of what is at hand, below the layer's directory */
+    size_t files, bytes;
+    bool full, found;
+    struct buf out;
+};
+
+struct text {
+    char *p;
+    size_t n;
+    bool there;
+};
+
+static struct str view(const struct text *t)
+{
+    return (struct str){t->p ? t->p : "", t->n};
+}
+
+static bool equal(const struct text *a, const struct text *b)
+{
+    return a->there == b->there && str_eq(view(a), view(b));
+}
+
+/* A regular file below, and nothing for all else: what a box left there instead is no setting. */
+static struct text text_of(int dir, const char *name)
+{
+    struct text t = {0};
+    auto_fd int fd = agent_file_open(dir, name, false);
+    t.there = agent_file_read(fd, &t.p, &t.n) == 0;
+    return t;
+}
+
+static void text_free(struct text *t)
+{
+    free(t->p);
+}
+#define auto_text __attribute__((cleanup(text_free)))
+
+static void say(struct layer_work *w, const char *what)
+{
+    buf_printf(&w->out, "%s/%s %s\n", w->l->agent->start.layers[w->layer].at, w->name, what);
+}
+
+/* A directory below that is one, made if need be: a link or a file in its place is put away. */
+static int directory(int dir, const char *name)
+{
+    struct stat st;
+    if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISDIR(st.st_mode))
+        (void)unlinkat(dir, name, 0);
+    if (mkdirat(dir, name, 0700) < 0 && errno != EEXIST)
+        return -errno;
+    int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    return fd < 0 ? -errno : fd;
+}
+
+/* ---- bring ---- */
+
+static int bring_file(struct layer_work *w, int from, int box, int seeds, const char *name)
+{
+    const struct agent_kept *f = w->file;
+    auto_text struct text host = {0}, shown = {0};
+    int no = agent_file_read(from, &host.p, &host.n);
+    if (no == -EFBIG) {
+        say(w, "is larger than 16 MiB and is not in the box");
+        return 0;
+    }
+    if (no < 0)
+        return no == -EINVAL ? 0 : no; /* a socket, a FIFO */
+    w->bytes += host.n;
+    host.there = true;
+    if (f->blank || f->only) {
+        no = agent_json_shown(f, w->l->directory, view(&host), &shown.p, &shown.n);
+        if (no == -EINVAL) {
+            say(w, "is no JSON object, so nothing of it is in the box; mend it outside");
+            return 0;
+        }
+    } else {
+        shown.p = malloc(host.n + 1);
+        shown.n = host.n;
+        no = shown.p ? (void)memcpy(shown.p, host.p, host.n), 0 : -ENOMEM;
+    }
+    shown.there = true;
+    auto_text struct text seed = text_of(seeds, name);
+    if (no < 0 || equal(&seed, &shown))
+        return no;
+    auto_text struct text mine = text_of(box, name);
+    if (f->login) {
+        if (mine.there && agent_json_own_login(f, view(&mine)))
+            return 0;
+    } else if (mine.there && equal(&mine, &shown)) { /* a change was taken over */
+        return agent_file_put(seeds, name, shown.p, shown.n);
+    } else if (seed.there ? !equal(&mine, &seed) : mine.there) {
+        auto_text struct text both = {0};
+        if (!mine.there || agent_json_join(view(&seed), view(&shown), view(&mine), &both.p, &both.n) < 0) {
+            say(w, "was changed outside and by a box; boxes of this project keep theirs");
+            return 0;
+        }
+        no = agent_file_put(box, name, both.p, both.n);
+        return no < 0 ? no : agent_file_put(seeds, name, shown.p, shown.n);
+    }
+    no = agent_file_put(box, name, shown.p, shown.n);
+    return no < 0 ? no : agent_file_put(seeds, name, shown.p, shown.n);
+}
+
+static int bring(struct layer_work *w, int from, int box, int seeds, const char *name, unsigned depth);
+
+static int bring_entry(struct layer_work *w, int dir, int box, int seeds, const struct dirent *d, unsigned depth)
+{
+    char to[PATH_MAX];
+    auto_fd int from = agent_file_open(dir, d->d_name, false);
+    if (from < 0) { /* a link stays one: what it names is read in the box, if it may be */
+        ssize_t n = from == -ELOOP ? readlinkat(dir, d->d_name, to, sizeof to - 1) : -1;
+        if (n > 0) {
+            to[n] = 0;
+            (void)symlinkat(to, box, d->d_name); /* or the box has something of that name */
+        }
+        return 0;
+    }
+    return bring(w, from, box, seeds, d->d_name, depth);
+}
+
+static int bring_directory(struct layer_work *w, int from, int box, int seeds, const char *name, unsigned depth)
+{
+    auto_fd int to = directory(box, name), seed = directory(seeds, name);
+    DIR *all = to < 0 || seed < 0 ? NULL : fdopendir(dup(from));
+    if (!all)
+        return to < 0 ? to : seed < 0 ? seed : -errno;
+    int no = 0;
+    for (struct dirent *d; no == 0 && (d = readdir(all));) {
+        if (strcmp(d->d_name, ".") == 0 || strcmp(d->d_name, "..") == 0 || strcmp(d->d_name, ".git") == 0)
+            continue; /* a repository's own files would be most of a plugin's bytes */
+        if (w->files++ >= TREE_FILES || w->bytes >= TREE_BYTES || depth >= TREE_DEPTH) {
+            if (!w->full)
+                say(w, "is larger than what is copied (4,096 files, 128 MiB); the rest is not in the box");
+            w->full = true;
+            break;
+        }
+        no = bring_entry(w, from, to, seed, d, depth + 1);
+    }
+    (void)closedir(all);
+    return no;
+}
+
+static int bring(struct layer_work *w, int from, int box, int seeds, const char *name, unsigned depth)
+{
+    struct stat st;
+    if (fstat(from, &st) < 0)
+        return -errno;
+    return S_ISDIR(st.st_mode) ? bring_directory(w, from, box, seeds, name, depth)
+                               : bring_file(w, from, box, seeds, name);
+}
+
+/* The host has it no longer: it goes, unless a box has made something else of it. */
+static int withdraw(int box, int seeds, const char *name)
+{
+    auto_text struct text seed = text_of(seeds, name), mine = text_of(box, name);
+    if (!seed.there)
+        return 0;
+    if (equal(&seed, &mine))
+        (void)unlinkat(box, name, 0);
+    return unlinkat(seeds, name, 0) < 0 && errno != ENOENT ? -errno : 0;
+}
+
+/* "a/b/" or "a/f": where something of the host is mounted. */
+static int make_place(int box, const char *place)
+{
+    char part[256];
+    auto_fd int dir = dup(box);
+    for (const char *slash; (slash = strchr(place, '/')); place = slash + 1) {
+        if ((size_t)(slash - place) >= sizeof part)
+            return -ENAMETOOLONG;
+        snprintf(part, sizeof part, "%.*s", (int)(slash - place), place);
+        int next = directory(dir, part);
+        if (next < 0)
+            return next;
+        (void)close(dir);
+        dir = next;
+    }
+    struct stat st;
+    if (!*place || (fstatat(dir, place, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode)))
+        return 0;
+    return agent_file_put(dir, place, "", 0);
+}
+
+/* ---- changes ---- */
+
+static bool wanted(struct layer_work *w, const char **ret_key)
+{
+    size_t n = strlen(w->name);
+    if (w->work != AGENT_TAKE || w->found || strncmp(w->wanted, w->name, n) != 0)
+        return false;
+    *ret_key = w->wanted[n] == ':' ? w->wanted + n + 1 : NULL;
+    return !w->wanted[n] || w->wanted[n] == ':';
+}
+
+static int take_file(struct layer_work *w, int host, const struct text *seed, const struct text *mine, const char *key)
+{
+    auto_text struct text theirs = {0};
+    auto_buf struct buf bytes = BUF(AGENT_FILE_MAX + 1);
+    if (host >= 0 && lseek(host, 0, SEEK_SET) == 0)
+        theirs.there = agent_file_read(host, &theirs.p, &theirs.n) == 0;
+    int no = 0;
+    if (key)
+        no = agent_json_take(w->file, key, view(seed), view(mine), view(&theirs), &bytes);
+    else if (w->file->only || w->file->keys || (theirs.there && !equal(&theirs, seed)) || !mine->there)
+        return -EBUSY; /* a part of the file, or not what the box began with: as a whole it would undo what is outside */
+    else
+        buf_str(&bytes, view(mine));
+    if (no < 0)
+        return no;
+    w->found = true;
+    buf_printf(&w->out, "%zu\n%s\n", w->layer, w->name);
+    buf_str(&w->out, buf_view(&bytes));
+    return 0;
+}
+
+static int look_file(struct layer_work *w, int host, int box, int seeds, const char *name)
+{
+    const char *key;
+    auto_text struct text seed = text_of(seeds, name), mine = text_of(box, name);
+    if (equal(&seed, &mine))
+        return 0;
+    if (w->work == AGENT_TAKE)
+        return wanted(w, &key) ? take_file(w, host, &seed, &mine, key) : 0;
+    if (mine.there && agent_json_changes(w->file, w->name, view(&seed), view(&mine), &w->out) == 0)
+        return 0;
+    buf_printf(&w->out, "%s\t%s\n", w->name, !mine.there ? "removed" : seed.there ? "changed" : "new");
+    return 0;
+}
+
+/* Names in the box's and in the copied directory, each once. */
+static int look(struct layer_work *w, int host, int box, int seeds, const char *name, unsigned depth)
+{
+    struct stat st;
+    size_t n = strlen(w->name);
+    bool is_dir = fstatat(box, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
+    if (!is_dir)
+        return look_file(w, host, box, seeds, name);
+    auto_fd int here = openat(box, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    auto_fd int was = openat(seeds, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    int no = 0;
+    for (int pass = 0; pass < 2 && no == 0; pass++) {
+        DIR *all = (pass ? was : here) < 0 ? NULL : fdopendir(dup(pass ? was : here));
+        for (struct dirent *d; all && no == 0 && (d = readdir(all));) {
+            bool both = pass && fstatat(here, d->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+            if (strcmp(d->d_name, ".") == 0 || strcmp(d->d_name, "..") == 0 || both || depth >= TREE_DEPTH ||
+                w->files++ > 4 * TREE_FILES || strpbrk(d->d_name, "\n\t:") ||
+                n + strlen(d->d_name) + 2 > sizeof w->name)
+                continue;
+            snprintf(w->name + n, sizeof w->name - n, "/%s", d->d_name);
+            auto_fd int inner = host < 0 ? -1 : agent_file_open(host, d->d_name, false);
+            no = look(w, inner, here, was, d->d_name, depth + 1);
+            w->name[n] = 0;
+        }
+        if (all)
+            (void)closedir(all);
+    }
+    return no;
+}
+
+/* ---- the process ---- */
+
+static int work_layer(struct layer_work *w, const struct agent_layer *layer, const struct agent_layer_open *o)
+{
+    int no = 0;
+    for (size_t i = 0; no == 0 && i < layer->n_files; i++) {
+        w->file = &layer->files[i];
+        w->files = 0;
+        snprintf(w->name, sizeof w->name, "%s", w->file->name);
+        if (w->work != AGENT_BRING)
+            no = w->file->login ? 0 : look(w, o->files[i], o->box, o->seeds, w->file->name, 0);
+        else if (o->files[i] == -ENOENT)
+            no = withdraw(o->box, o->seeds, w->file->name);
+        else if (o->files[i] >= 0)
+            no = bring(w, o->files[i], o->box, o->seeds, w->file->name, 0);
+        else
+            say(w, "cannot be read and is not in the box");
+    }
+    for (size_t i = 0; no == 0 && w->work == AGENT_BRING && o->places && o->places[i]; i++)
+        no = make_place(o->box, o->places[i]);
+    return no;
+}
+
+static int bind_to(const struct agent_layers *l)
+{
+    int abi = sys_landlock_abi();
+    (void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    (void)sys_caps_keep(0);
+    (void)setrlimit(RLIMIT_NPROC, &(struct rlimit){0, 0});
+    (void)setrlimit(RLIMIT_CORE, &(struct rlimit){1, 1}); /* 0 would not stop a program of core_pattern */
+    if (abi < 1)
+        return 0; /* no link is followed */
+    const uint64_t look = LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR;
+    uint64_t all =
+        SYS_LANDLOCK_ALL_FILES_1 | (abi >= 2 ? SYS_LANDLOCK_REFER : 0u) | (abi >= 3 ? SYS_LANDLOCK_TRUNCATE : 0u);
+    auto_fd int rules = sys_landlock_create(&(struct sys_landlock_ruleset){.files = all});
+    int no = rules < 0 ? rules : 0;
+    for (size_t i = 0; no == 0 && i < l->agent->start.n_layers; i++) {
+        const struct agent_layer_open *o = &l->open[i];
+        const uint64_t most = all & ~(uint64_t)(LANDLOCK_ACCESS_FS_EXECUTE | SYS_LANDLOCK_REFER);
+        no = sys_landlock_allow(rules, &(struct sys_landlock_path){.rights = most, .parent = o->box});
+        if (no == 0)
+            no = sys_landlock_allow(rules, &(struct sys_landlock_path){.rights = most, .parent = o->seeds});
+        for (size_t k = 0; no == 0 && k < l->agent->start.layers[i].n_files; k++) {
+            struct stat st;
+            if (o->files[k] >= 0 && fstat(o->files[k], &st) == 0 && S_ISDIR(st.st_mode))
+                no = sys_landlock_allow(rules, &(struct sys_landlock_path){.rights = look, .parent = o->files[k]});
+        }
+    }
+    return no < 0 ? no : sys_landlock_restrict(rules);
+}
+
+static _Noreturn void work_alone(struct layer_work *w, int out, int say_to)
+{
+    const struct agent_start *s = &w->l->agent->start;
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    int no = bind_to(w->l);
+    for (w->layer = 0; no == 0 && w->layer < s->n_layers; w->layer++)
+        no = work_layer(w, &s->layers[w->layer], &w->l->open[w->layer]);
+    if (no == 0 && w->work == AGENT_TAKE && !w->found)
+        no = -ENOENT;
+    if (no == 0)
+        no = buf_ok(&w->out) ? fd_write_all(out, buf_cstr(&w->out), w->out.n) : -ENOMEM;
+    (void)sys_send(say_to, &no, sizeof no, MSG_NOSIGNAL);
+    _exit(0);
+}
+
+static int answer_read(int fd, struct buf *ret)
+{
+    struct stat st;
+    if (fstat(fd, &st) < 0 || st.st_size < 0 || st.st_size > ANSWER_MAX)
+        return -EFBIG;
+    char *to = buf_space(ret, (size_t)st.st_size + 1);
+    ssize_t n = to ? pread(fd, to, (size_t)st.st_size, 0) : -1;
+    if (n < 0)
+        return -ENOMEM;
+    buf_grew(ret, (size_t)n);
+    return 0;
+}
+
+int agent_layers_do(const struct agent_layers *l, enum agent_layers_work work, const char *name, struct buf *ret,
+                    struct err *e)
+{
+    struct layer_work w = {.l = l, .work = work, .wanted = name, .out = BUF(ANSWER_MAX)};
+    int pair[2], no = 0, status;
+    auto_fd int memory = sys_memory("agent");
+    if (memory < 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+        return err_sys(e, ERR_SYSTEM, errno ? errno : ENOMEM, "cannot prepare the settings of %s", l->agent->title);
+    pid_t pid = fork();
+    if (pid == 0) {
+        (void)close(pair[0]);
+        work_alone(&w, memory, pair[1]);
+    }
+    (void)close(pair[1]);
+    long got = pid < 0 ? -errno : agent_hear(pair[0], agent_patience(), &no, sizeof no);
+    (void)close(pair[0]);
+    if (pid > 0) {
+        (void)kill(pid, SIGKILL);
+        while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+            ;
+    }
+    if (got == 0 || (got > 0 && got != (long)sizeof no))
+        return err_say(e, ERR_SYSTEM, "the process that copies the settings of %s died; nothing was started",
+                       l->agent->title);
+    if (got > 0 && no == 0)
+        no = answer_read(memory, ret);
+    if (got > 0 && no == 0)
+        return 0;
+    no = got < 0 ? (int)got : no;
+    if (work == AGENT_TAKE && (no == -ENOENT || no == -EBUSY))
+        return no;
+    return err_sys(e, ERR_SYSTEM, -no, "cannot copy the settings of %s into the layer of this project",
+                   l->agent->title);
+}

@@ -1,0 +1,12 @@
+/* Finding an agent's program: agent_program.c. */
+#pragma once
+#include "agents/agents.h"
+
+struct agent_program {
+    const char *path;  /* as it was found: an agent may look at the name it is called by */
+    const char *real;  /* without links */
+    const char *other; /* another one of that name that is not used; or NULL */
+    bool on_path;      /* found by PATH */
+};
+int agent_program_find(const struct agent *a, const char *home, struct arena *mem, struct agent_program *ret,
+                       struct err *e);

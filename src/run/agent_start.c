@@ -1,0 +1,619 @@
+/*
+ * Agents by name: what of the person's home a box of one agent gets in this project, as options of pinfold.
+ *
+ *     ~/.local/state/pinfold-agents/NAME/PROJECT/   (PROJECT: the hash of its path; `project` says which)
+ *         box0, box1 ...      the layer: what boxes have in place of ~/.claude
+ *         seeds0, seeds1 ...  what was copied last of the host's (agents/layer.c)
+ *         box0-apart0 ...     directories that lie in shared ones and stay in the layer
+ *         lock, live          held while things are copied; while a box runs
+ *
+ * Not in pinfold's own state, of which nothing can be mounted, and not moved by XDG_STATE_HOME: profile base hides it from boxes by
+ * this name.
+ */
+#include "run/agent_start.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "agents/agents.h"
+#include "base/fd.h"
+#include "run/agent_program.h"
+#include "run/caches.h"
+#include "run/options.h"
+#include "run/world.h"
+
+enum { START_ARENA = 32 << 20, SLUG_MAX = 200, DEFINITION_MAX = 1 << 18, SOON_S = 300 };
+
+struct starting {
+    struct arena *mem;
+    struct world world;
+    struct agent agent;
+    struct agent_program program;
+    struct agent_layers layers;
+    const char *workspace, *directory; /* the project; where the agent starts in it */
+    const char *slug;                  /* of that directory, as agents name its sessions; NULL: too long */
+    const char *host[AGENT_LAYERS_MAX], *box[AGENT_LAYERS_MAX]; /* the agent's directories outside and inside */
+    const char *layer;                                          /* pinfold-agents/NAME/PROJECT */
+    bool fresh, look_only;
+    int live;
+    struct pinfold_option *options;
+    size_t n_options;
+    struct buf shared, about, notes;
+};
+
+/* ---- definitions ---- */
+
+static bool plain_name(const char *name)
+{
+    return name && name[0] && name[0] != '.' && name[0] != '-' && !strchr(name, '/') && strlen(name) < 64;
+}
+
+/* CONFIG/agents/NAME.yaml. A file that others may write would choose what a box gets of this home. */
+static int own_definition(const char *name, struct arena *mem, const char **ret_file, struct str *ret, struct err *e)
+{
+    struct world w;
+    if (!plain_name(name))
+        return -ENOENT;
+    int r = world_look(mem, NULL, &w, e);
+    if (r < 0)
+        return r;
+    *ret_file = arena_printf(mem, "%s/agents/%s.yaml", w.config, name);
+    return *ret_file ? read_whole(mem, *ret_file, DEFINITION_MAX, FILE_OWN, false, true, ret, e) : -ENOMEM;
+}
+
+static int definition(const char *name, struct arena *mem, struct agent *ret, struct err *e)
+{
+    agent_own = own_definition;
+    return agent_find(name, mem, ret, e);
+}
+
+bool agent_start_known(const char *name)
+{
+    auto_arena struct arena *mem = arena_new(START_ARENA);
+    const char *file;
+    struct str text;
+    struct err e;
+    for (const struct agent_text *t = agent_texts; t->name; t++) {
+        if (same(t->name, name))
+            return true;
+    }
+    return mem && own_definition(name, mem, &file, &text, &e) != -ENOENT;
+}
+
+bool agent_start_owns(const char *name, const char *option)
+{
+    auto_arena struct arena *mem = arena_new(START_ARENA);
+    struct agent a;
+    if (!mem || definition(name, mem, &a, NULL) < 0)
+        return false;
+    for (size_t i = 0; a.start.own_options && a.start.own_options[i]; i++) {
+        size_t n = strlen(a.start.own_options[i]);
+        if (strncmp(option, a.start.own_options[i], n) == 0 && (!option[n] || option[n] == '='))
+            return true;
+    }
+    return false;
+}
+
+/* ---- places ---- */
+
+static void option(struct starting *s, const char *name, const char *value)
+{
+    struct pinfold_option *o = arena_push(s->mem, &s->options, &s->n_options, sizeof *o);
+    if (o)
+        *o = (struct pinfold_option){name, value};
+}
+
+/* To look only, what is not there yet is left out: nothing is made for that. */
+static void mount(struct starting *s, const char *from, const char *to)
+{
+    if (from && to && (!s->look_only || access(from, F_OK) == 0))
+        option(s, "mount", arena_printf(s->mem, "%s:%s", from, to));
+}
+
+static bool below(const char *path, const char *dir)
+{
+    size_t n = strlen(dir);
+    return strncmp(path, dir, n) == 0 && (!path[n] || path[n] == '/' || same(dir, "/"));
+}
+
+static int look_around(struct starting *s, const char *name, const struct pinfold_option *options, struct err *e)
+{
+    char real[PATH_MAX];
+    int r = world_look(s->mem, NULL, &s->world, e);
+    if (r == 0)
+        r = definition(name, s->mem, &s->agent, e);
+    if (r == 0 && !s->agent.start.command)
+        r = err_say(e, ERR_POLICY, "agent '%s' is not started by name: its definition has no \"start:\"", name);
+    if (r < 0)
+        return r;
+    s->workspace = s->world.cwd;
+    for (const struct pinfold_option *o = options; o && o->name; o++) {
+        if (same(o->name, "workspace") && o->value) {
+            if (!realpath(o->value, real))
+                return err_sys(e, ERR_POLICY, errno, "--workspace %s", o->value);
+            s->workspace = arena_text(s->mem, real);
+        }
+    }
+    if (!s->workspace)
+        return err_sys(e, ERR_SYSTEM, ENOMEM, "agent");
+    s->directory = below(s->world.cwd, s->workspace) ? s->world.cwd : s->workspace;
+    char *slug = arena_text(s->mem, s->directory);
+    for (char *c = slug; c && *c; c++) {
+        if (!((*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || (*c >= '0' && *c <= '9')))
+            *c = '-';
+    }
+    s->slug = slug && strlen(slug) <= SLUG_MAX ? slug : NULL;
+    char sum[65];
+    content_hash(str_of(s->workspace), sum);
+    s->layer = arena_printf(s->mem, "%s/.local/state/pinfold-agents/%s/%.*s", s->world.home, name, CACHES_HASH, sum);
+    s->fresh = s->layer && access(s->layer, F_OK) < 0;
+    for (size_t i = 0; i < s->agent.start.n_layers; i++) {
+        const struct agent_layer *l = &s->agent.start.layers[i];
+        const char *named = l->variable ? getenv(l->variable) : NULL;
+        s->box[i] = arena_printf(s->mem, "%s%s", s->world.home, l->at + 1);
+        s->host[i] = named && named[0] == '/' && realpath(named, real) ? arena_text(s->mem, real) : s->box[i];
+        if (!s->host[i] || strchr(s->host[i], ':') || strchr(s->box[i], ':') || strchr(s->layer, ':'))
+            return err_say(e, ERR_POLICY, "%s: \"%s\" contains \":\", which a mount cannot; use another directory",
+                           s->agent.title, s->host[i] ? s->host[i] : l->at);
+    }
+    s->live = -1;
+    for (size_t i = 0; i < AGENT_LAYERS_MAX; i++) {
+        s->layers.open[i].host = s->layers.open[i].box = s->layers.open[i].seeds = -1;
+        for (size_t k = 0; k < AGENT_KEPT_MAX; k++)
+            s->layers.open[i].files[k] = -ENOENT;
+    }
+    s->layers.agent = &s->agent;
+    s->layers.directory = s->directory;
+    return arena_failed(s->mem) ? err_sys(e, ERR_SYSTEM, ENOMEM, "agent") : 0;
+}
+
+static int open_in(const char *dir, const char *name, size_t i, struct err *e)
+{
+    char path[PATH_MAX];
+    snprintf(path, sizeof path, "%s/%s%zu", dir, name, i);
+    if (mkdir(path, 0700) < 0 && errno != EEXIST)
+        return err_sys(e, ERR_SYSTEM, errno, "cannot create %s", path);
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    return fd < 0 ? err_sys(e, ERR_SYSTEM, errno, "%s", path) : fd;
+}
+
+/* Where the host has a file of the layer; a file of the home itself lies in the directory if a variable names that. */
+static const char *host_file(const struct starting *s, size_t i, const struct agent_kept *f)
+{
+    bool moved = !same(s->host[i], s->box[i]);
+    return f->from && !moved ? arena_printf(s->mem, "%s%s", s->world.home, f->from + 1)
+                             : arena_printf(s->mem, "%s/%s", s->host[i], f->name);
+}
+
+static int open_layers(struct starting *s, struct err *e)
+{
+    int r = make_private_directories(s->layer, e);
+    if (r < 0)
+        return r;
+    caches_note(s->layer, s->workspace);
+    for (size_t i = 0; i < s->agent.start.n_layers; i++) {
+        const struct agent_layer *l = &s->agent.start.layers[i];
+        struct agent_layer_open *o = &s->layers.open[i];
+        if ((o->box = open_in(s->layer, "box", i, e)) < 0)
+            return o->box;
+        if ((o->seeds = open_in(s->layer, "seeds", i, e)) < 0)
+            return o->seeds;
+        for (size_t k = 0; k < l->n_files; k++) {
+            const char *path = host_file(s, i, &l->files[k]);
+            int fd = path ? open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC) : -1;
+            o->files[k] = fd < 0 ? -errno : fd;
+            if (fd < 0 && errno == ENOTDIR)
+                o->files[k] = -ENOENT;
+        }
+    }
+    return 0;
+}
+
+static int hold(const struct starting *s, const char *name, int how, int *ret, struct err *e)
+{
+    char path[PATH_MAX];
+    snprintf(path, sizeof path, "%s/%s", s->layer, name);
+    int fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return err_sys(e, ERR_SYSTEM, errno, "cannot open %s", path);
+    while (flock(fd, how) < 0) {
+        if (errno == EINTR)
+            continue;
+        int no = errno;
+        (void)close(fd);
+        return no == EWOULDBLOCK ? -EWOULDBLOCK : err_sys(e, ERR_SYSTEM, no, "cannot lock %s", path);
+    }
+    *ret = fd;
+    return 0;
+}
+
+/* ---- what is mounted ---- */
+
+/* "projects/{slug}/" for this directory; NULL when it cannot be named. */
+static const char *expanded(struct starting *s, const char *name)
+{
+    const char *at = strstr(name, "{slug}");
+    if (!at)
+        return name;
+    return s->slug ? arena_printf(s->mem, "%.*s%s%s", (int)(at - name), name, s->slug, at + 6) : NULL;
+}
+
+/* Of the host, made if it is missing: a session that begins in a box is to be found outside. */
+static int shared_there(const char *path, bool dir, struct err *e)
+{
+    char parent[PATH_MAX];
+    struct stat st;
+    snprintf(parent, sizeof parent, "%s", path);
+    if (!dir)
+        *strrchr(parent, '/') = 0;
+    int r = make_private_directories(parent, e);
+    if (r < 0 || dir)
+        return r;
+    auto_fd int fd = open(path, O_WRONLY | O_CREAT | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0600);
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return err_sys(e, ERR_SYSTEM, errno, "cannot share %s", path);
+    return S_ISREG(st.st_mode) ? 0 : err_say(e, ERR_POLICY, "cannot share %s: it is no regular file", path);
+}
+
+static int share(struct starting *s, size_t i, struct err *e)
+{
+    const struct agent_layer *l = &s->agent.start.layers[i];
+    const char **places = NULL, **one;
+    size_t n = 0;
+    mount(s, arena_printf(s->mem, "%s/box%zu", s->layer, i), s->box[i]);
+    for (size_t k = 0; l->shared && l->shared[k]; k++) {
+        const char *name = expanded(s, l->shared[k]);
+        size_t length = name ? strlen(name) : 0;
+        if (!name || strchr(name, ':')) {
+            buf_text(&s->notes, "the path of this directory is too long for its sessions to be shared; they stay in "
+                                "the layer of this project\n");
+            continue;
+        }
+        bool dir = name[length - 1] == '/';
+        const char *path = arena_printf(s->mem, "%s/%.*s", s->host[i], (int)(length - dir), name);
+        int r = !path ? -ENOMEM : s->look_only ? 0 : shared_there(path, dir, e);
+        if (r < 0)
+            return r;
+        mount(s, path, arena_printf(s->mem, "%s/%.*s", s->box[i], (int)(length - dir), name));
+        buf_printf(&s->shared, "%s%s/%.*s", s->shared.n ? ", " : "", l->at, (int)(length - dir), name);
+        if ((one = arena_push(s->mem, &places, &n, sizeof *one)))
+            *one = name;
+    }
+    for (size_t k = 0; l->apart && l->apart[k]; k++) {
+        const char *name = expanded(s, l->apart[k]);
+        if (!name)
+            continue;
+        size_t length = strlen(name) - (name[strlen(name) - 1] == '/');
+        const char *path = arena_printf(s->mem, "%s/%.*s", s->host[i], (int)length, name);
+        const char *own = arena_printf(s->mem, "%s/box%zu-apart%zu", s->layer, i, k);
+        int r = !path || !own ? -ENOMEM : s->look_only ? 0 : make_private_directories(path, e);
+        if (r == 0 && !s->look_only)
+            r = make_private_directories(own, e);
+        if (r < 0)
+            return r;
+        mount(s, own, arena_printf(s->mem, "%s/%.*s", s->box[i], (int)length, name));
+    }
+    /* A program that lies in the directory which the layer stands for, such as ~/.claude/local. */
+    const char *slash = strrchr(s->program.path, '/');
+    for (int k = 0; k < 2; k++, slash = strrchr(s->program.real, '/')) {
+        const char *file = k ? s->program.real : s->program.path;
+        size_t length = strlen(s->box[i]);
+        if (!below(file, s->box[i]) || !slash || (size_t)(slash - file) <= length)
+            continue;
+        int first = (int)strcspn(file + length + 1, "/");
+        option(s, "mount",
+               arena_printf(s->mem, "%.*s:%.*s:ro", (int)length + 1 + first, file, (int)length + 1 + first, file));
+        if ((one = arena_push(s->mem, &places, &n, sizeof *one)))
+            *one = arena_printf(s->mem, "%.*s/", first, file + length + 1);
+    }
+    one = arena_push(s->mem, &places, &n, sizeof *one);
+    s->layers.open[i].places = places;
+    return one ? 0 : err_sys(e, ERR_SYSTEM, ENOMEM, "agent");
+}
+
+static void variables(struct starting *s)
+{
+    const struct agent *a = &s->agent;
+    for (size_t i = 0; i < a->start.n_layers; i++) {
+        if (a->start.layers[i].variable)
+            option(s, "env", arena_printf(s->mem, "%s=%s", a->start.layers[i].variable, s->box[i]));
+    }
+    for (size_t i = 0; a->start.env && a->start.env[i]; i += 2)
+        option(s, "env", arena_printf(s->mem, "%s=%s", a->start.env[i], a->start.env[i + 1]));
+    for (size_t i = 0; a->pass && a->pass[i]; i++) {
+        if (getenv(a->pass[i]))
+            option(s, "env", a->pass[i]);
+    }
+    const char *path = getenv("PATH");
+    if (!s->program.on_path)
+        option(s, "env",
+               arena_printf(s->mem, "PATH=%.*s%s%s", (int)(strrchr(s->program.path, '/') - s->program.path),
+                            s->program.path, path ? ":" : "", path ? path : ""));
+}
+
+/* ---- logins ---- */
+
+static void judge_login(struct starting *s, size_t i, const struct agent_kept *f, int fd)
+{
+    struct buf *to = &s->notes;
+    char *bytes = NULL;
+    size_t n = 0;
+    if (!f->login || fd < 0)
+        return;
+    if (agent_file_read(fd, &bytes, &n) == 0) { /* the person's own file */
+        int64_t end = agent_json_expires(f, (struct str){bytes, n}), now = (int64_t)time(NULL);
+        if (end && end < now + SOON_S)
+            buf_printf(
+                to,
+                "the login in %s %s, and a box cannot renew it: start '%s' once outside, or log in inside (that login "
+                "stays in the layer of this project)\n",
+                host_file(s, i, f), end < now ? "has expired" : "expires within five minutes",
+                s->agent.start.command[0]);
+        else if (end)
+            buf_printf(&s->about, "Login       %s, without what renews it; it lasts %lld more minutes\n",
+                       host_file(s, i, f), (long long)(end - now) / 60);
+    }
+    free(bytes);
+}
+
+/* ---- begin ---- */
+
+static void tell_about(struct starting *s)
+{
+    const struct agent_start *st = &s->agent.start;
+    buf_printf(&s->about, "Agent       %s%s: %s", s->agent.title,
+               st->untried ? " (its definition was never tried with the real program)" : "", s->program.path);
+    if (!same(s->program.path, s->program.real))
+        buf_printf(&s->about, " (%s)", s->program.real);
+    buf_char(&s->about, '\n');
+    if (s->program.other)
+        buf_printf(&s->about, "            another one, not used: %s\n", s->program.other);
+    for (size_t i = 0; i < st->n_layers; i++) {
+        buf_printf(&s->about, "Settings    copies of %s: ", s->host[i]);
+        for (size_t k = 0; k < st->layers[i].n_files; k++)
+            buf_printf(&s->about, "%s%s", k ? ", " : "", st->layers[i].files[k].name);
+        buf_printf(&s->about, "\n            what boxes change of them stays in %s/box%zu\n", s->layer, i);
+    }
+    buf_printf(&s->about, "Shared      %s\n",
+               s->shared.n ? buf_cstr(&s->shared) : "nothing; sessions stay in the layer");
+}
+
+static const char *first_lines(struct starting *s)
+{
+    auto_buf struct buf b = BUF(8192);
+    buf_printf(&b, "may write: %s%s%s\n", s->workspace, s->shared.n ? "; shared with this machine: " : "",
+               buf_cstr(&s->shared));
+    buf_text(&b, "may read: this machine's files, and copies of the agent's settings; what it changes of them stays in "
+                 "a layer of this project\n");
+    buf_text(&b, "reaches:");
+    for (size_t i = 0; s->agent.hosts && s->agent.hosts[i]; i++)
+        buf_printf(&b, "%s %s", i ? "," : "", s->agent.hosts[i]);
+    buf_text(&b, s->agent.hosts && s->agent.hosts[0] ? "; no other host\n" : " no host\n");
+    buf_text(&b, "hidden: credentials and keys, what renews the login, sessions of other projects where the agent "
+                 "separates them, other processes\n");
+    buf_printf(&b,
+               "to change that: pinfold %s --rw PATH, --hide PATH, --allow HOST; to see all: --explain; its settings: "
+               "pinfold agent merge %s\n",
+               s->agent.name, s->agent.name);
+    return buf_ok(&b) ? arena_str(s->mem, buf_view(&b)) : NULL;
+}
+
+static int words(struct starting *s, const struct agent_begin *ask, char ***ret, struct err *e)
+{
+    const struct agent_start *st = &s->agent.start;
+    char **list = NULL, **one;
+    size_t n = 0;
+    if (ask->unattended && !st->unattended)
+        return err_say(e, ERR_POLICY, "%s has no option that lets it work unattended", s->agent.title);
+    for (size_t i = 0; st->command[i]; i++) {
+        if ((one = arena_push(s->mem, &list, &n, sizeof *one)))
+            *one = arena_text(s->mem, i ? st->command[i] : s->program.path);
+    }
+    for (size_t i = 0; ask->unattended && st->unattended[i]; i++) {
+        if ((one = arena_push(s->mem, &list, &n, sizeof *one)))
+            *one = arena_text(s->mem, st->unattended[i]);
+    }
+    for (size_t i = 0; ask->words && ask->words[i]; i++) {
+        if ((one = arena_push(s->mem, &list, &n, sizeof *one)))
+            *one = ask->words[i];
+    }
+    one = arena_push(s->mem, &list, &n, sizeof *one);
+    *ret = list;
+    return one && !arena_failed(s->mem) ? 0 : err_sys(e, ERR_SYSTEM, ENOMEM, "agent");
+}
+
+static int bring(struct starting *s, struct err *e)
+{
+    auto_fd int lock = -1;
+    int r = open_layers(s, e);
+    if (r == 0)
+        r = hold(s, "lock", LOCK_EX, &lock, e);
+    if (r == 0)
+        r = hold(s, "live", LOCK_SH, &s->live, e);
+    if (r == 0)
+        r = agent_layers_do(&s->layers, AGENT_BRING, NULL, &s->notes, e);
+    return r;
+}
+
+static void starting_end(struct starting *s)
+{
+    for (size_t i = 0; i < AGENT_LAYERS_MAX; i++) {
+        struct agent_layer_open *o = &s->layers.open[i];
+        (void)close_fd(o->box);
+        (void)close_fd(o->seeds);
+        for (size_t k = 0; k < AGENT_KEPT_MAX; k++)
+            (void)close_fd(o->files[k]);
+    }
+    buf_free(&s->shared);
+    buf_free(&s->about);
+    buf_free(&s->notes);
+}
+
+static struct starting *starting_new(struct arena *mem)
+{
+    struct starting *s = mem ? arena_zero(mem, sizeof *s) : NULL;
+    if (!s)
+        return NULL;
+    s->mem = mem;
+    s->shared = s->about = s->notes = BUF(1 << 18);
+    s->live = -1;
+    for (size_t i = 0; i < AGENT_LAYERS_MAX; i++) {
+        s->layers.open[i].box = s->layers.open[i].seeds = -1;
+        for (size_t k = 0; k < AGENT_KEPT_MAX; k++)
+            s->layers.open[i].files[k] = -1;
+    }
+    return s;
+}
+
+static int start_prepare(struct starting *s, const struct agent_begin *ask, struct agent_begun *ret, struct err *e)
+{
+    s->look_only = ask->look_only;
+    int r = look_around(s, ask->name, ask->options, e);
+    if (r == 0)
+        r = agent_program_find(&s->agent, s->world.home, s->mem, &s->program, e);
+    for (size_t i = 0; r == 0 && i < s->agent.start.n_layers; i++)
+        r = share(s, i, e);
+    if (r == 0 && !ask->look_only)
+        r = bring(s, e);
+    if (r < 0)
+        return r;
+    variables(s);
+    for (size_t i = 0; s->agent.hosts && s->agent.hosts[i]; i++)
+        option(s, "allow", s->agent.hosts[i]);
+    option(s, "guard-everyday", "guard");
+    option(s, "allow-nested-userns", NULL);
+    option(s, NULL, NULL);
+    tell_about(s);
+    for (size_t i = 0; i < s->agent.start.n_layers; i++) {
+        for (size_t k = 0; k < s->agent.start.layers[i].n_files; k++) {
+            const struct agent_kept *f = &s->agent.start.layers[i].files[k];
+            auto_fd int fd = f->login ? open(host_file(s, i, f), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC) : -1;
+            judge_login(s, i, f, fd);
+        }
+    }
+    r = words(s, ask, &ret->argv, e);
+    ret->options = s->options;
+    ret->about = arena_str(s->mem, buf_view(&s->about));
+    ret->first = s->fresh ? first_lines(s) : NULL;
+    ret->notes = arena_str(s->mem, buf_view(&s->notes));
+    ret->live = s->live;
+    return r < 0 ? r : arena_failed(s->mem) ? err_sys(e, ERR_SYSTEM, ENOMEM, "agent") : 0;
+}
+
+int agent_start_begin(const struct agent_begin *ask, struct agent_begun *ret, struct pinfold_error *error)
+{
+    struct err e = {0};
+    struct arena *mem = arena_new(START_ARENA);
+    struct starting *s = starting_new(mem);
+    *ret = (struct agent_begun){.live = -1, .mem = mem};
+    int r = s ? start_prepare(s, ask, ret, &e) : err_sys(&e, ERR_SYSTEM, ENOMEM, "agent");
+    if (s)
+        starting_end(s);
+    if (r == 0)
+        return 0;
+    if (s)
+        (void)close_fd(s->live);
+    (void)arena_free(mem);
+    *ret = (struct agent_begun){.live = -1};
+    return tell(error, &e, r);
+}
+
+void agent_start_end(struct agent_begun *b)
+{
+    (void)close_fd(b->live);
+    (void)arena_free(b->mem);
+    *b = (struct agent_begun){.live = -1};
+}
+
+/* ---- merge ---- */
+
+/* Renamed over the host's file, or over what its link leads to; with its mode. */
+static int write_host(const char *path, struct str bytes, struct err *e)
+{
+    char real[PATH_MAX], temp[PATH_MAX + 32], parent[PATH_MAX];
+    struct stat st = {.st_mode = 0600};
+    if (!realpath(path, real))
+        snprintf(real, sizeof real, "%s", path);
+    else if (stat(real, &st) < 0 || !S_ISREG(st.st_mode))
+        return err_say(e, ERR_POLICY, "%s is no regular file; nothing was changed", real);
+    snprintf(parent, sizeof parent, "%.*s", (int)(strrchr(real, '/') - real), real);
+    int r = make_private_directories(parent, e);
+    if (r < 0)
+        return r;
+    snprintf(temp, sizeof temp, "%s.pinfold-%ld", real, (long)getpid());
+    auto_fd int fd = open(temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    int no = fd < 0 ? -errno : fd_write_all(fd, bytes.p, bytes.n);
+    if (no == 0 && (fchmod(fd, st.st_mode & 0777) < 0 || fsync(fd) < 0 || rename(temp, real) < 0))
+        no = -errno;
+    if (no < 0 && fd >= 0)
+        (void)unlink(temp);
+    return no < 0 ? err_sys(e, ERR_SYSTEM, -no, "cannot write %s; nothing was changed", real) : 0;
+}
+
+static int take(struct starting *s, const char *name, struct buf *out, struct err *e)
+{
+    auto_buf struct buf answer = BUF(32 << 20);
+    int r = agent_layers_do(&s->layers, AGENT_TAKE, name, &answer, e);
+    if (r == -ENOENT)
+        return err_say(e, ERR_POLICY, "no box of this project has changed '%s' (see: pinfold agent merge %s)", name,
+                       s->agent.name);
+    if (r == -EBUSY)
+        return err_say(e, ERR_POLICY,
+                       "'%s' as a whole would undo what is outside: name a key (FILE:KEY), or copy it by hand from %s",
+                       name, s->layer);
+    if (r < 0)
+        return r;
+    struct str rest = buf_view(&answer), layer = str_until(&rest, '\n'), file = str_until(&rest, '\n');
+    size_t i = layer.n == 1 ? (size_t)(layer.p[0] - '0') : AGENT_LAYERS_MAX;
+    if (i >= s->agent.start.n_layers || strncmp(file.p, name, file.n) != 0)
+        return err_say(e, ERR_BUG, "cannot merge '%s'", name);
+    const struct agent_kept *f = NULL, *all = s->agent.start.layers[i].files;
+    for (size_t k = 0; k < s->agent.start.layers[i].n_files; k++)
+        f = str_is(file, all[k].name) ? &all[k] : f;
+    const char *path = f ? host_file(s, i, f) : arena_printf(s->mem, "%s/%.*s", s->host[i], (int)file.n, file.p);
+    r = path && !strstr(path, "/../") ? write_host(path, rest, e) : err_say(e, ERR_BUG, "cannot merge '%s'", name);
+    if (r == 0)
+        buf_printf(out, "merged %s into %s\n", name, path);
+    return r;
+}
+
+int agent_start_merge(const char *name, const char *const *takes, char **ret, struct pinfold_error *error)
+{
+    struct err e = {0};
+    auto_arena struct arena *mem = arena_new(START_ARENA);
+    auto_buf struct buf out = BUF(4 << 20);
+    auto_fd int lock = -1, live = -1;
+    struct starting *s = starting_new(mem);
+    struct stat st;
+    int r = s ? look_around(s, name, NULL, &e) : err_sys(&e, ERR_SYSTEM, ENOMEM, "agent");
+    bool none = r == 0 && stat(s->layer, &st) < 0;
+    if (r == 0 && none && takes)
+        r = err_say(&e, ERR_POLICY, "no box of %s has run in %s", s->agent.title, s->workspace);
+    if (r == 0 && !none)
+        r = open_layers(s, &e);
+    if (r == 0 && !none)
+        r = hold(s, "lock", LOCK_EX, &lock, &e);
+    if (r == 0 && takes) {
+        r = hold(s, "live", LOCK_EX | LOCK_NB, &live, &e);
+        if (r == -EWOULDBLOCK)
+            r = err_say(&e, ERR_POLICY,
+                        "a box of %s runs in this project and may be changing its settings; end it first",
+                        s->agent.title);
+    }
+    for (size_t i = 0; r == 0 && takes && takes[i]; i++)
+        r = take(s, takes[i], &out, &e);
+    if (r == 0 && !none && !takes)
+        r = agent_layers_do(&s->layers, AGENT_CHANGES, NULL, &out, &e);
+    if (r == 0 && !takes && !out.n)
+        buf_printf(&out, "no box of %s has changed its settings in %s\n", s->agent.title, s->workspace);
+    if (s)
+        starting_end(s);
+    return r < 0 ? tell(error, &e, r) : give(&out, ret, error);
+}

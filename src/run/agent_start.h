@@ -1,0 +1,35 @@
+/*
+ * Agents by name, as `pinfold claude` and `pinfold agent merge` use them: the program, the layer of this project, and the
+ * options of the box. For the command line only (client/entry.h).
+ */
+#pragma once
+#include <stdbool.h>
+#include "pinfold.h"
+
+struct agent_begin {
+    const char *name;
+    const struct pinfold_option *options; /* the person's; only "workspace" is looked at */
+    char *const *words;                   /* for the agent, NULL-terminated */
+    bool unattended, look_only;           /* look_only: nothing is made and nothing is copied */
+};
+struct agent_begun {
+    struct pinfold_option *options; /* ended by a NULL name; the person's go behind them */
+    char **argv;                    /* NULL-terminated */
+    const char *about;              /* lines: what is found and shared, for --explain */
+    const char *first;              /* five lines, at the first start in this project; or NULL */
+    const char *notes;              /* a sentence a line */
+    int live;                       /* descriptor; held while the box runs, so that nothing is merged meanwhile */
+    void *mem;
+};
+/* Does one definition have that name, and can it be started by it? */
+bool agent_start_known(const char *name);
+/* Is this option (a whole word, "--x" or "--x=y") the agent's own, although pinfold has one of that name? */
+bool agent_start_owns(const char *name, const char *option);
+/* Prepares one box for the agent. `ret` is freed with agent_start_end(), also after the box. */
+int agent_start_begin(const struct agent_begin *ask, struct agent_begun *ret, struct pinfold_error *error);
+void agent_start_end(struct agent_begun *b);
+/*
+ * What boxes of this project have changed of the agent's settings. `takes` (NULL-terminated names from the list, or NULL):
+ * these are written into the host's files. `ret`: text to print, malloc()ed.
+ */
+int agent_start_merge(const char *name, const char *const *takes, char **ret, struct pinfold_error *error);

@@ -1,0 +1,66 @@
+#!/usr/bin/env python3
+"""A model endpoint of its own on loopback, as Claude Code speaks to one (the Messages API, streamed). Prints its port.
+
+It answers with the number of the person's prompts in the conversation so far, so that one that goes on is known from a new one.
+"""
+import http.server
+import json
+
+
+def answer(body):
+    asked = 0
+    for message in body.get("messages", []):
+        content = message.get("content")
+        parts = [content] if isinstance(content, str) else [part.get("text", "") for part in content or []]
+        asked += message.get("role") == "user" and any("please count" in part for part in parts)
+    return f"asked {asked} times"
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_):
+        pass
+
+    def reply(self, status, kind, data):
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def do_HEAD(self):
+        self.reply(200, "text/plain", b"")
+
+    def do_GET(self):
+        self.reply(404, "application/json", b"{}")
+
+    def do_POST(self):
+        body = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))) or b"{}")
+        if "/messages" not in self.path or "count_tokens" in self.path:
+            self.reply(200, "application/json", b'{"input_tokens": 1}')
+            return
+        text, usage = answer(body), {"input_tokens": 1, "output_tokens": 1}
+        message = {"id": "msg_1", "type": "message", "role": "assistant", "model": body.get("model", "m"), "content": [], "stop_reason": None,
+                   "stop_sequence": None, "usage": usage}
+        if not body.get("stream"):
+            done = dict(message, content=[{"type": "text", "text": text}], stop_reason="end_turn")
+            self.reply(200, "application/json", json.dumps(done).encode())
+            return
+        events = [{"type": "message_start", "message": message},
+                  {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
+                  {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": text}},
+                  {"type": "content_block_stop", "index": 0},
+                  {"type": "message_delta", "delta": {"stop_reason": "end_turn", "stop_sequence": None}, "usage": usage},
+                  {"type": "message_stop"}]
+        self.reply(200, "text/event-stream", "".join(f"event: {e['type']}\ndata: {json.dumps(e)}\n\n" for e in events).encode())
+
+
+def main():
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    print(server.server_address[1], flush=True)
+    server.serve_forever()
+
+
+if __name__ == "__main__":
+    main()
