@@ -516,6 +516,14 @@ PINFOLD_PUBLIC const char *pinfold_value_text(const struct pinfold_value *value,
 PINFOLD_PUBLIC int64_t pinfold_value_number(const struct pinfold_value *value); /* 0 if it is not a number */
 PINFOLD_PUBLIC int pinfold_value_is_true(const struct pinfold_value *value);
 
+/*
+ * Would a box of this policy be allowed `action` on `target`, and by what? `action`: read, write, create, exec (a path in
+ * the box; a name is looked up in its PATH), connect (HOST:PORT or the path of a socket), signal (a process id of the
+ * host). Nothing is started. Returns 0 if it is allowed, 1 if it is refused, 2 if that depends on what cannot be known
+ * before; with a report.
+ */
+PINFOLD_PUBLIC int pinfold_why(struct pinfold_policy *policy, const char *action, const char *target,
+                               struct pinfold_report **ret, struct pinfold_error *error);
 PINFOLD_PUBLIC int pinfold_explain_report(struct pinfold_policy *policy, int show_values, struct pinfold_report **ret,
                                           struct pinfold_error *error);
 /* Returns 1 like pinfold_doctor(), with a report. */

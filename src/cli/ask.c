@@ -142,6 +142,7 @@ static void take_own(struct ask *a, const struct own_flag *f, const char *value)
     } switches[] = {{"json", offsetof(struct ask, json)},
                     {"names", offsetof(struct ask, names)},
                     {"show-values", offsetof(struct ask, show_values)},
+                    {"last", offsetof(struct ask, last)},
                     {"origins", offsetof(struct ask, origins)},
                     {"verify", offsetof(struct ask, verify)},
                     {"follow", offsetof(struct ask, follow)},

@@ -39,10 +39,12 @@ enum verb_id {
     VERB_LS = 1 << 19,
     VERB_SHOW_RUN = 1 << 20,
     VERB_PATH = 1 << 21,
-    VERB_AGENT = 1 << 22
+    VERB_AGENT = 1 << 22,
+    VERB_WHY = 1 << 23
 };
-#define VERBS_OF_FILES    (VERB_CAT | VERB_WRITE | VERB_CP | VERB_LS | VERB_PATH)
-#define VERBS_WITH_POLICY (VERB_RUN | VERB_SHELL | VERB_EXPLAIN | VERB_SHOW_RUN | VERB_POLICY | VERB_SESSION | VERB_MCP)
+#define VERBS_OF_FILES (VERB_CAT | VERB_WRITE | VERB_CP | VERB_LS | VERB_PATH)
+#define VERBS_WITH_POLICY                                                                                              \
+    (VERB_RUN | VERB_SHELL | VERB_EXPLAIN | VERB_WHY | VERB_SHOW_RUN | VERB_POLICY | VERB_SESSION | VERB_MCP)
 
 /* The parsed command line. Arrays have room for all of argv; strings point into argv. */
 struct ask {
@@ -59,7 +61,7 @@ struct ask {
     bool sandbox, recreate, detach, all;
     const char *mode; /* of files */
     bool parents;
-    bool json, names, quiet, verbose, show_values, no_layers, origins, verify, follow, remove, dry_run;
+    bool json, names, last, quiet, verbose, show_values, no_layers, origins, verify, follow, remove, dry_run;
     unsigned closed_stdio; /* bits of the standard descriptors that were closed at the start */
     char **words;          /* arguments that are no flags: a command, a path, a sub-verb; NULL-terminated */
     int n_words;
@@ -107,6 +109,7 @@ int verb_run(struct ask *a);
 int verb_shell(struct ask *a);
 int verb_explain(struct ask *a);
 int verb_show_run(struct ask *a);
+int verb_why(struct ask *a);
 int verb_doctor(struct ask *a);
 int verb_policy(struct ask *a);
 int verb_trust(struct ask *a);

@@ -434,6 +434,13 @@ int pinfold_explain_report(struct pinfold_policy *p, int show_values, struct pin
     return remote_report(REQUEST_explain_report, &ask, ret, error);
 }
 
+int pinfold_why(struct pinfold_policy *p, const char *action, const char *target, struct pinfold_report **ret,
+                struct pinfold_error *error)
+{
+    const struct message_why ask = {.policy = buf_view(&p->layers), .action = action, .target = target};
+    return remote_report(REQUEST_why, &ask, ret, error);
+}
+
 int pinfold_policy_schema(char **ret, struct pinfold_error *error)
 {
     return remote_text(REQUEST_schema, &(struct message_schema){0}, ret, error);

@@ -93,6 +93,18 @@ int serve_explain_report(struct request *q, const struct message_explain *a, str
     return serve_report(q, r, report, ret);
 }
 
+int serve_why(struct request *q, const struct message_why *a, struct message_report *ret)
+{
+    struct pinfold_report *report = NULL;
+    struct pinfold_policy *p;
+    int r = unpack(q, a->policy, &p);
+    if (r < 0)
+        return r;
+    r = pinfold_why(p, a->action, a->target, &report, q->error);
+    pinfold_policy_free(p);
+    return serve_report(q, r, report, ret);
+}
+
 int serve_wrap(struct request *q, const struct message_wrap *a, struct message_words *ret)
 {
     struct pinfold_policy *p;
