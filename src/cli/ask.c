@@ -167,6 +167,7 @@ static void take_own(struct ask *a, const struct own_flag *f, const char *value)
                  {"http-origin", offsetof(struct ask, http_origin)},
                  {"sandbox-image", offsetof(struct ask, sandbox_image)},
                  {"session", offsetof(struct ask, session)},
+                 {"since", offsetof(struct ask, since)},
                  {"scope", offsetof(struct ask, scope)},
                  {"cwd", offsetof(struct ask, dir)},
                  {"timeout", offsetof(struct ask, timeout)},

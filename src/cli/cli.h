@@ -56,6 +56,7 @@ struct ask {
     size_t n_agents, n_bases;
     /* Of a command in a session. */
     const char *session, *scope, *dir, *shell, *timeout, *memory, *processes, *terminal, *signal;
+    const char *since;
     const char **env; /* NAME=VALUE, NULL-terminated */
     size_t n_env;
     bool sandbox, recreate, detach, all;

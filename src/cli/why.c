@@ -29,6 +29,10 @@ static void put_why(const struct pinfold_value *v, struct buf *out)
     buf_printf(out, "%s: %s ", text_in(v, "verdict"), text_in(v, "action"));
     utf8_safe(out, str_of(text_in(v, "target")));
     buf_char(out, '\n');
+    if (*text_in(v, "when")) {
+        put_line(out, "when", text_in(v, "when"));
+        buf_char(out, '\n');
+    }
     put_line(out, "because", text_in(v, "reason"));
     buf_char(out, '\n');
     if (*text_in(v, "host") && !same(text_in(v, "host"), text_in(v, "target"))) {
@@ -113,14 +117,18 @@ int verb_why(struct ask *a)
 {
     struct pinfold_policy *policy;
     int status;
-    if (a->n_words != 2) {
+    if (a->last && a->n_words) {
+        complain("why: --last takes no action and no target");
+        return STATUS_USAGE;
+    }
+    if (!a->last && a->n_words != 2) {
         complain("why: %s (pinfold why read|write|create|exec|connect|signal TARGET)",
                  a->n_words < 2 ? "missing argument: the action and its target" : "too many arguments");
         return STATUS_USAGE;
     }
     if (!ask_policy(a, &policy, &status))
         return status;
-    status = answer(a, policy, a->words[0], a->words[1]);
+    status = a->last ? answer(a, policy, "last", NULL) : answer(a, policy, a->words[0], a->words[1]);
     pinfold_policy_free(policy);
     return status;
 }

@@ -224,7 +224,13 @@ int serve_log(struct request *q, const struct message_log *a, struct message_not
     if (q->fds[0] < 0)
         return serve_bad(q);
     serve_end_with_caller(true);
-    int r = pinfold_log(q->fds[0], a->follow != 0, q->error);
+    const struct pinfold_log_options o = {.size = sizeof o,
+                                          .fd = q->fds[0],
+                                          .follow = a->follow != 0,
+                                          .session = a->session,
+                                          .since = a->since,
+                                          .verify = a->verify != 0};
+    int r = pinfold_log_select(&o, q->error);
     serve_end_with_caller(false);
     return r;
 }

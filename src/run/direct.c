@@ -11,9 +11,9 @@
 
 #include "agents/agents.h"
 #include "base/fd.h"
-#include "supervisor/audit.h"
 #include "backends/engine.h"
 #include "policy/set.h"
+#include "run/guess.h"
 #include "run/nested.h"
 #include "run/planned.h"
 #include "run/report.h"
@@ -405,6 +405,7 @@ int pinfold_run(struct pinfold_policy *p, const struct pinfold_run_options *opti
         return tell(error, &e, r);
     }
     result->terms = box_terms(result->prepared.plan);
+    guess_denials(result, &ask, o.argv[0], o.foreground != 0);
     say_rest(&o, result);
     *ret = result;
     return 0;
@@ -617,30 +618,4 @@ int pinfold_names_report(struct pinfold_report **ret, struct pinfold_error *erro
     json_array_end(&j);
     json_object_end(&j);
     return report_give(report, 0, &e, ret, error);
-}
-
-struct result_copy {
-    int fd, no;
-};
-
-static bool copy_line(void *ctx, struct str text)
-{
-    struct result_copy *c = ctx;
-    auto_buf struct buf line = BUF(2 * MAX_WORDS);
-    buf_str(&line, text);
-    buf_char(&line, '\n');
-    if (buf_ok(&line) && write(c->fd, line.p, line.n) != (ssize_t)line.n)
-        c->no = errno ? errno : ENOSPC;
-    return c->no == 0;
-}
-
-int pinfold_log(int fd, int follow, struct pinfold_error *error)
-{
-    struct result_copy c = {.fd = fd};
-    struct err e = {0};
-    errno = 0;
-    int r = audit_read(follow != 0, copy_line, &c, &e);
-    if (r == 0 && c.no)
-        r = err_sys(&e, ERR_SYSTEM, c.no, "cannot write the audit");
-    return tell(error, &e, r);
 }

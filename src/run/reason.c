@@ -5,9 +5,11 @@
 #include "run/reason.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 
 #include "match/path.h"
+#include "run/last.h"
 #include "run/planned.h"
 #include "run/report.h"
 
@@ -99,12 +101,12 @@ static bool is_modest(const struct pinfold_policy *p, const char *dir)
 }
 
 /* The object that an option would have to name. */
-static const char *named(const struct pinfold_policy *p, enum why_act act, const struct why *said, struct arena *mem)
+static const char *named(const struct pinfold_policy *p, enum why_act act, const struct why *said)
 {
     const char *path = said->host ? said->host : said->target;
     if (!said->missing || act == WHY_READ || act == WHY_EXEC)
         return path;
-    const char *dir = path_dir(mem, path);
+    const char *dir = said->above;
     return dir && is_modest(p, dir) ? dir : NULL;
 }
 
@@ -112,10 +114,9 @@ static const char *outside_words(const struct why *said, struct arena *mem)
 {
     switch (said->cause) {
     case WHY_CAUSE_HOST:
-        return said->no == ENOENT ? "create it first"
-                                  : "change it on the host: no option of the sandbox would help";
+        return said->no == ENOENT ? "create it first" : "change it on the host: no option of the sandbox would help";
     case WHY_CAUSE_READ_ONLY:
-        return "do it outside the box, or create the file first and allow it with --rw";
+        return "do it outside the box, or create it first and allow it with --rw";
     case WHY_CAUSE_OWN:
         return "it cannot be changed in a box; change it outside";
     case WHY_CAUSE_DENY_RULE:
@@ -153,7 +154,7 @@ int reason_remedy(const struct pinfold_policy *p, enum why_act act, const char *
     case WHY_CAUSE_PROTECTED:
     case WHY_CAUSE_NOT_THERE:
         flag = changes(act) ? "rw" : "ro";
-        value = named(p, act, said, mem);
+        value = named(p, act, said);
         break;
     case WHY_CAUSE_GUARDED:
         flag = "guard";
@@ -207,13 +208,29 @@ static void put_remedy(const struct why_remedy *r, struct json *j)
     json_object_end(j);
 }
 
-static void put_answer(enum why_act act, const char *asked, const struct why *said, const struct why_remedy *remedy,
-                       const struct plan *plan, struct json *j)
+static const char *cause_name(enum why_cause cause)
+{
+    static const char *const names[] = {[WHY_CAUSE_NONE] = "none",           [WHY_CAUSE_HOST] = "host",
+                                        [WHY_CAUSE_NOT_THERE] = "not-there", [WHY_CAUSE_READ_ONLY] = "read-only",
+                                        [WHY_CAUSE_HIDDEN] = "hidden",       [WHY_CAUSE_PROTECTED] = "protected",
+                                        [WHY_CAUSE_GUARDED] = "guarded",     [WHY_CAUSE_OWN] = "own",
+                                        [WHY_CAUSE_KERNEL] = "kernel",       [WHY_CAUSE_NO_NETWORK] = "no-network",
+                                        [WHY_CAUSE_NO_RULE] = "no-rule",     [WHY_CAUSE_DENY_RULE] = "deny-rule",
+                                        [WHY_CAUSE_ADDRESS] = "address",     [WHY_CAUSE_METADATA] = "metadata",
+                                        [WHY_CAUSE_LOOPBACK] = "loopback",   [WHY_CAUSE_SOCKET] = "socket",
+                                        [WHY_CAUSE_PROCESS] = "process"};
+    return names[cause];
+}
+
+static void put_answer(enum why_act act, const char *asked, const char *when, const struct why *said,
+                       const struct why_remedy *remedy, const struct plan *plan, struct json *j)
 {
     static const char *const verdicts[] = {
         [WHY_ALLOWED] = "allowed", [WHY_REFUSED] = "refused", [WHY_UNKNOWN] = "unknown"};
     json_object(j, NULL);
     json_int(j, "v", 1);
+    if (when)
+        json_text(j, "when", when);
     json_text(j, "action", why_act_name(act));
     json_text(j, "asked", asked);
     json_text(j, "target", said->target);
@@ -222,6 +239,7 @@ static void put_answer(enum why_act act, const char *asked, const struct why *sa
     json_text(j, "reason", said->reason);
     json_text_or_null(j, "rule", said->rule);
     json_text_or_null(j, "origin", said->origin);
+    json_text(j, "cause", cause_name(said->cause));
     json_text_or_null(j, "mechanism", said->mechanism);
     json_text_or_null(j, "errno", reason_errno(said->no));
     json_bool(j, "sandbox", said->verdict != WHY_REFUSED || said->cause != WHY_CAUSE_HOST);
@@ -232,8 +250,8 @@ static void put_answer(enum why_act act, const char *asked, const struct why *sa
     json_object_end(j);
 }
 
-static int why_into(const struct pinfold_policy *p, enum why_act act, const char *target, struct arena *mem,
-                    struct json *j, struct err *e)
+static int why_into(const struct pinfold_policy *p, enum why_act act, const char *target, const char *when,
+                    struct arena *mem, struct json *j, struct err *e)
 {
     struct prepared n;
     struct why said;
@@ -245,9 +263,49 @@ static int why_into(const struct pinfold_policy *p, enum why_act act, const char
     if (r == 0)
         r = reason_remedy(p, act, target, &said, mem, &remedy, e);
     if (r == 0)
-        put_answer(act, target, &said, &remedy, n.plan, j);
+        put_answer(act, target, when, &said, &remedy, n.plan, j);
     prepared_free(&n);
     return r < 0 ? r : said.verdict == WHY_ALLOWED ? 0 : said.verdict == WHY_REFUSED ? 1 : 2;
+}
+
+/* The question behind an event of the log. */
+static int act_of_event(const struct logged *v, enum why_act *ret, struct err *e)
+{
+    static const struct {
+        const char *action;
+        enum why_act act;
+    } files[] = {{"read", WHY_READ},     {"write", WHY_WRITE},  {"create", WHY_CREATE},
+                 {"rename", WHY_CREATE}, {"link", WHY_CREATE},  {"exec", WHY_EXEC},
+                 {"remove", WHY_WRITE},  {"change", WHY_WRITE}, {"git-config", WHY_WRITE}};
+    bool connects = same(v->kind, "network") || same(v->kind, "socket");
+    *ret = connects && (same(v->action, "connect") || same(v->action, "dial")) && v->target[0] != '(' ? WHY_CONNECT
+                                                                                                      : WHY_ACTS;
+    for (size_t i = 0; same(v->kind, "file") && i < sizeof files / sizeof *files; i++) {
+        if (same(files[i].action, v->action))
+            *ret = files[i].act;
+    }
+    return *ret < WHY_ACTS
+               ? 0
+               : err_say(e, ERR_POLICY,
+                         "the last refusal here, at %s, is no question about a file or a connection: %s: %s "
+                         "'%s'; see: pinfold log",
+                         v->t, v->kind, v->action, v->target);
+}
+
+static int why_last(const struct pinfold_policy *p, struct arena *mem, struct json *j, struct err *e)
+{
+    struct logged v;
+    char real[PATH_MAX];
+    enum why_act act = WHY_ACTS;
+    const char *workspace = realpath(p->policy->workspace, real) ? real : p->policy->workspace;
+    int r = logged_last(workspace, mem, &v, e);
+    if (r == 0 && !v.t) {
+        r = err_say(e, ERR_POLICY, "the audit log has no refusal of a box in '%s'", p->policy->workspace);
+        r = err_hint(e, r, "refusals by mounts are found with --json, or ask: pinfold why write PATH");
+    }
+    if (r == 0)
+        r = act_of_event(&v, &act, e);
+    return r < 0 ? r : why_into(p, act, v.target, v.t, mem, j, e);
 }
 
 int pinfold_why(struct pinfold_policy *p, const char *action, const char *target, struct pinfold_report **ret,
@@ -257,15 +315,21 @@ int pinfold_why(struct pinfold_policy *p, const char *action, const char *target
     struct pinfold_report *report = NULL;
     struct arena *mem = NULL;
     enum why_act act = why_act_of(action);
-    int r = act < WHY_ACTS ? 0
-                           : err_say(&e, ERR_POLICY,
-                                     "why: unknown action '%s'; it is read, write, create, exec, connect or signal",
-                                     action ? action : "");
+    bool last = same(action, "last");
+    int r =
+        last || act < WHY_ACTS
+            ? 0
+            : err_say(&e, ERR_POLICY, "why: unknown action '%s'; it is read, write, create, exec, connect or signal",
+                      action ? action : "");
     if (r == 0) {
         report = report_new();
         mem = arena_new(MAX_WHY_ARENA);
-        r = report && mem ? why_into(p, act, target ? target : "", mem, &JSON_TREE(&report->values), &e)
-                          : err_sys(&e, ERR_SYSTEM, ENOMEM, "cannot answer");
+        if (!report || !mem)
+            r = err_sys(&e, ERR_SYSTEM, ENOMEM, "cannot answer");
+        else if (last)
+            r = why_last(p, mem, &JSON_TREE(&report->values), &e);
+        else
+            r = why_into(p, act, target ? target : "", NULL, mem, &JSON_TREE(&report->values), &e);
     }
     int given = report_give(report, r, &e, ret, error);
     (void)arena_free(mem);

@@ -31,6 +31,7 @@ static void free_denial(struct denial *d)
     free(d->address);
     free(d->command);
     free(d->why);
+    free(d->remedy);
     *d = (struct denial){0};
 }
 
@@ -75,6 +76,8 @@ void denial_log(struct box *b, const struct denial *d)
                                 .address = d->address,
                                 .command = d->command,
                                 .why = d->why,
+                                .workspace = b->spec ? b->spec->start.plan->workspace : NULL,
+                                .chain = &b->result->chain,
                                 .count = d->count,
                                 .pid = d->pid};
     int r = b->audit ? 0 : audit_open((struct audit_log **)&b->audit);
@@ -103,8 +106,13 @@ bool box_result_deny(struct box_result *r, const struct denial *d)
     mine.address = d->address ? strdup(d->address) : NULL;
     mine.command = d->command ? strdup(d->command) : NULL;
     mine.why = d->why ? strdup(d->why) : NULL;
+    mine.remedy = d->remedy ? strdup(d->remedy) : NULL;
+    mine.guess = d->guess;
+    mine.option = d->option;
+    mine.no = d->no;
     if (!mine.kind || !mine.action || !mine.target || !mine.rule || !mine.origin || !mine.how ||
-        (d->address && !mine.address) || (d->command && !mine.command) || (d->why && !mine.why)) {
+        (d->address && !mine.address) || (d->command && !mine.command) || (d->why && !mine.why) ||
+        (d->remedy && !mine.remedy)) {
         free_denial(&mine);
         r->denials_dropped++;
         return false;

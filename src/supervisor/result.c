@@ -133,6 +133,10 @@ static void denials(struct json *j, const struct box_result *r, const struct box
             json_text(j, "address", d->address);
         if (d->why)
             json_text(j, "why", d->why);
+        if (d->guess) {
+            json_bool(j, "guess", true);
+            json_text_or_null(j, "remedy", d->remedy);
+        }
         json_object_end(j);
     }
     json_array_end(j);

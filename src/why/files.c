@@ -325,12 +325,25 @@ static int say_absent(struct why_question *q, const struct why_node *n)
                                                 : "it does not exist, in the box or on the host");
 }
 
+/* The whole path, of which the walk got as far as w->last. */
+static const char *path_asked(struct why_question *q, const struct why_walk *w)
+{
+    const char *rest = w->rest + strspn(w->rest, "/");
+    const char *path = *rest ? arena_printf(q->mem, "%s/%s", w->last.path[1] ? w->last.path : "", rest) : w->last.path;
+    return path ? path_clean(q->mem, path) : NULL;
+}
+
 static int say_stopped(struct why_question *q, const struct why_walk *w)
 {
     const struct why_node *n = &w->last;
-    q->ret->target = n->path;
+    q->ret->target = path_asked(q, w);
+    q->ret->host = NULL;
+    if (!q->ret->target)
+        return why_memory(q);
     switch (w->stop) {
     case WALK_DENIED:
+        q->ret->missing = !host_has(q->ret->target);
+        q->ret->above = q->ret->missing ? n->path : NULL;
         return refuse_by(q, n->seen.place, WHY_CAUSE_HIDDEN, EACCES,
                          arena_printf(q->mem, "a rule hides '%s'", n->path));
     case WALK_PERMISSION:
@@ -506,13 +519,15 @@ static int check_file(struct why_question *q, const struct why_walk *w)
 }
 
 /* Something is to be created in a directory that is missing, and must be created first. */
-static int say_no_directory(struct why_question *q, const struct why_walk *w, const char *asked)
+static int say_no_directory(struct why_question *q, const struct why_walk *w)
 {
     const struct why_node *first = &w->last;
-    const char *name = strrchr(asked, '/');
-    const char *path = name ? path_join(q->mem, first->path, name + 1) : NULL;
-    int r = check_create(q, first, &w->above);
-    if (r == 1 && path)
+    const char *path = path_asked(q, w);
+    q->ret->target = path;
+    q->ret->above = w->above.at;
+    q->ret->host = NULL;
+    int r = path ? check_create(q, first, &w->above) : why_memory(q);
+    if (r == 1)
         r = guard_changes(q, path, true, true);
     if (r < 0 || (r == 0 && q->ret->cause != WHY_CAUSE_HOST))
         return r;
@@ -535,12 +550,13 @@ int why_file(struct why_question *q)
     q->ret->host = n->at ? n->at : n->seen.kind == SEEN_HOST ? n->seen.host : NULL;
     q->ret->directory = n->exists && S_ISDIR(n->st.st_mode);
     q->ret->missing = !n->exists;
+    q->ret->above = n->exists ? NULL : w.above.at;
     if (n->seen.kind == SEEN_PROC && !q->ret->directory && !same(n->path, n->seen.place->dst))
         return say_unseen(q, n);
     if (n->seen.kind == SEEN_IMAGE)
         return say_unseen(q, n);
     if (w.stop == WALK_MISSING && (q->act == WHY_WRITE || q->act == WHY_CREATE))
-        return say_no_directory(q, &w, path);
+        return say_no_directory(q, &w);
     if (w.stop != WALK_ARRIVED)
         return say_stopped(q, &w);
     r = check_file(q, &w);
@@ -549,6 +565,8 @@ int why_file(struct why_question *q)
     const char *words = q->ret->directory && q->act != WHY_READ ? "names can be created in it" : allowed_words[q->act];
     if (!n->exists && q->act == WHY_WRITE)
         words = "it does not exist and can be created";
+    if (n->seen.kind == SEEN_OWN && host_has(n->path))
+        words = "it can be created in the box's own directory; the host's of that name is not touched";
     if (n->exists && q->act == WHY_CREATE && !q->ret->directory)
         words = "it exists already and can be written";
     return allow(q, n->seen.place, words);

@@ -37,6 +37,7 @@ enum why_stop {
 };
 struct why_walk {
     enum why_stop stop; /* MISSING: a directory on the way is; the last name may be missing and still have ARRIVED */
+    const char *rest;   /* of the path, below `last` */
     struct why_node last, above; /* what the walk ended at, and the directory that it is in */
 };
 

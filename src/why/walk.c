@@ -198,16 +198,18 @@ int why_walk(struct why_question *q, const char *path, struct why_walk *ret)
     unsigned links = 0;
     bool done = false;
     int no, r = look(q, &here, &no);
-    *ret = (struct why_walk){.stop = WALK_ARRIVED};
+    *ret = (struct why_walk){.stop = WALK_ARRIVED, .rest = ""};
     ret->above = here;
     while (r == 0 && !done) {
         rest += strspn(rest, "/");
         struct str name = {rest, strcspn(rest, "/")};
         if (name.n == 0)
             break;
+        ret->rest = rest;
         rest += name.n;
         if (!may_pass(q, &here, ret))
             return 0;
+        ret->rest = rest;
         if (str_is(name, "."))
             continue;
         if (str_is(name, "..")) {
@@ -222,7 +224,9 @@ int why_walk(struct why_question *q, const char *path, struct why_walk *ret)
         }
         r = step(q, &here, name, &rest, &links, ret, &done);
     }
-    if (r == 0 && !done)
+    if (r == 0 && !done) {
         ret->last = here;
+        ret->rest = "";
+    }
     return r;
 }

@@ -41,6 +41,7 @@ struct why {
     const char *origin;    /* of the rule: "file:line:column", "--flag", "built in"; NULL without a rule */
     const char *mechanism; /* "read-only mount", "guard"; NULL: nothing refuses */
     int no;                /* errno that the box gets; 0: none, or not known */
+    const char *above;     /* if it is missing: the nearest directory above that is there, on the host; or NULL */
     bool directory;        /* the target is one */
     bool missing;          /* nothing is there */
 };

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """`pinfold why` and the engine never disagree: random rules and paths, each answer compared with a real attempt in a box.
 
-property.py [--rounds N] [--questions N] [--seed N] [--engine NAME]. A round makes a policy, asks `why` about some paths, and then
+questions.py [--rounds N] [--questions N] [--seed N] [--engine NAME]. A round makes a policy, asks `why` about some paths, and then
 tries the same acts in one box of that policy. What `why` calls unknown is counted, not compared; too much of it fails.
 """
 import argparse
@@ -102,6 +102,8 @@ class Scene:
             path = self.any_path(rng)
             if rng.random() < 0.15:
                 kind, path = rng.choice(["hide", "protect"]), rng.choice(["**/.env", "**/*.pem", self.work + "/keys/*.pem", self.path + "/other/*.txt", "**/x"])
+            if kind == "cache" and not path.startswith(self.path):
+                continue  # caches are in homes
             shown = self.sees(path)
             if (path == self.path and kind != "ro") or (kind in ("rw", "ro", "cache") and not shown and rng.random() < 0.9):
                 continue  # such a policy is refused, mostly
