@@ -406,7 +406,25 @@ static int check_create(struct why_question *q, const struct why_node *n, const 
     return 1;
 }
 
-static int check_write(struct why_question *q, const struct why_node *n)
+/*
+ * A file of the host with other names is copied before it is changed, and the copy takes its name: where no name can be
+ * created, it cannot be written (guard/rules/hardlink.c).
+ */
+static int check_copied(struct why_question *q, const struct why_node *n, const struct why_node *above)
+{
+    const struct plan_place *at = n->seen.place;
+    if (!q->guarded || !S_ISREG(n->st.st_mode) || n->st.st_nlink < 2 || at->region != REGION_WRITABLE ||
+        n->seen.kind != SEEN_HOST)
+        return 1;
+    if (!same(n->path, at->dst) && why_permits(q, above, W_OK | X_OK))
+        return 1;
+    why_place(q, at);
+    return why_say(q, WHY_REFUSED, WHY_CAUSE_KERNEL, EROFS, "guard",
+                   "it has other names (hard links), so that a copy would have to take its place, where no name can be "
+                   "created");
+}
+
+static int check_write(struct why_question *q, const struct why_node *n, const struct why_node *above)
 {
     bool stored = S_ISREG(n->st.st_mode);
     if (n->seen.kind == SEEN_DENIED)
@@ -425,7 +443,8 @@ static int check_write(struct why_question *q, const struct why_node *n)
     }
     if (stored && !is_writable_place(q, n))
         return refuse_read_only(q, n);
-    return why_permits(q, n, W_OK) ? 1 : refuse_host(q, EACCES, "ordinary permissions do not let this user write it");
+    return why_permits(q, n, W_OK) ? check_copied(q, n, above)
+                                   : refuse_host(q, EACCES, "ordinary permissions do not let this user write it");
 }
 
 /* ---- executing ---- */
@@ -514,7 +533,9 @@ static int check_file(struct why_question *q, const struct why_walk *w)
     case WHY_EXEC:
         return n->exists ? check_exec(q, n) : say_absent(q, n);
     default:
-        return !n->exists ? check_create(q, n, &w->above) : directory ? check_directory(q, n) : check_write(q, n);
+        return !n->exists  ? check_create(q, n, &w->above)
+               : directory ? check_directory(q, n)
+                           : check_write(q, n, &w->above);
     }
 }
 

@@ -81,6 +81,8 @@ class Scene:
         self.env = pf.environment(user, self.home)
         pf.run(["git", "init", "-q", "proj"], user=user, cwd=self.work, env=self.env)
         pf.run(["git", "init", "-q", "--bare", "bare"], user=user, cwd=self.work, env=self.env)
+        os.link(self.path + "/other/data.txt", self.path + "/other/twin.txt")
+        os.link(self.path + "/work/a.txt", self.path + "/work/deep/twin.txt")
         for name in ("work/locked", "other/shut"):
             os.chmod(os.path.join(self.path, name), 0o000 if name.startswith("other") else 0o555)
         self.names = sorted(set(TREE) | {os.path.dirname(name) for name in TREE} | {
@@ -89,7 +91,7 @@ class Scene:
             "work/proj/.git/refs/heads/-x", "work/.git", "work/.envrc", "work/src/.vscode", "work/missing/dir/file", "home/.ssh", "home/.ssh/new",
             "home/new", "home", "home/.cache", "home/.cache/new", "home/.cargo/x", "home/.local/bin/new", "work/a.txt/below", "work/src/../a.txt",
             "other", "", "work/deep", "work/.env", "work/SRC/.ENV", "work/deep/.env", "home/.gitconfig", "home/.npm", "home/.netrc", "home/.npmrc",
-            "work/link-out/x", "work/node_modules/.vscode/x", "home/.config", "home/.local/share/new"})
+            "work/link-out/x", "other/twin.txt", "work/deep/twin.txt", "work/node_modules/.vscode/x", "home/.config", "home/.local/share/new"})
 
     def any_path(self, rng):
         return rng.choice(OUTSIDE) if rng.random() < 0.2 else os.path.join(self.path, rng.choice(self.names)).rstrip("/")
