@@ -18,7 +18,7 @@ enum seen_kind {
     SEEN_IMAGE    /* the image's file */
 };
 
-struct seen {
+struct seen_at {
     enum seen_kind kind;
     const struct plan_place *place; /* that decides; never NULL */
     const char *host, *upper, *link;
@@ -27,4 +27,4 @@ struct seen {
 };
 
 /* `path`: in the box, clean and absolute. -ENOMEM. */
-int plan_seen(const struct plan *p, const char *path, struct arena *mem, struct seen *ret);
+int plan_seen(const struct plan *p, const char *path, struct arena *mem, struct seen_at *ret);

@@ -102,7 +102,7 @@ static bool is_modest(const struct pinfold_policy *p, const char *dir)
 }
 
 /* The object that an option would have to name. */
-static const char *named(const struct pinfold_policy *p, enum why_act act, const struct why *said)
+static const char *object_of(const struct pinfold_policy *p, enum why_act act, const struct why *said)
 {
     const char *path = said->host ? said->host : said->target;
     if (!said->missing || act == WHY_READ || act == WHY_EXEC)
@@ -155,7 +155,7 @@ int reason_remedy(const struct pinfold_policy *p, enum why_act act, const char *
     case WHY_CAUSE_PROTECTED:
     case WHY_CAUSE_NOT_THERE:
         flag = changes(act) ? "rw" : "ro";
-        value = named(p, act, said);
+        value = object_of(p, act, said);
         break;
     case WHY_CAUSE_GUARDED:
         flag = "guard";

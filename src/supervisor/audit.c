@@ -440,7 +440,8 @@ static bool chain_of(struct str line, char id[17], uint64_t *ret_seq, struct str
     if (line.n < tail || !from || (size_t)(line.p + line.n - from) < 6 + 16)
         return false;
     *ret_body = (struct str){line.p, line.n - tail};
-    if (memcmp(line.p + ret_body->n, head, sizeof head - 1) != 0 || !after_last(*ret_body, ",\"seq\":", &seq))
+    if (memcmp(line.p + ret_body->n, head, sizeof head - 1) != 0 || !str_ends(line, STR("\"}")) ||
+        !after_last(*ret_body, ",\"seq\":", &seq))
         return false;
     memcpy(id, from + 6, 16);
     id[16] = 0;

@@ -74,7 +74,7 @@ struct guarding {
 /* Whether the box sees something called `name` in its directory `dir`. */
 static bool stands_at(struct why_question *q, struct str dir, const char *name)
 {
-    struct seen s;
+    struct seen_at s;
     struct stat st;
     const char *path = arena_printf(q->mem, "%.*s/%s", (int)dir.n, dir.p, name);
     return path && plan_seen(q->plan, path, q->mem, &s) == 0 && (s.kind == SEEN_HOST || s.kind == SEEN_LAYER) &&
@@ -146,7 +146,7 @@ static bool guarding_at(struct why_question *q, const char *text, struct guardin
         ret->rule = rooted;
     bool named = ret->rule && ret->rule->said->kind == GUARD_RULE_NAME && !(ret->rule->said->flags & GUARD_RULE_ALWAYS);
     if (named && q->rules.mode == GUARD_EXISTING) { /* what there is when the box starts */
-        struct seen s;
+        struct seen_at s;
         const char *name = arena_str(q->mem, (struct str){text, ret->end});
         bool there = name && plan_seen(q->plan, name, q->mem, &s) == 0 && s.host && lstat(s.host, &st) == 0;
         ret->rule = there ? ret->rule : NULL;

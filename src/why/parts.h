@@ -21,7 +21,7 @@ struct why_question {
 /* An object on the way, or the last one. */
 struct why_node {
     const char *path; /* in the box */
-    struct seen seen;
+    struct seen_at seen;
     const char *at; /* on the host, if it is there */
     bool exists;
     struct stat st; /* the mode, owner and size if it exists */

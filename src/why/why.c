@@ -1,8 +1,6 @@
 /* The question: its words, the guard's rules of the plan, and the answer's parts. */
 #include "why/why.h"
 
-#include <stdarg.h>
-
 #include "why/parts.h"
 
 static const char *const act_names[] = {[WHY_READ] = "read", [WHY_WRITE] = "write",     [WHY_CREATE] = "create",
@@ -20,68 +18,6 @@ enum why_act why_act_of(const char *name)
 const char *why_act_name(enum why_act act)
 {
     return act < WHY_ACTS ? act_names[act] : "?";
-}
-
-int why_memory(struct why_question *q)
-{
-    return err_sys(q->e, ERR_SYSTEM, ENOMEM, "cannot answer");
-}
-
-int why_say(struct why_question *q, enum why_verdict verdict, enum why_cause cause, int no, const char *mechanism,
-            const char *reason)
-{
-    q->ret->verdict = verdict;
-    q->ret->cause = cause;
-    q->ret->no = no;
-    q->ret->mechanism = mechanism;
-    q->ret->reason = reason;
-    return reason ? 0 : why_memory(q);
-}
-
-void why_rule(struct why_question *q, const char *rule, uint32_t origin)
-{
-    char room[512];
-    q->ret->rule = rule;
-    q->ret->origin = arena_text(q->mem, policy_origin(q->plan->policy, origin, room, sizeof room));
-}
-
-static const char *rule_word(const struct plan_place *at)
-{
-    switch ((enum place_kind)at->kind) {
-    case PLACE_ROOT:
-        return at->region == REGION_WRITABLE ? "writable" : "read-only";
-    case PLACE_RW:
-        return "rw";
-    case PLACE_RO:
-        return "ro";
-    case PLACE_PROTECT:
-        return "protect";
-    case PLACE_HIDE:
-        return "hide";
-    case PLACE_PATTERN:
-        return at->hides ? "hide" : "protect";
-    case PLACE_CACHE:
-        return "cache";
-    case PLACE_STORAGE:
-        return "storage";
-    case PLACE_SOCKET:
-        return "unix socket";
-    case PLACE_TMPFS:
-    case PLACE_DEVICES:
-    case PLACE_PROC:
-    case PLACE_DIR:
-    case PLACE_FILE:
-    case PLACE_LINK:
-        break;
-    }
-    return "private";
-}
-
-void why_place(struct why_question *q, const struct plan_place *at)
-{
-    char room[512];
-    q->ret->rule = arena_printf(q->mem, "%s %s", at->workspace && !at->said ? "workspace" : rule_word(at), at->dst);
-    q->ret->origin = arena_text(q->mem, place_origin(q->plan, at, room, sizeof room));
 }
 
 static int take_rules(struct why_question *q)

@@ -48,16 +48,16 @@ static bool is_usual_device(const char *path)
     return false;
 }
 
-static void seen_private(const struct plan *p, const struct plan_place *at, const char *path, struct seen *s)
+static void seen_private(const struct plan *p, const struct plan_place *at, const char *path, struct seen_at *s)
 {
     const struct plan_place *made = made_at(p, path);
     s->mode = 0755;
     if (at->kind == PLACE_PROC) {
         s->kind = SEEN_PROC;
     } else if (made && made->kind == PLACE_LINK) {
-        *s = (struct seen){.kind = SEEN_LINK, .place = made, .link = made->target};
+        *s = (struct seen_at){.kind = SEEN_LINK, .place = made, .link = made->target};
     } else if (made) {
-        *s = (struct seen){.kind = SEEN_MADE, .place = made, .mode = made->mode, .file = made->kind == PLACE_FILE};
+        *s = (struct seen_at){.kind = SEEN_MADE, .place = made, .mode = made->mode, .file = made->kind == PLACE_FILE};
     } else if (strcmp(path, at->dst) == 0) {
         s->kind = SEEN_MADE;
         s->mode = at->kind == PLACE_DEVICES ? 0755 : at->mode;
@@ -72,7 +72,8 @@ static void seen_private(const struct plan *p, const struct plan_place *at, cons
 }
 
 /* A directory of pinfold's own on the host. It is made when the box starts. */
-static int seen_kept(const struct plan_place *at, const char *dir, const char *rest, struct arena *mem, struct seen *s)
+static int seen_kept(const struct plan_place *at, const char *dir, const char *rest, struct arena *mem,
+                     struct seen_at *s)
 {
     s->place = at;
     s->kind = *rest ? SEEN_HOST : SEEN_MADE;
@@ -104,7 +105,7 @@ static const char *upper_of(const struct plan *p, const struct plan_place *at, c
     return path_join(mem, top, rest);
 }
 
-static int seen_in(const struct plan *p, size_t region, const char *path, struct arena *mem, struct seen *s)
+static int seen_in(const struct plan *p, size_t region, const char *path, struct arena *mem, struct seen_at *s)
 {
     const struct plan_place *at = &p->places[region];
     const char *rest = path_rest(path, at->dst);
@@ -121,7 +122,7 @@ static int seen_in(const struct plan *p, size_t region, const char *path, struct
     case ACT_PRIVATE_DIR:
         return seen_kept(at, at->upper, rest, mem, s);
     case ACT_LINKED:
-        *s = (struct seen){.kind = SEEN_LINK, .place = at, .link = at->target};
+        *s = (struct seen_at){.kind = SEEN_LINK, .place = at, .link = at->target};
         return 0;
     case ACT_PRIVATE:
     case ACT_VOLUME:
@@ -158,11 +159,11 @@ static int seen_in(const struct plan *p, size_t region, const char *path, struct
     return seen_in(p, 0, path, mem, s);
 }
 
-int plan_seen(const struct plan *p, const char *path, struct arena *mem, struct seen *ret)
+int plan_seen(const struct plan *p, const char *path, struct arena *mem, struct seen_at *ret)
 {
     size_t region = region_at(p, path);
     const struct plan_place *linked = linked_at(p, path);
-    *ret = (struct seen){.kind = SEEN_HOST, .place = &p->places[region]};
+    *ret = (struct seen_at){.kind = SEEN_HOST, .place = &p->places[region]};
     if (linked)
         return seen_kept(linked, linked->upper, path_rest(path, linked->target), mem, ret);
     return seen_in(p, region, path, mem, ret);
