@@ -201,6 +201,13 @@ void say_notes(const struct pinfold_run_options *o, const struct pinfold_result 
         say(o, PINFOLD_SAY_NOTE, &words);
         said++;
     }
+    for (size_t i = 0; i < r->n_permissions; i++) {
+        buf_free(&words);
+        buf_printf(&words, "file: %s '", r->permissions[i].action);
+        words_safe(&words, r->permissions[i].target);
+        buf_text(&words, "' is refused by ordinary permissions, not by the sandbox");
+        say(o, PINFOLD_SAY_NOTE, &words);
+    }
     if (left) {
         buf_free(&words);
         buf_printf(&words, "%zu more were denied; list them with: pinfold log", left);

@@ -114,14 +114,30 @@ static void keep_guess(struct guessing *g, enum why_act act, const char *target,
         r->audit_errno = -no;
 }
 
-/* True if it was a guess: the sandbox refuses this, with that errno. */
+/* Told apart, so that nobody looks for a rule that is not there. */
+static void keep_permission(struct guessing *g, enum why_act act, const char *target)
+{
+    struct box_result *r = &g->result->box;
+    for (size_t i = 0; i < r->n_permissions; i++) {
+        if (same(r->permissions[i].target, target))
+            return;
+    }
+    char *copy = r->n_permissions < MAX_PERMITTED ? strdup(target) : NULL;
+    if (copy)
+        r->permissions[r->n_permissions++] = (struct permitted){why_act_name(act), copy};
+}
+
+/* True if the line is explained: the sandbox refuses this with that errno, or ordinary permissions do. */
 static bool try_act(struct guessing *g, enum why_act act, const char *path, int no)
 {
     struct why said;
     struct err ignored = {0};
-    if (why_ask(g->plan, act, path, g->mem, &said, &ignored) < 0 || said.verdict != WHY_REFUSED ||
-        said.cause == WHY_CAUSE_HOST || said.no != no)
+    if (why_ask(g->plan, act, path, g->mem, &said, &ignored) < 0 || said.verdict != WHY_REFUSED || said.no != no)
         return false;
+    if (said.cause == WHY_CAUSE_HOST && no == EACCES)
+        keep_permission(g, act, said.target);
+    if (said.cause == WHY_CAUSE_HOST)
+        return no == EACCES;
     if (no == ENOENT && !g->names)
         return false;
     if (!is_known(&g->result->box, said.target))

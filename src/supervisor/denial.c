@@ -39,9 +39,11 @@ void denial_free_all(struct box_result *r)
 {
     for (size_t i = 0; i < r->n_denials; i++)
         free_denial(&r->denials[i]);
+    for (size_t i = 0; i < r->n_permissions; i++)
+        free(r->permissions[i].target);
     free(r->denials);
     r->denials = NULL;
-    r->n_denials = 0;
+    r->n_denials = r->n_permissions = 0;
 }
 
 static bool is_told(const struct box_result *r, const struct denial *d)

@@ -42,6 +42,13 @@ struct left_behind { /* something that the box leaves behind and that the user s
 };
 #define MAX_LEFT 64 /* kept in a result */
 
+/* What failed by ordinary permissions, found as guesses are: nothing of the sandbox's. */
+struct permitted {
+    const char *action; /* static */
+    char *target;
+};
+#define MAX_PERMITTED 3
+
 struct allowed { /* a connection that was allowed */
     char *action, *target, *address, *rule, *origin;
     const char *how;
@@ -78,6 +85,8 @@ struct box_result { /* freed with box_result_free */
     bool peak_is_largest_process; /* no control group: peak of the largest process, or of the watcher's samples */
     struct denial *denials;
     size_t n_denials, denials_dropped;
+    struct permitted permissions[MAX_PERMITTED];
+    size_t n_permissions;
     struct left_behind *left;
     size_t n_left;
     size_t left_dropped, left_untold; /* beyond what is kept here, but logged; of which only the number is known */
