@@ -111,7 +111,7 @@ static const struct rule *rooted_rule(struct why_question *q, struct str path, s
 
 static struct str last_part(struct str path)
 {
-    const char *slash = memrchr(path.p, '/', path.n);
+    const char *slash = path.n == 0 ? NULL : memrchr(path.p, '/', path.n);
     return slash ? str_skip(path, (size_t)(slash - path.p) + 1) : path;
 }
 

@@ -59,6 +59,8 @@ static const char *rule_word(const struct plan_place *at)
 void why_place(struct why_question *q, const struct plan_place *at)
 {
     char room[512];
+    if (!at)
+        at = &q->plan->places[0];
     q->ret->rule = arena_printf(q->mem, "%s %s", at->workspace && !at->said ? "workspace" : rule_word(at), at->dst);
     q->ret->origin = arena_text(q->mem, place_origin(q->plan, at, room, sizeof room));
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """`pinfold why` and the engine never disagree: random rules and paths, each answer compared with a real attempt in a box.
 
-questions.py [--rounds N] [--questions N] [--seed N] [--engine NAME]. A round makes a policy, asks `why` about some paths, and then
+questions.py [--rounds N] [--questions N] [--seed N] [--engine NAME]; landlock is native without user namespaces. A round makes a policy, asks `why` about some paths, and then
 tries the same acts in one box of that policy. What `why` calls unknown is counted, not compared; too much of it fails.
 """
 import argparse
@@ -59,7 +59,13 @@ OUTSIDE = ["/etc/hosts", "/etc/passwd", "/etc/shadow", "/etc", "/tmp", "/tmp/new
            "/usr/bin/../bin/env", "/dev/sda", "/run/lock/x", "/etc/ssh"]
 
 
+FORBID = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "landlock", "forbid.py")
+LOST = ["pid-namespace", "private-ipc", "private-tmp", "fresh-proc", "no-survivors"]
+
+
 class Scene:
+    program = [pf.PINFOLD]
+
     def __init__(self, user, name):
         self.user, self.path = user, os.path.join(pf.SCRATCH, f"{user.label}-{name}")
         self.home, self.work = self.path + "/home", self.path + "/work"
@@ -131,7 +137,7 @@ class Scene:
 
 
 def ask(scene, options, act, path):
-    done = pf.run([pf.PINFOLD, "why", "--json", *options, act, path], user=scene.user, cwd=scene.work, env=scene.env)
+    done = pf.run([*scene.program, "why", "--json", *options, act, path], user=scene.user, cwd=scene.work, env=scene.env)
     try:
         return json.loads(done.out), done
     except ValueError:
@@ -140,17 +146,22 @@ def ask(scene, options, act, path):
 
 def one_round(scene, rng, n, engine, counts):
     """Lines about what disagrees."""
-    options = (["--engine", engine] if engine != "auto" else []) + scene.options(rng)
+    options = scene.options(rng)
+    if engine == "landlock":
+        scene.program = ["python3", shutil.copy(FORBID, scene.path), "filter", pf.PINFOLD]
+        options = ["--engine", "native", *(word for lost in LOST for word in ("--may-lose", lost)), *options]
+    elif engine != "auto":
+        options = ["--engine", engine, *options]
     questions = scene.questions(rng, n)
     answers = []
     for act, path in questions:
         answer, done = ask(scene, options, act, path)
         if answer is None:
             counts["refused policies"] += 1
-            tried = pf.run([pf.PINFOLD, "run", "-q", *options, "true"], user=scene.user, cwd=scene.work, env=scene.env)
+            tried = pf.run([*scene.program, "run", "-q", *options, "true"], user=scene.user, cwd=scene.work, env=scene.env)
             return [] if tried.status == 125 else [f"why gives no answer, and the box starts: {options}", done.said()]
         answers.append(answer)
-    tried = pf.run([pf.PINFOLD, "run", "-q", *options, "/usr/bin/python3", "-c", PROBE], user=scene.user, cwd=scene.work, env=scene.env,
+    tried = pf.run([*scene.program, "run", "-q", *options, "/usr/bin/python3", "-c", PROBE], user=scene.user, cwd=scene.work, env=scene.env,
                    stdin=json.dumps(questions).encode())
     try:
         results = json.loads(tried.out)
