@@ -76,11 +76,11 @@ static int check_session(const struct ask *a, const char *digest)
     int status = STATUS_NO_SESSION;
     if (pinfold_session_list_report(&o, &report, &error) < 0)
         return fail(&error);
-    const struct pinfold_value *s = pinfold_value_first(pinfold_report_value(report));
-    while (s && !same(text_in(s, "name"), a->session))
+    const struct pinfold_value *s = pinfold_value_first(pinfold_value_get(pinfold_report_value(report), "sessions"));
+    while (s && !(same(text_in(s, "name"), a->session) && same(text_in(s, "state"), "running")))
         s = pinfold_value_next(s);
     if (!s)
-        complain("there is no session '%s'; list them with: pinfold session list", a->session);
+        complain("no session '%s' is running; list them with: pinfold session list", a->session);
     else if (!same(text_in(s, "policy_digest"), digest))
         complain(
             "the session '%s' was started with another policy than these options give; add the options that it was "
