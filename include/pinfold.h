@@ -487,6 +487,17 @@ PINFOLD_PUBLIC int pinfold_trust(const char *path, int withdraw, char **ret, str
 /* Writes the audit events recorded so far to descriptor `fd`, one JSON object per line; with `follow`, also those to
    come. */
 PINFOLD_PUBLIC int pinfold_log(int fd, int follow, struct pinfold_error *error);
+struct pinfold_log_options {
+    size_t size;
+    int fd;              /* where to write */
+    int follow;          /* 1: also events to come */
+    const char *session; /* only those of the session of this name; NULL: all */
+    const char
+        *since; /* only those since "90s", "10m", "2h", "3d" ago, or a time in UTC ("2026-01-31T12:00"); NULL: all */
+    int verify; /* 1: writes one sentence about damaged and missing events instead, and returns 1 if there are any */
+};
+/* The same, selected. */
+PINFOLD_PUBLIC int pinfold_log_select(const struct pinfold_log_options *options, struct pinfold_error *error);
 
 /*
  * Reports: for each function above that returns JSON there is one here that returns the same as values, under the same
@@ -519,6 +530,15 @@ PINFOLD_PUBLIC const char *pinfold_value_text(const struct pinfold_value *value,
 PINFOLD_PUBLIC int64_t pinfold_value_number(const struct pinfold_value *value); /* 0 if it is not a number */
 PINFOLD_PUBLIC int pinfold_value_is_true(const struct pinfold_value *value);
 
+/*
+ * Would a box of this policy be allowed `action` on `target`, and by what? `action`: read, write, create, exec (a path in
+ * the box; a name is looked up in its PATH), connect (HOST:PORT or the path of a socket), signal (a process id of the
+ * host). `action` "last", without a target: the last refusal in the audit log of a box of this policy's workspace.
+ * Nothing is started. Returns 0 if it is allowed, 1 if it is refused, 2 if that depends on what cannot be known
+ * before; with a report.
+ */
+PINFOLD_PUBLIC int pinfold_why(struct pinfold_policy *policy, const char *action, const char *target,
+                               struct pinfold_report **ret, struct pinfold_error *error);
 PINFOLD_PUBLIC int pinfold_explain_report(struct pinfold_policy *policy, int show_values, struct pinfold_report **ret,
                                           struct pinfold_error *error);
 /* Returns 1 like pinfold_doctor(), with a report. */

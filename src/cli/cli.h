@@ -40,11 +40,13 @@ enum verb_id {
     VERB_SHOW_RUN = 1 << 20,
     VERB_PATH = 1 << 21,
     VERB_AGENT = 1 << 22,
-    VERB_START = 1 << 23 /* an agent by its name */
+    VERB_START = 1 << 23, /* an agent by its name */
+    VERB_WHY = 1 << 24
 };
 #define VERBS_OF_FILES (VERB_CAT | VERB_WRITE | VERB_CP | VERB_LS | VERB_PATH)
 #define VERBS_WITH_POLICY                                                                                              \
-    (VERB_RUN | VERB_SHELL | VERB_EXPLAIN | VERB_SHOW_RUN | VERB_POLICY | VERB_SESSION | VERB_MCP | VERB_START)
+    (VERB_RUN | VERB_SHELL | VERB_EXPLAIN | VERB_WHY | VERB_SHOW_RUN | VERB_POLICY | VERB_SESSION | VERB_MCP |         \
+     VERB_START)
 
 /* The parsed command line. Arrays have room for all of argv; strings point into argv. */
 struct ask {
@@ -56,12 +58,13 @@ struct ask {
     size_t n_agents, n_bases;
     /* Of a command in a session. */
     const char *session, *scope, *dir, *shell, *timeout, *memory, *processes, *terminal, *signal;
+    const char *since;
     const char **env; /* NAME=VALUE, NULL-terminated */
     size_t n_env;
     bool sandbox, recreate, detach, all;
     const char *mode; /* of files */
     bool parents;
-    bool json, names, quiet, verbose, show_values, no_layers, origins, verify, follow, remove, dry_run;
+    bool json, names, last, quiet, verbose, show_values, no_layers, origins, verify, follow, remove, dry_run;
     const char *agent; /* VERB_START: its name */
     bool unattended, explain;
     unsigned closed_stdio; /* bits of the standard descriptors that were closed at the start */
@@ -112,6 +115,7 @@ int verb_run(struct ask *a);
 int verb_shell(struct ask *a);
 int verb_explain(struct ask *a);
 int verb_show_run(struct ask *a);
+int verb_why(struct ask *a);
 int verb_doctor(struct ask *a);
 int verb_policy(struct ask *a);
 int verb_trust(struct ask *a);

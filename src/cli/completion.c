@@ -38,6 +38,7 @@ static const struct {
                 {VERB_PATH, {WORD_PART, WORD_SESSION, WORD_FILE}, "to-box to-host"},
                 {VERB_AGENT, {WORD_PART, WORD_AGENT, WORD_FILE}, "list run merge prepare"},
                 {VERB_EXPLAIN, {WORD_COMMAND}, NULL},
+                {VERB_WHY, {WORD_PART, WORD_FILE}, "read write create exec connect signal"},
                 {VERB_SHOW_RUN, {WORD_COMMAND}, NULL},
                 {VERB_POLICY, {WORD_PART, WORD_FILE}, "check print schema convert"},
                 {VERB_TRUST, {WORD_FILE}, NULL},

@@ -86,6 +86,8 @@ static int run_verb(struct ask *a)
         return verb_shell(a);
     case VERB_EXPLAIN:
         return verb_explain(a);
+    case VERB_WHY:
+        return verb_why(a);
     case VERB_SHOW_RUN:
         return verb_show_run(a);
     case VERB_DOCTOR:

@@ -340,5 +340,8 @@ int verb_log(struct ask *a)
     if (!no_words(a))
         return STATUS_USAGE;
     (void)signal(SIGPIPE, SIG_DFL);
-    return pinfold_log(1, a->follow, &error) < 0 ? fail(&error) : STATUS_YES;
+    const struct pinfold_log_options o = {
+        .size = sizeof o, .fd = 1, .follow = a->follow, .session = a->session, .since = a->since, .verify = a->verify};
+    int r = pinfold_log_select(&o, &error);
+    return r < 0 ? fail(&error) : r > 0 ? STATUS_NO : STATUS_YES;
 }

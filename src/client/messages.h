@@ -27,6 +27,7 @@
     F(TEXT, text) F(TEXT, settings_text) F(TEXT, cwd) F(NUMBER, no_layers) F(OPTIONS, options) F(OPTIONS, wishes)
 #define FIELDS_print(F)   FIELDS_POLICY(F) F(NUMBER, how)
 #define FIELDS_explain(F) FIELDS_POLICY(F) F(NUMBER, format) F(NUMBER, show_values)
+#define FIELDS_why(F)     FIELDS_POLICY(F) F(TEXT, action) F(TEXT, target)
 #define FIELDS_run(F)                                                                                                  \
     FIELDS_POLICY(F)                                                                                                   \
     F(LIST, argv)                                                                                                      \
@@ -37,7 +38,7 @@
 #define FIELDS_doctor(F) F(NUMBER, format) F(NUMBER, verify)
 #define FIELDS_schema(F) FIELDS_NOTHING(F)
 #define FIELDS_trust(F)  F(TEXT, path) F(NUMBER, withdraw)
-#define FIELDS_log(F)    F(NUMBER, follow)
+#define FIELDS_log(F)    F(NUMBER, follow) F(TEXT, session) F(TEXT, since) F(NUMBER, verify)
 #define FIELDS_judge(F)  F(TEXT, what) F(TEXT, path)
 #define FIELDS_ensure(F) FIELDS_POLICY(F) FIELDS_SESSION(F) F(NUMBER, recreate)
 #define FIELDS_open(F)   FIELDS_SESSION(F)
@@ -84,6 +85,7 @@
     S(load)                                                                                                            \
     S(print)                                                                                                           \
     S(explain)                                                                                                         \
+    S(why)                                                                                                             \
     S(run)                                                                                                             \
     S(wrap) S(doctor) S(schema) S(trust) S(log) S(judge) S(ensure) S(open) S(stop) S(list) S(prune) S(exec) S(update)  \
         S(job_output) S(job_kill) S(agent) S(nothing) S(policy) S(text) S(report) S(words) S(result) S(limits) S(job)  \
@@ -96,6 +98,7 @@
     R(print, print, text)                                                                                              \
     R(explain, explain, text)                                                                                          \
     R(explain_report, explain, report)                                                                                 \
+    R(why, why, report)                                                                                                \
     R(explain_refused, explain, text)                                                                                  \
     R(run, run, result)                                                                                                \
     R(wrap, wrap, words)                                                                                               \

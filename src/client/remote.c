@@ -434,6 +434,13 @@ int pinfold_explain_report(struct pinfold_policy *p, int show_values, struct pin
     return remote_report(REQUEST_explain_report, &ask, ret, error);
 }
 
+int pinfold_why(struct pinfold_policy *p, const char *action, const char *target, struct pinfold_report **ret,
+                struct pinfold_error *error)
+{
+    const struct message_why ask = {.policy = buf_view(&p->layers), .action = action, .target = target};
+    return remote_report(REQUEST_why, &ask, ret, error);
+}
+
 int pinfold_policy_schema(char **ret, struct pinfold_error *error)
 {
     return remote_text(REQUEST_schema, &(struct message_schema){0}, ret, error);
@@ -468,12 +475,23 @@ int pinfold_path_judge(const char *what, const char *path, char **ret, struct pi
     return remote_text(REQUEST_judge, &ask, ret, error);
 }
 
+int pinfold_log_select(const struct pinfold_log_options *options, struct pinfold_error *error)
+{
+    struct pinfold_log_options o;
+    struct err e = {0};
+    int r = take_options(&o, sizeof o, options, options ? options->size : 0, &e);
+    const struct message_log ask = {
+        .follow = o.follow != 0, .session = o.session, .since = o.since, .verify = o.verify != 0};
+    if (r == 0)
+        r = remote_plain(REQUEST_log, &ask, &(struct remote_along){.fds = &o.fd, .n_fds = 1}, &e);
+    return tell(error, &e, r);
+}
+
 int pinfold_log(int fd, int follow, struct pinfold_error *error)
 {
-    struct err e = {0};
-    const struct message_log ask = {.follow = follow != 0};
-    int r = remote_plain(REQUEST_log, &ask, &(struct remote_along){.fds = &fd, .n_fds = 1}, &e);
-    return tell(error, &e, r);
+    return pinfold_log_select(
+        &(const struct pinfold_log_options){.size = sizeof(struct pinfold_log_options), .fd = fd, .follow = follow},
+        error);
 }
 
 int pinfold_wrap(struct pinfold_policy *p, const char *const *argv, char ***ret, struct pinfold_error *error)

@@ -93,6 +93,18 @@ int serve_explain_report(struct request *q, const struct message_explain *a, str
     return serve_report(q, r, report, ret);
 }
 
+int serve_why(struct request *q, const struct message_why *a, struct message_report *ret)
+{
+    struct pinfold_report *report = NULL;
+    struct pinfold_policy *p;
+    int r = unpack(q, a->policy, &p);
+    if (r < 0)
+        return r;
+    r = pinfold_why(p, a->action, a->target, &report, q->error);
+    pinfold_policy_free(p);
+    return serve_report(q, r, report, ret);
+}
+
 int serve_wrap(struct request *q, const struct message_wrap *a, struct message_words *ret)
 {
     struct pinfold_policy *p;
@@ -213,7 +225,13 @@ int serve_log(struct request *q, const struct message_log *a, struct message_not
     if (q->fds[0] < 0)
         return serve_bad(q);
     serve_end_with_caller(true);
-    int r = pinfold_log(q->fds[0], a->follow != 0, q->error);
+    const struct pinfold_log_options o = {.size = sizeof o,
+                                          .fd = q->fds[0],
+                                          .follow = a->follow != 0,
+                                          .session = a->session,
+                                          .since = a->since,
+                                          .verify = a->verify != 0};
+    int r = pinfold_log_select(&o, q->error);
     serve_end_with_caller(false);
     return r;
 }

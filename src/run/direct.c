@@ -11,9 +11,9 @@
 
 #include "agents/agents.h"
 #include "base/fd.h"
-#include "supervisor/audit.h"
 #include "backends/engine.h"
 #include "policy/set.h"
+#include "run/guess.h"
 #include "run/nested.h"
 #include "run/planned.h"
 #include "run/report.h"
@@ -23,69 +23,6 @@
 #define MAX_NOTES 5 /* denials said one by one; the rest is in the result and the audit */
 
 extern char **environ;
-
-void pinfold_policy_free(struct pinfold_policy *p)
-{
-    if (!p || --p->users > 0)
-        return;
-    p->policy = policy_free(p->policy);
-    net_kept_end(&p->net_kept);
-    p->mem = arena_free(p->mem);
-    free(p);
-}
-
-static struct pinfold_policy *policy_object(void)
-{
-    struct pinfold_policy *p = calloc(1, sizeof *p);
-    if (!p)
-        return NULL;
-    p->users = 1;
-    p->net_kept = NET_KEPT;
-    p->mem = arena_new(MAX_POLICY_ARENA);
-    p->pins = p->mem ? arena_zero(p->mem, sizeof *p->pins) : NULL;
-    if (!p->pins) {
-        (void)arena_free(p->mem);
-        free(p);
-        return NULL;
-    }
-    p->pins->mem = p->mem;
-    return p;
-}
-
-int pinfold_policy_load(const struct pinfold_policy_options *options, struct pinfold_policy **ret,
-                        struct pinfold_error *error)
-{
-    struct err e = {0};
-    struct pinfold_policy_options o;
-    struct pinfold_policy *p = policy_object();
-
-    int r = p ? take_options(&o, sizeof o, options, options ? options->size : 0, &e)
-              : err_sys(&e, ERR_SYSTEM, ENOMEM, "cannot load the policy");
-    if (r == 0)
-        r = layers_load(&o, p->mem, &p->layers, &p->policy, &e);
-    if (r < 0) {
-        pinfold_policy_free(p);
-        return tell(error, &e, r);
-    }
-    *ret = p;
-    return 0;
-}
-
-int policy_of_layers(struct str packed, struct pinfold_policy **ret, struct err *e)
-{
-    struct pinfold_policy *p = policy_object();
-    int r = p ? layers_unpack(packed, p->mem, &p->layers) : -ENOMEM;
-    if (r < 0)
-        (void)err_sys(e, ERR_BUG, -r, "cannot read the library's policy");
-    else
-        r = layers_build(&p->layers, &p->policy, e);
-    if (r < 0) {
-        pinfold_policy_free(p);
-        return r;
-    }
-    *ret = p;
-    return 0;
-}
 
 int pinfold_policy_text(struct pinfold_policy *p, int how, char **ret, struct pinfold_error *error)
 {
@@ -268,6 +205,13 @@ void say_notes(const struct pinfold_run_options *o, const struct pinfold_result 
         say(o, PINFOLD_SAY_NOTE, &words);
         said++;
     }
+    for (size_t i = 0; i < r->n_permissions; i++) {
+        buf_free(&words);
+        buf_printf(&words, "file: %s '", r->permissions[i].action);
+        words_safe(&words, r->permissions[i].target);
+        buf_text(&words, "' is refused by ordinary permissions, not by the sandbox");
+        say(o, PINFOLD_SAY_NOTE, &words);
+    }
     if (left) {
         buf_free(&words);
         buf_printf(&words, "%zu more were denied; list them with: pinfold log", left);
@@ -411,6 +355,7 @@ int pinfold_run(struct pinfold_policy *p, const struct pinfold_run_options *opti
         return tell(error, &e, r);
     }
     result->terms = box_terms(result->prepared.plan);
+    guess_denials(result, &ask, o.argv[0], o.foreground != 0);
     say_rest(&o, result);
     *ret = result;
     return 0;
@@ -623,30 +568,4 @@ int pinfold_names_report(struct pinfold_report **ret, struct pinfold_error *erro
     json_array_end(&j);
     json_object_end(&j);
     return report_give(report, 0, &e, ret, error);
-}
-
-struct result_copy {
-    int fd, no;
-};
-
-static bool copy_line(void *ctx, struct str text)
-{
-    struct result_copy *c = ctx;
-    auto_buf struct buf line = BUF(2 * MAX_WORDS);
-    buf_str(&line, text);
-    buf_char(&line, '\n');
-    if (buf_ok(&line) && write(c->fd, line.p, line.n) != (ssize_t)line.n)
-        c->no = errno ? errno : ENOSPC;
-    return c->no == 0;
-}
-
-int pinfold_log(int fd, int follow, struct pinfold_error *error)
-{
-    struct result_copy c = {.fd = fd};
-    struct err e = {0};
-    errno = 0;
-    int r = audit_read(follow != 0, copy_line, &c, &e);
-    if (r == 0 && c.no)
-        r = err_sys(&e, ERR_SYSTEM, c.no, "cannot write the audit");
-    return tell(error, &e, r);
 }

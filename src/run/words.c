@@ -394,8 +394,29 @@ static void read_only_place(const struct denial *d, const struct policy *policy,
     words_safe(out, dir);
 }
 
+/* A refusal that raised no event: what the command's own error text leads to. */
+static void words_guess(const struct denial *d, struct buf *out)
+{
+    buf_printf(out, "%s: probably %s '", d->kind, d->action);
+    words_safe(out, d->target);
+    buf_text(out, "' was refused: ");
+    words_safe(out, d->why ? d->why : d->how);
+    buf_text(out, " (");
+    words_safe(out, d->rule);
+    buf_text(out, ", ");
+    words_safe(out, d->origin);
+    buf_text(out, d->remedy ? "); " : ")");
+    if (d->option)
+        buf_text(out, "allow with ");
+    words_safe(out, d->remedy ? d->remedy : "");
+}
+
 void words_denial(const struct denial *d, const struct policy *policy, struct buf *out)
 {
+    if (d->guess) {
+        words_guess(d, out);
+        return;
+    }
     if (same(d->kind, "file") && same(d->action, "owner")) {
         buf_text(out, "file: the owner of '");
         words_safe(out, d->target);

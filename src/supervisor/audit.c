@@ -8,22 +8,27 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sha2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/inotify.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/json.h"
+#include "supervisor/run.h"
 
 #define READ_CHUNK (64u << 10)
+#define CHAIN_END  (32 + sizeof "\"}\n" - 1) /* a chained line ends with its sum and these */
 
 struct audit_log {
     int dir, file;
+    bool torn; /* the file ends in the middle of a line, whose writer died: the next one begins anew */
 };
 
 int audit_dir(char *ret, size_t n)
@@ -57,8 +62,15 @@ static int open_dir(char *path)
 
 static int open_file(int dir)
 {
-    int fd = openat(dir, AUDIT_FILE_NAME, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    int fd = openat(dir, AUDIT_FILE_NAME, O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
     return fd < 0 ? -errno : fd;
+}
+
+static bool is_torn(int file)
+{
+    char last = '\n';
+    struct stat st;
+    return fstat(file, &st) == 0 && st.st_size > 0 && pread(file, &last, 1, st.st_size - 1) == 1 && last != '\n';
 }
 
 int audit_open(struct audit_log **ret)
@@ -78,6 +90,7 @@ int audit_open(struct audit_log **ret)
         return -ENOMEM;
     log->dir = take_fd(&dir);
     log->file = take_fd(&file);
+    log->torn = is_torn(log->file);
     *ret = log;
     return 0;
 }
@@ -133,7 +146,25 @@ static int fresh_file(struct audit_log *log)
         return fd;
     (void)close_fd(log->file);
     log->file = fd;
+    log->torn = is_torn(fd);
     return 0;
+}
+
+/* Of the sum before ("" for the first) and what the line has so far: 32 hexadecimal digits. */
+static void chain_sum(const char *before, struct str line, char ret[33])
+{
+    static const char digits[] = "0123456789abcdef";
+    uint8_t sum[SHA256_DIGEST_LENGTH];
+    SHA2_CTX c;
+    SHA256Init(&c);
+    SHA256Update(&c, (const uint8_t *)before, strlen(before));
+    SHA256Update(&c, (const uint8_t *)line.p, line.n);
+    SHA256Final(sum, &c);
+    for (size_t i = 0; i < 16; i++) {
+        ret[2 * i] = digits[sum[i] >> 4];
+        ret[2 * i + 1] = digits[sum[i] & 15];
+    }
+    ret[32] = 0;
 }
 
 /* The event as one line; `target_n` bytes of its target. */
@@ -162,8 +193,42 @@ static void format(struct buf *out, const struct audit_event *v, const char *whe
         json_text(&j, "why", v->why);
     if (v->count > 1)
         json_uint(&j, "count", v->count);
+    if (v->no)
+        json_text(&j, "errno", v->no);
+    if (v->remedy)
+        json_text(&j, "remedy", v->remedy);
+    if (v->guess)
+        json_bool(&j, "guess", true);
+    if (v->workspace)
+        json_text(&j, "workspace", v->workspace);
+    if (v->chain) {
+        char sum[33];
+        json_uint(&j, "seq", v->chain->seq + 1);
+        chain_sum(v->chain->sum, buf_view(out), sum);
+        json_text(&j, "chain", sum);
+    }
     json_object_end(&j);
     buf_char(out, '\n');
+}
+
+/* One write, after the rest of a line that nobody will end. */
+static int put_event(struct audit_log *log, const struct buf *line, struct audit_chain *chain)
+{
+    struct iovec parts[2] = {{(void *)(uintptr_t) "\n", log->torn ? 1 : 0}, {line->p, line->n}};
+    ssize_t n = writev(log->file, parts, 2);
+    if (n < 0)
+        return -errno;
+    if ((size_t)n < line->n + parts[0].iov_len) {
+        log->torn = true;
+        return -ENOSPC;
+    }
+    log->torn = false;
+    if (chain) {
+        chain->seq++;
+        memcpy(chain->sum, line->p + line->n - CHAIN_END, 32);
+        chain->sum[32] = 0;
+    }
+    return 0;
 }
 
 int audit_write(struct audit_log *log, const struct audit_event *event)
@@ -184,14 +249,13 @@ int audit_write(struct audit_log *log, const struct audit_event *event)
     for (;;) {
         auto_buf struct buf line = BUF(AUDIT_LINE_MAX);
         format(&line, &v, when, target_n);
-        if (buf_ok(&line)) {
-            ssize_t n = write(log->file, line.p, line.n);
-            return n < 0 ? -errno : (size_t)n < line.n ? -ENOSPC : 0;
-        }
-        if (target_n == 0 && !v.rule && !v.origin)
+        if (buf_ok(&line))
+            return put_event(log, &line, v.chain);
+        if (target_n == 0 && !v.rule && !v.origin && !v.workspace)
             return -EMSGSIZE;
         if (target_n == 0)
-            v.rule = v.origin = NULL; /* a rule of thousands of bytes: its origin is not known without it, either */
+            v.rule = v.origin = v.why = v.remedy = v.workspace =
+                NULL; /* a rule of thousands of bytes: its origin is not known without it, either */
         target_n /= 2;
     }
 }
@@ -311,4 +375,126 @@ int audit_read(bool follow, bool (*line)(void *ctx, struct str text), void *ctx,
     (void)close_fd(r.fd);
     buf_free(&r.rest);
     return k < 0 ? err_sys(e, ERR_SYSTEM, -k, "cannot read the audit log in '%s'", path) : 0;
+}
+
+/* --- checking ----------------------------------------------------------------------------------------------------- */
+
+#define MAX_CHECKED_RUNS (1u << 20)
+
+struct chained_run {
+    char id[17], sum[33];
+    uint64_t seq;
+    bool used;
+};
+struct checking {
+    struct audit_check *found;
+    struct chained_run *runs; /* open addressing */
+    size_t room, n;
+    bool no_memory;
+};
+
+static struct chained_run *run_of(struct chained_run *runs, size_t room, const char *id)
+{
+    size_t at = strtoull(id, NULL, 16) % room;
+    while (runs[at].used && strcmp(runs[at].id, id) != 0)
+        at = (at + 1) % room;
+    return &runs[at];
+}
+
+static bool grow_runs(struct checking *c)
+{
+    size_t room = c->room ? c->room * 2 : 256;
+    struct chained_run *runs = room <= MAX_CHECKED_RUNS ? calloc(room, sizeof *runs) : NULL;
+    if (!runs)
+        return false;
+    for (size_t i = 0; i < c->room; i++) {
+        if (c->runs[i].used)
+            *run_of(runs, room, c->runs[i].id) = c->runs[i];
+    }
+    free(c->runs);
+    c->runs = runs;
+    c->room = room;
+    return true;
+}
+
+/* The text of `line` after `head`, which stands in it at the last place; false if it does not. */
+static bool after_last(struct str line, const char *head, struct str *ret)
+{
+    size_t n = strlen(head);
+    for (size_t at = line.n; at-- > 0;) {
+        if (at + n <= line.n && memcmp(line.p + at, head, n) == 0) {
+            *ret = str_skip(line, at + n);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The number and the sum at the end of a line, and its run; false: it has none. */
+static bool chain_of(struct str line, char id[17], uint64_t *ret_seq, struct str *ret_body, char sum[33])
+{
+    static const char head[] = ",\"chain\":\"";
+    const size_t tail = sizeof head - 1 + 32 + 2; /* with "} */
+    const char *from = memmem(line.p, line.n, "\"id\":\"", 6);
+    struct str seq;
+    if (line.n < tail || !from || (size_t)(line.p + line.n - from) < 6 + 16)
+        return false;
+    *ret_body = (struct str){line.p, line.n - tail};
+    if (memcmp(line.p + ret_body->n, head, sizeof head - 1) != 0 || !str_ends(line, STR("\"}")) ||
+        !after_last(*ret_body, ",\"seq\":", &seq))
+        return false;
+    memcpy(id, from + 6, 16);
+    id[16] = 0;
+    memcpy(sum, line.p + line.n - 34, 32);
+    sum[32] = 0;
+    *ret_seq = strtoull(seq.p, NULL, 10);
+    return strspn(id, "0123456789abcdef") == 16 && *ret_seq > 0;
+}
+
+static bool check_line(void *ctx, struct str line)
+{
+    struct checking *c = ctx;
+    char id[17], sum[33], expected[33];
+    uint64_t seq;
+    struct str body;
+    c->found->events++;
+    if (line.n < 2 || line.p[0] != '{' || line.p[line.n - 1] != '}') {
+        c->found->damaged++;
+        return true;
+    }
+    if (!chain_of(line, id, &seq, &body, sum)) {
+        c->found->unchained++;
+        return true;
+    }
+    if (2 * (c->n + 1) > c->room && !grow_runs(c)) {
+        c->no_memory = true;
+        return false;
+    }
+    struct chained_run *run = run_of(c->runs, c->room, id);
+    if (!run->used) {
+        *run = (struct chained_run){.used = true};
+        strcpy(run->id, id);
+        c->n++;
+        c->found->runs++;
+        c->found->begun += seq > 1;
+    } else if (seq > run->seq + 1) {
+        c->found->missing += seq - run->seq - 1;
+    } else if (seq <= run->seq) {
+        c->found->damaged++;
+    }
+    chain_sum(run->sum, body, expected);
+    if (seq == run->seq + 1 && strcmp(expected, sum) != 0)
+        c->found->damaged++;
+    strcpy(run->sum, sum);
+    run->seq = seq;
+    return true;
+}
+
+int audit_verify(struct audit_check *ret, struct err *e)
+{
+    struct checking c = {.found = ret};
+    *ret = (struct audit_check){0};
+    int r = audit_read(false, check_line, &c, e);
+    free(c.runs);
+    return c.no_memory ? err_sys(e, ERR_SYSTEM, ENOMEM, "cannot check the audit log") : r;
 }

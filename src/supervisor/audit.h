@@ -20,8 +20,17 @@ struct audit_event {
     const char *address, *command; /* of network events; NULL: omitted */
     const char *why;               /* of git configurations; NULL: omitted */
     uint64_t count;                /* if more than 1 */
+    const char *remedy, *no;       /* of guesses: what would allow it, the name of the errno; NULL: omitted */
+    const char *workspace;         /* of the box; NULL: omitted */
+    bool guess;                    /* found in the command's error text (run/guess.c) */
+    /*
+     * The run's, moved on by each event that is written: the line ends with its number in the run and a sum over the line and
+     * the sum before it, so that changed and missing lines are found. NULL: neither.
+     */
+    struct audit_chain *chain;
 };
 
+struct audit_chain; /* supervisor/run.h */
 struct audit_log;
 /*
  * Puts the directory into `ret`: $XDG_STATE_HOME/pinfold/audit, else ~/.local/state/pinfold/audit; -ENOENT without
@@ -40,3 +49,14 @@ struct audit_log *audit_close(struct audit_log *log); /* takes NULL, returns NUL
  * exist yet is empty. 0 or -errno with `e`.
  */
 int audit_read(bool follow, bool (*line)(void *ctx, struct str text), void *ctx, struct err *e);
+
+/* What checking the chains found. */
+struct audit_check {
+    uint64_t events, runs;
+    uint64_t unchained; /* of a version that wrote none */
+    uint64_t damaged;   /* lines that are no event, or not the one that was written */
+    uint64_t missing;   /* events between others of their run that are gone */
+    uint64_t begun;     /* runs whose first events are gone: rotated away, if the oldest file is there */
+};
+/* Reads the whole log. 0 or -errno with `e`. */
+int audit_verify(struct audit_check *ret, struct err *e);

@@ -33,6 +33,7 @@ static void free_denial(struct denial *d)
     free(d->address);
     free(d->command);
     free(d->why);
+    free(d->remedy);
     *d = (struct denial){0};
 }
 
@@ -40,9 +41,11 @@ void denial_free_all(struct box_result *r)
 {
     for (size_t i = 0; i < r->n_denials; i++)
         free_denial(&r->denials[i]);
+    for (size_t i = 0; i < r->n_permissions; i++)
+        free(r->permissions[i].target);
     free(r->denials);
     r->denials = NULL;
-    r->n_denials = 0;
+    r->n_denials = r->n_permissions = 0;
 }
 
 static bool is_told(const struct box_result *r, const struct denial *d)
@@ -77,6 +80,8 @@ void denial_log(struct box *b, const struct denial *d)
                                 .address = d->address,
                                 .command = d->command,
                                 .why = d->why,
+                                .workspace = b->spec ? b->spec->start.plan->workspace : NULL,
+                                .chain = &b->result->chain,
                                 .count = d->count,
                                 .pid = d->pid};
     int r = b->audit ? 0 : audit_open((struct audit_log **)&b->audit);
@@ -105,8 +110,13 @@ bool box_result_deny(struct box_result *r, const struct denial *d)
     mine.address = d->address ? strdup(d->address) : NULL;
     mine.command = d->command ? strdup(d->command) : NULL;
     mine.why = d->why ? strdup(d->why) : NULL;
+    mine.remedy = d->remedy ? strdup(d->remedy) : NULL;
+    mine.guess = d->guess;
+    mine.option = d->option;
+    mine.no = d->no;
     if (!mine.kind || !mine.action || !mine.target || !mine.rule || !mine.origin || !mine.how ||
-        (d->address && !mine.address) || (d->command && !mine.command) || (d->why && !mine.why)) {
+        (d->address && !mine.address) || (d->command && !mine.command) || (d->why && !mine.why) ||
+        (d->remedy && !mine.remedy)) {
         free_denial(&mine);
         r->denials_dropped++;
         return false;

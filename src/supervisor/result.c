@@ -133,6 +133,10 @@ static void denials(struct json *j, const struct box_result *r, const struct box
             json_text(j, "address", d->address);
         if (d->why)
             json_text(j, "why", d->why);
+        if (d->guess) {
+            json_bool(j, "guess", true);
+            json_text_or_null(j, "remedy", d->remedy);
+        }
         json_object_end(j);
     }
     json_array_end(j);
@@ -168,6 +172,21 @@ static void denials(struct json *j, const struct box_result *r, const struct box
         snprintf(text, sizeof text, "%llu network decisions that came faster than they could be reported",
                  (unsigned long long)r->events_lost);
         json_text(j, NULL, text);
+    }
+    json_array_end(j);
+}
+
+static void not_the_sandbox(struct json *j, const struct box_result *r)
+{
+    if (!r->n_permissions)
+        return;
+    json_array(j, "not_the_sandbox");
+    for (size_t i = 0; i < r->n_permissions; i++) {
+        json_object(j, NULL);
+        json_text(j, "action", r->permissions[i].action);
+        json_text(j, "target", r->permissions[i].target);
+        json_text(j, "why", "ordinary permissions");
+        json_object_end(j);
     }
     json_array_end(j);
 }
@@ -277,6 +296,7 @@ void box_result_members(const struct box_result *r, const struct box_terms *term
     not_executed(j, r);
     usage(j, r);
     denials(j, r, terms);
+    not_the_sandbox(j, r);
     left(j, r);
     network(j, r, terms);
     guarantees(j, terms);

@@ -31,12 +31,23 @@ struct denial {
     uint64_t count;          /* only in the audit log: how often, if more than once */
     bool ruled;              /* network: by a deny rule, which no allow rule overrides */
     uint32_t session;        /* session id in the box's numbering; 0: unknown */
+    bool guess;              /* found after the command failed, from its own error text (run/guess.c) */
+    bool option;             /* `remedy` is an option that was found to allow it, otherwise words */
+    char *remedy;            /* or NULL */
+    int no;                  /* errno that the command got; 0: not said */
 };
 
 struct left_behind { /* something that the box leaves behind and that the user should look at; `what` may be NULL */
     char *kind, *path, *what;
 };
 #define MAX_LEFT 64 /* kept in a result */
+
+/* What failed by ordinary permissions, found as guesses are: nothing of the sandbox's. */
+struct permitted {
+    const char *action; /* static */
+    char *target;
+};
+#define MAX_PERMITTED 3
 
 struct allowed { /* a connection that was allowed */
     char *action, *target, *address, *rule, *origin;
@@ -58,6 +69,12 @@ struct box_question {
 
 #define MAX_DENIALS 256 /* kept in a result; equal ones are kept once, those beyond are counted */
 
+/* What the events of one run are chained by in the audit log (audit.h). */
+struct audit_chain {
+    uint64_t seq; /* events so far */
+    char sum[33]; /* of the last one */
+};
+
 struct box_result { /* freed with box_result_free */
     enum box_end end;
     int code;             /* exit status or signal number; with BOX_TIMED_OUT and BOX_LIMIT only if `status_known` */
@@ -68,6 +85,8 @@ struct box_result { /* freed with box_result_free */
     bool peak_is_largest_process; /* no control group: peak of the largest process, or of the watcher's samples */
     struct denial *denials;
     size_t n_denials, denials_dropped;
+    struct permitted permissions[MAX_PERMITTED];
+    size_t n_permissions;
     struct left_behind *left;
     size_t n_left;
     size_t left_dropped, left_untold; /* beyond what is kept here, but logged; of which only the number is known */
@@ -80,9 +99,10 @@ struct box_result { /* freed with box_result_free */
     int exec_errno; /* errno of execve: status 127 for ENOENT and ENOTDIR, otherwise 126; or 0 */
     /* the command died of a terminal's SIGINT or SIGQUIT: a command line kills itself with the same signal; or 0 */
     int reraise;
-    int output_errno;       /* errno of passing on the command's output (ENOSPC), or 0 */
-    int audit_errno;        /* errno of writing to the audit log, or 0 */
-    char id[17];            /* of this run in the audit log: 16 hexadecimal digits */
+    int output_errno; /* errno of passing on the command's output (ENOSPC), or 0 */
+    int audit_errno;  /* errno of writing to the audit log, or 0 */
+    char id[17];      /* of this run in the audit log: 16 hexadecimal digits */
+    struct audit_chain chain;
     const char *session;    /* the session it ran in; borrowed; NULL: none */
     uint64_t session_limit; /* it was ended with its session, which exceeded this much of `limit`; 0 */
     uint32_t command;       /* if in a session: the command's session id in the box's numbering; 0: unknown */

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "supervisor/audit.h"
+#include "supervisor/run.h"
 
 static char state_dir[] = "/tmp/pinfold-test-audit-XXXXXX";
 
@@ -66,6 +67,102 @@ static void an_event_is_one_line_of_json(void **state)
     strcat(dir, "/" AUDIT_FILE_NAME);
     assert_int_equal(stat(dir, &st), 0);
     assert_int_equal(st.st_mode & 0777, 0600);
+}
+
+/* Three events of one run and one of another, chained. */
+static void write_chained(void)
+{
+    struct audit_log *log;
+    struct audit_chain one = {0}, two = {0};
+    struct audit_event v = event;
+    assert_int_equal(audit_open(&log), 0);
+    for (int i = 0; i < 4; i++) {
+        v.id = i == 2 ? "fedcba9876543210" : event.id;
+        v.chain = i == 2 ? &two : &one;
+        assert_int_equal(audit_write(log, &v), 0);
+    }
+    assert_int_equal(one.seq, 3);
+    assert_int_equal(strlen(one.sum), 32);
+    assert_null(audit_close(log));
+}
+
+static size_t read_log(char *ret, size_t room, bool truncate, int *ret_fd)
+{
+    char path[300];
+    assert_int_equal(audit_dir(path, sizeof path), 0);
+    strcat(path, "/" AUDIT_FILE_NAME);
+    *ret_fd = open(path, truncate ? O_RDWR | O_TRUNC : O_RDWR);
+    assert_true(*ret_fd >= 0);
+    ssize_t n = truncate ? 0 : read(*ret_fd, ret, room);
+    assert_true(n >= 0);
+    return (size_t)n;
+}
+
+static void rewrite_log(const char *text, size_t n)
+{
+    int fd;
+    (void)read_log(NULL, 0, true, &fd);
+    assert_int_equal(write(fd, text, n), (ssize_t)n);
+    close(fd);
+}
+
+static void chains_show_damage_and_gaps(void **state)
+{
+    (void)state;
+    static char text[16384];
+    struct audit_check found;
+    int fd;
+    write_chained();
+    assert_int_equal(audit_verify(&found, NULL), 0);
+    assert_int_equal(found.events, 4);
+    assert_int_equal(found.runs, 2);
+    assert_int_equal(found.damaged + found.missing + found.unchained + found.begun, 0);
+    size_t n = read_log(text, sizeof text, false, &fd);
+    close(fd);
+    char *second = (char *)memchr(text, '\n', n) + 1, *third = strchr(second, '\n') + 1;
+    size_t first_n = (size_t)(second - text), rest = n - (size_t)(third - text);
+    /* each byte of the second event's line changed alone */
+    for (char *at = second; at < third - 1; at++) {
+        *at ^= 1;
+        rewrite_log(text, n);
+        assert_int_equal(audit_verify(&found, NULL), 0);
+        if (found.damaged + found.missing + found.unchained + found.begun == 0)
+            fail_msg("byte %zu can be changed", (size_t)(at - second));
+        *at ^= 1;
+    }
+    memmove(second, third, rest);
+    rewrite_log(text, first_n + rest);
+    assert_int_equal(audit_verify(&found, NULL), 0);
+    assert_int_equal(found.missing, 1);
+    rewrite_log(second, rest); /* the beginning is gone */
+    assert_int_equal(audit_verify(&found, NULL), 0);
+    assert_int_equal(found.begun, 1);
+}
+
+/* A writer that was killed within a line takes no other event with it. */
+static void a_torn_line_stays_alone(void **state)
+{
+    (void)state;
+    static char text[16384];
+    struct audit_check found;
+    struct lines l = {0};
+    int fd;
+    write_chained();
+    size_t n = read_log(text, sizeof text, false, &fd);
+    close(fd);
+    for (size_t cut = 1; cut < 120; cut += 7) {
+        l = (struct lines){0};
+        rewrite_log(text, n - cut);
+        struct audit_log *log;
+        assert_int_equal(audit_open(&log), 0);
+        assert_int_equal(audit_write(log, &event), 0);
+        assert_null(audit_close(log));
+        assert_int_equal(audit_read(false, count, &l, NULL), 0);
+        assert_int_equal(l.n, 5);
+        assert_string_equal(strstr(l.last, "\"pid\""), "\"pid\":12}");
+        assert_int_equal(audit_verify(&found, NULL), 0);
+        assert_int_equal(found.damaged, cut > 1);
+    }
 }
 
 static void a_long_target_is_shortened(void **state)
@@ -184,6 +281,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(an_event_is_one_line_of_json, fresh),
+        cmocka_unit_test_setup(chains_show_damage_and_gaps, fresh),
+        cmocka_unit_test_setup(a_torn_line_stays_alone, fresh),
         cmocka_unit_test_setup(a_long_target_is_shortened, fresh),
         cmocka_unit_test_setup(an_empty_log_is_no_error, fresh),
         cmocka_unit_test_setup(many_writers_and_rotation_lose_nothing, fresh),

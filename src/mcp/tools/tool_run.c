@@ -116,7 +116,8 @@ void result_denials(struct mcp_job *j, const struct pinfold_value *list)
         if (unseen) {
             buf_text(&line, "network: the command tried to use a network, and this box has none");
         } else {
-            buf_printf(&line, "denied: %s %s ", kind, action ? action : "");
+            bool guess = pinfold_value_is_true(pinfold_value_get(d, "guess")) != 0;
+            buf_printf(&line, "%sdenied: %s %s ", guess ? "probably " : "", kind, action ? action : "");
             words_of(&line, str_of(target));
         }
         if (rule && !unseen) {

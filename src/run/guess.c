@@ -1,0 +1,247 @@
+/*
+ * Reads the error text of a failed command as programs write it: a line with an errno's words and a path. Each path is asked
+ * about on the plan; what the sandbox refuses there with that errno is a guess. The text is the box's own: it can make us
+ * look at names, never open a file, and everything is bounded.
+ */
+#include "run/guess.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "run/reason.h"
+#include "supervisor/audit.h"
+
+#define MAX_GUESS_TEXT  (64u << 10) /* of the end of the error text */
+#define MAX_GUESS_LINES 50
+#define MAX_GUESS_PATHS 6 /* of one line */
+#define MAX_GUESSES     3
+#define MAX_GUESS_ARENA (8u << 20)
+
+struct guessing {
+    struct pinfold_result *result;
+    const struct plan *plan;
+    const char *cwd;
+    struct arena *mem;
+    struct audit_log *log;
+    unsigned n;
+    bool names;
+};
+
+static const struct {
+    const char *words;
+    int no;
+} errno_words[] = {{"permission denied", EACCES},
+                   {"read-only file system", EROFS},
+                   {"operation not permitted", EACCES},
+                   {"no such file or directory", ENOENT},
+                   {"eacces", EACCES},
+                   {"erofs", EROFS},
+                   {"eperm", EACCES},
+                   {"enoent", ENOENT}};
+
+/* The errno that a line names, and where its words are. */
+static int errno_in(struct str line, size_t *ret_at, size_t *ret_n)
+{
+    for (size_t i = 0; i < sizeof errno_words / sizeof *errno_words; i++) {
+        size_t n = strlen(errno_words[i].words);
+        for (size_t at = 0; at + n <= line.n; at++) {
+            if (strncasecmp(line.p + at, errno_words[i].words, n) != 0)
+                continue;
+            *ret_at = at;
+            *ret_n = n;
+            return errno_words[i].no;
+        }
+    }
+    return 0;
+}
+
+/* Whether an earlier denial is about the same, so that nothing needs to be guessed. */
+static bool is_known(const struct box_result *r, const char *target)
+{
+    for (size_t i = 0; i < r->n_denials; i++) {
+        if (same(r->denials[i].kind, "file") && same(r->denials[i].target, target))
+            return true;
+    }
+    return false;
+}
+
+static void keep_guess(struct guessing *g, enum why_act act, const char *target, const struct why *said)
+{
+    struct box_result *r = &g->result->box;
+    struct why_remedy remedy;
+    struct err ignored = {0};
+    if (reason_remedy(g->result->policy, act, target, said, g->mem, &remedy, &ignored) < 0)
+        return;
+    char *option = remedy.flag ? arena_printf(g->mem, "--%s %s", remedy.flag, remedy.value) : NULL;
+    char kind[] = "file", *action = arena_text(g->mem, why_act_name(act));
+    char *rule = arena_text(g->mem, said->rule ? said->rule : "default");
+    char *origin = arena_text(g->mem, said->origin ? said->origin : "built in");
+    char *how = arena_text(g->mem, said->mechanism ? said->mechanism : "");
+    char *to = arena_text(g->mem, said->target), *why = arena_text(g->mem, said->reason);
+    if (arena_failed(g->mem))
+        return;
+    struct denial d = {.kind = kind,
+                       .action = action,
+                       .target = to,
+                       .rule = rule,
+                       .origin = origin,
+                       .how = how,
+                       .why = why,
+                       .remedy = option ? option : arena_text_or_null(g->mem, remedy.outside),
+                       .option = option != NULL,
+                       .guess = true,
+                       .no = said->no};
+    if (!box_result_deny(r, &d))
+        return;
+    g->n++;
+    const struct audit_event event = {.id = r->id,
+                                      .kind = kind,
+                                      .action = action,
+                                      .target = to,
+                                      .rule = rule,
+                                      .origin = origin,
+                                      .how = how,
+                                      .why = why,
+                                      .remedy = d.remedy,
+                                      .no = reason_errno(said->no),
+                                      .workspace = g->plan->workspace,
+                                      .guess = true,
+                                      .chain = &r->chain};
+    int no = g->log ? 0 : audit_open(&g->log);
+    if (no == 0)
+        no = audit_write(g->log, &event);
+    if (no < 0)
+        r->audit_errno = -no;
+}
+
+/* Told apart, so that nobody looks for a rule that is not there. */
+static void keep_permission(struct guessing *g, enum why_act act, const char *target)
+{
+    struct box_result *r = &g->result->box;
+    for (size_t i = 0; i < r->n_permissions; i++) {
+        if (same(r->permissions[i].target, target))
+            return;
+    }
+    char *copy = r->n_permissions < MAX_PERMITTED ? strdup(target) : NULL;
+    if (copy)
+        r->permissions[r->n_permissions++] = (struct permitted){why_act_name(act), copy};
+}
+
+/* True if the line is explained: the sandbox refuses this with that errno, or ordinary permissions do. */
+static bool try_act(struct guessing *g, enum why_act act, const char *path, int no)
+{
+    struct why said;
+    struct err ignored = {0};
+    if (why_ask(g->plan, act, path, g->mem, &said, &ignored) < 0 || said.verdict != WHY_REFUSED || said.no != no)
+        return false;
+    if (said.cause == WHY_CAUSE_HOST && no == EACCES)
+        keep_permission(g, act, said.target);
+    if (said.cause == WHY_CAUSE_HOST)
+        return no == EACCES;
+    if (no == ENOENT && !g->names)
+        return false;
+    if (!is_known(&g->result->box, said.target))
+        keep_guess(g, act, path, &said);
+    return true;
+}
+
+static void try_path(struct guessing *g, struct str text, int no)
+{
+    if (text.n == 0 || text.n > 4000 || memchr(text.p, 0, text.n) || g->n >= MAX_GUESSES)
+        return;
+    const char *path =
+        text.p[0] == '/' ? arena_str(g->mem, text) : arena_printf(g->mem, "%s/%.*s", g->cwd, (int)text.n, text.p);
+    if (!path)
+        return;
+    if (no == EROFS)
+        (void)try_act(g, WHY_CREATE, path, no);
+    else if (!try_act(g, WHY_READ, path, no) && no == EACCES)
+        (void)try_act(g, WHY_CREATE, path, no);
+}
+
+/* What programs put around names. */
+static bool is_quote(struct str s, size_t *ret_n)
+{
+    static const char *const quotes[] = {"'", "\"", "`", "\xe2\x80\x98", "\xe2\x80\x99"};
+    for (size_t i = 0; i < sizeof quotes / sizeof *quotes; i++) {
+        if (str_starts(s, str_of(quotes[i]))) {
+            *ret_n = strlen(quotes[i]);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* "cat: /etc/x: Permission denied", "open /etc/x: permission denied": what precedes the words, up to a colon or blank. */
+static void try_before(struct guessing *g, struct str line, size_t at, int no)
+{
+    while (at && (line.p[at - 1] == ' ' || line.p[at - 1] == ':' || line.p[at - 1] == '['))
+        at--;
+    struct str head = {line.p, at};
+    size_t from = at;
+    while (from && !(line.p[from - 1] == ' ' && from > 1 && line.p[from - 2] == ':'))
+        from--;
+    struct str part = str_skip(head, from);
+    try_path(g, part, no);
+    const char *blank = part.n ? memrchr(part.p, ' ', part.n) : NULL;
+    if (blank)
+        try_path(g, str_skip(part, (size_t)(blank - part.p) + 1), no);
+}
+
+static void try_line(struct guessing *g, struct str line)
+{
+    size_t at, n, tried = 0, quote;
+    int no = errno_in(line, &at, &n);
+    if (!no || line.n > 8192)
+        return;
+    for (size_t i = 0; i < line.n && tried < MAX_GUESS_PATHS; i++) {
+        if (!is_quote(str_skip(line, i), &quote))
+            continue;
+        size_t from = i + quote, end = from, close;
+        while (end < line.n && !is_quote(str_skip(line, end), &close))
+            end++;
+        if (end == line.n)
+            break;
+        try_path(g, (struct str){line.p + from, end - from}, no);
+        tried++;
+        i = end + close - 1;
+    }
+    try_before(g, line, at, no);
+}
+
+static void try_text(struct guessing *g, struct str text)
+{
+    unsigned lines = 0;
+    if (text.n > MAX_GUESS_TEXT)
+        text = str_skip(text, text.n - MAX_GUESS_TEXT);
+    while (text.n && lines++ < MAX_GUESS_LINES * 8 && g->n < MAX_GUESSES && !arena_failed(g->mem))
+        try_line(g, str_until(&text, '\n'));
+}
+
+void guess_denials(struct pinfold_result *result, const struct plan_ask *ask, const char *command, bool names)
+{
+    struct box_result *r = &result->box;
+    struct prepared again = {0};
+    struct err ignored = {0};
+    struct guessing g = {.result = result, .plan = result->prepared.plan, .names = names};
+    bool failed = r->end == BOX_EXITED && r->code != 0;
+    size_t at, n;
+
+    if (!failed || !g.plan || g.plan->facts->unsandboxed || (!r->exec_errno && !errno_in(buf_view(&r->err), &at, &n)))
+        return;
+    if (!g.plan->places) { /* given back while the command ran */
+        if (prepare(result->policy, ask, false, &again, &ignored) < 0)
+            return;
+        g.plan = again.plan;
+    }
+    g.cwd = g.plan->cwd;
+    g.mem = arena_new(MAX_GUESS_ARENA);
+    if (g.mem && r->exec_errno)
+        (void)try_act(&g, WHY_EXEC, command, r->exec_errno);
+    else if (g.mem)
+        try_text(&g, buf_view(&r->err));
+    g.log = audit_close(g.log);
+    (void)arena_free(g.mem);
+    if (again.plan)
+        prepared_free(&again);
+}

@@ -1,0 +1,248 @@
+/* The audit log for people: selected, checked, and the last refusal in it. */
+#include "run/last.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "run/options.h"
+#include "supervisor/audit.h"
+
+#define MAX_LOGGED_ARENA (1u << 20)
+
+/* ---- lines ---- */
+
+/* The text behind the quote at the start of *rest, unescaped; *rest is moved behind it. NULL: it is none. */
+static const char *take_string(struct str *rest, struct arena *mem)
+{
+    char *text = rest->n && rest->p[0] == '"' ? arena_zero(mem, rest->n) : NULL;
+    size_t n = 0, at = 1;
+    if (!text)
+        return NULL;
+    for (; at < rest->n && rest->p[at] != '"'; at++) {
+        char c = rest->p[at];
+        if (c != '\\') {
+            text[n++] = c;
+            continue;
+        }
+        if (++at >= rest->n)
+            return NULL;
+        static const char from[] = "bfnrt", to[] = "\b\f\n\r\t";
+        const char *known = memchr(from, rest->p[at], 5);
+        if (rest->p[at] == 'u' && at + 4 < rest->n) { /* the log writes control characters so, and nothing else */
+            const char digits[5] = {rest->p[at + 1], rest->p[at + 2], rest->p[at + 3], rest->p[at + 4], 0};
+            text[n++] = (char)strtoul(digits, NULL, 16);
+            at += 4;
+        } else {
+            text[n++] = known ? to[known - from] : rest->p[at];
+        }
+    }
+    if (at >= rest->n)
+        return NULL;
+    *rest = str_skip(*rest, at + 1);
+    return text;
+}
+
+bool logged_read(struct str line, struct arena *mem, struct logged *ret)
+{
+    struct logged found = {0};
+    const struct {
+        const char *name;
+        const char **to;
+    } texts[] = {
+        {"t", &found.t},           {"id", &found.id},         {"session", &found.session},    {"kind", &found.kind},
+        {"action", &found.action}, {"target", &found.target}, {"workspace", &found.workspace}};
+    struct str rest = str_skip(line, 1);
+    if (line.n < 2 || line.p[0] != '{')
+        return false;
+    for (;;) {
+        const char *name = take_string(&rest, mem), *value = NULL;
+        if (!name || !rest.n || rest.p[0] != ':')
+            return false;
+        rest = str_skip(rest, 1);
+        if (rest.n && rest.p[0] == '"') {
+            value = take_string(&rest, mem);
+            if (!value)
+                return false;
+        } else {
+            while (rest.n && rest.p[0] != ',' && rest.p[0] != '}')
+                rest = str_skip(rest, 1);
+        }
+        for (size_t i = 0; value && i < sizeof texts / sizeof *texts; i++) {
+            if (same(texts[i].name, name))
+                *texts[i].to = value;
+        }
+        if (!rest.n || rest.p[0] != ',')
+            break;
+        rest = str_skip(rest, 1);
+    }
+    *ret = found;
+    return found.t && found.kind && found.action && found.target;
+}
+
+/* ---- the last one ---- */
+
+struct last_search {
+    const char *workspace;
+    struct buf line;
+};
+
+static bool is_refusal(const struct logged *v)
+{
+    return !same(v->kind, "network-allowed") && !same(v->kind, "left");
+}
+
+static bool remember_line(void *ctx, struct str line)
+{
+    struct last_search *s = ctx;
+    struct arena *mem = arena_new(MAX_LOGGED_ARENA);
+    struct logged v;
+    if (mem && logged_read(line, mem, &v) && same(v.workspace, s->workspace) && is_refusal(&v)) {
+        buf_free(&s->line);
+        s->line = BUF(2 * AUDIT_LINE_MAX);
+        buf_str(&s->line, line);
+    }
+    (void)arena_free(mem);
+    return true;
+}
+
+int logged_last(const char *workspace, struct arena *mem, struct logged *ret, struct err *e)
+{
+    struct last_search s = {.workspace = workspace, .line = BUF(2 * AUDIT_LINE_MAX)};
+    *ret = (struct logged){0};
+    int r = audit_read(false, remember_line, &s, e);
+    if (r == 0 && s.line.n)
+        (void)logged_read(buf_view(&s.line), mem, ret);
+    buf_free(&s.line);
+    return r;
+}
+
+/* ---- printing ---- */
+
+struct log_copy {
+    const char *session, *since;
+    int fd, no;
+};
+
+/* Our own lines begin with the version and the time, then the run and its session. */
+static bool is_selected(const struct log_copy *c, struct str line)
+{
+    static const char head[] = "{\"v\":1,\"t\":\"";
+    if (!c->session && !c->since)
+        return true;
+    if (!str_starts(line, str_of(head)))
+        return false;
+    struct str t = str_skip(line, sizeof head - 1);
+    size_t n = c->since ? strlen(c->since) : 0;
+    if (n && (t.n < n || memcmp(t.p, c->since, n) < 0))
+        return false;
+    if (!c->session)
+        return true;
+    struct arena *mem = arena_new(MAX_LOGGED_ARENA);
+    struct logged v;
+    bool is = mem && logged_read(line, mem, &v) && same(v.session, c->session);
+    (void)arena_free(mem);
+    return is;
+}
+
+static bool put_log(struct log_copy *c, struct str text)
+{
+    auto_buf struct buf line = BUF(4 * AUDIT_LINE_MAX);
+    buf_str(&line, text);
+    buf_char(&line, '\n');
+    errno = 0;
+    if (buf_ok(&line) && write(c->fd, line.p, line.n) != (ssize_t)line.n)
+        c->no = errno ? errno : ENOSPC;
+    return c->no == 0;
+}
+
+static bool copy_logged(void *ctx, struct str line)
+{
+    struct log_copy *c = ctx;
+    return !is_selected(c, line) || put_log(c, line);
+}
+
+/* "90s", "10m", "2h", "3d": so long ago, as the log writes times; otherwise a date or time as written there. */
+static int since_text(const char *said, char ret[40], struct err *e)
+{
+    static const char units[] = "smhd";
+    static const time_t seconds[] = {1, 60, 3600, 86400};
+    char *end;
+    unsigned long n = strtoul(said, &end, 10);
+    const char *unit = *end && end > said && !end[1] ? strchr(units, *end) : NULL;
+    size_t k = strlen(said);
+    if (unit && n <= 1000000) {
+        struct timespec now;
+        struct tm tm;
+        clock_gettime(CLOCK_REALTIME, &now);
+        time_t then = now.tv_sec - (time_t)n * seconds[unit - units];
+        gmtime_r(&then, &tm);
+        strftime(ret, 40, "%Y-%m-%dT%H:%M:%S", &tm);
+        return 0;
+    }
+    static const char shape[] = "0000-00-00T00:00:00.000";
+    bool good = k >= 4 && k < sizeof shape + 1;
+    if (good && said[k - 1] == 'Z')
+        k--;
+    good = good && k < sizeof shape;
+    for (size_t i = 0; good && i < k; i++)
+        good = shape[i] == '0' ? said[i] >= '0' && said[i] <= '9' : said[i] == shape[i];
+    if (!good) {
+        int r = err_say(e, ERR_POLICY, "--since: '%s' is no time", said);
+        return err_hint(e, r, "write 90s, 10m, 2h, 3d, or a time in UTC: 2026-01-31, 2026-01-31T12:00:00Z");
+    }
+    memcpy(ret, said, k);
+    ret[k] = 0;
+    return 0;
+}
+
+static int verify_log(struct log_copy *c, struct err *e)
+{
+    struct audit_check found;
+    auto_buf struct buf words = BUF(4096);
+    int r = audit_verify(&found, e);
+    if (r < 0)
+        return r;
+    bool bad = found.damaged || found.missing;
+    buf_printf(&words, "%llu events of %llu runs: %s", (unsigned long long)found.events, (unsigned long long)found.runs,
+               bad ? "" : "none is damaged or missing between others");
+    if (bad)
+        buf_printf(&words, "%llu damaged lines, %llu missing events", (unsigned long long)found.damaged,
+                   (unsigned long long)found.missing);
+    if (found.begun)
+        buf_printf(&words, "; the first events of %llu runs are gone (rotated away, or removed)",
+                   (unsigned long long)found.begun);
+    if (found.unchained)
+        buf_printf(&words, "; %llu events have no chain", (unsigned long long)found.unchained);
+    (void)put_log(c, buf_view(&words));
+    return bad;
+}
+
+int pinfold_log_select(const struct pinfold_log_options *options, struct pinfold_error *error)
+{
+    struct pinfold_log_options o;
+    struct err e = {0};
+    char since[40];
+    int r = take_options(&o, sizeof o, options, options ? options->size : 0, &e);
+    struct log_copy c = {.fd = o.fd, .session = o.session};
+    if (r == 0 && o.since) {
+        r = since_text(o.since, since, &e);
+        c.since = since;
+    }
+    if (r == 0 && o.verify && (o.session || o.since || o.follow))
+        r = err_say(&e, ERR_POLICY, "--verify reads the whole log: leave out --session, --since and --follow");
+    if (r == 0)
+        r = o.verify ? verify_log(&c, &e) : audit_read(o.follow != 0, copy_logged, &c, &e);
+    if (r >= 0 && c.no)
+        r = err_sys(&e, ERR_SYSTEM, c.no, "cannot write the audit");
+    return tell(error, &e, r);
+}
+
+int pinfold_log(int fd, int follow, struct pinfold_error *error)
+{
+    return pinfold_log_select(
+        &(const struct pinfold_log_options){.size = sizeof(struct pinfold_log_options), .fd = fd, .follow = follow},
+        error);
+}

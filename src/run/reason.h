@@ -1,0 +1,16 @@
+/* Answers of why/ for a policy, with a remedy that was tried on a plan of its own. */
+#pragma once
+#include "run/direct.h"
+#include "why/why.h"
+
+/* What would change an answer. */
+struct why_remedy {
+    const char *flag, *value; /* an option that was found to allow the act: "rw", "/srv/data"; NULL: none */
+    const char *outside;      /* what a person can do outside of the box; NULL: nothing else */
+};
+
+/* The remedy for a refusal by `p`; plans again for each option that might help. Texts in `mem`. -errno with `e`. */
+int reason_remedy(const struct pinfold_policy *p, enum why_act act, const char *target, const struct why *said,
+                  struct arena *mem, struct why_remedy *ret, struct err *e);
+/* "EROFS"; NULL for 0 and what no box is answered. */
+const char *reason_errno(int no);
