@@ -110,7 +110,8 @@ struct bw_root {
     int top;
     int scratch; /* a tmpfs that nothing in the sandbox sees; -1: not needed */
     unsigned n_scratch;
-    int proc; /* the host's /proc */
+    unsigned stacked; /* mounts on the host's "/" that lie between it and `top` */
+    int proc;         /* the host's /proc */
 };
 int bw_open(const struct bw_root *r, const char *path, int flags);
 /* The directory above `path`, made with all above it if needed, with mode 0755 less what `perms` (-1: not said) denies to

@@ -312,6 +312,7 @@ static size_t begin_root(struct bw_root *r, struct bw_line *l)
     begin_with(r, bw_tmpfs(0755, 0));
     if (scratch) { /* the root is a directory of that tmpfs, the scratch is the whole of it */
         r->scratch = r->top;
+        r->stacked = 1;
         int e = sys_mkdirat(r->scratch, "root", 0755);
         int tree = e < 0 ? e : clone_of(r->scratch, "root");
         e = tree < 0 ? tree : sys_move_mount(tree, "", r->scratch, "root", SYS_MOVE_FROM_EMPTY);
@@ -322,7 +323,10 @@ static size_t begin_root(struct bw_root *r, struct bw_line *l)
     return 0;
 }
 
-/* What was the host's root covers the new one after the call (pivot_root(2)), and goes. */
+/*
+ * What was the host's root covers the new one after pivot_root(2), and goes. umount2(2) takes the uppermost mount of a
+ * stack: what is still on the host's root goes first, each by a call of its own, lest the host's stays.
+ */
 static void enter(struct bw_root *r)
 {
     int e = sys_fchdir(r->top);
@@ -330,7 +334,8 @@ static void enter(struct bw_root *r)
         e = sys_pivot_root(".", ".");
     if (e < 0)
         bw_die_sys(e, "pivot_root");
-    e = sys_umount(".", SYS_UMOUNT_DETACH);
+    for (unsigned n = r->stacked + 1; n && e == 0; n--)
+        e = sys_umount(".", SYS_UMOUNT_DETACH);
     if (e < 0)
         bw_die_sys(e, "unmount old root");
     e = sys_chdir("/");

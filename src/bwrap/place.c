@@ -111,6 +111,7 @@ int bw_attach(struct bw_root *r, int tree, int target)
     if (e == 0 && at.mount == top.mount && at.inode == top.inode) {
         sys_shut(r->top);
         r->top = tree;
+        r->stacked += r->scratch < 0; /* otherwise the new root is not on "/", but a directory of the scratch tmpfs */
         return 0;
     }
     sys_shut(tree);

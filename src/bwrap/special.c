@@ -13,7 +13,7 @@
 int bw_new_mount(const char *type, const char *const *options, unsigned attributes)
 {
     own_fd int fs = sys_fsopen(type);
-    int e = fs < 0 ? fs : 0;
+    int e = fs < 0 ? fs : sys_fsconfig(fs, SYS_FS_STRING, "source", type, 0);
     for (; e == 0 && options && options[0]; options += 2)
         e = sys_fsconfig(fs, SYS_FS_STRING, options[0], options[1], 0);
     if (e == 0)
