@@ -31,6 +31,7 @@ agents libsqlite3-dev /usr/include/sqlite3.h
 test libcmocka-dev /usr/include/cmocka.h
 test python3 python3
 test bubblewrap bwrap
+test python3-seccomp /usr/share/doc/python3-seccomp
 test firejail firejail
 test bats bats
 test clang clang

@@ -54,7 +54,7 @@ say "exports: $(echo "$exported" | wc -l) functions"
 
 # What the program's build installs.
 if [ -d "$scratch/dest" ]; then
-    for file in bin/pinfold libexec/pinfold/pinfold-init share/man/man1/pinfold.1 share/man/man1/pinfold-mcp.1 share/man/man1/pinfold-session.1 share/man/man5/pinfold-policy.5 share/man/man7/pinfold-network.7 share/bash-completion/completions/pinfold \
+    for file in bin/pinfold libexec/pinfold/pinfold-init libexec/pinfold/pinfold-bwrap share/man/man1/pinfold.1 share/man/man1/pinfold-mcp.1 share/man/man1/pinfold-session.1 share/man/man5/pinfold-policy.5 share/man/man7/pinfold-network.7 share/bash-completion/completions/pinfold \
         share/zsh/site-functions/_pinfold share/fish/vendor_completions.d/pinfold.fish; do
         [ -n "$(find "$scratch/dest" -path "*/$file" -size +0)" ] || fail "$file is not installed"
     done

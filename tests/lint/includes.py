@@ -29,6 +29,7 @@ MAY = {
     "client": "doctor session run agents supervisor survey backends policy protocol sys base pinfold.h",
     "init": "runtime guard pump protocol sys base",
     "sqlite": "protocol sys base",
+    "bwrap": "sys base",
     "mcp": "match sys base pinfold.h",
     "cli": "mcp/mcp.h client/entry.h base pinfold.h",  # the two that main() hands over to
     "tools": "runtime policy match protocol base",  # run while pinfold is built
