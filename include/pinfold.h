@@ -474,6 +474,43 @@ PINFOLD_PUBLIC const struct pinfold_option_info *pinfold_option_at(size_t i);
  * through a symbolic link that a box may have made. malloc()ed.
  */
 PINFOLD_PUBLIC int pinfold_path_judge(const char *what, const char *path, char **ret, struct pinfold_error *error);
+struct pinfold_report;
+/*
+ * Copy-on-write layers (pinfold run --cow): what a box changed in its workspace waits in a layer of its own, is looked at, applied
+ * and taken back. A layer is named by its ID, the beginning of one, or its name.
+ */
+struct pinfold_layer_options {
+    size_t size;
+    const char *layer;        /* NULL: the newest one of the workspace around `cwd` */
+    const char *cwd;          /* NULL: the process's */
+    const char *const *paths; /* only these and what is below them, relative to `cwd` or absolute; NULL or empty: all */
+};
+/*
+ * What the layer changes:
+ *     {"layer":{"id","name"|null,"workspace","created"},"interrupted":false,"changes":[{"path","kind":"added|edited|deleted",
+ *      "what":["content","mode","type","attributes","owner"],"alarms":["guarded","link-out","special","setuid",
+ *      "executable","git"],"waits":false,"old":{"type","mode","size","target"}|null,"new":...,"conflict":null|"..."}],
+ *      "git":["sentence"]}
+ * A path that is no UTF-8 also has "path_base64". "waits": apply wants this path named itself. "conflict": what the host did
+ * meanwhile. `count` adds "lines_added" and "lines_removed" of texts. -ENOENT: there is no such layer.
+ */
+PINFOLD_PUBLIC int pinfold_layer_diff_report(const struct pinfold_layer_options *options, int count,
+                                             struct pinfold_report **ret, struct pinfold_error *error);
+/* Writes a patch to `fd` that `git apply` accepts. The report says what a patch cannot hold:
+   {"layer":...,"left_out":[{"path","why"}]}. */
+PINFOLD_PUBLIC int pinfold_layer_patch(const struct pinfold_layer_options *options, int fd, struct pinfold_report **ret,
+                                       struct pinfold_error *error);
+/*
+ * Applies changes to the workspace, each path completely or not at all, and completes first what was interrupted. What the
+ * host changed meanwhile is refused, and guarded names unless one of `paths` is that very path:
+ *     {"layer":...,"resumed":false,"number":1,"done":[{"path"}],"refused":[{"path","why"}]}
+ */
+PINFOLD_PUBLIC int pinfold_layer_apply_report(const struct pinfold_layer_options *options, struct pinfold_report **ret,
+                                              struct pinfold_error *error);
+/* Takes back the apply `number`, or with 0 the last one; nothing of it if the host has changed any of the paths since. The
+   report is of the same form. */
+PINFOLD_PUBLIC int pinfold_layer_undo_report(const struct pinfold_layer_options *options, uint64_t number,
+                                             struct pinfold_report **ret, struct pinfold_error *error);
 /* JSON Schema (draft 2020-12) of the policy language; malloc()ed. */
 PINFOLD_PUBLIC int pinfold_policy_schema(char **ret, struct pinfold_error *error);
 /*

@@ -153,11 +153,15 @@ static void take_own(struct ask *a, const struct own_flag *f, const char *value)
                     {"recreate", offsetof(struct ask, recreate)},
                     {"dry-run", offsetof(struct ask, dry_run)},
                     {"detach", offsetof(struct ask, detach)},
-                    {"parents", offsetof(struct ask, parents)}};
+                    {"parents", offsetof(struct ask, parents)},
+                    {"stat", offsetof(struct ask, stat)},
+                    {"patch", offsetof(struct ask, patch)},
+                    {"all", offsetof(struct ask, all)}};
     static const struct {
         const char *name;
         size_t at;
     } texts[] = {{"from", offsetof(struct ask, settings_format)},
+                 {"apply", offsetof(struct ask, number)},
                  {"policy-text", offsetof(struct ask, text)},
                  {"result", offsetof(struct ask, result)},
                  {"control-fd", offsetof(struct ask, control)},

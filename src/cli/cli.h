@@ -39,9 +39,13 @@ enum verb_id {
     VERB_LS = 1 << 19,
     VERB_SHOW_RUN = 1 << 20,
     VERB_PATH = 1 << 21,
-    VERB_AGENT = 1 << 22
+    VERB_AGENT = 1 << 22,
+    VERB_DIFF = 1 << 23,
+    VERB_APPLY = 1 << 24,
+    VERB_UNDO = 1 << 25
 };
 #define VERBS_OF_FILES    (VERB_CAT | VERB_WRITE | VERB_CP | VERB_LS | VERB_PATH)
+#define VERBS_OF_LAYERS   (VERB_DIFF | VERB_APPLY | VERB_UNDO)
 #define VERBS_WITH_POLICY (VERB_RUN | VERB_SHELL | VERB_EXPLAIN | VERB_SHOW_RUN | VERB_POLICY | VERB_SESSION | VERB_MCP)
 
 /* The parsed command line. Arrays have room for all of argv; strings point into argv. */
@@ -59,6 +63,8 @@ struct ask {
     bool sandbox, recreate, detach, all;
     const char *mode; /* of files */
     bool parents;
+    bool stat, patch;   /* of a layer's changes */
+    const char *number; /* of an apply */
     bool json, names, quiet, verbose, show_values, no_layers, origins, verify, follow, remove, dry_run;
     unsigned closed_stdio; /* bits of the standard descriptors that were closed at the start */
     char **words;          /* arguments that are no flags: a command, a path, a sub-verb; NULL-terminated */
@@ -124,6 +130,9 @@ int verb_cp(struct ask *a);
 int verb_ls(struct ask *a);
 int verb_path(struct ask *a);
 int verb_agent(struct ask *a);
+int verb_diff(struct ask *a);
+int verb_apply(struct ask *a);
+int verb_undo(struct ask *a);
 /* `run --session`: runs the command in the session of that name, which is started if needed. */
 int run_in_session(struct ask *a, const char *const *argv);
 

@@ -116,6 +116,12 @@ static int run_verb(struct ask *a)
         return verb_path(a);
     case VERB_AGENT:
         return verb_agent(a);
+    case VERB_DIFF:
+        return verb_diff(a);
+    case VERB_APPLY:
+        return verb_apply(a);
+    case VERB_UNDO:
+        return verb_undo(a);
     case VERB_HELP:
         break;
     }
