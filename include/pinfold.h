@@ -177,6 +177,12 @@ struct pinfold_run_options {
     /* More runs under this policy follow, one after the other: a box without a network leaves its network namespace
        to the next one if no socket remains in it. With `leave`, the caller must have waited before the next run. */
     int keep_network;
+    /*
+     * Copy-on-write: the command sees the workspace, and its changes go to a layer (pinfold_layer_diff_report() and
+     * following). "": a layer of its own, removed at the end if nothing was changed; otherwise the name of one that stays and
+     * is taken up by further runs. NULL: changes go to the workspace.
+     */
+    const char *cow;
 };
 PINFOLD_PUBLIC int pinfold_run(struct pinfold_policy *policy, const struct pinfold_run_options *options,
                                struct pinfold_result **ret, struct pinfold_error *error);

@@ -60,6 +60,7 @@ struct ask {
     const char *session, *scope, *dir, *shell, *timeout, *memory, *processes, *terminal, *signal;
     const char **env; /* NAME=VALUE, NULL-terminated */
     size_t n_env;
+    const char *cow; /* of run: "" without a name, or NULL */
     bool sandbox, recreate, detach, all;
     const char *mode; /* of files */
     bool parents;

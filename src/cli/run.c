@@ -81,6 +81,7 @@ static int run(struct ask *a, const char *const *argv)
                                     .capture = a->json,
                                     .say = say_line,
                                     .say_ctx = &lines,
+                                    .cow = a->cow,
                                     .foreground = 1,
                                     .use_fds = 1,
                                     .stdin_fd = a->closed_stdio & 1 ? -1 : 0,
@@ -91,6 +92,10 @@ static int run(struct ask *a, const char *const *argv)
     struct pinfold_result *result;
     int result_fd = -1;
 
+    if (a->session && a->cow) {
+        complain("--cow: a session has no copy-on-write layer yet; run the command without --session");
+        return STATUS_SANDBOX;
+    }
     if (a->session)
         return run_in_session(a, argv);
     if (a->json && a->closed_stdio & 2) {

@@ -84,6 +84,8 @@ const struct own_flag own_flags[] = {
          VERBS_OF_LAYERS,
      "Print one JSON object; run and exec: with the command's output in it."},
     {0, "session", "NAME", VERB_RUN | VERB_SHELL, "Run in the session of that name; start it if it does not exist."},
+    {0, "cow", "[=NAME]", VERB_RUN | VERB_SHELL,
+     "Copy-on-write: changes to the workspace go to a layer (pinfold diff, apply, discard); a named one stays."},
     {0, "recreate", NULL, VERB_RUN | VERB_SHELL | VERB_SESSION,
      "Recreate the session if its policy, engine or image differs."},
     {0, "scope", "OWNER", VERB_RUN | VERB_SHELL | VERB_SESSION | VERB_EXEC | VERB_JOB | VERBS_OF_FILES,

@@ -10,6 +10,7 @@
 #include "layer/change.h"
 #include "layer/layer.h"
 #include "run/direct.h"
+#include "run/cow.h"
 #include "run/report.h"
 
 #define MAX_LAYER_ARENA ((size_t)3 << 30)
@@ -37,6 +38,24 @@ static int layers_no_memory(struct opened_layer *o)
     return err_sys(&o->e, ERR_SYSTEM, ENOMEM, "cannot read the layer");
 }
 
+int layer_guarded_names(const struct policy *policy, struct arena *mem, struct layer_guarded **ret, size_t *ret_n)
+{
+    struct layer_guarded *names = arena_zero(mem, (policy->n_guards + 2) * sizeof *names);
+    size_t n = 0;
+    if (!names)
+        return -ENOMEM;
+    for (size_t i = 0; i < policy->n_guards; i++) {
+        const struct guard_name *g = &policy->guards[i];
+        if (!g->everyday || policy->everyday == EVERYDAY_GUARD)
+            names[n++] = (struct layer_guarded){
+                .name = g->name, .any_depth = g->place == GUARD_ANY_DEPTH, .pattern = g->pattern};
+    }
+    names[n++] = (struct layer_guarded){.name = ".pinfold"};
+    *ret = names;
+    *ret_n = n;
+    return 0;
+}
+
 /*
  * Guarded names are those of the policy that holds in the workspace now; what the layer itself holds of policies does
  * not count.
@@ -46,22 +65,13 @@ static int take_guarded(struct opened_layer *o)
     const struct pinfold_policy_options po = {.size = sizeof po, .cwd = o->layer.workspace};
     struct layers texts;
     struct policy *policy = NULL;
-    size_t n = 0;
+    struct layer_guarded *names;
     int r = layers_load(&po, o->mem, &texts, &policy, &o->e);
     if (r < 0)
         return r;
-    struct layer_guarded *names = arena_zero(o->mem, (policy->n_guards + 2) * sizeof *names);
-    if (!names)
+    if (layer_guarded_names(policy, o->mem, &names, &o->trees.n_guarded) < 0)
         return layers_no_memory(o);
-    for (size_t i = 0; i < policy->n_guards; i++) {
-        const struct guard_name *g = &policy->guards[i];
-        if (!g->everyday || policy->everyday == EVERYDAY_GUARD)
-            names[n++] = (struct layer_guarded){
-                .name = g->name, .any_depth = g->place == GUARD_ANY_DEPTH, .pattern = g->pattern};
-    }
-    names[n++] = (struct layer_guarded){.name = ".pinfold"};
     o->trees.guarded = names;
-    o->trees.n_guarded = n;
     return 0;
 }
 
