@@ -517,6 +517,15 @@ PINFOLD_PUBLIC int pinfold_layer_apply_report(const struct pinfold_layer_options
    report is of the same form. */
 PINFOLD_PUBLIC int pinfold_layer_undo_report(const struct pinfold_layer_options *options, uint64_t number,
                                              struct pinfold_report **ret, struct pinfold_error *error);
+/*
+ * All layers: {"layers":[{"id","name"|null,"workspace","created","state":"kept|used|unsynced|doubtful","bytes"}]}. "unsynced": its
+ * box was killed, and the machine has not stopped since; "doubtful": it has, so files may be damaged. "bytes" on the disk.
+ */
+PINFOLD_PUBLIC int pinfold_layers_report(struct pinfold_report **ret, struct pinfold_error *error);
+/* Removes the layer with its changes and what undo kept: {"layer":...}. Refused while a box uses it or an apply of it is
+   not finished. */
+PINFOLD_PUBLIC int pinfold_layer_discard_report(const struct pinfold_layer_options *options,
+                                                struct pinfold_report **ret, struct pinfold_error *error);
 /* JSON Schema (draft 2020-12) of the policy language; malloc()ed. */
 PINFOLD_PUBLIC int pinfold_policy_schema(char **ret, struct pinfold_error *error);
 /*

@@ -42,10 +42,12 @@ enum verb_id {
     VERB_AGENT = 1 << 22,
     VERB_DIFF = 1 << 23,
     VERB_APPLY = 1 << 24,
-    VERB_UNDO = 1 << 25
+    VERB_UNDO = 1 << 25,
+    VERB_LAYERS = 1 << 26,
+    VERB_DISCARD = 1 << 27
 };
 #define VERBS_OF_FILES    (VERB_CAT | VERB_WRITE | VERB_CP | VERB_LS | VERB_PATH)
-#define VERBS_OF_LAYERS   (VERB_DIFF | VERB_APPLY | VERB_UNDO)
+#define VERBS_OF_LAYERS   (VERB_DIFF | VERB_APPLY | VERB_UNDO | VERB_LAYERS | VERB_DISCARD)
 #define VERBS_WITH_POLICY (VERB_RUN | VERB_SHELL | VERB_EXPLAIN | VERB_SHOW_RUN | VERB_POLICY | VERB_SESSION | VERB_MCP)
 
 /* The parsed command line. Arrays have room for all of argv; strings point into argv. */
@@ -134,6 +136,8 @@ int verb_agent(struct ask *a);
 int verb_diff(struct ask *a);
 int verb_apply(struct ask *a);
 int verb_undo(struct ask *a);
+int verb_layers(struct ask *a);
+int verb_discard(struct ask *a);
 /* `run --session`: runs the command in the session of that name, which is started if needed. */
 int run_in_session(struct ask *a, const char *const *argv);
 

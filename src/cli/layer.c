@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/json.h"
@@ -13,7 +14,7 @@
 
 #define LAYER_OUTPUT ((size_t)1 << 30)
 
-#define EACH_OF(v, list)                                                                                                  \
+#define EACH_OF(v, list)                                                                                               \
     for (const struct pinfold_value *v = pinfold_value_first(list); (v); (v) = pinfold_value_next(v))
 
 static const char *member(const struct pinfold_value *o, const char *name)
@@ -382,6 +383,59 @@ int verb_undo(struct ask *a)
     if (with_layer(a, call_undo, &report, &status) < 0)
         return status;
     status = tell_done(a, report, "took back");
+    pinfold_report_free(report);
+    return status;
+}
+
+/* ---- layers, discard ---- */
+
+int verb_discard(struct ask *a)
+{
+    struct pinfold_error error = {0};
+    struct pinfold_report *report;
+    const struct pinfold_layer_options o = {.size = sizeof o, .layer = a->n_words ? a->words[0] : NULL};
+    if (a->n_words > 1) {
+        complain("discard: unexpected argument '%s'; it removes one whole layer", a->words[1]);
+        return STATUS_USAGE;
+    }
+    int r = pinfold_layer_discard_report(&o, &report, &error);
+    if (r < 0)
+        return r == -ENOENT ? (void)fail(&error), STATUS_NO_SESSION : fail(&error);
+    int status = STATUS_YES;
+    if (a->json)
+        status = print_report(report);
+    else
+        complain("layer %s was removed", member(pinfold_value_get(pinfold_report_value(report), "layer"), "id"));
+    pinfold_report_free(report);
+    return status;
+}
+
+int verb_layers(struct ask *a)
+{
+    struct pinfold_error error = {0};
+    struct pinfold_report *report;
+    int status;
+    if (!no_words(a))
+        return STATUS_USAGE;
+    if (pinfold_layers_report(&report, &error) < 0)
+        return fail(&error);
+    if (a->json) {
+        status = print_report(report);
+    } else {
+        auto_buf struct buf out = BUF(LAYER_OUTPUT);
+        EACH_OF(l, pinfold_value_get(pinfold_report_value(report), "layers"))
+        {
+            const int64_t age = time(NULL) - pinfold_value_number(pinfold_value_get(l, "created"));
+            buf_printf(&out, "%s  %-9s %5lldm  ", member(l, "id"), member(l, "state"), (long long)(age / 60));
+            buf_amount(&out, (uint64_t)pinfold_value_number(pinfold_value_get(l, "bytes")));
+            buf_text(&out, "  ");
+            utf8_safe(&out, str_of(member(l, "workspace")));
+            if (pinfold_value_text(pinfold_value_get(l, "name"), NULL))
+                buf_printf(&out, "  (%s)", member(l, "name"));
+            buf_char(&out, '\n');
+        }
+        status = print_out(&out);
+    }
     pinfold_report_free(report);
     return status;
 }

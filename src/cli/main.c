@@ -122,6 +122,10 @@ static int run_verb(struct ask *a)
         return verb_apply(a);
     case VERB_UNDO:
         return verb_undo(a);
+    case VERB_LAYERS:
+        return verb_layers(a);
+    case VERB_DISCARD:
+        return verb_discard(a);
     case VERB_HELP:
         break;
     }

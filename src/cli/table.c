@@ -53,6 +53,8 @@ const struct verb verbs[] = {
     {VERB_DIFF, "diff", "[LAYER] [PATH...]", "show what a layer changes (run --cow)", NULL},
     {VERB_APPLY, "apply", "[LAYER] PATH...|--all", "apply changes of a layer to the workspace", NULL},
     {VERB_UNDO, "undo", "[LAYER] [PATH...]", "take the last apply back", NULL},
+    {VERB_LAYERS, "layers", "[--json]", "list layers, their state and size", NULL},
+    {VERB_DISCARD, "discard", "[LAYER]", "remove a layer and its changes", NULL},
     {VERB_CAT, "cat", "SESSION:/PATH...", "print a session's files", NULL},
     {VERB_WRITE, "write", "SESSION:/PATH", "replace one with standard input", NULL},
     {VERB_CP, "cp", "FROM TO", "copy files into or out of a session", NULL},

@@ -116,6 +116,8 @@
     R(layer_patch, layer, report)                                                                                      \
     R(layer_apply, layer, report)                                                                                      \
     R(layer_undo, layer, report)                                                                                       \
+    R(layer_discard, layer, report)                                                                                    \
+    R(layers, schema, report)                                                                                           \
     R(prune, prune, report)                                                                                            \
     R(exec, exec, result)                                                                                              \
     R(job_start, exec, job)                                                                                            \

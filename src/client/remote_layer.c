@@ -43,3 +43,22 @@ int pinfold_layer_undo_report(const struct pinfold_layer_options *options, uint6
 {
     return ask_layer(REQUEST_layer_undo, options, number, NULL, ret, error);
 }
+
+int pinfold_layer_discard_report(const struct pinfold_layer_options *options, struct pinfold_report **ret,
+                                 struct pinfold_error *error)
+{
+    return ask_layer(REQUEST_layer_discard, options, 0, NULL, ret, error);
+}
+
+int pinfold_layers_report(struct pinfold_report **ret, struct pinfold_error *error)
+{
+    auto_answer struct remote_answer answer = {.mem = NULL};
+    const struct message_schema ask = {0};
+    struct message_report found;
+    struct err e = {0};
+    *ret = NULL;
+    int r = remote_call(REQUEST_layers, &ask, NULL, &answer, &found, &e);
+    if (r >= 0 && !(*ret = report_of_image(found.value)))
+        r = remote_broken(&e, -EBADMSG);
+    return tell(error, &e, r);
+}

@@ -40,3 +40,19 @@ int serve_layer_undo(struct request *q, const struct message_layer *a, struct me
     int r = pinfold_layer_undo_report(&o, a->number, &report, q->error);
     return serve_report(q, r, report, ret);
 }
+
+int serve_layer_discard(struct request *q, const struct message_layer *a, struct message_report *ret)
+{
+    const struct pinfold_layer_options o = layer_options(a);
+    struct pinfold_report *report = NULL;
+    int r = pinfold_layer_discard_report(&o, &report, q->error);
+    return serve_report(q, r, report, ret);
+}
+
+int serve_layers(struct request *q, const struct message_schema *a, struct message_report *ret)
+{
+    struct pinfold_report *report = NULL;
+    (void)a;
+    int r = pinfold_layers_report(&report, q->error);
+    return serve_report(q, r, report, ret);
+}

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "layer/layer.h"
+#include "layer/store.h"
 #include "layer/text.h"
 #include "match/path.h"
 #include "sys/fd.h"
@@ -116,6 +116,27 @@ int layer_open(const char *state, const char *which, const char *cwd, struct are
     else
         (void)err_say(e, ERR_POLICY, "there is no layer of '%s'; make one: pinfold run --cow -- COMMAND", cwd);
     return -ENOENT;
+}
+
+int layer_each(const char *state, struct arena *mem, void (*each)(void *ctx, const struct layer *l), void *ctx,
+               struct err *e)
+{
+    char room[4096] __attribute__((aligned(8)));
+    const char *path = arena_printf(mem, "%s/" LAYERS, state);
+    own_fd int layers = path ? sys_openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0) : -ENOMEM;
+    struct sys_entries entries = {.dir = layers, .room = room, .bytes = sizeof room};
+    if (layers == -ENOENT)
+        return 0;
+    if (layers < 0)
+        return err_sys(e, ERR_SYSTEM, -layers, "cannot open '%s'", path ? path : LAYERS);
+    for (const struct sys_dirent *d; (d = sys_next_entry(&entries));) {
+        struct layer l;
+        if (!is_id(d->name) || open_one(layers, d->name, mem, &l) < 0)
+            continue;
+        each(ctx, &l);
+        layer_close(&l);
+    }
+    return 0;
 }
 
 void layer_close(struct layer *l)

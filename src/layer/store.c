@@ -19,9 +19,9 @@
 #include "base/fd.h"
 #include "base/json.h"
 
-#define LAYER_NAME_MAX 64
+#define LAYER_NAME_MAX   64
 #define MAX_LAYER_RECORD (1u << 20)
-#define BOOT_ID        "/proc/sys/kernel/random/boot_id"
+#define BOOT_ID          "/proc/sys/kernel/random/boot_id"
 
 static int read_boot(char boot[40])
 {
@@ -157,10 +157,9 @@ static int begin_layer(struct layer_held *l, const struct stat *workspace, struc
     char boot[40];
     int no = make_upper(l->layer.dir, workspace);
     if (no == -EPERM)
-        return err_hint(e,
-                        err_say(e, ERR_CANNOT, "--cow: the workspace '%s' belongs to another user or group",
-                                l->ask.workspace),
-                        "run as its owner");
+        return err_hint(
+            e, err_say(e, ERR_CANNOT, "--cow: the workspace '%s' belongs to another user or group", l->ask.workspace),
+            "run as its owner");
     if (no == 0)
         no = read_boot(boot);
     if (no == 0)
@@ -212,8 +211,9 @@ static int take_up(struct layer_held *l, struct arena *mem, struct err *e)
                         "use another name");
     if (stat(layer->workspace, &st) < 0 || st.st_dev != layer->device || st.st_ino != layer->ino)
         return err_hint(e,
-                        err_say(e, ERR_REFUSED, "--cow=%s: '%s' is not the directory any more that the layer was made of",
-                                l->ask.name, layer->workspace),
+                        err_say(e, ERR_REFUSED,
+                                "--cow=%s: '%s' is not the directory any more that the layer was made of", l->ask.name,
+                                layer->workspace),
                         "remove the layer: pinfold discard");
     if (layer_is_doubtful(layer))
         return err_hint(e,
@@ -222,7 +222,7 @@ static int take_up(struct layer_held *l, struct arena *mem, struct err *e)
                                 "to the disk",
                                 l->ask.name, layer->id),
                         "look at it with pinfold diff, then remove it with pinfold discard");
-    int r = layer_take(layer, &l->lock, e);
+    int r = layer_take(layer, true, &l->lock, e);
     if (r < 0)
         return r;
     if (read_boot(boot) < 0 || !(l->layer.boot = arena_text(mem, boot)))
@@ -230,8 +230,7 @@ static int take_up(struct layer_held *l, struct arena *mem, struct err *e)
     return put_layer_record(l, false, e);
 }
 
-int layer_hold(const char *state, const struct layer_ask *ask, struct arena *mem, struct layer_held *ret,
-               struct err *e)
+int layer_hold(const char *state, const struct layer_ask *ask, struct arena *mem, struct layer_held *ret, struct err *e)
 {
     struct err none = {0};
     *ret = LAYER_HELD;
@@ -288,7 +287,7 @@ void layer_release(struct layer_held *l)
     l->lock = close_fd(l->lock);
 }
 
-int layer_take(const struct layer *l, int *ret_lock, struct err *e)
+int layer_take(const struct layer *l, bool idle, int *ret_lock, struct err *e)
 {
     struct stat st;
     auto_fd int fd = lock_of(l->dir);
@@ -301,7 +300,7 @@ int layer_take(const struct layer *l, int *ret_lock, struct err *e)
     }
     if (fstatat(l->dir, "record", &st, AT_SYMLINK_NOFOLLOW) < 0) /* removed between opening and locking */
         return err_sys(e, ERR_REFUSED, ENOENT, "layer %s", l->id);
-    if (fstatat(l->dir, "journal", &st, AT_SYMLINK_NOFOLLOW) == 0)
+    if (idle && fstatat(l->dir, "journal", &st, AT_SYMLINK_NOFOLLOW) == 0)
         return err_hint(e, err_sys(e, ERR_REFUSED, EBUSY, "layer %s: an apply was interrupted", l->id),
                         "finish it first: pinfold apply");
     *ret_lock = take_fd(&fd);

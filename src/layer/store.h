@@ -5,16 +5,16 @@
 #include "layer/layer.h"
 
 struct layer_ask {
-    const char *workspace;     /* absolute and real */
-    const char *name;          /* a layer that stays for further boxes; NULL: one without a name */
+    const char *workspace;      /* absolute and real */
+    const char *name;           /* a layer that stays for further boxes; NULL: one without a name */
     const char *const *command; /* what the box runs, for people; NULL-terminated, or NULL */
 };
 
 /* A layer that this process holds: nobody else starts a box with it, applies or removes it. */
 struct layer_held {
     struct layer layer;
-    int lock;           /* flock()ed; -1: none is held */
-    const char *path;   /* STATE/layers/ID */
+    int lock;         /* flock()ed; -1: none is held */
+    const char *path; /* STATE/layers/ID */
     struct layer_ask ask;
 };
 #define LAYER_HELD ((struct layer_held){.layer.dir = -1, .lock = -1})
@@ -32,8 +32,11 @@ int layer_seal(struct layer_held *l, struct err *e);
 bool layer_is_empty(const struct layer *l);
 void layer_release(struct layer_held *l);
 
-/* Holds an open layer to remove it. -EBUSY with a sentence: a box uses it, or an apply is not finished. */
-int layer_take(const struct layer *l, int *ret_lock, struct err *e);
+/* Holds an open layer; -EBUSY with a sentence: a box uses it, or (`idle`) an apply of it is not finished. */
+int layer_take(const struct layer *l, bool idle, int *ret_lock, struct err *e);
+/* Calls `each` with every layer of the state directory, which it closes; in no order. */
+int layer_each(const char *state, struct arena *mem, void (*each)(void *ctx, const struct layer *l), void *ctx,
+               struct err *e);
 /* Whether the machine stopped before the layer was on the disk. */
 bool layer_is_doubtful(const struct layer *l);
 /* Whether a box uses it now. */

@@ -1,5 +1,6 @@
 /* The copy-on-write layer of a run, and layers as a list: made before the plan, sealed and told after the box. */
 #pragma once
+#include "base/json.h"
 #include "layer/change.h"
 #include "layer/store.h"
 #include "run/direct.h"
@@ -15,5 +16,7 @@ int cow_end(const struct pinfold_policy *p, const struct pinfold_run_options *o,
             struct layer_held *held, int r, struct box_layer *ret, struct err *e);
 /* After all else: how many changes wait, and what to do with them. */
 void cow_say(const struct pinfold_run_options *o, const struct box_layer *n);
+/* "layer": {"id", "name", "workspace", "created"}. */
+void layer_put(struct json *j, const struct layer *l);
 /* What a policy guards, as apply asks for it; in `mem`. */
 int layer_guarded_names(const struct policy *policy, struct arena *mem, struct layer_guarded **ret, size_t *ret_n);

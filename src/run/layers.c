@@ -21,6 +21,7 @@ struct opened_layer {
     struct layer layer;
     struct layer_trees trees;
     const char *const *paths; /* relative; NULL: all */
+    int lock;                 /* against boxes; -1 */
     struct err e;
 };
 
@@ -29,6 +30,7 @@ static void opened_close(struct opened_layer *o)
     layer_close(&o->layer);
     o->trees.upper = close_fd(o->trees.upper);
     o->trees.workspace = close_fd(o->trees.workspace);
+    o->lock = close_fd(o->lock);
     o->mem = arena_free(o->mem);
 }
 #define auto_opened __attribute__((cleanup(opened_close)))
@@ -116,7 +118,7 @@ static int take_paths(struct opened_layer *o, const char *const *given)
 static int open_wanted(const struct pinfold_layer_options *given, struct opened_layer *o)
 {
     struct pinfold_layer_options options;
-    *o = (struct opened_layer){.layer.dir = -1, .trees.upper = -1, .trees.workspace = -1};
+    *o = (struct opened_layer){.layer.dir = -1, .trees.upper = -1, .trees.workspace = -1, .lock = -1};
     int r = take_options(&options, sizeof options, given, given ? given->size : 0, &o->e);
     if (r == 0 && !(o->mem = arena_new(MAX_LAYER_ARENA)))
         r = layers_no_memory(o);
@@ -140,6 +142,13 @@ static int open_wanted(const struct pinfold_layer_options *given, struct opened_
     if (r == 0)
         r = take_paths(o, options.paths);
     return r < 0 ? r : take_guarded(o);
+}
+
+/* The same for what changes the workspace: no box may be writing to the layer. */
+static int open_idle(const struct pinfold_layer_options *given, struct opened_layer *o)
+{
+    int r = open_wanted(given, o);
+    return r < 0 ? r : layer_take(&o->layer, false, &o->lock, &o->e);
 }
 
 /* ---- as values ---- */
@@ -209,7 +218,7 @@ static void put_layer_change(struct json *j, const struct layer_trees *t, const 
     json_object_end(j);
 }
 
-static void put_layer(struct json *j, const struct layer *l)
+void layer_put(struct json *j, const struct layer *l)
 {
     json_object(j, "layer");
     json_text(j, "id", l->id);
@@ -246,7 +255,7 @@ int pinfold_layer_diff_report(const struct pinfold_layer_options *options, int c
         return report_give(report, r, &o.e, ret, error);
     struct json j = JSON_TREE(&report->values);
     json_object(&j, NULL);
-    put_layer(&j, &o.layer);
+    layer_put(&j, &o.layer);
     json_bool(&j, "interrupted", all.interrupted);
     json_array(&j, "changes");
     for (size_t i = 0; i < all.n; i++) {
@@ -272,7 +281,7 @@ int pinfold_layer_patch(const struct pinfold_layer_options *options, int fd, str
         return report_give(report, r, &o.e, ret, error);
     struct json j = JSON_TREE(&report->values);
     json_object(&j, NULL);
-    put_layer(&j, &o.layer);
+    layer_put(&j, &o.layer);
     json_array(&j, "left_out");
     for (size_t i = 0; r >= 0 && i < all.n; i++) {
         auto_buf struct buf out = BUF((size_t)2 << 30);
@@ -303,7 +312,7 @@ static int give_outcome(struct opened_layer *o, int r, const struct outcome *don
         return report_give(report, r, &o->e, ret, error);
     struct json j = JSON_TREE(&report->values);
     json_object(&j, NULL);
-    put_layer(&j, &o->layer);
+    layer_put(&j, &o->layer);
     json_bool(&j, "resumed", done->resumed);
     json_uint(&j, "number", done->number);
     json_array(&j, "done");
@@ -330,7 +339,13 @@ int pinfold_layer_apply_report(const struct pinfold_layer_options *options, stru
 {
     auto_opened struct opened_layer o;
     struct outcome done = {0};
-    int r = open_wanted(options, &o);
+    int r = open_idle(options, &o);
+    if (r == 0 && !o.paths && layer_is_doubtful(&o.layer))
+        r = err_hint(&o.e,
+                     err_say(&o.e, ERR_REFUSED,
+                             "layer %s may be damaged, because the machine stopped before it was written to the disk",
+                             o.layer.id),
+                     "look at each file and apply the good ones by name");
     if (r == 0)
         r = layer_apply(&o.trees, o.paths, o.mem, &done, &o.e);
     return give_outcome(&o, r, &done, ret, error);
@@ -341,7 +356,7 @@ int pinfold_layer_undo_report(const struct pinfold_layer_options *options, uint6
 {
     auto_opened struct opened_layer o;
     struct outcome done = {0};
-    int r = open_wanted(options, &o);
+    int r = open_idle(options, &o);
     if (r == 0)
         r = layer_undo(&o.trees, number, o.paths, o.mem, &done, &o.e);
     return give_outcome(&o, r, &done, ret, error);

@@ -109,7 +109,8 @@ static int attach(struct settling *s, struct plan_place *p, struct plan_place *a
 
 static int cannot_layer(struct making *m, const char *why)
 {
-    int r = err_say(m->e, ERR_CANNOT, "--cow: the workspace %s cannot get a copy-on-write layer: %s", m->workspace, why);
+    int r =
+        err_say(m->e, ERR_CANNOT, "--cow: the workspace %s cannot get a copy-on-write layer: %s", m->workspace, why);
     return err_hint(m->e, r, "run without --cow to let the box change it");
 }
 
@@ -165,10 +166,12 @@ static int check_layer(struct making *m)
     for (size_t i = 0; i < m->n_places; i++) {
         const struct plan_place *p = &m->places[i];
         bool writes = p->region == REGION_WRITABLE && p->entered && p != workspace;
-        if (!writes || !p->src || (!path_at_or_below(p->src, workspace->src) && !path_at_or_below(workspace->src, p->src)))
+        if (!writes || !p->src ||
+            (!path_at_or_below(p->src, workspace->src) && !path_at_or_below(workspace->src, p->src)))
             continue;
-        int r = err_say(m->e, ERR_POLICY, "--cow: rw %s (%s) would let the box write to the workspace %s past its layer",
-                        p->dst, origin_of(m, p->origin), workspace->src);
+        int r =
+            err_say(m->e, ERR_POLICY, "--cow: rw %s (%s) would let the box write to the workspace %s past its layer",
+                    p->dst, origin_of(m, p->origin), workspace->src);
         return err_hint(m->e, r, "remove that rule, or run without --cow");
     }
     return 0;
