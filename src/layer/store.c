@@ -243,8 +243,10 @@ int layer_hold(const char *state, const struct layer_ask *ask, struct arena *mem
         else if (r != -ENOENT)
             *e = none;
     }
-    if (r == -ENOENT && ret->layer.dir < 0)
+    if (r == -ENOENT && ret->layer.dir < 0) {
+        ret->fresh = true;
         r = make_layer(state, mem, ret, e);
+    }
     if (r == 0) {
         ret->path = arena_printf(mem, "%s/" LAYERS "/%s", state, ret->layer.id);
         r = ret->path ? 0 : err_sys(e, ERR_SYSTEM, ENOMEM, "cannot make a layer");

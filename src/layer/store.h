@@ -14,6 +14,7 @@ struct layer_ask {
 struct layer_held {
     struct layer layer;
     int lock;         /* flock()ed; -1: none is held */
+    bool fresh;       /* made by this call */
     const char *path; /* STATE/layers/ID */
     struct layer_ask ask;
 };

@@ -101,7 +101,7 @@ int cow_end(const struct pinfold_policy *p, const struct pinfold_run_options *o,
     if (l->dir < 0)
         return r;
     memcpy(ret->id, l->id, sizeof ret->id);
-    if (!l->name && layer_is_empty(l)) {
+    if ((!l->name || (r < 0 && held->fresh)) && layer_is_empty(l)) {
         remove_layer(l, held->path);
         ret->kept = false;
         layer_release(held);
