@@ -62,7 +62,7 @@ struct ask {
     const char *session, *scope, *dir, *shell, *timeout, *memory, *processes, *terminal, *signal;
     const char **env; /* NAME=VALUE, NULL-terminated */
     size_t n_env;
-    const char *cow; /* of run: "" without a name, or NULL */
+    const char *cow, *cow_then; /* of run: "" without a name, or NULL; what becomes of the layer, or NULL: it is kept */
     bool sandbox, recreate, detach, all;
     const char *mode; /* of files */
     bool parents;
@@ -91,6 +91,7 @@ struct own_flag {
 };
 extern const struct own_flag own_flags[]; /* ended by a NULL name */
 
+struct pinfold_result;
 /* Checks that only options follow the verb; false with a message on stderr. */
 bool no_words(const struct ask *a);
 /* Parses what follows the verb; false with a message on stderr. */
@@ -138,6 +139,10 @@ int verb_apply(struct ask *a);
 int verb_undo(struct ask *a);
 int verb_layers(struct ask *a);
 int verb_discard(struct ask *a);
+/* layer.c: checks --cow and --cow-then; false with a message. */
+bool cow_said(const struct ask *a);
+/* What --cow-then says about the layer of this result; STATUS_YES, or what prevented it, with a message. */
+int cow_then(const struct ask *a, const struct pinfold_result *result);
 /* `run --session`: runs the command in the session of that name, which is started if needed. */
 int run_in_session(struct ask *a, const char *const *argv);
 

@@ -439,3 +439,49 @@ int verb_layers(struct ask *a)
     pinfold_report_free(report);
     return status;
 }
+
+/* ---- --cow-then ---- */
+
+bool cow_said(const struct ask *a)
+{
+    const char *then = a->cow_then;
+    if (then && !same(then, "keep") && !same(then, "apply") && !same(then, "discard")) {
+        complain("--cow-then %s: use keep, apply or discard", then);
+        return false;
+    }
+    if (then && !a->cow) {
+        complain("--cow-then %s: there is no layer without --cow", then);
+        return false;
+    }
+    if (a->session && a->cow) {
+        complain("--cow: a session has no copy-on-write layer; run the command without --session");
+        return false;
+    }
+    return true;
+}
+
+int cow_then(const struct ask *a, const struct pinfold_result *result)
+{
+    const struct pinfold_value *layer = pinfold_value_get(pinfold_result_value(result), "layer");
+    const struct pinfold_layer_options o = {.size = sizeof o, .layer = member(layer, "id")};
+    const bool apply = same(a->cow_then, "apply");
+    struct pinfold_report *report = NULL;
+    struct pinfold_error error = {0};
+    if (!a->cow_then || same(a->cow_then, "keep") || !pinfold_value_is_true(pinfold_value_get(layer, "kept")))
+        return STATUS_YES;
+    if (apply && pinfold_result_status(result) != 0) {
+        complain("layer %.8s is not applied, because the command failed", o.layer);
+        return STATUS_YES;
+    }
+    int r = apply ? pinfold_layer_apply_report(&o, &report, &error) : pinfold_layer_discard_report(&o, &report, &error);
+    if (r < 0) {
+        complain("%s", error.text);
+        return STATUS_NO;
+    }
+    const struct pinfold_value *all = pinfold_report_value(report);
+    const int status = complain_left(pinfold_value_get(all, "refused"), "why");
+    if (apply && !a->quiet)
+        complain("layer %.8s: %zu paths were applied", o.layer, pinfold_value_count(pinfold_value_get(all, "done")));
+    pinfold_report_free(report);
+    return status;
+}

@@ -92,10 +92,8 @@ static int run(struct ask *a, const char *const *argv)
     struct pinfold_result *result;
     int result_fd = -1;
 
-    if (a->session && a->cow) {
-        complain("--cow: a session has no copy-on-write layer yet; run the command without --session");
+    if (!cow_said(a))
         return STATUS_SANDBOX;
-    }
     if (a->session)
         return run_in_session(a, argv);
     if (a->json && a->closed_stdio & 2) {
@@ -108,7 +106,10 @@ static int run(struct ask *a, const char *const *argv)
         return report_failure(a, result_fd, &error);
     int r = pinfold_run(policy, &o, &result, &error);
     pinfold_policy_free(policy);
-    return r < 0 ? report_failure(a, result_fd, &error) : report_result(a, result_fd, result);
+    if (r < 0)
+        return report_failure(a, result_fd, &error);
+    int then = cow_then(a, result), status = report_result(a, result_fd, result);
+    return then == STATUS_YES ? status : STATUS_SANDBOX;
 }
 
 int verb_run(struct ask *a)

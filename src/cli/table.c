@@ -88,6 +88,8 @@ const struct own_flag own_flags[] = {
     {0, "session", "NAME", VERB_RUN | VERB_SHELL, "Run in the session of that name; start it if it does not exist."},
     {0, "cow", "[=NAME]", VERB_RUN | VERB_SHELL,
      "Copy-on-write: changes to the workspace go to a layer (pinfold diff, apply, discard); a named one stays."},
+    {0, "cow-then", "keep|apply|discard", VERB_RUN | VERB_SHELL,
+     "After --cow: keep the layer (default), apply it if the command ended with status 0, or remove it."},
     {0, "recreate", NULL, VERB_RUN | VERB_SHELL | VERB_SESSION,
      "Recreate the session if its policy, engine or image differs."},
     {0, "scope", "OWNER", VERB_RUN | VERB_SHELL | VERB_SESSION | VERB_EXEC | VERB_JOB | VERBS_OF_FILES,

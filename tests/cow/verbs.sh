@@ -1,7 +1,7 @@
 #!/bin/bash
 # The checks of tests/cow/run, in an empty directory of the user. Usage: verbs.sh LABEL
 set -u
-pinfold=$PINFOLD
+pinfold=${PINFOLD:?}
 unset PINFOLD # a program that finds it set believes to be in a box
 label=$1
 top=$(pwd -P)
@@ -130,6 +130,21 @@ ok "no box takes it up" says "$(box --cow=again -- true)" "may be damaged"
 ok "it is not applied whole" says "$("$pinfold" apply again --all 2>&1)" "may be damaged"
 "$pinfold" discard again >/dev/null 2>&1
 ok "discard removes it, too" test "$(layers | count)" = 0
+
+# ---- what becomes of it, said beforehand ----
+out=$(box --cow --cow-then discard -- touch thrown)
+ok "discarded" test ! -e thrown -a "$(layers | count)" = 0
+out=$(box --cow --cow-then apply -- sh -c 'touch failed; exit 3')
+ok "the command's status" test $? = 3
+ok "a failed command's layer is kept" test ! -e failed -a "$(layers | count)" = 1
+"$pinfold" discard >/dev/null 2>&1
+out=$(box --cow --cow-then apply -- touch landed)
+ok "applied" test $? = 0 -a -e landed
+out=$(box --cow --cow-then apply -- sh -c 'mkfifo waits; touch lands')
+ok "what must be named waits, and the status says so" test $? = 125 -a ! -e waits -a -e lands
+for id in $(layers | python3 -c 'import json,sys; print(*(l["id"] for l in json.load(sys.stdin)["layers"]))'); do "$pinfold" discard "$id" >/dev/null 2>&1; done
+ok "no third word" says "$(box --cow --cow-then land -- true)" "use keep, apply or discard"
+ok "no layer, nothing to do" says "$(box --cow-then keep -- true)" "no layer without --cow"
 
 # ---- refused with a sentence ----
 ok "another engine" says "$(box --cow --engine bwrap -- true)" "only the engine native"
