@@ -264,6 +264,12 @@ static int stage_all(struct run *r)
 
 /* ---- act ---- */
 
+/* Whether the host has changed permissions or the like; of a file with several names the other operations do, too. */
+static bool changed_since(const struct object *before, const struct object *now)
+{
+    return !object_is(now, S_IFDIR) && before->links < 2 && now->changed != before->changed;
+}
+
 /* Puts back what came out of `dir` and is not what was looked at. In the end the host's latest stands at the path. */
 static void exchange_back(struct run *r, struct op *op, const char *name, int dir, const char *last)
 {
@@ -301,7 +307,7 @@ static void act_replace(struct run *r, size_t i, int dir, const char *last)
         e = object_look(dir, last, &now);
     if (e < 0 || !staged.mode)
         refuse_op(r, op, e < 0 ? e : -ENOENT, "cannot be replaced");
-    else if (!object_untouched(&op->old, &now) || (!object_is(&now, S_IFDIR) && now.changed != op->old.changed))
+    else if (!object_untouched(&op->old, &now) || changed_since(&op->old, &now))
         refuse_op(r, op, 0, "the host changed it at this moment");
     else if ((e = sys_renameat2(r->stage, name, dir, last, RENAME_EXCHANGE)) < 0)
         refuse_op(r, op, e, "cannot be replaced");
@@ -337,8 +343,7 @@ static void act_delete(struct run *r, size_t i, int dir, const char *last)
             refuse_op(r, op, 0, "the host removed it at this moment");
         else if (e == 0 && object_is(&now, S_IFDIR) && !is_empty(dir, last))
             refuse_op(r, op, 0, "it has entries that stay");
-        else if (e == 0 && (!object_untouched(&op->old, &now) ||
-                            (!object_is(&now, S_IFDIR) && now.changed != op->old.changed)))
+        else if (e == 0 && (!object_untouched(&op->old, &now) || changed_since(&op->old, &now)))
             refuse_op(r, op, 0, "the host changed it at this moment");
         if (e == 0 && !op->why)
             e = sys_renameat2(dir, last, r->stage, name, RENAME_NOREPLACE);
