@@ -78,23 +78,12 @@ static int call_patch(const struct ask *a, const struct pinfold_layer_options *o
     return pinfold_layer_patch(o, 1, ret, error);
 }
 
-static int bad_call(struct pinfold_error *error, const char *sentence)
-{
-    error->kind = PINFOLD_ERROR_POLICY;
-    snprintf(error->text, sizeof error->text, "%s", sentence);
-    return -EINVAL;
-}
-
-/* Without a path it is all of the layer, which only --all may say. */
 static int call_apply(const struct ask *a, const struct pinfold_layer_options *o, struct pinfold_report **ret,
                       struct pinfold_error *error)
 {
-    if (a->all && *o->paths)
-        return o->layer ? bad_call(error, "apply: --all and paths: write one of them")
-                        : bad_call(error, "apply --all: the word behind it names no layer; see: pinfold layers");
-    if (!a->all && !*o->paths)
-        return bad_call(error, "apply: name the paths, or write --all; what there is: pinfold diff");
-    return pinfold_layer_apply_report(o, ret, error);
+    struct pinfold_layer_options of = *o;
+    of.all = a->all;
+    return pinfold_layer_apply_report(&of, ret, error);
 }
 
 static int call_undo(const struct ask *a, const struct pinfold_layer_options *o, struct pinfold_report **ret,

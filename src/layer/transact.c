@@ -383,11 +383,21 @@ static void act_mode(struct run *r, size_t i, int dir, const char *last)
         refuse_op(r, op, e, "cannot be changed");
 }
 
+/* An earlier call has deleted it, and perhaps the directory that held it, too. */
+static bool was_deleted(const struct run *r, size_t i)
+{
+    const struct op *op = &r->x->ops[i];
+    struct object out;
+    char name[32];
+    return op->kind == OP_DELETE && object_look(r->stage, stage_name('o', i, name), &out) == 0 &&
+           object_untouched(&op->old, &out) && (!object_is(&out, S_IFDIR) || is_empty(r->stage, name));
+}
+
 static void act(struct run *r, size_t i)
 {
     struct op *op = &r->x->ops[i];
     const char *last;
-    if (op->why || op->kind == OP_PARENT)
+    if (op->why || op->kind == OP_PARENT || (r->resumed && was_deleted(r, i)))
         return;
     own_fd int dir = object_parent(r->t->workspace, op->path, &last);
     if (dir < 0) {
@@ -408,6 +418,22 @@ static void act(struct run *r, size_t i)
         act_mode(r, i, dir, last);
 }
 
+/* What stands at the paths now. `again`: only the time of change may be another one, for names of the same object have gone; what the
+   host has put there meanwhile is not taken for ours. */
+static void look_at_paths(struct run *r, bool again)
+{
+    for (size_t i = 0; i < r->x->n; i++) {
+        struct op *op = &r->x->ops[i];
+        const char *last;
+        struct object now;
+        own_fd int dir = op->why || op->kind == OP_PARENT ? -1 : object_parent(r->t->workspace, op->path, &last);
+        if (dir < 0 || object_look(dir, last, &now) < 0)
+            now = (struct object){0};
+        if (!again || object_untouched(&op->at, &now))
+            op->at = now;
+    }
+}
+
 static int act_all(struct run *r)
 {
     for (size_t i = 0; i < r->x->n; i++)
@@ -415,13 +441,7 @@ static int act_all(struct run *r)
     int e = sys_syncfs(r->stage);
     if (e < 0)
         return run_failed(r, e, "cannot sync the changes");
-    for (size_t i = 0; i < r->x->n; i++) {
-        struct op *op = &r->x->ops[i];
-        const char *last;
-        own_fd int dir = op->why || op->kind == OP_PARENT ? -1 : object_parent(r->t->workspace, op->path, &last);
-        if (dir >= 0 && object_look(dir, last, &op->at) < 0)
-            op->at = (struct object){0};
-    }
+    look_at_paths(r, false);
     return 0;
 }
 
@@ -571,6 +591,16 @@ static int write_record(struct run *r)
     return 0;
 }
 
+/* An undo has put back the very inodes that were kept: their second names go. */
+static void drop_restored(struct run *r)
+{
+    for (size_t i = 0; r->x->kind == TRANSACTION_UNDO && i < r->x->n; i++) {
+        const struct op *op = &r->x->ops[i];
+        if (!op->why && op->kind != OP_PARENT && *op->from && sys_unlinkat(r->store, op->from, 0) == -EISDIR)
+            (void)sys_unlinkat(r->store, op->from, AT_REMOVEDIR);
+    }
+}
+
 /* From wherever it is to the end. */
 static int run_on(struct run *r)
 {
@@ -585,9 +615,14 @@ static int run_on(struct run *r)
     if (e == 0)
         e = remove_stage(r);
     if (e == 0)
-        e = write_ledger(r);
-    if (e == 0)
         e = write_record(r);
+    if (e < 0)
+        return e;
+    drop_restored(r);
+    look_at_paths(r, true);
+    e = write_ledger(r);
+    if (e == 0 && r->x->kind == TRANSACTION_APPLY)
+        e = write_record(r); /* with the times that the ledger has */
     if (e < 0)
         return e;
     e = sys_unlinkat(r->t->store, JOURNAL, 0);
@@ -644,6 +679,8 @@ int transaction_run(const struct layer_trees *t, int source, struct transaction 
         return err_say(e, ERR_REFUSED, "layer %s: another pinfold began to apply it; try again", t->id);
     struct object parent;
     x->made_parent = object_look(t->workspace, STAGE_PARENT, &parent) == 0 && !parent.mode;
+    if (x->kind == TRANSACTION_APPLY)
+        transaction_clear(lock, x->number); /* what one left that was killed while it was staged */
     int no = check_space(&r);
     if (no == 0)
         no = open_store(&r);

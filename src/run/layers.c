@@ -20,6 +20,7 @@ struct opened_layer {
     struct layer layer;
     struct layer_trees trees;
     const char *const *paths; /* relative; NULL: all */
+    bool all;                 /* the caller says so */
     struct err e;
 };
 
@@ -119,6 +120,7 @@ static int open_wanted(const struct pinfold_layer_options *given, struct opened_
     if (o->layer.from)
         return err_say(&o->e, ERR_CANNOT, "layer %s stands on another layer, %s, which is not supported here",
                        o->layer.id, o->layer.from);
+    o->all = options.all != 0;
     o->trees.store = o->layer.dir;
     o->trees.id = o->layer.id;
     o->trees.path = o->layer.workspace;
@@ -321,6 +323,11 @@ int pinfold_layer_apply_report(const struct pinfold_layer_options *options, stru
     auto_opened struct opened_layer o;
     struct outcome done = {0};
     int r = open_wanted(options, &o);
+    if (r == 0 && !o.paths && !o.all)
+        r = err_say(&o.e, ERR_POLICY, "apply: name the paths, or write --all; what there is: pinfold diff");
+    if (r == 0 && o.paths && o.all)
+        r = err_say(&o.e, ERR_POLICY, "apply: --all and paths: write one of them (is '%.200s' meant as a layer?)",
+                    options->paths[0]);
     if (r == 0)
         r = layer_apply(&o.trees, o.paths, o.mem, &done, &o.e);
     return give_outcome(&o, r, &done, ret, error);

@@ -89,7 +89,7 @@ def tree(top, times=True):
             elif kind == stat.S_IFLNK:
                 what.append(os.readlink(path).decode(errors="backslashreplace"))
             if kind in (stat.S_IFREG, stat.S_IFDIR):
-                what.append(sorted((n, os.getxattr(path, n).hex()) for n in os.listxattr(path)
+                what.append(sorted([n, os.getxattr(path, n).hex()] for n in os.listxattr(path)
                                    if n.startswith("user.") and not n.startswith("user.overlay.")))
             found[rel] = what
     return found
