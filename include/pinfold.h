@@ -493,6 +493,7 @@ struct pinfold_layer_options {
     const char *layer;        /* NULL: the newest one of the workspace around `cwd` */
     const char *cwd;          /* NULL: the process's */
     const char *const *paths; /* only these and what is below them, relative to `cwd` or absolute; NULL or empty: all */
+    int all;                  /* apply: without paths, everything; otherwise it is an error */
 };
 /*
  * What the layer changes:

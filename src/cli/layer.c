@@ -79,23 +79,12 @@ static int call_patch(const struct ask *a, const struct pinfold_layer_options *o
     return pinfold_layer_patch(o, 1, ret, error);
 }
 
-static int bad_call(struct pinfold_error *error, const char *sentence)
-{
-    error->kind = PINFOLD_ERROR_POLICY;
-    snprintf(error->text, sizeof error->text, "%s", sentence);
-    return -EINVAL;
-}
-
-/* Without a path it is all of the layer, which only --all may say. */
 static int call_apply(const struct ask *a, const struct pinfold_layer_options *o, struct pinfold_report **ret,
                       struct pinfold_error *error)
 {
-    if (a->all && *o->paths)
-        return o->layer ? bad_call(error, "apply: --all and paths: write one of them")
-                        : bad_call(error, "apply --all: the word behind it names no layer; see: pinfold layers");
-    if (!a->all && !*o->paths)
-        return bad_call(error, "apply: name the paths, or write --all; what there is: pinfold diff");
-    return pinfold_layer_apply_report(o, ret, error);
+    struct pinfold_layer_options of = *o;
+    of.all = a->all;
+    return pinfold_layer_apply_report(&of, ret, error);
 }
 
 static int call_undo(const struct ask *a, const struct pinfold_layer_options *o, struct pinfold_report **ret,
@@ -463,7 +452,7 @@ bool cow_said(const struct ask *a)
 int cow_then(const struct ask *a, const struct pinfold_result *result)
 {
     const struct pinfold_value *layer = pinfold_value_get(pinfold_result_value(result), "layer");
-    const struct pinfold_layer_options o = {.size = sizeof o, .layer = member(layer, "id")};
+    const struct pinfold_layer_options o = {.size = sizeof o, .layer = member(layer, "id"), .all = 1};
     const bool apply = same(a->cow_then, "apply");
     struct pinfold_report *report = NULL;
     struct pinfold_error error = {0};

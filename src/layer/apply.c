@@ -228,7 +228,7 @@ static int resume_first(struct making_ops *m)
     struct transaction before;
     int r = transaction_resume(m->t, m->mem, &before, m->e);
     m->ret->resumed = r > 0 && before.phase != PHASE_STAGE;
-    return r < 0 ? r : 0;
+    return r < 0 ? r : transaction_prune(m->t, RECORDS_KEPT, m->e);
 }
 
 static int next_number(struct making_ops *m)

@@ -167,6 +167,8 @@ int transaction_record(const struct layer_trees *t, uint64_t number, struct aren
 int transaction_list(const struct layer_trees *t, struct arena *mem, uint64_t **ret, size_t *ret_n, struct err *e);
 /* Keeps the latest `keep` records and removes the others, and what is left of those that were taken back. */
 int transaction_prune(const struct layer_trees *t, size_t keep, struct err *e);
+/* Removes the record of this number, or what was left of one that did not come to be. */
+void transaction_clear(int undo, uint64_t number);
 bool transaction_pending(const struct layer_trees *t);
 
 /* ---- apply.c ---- */

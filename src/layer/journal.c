@@ -138,6 +138,13 @@ static void remove_record(int undo, const char *name)
     (void)sys_unlinkat(undo, name, AT_REMOVEDIR);
 }
 
+void transaction_clear(int undo, uint64_t number)
+{
+    char name[32];
+    snprintf(name, sizeof name, "%llu", (unsigned long long)number);
+    remove_record(undo, name);
+}
+
 /* Numbers in undo/, ascending; `records`: only of those that can be taken back. */
 static int list_numbers(const struct layer_trees *t, bool records, struct arena *mem, uint64_t **ret, size_t *ret_n,
                         struct err *e)
@@ -187,13 +194,11 @@ int transaction_prune(const struct layer_trees *t, size_t keep, struct err *e)
     if (r == 0)
         r = list_numbers(t, true, mem, &records, &n_records, e);
     for (size_t i = 0; r == 0 && i < n; i++) {
-        char name[32];
         bool stays = false;
         for (size_t k = n_records > keep ? n_records - keep : 0; k < n_records; k++)
             stays |= records[k] == numbers[i];
-        snprintf(name, sizeof name, "%llu", (unsigned long long)numbers[i]);
         if (!stays)
-            remove_record(lock, name);
+            transaction_clear(lock, numbers[i]);
     }
     return r;
 }

@@ -264,6 +264,12 @@ static int stage_all(struct run *r)
 
 /* ---- act ---- */
 
+/* Whether the host has changed permissions or the like; of a file with several names the other operations do, too. */
+static bool changed_since(const struct object *before, const struct object *now)
+{
+    return !object_is(now, S_IFDIR) && before->links < 2 && now->changed != before->changed;
+}
+
 /* Puts back what came out of `dir` and is not what was looked at. In the end the host's latest stands at the path. */
 static void exchange_back(struct run *r, struct op *op, const char *name, int dir, const char *last)
 {
@@ -301,7 +307,7 @@ static void act_replace(struct run *r, size_t i, int dir, const char *last)
         e = object_look(dir, last, &now);
     if (e < 0 || !staged.mode)
         refuse_op(r, op, e < 0 ? e : -ENOENT, "cannot be replaced");
-    else if (!object_untouched(&op->old, &now) || (!object_is(&now, S_IFDIR) && now.changed != op->old.changed))
+    else if (!object_untouched(&op->old, &now) || changed_since(&op->old, &now))
         refuse_op(r, op, 0, "the host changed it at this moment");
     else if ((e = sys_renameat2(r->stage, name, dir, last, RENAME_EXCHANGE)) < 0)
         refuse_op(r, op, e, "cannot be replaced");
@@ -337,8 +343,7 @@ static void act_delete(struct run *r, size_t i, int dir, const char *last)
             refuse_op(r, op, 0, "the host removed it at this moment");
         else if (e == 0 && object_is(&now, S_IFDIR) && !is_empty(dir, last))
             refuse_op(r, op, 0, "it has entries that stay");
-        else if (e == 0 && (!object_untouched(&op->old, &now) ||
-                            (!object_is(&now, S_IFDIR) && now.changed != op->old.changed)))
+        else if (e == 0 && (!object_untouched(&op->old, &now) || changed_since(&op->old, &now)))
             refuse_op(r, op, 0, "the host changed it at this moment");
         if (e == 0 && !op->why)
             e = sys_renameat2(dir, last, r->stage, name, RENAME_NOREPLACE);
@@ -378,11 +383,21 @@ static void act_mode(struct run *r, size_t i, int dir, const char *last)
         refuse_op(r, op, e, "cannot be changed");
 }
 
+/* An earlier call has deleted it, and perhaps the directory that held it, too. */
+static bool was_deleted(const struct run *r, size_t i)
+{
+    const struct op *op = &r->x->ops[i];
+    struct object out;
+    char name[32];
+    return op->kind == OP_DELETE && object_look(r->stage, stage_name('o', i, name), &out) == 0 &&
+           object_untouched(&op->old, &out) && (!object_is(&out, S_IFDIR) || is_empty(r->stage, name));
+}
+
 static void act(struct run *r, size_t i)
 {
     struct op *op = &r->x->ops[i];
     const char *last;
-    if (op->why || op->kind == OP_PARENT)
+    if (op->why || op->kind == OP_PARENT || (r->resumed && was_deleted(r, i)))
         return;
     own_fd int dir = object_parent(r->t->workspace, op->path, &last);
     if (dir < 0) {
@@ -403,6 +418,22 @@ static void act(struct run *r, size_t i)
         act_mode(r, i, dir, last);
 }
 
+/* What stands at the paths now. `again`: only the time of change may be another one, for names of the same object have gone; what the
+   host has put there meanwhile is not taken for ours. */
+static void look_at_paths(struct run *r, bool again)
+{
+    for (size_t i = 0; i < r->x->n; i++) {
+        struct op *op = &r->x->ops[i];
+        const char *last;
+        struct object now;
+        own_fd int dir = op->why || op->kind == OP_PARENT ? -1 : object_parent(r->t->workspace, op->path, &last);
+        if (dir < 0 || object_look(dir, last, &now) < 0)
+            now = (struct object){0};
+        if (!again || object_untouched(&op->at, &now))
+            op->at = now;
+    }
+}
+
 static int act_all(struct run *r)
 {
     for (size_t i = 0; i < r->x->n; i++)
@@ -410,13 +441,7 @@ static int act_all(struct run *r)
     int e = sys_syncfs(r->stage);
     if (e < 0)
         return run_failed(r, e, "cannot sync the changes");
-    for (size_t i = 0; i < r->x->n; i++) {
-        struct op *op = &r->x->ops[i];
-        const char *last;
-        own_fd int dir = op->why || op->kind == OP_PARENT ? -1 : object_parent(r->t->workspace, op->path, &last);
-        if (dir >= 0 && object_look(dir, last, &op->at) < 0)
-            op->at = (struct object){0};
-    }
+    look_at_paths(r, false);
     return 0;
 }
 
@@ -566,6 +591,16 @@ static int write_record(struct run *r)
     return 0;
 }
 
+/* An undo has put back the very inodes that were kept: their second names go. */
+static void drop_restored(struct run *r)
+{
+    for (size_t i = 0; r->x->kind == TRANSACTION_UNDO && i < r->x->n; i++) {
+        const struct op *op = &r->x->ops[i];
+        if (!op->why && op->kind != OP_PARENT && *op->from && sys_unlinkat(r->store, op->from, 0) == -EISDIR)
+            (void)sys_unlinkat(r->store, op->from, AT_REMOVEDIR);
+    }
+}
+
 /* From wherever it is to the end. */
 static int run_on(struct run *r)
 {
@@ -580,9 +615,14 @@ static int run_on(struct run *r)
     if (e == 0)
         e = remove_stage(r);
     if (e == 0)
-        e = write_ledger(r);
-    if (e == 0)
         e = write_record(r);
+    if (e < 0)
+        return e;
+    drop_restored(r);
+    look_at_paths(r, true);
+    e = write_ledger(r);
+    if (e == 0 && r->x->kind == TRANSACTION_APPLY)
+        e = write_record(r); /* with the times that the ledger has */
     if (e < 0)
         return e;
     e = sys_unlinkat(r->t->store, JOURNAL, 0);
@@ -639,6 +679,8 @@ int transaction_run(const struct layer_trees *t, int source, struct transaction 
         return err_say(e, ERR_REFUSED, "layer %s: another pinfold began to apply it; try again", t->id);
     struct object parent;
     x->made_parent = object_look(t->workspace, STAGE_PARENT, &parent) == 0 && !parent.mode;
+    if (x->kind == TRANSACTION_APPLY)
+        transaction_clear(lock, x->number); /* what one left that was killed while it was staged */
     int no = check_space(&r);
     if (no == 0)
         no = open_store(&r);

@@ -22,6 +22,7 @@ struct opened_layer {
     struct layer_trees trees;
     const char *const *paths; /* relative; NULL: all */
     int lock;                 /* against boxes; -1 */
+    bool all;                 /* the caller says so */
     struct err e;
 };
 
@@ -131,6 +132,7 @@ static int open_wanted(const struct pinfold_layer_options *given, struct opened_
     if (o->layer.from)
         return err_say(&o->e, ERR_CANNOT, "layer %s stands on another layer, %s, which is not supported here",
                        o->layer.id, o->layer.from);
+    o->all = options.all != 0;
     o->trees.store = o->layer.dir;
     o->trees.id = o->layer.id;
     o->trees.path = o->layer.workspace;
@@ -198,7 +200,8 @@ static void put_layer_path(struct json *j, const char *path)
 
 static void put_layer_change(struct json *j, const struct layer_trees *t, const struct change *c, bool count)
 {
-    static const char *const kinds[] = {[CHANGE_ADDED] = "added", [CHANGE_EDITED] = "edited", [CHANGE_DELETED] = "deleted"};
+    static const char *const kinds[] = {
+        [CHANGE_ADDED] = "added", [CHANGE_EDITED] = "edited", [CHANGE_DELETED] = "deleted"};
     static const char *const whats[] = {"content", "mode", "type", "attributes", "owner", NULL};
     static const char *const alarms[] = {"guarded", "link-out", "special", "setuid", "executable", "git", NULL};
     uint64_t added = 0, removed = 0;
@@ -340,6 +343,11 @@ int pinfold_layer_apply_report(const struct pinfold_layer_options *options, stru
     auto_opened struct opened_layer o;
     struct outcome done = {0};
     int r = open_idle(options, &o);
+    if (r == 0 && !o.paths && !o.all)
+        r = err_say(&o.e, ERR_POLICY, "apply: name the paths, or write --all; what there is: pinfold diff");
+    if (r == 0 && o.paths && o.all)
+        r = err_say(&o.e, ERR_POLICY, "apply: --all and paths: write one of them (is '%.200s' meant as a layer?)",
+                    options->paths[0]);
     if (r == 0 && !o.paths && layer_is_doubtful(&o.layer))
         r = err_hint(&o.e,
                      err_say(&o.e, ERR_REFUSED,

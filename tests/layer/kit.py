@@ -43,7 +43,7 @@ class Layer:
     def box(self, script):
         """Runs a shell script in the overlay."""
         mount = ('mount -t overlay overlay -o "userxattr,volatile,lowerdir=$1,upperdir=$2/upper,workdir=$2/wrk" "$2/merged" && '
-                 'cd "$2/merged" && eval "$3"; r=$?; cd /; umount "$2/merged"; rm -rf "$2/wrk"; mkdir -p "$2/wrk"; exit $r')
+                 'cd "$2/merged" && eval "$3"; r=$?; cd /; umount "$2/merged"; chmod -R 700 "$2/wrk"; rm -rf "$2/wrk"; mkdir -p "$2/wrk"; exit $r')
         subprocess.run(["unshare", "-Urm", "sh", "-c", mount, "sh", self.work, self.dir, script], check=True)
 
     def box_tree(self):
@@ -51,7 +51,7 @@ class Layer:
         code = "import sys, json; sys.path.insert(0, sys.argv[1]); import kit; json.dump(kit.tree('.'), sys.stdout)"
         here = os.path.dirname(os.path.abspath(__file__))
         mount = ('mount -t overlay overlay -o "userxattr,volatile,lowerdir=$1,upperdir=$2/upper,workdir=$2/wrk" "$2/merged" && '
-                 'cd "$2/merged" && python3 -c "$3" "$4"; r=$?; cd /; umount "$2/merged"; rm -rf "$2/wrk"; mkdir -p "$2/wrk"; exit $r')
+                 'cd "$2/merged" && python3 -c "$3" "$4"; r=$?; cd /; umount "$2/merged"; chmod -R 700 "$2/wrk"; rm -rf "$2/wrk"; mkdir -p "$2/wrk"; exit $r')
         done = subprocess.run(["unshare", "-Urm", "sh", "-c", mount, "sh", self.work, self.dir, code, here], check=True, stdout=subprocess.PIPE)
         return json.loads(done.stdout)
 
@@ -89,14 +89,24 @@ def tree(top, times=True):
             elif kind == stat.S_IFLNK:
                 what.append(os.readlink(path).decode(errors="backslashreplace"))
             if kind in (stat.S_IFREG, stat.S_IFDIR):
-                what.append(sorted((n, os.getxattr(path, n).hex()) for n in os.listxattr(path)
+                what.append(sorted([n, os.getxattr(path, n).hex()] for n in os.listxattr(path)
                                    if n.startswith("user.") and not n.startswith("user.overlay.")))
             found[rel] = what
     return found
 
 
+def remove(top):
+    """Also what its owner may not search (overlayfs leaves work/work so)."""
+    if os.path.isdir(top):
+        for folder, folders, _ in os.walk(top):
+            for name in folders:
+                if not os.path.islink(os.path.join(folder, name)):
+                    os.chmod(os.path.join(folder, name), 0o700)
+        shutil.rmtree(top)
+
+
 def fresh(top):
-    subprocess.run(["rm", "-rf", top], check=True)
+    remove(top)
     os.makedirs(top)
     return top
 
@@ -104,6 +114,3 @@ def fresh(top):
 def copy_tree(a, b):
     subprocess.run(["cp", "-a", a, b], check=True)
 
-
-def remove(top):
-    shutil.rmtree(top, ignore_errors=True)
