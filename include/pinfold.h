@@ -180,6 +180,12 @@ struct pinfold_run_options {
     /* With `capture`: called with output of stream 1 or 2 as it arrives, on the thread of pinfold_run(); or NULL. */
     void (*output)(void *ctx, int which, const char *bytes, size_t n);
     void *output_ctx;
+    /*
+     * Copy-on-write: the command sees the workspace, and its changes go to a layer (pinfold_layer_diff_report() and
+     * following). "": a layer of its own, removed at the end if nothing was changed; otherwise the name of one that stays and
+     * is taken up by further runs. NULL: changes go to the workspace.
+     */
+    const char *cow;
 };
 PINFOLD_PUBLIC int pinfold_run(struct pinfold_policy *policy, const struct pinfold_run_options *options,
                                struct pinfold_result **ret, struct pinfold_error *error);
@@ -477,6 +483,53 @@ PINFOLD_PUBLIC const struct pinfold_option_info *pinfold_option_at(size_t i);
  * through a symbolic link that a box may have made. malloc()ed.
  */
 PINFOLD_PUBLIC int pinfold_path_judge(const char *what, const char *path, char **ret, struct pinfold_error *error);
+struct pinfold_report;
+/*
+ * Copy-on-write layers (pinfold run --cow): what a box changed in its workspace waits in a layer of its own, is looked at, applied
+ * and taken back. A layer is named by its ID, the beginning of one, or its name.
+ */
+struct pinfold_layer_options {
+    size_t size;
+    const char *layer;        /* NULL: the newest one of the workspace around `cwd` */
+    const char *cwd;          /* NULL: the process's */
+    const char *const *paths; /* only these and what is below them, relative to `cwd` or absolute; NULL or empty: all */
+    int all;                  /* apply: without paths, everything; otherwise it is an error */
+};
+/*
+ * What the layer changes:
+ *     {"layer":{"id","name"|null,"workspace","created"},"interrupted":false,"changes":[{"path","kind":"added|edited|deleted",
+ *      "what":["content","mode","type","attributes","owner"],"alarms":["guarded","link-out","special","setuid",
+ *      "executable","git"],"waits":false,"old":{"type","mode","size","target"}|null,"new":...,"conflict":null|"..."}],
+ *      "git":["sentence"]}
+ * A path that is no UTF-8 also has "path_base64". "waits": apply wants this path named itself. "conflict": what the host did
+ * meanwhile. `count` adds "lines_added" and "lines_removed" of texts. -ENOENT: there is no such layer.
+ */
+PINFOLD_PUBLIC int pinfold_layer_diff_report(const struct pinfold_layer_options *options, int count,
+                                             struct pinfold_report **ret, struct pinfold_error *error);
+/* Writes a patch to `fd` that `git apply` accepts. The report says what a patch cannot hold:
+   {"layer":...,"left_out":[{"path","why"}]}. */
+PINFOLD_PUBLIC int pinfold_layer_patch(const struct pinfold_layer_options *options, int fd, struct pinfold_report **ret,
+                                       struct pinfold_error *error);
+/*
+ * Applies changes to the workspace, each path completely or not at all, and completes first what was interrupted. What the
+ * host changed meanwhile is refused, and guarded names unless one of `paths` is that very path:
+ *     {"layer":...,"resumed":false,"number":1,"done":[{"path"}],"refused":[{"path","why"}]}
+ */
+PINFOLD_PUBLIC int pinfold_layer_apply_report(const struct pinfold_layer_options *options, struct pinfold_report **ret,
+                                              struct pinfold_error *error);
+/* Takes back the apply `number`, or with 0 the last one; nothing of it if the host has changed any of the paths since. The
+   report is of the same form. */
+PINFOLD_PUBLIC int pinfold_layer_undo_report(const struct pinfold_layer_options *options, uint64_t number,
+                                             struct pinfold_report **ret, struct pinfold_error *error);
+/*
+ * All layers: {"layers":[{"id","name"|null,"workspace","created","state":"kept|used|unsynced|doubtful","bytes"}]}. "unsynced": its
+ * box was killed, and the machine has not stopped since; "doubtful": it has, so files may be damaged. "bytes" on the disk.
+ */
+PINFOLD_PUBLIC int pinfold_layers_report(struct pinfold_report **ret, struct pinfold_error *error);
+/* Removes the layer with its changes and what undo kept: {"layer":...}. Refused while a box uses it or an apply of it is
+   not finished. */
+PINFOLD_PUBLIC int pinfold_layer_discard_report(const struct pinfold_layer_options *options,
+                                                struct pinfold_report **ret, struct pinfold_error *error);
 /* JSON Schema (draft 2020-12) of the policy language; malloc()ed. */
 PINFOLD_PUBLIC int pinfold_policy_schema(char **ret, struct pinfold_error *error);
 /*

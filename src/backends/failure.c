@@ -56,6 +56,9 @@ static const char *hint(const struct plan *p, uint32_t where, int no)
     const uint8_t kind = where < p->image->n_steps ? plan_steps(p->image)[where].kind : STEP_NONE;
     if (kind == STEP_SOURCE && (no == ELOOP || no == ENOENT))
         return "it was moved or replaced while the box was being made; run the command again";
+    if (kind == STEP_OVERLAY && no == EINVAL)
+        return "a file system is mounted below this directory, which a layer cannot show: unmount it, or run without "
+               "--cow";
     if (kind == STEP_SOURCE && no == EMFILE)
         return "raise the hard limit of open files: ulimit -Hn";
     if (kind == STEP_PROC && (no == EPERM || no == EACCES))

@@ -157,11 +157,17 @@ static void take_own(struct ask *a, const struct own_flag *f, const char *value)
                     {"detach", offsetof(struct ask, detach)},
                     {"parents", offsetof(struct ask, parents)},
                     {"unattended", offsetof(struct ask, unattended)},
-                    {"explain", offsetof(struct ask, explain)}};
+                    {"explain", offsetof(struct ask, explain)},
+                    {"stat", offsetof(struct ask, stat)},
+                    {"patch", offsetof(struct ask, patch)},
+                    {"all", offsetof(struct ask, all)}};
     static const struct {
         const char *name;
         size_t at;
     } texts[] = {{"from", offsetof(struct ask, settings_format)},
+                 {"apply", offsetof(struct ask, number)},
+                 {"cow", offsetof(struct ask, cow)},
+                 {"cow-then", offsetof(struct ask, cow_then)},
                  {"policy-text", offsetof(struct ask, text)},
                  {"result", offsetof(struct ask, result)},
                  {"control-fd", offsetof(struct ask, control)},
@@ -220,13 +226,20 @@ static bool take_flag(struct ask *a, const char *word, char ***next)
         return false;
     }
     bool help = own && same(own->name, "help");
-    bool takes = own ? own->value != NULL && !help : info->takes_value;
+    bool may = own && own->value && own->value[0] == '['; /* --cow, --cow=NAME */
+    bool takes = own ? own->value != NULL && !help && !may : info->takes_value;
     if (takes && !value) {
         if (!**next) {
             complain("--%s needs a value (%s)", own ? own->name : info->name, own ? own->value : info->value);
             return false;
         }
         value = *(*next)++;
+    } else if (may) {
+        value = value ? value : "";
+        if (equals && !*value) {
+            complain("--%s= needs a name after '='", own->name);
+            return false;
+        }
     } else if (!takes && value && !help && own) {
         complain("--%s takes no value", own->name);
         return false;

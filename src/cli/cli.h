@@ -41,9 +41,15 @@ enum verb_id {
     VERB_PATH = 1 << 21,
     VERB_AGENT = 1 << 22,
     VERB_START = 1 << 23, /* an agent by its name */
-    VERB_WHY = 1 << 24
+    VERB_WHY = 1 << 24,
+    VERB_DIFF = 1 << 25,
+    VERB_APPLY = 1 << 26,
+    VERB_UNDO = 1 << 27,
+    VERB_LAYERS = 1 << 28,
+    VERB_DISCARD = 1 << 29
 };
-#define VERBS_OF_FILES (VERB_CAT | VERB_WRITE | VERB_CP | VERB_LS | VERB_PATH)
+#define VERBS_OF_FILES  (VERB_CAT | VERB_WRITE | VERB_CP | VERB_LS | VERB_PATH)
+#define VERBS_OF_LAYERS (VERB_DIFF | VERB_APPLY | VERB_UNDO | VERB_LAYERS | VERB_DISCARD)
 #define VERBS_WITH_POLICY                                                                                              \
     (VERB_RUN | VERB_SHELL | VERB_EXPLAIN | VERB_WHY | VERB_SHOW_RUN | VERB_POLICY | VERB_SESSION | VERB_MCP |         \
      VERB_START)
@@ -61,12 +67,15 @@ struct ask {
     const char *since;
     const char **env; /* NAME=VALUE, NULL-terminated */
     size_t n_env;
+    const char *cow, *cow_then; /* of run: "" without a name, or NULL; what becomes of the layer, or NULL: it is kept */
     bool sandbox, recreate, detach, all;
     const char *mode; /* of files */
     bool parents;
     bool json, names, last, quiet, verbose, show_values, no_layers, origins, verify, follow, remove, dry_run;
     const char *agent; /* VERB_START: its name */
     bool unattended, explain;
+    bool stat, patch;   /* of a layer's changes */
+    const char *number; /* of an apply */
     unsigned closed_stdio; /* bits of the standard descriptors that were closed at the start */
     char *const *line;     /* all arguments, where no verb was said; NULL */
     char **words;          /* arguments that are no flags: a command, a path, a sub-verb; NULL-terminated */
@@ -90,6 +99,7 @@ struct own_flag {
 };
 extern const struct own_flag own_flags[]; /* ended by a NULL name */
 
+struct pinfold_result;
 /* Checks that only options follow the verb; false with a message on stderr. */
 bool no_words(const struct ask *a);
 /* Parses what follows the verb; false with a message on stderr. */
@@ -136,6 +146,15 @@ int verb_agent(struct ask *a);
 int verb_start(struct ask *a);
 /* `pinfold claude`: true, with the verb and the agent in `a`, when a word names an agent. */
 bool start_named(struct ask *a, const char *word);
+int verb_diff(struct ask *a);
+int verb_apply(struct ask *a);
+int verb_undo(struct ask *a);
+int verb_layers(struct ask *a);
+int verb_discard(struct ask *a);
+/* layer.c: checks --cow and --cow-then; false with a message. */
+bool cow_said(const struct ask *a);
+/* What --cow-then says about the layer of this result; STATUS_YES, or what prevented it, with a message. */
+int cow_then(const struct ask *a, const struct pinfold_result *result);
 /* `run --session`: runs the command in the session of that name, which is started if needed. */
 /* Runs `argv` as `run` does; the options are a->policy. */
 int run_command(struct ask *a, const char *const *argv);

@@ -147,7 +147,8 @@ static void all_flags(void (*each)(const struct flag *f, unsigned only), unsigne
     for (const struct own_flag *o = own_flags; o->name; o++) {
         bool choices = o->value && strchr(o->value, '|') && !is_path(o->value);
         const struct flag f = {.name = o->name,
-                               .value = same(o->name, "help") ? NULL : o->value,
+                               /* A value that may be left out never stands apart: --cow=NAME. */
+                               .value = same(o->name, "help") || (o->value && o->value[0] == '[') ? NULL : o->value,
                                .choices = values_of(o->name) ? values_of(o->name)
                                           : choices          ? o->value
                                                              : NULL,

@@ -124,6 +124,16 @@ static int run_verb(struct ask *a)
         return verb_agent(a);
     case VERB_START:
         return verb_start(a);
+    case VERB_DIFF:
+        return verb_diff(a);
+    case VERB_APPLY:
+        return verb_apply(a);
+    case VERB_UNDO:
+        return verb_undo(a);
+    case VERB_LAYERS:
+        return verb_layers(a);
+    case VERB_DISCARD:
+        return verb_discard(a);
     case VERB_HELP:
         break;
     }

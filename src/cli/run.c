@@ -83,6 +83,7 @@ int run_command(struct ask *a, const char *const *argv)
                                     .capture = a->json,
                                     .say = say_line,
                                     .say_ctx = &lines,
+                                    .cow = a->cow,
                                     .foreground = 1,
                                     .use_fds = 1,
                                     .stdin_fd = a->closed_stdio & 1 ? -1 : 0,
@@ -93,6 +94,8 @@ int run_command(struct ask *a, const char *const *argv)
     struct pinfold_result *result;
     int result_fd = -1;
 
+    if (!cow_said(a))
+        return STATUS_SANDBOX;
     if (a->session)
         return run_in_session(a, argv);
     if (a->dir && a->dir[0] != '/') {
@@ -109,7 +112,10 @@ int run_command(struct ask *a, const char *const *argv)
         return report_failure(a, result_fd, &error);
     int r = pinfold_run(policy, &o, &result, &error);
     pinfold_policy_free(policy);
-    return r < 0 ? report_failure(a, result_fd, &error) : report_result(a, result_fd, result);
+    if (r < 0)
+        return report_failure(a, result_fd, &error);
+    int then = cow_then(a, result), status = report_result(a, result_fd, result);
+    return then == STATUS_YES ? status : STATUS_SANDBOX;
 }
 
 int verb_run(struct ask *a)

@@ -33,7 +33,9 @@
     F(LIST, argv)                                                                                                      \
     F(LIST, env)                                                                                                       \
     F(TEXT, cwd)                                                                                                       \
-    FIELDS_DESCRIPTORS(F) F(NUMBER, capture) F(NUMBER, capture_max) F(NUMBER, say) F(NUMBER, ask) F(NUMBER, output) F(NUMBER, control)
+    FIELDS_DESCRIPTORS(F)                                                                                              \
+    F(NUMBER, capture) F(NUMBER, capture_max) F(NUMBER, say) F(NUMBER, ask) F(NUMBER, output) F(NUMBER, control)            \
+    F(TEXT, cow)
 #define FIELDS_wrap(F)   FIELDS_POLICY(F) F(LIST, argv)
 #define FIELDS_doctor(F) F(NUMBER, format) F(NUMBER, verify)
 #define FIELDS_schema(F) FIELDS_NOTHING(F)
@@ -45,6 +47,7 @@
 #define FIELDS_stop(F)   FIELDS_SESSION(F) F(NUMBER, remove)
 #define FIELDS_list(F)   FIELDS_SESSION(F) F(NUMBER, some) /* 0: there were no options */
 #define FIELDS_prune(F)  F(NUMBER, look)
+#define FIELDS_layer(F) F(TEXT, layer) F(TEXT, cwd) F(LIST, paths) F(NUMBER, all) F(NUMBER, number)
 #define FIELDS_exec(F)                                                                                                 \
     FIELDS_SESSION(F)                                                                                                  \
     F(LIST, argv)                                                                                                      \
@@ -87,7 +90,7 @@
     S(explain)                                                                                                         \
     S(why)                                                                                                             \
     S(run)                                                                                                             \
-    S(wrap) S(doctor) S(schema) S(trust) S(log) S(judge) S(ensure) S(open) S(stop) S(list) S(prune) S(exec) S(update)  \
+    S(wrap) S(doctor) S(schema) S(trust) S(log) S(judge) S(ensure) S(open) S(stop) S(list) S(prune) S(layer) S(exec) S(update)  \
         S(job_output) S(job_kill) S(agent) S(nothing) S(policy) S(text) S(report) S(words) S(result) S(limits) S(job)  \
             S(written) S(prepared) S(outcome) S(said) S(question) S(reply) S(output)
 
@@ -113,6 +116,12 @@
     R(open, open, nothing)                                                                                             \
     R(stop, stop, nothing)                                                                                             \
     R(list, list, report)                                                                                              \
+    R(layer_diff, layer, report)                                                                                       \
+    R(layer_patch, layer, report)                                                                                      \
+    R(layer_apply, layer, report)                                                                                      \
+    R(layer_undo, layer, report)                                                                                       \
+    R(layer_discard, layer, report)                                                                                    \
+    R(layers, schema, report)                                                                                           \
     R(prune, prune, report)                                                                                            \
     R(exec, exec, result)                                                                                              \
     R(job_start, exec, job)                                                                                            \

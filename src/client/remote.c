@@ -584,6 +584,7 @@ int pinfold_run(struct pinfold_policy *p, const struct pinfold_run_options *opti
                               .argv = o.argv,
                               .env = o.env,
                               .cwd = o.cwd,
+                              .cow = o.cow,
                               .capture = o.capture != 0,
                               .capture_max = o.capture_max,
                               .say = o.say != NULL,

@@ -190,6 +190,7 @@ struct making {
     const char *home;      /* real, or NULL */
     const char *workspace; /* real */
     features asked_losses; /* losses that a key of their own requests */
+    bool layered;          /* the workspace is behind plan_ask.layer */
     bool shm_of_host;      /* a rule makes /dev/shm the host's */
     bool empty_root;       /* an empty root with everything bound into it, instead of a clone of the host's */
     bool any_hide, any_protect, any_cache, needs_cache, any_depth_hide;

@@ -110,6 +110,11 @@ struct plan_ask {
      * stored; such places are private and vanish with the box.
      */
     const char *storage, *volume;
+    /*
+     * Copy-on-write: the host's directory with upper/ and work/ of the layer that the workspace's changes go to; the
+     * caller holds it. NULL: they go to the workspace.
+     */
+    const char *layer;
     const char
         *instance; /* unique among this user's running boxes (a pid): part of TMPDIR in the Landlock tier; NULL: "0" */
 };

@@ -13,6 +13,7 @@
 #include "base/fd.h"
 #include "backends/engine.h"
 #include "policy/set.h"
+#include "run/cow.h"
 #include "run/guess.h"
 #include "run/nested.h"
 #include "run/planned.h"
@@ -304,6 +305,26 @@ static int start_box(struct pinfold_result *result, const struct pinfold_run_opt
     return r < 0 ? nested_remedy(e, r) : r;
 }
 
+/* The layer of `cow` around it. */
+static int start_layered(struct pinfold_result *result, const struct pinfold_run_options *o, struct plan_ask *ask,
+                         const int stdio[3], struct err *e)
+{
+    struct layer_held held;
+    struct box_layer layer;
+    if (!o->cow)
+        return start_box(result, o, ask, stdio, e);
+    auto_arena struct arena *mem = arena_new(MAX_PLAN_ARENA);
+    if (!mem)
+        return err_sys(e, ERR_SYSTEM, ENOMEM, "run");
+    int r = cow_begin(result->policy, o, mem, &held, ask, e);
+    if (r == 0)
+        r = start_box(result, o, ask, stdio, e);
+    ask->layer = NULL;
+    r = cow_end(result->policy, o, mem, &held, r, &layer, e);
+    result->box.layer = layer;
+    return r;
+}
+
 int stdio_of(const int given[3], bool use_fds, int *null, int stdio[3], struct err *e)
 {
     for (int i = 0; i < 3; i++) {
@@ -349,7 +370,7 @@ int pinfold_run(struct pinfold_policy *p, const struct pinfold_run_options *opti
     char instance[16];
     snprintf(instance, sizeof instance, "%d", (int)getpid());
     ask.instance = instance;
-    r = start_box(result, &o, &ask, stdio, &e);
+    r = start_layered(result, &o, &ask, stdio, &e);
     if (r < 0) {
         pinfold_result_free(result);
         return tell(error, &e, r);
@@ -357,6 +378,7 @@ int pinfold_run(struct pinfold_policy *p, const struct pinfold_run_options *opti
     result->terms = box_terms(result->prepared.plan);
     guess_denials(result, &ask, o.argv[0], o.foreground != 0);
     say_rest(&o, result);
+    cow_say(&o, &result->box.layer);
     *ret = result;
     return 0;
 }

@@ -281,6 +281,21 @@ struct box_terms box_terms(const struct plan *plan)
                               .policy = plan->policy};
 }
 
+/* Only of a box that had one. */
+static void put_box_layer(struct json *j, const struct box_layer *l)
+{
+    if (!l->id[0])
+        return;
+    json_object(j, "layer");
+    json_text(j, "id", l->id);
+    json_bool(j, "kept", l->kept);
+    json_uint(j, "changed", l->edited);
+    json_uint(j, "new", l->added);
+    json_uint(j, "deleted", l->deleted);
+    json_uint(j, "waiting", l->waiting);
+    json_object_end(j);
+}
+
 void box_result_members(const struct box_result *r, const struct box_terms *terms, bool captured, struct json *j)
 {
     bool ended_itself = r->status_known;
@@ -306,6 +321,7 @@ void box_result_members(const struct box_result *r, const struct box_terms *term
         json_text(j, terms->others[i].engine, terms->others[i].why);
     json_object_end(j);
     json_text_or_null(j, "session", r->session);
+    put_box_layer(j, &r->layer);
     json_text(j, "policy_digest", terms->policy_digest);
     json_text(j, "plan_digest", terms->plan_digest);
     json_object_end(j);

@@ -75,7 +75,16 @@ struct audit_chain {
     char sum[33]; /* of the last one */
 };
 
-struct box_result { /* freed with box_result_free */
+/* A copy-on-write layer after its box has ended. */
+struct box_layer {
+    char id[17]; /* "": the box had none */
+    bool kept;   /* false: nothing was changed, so it was removed */
+    uint64_t edited, added, deleted;
+    uint64_t waiting; /* of these: what apply writes only if it is named itself */
+};
+
+struct box_result {
+    struct box_layer layer; /* freed with box_result_free */
     enum box_end end;
     int code;             /* exit status or signal number; with BOX_TIMED_OUT and BOX_LIMIT only if `status_known` */
     enum box_limit limit; /* also set if the limit was reached but the command went on and exited by itself */

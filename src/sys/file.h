@@ -173,6 +173,27 @@ static inline long sys_llistxattr(const char *path, char *list, size_t n)
 {
     return sys_call(SYS_llistxattr, path, list, n, 0, 0, 0);
 }
+static inline long sys_fgetxattr(int fd, const char *name, void *value, size_t n)
+{
+    return sys_call(SYS_fgetxattr, fd, name, value, n, 0, 0);
+}
+static inline long sys_flistxattr(int fd, char *list, size_t n)
+{
+    return sys_call(SYS_flistxattr, fd, list, n, 0, 0, 0);
+}
+static inline int sys_fsync(int fd)
+{
+    return (int)sys_call(SYS_fsync, fd, 0, 0, 0, 0, 0);
+}
+/* Writes all of the file system on which `fd` lies to its disk. */
+static inline int sys_syncfs(int fd)
+{
+    return (int)sys_call(SYS_syncfs, fd, 0, 0, 0, 0, 0);
+}
+static inline int sys_flock(int fd, int how)
+{
+    return (int)sys_call(SYS_flock, fd, how, 0, 0, 0, 0);
+}
 static inline int sys_removexattr(const char *path, const char *name)
 {
     return (int)sys_call(SYS_removexattr, path, name, 0, 0, 0, 0);

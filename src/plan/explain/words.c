@@ -103,6 +103,9 @@ const char *word_how(const struct plan_place *p)
     case ACT_MAKE:
         return how_private(p);
     case ACT_OVERLAY:
+        if (p->kind != PLACE_CACHE)
+            return "copy-on-write: changes go to a layer";
+        return "private layer over the host's";
     case ACT_PART:
         return "private layer over the host's";
     case ACT_WHITEOUT:

@@ -123,6 +123,78 @@ static int attach(struct settling *s, struct plan_place *p, struct plan_place *a
     return r;
 }
 
+/* ---- copy-on-write (plan_ask.layer) ---- */
+
+static int cannot_layer(struct making *m, const char *why)
+{
+    int r =
+        err_say(m->e, ERR_CANNOT, "--cow: the workspace %s cannot get a copy-on-write layer: %s", m->workspace, why);
+    return err_hint(m->e, r, "run without --cow to let the box change it");
+}
+
+static const char *why_no_layer(const struct settling *s, const struct plan_place *p)
+{
+    const struct facts *f = s->m->facts;
+    if (f->unsandboxed || s->landlock)
+        return "without user namespaces nothing can be mounted";
+    if (s->image || f->tool || strcmp(f->engine, "native") != 0)
+        return "only the engine native supports that";
+    if (!f->overlay)
+        return "overlayfs does not work in a user namespace here";
+    if (!f->uppers)
+        return "the file system of the state directory (XDG_STATE_HOME) cannot hold layers, or this is a box itself";
+    if (p->type != PATH_DIR)
+        return "it is no directory";
+    if (p->kind != PLACE_RW)
+        return "it is read-only in this box";
+    if (path_at_or_below(s->m->ask->layer, p->src) || strchr(p->src, '\n') || strchr(s->m->ask->layer, '\n'))
+        return "it contains pinfold's own state directory (XDG_STATE_HOME)";
+    return NULL;
+}
+
+/* An overlay over the workspace, to the guard a writable tree like any other: what it hides and protects there is by name. */
+static int settle_layered(struct settling *s, struct plan_place *p, struct plan_place *around)
+{
+    struct making *m = s->m;
+    const char *why = why_no_layer(s, p);
+    if (why)
+        return cannot_layer(m, why);
+    p->upper = path_join(m->mem, m->ask->layer, "upper");
+    p->act = ACT_OVERLAY;
+    m->layered = true;
+    if (around->region == REGION_HIDDEN)
+        around->opened = true;
+    int r = p->upper ? add_guard(m, GUARD_RULE_ROOT, p->dst, p->origin) : no_memory(m);
+    if (r == 0 && p->under_writable && around->src)
+        r = add_pins(m, around, p->dst, p->origin);
+    enter(s, p, REGION_WRITABLE);
+    return r;
+}
+
+/* Nothing else of the box's may write to the directory behind the layer, or to a part of it. */
+static int check_layer(struct making *m)
+{
+    const struct plan_place *workspace = NULL;
+    for (size_t i = 0; i < m->n_places; i++) {
+        if (m->places[i].act == ACT_OVERLAY && m->places[i].workspace)
+            workspace = &m->places[i];
+    }
+    if (!m->layered || !workspace)
+        return cannot_layer(m, "no writable workspace is in this box");
+    for (size_t i = 0; i < m->n_places; i++) {
+        const struct plan_place *p = &m->places[i];
+        bool writes = p->region == REGION_WRITABLE && p->entered && p != workspace;
+        if (!writes || !p->src ||
+            (!path_at_or_below(p->src, workspace->src) && !path_at_or_below(workspace->src, p->src)))
+            continue;
+        int r =
+            err_say(m->e, ERR_POLICY, "--cow: rw %s (%s) would let the box write to the workspace %s past its layer",
+                    p->dst, origin_of(m, p->origin), workspace->src);
+        return err_hint(m->e, r, "remove that rule, or run without --cow");
+    }
+    return 0;
+}
+
 /* In a place closed only by the guard nothing needs mounting: the more specific rule makes it accessible. */
 static int open_hole(struct settling *s, struct plan_place *p, struct plan_place *around, bool writable)
 {
@@ -606,6 +678,8 @@ static int settle_one(struct settling *s, struct plan_place *p, struct plan_plac
     case PLACE_RW:
     case PLACE_RO: {
         int r = p->workspace ? settle_workspace(s, p, around) : 0;
+        if (r == 0 && p->workspace && s->m->ask->layer)
+            return settle_layered(s, p, around);
         return r < 0 ? r : settle_open(s, p, around, p->kind == PLACE_RW);
     }
     case PLACE_CACHE:
@@ -679,7 +753,9 @@ int settle(struct making *m)
     }
     if (r < 0)
         return r;
-    if (s.landlock)
+    if (m->ask->layer)
+        r = check_layer(m);
+    if (r == 0 && s.landlock)
         landlock_acts(m);
-    return 0;
+    return r;
 }

@@ -1,0 +1,476 @@
+/*
+ * `diff`, `apply`, `undo`: what a layer changes, for people and programs. apply and undo exit with 1 if a path was refused, all with
+ * 4 if there is no such layer.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/json.h"
+#include "cli/cli.h"
+
+#define LAYER_OUTPUT ((size_t)1 << 30)
+
+#define EACH_OF(v, list)                                                                                               \
+    for (const struct pinfold_value *v = pinfold_value_first(list); (v); (v) = pinfold_value_next(v))
+
+static const char *member(const struct pinfold_value *o, const char *name)
+{
+    size_t n;
+    const char *text = pinfold_value_text(pinfold_value_get(o, name), &n);
+    return text ? text : "";
+}
+
+static bool has(const struct pinfold_value *change, const char *list, const char *word)
+{
+    EACH_OF(v, pinfold_value_get(change, list))
+    {
+        if (same(pinfold_value_text(v, NULL), word))
+            return true;
+    }
+    return false;
+}
+
+/* ---- which layer, which paths ---- */
+
+typedef int (*layer_call)(const struct ask *a, const struct pinfold_layer_options *o, struct pinfold_report **ret,
+                          struct pinfold_error *error);
+
+/*
+ * The first word names a layer if there is one of that name; otherwise it is a path. A path that has a layer's name is
+ * written ./NAME.
+ */
+static int with_layer(struct ask *a, layer_call call, struct pinfold_report **ret, int *ret_status)
+{
+    struct pinfold_error error = {0};
+    struct pinfold_layer_options o = {.size = sizeof o};
+    int r = -ENOENT;
+    if (a->n_words && !strchr(a->words[0], '/')) {
+        o.layer = a->words[0];
+        o.paths = (const char *const *)a->words + 1;
+        r = call(a, &o, ret, &error);
+    }
+    if (r == -ENOENT) {
+        o.layer = NULL;
+        o.paths = (const char *const *)a->words;
+        r = call(a, &o, ret, &error);
+    }
+    if (r < 0) {
+        *ret_status = fail(&error);
+        if (r == -ENOENT)
+            *ret_status = STATUS_NO_SESSION;
+    }
+    return r;
+}
+
+static int call_diff(const struct ask *a, const struct pinfold_layer_options *o, struct pinfold_report **ret,
+                     struct pinfold_error *error)
+{
+    return pinfold_layer_diff_report(o, a->stat, ret, error);
+}
+
+static int call_patch(const struct ask *a, const struct pinfold_layer_options *o, struct pinfold_report **ret,
+                      struct pinfold_error *error)
+{
+    (void)a;
+    return pinfold_layer_patch(o, 1, ret, error);
+}
+
+static int call_apply(const struct ask *a, const struct pinfold_layer_options *o, struct pinfold_report **ret,
+                      struct pinfold_error *error)
+{
+    struct pinfold_layer_options of = *o;
+    of.all = a->all;
+    return pinfold_layer_apply_report(&of, ret, error);
+}
+
+static int call_undo(const struct ask *a, const struct pinfold_layer_options *o, struct pinfold_report **ret,
+                     struct pinfold_error *error)
+{
+    return pinfold_layer_undo_report(o, a->number ? strtoull(a->number, NULL, 10) : 0, ret, error);
+}
+
+/* ---- diff ---- */
+
+struct paint {
+    struct buf *out;
+    bool colours;
+};
+
+static void put_painted(const struct paint *p, const char *colour, const char *text)
+{
+    if (p->colours)
+        buf_printf(p->out, "\033[%sm", colour);
+    utf8_safe(p->out, str_of(text));
+    if (p->colours)
+        buf_text(p->out, "\033[0m");
+}
+
+static const char *sign_of(const struct pinfold_value *change)
+{
+    const char *kind = member(change, "kind");
+    return same(kind, "added") ? "+" : same(kind, "deleted") ? "-" : "~";
+}
+
+static const char *colour_of(const struct pinfold_value *change)
+{
+    const char *kind = member(change, "kind");
+    return same(kind, "added") ? "32" : same(kind, "deleted") ? "31" : "33";
+}
+
+static bool is_directory(const struct pinfold_value *change)
+{
+    const struct pinfold_value *now = pinfold_value_get(change, "new");
+    return same(member(pinfold_value_first(now) ? now : pinfold_value_get(change, "old"), "type"), "directory");
+}
+
+static void put_words(const struct paint *p, const struct pinfold_value *change)
+{
+    static const char *const said[][2] = {{"guarded", "guarded name"},      {"link-out", "leads out of the workspace"},
+                                          {"special", "special file"},      {"setuid", "setuid or setgid"},
+                                          {"executable", "new executable"}, {"git", "below .git"}};
+    const char *before = " (";
+    for (size_t i = 0; i < sizeof said / sizeof *said; i++) {
+        if (!has(change, "alarms", said[i][0]))
+            continue;
+        buf_printf(p->out, "%s%s", before, said[i][1]);
+        before = ", ";
+    }
+    const struct pinfold_value *old = pinfold_value_get(change, "old"), *now = pinfold_value_get(change, "new");
+    if (has(change, "what", "mode")) {
+        buf_printf(p->out, "%smode %s -> %s", before, member(old, "mode"), member(now, "mode"));
+        before = ", ";
+    }
+    if (has(change, "what", "type")) {
+        buf_printf(p->out, "%s%s -> %s", before, member(old, "type"), member(now, "type"));
+        before = ", ";
+    }
+    if (has(change, "what", "attributes") || has(change, "what", "owner")) {
+        buf_printf(p->out, "%s%s", before, has(change, "what", "owner") ? "owner" : "attributes");
+        before = ", ";
+    }
+    if (same(before, ", "))
+        buf_char(p->out, ')');
+}
+
+static void put_change(const struct paint *p, const struct pinfold_value *change, bool alarm)
+{
+    const char *conflict = member(change, "conflict"), *target = member(pinfold_value_get(change, "new"), "target");
+    buf_text(p->out, "  ");
+    put_painted(p, alarm ? "1;31" : colour_of(change), sign_of(change));
+    buf_char(p->out, ' ');
+    put_painted(p, alarm ? "1;31" : colour_of(change), member(change, "path"));
+    if (is_directory(change))
+        buf_char(p->out, '/');
+    if (*target) {
+        buf_text(p->out, " -> ");
+        utf8_safe(p->out, str_of(target));
+    }
+    const struct pinfold_value *added = pinfold_value_get(change, "lines_added");
+    if (added)
+        buf_printf(p->out, "  +%lld -%lld", (long long)pinfold_value_number(added),
+                   (long long)pinfold_value_number(pinfold_value_get(change, "lines_removed")));
+    put_words(p, change);
+    if (*conflict) {
+        buf_text(p->out, ": ");
+        put_painted(p, "1;35", "conflict, ");
+        buf_text(p->out, conflict);
+    }
+    buf_char(p->out, '\n');
+}
+
+static bool has_alarm(const struct pinfold_value *change)
+{
+    return pinfold_value_first(pinfold_value_get(change, "alarms")) != NULL;
+}
+
+/* Of a repository's own directory only its name; what happened in it is told in sentences. */
+static bool is_deep_git(const struct pinfold_value *change)
+{
+    return has(change, "alarms", "git") && !pinfold_value_is_true(pinfold_value_get(change, "waits")) &&
+           strchr(member(change, "path"), '/');
+}
+
+static void put_summary(const struct paint *p, const struct pinfold_value *all)
+{
+    size_t edited = 0, added = 0, deleted = 0, conflicts = 0, waits = 0;
+    EACH_OF(c, pinfold_value_get(all, "changes"))
+    {
+        const char *kind = member(c, "kind");
+        edited += same(kind, "edited");
+        added += same(kind, "added");
+        deleted += same(kind, "deleted");
+        conflicts += *member(c, "conflict") != 0;
+        waits += pinfold_value_is_true(pinfold_value_get(c, "waits"));
+    }
+    buf_printf(p->out, "%zu changed, %zu new, %zu deleted", edited, added, deleted);
+    if (conflicts)
+        buf_printf(p->out, "; %zu in conflict with the host", conflicts);
+    if (waits)
+        buf_printf(p->out, "; %zu to be named one by one", waits);
+    buf_char(p->out, '\n');
+}
+
+static void put_diff(const struct paint *p, const struct pinfold_value *all)
+{
+    const struct pinfold_value *changes = pinfold_value_get(all, "changes"), *layer = pinfold_value_get(all, "layer");
+    size_t deep = 0, alarms = 0;
+    buf_printf(p->out, "layer %s of ", member(layer, "id"));
+    utf8_safe(p->out, str_of(member(layer, "workspace")));
+    buf_char(p->out, '\n');
+    if (pinfold_value_is_true(pinfold_value_get(all, "interrupted")))
+        buf_text(p->out, "an apply of this layer was interrupted; the next apply or undo completes it first\n");
+    EACH_OF(c, changes)
+    {
+        deep += is_deep_git(c);
+        alarms += has_alarm(c) && !is_deep_git(c);
+    }
+    if (alarms)
+        put_painted(p, "1;31", "Look at these first:");
+    buf_text(p->out, alarms ? "\n" : "");
+    EACH_OF(c, changes)
+    {
+        if (has_alarm(c) && !is_deep_git(c))
+            put_change(p, c, true);
+    }
+    EACH_OF(line, pinfold_value_get(all, "git"))
+    {
+        size_t n;
+        const char *text = pinfold_value_text(line, &n);
+        buf_text(p->out, "  git: ");
+        utf8_safe(p->out, str_of(text ? text : ""));
+        buf_char(p->out, '\n');
+    }
+    if (deep)
+        buf_printf(p->out, "  %zu paths below .git, which are not applied\n", deep);
+    if (alarms + deep < pinfold_value_count(changes))
+        buf_text(p->out, alarms + deep ? "Changes:\n" : "");
+    EACH_OF(c, changes)
+    {
+        if (!has_alarm(c))
+            put_change(p, c, false);
+    }
+    put_summary(p, all);
+}
+
+static void put_changed_names(struct buf *out, const struct pinfold_value *all)
+{
+    EACH_OF(c, pinfold_value_get(all, "changes"))
+    {
+        buf_printf(out, "%s ", sign_of(c));
+        utf8_safe(out, str_of(member(c, "path")));
+        buf_char(out, '\n');
+    }
+}
+
+static int print_out(const struct buf *out)
+{
+    if (buf_ok(out))
+        return print(buf_cstr(out));
+    complain("there is no memory for so many changes");
+    return STATUS_NO;
+}
+
+static int complain_left(const struct pinfold_value *list, const char *why)
+{
+    bool any = false;
+    EACH_OF(v, list)
+    {
+        any = true;
+        complain("%s: %s", member(v, "path"), member(v, why));
+    }
+    return any ? STATUS_NO : STATUS_YES;
+}
+
+static int diff_patch(struct ask *a)
+{
+    struct pinfold_report *report;
+    int status;
+    if (with_layer(a, call_patch, &report, &status) < 0)
+        return status;
+    status = complain_left(pinfold_value_get(pinfold_report_value(report), "left_out"), "why");
+    pinfold_report_free(report);
+    return status;
+}
+
+int verb_diff(struct ask *a)
+{
+    struct pinfold_report *report;
+    int status;
+    if (a->patch + a->json + a->names + a->stat > 1) {
+        complain("diff: only one of --json, --names, --patch and --stat");
+        return STATUS_USAGE;
+    }
+    if (a->patch)
+        return diff_patch(a);
+    if (with_layer(a, call_diff, &report, &status) < 0)
+        return status;
+    auto_buf struct buf out = BUF(LAYER_OUTPUT);
+    const struct paint p = {.out = &out, .colours = isatty(1) && !getenv("NO_COLOR")};
+    if (a->json) {
+        status = print_report(report);
+    } else if (a->names) {
+        put_changed_names(&out, pinfold_report_value(report));
+        status = print_out(&out);
+    } else {
+        put_diff(&p, pinfold_report_value(report));
+        status = print_out(&out);
+    }
+    pinfold_report_free(report);
+    return status;
+}
+
+/* ---- apply, undo ---- */
+
+static int tell_done(struct ask *a, struct pinfold_report *report, const char *verb)
+{
+    const struct pinfold_value *all = pinfold_report_value(report), *done = pinfold_value_get(all, "done");
+    const struct pinfold_value *refused = pinfold_value_get(all, "refused");
+    auto_buf struct buf out = BUF(LAYER_OUTPUT);
+    if (a->json) {
+        int status = print_report(report);
+        return status == STATUS_YES && pinfold_value_count(refused) ? STATUS_NO : status;
+    }
+    if (pinfold_value_is_true(pinfold_value_get(all, "resumed")))
+        complain("what had been interrupted was completed first");
+    EACH_OF(v, done)
+    {
+        buf_printf(&out, "%s ", verb);
+        utf8_safe(&out, str_of(member(v, "path")));
+        buf_char(&out, '\n');
+    }
+    int status = print_out(&out), refusals = complain_left(refused, "why");
+    return status == STATUS_YES ? refusals : status;
+}
+
+int verb_apply(struct ask *a)
+{
+    struct pinfold_report *report;
+    int status;
+    if (!a->all && a->n_words == 0) {
+        complain("apply: name the paths, or write --all; what there is: pinfold diff");
+        return STATUS_USAGE;
+    }
+    if (with_layer(a, call_apply, &report, &status) < 0)
+        return status;
+    status = tell_done(a, report, "applied");
+    pinfold_report_free(report);
+    return status;
+}
+
+int verb_undo(struct ask *a)
+{
+    struct pinfold_report *report;
+    int status;
+    if (a->number && (!*a->number || a->number[strspn(a->number, "0123456789")] || !strtoull(a->number, NULL, 10))) {
+        complain("--apply %s: write its number, as 3", a->number);
+        return STATUS_USAGE;
+    }
+    if (with_layer(a, call_undo, &report, &status) < 0)
+        return status;
+    status = tell_done(a, report, "took back");
+    pinfold_report_free(report);
+    return status;
+}
+
+/* ---- layers, discard ---- */
+
+int verb_discard(struct ask *a)
+{
+    struct pinfold_error error = {0};
+    struct pinfold_report *report;
+    const struct pinfold_layer_options o = {.size = sizeof o, .layer = a->n_words ? a->words[0] : NULL};
+    if (a->n_words > 1) {
+        complain("discard: unexpected argument '%s'; it removes one whole layer", a->words[1]);
+        return STATUS_USAGE;
+    }
+    int r = pinfold_layer_discard_report(&o, &report, &error);
+    if (r < 0)
+        return r == -ENOENT ? (void)fail(&error), STATUS_NO_SESSION : fail(&error);
+    int status = STATUS_YES;
+    if (a->json)
+        status = print_report(report);
+    else
+        complain("layer %s was removed", member(pinfold_value_get(pinfold_report_value(report), "layer"), "id"));
+    pinfold_report_free(report);
+    return status;
+}
+
+int verb_layers(struct ask *a)
+{
+    struct pinfold_error error = {0};
+    struct pinfold_report *report;
+    int status;
+    if (!no_words(a))
+        return STATUS_USAGE;
+    if (pinfold_layers_report(&report, &error) < 0)
+        return fail(&error);
+    if (a->json) {
+        status = print_report(report);
+    } else {
+        auto_buf struct buf out = BUF(LAYER_OUTPUT);
+        EACH_OF(l, pinfold_value_get(pinfold_report_value(report), "layers"))
+        {
+            const int64_t age = time(NULL) - pinfold_value_number(pinfold_value_get(l, "created"));
+            buf_printf(&out, "%s  %-9s %5lldm  ", member(l, "id"), member(l, "state"), (long long)(age / 60));
+            buf_amount(&out, (uint64_t)pinfold_value_number(pinfold_value_get(l, "bytes")));
+            buf_text(&out, "  ");
+            utf8_safe(&out, str_of(member(l, "workspace")));
+            if (pinfold_value_text(pinfold_value_get(l, "name"), NULL))
+                buf_printf(&out, "  (%s)", member(l, "name"));
+            buf_char(&out, '\n');
+        }
+        status = print_out(&out);
+    }
+    pinfold_report_free(report);
+    return status;
+}
+
+/* ---- --cow-then ---- */
+
+bool cow_said(const struct ask *a)
+{
+    const char *then = a->cow_then;
+    if (then && !same(then, "keep") && !same(then, "apply") && !same(then, "discard")) {
+        complain("--cow-then %s: use keep, apply or discard", then);
+        return false;
+    }
+    if (then && !a->cow) {
+        complain("--cow-then %s: there is no layer without --cow", then);
+        return false;
+    }
+    if (a->session && a->cow) {
+        complain("--cow: a session has no copy-on-write layer; run the command without --session");
+        return false;
+    }
+    return true;
+}
+
+int cow_then(const struct ask *a, const struct pinfold_result *result)
+{
+    const struct pinfold_value *layer = pinfold_value_get(pinfold_result_value(result), "layer");
+    const struct pinfold_layer_options o = {.size = sizeof o, .layer = member(layer, "id"), .all = 1};
+    const bool apply = same(a->cow_then, "apply");
+    struct pinfold_report *report = NULL;
+    struct pinfold_error error = {0};
+    if (!a->cow_then || same(a->cow_then, "keep") || !pinfold_value_is_true(pinfold_value_get(layer, "kept")))
+        return STATUS_YES;
+    if (apply && pinfold_result_status(result) != 0) {
+        complain("layer %.8s is not applied, because the command failed", o.layer);
+        return STATUS_YES;
+    }
+    int r = apply ? pinfold_layer_apply_report(&o, &report, &error) : pinfold_layer_discard_report(&o, &report, &error);
+    if (r < 0) {
+        complain("%s", error.text);
+        return STATUS_NO;
+    }
+    const struct pinfold_value *all = pinfold_report_value(report);
+    const int status = complain_left(pinfold_value_get(all, "refused"), "why");
+    if (apply && !a->quiet)
+        complain("layer %.8s: %zu paths were applied", o.layer, pinfold_value_count(pinfold_value_get(all, "done")));
+    pinfold_report_free(report);
+    return status;
+}

@@ -1,0 +1,64 @@
+/* Copy-on-write layers, as the shared library asks for them. */
+#include "client/remote.h"
+#include "run/report.h"
+
+static int ask_layer(enum message_op op, const struct pinfold_layer_options *options, uint64_t number, const int *fd,
+                     struct pinfold_report **ret, struct pinfold_error *error)
+{
+    auto_answer struct remote_answer answer = {.mem = NULL};
+    struct pinfold_layer_options o;
+    struct message_report found;
+    struct err e = {0};
+    *ret = NULL;
+    int r = take_options(&o, sizeof o, options, options ? options->size : 0, &e);
+    if (r < 0)
+        return tell(error, &e, r);
+    const struct message_layer ask = {.layer = o.layer, .cwd = o.cwd, .paths = o.paths, .all = o.all != 0, .number = number};
+    r = remote_call(op, &ask, fd ? &(struct remote_along){.fds = fd, .n_fds = 1} : NULL, &answer, &found, &e);
+    if (r >= 0 && !(*ret = report_of_image(found.value)))
+        r = remote_broken(&e, -EBADMSG);
+    return tell(error, &e, r);
+}
+
+int pinfold_layer_diff_report(const struct pinfold_layer_options *options, int count, struct pinfold_report **ret,
+                              struct pinfold_error *error)
+{
+    return ask_layer(REQUEST_layer_diff, options, count != 0, NULL, ret, error);
+}
+
+int pinfold_layer_patch(const struct pinfold_layer_options *options, int fd, struct pinfold_report **ret,
+                        struct pinfold_error *error)
+{
+    return ask_layer(REQUEST_layer_patch, options, 0, &fd, ret, error);
+}
+
+int pinfold_layer_apply_report(const struct pinfold_layer_options *options, struct pinfold_report **ret,
+                               struct pinfold_error *error)
+{
+    return ask_layer(REQUEST_layer_apply, options, 0, NULL, ret, error);
+}
+
+int pinfold_layer_undo_report(const struct pinfold_layer_options *options, uint64_t number, struct pinfold_report **ret,
+                              struct pinfold_error *error)
+{
+    return ask_layer(REQUEST_layer_undo, options, number, NULL, ret, error);
+}
+
+int pinfold_layer_discard_report(const struct pinfold_layer_options *options, struct pinfold_report **ret,
+                                 struct pinfold_error *error)
+{
+    return ask_layer(REQUEST_layer_discard, options, 0, NULL, ret, error);
+}
+
+int pinfold_layers_report(struct pinfold_report **ret, struct pinfold_error *error)
+{
+    auto_answer struct remote_answer answer = {.mem = NULL};
+    const struct message_schema ask = {0};
+    struct message_report found;
+    struct err e = {0};
+    *ret = NULL;
+    int r = remote_call(REQUEST_layers, &ask, NULL, &answer, &found, &e);
+    if (r >= 0 && !(*ret = report_of_image(found.value)))
+        r = remote_broken(&e, -EBADMSG);
+    return tell(error, &e, r);
+}

@@ -1,0 +1,58 @@
+/* Serves the shared library's requests about copy-on-write layers. */
+#include "client/serving.h"
+
+static struct pinfold_layer_options layer_options(const struct message_layer *a)
+{
+    return (struct pinfold_layer_options){
+        .size = sizeof(struct pinfold_layer_options), .layer = a->layer, .cwd = a->cwd, .paths = a->paths, .all = a->all != 0};
+}
+
+int serve_layer_diff(struct request *q, const struct message_layer *a, struct message_report *ret)
+{
+    const struct pinfold_layer_options o = layer_options(a);
+    struct pinfold_report *report = NULL;
+    int r = pinfold_layer_diff_report(&o, a->number != 0, &report, q->error);
+    return serve_report(q, r, report, ret);
+}
+
+int serve_layer_patch(struct request *q, const struct message_layer *a, struct message_report *ret)
+{
+    const struct pinfold_layer_options o = layer_options(a);
+    struct pinfold_report *report = NULL;
+    if (q->fds[0] < 0)
+        return serve_bad(q);
+    int r = pinfold_layer_patch(&o, q->fds[0], &report, q->error);
+    return serve_report(q, r, report, ret);
+}
+
+int serve_layer_apply(struct request *q, const struct message_layer *a, struct message_report *ret)
+{
+    const struct pinfold_layer_options o = layer_options(a);
+    struct pinfold_report *report = NULL;
+    int r = pinfold_layer_apply_report(&o, &report, q->error);
+    return serve_report(q, r, report, ret);
+}
+
+int serve_layer_undo(struct request *q, const struct message_layer *a, struct message_report *ret)
+{
+    const struct pinfold_layer_options o = layer_options(a);
+    struct pinfold_report *report = NULL;
+    int r = pinfold_layer_undo_report(&o, a->number, &report, q->error);
+    return serve_report(q, r, report, ret);
+}
+
+int serve_layer_discard(struct request *q, const struct message_layer *a, struct message_report *ret)
+{
+    const struct pinfold_layer_options o = layer_options(a);
+    struct pinfold_report *report = NULL;
+    int r = pinfold_layer_discard_report(&o, &report, q->error);
+    return serve_report(q, r, report, ret);
+}
+
+int serve_layers(struct request *q, const struct message_schema *a, struct message_report *ret)
+{
+    struct pinfold_report *report = NULL;
+    (void)a;
+    int r = pinfold_layers_report(&report, q->error);
+    return serve_report(q, r, report, ret);
+}

@@ -1,0 +1,425 @@
+/* Decides which changes of a layer land in the workspace and in which order, and takes an apply back. */
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "layer/change.h"
+#include "match/path.h"
+#include "sys/fd.h"
+
+#define RECORDS_KEPT 16 /* applies of a layer that can be taken back */
+
+struct making_ops {
+    const struct layer_trees *t;
+    struct arena *mem;
+    struct transaction x;
+    struct ledger ledger;
+    struct outcome *ret;
+    struct err *e;
+};
+
+static int apply_no_memory(const struct layer_trees *t, struct err *e)
+{
+    return err_sys(e, ERR_SYSTEM, ENOMEM, "layer %s: cannot apply it", t->id);
+}
+
+static int refuse_path(struct making_ops *m, const char *path, const char *why)
+{
+    struct refusal *slot = arena_push(m->mem, &m->ret->refused, &m->ret->n_refused, sizeof *slot);
+    if (!slot)
+        return apply_no_memory(m->t, m->e);
+    *slot = (struct refusal){.path = path, .why = why};
+    return 0;
+}
+
+static struct op *add_op(struct making_ops *m, enum op_kind kind, const char *path)
+{
+    struct op *op = arena_push(m->mem, &m->x.ops, &m->x.n, sizeof *op);
+    if (op)
+        *op = (struct op){.kind = kind, .path = path, .from = path};
+    return op;
+}
+
+/* ---- which ---- */
+
+static const char *why_not(const struct change *c, bool exact)
+{
+    if (c->conflict)
+        return c->conflict;
+    if (c->alarms & ALARM_GIT)
+        return "what is below .git is not applied; take the commits as a patch: git format-patch in the box";
+    if (object_is(&c->new, S_IFCHR) || object_is(&c->new, S_IFBLK))
+        return "it is a device";
+    if (exact || !(c->alarms & ALARMS_WAIT))
+        return NULL;
+    return c->alarms & ALARM_GUARDED ? "it has a guarded name; to apply it, name this path itself"
+           : c->alarms & ALARM_SETUID ? "it is setuid or setgid; to apply it, name this path itself"
+                                      : "it is neither file, directory nor link; to apply it, name this path itself";
+}
+
+/* Marks in `take` what is wanted and may be done, with the new directories above it; the rest of what is wanted is
+   refused. */
+static int choose(struct making_ops *m, const struct changes *all, const char *const *paths, bool *take)
+{
+    for (size_t i = 0; i < all->n; i++) {
+        const struct change *c = &all->all[i];
+        bool exact;
+        if (!path_wanted(c->path, paths, &exact))
+            continue;
+        const char *why = why_not(c, exact);
+        if (why && refuse_path(m, c->path, why) < 0)
+            return -ENOMEM;
+        take[i] = !why;
+    }
+    for (size_t i = 0; paths && i < all->n; i++) {
+        char above[LAYER_PATH_MAX];
+        size_t n = take[i] ? strlen(all->all[i].path) : 0;
+        memcpy(above, all->all[i].path, n);
+        while (n && n-- > 0) {
+            const bool slash = above[n] == '/';
+            above[n] = 0;
+            const struct change *c = slash ? changes_find(all, above) : NULL;
+            if (c && c->kind == CHANGE_ADDED && !why_not(c, false))
+                take[c - all->all] = true;
+        }
+    }
+    return 0;
+}
+
+/* A path that names no change is a mistake of whoever wrote it. */
+static int refuse_unknown(struct making_ops *m, const struct changes *all, const char *const *paths)
+{
+    for (size_t k = 0; paths && paths[k]; k++) {
+        const char *const one[] = {paths[k], NULL};
+        bool found = false;
+        for (size_t i = 0; i < all->n && !found; i++)
+            found = path_wanted(all->all[i].path, one, NULL);
+        if (!found && refuse_path(m, paths[k], "the layer changes nothing there") < 0)
+            return -ENOMEM;
+    }
+    return 0;
+}
+
+/* ---- in which order ---- */
+
+/* A directory that is as the layer knows it may be changed by apply without that being a change by the host. */
+static int add_parent(struct making_ops *m, const char *path)
+{
+    const size_t n = strlen(path);
+    const char *name;
+    struct object now;
+    for (size_t i = m->x.n; i-- > 0;) { /* they come in order, so the same one is close */
+        if (m->x.ops[i].kind == OP_PARENT && same(m->x.ops[i].path, path))
+            return 0;
+        if (m->x.n - i > 64)
+            break;
+    }
+    own_fd int dir = n ? object_parent(m->t->workspace, path, &name) : -1;
+    int e = n ? dir < 0 ? dir : object_look(dir, name, &now) : object_look(m->t->workspace, "", &now);
+    if (e < 0 || !now.mode)
+        return 0;
+    const struct ledger_entry *known = ledger_find(&m->ledger, path);
+    if (now.changed >= m->t->since &&
+        !(known && object_same_inode(&known->now, &now) && known->now.changed == now.changed))
+        return 0;
+    struct op *op = add_op(m, OP_PARENT, path);
+    if (!op)
+        return apply_no_memory(m->t, m->e);
+    op->old = now;
+    return 0;
+}
+
+static int add_parents(struct making_ops *m, const struct changes *all, const bool *take)
+{
+    for (size_t i = 0; i < all->n; i++) {
+        const char *path = all->all[i].path, *slash = take[i] ? strrchr(path, '/') : NULL;
+        const char *above = slash ? arena_str(m->mem, (struct str){path, (size_t)(slash - path)}) : "";
+        if (take[i] && (!above || add_parent(m, above) < 0))
+            return above ? -ENOMEM : apply_no_memory(m->t, m->e);
+    }
+    return add_parent(m, "");
+}
+
+/* Directories that go, and may not be written to as they are. */
+static int add_opened(struct making_ops *m, const struct changes *all, const bool *take)
+{
+    for (size_t i = 0; i < all->n; i++) {
+        const struct change *c = &all->all[i];
+        const bool goes = c->kind == CHANGE_DELETED || (c->kind == CHANGE_EDITED && c->what & CHANGED_TYPE);
+        if (!take[i] || !goes || !object_is(&c->old, S_IFDIR) || (c->old.mode & 0700) == 0700)
+            continue;
+        struct op *op = add_op(m, OP_MODE, c->path);
+        if (!op)
+            return apply_no_memory(m->t, m->e);
+        op->from = "";
+        op->old = op->new = c->old;
+        op->new.mode |= 0700;
+    }
+    return 0;
+}
+
+/* `made`: for each change the index of the operation that makes its object, plus 1. */
+static int add_changes(struct making_ops *m, const struct changes *all, const bool *take, size_t *made)
+{
+    for (size_t i = all->n; i-- > 0;) {
+        const struct change *c = &all->all[i];
+        struct op *op = take[i] && c->kind == CHANGE_DELETED ? add_op(m, OP_DELETE, c->path) : NULL;
+        if (op)
+            op->old = c->old;
+    }
+    for (size_t i = 0; i < all->n; i++) {
+        const struct change *c = &all->all[i];
+        const bool attributes = c->kind == CHANGE_EDITED && object_is(&c->old, S_IFDIR) && object_is(&c->new, S_IFDIR);
+        if (!take[i] || c->kind == CHANGE_DELETED || attributes)
+            continue;
+        struct op *op = add_op(m, c->kind == CHANGE_ADDED ? OP_CREATE : OP_REPLACE, c->path);
+        if (!op)
+            return apply_no_memory(m->t, m->e);
+        op->old = c->old;
+        op->new = c->new;
+        op->link = c->linked && made[c->linked - 1] ? made[c->linked - 1] : 0;
+        if (object_is(&c->new, S_IFDIR))
+            op->new.mode |= 0700;
+        made[i] = m->x.n;
+        if (c->linked && !made[c->linked - 1])
+            made[c->linked - 1] = m->x.n; /* the first of them that is taken */
+    }
+    for (size_t i = all->n; i-- > 0;) {
+        const struct change *c = &all->all[i];
+        const bool attributes = c->kind == CHANGE_EDITED && object_is(&c->old, S_IFDIR);
+        if (!take[i] || c->kind == CHANGE_DELETED || !object_is(&c->new, S_IFDIR))
+            continue;
+        struct op *op = add_op(m, OP_MODE, c->path);
+        if (!op)
+            return apply_no_memory(m->t, m->e);
+        op->new = c->new;
+        if (attributes)
+            op->old = c->old;
+        else
+            op->link = made[i];
+    }
+    return arena_failed(m->mem) ? apply_no_memory(m->t, m->e) : 0;
+}
+
+/* ---- what came of it ---- */
+
+static int tell_outcome(struct making_ops *m)
+{
+    for (size_t i = 0; i < m->x.n; i++) {
+        const struct op *op = &m->x.ops[i];
+        if (op->kind == OP_PARENT || (op->kind == OP_MODE && (op->link || !*op->from)))
+            continue;
+        if (op->why) {
+            if (refuse_path(m, op->path, op->why) < 0)
+                return -ENOMEM;
+            continue;
+        }
+        const char **slot = arena_push(m->mem, &m->ret->done, &m->ret->n_done, sizeof *slot);
+        if (!slot)
+            return apply_no_memory(m->t, m->e);
+        *slot = op->path;
+    }
+    m->ret->number = m->ret->n_done ? m->x.number : 0;
+    return 0;
+}
+
+static int resume_first(struct making_ops *m)
+{
+    struct transaction before;
+    int r = transaction_resume(m->t, m->mem, &before, m->e);
+    m->ret->resumed = r > 0 && before.phase != PHASE_STAGE;
+    return r < 0 ? r : transaction_prune(m->t, RECORDS_KEPT, m->e);
+}
+
+static int next_number(struct making_ops *m)
+{
+    uint64_t *numbers;
+    size_t n;
+    int r = transaction_list(m->t, m->mem, &numbers, &n, m->e);
+    m->x.number = r == 0 && n ? numbers[n - 1] + 1 : 1;
+    m->x.when = (int64_t)time(NULL);
+    return r;
+}
+
+int layer_apply(const struct layer_trees *t, const char *const *paths, struct arena *mem, struct outcome *ret,
+                struct err *e)
+{
+    struct making_ops m = {.t = t, .mem = mem, .ret = ret, .e = e, .x = {.kind = TRANSACTION_APPLY}};
+    struct changes all;
+    *ret = (struct outcome){0};
+    int r = resume_first(&m);
+    if (r == 0)
+        r = changes_read(t, mem, &all, e);
+    if (r == 0)
+        r = ledger_read(t->store, mem, &m.ledger, e);
+    if (r == 0)
+        r = next_number(&m);
+    if (r < 0)
+        return r;
+    bool *take = arena_zero(mem, (all.n + 1) * sizeof *take);
+    size_t *made = arena_zero(mem, (all.n + 1) * sizeof *made);
+    if (!take || !made)
+        return apply_no_memory(t, e);
+    r = choose(&m, &all, paths, take);
+    if (r == 0)
+        r = refuse_unknown(&m, &all, paths);
+    if (r == 0)
+        r = add_parents(&m, &all, take);
+    const size_t parents = m.x.n;
+    if (r == 0)
+        r = add_opened(&m, &all, take);
+    if (r == 0)
+        r = add_changes(&m, &all, take, made);
+    if (r < 0 || m.x.n == parents)
+        return r;
+    r = transaction_run(t, t->upper, &m.x, mem, e);
+    if (r == 0)
+        r = tell_outcome(&m);
+    return r < 0 ? r : transaction_prune(t, RECORDS_KEPT, e);
+}
+
+/* ---- undo ---- */
+
+/* What apply has put there must be there still. */
+static const char *still_there(const struct layer_trees *t, const struct op *op)
+{
+    const char *name;
+    struct object now = {0};
+    own_fd int dir = object_parent(t->workspace, op->path, &name);
+    /* A file may stand now where the directory was that holds it: undo puts that back first, or refuses. */
+    const bool nowhere = dir == -ENOENT || dir == -ENOTDIR || dir == -ELOOP;
+    if (nowhere ? false : dir < 0 || object_look(dir, name, &now) < 0)
+        return "it cannot be reached any more";
+    if (!op->at.mode)
+        return now.mode ? "the host made something there after it was applied" : NULL;
+    if (!now.mode)
+        return "the host removed it after it was applied";
+    if (!object_untouched(&op->at, &now) || (!object_is(&now, S_IFDIR) && op->at.changed != now.changed))
+        return "the host changed it after it was applied";
+    return NULL;
+}
+
+static bool undone_here(const struct op *op, const char *const *paths)
+{
+    return !op->why && op->kind != OP_PARENT && path_wanted(op->path, paths, NULL);
+}
+
+static int check_undo(struct making_ops *m, const struct transaction *record, const char *const *paths)
+{
+    for (size_t i = 0; i < record->n; i++) {
+        const struct op *op = &record->ops[i];
+        if (!undone_here(op, paths) || op->kind == OP_MODE)
+            continue;
+        const char *why = still_there(m->t, op);
+        if (why && refuse_path(m, op->path, why) < 0)
+            return -ENOMEM;
+    }
+    return 0;
+}
+
+/* The reverse of each, in reverse order; directories are opened up first and get their permissions last. */
+static int reverse_ops(struct making_ops *m, const struct transaction *record, const char *const *paths)
+{
+    for (size_t i = 0; i < record->n; i++) {
+        const struct op *op = &record->ops[i];
+        const bool closed = object_is(&op->at, S_IFDIR) && (op->at.mode & 0700) != 0700;
+        struct op *to = undone_here(op, paths) && closed && op->kind != OP_MODE ? add_op(m, OP_MODE, op->path) : NULL;
+        if (to) {
+            to->from = "";
+            to->old = to->new = op->at;
+            to->new.mode |= 0700;
+        }
+    }
+    const size_t first = m->x.n;
+    for (size_t i = record->n; i-- > 0;) {
+        const struct op *op = &record->ops[i];
+        if (!undone_here(op, paths) || op->kind == OP_MODE)
+            continue;
+        struct op *to = add_op(m, op->kind == OP_CREATE    ? OP_DELETE
+                                  : op->kind == OP_REPLACE ? OP_REPLACE
+                                                           : OP_CREATE,
+                               op->path);
+        if (!to)
+            break;
+        to->old = op->at;
+        to->new = op->old;
+        to->from = op->from;
+        if (object_is(&to->new, S_IFDIR))
+            to->new.mode |= 0700;
+    }
+    for (size_t i = m->x.n; i-- > first;) { /* restored directories, the deepest first */
+        const struct op made = m->x.ops[i];
+        struct op *to = made.kind != OP_DELETE && object_is(&made.new, S_IFDIR) ? add_op(m, OP_MODE, made.path) : NULL;
+        if (to) {
+            to->link = i + 1;
+            to->from = "";
+            for (size_t k = 0; k < record->n; k++) {
+                if (record->ops[k].kind != OP_MODE && same(record->ops[k].path, made.path))
+                    to->new = record->ops[k].old;
+            }
+        }
+    }
+    for (size_t i = 0; i < record->n; i++) {
+        const struct op *op = &record->ops[i];
+        const bool kept = op->kind == OP_MODE && op->old.mode && undone_here(op, paths);
+        bool goes = false;
+        for (size_t k = 0; kept && k < record->n; k++)
+            goes |= record->ops[k].kind != OP_MODE && same(record->ops[k].path, op->path);
+        struct op *to = kept && !goes ? add_op(m, OP_MODE, op->path) : NULL;
+        if (to) {
+            to->from = op->from;
+            to->old = op->at;
+            to->new = op->old;
+        }
+    }
+    return arena_failed(m->mem) ? apply_no_memory(m->t, m->e) : 0;
+}
+
+static int open_record(const struct layer_trees *t, uint64_t number, struct err *e)
+{
+    char path[64];
+    snprintf(path, sizeof path, UNDO "/%llu", (unsigned long long)number);
+    int fd = sys_openat(t->store, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+    return fd < 0 ? err_sys(e, ERR_SYSTEM, -fd, "layer %s: cannot open '%s'", t->id, path) : fd;
+}
+
+static int undo_parents(struct making_ops *m, const struct transaction *record, const char *const *paths)
+{
+    for (size_t i = 0; i < record->n; i++) {
+        const char *path = record->ops[i].path, *slash = strrchr(path, '/');
+        const char *above = slash ? arena_str(m->mem, (struct str){path, (size_t)(slash - path)}) : "";
+        if (undone_here(&record->ops[i], paths) && (!above || add_parent(m, above) < 0))
+            return above ? -ENOMEM : apply_no_memory(m->t, m->e);
+    }
+    return add_parent(m, "");
+}
+
+int layer_undo(const struct layer_trees *t, uint64_t number, const char *const *paths, struct arena *mem,
+               struct outcome *ret, struct err *e)
+{
+    struct making_ops m = {.t = t, .mem = mem, .ret = ret, .e = e, .x = {.kind = TRANSACTION_UNDO}};
+    struct transaction record;
+    *ret = (struct outcome){0};
+    int r = resume_first(&m);
+    if (r == 0)
+        r = transaction_record(t, number, mem, &record, e);
+    if (r == 0)
+        r = ledger_read(t->store, mem, &m.ledger, e);
+    if (r == 0)
+        r = check_undo(&m, &record, paths);
+    if (r < 0 || ret->n_refused)
+        return r;
+    m.x.number = record.number;
+    m.x.when = record.when;
+    r = undo_parents(&m, &record, paths);
+    const size_t parents = m.x.n;
+    if (r == 0)
+        r = reverse_ops(&m, &record, paths);
+    if (r < 0 || m.x.n == parents)
+        return r;
+    own_fd int source = open_record(t, record.number, e);
+    r = source < 0 ? source : transaction_run(t, source, &m.x, mem, e);
+    if (r == 0)
+        r = tell_outcome(&m);
+    return r < 0 ? r : transaction_prune(t, RECORDS_KEPT, e);
+}

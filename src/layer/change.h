@@ -1,0 +1,192 @@
+/*
+ * What a layer changes, and what is done with it: read (read.c), shown (patch.c, gitview.c), applied (apply.c), taken back
+ * (undo.c). Everything works on open descriptors; nothing found in a layer is executed, no link in it is followed.
+ */
+#pragma once
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "layer/object.h"
+
+#define LAYER_PATH_MAX  4096           /* bytes of a relative path, with its NUL */
+#define LAYER_DEPTH_MAX 256            /* directories above an entry */
+#define LAYER_READ_MAX  ((size_t)1 << 30) /* of the memory that holds what was read */
+
+/* A guarded name of the policy: relative, of one or more components. */
+struct layer_guarded {
+    const char *name;
+    bool any_depth; /* otherwise at the top of the workspace and of every repository in it */
+    bool pattern;   /* the last component is a pattern (match/glob.h) */
+};
+
+/* An object that apply or undo has put into the workspace: what the host must have changed to be in its way. */
+struct ledger_entry {
+    const char *path;
+    struct object now;
+};
+struct ledger {
+    struct ledger_entry *entries; /* sorted by path */
+    size_t n;
+};
+
+/* A layer and the workspace below it. The caller owns the descriptors. */
+struct layer_trees {
+    int upper;     /* upper/ of the layer, open for reading */
+    int workspace; /* the workspace, open for reading */
+    int store;     /* the layer's own directory: journal, ledger and undo/ */
+    int64_t since; /* nanoseconds since 1970: what the host changed then or later is in the way */
+    const char *id, *path; /* of the layer; of the workspace */
+    const struct layer_guarded *guarded;
+    size_t n_guarded;
+};
+
+enum change_kind { CHANGE_ADDED = 1, CHANGE_EDITED, CHANGE_DELETED };
+enum { /* what of an edited entry differs */
+    CHANGED_CONTENT = 1,
+    CHANGED_MODE = 2,
+    CHANGED_TYPE = 4,
+    CHANGED_ATTRIBUTES = 8, /* user.* or an ACL */
+    CHANGED_OWNER = 16
+};
+enum { /* what a person is told first */
+    ALARM_GUARDED = 1,
+    ALARM_LINK_OUT = 2, /* a link that leads out of the workspace */
+    ALARM_SPECIAL = 4,  /* neither file, directory nor link */
+    ALARM_SETUID = 8,
+    ALARM_EXECUTABLE = 16, /* executable, and was not there or not executable before */
+    ALARM_GIT = 32         /* below a repository's own directory */
+};
+/* Only a path that is named itself may be applied with one of these. */
+#define ALARMS_WAIT (ALARM_GUARDED | ALARM_SPECIAL | ALARM_SETUID)
+
+struct change {
+    const char *path; /* relative to the workspace */
+    enum change_kind kind;
+    unsigned what, alarms;
+    struct object old, new;         /* in the workspace, in the layer */
+    const char *old_link, *new_link; /* targets of symbolic links */
+    const char *conflict;           /* why the host's state is in the way; NULL: it is not */
+    size_t linked;                  /* index of the first change with the same inode in the layer, plus 1; 0: none */
+};
+struct changes {
+    struct change *all; /* in the order of path_order(): a directory before what is in it */
+    size_t n;
+    bool interrupted; /* an apply or undo was interrupted and is to be finished first */
+};
+
+/* ---- read.c ---- */
+
+/* All changes of the layer against the workspace as it is now; in `mem`. Memory and time in proportion to them. */
+int changes_read(const struct layer_trees *t, struct arena *mem, struct changes *ret, struct err *e);
+/* The change of exactly this path, or NULL. */
+const struct change *changes_find(const struct changes *all, const char *path);
+/* Whether `path` is one of `paths` or below one; without any, always. `ret_exact`: it is one itself. */
+bool path_wanted(const char *path, const char *const *paths, bool *ret_exact);
+/* Makes a relative, clean path of one that a person gave: relative to `cwd` or absolute, in the workspace `top`.
+   NULL with a sentence if it lies outside or is the workspace itself ("" then). */
+const char *path_given(struct arena *mem, const char *top, const char *cwd, const char *given, struct err *e);
+
+/* ---- ledger.c ---- */
+
+int ledger_read(int store, struct arena *mem, struct ledger *ret, struct err *e);
+const struct ledger_entry *ledger_find(const struct ledger *l, const char *path);
+/* Replaces the ledger in one step, with `more` entries that win over the ones of the same path. */
+int ledger_write(int store, struct arena *mem, const struct ledger_entry *more, size_t n, struct err *e);
+
+/* ---- patch.c ---- */
+
+/*
+ * Puts a patch of the change that `git apply` accepts. 1: it has one; 0: a patch cannot express it (an empty directory, a
+ * special file, permissions beyond the executable bit, attributes), *ret_why says what; or -errno.
+ */
+int patch_of(const struct layer_trees *t, const struct change *c, struct buf *out, const char **ret_why,
+             struct err *e);
+/* Lines added and removed. 1; 0: not text; or -errno. */
+int patch_count(const struct layer_trees *t, const struct change *c, uint64_t *added, uint64_t *removed);
+
+/* ---- gitview.c ---- */
+
+/* Sentences about what the layer did to the repository at the top of the workspace, a line each; none: it has none or
+   did nothing. No git runs. */
+int gitview_put(const struct layer_trees *t, const struct changes *changes, struct buf *out, struct err *e);
+
+/* ---- transact.c: apply and undo ---- */
+
+enum op_kind {
+    OP_CREATE = 1, /* nothing stands there */
+    OP_REPLACE,    /* `old` stands there, of whatever type */
+    OP_DELETE,     /* `old` goes; a directory must be empty by then */
+    OP_MODE,       /* a directory gets permissions of `new`, and attributes of `from` unless that is "" */
+    OP_PARENT      /* nothing; the directory is as the layer knows it, and entries of it change */
+};
+struct op {
+    enum op_kind kind;
+    const char *path, *from; /* `from`: its name below the source; in a record: of the old one that is kept */
+    struct object old, new;
+    /* The object is a hard link of that op's; OP_MODE: of the directory that it has made, which gets its times, too.
+       An index plus 1; 0: none. */
+    size_t link;
+    uint64_t ino;     /* of what was staged for it */
+    struct object at; /* what stands at the path afterwards */
+    const char *why;  /* it was refused; NULL: done or to be done */
+};
+enum transaction_kind { TRANSACTION_APPLY = 1, TRANSACTION_UNDO };
+enum phase { PHASE_STAGE = 1, PHASE_ACT, PHASE_KEEP, PHASE_DONE };
+struct transaction {
+    enum transaction_kind kind;
+    enum phase phase;
+    uint64_t number; /* of its record in undo/; of an undo: of the apply that is taken back */
+    int64_t when;    /* seconds since 1970 */
+    struct op *ops;
+    size_t n;
+    bool made_parent; /* WORKSPACE/.pinfold did not exist */
+};
+
+/* ---- journal.c: transactions as files ---- */
+
+#define JOURNAL "journal"
+#define UNDO    "undo"
+int journal_write(int dir, const struct transaction *x, struct err *e);
+/* -ENOENT without a sentence if there is none. */
+int journal_read(int dir, struct arena *mem, struct transaction *ret, struct err *e);
+
+/*
+ * Performs the operations in their order, each completely or not at all: refused ones get a `why`. `source` is where the
+ * new objects are copied from. Killed at any point, the next call of transaction_resume() completes it.
+ * -EBUSY: another one is under way. The result of a refused operation is no error of the call.
+ */
+int transaction_run(const struct layer_trees *t, int source, struct transaction *x, struct arena *mem, struct err *e);
+/* Only one at a time: a descriptor that holds the lock until it is closed; -EBUSY or -errno with a sentence. */
+int transaction_lock(const struct layer_trees *t, struct err *e);
+/* Completes what was interrupted: 1 if there was something, with *ret what it was; 0; or -errno. */
+int transaction_resume(const struct layer_trees *t, struct arena *mem, struct transaction *ret, struct err *e);
+/* The record of an apply in undo/; number 0: the last one. -ENOENT with a sentence if there is none. */
+int transaction_record(const struct layer_trees *t, uint64_t number, struct arena *mem, struct transaction *ret,
+                       struct err *e);
+/* Numbers of the records in undo/, ascending; in `mem`. */
+int transaction_list(const struct layer_trees *t, struct arena *mem, uint64_t **ret, size_t *ret_n, struct err *e);
+/* Keeps the latest `keep` records and removes the others, and what is left of those that were taken back. */
+int transaction_prune(const struct layer_trees *t, size_t keep, struct err *e);
+/* Removes the record of this number, or what was left of one that did not come to be. */
+void transaction_clear(int undo, uint64_t number);
+bool transaction_pending(const struct layer_trees *t);
+
+/* ---- apply.c ---- */
+
+struct refusal {
+    const char *path, *why;
+};
+struct outcome {
+    const char **done;
+    size_t n_done;
+    struct refusal *refused;
+    size_t n_refused;
+    uint64_t number; /* of the record that undo takes back; 0: nothing was done */
+    bool resumed;    /* an interrupted one was completed first */
+};
+/* Applies the changes at or below `paths` (NULL-terminated, relative; NULL: all). */
+int layer_apply(const struct layer_trees *t, const char *const *paths, struct arena *mem, struct outcome *ret,
+                struct err *e);
+/* Takes back the apply `number` (0: the last one), at or below `paths` if any. */
+int layer_undo(const struct layer_trees *t, uint64_t number, const char *const *paths, struct arena *mem,
+               struct outcome *ret, struct err *e);

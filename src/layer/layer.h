@@ -1,0 +1,33 @@
+/*
+ * Copy-on-write layers in the state directory: STATE/layers/ID/ with
+ *
+ *     record   JSON: whose changes these are, and since when
+ *     upper/   the changes, as overlayfs keeps them (user.overlay.*)
+ *     undo/, journal, applied   of apply (layer/change.h)
+ */
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+#include "base/arena.h"
+#include "base/err.h"
+
+#define LAYERS "layers" /* in the state directory */
+
+/* An open layer; texts are in the arena of the caller. */
+struct layer {
+    int dir; /* STATE/layers/ID */
+    char id[17];
+    const char *name, *workspace, *boot, *from; /* name, from: NULL if there is none */
+    uint64_t device, ino;                       /* of the workspace's directory when the box began */
+    int64_t since;                              /* nanoseconds since 1970; a file touched just before the box began */
+    int64_t created;                            /* seconds since 1970 */
+    bool synced;                                /* its bytes are on the disk */
+};
+
+/*
+ * Opens a layer of the state directory `state`: `which` is its ID, the beginning of one (4 digits or more), or its name;
+ * NULL is the newest of a workspace that holds `cwd`. -ENOENT with a sentence: there is none.
+ */
+int layer_open(const char *state, const char *which, const char *cwd, struct arena *mem, struct layer *ret,
+               struct err *e);
+void layer_close(struct layer *l);

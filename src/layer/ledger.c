@@ -1,0 +1,67 @@
+/* The ledger of a layer: what apply and undo have put into the workspace, so that it does not count as a change by the host. */
+#include "layer/change.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "layer/text.h"
+#include "match/path.h"
+#include "sys/fd.h"
+
+#define LEDGER "applied"
+
+static int by_entry(const void *a, const void *b)
+{
+    const struct ledger_entry *x = a, *y = b;
+    return path_order(x->path, y->path);
+}
+
+int ledger_read(int store, struct arena *mem, struct ledger *ret, struct err *e)
+{
+    struct str text, line;
+    *ret = (struct ledger){0};
+    int r = text_read(store, LEDGER, mem, &text);
+    if (r < 0)
+        return r == -ENOENT ? 0 : err_sys(e, ERR_SYSTEM, -r, "cannot read '%s' of the layer", LEDGER);
+    while (text_line(&text, &line)) {
+        struct ledger_entry *entry = arena_push(mem, &ret->entries, &ret->n, sizeof *entry);
+        if (!entry)
+            return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot read '%s' of the layer", LEDGER);
+        if (!text_object(&line, &entry->now) || !(entry->path = text_rest(line, mem)))
+            return err_say(e, ERR_SYSTEM, "'%s' of the layer is damaged; remove the layer: pinfold discard", LEDGER);
+    }
+    return 0;
+}
+
+const struct ledger_entry *ledger_find(const struct ledger *l, const char *path)
+{
+    const struct ledger_entry wanted = {.path = path};
+    return l->n ? bsearch(&wanted, l->entries, l->n, sizeof wanted, by_entry) : NULL;
+}
+
+int ledger_write(int store, struct arena *mem, const struct ledger_entry *more, size_t n, struct err *e)
+{
+    struct ledger old, fresh = {.n = n};
+    int r = ledger_read(store, mem, &old, e);
+    if (r < 0)
+        return r;
+    fresh.entries = arena_zero(mem, (n + 1) * sizeof *fresh.entries);
+    if (!fresh.entries)
+        return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot write '%s' of the layer", LEDGER);
+    if (n) {
+        memcpy(fresh.entries, more, n * sizeof *more);
+        qsort(fresh.entries, n, sizeof *more, by_entry);
+    }
+    auto_buf struct buf out = BUF(LAYER_READ_MAX);
+    for (size_t i = 0, k = 0; i < old.n || k < n;) {
+        const int order = i == old.n ? 1 : k == n ? -1 : by_entry(&old.entries[i], &fresh.entries[k]);
+        const struct ledger_entry *entry = order < 0 ? &old.entries[i++] : &fresh.entries[k++];
+        i += order == 0;
+        text_put_object(&out, &entry->now);
+        text_put_rest(&out, entry->path);
+    }
+    r = text_write(store, LEDGER, &out);
+    return r < 0 ? err_sys(e, ERR_SYSTEM, -r, "cannot write '%s' of the layer", LEDGER) : 0;
+}

@@ -1,0 +1,185 @@
+/* Compares two texts by lines: Myers' greedy algorithm between the first and the last difference, with a ceiling. */
+#include "layer/lines.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CONTEXT   3
+#define MAX_STEPS 1500 /* differences; the time and memory of the search grow with the square */
+
+static struct str *split(struct str text, struct arena *mem, size_t *ret_n)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < text.n; i++)
+        n += text.p[i] == '\n' || i + 1 == text.n;
+    struct str *lines = arena_zero(mem, (n + 1) * sizeof *lines);
+    for (size_t i = 0; lines && i < n; i++) {
+        const char *end = memchr(text.p, '\n', text.n);
+        lines[i] = (struct str){text.p, end ? (size_t)(end - text.p) + 1 : text.n};
+        text = str_skip(text, lines[i].n);
+    }
+    *ret_n = n;
+    return lines;
+}
+
+/* What differs, of `n` old and `m` new lines. */
+struct search {
+    const struct str *old, *new;
+    long n, m;
+    bool *removed, *added;
+};
+
+static bool equal(const struct search *s, long x, long y)
+{
+    return str_eq(s->old[x], s->new[y]);
+}
+
+/* trace[d] has the furthest x for the diagonals -d..d after d differences. Goes back from the end and marks them. */
+static void mark(const struct search *s, int32_t *const *trace, long d)
+{
+    long x = s->n, y = s->m;
+    for (; d > 0; d--) {
+        const int32_t *before = trace[d - 1] + d - 1; /* indexed by diagonal */
+        const long k = x - y;
+        const bool down = k == -d || (k != d && (k - 1 < -(d - 1) || (k + 1 <= d - 1 && before[k - 1] < before[k + 1])));
+        const long from_k = down ? k + 1 : k - 1, from_x = before[from_k], from_y = from_x - from_k;
+        if (down)
+            s->added[from_y] = true;
+        else
+            s->removed[from_x] = true;
+        x = from_x;
+        y = from_y;
+    }
+}
+
+/* -ENOMEM; 0: marked; 1: they are too far apart. */
+static int search(const struct search *s)
+{
+    int32_t *trace[MAX_STEPS + 1];
+    int r = 1;
+    long d = 0;
+    for (; r == 1 && d <= MAX_STEPS; d++) {
+        trace[d] = malloc((size_t)(2 * d + 1) * sizeof **trace);
+        if (!trace[d]) {
+            r = -ENOMEM;
+            break;
+        }
+        int32_t *now = trace[d] + d;
+        for (long k = -d; r == 1 && k <= d; k++) {
+            now[k] = -1;
+            if ((k + d) % 2 != 0)
+                continue;
+            long x = 0;
+            if (d) {
+                const int32_t *before = trace[d - 1] + d - 1;
+                const long left = k - 1 >= -(d - 1) ? before[k - 1] : -1, right = k + 1 <= d - 1 ? before[k + 1] : -1;
+                const bool down = k == -d || (k != d && left < right);
+                x = down ? right : left + 1;
+            }
+            long y = x - k;
+            while (x < s->n && y < s->m && equal(s, x, y))
+                x++, y++;
+            now[k] = (int32_t)x;
+            if (x >= s->n && y >= s->m)
+                r = 0;
+        }
+    }
+    if (r == 0)
+        mark(s, trace, d - 1);
+    for (long i = 0; i < d; i++)
+        free(trace[i]);
+    return r;
+}
+
+int lines_compare(struct str old, struct str new, struct arena *mem, struct line_diff *ret)
+{
+    struct line_diff d = {.old = NULL};
+    d.old = split(old, mem, &d.n_old);
+    d.new = split(new, mem, &d.n_new);
+    d.removed = arena_zero(mem, d.n_old + 1);
+    d.added = arena_zero(mem, d.n_new + 1);
+    if (!d.old || !d.new || !d.removed || !d.added)
+        return -ENOMEM;
+    size_t head = 0, tail = 0;
+    while (head < d.n_old && head < d.n_new && str_eq(d.old[head], d.new[head]))
+        head++;
+    while (tail < d.n_old - head && tail < d.n_new - head &&
+           str_eq(d.old[d.n_old - 1 - tail], d.new[d.n_new - 1 - tail]))
+        tail++;
+    const struct search s = {.old = d.old + head,
+                             .new = d.new + head,
+                             .n = (long)(d.n_old - head - tail),
+                             .m = (long)(d.n_new - head - tail),
+                             .removed = d.removed + head,
+                             .added = d.added + head};
+    int r = s.n && s.m ? search(&s) : 1;
+    if (r < 0)
+        return r;
+    if (r == 1) { /* all of it */
+        memset(s.removed, true, (size_t)s.n);
+        memset(s.added, true, (size_t)s.m);
+    }
+    *ret = d;
+    return 0;
+}
+
+static void put_line(struct buf *out, char sign, struct str line)
+{
+    buf_char(out, sign);
+    buf_str(out, line);
+    if (!line.n || line.p[line.n - 1] != '\n')
+        buf_text(out, "\n\\ No newline at end of file\n");
+}
+
+/* From the lines x, y on, which are equal or differ, to where more than twice the context is equal. */
+struct hunk {
+    size_t x, y, end_x, end_y;
+};
+
+static void put_hunk(const struct line_diff *d, const struct hunk *h, struct buf *out)
+{
+    const size_t n = h->end_x - h->x, m = h->end_y - h->y;
+    buf_printf(out, "@@ -%zu,%zu +%zu,%zu @@\n", n ? h->x + 1 : h->x, n, m ? h->y + 1 : h->y, m);
+    for (size_t x = h->x, y = h->y; x < h->end_x || y < h->end_y;) {
+        if (x < h->end_x && d->removed[x])
+            put_line(out, '-', d->old[x++]);
+        else if (y < h->end_y && d->added[y])
+            put_line(out, '+', d->new[y++]);
+        else {
+            put_line(out, ' ', d->old[x++]);
+            y++;
+        }
+    }
+}
+
+void lines_put_hunks(const struct line_diff *d, struct buf *out)
+{
+    size_t x = 0, y = 0;
+    while (x < d->n_old || y < d->n_new) {
+        if (!(x < d->n_old && d->removed[x]) && !(y < d->n_new && d->added[y])) {
+            x++, y++;
+            continue;
+        }
+        const size_t before = x < CONTEXT ? x : CONTEXT;
+        struct hunk h = {.x = x - before, .y = y - before};
+        size_t same_lines = 0;
+        while ((x < d->n_old || y < d->n_new) && same_lines <= (size_t)2 * CONTEXT) {
+            if (x < d->n_old && d->removed[x]) {
+                x++;
+                same_lines = 0;
+            } else if (y < d->n_new && d->added[y]) {
+                y++;
+                same_lines = 0;
+            } else {
+                x++, y++;
+                same_lines++;
+            }
+        }
+        const size_t beyond = same_lines > CONTEXT ? same_lines - CONTEXT : 0;
+        h.end_x = x - beyond;
+        h.end_y = y - beyond;
+        put_hunk(d, &h, out);
+    }
+}

@@ -1,0 +1,324 @@
+/* Looks at, compares and copies single files, directories and links by descriptor. */
+#include "layer/object.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "sys/fd.h"
+
+#define COPY_BYTES (128u << 10)
+#define MAX_ATTRS  (64u << 10) /* the kernel's own limit of a list and of a value */
+
+static int64_t nanoseconds(const struct sys_time *t)
+{
+    return t->seconds * 1000000000 + t->nanoseconds;
+}
+
+int object_look(int dir, const char *name, struct object *ret)
+{
+    struct sys_stat st;
+    const int how = AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | (*name ? 0 : AT_EMPTY_PATH);
+    *ret = (struct object){0};
+    int e = sys_stat_at(dir, name, how, SYS_STAT_BASIC, &st);
+    if (e == -ENOENT)
+        return 0;
+    if (e < 0)
+        return e;
+    *ret = (struct object){.mode = st.mode,
+                           .uid = st.uid,
+                           .gid = st.gid,
+                           .links = st.links,
+                           .device = (uint64_t)st.major << 32 | st.minor,
+                           .ino = st.inode,
+                           .size = st.size,
+                           .node = (uint64_t)st.device_major << 32 | st.device_minor,
+                           .modified = nanoseconds(&st.modified),
+                           .changed = nanoseconds(&st.changed)};
+    return 0;
+}
+
+bool object_same_inode(const struct object *a, const struct object *b)
+{
+    return a->mode && b->mode && a->ino == b->ino && a->device == b->device;
+}
+
+bool object_untouched(const struct object *before, const struct object *now)
+{
+    if (!object_same_inode(before, now) || (before->mode & S_IFMT) != (now->mode & S_IFMT))
+        return false;
+    return object_is(now, S_IFDIR) || (before->mode == now->mode && before->uid == now->uid &&
+                                       before->gid == now->gid && before->size == now->size &&
+                                       before->modified == now->modified);
+}
+
+/* The path by which the kernel names an O_PATH descriptor of ours. */
+static const char *kernel_name(int fd, char room[32])
+{
+    char digits[12];
+    size_t n = sizeof digits;
+    digits[--n] = 0;
+    do {
+        digits[--n] = (char)('0' + fd % 10);
+        fd /= 10;
+    } while (fd);
+    memcpy(room, "/proc/self/fd/", 14);
+    memcpy(room + 14, digits + n, sizeof digits - n);
+    return room;
+}
+
+int object_open(int dir, const char *name, unsigned type)
+{
+    const int how = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | (type == S_IFDIR ? O_DIRECTORY : O_NOCTTY);
+    struct object o;
+    int fd = sys_openat(dir, name, how, 0);
+    if (fd == -EACCES) {
+        own_fd int itself = sys_openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0);
+        char at[32];
+        int e = itself < 0 ? itself : object_look(itself, "", &o);
+        if (e < 0 || (o.mode & S_IFMT) != type)
+            return e < 0 ? e : -ESTALE;
+        e = sys_fchmodat(AT_FDCWD, kernel_name(itself, at), (o.mode & 07777) | (type == S_IFDIR ? 0500 : 0400));
+        if (e < 0)
+            return -EACCES;
+        fd = sys_openat(AT_FDCWD, at, how & ~O_NOFOLLOW, 0);
+        (void)sys_fchmodat(AT_FDCWD, at, o.mode & 07777);
+    }
+    int e = fd < 0 ? fd : object_look(fd, "", &o);
+    if (fd >= 0 && (e < 0 || (o.mode & S_IFMT) != type)) {
+        sys_drop(&fd);
+        return e < 0 ? e : -ESTALE;
+    }
+    return fd;
+}
+
+int object_same_content(int a, int b)
+{
+    char *room = malloc((size_t)2 * COPY_BYTES);
+    int r = room ? 1 : -ENOMEM;
+    for (uint64_t at = 0; r == 1;) {
+        long n = sys_pread(a, room, COPY_BYTES, at), m = sys_pread(b, room + COPY_BYTES, COPY_BYTES, at);
+        if (n < 0 || m < 0)
+            r = (int)(n < 0 ? n : m);
+        else if (n != m || memcmp(room, room + COPY_BYTES, (size_t)n) != 0)
+            r = 0;
+        else if (n == 0)
+            break;
+        else
+            at += (uint64_t)n;
+    }
+    free(room);
+    return r;
+}
+
+/* ---- attributes ---- */
+
+static bool is_copied(const char *name)
+{
+    if (str_starts(str_of(name), STR("user.")))
+        return !str_starts(str_of(name), STR("user.overlay."));
+    return same(name, "system.posix_acl_access") || same(name, "system.posix_acl_default");
+}
+
+/* A file system without attributes has none. */
+static long list_of(int fd, char *list)
+{
+    long n = sys_flistxattr(fd, list, MAX_ATTRS);
+    return n == -EOPNOTSUPP ? 0 : n;
+}
+
+/* Whether all that `a` has `b` has, too; what it lacks is set if `repair`. 1, 0 or -errno. */
+static int covers(int a, int b, bool repair, char *room)
+{
+    char *list = room, *x = room + MAX_ATTRS, *y = x + MAX_ATTRS;
+    long n = list_of(a, list);
+    for (const char *name = list; n > 0 && name < list + n; name += strlen(name) + 1) {
+        if (!is_copied(name))
+            continue;
+        long k = sys_fgetxattr(a, name, x, MAX_ATTRS), m = sys_fgetxattr(b, name, y, MAX_ATTRS);
+        if (k < 0)
+            return (int)k;
+        if (k == m && memcmp(x, y, (size_t)k) == 0)
+            continue;
+        if (!repair)
+            return 0;
+        int e = sys_fsetxattr(b, name, x, (size_t)k, 0);
+        if (e < 0)
+            return e;
+    }
+    return n < 0 ? (int)n : 1;
+}
+
+int object_same_attributes(int a, int b)
+{
+    char quick[512];
+    /* Almost no file has any: two short lists say so without more memory. */
+    long n = sys_flistxattr(a, quick, sizeof quick), m = sys_flistxattr(b, quick, sizeof quick);
+    if ((n == 0 || n == -EOPNOTSUPP) && (m == 0 || m == -EOPNOTSUPP))
+        return 1;
+    char *room = malloc((size_t)3 * MAX_ATTRS);
+    int r = room ? covers(a, b, false, room) : -ENOMEM;
+    if (r == 1)
+        r = covers(b, a, false, room);
+    free(room);
+    return r;
+}
+
+int object_copy_attributes(int from, int to)
+{
+    char *room = malloc((size_t)3 * MAX_ATTRS);
+    if (!room)
+        return -ENOMEM;
+    int r = covers(from, to, true, room);
+    long n = r < 0 ? 0 : list_of(to, room);
+    for (const char *name = room; n > 0 && name < room + n; name += strlen(name) + 1) {
+        if (is_copied(name) && sys_fgetxattr(from, name, room + MAX_ATTRS, MAX_ATTRS) == -ENODATA)
+            r = sys_fremovexattr(to, name);
+        if (r < 0)
+            break;
+    }
+    free(room);
+    return r < 0 ? r : 0;
+}
+
+/* ---- copies ---- */
+
+static int copy_bytes(int from, int to)
+{
+    if (sys_ioctl(to, SYS_CLONE_FILE, (void *)(intptr_t)from) == 0) // NOLINT(performance-no-int-to-ptr)
+        return 0;
+    char *room = malloc(COPY_BYTES);
+    int e = room ? 0 : -ENOMEM;
+    for (uint64_t at = 0; e == 0;) {
+        long n = sys_pread(from, room, COPY_BYTES, at);
+        if (n <= 0) {
+            e = (int)n;
+            break;
+        }
+        at += (uint64_t)n;
+        for (long done = 0; e == 0 && done < n;) {
+            long k = sys_write(to, room + done, (size_t)(n - done));
+            e = k < 0 ? (int)k : 0;
+            done += k > 0 ? k : 0;
+        }
+    }
+    free(room);
+    return e;
+}
+
+/* The owner first, because a change of owner clears setuid. A user who is not root owns all that he makes; a group of
+   his is kept. */
+static int dress(int dir, const char *name, const struct object *as, const struct object *now)
+{
+    if (as->uid != now->uid || as->gid != now->gid) {
+        int e = sys_fchownat(dir, name, as->uid, as->gid, AT_SYMLINK_NOFOLLOW);
+        if (e < 0)
+            return e;
+    }
+    if (!object_is(as, S_IFLNK)) {
+        own_fd int fd = sys_openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0);
+        struct object o;
+        char at[32];
+        int e = fd < 0 ? fd : object_look(fd, "", &o);
+        if (e == 0 && (o.mode & S_IFMT) != (as->mode & S_IFMT))
+            e = -ESTALE;
+        if (e == 0 && (o.mode & 07777) != (as->mode & 07777))
+            e = sys_fchmodat(AT_FDCWD, kernel_name(fd, at), as->mode & 07777);
+        if (e < 0)
+            return e;
+    }
+    const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT},
+                                      {as->modified / 1000000000, as->modified % 1000000000}};
+    return sys_utimensat(dir, name, times, AT_SYMLINK_NOFOLLOW);
+}
+
+int object_dress(int dir, const char *name, const struct object *as)
+{
+    struct object now;
+    int e = object_look(dir, name, &now);
+    return e < 0 ? e : now.mode ? dress(dir, name, as, &now) : -ENOENT;
+}
+
+static int copy_file(int from_dir, const char *from_name, const struct object *expected, int to_dir,
+                     const char *to_name)
+{
+    struct object before, after;
+    own_fd int from = object_open(from_dir, from_name, S_IFREG);
+    int e = from < 0 ? from : object_look(from, "", &before);
+    if (e == 0 && !object_untouched(expected, &before))
+        e = -ESTALE;
+    if (e < 0)
+        return e;
+    own_fd int to = sys_openat(to_dir, to_name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (to < 0)
+        return to;
+    e = copy_bytes(from, to);
+    if (e == 0)
+        e = object_copy_attributes(from, to);
+    if (e == 0)
+        e = object_look(from, "", &after);
+    /* A box that lives may write while this copies: neither the old nor the new state. */
+    if (e == 0 && (!object_untouched(expected, &after) || after.changed != before.changed))
+        e = -ESTALE;
+    return e;
+}
+
+static int copy_link(int from_dir, const char *from_name, int to_dir, const char *to_name)
+{
+    char target[PATH_MAX];
+    long n = sys_readlinkat(from_dir, from_name, target, sizeof target);
+    if (n < 0 || n == (long)sizeof target)
+        return n < 0 ? (int)n : -ENAMETOOLONG;
+    target[n] = 0;
+    return sys_symlinkat(target, to_dir, to_name);
+}
+
+static int copy_directory(int from_dir, const char *from_name, int to_dir, const char *to_name)
+{
+    own_fd int from = object_open(from_dir, from_name, S_IFDIR);
+    int e = from < 0 ? from : sys_mkdirat(to_dir, to_name, 0700);
+    if (e < 0)
+        return e;
+    own_fd int to = sys_openat(to_dir, to_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+    return to < 0 ? to : object_copy_attributes(from, to);
+}
+
+int object_copy(int from_dir, const char *from_name, const struct object *expected, int to_dir, const char *to_name)
+{
+    struct object now;
+    int e = object_look(from_dir, from_name, &now);
+    if (e == 0 && !object_untouched(expected, &now))
+        e = -ESTALE;
+    if (e < 0)
+        return e;
+    if (object_is(&now, S_IFREG))
+        e = copy_file(from_dir, from_name, expected, to_dir, to_name);
+    else if (object_is(&now, S_IFLNK))
+        e = copy_link(from_dir, from_name, to_dir, to_name);
+    else if (object_is(&now, S_IFDIR))
+        e = copy_directory(from_dir, from_name, to_dir, to_name);
+    else if (object_is(&now, S_IFIFO) || object_is(&now, S_IFSOCK))
+        e = sys_mknodat(to_dir, to_name, (now.mode & S_IFMT) | 0600, 0);
+    else
+        return -EPERM;
+    if (e == 0)
+        e = object_dress(to_dir, to_name, expected);
+    if (e < 0 && e != -EEXIST)
+        (void)sys_unlinkat(to_dir, to_name, object_is(&now, S_IFDIR) ? AT_REMOVEDIR : 0);
+    return e;
+}
+
+int object_parent(int top, const char *path, const char **ret_name)
+{
+    char dir[PATH_MAX];
+    const char *slash = strrchr(path, '/');
+    size_t n = slash ? (size_t)(slash - path) : 0;
+    *ret_name = slash ? slash + 1 : path;
+    if (n >= sizeof dir)
+        return -ENAMETOOLONG;
+    memcpy(dir, path, n);
+    dir[n] = 0;
+    return sys_openat2(top, n ? dir : ".", O_PATH | O_DIRECTORY | O_CLOEXEC, 0,
+                       RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV);
+}

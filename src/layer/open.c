@@ -1,0 +1,145 @@
+/* Finds and opens layers in the state directory, and reads their records. */
+#include <jansson.h>
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "layer/store.h"
+#include "layer/text.h"
+#include "match/path.h"
+#include "sys/fd.h"
+
+#define LAYER_DIGITS  16
+#define FEWEST_DIGITS 4
+
+static const char *record_text(const json_t *record, const char *key, struct arena *mem)
+{
+    const char *text = json_string_value(json_object_get(record, key));
+    return text ? arena_text(mem, text) : NULL;
+}
+
+static int64_t record_number(const json_t *record, const char *key)
+{
+    return json_integer_value(json_object_get(record, key));
+}
+
+static bool take_record(const json_t *record, struct arena *mem, struct layer *ret)
+{
+    const json_t *began = json_object_get(record, "t0");
+    if (record_number(record, "v") != 1 || !json_is_object(began))
+        return false;
+    ret->name = record_text(record, "name", mem);
+    ret->workspace = record_text(record, "workspace", mem);
+    ret->boot = record_text(record, "boot", mem);
+    ret->from = record_text(record, "from", mem);
+    ret->device = (uint64_t)record_number(record, "dev");
+    ret->ino = (uint64_t)record_number(record, "ino");
+    ret->since = record_number(began, "sec") * 1000000000 + record_number(began, "nsec");
+    ret->created = record_number(record, "created");
+    ret->synced = json_is_true(json_object_get(record, "synced"));
+    return ret->workspace && ret->workspace[0] == '/' && ret->since > 0;
+}
+
+static int open_one(int layers, const char *id, struct arena *mem, struct layer *ret)
+{
+    struct str text;
+    *ret = (struct layer){.dir = sys_openat(layers, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0)};
+    int e = ret->dir < 0 ? ret->dir : text_read(ret->dir, "record", mem, &text);
+    json_t *record = e < 0 ? NULL : json_loadb(text.p, text.n, JSON_REJECT_DUPLICATES, NULL);
+    if (e == 0 && (!record || !take_record(record, mem, ret)))
+        e = -EBADMSG;
+    json_decref(record);
+    if (e < 0) {
+        sys_drop(&ret->dir);
+        return e;
+    }
+    snprintf(ret->id, sizeof ret->id, "%s", id);
+    return 0;
+}
+
+static bool is_id(const char *name)
+{
+    return strlen(name) == LAYER_DIGITS && strspn(name, "0123456789abcdef") == LAYER_DIGITS;
+}
+
+static bool is_meant(const struct layer *l, const char *which, const char *cwd)
+{
+    if (!which)
+        return path_at_or_below(cwd, l->workspace);
+    if (same(l->name, which))
+        return true;
+    return strlen(which) >= FEWEST_DIGITS && strncmp(l->id, which, strlen(which)) == 0;
+}
+
+/* Of two the newer one; of two at once that with the greater ID, so that the answer is always the same. */
+static bool is_newer(const struct layer *l, const struct layer *than)
+{
+    return than->dir < 0 || l->since > than->since || (l->since == than->since && strcmp(l->id, than->id) > 0);
+}
+
+int layer_open(const char *state, const char *which, const char *cwd, struct arena *mem, struct layer *ret,
+               struct err *e)
+{
+    char room[4096] __attribute__((aligned(8)));
+    const char *path = arena_printf(mem, "%s/" LAYERS, state);
+    own_fd int layers = path ? sys_openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0) : -ENOMEM;
+    struct sys_entries entries = {.dir = layers, .room = room, .bytes = sizeof room};
+    size_t found = 0;
+    *ret = (struct layer){.dir = -1};
+    if (layers < 0 && layers != -ENOENT)
+        return err_sys(e, ERR_SYSTEM, -layers, "cannot open '%s'", path ? path : LAYERS);
+    for (const struct sys_dirent *d; layers >= 0 && (d = sys_next_entry(&entries));) {
+        struct layer l;
+        /* One without a record is being made or removed; one with a bad record is no layer. */
+        if (!is_id(d->name) || open_one(layers, d->name, mem, &l) < 0)
+            continue;
+        if (!is_meant(&l, which, cwd)) {
+            layer_close(&l);
+            continue;
+        }
+        found++;
+        struct layer *other = is_newer(&l, ret) ? ret : &l;
+        layer_close(other);
+        if (other == ret)
+            *ret = l;
+    }
+    if (which && found > 1) {
+        layer_close(ret);
+        return err_say(e, ERR_POLICY, "'%s' is the beginning of %zu layers; write more of it (pinfold layers)", which,
+                       found);
+    }
+    if (found)
+        return 0;
+    if (which)
+        (void)err_say(e, ERR_POLICY, "there is no layer '%s'; see: pinfold layers", which);
+    else
+        (void)err_say(e, ERR_POLICY, "there is no layer of '%s'; make one: pinfold run --cow -- COMMAND", cwd);
+    return -ENOENT;
+}
+
+int layer_each(const char *state, struct arena *mem, void (*each)(void *ctx, const struct layer *l), void *ctx,
+               struct err *e)
+{
+    char room[4096] __attribute__((aligned(8)));
+    const char *path = arena_printf(mem, "%s/" LAYERS, state);
+    own_fd int layers = path ? sys_openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0) : -ENOMEM;
+    struct sys_entries entries = {.dir = layers, .room = room, .bytes = sizeof room};
+    if (layers == -ENOENT)
+        return 0;
+    if (layers < 0)
+        return err_sys(e, ERR_SYSTEM, -layers, "cannot open '%s'", path ? path : LAYERS);
+    for (const struct sys_dirent *d; (d = sys_next_entry(&entries));) {
+        struct layer l;
+        if (!is_id(d->name) || open_one(layers, d->name, mem, &l) < 0)
+            continue;
+        each(ctx, &l);
+        layer_close(&l);
+    }
+    return 0;
+}
+
+void layer_close(struct layer *l)
+{
+    sys_drop(&l->dir);
+}

@@ -1,0 +1,322 @@
+/*
+ * Layers as a box uses them: made, held, sealed. A layer counts as kept only once its record says "synced": the overlay
+ * is mounted volatile, so nothing of it is on the disk before layer_seal().
+ */
+#include "layer/store.h"
+
+#include <errno.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/json.h"
+
+#define LAYER_NAME_MAX   64
+#define MAX_LAYER_RECORD (1u << 20)
+#define BOOT_ID          "/proc/sys/kernel/random/boot_id"
+
+static int read_boot(char boot[40])
+{
+    auto_fd int fd = open(BOOT_ID, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, boot, 39);
+    if (n <= 0)
+        return -ENOENT;
+    boot[n] = 0;
+    boot[strcspn(boot, "\n")] = 0;
+    return 0;
+}
+
+/* One of hexadecimal digits alone would be taken for the beginning of an ID. */
+static int check_layer_name(const char *name, struct err *e)
+{
+    size_t n = strlen(name), digits = strspn(name, "0123456789abcdef");
+    for (size_t i = 0; i < n; i++) {
+        bool fits = (name[i] >= 'a' && name[i] <= 'z') || (name[i] >= 'A' && name[i] <= 'Z') ||
+                    (name[i] >= '0' && name[i] <= '9') || (i && strchr("._-", name[i]));
+        if (!fits)
+            n = 0;
+    }
+    if (n == 0 || n > LAYER_NAME_MAX)
+        return err_say(e, ERR_POLICY, "--cow=%s: a layer's name has 1 to %d letters, digits, '.', '_' and '-'", name,
+                       LAYER_NAME_MAX);
+    if (digits == n)
+        return err_hint(e, err_say(e, ERR_POLICY, "--cow=%s: this name looks like the ID of a layer", name),
+                        "use a name with a letter beyond f");
+    return 0;
+}
+
+/*
+ * The time from which on a change of the host is one "since the start": of a nameless file on the workspace's own file
+ * system, whose clock may be a server's; where there are none, of our lock. Both leave nothing in the workspace.
+ */
+static int look_at_clock(const char *workspace, int lock, struct timespec *ret)
+{
+    struct stat st;
+    auto_fd int fd = open(workspace, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    if (fstat(fd >= 0 ? fd : lock, &st) < 0)
+        return -errno;
+    *ret = st.st_ctim;
+    return 0;
+}
+
+static int put_layer_record(const struct layer_held *l, bool synced, struct err *e)
+{
+    auto_buf struct buf text = BUF(MAX_LAYER_RECORD);
+    struct json j = JSON(&text);
+    const struct layer *layer = &l->layer;
+    json_object(&j, NULL);
+    json_int(&j, "v", 1);
+    json_text(&j, "id", layer->id);
+    json_text_or_null(&j, "name", layer->name);
+    json_text(&j, "workspace", layer->workspace);
+    json_uint(&j, "dev", layer->device);
+    json_uint(&j, "ino", layer->ino);
+    json_object(&j, "t0");
+    json_int(&j, "sec", layer->since / 1000000000);
+    json_int(&j, "nsec", layer->since % 1000000000);
+    json_object_end(&j);
+    json_text(&j, "boot", layer->boot);
+    json_int(&j, "created", layer->created);
+    json_bool(&j, "synced", synced);
+    json_text_or_null(&j, "from", layer->from);
+    json_null(&j, "session");
+    json_array(&j, "command");
+    for (size_t i = 0; l->ask.command && l->ask.command[i] && i < 64; i++)
+        json_str(&j, NULL, (struct str){l->ask.command[i], strnlen(l->ask.command[i], 1024)});
+    json_array_end(&j);
+    json_object_end(&j);
+    if (!buf_ok(&text))
+        return err_sys(e, ERR_SYSTEM, ENOMEM, "layer %s", layer->id);
+    auto_fd int fd = openat(layer->dir, "record.new", O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+    int no = fd < 0 ? -errno : fd_write_all(fd, text.p, text.n);
+    /* What is not synced yet need not survive anything. */
+    if (no == 0 && synced && fsync(fd) < 0)
+        no = -errno;
+    if (no == 0 && renameat(layer->dir, "record.new", layer->dir, "record") < 0)
+        no = -errno;
+    if (no == 0 && synced && fsync(layer->dir) < 0)
+        no = -errno;
+    return no < 0 ? err_sys(e, ERR_SYSTEM, -no, "layer %s: cannot write its record", layer->id) : 0;
+}
+
+/* Shared at first: one that is only looked at is not in use. */
+static int lock_of(int dir)
+{
+    return openat(dir, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+}
+
+/* An overlay shows mode, owner and times of its upper directory as those of the workspace. */
+static int make_upper(int dir, const struct stat *workspace)
+{
+    if (mkdirat(dir, "upper", 0700) < 0 || mkdirat(dir, "work", 0700) < 0)
+        return -errno;
+    auto_fd int upper = openat(dir, "upper", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    const struct timespec times[2] = {workspace->st_atim, workspace->st_mtim};
+    struct stat st;
+    if (upper < 0 || fstat(upper, &st) < 0)
+        return -errno;
+    if ((st.st_uid != workspace->st_uid || st.st_gid != workspace->st_gid) &&
+        fchown(upper, workspace->st_uid, workspace->st_gid) < 0)
+        return -errno;
+    if (fchmod(upper, workspace->st_mode & 07777) < 0 || futimens(upper, times) < 0)
+        return -errno;
+    return 0;
+}
+
+static int make_layers(const char *state, struct arena *mem, int *ret, struct err *e)
+{
+    const char *path = arena_printf(mem, "%s/" LAYERS, state);
+    if (!path)
+        return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot make a layer");
+    /* The state directory has been made by whoever planned before; on a first run it is missing with its parents. */
+    for (char *slash = strchr(path + 1, '/');; slash = strchr(slash + 1, '/')) {
+        if (slash)
+            *slash = 0;
+        int no = access(path, F_OK) == 0 || mkdir(path, 0700) == 0 || errno == EEXIST ? 0 : errno;
+        if (no)
+            return err_sys(e, ERR_SYSTEM, no, "cannot make the directory '%s' for layers", path);
+        if (!slash)
+            break;
+        *slash = '/';
+    }
+    *ret = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    return *ret < 0 ? err_sys(e, ERR_SYSTEM, errno, "cannot open '%s'", path) : 0;
+}
+
+static int begin_layer(struct layer_held *l, const struct stat *workspace, struct arena *mem, struct err *e)
+{
+    struct timespec since = {0};
+    char boot[40];
+    int no = make_upper(l->layer.dir, workspace);
+    if (no == -EPERM)
+        return err_hint(
+            e, err_say(e, ERR_CANNOT, "--cow: the workspace '%s' belongs to another user or group", l->ask.workspace),
+            "run as its owner");
+    if (no == 0)
+        no = read_boot(boot);
+    if (no == 0)
+        no = look_at_clock(l->ask.workspace, l->lock, &since);
+    if (no < 0)
+        return err_sys(e, ERR_SYSTEM, -no, "cannot make a layer of '%s'", l->ask.workspace);
+    l->layer.workspace = l->ask.workspace;
+    l->layer.name = l->ask.name;
+    l->layer.boot = arena_text(mem, boot);
+    l->layer.device = workspace->st_dev;
+    l->layer.ino = workspace->st_ino;
+    l->layer.since = (int64_t)since.tv_sec * 1000000000 + since.tv_nsec;
+    l->layer.created = time(NULL);
+    return l->layer.boot ? put_layer_record(l, false, e) : err_sys(e, ERR_SYSTEM, ENOMEM, "cannot make a layer");
+}
+
+static int make_layer(const char *state, struct arena *mem, struct layer_held *l, struct err *e)
+{
+    struct stat workspace;
+    auto_fd int layers = -1;
+    uint64_t number;
+    int r = make_layers(state, mem, &layers, e);
+    if (r < 0)
+        return r;
+    if (stat(l->ask.workspace, &workspace) < 0)
+        return err_sys(e, ERR_SYSTEM, errno, "--cow: the workspace '%s'", l->ask.workspace);
+    if (getrandom(&number, sizeof number, 0) != sizeof number)
+        return err_sys(e, ERR_SYSTEM, errno, "cannot make a layer");
+    snprintf(l->layer.id, sizeof l->layer.id, "%016llx", (unsigned long long)number);
+    if (mkdirat(layers, l->layer.id, 0700) < 0)
+        return err_sys(e, ERR_SYSTEM, errno, "cannot make the layer '%s/" LAYERS "/%s'", state, l->layer.id);
+    l->layer.dir = openat(layers, l->layer.id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    l->lock = l->layer.dir < 0 ? -1 : lock_of(l->layer.dir);
+    if (l->lock < 0 || flock(l->lock, LOCK_EX | LOCK_NB) < 0)
+        return err_sys(e, ERR_SYSTEM, errno, "cannot lock the layer '%s'", l->layer.id);
+    return begin_layer(l, &workspace, mem, e);
+}
+
+/* One that was used before. What changed below it meanwhile is found at apply, as its t0 stays. */
+static int take_up(struct layer_held *l, struct arena *mem, struct err *e)
+{
+    const struct layer *layer = &l->layer;
+    struct stat st;
+    char boot[40];
+    if (strcmp(layer->workspace, l->ask.workspace) != 0)
+        return err_hint(e,
+                        err_say(e, ERR_POLICY, "--cow=%s: this layer is of the workspace '%s', not of '%s'",
+                                l->ask.name, layer->workspace, l->ask.workspace),
+                        "use another name");
+    if (stat(layer->workspace, &st) < 0 || st.st_dev != layer->device || st.st_ino != layer->ino)
+        return err_hint(e,
+                        err_say(e, ERR_REFUSED,
+                                "--cow=%s: '%s' is not the directory any more that the layer was made of", l->ask.name,
+                                layer->workspace),
+                        "remove the layer: pinfold discard");
+    if (layer_is_doubtful(layer))
+        return err_hint(e,
+                        err_say(e, ERR_REFUSED,
+                                "--cow=%s: layer %s may be damaged, because the machine stopped before it was written "
+                                "to the disk",
+                                l->ask.name, layer->id),
+                        "look at it with pinfold diff, then remove it with pinfold discard");
+    int r = layer_take(layer, true, &l->lock, e);
+    if (r < 0)
+        return r;
+    if (read_boot(boot) < 0 || !(l->layer.boot = arena_text(mem, boot)))
+        return err_sys(e, ERR_SYSTEM, ENOMEM, "layer %s", layer->id);
+    return put_layer_record(l, false, e);
+}
+
+int layer_hold(const char *state, const struct layer_ask *ask, struct arena *mem, struct layer_held *ret, struct err *e)
+{
+    struct err none = {0};
+    *ret = LAYER_HELD;
+    ret->ask = *ask;
+    int r = ask->name ? check_layer_name(ask->name, e) : -ENOENT;
+    if (r == 0) {
+        r = layer_open(state, ask->name, ask->workspace, mem, &ret->layer, &none);
+        if (r == 0)
+            r = take_up(ret, mem, e);
+        else if (r != -ENOENT)
+            *e = none;
+    }
+    if (r == -ENOENT && ret->layer.dir < 0) {
+        ret->fresh = true;
+        r = make_layer(state, mem, ret, e);
+    }
+    if (r == 0) {
+        ret->path = arena_printf(mem, "%s/" LAYERS "/%s", state, ret->layer.id);
+        r = ret->path ? 0 : err_sys(e, ERR_SYSTEM, ENOMEM, "cannot make a layer");
+    }
+    if (r < 0)
+        layer_release(ret);
+    return r;
+}
+
+int layer_seal(struct layer_held *l, struct err *e)
+{
+    auto_fd int upper = openat(l->layer.dir, "upper", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (upper < 0 || syncfs(upper) < 0)
+        return err_sys(e, ERR_SYSTEM, errno, "layer %s: cannot write it to the disk", l->layer.id);
+    l->layer.synced = true;
+    return put_layer_record(l, true, e);
+}
+
+bool layer_is_empty(const struct layer *l)
+{
+    int fd = openat(l->dir, "upper", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    if (!d) {
+        (void)close_fd(fd);
+        return false;
+    }
+    bool empty = true;
+    errno = 0;
+    for (struct dirent *entry; empty && (entry = readdir(d));)
+        empty = strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0;
+    if (errno)
+        empty = false;
+    (void)closedir(d);
+    return empty;
+}
+
+void layer_release(struct layer_held *l)
+{
+    layer_close(&l->layer);
+    l->lock = close_fd(l->lock);
+}
+
+int layer_take(const struct layer *l, bool idle, int *ret_lock, struct err *e)
+{
+    struct stat st;
+    auto_fd int fd = lock_of(l->dir);
+    if (fd < 0)
+        return err_sys(e, ERR_SYSTEM, errno, "layer %s: cannot open its lock", l->id);
+    if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+        int r = errno == EWOULDBLOCK ? err_sys(e, ERR_REFUSED, EBUSY, "layer %s is used by a running box", l->id)
+                                     : err_sys(e, ERR_SYSTEM, errno, "layer %s: cannot lock it", l->id);
+        return r;
+    }
+    if (fstatat(l->dir, "record", &st, AT_SYMLINK_NOFOLLOW) < 0) /* removed between opening and locking */
+        return err_sys(e, ERR_REFUSED, ENOENT, "layer %s", l->id);
+    if (idle && fstatat(l->dir, "journal", &st, AT_SYMLINK_NOFOLLOW) == 0)
+        return err_hint(e, err_sys(e, ERR_REFUSED, EBUSY, "layer %s: an apply was interrupted", l->id),
+                        "finish it first: pinfold apply");
+    *ret_lock = take_fd(&fd);
+    return 0;
+}
+
+bool layer_is_doubtful(const struct layer *l)
+{
+    char boot[40];
+    return !l->synced && (!l->boot || read_boot(boot) < 0 || strcmp(boot, l->boot) != 0);
+}
+
+bool layer_is_used(const struct layer *l)
+{
+    auto_fd int fd = openat(l->dir, "lock", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    return fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
+}

@@ -1,0 +1,44 @@
+/*
+ * Layers as a box uses them: made or taken up again before it starts, held while it lives, sealed when it has ended.
+ */
+#pragma once
+#include "layer/layer.h"
+
+struct layer_ask {
+    const char *workspace;      /* absolute and real */
+    const char *name;           /* a layer that stays for further boxes; NULL: one without a name */
+    const char *const *command; /* what the box runs, for people; NULL-terminated, or NULL */
+};
+
+/* A layer that this process holds: nobody else starts a box with it, applies or removes it. */
+struct layer_held {
+    struct layer layer;
+    int lock;         /* flock()ed; -1: none is held */
+    bool fresh;       /* made by this call */
+    const char *path; /* STATE/layers/ID */
+    struct layer_ask ask;
+};
+#define LAYER_HELD ((struct layer_held){.layer.dir = -1, .lock = -1})
+
+/*
+ * Makes a layer of the workspace in the state directory `state`, or takes up the one of ask->name. Its record says that
+ * it is not on the disk yet. Refused with a sentence: a name that is none, a layer of another workspace, one that
+ * another box uses, and one that a stop of the machine may have damaged. `mem` must live as long as `ret`.
+ */
+int layer_hold(const char *state, const struct layer_ask *ask, struct arena *mem, struct layer_held *ret,
+               struct err *e);
+/* After the box has ended: writes all that it changed to the disk, then the record that says so. */
+int layer_seal(struct layer_held *l, struct err *e);
+/* Whether nothing at all was changed: an upper directory without a name in it. False also if it cannot be read. */
+bool layer_is_empty(const struct layer *l);
+void layer_release(struct layer_held *l);
+
+/* Holds an open layer; -EBUSY with a sentence: a box uses it, or (`idle`) an apply of it is not finished. */
+int layer_take(const struct layer *l, bool idle, int *ret_lock, struct err *e);
+/* Calls `each` with every layer of the state directory, which it closes; in no order. */
+int layer_each(const char *state, struct arena *mem, void (*each)(void *ctx, const struct layer *l), void *ctx,
+               struct err *e);
+/* Whether the machine stopped before the layer was on the disk. */
+bool layer_is_doubtful(const struct layer *l);
+/* Whether a box uses it now. */
+bool layer_is_used(const struct layer *l);

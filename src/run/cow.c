@@ -1,0 +1,233 @@
+/*
+ * The copy-on-write layer of a run. It is made before the plan, which mounts it, and held until its box has ended; then
+ * all of its file system is written out (syncfs), because the overlay itself writes nothing to the disk, and its record
+ * says that it is whole.
+ */
+#include "run/cow.h"
+
+#include <errno.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/fd.h"
+#include "run/private.h"
+#include "run/report.h"
+#include "run/world.h"
+
+#define MAX_COW_WORDS 4096
+
+int cow_begin(const struct pinfold_policy *p, const struct pinfold_run_options *o, struct arena *mem,
+              struct layer_held *held, struct plan_ask *ask, struct err *e)
+{
+    *held = LAYER_HELD;
+    if (!o->cow)
+        return 0;
+    char *real = realpath(p->policy->workspace, NULL);
+    const char *workspace = real ? arena_text(mem, real) : NULL;
+    free(real);
+    if (!workspace)
+        return err_sys(e, ERR_POLICY, errno, "--cow: the workspace '%s'", p->policy->workspace);
+    const struct layer_ask wanted = {
+        .workspace = workspace, .name = o->cow[0] ? arena_text(mem, o->cow) : NULL, .command = o->argv};
+    int r = layer_hold(p->layers.world.state, &wanted, mem, held, e);
+    ask->layer = held->path;
+    return r;
+}
+
+/* The record goes first: without it there is no layer. */
+static void remove_layer(const struct layer *l, const char *path)
+{
+    (void)unlinkat(l->dir, "record", 0);
+    remove_tree(AT_FDCWD, path);
+}
+
+static void count_changes(const struct changes *all, struct box_layer *ret)
+{
+    for (size_t i = 0; i < all->n; i++) {
+        const struct change *c = &all->all[i];
+        ret->edited += c->kind == CHANGE_EDITED;
+        ret->added += c->kind == CHANGE_ADDED;
+        ret->deleted += c->kind == CHANGE_DELETED;
+        ret->waiting += (c->alarms & ALARMS_WAIT) != 0;
+    }
+}
+
+static int read_changes(const struct policy *policy, const struct layer *l, struct arena *mem, struct changes *ret,
+                        struct err *e)
+{
+    auto_fd int upper = openat(l->dir, "upper", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    auto_fd int workspace = open(l->workspace, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    struct layer_guarded *names;
+    struct layer_trees t = {
+        .upper = upper, .workspace = workspace, .store = l->dir, .since = l->since, .id = l->id, .path = l->workspace};
+    if (upper < 0 || workspace < 0)
+        return err_sys(e, ERR_SYSTEM, errno, "layer %s: cannot open it and its workspace", l->id);
+    if (layer_guarded_names(policy, mem, &names, &t.n_guarded) < 0)
+        return err_sys(e, ERR_SYSTEM, ENOMEM, "layer %s", l->id);
+    t.guarded = names;
+    return changes_read(&t, mem, ret, e);
+}
+
+void cow_say(const struct pinfold_run_options *o, const struct box_layer *n)
+{
+    auto_buf struct buf words = BUF(MAX_COW_WORDS);
+    if (!o->say || !n->id[0] || !n->kept || !(n->edited + n->added + n->deleted))
+        return;
+    buf_printf(&words, "layer %.8s: %llu changed, %llu new, %llu deleted", n->id, (unsigned long long)n->edited,
+               (unsigned long long)n->added, (unsigned long long)n->deleted);
+    if (n->waiting)
+        buf_printf(&words, "; %llu of them must be named to be applied", (unsigned long long)n->waiting);
+    o->say(o->say_ctx, PINFOLD_SAY_NOTE, buf_cstr(&words));
+    buf_free(&words);
+    buf_printf(
+        &words,
+        "nothing of it is in the workspace yet: pinfold diff %.8s, pinfold apply %.8s --all, pinfold discard %.8s",
+        n->id, n->id, n->id);
+    o->say(o->say_ctx, PINFOLD_SAY_NOTE, buf_cstr(&words));
+}
+
+int cow_end(const struct pinfold_policy *p, const struct pinfold_run_options *o, struct arena *mem,
+            struct layer_held *held, int r, struct box_layer *ret, struct err *e)
+{
+    struct layer *l = &held->layer;
+    struct changes all = {0};
+    struct err why = {0};
+    *ret = (struct box_layer){.kept = true};
+    if (l->dir < 0)
+        return r;
+    memcpy(ret->id, l->id, sizeof ret->id);
+    if ((!l->name || (r < 0 && held->fresh)) && layer_is_empty(l)) {
+        remove_layer(l, held->path);
+        ret->kept = false;
+        layer_release(held);
+        return r;
+    }
+    int sealed = layer_seal(held, &why);
+    /* The command has run: that its changes cannot be counted is no reason to lose its result. */
+    if (sealed == 0 && r >= 0) {
+        struct err untold = {0};
+        if (read_changes(p->policy, l, mem, &all, &untold) == 0) {
+            count_changes(&all, ret);
+        } else if (o->say) {
+            o->say(o->say_ctx, PINFOLD_SAY_WARNING, untold.text);
+        }
+    } else if (sealed < 0 && r >= 0) {
+        r = err_wrap(e, (*e = why, sealed),
+                     "the command has ended, but its changes may be lost when the machine stops");
+    }
+    layer_release(held);
+    return r;
+}
+
+/* ---- layers as a list, and without them ---- */
+
+#define BYTES_DEPTH 200 /* descriptors that are open at one time; what lies deeper is not counted */
+
+/* On the disk, of the directory `name` in `dir` and what is below it; a file of several names counts once in all. */
+static uint64_t tree_bytes(int dir, const char *name, unsigned depth)
+{
+    uint64_t bytes = 0;
+    int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    if (!d) {
+        (void)close_fd(fd);
+        return 0;
+    }
+    for (struct dirent *e; (e = readdir(d));) {
+        struct stat st;
+        if (same(e->d_name, ".") || same(e->d_name, "..") || fstatat(fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+            continue;
+        bytes += (uint64_t)st.st_blocks * 512 / (S_ISDIR(st.st_mode) ? 1 : (uint64_t)st.st_nlink);
+        if (S_ISDIR(st.st_mode) && depth < BYTES_DEPTH)
+            bytes += tree_bytes(fd, e->d_name, depth + 1);
+    }
+    (void)closedir(d);
+    return bytes;
+}
+
+static const char *layer_state(const struct layer *l)
+{
+    return layer_is_used(l) ? "used" : layer_is_doubtful(l) ? "doubtful" : l->synced ? "kept" : "unsynced";
+}
+
+static void list_layer(void *ctx, const struct layer *l)
+{
+    struct json *j = ctx;
+    json_object(j, NULL);
+    json_text(j, "id", l->id);
+    json_text_or_null(j, "name", l->name);
+    json_text(j, "workspace", l->workspace);
+    json_int(j, "created", l->created);
+    json_text(j, "state", layer_state(l));
+    json_uint(j, "bytes", tree_bytes(l->dir, "upper", 0));
+    json_object_end(j);
+}
+
+int pinfold_layers_report(struct pinfold_report **ret, struct pinfold_error *error)
+{
+    auto_arena struct arena *mem = arena_new(MAX_PLAN_ARENA);
+    struct pinfold_report *report = report_new();
+    const char *state = NULL;
+    struct err e = {0};
+    int r = mem ? world_state(mem, &state, &e) : err_sys(&e, ERR_SYSTEM, ENOMEM, "cannot list the layers");
+    if (r < 0 || !report)
+        return report_give(report, r, &e, ret, error);
+    struct json j = JSON_TREE(&report->values);
+    json_object(&j, NULL);
+    json_array(&j, "layers");
+    r = layer_each(state, mem, list_layer, &j, &e);
+    json_array_end(&j);
+    json_object_end(&j);
+    return report_give(report, r, &e, ret, error);
+}
+
+/* Against boxes, then against an apply. */
+static int discard_layer(const struct layer *l, const char *path, struct err *e)
+{
+    const struct layer_trees t = {.store = l->dir, .id = l->id};
+    auto_fd int lock = -1;
+    int r = layer_take(l, true, &lock, e);
+    if (r < 0)
+        return r;
+    auto_fd int applying = transaction_lock(&t, e);
+    if (applying < 0)
+        return applying;
+    remove_layer(l, path);
+    return 0;
+}
+
+int pinfold_layer_discard_report(const struct pinfold_layer_options *options, struct pinfold_report **ret,
+                                 struct pinfold_error *error)
+{
+    auto_arena struct arena *mem = arena_new(MAX_PLAN_ARENA);
+    struct pinfold_report *report = report_new();
+    struct pinfold_layer_options o;
+    struct layer l = {.dir = -1};
+    struct world world;
+    struct err e = {0};
+    int r = take_options(&o, sizeof o, options, options ? options->size : 0, &e);
+    if (r == 0 && (!mem || !report))
+        r = err_sys(&e, ERR_SYSTEM, ENOMEM, "cannot remove the layer");
+    if (r == 0 && o.paths && o.paths[0])
+        r = err_say(&e, ERR_POLICY, "discard removes a whole layer, and '%s' is a path", o.paths[0]);
+    if (r == 0)
+        r = world_look(mem, o.cwd, &world, &e);
+    if (r == 0)
+        r = layer_open(world.state, o.layer, world.cwd, mem, &l, &e);
+    const char *path = r == 0 ? arena_printf(mem, "%s/" LAYERS "/%s", world.state, l.id) : NULL;
+    if (r == 0)
+        r = path ? discard_layer(&l, path, &e) : err_sys(&e, ERR_SYSTEM, ENOMEM, "cannot remove the layer");
+    if (r == 0) {
+        struct json j = JSON_TREE(&report->values);
+        json_object(&j, NULL);
+        layer_put(&j, &l);
+        json_object_end(&j);
+    }
+    layer_close(&l);
+    return report_give(report, r, &e, ret, error);
+}

@@ -1,0 +1,22 @@
+/* The copy-on-write layer of a run, and layers as a list: made before the plan, sealed and told after the box. */
+#pragma once
+#include "base/json.h"
+#include "layer/change.h"
+#include "layer/store.h"
+#include "run/direct.h"
+
+/* With o->cow: makes or takes up the layer; `ask` then names it. `held` must be released with cow_end(). */
+int cow_begin(const struct pinfold_policy *p, const struct pinfold_run_options *o, struct arena *mem,
+              struct layer_held *held, struct plan_ask *ask, struct err *e);
+/*
+ * `r`: how the run went. Writes the layer to the disk and counts what is in it, or removes it if nothing was changed.
+ * Returns r, or why the layer could not be kept.
+ */
+int cow_end(const struct pinfold_policy *p, const struct pinfold_run_options *o, struct arena *mem,
+            struct layer_held *held, int r, struct box_layer *ret, struct err *e);
+/* After all else: how many changes wait, and what to do with them. */
+void cow_say(const struct pinfold_run_options *o, const struct box_layer *n);
+/* "layer": {"id", "name", "workspace", "created"}. */
+void layer_put(struct json *j, const struct layer *l);
+/* What a policy guards, as apply asks for it; in `mem`. */
+int layer_guarded_names(const struct policy *policy, struct arena *mem, struct layer_guarded **ret, size_t *ret_n);

@@ -1,0 +1,371 @@
+/* The library's functions for copy-on-write layers: opens a layer and its workspace, and reports what it changes and what was done. */
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include "base/fd.h"
+#include "layer/change.h"
+#include "layer/layer.h"
+#include "run/direct.h"
+#include "run/cow.h"
+#include "run/report.h"
+
+#define MAX_LAYER_ARENA ((size_t)3 << 30)
+
+struct opened_layer {
+    struct arena *mem;
+    struct world world;
+    struct layer layer;
+    struct layer_trees trees;
+    const char *const *paths; /* relative; NULL: all */
+    int lock;                 /* against boxes; -1 */
+    bool all;                 /* the caller says so */
+    struct err e;
+};
+
+static void opened_close(struct opened_layer *o)
+{
+    layer_close(&o->layer);
+    o->trees.upper = close_fd(o->trees.upper);
+    o->trees.workspace = close_fd(o->trees.workspace);
+    o->lock = close_fd(o->lock);
+    o->mem = arena_free(o->mem);
+}
+#define auto_opened __attribute__((cleanup(opened_close)))
+
+static int layers_no_memory(struct opened_layer *o)
+{
+    return err_sys(&o->e, ERR_SYSTEM, ENOMEM, "cannot read the layer");
+}
+
+int layer_guarded_names(const struct policy *policy, struct arena *mem, struct layer_guarded **ret, size_t *ret_n)
+{
+    struct layer_guarded *names = arena_zero(mem, (policy->n_guards + 2) * sizeof *names);
+    size_t n = 0;
+    if (!names)
+        return -ENOMEM;
+    for (size_t i = 0; i < policy->n_guards; i++) {
+        const struct guard_name *g = &policy->guards[i];
+        if (!g->everyday || policy->everyday == EVERYDAY_GUARD)
+            names[n++] = (struct layer_guarded){
+                .name = g->name, .any_depth = g->place == GUARD_ANY_DEPTH, .pattern = g->pattern};
+    }
+    names[n++] = (struct layer_guarded){.name = ".pinfold"};
+    *ret = names;
+    *ret_n = n;
+    return 0;
+}
+
+/*
+ * Guarded names are those of the policy that holds in the workspace now; what the layer itself holds of policies does
+ * not count.
+ */
+static int take_guarded(struct opened_layer *o)
+{
+    const struct pinfold_policy_options po = {.size = sizeof po, .cwd = o->layer.workspace};
+    struct layers texts;
+    struct policy *policy = NULL;
+    struct layer_guarded *names;
+    int r = layers_load(&po, o->mem, &texts, &policy, &o->e);
+    if (r < 0)
+        return r;
+    if (layer_guarded_names(policy, o->mem, &names, &o->trees.n_guarded) < 0)
+        return layers_no_memory(o);
+    o->trees.guarded = names;
+    return 0;
+}
+
+/* It must be the very directory that the box had. */
+static int open_workspace(struct opened_layer *o)
+{
+    const struct layer *l = &o->layer;
+    struct stat st;
+    int fd = open(l->workspace, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &st) < 0) {
+        const int no = errno;
+        (void)close_fd(fd);
+        return err_sys(&o->e, ERR_SYSTEM, no, "layer %s: cannot open its workspace '%s'", l->id, l->workspace);
+    }
+    o->trees.workspace = fd;
+    if ((uint64_t)st.st_dev == l->device && (uint64_t)st.st_ino == l->ino)
+        return 0;
+    return err_hint(&o->e,
+                    err_say(&o->e, ERR_REFUSED, "layer %s: '%s' is not the directory any more that the box had", l->id,
+                            l->workspace),
+                    "move it back, or remove the layer: pinfold discard");
+}
+
+static int take_paths(struct opened_layer *o, const char *const *given)
+{
+    const char **paths = NULL;
+    size_t n = 0;
+    for (size_t i = 0; given && given[i]; i++) {
+        const char **slot = arena_push(o->mem, &paths, &n, sizeof *slot);
+        if (!slot)
+            return layers_no_memory(o);
+        *slot = path_given(o->mem, o->layer.workspace, o->world.cwd, given[i], &o->e);
+        if (!*slot)
+            return -EINVAL;
+    }
+    if (n && !arena_push(o->mem, &paths, &n, sizeof *paths))
+        return layers_no_memory(o);
+    o->paths = paths;
+    return 0;
+}
+
+static int open_wanted(const struct pinfold_layer_options *given, struct opened_layer *o)
+{
+    struct pinfold_layer_options options;
+    *o = (struct opened_layer){.layer.dir = -1, .trees.upper = -1, .trees.workspace = -1, .lock = -1};
+    int r = take_options(&options, sizeof options, given, given ? given->size : 0, &o->e);
+    if (r == 0 && !(o->mem = arena_new(MAX_LAYER_ARENA)))
+        r = layers_no_memory(o);
+    if (r == 0)
+        r = world_look(o->mem, options.cwd, &o->world, &o->e);
+    if (r == 0)
+        r = layer_open(o->world.state, options.layer, o->world.cwd, o->mem, &o->layer, &o->e);
+    if (r < 0)
+        return r;
+    if (o->layer.from)
+        return err_say(&o->e, ERR_CANNOT, "layer %s stands on another layer, %s, which is not supported here",
+                       o->layer.id, o->layer.from);
+    o->all = options.all != 0;
+    o->trees.store = o->layer.dir;
+    o->trees.id = o->layer.id;
+    o->trees.path = o->layer.workspace;
+    o->trees.since = o->layer.since;
+    o->trees.upper = openat(o->layer.dir, "upper", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (o->trees.upper < 0)
+        return err_sys(&o->e, ERR_SYSTEM, errno, "layer %s: cannot open 'upper'", o->layer.id);
+    r = open_workspace(o);
+    if (r == 0)
+        r = take_paths(o, options.paths);
+    return r < 0 ? r : take_guarded(o);
+}
+
+/* The same for what changes the workspace: no box may be writing to the layer. */
+static int open_idle(const struct pinfold_layer_options *given, struct opened_layer *o)
+{
+    int r = open_wanted(given, o);
+    return r < 0 ? r : layer_take(&o->layer, false, &o->lock, &o->e);
+}
+
+/* ---- as values ---- */
+
+static const char *layer_type(uint32_t mode)
+{
+    return S_ISREG(mode)    ? "file"
+           : S_ISDIR(mode)  ? "directory"
+           : S_ISLNK(mode)  ? "link"
+           : S_ISFIFO(mode) ? "fifo"
+           : S_ISSOCK(mode) ? "socket"
+                            : "device";
+}
+
+static void put_layer_side(struct json *j, const char *name, const struct object *o, const char *target)
+{
+    char mode[16];
+    if (!o->mode) {
+        json_null(j, name);
+        return;
+    }
+    snprintf(mode, sizeof mode, "%04o", o->mode & 07777);
+    json_object(j, name);
+    json_text(j, "type", layer_type(o->mode));
+    json_text(j, "mode", mode);
+    json_uint(j, "size", o->size);
+    json_text_or_null(j, "target", target);
+    json_object_end(j);
+}
+
+static void put_layer_words(struct json *j, const char *name, unsigned bits, const char *const *words)
+{
+    json_array(j, name);
+    for (unsigned i = 0; words[i]; i++) {
+        if (bits & 1u << i)
+            json_text(j, NULL, words[i]);
+    }
+    json_array_end(j);
+}
+
+static void put_layer_path(struct json *j, const char *path)
+{
+    json_text(j, "path", path);
+    if (!utf8_valid(str_of(path)))
+        json_base64(j, "path_base64", str_of(path));
+}
+
+static void put_layer_change(struct json *j, const struct layer_trees *t, const struct change *c, bool count)
+{
+    static const char *const kinds[] = {
+        [CHANGE_ADDED] = "added", [CHANGE_EDITED] = "edited", [CHANGE_DELETED] = "deleted"};
+    static const char *const whats[] = {"content", "mode", "type", "attributes", "owner", NULL};
+    static const char *const alarms[] = {"guarded", "link-out", "special", "setuid", "executable", "git", NULL};
+    uint64_t added = 0, removed = 0;
+    json_object(j, NULL);
+    put_layer_path(j, c->path);
+    json_text(j, "kind", kinds[c->kind]);
+    put_layer_words(j, "what", c->what, whats);
+    put_layer_words(j, "alarms", c->alarms, alarms);
+    json_bool(j, "waits", (c->alarms & ALARMS_WAIT) != 0);
+    put_layer_side(j, "old", &c->old, c->old_link);
+    put_layer_side(j, "new", &c->new, c->new_link);
+    json_text_or_null(j, "conflict", c->conflict);
+    if (count && patch_count(t, c, &added, &removed) > 0) {
+        json_uint(j, "lines_added", added);
+        json_uint(j, "lines_removed", removed);
+    }
+    json_object_end(j);
+}
+
+void layer_put(struct json *j, const struct layer *l)
+{
+    json_object(j, "layer");
+    json_text(j, "id", l->id);
+    json_text_or_null(j, "name", l->name);
+    json_text(j, "workspace", l->workspace);
+    json_int(j, "created", l->created);
+    json_object_end(j);
+}
+
+static int put_git(struct opened_layer *o, const struct changes *all, struct json *j)
+{
+    auto_buf struct buf out = BUF(1u << 20);
+    int r = gitview_put(&o->trees, all, &out, &o->e);
+    struct str text = buf_view(&out);
+    json_array(j, "git");
+    while (text.n) {
+        struct str line = str_until(&text, '\n');
+        json_str(j, NULL, line);
+    }
+    json_array_end(j);
+    return r;
+}
+
+int pinfold_layer_diff_report(const struct pinfold_layer_options *options, int count, struct pinfold_report **ret,
+                              struct pinfold_error *error)
+{
+    auto_opened struct opened_layer o;
+    struct pinfold_report *report = report_new();
+    struct changes all;
+    int r = open_wanted(options, &o);
+    if (r == 0)
+        r = changes_read(&o.trees, o.mem, &all, &o.e);
+    if (r < 0 || !report)
+        return report_give(report, r, &o.e, ret, error);
+    struct json j = JSON_TREE(&report->values);
+    json_object(&j, NULL);
+    layer_put(&j, &o.layer);
+    json_bool(&j, "interrupted", all.interrupted);
+    json_array(&j, "changes");
+    for (size_t i = 0; i < all.n; i++) {
+        if (path_wanted(all.all[i].path, o.paths, NULL))
+            put_layer_change(&j, &o.trees, &all.all[i], count != 0);
+    }
+    json_array_end(&j);
+    r = put_git(&o, &all, &j);
+    json_object_end(&j);
+    return report_give(report, r, &o.e, ret, error);
+}
+
+int pinfold_layer_patch(const struct pinfold_layer_options *options, int fd, struct pinfold_report **ret,
+                        struct pinfold_error *error)
+{
+    auto_opened struct opened_layer o;
+    struct pinfold_report *report = report_new();
+    struct changes all = {0};
+    int r = open_wanted(options, &o);
+    if (r == 0)
+        r = changes_read(&o.trees, o.mem, &all, &o.e);
+    if (r < 0 || !report)
+        return report_give(report, r, &o.e, ret, error);
+    struct json j = JSON_TREE(&report->values);
+    json_object(&j, NULL);
+    layer_put(&j, &o.layer);
+    json_array(&j, "left_out");
+    for (size_t i = 0; r >= 0 && i < all.n; i++) {
+        auto_buf struct buf out = BUF((size_t)2 << 30);
+        const char *why = NULL;
+        if (!path_wanted(all.all[i].path, o.paths, NULL))
+            continue;
+        r = patch_of(&o.trees, &all.all[i], &out, &why, &o.e);
+        int no = r < 0 ? 0 : fd_write_all(fd, out.p, out.n);
+        if (no < 0)
+            r = err_sys(&o.e, ERR_SYSTEM, -no, "cannot write the patch");
+        if (r >= 0 && why) {
+            json_object(&j, NULL);
+            put_layer_path(&j, all.all[i].path);
+            json_text(&j, "why", why);
+            json_object_end(&j);
+        }
+    }
+    json_array_end(&j);
+    json_object_end(&j);
+    return report_give(report, r < 0 ? r : 0, &o.e, ret, error);
+}
+
+static int give_outcome(struct opened_layer *o, int r, const struct outcome *done, struct pinfold_report **ret,
+                        struct pinfold_error *error)
+{
+    struct pinfold_report *report = report_new();
+    if (r < 0 || !report)
+        return report_give(report, r, &o->e, ret, error);
+    struct json j = JSON_TREE(&report->values);
+    json_object(&j, NULL);
+    layer_put(&j, &o->layer);
+    json_bool(&j, "resumed", done->resumed);
+    json_uint(&j, "number", done->number);
+    json_array(&j, "done");
+    for (size_t i = 0; i < done->n_done; i++) {
+        json_object(&j, NULL);
+        put_layer_path(&j, done->done[i]);
+        json_object_end(&j);
+    }
+    json_array_end(&j);
+    json_array(&j, "refused");
+    for (size_t i = 0; i < done->n_refused; i++) {
+        json_object(&j, NULL);
+        put_layer_path(&j, done->refused[i].path);
+        json_text(&j, "why", done->refused[i].why);
+        json_object_end(&j);
+    }
+    json_array_end(&j);
+    json_object_end(&j);
+    return report_give(report, 0, &o->e, ret, error);
+}
+
+int pinfold_layer_apply_report(const struct pinfold_layer_options *options, struct pinfold_report **ret,
+                               struct pinfold_error *error)
+{
+    auto_opened struct opened_layer o;
+    struct outcome done = {0};
+    int r = open_idle(options, &o);
+    if (r == 0 && !o.paths && !o.all)
+        r = err_say(&o.e, ERR_POLICY, "apply: name the paths, or write --all; what there is: pinfold diff");
+    if (r == 0 && o.paths && o.all)
+        r = err_say(&o.e, ERR_POLICY, "apply: --all and paths: write one of them (is '%.200s' meant as a layer?)",
+                    options->paths[0]);
+    if (r == 0 && !o.paths && layer_is_doubtful(&o.layer))
+        r = err_hint(&o.e,
+                     err_say(&o.e, ERR_REFUSED,
+                             "layer %s may be damaged, because the machine stopped before it was written to the disk",
+                             o.layer.id),
+                     "look at each file and apply the good ones by name");
+    if (r == 0)
+        r = layer_apply(&o.trees, o.paths, o.mem, &done, &o.e);
+    return give_outcome(&o, r, &done, ret, error);
+}
+
+int pinfold_layer_undo_report(const struct pinfold_layer_options *options, uint64_t number, struct pinfold_report **ret,
+                              struct pinfold_error *error)
+{
+    auto_opened struct opened_layer o;
+    struct outcome done = {0};
+    int r = open_idle(options, &o);
+    if (r == 0)
+        r = layer_undo(&o.trees, number, o.paths, o.mem, &done, &o.e);
+    return give_outcome(&o, r, &done, ret, error);
+}

@@ -1,0 +1,424 @@
+"""Cases of diff, apply and undo on layers made by real overlay mounts, as one user: cases.py SCRATCH STRIKE LABEL [NAME-REGEX...]"""
+import json
+import os
+import random
+import re
+import shutil
+import stat
+import subprocess
+import sys
+import time
+
+import kit
+
+SCRATCH, STRIKE, LABEL = sys.argv[1:4]
+WANTED = [re.compile(word) for word in sys.argv[4:]]
+ROUNDS = int(os.environ.get("LAYER_ROUNDS", "60"))  # of random schedules
+KILLS = int(os.environ.get("LAYER_KILLS", "0"))  # 0: every call; else so many, spread evenly
+failed = False
+
+
+def check(what, *more):
+    if not what:
+        raise AssertionError(" ".join(str(m) for m in more))
+
+
+def put(top, path, text, mode=0o644):
+    path = os.path.join(top, path)
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "wb") as file:
+        file.write(text if isinstance(text, bytes) else text.encode())
+    os.chmod(path, mode)
+
+
+def same_trees(a, b, what):
+    wrong = [f"{k}: {a.get(k)} {b.get(k)}" for k in sorted(set(a) | set(b)) if a.get(k) != b.get(k)]
+    check(not wrong, what, *wrong[:8])
+
+
+def small(work):
+    put(work, "a", "one\ntwo\nthree\n")
+    put(work, "gone", "gone")
+    put(work, "dir/x", "x")
+    put(work, "tree/in", "in")
+    put(work, "todir", "file")
+    put(work, "tofile/in", "in")
+    put(work, "run.sh", "#!/bin/sh\n")
+    put(work, "closed/deep", "deep")
+    put(work, "same", "same")
+    put(work, "two", "linked")
+    os.link(os.path.join(work, "two"), os.path.join(work, "names"))
+    os.symlink("a", os.path.join(work, "sl"))
+    os.chmod(os.path.join(work, "closed"), 0o555)
+
+
+SMALL = """echo four >>a; rm gone; rm -r tree; echo n >new; ln new hard; mkdir -p nd/ne; echo q >nd/ne/q; rm todir; mkdir todir
+echo i >todir/i; rm -r tofile; echo f >tofile; chmod 755 run.sh; ln -sf dir/x sl; printf same >same; chmod 700 dir
+chmod 755 closed; rm -r closed; mkdir shut; echo s >shut/s; chmod 555 shut; echo two >two; touch -d 2001-02-03 new; /usr/bin/python3 -c 'import os; os.setxattr("run.sh", "user.colour", b"red")'"""
+
+
+def new_layer(name, fill, script=None, **more):
+    layer = kit.Layer(kit.fresh(os.path.join(SCRATCH, name)), **more)
+    fill(layer.work)
+    layer.begin()
+    if script:
+        layer.box(script)
+    return layer
+
+
+def again(master, name):
+    """A copy of a layer that nobody has touched since: the copy's own times are taken for those of its beginning."""
+    top = os.path.join(SCRATCH, name)
+    kit.remove(top)
+    subprocess.run(["cp", "-a", master.top, top], check=True)
+    layer = kit.Layer(top)
+    time.sleep(0.012)
+    probe = os.path.join(top, "probe2")
+    with open(probe, "w"):
+        pass
+    began, st = os.stat(probe).st_ctime_ns, os.stat(layer.work)
+    with open(os.path.join(layer.dir, "record")) as file:
+        record = json.load(file)
+    record.update(workspace=os.path.realpath(layer.work), ino=st.st_ino, dev=st.st_dev, t0={"sec": began // 10**9, "nsec": began % 10**9})
+    with open(os.path.join(layer.dir, "record"), "w") as file:
+        json.dump(record, file)
+    time.sleep(0.012)
+    return layer
+
+
+# ---- what is read ----
+
+def reads_what_the_box_sees():
+    """The workspace with the changes of the diff made to it is what the box sees, for random edits by a slow shell script."""
+    for seed in range(6):
+        rng = random.Random(seed)
+        layer = new_layer("reads", lambda work, r=rng: random_tree(work, r), None)
+        before = kit.tree(layer.work)
+        layer.box(random_script(rng, 60))
+        box = layer.box_tree()
+        told = layer.diff()
+        expected = {}
+        for path in set(before) | set(box):
+            if path not in before:
+                expected[path] = "added"
+            elif path not in box:
+                expected[path] = "deleted"
+            elif strip(before[path]) != strip(box[path]):
+                expected[path] = "edited"
+        same_trees(expected, {p: c["kind"] for p, c in told.items()}, f"seed {seed}")
+        check(not [p for p, c in told.items() if c["conflict"]], "a conflict that nobody made", seed)
+
+
+def strip(what):
+    """Without times and numbers of hard links, which are no change by themselves."""
+    return [w for i, w in enumerate(what) if not (what[0] == stat.S_IFREG and (i == 3 or i == 4 and isinstance(w, str)))]
+
+
+def random_tree(work, rng):
+    for i in range(40):
+        put(work, f"{rng.choice(['', 'd1/', 'd1/e/', 'd2/', 'd3/f/g/'])}f{i}", f"{i}\n" * rng.randint(0, 5), rng.choice([0o644, 0o755]))
+    for i in range(5):
+        os.symlink(f"f{i}", os.path.join(work, f"s{i}"))
+    os.makedirs(os.path.join(work, "bare"))
+
+
+def random_script(rng, n):
+    names = ["d1", "d2", "d3", "d1/e", "d3/f", "bare", "n1", "n2/o"] + [f"{d}f{i}" for i in range(40) for d in ("", "d1/", "d1/e/", "d2/", "d3/f/g/")] + [f"s{i}" for i in range(5)]
+    lines = []
+    for _ in range(n):
+        a, b = rng.choice(names), rng.choice(names)
+        lines.append(rng.choice([f"rm -rf {a}", f"mkdir -p {a}", f"rm -rf {a}; mkdir {a}", f"echo {rng.random()} >{a}", f"mv -T {a} {b}", f"ln -sfn {b} {a}",
+                                 f"chmod {rng.choice(['700', '755', '644'])} {a}", f"cp -r {a} {b}", f"ln {a} {b}", f"cat {a} >>{b}"]))
+    return "\n".join(f"({line}) 2>/dev/null" for line in lines) + "\ntrue"
+
+
+def tells_what_matters():
+    def fill(work):
+        put(work, "run", "x")
+        put(work, "sub/.git/config", "[core]\n")
+        put(work, "sub/f", "f")
+    layer = new_layer("alarms", fill, "echo x >.envrc; mkdir .vscode; echo {} >.vscode/tasks.json; chmod +x run; ln -s ../../etc/passwd out; "
+                      "ln -s run in; mkfifo pipe; cp run suid; chmod 4755 suid; echo y >sub/.envrc; echo z >sub/.git/config; "
+                      "printf 'x' >\"$(printf 'esc\\033[2Jape')\"")
+    told = layer.diff()
+    check("guarded" in told[".envrc"]["alarms"] and told[".envrc"]["waits"], told[".envrc"])
+    check("guarded" in told[".vscode/tasks.json"]["alarms"], "below a guarded directory")
+    check("guarded" in told["sub/.envrc"]["alarms"], "at the top of a repository in the workspace")
+    check("executable" in told["run"]["alarms"] and "link-out" in told["out"]["alarms"] and not told["in"]["alarms"], told["in"])
+    check("special" in told["pipe"]["alarms"] and "setuid" in told["suid"]["alarms"] and "git" in told["sub/.git/config"]["alarms"], "alarms")
+    text = layer.pinfold("diff")[1]
+    check("\033" not in text and "Look at these first" in text and text.index(".envrc") < text.index("~ sub/f" if "~ sub/f" in text else "changed,"), text)
+    check("\033" not in layer.pinfold("diff", "--names")[1] + layer.pinfold("apply", "--all", ok=(1,))[1], "an escape reaches the terminal")
+    check(not os.path.exists(os.path.join(layer.work, ".envrc")), "--all has applied a guarded name")
+    for path in ("suid", "pipe", ".vscode/tasks.json", "sub/.git/config"):
+        check(not os.path.lexists(os.path.join(layer.work, path)) or path == "sub/.git/config", path)
+    check("z" not in open(os.path.join(layer.work, "sub/.git/config")).read(), "below .git")
+    check(layer.pinfold("apply", ".vscode", ok=(1,))[0] == 1, "a directory is no guarded name named itself")
+    layer.pinfold("apply", ".vscode/tasks.json", "suid", "pipe", os.path.join(layer.work, ".envrc"))
+    check(os.stat(os.path.join(layer.work, "suid")).st_mode & 0o4000, "named itself")
+    check(layer.pinfold("apply", "sub/.git/config", ok=(1,))[0] == 1 and "git" in layer.pinfold("apply", "sub/.git/config", ok=(1,))[2], ".git")
+
+
+# ---- apply and undo ----
+
+def applies_and_takes_back():
+    layer = new_layer("apply", small, SMALL)
+    before, box = kit.tree(layer.work), layer.box_tree()
+    layer.pinfold("apply", "--all")
+    after = kit.tree(layer.work)
+    box["same"] = before["same"]  # the same bytes are no change, whatever their time
+    same_trees(box, after, "apply")
+    check(layer.changes() == [], "what is applied is no change any more", layer.changes())
+    check(not os.path.exists(os.path.join(layer.work, ".pinfold")), "left behind")
+    layer.pinfold("undo")
+    same_trees(before, kit.tree(layer.work), "undo")
+    check(layer.pinfold("undo", ok=(4,))[0] == 4, "nothing to take back")
+    check(not [c for c in layer.changes() if c["conflict"]], [c for c in layer.changes() if c["conflict"]][:3], "its own undo is no change by the host")
+    layer.pinfold("apply", "--all")
+    same_trees(after, kit.tree(layer.work), "apply again")
+
+
+def by_path():
+    layer = new_layer("path", small, SMALL)
+    layer.pinfold("apply", "nd/ne/q", "a")
+    check(os.path.exists(os.path.join(layer.work, "nd/ne/q")) and not os.path.exists(os.path.join(layer.work, "new")), "only these")
+    check(layer.pinfold("apply", ok=(2,))[0] == 2, "neither a path nor --all")
+    check("nothing there" in layer.pinfold("apply", "dir/none", ok=(1,))[2], "no change there")
+    check("not in the workspace" in layer.pinfold("apply", "/etc/passwd", ok=(2,))[2], "outside")
+    check("not in the workspace" in layer.pinfold("apply", "../x", ok=(2,))[2], "outside")
+    layer.pinfold("apply", "it", "todir")
+    check(os.path.isdir(os.path.join(layer.work, "todir")), "a layer by its name")
+    layer.pinfold("undo", "--apply", "1", "a")
+    check(open(os.path.join(layer.work, "a")).read() == "one\ntwo\nthree\n" and os.path.exists(os.path.join(layer.work, "nd/ne/q")), "undo by path")
+    layer.pinfold("undo", "--apply", "1")
+    check(not os.path.exists(os.path.join(layer.work, "nd")), "the rest of it")
+    layer.pinfold("undo", layer.ident[:6])
+    check(os.path.isfile(os.path.join(layer.work, "todir")), "by the beginning of its ID")
+    check(layer.pinfold("diff", cwd="/", ok=(4,))[0] == 4, "no layer here")
+
+
+def host_edits():
+    """What the host changed since is in the way, whatever it did and however old the file looks."""
+    edits = {"in place": "echo h >>a", "replaced": "echo h >h; mv h a", "older": "echo h >h; touch -d 2001-01-01 h; mv h a", "mode": "chmod 600 a",
+             "gone": "rm a", "a link": "rm a; ln -s /etc/passwd a", "a directory": "rm a; mkdir a"}
+    for name, edit in edits.items():
+        layer = new_layer("edits", small, "echo box >>a; echo new >made; echo deep >>dir/x")
+        subprocess.run(["sh", "-c", edit], cwd=layer.work, check=True)
+        before = kit.tree(layer.work)
+        check(layer.diff()["a"]["conflict"], name)
+        code, _, err = layer.pinfold("apply", "a", ok=None)
+        check(code == 1 and "a: the host" in err, name, code, err)
+        same_trees(before, kit.tree(layer.work), name)
+    layer = new_layer("edits", small, "echo box >>dir/x; echo new >made; rm -r tree")
+    subprocess.run(["sh", "-c", "mkdir other; echo h >other/x; touch -d 2001-01-01 other/x; rm -r dir; sleep 0.02; mv other dir; echo n >made; echo t >tree/t"],
+                   cwd=layer.work, check=True)
+    before = kit.tree(layer.work)
+    check(layer.pinfold("apply", "--all", ok=None)[0] == 1, "a directory that was moved there, a file made there, an entry in a directory that goes")
+    now = kit.tree(layer.work)
+    check(now["dir/x"] == before["dir/x"] and now["made"] == before["made"] and now["tree/t"] == before["tree/t"], now)
+
+
+def undo_refuses():
+    layer = new_layer("refuse", small, SMALL)
+    layer.pinfold("apply", "--all")
+    put(layer.work, "a", "the host's")
+    before = kit.tree(layer.work)
+    code, _, err = layer.pinfold("undo", ok=None)
+    check(code == 1 and "a: the host changed it after" in err, err)
+    same_trees(before, kit.tree(layer.work), "nothing of it")
+    layer.pinfold("undo", "new", "hard")
+    check(not os.path.exists(os.path.join(layer.work, "new")), "by path")
+
+
+def killed(verb):
+    """SIGKILL before each call that changes something: every path old or new, and the next call makes it whole."""
+    master = new_layer("master", small, SMALL)
+    before = kit.tree(master.work)
+    layer = again(master, "killed")
+    layer.pinfold("apply", "--all")
+    after = kit.tree(layer.work)
+    count = again(master, "killed")
+    if verb == "undo":
+        count.pinfold("apply", "--all")
+    total = int(count.pinfold(*((verb, "--all") if verb == "apply" else (verb,)), wrap=(STRIKE, "count"))[2].split()[-1])
+    check(total > 60, "calls", total)
+    step = max(1, total // KILLS) if KILLS else 1
+    for n in range(1, total + 1, step):
+        layer = again(master, "killed")
+        if verb == "undo":
+            layer.pinfold("apply", "--all")
+        code = layer.pinfold(*((verb, "--all") if verb == "apply" else (verb,)), ok=None, wrap=(STRIKE, "kill", str(n)))[0]
+        check(code == 99, f"{verb}: call {n} of {total} was not reached", code)
+        half = kit.tree(layer.work)
+        for path in set(before) | set(after):
+            if before.get(path) != after.get(path) and stat.S_IFDIR not in (before.get(path) or after.get(path))[:1]:
+                check(loose(half.get(path)) in (loose(before.get(path)), loose(after.get(path))), f"{verb} {n}: {path}", half.get(path))
+        other = n // step % 2 == 1
+        if (verb == "apply") != other:
+            code, _, err = layer.pinfold("apply", "--all", ok=None)
+            check(code == 0, f"{verb} {n}: then apply", code, err)
+            same_trees(after, kit.tree(layer.work), f"{verb} {n}: then apply")
+        if verb == "undo" or other:
+            code, _, err = layer.pinfold("undo", ok=None)
+            check(code in (0, 4), f"{verb} {n}: then undo", code, err)
+            same_trees(before, kit.tree(layer.work), f"{verb} {n}: then undo")
+        left = [name for name in os.listdir(layer.dir) if name.startswith("journal")]
+        check(not os.path.exists(os.path.join(layer.work, ".pinfold")) and not left, f"{verb} {n}: left behind", left)
+    return f"{len(range(1, total + 1, step))} of {total} calls"
+
+
+def loose(what):
+    """Of a file: without the first of its hard links, which may not have been made or may be kept."""
+    return what and [w for i, w in enumerate(what) if not (i == 4 and isinstance(w, str))]
+
+
+def schedules():
+    """A host that edits at a random moment of an apply: its bytes are there afterwards, or in what is kept of the layer."""
+    master = new_layer("master", small, "for i in a gone dir/x todir two sl run.sh; do rm -rf $i; echo box$i >$i; done; rm -r tree; echo n >new; mkdir nd; echo q >nd/q")
+    rng = random.Random(int(os.environ.get("LAYER_SEED", "1")))
+    seen, refused = 0, 0
+    for number in range(ROUNDS):
+        layer = again(master, "schedule")
+        path = rng.choice(["a", "gone", "dir/x", "todir", "two", "run.sh", "tree/in", "tree/more", "new", "nd/q", "nd"])
+        bytes_ = f"host {number} {rng.random()}"
+        edit = rng.choice([f"echo '{bytes_}' >>{path}", f"echo '{bytes_}' >tmp.h && mv -f tmp.h {path}", f"rm -rf {path} && echo '{bytes_}' >{path}",
+                           f"echo '{bytes_}' >tmp.h && ln -f tmp.h {path} && rm -f tmp.h"])
+        when = rng.randint(1, 130)
+        code, out, err = layer.pinfold("apply", "--all", ok=None, wrap=(STRIKE, "do", str(when), f"(cd '{layer.work}' && ({edit}) && : >../edited) 2>/dev/null; true"))
+        check(code in (0, 1), number, edit, when, out, err)
+        refused += code
+        kept = subprocess.run(["grep", "-rqF", bytes_, layer.work, layer.dir], check=False).returncode == 0
+        edited = os.path.exists(os.path.join(layer.top, "edited"))
+        seen += edited
+        check(kept or not edited, f"round {number}: '{edit}' before call {when} of an apply, and its bytes are nowhere", out, err)
+        check(not os.path.exists(os.path.join(layer.work, ".pinfold")), "left behind")
+    check(seen > ROUNDS // 3, "the host came too late", seen)
+    return f"{seen} edits in {ROUNDS} schedules, {refused} refused something"
+
+
+def refuses_file_systems():
+    layer = new_layer("nfs", small, "echo x >>a")
+    before = kit.tree(layer.work)
+    code, _, err = layer.pinfold("apply", "--all", ok=None, wrap=(STRIKE, "no", "22", "exchange"))
+    check(code == 3 and "cannot exchange two files" in err and "--patch" in err, code, err)
+    same_trees(before, kit.tree(layer.work), "nothing happened")
+    check(not os.path.exists(os.path.join(layer.work, ".pinfold")), "left behind")
+    layer.pinfold("apply", "--all")
+
+
+def hostile():
+    """Links and races of the box lead nowhere."""
+    outside = os.path.join(SCRATCH, "outside")
+    kit.fresh(outside)
+    put(outside, "f", "safe")
+    layer = new_layer("hostile", small, f"rm -r dir; ln -s {outside} dir; mkdir -p deep; ln -s ../a deep/l; ln -s /etc/passwd tree/p")
+    layer.pinfold("apply", "--all")
+    check(os.path.islink(os.path.join(layer.work, "dir")) and os.listdir(outside) == ["f"], "a link is a link")
+    layer = new_layer("hostile", small, "echo x >>dir/x; echo n >dir/new")
+    shutil.rmtree(os.path.join(layer.work, "dir"))
+    os.symlink(outside, os.path.join(layer.work, "dir"))
+    check(layer.pinfold("apply", "--all", ok=None)[0] == 1 and os.listdir(outside) == ["f"], "a directory that the host has made a link")
+    layer = new_layer("hostile", small, "echo x >>a")
+    os.symlink(outside, os.path.join(layer.work, ".pinfold"))
+    check(layer.pinfold("apply", "--all", ok=None)[0] != 0 and os.listdir(outside) == ["f"], "a staging directory that is a link")
+    layer = new_layer("hostile", small, "chmod 000 a; mkdir no; echo x >no/x; chmod 000 no; for i in 1 2 3; do echo $i >\"$(printf 'n\\nl %s' $i)\"; done")
+    layer.pinfold("apply", "--all")
+    check(stat.S_IMODE(os.stat(os.path.join(layer.work, "a")).st_mode) == 0 and os.path.exists(os.path.join(layer.work, "n\nl 2")), "what may not be read, newlines")
+    layer.pinfold("undo")
+    check(os.stat(os.path.join(layer.work, "a")).st_mode & 0o777 == 0o644 and not os.path.exists(os.path.join(layer.work, "n\nl 2")), "and back")
+
+
+# ---- patches ----
+
+def patch_round_trip():
+    """git apply of the patch elsewhere gives the same tree."""
+    def fill(work):
+        small(work)
+        put(work, "text", "".join(f"line {i}\n" for i in range(400)))
+        put(work, "bin", bytes(range(256)) * 600)
+        put(work, "noeol", "a\nb")
+        put(work, "empty", "")
+        put(work, "sp ace", "x\n")
+        put(work, "uml\u00e4ut", "x\n")
+    layer = new_layer("patch", fill, SMALL.replace("/usr/bin/python3", ": python3").replace("chmod 700 dir", ":").replace("chmod 555 shut", ":").replace("touch", ": touch") +
+                      "; sed -i -e 5d -e '100s/.*/changed/' -e '300a more' text; printf '\\000\\001' >>bin; printf 'b2\\000' >bin2; printf c >>noeol; : >empty2; "
+                      "echo y >>'sp ace'; echo y >>uml\u00e4ut; echo q >'qu\"o\\te'; rm empty; chmod +x noeol")
+    other = os.path.join(SCRATCH, "patched")
+    kit.remove(other)
+    subprocess.run(["cp", "-a", layer.work, other], check=True)
+    code, patch, err = layer.pinfold("diff", "--patch", ok=None)
+    check(code == 0, err)
+    done = subprocess.run(["git", "apply", "--whitespace=nowarn", "-"], input=patch.encode(errors="surrogateescape"), cwd=other, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, env=dict(layer.env, GIT_CEILING_DIRECTORIES=SCRATCH))
+    check(done.returncode == 0, done.stdout.decode(), patch[:3000])
+    layer.pinfold("apply", "--all")
+    want, got = kit.tree(layer.work, times=False), kit.tree(other, times=False)
+    keep = lambda t: {p: [w[0] & ~0o777, w[1] & 0o111 if w[0] == stat.S_IFREG else 0, *w[2:3]] for p, w in t.items() if w[0] != stat.S_IFDIR}  # noqa: E731
+    same_trees(keep(want), keep(got), "git apply")
+    layer = new_layer("patch", small, "mkdir bare; chmod 700 dir; mkfifo pipe")
+    code, patch, err = layer.pinfold("diff", "--patch", ok=None)
+    check(code == 1 and all(word in err for word in ("bare:", "dir:", "pipe:")), "what a patch cannot hold is said", code, err)
+
+
+def repositories():
+    """What happened to a repository is told in words; git of the host does not run, and .git is not applied."""
+    def fill(work):
+        subprocess.run("git init -q -b main . && git config user.email a@b && git config user.name n && echo x >f && git add f && git commit -qm one", shell=True,
+                       cwd=work, check=True, env=dict(os.environ, HOME=work + "/../home", GIT_CONFIG_NOSYSTEM="1"))
+    layer = new_layer("git", fill, "export HOME=$PWD/../h; echo y >>f; git commit -qam two; git branch other; printf '[core]\\n\\tfsmonitor = touch /tmp/pwned\\n' >>.git/config")
+    text = layer.pinfold("diff")[1]
+    check("branch main: " in text and "branch other: new" in text and "index changed" in text and "new objects" in text and "other files of the repository" in text, text)
+    code, _, err = layer.pinfold("apply", "--all", ok=None)
+    check(code == 1 and ".git is not applied" in err, err)
+    log = subprocess.run(["git", "log", "--oneline"], cwd=layer.work, stdout=subprocess.PIPE, check=True, env=dict(layer.env)).stdout
+    check(len(log.splitlines()) == 1 and open(os.path.join(layer.work, "f")).read() == "x\ny\n", log)
+
+
+def quick():
+    """Time in proportion to the changes, not to the tree."""
+    def fill(work):
+        for i in range(1000):
+            put(work, f"d{i % 20}/f{i}", f"{i}\n")
+    layer = new_layer("many", fill, "for i in d*/f*; do echo x >>$i; done")
+    began = time.monotonic()
+    check(len(layer.changes()) == 1000, "changes")
+    diff = time.monotonic() - began
+    began = time.monotonic()
+    layer.pinfold("apply", "--all")
+    apply = time.monotonic() - began
+    began = time.monotonic()
+    layer.pinfold("undo")
+    undo = time.monotonic() - began
+    check(diff < 3 and apply < 20 and undo < 20, "too slow", diff, apply, undo)
+    return f"1,000 files: diff {diff * 1000:.0f} ms, apply {apply * 1000:.0f} ms, undo {undo * 1000:.0f} ms"
+
+
+CASES = {"reads": reads_what_the_box_sees, "alarms": tells_what_matters, "apply": applies_and_takes_back, "path": by_path, "host": host_edits,
+         "undo-refuses": undo_refuses, "kill-apply": lambda: killed("apply"), "kill-undo": lambda: killed("undo"), "schedules": schedules,
+         "file-systems": refuses_file_systems, "hostile": hostile, "patch": patch_round_trip, "git": repositories, "quick": quick}
+
+
+def main():
+    global failed
+    os.umask(0o022)
+    for name, case in CASES.items():
+        full = f"{name}-{LABEL}"
+        if WANTED and not any(w.search(full) for w in WANTED):
+            continue
+        began = time.monotonic()
+        try:
+            note = case()
+            took = time.monotonic() - began
+            print(f"ok {full}{' ' + note if note else ''}{f' [{took:.1f} s]' if took > 2 else ''}", flush=True)
+        except (AssertionError, OSError, subprocess.SubprocessError, KeyError, ValueError) as e:
+            failed = True
+            print(f"FAIL {full}: {type(e).__name__}", flush=True)
+            for line in str(e).splitlines()[:40]:
+                print("  " + line[:600], flush=True)
+    for name in os.listdir(SCRATCH):
+        kit.remove(os.path.join(SCRATCH, name))
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()
