@@ -13,7 +13,7 @@
 
 #define LAYER_OUTPUT ((size_t)1 << 30)
 
-#define EACH_OF(v, list)                                                                                                  \
+#define EACH_OF(v, list)                                                                                               \
     for (const struct pinfold_value *v = pinfold_value_first(list); (v); (v) = pinfold_value_next(v))
 
 static const char *member(const struct pinfold_value *o, const char *name)

@@ -52,7 +52,7 @@ static const char *why_not(const struct change *c, bool exact)
         return "it is a device";
     if (exact || !(c->alarms & ALARMS_WAIT))
         return NULL;
-    return c->alarms & ALARM_GUARDED ? "it has a guarded name; to apply it, name this path itself"
+    return c->alarms & ALARM_GUARDED  ? "it has a guarded name; to apply it, name this path itself"
            : c->alarms & ALARM_SETUID ? "it is setuid or setgid; to apply it, name this path itself"
                                       : "it is neither file, directory nor link; to apply it, name this path itself";
 }
@@ -335,9 +335,10 @@ static int reverse_ops(struct making_ops *m, const struct transaction *record, c
         const struct op *op = &record->ops[i];
         if (!undone_here(op, paths) || op->kind == OP_MODE)
             continue;
-        struct op *to = add_op(m, op->kind == OP_CREATE    ? OP_DELETE
-                                  : op->kind == OP_REPLACE ? OP_REPLACE
-                                                           : OP_CREATE,
+        struct op *to = add_op(m,
+                               op->kind == OP_CREATE    ? OP_DELETE
+                               : op->kind == OP_REPLACE ? OP_REPLACE
+                                                        : OP_CREATE,
                                op->path);
         if (!to)
             break;

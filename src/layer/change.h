@@ -1,6 +1,6 @@
 /*
- * What a layer changes, and what is done with it: read (read.c), shown (patch.c, gitview.c), applied (apply.c), taken back
- * (undo.c). Everything works on open descriptors; nothing found in a layer is executed, no link in it is followed.
+ * What a layer changes, and what is done with it: read (read.c), shown (patch.c, gitview.c), applied and taken back (apply.c,
+ * transact.c). Everything works on open descriptors; nothing found in a layer is executed, no link in it is followed.
  */
 #pragma once
 #include "base/arena.h"
@@ -8,8 +8,8 @@
 #include "base/err.h"
 #include "layer/object.h"
 
-#define LAYER_PATH_MAX  4096           /* bytes of a relative path, with its NUL */
-#define LAYER_DEPTH_MAX 256            /* directories above an entry */
+#define LAYER_PATH_MAX  4096              /* bytes of a relative path, with its NUL */
+#define LAYER_DEPTH_MAX 256               /* directories above an entry */
 #define LAYER_READ_MAX  ((size_t)1 << 30) /* of the memory that holds what was read */
 
 /* A guarded name of the policy: relative, of one or more components. */
@@ -31,10 +31,10 @@ struct ledger {
 
 /* A layer and the workspace below it. The caller owns the descriptors. */
 struct layer_trees {
-    int upper;     /* upper/ of the layer, open for reading */
-    int workspace; /* the workspace, open for reading */
-    int store;     /* the layer's own directory: journal, ledger and undo/ */
-    int64_t since; /* nanoseconds since 1970: what the host changed then or later is in the way */
+    int upper;             /* upper/ of the layer, open for reading */
+    int workspace;         /* the workspace, open for reading */
+    int store;             /* the layer's own directory: journal, ledger and undo/ */
+    int64_t since;         /* nanoseconds since 1970: what the host changed then or later is in the way */
     const char *id, *path; /* of the layer; of the workspace */
     const struct layer_guarded *guarded;
     size_t n_guarded;
@@ -42,19 +42,19 @@ struct layer_trees {
 
 enum change_kind { CHANGE_ADDED = 1, CHANGE_EDITED, CHANGE_DELETED };
 enum { /* what of an edited entry differs */
-    CHANGED_CONTENT = 1,
-    CHANGED_MODE = 2,
-    CHANGED_TYPE = 4,
-    CHANGED_ATTRIBUTES = 8, /* user.* or an ACL */
-    CHANGED_OWNER = 16
+       CHANGED_CONTENT = 1,
+       CHANGED_MODE = 2,
+       CHANGED_TYPE = 4,
+       CHANGED_ATTRIBUTES = 8, /* user.* or an ACL */
+       CHANGED_OWNER = 16
 };
 enum { /* what a person is told first */
-    ALARM_GUARDED = 1,
-    ALARM_LINK_OUT = 2, /* a link that leads out of the workspace */
-    ALARM_SPECIAL = 4,  /* neither file, directory nor link */
-    ALARM_SETUID = 8,
-    ALARM_EXECUTABLE = 16, /* executable, and was not there or not executable before */
-    ALARM_GIT = 32         /* below a repository's own directory */
+       ALARM_GUARDED = 1,
+       ALARM_LINK_OUT = 2, /* a link that leads out of the workspace */
+       ALARM_SPECIAL = 4,  /* neither file, directory nor link */
+       ALARM_SETUID = 8,
+       ALARM_EXECUTABLE = 16, /* executable, and was not there or not executable before */
+       ALARM_GIT = 32         /* below a repository's own directory */
 };
 /* Only a path that is named itself may be applied with one of these. */
 #define ALARMS_WAIT (ALARM_GUARDED | ALARM_SPECIAL | ALARM_SETUID)
@@ -63,10 +63,10 @@ struct change {
     const char *path; /* relative to the workspace */
     enum change_kind kind;
     unsigned what, alarms;
-    struct object old, new;         /* in the workspace, in the layer */
+    struct object old, new;          /* in the workspace, in the layer */
     const char *old_link, *new_link; /* targets of symbolic links */
-    const char *conflict;           /* why the host's state is in the way; NULL: it is not */
-    size_t linked;                  /* index of the first change with the same inode in the layer, plus 1; 0: none */
+    const char *conflict;            /* why the host's state is in the way; NULL: it is not */
+    size_t linked;                   /* index of the first change with the same inode in the layer, plus 1; 0: none */
 };
 struct changes {
     struct change *all; /* in the order of path_order(): a directory before what is in it */
@@ -99,8 +99,7 @@ int ledger_write(int store, struct arena *mem, const struct ledger_entry *more, 
  * Puts a patch of the change that `git apply` accepts. 1: it has one; 0: a patch cannot express it (an empty directory, a
  * special file, permissions beyond the executable bit, attributes), *ret_why says what; or -errno.
  */
-int patch_of(const struct layer_trees *t, const struct change *c, struct buf *out, const char **ret_why,
-             struct err *e);
+int patch_of(const struct layer_trees *t, const struct change *c, struct buf *out, const char **ret_why, struct err *e);
 /* Lines added and removed. 1; 0: not text; or -errno. */
 int patch_count(const struct layer_trees *t, const struct change *c, uint64_t *added, uint64_t *removed);
 

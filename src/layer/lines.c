@@ -43,7 +43,8 @@ static void mark(const struct search *s, int32_t *const *trace, long d)
     for (; d > 0; d--) {
         const int32_t *before = trace[d - 1] + d - 1; /* indexed by diagonal */
         const long k = x - y;
-        const bool down = k == -d || (k != d && (k - 1 < -(d - 1) || (k + 1 <= d - 1 && before[k - 1] < before[k + 1])));
+        const bool down =
+            k == -d || (k != d && (k - 1 < -(d - 1) || (k + 1 <= d - 1 && before[k - 1] < before[k + 1])));
         const long from_k = down ? k + 1 : k - 1, from_x = before[from_k], from_y = from_x - from_k;
         if (down)
             s->added[from_y] = true;

@@ -48,9 +48,9 @@ bool object_untouched(const struct object *before, const struct object *now)
 {
     if (!object_same_inode(before, now) || (before->mode & S_IFMT) != (now->mode & S_IFMT))
         return false;
-    return object_is(now, S_IFDIR) || (before->mode == now->mode && before->uid == now->uid &&
-                                       before->gid == now->gid && before->size == now->size &&
-                                       before->modified == now->modified);
+    return object_is(now, S_IFDIR) ||
+           (before->mode == now->mode && before->uid == now->uid && before->gid == now->gid &&
+            before->size == now->size && before->modified == now->modified);
 }
 
 /* The path by which the kernel names an O_PATH descriptor of ours. */
@@ -228,8 +228,7 @@ static int dress(int dir, const char *name, const struct object *as, const struc
         if (e < 0)
             return e;
     }
-    const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT},
-                                      {as->modified / 1000000000, as->modified % 1000000000}};
+    const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, {as->modified / 1000000000, as->modified % 1000000000}};
     return sys_utimensat(dir, name, times, AT_SYMLINK_NOFOLLOW);
 }
 

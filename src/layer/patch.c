@@ -123,8 +123,8 @@ static void put_stored(struct buf *out, struct str bytes)
     buf_put(out, "\x78\x01", 2);
     for (size_t at = 0; at < bytes.n || at == 0;) {
         const size_t n = bytes.n - at < 65535 ? bytes.n - at : 65535;
-        const unsigned char head[5] = {at + n == bytes.n, (unsigned char)n, (unsigned char)(n >> 8),
-                                       (unsigned char)~n, (unsigned char)(~n >> 8)};
+        const unsigned char head[5] = {at + n == bytes.n, (unsigned char)n, (unsigned char)(n >> 8), (unsigned char)~n,
+                                       (unsigned char)(~n >> 8)};
         buf_put(out, head, sizeof head);
         buf_put(out, bytes.p + at, n);
         at += n;
@@ -135,15 +135,15 @@ static void put_stored(struct buf *out, struct str bytes)
         a = (a + (unsigned char)bytes.p[i]) % 65521;
         b = (b + a) % 65521;
     }
-    const unsigned char sum[4] = {(unsigned char)(b >> 8), (unsigned char)b, (unsigned char)(a >> 8),
-                                  (unsigned char)a};
+    const unsigned char sum[4] = {(unsigned char)(b >> 8), (unsigned char)b, (unsigned char)(a >> 8), (unsigned char)a};
     buf_put(out, sum, sizeof sum);
 }
 
 /* Lines of at most 52 bytes: a letter for their number, then five digits for each four. */
 static void put_base85(struct buf *out, struct str bytes)
 {
-    static const char digits[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~";
+    static const char digits[] =
+        "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~";
     for (size_t at = 0; at < bytes.n; at += 52) {
         const size_t n = bytes.n - at < 52 ? bytes.n - at : 52;
         buf_char(out, (char)(n <= 26 ? 'A' + n - 1 : 'a' + n - 27));
@@ -270,8 +270,7 @@ int patch_of(const struct layer_trees *t, const struct change *c, struct buf *ou
         return 0;
     }
     const bool whole = a.o->mode && b.o->mode && c->what & CHANGED_TYPE; /* as git tells a change of type */
-    const bool told = (a.o->mode && b.o->mode &&
-                       (!str_eq(a.bytes, b.bytes) || git_mode(a.o) != git_mode(b.o))) ||
+    const bool told = (a.o->mode && b.o->mode && (!str_eq(a.bytes, b.bytes) || git_mode(a.o) != git_mode(b.o))) ||
                       (!a.o->mode != !b.o->mode);
     if (r == 0 && told)
         r = put_one(c->path, &a, whole ? &none : &b, out);

@@ -143,7 +143,7 @@ static unsigned alarms_of(const struct read *r, const struct level *l, const str
         alarms |= ALARM_LINK_OUT;
     if (!file && !directory && !c->new_link)
         alarms |= ALARM_SPECIAL;
-    if ((file || directory) && c->new.mode & (file ? S_ISUID | S_ISGID : S_ISUID) &&
+    if ((file || directory) && c->new.mode &(file ? S_ISUID | S_ISGID : S_ISUID) &&
         (c->new.mode & 07777 & ~c->old.mode) & (S_ISUID | S_ISGID))
         alarms |= ALARM_SETUID;
     if (file && c->new.mode & 0111 && !(object_is(&c->old, S_IFREG) && c->old.mode & 0111))
@@ -159,8 +159,7 @@ static const char *touched(const struct read *r, const char *path, const struct 
     if (low->changed < r->t->since)
         return NULL;
     const struct ledger_entry *known = ledger_find(&r->ledger, path);
-    if (known && object_untouched(&known->now, low) &&
-        (object_is(low, S_IFDIR) || known->now.changed == low->changed))
+    if (known && object_untouched(&known->now, low) && (object_is(low, S_IFDIR) || known->now.changed == low->changed))
         return NULL;
     return "the host changed it after the box began";
 }

@@ -96,10 +96,9 @@ bool text_object(struct str *line, struct object *ret)
 
 void text_put_object(struct buf *out, const struct object *o)
 {
-    buf_printf(out,
-               "%u %u %u %u %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " ",
-               o->mode, o->uid, o->gid, o->links, (int64_t)o->device, (int64_t)o->ino, (int64_t)o->size,
-               (int64_t)o->node, o->modified, o->changed);
+    buf_printf(out, "%u %u %u %u %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " ", o->mode,
+               o->uid, o->gid, o->links, (int64_t)o->device, (int64_t)o->ino, (int64_t)o->size, (int64_t)o->node,
+               o->modified, o->changed);
 }
 
 /* A path may hold newlines. */

@@ -156,17 +156,17 @@ static int try_exchange(struct run *r)
         return e < 0 || k < 0 ? run_failed(r, e < 0 ? e : k, "cannot try an exchange") : 0;
     (void)sys_fstatfs(r->stage, &fs);
     const unsigned long type = (unsigned long)fs.f_type;
-    const char *name = type == 0x6969       ? "NFS"
-                       : type == 0x65735546 ? "FUSE"
+    const char *name = type == 0x6969                             ? "NFS"
+                       : type == 0x65735546                       ? "FUSE"
                        : type == 0xff534d42 || type == 0xfe534d42 ? "SMB"
-                       : type == 0x01021997 ? "9p"
-                       : type == 0x4d44     ? "FAT"
-                                            : NULL;
-    int no = name ? err_say(r->e, ERR_CANNOT, "'%s' is on %s, which cannot exchange two files in one step", r->t->path,
-                            name)
-                  : err_say(r->e, ERR_CANNOT,
-                            "'%s' is on a file system (type 0x%lx) that cannot exchange two files in one step",
-                            r->t->path, type);
+                       : type == 0x01021997                       ? "9p"
+                       : type == 0x4d44                           ? "FAT"
+                                                                  : NULL;
+    int no =
+        name ? err_say(r->e, ERR_CANNOT, "'%s' is on %s, which cannot exchange two files in one step", r->t->path, name)
+             : err_say(r->e, ERR_CANNOT,
+                       "'%s' is on a file system (type 0x%lx) that cannot exchange two files in one step", r->t->path,
+                       type);
     return err_hint(r->e, no, "take a patch instead: pinfold diff --patch");
 }
 
@@ -402,10 +402,9 @@ static void act(struct run *r, size_t i)
     own_fd int dir = object_parent(r->t->workspace, op->path, &last);
     if (dir < 0) {
         refuse_op(r, op, dir == -ENOENT || dir == -ELOOP || dir == -ENOTDIR ? 0 : dir,
-                  dir == -ENOENT ? "the directory that holds it is not there"
-                  : dir == -ELOOP || dir == -ENOTDIR
-                      ? "the directory that holds it is a link or no directory any more"
-                      : "cannot be reached");
+                  dir == -ENOENT                     ? "the directory that holds it is not there"
+                  : dir == -ELOOP || dir == -ENOTDIR ? "the directory that holds it is a link or no directory any more"
+                                                     : "cannot be reached");
         return;
     }
     if (op->kind == OP_CREATE)
@@ -493,9 +492,9 @@ static int keep_all(struct run *r)
             continue;
         if (op->why || r->x->kind == TRANSACTION_UNDO) {
             snprintf(kept, sizeof kept, "left-%zu", i);
-            op->why = arena_printf(r->mem, "%s; what stood there in between is kept in the layer, undo/%llu/%s",
-                                   op->why ? op->why : "it is not what was applied",
-                                   (unsigned long long)r->x->number, kept);
+            op->why =
+                arena_printf(r->mem, "%s; what stood there in between is kept in the layer, undo/%llu/%s",
+                             op->why ? op->why : "it is not what was applied", (unsigned long long)r->x->number, kept);
         } else {
             snprintf(kept, sizeof kept, "%zu", i);
         }
@@ -654,8 +653,8 @@ static void run_close(struct run *r)
 int transaction_lock(const struct layer_trees *t, struct err *e)
 {
     int r = sys_mkdirat(t->store, UNDO, 0700);
-    int fd = r == 0 || r == -EEXIST ? sys_openat(t->store, UNDO, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0)
-                                    : r;
+    int fd =
+        r == 0 || r == -EEXIST ? sys_openat(t->store, UNDO, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0) : r;
     r = fd < 0 ? fd : sys_flock(fd, LOCK_EX | LOCK_NB);
     if (r == 0)
         return fd;

@@ -181,7 +181,8 @@ static void put_layer_path(struct json *j, const char *path)
 
 static void put_layer_change(struct json *j, const struct layer_trees *t, const struct change *c, bool count)
 {
-    static const char *const kinds[] = {[CHANGE_ADDED] = "added", [CHANGE_EDITED] = "edited", [CHANGE_DELETED] = "deleted"};
+    static const char *const kinds[] = {
+        [CHANGE_ADDED] = "added", [CHANGE_EDITED] = "edited", [CHANGE_DELETED] = "deleted"};
     static const char *const whats[] = {"content", "mode", "type", "attributes", "owner", NULL};
     static const char *const alarms[] = {"guarded", "link-out", "special", "setuid", "executable", "git", NULL};
     uint64_t added = 0, removed = 0;
