@@ -177,6 +177,9 @@ struct pinfold_run_options {
     /* More runs under this policy follow, one after the other: a box without a network leaves its network namespace
        to the next one if no socket remains in it. With `leave`, the caller must have waited before the next run. */
     int keep_network;
+    /* With `capture`: called with output of stream 1 or 2 as it arrives, on the thread of pinfold_run(); or NULL. */
+    void (*output)(void *ctx, int which, const char *bytes, size_t n);
+    void *output_ctx;
 };
 PINFOLD_PUBLIC int pinfold_run(struct pinfold_policy *policy, const struct pinfold_run_options *options,
                                struct pinfold_result **ret, struct pinfold_error *error);

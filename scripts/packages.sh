@@ -55,6 +55,7 @@ test tmux tmux
 test zsh zsh
 test fish fish
 test curl curl
+test wget wget
 test sqlite3 sqlite3
 test python3-pytest pytest-3
 test perl perl

@@ -32,7 +32,7 @@
     F(LIST, argv)                                                                                                      \
     F(LIST, env)                                                                                                       \
     F(TEXT, cwd)                                                                                                       \
-    FIELDS_DESCRIPTORS(F) F(NUMBER, capture) F(NUMBER, capture_max) F(NUMBER, say) F(NUMBER, ask) F(NUMBER, control)
+    FIELDS_DESCRIPTORS(F) F(NUMBER, capture) F(NUMBER, capture_max) F(NUMBER, say) F(NUMBER, ask) F(NUMBER, output) F(NUMBER, control)
 #define FIELDS_wrap(F)   FIELDS_POLICY(F) F(LIST, argv)
 #define FIELDS_doctor(F) F(NUMBER, format) F(NUMBER, verify)
 #define FIELDS_schema(F) FIELDS_NOTHING(F)

@@ -570,13 +570,20 @@ int pinfold_run(struct pinfold_policy *p, const struct pinfold_run_options *opti
                               .capture_max = o.capture_max,
                               .say = o.say != NULL,
                               .ask = o.ask != NULL,
+                              .output = o.capture && o.output,
                               .control = o.control_fd > 0};
     unsigned n =
         remote_fds((const int[3]){o.stdin_fd, o.stdout_fd, o.stderr_fd}, o.use_fds != 0, o.capture != 0, fds, &ask.fds);
     if (o.control_fd > 0)
         fds[n++] = o.control_fd;
-    const struct remote_along along = {
-        .fds = fds, .n_fds = n, .say = o.say, .say_ctx = o.say_ctx, .ask = o.ask, .ask_ctx = o.ask_ctx};
+    const struct remote_along along = {.fds = fds,
+                                       .n_fds = n,
+                                       .say = o.say,
+                                       .say_ctx = o.say_ctx,
+                                       .ask = o.ask,
+                                       .ask_ctx = o.ask_ctx,
+                                       .output = o.output,
+                                       .output_ctx = o.output_ctx};
     return remote_result(REQUEST_run, &ask, &along, ret, error);
 }
 

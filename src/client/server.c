@@ -141,7 +141,8 @@ int serve_run(struct request *q, const struct message_run *a, struct message_res
                                     .capture = a->capture != 0,
                                     .capture_max = a->capture_max,
                                     .say = a->say ? serve_say : NULL,
-                                    .ask = a->ask ? ask : NULL};
+                                    .ask = a->ask ? ask : NULL,
+                                    .output = a->output ? serve_output : NULL};
     struct pinfold_result *result = NULL;
     struct pinfold_policy *p;
     unsigned next = serve_fds(q, a->fds, (int *const[3]){&o.stdin_fd, &o.stdout_fd, &o.stderr_fd});

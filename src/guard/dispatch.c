@@ -23,6 +23,7 @@
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <linux/capability.h>
 #include "base/fd.h"
@@ -30,6 +31,7 @@
 #include "sys/fd.h"
 #include "sys/poll.h"
 #include "sys/process.h"
+#include "sys/socket.h"
 
 #define IDLE_MAX  2 /* workers that wait for the token; more would be woken in vain */
 #define HUNG_MS   10000
@@ -453,7 +455,7 @@ static int guard_open(struct guard *g, const struct guard_ask *ask, struct arena
     g->serve = workers_serve;
     g->init_pidfd = ask->init_pidfd;
     g->own_text = ask->text ? ask->text : guard_text();
-    g->self_fd = g->token = g->summon = g->children = -1;
+    g->self_fd = g->token = g->summon = g->children = g->lent = -1;
     g->main = g->leader = true;
     g->main_pid = sys_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
     static const struct guard_table nothing = {.mode = GUARD_OFF};
@@ -475,7 +477,8 @@ static int guard_open(struct guard *g, const struct guard_ask *ask, struct arena
     sigaddset(&set, SIGCHLD);
     (void)sys_sigmask(SIG_BLOCK, SYS_SIGNAL_BIT(SIGCHLD));
     g->children = sys_signalfd(&set, SFD_CLOEXEC | SFD_NONBLOCK);
-    if (g->token < 0 || g->summon < 0 || g->children < 0)
+    no = sys_socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, g->locks);
+    if (no < 0 || g->token < 0 || g->summon < 0 || g->children < 0)
         return -EMFILE;
     no = worker_own(g);
     if (no < 0)

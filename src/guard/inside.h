@@ -83,6 +83,8 @@ struct shared {
     _Atomic uint32_t main_idle; /* the main worker waits */
     _Atomic uint32_t workers;
     _Atomic uint32_t files, watched;
+    _Atomic uint32_t locks_own,
+        lock_queue;              /* flock.c: processes that wait for one lock each; whether there is a queue */
     _Atomic uint32_t epoch;      /* incremented when the token is taken from a hung leader */
     _Atomic uint64_t busy_since; /* in ms; 0: the leader waits for a call */
     _Atomic uint32_t table;      /* a small lock for what follows */
@@ -193,6 +195,8 @@ struct guard {
     int self_fd;       /* /proc/self/fd of the guard's own process; also its working directory */
     int token, summon; /* eventfds: whoever reads one receives calls; the second is for the main worker */
     int children;      /* signalfd; -1 except in the main worker */
+    int locks[2];      /* to the queue of flock.c: it receives from the first */
+    int lent;          /* -1, or the caller's open file, which no process that is forked now may keep open */
     bool main, leader, parallel;
     long main_pid;
     bool deaf; /* pinfold sends nothing any more */
@@ -510,9 +514,10 @@ long inotify_call(struct guard *g, int fd, uint64_t path, uint32_t mask);
 long peer_call(struct guard *g);
 
 /* workers.c */
-int worker_own(struct guard *g);      /* opens descriptors and sets the working directory, which are per process */
-void worker_hand_on(struct guard *g); /* lets another worker receive */
-void workers_share(struct guard *g);  /* calls queue up: another processor may take the next one */
-int guard_child(struct guard *g);     /* forks a process of ours: 1 in it, 0, or -EAGAIN if there are too many */
+int worker_own(struct guard *g);       /* opens descriptors and sets the working directory, which are per process */
+void worker_hand_on(struct guard *g);  /* lets another worker receive */
+void workers_share(struct guard *g);   /* calls queue up: another processor may take the next one */
+int guard_child(struct guard *g);      /* forks a process of ours: 1 in it, 0, or -EAGAIN if there are too many */
+int guard_child_kept(struct guard *g); /* the same for the one process that a place is kept for (flock.c) */
 _Noreturn void guard_leave(struct guard *g); /* exits normally */
 int guard_may_block(struct guard *g);        /* 0: another worker receives, go on; GONE_ON; -EAGAIN: too many */

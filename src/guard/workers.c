@@ -51,10 +51,10 @@ static void note_self(struct shared *s)
     table_unlock(s);
 }
 
-int guard_child(struct guard *g)
+static int child_of(struct guard *g, uint32_t most)
 {
     struct shared *s = g->shared;
-    if (atomic_fetch_add(&s->workers, 1) >= WORKERS_MAX) {
+    if (atomic_fetch_add(&s->workers, 1) >= most) {
         atomic_fetch_sub(&s->workers, 1);
         return -EAGAIN;
     }
@@ -79,12 +79,23 @@ int guard_child(struct guard *g)
     return 1;
 }
 
+int guard_child(struct guard *g)
+{
+    return child_of(g, WORKERS_MAX - 1);
+}
+
+int guard_child_kept(struct guard *g)
+{
+    return child_of(g, WORKERS_MAX);
+}
+
 /* A new worker that waits for the token, an eventfd, so that a token given early is not lost. The child never
    returns. */
 static int worker_fork(struct guard *g)
 {
     int no = guard_child(g);
     if (no == 1) {
+        g->lent = close_fd(g->lent);
         g->serve(g);
         guard_leave(g);
     }

@@ -19,6 +19,7 @@
 #include "mcp/settings.h"
 #include "mcp/tools/tool_resource.h"
 #include "mcp/tools/tool_run.h"
+#include "mcp/tools/telling.h"
 #include "mcp/tools/tool_session.h"
 
 #define MAX_AGENTS     16
@@ -499,15 +500,21 @@ static bool configure_agent(const char *said, const struct pinfold_value *root, 
     c->definition = a;
     c->resumes = pinfold_value_is_true(pinfold_value_get(a, "resume"));
     c->responds = !same(answer_text(a, "response"), "none");
-    c->tool = (struct tool){.name = c->name,
-                            .title = c->title,
-                            .description = "Gives a task to another agent, which works on it alone in its own sandbox "
-                                           "and returns one answer. A sessionId continues an earlier conversation.",
-                            .arguments = agent_arguments,
-                            .destructive = true,
-                            .open_world = true,
-                            .sessions = true,
-                            .work = agent_work};
+    c->tool = (struct tool){
+        .name = c->name,
+        .title = c->title,
+        .description = "Gives a task to another agent, which works on it alone in its own sandbox "
+                       "and returns one answer. A sessionId continues an earlier conversation.",
+        .arguments = agent_arguments,
+        .output =
+            "{\"type\":\"object\",\"properties\":{\"agent\":{\"type\":\"string\"},\"sessionId\":{\"type\":\"string\"},"
+            "\"directory\":{\"type\":\"string\"},"
+            "\"resumed\":{\"type\":\"boolean\"},\"answer\":{\"type\":\"string\"},\"status\":{\"type\":\"integer\"}},"
+            "\"required\":[\"agent\",\"sessionId\",\"answer\",\"status\"]}",
+        .destructive = true,
+        .open_world = true,
+        .sessions = true,
+        .work = agent_work};
     if (mcp_tool_find(c->name) || !tool_add(&c->tool)) {
         snprintf(why, room, "--agent %s: a tool of this name already exists", said);
         return false;

@@ -1,6 +1,7 @@
 /* mcp_serve(): sets up policy, workers and transport, and runs until the client disconnects or a signal arrives. */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -217,6 +218,69 @@ static bool keep_policy(struct job_place *place)
     return true;
 }
 
+/* What a server is made of that begins before it has a workspace. */
+struct mcp_serving {
+    struct server server;
+    struct pinfold_policy_options policy; /* the person's, then with the client's directory */
+    struct beginning beginning;
+    char unusable[1024];
+};
+
+/* Desktop clients start servers in / or in the person's home: `text` says that neither can be a workspace. */
+static bool in_no_project(const struct mcp_options *o, const char *text, char *to, size_t room)
+{
+    char cwd[PATH_MAX], home[PATH_MAX];
+    for (const struct pinfold_option *one = o->policy->options; one && one->name; one++) {
+        if (same(one->name, "workspace"))
+            return false;
+    }
+    if (o->http || !getcwd(cwd, sizeof cwd))
+        return false;
+    const char *said = getenv("HOME");
+    bool is_home = said && realpath(said, home) && same(cwd, home);
+    if (!is_home && !same(cwd, "/"))
+        return false;
+    (void)snprintf(
+        to, room,
+        "no commands can run: %s. For a client that starts 'pinfold mcp' outside of a project, the person adds "
+        "\"--workspace\", \"/path/of/the/project\" to its arguments in the client's settings",
+        text);
+    return true;
+}
+
+/* server.adopt */
+static bool adopt(struct server *s, const char *directory, char *why, size_t room)
+{
+    struct mcp_serving *v = (struct mcp_serving *)(void *)s;
+    struct job_place *place = &s->place;
+    const struct pinfold_option *from = v->policy.options;
+    struct pinfold_error error = {0};
+    char real[PATH_MAX];
+    size_t n = 0;
+
+    if (!place->options->judge("the client's directory", directory, real, why, room))
+        return false;
+    while (from[n].name)
+        n++;
+    struct pinfold_option *to = calloc(n + 2, sizeof *to); /* lives as long as the process, as does the name */
+    if (!to)
+        return false;
+    memcpy(to, from, n * sizeof *to);
+    to[n] = (struct pinfold_option){"workspace", strdup(real)};
+    v->policy.options = to;
+    if (!to[n].value || pinfold_policy_load(&v->policy, &place->policy, &error) < 0 || !keep_policy(place)) {
+        (void)snprintf(why, room, "%s", error.text[0] ? error.text : "out of memory");
+        pinfold_policy_free(place->policy);
+        place->policy = NULL;
+        v->policy.options = from;
+        return false;
+    }
+    place->unusable = NULL;
+    work_renew(s->work);
+    begin_work(s, &v->beginning);
+    return true;
+}
+
 /* 0, or -errno with what could not be done in `why`. */
 static int begin(struct server *s, struct mcp_signals *signals, char *why, size_t room)
 {
@@ -236,57 +300,69 @@ static int begin(struct server *s, struct mcp_signals *signals, char *why, size_
     return r;
 }
 
+/* The policy, or why there is none yet. False with the sentence said. */
+static bool load_policy(struct mcp_serving *v, const struct mcp_options *o)
+{
+    struct job_place *place = &v->server.place;
+    struct pinfold_error error = {0};
+    bool good = pinfold_policy_load(o->policy, &place->policy, &error) == 0;
+    if (!good)
+        complain(error.text);
+    if (!good && in_no_project(o, error.text, v->unusable, sizeof v->unusable)) {
+        place->unusable = v->unusable;
+        v->server.adopt = adopt;
+        complain("serving all the same: the client is asked for its directories");
+        return true;
+    }
+    return good && keep_policy(place);
+}
+
 int mcp_serve(const struct mcp_options *said)
 {
-    struct pinfold_policy_options policy = *said->policy;
     struct mcp_options options = *said, *o = &options;
-
-    struct server s = {.place = {.options = o}};
+    struct mcp_serving v = {.server = {.place = {.options = o}}, .policy = *said->policy};
+    struct server *s = &v.server;
     struct mcp_signals signals = {.source = {.fd = -1}};
     struct carrier carrier = {0};
-    struct beginning beginning = {.loop = &s.loop};
-    struct pinfold_error error = {0};
     int status = EXIT_USAGE;
 
     char why[512];
 
+    v.beginning.loop = &s->loop;
     (void)signal(SIGPIPE, SIG_IGN);
-    policy.options = with_store_hidden(policy.options);
-    if (!policy.options) {
+    v.policy.options = with_store_hidden(v.policy.options);
+    if (!v.policy.options) {
         complain("cannot start: Cannot allocate memory");
         return EXIT_USAGE;
     }
-    o->policy = &policy;
+    o->policy = &v.policy;
     if (!agents_begin(o, why, sizeof why)) {
         complain(why);
         return EXIT_USAGE;
     }
-    if (pinfold_policy_load(o->policy, &s.place.policy, &error) < 0) {
-        complain(error.text);
+    if (!load_policy(&v, o)) {
+        pinfold_policy_free(s->place.policy);
         return EXIT_USAGE;
     }
-    if (!keep_policy(&s.place)) {
-        pinfold_policy_free(s.place.policy);
-        return EXIT_USAGE;
-    }
-    if (begin(&s, &signals, why, sizeof why) < 0)
+    if (begin(s, &signals, why, sizeof why) < 0)
         complain(why);
-    else if (asker_begin(&s.asker, &s.loop), carrier_begin(&s, &carrier)) {
-        begin_work(&s, &beginning);
-        status = run(&s, &carrier);
+    else if (asker_begin(&s->asker, &s->loop), carrier_begin(s, &carrier)) {
+        if (s->place.policy)
+            begin_work(s, &v.beginning);
+        status = run(s, &carrier);
         if (status == 0)
-            status = beginning.status;
+            status = v.beginning.status;
     }
     carrier.pipe = pipe_free(carrier.pipe);
     carrier.http = http_free(carrier.http);
-    if (s.asker.loop)
-        asker_end(&s.asker);
-    work_free(s.work);
-    janitor_end(&s.janitor);
+    if (s->asker.loop)
+        asker_end(&s->asker);
+    work_free(s->work);
+    janitor_end(&s->janitor);
     (void)close_fd(signals.source.fd);
-    loop_free(&s.loop);
-    if (s.place.kept != s.place.policy)
-        pinfold_policy_free(s.place.kept);
-    pinfold_policy_free(s.place.policy);
+    loop_free(&s->loop);
+    if (s->place.kept != s->place.policy)
+        pinfold_policy_free(s->place.kept);
+    pinfold_policy_free(s->place.policy);
     return status;
 }

@@ -317,6 +317,8 @@ static int start_planned(struct pinfold_result *result, const struct pinfold_run
     spec.command = (struct box_command){.stdio = {stdio[0], stdio[1], stdio[2]},
                                         .capture = o->capture != 0,
                                         .capture_max = o->capture_max ? o->capture_max : DEFAULT_CAPTURE,
+                                        .output = o->output,
+                                        .output_ctx = o->output_ctx,
                                         .tty = ask->tty ? result->policy->policy->tty : TTY_NEVER,
                                         .foreground = o->foreground != 0};
     spec.on_question = o->ask ? question : NULL;

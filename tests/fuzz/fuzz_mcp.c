@@ -90,7 +90,11 @@ static void line(void *ctx, struct str text)
     struct peer *p = ctx;
     size_t before = started;
     MUST(!memchr(text.p, '\n', text.n));
-    asked += peer_take(p, text, 1);
+    struct rpc_fault f;
+    auto_value json_t *root = peer_read(p, text, &f);
+    if (!root)
+        peer_refuse(p, &f, 1);
+    asked += root ? peer_take(p, root, 1) : 1;
     MUST(started - before <= RPC_MAX_BATCH);
     /* Some of what runs says something and ends. */
     for (struct task *t = tasks, *next; t; t = next) {
@@ -115,9 +119,9 @@ static void line(void *ctx, struct str text)
     (void)peer_tick(p, UINT64_MAX / 2);
 }
 
-static void too_long(void *ctx)
+static void too_long(void *ctx, struct str id)
 {
-    peer_too_long(ctx, 1);
+    peer_too_long(ctx, id, 1);
     asked++;
 }
 

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/inotify.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -565,6 +566,78 @@ static void attributes_read(void)
     close(fd);
 }
 
+/* ---- locks ---- */
+
+#define LOCKERS 200
+
+static void on_alarm(int signal)
+{
+    (void)signal;
+}
+
+static int lock_waited(int how, int said)
+{
+    int fd = open("lock", O_RDWR | O_CLOEXEC);
+    (void)!write(said, "", 1);
+    return fd >= 0 && flock(fd, how) == 0 ? 0 : errno;
+}
+
+static int lock_interrupted(void)
+{
+    struct sigaction act = {.sa_handler = on_alarm};
+    struct itimerval soon = {{0, 100000}, {0, 200000}};
+    sigaction(SIGALRM, &act, NULL);
+    int fd = open("lock", O_RDWR | O_CLOEXEC);
+    setitimer(ITIMER_REAL, &soon, NULL);
+    return fd >= 0 && flock(fd, LOCK_EX) == 0 ? 0 : errno;
+}
+
+static int ended(pid_t pid)
+{
+    int status = -1;
+    waitpid(pid, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+/* Many wait for one lock: all get it, a signal ends the wait, and who has ended holds nothing. */
+static void locks_waited(void)
+{
+    pid_t pids[LOCKERS], one;
+    int said[2], fd = open("lock", O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+    char byte;
+    L(pipe2(said, O_CLOEXEC));
+    L(flock(fd, LOCK_EX));
+    for (int i = 0; i < LOCKERS; i++) {
+        pids[i] = fork();
+        if (pids[i] == 0)
+            _exit(lock_waited(i % 20 ? LOCK_SH : LOCK_EX, said[1]));
+    }
+    for (int i = 0; i < LOCKERS; i++)
+        (void)!read(said[0], &byte, 1);
+    usleep(300000);
+    one = fork();
+    if (one == 0)
+        _exit(lock_interrupted());
+    L(ended(one) == EINTR);
+    L(waitpid(-1, NULL, WNOHANG));
+    one = fork();
+    if (one == 0)
+        _exit(lock_waited(LOCK_EX, said[1]));
+    usleep(50000);
+    kill(one, SIGKILL);
+    L(ended(one));
+    L(flock(fd, LOCK_UN));
+    int got = 0;
+    for (int i = 0; i < LOCKERS; i++)
+        got += ended(pids[i]) == 0;
+    L(got);
+    L(flock(fd, LOCK_EX | LOCK_NB));
+    close(fd);
+    close(said[0]);
+    close(said[1]);
+    unlink("lock");
+}
+
 static int all(void *ctx)
 {
     out = *(int *)ctx;
@@ -607,6 +680,7 @@ static int all(void *ctx)
     names();
     attributes();
     sockets();
+    locks_waited();
     chmod("closed", 0755);
     nftw(".", tree_one, 16, FTW_PHYS);
     return 0;

@@ -58,6 +58,10 @@ await test('tools-list', async () => {
     if (!runner.annotations.destructiveHint || runner.annotations.readOnlyHint) return 'annotations';
     return tools.find((t) => t.name === 'policy').annotations.readOnlyHint ? '' : 'policy is no reader';
 });
+await test('every-tool-has-an-output-schema', async () => {
+    const without = (await client.listTools()).tools.filter((t) => t.outputSchema?.type !== 'object').map((t) => t.name);
+    return without.join();
+});
 await test('run', async () => {
     const r = await run(client, { command: 'echo out; echo err >&2; exit 3' });
     const s = r.structuredContent;
@@ -134,7 +138,10 @@ await test('explain', async () => {
 await test('progress', async () => {
     const seen = [];
     await run(client, { command: 'sleep 2.5' }, { onprogress: (p) => seen.push(p), resetTimeoutOnProgress: true });
-    return seen.length >= 2 && seen[1].progress > seen[0].progress ? '' : JSON.stringify(seen);
+    if (!(seen.length >= 2 && seen[1].progress > seen[0].progress)) return JSON.stringify(seen);
+    seen.length = 0;
+    await run(client, { command: 'echo first; sleep 0.1; echo half done >&2; sleep 2.5' }, { onprogress: (p) => seen.push(p), resetTimeoutOnProgress: true });
+    return seen.some((p) => p.message === 'first' || p.message === 'half done') ? '' : JSON.stringify(seen);
 });
 await test('cancel', async () => {
     const stop = new AbortController();
@@ -175,6 +182,11 @@ await test('resources', async () => {
     fs.writeFileSync(path.join(cwd, 'watched'), 'another');
     for (let i = 0; i < 400 && !updated.length; i++) await sleep(50);
     await client.unsubscribeResource({ uri: entry.uri });
+    const complete = async (name, value, more) => (await client.complete({ ref: { type: 'ref/resource', uri: 'pinfold://session/{session}/files{+path}' },
+        argument: { name, value }, ...more })).completion.values;
+    const names = await complete('session', 'for '), paths = await complete('path', cwd + '/mad', { context: { arguments: { session: 'for resources' } } });
+    if (names.join() !== 'for resources' || paths.join() !== cwd + '/made') return JSON.stringify({ names, paths });
+    if (!(await complete('prompt', '').catch((e) => e) instanceof Error)) return 'an unknown variable';
     await client.callTool({ name: 'session_stop', arguments: { session: 'for resources' } });
     for (let i = 0; i < 400 && lists < 2; i++) await sleep(50);
     return updated[0] === entry.uri && lists >= 2 ? '' : JSON.stringify({ updated, lists });

@@ -332,7 +332,9 @@ static int connect_now(struct guard *g, int fd, const struct address *a)
         no = a->n >= sizeof a->any.sa_family && a->any.sa_family != AF_UNIX ? connect_near(fd, flags, a) : -EALREADY;
         if (no != -EALREADY)
             return no;
+        g->lent = fd;
         no = guard_may_block(g);
+        g->lent = -1;
     }
     while (no == 0) {
         no = sys_connect(fd, a->bytes, a->n);

@@ -6,11 +6,14 @@
 #include <stdlib.h>
 
 #include "mcp/protocol/resource.h"
+#include "mcp/protocol/roots.h"
 #include "mcp/tools/tool_resource.h"
 #include "mcp/protocol/watch.h"
 
 #define PROGRESS_MS 1000
 #define ASK_MS      300000 /* a person who does not answer says no */
+#define ROOTS_MS    5000   /* a client that does not tell its roots has none */
+#define ROOTS_ID    "pinfold-roots"
 
 static const char *const versions[] = {"2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"}; /* newest first */
 static const char *const levels[] = {"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"};
@@ -38,8 +41,9 @@ struct peer {
     void *ctx;
     char name[40];
     const char *version;
-    bool elicits, initialized, sessions, ending;
-    unsigned level; /* of messages to its log; an index into levels */
+    bool elicits, initialized, sessions, ending, has_roots;
+    uint64_t roots_end; /* calls wait for the client's roots until then; 0: they do not */
+    unsigned level;     /* of messages to its log; an index into levels */
     struct call *calls;
     size_t n_calls;
     unsigned questions;
@@ -87,6 +91,21 @@ static void lane_next(struct peer *p, const char *lane)
     }
     if (oldest && call_start(oldest, buf_view(&oldest->waits)))
         buf_free(&oldest->waits);
+}
+
+/* All that wait for no other call of their lane, the oldest first. */
+static void calls_go(struct peer *p)
+{
+    for (;;) {
+        struct call *oldest = NULL;
+        for (struct call *c = p->calls; c; c = c->next) {
+            if (!c->task && c->waits.n && (!c->lane || !is_taken(p, c->lane)))
+                oldest = c;
+        }
+        if (!oldest || !call_start(oldest, buf_view(&oldest->waits)))
+            return;
+        buf_free(&oldest->waits);
+    }
 }
 
 static void call_free(struct call *c)
@@ -158,6 +177,25 @@ static void send_fault(struct peer *p, uint64_t tag, const json_t *id, enum rpc_
 {
     auto_buf struct buf out = BUF(1u << 16);
     rpc_error(&out, id, code, text);
+    send_out(p, tag, &out, true);
+}
+
+/* A tool's result that says what went wrong: models see it, unlike a protocol error. */
+static void send_failure(struct peer *p, uint64_t tag, const json_t *id, const char *text)
+{
+    auto_buf struct buf out = BUF(1u << 18);
+    struct json j;
+    rpc_begin_result(&j, &out, id);
+    json_object(&j, "result");
+    json_array(&j, "content");
+    json_object(&j, NULL);
+    json_text(&j, "type", "text");
+    json_text(&j, "text", text);
+    json_object_end(&j);
+    json_array_end(&j);
+    json_bool(&j, "isError", true);
+    json_object_end(&j);
+    rpc_end(&j);
     send_out(p, tag, &out, true);
 }
 
@@ -341,9 +379,33 @@ static const struct task_events call_events = {.say = call_say,
                                                .fault = call_fault,
                                                .lost = call_lost};
 
+/* Calls that have waited for the workspace are answered: in it, or with why there is none. */
+static void roots_known(struct peer *p, const char *why)
+{
+    struct job_place *place = &p->server->place;
+    p->roots_end = 0;
+    if (!place->unusable) {
+        calls_go(p);
+        return;
+    }
+    for (struct call *c = p->calls, *following; c; c = following) {
+        following = c->next;
+        if (c->task || !c->waits.n)
+            continue;
+        auto_buf struct buf text = BUF(1u << 16);
+        buf_printf(&text, "%s (%s)", place->unusable, why);
+        send_failure(p, c->tag, c->id, buf_cstr(&text));
+        call_free(c);
+    }
+}
+
 int peer_tick(struct peer *p, uint64_t now)
 {
     int next = watch_tick(&p->watch, now);
+    if (p->roots_end && now >= p->roots_end)
+        roots_known(p, "the client did not name its directories");
+    if (p->roots_end && (next < 0 || (int)(p->roots_end - now) < next))
+        next = (int)(p->roots_end - now);
     for (struct call *c = p->calls; c; c = c->next) {
         int left = PROGRESS_MS;
         if (c->task && c->question[0] && now >= c->question_ends) {
@@ -408,10 +470,13 @@ static int do_initialize(const struct rpc_request *q)
             p->version = versions[i];
     }
     p->elicits = json_is_object(json_object_get(capabilities, "elicitation"));
+    p->has_roots = json_is_object(json_object_get(capabilities, "roots"));
+    if (p->has_roots && p->server->place.unusable && p->server->adopt) /* asked for after "initialized" */
+        p->roots_end = loop_now() + ROOTS_MS;
     answer_begin(q, &j, &out);
     json_text(&j, "protocolVersion", p->version);
     json_raw(&j, "capabilities",
-             STR("{\"tools\":{\"listChanged\":false},\"logging\":{},"
+             STR("{\"tools\":{\"listChanged\":false},\"logging\":{},\"completions\":{},"
                  "\"resources\":{\"subscribe\":true,\"listChanged\":true}}"));
     json_object(&j, "serverInfo");
     json_text(&j, "name", "pinfold");
@@ -532,7 +597,7 @@ static int call_begin(const struct rpc_request *q, const struct tool *t, const j
     c->lane = lane_of(t, arguments);
     c->watches = watches ? strdup(watches) : NULL;
     c->affinity = affinity_of(p, t, session);
-    bool later = c->lane && is_taken(p, c->lane);
+    bool later = p->roots_end || (c->lane && is_taken(p, c->lane));
     c->told = c->began;
     c->id = json_incref((json_t *)(uintptr_t)q->m->id);
     c->progress_token = json_incref((json_t *)(uintptr_t)progress_token(q));
@@ -550,6 +615,7 @@ static int call_begin(const struct rpc_request *q, const struct tool *t, const j
 
 static int do_tools_call(const struct rpc_request *q)
 {
+    struct peer *p = q->peer;
     const char *name = value_text(q->m->params, "name", NULL);
     const json_t *arguments = json_object_get(q->m->params, "arguments");
     const struct tool *t = name ? mcp_tool_find(name) : NULL;
@@ -563,8 +629,14 @@ static int do_tools_call(const struct rpc_request *q)
     }
     if (arguments && !json_is_object(arguments))
         return bad(q, RPC_PARAMS, "'arguments' must be an object");
-    if (!tool_check(t, arguments, why, sizeof why))
-        return bad(q, RPC_PARAMS, why);
+    /* MCP 2025-11-25: wrong arguments are for the model to mend, so they are a result. */
+    const char *fails = p->server->place.unusable && !p->roots_end   ? p->server->place.unusable
+                        : !tool_check(t, arguments, why, sizeof why) ? why
+                                                                     : NULL;
+    if (fails) {
+        send_failure(p, q->tag, q->m->id, fails);
+        return 0;
+    }
     return call_begin(q, t, arguments, value_text(arguments, "session", NULL), NULL);
 }
 
@@ -621,6 +693,26 @@ static int do_resources_read(const struct rpc_request *q)
     return call_begin(q, &tool_resource_read, arguments, r.session, NULL);
 }
 
+/* Values of a resource template's variables. */
+static int do_complete(const struct rpc_request *q)
+{
+    const json_t *ref = json_object_get(q->m->params, "ref"), *argument = json_object_get(q->m->params, "argument");
+    const char *type = value_text(ref, "type", NULL), *uri = value_text(ref, "uri", NULL);
+    const char *name = value_text(argument, "name", NULL), *typed = value_text(argument, "value", NULL);
+    const json_t *known = json_object_get(json_object_get(q->m->params, "context"), "arguments");
+    const char *session = value_text(known, "session", NULL);
+
+    if (!same(type, "ref/resource") || !uri)
+        return bad(q, RPC_PARAMS,
+                   "'ref' must be of type ref/resource, with the uri of a template; there are no prompts");
+    if (!typed || !resource_has(uri, name))
+        return bad(q, RPC_PARAMS, "'argument' must have a 'name' that the template has and a 'value', a string");
+    auto_value json_t *arguments = json_pack("{s:s,s:s,s:s?}", "name", name, "value", typed, "session", session);
+    if (!session)
+        (void)json_object_del(arguments, "session");
+    return call_begin(q, &tool_resource_complete, arguments, session, NULL);
+}
+
 static int do_subscribe(const struct rpc_request *q)
 {
     auto_arena struct arena *mem = arena_new(1u << 20);
@@ -655,6 +747,7 @@ static const struct method {
                {"resources/read", do_resources_read, false},
                {"resources/subscribe", do_subscribe, false},
                {"resources/unsubscribe", do_unsubscribe, false},
+               {"completion/complete", do_complete, false},
                {"logging/setLevel", do_set_level, false}};
 
 static void take_request(struct peer *p, const struct rpc_message *m, uint64_t tag)
@@ -691,10 +784,44 @@ static void cancel(struct peer *p, const json_t *id)
     }
 }
 
+static void ask_roots(struct peer *p)
+{
+    auto_buf struct buf out = BUF(4096);
+    struct json j;
+
+    if (!p->has_roots || !p->server->place.unusable || !p->server->adopt)
+        return;
+    p->roots_end = loop_now() + ROOTS_MS;
+    rpc_begin_request(&j, &out, ROOTS_ID, "roots/list");
+    rpc_end(&j);
+    send_out(p, 0, &out, false);
+}
+
+/* The first of the client's directories that can be a workspace is it. */
+static void take_roots(struct peer *p, const json_t *result)
+{
+    const json_t *roots = json_object_get(result, "roots");
+    char why[512] = "the client named no directory";
+
+    for (size_t i = 0; i < json_array_size(roots) && p->server->place.unusable; i++) {
+        const char *uri = value_text(json_array_get(roots, i), "uri", NULL);
+        char *directory = uri ? roots_directory(uri) : NULL;
+        if (!directory)
+            snprintf(why, sizeof why, "the client named no directory of this machine");
+        else if (p->server->adopt(p->server, directory, why, sizeof why))
+            p->server->place.unusable = NULL;
+        free(directory);
+    }
+    roots_known(p, why);
+}
+
 static void take_notification(struct peer *p, const struct rpc_message *m)
 {
-    if (same(m->method, "notifications/initialized"))
+    if (same(m->method, "notifications/initialized")) {
         p->initialized = true;
+        ask_roots(p);
+    } else if (same(m->method, "notifications/roots/list_changed"))
+        ask_roots(p);
     else if (same(m->method, "notifications/cancelled"))
         cancel(p, json_object_get(m->params, "requestId"));
 }
@@ -702,6 +829,8 @@ static void take_notification(struct peer *p, const struct rpc_message *m)
 static void take_response(struct peer *p, const struct rpc_message *m)
 {
     const char *id = json_string_value(m->id);
+    if (p->roots_end && id && strcmp(id, ROOTS_ID) == 0)
+        take_roots(p, m->result);
     for (struct call *c = p->calls; c && id; c = c->next) {
         if (!c->question[0] || strcmp(c->question, id) != 0)
             continue;
@@ -737,20 +866,19 @@ static size_t take_one(struct peer *p, const json_t *one, uint64_t tag)
     return m.kind == RPC_REQUEST;
 }
 
-size_t peer_take(struct peer *p, struct str text, uint64_t tag)
+json_t *peer_read(const struct peer *p, struct str text, struct rpc_fault *ret)
 {
-    struct rpc_fault f;
-    auto_value json_t *root = rpc_read(text, &f);
-    size_t n = 0;
-
+    json_t *root = rpc_read(text, ret);
     if (json_is_array(root) && !has_batches(p)) {
-        f = (struct rpc_fault){.code = RPC_INVALID, .text = "this protocol version does not support batches"};
+        *ret = (struct rpc_fault){.code = RPC_INVALID, .text = "this protocol version does not support batches"};
         value_free(&root);
     }
-    if (!root) {
-        send_fault(p, tag, f.id, f.code, f.text);
-        return 1;
-    }
+    return root;
+}
+
+size_t peer_take(struct peer *p, const json_t *root, uint64_t tag)
+{
+    size_t n = 0;
     if (!json_is_array(root))
         return take_one(p, root, tag);
     for (size_t i = 0; i < json_array_size(root); i++)
@@ -758,19 +886,19 @@ size_t peer_take(struct peer *p, struct str text, uint64_t tag)
     return n;
 }
 
-void peer_too_long(struct peer *p, uint64_t tag)
+void peer_refuse(struct peer *p, const struct rpc_fault *f, uint64_t tag)
 {
-    send_fault(p, tag, NULL, RPC_INVALID, "a message has at most 32 MiB");
+    send_fault(p, tag, f->id, f->code, f->text);
 }
 
-void peer_forget(struct peer *p, uint64_t tag)
+void peer_too_long(struct peer *p, struct str id, uint64_t tag)
 {
-    for (struct call *c = p->calls, *next; c; c = next) {
-        next = c->next;
-        if (c->tag != tag)
-            continue;
-        if (c->task)
-            work_cancel(c->task);
-        call_free(c);
-    }
+    char why[128];
+    auto_value json_t *value = id.n ? value_read(id, why, sizeof why) : NULL;
+    send_fault(p, tag, rpc_is_id(value) ? value : NULL, RPC_INVALID, "a message has at most 32 MiB");
+}
+
+bool peer_has_boxes(const struct peer *p)
+{
+    return p->sessions;
 }

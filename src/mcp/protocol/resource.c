@@ -82,24 +82,35 @@ void resource_uri(struct buf *out, const char *session, const char *path)
         encode(out, path, true);
 }
 
-void resource_templates(struct json *w)
+static const struct template
 {
-    static const struct {
-        const char *uri, *name, *title, *description, *type;
-    } all[] = {{HEAD "{session}/" AUDIT, "audit", "Denials of a session",
+    const char *uri, *name, *title, *description, *type;
+}
+templates[] = {{HEAD "{session}/" AUDIT, "audit", "Denials of a session",
                 "The newest events of a session's audit log, one JSON object per line.", RESOURCE_AUDIT_TYPE},
                {HEAD "{session}/" FILES "{+path}", "file", "A file of a session",
                 "A file or directory by its absolute path in the box, under the rules of 'read_file'.", NULL}};
 
+bool resource_has(const char *uri, const char *variable)
+{
+    for (size_t i = 0; variable && i < sizeof templates / sizeof *templates; i++) {
+        if (strcmp(uri, templates[i].uri) == 0)
+            return strcmp(variable, "session") == 0 || (!templates[i].type && strcmp(variable, "path") == 0);
+    }
+    return false;
+}
+
+void resource_templates(struct json *w)
+{
     json_array(w, "resourceTemplates");
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+    for (size_t i = 0; i < sizeof templates / sizeof *templates; i++) {
         json_object(w, NULL);
-        json_text(w, "uriTemplate", all[i].uri);
-        json_text(w, "name", all[i].name);
-        json_text(w, "title", all[i].title);
-        json_text(w, "description", all[i].description);
-        if (all[i].type)
-            json_text(w, "mimeType", all[i].type);
+        json_text(w, "uriTemplate", templates[i].uri);
+        json_text(w, "name", templates[i].name);
+        json_text(w, "title", templates[i].title);
+        json_text(w, "description", templates[i].description);
+        if (templates[i].type)
+            json_text(w, "mimeType", templates[i].type);
         json_object_end(w);
     }
     json_array_end(w);

@@ -24,5 +24,7 @@ struct resource {
 bool resource_parse(const char *uri, struct arena *mem, struct resource *ret);
 /* The URI of `path` in that session, or of its audit log (NULL). */
 void resource_uri(struct buf *out, const char *session, const char *path);
+/* Whether `uri` is one of the templates and has a variable of that name. Takes NULL as the name. */
+bool resource_has(const char *uri, const char *variable);
 /* The members of the result of resources/templates/list. */
 void resource_templates(struct json *w);

@@ -40,7 +40,7 @@ json_t *rpc_read(struct str text, struct rpc_fault *ret)
     return root;
 }
 
-static bool is_id(const json_t *id)
+bool rpc_is_id(const json_t *id)
 {
     return json_is_integer(id) || (json_is_string(id) && json_string_length(id) <= RPC_MAX_ID);
 }
@@ -50,7 +50,7 @@ int rpc_message(const json_t *one, struct rpc_message *ret, struct rpc_fault *fa
     const char *version = value_text(one, "jsonrpc", NULL);
     const json_t *id = json_object_get(one, "id"), *method = json_object_get(one, "method");
     const json_t *params = json_object_get(one, "params");
-    const json_t *known = is_id(id) ? id : NULL;
+    const json_t *known = rpc_is_id(id) ? id : NULL;
 
     *ret = (struct rpc_message){0};
     if (!json_is_object(one))

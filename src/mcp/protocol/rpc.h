@@ -35,6 +35,7 @@ struct rpc_fault {
 
 /* Parses a text; NULL with the fault. An array holds at least one and at most RPC_MAX_BATCH messages. */
 json_t *rpc_read(struct str text, struct rpc_fault *ret);
+bool rpc_is_id(const json_t *id); /* takes NULL */
 /* Parses one message; 0, or -EBADMSG with the fault. */
 int rpc_message(const json_t *one, struct rpc_message *ret, struct rpc_fault *fault);
 

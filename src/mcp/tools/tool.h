@@ -27,10 +27,11 @@ struct tool {
     const struct tool_argument *arguments; /* ended by a NULL name */
     /* annotations: hints for clients that decide whether to ask */
     bool read_only, destructive, idempotent, open_world;
-    bool gives_result; /* structured: the one result schema */
-    bool rests;        /* after the answer its worker waits for child processes, and accepts no call meanwhile */
-    bool in_order;     /* calls for one session run one after another, in order */
-    bool sessions;     /* it may start something that must end with the instance */
+    bool gives_result;  /* structured: the one result schema */
+    const char *output; /* the schema of another structured result, as JSON; NULL: see gives_result */
+    bool rests;         /* after the answer its worker waits for child processes, and accepts no call meanwhile */
+    bool in_order;      /* calls for one session run one after another, in order */
+    bool sessions;      /* it may start something that must end with the instance */
     void (*work)(struct mcp_job *j);
 };
 

@@ -137,19 +137,28 @@ static void policy(struct mcp_job *j)
         buf_text(&j->text, "A call's 'options' can restrict this further; anything more is asked of the person.\n");
 }
 
-const struct tool tool_explain = {.name = "explain",
-                                  .title = "Explain a box",
-                                  .description = "Shows what a box with these options could read, write, reach and "
-                                                 "use, and what enforces it. Nothing is started.",
-                                  .arguments = explain_arguments,
-                                  .read_only = true,
-                                  .idempotent = true,
-                                  .work = explain};
+const struct tool tool_explain = {
+    .name = "explain",
+    .title = "Explain a box",
+    .description = "Shows what a box with these options could read, write, reach and "
+                   "use, and what enforces it. Nothing is started.",
+    .output = "{\"type\":\"object\",\"properties\":{\"v\":{\"type\":\"integer\"},\"engine\":{\"type\":\"string\"},"
+              "\"workspace\":{\"type\":\"string\"},\"network\":{\"type\":\"string\"},\"files\":{\"type\":\"array\"},"
+              "\"limits\":{\"type\":\"object\"},\"policy_digest\":{\"type\":\"string\"}},\"required\":[\"v\","
+              "\"engine\",\"network\"]}",
+    .arguments = explain_arguments,
+    .read_only = true,
+    .idempotent = true,
+    .work = explain};
 
 const struct tool tool_policy = {
     .name = "policy",
     .title = "What may I do here?",
     .description = "Shows the rules for every command here: writable and hidden paths, network, limits.",
+    .output = "{\"type\":\"object\",\"properties\":{\"v\":{\"type\":\"integer\"},\"engine\":{\"type\":\"string\"},"
+              "\"workspace\":{\"type\":\"string\"},\"network\":{\"type\":\"string\"},\"files\":{\"type\":\"array\"},"
+              "\"limits\":{\"type\":\"object\"},\"policy_digest\":{\"type\":\"string\"}},\"required\":[\"v\","
+              "\"engine\",\"network\"]}",
     .arguments = policy_arguments,
     .read_only = true,
     .idempotent = true,

@@ -7,6 +7,7 @@
 
 #include "base/arena.h"
 #include "match/glob.h"
+#include "mcp/protocol/mime.h"
 #include "mcp/tools/tool_run.h"
 #include "mcp/tools/tool_session.h"
 
@@ -104,13 +105,20 @@ static void read_file_work(struct mcp_job *j)
         json_text(&w, "path", s.path);
         json_uint(&w, "size", size);
         json_bool(&w, "truncated", cut || n < size);
+        const char *type = mime_of(s.path, all);
+        bool picture = !text && n == size && mime_is_picture(type);
+        json_text(&w, "mimeType", type);
         json_text(&w, "encoding", text ? "utf8" : "base64");
         if (text)
             json_str(&w, "content", all);
-        else
+        else if (!picture)
             json_base64(&w, "content", all);
         json_object_end(&w);
-        if (text)
+        if (picture) {
+            j->picture = type;
+            buf_str(&j->pixels, all);
+            buf_printf(&j->text, "[%s, %llu bytes]", type, (unsigned long long)size);
+        } else if (text)
             buf_str(&j->text, all);
         else
             buf_printf(&j->text, "[%llu bytes that are not text; they are in the structured result as base64]",
@@ -459,41 +467,57 @@ static const struct tool_argument grep_arguments[] = {
     SESSION_ARGUMENT,
     {0}};
 
-const struct tool tool_read_file = {.name = "read_file",
-                                    .title = "Read a file",
-                                    .description = "Reads a file of a session's box, at most 16 MiB.",
-                                    .arguments = read_file_arguments,
-                                    .read_only = true,
-                                    .idempotent = true,
-                                    .sessions = true,
-                                    .work = read_file_work};
-const struct tool tool_write_file = {.name = "write_file",
-                                     .title = "Write a file",
-                                     .description = "Replaces a whole file of a session's box in one step, under the "
-                                                    "same rules as a command there.",
-                                     .arguments = write_arguments,
-                                     .destructive = true,
-                                     .idempotent = true,
-                                     .sessions = true,
-                                     .work = write_work};
-const struct tool tool_edit_file = {.name = "edit_file",
-                                    .title = "Edit a file",
-                                    .description = "Replaces a piece of text in a file of a session's box, exactly.",
-                                    .arguments = edit_arguments,
-                                    .destructive = true,
-                                    .sessions = true,
-                                    .work = edit_work};
-const struct tool tool_list_dir = {.name = "list_dir",
-                                   .title = "List a directory",
-                                   .description = "The entries of a directory of a session's box.",
-                                   .arguments = list_dir_arguments,
-                                   .read_only = true,
-                                   .idempotent = true,
-                                   .sessions = true,
-                                   .work = list_dir_work};
+const struct tool tool_read_file = {
+    .name = "read_file",
+    .title = "Read a file",
+    .description = "Reads a file of a session's box, at most 16 MiB.",
+    .output =
+        "{\"type\":\"object\",\"properties\":{\"path\":{\"type\":\"string\"},\"size\":{\"type\":\"integer\"},"
+        "\"truncated\":{\"type\":\"boolean\"},\"mimeType\":{\"type\":\"string\"},\"encoding\":{\"type\":\"string\"},"
+        "\"content\":{\"type\":\"string\"}},\"required\":[\"path\",\"size\",\"truncated\",\"mimeType\",\"encoding\"]}",
+    .arguments = read_file_arguments,
+    .read_only = true,
+    .idempotent = true,
+    .sessions = true,
+    .work = read_file_work};
+const struct tool tool_write_file = {
+    .name = "write_file",
+    .title = "Write a file",
+    .description = "Replaces a whole file of a session's box in one step, under the "
+                   "same rules as a command there.",
+    .output = "{\"type\":\"object\",\"properties\":{\"path\":{\"type\":\"string\"},\"size\":{\"type\":\"integer\"},"
+              "\"replacements\":{\"type\":\"integer\"}},\"required\":[\"path\",\"size\"]}",
+    .arguments = write_arguments,
+    .destructive = true,
+    .idempotent = true,
+    .sessions = true,
+    .work = write_work};
+const struct tool tool_edit_file = {
+    .name = "edit_file",
+    .title = "Edit a file",
+    .description = "Replaces a piece of text in a file of a session's box, exactly.",
+    .output = "{\"type\":\"object\",\"properties\":{\"path\":{\"type\":\"string\"},\"size\":{\"type\":\"integer\"},"
+              "\"replacements\":{\"type\":\"integer\"}},\"required\":[\"path\",\"size\"]}",
+    .arguments = edit_arguments,
+    .destructive = true,
+    .sessions = true,
+    .work = edit_work};
+const struct tool tool_list_dir = {
+    .name = "list_dir",
+    .title = "List a directory",
+    .description = "The entries of a directory of a session's box.",
+    .output = "{\"type\":\"object\",\"properties\":{\"entries\":{\"type\":\"array\"}},\"required\":[\"entries\"]}",
+    .arguments = list_dir_arguments,
+    .read_only = true,
+    .idempotent = true,
+    .sessions = true,
+    .work = list_dir_work};
 const struct tool tool_glob = {.name = "glob",
                                .title = "Find files by name",
                                .description = "Paths in a session's box that match a pattern, at most 1,000.",
+                               .output =
+                                   "{\"type\":\"object\",\"properties\":{\"paths\":{\"type\":\"array\"},\"truncated\":{"
+                                   "\"type\":\"boolean\"}},\"required\":[\"paths\",\"truncated\"]}",
                                .arguments = glob_arguments,
                                .read_only = true,
                                .idempotent = true,

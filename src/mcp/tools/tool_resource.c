@@ -12,6 +12,7 @@
 #include "base/fd.h"
 #include "mcp/tools/directory.h"
 #include "mcp/workers/owner.h"
+#include "mcp/protocol/mime.h"
 #include "mcp/protocol/resource.h"
 #include "mcp/protocol/rpc.h"
 #include "mcp/tools/tool_file.h"
@@ -186,6 +187,8 @@ static void list_files(struct listing *l, const char *name)
             json_text(&l->w, "mimeType", RESOURCE_DIRECTORY_TYPE);
         else
             json_int(&l->w, "size", answer_number(e, "size"));
+        if (!directory && mime_of_name(file))
+            json_text(&l->w, "mimeType", mime_of_name(file));
         json_object_end(&l->w);
     }
 }
@@ -251,7 +254,7 @@ static void contents(struct mcp_job *j, const char *uri, const char *type, struc
     json_array(&w, "contents");
     json_object(&w, NULL);
     json_text(&w, "uri", uri);
-    json_text(&w, "mimeType", type ? type : text ? "text/plain" : "application/octet-stream");
+    json_text(&w, "mimeType", type);
     if (text)
         json_str(&w, "text", bytes);
     else
@@ -292,7 +295,7 @@ static void read_file(struct mcp_job *j, const char *uri, const struct resource 
         job_fault(j, RPC_INTERNAL, "the file has %llu bytes; a resource has at most %u: read it in pieces with 'bash'",
                   (unsigned long long)size, MAX_FILE);
     } else if (no == 0) {
-        contents(j, uri, NULL, (struct str){bytes, n});
+        contents(j, uri, mime_of(r->path, (struct str){bytes, n}), (struct str){bytes, n});
     }
     if (no == -ESTALE)
         session_forget(j, r->session);
@@ -315,6 +318,86 @@ static void resource_read_work(struct mcp_job *j)
         read_file(j, uri, &r);
     else
         read_audit(j, uri, &r);
+}
+
+/* ---- completion/complete */
+
+#define MAX_COMPLETED 100 /* MCP's most */
+
+struct completing {
+    struct json w;
+    const char *typed;
+    size_t n;
+};
+
+static void offer(struct completing *c, const char *value)
+{
+    if (value && strncmp(value, c->typed, strlen(c->typed)) == 0 && c->n++ < MAX_COMPLETED)
+        json_text(&c->w, NULL, value);
+}
+
+static void offer_sessions(const struct mcp_job *j, struct completing *c)
+{
+    auto_buf struct buf scope = BUF(1024);
+    struct pinfold_error error = {0};
+    auto_report struct pinfold_report *report = NULL;
+
+    owner_scope(&scope, j->place->instance, j->client);
+    struct pinfold_session_options o = {.size = sizeof o, .scope = buf_cstr(&scope)};
+    if (pinfold_session_list_report(&o, &report, &error) < 0)
+        return;
+    EACH_ANSWER(one, pinfold_value_get(pinfold_report_value(report), "sessions"))
+    {
+        offer(c, answer_text(one, "name"));
+    }
+}
+
+/* Entries of the directory that was typed so far; directories end in a slash. */
+static void offer_paths(const struct mcp_job *j, const char *session, struct completing *c, struct arena *mem)
+{
+    const char *slash = strrchr(c->typed, '/');
+    struct pinfold_error error = {0};
+    bool own;
+    struct pinfold_session *s = slash ? session_visit(j, session, &own) : NULL;
+    auto_report struct pinfold_report *list = NULL;
+    const char *dir = s ? arena_printf(mem, "%.*s", slash == c->typed ? 1 : (int)(slash - c->typed), c->typed) : NULL;
+
+    int no = dir ? pinfold_file_list_report(s, dir, &list, &error) : -ENOENT;
+    if (s && own)
+        pinfold_session_free(s);
+    if (no < 0)
+        return;
+    EACH_ANSWER(e, pinfold_value_get(pinfold_report_value(list), "entries"))
+    {
+        const char *name = answer_text(e, "name");
+        bool directory = same(answer_text(e, "type"), "directory");
+        if (name)
+            offer(c, arena_printf(mem, "%.*s/%s%s", (int)(slash - c->typed), c->typed, name, directory ? "/" : ""));
+    }
+}
+
+static void resource_complete_work(struct mcp_job *j)
+{
+    auto_arena struct arena *mem = arena_new(16u << 20);
+    auto_buf struct buf out = BUF(16u << 20);
+    struct completing c = {.w = JSON(&out), .typed = value_text(j->arguments, "value", NULL)};
+    const char *session = value_text(j->arguments, "session", NULL);
+
+    if (!mem || !c.typed)
+        return;
+    json_object(&c.w, NULL);
+    json_object(&c.w, "completion");
+    json_array(&c.w, "values");
+    if (same(value_text(j->arguments, "name", NULL), "session"))
+        offer_sessions(j, &c);
+    else
+        offer_paths(j, session ? session : "default", &c, mem);
+    json_array_end(&c.w);
+    json_uint(&c.w, "total", c.n);
+    json_bool(&c.w, "hasMore", c.n > MAX_COMPLETED);
+    json_object_end(&c.w);
+    json_object_end(&c.w);
+    job_bare(j, &out);
 }
 
 /* ---- resources/look: what a watcher compares */
@@ -402,6 +485,14 @@ static const struct tool_argument resource_look_arguments[] = {{"uris", ARGUMENT
                                                                {"start", ARGUMENT_SWITCH, .help = ""},
                                                                {0}};
 
+static const struct tool_argument resource_complete_arguments[] = {
+    {"name", ARGUMENT_TEXT, .required = true, .help = ""},
+    {"value", ARGUMENT_TEXT, .required = true, .help = ""},
+    {"session", ARGUMENT_TEXT, .help = ""},
+    {0}};
+
+const struct tool tool_resource_complete = {
+    .name = "resources/complete", .arguments = resource_complete_arguments, .work = resource_complete_work};
 const struct tool tool_resource_list = {
     .name = "resources/list", .arguments = resource_list_arguments, .work = resource_list_work};
 const struct tool tool_resource_read = {

@@ -13,6 +13,8 @@ json_t *session_denials(const struct mcp_job *j, const char *session, const char
 extern const struct tool tool_resource_list;
 /* arguments: uri */
 extern const struct tool tool_resource_read;
+/* arguments: name ("session" or "path" of a template), value (what was typed), session (whose paths) */
+extern const struct tool tool_resource_complete;
 /* arguments: uris, start (whether to start the session), before (results of an earlier check for each, "" for none):
    {"stamps":{URI: "..."}}, "" for a missing one */
 extern const struct tool tool_resource_look;

@@ -9,6 +9,7 @@
 
 #include "base/arena.h"
 #include "base/fd.h"
+#include "mcp/tools/telling.h"
 #include "mcp/tools/wishes.h"
 
 static const struct tool_argument run_arguments[] = {
@@ -242,6 +243,7 @@ static void run_work(struct mcp_job *j)
     struct pinfold_result *result;
     const json_t *room = json_object_get(j->arguments, "max_output");
     uint64_t timeout = (uint64_t)json_integer_value(json_object_get(j->arguments, "timeout_ms"));
+    struct telling telling = {.job = j};
     bool own;
 
     if (!value_text(j->arguments, "command", NULL) == !json_object_get(j->arguments, "argv")) {
@@ -267,7 +269,9 @@ static void run_work(struct mcp_job *j)
                                     .keep_network = !own,
                                     .capture_max = room ? (size_t)json_integer_value(room) : DEFAULT_OUTPUT,
                                     .say = say_progress,
-                                    .say_ctx = j};
+                                    .say_ctx = j,
+                                    .output = telling_output,
+                                    .output_ctx = &telling};
     if (asks(j)) {
         o.ask = ask;
         o.ask_ctx = j;

@@ -3,6 +3,7 @@
  * visible.
  */
 #include "mcp/tools/tool_session.h"
+#include "mcp/tools/telling.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -19,7 +20,6 @@
 #define NAME_BYTES_MAX 128
 #define SHELL          "bash"
 #define KEPT           8 /* sessions a worker stays connected to */
-#define TELL_MS        250
 
 /* A worker's: found once, used again. */
 static struct known {
@@ -271,35 +271,6 @@ static void list_sessions(struct mcp_job *j)
 }
 
 /* ---- bash */
-
-static uint64_t milliseconds(void)
-{
-    struct timespec t;
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
-
-/* The last line so far, as progress. */
-void telling_output(void *ctx, int which, const char *bytes, size_t n)
-{
-    struct telling *t = ctx;
-    auto_buf struct buf line = BUF(4096);
-    uint64_t now = milliseconds();
-
-    (void)which;
-    if (now - t->told < TELL_MS)
-        return;
-    while (n && (bytes[n - 1] == '\n' || bytes[n - 1] == '\r'))
-        n--;
-    size_t from = n;
-    while (from && bytes[from - 1] != '\n' && n - from < 200)
-        from--;
-    words_of(&line, (struct str){bytes + from, n - from});
-    if (!line.n)
-        return;
-    job_progress(t->job, buf_cstr(&line));
-    t->told = now;
-}
 
 /* "NAME=value" of the argument env; NULL: none. */
 static const char *const *variables(const struct mcp_job *j, struct arena *mem)
@@ -557,26 +528,32 @@ const struct tool tool_session_start = {
     .title = "Start a session",
     .description = "Starts a sandbox that stays: processes, private files and the shell of 'bash' are kept between "
                    "calls, until session_stop or the end of this connection.",
+    .output = "{\"type\":\"object\",\"properties\":{\"session\":{\"type\":\"string\"},\"running\":{\"type\":"
+              "\"boolean\"}},\"required\":[\"session\",\"running\"]}",
     .arguments = start_arguments,
     .idempotent = true,
     .sessions = true,
     .work = start_session};
-const struct tool tool_session_list = {.name = "session_list",
-                                       .title = "List sessions",
-                                       .description = "The sessions of this connection.",
-                                       .arguments = no_arguments,
-                                       .read_only = true,
-                                       .idempotent = true,
-                                       .sessions = true,
-                                       .work = list_sessions};
-const struct tool tool_session_stop = {.name = "session_stop",
-                                       .title = "Stop a session",
-                                       .description =
-                                           "Stops a session and removes every process and private file in it.",
-                                       .arguments = name_arguments,
-                                       .destructive = true,
-                                       .sessions = true,
-                                       .work = stop};
+const struct tool tool_session_list = {
+    .name = "session_list",
+    .title = "List sessions",
+    .description = "The sessions of this connection.",
+    .output = "{\"type\":\"object\",\"properties\":{\"sessions\":{\"type\":\"array\"}},\"required\":[\"sessions\"]}",
+    .arguments = no_arguments,
+    .read_only = true,
+    .idempotent = true,
+    .sessions = true,
+    .work = list_sessions};
+const struct tool tool_session_stop = {
+    .name = "session_stop",
+    .title = "Stop a session",
+    .description = "Stops a session and removes every process and private file in it.",
+    .output = "{\"type\":\"object\",\"properties\":{\"session\":{\"type\":\"string\"},\"running\":{\"type\":"
+              "\"boolean\"}},\"required\":[\"session\",\"running\"]}",
+    .arguments = name_arguments,
+    .destructive = true,
+    .sessions = true,
+    .work = stop};
 const struct tool tool_bash = {
     .name = "bash",
     .title = "Run in a session's shell",
@@ -594,6 +571,10 @@ const struct tool tool_output = {
     .title = "Read a background command",
     .description =
         "Returns the output of a background command of a session so far, from a given byte, and whether it has ended.",
+    .output =
+        "{\"type\":\"object\",\"properties\":{\"job\":{\"type\":\"integer\"},\"from\":{\"type\":\"integer\"},\"next\":{"
+        "\"type\":\"integer\"},\"ended\":{\"type\":\"boolean\"},\"encoding\":{\"type\":\"string\"},\"output\":{"
+        "\"type\":\"string\"}},\"required\":[\"job\",\"from\",\"next\",\"ended\",\"encoding\",\"output\"]}",
     .arguments = output_arguments,
     .read_only = true,
     .idempotent = true,
@@ -602,6 +583,8 @@ const struct tool tool_output = {
 const struct tool tool_kill = {.name = "kill",
                                .title = "End a background command",
                                .description = "Sends a signal to a background command of a session and its children.",
+                               .output = "{\"type\":\"object\",\"properties\":{\"job\":{\"type\":\"integer\"},"
+                                         "\"signal\":{\"type\":\"string\"}},\"required\":[\"job\",\"signal\"]}",
                                .arguments = kill_arguments,
                                .destructive = true,
                                .sessions = true,

@@ -14,12 +14,6 @@ struct pinfold_session *session_visit(const struct mcp_job *j, const char *name,
 /* Working directory of commands in that session, as a path in the box; NULL: the job has failed. */
 const char *session_cwd(struct mcp_job *j, struct arena *mem);
 const char *session_cwd_of(struct mcp_job *j, const char *name, struct arena *mem);
-/* The `output` callback of an exec that reports the last line as progress. */
-struct telling {
-    const struct mcp_job *job;
-    uint64_t told;
-};
-void telling_output(void *ctx, int which, const char *bytes, size_t n);
 /* Forgets a session that has changed: the next call looks it up again. */
 void session_lost(struct mcp_job *j);
 void session_forget(const struct mcp_job *j, const char *name);

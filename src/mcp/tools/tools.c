@@ -115,6 +115,8 @@ void tool_write(struct json *w, const struct tool *t)
     input_schema(w, t);
     if (t->gives_result)
         json_raw(w, "outputSchema", STR(result_schema));
+    else if (t->output)
+        json_raw(w, "outputSchema", str_of(t->output));
     json_object(w, "annotations");
     json_text(w, "title", t->title);
     json_bool(w, "readOnlyHint", t->read_only);

@@ -16,18 +16,22 @@
 
 #include "base/fd.h"
 #include "match/addr.h"
+#include "mcp/transport/stream.h"
 
 #define MAX_CONNECTIONS    256
 #define MAX_SESSIONS       64
 #define CONNECTION_IDLE_MS 60000   /* of a connection without a request */
 #define SESSION_MS         3600000 /* of a session without one          */
 #define BEAT_MS            15000   /* an empty line into an event stream, so that a client that is gone is noticed */
+#define PATIENCE_MS        1000    /* then a request becomes a stream of events, which a client can ask to go on with */
+#define CORS_SECONDS       "86400"
 #define ID_BYTES           16
 
 struct session {
     struct session *next;
     struct http *http;
     struct peer *peer;
+    struct event_stream *streams; /* what is sent to it; that of no request has the tag 0 */
     char id[2 * ID_BYTES + 1];
     uint64_t used;
     bool over; /* to be ended in the next tick: not while its own messages are being sent */
@@ -39,15 +43,15 @@ struct http_connection {
     struct loop_source source;
     struct http_connection *next;
     struct http *http;
-    struct session *session; /* of the request at hand */
+    struct session *session;     /* of the request at hand */
+    struct event_stream *stream; /* of it, or of none (GET); what is told is its beginning */
     enum connection_state state;
-    uint64_t tag, used;
-    struct buf in, body, out, messages; /* messages: one a line, not sent yet */
-    size_t sent;
+    uint64_t used, began;
+    struct buf in, body, out;
+    size_t sent, told, told_bytes; /* messages of the stream, and bytes of its log */
     struct mcp_http_head head;
     size_t head_bytes; /* 0: not whole */
-    bool body_done, closing, over, collecting, accepts_stream, accepts_json, is_get, new_session, continued;
-    size_t expected, answered;
+    bool body_done, closing, over, collecting, accepts_stream, accepts_json, new_session, continued;
 };
 
 struct http {
@@ -103,6 +107,7 @@ static const char *reason(int status)
         const char *reason;
     } known[] = {{200, "OK"},
                  {202, "Accepted"},
+                 {204, "No Content"},
                  {400, "Bad Request"},
                  {401, "Unauthorized"},
                  {403, "Forbidden"},
@@ -123,11 +128,28 @@ static const char *reason(int status)
     return "Error";
 }
 
+static bool origin_is_good(const struct http_connection *c)
+{
+    const char *const *more = c->http->server->place.options->http_origins;
+    if (!c->head.origin.p || http_origin_is_here(c->head.origin))
+        return true;
+    for (; more && *more; more++) {
+        if (str_is(c->head.origin, *more))
+            return true;
+    }
+    return false;
+}
+
 static void head_out(struct http_connection *c, int status, const char *more)
 {
     buf_printf(&c->out, "HTTP/1.1 %d %s\r\nCache-Control: no-store\r\n%s", status, reason(status), more);
     if (c->new_session && c->session)
         buf_printf(&c->out, "Mcp-Session-Id: %s\r\n", c->session->id);
+    if (c->head.origin.p && c->head_bytes && origin_is_good(c)) { /* a page of this machine may read the answer */
+        buf_text(&c->out, "Access-Control-Allow-Origin: ");
+        buf_str(&c->out, c->head.origin);
+        buf_text(&c->out, "\r\nVary: Origin\r\nAccess-Control-Expose-Headers: Mcp-Session-Id, WWW-Authenticate\r\n");
+    }
     if (c->closing)
         buf_text(&c->out, "Connection: close\r\n");
 }
@@ -136,12 +158,11 @@ static void head_out(struct http_connection *c, int status, const char *more)
 static void next_request(struct http_connection *c)
 {
     c->state = READING;
-    c->tag = 0;
+    c->stream = NULL;
     c->session = NULL;
-    c->new_session = c->is_get = c->body_done = c->continued = false;
-    c->expected = c->answered = 0;
+    c->new_session = c->body_done = c->continued = false;
+    c->told = c->told_bytes = 0;
     buf_free(&c->body);
-    buf_free(&c->messages);
     if (c->in.n >= c->head_bytes) {
         memmove(c->in.p, c->in.p + c->head_bytes, c->in.n - c->head_bytes);
         c->in.n -= c->head_bytes;
@@ -153,14 +174,19 @@ static void next_request(struct http_connection *c)
 
 static void reply(struct http_connection *c, int status, const char *type, struct str body)
 {
-    char more[160];
-    snprintf(more, sizeof more, "%s%s%sContent-Length: %zu\r\n", type ? "Content-Type: " : "", type ? type : "",
-             type ? "\r\n" : "", body.n);
+    char more[160], length[48] = "";
+    if (status != 204) /* RFC 9110, 8.6 */
+        snprintf(length, sizeof length, "Content-Length: %zu\r\n", body.n);
+    snprintf(more, sizeof more, "%s%s%s%s", type ? "Content-Type: " : "", type ? type : "", type ? "\r\n" : "", length);
     head_out(c, status, more);
     if (status == 401)
         buf_text(&c->out, "WWW-Authenticate: Bearer\r\n");
     if (status == 405)
-        buf_text(&c->out, "Allow: GET, POST, DELETE\r\n");
+        buf_text(&c->out, "Allow: GET, POST, DELETE, OPTIONS\r\n");
+    if (status == 204)
+        buf_text(&c->out, "Access-Control-Allow-Methods: GET, POST, DELETE\r\nAccess-Control-Allow-Headers: "
+                          "Authorization, Content-Type, Accept, Last-Event-ID, Mcp-Session-Id, MCP-Protocol-Version\r\n"
+                          "Access-Control-Max-Age: " CORS_SECONDS "\r\n");
     buf_text(&c->out, "\r\n");
     buf_str(&c->out, body);
     next_request(c);
@@ -175,70 +201,83 @@ static void refuse(struct http_connection *c, int status, const char *text)
     reply(c, status, "application/json", buf_view(&body));
 }
 
-static void stream_begin(struct http_connection *c)
+/* The answer is a stream. From 2025-11-25 on its first event says only an id to go on from. */
+static void events_begin(struct http_connection *c)
 {
+    const char *version = c->session ? peer_version(c->session->peer) : NULL;
     c->state = STREAMING;
     c->closing = true; /* its length is told by its end */
     head_out(c, 200, "Content-Type: text/event-stream\r\n");
     buf_text(&c->out, "\r\n");
+    if (c->stream->tag && same(version, "2025-11-25"))
+        buf_printf(&c->out, "id: %llu-%zu\ndata:\n\n", (unsigned long long)c->stream->tag, c->told);
 }
 
-static void event(struct http_connection *c, struct str message)
+/* What of the stream this connection has not been told. */
+static void tell_events(struct http_connection *c)
 {
-    buf_text(&c->out, "event: message\ndata: ");
-    buf_str(&c->out, message);
-    buf_text(&c->out, "\n\n");
+    struct event_stream *s = c->stream;
+    for (struct str rest = str_skip(buf_view(&s->log), c->told_bytes); rest.n;) {
+        struct str message = str_until(&rest, '\n');
+        buf_printf(&c->out, "event: message\nid: %llu-%zu\ndata: ", (unsigned long long)s->tag, ++c->told);
+        buf_str(&c->out, message);
+        buf_text(&c->out, "\n\n");
+        c->told_bytes += message.n + 1;
+    }
+    if (!buf_ok(&c->out))
+        c->over = true;
 }
 
-static void flush_messages(struct http_connection *c)
-{
-    for (struct str rest = buf_view(&c->messages); rest.n;)
-        event(c, str_until(&rest, '\n'));
-    buf_free(&c->messages);
-}
-
+/* In one piece; then nothing is kept, for it has no event to go on from. */
 static void answer_whole(struct http_connection *c)
 {
-    if (!c->messages.n) { /* cancelled: there is no answer */
+    struct session *owner = c->session;
+    struct event_stream *s = c->stream;
+    auto_buf struct buf log = s->log;
+
+    s->log = (struct buf){0};
+    c->stream = NULL;
+    if (!log.n) { /* cancelled: there is no answer */
         reply(c, 202, NULL, STR(""));
-        return;
+    } else if (s->expected == 1) {
+        reply(c, 200, "application/json", (struct str){log.p, log.n - 1});
+    } else {
+        auto_buf struct buf list = BUF((size_t)MCP_MAX_ANSWER * 2);
+        buf_char(&list, '[');
+        for (struct str all = {log.p, log.n - 1}; all.n;) {
+            buf_str(&list, str_until(&all, '\n'));
+            buf_char(&list, all.n ? ',' : ']');
+        }
+        reply(c, 200, "application/json", buf_view(&list));
     }
-    struct str all = {c->messages.p, c->messages.n - 1};
-    if (c->expected == 1) {
-        auto_buf struct buf one = BUF(MCP_MAX_ANSWER + (1u << 20));
-        buf_str(&one, all);
-        reply(c, 200, "application/json", buf_view(&one));
-        return;
-    }
-    auto_buf struct buf list = BUF((size_t)MCP_MAX_ANSWER * 2);
-    buf_char(&list, '[');
-    while (all.n) {
-        buf_str(&list, str_until(&all, '\n'));
-        buf_char(&list, all.n ? ',' : ']');
-    }
-    reply(c, 200, "application/json", buf_view(&list));
+    stream_drop(&owner->streams, s);
 }
 
 static void settle_connection(struct http_connection *c)
 {
-    if (c->state == STREAMING) {
-        flush_messages(c);
-        if (c->answered >= c->expected && !c->is_get)
-            c->state = READING; /* `closing` ends it when all is sent */
-        push_out(c);
-    } else if (c->answered >= c->expected) {
+    struct event_stream *s = c->stream;
+    bool whole = s->tag && s->answered >= s->expected;
+    if (c->state == WAITING && whole) {
         answer_whole(c);
-    } else if (c->messages.n && c->accepts_stream) {
-        stream_begin(c);
-        flush_messages(c);
-        push_out(c);
+        return;
     }
+    if (c->state == WAITING && s->log.n && s->events)
+        events_begin(c);
+    if (c->state != STREAMING)
+        return;
+    tell_events(c);
+    if (whole) {
+        c->state = READING; /* `closing` ends it when all is sent */
+        s->sent = true;
+        c->stream = NULL;
+    }
+    push_out(c);
 }
 
-static struct http_connection *stream_of(struct session *s, uint64_t tag)
+static struct http_connection *connection_of(const struct http *h, const struct event_stream *s)
 {
-    for (struct http_connection *c = s->http->connections; c; c = c->next) {
-        if (c->session == s && !c->over && (tag ? c->tag == tag : c->is_get && c->state == STREAMING))
+    for (struct http_connection *c = h->connections; c; c = c->next) {
+        if (c->stream == s && !c->over)
             return c;
     }
     return NULL;
@@ -246,54 +285,26 @@ static struct http_connection *stream_of(struct session *s, uint64_t tag)
 
 static void send_message(void *ctx, uint64_t tag, struct str message, bool last)
 {
-    struct session *s = ctx;
-    struct http_connection *c = stream_of(s, tag);
-    if (!c)
+    struct session *owner = ctx;
+    struct event_stream *s = stream_find(owner->streams, tag);
+    struct http_connection *c = s ? connection_of(owner->http, s) : NULL;
+    if (!s)
         return;
-    if (last)
-        c->answered++;
-    /* Without a stream only answers can be told. */
-    if (message.n && (last || c->accepts_stream)) {
-        buf_str(&c->messages, message);
-        buf_char(&c->messages, '\n');
-    }
-    if (!buf_ok(&c->messages))
+    if (last && ++s->answered >= s->expected)
+        s->ended = loop_now();
+    /* Without events only answers can be told. */
+    bool good = !message.n || (!last && !s->events) || stream_add(s, message);
+    if (c && !good) {
         c->over = true;
-    if (!c->collecting && !c->over)
+    } else if (c && !c->collecting) {
+        /* The oldest of what belongs to no request may have been dropped; all of it was told. */
+        if (!tag)
+            c->told_bytes = stream_after(s, c->told);
         settle_connection(c);
+    }
 }
 
 /* ---- sessions */
-
-static struct session *session_new(struct http *h)
-{
-    struct session *s = h->n_sessions < MAX_SESSIONS ? calloc(1, sizeof *s) : NULL;
-    if (!s || !random_id(s->id)) {
-        free(s);
-        return NULL;
-    }
-    s->http = h;
-    s->used = loop_now();
-    s->peer = peer_new(h->server, s->id, send_message, s);
-    if (!s->peer) {
-        free(s);
-        return NULL;
-    }
-    s->next = h->sessions;
-    h->sessions = s;
-    h->n_sessions++;
-    return s;
-}
-
-static struct session *session_find(struct http *h, struct str id)
-{
-    struct session *found = NULL;
-    for (struct session *s = h->sessions; s; s = s->next) {
-        if (!s->over && same_secret(id, s->id))
-            found = s;
-    }
-    return found;
-}
 
 static void session_free(struct session *s)
 {
@@ -308,11 +319,72 @@ static void session_free(struct session *s)
     for (struct http_connection *c = h->connections; c; c = c->next) {
         if (c->session == s) {
             c->session = NULL;
+            c->stream = NULL;
             c->over = true;
         }
     }
     peer_free(s->peer);
+    while (s->streams)
+        stream_drop(&s->streams, s->streams);
     free(s);
+}
+
+/*
+ * Clients often go without DELETE (the official SDK's close() does), so the one that has been idle longest makes place:
+ * first one without boxes. Its client, if it still lives, gets 404 and begins again. False: all are at work.
+ */
+static bool make_place(struct http *h)
+{
+    struct session *best = NULL;
+    for (struct session *s = h->sessions; s; s = s->next) {
+        bool open = false;
+        for (const struct http_connection *c = h->connections; c; c = c->next)
+            open = open || c->session == s;
+        if (open || s->over || peer_busy(s->peer))
+            continue;
+        bool boxes = peer_has_boxes(s->peer);
+        if (!best || boxes < peer_has_boxes(best->peer) ||
+            (boxes == peer_has_boxes(best->peer) && s->used < best->used))
+            best = s;
+    }
+    if (best)
+        session_free(best);
+    return best != NULL;
+}
+
+static struct session *session_new(struct http *h)
+{
+    if (h->n_sessions >= MAX_SESSIONS && !make_place(h))
+        return NULL;
+    struct session *s = calloc(1, sizeof *s);
+    if (!s || !random_id(s->id)) {
+        free(s);
+        return NULL;
+    }
+    s->http = h;
+    s->used = loop_now();
+    struct event_stream *general = stream_new(&s->streams, 0, 2 * (size_t)MCP_MAX_MESSAGE);
+    s->peer = general ? peer_new(h->server, s->id, send_message, s) : NULL;
+    if (!s->peer) {
+        stream_drop(&s->streams, general);
+        free(s);
+        return NULL;
+    }
+    general->events = true;
+    s->next = h->sessions;
+    h->sessions = s;
+    h->n_sessions++;
+    return s;
+}
+
+static struct session *session_find(struct http *h, struct str id)
+{
+    struct session *found = NULL;
+    for (struct session *s = h->sessions; s; s = s->next) {
+        if (!s->over && same_secret(id, s->id))
+            found = s;
+    }
+    return found;
 }
 
 /* ---- requests */
@@ -341,43 +413,72 @@ static void take_post(struct http_connection *c)
         }
     }
     struct session *s = c->session;
-    c->tag = ++h->tags;
+    struct rpc_fault f;
+    auto_value json_t *root = peer_read(s->peer, buf_view(&c->body), &f);
+    if (!root) {
+        auto_buf struct buf body = BUF(1u << 16);
+        rpc_error(&body, f.id, f.code, f.text);
+        reply(c, 400, "application/json", buf_view(&body));
+        return;
+    }
+    c->stream = stream_new(&s->streams, ++h->tags, (size_t)MCP_MAX_ANSWER * 2);
+    if (!c->stream) {
+        refuse(c, 503, "out of memory");
+        return;
+    }
+    c->stream->events = c->accepts_stream;
+    c->stream->expected = SIZE_MAX; /* until it is known */
     c->state = WAITING;
+    c->began = loop_now();
     c->collecting = true;
-    c->expected = peer_take(s->peer, buf_view(&c->body), c->tag);
+    size_t expected = peer_take(s->peer, root, c->stream->tag);
     c->collecting = false;
+    c->stream->expected = expected;
+    if (c->stream->answered >= expected)
+        c->stream->ended = loop_now();
     if (c->new_session && !peer_version(s->peer)) { /* it was no good initialize */
         c->new_session = false;
         s->over = true;
     }
     buf_free(&c->body);
-    if (c->expected == 0)
+    if (expected == 0) {
+        stream_drop(&s->streams, c->stream);
         reply(c, 202, NULL, STR(""));
-    else
+    } else {
         settle_connection(c);
+    }
 }
 
+/* A stream of what belongs to no request, or the rest of one that broke. */
 static void take_get(struct http_connection *c)
 {
+    uint64_t tag = 0;
+    size_t told = 0;
+
     if (!c->accepts_stream) {
         refuse(c, 406, "the response to GET is text/event-stream only");
         return;
     }
-    c->is_get = true;
-    stream_begin(c);
-    push_out(c);
-}
-
-static bool origin_is_good(const struct http_connection *c)
-{
-    const char *const *more = c->http->server->place.options->http_origins;
-    if (!c->head.origin.p || http_origin_is_here(c->head.origin))
-        return true;
-    for (; more && *more; more++) {
-        if (str_is(c->head.origin, *more))
-            return true;
+    if (c->head.last_event.p && !stream_id(c->head.last_event, &tag, &told)) {
+        refuse(c, 400, "the header Last-Event-ID is not the id of an event");
+        return;
     }
-    return false;
+    struct event_stream *s = stream_find(c->session->streams, tag);
+    if (!s || told > s->dropped + s->log.n) {
+        refuse(c, 400, "the events after this Last-Event-ID are no longer kept");
+        return;
+    }
+    struct http_connection *before = connection_of(c->http, s);
+    if (before) { /* the client has noticed before we did that it is broken */
+        before->stream = NULL;
+        before->over = true;
+    }
+    c->stream = s;
+    /* Without an id what was told before does not come again. */
+    c->told = c->head.last_event.p ? told : s->tag ? 0 : s->dropped + stream_messages(s);
+    c->told_bytes = stream_after(s, c->told);
+    events_begin(c);
+    settle_connection(c);
 }
 
 /* Before the body is read: who may not ask at all is not listened to. True: go on. */
@@ -390,12 +491,15 @@ static bool admit(struct http_connection *c)
         refuse(c, 403, "the header Host does not name this server");
     else if (!origin_is_good(c))
         refuse(c, 403, "this Origin is not allowed to use the server");
+    else if (path = str_until(&path, '?'),
+             !str_is(path, "/mcp")) /* clients look for OAuth's documents without a token */
+        refuse(c, 404, "not found: the only path is /mcp; the token is the person's, there is no authorization server");
+    else if (str_is(h->method, "OPTIONS")) /* a browser's preflight has no token */
+        reply(c, 204, NULL, STR(""));
     else if (scheme.n != 6 || strncasecmp(scheme.p, "bearer", 6) != 0 || !same_secret(token, c->http->secret))
         refuse(c, 401, "the token is missing or wrong");
-    else if (path = str_until(&path, '?'), !str_is(path, "/mcp"))
-        refuse(c, 404, "not found: the only path is /mcp");
     else if (!str_is(h->method, "POST") && !str_is(h->method, "GET") && !str_is(h->method, "DELETE"))
-        refuse(c, 405, "only GET, POST and DELETE");
+        refuse(c, 405, "only GET, POST, DELETE and OPTIONS");
     else if (h->has_length && h->length > MCP_MAX_MESSAGE)
         refuse(c, 413, "a message has at most 32 MiB");
     else
@@ -487,7 +591,7 @@ static void take_bytes(struct http_connection *c)
                 return;
             c->head_bytes = (size_t)r;
             if (!admit(c))
-                return;
+                continue;
         } else if (http_head(buf_view(&c->in), &c->head) <= 0) { /* the buffer may have moved */
             c->over = true;
             return;
@@ -509,13 +613,10 @@ static void connection_free(struct http_connection *c)
     }
     h->n_connections--;
     loop_remove(&h->server->loop, &c->source);
-    if (c->session && c->tag)
-        peer_forget(c->session->peer, c->tag);
-    (void)close_fd(c->source.fd);
+    (void)close_fd(c->source.fd); /* the calls of its request go on: only the client's word ends them */
     buf_free(&c->in);
     buf_free(&c->body);
     buf_free(&c->out);
-    buf_free(&c->messages);
     free(c);
 }
 
@@ -560,8 +661,7 @@ static void listener_ready(struct loop_source *s, short revents)
                                   .used = loop_now(),
                                   .in = BUF(2 * (size_t)MCP_MAX_MESSAGE + HTTP_MAX_HEAD),
                                   .body = BUF(MCP_MAX_MESSAGE + 1),
-                                  .out = BUF((size_t)MCP_MAX_ANSWER * 2),
-                                  .messages = BUF((size_t)MCP_MAX_ANSWER * 2)};
+                                  .out = BUF((size_t)MCP_MAX_ANSWER * 3)};
     if (loop_add(&h->server->loop, &c->source) < 0) {
         (void)close(fd);
         free(c);
@@ -570,6 +670,11 @@ static void listener_ready(struct loop_source *s, short revents)
     c->next = h->connections;
     h->connections = c;
     h->n_connections++;
+}
+
+static bool is_attached(void *ctx, const struct event_stream *s)
+{
+    return connection_of(ctx, s) != NULL;
 }
 
 int http_tick(struct http *h, uint64_t now)
@@ -582,12 +687,22 @@ int http_tick(struct http *h, uint64_t now)
             session_free(s);
     }
     for (struct session *s = h->sessions; s; s = s->next) {
+        streams_prune(&s->streams, now, is_attached, h);
         int left = peer_tick(s->peer, now);
         if (left >= 0 && left < next)
             next = left;
     }
     for (struct http_connection *c = h->connections, *following; c; c = following) {
         following = c->next;
+        if (c->state == WAITING && c->stream && c->stream->events) {
+            int left = (int)(c->began + PATIENCE_MS - now);
+            if (left <= 0) {
+                events_begin(c);
+                push_out(c);
+            } else if (left < next) {
+                next = left;
+            }
+        }
         if (c->state == STREAMING && now - c->used >= BEAT_MS) {
             buf_text(&c->out, ":\n\n");
             c->used = now;

@@ -16,7 +16,7 @@ int http_tick(struct http *h, uint64_t now); /* as peer_tick() */
 #define HTTP_MAX_HEAD (64u << 10)
 struct mcp_http_head { /* borrows from the bytes */
     struct str method, target;
-    struct str host, origin, authorization, accept, content_type, session, version;
+    struct str host, origin, authorization, accept, content_type, session, version, last_event;
     bool close, chunked, expects, has_length;
     uint64_t length; /* of the body, unless chunked */
 };

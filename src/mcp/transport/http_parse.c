@@ -59,7 +59,8 @@ static int take_field(struct mcp_http_head *h, struct str name, struct str v)
                  {"accept", &h->accept},
                  {"content-type", &h->content_type},
                  {"mcp-session-id", &h->session},
-                 {"mcp-protocol-version", &h->version}};
+                 {"mcp-protocol-version", &h->version},
+                 {"last-event-id", &h->last_event}};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         if (!str_is_nocase(name, texts[i].name))
             continue;

@@ -88,13 +88,18 @@ static void send_line(void *ctx, uint64_t tag, struct str message, bool last)
 static void take_message(void *ctx, struct str text)
 {
     struct pipe *s = ctx;
-    (void)peer_take(s->peer, text, 0);
+    struct rpc_fault f;
+    auto_value json_t *root = peer_read(s->peer, text, &f);
+    if (root)
+        (void)peer_take(s->peer, root, 0);
+    else
+        peer_refuse(s->peer, &f, 0);
 }
 
-static void too_long(void *ctx)
+static void too_long(void *ctx, struct str id)
 {
     struct pipe *s = ctx;
-    peer_too_long(s->peer, 0);
+    peer_too_long(s->peer, id, 0);
 }
 
 static void in_ready(struct loop_source *source, short revents)

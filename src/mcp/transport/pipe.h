@@ -7,11 +7,26 @@ struct pipe;
 struct pipe *pipe_new(struct server *server);
 struct pipe *pipe_free(struct pipe *s); /* writes pending output first; returns NULL */
 struct peer *pipe_peer(const struct pipe *s);
-/* Splits input into lines; also driven by the fuzz target. Calls `too_long` once for a line longer than `max`. */
+/* Finds the member "id" of the object that a line begins, though the line is too long to be kept. */
+struct id_search {
+    unsigned depth; /* of objects and arrays */
+    bool text, escaped, key, is_id, value;
+    char word[4]; /* a name at the top */
+    size_t n_word;
+    char id[RPC_MAX_ID + 3]; /* as it stands there */
+    size_t n_id;
+};
+void id_search(struct id_search *s, struct str bytes);
+
+/*
+ * Splits input into lines; also driven by the fuzz target. Calls `too_long` once for a line longer than `max`, at its
+ * end, with the id that it has (or "").
+ */
 struct lines {
     struct buf in;
     size_t max, looked; /* bytes already searched for a line end */
     bool skipping;
+    struct id_search search; /* while skipping */
 };
 void lines_take(struct lines *l, struct str bytes, void (*line)(void *ctx, struct str text),
-                void (*too_long)(void *ctx), void *ctx);
+                void (*too_long)(void *ctx, struct str id), void *ctx);

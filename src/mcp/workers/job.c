@@ -183,6 +183,13 @@ int job_finish(struct mcp_job *j)
     json_text(&w, "type", "text");
     json_str(&w, "text", buf_view(&j->text));
     json_object_end(&w);
+    if (j->picture && !j->failed) {
+        json_object(&w, NULL);
+        json_text(&w, "type", "image");
+        json_base64(&w, "data", buf_view(&j->pixels));
+        json_text(&w, "mimeType", j->picture);
+        json_object_end(&w);
+    }
     json_array_end(&w);
     if (j->structured.n && buf_ok(&j->structured))
         json_raw(&w, "structuredContent", buf_view(&j->structured));

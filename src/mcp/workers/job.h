@@ -30,7 +30,8 @@ struct job_place { /* shared by all calls; created before the first worker */
     /* Options of boxes that stay, for which nobody can answer network questions: without --ask. Otherwise the same. */
     const struct pinfold_policy_options *kept_options;
     struct pinfold_policy *kept;
-    char instance[80]; /* owner of this instance's names (owner.h) */
+    const char *unusable; /* why there is no policy: what every call answers; NULL */
+    char instance[80];    /* owner of this instance's names (owner.h) */
 };
 
 struct mcp_job {
@@ -47,6 +48,8 @@ struct mcp_job {
     bool bare;             /* `structured` is the whole result, not that of a tool */
     struct buf text;       /* what a model reads */
     struct buf structured; /* the same as a JSON object, or empty */
+    const char *picture;   /* the media type of a picture to show besides; NULL: none */
+    struct buf pixels;     /* its bytes */
     /* Freed once the answer is sent. */
     struct pinfold_result *result;
     struct pinfold_policy *policy;

@@ -77,7 +77,7 @@ struct work *work_new(struct loop *loop, const struct job_place *place)
 static const struct tool *find_tool(const char *name)
 {
     static const struct tool *const inner[] = {&tool_begin, &tool_resource_list, &tool_resource_read,
-                                               &tool_resource_look};
+                                               &tool_resource_look, &tool_resource_complete};
     for (size_t i = 0; i < sizeof inner / sizeof *inner; i++) {
         if (same(name, inner[i]->name))
             return inner[i];
@@ -96,7 +96,8 @@ static bool carry_out(const struct job_place *place, int socket, struct str call
                         .client = value_text(c, "client", NULL),
                         .can_ask = json_is_true(json_object_get(c, "can_ask")),
                         .text = BUF(MCP_MAX_ANSWER),
-                        .structured = BUF(MCP_MAX_ANSWER)};
+                        .structured = BUF(MCP_MAX_ANSWER),
+                        .pixels = BUF(MCP_MAX_ANSWER)};
     const char *name = value_text(c, "tool", NULL);
     const struct tool *t = name ? find_tool(name) : NULL;
 
@@ -107,6 +108,7 @@ static bool carry_out(const struct job_place *place, int socket, struct str call
     bool sent = job_finish(&j) == 0;
     buf_free(&j.text);
     buf_free(&j.structured);
+    buf_free(&j.pixels);
     pinfold_result_free(j.result);
     pinfold_policy_free(j.policy);
     if (t->rests) { /* processes that only tidy up after a box */
@@ -442,6 +444,16 @@ int work_idle(struct work *w, uint64_t now)
     if (spare < SPARE && w->n_workers < MAX_LIVE)
         (void)worker_new(w);
     return n > IDLE && w->idle_from && !idle ? (int)(WORK_IDLE_MS - (now - w->idle_from)) : -1;
+}
+
+void work_renew(struct work *w)
+{
+    for (struct worker *k = w->workers; k; k = k->next) {
+        if (is_free(k)) {
+            k->ending = true;
+            (void)shutdown(k->source.fd, SHUT_WR); /* so that it ends */
+        }
+    }
 }
 
 struct task *work_start(struct work *w, struct str call, bool rests, uint64_t affinity,

@@ -25,6 +25,8 @@ void work_free(struct work *w);
  */
 struct task *work_start(struct work *w, struct str call, bool rests, uint64_t affinity,
                         const struct task_events *events, void *ctx);
+/* The place has changed: workers that wait know the old one, and are replaced. */
+void work_renew(struct work *w);
 void work_answer(struct task *t, bool yes);
 /* Ends the task and its command; no callback is called any more. */
 void work_cancel(struct task *t);
