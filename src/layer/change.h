@@ -22,7 +22,7 @@ struct layer_guarded {
 /* An object that apply or undo has put into the workspace: what the host must have changed to be in its way. */
 struct ledger_entry {
     const char *path;
-    struct object now;
+    struct layer_object now;
 };
 struct ledger {
     struct ledger_entry *entries; /* sorted by path */
@@ -63,7 +63,7 @@ struct change {
     const char *path; /* relative to the workspace */
     enum change_kind kind;
     unsigned what, alarms;
-    struct object old, new;          /* in the workspace, in the layer */
+    struct layer_object old, new;    /* in the workspace, in the layer */
     const char *old_link, *new_link; /* targets of symbolic links */
     const char *conflict;            /* why the host's state is in the way; NULL: it is not */
     size_t linked;                   /* index of the first change with the same inode in the layer, plus 1; 0: none */
@@ -121,19 +121,19 @@ enum op_kind {
 struct op {
     enum op_kind kind;
     const char *path, *from; /* `from`: its name below the source; in a record: of the old one that is kept */
-    struct object old, new;
+    struct layer_object old, new;
     /* The object is a hard link of that op's; OP_MODE: of the directory that it has made, which gets its times, too.
        An index plus 1; 0: none. */
     size_t link;
-    uint64_t ino;     /* of what was staged for it */
-    struct object at; /* what stands at the path afterwards */
-    const char *why;  /* it was refused; NULL: done or to be done */
+    uint64_t ino;           /* of what was staged for it */
+    struct layer_object at; /* what stands at the path afterwards */
+    const char *why;        /* it was refused; NULL: done or to be done */
 };
 enum transaction_kind { TRANSACTION_APPLY = 1, TRANSACTION_UNDO };
-enum phase { PHASE_STAGE = 1, PHASE_ACT, PHASE_KEEP, PHASE_DONE };
+enum journal_phase { PHASE_STAGE = 1, PHASE_ACT, PHASE_KEEP, PHASE_DONE };
 struct transaction {
     enum transaction_kind kind;
-    enum phase phase;
+    enum journal_phase phase;
     uint64_t number; /* of its record in undo/; of an undo: of the apply that is taken back */
     int64_t when;    /* seconds since 1970 */
     struct op *ops;
@@ -172,20 +172,20 @@ bool transaction_pending(const struct layer_trees *t);
 
 /* ---- apply.c ---- */
 
-struct refusal {
+struct apply_refusal {
     const char *path, *why;
 };
-struct outcome {
+struct apply_outcome {
     const char **done;
     size_t n_done;
-    struct refusal *refused;
+    struct apply_refusal *refused;
     size_t n_refused;
     uint64_t number; /* of the record that undo takes back; 0: nothing was done */
     bool resumed;    /* an interrupted one was completed first */
 };
 /* Applies the changes at or below `paths` (NULL-terminated, relative; NULL: all). */
-int layer_apply(const struct layer_trees *t, const char *const *paths, struct arena *mem, struct outcome *ret,
+int layer_apply(const struct layer_trees *t, const char *const *paths, struct arena *mem, struct apply_outcome *ret,
                 struct err *e);
 /* Takes back the apply `number` (0: the last one), at or below `paths` if any. */
 int layer_undo(const struct layer_trees *t, uint64_t number, const char *const *paths, struct arena *mem,
-               struct outcome *ret, struct err *e);
+               struct apply_outcome *ret, struct err *e);

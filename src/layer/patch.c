@@ -18,7 +18,7 @@
 #define HASH_DIGITS    40
 
 struct side {
-    const struct object *o;
+    const struct layer_object *o;
     struct str bytes; /* of a file; the target of a link */
     char *owned;
 };
@@ -29,7 +29,7 @@ static void side_free(struct side *s)
 }
 #define auto_side __attribute__((cleanup(side_free)))
 
-static int read_side(int top, const char *path, const struct object *o, const char *link, struct side *ret)
+static int read_side(int top, const char *path, const struct layer_object *o, const char *link, struct side *ret)
 {
     const char *name;
     ret->o = o;
@@ -87,7 +87,7 @@ static void put_name(struct buf *out, const char *before, const char *path)
     buf_char(out, '"');
 }
 
-static unsigned git_mode(const struct object *o)
+static unsigned git_mode(const struct layer_object *o)
 {
     return object_is(o, S_IFLNK) ? 0120000 : o->mode & 0100 ? 0100755 : 0100644;
 }
@@ -215,7 +215,7 @@ static int put_one(const char *path, const struct side *a, const struct side *b,
     return r;
 }
 
-static bool in_patches(const struct object *o)
+static bool in_patches(const struct layer_object *o)
 {
     return object_is(o, S_IFREG) || object_is(o, S_IFLNK);
 }
@@ -233,7 +233,7 @@ static bool is_bare_directory(const struct layer_trees *t, const char *path)
 /* What of the change a patch cannot say; NULL: nothing. */
 static const char *beyond_patches(const struct layer_trees *t, const struct change *c)
 {
-    const struct object *a = &c->old, *b = &c->new;
+    const struct layer_object *a = &c->old, *b = &c->new;
     if (c->alarms & ALARM_GIT)
         return "it is below .git";
     if (object_is(b, S_IFDIR) && !in_patches(a)) {
@@ -256,7 +256,7 @@ static const char *beyond_patches(const struct layer_trees *t, const struct chan
 
 int patch_of(const struct layer_trees *t, const struct change *c, struct buf *out, const char **ret_why, struct err *e)
 {
-    static const struct object nothing;
+    static const struct layer_object nothing;
     auto_side struct side a = {.o = &nothing}, b = {.o = &nothing};
     const struct side none = {.o = &nothing};
     *ret_why = beyond_patches(t, c);
@@ -283,7 +283,7 @@ int patch_of(const struct layer_trees *t, const struct change *c, struct buf *ou
 
 int patch_count(const struct layer_trees *t, const struct change *c, uint64_t *added, uint64_t *removed)
 {
-    static const struct object nothing;
+    static const struct layer_object nothing;
     auto_side struct side a = {.o = &nothing}, b = {.o = &nothing};
     auto_arena struct arena *mem = arena_new(LAYER_READ_MAX * 4);
     struct line_diff d;
