@@ -3,8 +3,11 @@
 
 static struct pinfold_layer_options layer_options(const struct message_layer *a)
 {
-    return (struct pinfold_layer_options){
-        .size = sizeof(struct pinfold_layer_options), .layer = a->layer, .cwd = a->cwd, .paths = a->paths, .all = a->all != 0};
+    return (struct pinfold_layer_options){.size = sizeof(struct pinfold_layer_options),
+                                          .layer = a->layer,
+                                          .cwd = a->cwd,
+                                          .paths = a->paths,
+                                          .all = a->all != 0};
 }
 
 int serve_layer_diff(struct request *q, const struct message_layer *a, struct message_report *ret)

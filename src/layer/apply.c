@@ -14,7 +14,7 @@ struct making_ops {
     struct arena *mem;
     struct transaction x;
     struct ledger ledger;
-    struct outcome *ret;
+    struct apply_outcome *ret;
     struct err *e;
 };
 
@@ -25,10 +25,10 @@ static int apply_no_memory(const struct layer_trees *t, struct err *e)
 
 static int refuse_path(struct making_ops *m, const char *path, const char *why)
 {
-    struct refusal *slot = arena_push(m->mem, &m->ret->refused, &m->ret->n_refused, sizeof *slot);
+    struct apply_refusal *slot = arena_push(m->mem, &m->ret->refused, &m->ret->n_refused, sizeof *slot);
     if (!slot)
         return apply_no_memory(m->t, m->e);
-    *slot = (struct refusal){.path = path, .why = why};
+    *slot = (struct apply_refusal){.path = path, .why = why};
     return 0;
 }
 
@@ -52,7 +52,7 @@ static const char *why_not(const struct change *c, bool exact)
         return "it is a device";
     if (exact || !(c->alarms & ALARMS_WAIT))
         return NULL;
-    return c->alarms & ALARM_GUARDED ? "it has a guarded name; to apply it, name this path itself"
+    return c->alarms & ALARM_GUARDED  ? "it has a guarded name; to apply it, name this path itself"
            : c->alarms & ALARM_SETUID ? "it is setuid or setgid; to apply it, name this path itself"
                                       : "it is neither file, directory nor link; to apply it, name this path itself";
 }
@@ -107,7 +107,7 @@ static int add_parent(struct making_ops *m, const char *path)
 {
     const size_t n = strlen(path);
     const char *name;
-    struct object now;
+    struct layer_object now;
     for (size_t i = m->x.n; i-- > 0;) { /* they come in order, so the same one is close */
         if (m->x.ops[i].kind == OP_PARENT && same(m->x.ops[i].path, path))
             return 0;
@@ -241,12 +241,12 @@ static int next_number(struct making_ops *m)
     return r;
 }
 
-int layer_apply(const struct layer_trees *t, const char *const *paths, struct arena *mem, struct outcome *ret,
+int layer_apply(const struct layer_trees *t, const char *const *paths, struct arena *mem, struct apply_outcome *ret,
                 struct err *e)
 {
     struct making_ops m = {.t = t, .mem = mem, .ret = ret, .e = e, .x = {.kind = TRANSACTION_APPLY}};
     struct changes all;
-    *ret = (struct outcome){0};
+    *ret = (struct apply_outcome){0};
     int r = resume_first(&m);
     if (r == 0)
         r = changes_read(t, mem, &all, e);
@@ -284,7 +284,7 @@ int layer_apply(const struct layer_trees *t, const char *const *paths, struct ar
 static const char *still_there(const struct layer_trees *t, const struct op *op)
 {
     const char *name;
-    struct object now = {0};
+    struct layer_object now = {0};
     own_fd int dir = object_parent(t->workspace, op->path, &name);
     /* A file may stand now where the directory was that holds it: undo puts that back first, or refuses. */
     const bool nowhere = dir == -ENOENT || dir == -ENOTDIR || dir == -ELOOP;
@@ -335,9 +335,10 @@ static int reverse_ops(struct making_ops *m, const struct transaction *record, c
         const struct op *op = &record->ops[i];
         if (!undone_here(op, paths) || op->kind == OP_MODE)
             continue;
-        struct op *to = add_op(m, op->kind == OP_CREATE    ? OP_DELETE
-                                  : op->kind == OP_REPLACE ? OP_REPLACE
-                                                           : OP_CREATE,
+        struct op *to = add_op(m,
+                               op->kind == OP_CREATE    ? OP_DELETE
+                               : op->kind == OP_REPLACE ? OP_REPLACE
+                                                        : OP_CREATE,
                                op->path);
         if (!to)
             break;
@@ -395,11 +396,11 @@ static int undo_parents(struct making_ops *m, const struct transaction *record, 
 }
 
 int layer_undo(const struct layer_trees *t, uint64_t number, const char *const *paths, struct arena *mem,
-               struct outcome *ret, struct err *e)
+               struct apply_outcome *ret, struct err *e)
 {
     struct making_ops m = {.t = t, .mem = mem, .ret = ret, .e = e, .x = {.kind = TRANSACTION_UNDO}};
     struct transaction record;
-    *ret = (struct outcome){0};
+    *ret = (struct apply_outcome){0};
     int r = resume_first(&m);
     if (r == 0)
         r = transaction_record(t, number, mem, &record, e);

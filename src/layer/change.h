@@ -1,6 +1,6 @@
 /*
- * What a layer changes, and what is done with it: read (read.c), shown (patch.c, gitview.c), applied (apply.c), taken back
- * (undo.c). Everything works on open descriptors; nothing found in a layer is executed, no link in it is followed.
+ * What a layer changes, and what is done with it: read (read.c), shown (patch.c, gitview.c), applied and taken back (apply.c,
+ * transact.c). Everything works on open descriptors; nothing found in a layer is executed, no link in it is followed.
  */
 #pragma once
 #include "base/arena.h"
@@ -8,8 +8,8 @@
 #include "base/err.h"
 #include "layer/object.h"
 
-#define LAYER_PATH_MAX  4096           /* bytes of a relative path, with its NUL */
-#define LAYER_DEPTH_MAX 256            /* directories above an entry */
+#define LAYER_PATH_MAX  4096              /* bytes of a relative path, with its NUL */
+#define LAYER_DEPTH_MAX 256               /* directories above an entry */
 #define LAYER_READ_MAX  ((size_t)1 << 30) /* of the memory that holds what was read */
 
 /* A guarded name of the policy: relative, of one or more components. */
@@ -22,7 +22,7 @@ struct layer_guarded {
 /* An object that apply or undo has put into the workspace: what the host must have changed to be in its way. */
 struct ledger_entry {
     const char *path;
-    struct object now;
+    struct layer_object now;
 };
 struct ledger {
     struct ledger_entry *entries; /* sorted by path */
@@ -31,10 +31,10 @@ struct ledger {
 
 /* A layer and the workspace below it. The caller owns the descriptors. */
 struct layer_trees {
-    int upper;     /* upper/ of the layer, open for reading */
-    int workspace; /* the workspace, open for reading */
-    int store;     /* the layer's own directory: journal, ledger and undo/ */
-    int64_t since; /* nanoseconds since 1970: what the host changed then or later is in the way */
+    int upper;             /* upper/ of the layer, open for reading */
+    int workspace;         /* the workspace, open for reading */
+    int store;             /* the layer's own directory: journal, ledger and undo/ */
+    int64_t since;         /* nanoseconds since 1970: what the host changed then or later is in the way */
     const char *id, *path; /* of the layer; of the workspace */
     const struct layer_guarded *guarded;
     size_t n_guarded;
@@ -42,19 +42,19 @@ struct layer_trees {
 
 enum change_kind { CHANGE_ADDED = 1, CHANGE_EDITED, CHANGE_DELETED };
 enum { /* what of an edited entry differs */
-    CHANGED_CONTENT = 1,
-    CHANGED_MODE = 2,
-    CHANGED_TYPE = 4,
-    CHANGED_ATTRIBUTES = 8, /* user.* or an ACL */
-    CHANGED_OWNER = 16
+       CHANGED_CONTENT = 1,
+       CHANGED_MODE = 2,
+       CHANGED_TYPE = 4,
+       CHANGED_ATTRIBUTES = 8, /* user.* or an ACL */
+       CHANGED_OWNER = 16
 };
 enum { /* what a person is told first */
-    ALARM_GUARDED = 1,
-    ALARM_LINK_OUT = 2, /* a link that leads out of the workspace */
-    ALARM_SPECIAL = 4,  /* neither file, directory nor link */
-    ALARM_SETUID = 8,
-    ALARM_EXECUTABLE = 16, /* executable, and was not there or not executable before */
-    ALARM_GIT = 32         /* below a repository's own directory */
+       ALARM_GUARDED = 1,
+       ALARM_LINK_OUT = 2, /* a link that leads out of the workspace */
+       ALARM_SPECIAL = 4,  /* neither file, directory nor link */
+       ALARM_SETUID = 8,
+       ALARM_EXECUTABLE = 16, /* executable, and was not there or not executable before */
+       ALARM_GIT = 32         /* below a repository's own directory */
 };
 /* Only a path that is named itself may be applied with one of these. */
 #define ALARMS_WAIT (ALARM_GUARDED | ALARM_SPECIAL | ALARM_SETUID)
@@ -63,10 +63,10 @@ struct change {
     const char *path; /* relative to the workspace */
     enum change_kind kind;
     unsigned what, alarms;
-    struct object old, new;         /* in the workspace, in the layer */
+    struct layer_object old, new;    /* in the workspace, in the layer */
     const char *old_link, *new_link; /* targets of symbolic links */
-    const char *conflict;           /* why the host's state is in the way; NULL: it is not */
-    size_t linked;                  /* index of the first change with the same inode in the layer, plus 1; 0: none */
+    const char *conflict;            /* why the host's state is in the way; NULL: it is not */
+    size_t linked;                   /* index of the first change with the same inode in the layer, plus 1; 0: none */
 };
 struct changes {
     struct change *all; /* in the order of path_order(): a directory before what is in it */
@@ -99,8 +99,7 @@ int ledger_write(int store, struct arena *mem, const struct ledger_entry *more, 
  * Puts a patch of the change that `git apply` accepts. 1: it has one; 0: a patch cannot express it (an empty directory, a
  * special file, permissions beyond the executable bit, attributes), *ret_why says what; or -errno.
  */
-int patch_of(const struct layer_trees *t, const struct change *c, struct buf *out, const char **ret_why,
-             struct err *e);
+int patch_of(const struct layer_trees *t, const struct change *c, struct buf *out, const char **ret_why, struct err *e);
 /* Lines added and removed. 1; 0: not text; or -errno. */
 int patch_count(const struct layer_trees *t, const struct change *c, uint64_t *added, uint64_t *removed);
 
@@ -122,19 +121,19 @@ enum op_kind {
 struct op {
     enum op_kind kind;
     const char *path, *from; /* `from`: its name below the source; in a record: of the old one that is kept */
-    struct object old, new;
+    struct layer_object old, new;
     /* The object is a hard link of that op's; OP_MODE: of the directory that it has made, which gets its times, too.
        An index plus 1; 0: none. */
     size_t link;
-    uint64_t ino;     /* of what was staged for it */
-    struct object at; /* what stands at the path afterwards */
-    const char *why;  /* it was refused; NULL: done or to be done */
+    uint64_t ino;           /* of what was staged for it */
+    struct layer_object at; /* what stands at the path afterwards */
+    const char *why;        /* it was refused; NULL: done or to be done */
 };
 enum transaction_kind { TRANSACTION_APPLY = 1, TRANSACTION_UNDO };
-enum phase { PHASE_STAGE = 1, PHASE_ACT, PHASE_KEEP, PHASE_DONE };
+enum journal_phase { PHASE_STAGE = 1, PHASE_ACT, PHASE_KEEP, PHASE_DONE };
 struct transaction {
     enum transaction_kind kind;
-    enum phase phase;
+    enum journal_phase phase;
     uint64_t number; /* of its record in undo/; of an undo: of the apply that is taken back */
     int64_t when;    /* seconds since 1970 */
     struct op *ops;
@@ -173,20 +172,20 @@ bool transaction_pending(const struct layer_trees *t);
 
 /* ---- apply.c ---- */
 
-struct refusal {
+struct apply_refusal {
     const char *path, *why;
 };
-struct outcome {
+struct apply_outcome {
     const char **done;
     size_t n_done;
-    struct refusal *refused;
+    struct apply_refusal *refused;
     size_t n_refused;
     uint64_t number; /* of the record that undo takes back; 0: nothing was done */
     bool resumed;    /* an interrupted one was completed first */
 };
 /* Applies the changes at or below `paths` (NULL-terminated, relative; NULL: all). */
-int layer_apply(const struct layer_trees *t, const char *const *paths, struct arena *mem, struct outcome *ret,
+int layer_apply(const struct layer_trees *t, const char *const *paths, struct arena *mem, struct apply_outcome *ret,
                 struct err *e);
 /* Takes back the apply `number` (0: the last one), at or below `paths` if any. */
 int layer_undo(const struct layer_trees *t, uint64_t number, const char *const *paths, struct arena *mem,
-               struct outcome *ret, struct err *e);
+               struct apply_outcome *ret, struct err *e);

@@ -33,7 +33,7 @@ static void put_said(struct buf *out, const char *text, size_t n)
     utf8_safe(out, (struct str){text, strnlen(text, n)});
 }
 
-static void put_side(const struct view *v, const struct object *o, int top, const char *path)
+static void put_side(const struct view *v, const struct layer_object *o, int top, const char *path)
 {
     char line[REF_MAX];
     if (!o->mode) {

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 
 #include "layer/change.h"
 #include "layer/text.h"
@@ -61,7 +62,7 @@ static bool read_journal(struct str *text, struct arena *mem, struct transaction
         kind > TRANSACTION_UNDO || number < 1)
         return false;
     ret->kind = (enum transaction_kind)kind;
-    ret->phase = (enum phase)phase;
+    ret->phase = (enum journal_phase)phase;
     ret->number = (uint64_t)number;
     ret->made_parent = made;
     ret->n = (size_t)n;
@@ -91,8 +92,26 @@ int journal_read(int dir, struct arena *mem, struct transaction *ret, struct err
 
 bool transaction_pending(const struct layer_trees *t)
 {
-    struct object o;
+    struct layer_object o;
     return object_look(t->store, JOURNAL, &o) == 0 && o.mode;
+}
+
+int transaction_lock(const struct layer_trees *t, struct err *e)
+{
+    int r = sys_mkdirat(t->store, UNDO, 0700);
+    int fd =
+        r == 0 || r == -EEXIST ? sys_openat(t->store, UNDO, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0) : r;
+    r = fd < 0 ? fd : sys_flock(fd, LOCK_EX | LOCK_NB);
+    if (r == 0)
+        return fd;
+    if (fd >= 0)
+        sys_drop(&fd);
+    if (r == -EAGAIN) {
+        (void)err_say(e, ERR_REFUSED, "layer %s: it is being applied or taken back by another pinfold; wait for it",
+                      t->id);
+        return -EBUSY;
+    }
+    return err_sys(e, ERR_SYSTEM, -r, "layer %s: cannot lock '%s'", t->id, UNDO);
 }
 
 static int by_number(const void *a, const void *b)
@@ -158,7 +177,7 @@ static int list_numbers(const struct layer_trees *t, bool records, struct arena 
         return dir == -ENOENT ? 0 : err_sys(e, ERR_SYSTEM, -dir, "cannot read '%s' of the layer", UNDO);
     for (const struct sys_dirent *d; (d = sys_next_entry(&entries));) {
         char path[288];
-        struct object o;
+        struct layer_object o;
         char *end;
         const unsigned long long number = strtoull(d->name, &end, 10);
         snprintf(path, sizeof path, "%s/" JOURNAL, d->name);

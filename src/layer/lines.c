@@ -25,25 +25,26 @@ static struct str *split(struct str text, struct arena *mem, size_t *ret_n)
 }
 
 /* What differs, of `n` old and `m` new lines. */
-struct search {
+struct line_search {
     const struct str *old, *new;
     long n, m;
     bool *removed, *added;
 };
 
-static bool equal(const struct search *s, long x, long y)
+static bool equal(const struct line_search *s, long x, long y)
 {
     return str_eq(s->old[x], s->new[y]);
 }
 
 /* trace[d] has the furthest x for the diagonals -d..d after d differences. Goes back from the end and marks them. */
-static void mark(const struct search *s, int32_t *const *trace, long d)
+static void mark(const struct line_search *s, int32_t *const *trace, long d)
 {
     long x = s->n, y = s->m;
     for (; d > 0; d--) {
         const int32_t *before = trace[d - 1] + d - 1; /* indexed by diagonal */
         const long k = x - y;
-        const bool down = k == -d || (k != d && (k - 1 < -(d - 1) || (k + 1 <= d - 1 && before[k - 1] < before[k + 1])));
+        const bool down =
+            k == -d || (k != d && (k - 1 < -(d - 1) || (k + 1 <= d - 1 && before[k - 1] < before[k + 1])));
         const long from_k = down ? k + 1 : k - 1, from_x = before[from_k], from_y = from_x - from_k;
         if (down)
             s->added[from_y] = true;
@@ -55,7 +56,7 @@ static void mark(const struct search *s, int32_t *const *trace, long d)
 }
 
 /* -ENOMEM; 0: marked; 1: they are too far apart. */
-static int search(const struct search *s)
+static int search(const struct line_search *s)
 {
     int32_t *trace[MAX_STEPS + 1];
     int r = 1;
@@ -108,12 +109,12 @@ int lines_compare(struct str old, struct str new, struct arena *mem, struct line
     while (tail < d.n_old - head && tail < d.n_new - head &&
            str_eq(d.old[d.n_old - 1 - tail], d.new[d.n_new - 1 - tail]))
         tail++;
-    const struct search s = {.old = d.old + head,
-                             .new = d.new + head,
-                             .n = (long)(d.n_old - head - tail),
-                             .m = (long)(d.n_new - head - tail),
-                             .removed = d.removed + head,
-                             .added = d.added + head};
+    const struct line_search s = {.old = d.old + head,
+                                  .new = d.new + head,
+                                  .n = (long)(d.n_old - head - tail),
+                                  .m = (long)(d.n_new - head - tail),
+                                  .removed = d.removed + head,
+                                  .added = d.added + head};
     int r = s.n && s.m ? search(&s) : 1;
     if (r < 0)
         return r;

@@ -16,41 +16,41 @@ static int64_t nanoseconds(const struct sys_time *t)
     return t->seconds * 1000000000 + t->nanoseconds;
 }
 
-int object_look(int dir, const char *name, struct object *ret)
+int object_look(int dir, const char *name, struct layer_object *ret)
 {
     struct sys_stat st;
     const int how = AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | (*name ? 0 : AT_EMPTY_PATH);
-    *ret = (struct object){0};
+    *ret = (struct layer_object){0};
     int e = sys_stat_at(dir, name, how, SYS_STAT_BASIC, &st);
     if (e == -ENOENT)
         return 0;
     if (e < 0)
         return e;
-    *ret = (struct object){.mode = st.mode,
-                           .uid = st.uid,
-                           .gid = st.gid,
-                           .links = st.links,
-                           .device = (uint64_t)st.major << 32 | st.minor,
-                           .ino = st.inode,
-                           .size = st.size,
-                           .node = (uint64_t)st.device_major << 32 | st.device_minor,
-                           .modified = nanoseconds(&st.modified),
-                           .changed = nanoseconds(&st.changed)};
+    *ret = (struct layer_object){.mode = st.mode,
+                                 .uid = st.uid,
+                                 .gid = st.gid,
+                                 .links = st.links,
+                                 .device = (uint64_t)st.major << 32 | st.minor,
+                                 .ino = st.inode,
+                                 .size = st.size,
+                                 .node = (uint64_t)st.device_major << 32 | st.device_minor,
+                                 .modified = nanoseconds(&st.modified),
+                                 .changed = nanoseconds(&st.changed)};
     return 0;
 }
 
-bool object_same_inode(const struct object *a, const struct object *b)
+bool object_same_inode(const struct layer_object *a, const struct layer_object *b)
 {
     return a->mode && b->mode && a->ino == b->ino && a->device == b->device;
 }
 
-bool object_untouched(const struct object *before, const struct object *now)
+bool object_untouched(const struct layer_object *before, const struct layer_object *now)
 {
     if (!object_same_inode(before, now) || (before->mode & S_IFMT) != (now->mode & S_IFMT))
         return false;
-    return object_is(now, S_IFDIR) || (before->mode == now->mode && before->uid == now->uid &&
-                                       before->gid == now->gid && before->size == now->size &&
-                                       before->modified == now->modified);
+    return object_is(now, S_IFDIR) ||
+           (before->mode == now->mode && before->uid == now->uid && before->gid == now->gid &&
+            before->size == now->size && before->modified == now->modified);
 }
 
 /* The path by which the kernel names an O_PATH descriptor of ours. */
@@ -71,7 +71,7 @@ static const char *kernel_name(int fd, char room[32])
 int object_open(int dir, const char *name, unsigned type)
 {
     const int how = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | (type == S_IFDIR ? O_DIRECTORY : O_NOCTTY);
-    struct object o;
+    struct layer_object o;
     int fd = sys_openat(dir, name, how, 0);
     if (fd == -EACCES) {
         own_fd int itself = sys_openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0);
@@ -209,7 +209,7 @@ static int copy_bytes(int from, int to)
 
 /* The owner first, because a change of owner clears setuid. A user who is not root owns all that he makes; a group of
    his is kept. */
-static int dress(int dir, const char *name, const struct object *as, const struct object *now)
+static int dress(int dir, const char *name, const struct layer_object *as, const struct layer_object *now)
 {
     if (as->uid != now->uid || as->gid != now->gid) {
         int e = sys_fchownat(dir, name, as->uid, as->gid, AT_SYMLINK_NOFOLLOW);
@@ -218,7 +218,7 @@ static int dress(int dir, const char *name, const struct object *as, const struc
     }
     if (!object_is(as, S_IFLNK)) {
         own_fd int fd = sys_openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0);
-        struct object o;
+        struct layer_object o;
         char at[32];
         int e = fd < 0 ? fd : object_look(fd, "", &o);
         if (e == 0 && (o.mode & S_IFMT) != (as->mode & S_IFMT))
@@ -228,22 +228,21 @@ static int dress(int dir, const char *name, const struct object *as, const struc
         if (e < 0)
             return e;
     }
-    const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT},
-                                      {as->modified / 1000000000, as->modified % 1000000000}};
+    const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, {as->modified / 1000000000, as->modified % 1000000000}};
     return sys_utimensat(dir, name, times, AT_SYMLINK_NOFOLLOW);
 }
 
-int object_dress(int dir, const char *name, const struct object *as)
+int object_dress(int dir, const char *name, const struct layer_object *as)
 {
-    struct object now;
+    struct layer_object now;
     int e = object_look(dir, name, &now);
     return e < 0 ? e : now.mode ? dress(dir, name, as, &now) : -ENOENT;
 }
 
-static int copy_file(int from_dir, const char *from_name, const struct object *expected, int to_dir,
+static int copy_file(int from_dir, const char *from_name, const struct layer_object *expected, int to_dir,
                      const char *to_name)
 {
-    struct object before, after;
+    struct layer_object before, after;
     own_fd int from = object_open(from_dir, from_name, S_IFREG);
     int e = from < 0 ? from : object_look(from, "", &before);
     if (e == 0 && !object_untouched(expected, &before))
@@ -284,9 +283,10 @@ static int copy_directory(int from_dir, const char *from_name, int to_dir, const
     return to < 0 ? to : object_copy_attributes(from, to);
 }
 
-int object_copy(int from_dir, const char *from_name, const struct object *expected, int to_dir, const char *to_name)
+int object_copy(int from_dir, const char *from_name, const struct layer_object *expected, int to_dir,
+                const char *to_name)
 {
-    struct object now;
+    struct layer_object now;
     int e = object_look(from_dir, from_name, &now);
     if (e == 0 && !object_untouched(expected, &now))
         e = -ESTALE;

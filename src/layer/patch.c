@@ -18,7 +18,7 @@
 #define HASH_DIGITS    40
 
 struct side {
-    const struct object *o;
+    const struct layer_object *o;
     struct str bytes; /* of a file; the target of a link */
     char *owned;
 };
@@ -29,7 +29,7 @@ static void side_free(struct side *s)
 }
 #define auto_side __attribute__((cleanup(side_free)))
 
-static int read_side(int top, const char *path, const struct object *o, const char *link, struct side *ret)
+static int read_side(int top, const char *path, const struct layer_object *o, const char *link, struct side *ret)
 {
     const char *name;
     ret->o = o;
@@ -87,7 +87,7 @@ static void put_name(struct buf *out, const char *before, const char *path)
     buf_char(out, '"');
 }
 
-static unsigned git_mode(const struct object *o)
+static unsigned git_mode(const struct layer_object *o)
 {
     return object_is(o, S_IFLNK) ? 0120000 : o->mode & 0100 ? 0100755 : 0100644;
 }
@@ -123,8 +123,8 @@ static void put_stored(struct buf *out, struct str bytes)
     buf_put(out, "\x78\x01", 2);
     for (size_t at = 0; at < bytes.n || at == 0;) {
         const size_t n = bytes.n - at < 65535 ? bytes.n - at : 65535;
-        const unsigned char head[5] = {at + n == bytes.n, (unsigned char)n, (unsigned char)(n >> 8),
-                                       (unsigned char)~n, (unsigned char)(~n >> 8)};
+        const unsigned char head[5] = {at + n == bytes.n, (unsigned char)n, (unsigned char)(n >> 8), (unsigned char)~n,
+                                       (unsigned char)(~n >> 8)};
         buf_put(out, head, sizeof head);
         buf_put(out, bytes.p + at, n);
         at += n;
@@ -135,15 +135,15 @@ static void put_stored(struct buf *out, struct str bytes)
         a = (a + (unsigned char)bytes.p[i]) % 65521;
         b = (b + a) % 65521;
     }
-    const unsigned char sum[4] = {(unsigned char)(b >> 8), (unsigned char)b, (unsigned char)(a >> 8),
-                                  (unsigned char)a};
+    const unsigned char sum[4] = {(unsigned char)(b >> 8), (unsigned char)b, (unsigned char)(a >> 8), (unsigned char)a};
     buf_put(out, sum, sizeof sum);
 }
 
 /* Lines of at most 52 bytes: a letter for their number, then five digits for each four. */
 static void put_base85(struct buf *out, struct str bytes)
 {
-    static const char digits[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~";
+    static const char digits[] =
+        "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~";
     for (size_t at = 0; at < bytes.n; at += 52) {
         const size_t n = bytes.n - at < 52 ? bytes.n - at : 52;
         buf_char(out, (char)(n <= 26 ? 'A' + n - 1 : 'a' + n - 27));
@@ -215,7 +215,7 @@ static int put_one(const char *path, const struct side *a, const struct side *b,
     return r;
 }
 
-static bool in_patches(const struct object *o)
+static bool in_patches(const struct layer_object *o)
 {
     return object_is(o, S_IFREG) || object_is(o, S_IFLNK);
 }
@@ -233,7 +233,7 @@ static bool is_bare_directory(const struct layer_trees *t, const char *path)
 /* What of the change a patch cannot say; NULL: nothing. */
 static const char *beyond_patches(const struct layer_trees *t, const struct change *c)
 {
-    const struct object *a = &c->old, *b = &c->new;
+    const struct layer_object *a = &c->old, *b = &c->new;
     if (c->alarms & ALARM_GIT)
         return "it is below .git";
     if (object_is(b, S_IFDIR) && !in_patches(a)) {
@@ -256,7 +256,7 @@ static const char *beyond_patches(const struct layer_trees *t, const struct chan
 
 int patch_of(const struct layer_trees *t, const struct change *c, struct buf *out, const char **ret_why, struct err *e)
 {
-    static const struct object nothing;
+    static const struct layer_object nothing;
     auto_side struct side a = {.o = &nothing}, b = {.o = &nothing};
     const struct side none = {.o = &nothing};
     *ret_why = beyond_patches(t, c);
@@ -270,8 +270,7 @@ int patch_of(const struct layer_trees *t, const struct change *c, struct buf *ou
         return 0;
     }
     const bool whole = a.o->mode && b.o->mode && c->what & CHANGED_TYPE; /* as git tells a change of type */
-    const bool told = (a.o->mode && b.o->mode &&
-                       (!str_eq(a.bytes, b.bytes) || git_mode(a.o) != git_mode(b.o))) ||
+    const bool told = (a.o->mode && b.o->mode && (!str_eq(a.bytes, b.bytes) || git_mode(a.o) != git_mode(b.o))) ||
                       (!a.o->mode != !b.o->mode);
     if (r == 0 && told)
         r = put_one(c->path, &a, whole ? &none : &b, out);
@@ -284,7 +283,7 @@ int patch_of(const struct layer_trees *t, const struct change *c, struct buf *ou
 
 int patch_count(const struct layer_trees *t, const struct change *c, uint64_t *added, uint64_t *removed)
 {
-    static const struct object nothing;
+    static const struct layer_object nothing;
     auto_side struct side a = {.o = &nothing}, b = {.o = &nothing};
     auto_arena struct arena *mem = arena_new(LAYER_READ_MAX * 4);
     struct line_diff d;

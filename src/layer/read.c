@@ -16,7 +16,7 @@
 #include "match/path.h"
 #include "sys/fd.h"
 
-struct read {
+struct layer_reading {
     const struct layer_trees *t;
     struct arena *mem;
     struct changes *ret;
@@ -30,30 +30,30 @@ struct read {
 struct level {
     const struct level *above;
     int up, low;
-    const char *path;     /* "" at the top */
-    bool opaque;          /* the layer hides the directory below: what it does not have itself is deleted */
-    bool repository;      /* guarded names of a repository's top apply here */
-    bool git;             /* a repository's own directory, or below it */
-    struct object below;  /* of the workspace */
-    const char *conflict; /* the directory itself is in the way, and so is all in it */
+    const char *path;          /* "" at the top */
+    bool opaque;               /* the layer hides the directory below: what it does not have itself is deleted */
+    bool repository;           /* guarded names of a repository's top apply here */
+    bool git;                  /* a repository's own directory, or below it */
+    struct layer_object below; /* of the workspace */
+    const char *conflict;      /* the directory itself is in the way, and so is all in it */
     unsigned depth;
 };
 
-static int read_failed(struct read *r, int e, const char *path, const char *what)
+static int read_failed(struct layer_reading *r, int e, const char *path, const char *what)
 {
     auto_buf struct buf said = BUF(4 * LAYER_PATH_MAX);
     utf8_safe(&said, str_of(path));
     return err_sys(r->e, ERR_SYSTEM, -e, "layer %s: cannot read '%.300s' of the %s", r->t->id, buf_cstr(&said), what);
 }
 
-static int read_no_memory(struct read *r)
+static int read_no_memory(struct layer_reading *r)
 {
     return err_sys(r->e, ERR_SYSTEM, ENOMEM, "layer %s: cannot read its changes", r->t->id);
 }
 
 /* ---- names of a directory, sorted ---- */
 
-struct names {
+struct name_list {
     struct arena *mem;
     const char **at;
     size_t n;
@@ -64,11 +64,11 @@ static int by_name(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-static int names_of(int dir, struct names *ret)
+static int names_of(int dir, struct name_list *ret)
 {
     char room[8192] __attribute__((aligned(8)));
     struct sys_entries entries = {.dir = dir, .room = room, .bytes = sizeof room};
-    *ret = (struct names){.mem = arena_new(LAYER_READ_MAX)};
+    *ret = (struct name_list){.mem = arena_new(LAYER_READ_MAX)};
     if (!ret->mem)
         return -ENOMEM;
     (void)sys_lseek(dir, 0, SEEK_SET);
@@ -82,7 +82,7 @@ static int names_of(int dir, struct names *ret)
     return entries.no;
 }
 
-static bool has_name(const struct names *names, const char *name)
+static bool has_name(const struct name_list *names, const char *name)
 {
     return names->n && bsearch(&name, names->at, names->n, sizeof *names->at, by_name);
 }
@@ -97,7 +97,7 @@ static bool fits(const struct layer_guarded *g, struct str path, size_t at)
 
 /* The name and everything below it, also where the policy speaks of the name alone: the box decides of which type it
    is. */
-static bool is_guarded(const struct read *r, const struct level *l, const char *path)
+static bool is_guarded(const struct layer_reading *r, const struct level *l, const char *path)
 {
     const struct str whole = str_of(path);
     for (size_t i = 0; i < r->t->n_guarded; i++) {
@@ -131,7 +131,7 @@ static bool leads_out(const char *path, const char *target)
     return false;
 }
 
-static unsigned alarms_of(const struct read *r, const struct level *l, const struct change *c)
+static unsigned alarms_of(const struct layer_reading *r, const struct level *l, const struct change *c)
 {
     unsigned alarms = l->git || str_is_nocase(str_of(path_name(c->path)), ".git") ? ALARM_GIT : 0;
     if (is_guarded(r, l, c->path))
@@ -143,7 +143,7 @@ static unsigned alarms_of(const struct read *r, const struct level *l, const str
         alarms |= ALARM_LINK_OUT;
     if (!file && !directory && !c->new_link)
         alarms |= ALARM_SPECIAL;
-    if ((file || directory) && c->new.mode & (file ? S_ISUID | S_ISGID : S_ISUID) &&
+    if ((file || directory) && c->new.mode &(file ? S_ISUID | S_ISGID : S_ISUID) &&
         (c->new.mode & 07777 & ~c->old.mode) & (S_ISUID | S_ISGID))
         alarms |= ALARM_SETUID;
     if (file && c->new.mode & 0111 && !(object_is(&c->old, S_IFREG) && c->old.mode & 0111))
@@ -154,19 +154,18 @@ static unsigned alarms_of(const struct read *r, const struct level *l, const str
 /* ---- conflicts ---- */
 
 /* What stands there now was changed by the host since the box began, and neither apply nor undo has put it there. */
-static const char *touched(const struct read *r, const char *path, const struct object *low)
+static const char *touched(const struct layer_reading *r, const char *path, const struct layer_object *low)
 {
     if (low->changed < r->t->since)
         return NULL;
     const struct ledger_entry *known = ledger_find(&r->ledger, path);
-    if (known && object_untouched(&known->now, low) &&
-        (object_is(low, S_IFDIR) || known->now.changed == low->changed))
+    if (known && object_untouched(&known->now, low) && (object_is(low, S_IFDIR) || known->now.changed == low->changed))
         return NULL;
     return "the host changed it after the box began";
 }
 
 /* A directory is as apply or undo has left it. */
-static bool is_ours(const struct read *r, const char *path, const struct object *low)
+static bool is_ours(const struct layer_reading *r, const char *path, const struct layer_object *low)
 {
     const struct ledger_entry *known = ledger_find(&r->ledger, path);
     return known && object_same_inode(&known->now, low) && known->now.changed == low->changed;
@@ -176,7 +175,8 @@ static bool is_ours(const struct read *r, const char *path, const struct object 
  * A directory that was moved to this place has files that are older than the box and that the box never saw. The move has changed the
  * times of the directory and of the one that holds it; that is all there is to tell by.
  */
-static const char *moved_here(const struct read *r, const struct level *l, const char *path, const struct object *low)
+static const char *moved_here(const struct layer_reading *r, const struct level *l, const char *path,
+                              const struct layer_object *low)
 {
     if (low->changed < r->t->since || l->below.changed < r->t->since || is_ours(r, l->path, &l->below))
         return NULL;
@@ -187,7 +187,8 @@ static const char *moved_here(const struct read *r, const struct level *l, const
 }
 
 /* Something that the layer has a copy of is gone. */
-static const char *gone(const struct read *r, const struct level *l, int up, const char *name, const char *path)
+static const char *gone(const struct layer_reading *r, const struct level *l, int up, const char *name,
+                        const char *path)
 {
     const struct ledger_entry *known = ledger_find(&r->ledger, path);
     if (known && !known->now.mode)
@@ -195,7 +196,7 @@ static const char *gone(const struct read *r, const struct level *l, int up, con
     if (l->low < 0 || l->below.changed < r->t->since || is_ours(r, l->path, &l->below))
         return NULL;
     char itself[32 + NAME_MAX];
-    struct object o;
+    struct layer_object o;
     own_fd int fd = object_look(up, name, &o) == 0 && (object_is(&o, S_IFREG) || object_is(&o, S_IFDIR))
                         ? object_open(up, name, o.mode & S_IFMT)
                         : -1;
@@ -207,7 +208,7 @@ static const char *gone(const struct read *r, const struct level *l, int up, con
 
 /* ---- the walk ---- */
 
-static struct change *add_change(struct read *r, const struct level *l, const struct change *c)
+static struct change *add_change(struct layer_reading *r, const struct level *l, const struct change *c)
 {
     struct change *slot = arena_push(r->mem, &r->ret->all, &r->ret->n, sizeof *slot);
     if (!slot)
@@ -219,12 +220,12 @@ static struct change *add_change(struct read *r, const struct level *l, const st
     return slot;
 }
 
-static char *path_of(struct read *r, const struct level *l, const char *name)
+static char *path_of(struct layer_reading *r, const struct level *l, const char *name)
 {
     return arena_printf(r->mem, "%s%s%s", l->path, *l->path ? "/" : "", name);
 }
 
-static int link_of(struct read *r, int dir, const char *name, const char **ret)
+static int link_of(struct layer_reading *r, int dir, const char *name, const char **ret)
 {
     char target[PATH_MAX];
     long n = sys_readlinkat(dir, name, target, sizeof target);
@@ -234,7 +235,7 @@ static int link_of(struct read *r, int dir, const char *name, const char **ret)
     return *ret ? 0 : -ENOMEM;
 }
 
-static int inodes_grow(struct read *r)
+static int inodes_grow(struct layer_reading *r)
 {
     const size_t room = r->room_inodes ? r->room_inodes * 2 : 256;
     uint64_t(*more)[2] = arena_zero(r->mem, room * sizeof *more);
@@ -251,7 +252,7 @@ static int inodes_grow(struct read *r)
 }
 
 /* The first change of the same inode; makes `index` the first if there is none. */
-static int linked_to(struct read *r, uint64_t ino, size_t index, size_t *ret)
+static int linked_to(struct layer_reading *r, uint64_t ino, size_t index, size_t *ret)
 {
     if (r->n_inodes * 2 >= r->room_inodes && inodes_grow(r) < 0)
         return -ENOMEM;
@@ -268,10 +269,10 @@ static int linked_to(struct read *r, uint64_t ino, size_t index, size_t *ret)
     return 0;
 }
 
-static int walk(struct read *r, const struct level *l);
+static int walk(struct layer_reading *r, const struct level *l);
 
 /* Everything of the workspace below a directory that is gone. */
-static int walk_deleted(struct read *r, const struct level *l, const char *name, const char *path)
+static int walk_deleted(struct layer_reading *r, const struct level *l, const char *name, const char *path)
 {
     struct level below = {.above = l,
                           .up = -1,
@@ -288,7 +289,7 @@ static int walk_deleted(struct read *r, const struct level *l, const char *name,
     return walk(r, &below);
 }
 
-static int deleted(struct read *r, const struct level *l, const char *name, const struct object *low)
+static int deleted(struct layer_reading *r, const struct level *l, const char *name, const struct layer_object *low)
 {
     struct change c = {.path = path_of(r, l, name), .kind = CHANGE_DELETED, .old = *low};
     if (!c.path)
@@ -304,14 +305,14 @@ static int deleted(struct read *r, const struct level *l, const char *name, cons
 
 static bool is_repository(const struct level *l)
 {
-    struct object o;
+    struct layer_object o;
     return (l->up >= 0 && object_look(l->up, ".git", &o) == 0 && o.mode) ||
            (l->low >= 0 && object_look(l->low, ".git", &o) == 0 && o.mode);
 }
 
 /* A directory of the layer; `low`: what the workspace has there. `hides`: all of that is gone. */
-static int directory(struct read *r, const struct level *l, const char *name, const char *path,
-                     const struct object *low, bool hides, const char *conflict)
+static int directory(struct layer_reading *r, const struct level *l, const char *name, const char *path,
+                     const struct layer_object *low, bool hides, const char *conflict)
 {
     char mark = 0;
     struct level below = {.above = l,
@@ -339,7 +340,7 @@ static int directory(struct read *r, const struct level *l, const char *name, co
 /* What differs between two objects; of directories not their entries. */
 static int compare(const struct level *l, const char *name, struct change *c)
 {
-    const struct object *a = &c->old, *b = &c->new;
+    const struct layer_object *a = &c->old, *b = &c->new;
     if ((a->mode & S_IFMT) != (b->mode & S_IFMT)) {
         c->what = CHANGED_TYPE;
         return 0;
@@ -369,7 +370,7 @@ static int compare(const struct level *l, const char *name, struct change *c)
 }
 
 /* Fills in `c` of a name that the layer has; c->kind stays 0 if it is as it was. */
-static int present(struct read *r, const struct level *l, const char *name, struct change *c)
+static int present(struct layer_reading *r, const struct level *l, const char *name, struct change *c)
 {
     int e = object_is(&c->new, S_IFLNK) ? link_of(r, l->up, name, &c->new_link) : 0;
     if (e == 0 && object_is(&c->old, S_IFLNK))
@@ -389,7 +390,7 @@ static int present(struct read *r, const struct level *l, const char *name, stru
     return 0;
 }
 
-static int entry(struct read *r, const struct level *l, const char *name)
+static int entry(struct layer_reading *r, const struct level *l, const char *name)
 {
     struct change c = {.path = NULL};
     int e = object_look(l->up, name, &c.new);
@@ -421,9 +422,9 @@ static int entry(struct read *r, const struct level *l, const char *name)
     return directory(r, l, name, c.path, &c.old, l->opaque, conflict);
 }
 
-static int walk(struct read *r, const struct level *l)
+static int walk(struct layer_reading *r, const struct level *l)
 {
-    struct names up = {0}, low = {0};
+    struct name_list up = {0}, low = {0};
     if (l->depth > LAYER_DEPTH_MAX)
         return read_failed(r, -ENAMETOOLONG, l->path, "layer");
     int e = l->up >= 0 ? names_of(l->up, &up) : 0;
@@ -433,7 +434,7 @@ static int walk(struct read *r, const struct level *l)
         e = read_failed(r, e, *l->path ? l->path : ".", "layer");
     for (size_t i = 0, k = 0; e == 0 && (i < up.n || k < low.n);) {
         const int order = i == up.n ? 1 : k == low.n ? -1 : strcmp(up.at[i], low.at[k]);
-        struct object o;
+        struct layer_object o;
         if (order <= 0) {
             e = entry(r, l, up.at[i++]);
             k += order == 0;
@@ -452,7 +453,7 @@ static int walk(struct read *r, const struct level *l)
 
 int changes_read(const struct layer_trees *t, struct arena *mem, struct changes *ret, struct err *e)
 {
-    struct read r = {.t = t, .mem = mem, .ret = ret, .e = e};
+    struct layer_reading r = {.t = t, .mem = mem, .ret = ret, .e = e};
     struct level top = {.up = t->upper, .low = t->workspace, .path = "", .repository = true};
     *ret = (struct changes){.interrupted = transaction_pending(t)};
     int no = ledger_read(t->store, mem, &r.ledger, e);

@@ -33,7 +33,7 @@ int text_write(int dir, const char *name, const struct buf *content)
 
 int text_read(int dir, const char *name, struct arena *mem, struct str *ret)
 {
-    struct object o;
+    struct layer_object o;
     own_fd int fd = sys_openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0);
     int e = fd < 0 ? fd : object_look(fd, "", &o);
     if (e < 0)
@@ -74,32 +74,31 @@ bool text_number(struct str *line, int64_t *ret)
     return word.n > 0;
 }
 
-bool text_object(struct str *line, struct object *ret)
+bool text_object(struct str *line, struct layer_object *ret)
 {
     int64_t v[10];
     for (size_t i = 0; i < sizeof v / sizeof *v; i++) {
         if (!text_number(line, &v[i]))
             return false;
     }
-    *ret = (struct object){.mode = (uint32_t)v[0],
-                           .uid = (uint32_t)v[1],
-                           .gid = (uint32_t)v[2],
-                           .links = (uint32_t)v[3],
-                           .device = (uint64_t)v[4],
-                           .ino = (uint64_t)v[5],
-                           .size = (uint64_t)v[6],
-                           .node = (uint64_t)v[7],
-                           .modified = v[8],
-                           .changed = v[9]};
+    *ret = (struct layer_object){.mode = (uint32_t)v[0],
+                                 .uid = (uint32_t)v[1],
+                                 .gid = (uint32_t)v[2],
+                                 .links = (uint32_t)v[3],
+                                 .device = (uint64_t)v[4],
+                                 .ino = (uint64_t)v[5],
+                                 .size = (uint64_t)v[6],
+                                 .node = (uint64_t)v[7],
+                                 .modified = v[8],
+                                 .changed = v[9]};
     return true;
 }
 
-void text_put_object(struct buf *out, const struct object *o)
+void text_put_object(struct buf *out, const struct layer_object *o)
 {
-    buf_printf(out,
-               "%u %u %u %u %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " ",
-               o->mode, o->uid, o->gid, o->links, (int64_t)o->device, (int64_t)o->ino, (int64_t)o->size,
-               (int64_t)o->node, o->modified, o->changed);
+    buf_printf(out, "%u %u %u %u %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " ", o->mode,
+               o->uid, o->gid, o->links, (int64_t)o->device, (int64_t)o->ino, (int64_t)o->size, (int64_t)o->node,
+               o->modified, o->changed);
 }
 
 /* A path may hold newlines. */

@@ -11,8 +11,8 @@ int text_read(int dir, const char *name, struct arena *mem, struct str *ret);
 bool text_line(struct str *text, struct str *ret);
 /* Cuts off a number and the blank behind it. */
 bool text_number(struct str *line, int64_t *ret);
-bool text_object(struct str *line, struct object *ret);
-void text_put_object(struct buf *out, const struct object *o); /* with a blank behind it */
+bool text_object(struct str *line, struct layer_object *ret);
+void text_put_object(struct buf *out, const struct layer_object *o); /* with a blank behind it */
 /* The path at the end of a line; NULL if it is damaged or there is no memory. */
 const char *text_rest(struct str line, struct arena *mem);
 void text_put_rest(struct buf *out, const char *path); /* and ends the line */

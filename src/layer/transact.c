@@ -16,7 +16,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 
 #include "layer/change.h"
 #include "match/path.h"
@@ -25,7 +24,7 @@
 #define STAGE_PARENT ".pinfold"
 #define EXCHANGES    64 /* times to go back and forth with a host that replaces the same name all the time */
 
-struct run {
+struct transacting {
     const struct layer_trees *t;
     struct transaction *x;
     struct arena *mem;
@@ -35,12 +34,12 @@ struct run {
     bool resumed;
 };
 
-static int run_failed(struct run *r, int e, const char *what)
+static int run_failed(struct transacting *r, int e, const char *what)
 {
     return err_sys(r->e, ERR_SYSTEM, -e, "layer %s: %s in '%s'", r->t->id, what, r->t->path);
 }
 
-static void refuse_op(struct run *r, struct op *op, int e, const char *what)
+static void refuse_op(struct transacting *r, struct op *op, int e, const char *what)
 {
     if (op->why)
         return;
@@ -59,18 +58,18 @@ static const char *stage_name(char letter, size_t i, char room[32])
 
 /* ---- directories ---- */
 
-static void stage_of(const struct run *r, char room[64])
+static void stage_of(const struct transacting *r, char room[64])
 {
     snprintf(room, 64, STAGE_PARENT "/apply-%.16s", r->t->id);
 }
 
-static int open_inside(const struct run *r, const char *path)
+static int open_inside(const struct transacting *r, const char *path)
 {
     return sys_openat2(r->t->workspace, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0,
                        RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV);
 }
 
-static int make_stage(struct run *r)
+static int make_stage(struct transacting *r)
 {
     char path[64];
     stage_of(r, path);
@@ -84,7 +83,7 @@ static int make_stage(struct run *r)
     return e < 0 ? run_failed(r, e, "cannot create the directory '" STAGE_PARENT "/apply-ID'") : 0;
 }
 
-static int empty_stage(struct run *r)
+static int empty_stage(struct transacting *r)
 {
     char room[4096] __attribute__((aligned(8)));
     struct sys_entries entries = {.dir = r->stage, .room = room, .bytes = sizeof room};
@@ -100,7 +99,7 @@ static int empty_stage(struct run *r)
 }
 
 /* The staging directory and all that is left in it, which by now is ours. */
-static int remove_stage(struct run *r)
+static int remove_stage(struct transacting *r)
 {
     char path[64];
     stage_of(r, path);
@@ -115,7 +114,7 @@ static int remove_stage(struct run *r)
     return 0;
 }
 
-static int open_store(struct run *r)
+static int open_store(struct transacting *r)
 {
     char path[64];
     int e = sys_mkdirat(r->t->store, UNDO, 0700);
@@ -135,7 +134,7 @@ static bool is_empty(int dir, const char *name)
     return fd >= 0 && !sys_next_entry(&entries) && entries.no == 0;
 }
 
-static int write_phase(struct run *r, enum phase phase)
+static int write_phase(struct transacting *r, enum journal_phase phase)
 {
     r->x->phase = phase;
     return journal_write(r->t->store, r->x, r->e);
@@ -144,7 +143,7 @@ static int write_phase(struct run *r, enum phase phase)
 /* ---- stage ---- */
 
 /* Where the next one fails the whole would: told before anything happens. */
-static int try_exchange(struct run *r)
+static int try_exchange(struct transacting *r)
 {
     int e = sys_mkdirat(r->stage, "x", 0700), k = sys_mkdirat(r->stage, "y", 0700);
     struct statfs fs = {0};
@@ -156,27 +155,27 @@ static int try_exchange(struct run *r)
         return e < 0 || k < 0 ? run_failed(r, e < 0 ? e : k, "cannot try an exchange") : 0;
     (void)sys_fstatfs(r->stage, &fs);
     const unsigned long type = (unsigned long)fs.f_type;
-    const char *name = type == 0x6969       ? "NFS"
-                       : type == 0x65735546 ? "FUSE"
+    const char *name = type == 0x6969                             ? "NFS"
+                       : type == 0x65735546                       ? "FUSE"
                        : type == 0xff534d42 || type == 0xfe534d42 ? "SMB"
-                       : type == 0x01021997 ? "9p"
-                       : type == 0x4d44     ? "FAT"
-                                            : NULL;
-    int no = name ? err_say(r->e, ERR_CANNOT, "'%s' is on %s, which cannot exchange two files in one step", r->t->path,
-                            name)
-                  : err_say(r->e, ERR_CANNOT,
-                            "'%s' is on a file system (type 0x%lx) that cannot exchange two files in one step",
-                            r->t->path, type);
+                       : type == 0x01021997                       ? "9p"
+                       : type == 0x4d44                           ? "FAT"
+                                                                  : NULL;
+    int no =
+        name ? err_say(r->e, ERR_CANNOT, "'%s' is on %s, which cannot exchange two files in one step", r->t->path, name)
+             : err_say(r->e, ERR_CANNOT,
+                       "'%s' is on a file system (type 0x%lx) that cannot exchange two files in one step", r->t->path,
+                       type);
     return err_hint(r->e, no, "take a patch instead: pinfold diff --patch");
 }
 
-static int stage_op(struct run *r, size_t i)
+static int stage_op(struct transacting *r, size_t i)
 {
     struct op *op = &r->x->ops[i];
     const struct op *first = op->link ? &r->x->ops[op->link - 1] : NULL;
     char name[32], other[32];
     const char *last;
-    struct object made;
+    struct layer_object made;
     (void)stage_name('n', i, name);
     int e = first && !first->why ? sys_linkat(r->stage, stage_name('n', op->link - 1, other), r->stage, name, 0) : -1;
     own_fd int from = e < 0 ? object_parent(r->source, op->from, &last) : -1;
@@ -203,7 +202,7 @@ static int stage_op(struct run *r, size_t i)
 }
 
 /* The attributes that a directory has are kept before others are set. */
-static int keep_attributes(struct run *r, size_t i)
+static int keep_attributes(struct transacting *r, size_t i)
 {
     struct op *op = &r->x->ops[i];
     const char *last;
@@ -216,7 +215,7 @@ static int keep_attributes(struct run *r, size_t i)
     return 0;
 }
 
-static int check_space(struct run *r)
+static int check_space(struct transacting *r)
 {
     uint64_t fresh = 0, kept = 0, names = 0;
     struct statfs fs;
@@ -233,7 +232,7 @@ static int check_space(struct run *r)
         e = -ENOSPC;
     if (e < 0)
         return run_failed(r, e, "no room to prepare the changes");
-    struct object here, there;
+    struct layer_object here, there;
     const bool apart = object_look(r->t->workspace, "", &here) == 0 && object_look(r->t->store, "", &there) == 0 &&
                        here.device != there.device;
     e = apart && r->x->kind == TRANSACTION_APPLY ? sys_fstatfs(r->t->store, &fs) : 0;
@@ -242,7 +241,7 @@ static int check_space(struct run *r)
     return 0;
 }
 
-static int stage_all(struct run *r)
+static int stage_all(struct transacting *r)
 {
     int e = try_exchange(r);
     for (size_t i = 0; e == 0 && i < r->x->n; i++) {
@@ -265,15 +264,15 @@ static int stage_all(struct run *r)
 /* ---- act ---- */
 
 /* Whether the host has changed permissions or the like; of a file with several names the other operations do, too. */
-static bool changed_since(const struct object *before, const struct object *now)
+static bool changed_since(const struct layer_object *before, const struct layer_object *now)
 {
     return !object_is(now, S_IFDIR) && before->links < 2 && now->changed != before->changed;
 }
 
 /* Puts back what came out of `dir` and is not what was looked at. In the end the host's latest stands at the path. */
-static void exchange_back(struct run *r, struct op *op, const char *name, int dir, const char *last)
+static void exchange_back(struct transacting *r, struct op *op, const char *name, int dir, const char *last)
 {
-    struct object out;
+    struct layer_object out;
     op->why = "the host changed it at this moment";
     for (int i = 0; i < EXCHANGES; i++) {
         if (sys_renameat2(r->stage, name, dir, last, RENAME_EXCHANGE) < 0) {
@@ -285,18 +284,18 @@ static void exchange_back(struct run *r, struct op *op, const char *name, int di
     }
 }
 
-static void replaced(struct run *r, struct op *op, const char *name, int dir, const char *last)
+static void replaced(struct transacting *r, struct op *op, const char *name, int dir, const char *last)
 {
-    struct object out;
+    struct layer_object out;
     int e = object_look(r->stage, name, &out);
     if (e < 0 || !object_untouched(&op->old, &out) || (object_is(&out, S_IFDIR) && !is_empty(r->stage, name)))
         exchange_back(r, op, name, dir, last);
 }
 
-static void act_replace(struct run *r, size_t i, int dir, const char *last)
+static void act_replace(struct transacting *r, size_t i, int dir, const char *last)
 {
     struct op *op = &r->x->ops[i];
-    struct object staged, now;
+    struct layer_object staged, now;
     char name[32];
     int e = object_look(r->stage, stage_name('n', i, name), &staged);
     if (e == 0 && staged.mode && staged.ino != op->ino) { /* an earlier call has exchanged them */
@@ -315,10 +314,10 @@ static void act_replace(struct run *r, size_t i, int dir, const char *last)
         replaced(r, op, name, dir, last);
 }
 
-static void act_create(struct run *r, size_t i, int dir, const char *last)
+static void act_create(struct transacting *r, size_t i, int dir, const char *last)
 {
     struct op *op = &r->x->ops[i];
-    struct object staged;
+    struct layer_object staged;
     char name[32];
     int e = object_look(r->stage, stage_name('n', i, name), &staged);
     if (e == 0 && !staged.mode)
@@ -331,10 +330,10 @@ static void act_create(struct run *r, size_t i, int dir, const char *last)
         refuse_op(r, op, e, "cannot be created");
 }
 
-static void act_delete(struct run *r, size_t i, int dir, const char *last)
+static void act_delete(struct transacting *r, size_t i, int dir, const char *last)
 {
     struct op *op = &r->x->ops[i];
-    struct object out, now;
+    struct layer_object out, now;
     char name[32];
     int e = object_look(r->stage, stage_name('o', i, name), &out);
     if (e == 0 && !out.mode) {
@@ -360,10 +359,10 @@ static void act_delete(struct run *r, size_t i, int dir, const char *last)
 }
 
 /* Setting it again is harmless. */
-static void act_mode(struct run *r, size_t i, int dir, const char *last)
+static void act_mode(struct transacting *r, size_t i, int dir, const char *last)
 {
     struct op *op = &r->x->ops[i];
-    struct object now;
+    struct layer_object now;
     own_fd int fd = object_open(dir, last, S_IFDIR);
     int e = fd < 0 ? fd : object_look(fd, "", &now);
     const uint64_t ino = op->link ? r->x->ops[op->link - 1].ino : op->old.ino;
@@ -384,16 +383,16 @@ static void act_mode(struct run *r, size_t i, int dir, const char *last)
 }
 
 /* An earlier call has deleted it, and perhaps the directory that held it, too. */
-static bool was_deleted(const struct run *r, size_t i)
+static bool was_deleted(const struct transacting *r, size_t i)
 {
     const struct op *op = &r->x->ops[i];
-    struct object out;
+    struct layer_object out;
     char name[32];
     return op->kind == OP_DELETE && object_look(r->stage, stage_name('o', i, name), &out) == 0 &&
            object_untouched(&op->old, &out) && (!object_is(&out, S_IFDIR) || is_empty(r->stage, name));
 }
 
-static void act(struct run *r, size_t i)
+static void act(struct transacting *r, size_t i)
 {
     struct op *op = &r->x->ops[i];
     const char *last;
@@ -402,10 +401,9 @@ static void act(struct run *r, size_t i)
     own_fd int dir = object_parent(r->t->workspace, op->path, &last);
     if (dir < 0) {
         refuse_op(r, op, dir == -ENOENT || dir == -ELOOP || dir == -ENOTDIR ? 0 : dir,
-                  dir == -ENOENT ? "the directory that holds it is not there"
-                  : dir == -ELOOP || dir == -ENOTDIR
-                      ? "the directory that holds it is a link or no directory any more"
-                      : "cannot be reached");
+                  dir == -ENOENT                     ? "the directory that holds it is not there"
+                  : dir == -ELOOP || dir == -ENOTDIR ? "the directory that holds it is a link or no directory any more"
+                                                     : "cannot be reached");
         return;
     }
     if (op->kind == OP_CREATE)
@@ -420,21 +418,21 @@ static void act(struct run *r, size_t i)
 
 /* What stands at the paths now. `again`: only the time of change may be another one, for names of the same object have gone; what the
    host has put there meanwhile is not taken for ours. */
-static void look_at_paths(struct run *r, bool again)
+static void look_at_paths(struct transacting *r, bool again)
 {
     for (size_t i = 0; i < r->x->n; i++) {
         struct op *op = &r->x->ops[i];
         const char *last;
-        struct object now;
+        struct layer_object now;
         own_fd int dir = op->why || op->kind == OP_PARENT ? -1 : object_parent(r->t->workspace, op->path, &last);
         if (dir < 0 || object_look(dir, last, &now) < 0)
-            now = (struct object){0};
+            now = (struct layer_object){0};
         if (!again || object_untouched(&op->at, &now))
             op->at = now;
     }
 }
 
-static int act_all(struct run *r)
+static int act_all(struct transacting *r)
 {
     for (size_t i = 0; i < r->x->n; i++)
         act(r, i);
@@ -447,9 +445,9 @@ static int act_all(struct run *r)
 
 /* ---- keep ---- */
 
-static int keep_one(struct run *r, const char *staged, const char *kept)
+static int keep_one(struct transacting *r, const char *staged, const char *kept)
 {
-    struct object o, there;
+    struct layer_object o, there;
     char half[40];
     int e = object_look(r->stage, staged, &o);
     if (e < 0 || !o.mode)
@@ -470,18 +468,18 @@ static int keep_one(struct run *r, const char *staged, const char *kept)
 }
 
 /* Whether what is left in the staging directory for this operation came from the workspace. */
-static bool came_out(const struct run *r, const struct op *op, const struct object *left)
+static bool came_out(const struct transacting *r, const struct op *op, const struct layer_object *left)
 {
     (void)r;
     return left->mode && left->ino != op->ino;
 }
 
-static int keep_all(struct run *r)
+static int keep_all(struct transacting *r)
 {
     int e = 0;
     for (size_t i = 0; e == 0 && r->stage >= 0 && i < r->x->n; i++) {
         struct op *op = &r->x->ops[i];
-        struct object left;
+        struct layer_object left;
         char name[32], kept[32];
         if (op->kind > OP_DELETE)
             continue;
@@ -493,9 +491,9 @@ static int keep_all(struct run *r)
             continue;
         if (op->why || r->x->kind == TRANSACTION_UNDO) {
             snprintf(kept, sizeof kept, "left-%zu", i);
-            op->why = arena_printf(r->mem, "%s; what stood there in between is kept in the layer, undo/%llu/%s",
-                                   op->why ? op->why : "it is not what was applied",
-                                   (unsigned long long)r->x->number, kept);
+            op->why =
+                arena_printf(r->mem, "%s; what stood there in between is kept in the layer, undo/%llu/%s",
+                             op->why ? op->why : "it is not what was applied", (unsigned long long)r->x->number, kept);
         } else {
             snprintf(kept, sizeof kept, "%zu", i);
         }
@@ -508,13 +506,13 @@ static int keep_all(struct run *r)
 
 /* ---- done ---- */
 
-static int write_ledger(struct run *r)
+static int write_ledger(struct transacting *r)
 {
     struct ledger_entry *entries = arena_zero(r->mem, (r->x->n + 1) * sizeof *entries);
     size_t n = 0;
     for (size_t i = 0; entries && i < r->x->n; i++) {
         const struct op *op = &r->x->ops[i];
-        struct object now = op->at;
+        struct layer_object now = op->at;
         if (op->why || (op->kind == OP_MODE && op->link))
             continue;
         if (op->kind == OP_PARENT) {
@@ -537,7 +535,7 @@ static int by_entry_path(const void *a, const void *b)
 }
 
 /* The paths that an undo has taken back. */
-static struct ledger done_paths(struct run *r)
+static struct ledger done_paths(struct transacting *r)
 {
     struct ledger done = {0};
     for (size_t i = 0; r->x->kind == TRANSACTION_UNDO && i < r->x->n; i++) {
@@ -554,7 +552,7 @@ static struct ledger done_paths(struct run *r)
 }
 
 /* The record without what is not to be taken back: of an apply what was refused, of an undo what it has done. */
-static int write_record(struct run *r)
+static int write_record(struct transacting *r)
 {
     struct transaction record = *r->x, before = {0};
     record.phase = PHASE_DONE;
@@ -592,7 +590,7 @@ static int write_record(struct run *r)
 }
 
 /* An undo has put back the very inodes that were kept: their second names go. */
-static void drop_restored(struct run *r)
+static void drop_restored(struct transacting *r)
 {
     for (size_t i = 0; r->x->kind == TRANSACTION_UNDO && i < r->x->n; i++) {
         const struct op *op = &r->x->ops[i];
@@ -602,7 +600,7 @@ static void drop_restored(struct run *r)
 }
 
 /* From wherever it is to the end. */
-static int run_on(struct run *r)
+static int run_on(struct transacting *r)
 {
     int e = 0;
     if (r->x->phase == PHASE_ACT) {
@@ -632,7 +630,7 @@ static int run_on(struct run *r)
 }
 
 /* Nothing has happened in the workspace yet. */
-static int run_abandon(struct run *r)
+static int run_abandon(struct transacting *r)
 {
     struct err unsaid;
     struct err *e = r->e;
@@ -645,39 +643,21 @@ static int run_abandon(struct run *r)
     return no;
 }
 
-static void run_close(struct run *r)
+static void run_close(struct transacting *r)
 {
     sys_drop(&r->stage);
     sys_drop(&r->store);
 }
 
-int transaction_lock(const struct layer_trees *t, struct err *e)
-{
-    int r = sys_mkdirat(t->store, UNDO, 0700);
-    int fd = r == 0 || r == -EEXIST ? sys_openat(t->store, UNDO, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0)
-                                    : r;
-    r = fd < 0 ? fd : sys_flock(fd, LOCK_EX | LOCK_NB);
-    if (r == 0)
-        return fd;
-    if (fd >= 0)
-        sys_drop(&fd);
-    if (r == -EAGAIN) {
-        (void)err_say(e, ERR_REFUSED, "layer %s: it is being applied or taken back by another pinfold; wait for it",
-                      t->id);
-        return -EBUSY;
-    }
-    return err_sys(e, ERR_SYSTEM, -r, "layer %s: cannot lock '%s'", t->id, UNDO);
-}
-
 int transaction_run(const struct layer_trees *t, int source, struct transaction *x, struct arena *mem, struct err *e)
 {
-    struct run r = {.t = t, .x = x, .mem = mem, .e = e, .source = source, .stage = -1, .store = -1};
+    struct transacting r = {.t = t, .x = x, .mem = mem, .e = e, .source = source, .stage = -1, .store = -1};
     own_fd int lock = transaction_lock(t, e);
     if (lock < 0)
         return lock;
     if (transaction_pending(t))
         return err_say(e, ERR_REFUSED, "layer %s: another pinfold began to apply it; try again", t->id);
-    struct object parent;
+    struct layer_object parent;
     x->made_parent = object_look(t->workspace, STAGE_PARENT, &parent) == 0 && !parent.mode;
     if (x->kind == TRANSACTION_APPLY)
         transaction_clear(lock, x->number); /* what one left that was killed while it was staged */
@@ -705,7 +685,8 @@ int transaction_run(const struct layer_trees *t, int source, struct transaction 
 
 int transaction_resume(const struct layer_trees *t, struct arena *mem, struct transaction *ret, struct err *e)
 {
-    struct run r = {.t = t, .x = ret, .mem = mem, .e = e, .source = -1, .stage = -1, .store = -1, .resumed = true};
+    struct transacting r = {
+        .t = t, .x = ret, .mem = mem, .e = e, .source = -1, .stage = -1, .store = -1, .resumed = true};
     char path[64];
     if (!transaction_pending(t))
         return 0;

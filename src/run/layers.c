@@ -165,7 +165,7 @@ static const char *layer_type(uint32_t mode)
                             : "device";
 }
 
-static void put_layer_side(struct json *j, const char *name, const struct object *o, const char *target)
+static void put_layer_side(struct json *j, const char *name, const struct layer_object *o, const char *target)
 {
     char mode[16];
     if (!o->mode) {
@@ -307,7 +307,7 @@ int pinfold_layer_patch(const struct pinfold_layer_options *options, int fd, str
     return report_give(report, r < 0 ? r : 0, &o.e, ret, error);
 }
 
-static int give_outcome(struct opened_layer *o, int r, const struct outcome *done, struct pinfold_report **ret,
+static int give_outcome(struct opened_layer *o, int r, const struct apply_outcome *done, struct pinfold_report **ret,
                         struct pinfold_error *error)
 {
     struct pinfold_report *report = report_new();
@@ -341,7 +341,7 @@ int pinfold_layer_apply_report(const struct pinfold_layer_options *options, stru
                                struct pinfold_error *error)
 {
     auto_opened struct opened_layer o;
-    struct outcome done = {0};
+    struct apply_outcome done = {0};
     int r = open_idle(options, &o);
     if (r == 0 && !o.paths && !o.all)
         r = err_say(&o.e, ERR_POLICY, "apply: name the paths, or write --all; what there is: pinfold diff");
@@ -363,7 +363,7 @@ int pinfold_layer_undo_report(const struct pinfold_layer_options *options, uint6
                               struct pinfold_error *error)
 {
     auto_opened struct opened_layer o;
-    struct outcome done = {0};
+    struct apply_outcome done = {0};
     int r = open_idle(options, &o);
     if (r == 0)
         r = layer_undo(&o.trees, number, o.paths, o.mem, &done, &o.e);

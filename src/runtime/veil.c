@@ -98,7 +98,7 @@ static int make_last(int dir, const char *name, unsigned stub, const char *text)
 }
 
 /* A layer being filled. Plans sort their stubs, so successive stubs mostly share a directory. */
-struct layer {
+struct veil_layer {
     int top, lower;     /* the layer and the masked directory */
     bool whiteouts;     /* which layer */
     const char *parent; /* the last stub's path: its first `n` bytes name its directory, relative to `top` */
@@ -107,7 +107,7 @@ struct layer {
     bool closed;   /* nothing in it is visible or reachable: stubs in it are not needed */
 };
 
-static void layer_leave(struct layer *l)
+static void layer_leave(struct veil_layer *l)
 {
     if (l->at != l->top)
         sys_shut(l->at);
@@ -120,7 +120,8 @@ static void layer_leave(struct layer *l)
 }
 
 /* Descends into the directory `path` of `n` bytes, whose last component is `name`, creating it if needed. */
-static int layer_descend(struct runner *r, struct layer *l, const char *path, size_t n, const char *name, unsigned stub)
+static int layer_descend(struct runner *r, struct veil_layer *l, const char *path, size_t n, const char *name,
+                         unsigned stub)
 {
     int below = l->below < 0 ? -ENOENT : open_below(l->below, name), e = 0;
     unsigned mode = 0755;
@@ -156,7 +157,7 @@ static int layer_descend(struct runner *r, struct layer *l, const char *path, si
 }
 
 /* Adds one stub to a layer, with the directories above it. */
-static int layer_stub(struct runner *r, struct layer *l, const char *path, unsigned stub, const char *text)
+static int layer_stub(struct runner *r, struct veil_layer *l, const char *path, unsigned stub, const char *text)
 {
     char name[NAME_BYTES];
     size_t n = 0;
@@ -197,7 +198,7 @@ static bool needs_whiteout(unsigned stub)
 static int layer_new(struct runner *r, const struct step *s, int lower, bool whiteouts, int *ret)
 {
     const uint32_t first = (uint32_t)(s - plan_steps(r->plan)) + 1;
-    struct layer l = {.top = -1, .lower = lower, .whiteouts = whiteouts, .at = -1, .below = lower};
+    struct veil_layer l = {.top = -1, .lower = lower, .whiteouts = whiteouts, .at = -1, .below = lower};
     unsigned mode = 0;
     int e = 0;
     for (uint32_t i = 0; e == 0 && i < s->b; i++) {
