@@ -24,10 +24,10 @@ struct reader {
     const char *option;
 };
 
-enum how { FLAG, FD, PATH, OPERATION, CALL };
-struct option {
+enum line_how { FLAG, FD, PATH, OPERATION, CALL };
+struct line_option {
     const char *name;
-    enum how how;
+    enum line_how how;
     uint16_t at; /* FLAG, FD, PATH: in struct bw_line */
     const char
         *args; /* of an option: p path, s text that may not be empty as a path, f descriptor, o mode; t any text */
@@ -195,7 +195,7 @@ static void size(struct reader *r)
 }
 
 #define AT(member) offsetof(struct bw_line, member)
-static const struct option known[] = {
+static const struct line_option known[] = {
     {"--help", CALL, 0, "", .call = help},
     {"--version", CALL, 0, "", .call = version},
     {"--args", CALL, 0, "t", .call = args_of_fd},
@@ -287,7 +287,7 @@ static bool is_overlay(enum bw_kind kind)
     return kind == BW_OVERLAY || kind == BW_TMP_OVERLAY || kind == BW_RO_OVERLAY;
 }
 
-static void add_operation(struct reader *r, const struct option *o)
+static void add_operation(struct reader *r, const struct line_option *o)
 {
     struct bw_line *l = r->l;
     l->ops = bw_more(l->ops, &l->n_ops, sizeof *l->ops);
@@ -326,7 +326,7 @@ static void add_operation(struct reader *r, const struct option *o)
 }
 
 /* After --overlay-src only such options may come. */
-static void check_sequence(const struct reader *r, const struct option *o)
+static void check_sequence(const struct reader *r, const struct line_option *o)
 {
     const struct bw_line *l = r->l;
     if (l->n_ops && l->ops[l->n_ops - 1].kind == BW_OVERLAY_SRC &&
@@ -335,7 +335,7 @@ static void check_sequence(const struct reader *r, const struct option *o)
                "--ro-overlay");
 }
 
-static const struct option *find(const char *name)
+static const struct line_option *find(const char *name)
 {
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         if (same(known[i].name, name))
@@ -344,7 +344,7 @@ static const struct option *find(const char *name)
     bw_die("Unknown option %s", name);
 }
 
-static void apply(struct reader *r, const struct option *o)
+static void apply(struct reader *r, const struct line_option *o)
 {
     char *to = (char *)r->l + o->at;
     for (size_t i = 0; o->args[i]; i++) {
@@ -381,7 +381,7 @@ static void read_words(struct reader *r, int argc, char **argv, bool inner)
             i++;
             break;
         }
-        const struct option *o = find(argv[i]);
+        const struct line_option *o = find(argv[i]);
         const int n = (int)strlen(o->args);
         r->total += (unsigned)n + 1;
         if (r->total > ARGUMENTS_MAX)

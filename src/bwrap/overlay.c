@@ -9,7 +9,7 @@
 #include "sys/fd.h"
 #include "sys/mount.h"
 
-struct layers {
+struct overlay_layers {
     int upper, work;
     int lower[500]; /* as many as the kernel takes */
     size_t n;
@@ -39,7 +39,7 @@ static int set(int fs, const char *key, int fd)
 }
 
 /* The first one is the uppermost. Before Linux 6.5 all must be in one text, which holds some fifteen. */
-static int set_lower(int fs, const struct layers *l)
+static int set_lower(int fs, const struct overlay_layers *l)
 {
     char text[256];
     size_t n = 0;
@@ -57,7 +57,7 @@ static int set_lower(int fs, const struct layers *l)
     return sys_fsconfig(fs, SYS_FS_STRING, "lowerdir", text, 0);
 }
 
-static int make(const struct layers *l, bool read_only)
+static int make(const struct overlay_layers *l, bool read_only)
 {
     own_fd int fs = sys_fsopen("overlay");
     int e = fs < 0 ? fs : sys_fsconfig(fs, SYS_FS_FLAG, "userxattr", NULL, 0);
@@ -74,7 +74,7 @@ static int make(const struct layers *l, bool read_only)
 
 void bw_overlay(struct bw_root *r, const struct bw_op *sources, size_t n, const struct bw_op *op)
 {
-    struct layers l = {.upper = -1, .work = -1};
+    struct overlay_layers l = {.upper = -1, .work = -1};
     if (n > sizeof l.lower / sizeof *l.lower)
         bw_die("%s takes at most 500 --overlay-src", op->option);
     for (; l.n < n; l.n++)

@@ -74,8 +74,8 @@ struct ask {
     bool json, names, last, quiet, verbose, show_values, no_layers, origins, verify, follow, remove, dry_run;
     const char *agent; /* VERB_START: its name */
     bool unattended, explain;
-    bool stat, patch;   /* of a layer's changes */
-    const char *number; /* of an apply */
+    bool stat, patch;      /* of a layer's changes */
+    const char *number;    /* of an apply */
     unsigned closed_stdio; /* bits of the standard descriptors that were closed at the start */
     char *const *line;     /* all arguments, where no verb was said; NULL */
     char **words;          /* arguments that are no flags: a command, a path, a sub-verb; NULL-terminated */

@@ -20,14 +20,19 @@
 #define BACKGROUND_US      1000000u /* how often to look whether we have come to the foreground */
 #define DEFAULT_GRACE_MS   2000u
 
+/* What is killed reports no times: they are taken before. */
+static void look_at_cpu(struct box *b)
+{
+    if (!b->result->status_known && !b->sessiond && b->result->cpu_us == 0)
+        b->result->cpu_us = watcher_cpu(&b->means.watcher, &b->started);
+}
+
 void loop_end_box(struct box *b)
 {
     if (b->stage >= STAGE_ENDING)
         return;
     struct frame f = {.kind = FRAME_END};
-    /* What is killed reports no times. */
-    if (!b->result->status_known && !b->sessiond && b->result->cpu_us == 0)
-        b->result->cpu_us = watcher_cpu(&b->means.watcher, &b->started);
+    look_at_cpu(b);
     box_send(b, &f);
     b->stage = STAGE_ENDING;
     b->deadline = now_us() + ENDING_PATIENCE_US;
@@ -37,8 +42,9 @@ void loop_limit(struct box *b, enum box_limit limit)
 {
     if (b->hit.limit == BOX_LIMIT_NONE)
         b->hit.limit = limit;
-    loop_end_box(b);
+    look_at_cpu(b);
     limits_kill(&b->means);
+    loop_end_box(b);
 }
 
 /* --- frames ------------------------------------------------------------------------------------------------------- */

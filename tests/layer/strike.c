@@ -19,9 +19,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static const long changing[] = {SYS_write,     SYS_pwrite64,  SYS_ftruncate, SYS_fchmod,    SYS_fchmodat, SYS_fchown,    SYS_fchownat,
-                                SYS_utimensat, SYS_fsetxattr, SYS_fremovexattr, SYS_mkdirat, SYS_mknodat, SYS_symlinkat, SYS_linkat,
-                                SYS_unlinkat,  SYS_renameat2, SYS_ioctl,     SYS_fsync,     SYS_syncfs};
+static const long changing[] = {SYS_write,     SYS_pwrite64, SYS_ftruncate, SYS_fchmod,    SYS_fchmodat,
+                                SYS_fchown,    SYS_fchownat, SYS_utimensat, SYS_fsetxattr, SYS_fremovexattr,
+                                SYS_mkdirat,   SYS_mknodat,  SYS_symlinkat, SYS_linkat,    SYS_unlinkat,
+                                SYS_renameat2, SYS_ioctl,    SYS_fsync,     SYS_syncfs};
 
 static bool changes(const struct __ptrace_syscall_info *info)
 {
