@@ -13,7 +13,7 @@
 #include "base/fd.h"
 #include "backends/engine.h"
 #include "policy/set.h"
-#include "run/guess.h"
+#include "run/asked/guess.h"
 #include "run/nested.h"
 #include "run/planned.h"
 #include "run/report.h"
