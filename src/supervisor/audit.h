@@ -22,7 +22,7 @@ struct audit_event {
     uint64_t count;                /* if more than 1 */
     const char *remedy, *no;       /* of guesses: what would allow it, the name of the errno; NULL: omitted */
     const char *workspace;         /* of the box; NULL: omitted */
-    bool guess;                    /* found in the command's error text (run/guess.c) */
+    bool guess;                    /* found in the command's error text (run/asked/guess.c) */
     /*
      * The run's, moved on by each event that is written: the line ends with its number in the run and a sum over the line and
      * the sum before it, so that changed and missing lines are found. NULL: neither.

@@ -31,7 +31,7 @@ struct denial {
     uint64_t count;          /* only in the audit log: how often, if more than once */
     bool ruled;              /* network: by a deny rule, which no allow rule overrides */
     uint32_t session;        /* session id in the box's numbering; 0: unknown */
-    bool guess;              /* found after the command failed, from its own error text (run/guess.c) */
+    bool guess;              /* found after the command failed, from its own error text (run/asked/guess.c) */
     bool option;             /* `remedy` is an option that was found to allow it, otherwise words */
     char *remedy;            /* or NULL */
     int no;                  /* errno that the command got; 0: not said */

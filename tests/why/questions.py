@@ -48,7 +48,7 @@ TREE = {  # path below the scene: content, or a link's target after ->; a mode a
     "work/keys/note.txt": "n", "work/run.sh": "#!/bin/sh\nexit 0\n@755", "work/closed.txt": "x@000", "work/ro.txt": "x@444",
     "work/link-in": "->src/main.c", "work/link-out": "->../other/data.txt", "work/link-abs": "->/etc/hosts", "work/link-dead": "->nowhere",
     "work/link-tmp": "->/tmp/there", "work/locked/in.txt": "x", "work/.vscode/settings.json": "{}", "work/package.json": "{}",
-    "work/.gitmodules": "", "work/vendor/.vscode/x": "x",
+    "work/.gitmodules": "", "work/vendor/.vscode/x": "x", "work/one.txt": "1", "other/one.txt": "1",
     "other/data.txt": "d", "other/tool": "#!/bin/sh\nexit 0\n@755", "other/sub/more.txt": "m", "other/shut/in.txt": "x", "other/loop": "->loop",
     "home/.ssh/id_rsa": "k", "home/.bashrc": "", "home/.config/app/conf": "c", "home/.cache/c/file": "c", "home/.npm/_cacache/x": "x",
     "home/doc/letter.txt": "l", "home/bin/prog": "#!/bin/sh\nexit 0\n@755", "home/.aws/credentials": "k", "home/secrets/one.key": "k",
@@ -87,8 +87,8 @@ class Scene:
         self.env = pf.environment(user, self.home)
         pf.run(["git", "init", "-q", "proj"], user=user, cwd=self.work, env=self.env)
         pf.run(["git", "init", "-q", "--bare", "bare"], user=user, cwd=self.work, env=self.env)
-        os.link(self.path + "/other/data.txt", self.path + "/other/twin.txt")
-        os.link(self.path + "/work/a.txt", self.path + "/work/deep/twin.txt")
+        os.link(self.path + "/other/one.txt", self.path + "/other/twin.txt")
+        os.link(self.path + "/work/one.txt", self.path + "/work/deep/twin.txt")
         for name in ("work/locked", "other/shut"):
             os.chmod(os.path.join(self.path, name), 0o000 if name.startswith("other") else 0o555)
         self.names = sorted(set(TREE) | {os.path.dirname(name) for name in TREE} | {

@@ -3,12 +3,12 @@
  * about on the plan; what the sandbox refuses there with that errno is a guess. The text is the box's own: it can make us
  * look at names, never open a file, and everything is bounded.
  */
-#include "run/guess.h"
+#include "run/asked/guess.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-#include "run/reason.h"
+#include "run/asked/reason.h"
 #include "supervisor/audit.h"
 
 #define MAX_GUESS_TEXT  (64u << 10) /* of the end of the error text */

@@ -2,7 +2,7 @@
  * pinfold_why(): one question to why/ about the plan of a policy. A remedy is an option that was tried: the policy is built
  * again with it, planned, and asked the same question; only what then is allowed is said.
  */
-#include "run/reason.h"
+#include "run/asked/reason.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 #include "match/path.h"
-#include "run/last.h"
+#include "run/asked/last.h"
 #include "run/planned.h"
 #include "run/report.h"
 

@@ -1,5 +1,5 @@
 /* The audit log for people: selected, checked, and the last refusal in it. */
-#include "run/last.h"
+#include "run/asked/last.h"
 
 #include <errno.h>
 #include <stdlib.h>
