@@ -1,13 +1,13 @@
 /* Hidden entry points of the program: other parts of pinfold start it with these arguments. */
 #pragma once
 #include <stdbool.h>
-#include "run/agent_start.h" /* the command line's agents, which are no part of the library */
+#include "run/agent/agent_start.h" /* the command line's agents, which are no part of the library */
 
 /* --serve (server of the shared library) and --attack (doctor's attacks in a box): true if it was one of them. --guard-process
    (the guard of a box) does not return. */
 bool entry_hidden(int argc, char **argv, int *ret_status);
 
-/* Agents by name: run/agent_start.h says what they do. */
+/* Agents by name: run/agent/agent_start.h says what they do. */
 bool entry_agent_known(const char *name);
 bool entry_agent_owns(const char *name, const char *option);
 int entry_agent_begin(const struct agent_begin *ask, struct agent_begun *ret, struct pinfold_error *error);

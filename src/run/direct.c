@@ -14,7 +14,7 @@
 #include "backends/engine.h"
 #include "policy/set.h"
 #include "run/asked/guess.h"
-#include "run/cow.h"
+#include "run/layer/cow.h"
 #include "run/nested.h"
 #include "run/planned.h"
 #include "run/report.h"

@@ -86,7 +86,7 @@ static int check_point(struct settling *s, struct plan_place *p, const struct pl
 }
 
 /*
- * ~/.local/state/pinfold-agents/NAME/PROJECT/boxN: what boxes of an agent have in place of its directory (run/agent_start.c).
+ * ~/.local/state/pinfold-agents/NAME/PROJECT/boxN: what boxes of an agent have in place of its directory (run/agent/agent_start.c).
  * Nothing on the host runs it, so it is kept private, as a cache is; what is shared with the host is mounted in it.
  */
 static bool is_agent_layer(const struct making *m, const struct plan_place *p)

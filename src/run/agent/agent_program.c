@@ -2,7 +2,7 @@
  * Where an agent's program is: on PATH, in the places of its definition, and where npm, nvm, volta, bun and pnpm put programs, whose
  * directories are often on the PATH of an interactive shell only.
  */
-#include "run/agent_program.h"
+#include "run/agent/agent_program.h"
 
 #include <glob.h>
 #include <limits.h>

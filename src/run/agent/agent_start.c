@@ -10,7 +10,7 @@
  * Not in pinfold's own state, of which nothing can be mounted, and not moved by XDG_STATE_HOME: profile base hides it from boxes by
  * this name.
  */
-#include "run/agent_start.h"
+#include "run/agent/agent_start.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -24,7 +24,7 @@
 
 #include "agents/agents.h"
 #include "base/fd.h"
-#include "run/agent_program.h"
+#include "run/agent/agent_program.h"
 #include "run/caches.h"
 #include "run/options.h"
 #include "run/world.h"

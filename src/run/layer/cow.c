@@ -3,7 +3,7 @@
  * all of its file system is written out (syncfs), because the overlay itself writes nothing to the disk, and its record
  * says that it is whole.
  */
-#include "run/cow.h"
+#include "run/layer/cow.h"
 
 #include <errno.h>
 #include <dirent.h>

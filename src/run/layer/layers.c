@@ -10,7 +10,7 @@
 #include "layer/change.h"
 #include "layer/layer.h"
 #include "run/direct.h"
-#include "run/cow.h"
+#include "run/layer/cow.h"
 #include "run/report.h"
 
 #define MAX_LAYER_ARENA ((size_t)3 << 30)
