@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "match/host.h"
 #include "policy/domain.h"
 
 static int merge_no_memory(const struct merge *m)
@@ -381,6 +382,66 @@ static int merge_socket(struct merge *m, const struct said *s)
     return 0;
 }
 
+/* A path is recognised by how it begins; a fingerprint or a comment never begins so. */
+static int ssh_key_name(struct merge *m, const struct said *s, struct str key, const char **ret)
+{
+    if (key.p[0] != '/' && !str_starts(key, STR("~/")) && !str_starts(key, STR("./")) && !str_starts(key, STR("../"))) {
+        *ret = keep(m, key);
+        return *ret ? 0 : merge_no_memory(m);
+    }
+    struct said part = *s;
+    struct path_text t;
+    part.a = key;
+    int r = literal_path(m, &part, &t);
+    if (r == 0)
+        *ret = t.path;
+    return r;
+}
+
+/* One KEY or KEY=HOST of a list with commas. */
+static int merge_ssh_key(struct merge *m, const struct said *s, struct str one)
+{
+    struct policy *p = m->p;
+    struct host_rule rule;
+    struct err why;
+    const char *equals = memrchr(one.p, '=', one.n), *key, *host = NULL;
+    struct str name = {one.p, equals ? (size_t)(equals - one.p) : one.n};
+    struct str at = equals ? str_skip(one, name.n + 1) : (struct str){0};
+
+    if (!name.n || (equals && !at.n))
+        return merge_say(m, ERR_POLICY, s,
+                         "'%.*s' is not KEY or KEY=HOST; KEY is a fingerprint (SHA256:...), a public key file or the "
+                         "comment that 'ssh-add -l' shows",
+                         STR_SAID(one));
+    int r = ssh_key_name(m, s, name, &key);
+    if (r < 0)
+        return r;
+    if (equals && !str_is(at, "git") && host_rule_parse(at, RULE_ALLOW, &rule, &why) < 0)
+        return merge_say(m, ERR_POLICY, s, "ssh key for '%.*s': %s", STR_SAID(at), why.text);
+    if (equals && !(host = keep(m, at)))
+        return merge_no_memory(m);
+    for (size_t i = 0; i < p->n_ssh_keys; i++) {
+        if (same(p->ssh_keys[i].key, key) && same(p->ssh_keys[i].host, host))
+            return 0;
+    }
+    if (!m->text->trusted)
+        return tighten_check(m, s, NULL);
+    struct ssh_key_rule *slot = arena_push(p->mem, &p->ssh_keys, &p->n_ssh_keys, sizeof *slot);
+    if (!slot)
+        return merge_no_memory(m);
+    *slot = (struct ssh_key_rule){key, host, origin_of(m, s)};
+    return 0;
+}
+
+static int merge_ssh_keys(struct merge *m, const struct said *s)
+{
+    struct str rest = s->a;
+    int r = rest.n ? 0 : merge_ssh_key(m, s, rest);
+    while (r == 0 && rest.n)
+        r = merge_ssh_key(m, s, str_until(&rest, ','));
+    return r;
+}
+
 static int merge_env(struct merge *m, const struct said *s)
 {
     struct policy *p = m->p;
@@ -561,6 +622,10 @@ static int merge_simple(struct merge *m, const struct said *s)
         if (on)
             m->allow_said = s;
         break;
+    case KEY_SSH_CONFIRM:
+        p->ssh_confirm = on;
+        p->ssh_confirm_origin = origin_of(m, s);
+        break;
     case KEY_TTY:
         p->tty = tty_of(choice);
         break;
@@ -627,6 +692,8 @@ static int merge_said(struct merge *m, const struct said *s)
         return merge_net_rule(m, s);
     case KEY_UNIX_SOCKETS:
         return merge_socket(m, s);
+    case KEY_SSH_AGENT:
+        return merge_ssh_keys(m, s);
     case KEY_NET_ASK_TIME:
         return merge_ask_time(m, s);
     case KEY_MEMORY:
@@ -663,6 +730,7 @@ static int merge_said(struct merge *m, const struct said *s)
     case KEY_NET:
     case KEY_CATCH:
     case KEY_NET_ASK:
+    case KEY_SSH_CONFIRM:
     case KEY_TTY:
     case KEY_PULL:
     case KEY_NESTED_USERNS:
@@ -805,6 +873,12 @@ static int by_env(const void *a, const void *b)
 {
     return strcmp(((const struct env_rule *)a)->name, ((const struct env_rule *)b)->name);
 }
+static int by_ssh_key(const void *a, const void *b)
+{
+    const struct ssh_key_rule *x = a, *y = b;
+    int r = strcmp(x->key, y->key);
+    return r ? r : strcmp(x->host ? x->host : "", y->host ? y->host : "");
+}
 static int by_text(const void *a, const void *b)
 {
     const char *const *x = a, *const *y = b;
@@ -876,6 +950,7 @@ int merge_end(struct merge *m)
     p->guards = sort(p->mem, p->guards, p->n_guards, sizeof *p->guards, by_guard);
     p->net_rules = sort(p->mem, p->net_rules, p->n_net_rules, sizeof *p->net_rules, by_net);
     p->env = sort(p->mem, p->env, p->n_env, sizeof *p->env, by_env);
+    p->ssh_keys = sort(p->mem, p->ssh_keys, p->n_ssh_keys, sizeof *p->ssh_keys, by_ssh_key);
     p->unix_sockets = sort(p->mem, p->unix_sockets, p->n_unix_sockets, sizeof *p->unix_sockets, by_text);
     return arena_failed(p->mem) ? merge_no_memory(m) : 0;
 }

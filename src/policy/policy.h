@@ -154,6 +154,15 @@ struct policy {
     const char **unix_sockets; /* host socket paths that may be connected to */
     size_t n_unix_sockets;
 
+    struct ssh_key_rule { /* a key of the caller's ssh-agent that the box may use */
+        const char *key;  /* "SHA256:...", the absolute path of a public key file, or the agent's comment */
+        const char *host; /* a rule of a host (match/host.h), "git" for git's signatures; NULL: allowed hosts and git */
+        uint32_t origin;
+    } * ssh_keys;
+    size_t n_ssh_keys;
+    bool ssh_confirm; /* ask before each signature */
+    uint32_t ssh_confirm_origin;
+
     struct limits limits;
     struct env_rule *env;
     size_t n_env;

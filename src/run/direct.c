@@ -18,6 +18,7 @@
 #include "run/nested.h"
 #include "run/planned.h"
 #include "run/report.h"
+#include "run/ssh.h"
 #include "run/trust.h"
 #include "run/words.h"
 
@@ -62,6 +63,25 @@ int pinfold_explain_refused(struct pinfold_policy *p, enum pinfold_explain_forma
     return r < 0 ? tell(error, &e, err_sys(&e, ERR_BUG, -r, "cannot print the plan")) : give(&out, ret, error);
 }
 
+/* The plan of a run that would begin now. `ssh` is ended by the caller, here after an error. */
+static int prepare_shown(struct pinfold_policy *p, const struct plan_ask *ask, struct ssh_ready *ssh,
+                         struct prepared *ret, struct err *e)
+{
+    int r = ssh_begin(p, ssh, e);
+    bool prepared = false;
+    if (r == 0) {
+        r = prepare(p, ask, true, ret, e);
+        prepared = r == 0;
+    }
+    if (r == 0)
+        r = ssh_digest(ssh, ret->plan, e);
+    if (r < 0 && prepared)
+        prepared_free(ret);
+    if (r < 0)
+        ssh_end(p, ssh);
+    return r;
+}
+
 int pinfold_explain(struct pinfold_policy *p, enum pinfold_explain_format format, int show_values, char **ret,
                     struct pinfold_error *error)
 {
@@ -70,7 +90,8 @@ int pinfold_explain(struct pinfold_policy *p, enum pinfold_explain_format format
     struct err e = {0};
     struct plan_ask ask = {.cwd = planned_directory(p), .environ = (const char *const *)environ};
 
-    int r = prepare(p, &ask, true, &n, &e);
+    struct ssh_ready ssh;
+    int r = prepare_shown(p, &ask, &ssh, &n, &e);
     if (r < 0)
         return tell(error, &e, r);
     r = plan_digests(n.plan, &e);
@@ -81,6 +102,7 @@ int pinfold_explain(struct pinfold_policy *p, enum pinfold_explain_format format
     else if (r == 0)
         r = print_plan(n.plan, format, show_values, &out);
     prepared_free(&n);
+    ssh_end(p, &ssh);
     if (r < 0)
         return tell(error, &e, e.text[0] ? r : err_sys(&e, ERR_BUG, -r, "cannot print the plan"));
     return give(&out, ret, error);
@@ -94,7 +116,8 @@ int pinfold_explain_report(struct pinfold_policy *p, int show_values, struct pin
     struct err e = {0};
     struct plan_ask ask = {.cwd = planned_directory(p), .environ = (const char *const *)environ};
 
-    int r = report ? prepare(p, &ask, true, &n, &e) : 0;
+    struct ssh_ready ssh = SSH_READY;
+    int r = report ? prepare_shown(p, &ask, &ssh, &n, &e) : 0;
     if (r < 0 || !report)
         return report_give(report, r, &e, ret, error);
     r = plan_digests(n.plan, &e);
@@ -103,6 +126,7 @@ int pinfold_explain_report(struct pinfold_policy *p, int show_values, struct pin
     if (r == 0)
         plan_explain_members(n.plan, show_values != 0, &JSON_TREE(&report->values));
     prepared_free(&n);
+    ssh_end(p, &ssh);
     return report_give(report, r, &e, ret, error);
 }
 
@@ -257,7 +281,7 @@ static void question(void *ctx, const struct box_question *q, bool *ret_allow, b
 }
 
 static int start_planned(struct pinfold_result *result, const struct pinfold_run_options *o, const struct plan_ask *ask,
-                         const int stdio[3], bool again, struct err *e)
+                         const int stdio[3], const struct ssh_ready *ssh, bool again, struct err *e)
 {
     struct planned_memory memory = {.prepared = &result->prepared, .policy = result->policy};
     struct run_spec spec = planned_spec(&memory);
@@ -274,6 +298,7 @@ static int start_planned(struct pinfold_result *result, const struct pinfold_run
     spec.ctx = (void *)(uintptr_t)o;
     spec.leave = o->leave != 0;
     spec.control_fd = o->control_fd;
+    spec.ssh = ssh_box(ssh);
     say_header(o, spec.start.plan, again);
     return box_run(&spec, &result->box, e);
 }
@@ -286,22 +311,30 @@ static int start_box(struct pinfold_result *result, const struct pinfold_run_opt
                      const int stdio[3], struct err *e)
 {
     struct private_dirs dirs = PRIVATE_DIRS;
+    struct ssh_ready ssh;
     struct err first = {0};
 
-    int r = planned_make(result->policy, ask, false, &dirs, &result->prepared, e);
+    int r = ssh_begin(result->policy, &ssh, e);
     if (r == 0)
-        r = start_planned(result, o, ask, stdio, false, e);
+        r = planned_make(result->policy, ask, false, &dirs, &result->prepared, e);
+    if (r == 0)
+        r = ssh_digest(&ssh, result->prepared.plan, e);
+    if (r == 0)
+        r = start_planned(result, o, ask, stdio, &ssh, false, e);
     if (r == -ENGINE_STALE && nested_allowed()) {
         first = *e;
         private_end(&dirs);
         prepared_free(&result->prepared);
         r = planned_make(result->policy, ask, true, &dirs, &result->prepared, e);
         if (r == 0)
-            r = start_planned(result, o, ask, stdio, true, e);
+            r = ssh_digest(&ssh, result->prepared.plan, e);
+        if (r == 0)
+            r = start_planned(result, o, ask, stdio, &ssh, true, e);
         if (r == -ENGINE_STALE)
             *e = first;
     }
     planned_end(&dirs);
+    ssh_end(result->policy, &ssh);
     return r < 0 ? nested_remedy(e, r) : r;
 }
 

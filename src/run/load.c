@@ -323,6 +323,12 @@ static int refuse_kernels(const struct policy *p, struct err *e)
 
 int layers_build(struct layers *l, struct policy **ret, struct err *e)
 {
+    return layers_build_with(l, NULL, 0, NULL, ret, e);
+}
+
+int layers_build_with(struct layers *l, const struct layer_flag *more, size_t n, const char *said, struct policy **ret,
+                      struct err *e)
+{
     const char *const own[] = {l->world.program, NULL};
     struct policy_world world = {.home = l->world.home,
                                  .cwd = l->world.cwd,
@@ -337,6 +343,8 @@ int layers_build(struct layers *l, struct policy **ret, struct err *e)
     if (!b)
         return no_memory(e);
     int r = add_all(l, b, e);
+    for (size_t i = 0; r == 0 && i < n; i++)
+        r = policy_add_flag(b, more[i].name, more[i].value, said, e);
     if (r == 0)
         r = policy_build(b, &p, e);
     if (r == 0)

@@ -55,6 +55,9 @@ struct layers {
 int layers_load(const struct pinfold_policy_options *o, struct arena *mem, struct layers *ret,
                 struct policy **ret_policy, struct err *e);
 int layers_build(struct layers *l, struct policy **ret, struct err *e);
+/* The same with flags that follow all others; `said`: their origin in messages. */
+int layers_build_with(struct layers *l, const struct layer_flag *more, size_t n, const char *said, struct policy **ret,
+                      struct err *e);
 
 void layers_pack(const struct layers *l, struct buf *out);
 /* -EBADMSG if `bytes` are not from layers_pack(). */

@@ -8,6 +8,8 @@ void pinfold_policy_free(struct pinfold_policy *p)
     if (!p || --p->users > 0)
         return;
     p->policy = policy_free(p->policy);
+    for (size_t i = 0; i < p->n_extended; i++)
+        (void)policy_free(p->extended[i]);
     net_kept_end(&p->net_kept);
     p->mem = arena_free(p->mem);
     free(p);

@@ -411,6 +411,24 @@ static void words_guess(const struct denial *d, struct buf *out)
     words_safe(out, d->remedy ? d->remedy : "");
 }
 
+/* What would have let the agent's filter pass it. */
+static void ssh_denial(const struct denial *d, struct buf *out)
+{
+    buf_printf(out, "ssh-agent: %s '", d->action);
+    words_safe(out, d->target);
+    buf_text(out, "' denied: ");
+    words_safe(out, d->why ? d->why : d->rule);
+    if (same(d->why, SSH_WHY_KEY))
+        buf_text(out, "; allow the key with --ssh-agent KEY");
+    else if (same(d->why, SSH_WHY_HOST))
+        buf_text(out, "; allow the host with --ssh-agent KEY=HOST, and connect to it once outside the box so that "
+                      "known_hosts has its key");
+    else if (same(d->why, SSH_WHY_OTHER_HOST))
+        buf_text(out, "; allow it with --ssh-agent KEY=HOST");
+    else if (same(d->why, SSH_WHY_NOT_GIT))
+        buf_text(out, "; allow it with --ssh-agent KEY=git");
+}
+
 void words_denial(const struct denial *d, const struct policy *policy, struct buf *out)
 {
     if (d->guess) {
@@ -446,6 +464,10 @@ void words_denial(const struct denial *d, const struct policy *policy, struct bu
         buf_text(out, "network: the command failed after it tried to use a network; the box has none (");
         words_safe(out, d->origin);
         buf_text(out, "); allow hosts with --allow HOST");
+        return;
+    }
+    if (same(d->kind, "ssh-agent")) {
+        ssh_denial(d, out);
         return;
     }
     buf_printf(out, "%s: %s '", d->kind, d->action);

@@ -27,6 +27,7 @@
 #include "session/ask.h"
 #include "session/inside.h"
 #include "run/planned.h"
+#include "run/ssh.h"
 #include "session/storage.h"
 #include "run/words.h"
 #include "plan/plan.h"
@@ -243,13 +244,15 @@ static const char *const *own_environment(const struct plan *plan, struct arena 
     return list;
 }
 
-static int keep_planned(const struct session_birth *b, struct prepared *prepared, struct err *e)
+static int keep_planned(const struct session_birth *b, struct prepared *prepared, const struct ssh_ready *ssh,
+                        struct err *e)
 {
     auto_arena struct arena *mem = arena_new(MAX_SESSION_ARENA);
     struct planned_memory memory = {.prepared = prepared, .policy = b->policy};
     struct keep_ask keep = {.box = planned_spec(&memory), .report = b->report, .lock = b->lock};
     if (!mem)
         return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot start the session");
+    keep.box.ssh = ssh_box(ssh);
     keep.env = own_environment(prepared->plan, mem);
     keep.cwd = arena_text(mem, prepared->plan->cwd);
     keep.box.session = arena_text(mem, b->place->name);
@@ -285,11 +288,14 @@ static int keep_under(const struct session_birth *b, bool thorough, struct err *
     auto_arena struct arena *mem = arena_new(MAX_SESSION_ARENA);
     struct private_dirs dirs = PRIVATE_DIRS;
     struct prepared prepared = {0};
+    struct ssh_ready ssh = SSH_READY;
     char instance[16];
     struct plan_ask ask = {
         .cwd = planned_directory(b->policy), .environ = (const char *const *)environ, .instance = instance};
     snprintf(instance, sizeof instance, "%d", (int)getpid());
     int r = mem ? storage_plan(b->place, &ask, mem, e) : err_sys(e, ERR_SYSTEM, ENOMEM, "cannot start the session");
+    if (r == 0)
+        r = ssh_begin(b->policy, &ssh, e);
     if (r == 0)
         r = planned_make(b->policy, &ask, thorough, &dirs, &prepared, e);
     bool planned = r == 0;
@@ -297,13 +303,16 @@ static int keep_under(const struct session_birth *b, bool thorough, struct err *
         r = err_say(e, ERR_CANNOT, "a session needs a box (--unsandboxed-fallback is for run and shell): %s",
                     prepared.facts.others[0].why);
     if (r == 0)
+        r = ssh_digest(&ssh, prepared.plan, e);
+    if (r == 0)
         r = plan_digests(prepared.plan, e);
     if (r == 0)
         r = begin_record(b, prepared.plan, e);
     mem = arena_free(mem);
     if (r == 0)
-        r = keep_planned(b, &prepared, e);
+        r = keep_planned(b, &prepared, &ssh, e);
     planned_end(&dirs);
+    ssh_end(b->policy, &ssh);
     if (planned)
         prepared_free(&prepared);
     return r;

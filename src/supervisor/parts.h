@@ -268,13 +268,17 @@ struct box {
         int events;     /* receives struct egress_event; closing it ends the proxy */
         void *memory;   /* owned: what the child starts with */
     } egress;
-    struct live *live; /* supervisor/network/live.h; NULL without an egress proxy */
+    struct live *live; /* supervisor/network/live.h; NULL without an egress proxy, unless keys are asked for */
     struct publish_process {
         pid_t pid;   /* -1: nothing is published */
         int sockets; /* the builder's end of the socket for namespaces, until it has started */
         int events;  /* closing it ends the process */
         void *ask;   /* struct egress_ask, owned */
     } publish;
+    struct ssh_process {
+        pid_t pid;  /* -1: the box has no keys of an ssh-agent */
+        int events; /* closing it ends the process */
+    } ssh;
     struct means means;
     struct signals signals;
     enum stage stage;
@@ -335,6 +339,12 @@ void publish_none(struct box *b);
 int publish_begin(struct box *b);
 void publish_started(struct box *b);
 void publish_end(struct box *b); /* call when the box has ended: first sends what clients have not read yet */
+
+/* The filter of the ssh-agent (supervisor/network/sshagent.c), likewise. */
+void sshagent_none(struct box *b);
+int sshagent_begin(struct box *b);
+bool sshagent_read(struct box *b); /* false at the end of file: the filter has exited */
+void sshagent_end(struct box *b);
 
 void denial_frame(struct box *b, const struct denial_frame *f, size_t n);
 void told_frame(struct box *b, const struct denial_frame *f, size_t n); /* told.c */

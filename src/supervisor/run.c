@@ -182,13 +182,15 @@ static int begin_and_wait(struct box *b)
         r = egress_begin(b);
     if (r == 0 && spec)
         r = publish_begin(b);
+    if (r == 0 && spec)
+        r = sshagent_begin(b);
     if (r == 0)
         r = spec ? start(b) : hand_over(b);
     if (r == 0)
         io_started(&b->io);
     egress_started(b);
     publish_started(b);
-    if (r == 0 && b->live)
+    if (r == 0 && b->live && b->egress.pid > 0)
         feed_begin(b);
     if (r == 0)
         r = loop(b);
@@ -240,6 +242,7 @@ static int box_live(struct box *b, struct box **ret_box, struct box_result *ret)
     limits_none(&b->means);
     egress_none(b);
     publish_none(b);
+    sshagent_none(b);
     if (ret_box)
         *ret_box = b;
     int r = begin_and_wait(b);
@@ -251,6 +254,7 @@ static int box_live(struct box *b, struct box **ret_box, struct box_result *ret)
         leave_others(b);
     egress_end(b);
     publish_end(b);
+    sshagent_end(b);
     io_end(&b->io);
     if (r == 0)
         conclude(b);
@@ -324,7 +328,7 @@ int box_keep_rules(struct box *b, const char *lines, struct err *e)
 {
     bool changed = false;
     uint32_t ticket;
-    if (!b->live)
+    if (!b->live || b->egress.pid <= 0)
         return err_say(e, ERR_POLICY,
                        "no network rules to change: the session's network is not 'allow' (recreate it with: pinfold "
                        "session start NAME --net allow --recreate)");

@@ -7,6 +7,7 @@
 #include "base/err.h"
 #include "backends/engine.h"
 #include "plan/plan.h"
+#include "ssh/decide.h"
 
 enum box_end { BOX_EXITED, BOX_SIGNALED, BOX_TIMED_OUT, BOX_LIMIT, BOX_LOST /* sandbox: "ended: sandbox" */ };
 enum box_limit {
@@ -19,7 +20,7 @@ enum box_limit {
 };
 
 struct denial {
-    char *kind;   /* "file", "socket", "network", "limit" */
+    char *kind;   /* "file", "socket", "network", "limit", "ssh-agent" */
     char *action; /* "create", "write", "connect" ... */
     char *target;
     char *rule;   /* as written, or "default" */
@@ -148,6 +149,13 @@ struct box_command {
     bool foreground; /* the process may take signals, the terminal and raw mode (a command line; not a library) */
 };
 
+/* What a box may have of its user's ssh-agent (run/ssh.c). */
+struct box_ssh {
+    struct ssh_rules rules;
+    int listener;      /* non-blocking; where the box connects to */
+    const char *agent; /* the agent's own socket */
+};
+
 /*
  * A box to start, from the library or the session daemon to the builder. `start` is what the engine is given: the caller
  * fills in plan, argv, net_kept and spare, the supervisor everything else (run.c, start()).
@@ -160,7 +168,8 @@ struct run_spec {
     /* Answers where no rule decides; may be NULL. `ret_run`: the answer holds for the rest of the run. */
     void (*on_question)(void *ctx, const struct box_question *q, bool *ret_allow, bool *ret_run);
     void *ctx;
-    bool leave;     /* the process exits next: do not wait for cleanup */
+    bool leave;                /* the process exits next: do not wait for cleanup */
+    const struct box_ssh *ssh; /* borrowed; NULL: none */
     int control_fd; /* a connected stream socket with JSON lines (supervisor/network/control.c), borrowed; 0: none */
     /* Called once, when the command has run for a while, so that the caller can free memory needed for the start. */
     void (*lasting)(void *ctx);

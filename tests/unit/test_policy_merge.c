@@ -153,6 +153,34 @@ static void lists_append_and_denials_stay(void **state)
     policy_free(p);
 }
 
+static void keys_of_the_agent(void **state)
+{
+    (void)state;
+    struct layer_said said[] = {USER("ssh_agent: [a@b, 'SHA256:x=git', ~/.ssh/k.pub, 'a@b=Git.Example:22']"), {0}};
+    struct policy *p =
+        layered(said, (const char *const[]){"ssh-agent", "a@b,z=*.example,./k.pub", "ssh-confirm", "true", NULL});
+    static const char *const keys[][2] = {{"/home/u/.ssh/k.pub", NULL}, {"/home/u/p/k.pub", NULL},
+                                          {"SHA256:x", "git"},          {"a@b", NULL},
+                                          {"a@b", "Git.Example:22"},    {"z", "*.example"}};
+    assert_int_equal(p->n_ssh_keys, 6);
+    for (size_t i = 0; i < 6; i++) {
+        assert_string_equal(p->ssh_keys[i].key, keys[i][0]);
+        assert_true(same(p->ssh_keys[i].host, keys[i][1]));
+    }
+    assert_true(p->ssh_confirm);
+    auto_buf struct buf out = BUF(1 << 20);
+    assert_int_equal(policy_print(p, false, &out), 0);
+    assert_non_null(strstr(buf_cstr(&out), "\nssh_agent:\n"));
+    assert_non_null(strstr(buf_cstr(&out), "\nssh_confirm: true\n"));
+    struct layer_said again[] = {USER(buf_cstr(&out)), {0}};
+    struct policy *q = layered(again, (const char *const[]){NULL});
+    assert_true(policy_equal(p, q));
+    q->ssh_keys[0].host = "git";
+    assert_false(policy_equal(p, q));
+    policy_free(q);
+    policy_free(p);
+}
+
 static void asking_means_a_network(void **state)
 {
     (void)state;
@@ -536,6 +564,7 @@ int main(void)
                                        cmocka_unit_test(later_layers_win),
                                        cmocka_unit_test(lists_append_and_denials_stay),
                                        cmocka_unit_test(asking_means_a_network),
+                                       cmocka_unit_test(keys_of_the_agent),
                                        cmocka_unit_test(the_most_specific_place_wins),
                                        cmocka_unit_test(bisection_finds_what_a_walk_finds),
                                        cmocka_unit_test(the_workspace_can_be_chosen_and_closed),

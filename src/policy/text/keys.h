@@ -86,6 +86,10 @@ enum key_tighten {
       "only.")                                                                                                         \
     X(UNIX_SOCKETS, "net.unix_sockets", "unix-socket", "PATH", TYPE_PATHS, NULL, true, true, TIGHTEN_NEVER,            \
       "Let the command connect to the host's socket PATH.")                                                            \
+    X(SSH_AGENT, "ssh_agent", "ssh-agent", "KEY[=HOST]", TYPE_NAMES, NULL, true, true, TIGHTEN_NEVER,                  \
+      "Let the command use this key of the caller's ssh-agent: to log in at allowed hosts (or HOST) and for git.")     \
+    X(SSH_CONFIRM, "ssh_confirm", "ssh-confirm", NULL, TYPE_BOOL, NULL, false, false, TIGHTEN_TRUE,                    \
+      "Ask before each signature of the ssh-agent.")                                                                   \
     X(MEMORY, "limits.memory", "memory", "SIZE", TYPE_SIZE, NULL, false, true, TIGHTEN_LESS,                           \
       "Memory of all processes together, such as 512M or 2G.")                                                         \
     X(CPUS, "limits.cpus", "cpus", "N", TYPE_CPUS, NULL, false, true, TIGHTEN_LESS,                                    \

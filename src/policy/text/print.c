@@ -285,6 +285,29 @@ static void put_net(const struct printer *w)
     }
 }
 
+static void put_ssh(const struct printer *w)
+{
+    const struct policy *p = w->p;
+    struct heading h = {.list = "ssh_agent"};
+    for (size_t i = 0; i < p->n_ssh_keys; i++) {
+        const struct ssh_key_rule *k = &p->ssh_keys[i];
+        auto_buf struct buf text = BUF(8 * MAX_PATH_TEXT);
+        if (k->key[0] == '/')
+            path_write(k->key, NULL, false, false, &text);
+        else
+            buf_text(&text, k->key);
+        if (k->host)
+            buf_printf(&text, "=%s", k->host);
+        item(w, &h);
+        put_text(w->out, buf_view(&text));
+        end_line(w, k->origin);
+    }
+    if (p->ssh_confirm) {
+        buf_text(w->out, "ssh_confirm: true");
+        end_line(w, p->ssh_confirm_origin);
+    }
+}
+
 static void put_size(struct buf *out, uint64_t v)
 {
     static const char units[] = "\0KMGT";
@@ -475,6 +498,7 @@ static int print(const struct policy *p, unsigned how, struct buf *out)
     put_files(&w);
     put_guards(&w);
     put_net(&w);
+    put_ssh(&w);
     put_limits(&w);
     put_env(&w);
     put_rest(&w);
@@ -508,7 +532,8 @@ static bool equal_paths(const struct policy *a, const struct policy *b)
 static bool equal_lists(const struct policy *a, const struct policy *b)
 {
     if (a->n_mounts != b->n_mounts || a->n_guards != b->n_guards || a->n_net_rules != b->n_net_rules ||
-        a->n_unix_sockets != b->n_unix_sockets || a->n_env != b->n_env || a->n_storages != b->n_storages)
+        a->n_unix_sockets != b->n_unix_sockets || a->n_ssh_keys != b->n_ssh_keys || a->n_env != b->n_env ||
+        a->n_storages != b->n_storages)
         return false;
     for (size_t i = 0; i < a->n_mounts; i++) {
         const struct mount_rule *x = &a->mounts[i], *y = &b->mounts[i];
@@ -527,6 +552,10 @@ static bool equal_lists(const struct policy *a, const struct policy *b)
     }
     for (size_t i = 0; i < a->n_net_rules; i++) {
         if (a->net_rules[i].verb != b->net_rules[i].verb || !same(a->net_rules[i].text, b->net_rules[i].text))
+            return false;
+    }
+    for (size_t i = 0; i < a->n_ssh_keys; i++) {
+        if (!same(a->ssh_keys[i].key, b->ssh_keys[i].key) || !same(a->ssh_keys[i].host, b->ssh_keys[i].host))
             return false;
     }
     for (size_t i = 0; i < a->n_unix_sockets; i++) {
@@ -551,11 +580,12 @@ bool policy_equal(const struct policy *a, const struct policy *b)
     return same(a->workspace, b->workspace) && a->workspace_read_only == b->workspace_read_only && equal_paths(a, b) &&
            equal_lists(a, b) && a->guard == b->guard && a->everyday == b->everyday && a->expand == b->expand &&
            a->net == b->net && a->net_catch == b->net_catch && a->net_ask == b->net_ask &&
-           a->net_ask_ms == b->net_ask_ms && a->user == b->user && a->uid == b->uid && a->gid == b->gid &&
-           a->tty == b->tty && same(a->engine, b->engine) && same(a->image, b->image) &&
-           same(a->hostname, b->hostname) && same(a->vm_kernel, b->vm_kernel) && same(a->vm_modules, b->vm_modules) &&
-           a->seatbelt_base == b->seatbelt_base && same(a->seatbelt_file, b->seatbelt_file) && a->pull == b->pull &&
-           same(a->platform, b->platform) && same(a->runtime, b->runtime) && same(a->docker_host, b->docker_host) &&
+           a->net_ask_ms == b->net_ask_ms && a->ssh_confirm == b->ssh_confirm && a->user == b->user &&
+           a->uid == b->uid && a->gid == b->gid && a->tty == b->tty && same(a->engine, b->engine) &&
+           same(a->image, b->image) && same(a->hostname, b->hostname) && same(a->vm_kernel, b->vm_kernel) &&
+           same(a->vm_modules, b->vm_modules) && a->seatbelt_base == b->seatbelt_base &&
+           same(a->seatbelt_file, b->seatbelt_file) && a->pull == b->pull && same(a->platform, b->platform) &&
+           same(a->runtime, b->runtime) && same(a->docker_host, b->docker_host) &&
            same(a->docker_context, b->docker_context) && a->allow_nested_userns == b->allow_nested_userns &&
            a->unsandboxed_fallback == b->unsandboxed_fallback && a->may_lose == b->may_lose &&
            a->must_have == b->must_have;

@@ -3,6 +3,7 @@
  * same host and port. It goes to the library caller's callback, else to the control connection, else to the user at the
  * terminal. The timeout is handled here: without an answer in time it is no.
  */
+#include <stdio.h>
 #include "supervisor/network/live.h"
 
 int question_begin(struct box *b)
@@ -23,7 +24,7 @@ static void call_back(struct box *b, struct question *q)
 {
     struct box_question asked = {.target = q->target,
                                  .port = q->port,
-                                 .how = network_how(q->how),
+                                 .how = question_how(q),
                                  .pid = q->who.pid,
                                  .command = q->who.command,
                                  .left_ms = b->spec->start.plan->policy->net_ask_ms};
@@ -32,12 +33,47 @@ static void call_back(struct box *b, struct question *q)
     question_answer(b, q, (struct answer){allow, run});
 }
 
+static struct question *free_question(struct live *l)
+{
+    for (size_t i = 0; i < EGRESS_MAX_QUESTIONS; i++) {
+        if (l->questions[i].state == QUESTION_FREE)
+            return &l->questions[i];
+    }
+    return NULL;
+}
+
+/* To whoever can be asked. */
+static void put_question(struct box *b, struct question *q)
+{
+    if (b->spec->on_question)
+        call_back(b, q);
+    else if (control_there(b))
+        control_ask(b, q);
+    else if (!prompt_possible(b) || b->live->prompt.off)
+        question_settle(b, q, ANSWER_NOBODY);
+}
+
+void question_ssh(struct box *b, uint32_t ticket, const char *action, const char *target)
+{
+    struct question *q = b->live ? free_question(b->live) : NULL;
+    if (!q || b->stage >= STAGE_ENDING) {
+        struct question none = {.ssh = true, .ticket = ticket};
+        question_settle(b, &none, ANSWER_NOBODY);
+        return;
+    }
+    *q = (struct question){.state = QUESTION_WAITS,
+                           .ssh = true,
+                           .ticket = ticket,
+                           .id = ++b->live->questions_asked,
+                           .until = now_us() + (uint64_t)b->spec->start.plan->policy->net_ask_ms * 1000};
+    snprintf(q->target, sizeof q->target, "%s %s", action, target);
+    put_question(b, q);
+}
+
 void question_event(struct box *b, const struct egress_event *v)
 {
     struct live *l = b->live;
-    struct question *q = NULL;
-    for (size_t i = 0; i < EGRESS_MAX_QUESTIONS && !q; i++)
-        q = l->questions[i].state == QUESTION_FREE ? &l->questions[i] : NULL;
+    struct question *q = free_question(l);
     if (!q || b->stage >= STAGE_ENDING) {
         struct egress_order o = {.kind = ORDER_ANSWER, .ticket = v->ticket, .answer = ANSWER_NOBODY};
         (void)order_send(b, &o, -1);
@@ -51,12 +87,7 @@ void question_event(struct box *b, const struct egress_event *v)
                            .how = v->how};
     network_target(v, q->target, sizeof q->target);
     who_is(b, v, &q->who);
-    if (b->spec->on_question)
-        call_back(b, q);
-    else if (control_there(b))
-        control_ask(b, q);
-    else if (!prompt_possible(b) || l->prompt.off)
-        question_settle(b, q, ANSWER_NOBODY);
+    put_question(b, q);
 }
 
 void question_drop_all(struct box *b, enum egress_answer why)

@@ -144,7 +144,7 @@ void control_ask(struct box *b, struct question *q)
     struct json j = JSON(&line);
     char host[EGRESS_NAME + 64];
     snprintf(host, sizeof host, "%s", q->target);
-    char *colon = strrchr(host, ':'); /* the target always has a port */
+    char *colon = q->ssh ? NULL : strrchr(host, ':'); /* a host always has a port */
     if (colon)
         *colon = 0;
     q->told = true;
@@ -153,7 +153,7 @@ void control_ask(struct box *b, struct question *q)
     json_uint(&j, "id", q->id);
     json_text(&j, "host", host);
     json_uint(&j, "port", q->port);
-    json_text(&j, "how", network_how(q->how));
+    json_text(&j, "how", question_how(q));
     if (q->who.pid) {
         json_uint(&j, "pid", q->who.pid);
         json_text(&j, "command", q->who.command);

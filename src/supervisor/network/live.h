@@ -65,6 +65,7 @@ enum question_state { QUESTION_FREE, QUESTION_WAITS };
 struct question {
     enum question_state state;
     bool told; /* sent to the control connection */
+    bool ssh;  /* of the ssh-agent's filter, whose client is `ticket` */
     uint32_t ticket, id;
     uint64_t until;
     uint16_t port;
@@ -78,6 +79,9 @@ struct answer {
 /* Finds out whether questions can be asked; an error if they are wanted and cannot be. */
 int question_begin(struct box *b);
 void question_event(struct box *b, const struct egress_event *v);
+/* The filter of the ssh-agent asks: may client `ticket` have its signature? */
+void question_ssh(struct box *b, uint32_t ticket, const char *action, const char *target);
+const char *question_how(const struct question *q);
 /* The open question `id`; NULL if there is none (any more). */
 struct question *question_find(struct live *l, uint32_t id);
 void question_answer(struct box *b, struct question *q, struct answer a);

@@ -1,11 +1,28 @@
-/* A question and its end: the answer goes to the egress proxy, and becomes a rule if it is for the whole run. */
+/* A question and its end: the answer goes to who asked. To the egress proxy it becomes a rule if it is for the whole run. */
 #include <string.h>
+#include <sys/socket.h>
+#include "ssh/filter.h"
 #include "supervisor/network/live.h"
+
+static void answer_filter(struct box *b, uint32_t id, bool allow, bool run)
+{
+    const struct ssh_order o = {.kind = SSH_ORDER_ANSWER, .id = id, .allow = allow, .run = run};
+    if (b->ssh.events >= 0)
+        (void)send(b->ssh.events, &o, sizeof o, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+const char *question_how(const struct question *q)
+{
+    return q->ssh ? "ssh-agent" : network_how(q->how);
+}
 
 void question_settle(struct box *b, struct question *q, enum egress_answer answer)
 {
     struct egress_order o = {.kind = ORDER_ANSWER, .ticket = q->ticket, .answer = answer};
-    (void)order_send(b, &o, -1); /* where it does not arrive, the egress's own clock says no */
+    if (q->ssh)
+        answer_filter(b, q->ticket, answer == ANSWER_YES, false);
+    else
+        (void)order_send(b, &o, -1); /* where it does not arrive, the egress's own clock says no */
     q->state = QUESTION_FREE;
 }
 
@@ -23,6 +40,11 @@ void question_answer(struct box *b, struct question *q, struct answer a)
     struct live *l = b->live;
     struct err ignored = {0};
     uint32_t ticket;
+    if (q->ssh) {
+        answer_filter(b, q->ticket, a.allow, a.run);
+        q->state = QUESTION_FREE;
+        return;
+    }
     if (a.run && rules_add(l, str_of(q->target), a.allow ? RULE_ALLOW : RULE_DENY, FROM_ASKED, 0, NULL, &ignored) == 0)
         (void)rules_send(b, &ticket);
     question_settle(b, q, a.allow ? ANSWER_YES : ANSWER_NO);
