@@ -310,6 +310,17 @@ static bool is_repository(const struct level *l)
            (l->low >= 0 && object_look(l->low, ".git", &o) == 0 && o.mode);
 }
 
+/* What is in a directory without its owner's x is shown to nobody but root; so it is not applied either. */
+static int closed(struct layer_reading *r, const char *path)
+{
+    struct change *last = r->ret->n ? &r->ret->all[r->ret->n - 1] : NULL;
+    if (!last || !same(last->path, path))
+        return read_failed(r, -EACCES, path, "layer");
+    last->conflict =
+        "the box has closed it (its mode), so what is in it cannot be read; open it in a box with the layer";
+    return 0;
+}
+
 /* A directory of the layer; `low`: what the workspace has there. `hides`: all of that is gone. */
 static int directory(struct layer_reading *r, const struct level *l, const char *name, const char *path,
                      const struct layer_object *low, bool hides, const char *conflict)
@@ -324,8 +335,11 @@ static int directory(struct layer_reading *r, const struct level *l, const char 
                           .depth = l->depth + 1};
     own_fd int up = object_open(l->up, name, S_IFDIR);
     own_fd int under = -1;
+    struct layer_object inside;
     if (up < 0)
         return up == -ENOENT || up == -ESTALE ? 0 : read_failed(r, up, path, "layer"); /* the box lives: gone again */
+    if (object_look(up, ".", &inside) == -EACCES)
+        return closed(r, path);
     if (object_is(low, S_IFDIR)) {
         below.low = under = sys_openat(l->low, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
         if (under < 0)

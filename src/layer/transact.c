@@ -699,7 +699,6 @@ int transaction_resume(const struct layer_trees *t, struct arena *mem, struct tr
     stage_of(&r, path);
     r.stage = open_inside(&r, path);
     no = open_store(&r);
-    own_fd int source = -1;
     if (no == 0 && ret->kind == TRANSACTION_APPLY)
         r.source = t->upper;
     else if (no == 0)

@@ -322,7 +322,9 @@ def hostile():
     os.symlink(outside, os.path.join(layer.work, ".pinfold"))
     check(layer.pinfold("apply", "--all", ok=None)[0] != 0 and os.listdir(outside) == ["f"], "a staging directory that is a link")
     layer = new_layer("hostile", small, "chmod 000 a; mkdir no; echo x >no/x; chmod 000 no; for i in 1 2 3; do echo $i >\"$(printf 'n\\nl %s' $i)\"; done")
-    layer.pinfold("apply", "--all")
+    code, _, err = layer.pinfold("apply", "--all", ok=None)
+    check((code, "closed it" in err) == ((0, False) if os.getuid() == 0 else (1, True)), "a closed directory is refused to all but root", code, err)
+    check(os.path.exists(os.path.join(layer.work, "no")) == (os.getuid() == 0), "a closed directory")
     check(stat.S_IMODE(os.stat(os.path.join(layer.work, "a")).st_mode) == 0 and os.path.exists(os.path.join(layer.work, "n\nl 2")), "what may not be read, newlines")
     layer.pinfold("undo")
     check(os.stat(os.path.join(layer.work, "a")).st_mode & 0o777 == 0o644 and not os.path.exists(os.path.join(layer.work, "n\nl 2")), "and back")
@@ -346,6 +348,7 @@ def patch_round_trip():
     other = os.path.join(SCRATCH, "patched")
     kit.remove(other)
     subprocess.run(["cp", "-a", layer.work, other], check=True)
+    os.chmod(os.path.join(other, "closed"), 0o755)  # git changes no modes of directories on its way
     code, patch, err = layer.pinfold("diff", "--patch", ok=None)
     check(code == 0, err)
     done = subprocess.run(["git", "apply", "--whitespace=nowarn", "-"], input=patch.encode(errors="surrogateescape"), cwd=other, stdout=subprocess.PIPE,

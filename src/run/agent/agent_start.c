@@ -153,7 +153,9 @@ static int look_around(struct starting *s, const char *name, const struct pinfol
     char sum[65];
     content_hash(str_of(s->workspace), sum);
     s->layer = arena_printf(s->mem, "%s/.local/state/pinfold-agents/%s/%.*s", s->world.home, name, CACHES_HASH, sum);
-    s->fresh = s->layer && access(s->layer, F_OK) < 0;
+    if (!s->layer)
+        return err_sys(e, ERR_SYSTEM, ENOMEM, "agent");
+    s->fresh = access(s->layer, F_OK) < 0;
     for (size_t i = 0; i < s->agent.start.n_layers; i++) {
         const struct agent_layer *l = &s->agent.start.layers[i];
         const char *named = l->variable ? getenv(l->variable) : NULL;
