@@ -231,6 +231,8 @@ void say_notes(const struct pinfold_run_options *o, const struct pinfold_result 
         said++;
     }
     for (size_t i = 0; i < r->n_permissions; i++) {
+        if (same(r->permissions[i].action, "exec")) /* the command line's own message says that */
+            continue;
         buf_free(&words);
         buf_printf(&words, "file: %s '", r->permissions[i].action);
         words_safe(&words, r->permissions[i].target);

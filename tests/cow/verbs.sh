@@ -12,11 +12,15 @@ failed=0
 checks=0
 
 ok() { # what, command...
-    local what=$1
+    local what=$label/${1//[!A-Za-z0-9=.-]/-} said
     shift
     checks=$((checks + 1))
-    "$@" && return
-    echo "FAILED ($label): $what"
+    if said=$("$@" 2>&1); then
+        echo "ok $what"
+        return
+    fi
+    echo "FAIL $what: not so"
+    echo "$said" | head -n 40 | sed 's/^/  /'
     failed=$((failed + 1))
 }
 says() { grep -qF -- "$2" <<<"$1" || { echo "not said: $2; said: $1"; false; }; }
@@ -167,5 +171,4 @@ if [ "$(id -u)" = 0 ]; then
 fi
 "$pinfold" discard elsewhere >/dev/null 2>&1
 ok "no refusal leaves a layer" test -z "$(ls "$XDG_STATE_HOME/pinfold/layers")"
-echo "cow, $label: $checks checks, $failed failed"
-[ "$failed" = 0 ]
+[ "$failed" = 0 ] && [ "$checks" -gt 40 ]

@@ -516,9 +516,10 @@ static int launch_wait(struct launch *l, bool kvm, struct err *e)
         int n = sys_poll(p, 2, &moment);
         if (n < 0 && n != -EINTR)
             return err_sys(e, ERR_SYSTEM, -n, "vm: cannot wait for the machine");
-        if (p[1].revents && sys_recv(l->box.builder, &f, sizeof f, MSG_PEEK | MSG_DONTWAIT) == (long)sizeof f &&
+        if (p[1].revents && sys_recv(l->box.builder, &f, sizeof f, MSG_DONTWAIT) == (long)sizeof f &&
             f.kind == FRAME_VERDICT)
             return engine_verdict(&l->outer, f.a, (int)f.b, e);
+        /* What qemu is refused in the box around it is of no interest to the person; left there, it would end the wait. */
         if (p[0].revents) {
             int fd = -1;
             long got = sys_recv_fd(l->control[0], &w, sizeof w, &fd, 0);

@@ -197,7 +197,7 @@ static void try_line(struct guessing *g, struct str line)
     for (size_t i = 0; i < line.n && tried < MAX_GUESS_PATHS; i++) {
         if (!is_quote(str_skip(line, i), &quote))
             continue;
-        size_t from = i + quote, end = from, close;
+        size_t from = i + quote, end = from, close = 0;
         while (end < line.n && !is_quote(str_skip(line, end), &close))
             end++;
         if (end == line.n)
