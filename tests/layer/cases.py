@@ -106,7 +106,8 @@ def reads_what_the_box_sees():
             elif strip(before[path]) != strip(box[path]):
                 expected[path] = "edited"
         same_trees(expected, {p: c["kind"] for p, c in told.items()}, f"seed {seed}")
-        check(not [p for p, c in told.items() if c["conflict"]], "a conflict that nobody made", seed)
+        # A directory without its owner's x is one that only root can look into.
+        check(not [p for p, c in told.items() if c["conflict"] and (os.getuid() == 0 or "closed it" not in c["conflict"])], "a conflict that nobody made", seed)
 
 
 def strip(what):
