@@ -117,7 +117,8 @@ static const char *outside_words(const struct why *said, struct arena *mem)
     case WHY_CAUSE_HOST:
         return said->no == ENOENT ? "create it first" : "change it on the host: no option of the sandbox would help";
     case WHY_CAUSE_READ_ONLY:
-        return "do it outside the box, or create it first and allow it with --rw";
+        return said->missing ? "do it outside the box, or create it first and allow it with --rw"
+                             : "do it outside the box";
     case WHY_CAUSE_OWN:
         return "it cannot be changed in a box; change it outside";
     case WHY_CAUSE_DENY_RULE:
