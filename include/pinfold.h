@@ -283,6 +283,9 @@ struct pinfold_session_options {
     const char *scope; /* separates the names of several owners (instances of a server); NULL: the user's own */
     void (*say)(void *ctx, enum pinfold_say what, const char *sentence); /* called when a session is started, or NULL */
     void *say_ctx;
+    /* As of struct pinfold_run_options: the session writes to a layer, held until it ends; its id is "layer" in
+       pinfold_session_list(). -ESTALE if the session runs without one, or with one of another name. */
+    const char *cow;
 };
 /* Finds the session, or starts it if there is none. Concurrent callers get the same session. */
 PINFOLD_PUBLIC int pinfold_session_ensure(struct pinfold_policy *policy, const struct pinfold_session_options *options,
@@ -499,7 +502,7 @@ struct pinfold_layer_options {
  * What the layer changes:
  *     {"layer":{"id","name"|null,"workspace","created"},"interrupted":false,"changes":[{"path","kind":"added|edited|deleted",
  *      "what":["content","mode","type","attributes","owner"],"alarms":["guarded","link-out","special","setuid",
- *      "executable","git"],"waits":false,"old":{"type","mode","size","target"}|null,"new":...,"conflict":null|"..."}],
+ *      "executable","git","link-place"],"waits":false,"old":{"type","mode","size","target"}|null,"new":...,"conflict":null|"..."}],
  *      "git":["sentence"]}
  * A path that is no UTF-8 also has "path_base64". "waits": apply wants this path named itself. "conflict": what the host did
  * meanwhile. `count` adds "lines_added" and "lines_removed" of texts. -ENOENT: there is no such layer.

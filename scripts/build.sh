@@ -65,7 +65,7 @@ for what in "${@:-product}"; do
         ;;
     host) setup build-host -Dtests=true && ninja -C build-host ;;
     asan)
-        setup build-asan -Dtests=true -Db_sanitize=address,undefined -Db_lundef=false -Doptimization=1
+        setup build-asan -Dtests=true -Db_sanitize=address,undefined -Db_lundef=false -Doptimization=0
         # shellcheck disable=SC2046 # a list of words
         ninja -C build-asan $(scripts/targets.py build-asan unit golden fuzz)
         ;;

@@ -10,7 +10,7 @@
 #     scripts/packages.sh install SECTION...   installs them (as root), and names on standard error what cannot be had.
 #                                              It fails only where one of `build` is still missing.
 # A line is "section package proof": the package counts as present when the command or file `proof` exists, so that
-# a node or a java that came from elsewhere is left alone. Words joined by commas are other names, the best one first: of
+# a node or a java that came from elsewhere is left alone; one of the user's own (cargo's place is a home) is none for others. Words joined by commas are other names, the best one first: of
 # packages the first that this machine's apt knows is taken, of proofs any will do.
 set -eu
 
@@ -65,6 +65,9 @@ test openssh-client ssh-keygen
 test openssh-server sshd
 test postgresql pg_lsclusters
 test golang-go go
+test cargo /usr/bin/cargo
+test cmake cmake
+test ruby ruby
 test python3-requests /usr/lib/python3/dist-packages/requests
 test python3-grpcio /usr/lib/python3/dist-packages/grpc
 test nghttp2-client nghttp

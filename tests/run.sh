@@ -168,9 +168,10 @@ run_suite() { # name, program...
 report() { # name, budget: prints what a finished suite said
     local ok failed skipped seconds cpu note=
     cat "$logs/$1.lines"
+    grep -A 12 '^FAIL ' "$logs/$1.lines" >>"$logs/all-failures" # the test and its first details
     if ! read -r ok failed skipped <"$logs/$1.counts"; then
         ok=0 failed=1 skipped=0
-        echo "FAIL $1/whole-suite  could not be counted"
+        echo "FAIL $1/whole-suite  could not be counted" | tee -a "$logs/all-failures"
     fi
     read -r seconds <"$logs/$1.time"
     cpu=$(awk -F '[ms ]+' 'NR == 2 { printf "%d", $1 * 60 + $2 + $3 * 60 + $4 }' "$logs/$1.cpu")
@@ -210,6 +211,11 @@ for lane in pair alone; do
 done
 
 echo "all in $((SECONDS - started)) s"
+if [ "$failed_all" != 0 ]; then
+    echo
+    echo "==== what failed, again:"
+    grep -E '^(FAIL|       \|)' "$logs/all-failures" | head -n 60
+fi
 echo
 echo "$passed_all passed, $failed_all failed, $skipped_all skipped"
 [ "$failed_all" = 0 ]

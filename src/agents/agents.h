@@ -33,6 +33,7 @@ struct agent_kept {
     const char **keys;   /* JSON: the top-level keys that are settings; NULL: all */
     const char *expires; /* JSON: when the login ends, in milliseconds or seconds since 1970 */
     bool login;          /* not a setting: a box's own stays, the host's is never written */
+    bool secret; /* holds a key that the box gets as it is, because the agent has no lesser one: said at the start */
 };
 struct agent_layer {
     const char *at;           /* "~/...": in the box, and on the host unless `variable` says otherwise */

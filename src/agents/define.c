@@ -214,8 +214,10 @@ static int take_kept(const struct definition_reading *r, const struct node *n, s
             no = take_text(r, value, &f->expires);
         else if (str_is(key->text, "login"))
             no = take_flag_of(r, value, &f->login);
+        else if (str_is(key->text, "secret"))
+            no = take_flag_of(r, value, &f->secret);
         else
-            no = wrong(r, key, "the keys of a file are file, from, blank, only, keys, expires, login");
+            no = wrong(r, key, "the keys of a file are file, from, blank, only, keys, expires, login, secret");
         if (no < 0)
             return no;
     }

@@ -8,7 +8,7 @@
 #include <string.h>
 #include "agents/agents.h"
 
-enum { KEY_DEPTH = 32, SHOWN_VALUE = 200 };
+enum { KEY_DEPTH = 32, SHOWN_VALUE = 16 << 10 };
 
 static json_t *parsed(struct str text)
 {
@@ -176,19 +176,37 @@ static void put_key(struct buf *out, const char *const *path, size_t n)
     }
 }
 
+static char *value_text(const json_t *value)
+{
+    return value ? json_dumps(value, JSON_ENCODE_ANY | JSON_ENSURE_ASCII | JSON_COMPACT) : NULL;
+}
+
+/* Whole, because the person decides by it; what is longer is not taken over. */
 static void put_value(struct buf *out, const json_t *value)
 {
-    char *text = value ? json_dumps(value, JSON_ENCODE_ANY | JSON_ENSURE_ASCII | JSON_COMPACT) : NULL;
+    char *text = value_text(value);
     size_t n = text ? strlen(text) : 0;
-    buf_put(out, text ? text : "(none)", text ? (n > SHOWN_VALUE ? SHOWN_VALUE : n) : 6);
-    buf_text(out, n > SHOWN_VALUE ? "..." : "");
+    if (n > SHOWN_VALUE)
+        buf_printf(out, "%.80s... (%zu bytes, too long to be shown and merged)", text, n);
+    else
+        buf_text(out, text ? text : "(none)");
     free(text);
+}
+
+static bool can_be_shown(const json_t *value)
+{
+    char *text = value_text(value);
+    const bool fits = !value || (text && strlen(text) <= SHOWN_VALUE);
+    free(text);
+    return fits;
 }
 
 /* Into the host's text, whose objects on the way are made when they are missing. */
 static int take_over(struct change_walk *w, json_t *value)
 {
     json_t *at = w->host;
+    if (!can_be_shown(value))
+        return -EFBIG;
     for (size_t i = 0; i + 1 < w->depth; i++) {
         json_t *next = json_object_get(at, w->path[i]);
         if (next && !json_is_object(next))

@@ -403,7 +403,7 @@ int agent_layers_do(const struct agent_layers *l, enum agent_layers_work work, c
     if (got > 0 && no == 0)
         return 0;
     no = got < 0 ? (int)got : no;
-    if (work == AGENT_TAKE && (no == -ENOENT || no == -EBUSY))
+    if (work == AGENT_TAKE && (no == -ENOENT || no == -EBUSY || no == -EFBIG))
         return no;
     return err_sys(e, ERR_SYSTEM, -no, "cannot copy the settings of %s into the layer of this project",
                    l->agent->title);

@@ -54,13 +54,45 @@ static bool is_control(struct str s, size_t n)
     return c < 0x20 || c == 0x7F || (n == 2 && c == 0xC2 && (unsigned char)s.p[1] < 0xA0);
 }
 
+/* The character of a valid sequence of `n` bytes. */
+static uint32_t utf8_code(struct str s, size_t n)
+{
+    const unsigned char *p = (const unsigned char *)s.p;
+    uint32_t c = n == 1 ? p[0] : p[0] & (0x7Fu >> n);
+    for (size_t i = 1; i < n; i++)
+        c = c << 6 | (p[i] & 0x3F);
+    return c;
+}
+
+/*
+ * Characters that nobody sees, or that reorder those around them: with them one name looks like another. These are those that
+ * Unicode has programs ignore (DerivedCoreProperties.txt, Default_Ignorable_Code_Point), line and paragraph separators and
+ * annotations. Not U+200C, U+200D, U+FE0E and U+FE0F, which words and emoji need.
+ */
+static bool is_deceptive(struct str s, size_t n)
+{
+    static const uint32_t ranges[][2] = {
+        {0xAD, 0xAD},       {0x34F, 0x34F},     {0x61C, 0x61C},     {0x115F, 0x1160}, {0x17B4, 0x17B5},
+        {0x180B, 0x180F},   {0x200B, 0x200B},   {0x200E, 0x200F},   {0x2028, 0x202E}, {0x2060, 0x206F},
+        {0x3164, 0x3164},   {0xFE00, 0xFE0D},   {0xFEFF, 0xFEFF},   {0xFFA0, 0xFFA0}, {0xFFF0, 0xFFFB},
+        {0x1BCA0, 0x1BCA3}, {0x1D173, 0x1D17A}, {0xE0000, 0xE0FFF},
+    };
+    const uint32_t c = utf8_code(s, n);
+    for (size_t i = 0; i < sizeof ranges / sizeof *ranges && c >= ranges[i][0]; i++) {
+        if (c <= ranges[i][1])
+            return true;
+    }
+    return false;
+}
+
 void utf8_safe(struct buf *out, struct str s)
 {
     while (s.n) {
         size_t n = utf8_sequence(s), shown = n ? n : 1;
-        if (n && !is_control(s, n))
+        const bool plain = n && !is_control(s, n) && !is_deceptive(s, n);
+        if (plain)
             buf_put(out, s.p, n);
-        for (size_t i = 0; i < shown && (!n || is_control(s, n)); i++)
+        for (size_t i = 0; i < shown && !plain; i++)
             buf_printf(out, "\\x%02x", (unsigned char)s.p[i]);
         s = str_skip(s, shown);
     }
@@ -108,6 +140,14 @@ static void quote(struct json *j, struct str s)
             buf_text(j->out, "\\t");
         } else if (is_control(s, n)) { /* two-byte controls, U+0080 on: C2 and the number itself */
             buf_printf(j->out, "\\u%04x", (unsigned char)s.p[n - 1]);
+        } else if (is_deceptive(s, n)) { /* JSON is shown on terminals, too (pinfold log) */
+            const uint32_t code = utf8_code(s, n);
+            if (code > 0xFFFF && j->toml)
+                buf_printf(j->out, "\\U%08x", code);
+            else if (code > 0xFFFF)
+                buf_printf(j->out, "\\u%04x\\u%04x", 0xD800 + ((code - 0x10000) >> 10), 0xDC00 + (code & 0x3FF));
+            else
+                buf_printf(j->out, "\\u%04x", code);
         } else {
             buf_put(j->out, s.p, n);
         }

@@ -20,6 +20,7 @@ struct json {
     struct values *tree;
     bool comma;  /* a value stands before the next one in this container */
     bool pretty; /* two-space indentation, for people */
+    bool toml;   /* a text of it is one of TOML, which has no surrogates */
     int depth;
 };
 

@@ -38,13 +38,14 @@ enum { BW_READ_ONLY = 1, BW_DEVICES = 2, BW_TRY = 4 };
 
 struct bw_op {
     enum bw_kind kind;
-    unsigned flags;                /* BW_READ_ONLY ... */
-    const char *option;            /* as it was written */
-    const char *src, *work, *dest; /* `work`: of an overlay */
-    int fd;                        /* the data, or what to bind; -1 */
-    int perms;                     /* -1: not said */
-    uint64_t size;                 /* of a tmpfs; 0: the kernel's */
-    int tree;                      /* a clone that was made before the first mount, -1: none */
+    unsigned flags;                 /* BW_READ_ONLY ... */
+    const char *option;             /* as it was written */
+    const char *src, *work, *dest;  /* `work`: of an overlay */
+    const char *plain, *plain_work; /* the same without links and ".."; NULL: not known */
+    int fd;                         /* the data, or what to bind; -1 */
+    int perms;                      /* -1: not said */
+    uint64_t size;                  /* of a tmpfs; 0: the kernel's */
+    int tree;                       /* a clone that was made before the first mount, -1: none */
 };
 
 struct bw_fds {
@@ -124,6 +125,8 @@ int bw_attach(struct bw_root *r, int tree, int target);
 
 /* mounts.c: carries out the operations of the line; when it returns, the new root is "/". */
 void bw_build_root(struct bw_line *l, int proc, bool own_proc);
+/* A source by its plain name, over no link: O_PATH, or -errno. */
+int bw_source(const char *plain);
 /* overlay.c, special.c: one operation each, in bw_build_root(). */
 void bw_overlay(struct bw_root *r, const struct bw_op *sources, size_t n, const struct bw_op *op);
 void bw_dev(struct bw_root *r, const struct bw_op *op);

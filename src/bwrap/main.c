@@ -77,6 +77,18 @@ static void enter_cwd(const struct bw_line *l)
         (void)setenv("PWD", cwd, 1);
 }
 
+/* Descriptors that are the line's business must not reach the command. */
+static void line_fds(const struct bw_line *l, bool end)
+{
+    const int fds[] = {l->userns, l->userns2, l->pidns, l->block, l->userns_block, l->info, l->json};
+    for (size_t i = 0; i < sizeof fds / sizeof *fds; i++) {
+        if (fds[i] > 2 && end)
+            sys_shut(fds[i]);
+        else if (fds[i] >= 0)
+            (void)sys_fcntl(fds[i], F_SETFD, FD_CLOEXEC);
+    }
+}
+
 static void wait_for(int fd)
 {
     char byte;
@@ -127,8 +139,14 @@ static _Noreturn void child(struct start *s)
     bw_drop_caps(l, s->root, own || l->userns >= 0);
     if (l->die_with_parent)
         bw_die_with_parent(); /* a change of capabilities may have undone it */
-    if ((l->unshare_pid && !l->as_pid_1) || l->n_locks || l->sync.n)
+    if ((l->unshare_pid && !l->as_pid_1) || l->n_locks || l->sync.n) {
+        /* Before there is a command: it may look into the process that stays (/proc/1/fd) as soon as it runs. */
+        const int own_fds[] = {s->proc, s->parent, s->go[0]};
+        for (size_t i = 0; i < sizeof own_fds / sizeof *own_fds; i++)
+            sys_shut(own_fds[i]);
+        line_fds(l, true);
         bw_stay(l, s->tell[1]);
+    }
     bw_become_command(l);
 }
 
@@ -171,16 +189,6 @@ static unsigned long kinds_of(const struct start *s)
     kinds |= l->unshare_uts ? CLONE_NEWUTS : 0;
     kinds |= l->unshare_cgroup || l->cgroup_try ? SYS_CLONE_NEWCGROUP : 0;
     return kinds;
-}
-
-/* Descriptors that are the line's business must not reach the command. */
-static void keep_from_command(const struct bw_line *l)
-{
-    const int fds[] = {l->userns, l->userns2, l->pidns, l->block, l->userns_block, l->info, l->json};
-    for (size_t i = 0; i < sizeof fds / sizeof *fds; i++) {
-        if (fds[i] >= 0)
-            (void)sys_fcntl(fds[i], F_SETFD, FD_CLOEXEC);
-    }
 }
 
 static void join(const struct bw_line *l)
@@ -234,7 +242,7 @@ static void begin(struct start *s)
     if (e < 0)
         bw_die_sys(e, "Can't create a pipe");
     (void)sys_signal_default(SIGCHLD); /* ignored, it would take the exit status away */
-    keep_from_command(l);
+    line_fds(l, false);
     join(l);
     s->kinds = kinds_of(s);
 }

@@ -2,11 +2,13 @@
  * Builds the new root from the operations of the line, in their order, and makes it "/".
  *
  * The new root is mounted on "/" of the namespace's copy of the host, which hides nothing: a path that begins at "/" never
- * crosses into a mount on its own root. So sources keep their names until pivot_root(2). If the first operation binds
+ * crosses into a mount on its own root, unless ".." leads back to it: plain_name(). So sources keep their names until
+ * pivot_root(2). If the first operation binds
  * something to "/", that becomes the root; otherwise it is a tmpfs.
  */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "bwrap/bwrap.h"
@@ -44,25 +46,65 @@ static int clone_of_fd(int fd, char *name, size_t room)
     return e < 0 ? e : tree;
 }
 
-/* Sources are looked up before anything is changed. What is the root itself is cloned now: later the new one is on it. */
+/*
+ * The name of a source without links and "..". A ".." that leads to "/" later leads to the new root, which is mounted there: its
+ * content would decide what is bound. NULL: `path` has no such name, as a pipe.
+ */
+static const char *plain_name(const char *path)
+{
+    char *real = realpath(path, NULL);
+    struct sys_stat is, was;
+    if (real && sys_stat_at(AT_FDCWD, real, 0, SYS_STAT_BASIC, &is) == 0 &&
+        sys_stat_at(AT_FDCWD, path, 0, SYS_STAT_BASIC, &was) == 0 && is.inode == was.inode && is.major == was.major &&
+        is.minor == was.minor)
+        return real;
+    free(real);
+    return NULL;
+}
+
+/*
+ * Sources are looked up before anything is changed. What is the root itself is cloned now: later the new one is on it; so is
+ * what has no plain name.
+ */
 static void look_up_sources(struct bw_line *l)
 {
     struct sys_stat st, root;
     int e = sys_stat_at(AT_FDCWD, "/", 0, SYS_STAT_BASIC | SYS_STAT_MOUNT, &root);
     for (size_t i = 0; i < l->n_ops && e == 0; i++) {
         struct bw_op *op = &l->ops[i];
-        if (op->kind != BW_BIND && op->kind != BW_OVERLAY_SRC)
+        if (op->kind != BW_BIND && op->kind != BW_OVERLAY_SRC && op->kind != BW_OVERLAY)
             continue;
         int no = sys_stat_at(AT_FDCWD, op->src, 0, SYS_STAT_BASIC | SYS_STAT_MOUNT, &st);
         if (no == -ENOENT && op->flags & BW_TRY)
             continue;
-        if (no == 0 && op->kind == BW_BIND && st.mount == root.mount && st.inode == root.inode)
-            no = op->tree = clone_of(AT_FDCWD, "/");
+        if (no == 0)
+            op->plain = plain_name(op->src);
+        if (no == 0 && op->kind == BW_BIND && (!op->plain || (st.mount == root.mount && st.inode == root.inode)))
+            no = op->tree = clone_of(AT_FDCWD, op->src);
         if (no < 0)
             bw_die_sys(no, "Can't find source path %s", op->src);
+        if (op->kind == BW_OVERLAY)
+            op->plain_work = plain_name(op->work);
     }
     if (e < 0)
         bw_die_sys(e, "Can't look at /");
+}
+
+int bw_source(const char *plain)
+{
+    int fd;
+    if (!plain)
+        return -ENOENT;
+    do
+        fd = sys_openat2(AT_FDCWD, plain, O_PATH | O_CLOEXEC, 0, RESOLVE_NO_SYMLINKS);
+    while (fd == -EAGAIN);
+    return fd;
+}
+
+static int clone_of_source(const struct bw_op *op)
+{
+    own_fd int fd = bw_source(op->plain);
+    return fd < 0 ? fd : clone_of(fd, "");
 }
 
 /* The source of a bind, marked as its option says, detached; -1: there is none and need not be. */
@@ -73,7 +115,7 @@ static int bind_tree(struct bw_op *op, bool *ret_directory)
     struct sys_mount_attr attr = {.set = SYS_MOUNT_NOSUID};
     int tree = op->kind == BW_BIND_FD ? clone_of_fd(op->fd, name, sizeof name)
                : op->tree >= 0        ? sys_taken(&op->tree)
-                                      : clone_of(AT_FDCWD, op->src);
+                                      : clone_of_source(op);
     if (tree == -ENOENT && op->flags & BW_TRY)
         return -1;
     if (tree < 0)

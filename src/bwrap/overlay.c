@@ -15,9 +15,9 @@ struct overlay_layers {
     size_t n;
 };
 
-static int layer(const char *path)
+static int layer(const char *path, const char *plain)
 {
-    int fd = sys_openat(AT_FDCWD, path, O_PATH | O_CLOEXEC, 0);
+    int fd = bw_source(plain);
     if (fd < 0)
         bw_die_sys(fd, "Can't find source path %s", path);
     return fd;
@@ -78,10 +78,10 @@ void bw_overlay(struct bw_root *r, const struct bw_op *sources, size_t n, const 
     if (n > sizeof l.lower / sizeof *l.lower)
         bw_die("%s takes at most 500 --overlay-src", op->option);
     for (; l.n < n; l.n++)
-        l.lower[l.n] = layer(sources[l.n].src);
+        l.lower[l.n] = layer(sources[l.n].src, sources[l.n].plain);
     if (op->kind == BW_OVERLAY) {
-        l.upper = layer(op->src);
-        l.work = layer(op->work);
+        l.upper = layer(op->src, op->plain);
+        l.work = layer(op->work, op->plain_work);
     } else if (op->kind == BW_TMP_OVERLAY) {
         l.upper = scratch_dir(r, "upper");
         l.work = scratch_dir(r, "work");

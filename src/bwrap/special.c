@@ -51,12 +51,18 @@ static void device(int dev, const char *name, const char *host)
 static void console(int dev)
 {
     char path[4096];
+    struct sys_stat is, has;
     if (!sys_is_tty(1))
         return;
     long n = sys_readlinkat(AT_FDCWD, "/proc/self/fd/1", path, sizeof path - 1);
     if (n <= 0 || path[0] != '/')
         return;
     path[n] = 0;
+    /* In another mount namespace than the terminal's, its name may be another terminal's. */
+    if (sys_stat_at(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &has) < 0 ||
+        sys_stat_at(1, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &is) < 0 || is.inode != has.inode || is.major != has.major ||
+        is.minor != has.minor)
+        return;
     device(dev, "console", path);
 }
 

@@ -104,7 +104,8 @@ int verb_start(struct ask *a)
                                     .options = a->policy,
                                     .words = a->words,
                                     .unattended = a->unattended,
-                                    .look_only = a->explain};
+                                    .look_only = a->explain,
+                                    .layered = a->cow != NULL};
     if (entry_agent_begin(&ask, &b, &error) < 0) {
         (void)fail(&error);
         return STATUS_SANDBOX;

@@ -70,6 +70,9 @@ int print_report(struct pinfold_report *report)
 
 static const char *verb_name(enum verb_id id)
 {
+    const struct verb *said = verb_said ? verb_find(verb_said) : NULL;
+    if (said && said->id == id)
+        return verb_said; /* of several with this id the one on the command line */
     for (const struct verb *v = verbs; v->name; v++) {
         if (v->id == id)
             return v->name;
@@ -148,6 +151,7 @@ static void take_own(struct ask *a, const struct own_flag *f, const char *value)
                     {"verify", offsetof(struct ask, verify)},
                     {"follow", offsetof(struct ask, follow)},
                     {"remove", offsetof(struct ask, remove)},
+                    {"force", offsetof(struct ask, force)},
                     {"quiet", offsetof(struct ask, quiet)},
                     {"verbose", offsetof(struct ask, verbose)},
                     {"no-layers", offsetof(struct ask, no_layers)},
@@ -271,7 +275,7 @@ bool ask_parse(struct ask *a, int argc, char **argv)
     a->policy =
         calloc((size_t)argc + 5, sizeof *a->policy); /* and a workspace, an engine, an image, a prompt, the end */
     a->words = calloc((size_t)argc + 1, sizeof *a->words);
-    a->env = calloc((size_t)argc + 2, sizeof *a->env); /* and TERM, and the end */
+    a->env = calloc((size_t)argc + 6, sizeof *a->env); /* and TERM, four of a project's shell, the end */
     a->agents = calloc((size_t)argc + 1, sizeof *a->agents);
     a->bases = calloc((size_t)argc + 2, sizeof *a->bases);
     if (!a->policy || !a->words || !a->env || !a->agents || !a->bases) {

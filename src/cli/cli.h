@@ -33,6 +33,8 @@ enum verb_id {
     VERB_EXEC = 2048,
     VERB_JOB = 4096,
     VERB_MCP = 8192,
+    VERB_INIT = 1 << 14,
+    VERB_PROJECT = 1 << 15, /* start, stop and list of projects: which, says verb_said */
     VERB_CAT = 1 << 16,
     VERB_WRITE = 1 << 17,
     VERB_CP = 1 << 18,
@@ -71,6 +73,7 @@ struct ask {
     bool sandbox, recreate, detach, all;
     const char *mode; /* of files */
     bool parents;
+    bool force; /* of init */
     bool json, names, last, quiet, verbose, show_values, no_layers, origins, verify, follow, remove, dry_run;
     const char *agent; /* VERB_START: its name */
     bool unattended, explain;
@@ -89,6 +92,7 @@ struct verb {
 };
 extern const struct verb verbs[]; /* ended by a NULL name */
 const struct verb *verb_find(const char *name);
+extern const char *verb_said; /* the word on the command line, where several share an id */
 
 /* A flag of the command line, not of the policy. */
 struct own_flag {
@@ -134,6 +138,12 @@ int verb_completion(struct ask *a);
 int verb_version(struct ask *a);
 int verb_help(struct ask *a);
 int verb_mcp(struct ask *a);
+int verb_init(struct ask *a);
+int verb_project(struct ask *a);
+/* Makes `a` the shell in the session of the project in which it is asked for; false: it is an ordinary one. */
+bool project_shell(struct ask *a);
+/* Finds or starts the session; prints errors. Returns the exit status. */
+int start_session(struct ask *a, const char *name);
 int verb_session(struct ask *a);
 int verb_exec(struct ask *a);
 int verb_job(struct ask *a);

@@ -28,6 +28,8 @@ static const struct {
     const char *parts;
 } of_verbs[] = {{VERB_RUN, {WORD_COMMAND}, NULL},
                 {VERB_SHELL, {WORD_FILE}, NULL},
+                {VERB_INIT, {WORD_FILE}, NULL},
+                {VERB_PROJECT, {WORD_FILE}, NULL},
                 {VERB_SESSION, {WORD_PART, WORD_SESSION}, "start list show stop rm prune update"},
                 {VERB_EXEC, {WORD_SESSION, WORD_COMMAND}, NULL},
                 {VERB_JOB, {WORD_PART, WORD_SESSION, WORD_NONE}, "list attach output kill"},
@@ -258,15 +260,16 @@ static void bash(void)
            "    if [ \"${cur#-}\" != \"$cur\" ]; then COMPREPLY=($(compgen -W \"$words\" -- \"$cur\")); return; fi\n"
            "    case $verb:$n in\n");
     for (size_t i = 0; i < N_OF_VERBS; i++) {
-        const char *name = NULL;
-        for (const struct verb *v = verbs; v->name; v++)
-            name = v->id == of_verbs[i].verb ? v->name : name;
         const size_t last = last_word(i);
         for (size_t k = 0; k <= last; k++) {
-            if (k == last)
-                printf("    %s:*) ", name);
-            else
-                printf("    %s:%zu) ", name, k);
+            const char *between = "    ";
+            for (const struct verb *v = verbs; v->name; v++) {
+                if (v->id != of_verbs[i].verb)
+                    continue;
+                printf(k == last ? "%s%s:*" : "%s%s:%zu", between, v->name, k);
+                between = "|";
+            }
+            printf(") ");
             bash_word(of_verbs[i].words[k], of_verbs[i].parts);
         }
     }

@@ -104,7 +104,8 @@ static void help_short(void)
     printf("\nOften used: --rw PATH --ro PATH --hide PATH --net none|allow|host\n"
            "  --memory 512M --cpus 50%% --timeout 60s --profile NAME --json -q\n"
            "All options: pinfold --help=all. Example: pinfold run -- npm test\n"
-           "Manual: man pinfold, pinfold-session, pinfold-layer, pinfold-network, pinfold-mcp, pinfold-policy\n");
+           "Manual: man pinfold, pinfold-session, pinfold-project, pinfold-layer, pinfold-network, pinfold-mcp, "
+           "pinfold-policy\n");
 }
 
 int help_print(enum verb_id id, const char *what)

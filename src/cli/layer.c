@@ -129,9 +129,13 @@ static bool is_directory(const struct pinfold_value *change)
 
 static void put_words(const struct paint *p, const struct pinfold_value *change)
 {
-    static const char *const said[][2] = {{"guarded", "guarded name"},      {"link-out", "leads out of the workspace"},
-                                          {"special", "special file"},      {"setuid", "setuid or setgid"},
-                                          {"executable", "new executable"}, {"git", "below .git"}};
+    static const char *const said[][2] = {{"guarded", "guarded name"},
+                                          {"link-out", "leads out of the workspace"},
+                                          {"special", "special file"},
+                                          {"setuid", "setuid or setgid"},
+                                          {"executable", "new executable"},
+                                          {"git", "below .git"},
+                                          {"link-place", "link in a place that matters"}};
     const char *before = " (";
     for (size_t i = 0; i < sizeof said / sizeof *said; i++) {
         if (!has(change, "alarms", said[i][0]))
@@ -442,8 +446,10 @@ bool cow_said(const struct ask *a)
         complain("--cow-then %s: there is no layer without --cow", then);
         return false;
     }
-    if (a->session && a->cow) {
-        complain("--cow: a session has no copy-on-write layer; run the command without --session");
+    if (a->session && then) {
+        complain(
+            "--cow-then %s: the layer is the session's and stays when the command ends; apply it when that has ended",
+            then);
         return false;
     }
     return true;
@@ -451,12 +457,14 @@ bool cow_said(const struct ask *a)
 
 int cow_then(const struct ask *a, const struct pinfold_result *result)
 {
+    if (!a->cow_then || same(a->cow_then, "keep")) /* nearly always: the result is not made for this */
+        return STATUS_YES;
     const struct pinfold_value *layer = pinfold_value_get(pinfold_result_value(result), "layer");
     const struct pinfold_layer_options o = {.size = sizeof o, .layer = member(layer, "id"), .all = 1};
     const bool apply = same(a->cow_then, "apply");
     struct pinfold_report *report = NULL;
     struct pinfold_error error = {0};
-    if (!a->cow_then || same(a->cow_then, "keep") || !pinfold_value_is_true(pinfold_value_get(layer, "kept")))
+    if (!pinfold_value_is_true(pinfold_value_get(layer, "kept")))
         return STATUS_YES;
     if (apply && pinfold_result_status(result) != 0) {
         complain("layer %.8s is not applied, because the command failed", o.layer);

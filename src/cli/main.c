@@ -82,6 +82,10 @@ static int run_verb(struct ask *a)
     switch (a->verb) {
     case VERB_RUN:
         return verb_run(a);
+    case VERB_INIT:
+        return verb_init(a);
+    case VERB_PROJECT:
+        return verb_project(a);
     case VERB_SHELL:
         return verb_shell(a);
     case VERB_EXPLAIN:
@@ -171,6 +175,7 @@ int main(int argc, char **argv)
         a.line = argv + 1;
     }
     a.verb = verb->id;
+    verb_said = verb->name;
     int status = (verb->id & (VERB_RUN | VERB_SHELL | VERB_EXEC | VERB_START)) != 0 ? STATUS_SANDBOX : STATUS_USAGE;
     if (ask_parse(&a, argc - from > 0 ? argc - from : 0, argv + (argc < from ? argc : from)))
         status = a.help ? help_print(verb->id, a.help) : run_verb(&a);

@@ -140,13 +140,14 @@ static void runs(const struct pinfold_value *session, char *room, size_t n)
 
 int people_sessions(const struct pinfold_report *report)
 {
-    static const char *const heads[] = {"NAME", "STATE", "ENGINE", "PROFILE", "UP", "WORKSPACE", "RUNS"};
+    static const char *const heads[] = {"NAME", "STATE", "ENGINE", "PROFILE", "UP", "LAYER", "WORKSPACE", "RUNS"};
     struct people_table t = {.heads = heads, .columns = sizeof heads / sizeof *heads};
     const struct pinfold_value *all = pinfold_report_value(report);
     EACH(one, get(all, "sessions"))
     {
-        char room[32], doing[1024], name[1024];
+        char room[32], doing[1024], name[1024], layer[9];
         const char *scope = text_of(one, "scope");
+        snprintf(layer, sizeof layer, "%s", *text_of(one, "layer") ? text_of(one, "layer") : "-");
         runs(one, doing, sizeof doing);
         snprintf(name, sizeof name, "%s%s%s", text_of(one, "name"), *scope ? " of " : "", scope);
         const char *const words[] = {name,
@@ -154,8 +155,31 @@ int people_sessions(const struct pinfold_report *report)
                                      text_of(one, "engine"),
                                      text_of(one, "profile"),
                                      up(room, one),
+                                     layer,
                                      text_of(one, "workspace"),
                                      doing};
+        add(&t, words);
+    }
+    return show_table(&t);
+}
+
+int people_projects(const struct pinfold_report *report, const char *prefix)
+{
+    static const char *const heads[] = {"PROJECT", "STATE", "ENGINE", "UP", "WORKDIR", "SESSION"};
+    struct people_table t = {.heads = heads, .columns = sizeof heads / sizeof *heads};
+    EACH(one, get(pinfold_report_value(report), "sessions"))
+    {
+        char room[32];
+        const char *name = text_of(one, "name"), *workspace = text_of(one, "workspace");
+        const char *slash = strrchr(workspace, '/');
+        if (strncmp(name, prefix, strlen(prefix)) != 0 || *text_of(one, "scope"))
+            continue;
+        const char *const words[] = {slash ? slash + 1 : workspace,
+                                     text_of(one, "state"),
+                                     text_of(one, "engine"),
+                                     up(room, one),
+                                     workspace,
+                                     name};
         add(&t, words);
     }
     return show_table(&t);

@@ -161,11 +161,11 @@ int verb_shell(struct ask *a)
     const char *shell = getenv("SHELL");
     if (is_command_said(a))
         return STATUS_SANDBOX;
-    if (a->n_words == 1)
+    if (!project_shell(a) && a->n_words == 1)
         a->policy[a->n_policy++] = (struct pinfold_option){"workspace", a->words[0]};
     if (!shell || shell[0] != '/' || access(shell, X_OK) != 0)
         shell = "/bin/sh";
-    if (!a->text)
+    if (!a->text && !a->session)
         add_prompt(a);
     const char *const argv[] = {shell, NULL};
     return run_command(a, argv);

@@ -21,8 +21,11 @@ static int session_failed(const struct pinfold_error *error, int r)
 
 static struct pinfold_session_options session_options(const struct ask *a, const char *name)
 {
-    return (struct pinfold_session_options){
-        .size = sizeof(struct pinfold_session_options), .name = name, .scope = a->scope, .recreate = a->recreate};
+    return (struct pinfold_session_options){.size = sizeof(struct pinfold_session_options),
+                                            .name = name,
+                                            .scope = a->scope,
+                                            .recreate = a->recreate,
+                                            .cow = a->cow};
 }
 
 /* ---- exec ---- */
@@ -234,19 +237,24 @@ int run_in_session(struct ask *a, const char *const *argv)
 
 /* ---- session ---- */
 
-static int session_start(struct ask *a)
+int start_session(struct ask *a, const char *name)
 {
     struct pinfold_error error = {0};
     struct pinfold_session *session;
-    if (a->n_words != 2) {
-        complain("session start: exactly one name is required (pinfold session start [OPTIONS] NAME)");
-        return STATUS_USAGE;
-    }
-    int r = ensure(a, a->words[1], &session, &error);
+    int r = ensure(a, name, &session, &error);
     if (r < 0)
         return fail(&error); /* nothing is sought here, so it is never that there is none */
     pinfold_session_free(session);
     return STATUS_YES;
+}
+
+static int session_start(struct ask *a)
+{
+    if (a->n_words != 2) {
+        complain("session start: exactly one name is required (pinfold session start [OPTIONS] NAME)");
+        return STATUS_USAGE;
+    }
+    return start_session(a, a->words[1]);
 }
 
 static int session_list(struct ask *a)

@@ -60,6 +60,10 @@ static const char *const why_parts[] = {"read|write|create|exec PATH",
 const struct verb verbs[] = {
     {VERB_RUN, "run", "[OPTIONS] [--] COMMAND...", "run a command in a new box", NULL},
     {VERB_SHELL, "shell", "[PATH] [OPTIONS]", "start a shell in a box (also plain `pinfold`)", NULL},
+    {VERB_INIT, "init", "[PATH] [--force]", "write a policy for the project in PATH", NULL},
+    {VERB_PROJECT, "start", "[PATH]", "start the project's session, or find the running one", NULL},
+    {VERB_PROJECT, "stop", "[PATH]", "stop it; its history is kept", NULL},
+    {VERB_PROJECT, "list", "", "list sessions of projects", NULL},
     {VERB_SESSION, "session", "start|list|show|stop|rm|...", "manage boxes that stay; also prune, update",
      session_parts},
     {VERB_EXEC, "exec", "[OPTIONS] SESSION COMMAND...", "run a command in a session", NULL},
@@ -106,9 +110,9 @@ const struct own_flag own_flags[] = {
     {0, "session", "NAME", VERB_RUN | VERB_SHELL, "Run in the session of that name; start it if it does not exist."},
     {0, "session", "NAME", VERB_WHY,
      "Answer for this running session; give the policy options that it was started with."},
-    {0, "cow", "[=NAME]", VERB_RUN | VERB_SHELL,
+    {0, "cow", "[=NAME]", VERB_RUN | VERB_SHELL | VERB_SESSION | VERB_START,
      "Copy-on-write: changes to the workspace go to a layer (pinfold diff, apply, discard); a named one stays."},
-    {0, "cow-then", "keep|apply|discard", VERB_RUN | VERB_SHELL,
+    {0, "cow-then", "keep|apply|discard", VERB_RUN | VERB_SHELL | VERB_START,
      "After --cow: keep the layer (default), apply it if the command ended with status 0, or remove it."},
     {0, "recreate", NULL, VERB_RUN | VERB_SHELL | VERB_SESSION,
      "Recreate the session if its policy, engine or image differs."},
@@ -158,6 +162,7 @@ const struct own_flag own_flags[] = {
      "Print only what is newer: 90s, 10m, 2h, 3d, or a time in UTC such as 2026-01-31T12:00."},
     {0, "verify", NULL, VERB_LOG, "Check the log instead: say whether events were changed or are missing."},
     {0, "last", NULL, VERB_WHY, "Answer for the last refusal in this workspace that the audit log has."},
+    {0, "force", NULL, VERB_INIT, "Move a policy that is there to a backup and write a new one."},
     {0, "remove", NULL, VERB_TRUST, "Withdraw the trust."},
     {'s', "signal", "SIGNAL", VERB_JOB, "kill: send this one instead of TERM."},
     {'q', "quiet", NULL,
@@ -168,6 +173,8 @@ const struct own_flag own_flags[] = {
     {'v', "verbose", NULL, VERB_EXPLAIN, "Also print every built-in name, the directories made first and the steps."},
     {'h', "help", "all", ~0u, "Print help; --help=all: every option."},
     {0, NULL, NULL, 0, NULL}};
+
+const char *verb_said;
 
 const struct verb *verb_find(const char *name)
 {

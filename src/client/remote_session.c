@@ -56,8 +56,11 @@ int pinfold_session_ensure(struct pinfold_policy *policy, const struct pinfold_s
     int r = options_of(options, &o, &e);
     if (r < 0)
         return tell(error, &e, r);
-    const struct message_ensure ask = {
-        .policy = buf_view(&policy->layers), .name = o.name, .scope = o.scope, .recreate = o.recreate != 0};
+    const struct message_ensure ask = {.policy = buf_view(&policy->layers),
+                                       .name = o.name,
+                                       .scope = o.scope,
+                                       .recreate = o.recreate != 0,
+                                       .cow = o.cow};
     const struct remote_along along = {.say = o.say, .say_ctx = o.say_ctx};
     r = remote_call(REQUEST_ensure, &ask, &along, &answer, &limits, &e);
     if (r == 0)

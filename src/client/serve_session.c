@@ -7,8 +7,12 @@
 
 int serve_ensure(struct request *q, const struct message_ensure *a, struct message_limits *ret)
 {
-    const struct pinfold_session_options o = {
-        .size = sizeof o, .name = a->name, .scope = a->scope, .recreate = a->recreate != 0, .say = serve_say};
+    const struct pinfold_session_options o = {.size = sizeof o,
+                                              .name = a->name,
+                                              .scope = a->scope,
+                                              .recreate = a->recreate != 0,
+                                              .say = serve_say,
+                                              .cow = a->cow};
     struct pinfold_session *session;
     struct pinfold_policy *policy;
     struct err e = {0};

@@ -257,6 +257,19 @@ static void print_verdict(const struct doctor_report *r, size_t broken, struct b
         buf_text(out, "boxes work here; nothing is lost.\n");
 }
 
+/* An earlier check with the same reason and remedy, or NULL. */
+static const struct check *is_said(const struct doctor_report *r, size_t at)
+{
+    const struct check *c = &r->checks[at];
+    for (size_t i = 0; c->state == CHECK_PART && i < at; i++) {
+        const struct check *other = &r->checks[i];
+        if (other->state == CHECK_PART && c->detail[0] && strcmp(other->detail, c->detail) == 0 &&
+            (c->remedy == other->remedy || (c->remedy && other->remedy && strcmp(c->remedy, other->remedy) == 0)))
+            return other;
+    }
+    return NULL;
+}
+
 static void print_text(const struct doctor_report *r, struct buf *out)
 {
     static const char *const states[] = {
@@ -268,9 +281,10 @@ static void print_text(const struct doctor_report *r, struct buf *out)
     buf_printf(out, "pinfold %s on %s %s (%s), user %u\n\n", PINFOLD_VERSION, r->host.sysname, r->host.release,
                r->host.machine, (unsigned)getuid());
     for (size_t i = 0; i < r->n_checks; i++) {
-        const struct check *c = &r->checks[i];
-        buf_printf(out, "%-5s %-22s %s\n", states[c->state], c->name, c->detail);
-        if (c->remedy)
+        const struct check *c = &r->checks[i], *said = is_said(r, i);
+        buf_printf(out, "%-5s %-22s %s%s\n", states[c->state], c->name, said ? "for the reason of " : "",
+                   said ? said->name : c->detail);
+        if (c->remedy && !said)
             buf_printf(out, "      %-22s -> %s\n", "", c->remedy);
     }
     buf_text(out, "\nGuarantees, as --may-lose and --must-have name them:\n");

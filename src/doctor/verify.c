@@ -23,11 +23,11 @@
 
 #include "base/arena.h"
 #include "base/fd.h"
+#include "sys/remove.h"
 #include "doctor/attack.h"
 #include "run/caches.h"
 #include "run/direct.h"
 #include "doctor/doctor.h"
-#include "run/private.h"
 
 #define PROGRAM_COPY "work/pinfold-verify"
 

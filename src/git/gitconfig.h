@@ -65,6 +65,8 @@ bool gitconfig_worktree(struct str directory, struct str root, struct str value,
 /* Makes the absolute paths of submodules relative. 1, 0 if there are none, or -errno. */
 int gitconfig_relative(struct str text, struct str directory, struct str root, struct buf *ret);
 /* gitref.c: the full ref in HEAD; the next ref in packed-refs; whether a ref's short name begins with "-". */
+/* Names that make the directory they are in the root of a repository, of git and of others; NULL-terminated. */
+extern const char *const repository_markers[];
 bool gitref_of_head(struct str text, struct str *ret);
 bool gitref_next_packed(struct str *text, struct str *ret);
 bool gitref_is_option(struct str name);

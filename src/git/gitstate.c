@@ -9,6 +9,9 @@
 #include <errno.h>
 #include "git/gitconfig.h"
 
+const char *const repository_markers[] = {".git", ".hg",    ".jj",    ".sl",       ".svn",
+                                          ".bzr", "_darcs", ".pijul", ".fslckout", NULL};
+
 enum gitconfig_kind gitconfig_kind_of(struct str path)
 {
     static const struct {

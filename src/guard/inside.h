@@ -201,7 +201,9 @@ struct guard {
     int lent;          /* -1, or the caller's open file, which no process that is forked now may keep open */
     bool main, leader, parallel;
     long main_pid;
-    bool deaf; /* pinfold sends nothing any more */
+    bool again;        /* pidfd_getfd(2) is refused: descriptors are opened again (again.c) */
+    bool memory_files; /* the caller's memory is read by /proc/TID/mem: process_vm_readv(2) is refused */
+    bool deaf;         /* pinfold sends nothing any more */
     void (*files)(struct guard *g, int socket);
     void (*serve)(struct guard *g); /* a worker's main loop (dispatch.c) */
     uint32_t epoch;
@@ -263,6 +265,12 @@ int target_bytes(struct guard *g, uint64_t at, void *bytes, size_t n);
 int target_write(struct guard *g, uint64_t at, const void *bytes, size_t n); /* what was read came from the caller */
 int target_valid(struct guard *g);                                           /* what was read was the caller's own */
 int target_fd(struct guard *g, int fd);                                      /* a duplicate; -EBADF */
+/* Where g->again is set after target_fd(), that is not the caller's open file (again.c). */
+int again_fd(struct guard *g, int fd);
+/* A new Unix socket in place of the caller's; its inode; and to give it to the caller, who still waits. */
+int again_socket(struct guard *g, int fd, int type);
+int again_inode(struct guard *g, int fd, uint64_t *ret);
+int again_hand_over(struct guard *g, int fd, int own);
 int target_dir(struct guard *g, int fd); /* O_PATH of AT_FDCWD or fd as a directory; -EBADF, -ENOTDIR */
 void targets_drop(struct guard *g);
 
@@ -317,6 +325,8 @@ enum hardlink_change {
     HARDLINK_TOUCH
 };
 #define HARDLINK_AGAIN (INT_MAX - 3) /* start over with only the name lock held: a copy is waiting */
+/* Copies extended attributes, including access lists; not those that need a privilege. */
+void hardlink_attributes(int from, int to, unsigned mode);
 bool hardlink_foreign(struct guard *g, const struct object *o);  /* it may have names outside */
 bool hardlink_nameless(struct guard *g, const struct object *o); /* it has no names but those made here */
 /* Call before a change: 0 if `o` is now the box's own; HARDLINK_AGAIN or GONE_ON, with the lock released; or an error,
@@ -490,6 +500,8 @@ long make_call(struct guard *g, int dir, uint64_t path, bool directory, unsigned
 long symlink_call(struct guard *g, uint64_t target, int dir, uint64_t path);
 long link_call(struct guard *g, int from_dir, uint64_t from, int to_dir, uint64_t to, int flags);
 long unlink_call(struct guard *g, int dir, uint64_t path, int flags);
+/* move.c: what the kernel answers EXDEV for behind a layer. 0, or -errno (-EXDEV: it stays at that). */
+int move_directory(struct guard *g, const struct place *from, const struct place *to, unsigned flags);
 long rename_call(struct guard *g, int from_dir, uint64_t from, int to_dir, uint64_t to, unsigned flags);
 long truncate_call(struct guard *g, uint64_t path, int64_t length);
 long chmod_call(struct guard *g, int dir, uint64_t path, unsigned mode, int flags);

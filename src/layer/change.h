@@ -54,10 +54,11 @@ enum { /* what a person is told first */
        ALARM_SPECIAL = 4,  /* neither file, directory nor link */
        ALARM_SETUID = 8,
        ALARM_EXECUTABLE = 16, /* executable, and was not there or not executable before */
-       ALARM_GIT = 32         /* below a repository's own directory */
+       ALARM_GIT = 32,        /* below a repository's own directory */
+       ALARM_LINK_PLACE = 64  /* a link in place of a directory, or where a guarded name could lie, or into .git */
 };
 /* Only a path that is named itself may be applied with one of these. */
-#define ALARMS_WAIT (ALARM_GUARDED | ALARM_SPECIAL | ALARM_SETUID)
+#define ALARMS_WAIT (ALARM_GUARDED | ALARM_SPECIAL | ALARM_SETUID | ALARM_LINK_PLACE)
 
 struct change {
     const char *path; /* relative to the workspace */

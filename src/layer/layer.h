@@ -2,7 +2,8 @@
  * Copy-on-write layers in the state directory: STATE/layers/ID/ with
  *
  *     record   JSON: whose changes these are, and since when
- *     upper/   the changes, as overlayfs keeps them (user.overlay.*)
+ *     upper/   the changes, as overlayfs keeps them (user.overlay.*). Once a box has mounted it, it has the name that the
+ *              record gives as "upper": no box can know it, so none can lead a program of the host there
  *     undo/, journal, applied   of apply (layer/change.h)
  */
 #pragma once
@@ -18,6 +19,7 @@ struct layer {
     int dir; /* STATE/layers/ID */
     char id[17];
     const char *name, *workspace, *boot, *from; /* name, from: NULL if there is none */
+    const char *hidden;                         /* what upper/ is called since it was mounted; NULL: upper */
     uint64_t device, ino;                       /* of the workspace's directory when the box began */
     int64_t since;                              /* nanoseconds since 1970; a file touched just before the box began */
     int64_t created;                            /* seconds since 1970 */
@@ -31,3 +33,5 @@ struct layer {
 int layer_open(const char *state, const char *which, const char *cwd, struct arena *mem, struct layer *ret,
                struct err *e);
 void layer_close(struct layer *l);
+/* Its directory of changes: a descriptor, or -errno. */
+int layer_upper(const struct layer *l);

@@ -1,6 +1,7 @@
 /* Finds and opens layers in the state directory, and reads their records. */
 #include <jansson.h>
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -24,6 +25,14 @@ static int64_t record_number(const json_t *record, const char *key)
     return json_integer_value(json_object_get(record, key));
 }
 
+/* "upper." and digits, so that no record leads elsewhere. */
+static bool is_hidden_name(const char *name)
+{
+    static const char first[] = "upper.";
+    return strncmp(name, first, sizeof first - 1) == 0 && strspn(name + sizeof first - 1, "0123456789abcdef") == 32 &&
+           strlen(name) == sizeof first - 1 + 32;
+}
+
 static bool take_record(const json_t *record, struct arena *mem, struct layer *ret)
 {
     const json_t *began = json_object_get(record, "t0");
@@ -33,6 +42,9 @@ static bool take_record(const json_t *record, struct arena *mem, struct layer *r
     ret->workspace = record_text(record, "workspace", mem);
     ret->boot = record_text(record, "boot", mem);
     ret->from = record_text(record, "from", mem);
+    ret->hidden = record_text(record, "upper", mem);
+    if (ret->hidden && !is_hidden_name(ret->hidden))
+        return false;
     ret->device = (uint64_t)record_number(record, "dev");
     ret->ino = (uint64_t)record_number(record, "ino");
     ret->since = record_number(began, "sec") * 1000000000 + record_number(began, "nsec");
@@ -137,6 +149,13 @@ int layer_each(const char *state, struct arena *mem, void (*each)(void *ctx, con
         layer_close(&l);
     }
     return 0;
+}
+
+int layer_upper(const struct layer *l)
+{
+    const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+    int fd = l->hidden ? sys_openat(l->dir, l->hidden, flags, 0) : -ENOENT;
+    return fd == -ENOENT ? sys_openat(l->dir, "upper", flags, 0) : fd;
 }
 
 void layer_close(struct layer *l)

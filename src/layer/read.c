@@ -11,8 +11,10 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/json.h"
+#include "git/gitconfig.h"
 #include "match/path.h"
 #include "sys/fd.h"
 
@@ -34,6 +36,8 @@ struct level {
     bool opaque;               /* the layer hides the directory below: what it does not have itself is deleted */
     bool repository;           /* guarded names of a repository's top apply here */
     bool git;                  /* a repository's own directory, or below it */
+    bool bare;                 /* it has what makes it a repository itself, whatever its name */
+    bool bare_part;            /* in a directory of such a one whose contents programs obey */
     struct layer_object below; /* of the workspace */
     const char *conflict;      /* the directory itself is in the way, and so is all in it */
     unsigned depth;
@@ -131,16 +135,61 @@ static bool leads_out(const char *path, const char *target)
     return false;
 }
 
+/* Of a repository without a name of its own what git obeys, and what makes a directory one. */
+static bool is_bare_part(const struct level *l, struct str name)
+{
+    static const char *const anywhere[] = {"commondir", "config.worktree"};
+    static const char *const in_bare[] = {"config", "hooks", "remotes", "branches", "objects", "refs"};
+    for (size_t i = 0; i < sizeof anywhere / sizeof *anywhere; i++)
+        if (str_is_nocase(name, anywhere[i]))
+            return true;
+    for (size_t i = 0; l->bare && i < sizeof in_bare / sizeof *in_bare; i++)
+        if (str_is_nocase(name, in_bare[i]))
+            return true;
+    return l->bare_part;
+}
+
+/* Whether `path` is a directory on the way to a guarded name: with a link there, another name would become it. */
+static bool leads_to_guarded(const struct layer_reading *r, const struct level *l, const char *path)
+{
+    const size_t n = strlen(path);
+    for (size_t i = 0; i < r->t->n_guarded; i++) {
+        const struct layer_guarded *g = &r->t->guarded[i];
+        for (size_t at = 0; at < n; at++) {
+            bool starts = at == 0 || path[at - 1] == '/';
+            if (starts && !g->any_depth) {
+                starts = false;
+                for (const struct level *top = l; top; top = top->above)
+                    starts |= (top->repository || !top->above) && at == (*top->path ? strlen(top->path) + 1 : 0);
+            }
+            if (starts && strncasecmp(g->name, path + at, n - at) == 0 && g->name[n - at] == '/')
+                return true;
+        }
+    }
+    return false;
+}
+
+static bool into_git(const char *target)
+{
+    struct str part, whole = str_of(target);
+    for (size_t at = 0; part_next(whole, &at, &part);)
+        if (str_is_nocase(part, ".git"))
+            return true;
+    return false;
+}
+
 static unsigned alarms_of(const struct layer_reading *r, const struct level *l, const struct change *c)
 {
     unsigned alarms = l->git || str_is_nocase(str_of(path_name(c->path)), ".git") ? ALARM_GIT : 0;
-    if (is_guarded(r, l, c->path))
+    if (is_guarded(r, l, c->path) || is_bare_part(l, str_of(path_name(c->path))))
         alarms |= ALARM_GUARDED;
     if (c->kind == CHANGE_DELETED)
         return alarms;
     const bool file = object_is(&c->new, S_IFREG), directory = object_is(&c->new, S_IFDIR);
     if (c->new_link && leads_out(c->path, c->new_link))
         alarms |= ALARM_LINK_OUT;
+    if (c->new_link && (object_is(&c->old, S_IFDIR) || into_git(c->new_link) || leads_to_guarded(r, l, c->path)))
+        alarms |= ALARM_LINK_PLACE;
     if (!file && !directory && !c->new_link)
         alarms |= ALARM_SPECIAL;
     if ((file || directory) && c->new.mode &(file ? S_ISUID | S_ISGID : S_ISUID) &&
@@ -271,6 +320,13 @@ static int linked_to(struct layer_reading *r, uint64_t ino, size_t index, size_t
 
 static int walk(struct layer_reading *r, const struct level *l);
 
+/* Whose contents programs obey, all of them. */
+static bool in_bare_directory(const char *name)
+{
+    const struct str s = str_of(name);
+    return str_is_nocase(s, "hooks") || str_is_nocase(s, "remotes") || str_is_nocase(s, "branches");
+}
+
 /* Everything of the workspace below a directory that is gone. */
 static int walk_deleted(struct layer_reading *r, const struct level *l, const char *name, const char *path)
 {
@@ -280,6 +336,7 @@ static int walk_deleted(struct layer_reading *r, const struct level *l, const ch
                           .opaque = true,
                           .git = l->git || str_is_nocase(str_of(name), ".git"),
                           .conflict = l->conflict,
+                          .bare_part = l->bare_part || (l->bare && in_bare_directory(name)),
                           .depth = l->depth + 1};
     own_fd int low = sys_openat(l->low, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
     int e = low < 0 ? low : object_look(low, "", &below.below);
@@ -303,11 +360,27 @@ static int deleted(struct layer_reading *r, const struct level *l, const char *n
     return object_is(low, S_IFDIR) ? walk_deleted(r, l, name, c.path) : 0;
 }
 
-static bool is_repository(const struct level *l)
+/* On either side: what the layer has removed may stay, as each path is applied by itself. */
+static bool on_a_side(const struct level *l, const char *name)
 {
     struct layer_object o;
-    return (l->up >= 0 && object_look(l->up, ".git", &o) == 0 && o.mode) ||
-           (l->low >= 0 && object_look(l->low, ".git", &o) == 0 && o.mode);
+    return (l->up >= 0 && object_look(l->up, name, &o) == 0 && o.mode && !object_whiteout(&o)) ||
+           (l->low >= 0 && object_look(l->low, name, &o) == 0 && o.mode);
+}
+
+static bool is_repository(const struct level *l)
+{
+    for (size_t i = 0; repository_markers[i]; i++)
+        if (on_a_side(l, repository_markers[i]))
+            return true;
+    return false;
+}
+
+static void look_around(struct level *l)
+{
+    l->repository = !l->above || is_repository(l);
+    l->bare = on_a_side(l, "objects") && on_a_side(l, "refs");
+    l->bare_part |= l->above && l->above->bare_part;
 }
 
 /* What is in a directory without its owner's x is shown to nobody but root; so it is not applied either. */
@@ -332,6 +405,7 @@ static int directory(struct layer_reading *r, const struct level *l, const char 
                           .git = l->git || str_is_nocase(str_of(name), ".git"),
                           .below = *low,
                           .conflict = conflict ? conflict : l->conflict,
+                          .bare_part = l->bare && in_bare_directory(name),
                           .depth = l->depth + 1};
     own_fd int up = object_open(l->up, name, S_IFDIR);
     own_fd int under = -1;
@@ -347,7 +421,7 @@ static int directory(struct layer_reading *r, const struct level *l, const char 
     }
     below.up = up;
     below.opaque = hides || (sys_fgetxattr(up, "user.overlay.opaque", &mark, 1) == 1 && mark == 'y');
-    below.repository = is_repository(&below);
+    look_around(&below);
     return walk(r, &below);
 }
 
@@ -476,6 +550,7 @@ int changes_read(const struct layer_trees *t, struct arena *mem, struct changes 
     no = object_look(t->workspace, "", &top.below);
     if (no < 0)
         return read_failed(&r, no, ".", "workspace");
+    look_around(&top);
     return walk(&r, &top);
 }
 

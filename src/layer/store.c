@@ -18,6 +18,7 @@
 
 #include "base/fd.h"
 #include "base/json.h"
+#include "sys/fd.h"
 
 #define LAYER_NAME_MAX   64
 #define MAX_LAYER_RECORD (1u << 20)
@@ -87,6 +88,7 @@ static int put_layer_record(const struct layer_held *l, bool synced, struct err 
     json_int(&j, "created", layer->created);
     json_bool(&j, "synced", synced);
     json_text_or_null(&j, "from", layer->from);
+    json_text_or_null(&j, "upper", layer->hidden);
     json_null(&j, "session");
     json_array(&j, "command");
     for (size_t i = 0; l->ask.command && l->ask.command[i] && i < 64; i++)
@@ -151,6 +153,17 @@ static int make_layers(const char *state, struct arena *mem, int *ret, struct er
     return *ret < 0 ? err_sys(e, ERR_SYSTEM, errno, "cannot open '%s'", path) : 0;
 }
 
+/* A name for upper/ that nobody can guess. */
+static int choose_hidden(struct layer_held *l, struct arena *mem)
+{
+    uint64_t number[2];
+    if (getrandom(number, sizeof number, 0) != sizeof number)
+        return -errno;
+    l->layer.hidden =
+        arena_printf(mem, "upper.%016llx%016llx", (unsigned long long)number[0], (unsigned long long)number[1]);
+    return l->layer.hidden ? 0 : -ENOMEM;
+}
+
 static int begin_layer(struct layer_held *l, const struct stat *workspace, struct arena *mem, struct err *e)
 {
     struct timespec since = {0};
@@ -164,6 +177,8 @@ static int begin_layer(struct layer_held *l, const struct stat *workspace, struc
         no = read_boot(boot);
     if (no == 0)
         no = look_at_clock(l->ask.workspace, l->lock, &since);
+    if (no == 0)
+        no = choose_hidden(l, mem);
     if (no < 0)
         return err_sys(e, ERR_SYSTEM, -no, "cannot make a layer of '%s'", l->ask.workspace);
     l->layer.workspace = l->ask.workspace;
@@ -225,7 +240,11 @@ static int take_up(struct layer_held *l, struct arena *mem, struct err *e)
     int r = layer_take(layer, true, &l->lock, e);
     if (r < 0)
         return r;
-    if (read_boot(boot) < 0 || !(l->layer.boot = arena_text(mem, boot)))
+    /* Mounted by its plain name, and hidden by a new one: the last box may have been told the old one. */
+    int no = layer->hidden ? sys_renameat2(layer->dir, layer->hidden, layer->dir, "upper", RENAME_NOREPLACE) : 0;
+    if (no < 0 && no != -ENOENT)
+        return err_sys(e, ERR_SYSTEM, -no, "layer %s: cannot prepare 'upper'", layer->id);
+    if (read_boot(boot) < 0 || choose_hidden(l, mem) < 0 || !(l->layer.boot = arena_text(mem, boot)))
         return err_sys(e, ERR_SYSTEM, ENOMEM, "layer %s", layer->id);
     return put_layer_record(l, false, e);
 }
@@ -258,16 +277,16 @@ int layer_hold(const char *state, const struct layer_ask *ask, struct arena *mem
 
 int layer_seal(struct layer_held *l, struct err *e)
 {
-    auto_fd int upper = openat(l->layer.dir, "upper", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    auto_fd int upper = layer_upper(&l->layer);
     if (upper < 0 || syncfs(upper) < 0)
-        return err_sys(e, ERR_SYSTEM, errno, "layer %s: cannot write it to the disk", l->layer.id);
+        return err_sys(e, ERR_SYSTEM, upper < 0 ? -upper : errno, "layer %s: cannot write it to the disk", l->layer.id);
     l->layer.synced = true;
     return put_layer_record(l, true, e);
 }
 
 bool layer_is_empty(const struct layer *l)
 {
-    int fd = openat(l->dir, "upper", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    int fd = layer_upper(l);
     DIR *d = fd < 0 ? NULL : fdopendir(fd);
     if (!d) {
         (void)close_fd(fd);

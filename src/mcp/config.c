@@ -17,6 +17,7 @@ struct config_cursor {
     struct buf *out;
     const char *path[MAX_NESTING]; /* names of what the value lies in */
     size_t depth, table;           /* of TOML's table */
+    bool toml;
     int replaced;
     const char *wrong; /* NULL: well so far */
 };
@@ -66,6 +67,7 @@ static bool found(struct config_cursor *w, const char *root, const char *from, c
     if (!place || !w->to->text(w->to->ctx, w->path[1], place, text, &to))
         return true;
     struct json j = JSON(w->out);
+    j.toml = w->toml;
     buf_put(w->out, w->kept, (size_t)(from - w->kept));
     json_str(&j, NULL, buf_view(&to)); /* a text of JSON is one of TOML */
     w->kept = w->at;
@@ -390,8 +392,14 @@ int config_servers(enum config_format format, struct str file, const struct conf
                    char *why, size_t room)
 {
     auto_arena struct arena *mem = arena_new(64u << 20);
-    struct config_cursor w = {
-        .to = walk, .mem = mem, .begin = file.p, .at = file.p, .end = file.p + file.n, .kept = file.p, .out = out};
+    struct config_cursor w = {.to = walk,
+                              .mem = mem,
+                              .begin = file.p,
+                              .at = file.p,
+                              .end = file.p + file.n,
+                              .kept = file.p,
+                              .out = out,
+                              .toml = format == CONFIG_TOML};
     bool good = mem && (format == CONFIG_JSON ? json_file(&w) : toml_file(&w));
 
     buf_put(out, w.kept, (size_t)(w.end - w.kept));

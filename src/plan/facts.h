@@ -115,6 +115,7 @@ struct facts {
     const char *remedy[FEATURE_COUNT]; /* one command or setting, or NULL */
     unsigned kernel_major, kernel_minor;
     int landlock_abi;  /* 0: none */
+    bool memory_files; /* Landlock tier: process_vm_writev(2) is refused, memory is a file in /proc */
     uint32_t uid, gid; /* of the caller */
     const char *home, *user_name;
     enum cgroup_kind cgroup;

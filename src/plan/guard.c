@@ -4,11 +4,13 @@
  */
 #include "plan/make.h"
 
-/* By the path in the box, which the guard judges. A rule that makes the name itself writable is intentional. */
+/* By the path in the box, which the guard judges. A rule that makes the name itself writable is intentional. Behind a
+   layer everything waits for apply, which looks for targets itself. */
 static bool is_writable_there(const struct making *m, const char *path)
 {
     for (size_t i = 0; i < m->n_guards; i++)
-        if (m->guards[i].kind == GUARD_RULE_ROOT && path_below(path, m->guards[i].text))
+        if (m->guards[i].kind == GUARD_RULE_ROOT && !(m->guards[i].flags & GUARD_RULE_LAYERED) &&
+            path_below(path, m->guards[i].text))
             return true;
     return false;
 }

@@ -125,7 +125,7 @@ static int grant_places(struct making *m)
 static int grant_devices(struct making *m)
 {
     static const char *const nodes[] = {"/dev/null",    "/dev/zero", "/dev/full", "/dev/random",
-                                        "/dev/urandom", "/dev/tty",  "/dev/ptmx"};
+                                        "/dev/urandom", "/dev/tty",  "/dev/ptmx", "/dev/pts/ptmx"};
     int r = 0;
     for (size_t i = 0; r == 0 && i < sizeof nodes / sizeof nodes[0]; i++)
         r = add_rule(m, nodes[i], RULE_DEVICE, 0, true);
@@ -205,6 +205,8 @@ int landlock_make(struct making *m)
         r = grant_places(m);
     if (r == 0)
         r = grant_devices(m);
+    if (r == 0 && m->facts->memory_files)
+        r = add_rule(m, "/proc", RULE_MEMORY, 0, false);
     if (r == 0)
         r = temporary_dir(m);
     for (size_t i = 0; r == 0 && i < m->n_places; i++) {

@@ -83,6 +83,7 @@ struct plan_place {
     uint8_t type;              /* enum path_type of the host object */
     uint8_t dst_type;          /* type of what the host (or the surrounding mount) has at dst */
     bool mount;                /* given as a mount: src and dst may differ */
+    bool no_links;             /* a mount in which no symbolic link may be created */
     bool workspace;
     bool said;           /* from a rule of the policy, not built in */
     bool builtin;        /* from a rule of a built-in profile: yields to the caller's home */
@@ -97,6 +98,8 @@ struct plan_place {
     bool foreign;        /* likewise */
     bool own;            /* pinfold's own: overrides any rule for the same path */
     bool closed;         /* pinfold's own: no rule makes it or anything below visible */
+    bool parts;          /* closed, but a mount may show elsewhere what is below it */
+    bool once;           /* hidden by a mount over what is there at the start */
     bool inside;         /* names a place below a mount's target, by its path in the box */
     bool dropped;        /* dropped: does not exist after all */
     uint8_t stub;        /* settled: its enum stub, or UINT8_MAX */

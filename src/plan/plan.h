@@ -112,9 +112,10 @@ struct plan_ask {
     const char *storage, *volume;
     /*
      * Copy-on-write: the host's directory with upper/ and work/ of the layer that the workspace's changes go to; the
-     * caller holds it. NULL: they go to the workspace.
+     * caller holds it. NULL: they go to the workspace. `layer_hidden`: the name that upper/ gets once it is mounted, which
+     * no box can learn.
      */
-    const char *layer;
+    const char *layer, *layer_hidden;
     const char
         *instance; /* unique among this user's running boxes (a pid): part of TMPDIR in the Landlock tier; NULL: "0" */
 };

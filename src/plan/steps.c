@@ -190,7 +190,10 @@ static int emit_overlay(struct emitting *e, const struct plan_place *p)
     if (r < 0)
         return r;
     const char *dir = path_dir(m->mem, p->upper);
-    const char *text = dir ? arena_printf(m->mem, "%s\n%s\n%s/work", p->src, p->upper, dir) : NULL;
+    const char *hidden = p->workspace ? m->ask->layer_hidden : NULL;
+    const char *text = dir ? arena_printf(m->mem, "%s\n%s\n%s/work%s%s%s%s", p->src, p->upper, dir, hidden ? "\n" : "",
+                                          hidden ? dir : "", hidden ? "/" : "", hidden ? hidden : "")
+                           : NULL;
     struct step *s = text ? image_path(&m->image, STEP_OVERLAY, p->dst, p->origin) : NULL;
     if (!s)
         return no_memory(m);

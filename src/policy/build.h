@@ -21,6 +21,8 @@
 enum policy_format { POLICY_YAML, POLICY_SRT, POLICY_DIVE, POLICY_MYCODE, POLICY_DAYCARE, POLICY_BWRAP };
 
 /* What a policy may read of its environment; tests pass tables. */
+enum { MAX_ENV_FILES = 64 };
+
 struct policy_world {
     const char *home;      /* of the caller, absolute */
     const char *cwd;       /* absolute: relative paths of flags and the default workspace */
@@ -41,7 +43,15 @@ struct policy_world {
      * NULL: none.
      */
     const char *const *own_hidden, *const *own_read_only;
+    /*
+     * Writes the names of the .env files (is_env_file()) at the top of `workspace` now, in `mem`, and returns how many, or a
+     * negative errno with a message. NULL: there are none.
+     */
+    int (*env_files)(void *ctx, const char *workspace, struct arena *mem, const char *names[MAX_ENV_FILES],
+                     struct err *e);
 };
+/* A name of a developer's own variables: .env, .env.local, .env.*.local. */
+bool is_env_file(struct str name);
 
 struct policy_builder;
 struct policy_builder *policy_builder_new(

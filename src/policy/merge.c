@@ -55,7 +55,7 @@ int merge_begin(struct merge *m, struct policy *p, struct room room, struct err 
     m->p = p;
     m->e = e;
     m->paths.mem = m->env.mem = m->guards.mem = m->net.mem = m->mounts.mem = m->storages.mem = m->sockets.mem = mem;
-    room.paths += OWN_ROOM;
+    room.paths += OWN_ROOM + (m->world->env_files ? MAX_ENV_FILES : 0);
     for (const char *const *w = m->world->own_hidden; w && *w; w++)
         room.paths++;
     for (const char *const *w = m->world->own_read_only; w && *w; w++)
@@ -217,9 +217,9 @@ static int merge_mount(struct merge *m, const struct said *s)
     uint32_t *at = table_put(&m->mounts, 0, str_of(to.path), (uint32_t)p->n_mounts, &fresh);
     if (!at)
         return merge_no_memory(m);
-    struct mount_rule rule = {from.path, to.path, s->bits & SAID_READ_ONLY, 0};
+    struct mount_rule rule = {from.path, to.path, s->bits & SAID_READ_ONLY, s->bits & SAID_NO_LINKS, 0};
     if (!fresh && !m->text->trusted && same(p->mounts[*at].from, rule.from) &&
-        p->mounts[*at].read_only == rule.read_only)
+        p->mounts[*at].read_only == rule.read_only && p->mounts[*at].no_links == rule.no_links)
         return 0;
     if (!m->text->trusted)
         return tighten_check(m, s, NULL);
@@ -632,6 +632,9 @@ static int merge_simple(struct merge *m, const struct said *s)
     case KEY_PULL:
         p->pull = (enum pull_mode)choice;
         break;
+    case KEY_ENV_FILES:
+        p->env_files = on;
+        break;
     case KEY_NESTED_USERNS:
         p->allow_nested_userns = on;
         break;
@@ -733,6 +736,7 @@ static int merge_said(struct merge *m, const struct said *s)
     case KEY_SSH_CONFIRM:
     case KEY_TTY:
     case KEY_PULL:
+    case KEY_ENV_FILES:
     case KEY_NESTED_USERNS:
     case KEY_UNSANDBOXED:
     case KEY_MAY_LOSE:
@@ -942,6 +946,8 @@ int merge_end(struct merge *m)
     settle_hosts(p);
     settle_guards(m);
     int r = own_rules(m);
+    if (r == 0)
+        r = env_rules(m);
     if (r < 0)
         return r;
     p->paths = sort(p->mem, p->paths, p->n_paths, sizeof *p->paths, by_path);

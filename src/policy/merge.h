@@ -73,3 +73,5 @@ enum path_access merge_access(const struct merge *m, const char *path);
 
 /* own_files.c: pinfold's own files; policy_print() omits their rules. */
 int own_rules(struct merge *m);
+/* env_files.c: hides the .env files that the workspace has now, unless a rule names them. */
+int env_rules(struct merge *m);

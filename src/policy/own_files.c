@@ -2,7 +2,9 @@
  * pinfold's own files. Its configuration, trust store and state decide about every later box: a command that could
  * write them would choose its own policy, one that could read them would know what is watched, and its runtime
  * directory contains the sockets that control running boxes. In every box they are hidden, or, if public, read-only.
- * These rules are more specific than any rule above them, and a rule at or below them is an error.
+ * These rules are more specific than any rule above them, and a rule at or below them is an error. What agents keep
+ * (pinfold-agents: settings, logins) lies beside the state, since boxes get a part of it as mounts; all else of it is
+ * hidden in the same way.
  */
 #include "policy/merge.h"
 
@@ -13,7 +15,8 @@ enum { FIXED = 8 };
 struct own {
     const char *hidden[FIXED];
     size_t n_hidden;
-    const char *project; /* WORKSPACE/.pinfold */
+    const char *agents[2]; /* of each agent and project; a directory below may be mounted */
+    const char *project;   /* WORKSPACE/.pinfold */
 };
 
 static int own_no_memory(struct merge *m)
@@ -26,6 +29,18 @@ static const char *variable(const struct merge *m, const char *name)
     const struct policy_world *w = m->world;
     const char *v = w->variable ? w->variable(w->ctx, name) : NULL;
     return v && v[0] == '/' ? v : NULL; /* a relative one is ignored: XDG Base Directory Specification */
+}
+
+/* Agents by name use the home's, agents of MCP sessions the one that the variable names. */
+static void find_agents(const struct merge *m, struct own *o)
+{
+    const char *home = m->world->home, *moved = variable(m, "XDG_STATE_HOME");
+    size_t n = 0;
+    if (home && home[0] == '/')
+        o->agents[n++] = path_clean_at(m->p->mem, home, STR(".local/state/pinfold-agents"));
+    const char *at = moved ? path_clean_at(m->p->mem, moved, STR("pinfold-agents")) : NULL;
+    if (at && !same(o->agents[0], at))
+        o->agents[n++] = at;
 }
 
 /* Both the default place and the one set by a variable: a box started elsewhere may use either. */
@@ -48,6 +63,7 @@ static int find_own(struct merge *m, struct own *o)
                 o->hidden[o->n_hidden++] = at[k];
         }
     }
+    find_agents(m, o);
     o->project = path_clean_at(mem, m->p->workspace, STR(".pinfold"));
     return arena_failed(mem) || !o->project ? own_no_memory(m) : 0;
 }
@@ -59,8 +75,8 @@ static int refuse(struct merge *m, uint32_t origin, const char *what, const char
                      "%s '%s' belongs to pinfold and stays %s in every box", what, path, stays);
 }
 
-/* Checks every rule that affects `dir`. `hidden`: it may not be readable. */
-static int check(struct merge *m, const char *dir, bool hidden)
+/* Checks every rule that affects `dir`. `hidden`: it may not be readable; `parts`: but what is below it may be mounted. */
+static int check(struct merge *m, const char *dir, bool hidden, bool parts)
 {
     const struct policy *p = m->p;
     const char *stays = hidden ? "hidden" : "as it is";
@@ -79,6 +95,8 @@ static int check(struct merge *m, const char *dir, bool hidden)
     }
     for (size_t i = 0; i < p->n_mounts; i++) {
         const struct mount_rule *r = &p->mounts[i];
+        if (parts && path_below(r->from, dir) && !path_at_or_below(r->to, dir))
+            continue;
         if (path_at_or_below(r->to, dir))
             return refuse(m, r->origin, "path", r->to, stays);
         /* A directory above it may be mounted: the plan closes it there, too. */
@@ -93,7 +111,7 @@ static int check(struct merge *m, const char *dir, bool hidden)
 }
 
 /* Adds the rule, replacing any for exactly this path. */
-static int add(struct merge *m, const char *path, enum path_access access, uint32_t origin)
+static int add(struct merge *m, const char *path, enum path_access access, bool parts, uint32_t origin)
 {
     struct policy *p = m->p;
     bool fresh;
@@ -105,22 +123,23 @@ static int add(struct merge *m, const char *path, enum path_access access, uint3
         p->n_paths++;
     else if (p->paths[*at].access == PATH_HIDE)
         access = PATH_HIDE;
-    p->paths[*at] = (struct path_rule){.access = access, .path = path, .optional = true, .origin = origin};
+    p->paths[*at] =
+        (struct path_rule){.access = access, .path = path, .optional = true, .parts = parts, .origin = origin};
     return 0;
 }
 
-static int hide(struct merge *m, const char *dir, uint32_t origin)
+static int hide(struct merge *m, const char *dir, bool parts, uint32_t origin)
 {
-    int r = check(m, dir, true);
-    return r < 0 ? r : add(m, dir, PATH_HIDE, origin);
+    int r = check(m, dir, true, parts);
+    return r < 0 ? r : add(m, dir, PATH_HIDE, parts, origin);
 }
 
 /* If nothing around it is writable, the read-only root suffices. */
 static int keep_path(struct merge *m, const char *path, uint32_t origin)
 {
-    int r = check(m, path, false);
+    int r = check(m, path, false, false);
     enum path_access now = r < 0 ? PATH_RO : merge_access(m, path);
-    return r < 0 || (now != PATH_RW && now != PATH_CACHE) ? r : add(m, path, PATH_PROTECT, origin);
+    return r < 0 || (now != PATH_RW && now != PATH_CACHE) ? r : add(m, path, PATH_PROTECT, false, origin);
 }
 
 int own_rules(struct merge *m)
@@ -132,9 +151,11 @@ int own_rules(struct merge *m)
     p->origins[p->n_origins++] = (struct origin){.layer = LAYER_BUILTIN, .file = OWN_ORIGIN};
     int r = find_own(m, &o);
     for (size_t i = 0; r == 0 && i < o.n_hidden; i++)
-        r = hide(m, o.hidden[i], origin);
+        r = hide(m, o.hidden[i], false, origin);
+    for (size_t i = 0; r == 0 && i < 2 && o.agents[i]; i++)
+        r = hide(m, o.agents[i], true, origin);
     for (const char *const *w = m->world->own_hidden; r == 0 && w && *w; w++)
-        r = hide(m, *w, origin);
+        r = hide(m, *w, false, origin);
     if (r == 0)
         r = keep_path(m, "/etc/pinfold", origin);
     for (const char *const *w = m->world->own_read_only; r == 0 && w && *w; w++)

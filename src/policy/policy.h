@@ -23,8 +23,9 @@ struct origin {
     uint32_t line, column; /* 0 for flags */
 };
 
-/* The file of the origin of rules about pinfold's own files. */
+/* The files of the origins of rules that no text said: about pinfold's own files, and about the workspace's .env files. */
 #define OWN_ORIGIN "pinfold's own files"
+#define ENV_ORIGIN ".env files of the workspace"
 
 enum path_access {
     PATH_HIDE,    /* cannot be read, listed or written; EACCES */
@@ -44,11 +45,13 @@ struct path_rule {
        and PATH_PROTECT, which also apply to names that do not exist yet */
     bool optional;
     uint32_t origin; /* index into policy.origins */
+    bool parts;      /* of pinfold's own: what is below it may be mounted, elsewhere */
+    bool once;       /* PATH_HIDE: covers the file that is there at the start; the host can put another in its place */
 };
 
 struct mount_rule {
-    const char *from, *to; /* host path, path inside */
-    bool read_only;
+    const char *from, *to;    /* host path, path inside */
+    bool read_only, no_links; /* no_links: no symbolic link may be created in it, for programs outside use it, too */
     uint32_t origin;
 };
 
@@ -143,6 +146,7 @@ struct policy {
     enum guard_mode guard;
     enum guard_everyday everyday;
     enum expand_mode expand;
+    bool env_files; /* .env files at the top of the workspace can be read */
 
     enum net_mode net;
     enum net_catch net_catch;
@@ -191,6 +195,8 @@ struct policy {
 struct policy *policy_free(struct policy *p); /* takes NULL; returns NULL */
 /* Writes "file:line:column", "--flag" or "built in (profile NAME)" into `text` of `n` bytes; returns text. */
 const char *policy_origin(const struct policy *p, uint32_t origin, char *text, size_t n);
+/* Whether no text said the rule: it is about files that were found on this machine. */
+bool policy_is_found(const struct policy *p, uint32_t origin);
 /*
  * The access at the absolute, clean path `path` according to the most specific fixed rule at or above it (workspace
  * included); PATH_RO if there is none. `ret_rule` (or NULL) gets the rule or NULL.

@@ -160,6 +160,7 @@ int tighten_check(struct merge *m, const struct said *s, const struct path_text 
         if (str_is(s->a, "false"))
             return 0;
         return (s->key == KEY_NET_ASK       ? p->net_ask
+                : s->key == KEY_ENV_FILES   ? p->env_files
                 : s->key == KEY_UNSANDBOXED ? p->unsandboxed_fallback
                                             : p->allow_nested_userns)
                    ? 1

@@ -26,7 +26,11 @@ enum guard_rule_flag {
     GUARD_RULE_DIRECT = 4,    /* NAME, HIDE_NAME: only directly in `below`, not deeper */
     GUARD_RULE_ALWAYS = 8,    /* NAME: protected by a rule of the policy: in every mode, also in foreign code */
     /* PRIVATE: a directory of the host, so git could be pointed at it: the guarded names of git apply */
-    GUARD_RULE_KEPT = 16
+    GUARD_RULE_KEPT = 16,
+    /* ROOT: behind a copy-on-write layer, so that nothing reaches the host: of the names only those of ALWAYS apply */
+    GUARD_RULE_LAYERED = 32,
+    /* ROOT: shared with programs outside, which would follow a symbolic link with the user's rights: none may be created */
+    GUARD_RULE_NO_LINKS = 64
 };
 
 struct guard_rule {

@@ -103,7 +103,8 @@ enum rule_rights {
     RULE_READ = 1 /* files and directories, execute */,
     RULE_WRITE = 2 /* and everything that changes */,
     RULE_READ_FILE_ONLY = 4,
-    RULE_DEVICE = 8 /* read, write, ioctl of a device node */
+    RULE_DEVICE = 8 /* read, write, ioctl of a device node */,
+    RULE_MEMORY = 16 /* write files in /proc: for the guard alone, where it can reach its callers' memory only so */
 };
 
 /* Bits that select one of the filters generated at build time (runtime/filter.h). */

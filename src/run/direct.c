@@ -14,6 +14,7 @@
 #include "backends/engine.h"
 #include "policy/set.h"
 #include "run/asked/guess.h"
+#include "run/asked/env_seen.h"
 #include "run/layer/cow.h"
 #include "run/nested.h"
 #include "run/planned.h"
@@ -247,12 +248,16 @@ void say_notes(const struct pinfold_run_options *o, const struct pinfold_result 
     say_left(o, r);
 }
 
-static void say_rest(const struct pinfold_run_options *o, const struct pinfold_result *result)
+static void say_rest(const struct pinfold_run_options *o, const struct pinfold_result *result,
+                     const struct env_seen *env)
 {
     auto_buf struct buf words = BUF(MAX_WORDS);
     if (!o->say)
         return;
     say_notes(o, result);
+    env_words(result->policy->policy, env, &result->box, result->policy->layers.world.state, &words);
+    say(o, PINFOLD_SAY_NOTE, &words);
+    buf_free(&words);
     words_closing(&result->box, &words);
     say(o, PINFOLD_SAY_CLOSING, &words);
 }
@@ -405,6 +410,8 @@ int pinfold_run(struct pinfold_policy *p, const struct pinfold_run_options *opti
     char instance[16];
     snprintf(instance, sizeof instance, "%d", (int)getpid());
     ask.instance = instance;
+    struct env_seen before;
+    env_look(p->policy, &before);
     r = start_layered(result, &o, &ask, stdio, &e);
     if (r < 0) {
         pinfold_result_free(result);
@@ -412,7 +419,8 @@ int pinfold_run(struct pinfold_policy *p, const struct pinfold_run_options *opti
     }
     result->terms = box_terms(result->prepared.plan);
     guess_denials(result, &ask, o.argv[0], o.foreground != 0);
-    say_rest(&o, result);
+    env_replaced(p->policy, &before, &result->box);
+    say_rest(&o, result, &before);
     cow_say(&o, &result->box.layer);
     *ret = result;
     return 0;

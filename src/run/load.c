@@ -10,6 +10,7 @@
 #include "run/nested.h"
 #include "run/trust.h"
 #include "policy/path.h"
+#include "survey/env_files.h"
 
 static int no_memory(struct err *e)
 {
@@ -291,6 +292,13 @@ static int add_all(struct layers *l, struct policy_builder *b, struct err *e)
     return 0;
 }
 
+static int env_files(void *ctx, const char *workspace, struct arena *mem, const char *names[MAX_ENV_FILES],
+                     struct err *e)
+{
+    (void)ctx;
+    return env_files_in(workspace, mem, names, e);
+}
+
 /* What the kernel and the box itself make: a rule that would let the host's through is never what was meant. */
 static bool is_kernels(const char *path)
 {
@@ -335,6 +343,7 @@ int layers_build_with(struct layers *l, const struct layer_flag *more, size_t n,
                                  .user_name = l->world.user_name,
                                  .variable = variable,
                                  .fetch = fetch,
+                                 .env_files = env_files,
                                  .ctx = l,
                                  .own_read_only = own};
     struct policy_builder *b = policy_builder_new(&world);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "survey/written.h"
+#include "sys/remove.h"
 #include "run/private.h"
 #include "run/world.h"
 #include "policy/path.h"

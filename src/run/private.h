@@ -30,6 +30,3 @@ void private_unguess(struct private_dirs *d);
 int private_begin(struct private_dirs *d, const struct plan *plan, struct err *e);
 /* Removes temporary directories and releases the slot. */
 void private_end(struct private_dirs *d);
-/* Removes `name` in `dir` and everything below it, following no link. */
-void remove_tree(int dir, const char *name);
-void remove_tree_counted(int dir, const char *name, uint64_t *bytes); /* adds the size of files */

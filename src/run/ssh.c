@@ -139,6 +139,43 @@ static int list_keys(struct preparing *s)
     return 0;
 }
 
+static void put_string(struct buf *out, const void *bytes, size_t n)
+{
+    const char head[4] = {(char)(n >> 24), (char)(n >> 16), (char)(n >> 8), (char)n};
+    buf_put(out, head, sizeof head);
+    buf_put(out, bytes, n);
+}
+
+/*
+ * Whether the agent verifies what a connection is bound to: there are agents that say yes to every extension. It gets a bind
+ * whose signature is none (by the key that is Ed25519's base point). What does not answer binds nothing.
+ */
+static bool agent_verifies(const struct preparing *s)
+{
+    static const char type[] = "ssh-ed25519", name[] = "session-bind@openssh.com", forwarding = 0;
+    char point[32], sum[64], head[4];
+    auto_buf struct buf key = BUF(256), signature = BUF(256), ask = BUF(1024), frame = BUF(1024);
+    memset(point, 0x66, sizeof point);
+    point[0] = 0x58;
+    for (size_t i = 0; i < sizeof sum; i++)
+        sum[i] = (char)(i < 63 ? i + 1 : 0);
+    put_string(&key, type, sizeof type - 1);
+    put_string(&key, point, sizeof point);
+    put_string(&signature, type, sizeof type - 1);
+    put_string(&signature, sum, sizeof sum);
+    buf_char(&ask, SSH_TYPE_EXTENSION);
+    put_string(&ask, name, sizeof name - 1);
+    put_string(&ask, key.p, key.n);
+    put_string(&ask, sum, 32); /* the session's id */
+    put_string(&ask, signature.p, signature.n);
+    buf_put(&ask, &forwarding, 1);
+    put_string(&frame, ask.p, ask.n);
+    auto_fd int fd = buf_ok(&frame) ? connect_agent(s->ready->box.agent) : -1;
+    char answer = SSH_TYPE_SUCCESS;
+    return fd >= 0 && send(fd, frame.p, frame.n, MSG_NOSIGNAL) == (ssize_t)frame.n &&
+           (!read_all(fd, head, sizeof head) || !read_all(fd, &answer, 1) || answer != SSH_TYPE_SUCCESS);
+}
+
 /* ---- keys by name ---- */
 
 /* What a person sees of the agent: comments may have any bytes. */
@@ -407,8 +444,12 @@ static int make_rules(struct preparing *s)
     if (r == 0)
         r = look_up(s, &known, NULL, everywhere);
     drop_revoked(s);
-    s->ready->box.rules = (struct ssh_rules){
-        .keys = s->keys, .n_keys = s->n_keys, .logins = s->logins, .n_logins = s->n_logins, .confirm = p->ssh_confirm};
+    s->ready->box.rules = (struct ssh_rules){.keys = s->keys,
+                                             .n_keys = s->n_keys,
+                                             .logins = s->logins,
+                                             .n_logins = s->n_logins,
+                                             .confirm = p->ssh_confirm,
+                                             .gullible = r == 0 && s->n_logins && !agent_verifies(s)};
     return r;
 }
 

@@ -491,6 +491,10 @@ void words_denial(const struct denial *d, const struct policy *policy, struct bu
         buf_text(out, "it cannot be changed in a box; change it outside");
         return;
     }
+    if (d->origin && strstr(d->origin, ENV_ORIGIN)) {
+        buf_text(out, "show such files with --env-files");
+        return;
+    }
     if (same(d->kind, "file") && same(d->action, "mount")) {
         buf_text(out, "no option allows it: mount a directory instead, or do the mount outside the box");
         return;
@@ -519,6 +523,15 @@ void words_left(const struct left_behind *l, struct buf *out)
         buf_text(out, "left '");
         words_safe(out, l->path);
         buf_text(out, "', which " TOLD_CLOSED "; inspect it before you use it");
+        return;
+    }
+    if (same(l->kind, "replaced")) {
+        buf_text(out, "'");
+        words_safe(out, l->path);
+        buf_text(out,
+                 "' was replaced on the host while the box ran, and the new file was not hidden in it; to hide such "
+                 "a name in every case, at a price for each open: --hide ");
+        words_safe(out, l->path);
         return;
     }
     buf_text(out, same(l->kind, "repository") ? "made in the new repository '"

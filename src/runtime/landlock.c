@@ -32,6 +32,8 @@ static int add_rule(const struct runner *r, int ruleset, uint64_t handled, const
         rule.rights |= write_rights;
     if (s->mode & RULE_READ_FILE_ONLY)
         rule.rights |= LANDLOCK_ACCESS_FS_READ_FILE;
+    if (s->mode & RULE_MEMORY)
+        rule.rights |= LANDLOCK_ACCESS_FS_WRITE_FILE;
     if (s->mode & RULE_DEVICE)
         rule.rights |= LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE | SYS_LANDLOCK_IOCTL_DEV;
     rule.rights &= handled;
@@ -40,39 +42,71 @@ static int add_rule(const struct runner *r, int ruleset, uint64_t handled, const
     return rule.rights ? sys_landlock_allow(ruleset, &rule) : 0;
 }
 
+static int add_terminal(const struct runner *r, int ruleset, uint64_t handled)
+{
+    struct sys_landlock_path rule = {
+        .rights = handled & (LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE | SYS_LANDLOCK_IOCTL_DEV),
+        .parent = r->pty[1]};
+    return r->pty[1] >= 0 && rule.rights ? sys_landlock_allow(ruleset, &rule) : 0;
+}
+
+/* The rules after step `s`, and that of the box's own terminal; none of the host's others. */
+static int add_rules(struct runner *r, int ruleset, uint64_t handled, const struct step *s, bool for_guard)
+{
+    const struct step *end = plan_steps(r->plan) + r->plan->n_steps;
+    for (const struct step *rule = s + 1; rule < end && rule->kind == STEP_RULE; rule++) {
+        if (rule->mode & RULE_MEMORY && !for_guard)
+            continue;
+        r->failed = (uint32_t)(rule - plan_steps(r->plan));
+        int e = add_rule(r, ruleset, handled, rule);
+        /* Where /dev/ptmx is a link, as in containers, its target has a rule of its own. */
+        if (e < 0 && !((e == -ENOENT || e == -ELOOP) && rule->flags & STEP_OPTIONAL))
+            return e;
+    }
+    r->failed = (uint32_t)(s - plan_steps(r->plan));
+    return add_terminal(r, ruleset, handled);
+}
+
+static bool guard_writes_memory(const struct runner *r, const struct step *s)
+{
+    const struct step *end = plan_steps(r->plan) + r->plan->n_steps;
+    for (const struct step *rule = s + 1; rule < end && rule->kind == STEP_RULE; rule++) {
+        if (rule->mode & RULE_MEMORY)
+            return true;
+    }
+    return false;
+}
+
+/* What pid 1 and each command enter besides: scopes, and where the guard may write to files in /proc, the files that the box
+   may write to once more, without those. */
+static int make_command_ruleset(struct runner *r, const struct step *s)
+{
+    struct sys_landlock_ruleset own = {
+        .files = guard_writes_memory(r, s) ? s->a & (uint64_t)LANDLOCK_ACCESS_FS_WRITE_FILE : 0, .scopes = s->mode};
+    if (!own.files && !own.scopes)
+        return 0;
+    r->command_ruleset = sys_landlock_create(&own);
+    if (r->command_ruleset < 0)
+        return r->command_ruleset;
+    return own.files ? add_rules(r, r->command_ruleset, own.files, s, false) : 0;
+}
+
 int step_ruleset(struct runner *r, const struct step *s)
 {
     struct sys_landlock_ruleset all = {.files = s->a, .network = s->b, .scopes = r->plan->tier ? 0 : s->mode};
-    const struct step *end = plan_steps(r->plan) + r->plan->n_steps;
-    if (r->plan->tier && s->mode) {
-        struct sys_landlock_ruleset scopes = {.scopes = s->mode};
-        int fd = sys_landlock_create(&scopes);
-        if (fd < 0)
-            return fd;
-        r->command_ruleset = fd;
-    }
+    int e = r->plan->tier ? make_command_ruleset(r, s) : 0;
+    if (e < 0)
+        return e;
     if (!all.files && !all.network && !all.scopes)
         return 0;
     own_fd int ruleset = sys_landlock_create(&all);
     if (ruleset < 0)
         return ruleset;
-    for (const struct step *rule = s + 1; rule < end && rule->kind == STEP_RULE; rule++) {
-        r->failed = (uint32_t)(rule - plan_steps(r->plan));
-        int e = add_rule(r, ruleset, all.files, rule);
-        if (e < 0 && !(e == -ENOENT && rule->flags & STEP_OPTIONAL))
-            return e;
-    }
-    r->failed = (uint32_t)(s - plan_steps(r->plan));
-    if (r->pty[1] >= 0) { /* its own terminal, and none of the host's others */
-        struct sys_landlock_path rule = {.rights = all.files & (LANDLOCK_ACCESS_FS_READ_FILE |
-                                                                LANDLOCK_ACCESS_FS_WRITE_FILE | SYS_LANDLOCK_IOCTL_DEV),
-                                         .parent = r->pty[1]};
-        int e = sys_landlock_allow(ruleset, &rule);
-        if (e < 0)
-            return e;
-    }
+    e = add_rules(r, ruleset, all.files, s, true);
+    if (e < 0)
+        return e;
     if (r->plan->tier) { /* an unprivileged process may restrict itself only with no_new_privs */
-        int e = sys_prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+        e = sys_prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
         if (e < 0)
             return e;
     }

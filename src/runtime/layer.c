@@ -28,20 +28,42 @@ char *put_fd_path(char *to, int fd)
     return to;
 }
 
-/* 'lower\nupper\nwork': opens the next path of *text. */
-static int next_layer(const char **text)
+/* 'lower\nupper\nwork', and perhaps '\nhidden': the next path of *text; "" at its end. */
+static int next_path(const char **text, char path[4096])
 {
-    char path[4096];
     size_t n = 0;
-    while ((*text)[n] && (*text)[n] != '\n' && n + 1 < sizeof path) {
+    while ((*text)[n] && (*text)[n] != '\n' && n + 1 < 4096) {
         path[n] = (*text)[n];
         n++;
     }
-    if (n + 1 >= sizeof path)
+    if (n + 1 >= 4096)
         return -ENAMETOOLONG;
     path[n] = 0;
     *text += n + ((*text)[n] == '\n');
-    return open_place(path, O_DIRECTORY);
+    return 0;
+}
+
+static int next_layer(const char **text)
+{
+    char path[4096];
+    int e = next_path(text, path);
+    return e < 0 ? e : open_place(path, O_DIRECTORY);
+}
+
+/*
+ * The box reads in its mountinfo where its layer is, and may write there what a program of the host would obey if it
+ * were led there: a repository with hooks, to which a file .git of another box points. So the directory gets a name
+ * that only its owner knows; the overlay has it open, and goes on showing the old one.
+ */
+static int hide_upper(const char *paths)
+{
+    char upper[4096], hidden[4096];
+    int e = next_path(&paths, upper); /* the lower one */
+    if (e == 0)
+        e = next_path(&paths, upper);
+    for (int i = 0; e == 0 && i < 2; i++) /* work */
+        e = next_path(&paths, hidden);
+    return e < 0 || !hidden[0] ? e : sys_renameat2(AT_FDCWD, upper, AT_FDCWD, hidden, RENAME_NOREPLACE);
 }
 
 /*
@@ -132,6 +154,11 @@ int overlay_prepare(struct runner *r, const struct step *s, int *ret_tree)
     int tree = overlay_new(lower, upper, work, (unsigned)mount_attributes(s->flags));
     if (tree < 0)
         return tree;
+    int hid = hide_upper(step_text(r, s->b));
+    if (hid < 0) {
+        sys_shut(tree);
+        return hid;
+    }
     *ret_tree = tree;
     /* A separate mount, because the one that `work` was opened through becomes read-only. */
     int later = sys_open_tree(work, "", SYS_TREE_CLONE | SYS_TREE_CLOEXEC | SYS_AT_EMPTY_PATH);

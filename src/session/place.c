@@ -12,6 +12,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "sys/remove.h"
 #include "base/fd.h"
 #include "base/buf.h"
 #include "survey/runtime_dir.h"

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "sys/remove.h"
 #include "run/report.h"
 #include "backends/container/container_left.h"
 #include "survey/written.h"

@@ -31,7 +31,9 @@
     X(workspace, "workspace")                                                                                          \
     X(cwd, "cwd")                                                                                                      \
     X(profile, "profile")                                                                                              \
-    X(image, "image")
+    X(image, "image")                                                                                                  \
+    X(layer, "layer")                                                                                                  \
+    X(layer_name, "layer_name")
 #define NUMBERS(X)                                                                                                     \
     X(start, "start")                                                                                                  \
     X(pidns, "pidns")                                                                                                  \

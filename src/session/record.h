@@ -36,6 +36,8 @@ struct record {
     size_t n_kept;
     bool remapped;     /* something of the host's is shown under another name: session/inside.h */
     const char *image; /* id of its image, or "" */
+    const char *layer; /* id of its copy-on-write layer, or "", and the name of that, or "" */
+    const char *layer_name;
 };
 
 /* A record with this process as the owner of a session under `plan`, whose digests must exist. */

@@ -29,6 +29,7 @@
 #include "run/planned.h"
 #include "run/ssh.h"
 #include "session/storage.h"
+#include "run/layer/cow.h"
 #include "run/words.h"
 #include "plan/plan.h"
 #include "sys/poll.h"
@@ -229,6 +230,8 @@ int session_connect(const struct session_place *p, struct arena *mem, int *ret, 
 struct session_birth {
     struct pinfold_policy *policy;
     const struct session_place *place;
+    const char *cow;           /* as in struct pinfold_session_options */
+    const struct layer *layer; /* which it then holds; NULL: none */
     int lock, report;
 };
 
@@ -276,6 +279,10 @@ static int begin_record(const struct session_birth *b, const struct plan *plan, 
         mem ? record_make(b->place, plan, mem, &record, e) : err_sys(e, ERR_SYSTEM, ENOMEM, "cannot start the session");
     if (r == 0 && record_read(b->place, mem, &before, &ignored) == 0)
         r = record_inherit(&record, &before, mem, e);
+    if (r == 0 && b->layer) {
+        record.layer = b->layer->id;
+        record.layer_name = b->layer->name;
+    }
     if (r == 0)
         r = inside_write(b->place, plan, &record, e);
     if (r == 0)
@@ -283,15 +290,16 @@ static int begin_record(const struct session_birth *b, const struct plan *plan, 
     return r < 0 ? r : storage_make(b->place, &record, mem, e);
 }
 
-static int keep_under(const struct session_birth *b, bool thorough, struct err *e)
+static int keep_box(const struct session_birth *b, struct plan_ask ask, bool thorough, struct err *e)
 {
     auto_arena struct arena *mem = arena_new(MAX_SESSION_ARENA);
     struct private_dirs dirs = PRIVATE_DIRS;
     struct prepared prepared = {0};
     struct ssh_ready ssh = SSH_READY;
     char instance[16];
-    struct plan_ask ask = {
-        .cwd = planned_directory(b->policy), .environ = (const char *const *)environ, .instance = instance};
+    ask.cwd = planned_directory(b->policy);
+    ask.environ = (const char *const *)environ;
+    ask.instance = instance;
     snprintf(instance, sizeof instance, "%d", (int)getpid());
     int r = mem ? storage_plan(b->place, &ask, mem, e) : err_sys(e, ERR_SYSTEM, ENOMEM, "cannot start the session");
     if (r == 0)
@@ -316,6 +324,26 @@ static int keep_under(const struct session_birth *b, bool thorough, struct err *
     if (planned)
         prepared_free(&prepared);
     return r;
+}
+
+/* The layer, if it was asked for, is this process's until the box has ended, and is written to the disk then. */
+static int keep_under(struct session_birth *b, bool thorough, struct err *e)
+{
+    const struct pinfold_run_options layered = {.size = sizeof layered, .cow = b->cow};
+    auto_arena struct arena *mem = b->cow ? arena_new(MAX_SESSION_ARENA) : NULL;
+    struct plan_ask ask = {0};
+    struct layer_held held;
+    struct box_layer left;
+    if (!b->cow)
+        return keep_box(b, ask, thorough, e);
+    if (!mem)
+        return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot start the session");
+    int r = cow_begin(b->policy, &layered, mem, &held, &ask, e);
+    b->layer = r == 0 ? &held.layer : NULL;
+    if (r == 0)
+        r = keep_box(b, ask, thorough, e);
+    b->layer = NULL;
+    return cow_end(b->policy, &layered, mem, &held, r, &left, e);
 }
 
 static _Noreturn void sessiond_main(struct session_birth *b)
@@ -370,9 +398,10 @@ static void unmake(const struct session_place *p)
 }
 
 /* Forks the session daemon, no child of ours, and waits for its word. The lock is held by the caller. */
-static int start_keeping(struct pinfold_policy *policy, const struct session_place *p, int lock, struct err *e)
+static int start_keeping(struct pinfold_policy *policy, const struct session_place *p, const char *cow, int lock,
+                         struct err *e)
 {
-    struct session_birth b = {.policy = policy, .place = p, .lock = lock};
+    struct session_birth b = {.policy = policy, .place = p, .cow = cow, .lock = lock};
     char stopped[PATH_MAX], record[PATH_MAX];
     snprintf(record, sizeof record, "%s/record", p->state);
     const bool before = access(record, F_OK) == 0;
@@ -418,7 +447,7 @@ static int start_keeping(struct pinfold_policy *policy, const struct session_pla
 
 /* ---- ensure, open ---- */
 
-enum { FOUND, OTHER_POLICY, OTHER_IMAGE, OTHER_VERSION, NOT_THERE };
+enum { FOUND, OTHER_POLICY, OTHER_IMAGE, OTHER_VERSION, OTHER_LAYER, NOT_THERE };
 
 /* Whether what was asked for is what the session runs under; an image's name may have come to mean another one. */
 static int compare(const struct pinfold_session *s, const struct policy *policy, int *ret, struct err *e)
@@ -454,8 +483,25 @@ static int other_version(const struct pinfold_session *s, struct err *e)
     return -ESTALE;
 }
 
-static int look_for(struct pinfold_session *s, const struct pinfold_policy *policy, bool locked, int *ret,
-                    struct err *e)
+/* Without --cow any will do: the command is one more in that box. */
+static bool has_layer(const struct record *r, const char *cow)
+{
+    return !cow || (r->layer && r->layer[0] && same(r->layer_name ? r->layer_name : "", cow));
+}
+
+static int other_layer(const struct pinfold_session *s, struct err *e)
+{
+    char name[80];
+    const bool some = s->record.layer && s->record.layer[0];
+    (void)err_say(e, ERR_REFUSED,
+                  "session '%s' runs %s; recreate it with: --cow --recreate, or run in it as it is, without --cow",
+                  shown(&s->place, name),
+                  some ? "with a copy-on-write layer of another name" : "without a copy-on-write layer");
+    return -ESTALE;
+}
+
+static int look_for(struct pinfold_session *s, const struct pinfold_policy *policy, const char *cow, bool locked,
+                    int *ret, struct err *e)
 {
     int fd = place_connect(&s->place);
     *ret = NOT_THERE;
@@ -469,20 +515,24 @@ static int look_for(struct pinfold_session *s, const struct pinfold_policy *poli
         *ret = OTHER_VERSION;
     else if (r == 0)
         r = compare(s, policy->policy, ret, e);
+    if (r == 0 && *ret == FOUND && !has_layer(&s->record, cow))
+        *ret = OTHER_LAYER;
     return r;
 }
 
 static int stop_living(const struct session_place *p, struct arena *mem, struct err *e);
 
 static int make_under_lock(struct pinfold_session *s, struct pinfold_policy *policy, int lock, int recreate,
-                           struct err *e)
+                           const char *cow, struct err *e)
 {
     char name[80];
-    int found, r = look_for(s, policy, true, &found, e);
+    int found, r = look_for(s, policy, cow, true, &found, e);
     if (r < 0 || found == FOUND)
         return r;
     if (found == OTHER_VERSION && !recreate)
         return other_version(s, e);
+    if (found == OTHER_LAYER && !recreate)
+        return other_layer(s, e);
     if (found == OTHER_IMAGE && !recreate) {
         (void)err_say(
             e, ERR_REFUSED,
@@ -500,7 +550,7 @@ static int make_under_lock(struct pinfold_session *s, struct pinfold_policy *pol
     if (found != NOT_THERE)
         r = stop_living(&s->place, s->mem, e);
     if (r == 0)
-        r = start_keeping(policy, &s->place, lock, e);
+        r = start_keeping(policy, &s->place, cow, lock, e);
     return r < 0 ? r : take_record(s, e);
 }
 
@@ -544,11 +594,11 @@ int pinfold_session_ensure(struct pinfold_policy *policy, const struct pinfold_s
     struct pinfold_session *s = r < 0 ? NULL : object(o.name, o.scope, &e);
     if (!s)
         return tell(error, &e, r < 0 ? r : -EINVAL);
-    r = look_for(s, policy, false, &found, &e);
+    r = look_for(s, policy, o.cow, false, &found, &e);
     if (r == 0 && found != FOUND) {
         r = place_lock(&s->place, &lock, &e);
         if (r == 0)
-            r = make_under_lock(s, policy, lock, o.recreate, &e);
+            r = make_under_lock(s, policy, lock, o.recreate, o.cow, &e);
         if (r == 0 && o.say)
             say_start(policy, &o);
     }
@@ -725,6 +775,7 @@ static void put_session(struct json *j, const struct session_place *p, const str
     json_text(j, "engine", r->engine);
     json_text(j, "profile", r->profile);
     json_text(j, "workspace", r->workspace);
+    json_text_or_null(j, "layer", r->layer && r->layer[0] ? r->layer : NULL);
     put_time(j, "created", r->created);
     json_text(j, "policy_digest", r->policy_digest);
     if (alive)

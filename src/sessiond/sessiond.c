@@ -249,7 +249,8 @@ int sessiond_run(const struct keep_ask *ask, struct err *e)
         r = err_say(e, ERR_SYSTEM, "the session's box ended before it could serve");
     else if (r == 0)
         mark_stopped(&k, &result);
-    sessiond_report(&k.report, r, e);
+    if (r != -ENGINE_STALE) /* the caller plans again with what the machine really has */
+        sessiond_report(&k.report, r, e);
     sessiond_end(&k);
     box_result_free(&result);
     return r;

@@ -30,6 +30,8 @@ static const char *login_why(const struct ssh_rules *rules, const struct ssh_bou
                              struct ssh_decision *d)
 {
     const struct str bound_key = {b->host_key, b->host_key_n}, bound_session = {b->session, b->session_n};
+    if (rules->gullible)
+        return "a login, and the ssh-agent says yes to every session-bind without verifying it";
     if (b->n == 0)
         return "a login without a session that the agent has verified (session-bind; OpenSSH 8.9)";
     if (b->forwarding)

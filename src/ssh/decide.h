@@ -21,6 +21,7 @@ struct ssh_rules {
     const struct ssh_login *logins;
     size_t n_logins;
     bool confirm;
+    bool gullible; /* the agent verifies no bind: no logins */
 };
 
 /* Phrases of refusals for which there is a remedy. */

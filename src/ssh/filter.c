@@ -13,7 +13,7 @@
 #include "sys/fd.h"
 #include "sys/poll.h"
 
-enum { MAX_CLIENTS = 16, MAX_KEPT = 32, HEAD = 4, MAX_REFUSALS = 256 };
+enum { MAX_CLIENTS = 16, MAX_KEPT = 32, HEAD = 4, MAX_REFUSALS = 256, SHOWN_USER = 32, SHOWN_HOST = 104 };
 #define ROOM (HEAD + SSH_MAX_MESSAGE)
 
 enum client_state {
@@ -36,6 +36,8 @@ struct client {
     struct ssh_request bind; /* SSH_BIND: in `bind_room` */
     char bind_room[SSH_MAX_SESSION + SSH_MAX_HOST_KEY];
     struct ssh_event said; /* of a signature that is under way */
+    const char *host;      /* and where, of the rules; NULL: git's */
+    size_t key;
 };
 struct filtering {
     const struct ssh_filter *f;
@@ -45,6 +47,8 @@ struct filtering {
     int64_t second;
     struct kept_answer {
         char target[SSH_EVENT_TEXT];
+        const char *host; /* a text may be cut */
+        size_t key;
         bool allow;
     } kept[MAX_KEPT];
     size_t n_kept;
@@ -80,9 +84,11 @@ static void describe(const struct filtering *s, const struct client *c, const st
     snprintf(v->action, sizeof v->action, "%s", actions[r->what]);
     snprintf(v->why, sizeof v->why, "%s", d->why ? d->why : "");
     if (r->what == SSH_LOGIN) {
-        add_text(v->target, r->user, 64);
+        /* The box chooses the name: a long one must not push the host out of sight. */
+        add_text(v->target, r->user, SHOWN_USER);
+        add_text(v->target, STR("..."), r->user.n > SHOWN_USER ? 3 : 0);
         add_text(v->target, STR("@"), 1);
-        add_text(v->target, str_of(d->host ? d->host : "unknown"), 100);
+        add_text(v->target, str_of(d->host ? d->host : "unknown"), SHOWN_HOST);
     } else if (r->what == SSH_GIT) {
         add_text(v->target, STR("git"), 3);
     } else {
@@ -135,10 +141,10 @@ static void keep_bind(struct client *c, const struct ssh_request *r)
 }
 
 /* What somebody has answered for the rest of the run; NULL: nobody. */
-static const struct kept_answer *answer_kept(const struct filtering *s, const char *target)
+static const struct kept_answer *answer_kept(const struct filtering *s, const struct client *c, const char *target)
 {
     for (size_t i = 0; i < s->n_kept; i++) {
-        if (same(s->kept[i].target, target))
+        if (s->kept[i].host == c->host && s->kept[i].key == c->key && same(s->kept[i].target, target))
             return &s->kept[i];
     }
     return NULL;
@@ -155,9 +161,9 @@ static void refuse_by_person(struct filtering *s, struct client *c)
 static void ask_person(struct filtering *s, struct client *c)
 {
     struct ssh_event v = c->said;
-    snprintf(v.target, sizeof v.target, "%.90s with %.90s", c->said.target, c->said.why);
+    snprintf(v.target, sizeof v.target, "%.*s with %.48s", SHOWN_USER + 4 + SHOWN_HOST, c->said.target, c->said.why);
     memcpy(c->said.target, v.target, sizeof v.target);
-    const struct kept_answer *kept = answer_kept(s, v.target);
+    const struct kept_answer *kept = answer_kept(s, c, v.target);
     if (kept && kept->allow) {
         c->state = CLIENT_SEND;
     } else if (kept) {
@@ -183,6 +189,8 @@ static void take_request(struct filtering *s, struct client *c)
         d.why = "the agent does not answer";
     }
     c->what = r.what;
+    c->host = r.what == SSH_LOGIN ? d.host : NULL;
+    c->key = d.key;
     describe(s, c, &r, &d, &c->said);
     if (!d.pass) {
         tell_refusal(s, &c->said);
@@ -365,6 +373,8 @@ static void take_order(struct filtering *s)
     if (o.run && s->n_kept < MAX_KEPT) {
         struct kept_answer *kept = &s->kept[s->n_kept++];
         memcpy(kept->target, c->said.target, sizeof kept->target);
+        kept->host = c->host;
+        kept->key = c->key;
         kept->allow = o.allow != 0;
     }
     if (o.allow)

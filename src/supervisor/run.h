@@ -198,6 +198,8 @@ int box_keep_rules(struct box *b, const char *lines, struct err *e);
 void box_keep_hear(struct box *b);
 /* Adds a copy to the result's denials, within their limit; false if it is not kept. */
 bool box_result_deny(struct box_result *r, const struct denial *d);
+/* Adds what the user should look at, or counts it as dropped; copies the texts, `what` may be NULL. */
+void box_result_left(struct box_result *r, const char *kind, const char *path, const char *what);
 /* Removes control groups left by dead pinfolds. */
 void box_sweep_groups(void);
 /* From a callback: passes `end` of a socket pair to the box's guard, which serves the file API on it

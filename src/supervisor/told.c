@@ -24,7 +24,7 @@ void told_free_all(struct box_result *r)
     r->n_left = 0;
 }
 
-static void keep_left(struct box_result *r, const char *kind, const char *path, const char *what)
+void box_result_left(struct box_result *r, const char *kind, const char *path, const char *what)
 {
     if (!r->left)
         r->left = calloc(MAX_LEFT, sizeof *r->left);
@@ -61,6 +61,6 @@ void told_frame(struct box *b, const struct denial_frame *f, size_t n)
     if (copy.action == TOLD_MORE)
         b->result->left_untold = strtoul(path, NULL, 10);
     else
-        keep_left(b->result, kind, path, what);
+        box_result_left(b->result, kind, path, what);
     denial_log(b, &(struct denial){.kind = left, .action = action, .target = path, .how = how, .why = what});
 }

@@ -12,5 +12,7 @@ int survey(const struct policy *p, struct facts *f, struct arena *mem, struct er
 
 /* targets.c: the part that follows guarded links and reads git's configuration. */
 /* The same for a caller that only reports it: facts.repository_note and facts.bounds_note, or NULL. */
+/* The same look, for what guarded names and git's configuration lead to in the workspace: absolute paths, in `mem`. */
+int survey_led_to(const struct policy *p, const char *home, struct arena *mem, const char *const **ret, size_t *ret_n);
 int survey_repository(const struct policy *p, const char *home, struct arena *mem, const char *ret[2]);
 int survey_targets(const struct policy *p, struct facts *f, struct arena *mem);

@@ -182,20 +182,38 @@ static int say_bounds(struct seeker *s, const struct git_look *l)
     return s->f->bounds_note ? 0 : -ENOMEM;
 }
 
-int survey_repository(const struct policy *p, const char *home, struct arena *mem, const char *ret[2])
+static int look_alone(const struct policy *p, const char *home, struct arena *mem, struct facts *ret)
 {
     char real[PATH_MAX];
     struct stat st;
     const char *config = getenv("XDG_CONFIG_HOME");
-    ret[0] = ret[1] = NULL;
+    *ret = (struct facts){.home = home};
     if (!p->workspace || !realpath(p->workspace, real) || stat(real, &st) < 0 || !S_ISDIR(st.st_mode))
         return 0;
     struct path_fact top = {.asked = p->workspace, .real = real, .type = PATH_DIR};
-    struct facts f = {.paths = &top, .n_paths = 1, .home = home};
-    f.config_home = config && config[0] == '/' ? config : home ? path_join(mem, home, ".config") : NULL;
-    int r = survey_targets(p, &f, mem);
+    ret->paths = &top;
+    ret->n_paths = 1;
+    ret->config_home = config && config[0] == '/' ? config : home ? path_join(mem, home, ".config") : NULL;
+    int r = survey_targets(p, ret, mem);
+    ret->paths = NULL;
+    return r;
+}
+
+int survey_repository(const struct policy *p, const char *home, struct arena *mem, const char *ret[2])
+{
+    struct facts f;
+    int r = look_alone(p, home, mem, &f);
     ret[0] = f.repository_note;
     ret[1] = f.bounds_note;
+    return r;
+}
+
+int survey_led_to(const struct policy *p, const char *home, struct arena *mem, const char *const **ret, size_t *ret_n)
+{
+    struct facts f;
+    int r = look_alone(p, home, mem, &f);
+    *ret = f.targets;
+    *ret_n = f.n_targets;
     return r;
 }
 

@@ -75,6 +75,10 @@ static inline long sys_pread(int fd, void *bytes, size_t n, uint64_t at)
 {
     return sys_call(SYS_pread64, fd, bytes, n, at, 0, 0);
 }
+static inline long sys_pwrite(int fd, const void *bytes, size_t n, uint64_t at)
+{
+    return sys_call(SYS_pwrite64, fd, bytes, n, at, 0, 0);
+}
 static inline long sys_write(int fd, const void *bytes, size_t n)
 {
     return sys_call(SYS_write, fd, bytes, n, 0, 0, 0);

@@ -281,7 +281,7 @@ static bool has_hidden_below(const struct why_question *q, const char *path)
 static int landlock_read(struct why_question *q, const struct why_node *n)
 {
     static const char *const devices[] = {"/dev/null",    "/dev/zero", "/dev/full", "/dev/random",
-                                          "/dev/urandom", "/dev/tty",  "/dev/ptmx"};
+                                          "/dev/urandom", "/dev/tty",  "/dev/ptmx", "/dev/pts/ptmx"};
     const struct plan_place *at = n->seen.place;
     if (!is_landlock(q))
         return 1;

@@ -89,6 +89,45 @@ out=$(box --cow --rw ../other -- sh -c 'echo evil >../other/.envrc; mkdir -p ../
 ok "guarded names elsewhere stay guarded" test ! -e ../other/.envrc
 ok "and other names can be written" test -e ../other/fine
 
+# ---- guarded names can be made in the layer, and wait there ----
+mkdir -p conf .husky
+ln -s conf .vscode
+git config core.hooksPath .husky
+out=$(box --cow=waits -- sh -c '
+    echo 1 >.envrc && mkdir .idea && echo 1 >.idea/workspace.xml && echo 1 >.git/hooks/pre-commit && git config alias.x "!true" &&
+    echo 1 >conf/settings.json && echo 1 >.husky/pre-commit && ln -s plain .gitmodules && ln -s sub .github && ln -s .git/hooks in &&
+    rm -r tree && ln -s sub tree && git init -q --bare fixture && ln .envrc twin && mv .envrc .envrc2 && mv .envrc2 .envrc && mkdir hg && mkdir hg/.hg hg/.vscode && echo 1 >hg/.vscode/settings.json &&
+    echo free >fine && touch .git/config.worktree && echo ALL; grep -o "upperdir=[^,]*" /proc/self/mountinfo')
+ok "no name is refused in it" says "$out" "ALL"
+ok "nothing of it reaches the host" test ! -e .envrc -a ! -e .git/hooks/pre-commit -a ! -e conf/settings.json -a ! -e fine
+upper=$(grep -o "upperdir=.*/layers/.*" <<<"$out")
+ok "the box is told where its layer was" test -n "$upper"
+ok "but not where it is" test ! -e "${upper#upperdir=}"
+told=$("$pinfold" diff waits)
+for what in ".envrc (guarded name)" ".idea/workspace.xml (guarded name" "conf/settings.json (guarded name" ".husky/pre-commit (guarded name" \
+    "fixture/config (guarded name" "fixture/hooks/ (guarded name" "hg/.vscode/settings.json (guarded name" \
+    ".github -> sub (link in a place" "in -> .git/hooks (link in a place" "tree -> sub (link in a place"; do
+    ok "told first: $what" says "$(sed '/^Changes:/,$d' <<<"$told")" "$what"
+done
+"$pinfold" apply waits --all >/dev/null 2>&1
+ok "a refusal is the status" test $? = 1
+ok "what is not guarded was applied" test -e fine -a -e twin
+for what in .envrc .idea/workspace.xml .git/hooks/pre-commit conf/settings.json .husky/pre-commit .gitmodules .github in fixture/config fixture/hooks hg/.vscode/settings.json; do
+    ok "not without its name: $what" test ! -e $what -a ! -L $what
+done
+ok "the configuration of git stays" silent "$(cat .git/config)" "alias"
+ok "a directory stays one" test -d tree -a ! -L tree
+for what in .envrc conf/settings.json .github; do
+    ok "with its name: $what" "$pinfold" apply waits $what
+    ok "it is there: $what" test -e $what -o -L $what
+done
+rm -rf .envrc conf .vscode .husky .github fine twin fixture hg .idea
+git config --unset core.hooksPath
+out=$(box --cow=waits -- sh -c 'grep -o "upperdir=[^,]*" /proc/self/mountinfo; cat .idea/workspace.xml')
+ok "taken up again it is where it was said to be to nobody" test ! -e "${upper#upperdir=}"
+ok "with what waits" says "$out" "1"
+"$pinfold" discard waits >/dev/null 2>&1
+
 # ---- what the command sees, and what is kept ----
 out=$(box --cow -- sh -c 'echo two >>plain; git add plain; git -c user.name=x -c user.email=x@x commit -qm two; git log --oneline | wc -l')
 ok "git works in it" says "$out" "2"
@@ -150,6 +189,116 @@ for id in $(layers | python3 -c 'import json,sys; print(*(l["id"] for l in json.
 ok "no third word" says "$(box --cow --cow-then land -- true)" "use keep, apply or discard"
 ok "no layer, nothing to do" says "$(box --cow-then keep -- true)" "no layer without --cow"
 
+# ---- directories of the host can be renamed ----
+mkdir -p from/deep/er from/mode many empty full
+for f in from/1 from/deep/2 from/deep/er/3 full/x; do echo "$f" >$f; done
+ln -s 1 from/link
+chmod 710 from/mode
+touch -d 2001-02-03 from/deep
+(cd many && seq 1 5100 | xargs touch)
+python3 -c 'import os; os.setxattr("from/deep", "user.note", b"kept")'
+git add from && git -c user.name=x -c user.email=x@x commit -qm from
+cat >../renames.py <<'EOF'
+import os
+def attempt(what, act):
+    try:
+        act()
+        print(what, "done")
+    except OSError as e:
+        print(what, e.strerror)
+os.unlink("from/deep/er/3")
+os.mkdir("from/made")
+attempt("rename", lambda: os.rename("from", "to"))
+print("left", os.path.lexists("from"), "old", open("to/deep/2").read().strip(), "gone", os.path.exists("to/deep/er/3"), "link", os.readlink("to/link"))
+print("mode %o" % (os.stat("to/mode").st_mode & 0o7777), "time", int(os.stat("to/deep").st_mtime) // 86400, "note", os.getxattr("to/deep", "user.note"))
+attempt("onto a full one", lambda: os.rename("tree", "full"))
+attempt("onto an empty one", lambda: os.rename("to", "empty"))
+attempt("onto a file", lambda: os.rename("tree", "plain"))
+attempt("too many", lambda: os.rename("many", "more"))
+print("whole", len(os.listdir("many")), os.path.lexists("more"))
+EOF
+out=$(box --cow -- python3 - <../renames.py)
+for what in "rename done" "left False old from/deep/2 gone False link 1" "mode 710" "time 11356" "note b'kept'" "onto a full one Directory not empty" \
+    "onto an empty one done" "onto a file Not a directory" "too many Invalid cross-device link" "whole 5100 False"; do
+    ok "renamed directories: $what" says "$out" "$what"
+done
+ok "none of it on the host" test -e from/deep/er/3 -a ! -e to
+told=$("$pinfold" diff --names)
+ok "the diff names both places" test "$(grep -cx -e "- from/deep/2" -e "+ empty/deep/2" <<<"$told")" = 2
+"$pinfold" apply --all >/dev/null
+ok "applied" test -e empty/deep/2 -a ! -e from -a "$(stat -c %a empty/mode)" = 710
+"$pinfold" undo >/dev/null
+ok "and taken back" test -e from/deep/er/3 -a ! -e empty/deep
+"$pinfold" discard >/dev/null 2>&1
+out=$(box --cow -- sh -c 'git mv from moved && git status --porcelain')
+ok "git mv of a directory" says "$out" "R  from/deep/2 -> moved/deep/2"
+"$pinfold" discard >/dev/null 2>&1
+out=$(box --cow --hide from/deep/2 -- python3 -c 'import os; os.rename("from", "to")')
+ok "not with a hidden name in it" says "$out" "PermissionError"
+if [ "$(id -u)" = 0 ]; then
+    touch from/deep/er/foreign && chown 12345 from/deep/er/foreign
+    out=$(box --cow -- sh -c 'python3 -c "import os; os.rename(\"from\", \"to\")"; find from -type f | wc -l; ls -d to')
+    ok "a file that cannot be moved" says "$out" "Value too large"
+    ok "then all is as it was" says "$out" "4"
+    ok "and nothing elsewhere" says "$out" "cannot access 'to'"
+fi
+for id in $(layers | python3 -c 'import json,sys; print(*(l["id"] for l in json.load(sys.stdin)["layers"]))'); do "$pinfold" discard "$id" >/dev/null 2>&1; done
+git rm -rq --cached from; rm -rf from many empty full
+
+# ---- a session writes to one layer, whoever writes in it ----
+session() { "$pinfold" "$@" 2>&1; }
+echo host >inside
+ok "a session with a layer" "$pinfold" session start --no-layers --cow s
+ok "a command in it" session exec s -- sh -c 'echo box >inside; echo 1 >by-exec; echo 1 >.envrc'
+ok "a shell of it" session exec --shell a s 'echo 1 >by-shell'
+"$pinfold" exec --detach s -- sh -c 'echo 1 >by-job.new; mv by-job.new by-job' >/dev/null
+i=0
+while ! session cat "s:$PWD/by-job" >/dev/null && [ $((i += 1)) -lt 100 ]; do sleep 0.05; done
+ok "the file API writes there" session write "s:$PWD/by-api" <<<1
+ok "and reads there" says "$(session cat "s:$PWD/inside")" "box"
+ok "all is one view" says "$(session exec s -- sh -c 'cat by-exec by-shell by-job by-api | wc -l')" "4"
+ok "one more command of run" says "$(box --session s -- cat inside)" "box"
+ok "nothing of it is in the workspace" test "$(cat inside)" = host -a -z "$(ls by-* 2>/dev/null)" -a ! -e .envrc
+told=$("$pinfold" diff)
+for what in by-exec by-shell by-job by-api inside .envrc; do ok "told while it lives: $what" says "$told" " $what"; done
+ok "the list of sessions names it" says "$(session session list)" "$(layers | python3 -c 'import json,sys; print(json.load(sys.stdin)["layers"][0]["id"][:8])')"
+ok "it is in use" says "$("$pinfold" apply --all 2>&1)" "is used by a running box"
+ok "another layer for it is refused" says "$(box --session s --cow=other -- true)" "layer of another name"
+ok "what becomes of it is not one command's" says "$(box --session s --cow --cow-then apply -- true)" "is the session's"
+"$pinfold" session stop s
+ok "it is kept when the session has ended" says "$("$pinfold" layers)" " kept "
+"$pinfold" apply --all >/dev/null 2>&1
+ok "and applied" test "$(cat inside)" = box -a -e by-job -a -e by-api -a ! -e .envrc
+rm -f by-* inside
+"$pinfold" discard >/dev/null 2>&1
+ok "a session without one" "$pinfold" session start --no-layers t
+ok "says so" says "$(box --session t --cow -- true)" "without a copy-on-write layer"
+ok "and is recreated with one" box --session t --cow=kept --recreate -- touch fresh
+"$pinfold" session stop t
+ok "which has a name" says "$("$pinfold" layers)" "(kept)"
+"$pinfold" session start --no-layers --cow=kept t
+ok "by which it is taken up" session exec t -- test -e fresh
+"$pinfold" session stop t
+"$pinfold" discard kept >/dev/null 2>&1
+"$pinfold" session start --no-layers --cow t && "$pinfold" session stop t
+ok "without a change there is none" test "$(layers | count)" = 0
+
+# ---- an agent by name ----
+mkdir -p "$top/agents-home/.local/bin"
+cat >"$top/agents-home/.local/bin/claude" <<'EOF'
+#!/bin/sh
+[ "$1" = --version ] && { echo "2.0.0 (Claude Code)"; exit; }
+echo 1 >by-agent && echo 1 >.envrc && echo "GIVEN $*"
+EOF
+chmod 755 "$top/agents-home/.local/bin/claude"
+out=$(HOME=$top/agents-home PATH=$top/agents-home/.local/bin:$PATH "$pinfold" claude --cow -p word 2>&1)
+ok "an agent in a layer" says "$out" "GIVEN"
+ok "the option is not the agent's" silent "$(grep GIVEN <<<"$out")" "cow"
+ok "its changes wait" test ! -e by-agent -a ! -e .envrc
+ok "which the start says" says "$out" "in a copy-on-write layer"
+ok "and diff" says "$("$pinfold" diff)" "by-agent"
+"$pinfold" discard >/dev/null 2>&1
+
 # ---- refused with a sentence ----
 ok "another engine" says "$(box --cow --engine bwrap -- true)" "only the engine native"
 ok "a read-only workspace" says "$(box --cow --ro . -- true)" "it is read-only in this box"
@@ -160,7 +309,6 @@ rm -rf state
 ok "a name that is none" says "$(box --cow=a/b -- true)" "1 to 64 letters"
 ok "a name like an ID" says "$(box --cow=abc -- true)" "looks like the ID"
 ok "an empty name" says "$(box --cow= -- true)" "needs a name"
-ok "a session" says "$(box --cow --session s -- true)" "no copy-on-write layer"
 box --cow=elsewhere -- touch x >/dev/null
 ok "a layer of another workspace" says "$(cd "$top/other" && box --cow=elsewhere -- true)" "is of the workspace"
 if [ "$(id -u)" = 0 ]; then

@@ -1,6 +1,7 @@
 """Cases of diff, apply and undo on layers made by real overlay mounts, as one user: cases.py SCRATCH STRIKE LABEL [NAME-REGEX...]"""
 import json
 import os
+import pty
 import random
 import re
 import shutil
@@ -313,7 +314,9 @@ def hostile():
     kit.fresh(outside)
     put(outside, "f", "safe")
     layer = new_layer("hostile", small, f"rm -r dir; ln -s {outside} dir; mkdir -p deep; ln -s ../a deep/l; ln -s /etc/passwd tree/p")
-    layer.pinfold("apply", "--all")
+    code, _, err = layer.pinfold("apply", "--all", ok=None)
+    check(code == 1 and "link in place of a directory" in err and not os.path.islink(os.path.join(layer.work, "dir")), "it waits", err)
+    layer.pinfold("apply", "dir")
     check(os.path.islink(os.path.join(layer.work, "dir")) and os.listdir(outside) == ["f"], "a link is a link")
     layer = new_layer("hostile", small, "echo x >>dir/x; echo n >dir/new")
     shutil.rmtree(os.path.join(layer.work, "dir"))
@@ -329,6 +332,30 @@ def hostile():
     check(stat.S_IMODE(os.stat(os.path.join(layer.work, "a")).st_mode) == 0 and os.path.exists(os.path.join(layer.work, "n\nl 2")), "what may not be read, newlines")
     layer.pinfold("undo")
     check(os.stat(os.path.join(layer.work, "a")).st_mode & 0o777 == 0o644 and not os.path.exists(os.path.join(layer.work, "n\nl 2")), "and back")
+
+
+def terminal():
+    """A terminal gets nothing to obey from names or contents, and no name that shows as another one; a pipe gets the bytes."""
+    layer = new_layer("terminal", small, r"printf 'ok\tx\033]0;title\007\r\302\233\342\200\256y\nend' >f; : >\"$(printf 'x\342\200\256txt.exe')\"; : >\"$(printf 'e\033[2J')\"; "
+                      r"ln -s \"$(printf '\033[31m')\" l")
+    check(b"\x1b]0;title\x07\r\xc2\x9b" in layer.pinfold("diff", "--patch")[1].encode(errors="surrogateescape"), "the patch in a pipe is another")
+    for words in (["diff"], ["diff", "--names"], ["diff", "--stat"], ["diff", "--patch"], ["apply", "--all"]):
+        main, terminal_end = pty.openpty()
+        done = subprocess.Popen([kit.PINFOLD, *words], cwd=layer.work, env=dict(layer.env, NO_COLOR="1"), stdin=subprocess.DEVNULL, stdout=terminal_end, stderr=terminal_end)
+        os.close(terminal_end)
+        said = b""
+        try:
+            while chunk := os.read(main, 65536):
+                said += chunk
+        except OSError:  # the other end is closed
+            pass
+        done.wait()
+        os.close(main)
+        check(b"txt.exe" in said, f"{words}: nothing is shown", said)
+        wrong = [c for c in ("\x1b", "\x07", "\x9b", "\u202e") if c.encode() in said]
+        check(not wrong and b"\r" not in said.replace(b"\r\n", b""), f"{words}: the terminal gets {wrong}", said)
+        if words == ["diff", "--patch"]:
+            check(b"+ok\tx\\x1b]0;title\\x07\\x0d" in said, "it shows something else", said)
 
 
 # ---- patches ----
@@ -399,7 +426,7 @@ def quick():
 
 CASES = {"reads": reads_what_the_box_sees, "alarms": tells_what_matters, "apply": applies_and_takes_back, "path": by_path, "host": host_edits,
          "undo-refuses": undo_refuses, "kill-apply": lambda: killed("apply"), "kill-undo": lambda: killed("undo"), "schedules": schedules,
-         "file-systems": refuses_file_systems, "hostile": hostile, "patch": patch_round_trip, "git": repositories, "quick": quick}
+         "file-systems": refuses_file_systems, "hostile": hostile, "terminal": terminal, "patch": patch_round_trip, "git": repositories, "quick": quick}
 
 
 def main():

@@ -71,9 +71,9 @@ def file_data(purpose):
     return b"SSHSIG" + string(purpose) + string(b"") + string(b"sha512") + string(bytes(64))
 
 
-def login_data(key, session=b"s" * 32, hostbound=None):
+def login_data(key, session=b"s" * 32, hostbound=None, user=b"root"):
     method = b"publickey-hostbound-v00@openssh.com" if hostbound else b"publickey"
-    return (string(session) + b"\x32" + string(b"root") + string(b"ssh-connection") + string(method) + b"\x01"
+    return (string(session) + b"\x32" + string(user) + string(b"ssh-connection") + string(method) + b"\x01"
             + string(b"ssh-ed25519") + string(key) + (string(hostbound) if hostbound else b""))
 
 
@@ -92,7 +92,15 @@ def host_key():
 def main():
     mine = keys()[0]
     if sys.argv[1:]:
-        say("sign-file", ask(sign(mine, file_data(b"file"))))
+        if sys.argv[1] == "long-user":
+            say("long-user", ask(sign(mine, login_data(mine, user=b"git@github.com with mine@test" + b"." * 150))))
+        elif sys.argv[1] == "forged-bind":
+            s, host = connect(), host_key()
+            print("bind", ask(bind(host, b"s" * 32), s))
+            say("forged-bind", ask(sign(mine, login_data(mine)), s))
+            say("git", ask(sign(mine, file_data(b"git"))))
+        else:
+            say("sign-file", ask(sign(mine, file_data(b"file"))))
         return
     wrong = None
     for kind in range(256):

@@ -126,10 +126,12 @@ static void json_is_json_whatever_the_bytes(void **state)
     json_array_end(&j);
     json_base64(&j, "c", STR("\xff\xfe\x00z"));
     json_str(&j, "d", STR("\x7f\xc2\x80\xc2\x9f\xc2\xa0"));
+    json_str(&j, "e", STR("\xc2\xad\xe2\x80\xae\xe2\x80\x8d\xf3\xa0\x81\x81\xf0\x9f\x90\x91"));
     json_object_end(&j);
     assert_string_equal(buf_cstr(&b),
                         "{\"a\":\"q\\\"\\\\\\n\\u0001\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBDok\xc3\xa4\","
-                        "\"b\":[-1,true],\"c\":\"//4Aeg==\",\"d\":\"\\u007f\\u0080\\u009f\xc2\xa0\"}");
+                        "\"b\":[-1,true],\"c\":\"//4Aeg==\",\"d\":\"\\u007f\\u0080\\u009f\xc2\xa0\","
+                        "\"e\":\"\\u00ad\\u202e\xe2\x80\x8d\\udb40\\udc41\xf0\x9f\x90\x91\"}");
     buf_free(&b);
 }
 
@@ -140,6 +142,19 @@ static void terminals_get_nothing_to_obey(void **state)
     utf8_safe(&b, STR("a\x1b[2J\n\x7f\xc2\x9b\xc2\xa0\x9b\xff\xed\xa0\x80\xf0\x9f\x90\x91\\"));
     assert_string_equal(buf_cstr(&b),
                         "a\\x1b[2J\\x0a\\x7f\\xc2\\x9b\xc2\xa0\\x9b\\xff\\xed\\xa0\\x80\xf0\x9f\x90\x91\\");
+    buf_free(&b);
+    /* Nothing that turns a name around, or is not seen; what joins emoji passes. */
+    utf8_safe(&b,
+              STR("x\xe2\x80\xaetxt.exe \xe2\x81\xa6 \xe2\x80\x8b \xd8\x9c \xef\xbb\xbf \xe2\x80\x8d \xe2\x80\x93"));
+    assert_string_equal(buf_cstr(&b),
+                        "x\\xe2\\x80\\xaetxt.exe \\xe2\\x81\\xa6 \\xe2\\x80\\x8b \\xd8\\x9c \\xef\\xbb\\xbf "
+                        "\xe2\x80\x8d \xe2\x80\x93");
+    buf_free(&b);
+    utf8_safe(
+        &b,
+        STR("\xc2\xad \xe3\x85\xa4 \xef\xbf\xb9 \xef\xb8\x80 \xef\xb8\x8f \xf3\xa0\x81\x81 \xf3\xa1\x80\x80 \xc2\xae"));
+    assert_string_equal(buf_cstr(&b), "\\xc2\\xad \\xe3\\x85\\xa4 \\xef\\xbf\\xb9 \\xef\\xb8\\x80 \xef\xb8\x8f "
+                                      "\\xf3\\xa0\\x81\\x81 \xf3\xa1\x80\x80 \xc2\xae");
     buf_free(&b);
 }
 

@@ -349,7 +349,7 @@ static bool host_policy_line(struct host *h, char **w, uint32_t line)
     }
     if (strcmp(w[0], "mount") == 0) {
         struct mount_rule *m = arena_push(h->mem, &p->mounts, &p->n_mounts, sizeof *m);
-        *m = (struct mount_rule){w[1], w[2], host_has(w, "ro"), host_origin(h, line, LAYER_FLAGS)};
+        *m = (struct mount_rule){w[1], w[2], host_has(w, "ro"), false, host_origin(h, line, LAYER_FLAGS)};
     } else if (strcmp(w[0], "storage") == 0) {
         struct storage_rule *s = arena_push(h->mem, &p->storages, &p->n_storages, sizeof *s);
         *s = (struct storage_rule){w[1], host_origin(h, line, LAYER_FLAGS)};

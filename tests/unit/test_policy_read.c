@@ -172,12 +172,12 @@ static const struct {
      "/home/u/p/f:1:18: mount '/home/u/.config/pinfold' belongs to pinfold and stays hidden in every box"},
     {"files: {storage: [/]}\n",
      "/home/u/p/f:1:19: files.storage: '/' is the whole file system; name directories below it"},
-    {"files: {mounts: [\"/a\"]}\n",
-     "/home/u/p/f:1:18: files.mounts: '/a' is not SRC:DST or SRC:DST:ro (write \\: for a colon in a path)"},
+    {"files: {mounts: [\"/a\"]}\n", "/home/u/p/f:1:18: files.mounts: '/a' is not SRC:DST, SRC:DST:ro or "
+                                    "SRC:DST:nolinks (write \\: for a colon in a path)"},
     {"files: {mounts: [\"/a:b\"]}\n",
      "/home/u/p/f:1:18: files.mounts: '/home/u/p/b' is relative; the path inside the box must be absolute"},
-    {"files: {mounts: [\"/a:/b:xx\"]}\n",
-     "/home/u/p/f:1:18: files.mounts: '/a:/b:xx' is not SRC:DST or SRC:DST:ro (write \\: for a colon in a path)"},
+    {"files: {mounts: [\"/a:/b:xx\"]}\n", "/home/u/p/f:1:18: files.mounts: '/a:/b:xx' is not SRC:DST, SRC:DST:ro or "
+                                          "SRC:DST:nolinks (write \\: for a colon in a path)"},
     {"files: {mounts: [{from: /a}]}\n",
      "/home/u/p/f:1:18: an entry of files.mounts must be SRC:DST[:ro] or {from: SRC, to: DST, read_only: true}"},
     {"files: {rw: [./.pinfold]}\n",
@@ -388,12 +388,14 @@ static void mistakes_in_flags_name_the_flag(void **state)
               "--workspace DIR");
     flags_bad((const char *const[]){"rw", "/etc/pinfold/x", NULL},
               "--rw: path '/etc/pinfold/x' belongs to pinfold and stays as it is in every box");
-    flags_bad((const char *const[]){"mount", "/a:/b:/c:/d:/e", NULL},
-              "--mount: '/a:/b:/c:/d:/e' is not SRC:DST or SRC:DST:ro (write \\: for a colon in a path)");
+    flags_bad(
+        (const char *const[]){"mount", "/a:/b:/c:/d:/e", NULL},
+        "--mount: '/a:/b:/c:/d:/e' is not SRC:DST, SRC:DST:ro or SRC:DST:nolinks (write \\: for a colon in a path)");
     flags_bad((const char *const[]){"mount", "/a:/b:ro\\", NULL},
-              "--mount: '/a:/b:ro\\' is not SRC:DST or SRC:DST:ro (write \\: for a colon in a path)");
-    flags_bad((const char *const[]){"mount", "/a\\:b:/c:zz", NULL},
-              "--mount: '/a\\:b:/c:zz' is not SRC:DST or SRC:DST:ro (write \\: for a colon in a path)");
+              "--mount: '/a:/b:ro\\' is not SRC:DST, SRC:DST:ro or SRC:DST:nolinks (write \\: for a colon in a path)");
+    flags_bad(
+        (const char *const[]){"mount", "/a\\:b:/c:zz", NULL},
+        "--mount: '/a\\:b:/c:zz' is not SRC:DST, SRC:DST:ro or SRC:DST:nolinks (write \\: for a colon in a path)");
 }
 
 static void the_table_answers_for_every_key(void **state)

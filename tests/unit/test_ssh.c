@@ -224,6 +224,9 @@ static void decisions(void **state)
     l.host = HOST;
     w = login(l);
     assert_true(decide(&rules, &b, &w).pass);
+    rules.gullible = true;
+    assert_non_null(strstr(decide(&rules, &b, &w).why, "without verifying"));
+    rules.gullible = false;
     bind_to(&b, HOST, "SESSION", 0);
     assert_non_null(strstr(decide(&rules, &b, &in).why, "twice"));
 
@@ -343,6 +346,11 @@ static void known_hosts(void **state)
                         "git.example [git.example]:2222 revoked ");
     assert_string_equal(hosts_of(known, LIST("git.example"), LIST("*:22")), "[git.example]:2222 revoked ");
     assert_string_equal(hosts_of(known, LIST("example"), NULL), "revoked ");
+    static char after[4 * SSH_MAX_HOST_KEY]; /* a line with a tab that is too long for any key hides no other */
+    memset(after, 'x', 3 * SSH_MAX_HOST_KEY + 1);
+    after[1] = '\t';
+    snprintf(after + 3 * SSH_MAX_HOST_KEY + 1, SSH_MAX_HOST_KEY - 1, "\n@revoked * " ED "\n");
+    assert_string_equal(hosts_of(after, LIST("git.example"), NULL), "revoked ");
 }
 
 /* As `ssh-keygen -H` made them of git.example, [git.example]:2222 and 203.0.113.5. */

@@ -9,6 +9,7 @@ mkdir -p "$1" || exit 1
 kit=$(realpath "$1")
 kernel() { find "$kit/root/boot" -name 'vmlinuz-*' 2>/dev/null | sort -V | tail -n 1; }
 
+exec 9>"$kit/lock" && flock 9 || exit 1 # several suites begin with this at the same time
 if [ ! -e "$kit/complete" ]; then
     package=$(apt-cache depends linux-image-amd64 2>/dev/null | sed -n 's/^ *Depends: \(linux-image-[0-9][^ ]*-amd64\)$/\1/p' | head -n 1)
     rm -rf "$kit/root" "$kit/packages"

@@ -220,6 +220,10 @@ long flock_call(struct guard *g, int fd, int operation)
         no = target_valid(g);
     if (no < 0)
         return no;
+    /* Only the caller's own open file can hold its lock. A thread that exchanges the descriptor now could lock a directory,
+       which delays other boxes' changes there until they are refused, and allows none. */
+    if (g->again)
+        return CONTINUE;
     no = try_lock(own, operation);
     if (no != -EWOULDBLOCK || (operation & LOCK_NB))
         return no;

@@ -223,6 +223,8 @@ static int rename_now(struct guard *g, const struct sys_stat *judged, unsigned f
     if (counts)
         return rename_counted(g, judged, flags);
     int no = sys_renameat2(from->dir, from->name, to->dir, to->name, flags);
+    if (no == -EXDEV && S_ISDIR(judged->mode))
+        no = move_directory(g, from, to, flags);
     if (no < 0 || (S_ISREG(judged->mode) && !exchange) || verdict_linked(g, to, to) == 0)
         return no;
     (void)sys_renameat2(to->dir, to->name, from->dir, from->name, exchange ? RENAME_EXCHANGE : RENAME_NOREPLACE);

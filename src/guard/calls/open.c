@@ -7,6 +7,7 @@
  * instead. Files of /proc are opened as described in proc.c.
  */
 #include <errno.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +23,17 @@ static int reopen_flags(int flags)
 }
 
 /*
+ * In the Landlock tier the kernel refuses every box to write in /proc. The guard alone may where it has no other way to its
+ * callers' memory (RULE_MEMORY); it must not hand that right on.
+ */
+static bool is_for_guard_alone(const struct guard *g, int fd, int flags)
+{
+    struct statfs fs;
+    return g->plan->tier && (flags & O_ACCMODE) != O_RDONLY &&
+           (sys_fstatfs(fd, &fs) < 0 || fs.f_type == PROC_SUPER_MAGIC);
+}
+
+/*
  * Installs `fd` in the caller, and closes ours before the caller continues: otherwise a program just written could not
  * be executed (ETXTBSY) and a FIFO would have one reader too many. If the caller has no free descriptor, a file created
  * for it is removed.
@@ -32,7 +44,8 @@ static long give(struct guard *g, int *fd, int flags, const struct place *create
         g->given = take_fd(fd);
         return 0;
     }
-    int no = sys_notify_install(g->notify, g->n.id, *fd, flags & O_CLOEXEC);
+    int no =
+        is_for_guard_alone(g, *fd, flags) ? -EACCES : sys_notify_install(g->notify, g->n.id, *fd, flags & O_CLOEXEC);
     *fd = close_fd(*fd);
     if (no == -EMFILE && created)
         (void)sys_unlinkat(created->dir, created->name, 0);

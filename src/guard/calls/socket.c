@@ -116,10 +116,16 @@ static int unix_table(struct guard *g, struct buf *to)
     return n < 0 ? (int)n : buf_ok(to) ? 0 : -EFBIG;
 }
 
-/* "0000: REFS PROTOCOL FLAGS TYPE STATE INODE NAME": returns what follows the inode; and whether the socket listens. */
-static struct str unix_line(struct str line, uint64_t *ret_inode, bool *ret_listens)
+struct unix_socket { /* a line of the table */
+    uint64_t inode;
+    bool listens, connected;
+    int type;
+};
+
+/* "0000: REFS PROTOCOL FLAGS TYPE STATE INODE NAME": returns what follows the inode. */
+static struct str unix_line(struct str line, struct unix_socket *ret)
 {
-    enum { FLAGS = 3, INODE = 6, LISTENS = 1 << 16 };
+    enum { FLAGS = 3, TYPE, STATE, INODE, LISTENS = 1 << 16, UNCONNECTED = 1 };
     char word[24];
     for (int at = 0; at <= INODE; at++) {
         while (line.n && line.p[0] == ' ')
@@ -130,9 +136,13 @@ static struct str unix_line(struct str line, uint64_t *ret_inode, bool *ret_list
         (void)snprintf(word, sizeof word, "%.*s", (int)n, line.p);
         line = str_skip(line, n);
         if (at == FLAGS)
-            *ret_listens = strtoul(word, NULL, 16) & LISTENS;
+            ret->listens = strtoul(word, NULL, 16) & LISTENS;
+        else if (at == TYPE)
+            ret->type = (int)strtoul(word, NULL, 16);
+        else if (at == STATE)
+            ret->connected = strtoul(word, NULL, 16) != UNCONNECTED;
     }
-    *ret_inode = strtoull(word, NULL, 10);
+    ret->inode = strtoull(word, NULL, 10);
     return str_skip(line, line.n > 0);
 }
 
@@ -149,17 +159,54 @@ static bool abstract_ours(struct guard *g, const struct address *a)
     if (unix_table(g, &table) < 0)
         others = true;
     for (struct str rest = buf_view(&table); rest.n && !others;) {
-        uint64_t inode = 0;
-        bool listens = false;
-        if (!str_eq(unix_line(str_until(&rest, '\n'), &inode, &listens), name))
+        struct unix_socket one = {0};
+        if (!str_eq(unix_line(str_until(&rest, '\n'), &one), name))
             continue;
-        if (abstract_has(g, inode))
+        if (abstract_has(g, one.inode))
             ours = true;
-        else if (listens)
+        else if (one.listens)
             others = true;
     }
     buf_free(&table);
     return ours && !others;
+}
+
+/* ---- the caller's socket ---- */
+
+/* Where it cannot be had: one like it, if it is a Unix socket without name and peer. -EPERM: anything else. */
+static int socket_like(struct guard *g, int fd)
+{
+    struct buf table = BUF(UNIX_TABLE);
+    uint64_t inode;
+    int type = 0, no = again_inode(g, fd, &inode);
+    if (no == 0)
+        no = unix_table(g, &table);
+    for (struct str rest = buf_view(&table); no == 0 && rest.n && !type;) {
+        struct unix_socket one = {0};
+        struct str name = unix_line(str_until(&rest, '\n'), &one);
+        if (one.inode == inode && !name.n && !one.listens && !one.connected)
+            type = one.type;
+    }
+    buf_free(&table);
+    return no < 0 ? no : type ? again_socket(g, fd, type) : -EPERM;
+}
+
+static int caller_socket(struct guard *g, int fd)
+{
+    int own = target_fd(g, fd);
+    if (own < 0 || !g->again)
+        return own;
+    (void)sys_close(own);
+    return socket_like(g, fd);
+}
+
+/* After a call on it that succeeded. */
+static long socket_back(struct guard *g, int fd, int own, long r)
+{
+    if (!g->again || (r != 0 && r != -EINPROGRESS))
+        return r;
+    int no = again_hand_over(g, fd, own);
+    return no < 0 ? no : r;
 }
 
 /* ---- bind ---- */
@@ -236,16 +283,16 @@ static int bind_path(struct guard *g, int fd, const struct address *a)
 long bind_call(struct guard *g, int fd, uint64_t address, uint32_t n)
 {
     struct address a;
-    auto_fd int own = target_fd(g, fd);
+    auto_fd int own = caller_socket(g, fd);
     int no = own < 0 ? own : address_of(g, own, address, n, &a);
     if (no < 0)
         return no;
     if (a.path)
-        return bind_path(g, own, &a);
+        return socket_back(g, fd, own, bind_path(g, own, &a));
     no = sys_bind(own, a.bytes, a.n);
     if (no == 0 && a.local)
         bound_abstract(g, own);
-    return no;
+    return socket_back(g, fd, own, no);
 }
 
 /* ---- connect ---- */
@@ -370,19 +417,19 @@ static long connect_done(long r)
 long connect_call(struct guard *g, int fd, uint64_t address, uint32_t n)
 {
     struct address a;
-    auto_fd int own = target_fd(g, fd);
+    auto_fd int own = caller_socket(g, fd);
     int no = own < 0 ? own : address_of(g, own, address, n, &a);
     if (no < 0)
         return no;
     if (a.path)
-        return connect_done(connect_path(g, own, &a));
+        return connect_done(socket_back(g, fd, own, connect_path(g, own, &a)));
     if (a.abstract && !(g->plan->namespaces & NEW_NETWORK) && !abstract_ours(g, &a)) {
         char name[128] = "@";
         memcpy(name + 1, a.un.sun_path + 1, a.n - PATH_AT - 1);
         return deny(g, DENIAL_CONNECT, NULL, (struct str){name, a.n - PATH_AT},
                     "a socket that was not made in this box");
     }
-    return connect_done(connect_now(g, own, &a));
+    return connect_done(socket_back(g, fd, own, connect_now(g, own, &a)));
 }
 
 /* ---- pairs ---- */

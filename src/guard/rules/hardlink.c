@@ -110,7 +110,8 @@ bool hardlink_foreign(struct guard *g, const struct object *o)
     if (o->st.links < 2 || S_ISDIR(o->st.mode))
         return false;
     const struct rule *decider = rules_decider(&g->rules, object_path(o));
-    return ((decider && decider->said->kind == GUARD_RULE_ROOT) || !mount_ours(g, o->st.mount)) &&
+    return ((decider && decider->said->kind == GUARD_RULE_ROOT && !(decider->said->flags & GUARD_RULE_LAYERED)) ||
+            !mount_ours(g, o->st.mount)) &&
            !links_own(g, &o->st);
 }
 
@@ -228,8 +229,7 @@ static int copy_content(struct guard *g, int from, int to, uint64_t size)
     return sys_ftruncate(to, (int64_t)size);
 }
 
-/* Copies extended attributes, including access lists; not those that need a privilege. */
-static void copy_attributes(int from, int to, unsigned mode)
+void hardlink_attributes(int from, int to, unsigned mode)
 {
     char path[12], *names = malloc(2 * (64u << 10)), *value = names ? names + (64u << 10) : NULL;
     long n = names ? sys_call(SYS_listxattr, decimal(path, from), names, 64u << 10, 0, 0, 0) : 0;
@@ -260,7 +260,7 @@ static int copy_metadata(const struct object *o, int to)
     no = sys_fchmod(to, mode);
     if (no < 0)
         return no;
-    copy_attributes(o->fd, to, mode);
+    hardlink_attributes(o->fd, to, mode);
     return sys_utimensat(to, NULL, times, 0);
 }
 

@@ -8,6 +8,7 @@
 #include "guard/rules/judge.h"
 #include <errno.h>
 #include <stdint.h>
+#include "git/gitconfig.h"
 
 /* ---- names ---- */
 
@@ -92,11 +93,8 @@ static int add_any_depth(struct rules *all, struct rule **list, size_t *n, const
 
 bool rules_is_marker(struct str name)
 {
-    static const char *const other[] = {".hg", ".jj", ".sl", ".svn", ".bzr", "_darcs", ".pijul", ".fslckout"};
-    if (fold_eq(name, STR(".git")))
-        return true;
-    for (size_t i = 0; i < sizeof other / sizeof *other; i++)
-        if (fold_eq(name, str_of(other[i])))
+    for (size_t i = 0; repository_markers[i]; i++)
+        if (fold_eq(name, str_of(repository_markers[i])))
             return true;
     return false;
 }
@@ -143,6 +141,8 @@ static int add_name(struct rules *all, const struct guard_rule *said, uint32_t i
         return no;
     for (size_t i = 0; i < all->n_roots; i++) {
         struct str root = all->roots[i].path;
+        if (all->roots[i].said->flags & GUARD_RULE_LAYERED && !(said->flags & GUARD_RULE_ALWAYS))
+            continue;
         const char *whole = arena_printf(mem, "%.*s/%.*s", root.n == 1 ? 0 : (int)root.n, root.p, (int)text.n, text.p);
         if (!whole || !add(&all->guarded, &all->n_guarded, said, index, str_of(whole), mem))
             return -ENOMEM;
@@ -278,6 +278,12 @@ static bool is_kept(const struct rule *decider)
     return decided_by(decider, GUARD_RULE_PRIVATE) && decider->said->flags & GUARD_RULE_KEPT;
 }
 
+/* The workspace of a box with a copy-on-write layer. */
+static bool is_layered(const struct rule *decider)
+{
+    return decided_by(decider, GUARD_RULE_ROOT) && decider->said->flags & GUARD_RULE_LAYERED;
+}
+
 struct str rules_root(const struct rules *r, struct str path)
 {
     const struct rule *decider = rules_decider(r, path);
@@ -289,13 +295,14 @@ struct str rules_root(const struct rules *r, struct str path)
 
 bool rules_private(const struct rules *r, struct str path)
 {
-    return decided_by(rules_decider(r, path), GUARD_RULE_PRIVATE);
+    const struct rule *decider = rules_decider(r, path);
+    return decided_by(decider, GUARD_RULE_PRIVATE) || is_layered(decider);
 }
 
 bool rules_free(const struct rules *r, struct str path)
 {
     const struct rule *decider = rules_decider(r, path);
-    return decided_by(decider, GUARD_RULE_PRIVATE) && !is_kept(decider);
+    return (decided_by(decider, GUARD_RULE_PRIVATE) && !is_kept(decider)) || is_layered(decider);
 }
 
 /* `inside`: about contents of the directory `path`, otherwise the name itself. It permits, so it compares bytes. */
@@ -337,18 +344,22 @@ static bool is_repository_name(const struct rule *r)
     return false;
 }
 
-/* In foreign code any-depth names do not apply, except those of repositories and of the policy's own rules. */
-static bool holds_in(const struct rule *r, bool foreign)
-{
-    return !foreign || is_repository_name(r) || (r->said->flags & GUARD_RULE_ALWAYS);
-}
-
 /* Whether any-depth names apply in `path`, and from which offset on: from the outermost writable tree, so that a tree
    inside a tree does not cut a name in two. A kept tree is like foreign code. */
 struct scope {
     size_t from; /* start of the relevant part of the path */
-    bool none, foreign, kept;
+    bool none, foreign, kept, layered;
 };
+
+/* In foreign code any-depth names do not apply, except those of repositories and of the policy's own rules; behind a
+   layer only the latter do: the others wait for apply. */
+static bool holds_in(const struct rule *r, const struct scope *s)
+{
+    if (s->layered || s->foreign)
+        return r->said->flags & GUARD_RULE_ALWAYS || (!s->layered && is_repository_name(r));
+    return true;
+}
+
 static struct scope scope_under(const struct rules *r, struct str path, const struct rule *decider)
 {
     const struct rule *root = NULL;
@@ -361,6 +372,7 @@ static struct scope scope_under(const struct rules *r, struct str path, const st
         return (struct scope){.none = true};
     struct scope s = {.from = root->path.n == 1 ? 0 : root->path.n};
     s.foreign = rules_foreign(str_skip(path, s.from));
+    s.layered = is_layered(decider);
     return s;
 }
 static struct scope scope_of(const struct rules *r, struct str path)
@@ -393,9 +405,8 @@ static bool run_match(const struct rule *r, struct str path, size_t at, size_t *
 static bool guarded_from(const struct rule *r, struct str path, size_t here, struct scope s, size_t *ret_end)
 {
     size_t from = s.from;
-    return r->any_depth && holds_in(r, s.foreign) && starts_at(r, path, &from) &&
-           (r->direct ? here == from : here >= from) && run_match(r, path, here, ret_end) &&
-           (*ret_end == path.n || (r->said->flags & GUARD_RULE_DIRECTORY));
+    return r->any_depth && holds_in(r, &s) && starts_at(r, path, &from) && (r->direct ? here == from : here >= from) &&
+           run_match(r, path, here, ret_end) && (*ret_end == path.n || (r->said->flags & GUARD_RULE_DIRECTORY));
 }
 
 /* Of several rules for a path the strictest applies, so that an additional one never guards less: first those of every
@@ -504,9 +515,7 @@ static size_t prefix_run(const struct rule *r, struct str path, size_t from)
 static size_t prefix_of(const struct rule *r, struct str path, struct scope s)
 {
     size_t from = s.from;
-    return r->n_parts < 2 || s.none || !holds_in(r, s.foreign) || !starts_at(r, path, &from)
-               ? 0
-               : prefix_run(r, path, from);
+    return r->n_parts < 2 || s.none || !holds_in(r, &s) || !starts_at(r, path, &from) ? 0 : prefix_run(r, path, from);
 }
 
 static bool below_path(const struct rule *one, struct str path, struct str *ret_rest)
@@ -594,7 +603,7 @@ static bool rooted_begin(const struct rules *r, struct str path, struct rooted *
     struct scope s = scope_of(r, path);
     w->begun = true;
     w->directory = (struct str){path.p, s.from};
-    return !s.none && !s.kept;
+    return !s.none && !s.kept && !s.layered;
 }
 
 /* The next name of the list that `path` contains, or (below) whose beginning it ends in, in a directory above it. */
@@ -672,7 +681,7 @@ const struct rule *rules_crossing(const struct rules *r, struct str from, struct
         a.foreign = foreign_code(str_skip(from, a.from), true);
     if (!b.none && !b.kept)
         b.foreign = foreign_code(str_skip(to, b.from), true);
-    if (b.none || (!a.none && a.foreign <= b.foreign))
+    if (b.none || b.layered || (!a.none && !a.layered && a.foreign <= b.foreign))
         return NULL; /* the rules at the old place have refused the same names */
     for (size_t i = 0; i < r->n_guarded; i++)
         if (r->guarded[i].any_depth)

@@ -92,8 +92,9 @@ const struct rule *rules_pinned(const struct rules *r, struct str path);
 bool rules_later(const struct rules *r, struct str part);
 /* Whether something new at `path` may bring along names that a rule guards, hides or depends on. */
 bool rules_counts(const struct rules *r, struct str path);
+/* In a tree of the box's own, or behind its layer. */
 bool rules_private(const struct rules *r, struct str path);
-/* In a private tree that is not visible outside: guarded names do not apply. */
+/* In a private tree that is not visible outside, or behind a layer: guarded names do not apply. */
 bool rules_free(const struct rules *r, struct str path);
 const struct rule *rules_socket(const struct rules *r, struct str path);
 /* The innermost writable or kept tree around `path`, "" if none: guarded names apply there, so any case of letters. */

@@ -56,28 +56,43 @@ static bool is_outside(const struct guard *g, struct str path)
     return rules_root(&g->rules, path).n == 0; /* protected or hidden, perhaps in a writable tree */
 }
 
-/* Returns the error that a mount would give, if there is one; `fd` is the object, or the directory with the name. Not
-   reported as a denial: programs try this all the time. */
-static int outside(struct guard *g, enum denial_action action, int fd, struct str path)
+/* The error that a mount would give, if there is one; `fd` is the object, or the directory with the name. */
+static int outside_error(struct guard *g, enum denial_action action, int fd, struct str path)
 {
     struct statfs fs;
-    deny_built(g, action, path);
     if (sys_fstatfs(fd, &fs) == 0 && (fs.f_flags & ST_RDONLY))
         return -EROFS;
     return g->ours ? deny(g, action, NULL, path, "it is outside the paths the box can write") : -EACCES;
 }
 
-/* The same for a name that may not exist: what does not exist cannot be removed or moved. */
-static int outside_at(struct guard *g, enum denial_action action, const struct place *p)
+/* The same, and tells of it. No denial: programs try this all the time. */
+static int outside(struct guard *g, enum denial_action action, int fd, struct str path)
+{
+    deny_built(g, action, path);
+    return outside_error(g, action, fd, path);
+}
+
+static bool name_taken(const struct place *p)
 {
     struct sys_stat st;
     char name[NAME_MAX + 2];
-    int no = outside(g, action, p->dir, place_path(p));
-    if (no == -EROFS)
-        return no;
     memcpy(name, p->name, p->name_n);
     name[p->name_n] = 0;
-    return sys_stat_at(p->dir, name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st) == -ENOENT ? -ENOENT : no;
+    return sys_stat_at(p->dir, name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st) != -ENOENT;
+}
+
+/* For a new name. One that exists is opened as it is (">/dev/null"), or the caller learns that it exists. */
+static int outside_new(struct guard *g, const struct place *p)
+{
+    return (name_taken(p) ? outside_error : outside)(g, DENIAL_CREATE, p->dir, place_path(p));
+}
+
+/* For a name that goes: what does not exist cannot be removed or moved. */
+static int outside_at(struct guard *g, enum denial_action action, const struct place *p)
+{
+    const bool there = name_taken(p);
+    int no = (there ? outside : outside_error)(g, action, p->dir, place_path(p));
+    return there || no == -EROFS ? no : -ENOENT;
 }
 
 /* Whether `action` on the object is outside. Exempt are files of /proc and devices, whose content is not stored (only
@@ -348,7 +363,7 @@ int verdict_make(struct guard *g, const struct place *p, enum made made)
     if (rule && !g->point && !(rule_is_git_hooks(rule) && is_hook_sample(path, end, made)))
         return deny(g, DENIAL_CREATE, rule, path, reason(rule));
     if (is_outside(g, path))
-        return outside(g, DENIAL_CREATE, p->dir, path);
+        return outside_new(g, p);
     if (reserved(path))
         return deny(g, DENIAL_CREATE, NULL, path, "a name that belongs to pinfold");
     if (is_option_ref(g, path))
@@ -360,6 +375,9 @@ int verdict_make(struct guard *g, const struct place *p, enum made made)
         ((rule = rules_below(&g->rules, path, &at, &rest)) || (rule = rules_pinned(&g->rules, path)) ||
          (rule = rules_pattern_prefix(&g->rules, path, true))))
         return deny(g, DENIAL_LINK, rule, path, "a link in place of a directory that contains a guarded name");
+    if (made == MADE_LINK && (rule = rules_decider(&g->rules, path)) && rule->said->kind == GUARD_RULE_ROOT &&
+        rule->said->flags & GUARD_RULE_NO_LINKS)
+        return deny(g, DENIAL_LINK, NULL, path, "a link in a directory that programs outside of the box use, too");
     struct rooted w = {0};
     if (made == MADE_LINK && (rule = reporoot_below(g, path, &w)))
         return deny(g, DENIAL_LINK, rule, path, "a link in place of a directory that contains a guarded name");

@@ -4,7 +4,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "sys/remove.h"
 #include "mcp/mcp.h"
 #include "sys/file.h"
 
@@ -141,15 +141,6 @@ char *directory_state(const char *instance, const char *name, bool make)
     return strdup(path);
 }
 
-static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *at)
-{
-    (void)st;
-    (void)kind;
-    (void)at;
-    (void)remove(path);
-    return 0;
-}
-
 char *directory_store(void)
 {
     char *path = directory_state(".", NULL, false);
@@ -162,7 +153,7 @@ void directory_forget(const char *instance)
 {
     char *path = directory_state(instance, NULL, false);
     if (path)
-        (void)nftw(path, remove_one, 32, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+        remove_tree(AT_FDCWD, path);
     free(path);
 }
 

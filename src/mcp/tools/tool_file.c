@@ -362,7 +362,7 @@ static void glob_work(struct mcp_job *j)
             json_array_end(&search.w);
             json_bool(&search.w, "truncated", search.found > MAX_FOUND || search.looks > MAX_LOOKS);
             json_object_end(&search.w);
-            if (search.found > MAX_FOUND || search.looks > MAX_LOOKS)
+            if (!j->failed && (search.found > MAX_FOUND || search.looks > MAX_LOOKS))
                 buf_text(&j->text, "[there is more; narrow the pattern]\n");
             if (!search.found && !j->failed)
                 buf_text(&j->text, "[no matches]");

@@ -191,7 +191,8 @@ static void start_session(struct mcp_job *j)
                                         .scope = scope,
                                         .say = say,
                                         .say_ctx = j,
-                                        .recreate = json_is_true(json_object_get(j->arguments, "recreate"))};
+                                        .recreate = json_is_true(json_object_get(j->arguments, "recreate")),
+                                        .cow = json_is_true(json_object_get(j->arguments, "cow")) ? "" : NULL};
     int r = pinfold_session_ensure(policy, &o, &s, &error);
     if (own)
         pinfold_policy_free(policy);
@@ -496,6 +497,7 @@ static const struct tool_argument start_arguments[] = {
     SESSION_ARGUMENT,
     {"options", ARGUMENT_OPTIONS_BRIEF, .help = "Options of the policy for this session, as of the tool 'run'."},
     {"recreate", ARGUMENT_SWITCH, .help = "Stop and recreate a session of that name that has other options."},
+    {"cow", ARGUMENT_SWITCH, .help = "Put changes to the workspace in a layer, which the user looks at and applies."},
     {0}};
 static const struct tool_argument name_arguments[] = {SESSION_ARGUMENT, {0}};
 static const struct tool_argument no_arguments[] = {{0}};

@@ -124,7 +124,7 @@ bool job_ask(const struct mcp_job *j, const char *question, uint32_t patience_ms
 void job_fail(struct mcp_job *j, const char *format, ...)
 {
     va_list args;
-    j->failed = true;
+    j->failed = j->words_alone = true;
     buf_free(&j->structured);
     buf_free(&j->text);
     va_start(args, format);
@@ -191,7 +191,7 @@ int job_finish(struct mcp_job *j)
         json_object_end(&w);
     }
     json_array_end(&w);
-    if (j->structured.n && buf_ok(&j->structured))
+    if (j->structured.n && buf_ok(&j->structured) && !j->words_alone)
         json_raw(&w, "structuredContent", buf_view(&j->structured));
     json_bool(&w, "isError", j->failed);
     json_object_end(&w);

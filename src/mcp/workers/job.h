@@ -43,6 +43,7 @@ struct mcp_job {
     const char *client;    /* owner of the sessions; one for stdio, an HTTP session's id */
     bool can_ask;          /* the client can ask the user */
     bool failed;           /* the result is an error that the model should see */
+    bool words_alone;      /* `text` says why, whatever `structured` has: it may be no whole value */
     bool keeps;            /* it concerns a box that stays */
     int fault;             /* a JSON-RPC error code: there is no result, `text` is the reason; 0: none */
     bool bare;             /* `structured` is the whole result, not that of a tool */

@@ -115,6 +115,7 @@ static int collect_mount(struct making *m, const struct mount_rule *rule)
     if (!p || !mount)
         return no_memory(m);
     p->mount = true;
+    p->no_links = rule->no_links;
     p->dst = seen_inside(m, around, to->real);
     p->parent = seen_inside(m, around, to->parent);
     p->dst_type = (uint8_t)to->type;
@@ -266,6 +267,8 @@ static int collect_fixed(struct making *m, const struct path_rule *rule)
         return no_memory(m);
     p->builtin = origin_is_builtin(m->policy, rule->origin);
     p->closed = p->builtin && strcmp(m->policy->origins[rule->origin].file, OWN_ORIGIN) == 0;
+    p->parts = rule->parts;
+    p->once = rule->once;
     p->inside = m->n_mounts && mount_above(m, rule->path);
     if (f->type == PATH_UNREADABLE && rule->access == PATH_HIDE && (f->no == EACCES || f->no == EPERM)) {
         /* Below a directory that this caller may not search: that directory stays closed. */
@@ -426,6 +429,8 @@ static int check_closed(struct making *m)
             bool opens = writes || p->kind == PLACE_RO || p->kind == PLACE_SOCKET;
             if (!(own->kind == PLACE_HIDE ? opens : writes) || !(p->said || p->workspace) || (p->builtin && !writes) ||
                 !path_at_or_below(p->src, own->src))
+                continue;
+            if (own->parts && p->mount && path_below(p->src, own->src) && !path_at_or_below(p->dst, own->src))
                 continue;
             return err_say(m->e, ERR_REFUSED, "%s (%s): %s stays closed to every box", p->src, origin_of(m, p->origin),
                            own->why ? own->why : OWN_ORIGIN);

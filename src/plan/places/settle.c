@@ -117,6 +117,8 @@ static int attach(struct settling *s, struct plan_place *p, struct plan_place *a
     /* In a private tree everything is free, including sockets; a tree of the host's there is not. */
     else if (r == 0 && (p->under_writable || around->region == REGION_PRIVATE || around->region == REGION_HIDDEN))
         r = add_guard(m, GUARD_RULE_PROTECT, p->dst, p->origin);
+    if (r == 0 && writable && p->no_links && m->guards[m->n_guards - 1].kind == GUARD_RULE_ROOT)
+        m->guards[m->n_guards - 1].flags |= GUARD_RULE_NO_LINKS;
     if (r == 0 && p->under_writable && around->src)
         r = add_pins(m, around, p->dst, p->origin);
     enter(s, p, writable ? REGION_WRITABLE : REGION_READ_ONLY);
@@ -152,7 +154,8 @@ static const char *why_no_layer(const struct settling *s, const struct plan_plac
     return NULL;
 }
 
-/* An overlay over the workspace, to the guard a writable tree like any other: what it hides and protects there is by name. */
+/* An overlay over the workspace: to the guard a writable tree in which the policy's own rules hold. What only guards the
+   host against programs that run by themselves waits for apply. */
 static int settle_layered(struct settling *s, struct plan_place *p, struct plan_place *around)
 {
     struct making *m = s->m;
@@ -165,6 +168,8 @@ static int settle_layered(struct settling *s, struct plan_place *p, struct plan_
     if (around->region == REGION_HIDDEN)
         around->opened = true;
     int r = p->upper ? add_guard(m, GUARD_RULE_ROOT, p->dst, p->origin) : no_memory(m);
+    if (r == 0)
+        m->guards[m->n_guards - 1].flags |= GUARD_RULE_LAYERED;
     if (r == 0 && p->under_writable && around->src)
         r = add_pins(m, around, p->dst, p->origin);
     enter(s, p, REGION_WRITABLE);
@@ -199,6 +204,8 @@ static int check_layer(struct making *m)
 static int open_hole(struct settling *s, struct plan_place *p, struct plan_place *around, bool writable)
 {
     int r = add_guard(s->m, writable ? GUARD_RULE_ROOT : GUARD_RULE_PROTECT, p->dst, p->origin);
+    if (r == 0 && writable && p->no_links)
+        s->m->guards[s->m->n_guards - 1].flags |= GUARD_RULE_NO_LINKS;
     if (r == 0 && p->type == PATH_DIR) /* as a mount point, which cannot be renamed */
         r = add_guard(s->m, GUARD_RULE_PIN, p->dst, p->origin);
     if (r == 0)
@@ -289,7 +296,7 @@ static int hide_by_guard(struct settling *s, struct plan_place *p, struct plan_p
         enter(s, p, REGION_HIDDEN); /* its pattern has its own rule */
         return 0;
     }
-    if (p->match && !s->unmade) {
+    if ((p->match || (p->once && p->type == PATH_FILE)) && !s->unmade) {
         p->act = ACT_DENY;
         r = add_guard(m, GUARD_RULE_PROTECT, p->dst, p->origin);
     } else {

@@ -43,12 +43,15 @@ enum key_tighten {
       "Do not let PATH be changed, replaced or created, even in a writable directory.")                                \
     X(CACHE, "files.cache", "cache", "PATH", TYPE_PATHS, NULL, true, true, TIGHTEN_PATH,                               \
       "Give PATH a private writable layer per project; the host's files are never changed.")                           \
-    X(MOUNTS, "files.mounts", "mount", "SRC:DST[:ro]", TYPE_MOUNTS, NULL, true, true, TIGHTEN_NEVER,                   \
+    X(MOUNTS, "files.mounts", "mount", "SRC:DST[:ro|:nolinks]", TYPE_MOUNTS, NULL, true, true, TIGHTEN_NEVER,          \
       "Show the host's SRC at DST inside.")                                                                            \
     X(STORAGE, "files.storage", "storage", "PATH", TYPE_PATHS, NULL, true, true, TIGHTEN_NEVER,                        \
       "Keep what is written to PATH until the session is removed; without a session it is private to the run.")        \
     X(EXPAND, "files.expand", "expand", "WHEN", TYPE_CHOICE, "never|start", false, true, TIGHTEN_RANK,                 \
       "Find any-depth names once at the start instead of checking every open (misses files created later).")           \
+    X(ENV_FILES, "files.env_files", "env-files", NULL, TYPE_BOOL, NULL, false, false, TIGHTEN_FALSE,                   \
+      "Let the command read .env, .env.local and .env.*.local at the top of the workspace, which are hidden "          \
+      "otherwise.")                                                                                                    \
     X(GUARD, "guard", "guard", "MODE", TYPE_CHOICE, "strict|existing|off", false, true, TIGHTEN_RANK,                  \
       "Which guarded names are protected: also those that do not exist yet, existing ones only, or none.")             \
     X(GUARD_ROOT, "guard_names.root", NULL, "NAME", TYPE_GUARDS, NULL, true, true, TIGHTEN_ADD,                        \

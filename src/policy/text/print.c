@@ -129,7 +129,7 @@ static void put_paths(const struct printer *w, struct heading *h, enum path_acce
     for (size_t i = 0; i < w->p->n_paths; i++) {
         const struct path_rule *r = &w->p->paths[i];
         auto_buf struct buf text = BUF(4 * MAX_PATH_TEXT);
-        if (r->access != access || same(w->p->origins[r->origin].file, OWN_ORIGIN))
+        if (r->access != access || policy_is_found(w->p, r->origin))
             continue;
         bool optional = r->optional && (access == PATH_RW || access == PATH_RO);
         path_text(w, r, &text);
@@ -152,6 +152,10 @@ static void put_files(const struct printer *w)
     put_paths(w, &h, PATH_HIDE, "hide");
     put_paths(w, &h, PATH_PROTECT, "protect");
     put_paths(w, &h, PATH_CACHE, "cache");
+    if (w->p->env_files) {
+        buf_text(w->out, h.section_said ? "  env_files: true\n" : "files:\n  env_files: true\n");
+        h.section_said = true;
+    }
     h.list = "mounts";
     h.list_said = false;
     for (size_t i = 0; i < w->p->n_mounts; i++) {
@@ -164,7 +168,8 @@ static void put_files(const struct printer *w)
         put_quoted(w->out, buf_view(&from));
         buf_text(w->out, ", to: ");
         put_quoted(w->out, buf_view(&to));
-        buf_text(w->out, r->read_only ? ", read_only: true}" : "}");
+        buf_text(w->out, r->read_only ? ", read_only: true" : "");
+        buf_text(w->out, r->no_links ? ", no_links: true}" : "}");
         end_line(w, r->origin);
     }
     h.list = "storage";
@@ -537,7 +542,8 @@ static bool equal_lists(const struct policy *a, const struct policy *b)
         return false;
     for (size_t i = 0; i < a->n_mounts; i++) {
         const struct mount_rule *x = &a->mounts[i], *y = &b->mounts[i];
-        if (!same(x->from, y->from) || !same(x->to, y->to) || x->read_only != y->read_only)
+        if (!same(x->from, y->from) || !same(x->to, y->to) || x->read_only != y->read_only ||
+            x->no_links != y->no_links)
             return false;
     }
     for (size_t i = 0; i < a->n_storages; i++) {
@@ -579,13 +585,13 @@ bool policy_equal(const struct policy *a, const struct policy *b)
     }
     return same(a->workspace, b->workspace) && a->workspace_read_only == b->workspace_read_only && equal_paths(a, b) &&
            equal_lists(a, b) && a->guard == b->guard && a->everyday == b->everyday && a->expand == b->expand &&
-           a->net == b->net && a->net_catch == b->net_catch && a->net_ask == b->net_ask &&
-           a->net_ask_ms == b->net_ask_ms && a->ssh_confirm == b->ssh_confirm && a->user == b->user &&
-           a->uid == b->uid && a->gid == b->gid && a->tty == b->tty && same(a->engine, b->engine) &&
-           same(a->image, b->image) && same(a->hostname, b->hostname) && same(a->vm_kernel, b->vm_kernel) &&
-           same(a->vm_modules, b->vm_modules) && a->seatbelt_base == b->seatbelt_base &&
-           same(a->seatbelt_file, b->seatbelt_file) && a->pull == b->pull && same(a->platform, b->platform) &&
-           same(a->runtime, b->runtime) && same(a->docker_host, b->docker_host) &&
+           a->env_files == b->env_files && a->net == b->net && a->net_catch == b->net_catch &&
+           a->net_ask == b->net_ask && a->net_ask_ms == b->net_ask_ms && a->ssh_confirm == b->ssh_confirm &&
+           a->user == b->user && a->uid == b->uid && a->gid == b->gid && a->tty == b->tty &&
+           same(a->engine, b->engine) && same(a->image, b->image) && same(a->hostname, b->hostname) &&
+           same(a->vm_kernel, b->vm_kernel) && same(a->vm_modules, b->vm_modules) &&
+           a->seatbelt_base == b->seatbelt_base && same(a->seatbelt_file, b->seatbelt_file) && a->pull == b->pull &&
+           same(a->platform, b->platform) && same(a->runtime, b->runtime) && same(a->docker_host, b->docker_host) &&
            same(a->docker_context, b->docker_context) && a->allow_nested_userns == b->allow_nested_userns &&
            a->unsandboxed_fallback == b->unsandboxed_fallback && a->may_lose == b->may_lose &&
            a->must_have == b->must_have;

@@ -406,7 +406,7 @@ static int plain_colons(struct arena *mem, struct str *s)
     return 0;
 }
 
-/* Parses "SRC:DST", "SRC:DST:ro", "SRC:DST:rw"; a colon in a path is written \: */
+/* Parses "SRC:DST", "SRC:DST:ro", "SRC:DST:rw", "SRC:DST:nolinks"; a colon in a path is written \: */
 static int split_mount(struct str text, struct said *s, struct err *e)
 {
     struct str part[3] = {{"", 0}, {"", 0}, {"", 0}};
@@ -421,21 +421,23 @@ static int split_mount(struct str text, struct said *s, struct err *e)
         from = i + 1;
     }
     bool ro = n == 3 && str_is(part[2], "ro");
-    if (n < 2 || n > 3 || (n == 3 && !ro && !str_is(part[2], "rw")))
-        return err_say(e, ERR_POLICY, "'%.*s' is not SRC:DST or SRC:DST:ro (write \\: for a colon in a path)",
+    bool no_links = n == 3 && str_is(part[2], "nolinks");
+    if (n < 2 || n > 3 || (n == 3 && !ro && !no_links && !str_is(part[2], "rw")))
+        return err_say(e, ERR_POLICY,
+                       "'%.*s' is not SRC:DST, SRC:DST:ro or SRC:DST:nolinks (write \\: for a colon in a path)",
                        STR_SAID(text));
     s->a = part[0];
     s->b = part[1];
-    s->bits = ro ? SAID_READ_ONLY : 0;
+    s->bits = ro ? SAID_READ_ONLY : no_links ? SAID_NO_LINKS : 0;
     return 0;
 }
 
 static int read_mount(const struct source *src, const struct node *n)
 {
-    static const char *const names[] = {"from", "to", "read_only", NULL};
-    const struct node *field[3];
+    static const char *const names[] = {"from", "to", "read_only", "no_links", NULL};
+    const struct node *field[4];
     struct said s = said_at(KEY_MOUNTS, n, n->text);
-    bool ro;
+    bool ro, no_links;
     int r;
 
     if (n->kind == NODE_SCALAR) {
@@ -452,11 +454,13 @@ static int read_mount(const struct source *src, const struct node *n)
                       "an entry of files.mounts must be SRC:DST[:ro] or {from: SRC, to: DST, read_only: true}");
     if (r == 0)
         r = read_bool(src, KEY_MOUNTS, "read_only", field[2], &ro);
+    if (r == 0)
+        r = read_bool(src, KEY_MOUNTS, "no_links", field[3], &no_links);
     if (r < 0)
         return r;
     s.a = field[0]->text;
     s.b = field[1]->text;
-    s.bits = ro ? SAID_READ_ONLY : 0;
+    s.bits = (ro ? SAID_READ_ONLY : 0) | (no_links ? SAID_NO_LINKS : 0);
     return said_add(src, s);
 }
 

@@ -7,8 +7,8 @@
  *         box0-apart0 ...     directories that lie in shared ones and stay in the layer
  *         lock, live          held while things are copied; while a box runs
  *
- * Not in pinfold's own state, of which nothing can be mounted, and not moved by XDG_STATE_HOME: profile base hides it from boxes by
- * this name.
+ * Not in pinfold's own state, of which nothing can be mounted, and not moved by XDG_STATE_HOME. Every policy hides it but for what
+ * is mounted (policy/own_files.c).
  */
 #include "run/agent/agent_start.h"
 
@@ -41,7 +41,7 @@ struct starting {
     const char *slug;                  /* of that directory, as agents name its sessions; NULL: too long */
     const char *host[AGENT_LAYERS_MAX], *box[AGENT_LAYERS_MAX]; /* the agent's directories outside and inside */
     const char *layer;                                          /* pinfold-agents/NAME/PROJECT */
-    bool fresh, look_only;
+    bool fresh, look_only, layered;
     int live;
     struct pinfold_option *options;
     size_t n_options;
@@ -283,7 +283,8 @@ static int share(struct starting *s, size_t i, struct err *e)
         int r = !path ? -ENOMEM : s->look_only ? 0 : shared_there(path, dir, e);
         if (r < 0)
             return r;
-        mount(s, path, arena_printf(s->mem, "%s/%.*s", s->box[i], (int)(length - dir), name));
+        /* The agent outside reads and writes there: a link would lead it to any file of the user's. */
+        mount(s, path, arena_printf(s->mem, "%s/%.*s%s", s->box[i], (int)(length - dir), name, dir ? ":nolinks" : ""));
         buf_printf(&s->shared, "%s%s/%.*s", s->shared.n ? ", " : "", l->at, (int)(length - dir), name);
         if ((one = arena_push(s->mem, &places, &n, sizeof *one)))
             *one = name;
@@ -367,6 +368,22 @@ static void judge_login(struct starting *s, size_t i, const struct agent_kept *f
 
 /* ---- begin ---- */
 
+/* Files with keys that the box gets whole, and that the host has. */
+static void put_secrets(const struct starting *s, struct buf *to, const char *before, const char *between,
+                        const char *end)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < s->agent.start.n_layers; i++) {
+        for (size_t k = 0; k < s->agent.start.layers[i].n_files; k++) {
+            const struct agent_kept *f = &s->agent.start.layers[i].files[k];
+            const char *path = f->secret ? host_file(s, i, f) : NULL;
+            if (path && access(path, F_OK) == 0)
+                buf_printf(to, "%s%s", n++ ? between : before, path);
+        }
+    }
+    buf_text(to, n ? end : "");
+}
+
 static void tell_about(struct starting *s)
 {
     const struct agent_start *st = &s->agent.start;
@@ -383,6 +400,7 @@ static void tell_about(struct starting *s)
             buf_printf(&s->about, "%s%s", k ? ", " : "", st->layers[i].files[k].name);
         buf_printf(&s->about, "\n            what boxes change of them stays in %s/box%zu\n", s->layer, i);
     }
+    put_secrets(s, &s->about, "Keys        as they are: ", ", ", "\n");
     buf_printf(&s->about, "Shared      %s\n",
                s->shared.n ? buf_cstr(&s->shared) : "nothing; sessions stay in the layer");
 }
@@ -390,16 +408,19 @@ static void tell_about(struct starting *s)
 static const char *first_lines(struct starting *s)
 {
     auto_buf struct buf b = BUF(8192);
-    buf_printf(&b, "may write: %s%s%s\n", s->workspace, s->shared.n ? "; shared with this machine: " : "",
-               buf_cstr(&s->shared));
+    buf_printf(&b, "may write: %s%s%s%s\n", s->workspace,
+               s->layered ? ", in a copy-on-write layer that you apply (pinfold diff)" : "",
+               s->shared.n ? "; shared with this machine: " : "", buf_cstr(&s->shared));
     buf_text(&b, "may read: this machine's files, and copies of the agent's settings; what it changes of them stays in "
                  "a layer of this project\n");
     buf_text(&b, "reaches:");
     for (size_t i = 0; s->agent.hosts && s->agent.hosts[i]; i++)
         buf_printf(&b, "%s %s", i ? "," : "", s->agent.hosts[i]);
     buf_text(&b, s->agent.hosts && s->agent.hosts[0] ? "; no other host\n" : " no host\n");
-    buf_text(&b, "hidden: credentials and keys, what renews the login, sessions of other projects where the agent "
-                 "separates them, other processes\n");
+    put_secrets(s, &b, "gets as they are, since the agent has no lesser keys: ", ", ", "\n");
+    buf_text(&b,
+             "hidden: other credentials and keys, what renews the login, sessions of other projects where the agent "
+             "separates them, other processes\n");
     buf_printf(&b,
                "to change that: pinfold %s --rw PATH, --hide PATH, --allow HOST; to see all: --explain; its settings: "
                "pinfold agent merge %s\n",
@@ -477,6 +498,7 @@ static struct starting *starting_new(struct arena *mem)
 static int start_prepare(struct starting *s, const struct agent_begin *ask, struct agent_begun *ret, struct err *e)
 {
     s->look_only = ask->look_only;
+    s->layered = ask->layered;
     int r = look_around(s, ask->name, ask->options, e);
     if (r == 0)
         r = agent_program_find(&s->agent, s->world.home, s->mem, &s->program, e);
@@ -570,6 +592,10 @@ static int take(struct starting *s, const char *name, struct buf *out, struct er
         return err_say(e, ERR_POLICY,
                        "'%s' as a whole would undo what is outside: name a key (FILE:KEY), or copy it by hand from %s",
                        name, s->layer);
+    if (r == -EFBIG)
+        return err_say(e, ERR_POLICY,
+                       "'%s' is too long to be shown, so it is not merged: look at it in %s and copy it by hand", name,
+                       s->layer);
     if (r < 0)
         return r;
     struct str rest = buf_view(&answer), layer = str_until(&rest, '\n'), file = str_until(&rest, '\n');

@@ -11,6 +11,7 @@ struct agent_begin {
     const struct pinfold_option *options; /* the person's; only "workspace" is looked at */
     char *const *words;                   /* for the agent, NULL-terminated */
     bool unattended, look_only;           /* look_only: nothing is made and nothing is copied */
+    bool layered;                         /* the workspace gets a copy-on-write layer: only for the lines about it */
 };
 struct agent_begun {
     struct pinfold_option *options; /* ended by a NULL name; the person's go behind them */

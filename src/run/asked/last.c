@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -13,6 +14,38 @@
 #define MAX_LOGGED_ARENA (1u << 20)
 
 /* ---- lines ---- */
+
+/* The character of "uXXXX" at `at`, which is moved to its last byte; two of them are one where JSON has it so. */
+static uint32_t take_code(struct str text, size_t *at)
+{
+    uint32_t code = 0, low = 0;
+    char digits[5] = {0};
+    memcpy(digits, text.p + *at + 1, 4);
+    code = (uint32_t)strtoul(digits, NULL, 16);
+    *at += 4;
+    if (code >> 10 != 0x36 || *at + 6 >= text.n || text.p[*at + 1] != '\\' || text.p[*at + 2] != 'u')
+        return code;
+    memcpy(digits, text.p + *at + 3, 4);
+    low = (uint32_t)strtoul(digits, NULL, 16);
+    if (low >> 10 != 0x37)
+        return code;
+    *at += 6;
+    return 0x10000 + ((code & 0x3FF) << 10 | (low & 0x3FF));
+}
+
+/* As UTF-8, which is never longer than its escape; the number of bytes. */
+static size_t put_code(char *to, uint32_t code)
+{
+    if (code < 0x80) {
+        to[0] = (char)code;
+        return 1;
+    }
+    const size_t n = code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
+    for (size_t i = n; i-- > 1; code >>= 6)
+        to[i] = (char)(0x80 | (code & 0x3F));
+    to[0] = (char)((0xF00u >> n & 0xF0) | code);
+    return n;
+}
 
 /* The text behind the quote at the start of *rest, unescaped; *rest is moved behind it. NULL: it is none. */
 static const char *take_string(struct str *rest, struct arena *mem)
@@ -31,10 +64,8 @@ static const char *take_string(struct str *rest, struct arena *mem)
             return NULL;
         static const char from[] = "bfnrt", to[] = "\b\f\n\r\t";
         const char *known = memchr(from, rest->p[at], 5);
-        if (rest->p[at] == 'u' && at + 4 < rest->n) { /* the log writes control characters so, and nothing else */
-            const char digits[5] = {rest->p[at + 1], rest->p[at + 2], rest->p[at + 3], rest->p[at + 4], 0};
-            text[n++] = (char)strtoul(digits, NULL, 16);
-            at += 4;
+        if (rest->p[at] == 'u' && at + 4 < rest->n) {
+            n += put_code(text + n, take_code(*rest, &at));
         } else {
             text[n++] = known ? to[known - from] : rest->p[at];
         }

@@ -81,7 +81,7 @@ static struct pinfold_policy *policy_with(const struct pinfold_policy *p, const 
 static bool option_allows(const struct pinfold_policy *p, const char *flag, const char *value, enum why_act act,
                           const char *target, struct arena *mem)
 {
-    struct pinfold_policy *with = value ? policy_with(p, flag, value) : NULL;
+    struct pinfold_policy *with = value ? policy_with(p, flag, value[0] ? value : "true") : NULL;
     struct prepared n;
     struct why said;
     struct err ignored = {0};
@@ -157,6 +157,10 @@ int reason_remedy(const struct pinfold_policy *p, enum why_act act, const char *
     case WHY_CAUSE_NOT_THERE:
         flag = changes(act) ? "rw" : "ro";
         value = object_of(p, act, said);
+        if (!changes(act) && said->origin && strstr(said->origin, ENV_ORIGIN)) {
+            flag = "env-files";
+            value = "";
+        }
         break;
     case WHY_CAUSE_GUARDED:
         flag = "guard";
@@ -202,7 +206,8 @@ static void put_remedy(const struct why_remedy *r, struct json *j)
         snprintf(flag, sizeof flag, "--%s", r->flag);
         json_array(j, "options");
         json_text(j, NULL, flag);
-        json_text(j, NULL, r->value);
+        if (r->value[0])
+            json_text(j, NULL, r->value);
         json_array_end(j);
     }
     if (r->outside)

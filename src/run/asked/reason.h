@@ -5,8 +5,9 @@
 
 /* What would change an answer. */
 struct why_remedy {
-    const char *flag, *value; /* an option that was found to allow the act: "rw", "/srv/data"; NULL: none */
-    const char *outside;      /* what a person can do outside of the box; NULL: nothing else */
+    const char *flag,
+        *value; /* an option that was found to allow the act: "rw", "/srv/data", or one without a value: "env-files", ""; NULL: none */
+    const char *outside; /* what a person can do outside of the box; NULL: nothing else */
 };
 
 /* The remedy for a refusal by `p`; plans again for each option that might help. Texts in `mem`. -errno with `e`. */

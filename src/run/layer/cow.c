@@ -15,7 +15,7 @@
 
 #include "base/buf.h"
 #include "base/fd.h"
-#include "run/private.h"
+#include "sys/remove.h"
 #include "run/report.h"
 #include "run/world.h"
 
@@ -36,6 +36,7 @@ int cow_begin(const struct pinfold_policy *p, const struct pinfold_run_options *
         .workspace = workspace, .name = o->cow[0] ? arena_text(mem, o->cow) : NULL, .command = o->argv};
     int r = layer_hold(p->layers.world.state, &wanted, mem, held, e);
     ask->layer = held->path;
+    ask->layer_hidden = held->layer.hidden;
     return r;
 }
 
@@ -57,17 +58,17 @@ static void count_changes(const struct changes *all, struct box_layer *ret)
     }
 }
 
-static int read_changes(const struct policy *policy, const struct layer *l, struct arena *mem, struct changes *ret,
+static int read_changes(const struct pinfold_policy *p, const struct layer *l, struct arena *mem, struct changes *ret,
                         struct err *e)
 {
-    auto_fd int upper = openat(l->dir, "upper", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    auto_fd int upper = layer_upper(l);
     auto_fd int workspace = open(l->workspace, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     struct layer_guarded *names;
     struct layer_trees t = {
         .upper = upper, .workspace = workspace, .store = l->dir, .since = l->since, .id = l->id, .path = l->workspace};
     if (upper < 0 || workspace < 0)
-        return err_sys(e, ERR_SYSTEM, errno, "layer %s: cannot open it and its workspace", l->id);
-    if (layer_guarded_names(policy, mem, &names, &t.n_guarded) < 0)
+        return err_sys(e, ERR_SYSTEM, upper < 0 ? -upper : errno, "layer %s: cannot open it and its workspace", l->id);
+    if (layer_guarded_names(p->policy, l, p->layers.world.home, mem, &names, &t.n_guarded) < 0)
         return err_sys(e, ERR_SYSTEM, ENOMEM, "layer %s", l->id);
     t.guarded = names;
     return changes_read(&t, mem, ret, e);
@@ -111,7 +112,7 @@ int cow_end(const struct pinfold_policy *p, const struct pinfold_run_options *o,
     /* The command has run: that its changes cannot be counted is no reason to lose its result. */
     if (sealed == 0 && r >= 0) {
         struct err untold = {0};
-        if (read_changes(p->policy, l, mem, &all, &untold) == 0) {
+        if (read_changes(p, l, mem, &all, &untold) == 0) {
             count_changes(&all, ret);
         } else if (o->say) {
             o->say(o->say_ctx, PINFOLD_SAY_WARNING, untold.text);
@@ -164,7 +165,8 @@ static void list_layer(void *ctx, const struct layer *l)
     json_text(j, "workspace", l->workspace);
     json_int(j, "created", l->created);
     json_text(j, "state", layer_state(l));
-    json_uint(j, "bytes", tree_bytes(l->dir, "upper", 0));
+    auto_fd int upper = layer_upper(l);
+    json_uint(j, "bytes", upper < 0 ? 0 : tree_bytes(upper, ".", 0));
     json_object_end(j);
 }
 

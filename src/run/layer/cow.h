@@ -18,5 +18,6 @@ int cow_end(const struct pinfold_policy *p, const struct pinfold_run_options *o,
 void cow_say(const struct pinfold_run_options *o, const struct box_layer *n);
 /* "layer": {"id", "name", "workspace", "created"}. */
 void layer_put(struct json *j, const struct layer *l);
-/* What a policy guards, as apply asks for it; in `mem`. */
-int layer_guarded_names(const struct policy *policy, struct arena *mem, struct layer_guarded **ret, size_t *ret_n);
+/* What a policy guards in the workspace, and what that leads to there now, as apply asks for it; in `mem`. */
+int layer_guarded_names(const struct policy *policy, const struct layer *l, const char *home, struct arena *mem,
+                        struct layer_guarded **ret, size_t *ret_n);

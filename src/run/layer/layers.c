@@ -5,13 +5,16 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <unistd.h>
 
 #include "base/fd.h"
 #include "layer/change.h"
 #include "layer/layer.h"
+#include "match/path.h"
 #include "run/direct.h"
 #include "run/layer/cow.h"
 #include "run/report.h"
+#include "survey/survey.h"
 
 #define MAX_LAYER_ARENA ((size_t)3 << 30)
 
@@ -41,12 +44,18 @@ static int layers_no_memory(struct opened_layer *o)
     return err_sys(&o->e, ERR_SYSTEM, ENOMEM, "cannot read the layer");
 }
 
-int layer_guarded_names(const struct policy *policy, struct arena *mem, struct layer_guarded **ret, size_t *ret_n)
+int layer_guarded_names(const struct policy *policy, const struct layer *l, const char *home, struct arena *mem,
+                        struct layer_guarded **ret, size_t *ret_n)
 {
-    struct layer_guarded *names = arena_zero(mem, (policy->n_guards + 2) * sizeof *names);
-    size_t n = 0;
+    const char *const *targets;
+    size_t n = 0, n_targets;
+    int r = survey_led_to(policy, home, mem, &targets, &n_targets);
+    struct layer_guarded *names = r < 0 ? NULL : arena_zero(mem, (policy->n_guards + n_targets + 2) * sizeof *names);
     if (!names)
         return -ENOMEM;
+    for (size_t i = 0; i < n_targets; i++)
+        if (path_below(targets[i], l->workspace))
+            names[n++] = (struct layer_guarded){.name = path_rest(targets[i], l->workspace)};
     for (size_t i = 0; i < policy->n_guards; i++) {
         const struct guard_name *g = &policy->guards[i];
         if (!g->everyday || policy->everyday == EVERYDAY_GUARD)
@@ -72,7 +81,7 @@ static int take_guarded(struct opened_layer *o)
     int r = layers_load(&po, o->mem, &texts, &policy, &o->e);
     if (r < 0)
         return r;
-    if (layer_guarded_names(policy, o->mem, &names, &o->trees.n_guarded) < 0)
+    if (layer_guarded_names(policy, &o->layer, o->world.home, o->mem, &names, &o->trees.n_guarded) < 0)
         return layers_no_memory(o);
     o->trees.guarded = names;
     return 0;
@@ -137,9 +146,9 @@ static int open_wanted(const struct pinfold_layer_options *given, struct opened_
     o->trees.id = o->layer.id;
     o->trees.path = o->layer.workspace;
     o->trees.since = o->layer.since;
-    o->trees.upper = openat(o->layer.dir, "upper", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    o->trees.upper = layer_upper(&o->layer);
     if (o->trees.upper < 0)
-        return err_sys(&o->e, ERR_SYSTEM, errno, "layer %s: cannot open 'upper'", o->layer.id);
+        return err_sys(&o->e, ERR_SYSTEM, -o->trees.upper, "layer %s: cannot open 'upper'", o->layer.id);
     r = open_workspace(o);
     if (r == 0)
         r = take_paths(o, options.paths);
@@ -203,7 +212,8 @@ static void put_layer_change(struct json *j, const struct layer_trees *t, const 
     static const char *const kinds[] = {
         [CHANGE_ADDED] = "added", [CHANGE_EDITED] = "edited", [CHANGE_DELETED] = "deleted"};
     static const char *const whats[] = {"content", "mode", "type", "attributes", "owner", NULL};
-    static const char *const alarms[] = {"guarded", "link-out", "special", "setuid", "executable", "git", NULL};
+    static const char *const alarms[] = {"guarded",    "link-out", "special",    "setuid",
+                                         "executable", "git",      "link-place", NULL};
     uint64_t added = 0, removed = 0;
     json_object(j, NULL);
     put_layer_path(j, c->path);
@@ -271,6 +281,25 @@ int pinfold_layer_diff_report(const struct pinfold_layer_options *options, int c
     return report_give(report, r, &o.e, ret, error);
 }
 
+/* A terminal obeys bytes of files; a pipe or file gets them as they are, so that the patch can be applied. */
+static int write_patch(int fd, const struct buf *patch)
+{
+    struct str rest = buf_view(patch);
+    auto_buf struct buf shown = BUF((size_t)4 << 30);
+    while (isatty(fd) && rest.n) {
+        size_t n = 0;
+        while (n < rest.n && rest.p[n] != '\t' && rest.p[n] != '\n')
+            n++;
+        utf8_safe(&shown, (struct str){rest.p, n});
+        if (n < rest.n)
+            buf_char(&shown, rest.p[n]);
+        rest = str_skip(rest, n < rest.n ? n + 1 : n);
+    }
+    if (!buf_ok(&shown))
+        return -ENOMEM;
+    return shown.n ? fd_write_all(fd, shown.p, shown.n) : fd_write_all(fd, rest.p, rest.n);
+}
+
 int pinfold_layer_patch(const struct pinfold_layer_options *options, int fd, struct pinfold_report **ret,
                         struct pinfold_error *error)
 {
@@ -292,7 +321,7 @@ int pinfold_layer_patch(const struct pinfold_layer_options *options, int fd, str
         if (!path_wanted(all.all[i].path, o.paths, NULL))
             continue;
         r = patch_of(&o.trees, &all.all[i], &out, &why, &o.e);
-        int no = r < 0 ? 0 : fd_write_all(fd, out.p, out.n);
+        int no = r < 0 ? 0 : write_patch(fd, &out);
         if (no < 0)
             r = err_sys(&o.e, ERR_SYSTEM, -no, "cannot write the patch");
         if (r >= 0 && why) {

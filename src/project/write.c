@@ -1,0 +1,164 @@
+/*
+ * Writes a project's policy, completely or not at all: everything is prepared beside, the rename is the last step, and what was made
+ * before a failure is taken back.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/fd.h"
+#include "base/str.h"
+#include "project/project.h"
+#include "sys/file.h"
+
+#define NAME   "policy.yaml"
+#define BESIDE ".policy.yaml.new"
+#define IGNORE "/.pinfold/backup/"
+
+enum { MAX_POLICY = 64 * 1024, MAX_IGNORE = 1 << 20, MAX_BACKUPS = 1000 };
+
+static int said(char *why, size_t room, int no, const char *format, ...) __attribute__((format(printf, 4, 5)));
+static int said(char *why, size_t room, int no, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    int n = vsnprintf(why, room, format, args);
+    va_end(args);
+    if (n >= 0 && (size_t)n < room && no)
+        snprintf(why + n, room - (size_t)n, ": %s", strerror(no));
+    return -(no ? no : EINVAL);
+}
+
+/* A new file with this content, on the disk. 0 or -errno; a failure leaves none. */
+static int write_new(int dir, const char *name, struct str text, unsigned mode)
+{
+    (void)unlinkat(dir, name, 0); /* of a run that was killed */
+    auto_fd int fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+    int r = fd < 0 ? -errno : fd_write_all(fd, text.p, text.n);
+    if (r == 0 && fsync(fd) < 0)
+        r = -errno;
+    if (r < 0 && fd >= 0)
+        (void)unlinkat(dir, name, 0);
+    return r;
+}
+
+/* Adds the line of backups to .gitignore. 0 (`added` says whether), or -errno. */
+static int ignore(int dir, bool *added)
+{
+    static const char beside[] = ".pinfold/.gitignore.new";
+    struct stat st = {.st_mode = 0644};
+    auto_buf struct buf text = BUF(MAX_IGNORE + 64);
+    auto_fd int fd = openat(dir, ".gitignore", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0 && errno != ENOENT)
+        return -errno;
+    if (fd >= 0 && (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size > MAX_IGNORE))
+        return -EFBIG;
+    for (ssize_t k = fd < 0 ? 0 : 1; k > 0;) {
+        char *to = buf_space(&text, 4096);
+        k = to ? read(fd, to, 4096) : -1;
+        if (k < 0)
+            return to ? -errno : -ENOMEM;
+        buf_grew(&text, (size_t)k);
+    }
+    struct str rest = buf_view(&text);
+    while (rest.n) {
+        if (str_is(str_until(&rest, '\n'), IGNORE))
+            return 0;
+    }
+    buf_text(&text, text.n && text.p[text.n - 1] != '\n' ? "\n" IGNORE "\n" : IGNORE "\n");
+    if (!buf_ok(&text))
+        return -ENOMEM;
+    int r = write_new(dir, beside, buf_view(&text), st.st_mode & 0777);
+    if (r == 0 && renameat(dir, beside, dir, ".gitignore") < 0) {
+        r = -errno;
+        (void)unlinkat(dir, beside, 0);
+    }
+    *added = r == 0;
+    return r;
+}
+
+/* Moves the policy that is there to the first free name of the backups. */
+static int back_up(int at, struct project_done *done)
+{
+    if (mkdirat(at, "backup", 0755) < 0 && errno != EEXIST)
+        return -errno;
+    auto_fd int backup = openat(at, "backup", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (backup < 0)
+        return -errno;
+    for (int i = 1; i <= MAX_BACKUPS; i++) {
+        char name[32];
+        snprintf(name, sizeof name, NAME ".%d", i);
+        int r = sys_renameat2(at, NAME, backup, name, RENAME_NOREPLACE);
+        if (r == 0)
+            snprintf(done->moved, sizeof done->moved, ".pinfold/backup/%s", name);
+        if (r != -EEXIST)
+            return r;
+    }
+    return -EMFILE;
+}
+
+static int put_policy(int at, const char *path, struct str text, bool force, struct project_done *done, char *why,
+                      size_t room)
+{
+    struct stat st;
+    bool there = fstatat(at, NAME, &st, AT_SYMLINK_NOFOLLOW) == 0;
+    if (there && !force) {
+        (void)said(why, room, 0, "'%s/" PROJECT_FILE "' exists; --force moves it to a backup and writes a new one",
+                   path);
+        return -EEXIST;
+    }
+    int r = write_new(at, BESIDE, text, 0644);
+    if (r < 0)
+        return said(why, room, -r, "cannot write '%s/" PROJECT_FILE "'", path);
+    if (there && (r = back_up(at, done)) < 0)
+        (void)said(why, room, -r, "cannot move '%s/" PROJECT_FILE "' to a backup", path);
+    if (r == 0 && (r = sys_renameat2(at, BESIDE, at, NAME, RENAME_NOREPLACE)) < 0) {
+        (void)said(why, room, -r, "cannot write '%s/" PROJECT_FILE "'", path);
+        if (done->moved[0])
+            (void)sys_renameat2(at, done->moved + sizeof ".pinfold", at, NAME, RENAME_NOREPLACE);
+    }
+    if (r < 0)
+        (void)unlinkat(at, BESIDE, 0);
+    return r;
+}
+
+int project_write(int dir, const char *path, const struct project_seen *seen, bool force, struct project_done *done,
+                  char *why, size_t room)
+{
+    auto_buf struct buf text = BUF(MAX_POLICY);
+    *done = (struct project_done){.ignored = false};
+    project_policy(seen, &text);
+    if (!buf_ok(&text))
+        return said(why, room, ENOMEM, "cannot write '%s/" PROJECT_FILE "'", path);
+    bool made = mkdirat(dir, ".pinfold", 0755) == 0;
+    if (!made && errno != EEXIST)
+        return said(why, room, errno, "cannot create '%s/.pinfold'", path);
+    auto_fd int at = openat(dir, ".pinfold", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (at < 0)
+        return said(why, room, errno, "'%s/.pinfold' must be a directory, no link; move it away", path);
+    int r = 0;
+    if (seen->git && (force || faccessat(at, NAME, F_OK, AT_SYMLINK_NOFOLLOW) < 0) &&
+        (r = ignore(dir, &done->ignored)) < 0)
+        (void)said(why, room, -r,
+                   "cannot add the line '" IGNORE "' to '%s/.gitignore', which must be a file of at most 1 MiB", path);
+    if (r == 0)
+        r = put_policy(at, path, buf_view(&text), force, done, why, room);
+    if (r < 0 && made)
+        (void)unlinkat(dir, ".pinfold", AT_REMOVEDIR);
+    return r;
+}
+
+bool project_is(const char *path)
+{
+    static const char first[] = "# pinfold init 1";
+    char start[sizeof first] = "";
+    struct stat st;
+    auto_fd int dir = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    auto_fd int fd = dir < 0 ? -1 : openat(dir, PROJECT_FILE, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd >= 0 && read(fd, start, sizeof first - 1) == sizeof first - 1 && same(start, first))
+        return true;
+    return dir >= 0 && fstatat(dir, PROJECT_SEED, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
+}
