@@ -9,9 +9,10 @@
  *
  * KEY is a hash of the masks as the plan says them and of the ids of the box. The plan does not say what the builder
  * finds on the way to a stub: which directories exist below a masked one, and with which mode. So the index says that,
- * and it is looked at again before every use (SEEN). It also says inode, mode and time of change of each directory of
- * the layers (MADE): a name that was added, removed or replaced since changes that time. Any difference, and any error,
- * means that the layers are made anew in the box's own tmpfs, and that this box's helper process (settle_beside()) keeps
+ * and it is looked at again before every use (SEEN). It also says inode, mode and times of each directory of the layers
+ * (MADE): a name that was added, removed or replaced since changes them. File systems without multigrain timestamps
+ * (tmpfs) count time in steps of some milliseconds, and a change within the same step would leave the same time; so the
+ * time of modification is set back by some seconds. Any difference, and any error, means that the layers are made anew in the box's own tmpfs, and that this box's helper process (settle_beside()) keeps
  * these instead, while the command runs. It renames the complete directory to its name, so a reader finds all or none.
  * The index is synced: file systems with a journal keep the order of what came before it. Where nothing can be kept (a
  * file system that has no whiteouts), an index without records says so.
@@ -21,8 +22,8 @@
 #include "runtime/text.h"
 
 #define NEW ".new-" /* and a pid: the name of a directory that is not complete */
-enum { KEEP_AT_MOST = 64 /* directories KEY */, PATH = 4096, NAME_ROOM = 40 };
-static const char mark[8] = "masks 1";
+enum { KEEP_AT_MOST = 64 /* directories KEY */, SET_BACK = 2 /* seconds */, PATH = 4096, NAME_ROOM = 40 };
+static const char mark[8] = "masks 2";
 
 enum kept_kind { SEEN_DIR, SEEN_MISSING, SEEN_CLOSED, OWN, MADE };
 struct kept_record {
@@ -30,7 +31,7 @@ struct kept_record {
     uint16_t kind;
     bool whiteouts;
     uint64_t inode;
-    int64_t seconds;
+    int64_t seconds, modified; /* of the last change; of the modification that was set */
     uint32_t nanoseconds;
     char path[]; /* below the masked directory; of MADE below KEY */
 };
@@ -163,7 +164,8 @@ static bool is_as_made(int dir, const struct kept_record *was)
 {
     struct sys_stat st;
     return sys_stat_at(dir, was->path, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st) == 0 && st.mode == was->mode &&
-           st.inode == was->inode && st.changed.seconds == was->seconds && st.changed.nanoseconds == was->nanoseconds;
+           st.inode == was->inode && st.changed.seconds == was->seconds && st.changed.nanoseconds == was->nanoseconds &&
+           st.modified.seconds == was->modified && st.modified.nanoseconds == 0;
 }
 
 static const struct step *nth_veil(const struct runner *r, uint32_t n)
@@ -393,6 +395,13 @@ static int copy_layer(struct kept_copy *c, int own_root, const struct kept_recor
     return copy_dir(c, from, to);
 }
 
+/* Its time of modification is one that no later change can set. */
+static int set_back(int dir, const char *path, const struct sys_stat *st)
+{
+    const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, {.tv_sec = (time_t)st->changed.seconds - SET_BACK}};
+    return sys_utimensat(dir, path, times, AT_SYMLINK_NOFOLLOW);
+}
+
 /* Once all is created: what each directory is. One that did not get its mode (an ACL for new files) makes all of it
    unusable. */
 static int look_again(const struct kept_copy *c)
@@ -400,17 +409,21 @@ static int look_again(const struct kept_copy *c)
     for (uint32_t at = sizeof *c->index; at < c->index->bytes; at += record_at(c->index, at)->bytes) {
         struct kept_record *it = record_at(c->index, at);
         struct sys_stat st;
-        int e = it->kind == MADE ? sys_stat_at(c->keep, it->path, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st) : 0;
-        if (e < 0 || it->kind != MADE) {
-            if (e < 0)
-                return e;
+        if (it->kind != MADE)
             continue;
-        }
+        int e = sys_stat_at(c->keep, it->path, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st);
+        if (e == 0)
+            e = set_back(c->keep, it->path, &st);
+        if (e == 0)
+            e = sys_stat_at(c->keep, it->path, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st);
+        if (e < 0)
+            return e;
         if (st.mode != it->mode)
             return -EBADMSG;
         it->inode = st.inode;
         it->seconds = st.changed.seconds;
         it->nanoseconds = st.changed.nanoseconds;
+        it->modified = st.modified.seconds;
     }
     return 0;
 }

@@ -508,6 +508,28 @@ static int meet(struct meeting *m)
     return answer(m);
 }
 
+static bool ends_in(int pidfd, long seconds)
+{
+    struct pollfd p = {.fd = pidfd, .events = POLLIN};
+    const struct timespec patience = {seconds, 0};
+    int n;
+    do
+        n = sys_poll(&p, 1, &patience);
+    while (n == -EINTR);
+    return n == 1;
+}
+
+/* The start failed. A tool ends by itself once nobody answers pinfold-init, and it is given the time for that: bubblewrap
+   that is killed between its clone(2) and the map of user ids leaves a child that waits for that map forever. */
+static void abandon(struct meeting *m, struct started *s)
+{
+    enum { PATIENCE = 1 };
+    s->control = sys_shut(s->control);
+    if (m->tool > 0 && (m->way->by_path || !ends_in(m->tool_pidfd, PATIENCE)))
+        (void)sys_kill(m->tool, m->way->by_path ? SIGTERM : SIGKILL); /* a child of ours that was not waited for */
+    tool_finish(s);
+}
+
 int tool_start(const struct tool_way *way, const struct start_request *ask, struct started *ret, struct err *e)
 {
     auto_arena struct arena *mem = arena_new(16u << 20);
@@ -542,24 +564,11 @@ int tool_start(const struct tool_way *way, const struct start_request *ask, stru
                         .tool = m.tool,
                         .tool_pidfd = m.tool_pidfd,
                         .tool_output = m.output};
-    if (r < 0 && m.tool > 0)                                        /* the start failed: do not wait for the tool */
-        (void)sys_kill(m.tool, m.way->by_path ? SIGTERM : SIGKILL); /* a child of ours that was not waited for */
     if (r < 0)
-        tool_finish(&s);
+        abandon(&m, &s);
     else
         *ret = s;
     return r;
-}
-
-static bool ends_in(int pidfd, long seconds)
-{
-    struct pollfd p = {.fd = pidfd, .events = POLLIN};
-    const struct timespec patience = {seconds, 0};
-    int n;
-    do
-        n = sys_poll(&p, 1, &patience);
-    while (n == -EINTR);
-    return n == 1;
 }
 
 /* When the control sockets close, pid 1, the builder and the tool end, in this order. What does not is killed. */
