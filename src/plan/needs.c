@@ -110,6 +110,13 @@ static features can_here(const struct making *m, const char **why)
         can &= ~F(ABSTRACT_SOCKETS);
         why[FEATURE_ABSTRACT_SOCKETS] = "with the host's network it needs Landlock scopes (Linux 6.12)";
     }
+    const struct limit *cpus = &m->policy->limits.cpus;
+    if (limited(cpus) && cpus->asked && !m->facts->cpu_by_group && !m->facts->machine && !m->facts->container &&
+        can & F(CGROUP_LIMITS)) {
+        can &= ~F(CGROUP_LIMITS);
+        why[FEATURE_CGROUP_LIMITS] =
+            "no control group holds processor time here: the box is stopped and continued instead";
+    }
     can = can_catch(m, can, why);
     features judged = F(GUARD) | F(UNIX_SOCKETS) | F(HIDES_ANY_DEPTH) | (m->n_reads ? F(HIDES) : 0);
     if (m->facts->tier == TIER_LANDLOCK) /* Landlock does not cover modes, owners, times, attributes */
@@ -354,8 +361,9 @@ static const char *enforced_by(const struct making *m, enum feature f)
         return cgroup ? cgroup : "cgroup";
     case FEATURE_LIMIT_MEMORY:
     case FEATURE_LIMIT_PROCESSES:
-    case FEATURE_LIMIT_CPU:
         return cgroup ? cgroup : "watcher";
+    case FEATURE_LIMIT_CPU:
+        return cgroup && m->facts->cpu_by_group ? cgroup : "pauses of all processes, approximate";
     case FEATURE_LIMIT_DISK:
         return landlock ? "file size limit and watcher" : "size of private storage, file size limit and watcher";
     case FEATURE_REMAP:

@@ -33,6 +33,7 @@ void loop_end_box(struct box *b)
         return;
     struct frame f = {.kind = FRAME_END};
     look_at_cpu(b);
+    limits_release(&b->means);
     box_send(b, &f);
     b->stage = STAGE_ENDING;
     b->deadline = now_us() + ENDING_PATIENCE_US;
@@ -140,7 +141,8 @@ static void control_frame(struct box *b, const struct frame *f)
             signals_stop_self(b);
         break;
     case FRAME_EXIT:
-        r->cpu_us = f->utime_us + f->stime_us;
+        if (f->utime_us + f->stime_us > r->cpu_us) /* or it was looked at before the time was up */
+            r->cpu_us = f->utime_us + f->stime_us;
         r->peak_bytes = f->maxrss_kib << 10;
         r->read_bytes = f->inblock * 512; /* getrusage(2): blocks of 512 bytes */
         r->written_bytes = f->oublock * 512;
@@ -467,6 +469,7 @@ static void due(struct box *b, uint64_t now)
     switch (b->stage) {
     case STAGE_RUNNING:
         b->timed_out = !b->cancelled;
+        look_at_cpu(b); /* what ends now without being waited for is not in the command's own account */
         box_signal(b, SIGTERM, SIGNAL_EVERYONE);
         box_signal(b, SIGCONT, SIGNAL_EVERYONE); /* what is stopped could not act on it */
         b->stage = STAGE_GRACE;

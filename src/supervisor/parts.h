@@ -164,6 +164,15 @@ struct limit_watcher {                /* takes samples, for limits without a con
     uint64_t seen_memory, seen_processes, seen_disk; /* the sample above the limit */
 };
 
+struct limit_pacer { /* stops and continues the box, for a limit of processor time without a control group */
+    uint64_t quota;  /* thousandths of a processor; 0: off */
+    uint64_t slice_us, idle_us, next_us, looked_us;
+    uint64_t seen_us;  /* processor time at the last look */
+    int64_t credit_us; /* what the box may use at once; below 0: what it owes */
+    struct paced *stopped;
+    unsigned n, room; /* n > 0: the box stands still */
+};
+
 struct means { /* the means by which limits are enforced */
     enum cgroup_kind kind;
     struct cgroup_place place;
@@ -176,6 +185,7 @@ struct means { /* the means by which limits are enforced */
     int helper;      /* pid of a process that keeps systemd's scope from being empty, or 0 */
     int helper_with; /* closing this ends it; or -1 */
     struct limit_watcher watcher;
+    struct limit_pacer pacer;
     bool disk_asked, memory_seen;  /* memory_seen: an event reported it */
     bool container;                /* an engine's container limits memory */
     char engines[CGROUP_PATH_MAX]; /* the memory control group of an engine's container, or "" */
@@ -194,6 +204,7 @@ void limits_look(struct means *m);
 /* When to call limits_tick next. */
 uint64_t limits_next(const struct means *m);
 /* Takes a sample; returns BOX_LIMIT_NONE or the limit that was exceeded. */
+void limits_release(struct means *m); /* the box is about to end */
 enum box_limit limits_tick(struct means *m, uint64_t now, struct limits_hit *hit);
 /* Call when the event descriptor is readable: true if memory ran out. */
 bool limits_event(struct means *m);
@@ -237,6 +248,18 @@ void watcher_disk_from_now(struct limit_watcher *w);
 /* Processor time of the box (of the command, in a session) so far, in microseconds; from the engine's `s`. */
 uint64_t watcher_cpu(const struct limit_watcher *w, const struct started *s);
 void watcher_end(struct limit_watcher *w);
+/* Calls `see` for each process of the box and its parent: parents first, and a process's children are looked for after
+   the call. */
+void watcher_walk(const struct limit_watcher *w, void (*see)(void *ctx, int pid, int parent), void *ctx);
+ssize_t watcher_read(const char *path, char *text, size_t room); /* a file of /proc; -errno */
+
+#define PACED_MAX 4096                                        /* processes that are stopped at one time */
+int pacer_start(struct limit_pacer *p, uint64_t thousandths); /* of a processor; -ENOMEM */
+void pacer_begin(struct limit_pacer *p, uint64_t now);        /* the box runs */
+void pacer_tick(struct limit_pacer *p, const struct limit_watcher *box, uint64_t now);
+/* Continues the box, as before its end: what stands still acts on nothing. */
+void pacer_release(struct limit_pacer *p);
+void pacer_end(struct limit_pacer *p);
 
 /* --- the run ------------------------------------------------------------------------------------------------------ */
 

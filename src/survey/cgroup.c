@@ -297,8 +297,9 @@ void cgroup_probe(struct facts *f, bool asked, struct arena *mem)
     f->can |= F(CGROUP_LIMITS) | F(LIMIT_MEMORY) | F(LIMIT_CPU) | F(LIMIT_PROCESSES) | F(LIMIT_DISK);
     if ((at.controllers & NEEDED_FOR_EXACT) != NEEDED_FOR_EXACT)
         cannot(f, FEATURE_CGROUP_LIMITS, why, remedy);
-    if (!(at.controllers & (1u << CGROUP_CPU)))
-        cannot(f, FEATURE_LIMIT_CPU, why, remedy);
+    f->cpu_by_group = at.controllers & (1u << CGROUP_CPU);
+    if (!proc && !f->cpu_by_group)
+        cannot(f, FEATURE_LIMIT_CPU, "no control group, and /proc hides processes (hidepid)", remedy);
     if (!proc && !(at.controllers & (1u << CGROUP_MEMORY)))
         cannot(f, FEATURE_LIMIT_MEMORY, "no control group, and /proc hides processes (hidepid)", remedy);
     if (!proc && !(at.controllers & (1u << CGROUP_PIDS)))

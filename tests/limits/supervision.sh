@@ -150,9 +150,70 @@ cpu_limit() {
     said=$(box --cpus 0.2 --timeout 2s --grace 10ms -- sh -c 'while :; do :; done' 2>&1)
     status=$?
     case $said in
-    *limit-cpu*) echo "no cpu controller for this user"; return 77 ;;
+    *limit-cpu*) echo "no cpu controller for this user, and no pauses in its place: $said"; return 1 ;;
     esac
     is "$status" 124
+}
+
+# Processor time in thousandths of the wall-clock time.
+share() { python3 -c 'import json, sys; r = json.load(open(sys.argv[1]))["usage"]; print(round(1000 * r["cpu_ms"] / r["wall_ms"]))' "$1"; }
+
+cpu_limit_is_kept() {
+    local n
+    box --cpus 0.3 --timeout 3s --grace 10ms --result one -- sh -c 'while :; do :; done' >/dev/null 2>&1
+    is $? 124
+    n=$(share one)
+    [ "$n" -ge 150 ] && [ "$n" -le 450 ] || { echo "one: $n thousandths"; cat one; return 1; }
+    # Several, and such as end: what they used counts by those that waited for them.
+    box --cpus 0.5 --timeout 3s --grace 10ms --result many -- sh -c 'for i in 1 2 3; do (while :; do sh -c "i=0; while [ \$i -lt 20000 ]; do i=\$((i+1)); done"; done) & done; wait' >/dev/null 2>&1
+    is $? 124
+    n=$(share many)
+    [ "$n" -ge 200 ] && [ "$n" -le 800 ] || { echo "many: $n thousandths"; cat many; return 1; }
+    # What is stopped inside by somebody else is not continued.
+    box --cpus 0.3 --timeout 20s -- sh -c 'sleep 50 & kill -STOP $!; i=0; while [ $i -lt 400000 ]; do i=$((i+1)); done; grep State /proc/$!/status; kill -KILL $!' >out 2>/dev/null
+    is $? 0
+    grep -q 'T (stopped)' out || { cat out; return 1; }
+    # A session's commands together.
+    "$pinfold" session start -q --cpus 0.3 paced >/dev/null || return 1
+    "$pinfold" exec paced -- sh -c 'i=0; while [ $i -lt 400000 ]; do i=$((i+1)); done; cut -d" " -f14 /proc/$$/stat; cut -d" " -f22 /proc/$$/stat; cut -d" " -f1 /proc/uptime' >out
+    is $? 0
+    "$pinfold" session stop -q paced >/dev/null
+    python3 -c 'used, born, now = open("out").read().split(); share = int(used) / (100 * float(now) - int(born)); assert 0.1 < share < 0.5, share'
+}
+
+# No shell takes the pauses for a Ctrl-Z.
+cpu_limit_in_a_terminal() {
+    python3 - "$pinfold" <<'P' >out 2>&1 || { cat out; return 1; }
+import os, pty, sys, time
+pid, fd = pty.fork()
+if pid == 0:
+    os.execv(sys.argv[1], [sys.argv[1], "run", "--cpus", "0.2", "--", "bash", "--norc", "-i"])
+said = b""
+def read_until(word, seconds):
+    global said
+    end = time.time() + seconds
+    import select
+    while word not in said and time.time() < end:
+        if select.select([fd], [], [], 0.1)[0]:
+            try:
+                said += os.read(fd, 4096)
+            except OSError:
+                break
+    return word in said
+os.write(fd, b"n=0; while [ $n -lt 300000 ]; do n=$((n+1)); done; sh -c 'i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done'; echo ov''er=$?\n")
+assert read_until(b"over=0", 60), said
+os.write(fd, b"exit 7\n")
+_, status = os.waitpid(pid, 0)
+assert os.waitstatus_to_exitcode(status) == 7 and b"topped" not in said and b"ontinued" not in said, (status, said)
+P
+}
+
+untrusted_works_for_everybody() {
+    local n
+    box --profile untrusted --timeout 2s --grace 10ms --result result -- sh -c 'while :; do :; done' >/dev/null 2>err
+    is $? 124 || { cat err; return 1; }
+    n=$(share result)
+    [ "$n" -ge 250 ] && [ "$n" -le 750 ] || { echo "$n thousandths"; return 1; }
 }
 
 output_limit() {
@@ -304,7 +365,7 @@ many_boxes_at_once() {
 }
 
 for name in exit_statuses background_processes_end daemons_end a_killed_pinfold_takes_the_box_along timeout_ends_everything \
-    timeout_asks_first memory_limit memory_limit_says_so_in_json process_limit cpu_limit output_limit open_files_limit \
+    timeout_asks_first memory_limit memory_limit_says_so_in_json process_limit cpu_limit cpu_limit_is_kept cpu_limit_in_a_terminal untrusted_works_for_everybody output_limit open_files_limit \
     stdin_of_any_size a_file_as_stdin_is_read_from_its_place a_file_the_box_cannot_see_as_stdin a_file_as_stdout_keeps_its_place \
     closed_descriptors refused_descriptors signals_are_forwarded stop_and_continue a_terminal_inside peak_and_cpu_are_reported \
     many_boxes_at_once no_group_is_left; do

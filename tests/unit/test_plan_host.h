@@ -491,6 +491,7 @@ static bool host_fact_line(struct host *h, char **w)
         f->landlock_abi = atoi(w[1]);
     } else if (strcmp(w[0], "cgroup") == 0) {
         f->cgroup = strcmp(w[1], "v1") == 0 ? CGROUP_V1 : strcmp(w[1], "v2") == 0 ? CGROUP_V2 : CGROUP_V2_SYSTEMD;
+        f->cpu_by_group = true;
         f->can |= F(CGROUP_LIMITS) | F(LIMIT_CPU);
     } else if (strcmp(w[0], "layers") == 0) {
         f->layers = true;

@@ -5,6 +5,7 @@
  *                                           tree, version 2 through systemd, version 1
  *   no group possible, or only defaults     rlimits (steps of the plan) and the watcher: groups cost 0.6 ms, and through
  *                                           systemd several, on every run
+ *   cpus without that group                 the pacer: stops and continues the box, approximately
  *   disk                                    RLIMIT_FSIZE and private sizes (from the plan), growth by the watcher
  *
  * A box that runs out of memory is ended: the kernel kills all of a version 2 group at once (memory.oom.group); version
@@ -34,7 +35,7 @@ static unsigned asked_controllers(const struct limits *l)
 static bool broken_promise(const struct plan *plan, unsigned lacking)
 {
     features can = plan->facts->can;
-    return ((lacking & (1u << CGROUP_CPU)) && (can & F(LIMIT_CPU))) ||
+    return ((lacking & (1u << CGROUP_CPU)) && plan->facts->cpu_by_group) ||
            ((lacking & ((1u << CGROUP_MEMORY) | (1u << CGROUP_PIDS))) && (can & F(CGROUP_LIMITS)));
 }
 
@@ -71,6 +72,9 @@ static int watch_the_rest(struct means *m, const struct plan *plan, struct err *
     w->hard = (w->memory != LIMIT_NONE && l->memory.asked) || (w->processes != LIMIT_NONE && l->processes.asked) ||
               w->disk != LIMIT_NONE;
     w->on = w->memory != LIMIT_NONE || w->processes != LIMIT_NONE || w->disk != LIMIT_NONE;
+    if (wants_group(&l->cpus) && !(m->used & (1u << CGROUP_CPU)) && !machine && !plan->facts->container &&
+        pacer_start(&m->pacer, l->cpus.value) < 0)
+        return err_sys(e, ERR_SYSTEM, ENOMEM, "limits.cpus cannot be enforced");
     return 0;
 }
 
@@ -152,24 +156,37 @@ void limits_started(struct means *m, const struct started *s)
         m->join.v1_tasks[i] = close_fd(m->join.v1_tasks[i]);
     m->join.n_v1 = 0;
     m->join.v2_dir = close_fd(m->join.v2_dir);
-    if (m->watcher.on)
+    if (s->pid <= 0)
+        return;
+    if (m->watcher.on || m->pacer.quota)
         watcher_start(&m->watcher, s, now_us());
+    if (m->pacer.quota)
+        pacer_begin(&m->pacer, now_us());
 }
 
 uint64_t limits_next(const struct means *m)
 {
-    return m->watcher.on ? m->watcher.next_us : NEVER;
+    const uint64_t sample = m->watcher.on ? m->watcher.next_us : NEVER;
+    return m->pacer.quota && m->pacer.next_us < sample ? m->pacer.next_us : sample;
 }
 
 enum box_limit limits_tick(struct means *m, uint64_t now, struct limits_hit *hit)
 {
-    enum box_limit limit = watcher_sample(&m->watcher, now);
+    if (m->pacer.quota && m->pacer.next_us <= now)
+        pacer_tick(&m->pacer, &m->watcher, now);
+    enum box_limit limit =
+        m->watcher.on && m->watcher.next_us <= now ? watcher_sample(&m->watcher, now) : BOX_LIMIT_NONE;
     if (limit == BOX_LIMIT_NONE)
         return limit;
     hit->seen = limit == BOX_LIMIT_MEMORY      ? m->watcher.seen_memory
                 : limit == BOX_LIMIT_PROCESSES ? m->watcher.seen_processes
                                                : m->watcher.seen_disk;
     return limit;
+}
+
+void limits_release(struct means *m)
+{
+    pacer_release(&m->pacer);
 }
 
 bool limits_event(struct means *m)
@@ -193,10 +210,10 @@ void limits_end(struct means *m, struct box_result *r, struct limits_hit *hit)
 {
     bool oom = false, pids = false;
 
-    r->limits_by = m->kind == CGROUP_V1     ? "cgroup v1"
-                   : m->kind != CGROUP_NONE ? "cgroup v2"
-                   : m->watcher.on          ? "rlimits and watcher"
-                                            : "none asked";
+    r->limits_by = m->kind == CGROUP_V1              ? "cgroup v1"
+                   : m->kind != CGROUP_NONE          ? "cgroup v2"
+                   : m->watcher.on || m->pacer.quota ? "rlimits and watcher"
+                                                     : "none asked";
     r->peak_is_largest_process = !(m->used & (1u << CGROUP_MEMORY));
     if (m->watcher.peak > r->peak_bytes)
         r->peak_bytes = m->watcher.peak;
@@ -205,6 +222,9 @@ void limits_end(struct means *m, struct box_result *r, struct limits_hit *hit)
         cgroup1_end(m, r, &oom, &pids);
     else if (m->kind != CGROUP_NONE)
         cgroup2_count(m, r, &oom, &pids);
+    if (m->pacer.seen_us > r->cpu_us) /* also of those that nobody waited for */
+        r->cpu_us = m->pacer.seen_us;
+    pacer_end(&m->pacer);
     systemd_leave(m);
     cgroup2_end(m);
     watcher_end(&m->watcher);

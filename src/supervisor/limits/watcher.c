@@ -46,7 +46,7 @@ struct sample {
     unsigned n;
 };
 
-static ssize_t read_text(const char *path, char *text, size_t room)
+ssize_t watcher_read(const char *path, char *text, size_t room)
 {
     auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
@@ -104,7 +104,7 @@ static uint64_t resident(int pid)
     char path[48], text[128];
     unsigned long long total = 0, pages = 0;
     snprintf(path, sizeof path, "/proc/%d/statm", pid);
-    if (read_text(path, text, sizeof text) <= 0 || sscanf(text, "%llu %llu", &total, &pages) != 2)
+    if (watcher_read(path, text, sizeof text) <= 0 || sscanf(text, "%llu %llu", &total, &pages) != 2)
         return 0;
     return pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }
@@ -113,7 +113,7 @@ static uint64_t proportional(int pid, uint64_t *mapped)
 {
     char path[48], text[PROC_TEXT];
     snprintf(path, sizeof path, "/proc/%d/smaps_rollup", pid);
-    const char *p = read_text(path, text, sizeof text) > 0 ? strstr(text, "\nPss:") : NULL;
+    const char *p = watcher_read(path, text, sizeof text) > 0 ? strstr(text, "\nPss:") : NULL;
     const char *shared = p ? strstr(p, "\nPss_Shmem:") : NULL;
     *mapped += shared ? strtoull(shared + 11, NULL, 10) << 10 : 0;
     return p ? strtoull(p + 5, NULL, 10) << 10 : resident(pid);
@@ -238,6 +238,24 @@ static void take_sample(struct sample *s, struct limit_watcher *w, uint64_t memo
     s->proportional += s->files > s->mapped ? s->files - s->mapped : 0;
 }
 
+void watcher_walk(const struct limit_watcher *w, void (*see)(void *ctx, int pid, int parent), void *ctx)
+{
+    struct sample s = {.n = 0};
+    int parents[TREE_MAX];
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/task/%d/children", w->builder, w->builder);
+    sample_children(&s, path);
+    if (s.n > 1)
+        s.n = 1; /* as in take_sample() */
+    parents[0] = w->builder;
+    for (unsigned i = 0, known = s.n; i < s.n; i++) {
+        see(ctx, s.pids[i], parents[i]);
+        (void)visit_threads(&s, s.pids[i]);
+        for (; known < s.n; known++)
+            parents[known] = s.pids[i];
+    }
+}
+
 static uint64_t free_bytes(int fd)
 {
     struct statfs fs;
@@ -249,7 +267,7 @@ static int pid_inside(int pid)
 {
     char path[48], text[PROC_TEXT];
     snprintf(path, sizeof path, "/proc/%d/status", pid);
-    char *p = read_text(path, text, sizeof text) > 0 ? strstr(text, "\nNSpid:") : NULL;
+    char *p = watcher_read(path, text, sizeof text) > 0 ? strstr(text, "\nNSpid:") : NULL;
     if (!p)
         return 0;
     p[1 + strcspn(p + 1, "\n")] = 0;
@@ -353,7 +371,7 @@ static uint64_t ticks(int pid)
     unsigned long long user = 0, kernel = 0;
     long long waited_user = 0, waited_kernel = 0;
     snprintf(path, sizeof path, "/proc/%d/stat", pid);
-    const char *p = read_text(path, text, sizeof text) > 0 ? strrchr(text, ')') : NULL;
+    const char *p = watcher_read(path, text, sizeof text) > 0 ? strrchr(text, ')') : NULL;
     if (!p || sscanf(p, ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %lld %lld", &user, &kernel,
                      &waited_user, &waited_kernel) != 4)
         return 0;
