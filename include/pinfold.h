@@ -551,6 +551,9 @@ struct pinfold_log_options {
     const char
         *since; /* only those since "90s", "10m", "2h", "3d" ago, or a time in UTC ("2026-01-31T12:00"); NULL: all */
     int verify; /* 1: writes one sentence about damaged and missing events instead, and returns 1 if there are any */
+    int head;   /* 1: writes one word for what the log holds now instead; kept elsewhere, it is for `head_was` */
+    const char
+        *head_was; /* with verify: such a word; also finds that the log was cut off or written anew. NULL: none */
 };
 /* The same, selected. */
 PINFOLD_PUBLIC int pinfold_log_select(const struct pinfold_log_options *options, struct pinfold_error *error);

@@ -66,7 +66,7 @@ struct ask {
     size_t n_agents, n_bases;
     /* Of a command in a session. */
     const char *session, *scope, *dir, *shell, *timeout, *memory, *processes, *terminal, *signal;
-    const char *since;
+    const char *since, *head_was;
     const char **env; /* NAME=VALUE, NULL-terminated */
     size_t n_env;
     const char *cow, *cow_then; /* of run: "" without a name, or NULL; what becomes of the layer, or NULL: it is kept */
@@ -74,7 +74,7 @@ struct ask {
     const char *mode; /* of files */
     bool parents;
     bool force; /* of init */
-    bool json, names, last, quiet, verbose, show_values, no_layers, origins, verify, follow, remove, dry_run;
+    bool json, names, last, quiet, verbose, show_values, no_layers, origins, verify, head, follow, remove, dry_run;
     const char *agent; /* VERB_START: its name */
     bool unattended, explain;
     bool stat, patch;      /* of a layer's changes */

@@ -340,8 +340,14 @@ int verb_log(struct ask *a)
     if (!no_words(a))
         return STATUS_USAGE;
     (void)signal(SIGPIPE, SIG_DFL);
-    const struct pinfold_log_options o = {
-        .size = sizeof o, .fd = 1, .follow = a->follow, .session = a->session, .since = a->since, .verify = a->verify};
+    const struct pinfold_log_options o = {.size = sizeof o,
+                                          .fd = 1,
+                                          .follow = a->follow,
+                                          .session = a->session,
+                                          .since = a->since,
+                                          .verify = a->verify,
+                                          .head = a->head,
+                                          .head_was = a->head_was};
     int r = pinfold_log_select(&o, &error);
     return r < 0 ? fail(&error) : r > 0 ? STATUS_NO : STATUS_YES;
 }

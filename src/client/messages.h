@@ -40,7 +40,7 @@
 #define FIELDS_doctor(F) F(NUMBER, format) F(NUMBER, verify)
 #define FIELDS_schema(F) FIELDS_NOTHING(F)
 #define FIELDS_trust(F)  F(TEXT, path) F(NUMBER, withdraw)
-#define FIELDS_log(F)    F(NUMBER, follow) F(TEXT, session) F(TEXT, since) F(NUMBER, verify)
+#define FIELDS_log(F)    F(NUMBER, follow) F(TEXT, session) F(TEXT, since) F(NUMBER, verify) F(NUMBER, head) F(TEXT, head_was)
 #define FIELDS_judge(F)  F(TEXT, what) F(TEXT, path)
 #define FIELDS_ensure(F) FIELDS_POLICY(F) FIELDS_SESSION(F) F(NUMBER, recreate) F(TEXT, cow)
 #define FIELDS_open(F)   FIELDS_SESSION(F)

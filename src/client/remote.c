@@ -480,8 +480,12 @@ int pinfold_log_select(const struct pinfold_log_options *options, struct pinfold
     struct pinfold_log_options o;
     struct err e = {0};
     int r = take_options(&o, sizeof o, options, options ? options->size : 0, &e);
-    const struct message_log ask = {
-        .follow = o.follow != 0, .session = o.session, .since = o.since, .verify = o.verify != 0};
+    const struct message_log ask = {.follow = o.follow != 0,
+                                    .session = o.session,
+                                    .since = o.since,
+                                    .verify = o.verify != 0,
+                                    .head = o.head != 0,
+                                    .head_was = o.head_was};
     if (r == 0)
         r = remote_plain(REQUEST_log, &ask, &(struct remote_along){.fds = &o.fd, .n_fds = 1}, &e);
     return tell(error, &e, r);

@@ -231,7 +231,9 @@ int serve_log(struct request *q, const struct message_log *a, struct message_not
                                           .follow = a->follow != 0,
                                           .session = a->session,
                                           .since = a->since,
-                                          .verify = a->verify != 0};
+                                          .verify = a->verify != 0,
+                                          .head = a->head != 0,
+                                          .head_was = a->head_was};
     int r = pinfold_log_select(&o, q->error);
     serve_end_with_caller(false);
     return r;

@@ -105,7 +105,7 @@ struct audit_log *audit_close(struct audit_log *log)
     return NULL;
 }
 
-static void file_name(char ret[32], unsigned i)
+void audit_file_name(char ret[32], unsigned i)
 {
     if (i == 0)
         snprintf(ret, 32, "%s", AUDIT_FILE_NAME);
@@ -124,8 +124,8 @@ static void rotate(struct audit_log *log)
     if (fstat(log->file, &mine) == 0 && fstatat(log->dir, AUDIT_FILE_NAME, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
         mine.st_ino == named.st_ino && mine.st_dev == named.st_dev) {
         for (unsigned i = AUDIT_FILES - 1; i > 0; i--) {
-            file_name(from, i - 1);
-            file_name(to, i);
+            audit_file_name(from, i - 1);
+            audit_file_name(to, i);
             (void)renameat(log->dir, from, log->dir, to);
         }
     }
@@ -363,7 +363,7 @@ int audit_read(bool follow, bool (*line)(void *ctx, struct str text), void *ctx,
             return err_sys(e, ERR_SYSTEM, errno, "cannot watch the audit log '%s'", path);
     }
     for (unsigned i = AUDIT_FILES; i-- > 0 && k == 0 && !r.stop;) {
-        file_name(name, i);
+        audit_file_name(name, i);
         k = open_reader(&r, dir, name);
         if (k == 0)
             k = read_lines(&r);

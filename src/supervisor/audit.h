@@ -4,6 +4,7 @@
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/str.h"
 
@@ -60,3 +61,13 @@ struct audit_check {
 };
 /* Reads the whole log. 0 or -errno with `e`. */
 int audit_verify(struct audit_check *ret, struct err *e);
+
+void audit_file_name(char ret[32], unsigned i); /* 0: the newest */
+/* Adds the log's head (audit_head.c), one word, to `ret`. 0 or -errno with `e`. */
+int audit_head(struct buf *ret, struct err *e);
+struct audit_since {
+    unsigned kept, rotated,
+        changed; /* files of that head: as they were; gone by rotation; shorter, changed or removed */
+};
+/* What became of the files of a head that was taken before. 0 or -errno with `e`. */
+int audit_since_head(const char *head, struct audit_since *ret, struct err *e);

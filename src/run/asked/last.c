@@ -229,14 +229,27 @@ static int since_text(const char *said, char ret[40], struct err *e)
     return 0;
 }
 
-static int verify_log(struct log_copy *c, struct err *e)
+static int head_of_log(struct log_copy *c, struct err *e)
+{
+    auto_buf struct buf word = BUF(4096);
+    int r = audit_head(&word, e);
+    if (r == 0)
+        (void)put_log(c, buf_view(&word));
+    return r;
+}
+
+static int verify_log(struct log_copy *c, const char *head_was, struct err *e)
 {
     struct audit_check found;
     auto_buf struct buf words = BUF(4096);
     int r = audit_verify(&found, e);
     if (r < 0)
         return r;
-    bool bad = found.damaged || found.missing;
+    struct audit_since since = {0};
+    r = head_was ? audit_since_head(head_was, &since, e) : 0;
+    if (r < 0)
+        return r;
+    bool bad = found.damaged || found.missing || since.changed;
     buf_printf(&words, "%llu events of %llu runs: %s", (unsigned long long)found.events, (unsigned long long)found.runs,
                bad ? "" : "none is damaged or missing between others");
     if (bad)
@@ -247,6 +260,11 @@ static int verify_log(struct log_copy *c, struct err *e)
                    (unsigned long long)found.begun);
     if (found.unchained)
         buf_printf(&words, "; %llu events have no chain", (unsigned long long)found.unchained);
+    if (since.changed)
+        buf_printf(&words, "; since that head the log was cut off, changed or removed");
+    else if (head_was)
+        buf_printf(&words, "; all that it had at that head is there%s",
+                   since.rotated ? ", but for what was rotated away" : "");
     (void)put_log(c, buf_view(&words));
     return bad;
 }
@@ -264,8 +282,14 @@ int pinfold_log_select(const struct pinfold_log_options *options, struct pinfold
     }
     if (r == 0 && o.verify && (o.session || o.since || o.follow))
         r = err_say(&e, ERR_POLICY, "--verify reads the whole log: leave out --session, --since and --follow");
+    if (r == 0 && o.head && (o.verify || o.session || o.since || o.follow || o.head_was))
+        r = err_say(&e, ERR_POLICY, "--head stands alone");
+    if (r == 0 && o.head_was && !o.verify)
+        r = err_say(&e, ERR_POLICY, "--head-was is for --verify");
     if (r == 0)
-        r = o.verify ? verify_log(&c, &e) : audit_read(o.follow != 0, copy_logged, &c, &e);
+        r = o.head     ? head_of_log(&c, &e)
+            : o.verify ? verify_log(&c, o.head_was, &e)
+                       : audit_read(o.follow != 0, copy_logged, &c, &e);
     if (r >= 0 && c.no)
         r = err_sys(&e, ERR_SYSTEM, c.no, "cannot write the audit");
     return tell(error, &e, r);
