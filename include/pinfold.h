@@ -186,6 +186,9 @@ struct pinfold_run_options {
      * is taken up by further runs. NULL: changes go to the workspace.
      */
     const char *cow;
+    /* The caller's own name for this command, at most 128 bytes without control characters: `caller_id` of its result and of
+       its events in the audit log. NULL: none. */
+    const char *id;
 };
 PINFOLD_PUBLIC int pinfold_run(struct pinfold_policy *policy, const struct pinfold_run_options *options,
                                struct pinfold_result **ret, struct pinfold_error *error);

@@ -61,7 +61,7 @@ struct ask {
     enum verb_id verb;
     struct pinfold_option *policy; /* flags of the policy, ended by a NULL name */
     size_t n_policy;
-    const char *settings_format, *text, *result, *control, *help, *http, *http_token, *http_origin, *sandbox_image;
+    const char *settings_format, *text, *result, *id, *control, *help, *http, *http_token, *http_origin, *sandbox_image;
     const char **agents, **bases; /* NULL-terminated */
     size_t n_agents, n_bases;
     /* Of a command in a session. */

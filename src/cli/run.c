@@ -88,7 +88,8 @@ int run_command(struct ask *a, const char *const *argv)
                                     .use_fds = 1,
                                     .stdin_fd = a->closed_stdio & 1 ? -1 : 0,
                                     .stdout_fd = a->closed_stdio & 2 ? -1 : 1,
-                                    .stderr_fd = a->closed_stdio & 4 ? -1 : 2};
+                                    .stderr_fd = a->closed_stdio & 4 ? -1 : 2,
+                                    .id = a->id};
     struct pinfold_error error = {0};
     struct pinfold_policy *policy;
     struct pinfold_result *result;
@@ -96,6 +97,10 @@ int run_command(struct ask *a, const char *const *argv)
 
     if (!cow_said(a))
         return STATUS_SANDBOX;
+    if (a->session && a->id) {
+        complain("--id and --session exclude each other: what a session's box was denied belongs to the session");
+        return STATUS_SANDBOX;
+    }
     if (a->session)
         return run_in_session(a, argv);
     if (a->dir && a->dir[0] != '/') {

@@ -589,6 +589,7 @@ int pinfold_run(struct pinfold_policy *p, const struct pinfold_run_options *opti
                               .env = o.env,
                               .cwd = o.cwd,
                               .cow = o.cow,
+                              .id = o.id,
                               .capture = o.capture != 0,
                               .capture_max = o.capture_max,
                               .say = o.say != NULL,

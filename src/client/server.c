@@ -147,6 +147,7 @@ int serve_run(struct request *q, const struct message_run *a, struct message_res
                                     .env = a->env,
                                     .cwd = a->cwd,
                                     .cow = a->cow,
+                                    .id = a->id,
                                     .use_fds = 1,
                                     .stdin_fd = -1,
                                     .stdout_fd = -1,

@@ -262,6 +262,19 @@ static void say_rest(const struct pinfold_run_options *o, const struct pinfold_r
     say(o, PINFOLD_SAY_CLOSING, &words);
 }
 
+/* It goes into the result and into each line of the audit log, whose readers must be able to trust a line. */
+static int fits_caller_id(const char *id, struct err *e)
+{
+    const size_t n = id ? strlen(id) : 1;
+    if (n == 0 || n >= CALLER_ID_ROOM)
+        return err_say(e, ERR_POLICY, "--id: write 1 to %u bytes", CALLER_ID_ROOM - 1);
+    for (const char *p = id; p && *p; p++) {
+        if ((unsigned char)*p < 0x20 || *p == 0x7f)
+            return err_say(e, ERR_POLICY, "--id: it has a control character; leave that out");
+    }
+    return 0;
+}
+
 static int check_run(const struct pinfold_run_options *o, struct err *e)
 {
     if (!o->argv || !o->argv[0])
@@ -270,7 +283,7 @@ static int check_run(const struct pinfold_run_options *o, struct err *e)
         return err_say(e, ERR_POLICY, "the command's name is empty");
     if (o->cwd && o->cwd[0] != '/')
         return err_say(e, ERR_POLICY, "the start directory '%s' must be an absolute path", o->cwd);
-    return 0;
+    return fits_caller_id(o->id, e);
 }
 
 static void question(void *ctx, const struct box_question *q, bool *ret_allow, bool *ret_run)
@@ -300,7 +313,8 @@ static int start_planned(struct pinfold_result *result, const struct pinfold_run
                                         .output = o->output,
                                         .output_ctx = o->output_ctx,
                                         .tty = ask->tty ? result->policy->policy->tty : TTY_NEVER,
-                                        .foreground = o->foreground != 0};
+                                        .foreground = o->foreground != 0,
+                                        .caller_id = o->id};
     spec.on_question = o->ask ? question : NULL;
     spec.ctx = (void *)(uintptr_t)o;
     spec.leave = o->leave != 0;

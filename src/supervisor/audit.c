@@ -175,6 +175,8 @@ static void format(struct buf *out, const struct audit_event *v, const char *whe
     json_uint(&j, "v", 1);
     json_text(&j, "t", when);
     json_text(&j, "id", v->id);
+    if (v->caller_id && v->caller_id[0])
+        json_text(&j, "caller_id", v->caller_id);
     json_text_or_null(&j, "session", v->session);
     if (v->scope && v->scope[0])
         json_text(&j, "scope", v->scope);

@@ -15,6 +15,7 @@
 
 struct audit_event {
     const char *id;              /* of the run */
+    const char *caller_id;       /* the caller's name for the command; NULL or "": none */
     const char *session, *scope; /* or NULL; scope: its owner, NULL or "": the user's own */
     const char *kind, *action, *target, *rule, *origin, *how;
     uint32_t pid;

@@ -69,6 +69,7 @@ void denial_log(struct box *b, const struct denial *d)
     if (b->audit_given_up)
         return;
     struct audit_event event = {.id = b->result->id,
+                                .caller_id = b->result->caller_id,
                                 .session = b->spec ? b->spec->session : b->exec->session,
                                 .scope = b->spec ? b->spec->scope : NULL,
                                 .kind = d->kind,

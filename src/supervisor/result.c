@@ -321,6 +321,8 @@ void box_result_members(const struct box_result *r, const struct box_terms *term
         json_text(j, terms->others[i].engine, terms->others[i].why);
     json_object_end(j);
     json_text_or_null(j, "session", r->session);
+    if (r->caller_id[0])
+        json_text(j, "caller_id", r->caller_id);
     put_box_layer(j, &r->layer);
     json_text(j, "policy_digest", terms->policy_digest);
     json_text(j, "plan_digest", terms->plan_digest);

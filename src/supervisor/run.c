@@ -238,6 +238,8 @@ static int box_live(struct box *b, struct box **ret_box, struct box_result *ret)
     b->signals.fd = -1;
     b->deadline = b->lasting_at = b->stop_deadline = NEVER;
     new_id(result.id);
+    if (b->command->caller_id)
+        snprintf(result.caller_id, sizeof result.caller_id, "%s", b->command->caller_id);
     io_none(&b->io);
     limits_none(&b->means);
     egress_none(b);

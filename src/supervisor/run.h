@@ -84,6 +84,8 @@ struct box_layer {
     uint64_t waiting; /* of these: what apply writes only if it is named itself */
 };
 
+#define CALLER_ID_ROOM 129u /* with its end */
+
 struct box_result {
     struct box_layer layer; /* freed with box_result_free */
     enum box_end end;
@@ -109,9 +111,10 @@ struct box_result {
     int exec_errno; /* errno of execve: status 127 for ENOENT and ENOTDIR, otherwise 126; or 0 */
     /* the command died of a terminal's SIGINT or SIGQUIT: a command line kills itself with the same signal; or 0 */
     int reraise;
-    int output_errno; /* errno of passing on the command's output (ENOSPC), or 0 */
-    int audit_errno;  /* errno of writing to the audit log, or 0 */
-    char id[17];      /* of this run in the audit log: 16 hexadecimal digits */
+    int output_errno;               /* errno of passing on the command's output (ENOSPC), or 0 */
+    int audit_errno;                /* errno of writing to the audit log, or 0 */
+    char id[17];                    /* of this run in the audit log: 16 hexadecimal digits */
+    char caller_id[CALLER_ID_ROOM]; /* the caller's own; "": none */
     struct audit_chain chain;
     const char *session;    /* the session it ran in; borrowed; NULL: none */
     uint64_t session_limit; /* it was ended with its session, which exceeded this much of `limit`; 0 */
@@ -146,7 +149,8 @@ struct box_command {
     void (*output)(void *ctx, int which, const char *bytes, size_t n); /* captured bytes as they come; may be NULL */
     void *output_ctx;
     enum tty_mode tty;
-    bool foreground; /* the process may take signals, the terminal and raw mode (a command line; not a library) */
+    bool foreground;       /* the process may take signals, the terminal and raw mode (a command line; not a library) */
+    const char *caller_id; /* the caller's own name for this command, shorter than CALLER_ID_ROOM; or NULL */
 };
 
 /* What a box may have of its user's ssh-agent (run/ssh.c). */

@@ -96,6 +96,7 @@ static void keep_guess(struct guessing *g, enum why_act act, const char *target,
         return;
     g->n++;
     const struct audit_event event = {.id = r->id,
+                                      .caller_id = r->caller_id,
                                       .kind = kind,
                                       .action = action,
                                       .target = to,
