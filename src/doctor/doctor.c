@@ -80,7 +80,7 @@ static void check_egress(struct doctor_report *r)
 static void check_cgroup(struct doctor_report *r)
 {
     static const char *const kinds[] = {
-        [CGROUP_NONE] = "none writable: limits are enforced by rlimits and a watcher",
+        [CGROUP_NONE] = "none writable: limits are enforced by rlimits, a watcher and pauses of the box",
         [CGROUP_V2] = "v2, delegated",
         [CGROUP_V2_SYSTEMD] = "v2, through systemd's user manager (a few milliseconds when a limit is asked for)",
         [CGROUP_V1] = "v1"};
