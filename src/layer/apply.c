@@ -142,13 +142,31 @@ static int add_parents(struct making_ops *m, const struct changes *all, const bo
     return add_parent(m, "");
 }
 
-/* Directories that go, and may not be written to as they are. */
+static bool is_closed(const struct layer_object *o)
+{
+    return object_is(o, S_IFDIR) && (o->mode & 0700) != 0700;
+}
+
+/* A directory that can be written to only when it has its new mode gets it before its entries, not after them. */
+static bool opens(const struct layer_object *old, const struct layer_object *new)
+{
+    return is_closed(old) && object_is(new, S_IFDIR) && !is_closed(new);
+}
+
+/* Directories that go, and may not be written to as they are; those that may be only as they will be. */
 static int add_opened(struct making_ops *m, const struct changes *all, const bool *take)
 {
     for (size_t i = 0; i < all->n; i++) {
         const struct change *c = &all->all[i];
         const bool goes = c->kind == CHANGE_DELETED || (c->kind == CHANGE_EDITED && c->what & CHANGED_TYPE);
-        if (!take[i] || !goes || !object_is(&c->old, S_IFDIR) || (c->old.mode & 0700) == 0700)
+        if (take[i] && c->kind == CHANGE_EDITED && opens(&c->old, &c->new)) {
+            struct op *open = add_op(m, OP_MODE, c->path);
+            if (!open)
+                return apply_no_memory(m->t, m->e);
+            open->old = c->old;
+            open->new = c->new;
+        }
+        if (!take[i] || !goes || !is_closed(&c->old))
             continue;
         struct op *op = add_op(m, OP_MODE, c->path);
         if (!op)
@@ -189,7 +207,8 @@ static int add_changes(struct making_ops *m, const struct changes *all, const bo
     for (size_t i = all->n; i-- > 0;) {
         const struct change *c = &all->all[i];
         const bool attributes = c->kind == CHANGE_EDITED && object_is(&c->old, S_IFDIR);
-        if (!take[i] || c->kind == CHANGE_DELETED || !object_is(&c->new, S_IFDIR))
+        if (!take[i] || c->kind == CHANGE_DELETED || !object_is(&c->new, S_IFDIR) ||
+            (attributes && opens(&c->old, &c->new)))
             continue;
         struct op *op = add_op(m, OP_MODE, c->path);
         if (!op)
@@ -237,7 +256,7 @@ static int next_number(struct making_ops *m)
 {
     uint64_t *numbers;
     size_t n;
-    int r = transaction_list(m->t, m->mem, &numbers, &n, m->e);
+    int r = transaction_numbers(m->t, m->mem, &numbers, &n, m->e);
     m->x.number = r == 0 && n ? numbers[n - 1] + 1 : 1;
     m->x.when = (int64_t)time(NULL);
     return r;
@@ -296,7 +315,9 @@ static const char *still_there(const struct layer_trees *t, const struct op *op)
         return now.mode ? "the host made something there after it was applied" : NULL;
     if (!now.mode)
         return "the host removed it after it was applied";
-    if (!object_untouched(&op->at, &now) || (!object_is(&now, S_IFDIR) && op->at.changed != now.changed))
+    const bool other_mode = now.mode != op->at.mode || now.uid != op->at.uid || now.gid != op->at.gid;
+    if (!object_untouched(&op->at, &now) || (!object_is(&now, S_IFDIR) && op->at.changed != now.changed) ||
+        (op->kind == OP_MODE && other_mode))
         return "the host changed it after it was applied";
     return NULL;
 }
@@ -306,11 +327,27 @@ static bool undone_here(const struct op *op, const char *const *paths)
     return !op->why && op->kind != OP_PARENT && path_wanted(op->path, paths, NULL);
 }
 
-static int check_undo(struct making_ops *m, const struct transaction *record, const char *const *paths)
+/* The paths that come, change or go, other than by their mode alone. */
+static int objects_of(struct making_ops *m, const struct transaction *record, struct ledger *ret)
+{
+    *ret = (struct ledger){.entries = arena_zero(m->mem, (record->n + 1) * sizeof *ret->entries)};
+    if (!ret->entries)
+        return apply_no_memory(m->t, m->e);
+    for (size_t i = 0; i < record->n; i++) {
+        if (record->ops[i].kind != OP_MODE)
+            ret->entries[ret->n++].path = record->ops[i].path;
+    }
+    ledger_sort(ret);
+    return 0;
+}
+
+static int check_undo(struct making_ops *m, const struct transaction *record, const struct ledger *others,
+                      const char *const *paths)
 {
     for (size_t i = 0; i < record->n; i++) {
         const struct op *op = &record->ops[i];
-        if (!undone_here(op, paths) || op->kind == OP_MODE)
+        /* Of a directory that another operation of the record is about, too, that one tells. */
+        if (!undone_here(op, paths) || (op->kind == OP_MODE && (!op->old.mode || ledger_find(others, op->path))))
             continue;
         const char *why = still_there(m->t, op);
         if (why && refuse_path(m, op->path, why) < 0)
@@ -319,62 +356,70 @@ static int check_undo(struct making_ops *m, const struct transaction *record, co
     return 0;
 }
 
-/* The reverse of each, in reverse order; directories are opened up first and get their permissions last. */
-static int reverse_ops(struct making_ops *m, const struct transaction *record, const char *const *paths)
+/* A directory gets back the permissions that it had: before its entries if it has to be opened for them, or after them. */
+static void reverse_modes(struct making_ops *m, const struct transaction *record, const struct ledger *others,
+                          const char *const *paths, bool first)
 {
     for (size_t i = 0; i < record->n; i++) {
         const struct op *op = &record->ops[i];
-        const bool closed = object_is(&op->at, S_IFDIR) && (op->at.mode & 0700) != 0700;
-        struct op *to = undone_here(op, paths) && closed && op->kind != OP_MODE ? add_op(m, OP_MODE, op->path) : NULL;
-        if (to) {
-            to->from = "";
-            to->old = to->new = op->at;
-            to->new.mode |= 0700;
-        }
-    }
-    const size_t first = m->x.n;
-    for (size_t i = record->n; i-- > 0;) {
-        const struct op *op = &record->ops[i];
-        if (!undone_here(op, paths) || op->kind == OP_MODE)
-            continue;
-        struct op *to = add_op(m,
-                               op->kind == OP_CREATE    ? OP_DELETE
-                               : op->kind == OP_REPLACE ? OP_REPLACE
-                                                        : OP_CREATE,
-                               op->path);
-        if (!to)
-            break;
-        to->old = op->at;
-        to->new = op->old;
-        to->from = op->from;
-        if (object_is(&to->new, S_IFDIR))
-            to->new.mode |= 0700;
-    }
-    for (size_t i = m->x.n; i-- > first;) { /* restored directories, the deepest first */
-        const struct op made = m->x.ops[i];
-        struct op *to = made.kind != OP_DELETE && object_is(&made.new, S_IFDIR) ? add_op(m, OP_MODE, made.path) : NULL;
-        if (to) {
-            to->link = i + 1;
-            to->from = "";
-            for (size_t k = 0; k < record->n; k++) {
-                if (record->ops[k].kind != OP_MODE && same(record->ops[k].path, made.path))
-                    to->new = record->ops[k].old;
-            }
-        }
-    }
-    for (size_t i = 0; i < record->n; i++) {
-        const struct op *op = &record->ops[i];
         const bool kept = op->kind == OP_MODE && op->old.mode && undone_here(op, paths);
-        bool goes = false;
-        for (size_t k = 0; kept && k < record->n; k++)
-            goes |= record->ops[k].kind != OP_MODE && same(record->ops[k].path, op->path);
-        struct op *to = kept && !goes ? add_op(m, OP_MODE, op->path) : NULL;
+        struct op *to = kept && opens(&op->at, &op->old) == first && !ledger_find(others, op->path)
+                            ? add_op(m, OP_MODE, op->path)
+                            : NULL;
         if (to) {
             to->from = op->from;
             to->old = op->at;
             to->new = op->old;
         }
     }
+}
+
+/* Back to what stood there; returns whether that is a directory, which gets its permissions last. */
+static bool reverse_op(struct making_ops *m, const struct op *op)
+{
+    const enum op_kind kind = op->kind == OP_CREATE ? OP_DELETE : op->kind == OP_REPLACE ? OP_REPLACE : OP_CREATE;
+    struct op *to = add_op(m, kind, op->path);
+    if (!to)
+        return false;
+    to->old = op->at;
+    to->new = op->old;
+    to->from = op->from;
+    if (!object_is(&to->new, S_IFDIR))
+        return false;
+    to->new.mode |= 0700;
+    return kind != OP_DELETE;
+}
+
+/* The reverse of each, in reverse order; directories are opened up first and get their permissions last. */
+static int reverse_ops(struct making_ops *m, const struct transaction *record, const struct ledger *others,
+                       const char *const *paths)
+{
+    size_t *made = arena_zero(m->mem, (record->n + 1) * sizeof *made); /* of restored directories: index plus 1 */
+    for (size_t i = 0; i < record->n; i++) {
+        const struct op *op = &record->ops[i];
+        struct op *to =
+            undone_here(op, paths) && is_closed(&op->at) && op->kind != OP_MODE ? add_op(m, OP_MODE, op->path) : NULL;
+        if (to) {
+            to->from = "";
+            to->old = to->new = op->at;
+            to->new.mode |= 0700;
+        }
+    }
+    reverse_modes(m, record, others, paths, true);
+    for (size_t i = record->n; made && i-- > 0;) {
+        const struct op *op = &record->ops[i];
+        if (undone_here(op, paths) && op->kind != OP_MODE && reverse_op(m, op))
+            made[i] = m->x.n;
+    }
+    for (size_t i = 0; made && i < record->n; i++) { /* the deepest first */
+        struct op *to = made[i] ? add_op(m, OP_MODE, record->ops[i].path) : NULL;
+        if (to) {
+            to->link = made[i];
+            to->from = "";
+            to->new = record->ops[i].old;
+        }
+    }
+    reverse_modes(m, record, others, paths, false);
     return arena_failed(m->mem) ? apply_no_memory(m->t, m->e) : 0;
 }
 
@@ -402,6 +447,7 @@ int layer_undo(const struct layer_trees *t, uint64_t number, const char *const *
 {
     struct making_ops m = {.t = t, .mem = mem, .ret = ret, .e = e, .x = {.kind = TRANSACTION_UNDO}};
     struct transaction record;
+    struct ledger others;
     *ret = (struct apply_outcome){0};
     int r = resume_first(&m);
     if (r == 0)
@@ -409,7 +455,9 @@ int layer_undo(const struct layer_trees *t, uint64_t number, const char *const *
     if (r == 0)
         r = ledger_read(t->store, mem, &m.ledger, e);
     if (r == 0)
-        r = check_undo(&m, &record, paths);
+        r = objects_of(&m, &record, &others);
+    if (r == 0)
+        r = check_undo(&m, &record, &others, paths);
     if (r < 0 || ret->n_refused)
         return r;
     m.x.number = record.number;
@@ -417,7 +465,7 @@ int layer_undo(const struct layer_trees *t, uint64_t number, const char *const *
     r = undo_parents(&m, &record, paths);
     const size_t parents = m.x.n;
     if (r == 0)
-        r = reverse_ops(&m, &record, paths);
+        r = reverse_ops(&m, &record, &others, paths);
     if (r < 0 || m.x.n == parents)
         return r;
     own_fd int source = open_record(t, record.number, e);

@@ -67,6 +67,7 @@ struct change {
     struct layer_object old, new;    /* in the workspace, in the layer */
     const char *old_link, *new_link; /* targets of symbolic links */
     const char *conflict;            /* why the host's state is in the way; NULL: it is not */
+    bool unread;                     /* what is in it could not be read; `conflict` says why */
     size_t linked;                   /* index of the first change with the same inode in the layer, plus 1; 0: none */
 };
 struct changes {
@@ -90,6 +91,8 @@ const char *path_given(struct arena *mem, const char *top, const char *cwd, cons
 /* ---- ledger.c ---- */
 
 int ledger_read(int store, struct arena *mem, struct ledger *ret, struct err *e);
+/* By path, as ledger_find() needs it. */
+void ledger_sort(struct ledger *l);
 const struct ledger_entry *ledger_find(const struct ledger *l, const char *path);
 /* Replaces the ledger in one step, with `more` entries that win over the ones of the same path. */
 int ledger_write(int store, struct arena *mem, const struct ledger_entry *more, size_t n, struct err *e);
@@ -165,6 +168,8 @@ int transaction_record(const struct layer_trees *t, uint64_t number, struct aren
                        struct err *e);
 /* Numbers of the records in undo/, ascending; in `mem`. */
 int transaction_list(const struct layer_trees *t, struct arena *mem, uint64_t **ret, size_t *ret_n, struct err *e);
+/* Of all that is in undo/, also of what was left there when its record went. */
+int transaction_numbers(const struct layer_trees *t, struct arena *mem, uint64_t **ret, size_t *ret_n, struct err *e);
 /* Keeps the latest `keep` records and removes the others, and what is left of those that were taken back. */
 int transaction_prune(const struct layer_trees *t, size_t keep, struct err *e);
 /* Removes the record of this number, or what was left of one that did not come to be. */

@@ -18,11 +18,13 @@ struct view {
 };
 
 /* The first line of a small file; "" if there is none. */
-static void first_line(int top, const char *path, char ret[REF_MAX])
+static void first_line(const struct view *v, int top, const char *path, char ret[REF_MAX])
 {
     const char *name;
     own_fd int dir = object_parent(top, path, &name);
-    own_fd int fd = dir < 0 ? dir : object_open(dir, name, S_IFREG);
+    own_fd int fd = dir < 0                  ? dir
+                    : top == v->t->workspace ? object_open_as_is(dir, name, S_IFREG)
+                                             : object_open(dir, name, S_IFREG);
     long n = fd < 0 ? 0 : sys_pread(fd, ret, REF_MAX - 1, 0);
     ret[n > 0 ? n : 0] = 0;
     ret[strcspn(ret, "\n")] = 0;
@@ -40,7 +42,7 @@ static void put_side(const struct view *v, const struct layer_object *o, int top
         buf_text(v->out, "nothing");
         return;
     }
-    first_line(top, path, line);
+    first_line(v, top, path, line);
     put_said(v->out, line, str_starts(str_of(line), STR("ref: ")) ? REF_MAX : SHOWN_HASH);
 }
 

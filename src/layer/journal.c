@@ -199,6 +199,11 @@ int transaction_list(const struct layer_trees *t, struct arena *mem, uint64_t **
     return list_numbers(t, true, mem, ret, ret_n, e);
 }
 
+int transaction_numbers(const struct layer_trees *t, struct arena *mem, uint64_t **ret, size_t *ret_n, struct err *e)
+{
+    return list_numbers(t, false, mem, ret, ret_n, e);
+}
+
 int transaction_prune(const struct layer_trees *t, size_t keep, struct err *e)
 {
     auto_arena struct arena *mem = arena_new(1u << 24);

@@ -18,6 +18,12 @@ static int by_entry(const void *a, const void *b)
     return path_order(x->path, y->path);
 }
 
+void ledger_sort(struct ledger *l)
+{
+    if (l->n)
+        qsort(l->entries, l->n, sizeof *l->entries, by_entry);
+}
+
 int ledger_read(int store, struct arena *mem, struct ledger *ret, struct err *e)
 {
     struct str text, line;

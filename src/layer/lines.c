@@ -7,6 +7,7 @@
 #include <string.h>
 
 #define CONTEXT   3
+#define MAX_LINES ((size_t)1 << 24)
 #define MAX_STEPS 1500 /* differences; the time and memory of the search grow with the square */
 
 static struct str *split(struct str text, struct arena *mem, size_t *ret_n)
@@ -14,13 +15,15 @@ static struct str *split(struct str text, struct arena *mem, size_t *ret_n)
     size_t n = 0;
     for (size_t i = 0; i < text.n; i++)
         n += text.p[i] == '\n' || i + 1 == text.n;
+    *ret_n = n;
+    if (n > MAX_LINES)
+        return NULL;
     struct str *lines = arena_zero(mem, (n + 1) * sizeof *lines);
     for (size_t i = 0; lines && i < n; i++) {
         const char *end = memchr(text.p, '\n', text.n);
         lines[i] = (struct str){text.p, end ? (size_t)(end - text.p) + 1 : text.n};
         text = str_skip(text, lines[i].n);
     }
-    *ret_n = n;
     return lines;
 }
 
@@ -99,6 +102,8 @@ int lines_compare(struct str old, struct str new, struct arena *mem, struct line
     struct line_diff d = {.old = NULL};
     d.old = split(old, mem, &d.n_old);
     d.new = split(new, mem, &d.n_new);
+    if (d.n_old > MAX_LINES || d.n_new > MAX_LINES)
+        return -EFBIG;
     d.removed = arena_zero(mem, d.n_old + 1);
     d.added = arena_zero(mem, d.n_new + 1);
     if (!d.old || !d.new || !d.removed || !d.added)

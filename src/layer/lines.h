@@ -9,7 +9,7 @@ struct line_diff {
     size_t n_old, n_new;
     bool *removed, *added; /* for each line */
 };
-/* In `mem`; the lines borrow the texts. 0 or -ENOMEM. The shortest difference where that is not far, otherwise a right
+/* In `mem`; the lines borrow the texts. 0, -ENOMEM, or -EFBIG: too many lines. The shortest difference where that is not far, otherwise a right
    one. */
 int lines_compare(struct str old, struct str new, struct arena *mem, struct line_diff *ret);
 /* Hunks as of `diff -u`, with three lines around. */

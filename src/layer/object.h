@@ -12,6 +12,7 @@
 struct layer_object {
     uint32_t mode, uid, gid, links;
     uint64_t device, ino, size, node; /* node: the number of a device node */
+    uint64_t room;                    /* bytes that it takes on the disk; not in journals */
     int64_t modified, changed;
 };
 
@@ -40,6 +41,8 @@ bool object_untouched(const struct layer_object *before, const struct layer_obje
  * mode keeps its owner from reading is opened all the same, and its mode is as it was afterwards. A descriptor or -errno.
  */
 int object_open(int dir, const char *name, unsigned type);
+/* The same for what is the host's: its mode is not changed, and -EACCES where that keeps it from being read. */
+int object_open_as_is(int dir, const char *name, unsigned type);
 /* Whether two open files have the same bytes: 1, 0 or -errno. */
 int object_same_content(int a, int b);
 /* Whether they have the same attributes that apply copies (user.* but overlayfs's own, ACLs): 1, 0 or -errno. */

@@ -29,7 +29,8 @@ static void side_free(struct side *s)
 }
 #define auto_side __attribute__((cleanup(side_free)))
 
-static int read_side(int top, const char *path, const struct layer_object *o, const char *link, struct side *ret)
+static int read_side(const struct layer_trees *t, int top, const char *path, const struct layer_object *o,
+                     const char *link, struct side *ret)
 {
     const char *name;
     ret->o = o;
@@ -39,7 +40,9 @@ static int read_side(int top, const char *path, const struct layer_object *o, co
     if (o->size > PATCH_FILE_MAX)
         return -EFBIG;
     own_fd int dir = object_parent(top, path, &name);
-    own_fd int fd = dir < 0 ? dir : object_open(dir, name, S_IFREG);
+    own_fd int fd = dir < 0               ? dir
+                    : top == t->workspace ? object_open_as_is(dir, name, S_IFREG)
+                                          : object_open(dir, name, S_IFREG);
     if (fd < 0)
         return fd;
     ret->owned = malloc(o->size + 1);
@@ -195,10 +198,15 @@ static int put_one(const char *path, const struct side *a, const struct side *b,
         buf_printf(out, "old mode %06o\nnew mode %06o\n", git_mode(a->o), git_mode(b->o));
     if (str_eq(a->bytes, b->bytes) && (both || (!a->bytes.n && !b->bytes.n)))
         return 0;
-    if (!is_text(a) || !is_text(b)) {
+    auto_arena struct arena *mem = arena_new(LAYER_READ_MAX * 4);
+    struct line_diff d;
+    int r = !is_text(a) || !is_text(b) ? -EFBIG : mem ? lines_compare(a->bytes, b->bytes, mem, &d) : -ENOMEM;
+    if (r == -EFBIG) {
         put_binary(out, a, b);
         return 0;
     }
+    if (r < 0)
+        return r;
     if (there_a)
         put_file_line(out, "--- ", "a/", path);
     else
@@ -207,12 +215,8 @@ static int put_one(const char *path, const struct side *a, const struct side *b,
         put_file_line(out, "+++ ", "b/", path);
     else
         buf_text(out, "+++ /dev/null\n");
-    auto_arena struct arena *mem = arena_new(LAYER_READ_MAX * 4);
-    struct line_diff d;
-    int r = mem ? lines_compare(a->bytes, b->bytes, mem, &d) : -ENOMEM;
-    if (r == 0)
-        lines_put_hunks(&d, out);
-    return r;
+    lines_put_hunks(&d, out);
+    return 0;
 }
 
 static bool in_patches(const struct layer_object *o)
@@ -259,14 +263,14 @@ int patch_of(const struct layer_trees *t, const struct change *c, struct buf *ou
     static const struct layer_object nothing;
     auto_side struct side a = {.o = &nothing}, b = {.o = &nothing};
     const struct side none = {.o = &nothing};
-    *ret_why = beyond_patches(t, c);
-    if (c->alarms & ALARM_GIT)
+    *ret_why = c->unread ? c->conflict : beyond_patches(t, c);
+    if (c->unread || c->alarms & ALARM_GIT)
         return 0;
-    int r = in_patches(&c->old) ? read_side(t->workspace, c->path, &c->old, c->old_link, &a) : 0;
+    int r = in_patches(&c->old) ? read_side(t, t->workspace, c->path, &c->old, c->old_link, &a) : 0;
     if (r == 0 && in_patches(&c->new))
-        r = read_side(t->upper, c->path, &c->new, c->new_link, &b);
-    if (r == -EFBIG) {
-        *ret_why = "it is larger than 512 MiB";
+        r = read_side(t, t->upper, c->path, &c->new, c->new_link, &b);
+    if (r == -EFBIG || r == -EACCES) {
+        *ret_why = r == -EFBIG ? "it is larger than 512 MiB" : "its mode keeps it from being read";
         return 0;
     }
     const bool whole = a.o->mode && b.o->mode && c->what & CHANGED_TYPE; /* as git tells a change of type */
@@ -291,12 +295,14 @@ int patch_count(const struct layer_trees *t, const struct change *c, uint64_t *a
     if (!in_patches(&c->old) && !in_patches(&c->new))
         return 0;
     if (r == 0 && in_patches(&c->old))
-        r = read_side(t->workspace, c->path, &c->old, c->old_link, &a);
+        r = read_side(t, t->workspace, c->path, &c->old, c->old_link, &a);
     if (r == 0 && in_patches(&c->new))
-        r = read_side(t->upper, c->path, &c->new, c->new_link, &b);
+        r = read_side(t, t->upper, c->path, &c->new, c->new_link, &b);
     if (r < 0 || !is_text(&a) || !is_text(&b))
         return r;
     r = lines_compare(a.bytes, b.bytes, mem, &d);
+    if (r == -EFBIG)
+        return 0;
     *added = *removed = 0;
     for (size_t i = 0; r == 0 && i < d.n_old; i++)
         *removed += d.removed[i];

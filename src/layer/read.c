@@ -327,6 +327,17 @@ static bool in_bare_directory(const char *name)
     return str_is_nocase(s, "hooks") || str_is_nocase(s, "remotes") || str_is_nocase(s, "branches");
 }
 
+/* A directory of the workspace whose entries can be looked at; -EACCES if its mode keeps its owner from that. */
+static int open_below(int dir, const char *name)
+{
+    struct layer_object inside;
+    int fd = sys_openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+    int e = fd < 0 ? 0 : object_look(fd, ".", &inside);
+    if (e < 0)
+        sys_drop(&fd);
+    return e < 0 ? e : fd;
+}
+
 /* Everything of the workspace below a directory that is gone. */
 static int walk_deleted(struct layer_reading *r, const struct level *l, const char *name, const char *path)
 {
@@ -338,7 +349,9 @@ static int walk_deleted(struct layer_reading *r, const struct level *l, const ch
                           .conflict = l->conflict,
                           .bare_part = l->bare_part || (l->bare && in_bare_directory(name)),
                           .depth = l->depth + 1};
-    own_fd int low = sys_openat(l->low, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+    own_fd int low = open_below(l->low, name);
+    if (low == -EACCES)
+        return 0; /* if anything is in it, apply does not remove it */
     int e = low < 0 ? low : object_look(low, "", &below.below);
     if (e < 0)
         return read_failed(r, e, path, "workspace");
@@ -383,14 +396,15 @@ static void look_around(struct level *l)
     l->bare_part |= l->above && l->above->bare_part;
 }
 
-/* What is in a directory without its owner's x is shown to nobody but root; so it is not applied either. */
-static int closed(struct layer_reading *r, const char *path)
+/* What is in a directory without its owner's x is shown to nobody but root, and what lies too deep to nobody; so it is
+   not applied either. */
+static int unread(struct layer_reading *r, const char *path, int e, const char *why)
 {
     struct change *last = r->ret->n ? &r->ret->all[r->ret->n - 1] : NULL;
     if (!last || !same(last->path, path))
-        return read_failed(r, -EACCES, path, "layer");
-    last->conflict =
-        "the box has closed it (its mode), so what is in it cannot be read; open it in a box with the layer";
+        return read_failed(r, e, path, "layer");
+    last->conflict = why;
+    last->unread = true;
     return 0;
 }
 
@@ -407,16 +421,22 @@ static int directory(struct layer_reading *r, const struct level *l, const char 
                           .conflict = conflict ? conflict : l->conflict,
                           .bare_part = l->bare && in_bare_directory(name),
                           .depth = l->depth + 1};
+    if (below.depth > LAYER_DEPTH_MAX)
+        return unread(r, path, -ENAMETOOLONG, "it lies too deep for what is in it to be read");
     own_fd int up = object_open(l->up, name, S_IFDIR);
     own_fd int under = -1;
     struct layer_object inside;
     if (up < 0)
         return up == -ENOENT || up == -ESTALE ? 0 : read_failed(r, up, path, "layer"); /* the box lives: gone again */
     if (object_look(up, ".", &inside) == -EACCES)
-        return closed(r, path);
+        return unread(
+            r, path, -EACCES,
+            "the box has closed it (its mode), so what is in it cannot be read; open it in a box with the layer");
     if (object_is(low, S_IFDIR)) {
-        below.low = under = sys_openat(l->low, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
-        if (under < 0)
+        below.low = under = open_below(l->low, name);
+        if (under == -EACCES)
+            below.conflict = "the host has closed the directory above it (its mode), so what is there cannot be read";
+        else if (under < 0)
             return read_failed(r, under, path, "workspace");
     }
     below.up = up;
@@ -446,7 +466,11 @@ static int compare(const struct level *l, const char *name, struct change *c)
     if (object_is(a, S_IFREG) && a->size != b->size)
         c->what |= CHANGED_CONTENT;
     own_fd int up = object_open(l->up, name, a->mode & S_IFMT);
-    own_fd int low = object_open(l->low, name, a->mode & S_IFMT);
+    own_fd int low = object_open_as_is(l->low, name, a->mode & S_IFMT);
+    if (low == -EACCES) { /* what cannot be read counts as changed */
+        c->what |= object_is(a, S_IFREG) ? CHANGED_CONTENT : 0;
+        return 0;
+    }
     if (up < 0 || low < 0)
         return up < 0 ? up : low;
     int same_bytes = object_is(a, S_IFREG) && a->size == b->size ? object_same_content(up, low) : 1;
@@ -490,9 +514,12 @@ static int entry(struct layer_reading *r, const struct level *l, const char *nam
         return c.old.mode ? deleted(r, l, name, &c.old) : 0;
     if (!(c.path = path_of(r, l, name)))
         return read_no_memory(r);
-    if (strlen(c.path) >= LAYER_PATH_MAX)
-        return read_failed(r, -ENAMETOOLONG, c.path, "layer");
     e = present(r, l, name, &c);
+    const bool too_long = strlen(c.path) >= LAYER_PATH_MAX;
+    if (c.kind && too_long) {
+        c.conflict = "its path is too long";
+        c.unread = true;
+    }
     if (e == -ESTALE || e == -ENOENT)
         return 0;
     if (e < 0)
@@ -502,6 +529,8 @@ static int entry(struct layer_reading *r, const struct level *l, const char *nam
     if (c.kind && !add_change(r, l, &c))
         return read_no_memory(r);
     const bool was_directory = object_is(&c.old, S_IFDIR), is_directory = object_is(&c.new, S_IFDIR);
+    if (too_long)
+        return c.kind || !is_directory ? 0 : read_failed(r, -ENAMETOOLONG, c.path, "layer");
     if (was_directory && !is_directory)
         return walk_deleted(r, l, name, c.path);
     if (!is_directory)

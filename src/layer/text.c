@@ -70,7 +70,7 @@ bool text_number(struct str *line, int64_t *ret)
             return false;
         v = v * 10 + (uint64_t)(word.p[i] - '0');
     }
-    *ret = minus ? -(int64_t)v : (int64_t)v;
+    *ret = (int64_t)(minus ? 0 - v : v);
     return word.n > 0;
 }
 

@@ -14,11 +14,10 @@
  * deleted. An object that is neither the new nor the old one came from the host meanwhile; it is never removed.
  */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "layer/change.h"
-#include "match/path.h"
 #include "sys/fd.h"
 
 #define STAGE_PARENT ".pinfold"
@@ -169,6 +168,22 @@ static int try_exchange(struct transacting *r)
     return err_hint(r->e, no, "take a patch instead: pinfold diff --patch");
 }
 
+/* What was kept, which on another file system is a copy: of another inode than the record knows. */
+static int copy_back(int from, const char *from_name, const struct op *op, int to, const char *to_name)
+{
+    struct layer_object kept;
+    int e = object_look(from, from_name, &kept);
+    if (e < 0 || !kept.mode)
+        return e < 0 ? e : -ENOENT;
+    if ((kept.mode & S_IFMT) != (op->new.mode &S_IFMT))
+        return -ESTALE;
+    if (object_is(&kept, S_IFDIR)) { /* it is open until its entries are there */
+        kept.mode = op->new.mode;
+        kept.modified = op->new.modified;
+    }
+    return object_copy(from, from_name, &kept, to, to_name);
+}
+
 static int stage_op(struct transacting *r, size_t i)
 {
     struct op *op = &r->x->ops[i];
@@ -185,20 +200,51 @@ static int stage_op(struct transacting *r, size_t i)
     if (e == -EXDEV && from >= 0 && r->x->kind == TRANSACTION_UNDO && !object_is(&op->new, S_IFDIR))
         e = sys_linkat(from, last, r->stage, name, 0);
     if (e < 0 && from >= 0)
-        e = object_copy(from, last, &op->new, r->stage, name);
+        e = r->x->kind == TRANSACTION_UNDO ? copy_back(from, last, op, r->stage, name)
+                                           : object_copy(from, last, &op->new, r->stage, name);
     if (e == 0)
         e = object_look(r->stage, name, &made);
     if (e == -ENOSPC || e == -EDQUOT)
         return run_failed(r, e, "no room to prepare the changes");
     if (e < 0) {
-        refuse_op(r, op, e == -ESTALE || e == -ENOENT ? 0 : e,
+        refuse_op(r, op, e == -ESTALE || e == -ENOENT || e == -E2BIG ? 0 : e,
                   e == -ESTALE || e == -ENOENT ? "the box changed it at this moment; try again"
+                  : e == -E2BIG                ? "its attributes do not fit on the workspace's file system"
                   : e == -EPERM                ? "its type or owner cannot be made here"
                                                : "cannot be copied");
         return 0;
     }
     op->ino = made.ino;
     return 0;
+}
+
+/*
+ * On another file system than the workspace what is replaced or deleted is kept as a copy, made when it is out already. Whether that can
+ * be made (its bytes read, its owner and attributes given) is known before: a file without any bytes tries it.
+ */
+static int try_to_keep(struct transacting *r, const struct op *op)
+{
+    const unsigned type = op->old.mode & S_IFMT;
+    const char *last;
+    if (type == S_IFCHR || type == S_IFBLK)
+        return -EPERM;
+    own_fd int dir = object_parent(r->t->workspace, op->path, &last);
+    const bool opened = type == S_IFREG || (type == S_IFDIR && !(~op->old.mode & 0500));
+    own_fd int from = dir < 0 || !opened ? -1 : object_open_as_is(dir, last, type);
+    if (from == -EACCES && op->old.uid == geteuid())
+        return 0; /* its mode can be changed then */
+    if (dir < 0 || (opened && from < 0))
+        return dir < 0 ? dir : from;
+    own_fd int trial = sys_openat(r->store, "trial", O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    int e = trial;
+    if (type == S_IFREG && e >= 0)
+        e = object_copy_attributes(from, trial);
+    struct layer_object as = op->old;
+    as.mode = S_IFREG | (as.mode & 07777);
+    if (e >= 0)
+        e = object_dress(r->store, "trial", &as);
+    (void)sys_unlinkat(r->store, "trial", 0);
+    return e < 0 ? e : 0;
 }
 
 /* The attributes that a directory has are kept before others are set. */
@@ -215,14 +261,30 @@ static int keep_attributes(struct transacting *r, size_t i)
     return 0;
 }
 
+/* The layer's own directory is on another file system than the workspace. */
+static bool keeps_apart(const struct transacting *r)
+{
+    struct layer_object here, there;
+    return object_look(r->t->workspace, "", &here) == 0 && object_look(r->t->store, "", &there) == 0 &&
+           here.device != there.device;
+}
+
+static void add_room(const struct transacting *r, uint64_t *sum, const struct layer_object *o)
+{
+    const uint64_t room = r->x->kind == TRANSACTION_APPLY && o->room < o->size ? o->room : o->size;
+    *sum = *sum > UINT64_MAX - room ? UINT64_MAX : *sum + room;
+}
+
 static int check_space(struct transacting *r)
 {
     uint64_t fresh = 0, kept = 0, names = 0;
     struct statfs fs;
     for (size_t i = 0; i < r->x->n; i++) {
         const struct op *op = &r->x->ops[i];
-        fresh += op->kind <= OP_REPLACE && !op->link && object_is(&op->new, S_IFREG) ? op->new.size : 0;
-        kept += op->kind <= OP_DELETE && object_is(&op->old, S_IFREG) ? op->old.size : 0;
+        if (op->kind <= OP_REPLACE && !op->link && object_is(&op->new, S_IFREG))
+            add_room(r, &fresh, &op->new);
+        if (op->kind <= OP_DELETE && object_is(&op->old, S_IFREG))
+            add_room(r, &kept, &op->old);
         names++;
     }
     int e = sys_fstatfs(r->t->workspace, &fs);
@@ -232,9 +294,7 @@ static int check_space(struct transacting *r)
         e = -ENOSPC;
     if (e < 0)
         return run_failed(r, e, "no room to prepare the changes");
-    struct layer_object here, there;
-    const bool apart = object_look(r->t->workspace, "", &here) == 0 && object_look(r->t->store, "", &there) == 0 &&
-                       here.device != there.device;
+    const bool apart = keeps_apart(r);
     e = apart && r->x->kind == TRANSACTION_APPLY ? sys_fstatfs(r->t->store, &fs) : 0;
     if (e == 0 && apart && r->x->kind == TRANSACTION_APPLY && (uint64_t)fs.f_bavail * (uint64_t)fs.f_bsize < kept)
         return err_sys(r->e, ERR_SYSTEM, ENOSPC, "layer %s: no room to keep what apply replaces", r->t->id);
@@ -244,8 +304,12 @@ static int check_space(struct transacting *r)
 static int stage_all(struct transacting *r)
 {
     int e = try_exchange(r);
+    const bool apart = r->x->kind == TRANSACTION_APPLY && keeps_apart(r);
     for (size_t i = 0; e == 0 && i < r->x->n; i++) {
-        const struct op *op = &r->x->ops[i];
+        struct op *op = &r->x->ops[i];
+        const int no = apart && (op->kind == OP_REPLACE || op->kind == OP_DELETE) ? try_to_keep(r, op) : 0;
+        if (no < 0)
+            refuse_op(r, op, no, "cannot be kept for undo");
         if (op->why)
             continue;
         if (op->kind == OP_CREATE || op->kind == OP_REPLACE)
@@ -448,7 +512,7 @@ static int act_all(struct transacting *r)
 static int keep_one(struct transacting *r, const char *staged, const char *kept)
 {
     struct layer_object o, there;
-    char half[40];
+    char half[56];
     int e = object_look(r->stage, staged, &o);
     if (e < 0 || !o.mode)
         return e;
@@ -474,13 +538,24 @@ static bool came_out(const struct transacting *r, const struct op *op, const str
     return left->mode && left->ino != op->ino;
 }
 
+/* A name that an earlier transaction of this number has not taken: what it has is somebody's, too. */
+static int left_name(const struct transacting *r, size_t i, char room[48])
+{
+    struct layer_object o;
+    int e = 0;
+    snprintf(room, 48, "left-%zu", i);
+    for (unsigned k = 1; (e = object_look(r->store, room, &o)) == 0 && o.mode; k++)
+        snprintf(room, 48, "left-%zu.%u", i, k);
+    return e;
+}
+
 static int keep_all(struct transacting *r)
 {
     int e = 0;
     for (size_t i = 0; e == 0 && r->stage >= 0 && i < r->x->n; i++) {
         struct op *op = &r->x->ops[i];
         struct layer_object left;
-        char name[32], kept[32];
+        char name[32], kept[48];
         if (op->kind > OP_DELETE)
             continue;
         (void)stage_name(op->kind == OP_DELETE ? 'o' : 'n', i, name);
@@ -490,7 +565,8 @@ static int keep_all(struct transacting *r)
             (r->x->kind == TRANSACTION_UNDO && !op->why && object_untouched(&op->old, &left)))
             continue;
         if (op->why || r->x->kind == TRANSACTION_UNDO) {
-            snprintf(kept, sizeof kept, "left-%zu", i);
+            if ((e = left_name(r, i, kept)) < 0)
+                break;
             op->why =
                 arena_printf(r->mem, "%s; what stood there in between is kept in the layer, undo/%llu/%s",
                              op->why ? op->why : "it is not what was applied", (unsigned long long)r->x->number, kept);
@@ -529,11 +605,6 @@ static int write_ledger(struct transacting *r)
     return ledger_write(r->t->store, r->mem, entries, n, r->e);
 }
 
-static int by_entry_path(const void *a, const void *b)
-{
-    return path_order(((const struct ledger_entry *)a)->path, ((const struct ledger_entry *)b)->path);
-}
-
 /* The paths that an undo has taken back. */
 static struct ledger done_paths(struct transacting *r)
 {
@@ -546,8 +617,7 @@ static struct ledger done_paths(struct transacting *r)
         if (slot)
             slot->path = op->path;
     }
-    if (done.n)
-        qsort(done.entries, done.n, sizeof *done.entries, by_entry_path);
+    ledger_sort(&done);
     return done;
 }
 

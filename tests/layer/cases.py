@@ -8,6 +8,7 @@ import shutil
 import stat
 import subprocess
 import sys
+import tempfile
 import time
 
 import kit
@@ -358,6 +359,105 @@ def terminal():
             check(b"+ok\tx\\x1b]0;title\\x07\\x0d" in said, "it shows something else", said)
 
 
+def odd_objects():
+    """What a box or a host can leave that is not everyday: times before 1970, modes that keep their owner out, huge sparse files."""
+    layer = new_layer("odd", small, "echo n >new; touch -d '1960-01-01 00:00:00.5' new; mkdir nd; touch -d '1960-01-01 00:00:00.5' nd; truncate -s 3T big")
+    began = time.monotonic()
+    layer.pinfold("apply", "--all")
+    check(os.stat(os.path.join(layer.work, "new")).st_mtime_ns == os.stat(os.path.join(layer.dir, "upper", "new")).st_mtime_ns < 0, "a time before 1970")
+    check(os.stat(os.path.join(layer.work, "big")).st_size == 3 << 40 and os.stat(os.path.join(layer.work, "big")).st_blocks < 1000, "a hole takes room")
+    check(layer.changes() == [], "holes are compared")
+    layer.pinfold("undo")
+    check(time.monotonic() - began < 60, "a sparse file takes long", time.monotonic() - began)
+
+    def fill(work):
+        small(work)
+        put(work, "secret", "secret", 0)
+        put(work, "shut/in", "in")
+        os.chmod(os.path.join(work, "shut"), 0)
+        os.makedirs(os.path.join(work, "bare"), mode=0)
+    layer = new_layer("odd", fill, "chmod 600 secret; printf other. >secret; chmod 0 secret; chmod 700 shut; echo n >shut/n; rmdir bare; echo n >n")
+    changed = os.stat(os.path.join(layer.work, "secret")).st_ctime_ns
+    told = layer.diff()
+    check(os.stat(os.path.join(layer.work, "secret")).st_ctime_ns == changed, "diff has touched the workspace")
+    check({"secret", "shut/n", "bare", "n"} <= set(told) and not told["secret"]["conflict"], "what cannot be read", told)
+    check((os.getuid() == 0) != bool(told["shut/n"]["conflict"]), "below a closed directory", told["shut/n"])
+    check(layer.pinfold("diff", "--patch", ok=(1,))[0] == 1, "the patch of what cannot be read")
+    layer.pinfold("apply", "secret", "bare", "n")
+    layer.pinfold("undo")
+    check(stat.S_IMODE(os.stat(os.path.join(layer.work, "secret")).st_mode) == 0 and os.path.isdir(os.path.join(layer.work, "bare")), "back")
+
+
+def too_deep():
+    """What a box has made too deep to be read is refused; all else is shown and applied."""
+    layer = new_layer("deep", small, "(i=0; while [ $i -lt 300 ]; do mkdir x; cd x; i=$((i+1)); done); "
+                      "(n=$(printf %0200d 7); i=0; while [ $i -lt 21 ]; do mkdir $n; cd -P $n 2>/dev/null || break; echo f >f; i=$((i+1)); done); echo n >new")
+    told = layer.diff()
+    check("too deep" in told["/".join("x" * 257)]["conflict"] and "new" in told, "too deep")
+    check([c["conflict"] for c in told.values() if len(c["path"]) > 4095 and "too long" in c["conflict"]], "too long")
+    _, patch, left = layer.pinfold("diff", "--patch", ok=(1,))
+    check("+n\n" in patch and "too deep" in left and left.count("\n") == 2, "its patch", left)
+    layer.pinfold("apply", "new")
+    check(layer.pinfold("apply", "--all", ok=(1,))[0] == 1, "refused")
+    layer.pinfold("undo")
+    layer.pinfold("undo")
+    check(os.listdir(layer.work).count("x") == 0, "undo")
+    layer.pinfold("discard", "it")
+    check(not os.path.exists(layer.dir), "discard")
+
+
+def modes_of_directories():
+    """A directory is opened before what is in it changes; what the host has made of its mode stays."""
+    layer = new_layer("modes", small, "chmod 755 closed; echo x >>closed/deep; echo n >closed/n; echo y >>dir/x; echo n >dir/n; chmod 555 dir")
+    before = kit.tree(layer.work)
+    layer.pinfold("apply", "--all")
+    check(layer.changes() == [], "all of it at once", layer.changes())
+    layer.pinfold("undo")
+    same_trees(before, kit.tree(layer.work), "undo")
+    layer = new_layer("modes", small, "chmod 700 dir; echo x >>a")
+    layer.pinfold("apply", "--all")
+    os.chmod(os.path.join(layer.work, "dir"), 0o750)
+    code, _, err = layer.pinfold("undo", ok=None)
+    check(code == 1 and "dir: the host changed it after" in err and stat.S_IMODE(os.stat(os.path.join(layer.work, "dir")).st_mode) == 0o750, code, err)
+    layer.pinfold("undo", "a")
+    check(open(os.path.join(layer.work, "a")).read() == "one\ntwo\nthree\n", "the rest of it")
+
+
+def apart():
+    """The workspace on another file system than the layer: what is replaced is kept as a copy, and comes back from it."""
+    if os.stat("/dev/shm").st_dev == os.stat(SCRATCH).st_dev:
+        return "skipped: no second file system"
+    layer = kit.Layer(kit.fresh(os.path.join(SCRATCH, "apart")))
+    layer.state = tempfile.mkdtemp(prefix="pinfold-layer-", dir="/dev/shm")
+    layer.dir = os.path.join(layer.state, "pinfold", "layers", layer.ident)
+    layer.env["XDG_STATE_HOME"] = layer.state
+    try:
+        small(layer.work)
+        if os.getuid() == 0:
+            os.mknod(os.path.join(layer.work, "node"), stat.S_IFCHR | 0o600, os.makedev(1, 3))
+        layer.begin()
+        layer.box(SMALL.replace("/usr/bin/python3", ": python3") + "; rm -f node")
+        before = kit.tree(layer.work)
+        code, _, err = layer.pinfold("apply", "--all", ok=None)
+        check((code, "node: cannot be kept" in err) == ((1, True) if os.getuid() == 0 else (0, False)), "a device cannot be kept", code, err)
+        check(not os.path.exists(os.path.join(layer.dir, "journal")) and not os.path.exists(os.path.join(layer.work, ".pinfold")), "left behind")
+        layer.pinfold("undo")
+        # Names of one file that were kept as copies are files of their own afterwards.
+        same_trees({p: loose(w) for p, w in before.items()}, {p: loose(w) for p, w in kit.tree(layer.work).items()}, "undo")
+    finally:
+        kit.remove(layer.state)
+
+
+def keeps_what_is_left():
+    """What an apply without a record has left of the host's is not in the way of the next one, nor replaced by it."""
+    layer = new_layer("left", small, "echo x >>a")
+    put(layer.dir, "undo/1/left-0", "the host's")
+    layer.pinfold("apply", "--all")
+    check(sorted(os.listdir(os.path.join(layer.dir, "undo"))) == ["1", "2"], "the number is used again", os.listdir(os.path.join(layer.dir, "undo")))
+    layer.pinfold("undo")
+    check(open(os.path.join(layer.dir, "undo/1/left-0")).read() == "the host's", "what was left is gone")
+
+
 # ---- patches ----
 
 def patch_round_trip():
@@ -386,6 +486,9 @@ def patch_round_trip():
     want, got = kit.tree(layer.work, times=False), kit.tree(other, times=False)
     keep = lambda t: {p: [w[0] & ~0o777, w[1] & 0o111 if w[0] == stat.S_IFREG else 0, *w[2:3]] for p, w in t.items() if w[0] != stat.S_IFDIR}  # noqa: E731
     same_trees(keep(want), keep(got), "git apply")
+    layer = new_layer("patch", small, "head -c 20000000 /dev/zero | tr '\\0' '\\n' >lines; echo x >>same")
+    check("GIT binary patch\nliteral 20000000" in layer.pinfold("diff", "--patch")[1] and "+samex" in layer.pinfold("diff", "--patch")[1], "a text of too many lines")
+    check("+ lines\n" in layer.pinfold("diff", "--stat")[1], "the lines of one that has too many")
     layer = new_layer("patch", small, "mkdir bare; chmod 700 dir; mkfifo pipe")
     code, patch, err = layer.pinfold("diff", "--patch", ok=None)
     check(code == 1 and all(word in err for word in ("bare:", "dir:", "pipe:")), "what a patch cannot hold is said", code, err)
@@ -426,7 +529,8 @@ def quick():
 
 CASES = {"reads": reads_what_the_box_sees, "alarms": tells_what_matters, "apply": applies_and_takes_back, "path": by_path, "host": host_edits,
          "undo-refuses": undo_refuses, "kill-apply": lambda: killed("apply"), "kill-undo": lambda: killed("undo"), "schedules": schedules,
-         "file-systems": refuses_file_systems, "hostile": hostile, "terminal": terminal, "patch": patch_round_trip, "git": repositories, "quick": quick}
+         "file-systems": refuses_file_systems, "hostile": hostile, "odd": odd_objects,
+         "modes": modes_of_directories, "apart": apart, "deep": too_deep, "left": keeps_what_is_left, "terminal": terminal, "patch": patch_round_trip, "git": repositories, "quick": quick}
 
 
 def main():
