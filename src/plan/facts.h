@@ -119,8 +119,8 @@ struct facts {
     uint32_t uid, gid; /* of the caller */
     const char *home, *user_name;
     enum cgroup_kind cgroup;
-    bool cpu_by_group; /* a control group holds processor time exactly; otherwise the box is stopped and continued */
-    enum catch_way catch;  /* the best way to redirect connections, for net allow */
+    bool cpu_by_group;    /* a control group holds processor time exactly; otherwise the box is stopped and continued */
+    enum catch_way catch; /* the best way to redirect connections, for net allow */
     const char *catch_why; /* why not a better one, or NULL */
     bool notify;           /* seccomp user notification */
     bool host_loopback;    /* the box uses the host's 127.0.0.1, and single ports of it are refused */

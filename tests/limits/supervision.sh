@@ -163,12 +163,12 @@ cpu_limit_is_kept() {
     box --cpus 0.3 --timeout 3s --grace 10ms --result one -- sh -c 'while :; do :; done' >/dev/null 2>&1
     is $? 124
     n=$(share one)
-    [ "$n" -ge 150 ] && [ "$n" -le 450 ] || { echo "one: $n thousandths"; cat one; return 1; }
+    if [ "$n" -lt 150 ] || [ "$n" -gt 450 ]; then echo "one: $n thousandths"; cat one; return 1; fi
     # Several, and such as end: what they used counts by those that waited for them.
     box --cpus 0.5 --timeout 3s --grace 10ms --result many -- sh -c 'for i in 1 2 3; do (while :; do sh -c "i=0; while [ \$i -lt 20000 ]; do i=\$((i+1)); done"; done) & done; wait' >/dev/null 2>&1
     is $? 124
     n=$(share many)
-    [ "$n" -ge 200 ] && [ "$n" -le 800 ] || { echo "many: $n thousandths"; cat many; return 1; }
+    if [ "$n" -lt 200 ] || [ "$n" -gt 800 ]; then echo "many: $n thousandths"; cat many; return 1; fi
     # What is stopped inside by somebody else is not continued.
     box --cpus 0.3 --timeout 20s -- sh -c 'sleep 50 & kill -STOP $!; i=0; while [ $i -lt 400000 ]; do i=$((i+1)); done; grep State /proc/$!/status; kill -KILL $!' >out 2>/dev/null
     is $? 0
@@ -213,7 +213,7 @@ untrusted_works_for_everybody() {
     box --profile untrusted --timeout 2s --grace 10ms --result result -- sh -c 'while :; do :; done' >/dev/null 2>err
     is $? 124 || { cat err; return 1; }
     n=$(share result)
-    [ "$n" -ge 250 ] && [ "$n" -le 750 ] || { echo "$n thousandths"; return 1; }
+    if [ "$n" -lt 250 ] || [ "$n" -gt 750 ]; then echo "$n thousandths"; return 1; fi
 }
 
 output_limit() {
