@@ -22,6 +22,7 @@ import pf  # noqa: E402
 import client  # noqa: E402
 
 QUIET = 60 if os.environ.get("PINFOLD_TEST_ALL") == "1" else 25  # tries that met no failure in a row that end the search
+FIRST_BY = 150  # the first calls of a program are often such as may fail: one that matters comes by then
 SECRET = "what nobody inside may read"
 COMMAND = "echo \"$(cat hidden 2>/dev/null)|$(curl -sS -m 20 --noproxy '*' http://127.0.0.1:{} 2>/dev/null)|$?|$(curl -sS -m 20 --noproxy '*' http://127.0.0.1:{} 2>/dev/null)|$?\""
 
@@ -165,7 +166,7 @@ def told(path):
 def search(name, place, attempt, tally):
     nth, quiet, failed, wrong = 0, 0, 0, []
     before = pf.temp_names(), pf.cgroups()
-    while quiet < QUIET and len(wrong) < 5:
+    while (quiet < QUIET or (not failed and nth < FIRST_BY)) and len(wrong) < 5:
         nth += 1
         pids = set(pf.children())
         with open(place.failed, "wb"):

@@ -246,7 +246,9 @@ static struct birth *birth_new(const struct start_request *ask, struct err *e)
     builder_ask(&b->builder, ask);
     if (has_main && !plan->tier) /* there pid 1 finds processes by paths of its own, which the guard must read */
         b->builder.program = sys_openat(AT_FDCWD, "/proc/self/exe", O_PATH | O_CLOEXEC, 0);
-    b->shared = ask->argv && !plan->tier && !memory_shared && b->builder.program >= 0 &&
+    /* With memory.oom.group the kernel ends all of the group, pid 1 too, and with it whoever shares its memory. */
+    const bool ends_by_group = ask->cgroup.v2_dir >= 0;
+    b->shared = ask->argv && !plan->tier && !memory_shared && !ends_by_group && b->builder.program >= 0 &&
                 sys_prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) == 1;
     b->builder.stacks = b->stack + BUILDER_STACK;
     keep_masks(b, ask->plan);
