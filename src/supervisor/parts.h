@@ -167,8 +167,10 @@ struct limit_watcher {                /* takes samples, for limits without a con
 struct limit_pacer { /* stops and continues the box, for a limit of processor time without a control group */
     uint64_t quota;  /* thousandths of a processor; 0: off */
     uint64_t slice_us, idle_us, next_us, looked_us;
-    uint64_t seen_us;  /* processor time at the last look */
-    int64_t credit_us; /* what the box may use at once; below 0: what it owes */
+    uint64_t last_us;      /* processor time at the last look, of what is there */
+    uint64_t looked_ticks; /* that look, in clock ticks since the machine's start */
+    uint64_t used_us;      /* since the start, what was counted */
+    int64_t credit_us;     /* what the box may use at once; below 0: what it owes */
     struct paced *stopped;
     unsigned n, room; /* n > 0: the box stands still */
 };

@@ -183,6 +183,47 @@ cpu_limit_is_kept() {
     python3 -c 'used, born, now = open("out").read().split(); share = int(used) / (100 * float(now) - int(born)); assert 0.1 < share < 0.5, share'
 }
 
+# What a hostile command can do about being counted and stopped: children that nobody waits for, and a chain of processes
+# of which each lives for half a millisecond.
+cpu_limit_under_attack() {
+    cat >attack.py <<'P'
+import os, signal, sys, time
+def burn(ms):
+    begin = time.process_time()
+    while time.process_time() - begin < ms / 1000:
+        pass
+begin, (ours, theirs) = time.monotonic(), os.pipe()
+used = 0
+if sys.argv[1] == "unwaited":
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    while time.monotonic() - begin < 4:
+        if os.fork() == 0:
+            burn(20)
+            os.write(theirs, b"x")
+            os._exit(0)
+        os.read(ours, 1)
+        used += 20
+else:
+    if os.fork() == 0:
+        while time.monotonic() - begin < 4:
+            burn(0.5)
+            os.write(theirs, b"x")
+            if os.fork():
+                os._exit(0)
+        os._exit(0)
+    os.close(theirs)
+    while more := len(os.read(ours, 65536)):
+        used += more / 2
+print(round(used / (time.monotonic() - begin)))
+P
+    local way n
+    for way in unwaited chain; do
+        n=$(box --cpus 0.2 --timeout 60s -- python3 attack.py "$way" 2>err)
+        is $? 0 || cat err
+        [ "$n" -lt 450 ] || echo "$way: $n thousandths"
+    done
+}
+
 # No shell takes the pauses for a Ctrl-Z.
 cpu_limit_in_a_terminal() {
     python3 - "$pinfold" <<'P' >out 2>&1 || { cat out; return 1; }
@@ -367,7 +408,7 @@ many_boxes_at_once() {
 }
 
 for name in exit_statuses background_processes_end daemons_end a_killed_pinfold_takes_the_box_along timeout_ends_everything \
-    timeout_asks_first memory_limit memory_limit_says_so_in_json process_limit cpu_limit cpu_limit_is_kept cpu_limit_in_a_terminal untrusted_works_for_everybody output_limit open_files_limit \
+    timeout_asks_first memory_limit memory_limit_says_so_in_json process_limit cpu_limit cpu_limit_is_kept cpu_limit_under_attack cpu_limit_in_a_terminal untrusted_works_for_everybody output_limit open_files_limit \
     stdin_of_any_size a_file_as_stdin_is_read_from_its_place a_file_the_box_cannot_see_as_stdin a_file_as_stdout_keeps_its_place \
     closed_descriptors refused_descriptors signals_are_forwarded stop_and_continue a_terminal_inside peak_and_cpu_are_reported \
     many_boxes_at_once no_group_is_left; do

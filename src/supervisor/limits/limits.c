@@ -222,8 +222,8 @@ void limits_end(struct means *m, struct box_result *r, struct limits_hit *hit)
         cgroup1_end(m, r, &oom, &pids);
     else if (m->kind != CGROUP_NONE)
         cgroup2_count(m, r, &oom, &pids);
-    if (m->pacer.seen_us > r->cpu_us) /* also of those that nobody waited for */
-        r->cpu_us = m->pacer.seen_us;
+    if (m->pacer.used_us > r->cpu_us) /* also of those that nobody waited for */
+        r->cpu_us = m->pacer.used_us;
     pacer_end(&m->pacer);
     systemd_leave(m);
     cgroup2_end(m);

@@ -8,11 +8,16 @@
  * wait(2) reports a stop only as long as it lasts, and nobody takes it for Ctrl-Z. Only what was stopped here is
  * continued: a job that somebody stopped inside stays so.
  *
- * What is approximate: a process that ended within a slice and that nobody waited for is not counted; one that is
- * created in the moment of the stop may run on; a tracer (gdb, strace) sees the signals, and full-screen programs draw
- * again. Processor time is from proc_pid_stat(5), in clock ticks.
+ * Processor time is from proc_pid_stat(5), in clock ticks, with that of children that somebody waited for. Where nobody
+ * does (SIGCHLD ignored) a child's time is lost with it. So what runs at a look and was not there at the one before counts
+ * as if it, or others like it, had run ever since; the greater of both holds.
+ *
+ * What is approximate: a process that is created in the moment of the stop may run on; where a machine is busy, short
+ * processes are charged for time that they waited; a tracer (gdb, strace) sees the signals, and full-screen programs
+ * draw again.
  */
 #include <errno.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,6 +30,7 @@
 #define SLICE_MAX_US 50000u
 #define SLICE_MIN_US 5000u
 #define BURST_US     100000u /* what a box that was idle may use beyond its limit: the limit's worth of this time */
+#define PASSES_MAX   16u     /* over the tree, until nothing is found that still runs */
 #define STOPS_IN_US                                                                                                    \
     2000u /* a process that is inside a guarded call stops when that ends; it is not waited for longer */
 
@@ -36,19 +42,25 @@ struct paced {
 struct paced_look {
     char state;
     int parent;
-    uint64_t born;
+    uint64_t ticks, born; /* ticks: used, by it and by children that it waited for */
 };
 
-/* proc_pid_stat(5): fields 3, 4 and 22. */
+struct paced_sum {
+    uint64_t ticks, running, since; /* running: processes that are, and that were created at `since` or later */
+};
+
+/* proc_pid_stat(5): fields 3, 4, 14 to 17 and 22. */
 static bool pace_look(int pid, struct paced_look *ret)
 {
     char path[48], text[PROC_TEXT];
-    unsigned long long born = 0;
+    unsigned long long user = 0, kernel = 0, born = 0;
+    long long waited_user = 0, waited_kernel = 0;
     snprintf(path, sizeof path, "/proc/%d/stat", pid);
     const char *p = watcher_read(path, text, sizeof text) > 0 ? strrchr(text, ')') : NULL;
-    if (!p || sscanf(p, ") %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu", &ret->state,
-                     &ret->parent, &born) != 3)
+    if (!p || sscanf(p, ") %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %lld %lld %*d %*d %*d %*d %llu",
+                     &ret->state, &ret->parent, &user, &kernel, &waited_user, &waited_kernel, &born) != 7)
         return false;
+    ret->ticks = user + kernel + (uint64_t)waited_user + (uint64_t)waited_kernel;
     ret->born = born;
     return true;
 }
@@ -98,11 +110,57 @@ int pacer_start(struct limit_pacer *p, uint64_t thousandths)
     return 0;
 }
 
+static uint64_t ticks_now(void)
+{
+    const uint64_t second = (uint64_t)sysconf(_SC_CLK_TCK);
+    struct timespec t;
+    (void)clock_gettime(CLOCK_BOOTTIME, &t);
+    return (uint64_t)t.tv_sec * second + (uint64_t)t.tv_nsec * second / 1000000000u;
+}
+
 void pacer_begin(struct limit_pacer *p, uint64_t now)
 {
     p->looked_us = now;
+    p->looked_ticks = ticks_now();
     p->idle_us = p->slice_us;
     p->next_us = now + p->slice_us;
+}
+
+/* One step of the walk. */
+static void pace_count(void *ctx, int pid, int parent)
+{
+    struct paced_sum *sum = ctx;
+    struct paced_look look;
+    (void)parent;
+    if (!pace_look(pid, &look))
+        return;
+    sum->ticks += look.ticks;
+    sum->running += look.state == 'R' && look.born >= sum->since;
+}
+
+/* Microseconds of processor time since the last look, `passed` microseconds ago. */
+static uint64_t pace_used(struct limit_pacer *p, const struct limit_watcher *box, uint64_t passed)
+{
+    const long online = sysconf(_SC_NPROCESSORS_ONLN);
+    const uint64_t processors = online > 0 ? (uint64_t)online : 1;
+    struct paced_sum sum = {.since = p->looked_ticks};
+    watcher_walk(box, pace_count, &sum);
+    const uint64_t now = sum.ticks * 1000000 / (uint64_t)sysconf(_SC_CLK_TCK);
+    const uint64_t counted = now > p->last_us ? now - p->last_us : 0;
+    const uint64_t guessed = (sum.running < processors ? sum.running : processors) * passed;
+    const uint64_t used = counted > guessed ? counted : guessed;
+    p->last_us = now;
+    p->used_us += counted;
+    return used;
+}
+
+static void pace_all(struct limit_pacer *p, const struct limit_watcher *box)
+{
+    unsigned before = UINT_MAX;
+    for (unsigned pass = 0; pass < PASSES_MAX && before != p->n; pass++) {
+        before = p->n;
+        watcher_walk(box, pace_stop, p);
+    }
 }
 
 /* How long the box has to stand still for what it owes. */
@@ -115,20 +173,20 @@ void pacer_tick(struct limit_pacer *p, const struct limit_watcher *box, uint64_t
 {
     const int64_t most = (int64_t)(p->quota * BURST_US / 1000);
     uint64_t used = 0;
-    p->credit_us += (int64_t)((now - p->looked_us) * p->quota / 1000);
+    const uint64_t passed = now - p->looked_us;
+    p->credit_us += (int64_t)(passed * p->quota / 1000);
     if (p->credit_us > most)
         p->credit_us = most;
     p->looked_us = now;
     if (p->n == 0) {
-        const uint64_t sum = watcher_cpu(box, &(struct started){.pid = box->builder});
-        used = sum > p->seen_us ? sum - p->seen_us : 0;
-        p->seen_us = sum;
+        used = pace_used(p, box, passed);
         p->credit_us -= (int64_t)used;
         if (p->credit_us < 0)
-            watcher_walk(box, pace_stop, p);
+            pace_all(p, box);
     } else if (p->credit_us >= 0) {
         pacer_release(p);
     }
+    p->looked_ticks = ticks_now();
     p->idle_us = used || p->n ? p->slice_us : p->idle_us < 4u * p->slice_us ? 2 * p->idle_us : p->idle_us;
     p->next_us = now + (p->n ? pays_in(p) : p->idle_us);
 }
