@@ -101,6 +101,7 @@ static bool queue_try(struct guard *g, const struct waiting *w)
     }
     if (no == -EWOULDBLOCK)
         return false;
+    (void)sys_close(w->fd); /* before the answer: the caller may end and others expect its lock to end with it */
     (void)sys_notify_answer(g->notify, w->id, 0, no, 0);
     return true;
 }
@@ -158,7 +159,6 @@ static void queue_serve(struct guard *g)
                 i++;
                 continue;
             }
-            (void)sys_close(all[i].fd);
             all[i] = all[--n];
         }
         uint64_t took = now_ms() - now;
