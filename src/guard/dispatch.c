@@ -458,7 +458,7 @@ static int guard_open(struct guard *g, const struct guard_ask *ask, struct arena
     g->serve = workers_serve;
     g->init_pidfd = ask->init_pidfd;
     g->own_text = ask->text ? ask->text : guard_text();
-    g->self_fd = g->token = g->summon = g->children = g->lent = -1;
+    g->self_fd = g->token = g->summon = g->children = g->lent = g->mounts_fd = -1;
     g->main = g->leader = true;
     g->main_pid = sys_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
     static const struct guard_table nothing = {.mode = GUARD_OFF};

@@ -228,6 +228,7 @@ struct guard {
     unsigned n_hidden;
     uint64_t *mounts; /* ids of the mounts in our namespace, sorted */
     size_t n_mounts;
+    int mounts_fd;       /* where they were read, or -1: the worker's own, because each open file tells a change once */
     struct shown *shown; /* what each of them shows (nested.c) */
     /* Only in a worker of the file API (file_api.c). */
     bool ours;     /* the call comes from pinfold: its texts are in our own memory */
@@ -277,7 +278,9 @@ void targets_drop(struct guard *g);
 /* own.c */
 enum file_system file_system_of(struct guard *g, int fd, const struct sys_stat *st);
 void ptrace_hide(struct guard *g, bool hide);
-bool mount_ours(struct guard *g, uint64_t id); /* a mount of the box's own namespace */
+/* Whether the box's own namespace has this mount now; `id` was just read (statx(2)). */
+bool mount_ours(struct guard *g, uint64_t id);
+void mounts_drop(struct guard *g); /* in a forked worker, which reads its own list */
 
 /* resolve.c */
 int place_find(struct guard *g, int dir_fd, const char *text,

@@ -73,6 +73,7 @@ static int child_of(struct guard *g, uint32_t most)
     g->main = g->leader = false;
     g->names_held = 0;
     holds_forget(g);
+    mounts_drop(g);
     g->children = close_fd(g->children);
     if (worker_own(g) < 0)
         _exit(1);

@@ -81,6 +81,46 @@ OP(op_move_over)
     int tree = (int)syscall(SYS_open_tree, AT_FDCWD, args[0], CLONE_TREE);
     return tree < 0 ? -errno : done(syscall(SYS_move_mount, tree, "", AT_FDCWD, args[1], 4 /* F_EMPTY_PATH */));
 }
+/* SRC DIR: SRC over new files of DIR, as many as there may be ids of mounts that have just gone. */
+enum { MANY = 100 };
+static int over_many(const char *src, const char *dir, int (*then)(const char *at))
+{
+    char at[300];
+    int no = -ENOENT;
+    for (int i = 0; i < MANY; i++) {
+        snprintf(at, sizeof at, "%s/over%d", dir, i);
+        int fd = open(at, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+        if (fd < 0 || mount(src, at, NULL, MS_BIND, NULL) < 0)
+            return -errno;
+        close(fd);
+    }
+    for (int i = 0; i < MANY && no != 0; i++) {
+        snprintf(at, sizeof at, "%s/over%d", dir, i);
+        no = then(at);
+    }
+    return no;
+}
+static int read_at(const char *at)
+{
+    return leak_fd(open(at, O_RDONLY));
+}
+static int connect_at(const char *at)
+{
+    struct sockaddr_un to = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    strncpy(to.sun_path, at, sizeof to.sun_path - 1);
+    if (fd < 0 || connect(fd, (void *)&to, sizeof to) < 0)
+        return -errno;
+    return leak_fd(fd);
+}
+OP(op_read_over_many)
+{
+    return over_many(args[0], args[1], read_at);
+}
+OP(op_connect_over_many)
+{
+    return over_many(args[0], args[1], connect_at);
+}
 OP(op_fresh_tmpfs)
 {
     return done(mount("t", args[0], "tmpfs", 0, "mode=0755"));
@@ -183,12 +223,7 @@ OP(op_create_detached)
 }
 OP(op_connect_read)
 {
-    struct sockaddr_un to = {.sun_family = AF_UNIX};
-    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
-    strncpy(to.sun_path, args[0], sizeof to.sun_path - 1);
-    if (fd < 0 || connect(fd, (void *)&to, sizeof to) < 0)
-        return -errno;
-    return leak_fd(fd);
+    return connect_at(args[0]);
 }
 
 /* ---- memory of processes that are not ours */
@@ -277,6 +312,8 @@ const struct entry nested_entries[] = {
     {"nested", 0, op_nested},
     {"nested-pid", 0, op_nested_pid},
     {"bind-over", 2, op_bind_over},
+    {"read-over-many", 2, op_read_over_many},
+    {"connect-over-many", 2, op_connect_over_many},
     {"move-over", 2, op_move_over},
     {"fresh-tmpfs", 1, op_fresh_tmpfs},
     {"overlay", 4, op_overlay},

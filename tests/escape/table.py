@@ -962,3 +962,25 @@ nested("memory-by-calls", "nested , hunt-memory-calls", INNER, outside="hunt-mem
 nested("memory-without-namespaces", "hunt-memory /proc", INNER, policy=HIDES)
 nested("host-socket-bound", "nested , fresh-tmpfs {work}/m , create {work}/m/s , bind-over {path}/sock {work}/m/s , connect-read {work}/m/s", "EACCES EPERM ECONNREFUSED",
        policy=MAPPED, leaks=True, before=lambda s: (ENVRC(s), s.stack.callback(s.host.unix(s.path + "/sock", socket.SOCK_STREAM).close)))
+
+# What the host removes takes the box's mounts on it along, and frees their ids for the next mounts of anybody.
+GOING = [f"gone{i}" for i in range(20)]
+GOES = "".join(f" --rw {{path}}/{name}" for name in GOING)
+
+
+def going(scene):
+    for name in GOING:
+        os.mkdir(os.path.join(scene.path, name))
+        scene.user.own(os.path.join(scene.path, name))
+
+
+def goes(scene, _child):
+    for name in GOING:
+        os.rmdir(os.path.join(scene.path, name))
+    time.sleep(0.2)  # ids are freed a moment later; the attack only becomes less likely without
+
+
+nested("host-socket-bound-where-mounts-went", "nested , fresh-tmpfs {work}/m , create {work}/m/s , wait , connect-over-many {path}/sock {work}/m", "EACCES EPERM ECONNREFUSED",
+       policy=MAPPED + GOES, leaks=True, during=goes, before=lambda s: (ENVRC(s), going(s), s.stack.callback(s.host.unix(s.path + "/sock", socket.SOCK_STREAM).close)))
+nested("hidden-bound-where-mounts-went", "nested , fresh-tmpfs {work}/m , create {work}/m/s , wait , read-over-many {work}/hid/key {work}/m", "EACCES ENOENT",
+       policy=HIDES + MAPPED + GOES, leaks=True, during=goes, before=lambda s: (HIDDEN(s), going(s)))

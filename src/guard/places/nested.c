@@ -12,8 +12,8 @@
  *   - newline and space in a name are written as \012, \040, so no line can be forged;
  *   - a removed directory has "//deleted" after its name, which is no existing path;
  *   - mounts outside of the caller's root, and detached ones, have no line, hence no candidate;
- *   - a mount id is reused only after its mount is gone: the caller's is held by the descriptor that is examined, and ours
- *     stay as long as the box, so an id of ours (resolve.c) never is a mount of the caller's;
+ *   - a mount id is reused only after its mount is gone: the caller's is held by the descriptor that is examined, and
+ *     which ids are ours is asked each time (own.c), because the host can remove what ours are mounted on;
  *   - what is renamed meanwhile is found elsewhere, or not at all.
  */
 #include <errno.h>

@@ -3,12 +3,17 @@
  * systems of its namespace, which is the box's.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/magic.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <linux/capability.h>
 #include "base/fd.h"
 #include "guard/inside.h"
+#include "sys/poll.h"
 #include "sys/process.h"
+
+enum { RELOADS_MAX = 16 };
 
 /* ---- capability ---- */
 
@@ -36,6 +41,9 @@ static uint64_t device_of(const struct sys_stat *st)
 enum file_system file_system_of(struct guard *g, int fd, const struct sys_stat *st)
 {
     uint64_t device = device_of(st);
+    /* In a nested namespace the number of a file system that was unmounted may be another's at once. */
+    if (g->nested)
+        g->n_devices = 0;
     for (unsigned i = 0; i < g->n_devices; i++)
         if (g->devices[i].device == device)
             return (enum file_system)g->devices[i].kind;
@@ -57,20 +65,30 @@ static int mount_order(const void *a, const void *b)
     return *x < *y ? -1 : *x > *y;
 }
 
-/* Collects the ids of our namespace's mounts, once: nobody in the box can mount, and nothing propagates in. */
-static int mounts_load(struct guard *g)
+void mounts_drop(struct guard *g)
 {
-    auto_fd int fd = sys_openat(g->host_proc, "self/mountinfo", O_RDONLY | O_CLOEXEC, 0);
-    if (fd < 0)
-        return fd;
+    free(g->mounts);
+    g->mounts = NULL;
+    g->n_mounts = 0;
+    g->mounts_fd = close_fd(g->mounts_fd);
+}
+
+/* Collects the ids of our namespace's mounts. The open file stays: it tells whether the list changes. */
+static int mounts_read(struct guard *g)
+{
+    char text[4096];
     size_t room = 0;
     bool start = true;
+    mounts_drop(g);
+    g->mounts_fd = sys_openat(g->host_proc, "self/mountinfo", O_RDONLY | O_CLOEXEC, 0);
+    if (g->mounts_fd < 0)
+        return g->mounts_fd;
     for (uint64_t id = 0;;) {
-        long n = sys_read(fd, g->bytes, sizeof g->bytes);
+        long n = sys_read(g->mounts_fd, text, sizeof text);
         if (n <= 0)
             break;
         for (long i = 0; i < n; i++) {
-            char c = g->bytes[i];
+            char c = text[i];
             if (start && c >= '0' && c <= '9') {
                 id = id * 10 + (uint64_t)(c - '0');
             } else if (start) {
@@ -92,9 +110,27 @@ static int mounts_load(struct guard *g)
     return g->n_mounts ? 0 : -EIO;
 }
 
+/* Whether mounts came or went since the file was opened or was asked last (proc_pid_mounts(5)). */
+static bool mounts_changed(struct guard *g)
+{
+    struct pollfd p = {.fd = g->mounts_fd}; /* POLLERR is told without being asked for */
+    return g->mounts_fd < 0 || sys_poll_ms(&p, 1, 0) != 0;
+}
+
+/*
+ * Nobody in the box can mount in our namespace, and nothing propagates into it: after the start it gains no mount. But it
+ * loses one when anybody outside removes its mount point (rmdir(2), unlink(2): __detach_mounts() in fs/namespace.c). The
+ * id is free then, and the next mount of a nested namespace gets it; and what still is in the detached mount has a path
+ * that begins at its root and may be that of another place. The kernel notes the change before it frees the id, so an id
+ * that was read before the list was found unchanged, and is in it, is that of a mount which is there.
+ */
 bool mount_ours(struct guard *g, uint64_t id)
 {
-    if (!g->mounts && mounts_load(g) < 0)
-        return false;
+    for (int tries = 0; mounts_changed(g); tries++) {
+        if (tries == RELOADS_MAX || mounts_read(g) < 0) {
+            mounts_drop(g);
+            return false;
+        }
+    }
     return bsearch(&id, g->mounts, g->n_mounts, sizeof id, mount_order) != NULL;
 }
