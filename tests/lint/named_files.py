@@ -12,7 +12,7 @@ import sys
 EXTERNAL = {
     # the kernel, git, libraries
     "linux/fs.h", "linux/landlock.h", "linux/magic.h", "linux/mount.h", "linux/capability.h", "asm-generic/resource.h",
-    "fs/namei.c", "fs/coredump.c", "fs/overlayfs/params.c", "kernel/fork.c", "kernel/user_namespace.c", "net/unix/af_unix.c",
+    "fs/namei.c", "fs/namespace.c", "fs/coredump.c", "fs/overlayfs/params.c", "kernel/fork.c", "kernel/user_namespace.c", "net/unix/af_unix.c",
     "drivers/tty/pty.c", "xen/include/public/elfnote.h", "sequencer.c", "setup.c", "jansson.h",
     # of projects that a box works in
     "CLAUDE.md", "GEMINI.md", "AGENTS.md", "QWEN.md", "secrets.yaml", "setup.py", "setup.sh", "pre-commit.sh", "pnpm-workspace.yaml", "scripts/check.sh",

@@ -106,8 +106,10 @@ static int mounts_read(struct guard *g)
                 start = true;
         }
     }
+    if (!g->n_mounts)
+        return -EIO;
     qsort(g->mounts, g->n_mounts, sizeof *g->mounts, mount_order);
-    return g->n_mounts ? 0 : -EIO;
+    return 0;
 }
 
 /* Whether mounts came or went since the file was opened or was asked last (proc_pid_mounts(5)). */
@@ -132,5 +134,5 @@ bool mount_ours(struct guard *g, uint64_t id)
             return false;
         }
     }
-    return bsearch(&id, g->mounts, g->n_mounts, sizeof id, mount_order) != NULL;
+    return g->mounts && bsearch(&id, g->mounts, g->n_mounts, sizeof id, mount_order) != NULL;
 }
