@@ -89,7 +89,7 @@ static const char *values_of(const char *option)
            : same(option, "may-lose") || same(option, "must-have") ? buf_cstr(&known_names.features)
            : same(option, "allow") || same(option, "deny")         ? buf_cstr(&known_names.sets)
            : same(option, "agent")                                 ? buf_cstr(&known_names.agents)
-           : same(option, "from")                                  ? "srt dive mycode daycare bwrap"
+           : same(option, "from")                                  ? "srt srt-strict dive mycode daycare bwrap"
                                                                    : NULL;
 }
 

@@ -11,6 +11,7 @@
 #include "base/str.h"
 #include "cli/cli.h"
 #include "client/entry.h"
+#include "srt/srt.h"
 
 int verb_version(struct ask *a)
 {
@@ -153,6 +154,8 @@ int main(int argc, char **argv)
     if (entry_hidden(argc, argv, &hidden))
         return hidden;
     a.closed_stdio = hold_standard_descriptors();
+    if (argc > 0 && srt_named(argv[0]))
+        return srt_main(argv, a.closed_stdio);
     const char *word = argc > 1 ? argv[1] : NULL;
     if (word && same(word, "--man-options"))
         return help_manual();

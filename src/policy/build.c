@@ -78,7 +78,7 @@ static const char *base_of(struct policy_builder *b, enum policy_layer layer, en
                            const char *file)
 {
     const char *slash = strrchr(file, '/');
-    if (!slash || format == POLICY_SRT || format == POLICY_BWRAP)
+    if (!slash || format == POLICY_SRT || format == POLICY_SRT_STRICT || format == POLICY_BWRAP)
         return path_clean_at(b->mem, "/", str_of(b->world.cwd));
     struct str dir = {file, slash == file ? 1 : (size_t)(slash - file)};
     const char *base = dir.p[0] == '~' && (dir.n == 1 || dir.p[1] == '/') && b->world.home

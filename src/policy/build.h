@@ -18,7 +18,15 @@
 #define MAX_POLICY_RULES   20000       /* rules altogether */
 #define MAX_POLICY_BYTES   (32u << 20) /* size of a finished policy */
 
-enum policy_format { POLICY_YAML, POLICY_SRT, POLICY_DIVE, POLICY_MYCODE, POLICY_DAYCARE, POLICY_BWRAP };
+enum policy_format {
+    POLICY_YAML,
+    POLICY_SRT,
+    POLICY_SRT_STRICT, /* what cannot be honoured is an error, unless it would only allow more */
+    POLICY_DIVE,
+    POLICY_MYCODE,
+    POLICY_DAYCARE,
+    POLICY_BWRAP
+};
 
 /* What a policy may read of its environment; tests pass tables. */
 enum { MAX_ENV_FILES = 64 };

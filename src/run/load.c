@@ -87,16 +87,17 @@ static int format_of(const char *name, enum policy_format *ret, struct err *e)
     static const struct {
         const char *name;
         enum policy_format format;
-    } known[] = {{"srt", POLICY_SRT},         {"dive", POLICY_DIVE},   {"mycode", POLICY_MYCODE},
-                 {"daycare", POLICY_DAYCARE}, {"bwrap", POLICY_BWRAP}, {"pinfold", POLICY_YAML}};
+    } known[] = {{"srt", POLICY_SRT},       {"srt-strict", POLICY_SRT_STRICT}, {"dive", POLICY_DIVE},
+                 {"mycode", POLICY_MYCODE}, {"daycare", POLICY_DAYCARE},       {"bwrap", POLICY_BWRAP},
+                 {"pinfold", POLICY_YAML}};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         if (same(name, known[i].name)) {
             *ret = known[i].format;
             return 0;
         }
     }
-    return err_say(e, ERR_POLICY, "unknown settings format '%s'; known: srt, dive, mycode, daycare, bwrap, pinfold",
-                   name);
+    return err_say(e, ERR_POLICY,
+                   "unknown settings format '%s'; known: srt, srt-strict, dive, mycode, daycare, bwrap, pinfold", name);
 }
 
 /* The flags that name texts are not rules themselves. */

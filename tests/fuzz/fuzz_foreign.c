@@ -21,8 +21,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static const enum policy_format formats[] = {POLICY_SRT, POLICY_DIVE, POLICY_MYCODE, POLICY_DAYCARE};
     if (!size)
         return 0;
-    struct policy *p =
-        build(data[0] == 'b' ? POLICY_BWRAP : formats[data[0] % 4], (struct str){(const char *)data + 1, size - 1});
+    struct policy *p = build(data[0] == 'b'   ? POLICY_BWRAP
+                             : data[0] == 'S' ? POLICY_SRT_STRICT
+                                              : formats[data[0] % 4],
+                             (struct str){(const char *)data + 1, size - 1});
     if (!p)
         return 0;
     struct buf text = BUF(64u << 20);

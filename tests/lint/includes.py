@@ -34,7 +34,8 @@ MAY = {
     "bwrap": "sys base",
     "mcp": "match sys base pinfold.h",
     "project": "sys base",
-    "cli": "mcp/mcp.h client/entry.h project base pinfold.h",  # the first two: main() hands over to them
+    "srt": "policy base pinfold.h",
+    "cli": "mcp/mcp.h client/entry.h srt/srt.h project base pinfold.h",  # the first three: main() hands over to them
     "tools": "runtime policy match protocol base",  # run while pinfold is built
 }
 # Headers of the kernel that define what a C library's own defines, too, in one version or another: with them a source compiles

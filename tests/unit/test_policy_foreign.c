@@ -128,6 +128,42 @@ static void srt(void **state)
         check(&cases[i]);
 }
 
+#define SRT_NETWORK "\"network\": {\"allowedDomains\": [], \"deniedDomains\": []}"
+#define SRT_FILES   "\"filesystem\": {\"denyRead\": [], \"allowWrite\": [], \"denyWrite\": []}"
+
+/* As the program srt reads them: what would mean something else is an error (see mistakes()), and what is not needed is not named. */
+static void srt_strict(void **state)
+{
+    (void)state;
+    static const struct foreign_case cases[] = {
+        {POLICY_SRT_STRICT, "{" SRT_NETWORK ", " SRT_FILES "}", "workspace_read_only: true\nnet: {mode: none}\n", NULL},
+        {POLICY_SRT_STRICT,
+         "{\"network\": {\"allowedDomains\": [\"localhost:80\", \"127.0.0.1:81\", \"[::1]:82\", \"a.b\"], "
+         "\"deniedDomains\": [], \"deniedDomainReasons\": {}, \"strictAllowlist\": true}, " SRT_FILES ", "
+         "\"ripgrep\": {}, \"seccomp\": {}, \"git\": {}, \"allowPty\": true}",
+         "workspace_read_only: true\nnet: {mode: allow, allow: [a.b], reach: ['localhost:80', '127.0.0.1:81', "
+         "'[::1]:82']}\n",
+         NULL},
+        {POLICY_SRT_STRICT,
+         "{\"network\": {\"allowedDomains\": [\"localhost\"], \"deniedDomains\": [], \"allowAllUnixSockets\": "
+         "true}, "
+         "\"filesystem\": {\"denyRead\": [], \"allowRead\": [\"a*/b\"], \"allowWrite\": [\"*.ts\"], "
+         "\"denyWrite\": "
+         "[], \"disabled\": true}}",
+         "workspace_read_only: true\nnet: {mode: allow}\n",
+         "the allowed host 'localhost': inside the box this is the box itself; a service of this machine is "
+         "localhost:PORT\nnetwork.allowAllUnixSockets: sockets are allowed individually "
+         "(net.unix_sockets)\nfilesystem.allowRead 'a*/b': the pattern cannot be enforced; name the path, or NAME at "
+         "any "
+         "depth\nfilesystem.allowWrite '*.ts': the pattern cannot be enforced; name the path, or NAME at any "
+         "depth\nfilesystem.disabled: files are always confined\n"},
+        {POLICY_SRT_STRICT, /* the places that srt makes writable, hidden by denyRead */
+         "{" SRT_NETWORK ", \"filesystem\": {\"denyRead\": [\"~\"], \"allowWrite\": [\".\"], \"denyWrite\": []}}",
+         "workspace_read_only: false\nnet: {mode: none}\nfiles: {hide: [~, ~/.npm/_logs, ~/.claude/debug]}\n", NULL}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        check(&cases[i]);
+}
+
 static void dive(void **state)
 {
     (void)state;
@@ -346,6 +382,24 @@ static void mistakes(void **state)
          "/home/u/p/f:1:28: credentials.files: an entry has path and mode"},
         {POLICY_SRT, "{\"credentials\": {\"files\": [{\"path\": \"x\", \"mode\": \"hide\"}]}}",
          "/home/u/p/f:1:50: credentials.files.mode: 'hide' must be deny or mask"},
+        {POLICY_SRT_STRICT, "{}", "/home/u/p/f:1:1: network is missing"},
+        {POLICY_SRT_STRICT, "{" SRT_NETWORK "}", "/home/u/p/f:1:1: filesystem is missing"},
+        {POLICY_SRT_STRICT, "{\"network\": {\"allowedDomains\": []}, " SRT_FILES "}",
+         "/home/u/p/f:1:13: network.deniedDomains is missing; an empty list is []"},
+        {POLICY_SRT_STRICT, "{" SRT_NETWORK ", " SRT_FILES ", \"somethingNew\": 1}",
+         "/home/u/p/f:1:125: somethingNew cannot be honoured: it is no key of sandbox-runtime 0.0.78; remove it"},
+        {POLICY_SRT_STRICT,
+         "{" SRT_NETWORK ", " SRT_FILES ", \"credentials\": {\"files\": [{\"path\": \"x\", \"mode\": "
+         "\"mask\"}]}}",
+         "/home/u/p/f:1:173: credentials.files.mode mask of 'x' cannot be honoured: mode deny hides it completely"},
+        {POLICY_SRT_STRICT,
+         "{" SRT_NETWORK ", \"filesystem\": {\"denyRead\": [\"a*/b\"], \"allowWrite\": [], \"denyWrite\": []}}",
+         "/home/u/p/f:1:86: filesystem.denyRead 'a*/b' cannot be honoured: the pattern cannot be enforced; name the "
+         "path, or NAME at any depth"},
+        {POLICY_SRT_STRICT,
+         "{\"network\": {\"allowedDomains\": [], \"deniedDomains\": [], \"mitmProxy\": {}}, " SRT_FILES "}",
+         "/home/u/p/f:1:57: network.mitmProxy cannot be honoured: pinfold's own egress proxy decides; another proxy "
+         "cannot replace it"},
         {POLICY_DIVE, "sandbox: {enabled: false}",
          "/home/u/p/f:1:20: sandbox.enabled is false: pinfold never runs a command without a box (set it to true)"},
         {POLICY_DIVE, "sandbox: []", "/home/u/p/f:1:10: sandbox must be a mapping, not a list"},
@@ -391,12 +445,9 @@ static void mistakes(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(srt),
-                                       cmocka_unit_test(dive),
-                                       cmocka_unit_test(mycode),
-                                       cmocka_unit_test(bwrap),
-                                       cmocka_unit_test(bwrap_names_what_it_cannot),
-                                       cmocka_unit_test(daycare),
-                                       cmocka_unit_test(mistakes)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(srt),     cmocka_unit_test(srt_strict),
+                                       cmocka_unit_test(dive),    cmocka_unit_test(mycode),
+                                       cmocka_unit_test(bwrap),   cmocka_unit_test(bwrap_names_what_it_cannot),
+                                       cmocka_unit_test(daycare), cmocka_unit_test(mistakes)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,6 +14,13 @@
 #include "policy/path.h"
 #include "policy/said.h"
 
+/* What a key that is not honoured means to who wrote it. The strict formats differ by it (POLICY_SRT_STRICT). */
+enum loss {
+    LOSS_OF_MEANING, /* something else would happen than was asked for: an error there */
+    LOSS_OF_A_GRANT, /* less is allowed: told there, too */
+    LOSS_OF_NOTHING  /* it is not needed here, or somebody else honours it: not told there */
+};
+
 /* How a key of a foreign format is read: by a function, or not, for a reason. */
 struct foreign;
 typedef int foreign_fn(struct foreign *f, const struct node *n);
@@ -21,11 +28,13 @@ struct foreign_spec {
     const char *name;
     foreign_fn *read; /* NULL: `why` is why it is ignored; if that is NULL, too, nothing needs to be done */
     const char *why;
+    enum loss loss;
 };
 
 struct foreign {
     const struct source *src;
     const char *prefix; /* "filesystem.", for messages */
+    bool strict;        /* what cannot be honoured is an error */
     /* srt: path rules are collected first, because its lists override one another. */
     struct gathered {
         struct str text;         /* in our syntax */
@@ -43,9 +52,14 @@ static int foreign_no_memory(const struct foreign *f)
     return err_sys(f->src->e, ERR_SYSTEM, ENOMEM, "%s", f->src->file);
 }
 
-static int ignore(struct foreign *f, const char *key, const char *why, const struct node *at)
+static int ignore(struct foreign *f, const char *key, const char *why, enum loss loss, const struct node *at)
 {
     struct said_list *l = f->src->list;
+    if (f->strict && loss == LOSS_OF_NOTHING)
+        return 0;
+    if (f->strict && loss == LOSS_OF_MEANING)
+        return place_say(f->src->e, ERR_POLICY, f->src->file, at->line, at->column, "%s%s cannot be honoured: %s",
+                         f->prefix, key, why);
     struct foreign_key *slot = arena_push(l->mem, &l->ignored, &l->n_ignored, sizeof *slot);
     char *full = arena_printf(l->mem, "%s%s", f->prefix, key);
     if (!slot || !full)
@@ -54,10 +68,11 @@ static int ignore(struct foreign *f, const char *key, const char *why, const str
     return 0;
 }
 
-static int ignore_value(struct foreign *f, const char *key, struct str value, const char *why, const struct node *at)
+static int ignore_value(struct foreign *f, const char *key, struct str value, const char *why, enum loss loss,
+                        const struct node *at)
 {
     char *text = arena_printf(f->src->list->mem, "%s '%.*s'", key, STR_SAID(value));
-    return text ? ignore(f, text, why, at) : foreign_no_memory(f);
+    return text ? ignore(f, text, why, loss, at) : foreign_no_memory(f);
 }
 
 static int wrong(struct foreign *f, const char *key, const struct node *n, const char *wanted)
@@ -109,13 +124,15 @@ static int read_map(struct foreign *f, const char *prefix, const struct node *ma
         if (spec->name && spec->read)
             r = spec->read(f, value);
         else if (spec->name)
-            r = spec->why ? ignore(f, spec->name, spec->why, key) : 0;
+            r = spec->why ? ignore(f, spec->name, spec->why, spec->loss, key) : 0;
         else if (near && is_near(nearest, key->text))
             r = place_say(f->src->e, ERR_POLICY, f->src->file, key->line, key->column,
                           "unknown key '%s%.*s' (did you mean '%s'?)", prefix, STR_SAID(key->text), near->name);
         else {
             char *name = arena_printf(f->src->list->mem, "%.*s", STR_SAID(key->text));
-            r = name ? ignore(f, name, "unknown key", key) : foreign_no_memory(f);
+            r = name ? ignore(f, name, f->strict ? "it is no key of sandbox-runtime 0.0.78; remove it" : "unknown key",
+                              LOSS_OF_MEANING, key)
+                     : foreign_no_memory(f);
         }
         if (r < 0)
             return r;
@@ -156,7 +173,11 @@ static int say_item(struct foreign *f, const struct node *item, int key)
     if (key == KEY_ALLOW && domain_is_loopback(item->text)) { /* loopback is the box's own: no effect */
         const char *before = f->prefix;
         f->prefix = "";
-        int r = ignore_value(f, "the allowed host", item->text, DOMAIN_LOOPBACK, item);
+        int r = ignore_value(f, "the allowed host", item->text,
+                             f->strict
+                                 ? "inside the box this is the box itself; a service of this machine is localhost:PORT"
+                                 : DOMAIN_LOOPBACK,
+                             LOSS_OF_A_GRANT, item);
         f->prefix = before;
         return r;
     }
@@ -209,7 +230,8 @@ static int srt_path(struct foreign *f, const struct node *item, int list)
     if (r < 0) {
         if (memchr(s.p, '*', s.n) || memchr(s.p, '?', s.n) || memchr(s.p, '[', s.n))
             return ignore_value(f, names[list], item->text,
-                                "the pattern cannot be enforced; name the path, or NAME at any depth", item);
+                                "the pattern cannot be enforced; name the path, or NAME at any depth",
+                                list == ALLOW_READ || list == ALLOW_WRITE ? LOSS_OF_A_GRANT : LOSS_OF_MEANING, item);
         return place_wrap(f->src->e, err_say(f->src->e, ERR_POLICY, "%s%s: %s", f->prefix, names[list], why.text),
                           f->src->file, item->line, item->column);
     }
@@ -248,7 +270,7 @@ static int srt_disabled(struct foreign *f, const struct node *n)
 {
     bool on = false;
     int r = want_bool(f, "disabled", n, &on);
-    return r < 0 || !on ? r : ignore(f, "disabled", "files are always confined", n);
+    return r < 0 || !on ? r : ignore(f, "disabled", "files are always confined", LOSS_OF_A_GRANT, n);
 }
 
 static int srt_filesystem(struct foreign *f, const struct node *n)
@@ -265,7 +287,13 @@ static int srt_filesystem(struct foreign *f, const struct node *n)
 
 static int srt_allow_host(struct foreign *f, const struct node *item, int arg)
 {
+    static const char *const loopback[] = {"localhost:", "127.0.0.1:", "[::1]:"};
     f->any_host = true;
+    /* srt's proxy connects to this machine's own services; here they are reached one by one. */
+    for (size_t i = 0; f->strict && i < sizeof loopback / sizeof *loopback; i++) {
+        if (str_starts(item->text, str_of(loopback[i])))
+            return foreign_say(f, KEY_REACH, item, item->text, STR(""), 0);
+    }
     return say_item(f, item, arg);
 }
 static int srt_allowed(struct foreign *f, const struct node *n)
@@ -290,13 +318,16 @@ static int srt_all_sockets(struct foreign *f, const struct node *n)
     bool on = false;
     int r = want_bool(f, "allowAllUnixSockets", n, &on);
     return r < 0 || !on ? r
-                        : ignore(f, "allowAllUnixSockets", "sockets are allowed individually (net.unix_sockets)", n);
+                        : ignore(f, "allowAllUnixSockets", "sockets are allowed individually (net.unix_sockets)",
+                                 LOSS_OF_A_GRANT, n);
 }
 static int srt_strict_list(struct foreign *f, const struct node *n)
 {
     bool on = false;
     int r = want_bool(f, "strictAllowlist", n, &on);
-    return r < 0 || on ? r : ignore(f, "strictAllowlist", "no questions are asked: what is not allowed is refused", n);
+    return r < 0 || on ? r
+                       : ignore(f, "strictAllowlist", "no questions are asked: what is not allowed is refused",
+                                LOSS_OF_NOTHING, n);
 }
 
 static int srt_network(struct foreign *f, const struct node *n)
@@ -309,12 +340,12 @@ static int srt_network(struct foreign *f, const struct node *n)
         {"allowAllUnixSockets", srt_all_sockets, NULL},
         {"strictAllowlist", srt_strict_list, NULL},
         {"allowLocalBinding", NULL, NULL}, /* the box has its own loopback: listening there is not visible outside */
-        {"deniedDomainReasons", NULL, "denial messages are pinfold's own"},
-        {"allowMachLookup", NULL, ONLY_MACOS},
+        {"deniedDomainReasons", NULL, "denial messages are pinfold's own", LOSS_OF_NOTHING},
+        {"allowMachLookup", NULL, ONLY_MACOS, LOSS_OF_NOTHING},
         {"httpProxyPort", NULL, NO_PROXY_OF_OTHERS},
         {"socksProxyPort", NULL, NO_PROXY_OF_OTHERS},
         {"mitmProxy", NULL, NO_PROXY_OF_OTHERS},
-        {"parentProxy", NULL, "the parent proxy is read from the caller's environment"},
+        {"parentProxy", NULL, "the parent proxy is read from the caller's environment", LOSS_OF_NOTHING},
         {"filterRequest", NULL, "is code of the embedding program"},
         {"tlsTerminate", NULL, "TLS is never decrypted"},
         {NULL, NULL, NULL}};
@@ -333,7 +364,9 @@ static int srt_credential(struct foreign *f, const struct node *n, const char *n
                          "%smode: '%.*s' must be deny or mask", f->prefix, STR_SAID(mode->text));
     int r = foreign_say(f, id, name, name->text, STR(""), 0);
     if (r == 0 && str_is(mode->text, "mask"))
-        r = ignore_value(f, "mode mask of", name->text, "it is hidden completely instead", mode);
+        r = ignore_value(f, "mode mask of", name->text,
+                         f->strict ? "mode deny hides it completely" : "it is hidden completely instead",
+                         LOSS_OF_MEANING, mode);
     return r;
 }
 
@@ -409,7 +442,8 @@ static int srt_say_path(struct foreign *f, const struct gathered *g)
         return foreign_say(f, writable ? KEY_RW : KEY_RO, g->node, g->text, STR(""), SAID_OPTIONAL);
     case ALLOW_WRITE:
         if (exact_deny && hidden)
-            return ignore_value(f, "filesystem.allowWrite", g->node->text, "denyRead hides the same path", g->node);
+            return ignore_value(f, "filesystem.allowWrite", g->node->text, "denyRead hides the same path",
+                                LOSS_OF_A_GRANT, g->node);
         if (!writable)
             return 0;
         return foreign_say(f, KEY_RW, g->node, g->text, STR(""), SAID_OPTIONAL);
@@ -451,28 +485,67 @@ static int srt_paths(struct foreign *f, const struct node *root)
     return r;
 }
 
+/* What its schema requires. Without it srt refuses the file, for an empty list is said and not assumed. */
+static int srt_required(struct foreign *f, const struct node *root)
+{
+    static const char *const required[][4] = {{"network", "allowedDomains", "deniedDomains", NULL},
+                                              {"filesystem", "denyRead", "allowWrite", "denyWrite"}};
+    for (size_t i = 0; i < sizeof required / sizeof *required; i++) {
+        const struct node *part = node_get(root, required[i][0]);
+        if (!part)
+            return place_say(f->src->e, ERR_POLICY, f->src->file, root->line, root->column, "%s is missing",
+                             required[i][0]);
+        for (size_t k = 1; k < 4 && required[i][k] && part->kind == NODE_MAP; k++) {
+            if (!node_get(part, required[i][k]))
+                return place_say(f->src->e, ERR_POLICY, f->src->file, part->line, part->column,
+                                 "%s.%s is missing; an empty list is []", required[i][0], required[i][k]);
+        }
+    }
+    return 0;
+}
+
+/* What srt makes writable by itself below the home (profile srt), unless denyRead has it. */
+static int srt_own_places(struct foreign *f, const struct node *root)
+{
+    static const char *const places[] = {"~/.npm/_logs", "~/.claude/debug"};
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < sizeof places / sizeof *places; i++) {
+        const char *path = arena_printf(f->src->list->mem, "%s%s", f->src->world->home, places[i] + 1);
+        if (!path)
+            return foreign_no_memory(f);
+        if (nearest_of(f, path, READS, false) == DENY_READ)
+            r = say_text(f, KEY_HIDE, root, places[i]);
+    }
+    return r;
+}
+
 static int read_srt(struct foreign *f, const struct node *root)
 {
     static const struct foreign_spec specs[] = {
         {"filesystem", srt_filesystem, NULL},
         {"network", srt_network, NULL},
         {"credentials", srt_credentials, NULL},
-        {"ignoreViolations", NULL, "denials are always reported"},
-        {"enableWeakerNestedSandbox", NULL, "guarantees that a nested box lacks are listed by name (may_lose)"},
-        {"enableWeakerNetworkIsolation", NULL, ONLY_MACOS},
-        {"allowAppleEvents", NULL, ONLY_MACOS},
-        {"allowPty", NULL, ONLY_MACOS},
-        {"ripgrep", NULL, "guarded names are checked when they are used; nothing is searched"},
-        {"mandatoryDenySearchDepth", NULL, "guarded names apply at every depth; nothing is searched"},
-        {"seccomp", NULL, "pinfold's filters are its own"},
-        {"bwrapPath", NULL, "pinfold finds its engines itself"},
-        {"socatPath", NULL, "socat is not used"},
-        {"javaAgentJarPath", NULL, "programs need no agent: the network enforces the rules"},
-        {"windows", NULL, "applies to Windows only"},
-        {"git", NULL, "the command keeps the caller's user, so git needs no safe.directory"},
+        {"ignoreViolations", NULL, "denials are always reported", LOSS_OF_NOTHING},
+        {"enableWeakerNestedSandbox", NULL, "guarantees that a nested box lacks are listed by name (may_lose)",
+         LOSS_OF_NOTHING},
+        {"enableWeakerNetworkIsolation", NULL, ONLY_MACOS, LOSS_OF_NOTHING},
+        {"allowAppleEvents", NULL, ONLY_MACOS, LOSS_OF_NOTHING},
+        {"allowPty", NULL, ONLY_MACOS, LOSS_OF_NOTHING},
+        {"ripgrep", NULL, "guarded names are checked when they are used; nothing is searched", LOSS_OF_NOTHING},
+        {"mandatoryDenySearchDepth", NULL, "guarded names apply at every depth; nothing is searched", LOSS_OF_NOTHING},
+        {"seccomp", NULL, "pinfold's filters are its own", LOSS_OF_NOTHING},
+        {"bwrapPath", NULL, "pinfold finds its engines itself", LOSS_OF_NOTHING},
+        {"socatPath", NULL, "socat is not used", LOSS_OF_NOTHING},
+        {"javaAgentJarPath", NULL, "programs need no agent: the network enforces the rules", LOSS_OF_NOTHING},
+        {"windows", NULL, "applies to Windows only", LOSS_OF_NOTHING},
+        {"git", NULL, "the command keeps the caller's user, so git needs no safe.directory", LOSS_OF_NOTHING},
         {NULL, NULL, NULL}};
 
-    int r = read_map(f, "", root, specs);
+    int r = f->strict ? srt_required(f, root) : 0;
+    if (r == 0)
+        r = read_map(f, "", root, specs);
+    if (r == 0 && f->strict)
+        r = srt_own_places(f, root);
     if (r == 0)
         r = srt_paths(f, root);
     if (r == 0)
@@ -583,7 +656,8 @@ static int dive_mount(struct foreign *f, const struct node *item, int arg)
         if (str_is(one, "ro"))
             bits = SAID_READ_ONLY;
         else if (!str_is(one, "rw")) {
-            int r = ignore_value(f, "additional_mounts option", one, "only ro and rw are supported", item);
+            int r =
+                ignore_value(f, "additional_mounts option", one, "only ro and rw are supported", LOSS_OF_MEANING, item);
             if (r < 0)
                 return r;
         }
@@ -877,6 +951,9 @@ int read_foreign(const struct source *src, enum policy_format format, const stru
                          "the settings must be a mapping, not %s",
                          node_is_null(root) ? "nothing" : node_kind_name(root));
     switch (format) {
+    case POLICY_SRT_STRICT:
+        f.strict = true;
+        return read_srt(&f, root);
     case POLICY_SRT:
         return read_srt(&f, root);
     case POLICY_DIVE:
