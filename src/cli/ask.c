@@ -133,6 +133,18 @@ static void unknown_flag(enum verb_id verb, struct str name)
                  verb_name(verb));
 }
 
+/* Every user of the machine can read a command line (ps): what a variable is set to does not stay in it. */
+static const char *taken_from_line(struct ask *a, char *value)
+{
+    char *equals = strchr(value, '=');
+    char *copy = equals ? strdup(value) : NULL;
+    if (!copy)
+        return value;
+    memset(equals + 1, '*', strlen(equals + 1));
+    a->copies[a->n_copies++] = copy;
+    return copy;
+}
+
 static void add_policy(struct ask *a, const char *name, const char *value)
 {
     a->policy[a->n_policy++] = (struct pinfold_option){name, value};
@@ -215,15 +227,16 @@ static void take_own(struct ask *a, const struct own_flag *f, const char *value)
 }
 
 /* One word that begins with a dash; takes its value from `*next` when it stands apart. */
-static bool take_flag(struct ask *a, const char *word, char ***next)
+static bool take_flag(struct ask *a, char *word, char ***next)
 {
     bool is_long = word[1] == '-';
-    const char *equals = is_long ? strchr(word, '=') : NULL;
+    char *equals = is_long ? strchr(word, '=') : NULL;
     struct str name = is_long ? (struct str){word + 2, equals ? (size_t)(equals - word - 2) : strlen(word + 2)}
                               : (struct str){word + 1, strlen(word + 1)};
     const struct own_flag *own = find_own(a->verb, name, is_long ? 0 : name.n == 1 ? name.p[0] : '?');
     const struct pinfold_option_info *info = own || !is_long ? NULL : find_policy(a->verb, name);
-    const char *value = equals ? equals + 1 : NULL;
+    char *in_line = equals ? equals + 1 : NULL;
+    const char *value = in_line;
 
     if (!own && !info) {
         if (is_long)
@@ -240,7 +253,7 @@ static bool take_flag(struct ask *a, const char *word, char ***next)
             complain("--%s needs a value (%s)", own ? own->name : info->name, own ? own->value : info->value);
             return false;
         }
-        value = *(*next)++;
+        value = in_line = *(*next)++;
     } else if (may) {
         value = value ? value : "";
         if (equals && !*value) {
@@ -251,6 +264,8 @@ static bool take_flag(struct ask *a, const char *word, char ***next)
         complain("--%s takes no value", own->name);
         return false;
     }
+    if (in_line && same(own ? own->name : info->name, "env"))
+        value = taken_from_line(a, in_line);
     if (own)
         take_own(a, own, value);
     else
@@ -281,12 +296,13 @@ bool ask_parse(struct ask *a, int argc, char **argv)
     a->env = calloc((size_t)argc + 6, sizeof *a->env); /* and TERM, four of a project's shell, the end */
     a->agents = calloc((size_t)argc + 1, sizeof *a->agents);
     a->bases = calloc((size_t)argc + 2, sizeof *a->bases);
-    if (!a->policy || !a->words || !a->env || !a->agents || !a->bases) {
+    a->copies = calloc((size_t)argc + 1, sizeof *a->copies);
+    if (!a->policy || !a->words || !a->env || !a->agents || !a->bases || !a->copies) {
         complain("out of memory");
         return false;
     }
     while (*next) {
-        const char *word = *next;
+        char *word = *next;
         if (same(word, "--")) {
             next++;
             break;
@@ -317,6 +333,9 @@ bool ask_parse(struct ask *a, int argc, char **argv)
 
 void ask_free(struct ask *a)
 {
+    for (size_t i = 0; i < a->n_copies; i++)
+        free(a->copies[i]);
+    free(a->copies);
     free(a->policy);
     free(a->words);
     free(a->env);

@@ -62,6 +62,8 @@ struct ask {
     struct pinfold_option *policy; /* flags of the policy, ended by a NULL name */
     size_t n_policy;
     const char *settings_format, *text, *result, *id, *control, *help, *http, *http_token, *http_origin, *sandbox_image;
+    char **copies; /* of values that no longer stand in the line */
+    size_t n_copies;
     const char **agents, **bases; /* NULL-terminated */
     size_t n_agents, n_bases;
     /* Of a command in a session. */

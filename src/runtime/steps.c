@@ -358,6 +358,10 @@ static int step_proc_lock(struct runner *r, const struct step *s)
     if (proc < 0)
         return proc;
     int e = proc_readonly(r, proc);
+    /* Process 1 is a part of pinfold, and its line says what the policy hides and what --env gives to others. */
+    own_fd int line = e == 0 ? sys_openat2(proc, "1/cmdline", O_PATH | O_CLOEXEC, 0, CALM) : -ENOENT;
+    if (line != -ENOENT)
+        e = line < 0 ? line : deny_place(r, &line, false);
     for (int i = 0; e == 0 && i < N_TELLING; i++) {
         /* Checked with this process's capabilities, which exceed the box's: what it cannot read, nobody in the box
            can. */
