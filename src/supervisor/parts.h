@@ -170,6 +170,7 @@ struct limit_pacer { /* stops and continues the box, for a limit of processor ti
     uint64_t last_us;      /* processor time at the last look, of what is there */
     uint64_t looked_ticks; /* that look, in clock ticks since the machine's start */
     uint64_t used_us;      /* since the start, what was counted */
+    uint64_t waited_us;    /* for processes to stop, this time */
     int64_t credit_us;     /* what the box may use at once; below 0: what it owes */
     struct paced *stopped;
     unsigned n, room; /* n > 0: the box stands still */

@@ -33,6 +33,8 @@
 #define PASSES_MAX   16u     /* over the tree, until nothing is found that still runs */
 #define STOPS_IN_US                                                                                                    \
     2000u /* a process that is inside a guarded call stops when that ends; it is not waited for longer */
+/* One that waits for a processor of a busy machine is waited for: it stops before it does anything else. For all of a box together. */
+#define PATIENCE_US 50000u
 
 struct paced {
     int pid;
@@ -81,9 +83,14 @@ static void pace_stop(void *ctx, int pid, int parent)
         sys_pidfd_kill(fd, SIGSTOP) < 0)
         return;
     p->stopped[p->n++] = (struct paced){.pid = pid, .born = look.born};
-    for (uint64_t until = now_us() + STOPS_IN_US;
-         now_us() < until && pace_look(pid, &look) && !has_stopped(look.state);)
+    const uint64_t began = now_us();
+    uint64_t waited = 0;
+    while (pace_look(pid, &look) && !has_stopped(look.state) &&
+           (waited <= STOPS_IN_US || (look.state == 'R' && p->waited_us + waited <= PATIENCE_US))) {
         (void)nanosleep(&pause, NULL);
+        waited = now_us() - began;
+    }
+    p->waited_us += waited;
 }
 
 void pacer_release(struct limit_pacer *p)
@@ -157,6 +164,7 @@ static uint64_t pace_used(struct limit_pacer *p, const struct limit_watcher *box
 static void pace_all(struct limit_pacer *p, const struct limit_watcher *box)
 {
     unsigned before = UINT_MAX;
+    p->waited_us = 0;
     for (unsigned pass = 0; pass < PASSES_MAX && before != p->n; pass++) {
         before = p->n;
         watcher_walk(box, pace_stop, p);
