@@ -31,6 +31,18 @@ const struct path_fact *facts_path(const struct facts *f, const char *asked)
     return NULL;
 }
 
+/* A copy of a list that ends with NULL; NULL for no list, and without memory. */
+static const char *const *words_of(const char *const *from, struct arena *to)
+{
+    size_t n = 0;
+    while (from && from[n])
+        n++;
+    const char **ret = from ? arena_zero(to, (n + 1) * sizeof *ret) : NULL;
+    for (size_t i = 0; ret && i < n; i++)
+        ret[i] = arena_text(to, from[i]);
+    return ret;
+}
+
 /* What is reported about the engine at the end: the image, and why no other engine was chosen. */
 static void move_engine(const struct facts *f, struct facts *kept, struct arena *to)
 {
@@ -39,7 +51,9 @@ static void move_engine(const struct facts *f, struct facts *kept, struct arena 
     struct engine_reason *others = f->n_others ? arena_zero(to, f->n_others * sizeof *others) : NULL;
     if (image)
         *image = (struct image_fact){.name = arena_text_or_null(to, f->image->name),
-                                     .id = arena_text_or_null(to, f->image->id)};
+                                     .id = arena_text_or_null(to, f->image->id),
+                                     .entrypoint = words_of(f->image->entrypoint, to),
+                                     .user = arena_text_or_null(to, f->image->user)};
     if (container)
         *container = (struct container_fact){.podman = f->container->podman, .rootless = f->container->rootless};
     for (size_t i = 0; others && i < f->n_others; i++)

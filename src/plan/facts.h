@@ -60,10 +60,12 @@ struct engine_reason { /* why this engine was not chosen */
 
 /* The image whose files are the box's root, for engines with images. */
 struct image_fact {
-    const char *name;           /* as the policy says it */
-    const char *id;             /* "sha256:...", or "" if unknown */
-    const char *const *env;     /* "NAME=value" from the image, NULL-terminated */
-    const char *const *volumes; /* directories that it declares as volumes, likewise */
+    const char *name;              /* as the policy says it */
+    const char *id;                /* "sha256:...", or "" if unknown */
+    const char *const *env;        /* "NAME=value" from the image, NULL-terminated */
+    const char *const *volumes;    /* directories that it declares as volumes, likewise */
+    const char *const *entrypoint; /* words, likewise; none: it has none */
+    const char *user;              /* its USER, or "" */
 };
 
 /* What docker and podman report about themselves. */

@@ -632,6 +632,9 @@ static int merge_simple(struct merge *m, const struct said *s)
     case KEY_PULL:
         p->pull = (enum pull_mode)choice;
         break;
+    case KEY_ENTRYPOINT:
+        p->entrypoint = choice ? ENTRYPOINT_IMAGE : ENTRYPOINT_NONE;
+        break;
     case KEY_ENV_FILES:
         p->env_files = on;
         break;
@@ -736,6 +739,7 @@ static int merge_said(struct merge *m, const struct said *s)
     case KEY_SSH_CONFIRM:
     case KEY_TTY:
     case KEY_PULL:
+    case KEY_ENTRYPOINT:
     case KEY_ENV_FILES:
     case KEY_NESTED_USERNS:
     case KEY_UNSANDBOXED:

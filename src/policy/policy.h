@@ -121,6 +121,7 @@ struct env_rule {
 enum user_mode { USER_KEEP, USER_ROOT, USER_IDS };
 enum tty_mode { TTY_AUTO, TTY_ALWAYS, TTY_NEVER };
 enum seatbelt_base { SEATBELT_RESTRICTIVE, SEATBELT_PERMISSIVE };
+enum entrypoint_mode { ENTRYPOINT_UNSAID, ENTRYPOINT_NONE, ENTRYPOINT_IMAGE }; /* unsaid: none, and a note */
 enum pull_mode { PULL_NEVER, PULL_MISSING, PULL_ALWAYS };
 enum expand_mode { EXPAND_NEVER, EXPAND_START };
 
@@ -179,6 +180,7 @@ struct policy {
     enum seatbelt_base seatbelt_base;
     const char *seatbelt_file; /* NULL or a profile written by the user */
     enum pull_mode pull;
+    enum entrypoint_mode entrypoint;
     const char *platform, *runtime, *docker_host, *docker_context; /* docker and podman; NULL: their own default */
     const char *hostname;
     bool unsandboxed_fallback; /* run without a box rather than not at all if no engine can enforce the policy */

@@ -50,6 +50,8 @@ static int rank_now(const struct policy *p, enum key_id id)
         return p->seatbelt_base == SEATBELT_RESTRICTIVE ? 0 : 1;
     case KEY_PULL:
         return (int)p->pull;
+    case KEY_ENTRYPOINT:
+        return p->entrypoint == ENTRYPOINT_IMAGE;
     case KEY_TTY:
         return p->tty == TTY_NEVER ? 0 : p->tty == TTY_AUTO ? 1 : 2;
     default:

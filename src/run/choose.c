@@ -59,8 +59,9 @@ static int options_fit(const struct pinfold_policy *p, const struct engine *engi
 {
     static const struct {
         const char *name, *engine; /* NULL: the engines of images */
-    } said[] = {{"image", NULL},       {"runtime", NULL},        {"pull", NULL},      {"platform", NULL},
-                {"docker-host", NULL}, {"docker-context", NULL}, {"vm-kernel", "vm"}, {"vm-modules", "vm"}};
+    } said[] = {{"image", NULL},          {"runtime", NULL},   {"pull", NULL},
+                {"entrypoint", NULL},     {"platform", NULL},  {"docker-host", NULL},
+                {"docker-context", NULL}, {"vm-kernel", "vm"}, {"vm-modules", "vm"}};
     for (size_t i = 0; i < p->layers.n_flags; i++) {
         for (size_t k = 0; k < sizeof said / sizeof *said; k++) {
             const bool fits = said[k].engine ? same(engine->name, said[k].engine) : engine->images;

@@ -155,6 +155,10 @@ static void say_header(const struct pinfold_run_options *o, const struct plan *p
     if (!again)
         words_ignored(plan->policy, &words);
     say(o, PINFOLD_SAY_NOTE, &words);
+    buf_free(&words);
+    if (!again)
+        words_entrypoint(plan, &words);
+    say(o, PINFOLD_SAY_NOTE, &words);
     const char *const notes[] = {plan->names_denied, plan->facts->repository_note, plan->facts->bounds_note};
     for (size_t i = 0; i < sizeof notes / sizeof *notes && !again; i++) {
         if (!notes[i])
@@ -300,12 +304,32 @@ static void question(void *ctx, const struct box_question *q, bool *ret_allow, b
     *ret_run = a == PINFOLD_NEVER || a == PINFOLD_ALWAYS;
 }
 
+/* As docker run does: the image's ENTRYPOINT with the command behind it. NULL: no memory. */
+static const char *const *with_entrypoint(const struct prepared *n, const char *const *argv)
+{
+    const struct image_fact *image = n->plan->facts->image;
+    const char *const *entrypoint = image ? image->entrypoint : NULL;
+    size_t before = 0, words = 0;
+    if (n->plan->policy->entrypoint != ENTRYPOINT_IMAGE || !entrypoint || !entrypoint[0])
+        return argv;
+    while (entrypoint[before])
+        before++;
+    while (argv[words])
+        words++;
+    const char **ret = arena_zero(n->mem, (before + words + 1) * sizeof *ret);
+    for (size_t i = 0; ret && i < before + words; i++)
+        ret[i] = i < before ? entrypoint[i] : argv[i - before];
+    return ret;
+}
+
 static int start_planned(struct pinfold_result *result, const struct pinfold_run_options *o, const struct plan_ask *ask,
                          const int stdio[3], const struct ssh_ready *ssh, bool again, struct err *e)
 {
     struct planned_memory memory = {.prepared = &result->prepared, .policy = result->policy};
     struct run_spec spec = planned_spec(&memory);
-    spec.start.argv = o->argv;
+    spec.start.argv = with_entrypoint(&result->prepared, o->argv);
+    if (!spec.start.argv)
+        return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot start the command");
     spec.start.net_kept = o->keep_network ? &result->policy->net_kept : NULL;
     spec.command = (struct box_command){.stdio = {stdio[0], stdio[1], stdio[2]},
                                         .capture = o->capture != 0,

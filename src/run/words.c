@@ -160,6 +160,17 @@ void words_ignored(const struct policy *p, struct buf *out)
         buf_printf(out, "; and %zu more, see pinfold explain", p->n_ignored - NAMED);
 }
 
+void words_entrypoint(const struct plan *plan, struct buf *out)
+{
+    const struct image_fact *image = plan->facts->image;
+    if (!image || !image->entrypoint || !image->entrypoint[0] || plan->policy->entrypoint != ENTRYPOINT_UNSAID)
+        return;
+    buf_text(out, "the image's ENTRYPOINT '");
+    words_safe(out, image->entrypoint[0]);
+    buf_text(out, image->entrypoint[1] ? " ...' is not run" : "' is not run");
+    buf_text(out, "; run the command by it with --entrypoint image, or leave it out silently with --entrypoint none");
+}
+
 void words_closing(const struct box_result *r, struct buf *out)
 {
     switch (r->end) {

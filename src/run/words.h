@@ -13,6 +13,8 @@
 void words_unsandboxed(const struct plan *plan, struct buf *out);
 void words_header(const struct plan *plan, struct buf *out);
 /* The keys of other sandboxes' settings that cannot be honoured, and why; leaves `out` empty when there are none. */
+/* An entrypoint of the image that is not run, unless the policy says that it is not. */
+void words_entrypoint(const struct plan *plan, struct buf *out);
 void words_ignored(const struct policy *p, struct buf *out);
 void words_closing(const struct box_result *r, struct buf *out);
 /* Other errors of the command or its output; empty if there are none. */

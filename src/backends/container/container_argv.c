@@ -195,6 +195,8 @@ int container_argv(const struct plan *plan, const struct tool_ask *ask, struct a
         tool_word(&w, "--no-hosts"); /* the host's names have no meaning there */
     if (plan->facts->container->podman)
         tool_word(&w, "--http-proxy=false"); /* do not pass the caller's variables to the container */
+    /* An image's WORKDIR that is not there the engine would create, as root and through our binds on the host. */
+    tool_two(&w, "--workdir", "/");
     tool_two(&w, "--entrypoint", CONTAINER_INIT);
     return tool_end(&w, plan, plan->facts->image->name, CONTAINER_PLACE "/s", ret, e);
 }

@@ -182,9 +182,13 @@ static int read_image(struct facts *f, const struct container_ask *ask, const st
     *image = (struct image_fact){.name = p->image,
                                  .id = probe_text(ask->mem, in(&n, "Id"), ""),
                                  .env = texts(ask->mem, in(in(&n, "Config"), "Env")),
-                                 .volumes = texts(ask->mem, in(in(&n, "Config"), "Volumes"))};
+                                 .volumes = texts(ask->mem, in(in(&n, "Config"), "Volumes")),
+                                 .entrypoint = texts(ask->mem, in(in(&n, "Config"), "Entrypoint")),
+                                 .user = probe_text(ask->mem, in(in(&n, "Config"), "User"), "")};
     f->image = image;
-    return image->env && image->volumes ? 0 : err_sys(e, ERR_SYSTEM, ENOMEM, "cannot ask for the image");
+    return image->env && image->volumes && image->entrypoint
+               ? 0
+               : err_sys(e, ERR_SYSTEM, ENOMEM, "cannot ask for the image");
 }
 
 /* ---- the kernel ---- */

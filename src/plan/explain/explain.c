@@ -263,6 +263,27 @@ static void put_notes(const struct plan *p, struct buf *out)
     }
 }
 
+/* What docker run would do with the image, and what is done with it here. */
+static void put_image_start(const struct plan *p, struct buf *out)
+{
+    const struct image_fact *image = p->facts->image;
+    const bool has = image->entrypoint && image->entrypoint[0];
+    if (has) {
+        buf_text(out, "entrypoint ");
+        for (const char *const *word = image->entrypoint; *word; word++) {
+            buf_char(out, ' ');
+            put_path(out, *word);
+        }
+        buf_text(out, p->policy->entrypoint == ENTRYPOINT_IMAGE ? ", with the command behind it\n"
+                                                                : ", not run (--entrypoint image runs it)\n");
+    }
+    if (image->user && image->user[0]) {
+        buf_text(out, "image user  ");
+        put_path(out, image->user);
+        buf_text(out, ", not used: the command is the user below\n");
+    }
+}
+
 /* Up to three of the paths that rules make writable; the rest is counted. */
 static void sentence_writes(const struct plan *p, struct buf *out)
 {
@@ -333,6 +354,8 @@ static int explain(const struct plan *p, bool show_values, bool brief, struct bu
     if (p->facts->image)
         buf_printf(out, "image       %s%s%s\n", p->facts->image->name, p->facts->image->id[0] ? ", " : "",
                    p->facts->image->id);
+    if (p->facts->image)
+        put_image_start(p, out);
     buf_printf(out, "profile     %s\n", p->policy->profile ? p->policy->profile : "none");
     buf_text(out, "workspace   ");
     put_path(out, p->workspace);

@@ -206,6 +206,12 @@ void plan_explain_members(const struct plan *p, bool show_values, struct json *j
     if (p->facts->image) {
         json_text(j, "image", p->facts->image->name);
         json_text(j, "image_id", p->facts->image->id);
+        json_array(j, "image_entrypoint");
+        for (const char *const *word = p->facts->image->entrypoint; word && *word; word++)
+            json_text(j, NULL, *word);
+        json_array_end(j);
+        json_bool(j, "image_entrypoint_runs", p->policy->entrypoint == ENTRYPOINT_IMAGE);
+        json_text(j, "image_user", p->facts->image->user);
     }
     json_object(j, "engines_not_taken");
     for (size_t i = 0; i < p->facts->n_others; i++)

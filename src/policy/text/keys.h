@@ -136,6 +136,8 @@ enum key_tighten {
       "A Seatbelt profile to start from instead; the policy's rules follow it.")                                       \
     X(PULL, "pull", "pull", "WHEN", TYPE_CHOICE, "never|missing|always", false, true, TIGHTEN_RANK,                    \
       "Whether docker or podman may pull the image before the start; default: never.")                                 \
+    X(ENTRYPOINT, "entrypoint", "entrypoint", "WHICH", TYPE_CHOICE, "none|image", false, true, TIGHTEN_RANK,           \
+      "Whether the command is passed to the image's ENTRYPOINT, as docker run does; default: none.")                   \
     X(PLATFORM, "platform", "platform", "OS/ARCH", TYPE_TEXT, NULL, false, true, TIGHTEN_NEVER,                        \
       "Platform of the image, such as linux/arm64, if docker or podman can run it.")                                   \
     X(RUNTIME, "runtime", "runtime", "NAME", TYPE_TEXT, NULL, false, true, TIGHTEN_NEVER,                              \

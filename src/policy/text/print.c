@@ -416,12 +416,13 @@ static void put_engines(const struct printer *w)
 
 static void put_engine_words(const struct printer *w)
 {
-    static const char *const pulls[] = {"never", "missing", "always"};
+    static const char *const pulls[] = {"never", "missing", "always"}, *const entrypoints[] = {NULL, "none", "image"};
     const struct policy *p = w->p;
     const struct {
         const char *key, *text;
     } words[] = {{"image", p->image},
                  {"pull", p->pull == PULL_NEVER ? NULL : pulls[p->pull]},
+                 {"entrypoint", entrypoints[p->entrypoint]},
                  {"platform", p->platform},
                  {"runtime", p->runtime},
                  {"docker_host", p->docker_host},
@@ -591,8 +592,8 @@ bool policy_equal(const struct policy *a, const struct policy *b)
            same(a->engine, b->engine) && same(a->image, b->image) && same(a->hostname, b->hostname) &&
            same(a->vm_kernel, b->vm_kernel) && same(a->vm_modules, b->vm_modules) &&
            a->seatbelt_base == b->seatbelt_base && same(a->seatbelt_file, b->seatbelt_file) && a->pull == b->pull &&
-           same(a->platform, b->platform) && same(a->runtime, b->runtime) && same(a->docker_host, b->docker_host) &&
-           same(a->docker_context, b->docker_context) && a->allow_nested_userns == b->allow_nested_userns &&
-           a->unsandboxed_fallback == b->unsandboxed_fallback && a->may_lose == b->may_lose &&
-           a->must_have == b->must_have;
+           a->entrypoint == b->entrypoint && same(a->platform, b->platform) && same(a->runtime, b->runtime) &&
+           same(a->docker_host, b->docker_host) && same(a->docker_context, b->docker_context) &&
+           a->allow_nested_userns == b->allow_nested_userns && a->unsandboxed_fallback == b->unsandboxed_fallback &&
+           a->may_lose == b->may_lose && a->must_have == b->must_have;
 }
