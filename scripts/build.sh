@@ -61,6 +61,7 @@ for what in "${@:-product}"; do
     case $what in
     product)
         CC=musl-gcc setup build && ninja -C build
+        ln -sf pinfold build/agent-shell # for `hook install` of a program that is not installed
         helper
         ;;
     host) setup build-host -Dtests=true && ninja -C build-host ;;

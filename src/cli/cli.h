@@ -48,7 +48,8 @@ enum verb_id {
     VERB_APPLY = 1 << 26,
     VERB_UNDO = 1 << 27,
     VERB_LAYERS = 1 << 28,
-    VERB_DISCARD = 1 << 29
+    VERB_DISCARD = 1 << 29,
+    VERB_HOOK = -0x7fffffff - 1 /* the last bit of an int */
 };
 #define VERBS_OF_FILES  (VERB_CAT | VERB_WRITE | VERB_CP | VERB_LS | VERB_PATH)
 #define VERBS_OF_LAYERS (VERB_DIFF | VERB_APPLY | VERB_UNDO | VERB_LAYERS | VERB_DISCARD)
@@ -75,7 +76,8 @@ struct ask {
     bool sandbox, recreate, detach, all;
     const char *mode; /* of files */
     bool parents;
-    bool force; /* of init */
+    bool force;   /* of init */
+    bool managed; /* of hook */
     bool json, names, last, quiet, verbose, show_values, no_layers, origins, verify, head, follow, remove, dry_run;
     const char *agent; /* VERB_START: its name */
     bool unattended, explain;
@@ -135,6 +137,7 @@ int verb_why(struct ask *a);
 int verb_doctor(struct ask *a);
 int verb_policy(struct ask *a);
 int verb_trust(struct ask *a);
+int verb_hook(struct ask *a);
 int verb_log(struct ask *a);
 int verb_completion(struct ask *a);
 int verb_version(struct ask *a);

@@ -39,6 +39,7 @@ static const struct {
                 {VERB_LS, {WORD_PLACE}, NULL},
                 {VERB_PATH, {WORD_PART, WORD_SESSION, WORD_FILE}, "to-box to-host"},
                 {VERB_AGENT, {WORD_PART, WORD_AGENT, WORD_FILE}, "list run merge prepare"},
+                {VERB_HOOK, {WORD_PART, WORD_NONE}, "install remove status"},
                 {VERB_EXPLAIN, {WORD_COMMAND}, NULL},
                 {VERB_WHY, {WORD_PART, WORD_FILE}, "read write create exec connect signal"},
                 {VERB_SHOW_RUN, {WORD_COMMAND}, NULL},

@@ -70,7 +70,8 @@ static bool is_listed(const struct own_flag *f)
 static void own_lines(enum verb_id verb, bool only)
 {
     for (const struct own_flag *f = own_flags; f->name; f++) {
-        if ((only ? f->verbs == verb : f->verbs & verb) && !(verb == (enum verb_id) ~0u && is_listed(f)))
+        if ((only ? f->verbs == (unsigned)verb : f->verbs & (unsigned)verb) &&
+            !(verb == (enum verb_id) ~0u && is_listed(f)))
             option_line(f->name, f->letter, same(f->name, "help") ? NULL : f->value, NULL, f->help);
     }
 }

@@ -11,6 +11,7 @@
 #include "base/str.h"
 #include "cli/cli.h"
 #include "client/entry.h"
+#include "hook/hook.h"
 #include "srt/srt.h"
 
 int verb_version(struct ask *a)
@@ -99,6 +100,8 @@ static int run_verb(struct ask *a)
         return verb_doctor(a);
     case VERB_POLICY:
         return verb_policy(a);
+    case VERB_HOOK:
+        return verb_hook(a);
     case VERB_TRUST:
         return verb_trust(a);
     case VERB_LOG:
@@ -154,6 +157,8 @@ int main(int argc, char **argv)
     if (entry_hidden(argc, argv, &hidden))
         return hidden;
     a.closed_stdio = hold_standard_descriptors();
+    if (argc > 0 && hook_shell_named(argv[0]))
+        return hook_shell_main(argv, a.closed_stdio);
     if (argc > 0 && srt_named(argv[0]))
         return srt_main(argv, a.closed_stdio);
     const char *word = argc > 1 ? argv[1] : NULL;

@@ -17,9 +17,6 @@
 #include "cli/people.h"
 #include "project/project.h"
 
-#define HISTORY "/commandhistory" /* in the box; kept with the session */
-#define MARKER  "/.agent-sandbox" /* in the box: what other tools know a sandbox by */
-
 /* The directory that was named, or the current one, by its real path. */
 static bool find_directory(const struct ask *a, char real[PATH_MAX])
 {
@@ -104,14 +101,6 @@ int verb_init(struct ask *a)
 
 /* ---- the session of a project ---- */
 
-static bool has_policy(const char *real)
-{
-    char file[PATH_MAX + sizeof PROJECT_FILE];
-    struct stat st;
-    snprintf(file, sizeof file, "%s/" PROJECT_FILE, real);
-    return !strchr(file, ':') && !strchr(file, '\\') && lstat(file, &st) == 0 && S_ISREG(st.st_mode);
-}
-
 static void add_option(struct ask *a, const char *name, const char *value)
 {
     a->policy[a->n_policy++] = (struct pinfold_option){name, value};
@@ -122,15 +111,13 @@ static void add_option(struct ask *a, const char *name, const char *value)
  */
 static void project_options(struct ask *a, const char *real)
 {
-    static char name[PROJECT_NAME], workspace[PATH_MAX], marker[PATH_MAX + 64];
-    project_session(real, name);
-    snprintf(workspace, sizeof workspace, "%s", real);
-    snprintf(marker, sizeof marker, "%s/" PROJECT_FILE ":" MARKER ":ro", real);
-    a->session = name;
-    add_option(a, "workspace", workspace);
-    add_option(a, "storage", HISTORY);
-    if (has_policy(real))
-        add_option(a, "mount", marker);
+    static struct project_box box;
+    project_box(real, &box);
+    a->session = box.session;
+    add_option(a, "workspace", box.workspace);
+    add_option(a, "storage", box.storage);
+    if (box.marker[0])
+        add_option(a, "mount", box.marker);
 }
 
 /*
@@ -147,7 +134,7 @@ static void shell_variables(struct ask *a)
     snprintf(prompt, sizeof prompt, "PS1=%s%s ", strchr(own, '=') + 1, geteuid() == 0 ? "#" : "$");
     a->env[a->n_env++] = own;
     a->env[a->n_env++] = prompt;
-    a->env[a->n_env++] = "HISTFILE=" HISTORY "/history";
+    a->env[a->n_env++] = "HISTFILE=" PROJECT_HISTORY "/history";
     /* `history -a`: what was typed is there after a kill, too. */
     a->env[a->n_env++] = "PROMPT_COMMAND=history -a; case $PS1 in *pinfold*) ;; *) PS1=$PINFOLD_PROMPT$PS1;; esac";
 }
@@ -172,10 +159,9 @@ static int project_stop(const char *real)
     project_session(real, name);
     const struct pinfold_session_options o = {.size = sizeof o, .name = name};
     int r = pinfold_session_stop(&o, 0, &error);
-    if (r != -ENOENT && r != -ESTALE)
-        return r < 0 ? fail(&error) : STATUS_YES;
-    complain("stop: no session of '%s' is running; start it with: pinfold start", real);
-    return STATUS_NO_SESSION;
+    if (r == -ENOENT || r == -ESTALE)
+        return STATUS_NO_SESSION;
+    return r < 0 ? fail(&error) : STATUS_YES;
 }
 
 static int project_list(const struct ask *a)
@@ -196,16 +182,21 @@ static int project_list(const struct ask *a)
 int verb_project(struct ask *a)
 {
     char real[PATH_MAX];
+    int status = STATUS_YES;
     if (same(verb_said, "list"))
         return project_list(a);
     if (!find_directory(a, real))
         return STATUS_USAGE;
+    if (same(verb_said, "stop") && (status = project_stop(real)) != STATUS_NO_SESSION)
+        return status; /* agents have sessions of directories that are no projects, too */
     if (!project_is(real)) {
         complain("%s: '%s' is not initialized; do that with: pinfold init '%s'", verb_said, real, real);
         return STATUS_USAGE;
     }
-    if (same(verb_said, "stop"))
-        return project_stop(real);
+    if (same(verb_said, "stop")) {
+        complain("stop: no session of '%s' is running; start it with: pinfold start", real);
+        return status;
+    }
     project_options(a, real);
     return start_session(a, a->session);
 }

@@ -5,6 +5,7 @@
 #include <md5.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "project/project.h"
 
@@ -28,4 +29,22 @@ void project_session(const char *real, char ret[PROJECT_NAME])
     for (size_t i = 0; i < sizeof sum; i++)
         snprintf(hash + 2 * i, 3, "%02x", sum[i]);
     snprintf(ret, PROJECT_NAME, PROJECT_PREFIX "%s-%.12s", word, hash);
+}
+
+/* A colon or a backslash in the path would be one of --mount's own. */
+static bool has_policy(const char *real)
+{
+    char file[PATH_MAX + sizeof PROJECT_FILE];
+    struct stat st;
+    snprintf(file, sizeof file, "%s/" PROJECT_FILE, real);
+    return !strchr(file, ':') && !strchr(file, '\\') && lstat(file, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+void project_box(const char *real, struct project_box *ret)
+{
+    *ret = (struct project_box){.storage = PROJECT_HISTORY};
+    project_session(real, ret->session);
+    snprintf(ret->workspace, sizeof ret->workspace, "%s", real);
+    if (has_policy(real))
+        snprintf(ret->marker, sizeof ret->marker, "%s/" PROJECT_FILE ":" PROJECT_MARKER ":ro", real);
 }

@@ -11,10 +11,12 @@
 #include "base/buf.h"
 
 #define PROJECT_FILE    ".pinfold/policy.yaml" /* below the project */
-#define PROJECT_SEED    ".agent-sandbox" /* the directory of the tool agent-sandbox, which counts as a project, too */
-#define PROJECT_PREFIX  "agent-sandbox-" /* with it names of projects' sessions begin */
-#define PROJECT_ENTRIES 60000u           /* names that are looked at, at most */
-#define PROJECT_NAME    128              /* bytes of a session's name, with the NUL */
+#define PROJECT_SEED    ".agent-sandbox"  /* the directory of the tool agent-sandbox, which counts as a project, too */
+#define PROJECT_HISTORY "/commandhistory" /* in the box; kept with the session */
+#define PROJECT_MARKER  "/.agent-sandbox" /* in the box: what other tools know a sandbox by */
+#define PROJECT_PREFIX  "agent-sandbox-"  /* with it names of projects' sessions begin */
+#define PROJECT_ENTRIES 60000u            /* names that are looked at, at most */
+#define PROJECT_NAME    128               /* bytes of a session's name, with the NUL */
 
 /* What a file says about its project. */
 struct project_sign {
@@ -66,5 +68,14 @@ int project_write(int dir, const char *path, const struct project_seen *seen, bo
                   char *why, size_t room);
 /* Whether `path` is a project: its policy begins as ours do, or it has PROJECT_SEED. */
 bool project_is(const char *path);
+/*
+ * The box of a project, the same for all who use it: by its policy its session is found again. `marker`: "" where there is no policy
+ * to show as one.
+ */
+struct project_box {
+    char session[PROJECT_NAME], workspace[PATH_MAX], marker[PATH_MAX + 64];
+    const char *storage;
+};
+void project_box(const char *real, struct project_box *ret);
 /* The session's name for a project: agent-sandbox-NAME-HASH, of its real path. NAME has only letters, digits, '.', '_' and '-'. */
 void project_session(const char *real, char ret[PROJECT_NAME]);

@@ -2,9 +2,11 @@
 """A model endpoint of its own on loopback, as Claude Code speaks to one (the Messages API, streamed). Prints its port.
 
 It answers with the number of the person's prompts in the conversation so far, so that one that goes on is known from a new one.
+api.py CALLS RESULTS: it asks for tools first, one after the other ([[NAME, INPUT], ...], a file), and writes what came of each.
 """
 import http.server
 import json
+import sys
 
 
 def answer(body):
@@ -14,6 +16,19 @@ def answer(body):
         parts = [content] if isinstance(content, str) else [part.get("text", "") for part in content or []]
         asked += message.get("role") == "user" and any("please count" in part for part in parts)
     return f"asked {asked} times"
+
+
+def tool_call(body):
+    """The next tool, or None: (number, name, input)."""
+    if len(sys.argv) < 3 or not body.get("tools"):
+        return None
+    with open(sys.argv[1], encoding="utf-8") as file:
+        calls = json.load(file)
+    results = [part for message in body.get("messages", []) for part in (message["content"] if isinstance(message.get("content"), list) else [])
+               if part.get("type") == "tool_result"]
+    with open(sys.argv[2], "w", encoding="utf-8") as file:
+        json.dump([[bool(part.get("is_error")), part.get("content")] for part in results], file)
+    return (len(results), *calls[len(results)]) if len(results) < len(calls) else None
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -47,12 +62,27 @@ class Handler(http.server.BaseHTTPRequestHandler):
             done = dict(message, content=[{"type": "text", "text": text}], stop_reason="end_turn")
             self.reply(200, "application/json", json.dumps(done).encode())
             return
+        call = tool_call(body)
+        if call:
+            self.tool(message, usage, *call)
+            return
         events = [{"type": "message_start", "message": message},
                   {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
                   {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": text}},
                   {"type": "content_block_stop", "index": 0},
                   {"type": "message_delta", "delta": {"stop_reason": "end_turn", "stop_sequence": None}, "usage": usage},
                   {"type": "message_stop"}]
+        self.events(events)
+
+    def tool(self, message, usage, number, name, given):
+        self.events([{"type": "message_start", "message": message},
+                     {"type": "content_block_start", "index": 0, "content_block": {"type": "tool_use", "id": f"toolu_{number}", "name": name, "input": {}}},
+                     {"type": "content_block_delta", "index": 0, "delta": {"type": "input_json_delta", "partial_json": json.dumps(given)}},
+                     {"type": "content_block_stop", "index": 0},
+                     {"type": "message_delta", "delta": {"stop_reason": "tool_use", "stop_sequence": None}, "usage": usage},
+                     {"type": "message_stop"}])
+
+    def events(self, events):
         self.reply(200, "text/event-stream", "".join(f"event: {e['type']}\ndata: {json.dumps(e)}\n\n" for e in events).encode())
 
 
