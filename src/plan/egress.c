@@ -1,7 +1,8 @@
 /*
  * net allow: the network as the box sees it. Every connection and DNS query goes to the egress proxy
  * (docs/INTERNALS.md), so the host's resolver configuration, hosts file and name services do not apply inside. The box
- * has its own, as stubs in the mask of /etc, whatever the host does with its files.
+ * has its own, as stubs in the mask of /etc, whatever the host does with its files. Of these a box without a network has the
+ * hosts file: its own name leads to itself there, too (Java, MPI and sudo look it up, and would wait for a name server).
  */
 #include <stdlib.h>
 #include "plan/make.h"
@@ -30,11 +31,14 @@ static const char *hosts_text(struct making *m)
                         own ? "127.0.1.1 " : "", own ? own : "", own ? "\n" : "");
 }
 
+enum { HOSTS_ALONE = 1 }; /* the first of `files` */
+
 int egress_stubs(struct making *m)
 {
-    if (m->policy->net != NET_ALLOW)
+    if (m->policy->net == NET_HOST || (m->policy->net == NET_NONE && !m->policy->hostname))
         return 0;
-    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+    const size_t n = m->policy->net == NET_ALLOW ? sizeof files / sizeof *files : HOSTS_ALONE;
+    for (size_t i = 0; i < n; i++) {
         struct stub_ask *s = arena_push(m->mem, &m->stubs, &m->n_stubs, sizeof *s);
         const char *text = files[i].text ? files[i].text : hosts_text(m);
         if (!s || !text)
