@@ -163,7 +163,11 @@ int verb_apply(struct ask *a);
 int verb_undo(struct ask *a);
 int verb_layers(struct ask *a);
 int verb_discard(struct ask *a);
-/* layer.c: checks --cow and --cow-then; false with a message. */
+/* layer.c: what a layer changes, as `diff --stat` prints it, on descriptor `fd`. */
+int layer_show(const char *id, int fd);
+/* Each entry of `list` with its path and its member `why`, on stderr: STATUS_NO if there is any. */
+int complain_left(const struct pinfold_value *list, const char *why);
+/* then.c: checks --cow and --cow-then; false with a message. */
 bool cow_said(const struct ask *a);
 /* What --cow-then says about the layer of this result; STATUS_YES, or what prevented it, with a message. */
 int cow_then(const struct ask *a, const struct pinfold_result *result);

@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "base/json.h"
 #include "cli/cli.h"
 
@@ -278,7 +279,21 @@ static int print_out(const struct buf *out)
     return STATUS_NO;
 }
 
-static int complain_left(const struct pinfold_value *list, const char *why)
+int layer_show(const char *id, int fd)
+{
+    const struct pinfold_layer_options o = {.size = sizeof o, .layer = id};
+    struct pinfold_report *report = NULL;
+    struct pinfold_error error = {0};
+    auto_buf struct buf out = BUF(LAYER_OUTPUT);
+    const struct paint p = {.out = &out, .colours = isatty(fd) && !getenv("NO_COLOR")};
+    if (pinfold_layer_diff_report(&o, 1, &report, &error) < 0)
+        return fail(&error);
+    put_diff(&p, pinfold_report_value(report));
+    pinfold_report_free(report);
+    return buf_ok(&out) && fd_write_all(fd, out.p, out.n) == 0 ? STATUS_YES : STATUS_NO;
+}
+
+int complain_left(const struct pinfold_value *list, const char *why)
 {
     bool any = false;
     EACH_OF(v, list)
@@ -429,56 +444,6 @@ int verb_layers(struct ask *a)
         }
         status = print_out(&out);
     }
-    pinfold_report_free(report);
-    return status;
-}
-
-/* ---- --cow-then ---- */
-
-bool cow_said(const struct ask *a)
-{
-    const char *then = a->cow_then;
-    if (then && !same(then, "keep") && !same(then, "apply") && !same(then, "discard")) {
-        complain("--cow-then %s: use keep, apply or discard", then);
-        return false;
-    }
-    if (then && !a->cow) {
-        complain("--cow-then %s: there is no layer without --cow", then);
-        return false;
-    }
-    if (a->session && then) {
-        complain(
-            "--cow-then %s: the layer is the session's and stays when the command ends; apply it when that has ended",
-            then);
-        return false;
-    }
-    return true;
-}
-
-int cow_then(const struct ask *a, const struct pinfold_result *result)
-{
-    if (!a->cow_then || same(a->cow_then, "keep")) /* nearly always: the result is not made for this */
-        return STATUS_YES;
-    const struct pinfold_value *layer = pinfold_value_get(pinfold_result_value(result), "layer");
-    const struct pinfold_layer_options o = {.size = sizeof o, .layer = member(layer, "id"), .all = 1};
-    const bool apply = same(a->cow_then, "apply");
-    struct pinfold_report *report = NULL;
-    struct pinfold_error error = {0};
-    if (!pinfold_value_is_true(pinfold_value_get(layer, "kept")))
-        return STATUS_YES;
-    if (apply && pinfold_result_status(result) != 0) {
-        complain("layer %.8s is not applied, because the command failed", o.layer);
-        return STATUS_YES;
-    }
-    int r = apply ? pinfold_layer_apply_report(&o, &report, &error) : pinfold_layer_discard_report(&o, &report, &error);
-    if (r < 0) {
-        complain("%s", error.text);
-        return STATUS_NO;
-    }
-    const struct pinfold_value *all = pinfold_report_value(report);
-    const int status = complain_left(pinfold_value_get(all, "refused"), "why");
-    if (apply && !a->quiet)
-        complain("layer %.8s: %zu paths were applied", o.layer, pinfold_value_count(pinfold_value_get(all, "done")));
     pinfold_report_free(report);
     return status;
 }

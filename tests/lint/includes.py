@@ -35,7 +35,7 @@ MAY = {
     "mcp": "match sys base pinfold.h",
     "project": "sys base",
     "srt": "policy base pinfold.h",
-    "cli": "mcp/mcp.h client/entry.h srt/srt.h project base pinfold.h",  # the first three: main() hands over to them
+    "cli": "mcp/mcp.h client/entry.h srt/srt.h project sys/dialogue.h base pinfold.h",  # the first three: main() hands over to them
     "tools": "runtime policy match protocol base",  # run while pinfold is built
 }
 # Headers of the kernel that define what a C library's own defines, too, in one version or another: with them a source compiles
