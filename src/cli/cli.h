@@ -80,6 +80,8 @@ struct ask {
     const char *agent; /* VERB_START: its name */
     bool unattended, explain;
     bool stat, patch;      /* of a layer's changes */
+    const char *into;      /* the file for a patch of apply */
+    int patch_fd;          /* where that is put together */
     const char *number;    /* of an apply */
     unsigned closed_stdio; /* bits of the standard descriptors that were closed at the start */
     char *const *line;     /* all arguments, where no verb was said; NULL */
@@ -180,6 +182,9 @@ int run_in_session(struct ask *a, const char *const *argv);
 struct pinfold_result;
 /* result.c: the file for the result, or -1. Opened before the run, so that errors are reported in time. */
 bool open_result(const struct ask *a, int *ret);
+/* Opens (or makes) the file `where` that the option `what` names: over no link of a box, so over none at all in `workspace`. A
+   descriptor, or -1 with a message. */
+int open_honest(const char *what, const char *where, const char *workspace, int flags);
 int report_result(const struct ask *a, int result_fd, struct pinfold_result *result);
 int report_failure(const struct ask *a, int result_fd, const struct pinfold_error *error);
 

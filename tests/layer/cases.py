@@ -581,6 +581,40 @@ def patch_round_trip():
     check(code == 1 and all(word in err for word in ("bare:", "dir:", "pipe:")), "what a patch cannot hold is said", code, err)
 
 
+def patch_of_chosen():
+    """apply --patch: what apply would take and nothing else, as a patch; nothing is applied."""
+    layer = new_layer("chosen", small, "echo four >>a; echo n >new; echo w >.envrc; rm gone; mkdir bare; echo x >>dir/x")
+    put(layer.work, "dir/x", "the host's")
+    before = kit.tree(layer.work)
+    code, patch, err = layer.pinfold("apply", "--patch", "-", "--all", ok=None)
+    check(code == 1 and all(word in err for word in (".envrc: it has a guarded name", "dir/x: the host changed it", "bare: a patch cannot hold an empty")), code, err)
+    check("+four" in patch and "+++ b/new" in patch and "envrc" not in patch and "dir/x" not in patch, patch)
+    check("+w" in layer.pinfold("apply", "--patch", "-", ".envrc")[1], "a guarded name that is named itself")
+    code, out, err = layer.pinfold("apply", "--patch", "../p.patch", "a", "gone", "it", ok=None)
+    check(code == 1 and "it: the layer changes nothing there" in err, code, err)
+    os.unlink(os.path.join(layer.top, "p.patch"))
+    code, out, err = layer.pinfold("apply", "--patch", "../p.patch", "it", "a", "gone")
+    check("2 changes were written" in err and not out, out, err)
+    done = json.loads(layer.pinfold("apply", "--json", "--patch", os.path.join(layer.top, "q.patch"), "a", "new")[1])
+    check([d["path"] for d in done["done"]] == ["a", "new"] and not done["left_out"], done)
+    same_trees(before, kit.tree(layer.work), "nothing is applied")
+    other = os.path.join(SCRATCH, "chosen-other")
+    kit.remove(other)
+    subprocess.run(["cp", "-a", layer.work, other], check=True)
+    subprocess.run(["git", "apply", os.path.join(layer.top, "p.patch")], cwd=other, check=True, env=dict(layer.env, GIT_CEILING_DIRECTORIES=SCRATCH))
+    check(open(os.path.join(other, "a")).read().endswith("four\n") and not os.path.exists(os.path.join(other, "gone")) and not os.path.exists(os.path.join(other, "new")), "git apply")
+    held = open(os.path.join(layer.top, "p.patch")).read()
+    os.symlink(os.path.join(layer.top, "elsewhere"), os.path.join(layer.work, "link"))
+    os.symlink(layer.top, os.path.join(layer.work, "out"))
+    for where in ("../p.patch", "link", "out/new.patch"):
+        code, out, err = layer.pinfold("apply", "--patch", where, "a", ok=None)
+        check(code == 2 and "--patch " + where in err, where, code, err)
+    check(open(os.path.join(layer.top, "p.patch")).read() == held and not os.path.exists(os.path.join(layer.top, "elsewhere"))
+          and not os.path.exists(os.path.join(layer.top, "new.patch")), "written to a file that was there, or over a link")
+    check(layer.pinfold("apply", "--patch", "none.patch", "bare", ok=(1,))[0] == 1 and not os.path.exists(os.path.join(layer.work, "none.patch")), "an empty patch")
+    check(layer.pinfold("apply", "--patch", "-", ok=(2,))[0] == 2 and layer.pinfold("apply", "--json", "--patch", "-", "a", ok=(2,))[0] == 2, "usage")
+
+
 def repositories():
     """What happened to a repository is told in words; git of the host does not run, and .git is not applied."""
     def fill(work):
@@ -617,7 +651,7 @@ def quick():
 CASES = {"reads": reads_what_the_box_sees, "alarms": tells_what_matters, "apply": applies_and_takes_back, "path": by_path, "host": host_edits,
          "undo-refuses": undo_refuses, "kill-apply": lambda: killed("apply"), "kill-undo": lambda: killed("undo"), "schedules": schedules,
          "file-systems": refuses_file_systems, "hostile": hostile, "odd": odd_objects,
-         "modes": modes_of_directories, "apart": apart, "deep": too_deep, "left": keeps_what_is_left, "terminal": terminal, "then": asked_then, "patch": patch_round_trip, "git": repositories, "quick": quick}
+         "modes": modes_of_directories, "apart": apart, "deep": too_deep, "left": keeps_what_is_left, "terminal": terminal, "then": asked_then, "patch": patch_round_trip, "chosen": patch_of_chosen, "git": repositories, "quick": quick}
 
 
 def main():
