@@ -500,6 +500,7 @@ struct pinfold_layer_options {
     const char *cwd;          /* NULL: the process's */
     const char *const *paths; /* only these and what is below them, relative to `cwd` or absolute; NULL or empty: all */
     int all;                  /* apply: without paths, everything; otherwise it is an error */
+    int chosen;               /* patch: only what apply would take, with `paths` or `all` as there */
 };
 /*
  * What the layer changes:
@@ -512,8 +513,10 @@ struct pinfold_layer_options {
  */
 PINFOLD_PUBLIC int pinfold_layer_diff_report(const struct pinfold_layer_options *options, int count,
                                              struct pinfold_report **ret, struct pinfold_error *error);
-/* Writes a patch to `fd` that `git apply` accepts. The report says what a patch cannot hold:
-   {"layer":...,"left_out":[{"path","why"}]}. */
+/*
+ * Writes a patch to `fd` that `git apply` accepts. The report says what is in it, and what a patch cannot hold or, with `chosen`,
+ * apply would not take: {"layer":...,"done":[{"path"}],"left_out":[{"path","why"}]}. Nothing is applied.
+ */
 PINFOLD_PUBLIC int pinfold_layer_patch(const struct pinfold_layer_options *options, int fd, struct pinfold_report **ret,
                                        struct pinfold_error *error);
 /*

@@ -82,6 +82,8 @@ struct ask {
     const char *agent; /* VERB_START: its name */
     bool unattended, explain;
     bool stat, patch;      /* of a layer's changes */
+    const char *into;      /* the file for a patch of apply */
+    int patch_fd;          /* where that is put together */
     const char *number;    /* of an apply */
     unsigned closed_stdio; /* bits of the standard descriptors that were closed at the start */
     char *const *line;     /* all arguments, where no verb was said; NULL */
@@ -166,7 +168,11 @@ int verb_apply(struct ask *a);
 int verb_undo(struct ask *a);
 int verb_layers(struct ask *a);
 int verb_discard(struct ask *a);
-/* layer.c: checks --cow and --cow-then; false with a message. */
+/* layer.c: what a layer changes, as `diff --stat` prints it, on descriptor `fd`. */
+int layer_show(const char *id, int fd);
+/* Each entry of `list` with its path and its member `why`, on stderr: STATUS_NO if there is any. */
+int complain_left(const struct pinfold_value *list, const char *why);
+/* then.c: checks --cow and --cow-then; false with a message. */
 bool cow_said(const struct ask *a);
 /* What --cow-then says about the layer of this result; STATUS_YES, or what prevented it, with a message. */
 int cow_then(const struct ask *a, const struct pinfold_result *result);
@@ -179,6 +185,9 @@ int run_in_session(struct ask *a, const char *const *argv);
 struct pinfold_result;
 /* result.c: the file for the result, or -1. Opened before the run, so that errors are reported in time. */
 bool open_result(const struct ask *a, int *ret);
+/* Opens (or makes) the file `where` that the option `what` names: over no link of a box, so over none at all in `workspace`. A
+   descriptor, or -1 with a message. */
+int open_honest(const char *what, const char *where, const char *workspace, int flags);
 int report_result(const struct ask *a, int result_fd, struct pinfold_result *result);
 int report_failure(const struct ask *a, int result_fd, const struct pinfold_error *error);
 

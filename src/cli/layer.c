@@ -3,12 +3,16 @@
  * 4 if there is no such layer.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "base/json.h"
 #include "cli/cli.h"
 
@@ -85,6 +89,15 @@ static int call_apply(const struct ask *a, const struct pinfold_layer_options *o
     struct pinfold_layer_options of = *o;
     of.all = a->all;
     return pinfold_layer_apply_report(&of, ret, error);
+}
+
+static int call_chosen(const struct ask *a, const struct pinfold_layer_options *o, struct pinfold_report **ret,
+                       struct pinfold_error *error)
+{
+    struct pinfold_layer_options of = *o;
+    of.all = a->all;
+    of.chosen = 1;
+    return pinfold_layer_patch(&of, a->patch_fd, ret, error);
 }
 
 static int call_undo(const struct ask *a, const struct pinfold_layer_options *o, struct pinfold_report **ret,
@@ -278,7 +291,21 @@ static int print_out(const struct buf *out)
     return STATUS_NO;
 }
 
-static int complain_left(const struct pinfold_value *list, const char *why)
+int layer_show(const char *id, int fd)
+{
+    const struct pinfold_layer_options o = {.size = sizeof o, .layer = id};
+    struct pinfold_report *report = NULL;
+    struct pinfold_error error = {0};
+    auto_buf struct buf out = BUF(LAYER_OUTPUT);
+    const struct paint p = {.out = &out, .colours = isatty(fd) && !getenv("NO_COLOR")};
+    if (pinfold_layer_diff_report(&o, 1, &report, &error) < 0)
+        return fail(&error);
+    put_diff(&p, pinfold_report_value(report));
+    pinfold_report_free(report);
+    return buf_ok(&out) && fd_write_all(fd, out.p, out.n) == 0 ? STATUS_YES : STATUS_NO;
+}
+
+int complain_left(const struct pinfold_value *list, const char *why)
 {
     bool any = false;
     EACH_OF(v, list)
@@ -350,6 +377,60 @@ static int tell_done(struct ask *a, struct pinfold_report *report, const char *v
     return status == STATUS_YES ? refusals : status;
 }
 
+/* All of it is there before the file is made: one that came to be is whole. */
+static int save_patch(const char *where, int patch)
+{
+    char room[1 << 16];
+    struct stat st;
+    ssize_t n = 0;
+    if (fstat(patch, &st) == 0 && st.st_size == 0) {
+        complain("--patch %s: there is nothing to write", where);
+        return STATUS_NO;
+    }
+    auto_fd int fd = open_honest("--patch", where, ".", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOCTTY);
+    if (fd < 0)
+        return STATUS_USAGE;
+    int no = 0;
+    for (off_t at = 0; no == 0 && (n = pread(patch, room, sizeof room, at)) > 0; at += n)
+        no = fd_write_all(fd, room, (size_t)n);
+    if (no == 0 && n == 0)
+        return STATUS_YES;
+    complain("--patch %s: %s", where, strerror(no < 0 ? -no : errno));
+    (void)unlink(where);
+    return STATUS_USAGE;
+}
+
+static int apply_patch(struct ask *a)
+{
+    struct pinfold_report *report;
+    const bool out = same(a->into, "-");
+    int status;
+    if (a->json && out) {
+        complain("apply: --json and --patch -: both would be on standard output");
+        return STATUS_USAGE;
+    }
+    auto_fd int patch = out ? -1 : memfd_create("patch", MFD_CLOEXEC);
+    if (!out && patch < 0) {
+        complain("--patch %s: %s", a->into, strerror(errno));
+        return STATUS_USAGE;
+    }
+    a->patch_fd = out ? 1 : patch;
+    if (with_layer(a, call_chosen, &report, &status) < 0)
+        return status;
+    const struct pinfold_value *all = pinfold_report_value(report);
+    status = complain_left(pinfold_value_get(all, "left_out"), "why");
+    const int saved = out ? STATUS_YES : save_patch(a->into, patch);
+    if (saved != STATUS_YES)
+        status = saved;
+    else if (a->json && print_report(report) != STATUS_YES)
+        status = STATUS_NO;
+    else if (!a->json && !out)
+        complain("%zu changes were written to '%s', and nothing was applied",
+                 pinfold_value_count(pinfold_value_get(all, "done")), a->into);
+    pinfold_report_free(report);
+    return status;
+}
+
 int verb_apply(struct ask *a)
 {
     struct pinfold_report *report;
@@ -358,6 +439,8 @@ int verb_apply(struct ask *a)
         complain("apply: name the paths, or write --all; what there is: pinfold diff");
         return STATUS_USAGE;
     }
+    if (a->into)
+        return apply_patch(a);
     if (with_layer(a, call_apply, &report, &status) < 0)
         return status;
     status = tell_done(a, report, "applied");
@@ -429,56 +512,6 @@ int verb_layers(struct ask *a)
         }
         status = print_out(&out);
     }
-    pinfold_report_free(report);
-    return status;
-}
-
-/* ---- --cow-then ---- */
-
-bool cow_said(const struct ask *a)
-{
-    const char *then = a->cow_then;
-    if (then && !same(then, "keep") && !same(then, "apply") && !same(then, "discard")) {
-        complain("--cow-then %s: use keep, apply or discard", then);
-        return false;
-    }
-    if (then && !a->cow) {
-        complain("--cow-then %s: there is no layer without --cow", then);
-        return false;
-    }
-    if (a->session && then) {
-        complain(
-            "--cow-then %s: the layer is the session's and stays when the command ends; apply it when that has ended",
-            then);
-        return false;
-    }
-    return true;
-}
-
-int cow_then(const struct ask *a, const struct pinfold_result *result)
-{
-    if (!a->cow_then || same(a->cow_then, "keep")) /* nearly always: the result is not made for this */
-        return STATUS_YES;
-    const struct pinfold_value *layer = pinfold_value_get(pinfold_result_value(result), "layer");
-    const struct pinfold_layer_options o = {.size = sizeof o, .layer = member(layer, "id"), .all = 1};
-    const bool apply = same(a->cow_then, "apply");
-    struct pinfold_report *report = NULL;
-    struct pinfold_error error = {0};
-    if (!pinfold_value_is_true(pinfold_value_get(layer, "kept")))
-        return STATUS_YES;
-    if (apply && pinfold_result_status(result) != 0) {
-        complain("layer %.8s is not applied, because the command failed", o.layer);
-        return STATUS_YES;
-    }
-    int r = apply ? pinfold_layer_apply_report(&o, &report, &error) : pinfold_layer_discard_report(&o, &report, &error);
-    if (r < 0) {
-        complain("%s", error.text);
-        return STATUS_NO;
-    }
-    const struct pinfold_value *all = pinfold_report_value(report);
-    const int status = complain_left(pinfold_value_get(all, "refused"), "why");
-    if (apply && !a->quiet)
-        complain("layer %.8s: %zu paths were applied", o.layer, pinfold_value_count(pinfold_value_get(all, "done")));
     pinfold_report_free(report);
     return status;
 }

@@ -52,7 +52,7 @@ static int open_part(int dir, const char *name, int flags)
 }
 
 /* `rest` from `top` on, over no link. */
-static int open_over_no_link(const char *top, const char *rest)
+static int open_over_no_link(const char *top, const char *rest, int flags)
 {
     char name[NAME_MAX + 1];
     auto_fd int dir = open(top, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -67,7 +67,7 @@ static int open_over_no_link(const char *top, const char *rest)
         name[n] = 0;
         rest += n;
         if (!rest[strspn(rest, "/")])
-            return open_part(dir, *rest || !n ? "." : name, RESULT_FLAGS);
+            return open_part(dir, *rest || !n ? "." : name, flags);
         int next = open_part(dir, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
         (void)close_fd(dir);
         dir = next;
@@ -89,11 +89,11 @@ static bool take_descriptor(const char *where, int *ret)
 }
 
 /* Elsewhere links are followed but for those that a box may have made: it is opened by the path that came out. */
-static bool follow_honest(const char *where, char real[PATH_MAX])
+static bool follow_honest(const char *what, const char *where, char real[PATH_MAX])
 {
     struct pinfold_error error = {0};
     char *found = NULL;
-    if (pinfold_path_judge("--result", where, &found, &error) < 0) {
+    if (pinfold_path_judge(what, where, &found, &error) < 0) {
         complain("%s", error.text);
         return false;
     }
@@ -102,10 +102,28 @@ static bool follow_honest(const char *where, char real[PATH_MAX])
     return true;
 }
 
+int open_honest(const char *what, const char *where, const char *workspace, int flags)
+{
+    char real[PATH_MAX];
+    const char *rest = way_in(where, workspace, real);
+    if (!rest && !follow_honest(what, where, real))
+        return -1;
+    /* What is open has its name from the kernel. */
+    int fd = rest                              ? open_over_no_link(real, rest, flags)
+             : strncmp(real, "/proc/", 6) == 0 ? open(where, flags, 0666)
+                                               : open_over_no_link("/", real, flags);
+    if (fd < 0 && rest && errno == ELOOP)
+        complain("%s %s: the path goes through a symbolic link in the workspace, where a box can create links; "
+                 "use the path it leads to",
+                 what, where);
+    else if (fd < 0)
+        complain("%s %s: %s", what, where, strerror(errno));
+    return fd;
+}
+
 bool open_result(const struct ask *a, int *ret)
 {
     const char *where = a->result, *workspace = ".";
-    char real[PATH_MAX];
     if (!where)
         return true;
     if (strncmp(where, "fd:", 3) == 0)
@@ -114,18 +132,6 @@ bool open_result(const struct ask *a, int *ret)
         if (strcmp(a->policy[i].name, "workspace") == 0 && a->policy[i].value)
             workspace = a->policy[i].value;
     }
-    const char *rest = way_in(where, workspace, real);
-    if (!rest && !follow_honest(where, real))
-        return false;
-    /* What is open has its name from the kernel. */
-    *ret = rest                              ? open_over_no_link(real, rest)
-           : strncmp(real, "/proc/", 6) == 0 ? open(where, RESULT_FLAGS, 0666)
-                                             : open_over_no_link("/", real);
-    if (*ret < 0 && rest && errno == ELOOP)
-        complain("--result %s: the path goes through a symbolic link in the workspace, where a box can create links; "
-                 "use the path it leads to",
-                 where);
-    else if (*ret < 0)
-        complain("--result %s: %s", where, strerror(errno));
+    *ret = open_honest("--result", where, workspace, RESULT_FLAGS);
     return *ret >= 0;
 }

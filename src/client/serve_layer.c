@@ -7,7 +7,8 @@ static struct pinfold_layer_options layer_options(const struct message_layer *a)
                                           .layer = a->layer,
                                           .cwd = a->cwd,
                                           .paths = a->paths,
-                                          .all = a->all != 0};
+                                          .all = a->all != 0,
+                                          .chosen = a->chosen != 0};
 }
 
 int serve_layer_diff(struct request *q, const struct message_layer *a, struct message_report *ret)

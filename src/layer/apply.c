@@ -262,6 +262,17 @@ static int next_number(struct making_ops *m)
     return r;
 }
 
+int layer_choose(const struct layer_trees *t, const struct changes *all, const char *const *paths, struct arena *mem,
+                 bool **ret_take, struct apply_outcome *ret, struct err *e)
+{
+    struct making_ops m = {.t = t, .mem = mem, .ret = ret, .e = e};
+    *ret_take = arena_zero(mem, (all->n + 1) * sizeof **ret_take);
+    if (!*ret_take)
+        return apply_no_memory(t, e);
+    int r = choose(&m, all, paths, *ret_take);
+    return r < 0 ? r : refuse_unknown(&m, all, paths);
+}
+
 int layer_apply(const struct layer_trees *t, const char *const *paths, struct arena *mem, struct apply_outcome *ret,
                 struct err *e)
 {
@@ -277,13 +288,11 @@ int layer_apply(const struct layer_trees *t, const char *const *paths, struct ar
         r = next_number(&m);
     if (r < 0)
         return r;
-    bool *take = arena_zero(mem, (all.n + 1) * sizeof *take);
+    bool *take;
     size_t *made = arena_zero(mem, (all.n + 1) * sizeof *made);
-    if (!take || !made)
+    if (!made)
         return apply_no_memory(t, e);
-    r = choose(&m, &all, paths, take);
-    if (r == 0)
-        r = refuse_unknown(&m, &all, paths);
+    r = layer_choose(t, &all, paths, mem, &take, ret, e);
     if (r == 0)
         r = add_parents(&m, &all, take);
     const size_t parents = m.x.n;

@@ -189,6 +189,10 @@ struct apply_outcome {
     uint64_t number; /* of the record that undo takes back; 0: nothing was done */
     bool resumed;    /* an interrupted one was completed first */
 };
+/* Which of `all` an apply of `paths` would take: a flag for each, in `mem`. What is wanted and may not be is refused in
+   `ret`. */
+int layer_choose(const struct layer_trees *t, const struct changes *all, const char *const *paths, struct arena *mem,
+                 bool **ret_take, struct apply_outcome *ret, struct err *e);
 /* Applies the changes at or below `paths` (NULL-terminated, relative; NULL: all). */
 int layer_apply(const struct layer_trees *t, const char *const *paths, struct arena *mem, struct apply_outcome *ret,
                 struct err *e);

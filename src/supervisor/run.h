@@ -82,6 +82,7 @@ struct box_layer {
     bool kept;   /* false: nothing was changed, so it was removed */
     uint64_t edited, added, deleted;
     uint64_t waiting; /* of these: what apply writes only if it is named itself */
+    char waits[120];  /* the first of them, as it can be shown; "" */
 };
 
 #define CALLER_ID_ROOM 129u /* with its end */

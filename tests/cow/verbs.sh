@@ -186,7 +186,7 @@ ok "applied" test $? = 0 -a -e landed
 out=$(box --cow --cow-then apply -- sh -c 'mkfifo waits; touch lands')
 ok "what must be named waits, and the status says so" test $? = 125 -a ! -e waits -a -e lands
 for id in $(layers | python3 -c 'import json,sys; print(*(l["id"] for l in json.load(sys.stdin)["layers"]))'); do "$pinfold" discard "$id" >/dev/null 2>&1; done
-ok "no third word" says "$(box --cow --cow-then land -- true)" "use keep, apply or discard"
+ok "no third word" says "$(box --cow --cow-then land -- true)" "use ask, keep, apply or discard"
 ok "no layer, nothing to do" says "$(box --cow-then keep -- true)" "no layer without --cow"
 
 # ---- directories of the host can be renamed ----

@@ -1,14 +1,17 @@
 """Cases of diff, apply and undo on layers made by real overlay mounts, as one user: cases.py SCRATCH STRIKE LABEL [NAME-REGEX...]"""
+import fcntl
 import json
 import os
 import pty
 import random
 import re
+import select
 import shutil
 import stat
 import subprocess
 import sys
 import tempfile
+import termios
 import time
 
 import kit
@@ -359,6 +362,90 @@ def terminal():
             check(b"+ok\tx\\x1b]0;title\\x07\\x0d" in said, "it shows something else", said)
 
 
+class Terminal:
+    """A program with a terminal of its own as its controlling one."""
+
+    def __init__(self, layer, *words, cwd=None):
+        self.main, end = pty.openpty()
+        self.got, self.at = b"", 0
+        self.child = subprocess.Popen([kit.PINFOLD, *words], cwd=cwd or layer.work, env=dict(layer.env, NO_COLOR="1", TERM="xterm"), stdin=end, stdout=end, stderr=end,
+                                      start_new_session=True, preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
+        os.close(end)
+
+    def until(self, text, seconds=30):
+        """Waits for it, and returns what came since the last one."""
+        end = time.monotonic() + seconds
+        while (found := self.got.find(text.encode(), self.at)) < 0:
+            check(select.select([self.main], [], [], max(0, end - time.monotonic()))[0], f"no {text!r} in", self.got[self.at:])
+            try:
+                more = os.read(self.main, 65536)
+            except OSError:
+                more = b""
+            check(more, f"ended without {text!r}:", self.got)
+            self.got += more
+        said, self.at = self.got[self.at:found], found + len(text.encode())
+        return said.decode(errors="replace")
+
+    def type(self, text):
+        os.write(self.main, text.encode())
+
+    def end(self):
+        """The rest of what it prints, and its status."""
+        while True:
+            try:
+                more = os.read(self.main, 65536)
+            except OSError:
+                more = b""
+            if not more:
+                break
+            self.got += more
+        os.close(self.main)
+        return self.child.wait(30), self.got[self.at:].decode(errors="replace")
+
+
+def asked_then():
+    """--cow-then ask: looked at, applied, kept and discarded by keys; what was typed before the question does nothing."""
+    def boxed(script, *words):
+        return Terminal(layer, "run", "--no-layers", "--cow", "--cow-then", "ask", *words, "--", "sh", "-c", script)
+
+    def layers():
+        return json.loads(layer.pinfold("layers", "--json")[1])["layers"]
+
+    layer = kit.Layer(kit.fresh(os.path.join(SCRATCH, "then")))
+    put(layer.work, "a", "one\n")
+    box = boxed("echo two >>a; echo w >.envrc; mkfifo pipe")
+    box.type("x\nx\n")
+    said = box.until("k or x, and Enter: ")
+    check("layer " in said and "1 changed, 2 new, 0 deleted; 2 of them must be named to be applied, as .envrc" in said and "a apply all that needs no word" in said, said)
+    box.type("d\n")
+    said = box.until("k or x, and Enter: ")
+    check("Look at these first" in said and "~ a  +1 -0" in said, said)
+    box.type("p\n")
+    check("+two" in box.until("k or x, and Enter: "), "the patch")
+    box.type("q\n")
+    box.until("k or x, and Enter: ")
+    check(open(os.path.join(layer.work, "a")).read() == "one\n", "applied unasked")
+    box.type("a\n")
+    status, said = box.end()
+    check(status == 125 and ".envrc: it has a guarded name" in said and open(os.path.join(layer.work, "a")).read() == "one\ntwo\n", status, said)
+    check(not os.path.lexists(os.path.join(layer.work, ".envrc")) and len(layers()) == 1, "what waits stays in the layer")
+    layer.pinfold("discard")
+    for key, left, word in (("k", 1, ""), ("\x04", 1, "is kept, because nobody answered"), ("\x03", 1, "is kept, because nobody answered"), ("x", 0, "was removed")):
+        box = boxed("echo n >n; exit 3", "-q" if key == "k" else "--no-layers")
+        box.until("k or x, and Enter: ")
+        box.type(key if key < " " else key + "\n")
+        status, said = box.end()
+        check(status == 3 and word in said and len(layers()) == left, repr(key), status, said, layers())
+        if left:
+            layer.pinfold("discard")
+    check("Enter:" not in boxed("true").end()[1] and not layers(), "nothing was changed, so nothing is asked")
+    for words in ([], ["--json"]):
+        code, out, err = layer.pinfold("run", "--no-layers", "--cow", "--cow-then", "ask", *words, "--", "touch", "never", ok=None)
+        check(code == 125 and "no terminal to ask at" in out + err and not layers(), code, out, err)
+    status, said = boxed("touch never", "--json").end()
+    check(status == 125 and "no terminal to ask at with --json" in said, said)
+
+
 def odd_objects():
     """What a box or a host can leave that is not everyday: times before 1970, modes that keep their owner out, huge sparse files."""
     layer = new_layer("odd", small, "echo n >new; touch -d '1960-01-01 00:00:00.5' new; mkdir nd; touch -d '1960-01-01 00:00:00.5' nd; truncate -s 3T big")
@@ -494,6 +581,40 @@ def patch_round_trip():
     check(code == 1 and all(word in err for word in ("bare:", "dir:", "pipe:")), "what a patch cannot hold is said", code, err)
 
 
+def patch_of_chosen():
+    """apply --patch: what apply would take and nothing else, as a patch; nothing is applied."""
+    layer = new_layer("chosen", small, "echo four >>a; echo n >new; echo w >.envrc; rm gone; mkdir bare; echo x >>dir/x")
+    put(layer.work, "dir/x", "the host's")
+    before = kit.tree(layer.work)
+    code, patch, err = layer.pinfold("apply", "--patch", "-", "--all", ok=None)
+    check(code == 1 and all(word in err for word in (".envrc: it has a guarded name", "dir/x: the host changed it", "bare: a patch cannot hold an empty")), code, err)
+    check("+four" in patch and "+++ b/new" in patch and "envrc" not in patch and "dir/x" not in patch, patch)
+    check("+w" in layer.pinfold("apply", "--patch", "-", ".envrc")[1], "a guarded name that is named itself")
+    code, out, err = layer.pinfold("apply", "--patch", "../p.patch", "a", "gone", "it", ok=None)
+    check(code == 1 and "it: the layer changes nothing there" in err, code, err)
+    os.unlink(os.path.join(layer.top, "p.patch"))
+    code, out, err = layer.pinfold("apply", "--patch", "../p.patch", "it", "a", "gone")
+    check("2 changes were written" in err and not out, out, err)
+    done = json.loads(layer.pinfold("apply", "--json", "--patch", os.path.join(layer.top, "q.patch"), "a", "new")[1])
+    check([d["path"] for d in done["done"]] == ["a", "new"] and not done["left_out"], done)
+    same_trees(before, kit.tree(layer.work), "nothing is applied")
+    other = os.path.join(SCRATCH, "chosen-other")
+    kit.remove(other)
+    subprocess.run(["cp", "-a", layer.work, other], check=True)
+    subprocess.run(["git", "apply", os.path.join(layer.top, "p.patch")], cwd=other, check=True, env=dict(layer.env, GIT_CEILING_DIRECTORIES=SCRATCH))
+    check(open(os.path.join(other, "a")).read().endswith("four\n") and not os.path.exists(os.path.join(other, "gone")) and not os.path.exists(os.path.join(other, "new")), "git apply")
+    held = open(os.path.join(layer.top, "p.patch")).read()
+    os.symlink(os.path.join(layer.top, "elsewhere"), os.path.join(layer.work, "link"))
+    os.symlink(layer.top, os.path.join(layer.work, "out"))
+    for where in ("../p.patch", "link", "out/new.patch"):
+        code, out, err = layer.pinfold("apply", "--patch", where, "a", ok=None)
+        check(code == 2 and "--patch " + where in err, where, code, err)
+    check(open(os.path.join(layer.top, "p.patch")).read() == held and not os.path.exists(os.path.join(layer.top, "elsewhere"))
+          and not os.path.exists(os.path.join(layer.top, "new.patch")), "written to a file that was there, or over a link")
+    check(layer.pinfold("apply", "--patch", "none.patch", "bare", ok=(1,))[0] == 1 and not os.path.exists(os.path.join(layer.work, "none.patch")), "an empty patch")
+    check(layer.pinfold("apply", "--patch", "-", ok=(2,))[0] == 2 and layer.pinfold("apply", "--json", "--patch", "-", "a", ok=(2,))[0] == 2, "usage")
+
+
 def repositories():
     """What happened to a repository is told in words; git of the host does not run, and .git is not applied."""
     def fill(work):
@@ -530,7 +651,7 @@ def quick():
 CASES = {"reads": reads_what_the_box_sees, "alarms": tells_what_matters, "apply": applies_and_takes_back, "path": by_path, "host": host_edits,
          "undo-refuses": undo_refuses, "kill-apply": lambda: killed("apply"), "kill-undo": lambda: killed("undo"), "schedules": schedules,
          "file-systems": refuses_file_systems, "hostile": hostile, "odd": odd_objects,
-         "modes": modes_of_directories, "apart": apart, "deep": too_deep, "left": keeps_what_is_left, "terminal": terminal, "patch": patch_round_trip, "git": repositories, "quick": quick}
+         "modes": modes_of_directories, "apart": apart, "deep": too_deep, "left": keeps_what_is_left, "terminal": terminal, "then": asked_then, "patch": patch_round_trip, "chosen": patch_of_chosen, "git": repositories, "quick": quick}
 
 
 def main():

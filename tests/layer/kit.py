@@ -19,6 +19,7 @@ class Layer:
         self.dir = os.path.join(self.state, "pinfold", "layers", ident)
         self.ident = ident
         self.env = dict(os.environ, XDG_STATE_HOME=self.state, XDG_CONFIG_HOME=os.path.join(top, "config"), HOME=os.path.join(top, "home"))
+        del self.env["PINFOLD"]  # a program that finds it set believes to be in a box
         for path in (self.work, os.path.join(top, "home"), os.path.join(top, "config")):
             os.makedirs(path, exist_ok=True)
 

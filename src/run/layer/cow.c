@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <dirent.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -54,7 +55,12 @@ static void count_changes(const struct changes *all, struct box_layer *ret)
         ret->edited += c->kind == CHANGE_EDITED;
         ret->added += c->kind == CHANGE_ADDED;
         ret->deleted += c->kind == CHANGE_DELETED;
-        ret->waiting += (c->alarms & ALARMS_WAIT) != 0;
+        if (c->alarms & ALARMS_WAIT && ret->waiting++ == 0) {
+            auto_buf struct buf shown = BUF(MAX_COW_WORDS * 4);
+            utf8_safe(&shown, str_of(c->path));
+            snprintf(ret->waits, sizeof ret->waits, "%s",
+                     strlen(buf_cstr(&shown)) < sizeof ret->waits ? buf_cstr(&shown) : "");
+        }
     }
 }
 
@@ -81,8 +87,11 @@ void cow_say(const struct pinfold_run_options *o, const struct box_layer *n)
         return;
     buf_printf(&words, "layer %.8s: %llu changed, %llu new, %llu deleted", n->id, (unsigned long long)n->edited,
                (unsigned long long)n->added, (unsigned long long)n->deleted);
-    if (n->waiting)
-        buf_printf(&words, "; %llu of them must be named to be applied", (unsigned long long)n->waiting);
+    if (n->waiting == 1 && n->waits[0])
+        buf_printf(&words, "; '%s' must be named to be applied", n->waits);
+    else if (n->waiting)
+        buf_printf(&words, "; %llu of them must be named to be applied%s%s", (unsigned long long)n->waiting,
+                   n->waits[0] ? ", as " : "", n->waits);
     o->say(o->say_ctx, PINFOLD_SAY_NOTE, buf_cstr(&words));
     buf_free(&words);
     buf_printf(

@@ -25,7 +25,7 @@ struct opened_layer {
     struct layer_trees trees;
     const char *const *paths; /* relative; NULL: all */
     int lock;                 /* against boxes; -1 */
-    bool all;                 /* the caller says so */
+    bool all, chosen;         /* the caller says so */
     struct err e;
 };
 
@@ -142,6 +142,7 @@ static int open_wanted(const struct pinfold_layer_options *given, struct opened_
         return err_say(&o->e, ERR_CANNOT, "layer %s stands on another layer, %s, which is not supported here",
                        o->layer.id, o->layer.from);
     o->all = options.all != 0;
+    o->chosen = options.chosen != 0;
     o->trees.store = o->layer.dir;
     o->trees.id = o->layer.id;
     o->trees.path = o->layer.workspace;
@@ -300,40 +301,99 @@ static int write_patch(int fd, const struct buf *patch)
     return shown.n ? fd_write_all(fd, shown.p, shown.n) : fd_write_all(fd, rest.p, rest.n);
 }
 
+/* What an apply is asked for. */
+static int check_wanted(struct opened_layer *o, const struct pinfold_layer_options *given)
+{
+    if (!o->paths && !o->all)
+        return err_say(&o->e, ERR_POLICY, "apply: name the paths, or write --all; what there is: pinfold diff");
+    if (o->paths && o->all)
+        return err_say(&o->e, ERR_POLICY, "apply: --all and paths: write one of them (is '%.200s' meant as a layer?)",
+                       given->paths[0]);
+    if (!o->paths && layer_is_doubtful(&o->layer))
+        return err_hint(
+            &o->e,
+            err_say(&o->e, ERR_REFUSED,
+                    "layer %s may be damaged, because the machine stopped before it was written to the disk",
+                    o->layer.id),
+            "look at each file and apply the good ones by name");
+    return 0;
+}
+
+static void put_layer_paths(struct json *j, const struct apply_outcome *done)
+{
+    json_array(j, "done");
+    for (size_t i = 0; i < done->n_done; i++) {
+        json_object(j, NULL);
+        put_layer_path(j, done->done[i]);
+        json_object_end(j);
+    }
+    json_array_end(j);
+}
+
+static void put_refusals(struct json *j, const char *name, const struct apply_outcome *done)
+{
+    json_array(j, name);
+    for (size_t i = 0; i < done->n_refused; i++) {
+        json_object(j, NULL);
+        put_layer_path(j, done->refused[i].path);
+        json_text(j, "why", done->refused[i].why);
+        json_object_end(j);
+    }
+    json_array_end(j);
+}
+
+/* `take`: of each change whether it is wanted; NULL: as the paths say. */
+static int put_patches(struct opened_layer *o, const struct changes *all, const bool *take, int fd,
+                       struct apply_outcome *ret)
+{
+    for (size_t i = 0; i < all->n; i++) {
+        auto_buf struct buf out = BUF((size_t)2 << 30);
+        const char *why = NULL, *path = all->all[i].path;
+        if (take ? !take[i] : !path_wanted(path, o->paths, NULL))
+            continue;
+        int r = patch_of(&o->trees, &all->all[i], &out, &why, &o->e);
+        int no = r < 0 ? 0 : write_patch(fd, &out);
+        if (no < 0)
+            return err_sys(&o->e, ERR_SYSTEM, -no, "cannot write the patch");
+        struct apply_refusal *left =
+            r >= 0 && why ? arena_push(o->mem, &ret->refused, &ret->n_refused, sizeof *left) : NULL;
+        if (left)
+            *left = (struct apply_refusal){.path = path, .why = why};
+        const char **done = r > 0 ? arena_push(o->mem, &ret->done, &ret->n_done, sizeof *done) : NULL;
+        if (done)
+            *done = path;
+        if (r < 0 || arena_failed(o->mem))
+            return r < 0 ? r : layers_no_memory(o);
+    }
+    return 0;
+}
+
 int pinfold_layer_patch(const struct pinfold_layer_options *options, int fd, struct pinfold_report **ret,
                         struct pinfold_error *error)
 {
     auto_opened struct opened_layer o;
     struct pinfold_report *report = report_new();
+    struct apply_outcome done = {0};
     struct changes all = {0};
+    bool *take = NULL;
     int r = open_wanted(options, &o);
+    if (r == 0 && o.chosen)
+        r = check_wanted(&o, options);
     if (r == 0)
         r = changes_read(&o.trees, o.mem, &all, &o.e);
+    if (r == 0 && o.chosen)
+        r = layer_choose(&o.trees, &all, o.paths, o.mem, &take, &done, &o.e);
+    if (r == 0)
+        r = put_patches(&o, &all, take, fd, &done);
     if (r < 0 || !report)
         return report_give(report, r, &o.e, ret, error);
     struct json j = JSON_TREE(&report->values);
     json_object(&j, NULL);
     layer_put(&j, &o.layer);
-    json_array(&j, "left_out");
-    for (size_t i = 0; r >= 0 && i < all.n; i++) {
-        auto_buf struct buf out = BUF((size_t)2 << 30);
-        const char *why = NULL;
-        if (!path_wanted(all.all[i].path, o.paths, NULL))
-            continue;
-        r = patch_of(&o.trees, &all.all[i], &out, &why, &o.e);
-        int no = r < 0 ? 0 : write_patch(fd, &out);
-        if (no < 0)
-            r = err_sys(&o.e, ERR_SYSTEM, -no, "cannot write the patch");
-        if (r >= 0 && why) {
-            json_object(&j, NULL);
-            put_layer_path(&j, all.all[i].path);
-            json_text(&j, "why", why);
-            json_object_end(&j);
-        }
-    }
-    json_array_end(&j);
+    put_layer_paths(&j, &done);
+    put_refusals(&j, "left_out", &done);
     json_object_end(&j);
-    return report_give(report, r < 0 ? r : 0, &o.e, ret, error);
+    return report_give(report, 0, &o.e, ret, error);
 }
 
 static int give_outcome(struct opened_layer *o, int r, const struct apply_outcome *done, struct pinfold_report **ret,
@@ -347,21 +407,8 @@ static int give_outcome(struct opened_layer *o, int r, const struct apply_outcom
     layer_put(&j, &o->layer);
     json_bool(&j, "resumed", done->resumed);
     json_uint(&j, "number", done->number);
-    json_array(&j, "done");
-    for (size_t i = 0; i < done->n_done; i++) {
-        json_object(&j, NULL);
-        put_layer_path(&j, done->done[i]);
-        json_object_end(&j);
-    }
-    json_array_end(&j);
-    json_array(&j, "refused");
-    for (size_t i = 0; i < done->n_refused; i++) {
-        json_object(&j, NULL);
-        put_layer_path(&j, done->refused[i].path);
-        json_text(&j, "why", done->refused[i].why);
-        json_object_end(&j);
-    }
-    json_array_end(&j);
+    put_layer_paths(&j, done);
+    put_refusals(&j, "refused", done);
     json_object_end(&j);
     return report_give(report, 0, &o->e, ret, error);
 }
@@ -372,17 +419,8 @@ int pinfold_layer_apply_report(const struct pinfold_layer_options *options, stru
     auto_opened struct opened_layer o;
     struct apply_outcome done = {0};
     int r = open_idle(options, &o);
-    if (r == 0 && !o.paths && !o.all)
-        r = err_say(&o.e, ERR_POLICY, "apply: name the paths, or write --all; what there is: pinfold diff");
-    if (r == 0 && o.paths && o.all)
-        r = err_say(&o.e, ERR_POLICY, "apply: --all and paths: write one of them (is '%.200s' meant as a layer?)",
-                    options->paths[0]);
-    if (r == 0 && !o.paths && layer_is_doubtful(&o.layer))
-        r = err_hint(&o.e,
-                     err_say(&o.e, ERR_REFUSED,
-                             "layer %s may be damaged, because the machine stopped before it was written to the disk",
-                             o.layer.id),
-                     "look at each file and apply the good ones by name");
+    if (r == 0)
+        r = check_wanted(&o, options);
     if (r == 0)
         r = layer_apply(&o.trees, o.paths, o.mem, &done, &o.e);
     return give_outcome(&o, r, &done, ret, error);
