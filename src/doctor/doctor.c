@@ -16,7 +16,7 @@
 #include "run/words.h"
 #include "run/world.h"
 
-#define MAX_DOCTOR          (8u << 20)
+#define MAX_DOCTOR          (64u << 20)
 #define VERSION_PATIENCE_MS 3000u
 /* From cgroup_probe(), the same for every engine. */
 #define LIMITS_BY_GROUP (F(CGROUP_LIMITS) | F(LIMIT_MEMORY) | F(LIMIT_CPU) | F(LIMIT_PROCESSES) | F(LIMIT_DISK))
@@ -30,6 +30,7 @@ struct doctor_report {
     struct verdict *verdicts;
     size_t n_verdicts;
     struct git_runs git;
+    struct secret_files secrets;
     bool failed;
 };
 
@@ -238,6 +239,33 @@ static void print_git(const struct doctor_report *r, struct buf *out)
         buf_printf(out, "%zu of these may not come from you.\n", odd);
 }
 
+static void print_secrets(const struct doctor_report *r, struct buf *out)
+{
+    enum { NAMED = 20 };
+    const struct secret_files *s = &r->secrets;
+    if (s->why) {
+        print_safe(out, "\nSecret files: not looked for, because ", s->why);
+        buf_char(out, '\n');
+        return;
+    }
+    if (!s->n && !s->hidden)
+        return;
+    buf_printf(out, "\nSecret files that a box here could read: %s\n", s->n ? "" : "none");
+    for (size_t i = 0; i < s->n && i < NAMED; i++) {
+        const bool below = !s->list[i].above && s->workspace[1];
+        print_safe(out, "LOOK  ", s->list[i].path + (below ? strlen(s->workspace) + 1 : 0));
+        buf_printf(out, ": %s\n", s->list[i].what);
+    }
+    if (s->n > NAMED)
+        buf_printf(out, "      and %zu more, see --json\n", s->n - NAMED);
+    if (s->n)
+        buf_text(out, "      -> hide what a command does not need: --hide PATH, or files.hide in a policy\n");
+    if (s->hidden)
+        buf_printf(out, "      %zu others are hidden.\n", s->hidden);
+    if (s->cut)
+        buf_text(out, "      Not everything was looked at: the tree is too large.\n");
+}
+
 /* The last line: whether to go on, and what is in the way. */
 static void print_verdict(const struct doctor_report *r, size_t broken, struct buf *out)
 {
@@ -291,6 +319,7 @@ static void print_text(const struct doctor_report *r, struct buf *out)
     for (int i = 0; i < FEATURE_COUNT; i++)
         buf_printf(out, "      %-22s %s\n", feature_name((enum feature)i), feature_text((enum feature)i));
     print_git(r, out);
+    print_secrets(r, out);
     if (r->n_verdicts)
         buf_text(out, "\nAttacks on default boxes:\n");
     for (size_t i = 0; i < r->n_verdicts; i++) {
@@ -336,6 +365,23 @@ static void git_json(const struct doctor_report *r, struct json *j)
     json_object_end(j);
 }
 
+static void secrets_json(const struct doctor_report *r, struct json *j)
+{
+    const struct secret_files *s = &r->secrets;
+    json_object(j, "secrets");
+    json_array(j, "readable");
+    for (size_t i = 0; i < s->n; i++) {
+        json_object(j, NULL);
+        json_text(j, "file", s->list[i].path);
+        json_text(j, "what", s->list[i].what);
+        json_object_end(j);
+    }
+    json_array_end(j);
+    json_uint(j, "hidden", s->hidden);
+    json_bool(j, "all_looked_at", !s->cut && !s->why);
+    json_object_end(j);
+}
+
 static void put_report(const struct doctor_report *r, struct json *j)
 {
     static const char *const states[] = {
@@ -373,6 +419,7 @@ static void put_report(const struct doctor_report *r, struct json *j)
     }
     json_array_end(j);
     git_json(r, j);
+    secrets_json(r, j);
     if (r->n_verdicts) {
         json_array(j, "attacks");
         for (size_t i = 0; i < r->n_verdicts; i++) {
@@ -407,7 +454,7 @@ static int doctor(bool verify, struct doctor_report *ret, struct err *e)
     check_features(ret);
     check_box(ret);
     check_engines(ret);
-    if (doctor_git(mem, getenv("HOME"), &ret->git) < 0)
+    if (doctor_git(mem, getenv("HOME"), &ret->git) < 0 || doctor_secrets(mem, getenv("HOME"), &ret->secrets) < 0)
         return err_sys(e, ERR_SYSTEM, ENOMEM, "doctor");
     if (verify) {
         error = verify_box(mem, &ret->verdicts, &ret->n_verdicts, e);

@@ -34,6 +34,23 @@ struct git_runs {
 };
 int doctor_git(struct arena *mem, const char *home, struct git_runs *ret);
 
+/* secrets.c: what a file of this path is that nobody else should read, or NULL; *ret_look: only if its content says so, too. */
+const char *secret_by_name(struct str path, bool *ret_look);
+bool secret_by_content(struct str path, struct str text);
+
+/* Files of the workspace and the home that a box here could read and should not. Paths are absolute. */
+struct secret_file {
+    const char *path, *what;
+    bool above; /* it is in the home, not in the workspace */
+};
+struct secret_files {
+    const char *workspace, *why; /* why: there is no policy to ask about, or NULL */
+    struct secret_file *list;    /* those that can be read */
+    size_t n, hidden;            /* hidden: the others */
+    bool cut;                    /* not everything was looked at */
+};
+int doctor_secrets(struct arena *mem, const char *home, struct secret_files *ret);
+
 /* Tries every attack on default boxes; `ret` is in `mem`. */
 int verify_box(struct arena *mem, struct verdict **ret, size_t *ret_n, struct err *e);
 /* Starts one box with the default policy that does nothing; microseconds of the whole, and what was lost. */

@@ -196,7 +196,7 @@ int hook_shell_main(char **argv, unsigned closed)
 {
     (void)prctl(PR_SET_NAME, "pinfold", 0, 0,
                 0); /* by it a box's first process is known, which is a copy of this one */
-    if (!argv[1] || (argv[2] && !same(argv[1], "-c"))) {
+    if (!argv[1] || (argv[2] && (!same(argv[1], "-c") || argv[3]))) {
         hook_say("it takes the text of one command; it is for agents, see pinfold-hook(1)");
         return HOOK_BLOCKS;
     }
