@@ -500,7 +500,9 @@ struct pinfold_layer_options {
     const char *cwd;          /* NULL: the process's */
     const char *const *paths; /* only these and what is below them, relative to `cwd` or absolute; NULL or empty: all */
     int all;                  /* apply: without paths, everything; otherwise it is an error */
-    int chosen;               /* patch: only what apply would take, with `paths` or `all` as there */
+    const char
+        *to;    /* apply, undo: in this directory instead of the workspace, relative to `cwd` or absolute; or NULL */
+    int chosen; /* patch: only what apply would take, with `paths` or `all` as there */
 };
 /*
  * What the layer changes:
@@ -523,6 +525,8 @@ PINFOLD_PUBLIC int pinfold_layer_patch(const struct pinfold_layer_options *optio
  * Applies changes to the workspace, each path completely or not at all, and completes first what was interrupted. What the
  * host changed meanwhile is refused, and guarded names unless one of `paths` is that very path:
  *     {"layer":...,"resumed":false,"number":1,"done":[{"path"}],"refused":[{"path","why"}]}
+ * With `to` a copy or another checkout of the workspace gets the changes, where a path is there what the box began with; undo with the
+ * same `to` takes them back.
  */
 PINFOLD_PUBLIC int pinfold_layer_apply_report(const struct pinfold_layer_options *options, struct pinfold_report **ret,
                                               struct pinfold_error *error);

@@ -185,6 +185,7 @@ static void take_own(struct ask *a, const struct own_flag *f, const char *value)
     } texts[] = {{"from", offsetof(struct ask, settings_format)},
                  {"apply", offsetof(struct ask, number)},
                  {"patch", offsetof(struct ask, into)},
+                 {"to", offsetof(struct ask, to)},
                  {"cow", offsetof(struct ask, cow)},
                  {"cow-then", offsetof(struct ask, cow_then)},
                  {"policy-text", offsetof(struct ask, text)},

@@ -83,6 +83,7 @@ struct ask {
     bool unattended, explain;
     bool stat, patch;      /* of a layer's changes */
     const char *into;      /* the file for a patch of apply */
+    const char *to;        /* where apply and undo go instead of the workspace */
     int patch_fd;          /* where that is put together */
     const char *number;    /* of an apply */
     unsigned closed_stdio; /* bits of the standard descriptors that were closed at the start */

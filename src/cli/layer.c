@@ -88,6 +88,7 @@ static int call_apply(const struct ask *a, const struct pinfold_layer_options *o
 {
     struct pinfold_layer_options of = *o;
     of.all = a->all;
+    of.to = a->to;
     return pinfold_layer_apply_report(&of, ret, error);
 }
 
@@ -103,7 +104,9 @@ static int call_chosen(const struct ask *a, const struct pinfold_layer_options *
 static int call_undo(const struct ask *a, const struct pinfold_layer_options *o, struct pinfold_report **ret,
                      struct pinfold_error *error)
 {
-    return pinfold_layer_undo_report(o, a->number ? strtoull(a->number, NULL, 10) : 0, ret, error);
+    struct pinfold_layer_options of = *o;
+    of.to = a->to;
+    return pinfold_layer_undo_report(&of, a->number ? strtoull(a->number, NULL, 10) : 0, ret, error);
 }
 
 /* ---- diff ---- */
@@ -405,6 +408,10 @@ static int apply_patch(struct ask *a)
     struct pinfold_report *report;
     const bool out = same(a->into, "-");
     int status;
+    if (a->to) {
+        complain("apply: --patch writes only the patch; leave --to out");
+        return STATUS_USAGE;
+    }
     if (a->json && out) {
         complain("apply: --json and --patch -: both would be on standard output");
         return STATUS_USAGE;

@@ -137,6 +137,8 @@ const struct own_flag own_flags[] = {
     {0, "stat", NULL, VERB_DIFF, "Print how many lines were added and removed."},
     {'p', "patch", NULL, VERB_DIFF, "Print a patch that `git apply` accepts."},
     {0, "all", NULL, VERB_APPLY, "Apply every change but guarded names, which are named one by one."},
+    {0, "to", "DIR", VERB_APPLY | VERB_UNDO,
+     "Change a copy or another checkout of the workspace instead, where it is what the box began with."},
     {0, "patch", "FILE", VERB_APPLY,
      "Apply nothing: write the chosen changes as a patch to this new file (-: standard output), for `git apply`."},
     {0, "apply", "N", VERB_UNDO, "Take this apply back, not the last one."},

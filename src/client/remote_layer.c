@@ -13,8 +13,13 @@ static int ask_layer(enum message_op op, const struct pinfold_layer_options *opt
     int r = take_options(&o, sizeof o, options, options ? options->size : 0, &e);
     if (r < 0)
         return tell(error, &e, r);
-    const struct message_layer ask = {
-        .layer = o.layer, .cwd = o.cwd, .paths = o.paths, .all = o.all != 0, .number = number, .chosen = o.chosen != 0};
+    const struct message_layer ask = {.layer = o.layer,
+                                      .cwd = o.cwd,
+                                      .paths = o.paths,
+                                      .all = o.all != 0,
+                                      .number = number,
+                                      .to = o.to,
+                                      .chosen = o.chosen != 0};
     r = remote_call(op, &ask, fd ? &(struct remote_along){.fds = fd, .n_fds = 1} : NULL, &answer, &found, &e);
     if (r >= 0 && !(*ret = report_of_image(found.value)))
         r = remote_broken(&e, -EBADMSG);

@@ -8,6 +8,7 @@ static struct pinfold_layer_options layer_options(const struct message_layer *a)
                                           .cwd = a->cwd,
                                           .paths = a->paths,
                                           .all = a->all != 0,
+                                          .to = a->to,
                                           .chosen = a->chosen != 0};
 }
 

@@ -25,11 +25,7 @@ static int apply_no_memory(const struct layer_trees *t, struct err *e)
 
 static int refuse_path(struct making_ops *m, const char *path, const char *why)
 {
-    struct apply_refusal *slot = arena_push(m->mem, &m->ret->refused, &m->ret->n_refused, sizeof *slot);
-    if (!slot)
-        return apply_no_memory(m->t, m->e);
-    *slot = (struct apply_refusal){.path = path, .why = why};
-    return 0;
+    return outcome_refuse(m->mem, m->ret, path, why) < 0 ? apply_no_memory(m->t, m->e) : 0;
 }
 
 static struct op *add_op(struct making_ops *m, enum op_kind kind, const char *path)
@@ -38,68 +34,6 @@ static struct op *add_op(struct making_ops *m, enum op_kind kind, const char *pa
     if (op)
         *op = (struct op){.kind = kind, .path = path, .from = path};
     return op;
-}
-
-/* ---- which ---- */
-
-static const char *why_not(const struct change *c, bool exact)
-{
-    if (c->conflict)
-        return c->conflict;
-    if (c->alarms & ALARM_GIT)
-        return "what is below .git is not applied; take the commits as a patch: git format-patch in the box";
-    if (object_is(&c->new, S_IFCHR) || object_is(&c->new, S_IFBLK))
-        return "it is a device";
-    if (exact || !(c->alarms & ALARMS_WAIT))
-        return NULL;
-    return c->alarms & ALARM_GUARDED ? "it has a guarded name; to apply it, name this path itself"
-           : c->alarms & ALARM_LINK_PLACE
-               ? "it is a link in place of a directory or into .git; to apply it, name this path itself"
-           : c->alarms & ALARM_SETUID ? "it is setuid or setgid; to apply it, name this path itself"
-                                      : "it is neither file, directory nor link; to apply it, name this path itself";
-}
-
-/* Marks in `take` what is wanted and may be done, with the new directories above it; the rest of what is wanted is
-   refused. */
-static int choose(struct making_ops *m, const struct changes *all, const char *const *paths, bool *take)
-{
-    for (size_t i = 0; i < all->n; i++) {
-        const struct change *c = &all->all[i];
-        bool exact;
-        if (!path_wanted(c->path, paths, &exact))
-            continue;
-        const char *why = why_not(c, exact);
-        if (why && refuse_path(m, c->path, why) < 0)
-            return -ENOMEM;
-        take[i] = !why;
-    }
-    for (size_t i = 0; paths && i < all->n; i++) {
-        char above[LAYER_PATH_MAX];
-        size_t n = take[i] ? strlen(all->all[i].path) : 0;
-        memcpy(above, all->all[i].path, n);
-        while (n && n-- > 0) {
-            const bool slash = above[n] == '/';
-            above[n] = 0;
-            const struct change *c = slash ? changes_find(all, above) : NULL;
-            if (c && c->kind == CHANGE_ADDED && !why_not(c, false))
-                take[c - all->all] = true;
-        }
-    }
-    return 0;
-}
-
-/* A path that names no change is a mistake of whoever wrote it. */
-static int refuse_unknown(struct making_ops *m, const struct changes *all, const char *const *paths)
-{
-    for (size_t k = 0; paths && paths[k]; k++) {
-        const char *const one[] = {paths[k], NULL};
-        bool found = false;
-        for (size_t i = 0; i < all->n && !found; i++)
-            found = path_wanted(all->all[i].path, one, NULL);
-        if (!found && refuse_path(m, paths[k], "the layer changes nothing there") < 0)
-            return -ENOMEM;
-    }
-    return 0;
 }
 
 /* ---- in which order ---- */
@@ -197,6 +131,7 @@ static int add_changes(struct making_ops *m, const struct changes *all, const bo
             return apply_no_memory(m->t, m->e);
         op->old = c->old;
         op->new = c->new;
+        op->keep = c->keep;
         op->link = c->linked && made[c->linked - 1] ? made[c->linked - 1] : 0;
         if (object_is(&c->new, S_IFDIR))
             op->new.mode |= 0700;
@@ -262,19 +197,8 @@ static int next_number(struct making_ops *m)
     return r;
 }
 
-int layer_choose(const struct layer_trees *t, const struct changes *all, const char *const *paths, struct arena *mem,
-                 bool **ret_take, struct apply_outcome *ret, struct err *e)
-{
-    struct making_ops m = {.t = t, .mem = mem, .ret = ret, .e = e};
-    *ret_take = arena_zero(mem, (all->n + 1) * sizeof **ret_take);
-    if (!*ret_take)
-        return apply_no_memory(t, e);
-    int r = choose(&m, all, paths, *ret_take);
-    return r < 0 ? r : refuse_unknown(&m, all, paths);
-}
-
-int layer_apply(const struct layer_trees *t, const char *const *paths, struct arena *mem, struct apply_outcome *ret,
-                struct err *e)
+int layer_apply(const struct layer_trees *t, const struct layer_trees *base, const char *const *paths,
+                struct arena *mem, struct apply_outcome *ret, struct err *e)
 {
     struct making_ops m = {.t = t, .mem = mem, .ret = ret, .e = e, .x = {.kind = TRANSACTION_APPLY}};
     struct changes all;
@@ -292,7 +216,8 @@ int layer_apply(const struct layer_trees *t, const char *const *paths, struct ar
     size_t *made = arena_zero(mem, (all.n + 1) * sizeof *made);
     if (!made)
         return apply_no_memory(t, e);
-    r = layer_choose(t, &all, paths, mem, &take, ret, e);
+    r = base ? elsewhere_choose(base, t, &all, paths, mem, &take, ret, e)
+             : layer_choose(t, &all, paths, mem, &take, ret, e);
     if (r == 0)
         r = add_parents(&m, &all, take);
     const size_t parents = m.x.n;

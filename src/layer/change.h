@@ -69,6 +69,7 @@ struct change {
     const char *conflict;            /* why the host's state is in the way; NULL: it is not */
     bool unread;                     /* what is in it could not be read; `conflict` says why */
     size_t linked;                   /* index of the first change with the same inode in the layer, plus 1; 0: none */
+    uint32_t keep;                   /* the mode that it gets instead of the layer's; 0: that */
 };
 struct changes {
     struct change *all; /* in the order of path_order(): a directory before what is in it */
@@ -129,6 +130,7 @@ struct op {
     /* The object is a hard link of that op's; OP_MODE: of the directory that it has made, which gets its times, too.
        An index plus 1; 0: none. */
     size_t link;
+    uint32_t keep;          /* the mode that it gets instead of that of `new`; 0: that. Not in journals */
     uint64_t ino;           /* of what was staged for it */
     struct layer_object at; /* what stands at the path afterwards */
     const char *why;        /* it was refused; NULL: done or to be done */
@@ -176,7 +178,7 @@ int transaction_prune(const struct layer_trees *t, size_t keep, struct err *e);
 void transaction_clear(int undo, uint64_t number);
 bool transaction_pending(const struct layer_trees *t);
 
-/* ---- apply.c ---- */
+/* ---- choose.c ---- */
 
 struct apply_refusal {
     const char *path, *why;
@@ -189,13 +191,34 @@ struct apply_outcome {
     uint64_t number; /* of the record that undo takes back; 0: nothing was done */
     bool resumed;    /* an interrupted one was completed first */
 };
+/* -ENOMEM without a sentence. */
+int outcome_refuse(struct arena *mem, struct apply_outcome *ret, const char *path, const char *why);
 /* Which of `all` an apply of `paths` would take: a flag for each, in `mem`. What is wanted and may not be is refused in
    `ret`. */
 int layer_choose(const struct layer_trees *t, const struct changes *all, const char *const *paths, struct arena *mem,
                  bool **ret_take, struct apply_outcome *ret, struct err *e);
-/* Applies the changes at or below `paths` (NULL-terminated, relative; NULL: all). */
-int layer_apply(const struct layer_trees *t, const char *const *paths, struct arena *mem, struct apply_outcome *ret,
-                struct err *e);
+/* Why a change is not applied, whatever stands in the workspace; `exact`: a person has named this very path. NULL: it is. */
+const char *layer_why_not(const struct change *c, bool exact);
+
+/* ---- apply.c ---- */
+
+/*
+ * Applies the changes at or below `paths` (NULL-terminated, relative; NULL: all). `base`: `t` has another directory than the
+ * workspace, which `base` has; NULL: it is the workspace.
+ */
+int layer_apply(const struct layer_trees *t, const struct layer_trees *base, const char *const *paths,
+                struct arena *mem, struct apply_outcome *ret, struct err *e);
 /* Takes back the apply `number` (0: the last one), at or below `paths` if any. */
 int layer_undo(const struct layer_trees *t, uint64_t number, const char *const *paths, struct arena *mem,
                struct apply_outcome *ret, struct err *e);
+
+/* ---- elsewhere.c: apply to another directory ---- */
+
+/* The store of the layer in `layer` for the directory `dir`, which is at `path`: a descriptor. */
+int elsewhere_open(int layer, int dir, const char *path, struct err *e);
+/* Where an apply was interrupted and is to be finished; NULL: nowhere but perhaps in the workspace. */
+const char *elsewhere_unfinished(int layer, struct arena *mem);
+/* As layer_choose(): of `all`, the changes of the other directory, what is a change of the workspace, too, with the same base. */
+int elsewhere_choose(const struct layer_trees *base, const struct layer_trees *t, struct changes *all,
+                     const char *const *paths, struct arena *mem, bool **ret_take, struct apply_outcome *ret,
+                     struct err *e);

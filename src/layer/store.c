@@ -3,6 +3,7 @@
  * is mounted volatile, so nothing of it is on the disk before layer_seal().
  */
 #include "layer/store.h"
+#include "layer/change.h"
 
 #include <errno.h>
 #include <dirent.h>
@@ -324,6 +325,11 @@ int layer_take(const struct layer *l, bool idle, int *ret_lock, struct err *e)
     if (idle && fstatat(l->dir, "journal", &st, AT_SYMLINK_NOFOLLOW) == 0)
         return err_hint(e, err_sys(e, ERR_REFUSED, EBUSY, "layer %s: an apply was interrupted", l->id),
                         "finish it first: pinfold apply");
+    auto_arena struct arena *mem = idle ? arena_new(1u << 20) : NULL;
+    const char *where = mem ? elsewhere_unfinished(l->dir, mem) : NULL;
+    if (where)
+        return err_hint(e, err_sys(e, ERR_REFUSED, EBUSY, "layer %s: an apply to '%s' was interrupted", l->id, where),
+                        "finish it first: pinfold apply --to");
     *ret_lock = take_fd(&fd);
     return 0;
 }

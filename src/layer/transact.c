@@ -202,6 +202,11 @@ static int stage_op(struct transacting *r, size_t i)
     if (e < 0 && from >= 0)
         e = r->x->kind == TRANSACTION_UNDO ? copy_back(from, last, op, r->stage, name)
                                            : object_copy(from, last, &op->new, r->stage, name);
+    if (e == 0 && op->keep) {
+        struct layer_object as = op->new;
+        as.mode = op->keep;
+        e = object_dress(r->stage, name, &as);
+    }
     if (e == 0)
         e = object_look(r->stage, name, &made);
     if (e == -ENOSPC || e == -EDQUOT)

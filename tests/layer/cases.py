@@ -1,5 +1,6 @@
 """Cases of diff, apply and undo on layers made by real overlay mounts, as one user: cases.py SCRATCH STRIKE LABEL [NAME-REGEX...]"""
 import fcntl
+import glob
 import json
 import os
 import pty
@@ -234,6 +235,102 @@ def undo_refuses():
     same_trees(before, kit.tree(layer.work), "nothing of it")
     layer.pinfold("undo", "new", "hard")
     check(not os.path.exists(os.path.join(layer.work, "new")), "by path")
+
+
+def elsewhere():
+    """apply --to: another checkout gets the changes where it is what the box began with, and undo --to takes them back."""
+    layer = new_layer("to", small, SMALL)
+    before = kit.tree(layer.work)
+    other = os.path.join(layer.top, "other")
+    kit.copy_tree(layer.work, other)
+    began, box = kit.tree(other), layer.box_tree()
+    layer.pinfold("apply", "--to", other, "--all")
+    box["same"] = began["same"]
+    same_trees(box, kit.tree(other), "apply --to")
+    same_trees(before, kit.tree(layer.work), "the workspace")
+    check(layer.changes() and not [c for c in layer.changes() if c["conflict"]] and not os.path.exists(os.path.join(other, ".pinfold")), "the layer has it all still")
+    check(json.loads(layer.pinfold("apply", "--json", "--to", "../other", "--all")[1])["done"] == [], "what is there already needs nothing")
+    layer.pinfold("undo", "--to", other)
+    same_trees(began, kit.tree(other), "undo --to")
+    check(layer.pinfold("undo", "--to", other, ok=(4,))[0] == 4 and layer.pinfold("undo", ok=(4,))[0] == 4, "nothing to take back")
+    layer.pinfold("apply", "it", "--to", ".", "new", "dir/../a", cwd=other)
+    check(os.path.exists(os.path.join(other, "new")) and not os.path.exists(os.path.join(other, "hard")), "by paths of that directory")
+    put(other, "a", "changed afterwards")
+    check("a: the host changed it after it was applied" in layer.pinfold("undo", "--to", other, ok=(1,))[2], "undo of what was changed")
+    layer.pinfold("undo", "--to", other, "new")
+    for words in (["--to", layer.work], ["--to", layer.dir], ["--to", "../none"], ["--to", other, "--patch", "-"]):
+        check(layer.pinfold("apply", *words, "--all", ok=(2,))[2], words)
+    layer.pinfold("apply", "a")
+    check("is in the workspace already" in layer.pinfold("apply", "--to", other, "a", ok=(1,))[2], "applied to the workspace")
+
+
+def elsewhere_conflicts():
+    """What is not there as the box began with it is refused path by path, whatever it is; permissions that the box did not change stay."""
+    outside = os.path.join(SCRATCH, "outside")
+    kit.fresh(outside)
+    put(outside, "x", "x")
+    script = "echo b >>a; echo b >gone; echo b >dir/x; rm tree/in; chmod 755 run.sh; ln -sf dir/x sl; echo n >new; rm two; echo w >.envrc; mkdir nd; echo q >nd/q; mkdir sub; echo w >sub/.envrc; echo b >same"
+    edits = {"a": "printf 'one\\ntwo\\nthreE\\n' >a", "gone": "rm gone", "dir/x": f"rm -r dir; ln -s {outside} dir", "tree/in": "echo other >tree/in", "run.sh": "chmod 700 run.sh",
+             "sl": "ln -sf b sl", "new": "echo mine >new", "two": "rm two; mkdir two", "same": "python3 -c 'import os; os.setxattr(\"same\", \"user.x\", b\"y\")'"}
+    for path, edit in edits.items():
+        layer = new_layer("to", small, script)
+        other = os.path.join(layer.top, "other")
+        kit.copy_tree(layer.work, other)
+        subprocess.run(["sh", "-c", edit + "; mkdir -p sub/.git; [ -e sub/.git/HEAD ] || echo x >sub/.git/HEAD"], cwd=other, check=True)
+        before = kit.tree(other)
+        code, _, err = layer.pinfold("apply", "--to", other, "--all", ok=None)
+        check(code == 1 and f"pinfold: {path}: " in err and "sub/.envrc: it has a guarded name" in err and "pinfold: .envrc: " in err, path, code, err)
+        after = kit.tree(other)
+        check(all(before[p] == after.get(p) for p in before if p == path or p.startswith(path.split("/")[0] + "/")), path, "was changed", err)
+        check(open(os.path.join(other, "nd/q")).read() == "q\n", "the others are applied")
+        check(os.listdir(outside) == ["x"] and open(os.path.join(outside, "x")).read() == "x", "a link was followed")
+        layer.pinfold("undo", "--to", other)
+        same_trees(before, kit.tree(other), path + ": undo")
+    layer = new_layer("to", small, script)
+    other = os.path.join(layer.top, "other")
+    kit.copy_tree(layer.work, other)
+    os.chmod(os.path.join(other, "a"), 0o600)
+    put(layer.work, "gone", "the host's")
+    check("gone: the host changed it" in layer.pinfold("apply", "--to", other, "a", "gone", ok=(1,))[2], "a base that is not known")
+    check(stat.S_IMODE(os.stat(os.path.join(other, "a")).st_mode) == 0o600 and open(os.path.join(other, "a")).read().endswith("b\n"), "its permissions stay")
+    os.symlink(other, os.path.join(layer.top, "way"))
+    layer.pinfold("apply", "--to", "../way", "new")
+    layer.pinfold("apply", "--to", other, "sub/.envrc")
+    check(os.path.exists(os.path.join(other, "sub/.envrc")), "named itself")
+
+
+def killed_elsewhere():
+    """The same with --to: the next apply or undo --to completes it, and until then the layer is not discarded."""
+    master = new_layer("master", small, SMALL)
+    kit.copy_tree(master.work, os.path.join(master.top, "other"))
+    began = kit.tree(os.path.join(master.top, "other"))
+    layer = again(master, "killed")
+    to = ("--to", os.path.join(layer.top, "other"))
+    total = int(layer.pinfold("apply", *to, "--all", wrap=(STRIKE, "count"))[2].split()[-1])
+    after = kit.tree(to[1])
+    check(total > 60, "calls", total)
+    step = max(1, total // KILLS) if KILLS else 1
+    held = 0
+    for n in range(1, total + 1, step):
+        layer = again(master, "killed")
+        code = layer.pinfold("apply", *to, "--all", ok=None, wrap=(STRIKE, "kill", str(n)))[0]
+        check(code == 99, f"call {n} of {total} was not reached", code)
+        half = kit.tree(to[1])
+        for path in set(began) | set(after):
+            if began.get(path) != after.get(path) and stat.S_IFDIR not in (began.get(path) or after.get(path))[:1]:
+                check(loose(half.get(path)) in (loose(began.get(path)), loose(after.get(path))), f"{n}: {path}", half.get(path))
+        if [name for folder in glob.glob(os.path.join(layer.dir, "to", "*")) for name in os.listdir(folder) if name == "journal"]:
+            held += 1
+            check("was interrupted" in layer.pinfold("discard", "it", ok=None)[2] and os.path.exists(layer.dir), f"{n}: discarded")
+        if n // step % 2 == 1:
+            layer.pinfold("apply", *to, "--all")
+            same_trees(after, kit.tree(to[1]), f"{n}: then apply")
+        code, _, err = layer.pinfold("undo", *to, ok=None)
+        check(code in (0, 4), f"{n}: then undo", code, err)
+        same_trees(began, kit.tree(to[1]), f"{n}: then undo")
+        check(not os.path.exists(os.path.join(to[1], ".pinfold")), f"{n}: left behind")
+    check(held, "no journal was seen")
+    return f"{len(range(1, total + 1, step))} of {total} calls"
 
 
 def killed(verb):
@@ -649,7 +746,7 @@ def quick():
 
 
 CASES = {"reads": reads_what_the_box_sees, "alarms": tells_what_matters, "apply": applies_and_takes_back, "path": by_path, "host": host_edits,
-         "undo-refuses": undo_refuses, "kill-apply": lambda: killed("apply"), "kill-undo": lambda: killed("undo"), "schedules": schedules,
+         "undo-refuses": undo_refuses, "to": elsewhere, "to-conflicts": elsewhere_conflicts, "kill-to": killed_elsewhere, "kill-apply": lambda: killed("apply"), "kill-undo": lambda: killed("undo"), "schedules": schedules,
          "file-systems": refuses_file_systems, "hostile": hostile, "odd": odd_objects,
          "modes": modes_of_directories, "apart": apart, "deep": too_deep, "left": keeps_what_is_left, "terminal": terminal, "then": asked_then, "patch": patch_round_trip, "chosen": patch_of_chosen, "git": repositories, "quick": quick}
 

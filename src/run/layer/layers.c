@@ -25,6 +25,7 @@ struct opened_layer {
     struct layer_trees trees;
     const char *const *paths; /* relative; NULL: all */
     int lock;                 /* against boxes; -1 */
+    struct layer_trees there; /* with `to`: of that directory; `workspace` -1: it is the workspace itself */
     bool all, chosen;         /* the caller says so */
     struct err e;
 };
@@ -34,6 +35,9 @@ static void opened_close(struct opened_layer *o)
     layer_close(&o->layer);
     o->trees.upper = close_fd(o->trees.upper);
     o->trees.workspace = close_fd(o->trees.workspace);
+    if (o->there.workspace >= 0)
+        o->there.store = close_fd(o->there.store);
+    o->there.workspace = close_fd(o->there.workspace);
     o->lock = close_fd(o->lock);
     o->mem = arena_free(o->mem);
 }
@@ -72,18 +76,57 @@ int layer_guarded_names(const struct policy *policy, const struct layer *l, cons
  * Guarded names are those of the policy that holds in the workspace now; what the layer itself holds of policies does
  * not count.
  */
-static int take_guarded(struct opened_layer *o)
+static int take_guarded(struct opened_layer *o, const char *top, struct layer_guarded **ret, size_t *ret_n)
 {
-    const struct pinfold_policy_options po = {.size = sizeof po, .cwd = o->layer.workspace};
+    const struct pinfold_policy_options po = {.size = sizeof po, .cwd = top};
+    const struct layer at = {.workspace = top};
     struct layers texts;
     struct policy *policy = NULL;
-    struct layer_guarded *names;
     int r = layers_load(&po, o->mem, &texts, &policy, &o->e);
     if (r < 0)
         return r;
-    if (layer_guarded_names(policy, &o->layer, o->world.home, o->mem, &names, &o->trees.n_guarded) < 0)
+    return layer_guarded_names(policy, &at, o->world.home, o->mem, ret, ret_n) < 0 ? layers_no_memory(o) : 0;
+}
+
+/* The directory of `to`, with what its own policy guards and the workspace's. */
+static int open_there(struct opened_layer *o, const char *to)
+{
+    char real[PATH_MAX];
+    struct stat st;
+    struct layer_guarded *names, *both;
+    size_t n = 0;
+    auto_fd int found = -1;
+    const char *path = to[0] == '/' ? to : path_join(o->mem, o->world.cwd, to);
+    int r = path ? world_judge(o->world.state, "--to", path, real, &found, &o->e) : layers_no_memory(o);
+    if (r < 0)
+        return r;
+    auto_fd int dir = found < 0 ? -1 : openat(found, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (dir < 0 || fstat(dir, &st) < 0)
+        return err_say(&o->e, ERR_POLICY, "--to: cannot open the directory '%s': %s", path,
+                       strerror(found < 0 ? ENOENT : errno));
+    if ((uint64_t)st.st_dev == o->layer.device && (uint64_t)st.st_ino == o->layer.ino)
+        return err_say(&o->e, ERR_POLICY, "--to: '%s' is the workspace itself; leave --to out", path);
+    if (path_at_or_below(real, o->world.state))
+        return err_say(&o->e, ERR_POLICY, "--to: '%s' lies in pinfold's own directory", path);
+    const char *top = arena_text(o->mem, real);
+    r = top ? take_guarded(o, top, &names, &n) : layers_no_memory(o);
+    if (r < 0)
+        return r;
+    both = arena_zero(o->mem, (n + o->trees.n_guarded + 1) * sizeof *both);
+    if (!both)
         return layers_no_memory(o);
-    o->trees.guarded = names;
+    memcpy(both, names, n * sizeof *both);
+    memcpy(both + n, o->trees.guarded, o->trees.n_guarded * sizeof *both);
+    int store = elsewhere_open(o->layer.dir, dir, top, &o->e);
+    if (store < 0)
+        return store;
+    o->there = o->trees;
+    o->there.guarded = both;
+    o->there.n_guarded += n;
+    o->there.path = top;
+    o->there.store = store;
+    o->there.since = INT64_MAX; /* what its host does is seen by its content */
+    o->there.workspace = take_fd(&dir);
     return 0;
 }
 
@@ -115,7 +158,10 @@ static int take_paths(struct opened_layer *o, const char *const *given)
         const char **slot = arena_push(o->mem, &paths, &n, sizeof *slot);
         if (!slot)
             return layers_no_memory(o);
+        struct err unsaid = {0};
         *slot = path_given(o->mem, o->layer.workspace, o->world.cwd, given[i], &o->e);
+        if (!*slot && o->there.workspace >= 0)
+            *slot = path_given(o->mem, o->there.path, o->world.cwd, given[i], &unsaid);
         if (!*slot)
             return -EINVAL;
     }
@@ -125,10 +171,11 @@ static int take_paths(struct opened_layer *o, const char *const *given)
     return 0;
 }
 
-static int open_wanted(const struct pinfold_layer_options *given, struct opened_layer *o)
+static int open_wanted(const struct pinfold_layer_options *given, bool changes, struct opened_layer *o)
 {
     struct pinfold_layer_options options;
-    *o = (struct opened_layer){.layer.dir = -1, .trees.upper = -1, .trees.workspace = -1, .lock = -1};
+    *o = (struct opened_layer){
+        .layer.dir = -1, .trees.upper = -1, .trees.workspace = -1, .there.workspace = -1, .lock = -1};
     int r = take_options(&options, sizeof options, given, given ? given->size : 0, &o->e);
     if (r == 0 && !(o->mem = arena_new(MAX_LAYER_ARENA)))
         r = layers_no_memory(o);
@@ -150,16 +197,22 @@ static int open_wanted(const struct pinfold_layer_options *given, struct opened_
     o->trees.upper = layer_upper(&o->layer);
     if (o->trees.upper < 0)
         return err_sys(&o->e, ERR_SYSTEM, -o->trees.upper, "layer %s: cannot open 'upper'", o->layer.id);
+    struct layer_guarded *names;
     r = open_workspace(o);
     if (r == 0)
-        r = take_paths(o, options.paths);
-    return r < 0 ? r : take_guarded(o);
+        r = take_guarded(o, o->layer.workspace, &names, &o->trees.n_guarded);
+    if (r < 0)
+        return r;
+    o->trees.guarded = names;
+    if (options.to && changes)
+        r = open_there(o, options.to);
+    return r < 0 ? r : take_paths(o, options.paths);
 }
 
 /* The same for what changes the workspace: no box may be writing to the layer. */
 static int open_idle(const struct pinfold_layer_options *given, struct opened_layer *o)
 {
-    int r = open_wanted(given, o);
+    int r = open_wanted(given, true, o);
     return r < 0 ? r : layer_take(&o->layer, false, &o->lock, &o->e);
 }
 
@@ -262,7 +315,7 @@ int pinfold_layer_diff_report(const struct pinfold_layer_options *options, int c
     auto_opened struct opened_layer o;
     struct pinfold_report *report = report_new();
     struct changes all;
-    int r = open_wanted(options, &o);
+    int r = open_wanted(options, false, &o);
     if (r == 0)
         r = changes_read(&o.trees, o.mem, &all, &o.e);
     if (r < 0 || !report)
@@ -376,7 +429,7 @@ int pinfold_layer_patch(const struct pinfold_layer_options *options, int fd, str
     struct apply_outcome done = {0};
     struct changes all = {0};
     bool *take = NULL;
-    int r = open_wanted(options, &o);
+    int r = open_wanted(options, false, &o);
     if (r == 0 && o.chosen)
         r = check_wanted(&o, options);
     if (r == 0)
@@ -422,7 +475,8 @@ int pinfold_layer_apply_report(const struct pinfold_layer_options *options, stru
     if (r == 0)
         r = check_wanted(&o, options);
     if (r == 0)
-        r = layer_apply(&o.trees, o.paths, o.mem, &done, &o.e);
+        r = o.there.workspace >= 0 ? layer_apply(&o.there, &o.trees, o.paths, o.mem, &done, &o.e)
+                                   : layer_apply(&o.trees, NULL, o.paths, o.mem, &done, &o.e);
     return give_outcome(&o, r, &done, ret, error);
 }
 
@@ -433,6 +487,6 @@ int pinfold_layer_undo_report(const struct pinfold_layer_options *options, uint6
     struct apply_outcome done = {0};
     int r = open_idle(options, &o);
     if (r == 0)
-        r = layer_undo(&o.trees, number, o.paths, o.mem, &done, &o.e);
+        r = layer_undo(o.there.workspace >= 0 ? &o.there : &o.trees, number, o.paths, o.mem, &done, &o.e);
     return give_outcome(&o, r, &done, ret, error);
 }

@@ -1,0 +1,84 @@
+/* Decides which changes of a layer an apply takes, and says why it does not take the others. */
+#include <errno.h>
+#include <string.h>
+
+#include "layer/change.h"
+
+int outcome_refuse(struct arena *mem, struct apply_outcome *ret, const char *path, const char *why)
+{
+    struct apply_refusal *slot = arena_push(mem, &ret->refused, &ret->n_refused, sizeof *slot);
+    if (slot)
+        *slot = (struct apply_refusal){.path = path, .why = why};
+    return slot ? 0 : -ENOMEM;
+}
+
+const char *layer_why_not(const struct change *c, bool exact)
+{
+    if (c->conflict)
+        return c->conflict;
+    if (c->alarms & ALARM_GIT)
+        return "what is below .git is not applied; take the commits as a patch: git format-patch in the box";
+    if (object_is(&c->new, S_IFCHR) || object_is(&c->new, S_IFBLK))
+        return "it is a device";
+    if (exact || !(c->alarms & ALARMS_WAIT))
+        return NULL;
+    return c->alarms & ALARM_GUARDED ? "it has a guarded name; to apply it, name this path itself"
+           : c->alarms & ALARM_LINK_PLACE
+               ? "it is a link in place of a directory or into .git; to apply it, name this path itself"
+           : c->alarms & ALARM_SETUID ? "it is setuid or setgid; to apply it, name this path itself"
+                                      : "it is neither file, directory nor link; to apply it, name this path itself";
+}
+
+/* Marks in `take` what is wanted and may be done, with the new directories above it; the rest of what is wanted is
+   refused. */
+static int choose(const struct changes *all, const char *const *paths, bool *take, struct arena *mem,
+                  struct apply_outcome *ret)
+{
+    for (size_t i = 0; i < all->n; i++) {
+        const struct change *c = &all->all[i];
+        bool exact;
+        if (!path_wanted(c->path, paths, &exact))
+            continue;
+        const char *why = layer_why_not(c, exact);
+        if (why && outcome_refuse(mem, ret, c->path, why) < 0)
+            return -ENOMEM;
+        take[i] = !why;
+    }
+    for (size_t i = 0; paths && i < all->n; i++) {
+        char above[LAYER_PATH_MAX];
+        size_t n = take[i] ? strlen(all->all[i].path) : 0;
+        memcpy(above, all->all[i].path, n);
+        while (n && n-- > 0) {
+            const bool slash = above[n] == '/';
+            above[n] = 0;
+            const struct change *c = slash ? changes_find(all, above) : NULL;
+            if (c && c->kind == CHANGE_ADDED && !layer_why_not(c, false))
+                take[c - all->all] = true;
+        }
+    }
+    return 0;
+}
+
+/* A path that names no change is a mistake of whoever wrote it. */
+static int refuse_unknown(const struct changes *all, const char *const *paths, struct arena *mem,
+                          struct apply_outcome *ret)
+{
+    for (size_t k = 0; paths && paths[k]; k++) {
+        const char *const one[] = {paths[k], NULL};
+        bool found = false;
+        for (size_t i = 0; i < all->n && !found; i++)
+            found = path_wanted(all->all[i].path, one, NULL);
+        if (!found && outcome_refuse(mem, ret, paths[k], "the layer changes nothing there") < 0)
+            return -ENOMEM;
+    }
+    return 0;
+}
+
+int layer_choose(const struct layer_trees *t, const struct changes *all, const char *const *paths, struct arena *mem,
+                 bool **ret_take, struct apply_outcome *ret, struct err *e)
+{
+    *ret_take = arena_zero(mem, (all->n + 1) * sizeof **ret_take);
+    if (!*ret_take || choose(all, paths, *ret_take, mem, ret) < 0 || refuse_unknown(all, paths, mem, ret) < 0)
+        return err_sys(e, ERR_SYSTEM, ENOMEM, "layer %s: cannot apply it", t->id);
+    return 0;
+}
