@@ -176,6 +176,8 @@ static void take_own(struct ask *a, const struct own_flag *f, const char *value)
                     {"unattended", offsetof(struct ask, unattended)},
                     {"explain", offsetof(struct ask, explain)},
                     {"stat", offsetof(struct ask, stat)},
+                    {"write", offsetof(struct ask, write)},
+                    {"shrink", offsetof(struct ask, shrink)},
                     {"patch", offsetof(struct ask, patch)},
                     {"all", offsetof(struct ask, all)}};
     static const struct {
@@ -183,6 +185,8 @@ static void take_own(struct ask *a, const struct own_flag *f, const char *value)
         size_t at;
     } texts[] = {{"from", offsetof(struct ask, settings_format)},
                  {"apply", offsetof(struct ask, number)},
+                 {"passes", offsetof(struct ask, passes)},
+                 {"answers", offsetof(struct ask, answers)},
                  {"cow", offsetof(struct ask, cow)},
                  {"cow-then", offsetof(struct ask, cow_then)},
                  {"policy-text", offsetof(struct ask, text)},
@@ -287,7 +291,7 @@ static bool agents_word(const struct ask *a, const char *word)
 
 bool ask_parse(struct ask *a, int argc, char **argv)
 {
-    bool command = a->verb == VERB_RUN || a->verb == VERB_EXPLAIN || a->verb == VERB_SHOW_RUN;
+    bool command = a->verb == VERB_RUN || a->verb == VERB_EXPLAIN || a->verb == VERB_SHOW_RUN || a->verb == VERB_LEARN;
     char **next = argv;
 
     a->policy =

@@ -1,0 +1,102 @@
+/* Answers given beforehand: lines "allow RULE" and "deny RULE", with patterns. A pattern never allows what needs care. */
+#include <errno.h>
+#include <fnmatch.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "learn/learn.h"
+
+static const char *const learn_keys[] = {"files.rw",  "files.ro",         "files.env_files",  "net.allow",
+                                         "net.reach", "net.unix_sockets", "guard_names.allow"};
+
+int learn_fail(struct pinfold_error *error, int no, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    error->kind = no == EINVAL ? PINFOLD_ERROR_POLICY : PINFOLD_ERROR_SYSTEM;
+    error->no = no;
+    (void)vsnprintf(error->text, sizeof error->text, format, args);
+    va_end(args);
+    return -no;
+}
+
+int learn_memory(struct pinfold_error *error)
+{
+    return learn_fail(error, ENOMEM, "cannot learn: out of memory");
+}
+
+static bool is_key(struct str key)
+{
+    for (size_t i = 0; i < sizeof learn_keys / sizeof *learn_keys; i++) {
+        if (str_is(key, learn_keys[i]))
+            return true;
+    }
+    return false;
+}
+
+/* "KEY:VALUE" with one blank between, or a pattern without a colon; NULL: not a rule. */
+static const char *rule_in(struct learn *l, struct str rest)
+{
+    struct str value = rest, key = str_trim(str_until(&value, ':'));
+    bool pattern = memchr(key.p, '*', key.n) || memchr(key.p, '?', key.n) || memchr(key.p, '[', key.n);
+    value = str_trim(value);
+    if (key.n == rest.n)
+        return pattern ? arena_str(l->mem, key) : NULL;
+    if (!value.n || (!pattern && !is_key(key)))
+        return NULL;
+    return arena_printf(l->mem, "%.*s: %.*s", (int)key.n, key.p, (int)value.n, value.p);
+}
+
+int learn_answers(struct learn *l, const char *name, const char *text, struct pinfold_error *error)
+{
+    struct str rest = str_of(text);
+    for (unsigned at = 1; rest.n; at++) {
+        struct str line = str_trim(str_until(&rest, '\n')), words = line;
+        if (line.n && line.p[line.n - 1] == '\r')
+            line.n--;
+        if (!line.n || line.p[0] == '#')
+            continue;
+        struct str verb = str_until(&words, ' ');
+        words = str_trim(words);
+        if (!str_is(verb, "allow") && !str_is(verb, "deny"))
+            return learn_fail(error, EINVAL, "%s:%u: '%.*s' is neither allow nor deny (allow files.rw: ~/data)", name,
+                              at, STR_SAID(verb));
+        const char *rule = rule_in(l, words);
+        if (!rule && !arena_failed(l->mem))
+            return learn_fail(
+                error, EINVAL,
+                "%s:%u: '%.*s' is no rule; write KEY: VALUE with files.rw, files.ro, net.allow, net.reach, "
+                "net.unix_sockets or guard_names.allow",
+                name, at, STR_SAID(words));
+        struct learn_line *to = arena_push(l->mem, &l->lines, &l->n_lines, sizeof *l->lines);
+        if (!to || !rule)
+            return learn_memory(error);
+        *to = (struct learn_line){str_is(verb, "allow"), rule};
+    }
+    return 0;
+}
+
+/* As in the project's file, or with the value as the option has it. */
+static bool is_about(const struct learn_line *line, const struct learn_rule *rule, bool exactly)
+{
+    char whole[8192];
+    int n = snprintf(whole, sizeof whole, "%s: %s", rule->key, rule->value);
+    if (strcmp(line->rule, rule->text) == 0 || (n > 0 && (size_t)n < sizeof whole && strcmp(line->rule, whole) == 0))
+        return true;
+    return !exactly && (fnmatch(line->rule, rule->text, 0) == 0 ||
+                        (n > 0 && (size_t)n < sizeof whole && fnmatch(line->rule, whole, 0) == 0));
+}
+
+enum learn_answer learn_answered(const struct learn *l, const struct learn_rule *rule)
+{
+    enum learn_answer answer = LEARN_OPEN;
+    for (size_t i = 0; i < l->n_lines; i++) {
+        const struct learn_line *line = &l->lines[i];
+        if (!line->allow && is_about(line, rule, false))
+            return LEARN_DENY;
+        if (line->allow && is_about(line, rule, rule->care != LEARN_PLAIN))
+            answer = LEARN_ALLOW;
+    }
+    return answer;
+}
