@@ -77,15 +77,30 @@ int learn_answers(struct learn *l, const char *name, const char *text, struct pi
     return 0;
 }
 
-/* As in the project's file, or with the value as the option has it. */
-static bool is_about(const struct learn_line *line, const struct learn_rule *rule, bool exactly)
+/* A directory is about what is below it, too. */
+static bool is_about_form(const char *line, const char *form, bool below, bool exactly)
 {
-    char whole[8192];
-    int n = snprintf(whole, sizeof whole, "%s: %s", rule->key, rule->value);
-    if (strcmp(line->rule, rule->text) == 0 || (n > 0 && (size_t)n < sizeof whole && strcmp(line->rule, whole) == 0))
+    if (strcmp(line, form) == 0)
         return true;
-    return !exactly && (fnmatch(line->rule, rule->text, 0) == 0 ||
-                        (n > 0 && (size_t)n < sizeof whole && fnmatch(line->rule, whole, 0) == 0));
+    return !exactly && ((below && learn_below(form, line)) || fnmatch(line, form, 0) == 0);
+}
+
+/* The value as in the project's file, as the option has it, or with ~. */
+static bool is_about(const struct learn *l, const struct learn_line *line, const struct learn_rule *rule, bool exactly)
+{
+    char form[8192];
+    bool path = strncmp(rule->key, "files.", 6) == 0;
+    if (is_about_form(line->rule, rule->text, path, exactly))
+        return true;
+    int n = snprintf(form, sizeof form, "%s: %s", rule->key, rule->value);
+    if (n < 0 || (size_t)n >= sizeof form)
+        return false;
+    if (is_about_form(line->rule, form, path, exactly))
+        return true;
+    if (!path || !*l->home || !learn_below(rule->value, l->home))
+        return false;
+    snprintf(form, sizeof form, "%s: ~%s", rule->key, rule->value + strlen(l->home));
+    return is_about_form(line->rule, form, path, exactly);
 }
 
 enum learn_answer learn_answered(const struct learn *l, const struct learn_rule *rule)
@@ -93,9 +108,9 @@ enum learn_answer learn_answered(const struct learn *l, const struct learn_rule 
     enum learn_answer answer = LEARN_OPEN;
     for (size_t i = 0; i < l->n_lines; i++) {
         const struct learn_line *line = &l->lines[i];
-        if (!line->allow && is_about(line, rule, false))
+        if (!line->allow && is_about(l, line, rule, false))
             return LEARN_DENY;
-        if (line->allow && is_about(line, rule, rule->care != LEARN_PLAIN))
+        if (line->allow && is_about(l, line, rule, rule->care != LEARN_PLAIN))
             answer = LEARN_ALLOW;
     }
     return answer;

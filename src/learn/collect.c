@@ -12,6 +12,15 @@ static const char *text_at(const struct pinfold_value *v, const char *name)
     return text && strlen(text) == n ? text : "";
 }
 
+/* What lies beside the workspace: "../other" holds wherever the two are cloned side by side. */
+static const char *beside(struct learn *l, const char *path)
+{
+    const char *slash = strrchr(l->workspace, '/');
+    size_t n = (size_t)(slash - l->workspace);
+    bool near = n > 0 && strncmp(path, l->workspace, n) == 0 && path[n] == '/' && path[n + 1];
+    return near && !(strlen(l->home) == n && strncmp(l->home, path, n) == 0) ? path + n + 1 : NULL;
+}
+
 /* As in a file of the project: relative to the workspace or with ~, so that it holds in a clone elsewhere. */
 static const char *written_as(struct learn *l, const char *path)
 {
@@ -19,6 +28,9 @@ static const char *written_as(struct learn *l, const char *path)
         return path;
     if (learn_below(path, l->workspace) && path[strlen(l->workspace)])
         return arena_text(l->mem, path + strlen(l->workspace) + 1);
+    const char *near = beside(l, path);
+    if (near && !learn_below(l->home, path))
+        return arena_printf(l->mem, "../%s", near);
     if (*l->home && learn_below(path, l->home))
         return arena_printf(l->mem, "~%s", path + strlen(l->home));
     return arena_text(l->mem, path);
@@ -213,6 +225,10 @@ static size_t judge(struct learn *l, struct pinfold_policy *policy, const struct
         learn_leave(l, d->action, d->target, d->why ? d->why : d->rule, NULL);
         return at;
     }
+    if (strcmp(d->action, "dial") == 0) {
+        learn_leave(l, "connect", d->target, "it was allowed, and could not be reached", NULL);
+        return at;
+    }
     int r = pinfold_why(policy, question, d->target, &report, &ignored);
     if (r == 1 || r == 2)
         at = take(l, d, d->action, pinfold_report_value(report), error);
@@ -221,6 +237,14 @@ static size_t judge(struct learn *l, struct pinfold_policy *policy, const struct
     if (r >= 0)
         pinfold_report_free(report);
     return at;
+}
+
+/* What an error's text tells as a creation is a change where the rule is about the file itself. */
+static const char *act_of(const struct pinfold_denial *d, const struct learn_rule *rule)
+{
+    if (strcmp(d->action, "resolve") == 0)
+        return "connect";
+    return strcmp(d->action, "create") == 0 && strcmp(d->target, rule->value) == 0 ? "write" : d->action;
 }
 
 static int take_denial(struct learn *l, struct pinfold_policy *policy, const struct pinfold_denial *d,
@@ -240,7 +264,7 @@ static int take_denial(struct learn *l, struct pinfold_policy *policy, const str
     }
     size_t at = l->seen[i].rule;
     if (at < l->n_rules)
-        count(l, l->rules[at], strcmp(d->action, "resolve") == 0 ? "connect" : d->action);
+        count(l, l->rules[at], act_of(d, l->rules[at]));
     return 0;
 }
 

@@ -107,6 +107,28 @@ static int replace(struct learn *l, int dir, struct str text, struct pinfold_err
     return r;
 }
 
+/* With the rest of what is in force here, and with the options that were given. */
+static int stands(const struct learn *l, struct pinfold_error *error)
+{
+    struct pinfold_policy *policy;
+    int r = pinfold_policy_load(&l->policy, &policy, error);
+    if (r == 0)
+        pinfold_policy_free(policy);
+    return r;
+}
+
+static void put_back(struct learn *l, int dir, const char *path)
+{
+    struct pinfold_error ignored = {0};
+    char *sentence = NULL;
+    if (!l->before) {
+        (void)unlinkat(dir, NAME, 0);
+    } else if (write_beside(l, dir, str_of(l->before), &ignored) == 0 && renameat(dir, BESIDE, dir, NAME) == 0) {
+        (void)pinfold_trust(path, 0, &sentence, &ignored);
+        free(sentence);
+    }
+}
+
 int learn_save(struct learn *l, const char **ret_path, struct pinfold_error *error)
 {
     auto_buf struct buf text = BUF(2 * MAX_FILE);
@@ -129,5 +151,9 @@ int learn_save(struct learn *l, const char **ret_path, struct pinfold_error *err
     /* The old text was in force when the passes began, so it was trusted or did not need to be. */
     r = pinfold_trust(*ret_path, 0, &sentence, error);
     free(sentence);
+    if (r >= 0)
+        r = stands(l, error);
+    if (r < 0)
+        put_back(l, dir, *ret_path);
     return r < 0 ? r : 0;
 }
