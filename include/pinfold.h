@@ -189,6 +189,9 @@ struct pinfold_run_options {
     /* The caller's own name for this command, at most 128 bytes without control characters: `caller_id` of its result and of
        its events in the audit log. NULL: none. */
     const char *id;
+    /* With `capture`: also look for refusals in the text of a command that succeeded, and in both streams; up to 64 of them, marked
+       `guess`. */
+    int guess_all;
 };
 PINFOLD_PUBLIC int pinfold_run(struct pinfold_policy *policy, const struct pinfold_run_options *options,
                                struct pinfold_result **ret, struct pinfold_error *error);

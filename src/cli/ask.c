@@ -177,6 +177,8 @@ static void take_own(struct ask *a, const struct own_flag *f, const char *value)
                     {"unattended", offsetof(struct ask, unattended)},
                     {"explain", offsetof(struct ask, explain)},
                     {"stat", offsetof(struct ask, stat)},
+                    {"write", offsetof(struct ask, write)},
+                    {"shrink", offsetof(struct ask, shrink)},
                     {"patch", offsetof(struct ask, patch)},
                     {"all", offsetof(struct ask, all)}};
     static const struct {
@@ -186,6 +188,8 @@ static void take_own(struct ask *a, const struct own_flag *f, const char *value)
                  {"apply", offsetof(struct ask, number)},
                  {"patch", offsetof(struct ask, into)},
                  {"to", offsetof(struct ask, to)},
+                 {"passes", offsetof(struct ask, passes)},
+                 {"answers", offsetof(struct ask, answers)},
                  {"cow", offsetof(struct ask, cow)},
                  {"cow-then", offsetof(struct ask, cow_then)},
                  {"policy-text", offsetof(struct ask, text)},
@@ -290,7 +294,7 @@ static bool agents_word(const struct ask *a, const char *word)
 
 bool ask_parse(struct ask *a, int argc, char **argv)
 {
-    bool command = a->verb == VERB_RUN || a->verb == VERB_EXPLAIN || a->verb == VERB_SHOW_RUN;
+    bool command = a->verb == VERB_RUN || a->verb == VERB_EXPLAIN || a->verb == VERB_SHOW_RUN || a->verb == VERB_LEARN;
     char **next = argv;
 
     a->policy =

@@ -49,13 +49,14 @@ enum verb_id {
     VERB_UNDO = 1 << 27,
     VERB_LAYERS = 1 << 28,
     VERB_DISCARD = 1 << 29,
+    VERB_LEARN = 1 << 30,
     VERB_HOOK = -0x7fffffff - 1 /* the last bit of an int */
 };
 #define VERBS_OF_FILES  (VERB_CAT | VERB_WRITE | VERB_CP | VERB_LS | VERB_PATH)
 #define VERBS_OF_LAYERS (VERB_DIFF | VERB_APPLY | VERB_UNDO | VERB_LAYERS | VERB_DISCARD)
 #define VERBS_WITH_POLICY                                                                                              \
     (VERB_RUN | VERB_SHELL | VERB_EXPLAIN | VERB_WHY | VERB_SHOW_RUN | VERB_POLICY | VERB_SESSION | VERB_MCP |         \
-     VERB_START)
+     VERB_START | VERB_LEARN)
 
 /* The parsed command line. Arrays have room for all of argv; strings point into argv. */
 struct ask {
@@ -81,11 +82,13 @@ struct ask {
     bool json, names, last, quiet, verbose, show_values, no_layers, origins, verify, head, follow, remove, dry_run;
     const char *agent; /* VERB_START: its name */
     bool unattended, explain;
-    bool stat, patch;      /* of a layer's changes */
-    const char *into;      /* the file for a patch of apply */
-    const char *to;        /* where apply and undo go instead of the workspace */
-    int patch_fd;          /* where that is put together */
-    const char *number;    /* of an apply */
+    bool stat, patch;             /* of a layer's changes */
+    const char *into;             /* the file for a patch of apply */
+    const char *to;               /* where apply and undo go instead of the workspace */
+    int patch_fd;                 /* where that is put together */
+    const char *number;           /* of an apply */
+    const char *passes, *answers; /* of learn */
+    bool write, shrink;
     unsigned closed_stdio; /* bits of the standard descriptors that were closed at the start */
     char *const *line;     /* all arguments, where no verb was said; NULL */
     char **words;          /* arguments that are no flags: a command, a path, a sub-verb; NULL-terminated */
@@ -137,6 +140,7 @@ int verb_shell(struct ask *a);
 int verb_explain(struct ask *a);
 int verb_show_run(struct ask *a);
 int verb_why(struct ask *a);
+int verb_learn(struct ask *a);
 int verb_doctor(struct ask *a);
 int verb_policy(struct ask *a);
 int verb_trust(struct ask *a);

@@ -94,6 +94,8 @@ static int run_verb(struct ask *a)
         return verb_explain(a);
     case VERB_WHY:
         return verb_why(a);
+    case VERB_LEARN:
+        return verb_learn(a);
     case VERB_SHOW_RUN:
         return verb_show_run(a);
     case VERB_DOCTOR:

@@ -591,6 +591,7 @@ int pinfold_run(struct pinfold_policy *p, const struct pinfold_run_options *opti
                               .cow = o.cow,
                               .id = o.id,
                               .capture = o.capture != 0,
+                              .guess_all = o.guess_all != 0,
                               .capture_max = o.capture_max,
                               .say = o.say != NULL,
                               .ask = o.ask != NULL,

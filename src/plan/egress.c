@@ -33,11 +33,23 @@ static const char *hosts_text(struct making *m)
 
 enum { HOSTS_ALONE = 1 }; /* the first of `files` */
 
+static size_t own_files(const struct policy *p)
+{
+    return p->net == NET_ALLOW ? sizeof files / sizeof *files : p->net == NET_NONE && p->hostname ? HOSTS_ALONE : 0;
+}
+
+bool plan_own_file(const struct plan *p, const char *path)
+{
+    for (size_t i = 0; p->facts->tier == TIER_NAMESPACES && i < own_files(p->policy); i++) {
+        if (same(path, files[i].path))
+            return true;
+    }
+    return false;
+}
+
 int egress_stubs(struct making *m)
 {
-    if (m->policy->net == NET_HOST || (m->policy->net == NET_NONE && !m->policy->hostname))
-        return 0;
-    const size_t n = m->policy->net == NET_ALLOW ? sizeof files / sizeof *files : HOSTS_ALONE;
+    const size_t n = own_files(m->policy);
     for (size_t i = 0; i < n; i++) {
         struct stub_ask *s = arena_push(m->mem, &m->stubs, &m->n_stubs, sizeof *s);
         const char *text = files[i].text ? files[i].text : hosts_text(m);

@@ -146,3 +146,6 @@ int plan_explain_brief(const struct plan *p, bool show_values, struct buf *out);
 int plan_explain_json(const struct plan *p, bool show_values, struct buf *out);
 struct json;
 void plan_explain_members(const struct plan *p, bool show_values, struct json *j); /* the same through any writer */
+
+/* Whether the box has a file of its own at `path`, such as /etc/hosts, whatever the host has there. */
+bool plan_own_file(const struct plan *p, const char *path);

@@ -456,7 +456,7 @@ int pinfold_run(struct pinfold_policy *p, const struct pinfold_run_options *opti
         return tell(error, &e, r);
     }
     result->terms = box_terms(result->prepared.plan);
-    guess_denials(result, &ask, o.argv[0], o.foreground != 0);
+    guess_denials(result, &ask, o.argv[0], o.foreground != 0, o.capture && o.guess_all);
     env_replaced(p->policy, &before, &result->box);
     say_rest(&o, result, &before);
     cow_say(&o, &result->box.layer);

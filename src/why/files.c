@@ -466,6 +466,8 @@ static int check_exec(struct why_question *q, const struct why_node *n)
         return r;
     if (!S_ISREG(n->st.st_mode))
         return refuse_host(q, EACCES, "it is no regular file");
+    if (plan_own_file(q->plan, n->path))
+        return refuse_host(q, EACCES, "it is a file of the box's own, which nobody can execute");
     if (!why_permits(q, n, X_OK))
         return refuse_host(q, EACCES, "ordinary permissions do not let this user execute it");
     if (n->at && statvfs(n->at, &fs) == 0 && fs.f_flag & ST_NOEXEC)

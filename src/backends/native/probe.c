@@ -139,6 +139,7 @@ static void try_catch(int no[])
 static _Noreturn void trial(int report, uint32_t uid, uint32_t gid)
 {
     struct tried t = {0};
+    (void)sys_prctl(PR_SET_DUMPABLE, 1, 0, 0, 0); /* after a run this is a copy of what others may not examine */
     t.no[TRIAL_MAPS] = try_maps(uid, gid);
     t.no[TRIAL_MOUNTS] = try_mounts();
     int fd = try_fs("proc");

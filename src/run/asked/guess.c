@@ -12,9 +12,11 @@
 #include "supervisor/audit.h"
 
 #define MAX_GUESS_TEXT  (64u << 10) /* of the end of the error text */
+#define MAX_ALL_TEXT    (1u << 20)  /* the same, where all are asked for */
 #define MAX_GUESS_LINES 50
 #define MAX_GUESS_PATHS 6 /* of one line */
 #define MAX_GUESSES     3
+#define MAX_ALL_GUESSES 64
 #define MAX_GUESS_ARENA (8u << 20)
 
 struct guessing {
@@ -23,7 +25,7 @@ struct guessing {
     const char *cwd;
     struct arena *mem;
     struct audit_log *log;
-    unsigned n;
+    unsigned n, most;
     bool names;
 };
 
@@ -149,7 +151,7 @@ static bool try_act(struct guessing *g, enum why_act act, const char *path, int 
 
 static void try_path(struct guessing *g, struct str text, int no)
 {
-    if (text.n == 0 || text.n > 4000 || memchr(text.p, 0, text.n) || g->n >= MAX_GUESSES)
+    if (text.n == 0 || text.n > 4000 || memchr(text.p, 0, text.n) || g->n >= g->most)
         return;
     const char *path =
         text.p[0] == '/' ? arena_str(g->mem, text) : arena_printf(g->mem, "%s/%.*s", g->cwd, (int)text.n, text.p);
@@ -213,23 +215,32 @@ static void try_line(struct guessing *g, struct str line)
 
 static void try_text(struct guessing *g, struct str text)
 {
+    const bool all = g->most == MAX_ALL_GUESSES;
+    const size_t most = all ? MAX_ALL_TEXT : MAX_GUESS_TEXT;
     unsigned lines = 0;
-    if (text.n > MAX_GUESS_TEXT)
-        text = str_skip(text, text.n - MAX_GUESS_TEXT);
-    while (text.n && lines++ < MAX_GUESS_LINES * 8 && g->n < MAX_GUESSES && !arena_failed(g->mem))
+    if (text.n > most)
+        text = str_skip(text, text.n - most);
+    while (text.n && (all || lines++ < MAX_GUESS_LINES * 8) && g->n < g->most && !arena_failed(g->mem))
         try_line(g, str_until(&text, '\n'));
 }
 
-void guess_denials(struct pinfold_result *result, const struct plan_ask *ask, const char *command, bool names)
+/* Whether there is anything to guess from. */
+static bool is_worth_it(const struct box_result *r, bool all)
+{
+    size_t at, n;
+    return r->exec_errno || errno_in(buf_view(&r->err), &at, &n) || (all && errno_in(buf_view(&r->out), &at, &n));
+}
+
+void guess_denials(struct pinfold_result *result, const struct plan_ask *ask, const char *command, bool names, bool all)
 {
     struct box_result *r = &result->box;
     struct prepared again = {0};
     struct err ignored = {0};
-    struct guessing g = {.result = result, .plan = result->prepared.plan, .names = names};
+    struct guessing g = {
+        .result = result, .plan = result->prepared.plan, .most = all ? MAX_ALL_GUESSES : MAX_GUESSES, .names = names};
     bool failed = r->end == BOX_EXITED && r->code != 0;
-    size_t at, n;
 
-    if (!failed || !g.plan || g.plan->facts->unsandboxed || (!r->exec_errno && !errno_in(buf_view(&r->err), &at, &n)))
+    if (!(failed || all) || !g.plan || g.plan->facts->unsandboxed || !is_worth_it(r, all))
         return;
     if (!g.plan->places) { /* given back while the command ran */
         if (prepare(result->policy, ask, false, &again, &ignored) < 0)
@@ -237,11 +248,13 @@ void guess_denials(struct pinfold_result *result, const struct plan_ask *ask, co
         g.plan = again.plan;
     }
     g.cwd = g.plan->cwd;
-    g.mem = arena_new(MAX_GUESS_ARENA);
+    g.mem = arena_new(all ? 8 * MAX_GUESS_ARENA : MAX_GUESS_ARENA);
     if (g.mem && r->exec_errno)
         (void)try_act(&g, WHY_EXEC, command, r->exec_errno);
     else if (g.mem)
         try_text(&g, buf_view(&r->err));
+    if (g.mem && all)
+        try_text(&g, buf_view(&r->out));
     g.log = audit_close(g.log);
     (void)arena_free(g.mem);
     if (again.plan)
