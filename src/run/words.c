@@ -290,13 +290,15 @@ void words_limit(const struct box_result *r, const struct limits *l, struct buf 
     }
 }
 
-static bool is_guarded_name(const struct policy *p, const char *rule)
+static bool is_guarded_name(const struct policy *p, const struct denial *d)
 {
-    for (size_t i = 0; p && i < p->n_guards; i++) {
-        if (same(p->guards[i].name, rule))
+    for (size_t i = 0; p && d->rule && i < p->n_guards; i++) {
+        if (same(p->guards[i].name, d->rule))
             return true;
     }
-    return false;
+    /* Of a session the policy is not here: of the built-in rules those without a path are guarded names. */
+    return !p && d->rule && d->origin && d->rule[0] && d->rule[0] != '/' && d->rule[0] != '~' &&
+           same(d->kind, "file") && !same(d->action, "read") && str_starts(str_of(d->origin), STR("built in (profile"));
 }
 
 /* The port of "host:port", "[v6]:port"; "" when there is none. */
@@ -512,8 +514,8 @@ void words_denial(const struct denial *d, const struct policy *policy, struct bu
     }
     if (same(d->kind, "socket")) {
         buf_text(out, "allow with --unix-socket ");
-    } else if ((d->rule && is_guarded_name(policy, d->rule)) || same(d->origin, "built in")) {
-        const bool name = d->rule && is_guarded_name(policy, d->rule);
+    } else if (is_guarded_name(policy, d) || same(d->origin, "built in")) {
+        const bool name = is_guarded_name(policy, d);
         buf_text(out, "do it outside the box");
         if (name) {
             buf_text(out, ", or allow this name with --guard-allow ");
