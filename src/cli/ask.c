@@ -177,6 +177,7 @@ static void take_own(struct ask *a, const struct own_flag *f, const char *value)
                     {"explain", offsetof(struct ask, explain)},
                     {"stat", offsetof(struct ask, stat)},
                     {"patch", offsetof(struct ask, patch)},
+                    {"hunks", offsetof(struct ask, hunks)},
                     {"all", offsetof(struct ask, all)}};
     static const struct {
         const char *name;
