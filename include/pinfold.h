@@ -504,7 +504,10 @@ struct pinfold_layer_options {
     const char *const *paths; /* only these and what is below them, relative to `cwd` or absolute; NULL or empty: all */
     int all;                  /* apply: without paths, everything; otherwise it is an error */
     const char
-        *to;    /* apply, undo: in this directory instead of the workspace, relative to `cwd` or absolute; or NULL */
+        *to; /* apply, undo: in this directory instead of the workspace, relative to `cwd` or absolute; or NULL */
+    /* apply: only these changes and hunks of pinfold_layer_hunks_report(), NULL-terminated: "WORD" or "WORD:1,3"; NULL: whole
+       changes, as `paths` says */
+    const char *const *choices;
     int chosen; /* patch: only what apply would take, with `paths` or `all` as there */
 };
 /*
@@ -524,6 +527,15 @@ PINFOLD_PUBLIC int pinfold_layer_diff_report(const struct pinfold_layer_options 
  */
 PINFOLD_PUBLIC int pinfold_layer_patch(const struct pinfold_layer_options *options, int fd, struct pinfold_report **ret,
                                        struct pinfold_error *error);
+/*
+ * What can be applied in parts:
+ *     {"layer":...,"changes":[{"path","kind","word","whole":null|"why","text":null|"...","hunks":["@@ ..."]}],
+ *      "refused":[{"path","why"}]}
+ * A text that is edited has hunks, and everything else is applied whole; "text" is its patch then, if it is text. "word" stands for
+ * this change as it is now. What is below .git is only there if `paths` names it.
+ */
+PINFOLD_PUBLIC int pinfold_layer_hunks_report(const struct pinfold_layer_options *options, struct pinfold_report **ret,
+                                              struct pinfold_error *error);
 /*
  * Applies changes to the workspace, each path completely or not at all, and completes first what was interrupted. What the
  * host changed meanwhile is refused, and guarded names unless one of `paths` is that very path:

@@ -180,6 +180,7 @@ static void take_own(struct ask *a, const struct own_flag *f, const char *value)
                     {"write", offsetof(struct ask, write)},
                     {"shrink", offsetof(struct ask, shrink)},
                     {"patch", offsetof(struct ask, patch)},
+                    {"hunks", offsetof(struct ask, hunks)},
                     {"all", offsetof(struct ask, all)}};
     static const struct {
         const char *name;

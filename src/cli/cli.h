@@ -83,6 +83,7 @@ struct ask {
     const char *agent; /* VERB_START: its name */
     bool unattended, explain;
     bool stat, patch;             /* of a layer's changes */
+    bool hunks;                   /* apply asks about each */
     const char *into;             /* the file for a patch of apply */
     const char *to;               /* where apply and undo go instead of the workspace */
     int patch_fd;                 /* where that is put together */
@@ -175,8 +176,10 @@ int verb_layers(struct ask *a);
 int verb_discard(struct ask *a);
 /* layer.c: what a layer changes, as `diff --stat` prints it, on descriptor `fd`. */
 int layer_show(const char *id, int fd);
-/* Each entry of `list` with its path and its member `why`, on stderr: STATUS_NO if there is any. */
+/* tell.c: each entry of `list` with its path and its member `why`, on stderr: STATUS_NO if there is any. */
 int complain_left(const struct pinfold_value *list, const char *why);
+/* hunks.c: asks about hunks and applies what is chosen; *ret is NULL if that is nothing. As the library's functions. */
+int apply_hunks(const struct pinfold_layer_options *o, struct pinfold_report **ret, struct pinfold_error *error);
 /* then.c: checks --cow and --cow-then; false with a message. */
 bool cow_said(const struct ask *a);
 /* What --cow-then says about the layer of this result; STATUS_YES, or what prevented it, with a message. */

@@ -92,6 +92,13 @@ static int call_apply(const struct ask *a, const struct pinfold_layer_options *o
     return pinfold_layer_apply_report(&of, ret, error);
 }
 
+static int call_hunks(const struct ask *a, const struct pinfold_layer_options *o, struct pinfold_report **ret,
+                      struct pinfold_error *error)
+{
+    (void)a;
+    return apply_hunks(o, ret, error);
+}
+
 static int call_chosen(const struct ask *a, const struct pinfold_layer_options *o, struct pinfold_report **ret,
                        struct pinfold_error *error)
 {
@@ -308,17 +315,6 @@ int layer_show(const char *id, int fd)
     return buf_ok(&out) && fd_write_all(fd, out.p, out.n) == 0 ? STATUS_YES : STATUS_NO;
 }
 
-int complain_left(const struct pinfold_value *list, const char *why)
-{
-    bool any = false;
-    EACH_OF(v, list)
-    {
-        any = true;
-        complain("%s: %s", member(v, "path"), member(v, why));
-    }
-    return any ? STATUS_NO : STATUS_YES;
-}
-
 static int diff_patch(struct ask *a)
 {
     struct pinfold_report *report;
@@ -442,14 +438,23 @@ int verb_apply(struct ask *a)
 {
     struct pinfold_report *report;
     int status;
-    if (!a->all && a->n_words == 0) {
+    if (a->hunks && (a->all || a->into || a->to || a->json)) {
+        complain("apply: --hunks asks about each change of the workspace; leave %s out", a->all    ? "--all"
+                                                                                         : a->into ? "--patch"
+                                                                                         : a->to   ? "--to"
+                                                                                                   : "--json");
+        return STATUS_USAGE;
+    }
+    if (!a->all && !a->hunks && a->n_words == 0) {
         complain("apply: name the paths, or write --all; what there is: pinfold diff");
         return STATUS_USAGE;
     }
     if (a->into)
         return apply_patch(a);
-    if (with_layer(a, call_apply, &report, &status) < 0)
+    if (with_layer(a, a->hunks ? call_hunks : call_apply, &report, &status) < 0)
         return status;
+    if (!report) /* nothing was chosen */
+        return STATUS_YES;
     status = tell_done(a, report, "applied");
     pinfold_report_free(report);
     return status;

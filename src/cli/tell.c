@@ -1,4 +1,4 @@
-/* Hands on how a command ended: --json, --result, the exit status. */
+/* Hands on how a command ended: --json, --result, the exit status; and what was left out of what was asked for. */
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
@@ -9,6 +9,18 @@
 #include "cli/cli.h"
 
 #define MAX_FAILURE_JSON (1u << 16)
+
+int complain_left(const struct pinfold_value *list, const char *why)
+{
+    int status = STATUS_YES;
+    for (const struct pinfold_value *v = pinfold_value_first(list); v; v = pinfold_value_next(v)) {
+        const char *path = pinfold_value_text(pinfold_value_get(v, "path"), NULL);
+        const char *said = pinfold_value_text(pinfold_value_get(v, why), NULL);
+        complain("%s: %s", path ? path : "", said ? said : "");
+        status = STATUS_NO;
+    }
+    return status;
+}
 
 static bool write_line(int fd, const char *text)
 {

@@ -47,7 +47,7 @@
 #define FIELDS_stop(F)   FIELDS_SESSION(F) F(NUMBER, remove)
 #define FIELDS_list(F)   FIELDS_SESSION(F) F(NUMBER, some) /* 0: there were no options */
 #define FIELDS_prune(F)  F(NUMBER, look)
-#define FIELDS_layer(F) F(TEXT, layer) F(TEXT, cwd) F(LIST, paths) F(NUMBER, all) F(NUMBER, number) F(TEXT, to) F(NUMBER, chosen)
+#define FIELDS_layer(F) F(TEXT, layer) F(TEXT, cwd) F(LIST, paths) F(NUMBER, all) F(NUMBER, number) F(TEXT, to) F(LIST, choices) F(NUMBER, chosen)
 #define FIELDS_exec(F)                                                                                                 \
     FIELDS_SESSION(F)                                                                                                  \
     F(LIST, argv)                                                                                                      \
@@ -118,6 +118,7 @@
     R(list, list, report)                                                                                              \
     R(layer_diff, layer, report)                                                                                       \
     R(layer_patch, layer, report)                                                                                      \
+    R(layer_hunks, layer, report)                                                                                      \
     R(layer_apply, layer, report)                                                                                      \
     R(layer_undo, layer, report)                                                                                       \
     R(layer_discard, layer, report)                                                                                    \

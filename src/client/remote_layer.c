@@ -19,6 +19,7 @@ static int ask_layer(enum message_op op, const struct pinfold_layer_options *opt
                                       .all = o.all != 0,
                                       .number = number,
                                       .to = o.to,
+                                      .choices = o.choices,
                                       .chosen = o.chosen != 0};
     r = remote_call(op, &ask, fd ? &(struct remote_along){.fds = fd, .n_fds = 1} : NULL, &answer, &found, &e);
     if (r >= 0 && !(*ret = report_of_image(found.value)))
@@ -36,6 +37,12 @@ int pinfold_layer_patch(const struct pinfold_layer_options *options, int fd, str
                         struct pinfold_error *error)
 {
     return ask_layer(REQUEST_layer_patch, options, 0, &fd, ret, error);
+}
+
+int pinfold_layer_hunks_report(const struct pinfold_layer_options *options, struct pinfold_report **ret,
+                               struct pinfold_error *error)
+{
+    return ask_layer(REQUEST_layer_hunks, options, 0, NULL, ret, error);
 }
 
 int pinfold_layer_apply_report(const struct pinfold_layer_options *options, struct pinfold_report **ret,

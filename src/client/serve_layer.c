@@ -9,6 +9,7 @@ static struct pinfold_layer_options layer_options(const struct message_layer *a)
                                           .paths = a->paths,
                                           .all = a->all != 0,
                                           .to = a->to,
+                                          .choices = a->choices,
                                           .chosen = a->chosen != 0};
 }
 
@@ -27,6 +28,14 @@ int serve_layer_patch(struct request *q, const struct message_layer *a, struct m
     if (q->fds[0] < 0)
         return serve_bad(q);
     int r = pinfold_layer_patch(&o, q->fds[0], &report, q->error);
+    return serve_report(q, r, report, ret);
+}
+
+int serve_layer_hunks(struct request *q, const struct message_layer *a, struct message_report *ret)
+{
+    const struct pinfold_layer_options o = layer_options(a);
+    struct pinfold_report *report = NULL;
+    int r = pinfold_layer_hunks_report(&o, &report, q->error);
     return serve_report(q, r, report, ret);
 }
 

@@ -132,6 +132,8 @@ static int add_changes(struct making_ops *m, const struct changes *all, const bo
         op->old = c->old;
         op->new = c->new;
         op->keep = c->keep;
+        op->part = c->part != NULL;
+        op->from = c->part ? c->part : c->path;
         op->link = c->linked && made[c->linked - 1] ? made[c->linked - 1] : 0;
         if (object_is(&c->new, S_IFDIR))
             op->new.mode |= 0700;
@@ -197,8 +199,16 @@ static int next_number(struct making_ops *m)
     return r;
 }
 
-int layer_apply(const struct layer_trees *t, const struct layer_trees *base, const char *const *paths,
-                struct arena *mem, struct apply_outcome *ret, struct err *e)
+static int choose_asked(const struct layer_trees *t, struct changes *all, const struct apply_ask *ask,
+                        struct arena *mem, bool **ret_take, struct apply_outcome *ret, struct err *e)
+{
+    return ask->choices ? hunks_choose(t, all, ask, mem, ret_take, ret, e)
+           : ask->base  ? elsewhere_choose(ask->base, t, all, ask->paths, mem, ret_take, ret, e)
+                        : layer_choose(t, all, ask->paths, mem, ret_take, ret, e);
+}
+
+int layer_apply(const struct layer_trees *t, const struct apply_ask *ask, struct arena *mem, struct apply_outcome *ret,
+                struct err *e)
 {
     struct making_ops m = {.t = t, .mem = mem, .ret = ret, .e = e, .x = {.kind = TRANSACTION_APPLY}};
     struct changes all;
@@ -216,8 +226,7 @@ int layer_apply(const struct layer_trees *t, const struct layer_trees *base, con
     size_t *made = arena_zero(mem, (all.n + 1) * sizeof *made);
     if (!made)
         return apply_no_memory(t, e);
-    r = base ? elsewhere_choose(base, t, &all, paths, mem, &take, ret, e)
-             : layer_choose(t, &all, paths, mem, &take, ret, e);
+    r = choose_asked(t, &all, ask, mem, &take, ret, e);
     if (r == 0)
         r = add_parents(&m, &all, take);
     const size_t parents = m.x.n;
@@ -225,9 +234,13 @@ int layer_apply(const struct layer_trees *t, const struct layer_trees *base, con
         r = add_opened(&m, &all, take);
     if (r == 0)
         r = add_changes(&m, &all, take, made);
-    if (r < 0 || m.x.n == parents)
+    const bool any = r == 0 && m.x.n > parents;
+    if (any)
+        r = transaction_run(t, t->upper, &m.x, mem, e);
+    if (ask->choices)
+        hunks_clear(t);
+    if (!any)
         return r;
-    r = transaction_run(t, t->upper, &m.x, mem, e);
     if (r == 0)
         r = tell_outcome(&m);
     return r < 0 ? r : transaction_prune(t, RECORDS_KEPT, e);
@@ -235,9 +248,10 @@ int layer_apply(const struct layer_trees *t, const struct layer_trees *base, con
 
 /* ---- undo ---- */
 
-/* What apply has put there must be there still. */
-static const char *still_there(const struct layer_trees *t, const struct op *op)
+/* What apply has put there must be there still; an undo of a later apply may have put it back, at another time. */
+static const char *still_there(const struct layer_trees *t, const struct ledger *ledger, struct op *op)
 {
+    const struct ledger_entry *known = ledger_find(ledger, op->path);
     const char *name;
     struct layer_object now = {0};
     own_fd int dir = object_parent(t->workspace, op->path, &name);
@@ -250,9 +264,12 @@ static const char *still_there(const struct layer_trees *t, const struct op *op)
     if (!now.mode)
         return "the host removed it after it was applied";
     const bool other_mode = now.mode != op->at.mode || now.uid != op->at.uid || now.gid != op->at.gid;
-    if (!object_untouched(&op->at, &now) || (!object_is(&now, S_IFDIR) && op->at.changed != now.changed) ||
+    const bool ours = known && object_same_inode(&known->now, &now) && known->now.changed == now.changed;
+    if (!object_untouched(&op->at, &now) || (!object_is(&now, S_IFDIR) && op->at.changed != now.changed && !ours) ||
         (op->kind == OP_MODE && other_mode))
         return "the host changed it after it was applied";
+    if (ours && !object_is(&now, S_IFDIR))
+        op->at = now;
     return NULL;
 }
 
@@ -275,15 +292,15 @@ static int objects_of(struct making_ops *m, const struct transaction *record, st
     return 0;
 }
 
-static int check_undo(struct making_ops *m, const struct transaction *record, const struct ledger *others,
+static int check_undo(struct making_ops *m, struct transaction *record, const struct ledger *others,
                       const char *const *paths)
 {
     for (size_t i = 0; i < record->n; i++) {
-        const struct op *op = &record->ops[i];
+        struct op *op = &record->ops[i];
         /* Of a directory that another operation of the record is about, too, that one tells. */
         if (!undone_here(op, paths) || (op->kind == OP_MODE && (!op->old.mode || ledger_find(others, op->path))))
             continue;
-        const char *why = still_there(m->t, op);
+        const char *why = still_there(m->t, &m->ledger, op);
         if (why && refuse_path(m, op->path, why) < 0)
             return -ENOMEM;
     }

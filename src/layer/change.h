@@ -69,6 +69,7 @@ struct change {
     const char *conflict;            /* why the host's state is in the way; NULL: it is not */
     bool unread;                     /* what is in it could not be read; `conflict` says why */
     size_t linked;                   /* index of the first change with the same inode in the layer, plus 1; 0: none */
+    const char *part;                /* what is applied instead of the layer's: below the store; or NULL */
     uint32_t keep;                   /* the mode that it gets instead of the layer's; 0: that */
 };
 struct changes {
@@ -130,6 +131,7 @@ struct op {
     /* The object is a hard link of that op's; OP_MODE: of the directory that it has made, which gets its times, too.
        An index plus 1; 0: none. */
     size_t link;
+    bool part;              /* `from` lies below the store, not the source. Not in journals */
     uint32_t keep;          /* the mode that it gets instead of that of `new`; 0: that. Not in journals */
     uint64_t ino;           /* of what was staged for it */
     struct layer_object at; /* what stands at the path afterwards */
@@ -197,20 +199,45 @@ int outcome_refuse(struct arena *mem, struct apply_outcome *ret, const char *pat
    `ret`. */
 int layer_choose(const struct layer_trees *t, const struct changes *all, const char *const *paths, struct arena *mem,
                  bool **ret_take, struct apply_outcome *ret, struct err *e);
+/* Marks the new directories above what `take` has marked, too. */
+void choose_above(const struct changes *all, bool *take);
 /* Why a change is not applied, whatever stands in the workspace; `exact`: a person has named this very path. NULL: it is. */
 const char *layer_why_not(const struct change *c, bool exact);
 
 /* ---- apply.c ---- */
 
-/*
- * Applies the changes at or below `paths` (NULL-terminated, relative; NULL: all). `base`: `t` has another directory than the
- * workspace, which `base` has; NULL: it is the workspace.
- */
-int layer_apply(const struct layer_trees *t, const struct layer_trees *base, const char *const *paths,
-                struct arena *mem, struct apply_outcome *ret, struct err *e);
+struct apply_ask {
+    const char *const *paths;       /* at or below these; NULL-terminated, relative; NULL: all */
+    const char *const *choices;     /* only these changes and hunks (hunk.c); NULL: whatever `paths` says */
+    const struct layer_trees *base; /* the workspace, where another directory gets the changes; otherwise NULL */
+};
+int layer_apply(const struct layer_trees *t, const struct apply_ask *ask, struct arena *mem, struct apply_outcome *ret,
+                struct err *e);
 /* Takes back the apply `number` (0: the last one), at or below `paths` if any. */
 int layer_undo(const struct layer_trees *t, uint64_t number, const char *const *paths, struct arena *mem,
                struct apply_outcome *ret, struct err *e);
+
+/* ---- hunk.c: parts of text files ---- */
+
+#define HUNKS_WORD 41         /* with its end */
+#define HUNK_SHOWN (64 << 10) /* bytes of a hunk */
+
+struct change_hunks {
+    const char *whole; /* why it is applied whole; NULL: by hunks */
+    const char **texts;
+    size_t n;
+};
+/* The hunks of a change, in `mem`; 0 or -ENOMEM. */
+int hunks_of(const struct layer_trees *t, const struct change *c, struct arena *mem, struct change_hunks *ret);
+/* A word that stands for the change as both sides are now. */
+void hunks_word(const struct change *c, char ret[HUNKS_WORD]);
+/*
+ * As layer_choose(), of ask->choices: a word for a whole change, or a word, a colon and numbers of hunks ("WORD:1,3"), for which a
+ * file is made that hunks_clear() removes. A word of no change: something has changed meanwhile, and nothing is chosen.
+ */
+int hunks_choose(const struct layer_trees *t, struct changes *all, const struct apply_ask *ask, struct arena *mem,
+                 bool **ret_take, struct apply_outcome *ret, struct err *e);
+void hunks_clear(const struct layer_trees *t);
 
 /* ---- elsewhere.c: apply to another directory ---- */
 

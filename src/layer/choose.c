@@ -29,8 +29,7 @@ const char *layer_why_not(const struct change *c, bool exact)
                                       : "it is neither file, directory nor link; to apply it, name this path itself";
 }
 
-/* Marks in `take` what is wanted and may be done, with the new directories above it; the rest of what is wanted is
-   refused. */
+/* Marks in `take` what is wanted and may be done; the rest of what is wanted is refused. */
 static int choose(const struct changes *all, const char *const *paths, bool *take, struct arena *mem,
                   struct apply_outcome *ret)
 {
@@ -44,7 +43,14 @@ static int choose(const struct changes *all, const char *const *paths, bool *tak
             return -ENOMEM;
         take[i] = !why;
     }
-    for (size_t i = 0; paths && i < all->n; i++) {
+    if (paths)
+        choose_above(all, take);
+    return 0;
+}
+
+void choose_above(const struct changes *all, bool *take)
+{
+    for (size_t i = 0; i < all->n; i++) {
         char above[LAYER_PATH_MAX];
         size_t n = take[i] ? strlen(all->all[i].path) : 0;
         memcpy(above, all->all[i].path, n);
@@ -56,7 +62,6 @@ static int choose(const struct changes *all, const char *const *paths, bool *tak
                 take[c - all->all] = true;
         }
     }
-    return 0;
 }
 
 /* A path that names no change is a mistake of whoever wrote it. */

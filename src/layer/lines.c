@@ -139,12 +139,7 @@ static void put_line(struct buf *out, char sign, struct str line)
         buf_text(out, "\n\\ No newline at end of file\n");
 }
 
-/* From the lines x, y on, which are equal or differ, to where more than twice the context is equal. */
-struct hunk {
-    size_t x, y, end_x, end_y;
-};
-
-static void put_hunk(const struct line_diff *d, const struct hunk *h, struct buf *out)
+void lines_put_hunk(const struct line_diff *d, const struct line_hunk *h, struct buf *out)
 {
     const size_t n = h->end_x - h->x, m = h->end_y - h->y;
     buf_printf(out, "@@ -%zu,%zu +%zu,%zu @@\n", n ? h->x + 1 : h->x, n, m ? h->y + 1 : h->y, m);
@@ -160,32 +155,64 @@ static void put_hunk(const struct line_diff *d, const struct hunk *h, struct buf
     }
 }
 
+/* The first hunk from *x, *y on, and where it ends. */
+static bool next_hunk(const struct line_diff *d, size_t *at_x, size_t *at_y, struct line_hunk *ret)
+{
+    size_t x = *at_x, y = *at_y, same_lines = 0;
+    while ((x < d->n_old || y < d->n_new) && !(x < d->n_old && d->removed[x]) && !(y < d->n_new && d->added[y]))
+        x++, y++;
+    if (x >= d->n_old && y >= d->n_new)
+        return false;
+    const size_t before = x - *at_x < CONTEXT ? x - *at_x : CONTEXT;
+    *ret = (struct line_hunk){.x = x - before, .y = y - before};
+    while ((x < d->n_old || y < d->n_new) && same_lines <= (size_t)2 * CONTEXT) {
+        if (x < d->n_old && d->removed[x]) {
+            x++;
+            same_lines = 0;
+        } else if (y < d->n_new && d->added[y]) {
+            y++;
+            same_lines = 0;
+        } else {
+            x++, y++;
+            same_lines++;
+        }
+    }
+    const size_t beyond = same_lines > CONTEXT ? same_lines - CONTEXT : 0;
+    *at_x = ret->end_x = x - beyond;
+    *at_y = ret->end_y = y - beyond;
+    return true;
+}
+
 void lines_put_hunks(const struct line_diff *d, struct buf *out)
 {
-    size_t x = 0, y = 0;
-    while (x < d->n_old || y < d->n_new) {
-        if (!(x < d->n_old && d->removed[x]) && !(y < d->n_new && d->added[y])) {
-            x++, y++;
-            continue;
-        }
-        const size_t before = x < CONTEXT ? x : CONTEXT;
-        struct hunk h = {.x = x - before, .y = y - before};
-        size_t same_lines = 0;
-        while ((x < d->n_old || y < d->n_new) && same_lines <= (size_t)2 * CONTEXT) {
-            if (x < d->n_old && d->removed[x]) {
-                x++;
-                same_lines = 0;
-            } else if (y < d->n_new && d->added[y]) {
-                y++;
-                same_lines = 0;
-            } else {
-                x++, y++;
-                same_lines++;
-            }
-        }
-        const size_t beyond = same_lines > CONTEXT ? same_lines - CONTEXT : 0;
-        h.end_x = x - beyond;
-        h.end_y = y - beyond;
-        put_hunk(d, &h, out);
+    struct line_hunk h;
+    for (size_t x = 0, y = 0; next_hunk(d, &x, &y, &h);)
+        lines_put_hunk(d, &h, out);
+}
+
+struct line_hunk *lines_hunks(const struct line_diff *d, struct arena *mem, size_t *ret_n)
+{
+    struct line_hunk *all = NULL, *slot, h;
+    *ret_n = 0;
+    for (size_t x = 0, y = 0; next_hunk(d, &x, &y, &h); *slot = h) {
+        slot = arena_push(mem, &all, ret_n, sizeof *slot);
+        if (!slot)
+            return NULL;
     }
+    return all;
+}
+
+void lines_merge(const struct line_diff *d, const struct line_hunk *hunks, size_t n, const bool *take, struct buf *out)
+{
+    size_t x = 0;
+    for (size_t i = 0; i < n; i++) {
+        const struct line_hunk *h = &hunks[i];
+        for (; x < (take[i] ? h->x : h->end_x); x++)
+            buf_str(out, d->old[x]);
+        for (size_t y = h->y; take[i] && y < h->end_y; y++)
+            buf_str(out, d->new[y]);
+        x = h->end_x;
+    }
+    for (; x < d->n_old; x++)
+        buf_str(out, d->old[x]);
 }

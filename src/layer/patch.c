@@ -10,59 +10,11 @@
 
 #include "layer/change.h"
 #include "layer/lines.h"
+#include "layer/side.h"
 #include "sys/fd.h"
 
-#define PATCH_FILE_MAX ((uint64_t)1 << 29)
-#define TEXT_LOOKED_AT 8000 /* bytes without a NUL in them make a text, as git decides */
-#define NO_HASH        "0000000000000000000000000000000000000000"
-#define HASH_DIGITS    40
-
-struct side {
-    const struct layer_object *o;
-    struct str bytes; /* of a file; the target of a link */
-    char *owned;
-};
-
-static void side_free(struct side *s)
-{
-    free(s->owned);
-}
-#define auto_side __attribute__((cleanup(side_free)))
-
-static int read_side(const struct layer_trees *t, int top, const char *path, const struct layer_object *o,
-                     const char *link, struct side *ret)
-{
-    const char *name;
-    ret->o = o;
-    ret->bytes = str_of(link);
-    if (!object_is(o, S_IFREG))
-        return 0;
-    if (o->size > PATCH_FILE_MAX)
-        return -EFBIG;
-    own_fd int dir = object_parent(top, path, &name);
-    own_fd int fd = dir < 0               ? dir
-                    : top == t->workspace ? object_open_as_is(dir, name, S_IFREG)
-                                          : object_open(dir, name, S_IFREG);
-    if (fd < 0)
-        return fd;
-    ret->owned = malloc(o->size + 1);
-    if (!ret->owned)
-        return -ENOMEM;
-    size_t n = 0;
-    while (n < o->size) {
-        long k = sys_pread(fd, ret->owned + n, o->size - n, n);
-        if (k <= 0)
-            return k < 0 ? (int)k : -ESTALE;
-        n += (size_t)k;
-    }
-    ret->bytes = (struct str){ret->owned, n};
-    return 0;
-}
-
-static bool is_text(const struct side *s)
-{
-    return !memchr(s->bytes.p ? s->bytes.p : "", 0, s->bytes.n < TEXT_LOOKED_AT ? s->bytes.n : TEXT_LOOKED_AT);
-}
+#define NO_HASH     "0000000000000000000000000000000000000000"
+#define HASH_DIGITS 40
 
 /* ---- names and modes ---- */
 
@@ -167,7 +119,7 @@ static void put_base85(struct buf *out, struct str bytes)
 static void put_binary(struct buf *out, const struct side *a, const struct side *b)
 {
     char from[HASH_DIGITS + 1] = NO_HASH, to[HASH_DIGITS + 1] = NO_HASH;
-    auto_buf struct buf packed = BUF(PATCH_FILE_MAX * 2);
+    auto_buf struct buf packed = BUF(SIDE_MAX * 2);
     if (a->o->mode)
         blob_hash(a->bytes, from);
     if (b->o->mode)
@@ -200,7 +152,7 @@ static int put_one(const char *path, const struct side *a, const struct side *b,
         return 0;
     auto_arena struct arena *mem = arena_new(LAYER_READ_MAX * 4);
     struct line_diff d;
-    int r = !is_text(a) || !is_text(b) ? -EFBIG : mem ? lines_compare(a->bytes, b->bytes, mem, &d) : -ENOMEM;
+    int r = !side_is_text(a) || !side_is_text(b) ? -EFBIG : mem ? lines_compare(a->bytes, b->bytes, mem, &d) : -ENOMEM;
     if (r == -EFBIG) {
         put_binary(out, a, b);
         return 0;
@@ -217,11 +169,6 @@ static int put_one(const char *path, const struct side *a, const struct side *b,
         buf_text(out, "+++ /dev/null\n");
     lines_put_hunks(&d, out);
     return 0;
-}
-
-static bool in_patches(const struct layer_object *o)
-{
-    return object_is(o, S_IFREG) || object_is(o, S_IFLNK);
 }
 
 static bool is_bare_directory(const struct layer_trees *t, const char *path)
@@ -261,14 +208,17 @@ static const char *beyond_patches(const struct layer_trees *t, const struct chan
 int patch_of(const struct layer_trees *t, const struct change *c, struct buf *out, const char **ret_why, struct err *e)
 {
     static const struct layer_object nothing;
-    auto_side struct side a = {.o = &nothing}, b = {.o = &nothing};
+    struct side a = {.o = &nothing}, b = {.o = &nothing};
     const struct side none = {.o = &nothing};
+    auto_arena struct arena *mem = arena_new(SIDES_ROOM);
     *ret_why = c->unread ? c->conflict : beyond_patches(t, c);
     if (c->unread || c->alarms & ALARM_GIT)
         return 0;
-    int r = in_patches(&c->old) ? read_side(t, t->workspace, c->path, &c->old, c->old_link, &a) : 0;
+    int r = !mem                  ? -ENOMEM
+            : in_patches(&c->old) ? side_read(t, t->workspace, c->path, &c->old, c->old_link, mem, &a)
+                                  : 0;
     if (r == 0 && in_patches(&c->new))
-        r = read_side(t, t->upper, c->path, &c->new, c->new_link, &b);
+        r = side_read(t, t->upper, c->path, &c->new, c->new_link, mem, &b);
     if (r == -EFBIG || r == -EACCES) {
         *ret_why = r == -EFBIG ? "it is larger than 512 MiB" : "its mode keeps it from being read";
         return 0;
@@ -288,17 +238,17 @@ int patch_of(const struct layer_trees *t, const struct change *c, struct buf *ou
 int patch_count(const struct layer_trees *t, const struct change *c, uint64_t *added, uint64_t *removed)
 {
     static const struct layer_object nothing;
-    auto_side struct side a = {.o = &nothing}, b = {.o = &nothing};
+    struct side a = {.o = &nothing}, b = {.o = &nothing};
     auto_arena struct arena *mem = arena_new(LAYER_READ_MAX * 4);
     struct line_diff d;
     int r = mem ? 0 : -ENOMEM;
     if (!in_patches(&c->old) && !in_patches(&c->new))
         return 0;
     if (r == 0 && in_patches(&c->old))
-        r = read_side(t, t->workspace, c->path, &c->old, c->old_link, &a);
+        r = side_read(t, t->workspace, c->path, &c->old, c->old_link, mem, &a);
     if (r == 0 && in_patches(&c->new))
-        r = read_side(t, t->upper, c->path, &c->new, c->new_link, &b);
-    if (r < 0 || !is_text(&a) || !is_text(&b))
+        r = side_read(t, t->upper, c->path, &c->new, c->new_link, mem, &b);
+    if (r < 0 || !side_is_text(&a) || !side_is_text(&b))
         return r;
     r = lines_compare(a.bytes, b.bytes, mem, &d);
     if (r == -EFBIG)

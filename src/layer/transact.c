@@ -193,7 +193,7 @@ static int stage_op(struct transacting *r, size_t i)
     struct layer_object made;
     (void)stage_name('n', i, name);
     int e = first && !first->why ? sys_linkat(r->stage, stage_name('n', op->link - 1, other), r->stage, name, 0) : -1;
-    own_fd int from = e < 0 ? object_parent(r->source, op->from, &last) : -1;
+    own_fd int from = e < 0 ? object_parent(op->part ? r->t->store : r->source, op->from, &last) : -1;
     if (e < 0)
         e = from < 0 ? from : -EXDEV;
     /* An undo gives back the very inode that it took out, if that lies on this file system. */

@@ -237,6 +237,93 @@ def undo_refuses():
     check(not os.path.exists(os.path.join(layer.work, "new")), "by path")
 
 
+def long_text(work):
+    small(work)
+    put(work, "long", "".join(f"line {i}\n" for i in range(60)) + "end", 0o640)
+    put(work, "bin", bytes(range(256)))
+
+
+LONG = """sed -i -e 's/^line 5$/five/' -e '/^line 30$/d' -e '51a more' long; printf tail >>long; sed -i s/two/zwei/ a; echo b >>bin; echo n >new; mkdir -p nd/deep
+echo q >nd/deep/q; rm gone; chmod 755 run.sh; echo x >>run.sh; echo w >.envrc; mkdir bare"""
+
+
+def by_hunks():
+    """apply --hunks: answers choose hunks and whole changes; the rest stays in the layer, and undo takes all of it back."""
+    layer = new_layer("hunks", long_text, LONG)
+    os.setxattr(os.path.join(layer.work, "long"), "user.host", b"kept")  # a change by the host
+    code, out, err = layer.pinfold("apply", "-p", "long", given="y\n", ok=None)
+    check(code == 0 and "long: the host changed it" in err and "nothing was chosen" in err, code, out, err)
+    layer = new_layer("hunks", long_text, LONG)
+    before = kit.tree(layer.work)
+    code, out, err = layer.pinfold("apply", "--hunks", "long", given="?\nwhat\nn\ny\nn\nn\n")
+    check("(1/4) Apply this hunk of 'long' [y,n,a,d,q,?]? y - apply this" in out and "-line 30" in out and "applied long" in out, out, err)
+    check(open(os.path.join(layer.work, "long")).read() == "".join(f"line {i}\n" for i in range(60) if i != 30) + "end", "one hunk")
+    check(stat.S_IMODE(os.stat(os.path.join(layer.work, "long")).st_mode) == 0o640 and os.stat(os.path.join(layer.work, "long")).st_mtime > time.time() - 60, "mode and time")
+    check(layer.diff()["long"]["kind"] == "edited" and not layer.diff()["long"]["conflict"] and not os.path.exists(os.path.join(layer.dir, "parts")), layer.diff()["long"])
+    layer.pinfold("apply", "-p", "long", given="y\na\n")
+    check(open(os.path.join(layer.work, "long")).read() == open(os.path.join(layer.dir, "upper", "long")).read() and "long" not in layer.diff(), "the rest of it")
+    layer.pinfold("undo")
+    layer.pinfold("undo")
+    same_trees(before, kit.tree(layer.work), "undo")
+    # Everything is asked in the order of the paths: a, bare, bin, gone, four hunks, nd/deep/q, new, run.sh; .envrc waits.
+    code, out, err = layer.pinfold("apply", "-p", given="y\nn\ny\ny\nn\ny\nd\ny\nn\ny\n")
+    asked = re.findall(r"(?:of '|all of ')([^']*)'(?: \(([^)]*)\))?", out)
+    check(asked == [("a", ""), ("bare", "it is new"), ("bin", "it is binary"), ("gone", "it is deleted"), ("long", ""), ("long", ""), ("long", ""), ("nd/deep/q", "it is new"),
+                    ("new", "it is new"), ("run.sh", "more than its content changes")], asked)
+    check(".envrc: it has a guarded name" in err, err)
+    left = {p for p, c in layer.diff().items() if not c["conflict"]}
+    check(left == {"bare", "long", "new", ".envrc"} and os.path.exists(os.path.join(layer.work, "nd/deep/q")), left)
+    layer.pinfold("undo")
+    same_trees(before, kit.tree(layer.work), "undo of all of it")
+    check("applied .envrc" in layer.pinfold("apply", "-p", ".envrc", given="y\n")[1], "a guarded name that is named itself")
+    code, out, err = layer.pinfold("apply", "-p", given="y\nq\n")
+    check("applied a\n" in out and out.count("?]?") == 2, "q applies what was chosen", out)
+    check("nothing was chosen" in layer.pinfold("apply", "-p")[2], "an empty input")
+    for words in (["--all"], ["--json"], ["--to", "/"], ["--patch", "-"]):
+        check(layer.pinfold("apply", "-p", *words, ok=(2,))[0] == 2, words)
+
+
+def hunks_meanwhile():
+    """What changes between the question and the answer is not applied; a terminal gets nothing to obey."""
+    layer = new_layer("hunks", long_text, "sed -i 's/^line 5$/fi\\x1b[2Jve/' long; echo x >>a; : >\"$(printf 'e\\033[2J')\"")
+    box = Terminal(layer, "apply", "-p")
+    box.until("hunk of 'a' [y,n,a,d,q,?]? ")
+    box.type("y\n")
+    box.until("?]? ")
+    put(layer.work, "a", "the host's")
+    box.type("n\n")
+    box.until("hunk of 'long' [y,n,a,d,q,?]? ")
+    box.type("q\n")
+    status, said = box.end()
+    check(status != 0 and "has changed since its hunks were listed" in said and open(os.path.join(layer.work, "a")).read() == "the host's", status, said)
+    check(b"\x1b" not in box.got and b"\\x1b[2Jve" in box.got, "the terminal", box.got)
+
+
+def killed_by_hunks():
+    """SIGKILL while hunks are applied: the file is as it was or has the chosen ones, and the next call ends it."""
+    master = new_layer("master", long_text, LONG)
+    before = kit.tree(master.work)
+    given, words = "y\nn\ny\nn\n", ("apply", "-p", "long")
+    layer = again(master, "killed")
+    total = int(layer.pinfold(*words, wrap=(STRIKE, "count"), given=given)[2].split()[-1])
+    after = kit.tree(layer.work, times=False)["long"]
+    step = max(1, total // KILLS) if KILLS else 1
+    for n in range(1, total + 1, step):
+        layer = again(master, "killed")
+        code = layer.pinfold(*words, ok=None, wrap=(STRIKE, "kill", str(n)), given=given)[0]
+        check(code == 99, f"call {n} of {total} was not reached", code)
+        half = kit.tree(layer.work, times=False)
+        check(half["long"] in (after, [w for i, w in enumerate(before["long"]) if i != 3]), n, half["long"])
+        if n // step % 2:
+            layer.pinfold("apply", "new")
+            layer.pinfold("undo")
+        check(layer.pinfold("undo", ok=None)[0] in (0, 4), f"{n}: undo")
+        same_trees(before, kit.tree(layer.work), f"{n}: then undo")
+        layer.pinfold(*words, given=given)
+        check(kit.tree(layer.work, times=False)["long"] == after and not os.path.exists(os.path.join(layer.dir, "parts")), f"{n}: again")
+    return f"{len(range(1, total + 1, step))} of {total} calls"
+
+
 def elsewhere():
     """apply --to: another checkout gets the changes where it is what the box began with, and undo --to takes them back."""
     layer = new_layer("to", small, SMALL)
@@ -746,7 +833,7 @@ def quick():
 
 
 CASES = {"reads": reads_what_the_box_sees, "alarms": tells_what_matters, "apply": applies_and_takes_back, "path": by_path, "host": host_edits,
-         "undo-refuses": undo_refuses, "to": elsewhere, "to-conflicts": elsewhere_conflicts, "kill-to": killed_elsewhere, "kill-apply": lambda: killed("apply"), "kill-undo": lambda: killed("undo"), "schedules": schedules,
+         "undo-refuses": undo_refuses, "hunks": by_hunks, "hunks-meanwhile": hunks_meanwhile, "kill-hunks": killed_by_hunks, "to": elsewhere, "to-conflicts": elsewhere_conflicts, "kill-to": killed_elsewhere, "kill-apply": lambda: killed("apply"), "kill-undo": lambda: killed("undo"), "schedules": schedules,
          "file-systems": refuses_file_systems, "hostile": hostile, "odd": odd_objects,
          "modes": modes_of_directories, "apart": apart, "deep": too_deep, "left": keeps_what_is_left, "terminal": terminal, "then": asked_then, "patch": patch_round_trip, "chosen": patch_of_chosen, "git": repositories, "quick": quick}
 

@@ -56,8 +56,8 @@ class Layer:
         done = subprocess.run(["unshare", "-Urm", "sh", "-c", mount, "sh", self.work, self.dir, code, here], check=True, stdout=subprocess.PIPE)
         return json.loads(done.stdout)
 
-    def pinfold(self, *words, ok=(0,), cwd=None, wrap=()):
-        done = subprocess.run([*wrap, PINFOLD, *words], cwd=cwd or self.work, env=self.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    def pinfold(self, *words, ok=(0,), cwd=None, wrap=(), given=""):
+        done = subprocess.run([*wrap, PINFOLD, *words], cwd=cwd or self.work, env=self.env, input=given.encode(), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         out, err = done.stdout.decode(errors="surrogateescape"), done.stderr.decode(errors="surrogateescape")
         if ok is not None and done.returncode not in ok:
             raise AssertionError(f"pinfold {' '.join(words)}: {done.returncode}\n{out}{err}")

@@ -23,10 +23,11 @@ struct opened_layer {
     struct world world;
     struct layer layer;
     struct layer_trees trees;
-    const char *const *paths; /* relative; NULL: all */
-    int lock;                 /* against boxes; -1 */
-    struct layer_trees there; /* with `to`: of that directory; `workspace` -1: it is the workspace itself */
-    bool all, chosen;         /* the caller says so */
+    const char *const *paths;   /* relative; NULL: all */
+    int lock;                   /* against boxes; -1 */
+    struct layer_trees there;   /* with `to`: of that directory; `workspace` -1: it is the workspace itself */
+    const char *const *choices; /* of hunks; or NULL */
+    bool all, chosen;           /* the caller says so */
     struct err e;
 };
 
@@ -190,6 +191,7 @@ static int open_wanted(const struct pinfold_layer_options *given, bool changes, 
                        o->layer.id, o->layer.from);
     o->all = options.all != 0;
     o->chosen = options.chosen != 0;
+    o->choices = options.choices;
     o->trees.store = o->layer.dir;
     o->trees.id = o->layer.id;
     o->trees.path = o->layer.workspace;
@@ -217,6 +219,9 @@ static int open_idle(const struct pinfold_layer_options *given, struct opened_la
 }
 
 /* ---- as values ---- */
+
+static const char *const layer_kinds[] = {
+    [CHANGE_ADDED] = "added", [CHANGE_EDITED] = "edited", [CHANGE_DELETED] = "deleted"};
 
 static const char *layer_type(uint32_t mode)
 {
@@ -263,15 +268,13 @@ static void put_layer_path(struct json *j, const char *path)
 
 static void put_layer_change(struct json *j, const struct layer_trees *t, const struct change *c, bool count)
 {
-    static const char *const kinds[] = {
-        [CHANGE_ADDED] = "added", [CHANGE_EDITED] = "edited", [CHANGE_DELETED] = "deleted"};
     static const char *const whats[] = {"content", "mode", "type", "attributes", "owner", NULL};
     static const char *const alarms[] = {"guarded",    "link-out", "special",    "setuid",
                                          "executable", "git",      "link-place", NULL};
     uint64_t added = 0, removed = 0;
     json_object(j, NULL);
     put_layer_path(j, c->path);
-    json_text(j, "kind", kinds[c->kind]);
+    json_text(j, "kind", layer_kinds[c->kind]);
     put_layer_words(j, "what", c->what, whats);
     put_layer_words(j, "alarms", c->alarms, alarms);
     json_bool(j, "waits", (c->alarms & ALARMS_WAIT) != 0);
@@ -449,6 +452,82 @@ int pinfold_layer_patch(const struct pinfold_layer_options *options, int fd, str
     return report_give(report, 0, &o.e, ret, error);
 }
 
+/* What is asked about one by one: not a new directory that comes with what is in it. */
+static bool is_asked(const struct opened_layer *o, const struct changes *all, size_t i)
+{
+    const struct change *c = &all->all[i];
+    const bool filled = i + 1 < all->n && path_below(all->all[i + 1].path, c->path);
+    return path_wanted(c->path, o->paths, NULL) && (o->paths || !(c->alarms & ALARM_GIT)) &&
+           !(c->kind == CHANGE_ADDED && object_is(&c->new, S_IFDIR) && filled);
+}
+
+/* As a patch has it, of a text. */
+static int put_whole(struct opened_layer *o, const struct change *c, struct json *j)
+{
+    auto_buf struct buf out = BUF((size_t)2 << 30);
+    const char *why;
+    int r = patch_of(&o->trees, c, &out, &why, &o->e);
+    const struct str text = buf_view(&out);
+    if (r > 0 && !memmem(text.p, text.n, "\nGIT binary patch\n", 18))
+        json_str(j, "text", (struct str){text.p, text.n < HUNK_SHOWN ? text.n : HUNK_SHOWN});
+    else
+        json_null(j, "text");
+    return r;
+}
+
+static int put_hunks(struct opened_layer *o, const struct change *c, struct json *j)
+{
+    struct change_hunks h;
+    char word[HUNKS_WORD];
+    int r = hunks_of(&o->trees, c, o->mem, &h);
+    if (r < 0)
+        return layers_no_memory(o);
+    hunks_word(c, word);
+    json_object(j, NULL);
+    put_layer_path(j, c->path);
+    json_text(j, "kind", layer_kinds[c->kind]);
+    json_text(j, "word", word);
+    json_text_or_null(j, "whole", h.whole);
+    r = h.whole ? put_whole(o, c, j) : (json_null(j, "text"), 0);
+    json_array(j, "hunks");
+    for (size_t i = 0; i < h.n; i++)
+        json_text(j, NULL, h.texts[i]);
+    json_array_end(j);
+    json_object_end(j);
+    return r < 0 ? r : 0;
+}
+
+int pinfold_layer_hunks_report(const struct pinfold_layer_options *options, struct pinfold_report **ret,
+                               struct pinfold_error *error)
+{
+    auto_opened struct opened_layer o;
+    struct pinfold_report *report = report_new();
+    struct apply_outcome left = {0};
+    struct changes all;
+    int r = open_wanted(options, false, &o);
+    if (r == 0)
+        r = changes_read(&o.trees, o.mem, &all, &o.e);
+    if (r < 0 || !report)
+        return report_give(report, r, &o.e, ret, error);
+    struct json j = JSON_TREE(&report->values);
+    json_object(&j, NULL);
+    layer_put(&j, &o.layer);
+    json_array(&j, "changes");
+    for (size_t i = 0; r == 0 && i < all.n; i++) {
+        bool exact;
+        (void)path_wanted(all.all[i].path, o.paths, &exact);
+        const char *why = is_asked(&o, &all, i) ? layer_why_not(&all.all[i], exact) : NULL;
+        if (why)
+            r = outcome_refuse(o.mem, &left, all.all[i].path, why) < 0 ? layers_no_memory(&o) : 0;
+        else if (is_asked(&o, &all, i))
+            r = put_hunks(&o, &all.all[i], &j);
+    }
+    json_array_end(&j);
+    put_refusals(&j, "refused", &left);
+    json_object_end(&j);
+    return report_give(report, r, &o.e, ret, error);
+}
+
 static int give_outcome(struct opened_layer *o, int r, const struct apply_outcome *done, struct pinfold_report **ret,
                         struct pinfold_error *error)
 {
@@ -472,11 +551,14 @@ int pinfold_layer_apply_report(const struct pinfold_layer_options *options, stru
     auto_opened struct opened_layer o;
     struct apply_outcome done = {0};
     int r = open_idle(options, &o);
-    if (r == 0)
+    const bool there = o.there.workspace >= 0;
+    const struct apply_ask ask = {.paths = o.paths, .choices = o.choices, .base = there ? &o.trees : NULL};
+    if (r == 0 && there && o.choices)
+        r = err_say(&o.e, ERR_POLICY, "apply: hunks are those of the workspace; leave --to out");
+    if (r == 0 && !o.choices)
         r = check_wanted(&o, options);
     if (r == 0)
-        r = o.there.workspace >= 0 ? layer_apply(&o.there, &o.trees, o.paths, o.mem, &done, &o.e)
-                                   : layer_apply(&o.trees, NULL, o.paths, o.mem, &done, &o.e);
+        r = layer_apply(there ? &o.there : &o.trees, &ask, o.mem, &done, &o.e);
     return give_outcome(&o, r, &done, ret, error);
 }
 
