@@ -1,7 +1,6 @@
 /* Answers given beforehand: lines "allow RULE" and "deny RULE", with patterns. A pattern never allows what needs care. */
 #include <errno.h>
 #include <fnmatch.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -9,22 +8,6 @@
 
 static const char *const learn_keys[] = {"files.rw",  "files.ro",         "files.env_files",  "net.allow",
                                          "net.reach", "net.unix_sockets", "guard_names.allow"};
-
-int learn_fail(struct pinfold_error *error, int no, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    error->kind = no == EINVAL ? PINFOLD_ERROR_POLICY : PINFOLD_ERROR_SYSTEM;
-    error->no = no;
-    (void)vsnprintf(error->text, sizeof error->text, format, args);
-    va_end(args);
-    return -no;
-}
-
-int learn_memory(struct pinfold_error *error)
-{
-    return learn_fail(error, ENOMEM, "cannot learn: out of memory");
-}
 
 static bool is_key(struct str key)
 {

@@ -2,29 +2,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/json.h"
 #include "learn/learn.h"
 
 enum { MANY = 4 };
-
-bool learn_below(const char *path, const char *dir)
-{
-    size_t n = strlen(dir);
-    if (n == 1 && dir[0] == '/')
-        return true;
-    return n > 0 && strncmp(path, dir, n) == 0 && (path[n] == 0 || path[n] == '/');
-}
-
-bool learn_can_write(const char *value)
-{
-    for (const char *c = value; *c; c++) {
-        if ((unsigned char)*c < 0x20 || *c == 0x7f || strchr("*?[]{}$\\!\"", *c))
-            return false;
-    }
-    auto_buf struct buf shown = BUF(1u << 16);
-    utf8_safe(&shown, str_of(value)); /* also C1 controls and what turns the direction of text */
-    return *value && buf_ok(&shown) && strcmp(buf_cstr(&shown), value) == 0;
-}
 
 static unsigned depth(const char *path)
 {

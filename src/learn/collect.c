@@ -12,69 +12,6 @@ static const char *text_at(const struct pinfold_value *v, const char *name)
     return text && strlen(text) == n ? text : "";
 }
 
-/* What lies beside the workspace: "../other" holds wherever the two are cloned side by side. */
-static const char *beside(struct learn *l, const char *path)
-{
-    const char *slash = strrchr(l->workspace, '/');
-    size_t n = (size_t)(slash - l->workspace);
-    bool near = n > 0 && strncmp(path, l->workspace, n) == 0 && path[n] == '/' && path[n + 1];
-    return near && !(strlen(l->home) == n && strncmp(l->home, path, n) == 0) ? path + n + 1 : NULL;
-}
-
-/* As in a file of the project: relative to the workspace or with ~, so that it holds in a clone elsewhere. */
-static const char *written_as(struct learn *l, const char *path)
-{
-    if (path[0] != '/')
-        return path;
-    if (learn_below(path, l->workspace) && path[strlen(l->workspace)])
-        return arena_text(l->mem, path + strlen(l->workspace) + 1);
-    const char *near = beside(l, path);
-    if (near && !learn_below(l->home, path))
-        return arena_printf(l->mem, "../%s", near);
-    if (*l->home && learn_below(path, l->home))
-        return arena_printf(l->mem, "~%s", path + strlen(l->home));
-    return arena_text(l->mem, path);
-}
-
-struct learn_rule *learn_rule_of(struct learn *l, const char *option, const char *value)
-{
-    const struct pinfold_option_info *info;
-    size_t i = 0;
-    while ((info = pinfold_option_at(i)) != NULL && (!info->name || strcmp(info->name, option) != 0))
-        i++;
-    for (i = 0; info && i < l->n_rules; i++) {
-        if (strcmp(l->rules[i]->option, info->name) == 0 && strcmp(l->rules[i]->value, value) == 0)
-            return l->rules[i];
-    }
-    struct learn_rule *rule = info ? arena_zero(l->mem, sizeof *rule) : NULL;
-    if (!rule)
-        return NULL;
-    struct learn_rule **to = arena_push(l->mem, &l->rules, &l->n_rules, sizeof(struct learn_rule *));
-    *rule =
-        (struct learn_rule){.key = info->key, .option = info->name, .value = arena_text(l->mem, value), .act = "act"};
-    rule->written = rule->value ? written_as(l, rule->value) : NULL;
-    rule->text = rule->written ? arena_printf(l->mem, "%s: %s", rule->key, rule->written) : NULL;
-    if (!to || !rule->text)
-        return NULL;
-    *to = rule;
-    return rule;
-}
-
-void learn_leave(struct learn *l, const char *action, const char *target, const char *why,
-                 const struct learn_rule *rule)
-{
-    for (size_t i = 0; i < l->n_left; i++) {
-        if (strcmp(l->left[i].action, action) == 0 && strcmp(l->left[i].target, target) == 0)
-            return;
-    }
-    struct learn_left left = {arena_text(l->mem, action), arena_text(l->mem, target), arena_text(l->mem, why), rule};
-    struct learn_left *to = arena_push(l->mem, &l->left, &l->n_left, sizeof *l->left);
-    if (to && left.action && left.target && left.why)
-        *to = left;
-    else if (to)
-        l->n_left--;
-}
-
 /* The question behind a refusal; NULL: there is none. */
 static const char *question_of(const struct pinfold_denial *d)
 {

@@ -6,35 +6,6 @@
 
 #include "learn/learn.h"
 
-static void add_option(struct pinfold_option *to, size_t *n, const char *name, const char *value)
-{
-    to[(*n)++] = (struct pinfold_option){name, value};
-}
-
-int learn_load(const struct learn *l, const struct pinfold_option *more, size_t n_more, struct pinfold_policy **ret,
-               struct pinfold_error *error)
-{
-    struct pinfold_policy_options o = l->policy;
-    size_t n = 0;
-    struct pinfold_option *options = calloc(l->n_options + l->n_rules + n_more + 2, sizeof *options);
-    if (!options)
-        return learn_memory(error);
-    for (size_t i = 0; i < l->n_options; i++)
-        add_option(options, &n, l->policy.options[i].name, l->policy.options[i].value);
-    if (l->named_network)
-        add_option(options, &n, "net", "allow");
-    for (size_t i = 0; i < l->n_rules; i++) {
-        if (l->rules[i]->answer == LEARN_ALLOW && !l->rules[i]->gone)
-            add_option(options, &n, l->rules[i]->option, l->rules[i]->value);
-    }
-    for (size_t i = 0; i < n_more; i++)
-        add_option(options, &n, more[i].name, more[i].value);
-    o.options = options;
-    int r = pinfold_policy_load(&o, ret, error);
-    free(options);
-    return r;
-}
-
 /* The workspace, and whether the network can be one that knows names: with no rule at all it lets nothing out either. */
 static int look(struct learn *l, struct pinfold_policy *policy, struct pinfold_error *error)
 {
@@ -82,25 +53,6 @@ static int begin(struct learn *l, struct pinfold_error *error)
     free(r == 0 ? text : NULL);
     l->named_network = r == 0;
     return 0;
-}
-
-int learn_pass(struct learn *l, struct pinfold_policy *policy, struct pinfold_result **ret, struct pinfold_error *error)
-{
-    /* It reads nothing: what one pass took would be missing in the next. */
-    const struct pinfold_run_options o = {.size = sizeof o,
-                                          .argv = l->argv,
-                                          .stdin_fd = -1,
-                                          .stdout_fd = 1,
-                                          .stderr_fd = 2,
-                                          .use_fds = 1,
-                                          .capture = 1,
-                                          .say = l->say,
-                                          .say_ctx = l->ctx,
-                                          .foreground = 1,
-                                          .output = l->output,
-                                          .output_ctx = l->ctx,
-                                          .guess_all = 1};
-    return pinfold_run(policy, &o, ret, error);
 }
 
 /* Asks about what is open. The number of rules that were allowed. */

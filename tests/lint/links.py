@@ -13,7 +13,7 @@ import sys
 
 
 # Of cli: the folders whose functions it may call, and single functions besides those of pinfold.h.
-CLI_MAY = {"base", "mcp", "project"}
+CLI_MAY = {"base", "mcp", "project", "learn"}
 CLI_CALLS = {"entry_hidden", "entry_agent_known", "entry_agent_owns", "entry_agent_begin", "entry_agent_end", "entry_agent_merge", "srt_main", "srt_named"}
 
 
