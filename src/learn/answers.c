@@ -1,7 +1,6 @@
 /* Answers given beforehand: lines "allow RULE" and "deny RULE", with patterns. A pattern never allows what needs care. */
 #include <errno.h>
 #include <fnmatch.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 

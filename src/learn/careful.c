@@ -2,7 +2,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/json.h"
 #include "learn/learn.h"
 
 enum { MANY = 4 };

@@ -12,21 +12,6 @@ static const char *text_at(const struct pinfold_value *v, const char *name)
     return text && strlen(text) == n ? text : "";
 }
 
-void learn_leave(struct learn *l, const char *action, const char *target, const char *why,
-                 const struct learn_rule *rule)
-{
-    for (size_t i = 0; i < l->n_left; i++) {
-        if (strcmp(l->left[i].action, action) == 0 && strcmp(l->left[i].target, target) == 0)
-            return;
-    }
-    struct learn_left left = {arena_text(l->mem, action), arena_text(l->mem, target), arena_text(l->mem, why), rule};
-    struct learn_left *to = arena_push(l->mem, &l->left, &l->n_left, sizeof *l->left);
-    if (to && left.action && left.target && left.why)
-        *to = left;
-    else if (to)
-        l->n_left--;
-}
-
 /* The question behind a refusal; NULL: there is none. */
 static const char *question_of(const struct pinfold_denial *d)
 {
@@ -44,8 +29,8 @@ static const char *question_of(const struct pinfold_denial *d)
 }
 
 /* The option that allows it, and how much care it needs; an empty *ret_option: there is none. */
-static void choose(const struct pinfold_denial *d, const struct pinfold_value *v, const char **ret_option,
-                   const char **ret_value, enum learn_care *ret_care, const char **ret_why)
+static void choose(const struct pinfold_value *v, const char **ret_option, const char **ret_value,
+                   enum learn_care *ret_care, const char **ret_why)
 {
     const struct pinfold_value *option =
         pinfold_value_first(pinfold_value_get(pinfold_value_get(v, "remedy"), "options"));
@@ -56,8 +41,7 @@ static void choose(const struct pinfold_denial *d, const struct pinfold_value *v
     *ret_care = LEARN_PLAIN;
     *ret_why = NULL;
     if (strcmp(cause, "guarded") == 0) {
-        *ret_option = "guard-allow";
-        *ret_value = strcmp(d->how, "guard") == 0 ? d->rule : text_at(v, "rule");
+        *ret_option = strcmp(*ret_option, "guard-allow") == 0 ? *ret_option : ""; /* never all names at once */
         *ret_care = LEARN_NAMED;
         *ret_why = "programs of the host obey it";
     } else if (strcmp(cause, "hidden") == 0) {
@@ -97,7 +81,7 @@ static size_t take(struct learn *l, const struct pinfold_denial *d, const char *
 {
     const char *option, *value, *why, *more = NULL;
     enum learn_care care;
-    choose(d, v, &option, &value, &care, &why);
+    choose(v, &option, &value, &care, &why);
     if (!*option || !*value) {
         const char *outside = text_at(pinfold_value_get(v, "remedy"), "outside");
         learn_leave(l, action, d->target, *outside ? outside : text_at(v, "reason"), NULL);

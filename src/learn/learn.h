@@ -113,6 +113,8 @@ int learn_collect(struct learn *l, struct pinfold_policy *policy, const struct p
                   struct pinfold_error *error);
 /* The rule of this kind, made if there is none; NULL without memory. */
 struct learn_rule *learn_rule_of(struct learn *l, const char *option, const char *value);
+/* A path as in a file of the project: relative to the workspace or with ~, so that it holds in a clone elsewhere. */
+const char *learn_written(struct learn *l, const char *path);
 /* Notes a refusal without a rule, once. */
 void learn_leave(struct learn *l, const char *action, const char *target, const char *why,
                  const struct learn_rule *rule);

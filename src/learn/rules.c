@@ -1,6 +1,5 @@
-/* The list of rules, and what all parts of learn share. */
+/* The rules and refusals that were found, and what files of this folder share. */
 #include <errno.h>
-#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -52,8 +51,7 @@ static const char *beside(struct learn *l, const char *path)
     return near && !(strlen(l->home) == n && strncmp(l->home, path, n) == 0) ? path + n + 1 : NULL;
 }
 
-/* As in a file of the project: relative to the workspace or with ~, so that it holds in a clone elsewhere. */
-static const char *written_as(struct learn *l, const char *path)
+const char *learn_written(struct learn *l, const char *path)
 {
     if (path[0] != '/')
         return path;
@@ -83,10 +81,25 @@ struct learn_rule *learn_rule_of(struct learn *l, const char *option, const char
     struct learn_rule **to = arena_push(l->mem, &l->rules, &l->n_rules, sizeof(struct learn_rule *));
     *rule =
         (struct learn_rule){.key = info->key, .option = info->name, .value = arena_text(l->mem, value), .act = "act"};
-    rule->written = rule->value ? written_as(l, rule->value) : NULL;
+    rule->written = rule->value ? learn_written(l, rule->value) : NULL;
     rule->text = rule->written ? arena_printf(l->mem, "%s: %s", rule->key, rule->written) : NULL;
     if (!to || !rule->text)
         return NULL;
     *to = rule;
     return rule;
+}
+
+void learn_leave(struct learn *l, const char *action, const char *target, const char *why,
+                 const struct learn_rule *rule)
+{
+    for (size_t i = 0; i < l->n_left; i++) {
+        if (strcmp(l->left[i].action, action) == 0 && strcmp(l->left[i].target, target) == 0)
+            return;
+    }
+    struct learn_left left = {arena_text(l->mem, action), arena_text(l->mem, target), arena_text(l->mem, why), rule};
+    struct learn_left *to = arena_push(l->mem, &l->left, &l->n_left, sizeof *l->left);
+    if (to && left.action && left.target && left.why)
+        *to = left;
+    else if (to)
+        l->n_left--;
 }

@@ -39,11 +39,7 @@ static void keep(struct learn *l, const char *key, const char *value, const char
     if (i == sizeof grants / sizeof *grants)
         return;
     bool network = strcmp(key, "net.allow") == 0 || strcmp(key, "net.reach") == 0;
-    const char *written = value;
-    if (value[0] == '/' && learn_below(value, l->workspace) && value[strlen(l->workspace)])
-        written = value + strlen(l->workspace) + 1;
-    else if (*l->home && value[0] == '/' && learn_below(value, l->home))
-        written = arena_printf(l->mem, "~%s", value + strlen(l->home));
+    const char *written = learn_written(l, value);
     const struct learn_kept kept = {.key = arena_text(l->mem, key),
                                     .value = value,
                                     .text = written ? arena_printf(l->mem, "%s: %s", key, written) : NULL,

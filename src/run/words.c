@@ -308,15 +308,38 @@ static const char *port_of(const char *target)
     return colon && colon[1] && strspn(colon + 1, "0123456789") == strlen(colon + 1) ? colon : "";
 }
 
+/* A host that no line suggests to allow, whatever refused it. */
+#define OF_METADATA "it hands out a machine's credentials: give the command some of its own"
+static bool never_allowed(const char *target, struct buf *out)
+{
+    struct host h;
+    uint16_t port;
+    if (host_port_parse(str_of(target), 0, &h, &port) < 0)
+        return false;
+    const bool address = h.kind == HOST_ADDR;
+    const bool local = !address && (same(h.name, "localhost") || str_ends(str_of(h.name), STR(".localhost")));
+    const enum addr_class class = address ? addr_classify(&h.addr) : local ? ADDR_LOOPBACK : ADDR_PUBLIC;
+    if (class == ADDR_METADATA)
+        buf_text(out, "; " OF_METADATA);
+    else if (class == ADDR_LOOPBACK)
+        buf_printf(out, "; for a service of this machine: --reach %s:%u", target[0] == '[' ? "[::1]" : "127.0.0.1",
+                   port);
+    return class == ADDR_METADATA || class == ADDR_LOOPBACK;
+}
+
 /* What the address is that a name led to, and what would open that one: rules for names never do. */
 static bool address_remedy(const struct denial *d, struct buf *out)
 {
-    static const char *const opened[] = {EGRESS_AT_PRIVATE, EGRESS_AT_RESERVED, EGRESS_AT_METADATA, EGRESS_AT_OWN};
+    static const char *const opened[] = {EGRESS_AT_PRIVATE, EGRESS_AT_RESERVED, EGRESS_AT_OWN};
     const char *at = d->address ? d->address : "", *port = port_of(d->target);
     if (str_starts(str_of(d->rule), str_of(EGRESS_AT_LOOPBACK))) {
         bool v6 = strchr(at, ':') != NULL;
         buf_printf(out, "%s); for a service of this machine: --reach %s%s", EGRESS_AT_LOOPBACK,
                    v6 ? "[::1]" : "127.0.0.1", *port ? port : ":PORT");
+        return true;
+    }
+    if (str_starts(str_of(d->rule), str_of(EGRESS_AT_METADATA))) {
+        buf_text(out, EGRESS_AT_METADATA "); " OF_METADATA);
         return true;
     }
     for (size_t i = 0; i < sizeof opened / sizeof *opened; i++) {
@@ -354,6 +377,8 @@ static void network_remedy(const struct denial *d, struct buf *out)
         return;
     }
     buf_text(out, ")");
+    if (never_allowed(d->target, out))
+        return;
     for (size_t i = 0; i < sizeof by_default / sizeof *by_default; i++) {
         if (same(d->rule, by_default[i])) {
             buf_text(out, "; allow with --allow ");
@@ -373,6 +398,40 @@ static bool is_no_names(const char *rule)
             return true;
     }
     return false;
+}
+
+static bool in_kernels_tree(const char *path)
+{
+    return path_at_or_below(path, "/dev") || path_at_or_below(path, "/proc") || path_at_or_below(path, "/sys");
+}
+
+/* A name by which the guard also knows a repository's own parts: these it keeps when the name is allowed. */
+static bool is_repositorys(const char *rule)
+{
+    static const char *const names[] = {".git/hooks", ".git/config", ".git/config.worktree", ".git/commondir"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (same(rule, names[i]))
+            return true;
+    }
+    return false;
+}
+
+/* What lifts a rule about files: the same path cannot have two rules of options, and no path lifts a pattern. */
+static void rule_remedy(const struct denial *d, struct buf *out)
+{
+    const char *slash = strrchr(d->target, '/');
+    const bool pattern = d->rule && (d->rule[0] != '/' || strpbrk(d->rule, "*?["));
+    const bool inside = same(d->action, "create") && !same(d->target, d->rule) && slash && slash > d->target;
+    const size_t n = inside ? (size_t)(slash - d->target) : strlen(d->target);
+    const bool own = d->rule && strlen(d->rule) == n && memcmp(d->rule, d->target, n) == 0;
+    if (pattern || (own && d->origin && str_starts(str_of(d->origin), STR("--")))) {
+        buf_text(out, "change that rule, or do it outside the box");
+        return;
+    }
+    char object[4096];
+    snprintf(object, sizeof object, "%.*s", (int)n, d->target);
+    buf_text(out, same(d->action, "read") ? "allow with --ro " : "allow with --rw ");
+    words_safe(out, object);
 }
 
 /* A place that is read-only because no rule makes it writable, which the caller could change: the nearest remedy. */
@@ -397,9 +456,14 @@ static void read_only_place(const struct denial *d, const struct policy *policy,
         buf_text(out, "); change that rule to rw to allow it");
         return;
     }
+    if (in_kernels_tree(d->target)) {
+        buf_text(out, "' failed: it is the kernel's, and read-only in every box; do it outside the box");
+        return;
+    }
     buf_text(out, "' failed: it is outside the workspace, and read-only in the box; ");
     const char *home = getenv("HOME");
-    if (!itself && (!n || (home && path_at_or_below(home, dir)))) { /* that would be too much to allow */
+    if (!itself &&
+        (!n || !strchr(dir + 1, '/') || (home && path_at_or_below(home, dir)))) { /* that would be too much to allow */
         buf_text(out, "do it outside the box, or allow a directory in it with --rw DIR");
         return;
     }
@@ -514,20 +578,21 @@ void words_denial(const struct denial *d, const struct policy *policy, struct bu
     }
     if (same(d->kind, "socket")) {
         buf_text(out, "allow with --unix-socket ");
+        words_safe(out, d->target);
+    } else if (same(d->origin, "built in") && d->rule && d->rule[0] == '/') {
+        buf_text(out, "it cannot be changed in a box; change it outside");
     } else if (is_guarded_name(policy, d) || same(d->origin, "built in")) {
         const bool name = is_guarded_name(policy, d);
         buf_text(out, "do it outside the box");
-        if (name) {
+        if (name && !is_repositorys(d->rule)) {
             buf_text(out, ", or allow this name with --guard-allow ");
             words_safe(out, d->rule);
         } else if (!is_no_names(d->rule)) {
             buf_text(out, ", or run with --guard off");
         }
-        return;
     } else {
-        buf_text(out, same(d->action, "read") ? "allow with --ro " : "allow with --rw ");
+        rule_remedy(d, out);
     }
-    words_safe(out, d->target);
 }
 
 void words_left(const struct left_behind *l, struct buf *out)

@@ -249,7 +249,7 @@ def said(t):
         ("private", ["--allow", "private.test"], "http://private.test:8099/f", f"(is at a private address); allow with --allow {t.private}:8099"),
         ("own", ["--allow", "own.test"], "http://own.test:8099/f", f"(is at an address of this machine); allow with --allow {t.public}:8099"),
         ("loopback", ["--allow", "loop.test"], "http://loop.test:8097/f", "(is at a loopback address); for a service of this machine: --reach 127.0.0.1:8097"),
-        ("metadata", ["--allow", "meta.test"], "http://meta.test:8099/f", "(is at a cloud metadata endpoint); allow with --allow 169.254.169.254:8099"),
+        ("metadata", ["--allow", "meta.test"], "http://meta.test:8099/f", "(is at a cloud metadata endpoint); it hands out a machine's credentials"),
         ("multicast", ["--allow", "multi.test"], "http://multi.test:8099/f", "(is at an address that cannot be a destination)"),
         ("another-host", t.allow, "-H 'Host: other.test' http://ok.test:8099/f", "(HTTP Host differs from the host connected to)"),
         ("reach", ["--reach", "127.0.0.1:3999"], "http://127.0.0.1:3999/", "'127.0.0.1:3999' is allowed but was not reached: connection refused"),

@@ -63,7 +63,7 @@ enum key_tighten {
     X(GUARD_GIT, "guard_names.git_config", NULL, "NAME", TYPE_GUARDS, NULL, true, true, TIGHTEN_ADD,                   \
       "Names guarded at every depth whose new content is checked key by key as git configuration.")                    \
     X(GUARD_ALLOW, "guard_names.allow", "guard-allow", "NAME", TYPE_GUARDS, NULL, true, true, TIGHTEN_NEVER,           \
-      "Do not guard this name, as a refusal shows it, such as .envrc or .git/hooks.")                                  \
+      "Do not guard this name, as a refusal shows it, such as .envrc or .idea.")                                       \
     X(GUARD_EVERYDAY, "guard_names.everyday", "guard-everyday", "LEVEL", TYPE_CHOICE, "guard|allow", false, true,      \
       TIGHTEN_RANK, "Whether to guard ordinary project files that tools run automatically (lefthook.yml, flake.nix).") \
     X(NET, "net.mode", "net", "MODE", TYPE_CHOICE, "none|allow|host", false, true, TIGHTEN_RANK,                       \

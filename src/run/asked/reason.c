@@ -162,9 +162,13 @@ int reason_remedy(const struct pinfold_policy *p, enum why_act act, const char *
             value = "";
         }
         break;
-    case WHY_CAUSE_GUARDED:
-        flag = "guard";
-        value = "off";
+    case WHY_CAUSE_GUARDED: /* this name, unless it is guarded as a repository's part as well */
+        flag = "guard-allow";
+        value = said->rule && str_starts(str_of(said->rule), STR("guarded name ")) ? said->rule + 13 : NULL;
+        if (!option_allows(p, flag, value, act, target, mem)) {
+            flag = "guard";
+            value = "off";
+        }
         break;
     case WHY_CAUSE_NO_NETWORK:
     case WHY_CAUSE_NO_RULE:

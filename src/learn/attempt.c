@@ -1,4 +1,4 @@
-/* One pass: the policy with what was allowed so far, and the command under it. */
+/* One run of the command under the policy and what was allowed so far. */
 #include <stdlib.h>
 
 #include "learn/learn.h"
