@@ -517,7 +517,7 @@ struct pinfold_layer_options {
  *      "executable","git","link-place"],"waits":false,"old":{"type","mode","size","target"}|null,"new":...,"conflict":null|"..."}],
  *      "git":["sentence"]}
  * A path that is no UTF-8 also has "path_base64". "waits": apply wants this path named itself. "conflict": what the host did
- * meanwhile. `count` adds "lines_added" and "lines_removed" of texts. -ENOENT: there is no such layer.
+ * meanwhile. A new file with the bytes of a deleted one has "renamed_from", that one "renamed_to". `count` adds "lines_added" and "lines_removed" of texts. -ENOENT: there is no such layer.
  */
 PINFOLD_PUBLIC int pinfold_layer_diff_report(const struct pinfold_layer_options *options, int count,
                                              struct pinfold_report **ret, struct pinfold_error *error);

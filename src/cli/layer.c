@@ -179,6 +179,12 @@ static void put_words(const struct paint *p, const struct pinfold_value *change)
         buf_printf(p->out, "%s%s", before, has(change, "what", "owner") ? "owner" : "attributes");
         before = ", ";
     }
+    const char *from = member(change, "renamed_from"), *to = member(change, "renamed_to");
+    if (*from || *to) {
+        buf_printf(p->out, "%srenamed %s ", before, *from ? "from" : "to");
+        utf8_safe(p->out, str_of(*from ? from : to));
+        before = ", ";
+    }
     if (same(before, ", "))
         buf_char(p->out, ')');
 }

@@ -106,8 +106,17 @@ int ledger_write(int store, struct arena *mem, const struct ledger_entry *more, 
  * special file, permissions beyond the executable bit, attributes), *ret_why says what; or -errno.
  */
 int patch_of(const struct layer_trees *t, const struct change *c, struct buf *out, const char **ret_why, struct err *e);
+/* The same of a file that is `from` under another name. */
+void patch_of_rename(const struct change *from, const struct change *to, struct buf *out);
 /* Lines added and removed. 1; 0: not text; or -errno. */
 int patch_count(const struct layer_trees *t, const struct change *c, uint64_t *added, uint64_t *removed);
+
+/* ---- rename.c ---- */
+
+/* Of those that `take` has a mark for: for each the change that its file came from or went to, an index plus 1; 0: none. In
+   `mem`; 0 or -ENOMEM. */
+int renames_find(const struct layer_trees *t, const struct changes *all, const bool *take, struct arena *mem,
+                 size_t **ret);
 
 /* ---- gitview.c ---- */
 

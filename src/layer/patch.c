@@ -235,6 +235,22 @@ int patch_of(const struct layer_trees *t, const struct change *c, struct buf *ou
     return r < 0 ? err_sys(e, ERR_SYSTEM, -r, "layer %s: cannot make a patch of '%.300s'", t->id, c->path) : told;
 }
 
+void patch_of_rename(const struct change *from, const struct change *to, struct buf *out)
+{
+    const unsigned before = git_mode(&from->old), after = git_mode(&to->new);
+    buf_text(out, "diff --git ");
+    put_name(out, "a/", from->path);
+    buf_char(out, ' ');
+    put_name(out, "b/", to->path);
+    if (before != after)
+        buf_printf(out, "\nold mode %06o\nnew mode %06o", before, after);
+    buf_text(out, "\nsimilarity index 100%\nrename from ");
+    put_name(out, "", from->path);
+    buf_text(out, "\nrename to ");
+    put_name(out, "", to->path);
+    buf_char(out, '\n');
+}
+
 int patch_count(const struct layer_trees *t, const struct change *c, uint64_t *added, uint64_t *removed)
 {
     static const struct layer_object nothing;

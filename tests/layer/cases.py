@@ -765,6 +765,40 @@ def patch_round_trip():
     check(code == 1 and all(word in err for word in ("bare:", "dir:", "pipe:")), "what a patch cannot hold is said", code, err)
 
 
+def renames():
+    """A new file with the bytes of a deleted one is a rename, in the list and in the patch, which git apply takes."""
+    def fill(work):
+        small(work)
+        put(work, "src/one", "first file\n")
+        put(work, "src/two", "second one\n")
+        put(work, "twin1", "twins\n")
+        put(work, "twin2", "twins\n")
+        put(work, "was empty", "")
+        put(work, "b\nin", bytes(range(200)), 0o755)
+        put(work, "edited", "as it was\n")
+    layer = new_layer("renames", fill, "mkdir new; cp src/one new/one; cp src/two new/zwei; rm -r src; mv twin1 todir.x; mkdir d; mv twin2 d/twin2; mv 'was empty' 'is empty'; mv \"$(printf 'b\\nin')\" 'b in'; "
+                      "chmod 644 'b in'; mv edited moved; echo more >>moved; rm todir; mkdir todir; mv gone todir/gone; rm tree/in; printf no >tree/no")
+    told = layer.diff()
+    pairs = {p: c.get("renamed_from") for p, c in told.items() if c["kind"] == "added"}
+    check({p: f for p, f in pairs.items() if f} == {"new/one": "src/one", "new/zwei": "src/two", "todir.x": "twin1", "d/twin2": "twin2", "b in": "b\nin", "todir/gone": "gone"}, pairs)
+    check(all(told[f].get("renamed_to") == p for p, f in pairs.items() if f), "the other way")
+    text = layer.pinfold("diff")[1]
+    check("+ new/one (renamed from src/one)" in text and "- src/one (renamed to new/one)" in text and "renamed from b\\x0ain" in text, text)
+    other = os.path.join(SCRATCH, "renamed")
+    kit.remove(other)
+    subprocess.run(["cp", "-a", layer.work, other], check=True)
+    patch = layer.pinfold("apply", "--patch", "-", "--all")[1]
+    check(patch == layer.pinfold("diff", "--patch")[1] and patch.count("rename from ") == 6 and 'rename from "b\\nin"\nrename to b in' in patch and "similarity index 100%" in patch, patch)
+    done = subprocess.run(["git", "apply", "-"], input=patch.encode(), cwd=other, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=dict(layer.env, GIT_CEILING_DIRECTORIES=SCRATCH))
+    check(done.returncode == 0, done.stdout.decode(), patch)
+    patch = layer.pinfold("diff", "--patch", "new/one", "todir.x")[1]
+    check("rename" not in patch and "+first file" in patch, "with one side alone it is a new file", patch)
+    layer.pinfold("apply", "--all")
+    want, got = kit.tree(layer.work, times=False), kit.tree(other, times=False)
+    same_trees({p: w[2:3] for p, w in want.items() if w[0] != stat.S_IFDIR}, {p: w[2:3] for p, w in got.items() if w[0] != stat.S_IFDIR}, "git apply")
+    check(not os.stat(os.path.join(other, "b in")).st_mode & 0o111, "its mode")
+
+
 def patch_of_chosen():
     """apply --patch: what apply would take and nothing else, as a patch; nothing is applied."""
     layer = new_layer("chosen", small, "echo four >>a; echo n >new; echo w >.envrc; rm gone; mkdir bare; echo x >>dir/x")
@@ -835,7 +869,7 @@ def quick():
 CASES = {"reads": reads_what_the_box_sees, "alarms": tells_what_matters, "apply": applies_and_takes_back, "path": by_path, "host": host_edits,
          "undo-refuses": undo_refuses, "hunks": by_hunks, "hunks-meanwhile": hunks_meanwhile, "kill-hunks": killed_by_hunks, "to": elsewhere, "to-conflicts": elsewhere_conflicts, "kill-to": killed_elsewhere, "kill-apply": lambda: killed("apply"), "kill-undo": lambda: killed("undo"), "schedules": schedules,
          "file-systems": refuses_file_systems, "hostile": hostile, "odd": odd_objects,
-         "modes": modes_of_directories, "apart": apart, "deep": too_deep, "left": keeps_what_is_left, "terminal": terminal, "then": asked_then, "patch": patch_round_trip, "chosen": patch_of_chosen, "git": repositories, "quick": quick}
+         "modes": modes_of_directories, "apart": apart, "deep": too_deep, "left": keeps_what_is_left, "terminal": terminal, "then": asked_then, "patch": patch_round_trip, "chosen": patch_of_chosen, "renames": renames, "git": repositories, "quick": quick}
 
 
 def main():

@@ -266,7 +266,9 @@ static void put_layer_path(struct json *j, const char *path)
         json_base64(j, "path_base64", str_of(path));
 }
 
-static void put_layer_change(struct json *j, const struct layer_trees *t, const struct change *c, bool count)
+/* `other`: the path that a renamed file had or has; or NULL. */
+static void put_layer_change(struct json *j, const struct layer_trees *t, const struct change *c, const char *other,
+                             bool count)
 {
     static const char *const whats[] = {"content", "mode", "type", "attributes", "owner", NULL};
     static const char *const alarms[] = {"guarded",    "link-out", "special",    "setuid",
@@ -281,6 +283,8 @@ static void put_layer_change(struct json *j, const struct layer_trees *t, const 
     put_layer_side(j, "old", &c->old, c->old_link);
     put_layer_side(j, "new", &c->new, c->new_link);
     json_text_or_null(j, "conflict", c->conflict);
+    if (other)
+        json_text(j, c->kind == CHANGE_ADDED ? "renamed_from" : "renamed_to", other);
     if (count && patch_count(t, c, &added, &removed) > 0) {
         json_uint(j, "lines_added", added);
         json_uint(j, "lines_removed", removed);
@@ -312,15 +316,28 @@ static int put_git(struct opened_layer *o, const struct changes *all, struct jso
     return r;
 }
 
+/* Of each change whether the paths name it. */
+static bool *wanted_changes(struct opened_layer *o, const struct changes *all)
+{
+    bool *take = arena_zero(o->mem, all->n + 1);
+    for (size_t i = 0; take && i < all->n; i++)
+        take[i] = path_wanted(all->all[i].path, o->paths, NULL);
+    return take;
+}
+
 int pinfold_layer_diff_report(const struct pinfold_layer_options *options, int count, struct pinfold_report **ret,
                               struct pinfold_error *error)
 {
     auto_opened struct opened_layer o;
     struct pinfold_report *report = report_new();
     struct changes all;
+    bool *take = NULL;
+    size_t *other = NULL;
     int r = open_wanted(options, false, &o);
     if (r == 0)
         r = changes_read(&o.trees, o.mem, &all, &o.e);
+    if (r == 0 && (!(take = wanted_changes(&o, &all)) || renames_find(&o.trees, &all, take, o.mem, &other) < 0))
+        r = layers_no_memory(&o);
     if (r < 0 || !report)
         return report_give(report, r, &o.e, ret, error);
     struct json j = JSON_TREE(&report->values);
@@ -329,8 +346,8 @@ int pinfold_layer_diff_report(const struct pinfold_layer_options *options, int c
     json_bool(&j, "interrupted", all.interrupted);
     json_array(&j, "changes");
     for (size_t i = 0; i < all.n; i++) {
-        if (path_wanted(all.all[i].path, o.paths, NULL))
-            put_layer_change(&j, &o.trees, &all.all[i], count != 0);
+        if (take[i])
+            put_layer_change(&j, &o.trees, &all.all[i], other[i] ? all.all[other[i] - 1].path : NULL, count != 0);
     }
     json_array_end(&j);
     r = put_git(&o, &all, &j);
@@ -398,16 +415,18 @@ static void put_refusals(struct json *j, const char *name, const struct apply_ou
     json_array_end(j);
 }
 
-/* `take`: of each change whether it is wanted; NULL: as the paths say. */
-static int put_patches(struct opened_layer *o, const struct changes *all, const bool *take, int fd,
+/* `take`: of each change whether it is wanted; `other`: what it is a rename of. */
+static int put_patches(struct opened_layer *o, const struct changes *all, const bool *take, const size_t *other, int fd,
                        struct apply_outcome *ret)
 {
     for (size_t i = 0; i < all->n; i++) {
         auto_buf struct buf out = BUF((size_t)2 << 30);
         const char *why = NULL, *path = all->all[i].path;
-        if (take ? !take[i] : !path_wanted(path, o->paths, NULL))
+        if (!take[i])
             continue;
-        int r = patch_of(&o->trees, &all->all[i], &out, &why, &o->e);
+        int r = other[i] ? 1 : patch_of(&o->trees, &all->all[i], &out, &why, &o->e);
+        if (other[i] && all->all[i].kind == CHANGE_ADDED)
+            patch_of_rename(&all->all[other[i] - 1], &all->all[i], &out);
         int no = r < 0 ? 0 : write_patch(fd, &out);
         if (no < 0)
             return err_sys(&o->e, ERR_SYSTEM, -no, "cannot write the patch");
@@ -432,6 +451,7 @@ int pinfold_layer_patch(const struct pinfold_layer_options *options, int fd, str
     struct apply_outcome done = {0};
     struct changes all = {0};
     bool *take = NULL;
+    size_t *other = NULL;
     int r = open_wanted(options, false, &o);
     if (r == 0 && o.chosen)
         r = check_wanted(&o, options);
@@ -439,8 +459,12 @@ int pinfold_layer_patch(const struct pinfold_layer_options *options, int fd, str
         r = changes_read(&o.trees, o.mem, &all, &o.e);
     if (r == 0 && o.chosen)
         r = layer_choose(&o.trees, &all, o.paths, o.mem, &take, &done, &o.e);
+    if (r == 0 && !o.chosen)
+        take = wanted_changes(&o, &all);
+    if (r == 0 && (!take || renames_find(&o.trees, &all, take, o.mem, &other) < 0))
+        r = layers_no_memory(&o);
     if (r == 0)
-        r = put_patches(&o, &all, take, fd, &done);
+        r = put_patches(&o, &all, take, other, fd, &done);
     if (r < 0 || !report)
         return report_give(report, r, &o.e, ret, error);
     struct json j = JSON_TREE(&report->values);
