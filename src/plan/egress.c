@@ -33,14 +33,27 @@ static const char *hosts_text(struct making *m)
 
 enum { HOSTS_ALONE = 1 }; /* the first of `files` */
 
-static size_t own_files(const struct policy *p)
+/*
+ * How many of `files` this box has. Without a network not where /etc is hidden, as in a root that a policy puts together itself,
+ * nor where a mask over /etc would be an overlay over an overlay: in a box, and in one in which others may start.
+ */
+static size_t own_files(const struct policy *p, const struct facts *f, const struct plan_place *places, size_t n)
 {
-    return p->net == NET_ALLOW ? sizeof files / sizeof *files : p->net == NET_NONE && p->hostname ? HOSTS_ALONE : 0;
+    if (p->net == NET_ALLOW)
+        return sizeof files / sizeof *files;
+    if (p->net != NET_NONE || !p->hostname || p->allow_nested_userns || f->nested)
+        return 0;
+    for (size_t i = 0; i < n; i++) {
+        if (places[i].kind == PLACE_HIDE && path_at_or_below(files[0].path, places[i].dst))
+            return 0;
+    }
+    return HOSTS_ALONE;
 }
 
 bool plan_own_file(const struct plan *p, const char *path)
 {
-    for (size_t i = 0; p->facts->tier == TIER_NAMESPACES && i < own_files(p->policy); i++) {
+    const size_t n = p->facts->tier == TIER_NAMESPACES ? own_files(p->policy, p->facts, p->places, p->n_places) : 0;
+    for (size_t i = 0; i < n; i++) {
         if (same(path, files[i].path))
             return true;
     }
@@ -49,7 +62,7 @@ bool plan_own_file(const struct plan *p, const char *path)
 
 int egress_stubs(struct making *m)
 {
-    const size_t n = own_files(m->policy);
+    const size_t n = own_files(m->policy, m->facts, m->places, m->n_places);
     for (size_t i = 0; i < n; i++) {
         struct stub_ask *s = arena_push(m->mem, &m->stubs, &m->n_stubs, sizeof *s);
         const char *text = files[i].text ? files[i].text : hosts_text(m);

@@ -125,6 +125,7 @@ struct facts {
     enum catch_way catch; /* the best way to redirect connections, for net allow */
     const char *catch_why; /* why not a better one, or NULL */
     bool notify;           /* seccomp user notification */
+    bool nested;           /* pinfold itself is in a box of its own */
     bool host_loopback;    /* the box uses the host's 127.0.0.1, and single ports of it are refused */
     bool uppers;           /* the state directory's file system supports the upper layer of an overlay */
     bool overlay;          /* overlayfs can be mounted in a user namespace: assumed from 5.11 on */

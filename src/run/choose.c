@@ -13,6 +13,7 @@
 #include "survey/survey.h"
 #include "backends/tools/tool.h"
 #include "run/direct.h"
+#include "run/nested.h"
 #include "match/path.h"
 
 void prepared_free(struct prepared *p)
@@ -94,6 +95,7 @@ static int prepare_for(const struct pinfold_policy *p, const struct engine *engi
     n->facts.tool_namespaces = engine->namespaces;
     n->facts.written = world_written(n->mem, p->layers.world.state);
     n->facts.pins = p->pins;
+    n->facts.nested = nested_in_box();
     int r = options_fit(p, engine, e);
     if (r == 0)
         r = engine->probe(&n->facts, n->mem, thorough, e);
