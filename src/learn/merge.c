@@ -91,7 +91,7 @@ static const char *in_brackets(struct merge_text *t, struct str line, const char
             quote = c == quote ? 0 : quote;
         } else if (c == '"' || c == '\'') {
             quote = c;
-        } else if (c == '[') {
+        } else if (c == '[' || (c == '#' && open)) { /* a list in a list, or a comment that takes the rest */
             if (open)
                 return NULL;
             open = i;
