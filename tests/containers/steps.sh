@@ -31,7 +31,7 @@ step starts '^here$' 0 pinfold run -- echo here
 step inside '^done$' 0 pinfold run -- python3 /opt/tests/inside.py "$tier"
 [ "$(grep -vc '^pinfold: ' "$said")" = 1 ] || { echo "FAIL inside-holds:" && sed 's/^/  | /' "$said"; }
 rm -rf "${work:?}"/* && mkdir -p .git/hooks
-step says 'pre-commit. denied .*allow this name with --guard-allow' 2 pinfold run -- sh -c 'echo x >.git/hooks/pre-commit'
+step says '.envrc. denied .*allow this name with --guard-allow' 2 pinfold run -- sh -c 'echo x >.envrc'
 step timeout 'ran longer than 1.0 s' 124 pinfold run --timeout 1s -- sleep 30
 step memory 'used more than 64M' 137 pinfold run --memory 64M -- python3 -c 'x = b"x" * 300000000; import time; time.sleep(20)'
 step status '^$|^pinfold' 7 pinfold run -- sh -c 'echo; exit 7'
