@@ -197,8 +197,9 @@ static _Noreturn void init_child(void *birth)
         }
     }
     if (e == 0 && b->beside) { /* this process does not need the trees that the builder is about to attach */
-        int keep[] = {b->control, b->pass[1], b->job.stdio[0], b->job.stdio[1], b->job.stdio[2], b->runner.own};
-        e = close_others(keep, 6);
+        int keep[] = {b->control,      b->pass[1],    b->job.stdio[0],    b->job.stdio[1],
+                      b->job.stdio[2], b->runner.own, b->runner.kept.lock};
+        e = close_others(keep, 7);
         b->runner.n_done = b->runner.n_works = 0;
         if (e == 0)
             e = room_back(&b->runner);
