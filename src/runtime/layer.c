@@ -9,8 +9,10 @@
  * An overlay does not show mounts below its lower directory. If the home directory had to be covered instead of masked
  * (veil.c) its entries are mounts, so the LAYER cannot show them; each PART then is an overlay of its own.
  */
+#include <sys/file.h>
 #include "runtime/runner.h"
 #include "base/str.h"
+#include "sys/poll.h"
 
 /* "/proc/self/fd/N", for kernels whose overlayfs takes layers only by path: short, and needs no escaping. */
 char *put_fd_path(char *to, int fd)
@@ -70,7 +72,9 @@ static int hide_upper(const char *paths)
  * A volatile overlay is not synced when it is unmounted, which would take milliseconds at the end of every run. In
  * return overlayfs leaves a mark that forbids using it again, in case the machine crashed. These layers hold only
  * caches, whose programs check what they find, so the mark is removed: before the next use, and as soon as there is
- * time (overlays_settle), because its owner cannot remove directories of mode 0.
+ * time (overlays_settle), because its owner cannot remove directories of mode 0. A disk may take half a millisecond for that, so
+ * for a LAYER it is done after the box has ended. Then nothing else keeps the next box of this layer from mounting it, which
+ * would fail if a directory of the new mark went at this moment: both lock the work directory.
  */
 static int forget_volatile(int work)
 {
@@ -79,6 +83,17 @@ static int forget_volatile(int work)
     for (int i = 0; i < 3 && (e == 0 || e == -ENOENT); i++)
         e = sys_unlinkat(work, marks[i], i ? AT_REMOVEDIR : 0);
     return e == -ENOENT ? 0 : e;
+}
+
+static int lock_work(int work)
+{
+    enum { PATIENCE = 5000 };
+    int e = sys_flock(work, LOCK_EX | LOCK_NB);
+    for (unsigned ms = 0; e == -EAGAIN && ms < PATIENCE; ms++) {
+        (void)sys_poll_ms(NULL, 0, 1);
+        e = sys_flock(work, LOCK_EX | LOCK_NB);
+    }
+    return e;
 }
 
 /* By descriptor, since Linux 6.13. */
@@ -191,11 +206,15 @@ int step_layer(struct runner *r, const struct step *s)
     struct statfs fs;
     own_fd int place = open_place(step_text(r, s->a), O_DIRECTORY);
     own_fd int upper = open_in(r->layer_dir, "upper");
-    own_fd int work = open_in(r->layer_dir, "work");
+    own_fd int work = sys_openat2(r->layer_dir, "work", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0, CALM);
     if (place < 0)
         return place;
     if (sys_fstatfs(place, &fs) == 0 && fs.f_type != SYS_OVERLAYFS)
         return 0; /* covered, not masked: parts are overlays of their own */
+    int e = work < 0 ? 0 : lock_work(work);
+    if (e == -EAGAIN)
+        return -EBUSY;
+    r->layer_locked = e == 0;
     int tree = overlay_new(place, upper, work, (unsigned)mount_attributes(s->flags));
     if (tree < 0)
         return tree;
