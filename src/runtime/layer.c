@@ -79,7 +79,10 @@ static int hide_upper(const char *paths)
 static int forget_volatile(int work)
 {
     static const char *const marks[] = {"work/incompat/volatile/dirty", "work/incompat/volatile", "work/incompat"};
-    int e = 0;
+    int e = sys_unlinkat(work, marks[2], AT_REMOVEDIR); /* mostly there is none */
+    if (e != -ENOTEMPTY && e != -EEXIST)
+        return e == -ENOENT ? 0 : e;
+    e = 0;
     for (int i = 0; i < 3 && (e == 0 || e == -ENOENT); i++)
         e = sys_unlinkat(work, marks[i], i ? AT_REMOVEDIR : 0);
     return e == -ENOENT ? 0 : e;

@@ -37,8 +37,9 @@ struct apart_handed {
     uint64_t bytes; /* of all that follows the page of counters */
     struct egress_ask ask;
     struct proxies proxies;
+    struct ssh_filter ssh;
     int sockets;
-    bool counts, proxied;
+    bool counts, proxied, of_ssh;
 };
 static const char handed_mark[8] = "network";
 
@@ -68,22 +69,56 @@ static void put_proxy(struct buf *out, const struct proxy *from, struct proxy *t
     put(out, from->password.p, from->password.n, &to->password.p);
 }
 
+static void fill_ask(struct buf *out, const struct egress_ask *ask, struct apart_handed *h)
+{
+    h->ask = *ask;
+    h->counts = !ask->publish;
+    put(out, ask->rules, ask->n_rules * sizeof *ask->rules, &h->ask.rules);
+    put(out, ask->resolver.hosts.p, ask->resolver.hosts.n, &h->ask.resolver.hosts.p);
+    h->proxied = ask->proxies;
+    if (!ask->proxies)
+        return;
+    h->proxies = *ask->proxies;
+    h->proxies.direct_text = NULL;
+    h->proxies.skipped = NULL;
+    put_proxy(out, &ask->proxies->plain, &h->proxies.plain);
+    put_proxy(out, &ask->proxies->other, &h->proxies.other);
+    put(out, ask->proxies->direct, ask->proxies->n_direct * sizeof *ask->proxies->direct, &h->proxies.direct);
+}
+
+static void fill_ssh(struct buf *out, const struct ssh_filter *ssh, struct apart_handed *h)
+{
+    struct ssh_named_key keys[SSH_MAX_KEYS];
+    struct ssh_login one;
+    h->ssh = *ssh;
+    h->of_ssh = true;
+    h->ssh.rules.n_keys = ssh->rules.n_keys < SSH_MAX_KEYS ? ssh->rules.n_keys : SSH_MAX_KEYS;
+    for (size_t i = 0; i < h->ssh.rules.n_keys; i++) {
+        keys[i] = ssh->rules.keys[i];
+        put(out, keys[i].key.p, keys[i].key.n, &keys[i].key.p);
+        put(out, keys[i].name, strlen(keys[i].name), &keys[i].name);
+    }
+    put(out, keys, h->ssh.rules.n_keys * sizeof keys[0], &h->ssh.rules.keys);
+    put(out, ssh->rules.logins, ssh->rules.n_logins * sizeof one, &h->ssh.rules.logins);
+    for (size_t i = 0; buf_ok(out) && i < ssh->rules.n_logins; i++) {
+        const size_t at = (uintptr_t)h->ssh.rules.logins + i * sizeof one;
+        one = ssh->rules.logins[i];
+        put(out, one.host_key.p, one.host_key.n, &one.host_key.p);
+        put(out, one.host, strlen(one.host), &one.host);
+        if (buf_ok(out))
+            memcpy(out->p + at, &one, sizeof one);
+    }
+}
+
 static void fill(struct buf *out, const struct apart *a)
 {
-    const struct egress_ask *ask = a->ask;
-    struct apart_handed h = {.ask = *ask, .sockets = a->sockets, .counts = !ask->publish, .proxied = ask->proxies};
+    struct apart_handed h = {.sockets = a->sockets};
     memcpy(h.mark, handed_mark, sizeof h.mark);
     buf_put(out, &h, sizeof h);
-    put(out, ask->rules, ask->n_rules * sizeof *ask->rules, &h.ask.rules);
-    put(out, ask->resolver.hosts.p, ask->resolver.hosts.n, &h.ask.resolver.hosts.p);
-    if (ask->proxies) {
-        h.proxies = *ask->proxies;
-        h.proxies.direct_text = NULL;
-        h.proxies.skipped = NULL;
-        put_proxy(out, &ask->proxies->plain, &h.proxies.plain);
-        put_proxy(out, &ask->proxies->other, &h.proxies.other);
-        put(out, ask->proxies->direct, ask->proxies->n_direct * sizeof *ask->proxies->direct, &h.proxies.direct);
-    }
+    if (a->ssh)
+        fill_ssh(out, a->ssh, &h);
+    else
+        fill_ask(out, a->ask, &h);
     h.bytes = out->n;
     if (buf_ok(out))
         memcpy(out->p, &h, sizeof h);
@@ -106,7 +141,7 @@ static int hand(const struct apart *a, struct egress_counts **ret_counts)
             return n < 0 ? -errno : -ENOSPC;
         done += n > 0 ? (size_t)n : 0;
     }
-    if (!a->ask->publish) {
+    if (a->ask && !a->ask->publish) {
         void *p = mmap(NULL, COUNTS, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
         if (p == MAP_FAILED)
             return -errno;
@@ -153,6 +188,21 @@ static void keep(struct birth_apart *b, int fd)
 {
     if (fd >= 0 && b->n < KEPT)
         b->keep[b->n++] = fd;
+}
+
+static void keep_theirs(struct birth_apart *b, const struct apart *a)
+{
+    keep(b, a->sockets);
+    if (a->ssh) {
+        keep(b, a->ssh->listener);
+        keep(b, a->ssh->events);
+        return;
+    }
+    keep(b, a->ask->events);
+    for (size_t i = 0; i < a->ask->n_reach; i++)
+        keep(b, a->ask->reach[i].listener);
+    if (a->ask->way == CATCH_SOCKET && !a->ask->publish)
+        keep(b, a->ask->sockets[EGRESS_PROXY]);
 }
 
 static int execute(struct birth_apart *b)
@@ -212,12 +262,7 @@ int apart_start(struct apart *a, struct err *e)
         b.program = program;
         keep(&b, program);
         keep(&b, memory);
-        keep(&b, a->sockets);
-        keep(&b, a->ask->events);
-        for (size_t i = 0; i < a->ask->n_reach; i++)
-            keep(&b, a->ask->reach[i].listener);
-        if (a->ask->way == CATCH_SOCKET && !a->ask->publish)
-            keep(&b, a->ask->sockets[EGRESS_PROXY]);
+        keep_theirs(&b, a);
         qsort(b.keep, (size_t)b.n, sizeof b.keep[0], by_number);
         pid = execute(&b);
     }
@@ -225,7 +270,8 @@ int apart_start(struct apart *a, struct err *e)
         apart_end(counts);
         return err_sys(e, ERR_SYSTEM, -pid, "cannot execute this program again");
     }
-    a->ask->counts = counts;
+    if (a->ask)
+        a->ask->counts = counts;
     return pid;
 }
 
@@ -250,6 +296,23 @@ static void relocate_proxy(struct apart_handed *h, struct proxy *p)
     p->password.p = address(h, p->password.p);
 }
 
+static void relocate_ssh(struct apart_handed *h)
+{
+    struct ssh_rules *rules = &h->ssh.rules;
+    struct ssh_named_key *keys = address(h, rules->keys);
+    struct ssh_login *logins = address(h, rules->logins);
+    for (size_t i = 0; keys && i < rules->n_keys; i++) {
+        keys[i].key.p = address(h, keys[i].key.p);
+        keys[i].name = address(h, keys[i].name);
+    }
+    for (size_t i = 0; logins && i < rules->n_logins; i++) {
+        logins[i].host_key.p = address(h, logins[i].host_key.p);
+        logins[i].host = address(h, logins[i].host);
+    }
+    rules->keys = keys;
+    rules->logins = logins;
+}
+
 /* What apart_start() left in descriptor `fd`, or NULL. */
 static struct apart_handed *take(int fd)
 {
@@ -266,6 +329,7 @@ static struct apart_handed *take(int fd)
     relocate_proxy(h, &h->proxies.plain);
     relocate_proxy(h, &h->proxies.other);
     h->proxies.direct = address(h, h->proxies.direct);
+    relocate_ssh(h);
     void *counts = h->counts ? mmap(NULL, COUNTS, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : NULL;
     ask->counts = counts == MAP_FAILED ? NULL : counts;
     return h;
@@ -284,6 +348,8 @@ void apart_main(int argc, char **argv)
         (void)signal(s, s == SIGPIPE ? SIG_IGN : SIG_DFL);
     (void)sys_sigmask(SIG_SETMASK, 0);
     (void)prctl(PR_SET_NAME, "pinfold"); /* it was executed under a number */
+    if (h->of_ssh)
+        ssh_filter_serve(&h->ssh);
     if (h->ask.publish)
         publish_serve(&h->ask, h->sockets);
     const bool made = h->ask.way == CATCH_SOCKET; /* the proxy's socket, instead of those that the builder sends */

@@ -1,14 +1,16 @@
 /*
- * Processes of pinfold that read what a box or the network sends: the egress proxy and the process of the published ports. Each
- * executes the running program again, by a descriptor, so it has nothing of its starter's memory, and what it must know comes by a
- * memfd. Nothing is copied for it either: a copying fork is the dearest part of a small start.
+ * Processes of pinfold that read what a box or the network sends: the egress proxy, the process of the published ports, and the
+ * filter of the ssh-agent. Each executes the running program again, by a descriptor, so it has nothing of its starter's memory;
+ * what it must know comes by a memfd. Nothing is copied for it either: a copying fork is the dearest part of a small start.
  */
 #pragma once
 #include "egress/egress.h"
+#include "ssh/filter.h"
 
 struct apart {
-    struct egress_ask
-        *ask;    /* its pointers are followed; `counts` is set: memory shared with the process, apart_end() */
+    /* One of these; their pointers are followed. `counts` is set: memory shared with the process, apart_end(). */
+    struct egress_ask *ask;
+    const struct ssh_filter *ssh;
     int sockets; /* where the builder sends sockets or namespaces; -1: it sends none */
 };
 
