@@ -82,31 +82,28 @@ int builder_forget(struct builder *b)
     return e == -EPERM && b->foreign ? 0 : e; /* it already leads a session, and so a group */
 }
 
-static int write_file(int dir, const char *name, const char *text, size_t n)
+static int write_file(const char *path, const char *text, size_t n)
 {
-    own_fd int fd = sys_openat(dir, name, O_WRONLY | O_CLOEXEC, 0);
+    own_fd int fd = sys_openat(AT_FDCWD, path, O_WRONLY | O_CLOEXEC, 0);
     if (fd < 0)
         return fd;
     long wrote = sys_write(fd, text, n);
     return wrote < 0 ? (int)wrote : 0;
 }
 
-static int write_map(int dir, const char *name, uint32_t inside, uint32_t outside)
+static int write_map(const char *path, uint32_t inside, uint32_t outside)
 {
     char text[32], *p = put_number(put_text(put_number(text, inside), " "), outside);
     p = put_text(p, " 1");
-    return write_file(dir, name, text, (size_t)(p - text));
+    return write_file(path, text, (size_t)(p - text));
 }
 
 int map_ids(uint32_t inside_uid, uint32_t inside_gid, uint32_t uid, uint32_t gid)
 {
-    own_fd int self = sys_openat(AT_FDCWD, "/proc/self", O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
-    if (self < 0)
-        return self;
-    int e = write_file(self, "setgroups", "deny", 4);
+    int e = write_file("/proc/self/setgroups", "deny", 4);
     if (e == 0)
-        e = write_map(self, "uid_map", inside_uid, uid);
-    return e < 0 ? e : write_map(self, "gid_map", inside_gid, gid);
+        e = write_map("/proc/self/uid_map", inside_uid, uid);
+    return e < 0 ? e : write_map("/proc/self/gid_map", inside_gid, gid);
 }
 
 int builder_map_ids(const struct builder *b, uint32_t uid, uint32_t gid)
@@ -302,9 +299,9 @@ static int stand_apart(const struct builder *b)
    here. So the guard, too, opens files for a command with that user's rights. */
 static int become_user(struct builder *b)
 {
-    const int uid = (int)sys_call(SYS_geteuid, 0, 0, 0, 0, 0, 0), gid = (int)sys_call(SYS_getegid, 0, 0, 0, 0, 0, 0);
     if (!b->foreign)
         return 0;
+    const int uid = (int)sys_call(SYS_geteuid, 0, 0, 0, 0, 0, 0), gid = (int)sys_call(SYS_getegid, 0, 0, 0, 0, 0, 0);
     if ((uint32_t)uid == b->plan->uid && (uint32_t)gid == b->plan->gid) {
         (void)stand_apart(b); /* without the capability it stays as it is */
         return 0;

@@ -61,7 +61,7 @@ struct runner {
     size_t n_spare;
     struct kept_masks kept;
     uint64_t open_files; /* soft RLIMIT_NOFILE before the builder raised it, 0: unchanged */
-    int done[40];        /* descriptors that are needed no more, until close_done() */
+    int done[72];        /* descriptors that are needed no more, until close_done() */
     uint32_t n_done, done_room;
 };
 

@@ -208,6 +208,7 @@ void kept_begin(struct runner *r)
     const long n = file < 0 ? file : sys_read(file, k->index, KEPT_ROOM);
     if (is_useless(k->index, n))
         return;
+    done_with(r, &file);
     if (is_whole(k->index, n) && is_usable(r, dir)) {
         k->dir = sys_taken(&dir);
         return;

@@ -123,7 +123,7 @@ static int name_layers_by_path(int fs, const int layers[3])
 }
 
 /* A detached writable overlay; volatile, see above. The caller removes the mark in `work` later. */
-static int overlay_new(int lower, int upper, int work, unsigned attributes)
+static int overlay_new(struct runner *r, int lower, int upper, int work, unsigned attributes)
 {
     const int layers[3] = {lower, upper, work};
     for (int i = 0; i < 3; i++) {
@@ -146,7 +146,10 @@ static int overlay_new(int lower, int upper, int work, unsigned attributes)
         }
         if (e == 0)
             e = sys_fsconfig(fs, SYS_FS_CREATE, NULL, NULL, 0);
-        return e < 0 ? e : sys_fsmount(fs, SYS_MOUNT_NOSUID | SYS_MOUNT_NODEV | attributes);
+        if (e == 0)
+            e = sys_fsmount(fs, SYS_MOUNT_NOSUID | SYS_MOUNT_NODEV | attributes);
+        done_with(r, &fs);
+        return e;
     }
     return e;
 }
@@ -169,7 +172,7 @@ int overlay_prepare(struct runner *r, const struct step *s, int *ret_tree)
     own_fd int lower = next_layer(&text);
     own_fd int upper = next_layer(&text);
     own_fd int work = next_layer(&text);
-    int tree = overlay_new(lower, upper, work, (unsigned)mount_attributes(s->flags));
+    int tree = overlay_new(r, lower, upper, work, (unsigned)mount_attributes(s->flags));
     if (tree < 0)
         return tree;
     int hid = hide_upper(step_text(r, s->b));
@@ -194,6 +197,7 @@ int layer_prepare(struct runner *r, const struct step *s)
         return tree;
     r->layer = s;
     r->layer_dir = tree;
+    done_with(r, &place);
     return 0;
 }
 
@@ -218,10 +222,12 @@ int step_layer(struct runner *r, const struct step *s)
     if (e == -EAGAIN)
         return -EBUSY;
     r->layer_locked = e == 0;
-    int tree = overlay_new(place, upper, work, (unsigned)mount_attributes(s->flags));
+    int tree = overlay_new(r, place, upper, work, (unsigned)mount_attributes(s->flags));
     if (tree < 0)
         return tree;
     r->layer_tree = tree;
+    done_with(r, &place);
+    done_with(r, &upper);
     return settle_later(r, sys_taken(&work));
 }
 
@@ -261,7 +267,7 @@ static int part_alone(struct runner *r, const struct step *s, const char *rest, 
     own_fd int uppers = open_in(r->layer_dir, "upper");
     own_fd int upper = uppers < 0 ? uppers : make_path(uppers, rest);
     own_fd int work = make_path(r->layer_dir, name);
-    own_fd int tree = overlay_new(place, upper, work, (unsigned)mount_attributes(s->flags));
+    own_fd int tree = overlay_new(r, place, upper, work, (unsigned)mount_attributes(s->flags));
     if (tree < 0)
         return tree;
     int e = settle_later(r, sys_taken(&work));
