@@ -221,7 +221,7 @@ static _Noreturn void init_child(void *birth)
         (void)sys_send_fd(b->control, &f, sizeof f, -1, 0);
         sys_exit(125);
     }
-    sys_drop(&net);
+    done_with(&b->runner, &net);
     if (b->ahead && root_made(b) < 0)
         sys_exit(125); /* the builder failed, and has reported why */
     init_main(&b->runner, &b->job, b->control, b->pass[1], b->beside);
@@ -401,12 +401,14 @@ static _Noreturn void watch(struct builder *b, int init)
 }
 
 /* Enters the network namespace that pid 1 has created; its descriptor is the first thing pid 1 sends. */
-static int enter_net(const struct builder *b)
+static int enter_net(struct builder *b)
 {
     char word;
     own_fd int net = -1;
     long n = sys_recv_fd(b->pass[0], &word, 1, &net, 0);
-    return n < 0 ? (int)n : net < 0 ? -ECONNRESET : sys_setns(net, CLONE_NEWNET);
+    int e = n < 0 ? (int)n : net < 0 ? -ECONNRESET : sys_setns(net, CLONE_NEWNET);
+    done_with(&b->runner, &net);
+    return e;
 }
 
 static void settle_entry(void *runner)

@@ -272,7 +272,9 @@ int net_begin(struct runner *r)
         return e;
     /* By a socket, not the process: setns(2) cannot use a non-dumpable process without more privileges. */
     own_fd int any = sys_socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    return any < 0 ? any : sys_ioctl(any, 0x894c /* SIOCGSKNS */, NULL);
+    int net = any < 0 ? any : sys_ioctl(any, 0x894c /* SIOCGSKNS */, NULL);
+    done_with(r, &any);
+    return net;
 }
 
 /* Mounts a new instance of the file system `type` on the step's dst. */
