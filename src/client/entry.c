@@ -1,4 +1,5 @@
-/* Hidden subcommands with which pinfold starts itself: the server of the shared library, the attack program, the guard;
+/* Hidden subcommands with which pinfold starts itself: the server of the shared library, the attack program, the guard, the
+   egress proxy;
    and what the command line alone uses of the parts below. */
 #include "client/entry.h"
 
@@ -6,10 +7,12 @@
 #include "base/str.h"
 #include "doctor/attack.h"
 #include "client/server.h"
+#include "supervisor/network/apart.h"
 
 bool entry_hidden(int argc, char **argv, int *ret_status)
 {
     native_main(argc, argv);
+    apart_main(argc, argv);
     if (argc < 2 || argv[1][0] != '-' || argv[1][1] != '-')
         return false;
     if (argc == 2 && same(argv[1], "--serve")) {

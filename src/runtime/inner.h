@@ -50,6 +50,7 @@ struct runner {
     bool whiteout;             /* the inode shared by all whiteouts exists in it */
     const struct step *layer;  /* LAYER, after layer_prepare() */
     int layer_dir, layer_tree; /* its directory, and the overlay that PARTs are cloned from; -1: none */
+    bool layer_locked;         /* its work directory, by the descriptor in `works` */
     uint32_t n_parts;          /* of those that are overlays of their own */
     int works[8];              /* work directories of overlays, until overlays_settle() */
     uint32_t n_works;
@@ -61,7 +62,7 @@ struct runner {
     size_t n_spare;
     struct kept_masks kept;
     uint64_t open_files; /* soft RLIMIT_NOFILE before the builder raised it, 0: unchanged */
-    int done[40];        /* descriptors that are needed no more, until close_done() */
+    int done[72];        /* descriptors that are needed no more, until close_done() */
     uint32_t n_done, done_room;
 };
 
@@ -73,6 +74,10 @@ void runner_begin(struct runner *r, const struct plan_image *plan, int *slots);
 int terminal_open(int pty[2]);
 /* Runs the steps of `phase`; 0 or -errno with r->failed set. */
 int steps_run(struct runner *r, enum phase phase);
+/* Where BUILD may be split, 0: nowhere. */
+uint32_t steps_split(const struct runner *r, bool may_split);
+/* Raises the limit of open files as far as BUILD needs it; steps_run() and steps_build_first() do that, too. */
+int steps_room(struct runner *r);
 /* BUILD in two halves, for two processors: after the first one, pid 1 can be cloned and run INSIDE and LOCK while the
    builder runs the second. *ret_rest says whether the plan permits that; otherwise the first half is all of it. */
 int steps_build_first(struct runner *r, bool may_split, bool *ret_rest);

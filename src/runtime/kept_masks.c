@@ -221,6 +221,7 @@ void kept_begin(struct runner *r)
         k->lock = sys_taken(&file);
         return;
     }
+    done_with(r, &file);
     own_fd int home = open_place(k->home, O_DIRECTORY);
     /* stays writable when the root does not */
     k->keep_in = home < 0 ? -1 : sys_open_tree(home, "", SYS_TREE_CLONE | SYS_TREE_CLOEXEC | SYS_AT_EMPTY_PATH);
