@@ -190,6 +190,7 @@ static int merge_path(struct merge *m, const struct said *s, enum path_access a)
                                        .pattern = t.pattern,
                                        .below = t.below,
                                        .optional = optional,
+                                       .told = optional && (s->bits & SAID_TOLD),
                                        .origin = origin_of(m, s)};
     m->path_text[*at] = m->text_no;
     m->path_said[*at] = s;
