@@ -144,6 +144,7 @@ static int merge_here(struct merge *m, const struct said *s, enum path_access a)
     m->here = a;
     m->here_text = m->text_no;
     p->workspace_read_only = a == PATH_RO;
+    p->workspace_named |= m->text->trusted && !m->text->profile;
     return 0;
 }
 

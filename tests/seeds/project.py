@@ -14,7 +14,8 @@ REPO = "git init -q . && git config user.name a && git config user.email a@b && 
 row("init", "init {work}", 0, files={"work/package.json": "{}"}, after="test -f .pinfold/policy.yaml || echo 'no policy'")
 row("init-again-needs-force", "init {work}", 2, r"--force", before="mkdir -p .pinfold; echo 'version: 1' >.pinfold/policy.yaml")
 row("init-force", "init {work} --force", 0, before="mkdir -p .pinfold; echo 'version: 1' >.pinfold/policy.yaml", after="test -d .pinfold/backup || echo 'not kept'")
-row("stop-without-one", "stop {work}", 4)
+row("stop-without-one", "stop {work}", 4, before="{pinfold} init . >/dev/null")
+row("stop-of-no-project", "stop {work}", 2, r"is not initialized; do that with: pinfold init")
 row("list", "list", 0)
 
 
@@ -56,7 +57,7 @@ row("protected-by-configuration", "run -- sh -c 'touch docs/new; touch sub/new; 
 
 # ---- default deny, and the allowed services
 row("outbound-is-blocked", "run -- curl -sS -m 5 http://192.0.2.1/", 7, r"pinfold: network: ", needs="curl")
-row("allowed-services-and-no-others", "run --allow @npm,@github,@anthropic,@openai,@openrouter,@sentry,@statsig -- curl -sS -m 20 https://example.test/", 6, r"example\.test.*denied", needs="curl", seconds=90)
+row("allowed-services-and-no-others", "run --allow @npm --allow @github --allow @anthropic --allow @openai --allow @openrouter --allow @sentry --allow @statsig -- curl -sS -m 20 https://example.test/", 56, r"example\.test.*denied", needs="curl", seconds=90)
 for service, host in (("npm", "registry.npmjs.org"), ("github", "github.com"), ("anthropic", "api.anthropic.com"), ("openai", "api.openai.com"), ("openai", "auth.openai.com"), ("openai", "chatgpt.com"),
                       ("openrouter", "openrouter.ai"), ("sentry", "sentry.io"), ("statsig", "statsig.com")):
     row(f"allowed-{service}-{host}", f"why connect {host}:443 --allow @{service}", 0, r"allowed|yes")
