@@ -64,6 +64,7 @@ static int finish_image(struct making *m)
         give_to_tool(image, m->facts->tool_namespaces);
     p->image = image;
     p->workspace = m->workspace;
+    p->layered = m->layered;
     p->places = m->places;
     p->n_places = m->n_places;
     p->outer = m->outer;

@@ -420,6 +420,18 @@ static void settle_beside(struct builder *b)
     overlays_settle(&b->runner, b->settler < 0);
 }
 
+/* Only whoever owns the box's user namespace may use it: pinfold, and nothing in the box (kernel: fs/fsopen.c). */
+static void give_fresh(struct builder *b)
+{
+    const struct frame f = {.kind = FRAME_FRESH};
+    if (b->runner.fresh < 0)
+        return;
+    long e = sys_send_fd(b->report, &f, sizeof f, b->runner.fresh, 0);
+    sys_drop(&b->runner.fresh);
+    if (e < 0)
+        builder_give_up(b, WHERE_CHILD, (int)e);
+}
+
 _Noreturn void builder_run(struct builder *b)
 {
     int init = -1, e;
@@ -444,6 +456,7 @@ _Noreturn void builder_run(struct builder *b)
     e = steps_build_first(&b->runner, !b->names, &b->beside); /* stdio files are opened in the finished box */
     if (e < 0)
         builder_give_up(b, b->runner.failed, e);
+    give_fresh(b);
     e = b->late_net && !b->beside ? net_begin(&b->runner) : -1;
     if (e < -1)
         builder_give_up(b, WHERE_NET, e);
