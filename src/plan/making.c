@@ -156,8 +156,9 @@ const char *cache_dir(struct making *m, const char *dst)
     if (!m->caches) {
         char sum[65];
         sha256_hex(m->workspace, strlen(m->workspace), sum);
-        m->caches = arena_printf(m->mem, "%s/pinfold/caches/%.32s/%u%s%s", m->facts->state_home, sum,
-                                 m->ask->cache_slot, m->ask->secret ? "/" : "", m->ask->secret ? m->ask->secret : "");
+        m->caches =
+            arena_printf(m->mem, "%s/pinfold/caches/%.32s/%u%s%s", m->facts->state_home, sum, m->ask->cache_slot,
+                         secret_caches(m) ? "/" : "", secret_caches(m) ? secret_caches(m) : "");
     }
     const char *rest = m->home && path_below(dst, m->home) ? path_rest(dst, m->home) : dst;
     const char *name = encode(m, rest);

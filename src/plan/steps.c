@@ -71,7 +71,7 @@ static int emit_sources(struct making *m)
             return no_memory(m);
         s->b = p->slot;
     }
-    const bool bound = m->linked && !m->ask->secret; /* linked_caches_step() */
+    const bool bound = m->linked && !secret_caches(m); /* linked_caches_step() */
     struct step *s = bound ? image_path(&m->image, STEP_SOURCE, m->linked, m->linked_origin) : NULL;
     if (s)
         s->b = m->linked_slot;
@@ -199,7 +199,7 @@ static int emit_overlay(struct emitting *e, const struct plan_place *p)
     if (!s)
         return no_memory(m);
     s->flags = STEP_NOSUID | STEP_NODEV;
-    if (m->ask->secret && p->kind == PLACE_CACHE)
+    if (secret_caches(m) && p->kind == PLACE_CACHE)
         s->mode = OVERLAY_SECRET;
     else if (p->workspace && m->ask->storage) /* a session */
         s->mode = OVERLAY_FRESH;

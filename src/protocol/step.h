@@ -33,7 +33,8 @@
       "a dst: tmpfs standing for the directory, its entries bound; STUBs follow as for VEIL; b number")                \
     X(DENY, "deny", "a dst: an empty, mode 0 directory or file (mode: enum stub) over it, read-only")                  \
     X(TMPFS, "tmpfs", "a dst; b size in KiB, 0 for the kernel's own; mode permissions; flags")                         \
-    X(OVERLAY, "overlay", "a dst; b string 'lower\\nupper\\nwork' of host paths: private writable layer; mode enum overlay; flags") \
+    X(OVERLAY, "overlay",                                                                                              \
+      "a dst; b string 'lower\\nupper\\nwork' of host paths: private writable layer; mode enum overlay; flags")        \
     X(LAYER, "layer",                                                                                                  \
       "a dst; b host path of a directory with 'upper' and 'work': one private writable layer over what dst shows by "  \
       "then, not shown itself; flags")                                                                                 \
@@ -121,7 +122,8 @@ enum filter {
     FILTER_USERNS = 8,  /* nested user namespaces and their mounts are allowed */
     FILTER_PEERS = 16,  /* calls that name a process are notified (Landlock tier) */
     FILTER_DEVICES = 32 /* a rule makes a device visible: its driver handles the ioctls */,
-    FILTER_LAYERED = 64 /* with GUARD, without READS and the Landlock tier's: only rename, link, bind, connect and flock */,
+    FILTER_LAYERED =
+        64 /* with GUARD, without READS and the Landlock tier's: only rename, link, bind, connect and flock */,
     FILTER_VARIANTS = 128
 };
 

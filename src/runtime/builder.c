@@ -493,10 +493,10 @@ _Noreturn void builder_run(struct builder *b)
         e = enter_net(b);
     settle_beside(b);
     /* Detached mounts are kept: dropping one makes the kernel wait, which can be done at the end. */
-    int keep[] = {b->report,  b->pass[0],          b->runner.host_proc, init, b->beside ? b->runner.own : -1,
-                  b->program, b->runner.layer_dir, b->runner.layer_tree};
+    int keep[] = {b->report,  b->pass[0],          b->runner.host_proc,  init,           b->beside ? b->runner.own : -1,
+                  b->program, b->runner.layer_dir, b->runner.layer_tree, b->runner.apart};
     if (e >= 0)
-        e = close_others(keep, 8); /* above all pid 1's end of the control stream, whose closing must be noticed */
+        e = close_others(keep, 9); /* above all pid 1's end of the control stream, whose closing must be noticed */
     if (e == 0)
         e = become_guard(b);
     if (e < 0)

@@ -50,6 +50,7 @@ struct runner {
     const struct step *layer;  /* LAYER, after layer_prepare() */
     int layer_dir, layer_tree; /* its directory, and the overlay that PARTs are cloned from; -1: none */
     uint32_t n_parts;          /* of those that are overlays of their own */
+    int apart;                 /* a mount that an overlay was made from; dropped at the end, because the kernel waits */
     int fresh;                 /* of the OVERLAY that is OVERLAY_FRESH: an fspick() for pinfold, owned; -1: none */
     int works[8];              /* work directories of overlays, until overlays_settle() */
     uint32_t n_works;

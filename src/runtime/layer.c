@@ -175,28 +175,41 @@ static int settle_later(struct runner *r, int work)
     return e;
 }
 
+/* What comes after the mount of the workspace's layer. The mark of its overlay stays until it is taken up or removed. */
+static int workspace_prepared(struct runner *r, const struct step *s, int tree)
+{
+    int e = hide_upper(step_text(r, s->b));
+    if (e == 0 && s->mode == OVERLAY_FRESH)
+        e = r->fresh = sys_fspick(tree);
+    return e < 0 ? e : 0;
+}
+
 int overlay_prepare(struct runner *r, const struct step *s, int *ret_tree)
 {
     const char *text = step_text(r, s->b);
-    own_fd int lower = next_layer(&text);
+    const bool secret = s->mode == OVERLAY_SECRET;
     int at = -1;
     own_fd int apart = -1;
-    own_fd int upper = s->mode == OVERLAY_SECRET ? next_secret(&text, &apart, &at) : next_layer(&text);
-    own_fd int work = s->mode == OVERLAY_SECRET ? at : next_layer(&text);
-    int tree = overlay_new(lower, upper, work, (unsigned)mount_attributes(s->flags));
+    own_fd int lower = next_layer(&text);
+    own_fd int upper = secret ? next_secret(&text, &apart, &at) : next_layer(&text);
+    own_fd int work = secret ? at : next_layer(&text);
+    own_fd int tree = overlay_new(lower, upper, work, (unsigned)mount_attributes(s->flags));
     if (tree < 0)
         return tree;
-    int e = s->mode == OVERLAY_SECRET ? 0 : hide_upper(step_text(r, s->b));
-    if (e == 0 && s->mode == OVERLAY_FRESH)
-        e = r->fresh = sys_fspick(tree);
-    if (e < 0) {
-        sys_shut(tree);
-        return e;
-    }
-    *ret_tree = tree;
+    const bool workspace = *text != 0; /* a name to hide it under */
+    int e = workspace ? workspace_prepared(r, s, tree) : 0;
     /* A separate mount, because the one that `work` was opened through becomes read-only. */
-    int later = sys_open_tree(work, "", SYS_TREE_CLONE | SYS_TREE_CLOEXEC | SYS_AT_EMPTY_PATH);
-    return later < 0 ? forget_volatile(work) : settle_later(r, later);
+    int later = workspace || e < 0 ? -1
+                : secret           ? sys_taken(&work)
+                                   : sys_open_tree(work, "", SYS_TREE_CLONE | SYS_TREE_CLOEXEC | SYS_AT_EMPTY_PATH);
+    if (e == 0 && !workspace)
+        e = later < 0 ? forget_volatile(work) : settle_later(r, later);
+    if (e < 0)
+        return e;
+    if (secret && r->apart < 0)
+        r->apart = sys_taken(&apart);
+    *ret_tree = sys_taken(&tree);
+    return 0;
 }
 
 /* A separate mount, which stays writable when the root is marked. */

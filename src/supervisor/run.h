@@ -81,8 +81,8 @@ struct box_layer {
     char id[17]; /* "": the box had none */
     bool kept;   /* false: nothing was changed, so it was removed */
     uint64_t edited, added, deleted;
-    uint64_t waiting; /* of these: what apply writes only if it is named itself */
-    char waits[120];  /* the first of them, as it can be shown; "" */
+    uint64_t waiting;     /* of these: what apply writes only if it is named itself */
+    char waits[120];      /* the first of them, as it can be shown; "" */
     char all_waits[2048]; /* as many as fit, as they can be shown, each with its NUL */
     size_t all_waits_n;   /* bytes used */
 };

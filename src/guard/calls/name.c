@@ -324,8 +324,7 @@ static int link_numbered(struct guard *g)
     struct place *to = &g->to;
     struct sys_stat st;
     if (!verdict_layered_objects(g, &g->object, to) ||
-        sys_stat_at(to->dir, to->name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st) < 0 ||
-        st.inode == g->object.st.inode)
+        sys_stat_at(to->dir, to->name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st) < 0 || st.inode == g->object.st.inode)
         return 0;
     (void)sys_unlinkat(to->dir, to->name, 0);
     return -EXDEV;

@@ -14,6 +14,11 @@
 
 #define LINKED_AT "/run/pinfold-caches"
 
+const char *secret_caches(const struct making *m)
+{
+    return m->facts->layers ? m->ask->secret : NULL;
+}
+
 static bool is_cache_of_home(const struct making *m, const struct plan_place *p)
 {
     return p->kind == PLACE_CACHE && p->up == 0 && path_below(p->dst, m->home);
@@ -66,7 +71,7 @@ static int make_linked(struct making *m, struct plan_place *p)
         return no_memory(m);
     drop_dirs(m, own);
     if (!m->linked) {
-        m->linked = path_join(m->mem, m->caches, m->ask->secret ? "linked/upper" : "linked");
+        m->linked = path_join(m->mem, m->caches, secret_caches(m) ? "linked/upper" : "linked");
         m->linked_slot = m->n_slots++;
         m->linked_origin = p->origin;
         m->linked_at = LINKED_AT;
@@ -132,7 +137,7 @@ static int make_part(struct making *m, size_t at)
 /* `path` below the secret directory, in the slot itself; any other as it is. NULL: no memory. */
 static const char *told_path(const struct making *m, const char *path)
 {
-    const size_t n = strlen(m->ask->secret);
+    const size_t n = strlen(secret_caches(m));
     if (!path_below(path, m->caches))
         return path;
     return arena_printf(m->mem, "%.*s%s", (int)(strlen(m->caches) - n), m->caches, path_rest(path, m->caches));
@@ -221,14 +226,14 @@ int caches_gather(struct making *m)
         else if (p->act == ACT_OVERLAY && m->facts->layers && is_simple(m, i, true))
             r = make_part(m, i);
     }
-    if (r == 0 && m->ask->secret && m->linked)
+    if (r == 0 && secret_caches(m) && m->linked)
         r = linked_overlay_dirs(m);
     return r;
 }
 
 int caches_secret_settle(struct making *m)
 {
-    if (!m->ask->secret || !m->caches)
+    if (!secret_caches(m) || !m->caches)
         return 0;
     free_secret_caches(m);
     return tell_bound_caches(m);
@@ -241,11 +246,11 @@ int linked_caches_step(struct making *m)
     struct step *dir = image_path(&m->image, STEP_DIR, LINKED_AT, m->linked_origin);
     if (dir)
         dir->mode = 0755;
-    const enum step_kind kind = m->ask->secret ? STEP_OVERLAY : STEP_ATTACH;
+    const enum step_kind kind = secret_caches(m) ? STEP_OVERLAY : STEP_ATTACH;
     struct step *s = dir ? image_path(&m->image, kind, LINKED_AT, m->linked_origin) : NULL;
     if (!s)
         return no_memory(m);
-    if (m->ask->secret)
+    if (secret_caches(m))
         return linked_overlay(m, s);
     s->b = m->linked_slot;
     s->flags = STEP_NOSUID | STEP_NODEV | STEP_RECURSE;

@@ -33,7 +33,8 @@ const char *reason_errno(int no)
                {ENXIO, "ENXIO"},
                {ESRCH, "ESRCH"},
                {ENETUNREACH, "ENETUNREACH"},
-               {ECONNREFUSED, "ECONNREFUSED"}};
+               {ECONNREFUSED, "ECONNREFUSED"},
+               {EOVERFLOW, "EOVERFLOW"}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         if (all[i].no == no)
             return all[i].name;

@@ -47,8 +47,7 @@ int cow_begin(const struct pinfold_policy *p, const struct pinfold_run_options *
     if (ask->secret)
         return 0;
     layer_release(held);
-    return err_sys(e, ERR_SYSTEM, no < 0 ? -no : ENOMEM, "--cow: cannot use 'secret' in '%s'",
-                   p->layers.world.state);
+    return err_sys(e, ERR_SYSTEM, no < 0 ? -no : ENOMEM, "--cow: cannot use 'secret' in '%s'", p->layers.world.state);
 }
 
 int cow_shown(const struct pinfold_policy *p, struct plan_ask *ask)
