@@ -65,6 +65,7 @@ static int finish_image(struct making *m)
     p->image = image;
     p->workspace = m->workspace;
     p->session = m->ask->session ? arena_text(m->mem, m->ask->session) : NULL;
+    p->layered = m->layered;
     p->places = m->places;
     p->n_places = m->n_places;
     p->outer = m->outer;

@@ -70,6 +70,7 @@ struct plan {
     enum catch_way catch;             /* net allow: how connections reach the egress proxy */
     const char *proxy_socket;         /* CATCH_SOCKET: the proxy's socket, in a directory of make_dirs; or NULL */
     const char *names_denied;         /* for the start to report: the limits of denying a name here; NULL */
+    bool layered;                     /* changes to the workspace go to a copy-on-write layer */
     const char *workspace;            /* real path on the host; same path inside unless remapped */
     const char **read_on_every_open;  /* the rules that need FILTER_READS, NULL-terminated, or NULL */
     const char *session;              /* as in plan_ask */
@@ -118,6 +119,12 @@ struct plan_ask {
      * no box can learn.
      */
     const char *layer, *layer_hidden;
+    /*
+     * With `layer`: the directory in a slot of the caches that this box uses. No box is told of it: its caches are
+     * mounted so that their place on the host cannot be read in the box. So nothing can be led there, and they need no
+     * guard.
+     */
+    const char *secret;
     const char
         *instance; /* unique among this user's running boxes (a pid): part of TMPDIR in the Landlock tier; NULL: "0" */
 };

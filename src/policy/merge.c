@@ -640,6 +640,9 @@ static int merge_simple(struct merge *m, const struct said *s)
     case KEY_ENV_FILES:
         p->env_files = on;
         break;
+    case KEY_COW:
+        p->cow = on;
+        break;
     case KEY_NESTED_USERNS:
         p->allow_nested_userns = on;
         break;
@@ -743,6 +746,7 @@ static int merge_said(struct merge *m, const struct said *s)
     case KEY_PULL:
     case KEY_ENTRYPOINT:
     case KEY_ENV_FILES:
+    case KEY_COW:
     case KEY_NESTED_USERNS:
     case KEY_UNSANDBOXED:
     case KEY_MAY_LOSE:

@@ -149,6 +149,7 @@ struct policy {
     enum guard_mode guard;
     enum guard_everyday everyday;
     enum expand_mode expand;
+    bool cow;       /* changes to the workspace go to a copy-on-write layer */
     bool env_files; /* .env files at the top of the workspace can be read */
 
     enum net_mode net;

@@ -43,7 +43,9 @@ enum frame_kind {
     FRAME_TOLD,
     /* B -> P: refused by how the box is made, and by no rule: struct denial_frame with the path of a read-only place or (DENIAL_OWNER)
        of what was given away, or DENIAL_NAMESPACE. Programs try both all the time, so it is a denial only if the command fails */
-    FRAME_BUILT
+    FRAME_BUILT,
+    /* B -> P: with an fspick(2) of the copy-on-write workspace (SCM_RIGHTS); see box_keep_fresh() */
+    FRAME_FRESH
 };
 /* What to do with a descriptor that the command gets from the caller (runtime/stdio.c). */
 enum stdio_way {

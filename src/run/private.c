@@ -195,7 +195,10 @@ static int take_slot(struct private_dirs *d, const char *workspace, const char *
 /* The layer ends after STATE/pinfold/caches/HASH/SLOT/NAME/upper, of which `n` bytes name the slot. */
 static int make_whiteout(const struct plan_dir *dir, size_t n, struct err *e)
 {
-    const char *layer = n ? strchr(dir->path + n + 1, '/') : NULL, *end = layer ? strchr(layer + 1, '/') : NULL;
+    const char *layer = n ? strchr(dir->path + n + 1, '/') : NULL;
+    if (layer && strncmp(dir->path + n + 1, SECRET_CACHES, sizeof SECRET_CACHES - 1) == 0)
+        layer = strchr(layer + 1, '/'); /* SLOT/SECRET/NAME/upper */
+    const char *end = layer ? strchr(layer + 1, '/') : NULL;
     return whiteout_make(dir->path, end ? (size_t)(end - dir->path) : 0, dir->opaque, e);
 }
 

@@ -130,7 +130,7 @@ void words_header(const struct plan *plan, struct buf *out)
     buf_text(out, "; ");
     header_ports(p, out);
     words_safe(out, plan->workspace ? plan->workspace : p->workspace);
-    buf_text(out, p->workspace_read_only ? " read-only" : " writable");
+    buf_text(out, plan->layered ? " in a copy-on-write layer" : p->workspace_read_only ? " read-only" : " writable");
     if (p->guard != GUARD_STRICT)
         buf_printf(out, "; guard %s", guards[p->guard]);
     header_limits(&p->limits, out);

@@ -490,6 +490,18 @@ int builder_yield(struct builder *b)
     return become_guard(b);
 }
 
+/* Only whoever owns the box's user namespace may use it: pinfold, and nothing in the box (kernel: fs/fsopen.c). */
+static void give_fresh(struct builder *b)
+{
+    const struct frame f = {.kind = FRAME_FRESH};
+    if (b->runner.fresh < 0)
+        return;
+    long e = sys_send_fd(b->report, &f, sizeof f, b->runner.fresh, 0);
+    sys_drop(&b->runner.fresh);
+    if (e < 0)
+        builder_give_up(b, WHERE_CHILD, (int)e);
+}
+
 _Noreturn void builder_run(struct builder *b)
 {
     int init = -1, e;
@@ -524,6 +536,7 @@ _Noreturn void builder_run(struct builder *b)
         builder_give_up(b, b->runner.failed, e);
     if (b->ahead && tell_root_made(b) < 0)
         sys_exit(125); /* pid 1 failed, and has reported why */
+    give_fresh(b);
     e = b->late_net && !b->beside ? net_begin(&b->runner) : -1;
     if (e < -1)
         builder_give_up(b, WHERE_NET, e);
@@ -563,9 +576,10 @@ _Noreturn void builder_run(struct builder *b)
                   b->program,
                   b->runner.layer_dir,
                   b->runner.layer_tree,
+                  b->runner.apart,
                   b->late ? b->runner.works[0] : -1};
     if (e >= 0)
-        e = close_others(keep, 9); /* above all pid 1's end of the control stream, whose closing must be noticed */
+        e = close_others(keep, 10); /* above all pid 1's end of the control stream, whose closing must be noticed */
     if (e == 0 && !b->late)
         e = become_guard(b);
     if (e < 0)

@@ -52,6 +52,8 @@ struct runner {
     int layer_dir, layer_tree; /* its directory, and the overlay that PARTs are cloned from; -1: none */
     bool layer_locked;         /* its work directory, by the descriptor in `works` */
     uint32_t n_parts;          /* of those that are overlays of their own */
+    int apart;                 /* a mount that an overlay was made from; dropped at the end, because the kernel waits */
+    int fresh;                 /* of the OVERLAY that is OVERLAY_FRESH: an fspick() for pinfold, owned; -1: none */
     int works[8];              /* work directories of overlays, until overlays_settle() */
     uint32_t n_works;
     int command_ruleset;      /* Landlock tier: the scopes that each command enters, so that it cannot signal pid 1 */

@@ -52,6 +52,36 @@ static int next_layer(const char **text)
     return e < 0 ? e : open_place(path, O_DIRECTORY);
 }
 
+static int open_in(int dir, const char *path)
+{
+    return sys_openat2(dir, path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0, CALM);
+}
+
+/*
+ * 'dir/upper' and 'dir/work' in a mount of their own that has no place in any tree: overlayfs keeps their names from its
+ * root, "/upper", and shows these in mountinfo. So the box does not learn where they are on the host. The mount lasts as long
+ * as *ret_tree.
+ */
+static int next_secret(const char **text, int *ret_tree, int *ret_work)
+{
+    char upper[4096], work[4096];
+    int e = next_path(text, upper);
+    if (e == 0)
+        e = next_path(text, work);
+    size_t last = e < 0 ? 0 : str_of(upper).n;
+    while (last && upper[last] != '/')
+        last--;
+    if (e < 0 || !last || str_of(work).n <= last || work[last] != '/')
+        return e < 0 ? e : -EBADMSG;
+    upper[last] = 0;
+    own_fd int place = open_place(upper, O_DIRECTORY);
+    if (place < 0)
+        return place;
+    *ret_tree = sys_open_tree(place, "", SYS_TREE_CLONE | SYS_TREE_CLOEXEC | SYS_AT_EMPTY_PATH);
+    *ret_work = *ret_tree < 0 ? *ret_tree : open_in(*ret_tree, work + last + 1);
+    return *ret_work < 0 ? *ret_work : open_in(*ret_tree, upper + last + 1);
+}
+
 /*
  * The box reads in its mountinfo where its layer is, and may write there what a program of the host would obey if it
  * were led there: a repository with hooks, to which a file .git of another box points. So the directory gets a name
@@ -166,24 +196,41 @@ static int settle_later(struct runner *r, int work)
     return e;
 }
 
+/* What comes after the mount of the workspace's layer. The mark of its overlay stays until it is taken up or removed. */
+static int workspace_prepared(struct runner *r, const struct step *s, int tree)
+{
+    int e = hide_upper(step_text(r, s->b));
+    if (e == 0 && s->mode == OVERLAY_FRESH)
+        e = r->fresh = sys_fspick(tree);
+    return e < 0 ? e : 0;
+}
+
 int overlay_prepare(struct runner *r, const struct step *s, int *ret_tree)
 {
     const char *text = step_text(r, s->b);
+    const bool secret = s->mode == OVERLAY_SECRET;
+    int at = -1;
+    own_fd int apart = -1;
     own_fd int lower = next_layer(&text);
-    own_fd int upper = next_layer(&text);
-    own_fd int work = next_layer(&text);
-    int tree = overlay_new(r, lower, upper, work, (unsigned)mount_attributes(s->flags));
+    own_fd int upper = secret ? next_secret(&text, &apart, &at) : next_layer(&text);
+    own_fd int work = secret ? at : next_layer(&text);
+    own_fd int tree = overlay_new(r, lower, upper, work, (unsigned)mount_attributes(s->flags));
     if (tree < 0)
         return tree;
-    int hid = hide_upper(step_text(r, s->b));
-    if (hid < 0) {
-        sys_shut(tree);
-        return hid;
-    }
-    *ret_tree = tree;
+    const bool workspace = *text != 0; /* a name to hide it under */
+    int e = workspace ? workspace_prepared(r, s, tree) : 0;
     /* A separate mount, because the one that `work` was opened through becomes read-only. */
-    int later = sys_open_tree(work, "", SYS_TREE_CLONE | SYS_TREE_CLOEXEC | SYS_AT_EMPTY_PATH);
-    return later < 0 ? forget_volatile(work) : settle_later(r, later);
+    int later = workspace || e < 0 ? -1
+                : secret           ? sys_taken(&work)
+                                   : sys_open_tree(work, "", SYS_TREE_CLONE | SYS_TREE_CLOEXEC | SYS_AT_EMPTY_PATH);
+    if (e == 0 && !workspace)
+        e = later < 0 ? forget_volatile(work) : settle_later(r, later);
+    if (e < 0)
+        return e;
+    if (secret && r->apart < 0)
+        r->apart = sys_taken(&apart);
+    *ret_tree = sys_taken(&tree);
+    return 0;
 }
 
 /* A separate mount, which stays writable when the root is marked. */
@@ -199,11 +246,6 @@ int layer_prepare(struct runner *r, const struct step *s)
     r->layer_dir = tree;
     done_with(r, &place);
     return 0;
-}
-
-static int open_in(int dir, const char *path)
-{
-    return sys_openat2(dir, path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0, CALM);
 }
 
 int step_layer(struct runner *r, const struct step *s)

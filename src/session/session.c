@@ -402,7 +402,8 @@ static void unmake(const struct session_place *p)
 static int start_keeping(struct pinfold_policy *policy, const struct session_place *p, const char *cow, int lock,
                          struct err *e)
 {
-    struct session_birth b = {.policy = policy, .place = p, .cow = cow, .lock = lock};
+    struct session_birth b = {.policy = policy, .place = p, .lock = lock};
+    b.cow = cow ? cow : policy->policy->cow ? "" : NULL;
     char stopped[PATH_MAX], record[PATH_MAX];
     snprintf(record, sizeof record, "%s/record", p->state);
     const bool before = access(record, F_OK) == 0;
@@ -781,6 +782,8 @@ static void put_session(struct json *j, const struct session_place *p, const str
     json_text(j, "profile", r->profile);
     json_text(j, "workspace", r->workspace);
     json_text_or_null(j, "layer", r->layer && r->layer[0] ? r->layer : NULL);
+    if (r->layer && r->layer[0])
+        layer_put_size(j, r->layer);
     put_time(j, "created", r->created);
     json_text(j, "policy_digest", r->policy_digest);
     if (alive)

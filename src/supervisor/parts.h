@@ -308,7 +308,9 @@ struct box {
     struct means means;
     struct signals signals;
     enum stage stage;
-    int failed; /* -errno of a verdict: the start failed */
+    int failed;       /* -errno of a verdict: the start failed */
+    bool fresh_given; /* `fresh` is a descriptor, see box_keep_fresh() */
+    int fresh;
     uint64_t began, deadline /* timeout, then grace, then the builder's patience */;
     bool timed_out;
     bool last_words; /* the command has ended; the box ends once its output on the terminal was read */

@@ -293,6 +293,10 @@ static void put_box_layer(struct json *j, const struct box_layer *l)
     json_uint(j, "new", l->added);
     json_uint(j, "deleted", l->deleted);
     json_uint(j, "waiting", l->waiting);
+    json_array(j, "waiting_paths");
+    for (size_t at = 0; at < l->all_waits_n; at += strlen(l->all_waits + at) + 1)
+        json_text(j, NULL, l->all_waits + at);
+    json_array_end(j);
     json_object_end(j);
 }
 

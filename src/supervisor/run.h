@@ -81,8 +81,10 @@ struct box_layer {
     char id[17]; /* "": the box had none */
     bool kept;   /* false: nothing was changed, so it was removed */
     uint64_t edited, added, deleted;
-    uint64_t waiting; /* of these: what apply writes only if it is named itself */
-    char waits[120];  /* the first of them, as it can be shown; "" */
+    uint64_t waiting;     /* of these: what apply writes only if it is named itself */
+    char waits[120];      /* the first of them, as it can be shown; "" */
+    char all_waits[2048]; /* as many as fit, as they can be shown, each with its NUL */
+    size_t all_waits_n;   /* bytes used */
 };
 
 #define CALLER_ID_ROOM 129u /* with its end */
@@ -207,6 +209,11 @@ bool box_result_deny(struct box_result *r, const struct denial *d);
 void box_result_left(struct box_result *r, const char *kind, const char *path, const char *what);
 /* Removes control groups left by dead pinfolds. */
 void box_sweep_groups(void);
+/*
+ * From a callback: what the host has changed in the tree below a copy-on-write workspace is seen from now on, but for
+ * objects that a process holds open. Names that were looked up before would stay as they were for good, absent ones, too.
+ */
+int box_keep_fresh(struct box *b, struct err *e);
 /* From a callback: passes `end` of a socket pair to the box's guard, which serves the file API on it
    (protocol/files.h). */
 int box_keep_files(struct box *b, int end);

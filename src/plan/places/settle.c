@@ -270,6 +270,13 @@ static int settle_open(struct settling *s, struct plan_place *p, struct plan_pla
     return attach(s, p, around, writable);
 }
 
+/* The project's own .pinfold where there is none: one that a box makes in its layer waits for apply, as a guarded name. */
+static bool waits_in_layer(const struct plan_place *p, const struct plan_place *around)
+{
+    return p->closed && p->type == PATH_MISSING && around->act == ACT_OVERLAY && around->workspace &&
+           strcmp(path_rest(p->dst, around->dst), ".pinfold") == 0;
+}
+
 static int settle_protect(struct settling *s, struct plan_place *p, struct plan_place *around)
 {
     struct making *m = s->m;
@@ -286,6 +293,10 @@ static int settle_protect(struct settling *s, struct plan_place *p, struct plan_
         break;
     }
     m->any_protect |= p->said;
+    if (waits_in_layer(p, around)) {
+        p->act = ACT_NONE;
+        return 0;
+    }
     if (p->type == PATH_DIR && around->region == REGION_WRITABLE && !s->landlock)
         return attach(s, p, around, false);
     return close_by_guard(s, p, around);

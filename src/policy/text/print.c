@@ -175,6 +175,10 @@ static void put_files(const struct printer *w)
         buf_text(w->out, h.section_said ? "  env_files: true\n" : "files:\n  env_files: true\n");
         h.section_said = true;
     }
+    if (w->p->cow) {
+        buf_text(w->out, h.section_said ? "  cow: true\n" : "files:\n  cow: true\n");
+        h.section_said = true;
+    }
     h.list = "mounts";
     h.list_said = false;
     for (size_t i = 0; i < w->p->n_mounts; i++) {
@@ -605,7 +609,7 @@ bool policy_equal(const struct policy *a, const struct policy *b)
     }
     return same(a->workspace, b->workspace) && a->workspace_read_only == b->workspace_read_only && equal_paths(a, b) &&
            equal_lists(a, b) && a->guard == b->guard && a->everyday == b->everyday && a->expand == b->expand &&
-           a->env_files == b->env_files && a->net == b->net && a->net_catch == b->net_catch &&
+           a->env_files == b->env_files && a->cow == b->cow && a->net == b->net && a->net_catch == b->net_catch &&
            a->net_ask == b->net_ask && a->net_ask_ms == b->net_ask_ms && a->ssh_confirm == b->ssh_confirm &&
            a->user == b->user && a->uid == b->uid && a->gid == b->gid && a->tty == b->tty &&
            same(a->engine, b->engine) && same(a->image, b->image) && same(a->hostname, b->hostname) &&

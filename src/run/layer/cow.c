@@ -17,6 +17,7 @@
 #include "base/buf.h"
 #include "base/fd.h"
 #include "sys/remove.h"
+#include "run/caches.h"
 #include "run/report.h"
 #include "run/world.h"
 
@@ -35,10 +36,28 @@ int cow_begin(const struct pinfold_policy *p, const struct pinfold_run_options *
         return err_sys(e, ERR_POLICY, errno, "--cow: the workspace '%s'", p->policy->workspace);
     const struct layer_ask wanted = {
         .workspace = workspace, .name = o->cow[0] ? arena_text(mem, o->cow) : NULL, .command = o->argv};
+    char secret[sizeof SECRET_CACHES + CACHES_HASH];
     int r = layer_hold(p->layers.world.state, &wanted, mem, held, e);
+    if (r < 0)
+        return r;
     ask->layer = held->path;
     ask->layer_hidden = held->layer.hidden;
-    return r;
+    int no = caches_secret(p->layers.world.state, workspace, secret);
+    ask->secret = no < 0 ? NULL : arena_text(mem, secret);
+    if (ask->secret)
+        return 0;
+    layer_release(held);
+    return err_sys(e, ERR_SYSTEM, no < 0 ? -no : ENOMEM, "--cow: cannot use 'secret' in '%s'", p->layers.world.state);
+}
+
+int cow_shown(const struct pinfold_policy *p, struct plan_ask *ask)
+{
+    if (!p->policy->cow)
+        return 0;
+    ask->layer = arena_printf(p->mem, "%s/" LAYERS "/NEW", p->layers.world.state);
+    ask->layer_hidden = "upper.HIDDEN";
+    ask->secret = SECRET_CACHES "HIDDEN";
+    return ask->layer ? 0 : -ENOMEM;
 }
 
 /* The record goes first: without it there is no layer. */
@@ -48,6 +67,21 @@ static void remove_layer(const struct layer *l, const char *path)
     remove_tree(AT_FDCWD, path);
 }
 
+/* Begins and ends with a whole character; what is left out is counted only. */
+static void keep_waiting(const char *path, struct box_layer *ret)
+{
+    auto_buf struct buf shown = BUF(MAX_COW_WORDS * 4);
+    utf8_safe(&shown, str_of(path));
+    const char *text = buf_cstr(&shown);
+    const size_t n = strlen(text) + 1;
+    if (ret->waiting++ == 0)
+        snprintf(ret->waits, sizeof ret->waits, "%s", n <= sizeof ret->waits ? text : "");
+    if (n == 1 || n > sizeof ret->all_waits - ret->all_waits_n)
+        return;
+    memcpy(ret->all_waits + ret->all_waits_n, text, n);
+    ret->all_waits_n += n;
+}
+
 static void count_changes(const struct changes *all, struct box_layer *ret)
 {
     for (size_t i = 0; i < all->n; i++) {
@@ -55,12 +89,8 @@ static void count_changes(const struct changes *all, struct box_layer *ret)
         ret->edited += c->kind == CHANGE_EDITED;
         ret->added += c->kind == CHANGE_ADDED;
         ret->deleted += c->kind == CHANGE_DELETED;
-        if (c->alarms & ALARMS_WAIT && ret->waiting++ == 0) {
-            auto_buf struct buf shown = BUF(MAX_COW_WORDS * 4);
-            utf8_safe(&shown, str_of(c->path));
-            snprintf(ret->waits, sizeof ret->waits, "%s",
-                     strlen(buf_cstr(&shown)) < sizeof ret->waits ? buf_cstr(&shown) : "");
-        }
+        if (c->alarms & ALARMS_WAIT)
+            keep_waiting(c->path, ret);
     }
 }
 
@@ -158,6 +188,25 @@ static uint64_t tree_bytes(int dir, const char *name, unsigned depth)
     }
     (void)closedir(d);
     return bytes;
+}
+
+void layer_put_size(struct json *j, const char *id)
+{
+    auto_arena struct arena *mem = arena_new(MAX_PLAN_ARENA);
+    const char *state = NULL;
+    struct layer l = {.dir = -1};
+    struct err e = {0};
+    const bool known =
+        mem && world_state(mem, &state, &e) == 0 && layer_open(state, id, "/", mem, &l, &e) == 0 && same(l.id, id);
+    auto_fd int upper = known ? layer_upper(&l) : -1;
+    if (upper >= 0) {
+        json_uint(j, "layer_bytes", tree_bytes(upper, ".", 0));
+        json_int(j, "layer_created", l.created);
+    } else {
+        json_null(j, "layer_bytes");
+        json_null(j, "layer_created");
+    }
+    layer_close(&l);
 }
 
 static const char *layer_state(const struct layer *l)
