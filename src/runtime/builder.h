@@ -37,8 +37,8 @@ struct builder {
 
     /* Private to runtime/. */
     int pass[2]; /* the filter's listener goes from pid 1 to the builder, "all is built" back */
-    bool
-        late; /* it removes the mark of its layer at the end, and keeps its capabilities until then or until builder_yield() */
+    /* It removes the mark of its layer, soon or at the end, and keeps its capabilities until then or until builder_yield(). */
+    bool late;
     int settler; /* process that finishes overlays, or 0 */
     /* pid 1 runs in parallel with the second half of BUILD, and waits for that message before it starts the command */
     bool beside;
