@@ -526,8 +526,11 @@ _Noreturn void builder_run(struct builder *b)
         e = -EOPNOTSUPP;
     if (e < 0)
         builder_give_up(b, b->runner.failed, e);
-    if (b->ahead && sys_send_fd(b->pass[0], "", 1, b->runner.own, 0) < 0)
+    e = b->ahead ? (int)sys_send_fd(b->pass[0], "", 1, b->runner.own, 0) : 0;
+    if (e == -EPIPE || e == -ECONNRESET)
         sys_exit(125); /* pid 1 failed, and has reported why */
+    if (e < 0)
+        builder_give_up(b, WHERE_CHILD, e);
     e = b->late_net && !b->beside ? net_begin(&b->runner) : -1;
     if (e < -1)
         builder_give_up(b, WHERE_NET, e);
