@@ -71,7 +71,7 @@ int builder_forget(struct builder *b)
     if (b->dies_with_parent)
         (void)sys_prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
     for (int s = 1; s < 32; s++) { /* otherwise ignored signals stay ignored across clone and exec */
-        if (s != SIGKILL && s != SIGSTOP)
+        if (s != SIGKILL && s != SIGSTOP && !(b->at_default >> s & 1))
             (void)sys_signal_default(s);
     }
     (void)sys_sigmask(SIG_SETMASK, 0);
