@@ -171,13 +171,27 @@ static int join_cgroup(const struct builder *b)
     return e < 0 ? e : 0;
 }
 
-/* In a pid 1 that began ahead of the first half of BUILD: waits for its end, and for what of it pid 1 needs. */
+enum { LOCK_FOLLOWS = 'l' };
+
+/* To a pid 1 that began ahead of the first half of BUILD: what of it pid 1 needs. */
+static int tell_root_made(const struct builder *b)
+{
+    const int lock = b->runner.kept.lock;
+    const char word = lock >= 0 ? LOCK_FOLLOWS : 0;
+    int e = (int)sys_send_fd(b->pass[0], &word, 1, b->runner.own, 0);
+    return e < 0 || lock < 0 ? e : (int)sys_send_fd(b->pass[0], &word, 1, lock, 0);
+}
+
+/* In such a pid 1: waits for that. */
 static int root_made(struct builder *b)
 {
-    char word;
+    char word = 0;
     long n = sys_recv_fd(b->pass[1], &word, 1, &b->runner.own, 0);
+    if (n > 0 && word == LOCK_FOLLOWS)
+        n = sys_recv_fd(b->pass[1], &word, 1, &b->runner.kept.lock, 0);
     b->runner.denied = b->runner.own >= 0;
-    return n < 0 ? (int)n : b->runner.own < 0 ? -ECONNRESET : 0;
+    const bool whole = b->runner.own >= 0 && (word != LOCK_FOLLOWS || b->runner.kept.lock >= 0);
+    return n < 0 ? (int)n : whole ? 0 : -ECONNRESET;
 }
 
 /* Pid 1 shares the builder's memory: copying it would cost 50 us and a set of page tables per box. It gets a stack
@@ -203,8 +217,9 @@ static _Noreturn void init_child(void *birth)
         }
     }
     if (e == 0 && b->beside) { /* this process does not need the trees that the builder is about to attach */
-        int keep[] = {b->control, b->pass[1], b->job.stdio[0], b->job.stdio[1], b->job.stdio[2], b->runner.own};
-        e = close_others(keep, 6);
+        int keep[] = {b->control,      b->pass[1],    b->job.stdio[0],    b->job.stdio[1],
+                      b->job.stdio[2], b->runner.own, b->runner.kept.lock};
+        e = close_others(keep, 7);
         b->runner.n_done = b->runner.n_works = 0;
         if (e == 0)
             e = room_back(&b->runner);
@@ -526,7 +541,7 @@ _Noreturn void builder_run(struct builder *b)
         e = -EOPNOTSUPP;
     if (e < 0)
         builder_give_up(b, b->runner.failed, e);
-    e = b->ahead ? (int)sys_send_fd(b->pass[0], "", 1, b->runner.own, 0) : 0;
+    e = b->ahead ? tell_root_made(b) : 0;
     if (e == -EPIPE || e == -ECONNRESET)
         sys_exit(125); /* pid 1 failed, and has reported why */
     if (e < 0)

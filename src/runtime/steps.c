@@ -451,7 +451,7 @@ void runner_begin(struct runner *r, const struct plan_image *plan, int *slots)
                          .pty = {-1, -1},
                          .layer_dir = -1,
                          .layer_tree = -1,
-                         .kept = {.dir = -1, .keep_in = -1},
+                         .kept = {.dir = -1, .lock = -1, .keep_in = -1},
                          .command_ruleset = -1};
     for (uint32_t i = 0; i < r->n_slots; i++)
         slots[i] = -1;
