@@ -15,7 +15,7 @@
 bool entry_hidden(int argc, char **argv, int *ret_status)
 {
     native_main(argc, argv);
-    apart_main(argc, argv);
+    network_main(argc, argv);
     if (argc < 2 || argv[1][0] != '-' || argv[1][1] != '-')
         return false;
     if (argc == 2 && same(argv[1], "--serve")) {

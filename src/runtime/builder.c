@@ -71,7 +71,7 @@ int builder_forget(struct builder *b)
     if (b->dies_with_parent)
         (void)sys_prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
     for (int s = 1; s < 32; s++) { /* otherwise ignored signals stay ignored across clone and exec */
-        if (s != SIGKILL && s != SIGSTOP)
+        if (s != SIGKILL && s != SIGSTOP && !(b->at_default >> s & 1))
             (void)sys_signal_default(s);
     }
     (void)sys_sigmask(SIG_SETMASK, 0);
@@ -190,7 +190,8 @@ static int root_made(struct builder *b)
     if (n > 0 && word == LOCK_FOLLOWS)
         n = sys_recv_fd(b->pass[1], &word, 1, &b->runner.kept.lock, 0);
     b->runner.denied = b->runner.own >= 0;
-    return n < 0 ? (int)n : b->runner.own < 0 ? -ECONNRESET : 0;
+    const bool whole = b->runner.own >= 0 && (word != LOCK_FOLLOWS || b->runner.kept.lock >= 0);
+    return n < 0 ? (int)n : whole ? 0 : -ECONNRESET;
 }
 
 /* Pid 1 shares the builder's memory: copying it would cost 50 us and a set of page tables per box. It gets a stack
@@ -388,6 +389,22 @@ _Noreturn void builder_finish(const struct builder_end *end, int status)
     leave(end, NULL, mirror(status));
 }
 
+/* A command that runs longer than this is not delayed by the mark of its layer: it is removed, and the capabilities for that are
+   given up. An end, or something for the guard, ends the wait. */
+static void settle_in_time(struct builder *b, int notify, int init)
+{
+    const struct timespec moment = {.tv_nsec = 250000000};
+    struct pollfd p[] = {
+        {.fd = init, .events = POLLIN}, {.fd = notify, .events = POLLIN}, {.fd = b->report, .events = POLLIN}};
+    if (!b->late || sys_poll(p, 3, &moment) != 0)
+        return;
+    overlays_settle(&b->runner, true);
+    b->late = false;
+    int e = become_guard(b);
+    if (e < 0)
+        builder_give_up(b, WHERE_GUARD, e);
+}
+
 static _Noreturn void watch(struct builder *b, int init)
 {
     siginfo_t info = {0};
@@ -396,6 +413,7 @@ static _Noreturn void watch(struct builder *b, int init)
     if (supervised(b->plan) && sys_recv_fd(b->pass[0], &ready, 1, &notify, 0) > 0 && notify >= 0) {
         if (!(b->plan->filter & FILTER_READS)) /* no call waits for the guard */
             sys_drop(&b->pass[0]);
+        settle_in_time(b, notify, init);
         status = b->supervise(b, notify, sys_taken(&b->runner.host_proc), init);
         const struct builder_end end = builder_end(b);
         if (b->plan->tier || status < 0)
@@ -403,6 +421,7 @@ static _Noreturn void watch(struct builder *b, int init)
         leave(&end, &b->runner, mirror(status));
     }
     int e;
+    settle_in_time(b, -1, init);
     do
         e = sys_waitid(3 /* P_PIDFD */, init, &info, WEXITED | __WALL);
     while (e == -EINTR);
@@ -471,9 +490,9 @@ static void begin_init(struct builder *b, int *ret_pidfd)
 }
 
 /*
- * Whether the mark of the box's layer is removed at its end, by the builder itself, and no process is made for that. Until then
- * the builder keeps its capabilities, which is safe because it executes nothing, reads nothing of the box's, and cannot be
- * examined. Not if it becomes the guard for certain, or if there is a process for kept masks anyway.
+ * Whether the mark of the box's layer is removed after a short command, by the builder itself, and no process is made for that.
+ * Until then, at most settle_in_time(), it keeps its capabilities, which is safe because it executes nothing, reads nothing of the
+ * box's, and cannot be examined. Not if it becomes the guard for certain, or if there is a process for kept masks anyway.
  */
 static bool settles_late(const struct builder *b)
 {
@@ -534,8 +553,11 @@ _Noreturn void builder_run(struct builder *b)
         e = -EOPNOTSUPP;
     if (e < 0)
         builder_give_up(b, b->runner.failed, e);
-    if (b->ahead && tell_root_made(b) < 0)
+    e = b->ahead ? tell_root_made(b) : 0;
+    if (e == -EPIPE || e == -ECONNRESET)
         sys_exit(125); /* pid 1 failed, and has reported why */
+    if (e < 0)
+        builder_give_up(b, WHERE_CHILD, e);
     give_fresh(b);
     e = b->late_net && !b->beside ? net_begin(&b->runner) : -1;
     if (e < -1)

@@ -27,6 +27,7 @@ struct builder {
     bool dies_with_parent;  /* PR_SET_PDEATHSIG in addition to the end of the streams */
     bool late_net;          /* pid 1 creates the network namespace, which takes as long as the rest of BUILD */
     bool recent;            /* the kernel clones from detached mounts (Linux 6.15) */
+    uint32_t at_default;    /* bits (1 << number) of signals whose dispositions are the default */
     bool judged;            /* `job.stdio` has been judged by this program */
     const uint32_t *groups; /* supplementary groups, for a box started by another root process */
     uint32_t n_groups;
@@ -37,8 +38,8 @@ struct builder {
 
     /* Private to runtime/. */
     int pass[2]; /* the filter's listener goes from pid 1 to the builder, "all is built" back */
-    bool
-        late; /* it removes the mark of its layer at the end, and keeps its capabilities until then or until builder_yield() */
+    /* It removes the mark of its layer, soon or at the end, and keeps its capabilities until then or until builder_yield(). */
+    bool late;
     int settler; /* process that finishes overlays, or 0 */
     /* pid 1 runs in parallel with the second half of BUILD, and waits for that message before it starts the command */
     bool beside;

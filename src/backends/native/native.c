@@ -146,6 +146,7 @@ static void builder_ask(struct builder *b, const struct start_request *ask)
     for (int i = 0; i < c->n_v1 && i < 8; i++)
         b->group_tasks[b->n_group_tasks++] = c->v1_tasks[i];
     b->supervise = guard_supervise;
+    b->at_default = ask->at_default;
     b->judged = true; /* judge_stdio() */
     const struct facts *f = ask->plan->facts;
     b->recent = f && (f->kernel_major > 6 || (f->kernel_major == 6 && f->kernel_minor >= 15));

@@ -15,7 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <unistd.h>
 #include "base/buf.h"
 #include "supervisor/network/live.h"
@@ -32,18 +31,9 @@ enum {
 };
 _Static_assert(sizeof(struct egress_counts) <= COUNTS, "they are one page");
 
-struct apart_handed {
-    char mark[8];
-    uint64_t bytes; /* of all that follows the page of counters */
-    struct egress_ask ask;
-    struct proxies proxies;
-    struct ssh_filter ssh;
-    int sockets;
-    bool counts, proxied, of_ssh;
-};
 static const char handed_mark[8] = "network";
 
-static bool has_main; /* apart_main() was called */
+static bool has_main; /* apart_take() was called */
 
 /* ---- what is handed on ---- */
 
@@ -110,7 +100,7 @@ static void fill_ssh(struct buf *out, const struct ssh_filter *ssh, struct apart
     }
 }
 
-static void fill(struct buf *out, const struct apart *a)
+static void fill(struct buf *out, const struct net_process *a)
 {
     struct apart_handed h = {.sockets = a->sockets};
     memcpy(h.mark, handed_mark, sizeof h.mark);
@@ -125,7 +115,7 @@ static void fill(struct buf *out, const struct apart *a)
 }
 
 /* The memfd; *ret_counts is mapped where the process counts. */
-static int hand(const struct apart *a, struct egress_counts **ret_counts)
+static int hand(const struct net_process *a, struct egress_counts **ret_counts)
 {
     auto_buf struct buf out = BUF(ROOM);
     *ret_counts = NULL;
@@ -190,7 +180,7 @@ static void keep(struct birth_apart *b, int fd)
         b->keep[b->n++] = fd;
 }
 
-static void keep_theirs(struct birth_apart *b, const struct apart *a)
+static void keep_theirs(struct birth_apart *b, const struct net_process *a)
 {
     keep(b, a->sockets);
     if (a->ssh) {
@@ -245,7 +235,7 @@ static char **fault_environment(struct birth_apart *b)
 }
 #endif
 
-int apart_start(struct apart *a, struct err *e)
+int apart_start(struct net_process *a, struct err *e)
 {
     static char name[] = "pinfold", option[] = APART_OPTION;
     static char *none[] = {NULL};
@@ -335,27 +325,13 @@ static struct apart_handed *take(int fd)
     return h;
 }
 
-void apart_main(int argc, char **argv)
+struct apart_handed *apart_take(int argc, char **argv)
 {
     char *rest;
     has_main = true;
     long fd = argc == 3 && strcmp(argv[1], APART_OPTION) == 0 ? strtol(argv[2], &rest, 10) : -1;
     struct apart_handed *h = fd < 0 || fd > INT_MAX || *rest ? NULL : take((int)fd);
-    if (!h)
-        return; /* somebody has typed it */
-    (void)close((int)fd);
-    for (int s = 1; s < 32; s++)
-        (void)signal(s, s == SIGPIPE ? SIG_IGN : SIG_DFL);
-    (void)sys_sigmask(SIG_SETMASK, 0);
-    (void)prctl(PR_SET_NAME, "pinfold"); /* it was executed under a number */
-    if (h->of_ssh)
-        ssh_filter_serve(&h->ssh);
-    if (h->ask.publish)
-        publish_serve(&h->ask, h->sockets);
-    const bool made = h->ask.way == CATCH_SOCKET; /* the proxy's socket, instead of those that the builder sends */
-    if (!made && egress_receive(&h->ask, h->sockets) < 0)
-        _exit(1);
-    if (!made)
-        (void)close(h->sockets);
-    egress_serve(&h->ask);
+    if (h)
+        (void)close((int)fd);
+    return h;
 }

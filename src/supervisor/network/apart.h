@@ -7,7 +7,7 @@
 #include "egress/egress.h"
 #include "ssh/filter.h"
 
-struct apart {
+struct net_process {
     /* One of these; their pointers are followed. `counts` is set: memory shared with the process, apart_end(). */
     struct egress_ask *ask;
     const struct ssh_filter *ssh;
@@ -15,9 +15,22 @@ struct apart {
 };
 
 /* Starts it, as a child that waitpid(2) finds; the descriptors stay the caller's. The pid, or an error. */
-int apart_start(struct apart *a, struct err *e);
+int apart_start(struct net_process *a, struct err *e);
 void apart_end(struct egress_counts *counts);
-/* For the main of a program that starts boxes: does not return if apart_start() has executed it. */
-void apart_main(int argc, char **argv);
+
+/* What the executed program is given; the pointers in it lead to its own memory. */
+struct apart_handed {
+    char mark[8];
+    uint64_t bytes; /* of all that follows the page of counters */
+    struct egress_ask ask;
+    struct proxies proxies;
+    struct ssh_filter ssh;
+    int sockets;
+    bool counts, proxied, of_ssh;
+};
+/* For the main of a program that starts boxes: NULL if apart_start() has not executed it. */
+struct apart_handed *apart_take(int argc, char **argv);
+/* There: becomes what was asked for, and does not return (serve.c). */
+void network_main(int argc, char **argv);
 /* What it then is for published ports (publish.c). */
 _Noreturn void publish_serve(struct egress_ask *ask, int sockets);

@@ -154,7 +154,7 @@ int egress_begin(struct box *b)
         return r;
     }
     const bool made = m->ask.way == CATCH_SOCKET; /* the proxy's socket, instead of those that the builder sends */
-    struct apart a = {.ask = &m->ask, .sockets = made ? -1 : sockets[1]};
+    struct net_process a = {.ask = &m->ask, .sockets = made ? -1 : sockets[1]};
     m->ask.events = events[1];
     int pid = apart_start(&a, b->err);
     r = pid < 0 ? err_wrap(b->err, pid, "cannot start the egress proxy") : 0;

@@ -119,7 +119,7 @@ static int begin(struct box *b, struct egress_ask *ask)
         return err_sys(b->err, ERR_SYSTEM, errno, "cannot create a socket pair for the published ports");
     b->publish.events = events[0];
     ask->events = events[1];
-    struct apart a = {.ask = ask, .sockets = theirs};
+    struct net_process a = {.ask = ask, .sockets = theirs};
     b->publish.pid = apart_start(&a, b->err);
     int r = b->publish.pid < 0 ? err_wrap(b->err, b->publish.pid, "cannot start forwarding the published ports") : 0;
     (void)close(events[1]);

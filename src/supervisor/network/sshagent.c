@@ -47,7 +47,7 @@ int sshagent_begin(struct box *b)
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, events) < 0)
         return err_sys(b->err, ERR_SYSTEM, errno, "cannot create a socket pair for the ssh-agent's filter");
     const struct ssh_filter filter = {.rules = said->rules, .listener = said->listener, .events = events[1]};
-    struct apart a = {.ssh = &filter, .sockets = -1};
+    struct net_process a = {.ssh = &filter, .sockets = -1};
     int pid = apart_start(&a, b->err);
     r = pid < 0 ? err_wrap(b->err, pid, "cannot start the ssh-agent's filter") : 0;
     (void)close(events[1]);
