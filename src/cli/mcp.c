@@ -90,7 +90,7 @@ static void take_containers(struct ask *a)
             (struct pinfold_option){"image", a->sandbox_image ? a->sandbox_image : DEFAULT_IMAGE};
 }
 
-/* FILE.yaml[:PROFILE]: the agent that the file defines, from now on known by the file's name. */
+/* A file NAME.yaml, and perhaps a profile behind a colon: the agent that it defines is from now on known as NAME. */
 static bool take_definition(const char **agent)
 {
     const char *ending = strstr(*agent, ".yaml");

@@ -295,6 +295,11 @@ void words_limit(const struct box_result *r, const struct limits *l, struct buf 
     case BOX_LIMIT_DISK:
         buf_text(out, "disk: the box wrote more than ");
         buf_amount(out, l->disk.value);
+        if (r->limit_seen > l->disk.value) { /* the workspace's growth is looked at now and then */
+            buf_text(out, " (");
+            buf_amount(out, r->limit_seen);
+            buf_text(out, " when that was seen)");
+        }
         buf_text(out, " and was ended; allow more with --disk ");
         buf_amount(out, l->disk.value * 2);
         return;

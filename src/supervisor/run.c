@@ -150,6 +150,7 @@ static void conclude(struct box *b)
         b->hit.seen = r->wall_us / 1000;
     }
     r->limit = b->hit.limit;
+    r->limit_seen = b->hit.seen;
     bool failed = !r->status_known || r->by_signal || r->code != 0;
     if (r->limit == BOX_LIMIT_TIMEOUT)
         r->end = BOX_TIMED_OUT;

@@ -94,6 +94,7 @@ struct box_result {
     enum box_end end;
     int code;             /* exit status or signal number; with BOX_TIMED_OUT and BOX_LIMIT only if `status_known` */
     enum box_limit limit; /* also set if the limit was reached but the command went on and exited by itself */
+    uint64_t limit_seen;  /* what was seen of it then: bytes, processes; 0: not known */
     struct buf out, err;  /* with capture */
     bool out_truncated, err_truncated;
     uint64_t wall_us, cpu_us, peak_bytes, read_bytes, written_bytes;

@@ -84,19 +84,19 @@ int agent_own_take(const char *file, const char **ret_name, struct err *e)
     struct str text;
     if (!mem)
         return err_sys(e, ERR_SYSTEM, ENOMEM, "%s", file);
-    int r = world_look(mem, NULL, &w, e);
-    const char *name = r == 0 ? name_of_file(file, mem) : NULL;
-    if (r == 0 && !name)
+    const char *name = name_of_file(file, mem);
+    if (!name)
         return err_say(e, ERR_POLICY, "%s: an agent's definition is a file NAME" ENDING, file);
-    for (size_t i = 0; r == 0 && i < n_own_taken; i++) {
+    for (size_t i = 0; i < n_own_taken; i++) {
         if (same(own_taken[i].name, name))
             return err_say(e, ERR_POLICY, "%s: '%s' is already defined by %s", file, name, own_taken[i].file);
     }
+    int r = world_look(mem, NULL, &w, e);
     if (r == 0)
         r = read_named(mem, w.state, "an agent's definition", file, DEFINITION_MAX, FILE_OWN, &text, e);
     if (r == 0)
         r = agent_read(name, file, text, mem, &a, e);
-    return r < 0 ? r : keep_definition(name, file, text, ret_name, e);
+    return r == 0 ? keep_definition(name, file, text, ret_name, e) : r;
 }
 
 static bool is_own_listed(const char *const *names, size_t n, const char *name)

@@ -277,7 +277,7 @@ void guess_denials(struct pinfold_result *result, const struct plan_ask *ask, co
     if (!(failed || all) || !g.plan || g.plan->facts->unsandboxed || !is_worth_it(r, all))
         return;
     if (!g.plan->places) { /* given back while the command ran */
-        if (prepare(result->policy, ask, false, &again, &ignored) < 0)
+        if (prepare(result->policy, ask, false, &again, &ignored) < 0 || !again.plan)
             return;
         g.plan = again.plan;
     }
