@@ -7,7 +7,7 @@ from collections import namedtuple
 
 Row = namedtuple("Row", "needs plant act before", defaults=("true",))
 SMALL = ["lefthook@2.2.2", "lint-staged@15.5.2", "pnpm@10.34.9", "yarn@1.22.22", "@yarnpkg/cli-dist@4.9.2"]
-LARGE = ["@jdxcode/mise", "bun", "opencode-ai", "@google/gemini-cli", "@qwen-code/qwen-code", "@mariozechner/pi-coding-agent", "pnpm-latest@npm:pnpm"]
+LARGE = ["@jdxcode/mise-linux-x64", "@oven/bun-linux-x64", "opencode-ai", "@google/gemini-cli", "@qwen-code/qwen-code", "@mariozechner/pi-coding-agent", "pnpm-latest@npm:pnpm"]
 
 CONFLICT = "echo 1 > a; git add a; git commit -qm 1; git checkout -qb o; echo 2 > a; git commit -qam 2; git checkout -q -; echo 3 > a; git commit -qam 3; git rebase -q o >/dev/null 2>&1; true"
 PRE_COMMIT = "repos: [{repo: local, hooks: [{id: x, name: x, language: system, entry: touch $RAN, pass_filenames: false, always_run: true}]}]"
@@ -68,7 +68,7 @@ ROWS = {
     # Shells, interpreters and debuggers
     ".envrc.local": Row("direnv", SHELL_FILE + ".envrc.local", "echo source_env_if_exists .envrc.local > .envrc; direnv allow; direnv export bash"),
     ".envrc": Row("direnv", SHELL_FILE + "e; echo 'source_env e' > .envrc", "direnv allow; direnv export bash"),
-    "mise.toml": Row("npm:@jdxcode/mise", "echo \"env.X = '{{exec(command=\\\"touch $RAN\\\")}}'\" > mise.toml", "$NPM/.bin/mise trust; $NPM/.bin/mise env"),
+    "mise.toml": Row("npm:@jdxcode/mise-linux-x64", "echo \"env.X = '{{exec(command=\\\"touch $RAN\\\")}}'\" > mise.toml", "$NPM/@jdxcode/mise-linux-x64/bin/mise trust; $NPM/@jdxcode/mise-linux-x64/bin/mise env"),
     ".bashrc": Row("bash", SHELL_FILE + ".bashrc", "HOME=$PWD bash -ic true"),
     ".profile": Row("bash", SHELL_FILE + ".profile", "HOME=$PWD bash -lc true"),
     ".bash_profile": Row("bash", SHELL_FILE + ".bash_profile", "HOME=$PWD bash -lc true"),
@@ -78,7 +78,7 @@ ROWS = {
     ".zshrc": Row("zsh", SHELL_FILE + ".zshrc", "HOME=$PWD zsh -ic true"),
     ".zprofile": Row("zsh", SHELL_FILE + ".zprofile", "HOME=$PWD zsh -lc true"),
     ".zlogin": Row("zsh", SHELL_FILE + ".zlogin", "HOME=$PWD zsh -lc true"),
-    ".zlogout": Row("zsh", SHELL_FILE + ".zlogout", "HOME=$PWD zsh -lc exit"),
+    ".zlogout": Row("zsh", SHELL_FILE + ".zlogout", "echo exit | HOME=$PWD zsh -il"),
     ".gdbinit": Row("gdb", "echo \"shell touch $RAN\" > .gdbinit", "echo set auto-load safe-path / > ~/.gdbinit; gdb -batch"),
     ".lldbinit": Row("lldb", "echo \"platform shell touch $RAN\" > .lldbinit", "lldb --local-lldbinit --batch"),
     ".pdbrc": Row("python3", "echo 'import os; os.system(\"touch $RAN\")' > .pdbrc", "echo 1 > a.py; echo q | python3 -m pdb a.py"),
@@ -105,8 +105,8 @@ ROWS = {
     ".pnpmfile.cjs": Row("npm:pnpm", MODULE + ".pnpmfile.cjs", PACKAGE + "node $NPM/pnpm/bin/pnpm.cjs install --offline"),
     ".pnpmfile.mjs": Row("npm:pnpm-latest", "echo 'import fs from \"fs\"; fs.writeFileSync(process.env.RAN, \"\"); export const hooks = {}' > .pnpmfile.mjs", PACKAGE + "node $NPM/pnpm-latest/bin/pnpm.mjs install --offline"),
     "pnpm-workspace.yaml": Row("npm:pnpm", MODULE + "p.cjs; echo 'pnpmfile: p.cjs' > pnpm-workspace.yaml", PACKAGE + "node $NPM/pnpm/bin/pnpm.cjs install --offline"),
-    "bunfig.toml": Row("npm:bun", NODE + "; echo 'preload = [\"./p.cjs\"]' > bunfig.toml", "echo 1 > a.js; $NPM/.bin/bun a.js"),
-    ".tool-versions": Row("npm:@jdxcode/mise", "mkdir -p d/bin; " + SCRIPT + "; mv s d/bin/node; echo node path:$PWD/d > .tool-versions", "$NPM/.bin/mise exec -- node --version"),
+    "bunfig.toml": Row("npm:@oven/bun-linux-x64", NODE + "; echo 'preload = [\"./p.cjs\"]' > bunfig.toml", "echo 1 > a.js; $NPM/@oven/bun-linux-x64/bin/bun a.js"),
+    ".tool-versions": Row("npm:@jdxcode/mise-linux-x64", "mkdir -p d/bin; " + SCRIPT + "; mv s d/bin/node; echo node path:$PWD/d > .tool-versions", "$NPM/@jdxcode/mise-linux-x64/bin/mise exec -- node --version"),
     ".cargo/config.toml": Row("cargo", "mkdir -p .cargo; printf '#!/bin/sh\\ntouch %s\\nexec \"$@\"\\n' $RAN > w; chmod +x w; printf '[build]\\nrustc-wrapper = \"%s\"\\n' $PWD/w > .cargo/config.toml",
                               "cargo init -q --name x .; cargo build -q --offline"),
     ".cargo/config": Row("cargo", "mkdir -p .cargo; printf '#!/bin/sh\\ntouch %s\\nexec \"$@\"\\n' $RAN > w; chmod +x w; printf '[build]\\nrustc-wrapper = \"%s\"\\n' $PWD/w > .cargo/config",
