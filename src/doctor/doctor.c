@@ -235,7 +235,10 @@ static void print_git(const struct doctor_report *r, struct buf *out)
     if (g->cut)
         buf_text(out, "      The tree is too large to search completely: run doctor in a subdirectory.\n");
     if (g->not_read)
-        buf_printf(out, "      %zu configurations or hook directories are too large and were not read.\n", g->not_read);
+        buf_printf(
+            out,
+            "      %zu configurations, hook directories or reftables are too large or damaged and were not read.\n",
+            g->not_read);
     if (odd)
         buf_printf(out, "%zu of these may not come from you.\n", odd);
 }

@@ -56,8 +56,9 @@ struct runner {
     int fresh;                 /* of the OVERLAY that is OVERLAY_FRESH: an fspick() for pinfold, owned; -1: none */
     int works[8];              /* work directories of overlays, until overlays_settle() */
     uint32_t n_works;
-    int command_ruleset;      /* Landlock tier: the scopes that each command enters, so that it cannot signal pid 1 */
-    bool scoped;              /* this process has entered them: kill(-1) reaches only the box */
+    int command_ruleset;      /* Landlock tier: what each command enters, so that it cannot signal or trace pid 1 */
+    bool scoping;             /* it keeps signals in, which Landlock can from ABI 6 on */
+    bool scoped;              /* this process has entered that: kill(-1) reaches only the box */
     char oom_text[8];         /* oom_score_adj before the builder raised it for the command to inherit */
     uint8_t oom_bytes;        /* 0: unchanged */
     const struct span *spare; /* memory shared with the builder that pid 1 unmaps once its command runs */

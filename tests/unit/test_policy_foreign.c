@@ -458,7 +458,7 @@ static void mistakes(void **state)
          "/home/u/p/f:1:27: limits.cpus: '0%' is less than the minimum of 0.01; write none for no limit"},
         {POLICY_BWRAP, "{}", "/home/u/p/f:1:1: bwrap's options must be a list of strings, not a mapping"},
         {POLICY_BWRAP, "[--ro-bind, [x]]", "/home/u/p/f:1:13: an option of bwrap must be a string, not a list"},
-        {POLICY_BWRAP, "[--ro-bnd, /, /]", "/home/u/p/f:1:2: '--ro-bnd': unknown option (bwrap 0.8)"},
+        {POLICY_BWRAP, "[--ro-bnd, /, /]", "/home/u/p/f:1:2: '--ro-bnd': unknown option (bwrap 0.12)"},
         {POLICY_BWRAP, "[--ro-bind, /]", "/home/u/p/f:1:2: '--ro-bind': two values are expected"},
         {POLICY_BWRAP, "[--tmpfs]", "/home/u/p/f:1:2: '--tmpfs': a value is missing"},
         {POLICY_BWRAP, "[--uid, me]", "/home/u/p/f:1:2: 'me': a number is expected"},
