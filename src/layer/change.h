@@ -1,5 +1,5 @@
 /*
- * What a layer changes, and what is done with it: read (read.c), shown (patch.c, gitview.c), applied and taken back (apply.c,
+ * What a layer changes, and what is done with it: read (read.c), shown (patch.c, repo/words.c), applied and taken back (apply.c,
  * transact.c). Everything works on open descriptors; nothing found in a layer is executed, no link in it is followed.
  */
 #pragma once
@@ -118,12 +118,6 @@ int patch_count(const struct layer_trees *t, const struct change *c, uint64_t *a
 int renames_find(const struct layer_trees *t, const struct changes *all, const bool *take, struct arena *mem,
                  size_t **ret);
 
-/* ---- gitview.c ---- */
-
-/* Sentences about what the layer did to the repository at the top of the workspace, a line each; none: it has none or
-   did nothing. No git runs. */
-int gitview_put(const struct layer_trees *t, const struct changes *changes, struct buf *out, struct err *e);
-
 /* ---- transact.c: apply and undo ---- */
 
 enum op_kind {
@@ -199,15 +193,22 @@ struct apply_outcome {
     size_t n_done;
     struct apply_refusal *refused;
     size_t n_refused;
-    uint64_t number; /* of the record that undo takes back; 0: nothing was done */
-    bool resumed;    /* an interrupted one was completed first */
+    uint64_t number;   /* of the record that undo takes back; 0: nothing was done */
+    bool resumed;      /* an interrupted one was completed first */
+    const char **said; /* sentences about the repository */
+    size_t n_said;
+};
+/* Operations that follow those of the changes: the repository's, as one unit (repo/repo.h). */
+struct apply_more {
+    struct op *ops;
+    size_t n;
 };
 /* -ENOMEM without a sentence. */
 int outcome_refuse(struct arena *mem, struct apply_outcome *ret, const char *path, const char *why);
 /* Which of `all` an apply of `paths` would take: a flag for each, in `mem`. What is wanted and may not be is refused in
-   `ret`. */
-int layer_choose(const struct layer_trees *t, const struct changes *all, const char *const *paths, struct arena *mem,
-                 bool **ret_take, struct apply_outcome *ret, struct err *e);
+   `ret`; with `repository` what lands as one unit is neither. */
+int layer_choose(const struct layer_trees *t, const struct changes *all, const char *const *paths, bool repository,
+                 struct arena *mem, bool **ret_take, struct apply_outcome *ret, struct err *e);
 /* Marks the new directories above what `take` has marked, too. */
 void choose_above(const struct changes *all, bool *take);
 /* Why a change is not applied, whatever stands in the workspace; `exact`: a person has named this very path. NULL: it is. */
@@ -219,6 +220,10 @@ struct apply_ask {
     const char *const *paths;       /* at or below these; NULL-terminated, relative; NULL: all */
     const char *const *choices;     /* only these changes and hunks (hunk.c); NULL: whatever `paths` says */
     const struct layer_trees *base; /* the workspace, where another directory gets the changes; otherwise NULL */
+    /* Called if the repository is wanted: what lands of it, and in `out` what does not; NULL: it does not land. */
+    int (*repository)(void *ctx, const struct layer_trees *t, const struct changes *all, struct arena *mem,
+                      struct apply_more *ret, struct apply_outcome *out, struct err *e);
+    void *ctx;
 };
 int layer_apply(const struct layer_trees *t, const struct apply_ask *ask, struct arena *mem, struct apply_outcome *ret,
                 struct err *e);

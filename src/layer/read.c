@@ -7,6 +7,7 @@
  * on what was copied up.
  */
 #include "layer/change.h"
+#include "layer/repo/repo.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -181,7 +182,7 @@ static bool into_git(const char *target)
 static unsigned alarms_of(const struct layer_reading *r, const struct level *l, const struct change *c)
 {
     unsigned alarms = l->git || str_is_nocase(str_of(path_name(c->path)), ".git") ? ALARM_GIT : 0;
-    if (is_guarded(r, l, c->path) || is_bare_part(l, str_of(path_name(c->path))))
+    if (repo_part_of(c->path) == REPO_OTHER || is_guarded(r, l, c->path) || is_bare_part(l, str_of(path_name(c->path))))
         alarms |= ALARM_GUARDED;
     if (c->kind == CHANGE_DELETED)
         return alarms;

@@ -293,6 +293,7 @@ static void put_box_layer(struct json *j, const struct box_layer *l)
     json_uint(j, "new", l->added);
     json_uint(j, "deleted", l->deleted);
     json_uint(j, "waiting", l->waiting);
+    json_bool(j, "repository", l->repository);
     json_object_end(j);
 }
 

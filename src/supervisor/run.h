@@ -83,6 +83,7 @@ struct box_layer {
     uint64_t edited, added, deleted;
     uint64_t waiting; /* of these: what apply writes only if it is named itself */
     char waits[120];  /* the first of them, as it can be shown; "" */
+    bool repository;  /* the workspace's repository changed, which is in none of these numbers */
 };
 
 #define CALLER_ID_ROOM 129u /* with its end */

@@ -378,6 +378,11 @@ static int tell_done(struct ask *a, struct pinfold_report *report, const char *v
         utf8_safe(&out, str_of(member(v, "path")));
         buf_char(&out, '\n');
     }
+    EACH_OF(line, pinfold_value_get(all, "git"))
+    {
+        utf8_safe(&out, str_of(pinfold_value_text(line, NULL)));
+        buf_char(&out, '\n');
+    }
     int status = print_out(&out), refusals = complain_left(refused, "why");
     return status == STATUS_YES ? refusals : status;
 }

@@ -17,6 +17,7 @@
 #include "base/buf.h"
 #include "base/fd.h"
 #include "sys/remove.h"
+#include "layer/repo/repo.h"
 #include "run/report.h"
 #include "run/world.h"
 
@@ -52,6 +53,10 @@ static void count_changes(const struct changes *all, struct box_layer *ret)
 {
     for (size_t i = 0; i < all->n; i++) {
         const struct change *c = &all->all[i];
+        const enum repo_part part = repo_part_of(c->path);
+        ret->repository |= part == REPO_UNIT && !object_is(&c->new, S_IFDIR);
+        if (part == REPO_UNIT || part == REPO_PASSING)
+            continue;
         ret->edited += c->kind == CHANGE_EDITED;
         ret->added += c->kind == CHANGE_ADDED;
         ret->deleted += c->kind == CHANGE_DELETED;
@@ -83,14 +88,16 @@ static int read_changes(const struct pinfold_policy *p, const struct layer *l, s
 void cow_say(const struct pinfold_run_options *o, const struct box_layer *n)
 {
     auto_buf struct buf words = BUF(MAX_COW_WORDS);
-    if (!o->say || !n->id[0] || !n->kept || !(n->edited + n->added + n->deleted))
+    if (!o->say || !n->id[0] || !n->kept || !(n->edited + n->added + n->deleted + n->repository))
         return;
     buf_printf(&words, "layer %.8s: %llu changed, %llu new, %llu deleted", n->id, (unsigned long long)n->edited,
                (unsigned long long)n->added, (unsigned long long)n->deleted);
+    if (n->repository)
+        buf_text(&words, "; the repository changed");
     if (n->waiting == 1 && n->waits[0])
-        buf_printf(&words, "; '%s' must be named to be applied", n->waits);
+        buf_printf(&words, "; %s waits for your word", n->waits);
     else if (n->waiting)
-        buf_printf(&words, "; %llu of them must be named to be applied%s%s", (unsigned long long)n->waiting,
+        buf_printf(&words, "; %llu of them wait for your word%s%s", (unsigned long long)n->waiting,
                    n->waits[0] ? ", as " : "", n->waits);
     o->say(o->say_ctx, PINFOLD_SAY_NOTE, buf_cstr(&words));
     buf_free(&words);
