@@ -434,15 +434,35 @@ static int land_index(struct landing *l)
         state = STR("");
     if (!head_lands(r))
         return land_refuse(l, REPO_DIR "/index", "it belongs to a commit that the workspace's HEAD does not stand for");
-    if (r->index_touched && !(r->base && str_is(state, "same")))
-        return land_refuse(l, REPO_DIR "/index", "the host changed it after the box began");
     if (str_is(state, "bad"))
         return land_refuse(l, REPO_DIR "/index", "git does not accept it");
+    if (r->index_touched && !(r->base && str_is(state, "same")))
+        return land_refuse(l, REPO_DIR "/index", "the host changed it after the box began");
     if (str_is(state, "none")) /* the same entries, looked at at another time */
         return 0;
     if (!bundle_text(l->answer, "index", (size_t)1 << 30, l->mem, &text))
         return bad_answer(l, -EBADMSG);
     return land_text(l, REPO_DIR "/index", text, &r->index_object);
+}
+
+/*
+ * A log that the host has gone on with: the lines of the layer that follow what both have go to its end. Not of the stash, whose entries
+ * are numbered by it.
+ */
+static int land_lines(struct landing *l, const struct repo_log *log)
+{
+    auto_buf struct buf out = BUF(LAYER_READ_MAX);
+    struct str mine = log->text, theirs = log->old, a = {0}, b = {0};
+    struct str rest = mine;
+    if (same(log->ref, "refs/stash"))
+        return land_refuse(l, log->path, log->why);
+    while (text_line(&mine, &a) && text_line(&theirs, &b) && str_eq(a, b))
+        rest = mine;
+    buf_str(&out, log->old);
+    buf_str(&out, rest);
+    if (!rest.n)
+        return 0;
+    return buf_ok(&out) ? land_text(l, log->path, buf_view(&out), &log->was) : land_no_memory(l);
 }
 
 static int land_log(struct landing *l, const struct repo_log *log)
@@ -460,7 +480,7 @@ static int land_log(struct landing *l, const struct repo_log *log)
         return arena_failed(l->mem) ? land_no_memory(l) : 0;
     }
     if (log->why)
-        return land_refuse(l, log->path, log->why);
+        return log->touched ? land_lines(l, log) : land_refuse(l, log->path, log->why);
     return str_eq(log->text, log->old) && log->was.mode ? 0 : land_text(l, log->path, log->text, &log->was);
 }
 
@@ -487,5 +507,10 @@ int repo_land(const struct layer_trees *t, struct repo *r, int answer, struct ar
         no = land_index(&l);
     for (size_t i = 0; no == 0 && i < r->n_logs; i++)
         no = land_log(&l, &r->logs[i]);
+    bool needed = false;
+    for (size_t i = 0; i < ret->n; i++)
+        needed |= !repo_is_object(ret->ops[i].path);
+    if (!needed)
+        ret->n = 0;
     return no;
 }

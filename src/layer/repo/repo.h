@@ -45,6 +45,7 @@ struct repo_log {
     struct str text, old;
     struct layer_object was; /* the workspace's */
     bool gone;               /* the layer has none any more */
+    bool touched;            /* the host has written it since */
     const char *why;
 };
 struct repo {

@@ -358,7 +358,7 @@ static int add_log(struct repo_reading *r, const struct change *c)
         log.text = STR("");
     if (e < 0 || log.text.n > LOG_MAX || !is_log(log.text, r->ret->digits))
         log.why = "it is no log as git writes one";
-    else if (is_touched(r, c->path, &log.was))
+    else if ((log.touched = is_touched(r, c->path, &log.was)))
         log.why = "the host changed it after the box began";
     struct repo_log *slot = arena_push(r->mem, &r->ret->logs, &r->ret->n_logs, sizeof *slot);
     if (!slot)

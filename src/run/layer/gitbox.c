@@ -25,80 +25,6 @@
 #define GIT_TIMEOUT    "30m"
 #define GIT_MEMORY     "4G"
 
-/* $1: land or look; $2: the kind of hashes; $3...: where the workspace's objects are. */
-static const char script[] =
-    "set -eu\n"
-    "task=$1 kind=$2; shift 2\n"
-    "export LC_ALL=C HOME=/work GIT_CONFIG_NOSYSTEM=1 GIT_CONFIG_GLOBAL=/dev/null GIT_NO_REPLACE_OBJECTS=1 "
-    "GIT_PAGER=cat\n"
-    "export GIT_TERMINAL_PROMPT=0 GIT_OPTIONAL_LOCKS=0 GIT_ATTR_NOSYSTEM=1 GIT_AUTO_GC=0\n"
-    "cd /work\n"
-    "tar -xf - --no-same-owner\n"
-    "for name in a b; do\n"
-    "  git init -q --bare --template= --object-format=$kind $name.git\n"
-    "  git -C $name.git config gc.auto 0\n"
-    "  printf '%s\\n' \"$@\" >$name.git/objects/info/alternates\n"
-    "  if [ -e in/shallow ]; then cp in/shallow $name.git/shallow; fi\n"
-    "done\n"
-    "for pack in a.git/objects/pack/pack-*.pack; do\n"
-    "  if [ -e $pack ]; then git -C a.git index-pack ${pack#a.git/} >/dev/null; fi\n"
-    "done\n"
-    "types() { git -C $1.git cat-file --batch-check='%(objectname) %(objecttype)'; }\n"
-    "types b <in/hosts | sed -n 's/ commit$//p' | sort -u >in/not\n"
-    "types a <in/tips | grep -v ' missing$' | cut -d' ' -f1 | sort -u >in/wanted || :\n"
-    "give() { printf 'F %s %s\\n' $1 $(stat -c %s $2); cat $2; }\n"
-    "list() { if [ -e in/$2-index ]; then GIT_INDEX_FILE=/work/in/$2-index git -C $1.git ls-files -s >in/x; sort in/x "
-    ">in/$2; else : >in/$2; fi; }\n"
-    "index=none\n"
-    ": >in/blobs; : >in/need\n"
-    "if [ -e in/layer-index ]; then\n"
-    "  index=bad\n"
-    "  if list a layer && list b host && list b base; then\n"
-    "    comm -13 in/host in/layer >in/fresh\n"
-    "    { comm -23 in/host in/layer | sed 's/^[0-7]*/0/'; cat in/fresh; } >in/delta\n"
-    "    grep -v '^160000 ' in/fresh | cut -d' ' -f2 | sort -u >in/blobs || :\n"
-    "    git -C a.git hash-object -w --stdin </dev/null >/dev/null\n" /* of what was only announced (add -N) */
-    "    types b <in/blobs | sed -n 's/ missing$//p' >in/need\n"
-    "    index=moved\n"
-    "    if [ ! -s in/delta ]; then index=none; elif cmp -s in/base in/host; then index=same; fi\n"
-    "  fi\n"
-    "fi\n"
-    "if [ $task = look ]; then\n"
-    "  while read -r hash ref; do\n"
-    "    count=$({ echo $hash; sed 's/^/^/' in/not; } | git -C a.git rev-list --count --stdin) || continue\n"
-    "    printf 'C %s %s\\n' $count $ref\n"
-    "    { echo $hash; sed 's/^/^/' in/not; } | git -C a.git log --stdin -n 20 --format='L %h %an: %s'\n"
-    "  done <in/heads >in/said\n"
-    "  head=$(cat in/head)\n"
-    "  if [ $index != none ] && [ $index != bad ] && [ -n \"$head\" ]; then\n"
-    "    GIT_INDEX_FILE=/work/in/layer-index git -C a.git diff-index --cached --name-status --no-renames $head | head "
-    "-n 50 | sed 's/^/S /' >>in/said || :\n"
-    "  fi\n"
-    "  give said in/said\n"
-    "  echo E\n"
-    "  exit\n"
-    "fi\n"
-    "types a <in/logged | sed -n 's/ commit$//p' | sort -u >in/more\n"
-    "{ cat in/wanted in/more in/need; echo --not; cat in/not; } | git -C a.git pack-objects --revs --stdout --thin "
-    "--delta-base-offset -q >in/thin\n"
-    "git -C b.git -c pack.writeReverseIndex=false -c transfer.fsckObjects=true index-pack --strict --fix-thin --stdin "
-    "<in/thin >in/name\n"
-    "name=$(cut -f2 in/name)\n"
-    "if [ $index = same ] || [ $index = moved ]; then\n"
-    "  if [ -e in/host-index ]; then cp in/host-index in/new-index; fi\n"
-    "  if ! GIT_INDEX_FILE=/work/in/new-index git -C b.git -c core.protectHFS=true -c core.protectNTFS=true "
-    "update-index --index-info <in/delta ||\n"
-    "    types b <in/blobs | grep -qv ' blob$'; then index=bad; fi\n"
-    "fi\n"
-    "sort -u in/tips | types b >in/types\n"
-    "give types in/types\n"
-    "give pack b.git/objects/pack/pack-$name.pack\n"
-    "give idx b.git/objects/pack/pack-$name.idx\n"
-    "echo $index >in/state\n"
-    "printf 'F index-state %s\\n%s' ${#index} $index\n"
-    "if [ -e in/new-index ]; then give index in/new-index; fi\n"
-    "echo E\n";
-
 /* As in the built-in profiles. */
 static const char *const losses[] = {"pid-namespace", "private-ipc",  "private-tmp",
                                      "cgroup-limits", "no-survivors", "fresh-proc"};
@@ -214,7 +140,7 @@ int gitbox_run(const struct layer_trees *t, const struct repo *r, enum gitbox_ta
     if (no < 0 || !text || errors < 0)
         return no < 0 ? no : err_sys(e, ERR_SYSTEM, errors < 0 ? errno : ENOMEM, "cannot ask git");
     const char *argv[8 + ALTERNATES_MAX] = {
-        "sh", "-c", script, "git", task == GITBOX_LAND ? "land" : "look", r->digits == 64 ? "sha256" : "sha1"};
+        "sh", "-c", gitbox_script, "git", task == GITBOX_LAND ? "land" : "look", r->digits == 64 ? "sha256" : "sha1"};
     for (size_t i = 0; i < b.n; i++)
         argv[6 + i] = inside_name(&b, i);
     const char *env[] = {"PATH=/usr/local/bin:/usr/bin:/bin", NULL};

@@ -5,6 +5,8 @@
 #pragma once
 #include "layer/repo/repo.h"
 
+extern const char gitbox_script[]; /* gitbox.sh, embedded */
+
 enum gitbox_task {
     GITBOX_LAND, /* a pack of what is new, an index, and types of the refs' objects */
     GITBOX_LOOK  /* commits in words */
