@@ -134,6 +134,7 @@ static int add_changes(struct making_ops *m, const struct changes *all, const bo
         op->new = c->new;
         op->keep = c->keep;
         op->part = c->part != NULL;
+        op->merged = c->merged;
         op->from = c->part ? c->part : c->path;
         op->link = c->linked && made[c->linked - 1] ? made[c->linked - 1] : 0;
         if (object_is(&c->new, S_IFDIR))
@@ -250,6 +251,8 @@ int layer_apply(const struct layer_trees *t, const struct apply_ask *ask, struct
     int r = resume_first(&m);
     if (r == 0)
         r = changes_read(t, mem, &all, e);
+    if (r == 0 && ask->merge)
+        r = ask->merge(ask->ctx, t, &all, ask->paths, mem, ret, e);
     if (r == 0)
         r = ledger_read(t->store, mem, &m.ledger, e);
     if (r == 0)
@@ -277,8 +280,31 @@ int layer_apply(const struct layer_trees *t, const struct apply_ask *ask, struct
         hunks_clear(t);
     if (ask->repository)
         repo_parts_clear(t);
+    if (ask->merge)
+        merges_clear(t);
     if (!any)
         return r;
+    if (r == 0)
+        r = tell_outcome(&m);
+    return r < 0 ? r : transaction_prune(t, RECORDS_KEPT, e);
+}
+
+int layer_apply_more(const struct layer_trees *t, const struct apply_more *more, struct arena *mem,
+                     struct apply_outcome *ret, struct err *e)
+{
+    struct making_ops m = {.t = t, .mem = mem, .ret = ret, .e = e, .x = {.kind = TRANSACTION_APPLY}};
+    int r = resume_first(&m);
+    if (r == 0)
+        r = next_number(&m);
+    for (size_t i = 0; r == 0 && i < more->n; i++) {
+        struct op *op = add_op(&m, more->ops[i].kind, more->ops[i].path);
+        if (!op)
+            return apply_no_memory(t, e);
+        *op = more->ops[i];
+    }
+    if (r == 0 && m.x.n)
+        r = transaction_run(t, t->upper, &m.x, mem, e);
+    repo_parts_clear(t);
     if (r == 0)
         r = tell_outcome(&m);
     return r < 0 ? r : transaction_prune(t, RECORDS_KEPT, e);
@@ -382,6 +408,7 @@ static bool reverse_op(struct making_ops *m, const struct op *op)
     to->old = op->at;
     to->new = op->old;
     to->from = op->from;
+    to->merged = op->merged;
     if (!object_is(&to->new, S_IFDIR))
         return false;
     to->new.mode |= 0700;

@@ -211,7 +211,7 @@ static const char *touched(const struct layer_reading *r, const char *path, cons
     const struct ledger_entry *known = ledger_find(&r->ledger, path);
     if (known && object_untouched(&known->now, low) && (object_is(low, S_IFDIR) || known->now.changed == low->changed))
         return NULL;
-    return "the host changed it after the box began";
+    return CONFLICT_TOUCHED;
 }
 
 /* A directory is as apply or undo has left it. */

@@ -595,7 +595,7 @@ static int write_ledger(struct transacting *r)
     for (size_t i = 0; entries && i < r->x->n; i++) {
         const struct op *op = &r->x->ops[i];
         struct layer_object now = op->at;
-        if (op->why || (op->kind == OP_MODE && op->link))
+        if (op->why || op->merged || (op->kind == OP_MODE && op->link))
             continue;
         if (op->kind == OP_PARENT) {
             const char *last;

@@ -548,6 +548,40 @@ def terminal():
             check(b"+ok\tx\\x1b]0;title\\x07\\x0d" in said, "it shows something else", said)
 
 
+def paged():
+    """On a terminal the pager shows what is made safe, in colours unless these are unwanted; a pipe gets neither."""
+    layer = new_layer("paged", small, r"echo four >>a; printf 'x\033[8mhidden\n' >f; echo w >.envrc")
+    saw = os.path.join(layer.top, "saw")
+    pager = f"tee {saw}; echo paged >&2"
+
+    def seen(*words, **env):
+        if os.path.exists(saw):
+            os.unlink(saw)
+        main, end = pty.openpty()
+        done = subprocess.Popen([kit.PINFOLD, *words], cwd=layer.work, env={**layer.env, "PAGER": pager, "TERM": "xterm", **env}, stdin=end, stdout=end, stderr=end)
+        os.close(end)
+        said = b""
+        try:
+            while chunk := os.read(main, 65536):
+                said += chunk
+        except OSError:  # the other end is closed
+            pass
+        done.wait()
+        os.close(main)
+        return said, open(saw, "rb").read() if os.path.exists(saw) else None
+    said, page = seen("diff")
+    check(b"paged" in said and b"\033[1;31m~ .envrc" in page.replace(b"+", b"~").replace(b"\033[0m \033[1;31m", b" ") and b"Look at these first" in page, page)
+    page = seen("diff", "--patch")[1]
+    check(b"\033[32m+four\033[0m" in page and b"\\x1b[8mhidden" in page and b"\033[8m" not in page, page)
+    page = seen("diff", "--patch", NO_COLOR="1")[1]
+    check(b"\033" not in page and b"+four" in page, page)
+    for words, env in ((("diff", "--no-pager"), {}), (("diff",), {"PAGER": ""}), (("diff",), {"PAGER": "cat"})):
+        said, page = seen(*words, **env)
+        check(page is None and b".envrc" in said, words, said)
+    check(b".envrc" in seen("diff", PAGER="/nonexistent/pager")[0], "a pager that is not there")
+    check(seen("diff", "--json")[1] is None and seen("diff", "--names")[1] is None, "for programs")
+
+
 class Terminal:
     """A program with a terminal of its own as its controlling one."""
 
@@ -857,7 +891,7 @@ def quick():
 CASES = {"reads": reads_what_the_box_sees, "alarms": tells_what_matters, "apply": applies_and_takes_back, "path": by_path, "host": host_edits,
          "undo-refuses": undo_refuses, "hunks": by_hunks, "hunks-meanwhile": hunks_meanwhile, "kill-hunks": killed_by_hunks, "to": elsewhere, "to-conflicts": elsewhere_conflicts, "kill-to": killed_elsewhere, "kill-apply": lambda: killed("apply"), "kill-undo": lambda: killed("undo"), "schedules": schedules,
          "file-systems": refuses_file_systems, "hostile": hostile, "odd": odd_objects,
-         "modes": modes_of_directories, "apart": apart, "deep": too_deep, "left": keeps_what_is_left, "terminal": terminal, "then": asked_then, "patch": patch_round_trip, "chosen": patch_of_chosen, "renames": renames, "quick": quick}
+         "modes": modes_of_directories, "apart": apart, "deep": too_deep, "left": keeps_what_is_left, "terminal": terminal, "paged": paged, "then": asked_then, "patch": patch_round_trip, "chosen": patch_of_chosen, "renames": renames, "quick": quick}
 
 
 def main():

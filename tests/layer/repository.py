@@ -164,6 +164,89 @@ def cases(c):  # noqa: C901
         check("linked work tree" in layer.pinfold("diff")[1], layer.pinfold("diff")[1])
         check(layer.pinfold("apply", "f1")[0] == 0, "a file of a linked work tree")
 
+    def branch():
+        """A commit of the changes on a new branch; nothing else of the workspace changes."""
+        def more(work):
+            fill(work)
+            with open(os.path.join(work, ".gitignore"), "w") as file:
+                file.write("*.o\n/out/\n")
+            with open(os.path.join(work, ".gitattributes"), "w") as file:
+                file.write("*.x filter=evil\n*.crlf text eol=crlf\n")
+            os.makedirs(os.path.join(work, "dir"))
+            with open(os.path.join(work, "dir", "in"), "w") as file:
+                file.write("in\n")
+            env = dict(os.environ, HOME=work, **GIT)
+            for words in ("add .", "commit -qm ignore", "config filter.evil.clean false", "config core.hooksPath .hooks", "config user.name Some\\ One", "config user.email some@one"):
+                subprocess.run(["sh", "-c", "git " + words], cwd=work, env=env, check=True)
+        layer = layer_of("branch", "echo y >>f1; rm f2; echo z >new; echo o >a.o; mkdir out; echo o >out/x; ln -s f3 link; chmod +x f4; printf 'a\\r\\nb\\n' >t.crlf; echo e >e.x; rm -r dir; echo file >dir; echo q >'q\"u o'; echo w >.envrc; "
+                         "mkdir -p .hooks; printf '#!/bin/sh\\ntouch /tmp/pwned\\n' >.hooks/post-commit; chmod +x .hooks/post-commit; mkfifo pipe; git add new", fill=more)
+        before, tree, index = refs(layer), kit.tree(layer.work), git(layer, "ls-files", "-s")
+        code, out, err = layer.pinfold("apply", "--branch", "agent/try", "--all", ok=None)
+        check(code == 1 and "a.o: git ignores it" in err and "out/x: git ignores it" in err and ".envrc: it has a guarded name" in err and "pipe: it is neither" in err, code, err)
+        check("committed f1\n" in out and "branch agent/try: new" in out and "committed a.o" not in out, out)
+        check({r: h for r, h in refs(layer).items() if r != "refs/heads/agent/try"} == before, "other refs")
+        now = kit.tree(layer.work)
+        check({p: w for p, w in now.items() if not p.startswith(".git/")} == {p: w for p, w in tree.items() if not p.startswith(".git/")} and git(layer, "ls-files", "-s") == index, "the work tree or the index")
+        changed = set(git(layer, "diff", "--name-status", "--no-renames", "main", "agent/try").split("\n")[:-1])
+        check(changed == {"D\tdir/in", "A\tdir", "A\te.x", "M\tf1", "D\tf2", "M\tf4", "A\tlink", "A\tnew", 'A\t"q\\"u o"', "A\tt.crlf", "A\t.hooks/post-commit"}, changed)
+        check(git(layer, "show", "agent/try:t.crlf") == "a\r\nb\n" and git(layer, "log", "-1", "--format=%an %ae %P", "agent/try") == f"Some One some@one {git(layer, 'rev-parse', 'main')}", git(layer, "log", "-1", "agent/try"))
+        sound(layer)
+        check("there is one of this name" in layer.pinfold("apply", "--branch", "agent/try", "--all", ok=(2,))[2], "twice")
+        for name in ("-x", "a..b", "x.lock", "a b"):
+            check(layer.pinfold("apply", f"--branch={name}", "--all", ok=(2,))[0] == 2, name)
+        layer.pinfold("apply", "--branch", "named", "a.o", "f1")
+        check(git(layer, "diff", "--name-only", "main", "named") == "a.o\nf1\n", "named")
+        layer.pinfold("undo")
+        layer.pinfold("undo")
+        check(refs(layer) == before, "undo", refs(layer))
+        check(not os.path.exists("/tmp/pwned"), "a hook ran")
+        check(layer.pinfold("apply", "--branch", "x", "--merge", "--all", ok=(2,))[0] == 2 and layer.pinfold("apply", "--branch", "x", "--to", "/tmp", "--all", ok=(2,))[0] == 2, "usage")
+
+    def merge():
+        """Where what the box began with is known, both sides' lines land; all else is a conflict, and nothing of the host's is lost."""
+        def more(work):
+            for name in ("a", "b", "c", "dirty", "early"):
+                with open(os.path.join(work, name), "w") as file:
+                    file.write("".join(f"line {i}\n" for i in range(20)))
+            fill(work, files=2)
+            with open(os.path.join(work, "dirty"), "a") as file:
+                file.write("not committed\n")
+
+        def edit(layer, name, old, new):
+            path = os.path.join(layer.work, name)
+            with open(path) as file:
+                text = file.read()
+            with open(path + ".new", "w") as file:
+                file.write(text.replace(old, new))
+            os.rename(path + ".new", path)
+
+        def content(layer, name):
+            with open(os.path.join(layer.work, name)) as file:
+                return file.read()
+        script = "for i in a b c dirty; do sed -i s/line\\ 3$/box/ $i; done"
+        layer = layer_of("merge", script, fill=more)
+        for name, line in {"a": "line 17\n", "b": "line 3\n", "dirty": "line 17\n"}.items():
+            edit(layer, name, line, "host\n")
+        code, _, err = layer.pinfold("apply", "--all", ok=None)
+        check(code == 1 and all(f"{name}: the host changed it" in err for name in ("a", "b", "dirty")) and "box" in content(layer, "c"), "never in silence", err)
+        layer.pinfold("undo")
+        mine = {name: content(layer, name) for name in ("a", "b", "dirty")}
+        code, out, err = layer.pinfold("apply", "--merge", "--all", ok=None)
+        check(code == 1 and "merged a\n" in out and "b: the host and the box changed the same lines" in err and "dirty: the host changed it" in err, code, out, err)
+        check(content(layer, "a") == mine["a"].replace("line 3\n", "box\n") and content(layer, "b") == mine["b"] and content(layer, "dirty") == mine["dirty"], "contents")
+        check("a: the host changed it" in layer.pinfold("apply", "a", ok=(1,))[2] and "host" in content(layer, "a"), "what was merged is not overwritten later")
+        layer.pinfold("undo")
+        check(content(layer, "a") == mine["a"], "undo")
+        check("a: the host changed it" in layer.pinfold("apply", "a", ok=(1,))[2] and content(layer, "a") == mine["a"], "nor after undo")
+        out = layer.pinfold("apply", "--merge", "--conflicts", "mark", "a", "b")[1]
+        check("merged b, with conflicts" in out and content(layer, "b").count("<<<<<<< workspace\nhost\n=======\nbox\n>>>>>>> layer\n") == 1, out, content(layer, "b"))
+        check(layer.pinfold("apply", "--conflicts", "mark", "--all", ok=(2,))[0] == 2 and layer.pinfold("apply", "--merge", "--conflicts", "x", "--all", ok=(2,))[0] == 2, "usage")
+        layer = layer_of("merge", script, fill=more)
+        check("merged" not in layer.pinfold("apply", "--merge", "a")[1], "what the host has not changed needs no merge")
+        run(layer, "sed -i 's/line 5$/again/' a")
+        edit(layer, "a", "line 17\n", "host\n")
+        check("a: the host changed it" in layer.pinfold("apply", "--merge", "a", ok=(1,))[2], "what was applied once has another base")
+
     # ---- hostile layers ----
 
     def loose(kind, content):
@@ -355,5 +438,5 @@ def cases(c):  # noqa: C901
             check(not os.path.exists(os.path.join(layer.work, ".pinfold")) and (not left or left == ["git"] and other), f"{n}: left behind", left)
         return f"{len(range(1, total + 1, step))} of {total} calls"
 
-    return {"repo-lands": lands, "repo-host": host_moves, "repo-named": only_named, "repo-kinds": kinds, "repo-objects": hostile_objects, "repo-paths": hostile_paths, "repo-index": hostile_index,
+    return {"repo-lands": lands, "repo-host": host_moves, "repo-named": only_named, "repo-kinds": kinds, "branch": branch, "merge": merge, "repo-objects": hostile_objects, "repo-paths": hostile_paths, "repo-index": hostile_index,
             "repo-altered": altered, "kill-repo": killed}

@@ -13,7 +13,7 @@
 #define BLOCK     512
 #define COPY_ROOM (64u << 10)
 #define TAR_MAX   ((uint64_t)8 << 30) /* what eleven octal digits hold */
-#define PARTS_MAX 64
+#define PARTS_MAX 512
 #define INDEX_MAX ((size_t)1 << 29)
 
 static int write_whole(int fd, const void *bytes, size_t n)

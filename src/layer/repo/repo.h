@@ -74,6 +74,9 @@ static inline bool repo_differs(const struct repo *r)
 /* A file of the workspace's repository; -ENOENT; its object in `ret_object` unless that is NULL. */
 int repo_text(int top, const char *path, struct arena *mem, struct str *ret, struct layer_object *ret_object);
 
+/* Takes user.name and user.email from a configuration; what it does not say stays. -EBADMSG: git could not read it. */
+int repo_identity(struct str config, struct arena *mem, const char **name, const char **mail);
+
 /* ---- base.c ---- */
 
 /* Keeps what is known of the workspace's repository before a box begins, in the new layer `store`; nothing, if there is none. */

@@ -2,6 +2,7 @@
  * Reads what a layer did to the repository at the top of its workspace: which refs it moved, HEAD, the index, the logs. Refs are read
  * as text from both sides (loose ones, then packed-refs); no git runs.
  */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -423,6 +424,30 @@ static int read_hosts(struct repo_reading *r)
     if (e == 0 && dir >= 0)
         e = walk_hosts(r, dir, "refs", 0);
     return e == 0 && r->ret->head_old ? add_host(r, str_of(r->ret->head_old)) : e;
+}
+
+/* ---- who commits ---- */
+
+struct identity {
+    struct arena *mem;
+    const char **name, **mail;
+};
+
+static int take_identity(void *ctx, const struct gitconfig_entry *entry)
+{
+    struct identity *who = ctx;
+    const bool name = str_is_nocase(entry->key, "user.name");
+    const char **slot = name ? who->name : who->mail;
+    if ((!name && !str_is_nocase(entry->key, "user.email")) || !entry->value.p || !entry->value.n ||
+        memchr(entry->value.p, '\n', entry->value.n))
+        return 0;
+    return (*slot = arena_str(who->mem, entry->value)) ? 0 : -ENOMEM;
+}
+
+int repo_identity(struct str config, struct arena *mem, const char **name, const char **mail)
+{
+    struct identity who = {.mem = mem, .name = name, .mail = mail};
+    return gitconfig_parse(config, take_identity, &who, NULL);
 }
 
 /* ---- the repository ---- */

@@ -82,7 +82,10 @@ static int read_changes(const struct pinfold_policy *p, const struct layer *l, s
     if (layer_guarded_names(p->policy, l, p->layers.world.home, mem, &names, &t.n_guarded) < 0)
         return err_sys(e, ERR_SYSTEM, ENOMEM, "layer %s", l->id);
     t.guarded = names;
-    return changes_read(&t, mem, ret, e);
+    const int r = changes_read(&t, mem, ret, e);
+    if (r == 0)
+        merge_note(&t, ret);
+    return r;
 }
 
 void cow_say(const struct pinfold_run_options *o, const struct box_layer *n)
@@ -172,6 +175,23 @@ static const char *layer_state(const struct layer *l)
     return layer_is_used(l) ? "used" : layer_is_doubtful(l) ? "doubtful" : l->synced ? "kept" : "unsynced";
 }
 
+/* What undo could take back, and what that takes on the disk. */
+static void list_undo(struct json *j, const struct layer *l)
+{
+    auto_arena struct arena *mem = arena_new(1u << 24);
+    const struct layer_trees t = {.store = l->dir, .id = l->id};
+    auto_fd int undo = openat(l->dir, UNDO, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    struct err untold = {0};
+    uint64_t *records = NULL, bytes = 0;
+    size_t n = 0;
+    if (!mem || undo < 0 || transaction_list(&t, mem, &records, &n, &untold) < 0)
+        n = 0;
+    for (size_t i = 0; i < n; i++)
+        bytes += transaction_bytes(undo, records[i]);
+    json_uint(j, "applies", n);
+    json_uint(j, "undo_bytes", bytes);
+}
+
 static void list_layer(void *ctx, const struct layer *l)
 {
     struct json *j = ctx;
@@ -183,6 +203,7 @@ static void list_layer(void *ctx, const struct layer *l)
     json_text(j, "state", layer_state(l));
     auto_fd int upper = layer_upper(l);
     json_uint(j, "bytes", upper < 0 ? 0 : tree_bytes(upper, ".", 0));
+    list_undo(j, l);
     json_object_end(j);
 }
 

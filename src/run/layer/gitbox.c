@@ -130,6 +130,8 @@ static int say_refused(struct gitbox *b, int errors, int status)
 int gitbox_run(const struct layer_trees *t, const struct repo *r, enum gitbox_task task, int ask, int answer,
                struct arena *mem, struct err *e)
 {
+    static const char *const tasks[] = {
+        [GITBOX_LAND] = "land", [GITBOX_LOOK] = "look", [GITBOX_MERGE] = "merge", [GITBOX_BRANCH] = "branch"};
     struct gitbox b = {.t = t, .mem = mem, .e = e};
     struct pinfold_error error = {0};
     struct pinfold_policy *policy = NULL;
@@ -139,8 +141,8 @@ int gitbox_run(const struct layer_trees *t, const struct repo *r, enum gitbox_ta
     auto_fd int errors = memfd_create("git", MFD_CLOEXEC);
     if (no < 0 || !text || errors < 0)
         return no < 0 ? no : err_sys(e, ERR_SYSTEM, errors < 0 ? errno : ENOMEM, "cannot ask git");
-    const char *argv[8 + ALTERNATES_MAX] = {
-        "sh", "-c", gitbox_script, "git", task == GITBOX_LAND ? "land" : "look", r->digits == 64 ? "sha256" : "sha1"};
+    const char *argv[8 + ALTERNATES_MAX] = {"sh",  "-c",        gitbox_script,
+                                            "git", tasks[task], r->digits == 64 ? "sha256" : "sha1"};
     for (size_t i = 0; i < b.n; i++)
         argv[6 + i] = inside_name(&b, i);
     const char *env[] = {"PATH=/usr/local/bin:/usr/bin:/bin", NULL};
@@ -168,15 +170,15 @@ int gitbox_run(const struct layer_trees *t, const struct repo *r, enum gitbox_ta
 }
 
 /* On the disk of the layer, for it may be as large as that; without a name, so that nothing stays. */
-static int nameless_file(int dir)
+int gitbox_file(int store)
 {
     char name[64];
-    int fd = openat(dir, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    int fd = openat(store, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     for (unsigned i = 0; fd < 0 && i < 100; i++) {
         snprintf(name, sizeof name, "git-%ld-%u", (long)getpid(), i);
-        fd = openat(dir, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+        fd = openat(store, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
         if (fd >= 0)
-            (void)unlinkat(dir, name, 0);
+            (void)unlinkat(store, name, 0);
     }
     return fd;
 }
@@ -184,7 +186,7 @@ static int nameless_file(int dir)
 int gitbox_ask(const struct layer_trees *t, const struct changes *all, const struct repo *r, enum gitbox_task task,
                struct arena *mem, struct err *e)
 {
-    auto_fd int ask = nameless_file(t->store), answer = nameless_file(t->store);
+    auto_fd int ask = gitbox_file(t->store), answer = gitbox_file(t->store);
     int no = ask < 0 || answer < 0 ? err_sys(e, ERR_SYSTEM, errno, "layer %s: cannot make a file for git", t->id) : 0;
     if (no == 0)
         no = repo_ask(t, all, r, ask, e);
@@ -193,6 +195,32 @@ int gitbox_ask(const struct layer_trees *t, const struct changes *all, const str
     if (no == 0)
         no = gitbox_run(t, r, task, ask, answer, mem, e);
     return no < 0 ? no : take_fd(&answer);
+}
+
+int gitbox_merge(void *ctx, const struct layer_trees *t, struct changes *all, const char *const *paths,
+                 struct arena *mem, struct apply_outcome *out, struct err *e)
+{
+    static const struct changes none;
+    const enum merge_kind kind = *(const enum merge_kind *)ctx;
+    struct repo r;
+    struct merges m;
+    int no = repo_read(t, &none, mem, &r, e);
+    if (no < 0 || !r.digits || r.why) /* without a repository there is no base */
+        return no;
+    no = merges_find(t, all, paths, r.digits, mem, &m, e);
+    if (no < 0 || !m.n)
+        return no;
+    auto_fd int ask = gitbox_file(t->store), answer = gitbox_file(t->store);
+    if (ask < 0 || answer < 0)
+        return err_sys(e, ERR_SYSTEM, errno, "layer %s: cannot make a file for git", t->id);
+    no = merges_ask(t, &m, ask, e);
+    if (no == 0)
+        no = repo_ask(t, &none, &r, ask, e);
+    if (no == 0 && (no = bundle_end(ask)) < 0)
+        no = err_sys(e, ERR_SYSTEM, -no, "layer %s: cannot write a file for git", t->id);
+    if (no == 0)
+        no = gitbox_run(t, &r, GITBOX_MERGE, ask, answer, mem, e);
+    return no < 0 ? no : merges_take(t, &m, answer, kind, mem, out, e);
 }
 
 int gitbox_land(void *ctx, const struct layer_trees *t, const struct changes *all, struct arena *mem,

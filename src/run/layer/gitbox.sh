@@ -1,5 +1,5 @@
 #!/bin/sh
-# What runs in git's box (gitbox.c): land|look sha1|sha256 DIRECTORY-OF-OBJECTS...
+# What runs in git's box (gitbox.c): land|look|merge|branch sha1|sha256 DIRECTORY-OF-OBJECTS...
 # Standard input: an archive. Standard output: "F NAME SIZE", a line end and the bytes, of each part; "E" at the end.
 set -eu
 task=$1 kind=$2
@@ -30,6 +30,65 @@ entries() { # a|b layer|host|base|new: the entries of an index, sorted. It is ca
     fi
     sort in/unsorted >"in/$2"
 }
+
+if [ "$task" = merge ]; then # "N HASH": the base; in/m/N.ours and in/m/N.theirs
+    while read -r n hash; do
+        status=none
+        if git -C b.git cat-file blob "$hash" >"in/m/$n.base" 2>/dev/null; then
+            status=0
+            git merge-file -q -p -L workspace -L start -L layer "in/m/$n.ours" "in/m/$n.base" "in/m/$n.theirs" >"in/m/$n.out" || status=$?
+            if [ "$status" -gt 127 ]; then status=none; fi
+        fi
+        echo "$n $status"
+    done <in/merges >in/merged
+    give merged in/merged
+    while read -r n hash; do
+        if [ -e "in/m/$n.out" ]; then give "m$n" "in/m/$n.out"; fi
+    done <in/merges
+    echo E
+    exit
+fi
+
+if [ "$task" = branch ]; then # a commit of files: in/modes, in/hashed and in/names by lines, in/gone
+    export GIT_DIR=/work/a.git GIT_WORK_TREE=/work/wt GIT_INDEX_FILE=/work/in/branch-index
+    mkdir wt
+    head=$(cat in/was)
+    git read-tree "$head"
+    cp in/branch-index in/first-index
+    : >in/hashes
+    if [ -s in/hashed ]; then git hash-object -w --no-filters --stdin-paths <in/hashed >in/hashes; fi
+    paste -d' ' in/modes in/hashes >in/x
+    paste in/x in/names >in/added
+    cat in/gone in/added | git -c core.protectHFS=true -c core.protectNTFS=true update-index --add --replace --index-info
+    sed 's/\t/ 0\t/' in/added | sort >in/expected
+    git ls-files -s | sort >in/have
+    if [ -n "$(comm -23 in/expected in/have)" ]; then
+        echo "a path among them may not be in a repository" >&2
+        exit 1
+    fi
+    : >in/ignored
+    if [ -e in/unnamed ]; then # what nobody has named and git ignores stays out
+        git ls-files -z -- .gitignore '*/.gitignore' | git checkout-index -z --stdin
+        mkdir -p a.git/info
+        if [ -e in/exclude ]; then cp in/exclude a.git/info/exclude; fi
+        status=0
+        (cd wt && GIT_INDEX_FILE=/work/in/first-index git check-ignore -z --stdin) <in/unnamed >in/ignored || status=$?
+        if [ $status -gt 1 ]; then exit 1; fi
+        (cd wt && git update-index -z --force-remove --stdin) <in/ignored
+    fi
+    tree=$(git write-tree)
+    if [ "$tree" = "$(git rev-parse "$head^{tree}")" ]; then
+        echo "nothing of it differs from HEAD, but for what git ignores" >&2
+        exit 1
+    fi
+    GIT_AUTHOR_NAME=$(cat in/name) GIT_AUTHOR_EMAIL=$(cat in/mail)
+    export GIT_AUTHOR_NAME GIT_AUTHOR_EMAIL GIT_COMMITTER_NAME="$GIT_AUTHOR_NAME" GIT_COMMITTER_EMAIL="$GIT_AUTHOR_EMAIL"
+    git commit-tree -p "$head" -F in/message "$tree" >in/tips
+    unset GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE
+    give commit in/tips
+    give ignored in/ignored
+fi
+
 types b <in/hosts | sed -n 's/ commit$//p' | sort -u >in/not
 types a <in/tips | grep -v ' missing$' | cut -d' ' -f1 | sort -u >in/wanted || :
 
