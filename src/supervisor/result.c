@@ -297,6 +297,7 @@ static void put_box_layer(struct json *j, const struct box_layer *l)
     for (size_t at = 0; at < l->all_waits_n; at += strlen(l->all_waits + at) + 1)
         json_text(j, NULL, l->all_waits + at);
     json_array_end(j);
+    json_bool(j, "repository", l->repository);
     json_object_end(j);
 }
 

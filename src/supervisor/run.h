@@ -85,6 +85,7 @@ struct box_layer {
     char waits[120];      /* the first of them, as it can be shown; "" */
     char all_waits[2048]; /* as many as fit, as they can be shown, each with its NUL */
     size_t all_waits_n;   /* bytes used */
+    bool repository;      /* the workspace's repository changed, which is in none of these numbers */
 };
 
 #define CALLER_ID_ROOM 129u /* with its end */

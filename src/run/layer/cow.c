@@ -18,6 +18,7 @@
 #include "base/fd.h"
 #include "sys/remove.h"
 #include "run/caches.h"
+#include "layer/repo/repo.h"
 #include "run/report.h"
 #include "run/world.h"
 
@@ -86,6 +87,10 @@ static void count_changes(const struct changes *all, struct box_layer *ret)
 {
     for (size_t i = 0; i < all->n; i++) {
         const struct change *c = &all->all[i];
+        const enum repo_part part = repo_part_of(c->path);
+        ret->repository |= part == REPO_UNIT && !object_is(&c->new, S_IFDIR);
+        if (part == REPO_UNIT || part == REPO_PASSING)
+            continue;
         ret->edited += c->kind == CHANGE_EDITED;
         ret->added += c->kind == CHANGE_ADDED;
         ret->deleted += c->kind == CHANGE_DELETED;
@@ -107,20 +112,25 @@ static int read_changes(const struct pinfold_policy *p, const struct layer *l, s
     if (layer_guarded_names(p->policy, l, p->layers.world.home, mem, &names, &t.n_guarded) < 0)
         return err_sys(e, ERR_SYSTEM, ENOMEM, "layer %s", l->id);
     t.guarded = names;
-    return changes_read(&t, mem, ret, e);
+    const int r = changes_read(&t, mem, ret, e);
+    if (r == 0)
+        merge_note(&t, ret);
+    return r;
 }
 
 void cow_say(const struct pinfold_run_options *o, const struct box_layer *n)
 {
     auto_buf struct buf words = BUF(MAX_COW_WORDS);
-    if (!o->say || !n->id[0] || !n->kept || !(n->edited + n->added + n->deleted))
+    if (!o->say || !n->id[0] || !n->kept || !(n->edited + n->added + n->deleted + n->repository))
         return;
     buf_printf(&words, "layer %.8s: %llu changed, %llu new, %llu deleted", n->id, (unsigned long long)n->edited,
                (unsigned long long)n->added, (unsigned long long)n->deleted);
+    if (n->repository)
+        buf_text(&words, "; the repository changed");
     if (n->waiting == 1 && n->waits[0])
-        buf_printf(&words, "; '%s' must be named to be applied", n->waits);
+        buf_printf(&words, "; %s waits for your word", n->waits);
     else if (n->waiting)
-        buf_printf(&words, "; %llu of them must be named to be applied%s%s", (unsigned long long)n->waiting,
+        buf_printf(&words, "; %llu of them wait for your word%s%s", (unsigned long long)n->waiting,
                    n->waits[0] ? ", as " : "", n->waits);
     o->say(o->say_ctx, PINFOLD_SAY_NOTE, buf_cstr(&words));
     buf_free(&words);
@@ -214,6 +224,23 @@ static const char *layer_state(const struct layer *l)
     return layer_is_used(l) ? "used" : layer_is_doubtful(l) ? "doubtful" : l->synced ? "kept" : "unsynced";
 }
 
+/* What undo could take back, and what that takes on the disk. */
+static void list_undo(struct json *j, const struct layer *l)
+{
+    auto_arena struct arena *mem = arena_new(1u << 24);
+    const struct layer_trees t = {.store = l->dir, .id = l->id};
+    auto_fd int undo = openat(l->dir, UNDO, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    struct err untold = {0};
+    uint64_t *records = NULL, bytes = 0;
+    size_t n = 0;
+    if (!mem || undo < 0 || transaction_list(&t, mem, &records, &n, &untold) < 0)
+        n = 0;
+    for (size_t i = 0; i < n; i++)
+        bytes += transaction_bytes(undo, records[i]);
+    json_uint(j, "applies", n);
+    json_uint(j, "undo_bytes", bytes);
+}
+
 static void list_layer(void *ctx, const struct layer *l)
 {
     struct json *j = ctx;
@@ -225,6 +252,7 @@ static void list_layer(void *ctx, const struct layer *l)
     json_text(j, "state", layer_state(l));
     auto_fd int upper = layer_upper(l);
     json_uint(j, "bytes", upper < 0 ? 0 : tree_bytes(upper, ".", 0));
+    list_undo(j, l);
     json_object_end(j);
 }
 
