@@ -200,7 +200,8 @@ static bool is_all_layered(const struct making *m)
         const struct guard_line *g = &m->guards[i];
         if ((g->kind == GUARD_RULE_ROOT && !(g->flags & GUARD_RULE_LAYERED)) ||
             (g->kind == GUARD_RULE_PRIVATE && g->flags & GUARD_RULE_KEPT) || g->kind == GUARD_RULE_HIDE ||
-            g->kind == GUARD_RULE_HIDE_NAME || (g->kind == GUARD_RULE_PROTECT && m->policy->allow_nested_userns) || (g->kind == GUARD_RULE_NAME && g->flags & GUARD_RULE_ALWAYS))
+            g->kind == GUARD_RULE_HIDE_NAME || (g->kind == GUARD_RULE_PROTECT && m->policy->allow_nested_userns) ||
+            (g->kind == GUARD_RULE_NAME && g->flags & GUARD_RULE_ALWAYS))
             return false;
     }
     for (size_t i = 0; i < m->n_places; i++) {
