@@ -50,7 +50,7 @@ ok "nothing is covered there" test "$(filter --allow-nested-userns --env-files)"
 mkdir .pinfold
 ok "a project's own directory has a mount" test "$(filter)" = "guard, layered"
 rmdir .pinfold
-ok "without a layer all is asked" silent "$("$pinfold" explain --no-layers -- true)" "layered"
+ok "without a layer all is asked" test "$("$pinfold" explain --no-layers -- true | sed -n 's/^filter *//p')" = "guard"
 
 # A call that the guard is asked about makes its caller wait for another process.
 cat >../waits.py <<'PY'
