@@ -420,7 +420,7 @@ static void settle_beside(struct builder *b)
     overlays_settle(&b->runner, b->settler < 0);
 }
 
-/* Only whoever owns the box's user namespace may use it: pinfold, and nothing in the box (kernel: fs/fsopen.c). */
+/* Only whoever owns the box's user namespace may use it: pinfold, and nothing in the box. */
 static void give_fresh(struct builder *b)
 {
     const struct frame f = {.kind = FRAME_FRESH};
