@@ -260,7 +260,9 @@ ok "the host's file is the host's" test "$(cat appended)" = new
 printf 'third\n' >edited.new && mv edited.new edited
 ok "the file commands look again" test "$(session cat "s:$PWD/edited")" = third
 printf 'fourth\n' >edited.new && mv edited.new edited
-session exec --shell a s 'cat edited' >/dev/null
+ok "a shell looks again" test "$(session exec --shell a s 'cat edited')" = fourth
+printf 'next\n' >edited.new && mv edited.new edited
+ok "before each command" test "$(session exec --shell a s 'cat edited')" = next
 printf 'fifth\n' >edited.new && mv edited.new edited
 session exec --detach s -- sh -c 'cat edited >seen' >/dev/null
 i=0
