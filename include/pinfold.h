@@ -452,7 +452,8 @@ struct pinfold_agent_options {
 };
 /* JSON, malloc()ed:
        {"agents":[{"name","title","state":[...],"servers":[...],"prompt":true,"start":true,"profile":true,"model":true,"resume":true,
-       "response":"option|prompt|none"}]} */
+       "response":"option|prompt|none","program","login":"there|missing|none","login_files":[...],"login_variables":[...]}]};
+   the person's own definitions are among them. login: whether a file of the login is on this machine, or a variable is set */
 PINFOLD_PUBLIC int pinfold_agent_list(char **ret, struct pinfold_error *error);
 /*
  * Copies the host's login into `state`: everything the first time, later only the login. The host's files are not

@@ -73,6 +73,7 @@ struct plan {
     bool layered;                     /* changes to the workspace go to a copy-on-write layer */
     const char *workspace;            /* real path on the host; same path inside unless remapped */
     const char **read_on_every_open;  /* the rules that need FILTER_READS, NULL-terminated, or NULL */
+    const char *session;              /* as in plan_ask */
     const struct plan_dir *make_dirs; /* private layers of caches, TMPDIR of the Landlock tier */
     size_t n_make_dirs;
     const struct plan_place *places; /* sorted by path inside */
@@ -111,6 +112,7 @@ struct plan_ask {
      * stored; such places are private and vanish with the box.
      */
     const char *storage, *volume;
+    const char *session; /* its name, for a container engine's own lists; NULL: none. Not part of a digest */
     /*
      * Copy-on-write: the host's directory with upper/ and work/ of the layer that the workspace's changes go to; the
      * caller holds it. NULL: they go to the workspace. `layer_hidden`: the name that upper/ gets once it is mounted, which

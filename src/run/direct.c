@@ -160,6 +160,10 @@ static void say_header(const struct pinfold_run_options *o, const struct plan *p
     say(o, PINFOLD_SAY_NOTE, &words);
     buf_free(&words);
     if (!again)
+        words_missing(plan->policy, &words);
+    say(o, PINFOLD_SAY_NOTE, &words);
+    buf_free(&words);
+    if (!again)
         words_entrypoint(plan, &words);
     say(o, PINFOLD_SAY_NOTE, &words);
     const char *const notes[] = {plan->names_denied, plan->facts->repository_note, plan->facts->bounds_note};

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/json.h"
 #include "policy/proxy.h"
@@ -158,6 +159,27 @@ void words_ignored(const struct policy *p, struct buf *out)
     }
     if (p->n_ignored > NAMED)
         buf_printf(out, "; and %zu more, see pinfold explain", p->n_ignored - NAMED);
+}
+
+void words_missing(const struct policy *p, struct buf *out)
+{
+    const char *first = NULL;
+    for (size_t i = 0; i < p->n_paths; i++) {
+        const struct path_rule *rule = &p->paths[i];
+        char origin[512];
+        if (!rule->told || access(rule->path, F_OK) == 0 || (errno != ENOENT && errno != ENOTDIR))
+            continue;
+        buf_text(out, first ? "; " : "not writable, since nothing is there: ");
+        words_safe(out, rule->path);
+        buf_text(out, " (");
+        words_safe(out, policy_origin(p, rule->origin, origin, sizeof origin));
+        buf_char(out, ')');
+        first = first ? first : rule->path;
+    }
+    if (!first)
+        return;
+    buf_text(out, "; create it, or give the box a private one with --storage ");
+    words_safe(out, first);
 }
 
 void words_entrypoint(const struct plan *plan, struct buf *out)

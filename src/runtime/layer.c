@@ -9,8 +9,10 @@
  * An overlay does not show mounts below its lower directory. If the home directory had to be covered instead of masked
  * (veil.c) its entries are mounts, so the LAYER cannot show them; each PART then is an overlay of its own.
  */
+#include <sys/file.h>
 #include "runtime/runner.h"
 #include "base/str.h"
+#include "sys/poll.h"
 
 /* "/proc/self/fd/N", for kernels whose overlayfs takes layers only by path: short, and needs no escaping. */
 char *put_fd_path(char *to, int fd)
@@ -100,15 +102,31 @@ static int hide_upper(const char *paths)
  * A volatile overlay is not synced when it is unmounted, which would take milliseconds at the end of every run. In
  * return overlayfs leaves a mark that forbids using it again, in case the machine crashed. These layers hold only
  * caches, whose programs check what they find, so the mark is removed: before the next use, and as soon as there is
- * time (overlays_settle), because its owner cannot remove directories of mode 0.
+ * time (overlays_settle), because its owner cannot remove directories of mode 0. A disk may take half a millisecond for that, so
+ * for a LAYER it is done after the box has ended. Then nothing else keeps the next box of this layer from mounting it, which
+ * would fail if a directory of the new mark went at this moment: both lock the work directory.
  */
 static int forget_volatile(int work)
 {
     static const char *const marks[] = {"work/incompat/volatile/dirty", "work/incompat/volatile", "work/incompat"};
-    int e = 0;
+    int e = sys_unlinkat(work, marks[2], AT_REMOVEDIR); /* mostly there is none */
+    if (e != -ENOTEMPTY && e != -EEXIST)
+        return e == -ENOENT ? 0 : e;
+    e = 0;
     for (int i = 0; i < 3 && (e == 0 || e == -ENOENT); i++)
         e = sys_unlinkat(work, marks[i], i ? AT_REMOVEDIR : 0);
     return e == -ENOENT ? 0 : e;
+}
+
+static int lock_work(int work)
+{
+    enum { PATIENCE = 5000 };
+    int e = sys_flock(work, LOCK_EX | LOCK_NB);
+    for (unsigned ms = 0; e == -EAGAIN && ms < PATIENCE; ms++) {
+        (void)sys_poll_ms(NULL, 0, 1);
+        e = sys_flock(work, LOCK_EX | LOCK_NB);
+    }
+    return e;
 }
 
 /* By descriptor, since Linux 6.13. */
@@ -135,7 +153,7 @@ static int name_layers_by_path(int fs, const int layers[3])
 }
 
 /* A detached writable overlay; volatile, see above. The caller removes the mark in `work` later. */
-static int overlay_new(int lower, int upper, int work, unsigned attributes)
+static int overlay_new(struct runner *r, int lower, int upper, int work, unsigned attributes)
 {
     const int layers[3] = {lower, upper, work};
     for (int i = 0; i < 3; i++) {
@@ -158,7 +176,10 @@ static int overlay_new(int lower, int upper, int work, unsigned attributes)
         }
         if (e == 0)
             e = sys_fsconfig(fs, SYS_FS_CREATE, NULL, NULL, 0);
-        return e < 0 ? e : sys_fsmount(fs, SYS_MOUNT_NOSUID | SYS_MOUNT_NODEV | attributes);
+        if (e == 0)
+            e = sys_fsmount(fs, SYS_MOUNT_NOSUID | SYS_MOUNT_NODEV | attributes);
+        done_with(r, &fs);
+        return e;
     }
     return e;
 }
@@ -193,7 +214,7 @@ int overlay_prepare(struct runner *r, const struct step *s, int *ret_tree)
     own_fd int lower = next_layer(&text);
     own_fd int upper = secret ? next_secret(&text, &apart, &at) : next_layer(&text);
     own_fd int work = secret ? at : next_layer(&text);
-    own_fd int tree = overlay_new(lower, upper, work, (unsigned)mount_attributes(s->flags));
+    own_fd int tree = overlay_new(r, lower, upper, work, (unsigned)mount_attributes(s->flags));
     if (tree < 0)
         return tree;
     const bool workspace = *text != 0; /* a name to hide it under */
@@ -223,6 +244,7 @@ int layer_prepare(struct runner *r, const struct step *s)
         return tree;
     r->layer = s;
     r->layer_dir = tree;
+    done_with(r, &place);
     return 0;
 }
 
@@ -233,15 +255,21 @@ int step_layer(struct runner *r, const struct step *s)
     struct statfs fs;
     own_fd int place = open_place(step_text(r, s->a), O_DIRECTORY);
     own_fd int upper = open_in(r->layer_dir, "upper");
-    own_fd int work = open_in(r->layer_dir, "work");
+    own_fd int work = sys_openat2(r->layer_dir, "work", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0, CALM);
     if (place < 0)
         return place;
     if (sys_fstatfs(place, &fs) == 0 && fs.f_type != SYS_OVERLAYFS)
         return 0; /* covered, not masked: parts are overlays of their own */
-    int tree = overlay_new(place, upper, work, (unsigned)mount_attributes(s->flags));
+    int e = work < 0 ? 0 : lock_work(work);
+    if (e == -EAGAIN)
+        return -EBUSY;
+    r->layer_locked = e == 0;
+    int tree = overlay_new(r, place, upper, work, (unsigned)mount_attributes(s->flags));
     if (tree < 0)
         return tree;
     r->layer_tree = tree;
+    done_with(r, &place);
+    done_with(r, &upper);
     return settle_later(r, sys_taken(&work));
 }
 
@@ -281,7 +309,7 @@ static int part_alone(struct runner *r, const struct step *s, const char *rest, 
     own_fd int uppers = open_in(r->layer_dir, "upper");
     own_fd int upper = uppers < 0 ? uppers : make_path(uppers, rest);
     own_fd int work = make_path(r->layer_dir, name);
-    own_fd int tree = overlay_new(place, upper, work, (unsigned)mount_attributes(s->flags));
+    own_fd int tree = overlay_new(r, place, upper, work, (unsigned)mount_attributes(s->flags));
     if (tree < 0)
         return tree;
     int e = settle_later(r, sys_taken(&work));

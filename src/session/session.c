@@ -300,6 +300,7 @@ static int keep_box(const struct session_birth *b, struct plan_ask ask, bool tho
     ask.cwd = planned_directory(b->policy);
     ask.environ = (const char *const *)environ;
     ask.instance = instance;
+    ask.session = b->place->name;
     snprintf(instance, sizeof instance, "%d", (int)getpid());
     int r = mem ? storage_plan(b->place, &ask, mem, e) : err_sys(e, ERR_SYSTEM, ENOMEM, "cannot start the session");
     if (r == 0)
@@ -575,6 +576,10 @@ static void say_start(const struct pinfold_policy *policy, const struct pinfold_
     words_ignored(policy->policy, &not_enforced);
     if (not_enforced.n)
         o->say(o->say_ctx, PINFOLD_SAY_NOTE, buf_cstr(&not_enforced));
+    auto_buf struct buf missing = BUF(MAX_WORDS);
+    words_missing(policy->policy, &missing);
+    if (missing.n)
+        o->say(o->say_ctx, PINFOLD_SAY_NOTE, buf_cstr(&missing));
     for (size_t i = 0; i < sizeof notes / sizeof *notes; i++) {
         auto_buf struct buf words = BUF(MAX_WORDS);
         if (!notes[i])

@@ -12,10 +12,10 @@ import stat
 import subprocess
 import sys
 import tempfile
-import termios
 import time
 
 import kit
+import leader
 
 SCRATCH, STRIKE, LABEL = sys.argv[1:4]
 WANTED = [re.compile(word) for word in sys.argv[4:]]
@@ -552,9 +552,7 @@ class Terminal:
     def __init__(self, layer, *words, cwd=None):
         self.main, end = pty.openpty()
         self.got, self.at = b"", 0
-        self.child = subprocess.Popen([kit.PINFOLD, *words], cwd=cwd or layer.work, env=dict(layer.env, NO_COLOR="1", TERM="xterm"), stdin=end, stdout=end, stderr=end,
-                                      start_new_session=True, preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
-        os.close(end)
+        self.child = leader.Popen([kit.PINFOLD, *words], end, cwd=cwd or layer.work, env=dict(layer.env, NO_COLOR="1", TERM="xterm"))
 
     def until(self, text, seconds=30):
         """Waits for it, and returns what came since the last one."""

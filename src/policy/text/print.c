@@ -122,10 +122,29 @@ static void path_text(const struct printer *w, const struct path_rule *r, struct
         path_write(path, r->below, r->any_depth, r->pattern, out);
 }
 
+/* The workspace needs a rule of its own where something above it is hidden. */
+static void put_named_workspace(const struct printer *w, struct heading *h)
+{
+    const struct policy *p = w->p;
+    bool hidden = false;
+    for (size_t i = 0; i < p->n_paths && p->workspace_named; i++)
+        hidden |= p->paths[i].access == PATH_HIDE && path_rule_covers(&p->paths[i], p->workspace);
+    if (!hidden)
+        return;
+    const struct path_rule r = {.path = p->workspace};
+    auto_buf struct buf text = BUF(4 * MAX_PATH_TEXT);
+    path_text(w, &r, &text);
+    item(w, h);
+    put_text(w->out, buf_view(&text));
+    end_line(w, p->workspace_origin);
+}
+
 static void put_paths(const struct printer *w, struct heading *h, enum path_access access, const char *list)
 {
     h->list = list;
     h->list_said = false;
+    if (access == (w->p->workspace_read_only ? PATH_RO : PATH_RW))
+        put_named_workspace(w, h);
     for (size_t i = 0; i < w->p->n_paths; i++) {
         const struct path_rule *r = &w->p->paths[i];
         auto_buf struct buf text = BUF(4 * MAX_PATH_TEXT);
