@@ -188,7 +188,8 @@ static bool shows_device(const struct making *m)
 
 /*
  * Whether whatever the box can change is its own or waits in its layer, and all else is enforced by mounts: then only
- * FILTER_LAYERED's calls need the guard. A protected file, names that a rule protects wherever they are, a writable tree
+ * FILTER_LAYERED's calls need the guard. In a mount namespace of its own a process can take a mount away and remove what
+ * it covered, so where it may make one, protected names need the guard. A protected file, names that a rule protects wherever they are, a writable tree
  * or a private place of the host's, where a program of the host could be led, keep the whole guard.
  */
 static bool is_all_layered(const struct making *m)
@@ -199,7 +200,8 @@ static bool is_all_layered(const struct making *m)
         const struct guard_line *g = &m->guards[i];
         if ((g->kind == GUARD_RULE_ROOT && !(g->flags & GUARD_RULE_LAYERED)) ||
             (g->kind == GUARD_RULE_PRIVATE && g->flags & GUARD_RULE_KEPT) || g->kind == GUARD_RULE_HIDE ||
-            g->kind == GUARD_RULE_HIDE_NAME || (g->kind == GUARD_RULE_NAME && g->flags & GUARD_RULE_ALWAYS))
+            g->kind == GUARD_RULE_HIDE_NAME || (g->kind == GUARD_RULE_PROTECT && m->policy->allow_nested_userns) ||
+            (g->kind == GUARD_RULE_NAME && g->flags & GUARD_RULE_ALWAYS))
             return false;
     }
     for (size_t i = 0; i < m->n_places; i++) {

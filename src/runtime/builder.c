@@ -509,7 +509,7 @@ int builder_yield(struct builder *b)
     return become_guard(b);
 }
 
-/* Only whoever owns the box's user namespace may use it: pinfold, and nothing in the box (kernel: fs/fsopen.c). */
+/* Only whoever owns the box's user namespace may use it: pinfold, and nothing in the box. */
 static void give_fresh(struct builder *b)
 {
     const struct frame f = {.kind = FRAME_FRESH};

@@ -308,7 +308,7 @@ void box_keep_end(struct box *b)
     loop_end_box(b);
 }
 
-/* The kernel drops the names it knows of a file system that is configured anew (reconfigure_super() in fs/super.c). */
+/* The kernel drops the names it knows of a file system that is configured anew. */
 int box_keep_fresh(struct box *b, struct err *e)
 {
     int no = b->fresh_given ? sys_fsconfig(b->fresh, SYS_FS_RECONFIGURE, NULL, NULL, 0) : 0;
