@@ -1,6 +1,6 @@
 /*
- * What is remembered of the repository when a box begins: its index, and which directory it is. git replaces its index and never writes
- * into it, so a second name of the same file keeps it without a copy.
+ * What is remembered of the repository when a box begins: its index, and which directory it is. The index is copied: a second name for it
+ * would change the host's file (its number of links, its time of change).
  */
 #include <string.h>
 
@@ -8,7 +8,7 @@
 #include "layer/text.h"
 #include "sys/fd.h"
 
-#define COPIED_MAX ((uint64_t)8 << 20) /* to another file system; a larger one is done without */
+#define COPIED_MAX ((uint64_t)8 << 20) /* some 80,000 files; a larger one is done without */
 
 static void copy_index(int git, const struct layer_object *index, int store)
 {
@@ -28,6 +28,6 @@ void repo_remember(int store, int workspace)
     own_fd int fd = sys_openat(store, REPO_BASE_DIR, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0 || !buf_ok(&line) || sys_write(fd, line.p, line.n) != (long)line.n)
         (void)sys_unlinkat(store, REPO_BASE_DIR, 0);
-    if (object_is(&index, S_IFREG) && sys_linkat(git, "index", store, REPO_BASE, 0) < 0)
+    if (object_is(&index, S_IFREG))
         copy_index(git, &index, store);
 }
