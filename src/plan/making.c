@@ -191,6 +191,8 @@ uint32_t filter_of(const struct making *m)
     uint32_t bits = m->facts->notify ? FILTER_GUARD : 0;
     if (m->facts->notify && m->n_reads)
         bits |= FILTER_READS;
+    if (m->facts->notify && m->policy->monitor)
+        bits |= FILTER_MONITOR;
     if (m->facts->tier == TIER_LANDLOCK && m->policy->net != NET_HOST)
         bits |= FILTER_NO_INET;
     if (m->policy->allow_nested_userns)

@@ -641,6 +641,10 @@ static int merge_simple(struct merge *m, const struct said *s)
     case KEY_NESTED_USERNS:
         p->allow_nested_userns = on;
         break;
+    case KEY_MONITOR:
+        p->monitor = on;
+        p->monitor_origin = origin_of(m, s);
+        break;
     case KEY_UNSANDBOXED:
         if (on && m->text->layer == LAYER_PROJECT && !m->text->flags)
             return merge_say(m, ERR_REFUSED, s,
@@ -742,6 +746,7 @@ static int merge_said(struct merge *m, const struct said *s)
     case KEY_ENTRYPOINT:
     case KEY_ENV_FILES:
     case KEY_NESTED_USERNS:
+    case KEY_MONITOR:
     case KEY_UNSANDBOXED:
     case KEY_MAY_LOSE:
     case KEY_MUST_HAVE:

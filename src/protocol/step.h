@@ -115,7 +115,8 @@ enum filter {
     FILTER_USERNS = 8,  /* nested user namespaces and their mounts are allowed */
     FILTER_PEERS = 16,  /* calls that name a process are notified (Landlock tier) */
     FILTER_DEVICES = 32 /* a rule makes a device visible: its driver handles the ioctls */,
-    FILTER_VARIANTS = 64
+    FILTER_MONITOR = 64 /* with FILTER_GUARD: what a box is refused is seen while it happens (guard/calls/monitor.c) */,
+    FILTER_VARIANTS = 128
 };
 
 struct step {

@@ -15,6 +15,7 @@
 #include "policy/set.h"
 #include "run/asked/guess.h"
 #include "run/asked/env_seen.h"
+#include "run/asked/monitor.h"
 #include "run/layer/cow.h"
 #include "run/nested.h"
 #include "run/planned.h"
@@ -24,6 +25,7 @@
 #include "run/words.h"
 
 #define MAX_NOTES 5 /* denials said one by one; the rest is in the result and the audit */
+#define MAX_SEEN  3 /* of the monitor: the last ones before the command failed */
 
 extern char **environ;
 
@@ -187,6 +189,17 @@ static bool said_before(const struct box_result *r, size_t i)
     return false;
 }
 
+/* How many of what the monitor saw are not said: programs try much, and cope; all if the command did. */
+static size_t seen_before(const struct box_result *r)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < r->n_denials; i++)
+        n += r->denials[i].seen && !said_before(r, i);
+    if (r->end == BOX_EXITED && r->code == 0)
+        return n;
+    return n > MAX_SEEN ? n - MAX_SEEN : 0;
+}
+
 static void say_left(const struct pinfold_run_options *o, const struct box_result *r)
 {
     auto_buf struct buf words = BUF(MAX_WORDS);
@@ -223,8 +236,11 @@ void say_notes(const struct pinfold_run_options *o, const struct pinfold_result 
     say_errors(o, r);
     words_limit(r, terms->limits, &words);
     say(o, PINFOLD_SAY_NOTE, &words);
+    size_t seen = seen_before(r);
     for (size_t i = 0; i < r->n_denials; i++) {
         if (said_before(r, i) || same(r->denials[i].kind, "limit")) /* which is said already */
+            continue;
+        if (r->denials[i].seen && seen && seen--)
             continue;
         if (said == MAX_NOTES) {
             left++;
@@ -344,6 +360,13 @@ static int start_planned(struct pinfold_result *result, const struct pinfold_run
     spec.leave = o->leave != 0;
     spec.control_fd = o->control_fd;
     spec.ssh = ssh_box(ssh);
+    struct monitoring monitoring = {
+        .policy = result->policy, .plan = spec.start.plan, .names = o->foreground != 0};
+    if (result->policy->policy->monitor) {
+        spec.explain = monitor_explain;
+        spec.explain_ctx = &monitoring;
+        spec.lasting = NULL; /* the plan is asked while the command runs */
+    }
     say_header(o, spec.start.plan, again);
     return box_run(&spec, &result->box, e);
 }

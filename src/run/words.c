@@ -471,10 +471,10 @@ static void read_only_place(const struct denial *d, const struct policy *policy,
     words_safe(out, dir);
 }
 
-/* A refusal that raised no event: what the command's own error text leads to. */
+/* A refusal that raised no event: what the command's own error text leads to, or what the monitor saw. */
 static void words_guess(const struct denial *d, struct buf *out)
 {
-    buf_printf(out, "%s: probably %s '", d->kind, d->action);
+    buf_printf(out, "%s: %s%s '", d->kind, d->guess ? "probably " : "", d->action);
     words_safe(out, d->target);
     buf_text(out, "' was refused: ");
     words_safe(out, d->why ? d->why : d->how);
@@ -508,7 +508,7 @@ static void ssh_denial(const struct denial *d, struct buf *out)
 
 void words_denial(const struct denial *d, const struct policy *policy, struct buf *out)
 {
-    if (d->guess) {
+    if (d->guess || d->seen) {
         words_guess(d, out);
         return;
     }

@@ -189,6 +189,10 @@ static void format(struct buf *out, const struct audit_event *v, const char *whe
     json_uint(&j, "pid", v->pid);
     if (v->command)
         json_text(&j, "command", v->command);
+    if (v->argv)
+        json_text(&j, "command_line", v->argv);
+    if (v->host)
+        json_text(&j, "host", v->host);
     if (v->address)
         json_text(&j, "address", v->address);
     if (v->why)
@@ -201,6 +205,8 @@ static void format(struct buf *out, const struct audit_event *v, const char *whe
         json_text(&j, "remedy", v->remedy);
     if (v->guess)
         json_bool(&j, "guess", true);
+    if (v->monitor)
+        json_bool(&j, "monitor", true);
     if (v->workspace)
         json_text(&j, "workspace", v->workspace);
     if (v->chain) {
@@ -253,6 +259,10 @@ int audit_write(struct audit_log *log, const struct audit_event *event)
         format(&line, &v, when, target_n);
         if (buf_ok(&line))
             return put_event(log, &line, v.chain);
+        if (v.argv || v.host) { /* the least of it */
+            v.argv = v.host = NULL;
+            continue;
+        }
         if (target_n == 0 && !v.rule && !v.origin && !v.workspace)
             return -EMSGSIZE;
         if (target_n == 0)

@@ -22,7 +22,9 @@ struct audit_event {
     const char *address, *command; /* of network events; NULL: omitted */
     const char *why;               /* of git configurations; NULL: omitted */
     uint64_t count;                /* if more than 1 */
-    const char *remedy, *no;       /* of guesses: what would allow it, the name of the errno; NULL: omitted */
+    const char *argv, *host;       /* the command line; where the target is on the host; NULL: omitted */
+    bool monitor;                  /* seen by the monitor */
+    const char *remedy, *no;       /* of guesses and the monitor: what would allow it, the name of the errno; NULL: omitted */
     const char *workspace;         /* of the box; NULL: omitted */
     bool guess;                    /* found in the command's error text (run/asked/guess.c) */
     /*

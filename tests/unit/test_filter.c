@@ -137,9 +137,9 @@ static int model_socket(uint32_t bits, uint32_t family, uint32_t type, uint32_t 
     if (family == 16)
         return protocol == 0 ? PASS : EPROTONOSUPPORT;
     if ((family != 2 && family != 10) || (bits & FILTER_NO_INET))
-        return EAFNOSUPPORT;
+        return bits & FILTER_MONITOR ? TELL : EAFNOSUPPORT;
     if ((type & 15) != 1 && (type & 15) != 2)
-        return EPERM;
+        return bits & FILTER_MONITOR ? TELL : EPERM;
     bool known = protocol == 0 || protocol == 1 || protocol == 6 || protocol == 17 || protocol == 58;
     return known ? PASS : EPROTONOSUPPORT;
 }
@@ -210,6 +210,8 @@ static int model(uint32_t bits, const char *name, const uint32_t *a, uint32_t up
 {
     if (!name)
         return ENOSYS;
+    if (!(bits & FILTER_GUARD))
+        bits &= ~(uint32_t)FILTER_MONITOR;
     bool listed = word_in(name, FILTER_ALLOWED) || word_in(name, FILTER_BY_NAME);
     int verdict = listed ? PASS : ENOSYS;
     if (word_in(name, FILTER_JUDGED))
@@ -218,6 +220,11 @@ static int model(uint32_t bits, const char *name, const uint32_t *a, uint32_t up
     if (word_in(name, names))                                                                                          \
         verdict = bits & (unless) ? PASS : error;
     FILTER_REFUSED(X)
+#undef X
+#define X(error, unless, call)                                                                                         \
+    if (is_name(name, #call) && (bits & FILTER_MONITOR) && !(bits & (unless)))                                         \
+        verdict = verdict == (error) ? TELL : -3;
+    FILTER_TOLD(X)
 #undef X
     return verdict == PASS ? model_rows(bits, name, a) : verdict;
 }

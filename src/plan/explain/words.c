@@ -14,6 +14,7 @@ const struct named_bit filter_names[] = {{FILTER_GUARD, "guard"},
                                          {FILTER_USERNS, "userns"},
                                          {FILTER_PEERS, "peers"},
                                          {FILTER_DEVICES, "devices"},
+                                         {FILTER_MONITOR, "monitor"},
                                          {0, NULL}};
 
 const char *word_access(const struct plan_place *p)

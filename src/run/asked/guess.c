@@ -107,7 +107,7 @@ static void keep_guess(struct guessing *g, enum why_act act, const char *target,
                                       .how = how,
                                       .why = why,
                                       .remedy = d.remedy,
-                                      .no = reason_errno(said->no),
+                                      .no = box_errno_name(said->no),
                                       .workspace = g->plan->workspace,
                                       .guess = true,
                                       .chain = &r->chain};
