@@ -347,6 +347,7 @@ struct pinfold_exec_options {
     /* with capture: called with output of stream 1 or 2 as it arrives, or NULL */
     void (*output)(void *ctx, int which, const char *bytes, size_t n);
     void *ctx;
+    const char *id; /* as in struct pinfold_run_options, for the result and the events of this process; not with `shell` */
 };
 /* Runs one command in the session. *ret is as from pinfold_run(). -ESTALE: the session no longer exists. */
 PINFOLD_PUBLIC int pinfold_exec(struct pinfold_session *session, const struct pinfold_exec_options *options,

@@ -97,10 +97,6 @@ int run_command(struct ask *a, const char *const *argv)
 
     if (!cow_said(a))
         return STATUS_SANDBOX;
-    if (a->session && a->id) {
-        complain("--id and --session exclude each other: what a session's box was denied belongs to the session");
-        return STATUS_SANDBOX;
-    }
     if (a->session)
         return run_in_session(a, argv);
     if (a->dir && a->dir[0] != '/') {

@@ -119,6 +119,7 @@ static bool fill(struct ask *a, const char *const *argv, struct pinfold_exec_opt
                                        .capture = a->json,
                                        .foreground = 1,
                                        .use_fds = 1,
+                                       .id = a->id,
                                        .stdin_fd = a->closed_stdio & 1 ? -1 : 0,
                                        .stdout_fd = a->closed_stdio & 2 ? -1 : 1,
                                        .stderr_fd = a->closed_stdio & 4 ? -1 : 2};

@@ -55,7 +55,7 @@
     F(TEXT, cwd)                                                                                                       \
     F(TEXT, shell) FIELDS_DESCRIPTORS(F) F(NUMBER, capture) F(NUMBER, capture_max) F(NUMBER, timeout_ms)               \
         F(NUMBER, tty) F(NUMBER, memory_max) F(NUMBER, processes_max) F(NUMBER, output) F(NUMBER, cancel)              \
-            F(NUMBER, own_timeout) F(NUMBER, own_grace) F(NUMBER, own_output)
+            F(NUMBER, own_timeout) F(NUMBER, own_grace) F(NUMBER, own_output) F(TEXT, id)
 #define FIELDS_update(F)     FIELDS_SESSION(F) F(LIST, allow) F(LIST, deny)
 #define FIELDS_job_output(F) FIELDS_SESSION(F) F(NUMBER, job) F(NUMBER, at) F(NUMBER, room)
 #define FIELDS_job_kill(F)   FIELDS_SESSION(F) F(NUMBER, job) F(NUMBER, signal)

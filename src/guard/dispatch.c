@@ -201,7 +201,7 @@ static long serve_call(struct guard *g)
 
 static void serve_one(struct guard *g)
 {
-    const bool monitor = g->plan->filter & FILTER_MONITOR, seen = monitor && monitor_only(g);
+    const bool seen = monitor_only(g);
     if (!seen && atomic_load(&g->shared->watching))
         git_modules_settle(g);
     long r = target_find(g);
@@ -212,7 +212,7 @@ static void serve_one(struct guard *g)
         r = running_judge(g);
     if (!seen && r == 0)
         r = serve_call(g);
-    if (monitor && !seen)
+    if (!seen)
         monitor_result(g, r);
     if (r == ANSWERED || r == GONE_ON)
         return;

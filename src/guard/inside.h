@@ -545,7 +545,7 @@ long inotify_call(struct guard *g, int fd, uint64_t path, uint32_t mask);
 long peer_call(struct guard *g);
 bool peer_of_box(struct guard *g, pid_t who); /* in the Landlock tier: the process belongs to the box */
 /*
- * monitor.c, in a monitored box. Whether the call is notified only to be seen, and its answer: CONTINUE, or what the filter
+ * monitor.c. Whether the call is notified only to be seen, and its answer: CONTINUE, or what the filter
  * would have answered. And for a call that was performed: its result.
  */
 bool monitor_only(const struct guard *g);

@@ -131,7 +131,7 @@
       "obsolete calls, and calls only for the kernel's own probes")
 
 /*
- * Of those refused above: with FILTER_MONITOR the guard refuses them, with the same errno, and tells pinfold. Not those by which
+ * Of those refused above: with FILTER_GUARD the guard refuses them, with the same errno, and tells pinfold. Not those by which
  * programs only find out what a kernel has. X(errno, enum filter bit that allows it or 0, call)
  */
 #define FILTER_TOLD(X)                                                                                                 \

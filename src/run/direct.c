@@ -283,7 +283,7 @@ static void say_rest(const struct pinfold_run_options *o, const struct pinfold_r
 }
 
 /* It goes into the result and into each line of the audit log, whose readers must be able to trust a line. */
-static int fits_caller_id(const char *id, struct err *e)
+int caller_id_check(const char *id, struct err *e)
 {
     const size_t n = id ? strlen(id) : 1;
     if (n == 0 || n >= CALLER_ID_ROOM)
@@ -303,7 +303,7 @@ static int check_run(const struct pinfold_run_options *o, struct err *e)
         return err_say(e, ERR_POLICY, "the command's name is empty");
     if (o->cwd && o->cwd[0] != '/')
         return err_say(e, ERR_POLICY, "the start directory '%s' must be an absolute path", o->cwd);
-    return fits_caller_id(o->id, e);
+    return caller_id_check(o->id, e);
 }
 
 static void question(void *ctx, const struct box_question *q, bool *ret_allow, bool *ret_run)
@@ -479,7 +479,7 @@ int pinfold_run(struct pinfold_policy *p, const struct pinfold_run_options *opti
         return tell(error, &e, r);
     }
     result->terms = box_terms(result->prepared.plan);
-    guess_denials(result, &ask, o.argv[0], o.foreground != 0, o.capture && o.guess_all);
+    guess_denials(result, &ask, o.argv, o.foreground != 0, o.capture && o.guess_all);
     env_replaced(p->policy, &before, &result->box);
     say_rest(&o, result, &before);
     cow_say(&o, &result->box.layer);

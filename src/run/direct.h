@@ -60,6 +60,8 @@ struct pinfold_result {
     struct values values;
 };
 
+/* Whether it may be a caller's own name for a command; says what is wrong. NULL: there is none. */
+int caller_id_check(const char *id, struct err *e);
 /* Messages after a command: why it ended, limits, denials with their remedies. */
 void say_notes(const struct pinfold_run_options *o, const struct pinfold_result *result);
 /* A policy from packed layers, for requests of the shared library. */

@@ -508,7 +508,7 @@ static void ssh_denial(const struct denial *d, struct buf *out)
 
 void words_denial(const struct denial *d, const struct policy *policy, struct buf *out)
 {
-    if (d->guess || d->seen) {
+    if (d->guess || (d->seen && !same(d->how, "none"))) {
         words_guess(d, out);
         return;
     }

@@ -55,7 +55,7 @@ enum notified_test { NOTIFIED_TEST_NONE, NOTIFIED_TEST_HAS, NOTIFIED_TEST_LACKS,
     X(execve, FILTER_MONITOR, NOTIFIED_CALL, NOTIFIED_ALWAYS, NOTIFIED_ALWAYS)                                                      \
     X(execveat, FILTER_MONITOR, NOTIFIED_CALL, NOTIFIED_ALWAYS, NOTIFIED_ALWAYS)                                                    \
     X(chdir, FILTER_MONITOR, NOTIFIED_CALL, NOTIFIED_ALWAYS, NOTIFIED_ALWAYS)                                                       \
-    X(kill, FILTER_MONITOR, NOTIFIED_CALL, NOTIFIED_HAS(1, NOTIFIED_ALL), NOTIFIED_ALWAYS)                                          \
+    X(kill, FILTER_GUARD, NOTIFIED_CALL, NOTIFIED_HAS(1, NOTIFIED_ALL), NOTIFIED_ALWAYS)                                            \
     /* Its flags lie in memory. Callers know of kernels without it and fall back to openat. */                                      \
     X(openat2, FILTER_GUARD, NOTIFIED_ENOSYS, NOTIFIED_ALWAYS, NOTIFIED_ALWAYS)                                                     \
     X(mkdirat, FILTER_GUARD, NOTIFIED_CALL, NOTIFIED_ALWAYS, NOTIFIED_ALWAYS)                                                       \

@@ -35,6 +35,7 @@ struct record {
     struct kept *kept;
     size_t n_kept;
     bool remapped;     /* something of the host's is shown under another name: session/inside.h */
+    const char *monitor; /* "yes", or "" */
     const char *image; /* id of its image, or "" */
     const char *layer; /* id of its copy-on-write layer, or "", and the name of that, or "" */
     const char *layer_name;

@@ -98,7 +98,7 @@ static void put_quoted(struct buf *out, struct str s)
     buf_text(out, quotes ? "'" : "");
 }
 
-char *command_line(const char *argv, size_t n)
+char *box_command_line(const char *argv, size_t n)
 {
     auto_buf struct buf out = BUF(4096);
     bool secret = false; /* the word before is an option whose value this is */

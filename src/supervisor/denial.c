@@ -54,9 +54,13 @@ void denial_free_all(struct box_result *r)
         free_denial(&r->denials[i]);
     for (size_t i = 0; i < r->n_permissions; i++)
         free(r->permissions[i].target);
+    for (size_t i = 0; i < r->n_pending; i++) {
+        free(r->pending[i].target);
+        free(r->pending[i].argv);
+    }
     free(r->denials);
     r->denials = NULL;
-    r->n_denials = r->n_permissions = 0;
+    r->n_denials = r->n_permissions = r->n_pending = 0;
 }
 
 static bool is_told(const struct box_result *r, const struct denial *d)
@@ -176,14 +180,14 @@ static char *frame_line(const struct denial_frame *f, size_t n)
 {
     const size_t text = n < sizeof *f ? n - offsetof(struct denial_frame, text) : sizeof f->text;
     const bool whole = f->n <= text && f->argv <= DENIAL_ARGV && f->argv <= text - f->n;
-    return whole ? command_line(f->text + f->n, f->argv) : NULL;
+    return whole ? box_command_line(f->text + f->n, f->argv) : NULL;
 }
 
 /* Of a monitored box: what would allow it. */
 static void take_remedy(struct box *b, const struct denial_frame *f, const char *target, struct arena *mem,
                         struct denial *d)
 {
-    const struct failed_call call = {(enum denial_action)f->action, EACCES, target};
+    const struct failed_call call = {(enum denial_action)f->action, 0, target};
     struct denial said = {0};
     const char *action = NULL;
     d->no = EACCES;
@@ -281,15 +285,35 @@ static bool is_callers(const char *path, uint32_t action)
     return faccessat(AT_FDCWD, dir, W_OK, AT_EACCESS) == 0;
 }
 
+/* Told to the session daemon, which keeps it for the command's end. */
+static void built_in_session(struct box *b, const struct denial_frame *f, size_t n, char *path)
+{
+    char file[] = "file", action[16], rule[16] = "read-only", origin[] = "every box", how[] = "mount";
+    const bool known = f->action < sizeof actions / sizeof *actions && actions[f->action] && path[0] == '/';
+    if (!known || !b->sessiond->denied || (f->action != DENIAL_OWNER && !is_callers(path, f->action)))
+        return;
+    snprintf(action, sizeof action, "%s", actions[f->action]);
+    if (f->action == DENIAL_OWNER)
+        snprintf(rule, sizeof rule, "user");
+    struct denial d = {file, action, path, rule, origin, how, f->pid};
+    d.session = f->session;
+    d.soft = true;
+    d.argv = frame_line(f, n);
+    b->sessiond->denied(b->sessiond->ctx, &d);
+    free(d.argv);
+}
+
 void built_frame(struct box *b, const struct denial_frame *f, size_t n)
 {
     char path[DENIAL_TEXT];
     size_t text_n = n - offsetof(struct denial_frame, text);
     /* The bytes come from a process beside hostile ones. */
     snprintf(path, sizeof path, "%.*s", (int)(text_n < sizeof path ? text_n : sizeof path - 1), f->text);
-    if (f->action == DENIAL_NAMESPACE) {
+    if (b->sessiond) {
+        built_in_session(b, f, n, path);
+    } else if (f->action == DENIAL_NAMESPACE) {
         b->built.namespaces = true;
-    } else if (!b->sessiond && f->action < sizeof actions / sizeof *actions && path[0] == '/' && actions[f->action] &&
+    } else if (f->action < sizeof actions / sizeof *actions && path[0] == '/' && actions[f->action] &&
                (f->action == DENIAL_OWNER || is_callers(path, f->action))) {
         free(b->built.path);
         b->built.path = strdup(path);
@@ -325,7 +349,11 @@ void denial_offline(struct box *b)
     const struct plan *p = b->spec ? b->spec->start.plan : NULL;
     char kind[] = "network", action[] = "connect", target[] = "(not seen)", rule[] = "net none", how[] = "none",
          origin[512], room[512];
-    if (!p || p->policy->monitor || p->policy->net != NET_NONE || p->facts->unsandboxed || p->image->tier != TIER_NAMESPACES)
+    box_keep_hear(b); /* what it tried has been sent, but perhaps not read */
+    bool told = pending_has_network(b->result);
+    for (size_t i = 0; i < b->result->n_denials; i++)
+        told |= same(b->result->denials[i].kind, "network");
+    if (!p || told || p->policy->net != NET_NONE || p->facts->unsandboxed || p->image->tier != TIER_NAMESPACES)
         return;
     snprintf(origin, sizeof origin, "%s", policy_origin(p->policy, p->policy->net_origin, room, sizeof room));
     denial_keep(b, &(struct denial){kind, action, target, rule, origin, how, 0});

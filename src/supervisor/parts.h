@@ -379,9 +379,7 @@ void told_frame(struct box *b, const struct denial_frame *f, size_t n); /* told.
 void told_free_all(struct box_result *r);
 void seen_frame(struct box *b, const struct denial_frame *f, size_t n); /* monitor.c */
 #define EXPLAIN_ARENA (16u << 20)
-void permission_keep(struct box_result *r, const char *action, const char *target); /* `action` is static */
-/* Words, each with its NUL, as a text; malloc()ed; NULL: there are none. */
-char *command_line(const char *argv, size_t n);
+bool pending_has_network(const struct box_result *r); /* a connection that a box without a network could not make */
 void denial_limit(struct box *b, const struct limits_hit *hit);
 void built_frame(struct box *b, const struct denial_frame *f, size_t n); /* FRAME_BUILT */
 void denial_built(struct box *b, bool failed);                           /* once, at the end of the command */

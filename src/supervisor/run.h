@@ -37,6 +37,7 @@ struct denial {
     bool option;             /* `remedy` is an option that was found to allow it, otherwise words */
     char *remedy;            /* or NULL */
     int no;                  /* errno that the command got; 0: not said */
+    bool soft;               /* in a session: only a denial if the command fails */
     bool seen;               /* seen by the monitor, and explained by `why` (run/asked/monitor.c) */
     char *argv;              /* the process's command line, without what looks like a secret; or NULL */
     char *host;              /* where the target is on the host, if it has another name there; or NULL */
@@ -65,6 +66,15 @@ struct permitted {
     char *target;
 };
 #define MAX_PERMITTED 3
+
+/* A call that failed in a box that is not monitored: it is explained once the command has failed, too (run/asked/guess.c). */
+struct pending {
+    enum denial_action action;
+    int no;
+    uint32_t pid, key;
+    char *target, *argv;
+};
+#define MAX_PENDING 16
 
 struct allowed { /* a connection that was allowed */
     char *action, *target, *address, *rule, *origin;
@@ -116,6 +126,8 @@ struct box_result {
     size_t n_denials, denials_dropped;
     struct permitted permissions[MAX_PERMITTED];
     size_t n_permissions;
+    struct pending pending[MAX_PENDING];
+    size_t n_pending;
     struct left_behind *left;
     size_t n_left;
     size_t left_dropped, left_untold; /* beyond what is kept here, but logged; of which only the number is known */
@@ -224,6 +236,10 @@ int box_keep_rules(struct box *b, const char *lines, struct err *e);
 void box_keep_hear(struct box *b);
 /* Adds a copy to the result's denials, within their limit; false if it is not kept. */
 bool box_result_deny(struct box_result *r, const struct denial *d);
+/* Adds what failed by ordinary permissions; `action` is static. */
+void box_result_permit(struct box_result *r, const char *action, const char *target);
+/* A command line for events: words, each with its NUL, as one text without what looks like a secret; malloc()ed; NULL: none. */
+char *box_command_line(const char *argv, size_t n);
 /* Adds what the user should look at, or counts it as dropped; copies the texts, `what` may be NULL. */
 void box_result_left(struct box_result *r, const char *kind, const char *path, const char *what);
 /* Removes control groups left by dead pinfolds. */

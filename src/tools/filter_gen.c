@@ -349,7 +349,7 @@ static struct node *verdict_personality(struct node *next)
 /* A kind of socket that the box does not have; the guard refuses it with the same errno (guard/calls/monitor.c). */
 static struct node *no_socket(uint32_t filter, int error)
 {
-    return filter & FILTER_MONITOR ? notify() : refuse(error);
+    return filter & FILTER_GUARD ? notify() : refuse(error);
 }
 
 static struct node *verdict_socket(uint32_t filter, struct node *next)
@@ -464,7 +464,7 @@ static bool is_told(const char *name, uint32_t filter)
 #define X(error, unless, call) #call,
     static const char *const told[] = {FILTER_TOLD(X)};
 #undef X
-    for (size_t i = 0; (filter & FILTER_MONITOR) && i < sizeof told / sizeof *told; i++) {
+    for (size_t i = 0; (filter & FILTER_GUARD) && i < sizeof told / sizeof *told; i++) {
         if (!strcmp(told[i], name))
             return true;
     }

@@ -1,7 +1,8 @@
 /*
- * What a monitored box (FILTER_MONITOR) is refused without the guard's doing: by read-only mounts, masks, modes, Landlock, the
- * kernel or the filter. pinfold gets a frame for each call that fails so, once for equal ones, and finds out whether a rule was
- * why; nothing is decided here.
+ * What a box is refused without the guard's doing: by read-only mounts, masks, modes, Landlock, the kernel or the filter. pinfold
+ * gets a frame for each call that fails so, once for equal ones, and finds out whether a rule was why; nothing is decided here.
+ * In a monitored box (FILTER_MONITOR) these are all calls with a path, an address or a number; otherwise those that cost nothing more:
+ * connect(2), kill(2), and calls that the filter refuses.
  *
  * Calls that the guard performs have a result. Others are notified only for this (monitor_only()): the filter would pass them,
  * so something else enforces, and they continue. What the kernel will answer is asked before. Another thread may change the path
@@ -47,7 +48,8 @@ static const struct told_call *told_call(const struct guard *g)
 /* The conditions under which no row but the monitor's notifies an open. */
 static bool only_reads(const struct guard *g, uint64_t flags)
 {
-    return !(g->plan->filter & FILTER_READS) && (!(flags & NOTIFIED_O_CHANGE) || (flags & NOTIFIED_O_FREE));
+    const uint32_t filter = g->plan->filter;
+    return filter & FILTER_MONITOR && !(filter & FILTER_READS) && (!(flags & NOTIFIED_O_CHANGE) || (flags & NOTIFIED_O_FREE));
 }
 
 bool monitor_only(const struct guard *g)
@@ -59,7 +61,7 @@ bool monitor_only(const struct guard *g)
     case SYS_open:
         return only_reads(g, g->n.data.args[1]);
 #endif
-    case SYS_execve:
+    case SYS_execve: /* these three only if it is monitored */
     case SYS_execveat:
     case SYS_chdir:
     case SYS_kill:
@@ -552,7 +554,7 @@ void monitor_result(struct guard *g, long r)
         address_result(g, nr == SYS_connect ? DENIAL_CONNECT : DENIAL_BIND, r);
         return;
     }
-    if (!no)
+    if (!no || !(g->plan->filter & FILTER_MONITOR))
         return;
     if (nr == SYS_clone || nr == SYS_unshare)
         tell(g, DENIAL_NAMESPACE, no, "a new namespace", sizeof "a new namespace" - 1);

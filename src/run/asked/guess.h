@@ -8,5 +8,5 @@
  * the host has that the box does not. Does nothing for a command that succeeded, unless `all` are asked for, which also looks in
  * its standard output; errors are ignored.
  */
-void guess_denials(struct pinfold_result *result, const struct plan_ask *ask, const char *command, bool names,
+void guess_denials(struct pinfold_result *result, const struct plan_ask *ask, const char *const *argv, bool names,
                    bool all);

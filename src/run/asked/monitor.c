@@ -47,7 +47,7 @@ static enum explained of_call(const struct monitoring *m, const struct failed_ca
     ret->how = arena_text(mem, "seccomp");
     ret->why = arena_text(mem, socket ? "a kind of socket that no box has" : "a system call that no box has");
     ret->remedy = arena_text(mem, "do it outside the box: no option allows it");
-    if (socket && (family == AF_INET || family == AF_INET6) && m->plan->policy->net != NET_HOST) {
+    if (socket && c->no == EAFNOSUPPORT && (family == AF_INET || family == AF_INET6) && m->plan->policy->net != NET_HOST) {
         char room[512];
         ret->kind = arena_text(mem, "network");
         ret->action = arena_text(mem, "connect");
@@ -152,9 +152,12 @@ static enum explained of_address(const struct monitoring *m, const struct failed
                    ? of_network(m, mem, ret, "network", "bind", "the box has no address of the host's",
                                 "listen at 127.0.0.1 or 0.0.0.0 in the box, and let others reach it with --publish PORT")
                    : EXPLAINED_NOT;
-    if (port == 53 && m->plan->policy->net == NET_NONE)
-        return of_network(m, mem, ret, "network", "resolve", "the box has no network, and so no resolver",
-                          "allow the host with --allow HOST");
+    if (port == 53 && m->plan->policy->net == NET_NONE) {
+        (void)of_network(m, mem, ret, "network", "resolve", "the box has no network, and so no resolver",
+                         "allow the host with --allow HOST");
+        ret->how = arena_text(mem, "none");
+        return EXPLAINED_DENIAL;
+    }
     const bool near = addr_classify(&h.addr) == ADDR_LOOPBACK;
     if (near && !table_has("/proc/net/tcp", listens_at, &port) && !table_has("/proc/net/tcp6", listens_at, &port))
         return EXPLAINED_NOT; /* nobody is there on the host, either */
@@ -208,7 +211,7 @@ static const char *action_name(enum denial_action action, const struct why *said
 /* Whether the errno is the one of that refusal. */
 static bool fits_errno(const struct why *said, int no)
 {
-    return said->no == no || said->no == 0 || (no == EPERM && said->no == EACCES) ||
+    return no == 0 || said->no == no || said->no == 0 || (no == EPERM && said->no == EACCES) ||
            (no == ENOENT && said->cause == WHY_CAUSE_HIDDEN);
 }
 
