@@ -107,7 +107,8 @@ int run_command(struct ask *a, const char *const *argv)
         complain("--json writes to standard output, which is closed");
         return STATUS_SANDBOX;
     }
-    if (!take_control(a->control, &o.control_fd) || !open_result(a, &result_fd))
+    char room[48];
+    if (!take_control(a->control, &o.control_fd) || !open_result(a, &result_fd) || !open_events(a, room, &o.events))
         return STATUS_SANDBOX;
     if (pinfold_policy_load(&po, &policy, &error) < 0)
         return report_failure(a, result_fd, &error);

@@ -224,6 +224,11 @@ int run_in_session(struct ask *a, const char *const *argv)
 {
     struct pinfold_error error = {0};
     struct pinfold_session *session;
+    if (a->events) {
+        complain(
+            "--events and --session cannot be combined; what a session is refused is in: pinfold log -f --session");
+        return STATUS_SANDBOX;
+    }
     if (a->control) {
         complain(
             "--control-fd and --session cannot be combined; change a session's rules with: pinfold session update");

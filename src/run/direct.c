@@ -23,6 +23,7 @@
 #include "run/ssh.h"
 #include "run/trust.h"
 #include "run/words.h"
+#include "supervisor/sink.h"
 
 #define MAX_NOTES 5 /* denials said one by one; the rest is in the result and the audit */
 #define MAX_SEEN  3 /* of the monitor: the last ones before the command failed */
@@ -306,6 +307,40 @@ static int check_run(const struct pinfold_run_options *o, struct err *e)
     return caller_id_check(o->id, e);
 }
 
+static const char *or_empty(const char *text)
+{
+    return text ? text : "";
+}
+
+void say_denied(const struct pinfold_run_options *o, const struct denial *d)
+{
+    const struct pinfold_denial told = {.size = sizeof told,
+                                        .kind = d->kind,
+                                        .action = d->action,
+                                        .target = d->target,
+                                        .rule = or_empty(d->rule),
+                                        .origin = or_empty(d->origin),
+                                        .how = or_empty(d->how),
+                                        .command = or_empty(d->command),
+                                        .address = or_empty(d->address),
+                                        .why = or_empty(d->why),
+                                        .pid = d->pid,
+                                        .command_line = or_empty(d->argv),
+                                        .host = or_empty(d->host),
+                                        .remedy = or_empty(d->remedy),
+                                        .error = or_empty(box_errno_name(d->no)),
+                                        .count = d->count,
+                                        .monitor = d->seen,
+                                        .guess = d->guess};
+    if (o->denied)
+        o->denied(o->denied_ctx, &told);
+}
+
+static void denied(void *ctx, const struct denial *d)
+{
+    say_denied(ctx, d);
+}
+
 static void question(void *ctx, const struct box_question *q, bool *ret_allow, bool *ret_run)
 {
     const struct pinfold_run_options *o = ctx;
@@ -356,12 +391,13 @@ static int start_planned(struct pinfold_result *result, const struct pinfold_run
                                         .foreground = o->foreground != 0,
                                         .caller_id = o->id};
     spec.on_question = o->ask ? question : NULL;
+    spec.on_denial = o->denied ? denied : NULL;
+    spec.sink = result->sink;
     spec.ctx = (void *)(uintptr_t)o;
     spec.leave = o->leave != 0;
     spec.control_fd = o->control_fd;
     spec.ssh = ssh_box(ssh);
-    struct monitoring monitoring = {
-        .policy = result->policy, .plan = spec.start.plan, .names = o->foreground != 0};
+    struct monitoring monitoring = {.policy = result->policy, .plan = spec.start.plan, .names = o->foreground != 0};
     if (result->policy->policy->monitor) {
         spec.explain = monitor_explain;
         spec.explain_ctx = &monitoring;
@@ -473,13 +509,18 @@ int pinfold_run(struct pinfold_policy *p, const struct pinfold_run_options *opti
     ask.instance = instance;
     struct env_seen before;
     env_look(p->policy, &before);
-    r = start_layered(result, &o, &ask, stdio, &e);
+    if (o.events)
+        r = sink_open(o.events, &result->sink, &e);
+    if (r == 0)
+        r = start_layered(result, &o, &ask, stdio, &e);
     if (r < 0) {
         pinfold_result_free(result);
         return tell(error, &e, r);
     }
     result->terms = box_terms(result->prepared.plan);
-    guess_denials(result, &ask, o.argv, o.foreground != 0, o.capture && o.guess_all);
+    guess_denials(result, &ask, &o);
+    result->box.events_errno = -sink_close(result->sink);
+    result->sink = NULL;
     env_replaced(p->policy, &before, &result->box);
     say_rest(&o, result, &before);
     cow_say(&o, &result->box.layer);
@@ -491,6 +532,7 @@ void pinfold_result_free(struct pinfold_result *r)
 {
     if (!r)
         return;
+    (void)sink_close(r->sink);
     box_result_free(&r->box);
     prepared_free(&r->prepared);
     buf_free(&r->json);

@@ -224,6 +224,8 @@ void words_errors(const struct box_result *r, const char *command, struct buf *o
         buf_printf(out, "part of the command's output was lost: %s", strerror(r->output_errno));
     if (r->audit_errno)
         buf_printf(out, "%sthe audit log could not be written: %s", out->n ? "; " : "", strerror(r->audit_errno));
+    if (r->events_errno)
+        buf_printf(out, "%sevents could not be written (--events): %s", out->n ? "; " : "", strerror(r->events_errno));
 }
 
 /* It was the session's, which is over. */

@@ -46,7 +46,8 @@ static int check_exec(const struct pinfold_exec_options *o, struct err *e)
     if (o->shell && o->argv[1])
         return err_say(e, ERR_POLICY, "a command for a persistent shell must be a single argument");
     if (o->shell && o->id)
-        return err_say(e, ERR_CANNOT, "--id: a command in a persistent shell is one of several that share their processes");
+        return err_say(e, ERR_CANNOT,
+                       "--id: a command in a persistent shell is one of several that share their processes");
     for (const char *const *v = o->env; v && *v; v++) {
         if (!strchr(*v, '=') || (*v)[0] == '=')
             return err_say(e, ERR_POLICY, "the variable '%s' is not NAME=VALUE", *v);

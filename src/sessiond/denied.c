@@ -61,9 +61,9 @@ void denied_read(struct box_result *r, struct buf *answer, bool failed)
     for (;;) {
         struct denial d = {0};
         int soft = 0, seen = 0, option = 0;
-        char *numbers = next_text(&at, end), **const texts[] = {&d.kind,    &d.action,  &d.target, &d.rule,
-                                                                &d.origin,  &d.how,     &d.address, &d.command,
-                                                                &d.why,     &d.argv,    &d.remedy, &d.host};
+        char *numbers = next_text(&at, end),
+             **const texts[] = {&d.kind,    &d.action,  &d.target, &d.rule, &d.origin, &d.how,
+                                &d.address, &d.command, &d.why,    &d.argv, &d.remedy, &d.host};
         for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
             *texts[i] = next_text(&at, end);
             if (!*texts[i])

@@ -239,18 +239,34 @@ static int put_event(struct audit_log *log, const struct buf *line, struct audit
     return 0;
 }
 
-int audit_write(struct audit_log *log, const struct audit_event *event)
+static void put_now(char when[40])
 {
-    struct audit_event v = *event;
     struct timespec now;
     struct tm tm;
-    char when[40], second[24];
-    size_t target_n = strlen(v.target);
-
+    char second[24];
     clock_gettime(CLOCK_REALTIME, &now);
     gmtime_r(&now.tv_sec, &tm);
     strftime(second, sizeof second, "%Y-%m-%dT%H:%M:%S", &tm);
-    snprintf(when, sizeof when, "%s.%03ldZ", second, now.tv_nsec / 1000000);
+    snprintf(when, 40, "%s.%03ldZ", second, now.tv_nsec / 1000000);
+}
+
+int audit_line(struct buf *out, const struct audit_event *event)
+{
+    struct audit_event v = *event;
+    char when[40];
+    v.chain = NULL;
+    put_now(when);
+    format(out, &v, when, strlen(v.target));
+    return buf_ok(out) ? 0 : -EMSGSIZE;
+}
+
+int audit_write(struct audit_log *log, const struct audit_event *event)
+{
+    struct audit_event v = *event;
+    char when[40];
+    size_t target_n = strlen(v.target);
+
+    put_now(when);
     int r = fresh_file(log);
     if (r < 0)
         return r;

@@ -13,6 +13,7 @@
 #include <unistd.h>
 #include "supervisor/audit.h"
 #include "supervisor/parts.h"
+#include "supervisor/sink.h"
 #include "protocol/guard_table.h"
 
 static const char *const actions[] = {
@@ -81,8 +82,6 @@ bool denial_is_new(const struct box *b, const struct denial *d)
 
 void denial_log(struct box *b, const struct denial *d)
 {
-    if (b->audit_given_up)
-        return;
     struct audit_event event = {.id = b->result->id,
                                 .caller_id = b->result->caller_id,
                                 .session = b->spec ? b->spec->session : b->exec->session,
@@ -105,6 +104,10 @@ void denial_log(struct box *b, const struct denial *d)
                                 .chain = &b->result->chain,
                                 .count = d->count,
                                 .pid = d->pid};
+    if (b->spec)
+        sink_event(b->spec->sink, &event);
+    if (b->audit_given_up)
+        return;
     int r = b->audit ? 0 : audit_open((struct audit_log **)&b->audit);
     if (r == 0)
         r = audit_write(b->audit, &event);

@@ -34,8 +34,8 @@ static void wait_for_end(struct box_result *r, const struct denial_frame *f, con
     }
     char *copy = r->n_pending < MAX_PENDING ? strdup(target) : NULL;
     if (copy)
-        r->pending[r->n_pending++] = (struct pending){(enum denial_action)f->action, (int)f->no, f->pid,
-                                                      f->key, copy, box_command_line(f->text + f->n, f->argv)};
+        r->pending[r->n_pending++] = (struct pending){
+            (enum denial_action)f->action, (int)f->no, f->pid, f->key, copy, box_command_line(f->text + f->n, f->argv)};
 }
 
 bool pending_has_network(const struct box_result *r)

@@ -7,7 +7,7 @@
  *     signals.c  forwarding, stopping      term.c     raw mode and its watcher
  *     limits.c   choosing the means        cgroup1.c cgroup2.c groups.c systemd.c watcher.c   the means
  *     told.c     frames -> what the box leaves behind     monitor.c   frames of a monitored box -> denials
- *     command_line.c   a process's words, without secrets
+ *     command_line.c   a process's words, without secrets                                      sink.c   events elsewhere
  *     denial.c   frames -> denials         audit.c    denials -> audit log            result.c   JSON
  *     egress.c   the egress proxy          live.h     rules, questions and events of the network
  */

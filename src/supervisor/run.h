@@ -97,6 +97,7 @@ struct box_question {
 #define MAX_DENIALS 256 /* kept in a result; equal ones are kept once, those beyond are counted */
 
 /* What the events of one run are chained by in the audit log (audit.h). */
+struct sink; /* sink.h */
 struct audit_chain {
     uint64_t seq; /* events so far */
     char sum[33]; /* of the last one */
@@ -143,6 +144,7 @@ struct box_result {
     int reraise;
     int output_errno;               /* errno of passing on the command's output (ENOSPC), or 0 */
     int audit_errno;                /* errno of writing to the audit log, or 0 */
+    int events_errno;               /* the same for where else events go */
     char id[17];                    /* of this run in the audit log: 16 hexadecimal digits */
     char caller_id[CALLER_ID_ROOM]; /* the caller's own; "": none */
     struct audit_chain chain;
@@ -201,8 +203,9 @@ struct run_spec {
     void (*on_denial)(void *ctx, const struct denial *d); /* may be NULL */
     /* Of a monitored box: finds out what refused a call. */
     enum explained (*explain)(void *ctx, const struct failed_call *call, struct arena *mem, struct denial *ret,
-                            const char **ret_action);
+                              const char **ret_action);
     void *explain_ctx;
+    struct sink *sink; /* where events go besides the log; NULL: nowhere */
     /* Answers where no rule decides; may be NULL. `ret_run`: the answer holds for the rest of the run. */
     void (*on_question)(void *ctx, const struct box_question *q, bool *ret_allow, bool *ret_run);
     void *ctx;

@@ -222,7 +222,7 @@ static int model(uint32_t bits, const char *name, const uint32_t *a, uint32_t up
     FILTER_REFUSED(X)
 #undef X
 #define X(error, unless, call)                                                                                         \
-    if (is_name(name, #call) && (bits & FILTER_GUARD) && !(bits & (unless)))                                         \
+    if (is_name(name, #call) && (bits & FILTER_GUARD) && !(bits & (unless)))                                           \
         verdict = verdict == (error) ? TELL : -3;
     FILTER_TOLD(X)
 #undef X

@@ -49,7 +49,8 @@ static const struct told_call *told_call(const struct guard *g)
 static bool only_reads(const struct guard *g, uint64_t flags)
 {
     const uint32_t filter = g->plan->filter;
-    return filter & FILTER_MONITOR && !(filter & FILTER_READS) && (!(flags & NOTIFIED_O_CHANGE) || (flags & NOTIFIED_O_FREE));
+    return filter & FILTER_MONITOR && !(filter & FILTER_READS) &&
+           (!(flags & NOTIFIED_O_CHANGE) || (flags & NOTIFIED_O_FREE));
 }
 
 bool monitor_only(const struct guard *g)
@@ -79,47 +80,28 @@ struct performed {
     uint8_t action; /* enum denial_action */
 };
 static const struct performed performed[] = {
-    {SYS_openat, 0, 1, DENIAL_WRITE},
-    {SYS_mkdirat, 0, 1, DENIAL_CREATE},
-    {SYS_mknodat, 0, 1, DENIAL_CREATE},
-    {SYS_symlinkat, 1, 2, DENIAL_CREATE},
-    {SYS_linkat, 2, 3, DENIAL_LINK},
-    {SYS_unlinkat, 0, 1, DENIAL_REMOVE},
-    {SYS_renameat2, 2, 3, DENIAL_RENAME},
-    {SYS_renameat2, 0, 1, DENIAL_REMOVE},
-    {SYS_truncate, -1, 0, DENIAL_WRITE},
-    {SYS_fchmodat, 0, 1, DENIAL_CHANGE},
-    {SYS_fchmod, 0, -1, DENIAL_CHANGE},
-    {SYS_fchownat, 0, 1, DENIAL_OWNER},
-    {SYS_fchown, 0, -1, DENIAL_OWNER},
-    {SYS_utimensat, 0, 1, DENIAL_CHANGE},
-    {SYS_setxattr, -1, 0, DENIAL_CHANGE},
-    {SYS_lsetxattr, -1, 0, DENIAL_CHANGE},
-    {SYS_fsetxattr, 0, -1, DENIAL_CHANGE},
-    {SYS_removexattr, -1, 0, DENIAL_CHANGE},
-    {SYS_lremovexattr, -1, 0, DENIAL_CHANGE},
-    {SYS_fremovexattr, 0, -1, DENIAL_CHANGE},
+    {SYS_openat, 0, 1, DENIAL_WRITE},         {SYS_mkdirat, 0, 1, DENIAL_CREATE},
+    {SYS_mknodat, 0, 1, DENIAL_CREATE},       {SYS_symlinkat, 1, 2, DENIAL_CREATE},
+    {SYS_linkat, 2, 3, DENIAL_LINK},          {SYS_unlinkat, 0, 1, DENIAL_REMOVE},
+    {SYS_renameat2, 2, 3, DENIAL_RENAME},     {SYS_renameat2, 0, 1, DENIAL_REMOVE},
+    {SYS_truncate, -1, 0, DENIAL_WRITE},      {SYS_fchmodat, 0, 1, DENIAL_CHANGE},
+    {SYS_fchmod, 0, -1, DENIAL_CHANGE},       {SYS_fchownat, 0, 1, DENIAL_OWNER},
+    {SYS_fchown, 0, -1, DENIAL_OWNER},        {SYS_utimensat, 0, 1, DENIAL_CHANGE},
+    {SYS_setxattr, -1, 0, DENIAL_CHANGE},     {SYS_lsetxattr, -1, 0, DENIAL_CHANGE},
+    {SYS_fsetxattr, 0, -1, DENIAL_CHANGE},    {SYS_removexattr, -1, 0, DENIAL_CHANGE},
+    {SYS_lremovexattr, -1, 0, DENIAL_CHANGE}, {SYS_fremovexattr, 0, -1, DENIAL_CHANGE},
 #ifdef SYS_renameat
-    {SYS_renameat, 2, 3, DENIAL_RENAME},
-    {SYS_renameat, 0, 1, DENIAL_REMOVE},
+    {SYS_renameat, 2, 3, DENIAL_RENAME},      {SYS_renameat, 0, 1, DENIAL_REMOVE},
 #endif
 #if defined __x86_64__
-    {SYS_open, -1, 0, DENIAL_WRITE},
-    {SYS_creat, -1, 0, DENIAL_WRITE},
-    {SYS_mkdir, -1, 0, DENIAL_CREATE},
-    {SYS_mknod, -1, 0, DENIAL_CREATE},
-    {SYS_symlink, -1, 1, DENIAL_CREATE},
-    {SYS_link, -1, 1, DENIAL_LINK},
-    {SYS_unlink, -1, 0, DENIAL_REMOVE},
-    {SYS_rmdir, -1, 0, DENIAL_REMOVE},
-    {SYS_rename, -1, 1, DENIAL_RENAME},
-    {SYS_rename, -1, 0, DENIAL_REMOVE},
-    {SYS_chmod, -1, 0, DENIAL_CHANGE},
-    {SYS_chown, -1, 0, DENIAL_OWNER},
-    {SYS_lchown, -1, 0, DENIAL_OWNER},
-    {SYS_utime, -1, 0, DENIAL_CHANGE},
-    {SYS_utimes, -1, 0, DENIAL_CHANGE},
-    {SYS_futimesat, 0, 1, DENIAL_CHANGE},
+    {SYS_open, -1, 0, DENIAL_WRITE},          {SYS_creat, -1, 0, DENIAL_WRITE},
+    {SYS_mkdir, -1, 0, DENIAL_CREATE},        {SYS_mknod, -1, 0, DENIAL_CREATE},
+    {SYS_symlink, -1, 1, DENIAL_CREATE},      {SYS_link, -1, 1, DENIAL_LINK},
+    {SYS_unlink, -1, 0, DENIAL_REMOVE},       {SYS_rmdir, -1, 0, DENIAL_REMOVE},
+    {SYS_rename, -1, 1, DENIAL_RENAME},       {SYS_rename, -1, 0, DENIAL_REMOVE},
+    {SYS_chmod, -1, 0, DENIAL_CHANGE},        {SYS_chown, -1, 0, DENIAL_OWNER},
+    {SYS_lchown, -1, 0, DENIAL_OWNER},        {SYS_utime, -1, 0, DENIAL_CHANGE},
+    {SYS_utimes, -1, 0, DENIAL_CHANGE},       {SYS_futimesat, 0, 1, DENIAL_CHANGE},
 #endif
 };
 
@@ -273,8 +255,8 @@ static bool is_masked(const struct guard *g, const char *path)
     const char *over = "";
     for (uint32_t i = 0; i < g->plan->n_steps; i++) {
         const char *dst = plan_string(g->plan, s[i].a);
-        const bool cover = s[i].kind == STEP_COVER, tree = s[i].kind == STEP_TMPFS || s[i].kind == STEP_DEVICES ||
-                                                           s[i].kind == STEP_DENY || cover;
+        const bool cover = s[i].kind == STEP_COVER,
+                   tree = s[i].kind == STEP_TMPFS || s[i].kind == STEP_DEVICES || s[i].kind == STEP_DENY || cover;
         if (s[i].kind == STEP_VEIL || cover)
             over = dst;
         if (tree && is_below(path, dst, ""))

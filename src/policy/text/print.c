@@ -596,6 +596,7 @@ bool policy_equal(const struct policy *a, const struct policy *b)
            a->seatbelt_base == b->seatbelt_base && same(a->seatbelt_file, b->seatbelt_file) && a->pull == b->pull &&
            a->entrypoint == b->entrypoint && same(a->platform, b->platform) && same(a->runtime, b->runtime) &&
            same(a->docker_host, b->docker_host) && same(a->docker_context, b->docker_context) &&
-           a->allow_nested_userns == b->allow_nested_userns && a->monitor == b->monitor && a->unsandboxed_fallback == b->unsandboxed_fallback &&
-           a->may_lose == b->may_lose && a->must_have == b->must_have;
+           a->allow_nested_userns == b->allow_nested_userns && a->monitor == b->monitor &&
+           a->unsandboxed_fallback == b->unsandboxed_fallback && a->may_lose == b->may_lose &&
+           a->must_have == b->must_have;
 }

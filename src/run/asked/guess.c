@@ -11,6 +11,7 @@
 #include "run/asked/monitor.h"
 #include "run/asked/reason.h"
 #include "supervisor/audit.h"
+#include "supervisor/sink.h"
 
 #define MAX_GUESS_TEXT  (64u << 10) /* of the end of the error text */
 #define MAX_ALL_TEXT    (1u << 20)  /* the same, where all are asked for */
@@ -28,6 +29,7 @@ struct guessing {
     struct arena *mem;
     struct audit_log *log;
     unsigned n, most;
+    const struct pinfold_run_options *options;
     char *argv; /* the command's line */
     bool names;
 };
@@ -90,6 +92,8 @@ static void log_late(struct guessing *g, const struct denial *d)
                                       .workspace = g->plan->workspace,
                                       .guess = d->guess,
                                       .chain = &r->chain};
+    say_denied(g->options, d);
+    sink_event(g->result->sink, &event);
     int no = g->log ? 0 : audit_open(&g->log);
     if (no == 0)
         no = audit_write(g->log, &event);
@@ -245,7 +249,8 @@ static void try_pending(struct guessing *g)
 static bool is_worth_it(const struct box_result *r, bool all)
 {
     size_t at, n;
-    return r->exec_errno || r->n_pending || errno_in(buf_view(&r->err), &at, &n) || (all && errno_in(buf_view(&r->out), &at, &n));
+    return r->exec_errno || r->n_pending || errno_in(buf_view(&r->err), &at, &n) ||
+           (all && errno_in(buf_view(&r->out), &at, &n));
 }
 
 static char *line_of(const char *const *argv)
@@ -256,14 +261,18 @@ static char *line_of(const char *const *argv)
     return buf_ok(&words) ? box_command_line(words.p, words.n) : NULL;
 }
 
-void guess_denials(struct pinfold_result *result, const struct plan_ask *ask, const char *const *argv, bool names,
-                   bool all)
+void guess_denials(struct pinfold_result *result, const struct plan_ask *ask, const struct pinfold_run_options *o)
 {
+    const bool names = o->foreground != 0, all = o->capture && o->guess_all;
+    const char *const *argv = o->argv;
     struct box_result *r = &result->box;
     struct prepared again = {0};
     struct err ignored = {0};
-    struct guessing g = {
-        .result = result, .plan = result->prepared.plan, .most = all ? MAX_ALL_GUESSES : MAX_GUESSES, .names = names};
+    struct guessing g = {.result = result,
+                         .plan = result->prepared.plan,
+                         .most = all ? MAX_ALL_GUESSES : MAX_GUESSES,
+                         .names = names,
+                         .options = o};
     bool failed = r->end == BOX_EXITED && r->code != 0;
 
     if (!(failed || all) || !g.plan || g.plan->facts->unsandboxed || !is_worth_it(r, all))

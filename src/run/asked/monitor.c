@@ -47,13 +47,13 @@ static enum explained of_call(const struct monitoring *m, const struct failed_ca
     ret->how = arena_text(mem, "seccomp");
     ret->why = arena_text(mem, socket ? "a kind of socket that no box has" : "a system call that no box has");
     ret->remedy = arena_text(mem, "do it outside the box: no option allows it");
-    if (socket && c->no == EAFNOSUPPORT && (family == AF_INET || family == AF_INET6) && m->plan->policy->net != NET_HOST) {
+    if (socket && c->no == EAFNOSUPPORT && (family == AF_INET || family == AF_INET6) &&
+        m->plan->policy->net != NET_HOST) {
         char room[512];
         ret->kind = arena_text(mem, "network");
         ret->action = arena_text(mem, "connect");
         ret->rule = arena_text(mem, "net none");
-        ret->origin =
-            arena_text(mem, policy_origin(m->plan->policy, m->plan->policy->net_origin, room, sizeof room));
+        ret->origin = arena_text(mem, policy_origin(m->plan->policy, m->plan->policy->net_origin, room, sizeof room));
         ret->why = arena_text(mem, "the box has no network");
         ret->remedy = arena_text(mem, "allow hosts with --allow HOST");
     }
@@ -98,8 +98,7 @@ static bool listens_at(const char *line, const void *what)
 static bool is_abstract(const char *line, const void *what)
 {
     const char *name = strrchr(line, ' ');
-    return name && name[1] == '@' && strncmp(name + 1, what, strlen(what)) == 0 &&
-           name[1 + strlen(what)] == '\n';
+    return name && name[1] == '@' && strncmp(name + 1, what, strlen(what)) == 0 && name[1 + strlen(what)] == '\n';
 }
 
 /* Whether this machine has the address: then somebody can be bound to it. */
@@ -110,8 +109,7 @@ static bool has_address(const struct host_addr *a)
     memcpy(&v6.sin6_addr, a->b, 16);
     memcpy(&v4.sin_addr, a->b, 4);
     auto_fd int fd = socket(a->v6 ? AF_INET6 : AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    return fd >= 0 &&
-           bind(fd, a->v6 ? (const void *)&v6 : (const void *)&v4, a->v6 ? sizeof v6 : sizeof v4) == 0;
+    return fd >= 0 && bind(fd, a->v6 ? (const void *)&v6 : (const void *)&v4, a->v6 ? sizeof v6 : sizeof v4) == 0;
 }
 
 /* ---- sockets ---- */
@@ -139,9 +137,10 @@ static enum explained of_address(const struct monitoring *m, const struct failed
     uint16_t port;
     if (c->target[0] == '@')
         return table_has("/proc/net/unix", is_abstract, c->target)
-                   ? of_network(m, mem, ret, "socket", "connect",
-                                "the box sees its own abstract sockets only, and the host has one of that name",
-                                "no option shares it: let the server listen on a path, and allow that with --unix-socket")
+                   ? of_network(
+                         m, mem, ret, "socket", "connect",
+                         "the box sees its own abstract sockets only, and the host has one of that name",
+                         "no option shares it: let the server listen on a path, and allow that with --unix-socket")
                    : EXPLAINED_NOT;
     if (strchr(c->target, '/'))
         return EXPLAINED_FOR_LOG;
@@ -149,8 +148,9 @@ static enum explained of_address(const struct monitoring *m, const struct failed
         return EXPLAINED_NOT;
     if (c->action == DENIAL_BIND)
         return has_address(&h.addr)
-                   ? of_network(m, mem, ret, "network", "bind", "the box has no address of the host's",
-                                "listen at 127.0.0.1 or 0.0.0.0 in the box, and let others reach it with --publish PORT")
+                   ? of_network(
+                         m, mem, ret, "network", "bind", "the box has no address of the host's",
+                         "listen at 127.0.0.1 or 0.0.0.0 in the box, and let others reach it with --publish PORT")
                    : EXPLAINED_NOT;
     if (port == 53 && m->plan->policy->net == NET_NONE) {
         (void)of_network(m, mem, ret, "network", "resolve", "the box has no network, and so no resolver",
