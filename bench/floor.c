@@ -247,8 +247,8 @@ static void make_stub(int dir, const char *name, unsigned stub)
         MUST(CALL(mknodat, dir, name, 0020000 /* S_IFCHR 0/0: a whiteout */, 0));
     else if (stub == STUB_DENIED_DIR || stub == STUB_POINT_DIR)
         MUST(CALL(mkdirat, dir, name, stub == STUB_POINT_DIR ? 0755 : 0));
-    else
-        MUST(CALL(mknodat, dir, name, 0100000 | (stub == STUB_POINT_FILE ? 0644 : 0), 0));
+    else /* the plan's listing does not say what a file of the box's own has in it */
+        MUST(CALL(mknodat, dir, name, 0100000 | (stub == STUB_POINT_FILE || stub == STUB_TEXT_FILE ? 0644 : 0), 0));
 }
 
 /* A tmpfs of our own for layers and stubs, below what will be the private /tmp: it need not be taken away. */

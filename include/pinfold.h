@@ -467,7 +467,8 @@ struct pinfold_agent_options {
 };
 /* JSON, malloc()ed:
        {"agents":[{"name","title","state":[...],"servers":[...],"prompt":true,"start":true,"profile":true,"model":true,"resume":true,
-       "response":"option|prompt|none"}]} */
+       "response":"option|prompt|none","program","login":"there|missing|none","login_files":[...],"login_variables":[...]}]};
+   the person's own definitions are among them. login: whether a file of the login is on this machine, or a variable is set */
 PINFOLD_PUBLIC int pinfold_agent_list(char **ret, struct pinfold_error *error);
 /*
  * Copies the host's login into `state`: everything the first time, later only the login. The host's files are not
@@ -524,6 +525,11 @@ struct pinfold_layer_options {
        changes, as `paths` says */
     const char *const *choices;
     int chosen; /* patch: only what apply would take, with `paths` or `all` as there */
+    /* apply: the name of a new branch that gets a commit of the changes, while the work tree stays as it is; or NULL */
+    const char *branch;
+    /* apply: merge texts that the host has changed, too, where it is known what the box began with. 1: those without a conflict;
+       2: all, with conflicts marked in the file */
+    int merge;
 };
 /*
  * What the layer changes:
@@ -554,7 +560,7 @@ PINFOLD_PUBLIC int pinfold_layer_hunks_report(const struct pinfold_layer_options
 /*
  * Applies changes to the workspace, each path completely or not at all, and completes first what was interrupted. What the
  * host changed meanwhile is refused, and guarded names unless one of `paths` is that very path:
- *     {"layer":...,"resumed":false,"number":1,"done":[{"path"}],"refused":[{"path","why"}]}
+ *     {"layer":...,"resumed":false,"number":1,"done":[{"path"}],"refused":[{"path","why"}],"git":["sentence"]}
  * With `to` a copy or another checkout of the workspace gets the changes, where a path is there what the box began with; undo with the
  * same `to` takes them back.
  */
@@ -565,8 +571,9 @@ PINFOLD_PUBLIC int pinfold_layer_apply_report(const struct pinfold_layer_options
 PINFOLD_PUBLIC int pinfold_layer_undo_report(const struct pinfold_layer_options *options, uint64_t number,
                                              struct pinfold_report **ret, struct pinfold_error *error);
 /*
- * All layers: {"layers":[{"id","name"|null,"workspace","created","state":"kept|used|unsynced|doubtful","bytes"}]}. "unsynced": its
- * box was killed, and the machine has not stopped since; "doubtful": it has, so files may be damaged. "bytes" on the disk.
+ * All layers: {"layers":[{"id","name"|null,"workspace","created","state":"kept|used|unsynced|doubtful","bytes","applies","undo_bytes"}]}. "unsynced": its
+ * box was killed, and the machine has not stopped since; "doubtful": it has, so files may be damaged. "bytes" on the disk. "applies":
+ * those that undo can take back, and "undo_bytes" what is kept for that.
  */
 PINFOLD_PUBLIC int pinfold_layers_report(struct pinfold_report **ret, struct pinfold_error *error);
 /* Removes the layer with its changes and what undo kept: {"layer":...}. Refused while a box uses it or an apply of it is

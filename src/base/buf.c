@@ -21,9 +21,10 @@ char *buf_space(struct buf *b, size_t n)
         return NULL;
     }
     if (b->n + n + 1 > b->room) {
+        /* A large one soon leaves the sizes for which the C library asks the kernel, and copies, each time. */
         size_t room = b->room ? b->room : 64;
         while (room < b->n + n + 1)
-            room *= 2;
+            room *= room < 16384 ? 4 : 2;
         char *p = realloc(b->p, room);
         if (!p) {
             b->broken = true;

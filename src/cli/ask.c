@@ -181,6 +181,8 @@ static void take_own(struct ask *a, const struct own_flag *f, const char *value)
                     {"shrink", offsetof(struct ask, shrink)},
                     {"patch", offsetof(struct ask, patch)},
                     {"hunks", offsetof(struct ask, hunks)},
+                    {"merge", offsetof(struct ask, merge)},
+                    {"no-pager", offsetof(struct ask, no_pager)},
                     {"all", offsetof(struct ask, all)}};
     static const struct {
         const char *name;
@@ -189,6 +191,8 @@ static void take_own(struct ask *a, const struct own_flag *f, const char *value)
                  {"apply", offsetof(struct ask, number)},
                  {"patch", offsetof(struct ask, into)},
                  {"to", offsetof(struct ask, to)},
+                 {"branch", offsetof(struct ask, branch)},
+                 {"conflicts", offsetof(struct ask, conflicts)},
                  {"passes", offsetof(struct ask, passes)},
                  {"answers", offsetof(struct ask, answers)},
                  {"cow", offsetof(struct ask, cow)},

@@ -83,9 +83,12 @@ struct ask {
     bool json, names, last, quiet, verbose, show_values, no_layers, origins, verify, head, follow, remove, dry_run;
     const char *agent; /* VERB_START: its name */
     bool unattended, explain;
-    bool stat, patch;             /* of a layer's changes */
-    bool hunks;                   /* apply asks about each */
-    const char *into;             /* the file for a patch of apply */
+    bool stat, patch;      /* of a layer's changes */
+    bool hunks;            /* apply asks about each */
+    const char *into;      /* the file for a patch of apply */
+    const char *branch;    /* apply: a new branch gets the changes */
+    const char *conflicts; /* apply --merge: mark or leave */
+    bool merge, no_pager;
     const char *to;               /* where apply and undo go instead of the workspace */
     int patch_fd;                 /* where that is put together */
     const char *number;           /* of an apply */
@@ -179,6 +182,11 @@ int verb_discard(struct ask *a);
 int layer_show(const char *id, int fd);
 /* tell.c: each entry of `list` with its path and its member `why`, on stderr: STATUS_NO if there is any. */
 int complain_left(const struct pinfold_value *list, const char *why);
+/* pager.c: whether a descriptor is a terminal that is to be painted; prints by way of the pager on a terminal; puts a patch as people
+   read it. */
+bool has_colours(int fd);
+int print_paged(const struct ask *a, const struct buf *out);
+void put_patch(struct str text, bool colours, struct buf *out);
 /* hunks.c: asks about hunks and applies what is chosen; *ret is NULL if that is nothing. As the library's functions. */
 int apply_hunks(const struct pinfold_layer_options *o, struct pinfold_report **ret, struct pinfold_error *error);
 /* then.c: checks --cow and --cow-then; false with a message. */

@@ -132,6 +132,19 @@ struct flag {
     unsigned verbs;
 };
 
+/* Whether it stands among those of the policy already: --cow. */
+static bool is_of_policy(const struct own_flag *own, unsigned only)
+{
+    const struct pinfold_option_info *policy;
+    if (only & ~(unsigned)VERBS_WITH_POLICY || own->verbs & ~(unsigned)VERBS_WITH_POLICY)
+        return false;
+    for (size_t i = 0; (policy = pinfold_option_at(i)) != NULL; i++) {
+        if (policy->name && same(policy->name, own->name))
+            return true;
+    }
+    return false;
+}
+
 /* Calls `each` for every option, those of the policy first. */
 static void all_flags(void (*each)(const struct flag *f, unsigned only), unsigned only)
 {
@@ -159,7 +172,7 @@ static void all_flags(void (*each)(const struct flag *f, unsigned only), unsigne
                                .letter = o->letter,
                                .repeats = o->value != NULL,
                                .verbs = o->verbs};
-        if (o->verbs & only)
+        if (o->verbs & only && !is_of_policy(o, only))
             each(&f, only);
     }
 }

@@ -12,6 +12,7 @@
 
 #include "base/fd.h"
 #include "cli/cli.h"
+#include "client/entry.h"
 
 #define TOKEN_MIN     16
 #define DEFAULT_IMAGE "budgie-sandbox:latest"
@@ -60,36 +61,62 @@ static bool read_token(const char *file, char *to, size_t room)
     return true;
 }
 
-static bool is_there(const char *program)
+static const char *option_of(const struct ask *a, const char *name)
 {
-    static const char *const places[] = {"/usr/bin", "/usr/local/bin", "/bin"};
-    char path[64];
-    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-        snprintf(path, sizeof path, "%s/%s", places[i], program);
-        if (access(path, X_OK) == 0)
-            return true;
+    const char *said = NULL;
+    for (size_t i = 0; i < a->n_policy; i++) {
+        if (strcmp(a->policy[i].name, name) == 0)
+            said = a->policy[i].value;
     }
-    return false;
+    return said;
 }
 
-/* Containers: which engine and which image, as options of the policy (of which two more have room). */
+/*
+ * Containers: the image, and, unless --engine says it, whichever engine this user can use and has it (options of the policy, of
+ * which two more have room). Another engine than docker and podman has no use for an image that nobody named.
+ */
 static void take_containers(struct ask *a)
 {
+    const char *engine = option_of(a, "engine");
+    bool contains =
+        !engine || strcmp(engine, "auto") == 0 || strcmp(engine, "docker") == 0 || strcmp(engine, "podman") == 0;
     if (!a->sandbox && !a->sandbox_image)
         return;
-    a->policy[a->n_policy++] =
-        (struct pinfold_option){"engine", is_there("docker") || !is_there("podman") ? "docker" : "podman"};
-    a->policy[a->n_policy++] = (struct pinfold_option){"image", a->sandbox_image ? a->sandbox_image : DEFAULT_IMAGE};
+    a->sandbox = contains;
+    if (!engine)
+        a->policy[a->n_policy++] = (struct pinfold_option){"engine", "auto"};
+    if (a->sandbox_image || (contains && !option_of(a, "image")))
+        a->policy[a->n_policy++] =
+            (struct pinfold_option){"image", a->sandbox_image ? a->sandbox_image : DEFAULT_IMAGE};
+}
+
+/* A file NAME.yaml, and perhaps a profile behind a colon: the agent that it defines is from now on known as NAME. */
+static bool take_definition(const char **agent)
+{
+    const char *ending = strstr(*agent, ".yaml");
+    while (ending && ending[5] && ending[5] != ':')
+        ending = strstr(ending + 1, ".yaml");
+    if (!ending)
+        return true;
+    char file[PATH_MAX], why[1024], *to;
+    snprintf(file, sizeof file, "%.*s", (int)(ending + 5 - *agent), *agent);
+    const char *name = entry_agent_define(file, why, sizeof why);
+    if (!name) {
+        complain("--agent %s: %s", *agent, why);
+        return false;
+    }
+    if (asprintf(&to, "%s%s", name, ending + 5) < 0) {
+        complain("--agent %s: %s", *agent, strerror(ENOMEM));
+        return false;
+    }
+    *agent = to; /* lives as long as the process */
+    return true;
 }
 
 /* Where agents may work when nothing is said: the workspace. */
 static const char *workspace_of(const struct ask *a, char *here, size_t room)
 {
-    const char *said = NULL;
-    for (size_t i = 0; i < a->n_policy; i++) {
-        if (strcmp(a->policy[i].name, "workspace") == 0)
-            said = a->policy[i].value;
-    }
+    const char *said = option_of(a, "workspace");
     return said ? said : getcwd(here, room) ? here : "/nonexistent";
 }
 
@@ -190,7 +217,12 @@ int verb_mcp(struct ask *a)
     if (a->http_token && !read_token(a->http_token, token, sizeof token))
         return STATUS_USAGE;
     o.http_token = a->http_token ? token : NULL;
+    for (size_t i = 0; i < a->n_agents; i++) {
+        if (!take_definition(&a->agents[i]))
+            return STATUS_USAGE;
+    }
     take_containers(a);
+    o.sandbox = a->sandbox;
     if (!a->n_bases)
         a->bases[a->n_bases++] = workspace_of(a, here, sizeof here);
     o.ask_ms = ask_time(a);

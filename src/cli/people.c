@@ -121,6 +121,29 @@ static const char *up(char room[32], const struct pinfold_value *session)
                                                           : "-";
 }
 
+/* "1234abcd (12M, 3h)": the ID, what it takes on the disk, its age. */
+static void layer_of(const struct pinfold_value *session, char *room, size_t n)
+{
+    static const char units[] = "KMGT";
+    const struct pinfold_value *bytes = get(session, "layer_bytes");
+    char age[32];
+    if (!*text_of(session, "layer")) {
+        snprintf(room, n, "-");
+        return;
+    }
+    if (pinfold_value_type(bytes) != PINFOLD_VALUE_NUMBER) {
+        snprintf(room, n, "%.8s (gone)", text_of(session, "layer"));
+        return;
+    }
+    double size = pinfold_value_number(bytes) / 1024;
+    size_t unit = 0;
+    for (; size >= 1024 && unit < 3; unit++)
+        size /= 1024;
+    const double created = pinfold_value_number(get(session, "layer_created")), now = (double)time(NULL);
+    snprintf(room, n, "%.8s (%.0f%c, %s)", text_of(session, "layer"), size, units[unit],
+             duration(age, now > created ? (uint64_t)(now - created) : 0));
+}
+
 /* What runs in it, in one line. */
 static void runs(const struct pinfold_value *session, char *room, size_t n)
 {
@@ -145,9 +168,9 @@ int people_sessions(const struct pinfold_report *report)
     const struct pinfold_value *all = pinfold_report_value(report);
     EACH(one, get(all, "sessions"))
     {
-        char room[32], doing[1024], name[1024], layer[9];
+        char room[32], doing[1024], name[1024], layer[64];
         const char *scope = text_of(one, "scope");
-        snprintf(layer, sizeof layer, "%s", *text_of(one, "layer") ? text_of(one, "layer") : "-");
+        layer_of(one, layer, sizeof layer);
         runs(one, doing, sizeof doing);
         snprintf(name, sizeof name, "%s%s%s", text_of(one, "name"), *scope ? " of " : "", scope);
         const char *const words[] = {name,

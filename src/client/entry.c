@@ -1,15 +1,21 @@
-/* Hidden subcommands with which pinfold starts itself: the server of the shared library, the attack program, the guard;
+/* Hidden subcommands with which pinfold starts itself: the server of the shared library, the attack program, the guard, the
+   egress proxy;
    and what the command line alone uses of the parts below. */
 #include "client/entry.h"
+
+#include <stdio.h>
 
 #include "backends/native/native.h"
 #include "base/str.h"
 #include "doctor/attack.h"
 #include "client/server.h"
+#include "supervisor/network/apart.h"
+#include "run/agent/agent_own.h"
 
 bool entry_hidden(int argc, char **argv, int *ret_status)
 {
     native_main(argc, argv);
+    network_main(argc, argv);
     if (argc < 2 || argv[1][0] != '-' || argv[1][1] != '-')
         return false;
     if (argc == 2 && same(argv[1], "--serve")) {
@@ -41,6 +47,16 @@ int entry_agent_begin(const struct agent_begin *ask, struct agent_begun *ret, st
 void entry_agent_end(struct agent_begun *b)
 {
     agent_start_end(b);
+}
+
+const char *entry_agent_define(const char *file, char *why, size_t room)
+{
+    struct err e = {0};
+    const char *name = NULL;
+    if (agent_own_take(file, &name, &e) == 0)
+        return name;
+    snprintf(why, room, "%s", e.text);
+    return NULL;
 }
 
 int entry_agent_merge(const char *name, const char *const *takes, char **ret, struct pinfold_error *error)

@@ -47,7 +47,7 @@
 #define FIELDS_stop(F)   FIELDS_SESSION(F) F(NUMBER, remove)
 #define FIELDS_list(F)   FIELDS_SESSION(F) F(NUMBER, some) /* 0: there were no options */
 #define FIELDS_prune(F)  F(NUMBER, look)
-#define FIELDS_layer(F) F(TEXT, layer) F(TEXT, cwd) F(LIST, paths) F(NUMBER, all) F(NUMBER, number) F(TEXT, to) F(LIST, choices) F(NUMBER, chosen)
+#define FIELDS_layer(F) F(TEXT, layer) F(TEXT, cwd) F(LIST, paths) F(NUMBER, all) F(NUMBER, number) F(TEXT, to) F(LIST, choices) F(NUMBER, chosen) F(TEXT, branch) F(NUMBER, merge)
 #define FIELDS_exec(F)                                                                                                 \
     FIELDS_SESSION(F)                                                                                                  \
     F(LIST, argv)                                                                                                      \

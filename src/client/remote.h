@@ -21,6 +21,7 @@ struct pinfold_result {
 struct pinfold_session {
     char *name, *scope; /* scope NULL: the user's own */
     int files;          /* socket of the file API, or -1 */
+    bool no_layer;      /* whoever has that socket sees the host's changes anyway */
     uint64_t limits[3]; /* timeout, grace, output of each command; 0: the session's */
 };
 

@@ -17,8 +17,14 @@ int session_files(struct pinfold_session *s, bool again, int *ret, struct err *e
     if (again)
         s->files = close_fd(s->files);
     *ret = s->files;
-    if (s->files >= 0)
+    if (s->files >= 0 && s->no_layer)
         return 0;
+    if (s->files >= 0) {
+        const struct message_open fresh = {.name = s->name, .scope = s->scope};
+        int no = remote_plain(REQUEST_files, &fresh, NULL, e);
+        s->no_layer = no == 1;
+        return no < 0 ? no : 0;
+    }
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
         return err_sys(e, ERR_SYSTEM, errno, "cannot create a socket pair for the session's files");
     const struct message_open ask = {.name = s->name, .scope = s->scope};

@@ -20,7 +20,9 @@ static int ask_layer(enum message_op op, const struct pinfold_layer_options *opt
                                       .number = number,
                                       .to = o.to,
                                       .choices = o.choices,
-                                      .chosen = o.chosen != 0};
+                                      .chosen = o.chosen != 0,
+                                      .branch = o.branch,
+                                      .merge = o.merge > 0 ? (uint64_t)o.merge : 0};
     r = remote_call(op, &ask, fd ? &(struct remote_along){.fds = fd, .n_fds = 1} : NULL, &answer, &found, &e);
     if (r >= 0 && !(*ret = report_of_image(found.value)))
         r = remote_broken(&e, -EBADMSG);

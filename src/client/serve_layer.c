@@ -10,7 +10,9 @@ static struct pinfold_layer_options layer_options(const struct message_layer *a)
                                           .all = a->all != 0,
                                           .to = a->to,
                                           .choices = a->choices,
-                                          .chosen = a->chosen != 0};
+                                          .chosen = a->chosen != 0,
+                                          .branch = a->branch,
+                                          .merge = (int)a->merge};
 }
 
 int serve_layer_diff(struct request *q, const struct message_layer *a, struct message_report *ret)

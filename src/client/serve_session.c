@@ -199,12 +199,12 @@ int serve_files(struct request *q, const struct message_open *a, struct message_
     struct pinfold_session *session;
     struct err e = {0};
     (void)ret;
-    if (q->fds[0] < 0)
-        return serve_bad(q);
     int r = enter(q, a->name, a->scope, &session);
     if (r < 0)
         return r;
-    r = tell(q->error, &e, session_files_give(session, q->fds[0], &e));
+    /* Without a descriptor: before a call on the socket of an earlier request. */
+    r = q->fds[0] < 0 ? session_files_fresh(session, &e) : session_files_give(session, q->fds[0], &e);
+    r = tell(q->error, &e, r);
     pinfold_session_free(session);
     return r;
 }

@@ -31,6 +31,7 @@ struct doctor_report {
     size_t n_verdicts;
     struct git_runs git;
     struct secret_files secrets;
+    struct foreign_files foreign;
     bool failed;
 };
 
@@ -234,7 +235,10 @@ static void print_git(const struct doctor_report *r, struct buf *out)
     if (g->cut)
         buf_text(out, "      The tree is too large to search completely: run doctor in a subdirectory.\n");
     if (g->not_read)
-        buf_printf(out, "      %zu configurations or hook directories are too large and were not read.\n", g->not_read);
+        buf_printf(
+            out,
+            "      %zu configurations, hook directories or reftables are too large or damaged and were not read.\n",
+            g->not_read);
     if (odd)
         buf_printf(out, "%zu of these may not come from you.\n", odd);
 }
@@ -263,6 +267,21 @@ static void print_secrets(const struct doctor_report *r, struct buf *out)
     if (s->hidden)
         buf_printf(out, "      %zu others are hidden.\n", s->hidden);
     if (s->cut)
+        buf_text(out, "      Not everything was looked at: the tree is too large.\n");
+}
+
+static void print_foreign(const struct doctor_report *r, struct buf *out)
+{
+    const struct foreign_files *f = &r->foreign;
+    if (!f->n)
+        return;
+    buf_printf(out, "\nCopy-on-write (run --cow): %zu %s belong%s to another user or group", f->n,
+               f->n == 1 ? "file or directory here" : "files and directories here", f->n == 1 ? "s" : "");
+    print_safe(out, ", such as '", f->first ? f->first : "");
+    buf_text(out,
+             "':\n      a box with a layer can read and remove them, not change, rename or chmod them (EOVERFLOW)\n"
+             "      -> give them to yourself: chown, chgrp\n");
+    if (f->cut)
         buf_text(out, "      Not everything was looked at: the tree is too large.\n");
 }
 
@@ -320,6 +339,7 @@ static void print_text(const struct doctor_report *r, struct buf *out)
         buf_printf(out, "      %-22s %s\n", feature_name((enum feature)i), feature_text((enum feature)i));
     print_git(r, out);
     print_secrets(r, out);
+    print_foreign(r, out);
     if (r->n_verdicts)
         buf_text(out, "\nAttacks on default boxes:\n");
     for (size_t i = 0; i < r->n_verdicts; i++) {
@@ -420,6 +440,11 @@ static void put_report(const struct doctor_report *r, struct json *j)
     json_array_end(j);
     git_json(r, j);
     secrets_json(r, j);
+    json_object(j, "cow");
+    json_uint(j, "foreign_files", r->foreign.n);
+    json_text_or_null(j, "first", r->foreign.first);
+    json_bool(j, "all_looked_at", !r->foreign.cut);
+    json_object_end(j);
     if (r->n_verdicts) {
         json_array(j, "attacks");
         for (size_t i = 0; i < r->n_verdicts; i++) {
@@ -454,7 +479,8 @@ static int doctor(bool verify, struct doctor_report *ret, struct err *e)
     check_features(ret);
     check_box(ret);
     check_engines(ret);
-    if (doctor_git(mem, getenv("HOME"), &ret->git) < 0 || doctor_secrets(mem, getenv("HOME"), &ret->secrets) < 0)
+    if (doctor_git(mem, getenv("HOME"), &ret->git) < 0 || doctor_secrets(mem, getenv("HOME"), &ret->secrets) < 0 ||
+        doctor_foreign(mem, ret->git.top, &ret->foreign) < 0)
         return err_sys(e, ERR_SYSTEM, ENOMEM, "doctor");
     if (verify) {
         error = verify_box(mem, &ret->verdicts, &ret->n_verdicts, e);

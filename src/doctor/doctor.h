@@ -51,6 +51,14 @@ struct secret_files {
 };
 int doctor_secrets(struct arena *mem, const char *home, struct secret_files *ret);
 
+/* Files below a directory that a copy-on-write layer cannot copy, because they belong to others. */
+struct foreign_files {
+    size_t n;
+    const char *first; /* absolute, or NULL */
+    bool cut;          /* not everything was looked at */
+};
+int doctor_foreign(struct arena *mem, const char *top, struct foreign_files *ret);
+
 /* Tries every attack on default boxes; `ret` is in `mem`. */
 int verify_box(struct arena *mem, struct verdict **ret, size_t *ret_n, struct err *e);
 /* Starts one box with the default policy that does nothing; microseconds of the whole, and what was lost. */

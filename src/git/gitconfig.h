@@ -64,11 +64,15 @@ bool gitconfig_owner(struct str directory, struct str root, struct str *ret);
 bool gitconfig_worktree(struct str directory, struct str root, struct str value, struct buf *ret); /* puts the path */
 /* Makes the absolute paths of submodules relative. 1, 0 if there are none, or -errno. */
 int gitconfig_relative(struct str text, struct str directory, struct str root, struct buf *ret);
-/* gitref.c: the full ref in HEAD; the next ref in packed-refs; whether a ref's short name begins with "-". */
 /* Names that make the directory they are in the root of a repository, of git and of others; NULL-terminated. */
 extern const char *const repository_markers[];
+/* gitref.c: the full ref in HEAD; the next ref in packed-refs; whether a ref's short name begins with "-". */
 bool gitref_of_head(struct str text, struct str *ret);
 bool gitref_next_packed(struct str *text, struct str *ret);
 bool gitref_is_option(struct str name);
+/* reftable.c: calls `each` for every ref in a table, with its target if it is symbolic, until it returns non-zero, and
+   returns that; -EBADMSG if the table is none, or has what git could read otherwise. */
+typedef int gitref_each(void *ctx, struct str name, struct str target);
+int gitref_table(struct str text, gitref_each *each, void *ctx);
 /* Resolves `path` against `base` (absolute, clean), by text only, into `out`. */
 void gitconfig_follow(struct str base, struct str path, struct buf *out);

@@ -412,6 +412,8 @@ int verdict_arrived(struct guard *g, const struct place *to);
 bool verdict_counts(struct guard *g, const struct place *to);
 int verdict_moving(struct guard *g, const struct place *to,
                    const char *temp); /* in transit, under a name of the guard's */
+/* Whether a link from one to the other is between two directories of git's objects in one copy-on-write layer. */
+bool verdict_layered_objects(const struct guard *g, const struct object *from, const struct place *to);
 /* The same for a link, or (`moved`: its old place) for a directory that contains links. */
 int verdict_linked(struct guard *g, const struct place *p, const struct place *moved);
 /* Whether its name is guarded. */

@@ -77,9 +77,8 @@ static int become(const struct guard_ask *ask, const struct builder_end *end, in
     return e < 0 ? e : execute(program, memory);
 }
 
-int guard_supervise(const struct builder *b, int notify, int host_proc, int init)
+int guard_supervise(struct builder *b, int notify, int host_proc, int init)
 {
-    const struct builder_end end = builder_end(b);
     const struct guard_ask ask = {.plan = b->plan,
                                   .notify = notify,
                                   .host_proc = host_proc,
@@ -91,7 +90,9 @@ int guard_supervise(const struct builder *b, int notify, int host_proc, int init
         return guard_serve(&ask);
     if (!(b->plan->filter & FILTER_READS) && !guard_asked(&ask))
         return guard_end_of_init(init);
-    return become(&ask, &end, b->program);
+    int e = builder_yield(b);
+    const struct builder_end end = builder_end(b);
+    return e < 0 ? e : become(&ask, &end, b->program);
 }
 
 /* ---- in the executed program ---- */

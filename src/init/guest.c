@@ -195,7 +195,7 @@ static void mount_files(const struct mux_config *c)
     (void)mount("sys", "/root/sys", "sysfs", MS_NOSUID | MS_NODEV | MS_NOEXEC | MS_RDONLY, NULL);
 }
 
-static int no_guard(const struct builder *b, int notify, int host_proc, int init)
+static int no_guard(struct builder *b, int notify, int host_proc, int init)
 {
     (void)b;
     (void)notify;

@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include "layer/change.h"
+#include "layer/repo/repo.h"
 #include "match/path.h"
 #include "sys/fd.h"
 
@@ -133,6 +134,7 @@ static int add_changes(struct making_ops *m, const struct changes *all, const bo
         op->new = c->new;
         op->keep = c->keep;
         op->part = c->part != NULL;
+        op->merged = c->merged;
         op->from = c->part ? c->part : c->path;
         op->link = c->linked && made[c->linked - 1] ? made[c->linked - 1] : 0;
         if (object_is(&c->new, S_IFDIR))
@@ -159,13 +161,46 @@ static int add_changes(struct making_ops *m, const struct changes *all, const bo
     return arena_failed(m->mem) ? apply_no_memory(m->t, m->e) : 0;
 }
 
+/* ---- the repository ---- */
+
+static bool changes_repository(const struct changes *all)
+{
+    for (size_t i = 0; i < all->n; i++)
+        if (repo_part_of(all->all[i].path) == REPO_UNIT)
+            return true;
+    return false;
+}
+
+static int add_repository(struct making_ops *m, const struct changes *all, const struct apply_ask *ask)
+{
+    struct apply_more more = {0};
+    if (!ask->repository || ask->choices || !path_wanted(REPO_DIR, ask->paths, NULL) || !changes_repository(all))
+        return 0;
+    const int r = ask->repository(ask->ctx, m->t, all, m->mem, &more, m->ret, m->e);
+    for (size_t i = 0; r == 0 && i < more.n; i++) {
+        struct op *op = add_op(m, more.ops[i].kind, more.ops[i].path);
+        if (!op)
+            return apply_no_memory(m->t, m->e);
+        *op = more.ops[i];
+    }
+    return r;
+}
+
+/* Of the repository only what has a name for people is told. */
+static bool comes_along(const struct op *op)
+{
+    return !op->why && repo_part_of(op->path) == REPO_UNIT &&
+           (repo_is_object(op->path) || str_starts(str_of(op->path), STR(REPO_DIR "/logs")) ||
+            object_is(&op->new, S_IFDIR));
+}
+
 /* ---- what came of it ---- */
 
 static int tell_outcome(struct making_ops *m)
 {
     for (size_t i = 0; i < m->x.n; i++) {
         const struct op *op = &m->x.ops[i];
-        if (op->kind == OP_PARENT || (op->kind == OP_MODE && (op->link || !*op->from)))
+        if (op->kind == OP_PARENT || (op->kind == OP_MODE && (op->link || !*op->from)) || comes_along(op))
             continue;
         if (op->why) {
             if (refuse_path(m, op->path, op->why) < 0)
@@ -204,7 +239,7 @@ static int choose_asked(const struct layer_trees *t, struct changes *all, const 
 {
     return ask->choices ? hunks_choose(t, all, ask, mem, ret_take, ret, e)
            : ask->base  ? elsewhere_choose(ask->base, t, all, ask->paths, mem, ret_take, ret, e)
-                        : layer_choose(t, all, ask->paths, mem, ret_take, ret, e);
+                        : layer_choose(t, all, ask->paths, ask->repository != NULL, mem, ret_take, ret, e);
 }
 
 int layer_apply(const struct layer_trees *t, const struct apply_ask *ask, struct arena *mem, struct apply_outcome *ret,
@@ -216,6 +251,8 @@ int layer_apply(const struct layer_trees *t, const struct apply_ask *ask, struct
     int r = resume_first(&m);
     if (r == 0)
         r = changes_read(t, mem, &all, e);
+    if (r == 0 && ask->merge)
+        r = ask->merge(ask->ctx, t, &all, ask->paths, mem, ret, e);
     if (r == 0)
         r = ledger_read(t->store, mem, &m.ledger, e);
     if (r == 0)
@@ -234,13 +271,40 @@ int layer_apply(const struct layer_trees *t, const struct apply_ask *ask, struct
         r = add_opened(&m, &all, take);
     if (r == 0)
         r = add_changes(&m, &all, take, made);
+    if (r == 0)
+        r = add_repository(&m, &all, ask);
     const bool any = r == 0 && m.x.n > parents;
     if (any)
         r = transaction_run(t, t->upper, &m.x, mem, e);
     if (ask->choices)
         hunks_clear(t);
+    if (ask->repository)
+        repo_parts_clear(t);
+    if (ask->merge)
+        merges_clear(t);
     if (!any)
         return r;
+    if (r == 0)
+        r = tell_outcome(&m);
+    return r < 0 ? r : transaction_prune(t, RECORDS_KEPT, e);
+}
+
+int layer_apply_more(const struct layer_trees *t, const struct apply_more *more, struct arena *mem,
+                     struct apply_outcome *ret, struct err *e)
+{
+    struct making_ops m = {.t = t, .mem = mem, .ret = ret, .e = e, .x = {.kind = TRANSACTION_APPLY}};
+    int r = resume_first(&m);
+    if (r == 0)
+        r = next_number(&m);
+    for (size_t i = 0; r == 0 && i < more->n; i++) {
+        struct op *op = add_op(&m, more->ops[i].kind, more->ops[i].path);
+        if (!op)
+            return apply_no_memory(t, e);
+        *op = more->ops[i];
+    }
+    if (r == 0 && m.x.n)
+        r = transaction_run(t, t->upper, &m.x, mem, e);
+    repo_parts_clear(t);
     if (r == 0)
         r = tell_outcome(&m);
     return r < 0 ? r : transaction_prune(t, RECORDS_KEPT, e);
@@ -273,9 +337,10 @@ static const char *still_there(const struct layer_trees *t, const struct ledger 
     return NULL;
 }
 
+/* Objects stay: what the host has made since may stand on them, and git removes those that nothing needs. */
 static bool undone_here(const struct op *op, const char *const *paths)
 {
-    return !op->why && op->kind != OP_PARENT && path_wanted(op->path, paths, NULL);
+    return !op->why && !repo_is_object(op->path) && op->kind != OP_PARENT && path_wanted(op->path, paths, NULL);
 }
 
 /* The paths that come, change or go, other than by their mode alone. */
@@ -301,6 +366,14 @@ static int check_undo(struct making_ops *m, struct transaction *record, const st
         if (!undone_here(op, paths) || (op->kind == OP_MODE && (!op->old.mode || ledger_find(others, op->path))))
             continue;
         const char *why = still_there(m->t, &m->ledger, op);
+        /* git writes its index even when it only looks. Without the old one nothing is lost: git reset makes it anew. */
+        if (why && same(op->path, REPO_DIR "/index")) {
+            const char **said = arena_push(m->mem, &m->ret->said, &m->ret->n_said, sizeof *said);
+            if (said)
+                *said = "the index stays, because the host has written it since; git reset makes it that of HEAD";
+            op->why = why;
+            continue;
+        }
         if (why && refuse_path(m, op->path, why) < 0)
             return -ENOMEM;
     }
@@ -335,6 +408,7 @@ static bool reverse_op(struct making_ops *m, const struct op *op)
     to->old = op->at;
     to->new = op->old;
     to->from = op->from;
+    to->merged = op->merged;
     if (!object_is(&to->new, S_IFDIR))
         return false;
     to->new.mode |= 0700;

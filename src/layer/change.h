@@ -1,5 +1,5 @@
 /*
- * What a layer changes, and what is done with it: read (read.c), shown (patch.c, gitview.c), applied and taken back (apply.c,
+ * What a layer changes, and what is done with it: read (read.c), shown (patch.c, repo/words.c), applied and taken back (apply.c,
  * transact.c). Everything works on open descriptors; nothing found in a layer is executed, no link in it is followed.
  */
 #pragma once
@@ -40,6 +40,9 @@ struct layer_trees {
     size_t n_guarded;
 };
 
+/* Of struct change: the host has written to this very file. */
+#define CONFLICT_TOUCHED "the host changed it after the box began"
+
 enum change_kind { CHANGE_ADDED = 1, CHANGE_EDITED, CHANGE_DELETED };
 enum { /* what of an edited entry differs */
        CHANGED_CONTENT = 1,
@@ -70,6 +73,7 @@ struct change {
     bool unread;                     /* what is in it could not be read; `conflict` says why */
     size_t linked;                   /* index of the first change with the same inode in the layer, plus 1; 0: none */
     const char *part;                /* what is applied instead of the layer's: below the store; or NULL */
+    bool merged;                     /* `part` has what the host made of it, too */
     uint32_t keep;                   /* the mode that it gets instead of the layer's; 0: that */
 };
 struct changes {
@@ -108,6 +112,9 @@ int ledger_write(int store, struct arena *mem, const struct ledger_entry *more, 
 int patch_of(const struct layer_trees *t, const struct change *c, struct buf *out, const char **ret_why, struct err *e);
 /* The same of a file that is `from` under another name. */
 void patch_of_rename(const struct change *from, const struct change *to, struct buf *out);
+/* A name as git writes it: in double quotes if a byte needs it, after `before`. And a file's mode. */
+void patch_put_name(struct buf *out, const char *before, const char *path);
+unsigned patch_mode(const struct layer_object *o);
 /* Lines added and removed. 1; 0: not text; or -errno. */
 int patch_count(const struct layer_trees *t, const struct change *c, uint64_t *added, uint64_t *removed);
 
@@ -117,12 +124,6 @@ int patch_count(const struct layer_trees *t, const struct change *c, uint64_t *a
    `mem`; 0 or -ENOMEM. */
 int renames_find(const struct layer_trees *t, const struct changes *all, const bool *take, struct arena *mem,
                  size_t **ret);
-
-/* ---- gitview.c ---- */
-
-/* Sentences about what the layer did to the repository at the top of the workspace, a line each; none: it has none or
-   did nothing. No git runs. */
-int gitview_put(const struct layer_trees *t, const struct changes *changes, struct buf *out, struct err *e);
 
 /* ---- transact.c: apply and undo ---- */
 
@@ -141,6 +142,7 @@ struct op {
        An index plus 1; 0: none. */
     size_t link;
     bool part;              /* `from` lies below the store, not the source. Not in journals */
+    bool merged;            /* the host's own change is in it: what it leaves is the host's, not ours */
     uint32_t keep;          /* the mode that it gets instead of that of `new`; 0: that. Not in journals */
     uint64_t ino;           /* of what was staged for it */
     struct layer_object at; /* what stands at the path afterwards */
@@ -183,7 +185,9 @@ int transaction_record(const struct layer_trees *t, uint64_t number, struct aren
 int transaction_list(const struct layer_trees *t, struct arena *mem, uint64_t **ret, size_t *ret_n, struct err *e);
 /* Of all that is in undo/, also of what was left there when its record went. */
 int transaction_numbers(const struct layer_trees *t, struct arena *mem, uint64_t **ret, size_t *ret_n, struct err *e);
-/* Keeps the latest `keep` records and removes the others, and what is left of those that were taken back. */
+/* Bytes on the disk of what one record keeps; `undo`: undo/, open. */
+uint64_t transaction_bytes(int undo, uint64_t number);
+/* Keeps the latest `keep` records, fewer if they are large, and removes the others and what is left of those that were taken back. */
 int transaction_prune(const struct layer_trees *t, size_t keep, struct err *e);
 /* Removes the record of this number, or what was left of one that did not come to be. */
 void transaction_clear(int undo, uint64_t number);
@@ -199,15 +203,22 @@ struct apply_outcome {
     size_t n_done;
     struct apply_refusal *refused;
     size_t n_refused;
-    uint64_t number; /* of the record that undo takes back; 0: nothing was done */
-    bool resumed;    /* an interrupted one was completed first */
+    uint64_t number;   /* of the record that undo takes back; 0: nothing was done */
+    bool resumed;      /* an interrupted one was completed first */
+    const char **said; /* sentences about the repository */
+    size_t n_said;
+};
+/* Operations that follow those of the changes: the repository's, as one unit (repo/repo.h). */
+struct apply_more {
+    struct op *ops;
+    size_t n;
 };
 /* -ENOMEM without a sentence. */
 int outcome_refuse(struct arena *mem, struct apply_outcome *ret, const char *path, const char *why);
 /* Which of `all` an apply of `paths` would take: a flag for each, in `mem`. What is wanted and may not be is refused in
-   `ret`. */
-int layer_choose(const struct layer_trees *t, const struct changes *all, const char *const *paths, struct arena *mem,
-                 bool **ret_take, struct apply_outcome *ret, struct err *e);
+   `ret`; with `repository` what lands as one unit is neither. */
+int layer_choose(const struct layer_trees *t, const struct changes *all, const char *const *paths, bool repository,
+                 struct arena *mem, bool **ret_take, struct apply_outcome *ret, struct err *e);
 /* Marks the new directories above what `take` has marked, too. */
 void choose_above(const struct changes *all, bool *take);
 /* Why a change is not applied, whatever stands in the workspace; `exact`: a person has named this very path. NULL: it is. */
@@ -219,7 +230,17 @@ struct apply_ask {
     const char *const *paths;       /* at or below these; NULL-terminated, relative; NULL: all */
     const char *const *choices;     /* only these changes and hunks (hunk.c); NULL: whatever `paths` says */
     const struct layer_trees *base; /* the workspace, where another directory gets the changes; otherwise NULL */
+    /* Called if the repository is wanted: what lands of it, and in `out` what does not; NULL: it does not land. */
+    int (*repository)(void *ctx, const struct layer_trees *t, const struct changes *all, struct arena *mem,
+                      struct apply_more *ret, struct apply_outcome *out, struct err *e);
+    /* Called first: may take conflicts out of `all` (merge.c); or NULL. */
+    int (*merge)(void *ctx, const struct layer_trees *t, struct changes *all, const char *const *paths,
+                 struct arena *mem, struct apply_outcome *out, struct err *e);
+    void *ctx;
 };
+/* Performs these operations alone, as an apply that undo takes back. */
+int layer_apply_more(const struct layer_trees *t, const struct apply_more *more, struct arena *mem,
+                     struct apply_outcome *ret, struct err *e);
 int layer_apply(const struct layer_trees *t, const struct apply_ask *ask, struct arena *mem, struct apply_outcome *ret,
                 struct err *e);
 /* Takes back the apply `number` (0: the last one), at or below `paths` if any. */
@@ -247,6 +268,35 @@ void hunks_word(const struct change *c, char ret[HUNKS_WORD]);
 int hunks_choose(const struct layer_trees *t, struct changes *all, const struct apply_ask *ask, struct arena *mem,
                  bool **ret_take, struct apply_outcome *ret, struct err *e);
 void hunks_clear(const struct layer_trees *t);
+/* Makes `name` in `parts`: as the change's file in the workspace is, but with this content and a time of its own. */
+int part_write(const struct layer_trees *t, const struct change *c, int parts, const char *name, struct str content);
+/* Whether `path` is still what was `before`. */
+bool part_unchanged(int top, const char *path, const struct layer_object *before);
+
+/* ---- merge.c: texts that both sides have changed ---- */
+
+enum merge_kind { MERGE_NOT, MERGE_CLEAN, MERGE_MARK }; /* only without conflicts; with these marked in the file */
+struct merge {
+    struct change *c;
+    const char *hash; /* of what the box began with, as git names it */
+};
+struct merges {
+    struct merge *all;
+    size_t n;
+};
+/* Notes what the workspace's texts that the layer has edited are now: as long as the host has not changed them, that is what the
+   box began with. */
+void merge_note(const struct layer_trees *t, const struct changes *all);
+/* The changes that could be merged: in conflict, texts on both sides, and what the box began with is known. `digits`: of the
+   repository's hashes. */
+int merges_find(const struct layer_trees *t, const struct changes *all, const char *const *paths, size_t digits,
+                struct arena *mem, struct merges *ret, struct err *e);
+/* Puts them into the archive `fd` for git. */
+int merges_ask(const struct layer_trees *t, const struct merges *m, int fd, struct err *e);
+/* Takes git's answer: a change that was merged is in conflict no more and has its merged file as `part`. */
+int merges_take(const struct layer_trees *t, const struct merges *m, int answer, enum merge_kind kind,
+                struct arena *mem, struct apply_outcome *out, struct err *e);
+void merges_clear(const struct layer_trees *t);
 
 /* ---- elsewhere.c: apply to another directory ---- */
 

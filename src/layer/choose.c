@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "layer/change.h"
+#include "layer/repo/repo.h"
 
 int outcome_refuse(struct arena *mem, struct apply_outcome *ret, const char *path, const char *why)
 {
@@ -12,12 +13,28 @@ int outcome_refuse(struct arena *mem, struct apply_outcome *ret, const char *pat
     return slot ? 0 : -ENOMEM;
 }
 
+/* What is below .git is git's own, and a person names it path by path, but for what lands with the whole repository. */
+static const char *git_why_not(const struct change *c, bool exact)
+{
+    switch (repo_part_of(c->path)) {
+    case REPO_UNIT:
+        return "it lands with the whole repository: pinfold apply .git";
+    case REPO_PASSING:
+        return "it is not applied; git writes it anew";
+    case REPO_OTHER:
+        return exact ? NULL : "git obeys it; to apply it, name this path itself";
+    default:
+        return "it is part of a repository inside of the workspace, which is not applied; take its commits as a patch: "
+               "git "
+               "format-patch in the box";
+    }
+}
+
 const char *layer_why_not(const struct change *c, bool exact)
 {
-    if (c->conflict)
-        return c->conflict;
-    if (c->alarms & ALARM_GIT)
-        return "what is below .git is not applied; take the commits as a patch: git format-patch in the box";
+    const char *why = c->alarms & ALARM_GIT ? git_why_not(c, exact) : NULL;
+    if (why || c->conflict)
+        return why ? why : c->conflict;
     if (object_is(&c->new, S_IFCHR) || object_is(&c->new, S_IFBLK))
         return "it is a device";
     if (exact || !(c->alarms & ALARMS_WAIT))
@@ -30,13 +47,17 @@ const char *layer_why_not(const struct change *c, bool exact)
 }
 
 /* Marks in `take` what is wanted and may be done; the rest of what is wanted is refused. */
-static int choose(const struct changes *all, const char *const *paths, bool *take, struct arena *mem,
+static int choose(const struct changes *all, const char *const *paths, bool repository, bool *take, struct arena *mem,
                   struct apply_outcome *ret)
 {
+    const bool unit = repository && path_wanted(REPO_DIR, paths, NULL);
     for (size_t i = 0; i < all->n; i++) {
         const struct change *c = &all->all[i];
         bool exact;
         if (!path_wanted(c->path, paths, &exact))
+            continue;
+        const enum repo_part part = repo_part_of(c->path);
+        if (unit && (part == REPO_UNIT || part == REPO_PASSING))
             continue;
         const char *why = layer_why_not(c, exact);
         if (why && outcome_refuse(mem, ret, c->path, why) < 0)
@@ -79,11 +100,12 @@ static int refuse_unknown(const struct changes *all, const char *const *paths, s
     return 0;
 }
 
-int layer_choose(const struct layer_trees *t, const struct changes *all, const char *const *paths, struct arena *mem,
-                 bool **ret_take, struct apply_outcome *ret, struct err *e)
+int layer_choose(const struct layer_trees *t, const struct changes *all, const char *const *paths, bool repository,
+                 struct arena *mem, bool **ret_take, struct apply_outcome *ret, struct err *e)
 {
     *ret_take = arena_zero(mem, (all->n + 1) * sizeof **ret_take);
-    if (!*ret_take || choose(all, paths, *ret_take, mem, ret) < 0 || refuse_unknown(all, paths, mem, ret) < 0)
+    if (!*ret_take || choose(all, paths, repository, *ret_take, mem, ret) < 0 ||
+        refuse_unknown(all, paths, mem, ret) < 0)
         return err_sys(e, ERR_SYSTEM, ENOMEM, "layer %s: cannot apply it", t->id);
     return 0;
 }

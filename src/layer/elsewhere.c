@@ -137,7 +137,7 @@ int elsewhere_choose(const struct layer_trees *base, const struct layer_trees *t
     bool *chosen, exact;
     int r = changes_read(base, mem, &from, e);
     if (r == 0)
-        r = layer_choose(base, &from, paths, mem, &chosen, ret, e);
+        r = layer_choose(base, &from, paths, false, mem, &chosen, ret, e);
     if (r == 0)
         r = refuse_applied(base, &from, all, paths, mem, ret, e);
     *ret_take = arena_zero(mem, (all->n + 1) * sizeof **ret_take);

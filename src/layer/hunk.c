@@ -121,7 +121,7 @@ static bool take_numbers(const char *text, size_t n, bool *take)
     return true;
 }
 
-static bool unchanged(int top, const char *path, const struct layer_object *before)
+bool part_unchanged(int top, const char *path, const struct layer_object *before)
 {
     const char *name;
     struct layer_object now;
@@ -130,9 +130,8 @@ static bool unchanged(int top, const char *path, const struct layer_object *befo
            before->changed == now.changed;
 }
 
-/* As the file of the workspace is, but with this content and a time of its own. */
-static int write_part(const struct layer_trees *t, const struct change *c, int parts, const char *name,
-                      const struct buf *content)
+int part_write(const struct layer_trees *t, const struct change *c, int parts, const char *name,
+               const struct str content)
 {
     const char *last;
     struct timespec now;
@@ -141,8 +140,8 @@ static int write_part(const struct layer_trees *t, const struct change *c, int p
     own_fd int fd =
         from < 0 ? from : sys_openat(parts, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     int e = fd < 0 ? fd : 0;
-    for (size_t done = 0; e == 0 && done < content->n;) {
-        const long k = sys_write(fd, content->p + done, content->n - done);
+    for (size_t done = 0; e == 0 && done < content.n;) {
+        const long k = sys_write(fd, content.p + done, content.n - done);
         e = k < 0 ? (int)k : 0;
         done += k > 0 ? (size_t)k : 0;
     }
@@ -170,8 +169,8 @@ static int make_part(const struct layer_trees *t, struct change *c, const char *
     if (r == 0)
         lines_merge(&s.diff, s.hunks, s.n, take, &content);
     if (r == 0)
-        r = buf_ok(&content) ? write_part(t, c, parts, name, &content) : -ENOMEM;
-    if (r == 0 && (!unchanged(t->workspace, c->path, &c->old) || !unchanged(t->upper, c->path, &c->new)))
+        r = buf_ok(&content) ? part_write(t, c, parts, name, buf_view(&content)) : -ENOMEM;
+    if (r == 0 && (!part_unchanged(t->workspace, c->path, &c->old) || !part_unchanged(t->upper, c->path, &c->new)))
         r = -ESTALE;
     if (r == 0)
         r = object_look(parts, name, &c->new);

@@ -13,6 +13,8 @@
 
 #define JOURNAL_HEAD "pinfold journal 1"
 #define MAX_RECORDS  100000
+#define UNDO_BYTES   ((uint64_t)1 << 30) /* on the disk, of what applies have replaced; the last one may be larger */
+#define OP_MERGED    16                  /* is added to the number of a kind */
 
 int journal_write(int dir, const struct transaction *x, struct err *e)
 {
@@ -21,7 +23,8 @@ int journal_write(int dir, const struct transaction *x, struct err *e)
                (unsigned long long)x->number, (long long)x->when, x->made_parent, x->n);
     for (size_t i = 0; i < x->n; i++) {
         const struct op *op = &x->ops[i];
-        buf_printf(&out, "%d %zu %llu ", (int)op->kind, op->link, (unsigned long long)op->ino);
+        buf_printf(&out, "%d %zu %llu ", (int)op->kind + (op->merged ? OP_MERGED : 0), op->link,
+                   (unsigned long long)op->ino);
         text_put_object(&out, &op->old);
         text_put_object(&out, &op->new);
         text_put_object(&out, &op->at);
@@ -39,8 +42,11 @@ static bool read_op(struct str *text, struct arena *mem, struct op *ret)
     int64_t kind, link, ino;
     if (!text_line(text, &line) || !text_number(&line, &kind) || !text_number(&line, &link) ||
         !text_number(&line, &ino) || !text_object(&line, &ret->old) || !text_object(&line, &ret->new) ||
-        !text_object(&line, &ret->at) || !text_line(text, &from) || !text_line(text, &why) || kind < OP_CREATE ||
-        kind > OP_PARENT)
+        !text_object(&line, &ret->at) || !text_line(text, &from) || !text_line(text, &why))
+        return false;
+    ret->merged = kind >= OP_MERGED;
+    kind -= ret->merged ? OP_MERGED : 0;
+    if (kind < OP_CREATE || kind > OP_PARENT)
         return false;
     ret->kind = (enum op_kind)kind;
     ret->link = (size_t)link;
@@ -204,6 +210,35 @@ int transaction_numbers(const struct layer_trees *t, struct arena *mem, uint64_t
     return list_numbers(t, false, mem, ret, ret_n, e);
 }
 
+uint64_t transaction_bytes(int undo, uint64_t number)
+{
+    char name[32], room[4096] __attribute__((aligned(8)));
+    uint64_t bytes = 0;
+    snprintf(name, sizeof name, "%llu", (unsigned long long)number);
+    own_fd int dir = sys_openat(undo, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+    struct sys_entries entries = {.dir = dir, .room = room, .bytes = sizeof room};
+    for (const struct sys_dirent *d; dir >= 0 && (d = sys_next_entry(&entries));) {
+        struct layer_object o;
+        if (object_look(dir, d->name, &o) == 0 && !object_is(&o, S_IFDIR) && o.links)
+            bytes += o.room / o.links; /* a name of a file that others have, too, frees nothing alone */
+    }
+    return bytes;
+}
+
+/* How many of the latest records stay: at most `keep`, as many as UNDO_BYTES hold, and the last one in any case. */
+static size_t kept_records(int undo, const uint64_t *records, size_t n, size_t keep)
+{
+    uint64_t bytes = 0;
+    size_t stay = 0;
+    while (stay < n && stay < keep) {
+        bytes += transaction_bytes(undo, records[n - 1 - stay]);
+        if (stay && bytes > UNDO_BYTES)
+            break;
+        stay++;
+    }
+    return stay;
+}
+
 int transaction_prune(const struct layer_trees *t, size_t keep, struct err *e)
 {
     auto_arena struct arena *mem = arena_new(1u << 24);
@@ -217,9 +252,11 @@ int transaction_prune(const struct layer_trees *t, size_t keep, struct err *e)
     int r = list_numbers(t, false, mem, &numbers, &n, e);
     if (r == 0)
         r = list_numbers(t, true, mem, &records, &n_records, e);
+    if (r == 0)
+        keep = kept_records(lock, records, n_records, keep);
     for (size_t i = 0; r == 0 && i < n; i++) {
         bool stays = false;
-        for (size_t k = n_records > keep ? n_records - keep : 0; k < n_records; k++)
+        for (size_t k = n_records - keep; k < n_records; k++)
             stays |= records[k] == numbers[i];
         if (!stays)
             transaction_clear(lock, numbers[i]);

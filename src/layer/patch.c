@@ -19,7 +19,7 @@
 /* ---- names and modes ---- */
 
 /* As git quotes names: whole in double quotes if any byte needs it. */
-static void put_name(struct buf *out, const char *before, const char *path)
+void patch_put_name(struct buf *out, const char *before, const char *path)
 {
     static const char special[] = "\a\b\t\n\v\f\r\"\\", letters[] = "abtnvfr\"\\";
     bool plain = true;
@@ -42,7 +42,7 @@ static void put_name(struct buf *out, const char *before, const char *path)
     buf_char(out, '"');
 }
 
-static unsigned git_mode(const struct layer_object *o)
+unsigned patch_mode(const struct layer_object *o)
 {
     return object_is(o, S_IFLNK) ? 0120000 : o->mode & 0100 ? 0100755 : 0100644;
 }
@@ -51,7 +51,7 @@ static unsigned git_mode(const struct layer_object *o)
 static void put_file_line(struct buf *out, const char *sign, const char *before, const char *path)
 {
     buf_text(out, sign);
-    put_name(out, before, path);
+    patch_put_name(out, before, path);
     buf_text(out, strchr(path, ' ') ? "\t\n" : "\n");
 }
 
@@ -138,16 +138,16 @@ static int put_one(const char *path, const struct side *a, const struct side *b,
 {
     const bool there_a = a->o->mode, there_b = b->o->mode, both = there_a && there_b;
     buf_text(out, "diff --git ");
-    put_name(out, "a/", path);
+    patch_put_name(out, "a/", path);
     buf_char(out, ' ');
-    put_name(out, "b/", path);
+    patch_put_name(out, "b/", path);
     buf_char(out, '\n');
     if (!there_a)
-        buf_printf(out, "new file mode %06o\n", git_mode(b->o));
+        buf_printf(out, "new file mode %06o\n", patch_mode(b->o));
     else if (!there_b)
-        buf_printf(out, "deleted file mode %06o\n", git_mode(a->o));
-    else if (git_mode(a->o) != git_mode(b->o))
-        buf_printf(out, "old mode %06o\nnew mode %06o\n", git_mode(a->o), git_mode(b->o));
+        buf_printf(out, "deleted file mode %06o\n", patch_mode(a->o));
+    else if (patch_mode(a->o) != patch_mode(b->o))
+        buf_printf(out, "old mode %06o\nnew mode %06o\n", patch_mode(a->o), patch_mode(b->o));
     if (str_eq(a->bytes, b->bytes) && (both || (!a->bytes.n && !b->bytes.n)))
         return 0;
     auto_arena struct arena *mem = arena_new(LAYER_READ_MAX * 4);
@@ -200,7 +200,7 @@ static const char *beyond_patches(const struct layer_trees *t, const struct chan
         return "a patch cannot hold its attributes";
     if (object_is(b, S_IFREG) && b->mode & 07000)
         return "a patch cannot hold the bits setuid, setgid and sticky";
-    if (c->what & CHANGED_MODE && git_mode(a) == git_mode(b))
+    if (c->what & CHANGED_MODE && patch_mode(a) == patch_mode(b))
         return "a patch cannot hold permissions but the executable bit";
     return NULL;
 }
@@ -224,7 +224,7 @@ int patch_of(const struct layer_trees *t, const struct change *c, struct buf *ou
         return 0;
     }
     const bool whole = a.o->mode && b.o->mode && c->what & CHANGED_TYPE; /* as git tells a change of type */
-    const bool told = (a.o->mode && b.o->mode && (!str_eq(a.bytes, b.bytes) || git_mode(a.o) != git_mode(b.o))) ||
+    const bool told = (a.o->mode && b.o->mode && (!str_eq(a.bytes, b.bytes) || patch_mode(a.o) != patch_mode(b.o))) ||
                       (!a.o->mode != !b.o->mode);
     if (r == 0 && told)
         r = put_one(c->path, &a, whole ? &none : &b, out);
@@ -237,17 +237,17 @@ int patch_of(const struct layer_trees *t, const struct change *c, struct buf *ou
 
 void patch_of_rename(const struct change *from, const struct change *to, struct buf *out)
 {
-    const unsigned before = git_mode(&from->old), after = git_mode(&to->new);
+    const unsigned before = patch_mode(&from->old), after = patch_mode(&to->new);
     buf_text(out, "diff --git ");
-    put_name(out, "a/", from->path);
+    patch_put_name(out, "a/", from->path);
     buf_char(out, ' ');
-    put_name(out, "b/", to->path);
+    patch_put_name(out, "b/", to->path);
     if (before != after)
         buf_printf(out, "\nold mode %06o\nnew mode %06o", before, after);
     buf_text(out, "\nsimilarity index 100%\nrename from ");
-    put_name(out, "", from->path);
+    patch_put_name(out, "", from->path);
     buf_text(out, "\nrename to ");
-    put_name(out, "", to->path);
+    patch_put_name(out, "", to->path);
     buf_char(out, '\n');
 }
 

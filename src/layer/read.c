@@ -7,6 +7,7 @@
  * on what was copied up.
  */
 #include "layer/change.h"
+#include "layer/repo/repo.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -181,7 +182,7 @@ static bool into_git(const char *target)
 static unsigned alarms_of(const struct layer_reading *r, const struct level *l, const struct change *c)
 {
     unsigned alarms = l->git || str_is_nocase(str_of(path_name(c->path)), ".git") ? ALARM_GIT : 0;
-    if (is_guarded(r, l, c->path) || is_bare_part(l, str_of(path_name(c->path))))
+    if (repo_part_of(c->path) == REPO_OTHER || is_guarded(r, l, c->path) || is_bare_part(l, str_of(path_name(c->path))))
         alarms |= ALARM_GUARDED;
     if (c->kind == CHANGE_DELETED)
         return alarms;
@@ -210,7 +211,7 @@ static const char *touched(const struct layer_reading *r, const char *path, cons
     const struct ledger_entry *known = ledger_find(&r->ledger, path);
     if (known && object_untouched(&known->now, low) && (object_is(low, S_IFDIR) || known->now.changed == low->changed))
         return NULL;
-    return "the host changed it after the box began";
+    return CONFLICT_TOUCHED;
 }
 
 /* A directory is as apply or undo has left it. */

@@ -19,6 +19,7 @@
 
 #include "base/fd.h"
 #include "base/json.h"
+#include "layer/repo/repo.h"
 #include "sys/fd.h"
 
 #define LAYER_NAME_MAX   64
@@ -176,6 +177,9 @@ static int begin_layer(struct layer_held *l, const struct stat *workspace, struc
             "run as its owner");
     if (no == 0)
         no = read_boot(boot);
+    auto_fd int top = open(l->ask.workspace, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (no == 0 && top >= 0)
+        repo_remember(l->layer.dir, top);
     if (no == 0)
         no = look_at_clock(l->ask.workspace, l->lock, &since);
     if (no == 0)

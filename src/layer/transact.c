@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "layer/change.h"
+#include "layer/repo/repo.h"
 #include "sys/fd.h"
 
 #define STAGE_PARENT ".pinfold"
@@ -594,7 +595,7 @@ static int write_ledger(struct transacting *r)
     for (size_t i = 0; entries && i < r->x->n; i++) {
         const struct op *op = &r->x->ops[i];
         struct layer_object now = op->at;
-        if (op->why || (op->kind == OP_MODE && op->link))
+        if (op->why || op->merged || (op->kind == OP_MODE && op->link))
             continue;
         if (op->kind == OP_PARENT) {
             const char *last;
@@ -653,7 +654,9 @@ static int write_record(struct transacting *r)
         if (r->x->kind == TRANSACTION_APPLY && !(op.from = arena_printf(r->mem, "%zu", i)))
             break;
         op.link = 0;
-        real |= op.kind != OP_MODE || op.old.mode;
+        /* Objects are not taken back, nor an index that the host has written since. */
+        real |= (op.kind != OP_MODE || op.old.mode) && !repo_is_object(op.path) &&
+                (r->x->kind == TRANSACTION_APPLY || !same(op.path, REPO_DIR "/index"));
         record.ops[record.n++] = op;
     }
     if (arena_failed(r->mem))

@@ -22,12 +22,13 @@
 #include "mcp/tools/telling.h"
 #include "mcp/tools/tool_session.h"
 
-#define MAX_AGENTS     16
-#define MAX_SESSION_ID 128
-#define MAX_RESPONSE   (16u << 20)
-#define MAX_TAIL       2000      /* bytes of its stderr that are told when it failed */
-#define BEGUN          "begun"   /* in the state: a conversation stands there */
-#define SETTLED        "settled" /* and: its settings name what the box has */
+#define MAX_AGENTS        16
+#define MAX_SESSION_ID    128
+#define MAX_RESPONSE      (16u << 20)
+#define MAX_TAIL          2000         /* bytes of its stderr that are told when it failed */
+#define SANDBOX_DIRECTORY "/workspace" /* an agent's in a container of an image, which does not have the host's paths */
+#define BEGUN             "begun"      /* in the state: a conversation stands there */
+#define SETTLED           "settled"    /* and: its settings name what the box has */
 
 struct configured {
     struct tool tool;
@@ -120,6 +121,18 @@ static bool prepare(struct errand *x)
     return true;
 }
 
+/* Where an image is the box, the directory is not at the host's name, unless the person mounts something there. */
+static const char *sandbox_mount(struct errand *x, const struct pinfold_option *options)
+{
+    if (!x->job->place->options->sandbox || strchr(x->directory, ':'))
+        return NULL;
+    for (const struct pinfold_option *f = options; f && f->name; f++) {
+        if (same(f->name, "mount") && strstr(f->value, ":" SANDBOX_DIRECTORY))
+            return NULL;
+    }
+    return arena_printf(x->mem, "%s:" SANDBOX_DIRECTORY, x->directory);
+}
+
 /* The instance's policy, in that directory, with what the agent needs. */
 static struct pinfold_policy *policy_of(struct errand *x)
 {
@@ -139,6 +152,9 @@ static struct pinfold_policy *policy_of(struct errand *x)
     }
     if ((to = arena_push(x->mem, &all, &n, sizeof *to)))
         *to = (struct pinfold_option){"workspace", x->directory};
+    const char *mount = sandbox_mount(x, o.options);
+    if (mount && (to = arena_push(x->mem, &all, &n, sizeof *to)))
+        *to = (struct pinfold_option){"mount", mount};
     (void)arena_push(x->mem, &all, &n, sizeof *to);
     if (arena_failed(x->mem)) {
         job_fail(x->job, "out of memory");
@@ -246,6 +262,44 @@ static bool bring_settings(struct errand *x)
     return good;
 }
 
+/* "KIRO: no login ..." where the host has none for it: files that would be copied, or variables. */
+static bool no_login(const struct pinfold_value *a, struct buf *out)
+{
+    size_t n = 0;
+    if (!same(answer_text(a, "login"), "missing"))
+        return false;
+    buf_printf(out, "%s has no login on this machine (", answer_text(a, "title"));
+    EACH_ANSWER(file, pinfold_value_get(a, "login_files"))
+    {
+        buf_printf(out, "%s%s", n++ ? ", " : "", pinfold_value_text(file, NULL));
+    }
+    buf_printf(out, "%s missing): start %s once outside of a box and log in", n == 1 ? " is" : " are",
+               answer_text(a, "program"));
+    n = 0;
+    EACH_ANSWER(variable, pinfold_value_get(a, "login_variables"))
+    {
+        buf_printf(out, "%s%s", n++ ? " or " : ", or set ", pinfold_value_text(variable, NULL));
+    }
+    return true;
+}
+
+/* Why it may have failed: its program, or a login that is not there now either. */
+static void reason_of(const struct errand *x, int status, struct buf *out)
+{
+    auto_report struct pinfold_report *known = NULL;
+    if (status == 127)
+        buf_printf(out, "[the box has no program '%s'%s]\n", answer_text(x->agent->definition, "program"),
+                   x->image ? ": the image must have it" : "");
+    if (status == 127 || pinfold_agent_list_report(&known, NULL) < 0)
+        return;
+    EACH_ANSWER(one, pinfold_value_get(pinfold_report_value(known), "agents"))
+    {
+        auto_buf struct buf why = BUF(1u << 12);
+        if (same(answer_text(one, "name"), x->agent->agent) && no_login(one, &why) && buf_ok(&why))
+            buf_printf(out, "[%s]\n", buf_cstr(&why));
+    }
+}
+
 /* The last lines of what it wrote to stderr. */
 static void tail(struct buf *out, const char *text, size_t n)
 {
@@ -345,6 +399,7 @@ static void report(struct errand *x, struct pinfold_result *result)
         answer(x, result);
     } else {
         const char *err = pinfold_result_stderr(result, &n);
+        reason_of(x, pinfold_result_end(result) == PINFOLD_EXITED ? pinfold_result_code(result) : -1, &j->text);
         buf_printf(&j->text, "%s failed (%s %d). The end of what it wrote to standard error:\n", x->agent->title,
                    pinfold_result_end(result) == PINFOLD_EXITED ? "exit status" : "ended, status",
                    pinfold_result_status(result));
@@ -542,4 +597,14 @@ bool agents_begin(const struct mcp_options *o, char *why, size_t room)
     for (const char *const *a = o->agents; good && *a; a++)
         good = configure_agent(*a, pinfold_report_value(known), why, room);
     return good;
+}
+
+void agents_tell_logins(void (*tell)(const char *sentence))
+{
+    for (size_t i = 0; i < n_configured; i++) {
+        auto_buf struct buf why = BUF(1u << 12);
+        buf_printf(&why, "--agent %s: ", configured[i].agent);
+        if (no_login(configured[i].definition, &why) && buf_ok(&why))
+            tell(buf_cstr(&why));
+    }
 }

@@ -242,6 +242,10 @@ const char *cwd_of(struct making *m);
 void sha256_hex(const void *bytes, size_t n, char ret[65]);
 /* After settle(), if the home directory will be masked: turns caches into parts and links. */
 int caches_gather(struct making *m);
+/* plan_ask.secret where the kernel mounts overlays of what is in no tree, otherwise NULL. */
+const char *secret_caches(const struct making *m);
+/* Of a box with a layer: which of its caches no box is told of (plan_ask.secret). */
+int caches_secret_settle(struct making *m);
 int linked_caches_step(struct making *m);
 /* A virtual machine in the box: its boot files, and /dev/kvm (machine.c). */
 int machine_begin(struct making *m);

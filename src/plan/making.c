@@ -156,7 +156,9 @@ const char *cache_dir(struct making *m, const char *dst)
     if (!m->caches) {
         char sum[65];
         sha256_hex(m->workspace, strlen(m->workspace), sum);
-        m->caches = arena_printf(m->mem, "%s/pinfold/caches/%.32s/%u", m->facts->state_home, sum, m->ask->cache_slot);
+        m->caches =
+            arena_printf(m->mem, "%s/pinfold/caches/%.32s/%u%s%s", m->facts->state_home, sum, m->ask->cache_slot,
+                         secret_caches(m) ? "/" : "", secret_caches(m) ? secret_caches(m) : "");
     }
     const char *rest = m->home && path_below(dst, m->home) ? path_rest(dst, m->home) : dst;
     const char *name = encode(m, rest);
@@ -184,6 +186,33 @@ static bool shows_device(const struct making *m)
     return false;
 }
 
+/*
+ * Whether whatever the box can change is its own or waits in its layer, and all else is enforced by mounts: then only
+ * FILTER_LAYERED's calls need the guard. In a mount namespace of its own a process can take a mount away and remove what
+ * it covered, so where it may make one, protected names need the guard. A protected file, names that a rule protects wherever they are, a writable tree
+ * or a private place of the host's, where a program of the host could be led, keep the whole guard.
+ */
+static bool is_all_layered(const struct making *m)
+{
+    if (!m->layered || m->n_reads || m->facts->tier == TIER_LANDLOCK)
+        return false;
+    for (size_t i = 0; i < m->n_guards; i++) {
+        const struct guard_line *g = &m->guards[i];
+        if ((g->kind == GUARD_RULE_ROOT && !(g->flags & GUARD_RULE_LAYERED)) ||
+            (g->kind == GUARD_RULE_PRIVATE && g->flags & GUARD_RULE_KEPT) || g->kind == GUARD_RULE_HIDE ||
+            g->kind == GUARD_RULE_HIDE_NAME || (g->kind == GUARD_RULE_PROTECT && m->policy->allow_nested_userns) ||
+            (g->kind == GUARD_RULE_NAME && g->flags & GUARD_RULE_ALWAYS))
+            return false;
+    }
+    for (size_t i = 0; i < m->n_places; i++) {
+        const struct plan_place *p = &m->places[i];
+        const bool by_guard = p->act == ACT_GUARD && p->kind != PLACE_SOCKET;
+        if (by_guard || p->act == ACT_WHITEOUT)
+            return false;
+    }
+    return true;
+}
+
 uint32_t filter_of(const struct making *m)
 {
     if (m->facts->unsandboxed)
@@ -193,6 +222,8 @@ uint32_t filter_of(const struct making *m)
         bits |= FILTER_READS;
     if (m->facts->notify && m->policy->monitor)
         bits |= FILTER_MONITOR;
+    else if (m->facts->notify && is_all_layered(m)) /* a monitor sees more than it asks for */
+        bits |= FILTER_LAYERED;
     if (m->facts->tier == TIER_LANDLOCK && m->policy->net != NET_HOST)
         bits |= FILTER_NO_INET;
     if (m->policy->allow_nested_userns)

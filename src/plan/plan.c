@@ -64,6 +64,8 @@ static int finish_image(struct making *m)
         give_to_tool(image, m->facts->tool_namespaces);
     p->image = image;
     p->workspace = m->workspace;
+    p->session = m->ask->session ? arena_text(m->mem, m->ask->session) : NULL;
+    p->layered = m->layered;
     p->places = m->places;
     p->n_places = m->n_places;
     p->outer = m->outer;
@@ -72,6 +74,8 @@ static int finish_image(struct making *m)
     p->n_stored = m->n_stored;
     p->make_dirs = m->dirs;
     p->n_make_dirs = m->n_dirs;
+    if (m->ask->session && !p->session)
+        return no_memory(m);
     if (m->n_reads) {
         r = add_read(m, NULL);
         p->read_on_every_open = m->reads;

@@ -70,8 +70,10 @@ struct plan {
     enum catch_way catch;             /* net allow: how connections reach the egress proxy */
     const char *proxy_socket;         /* CATCH_SOCKET: the proxy's socket, in a directory of make_dirs; or NULL */
     const char *names_denied;         /* for the start to report: the limits of denying a name here; NULL */
+    bool layered;                     /* changes to the workspace go to a copy-on-write layer */
     const char *workspace;            /* real path on the host; same path inside unless remapped */
     const char **read_on_every_open;  /* the rules that need FILTER_READS, NULL-terminated, or NULL */
+    const char *session;              /* as in plan_ask */
     const struct plan_dir *make_dirs; /* private layers of caches, TMPDIR of the Landlock tier */
     size_t n_make_dirs;
     const struct plan_place *places; /* sorted by path inside */
@@ -110,12 +112,19 @@ struct plan_ask {
      * stored; such places are private and vanish with the box.
      */
     const char *storage, *volume;
+    const char *session; /* its name, for a container engine's own lists; NULL: none. Not part of a digest */
     /*
      * Copy-on-write: the host's directory with upper/ and work/ of the layer that the workspace's changes go to; the
      * caller holds it. NULL: they go to the workspace. `layer_hidden`: the name that upper/ gets once it is mounted, which
      * no box can learn.
      */
     const char *layer, *layer_hidden;
+    /*
+     * With `layer`: the directory in a slot of the caches that this box uses. No box is told of it: its caches are
+     * mounted so that their place on the host cannot be read in the box. So nothing can be led there, and they need no
+     * guard.
+     */
+    const char *secret;
     const char
         *instance; /* unique among this user's running boxes (a pid): part of TMPDIR in the Landlock tier; NULL: "0" */
 };

@@ -71,10 +71,11 @@ static int emit_sources(struct making *m)
             return no_memory(m);
         s->b = p->slot;
     }
-    struct step *s = m->linked ? image_path(&m->image, STEP_SOURCE, m->linked, m->linked_origin) : NULL;
+    const bool bound = m->linked && !secret_caches(m); /* linked_caches_step() */
+    struct step *s = bound ? image_path(&m->image, STEP_SOURCE, m->linked, m->linked_origin) : NULL;
     if (s)
         s->b = m->linked_slot;
-    return s || !m->linked ? machine_source(m) : no_memory(m);
+    return s || !bound ? machine_source(m) : no_memory(m);
 }
 
 /* Creates the directories and the last name that `p` needs in the surrounding tmpfs; device names exist already. */
@@ -198,6 +199,10 @@ static int emit_overlay(struct emitting *e, const struct plan_place *p)
     if (!s)
         return no_memory(m);
     s->flags = STEP_NOSUID | STEP_NODEV;
+    if (secret_caches(m) && p->kind == PLACE_CACHE)
+        s->mode = OVERLAY_SECRET;
+    else if (p->workspace && m->ask->storage) /* a session */
+        s->mode = OVERLAY_FRESH;
     s->b = image_string(&m->image, text);
     return s->b == UINT32_MAX ? no_memory(m) : 0;
 }

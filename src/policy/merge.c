@@ -144,6 +144,7 @@ static int merge_here(struct merge *m, const struct said *s, enum path_access a)
     m->here = a;
     m->here_text = m->text_no;
     p->workspace_read_only = a == PATH_RO;
+    p->workspace_named |= m->text->trusted && !m->text->profile;
     return 0;
 }
 
@@ -190,6 +191,7 @@ static int merge_path(struct merge *m, const struct said *s, enum path_access a)
                                        .pattern = t.pattern,
                                        .below = t.below,
                                        .optional = optional,
+                                       .told = optional && (s->bits & SAID_TOLD),
                                        .origin = origin_of(m, s)};
     m->path_text[*at] = m->text_no;
     m->path_said[*at] = s;
@@ -638,6 +640,9 @@ static int merge_simple(struct merge *m, const struct said *s)
     case KEY_ENV_FILES:
         p->env_files = on;
         break;
+    case KEY_COW:
+        p->cow = on;
+        break;
     case KEY_NESTED_USERNS:
         p->allow_nested_userns = on;
         break;
@@ -745,6 +750,7 @@ static int merge_said(struct merge *m, const struct said *s)
     case KEY_PULL:
     case KEY_ENTRYPOINT:
     case KEY_ENV_FILES:
+    case KEY_COW:
     case KEY_NESTED_USERNS:
     case KEY_MONITOR:
     case KEY_UNSANDBOXED:

@@ -44,6 +44,7 @@ struct path_rule {
     /* may be missing; set in profiles. For a flag or user's rule a missing path is an error, except with PATH_HIDE
        and PATH_PROTECT, which also apply to names that do not exist yet */
     bool optional;
+    bool told;       /* optional, and a start says that it is missing */
     uint32_t origin; /* index into policy.origins */
     bool parts;      /* of pinfold's own: what is below it may be mounted, elsewhere */
     bool once;       /* PATH_HIDE: covers the file that is there at the start; the host can put another in its place */
@@ -130,6 +131,7 @@ struct policy {
     const char *profile;   /* name of the outermost profile */
     const char *workspace; /* absolute */
     bool workspace_read_only;
+    bool workspace_named; /* a rule of a person's own names it, too: it stays open where something above it is hidden */
     uint32_t workspace_origin;
 
     struct origin *origins;
@@ -147,6 +149,7 @@ struct policy {
     enum guard_mode guard;
     enum guard_everyday everyday;
     enum expand_mode expand;
+    bool cow;       /* changes to the workspace go to a copy-on-write layer */
     bool env_files; /* .env files at the top of the workspace can be read */
 
     enum net_mode net;

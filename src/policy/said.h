@@ -12,7 +12,8 @@ enum said_bits {
     SAID_OPTIONAL = 2,  /* files.rw, files.ro: may be missing */
     SAID_DIRECTORY = 4, /* guarded names: written with a trailing slash, which was removed */
     SAID_FLAG = 8,      /* by a flag: paths are literal */
-    SAID_NO_LINKS = 16  /* mounts: no symbolic link may be created in it */
+    SAID_NO_LINKS = 16, /* mounts: no symbolic link may be created in it */
+    SAID_TOLD = 32      /* with SAID_OPTIONAL: that it is missing is said when a box starts */
 };
 
 struct said {

@@ -46,7 +46,9 @@ enum frame_kind {
     FRAME_BUILT,
     /* B -> P, in a monitored box: a call failed, and perhaps the box is why: struct denial_frame with the call's errno. P finds
        out whether a rule did it (run/asked/monitor.c). Without a target: `count` more of those with this key */
-    FRAME_SEEN
+    FRAME_SEEN,
+    /* B -> P: with an fspick(2) of the copy-on-write workspace (SCM_RIGHTS); see box_keep_fresh() */
+    FRAME_FRESH
 };
 /* What to do with a descriptor that the command gets from the caller (runtime/stdio.c). */
 enum stdio_way {

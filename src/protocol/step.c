@@ -113,6 +113,8 @@ static bool steps_fit(const struct plan_image *p)
             return false;
         if ((s->kind == STEP_STUB || s->kind == STEP_DENY) && s->mode > STUB_LINK)
             return false;
+        if (s->kind == STEP_OVERLAY && s->mode > OVERLAY_FRESH)
+            return false;
         if (s->kind == STEP_LAYER && layer)
             return false;
         if (s->kind == STEP_LAYER)

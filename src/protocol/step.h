@@ -33,7 +33,8 @@
       "a dst: tmpfs standing for the directory, its entries bound; STUBs follow as for VEIL; b number")                \
     X(DENY, "deny", "a dst: an empty, mode 0 directory or file (mode: enum stub) over it, read-only")                  \
     X(TMPFS, "tmpfs", "a dst; b size in KiB, 0 for the kernel's own; mode permissions; flags")                         \
-    X(OVERLAY, "overlay", "a dst; b string 'lower\\nupper\\nwork' of host paths: private writable layer; flags")       \
+    X(OVERLAY, "overlay",                                                                                              \
+      "a dst; b string 'lower\\nupper\\nwork' of host paths: private writable layer; mode enum overlay; flags")        \
     X(LAYER, "layer",                                                                                                  \
       "a dst; b host path of a directory with 'upper' and 'work': one private writable layer over what dst shows by "  \
       "then, not shown itself; flags")                                                                                 \
@@ -89,6 +90,12 @@ enum step_flag {
     STEP_TOOL = 128      /* the engine's tool does this step by its command line (of ROOT: ENTER does it once more) */
 };
 
+enum overlay {
+    OVERLAY_PLAIN,
+    OVERLAY_SECRET, /* the box is not told where upper and work are */
+    OVERLAY_FRESH   /* pinfold gets what it needs to make the kernel look at `lower` again (FRAME_FRESH) */
+};
+
 enum stub {
     STUB_ABSENT,      /* a whiteout: the name does not exist in the box, whatever the host does later */
     STUB_DENIED_DIR,  /* an empty directory of mode 0: EACCES */
@@ -115,8 +122,11 @@ enum filter {
     FILTER_USERNS = 8,  /* nested user namespaces and their mounts are allowed */
     FILTER_PEERS = 16,  /* calls that name a process are notified (Landlock tier) */
     FILTER_DEVICES = 32 /* a rule makes a device visible: its driver handles the ioctls */,
-    FILTER_MONITOR = 64 /* with FILTER_GUARD: what a box is refused is seen while it happens (guard/calls/monitor.c) */,
-    FILTER_VARIANTS = 128
+    FILTER_LAYERED =
+        64 /* with GUARD, without READS and the Landlock tier's: only rename, link, bind, connect and flock */,
+    FILTER_MONITOR =
+        128 /* with GUARD, without LAYERED: what a box is refused is seen while it happens (guard/calls/monitor.c) */,
+    FILTER_VARIANTS = 256
 };
 
 struct step {

@@ -8,8 +8,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -61,6 +63,53 @@ void caches_note(const char *directory, const char *workspace)
     n += strlen(mount) + 1;
     if (write(fd, text, n) != (ssize_t)n)
         (void)unlink(path);
+}
+
+#define SECRET       "secret"
+#define SECRET_BYTES 32
+
+static int read_secret(int dir, unsigned char number[SECRET_BYTES])
+{
+    auto_fd int fd = openat(dir, SECRET, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, number, SECRET_BYTES);
+    return fd < 0 ? -errno : n == SECRET_BYTES ? 0 : -EBADMSG;
+}
+
+/* Complete before it has its name: whoever reads it never finds a part. */
+static int make_secret(int dir, unsigned char number[SECRET_BYTES])
+{
+    char name[40];
+    uint64_t unique;
+    if (getrandom(number, SECRET_BYTES, 0) != SECRET_BYTES || getrandom(&unique, sizeof unique, 0) != sizeof unique)
+        return -errno;
+    snprintf(name, sizeof name, SECRET ".%016llx", (unsigned long long)unique);
+    auto_fd int fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    int no = fd < 0 ? -errno : write(fd, number, SECRET_BYTES) == SECRET_BYTES ? 0 : -ENOSPC;
+    if (no == 0 && linkat(dir, name, dir, SECRET, 0) < 0)
+        no = errno == EEXIST ? read_secret(dir, number) : -errno;
+    if (fd >= 0)
+        (void)unlinkat(dir, name, 0);
+    return no;
+}
+
+int caches_secret(const char *state, const char *workspace, char name[sizeof SECRET_CACHES + CACHES_HASH])
+{
+    unsigned char number[SECRET_BYTES];
+    char text[SECRET_BYTES + PATH_MAX], sum[65];
+    const size_t n = strlen(workspace);
+    auto_fd int dir = open(state, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (dir < 0 || n > PATH_MAX)
+        return dir < 0 ? -errno : -ENAMETOOLONG;
+    int no = read_secret(dir, number);
+    if (no == -ENOENT)
+        no = make_secret(dir, number);
+    if (no < 0)
+        return no;
+    memcpy(text, number, sizeof number);
+    memcpy(text + sizeof number, workspace, n);
+    content_hash((struct str){text, sizeof number + n}, sum);
+    snprintf(name, sizeof SECRET_CACHES + CACHES_HASH, SECRET_CACHES "%.*s", CACHES_HASH, sum);
+    return 0;
 }
 
 const char *caches_gone(int dir, const char *hash, char text[CACHES_NOTE_MAX])

@@ -60,7 +60,7 @@ int pinfold_explain_refused(struct pinfold_policy *p, enum pinfold_explain_forma
     struct prepared n;
     struct err e = {0};
     struct plan_ask ask = {.cwd = planned_directory(p), .environ = (const char *const *)environ, .so_far = true};
-    if (format == PINFOLD_EXPLAIN_COMMAND || prepare_so_far(p, &ask, &n) < 0)
+    if (format == PINFOLD_EXPLAIN_COMMAND || cow_shown(p, &ask) < 0 || prepare_so_far(p, &ask, &n) < 0)
         return tell(error, &e, err_sys(&e, ERR_CANNOT, ENOENT, "there is no plan to show"));
     int r = print_plan(n.plan, format, show_values, &out);
     prepared_free(&n);
@@ -71,10 +71,13 @@ int pinfold_explain_refused(struct pinfold_policy *p, enum pinfold_explain_forma
 static int prepare_shown(struct pinfold_policy *p, const struct plan_ask *ask, struct ssh_ready *ssh,
                          struct prepared *ret, struct err *e)
 {
+    struct plan_ask shown = *ask;
     int r = ssh_begin(p, ssh, e);
     bool prepared = false;
+    if (r == 0 && cow_shown(p, &shown) < 0)
+        r = err_sys(e, ERR_SYSTEM, ENOMEM, "explain");
     if (r == 0) {
-        r = prepare(p, ask, true, ret, e);
+        r = prepare(p, &shown, true, ret, e);
         prepared = r == 0;
     }
     if (r == 0)
@@ -157,6 +160,10 @@ static void say_header(const struct pinfold_run_options *o, const struct plan *p
     buf_free(&words);
     if (!again)
         words_ignored(plan->policy, &words);
+    say(o, PINFOLD_SAY_NOTE, &words);
+    buf_free(&words);
+    if (!again)
+        words_missing(plan->policy, &words);
     say(o, PINFOLD_SAY_NOTE, &words);
     buf_free(&words);
     if (!again)
@@ -508,6 +515,8 @@ int pinfold_run(struct pinfold_policy *p, const struct pinfold_run_options *opti
     snprintf(instance, sizeof instance, "%d", (int)getpid());
     ask.instance = instance;
     struct env_seen before;
+    if (!o.cow && p->policy->cow)
+        o.cow = "";
     env_look(p->policy, &before);
     if (o.events)
         r = sink_open(o.events, &result->sink, &e);

@@ -27,11 +27,12 @@ static int make_one(const char *path, struct err *e)
                            : err_sys(e, ERR_SYSTEM, errno, "cannot create the box's private directory '%s'", path);
 }
 
+enum { MANY = 5 }; /* a listing takes three calls, looking one for each */
+
 /* The names of one directory, as far as they fit. */
 struct listed {
     const char *first; /* path of the first that was asked for in it */
     size_t parent;     /* bytes of it that are the directory */
-    unsigned asked;
     long bytes;
     _Alignas(8) char room[4096];
 };
@@ -47,20 +48,31 @@ static void list_parent(struct listed *l)
     l->bytes = dir < 0 ? 0 : sys_getdents64(dir, l->room, sizeof l->room);
 }
 
+/* How many of the plan's directories lie in that of `path`, and are not whiteouts. */
+static size_t n_beside(const struct plan *plan, const char *path, size_t parent)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < plan->n_make_dirs; i++) {
+        const struct plan_dir *dir = &plan->make_dirs[i];
+        n += !dir->whiteout && !dir->opaque && strncmp(dir->path, path, parent + 1) == 0 &&
+             !strchr(dir->path + parent + 1, '/');
+    }
+    return n;
+}
+
 /* Whether `path` certainly exists. Only a directory that many are asked for in is listed: a project has twenty caches, which are
    there from its second box on. */
-static bool is_listed(struct listed *l, const char *path)
+static bool is_listed(struct listed *l, const struct plan *plan, const char *path)
 {
     const char *slash = strrchr(path, '/');
     const size_t parent = slash ? (size_t)(slash - path) : 0;
     if (!parent || !l->first || parent != l->parent || memcmp(path, l->first, parent) != 0) {
+        if (!parent || n_beside(plan, path, parent) < MANY)
+            return false; /* others of the directory that was listed may follow */
         l->first = path;
         l->parent = parent;
-        l->asked = 0;
-        l->bytes = 0;
-    }
-    if (++l->asked == 3)
         list_parent(l);
+    }
     for (long at = 0; at < l->bytes;) {
         const struct sys_dirent *d = (const void *)(l->room + at);
         if (same(d->name, slash + 1))
@@ -183,7 +195,10 @@ static int take_slot(struct private_dirs *d, const char *workspace, const char *
 /* The layer ends after STATE/pinfold/caches/HASH/SLOT/NAME/upper, of which `n` bytes name the slot. */
 static int make_whiteout(const struct plan_dir *dir, size_t n, struct err *e)
 {
-    const char *layer = n ? strchr(dir->path + n + 1, '/') : NULL, *end = layer ? strchr(layer + 1, '/') : NULL;
+    const char *layer = n ? strchr(dir->path + n + 1, '/') : NULL;
+    if (layer && strncmp(dir->path + n + 1, SECRET_CACHES, sizeof SECRET_CACHES - 1) == 0)
+        layer = strchr(layer + 1, '/'); /* SLOT/SECRET/NAME/upper */
+    const char *end = layer ? strchr(layer + 1, '/') : NULL;
     return whiteout_make(dir->path, end ? (size_t)(end - dir->path) : 0, dir->opaque, e);
 }
 
@@ -195,9 +210,9 @@ int private_begin(struct private_dirs *d, const struct plan *plan, struct err *e
         size_t number = 0, n = dir->temporary ? 0 : slot_prefix(plan, dir->path, &number);
         int r = n ? take_slot(d, plan->workspace, dir->path, number, n, e) : 0;
         if (r == 0)
-            r = dir->whiteout || dir->opaque  ? make_whiteout(dir, n, e)
-                : is_listed(&seen, dir->path) ? 0
-                                              : make_one(dir->path, e);
+            r = dir->whiteout || dir->opaque        ? make_whiteout(dir, n, e)
+                : is_listed(&seen, plan, dir->path) ? 0
+                                                    : make_one(dir->path, e);
         if (r < 0)
             return r;
         d->plan = plan;

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/json.h"
 #include "policy/proxy.h"
@@ -129,7 +130,7 @@ void words_header(const struct plan *plan, struct buf *out)
     buf_text(out, "; ");
     header_ports(p, out);
     words_safe(out, plan->workspace ? plan->workspace : p->workspace);
-    buf_text(out, p->workspace_read_only ? " read-only" : " writable");
+    buf_text(out, plan->layered ? " in a copy-on-write layer" : p->workspace_read_only ? " read-only" : " writable");
     if (p->guard != GUARD_STRICT)
         buf_printf(out, "; guard %s", guards[p->guard]);
     header_limits(&p->limits, out);
@@ -158,6 +159,27 @@ void words_ignored(const struct policy *p, struct buf *out)
     }
     if (p->n_ignored > NAMED)
         buf_printf(out, "; and %zu more, see pinfold explain", p->n_ignored - NAMED);
+}
+
+void words_missing(const struct policy *p, struct buf *out)
+{
+    const char *first = NULL;
+    for (size_t i = 0; i < p->n_paths; i++) {
+        const struct path_rule *rule = &p->paths[i];
+        char origin[512];
+        if (!rule->told || access(rule->path, F_OK) == 0 || (errno != ENOENT && errno != ENOTDIR))
+            continue;
+        buf_text(out, first ? "; " : "not writable, since nothing is there: ");
+        words_safe(out, rule->path);
+        buf_text(out, " (");
+        words_safe(out, policy_origin(p, rule->origin, origin, sizeof origin));
+        buf_char(out, ')');
+        first = first ? first : rule->path;
+    }
+    if (!first)
+        return;
+    buf_text(out, "; create it, or give the box a private one with --storage ");
+    words_safe(out, first);
 }
 
 void words_entrypoint(const struct plan *plan, struct buf *out)
@@ -275,6 +297,11 @@ void words_limit(const struct box_result *r, const struct limits *l, struct buf 
     case BOX_LIMIT_DISK:
         buf_text(out, "disk: the box wrote more than ");
         buf_amount(out, l->disk.value);
+        if (r->limit_seen > l->disk.value) { /* the workspace's growth is looked at now and then */
+            buf_text(out, " (");
+            buf_amount(out, r->limit_seen);
+            buf_text(out, " when that was seen)");
+        }
         buf_text(out, " and was ended; allow more with --disk ");
         buf_amount(out, l->disk.value * 2);
         return;

@@ -12,10 +12,12 @@
 /* The warning before a command that runs without a box. */
 void words_unsandboxed(const struct plan *plan, struct buf *out);
 void words_header(const struct plan *plan, struct buf *out);
-/* The keys of other sandboxes' settings that cannot be honoured, and why; leaves `out` empty when there are none. */
 /* An entrypoint of the image that is not run, unless the policy says that it is not. */
 void words_entrypoint(const struct plan *plan, struct buf *out);
+/* The keys of other sandboxes' settings that cannot be honoured, and why; leaves `out` empty when there are none. */
 void words_ignored(const struct policy *p, struct buf *out);
+/* Their writable paths that do not exist, which the box cannot write then; leaves `out` empty when there are none. */
+void words_missing(const struct policy *p, struct buf *out);
 void words_closing(const struct box_result *r, struct buf *out);
 /* Other errors of the command or its output; empty if there are none. */
 void words_errors(const struct box_result *r, const char *command, struct buf *out);

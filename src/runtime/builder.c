@@ -71,7 +71,7 @@ int builder_forget(struct builder *b)
     if (b->dies_with_parent)
         (void)sys_prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
     for (int s = 1; s < 32; s++) { /* otherwise ignored signals stay ignored across clone and exec */
-        if (s != SIGKILL && s != SIGSTOP)
+        if (s != SIGKILL && s != SIGSTOP && !(b->at_default >> s & 1))
             (void)sys_signal_default(s);
     }
     (void)sys_sigmask(SIG_SETMASK, 0);
@@ -82,31 +82,28 @@ int builder_forget(struct builder *b)
     return e == -EPERM && b->foreign ? 0 : e; /* it already leads a session, and so a group */
 }
 
-static int write_file(int dir, const char *name, const char *text, size_t n)
+static int write_file(const char *path, const char *text, size_t n)
 {
-    own_fd int fd = sys_openat(dir, name, O_WRONLY | O_CLOEXEC, 0);
+    own_fd int fd = sys_openat(AT_FDCWD, path, O_WRONLY | O_CLOEXEC, 0);
     if (fd < 0)
         return fd;
     long wrote = sys_write(fd, text, n);
     return wrote < 0 ? (int)wrote : 0;
 }
 
-static int write_map(int dir, const char *name, uint32_t inside, uint32_t outside)
+static int write_map(const char *path, uint32_t inside, uint32_t outside)
 {
     char text[32], *p = put_number(put_text(put_number(text, inside), " "), outside);
     p = put_text(p, " 1");
-    return write_file(dir, name, text, (size_t)(p - text));
+    return write_file(path, text, (size_t)(p - text));
 }
 
 int map_ids(uint32_t inside_uid, uint32_t inside_gid, uint32_t uid, uint32_t gid)
 {
-    own_fd int self = sys_openat(AT_FDCWD, "/proc/self", O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
-    if (self < 0)
-        return self;
-    int e = write_file(self, "setgroups", "deny", 4);
+    int e = write_file("/proc/self/setgroups", "deny", 4);
     if (e == 0)
-        e = write_map(self, "uid_map", inside_uid, uid);
-    return e < 0 ? e : write_map(self, "gid_map", inside_gid, gid);
+        e = write_map("/proc/self/uid_map", inside_uid, uid);
+    return e < 0 ? e : write_map("/proc/self/gid_map", inside_gid, gid);
 }
 
 int builder_map_ids(const struct builder *b, uint32_t uid, uint32_t gid)
@@ -174,6 +171,29 @@ static int join_cgroup(const struct builder *b)
     return e < 0 ? e : 0;
 }
 
+enum { LOCK_FOLLOWS = 'l' };
+
+/* To a pid 1 that began ahead of the first half of BUILD: what of it pid 1 needs. */
+static int tell_root_made(const struct builder *b)
+{
+    const int lock = b->runner.kept.lock;
+    const char word = lock >= 0 ? LOCK_FOLLOWS : 0;
+    int e = (int)sys_send_fd(b->pass[0], &word, 1, b->runner.own, 0);
+    return e < 0 || lock < 0 ? e : (int)sys_send_fd(b->pass[0], &word, 1, lock, 0);
+}
+
+/* In such a pid 1: waits for that. */
+static int root_made(struct builder *b)
+{
+    char word = 0;
+    long n = sys_recv_fd(b->pass[1], &word, 1, &b->runner.own, 0);
+    if (n > 0 && word == LOCK_FOLLOWS)
+        n = sys_recv_fd(b->pass[1], &word, 1, &b->runner.kept.lock, 0);
+    b->runner.denied = b->runner.own >= 0;
+    const bool whole = b->runner.own >= 0 && (word != LOCK_FOLLOWS || b->runner.kept.lock >= 0);
+    return n < 0 ? (int)n : whole ? 0 : -ECONNRESET;
+}
+
 /* Pid 1 shares the builder's memory: copying it would cost 50 us and a set of page tables per box. It gets a stack
    and a copy of what both would write to; neither touches the other's afterwards, and pid 1 uses no libc state. */
 static _Noreturn void init_child(void *birth)
@@ -197,8 +217,9 @@ static _Noreturn void init_child(void *birth)
         }
     }
     if (e == 0 && b->beside) { /* this process does not need the trees that the builder is about to attach */
-        int keep[] = {b->control, b->pass[1], b->job.stdio[0], b->job.stdio[1], b->job.stdio[2], b->runner.own};
-        e = close_others(keep, 6);
+        int keep[] = {b->control,      b->pass[1],    b->job.stdio[0],    b->job.stdio[1],
+                      b->job.stdio[2], b->runner.own, b->runner.kept.lock};
+        e = close_others(keep, 7);
         b->runner.n_done = b->runner.n_works = 0;
         if (e == 0)
             e = room_back(&b->runner);
@@ -215,7 +236,9 @@ static _Noreturn void init_child(void *birth)
         (void)sys_send_fd(b->control, &f, sizeof f, -1, 0);
         sys_exit(125);
     }
-    sys_drop(&net);
+    done_with(&b->runner, &net);
+    if (b->ahead && root_made(b) < 0)
+        sys_exit(125); /* the builder failed, and has reported why */
     init_main(&b->runner, &b->job, b->control, b->pass[1], b->beside);
 }
 
@@ -291,9 +314,9 @@ static int stand_apart(const struct builder *b)
    here. So the guard, too, opens files for a command with that user's rights. */
 static int become_user(struct builder *b)
 {
-    const int uid = (int)sys_call(SYS_geteuid, 0, 0, 0, 0, 0, 0), gid = (int)sys_call(SYS_getegid, 0, 0, 0, 0, 0, 0);
     if (!b->foreign)
         return 0;
+    const int uid = (int)sys_call(SYS_geteuid, 0, 0, 0, 0, 0, 0), gid = (int)sys_call(SYS_getegid, 0, 0, 0, 0, 0, 0);
     if ((uint32_t)uid == b->plan->uid && (uint32_t)gid == b->plan->gid) {
         (void)stand_apart(b); /* without the capability it stays as it is */
         return 0;
@@ -340,14 +363,17 @@ int builder_resume(const struct builder_end *end)
     return e == -EPERM ? sys_caps_keep(0) : e;
 }
 
-/* Everything has been reported, and pid 1, with everything else in the box, has been waited for. */
-static _Noreturn void leave(const struct builder_end *end, int status)
+/* Everything has been reported, and pid 1, with everything else in the box, has been waited for. `r` or NULL: what is left to do,
+   for which nobody waits. */
+static _Noreturn void leave(const struct builder_end *end, struct runner *r, int status)
 {
     const struct frame f = {.kind = FRAME_GONE};
     int ignored;
     if (end->settler > 0) /* before the next box finds what it is removing */
         (void)sys_wait4(end->settler, &ignored, __WALL, NULL);
     (void)sys_send_fd(end->report, &f, sizeof f, -1, 0);
+    if (r)
+        overlays_settle(r, true);
     sys_exit(status);
 }
 
@@ -360,22 +386,42 @@ _Noreturn void builder_finish(const struct builder_end *end, int status)
         const struct builder b = {.report = end->report};
         builder_give_up(&b, WHERE_GUARD, status);
     }
-    leave(end, mirror(status));
+    leave(end, NULL, mirror(status));
+}
+
+/* A command that runs longer than this is not delayed by the mark of its layer: it is removed, and the capabilities for that are
+   given up. An end, or something for the guard, ends the wait. */
+static void settle_in_time(struct builder *b, int notify, int init)
+{
+    const struct timespec moment = {.tv_nsec = 250000000};
+    struct pollfd p[] = {
+        {.fd = init, .events = POLLIN}, {.fd = notify, .events = POLLIN}, {.fd = b->report, .events = POLLIN}};
+    if (!b->late || sys_poll(p, 3, &moment) != 0)
+        return;
+    overlays_settle(&b->runner, true);
+    b->late = false;
+    int e = become_guard(b);
+    if (e < 0)
+        builder_give_up(b, WHERE_GUARD, e);
 }
 
 static _Noreturn void watch(struct builder *b, int init)
 {
     siginfo_t info = {0};
-    const struct builder_end end = builder_end(b);
     char ready;
     int status = 0, notify = -1;
     if (supervised(b->plan) && sys_recv_fd(b->pass[0], &ready, 1, &notify, 0) > 0 && notify >= 0) {
         if (!(b->plan->filter & FILTER_READS)) /* no call waits for the guard */
             sys_drop(&b->pass[0]);
+        settle_in_time(b, notify, init);
         status = b->supervise(b, notify, sys_taken(&b->runner.host_proc), init);
-        builder_finish(&end, status);
+        const struct builder_end end = builder_end(b);
+        if (b->plan->tier || status < 0)
+            builder_finish(&end, status);
+        leave(&end, &b->runner, mirror(status));
     }
     int e;
+    settle_in_time(b, -1, init);
     do
         e = sys_waitid(3 /* P_PIDFD */, init, &info, WEXITED | __WALL);
     while (e == -EINTR);
@@ -383,16 +429,19 @@ static _Noreturn void watch(struct builder *b, int init)
         hunt_down(&b->runner); /* of a pid 1 that was killed */
     if (e < 0)
         builder_give_up(b, WHERE_CHILD, e);
-    leave(&end, info.si_code == CLD_EXITED ? info.si_status : 128 + info.si_status);
+    const struct builder_end end = builder_end(b);
+    leave(&end, &b->runner, info.si_code == CLD_EXITED ? info.si_status : 128 + info.si_status);
 }
 
 /* Enters the network namespace that pid 1 has created; its descriptor is the first thing pid 1 sends. */
-static int enter_net(const struct builder *b)
+static int enter_net(struct builder *b)
 {
     char word;
     own_fd int net = -1;
     long n = sys_recv_fd(b->pass[0], &word, 1, &net, 0);
-    return n < 0 ? (int)n : net < 0 ? -ECONNRESET : sys_setns(net, CLONE_NEWNET);
+    int e = n < 0 ? (int)n : net < 0 ? -ECONNRESET : sys_setns(net, CLONE_NEWNET);
+    done_with(&b->runner, &net);
+    return e;
 }
 
 static void settle_entry(void *runner)
@@ -420,6 +469,58 @@ static void settle_beside(struct builder *b)
     overlays_settle(&b->runner, b->settler < 0);
 }
 
+/* Creating a network namespace takes longer than all of the first half of BUILD, and needs nothing of it. */
+static bool begins_ahead(const struct builder *b)
+{
+    return b->recent && b->late_net && !b->names && !b->foreign && steps_split(&b->runner, true);
+}
+
+static void begin_init(struct builder *b, int *ret_pidfd)
+{
+    int e = b->judged && !b->names ? 0 : stdio_enter(&b->job, b->names, b->report);
+    if (e < 0)
+        builder_give_up(b, WHERE_STDIO, e);
+    b->beside |= b->ahead;
+    if (b->plan->tier) /* children of a killed pid 1 are reparented to this process */
+        (void)sys_prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+    e = clone_init(b, ret_pidfd);
+    if (e < 0)
+        builder_give_up(b, WHERE_CLONE, e);
+    b->pass[1] = sys_shut(b->pass[1]); /* pid 1's end: its closing must be noticed */
+}
+
+/*
+ * Whether the mark of the box's layer is removed after a short command, by the builder itself, and no process is made for that.
+ * Until then, at most settle_in_time(), it keeps its capabilities, which is safe because it executes nothing, reads nothing of the
+ * box's, and cannot be examined. Not if it becomes the guard for certain, or if there is a process for kept masks anyway.
+ */
+static bool settles_late(const struct builder *b)
+{
+    const struct runner *r = &b->runner;
+    const bool becomes = b->plan->filter & FILTER_READS || (supervised(b->plan) && b->program < 0);
+    return r->layer_locked && r->n_works == 1 && !r->kept.noting && !becomes && !b->plan->tier;
+}
+
+int builder_yield(struct builder *b)
+{
+    if (!b->late)
+        return 0;
+    settle_beside(b);
+    return become_guard(b);
+}
+
+/* Only whoever owns the box's user namespace may use it: pinfold, and nothing in the box. */
+static void give_fresh(struct builder *b)
+{
+    const struct frame f = {.kind = FRAME_FRESH};
+    if (b->runner.fresh < 0)
+        return;
+    long e = sys_send_fd(b->report, &f, sizeof f, b->runner.fresh, 0);
+    sys_drop(&b->runner.fresh);
+    if (e < 0)
+        builder_give_up(b, WHERE_CHILD, (int)e);
+}
+
 _Noreturn void builder_run(struct builder *b)
 {
     int init = -1, e;
@@ -441,9 +542,23 @@ _Noreturn void builder_run(struct builder *b)
     e = b->plan->tier && b->job.tty ? terminal_open(b->runner.pty) : 0;
     if (e < 0)
         builder_give_up(b, WHERE_PTY, e);
+    b->ahead = begins_ahead(b);
+    e = b->ahead ? steps_room(&b->runner) : 0;
+    if (e < 0)
+        builder_give_up(b, WHERE_CHILD, e);
+    if (b->ahead)
+        begin_init(b, &init);
     e = steps_build_first(&b->runner, !b->names, &b->beside); /* stdio files are opened in the finished box */
+    if (e == 0 && b->ahead && !b->beside)                     /* it is not recent after all */
+        e = -EOPNOTSUPP;
     if (e < 0)
         builder_give_up(b, b->runner.failed, e);
+    e = b->ahead ? tell_root_made(b) : 0;
+    if (e == -EPIPE || e == -ECONNRESET)
+        sys_exit(125); /* pid 1 failed, and has reported why */
+    if (e < 0)
+        builder_give_up(b, WHERE_CHILD, e);
+    give_fresh(b);
     e = b->late_net && !b->beside ? net_begin(&b->runner) : -1;
     if (e < -1)
         builder_give_up(b, WHERE_NET, e);
@@ -454,15 +569,8 @@ _Noreturn void builder_run(struct builder *b)
     e = become_user(b);
     if (e < 0)
         builder_give_up(b, WHERE_USER, e);
-    e = stdio_enter(&b->job, b->names, b->report);
-    if (e < 0)
-        builder_give_up(b, WHERE_STDIO, e);
-    if (b->plan->tier) /* children of a killed pid 1 are reparented to this process */
-        (void)sys_prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
-    e = clone_init(b, &init);
-    if (e < 0)
-        builder_give_up(b, WHERE_CLONE, e);
-    b->pass[1] = sys_shut(b->pass[1]); /* pid 1's end: its closing must be noticed */
+    if (!b->ahead)
+        begin_init(b, &init);
     e = b->beside ? steps_build_rest(&b->runner) : 0;
     if (e < 0)
         builder_give_up(b, b->runner.failed, e); /* and pid 1 with it, by its parent-death signal */
@@ -478,13 +586,23 @@ _Noreturn void builder_run(struct builder *b)
     e = b->beside ? (int)sys_write(b->pass[0], "", 1) : 0;
     if (e >= 0 && b->beside && b->late_net && !first)
         e = enter_net(b);
-    settle_beside(b);
+    b->late = settles_late(b);
+    if (!b->late)
+        settle_beside(b);
     /* Detached mounts are kept: dropping one makes the kernel wait, which can be done at the end. */
-    int keep[] = {b->report,  b->pass[0],          b->runner.host_proc, init, b->beside ? b->runner.own : -1,
-                  b->program, b->runner.layer_dir, b->runner.layer_tree};
+    int keep[] = {b->report,
+                  b->pass[0],
+                  b->runner.host_proc,
+                  init,
+                  b->beside ? b->runner.own : -1,
+                  b->program,
+                  b->runner.layer_dir,
+                  b->runner.layer_tree,
+                  b->runner.apart,
+                  b->late ? b->runner.works[0] : -1};
     if (e >= 0)
-        e = close_others(keep, 8); /* above all pid 1's end of the control stream, whose closing must be noticed */
-    if (e == 0)
+        e = close_others(keep, 10); /* above all pid 1's end of the control stream, whose closing must be noticed */
+    if (e == 0 && !b->late)
         e = become_guard(b);
     if (e < 0)
         builder_give_up(b, WHERE_GUARD, e);

@@ -26,18 +26,24 @@ struct builder {
     bool foreign; /* another program created the namespaces; its user and capabilities are this process's at first */
     bool dies_with_parent;  /* PR_SET_PDEATHSIG in addition to the end of the streams */
     bool late_net;          /* pid 1 creates the network namespace, which takes as long as the rest of BUILD */
+    bool recent;            /* the kernel clones from detached mounts (Linux 6.15) */
+    uint32_t at_default;    /* bits (1 << number) of signals whose dispositions are the default */
+    bool judged;            /* `job.stdio` has been judged by this program */
     const uint32_t *groups; /* supplementary groups, for a box started by another root process */
     uint32_t n_groups;
     int program;  /* the running program, O_PATH, owned: what the guard becomes by exec; -1: none */
     char *stacks; /* builder_stacks() bytes for the processes that share this one's memory; NULL: allocated here */
     /* The guard: guard_serve(); its arguments are owned. Returns pid 1's wait status, or -errno. */
-    int (*supervise)(const struct builder *b, int notify, int host_proc, int init);
+    int (*supervise)(struct builder *b, int notify, int host_proc, int init);
 
     /* Private to runtime/. */
     int pass[2]; /* the filter's listener goes from pid 1 to the builder, "all is built" back */
+    /* It removes the mark of its layer, soon or at the end, and keeps its capabilities until then or until builder_yield(). */
+    bool late;
     int settler; /* process that finishes overlays, or 0 */
     /* pid 1 runs in parallel with the second half of BUILD, and waits for that message before it starts the command */
     bool beside;
+    bool ahead; /* pid 1 was cloned before the first half, and waits for its end before its own steps */
 };
 
 /* What ends a box after its guard, for a guard that continues in another program. */
@@ -61,6 +67,8 @@ int builder_map_ids(const struct builder *b, uint32_t uid, uint32_t gid);
 size_t builder_stacks(void);
 /* Makes the pages that a builder with `stacks` will touch, of its own stack, which ends at `stack_end`, and of those. */
 void builder_populate(const struct builder *b, char *stack_end);
+/* Before it reads anything of a box's, or executes another program: gives up what the guard must not have; 0 or -errno. */
+int builder_yield(struct builder *b);
 struct builder_end builder_end(const struct builder *b);
 /* In the program that the guard continues in: first, keeps what `end` says of the builder's rights; 0 or -errno. */
 int builder_resume(const struct builder_end *end);

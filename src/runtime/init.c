@@ -218,7 +218,7 @@ _Noreturn void init_main(struct runner *r, const struct job *job, int control, i
         e = sys_landlock_restrict(r->command_ruleset);
         if (e < 0)
             give_up(control, WHERE_CHILD, e);
-        r->scoped = true;
+        r->scoped = r->scoping;
     }
     (void)sys_prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* whatever the plan says, because the builder shares this memory */
     const bool reads = r->notify >= 0 && r->plan->filter & FILTER_READS;

@@ -21,6 +21,7 @@ struct kept_masks {
     const char *home, *key;   /* the runtime directory, and the name of this plan's masks in it; NULL: not used */
     struct kept_index *index; /* KEPT_ROOM bytes */
     int dir;                  /* the usable layers, or -1 */
+    int lock;                 /* their index, locked; pid 1 holds it, so that they are not removed while the box lives; or -1 */
     int keep_in;              /* `home`, writable, while there are none; or -1 */
     bool noting;              /* what the layers are made from, to keep them */
     uint32_t veil;            /* number of the present mask */
@@ -49,18 +50,22 @@ struct runner {
     bool whiteout;             /* the inode shared by all whiteouts exists in it */
     const struct step *layer;  /* LAYER, after layer_prepare() */
     int layer_dir, layer_tree; /* its directory, and the overlay that PARTs are cloned from; -1: none */
+    bool layer_locked;         /* its work directory, by the descriptor in `works` */
     uint32_t n_parts;          /* of those that are overlays of their own */
+    int apart;                 /* a mount that an overlay was made from; dropped at the end, because the kernel waits */
+    int fresh;                 /* of the OVERLAY that is OVERLAY_FRESH: an fspick() for pinfold, owned; -1: none */
     int works[8];              /* work directories of overlays, until overlays_settle() */
     uint32_t n_works;
-    int command_ruleset;      /* Landlock tier: the scopes that each command enters, so that it cannot signal pid 1 */
-    bool scoped;              /* this process has entered them: kill(-1) reaches only the box */
+    int command_ruleset;      /* Landlock tier: what each command enters, so that it cannot signal or trace pid 1 */
+    bool scoping;             /* it keeps signals in, which Landlock can from ABI 6 on */
+    bool scoped;              /* this process has entered that: kill(-1) reaches only the box */
     char oom_text[8];         /* oom_score_adj before the builder raised it for the command to inherit */
     uint8_t oom_bytes;        /* 0: unchanged */
     const struct span *spare; /* memory shared with the builder that pid 1 unmaps once its command runs */
     size_t n_spare;
     struct kept_masks kept;
     uint64_t open_files; /* soft RLIMIT_NOFILE before the builder raised it, 0: unchanged */
-    int done[40];        /* descriptors that are needed no more, until close_done() */
+    int done[72];        /* descriptors that are needed no more, until close_done() */
     uint32_t n_done, done_room;
 };
 
@@ -72,6 +77,10 @@ void runner_begin(struct runner *r, const struct plan_image *plan, int *slots);
 int terminal_open(int pty[2]);
 /* Runs the steps of `phase`; 0 or -errno with r->failed set. */
 int steps_run(struct runner *r, enum phase phase);
+/* Where BUILD may be split, 0: nowhere. */
+uint32_t steps_split(const struct runner *r, bool may_split);
+/* Raises the limit of open files as far as BUILD needs it; steps_run() and steps_build_first() do that, too. */
+int steps_room(struct runner *r);
 /* BUILD in two halves, for two processors: after the first one, pid 1 can be cloned and run INSIDE and LOCK while the
    builder runs the second. *ret_rest says whether the plan permits that; otherwise the first half is all of it. */
 int steps_build_first(struct runner *r, bool may_split, bool *ret_rest);

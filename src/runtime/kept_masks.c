@@ -16,13 +16,20 @@
  * these instead, while the command runs. It renames the complete directory to its name, so a reader finds all or none.
  * The index is synced: file systems with a journal keep the order of what came before it. Where nothing can be kept (a
  * file system that has no whiteouts), an index without records says so.
+ *
+ * A name that is removed from a layer shows what it hides in every box that has mounted the layer. So pid 1 of such a box
+ * holds a shared lock on the index, and only who gets an exclusive one removes layers; those in use are renamed, which
+ * changes nothing for the box. KEY may be searched, not read or written, so that `rm -rf /tmp/...` by its owner removes nothing in it. Boxes that
+ * last, sessions and those at a terminal, make layers of their own (backends/native/native.c).
  */
 #include "runtime/kept_masks.h"
 #include "base/str.h"
 #include "runtime/text.h"
 
 #define NEW ".new-" /* and a pid: the name of a directory that is not complete */
+#define OLD ".old-" /* and a pid: layers that were in use when others took their name */
 enum { KEEP_AT_MOST = 64 /* directories KEY */, SET_BACK = 2 /* seconds */, PATH = 4096, NAME_ROOM = 40 };
+enum { MAY_BE_SEARCHED = 0111, LOCK_SHARED = 1 | 4, LOCK_ALONE = 2 | 4 /* LOCK_NB */ };
 static const char mark[8] = "masks 2";
 
 enum kept_kind { SEEN_DIR, SEEN_MISSING, SEEN_CLOSED, OWN, MADE };
@@ -205,13 +212,16 @@ void kept_begin(struct runner *r)
     put_text(put_text(put_text(path, k->home), "/masks/"), k->key);
     own_fd int dir = open_place(path, O_DIRECTORY);
     own_fd int file = dir < 0 ? -1 : sys_openat(dir, "index", O_RDONLY | O_NOFOLLOW | O_CLOEXEC, 0);
-    const long n = file < 0 ? file : sys_read(file, k->index, KEPT_ROOM);
+    const int locked = file < 0 ? file : sys_flock(file, LOCK_SHARED); /* before anything is looked at */
+    const long n = locked < 0 ? locked : sys_read(file, k->index, KEPT_ROOM);
     if (is_useless(k->index, n))
         return;
     if (is_whole(k->index, n) && is_usable(r, dir)) {
         k->dir = sys_taken(&dir);
+        k->lock = sys_taken(&file);
         return;
     }
+    done_with(r, &file);
     own_fd int home = open_place(k->home, O_DIRECTORY);
     /* stays writable when the root does not */
     k->keep_in = home < 0 ? -1 : sys_open_tree(home, "", SYS_TREE_CLONE | SYS_TREE_CLOEXEC | SYS_AT_EMPTY_PATH);
@@ -450,6 +460,28 @@ static int copy_all(struct kept_copy *c, int own_root)
     return e < 0 ? e : write_index(c);
 }
 
+/* Removes what no box uses. -EAGAIN: one does, or that cannot be known. */
+static int remove_unused(int masks, const char *name)
+{
+    own_fd int dir = sys_openat(masks, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+    own_fd int index = dir < 0 ? dir : sys_openat(dir, "index", O_RDONLY | O_NOFOLLOW | O_CLOEXEC, 0);
+    int e = dir < 0 ? dir : index < 0 ? -EAGAIN : sys_flock(index, LOCK_ALONE);
+    if (e == 0)
+        e = sys_fchmodat(masks, name, 0700);
+    return e < 0 ? e : remove_tree(masks, name, 0);
+}
+
+/* Frees the name of these layers. */
+static int make_way(int masks, const char *key)
+{
+    char old[NAME_ROOM];
+    int e = remove_unused(masks, key);
+    if (e != -EAGAIN)
+        return e == -ENOENT ? 0 : e;
+    put_number(put_text(old, OLD), (uint32_t)sys_getpid());
+    return sys_renameat2(masks, key, masks, old, 1 /* RENAME_NOREPLACE */);
+}
+
 /* Whether `name` is that of a directory that a process makes which has ended before it was complete. */
 static bool is_abandoned(const char *name)
 {
@@ -461,7 +493,7 @@ static bool is_abandoned(const char *name)
     return sys_kill((int)pid, 0) == -ESRCH;
 }
 
-/* These are only kept for speed: when there are too many, all go. */
+/* These are only kept for speed: when there are too many, all go that no box uses. */
 static void forget_many(int masks)
 {
     _Alignas(8) char room[ENTRIES];
@@ -472,8 +504,10 @@ static void forget_many(int masks)
         const struct sys_dirent *d;
         while (dir >= 0 && (d = sys_next_entry(&all))) {
             n += d->name[0] != '.';
-            if (d->name[0] == '.' ? is_abandoned(d->name) : pass == 1)
+            if (is_abandoned(d->name))
                 (void)remove_tree(masks, d->name, 0);
+            else if (str_starts(str_of(d->name), STR(OLD)) || (d->name[0] != '.' && pass == 1))
+                (void)remove_unused(masks, d->name);
         }
         if (n <= KEEP_AT_MOST)
             return;
@@ -505,11 +539,15 @@ void kept_store(struct runner *r)
         memcpy(c.index->mark, mark, sizeof mark);
         e = write_index(&c);
     }
-    if (e == 0) {
-        (void)remove_tree(masks, k->key, 0);
+    if (e == 0)
+        e = sys_fchmodat(masks, name, MAY_BE_SEARCHED);
+    if (e == 0)
+        e = make_way(masks, k->key);
+    if (e == 0)
         e = sys_renameat2(masks, name, masks, k->key, 1 /* RENAME_NOREPLACE */);
-    }
-    if (e < 0)
+    if (e < 0) {
+        (void)sys_fchmodat(masks, name, 0700);
         (void)remove_tree(masks, name, 0);
+    }
     sys_drop(&c.keep);
 }

@@ -77,18 +77,22 @@ static bool guard_writes_memory(const struct runner *r, const struct step *s)
     return false;
 }
 
-/* What pid 1 and each command enter besides: scopes, and where the guard may write to files in /proc, the files that the box
-   may write to once more, without those. */
+/* What pid 1 and each command enter besides: scopes where the kernel has them, and where the guard may write to files in /proc,
+   the files that the box may write to once more, without those. A right that no rule gives is always in it: whatever is
+   outside of this domain, the guard among it, cannot be traced, and its limits are not the box's to set (guard/calls/peer.c). */
 static int make_command_ruleset(struct runner *r, const struct step *s)
 {
+    const bool again = guard_writes_memory(r, s);
     struct sys_landlock_ruleset own = {
-        .files = guard_writes_memory(r, s) ? s->a & (uint64_t)LANDLOCK_ACCESS_FS_WRITE_FILE : 0, .scopes = s->mode};
+        .files = s->a & (LANDLOCK_ACCESS_FS_MAKE_BLOCK | (again ? LANDLOCK_ACCESS_FS_WRITE_FILE : 0)),
+        .scopes = s->mode};
     if (!own.files && !own.scopes)
         return 0;
     r->command_ruleset = sys_landlock_create(&own);
     if (r->command_ruleset < 0)
         return r->command_ruleset;
-    return own.files ? add_rules(r, r->command_ruleset, own.files, s, false) : 0;
+    r->scoping = own.scopes & SYS_LANDLOCK_SCOPE_SIGNAL;
+    return again ? add_rules(r, r->command_ruleset, own.files, s, false) : 0;
 }
 
 int step_ruleset(struct runner *r, const struct step *s)

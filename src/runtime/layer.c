@@ -9,8 +9,10 @@
  * An overlay does not show mounts below its lower directory. If the home directory had to be covered instead of masked
  * (veil.c) its entries are mounts, so the LAYER cannot show them; each PART then is an overlay of its own.
  */
+#include <sys/file.h>
 #include "runtime/runner.h"
 #include "base/str.h"
+#include "sys/poll.h"
 
 /* "/proc/self/fd/N", for kernels whose overlayfs takes layers only by path: short, and needs no escaping. */
 char *put_fd_path(char *to, int fd)
@@ -50,6 +52,36 @@ static int next_layer(const char **text)
     return e < 0 ? e : open_place(path, O_DIRECTORY);
 }
 
+static int open_in(int dir, const char *path)
+{
+    return sys_openat2(dir, path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0, CALM);
+}
+
+/*
+ * 'dir/upper' and 'dir/work' in a mount of their own that has no place in any tree: overlayfs keeps their names from its
+ * root, "/upper", and shows these in mountinfo. So the box does not learn where they are on the host. The mount lasts as long
+ * as *ret_tree.
+ */
+static int next_secret(const char **text, int *ret_tree, int *ret_work)
+{
+    char upper[4096], work[4096];
+    int e = next_path(text, upper);
+    if (e == 0)
+        e = next_path(text, work);
+    size_t last = e < 0 ? 0 : str_of(upper).n;
+    while (last && upper[last] != '/')
+        last--;
+    if (e < 0 || !last || str_of(work).n <= last || work[last] != '/')
+        return e < 0 ? e : -EBADMSG;
+    upper[last] = 0;
+    own_fd int place = open_place(upper, O_DIRECTORY);
+    if (place < 0)
+        return place;
+    *ret_tree = sys_open_tree(place, "", SYS_TREE_CLONE | SYS_TREE_CLOEXEC | SYS_AT_EMPTY_PATH);
+    *ret_work = *ret_tree < 0 ? *ret_tree : open_in(*ret_tree, work + last + 1);
+    return *ret_work < 0 ? *ret_work : open_in(*ret_tree, upper + last + 1);
+}
+
 /*
  * The box reads in its mountinfo where its layer is, and may write there what a program of the host would obey if it
  * were led there: a repository with hooks, to which a file .git of another box points. So the directory gets a name
@@ -70,15 +102,31 @@ static int hide_upper(const char *paths)
  * A volatile overlay is not synced when it is unmounted, which would take milliseconds at the end of every run. In
  * return overlayfs leaves a mark that forbids using it again, in case the machine crashed. These layers hold only
  * caches, whose programs check what they find, so the mark is removed: before the next use, and as soon as there is
- * time (overlays_settle), because its owner cannot remove directories of mode 0.
+ * time (overlays_settle), because its owner cannot remove directories of mode 0. A disk may take half a millisecond for that, so
+ * for a LAYER it is done after the box has ended. Then nothing else keeps the next box of this layer from mounting it, which
+ * would fail if a directory of the new mark went at this moment: both lock the work directory.
  */
 static int forget_volatile(int work)
 {
     static const char *const marks[] = {"work/incompat/volatile/dirty", "work/incompat/volatile", "work/incompat"};
-    int e = 0;
+    int e = sys_unlinkat(work, marks[2], AT_REMOVEDIR); /* mostly there is none */
+    if (e != -ENOTEMPTY && e != -EEXIST)
+        return e == -ENOENT ? 0 : e;
+    e = 0;
     for (int i = 0; i < 3 && (e == 0 || e == -ENOENT); i++)
         e = sys_unlinkat(work, marks[i], i ? AT_REMOVEDIR : 0);
     return e == -ENOENT ? 0 : e;
+}
+
+static int lock_work(int work)
+{
+    enum { PATIENCE = 5000 };
+    int e = sys_flock(work, LOCK_EX | LOCK_NB);
+    for (unsigned ms = 0; e == -EAGAIN && ms < PATIENCE; ms++) {
+        (void)sys_poll_ms(NULL, 0, 1);
+        e = sys_flock(work, LOCK_EX | LOCK_NB);
+    }
+    return e;
 }
 
 /* By descriptor, since Linux 6.13. */
@@ -105,7 +153,7 @@ static int name_layers_by_path(int fs, const int layers[3])
 }
 
 /* A detached writable overlay; volatile, see above. The caller removes the mark in `work` later. */
-static int overlay_new(int lower, int upper, int work, unsigned attributes)
+static int overlay_new(struct runner *r, int lower, int upper, int work, unsigned attributes)
 {
     const int layers[3] = {lower, upper, work};
     for (int i = 0; i < 3; i++) {
@@ -128,7 +176,10 @@ static int overlay_new(int lower, int upper, int work, unsigned attributes)
         }
         if (e == 0)
             e = sys_fsconfig(fs, SYS_FS_CREATE, NULL, NULL, 0);
-        return e < 0 ? e : sys_fsmount(fs, SYS_MOUNT_NOSUID | SYS_MOUNT_NODEV | attributes);
+        if (e == 0)
+            e = sys_fsmount(fs, SYS_MOUNT_NOSUID | SYS_MOUNT_NODEV | attributes);
+        done_with(r, &fs);
+        return e;
     }
     return e;
 }
@@ -145,24 +196,41 @@ static int settle_later(struct runner *r, int work)
     return e;
 }
 
+/* What comes after the mount of the workspace's layer. The mark of its overlay stays until it is taken up or removed. */
+static int workspace_prepared(struct runner *r, const struct step *s, int tree)
+{
+    int e = hide_upper(step_text(r, s->b));
+    if (e == 0 && s->mode == OVERLAY_FRESH)
+        e = r->fresh = sys_fspick(tree);
+    return e < 0 ? e : 0;
+}
+
 int overlay_prepare(struct runner *r, const struct step *s, int *ret_tree)
 {
     const char *text = step_text(r, s->b);
+    const bool secret = s->mode == OVERLAY_SECRET;
+    int at = -1;
+    own_fd int apart = -1;
     own_fd int lower = next_layer(&text);
-    own_fd int upper = next_layer(&text);
-    own_fd int work = next_layer(&text);
-    int tree = overlay_new(lower, upper, work, (unsigned)mount_attributes(s->flags));
+    own_fd int upper = secret ? next_secret(&text, &apart, &at) : next_layer(&text);
+    own_fd int work = secret ? at : next_layer(&text);
+    own_fd int tree = overlay_new(r, lower, upper, work, (unsigned)mount_attributes(s->flags));
     if (tree < 0)
         return tree;
-    int hid = hide_upper(step_text(r, s->b));
-    if (hid < 0) {
-        sys_shut(tree);
-        return hid;
-    }
-    *ret_tree = tree;
+    const bool workspace = *text != 0; /* a name to hide it under */
+    int e = workspace ? workspace_prepared(r, s, tree) : 0;
     /* A separate mount, because the one that `work` was opened through becomes read-only. */
-    int later = sys_open_tree(work, "", SYS_TREE_CLONE | SYS_TREE_CLOEXEC | SYS_AT_EMPTY_PATH);
-    return later < 0 ? forget_volatile(work) : settle_later(r, later);
+    int later = workspace || e < 0 ? -1
+                : secret           ? sys_taken(&work)
+                                   : sys_open_tree(work, "", SYS_TREE_CLONE | SYS_TREE_CLOEXEC | SYS_AT_EMPTY_PATH);
+    if (e == 0 && !workspace)
+        e = later < 0 ? forget_volatile(work) : settle_later(r, later);
+    if (e < 0)
+        return e;
+    if (secret && r->apart < 0)
+        r->apart = sys_taken(&apart);
+    *ret_tree = sys_taken(&tree);
+    return 0;
 }
 
 /* A separate mount, which stays writable when the root is marked. */
@@ -176,12 +244,8 @@ int layer_prepare(struct runner *r, const struct step *s)
         return tree;
     r->layer = s;
     r->layer_dir = tree;
+    done_with(r, &place);
     return 0;
-}
-
-static int open_in(int dir, const char *path)
-{
-    return sys_openat2(dir, path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0, CALM);
 }
 
 int step_layer(struct runner *r, const struct step *s)
@@ -191,15 +255,21 @@ int step_layer(struct runner *r, const struct step *s)
     struct statfs fs;
     own_fd int place = open_place(step_text(r, s->a), O_DIRECTORY);
     own_fd int upper = open_in(r->layer_dir, "upper");
-    own_fd int work = open_in(r->layer_dir, "work");
+    own_fd int work = sys_openat2(r->layer_dir, "work", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0, CALM);
     if (place < 0)
         return place;
     if (sys_fstatfs(place, &fs) == 0 && fs.f_type != SYS_OVERLAYFS)
         return 0; /* covered, not masked: parts are overlays of their own */
-    int tree = overlay_new(place, upper, work, (unsigned)mount_attributes(s->flags));
+    int e = work < 0 ? 0 : lock_work(work);
+    if (e == -EAGAIN)
+        return -EBUSY;
+    r->layer_locked = e == 0;
+    int tree = overlay_new(r, place, upper, work, (unsigned)mount_attributes(s->flags));
     if (tree < 0)
         return tree;
     r->layer_tree = tree;
+    done_with(r, &place);
+    done_with(r, &upper);
     return settle_later(r, sys_taken(&work));
 }
 
@@ -239,7 +309,7 @@ static int part_alone(struct runner *r, const struct step *s, const char *rest, 
     own_fd int uppers = open_in(r->layer_dir, "upper");
     own_fd int upper = uppers < 0 ? uppers : make_path(uppers, rest);
     own_fd int work = make_path(r->layer_dir, name);
-    own_fd int tree = overlay_new(place, upper, work, (unsigned)mount_attributes(s->flags));
+    own_fd int tree = overlay_new(r, place, upper, work, (unsigned)mount_attributes(s->flags));
     if (tree < 0)
         return tree;
     int e = settle_later(r, sys_taken(&work));

@@ -6,7 +6,9 @@
  *
  * Rows of one call are read top down and the first whose conditions all hold decides; when none holds, the filter's
  * other rules decide as if these tables did not exist. A row counts only in filters that have its bit; FILTER_READS is
- * never used without FILTER_GUARD, and its rows come first in their call. Numbers are written out because the generator
+ * never used without FILTER_GUARD, and its rows come first in their call. FILTER_LAYERED takes the place of FILTER_GUARD where
+ * all that the box can write is a copy-on-write layer or its own: only the rows of FILTER_HELD are left then, because a
+ * call of the others can change nothing of the host's, and the mounts alone enforce what is hidden or protected there. Numbers are written out because the generator
  * runs on another machine than the filter: the bits used here have the same value on x86-64 and arm64.
  * Arguments are compared as the kernel sees them: flags, families and commands are 32 bits wide, the upper half of the
  * register is ignored.
@@ -46,6 +48,13 @@ enum notified_test { NOTIFIED_TEST_NONE, NOTIFIED_TEST_HAS, NOTIFIED_TEST_LACKS,
 #define NOTIFIED_ESOCKTNOSUPPORT 94
 #define NOTIFIED_EOPNOTSUPP      95
 
+/*
+ * Rows of both. rename: a directory from below is moved by the guard, and no directory above something mounted may move.
+ * link: the layer gives a copied file another number. bind and connect: sockets of the host. flock: the guards of other
+ * boxes wait for locks that any process may take which can open a directory.
+ */
+#define FILTER_HELD (FILTER_GUARD | FILTER_LAYERED)
+
 /* Calls both machines have. */
 #define NOTIFIED_COMMON(X)                                                                                                          \
     X(openat, FILTER_READS, NOTIFIED_CALL, NOTIFIED_LACKS(2, NOTIFIED_O_FREE), NOTIFIED_ALWAYS)                                     \
@@ -61,10 +70,10 @@ enum notified_test { NOTIFIED_TEST_NONE, NOTIFIED_TEST_HAS, NOTIFIED_TEST_LACKS,
     X(mkdirat, FILTER_GUARD, NOTIFIED_CALL, NOTIFIED_ALWAYS, NOTIFIED_ALWAYS)                                                       \
     X(mknodat, FILTER_GUARD, NOTIFIED_CALL, NOTIFIED_ALWAYS, NOTIFIED_ALWAYS)                                                       \
     X(symlinkat, FILTER_GUARD, NOTIFIED_CALL, NOTIFIED_ALWAYS, NOTIFIED_ALWAYS)                                                     \
-    X(linkat, FILTER_GUARD, NOTIFIED_CALL, NOTIFIED_ALWAYS, NOTIFIED_ALWAYS)                                                        \
+    X(linkat, FILTER_HELD, NOTIFIED_CALL, NOTIFIED_ALWAYS, NOTIFIED_ALWAYS)                                                         \
     X(unlinkat, FILTER_GUARD, NOTIFIED_CALL, NOTIFIED_ALWAYS, NOTIFIED_ALWAYS)                                                      \
-    X(renameat, FILTER_GUARD, NOTIFIED_CALL, NOTIFIED_ALWAYS, NOTIFIED_ALWAYS)                                                      \
-    X(renameat2, FILTER_GUARD, NOTIFIED_CALL, NOTIFIED_ALWAYS, NOTIFIED_ALWAYS)                                                     \
+    X(renameat, FILTER_HELD, NOTIFIED_CALL, NOTIFIED_ALWAYS, NOTIFIED_ALWAYS)                                                       \
+    X(renameat2, FILTER_HELD, NOTIFIED_CALL, NOTIFIED_ALWAYS, NOTIFIED_ALWAYS)                                                      \
     X(truncate, FILTER_GUARD, NOTIFIED_CALL, NOTIFIED_ALWAYS, NOTIFIED_ALWAYS)                                                      \
     /* By descriptor, too: one that was opened for reading can still change mode, owner, times and attributes. */                   \
     X(fchmod, FILTER_GUARD, NOTIFIED_CALL, NOTIFIED_ALWAYS, NOTIFIED_ALWAYS)                                                        \
@@ -82,7 +91,7 @@ enum notified_test { NOTIFIED_TEST_NONE, NOTIFIED_TEST_HAS, NOTIFIED_TEST_LACKS,
     /* The guard creates with the caller's mask, and learns of a new one here; the call itself goes on. */                          \
     X(umask, FILTER_GUARD, NOTIFIED_CALL, NOTIFIED_ALWAYS, NOTIFIED_ALWAYS)                                                         \
     /* The guards of all boxes hold directories by it (guard/rules/hold.c). LOCK_UN 8 gives back. */                                \
-    X(flock, FILTER_GUARD, NOTIFIED_CALL, NOTIFIED_LACKS(1, 8), NOTIFIED_ALWAYS)                                                    \
+    X(flock, FILTER_HELD, NOTIFIED_CALL, NOTIFIED_LACKS(1, 8), NOTIFIED_ALWAYS)                                                     \
     /* What a name gives away without an open: where a link leads, attributes, what happens in a directory (guard/calls/look.c). */ \
     X(readlinkat, FILTER_READS, NOTIFIED_CALL, NOTIFIED_ALWAYS, NOTIFIED_ALWAYS)                                                    \
     X(getxattr, FILTER_READS, NOTIFIED_CALL, NOTIFIED_ALWAYS, NOTIFIED_ALWAYS)                                                      \
@@ -97,24 +106,24 @@ enum notified_test { NOTIFIED_TEST_NONE, NOTIFIED_TEST_HAS, NOTIFIED_TEST_LACKS,
     /* Into a process that may begin a hidden program meanwhile; ptrace and /proc/PID/mem are tried next. */                        \
     X(process_vm_readv, FILTER_READS, NOTIFIED_ENOSYS, NOTIFIED_ALWAYS, NOTIFIED_ALWAYS)                                            \
     X(process_vm_writev, FILTER_READS, NOTIFIED_ENOSYS, NOTIFIED_ALWAYS, NOTIFIED_ALWAYS)                                           \
-    X(bind, FILTER_GUARD, NOTIFIED_CALL, NOTIFIED_ALWAYS, NOTIFIED_ALWAYS)                                                          \
-    X(connect, FILTER_GUARD, NOTIFIED_CALL, NOTIFIED_ALWAYS, NOTIFIED_ALWAYS)                                                       \
+    X(bind, FILTER_HELD, NOTIFIED_CALL, NOTIFIED_ALWAYS, NOTIFIED_ALWAYS)                                                           \
+    X(connect, FILTER_HELD, NOTIFIED_CALL, NOTIFIED_ALWAYS, NOTIFIED_ALWAYS)                                                        \
     /*                                                                                                                 \
      * Where mounts are allowed at all (FILTER_USERNS): what makes a new file system. MS_REMOUNT 0x20, MS_BIND 0x1000, \
      * MS_MOVE 0x2000 and the four of propagation make none; of flags that begin with MS_MGC_VAL the kernel takes the  \
      * lower half only.                                                                                                \
      */            \
-    X(mount, FILTER_GUARD, NOTIFIED_CALL, NOTIFIED_LACKS(3, 0x1e3020), NOTIFIED_ALWAYS)                                             \
-    X(mount, FILTER_GUARD, NOTIFIED_CALL, NOTIFIED_IS(3, 0xffff0000, 0xc0ed0000), NOTIFIED_LACKS(3, 0x3020))                        \
-    X(fsopen, FILTER_GUARD, NOTIFIED_CALL, NOTIFIED_ALWAYS, NOTIFIED_ALWAYS)                                                        \
+    X(mount, FILTER_HELD, NOTIFIED_CALL, NOTIFIED_LACKS(3, 0x1e3020), NOTIFIED_ALWAYS)                                              \
+    X(mount, FILTER_HELD, NOTIFIED_CALL, NOTIFIED_IS(3, 0xffff0000, 0xc0ed0000), NOTIFIED_LACKS(3, 0x3020))                         \
+    X(fsopen, FILTER_HELD, NOTIFIED_CALL, NOTIFIED_ALWAYS, NOTIFIED_ALWAYS)                                                         \
     /* AF_UNIX datagram sockets (SOCK_DGRAM 2; SOCK_RAW 3 becomes one): every sendmsg may name another receiver. */                 \
-    X(socket, FILTER_GUARD, NOTIFIED_ESOCKTNOSUPPORT, NOTIFIED_IS(0, 0xffffffff, 1), NOTIFIED_IS(1, 0xf, 2))                        \
-    X(socket, FILTER_GUARD, NOTIFIED_ESOCKTNOSUPPORT, NOTIFIED_IS(0, 0xffffffff, 1), NOTIFIED_IS(1, 0xf, 3))                        \
+    X(socket, FILTER_HELD, NOTIFIED_ESOCKTNOSUPPORT, NOTIFIED_IS(0, 0xffffffff, 1), NOTIFIED_IS(1, 0xf, 2))                         \
+    X(socket, FILTER_HELD, NOTIFIED_ESOCKTNOSUPPORT, NOTIFIED_IS(0, 0xffffffff, 1), NOTIFIED_IS(1, 0xf, 3))                         \
     /* A pair of them is made by the guard, of a kind that sends to nobody but its peer (guard/calls/socket.c). */                  \
-    X(socketpair, FILTER_GUARD, NOTIFIED_CALL, NOTIFIED_IS(0, 0xffffffff, 1), NOTIFIED_IS(1, 0xf, 2))                               \
-    X(socketpair, FILTER_GUARD, NOTIFIED_CALL, NOTIFIED_IS(0, 0xffffffff, 1), NOTIFIED_IS(1, 0xf, 3))                               \
+    X(socketpair, FILTER_HELD, NOTIFIED_CALL, NOTIFIED_IS(0, 0xffffffff, 1), NOTIFIED_IS(1, 0xf, 2))                                \
+    X(socketpair, FILTER_HELD, NOTIFIED_CALL, NOTIFIED_IS(0, 0xffffffff, 1), NOTIFIED_IS(1, 0xf, 3))                                \
     /* The newest filter with a listener would answer in the guard's place (SECCOMP_FILTER_FLAG_NEW_LISTENER 8). */                 \
-    X(seccomp, FILTER_GUARD, NOTIFIED_EBUSY, NOTIFIED_HAS(1, 8), NOTIFIED_ALWAYS)                                                   \
+    X(seccomp, FILTER_HELD, NOTIFIED_EBUSY, NOTIFIED_HAS(1, 8), NOTIFIED_ALWAYS)                                                    \
     /* Objects without a name to judge, and calls that do the others' work in memory nobody sees. */                                \
     X(open_by_handle_at, FILTER_GUARD, NOTIFIED_EPERM, NOTIFIED_ALWAYS, NOTIFIED_ALWAYS)                                            \
     X(name_to_handle_at, FILTER_GUARD, NOTIFIED_EOPNOTSUPP, NOTIFIED_ALWAYS, NOTIFIED_ALWAYS)                                       \
@@ -161,9 +170,9 @@ enum notified_test { NOTIFIED_TEST_NONE, NOTIFIED_TEST_HAS, NOTIFIED_TEST_LACKS,
     X(rmdir, FILTER_GUARD, NOTIFIED_CALL, NOTIFIED_ALWAYS, NOTIFIED_ALWAYS)                                            \
     X(mknod, FILTER_GUARD, NOTIFIED_CALL, NOTIFIED_ALWAYS, NOTIFIED_ALWAYS)                                            \
     X(symlink, FILTER_GUARD, NOTIFIED_CALL, NOTIFIED_ALWAYS, NOTIFIED_ALWAYS)                                          \
-    X(link, FILTER_GUARD, NOTIFIED_CALL, NOTIFIED_ALWAYS, NOTIFIED_ALWAYS)                                             \
+    X(link, FILTER_HELD, NOTIFIED_CALL, NOTIFIED_ALWAYS, NOTIFIED_ALWAYS)                                              \
     X(unlink, FILTER_GUARD, NOTIFIED_CALL, NOTIFIED_ALWAYS, NOTIFIED_ALWAYS)                                           \
-    X(rename, FILTER_GUARD, NOTIFIED_CALL, NOTIFIED_ALWAYS, NOTIFIED_ALWAYS)                                           \
+    X(rename, FILTER_HELD, NOTIFIED_CALL, NOTIFIED_ALWAYS, NOTIFIED_ALWAYS)                                            \
     X(chmod, FILTER_GUARD, NOTIFIED_CALL, NOTIFIED_ALWAYS, NOTIFIED_ALWAYS)                                            \
     X(chown, FILTER_GUARD, NOTIFIED_CALL, NOTIFIED_ALWAYS, NOTIFIED_ALWAYS)                                            \
     X(lchown, FILTER_GUARD, NOTIFIED_CALL, NOTIFIED_ALWAYS, NOTIFIED_ALWAYS)                                           \

@@ -13,7 +13,7 @@
 #include "runtime/text.h"
 
 /* A detached tmpfs with this mode for its root; `size_kib` 0: the kernel's default. */
-static int tmpfs_new(unsigned mode, uint32_t size_kib, unsigned attributes)
+static int tmpfs_new(struct runner *r, unsigned mode, uint32_t size_kib, unsigned attributes)
 {
     own_fd int fs = sys_fsopen("tmpfs");
     if (fs < 0)
@@ -28,14 +28,17 @@ static int tmpfs_new(unsigned mode, uint32_t size_kib, unsigned attributes)
     }
     if (e == 0)
         e = sys_fsconfig(fs, SYS_FS_CREATE, NULL, NULL, 0);
-    return e < 0 ? e : sys_fsmount(fs, attributes);
+    if (e == 0)
+        e = sys_fsmount(fs, attributes);
+    done_with(r, &fs);
+    return e;
 }
 
 int own_begin(struct runner *r)
 {
     if (r->own >= 0)
         return 0;
-    int fd = tmpfs_new(0755, 0, SYS_MOUNT_NOSUID | SYS_MOUNT_NODEV);
+    int fd = tmpfs_new(r, 0755, 0, SYS_MOUNT_NOSUID | SYS_MOUNT_NODEV);
     if (fd < 0)
         return fd;
     r->own = fd;
@@ -145,7 +148,7 @@ static int private_new(struct runner *r, unsigned mode, uint32_t size_kib, unsig
 {
     char name[OWN_NAME];
     if (size_kib)
-        return tmpfs_new(mode, size_kib, attributes);
+        return tmpfs_new(r, mode, size_kib, attributes);
     int e = own_begin(r);
     if (e < 0)
         return e;

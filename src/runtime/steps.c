@@ -272,7 +272,9 @@ int net_begin(struct runner *r)
         return e;
     /* By a socket, not the process: setns(2) cannot use a non-dumpable process without more privileges. */
     own_fd int any = sys_socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    return any < 0 ? any : sys_ioctl(any, 0x894c /* SIOCGSKNS */, NULL);
+    int net = any < 0 ? any : sys_ioctl(any, 0x894c /* SIOCGSKNS */, NULL);
+    done_with(r, &any);
+    return net;
 }
 
 /* Mounts a new instance of the file system `type` on the step's dst. */
@@ -449,7 +451,9 @@ void runner_begin(struct runner *r, const struct plan_image *plan, int *slots)
                          .pty = {-1, -1},
                          .layer_dir = -1,
                          .layer_tree = -1,
-                         .kept = {.dir = -1, .keep_in = -1},
+                         .apart = -1,
+                         .fresh = -1,
+                         .kept = {.dir = -1, .lock = -1, .keep_in = -1},
                          .command_ruleset = -1};
     for (uint32_t i = 0; i < r->n_slots; i++)
         slots[i] = -1;
@@ -457,7 +461,7 @@ void runner_begin(struct runner *r, const struct plan_image *plan, int *slots)
 
 /* Cloned sources are descriptors: raises the limit so that all of them fit at once. Under a low limit descriptors are closed one
    by one. */
-static int make_room(struct runner *r)
+int steps_room(struct runner *r)
 {
     const uint32_t most = sizeof r->done / sizeof *r->done;
     struct sys_rlimit limit, raised;
@@ -530,7 +534,7 @@ static int run_range(struct runner *r, enum phase phase, uint32_t from, uint32_t
 
 int steps_run(struct runner *r, enum phase phase)
 {
-    int e = phase == PHASE_BUILD ? make_room(r) : 0;
+    int e = phase == PHASE_BUILD ? steps_room(r) : 0;
     if (e == 0)
         e = run_range(r, phase, 0, r->plan->n_steps);
     if (e == 0 && phase == PHASE_BUILD)
@@ -574,14 +578,19 @@ static uint32_t split_at(const struct runner *r)
     return at;
 }
 
+uint32_t steps_split(const struct runner *r, bool may_split)
+{
+    return may_split && !r->plan->tier ? split_at(r) : 0;
+}
+
 int steps_build_first(struct runner *r, bool may_split, bool *ret_rest)
 {
-    const uint32_t at = may_split && !r->plan->tier ? split_at(r) : 0;
+    const uint32_t at = steps_split(r, may_split);
     *ret_rest = false;
     kept_begin(r);
     if (!at)
         return steps_run(r, PHASE_BUILD);
-    int e = make_room(r);
+    int e = r->done_room ? 0 : steps_room(r);
     if (e == 0)
         e = run_range(r, PHASE_BUILD, 0, at);
     if (e == 0 && r->own_visible) /* an older kernel: what is attached on / now would be in pid 1's way */

@@ -250,7 +250,7 @@ static int overlay_by_fd(int fs, const int *layers, int n)
 }
 
 /* A detached read-only overlay of the layers, from the top. */
-static int overlay_lower(const int *layers, int n, unsigned attributes)
+static int overlay_lower(struct runner *r, const int *layers, int n, unsigned attributes)
 {
     own_fd int fs = sys_fsopen("overlay");
     if (fs < 0)
@@ -263,7 +263,10 @@ static int overlay_lower(const int *layers, int n, unsigned attributes)
     }
     if (e == 0)
         e = sys_fsconfig(fs, SYS_FS_CREATE, NULL, NULL, 0);
-    return e < 0 ? e : sys_fsmount(fs, attributes);
+    if (e == 0)
+        e = sys_fsmount(fs, attributes);
+    done_with(r, &fs);
+    return e;
 }
 
 /* A new file system must keep the restrictions of the mount below. */
@@ -274,7 +277,7 @@ static unsigned attributes_below(int dir)
     return sys_fstatfs(dir, &fs) == 0 && !(fs.f_flags & 8 /* ST_NOEXEC */) ? a : a | SYS_MOUNT_NOEXEC;
 }
 
-static int mask_of(int points, int whiteouts, int place)
+static int mask_of(struct runner *r, int points, int whiteouts, int place)
 {
     int layers[3], n = 0;
     if (points >= 0)
@@ -282,7 +285,7 @@ static int mask_of(int points, int whiteouts, int place)
     if (whiteouts >= 0)
         layers[n++] = whiteouts;
     layers[n++] = place;
-    return overlay_lower(layers, n, attributes_below(place));
+    return overlay_lower(r, layers, n, attributes_below(place));
 }
 
 /* By layers of an earlier box; less than 0 if there are none, or they are good for nothing. */
@@ -291,7 +294,7 @@ static int kept_mask(struct runner *r, int place)
     own_fd int points = -1, whiteouts = -1;
     if (!kept_layers(r, &points, &whiteouts))
         return -ENOENT;
-    int tree = mask_of(points, whiteouts, place);
+    int tree = mask_of(r, points, whiteouts, place);
     done_with(r, &points);
     done_with(r, &whiteouts);
     return tree;
@@ -313,9 +316,9 @@ static int veil(struct runner *r, const struct step *s, int place)
         e = layer_new(r, s, place, true, &whiteouts);
     if (e < 0 || (points < 0 && whiteouts < 0))
         return e;
-    tree = mask_of(points, whiteouts, place);
+    tree = mask_of(r, points, whiteouts, place);
     if (tree == -EINVAL && own_show(r) == 0) /* before Linux 6.15 layers must be attached somewhere */
-        tree = mask_of(points, whiteouts, place);
+        tree = mask_of(r, points, whiteouts, place);
     return tree < 0 ? tree : attach(tree, place);
 }
 

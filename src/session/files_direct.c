@@ -22,14 +22,29 @@ int session_files_give(struct pinfold_session *s, int end, struct err *e)
     return r < 0 || n <= 0 ? r : ask_answer(sessiond, &answer, &none, e);
 }
 
+int session_files_fresh(struct pinfold_session *s, struct err *e)
+{
+    auto_fd int sessiond = -1;
+    auto_buf struct buf none = BUF(KEEP_MESSAGE);
+    struct keep_answer answer;
+    if (!s->record.layer || !s->record.layer[0])
+        return 1;
+    int r = session_connect(&s->place, s->mem, &sessiond, e);
+    if (r == 0)
+        r = ask_send(sessiond, (struct keep_request){.op = KEEP_FRESH}, (struct str){0}, NULL, 0, e);
+    return r < 0 ? r : ask_answer(sessiond, &answer, &none, e);
+}
+
 int session_files(struct pinfold_session *s, bool again, int *ret, struct err *e)
 {
     int pair[2];
     if (again)
         s->files = close_fd(s->files);
     *ret = s->files;
-    if (s->files >= 0)
-        return 0;
+    if (s->files >= 0) {
+        int r = session_files_fresh(s, e);
+        return r < 0 ? r : 0;
+    }
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
         return err_sys(e, ERR_SYSTEM, errno, "cannot create a socket pair for the session's files");
     int r = session_files_give(s, pair[1], e);

@@ -307,6 +307,7 @@ static int keep_box(const struct session_birth *b, struct plan_ask ask, bool tho
     ask.cwd = planned_directory(b->policy);
     ask.environ = (const char *const *)environ;
     ask.instance = instance;
+    ask.session = b->place->name;
     snprintf(instance, sizeof instance, "%d", (int)getpid());
     int r = mem ? storage_plan(b->place, &ask, mem, e) : err_sys(e, ERR_SYSTEM, ENOMEM, "cannot start the session");
     if (r == 0)
@@ -408,7 +409,8 @@ static void unmake(const struct session_place *p)
 static int start_keeping(struct pinfold_policy *policy, const struct session_place *p, const char *cow, int lock,
                          struct err *e)
 {
-    struct session_birth b = {.policy = policy, .place = p, .cow = cow, .lock = lock};
+    struct session_birth b = {.policy = policy, .place = p, .lock = lock};
+    b.cow = cow ? cow : policy->policy->cow ? "" : NULL;
     char stopped[PATH_MAX], record[PATH_MAX];
     snprintf(record, sizeof record, "%s/record", p->state);
     const bool before = access(record, F_OK) == 0;
@@ -581,6 +583,10 @@ static void say_start(const struct pinfold_policy *policy, const struct pinfold_
     words_ignored(policy->policy, &not_enforced);
     if (not_enforced.n)
         o->say(o->say_ctx, PINFOLD_SAY_NOTE, buf_cstr(&not_enforced));
+    auto_buf struct buf missing = BUF(MAX_WORDS);
+    words_missing(policy->policy, &missing);
+    if (missing.n)
+        o->say(o->say_ctx, PINFOLD_SAY_NOTE, buf_cstr(&missing));
     for (size_t i = 0; i < sizeof notes / sizeof *notes; i++) {
         auto_buf struct buf words = BUF(MAX_WORDS);
         if (!notes[i])
@@ -783,6 +789,8 @@ static void put_session(struct json *j, const struct session_place *p, const str
     json_text(j, "profile", r->profile);
     json_text(j, "workspace", r->workspace);
     json_text_or_null(j, "layer", r->layer && r->layer[0] ? r->layer : NULL);
+    if (r->layer && r->layer[0])
+        layer_put_size(j, r->layer);
     put_time(j, "created", r->created);
     json_text(j, "policy_digest", r->policy_digest);
     if (alive)

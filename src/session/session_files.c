@@ -46,6 +46,26 @@ static int perform(struct pinfold_session *s, const struct doing *d, struct pinf
     return tell(error, &e, r);
 }
 
+/*
+ * The same by this machine's name of it, where the box has nothing of that name and a mount shows it under another one: the box of
+ * an image has the workspace only there. Not where the first try could have made anything.
+ */
+static int perform_by_name(struct pinfold_session *s, const struct doing *d, struct pinfold_error *error)
+{
+    struct pinfold_error second = {0};
+    char *name = NULL;
+    int r = perform(s, d, error);
+    if (r != -ENOENT || d->path[0] != '/' || pinfold_path_to_box(s, d->path, &name, NULL) < 0)
+        return r;
+    struct doing again = *d;
+    again.path = name;
+    int no = same(name, d->path) ? r : perform(s, &again, &second);
+    free(name);
+    if (no != -ENOENT && error)
+        *error = second;
+    return no;
+}
+
 static int give_text(struct buf *b, char **ret, struct err *e)
 {
     char *text = buf_ok(b) ? buf_take(b) : NULL;
@@ -67,7 +87,7 @@ int pinfold_file_read(struct pinfold_session *session, const char *path, uint64_
                       size_t *ret_n, uint64_t *ret_size, struct pinfold_error *error)
 {
     const struct doing d = {read_work, path, .at = at, .n = max, .ret = ret, .ret_n = ret_n, .ret_size = ret_size};
-    return perform(session, &d, error);
+    return perform_by_name(session, &d, error);
 }
 
 static int write_work(int files, const struct doing *d, struct err *e)
@@ -80,7 +100,7 @@ int pinfold_file_write(struct pinfold_session *session, const char *path, const 
                        int parents, struct pinfold_error *error)
 {
     const struct doing d = {write_work, path, .bytes = bytes, .n = n, .mode = mode, .flag = parents};
-    return perform(session, &d, error);
+    return perform_by_name(session, &d, error);
 }
 
 static int get_work(int files, const struct doing *d, struct err *e)
@@ -107,7 +127,7 @@ static int get_work(int files, const struct doing *d, struct err *e)
 int pinfold_file_get(struct pinfold_session *session, const char *path, int fd, struct pinfold_error *error)
 {
     const struct doing d = {get_work, path, .fd = fd};
-    return perform(session, &d, error);
+    return perform_by_name(session, &d, error);
 }
 
 static int put_work(int files, const struct doing *d, struct err *e)
@@ -140,7 +160,7 @@ int pinfold_file_put(struct pinfold_session *session, const char *path, int fd, 
                      struct pinfold_error *error)
 {
     const struct doing d = {put_work, path, .fd = fd, .mode = mode, .flag = parents};
-    return perform(session, &d, error);
+    return perform_by_name(session, &d, error);
 }
 
 /* ---- directories ---- */
@@ -153,6 +173,8 @@ static struct json writer(struct pinfold_report *p)
     return JSON_TREE(&p->values);
 }
 
+static int list_work(int files, const struct doing *d, struct err *e);
+
 static int report(struct pinfold_session *session, const struct doing *what, struct pinfold_report **ret,
                   struct pinfold_error *error)
 {
@@ -161,7 +183,7 @@ static int report(struct pinfold_session *session, const struct doing *what, str
     d.report = report_new();
     if (!d.report)
         return tell(error, &e, err_sys(&e, ERR_SYSTEM, ENOMEM, "cannot hold the answer"));
-    int r = perform(session, &d, error);
+    int r = d.work == list_work ? perform_by_name(session, &d, error) : perform(session, &d, error);
     if (r == 0)
         return report_give(d.report, 0, &e, ret, error);
     pinfold_report_free(d.report);
@@ -219,7 +241,7 @@ static int remove_work(int files, const struct doing *d, struct err *e)
 int pinfold_file_remove(struct pinfold_session *session, const char *path, int recursive, struct pinfold_error *error)
 {
     const struct doing d = {remove_work, path, .flag = recursive};
-    return perform(session, &d, error);
+    return perform_by_name(session, &d, error);
 }
 
 static int copy_work(int files, const struct doing *d, struct err *e)
@@ -250,7 +272,7 @@ int pinfold_file_copy_out(struct pinfold_session *session, const char *box, cons
                           struct pinfold_error *error)
 {
     const struct doing d = {copy_work, box, host, .flag = 0, .ret = ret};
-    return perform(session, &d, error);
+    return perform_by_name(session, &d, error);
 }
 
 /* ---- paths ---- */

@@ -8,5 +8,10 @@
  * -ESTALE or another error if there is no new one.
  */
 int session_files(struct pinfold_session *s, bool again, int *ret, struct err *e);
+/*
+ * In the program: what the host changed below the session's layer is seen by the next call on a socket of before; a new one
+ * begins so. 1: the session has no layer, and sees everything at once.
+ */
+int session_files_fresh(struct pinfold_session *s, struct err *e);
 /* In the program: passes `end` of a socket pair to the session's guard; borrowed. */
 int session_files_give(struct pinfold_session *s, int end, struct err *e);

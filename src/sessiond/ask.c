@@ -93,6 +93,16 @@ static void update(struct sessiond *k, struct session_request *q)
         answer_bytes(q->from, "", 0, 0, 0, 0);
 }
 
+static void fresh(struct sessiond *k, struct session_request *q)
+{
+    struct err e = {0};
+    int r = k->box ? box_keep_fresh(k->box, &e) : err_say(&e, ERR_SYSTEM, "the session is ending");
+    if (r < 0)
+        answer_refused(q->from, &e, r);
+    else
+        answer_bytes(q->from, "", 0, 0, 0, 0);
+}
+
 static void dispatch(struct sessiond *k, struct session_request *q)
 {
     struct err e = {0};
@@ -124,6 +134,9 @@ static void dispatch(struct sessiond *k, struct session_request *q)
     case KEEP_UPDATE:
         update(k, q);
         break;
+    case KEEP_FRESH:
+        fresh(k, q);
+        break;
     case KEEP_STOP:
         q->from = -1; /* closed by our exit, which is the answer */
         if (k->box)
@@ -133,7 +146,7 @@ static void dispatch(struct sessiond *k, struct session_request *q)
         (q->head.b ? jobs_denials : denied_answer)(k, q);
         break;
     case KEEP_FILES: /* the answer comes on that socket */
-        if (k->box && q->n_fds == 1)
+        if (k->box && q->n_fds == 1 && box_keep_fresh(k->box, &e) == 0)
             (void)box_keep_files(k->box, q->fds[0]);
         break;
     default:

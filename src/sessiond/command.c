@@ -130,6 +130,8 @@ int command_send(struct sessiond *k, const struct job_image *j, uint32_t more_fl
     int r = judge(j->flags, fds, n_fds, e);
     if (r < 0)
         return r;
+    if (k->box && (r = box_keep_fresh(k->box, e)) < 0)
+        return r;
     const char **list = lists(k, j);
     if (!list)
         return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot pass a command to the session");

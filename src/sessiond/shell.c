@@ -147,6 +147,8 @@ void shells_ask(struct sessiond *k, struct session_request *q)
         r = image ? start(k, s, image, &e) : copy ? -EBADMSG : err_sys(&e, ERR_SYSTEM, ENOMEM, "cannot start a shell");
         free(copy);
     }
+    if (r == 0 && !fresh && k->box)
+        r = box_keep_fresh(k->box, &e);
     if (r == 0) {
         snprintf(s->name, sizeof s->name, "%s", q->payload);
         s->caller = q->from;

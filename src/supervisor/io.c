@@ -276,7 +276,8 @@ static int input_pipe(struct io *io, const struct box_command *command, const st
 /* Whether two descriptors share one open description (`>f 2>&1`): then one pipe keeps the order of what is written. */
 static bool same_description(int a, int b)
 {
-    long r = syscall(SYS_kcmp, getpid(), getpid(), KCMP_FILE, a, b);
+    const pid_t self = getpid();
+    long r = syscall(SYS_kcmp, self, self, KCMP_FILE, a, b);
     if (r >= 0)
         return r == 0;
     struct stat x, y; /* a kernel without kcmp: the same file at the same place */

@@ -272,6 +272,10 @@ static bool read_builder(struct box *b)
             b->all_gone = true;
         else if (n == sizeof f.frame && f.frame.kind == FRAME_PIPE && fd >= 0)
             io_pipe(&b->io, f.frame.a, take_fd(&fd));
+        else if (n == sizeof f.frame && f.frame.kind == FRAME_FRESH && fd >= 0 && b->sessiond && !b->fresh_given) {
+            b->fresh = take_fd(&fd);
+            b->fresh_given = true;
+        }
     }
 }
 

@@ -146,6 +146,7 @@ struct signals {
     sigset_t taken, before;
     bool pipe_blocked, pipe_was_pending;
     int terminal_signal; /* the last SIGINT or SIGQUIT from a terminal */
+    uint32_t at_default; /* bits (1 << number) of those that were found to have no handler and not to be ignored */
 };
 
 int signals_begin(struct signals *s, bool foreground, struct err *e);
@@ -309,7 +310,9 @@ struct box {
     struct means means;
     struct signals signals;
     enum stage stage;
-    int failed; /* -errno of a verdict: the start failed */
+    int failed;       /* -errno of a verdict: the start failed */
+    bool fresh_given; /* `fresh` is a descriptor, see box_keep_fresh() */
+    int fresh;
     uint64_t began, deadline /* timeout, then grace, then the builder's patience */;
     bool timed_out;
     bool last_words; /* the command has ended; the box ends once its output on the terminal was read */

@@ -47,6 +47,7 @@ const char *box_errno_name(int no)
                {EHOSTUNREACH, "EHOSTUNREACH"},
                {EADDRNOTAVAIL, "EADDRNOTAVAIL"},
                {EAFNOSUPPORT, "EAFNOSUPPORT"},
+               {EOVERFLOW, "EOVERFLOW"},
                {ENOSYS, "ENOSYS"}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         if (all[i].no == no)
@@ -363,6 +364,11 @@ static void put_box_layer(struct json *j, const struct box_layer *l)
     json_uint(j, "new", l->added);
     json_uint(j, "deleted", l->deleted);
     json_uint(j, "waiting", l->waiting);
+    json_array(j, "waiting_paths");
+    for (size_t at = 0; at < l->all_waits_n; at += strlen(l->all_waits + at) + 1)
+        json_text(j, NULL, l->all_waits + at);
+    json_array_end(j);
+    json_bool(j, "repository", l->repository);
     json_object_end(j);
 }
 

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "supervisor/network/live.h"
+#include "sys/mount.h"
 
 #define LASTING_US    1000000u /* from when on a command is no short one, however slow its start was */
 #define CAPTURE_SLACK 4096     /* room a buffer takes beyond what may be captured */
@@ -95,6 +96,7 @@ static int start(struct box *b)
     request.columns = size.ws_col;
     request.umask = umask_now(own_process);
     request.parent_death_signal = own_process;
+    request.at_default = b->signals.at_default;
     request.cgroup = (struct cgroup_join){.v2_dir = -1};
     request.egress = b->egress.sockets;
     request.publish = b->publish.sockets;
@@ -148,6 +150,7 @@ static void conclude(struct box *b)
         b->hit.seen = r->wall_us / 1000;
     }
     r->limit = b->hit.limit;
+    r->limit_seen = b->hit.seen;
     bool failed = !r->status_known || r->by_signal || r->code != 0;
     if (r->limit == BOX_LIMIT_TIMEOUT)
         r->end = BOX_TIMED_OUT;
@@ -294,12 +297,24 @@ int box_keep(const struct run_spec *spec, const struct box_sessiond *sessiond, s
     static const struct box_command none = {.stdio = {-1, -1, -1}};
     struct box b = {
         .spec = spec, .command = &none, .sessiond = sessiond, .limits = &spec->start.plan->policy->limits, .err = e};
-    return box_live(&b, ret_box, ret);
+    int r = box_live(&b, ret_box, ret);
+    if (b.fresh_given)
+        (void)close_fd(b.fresh);
+    return r;
 }
 
 void box_keep_end(struct box *b)
 {
     loop_end_box(b);
+}
+
+/* The kernel drops the names it knows of a file system that is configured anew. */
+int box_keep_fresh(struct box *b, struct err *e)
+{
+    int no = b->fresh_given ? sys_fsconfig(b->fresh, SYS_FS_RECONFIGURE, NULL, NULL, 0) : 0;
+    if (no < 0)
+        return err_sys(e, ERR_SYSTEM, -no, "cannot look at the workspace below the session's layer again");
+    return 0;
 }
 
 int box_keep_files(struct box *b, int end)

@@ -108,8 +108,11 @@ struct box_layer {
     char id[17]; /* "": the box had none */
     bool kept;   /* false: nothing was changed, so it was removed */
     uint64_t edited, added, deleted;
-    uint64_t waiting; /* of these: what apply writes only if it is named itself */
-    char waits[120];  /* the first of them, as it can be shown; "" */
+    uint64_t waiting;     /* of these: what apply writes only if it is named itself */
+    char waits[120];      /* the first of them, as it can be shown; "" */
+    char all_waits[2048]; /* as many as fit, as they can be shown, each with its NUL */
+    size_t all_waits_n;   /* bytes used */
+    bool repository;      /* the workspace's repository changed, which is in none of these numbers */
 };
 
 #define CALLER_ID_ROOM 129u /* with its end */
@@ -119,6 +122,7 @@ struct box_result {
     enum box_end end;
     int code;             /* exit status or signal number; with BOX_TIMED_OUT and BOX_LIMIT only if `status_known` */
     enum box_limit limit; /* also set if the limit was reached but the command went on and exited by itself */
+    uint64_t limit_seen;  /* what was seen of it then: bytes, processes; 0: not known */
     struct buf out, err;  /* with capture */
     bool out_truncated, err_truncated;
     uint64_t wall_us, cpu_us, peak_bytes, read_bytes, written_bytes;
@@ -247,6 +251,11 @@ char *box_command_line(const char *argv, size_t n);
 void box_result_left(struct box_result *r, const char *kind, const char *path, const char *what);
 /* Removes control groups left by dead pinfolds. */
 void box_sweep_groups(void);
+/*
+ * From a callback: what the host has changed in the tree below a copy-on-write workspace is seen from now on, but for
+ * objects that a process holds open. Names that were looked up before would stay as they were for good, absent ones, too.
+ */
+int box_keep_fresh(struct box *b, struct err *e);
 /* From a callback: passes `end` of a socket pair to the box's guard, which serves the file API on it
    (protocol/files.h). */
 int box_keep_files(struct box *b, int end);

@@ -26,10 +26,12 @@
 
 static const int forwarded[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH, SIGTSTP, SIGCONT};
 
-static bool is_ignored(int sig)
+static bool is_ignored(struct signals *s, int sig)
 {
     struct sigaction a;
-    return sigaction(sig, NULL, &a) == 0 && a.sa_handler == SIG_IGN;
+    bool known = sigaction(sig, NULL, &a) == 0;
+    s->at_default |= known && a.sa_handler == SIG_DFL ? 1u << sig : 0;
+    return known && a.sa_handler == SIG_IGN;
 }
 
 int signals_begin(struct signals *s, bool foreground, struct err *e)
@@ -45,7 +47,7 @@ int signals_begin(struct signals *s, bool foreground, struct err *e)
         sigset_t read;
         sigemptyset(&read);
         for (unsigned i = 0; i < sizeof forwarded / sizeof *forwarded; i++) {
-            if (is_ignored(forwarded[i]))
+            if (is_ignored(s, forwarded[i]))
                 continue;
             sigaddset(&read, forwarded[i]);
             sigaddset(&s->taken, forwarded[i]);

@@ -459,6 +459,38 @@ static void packed_refs(struct git_look *l)
             git_tell(l, path, NULL, name, NULL, GIT_OPTION);
 }
 
+struct table_look {
+    struct git_look *look;
+    const char *path;
+};
+
+static int table_ref(void *ctx, struct str name, struct str target)
+{
+    const struct table_look *t = ctx;
+    if (!gitref_is_option(target) && !gitref_is_option(name))
+        return 0;
+    if (t->look->whole || str_is(name, "HEAD"))
+        git_tell(t->look, t->path, NULL, gitref_is_option(name) ? name : target, NULL, GIT_OPTION);
+    return 0;
+}
+
+/* A start reads small tables only: in a large repository HEAD was mostly written last, and so to a small one. */
+static void tables(struct git_look *l, const char *repository)
+{
+    struct str list, text;
+    const char *directory = path_join(l->mem, repository, "reftable");
+    if (!read_text(l->mem, directory ? path_join(l->mem, directory, "tables.list") : NULL, SMALL_MAX, &list, NULL))
+        return;
+    while (list.n) {
+        const char *name = arena_str(l->mem, str_until(&list, '\n'));
+        struct table_look one = {l, name ? path_join(l->mem, directory, name) : NULL};
+        bool large = false;
+        const bool read = read_text(l->mem, one.path, l->whole ? REFS_MAX : SMALL_MAX, &text, &large);
+        const bool odd = read && gitref_table(text, table_ref, &one) < 0;
+        l->not_read += l->whole && (large || odd);
+    }
+}
+
 static void loose_refs(struct git_look *l, const char *kind)
 {
     const char *directory = path_join(l->mem, l->common, kind);
@@ -486,6 +518,9 @@ int git_look(struct git_look *l)
         what_waits(l);
         hooks(l);
         head(l);
+        tables(l, l->own);
+        if (l->whole && strcmp(l->own, l->common) != 0)
+            tables(l, l->common);
         if (l->whole) {
             packed_refs(l);
             loose_refs(l, "refs/heads");

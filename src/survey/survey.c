@@ -29,8 +29,7 @@
 #include "sys/path.h"
 #include "sys/process.h"
 
-#define ASKED_OFTEN       4
-#define UNLISTED          UINT16_MAX
+#define ASKED_OFTEN       24 /* names in one directory: to list 180 entries takes as long as to look for some 50 names */
 #define MAX_LINKS         40      /* for one path, as in the kernel (path_resolution(7)) */
 #define MAX_EXPANDED      1000000 /* names examined by `expand: start` */
 #define MAX_EXPAND_LEVELS 128
@@ -45,9 +44,9 @@ struct survey_node {
     uint32_t hash;
     uint32_t mode, uid, gid;
     uint64_t dev, ino, born;
-    const char *target;          /* text of the link */
-    struct dir_listing *listing; /* what it does not contain, once ASKED_OFTEN names were missing */
-    uint16_t missing;            /* names in it; UNLISTED: never list it */
+    const char *target;                               /* text of the link */
+    struct dir_listing *listing;                      /* what it does not contain, if ASKED_OFTEN names are asked for */
+    bool searched, unlisted;                          /* a name was looked for in it; never list it */
     enum { NOT_ASKED, NOT_WRITTEN, WRITTEN } written; /* by a box: checked when a link in it is followed */
     struct survey_node *next;                         /* in the same bucket */
 };
@@ -72,6 +71,13 @@ struct surveyor {
     const char *memory;
     bool judging;                /* links are judged while they are followed */
     struct survey_node *planted; /* the first that a box may have created */
+    struct asked_list {
+        struct survey_asked {
+            const char *path;
+            bool host; /* a path of the host, whatever a mount shows the box there */
+        } * at;
+        size_t n;
+    } asked; /* all paths, sorted */
     char text[PATH_MAX];
 };
 
@@ -105,6 +111,31 @@ static int read_link(struct surveyor *s, struct survey_node *n)
     return n->target ? 0 : -ENOMEM;
 }
 
+/* Whether so many of the paths to examine name something in this directory that it is listed. */
+static bool asked_often(const struct surveyor *s, const struct survey_node *in)
+{
+    const size_t n = in->parent == in ? 0 : strlen(in->real);
+    size_t from = 0, to = s->asked.n, names = 0;
+    struct str last = {"", 0};
+    while (from < to) { /* the first one that is not before those in it */
+        const size_t middle = from + (to - from) / 2;
+        const int order = strncmp(s->asked.at[middle].path, in->real, n);
+        if (order < 0 || (order == 0 && s->asked.at[middle].path[n] < '/'))
+            from = middle + 1;
+        else
+            to = middle;
+    }
+    for (; names < ASKED_OFTEN && from < s->asked.n; from++) {
+        const char *path = s->asked.at[from].path;
+        if (strncmp(path, in->real, n) != 0 || path[n] != '/')
+            break;
+        const struct str name = {path + n + 1, strcspn(path + n + 1, "/")};
+        names += !str_eq(name, last);
+        last = name;
+    }
+    return names >= ASKED_OFTEN;
+}
+
 /*
  * Whether the parent's listing says that it does not exist. Names are only concluded to be missing in a directory that
  * was searched before (its listing says nothing of the right to do that).
@@ -112,14 +143,13 @@ static int read_link(struct surveyor *s, struct survey_node *n)
 static bool is_unlisted(struct surveyor *s, struct survey_node *n)
 {
     struct survey_node *in = n->parent;
-    if (in->missing == UNLISTED || in->missing < ASKED_OFTEN)
+    if (in->unlisted || !in->searched)
         return false;
     if (!in->listing) {
-        in->listing = arena_zero(s->mem, sizeof *in->listing);
-        if (!in->listing || !listing_read(in->real, in->listing)) {
-            in->missing = UNLISTED;
+        in->listing = asked_often(s, in) ? arena_zero(s->mem, sizeof *in->listing) : NULL;
+        in->unlisted = !in->listing || !listing_read(in->real, in->listing);
+        if (in->unlisted)
             return false;
-        }
     }
     return !listing_may_have(in->listing, str_of(n->name));
 }
@@ -128,8 +158,7 @@ static int look(struct surveyor *s, struct survey_node *n)
 {
     struct sys_stat st;
     int r = is_unlisted(s, n) ? -ENOENT : sys_look(n->real, &st);
-    if (r == -ENOENT && n->parent->missing < ASKED_OFTEN)
-        n->parent->missing++;
+    n->parent->searched |= r == 0 || r == -ENOENT;
     if (r == 0) {
         n->mode = st.mode;
         n->uid = st.uid;
@@ -300,15 +329,6 @@ static int survey_path(struct surveyor *s, const char *path, struct path_fact *f
     return f->real ? 0 : -ENOMEM;
 }
 
-struct survey_asked {
-    const char *path;
-    bool host; /* a path of the host, whatever a mount shows the box there */
-};
-struct asked_list {
-    struct survey_asked *at;
-    size_t n;
-};
-
 static int ask(struct surveyor *s, struct asked_list *a, const char *path, bool host)
 {
     if (!path || path[0] != '/')
@@ -405,6 +425,7 @@ static int survey_paths(struct surveyor *s, const struct policy *p, struct facts
     if (r < 0)
         return r;
     qsort(a.at, a.n, sizeof *a.at, by_text);
+    s->asked = a;
     struct path_fact *facts = arena_zero(s->mem, (a.n + 1) * sizeof *facts);
     if (!facts)
         return -ENOMEM;

@@ -70,8 +70,8 @@ static void target_is(void *ctx, const char *path, bool directory)
 
 /* ---- links with guarded names ---- */
 
-/* Adds every component of a name below the top that is a link. */
-static void links_on_the_way(struct seeker *s, const char *name)
+/* Adds every component of a name below the top that is a link; `known`: the first one is a directory. */
+static void links_on_the_way(struct seeker *s, const char *name, bool known)
 {
     struct str rest = str_of(name);
     const char *at = s->top;
@@ -79,10 +79,11 @@ static void links_on_the_way(struct seeker *s, const char *name)
     while (at && rest.n) {
         const char *part = arena_str(s->mem, str_until(&rest, '/'));
         at = part ? path_join(s->mem, at, part) : NULL;
-        if (!at || lstat(at, &st) < 0)
+        if (!at || (!known && lstat(at, &st) < 0))
             return;
-        if (S_ISLNK(st.st_mode))
+        if (!known && S_ISLNK(st.st_mode))
             target_is(s, at, true);
+        known = false;
     }
 }
 
@@ -106,7 +107,7 @@ static void entry(struct seeker *s, const struct dirent *e)
             continue;
         const char *name = rest.n ? arena_printf(s->mem, "%s/%.*s", e->d_name, (int)rest.n, rest.p) : e->d_name;
         if (name)
-            links_on_the_way(s, name);
+            links_on_the_way(s, name, e->d_type == DT_DIR);
     }
 }
 
@@ -125,7 +126,7 @@ static void links_at_top(struct seeker *s)
             if (s->policy->guards[i].pattern)
                 s->unread = true;
             else
-                links_on_the_way(s, s->policy->guards[i].name);
+                links_on_the_way(s, s->policy->guards[i].name, false);
         }
     }
     closedir(d);

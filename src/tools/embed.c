@@ -1,10 +1,23 @@
 /*
- * Build-time program: writes the texts of profiles/agents/ as C data.
+ * Build-time program: writes texts as C data: those of profiles/agents/, or a script.
  *
- *     embed OUT.c FILE...      (paths of YAML files; names are their base names)
+ *     embed OUT.c FILE...           (paths of YAML files; names are their base names)
+ *     embed OUT.c --text NAME FILE  (one text, as the array NAME)
  */
 #include <stdio.h>
 #include <string.h>
+
+static void put_content(FILE *out, FILE *in)
+{
+    for (int c; (c = getc(in)) != EOF;) {
+        if (c == '\n')
+            fputs("\\n\"\n     \"", out);
+        else if (c == '"' || c == '\\')
+            fprintf(out, "\\%c", c);
+        else
+            putc(c, out);
+    }
+}
 
 static int embed(FILE *out, const char *path)
 {
@@ -16,15 +29,23 @@ static int embed(FILE *out, const char *path)
         return 1;
     }
     fprintf(out, "    {\"%.*s\",\n     \"", (int)(n - 5), name); /* less ".yaml" */
-    for (int c; (c = getc(in)) != EOF;) {
-        if (c == '\n')
-            fputs("\\n\"\n     \"", out);
-        else if (c == '"' || c == '\\')
-            fprintf(out, "\\%c", c);
-        else
-            putc(c, out);
-    }
+    put_content(out, in);
     fputs("\"},\n", out);
+    return fclose(in);
+}
+
+/* No include says so: the array is declared where it is used. */
+static int embed_text(FILE *out, const char *array, const char *path)
+{
+    FILE *in = fopen(path, "rb");
+    if (!in) {
+        fprintf(stderr, "%s: not readable\n", path);
+        return 1;
+    }
+    fprintf(out, "/* Written by embed; not to be edited. */\nextern const char %s[];\nconst char %s[] =\n    \"", array,
+            array);
+    put_content(out, in);
+    fputs("\";\n", out);
     return fclose(in);
 }
 
@@ -32,6 +53,8 @@ int main(int argc, char **argv)
 {
     FILE *out = argc > 2 ? fopen(argv[1], "wb") : NULL;
     int no = !out;
+    if (out && argc == 5 && strcmp(argv[2], "--text") == 0)
+        return embed_text(out, argv[3], argv[4]) || fclose(out) ? 1 : 0;
     if (out)
         fputs("/* Written by embed out of profiles/agents/; not to be edited. */\n#include \"agents/agents.h\"\n\n"
               "const struct agent_text agent_texts[] = {\n",

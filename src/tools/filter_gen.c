@@ -219,6 +219,15 @@ static struct node *condition(int test, int arg, uint32_t bits, uint32_t value, 
     }
 }
 
+/* The bits by which rows count. FILTER_LAYERED alone never makes a filter that passes more than it was thought for. */
+static uint32_t row_bits(uint32_t filter)
+{
+    const uint32_t needs_all = FILTER_READS | FILTER_NO_INET | FILTER_PEERS;
+    if (!(filter & FILTER_GUARD) || filter & needs_all)
+        return filter & ~(uint32_t)FILTER_LAYERED;
+    return filter & FILTER_LAYERED ? filter & ~(uint32_t)FILTER_GUARD : filter;
+}
+
 /* The rows of `name` before `no`, the first on top: so from the last one. */
 static struct node *rows(const struct row *row, size_t n, const char *name, uint32_t filter, struct node *no)
 {
@@ -237,8 +246,9 @@ static struct node *rows(const struct row *row, size_t n, const char *name, uint
 /* For a call that none of the rules below refuses: notify or pass. */
 static struct node *pass(const char *name, uint32_t filter)
 {
-    struct node *old = rows(old_rows, sizeof old_rows / sizeof *old_rows, name, filter, allow());
-    return rows(common_rows, sizeof common_rows / sizeof *common_rows, name, filter, old);
+    const uint32_t bits = row_bits(filter);
+    struct node *old = rows(old_rows, sizeof old_rows / sizeof *old_rows, name, bits, allow());
+    return rows(common_rows, sizeof common_rows / sizeof *common_rows, name, bits, old);
 }
 
 /* ---- verdicts on arguments ---- */
@@ -449,7 +459,7 @@ static struct node *give_by_name(const struct table *t, const char *name, int er
 {
     (void)error;
     struct node *verdict = pass(name, t->filter);
-    if ((t->filter & FILTER_GUARD) && verdict == allow())
+    if ((row_bits(t->filter) & FILTER_GUARD) && verdict == allow())
         die("'%s' changes things by name and runtime/notified.h has no row for it", name);
     return verdict;
 }
@@ -582,7 +592,7 @@ static void make(const struct target *target, uint32_t filter, struct program *p
 {
     static struct table t;
     n_nodes = 0;
-    if (!(filter & FILTER_GUARD)) /* nobody is notified */
+    if (!(filter & FILTER_GUARD) || filter & FILTER_LAYERED) /* nobody is notified; nobody plans both */
         filter &= ~(uint32_t)FILTER_MONITOR;
     t = (struct table){.target = target, .filter = filter};
     table_fill(&t);

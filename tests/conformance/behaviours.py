@@ -12,7 +12,6 @@ t WORDS tries: they say yes, no, or the content. {words} are the scene's.
 import dataclasses
 import json
 import os
-import pty
 import select
 import shlex
 import signal
@@ -23,6 +22,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import pf  # noqa: E402
+import leader  # noqa: E402
 
 PUBLIC, OTHER = "203.0.114.7", "203.0.114.8"
 PORT = 7000  # of the servers that say hello
@@ -583,7 +583,7 @@ def _(s):
 
 def terminal(s, script, talk):
     """Runs the script at a terminal; talk(read, write, master) until the end."""
-    pid, master = pty.fork()
+    pid, master = leader.fork()
     if pid == 0:
         try:
             import fcntl
@@ -613,7 +613,7 @@ def terminal(s, script, talk):
                 act(master)
     else:
         os.kill(pid, signal.SIGKILL)
-    status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    status = leader.status(pid)
     os.close(master)
     done = pf.Done(status, said, b"")
     s.judge(done)

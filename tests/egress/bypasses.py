@@ -9,6 +9,7 @@
 """
 import glob
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -69,7 +70,7 @@ def table(t):
         ("other-host-field", ok, ENDS, rf"{RAW} PORT send x 'GET http://ok.test:8099/f HTTP/1.1\r\nHost: other.test\r\nConnection: close\r\n\r\n'"),
         ("other-host-in-a-second-request", ok, ENDS, f"{RAW} PORT connect ok.test:8099 {FIRST} {GET}"),
         ("smuggled-request", ok, ENDS, f"{RAW} PORT send x {SMUGGLED}"),
-        ("other-tls-name-in-a-tunnel", ok, ENDS, "echo | timeout 8 openssl s_client -proxy 127.0.0.1:PORT -connect ok.test:8443 -servername other.test 2>&1 | grep -q 'CN = ok.test' && echo hello"),
+        ("other-tls-name-in-a-tunnel", ok, ENDS, "echo | timeout 8 openssl s_client -proxy 127.0.0.1:PORT -connect ok.test:8443 -servername other.test 2>&1 | grep -qE 'CN ?= ?ok.test' && echo hello"),
     ]
     other = r"Host: other.test\r\nConnection: close\r\n\r\n'"
     v2 = r"\r\n\r\n\x00\r\nQUIT\n\x21\x11\x00\x0c0123456789ab"
@@ -198,7 +199,7 @@ def run(t):
             status, out = t.box(flags, "timeout 20 sh -c " + quote(command.replace("PORT", "61080")) + " 2>&1; echo \"== $?\"")
             t.report("bypasses/" + name, "hello" not in out and "== 124" not in out and "can't open file" not in out, (status, out[-300:]))
         _, out = t.box(t.allow, "echo | timeout 20 openssl s_client -groups P-256:P-384 -connect ok.test:8450 -servername ok.test 2>&1; echo \"== $?\"")
-        t.report("bypasses/second-hello-of-the-same-name", "CN = ok.test" in out and "== 0" in out, out[-300:])
+        t.report("bypasses/second-hello-of-the-same-name", re.search("CN ?= ?ok.test", out) and "== 0" in out, out[-300:])
         resolver(t)
         ports(t)
     finally:

@@ -16,6 +16,8 @@ import subprocess
 import termios
 import time
 
+import leader
+
 CURL = "curl -sS -m 30 "
 BARE = "curl --noproxy '*' -sS -m 30 "
 PROXY = "http://127.0.0.1:61080"
@@ -368,7 +370,7 @@ class Terminal:
 
     def __init__(self, t, *args):
         self.seen = b""
-        self.pid, self.fd = pty.fork()
+        self.pid, self.fd = leader.fork()
         if self.pid == 0:
             os.execv(t.pinfold, [t.pinfold, "run", "-q", "--workspace", ".", *args])
         fcntl.ioctl(self.fd, termios.TIOCSWINSZ, b"\x18\0\xa0\0\0\0\0\0")
@@ -394,6 +396,7 @@ class Terminal:
         rest = self.until(b"\0never\0", 0.5) or self.seen
         end = time.monotonic() + PATIENCE
         while time.monotonic() < end:
+            leader.let_go(self.pid)
             pid, self.status = os.waitpid(self.pid, os.WNOHANG)
             if pid:
                 os.close(self.fd)
@@ -471,7 +474,8 @@ def terminal(t):
     t.report("prompt/goes-with-the-box", b"(killed)" not in out and os.WEXITSTATUS(x.status) == 124, (out, x.status))
     x = Terminal(t, *flags, "sh", "-c", "echo before; " + get)
     x.until(OPEN)
-    with open(f"/proc/{x.pid}/task/{x.pid}/children", encoding="ascii") as text:
+    inside = leader.program(x.pid)
+    with open(f"/proc/{inside}/task/{inside}/children", encoding="ascii") as text:
         for child in text.read().split():
             with contextlib.suppress(ProcessLookupError):  # it ended by itself
                 os.kill(int(child), signal.SIGKILL)

@@ -1,7 +1,8 @@
 /*
  * Fault injection below the C library's functions, as a preloaded library: the n-th call fails that the program or one of its
- * processes makes of those below. PINFOLD_LIBC_FAULT=N[:ERRNO]. One counter is shared by every process that comes
- * from the program without exec; a program that these start has neither the library nor the variable.
+ * processes makes of those below. PINFOLD_LIBC_FAULT=N[:ERRNO]. One counter, in the file PINFOLD_LIBC_FAULT_LOG.count, is shared by
+ * every process that comes from the program without exec, and by those in which it executes itself with this library again
+ * (PINFOLD_LIBC_HANDED); a program that these start does not have the library.
  *
  * sys/fault.c does this for the calls of sys/; supervisor, egress proxy, MCP server and session daemon use the C library.
  */
@@ -12,6 +13,7 @@
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -32,21 +34,26 @@ __attribute__((constructor)) static void begin(void)
 {
     const char *said = getenv("PINFOLD_LIBC_FAULT");
     char *end;
-    void *p = said ? mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0) : NULL;
-    if (!said)
+    const char *log = getenv("PINFOLD_LIBC_FAULT_LOG"), *handed = getenv("PINFOLD_LIBC_HANDED");
+    char count[4096];
+    if (!said || !log)
         return;
+    snprintf(count, sizeof count, "%s.count", log);
+    int file = (int)syscall(SYS_openat, AT_FDCWD, count, O_RDWR | O_CREAT | O_CLOEXEC | (handed ? 0 : O_TRUNC), 0666);
+    if (syscall(SYS_ftruncate, file, sizeof *shared) != 0)
+        abort();
+    void *p = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     if (p == MAP_FAILED)
         abort();
+    (void)syscall(SYS_close, file);
     shared = p;
     shared->nth = (unsigned)strtoul(said, &end, 10);
     shared->error = *end == ':' ? atoi(end + 1) : EIO;
-    if (getenv("PINFOLD_LIBC_FAULT_LOG")) /* high: the program's own numbers stay what they are */
-        told = (int)syscall(
-            SYS_fcntl,
-            syscall(SYS_openat, AT_FDCWD, getenv("PINFOLD_LIBC_FAULT_LOG"), O_WRONLY | O_CREAT | O_APPEND, 0666),
-            F_DUPFD, 200);
-    unsetenv("PINFOLD_LIBC_FAULT_LOG");
-    unsetenv("PINFOLD_LIBC_FAULT");
+    /* high: the program's own numbers stay what they are */
+    told =
+        (int)syscall(SYS_fcntl, syscall(SYS_openat, AT_FDCWD, log, O_WRONLY | O_CREAT | O_APPEND, 0666), F_DUPFD, 200);
+    if (!handed)
+        setenv("PINFOLD_LIBC_HANDED", getenv("LD_PRELOAD"), 1);
     unsetenv("LD_PRELOAD");
 }
 

@@ -169,8 +169,9 @@ def search(name, place, attempt, tally):
     while (quiet < QUIET or (not failed and nth < FIRST_BY)) and len(wrong) < 5:
         nth += 1
         pids = set(pf.children())
-        with open(place.failed, "wb"):
-            os.chmod(place.failed, 0o666)
+        for file in (place.failed, place.failed + ".count"):
+            with open(file, "wb"):
+                os.chmod(file, 0o666)
         good, complaint = attempt(nth)
         quiet, failed = (quiet + 1, failed) if good else (0, failed + 1)
         left = pf.leftovers(allowed=pids, patience=30)

@@ -3,6 +3,7 @@
 
     sysctl    in a user namespace of its own whose limit of user namespaces is 0
     filter    under a system call filter: EPERM for a new user namespace, ENOSYS for clone3 (container runtimes do so)
+    memory    the same, and EPERM for process_vm_readv and process_vm_writev, as older container runtimes have it
 """
 import ctypes
 import os
@@ -30,12 +31,13 @@ def by_sysctl():
         file.write("0")
 
 
-def by_filter():
-    numbers = {"x86_64": (272, 56, 435), "aarch64": (97, 220, 435)}
-    unshare, clone, clone3 = numbers[platform.machine()]
+def by_filter(memory=False):
+    numbers = {"x86_64": (272, 56, 435, 310, 311), "aarch64": (97, 220, 435, 270, 271)}
+    unshare, clone, clone3, *calls = numbers[platform.machine()]
     load, jump_equal, jump_set, ret = 0x20, 0x15, 0x45, 0x06
     errno_of = 0x00050000
     program = [(load, 0, 0, 0),
+               *[row for call in calls if memory for row in ((jump_equal, 0, 1, call), (ret, 0, 0, errno_of | 1))],
                (jump_equal, 0, 1, clone3), (ret, 0, 0, errno_of | 38),
                (jump_equal, 1, 0, unshare), (jump_equal, 0, 3, clone),
                (load, 0, 0, 16), (jump_set, 0, 1, NEWUSER), (ret, 0, 0, errno_of | 1),
@@ -46,5 +48,5 @@ def by_filter():
     call(libc.prctl(22, 2, ctypes.create_string_buffer(struct.pack("@HxxxxxxQ", len(program), ctypes.addressof(room)))))
 
 
-{"sysctl": by_sysctl, "filter": by_filter}[sys.argv[1]]()
+{"sysctl": by_sysctl, "filter": by_filter, "memory": lambda: by_filter(True)}[sys.argv[1]]()
 os.execvp(sys.argv[2], sys.argv[2:])

@@ -12,10 +12,11 @@ import stat
 import subprocess
 import sys
 import tempfile
-import termios
 import time
 
 import kit
+import leader
+import repository
 
 SCRATCH, STRIKE, LABEL = sys.argv[1:4]
 WANTED = [re.compile(word) for word in sys.argv[4:]]
@@ -72,12 +73,13 @@ def new_layer(name, fill, script=None, **more):
     return layer
 
 
-def again(master, name):
+def again(master, name, **more):
     """A copy of a layer that nobody has touched since: the copy's own times are taken for those of its beginning."""
     top = os.path.join(SCRATCH, name)
     kit.remove(top)
     subprocess.run(["cp", "-a", master.top, top], check=True)
-    layer = kit.Layer(top)
+    layer = kit.Layer(top, **more)
+    layer.work = os.path.realpath(layer.work)
     time.sleep(0.012)
     probe = os.path.join(top, "probe2")
     with open(probe, "w"):
@@ -546,15 +548,47 @@ def terminal():
             check(b"+ok\tx\\x1b]0;title\\x07\\x0d" in said, "it shows something else", said)
 
 
+def paged():
+    """On a terminal the pager shows what is made safe, in colours unless these are unwanted; a pipe gets neither."""
+    layer = new_layer("paged", small, r"echo four >>a; printf 'x\033[8mhidden\n' >f; echo w >.envrc")
+    saw = os.path.join(layer.top, "saw")
+    pager = f"tee {saw}; echo paged >&2"
+
+    def seen(*words, **env):
+        if os.path.exists(saw):
+            os.unlink(saw)
+        main, end = pty.openpty()
+        done = subprocess.Popen([kit.PINFOLD, *words], cwd=layer.work, env={**layer.env, "PAGER": pager, "TERM": "xterm", **env}, stdin=end, stdout=end, stderr=end)
+        os.close(end)
+        said = b""
+        try:
+            while chunk := os.read(main, 65536):
+                said += chunk
+        except OSError:  # the other end is closed
+            pass
+        done.wait()
+        os.close(main)
+        return said, open(saw, "rb").read() if os.path.exists(saw) else None
+    said, page = seen("diff")
+    check(b"paged" in said and b"\033[1;31m~ .envrc" in page.replace(b"+", b"~").replace(b"\033[0m \033[1;31m", b" ") and b"Look at these first" in page, page)
+    page = seen("diff", "--patch")[1]
+    check(b"\033[32m+four\033[0m" in page and b"\\x1b[8mhidden" in page and b"\033[8m" not in page, page)
+    page = seen("diff", "--patch", NO_COLOR="1")[1]
+    check(b"\033" not in page and b"+four" in page, page)
+    for words, env in ((("diff", "--no-pager"), {}), (("diff",), {"PAGER": ""}), (("diff",), {"PAGER": "cat"})):
+        said, page = seen(*words, **env)
+        check(page is None and b".envrc" in said, words, said)
+    check(b".envrc" in seen("diff", PAGER="/nonexistent/pager")[0], "a pager that is not there")
+    check(seen("diff", "--json")[1] is None and seen("diff", "--names")[1] is None, "for programs")
+
+
 class Terminal:
     """A program with a terminal of its own as its controlling one."""
 
     def __init__(self, layer, *words, cwd=None):
         self.main, end = pty.openpty()
         self.got, self.at = b"", 0
-        self.child = subprocess.Popen([kit.PINFOLD, *words], cwd=cwd or layer.work, env=dict(layer.env, NO_COLOR="1", TERM="xterm"), stdin=end, stdout=end, stderr=end,
-                                      start_new_session=True, preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
-        os.close(end)
+        self.child = leader.Popen([kit.PINFOLD, *words], end, cwd=cwd or layer.work, env=dict(layer.env, NO_COLOR="1", TERM="xterm"))
 
     def until(self, text, seconds=30):
         """Waits for it, and returns what came since the last one."""
@@ -600,7 +634,7 @@ def asked_then():
     box = boxed("echo two >>a; echo w >.envrc; mkfifo pipe")
     box.type("x\nx\n")
     said = box.until("k or x, and Enter: ")
-    check("layer " in said and "1 changed, 2 new, 0 deleted; 2 of them must be named to be applied, as .envrc" in said and "a apply all that needs no word" in said, said)
+    check("layer " in said and "1 changed, 2 new, 0 deleted; 2 of them wait for your word, as .envrc" in said and "a apply all that needs no word" in said, said)
     box.type("d\n")
     said = box.until("k or x, and Enter: ")
     check("Look at these first" in said and "~ a  +1 -0" in said, said)
@@ -833,20 +867,6 @@ def patch_of_chosen():
     check(layer.pinfold("apply", "--patch", "-", ok=(2,))[0] == 2 and layer.pinfold("apply", "--json", "--patch", "-", "a", ok=(2,))[0] == 2, "usage")
 
 
-def repositories():
-    """What happened to a repository is told in words; git of the host does not run, and .git is not applied."""
-    def fill(work):
-        subprocess.run("git init -q -b main . && git config user.email a@b && git config user.name n && echo x >f && git add f && git commit -qm one", shell=True,
-                       cwd=work, check=True, env=dict(os.environ, HOME=work + "/../home", GIT_CONFIG_NOSYSTEM="1"))
-    layer = new_layer("git", fill, "export HOME=$PWD/../h; echo y >>f; git commit -qam two; git branch other; printf '[core]\\n\\tfsmonitor = touch /tmp/pwned\\n' >>.git/config")
-    text = layer.pinfold("diff")[1]
-    check("branch main: " in text and "branch other: new" in text and "index changed" in text and "new objects" in text and "other files of the repository" in text, text)
-    code, _, err = layer.pinfold("apply", "--all", ok=None)
-    check(code == 1 and ".git is not applied" in err, err)
-    log = subprocess.run(["git", "log", "--oneline"], cwd=layer.work, stdout=subprocess.PIPE, check=True, env=dict(layer.env)).stdout
-    check(len(log.splitlines()) == 1 and open(os.path.join(layer.work, "f")).read() == "x\ny\n", log)
-
-
 def quick():
     """Time in proportion to the changes, not to the tree."""
     def fill(work):
@@ -869,13 +889,13 @@ def quick():
 CASES = {"reads": reads_what_the_box_sees, "alarms": tells_what_matters, "apply": applies_and_takes_back, "path": by_path, "host": host_edits,
          "undo-refuses": undo_refuses, "hunks": by_hunks, "hunks-meanwhile": hunks_meanwhile, "kill-hunks": killed_by_hunks, "to": elsewhere, "to-conflicts": elsewhere_conflicts, "kill-to": killed_elsewhere, "kill-apply": lambda: killed("apply"), "kill-undo": lambda: killed("undo"), "schedules": schedules,
          "file-systems": refuses_file_systems, "hostile": hostile, "odd": odd_objects,
-         "modes": modes_of_directories, "apart": apart, "deep": too_deep, "left": keeps_what_is_left, "terminal": terminal, "then": asked_then, "patch": patch_round_trip, "chosen": patch_of_chosen, "renames": renames, "git": repositories, "quick": quick}
+         "modes": modes_of_directories, "apart": apart, "deep": too_deep, "left": keeps_what_is_left, "terminal": terminal, "paged": paged, "then": asked_then, "patch": patch_round_trip, "chosen": patch_of_chosen, "renames": renames, "quick": quick}
 
 
 def main():
     global failed
     os.umask(0o022)
-    for name, case in CASES.items():
+    for name, case in {**CASES, **repository.cases(sys.modules["__main__"])}.items():
         full = f"{name}-{LABEL}"
         if WANTED and not any(w.search(full) for w in WANTED):
             continue

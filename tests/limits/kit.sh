@@ -33,6 +33,8 @@ if [ "${#packages[@]}" -gt 0 ] && [ ! -e "$kit/complete" ]; then
         dpkg-deb --fsys-tarfile "$package" | tar -x -C "$kit/root" --exclude=./usr/share/doc --exclude=./usr/share/locale --exclude=./usr/share/man || exit 1
     done
     rm -rf "$kit/packages"
+    # Debian 13 has them there.
+    if [ -d "$kit/root/usr/lib/modules" ]; then mkdir -p "$kit/root/lib" && mv "$kit/root/usr/lib/modules" "$kit/root/lib/" || exit 1; fi
     for modules in "$kit"/root/lib/modules/*; do
         [ -e "$modules" ] && { busybox depmod -b "$kit/root" "${modules##*/}" || exit 1; }
     done

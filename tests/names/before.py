@@ -5,6 +5,9 @@ are run outside as well: git status must do what the row says, so that no row sp
 """
 import json
 import os
+import shutil
+
+import pf
 
 SCRIPT = "printf '#!/bin/sh\\ntouch %s\\n' $RAN"
 HOSTILE = {
@@ -165,6 +168,55 @@ def names_in_head_and_packed_refs_are_told(scene, _program):
     assert b"name git would take as an option" in scene.box("echo 'ref: refs/heads/-d' > .git/HEAD").err
 
 
+TABLE = "cp fixture/indexed .git/reftable/one.ref; echo one.ref > .git/reftable/tables.list"  # with refs/heads/--mirror
+
+
+def names_in_reftables_are_told(scene, program):
+    """A repository with extensions.refStorage = reftable has HEAD and its refs in tables. These were written by git; the one of the machine
+    need not know them."""
+    scene.sh("cp home/.gitconfig empty-config", scene.path)
+    ways = {"as git does": "cp fixture/indexed .git/reftable/t; mv .git/reftable/t .git/reftable/one.ref; echo one.ref > .git/reftable/l; mv .git/reftable/l .git/reftable/tables.list",
+            "in place": "cp fixture/indexed .git/reftable/there.ref",
+            "by another name": "ln .git/reftable/there.ref h; cat fixture/indexed > h",
+            "as HEAD": "cp fixture/sha256 .git/reftable/one.ref; echo one.ref > .git/reftable/tables.list",
+            "as a whole directory": "mkdir t; cp fixture/indexed t/one; echo one > t/tables.list; mv .git/reftable old; mv t .git/reftable",
+            "not to be read": "echo REFT > .git/reftable/there.ref",
+            "elsewhere": "echo ../../fixture/indexed > .git/reftable/tables.list",
+            "by a link": "ln -s ../../fixture/indexed .git/reftable/two.ref; echo two.ref >> .git/reftable/tables.list"}
+    says = {"as HEAD": "refs/heads/--upload-pack=x", "not to be read": "a table that cannot be read", "elsewhere": "a table elsewhere",
+            "by a link": "a table that is too large to examine, or is no file"}
+    for way, script in ways.items():
+        repository(scene, "mkdir .git/reftable fixture; git config core.repositoryFormatVersion 1; git config extensions.refStorage reftable")
+        for name in ("indexed", "sha256"):
+            shutil.copy(os.path.join(pf.SOURCE, "tests/fuzz/corpus/reftable", name), scene.work + "/fixture")
+        scene.sh("sed 's/--mirror/an-other/' fixture/indexed > .git/reftable/there.ref; echo there.ref > .git/reftable/tables.list")
+        done = scene.box("cp .git/reftable/there.ref .git/reftable/fine.ref; echo fine.ref >> .git/reftable/tables.list", "--json")
+        assert told(done) == set() and not lines(done), done.said()
+        done = scene.box(script, "--json")
+        assert told(done) == {("reftable/tables.list", says.get(way, "refs/heads/--mirror"))}, (way, done.said())
+        git = doctor(scene, program, scene.work)
+        odd = [run for run in git["runs"] if not run["yours"]]
+        assert (way == "not to be read") == (not odd) and git["all_looked_at"] is (way != "not to be read"), (way, git)
+        done = scene.box("true")
+        assert bool(lines(done)) == (way == "as HEAD"), (way, done.said())
+
+
+def git_with_reftables(scene, _program):
+    """The real one, where it has them (from 2.45 on)."""
+    scene.sh("cp home/.gitconfig empty-config", scene.path)
+    made = scene.sh("cd work; rm -rf .git; git init -q --ref-format=reftable .; git commit -q --allow-empty -m 0", scene.path)
+    assert made.status == 0, made.said()
+    done = scene.box("git checkout -qb x; git commit -q --allow-empty -m x; git tag t; git pack-refs --all; git gc -q; git checkout -q main; git branch -qm x y; git worktree add -q wt; "
+                     "git init -q --ref-format=reftable new; git clone -q . copy; git stash list; git rebase -q y; for i in 1 2 3 4 5 6; do git branch b$i; done; git branch -D b1", "--json")
+    assert json.loads(done.out)["left"] == [] and done.status == 0, done.said()
+    done = scene.box("git update-ref refs/heads/--mirror HEAD", "--json")
+    assert told(done) == {("reftable/tables.list", "refs/heads/--mirror")}, done.said()
+    done = scene.box("git -C new symbolic-ref HEAD refs/heads/-d; git update-ref -d refs/heads/--mirror; git pack-refs --all", "--json")
+    assert told(done) == {("reftable/tables.list", "refs/heads/-d")}, done.said()
+    status = scene.sh("git status && git for-each-ref && git fetch . && git fsck")
+    assert status.status == 0, status.said()
+
+
 def what_is_more_is_counted(scene, _program):
     links = "python3 -c 'import os, sys\nfor i in range(%d): os.symlink(\"/etc\", \"%%0100d\" %% i); %s'"
     done = scene.box(links % (150, "0"), "--json")
@@ -220,5 +272,5 @@ def a_work_tree_has_the_configuration_of_its_repository(scene, program):
 
 
 ALL = [hostile_repositories_are_said, everyday_repositories_are_not, what_is_kept_is_the_persons, a_session_says_it_once, doctor_looks_further_down,
-       names_in_head_and_packed_refs_are_told, what_is_more_is_counted, bounds_are_said, what_longer_names_lead_to_is_protected,
+       names_in_head_and_packed_refs_are_told, names_in_reftables_are_told, what_is_more_is_counted, bounds_are_said, what_longer_names_lead_to_is_protected,
        what_is_seen_elsewhere_is_protected, a_work_tree_has_the_configuration_of_its_repository]

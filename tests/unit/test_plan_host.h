@@ -356,6 +356,7 @@ static bool host_policy_line(struct host *h, char **w, uint32_t line)
     } else if (strcmp(w[0], "session") == 0) {
         h->ask.storage = "/home/u/.local/state/pinfold/sessions/0123456789abcdef0123456789abcdef/storage";
         h->ask.volume = "pinfold-0123456789abcdef0123456789abcdef";
+        h->ask.session = "daycare of/u1";
     } else if (strcmp(w[0], "socket") == 0) {
         *(const char **)arena_push(h->mem, &p->unix_sockets, &p->n_unix_sockets, sizeof(char *)) = w[1];
     } else if (strcmp(w[0], "name") == 0) {

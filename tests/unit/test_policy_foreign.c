@@ -71,6 +71,11 @@ static void srt(void **state)
          "workspace_read_only: true\nnet: {mode: none}\n"
          "files: {hide: [/x], ro: [{path: /x/a, optional: true}], rw: [{path: /x/b, optional: true}]}\n",
          NULL},
+        /* All of the root: what is opened lies below its names. */
+        {POLICY_SRT,
+         "{\"filesystem\": {\"denyRead\": [\"/\"], \"allowRead\": [\"/usr\", \".\"], \"allowWrite\": [\".\"]}}",
+         "workspace_read_only: false\nnet: {mode: none}\nfiles: {hide: ['/*'], ro: [{path: /usr, optional: true}]}\n",
+         NULL},
         /* denyWrite beats allowWrite wherever it stands, and a hidden place needs no protection. */
         {POLICY_SRT,
          "{\"filesystem\": {\"denyRead\": [\"/h\"], \"allowWrite\": [\"/a\", \"/b/c\", \"/e\", \"/h\"], \"denyWrite\": "
@@ -164,6 +169,10 @@ static void srt_strict(void **state)
         check(&cases[i]);
 }
 
+/* What dive mounts besides. */
+#define DIVE_RW "{path: ~/.config/dive, optional: true}"
+#define DIVE_RO "ro: [{path: ~/.gitconfig, optional: true}]"
+
 static void dive(void **state)
 {
     (void)state;
@@ -173,7 +182,8 @@ static void dive(void **state)
          "    - ~/.cache/go-build\n    - ~/.npm\n  docker:\n    image: \"node:20-slim\"\n    ports:\n      - \"3000\"\n"
          "      - \"9229\" # Node debugger\n  seatbelt:\n    profile: restrictive\n",
          "extends: restrictive\nimage: 'node:20-slim'\nnet: {mode: none, publish: ['3000:3000', '9229:9229']}\n"
-         "files: {rw: [{path: ~/.cache/go-build, optional: true}, {path: ~/.npm, optional: true}]}\n",
+         "files: {rw: [{path: ~/.cache/go-build, optional: true}, {path: ~/.npm, optional: true}, " DIVE_RW
+         "], " DIVE_RO "}\n",
          NULL},
         {POLICY_DIVE,
          "sandbox:\n  allow_network: true\n  work_dir: /w\n  environment: {A: '1', B: x}\n  mode: auto\n"
@@ -182,22 +192,33 @@ static void dive(void **state)
          "  docker: {command: podman, memory: 512m, cpus: '1.5', pids_limit: 100, enable_user_mapping: true,\n"
          "    additional_mounts: ['/a:/b:ro,z', '/c:/d']}\n"
          "  seatbelt: {profile: permissive, custom_profile_path: /x}\n",
-         "extends: permissive\nworkspace: /w\nengine: podman\nseatbelt: {base: permissive, file: /x}\nenv: {set: {A: "
+         "extends: restrictive\nworkspace: /w\nengine: podman\nimage: 'ubuntu:22.04'\nseatbelt: {base: permissive, "
+         "file: /x}\nenv: {set: {A: "
          "1, B: x}}\n"
          "limits: {timeout: 5s, memory: 512M, cpus: 1.5, pids: 100}\n"
          "net: {mode: allow, allow: ['*'], unix_sockets: [/s]}\n"
-         "files: {mounts: [{from: /a, to: /b, read_only: true}, '/c:/d']}\n",
+         "files: {mounts: [{from: /a, to: /b, read_only: true}, '/c:/d'], rw: [" DIVE_RW "], " DIVE_RO "}\n",
          "sandbox.mode: approvals are handled by the agent\nsandbox.audit_log: denials are always "
          "logged\nsandbox.excluded_commands: commands never run outside the box\nsandbox.allow_unsandboxed_commands: "
          "commands never run outside the box\nsandbox.mount_cloud_credentials: credentials stay hidden; make single "
          "files readable with files.ro\nsandbox.docker.additional_mounts option 'z': only ro and rw are supported\n"},
         {POLICY_DIVE, "sandbox: {allow_network: true, network: {allowed_domains: [a.com], http_proxy: x}}",
-         "extends: restrictive\nnet: {mode: allow, allow: [a.com]}\n",
+         "extends: restrictive\nnet: {mode: allow, allow: [a.com]}\nfiles: {rw: [" DIVE_RW "], " DIVE_RO "}\n",
          "sandbox.network.http_proxy: pinfold's own egress proxy decides; another proxy cannot replace it\n"},
-        {POLICY_DIVE, "{enabled: true}", "extends: restrictive\nnet: {mode: none}\n", NULL}};
+        {POLICY_DIVE, "{docker: {command: docker, image: ''}}",
+         "extends: restrictive\nengine: docker\nimage: 'ubuntu:22.04'\nnet: {mode: none}\nfiles: {rw: [" DIVE_RW
+         "], " DIVE_RO "}\n",
+         NULL},
+        {POLICY_DIVE, "{enabled: true}",
+         "extends: restrictive\nnet: {mode: none}\nfiles: {rw: [" DIVE_RW "], " DIVE_RO "}\n", NULL}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         check(&cases[i]);
 }
+
+/* The manager's defaults where a file says nothing of them: only the box's own directory can be written. */
+#define MYCODE_TEMP   "files: {storage: [/tmp/mycode-sandbox]}\nenv: {set: {TMPDIR: /tmp/mycode-sandbox}}\n"
+#define MYCODE_CLOSED "workspace_read_only: true\n"
+#define MYCODE_DOCKER "engine: docker\nimage: 'ubuntu:22.04'\n"
 
 static void mycode(void **state)
 {
@@ -211,23 +232,39 @@ static void mycode(void **state)
          "\"filesystem\": {\"readOnly\": [\"/\"], \"readWrite\": [\"/tmp\"], \"hidden\": [\"/etc/passwd\", "
          "\"/etc/shadow\"],\n"
          " \"tempDir\": \"/tmp/mycode-sandbox\"}}",
-         "extends: untrusted\nengine: docker\nimage: 'ubuntu:22.04'\nfiles: {rw: [{path: /tmp/mycode-sandbox, "
-         "optional: true}]}\n",
+         "extends: untrusted\n" MYCODE_DOCKER MYCODE_CLOSED MYCODE_TEMP, NULL},
+        {POLICY_MYCODE, "{\"enabled\": true}", "extends: untrusted\n" MYCODE_DOCKER MYCODE_CLOSED MYCODE_TEMP, NULL},
+        {POLICY_MYCODE, "{\"type\": \"firejail\"}", "extends: untrusted\nengine: firejail\n" MYCODE_CLOSED MYCODE_TEMP,
          NULL},
-        {POLICY_MYCODE, "{\"enabled\": true}", "extends: untrusted\n", NULL},
+        /* The nearest rule decides about the project; a temporary directory in it is the project's. */
+        {POLICY_MYCODE,
+         "{\"type\": \"vm\", \"filesystem\": {\"readOnly\": [\"/\"], \"readWrite\": [\"/home/u\"], \"tempDir\": "
+         "\"tmp\"}}",
+         "extends: untrusted\nengine: vm\nfiles: {rw: [{path: /home/u, optional: true}, {path: /home/u/p/tmp, "
+         "optional: "
+         "true}]}\nenv: {set: {TMPDIR: /home/u/p/tmp}}\n",
+         NULL},
+        {POLICY_MYCODE,
+         "{\"type\": \"vm\", \"filesystem\": {\"readOnly\": [\".\"], \"readWrite\": [\"/home/u\"], \"tempDir\": "
+         "\"/tmp\"}}",
+         "extends: untrusted\nengine: vm\n" MYCODE_CLOSED
+         "files: {rw: [{path: /home/u, optional: true}], ro: [{path: ., "
+         "optional: true}]}\nenv: {set: {TMPDIR: /tmp}}\n",
+         NULL},
         {POLICY_MYCODE,
          "{\"profile\": \"x\", \"limits\": {\"memoryMB\": 1024, \"cpuPercent\": 12.5}, \"network\": {\"enabled\": "
          "true, \"blockedPorts\": [25]},\n"
          "\"filesystem\": {\"readOnly\": [\"/data\"]}}",
          "extends: untrusted\nlimits: {memory: 1G, cpus: 12.5%}\nnet: {mode: allow, allow: ['*'], deny_ports: [25]}\n"
-         "files: {ro: [{path: /data, optional: true}]}\n",
+         "files: {ro: [{path: /data, optional: true}]}\n" MYCODE_DOCKER MYCODE_CLOSED,
          "profile: firejail profiles cannot be used\n"},
         /* An empty list of hosts allows nothing. */
         {POLICY_MYCODE, "{\"network\": {\"enabled\": true, \"allowedHosts\": []}}",
-         "extends: untrusted\nnet: {mode: allow}\n", NULL},
+         "extends: untrusted\nnet: {mode: allow}\n" MYCODE_DOCKER MYCODE_CLOSED MYCODE_TEMP, NULL},
         {POLICY_MYCODE, "{\"network\": {\"enabled\": true, \"allowedHosts\": [\"a.com\"]}}",
-         "extends: untrusted\nnet: {mode: allow, allow: [a.com]}\n", NULL},
-        {POLICY_MYCODE, "{\"network\": {\"enabled\": false, \"allowedHosts\": []}}", "extends: untrusted\n", NULL}};
+         "extends: untrusted\nnet: {mode: allow, allow: [a.com]}\n" MYCODE_DOCKER MYCODE_CLOSED MYCODE_TEMP, NULL},
+        {POLICY_MYCODE, "{\"network\": {\"enabled\": false, \"allowedHosts\": []}}",
+         "extends: untrusted\n" MYCODE_DOCKER MYCODE_CLOSED MYCODE_TEMP, NULL}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         check(&cases[i]);
 }
@@ -239,7 +276,7 @@ static void daycare(void **state)
         {POLICY_DAYCARE,
          "{\"docker\": {\"enabled\": true, \"image\": \"box\", \"tag\": \"1.2\", \"socketPath\": "
          "\"/var/run/docker.sock\", \"runtime\": \"runsc\"}, \"other\": {}}",
-         "engine: docker\nimage: 'box:1.2'\nruntime: runsc\n", NULL},
+         "engine: docker\nimage: 'box:1.2'\nruntime: runsc\ndocker_host: /var/run/docker.sock\n", NULL},
         {POLICY_DAYCARE, "{\"docker\": {\"enabled\": true, \"socketPath\": \"/s\", \"runtime\": \"runc\"}}",
          "engine: docker\nimage: 'daycare-sandbox:latest'\nruntime: runc\ndocker_host: /s\n", NULL},
         {POLICY_DAYCARE, "{\"docker\": {\"enabled\": false, \"image\": \"x\"}}", "engine: native\n", NULL},
@@ -421,7 +458,7 @@ static void mistakes(void **state)
          "/home/u/p/f:1:27: limits.cpus: '0%' is less than the minimum of 0.01; write none for no limit"},
         {POLICY_BWRAP, "{}", "/home/u/p/f:1:1: bwrap's options must be a list of strings, not a mapping"},
         {POLICY_BWRAP, "[--ro-bind, [x]]", "/home/u/p/f:1:13: an option of bwrap must be a string, not a list"},
-        {POLICY_BWRAP, "[--ro-bnd, /, /]", "/home/u/p/f:1:2: '--ro-bnd': unknown option (bwrap 0.8)"},
+        {POLICY_BWRAP, "[--ro-bnd, /, /]", "/home/u/p/f:1:2: '--ro-bnd': unknown option (bwrap 0.12)"},
         {POLICY_BWRAP, "[--ro-bind, /]", "/home/u/p/f:1:2: '--ro-bind': two values are expected"},
         {POLICY_BWRAP, "[--tmpfs]", "/home/u/p/f:1:2: '--tmpfs': a value is missing"},
         {POLICY_BWRAP, "[--uid, me]", "/home/u/p/f:1:2: 'me': a number is expected"},

@@ -20,11 +20,10 @@ if [ ! -e "$kit/complete" ]; then
         exit 1
     fi
     for package in "$kit"/packages/*.deb; do
-        dpkg-deb --fsys-tarfile "$package" | tar -x -C "$kit/root" --wildcards './boot/vmlinuz-*' './lib/modules/*/modules.builtin*' \
-            './lib/modules/*/modules.order' './lib/modules/*/kernel/drivers/virtio/*' './lib/modules/*/kernel/drivers/char/virtio*' \
-            './lib/modules/*/kernel/drivers/net/virtio_net*' './lib/modules/*/kernel/drivers/net/net_failover*' \
-            './lib/modules/*/kernel/net/core/failover*' './lib/modules/*/kernel/net/9p/*' './lib/modules/*/kernel/fs/9p/*' \
-            './lib/modules/*/kernel/fs/netfs/*' './lib/modules/*/kernel/fs/fscache/*' || exit 1
+        dpkg-deb --fsys-tarfile "$package" >"$kit/packages/tar" || exit 1
+        # Debian 13 has them in /usr/lib, and not each folder is in each version.
+        tar -tf "$kit/packages/tar" | grep -E '^\./(boot/vmlinuz-|(usr/)?lib/modules/[^/]*/(modules\.(builtin|order)|kernel/(drivers/(virtio/.|char/virtio|net/(virtio_net|net_failover))|net/(core/failover|9p/.)|fs/(9p|netfs|fscache)/.)))' |
+            tar -x -f "$kit/packages/tar" -C "$kit/root" -T - --transform 's,^\./usr/lib/,./lib/,' || exit 1
     done
     rm -rf "$kit/packages"
     for modules in "$kit"/root/lib/modules/*; do busybox depmod -b "$kit/root" "${modules##*/}" || exit 1; done

@@ -5,14 +5,15 @@ when "resize" was said, prints what it said and its status.
 """
 import fcntl
 import os
-import pty
 import select
 import struct
 import sys
 import termios
 import time
 
-pid, master = pty.fork()
+import leader
+
+pid, master = leader.fork()
 if pid == 0:
     fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 33, 99, 0, 0))
     os.execvp(sys.argv[1], sys.argv[1:])
@@ -32,6 +33,6 @@ while time.monotonic() < until:
     if b"resize" in said and not resized:
         fcntl.ioctl(master, termios.TIOCSWINSZ, struct.pack("HHHH", 44, 55, 0, 0))
         resized = True
-_, status = os.waitpid(pid, 0)
+status = leader.status(pid)
 print(said.decode(errors="replace").replace("\r", ""))
-print("status", os.waitstatus_to_exitcode(status))
+print("status", status)

@@ -43,6 +43,15 @@ static void begin_owner(const struct plan *p, struct arena *mem, struct owner *r
         container_note(state, &d);
 }
 
+/* The engine's own choice of a runtime may not work on this kernel: crun and control groups of version 1, for example. */
+static int name_runtime(const struct start_request *ask, int r, struct err *e)
+{
+    bool failed = r < 0 && e && (strstr(e->text, "OCI runtime") || strstr(e->text, "container create failed"));
+    if (!failed || ask->plan->policy->runtime)
+        return r;
+    return err_hint(e, r, "its OCI runtime does not work here: choose another with --runtime runc, or --runtime crun");
+}
+
 static int start(const struct engine *engine, const struct start_request *ask, struct started *ret, struct err *e)
 {
     auto_arena struct arena *mem = arena_new(4u << 20);
@@ -63,7 +72,7 @@ static int start(const struct engine *engine, const struct start_request *ask, s
                                  .patience_ms = CONTAINER_PATIENCE_MS};
     if (!way.env)
         return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot start the box");
-    return tool_start(&way, ask, ret, e);
+    return name_runtime(ask, tool_start(&way, ask, ret, e), e);
 }
 
 static int docker_start(const struct start_request *ask, struct started *ret, struct err *e)

@@ -8,6 +8,8 @@
 #include <string.h>
 #include "backends/tools/tool.h"
 
+#define NAME_PART_MAX 60
+
 static bool has_step(const struct plan *p, enum step_kind kind)
 {
     const struct step *s = plan_steps(p->image);
@@ -28,9 +30,27 @@ static void put_daemon(struct tool_words *w, const struct container_fact *c)
         tool_two(w, c->podman ? "--connection" : "--context", c->context);
 }
 
+/* What the engines take in a name, and not too much of it: "a b/c" -> "a_b_c". */
+static const char *name_part(struct arena *mem, const char *text)
+{
+    char *part = arena_str(mem, (struct str){text, strnlen(text, NAME_PART_MAX)});
+    for (char *c = part; c && *c; c++) {
+        bool plain =
+            (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || (*c >= '0' && *c <= '9') || *c == '-' || *c == '.';
+        *c = plain ? *c : '_';
+    }
+    return part;
+}
+
+/* Who looks at the engine's own list finds the session by its name, and each box by its project. */
 static void put_name(struct tool_words *w, const struct plan *p, const struct tool_ask *ask)
 {
-    tool_two(w, "--name", arena_printf(w->mem, "pinfold-%s", ask->id));
+    const char *of = p->session ? name_part(w->mem, p->session) : NULL;
+    tool_two(w, "--name", arena_printf(w->mem, "pinfold-%s%s%s", of ? of : "", of ? "-" : "", ask->id));
+    if (p->session)
+        tool_two(w, "--label", arena_printf(w->mem, CONTAINER_LABEL ".name=%s", p->session));
+    if (p->workspace)
+        tool_two(w, "--label", arena_printf(w->mem, CONTAINER_LABEL ".workspace=%s", p->workspace));
     tool_two(w, "--label", arena_printf(w->mem, CONTAINER_LABEL ".box=%s", ask->id));
     tool_two(w, "--label", arena_printf(w->mem, CONTAINER_LABEL ".owner=%u", p->facts->uid));
     if (ask->boot)

@@ -146,6 +146,10 @@ static void builder_ask(struct builder *b, const struct start_request *ask)
     for (int i = 0; i < c->n_v1 && i < 8; i++)
         b->group_tasks[b->n_group_tasks++] = c->v1_tasks[i];
     b->supervise = guard_supervise;
+    b->at_default = ask->at_default;
+    b->judged = true; /* judge_stdio() */
+    const struct facts *f = ask->plan->facts;
+    b->recent = f && (f->kernel_major > 6 || (f->kernel_major == 6 && f->kernel_minor >= 15));
 }
 
 /* Of the plan only the image stays where it is as long as the box (plan_settle_down()). */
@@ -171,12 +175,15 @@ static const char *const *env_copy(const char *const *env, char *to)
     return list;
 }
 
-/* Where layers of masks are kept for the next box like this one. */
-static void keep_masks(struct birth *b, const struct plan *plan)
+/* Where layers of masks are kept for the next box like this one. Kept layers are files of the host's, and whoever removes them
+   (an old /tmp is swept) shows what they hide to boxes that use them. So a box that may last for days makes its own. */
+static void keep_masks(struct birth *b, const struct start_request *ask)
 {
+    const struct plan *plan = ask->plan;
     const char *runtime = plan->facts ? plan->facts->runtime : NULL;
+    const bool lasts = !ask->argv || ask->tty;
     struct sys_stat st;
-    if (!runtime || snprintf(b->runtime, sizeof b->runtime, "%s", runtime) >= (int)sizeof b->runtime)
+    if (lasts || !runtime || snprintf(b->runtime, sizeof b->runtime, "%s", runtime) >= (int)sizeof b->runtime)
         return;
     int e = sys_stat_at(AT_FDCWD, runtime, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st);
     if (e == -ENOENT && sys_mkdirat(AT_FDCWD, runtime, 0700) == 0)
@@ -251,7 +258,7 @@ static struct birth *birth_new(const struct start_request *ask, struct err *e)
     b->shared = ask->argv && !plan->tier && !memory_shared && !ends_by_group && b->builder.program >= 0 &&
                 sys_prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) == 1;
     b->builder.stacks = b->stack + BUILDER_STACK;
-    keep_masks(b, ask->plan);
+    keep_masks(b, ask);
     if (b->shared) {
         b->builder.runner.n_spare = 0; /* it is ours */
         b->builder.job.envp = env_copy((const char *const *)ask->plan->env, (char *)(b + 1) + slots);

@@ -266,7 +266,7 @@ static void judge_kernel(struct facts *f, bool supervised)
         probe_cannot(
             f, F(GUARD) | F(UNIX_SOCKETS) | F(HIDES_ANY_DEPTH),
             (struct reason){"the kernel has no seccomp user notification (Linux 5.0, CONFIG_SECCOMP_FILTER)", NULL});
-    if (f->landlock_abi < 6)
+    if (f->landlock_abi < 6 && f->tier != TIER_LANDLOCK)
         probe_cannot(
             f, F(ABSTRACT_SOCKETS),
             (struct reason){"with the host's network, Landlock's scopes are needed for it (Linux 6.12)", NULL});
@@ -297,8 +297,8 @@ static void judge_landlock_tier(struct facts *f, struct reason r)
                                          : "neither namespaces nor Landlock are available",
                                      r.remedy});
     if (f->landlock_abi < 6)
-        probe_cannot(f, F(SIGNALS),
-                     (struct reason){"without namespaces, Landlock's signal scope is needed (Linux 6.12)", r.remedy});
+        probe_cannot(f, F(SIGNALS) | F(ABSTRACT_SOCKETS),
+                     (struct reason){"without namespaces, Landlock's scopes are needed (Linux 6.12)", r.remedy});
 }
 
 /* The best way that worked, and why a better one did not. */

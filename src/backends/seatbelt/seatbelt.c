@@ -596,6 +596,17 @@ static void put_network_rules(struct profile_text *t)
 
 /* ---- all of it ---- */
 
+/* A directory of the run: the temporary one, or the private layer over the home's directory of that name. */
+static const char *made_dir(const struct plan *plan, const char *of_home)
+{
+    for (size_t i = 0; i < plan->n_make_dirs; i++) {
+        const struct plan_dir *d = &plan->make_dirs[i];
+        if (of_home ? str_ends(str_of(d->path), str_of(of_home)) : d->temporary)
+            return d->path;
+    }
+    return "/dev/null";
+}
+
 static void put_base(struct profile_text *t)
 {
     const struct policy *p = t->policy;
@@ -609,8 +620,8 @@ static void put_base(struct profile_text *t)
     buf_text(&t->out, "\n");
     named(t, "TARGET_DIR", real_path(t, p->workspace)); /* a parameter that other tools pass to such profiles */
     named(t, "HOME_DIR", plan->facts->home ? real_path(t, plan->facts->home) : "/var/empty");
-    named(t, "TMP_DIR", plan->n_make_dirs ? plan->make_dirs[0].path : "/dev/null");
-    named(t, "CACHE_DIR", plan->n_make_dirs ? plan->make_dirs[plan->n_make_dirs - 1].path : "/dev/null");
+    named(t, "TMP_DIR", made_dir(plan, NULL));
+    named(t, "CACHE_DIR", made_dir(plan, "/.cache/upper"));
     size_t n = 0;
     for (size_t i = 0; i < t->n_roots; i++) {
         if (!same(t->roots[i], real_path(t, p->workspace)))

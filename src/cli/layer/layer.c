@@ -79,8 +79,7 @@ static int call_diff(const struct ask *a, const struct pinfold_layer_options *o,
 static int call_patch(const struct ask *a, const struct pinfold_layer_options *o, struct pinfold_report **ret,
                       struct pinfold_error *error)
 {
-    (void)a;
-    return pinfold_layer_patch(o, 1, ret, error);
+    return pinfold_layer_patch(o, a->patch_fd, ret, error);
 }
 
 static int call_apply(const struct ask *a, const struct pinfold_layer_options *o, struct pinfold_report **ret,
@@ -89,6 +88,8 @@ static int call_apply(const struct ask *a, const struct pinfold_layer_options *o
     struct pinfold_layer_options of = *o;
     of.all = a->all;
     of.to = a->to;
+    of.branch = a->branch;
+    of.merge = a->merge ? same(a->conflicts, "mark") ? 2 : 1 : 0;
     return pinfold_layer_apply_report(&of, ret, error);
 }
 
@@ -313,7 +314,7 @@ int layer_show(const char *id, int fd)
     struct pinfold_report *report = NULL;
     struct pinfold_error error = {0};
     auto_buf struct buf out = BUF(LAYER_OUTPUT);
-    const struct paint p = {.out = &out, .colours = isatty(fd) && !getenv("NO_COLOR")};
+    const struct paint p = {.out = &out, .colours = has_colours(fd)};
     if (pinfold_layer_diff_report(&o, 1, &report, &error) < 0)
         return fail(&error);
     put_diff(&p, pinfold_report_value(report));
@@ -321,15 +322,34 @@ int layer_show(const char *id, int fd)
     return buf_ok(&out) && fd_write_all(fd, out.p, out.n) == 0 ? STATUS_YES : STATUS_NO;
 }
 
+/* To people: in colours, and with nothing that a terminal would obey. */
+static int show_patch_of(const struct ask *a, int patch)
+{
+    auto_buf struct buf raw = BUF(LAYER_OUTPUT), out = BUF(LAYER_OUTPUT);
+    ssize_t n = 1;
+    for (off_t at = 0; n > 0 && buf_ok(&raw); at += n) {
+        char *room = buf_space(&raw, 1 << 16);
+        n = room ? pread(patch, room, 1 << 16, at) : -1;
+        if (n > 0)
+            buf_grew(&raw, (size_t)n);
+    }
+    put_patch(buf_view(&raw), has_colours(1), &out);
+    return print_paged(a, &out);
+}
+
 static int diff_patch(struct ask *a)
 {
     struct pinfold_report *report;
     int status;
+    const bool shown = isatty(1);
+    auto_fd int patch = shown ? memfd_create("patch", MFD_CLOEXEC) : -1;
+    a->patch_fd = patch >= 0 ? patch : 1;
     if (with_layer(a, call_patch, &report, &status) < 0)
         return status;
-    status = complain_left(pinfold_value_get(pinfold_report_value(report), "left_out"), "why");
+    status = patch >= 0 ? show_patch_of(a, patch) : STATUS_YES;
+    const int left = complain_left(pinfold_value_get(pinfold_report_value(report), "left_out"), "why");
     pinfold_report_free(report);
-    return status;
+    return status == STATUS_YES ? left : status;
 }
 
 int verb_diff(struct ask *a)
@@ -345,7 +365,7 @@ int verb_diff(struct ask *a)
     if (with_layer(a, call_diff, &report, &status) < 0)
         return status;
     auto_buf struct buf out = BUF(LAYER_OUTPUT);
-    const struct paint p = {.out = &out, .colours = isatty(1) && !getenv("NO_COLOR")};
+    const struct paint p = {.out = &out, .colours = has_colours(1)};
     if (a->json) {
         status = print_report(report);
     } else if (a->names) {
@@ -353,7 +373,7 @@ int verb_diff(struct ask *a)
         status = print_out(&out);
     } else {
         put_diff(&p, pinfold_report_value(report));
-        status = print_out(&out);
+        status = print_paged(a, &out);
     }
     pinfold_report_free(report);
     return status;
@@ -376,6 +396,11 @@ static int tell_done(struct ask *a, struct pinfold_report *report, const char *v
     {
         buf_printf(&out, "%s ", verb);
         utf8_safe(&out, str_of(member(v, "path")));
+        buf_char(&out, '\n');
+    }
+    EACH_OF(line, pinfold_value_get(all, "git"))
+    {
+        utf8_safe(&out, str_of(pinfold_value_text(line, NULL)));
         buf_char(&out, '\n');
     }
     int status = print_out(&out), refusals = complain_left(refused, "why");
@@ -440,10 +465,38 @@ static int apply_patch(struct ask *a)
     return status;
 }
 
+/* Options that say different things about what becomes of the changes. */
+static bool apply_said(const struct ask *a)
+{
+    if (a->conflicts && !same(a->conflicts, "mark") && !same(a->conflicts, "leave")) {
+        complain("--conflicts %s: use leave or mark", a->conflicts);
+        return false;
+    }
+    if (a->conflicts && !a->merge) {
+        complain("--conflicts %s: nothing is merged without --merge", a->conflicts);
+        return false;
+    }
+    if ((a->merge || a->branch) && (a->hunks || a->into || a->to)) {
+        complain("apply: %s changes %s; leave %s out", a->merge ? "--merge" : "--branch",
+                 a->merge ? "whole files of the workspace" : "the repository alone",
+                 a->hunks  ? "--hunks"
+                 : a->into ? "--patch"
+                           : "--to");
+        return false;
+    }
+    if (a->merge && a->branch) {
+        complain("apply: --branch commits what the box made; leave --merge out");
+        return false;
+    }
+    return true;
+}
+
 int verb_apply(struct ask *a)
 {
     struct pinfold_report *report;
     int status;
+    if (!apply_said(a))
+        return STATUS_USAGE;
     if (a->hunks && (a->all || a->into || a->to || a->json)) {
         complain("apply: --hunks asks about each change of the workspace; leave %s out", a->all    ? "--all"
                                                                                          : a->into ? "--patch"
@@ -461,7 +514,7 @@ int verb_apply(struct ask *a)
         return status;
     if (!report) /* nothing was chosen */
         return STATUS_YES;
-    status = tell_done(a, report, "applied");
+    status = tell_done(a, report, a->branch ? "committed" : "applied");
     pinfold_report_free(report);
     return status;
 }
@@ -524,6 +577,11 @@ int verb_layers(struct ask *a)
             buf_amount(&out, (uint64_t)pinfold_value_number(pinfold_value_get(l, "bytes")));
             buf_text(&out, "  ");
             utf8_safe(&out, str_of(member(l, "workspace")));
+            const int64_t applies = pinfold_value_number(pinfold_value_get(l, "applies"));
+            if (applies) {
+                buf_printf(&out, "  %lld to take back, ", (long long)applies);
+                buf_amount(&out, (uint64_t)pinfold_value_number(pinfold_value_get(l, "undo_bytes")));
+            }
             if (pinfold_value_text(pinfold_value_get(l, "name"), NULL))
                 buf_printf(&out, "  (%s)", member(l, "name"));
             buf_char(&out, '\n');

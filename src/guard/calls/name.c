@@ -315,6 +315,21 @@ static int link_config(struct guard *g, const struct place *to)
     return no < 0 ? no : 1;
 }
 
+/*
+ * A link to a file of the host's tree below a copy-on-write layer copies it, and the copy has another number. git, which
+ * links the objects of a repository that it clones, takes that for an attack and ends. If a link cannot be made it copies.
+ */
+static int link_numbered(struct guard *g)
+{
+    struct place *to = &g->to;
+    struct sys_stat st;
+    if (!verdict_layered_objects(g, &g->object, to) ||
+        sys_stat_at(to->dir, to->name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st) < 0 || st.inode == g->object.st.inode)
+        return 0;
+    (void)sys_unlinkat(to->dir, to->name, 0);
+    return -EXDEV;
+}
+
 static int link_places(struct guard *g)
 {
     struct place *to = &g->to;
@@ -338,6 +353,8 @@ static int link_places(struct guard *g)
     if (no == -EXDEV &&
         to->seen >= 0) /* a descriptor of the caller, in the mount that it sees: use the same directory there */
         no = sys_linkat(g->self_fd, decimal(room, g->object.fd), to->seen, to->name, AT_SYMLINK_FOLLOW);
+    if (no == 0)
+        no = link_numbered(g);
     if (no == 0)
         no = made_again(g, to, made);
     if (no == 0)

@@ -191,7 +191,8 @@ int target_umask(struct guard *g)
         (void)sys_umask(g->umask = 0); /* modes are used unchanged */
         return 0;
     }
-    if (t->tgid == 0 && target_status(g, t) < 0)
+    /* In a layered box nobody tells of a new mask. */
+    if ((t->tgid == 0 || g->plan->filter & FILTER_LAYERED) && target_status(g, t) < 0)
         return -ESRCH;
     table_lock(s);
     struct mask m = *mask_slot(s, t->tgid);

@@ -18,7 +18,9 @@
 
 #define TOLD_MAX     64         /* frames; the last one counts the rest */
 #define TOLD_WAIT_MS 200        /* for one frame, if they are read too slowly */
-#define REFS_BYTES   (8u << 20) /* of packed-refs: some 100,000 names */
+#define REFS_BYTES   (8u << 20) /* of packed-refs or a reftable: some 100,000 names */
+#define TABLES       "tables.list"
+#define TABLES_MAX   64 /* git joins them long before */
 
 /* ---- what was created, and where it was moved ---- */
 
@@ -115,14 +117,22 @@ void told_fifo(struct guard *g, const struct place *p)
         left_add(g, place_path(p));
 }
 
-/* git replaces HEAD and packed-refs by a rename, other programs write them in place; either way they are examined at
-   the end. */
+/* git replaces HEAD, packed-refs and a reftable's list by a rename, other programs write them, or a table, in place; either way they
+   are examined at the end. */
 void told_refs(struct guard *g, const struct place *p)
 {
     struct str name = {p->name, p->name_n};
-    if (g->rules.git && (fold_eq(name, STR("HEAD")) || fold_eq(name, STR("packed-refs"))) &&
-        of_the_host(g, place_path(p)))
+    if (!g->rules.git || !of_the_host(g, place_path(p)))
+        return;
+    if (fold_eq(name, STR("HEAD")) || fold_eq(name, STR("packed-refs")) || fold_eq(name, STR(TABLES)))
         left_add(g, place_path(p));
+    if (name.n < 4 || !fold_eq(str_skip(name, name.n - 4), STR(".ref")))
+        return;
+    auto_buf struct buf list = BUF(2 * PLACE_PATH);
+    buf_str(&list, place_dir(p));
+    buf_text(&list, place_dir(p).n > 1 ? "/" TABLES : TABLES);
+    if (buf_ok(&list))
+        left_add(g, buf_view(&list));
 }
 
 void told_moved(struct guard *g, const struct place *from, const struct place *to, bool exchange)
@@ -182,22 +192,93 @@ static void tell_repository(struct guard *g, struct ending *e, struct str path)
         tell_or_count(g, e, TOLD_REPOSITORY, path, dir < 0 ? STR(TOLD_CLOSED) : buf_view(&names));
 }
 
-/* HEAD or packed-refs: the first name in it that looks like an option. */
+/* All of a file, with a byte to spare; NULL if it cannot be read. */
+static char *content(struct guard *g, int file, uint64_t size, size_t *ret_n)
+{
+    char room[12];
+    auto_fd int fd = sys_openat(g->self_fd, decimal(room, file), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0);
+    char *bytes = fd < 0 ? NULL : malloc(size + 1);
+    long n = bytes ? sys_pread(fd, bytes, size, 0) : -1;
+    if (n < 0) {
+        free(bytes);
+        return NULL;
+    }
+    *ret_n = (size_t)n;
+    return bytes;
+}
+
+static int take_option(void *ctx, struct str name, struct str target)
+{
+    struct buf *found = ctx;
+    struct str one = gitref_is_option(name) ? name : target;
+    if (!gitref_is_option(one))
+        return 0;
+    buf_str(found, one);
+    return 1;
+}
+
+/* One reftable: whether it is as it should be; if not, with what is to be said. */
+static bool table_is_plain(struct guard *g, int directory, struct str name, struct buf *what)
+{
+    struct sys_stat st;
+    char path[NAME_MAX + 1];
+    if (name.n == 0 || name.n > NAME_MAX || memchr(name.p, '/', name.n)) {
+        buf_text(what, "a table elsewhere");
+        return false;
+    }
+    memcpy(path, name.p, name.n);
+    path[name.n] = 0;
+    auto_fd int file = sys_openat(directory, path, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0);
+    if (file == -ENOENT) /* git would not work there */
+        return true;
+    if (file < 0 || sys_stat_at(file, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &st) < 0 || !S_ISREG(st.mode) ||
+        st.size > REFS_BYTES) {
+        buf_text(what, "a table that is too large to examine, or is no file");
+        return false;
+    }
+    size_t n = 0;
+    char *bytes = content(g, file, st.size, &n);
+    int no = bytes ? gitref_table((struct str){bytes, n}, take_option, what) : -EACCES;
+    free(bytes);
+    if (no < 0)
+        buf_text(what, "a table that cannot be read");
+    return no == 0;
+}
+
+/* What a box removed may be in an older table for a while, and is named then, too. */
+static void tell_tables(struct guard *g, struct ending *e, struct str path, struct str list)
+{
+    auto_buf struct buf directory = BUF(PLACE_PATH), what = BUF(8192);
+    buf_str(&directory, (struct str){path.p, path.n - sizeof TABLES});
+    auto_fd int dir = sys_openat2(AT_FDCWD, buf_ok(&directory) ? buf_cstr(&directory) : "",
+                                  O_PATH | O_DIRECTORY | O_CLOEXEC, 0, RESOLVE_NO_SYMLINKS);
+    bool plain = dir >= 0;
+    for (unsigned left = TABLES_MAX; plain && list.n; left--) {
+        struct str name = str_until(&list, '\n');
+        plain = left && table_is_plain(g, dir, name, &what);
+    }
+    if (!plain)
+        tell_or_count(g, e, TOLD_REF, path, what.n ? buf_view(&what) : STR(TOLD_CLOSED));
+}
+
+/* HEAD, packed-refs or a reftable's list: the first name that looks like an option. */
 static void tell_refs(struct guard *g, struct ending *e, int file, struct str path, uint64_t size)
 {
     struct str name = {"", 0};
-    char room[12];
-    auto_fd int fd = sys_openat(g->self_fd, decimal(room, file), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0);
+    size_t n = 0;
     if (size > REFS_BYTES) {
         tell_or_count(g, e, TOLD_REF, path, STR("too large to examine"));
         return;
     }
-    char *bytes = fd < 0 ? NULL : malloc(size + 1);
-    long n = bytes ? sys_pread(fd, bytes, size, 0) : -1;
-    if (n < 0)
+    char *bytes = content(g, file, size, &n);
+    if (!bytes)
         tell_or_count(g, e, TOLD_REF, path, STR(TOLD_CLOSED));
-    struct str text = {bytes, n > 0 ? (size_t)n : 0};
+    struct str text = {bytes, n};
     bool option = false;
+    if (path.n > sizeof TABLES && fold_eq(str_skip(path, path.n - (sizeof TABLES - 1)), STR(TABLES))) {
+        tell_tables(g, e, path, text);
+        text.n = 0;
+    }
     if (str_starts(text, STR("ref:")))
         option = gitref_of_head(text, &name) && gitref_is_option(name);
     while (!option && gitref_next_packed(&text, &name))

@@ -44,6 +44,14 @@ bool verdict_exclusive(const struct place *p)
     return has_part(place_path(p), STR("hooks"));
 }
 
+bool verdict_layered_objects(const struct guard *g, const struct object *from, const struct place *to)
+{
+    const struct str objects = {"objects", 7};
+    const struct rule *a = rules_decider(&g->rules, object_path(from)), *b = rules_decider(&g->rules, place_path(to));
+    return a && a == b && a->said->kind == GUARD_RULE_ROOT && a->said->flags & GUARD_RULE_LAYERED &&
+           has_part(place_dir(to), objects) && has_part(object_path(from), objects);
+}
+
 /* ---- outside of all trees ---- */
 
 /* Whether the path is in no writable tree and no tree of the box's own. A mount or Landlock may protect it, too, but

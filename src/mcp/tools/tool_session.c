@@ -19,7 +19,8 @@
 #define DEFAULT_NAME   "default"
 #define NAME_BYTES_MAX 128
 #define SHELL          "bash"
-#define KEPT           8 /* sessions a worker stays connected to */
+#define WAITING_SHOWN  32 /* names of a layer's changes */
+#define KEPT           8  /* sessions a worker stays connected to */
 
 /* A worker's: found once, used again. */
 static struct known {
@@ -164,13 +165,62 @@ const char *session_cwd_of(struct mcp_job *j, const char *name, struct arena *me
     return copy;
 }
 
-static void session_json(struct mcp_job *j, const char *name, bool running)
+/* As of a run's result; what the user does with it is the user's. */
+static void layer_json(struct mcp_job *j, struct json *w, const char *id)
+{
+    struct pinfold_error error = {0};
+    auto_report struct pinfold_report *report = NULL;
+    const struct pinfold_layer_options o = {.size = sizeof o, .layer = id};
+    unsigned changed = 0, new = 0, deleted = 0, waiting = 0;
+    if (pinfold_layer_diff_report(&o, 0, &report, &error) < 0)
+        return; /* nothing was changed, so it has gone */
+    const struct pinfold_value *changes = pinfold_value_get(pinfold_report_value(report), "changes");
+    json_object(w, "layer");
+    json_text(w, "id", id);
+    json_array(w, "waiting_paths");
+    EACH_ANSWER(c, changes)
+    {
+        const char *kind = answer_text(c, "kind");
+        changed += same(kind, "edited");
+        new += same(kind, "added");
+        deleted += same(kind, "deleted");
+        if (!pinfold_value_is_true(pinfold_value_get(c, "waits")))
+            continue;
+        if (waiting++ < WAITING_SHOWN && answer_text(c, "path"))
+            json_text(w, NULL, answer_text(c, "path"));
+    }
+    json_array_end(w);
+    json_uint(w, "changed", changed);
+    json_uint(w, "new", new);
+    json_uint(w, "deleted", deleted);
+    json_uint(w, "waiting", waiting);
+    json_object_end(w);
+    buf_printf(&j->text, "; in its layer, for the user to apply: %u changed, %u new, %u deleted", changed, new,
+               deleted);
+}
+
+/* `layer`: of a session that has ended, or NULL. */
+static void session_json(struct mcp_job *j, const char *name, bool running, const char *layer)
 {
     struct json w = JSON(&j->structured);
     json_object(&w, NULL);
     json_text(&w, "session", name);
     json_bool(&w, "running", running);
+    if (layer && layer[0])
+        layer_json(j, &w, layer);
     json_object_end(&w);
+}
+
+static void layer_of(const char *name, const char *scope, char ret[17])
+{
+    struct pinfold_error error = {0};
+    auto_report struct pinfold_report *session = NULL;
+    const struct pinfold_session_options o = {.size = sizeof o, .name = name, .scope = scope};
+    ret[0] = 0;
+    if (pinfold_session_list_report(&o, &session, &error) < 0)
+        return;
+    const char *id = answer_text(pinfold_report_value(session), "layer");
+    snprintf(ret, 17, "%s", id ? id : "");
 }
 
 static void start_session(struct mcp_job *j)
@@ -207,7 +257,7 @@ static void start_session(struct mcp_job *j)
         buf_printf(&line, "session '%s' runs", name);
         job_tell(j, buf_cstr(&line));
         buf_str(&j->text, buf_view(&line));
-        session_json(j, name, true);
+        session_json(j, name, true, NULL);
         keep(name, scope, s);
         job_changed(j);
     }
@@ -224,6 +274,8 @@ static void stop(struct mcp_job *j)
     scope_of(j, scope);
     session_lost(j);
     struct pinfold_session_options o = {.size = sizeof o, .name = name, .scope = scope};
+    char layer[17];
+    layer_of(name, scope, layer);
     int r = pinfold_session_stop(&o, 1, &error);
     if (r == -ENOENT) {
         job_fail(j, "there is no session '%s'", name);
@@ -231,14 +283,14 @@ static void stop(struct mcp_job *j)
         job_fail(j, "%s", error.text);
     } else {
         buf_printf(&j->text, "session '%s' was stopped, with every process in it", name);
+        session_json(j, name, false, layer);
         job_tell(j, buf_cstr(&j->text));
-        session_json(j, name, false);
         job_changed(j);
     }
 }
 
 /* What a model may know of a session: not where the host keeps it. */
-static const char *const shown[] = {"name", "state", "engine", "workspace", "created", "policy_digest", NULL};
+static const char *const shown[] = {"name", "state", "engine", "workspace", "created", "policy_digest", "layer", NULL};
 
 static void list_sessions(struct mcp_job *j)
 {
@@ -551,7 +603,7 @@ const struct tool tool_session_stop = {
     .title = "Stop a session",
     .description = "Stops a session and removes every process and private file in it.",
     .output = "{\"type\":\"object\",\"properties\":{\"session\":{\"type\":\"string\"},\"running\":{\"type\":"
-              "\"boolean\"}},\"required\":[\"session\",\"running\"]}",
+              "\"boolean\"},\"layer\":{\"type\":\"object\"}},\"required\":[\"session\",\"running\"]}",
     .arguments = name_arguments,
     .destructive = true,
     .sessions = true,

@@ -312,12 +312,25 @@ static void sentence_reads(const struct plan *p, struct buf *out)
                p->facts->image ? "the image's files and what is named below" : "everything that you can read", hidden);
 }
 
+static bool reaches_every_host(const struct policy *p)
+{
+    for (size_t i = 0; p->net == NET_ALLOW && i < p->n_net_rules; i++) {
+        if (p->net_rules[i].verb == NET_RULE_ALLOW && strcmp(p->net_rules[i].text, "*") == 0)
+            return true;
+    }
+    return false;
+}
+
 static void sentence_reaches(const struct plan *p, struct buf *out)
 {
     static const char *const nets[] = {
         [NET_NONE] = "no network", [NET_ALLOW] = "only", [NET_HOST] = "everything that this machine reaches"};
     enum { NAMED = 4 };
     unsigned n = 0;
+    if (reaches_every_host(p->policy)) {
+        buf_text(out, "It reaches  every host that is not denied.\n\n");
+        return;
+    }
     buf_printf(out, "It reaches  %s", nets[p->policy->net]);
     for (size_t i = 0; p->policy->net == NET_ALLOW && i < p->policy->n_net_rules; i++) {
         const struct net_rule *r = &p->policy->net_rules[i];

@@ -14,6 +14,11 @@
 
 #define LINKED_AT "/run/pinfold-caches"
 
+const char *secret_caches(const struct making *m)
+{
+    return m->facts->layers ? m->ask->secret : NULL;
+}
+
 static bool is_cache_of_home(const struct making *m, const struct plan_place *p)
 {
     return p->kind == PLACE_CACHE && p->up == 0 && path_below(p->dst, m->home);
@@ -66,7 +71,7 @@ static int make_linked(struct making *m, struct plan_place *p)
         return no_memory(m);
     drop_dirs(m, own);
     if (!m->linked) {
-        m->linked = path_join(m->mem, m->caches, "linked");
+        m->linked = path_join(m->mem, m->caches, secret_caches(m) ? "linked/upper" : "linked");
         m->linked_slot = m->n_slots++;
         m->linked_origin = p->origin;
         m->linked_at = LINKED_AT;
@@ -129,6 +134,85 @@ static int make_part(struct making *m, size_t at)
     return r;
 }
 
+/* `path` below the secret directory, in the slot itself; any other as it is. NULL: no memory. */
+static const char *told_path(const struct making *m, const char *path)
+{
+    const size_t n = strlen(secret_caches(m));
+    if (!path_below(path, m->caches))
+        return path;
+    return arena_printf(m->mem, "%.*s%s", (int)(strlen(m->caches) - n), m->caches, path_rest(path, m->caches));
+}
+
+/* An empty directory, whose place is told, so it is not in the secret one. */
+static const char *linked_none(struct making *m)
+{
+    const char *in = path_join(m->mem, m->caches, "none");
+    return in ? told_path(m, in) : NULL;
+}
+
+/* The linked caches of a layered box: over an empty directory, because the place of what is bound is told in mountinfo. */
+static int linked_overlay(struct making *m, struct step *s)
+{
+    const char *own = path_dir(m->mem, m->linked);
+    const char *none = linked_none(m);
+    const char *text = own && none ? arena_printf(m->mem, "%s\n%s/upper\n%s/work", none, own, own) : NULL;
+    if (!text)
+        return no_memory(m);
+    s->b = image_string(&m->image, text);
+    s->mode = OVERLAY_SECRET;
+    s->flags = STEP_NOSUID | STEP_NODEV;
+    return s->b == UINT32_MAX ? no_memory(m) : 0;
+}
+
+static int linked_overlay_dirs(struct making *m)
+{
+    const char *own = path_dir(m->mem, m->linked);
+    int r = own ? add_make_dir(m, linked_none(m), false) : no_memory(m);
+    return r < 0 ? r : add_make_dir(m, path_join(m->mem, own, "work"), false);
+}
+
+static bool is_told_to_nobody(const struct making *m, const char *path)
+{
+    if (m->linked && strcmp(path, LINKED_AT) == 0)
+        return true;
+    for (size_t i = 0; i < m->n_places; i++) {
+        const struct plan_place *p = &m->places[i];
+        if (p->kind == PLACE_CACHE && strcmp(p->dst, path) == 0)
+            return p->act == ACT_OVERLAY || p->act == ACT_PART || p->act == ACT_LINKED;
+    }
+    return false;
+}
+
+/* What is bound is told in mountinfo, with the name that must stay a secret: such caches are where those of other boxes are. */
+static int tell_bound_caches(struct making *m)
+{
+    for (size_t i = 0; i < m->n_places; i++) {
+        struct plan_place *p = &m->places[i];
+        if (p->kind != PLACE_CACHE || p->act != ACT_PRIVATE_DIR)
+            continue;
+        for (size_t k = 0; k < m->n_dirs; k++) {
+            const char *own = path_dir(m->mem, p->upper);
+            if (own && path_at_or_below(m->dirs[k].path, own))
+                m->dirs[k].path = told_path(m, m->dirs[k].path);
+            if (!own || !m->dirs[k].path)
+                return no_memory(m);
+        }
+        if (!(p->upper = told_path(m, p->upper)))
+            return no_memory(m);
+    }
+    return 0;
+}
+
+/* Nothing can be led to them, so they are as private as the box's memory. */
+static void free_secret_caches(struct making *m)
+{
+    for (size_t i = 0; i < m->n_guards; i++) {
+        struct guard_line *g = &m->guards[i];
+        if (g->kind == GUARD_RULE_PRIVATE && g->flags & GUARD_RULE_KEPT && is_told_to_nobody(m, g->text))
+            g->flags &= (uint8_t)~GUARD_RULE_KEPT;
+    }
+}
+
 int caches_gather(struct making *m)
 {
     const bool run = has_run(m);
@@ -142,7 +226,17 @@ int caches_gather(struct making *m)
         else if (p->act == ACT_OVERLAY && m->facts->layers && is_simple(m, i, true))
             r = make_part(m, i);
     }
+    if (r == 0 && secret_caches(m) && m->linked)
+        r = linked_overlay_dirs(m);
     return r;
+}
+
+int caches_secret_settle(struct making *m)
+{
+    if (!secret_caches(m) || !m->caches)
+        return 0;
+    free_secret_caches(m);
+    return tell_bound_caches(m);
 }
 
 int linked_caches_step(struct making *m)
@@ -152,9 +246,12 @@ int linked_caches_step(struct making *m)
     struct step *dir = image_path(&m->image, STEP_DIR, LINKED_AT, m->linked_origin);
     if (dir)
         dir->mode = 0755;
-    struct step *s = dir ? image_path(&m->image, STEP_ATTACH, LINKED_AT, m->linked_origin) : NULL;
+    const enum step_kind kind = secret_caches(m) ? STEP_OVERLAY : STEP_ATTACH;
+    struct step *s = dir ? image_path(&m->image, kind, LINKED_AT, m->linked_origin) : NULL;
     if (!s)
         return no_memory(m);
+    if (secret_caches(m))
+        return linked_overlay(m, s);
     s->b = m->linked_slot;
     s->flags = STEP_NOSUID | STEP_NODEV | STEP_RECURSE;
     return 0;

@@ -99,11 +99,23 @@ static int move_inside(struct making *m, struct plan_place *p)
     return p->parent ? 0 : no_memory(m);
 }
 
+/* An empty file over a name that is not there is how bubblewrap's callers keep it from being made: that is a hidden name. */
+static int collect_absent(struct making *m, const struct mount_rule *rule, const struct path_fact *to)
+{
+    struct plan_place *p = place_of_fact(m, PLACE_HIDE, to, rule->origin);
+    if (!p)
+        return no_memory(m);
+    p->inside = m->n_mounts && mount_above(m, rule->to);
+    return 0;
+}
+
 static int collect_mount(struct making *m, const struct mount_rule *rule)
 {
     const struct path_fact *from = fact_of(m, rule->from), *to = fact_of(m, rule->to);
     if (!from || !to)
         return -EINVAL;
+    if (rule->read_only && to->type == PATH_MISSING && strcmp(rule->from, "/dev/null") == 0)
+        return collect_absent(m, rule, to);
     if (!exists(from))
         return say_missing(m, "mount: source", rule->from, from, rule->origin);
     if (!to->real[1])
@@ -202,7 +214,7 @@ static int collect_workspace(struct making *m)
         return no_memory(m);
     at->workspace = true;
     at->said = false;
-    at->why = explicit ? NULL : "workspace";
+    at->why = explicit || p->workspace_named ? NULL : "workspace";
     if (move_inside(m, at) < 0)
         return -ENOMEM;
     return repeat_link(m, p->workspace, f->real, p->workspace_origin);

@@ -86,20 +86,30 @@ static int check_point(struct settling *s, struct plan_place *p, const struct pl
 }
 
 /*
- * ~/.local/state/pinfold-agents/NAME/PROJECT/boxN: what boxes of an agent have in place of its directory (run/agent/agent_start.c).
- * Nothing on the host runs it, so it is kept private, as a cache is; what is shared with the host is mounted in it.
+ * STATE/pinfold-agents/NAME/PROJECT/boxN: what boxes of an agent have in place of its directory (run/agent/agent_start.c), and
+ * INSTANCE/SESSION/STATE, which those of a server have (mcp/agents.c). Nothing on the host runs what is in them, so they are kept
+ * private, as a cache is; what is shared with the host is mounted in them.
  */
+static bool is_below_agents(const char *at, const char *state)
+{
+    enum { HASH = 32 };
+    static const char below[] = "/pinfold-agents/";
+    size_t n = state ? strlen(state) : 0;
+    if (!n || strncmp(at, state, n) != 0 || strncmp(at + n, below, sizeof below - 1) != 0)
+        return false;
+    const char *of = strchr(at + n + sizeof below - 1, '/'), *last = of ? strchr(of + 1, '/') : NULL;
+    if (!last || !last[1] || strchr(last + 1, '/'))
+        return false;
+    bool session = last - of == HASH + 1 && strspn(of + 1, "0123456789abcdef") == HASH;
+    return session || strncmp(last, "/box", 4) == 0;
+}
+
 static bool is_agent_layer(const struct making *m, const struct plan_place *p)
 {
-    const char *home = m->facts->home, *at = p->src;
-    size_t n = home ? strlen(home) : 0;
-    static const char below[] = "/.local/state/pinfold-agents/";
-    if (!p->mount || !n || !at || strncmp(at, home, n) != 0 || strncmp(at + n, below, sizeof below - 1) != 0)
+    if (!p->mount || !p->src)
         return false;
-    at += n + sizeof below - 2;
-    for (int i = 0; i < 2 && at; i++)
-        at = strchr(at + 1, '/');
-    return at && strncmp(at, "/box", 4) == 0 && !strchr(at + 1, '/');
+    const char *usual = m->facts->home ? path_join(m->mem, m->facts->home, ".local/state") : NULL;
+    return is_below_agents(p->src, usual) || is_below_agents(p->src, m->facts->state_home);
 }
 
 /* Attaches a clone of the host's tree at p->src. */
@@ -260,6 +270,13 @@ static int settle_open(struct settling *s, struct plan_place *p, struct plan_pla
     return attach(s, p, around, writable);
 }
 
+/* The project's own .pinfold where there is none: one that a box makes in its layer waits for apply, as a guarded name. */
+static bool waits_in_layer(const struct plan_place *p, const struct plan_place *around)
+{
+    return p->closed && p->type == PATH_MISSING && around->act == ACT_OVERLAY && around->workspace &&
+           strcmp(path_rest(p->dst, around->dst), ".pinfold") == 0;
+}
+
 static int settle_protect(struct settling *s, struct plan_place *p, struct plan_place *around)
 {
     struct making *m = s->m;
@@ -276,6 +293,10 @@ static int settle_protect(struct settling *s, struct plan_place *p, struct plan_
         break;
     }
     m->any_protect |= p->said;
+    if (waits_in_layer(p, around)) {
+        p->act = ACT_NONE;
+        return 0;
+    }
     if (p->type == PATH_DIR && around->region == REGION_WRITABLE && !s->landlock)
         return attach(s, p, around, false);
     return close_by_guard(s, p, around);

@@ -261,6 +261,8 @@ int veils_make(struct making *m)
     bool home_veil = overlay && m->home && m->home[1] && home && home->type == PATH_DIR && !is_cover_dir(m, m->home);
     int r = home_veil ? caches_gather(m) : 0;
     if (r == 0)
+        r = caches_secret_settle(m);
+    if (r == 0)
         r = collect_stubs(m, home_veil);
     if (r == 0)
         r = egress_stubs(m);

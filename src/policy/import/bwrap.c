@@ -1,5 +1,5 @@
 /*
- * Translates bubblewrap's command line (that of 0.8, by its manual page) into statements: a list of words. bubblewrap
+ * Translates bubblewrap's command line (that of 0.12, by its manual page) into statements: a list of words. bubblewrap
  * begins with an empty root and mounts in the given order, so a later mount hides what is at and below it; here all
  * mounts are collected first, and only what is visible at the end becomes a statement. Everything that cannot be
  * honoured goes to list->ignored.
@@ -35,7 +35,7 @@ struct bwrap {
     size_t n_variables;
     bool clear, own_net;
     const char *uid, *gid, *chdir;
-    const struct node *uid_at;
+    const struct node *uid_at, *overlay;
 };
 
 static int bwrap_no_memory(const struct bwrap *b)
@@ -122,6 +122,26 @@ static int tmpfs(struct bwrap *b, const struct node *at, const struct node *v, i
     (void)arg;
     return show(
         b, (struct bwrap_shown){.kind = PRIVATE, .from = "", .to = path_clean_at(b->mem, "/", v[0].text), .at = at});
+}
+
+/* The sources of overlays are not put over each other: of the last one, which is the highest, everything is shown. */
+static int overlay_source(struct bwrap *b, const struct node *at, const struct node *v, int arg)
+{
+    (void)at, (void)arg;
+    b->overlay = v;
+    return 0;
+}
+
+static int overlay(struct bwrap *b, const struct node *at, const struct node *v, int place)
+{
+    const struct node *source = b->overlay;
+    b->overlay = NULL;
+    int r = source ? bind(b, at, (const struct node[]){*source, v[place]}, READ_ONLY) : tmpfs(b, at, v + place, 0);
+    return r < 0 ? r
+                 : bwrap_ignore(b, at,
+                                arena_printf(b->mem, "%.*s %.*s", STR_SAID(at->text), STR_SAID(v[place].text)),
+                                "overlays are not made: the last --overlay-src is shown there, read-only; see --cow for "
+                                "copies of the workspace");
 }
 
 static int symlink(struct bwrap *b, const struct node *at, const struct node *v, int arg)
@@ -243,6 +263,9 @@ static const struct option {
     {"--help", 0, NULL, 0, "it does not concern the box"},
     {"--version", 0, NULL, 0, "it does not concern the box"},
     {"--args", 1, NULL, 0, "write the options from the descriptor here"},
+    {"--argv0", 1, NULL, 0, "a command is started by its own name"},
+    {"--level-prefix", 0, NULL, 0, "it does not concern the box"},
+    {"--not-a-security-boundary", 0, NULL, 0, "every box is one"},
     {"--unshare-user", 0, NULL, 0, NULL},
     {"--unshare-user-try", 0, NULL, 0, NULL},
     {"--unshare-ipc", 0, NULL, 0, NULL},
@@ -277,6 +300,10 @@ static const struct option {
     {"--ro-bind-try", 2, bind, READ_ONLY | TRY, NULL},
     {"--bind-fd", 2, NULL, 0, ONE_START},
     {"--ro-bind-fd", 2, NULL, 0, ONE_START},
+    {"--overlay-src", 1, overlay_source, 0, NULL},
+    {"--overlay", 3, overlay, 2, NULL},
+    {"--tmp-overlay", 1, overlay, 0, NULL},
+    {"--ro-overlay", 1, overlay, 0, NULL},
     {"--remount-ro", 1, remount, 0, NULL},
     {"--proc", 1, usual, 0, NULL},
     {"--dev", 1, usual, 1, NULL},
@@ -526,9 +553,11 @@ static int read_option(struct bwrap *b, const struct node *words, size_t n, size
     while (o < end && !str_is(at->text, o->name))
         o++;
     if (o == end)
-        return bwrap_wrong(b, at, "unknown option (bwrap 0.8)", at->text);
+        return bwrap_wrong(b, at, "unknown option (bwrap 0.12)", at->text);
     if (n - *i < o->values)
-        return bwrap_wrong(b, at, o->values == 1 ? "a value is missing" : "two values are expected", at->text);
+        return bwrap_wrong(b, at, o->values == 1   ? "a value is missing"
+                                 : o->values == 2 ? "two values are expected"
+                                                  : "three values are expected", at->text);
     const struct node *values = words + *i;
     *i += o->values;
     if (o->read)

@@ -45,7 +45,12 @@ struct foreign {
     size_t n_paths;
     bool network_on, hosts_said, any_host;
     const struct node *network_at;
+    const struct node *container_at; /* dive, mycode: where a container engine was chosen, and */
+    bool image_said;                 /* whether its image was */
 };
+
+/* dive's and mycode's image where their settings name none. */
+#define FOREIGN_IMAGE "ubuntu:22.04"
 
 static int foreign_no_memory(const struct foreign *f)
 {
@@ -186,7 +191,14 @@ static int say_item(struct foreign *f, const struct node *item, int key)
 
 static int say_optional(struct foreign *f, const struct node *item, int key)
 {
-    return foreign_say(f, (enum key_id)key, item, item->text, STR(""), SAID_OPTIONAL);
+    unsigned told = key == KEY_RW ? SAID_TOLD : 0;
+    return foreign_say(f, (enum key_id)key, item, item->text, STR(""), SAID_OPTIONAL | told);
+}
+
+/* The image of the chosen container engine, if the settings leave it to their program. */
+static int say_default_image(struct foreign *f)
+{
+    return f->container_at && !f->image_said ? say_text(f, KEY_IMAGE, f->container_at, FOREIGN_IMAGE) : 0;
 }
 
 static int disabled(struct foreign *f, const struct node *n)
@@ -434,7 +446,9 @@ static int srt_say_path(struct foreign *f, const struct gathered *g)
         exact_deny = exact_deny || (f->paths[i].list == DENY_READ && !f->paths[i].at.any_depth &&
                                     !f->paths[i].at.pattern && same(f->paths[i].at.path, g->at.path));
     switch (g->list) {
-    case DENY_READ:
+    case DENY_READ: /* all of it: each name in the root, so that the nearer rules can open what they name */
+        if (hidden && !g->at.path[1])
+            return foreign_say(f, KEY_HIDE, g->node, STR("/*"), STR(""), 0);
         return hidden ? foreign_say(f, KEY_HIDE, g->node, g->text, STR(""), 0) : 0;
     case ALLOW_READ: /* has an effect only inside something hidden */
         if (!hidden_above)
@@ -623,12 +637,17 @@ static int dive_duration(struct foreign *f, const struct node *n)
 
 static int dive_image(struct foreign *f, const struct node *n)
 {
-    return n->kind == NODE_SCALAR ? foreign_say(f, KEY_IMAGE, n, n->text, STR(""), 0) : wrong(f, "image", n, "text");
+    if (n->kind != NODE_SCALAR || node_is_null(n))
+        return wrong(f, "image", n, "text");
+    f->image_said = n->text.n;
+    return f->image_said ? foreign_say(f, KEY_IMAGE, n, n->text, STR(""), 0) : 0;
 }
 static int dive_command(struct foreign *f, const struct node *n)
 {
-    if (n->kind == NODE_SCALAR && (str_is(n->text, "docker") || str_is(n->text, "podman")))
+    if (n->kind == NODE_SCALAR && (str_is(n->text, "docker") || str_is(n->text, "podman"))) {
+        f->container_at = n;
         return foreign_say(f, KEY_ENGINE, n, n->text, STR(""), 0);
+    }
     if (n->kind == NODE_SCALAR && !n->text.n)
         return 0;
     return wrong(f, "command", n, "docker or podman");
@@ -709,8 +728,7 @@ static int dive_profile(struct foreign *f, const struct node *n)
 {
     if (n->kind != NODE_SCALAR || !(str_is(n->text, "restrictive") || str_is(n->text, "permissive")))
         return wrong(f, "profile", n, "restrictive or permissive");
-    int r = foreign_say(f, KEY_SEATBELT_BASE, n, n->text, STR(""), 0);
-    return r < 0 ? r : foreign_say(f, KEY_EXTENDS, n, n->text, STR(""), 0);
+    return foreign_say(f, KEY_SEATBELT_BASE, n, n->text, STR(""), 0); /* of macOS alone */
 }
 static int dive_custom(struct foreign *f, const struct node *n)
 {
@@ -744,11 +762,18 @@ static int read_dive(struct foreign *f, const struct node *root)
         {"mount_cloud_credentials", NULL, "credentials stay hidden; make single files readable with files.ro"},
         {NULL, NULL, NULL}};
     const struct node *block = node_get(root, "sandbox");
-    const struct node *seatbelt = block ? node_get(block, "seatbelt") : node_get(root, "seatbelt");
+    if (!block)
+        block = root;
 
-    int r = read_map(f, "sandbox.", block ? block : root, specs);
-    if (r == 0 && !(seatbelt && node_get(seatbelt, "profile"))) /* dive's default */
-        r = say_text(f, KEY_EXTENDS, block ? block : root, "restrictive");
+    int r = read_map(f, "sandbox.", block, specs);
+    if (r == 0)
+        r = say_text(f, KEY_EXTENDS, block, "restrictive");
+    if (r == 0) /* what dive mounts besides */
+        r = foreign_say(f, KEY_RW, block, STR("~/.config/dive"), STR(""), SAID_OPTIONAL);
+    if (r == 0)
+        r = foreign_say(f, KEY_RO, block, STR("~/.gitconfig"), STR(""), SAID_OPTIONAL);
+    if (r == 0)
+        r = say_default_image(f);
     const struct node *at = f->network_at ? f->network_at : root;
     if (r == 0 && f->network_on && !f->any_host)
         r = say_text(f, KEY_ALLOW, at, "*");
@@ -764,8 +789,10 @@ static int mycode_type(struct foreign *f, const struct node *n)
 {
     static const char *const types[] = {"docker", "firejail", "nsjail", "vm"};
     for (size_t i = 0; n->kind == NODE_SCALAR && i < sizeof types / sizeof *types; i++) {
-        if (str_is(n->text, types[i]))
+        if (str_is(n->text, types[i])) {
+            f->container_at = i == 0 ? n : NULL;
             return foreign_say(f, KEY_ENGINE, n, n->text, STR(""), 0);
+        }
     }
     return wrong(f, "type", n, "docker, firejail, nsjail or vm");
 }
@@ -828,32 +855,64 @@ static int mycode_network(struct foreign *f, const struct node *n)
     return read_map(f, "network.", n, specs);
 }
 
-static int mycode_ro_item(struct foreign *f, const struct node *item, int arg)
+/* Collected as well, for what they say about the workspace. */
+static int mycode_path(struct foreign *f, const struct node *item, int list)
 {
-    return str_is(item->text, "/") ? 0 : say_optional(f, item, arg); /* everything is read-only anyway */
+    struct path_context c = {.world = f->src->world, .base = f->src->world->cwd, .workspace = f->src->world->cwd};
+    struct gathered *g = arena_push(f->src->list->mem, &f->paths, &f->n_paths, sizeof *g);
+    struct err why;
+
+    if (!g)
+        return foreign_no_memory(f);
+    *g = (struct gathered){.text = item->text, .node = item, .list = list};
+    int r = path_expand(&c, item->text, PATH_PLACE, f->src->list->mem, &g->at, &why);
+    if (r == -ENOMEM)
+        return foreign_no_memory(f);
+    if (r < 0)
+        return place_wrap(f->src->e, err_say(f->src->e, ERR_POLICY, "%s%s", f->prefix, why.text), f->src->file,
+                          item->line, item->column);
+    /* Everything is read-only anyway, and mycode's /tmp is private to the container, as ours is. */
+    if (same(g->at.path, list == ALLOW_WRITE ? "/tmp" : "/"))
+        return 0;
+    return say_optional(f, item, list == ALLOW_WRITE ? KEY_RW : KEY_RO);
 }
 static int mycode_ro(struct foreign *f, const struct node *n)
 {
-    return each_text(f, "readOnly", n, mycode_ro_item, KEY_RO);
-}
-/* mycode's /tmp is private to the container, as ours is; the host's is not shown. */
-static int mycode_rw_item(struct foreign *f, const struct node *item, int arg)
-{
-    return str_is(item->text, "/tmp") ? 0 : say_optional(f, item, arg);
+    return each_text(f, "readOnly", n, mycode_path, DENY_WRITE);
 }
 static int mycode_rw(struct foreign *f, const struct node *n)
 {
-    return each_text(f, "readWrite", n, mycode_rw_item, KEY_RW);
+    return each_text(f, "readWrite", n, mycode_path, ALLOW_WRITE);
 }
 static int mycode_hidden(struct foreign *f, const struct node *n)
 {
     return each_text(f, "hidden", n, say_item, KEY_HIDE);
 }
+
+/* A directory for temporary files: the box's own, empty at first and gone with it; one of the project is the project's. */
+static int mycode_say_temp(struct foreign *f, const struct node *at, struct str text)
+{
+    struct path_context c = {.world = f->src->world, .base = f->src->world->cwd, .workspace = f->src->world->cwd};
+    struct path_text dir;
+    struct err why;
+    int r = path_expand(&c, text, PATH_PLACE, f->src->list->mem, &dir, &why);
+
+    if (r == -ENOMEM)
+        return foreign_no_memory(f);
+    if (r < 0)
+        return place_wrap(f->src->e, err_say(f->src->e, ERR_POLICY, "%stempDir: %s", f->prefix, why.text), f->src->file,
+                          at->line, at->column);
+    if (path_at_or_below(dir.path, f->src->world->cwd))
+        r = foreign_say(f, KEY_RW, at, text, STR(""), SAID_OPTIONAL | SAID_TOLD);
+    else if (!same(dir.path, "/tmp") && !same(dir.path, "/var/tmp"))
+        r = foreign_say(f, KEY_STORAGE, at, str_of(dir.path), STR(""), 0);
+    return r < 0 ? r : foreign_say(f, KEY_ENV_SET, at, STR("TMPDIR"), str_of(dir.path), 0);
+}
 static int mycode_temp(struct foreign *f, const struct node *n)
 {
     if (n->kind != NODE_SCALAR || node_is_null(n))
         return wrong(f, "tempDir", n, "text");
-    return foreign_say(f, KEY_RW, n, n->text, STR(""), SAID_OPTIONAL);
+    return mycode_say_temp(f, n, n->text);
 }
 static int mycode_filesystem(struct foreign *f, const struct node *n)
 {
@@ -865,7 +924,7 @@ static int mycode_filesystem(struct foreign *f, const struct node *n)
     return read_map(f, "filesystem.", n, specs);
 }
 
-/* The manager's defaults are the profile `untrusted`, which applies to what the file omits. */
+/* The manager's defaults apply to what the file omits: those of limits and hidden files are the profile `untrusted`. */
 static int read_mycode(struct foreign *f, const struct node *root)
 {
     static const struct foreign_spec specs[] = {{"type", mycode_type, NULL},
@@ -877,10 +936,24 @@ static int read_mycode(struct foreign *f, const struct node *root)
                                                 {"filesystem", mycode_filesystem, NULL},
                                                 {NULL, NULL, NULL}};
     const struct node *block = node_get(root, "sandbox");
+    if (!block)
+        block = root;
+    const struct node *files = node_get(block, "filesystem"), *type = node_get(block, "type");
 
-    int r = read_map(f, "", block ? block : root, specs);
+    int r = read_map(f, "", block, specs);
     if (r == 0)
         r = say_text(f, KEY_EXTENDS, root, "untrusted");
+    if (r == 0 && !type) {
+        f->container_at = block;
+        r = say_text(f, KEY_ENGINE, block, "docker");
+    }
+    if (r == 0)
+        r = say_default_image(f);
+    if (r == 0 && !files)
+        r = mycode_say_temp(f, block, STR("/tmp/mycode-sandbox"));
+    /* Nothing but readWrite can be written, not even the current directory. */
+    if (r == 0 && nearest_of(f, f->src->world->cwd, WRITES, false) != ALLOW_WRITE)
+        r = say_text(f, KEY_READ_ONLY, files ? files : block, "true");
     const struct node *at = f->network_at ? f->network_at : root;
     if (r == 0 && f->network_on && !f->hosts_said)
         r = say_text(f, KEY_ALLOW, at, "*");
@@ -896,7 +969,7 @@ static int daycare_socket(struct foreign *f, const struct node *n)
 {
     if (n->kind != NODE_SCALAR)
         return wrong(f, "socketPath", n, "text");
-    return str_is(n->text, "/var/run/docker.sock") ? 0 : foreign_say(f, KEY_DOCKER_HOST, n, n->text, STR(""), 0);
+    return foreign_say(f, KEY_DOCKER_HOST, n, n->text, STR(""), 0); /* said, so DOCKER_HOST does not count */
 }
 static int daycare_runtime(struct foreign *f, const struct node *n)
 {

@@ -52,6 +52,8 @@ enum key_tighten {
     X(ENV_FILES, "files.env_files", "env-files", NULL, TYPE_BOOL, NULL, false, false, TIGHTEN_FALSE,                   \
       "Let the command read .env, .env.local and .env.*.local at the top of the workspace, which are hidden "          \
       "otherwise.")                                                                                                    \
+    X(COW, "files.cow", "cow", NULL, TYPE_BOOL, NULL, false, false, TIGHTEN_TRUE,                                      \
+      "Copy-on-write: changes to the workspace go to a layer, which pinfold diff shows and pinfold apply applies.")    \
     X(GUARD, "guard", "guard", "MODE", TYPE_CHOICE, "strict|existing|off", false, true, TIGHTEN_RANK,                  \
       "Which guarded names are protected: also those that do not exist yet, existing ones only, or none.")             \
     X(GUARD_ROOT, "guard_names.root", NULL, "NAME", TYPE_GUARDS, NULL, true, true, TIGHTEN_ADD,                        \

@@ -122,10 +122,29 @@ static void path_text(const struct printer *w, const struct path_rule *r, struct
         path_write(path, r->below, r->any_depth, r->pattern, out);
 }
 
+/* The workspace needs a rule of its own where something above it is hidden. */
+static void put_named_workspace(const struct printer *w, struct heading *h)
+{
+    const struct policy *p = w->p;
+    bool hidden = false;
+    for (size_t i = 0; i < p->n_paths && p->workspace_named; i++)
+        hidden |= p->paths[i].access == PATH_HIDE && path_rule_covers(&p->paths[i], p->workspace);
+    if (!hidden)
+        return;
+    const struct path_rule r = {.path = p->workspace};
+    auto_buf struct buf text = BUF(4 * MAX_PATH_TEXT);
+    path_text(w, &r, &text);
+    item(w, h);
+    put_text(w->out, buf_view(&text));
+    end_line(w, p->workspace_origin);
+}
+
 static void put_paths(const struct printer *w, struct heading *h, enum path_access access, const char *list)
 {
     h->list = list;
     h->list_said = false;
+    if (access == (w->p->workspace_read_only ? PATH_RO : PATH_RW))
+        put_named_workspace(w, h);
     for (size_t i = 0; i < w->p->n_paths; i++) {
         const struct path_rule *r = &w->p->paths[i];
         auto_buf struct buf text = BUF(4 * MAX_PATH_TEXT);
@@ -154,6 +173,10 @@ static void put_files(const struct printer *w)
     put_paths(w, &h, PATH_CACHE, "cache");
     if (w->p->env_files) {
         buf_text(w->out, h.section_said ? "  env_files: true\n" : "files:\n  env_files: true\n");
+        h.section_said = true;
+    }
+    if (w->p->cow) {
+        buf_text(w->out, h.section_said ? "  cow: true\n" : "files:\n  cow: true\n");
         h.section_said = true;
     }
     h.list = "mounts";
@@ -588,7 +611,7 @@ bool policy_equal(const struct policy *a, const struct policy *b)
     }
     return same(a->workspace, b->workspace) && a->workspace_read_only == b->workspace_read_only && equal_paths(a, b) &&
            equal_lists(a, b) && a->guard == b->guard && a->everyday == b->everyday && a->expand == b->expand &&
-           a->env_files == b->env_files && a->net == b->net && a->net_catch == b->net_catch &&
+           a->env_files == b->env_files && a->cow == b->cow && a->net == b->net && a->net_catch == b->net_catch &&
            a->net_ask == b->net_ask && a->net_ask_ms == b->net_ask_ms && a->ssh_confirm == b->ssh_confirm &&
            a->user == b->user && a->uid == b->uid && a->gid == b->gid && a->tty == b->tty &&
            same(a->engine, b->engine) && same(a->image, b->image) && same(a->hostname, b->hostname) &&

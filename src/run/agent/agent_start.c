@@ -24,12 +24,13 @@
 
 #include "agents/agents.h"
 #include "base/fd.h"
+#include "run/agent/agent_own.h"
 #include "run/agent/agent_program.h"
 #include "run/caches.h"
 #include "run/options.h"
 #include "run/world.h"
 
-enum { START_ARENA = 32 << 20, SLUG_MAX = 200, DEFINITION_MAX = 1 << 18, SOON_S = 300 };
+enum { START_ARENA = 32 << 20, SLUG_MAX = 200, SOON_S = 300 };
 
 struct starting {
     struct arena *mem;
@@ -50,27 +51,9 @@ struct starting {
 
 /* ---- definitions ---- */
 
-static bool plain_name(const char *name)
-{
-    return name && name[0] && name[0] != '.' && name[0] != '-' && !strchr(name, '/') && strlen(name) < 64;
-}
-
-/* CONFIG/agents/NAME.yaml. A file that others may write would choose what a box gets of this home. */
-static int own_definition(const char *name, struct arena *mem, const char **ret_file, struct str *ret, struct err *e)
-{
-    struct world w;
-    if (!plain_name(name))
-        return -ENOENT;
-    int r = world_look(mem, NULL, &w, e);
-    if (r < 0)
-        return r;
-    *ret_file = arena_printf(mem, "%s/agents/%s.yaml", w.config, name);
-    return *ret_file ? read_whole(mem, *ret_file, DEFINITION_MAX, FILE_OWN, false, true, ret, e) : -ENOMEM;
-}
-
 static int definition(const char *name, struct arena *mem, struct agent *ret, struct err *e)
 {
-    agent_own = own_definition;
+    agent_own_begin();
     return agent_find(name, mem, ret, e);
 }
 
@@ -84,7 +67,7 @@ bool agent_start_known(const char *name)
         if (same(t->name, name))
             return true;
     }
-    return mem && own_definition(name, mem, &file, &text, &e) != -ENOENT;
+    return mem && agent_own_read(name, mem, &file, &text, &e) != -ENOENT;
 }
 
 bool agent_start_owns(const char *name, const char *option)

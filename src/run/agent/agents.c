@@ -8,6 +8,7 @@
 
 #include "agents/agents.h"
 #include "backends/tools/tool.h"
+#include "run/agent/agent_own.h"
 #include "run/direct.h"
 #include "run/report.h"
 #include "run/world.h"
@@ -23,12 +24,54 @@ static int begin(const struct pinfold_agent_options *from, struct pinfold_agent_
     *ret_mem = r == 0 ? arena_new(AGENT_ARENA) : NULL;
     if (r == 0 && !*ret_mem)
         r = err_sys(e, ERR_SYSTEM, ENOMEM, "agent");
+    agent_own_begin();
     return r == 0 ? agent_find(o->agent, *ret_mem, a, e) : r;
 }
 
 /* ---- list ---- */
 
-static void put_agent(struct json *j, const struct agent *a)
+struct agent_login {
+    bool wanted, there; /* wanted: the definition has a file or a variable for it */
+};
+
+/* A file of the host's home that a session's login is copied from. */
+static void put_login_file(struct json *j, const char *home, const char *from, const char *name,
+                           struct agent_login *login)
+{
+    char path[PATH_MAX];
+    int n = snprintf(path, sizeof path, "%s%s/%s", home, from + 1, name); /* from: "~/..." */
+    login->wanted = true;
+    login->there |= n > 0 && (size_t)n < sizeof path && access(path, F_OK) == 0;
+    n = snprintf(path, sizeof path, "%s/%s", from, name);
+    if (n > 0 && (size_t)n < sizeof path)
+        json_text(j, NULL, path);
+}
+
+static void put_login(struct json *j, const struct agent *a, const char *home)
+{
+    struct agent_login login = {0};
+    json_array(j, "login_files");
+    for (size_t i = 0; i < a->n_state; i++) {
+        const struct agent_state *s = &a->state[i];
+        for (size_t k = 0; s->from[AGENT_LINUX] && k < s->n_databases; k++)
+            put_login_file(j, home, s->from[AGENT_LINUX], s->databases[k].name, &login);
+        for (size_t k = 0; s->from[AGENT_LINUX] && k < s->n_files; k++) {
+            if (s->files[k].each_time)
+                put_login_file(j, home, s->from[AGENT_LINUX], s->files[k].name, &login);
+        }
+    }
+    json_array_end(j);
+    json_array(j, "login_variables");
+    for (size_t i = 0; a->pass && a->pass[i]; i++) {
+        if (strstr(a->pass[i], "KEY") || strstr(a->pass[i], "TOKEN"))
+            json_text(j, NULL, a->pass[i]);
+        login.there |= getenv(a->pass[i]) != NULL;
+    }
+    json_array_end(j);
+    json_text(j, "login", !login.wanted ? "none" : login.there ? "there" : "missing");
+}
+
+static void put_agent(struct json *j, const struct agent *a, const char *home)
 {
     json_object(j, NULL);
     json_text(j, "name", a->name);
@@ -47,25 +90,49 @@ static void put_agent(struct json *j, const struct agent *a)
     json_bool(j, "model", a->model != NULL);
     json_bool(j, "resume", a->resume != NULL);
     json_text(j, "response", a->response ? "option" : a->response_text ? "prompt" : "none");
+    json_text(j, "program", a->command ? a->command[0] : a->start.command[0]);
+    put_login(j, a, home);
     json_object_end(j);
+}
+
+static int list_one(struct json *j, const char *name, const char *home, struct err *e)
+{
+    auto_arena struct arena *mem = arena_new(AGENT_ARENA);
+    struct agent a;
+    int r = mem ? agent_find(name, mem, &a, e) : err_sys(e, ERR_SYSTEM, ENOMEM, "agent");
+    if (r == 0)
+        put_agent(j, &a, home);
+    return r;
+}
+
+static bool is_built_in(const char *name)
+{
+    for (const struct agent_text *t = agent_texts; t->name; t++) {
+        if (same(t->name, name))
+            return true;
+    }
+    return false;
 }
 
 int pinfold_agent_list_report(struct pinfold_report **ret, struct pinfold_error *error)
 {
     struct pinfold_report *report = report_new();
+    auto_arena struct arena *mem = arena_new(AGENT_ARENA);
+    struct world w;
     struct err e = {0};
     if (!report)
         return report_give(NULL, 0, &e, ret, error);
     struct json j = JSON_TREE(&report->values);
-    int r = 0;
+    int r = mem ? world_look(mem, NULL, &w, &e) : err_sys(&e, ERR_SYSTEM, ENOMEM, "agent");
+    const char **own = r == 0 ? agent_own_names(mem) : NULL;
+    agent_own_begin();
     json_object(&j, NULL);
     json_array(&j, "agents");
-    for (const struct agent_text *t = agent_texts; r == 0 && t->name; t++) {
-        auto_arena struct arena *mem = arena_new(AGENT_ARENA);
-        struct agent a;
-        r = mem ? agent_find(t->name, mem, &a, &e) : err_sys(&e, ERR_SYSTEM, ENOMEM, "agent");
-        if (r == 0)
-            put_agent(&j, &a);
+    for (const struct agent_text *t = agent_texts; r == 0 && t->name; t++)
+        r = list_one(&j, t->name, w.home, &e);
+    for (size_t i = 0; r == 0 && own && own[i]; i++) {
+        if (!is_built_in(own[i]))
+            r = list_one(&j, own[i], w.home, &e);
     }
     json_array_end(&j);
     json_object_end(&j);

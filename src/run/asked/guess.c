@@ -7,7 +7,10 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include "match/path.h"
 #include "run/asked/monitor.h"
 #include "run/asked/reason.h"
 #include "supervisor/audit.h"
@@ -40,10 +43,12 @@ static const struct {
 } errno_words[] = {{"permission denied", EACCES},
                    {"read-only file system", EROFS},
                    {"operation not permitted", EACCES},
+                   {"value too large for defined data type", EOVERFLOW},
                    {"no such file or directory", ENOENT},
                    {"eacces", EACCES},
                    {"erofs", EROFS},
                    {"eperm", EACCES},
+                   {"eoverflow", EOVERFLOW},
                    {"enoent", ENOENT}};
 
 /* The errno that a line names, and where its words are. */
@@ -153,6 +158,34 @@ static bool try_act(struct guessing *g, enum why_act act, const char *path, int 
     return true;
 }
 
+/* A layer makes no copy of what belongs to others: the box knows one user and one group, the caller's. */
+static bool try_foreign(struct guessing *g, const char *path)
+{
+    struct box_result *r = &g->result->box;
+    const char *clean = path_clean_at(g->mem, "/", str_of(path));
+    struct stat st;
+    if (!r->layer.id[0] || !clean || !g->plan->workspace || !path_below(clean, g->plan->workspace) ||
+        lstat(clean, &st) < 0 || (st.st_uid == geteuid() && st.st_gid == getegid()) || is_known(r, clean))
+        return false;
+    char kind[] = "file", action[] = "write", rule[] = "copy-on-write", origin[] = "--cow", how[] = "overlayfs";
+    char remedy[] = "give the file to yourself (chown, chgrp) before the run";
+    char *target = arena_text(g->mem, clean);
+    char *why = arena_text(g->mem, "it belongs to another user or group, and a layer cannot copy it");
+    const struct denial d = {.kind = kind,
+                             .action = action,
+                             .target = target,
+                             .rule = rule,
+                             .origin = origin,
+                             .how = how,
+                             .why = why,
+                             .remedy = remedy,
+                             .guess = true,
+                             .no = EOVERFLOW};
+    const bool new = target &&why &&box_result_deny(r, &d);
+    g->n += new;
+    return new;
+}
+
 /* True if it explains the line. */
 static bool try_path(struct guessing *g, struct str text, int no)
 {
@@ -162,6 +195,8 @@ static bool try_path(struct guessing *g, struct str text, int no)
         text.p[0] == '/' ? arena_str(g->mem, text) : arena_printf(g->mem, "%s/%.*s", g->cwd, (int)text.n, text.p);
     if (!path)
         return false;
+    if (no == EOVERFLOW)
+        return try_foreign(g, path);
     if (no == EROFS)
         return try_act(g, WHY_CREATE, path, no);
     return try_act(g, WHY_READ, path, no) || (no == EACCES && try_act(g, WHY_CREATE, path, no));
@@ -278,7 +313,7 @@ void guess_denials(struct pinfold_result *result, const struct plan_ask *ask, co
     if (!(failed || all) || !g.plan || g.plan->facts->unsandboxed || !is_worth_it(r, all))
         return;
     if (!g.plan->places) { /* given back while the command ran */
-        if (prepare(result->policy, ask, false, &again, &ignored) < 0)
+        if (prepare(result->policy, ask, false, &again, &ignored) < 0 || !again.plan)
             return;
         g.plan = again.plan;
     }

@@ -11,6 +11,7 @@
 
 #include "match/path.h"
 #include "run/asked/last.h"
+#include "run/layer/cow.h"
 #include "run/planned.h"
 #include "run/report.h"
 
@@ -24,7 +25,7 @@ static int ask_plan(const struct pinfold_policy *p, enum why_act act, const char
                     struct why *ret, struct prepared *ret_plan, struct err *e)
 {
     struct plan_ask ask = {.cwd = planned_directory(p), .environ = (const char *const *)environ};
-    int r = prepare(p, &ask, true, ret_plan, e);
+    int r = cow_shown(p, &ask) < 0 ? err_sys(e, ERR_SYSTEM, ENOMEM, "why") : prepare(p, &ask, true, ret_plan, e);
     if (r < 0)
         return r;
     r = why_ask(ret_plan->plan, act, target, mem, ret, e);

@@ -17,6 +17,8 @@
 #include "base/buf.h"
 #include "base/fd.h"
 #include "sys/remove.h"
+#include "run/caches.h"
+#include "layer/repo/repo.h"
 #include "run/report.h"
 #include "run/world.h"
 
@@ -35,10 +37,28 @@ int cow_begin(const struct pinfold_policy *p, const struct pinfold_run_options *
         return err_sys(e, ERR_POLICY, errno, "--cow: the workspace '%s'", p->policy->workspace);
     const struct layer_ask wanted = {
         .workspace = workspace, .name = o->cow[0] ? arena_text(mem, o->cow) : NULL, .command = o->argv};
+    char secret[sizeof SECRET_CACHES + CACHES_HASH];
     int r = layer_hold(p->layers.world.state, &wanted, mem, held, e);
+    if (r < 0)
+        return r;
     ask->layer = held->path;
     ask->layer_hidden = held->layer.hidden;
-    return r;
+    int no = caches_secret(p->layers.world.state, workspace, secret);
+    ask->secret = no < 0 ? NULL : arena_text(mem, secret);
+    if (ask->secret)
+        return 0;
+    layer_release(held);
+    return err_sys(e, ERR_SYSTEM, no < 0 ? -no : ENOMEM, "--cow: cannot use 'secret' in '%s'", p->layers.world.state);
+}
+
+int cow_shown(const struct pinfold_policy *p, struct plan_ask *ask)
+{
+    if (!p->policy->cow)
+        return 0;
+    ask->layer = arena_printf(p->mem, "%s/" LAYERS "/NEW", p->layers.world.state);
+    ask->layer_hidden = "upper.HIDDEN";
+    ask->secret = SECRET_CACHES "HIDDEN";
+    return ask->layer ? 0 : -ENOMEM;
 }
 
 /* The record goes first: without it there is no layer. */
@@ -48,19 +68,50 @@ static void remove_layer(const struct layer *l, const char *path)
     remove_tree(AT_FDCWD, path);
 }
 
+/* Begins and ends with a whole character; what is left out is counted only. */
+static void keep_waiting(const char *path, struct box_layer *ret)
+{
+    auto_buf struct buf shown = BUF(MAX_COW_WORDS * 4);
+    utf8_safe(&shown, str_of(path));
+    const char *text = buf_cstr(&shown);
+    const size_t n = strlen(text) + 1;
+    if (ret->waiting++ == 0)
+        snprintf(ret->waits, sizeof ret->waits, "%s", n <= sizeof ret->waits ? text : "");
+    if (n == 1 || n > sizeof ret->all_waits - ret->all_waits_n)
+        return;
+    memcpy(ret->all_waits + ret->all_waits_n, text, n);
+    ret->all_waits_n += n;
+}
+
+/* By name what a box that changed nothing has left, which is the end of many runs: a fifth of the calls of remove_layer(). */
+static bool remove_unused(const struct layer *l, const char *path)
+{
+    static const char *const marks[] = {"work/incompat", "work/incompat/volatile"};
+    static const char *const directories[] = {"work/incompat/volatile", "work/incompat", "work/work", "work"};
+    (void)unlinkat(l->dir, "record", 0);
+    for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
+        (void)fchmodat(l->dir, marks[i], 0700, AT_SYMLINK_NOFOLLOW); /* made with mode 0 */
+    (void)unlinkat(l->dir, "work/incompat/volatile/dirty", 0);
+    for (size_t i = 0; i < sizeof directories / sizeof *directories; i++)
+        (void)unlinkat(l->dir, directories[i], AT_REMOVEDIR);
+    (void)unlinkat(l->dir, l->hidden ? l->hidden : "upper", AT_REMOVEDIR);
+    (void)unlinkat(l->dir, "lock", 0);
+    return rmdir(path) == 0;
+}
+
 static void count_changes(const struct changes *all, struct box_layer *ret)
 {
     for (size_t i = 0; i < all->n; i++) {
         const struct change *c = &all->all[i];
+        const enum repo_part part = repo_part_of(c->path);
+        ret->repository |= part == REPO_UNIT && !object_is(&c->new, S_IFDIR);
+        if (part == REPO_UNIT || part == REPO_PASSING)
+            continue;
         ret->edited += c->kind == CHANGE_EDITED;
         ret->added += c->kind == CHANGE_ADDED;
         ret->deleted += c->kind == CHANGE_DELETED;
-        if (c->alarms & ALARMS_WAIT && ret->waiting++ == 0) {
-            auto_buf struct buf shown = BUF(MAX_COW_WORDS * 4);
-            utf8_safe(&shown, str_of(c->path));
-            snprintf(ret->waits, sizeof ret->waits, "%s",
-                     strlen(buf_cstr(&shown)) < sizeof ret->waits ? buf_cstr(&shown) : "");
-        }
+        if (c->alarms & ALARMS_WAIT)
+            keep_waiting(c->path, ret);
     }
 }
 
@@ -77,20 +128,25 @@ static int read_changes(const struct pinfold_policy *p, const struct layer *l, s
     if (layer_guarded_names(p->policy, l, p->layers.world.home, mem, &names, &t.n_guarded) < 0)
         return err_sys(e, ERR_SYSTEM, ENOMEM, "layer %s", l->id);
     t.guarded = names;
-    return changes_read(&t, mem, ret, e);
+    const int r = changes_read(&t, mem, ret, e);
+    if (r == 0)
+        merge_note(&t, ret);
+    return r;
 }
 
 void cow_say(const struct pinfold_run_options *o, const struct box_layer *n)
 {
     auto_buf struct buf words = BUF(MAX_COW_WORDS);
-    if (!o->say || !n->id[0] || !n->kept || !(n->edited + n->added + n->deleted))
+    if (!o->say || !n->id[0] || !n->kept || !(n->edited + n->added + n->deleted + n->repository))
         return;
     buf_printf(&words, "layer %.8s: %llu changed, %llu new, %llu deleted", n->id, (unsigned long long)n->edited,
                (unsigned long long)n->added, (unsigned long long)n->deleted);
+    if (n->repository)
+        buf_text(&words, "; the repository changed");
     if (n->waiting == 1 && n->waits[0])
-        buf_printf(&words, "; '%s' must be named to be applied", n->waits);
+        buf_printf(&words, "; %s waits for your word", n->waits);
     else if (n->waiting)
-        buf_printf(&words, "; %llu of them must be named to be applied%s%s", (unsigned long long)n->waiting,
+        buf_printf(&words, "; %llu of them wait for your word%s%s", (unsigned long long)n->waiting,
                    n->waits[0] ? ", as " : "", n->waits);
     o->say(o->say_ctx, PINFOLD_SAY_NOTE, buf_cstr(&words));
     buf_free(&words);
@@ -101,6 +157,17 @@ void cow_say(const struct pinfold_run_options *o, const struct box_layer *n)
     o->say(o->say_ctx, PINFOLD_SAY_NOTE, buf_cstr(&words));
 }
 
+/* No message tells the name that no box may learn: a model may read it that writes in another box. */
+static void keep_secret(struct err *e)
+{
+    const size_t first = sizeof SECRET_CACHES - 1;
+    for (char *at = e->text; (at = strstr(at, SECRET_CACHES)); at += first) {
+        size_t n = strspn(at + first, "0123456789abcdef");
+        if (n == CACHES_HASH)
+            memset(at + first, '*', n);
+    }
+}
+
 int cow_end(const struct pinfold_policy *p, const struct pinfold_run_options *o, struct arena *mem,
             struct layer_held *held, int r, struct box_layer *ret, struct err *e)
 {
@@ -108,11 +175,14 @@ int cow_end(const struct pinfold_policy *p, const struct pinfold_run_options *o,
     struct changes all = {0};
     struct err why = {0};
     *ret = (struct box_layer){.kept = true};
+    if (r < 0)
+        keep_secret(e);
     if (l->dir < 0)
         return r;
     memcpy(ret->id, l->id, sizeof ret->id);
     if ((!l->name || (r < 0 && held->fresh)) && layer_is_empty(l)) {
-        remove_layer(l, held->path);
+        if (!remove_unused(l, held->path))
+            remove_layer(l, held->path);
         ret->kept = false;
         layer_release(held);
         return r;
@@ -160,9 +230,45 @@ static uint64_t tree_bytes(int dir, const char *name, unsigned depth)
     return bytes;
 }
 
+void layer_put_size(struct json *j, const char *id)
+{
+    auto_arena struct arena *mem = arena_new(MAX_PLAN_ARENA);
+    const char *state = NULL;
+    struct layer l = {.dir = -1};
+    struct err e = {0};
+    const bool known =
+        mem && world_state(mem, &state, &e) == 0 && layer_open(state, id, "/", mem, &l, &e) == 0 && same(l.id, id);
+    auto_fd int upper = known ? layer_upper(&l) : -1;
+    if (upper >= 0) {
+        json_uint(j, "layer_bytes", tree_bytes(upper, ".", 0));
+        json_int(j, "layer_created", l.created);
+    } else {
+        json_null(j, "layer_bytes");
+        json_null(j, "layer_created");
+    }
+    layer_close(&l);
+}
+
 static const char *layer_state(const struct layer *l)
 {
     return layer_is_used(l) ? "used" : layer_is_doubtful(l) ? "doubtful" : l->synced ? "kept" : "unsynced";
+}
+
+/* What undo could take back, and what that takes on the disk. */
+static void list_undo(struct json *j, const struct layer *l)
+{
+    auto_arena struct arena *mem = arena_new(1u << 24);
+    const struct layer_trees t = {.store = l->dir, .id = l->id};
+    auto_fd int undo = openat(l->dir, UNDO, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    struct err untold = {0};
+    uint64_t *records = NULL, bytes = 0;
+    size_t n = 0;
+    if (!mem || undo < 0 || transaction_list(&t, mem, &records, &n, &untold) < 0)
+        n = 0;
+    for (size_t i = 0; i < n; i++)
+        bytes += transaction_bytes(undo, records[i]);
+    json_uint(j, "applies", n);
+    json_uint(j, "undo_bytes", bytes);
 }
 
 static void list_layer(void *ctx, const struct layer *l)
@@ -176,6 +282,7 @@ static void list_layer(void *ctx, const struct layer *l)
     json_text(j, "state", layer_state(l));
     auto_fd int upper = layer_upper(l);
     json_uint(j, "bytes", upper < 0 ? 0 : tree_bytes(upper, ".", 0));
+    list_undo(j, l);
     json_object_end(j);
 }
 

@@ -9,6 +9,11 @@
 int cow_begin(const struct pinfold_policy *p, const struct pinfold_run_options *o, struct arena *mem,
               struct layer_held *held, struct plan_ask *ask, struct err *e);
 /*
+ * For a plan that is only shown, of a policy with files.cow: as if a layer were there. Nothing is made. -ENOMEM without
+ * memory.
+ */
+int cow_shown(const struct pinfold_policy *p, struct plan_ask *ask);
+/*
  * `r`: how the run went. Writes the layer to the disk and counts what is in it, or removes it if nothing was changed.
  * Returns r, or why the layer could not be kept.
  */
@@ -16,6 +21,8 @@ int cow_end(const struct pinfold_policy *p, const struct pinfold_run_options *o,
             struct layer_held *held, int r, struct box_layer *ret, struct err *e);
 /* After all else: how many changes wait, and what to do with them. */
 void cow_say(const struct pinfold_run_options *o, const struct box_layer *n);
+/* "layer_bytes" and "layer_created" of the layer `id`; nulls if it has gone. */
+void layer_put_size(struct json *j, const char *id);
 /* "layer": {"id", "name", "workspace", "created"}. */
 void layer_put(struct json *j, const struct layer *l);
 /* What a policy guards in the workspace, and what that leads to there now, as apply asks for it; in `mem`. */

@@ -12,7 +12,9 @@
 #include "layer/layer.h"
 #include "match/path.h"
 #include "run/direct.h"
+#include "run/layer/branch.h"
 #include "run/layer/cow.h"
+#include "run/layer/gitbox.h"
 #include "run/report.h"
 #include "survey/survey.h"
 
@@ -28,6 +30,8 @@ struct opened_layer {
     struct layer_trees there;   /* with `to`: of that directory; `workspace` -1: it is the workspace itself */
     const char *const *choices; /* of hunks; or NULL */
     bool all, chosen;           /* the caller says so */
+    int merge;                  /* 1: where there is no conflict; 2: with marks */
+    const char *branch;         /* or NULL */
     struct err e;
 };
 
@@ -192,6 +196,8 @@ static int open_wanted(const struct pinfold_layer_options *given, bool changes, 
     o->all = options.all != 0;
     o->chosen = options.chosen != 0;
     o->choices = options.choices;
+    o->merge = options.merge;
+    o->branch = options.branch;
     o->trees.store = o->layer.dir;
     o->trees.id = o->layer.id;
     o->trees.path = o->layer.workspace;
@@ -305,7 +311,7 @@ void layer_put(struct json *j, const struct layer *l)
 static int put_git(struct opened_layer *o, const struct changes *all, struct json *j)
 {
     auto_buf struct buf out = BUF(1u << 20);
-    int r = gitview_put(&o->trees, all, &out, &o->e);
+    int r = gitbox_words(&o->trees, all, o->mem, &out, &o->e);
     struct str text = buf_view(&out);
     json_array(j, "git");
     while (text.n) {
@@ -316,12 +322,15 @@ static int put_git(struct opened_layer *o, const struct changes *all, struct jso
     return r;
 }
 
-/* Of each change whether the paths name it. */
+/* Of each change whether the paths name it. What lands with the repository is told in sentences, unless it is named. */
 static bool *wanted_changes(struct opened_layer *o, const struct changes *all)
 {
     bool *take = arena_zero(o->mem, all->n + 1);
-    for (size_t i = 0; take && i < all->n; i++)
-        take[i] = path_wanted(all->all[i].path, o->paths, NULL);
+    for (size_t i = 0; take && i < all->n; i++) {
+        const enum repo_part part = repo_part_of(all->all[i].path);
+        const bool unit = part == REPO_UNIT || part == REPO_PASSING;
+        take[i] = path_wanted(all->all[i].path, o->paths, NULL) && (o->paths || !unit);
+    }
     return take;
 }
 
@@ -458,7 +467,7 @@ int pinfold_layer_patch(const struct pinfold_layer_options *options, int fd, str
     if (r == 0)
         r = changes_read(&o.trees, o.mem, &all, &o.e);
     if (r == 0 && o.chosen)
-        r = layer_choose(&o.trees, &all, o.paths, o.mem, &take, &done, &o.e);
+        r = layer_choose(&o.trees, &all, o.paths, false, o.mem, &take, &done, &o.e);
     if (r == 0 && !o.chosen)
         take = wanted_changes(&o, &all);
     if (r == 0 && (!take || renames_find(&o.trees, &all, take, o.mem, &other) < 0))
@@ -565,8 +574,27 @@ static int give_outcome(struct opened_layer *o, int r, const struct apply_outcom
     json_uint(&j, "number", done->number);
     put_layer_paths(&j, done);
     put_refusals(&j, "refused", done);
+    json_array(&j, "git");
+    for (size_t i = 0; i < done->n_said; i++)
+        json_text(&j, NULL, done->said[i]);
+    json_array_end(&j);
     json_object_end(&j);
     return report_give(report, 0, &o->e, ret, error);
+}
+
+/* As a branch: what apply would take, but nothing of it reaches the work tree. */
+static int apply_branch(struct opened_layer *o, const char *name, struct apply_outcome *done)
+{
+    const struct branch_ask ask = {.name = name, .everything = !o->paths, .home = o->world.home};
+    struct changes all;
+    bool *take;
+    int r = changes_read(&o->trees, o->mem, &all, &o->e);
+    if (r == 0 && all.interrupted)
+        r = err_say(&o->e, ERR_REFUSED, "layer %s: an apply was interrupted; complete it first: pinfold apply",
+                    o->layer.id);
+    if (r == 0) /* the repository's own changes are no files of a branch */
+        r = layer_choose(&o->trees, &all, o->paths, true, o->mem, &take, done, &o->e);
+    return r < 0 ? r : branch_make(&o->trees, &all, take, &ask, o->mem, done, &o->e);
 }
 
 int pinfold_layer_apply_report(const struct pinfold_layer_options *options, struct pinfold_report **ret,
@@ -576,11 +604,21 @@ int pinfold_layer_apply_report(const struct pinfold_layer_options *options, stru
     struct apply_outcome done = {0};
     int r = open_idle(options, &o);
     const bool there = o.there.workspace >= 0;
-    const struct apply_ask ask = {.paths = o.paths, .choices = o.choices, .base = there ? &o.trees : NULL};
+    enum merge_kind merge = o.merge == 2 ? MERGE_MARK : MERGE_CLEAN;
+    const struct apply_ask ask = {.paths = o.paths,
+                                  .choices = o.choices,
+                                  .base = there ? &o.trees : NULL,
+                                  .repository = there ? NULL : gitbox_land,
+                                  .merge = o.merge && !there ? gitbox_merge : NULL,
+                                  .ctx = &merge};
     if (r == 0 && there && o.choices)
         r = err_say(&o.e, ERR_POLICY, "apply: hunks are those of the workspace; leave --to out");
+    if (r == 0 && there && (o.branch || o.merge))
+        r = err_say(&o.e, ERR_POLICY, "apply: --branch and --merge are of the workspace; leave --to out");
     if (r == 0 && !o.choices)
         r = check_wanted(&o, options);
+    if (r == 0 && o.branch)
+        return give_outcome(&o, apply_branch(&o, o.branch, &done), &done, ret, error);
     if (r == 0)
         r = layer_apply(there ? &o.there : &o.trees, &ask, o.mem, &done, &o.e);
     return give_outcome(&o, r, &done, ret, error);

@@ -67,8 +67,10 @@ static int watch_the_rest(struct means *m, const struct plan *plan, struct err *
     if (!(m->used & (1u << CGROUP_PIDS)) && !machine && (l->processes.asked || !plan_counts_processes(plan)))
         w->processes = l->processes.value;
     m->disk_asked = wants_group(&l->disk);
-    if (m->disk_asked && plan->workspace && watcher_disk(w, plan->workspace, l->disk.value) < 0)
-        return err_sys(e, ERR_SYSTEM, errno, "limits.disk: cannot read the free space of '%s'", plan->workspace);
+    /* What a layered box writes to its workspace grows where the layer is. */
+    const char *grows = plan->layered ? plan->facts->state_home : plan->workspace;
+    if (m->disk_asked && grows && watcher_disk(w, grows, l->disk.value) < 0)
+        return err_sys(e, ERR_SYSTEM, errno, "limits.disk: cannot read the free space of '%s'", grows);
     w->hard = (w->memory != LIMIT_NONE && l->memory.asked) || (w->processes != LIMIT_NONE && l->processes.asked) ||
               w->disk != LIMIT_NONE;
     w->on = w->memory != LIMIT_NONE || w->processes != LIMIT_NONE || w->disk != LIMIT_NONE;

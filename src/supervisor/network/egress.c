@@ -1,23 +1,21 @@
 /*
- * The egress proxy of net allow. It is forked before the box exists, waits for the sockets that the builder creates in
+ * The egress proxy of net allow. It is started before the box exists, in memory of its own (apart.h), waits for the sockets that the builder creates in
  * the box's network namespace, locks itself down, and only then reads what the box sends (egress/). Decisions come back
  * as events; closing their socket ends it. If it exits by itself its sockets are closed: the box has no network.
  */
 #include "egress/egress.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "supervisor/network/apart.h"
 #include "supervisor/network/live.h"
 #include "sys/fd.h"
-#include "sys/process.h"
 
 enum { MAX_RESOLVER_TEXT = 1 << 20 };
 
@@ -71,9 +69,6 @@ static int fill_memory(struct box *b, struct egress_memory *m)
         reach->addr.b[s[i].a ? 15 : 0] = s[i].a ? 1 : 127;
         reach->addr.b[3] = s[i].a ? 0 : 1;
     }
-    m->ask.counts = mmap(NULL, sizeof *m->ask.counts, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (m->ask.counts == MAP_FAILED)
-        m->ask.counts = NULL;
     m->rules = rules_held(b->live, &m->ask.n_rules);
     if (r == 0 && !m->rules)
         r = err_sys(b->err, ERR_SYSTEM, ENOMEM, "cannot start the egress proxy");
@@ -122,30 +117,6 @@ static int listen_unix(struct box *b, struct egress_memory *m)
     return 0;
 }
 
-/* In the child: nothing of pinfold's but the two sockets, and not in reach of the terminal's signals. */
-static _Noreturn void become_egress(struct egress_memory *m, int sockets, int events)
-{
-    bool made = m->ask.way == CATCH_SOCKET; /* the proxy's socket, instead of those that the builder sends */
-    if (made)
-        sockets = m->ask.sockets[EGRESS_PROXY];
-    int low = sockets < events ? sockets : events, high = sockets < events ? events : sockets;
-    (void)setsid();
-    for (int s = 1; s < 32; s++)
-        (void)signal(s, s == SIGPIPE ? SIG_IGN : SIG_DFL);
-    (void)sys_sigmask(SIG_SETMASK, 0);
-    if (low > 0)
-        (void)sys_close_range(0, (unsigned)low - 1);
-    if (high - low > 1)
-        (void)sys_close_range((unsigned)low + 1, (unsigned)high - 1);
-    (void)sys_close_range((unsigned)high + 1, ~0u);
-    m->ask.events = events;
-    if (!made && egress_receive(&m->ask, sockets) < 0)
-        _exit(1);
-    if (!made)
-        (void)close(sockets);
-    egress_serve(&m->ask);
-}
-
 /* What speaks to an egress is wrong where there is none. */
 static int egress_needless(struct box *b)
 {
@@ -182,13 +153,14 @@ int egress_begin(struct box *b)
         (void)close(sockets[1]);
         return r;
     }
-    pid_t pid = fork();
-    if (pid == 0)
-        become_egress(m, sockets[1], events[1]);
-    r = pid < 0 ? err_sys(b->err, ERR_SYSTEM, errno, "cannot start the egress proxy") : 0;
+    const bool made = m->ask.way == CATCH_SOCKET; /* the proxy's socket, instead of those that the builder sends */
+    struct net_process a = {.ask = &m->ask, .sockets = made ? -1 : sockets[1]};
+    m->ask.events = events[1];
+    int pid = apart_start(&a, b->err);
+    r = pid < 0 ? err_wrap(b->err, pid, "cannot start the egress proxy") : 0;
     (void)close(sockets[1]);
     (void)close(events[1]);
-    if (m->ask.way == CATCH_SOCKET)
+    if (made)
         m->ask.sockets[EGRESS_PROXY] = close_fd(m->ask.sockets[EGRESS_PROXY]);
     b->egress.pid = pid;
     b->egress.sockets = sockets[0];
@@ -232,7 +204,7 @@ void egress_end(struct box *b)
     if (m) {
         if (m->ask.counts) {
             network_counts(b, m->ask.counts);
-            (void)munmap(m->ask.counts, sizeof *m->ask.counts);
+            apart_end(m->ask.counts);
         }
         free(m->rules);
         free(m);

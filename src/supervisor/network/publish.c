@@ -9,15 +9,14 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "supervisor/parts.h"
-#include "egress/egress.h"
+#include "supervisor/network/apart.h"
+#include "supervisor/network/live.h"
 #include "policy/domain.h"
 #include "sys/caps.h"
 #include "sys/fd.h"
@@ -96,31 +95,8 @@ static int receive_namespace(int from, int kind)
     return r;
 }
 
-/* In the child: nothing of pinfold's but what it serves, and not in reach of the terminal's signals. */
-static _Noreturn void become_publisher(struct egress_ask *ask, int sockets)
+_Noreturn void publish_serve(struct egress_ask *ask, int sockets)
 {
-    int keep[EGRESS_MAX_REACH + 2], n = 0;
-    unsigned next = 0;
-    (void)setsid();
-    for (int s = 1; s < 32; s++)
-        (void)signal(s, s == SIGPIPE ? SIG_IGN : SIG_DFL);
-    (void)sys_sigmask(SIG_SETMASK, 0);
-    keep[n++] = sockets;
-    keep[n++] = ask->events;
-    for (size_t i = 0; i < ask->n_reach; i++)
-        keep[n++] = ask->reach[i].listener;
-    for (;;) { /* closes what lies between the next number that is kept and the one before */
-        int least = -1;
-        for (int i = 0; i < n; i++) {
-            if (keep[i] >= (int)next && (least < 0 || keep[i] < least))
-                least = keep[i];
-        }
-        if (least < 0 || (unsigned)least > next)
-            (void)sys_close_range(next, least < 0 ? ~0u : (unsigned)least - 1);
-        if (least < 0)
-            break;
-        next = (unsigned)least + 1;
-    }
     int r = receive_namespace(sockets, CLONE_NEWUSER);
     if (r == 0)
         r = receive_namespace(sockets, CLONE_NEWNET);
@@ -143,10 +119,9 @@ static int begin(struct box *b, struct egress_ask *ask)
         return err_sys(b->err, ERR_SYSTEM, errno, "cannot create a socket pair for the published ports");
     b->publish.events = events[0];
     ask->events = events[1];
-    b->publish.pid = fork();
-    if (b->publish.pid == 0)
-        become_publisher(ask, theirs);
-    int r = b->publish.pid < 0 ? err_sys(b->err, ERR_SYSTEM, errno, "cannot start forwarding the published ports") : 0;
+    struct net_process a = {.ask = ask, .sockets = theirs};
+    b->publish.pid = apart_start(&a, b->err);
+    int r = b->publish.pid < 0 ? err_wrap(b->err, b->publish.pid, "cannot start forwarding the published ports") : 0;
     (void)close(events[1]);
     return r;
 }

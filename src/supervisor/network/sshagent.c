@@ -1,41 +1,22 @@
 /*
- * The filter of the ssh-agent (ssh/): forked before the box, so that it holds nothing of it. It asks here for a connection to the agent
- * for each of its clients, because it can make none itself, and asks a person where the policy says so. Closing its socket
- * ends it; if it exits by itself, the box's socket answers nobody.
+ * The filter of the ssh-agent (ssh/): started before the box, in memory of its own (apart.h), so that it holds nothing of it. It
+ * asks here for a connection to the agent for each of its clients, because it can make none itself, and asks a person where the
+ * policy says so. Closing its socket ends it; if it exits by itself, the box's socket answers nobody.
  */
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "ssh/filter.h"
+#include "supervisor/network/apart.h"
 #include "supervisor/network/live.h"
 #include "sys/fd.h"
-#include "sys/process.h"
 
 void sshagent_none(struct box *b)
 {
     b->ssh = (struct ssh_process){.pid = -1, .events = -1};
-}
-
-static _Noreturn void become_filter(const struct box_ssh *said, int events)
-{
-    int low = said->listener < events ? said->listener : events,
-        high = said->listener < events ? events : said->listener;
-    (void)setsid();
-    for (int s = 1; s < 32; s++)
-        (void)signal(s, s == SIGPIPE ? SIG_IGN : SIG_DFL);
-    (void)sys_sigmask(SIG_SETMASK, 0);
-    if (low > 0)
-        (void)sys_close_range(0, (unsigned)low - 1);
-    if (high - low > 1)
-        (void)sys_close_range((unsigned)low + 1, (unsigned)high - 1);
-    (void)sys_close_range((unsigned)high + 1, ~0u);
-    const struct ssh_filter f = {.rules = said->rules, .listener = said->listener, .events = events};
-    ssh_filter_serve(&f);
 }
 
 /* Somebody to ask, where each signature needs an answer. */
@@ -65,10 +46,10 @@ int sshagent_begin(struct box *b)
         return r;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, events) < 0)
         return err_sys(b->err, ERR_SYSTEM, errno, "cannot create a socket pair for the ssh-agent's filter");
-    pid_t pid = fork();
-    if (pid == 0)
-        become_filter(said, events[1]);
-    r = pid < 0 ? err_sys(b->err, ERR_SYSTEM, errno, "cannot start the ssh-agent's filter") : 0;
+    const struct ssh_filter filter = {.rules = said->rules, .listener = said->listener, .events = events[1]};
+    struct net_process a = {.ssh = &filter, .sockets = -1};
+    int pid = apart_start(&a, b->err);
+    r = pid < 0 ? err_wrap(b->err, pid, "cannot start the ssh-agent's filter") : 0;
     (void)close(events[1]);
     b->ssh.pid = pid;
     b->ssh.events = events[0];

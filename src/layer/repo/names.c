@@ -1,0 +1,83 @@
+/* Which names below .git belong to the unit, and which names a ref of a layer may have. */
+#include <string.h>
+#include <strings.h>
+
+#include "git/gitconfig.h"
+#include "layer/repo/repo.h"
+
+#define REF_NAME_MAX 200
+
+static bool below(const char *path, const char *dir)
+{
+    const size_t n = strlen(dir);
+    return strncmp(path, dir, n) == 0 && (!path[n] || path[n] == '/');
+}
+
+enum repo_part repo_part_of(const char *path)
+{
+    static const char *const unit[] = {"HEAD", "index", "packed-refs"};
+    /* What git writes beside its work. The objects' own notes (info/) can be made anew from them. */
+    static const char *const passing[] = {"COMMIT_EDITMSG", "ORIG_HEAD",  "FETCH_HEAD", "AUTO_MERGE", "gc.log",
+                                          "gc.pid",         "index.lock", "HEAD.lock",  "branches",   "info/refs"};
+    if (strcmp(path, REPO_DIR) == 0)
+        return REPO_UNIT;
+    if (!below(path, REPO_DIR))
+        return REPO_NOT;
+    path += sizeof REPO_DIR;
+    if (below(path, "objects/info")) /* alternates name other places whose objects git would read */
+        return strncmp(path, "objects/info/commit-graph", 25) == 0 || strcmp(path, "objects/info/packs") == 0
+                   ? REPO_PASSING
+                   : REPO_OTHER;
+    if (below(path, "objects") || below(path, "refs") || below(path, "logs"))
+        return REPO_UNIT;
+    for (size_t i = 0; i < sizeof unit / sizeof *unit; i++)
+        if (strcmp(path, unit[i]) == 0)
+            return REPO_UNIT;
+    for (size_t i = 0; i < sizeof passing / sizeof *passing; i++)
+        if (strcmp(path, passing[i]) == 0)
+            return REPO_PASSING;
+    return REPO_OTHER;
+}
+
+bool repo_is_object(const char *path)
+{
+    return below(path, REPO_DIR "/objects");
+}
+
+bool repo_is_hash(struct str text, size_t digits)
+{
+    for (size_t i = 0; i < text.n; i++)
+        if (!strchr("0123456789abcdef", text.p[i]) || !text.p[i])
+            return false;
+    return text.n == digits;
+}
+
+/* git-check-ref-format(1), and no component that a command would take for an option. */
+static bool is_well_formed(const char *name)
+{
+    const size_t n = strlen(name);
+    if (n > REF_NAME_MAX || strstr(name, "..") || strstr(name, "@{") || strstr(name, "//"))
+        return false;
+    for (size_t i = 0; i < n; i++) {
+        const unsigned char c = (unsigned char)name[i];
+        if (c <= ' ' || c == 0x7f || strchr("~^:?*[\\", c))
+            return false;
+    }
+    for (const char *part = name; part; part = strchr(part, '/') ? strchr(part, '/') + 1 : NULL) {
+        const size_t k = strcspn(part, "/");
+        if (k == 0 || part[0] == '.' || part[0] == '-' || part[k - 1] == '.' ||
+            (k > 5 && strncasecmp(part + k - 5, ".lock", 5) == 0) || (k == 1 && part[0] == '@'))
+            return false;
+    }
+    return true;
+}
+
+bool repo_ref_ok(const char *name)
+{
+    /* Not refs/replace, by which git shows one object in place of another, nor what belongs to one work tree alone. */
+    static const char *const spaces[] = {"refs/heads/", "refs/tags/", "refs/remotes/", "refs/notes/"};
+    bool known = strcmp(name, "refs/stash") == 0;
+    for (size_t i = 0; i < sizeof spaces / sizeof *spaces; i++)
+        known |= strncmp(name, spaces[i], strlen(spaces[i])) == 0;
+    return known && is_well_formed(name) && !gitref_is_option(str_of(name)) && strcmp(name, "refs/heads/HEAD") != 0;
+}

@@ -1,0 +1,113 @@
+/*
+ * The repository at the top of a workspace (.git) as one unit: what the layer did to it (state.c), the question that a git in a box of
+ * its own answers (bundle.c), and the operations by which objects, refs, HEAD, index and logs land, in this order (land.c).
+ *
+ * Nothing of the layer is believed: refs are read as text and their names judged here; objects and the index are read by that git alone,
+ * which gives back a pack and an index that it has made itself, as if it had fetched from a stranger.
+ */
+#pragma once
+#include "layer/change.h"
+
+#define REPO_DIR      ".git"
+#define REPO_PARTS    "git"        /* below the store: what lands is prepared there; gone afterwards */
+#define REPO_BASE     "base-index" /* below the store: the index as the box began with it */
+#define REPO_BASE_DIR "base-git"   /* below the store: which directory .git was then */
+#define REPO_HASH_MAX 64
+
+/* ---- names.c ---- */
+
+enum repo_part {
+    REPO_NOT,     /* not below .git */
+    REPO_UNIT,    /* lands with the others of its kind, or not at all */
+    REPO_PASSING, /* git writes it in passing, and nothing is lost without it */
+    REPO_OTHER    /* configuration, hooks, operations in progress: only if a person names this very path */
+};
+enum repo_part repo_part_of(const char *path);
+/* Whether a ref of the layer may have this name: as git wants it, in a namespace that lands, no option to a command. */
+bool repo_ref_ok(const char *name);
+/* Whether `text` is an object's name of `digits` digits. */
+bool repo_is_hash(struct str text, size_t digits);
+/* Whether `path` is one of the repository's objects: they stay when an apply is taken back. */
+bool repo_is_object(const char *path);
+
+/* ---- state.c ---- */
+
+struct repo_ref {
+    const char *name;          /* "HEAD", "refs/heads/main" */
+    const char *old, *new;     /* in the workspace and in the layer: a hash, or "ref: NAME"; NULL: there is none */
+    const char *lands;         /* under which name; another one if the host moved it */
+    const char *why;           /* it does not land; NULL: it does */
+    struct layer_object loose; /* the workspace's file */
+    bool packed;               /* the workspace has it in packed-refs */
+};
+struct repo_log {
+    const char *ref, *path; /* "refs/heads/main", ".git/logs/refs/heads/main" */
+    struct str text, old;
+    struct layer_object was; /* the workspace's */
+    bool gone;               /* the layer has none any more */
+    bool touched;            /* the host has written it since */
+    const char *why;
+};
+struct repo {
+    size_t digits;               /* of its hashes; 0: the workspace has no repository */
+    const char *why;             /* nothing of it can land; NULL: something can */
+    struct repo_ref head, *refs; /* those that differ; head.name NULL: it is the same */
+    size_t n;
+    const char *head_text;           /* the workspace's HEAD */
+    const char *head_old, *head_new; /* the commits that HEAD stands for; NULL: none */
+    struct str packed;               /* the workspace's packed-refs */
+    struct layer_object packed_object, head_object, index_object;
+    bool index, index_touched, base; /* the layer has another one; the host wrote it since; the base is known */
+    struct repo_log *logs;
+    size_t n_logs;
+    size_t n_objects;   /* files of objects that are new in the layer */
+    const char **hosts; /* hashes that the workspace's refs have */
+    size_t n_hosts;
+};
+/* What the layer `t` did to the repository of its workspace; in `mem`. */
+int repo_read(const struct layer_trees *t, const struct changes *all, struct arena *mem, struct repo *ret,
+              struct err *e);
+static inline bool repo_differs(const struct repo *r)
+{
+    return r->head.name || r->n || r->index;
+}
+/* A file of the workspace's repository; -ENOENT; its object in `ret_object` unless that is NULL. */
+int repo_text(int top, const char *path, struct arena *mem, struct str *ret, struct layer_object *ret_object);
+
+/* Takes user.name and user.email from a configuration; what it does not say stays. -EBADMSG: git could not read it. */
+int repo_identity(struct str config, struct arena *mem, const char **name, const char **mail);
+
+/* ---- base.c ---- */
+
+/* Keeps what is known of the workspace's repository before a box begins, in the new layer `store`; nothing, if there is none. */
+void repo_remember(int store, int workspace);
+
+/* ---- bundle.c: what the git in a box is given and gives back ---- */
+
+/* Appends a file to the archive `fd` (ustar), which tar_end() ends. */
+int bundle_bytes(int fd, const char *name, struct str content);
+int bundle_file(int fd, const char *name, int from, uint64_t size);
+int bundle_end(int fd);
+/* Puts all that git needs to judge what `r` says into the archive. */
+int repo_ask(const struct layer_trees *t, const struct changes *all, const struct repo *r, int fd, struct err *e);
+
+struct bundle_part {
+    uint64_t at, size; /* in the answer */
+};
+/* The part of this name of an answer ("F NAME SIZE\n" and bytes, in the end "E\n"); false: it has none, or is damaged. */
+bool bundle_find(int answer, const char *name, struct bundle_part *ret);
+bool bundle_text(int answer, const char *name, size_t max, struct arena *mem, struct str *ret);
+
+/* ---- words.c ---- */
+
+/* A line for each thing that happened. `answer`: what git said about it (gitbox), or -1. */
+void repo_put_words(const struct repo *r, int answer, struct arena *mem, struct buf *out);
+
+/* ---- land.c ---- */
+
+/* Operations that land the unit, and what is refused of it. Files are prepared in REPO_PARTS of the store. `name`: of the layer. */
+int repo_land(const struct layer_trees *t, struct repo *r, int answer, struct arena *mem, struct apply_more *ret,
+              struct apply_outcome *out, struct err *e);
+/* Makes REPO_PARTS anew, empty; a descriptor or -errno. */
+int repo_parts(const struct layer_trees *t);
+void repo_parts_clear(const struct layer_trees *t);

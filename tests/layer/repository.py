@@ -1,0 +1,442 @@
+"""Cases of a repository as one unit: what lands, what a host that works on it keeps, and what a hostile layer cannot bring."""
+import glob
+import hashlib
+import os
+import re
+import stat
+import struct
+import subprocess
+import zlib
+
+import kit
+
+GIT = dict(GIT_CONFIG_NOSYSTEM="1", GIT_AUTHOR_NAME="n", GIT_AUTHOR_EMAIL="a@b", GIT_COMMITTER_NAME="n", GIT_COMMITTER_EMAIL="a@b", GIT_CONFIG_GLOBAL="/dev/null")
+BOX = "export GIT_CONFIG_NOSYSTEM=1 GIT_AUTHOR_NAME=n GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=n GIT_COMMITTER_EMAIL=a@b GIT_CONFIG_GLOBAL=/dev/null\n"
+WORK = """echo y >>f1; git commit -qam two; git checkout -q -b feature/x; echo z >new; git add new; git commit -qm three; git branch -D old side >/dev/null
+git tag -a v1 -m tagged; echo w >>f2; git stash -q; echo s >>f3; git stash -q; git checkout -q main; echo last >>f5; git add f5; echo loose >>f6; git rm -q f7"""
+
+
+def cases(c):  # noqa: C901
+    """`c`: check, same_trees, SCRATCH, STRIKE, KILLS and again of cases.py."""
+    check = c.check
+
+    def git(layer, *words, cwd=None, ok=True, given=None):
+        done = subprocess.run(["git", *words], cwd=cwd or layer.work, env=dict(layer.env, **GIT), input=given, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        if ok:
+            check(done.returncode == 0, "git", *words, done.stderr.decode())
+        return done.stdout.decode(errors="surrogateescape")
+
+    def fill(work, files=30, init="init -q -b main"):
+        for i in range(files):
+            with open(os.path.join(work, f"f{i}"), "w") as file:
+                file.write(f"{i}\n")
+        env = dict(os.environ, HOME=work, **GIT)
+        for words in (init, "add .", "commit -qm one", "branch old", "pack-refs --all", "branch side"):
+            subprocess.run(["git", *words.split()], cwd=work, env=env, check=True)
+
+    def layer_of(name, script, fill=fill, then=None):
+        layer = kit.Layer(kit.fresh(os.path.join(c.SCRATCH, name)))
+        layer.work = os.path.realpath(layer.work)
+        fill(layer.work)
+        run(layer, script)
+        return layer
+
+    def run(layer, script):
+        layer.pinfold("run", "-q", "--cow=it", "--", "sh", "-ec", BOX + script)
+        layer.dir = glob.glob(os.path.join(layer.state, "pinfold", "layers", "*"))[0]
+
+    def refs(layer):
+        return dict(line.split(" ", 1)[::-1] for line in git(layer, "for-each-ref", "--format=%(objectname) %(refname)").splitlines())
+
+    def sound(layer, what=""):
+        done = subprocess.run(["git", "fsck", "--strict", "--connectivity-only"], cwd=layer.work, env=dict(layer.env, **GIT), stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        text = done.stdout.decode()
+        check(done.returncode == 0 and not re.search("missing|broken|error", text), what, "fsck", text)
+
+    def state(layer):
+        """All of .git that the unit is about, but for objects."""
+        return {p: w for p, w in kit.tree(os.path.join(layer.work, ".git"), times=False).items() if not p.startswith("objects") and p != "COMMIT_EDITMSG"}
+
+    def lands():
+        layer = layer_of("lands", WORK + "; git status --short >../seen 2>/dev/null || git status --short >seen; git rev-parse HEAD feature/x v1 refs/stash >hashes")
+        before, told = refs(layer), layer.pinfold("diff")[1]
+        hashes = layer.pinfold("diff", "--patch", "hashes")[1]
+        for word in ("branch main: ", "1 new commit\n", " n: two\n", "branch feature/x: new", "2 new commits", "branch old: deleted", "tag v1: new", "the stash changed", "2 paths are staged", "M f5", "D f7"):
+            check(word in told, word, told)
+        check("objects" not in told and ".git/" not in told, "told as bytes", told)
+        check(not [p for p in layer.diff() if p.startswith(".git")], "as bytes in JSON")
+        out = layer.pinfold("apply", "--all")[1]
+        check(".git/refs/heads/main" in out and "objects" not in out, out)
+        for ref, line in zip(("HEAD", "feature/x", "v1", "refs/stash"), re.findall(r"^\+([0-9a-f]{40})$", hashes, re.M)):
+            check(git(layer, "rev-parse", ref).strip() == line, ref, line)
+        sound(layer)
+        check(set(refs(layer)) == {"refs/heads/main", "refs/heads/feature/x", "refs/tags/v1", "refs/stash"}, refs(layer))
+        check(git(layer, "status", "--short", "-uno") == "M  f5\n M f6\nD  f7\n", git(layer, "status", "--short"))
+        check(len(git(layer, "stash", "list").splitlines()) == 2 and "three" in git(layer, "reflog", "feature/x"), "logs")
+        check(layer.pinfold("diff")[1].endswith("\n0 changed, 0 new, 0 deleted\n"), layer.pinfold("diff")[1])
+        check(not os.path.exists(os.path.join(layer.dir, "git")), "left behind")
+        out = layer.pinfold("undo")[1]
+        check(refs(layer) == before and "index stays" in out, out)
+        sound(layer, "undo")
+        check("two" in git(layer, "log", "--oneline", "--no-walk", re.findall(r"^\+([0-9a-f]{40})$", hashes, re.M)[0]), "objects stay")
+        git(layer, "reset", "-q")
+        layer.pinfold("apply", ".git")
+        check("refs/heads/feature/x" in refs(layer) and not os.path.exists(os.path.join(layer.work, "hashes")), "again, and .git alone")
+        sound(layer, "again")
+        run(layer, "git commit -qam four; git checkout -q feature/x; git commit -q --amend -m three-again; git checkout -q --detach")
+        layer.pinfold("apply", "--all")
+        check(git(layer, "log", "-1", "--format=%s", "main") == "four\n" and git(layer, "log", "-1", "--format=%s", "feature/x") == "three-again\n", "what apply did is no change of the host's")
+        check(git(layer, "rev-parse", "--abbrev-ref", "HEAD") == "HEAD\n" and git(layer, "status", "--short", "-uno") == "", git(layer, "status", "--short"))
+        sound(layer, "further")
+
+    def host_moves():
+        """A branch that the host moved stays, and the box's is beside it; what it did not touch lands."""
+        layer = layer_of("moves", WORK)
+        git(layer, "commit", "-q", "--allow-empty", "-m", "host")
+        host = git(layer, "rev-parse", "main")
+        before = kit.tree(layer.work)["f7"]
+        code, out, err = layer.pinfold("apply", ".git", ok=None)
+        check(code == 1 and ".git/index: it belongs to a commit" in err and "the host moved it" in out, code, out, err)
+        all_refs = refs(layer)
+        check(git(layer, "rev-parse", "main") == host and "refs/heads/feature/x" in all_refs, "main")
+        moved = [r for r in all_refs if r.startswith("refs/pinfold/") and r.endswith("/heads/main")]
+        check(len(moved) == 1 and git(layer, "log", "-1", "--format=%s", moved[0]) == "two\n" and before, all_refs)
+        sound(layer)
+        layer.pinfold("undo")
+        check(git(layer, "rev-parse", "main") == host and moved[0] not in refs(layer), "undo")
+        layer = layer_of("moves", WORK)  # a host that only looks, and one that stages
+        os.utime(os.path.join(layer.work, "f3"))
+        git(layer, "status")
+        layer.pinfold("apply", "--all")
+        check(git(layer, "status", "--short", "-uno") == "M  f5\n M f6\nD  f7\n", git(layer, "status", "--short"))
+        layer = layer_of("moves", WORK)
+        with open(os.path.join(layer.work, "f9"), "a") as file:
+            file.write("mine\n")
+        git(layer, "add", "f9")
+        code, out, err = layer.pinfold("apply", "--all", ok=None)
+        check(code == 1 and ".git/index: the host changed it" in err and "f9" in git(layer, "diff", "--cached", "--name-only"), code, err)
+        layer = layer_of("moves", WORK)
+        open(os.path.join(layer.work, ".git", "refs", "heads", "main.lock"), "w").close()
+        check("a git command of the host is at work" in layer.pinfold("apply", ".git", ok=(1,))[2], "a lock of the host")
+
+    def only_named():
+        """Configuration and hooks wait to be named; files alone leave the repository alone; other places get none of it."""
+        script = "echo y >>f1; git commit -qam two; git config core.fsmonitor 'touch /tmp/pwned'; mkdir -p .git/hooks; echo x >.git/hooks/pre-commit; echo /secret >.git/objects/info/alternates; git update-ref refs/x/y HEAD"
+        layer = layer_of("named", script)
+        code, _, err = layer.pinfold("apply", "--all", ok=None)
+        for path in (".git/config", ".git/hooks/pre-commit", ".git/objects/info/alternates"):
+            check(f"{path}: git obeys it; to apply it, name this path itself" in err, path, err)
+        check(code == 1 and ".git/refs/x/y: a ref of this name" in err and "fsmonitor" not in open(os.path.join(layer.work, ".git/config")).read(), err)
+        check(git(layer, "log", "-1", "--format=%s") == "two\n", "the commit")
+        text = layer.pinfold("diff")[1]
+        check("Look at these first" in text and ".git/config (guarded name" in text, text)
+        layer.pinfold("apply", ".git/hooks/pre-commit")
+        check(open(os.path.join(layer.work, ".git/hooks/pre-commit")).read() == "x\n", "named itself")
+        layer = layer_of("named", script)
+        layer.pinfold("apply", "f1")
+        check(git(layer, "log", "-1", "--format=%s") == "one\n", "a file alone")
+        check("lands with the whole repository" in layer.pinfold("apply", ".git/refs/heads/main", ok=(1,))[2], "a part of it")
+        other = os.path.join(layer.top, "other")
+        layer = layer_of("named", script)
+        kit.copy_tree(layer.work, other)
+        layer.pinfold("apply", "--to", other, ".git", ok=(1,))
+        check(git(layer, "log", "-1", "--format=%s", cwd=other) == "one\n", "elsewhere")
+
+    def kinds():
+        layer = layer_of("kinds", WORK, fill=lambda work: fill(work, init="init -q -b main --object-format=sha256"))
+        layer.pinfold("apply", "--all")
+        check(len(git(layer, "rev-parse", "feature/x").strip()) == 64, "SHA-256")
+        sound(layer, "SHA-256")
+        layer = layer_of("kinds", WORK + "; git gc -q --prune=now; git pack-refs --all; git submodule -q add ./. sub 2>/dev/null || :; git update-index --add --cacheinfo 160000,$(git rev-parse HEAD),link; git add -N f6")
+        layer.pinfold("apply", "--all", ok=(0, 1))
+        check({"refs/heads/feature/x", "refs/stash"} <= set(refs(layer)) and "160000" in git(layer, "ls-files", "-s", "link"), refs(layer))
+        sound(layer, "packed by the box")
+        layer = layer_of("kinds", "git init -q -b main; echo x >f; git add f; git commit -qm one", fill=lambda work: None)
+        code, _, err = layer.pinfold("apply", "--all", ok=None)
+        check(code == 1 and "the workspace has no repository" in err and not os.path.exists(os.path.join(layer.work, ".git")), err)
+        check("the box made a repository" in layer.pinfold("diff")[1], "diff of it")
+
+        def linked(work):
+            os.makedirs(work + ".main")
+            fill(work + ".main")
+            subprocess.run(["git", "worktree", "add", "-q", "-f", work, "old"], cwd=work + ".main", check=True, env=dict(os.environ, **GIT))
+        layer = layer_of("kinds", "echo x >>f1; echo y >.git", fill=linked)
+        check("linked work tree" in layer.pinfold("diff")[1], layer.pinfold("diff")[1])
+        check(layer.pinfold("apply", "f1")[0] == 0, "a file of a linked work tree")
+
+    def branch():
+        """A commit of the changes on a new branch; nothing else of the workspace changes."""
+        def more(work):
+            fill(work)
+            with open(os.path.join(work, ".gitignore"), "w") as file:
+                file.write("*.o\n/out/\n")
+            with open(os.path.join(work, ".gitattributes"), "w") as file:
+                file.write("*.x filter=evil\n*.crlf text eol=crlf\n")
+            os.makedirs(os.path.join(work, "dir"))
+            with open(os.path.join(work, "dir", "in"), "w") as file:
+                file.write("in\n")
+            env = dict(os.environ, HOME=work, **GIT)
+            for words in ("add .", "commit -qm ignore", "config filter.evil.clean false", "config core.hooksPath .hooks", "config user.name Some\\ One", "config user.email some@one"):
+                subprocess.run(["sh", "-c", "git " + words], cwd=work, env=env, check=True)
+        layer = layer_of("branch", "echo y >>f1; rm f2; echo z >new; echo o >a.o; mkdir out; echo o >out/x; ln -s f3 link; chmod +x f4; printf 'a\\r\\nb\\n' >t.crlf; echo e >e.x; rm -r dir; echo file >dir; echo q >'q\"u o'; echo w >.envrc; "
+                         "mkdir -p .hooks; printf '#!/bin/sh\\ntouch /tmp/pwned\\n' >.hooks/post-commit; chmod +x .hooks/post-commit; mkfifo pipe; git add new", fill=more)
+        before, tree, index = refs(layer), kit.tree(layer.work), git(layer, "ls-files", "-s")
+        code, out, err = layer.pinfold("apply", "--branch", "agent/try", "--all", ok=None)
+        check(code == 1 and "a.o: git ignores it" in err and "out/x: git ignores it" in err and ".envrc: it has a guarded name" in err and "pipe: it is neither" in err, code, err)
+        check("committed f1\n" in out and "branch agent/try: new" in out and "committed a.o" not in out, out)
+        check({r: h for r, h in refs(layer).items() if r != "refs/heads/agent/try"} == before, "other refs")
+        now = kit.tree(layer.work)
+        check({p: w for p, w in now.items() if not p.startswith(".git/")} == {p: w for p, w in tree.items() if not p.startswith(".git/")} and git(layer, "ls-files", "-s") == index, "the work tree or the index")
+        changed = set(git(layer, "diff", "--name-status", "--no-renames", "main", "agent/try").split("\n")[:-1])
+        check(changed == {"D\tdir/in", "A\tdir", "A\te.x", "M\tf1", "D\tf2", "M\tf4", "A\tlink", "A\tnew", 'A\t"q\\"u o"', "A\tt.crlf", "A\t.hooks/post-commit"}, changed)
+        check(git(layer, "show", "agent/try:t.crlf") == "a\r\nb\n" and git(layer, "log", "-1", "--format=%an %ae %P", "agent/try") == f"Some One some@one {git(layer, 'rev-parse', 'main')}", git(layer, "log", "-1", "agent/try"))
+        sound(layer)
+        check("there is one of this name" in layer.pinfold("apply", "--branch", "agent/try", "--all", ok=(2,))[2], "twice")
+        for name in ("-x", "a..b", "x.lock", "a b"):
+            check(layer.pinfold("apply", f"--branch={name}", "--all", ok=(2,))[0] == 2, name)
+        layer.pinfold("apply", "--branch", "named", "a.o", "f1")
+        check(git(layer, "diff", "--name-only", "main", "named") == "a.o\nf1\n", "named")
+        layer.pinfold("undo")
+        layer.pinfold("undo")
+        check(refs(layer) == before, "undo", refs(layer))
+        check(not os.path.exists("/tmp/pwned"), "a hook ran")
+        check(layer.pinfold("apply", "--branch", "x", "--merge", "--all", ok=(2,))[0] == 2 and layer.pinfold("apply", "--branch", "x", "--to", "/tmp", "--all", ok=(2,))[0] == 2, "usage")
+
+    def merge():
+        """Where what the box began with is known, both sides' lines land; all else is a conflict, and nothing of the host's is lost."""
+        def more(work):
+            for name in ("a", "b", "c", "dirty", "early"):
+                with open(os.path.join(work, name), "w") as file:
+                    file.write("".join(f"line {i}\n" for i in range(20)))
+            fill(work, files=2)
+            with open(os.path.join(work, "dirty"), "a") as file:
+                file.write("not committed\n")
+
+        def edit(layer, name, old, new):
+            path = os.path.join(layer.work, name)
+            with open(path) as file:
+                text = file.read()
+            with open(path + ".new", "w") as file:
+                file.write(text.replace(old, new))
+            os.rename(path + ".new", path)
+
+        def content(layer, name):
+            with open(os.path.join(layer.work, name)) as file:
+                return file.read()
+        script = "for i in a b c dirty; do sed -i s/line\\ 3$/box/ $i; done"
+        layer = layer_of("merge", script, fill=more)
+        for name, line in {"a": "line 17\n", "b": "line 3\n", "dirty": "line 17\n"}.items():
+            edit(layer, name, line, "host\n")
+        code, _, err = layer.pinfold("apply", "--all", ok=None)
+        check(code == 1 and all(f"{name}: the host changed it" in err for name in ("a", "b", "dirty")) and "box" in content(layer, "c"), "never in silence", err)
+        layer.pinfold("undo")
+        mine = {name: content(layer, name) for name in ("a", "b", "dirty")}
+        code, out, err = layer.pinfold("apply", "--merge", "--all", ok=None)
+        check(code == 1 and "merged a\n" in out and "b: the host and the box changed the same lines" in err and "dirty: the host changed it" in err, code, out, err)
+        check(content(layer, "a") == mine["a"].replace("line 3\n", "box\n") and content(layer, "b") == mine["b"] and content(layer, "dirty") == mine["dirty"], "contents")
+        check("a: the host changed it" in layer.pinfold("apply", "a", ok=(1,))[2] and "host" in content(layer, "a"), "what was merged is not overwritten later")
+        layer.pinfold("undo")
+        check(content(layer, "a") == mine["a"], "undo")
+        check("a: the host changed it" in layer.pinfold("apply", "a", ok=(1,))[2] and content(layer, "a") == mine["a"], "nor after undo")
+        out = layer.pinfold("apply", "--merge", "--conflicts", "mark", "a", "b")[1]
+        check("merged b, with conflicts" in out and content(layer, "b").count("<<<<<<< workspace\nhost\n=======\nbox\n>>>>>>> layer\n") == 1, out, content(layer, "b"))
+        check(layer.pinfold("apply", "--conflicts", "mark", "--all", ok=(2,))[0] == 2 and layer.pinfold("apply", "--merge", "--conflicts", "x", "--all", ok=(2,))[0] == 2, "usage")
+        layer = layer_of("merge", script, fill=more)
+        check("merged" not in layer.pinfold("apply", "--merge", "a")[1], "what the host has not changed needs no merge")
+        run(layer, "sed -i 's/line 5$/again/' a")
+        edit(layer, "a", "line 17\n", "host\n")
+        check("a: the host changed it" in layer.pinfold("apply", "--merge", "a", ok=(1,))[2], "what was applied once has another base")
+
+    # ---- hostile layers ----
+
+    def loose(kind, content):
+        whole = f"{kind} {len(content)}".encode() + b"\0" + content
+        return hashlib.sha1(whole).hexdigest(), zlib.compress(whole)
+
+    def plant(layer, objects, tip, ref="refs/heads/evil", **files):
+        """The box writes these objects and a ref, and other files below .git."""
+        stage = os.path.join(layer.work, "planted")
+        os.makedirs(stage)
+        for name, packed in objects:
+            os.makedirs(os.path.join(stage, "objects", name[:2]), exist_ok=True)
+            with open(os.path.join(stage, "objects", name[:2], name[2:]), "wb") as file:
+                file.write(packed)
+        for name, content in {ref: (tip + "\n").encode(), **files}.items():
+            os.makedirs(os.path.dirname(os.path.join(stage, name)), exist_ok=True)
+            with open(os.path.join(stage, name), "wb") as file:
+                file.write(content)
+        run(layer, "cp -r planted/. .git/")
+
+    def attack(name, objects, tip, said, lands=False, **more):
+        layer = kit.Layer(kit.fresh(os.path.join(c.SCRATCH, "attack")))
+        layer.work = os.path.realpath(layer.work)
+        fill(layer.work, files=3)
+        before, had = refs(layer), kit.tree(os.path.join(layer.work, ".git"), times=False)
+        plant(layer, objects(layer) if callable(objects) else objects, tip(layer) if callable(tip) else tip, **more)
+        layer.pinfold("diff")
+        code, out, err = layer.pinfold("apply", ".git", ok=None)
+        check(code in (0, 1) and (said in err), name, code, out, err)
+        if not lands:
+            check(refs(layer) == before, name, "a ref landed", refs(layer), err)
+            now = kit.tree(os.path.join(layer.work, ".git"), times=False)
+            files = [{p: w[:3] for p, w in t.items() if not stat.S_ISDIR(w[0])} for t in (had, now)]
+            check(files[0] == files[1], name, "something landed", [p for p in files[1] if files[0].get(p) != files[1][p]])
+        sound(layer, name)
+        return layer
+
+    def tree_of(*entries):
+        return b"".join(f"{mode} ".encode() + name + b"\0" + bytes.fromhex(sha) for mode, name, sha in entries)
+
+    def commit_of(tree, text=""):
+        return loose("commit", f"tree {tree}\nauthor n <a@b> 1700000000 +0000\ncommitter n <a@b> 1700000000 +0000\n{text}\nm\n".encode())
+
+    def hostile_objects():
+        blob = loose("blob", b"content\n")
+        good_tree = loose("tree", tree_of(("100644", b"f", blob[0])))
+        good = commit_of(good_tree[0])
+        no = "git does not accept what the layer has in .git"
+        attack("sound", [blob, good_tree, good], good[0], "", lands=True)
+        attack("wrong-hash", [(blob[0], loose("blob", b"others!\n")[1]), good_tree, good], good[0], no)
+        attack("wrong-hash-commit", [blob, good_tree, ("ab" * 20, good[1])], "ab" * 20, "its object is in neither")
+        attack("missing-blob", [good_tree, good], good[0], no)
+        attack("missing-tip", [], "cd" * 20, "its object is in neither")
+        attack("wrong-type", [blob], blob[0], "it does not name a commit")
+        attack("not-zlib", [(good[0], b"garbage")], good[0], "")
+        for name, entries in {"dot-git": [("100644", b".git", blob[0])], "dot-dot": [("100644", b"..", blob[0])], "dot": [("100644", b".", blob[0])], "slash": [("100644", b"a/b", blob[0])],
+                              "hfs": [("100644", b".g\xe2\x80\x8cit", blob[0])], "ntfs": [("100644", b"GIT~1", blob[0])], "twice": [("100644", b"f", blob[0]), ("100644", b"f", blob[0])],
+                              "modules-link": [("120000", b".gitmodules", blob[0])]}.items():
+            tree = loose("tree", tree_of(*entries))
+            commit = commit_of(tree[0])
+            attack(name, [blob, tree, commit], commit[0], no)
+        modules = loose("blob", b'[submodule "x"]\n\tpath = x\n\turl = --upload-pack=touch\n')
+        tree = loose("tree", tree_of(("100644", b".gitmodules", modules[0])))
+        commit = commit_of(tree[0])
+        attack("modules-url", [modules, tree, commit], commit[0], no)
+        # Deltas that ask for more than there is.
+        bomb = b"PACK" + struct.pack(">II", 2, 1) + bytes([0xff] + [0xff] * 8 + [0x7f]) + zlib.compress(b"x")
+        bomb += hashlib.sha1(bomb).digest()
+        attack("size-bomb", [blob, good_tree, good], good[0], no, **{f"objects/pack/pack-{'1' * 40}.pack": bomb})
+        attack("torn-pack", [blob, good_tree, good], good[0], no, **{f"objects/pack/pack-{'1' * 40}.pack": bomb[:30]})
+
+    def other_store(layer):
+        """A repository that the box may not read, whose commit the layer names."""
+        secret = os.path.join(layer.top, "secret")
+        os.makedirs(secret, exist_ok=True)
+        if not os.path.exists(os.path.join(secret, ".git")):
+            fill(secret, files=2)
+            git(layer, "commit", "-q", "--allow-empty", "-m", "secret", cwd=secret)
+        return git(layer, "rev-parse", "HEAD", cwd=secret).strip()
+
+    def hostile_paths():
+        blob = loose("blob", b"content\n")
+        tree = loose("tree", tree_of(("100644", b"f", blob[0])))
+        good = commit_of(tree[0])
+        objects = [blob, tree, good]
+        names = ("refs/heads/-x", "refs/heads/a..b", "refs/heads/a.lock/b", "refs/heads/.hidden", "refs/replace/" + good[0], "refs/heads/with space", "refs/heads/esc\033[2J", "refs/heads/HEAD",
+                 "refs/bisect/bad", "refs/heads/-d/x", "refs/tags/@{0}", "refs/top", "refs/heads/a\\b", "refs/heads/x~1")
+        layer = attack("names", objects, good[0], "a ref of this name is not taken", ref=names[0], **{name: (good[0] + "\n").encode() for name in names})
+        told = layer.pinfold("apply", ".git", ok=(1,))[2]
+        check(told.count("a ref of this name is not taken") == len(names) and "\033" not in told, told)
+        layer = attack("texts", [], "ref: refs/heads/main", "it is a symbolic ref", **{"refs/heads/out": b"ref: ../../../../etc/passwd\n", "refs/heads/long": b"0" * 5000, "refs/heads/short": b"12\n"})
+        check(layer.pinfold("apply", ".git", ok=(1,))[2].count("it is no ref") == 3, "texts")
+        secret = os.path.join(c.SCRATCH, "attack", "secret", ".git", "objects")
+        attack("alternates", [], other_store, "its object is in neither", **{"objects/info/alternates": (secret + "\n").encode(), "objects/info/http-alternates": b"http://127.0.0.1/\n"})
+        parent = loose("commit", f"tree {tree[0]}\nparent {'12' * 20}\nauthor n <a@b> 1700000000 +0000\ncommitter n <a@b> 1700000000 +0000\n\nm\n".encode())
+        attack("grafts", [blob, tree, parent], parent[0], "git does not accept", **{"info/grafts": (parent[0] + "\n").encode()})
+        attack("shallow", [blob, tree, parent], parent[0], "git does not accept", shallow=(parent[0] + "\n").encode())
+        attack("head-option", objects, good[0], ".git/HEAD: a branch of this name", lands=True, HEAD=b"ref: refs/heads/-x\n")
+        attack("head-out", objects, good[0], ".git/HEAD: it is no HEAD", lands=True, HEAD=b"ref: /etc/passwd\n")
+        layer = attack("log", objects, good[0], ".git/logs/refs/heads/evil: it is no log", lands=True, **{"logs/refs/heads/evil": f"{'0' * 40} {good[0]} n <a@b> 1700000000 +0000\tx\033[2J\n".encode()})
+        check(not os.path.exists(os.path.join(layer.work, ".git/logs/refs/heads/evil")), "a log")
+        for script, said in {"ln -s /etc/passwd .git/refs/heads/evil": "it is no ref", "rm .git/HEAD; ln -s refs/heads/old .git/HEAD": ".git/HEAD: it is no HEAD", "rm -r .git": "removed or replaced", "mv .git x; ln -s x .git": "removed or replaced",
+                             "rm -r .git/refs; ln -s /tmp .git/refs": "", "mv .git/objects o; ln -s ../o .git/objects; git commit -q --allow-empty -m x": "", "git branch -m main x; git update-ref -d HEAD; git symbolic-ref HEAD refs/heads/x": ""}.items():
+            layer = layer_of("attack", script)
+            before = refs(layer)
+            layer.pinfold("diff")
+            code, _, err = layer.pinfold("apply", ".git", ok=None)
+            check(code in (0, 1) and said in err, script, code, err)
+            check("main" in " ".join(before) and os.path.isdir(os.path.join(layer.work, ".git/refs")) and not os.path.islink(os.path.join(layer.work, ".git/objects")), script)
+            sound(layer, script)
+
+    def signed(index):
+        return index[:-20] + hashlib.sha1(index[:-20]).digest()
+
+    def hostile_index():
+        for name, path in {"git": b".git/hooks/x", "dots": b"../outsidexx", "deep": b"a/.git/hooks", "upper": b".GIT/hooks/x"}.items():
+            layer = layer_of("index", "mkdir -p ygit/hooks; echo x >ygit/hooks/x; git add ygit/hooks/x")
+            upper = glob.glob(os.path.join(layer.dir, "upper*", ".git", "index"))[0]
+            with open(upper, "rb") as file:
+                index = file.read()
+            check(index.count(b"ygit/hooks/x") == 1, "the index")
+            with open(upper, "wb") as file:
+                file.write(signed(index.replace(b"ygit/hooks/x", path)))
+            before = git(layer, "ls-files", "-s")
+            code, _, err = layer.pinfold("apply", ".git", ok=None)
+            check(code == 1 and ".git/index: git does not accept it" in err and git(layer, "ls-files", "-s") == before, name, code, err)
+        layer = layer_of("index", "git update-index --add --cacheinfo 100644,abababababababababababababababababababab,ghost; echo x >>f1; git commit -q -m two f1 2>/dev/null || :")
+        code, _, err = layer.pinfold("apply", ".git", ok=None)
+        check(code == 1 and (".git/index: git does not accept it" in err or "git does not accept what" in err) and "ghost" not in git(layer, "ls-files"), err)
+        layer = layer_of("index", "echo junk >.git/index")
+        check(".git/index: git does not accept it" in layer.pinfold("apply", ".git", ok=(1,))[2] or layer.pinfold("apply", ".git", ok=(0, 1)), "junk")
+        check(git(layer, "status", "--short") == "", "the host's index")
+
+    def altered():
+        """An object that the workspace has is never taken from the layer, nor written to."""
+        layer = kit.Layer(kit.fresh(os.path.join(c.SCRATCH, "altered")))
+        layer.work = os.path.realpath(layer.work)
+        fill(layer.work, files=3)
+        blob = git(layer, "rev-parse", "HEAD:f1").strip()
+        path = f".git/objects/{blob[:2]}/{blob[2:]}"
+        with open(os.path.join(layer.work, path), "rb") as file:
+            was = file.read()
+        run(layer, f"chmod 644 {path}; echo evil >{path}; echo y >>f2; git commit -qam two")
+        code, _, err = layer.pinfold("apply", "--all", ok=None)
+        with open(os.path.join(layer.work, path), "rb") as file:
+            check(file.read() == was, "altered", err)
+        check(git(layer, "log", "-1", "--format=%s") == "two\n" and git(layer, "show", "HEAD:f1") == "1\n", "the commit", code, err)
+        sound(layer)
+
+    # ---- kills ----
+
+    def killed():
+        """SIGKILL before each changing call: git finds no ref without its object at any time, and the next call makes it whole."""
+        master = layer_of("master", WORK)
+        ident = os.path.basename(master.dir)
+
+        def copy():
+            layer = c.again(master, "killed", ident=ident)
+            for name in ("base-git",):
+                os.unlink(os.path.join(layer.dir, name))
+            return layer
+
+        first = copy()
+        before = state(first)
+        first.pinfold("apply", "--all")
+        after = state(first)
+        total = int(copy().pinfold("apply", "--all", wrap=(c.STRIKE, "count"))[2].split()[-1])
+        check(total > 100, "calls", total)
+        step = max(1, total // c.KILLS) if c.KILLS else 1
+        for n in range(1, total + 1, step):
+            layer = copy()
+            code = layer.pinfold("apply", "--all", ok=None, wrap=(c.STRIKE, "kill", str(n)))[0]
+            check(code == 99, f"call {n} of {total} was not reached", code)
+            sound(layer, f"{n}: killed")
+            half = state(layer)
+            for path in set(before) | set(after):
+                check(half.get(path) in (before.get(path), after.get(path)) or path.startswith("refs/heads/feature"), f"{n}: {path}", half.get(path))
+            other = n // step % 2 == 1
+            if not other:
+                layer.pinfold("apply", "--all")
+                c.same_trees({p: w for p, w in after.items() if p != "index"}, {p: w for p, w in state(layer).items() if p != "index"}, f"{n}: then apply")
+                check(git(layer, "status", "--short", "-uno") == "M  f5\n M f6\nD  f7\n", f"{n}: index")
+            else:
+                code, _, err = layer.pinfold("undo", ok=None)
+                check(code in (0, 4), f"{n}: then undo", code, err)
+                c.same_trees({p: w for p, w in before.items() if not p.startswith("refs/heads/feature")}, {p: w for p, w in state(layer).items() if not p.startswith("refs/heads/feature") and not p.startswith("logs/refs/heads/feature")}, f"{n}: then undo")
+            sound(layer, f"{n}: after")
+            left = [name for name in os.listdir(layer.dir) if name in ("journal", "git")]
+            check(not os.path.exists(os.path.join(layer.work, ".pinfold")) and (not left or left == ["git"] and other), f"{n}: left behind", left)
+        return f"{len(range(1, total + 1, step))} of {total} calls"
+
+    return {"repo-lands": lands, "repo-host": host_moves, "repo-named": only_named, "repo-kinds": kinds, "branch": branch, "merge": merge, "repo-objects": hostile_objects, "repo-paths": hostile_paths, "repo-index": hostile_index,
+            "repo-altered": altered, "kill-repo": killed}
