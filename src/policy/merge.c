@@ -675,6 +675,7 @@ static int merge_said(struct merge *m, const struct said *s)
     case KEY_VERSION:
     case KEY_WORKSPACE: /* decided before everything else (build.c) */
     case KEY_COUNT:
+    case KEY_GUARD_ALLOW: /* done first, by merge_text() */
         return 0;
     case KEY_EXTENDS:
         return m->text->trusted ? 0 : tighten_check(m, s, NULL);
@@ -697,8 +698,6 @@ static int merge_said(struct merge *m, const struct said *s)
     case KEY_GUARD_ANY:
     case KEY_GUARD_GIT:
         return merge_guard(m, s);
-    case KEY_GUARD_ALLOW:
-        return 0; /* done first, by merge_text() */
     case KEY_ALLOW:
     case KEY_DENY:
     case KEY_DENY_PORTS:
