@@ -142,6 +142,7 @@ enum pinfold_answer {
     PINFOLD_ALWAYS, /* allow this target for the rest of the run */
 };
 
+struct pinfold_denial;
 struct pinfold_run_options {
     size_t size;
     const char *const *argv; /* NULL-terminated */
@@ -192,6 +193,13 @@ struct pinfold_run_options {
     /* With `capture`: also look for refusals in the text of a command that succeeded, and in both streams; up to 64 of them, marked
        `guess`. */
     int guess_all;
+    /* Where events go besides the audit log, as they happen: "fd:N" (JSON lines), "otlp:fd:N" (OpenTelemetry's logs in JSON, one request a
+       line), "otlp:http://127.0.0.1:4318/v1/logs" (a collector on this machine, once the box has ended) or "journald". NULL:
+       nowhere. The shared library takes no descriptors here. */
+    const char *events;
+    /* Called for each refusal as it is found, on the thread of pinfold_run(); its texts are valid during the call. NULL: not. */
+    void (*denied)(void *ctx, const struct pinfold_denial *denial);
+    void *denied_ctx;
 };
 PINFOLD_PUBLIC int pinfold_run(struct pinfold_policy *policy, const struct pinfold_run_options *options,
                                struct pinfold_result **ret, struct pinfold_error *error);
@@ -242,6 +250,11 @@ struct pinfold_denial {
     const char *rule, *origin;          /* the rule that denied it, and where that rule was written */
     const char *how, *command, *address, *why;
     uint32_t pid; /* in the box; 0: unknown */
+    /* The process's own words, without what looks like a secret; where the target is on the host, if it has another name there; what would
+       allow it: an option, or words; "EROFS". "": unknown. */
+    const char *command_line, *host, *remedy, *error;
+    uint64_t count; /* how often; 0: once */
+    int monitor, guess;
 };
 PINFOLD_PUBLIC int pinfold_result_denial(const struct pinfold_result *result, size_t i, struct pinfold_denial *ret);
 struct pinfold_connection {
@@ -347,6 +360,8 @@ struct pinfold_exec_options {
     /* with capture: called with output of stream 1 or 2 as it arrives, or NULL */
     void (*output)(void *ctx, int which, const char *bytes, size_t n);
     void *ctx;
+    const char
+        *id; /* as in struct pinfold_run_options, for the result and the events of this process; not with `shell` */
 };
 /* Runs one command in the session. *ret is as from pinfold_run(). -ESTALE: the session no longer exists. */
 PINFOLD_PUBLIC int pinfold_exec(struct pinfold_session *session, const struct pinfold_exec_options *options,

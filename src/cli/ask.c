@@ -200,6 +200,7 @@ static void take_own(struct ask *a, const struct own_flag *f, const char *value)
                  {"policy-text", offsetof(struct ask, text)},
                  {"result", offsetof(struct ask, result)},
                  {"id", offsetof(struct ask, id)},
+                 {"events", offsetof(struct ask, events)},
                  {"control-fd", offsetof(struct ask, control)},
                  {"http", offsetof(struct ask, http)},
                  {"http-token", offsetof(struct ask, http_token)},

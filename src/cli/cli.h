@@ -63,7 +63,8 @@ struct ask {
     enum verb_id verb;
     struct pinfold_option *policy; /* flags of the policy, ended by a NULL name */
     size_t n_policy;
-    const char *settings_format, *text, *result, *id, *control, *help, *http, *http_token, *http_origin, *sandbox_image;
+    const char *settings_format, *text, *result, *id, *control, *help, *http, *http_token, *http_origin, *sandbox_image,
+        *events;
     char **copies; /* of values that no longer stand in the line */
     size_t n_copies;
     const char **agents, **bases; /* NULL-terminated */
@@ -200,6 +201,8 @@ int run_in_session(struct ask *a, const char *const *argv);
 /* run.c: messages around a run, and its result. */
 struct pinfold_result;
 /* result.c: the file for the result, or -1. Opened before the run, so that errors are reported in time. */
+/* --events: WHERE as the library takes it, a FILE as fd:N; `room` keeps that. False with a message. */
+bool open_events(const struct ask *a, char room[48], const char **ret);
 bool open_result(const struct ask *a, int *ret);
 /* Opens (or makes) the file `where` that the option `what` names: over no link of a box, so over none at all in `workspace`. A
    descriptor, or -1 with a message. */

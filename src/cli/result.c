@@ -121,17 +121,40 @@ int open_honest(const char *what, const char *where, const char *workspace, int 
     return fd;
 }
 
-bool open_result(const struct ask *a, int *ret)
+static const char *said_workspace(const struct ask *a)
 {
-    const char *where = a->result, *workspace = ".";
-    if (!where)
-        return true;
-    if (strncmp(where, "fd:", 3) == 0)
-        return take_descriptor(where, ret);
+    const char *workspace = ".";
     for (size_t i = 0; i < a->n_policy; i++) {
         if (strcmp(a->policy[i].name, "workspace") == 0 && a->policy[i].value)
             workspace = a->policy[i].value;
     }
-    *ret = open_honest("--result", where, workspace, RESULT_FLAGS);
+    return workspace;
+}
+
+bool open_result(const struct ask *a, int *ret)
+{
+    const char *where = a->result;
+    if (!where)
+        return true;
+    if (strncmp(where, "fd:", 3) == 0)
+        return take_descriptor(where, ret);
+    *ret = open_honest("--result", where, said_workspace(a), RESULT_FLAGS);
     return *ret >= 0;
+}
+
+bool open_events(const struct ask *a, char room[48], const char **ret)
+{
+    const char *where = a->events, *file = where;
+    const bool otlp = where && strncmp(where, "otlp:", 5) == 0;
+    *ret = where;
+    if (otlp)
+        file += 5;
+    if (!where || strncmp(file, "fd:", 3) == 0 || strncmp(file, "http://", 7) == 0 || strcmp(where, "journald") == 0)
+        return true;
+    int fd = open_honest("--events", file, said_workspace(a), (RESULT_FLAGS & ~O_TRUNC) | O_APPEND);
+    if (fd < 0)
+        return false;
+    snprintf(room, 48, "%sfd:%d", otlp ? "otlp:" : "", fd); /* left to exit */
+    *ret = room;
+    return true;
 }

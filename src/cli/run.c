@@ -97,10 +97,6 @@ int run_command(struct ask *a, const char *const *argv)
 
     if (!cow_said(a))
         return STATUS_SANDBOX;
-    if (a->session && a->id) {
-        complain("--id and --session exclude each other: what a session's box was denied belongs to the session");
-        return STATUS_SANDBOX;
-    }
     if (a->session)
         return run_in_session(a, argv);
     if (a->dir && a->dir[0] != '/') {
@@ -111,7 +107,8 @@ int run_command(struct ask *a, const char *const *argv)
         complain("--json writes to standard output, which is closed");
         return STATUS_SANDBOX;
     }
-    if (!take_control(a->control, &o.control_fd) || !open_result(a, &result_fd))
+    char room[48];
+    if (!take_control(a->control, &o.control_fd) || !open_result(a, &result_fd) || !open_events(a, room, &o.events))
         return STATUS_SANDBOX;
     if (pinfold_policy_load(&po, &policy, &error) < 0)
         return report_failure(a, result_fd, &error);

@@ -119,6 +119,7 @@ static bool fill(struct ask *a, const char *const *argv, struct pinfold_exec_opt
                                        .capture = a->json,
                                        .foreground = 1,
                                        .use_fds = 1,
+                                       .id = a->id,
                                        .stdin_fd = a->closed_stdio & 1 ? -1 : 0,
                                        .stdout_fd = a->closed_stdio & 2 ? -1 : 1,
                                        .stderr_fd = a->closed_stdio & 4 ? -1 : 2};
@@ -223,6 +224,11 @@ int run_in_session(struct ask *a, const char *const *argv)
 {
     struct pinfold_error error = {0};
     struct pinfold_session *session;
+    if (a->events) {
+        complain(
+            "--events and --session cannot be combined; what a session is refused is in: pinfold log -f --session");
+        return STATUS_SANDBOX;
+    }
     if (a->control) {
         complain(
             "--control-fd and --session cannot be combined; change a session's rules with: pinfold session update");

@@ -161,7 +161,11 @@ const struct own_flag own_flags[] = {
     {0, "detach", NULL, VERB_EXEC, "Run in the background and print the job's number."},
     {0, "result", "FILE|fd:N", VERB_RUN | VERB_SHELL | VERB_EXEC | VERB_START,
      "Write the result as JSON to this file or descriptor; output is not captured."},
-    {0, "id", "TEXT", VERB_RUN | VERB_SHELL, "Your own name for this command, in its result and in the audit log."},
+    {0, "events", "WHERE", VERB_RUN | VERB_SHELL,
+     "Write each refusal there as it happens: FILE, fd:N, otlp:FILE, otlp:fd:N, otlp:http://127.0.0.1:PORT or "
+     "journald."},
+    {0, "id", "TEXT", VERB_RUN | VERB_SHELL | VERB_EXEC,
+     "Your own name for this command, in its result and in the audit log."},
     {0, "control-fd", "N", VERB_RUN | VERB_SHELL,
      "Read JSON lines from descriptor N, a socket: network rules, answers to questions."},
     {0, "mode", "MODE", VERB_WRITE, "Permissions of a new file, octal; an existing file keeps its own."},

@@ -35,7 +35,7 @@
     F(TEXT, cwd)                                                                                                       \
     FIELDS_DESCRIPTORS(F)                                                                                              \
     F(NUMBER, capture) F(NUMBER, capture_max) F(NUMBER, say) F(NUMBER, ask) F(NUMBER, output) F(NUMBER, control)            \
-    F(TEXT, cow) F(TEXT, id) F(NUMBER, guess_all)
+    F(TEXT, cow) F(TEXT, id) F(NUMBER, guess_all) F(TEXT, events) F(NUMBER, denied)
 #define FIELDS_wrap(F)   FIELDS_POLICY(F) F(LIST, argv)
 #define FIELDS_doctor(F) F(NUMBER, format) F(NUMBER, verify)
 #define FIELDS_schema(F) FIELDS_NOTHING(F)
@@ -55,7 +55,7 @@
     F(TEXT, cwd)                                                                                                       \
     F(TEXT, shell) FIELDS_DESCRIPTORS(F) F(NUMBER, capture) F(NUMBER, capture_max) F(NUMBER, timeout_ms)               \
         F(NUMBER, tty) F(NUMBER, memory_max) F(NUMBER, processes_max) F(NUMBER, output) F(NUMBER, cancel)              \
-            F(NUMBER, own_timeout) F(NUMBER, own_grace) F(NUMBER, own_output)
+            F(NUMBER, own_timeout) F(NUMBER, own_grace) F(NUMBER, own_output) F(TEXT, id)
 #define FIELDS_update(F)     FIELDS_SESSION(F) F(LIST, allow) F(LIST, deny)
 #define FIELDS_job_output(F) FIELDS_SESSION(F) F(NUMBER, job) F(NUMBER, at) F(NUMBER, room)
 #define FIELDS_job_kill(F)   FIELDS_SESSION(F) F(NUMBER, job) F(NUMBER, signal)
@@ -81,6 +81,10 @@
 #define FIELDS_outcome(F)  F(NUMBER, returned) F(NUMBER, kind) F(NUMBER, no) F(TEXT, text)
 #define FIELDS_said(F)     F(NUMBER, what) F(TEXT, sentence)
 #define FIELDS_question(F) F(TEXT, target) F(TEXT, how) F(TEXT, command) F(NUMBER, pid) F(NUMBER, timeout_ms)
+#define FIELDS_refusal(F)                                                                                              \
+    F(TEXT, kind) F(TEXT, action) F(TEXT, target) F(TEXT, rule) F(TEXT, origin) F(TEXT, how) F(TEXT, command)          \
+        F(TEXT, address) F(TEXT, why) F(NUMBER, pid) F(TEXT, command_line) F(TEXT, host) F(TEXT, remedy)               \
+            F(TEXT, error) F(NUMBER, count) F(NUMBER, monitor) F(NUMBER, guess)
 #define FIELDS_reply(F)    F(NUMBER, answer)
 #define FIELDS_output(F)   F(NUMBER, which) F(BYTES, bytes)
 
@@ -92,7 +96,7 @@
     S(run)                                                                                                             \
     S(wrap) S(doctor) S(schema) S(trust) S(log) S(judge) S(ensure) S(open) S(stop) S(list) S(prune) S(layer) S(exec) S(update)  \
         S(job_output) S(job_kill) S(agent) S(nothing) S(policy) S(text) S(report) S(words) S(result) S(limits) S(job)  \
-            S(written) S(prepared) S(outcome) S(said) S(question) S(reply) S(output)
+            S(written) S(prepared) S(outcome) S(said) S(refusal) S(question) S(reply) S(output)
 
 /* ---- requests: R(name, fields of the request, fields of the answer) ---- */
 
@@ -184,7 +188,16 @@ struct message_request {
 };
 extern const struct message_request message_requests[REQUEST_COUNT];
 
-enum message_tag { TAG_REQUEST = 100, TAG_OUTCOME, TAG_ANSWER, TAG_SAID, TAG_QUESTION, TAG_REPLY, TAG_OUTPUT };
+enum message_tag {
+    TAG_REQUEST = 100,
+    TAG_OUTCOME,
+    TAG_ANSWER,
+    TAG_SAID,
+    TAG_QUESTION,
+    TAG_REPLY,
+    TAG_OUTPUT,
+    TAG_REFUSAL
+};
 
 /* The offset of a field of this kind that follows `*at` bytes of other fields; moves `*at` past it. */
 size_t message_next(enum message_kind kind, size_t *at);

@@ -219,6 +219,35 @@ static int answer_question(int socket, struct str rest, const struct remote_alon
     return message_send(socket, &reply, NULL, 0);
 }
 
+static int hear_refusal(struct str rest, const struct remote_along *along, struct arena *mem)
+{
+    struct message_refusal told;
+    if (message_take(&rest, TAG_REFUSAL, SHAPE_refusal, mem, &told) < 0 || !along->denied || !told.kind ||
+        !told.action || !told.target || !told.rule || !told.origin || !told.how || !told.command || !told.address ||
+        !told.why || !told.command_line || !told.host || !told.remedy || !told.error)
+        return -EBADMSG;
+    const struct pinfold_denial d = {.size = sizeof d,
+                                     .kind = told.kind,
+                                     .action = told.action,
+                                     .target = told.target,
+                                     .rule = told.rule,
+                                     .origin = told.origin,
+                                     .how = told.how,
+                                     .command = told.command,
+                                     .address = told.address,
+                                     .why = told.why,
+                                     .pid = (uint32_t)told.pid,
+                                     .command_line = told.command_line,
+                                     .host = told.host,
+                                     .remedy = told.remedy,
+                                     .error = told.error,
+                                     .count = told.count,
+                                     .monitor = told.monitor != 0,
+                                     .guess = told.guess != 0};
+    along->denied(along->denied_ctx, &d);
+    return 0;
+}
+
 /* One message that is not the answer yet: a sentence for the person, captured bytes as they came, a question. */
 static int hear(int socket, struct str rest, const struct remote_along *along)
 {
@@ -241,6 +270,8 @@ static int hear(int socket, struct str rest, const struct remote_along *along)
             return -EBADMSG;
         along->output(along->output_ctx, (int)written.which, written.bytes.p, written.bytes.n);
         return 0;
+    case TAG_REFUSAL:
+        return hear_refusal(rest, along, mem);
     default:
         return answer_question(socket, rest, along, mem);
     }
@@ -582,6 +613,8 @@ int pinfold_run(struct pinfold_policy *p, const struct pinfold_run_options *opti
         r = err_say(
             &e, ERR_CANNOT,
             "the shared library supports neither terminal nor signals (foreground); start what pinfold_wrap() returns");
+    if (r == 0 && o.events && strstr(o.events, "fd:"))
+        r = err_say(&e, ERR_CANNOT, "events: the shared library takes no descriptors there; use `denied`");
     if (r < 0)
         return tell(error, &e, r);
     struct message_run ask = {.policy = buf_view(&p->layers),
@@ -595,6 +628,8 @@ int pinfold_run(struct pinfold_policy *p, const struct pinfold_run_options *opti
                               .capture_max = o.capture_max,
                               .say = o.say != NULL,
                               .ask = o.ask != NULL,
+                              .events = o.events,
+                              .denied = o.denied != NULL,
                               .output = o.capture && o.output,
                               .control = o.control_fd > 0};
     unsigned n =
@@ -607,6 +642,8 @@ int pinfold_run(struct pinfold_policy *p, const struct pinfold_run_options *opti
                                        .say_ctx = o.say_ctx,
                                        .ask = o.ask,
                                        .ask_ctx = o.ask_ctx,
+                                       .denied = o.denied,
+                                       .denied_ctx = o.denied_ctx,
                                        .output = o.output,
                                        .output_ctx = o.output_ctx};
     return remote_result(REQUEST_run, &ask, &along, ret, error);

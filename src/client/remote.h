@@ -33,6 +33,8 @@ struct remote_along {
     void *say_ctx;
     enum pinfold_answer (*ask)(void *ctx, const struct pinfold_question *question);
     void *ask_ctx;
+    void (*denied)(void *ctx, const struct pinfold_denial *denial);
+    void *denied_ctx;
     void (*output)(void *ctx, int which, const char *bytes, size_t n);
     void *output_ctx;
 };

@@ -131,7 +131,8 @@ static struct message_exec command(const struct pinfold_session *s, const struct
                                  .cancel = o->cancel_fd > 0,
                                  .own_timeout = s->limits[0],
                                  .own_grace = s->limits[1],
-                                 .own_output = s->limits[2]};
+                                 .own_output = s->limits[2],
+                                 .id = o->id};
 }
 
 static int exec_options(const struct pinfold_exec_options *options, struct pinfold_exec_options *o, struct err *e)

@@ -99,7 +99,8 @@ static int take_command(struct request *q, const struct message_exec *a, struct 
                                        .tty = a->tty ? (a->tty == 2) + 1 : 0,
                                        .memory_max = a->memory_max,
                                        .processes_max = a->processes_max,
-                                       .output = a->output ? serve_output : NULL};
+                                       .output = a->output ? serve_output : NULL,
+                                       .id = a->id};
     return 0;
 }
 

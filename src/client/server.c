@@ -157,6 +157,8 @@ int serve_run(struct request *q, const struct message_run *a, struct message_res
                                     .capture_max = a->capture_max,
                                     .say = a->say ? serve_say : NULL,
                                     .ask = a->ask ? ask : NULL,
+                                    .events = a->events,
+                                    .denied = a->denied ? serve_denied : NULL,
                                     .output = a->output ? serve_output : NULL};
     struct pinfold_result *result = NULL;
     struct pinfold_policy *p;

@@ -90,6 +90,31 @@ void serve_say(void *ctx, enum pinfold_say what, const char *sentence)
     (void)message_send(SERVE_SOCKET, &m, NULL, 0);
 }
 
+void serve_denied(void *ctx, const struct pinfold_denial *d)
+{
+    auto_buf struct buf m = BUF(MAX_REQUEST_BYTES);
+    const struct message_refusal told = {.kind = d->kind,
+                                         .action = d->action,
+                                         .target = d->target,
+                                         .rule = d->rule,
+                                         .origin = d->origin,
+                                         .how = d->how,
+                                         .command = d->command,
+                                         .address = d->address,
+                                         .why = d->why,
+                                         .pid = d->pid,
+                                         .command_line = d->command_line,
+                                         .host = d->host,
+                                         .remedy = d->remedy,
+                                         .error = d->error,
+                                         .count = d->count,
+                                         .monitor = d->monitor != 0,
+                                         .guess = d->guess != 0};
+    (void)ctx;
+    message_put(&m, TAG_REFUSAL, SHAPE_refusal, &told);
+    (void)message_send(SERVE_SOCKET, &m, NULL, 0);
+}
+
 void serve_output(void *ctx, int which, const char *bytes, size_t n)
 {
     auto_buf struct buf m = BUF(MAX_REQUEST_BYTES);

@@ -29,6 +29,7 @@ int serve_result(struct request *q, int r, struct pinfold_result *result, struct
 /* Gives each of the three in `mask` the next descriptor that was passed; returns their number. */
 unsigned serve_fds(const struct request *q, uint64_t mask, int *const into[3]);
 void serve_say(void *ctx, enum pinfold_say what, const char *sentence); /* to the caller, before the answer */
+void serve_denied(void *ctx, const struct pinfold_denial *d);
 void serve_output(void *ctx, int which, const char *bytes, size_t n);
 /* Nobody reads the socket while a command runs: if the caller exits, this process must end. */
 void serve_end_with_caller(bool on);

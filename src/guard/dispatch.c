@@ -201,13 +201,19 @@ static long serve_call(struct guard *g)
 
 static void serve_one(struct guard *g)
 {
-    if (atomic_load(&g->shared->watching))
+    const bool seen = monitor_only(g);
+    if (!seen && atomic_load(&g->shared->watching))
         git_modules_settle(g);
     long r = target_find(g);
-    if (r == 0)
+    g->told = false;
+    if (seen)
+        r = monitor_look(g);
+    else if (r == 0)
         r = running_judge(g);
-    if (r == 0)
+    if (!seen && r == 0)
         r = serve_call(g);
+    if (!seen)
+        monitor_result(g, r);
     if (r == ANSWERED || r == GONE_ON)
         return;
     if (r == CONTINUE)
@@ -545,6 +551,7 @@ int guard_serve(const struct guard_ask *ask)
     if (!g.main)
         guard_leave(&g); /* a child that continued a call of the main worker */
     no = guard_end(&g);
+    monitor_end(&g);
     points_end(&g);
     told_end(&g);
     /* This process ends next, which frees everything. */

@@ -46,6 +46,7 @@ uint64_t guard_text(void);
 #define PLACE_PATH   (PATH_MAX + NAME_MAX + 2)
 #define GUARD_TEMP   ".pinfold-guard-" /* prefix of names that only the guard creates */
 #define HOLDS_MAX    24
+#define REPEATED_MAX 1024
 
 /* ---- shared by all workers (MAP_SHARED) ---- */
 
@@ -101,7 +102,7 @@ struct shared {
     struct bucket {
         uint64_t ms;
         uint32_t left, dropped;
-    } denials, built; /* rate limits of frames: DENIAL_BURST, which refill (deny.c) */
+    } denials, built, looks; /* rate limits of frames: DENIAL_BURST, which refill (deny.c) */
     int32_t pids[WORKERS_MAX];
     _Atomic uint32_t watching; /* entries of `watchers` in use */
     struct watcher watchers[WATCHERS];
@@ -111,6 +112,9 @@ struct shared {
        (reporoot.c). */
     struct places lost, made, left; /* left: links and FIFOs (told.c) */
     struct places points;           /* point.c */
+    struct repeated {
+        uint32_t key, times, told; /* key 0: unused entry */
+    } repeated[REPEATED_MAX];      /* calls of a monitored box that failed (calls/monitor.c) */
 };
 
 /* ---- the caller ---- */
@@ -243,6 +247,7 @@ struct guard {
     struct hold holds[HOLDS_MAX];
     unsigned n_holds;
     struct hardlink_copy copy;
+    bool told;  /* its refusal was reported by deny() */
     bool birth; /* this call creates a guarded name that did not exist: guard mode "existing", or a mount point */
     bool point; /* allowed only as a mount point: the creator gets no writable descriptor */
     char text[2][PATH_MAX];
@@ -256,6 +261,8 @@ enum file_system { FS_ORDINARY = 1, FS_PROC, FS_PTS };
 int target_find(struct guard *g);                     /* of pid 1 in the guard's /proc; 1 if unknown */
 int pid_of_init(const struct guard *g);               /* as the guard's /proc has it; 1 when that cannot be told */
 int target_status(struct guard *g, struct target *t); /* fills tgid, box ids, umask */
+/* Its command line, words with their NULs, as it says itself; how many bytes. */
+uint32_t target_line(struct guard *g, char to[DENIAL_ARGV]);
 uint32_t target_session(struct guard *g);        /* its session (setsid(2)) now, in the box's numbering; 0: unknown */
 int target_caps(struct guard *g, uint64_t *ret); /* its effective capabilities, in its own user namespace */
 int target_umask(struct guard *g);               /* sets our umask to the caller's */
@@ -492,6 +499,9 @@ bool point_is(struct guard *g, const struct place *p, const struct rule *rule);
 void points_end(struct guard *g); /* removes those that still exist */
 
 /* deny.c */
+/* Whether one more frame may be sent now, and how many were dropped since the last. */
+bool denial_passes(struct shared *s, struct bucket *b, uint32_t *ret_dropped);
+uint32_t pid_inside(struct guard *g); /* the caller's own pid; 0: it is gone */
 /* Tells pinfold of a refusal that is no rule's (FRAME_BUILT). */
 void deny_built(struct guard *g, enum denial_action action, struct str path);
 /* clone and unshare with new namespaces, where the filter does not pass them: told, and -EPERM. */
@@ -535,6 +545,15 @@ long inotify_call(struct guard *g, int fd, uint64_t path, uint32_t mask);
 
 /* peer.c: calls that name a process */
 long peer_call(struct guard *g);
+bool peer_of_box(struct guard *g, pid_t who); /* in the Landlock tier: the process belongs to the box */
+/*
+ * monitor.c. Whether the call is notified only to be seen, and its answer: CONTINUE, or what the filter
+ * would have answered. And for a call that was performed: its result.
+ */
+bool monitor_only(const struct guard *g);
+long monitor_look(struct guard *g);
+void monitor_result(struct guard *g, long result);
+void monitor_end(struct guard *g); /* tells how often what was told has happened */
 
 /* workers.c */
 int worker_own(struct guard *g);       /* opens descriptors and sets the working directory, which are per process */

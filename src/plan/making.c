@@ -220,7 +220,9 @@ uint32_t filter_of(const struct making *m)
     uint32_t bits = m->facts->notify ? FILTER_GUARD : 0;
     if (m->facts->notify && m->n_reads)
         bits |= FILTER_READS;
-    if (m->facts->notify && is_all_layered(m))
+    if (m->facts->notify && m->policy->monitor)
+        bits |= FILTER_MONITOR;
+    else if (m->facts->notify && is_all_layered(m)) /* a monitor sees more than it asks for */
         bits |= FILTER_LAYERED;
     if (m->facts->tier == TIER_LANDLOCK && m->policy->net != NET_HOST)
         bits |= FILTER_NO_INET;

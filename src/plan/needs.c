@@ -408,6 +408,20 @@ static int check_asked(struct making *m)
     return 0;
 }
 
+/* The guard sees the calls of this kernel's processes. */
+static int check_monitor(struct making *m)
+{
+    const struct policy *p = m->policy;
+    const struct facts *f = m->facts;
+    const bool elsewhere = f->machine || strcmp(f->engine, "seatbelt") == 0;
+    const char *why = elsewhere ? "its processes' calls are another kernel's" : f->why_not[FEATURE_GUARD];
+    if (!p->monitor || f->unsandboxed || (f->notify && !elsewhere))
+        return 0;
+    int r = err_say(m->e, ERR_CANNOT, "monitor (%s): the engine %s cannot report refusals while they happen: %s",
+                    origin_of(m, p->monitor_origin), f->engine, why ? why : "no guard here");
+    return err_hint(m->e, r, "--engine native, or leave --monitor away");
+}
+
 int needs_make(struct making *m)
 {
     const char *why[FEATURE_COUNT] = {NULL};
@@ -415,6 +429,8 @@ int needs_make(struct making *m)
     int r = or_refused(m, check_network(m));
     if (r == 0)
         r = or_refused(m, publish_check(m));
+    if (r == 0)
+        r = or_refused(m, check_monitor(m));
     if (r < 0)
         return r;
     features can = can_here(m, why), needs = needs_of(m);

@@ -646,6 +646,10 @@ static int merge_simple(struct merge *m, const struct said *s)
     case KEY_NESTED_USERNS:
         p->allow_nested_userns = on;
         break;
+    case KEY_MONITOR:
+        p->monitor = on;
+        p->monitor_origin = origin_of(m, s);
+        break;
     case KEY_UNSANDBOXED:
         if (on && m->text->layer == LAYER_PROJECT && !m->text->flags)
             return merge_say(m, ERR_REFUSED, s,
@@ -671,6 +675,7 @@ static int merge_said(struct merge *m, const struct said *s)
     case KEY_VERSION:
     case KEY_WORKSPACE: /* decided before everything else (build.c) */
     case KEY_COUNT:
+    case KEY_GUARD_ALLOW: /* done first, by merge_text() */
         return 0;
     case KEY_EXTENDS:
         return m->text->trusted ? 0 : tighten_check(m, s, NULL);
@@ -693,8 +698,6 @@ static int merge_said(struct merge *m, const struct said *s)
     case KEY_GUARD_ANY:
     case KEY_GUARD_GIT:
         return merge_guard(m, s);
-    case KEY_GUARD_ALLOW:
-        return 0; /* done first, by merge_text() */
     case KEY_ALLOW:
     case KEY_DENY:
     case KEY_DENY_PORTS:
@@ -748,6 +751,7 @@ static int merge_said(struct merge *m, const struct said *s)
     case KEY_ENV_FILES:
     case KEY_COW:
     case KEY_NESTED_USERNS:
+    case KEY_MONITOR:
     case KEY_UNSANDBOXED:
     case KEY_MAY_LOSE:
     case KEY_MUST_HAVE:

@@ -188,6 +188,8 @@ struct policy {
     const char *hostname;
     bool unsandboxed_fallback; /* run without a box rather than not at all if no engine can enforce the policy */
     bool allow_nested_userns;
+    bool monitor; /* refusals by mounts, modes and the filter are told, too */
+    uint32_t monitor_origin;
     features may_lose;
     features must_have; /* required by name: not even a key that requests such a loss may cause it */
     struct ignored {    /* keys of a foreign format (srt, dive, mycode, daycare) that could not be honoured */

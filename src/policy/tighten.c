@@ -157,6 +157,8 @@ int tighten_check(struct merge *m, const struct said *s, const struct path_text 
             return 0;
         if (s->key == KEY_SSH_CONFIRM)
             return p->ssh_confirm ? tighten_refuse(m, s, "would allow more") : 1;
+        if (s->key == KEY_MONITOR)
+            return p->monitor ? tighten_refuse(m, s, "would leave refusals untold") : 1;
         if (s->key == KEY_COW)
             return p->cow ? tighten_refuse(m, s, "would let the box change the workspace itself") : 1;
         return p->workspace_read_only ? tighten_refuse(m, s, "would make the workspace writable") : 1;

@@ -44,6 +44,9 @@ enum frame_kind {
     /* B -> P: refused by how the box is made, and by no rule: struct denial_frame with the path of a read-only place or (DENIAL_OWNER)
        of what was given away, or DENIAL_NAMESPACE. Programs try both all the time, so it is a denial only if the command fails */
     FRAME_BUILT,
+    /* B -> P, in a monitored box: a call failed, and perhaps the box is why: struct denial_frame with the call's errno. P finds
+       out whether a rule did it (run/asked/monitor.c). Without a target: `count` more of those with this key */
+    FRAME_SEEN,
     /* B -> P: with an fspick(2) of the copy-on-write workspace (SCM_RIGHTS); see box_keep_fresh() */
     FRAME_FRESH
 };
@@ -93,16 +96,20 @@ struct frame {
         stdin_at;
 };
 
-#define DENIAL_TEXT 3072
+#define DENIAL_TEXT 3600
+#define DENIAL_ARGV 512 /* of a command line */
 struct denial_frame {
-    uint32_t kind;          /* FRAME_DENIAL */
-    uint32_t action;        /* enum denial_action */
-    uint32_t pid;           /* in the box's pid namespace */
-    uint32_t origin;        /* index of the rule's origin */
-    uint32_t rule;          /* index into the guard table, UINT32_MAX for built-in reasons */
-    uint32_t n;             /* bytes of text used */
-    uint32_t session;       /* session id, in the box's numbering, of the process that did it; 0: unknown */
-    char text[DENIAL_TEXT]; /* target path or address, then NUL, then a reason clause, then NUL */
+    uint32_t kind;    /* FRAME_DENIAL */
+    uint32_t action;  /* enum denial_action */
+    uint32_t pid;     /* in the box's pid namespace */
+    uint32_t origin;  /* index of the rule's origin */
+    uint32_t rule;    /* index into the guard table, UINT32_MAX for built-in reasons */
+    uint32_t n;       /* bytes of text used */
+    uint32_t session; /* session id, in the box's numbering, of the process that did it; 0: unknown */
+    uint32_t argv; /* bytes of its command line behind the texts: words, each with its NUL; the last one may be cut */
+    uint32_t no, key, count; /* FRAME_SEEN: the errno; equal calls have the same key; how often */
+    uint32_t lost;           /* FRAME_SEEN: how many were not sent since the last one */
+    char text[DENIAL_TEXT];  /* target path or address, then NUL, then a reason clause, then NUL; the command line */
 };
 enum told_kind {
     TOLD_REPOSITORY, /* created in the box; its text lists names that programs execute unasked */
@@ -126,5 +133,8 @@ enum denial_action {
     DENIAL_GIT_CONFIG,
     DENIAL_MOUNT,     /* of a file system, in a nested user namespace; its kind is the target */
     DENIAL_NAMESPACE, /* FRAME_BUILT: clone or unshare */
-    DENIAL_OWNER      /* FRAME_BUILT: the box has no such user or group */
+    DENIAL_OWNER,     /* FRAME_BUILT: the box has no such user or group */
+    DENIAL_EXEC,      /* from here on FRAME_SEEN alone */
+    DENIAL_SIGNAL,    /* the process's number is the target */
+    DENIAL_CALL       /* the filter has no such call, which is the target */
 };

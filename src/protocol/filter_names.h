@@ -130,6 +130,42 @@
       "_sysctl uselib ustat sysfs modify_ldt set_thread_area get_thread_area uretprobe uprobe",                        \
       "obsolete calls, and calls only for the kernel's own probes")
 
+/*
+ * Of those refused above: with FILTER_GUARD the guard refuses them, with the same errno, and tells pinfold. Not those by which
+ * programs only find out what a kernel has. X(errno, enum filter bit that allows it or 0, call)
+ */
+#define FILTER_TOLD(X)                                                                                                 \
+    X(EPERM, FILTER_USERNS, mount)                                                                                     \
+    X(EPERM, FILTER_USERNS, umount2)                                                                                   \
+    X(EPERM, FILTER_USERNS, pivot_root)                                                                                \
+    X(EPERM, FILTER_USERNS, chroot)                                                                                    \
+    X(EPERM, FILTER_USERNS, fsopen)                                                                                    \
+    X(EPERM, FILTER_USERNS, open_tree)                                                                                 \
+    X(EPERM, FILTER_USERNS, mount_setattr)                                                                             \
+    X(EPERM, FILTER_USERNS, setns)                                                                                     \
+    X(EPERM, FILTER_USERNS, sethostname)                                                                               \
+    X(EPERM, FILTER_USERNS, setdomainname)                                                                             \
+    X(EPERM, 0, bpf)                                                                                                   \
+    X(EPERM, 0, perf_event_open)                                                                                       \
+    X(EPERM, 0, userfaultfd)                                                                                           \
+    X(EPERM, 0, open_by_handle_at)                                                                                     \
+    X(EPERM, 0, fanotify_init)                                                                                         \
+    X(EPERM, 0, kexec_load)                                                                                            \
+    X(EPERM, 0, init_module)                                                                                           \
+    X(EPERM, 0, finit_module)                                                                                          \
+    X(EPERM, 0, delete_module)                                                                                         \
+    X(EPERM, 0, reboot)                                                                                                \
+    X(EPERM, 0, swapon)                                                                                                \
+    X(EPERM, 0, swapoff)                                                                                               \
+    X(EPERM, 0, acct)                                                                                                  \
+    X(EPERM, 0, quotactl)                                                                                              \
+    X(EPERM, 0, settimeofday)                                                                                          \
+    X(EPERM, 0, clock_settime)                                                                                         \
+    X(EPERM, 0, syslog)                                                                                                \
+    X(ENOSYS, 0, add_key)                                                                                              \
+    X(ENOSYS, 0, request_key)                                                                                          \
+    X(ENOSYS, 0, keyctl)
+
 /* Refused by argument; texts for people: X(what, the reason or what the program sees) */
 #define FILTER_REFUSED_ARGUMENTS(X)                                                                                    \
     X("clone and unshare with new namespaces", "EPERM; allowed with allow_nested_userns")                              \

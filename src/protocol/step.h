@@ -124,7 +124,9 @@ enum filter {
     FILTER_DEVICES = 32 /* a rule makes a device visible: its driver handles the ioctls */,
     FILTER_LAYERED =
         64 /* with GUARD, without READS and the Landlock tier's: only rename, link, bind, connect and flock */,
-    FILTER_VARIANTS = 128
+    FILTER_MONITOR =
+        128 /* with GUARD, without LAYERED: what a box is refused is seen while it happens (guard/calls/monitor.c) */,
+    FILTER_VARIANTS = 256
 };
 
 struct step {

@@ -74,7 +74,14 @@ int pinfold_result_denial(const struct pinfold_result *result, size_t i, struct 
                                      .command = text_of(v, "command"),
                                      .address = text_of(v, "address"),
                                      .why = text_of(v, "why"),
-                                     .pid = (uint32_t)number_of(v, "pid")};
+                                     .pid = (uint32_t)number_of(v, "pid"),
+                                     .command_line = text_of(v, "command_line"),
+                                     .host = text_of(v, "host"),
+                                     .remedy = text_of(v, "remedy"),
+                                     .error = text_of(v, "errno"),
+                                     .count = number_of(v, "count"),
+                                     .monitor = flag_of(v, "monitor"),
+                                     .guess = flag_of(v, "guess")};
     if (v)
         give_struct(ret, ret->size, &d, sizeof d);
     return v != NULL;

@@ -15,6 +15,7 @@
 #include "policy/set.h"
 #include "run/asked/guess.h"
 #include "run/asked/env_seen.h"
+#include "run/asked/monitor.h"
 #include "run/layer/cow.h"
 #include "run/nested.h"
 #include "run/planned.h"
@@ -22,8 +23,10 @@
 #include "run/ssh.h"
 #include "run/trust.h"
 #include "run/words.h"
+#include "supervisor/sink.h"
 
 #define MAX_NOTES 5 /* denials said one by one; the rest is in the result and the audit */
+#define MAX_SEEN  3 /* of the monitor: the last ones before the command failed */
 
 extern char **environ;
 
@@ -194,6 +197,17 @@ static bool said_before(const struct box_result *r, size_t i)
     return false;
 }
 
+/* How many of what the monitor saw are not said: programs try much, and cope; all if the command did. */
+static size_t seen_before(const struct box_result *r)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < r->n_denials; i++)
+        n += r->denials[i].seen && !said_before(r, i);
+    if (r->end == BOX_EXITED && r->code == 0)
+        return n;
+    return n > MAX_SEEN ? n - MAX_SEEN : 0;
+}
+
 static void say_left(const struct pinfold_run_options *o, const struct box_result *r)
 {
     auto_buf struct buf words = BUF(MAX_WORDS);
@@ -230,8 +244,11 @@ void say_notes(const struct pinfold_run_options *o, const struct pinfold_result 
     say_errors(o, r);
     words_limit(r, terms->limits, &words);
     say(o, PINFOLD_SAY_NOTE, &words);
+    size_t seen = seen_before(r);
     for (size_t i = 0; i < r->n_denials; i++) {
         if (said_before(r, i) || same(r->denials[i].kind, "limit")) /* which is said already */
+            continue;
+        if (r->denials[i].seen && seen && seen--)
             continue;
         if (said == MAX_NOTES) {
             left++;
@@ -274,7 +291,7 @@ static void say_rest(const struct pinfold_run_options *o, const struct pinfold_r
 }
 
 /* It goes into the result and into each line of the audit log, whose readers must be able to trust a line. */
-static int fits_caller_id(const char *id, struct err *e)
+int caller_id_check(const char *id, struct err *e)
 {
     const size_t n = id ? strlen(id) : 1;
     if (n == 0 || n >= CALLER_ID_ROOM)
@@ -294,7 +311,41 @@ static int check_run(const struct pinfold_run_options *o, struct err *e)
         return err_say(e, ERR_POLICY, "the command's name is empty");
     if (o->cwd && o->cwd[0] != '/')
         return err_say(e, ERR_POLICY, "the start directory '%s' must be an absolute path", o->cwd);
-    return fits_caller_id(o->id, e);
+    return caller_id_check(o->id, e);
+}
+
+static const char *or_empty(const char *text)
+{
+    return text ? text : "";
+}
+
+void say_denied(const struct pinfold_run_options *o, const struct denial *d)
+{
+    const struct pinfold_denial told = {.size = sizeof told,
+                                        .kind = d->kind,
+                                        .action = d->action,
+                                        .target = d->target,
+                                        .rule = or_empty(d->rule),
+                                        .origin = or_empty(d->origin),
+                                        .how = or_empty(d->how),
+                                        .command = or_empty(d->command),
+                                        .address = or_empty(d->address),
+                                        .why = or_empty(d->why),
+                                        .pid = d->pid,
+                                        .command_line = or_empty(d->argv),
+                                        .host = or_empty(d->host),
+                                        .remedy = or_empty(d->remedy),
+                                        .error = or_empty(box_errno_name(d->no)),
+                                        .count = d->count,
+                                        .monitor = d->seen,
+                                        .guess = d->guess};
+    if (o->denied)
+        o->denied(o->denied_ctx, &told);
+}
+
+static void denied(void *ctx, const struct denial *d)
+{
+    say_denied(ctx, d);
 }
 
 static void question(void *ctx, const struct box_question *q, bool *ret_allow, bool *ret_run)
@@ -347,10 +398,18 @@ static int start_planned(struct pinfold_result *result, const struct pinfold_run
                                         .foreground = o->foreground != 0,
                                         .caller_id = o->id};
     spec.on_question = o->ask ? question : NULL;
+    spec.on_denial = o->denied ? denied : NULL;
+    spec.sink = result->sink;
     spec.ctx = (void *)(uintptr_t)o;
     spec.leave = o->leave != 0;
     spec.control_fd = o->control_fd;
     spec.ssh = ssh_box(ssh);
+    struct monitoring monitoring = {.policy = result->policy, .plan = spec.start.plan, .names = o->foreground != 0};
+    if (result->policy->policy->monitor) {
+        spec.explain = monitor_explain;
+        spec.explain_ctx = &monitoring;
+        spec.lasting = NULL; /* the plan is asked while the command runs */
+    }
     say_header(o, spec.start.plan, again);
     return box_run(&spec, &result->box, e);
 }
@@ -459,13 +518,18 @@ int pinfold_run(struct pinfold_policy *p, const struct pinfold_run_options *opti
     if (!o.cow && p->policy->cow)
         o.cow = "";
     env_look(p->policy, &before);
-    r = start_layered(result, &o, &ask, stdio, &e);
+    if (o.events)
+        r = sink_open(o.events, &result->sink, &e);
+    if (r == 0)
+        r = start_layered(result, &o, &ask, stdio, &e);
     if (r < 0) {
         pinfold_result_free(result);
         return tell(error, &e, r);
     }
     result->terms = box_terms(result->prepared.plan);
-    guess_denials(result, &ask, o.argv[0], o.foreground != 0, o.capture && o.guess_all);
+    guess_denials(result, &ask, &o);
+    result->box.events_errno = -sink_close(result->sink);
+    result->sink = NULL;
     env_replaced(p->policy, &before, &result->box);
     say_rest(&o, result, &before);
     cow_say(&o, &result->box.layer);
@@ -477,6 +541,7 @@ void pinfold_result_free(struct pinfold_result *r)
 {
     if (!r)
         return;
+    (void)sink_close(r->sink);
     box_result_free(&r->box);
     prepared_free(&r->prepared);
     buf_free(&r->json);

@@ -53,6 +53,7 @@ struct pinfold_result {
     void (*complete)(struct pinfold_result *r); /* called once before its JSON is made; or NULL */
     const struct session_place *place; /* for that: the session's place, in `mem`, and the time of the request */
     uint64_t began;
+    struct sink *sink; /* of a run, while it lasts; or NULL */
     const char *note;  /* sentences for the person, a line each, in `mem`; or NULL */
     struct arena *mem; /* of a command in a session: what `terms` says; or NULL */
     /* Made when first asked for: their digests cost more than a start may. */
@@ -60,6 +61,10 @@ struct pinfold_result {
     struct values values;
 };
 
+/* The caller is told of a refusal (pinfold_run_options.denied). */
+void say_denied(const struct pinfold_run_options *o, const struct denial *d);
+/* Whether it may be a caller's own name for a command; says what is wrong. NULL: there is none. */
+int caller_id_check(const char *id, struct err *e);
 /* Messages after a command: why it ended, limits, denials with their remedies. */
 void say_notes(const struct pinfold_run_options *o, const struct pinfold_result *result);
 /* A policy from packed layers, for requests of the shared library. */

@@ -246,6 +246,8 @@ void words_errors(const struct box_result *r, const char *command, struct buf *o
         buf_printf(out, "part of the command's output was lost: %s", strerror(r->output_errno));
     if (r->audit_errno)
         buf_printf(out, "%sthe audit log could not be written: %s", out->n ? "; " : "", strerror(r->audit_errno));
+    if (r->events_errno)
+        buf_printf(out, "%sevents could not be written (--events): %s", out->n ? "; " : "", strerror(r->events_errno));
 }
 
 /* It was the session's, which is over. */
@@ -498,10 +500,10 @@ static void read_only_place(const struct denial *d, const struct policy *policy,
     words_safe(out, dir);
 }
 
-/* A refusal that raised no event: what the command's own error text leads to. */
+/* A refusal that raised no event: what the command's own error text leads to, or what the monitor saw. */
 static void words_guess(const struct denial *d, struct buf *out)
 {
-    buf_printf(out, "%s: probably %s '", d->kind, d->action);
+    buf_printf(out, "%s: %s%s '", d->kind, d->guess ? "probably " : "", d->action);
     words_safe(out, d->target);
     buf_text(out, "' was refused: ");
     words_safe(out, d->why ? d->why : d->how);
@@ -535,7 +537,7 @@ static void ssh_denial(const struct denial *d, struct buf *out)
 
 void words_denial(const struct denial *d, const struct policy *policy, struct buf *out)
 {
-    if (d->guess) {
+    if (d->guess || (d->seen && !same(d->how, "none"))) {
         words_guess(d, out);
         return;
     }

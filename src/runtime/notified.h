@@ -59,6 +59,12 @@ enum notified_test { NOTIFIED_TEST_NONE, NOTIFIED_TEST_HAS, NOTIFIED_TEST_LACKS,
 #define NOTIFIED_COMMON(X)                                                                                                          \
     X(openat, FILTER_READS, NOTIFIED_CALL, NOTIFIED_LACKS(2, NOTIFIED_O_FREE), NOTIFIED_ALWAYS)                                     \
     X(openat, FILTER_GUARD, NOTIFIED_CALL, NOTIFIED_HAS(2, NOTIFIED_O_CHANGE), NOTIFIED_LACKS(2, NOTIFIED_O_FREE))                  \
+    /* Only looked at (guard/calls/monitor.c): the kernel performs them as if there were no row. */                                 \
+    X(openat, FILTER_MONITOR, NOTIFIED_CALL, NOTIFIED_LACKS(2, NOTIFIED_O_FREE), NOTIFIED_ALWAYS)                                   \
+    X(execve, FILTER_MONITOR, NOTIFIED_CALL, NOTIFIED_ALWAYS, NOTIFIED_ALWAYS)                                                      \
+    X(execveat, FILTER_MONITOR, NOTIFIED_CALL, NOTIFIED_ALWAYS, NOTIFIED_ALWAYS)                                                    \
+    X(chdir, FILTER_MONITOR, NOTIFIED_CALL, NOTIFIED_ALWAYS, NOTIFIED_ALWAYS)                                                       \
+    X(kill, FILTER_GUARD, NOTIFIED_CALL, NOTIFIED_HAS(1, NOTIFIED_ALL), NOTIFIED_ALWAYS)                                            \
     /* Its flags lie in memory. Callers know of kernels without it and fall back to openat. */                                      \
     X(openat2, FILTER_GUARD, NOTIFIED_ENOSYS, NOTIFIED_ALWAYS, NOTIFIED_ALWAYS)                                                     \
     X(mkdirat, FILTER_GUARD, NOTIFIED_CALL, NOTIFIED_ALWAYS, NOTIFIED_ALWAYS)                                                       \
@@ -157,6 +163,7 @@ enum notified_test { NOTIFIED_TEST_NONE, NOTIFIED_TEST_HAS, NOTIFIED_TEST_LACKS,
 #define NOTIFIED_X86_64(X)                                                                                             \
     X(open, FILTER_READS, NOTIFIED_CALL, NOTIFIED_LACKS(1, NOTIFIED_O_FREE), NOTIFIED_ALWAYS)                          \
     X(open, FILTER_GUARD, NOTIFIED_CALL, NOTIFIED_HAS(1, NOTIFIED_O_CHANGE), NOTIFIED_LACKS(1, NOTIFIED_O_FREE))       \
+    X(open, FILTER_MONITOR, NOTIFIED_CALL, NOTIFIED_LACKS(1, NOTIFIED_O_FREE), NOTIFIED_ALWAYS)                        \
     X(readlink, FILTER_READS, NOTIFIED_CALL, NOTIFIED_ALWAYS, NOTIFIED_ALWAYS)                                         \
     X(creat, FILTER_GUARD, NOTIFIED_CALL, NOTIFIED_ALWAYS, NOTIFIED_ALWAYS)                                            \
     X(mkdir, FILTER_GUARD, NOTIFIED_CALL, NOTIFIED_ALWAYS, NOTIFIED_ALWAYS)                                            \

@@ -121,7 +121,7 @@ static char *denied_to(struct pinfold_session *s, uint32_t job)
     auto_fd int fd = place_connect(&s->place);
     if (fd < 0 || ask_send(fd, q, STR(""), NULL, 0, &ignored) < 0 || ask_answer(fd, NULL, &said, &ignored) < 0)
         return NULL;
-    denied_read(&result.box, &said);
+    denied_read(&result.box, &said, true);
     say_notes(&say, &result);
     box_result_free(&result.box);
     return notes.n ? buf_take(&notes) : NULL;

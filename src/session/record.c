@@ -31,6 +31,7 @@
     X(workspace, "workspace")                                                                                          \
     X(cwd, "cwd")                                                                                                      \
     X(profile, "profile")                                                                                              \
+    X(monitor, "monitor")                                                                                              \
     X(image, "image")                                                                                                  \
     X(layer, "layer")                                                                                                  \
     X(layer_name, "layer_name")
@@ -152,6 +153,7 @@ int record_make(const struct session_place *p, const struct plan *plan, struct a
                            .grace_ms = l->grace.value,
                            .output = l->output.value,
                            .tty = plan->policy->tty,
+                           .monitor = plan->policy->monitor ? "yes" : "",
                            .image = plan->facts->image ? plan->facts->image->id : ""};
     return make_kept(plan, mem, ret) < 0 || arena_failed(mem)
                ? err_sys(e, ERR_SYSTEM, ENOMEM, "cannot read the session's record")

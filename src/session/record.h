@@ -34,9 +34,10 @@ struct record {
     enum tty_mode tty;
     struct kept *kept;
     size_t n_kept;
-    bool remapped;     /* something of the host's is shown under another name: session/inside.h */
-    const char *image; /* id of its image, or "" */
-    const char *layer; /* id of its copy-on-write layer, or "", and the name of that, or "" */
+    bool remapped;       /* something of the host's is shown under another name: session/inside.h */
+    const char *monitor; /* "yes", or "" */
+    const char *image;   /* id of its image, or "" */
+    const char *layer;   /* id of its copy-on-write layer, or "", and the name of that, or "" */
     const char *layer_name;
 };
 

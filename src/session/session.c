@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "run/asked/monitor.h"
 #include "run/report.h"
 #include "session/said.h"
 #include "backends/engine.h"
@@ -256,6 +257,12 @@ static int keep_planned(const struct session_birth *b, struct prepared *prepared
     if (!mem)
         return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot start the session");
     keep.box.ssh = ssh_box(ssh);
+    struct monitoring monitoring = {.policy = b->policy, .plan = prepared->plan};
+    if (b->policy->policy->monitor) {
+        keep.box.explain = monitor_explain;
+        keep.box.explain_ctx = &monitoring;
+        keep.box.lasting = NULL; /* the plan is asked while commands run */
+    }
     keep.env = own_environment(prepared->plan, mem);
     keep.cwd = arena_text(mem, prepared->plan->cwd);
     keep.box.session = arena_text(mem, b->place->name);

@@ -45,11 +45,14 @@ static int check_exec(const struct pinfold_exec_options *o, struct err *e)
                        "a command in a persistent shell cannot have limits of its own; the session's limits apply");
     if (o->shell && o->argv[1])
         return err_say(e, ERR_POLICY, "a command for a persistent shell must be a single argument");
+    if (o->shell && o->id)
+        return err_say(e, ERR_CANNOT,
+                       "--id: a command in a persistent shell is one of several that share their processes");
     for (const char *const *v = o->env; v && *v; v++) {
         if (!strchr(*v, '=') || (*v)[0] == '=')
             return err_say(e, ERR_POLICY, "the variable '%s' is not NAME=VALUE", *v);
     }
-    return 0;
+    return caller_id_check(o->id, e);
 }
 
 struct sending {
@@ -96,7 +99,7 @@ static void ask_denials(struct pinfold_result *result)
     const struct keep_request q = {.op = KEEP_DENIALS, .job = r->command, .number = result->began};
     if (fd < 0 || ask_send(fd, q, STR(""), NULL, 0, &ignored) < 0 || ask_answer(fd, &answer, &said, &ignored) < 0)
         return;
-    denied_read(r, &said);
+    denied_read(r, &said, box_result_status(r) != 0);
     r->guard_told = !(answer.c & KEEP_LACKS_SOME);
     r->network_told = !answer.c;
 }
@@ -133,6 +136,7 @@ static bool take_terms(const struct pinfold_session *s, const struct limits *lim
                               .net = r->net,
                               .limits = own,
                               .lost = r->lost,
+                              .monitor = r->monitor && r->monitor[0],
                               .enforced = enforced,
                               .n_enforced = r->n_enforced};
     return !arena_failed(mem);
@@ -245,7 +249,8 @@ int pinfold_exec(struct pinfold_session *session, const struct pinfold_exec_opti
                                      .tty = o.tty == 2 ? TTY_AUTO
                                             : o.tty    ? TTY_ALWAYS
                                                        : TTY_NEVER,
-                                     .foreground = o.foreground != 0},
+                                     .foreground = o.foreground != 0,
+                                     .caller_id = o.id},
                          .session = result->session,
                          .limits = result->terms.limits,
                          .cwd = o.cwd,

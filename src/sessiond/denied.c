@@ -3,6 +3,7 @@
  * its session id, as the box numbers it; a job gets its own at once and again when it ends. Nothing is allocated before
  * the first denial.
  */
+#include <stdio.h>
 #include "sessiond/parts.h"
 
 #define MAX_DENIED 128
@@ -12,6 +13,7 @@
 struct denied {
     uint64_t at;
     uint32_t session, n;
+    bool soft;   /* only a denial if the command fails: of each session the last one is kept */
     char *bytes; /* in the form of protocol/keep.h */
 };
 
@@ -30,8 +32,11 @@ void denied_put(struct buf *b, const struct denial *d)
                                  d->how,
                                  d->address ? d->address : "",
                                  d->command ? d->command : "",
-                                 d->why ? d->why : ""};
-    buf_printf(b, "%u", d->pid);
+                                 d->why ? d->why : "",
+                                 d->argv ? d->argv : "",
+                                 d->remedy ? d->remedy : "",
+                                 d->host ? d->host : ""};
+    buf_printf(b, "%u %d %d %d %d", d->pid, d->no, d->soft, d->seen, d->option);
     buf_char(b, 0);
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         buf_put(b, texts[i], strlen(texts[i]) + 1);
@@ -44,24 +49,44 @@ static char *next_text(char **at, const char *end)
     return nul ? text : NULL;
 }
 
-void denied_read(struct box_result *r, struct buf *answer)
+/* NULL for what is not there. */
+static void drop_empty(char **text)
+{
+    *text = **text ? *text : NULL;
+}
+
+void denied_read(struct box_result *r, struct buf *answer, bool failed)
 {
     char *at = answer->p, *end = answer->p + answer->n;
     for (;;) {
         struct denial d = {0};
-        char *pid = next_text(&at, end), **const texts[] = {&d.kind, &d.action,  &d.target,  &d.rule, &d.origin,
-                                                            &d.how,  &d.address, &d.command, &d.why};
+        int soft = 0, seen = 0, option = 0;
+        char *numbers = next_text(&at, end),
+             **const texts[] = {&d.kind,    &d.action,  &d.target, &d.rule, &d.origin, &d.how,
+                                &d.address, &d.command, &d.why,    &d.argv, &d.remedy, &d.host};
         for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
             *texts[i] = next_text(&at, end);
             if (!*texts[i])
                 return;
         }
-        d.pid = (uint32_t)strtoul(pid, NULL, 10);
-        d.address = *d.address ? d.address : NULL;
-        d.command = *d.command ? d.command : NULL;
-        d.why = *d.why ? d.why : NULL;
-        (void)box_result_deny(r, &d);
+        if (sscanf(numbers, "%u %d %d %d %d", &d.pid, &d.no, &soft, &seen, &option) != 5)
+            return;
+        for (size_t i = 6; i < sizeof texts / sizeof *texts; i++)
+            drop_empty(texts[i]);
+        d.seen = seen;
+        d.option = option;
+        if (!soft || failed)
+            (void)box_result_deny(r, &d);
     }
+}
+
+static struct denied *soft_slot(uint32_t session)
+{
+    for (unsigned i = 0; i < MAX_DENIED; i++) {
+        if (ring[i].bytes && ring[i].soft && ring[i].session == session)
+            return &ring[i];
+    }
+    return NULL;
 }
 
 void denied_keep(const struct denial *d)
@@ -81,9 +106,10 @@ void denied_keep(const struct denial *d)
         lost_at = sessiond_now();
         return;
     }
-    struct denied *slot = &ring[next_slot++ % MAX_DENIED];
+    struct denied *slot = d->soft ? soft_slot(d->session) : NULL;
+    slot = slot ? slot : &ring[next_slot++ % MAX_DENIED];
     free(slot->bytes);
-    *slot = (struct denied){sessiond_now(), d->session, (uint32_t)n, bytes};
+    *slot = (struct denied){sessiond_now(), d->session, (uint32_t)n, d->soft, bytes};
 }
 
 /* Bits for what may be missing: there were so many that some since then were dropped, or never sent. */
@@ -112,7 +138,7 @@ void denied_add(struct sessiond *k, uint64_t since, struct box_result *r)
     auto_buf struct buf b = BUF(KEEP_MAX);
     uint32_t lacks = take_since(k, r->command, since, &b);
     if (b.n && buf_ok(&b))
-        denied_read(r, &b);
+        denied_read(r, &b, r->by_signal || r->code != 0);
     r->guard_told = !(lacks & KEEP_LACKS_SOME);
     r->network_told = !lacks;
 }

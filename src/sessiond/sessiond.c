@@ -224,7 +224,7 @@ static void sessiond_end(struct sessiond *k)
 
 static void take_denial(void *ctx, const struct denial *d)
 {
-    if (d->session)
+    if (d->session && !d->soft)
         jobs_denied(ctx, d);
     denied_keep(d);
 }

@@ -24,7 +24,7 @@ struct keep_report {
 
 /* Returns when the box has ended; always sends the report. */
 int sessiond_run(const struct keep_ask *ask, struct err *e);
-/* Adds the denials in an answer to KEEP_DENIALS to a result. */
-void denied_read(struct box_result *r, struct buf *answer);
+/* Adds the denials in an answer to KEEP_DENIALS to a result; those that are only one if the command has failed. */
+void denied_read(struct box_result *r, struct buf *answer, bool failed);
 /* Reports to the starter; only the first call has an effect. */
 void sessiond_report(int *report, int r, const struct err *e);

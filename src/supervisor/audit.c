@@ -189,6 +189,10 @@ static void format(struct buf *out, const struct audit_event *v, const char *whe
     json_uint(&j, "pid", v->pid);
     if (v->command)
         json_text(&j, "command", v->command);
+    if (v->argv)
+        json_text(&j, "command_line", v->argv);
+    if (v->host)
+        json_text(&j, "host", v->host);
     if (v->address)
         json_text(&j, "address", v->address);
     if (v->why)
@@ -201,6 +205,8 @@ static void format(struct buf *out, const struct audit_event *v, const char *whe
         json_text(&j, "remedy", v->remedy);
     if (v->guess)
         json_bool(&j, "guess", true);
+    if (v->monitor)
+        json_bool(&j, "monitor", true);
     if (v->workspace)
         json_text(&j, "workspace", v->workspace);
     if (v->chain) {
@@ -233,18 +239,34 @@ static int put_event(struct audit_log *log, const struct buf *line, struct audit
     return 0;
 }
 
-int audit_write(struct audit_log *log, const struct audit_event *event)
+static void put_now(char when[40])
 {
-    struct audit_event v = *event;
     struct timespec now;
     struct tm tm;
-    char when[40], second[24];
-    size_t target_n = strlen(v.target);
-
+    char second[24];
     clock_gettime(CLOCK_REALTIME, &now);
     gmtime_r(&now.tv_sec, &tm);
     strftime(second, sizeof second, "%Y-%m-%dT%H:%M:%S", &tm);
-    snprintf(when, sizeof when, "%s.%03ldZ", second, now.tv_nsec / 1000000);
+    snprintf(when, 40, "%s.%03ldZ", second, now.tv_nsec / 1000000);
+}
+
+int audit_line(struct buf *out, const struct audit_event *event)
+{
+    struct audit_event v = *event;
+    char when[40];
+    v.chain = NULL;
+    put_now(when);
+    format(out, &v, when, strlen(v.target));
+    return buf_ok(out) ? 0 : -EMSGSIZE;
+}
+
+int audit_write(struct audit_log *log, const struct audit_event *event)
+{
+    struct audit_event v = *event;
+    char when[40];
+    size_t target_n = strlen(v.target);
+
+    put_now(when);
     int r = fresh_file(log);
     if (r < 0)
         return r;
@@ -253,6 +275,10 @@ int audit_write(struct audit_log *log, const struct audit_event *event)
         format(&line, &v, when, target_n);
         if (buf_ok(&line))
             return put_event(log, &line, v.chain);
+        if (v.argv || v.host) { /* the least of it */
+            v.argv = v.host = NULL;
+            continue;
+        }
         if (target_n == 0 && !v.rule && !v.origin && !v.workspace)
             return -EMSGSIZE;
         if (target_n == 0)

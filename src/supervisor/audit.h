@@ -22,9 +22,11 @@ struct audit_event {
     const char *address, *command; /* of network events; NULL: omitted */
     const char *why;               /* of git configurations; NULL: omitted */
     uint64_t count;                /* if more than 1 */
-    const char *remedy, *no;       /* of guesses: what would allow it, the name of the errno; NULL: omitted */
-    const char *workspace;         /* of the box; NULL: omitted */
-    bool guess;                    /* found in the command's error text (run/asked/guess.c) */
+    const char *argv, *host;       /* the command line; where the target is on the host; NULL: omitted */
+    bool monitor;                  /* seen by the monitor */
+    const char *remedy, *no; /* of guesses and the monitor: what would allow it, the name of the errno; NULL: omitted */
+    const char *workspace;   /* of the box; NULL: omitted */
+    bool guess;              /* found in the command's error text (run/asked/guess.c) */
     /*
      * The run's, moved on by each event that is written: the line ends with its number in the run and a sum over the line and
      * the sum before it, so that changed and missing lines are found. NULL: neither.
@@ -43,6 +45,8 @@ int audit_dir(char *ret, size_t n);
 int audit_open(struct audit_log **ret);
 /* Writes one line; shortens the target if the line would be too long. 0 or -errno. */
 int audit_write(struct audit_log *log, const struct audit_event *event);
+/* The event as one line, without number and chain. 0 or -errno. */
+int audit_line(struct buf *out, const struct audit_event *event);
 struct audit_log *audit_close(struct audit_log *log); /* takes NULL, returns NULL */
 
 /*

@@ -4,13 +4,16 @@
  * The box decides how many there are, so everything is bounded: equal denials are kept once, at most MAX_DENIALS are
  * kept, the rest is counted. Only kept ones are reported and logged.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 #include "supervisor/audit.h"
 #include "supervisor/parts.h"
+#include "supervisor/sink.h"
 #include "protocol/guard_table.h"
 
 static const char *const actions[] = {
@@ -21,6 +24,13 @@ static const char *const actions[] = {
     [DENIAL_BIND] = "bind",     [DENIAL_GIT_CONFIG] = "git-config",
     [DENIAL_MOUNT] = "mount",   [DENIAL_OWNER] = "owner",
 };
+
+static uint64_t now_ms_real(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
 
 static void free_denial(struct denial *d)
 {
@@ -34,6 +44,8 @@ static void free_denial(struct denial *d)
     free(d->command);
     free(d->why);
     free(d->remedy);
+    free(d->argv);
+    free(d->host);
     *d = (struct denial){0};
 }
 
@@ -43,9 +55,13 @@ void denial_free_all(struct box_result *r)
         free_denial(&r->denials[i]);
     for (size_t i = 0; i < r->n_permissions; i++)
         free(r->permissions[i].target);
+    for (size_t i = 0; i < r->n_pending; i++) {
+        free(r->pending[i].target);
+        free(r->pending[i].argv);
+    }
     free(r->denials);
     r->denials = NULL;
-    r->n_denials = r->n_permissions = 0;
+    r->n_denials = r->n_permissions = r->n_pending = 0;
 }
 
 static bool is_told(const struct box_result *r, const struct denial *d)
@@ -66,8 +82,6 @@ bool denial_is_new(const struct box *b, const struct denial *d)
 
 void denial_log(struct box *b, const struct denial *d)
 {
-    if (b->audit_given_up)
-        return;
     struct audit_event event = {.id = b->result->id,
                                 .caller_id = b->result->caller_id,
                                 .session = b->spec ? b->spec->session : b->exec->session,
@@ -81,10 +95,19 @@ void denial_log(struct box *b, const struct denial *d)
                                 .address = d->address,
                                 .command = d->command,
                                 .why = d->why,
+                                .argv = d->argv,
+                                .host = d->host,
+                                .remedy = d->remedy,
+                                .no = box_errno_name(d->no),
+                                .monitor = d->seen,
                                 .workspace = b->spec ? b->spec->start.plan->workspace : NULL,
                                 .chain = &b->result->chain,
                                 .count = d->count,
                                 .pid = d->pid};
+    if (b->spec)
+        sink_event(b->spec->sink, &event);
+    if (b->audit_given_up)
+        return;
     int r = b->audit ? 0 : audit_open((struct audit_log **)&b->audit);
     if (r == 0)
         r = audit_write(b->audit, &event);
@@ -112,12 +135,18 @@ bool box_result_deny(struct box_result *r, const struct denial *d)
     mine.command = d->command ? strdup(d->command) : NULL;
     mine.why = d->why ? strdup(d->why) : NULL;
     mine.remedy = d->remedy ? strdup(d->remedy) : NULL;
+    mine.argv = d->argv ? strdup(d->argv) : NULL;
+    mine.host = d->host ? strdup(d->host) : NULL;
+    mine.seen = d->seen;
+    mine.key = d->key;
+    mine.count = d->count;
+    mine.when_ms = d->when_ms ? d->when_ms : now_ms_real();
     mine.guess = d->guess;
     mine.option = d->option;
     mine.no = d->no;
     if (!mine.kind || !mine.action || !mine.target || !mine.rule || !mine.origin || !mine.how ||
         (d->address && !mine.address) || (d->command && !mine.command) || (d->why && !mine.why) ||
-        (d->remedy && !mine.remedy)) {
+        (d->remedy && !mine.remedy) || (d->argv && !mine.argv) || (d->host && !mine.host)) {
         free_denial(&mine);
         r->denials_dropped++;
         return false;
@@ -149,6 +178,28 @@ static const char *rule_text(const struct plan_image *image, uint32_t rule, cons
     return *reason ? reason : "default";
 }
 
+/* The command line in a frame, malloc()ed, or NULL. */
+static char *frame_line(const struct denial_frame *f, size_t n)
+{
+    const size_t text = n < sizeof *f ? n - offsetof(struct denial_frame, text) : sizeof f->text;
+    const bool whole = f->n <= text && f->argv <= DENIAL_ARGV && f->argv <= text - f->n;
+    return whole ? box_command_line(f->text + f->n, f->argv) : NULL;
+}
+
+/* Of a monitored box: what would allow it. */
+static void take_remedy(struct box *b, const struct denial_frame *f, const char *target, struct arena *mem,
+                        struct denial *d)
+{
+    const struct failed_call call = {(enum denial_action)f->action, 0, target};
+    struct denial said = {0};
+    const char *action = NULL;
+    d->no = EACCES;
+    if (b->spec->explain(b->spec->explain_ctx, &call, mem, &said, &action) != EXPLAINED_DENIAL)
+        return;
+    d->remedy = said.remedy;
+    d->option = said.option;
+}
+
 void denial_frame(struct box *b, const struct denial_frame *f, size_t n)
 {
     struct denial_frame copy;
@@ -157,6 +208,7 @@ void denial_frame(struct box *b, const struct denial_frame *f, size_t n)
 
     /* The bytes come from a process beside hostile ones: ends are made sure of here. */
     memcpy(&copy, f, n < sizeof copy ? n : sizeof copy);
+    char *argv = frame_line(&copy, n);
     if (text_n > sizeof copy.text - 2)
         text_n = sizeof copy.text - 2;
     if (copy.n < text_n)
@@ -174,6 +226,10 @@ void denial_frame(struct box *b, const struct denial_frame *f, size_t n)
     if (rule && said) {
         struct denial d = {kind, action, said, rule, NULL, how, copy.pid};
         d.session = copy.session;
+        d.argv = argv;
+        auto_arena struct arena *mem = b->spec->explain ? arena_new(EXPLAIN_ARENA) : NULL;
+        if (mem)
+            take_remedy(b, &copy, said, mem, &d);
         d.why = copy.action == DENIAL_GIT_CONFIG && !same(rule, reason) && *reason ? strdup(reason) : NULL;
         d.origin =
             strcpy(origin, policy_origin(b->spec->start.plan->policy, copy.origin, (char[512]){0}, sizeof origin));
@@ -184,6 +240,7 @@ void denial_frame(struct box *b, const struct denial_frame *f, size_t n)
     }
     free(rule);
     free(said);
+    free(argv);
 }
 
 void denial_limit(struct box *b, const struct limits_hit *hit)
@@ -231,18 +288,40 @@ static bool is_callers(const char *path, uint32_t action)
     return faccessat(AT_FDCWD, dir, W_OK, AT_EACCESS) == 0;
 }
 
+/* Told to the session daemon, which keeps it for the command's end. */
+static void built_in_session(struct box *b, const struct denial_frame *f, size_t n, char *path)
+{
+    char file[] = "file", action[16], rule[16] = "read-only", origin[] = "every box", how[] = "mount";
+    const bool known = f->action < sizeof actions / sizeof *actions && actions[f->action] && path[0] == '/';
+    if (!known || !b->sessiond->denied || (f->action != DENIAL_OWNER && !is_callers(path, f->action)))
+        return;
+    snprintf(action, sizeof action, "%s", actions[f->action]);
+    if (f->action == DENIAL_OWNER)
+        snprintf(rule, sizeof rule, "user");
+    struct denial d = {file, action, path, rule, origin, how, f->pid};
+    d.session = f->session;
+    d.soft = true;
+    d.argv = frame_line(f, n);
+    b->sessiond->denied(b->sessiond->ctx, &d);
+    free(d.argv);
+}
+
 void built_frame(struct box *b, const struct denial_frame *f, size_t n)
 {
     char path[DENIAL_TEXT];
     size_t text_n = n - offsetof(struct denial_frame, text);
     /* The bytes come from a process beside hostile ones. */
     snprintf(path, sizeof path, "%.*s", (int)(text_n < sizeof path ? text_n : sizeof path - 1), f->text);
-    if (f->action == DENIAL_NAMESPACE) {
+    if (b->sessiond) {
+        built_in_session(b, f, n, path);
+    } else if (f->action == DENIAL_NAMESPACE) {
         b->built.namespaces = true;
-    } else if (!b->sessiond && f->action < sizeof actions / sizeof *actions && path[0] == '/' && actions[f->action] &&
+    } else if (f->action < sizeof actions / sizeof *actions && path[0] == '/' && actions[f->action] &&
                (f->action == DENIAL_OWNER || is_callers(path, f->action))) {
         free(b->built.path);
         b->built.path = strdup(path);
+        free(b->built.argv);
+        b->built.argv = frame_line(f, n);
         b->built.action = f->action;
         b->built.pid = f->pid;
     }
@@ -257,12 +336,15 @@ void denial_built(struct box *b, bool failed)
         snprintf(action, sizeof action, "%s", actions[b->built.action]);
         if (b->built.action == DENIAL_OWNER)
             snprintf(rule, sizeof rule, "user");
-        denial_keep(b, &(struct denial){file, action, b->built.path, rule, origin, how, b->built.pid});
+        struct denial d = {file, action, b->built.path, rule, origin, how, b->built.pid};
+        d.argv = b->built.argv;
+        denial_keep(b, &d);
     }
     if (failed && b->built.namespaces)
         denial_keep(b, &(struct denial){kind, create, target, nested, origin, guard, 0});
     free(b->built.path);
-    b->built.path = NULL;
+    free(b->built.argv);
+    b->built.path = b->built.argv = NULL;
 }
 
 void denial_offline(struct box *b)
@@ -270,7 +352,11 @@ void denial_offline(struct box *b)
     const struct plan *p = b->spec ? b->spec->start.plan : NULL;
     char kind[] = "network", action[] = "connect", target[] = "(not seen)", rule[] = "net none", how[] = "none",
          origin[512], room[512];
-    if (!p || p->policy->net != NET_NONE || p->facts->unsandboxed || p->image->tier != TIER_NAMESPACES)
+    box_keep_hear(b); /* what it tried has been sent, but perhaps not read */
+    bool told = pending_has_network(b->result);
+    for (size_t i = 0; i < b->result->n_denials; i++)
+        told |= same(b->result->denials[i].kind, "network");
+    if (!p || told || p->policy->net != NET_NONE || p->facts->unsandboxed || p->image->tier != TIER_NAMESPACES)
         return;
     snprintf(origin, sizeof origin, "%s", policy_origin(p->policy, p->policy->net_origin, room, sizeof room));
     denial_keep(b, &(struct denial){kind, action, target, rule, origin, how, 0});

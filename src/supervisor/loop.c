@@ -264,6 +264,8 @@ static bool read_builder(struct box *b)
             told_frame(b, &f.denial, (size_t)n);
         else if ((size_t)n >= offsetof(struct denial_frame, text) && f.denial.kind == FRAME_BUILT)
             built_frame(b, &f.denial, (size_t)n);
+        else if ((size_t)n >= offsetof(struct denial_frame, text) && f.denial.kind == FRAME_SEEN)
+            seen_frame(b, &f.denial, (size_t)n);
         else if (n == sizeof f.frame && f.frame.kind == FRAME_VERDICT)
             verdict(b, &f.frame);
         else if (n == sizeof f.frame && f.frame.kind == FRAME_GONE)

@@ -6,7 +6,8 @@
  *     loop.c     waiting and stages        relay.c    moving data
  *     signals.c  forwarding, stopping      term.c     raw mode and its watcher
  *     limits.c   choosing the means        cgroup1.c cgroup2.c groups.c systemd.c watcher.c   the means
- *     told.c     frames -> what the box leaves behind
+ *     told.c     frames -> what the box leaves behind     monitor.c   frames of a monitored box -> denials
+ *     command_line.c   a process's words, without secrets                                      sink.c   events elsewhere
  *     denial.c   frames -> denials         audit.c    denials -> audit log            result.c   JSON
  *     egress.c   the egress proxy          live.h     rules, questions and events of the network
  */
@@ -326,6 +327,7 @@ struct box {
     /* The last refusals of FRAME_BUILT: they become denials if the command fails. */
     struct built {
         char *path; /* owned, or NULL: that place was read-only, and the caller could change it */
+        char *argv; /* owned, or NULL */
         uint32_t action, pid;
         bool namespaces;
     } built;
@@ -378,6 +380,9 @@ void sshagent_end(struct box *b);
 void denial_frame(struct box *b, const struct denial_frame *f, size_t n);
 void told_frame(struct box *b, const struct denial_frame *f, size_t n); /* told.c */
 void told_free_all(struct box_result *r);
+void seen_frame(struct box *b, const struct denial_frame *f, size_t n); /* monitor.c */
+#define EXPLAIN_ARENA (16u << 20)
+bool pending_has_network(const struct box_result *r); /* a connection that a box without a network could not make */
 void denial_limit(struct box *b, const struct limits_hit *hit);
 void built_frame(struct box *b, const struct denial_frame *f, size_t n); /* FRAME_BUILT */
 void denial_built(struct box *b, bool failed);                           /* once, at the end of the command */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 #include "base/json.h"
 #include "supervisor/run.h"
@@ -26,6 +27,33 @@ const char *box_limit_name(enum box_limit limit)
         [BOX_LIMIT_NONE] = NULL,   [BOX_LIMIT_MEMORY] = "memory", [BOX_LIMIT_PROCESSES] = "processes",
         [BOX_LIMIT_DISK] = "disk", [BOX_LIMIT_OUTPUT] = "output", [BOX_LIMIT_TIMEOUT] = "timeout"};
     return names[limit];
+}
+
+const char *box_errno_name(int no)
+{
+    static const struct {
+        int no;
+        const char *name;
+    } all[] = {{EROFS, "EROFS"},
+               {EACCES, "EACCES"},
+               {EPERM, "EPERM"},
+               {ENOENT, "ENOENT"},
+               {ENOTDIR, "ENOTDIR"},
+               {ELOOP, "ELOOP"},
+               {ENXIO, "ENXIO"},
+               {ESRCH, "ESRCH"},
+               {ENETUNREACH, "ENETUNREACH"},
+               {ECONNREFUSED, "ECONNREFUSED"},
+               {EHOSTUNREACH, "EHOSTUNREACH"},
+               {EADDRNOTAVAIL, "EADDRNOTAVAIL"},
+               {EAFNOSUPPORT, "EAFNOSUPPORT"},
+               {EOVERFLOW, "EOVERFLOW"},
+               {ENOSYS, "ENOSYS"}};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        if (all[i].no == no)
+            return all[i].name;
+    }
+    return NULL;
 }
 
 int box_result_status(const struct box_result *r)
@@ -114,6 +142,44 @@ static bool is_enforced(const struct box_terms *terms, enum feature what)
     return false;
 }
 
+static void put_time(struct json *j, uint64_t ms)
+{
+    const time_t second = (time_t)(ms / 1000);
+    char text[40];
+    struct tm tm;
+    if (!ms)
+        return;
+    gmtime_r(&second, &tm);
+    size_t n = strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &tm);
+    snprintf(text + n, sizeof text - n, ".%03uZ", (unsigned)(ms % 1000));
+    json_text(j, "t", text);
+}
+
+/* What refuses without telling anybody, so that no denial is not read as "nothing was refused". */
+static void not_seen(struct json *j, const struct box_result *r, const struct box_terms *terms)
+{
+    char text[96];
+    if (terms->monitor) {
+        json_text(j, NULL, "writes to open files: no space left, RLIMIT_FSIZE");
+        json_text(j, NULL, "ioctls, set-user-id modes and other calls refused by their arguments, rlimits");
+        json_text(j, NULL, "datagrams that are sent without connect");
+        json_text(j, NULL, "reads in /proc, and what processes in namespaces of their own open");
+        if (terms->net == NET_NONE)
+            json_text(j, NULL, "names that were asked of a resolver, which the box does not have");
+    } else {
+        json_text(j, NULL, terms->tier == TIER_NAMESPACES ? "read-only and hiding mounts" : "Landlock");
+        json_text(j, NULL, "system calls refused by seccomp with an errno");
+        if (terms->net != NET_HOST)
+            json_text(j, NULL, "connections in a network without routes");
+        json_text(j, NULL, "ordinary permissions and rlimits");
+    }
+    if (r->seen_lost) {
+        snprintf(text, sizeof text, "%llu refusals that came faster than they could be reported",
+                 (unsigned long long)r->seen_lost);
+        json_text(j, NULL, text);
+    }
+}
+
 static void denials(struct json *j, const struct box_result *r, const struct box_terms *terms)
 {
     json_array(j, "denials");
@@ -133,23 +199,27 @@ static void denials(struct json *j, const struct box_result *r, const struct box
             json_text(j, "address", d->address);
         if (d->why)
             json_text(j, "why", d->why);
-        if (d->guess) {
+        if (d->argv)
+            json_text(j, "command_line", d->argv);
+        if (d->host)
+            json_text(j, "host", d->host);
+        if (box_errno_name(d->no))
+            json_text(j, "errno", box_errno_name(d->no));
+        if (d->count > 1)
+            json_uint(j, "count", d->count);
+        put_time(j, d->when_ms);
+        if (d->guess)
             json_bool(j, "guess", true);
+        if (d->seen)
+            json_bool(j, "monitor", true);
+        if (d->guess || d->remedy)
             json_text_or_null(j, "remedy", d->remedy);
-        }
         json_object_end(j);
     }
     json_array_end(j);
-    /* What refuses without telling anybody, so that an empty list above is not read as "nothing was refused". */
+    json_bool(j, "monitor", terms->monitor);
     json_array(j, "denials_not_seen");
-    if (terms->tier == TIER_NAMESPACES)
-        json_text(j, NULL, "read-only and hiding mounts");
-    else
-        json_text(j, NULL, "Landlock");
-    json_text(j, NULL, "system calls refused by seccomp with an errno");
-    if (terms->net != NET_HOST)
-        json_text(j, NULL, "connections in a network without routes");
-    json_text(j, NULL, "ordinary permissions and rlimits");
+    not_seen(j, r, terms);
     if (of_session(r)) {
         if (is_enforced(terms, FEATURE_GUARD) || is_enforced(terms, FEATURE_UNIX_SOCKETS))
             json_text(j, NULL,
@@ -278,6 +348,7 @@ struct box_terms box_terms(const struct plan *plan)
                               .n_enforced = plan->n_enforced,
                               .others = plan->facts->others,
                               .n_others = plan->facts->n_others,
+                              .monitor = plan->image && plan->image->filter & FILTER_MONITOR,
                               .policy = plan->policy};
 }
 

@@ -7,6 +7,7 @@
 #include "base/err.h"
 #include "backends/engine.h"
 #include "plan/plan.h"
+#include "protocol/control.h"
 #include "ssh/decide.h"
 
 enum box_end { BOX_EXITED, BOX_SIGNALED, BOX_TIMED_OUT, BOX_LIMIT, BOX_LOST /* sandbox: "ended: sandbox" */ };
@@ -36,7 +37,23 @@ struct denial {
     bool option;             /* `remedy` is an option that was found to allow it, otherwise words */
     char *remedy;            /* or NULL */
     int no;                  /* errno that the command got; 0: not said */
+    bool soft;               /* in a session: only a denial if the command fails */
+    bool seen;               /* seen by the monitor, and explained by `why` (run/asked/monitor.c) */
+    char *argv;              /* the process's command line, without what looks like a secret; or NULL */
+    char *host;              /* where the target is on the host, if it has another name there; or NULL */
+    uint32_t key;            /* of equal ones that the guard counts; 0: none */
+    uint64_t when_ms;        /* since 1970; 0: not kept */
 };
+
+/* A call of a monitored box that failed: what the guard saw of it. */
+struct failed_call {
+    enum denial_action action;
+    int no; /* errno */
+    const char *target;
+};
+/* What it comes to: nothing, ordinary permissions (*ret_action, static), a refusal by the sandbox in `ret`, whose texts are in `mem`:
+   and whether the caller may know of it, or the log alone. */
+enum explained { EXPLAINED_NOT, EXPLAINED_PERMISSION, EXPLAINED_DENIAL, EXPLAINED_FOR_LOG };
 
 struct left_behind { /* something that the box leaves behind and that the user should look at; `what` may be NULL */
     char *kind, *path, *what;
@@ -49,6 +66,15 @@ struct permitted {
     char *target;
 };
 #define MAX_PERMITTED 3
+
+/* A call that failed in a box that is not monitored: it is explained once the command has failed, too (run/asked/guess.c). */
+struct pending {
+    enum denial_action action;
+    int no;
+    uint32_t pid, key;
+    char *target, *argv;
+};
+#define MAX_PENDING 16
 
 struct allowed { /* a connection that was allowed */
     char *action, *target, *address, *rule, *origin;
@@ -71,6 +97,7 @@ struct box_question {
 #define MAX_DENIALS 256 /* kept in a result; equal ones are kept once, those beyond are counted */
 
 /* What the events of one run are chained by in the audit log (audit.h). */
+struct sink; /* sink.h */
 struct audit_chain {
     uint64_t seq; /* events so far */
     char sum[33]; /* of the last one */
@@ -104,11 +131,14 @@ struct box_result {
     size_t n_denials, denials_dropped;
     struct permitted permissions[MAX_PERMITTED];
     size_t n_permissions;
+    struct pending pending[MAX_PENDING];
+    size_t n_pending;
     struct left_behind *left;
     size_t n_left;
     size_t left_dropped, left_untold; /* beyond what is kept here, but logged; of which only the number is known */
     struct allowed *allowed;
     size_t n_allowed, allowed_dropped;
+    uint64_t seen_lost;    /* of the monitor, likewise */
     uint64_t events_lost;  /* of the egress proxy, which sent more than could be received in time */
     const char *limits_by; /* "cgroup v1", "cgroup v2", "rlimits and watcher", "none asked" */
     bool status_known;     /* the command's exit was seen: `code`, a signal number if `by_signal` */
@@ -118,6 +148,7 @@ struct box_result {
     int reraise;
     int output_errno;               /* errno of passing on the command's output (ENOSPC), or 0 */
     int audit_errno;                /* errno of writing to the audit log, or 0 */
+    int events_errno;               /* the same for where else events go */
     char id[17];                    /* of this run in the audit log: 16 hexadecimal digits */
     char caller_id[CALLER_ID_ROOM]; /* the caller's own; "": none */
     struct audit_chain chain;
@@ -174,6 +205,11 @@ struct run_spec {
     struct start_request start;
     struct box_command command;
     void (*on_denial)(void *ctx, const struct denial *d); /* may be NULL */
+    /* Of a monitored box: finds out what refused a call. */
+    enum explained (*explain)(void *ctx, const struct failed_call *call, struct arena *mem, struct denial *ret,
+                              const char **ret_action);
+    void *explain_ctx;
+    struct sink *sink; /* where events go besides the log; NULL: nowhere */
     /* Answers where no rule decides; may be NULL. `ret_run`: the answer holds for the rest of the run. */
     void (*on_question)(void *ctx, const struct box_question *q, bool *ret_allow, bool *ret_run);
     void *ctx;
@@ -207,6 +243,10 @@ int box_keep_rules(struct box *b, const char *lines, struct err *e);
 void box_keep_hear(struct box *b);
 /* Adds a copy to the result's denials, within their limit; false if it is not kept. */
 bool box_result_deny(struct box_result *r, const struct denial *d);
+/* Adds what failed by ordinary permissions; `action` is static. */
+void box_result_permit(struct box_result *r, const char *action, const char *target);
+/* A command line for events: words, each with its NUL, as one text without what looks like a secret; malloc()ed; NULL: none. */
+char *box_command_line(const char *argv, size_t n);
 /* Adds what the user should look at, or counts it as dropped; copies the texts, `what` may be NULL. */
 void box_result_left(struct box_result *r, const char *kind, const char *path, const char *what);
 /* Removes control groups left by dead pinfolds. */
@@ -256,6 +296,7 @@ struct box_terms {
     size_t n_enforced;
     const struct engine_reason *others; /* engines that were not taken */
     size_t n_others;
+    bool monitor;                /* refusals by mounts, modes and the filter were told, too */
     const struct policy *policy; /* whose names are guarded; NULL: its session daemon knows */
 };
 /* Of a plan; digests are there when plan_digests() has made them. */
@@ -268,6 +309,7 @@ void box_result_members(const struct box_result *r, const struct box_terms *term
 int box_result_status(const struct box_result *r);
 const char *box_end_name(enum box_end end);       /* "exit", "signal", "timeout", "limit", "sandbox" */
 const char *box_limit_name(enum box_limit limit); /* "memory" ...; NULL for none */
+const char *box_errno_name(int no);               /* "EROFS"; NULL for 0 and what no box is answered */
 /*
  * The last call of a command line: kills the process with r->reraise, so that a shell's loop around it stops as it
  * would for the bare command. Returns if there is nothing to re-raise.

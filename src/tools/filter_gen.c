@@ -356,15 +356,21 @@ static struct node *verdict_personality(struct node *next)
     return load(0, equal(UINT32_MAX, next, harmless));
 }
 
+/* A kind of socket that the box does not have; the guard refuses it with the same errno (guard/calls/monitor.c). */
+static struct node *no_socket(uint32_t filter, int error)
+{
+    return filter & FILTER_GUARD ? notify() : refuse(error);
+}
+
 static struct node *verdict_socket(uint32_t filter, struct node *next)
 {
     enum { UNIX = 1, INET = 2, INET6 = 10, NETLINK = 16, STREAM = 1, DGRAM = 2, TYPE_MASK = 15 };
     enum { ICMP = 1, TCP = 6, UDP = 17, ICMPV6 = 58 };
     struct node *protocol = load(2, ONE_OF(next, refuse(EPROTONOSUPPORT), 0, ICMP, TCP, UDP, ICMPV6));
     /* SOCK_RAW; and SOCK_PACKET (10), which would be a packet socket. */
-    struct node *inet = load(1, mask(TYPE_MASK, ONE_OF(protocol, refuse(EPERM), STREAM, DGRAM)));
+    struct node *inet = load(1, mask(TYPE_MASK, ONE_OF(protocol, no_socket(filter, EPERM), STREAM, DGRAM)));
     struct node *route = load(2, equal(0, next, refuse(EPROTONOSUPPORT)));
-    struct node *family = equal(NETLINK, route, refuse(EAFNOSUPPORT));
+    struct node *family = equal(NETLINK, route, no_socket(filter, EAFNOSUPPORT));
     if (!(filter & FILTER_NO_INET))
         family = ONE_OF(inet, family, INET, INET6);
     return load(0, equal(UNIX, next, family));
@@ -462,10 +468,21 @@ static struct node *give_judged(const struct table *t, const char *name, int err
     (void)error;
     return judged(name, t->filter);
 }
+/* The guard refuses it, and tells. */
+static bool is_told(const char *name, uint32_t filter)
+{
+#define X(error, unless, call) #call,
+    static const char *const told[] = {FILTER_TOLD(X)};
+#undef X
+    for (size_t i = 0; (filter & FILTER_GUARD) && i < sizeof told / sizeof *told; i++) {
+        if (!strcmp(told[i], name))
+            return true;
+    }
+    return false;
+}
 static struct node *give_refuse(const struct table *t, const char *name, int error)
 {
-    (void)t, (void)name;
-    return refuse(error);
+    return is_told(name, t->filter) ? notify() : refuse(error);
 }
 
 static void table_fill(struct table *t)
@@ -575,6 +592,8 @@ static void make(const struct target *target, uint32_t filter, struct program *p
 {
     static struct table t;
     n_nodes = 0;
+    if (!(filter & FILTER_GUARD) || filter & FILTER_LAYERED) /* nobody is notified; nobody plans both */
+        filter &= ~(uint32_t)FILTER_MONITOR;
     t = (struct table){.target = target, .filter = filter};
     table_fill(&t);
     struct node *first = program_graph(&t, ret_ranges);

@@ -449,11 +449,35 @@ static int check_write(struct why_question *q, const struct why_node *n, const s
 
 /* ---- executing ---- */
 
-static bool is_script(const struct why_node *n)
+#define SCRIPTS_MAX 5 /* scripts that interpret scripts: as many as the kernel takes */
+
+/* The program that a script's first line names; "": it is no script. */
+static const char *interpreter(struct why_question *q, const struct why_node *n)
 {
-    char begin[2] = "";
+    char begin[256];
     auto_fd int fd = n->at ? open(n->at, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
-    return fd >= 0 && read(fd, begin, 2) == 2 && begin[0] == '#' && begin[1] == '!';
+    ssize_t length = fd < 0 ? 0 : read(fd, begin, sizeof begin - 1);
+    if (length < 2 || begin[0] != '#' || begin[1] != '!')
+        return "";
+    begin[length] = 0;
+    const char *name = begin + 2 + strspn(begin + 2, " \t");
+    const char *path = arena_str(q->mem, (struct str){name, strcspn(name, " \t\n")});
+    return path && path[0] ? path : "/";
+}
+
+/* The interpreter is executed, and opens the script. */
+static int check_script(struct why_question *q, const struct why_node *n, const char *program)
+{
+    struct why_question inner = *q;
+    struct why said = {.target = program};
+    inner.ret = &said;
+    inner.target = program;
+    int r = program[0] == '/' && program[1] && ++inner.scripts < SCRIPTS_MAX ? why_file(&inner) : 0;
+    if (r < 0 || said.verdict != WHY_REFUSED)
+        return r < 0 ? r : check_read(q, n);
+    said.reason = arena_printf(q->mem, "its interpreter '%s': %s", program, said.reason);
+    *q->ret = said;
+    return said.reason ? 0 : why_memory(q);
 }
 
 static int check_exec(struct why_question *q, const struct why_node *n)
@@ -472,7 +496,8 @@ static int check_exec(struct why_question *q, const struct why_node *n)
         return refuse_host(q, EACCES, "ordinary permissions do not let this user execute it");
     if (n->at && statvfs(n->at, &fs) == 0 && fs.f_flag & ST_NOEXEC)
         return refuse_host(q, EACCES, "its file system is mounted with noexec");
-    return is_script(n) ? check_read(q, n) : 1; /* its interpreter opens it */
+    const char *program = interpreter(q, n);
+    return program[0] ? check_script(q, n, program) : 1;
 }
 
 /* ---- the question ---- */

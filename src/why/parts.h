@@ -14,6 +14,7 @@ struct why_question {
     struct arena *mem;
     struct err *e;
     struct why *ret;
+    unsigned scripts;    /* that have led to this program */
     bool guarded, reads; /* the guard judges calls that change; and opens for reading */
     struct rules rules;  /* of the guard, if `guarded` */
 };

@@ -776,7 +776,7 @@ R("pid-1", "pinfold's own processes inside give nothing away", "r /proc/1/enviro
 # ==== result
 SECTION[0] = "Result"
 KEYS = {"v", "success", "exit_code", "signal", "ended", "limit", "stdout", "stderr", "stdout_truncated", "stderr_truncated", "encoding", "usage", "denials",
-        "denials_not_seen", "enforced", "lost", "engine", "session", "policy_digest", "plan_digest"}
+        "monitor", "denials_not_seen", "enforced", "lost", "engine", "session", "policy_digest", "plan_digest"}
 
 
 @acts("schema", "--json: the one schema, with the engine's name")

@@ -13,6 +13,7 @@
 #include <sys/uio.h>
 #include <sys/utsname.h>
 #include <sys/vfs.h>
+#include <time.h>
 #include "base/fd.h"
 #include "backends/native/native.h"
 #include "runtime/inner.h"
@@ -322,10 +323,46 @@ static void judge_catch(struct facts *f, struct arena *mem, const struct tried *
                      (struct reason){clause(mem, "connections cannot be redirected", -no[way]), NULL});
 }
 
-static int probe_thoroughly(struct facts *f, struct arena *mem, struct err *e)
+/*
+ * Remedies are found by planning again, with one option more, and a monitored box has them found while it runs: what was tried a
+ * moment ago by this thread is believed, so that this takes no process.
+ */
+#define KEPT_NS 2000000000
+
+static int64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static int try_or_keep(const struct facts *f, struct tried *ret, bool *ret_supervised)
+{
+    static _Thread_local struct {
+        int64_t at;
+        uint32_t uid, gid;
+        bool supervised;
+        struct tried t;
+    } kept;
+    if (!kept.at || now_ns() - kept.at > KEPT_NS || kept.uid != f->uid || kept.gid != f->gid) {
+        kept.at = 0;
+        kept.supervised = is_supervised();
+        int r = try_namespaces(f->uid, f->gid, &kept.t);
+        if (r < 0)
+            return r;
+        kept.at = now_ns();
+        kept.uid = f->uid;
+        kept.gid = f->gid;
+    }
+    *ret = kept.t;
+    *ret_supervised = kept.supervised;
+    return 0;
+}
+
+static int probe_thoroughly(struct facts *f, struct arena *mem, bool *ret_supervised, struct err *e)
 {
     struct tried t;
-    int r = try_namespaces(f->uid, f->gid, &t);
+    int r = try_or_keep(f, &t, ret_supervised);
     if (r < 0)
         return err_sys(e, ERR_SYSTEM, -r, "cannot test namespaces");
     if (t.clone || t.no[TRIAL_MAPS] || t.no[TRIAL_MOUNTS] || t.no[TRIAL_TMPFS]) {
@@ -361,19 +398,21 @@ int native_probe(struct facts *f, struct arena *mem, bool thorough, struct err *
     f->gid = (uint32_t)sys_call(SYS_getegid, 0, 0, 0, 0, 0, 0);
     f->can = ALL_FEATURES & ~LIMIT_FEATURES;
     f->landlock_abi = abi > 0 ? abi : 0;
-    bool supervised = thorough && is_supervised();
-    f->notify = has_notify() && !supervised;
+    bool supervised = false;
+    f->notify = has_notify();
     kernel_version(f);
     f->overlay = f->kernel_major > 5 || (f->kernel_major == 5 && f->kernel_minor >= 11);
     f->layers =
         f->overlay && (f->kernel_major > 6 || (f->kernel_major == 6 && f->kernel_minor >= 15)) && !is_stacked(f->home);
     if (f->kernel_major < 5 || (f->kernel_major == 5 && f->kernel_minor < 12)) {
+        supervised = thorough && is_supervised();
         judge_landlock_tier(f, (struct reason){"the kernel lacks the required mount calls (Linux 5.12)", NULL});
     } else if (thorough) {
-        int r = probe_thoroughly(f, mem, e);
+        int r = probe_thoroughly(f, mem, &supervised, e);
         if (r < 0)
             return r;
     }
+    f->notify &= !supervised;
     judge_kernel(f, supervised);
     return 0;
 }

@@ -344,7 +344,7 @@ static void image_within(struct plan_image *p)
         if (is_seen(p, &s[i]))
             s[i].flags |= STEP_TOOL;
         if (s[i].kind == STEP_FILTER)
-            s[i].a &= ~(uint32_t)(FILTER_GUARD | FILTER_READS);
+            s[i].a &= ~(uint32_t)(FILTER_GUARD | FILTER_READS | FILTER_MONITOR);
         const char *at = s[i].kind == STEP_ATTACH ? plan_string(p, s[i].a) : NULL;
         if (!at || !in_private(p, at) || same(at, VM_FILES) || same(at, "/dev/kvm"))
             continue;
@@ -357,7 +357,7 @@ static void image_within(struct plan_image *p)
         }
     }
     p->outer = p->namespaces & ~(uint32_t)CLONE_NEWPID;
-    p->filter &= ~(uint32_t)(FILTER_GUARD | FILTER_READS);
+    p->filter &= ~(uint32_t)(FILTER_GUARD | FILTER_READS | FILTER_MONITOR);
 }
 
 /* ---- start ---- */

@@ -42,6 +42,18 @@ static int is_of_box(struct guard *g, int task, pid_t tid)
     return n >= 0 ? 0 : n == -EACCES || n == -EPERM ? -EPERM : -ESRCH;
 }
 
+bool peer_of_box(struct guard *g, pid_t who)
+{
+    char room[12];
+    auto_fd int task = sys_openat(g->host_proc, decimal(room, who), O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+    if (task < 0)
+        return false;
+    ptrace_hide(g, true);
+    const bool is = is_of_box(g, task, who) == 0;
+    ptrace_hide(g, false);
+    return is;
+}
+
 /* Copies the call's argument from the caller's memory into g->bytes; returns its size. */
 static int argument_read(struct guard *g)
 {

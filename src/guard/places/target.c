@@ -130,6 +130,13 @@ int target_status(struct guard *g, struct target *t)
     return 0;
 }
 
+uint32_t target_line(struct guard *g, char to[DENIAL_ARGV])
+{
+    auto_fd int fd = sys_openat(g->who->proc, "cmdline", O_RDONLY | O_CLOEXEC, 0);
+    long n = fd < 0 ? fd : sys_read(fd, to, DENIAL_ARGV - 1);
+    return n > 0 ? (uint32_t)n : 0;
+}
+
 uint32_t target_session(struct guard *g)
 {
     char text[4096];

@@ -13,7 +13,7 @@
 #define DENIAL_RATE  64u /* per second */
 
 /* Whether one more may be sent now, and how many were dropped since the last. */
-static bool passes(struct shared *s, struct bucket *b, uint32_t *ret_dropped)
+bool denial_passes(struct shared *s, struct bucket *b, uint32_t *ret_dropped)
 {
     table_lock(s);
     uint64_t now = now_ms(), earned = (now - b->ms) * DENIAL_RATE / 1000;
@@ -33,7 +33,7 @@ static bool passes(struct shared *s, struct bucket *b, uint32_t *ret_dropped)
 }
 
 /* The waiting process's own pid, as in the network's denials; 0: it is gone. */
-static uint32_t pid_inside(struct guard *g)
+uint32_t pid_inside(struct guard *g)
 {
     struct target *t = g->who;
     return t && (t->tgid || target_status(g, t) == 0) && t->own_tgid > 0 ? (uint32_t)t->own_tgid : 0;
@@ -44,7 +44,7 @@ static void report(struct guard *g, uint32_t kind, struct bucket *b, enum denial
                    struct str path, const char *why)
 {
     uint32_t dropped = 0;
-    if (g->report < 0 || !passes(g->shared, b, &dropped))
+    if (g->report < 0 || !denial_passes(g->shared, b, &dropped))
         return;
     struct denial_frame f = {.kind = kind,
                              .action = action,
@@ -52,12 +52,13 @@ static void report(struct guard *g, uint32_t kind, struct bucket *b, enum denial
                              .session = g->who ? target_session(g) : 0,
                              .origin = rule ? rule->said->origin : 0,
                              .rule = rule ? rule->index : UINT32_MAX};
-    size_t room = sizeof f.text - 512;
+    size_t room = sizeof f.text - 512 - DENIAL_ARGV;
     size_t n = path.n < room ? path.n : room;
     memcpy(f.text, path.p, n);
     int more = dropped ? snprintf(f.text + n + 1, 500, "%.400s (%u more were not reported)", why, dropped)
                        : snprintf(f.text + n + 1, 500, "%.400s", why);
     f.n = (uint32_t)(n + 1 + (size_t)more + 1);
+    f.argv = g->who ? target_line(g, f.text + f.n) : 0;
     if (sys_send(g->report, &f, sizeof f, MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
         table_lock(g->shared);
         b->dropped += dropped + 1;
@@ -72,13 +73,14 @@ int deny(struct guard *g, enum denial_action action, const struct rule *rule, st
         g->why_rule = rule;
         return -EACCES; /* the caller gets the error; the box did not cause it */
     }
+    g->told = true;
     report(g, FRAME_DENIAL, &g->shared->denials, action, rule, path, why);
     return -EACCES;
 }
 
 void deny_built(struct guard *g, enum denial_action action, struct str path)
 {
-    if (!g->ours)
+    if (!g->ours && !(g->plan->filter & FILTER_MONITOR)) /* which tells every such call */
         report(g, FRAME_BUILT, &g->shared->built, action, NULL, path, "");
 }
 

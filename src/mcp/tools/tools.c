@@ -51,6 +51,7 @@ static const char result_schema[] =
     "\"stdout_truncated\":{\"type\":\"boolean\"},\"stderr_truncated\":{\"type\":\"boolean\"},"
     "\"encoding\":{\"type\":[\"string\",\"null\"]},\"usage\":{\"type\":[\"object\",\"null\"]},"
     "\"denials\":{\"type\":\"array\",\"items\":{\"type\":\"object\"}},"
+    "\"monitor\":{\"type\":\"boolean\"},"
     "\"denials_not_seen\":{\"type\":\"array\",\"items\":{\"type\":\"string\"}},"
     "\"left\":{\"type\":\"array\",\"items\":{\"type\":\"object\"}},\"left_not_kept\":{\"type\":\"integer\"},"
     "\"enforced\":{\"type\":\"object\"},\"lost\":{\"type\":\"array\"},"

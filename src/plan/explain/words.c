@@ -9,8 +9,9 @@ const struct named_bit namespace_names[] = {
     {CLONE_NEWIPC, "ipc"},   {CLONE_NEWUTS, "uts"},  {CLONE_NEWCGROUP, "cgroup"}, {0, NULL}};
 
 const struct named_bit filter_names[] = {
-    {FILTER_GUARD, "guard"}, {FILTER_READS, "reads"},     {FILTER_NO_INET, "no-inet"}, {FILTER_USERNS, "userns"},
-    {FILTER_PEERS, "peers"}, {FILTER_DEVICES, "devices"}, {FILTER_LAYERED, "layered"}, {0, NULL}};
+    {FILTER_GUARD, "guard"},     {FILTER_READS, "reads"},     {FILTER_NO_INET, "no-inet"},
+    {FILTER_USERNS, "userns"},   {FILTER_PEERS, "peers"},     {FILTER_DEVICES, "devices"},
+    {FILTER_LAYERED, "layered"}, {FILTER_MONITOR, "monitor"}, {0, NULL}};
 
 const char *word_access(const struct plan_place *p)
 {

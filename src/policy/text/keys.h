@@ -151,6 +151,8 @@ enum key_tighten {
     X(HOSTNAME, "hostname", "hostname", "NAME", TYPE_TEXT, NULL, false, true, TIGHTEN_NEVER, "The host name inside.")  \
     X(NESTED_USERNS, "allow_nested_userns", "allow-nested-userns", NULL, TYPE_BOOL, NULL, false, false, TIGHTEN_FALSE, \
       "Let the command create user namespaces (browsers, other sandboxes); a named loss.")                             \
+    X(MONITOR, "monitor", "monitor", NULL, TYPE_BOOL, NULL, false, false, TIGHTEN_TRUE,                                \
+      "Report every refusal while it happens, also those by mounts and permissions; opens and execs cost more.")       \
     X(MAY_LOSE, "may_lose", "may-lose", "GUARANTEE", TYPE_NAMES, NULL, true, true, TIGHTEN_NEVER,                      \
       "A guarantee this run may lose if this machine cannot enforce it.")                                              \
     X(MUST_HAVE, "must_have", "must-have", "GUARANTEE", TYPE_NAMES, NULL, true, true, TIGHTEN_ADD,                     \

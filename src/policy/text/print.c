@@ -483,6 +483,8 @@ static void put_rest(const struct printer *w)
     }
     if (all || p->allow_nested_userns)
         buf_printf(w->out, "allow_nested_userns: %s\n", p->allow_nested_userns ? "true" : "false");
+    if (all || p->monitor)
+        buf_printf(w->out, "monitor: %s\n", p->monitor ? "true" : "false");
     if (p->unsandboxed_fallback)
         buf_text(w->out, "unsandboxed_fallback: true\n");
     struct heading must = {.list = "must_have"};
@@ -617,6 +619,7 @@ bool policy_equal(const struct policy *a, const struct policy *b)
            a->seatbelt_base == b->seatbelt_base && same(a->seatbelt_file, b->seatbelt_file) && a->pull == b->pull &&
            a->entrypoint == b->entrypoint && same(a->platform, b->platform) && same(a->runtime, b->runtime) &&
            same(a->docker_host, b->docker_host) && same(a->docker_context, b->docker_context) &&
-           a->allow_nested_userns == b->allow_nested_userns && a->unsandboxed_fallback == b->unsandboxed_fallback &&
-           a->may_lose == b->may_lose && a->must_have == b->must_have;
+           a->allow_nested_userns == b->allow_nested_userns && a->monitor == b->monitor &&
+           a->unsandboxed_fallback == b->unsandboxed_fallback && a->may_lose == b->may_lose &&
+           a->must_have == b->must_have;
 }

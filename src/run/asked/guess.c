@@ -11,11 +11,14 @@
 #include <unistd.h>
 
 #include "match/path.h"
+#include "run/asked/monitor.h"
 #include "run/asked/reason.h"
 #include "supervisor/audit.h"
+#include "supervisor/sink.h"
 
 #define MAX_GUESS_TEXT  (64u << 10) /* of the end of the error text */
 #define MAX_ALL_TEXT    (1u << 20)  /* the same, where all are asked for */
+#define MAX_LINE_BYTES  2048
 #define MAX_GUESS_LINES 50
 #define MAX_GUESS_PATHS 6 /* of one line */
 #define MAX_GUESSES     3
@@ -29,6 +32,8 @@ struct guessing {
     struct arena *mem;
     struct audit_log *log;
     unsigned n, most;
+    const struct pinfold_run_options *options;
+    char *argv; /* the command's line */
     bool names;
 };
 
@@ -72,6 +77,35 @@ static bool is_known(const struct box_result *r, const char *target)
     return false;
 }
 
+static void log_late(struct guessing *g, const struct denial *d)
+{
+    struct box_result *r = &g->result->box;
+    const struct audit_event event = {.id = r->id,
+                                      .caller_id = r->caller_id,
+                                      .kind = d->kind,
+                                      .action = d->action,
+                                      .target = d->target,
+                                      .rule = d->rule,
+                                      .origin = d->origin,
+                                      .how = d->how,
+                                      .why = d->why,
+                                      .argv = d->argv,
+                                      .host = d->host,
+                                      .pid = d->pid,
+                                      .remedy = d->remedy,
+                                      .no = box_errno_name(d->no),
+                                      .workspace = g->plan->workspace,
+                                      .guess = d->guess,
+                                      .chain = &r->chain};
+    say_denied(g->options, d);
+    sink_event(g->result->sink, &event);
+    int no = g->log ? 0 : audit_open(&g->log);
+    if (no == 0)
+        no = audit_write(g->log, &event);
+    if (no < 0)
+        r->audit_errno = -no;
+}
+
 static void keep_guess(struct guessing *g, enum why_act act, const char *target, const struct why *said)
 {
     struct box_result *r = &g->result->box;
@@ -98,42 +132,12 @@ static void keep_guess(struct guessing *g, enum why_act act, const char *target,
                        .remedy = option ? option : arena_text_or_null(g->mem, remedy.outside),
                        .option = option != NULL,
                        .guess = true,
+                       .argv = g->argv,
                        .no = said->no};
     if (!box_result_deny(r, &d))
         return;
     g->n++;
-    const struct audit_event event = {.id = r->id,
-                                      .caller_id = r->caller_id,
-                                      .kind = kind,
-                                      .action = action,
-                                      .target = to,
-                                      .rule = rule,
-                                      .origin = origin,
-                                      .how = how,
-                                      .why = why,
-                                      .remedy = d.remedy,
-                                      .no = reason_errno(said->no),
-                                      .workspace = g->plan->workspace,
-                                      .guess = true,
-                                      .chain = &r->chain};
-    int no = g->log ? 0 : audit_open(&g->log);
-    if (no == 0)
-        no = audit_write(g->log, &event);
-    if (no < 0)
-        r->audit_errno = -no;
-}
-
-/* Told apart, so that nobody looks for a rule that is not there. */
-static void keep_permission(struct guessing *g, enum why_act act, const char *target)
-{
-    struct box_result *r = &g->result->box;
-    for (size_t i = 0; i < r->n_permissions; i++) {
-        if (same(r->permissions[i].target, target))
-            return;
-    }
-    char *copy = r->n_permissions < MAX_PERMITTED ? strdup(target) : NULL;
-    if (copy)
-        r->permissions[r->n_permissions++] = (struct permitted){why_act_name(act), copy};
+    log_late(g, &d);
 }
 
 /* True if the line is explained: the sandbox refuses this with that errno, or ordinary permissions do. */
@@ -144,7 +148,7 @@ static bool try_act(struct guessing *g, enum why_act act, const char *path, int 
     if (why_ask(g->plan, act, path, g->mem, &said, &ignored) < 0 || said.verdict != WHY_REFUSED || said.no != no)
         return false;
     if (said.cause == WHY_CAUSE_HOST && no == EACCES)
-        keep_permission(g, act, said.target);
+        box_result_permit(&g->result->box, why_act_name(act), said.target);
     if (said.cause == WHY_CAUSE_HOST)
         return no == EACCES;
     if (no == ENOENT && !g->names)
@@ -155,14 +159,14 @@ static bool try_act(struct guessing *g, enum why_act act, const char *path, int 
 }
 
 /* A layer makes no copy of what belongs to others: the box knows one user and one group, the caller's. */
-static void try_foreign(struct guessing *g, const char *path)
+static bool try_foreign(struct guessing *g, const char *path)
 {
     struct box_result *r = &g->result->box;
     const char *clean = path_clean_at(g->mem, "/", str_of(path));
     struct stat st;
     if (!r->layer.id[0] || !clean || !g->plan->workspace || !path_below(clean, g->plan->workspace) ||
         lstat(clean, &st) < 0 || (st.st_uid == geteuid() && st.st_gid == getegid()) || is_known(r, clean))
-        return;
+        return false;
     char kind[] = "file", action[] = "write", rule[] = "copy-on-write", origin[] = "--cow", how[] = "overlayfs";
     char remedy[] = "give the file to yourself (chown, chgrp) before the run";
     char *target = arena_text(g->mem, clean);
@@ -177,24 +181,25 @@ static void try_foreign(struct guessing *g, const char *path)
                              .remedy = remedy,
                              .guess = true,
                              .no = EOVERFLOW};
-    if (target && why && box_result_deny(r, &d))
-        g->n++;
+    const bool new = target &&why &&box_result_deny(r, &d);
+    g->n += new;
+    return new;
 }
 
-static void try_path(struct guessing *g, struct str text, int no)
+/* True if it explains the line. */
+static bool try_path(struct guessing *g, struct str text, int no)
 {
     if (text.n == 0 || text.n > 4000 || memchr(text.p, 0, text.n) || g->n >= g->most)
-        return;
+        return false;
     const char *path =
         text.p[0] == '/' ? arena_str(g->mem, text) : arena_printf(g->mem, "%s/%.*s", g->cwd, (int)text.n, text.p);
     if (!path)
-        return;
+        return false;
     if (no == EOVERFLOW)
-        try_foreign(g, path);
-    else if (no == EROFS)
-        (void)try_act(g, WHY_CREATE, path, no);
-    else if (!try_act(g, WHY_READ, path, no) && no == EACCES)
-        (void)try_act(g, WHY_CREATE, path, no);
+        return try_foreign(g, path);
+    if (no == EROFS)
+        return try_act(g, WHY_CREATE, path, no);
+    return try_act(g, WHY_READ, path, no) || (no == EACCES && try_act(g, WHY_CREATE, path, no));
 }
 
 /* What programs put around names. */
@@ -220,16 +225,17 @@ static void try_before(struct guessing *g, struct str line, size_t at, int no)
     while (from && !(line.p[from - 1] == ' ' && from > 1 && line.p[from - 2] == ':'))
         from--;
     struct str part = str_skip(head, from);
-    try_path(g, part, no);
+    (void)try_path(g, part, no);
     const char *blank = part.n ? memrchr(part.p, ' ', part.n) : NULL;
     if (blank)
-        try_path(g, str_skip(part, (size_t)(blank - part.p) + 1), no);
+        (void)try_path(g, str_skip(part, (size_t)(blank - part.p) + 1), no);
 }
 
 static void try_line(struct guessing *g, struct str line)
 {
     size_t at, n, tried = 0, quote;
     int no = errno_in(line, &at, &n);
+    bool explained = false; /* by a quoted name: the words before it are no name */
     if (!no || line.n > 8192)
         return;
     for (size_t i = 0; i < line.n && tried < MAX_GUESS_PATHS; i++) {
@@ -240,11 +246,12 @@ static void try_line(struct guessing *g, struct str line)
             end++;
         if (end == line.n)
             break;
-        try_path(g, (struct str){line.p + from, end - from}, no);
+        explained |= try_path(g, (struct str){line.p + from, end - from}, no);
         tried++;
         i = end + close - 1;
     }
-    try_before(g, line, at, no);
+    if (!explained)
+        try_before(g, line, at, no);
 }
 
 static void try_text(struct guessing *g, struct str text)
@@ -258,20 +265,49 @@ static void try_text(struct guessing *g, struct str text)
         try_line(g, str_until(&text, '\n'));
 }
 
+/* What the guard saw fail, now that the command has failed. */
+static void try_pending(struct guessing *g)
+{
+    struct box_result *r = &g->result->box;
+    struct monitoring m = {.policy = g->result->policy, .plan = g->plan, .names = g->names};
+    for (size_t i = 0; i < r->n_pending; i++) {
+        const struct pending *p = &r->pending[i];
+        const struct failed_call call = {p->action, p->no, p->target};
+        struct denial d = {.pid = p->pid, .seen = true, .argv = p->argv};
+        const char *action = NULL;
+        if (monitor_explain(&m, &call, g->mem, &d, &action) == EXPLAINED_DENIAL && box_result_deny(r, &d))
+            log_late(g, &d);
+    }
+}
+
 /* Whether there is anything to guess from. */
 static bool is_worth_it(const struct box_result *r, bool all)
 {
     size_t at, n;
-    return r->exec_errno || errno_in(buf_view(&r->err), &at, &n) || (all && errno_in(buf_view(&r->out), &at, &n));
+    return r->exec_errno || r->n_pending || errno_in(buf_view(&r->err), &at, &n) ||
+           (all && errno_in(buf_view(&r->out), &at, &n));
 }
 
-void guess_denials(struct pinfold_result *result, const struct plan_ask *ask, const char *command, bool names, bool all)
+static char *line_of(const char *const *argv)
 {
+    auto_buf struct buf words = BUF(MAX_LINE_BYTES);
+    for (; *argv && words.n < MAX_LINE_BYTES / 2; argv++)
+        buf_put(&words, *argv, strnlen(*argv, MAX_LINE_BYTES / 4) + 1);
+    return buf_ok(&words) ? box_command_line(words.p, words.n) : NULL;
+}
+
+void guess_denials(struct pinfold_result *result, const struct plan_ask *ask, const struct pinfold_run_options *o)
+{
+    const bool names = o->foreground != 0, all = o->capture && o->guess_all;
+    const char *const *argv = o->argv;
     struct box_result *r = &result->box;
     struct prepared again = {0};
     struct err ignored = {0};
-    struct guessing g = {
-        .result = result, .plan = result->prepared.plan, .most = all ? MAX_ALL_GUESSES : MAX_GUESSES, .names = names};
+    struct guessing g = {.result = result,
+                         .plan = result->prepared.plan,
+                         .most = all ? MAX_ALL_GUESSES : MAX_GUESSES,
+                         .names = names,
+                         .options = o};
     bool failed = r->end == BOX_EXITED && r->code != 0;
 
     if (!(failed || all) || !g.plan || g.plan->facts->unsandboxed || !is_worth_it(r, all))
@@ -283,12 +319,16 @@ void guess_denials(struct pinfold_result *result, const struct plan_ask *ask, co
     }
     g.cwd = g.plan->cwd;
     g.mem = arena_new(all ? 8 * MAX_GUESS_ARENA : MAX_GUESS_ARENA);
+    g.argv = line_of(argv);
+    if (g.mem && failed)
+        try_pending(&g);
     if (g.mem && r->exec_errno)
-        (void)try_act(&g, WHY_EXEC, command, r->exec_errno);
+        (void)try_act(&g, WHY_EXEC, argv[0], r->exec_errno);
     else if (g.mem)
         try_text(&g, buf_view(&r->err));
     if (g.mem && all)
         try_text(&g, buf_view(&r->out));
+    free(g.argv);
     g.log = audit_close(g.log);
     (void)arena_free(g.mem);
     if (again.plan)

@@ -4,9 +4,8 @@
 
 /*
  * After a command that failed: adds what `why` finds behind its error text (captured stderr), and behind a program that
- * could not be executed, as denials marked as guesses, and logs them. `names`: whoever reads the result may learn which names
- * the host has that the box does not. Does nothing for a command that succeeded, unless `all` are asked for, which also looks in
- * its standard output; errors are ignored.
+ * could not be executed, as denials marked as guesses, and logs them; and what the guard saw fail. Of a command line's own commands
+ * (foreground) whoever reads the result may learn which names the host has that the box does not. Does nothing for a command that
+ * succeeded, unless all are asked for (guess_all), which also looks in its standard output; errors are ignored.
  */
-void guess_denials(struct pinfold_result *result, const struct plan_ask *ask, const char *command, bool names,
-                   bool all);
+void guess_denials(struct pinfold_result *result, const struct plan_ask *ask, const struct pinfold_run_options *o);

@@ -19,29 +19,6 @@
 
 extern char **environ;
 
-const char *reason_errno(int no)
-{
-    static const struct {
-        int no;
-        const char *name;
-    } all[] = {{EROFS, "EROFS"},
-               {EACCES, "EACCES"},
-               {EPERM, "EPERM"},
-               {ENOENT, "ENOENT"},
-               {ENOTDIR, "ENOTDIR"},
-               {ELOOP, "ELOOP"},
-               {ENXIO, "ENXIO"},
-               {ESRCH, "ESRCH"},
-               {ENETUNREACH, "ENETUNREACH"},
-               {ECONNREFUSED, "ECONNREFUSED"},
-               {EOVERFLOW, "EOVERFLOW"}};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-        if (all[i].no == no)
-            return all[i].name;
-    }
-    return NULL;
-}
-
 /* ---- one question ---- */
 
 static int ask_plan(const struct pinfold_policy *p, enum why_act act, const char *target, struct arena *mem,
@@ -159,6 +136,10 @@ int reason_remedy(const struct pinfold_policy *p, enum why_act act, const char *
     case WHY_CAUSE_NOT_THERE:
         flag = changes(act) ? "rw" : "ro";
         value = object_of(p, act, said);
+        if (act == WHY_CONNECT) {
+            flag = "unix-socket";
+            value = said->target;
+        }
         if (!changes(act) && said->origin && strstr(said->origin, ENV_ORIGIN)) {
             flag = "env-files";
             value = "";
@@ -254,7 +235,7 @@ static void put_answer(enum why_act act, const char *asked, const char *when, co
     json_text_or_null(j, "origin", said->origin);
     json_text(j, "cause", cause_name(said->cause));
     json_text_or_null(j, "mechanism", said->mechanism);
-    json_text_or_null(j, "errno", reason_errno(said->no));
+    json_text_or_null(j, "errno", box_errno_name(said->no));
     json_bool(j, "sandbox", said->verdict != WHY_REFUSED || said->cause != WHY_CAUSE_HOST);
     put_remedy(remedy, j);
     json_text(j, "engine", plan->facts->engine);

@@ -13,5 +13,3 @@ struct why_remedy {
 /* The remedy for a refusal by `p`; plans again for each option that might help. Texts in `mem`. -errno with `e`. */
 int reason_remedy(const struct pinfold_policy *p, enum why_act act, const char *target, const struct why *said,
                   struct arena *mem, struct why_remedy *ret, struct err *e);
-/* "EROFS"; NULL for 0 and what no box is answered. */
-const char *reason_errno(int no);

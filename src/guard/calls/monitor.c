@@ -1,0 +1,557 @@
+/*
+ * What a box is refused without the guard's doing: by read-only mounts, masks, modes, Landlock, the kernel or the filter. pinfold
+ * gets a frame for each call that fails so, once for equal ones, and finds out whether a rule was why; nothing is decided here.
+ * In a monitored box (FILTER_MONITOR) these are all calls with a path, an address or a number; otherwise those that cost nothing more:
+ * connect(2), kill(2), and calls that the filter refuses.
+ *
+ * Calls that the guard performs have a result. Others are notified only for this (monitor_only()): the filter would pass them,
+ * so something else enforces, and they continue. What the kernel will answer is asked before. Another thread may change the path
+ * in between: then a frame is missing, or says too much, and nobody has gained or lost access. A system call that the filter
+ * refuses is refused here with the same errno.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <linux/sched.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/un.h>
+#include "base/fd.h"
+#include "guard/inside.h"
+#include "runtime/notified.h"
+#include "protocol/filter_names.h"
+#include "sys/socket.h"
+
+#define LINKS_MAX  8
+#define SCRIPT_MAX 256
+
+/* ---- which calls ---- */
+
+struct told_call {
+    int nr, no;
+    uint32_t unless;
+    const char *name;
+};
+#define X(error, unless, call) {SYS_##call, error, unless, #call},
+static const struct told_call told_calls[] = {FILTER_TOLD(X)};
+#undef X
+
+static const struct told_call *told_call(const struct guard *g)
+{
+    for (size_t i = 0; i < sizeof told_calls / sizeof *told_calls; i++) {
+        if (told_calls[i].nr == g->n.data.nr && !(told_calls[i].unless & g->plan->filter))
+            return &told_calls[i];
+    }
+    return NULL;
+}
+
+/* The conditions under which no row but the monitor's notifies an open. */
+static bool only_reads(const struct guard *g, uint64_t flags)
+{
+    const uint32_t filter = g->plan->filter;
+    return filter & FILTER_MONITOR && !(filter & FILTER_READS) &&
+           (!(flags & NOTIFIED_O_CHANGE) || (flags & NOTIFIED_O_FREE));
+}
+
+bool monitor_only(const struct guard *g)
+{
+    switch (g->n.data.nr) {
+    case SYS_openat:
+        return only_reads(g, g->n.data.args[2]);
+#ifdef SYS_open
+    case SYS_open:
+        return only_reads(g, g->n.data.args[1]);
+#endif
+    case SYS_execve: /* these three only if it is monitored */
+    case SYS_execveat:
+    case SYS_chdir:
+    case SYS_kill:
+    case SYS_socket:
+        return true;
+    default:
+        return told_call(g) != NULL;
+    }
+}
+
+/* Calls with a path, or a descriptor, that the guard performs: the arguments (-1: it has none). */
+struct performed {
+    int nr;
+    signed char dir, path;
+    uint8_t action; /* enum denial_action */
+};
+static const struct performed performed[] = {
+    {SYS_openat, 0, 1, DENIAL_WRITE},         {SYS_mkdirat, 0, 1, DENIAL_CREATE},
+    {SYS_mknodat, 0, 1, DENIAL_CREATE},       {SYS_symlinkat, 1, 2, DENIAL_CREATE},
+    {SYS_linkat, 2, 3, DENIAL_LINK},          {SYS_unlinkat, 0, 1, DENIAL_REMOVE},
+    {SYS_renameat2, 2, 3, DENIAL_RENAME},     {SYS_renameat2, 0, 1, DENIAL_REMOVE},
+    {SYS_truncate, -1, 0, DENIAL_WRITE},      {SYS_fchmodat, 0, 1, DENIAL_CHANGE},
+    {SYS_fchmod, 0, -1, DENIAL_CHANGE},       {SYS_fchownat, 0, 1, DENIAL_OWNER},
+    {SYS_fchown, 0, -1, DENIAL_OWNER},        {SYS_utimensat, 0, 1, DENIAL_CHANGE},
+    {SYS_setxattr, -1, 0, DENIAL_CHANGE},     {SYS_lsetxattr, -1, 0, DENIAL_CHANGE},
+    {SYS_fsetxattr, 0, -1, DENIAL_CHANGE},    {SYS_removexattr, -1, 0, DENIAL_CHANGE},
+    {SYS_lremovexattr, -1, 0, DENIAL_CHANGE}, {SYS_fremovexattr, 0, -1, DENIAL_CHANGE},
+#ifdef SYS_renameat
+    {SYS_renameat, 2, 3, DENIAL_RENAME},      {SYS_renameat, 0, 1, DENIAL_REMOVE},
+#endif
+#if defined __x86_64__
+    {SYS_open, -1, 0, DENIAL_WRITE},          {SYS_creat, -1, 0, DENIAL_WRITE},
+    {SYS_mkdir, -1, 0, DENIAL_CREATE},        {SYS_mknod, -1, 0, DENIAL_CREATE},
+    {SYS_symlink, -1, 1, DENIAL_CREATE},      {SYS_link, -1, 1, DENIAL_LINK},
+    {SYS_unlink, -1, 0, DENIAL_REMOVE},       {SYS_rmdir, -1, 0, DENIAL_REMOVE},
+    {SYS_rename, -1, 1, DENIAL_RENAME},       {SYS_rename, -1, 0, DENIAL_REMOVE},
+    {SYS_chmod, -1, 0, DENIAL_CHANGE},        {SYS_chown, -1, 0, DENIAL_OWNER},
+    {SYS_lchown, -1, 0, DENIAL_OWNER},        {SYS_utime, -1, 0, DENIAL_CHANGE},
+    {SYS_utimes, -1, 0, DENIAL_CHANGE},       {SYS_futimesat, 0, 1, DENIAL_CHANGE},
+#endif
+};
+
+/* ---- telling ---- */
+
+static uint32_t key_of(enum denial_action action, int no, const char *target, size_t n)
+{
+    uint32_t key = 2166136261u ^ (uint32_t)action << 16 ^ (uint32_t)no;
+    for (size_t i = 0; i < n; i++)
+        key = (key ^ (uint8_t)target[i]) * 16777619u;
+    return key ? key : 1;
+}
+
+/* The entry of that key, or one that is free; of many that are neither, one gives way. */
+static struct repeated *repeated_at(struct shared *s, uint32_t key)
+{
+    struct repeated *at = NULL;
+    for (size_t i = 0; i < 8; i++) {
+        at = &s->repeated[(key + i) % REPEATED_MAX];
+        if (!at->key || at->key == key)
+            break;
+    }
+    return at;
+}
+
+/* Counts it; true if it is to be told. */
+static bool is_first(struct shared *s, uint32_t key)
+{
+    table_lock(s);
+    struct repeated *at = repeated_at(s, key);
+    const bool first = at->key != key;
+    *at = first ? (struct repeated){key, 1, 1} : (struct repeated){key, at->times + 1, at->told};
+    table_unlock(s);
+    return first;
+}
+
+/* It could not be told: the next one will be. */
+static void not_told(struct shared *s, uint32_t key, uint32_t lost)
+{
+    table_lock(s);
+    struct repeated *at = repeated_at(s, key);
+    if (at->key == key)
+        at->key = 0;
+    s->looks.dropped += lost;
+    table_unlock(s);
+}
+
+static void tell(struct guard *g, enum denial_action action, int no, const char *target, size_t n)
+{
+    const uint32_t key = key_of(action, no, target, n);
+    uint32_t lost = 0;
+    if (g->ours || g->report < 0 || n > DENIAL_TEXT - DENIAL_ARGV - 2 || !is_first(g->shared, key))
+        return;
+    if (!denial_passes(g->shared, &g->shared->looks, &lost)) {
+        not_told(g->shared, key, 0);
+        return;
+    }
+    struct denial_frame f = {.kind = FRAME_SEEN,
+                             .action = action,
+                             .pid = pid_inside(g),
+                             .session = g->who ? target_session(g) : 0,
+                             .no = (uint32_t)no,
+                             .key = key,
+                             .count = 1,
+                             .lost = lost,
+                             .n = (uint32_t)n + 2};
+    memcpy(f.text, target, n);
+    f.argv = g->who ? target_line(g, f.text + f.n) : 0;
+    if (sys_send(g->report, &f, sizeof f, MSG_DONTWAIT | MSG_NOSIGNAL) != sizeof f)
+        not_told(g->shared, key, lost + 1);
+}
+
+void monitor_end(struct guard *g)
+{
+    struct shared *s = g->shared;
+    struct denial_frame last = {.kind = FRAME_SEEN, .lost = s->looks.dropped};
+    if (!(g->plan->filter & FILTER_MONITOR))
+        return;
+    for (size_t i = 0; i < REPEATED_MAX; i++) {
+        const struct repeated *r = &s->repeated[i];
+        struct denial_frame f = {.kind = FRAME_SEEN, .key = r->key, .count = r->times - r->told};
+        if (r->key && r->times > r->told)
+            (void)sys_send(g->report, &f, sizeof f, MSG_DONTWAIT | MSG_NOSIGNAL);
+    }
+    if (last.lost)
+        (void)sys_send(g->report, &last, sizeof last, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+/* ---- where it is ---- */
+
+struct spot {
+    int at;                /* the nearest directory that is there, O_PATH, owned */
+    size_t name, n;        /* where in `path` the rest begins, as it was written; the length */
+    char path[PLACE_PATH]; /* of that directory as the box has it, and the rest */
+};
+
+/* `text` in directory `base` (-1: it is absolute). */
+static int spot_find(struct guard *g, int base, const char *text, struct spot *ret)
+{
+    char head[PATH_MAX];
+    size_t end = strlen(text), cut;
+    while (end > 1 && text[end - 1] == '/')
+        end--;
+    for (cut = end;;) {
+        while (cut > 0 && text[cut - 1] != '/')
+            cut--;
+        memcpy(head, cut ? text : ".", cut ? cut : 1);
+        head[cut ? cut : 1] = 0;
+        ret->at = sys_openat(base, head, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+        if (ret->at >= 0)
+            break;
+        if (cut <= 1)
+            return -ENOENT;
+        while (cut > 1 && text[cut - 1] == '/')
+            cut--;
+    }
+    int no = path_of(g, ret->at, ret->path, &ret->n);
+    if (no == 0 && ret->n + 1 + (end - cut) >= sizeof ret->path)
+        no = -ENAMETOOLONG;
+    if (no < 0) {
+        ret->at = close_fd(ret->at);
+        return no;
+    }
+    ret->path[ret->n++] = '/';
+    ret->name = ret->n;
+    memcpy(ret->path + ret->n, text + cut, end - cut);
+    ret->n += end - cut;
+    ret->path[ret->n] = 0;
+    return 0;
+}
+
+/* Whether `path` is at or below `dir` followed by `rest`, which may be "" and may begin with a slash. */
+static bool is_below(const char *path, const char *dir, const char *rest)
+{
+    const size_t n = strlen(dir);
+    rest += *rest == '/';
+    const size_t m = strlen(rest);
+    if (strncmp(path, dir, n) != 0)
+        return false;
+    path += n;
+    if (m == 0)
+        return *path == 0 || *path == '/';
+    path += *path == '/';
+    return strncmp(path, rest, m) == 0 && (path[m] == 0 || path[m] == '/');
+}
+
+/* Whether the host may have something at this path where the box has nothing: only there an ENOENT can be the box's. */
+static bool is_masked(const struct guard *g, const char *path)
+{
+    const struct step *s = plan_steps(g->plan);
+    const char *over = "";
+    for (uint32_t i = 0; i < g->plan->n_steps; i++) {
+        const char *dst = plan_string(g->plan, s[i].a);
+        const bool cover = s[i].kind == STEP_COVER,
+                   tree = s[i].kind == STEP_TMPFS || s[i].kind == STEP_DEVICES || s[i].kind == STEP_DENY || cover;
+        if (s[i].kind == STEP_VEIL || cover)
+            over = dst;
+        if (tree && is_below(path, dst, ""))
+            return true;
+        if (s[i].kind == STEP_STUB && s[i].mode == STUB_ABSENT && is_below(path, over, dst))
+            return true;
+    }
+    return false;
+}
+
+/* The same for where a link at the end of it leads. */
+static bool leads_to_mask(struct guard *g, const struct spot *from)
+{
+    struct spot s = *from, next;
+    bool masked = is_masked(g, s.path);
+    s.at = sys_fcntl(from->at, F_DUPFD_CLOEXEC, 0);
+    for (int i = 0; i < LINKS_MAX && !masked && s.at >= 0; i++) {
+        char text[PATH_MAX];
+        long n = strchr(s.path + s.name, '/') ? -EINVAL : sys_readlinkat(s.at, s.path + s.name, text, sizeof text - 1);
+        if (n <= 0)
+            break;
+        text[n] = 0;
+        if (spot_find(g, s.at, text, &next) < 0)
+            break;
+        (void)close_fd(s.at);
+        s = next;
+        masked = is_masked(g, s.path);
+    }
+    (void)close_fd(s.at);
+    return masked;
+}
+
+/* A call with this path fails with `no`. Others than these are no refusals: the object is of another kind, or is there already. */
+static void tell_path(struct guard *g, enum denial_action action, int no, int base, const char *text)
+{
+    struct spot s;
+    const bool user = action == DENIAL_OWNER && no == EINVAL; /* which the box does not have */
+    if ((no != EACCES && no != EPERM && no != EROFS && no != ENOENT && !user) || spot_find(g, base, text, &s) < 0)
+        return;
+    if (no != ENOENT || leads_to_mask(g, &s))
+        tell(g, action, no, s.path, s.n);
+    (void)close_fd(s.at);
+}
+
+/* Reads the path at `at` into `text` and opens what it is relative to (*ret -1: nothing). Not for callers with another root. */
+static bool path_read(struct guard *g, int dir, uint64_t at, char text[PATH_MAX], int *ret)
+{
+    *ret = -1;
+    if (target_string(g, at, text) <= 0)
+        return false;
+    auto_fd int root = nested_root(g);
+    if (root >= 0)
+        return false;
+    *ret = text[0] == '/' ? -1 : target_dir(g, dir);
+    return text[0] == '/' || *ret >= 0;
+}
+
+/* ---- calls that continue ---- */
+
+/* What the kernel would answer to an open for reading or an execve. Landlock judges opens alone, so one is made. */
+static int would_open(struct guard *g, int base, const char *text, int want)
+{
+    struct sys_stat st;
+    char room[12];
+    long no = sys_call(SYS_faccessat2, base, text, want, AT_EACCESS, 0, 0);
+    if (no < 0 || !g->plan->tier)
+        return (int)-no;
+    auto_fd int fd = sys_openat(base, text, O_PATH | O_CLOEXEC, 0);
+    if (fd < 0 || sys_stat_at(fd, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &st) < 0 ||
+        !(S_ISREG(st.mode) || S_ISDIR(st.mode)))
+        return 0;
+    auto_fd int own = sys_openat(g->self_fd, decimal(room, fd), O_RDONLY | O_NONBLOCK | O_CLOEXEC, 0);
+    return own < 0 ? -own : 0;
+}
+
+/* The program that a script's first line names. */
+static void script_look(struct guard *g, int base, const char *text)
+{
+    char head[SCRIPT_MAX], room[12];
+    struct sys_stat st;
+    auto_fd int fd = sys_openat(base, text, O_PATH | O_CLOEXEC, 0);
+    if (fd < 0 || sys_stat_at(fd, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &st) < 0 || !S_ISREG(st.mode))
+        return;
+    auto_fd int own = sys_openat(g->self_fd, decimal(room, fd), O_RDONLY | O_NONBLOCK | O_CLOEXEC, 0);
+    long n = own < 0 ? own : sys_read(own, head, sizeof head - 1);
+    if (n < 3 || head[0] != '#' || head[1] != '!')
+        return;
+    head[n] = 0;
+    char *program = head + 2 + strspn(head + 2, " \t");
+    program[strcspn(program, " \t\n")] = 0;
+    int no = program[0] == '/' ? would_open(g, -1, program, X_OK) : 0;
+    if (no)
+        tell_path(g, DENIAL_EXEC, no, -1, program);
+}
+
+static void open_look(struct guard *g, enum denial_action action, int dir, uint64_t path, int want)
+{
+    int base;
+    if (!path_read(g, dir, path, g->text[0], &base))
+        return;
+    /* /proc is the box's own, and says "self" of its caller. */
+    const bool proc = strncmp(g->text[0], "/proc/", 6) == 0 && action == DENIAL_READ;
+    int no = proc ? 0 : would_open(g, base, g->text[0], want);
+    if (no)
+        tell_path(g, action, no, base, g->text[0]);
+    else if (action == DENIAL_EXEC)
+        script_look(g, base, g->text[0]);
+    (void)close_fd(base);
+}
+
+/* A process of the host's is none for the box; its own numbers count from 1, so that they do not often meet. */
+static void kill_look(struct guard *g, pid_t pid)
+{
+    char text[24];
+    struct sys_stat st;
+    struct target *t = g->who;
+    if (pid <= 1 || (t->tgid == 0 && target_status(g, t) < 0) || t->own_tgid != t->box_tgid)
+        return; /* in a pid namespace of its own */
+    int n = snprintf(text, sizeof text, "/proc/%d", pid);
+    const bool apart = g->plan->namespaces & CLONE_NEWPID;
+    if (apart ? sys_stat_at(AT_FDCWD, text, 0, SYS_STAT_BASIC, &st) != -ENOENT : peer_of_box(g, pid))
+        return;
+    tell(g, DENIAL_SIGNAL, apart ? ESRCH : EPERM, text + sizeof "/proc/" - 1, (size_t)n - (sizeof "/proc/" - 1));
+}
+
+/* As the filter decides (tools/filter_gen.c, verdict_socket()): what is left for us is of a family or type that no box has. */
+static long socket_refuse(struct guard *g)
+{
+    const int family = (int)g->n.data.args[0], type = (int)g->n.data.args[1];
+    const bool inet = (family == AF_INET || family == AF_INET6) && !(g->plan->filter & FILTER_NO_INET);
+    char text[64];
+    int n = snprintf(text, sizeof text, "socket(%d, %d)", family, type & 0xf);
+    tell(g, DENIAL_CALL, inet ? EPERM : EAFNOSUPPORT, text, (size_t)n);
+    return inet ? -EPERM : -EAFNOSUPPORT;
+}
+
+long monitor_look(struct guard *g)
+{
+    const struct told_call *told = told_call(g);
+    const __u64 *a = g->n.data.args;
+    const bool known = g->who && g->who->tid == (pid_t)g->n.pid && target_valid(g) == 0;
+    if (g->n.data.nr == SYS_socket)
+        return socket_refuse(g);
+    if (told) {
+        tell(g, DENIAL_CALL, told->no, told->name, strlen(told->name));
+        return -told->no;
+    }
+    if (!known)
+        return CONTINUE;
+    switch (g->n.data.nr) {
+    case SYS_openat:
+        open_look(g, DENIAL_READ, (int)a[0], a[1], R_OK);
+        break;
+#ifdef SYS_open
+    case SYS_open:
+        open_look(g, DENIAL_READ, AT_FDCWD, a[0], R_OK);
+        break;
+#endif
+    case SYS_chdir:
+        open_look(g, DENIAL_READ, AT_FDCWD, a[0], X_OK);
+        break;
+    case SYS_execve:
+        open_look(g, DENIAL_EXEC, AT_FDCWD, a[0], X_OK);
+        break;
+    case SYS_execveat:
+        open_look(g, DENIAL_EXEC, (int)a[0], a[1], X_OK);
+        break;
+    case SYS_kill:
+        kill_look(g, (pid_t)a[0]);
+        break;
+    default: /* told_call() or no row of the monitor's */
+        return -ENOSYS;
+    }
+    return CONTINUE;
+}
+
+/* ---- calls that were performed ---- */
+
+/* "1.2.3.4:80", "[::1]:80", "/run/x.sock", "@abstract"; 0: something else. */
+static size_t address_text(struct guard *g, uint64_t at, uint64_t n, char *to, size_t room, bool *ret_local)
+{
+    union {
+        struct sockaddr any;
+        struct sockaddr_in four;
+        struct sockaddr_in6 six;
+        struct sockaddr_un local;
+        char bytes[sizeof(struct sockaddr_storage)];
+    } a = {0};
+    char host[INET6_ADDRSTRLEN];
+    int k = 0;
+    if (n < sizeof a.any.sa_family || n > sizeof a.bytes || target_bytes(g, at, a.bytes, n) < 0)
+        return 0;
+    *ret_local = a.any.sa_family == AF_UNIX;
+    const size_t name = offsetof(struct sockaddr_un, sun_path);
+    if (*ret_local && n > name && a.local.sun_path[0] == 0)
+        k = snprintf(to, room, "@%.*s", (int)(n - name - 1), a.local.sun_path + 1);
+    else if (*ret_local && n > name)
+        k = snprintf(to, room, "%.*s", (int)(n - name), a.local.sun_path);
+    else if (a.any.sa_family == AF_INET && inet_ntop(AF_INET, &a.four.sin_addr, host, sizeof host))
+        k = snprintf(to, room, "%s:%u", host, ntohs(a.four.sin_port));
+    else if (a.any.sa_family == AF_INET6 && inet_ntop(AF_INET6, &a.six.sin6_addr, host, sizeof host))
+        k = snprintf(to, room, "[%s]:%u", host, ntohs(a.six.sin6_port));
+    return k > 0 && (size_t)k < room ? (size_t)k : 0;
+}
+
+/* The egress proxy tells of connections itself, but for those to the box's own loopback. */
+static bool has_egress(const struct guard *g)
+{
+    const struct step *s = plan_steps(g->plan);
+    for (uint32_t i = 0; i < g->plan->n_steps; i++) {
+        if (s[i].kind == STEP_CATCH)
+            return true;
+    }
+    return false;
+}
+
+static bool is_loopback(const char *text)
+{
+    return strncmp(text, "127.", 4) == 0 || strncmp(text, "[::1]", 5) == 0;
+}
+
+static void address_result(struct guard *g, enum denial_action action, long r)
+{
+    char text[sizeof(struct sockaddr_storage) + 16];
+    bool local = false;
+    const size_t n = address_text(g, g->n.data.args[1], g->n.data.args[2], text, sizeof text, &local);
+    const int no = r < 0 ? (int)-r : 0;
+    if (!n)
+        return;
+    if (local && text[0] == '@' && no == ECONNREFUSED) {
+        tell(g, action, no, text, n);
+    } else if (local && text[0] != '@' && no) {
+        auto_fd int base = text[0] == '/' ? -1 : target_dir(g, AT_FDCWD);
+        tell_path(g, action, no, base, text);
+    } else if (!local && action == DENIAL_BIND) {
+        if (no == EADDRNOTAVAIL)
+            tell(g, action, no, text, n);
+    } else if (!local && g->plan->namespaces & CLONE_NEWNET) {
+        const bool near = is_loopback(text), lookup = n > 3 && !strcmp(text + n - 3, ":53");
+        const bool failed = no == ENETUNREACH || no == EHOSTUNREACH || no == ECONNREFUSED || no == EADDRNOTAVAIL;
+        if (near ? no == ECONNREFUSED || (lookup && !has_egress(g)) : failed && !has_egress(g))
+            tell(g, action, no ? no : ENETUNREACH, text, n);
+    }
+}
+
+static void fd_result(struct guard *g, enum denial_action action, int no, int fd)
+{
+    char path[PLACE_PATH];
+    size_t n = 0;
+    auto_fd int own = target_fd(g, fd);
+    if (own >= 0 && path_of(g, own, path, &n) == 0 && n)
+        tell(g, action, no, path, n);
+}
+
+static void path_result(struct guard *g, const struct performed *p, int no)
+{
+    const __u64 *a = g->n.data.args;
+    const int dir = p->dir < 0 ? AT_FDCWD : (int)a[(unsigned)p->dir];
+    int base;
+    if (p->path < 0) {
+        if (no == EACCES || no == EPERM || no == EROFS || (no == EINVAL && p->action == DENIAL_OWNER))
+            fd_result(g, (enum denial_action)p->action, no, dir);
+        return;
+    }
+    if (!path_read(g, dir, a[(unsigned)p->path], g->text[0], &base))
+        return;
+    tell_path(g, (enum denial_action)p->action, no, base, g->text[0]);
+    (void)close_fd(base);
+}
+
+void monitor_result(struct guard *g, long r)
+{
+    const int nr = g->n.data.nr, no = r < 0 && r > -4096 ? (int)-r : 0;
+    if (g->told || r == ANSWERED || r == GONE_ON || r == CONTINUE)
+        return;
+    if (nr == SYS_connect || nr == SYS_bind) {
+        address_result(g, nr == SYS_connect ? DENIAL_CONNECT : DENIAL_BIND, r);
+        return;
+    }
+    if (!no || !(g->plan->filter & FILTER_MONITOR))
+        return;
+    if (nr == SYS_clone || nr == SYS_unshare)
+        tell(g, DENIAL_NAMESPACE, no, "a new namespace", sizeof "a new namespace" - 1);
+    const uint64_t flags = nr == SYS_openat ? g->n.data.args[2] : g->n.data.args[1];
+    for (size_t i = 0; i < sizeof performed / sizeof *performed; i++) {
+        struct performed p = performed[i];
+        if (p.nr != nr)
+            continue;
+#ifdef SYS_open
+        const bool opens = nr == SYS_open || nr == SYS_openat;
+#else
+        const bool opens = nr == SYS_openat;
+#endif
+        if (opens && !(flags & NOTIFIED_O_CHANGE))
+            p.action = DENIAL_READ;
+        path_result(g, &p, no);
+    }
+}
