@@ -549,6 +549,13 @@ PINFOLD_PUBLIC int pinfold_layer_diff_report(const struct pinfold_layer_options 
 PINFOLD_PUBLIC int pinfold_layer_patch(const struct pinfold_layer_options *options, int fd, struct pinfold_report **ret,
                                        struct pinfold_error *error);
 /*
+ * Runs `tool` (for a shell) in a box of its own with two arguments, directories of copies: "old" has what the workspace has, "new" what
+ * the layer has. It gets the caller's terminal, as with `foreground`; the shared library returns -EOPNOTSUPP. The report:
+ * {"layer":...,"status":0,"done":[{"path"}],"left_out":[{"path","why"}]}
+ */
+PINFOLD_PUBLIC int pinfold_layer_tool(const struct pinfold_layer_options *options, const char *tool,
+                                      struct pinfold_report **ret, struct pinfold_error *error);
+/*
  * What can be applied in parts:
  *     {"layer":...,"changes":[{"path","kind","word","whole":null|"why","text":null|"...","hunks":["@@ ..."]}],
  *      "refused":[{"path","why"}]}

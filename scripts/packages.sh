@@ -46,6 +46,9 @@ test gcc-aarch64-linux-gnu aarch64-linux-gnu-gcc
 test libc6-dev-arm64-cross /usr/aarch64-linux-gnu/include/stdio.h
 test qemu-user qemu-aarch64
 test git git
+test e2fsprogs mkfs.ext4
+test xfsprogs mkfs.xfs
+test btrfs-progs mkfs.btrfs
 test nodejs node
 test npm npm
 test make make

@@ -192,6 +192,7 @@ static void take_own(struct ask *a, const struct own_flag *f, const char *value)
                  {"patch", offsetof(struct ask, into)},
                  {"to", offsetof(struct ask, to)},
                  {"branch", offsetof(struct ask, branch)},
+                 {"tool", offsetof(struct ask, tool)},
                  {"conflicts", offsetof(struct ask, conflicts)},
                  {"passes", offsetof(struct ask, passes)},
                  {"answers", offsetof(struct ask, answers)},

@@ -89,6 +89,7 @@ struct ask {
     const char *branch;    /* apply: a new branch gets the changes */
     const char *conflicts; /* apply --merge: mark or leave */
     bool merge, no_pager;
+    const char *tool;             /* diff: a person's own */
     const char *to;               /* where apply and undo go instead of the workspace */
     int patch_fd;                 /* where that is put together */
     const char *number;           /* of an apply */

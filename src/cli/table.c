@@ -147,6 +147,8 @@ const struct own_flag own_flags[] = {
     {0, "merge", NULL, VERB_APPLY,
      "Merge texts that the host has changed, too, where it is known what the box began with; the others are refused."},
     {0, "conflicts", "leave|mark", VERB_APPLY, "With --merge: leave out texts with conflicts (default), or mark them."},
+    {0, "tool", "COMMAND", VERB_DIFF,
+     "Compare copies of both sides with this program, in a box of its own: COMMAND old new."},
     {0, "no-pager", NULL, VERB_DIFF, "Do not show it by way of PAGER on a terminal."},
     {0, "patch", "FILE", VERB_APPLY,
      "Apply nothing: write the chosen changes as a patch to this new file (-: standard output), for `git apply`."},

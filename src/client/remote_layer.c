@@ -41,6 +41,18 @@ int pinfold_layer_patch(const struct pinfold_layer_options *options, int fd, str
     return ask_layer(REQUEST_layer_patch, options, 0, &fd, ret, error);
 }
 
+int pinfold_layer_tool(const struct pinfold_layer_options *options, const char *tool, struct pinfold_report **ret,
+                       struct pinfold_error *error)
+{
+    struct err e = {0};
+    (void)options;
+    (void)tool;
+    *ret = NULL;
+    (void)err_say(&e, ERR_POLICY,
+                  "a tool needs the caller's terminal, which a library does not have; run pinfold diff --tool");
+    return tell(error, &e, -EOPNOTSUPP);
+}
+
 int pinfold_layer_hunks_report(const struct pinfold_layer_options *options, struct pinfold_report **ret,
                                struct pinfold_error *error)
 {

@@ -298,6 +298,13 @@ int merges_take(const struct layer_trees *t, const struct merges *m, int answer,
                 struct arena *mem, struct apply_outcome *out, struct err *e);
 void merges_clear(const struct layer_trees *t);
 
+/* ---- export.c ---- */
+
+/* Copies both sides of the files and links that `take` has a mark for into the open directories `old` and `new`. What cannot be copied
+   is refused in `ret`. */
+int sides_export(const struct layer_trees *t, const struct changes *all, const bool *take, int old, int new,
+                 struct arena *mem, struct apply_outcome *ret, struct err *e);
+
 /* ---- elsewhere.c: apply to another directory ---- */
 
 /* The store of the layer in `layer` for the directory `dir`, which is at `path`: a descriptor. */

@@ -582,6 +582,22 @@ def paged():
     check(seen("diff", "--json")[1] is None and seen("diff", "--names")[1] is None, "for programs")
 
 
+def tooled():
+    """A person's own tool gets copies of both sides, in a box that can change nothing and leaves nothing."""
+    layer = new_layer("tooled", small, "echo four >>a; rm gone; echo n >new; ln -s /etc/passwd out; mkdir -p sub/deep; echo d >sub/deep/d; chmod 4755 run.sh; mkfifo pipe; echo x >.git-not; mkdir .git; echo y >.git/config")
+    before = kit.tree(layer.work)
+    code, out, err = layer.pinfold("diff", "--tool", "diff -r --no-dereference", ok=None)
+    check(code == 0 and "+" not in out and "> four" in out and "Only in new: new" in out and "Only in old: gone" in out and "deep" in out, code, out, err)
+    code, out, _ = layer.pinfold("diff", "--tool", "f() { cat $1/a $2/a; readlink $2/out; stat -c %a $2/run.sh; touch $2/x; echo $?; pwd; }; f", ok=None)
+    check("four" in out and "/etc/passwd\n700\n1\n" in out, out)
+    check(not os.path.exists(out.splitlines()[-1]) and "pinfold-diff-" in out.splitlines()[-1], "left behind", out)
+    code, out, _ = layer.pinfold("diff", "--tool", "ls -R", "sub")
+    check("deep" in out and "gone" not in out, out)
+    check(layer.pinfold("diff", "--tool", "exit 3;", ok=(1,))[2].count("status 3") == 1 and layer.pinfold("diff", "--tool", "no-such-tool", ok=(1,))[2].count("not in its box") == 1, "how it ended")
+    check(layer.pinfold("diff", "--tool", "x", "--stat", ok=(2,))[0] == 2, "usage")
+    same_trees(before, kit.tree(layer.work), "the workspace")
+
+
 class Terminal:
     """A program with a terminal of its own as its controlling one."""
 
@@ -889,7 +905,7 @@ def quick():
 CASES = {"reads": reads_what_the_box_sees, "alarms": tells_what_matters, "apply": applies_and_takes_back, "path": by_path, "host": host_edits,
          "undo-refuses": undo_refuses, "hunks": by_hunks, "hunks-meanwhile": hunks_meanwhile, "kill-hunks": killed_by_hunks, "to": elsewhere, "to-conflicts": elsewhere_conflicts, "kill-to": killed_elsewhere, "kill-apply": lambda: killed("apply"), "kill-undo": lambda: killed("undo"), "schedules": schedules,
          "file-systems": refuses_file_systems, "hostile": hostile, "odd": odd_objects,
-         "modes": modes_of_directories, "apart": apart, "deep": too_deep, "left": keeps_what_is_left, "terminal": terminal, "paged": paged, "then": asked_then, "patch": patch_round_trip, "chosen": patch_of_chosen, "renames": renames, "quick": quick}
+         "modes": modes_of_directories, "apart": apart, "deep": too_deep, "left": keeps_what_is_left, "terminal": terminal, "paged": paged, "tool": tooled, "then": asked_then, "patch": patch_round_trip, "chosen": patch_of_chosen, "renames": renames, "quick": quick}
 
 
 def main():

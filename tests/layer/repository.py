@@ -104,6 +104,10 @@ def cases(c):  # noqa: C901
         sound(layer)
         layer.pinfold("undo")
         check(git(layer, "rev-parse", "main") == host and moved[0] not in refs(layer), "undo")
+        layer = layer_of("moves", "git checkout -q old; git commit -q --allow-empty -m more; git checkout -q main")
+        git(layer, "worktree", "add", "-q", os.path.join(layer.top, "linked"), "old")
+        was = git(layer, "rev-parse", "old")
+        check("another work tree is on it" in layer.pinfold("apply", ".git")[1] and git(layer, "rev-parse", "old") == was, "a linked work tree")
         layer = layer_of("moves", WORK)  # a host that only looks, and one that stages
         os.utime(os.path.join(layer.work, "f3"))
         git(layer, "status")
@@ -415,7 +419,7 @@ def cases(c):  # noqa: C901
         after = state(first)
         total = int(copy().pinfold("apply", "--all", wrap=(c.STRIKE, "count"))[2].split()[-1])
         check(total > 100, "calls", total)
-        step = max(1, total // c.KILLS) if c.KILLS else 1
+        step = max(1, total // min(c.KILLS, 6)) if c.KILLS else 1
         for n in range(1, total + 1, step):
             layer = copy()
             code = layer.pinfold("apply", "--all", ok=None, wrap=(c.STRIKE, "kill", str(n)))[0]

@@ -82,6 +82,12 @@ static int call_patch(const struct ask *a, const struct pinfold_layer_options *o
     return pinfold_layer_patch(o, a->patch_fd, ret, error);
 }
 
+static int call_tool(const struct ask *a, const struct pinfold_layer_options *o, struct pinfold_report **ret,
+                     struct pinfold_error *error)
+{
+    return pinfold_layer_tool(o, a->tool, ret, error);
+}
+
 static int call_apply(const struct ask *a, const struct pinfold_layer_options *o, struct pinfold_report **ret,
                       struct pinfold_error *error)
 {
@@ -352,16 +358,39 @@ static int diff_patch(struct ask *a)
     return status == STATUS_YES ? left : status;
 }
 
+/* Tools that compare say 1 where there are differences. */
+static int diff_tool(struct ask *a)
+{
+    struct pinfold_report *report;
+    int status;
+    if (with_layer(a, call_tool, &report, &status) < 0)
+        return status;
+    const struct pinfold_value *all = pinfold_report_value(report);
+    const int64_t ended = pinfold_value_number(pinfold_value_get(all, "status"));
+    status = complain_left(pinfold_value_get(all, "left_out"), "why");
+    if (ended > 1) {
+        complain("--tool %s: it ended with status %lld%s", a->tool, (long long)ended,
+                 ended == 127 ? ": it is not in its box" : "");
+        status = STATUS_NO;
+    } else if (!pinfold_value_count(pinfold_value_get(all, "done"))) {
+        complain("--tool: there is no file to compare");
+    }
+    pinfold_report_free(report);
+    return status;
+}
+
 int verb_diff(struct ask *a)
 {
     struct pinfold_report *report;
     int status;
-    if (a->patch + a->json + a->names + a->stat > 1) {
-        complain("diff: only one of --json, --names, --patch and --stat");
+    if (a->patch + a->json + a->names + a->stat + (a->tool != NULL) > 1) {
+        complain("diff: only one of --json, --names, --patch, --stat and --tool");
         return STATUS_USAGE;
     }
     if (a->patch)
         return diff_patch(a);
+    if (a->tool)
+        return diff_tool(a);
     if (with_layer(a, call_diff, &report, &status) < 0)
         return status;
     auto_buf struct buf out = BUF(LAYER_OUTPUT);

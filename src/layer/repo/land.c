@@ -353,9 +353,7 @@ static int land_ref(struct landing *l, struct repo_ref *ref)
     if (repo_text(l->t->workspace, path, l->mem, &now, &at) < 0)
         at = (struct layer_object){0};
     const int e = at.mode && str_is(now, text) ? 0 : land_text(l, path, str_of(text), &at);
-    return e < 0 ? e
-                 : say(l, arena_printf(l->mem, "%s: the host moved it after the box began; the box's is %s",
-                                       ref->name + 5, ref->lands));
+    return e < 0 ? e : say(l, arena_printf(l->mem, "%s: %s; the box's is %s", ref->name + 5, ref->beside, ref->lands));
 }
 
 /* packed-refs without those that are deleted. */

@@ -35,7 +35,8 @@ bool repo_is_object(const char *path);
 struct repo_ref {
     const char *name;          /* "HEAD", "refs/heads/main" */
     const char *old, *new;     /* in the workspace and in the layer: a hash, or "ref: NAME"; NULL: there is none */
-    const char *lands;         /* under which name; another one if the host moved it */
+    const char *lands;         /* under which name; another one if ... */
+    const char *beside;        /* the host moved it, or has it in use; NULL: its own name */
     const char *why;           /* it does not land; NULL: it does */
     struct layer_object loose; /* the workspace's file */
     bool packed;               /* the workspace has it in packed-refs */

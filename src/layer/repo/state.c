@@ -13,6 +13,7 @@
 
 #define REF_BYTES 1024 /* of a loose ref */
 
+#define USED_MAX    1000
 #define REFS_MAX    5000
 #define LOG_MAX     ((uint64_t)64 << 20)
 #define HOSTS_MAX   100000 /* refs of the workspace that are listed to git, which then sends less */
@@ -31,6 +32,8 @@ struct repo_reading {
     struct ledger ledger;
     struct packed_ref *packed[2]; /* of the workspace, of the layer; by name */
     size_t n_packed[2];
+    const char **used; /* branches that other work trees of the workspace's repository are on */
+    size_t n_used;
 };
 
 static int no_room(const struct repo_reading *r)
@@ -183,6 +186,32 @@ static const char *kept_name(const struct repo_reading *r, const char *name)
     return arena_printf(r->mem, "refs/pinfold/%.16s/%s", r->t->id, name + 5);
 }
 
+/* Branches that linked work trees are on: git moves none of them from elsewhere either. */
+static int read_used(struct repo_reading *r)
+{
+    char room[4096] __attribute__((aligned(8)));
+    own_fd int dir = sys_openat2(r->t->workspace, REPO_DIR "/worktrees", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0,
+                                 RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV);
+    struct sys_entries entries = {.dir = dir, .room = room, .bytes = sizeof room};
+    for (const struct sys_dirent *d; dir >= 0 && r->n_used < USED_MAX && (d = sys_next_entry(&entries));) {
+        struct str text;
+        own_fd int one = sys_openat(dir, d->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+        const char *head = one >= 0 && text_read(one, "HEAD", r->mem, &text) == 0 ? ref_text(r, text) : NULL;
+        const char **slot = head && head[0] == 'r' ? arena_push(r->mem, &r->used, &r->n_used, sizeof *slot) : NULL;
+        if (slot)
+            *slot = head + 5;
+    }
+    return arena_failed(r->mem) ? no_room(r) : 0;
+}
+
+static bool is_used(const struct repo_reading *r, const char *name)
+{
+    for (size_t i = 0; i < r->n_used; i++)
+        if (same(r->used[i], name))
+            return true;
+    return false;
+}
+
 static int judge_ref(struct repo_reading *r, struct repo_ref *ref)
 {
     const char *path = arena_printf(r->mem, REPO_DIR "/%s", ref->name);
@@ -200,9 +229,11 @@ static int judge_ref(struct repo_reading *r, struct repo_ref *ref)
     else if (ref->old && !repo_is_hash(str_of(ref->old), r->ret->digits) &&
              ref->new &&repo_is_hash(str_of(ref->new), r->ret->digits))
         ref->why = "it is a symbolic ref in the workspace";
-    else if (touched && !ref->new)
-        ref->why = "the host moved it after the box began, and the box deleted it";
-    else if (touched && !(ref->lands = kept_name(r, ref->name)))
+    else if (touched || is_used(r, ref->name))
+        ref->beside = touched ? "the host moved it after the box began" : "another work tree is on it";
+    if (ref->beside && !ref->new)
+        ref->why = touched ? "the host moved it after the box began, and the box deleted it" : ref->beside;
+    else if (ref->beside && !(ref->lands = kept_name(r, ref->name)))
         return no_room(r);
     return 0;
 }
@@ -528,6 +559,8 @@ int repo_read(const struct layer_trees *t, const struct changes *all, struct are
         no = read_packed(&r, ret->packed, 0);
     if (no == 0 && there == 0)
         no = read_packed(&r, text, 1);
+    if (no == 0)
+        no = read_used(&r);
     if (no == 0)
         no = read_head(&r);
     if (no == 0 && !ret->why)

@@ -97,7 +97,7 @@ static void put_ref(struct buf *out, const struct repo_ref *ref, struct str said
     if (ref->why)
         buf_printf(out, "; not applied: %s", ref->why);
     else if (!same(ref->lands, ref->name))
-        buf_printf(out, "; the host moved it meanwhile, so it lands as %s", ref->lands);
+        buf_printf(out, "; %s, so it lands as %s", ref->beside, ref->lands);
     buf_char(out, '\n');
     if (asked)
         put_lines(out, lines, "L ");

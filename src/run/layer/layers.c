@@ -15,6 +15,7 @@
 #include "run/layer/branch.h"
 #include "run/layer/cow.h"
 #include "run/layer/gitbox.h"
+#include "run/layer/layer_tool.h"
 #include "run/report.h"
 #include "survey/survey.h"
 
@@ -479,6 +480,31 @@ int pinfold_layer_patch(const struct pinfold_layer_options *options, int fd, str
     struct json j = JSON_TREE(&report->values);
     json_object(&j, NULL);
     layer_put(&j, &o.layer);
+    put_layer_paths(&j, &done);
+    put_refusals(&j, "left_out", &done);
+    json_object_end(&j);
+    return report_give(report, 0, &o.e, ret, error);
+}
+
+int pinfold_layer_tool(const struct pinfold_layer_options *options, const char *tool, struct pinfold_report **ret,
+                       struct pinfold_error *error)
+{
+    auto_opened struct opened_layer o;
+    struct pinfold_report *report = report_new();
+    struct apply_outcome done = {0};
+    struct changes all = {0};
+    int r = open_wanted(options, false, &o), status = 0;
+    if (r == 0)
+        r = changes_read(&o.trees, o.mem, &all, &o.e);
+    const bool *take = r == 0 ? wanted_changes(&o, &all) : NULL;
+    if (r == 0)
+        r = take ? layer_tool(&o.trees, &all, take, tool, o.mem, &done, &status, &o.e) : layers_no_memory(&o);
+    if (r < 0 || !report)
+        return report_give(report, r, &o.e, ret, error);
+    struct json j = JSON_TREE(&report->values);
+    json_object(&j, NULL);
+    layer_put(&j, &o.layer);
+    json_int(&j, "status", status);
     put_layer_paths(&j, &done);
     put_refusals(&j, "left_out", &done);
     json_object_end(&j);
