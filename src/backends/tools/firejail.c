@@ -11,8 +11,10 @@
  * --read-write, --read-only and --whitelist are not used: a process of root's would follow those paths.
  */
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+#include "base/fd.h"
 #include "backends/native/native.h"
 #include "backends/tools/tool.h"
 
