@@ -56,6 +56,8 @@ test g++ g++
 test gdb gdb
 test strace strace
 test tmux tmux
+test direnv direnv
+test mercurial hg
 test zsh zsh
 test fish fish
 test curl curl

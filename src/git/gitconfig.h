@@ -19,11 +19,15 @@ enum gitconfig_kind {
        rebase. */
     GITCONFIG_TODO,
     GITCONFIG_OPTIONS,
-    GITCONFIG_STRATEGY
+    GITCONFIG_STRATEGY,
+    GITCONFIG_APPLY,     /* options of git apply, when `git am` continues */
+    GITCONFIG_CONFLICTS, /* MERGE_RR: conflicts whose solutions git records (rerere), by path */
+    GITCONFIG_INDEX      /* gitindex.c: names what `git restore` writes */
 };
 enum gitconfig_kind gitconfig_kind_of(struct str path);
 
 #define GITCONFIG_MAX_BYTES (1u << 20)
+#define GITINDEX_MAX_BYTES  (64u << 20) /* some 500,000 files */
 
 struct gitconfig_ask {
     enum gitconfig_kind kind;
@@ -74,5 +78,8 @@ bool gitref_is_option(struct str name);
    returns that; -EBADMSG if the table is none, or has what git could read otherwise. */
 typedef int gitref_each(void *ctx, struct str name, struct str target);
 int gitref_table(struct str text, gitref_each *each, void *ctx);
+/* 0, or -EACCES with a clause in `why` (or NULL): it names a path outside of the work tree, or in a repository. */
+int gitindex_judge(struct str text, struct buf *why);
+bool gitindex_leads_out(struct str path);
 /* Resolves `path` against `base` (absolute, clean), by text only, into `out`. */
 void gitconfig_follow(struct str base, struct str path, struct buf *out);

@@ -21,7 +21,10 @@ enum gitconfig_kind gitconfig_kind_of(struct str path)
                {"/rebase-merge/git-rebase-todo", GITCONFIG_TODO},
                {"/sequencer/todo", GITCONFIG_TODO},
                {"/sequencer/opts", GITCONFIG_OPTIONS},
-               {"/rebase-merge/strategy", GITCONFIG_STRATEGY}};
+               {"/rebase-merge/strategy", GITCONFIG_STRATEGY},
+               {"/rebase-apply/apply-opt", GITCONFIG_APPLY},
+               {"/MERGE_RR", GITCONFIG_CONFLICTS},
+               {"/index", GITCONFIG_INDEX}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         size_t n = strlen(all[i].end);
         if (path.n >= n && str_is_nocase(str_skip(path, path.n - n), all[i].end))
@@ -155,15 +158,68 @@ static int judge_options(struct str old, struct str new, struct buf *why)
     return no > 0 ? say_strategy(why) : no;
 }
 
+/* What `git am` passes on; others make git apply write a file of a name that is given (--build-fake-ancestor). */
+static bool is_plain_apply(struct str option)
+{
+    static const char *const whole[] = {"--ignore-space-change", "--ignore-whitespace", "--reject"};
+    static const char *const begin[] = {"--whitespace=", "--directory=", "--exclude=", "--include="};
+    for (size_t i = 0; i < sizeof whole / sizeof *whole; i++)
+        if (str_is(option, whole[i]))
+            return true;
+    for (size_t i = 0; i < sizeof begin / sizeof *begin; i++)
+        if (str_starts(option, str_of(begin[i])))
+            return true;
+    return str_starts(option, STR("-C")) || str_starts(option, STR("-p"));
+}
+
+/* Words in quotes. One with a quote in it is none of the above. */
+static int judge_apply(struct str new, struct buf *why)
+{
+    while (new.n) {
+        if (new.p[0] == ' ' || new.p[0] == '\n') {
+            new = str_skip(new, 1);
+            continue;
+        }
+        struct str before = str_until(&new, '\''), option = str_until(&new, '\'');
+        if (before.n == 0 && is_plain_apply(option) && (new.n == 0 || new.p[0] == ' ' || new.p[0] == '\n'))
+            continue;
+        if (why)
+            buf_text(why, "an option of git apply that `git am` does not pass on: continuing could write any file");
+        return -EACCES;
+    }
+    return 0;
+}
+
+/* "ID[.N] TAB PATH NUL": git commit copies what is at the path into the repository, or writes it. */
+static int judge_conflicts(struct str new, struct buf *why)
+{
+    while (new.n) {
+        struct str path = str_until(&new, 0);
+        (void)str_until(&path, '\t');
+        if (path.n && !gitindex_leads_out(path))
+            continue;
+        if (why)
+            buf_text(why, "a conflict at a path outside of the work tree, which git commit would read or write");
+        return -EACCES;
+    }
+    return 0;
+}
+
 int git_judge(const struct gitconfig_ask *ask, struct buf *why)
 {
     switch (ask->kind) {
+    case GITCONFIG_APPLY:
+        return judge_apply(ask->new_text, why);
+    case GITCONFIG_CONFLICTS:
+        return judge_conflicts(ask->new_text, why);
     case GITCONFIG_TODO:
         return judge_todo(ask->old_text, ask->new_text, why);
     case GITCONFIG_OPTIONS:
         return judge_options(ask->old_text, ask->new_text, why);
     case GITCONFIG_STRATEGY:
         return judge_strategy(ask->old_text, ask->new_text, why);
+    case GITCONFIG_INDEX:
+        return gitindex_judge(ask->new_text, why);
     default:
         return gitconfig_judge(ask, why);
     }

@@ -9,7 +9,7 @@
 
 enum { HEADER = 24, HEADER_2 = 28, POSITIONS = 5 * 8, CHECKSUM = 4, NAME = 4096, LEVELS = 6, PATIENCE = 16 << 20 };
 
-struct table {
+struct reftable {
     struct str text; /* without the footer */
     size_t header, object, block_size;
     gitref_each *each;
@@ -51,10 +51,10 @@ static bool skip(struct str *s, uint64_t n)
     return true;
 }
 
-static int index_block(struct table *t, size_t start);
+static int index_block(struct reftable *t, size_t start);
 
 /* The last name, with what this record adds to its beginning. */
-static bool key(struct table *t, struct str *s, bool restart, unsigned *ret_type)
+static bool key(struct reftable *t, struct str *s, bool restart, unsigned *ret_type)
 {
     uint64_t kept, more;
     if (!number(s, &kept) || !number(s, &more) || kept > t->name_n || (restart && kept))
@@ -68,7 +68,7 @@ static bool key(struct table *t, struct str *s, bool restart, unsigned *ret_type
     return skip(s, more);
 }
 
-static int ref_record(struct table *t, struct str *s, unsigned type)
+static int ref_record(struct reftable *t, struct str *s, unsigned type)
 {
     uint64_t update, n;
     struct str target = {"", 0};
@@ -87,7 +87,7 @@ static int ref_record(struct table *t, struct str *s, unsigned type)
 }
 
 /* The length of the block of this kind at `start`, without what fills it up; 0: there is none. */
-static size_t block_length(const struct table *t, size_t start, char kind)
+static size_t block_length(const struct reftable *t, size_t start, char kind)
 {
     const size_t head = start ? 0 : t->header;
     if (start > t->text.n || t->text.n - start < head + 6 || t->text.p[start + head] != kind)
@@ -97,14 +97,14 @@ static size_t block_length(const struct table *t, size_t start, char kind)
 }
 
 /* As git finds it: a block is filled up to the size of blocks unless something follows it at once. */
-static size_t next_block(const struct table *t, size_t start, size_t length)
+static size_t next_block(const struct reftable *t, size_t start, size_t length)
 {
     const bool follows = length < t->block_size && start + length < t->text.n && t->text.p[start + length] != 0;
     return start + (t->block_size && !follows ? t->block_size : length);
 }
 
 /* Records from behind the block's head to its restart points, each of which must be a record's place. */
-static int records(struct table *t, size_t start, size_t length, char kind)
+static int records(struct reftable *t, size_t start, size_t length, char kind)
 {
     const char *block = t->text.p + start;
     const size_t head = (start ? 0 : t->header) + 4, points = (size_t)big_endian(block + length - 2, 2);
@@ -132,7 +132,7 @@ static int records(struct table *t, size_t start, size_t length, char kind)
 }
 
 /* What the index leads to: a block that the walk has found, or more of the index. */
-static int index_block(struct table *t, size_t start)
+static int index_block(struct reftable *t, size_t start)
 {
     size_t length = start ? block_length(t, start, 'i') : 0;
     if (!length) {
@@ -156,7 +156,7 @@ static int index_block(struct table *t, size_t start)
 
 int gitref_table(struct str text, gitref_each *each, void *ctx)
 {
-    struct table t = {.each = each, .ctx = ctx, .patience = PATIENCE};
+    struct reftable t = {.each = each, .ctx = ctx, .patience = PATIENCE};
     const uint8_t version = text.n > 4 ? (uint8_t)text.p[4] : 0;
     t.header = version == 1 ? HEADER : HEADER_2;
     const size_t footer = t.header + POSITIONS + CHECKSUM;

@@ -178,6 +178,8 @@ static long serve_call(struct guard *g)
         return flock_call(g, (int)a[0], (int)a[1]);
     case SYS_mount:
         return mount_call(g, a[0], a[1], a[2], a[3], a[4]);
+    case SYS_openat2:
+        return open_below_call(g, (int)a[0], a[1], a[2], a[3]);
     case SYS_fsopen:
         return fsopen_call(g, a[0], (unsigned)a[1]);
     case SYS_clone:

@@ -11,6 +11,7 @@
 #include <linux/seccomp.h>
 #include <stdatomic.h>
 #include "base/buf.h"
+#include "git/gitconfig.h"
 #include "guard/guard.h"
 #include "guard/rules/judge.h"
 #include "sys/file.h"
@@ -416,6 +417,7 @@ int verdict_moving(struct guard *g, const struct place *to,
 bool verdict_layered_objects(const struct guard *g, const struct object *from, const struct place *to);
 /* The same for a link, or (`moved`: its old place) for a directory that contains links. */
 int verdict_linked(struct guard *g, const struct place *p, const struct place *moved);
+int verdict_git_link(struct guard *g, const struct place *p, const char *text); /* NULL: whatever it leads to */
 /* Whether its name is guarded. */
 bool object_guarded(struct guard *g, const struct object *o);
 /* Whether its content is judged; the rule, or NULL for a repository's configuration that is not under .git. */
@@ -440,8 +442,9 @@ bool places_add(struct guard *g, struct places *all, struct str path);
 /* gittext.c */
 bool git_is_nothing(int no); /* this errno says that nothing is there; any other leaves it unknown */
 bool git_is_common(int dir); /* it has objects and refs, or that is unknown; `dir`: or the errno of opening it */
-int git_text_open(int dir, const char *name);         /* O_NONBLOCK: a FIFO in its place must not block us */
-int git_text_read(int fd, char **ret, size_t *ret_n); /* the content of a regular file, malloc()ed */
+int git_text_open(int dir, const char *name); /* O_NONBLOCK: a FIFO in its place must not block us */
+/* the content of a regular file, malloc()ed */
+int git_text_read(int fd, enum gitconfig_kind kind, char **ret, size_t *ret_n);
 
 /* gitdir.c */
 void guard_temp_name(const struct guard *g, char text[64]); /* a name that no box may touch */
@@ -452,7 +455,7 @@ int git_hooks_renew(struct guard *g, int dir, const char *name);
 bool git_config_inert(struct guard *g, int dir, const char *name, struct str path);
 /* The configuration `path` in `dir` becomes effective: if it passes, it is copied into a new file, which nobody has
    open or under another name. 0 (also if there is none), -EACCES if it may not exist, or another error. */
-int git_config_adopt(struct guard *g, int dir, struct str path);
+int git_config_adopt(struct guard *g, int dir, const char *name, struct str directory);
 int git_config_replace(struct guard *g, const struct place *from, const struct place *to, const struct rule *rule,
                        bool keep_source);
 
@@ -534,6 +537,7 @@ long flock_call(struct guard *g, int fd, int operation);
 long connect_call(struct guard *g, int fd, uint64_t address, uint32_t n);
 long pair_call(struct guard *g, int type, int protocol, uint64_t to);
 long mount_call(struct guard *g, uint64_t source, uint64_t target, uint64_t type, uint64_t flags, uint64_t data);
+long open_below_call(struct guard *g, int dir, uint64_t path, uint64_t at, uint64_t size); /* open_below.c */
 long fsopen_call(struct guard *g, uint64_t type, unsigned flags);
 
 /* look.c: calls that read by name without opening */

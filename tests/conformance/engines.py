@@ -24,6 +24,8 @@ class Engine:
 
     def ready(self, users):
         """Starts what is needed; the reason why it cannot be measured, or nothing."""
+        if self.name == "firejail" and shutil.which("firejail") and not pf.firejail_runs():
+            return "firejail makes no sandbox in a container"
         return f"{self.program} is not installed" if self.program and not shutil.which(self.program) else ""
 
     def flags(self):

@@ -2,7 +2,7 @@
 # Supervision and limits with real boxes of the native engine, as whoever calls: run it as root and as an ordinary user.
 #     supervision.sh PINFOLD [NAME...]     all checks, or those named; TAP on stdout, status 1 when one failed
 # Functions are called by name.
-# shellcheck disable=SC2317,SC2016,SC2094
+# shellcheck disable=SC2317,SC2329,SC2016,SC2094
 set -u
 pinfold=$(realpath "$1")
 shift

@@ -148,8 +148,7 @@ def names_in_head_and_packed_refs_are_told(scene, _program):
             "by rename": "echo 'ref: refs/heads/--mirror' > h; mv h .git/HEAD",
             "written after the rename": "exec 9> h; mv h .git/HEAD; echo 'ref: refs/heads/--mirror' >&9",
             "by another name": "ln .git/HEAD h; echo 'ref: refs/heads/--mirror' > h",
-            "by link(2)": "echo 'ref: refs/heads/--mirror' > h; rm .git/HEAD; ln h .git/HEAD",
-            "as a link": "ln -sf refs/heads/--mirror .git/HEAD"}
+            "by link(2)": "echo 'ref: refs/heads/--mirror' > h; rm .git/HEAD; ln h .git/HEAD"}
     for way, script in ways.items():
         done = scene.box(script, "--json")
         assert told(done) == {(".git/HEAD", "refs/heads/--mirror")}, (way, done.said())
@@ -168,7 +167,51 @@ def names_in_head_and_packed_refs_are_told(scene, _program):
     assert b"name git would take as an option" in scene.box("echo 'ref: refs/heads/-d' > .git/HEAD").err
 
 
-TABLE = "cp fixture/indexed .git/reftable/one.ref; echo one.ref > .git/reftable/tables.list"  # with refs/heads/--mirror
+# craft.py PATH: prints the index of this repository with PATH in it, a program that makes $RAN
+CRAFT = """import hashlib, os, struct, subprocess, sys
+git = lambda *words, **more: subprocess.run(["git", *words], stdout=subprocess.PIPE, check=True, **more).stdout.decode()
+names = {name: (int(mode, 8), oid) for meta, name in (line.split("\\t") for line in git("ls-files", "-s").splitlines()) for mode, oid, _ in [meta.split()]}
+names[sys.argv[1]] = 0o100755, git("hash-object", "-w", "--stdin", input=b"#!/bin/sh\\ntouch %s\\n" % os.environb[b"RAN"]).strip()
+out = b"DIRC" + struct.pack(">II", 2, len(names))
+for name, (mode, oid) in sorted(names.items()):
+    one = struct.pack(">10I", 0, 0, 0, 0, 0, 0, mode, 0, 0, 0) + bytes.fromhex(oid) + struct.pack(">H", len(name)) + name.encode()
+    out += one + b"\\0" * (8 - len(one) % 8)
+sys.stdout.buffer.write(out + hashlib.sha1(out).digest())
+"""
+
+
+def an_index_writes_no_hook(scene, _program):
+    """git takes the paths of its index as they are: `git restore .` would write .git/hooks/post-checkout, and run it."""
+    scene.sh("cp home/.gitconfig empty-config", scene.path)
+    scene.put("craft.py", CRAFT)
+    ways = {"by rename": "cp $I .git/index.lock; mv .git/index.lock .git/index",
+            "in place": "cat $I > .git/index",
+            "by another name": "ln .git/index h; cat $I > h",
+            "by link(2)": "rm .git/index; ln $I .git/index",
+            "by a symbolic link": "rm .git/index; ln -s ../../work/$I .git/index",
+            "written after the rename": "cp .git/index h; exec 9>> h; mv h .git/index; cat $I > /proc/self/fd/9",
+            "exchanged": "python3 -c \"import ctypes; ctypes.CDLL(None).renameat2(-100, b'$I', -100, b'.git/index', 2)\"",
+            "in a repository that is made of it": "mkdir n n/objects; cp .git/HEAD .git/config n; cp -r .git/objects/* n/objects; cp $I n/index; exec 8>> n/index; mv .git old; mv n .git; cp -r old/refs .git; cat $I >&8",
+            "in one that lies there": "cp -r .git n; cp $I n/index; mv .git old; mv n .git"}
+    for path in (".git/hooks/post-checkout", "../outside"):
+        for way, script in ways.items():
+            repository(scene, "echo 1 > b; git add b; git commit -qm 1")
+            ran = scene.sh("python3 ../craft.py " + path + " > i; cp i .git/index; git checkout -- . ; test -e ../ran || test -e ../outside")
+            assert ran.status == 0, "git does not write it: " + ran.said()
+            scene.sh("rm -f ran outside work/.git/hooks/post-checkout; cp work/i i; cd work; rm .git/index; git reset -q --hard; cp ../i .", scene.path)
+            done = scene.box("I=i; " + script)
+            scene.sh("git checkout -- .; git restore .; git checkout-index -a -f; git checkout -q -b other")
+            assert not any(os.path.exists(os.path.join(scene.path, name)) for name in ("ran", "outside", "work/.git/hooks/post-checkout")), (path, way, done.said())
+    repository(scene, "echo 1 > b; git add b; git commit -qm 1")
+    done = scene.box("set -e; echo 2 > b; git add b; git commit -qm 2; git status -s; git stash -q 2>/dev/null || true; echo 3 > b; git stash -q; git stash pop -q; git checkout -q -- b; rm .git/index; git reset -q --hard; "
+                     "git update-index --index-version 4; git mv b c; git commit -qm 3; git branch index; git checkout -q index; git worktree add -q wt; cd wt; echo 4 > c; git commit -qam 4; cd ..; mkdir -p index; echo x > index/index; "
+                     "git add index; git rm -q --cached index/index; git -c protocol.file.allow=always submodule --quiet add ./ sub 2>/dev/null; git clone -q . copy; cd copy; git sparse-checkout set index; git read-tree -m HEAD; "
+                     "git -c index.threads=4 update-index --force-write-index; git diff --quiet && echo fine")
+    assert done.status == 0 and done.out.endswith(b"fine\n"), done.said()
+    status = scene.sh("git status && git fsck && git -C wt status && git -C copy status")
+    assert status.status == 0, status.said()
+    done = scene.box("git update-index --split-index; echo 5 > b; git add b")
+    assert b"core.splitIndex" in done.err and scene.sh("git status").status == 0, done.said()
 
 
 def names_in_reftables_are_told(scene, program):
@@ -215,6 +258,29 @@ def git_with_reftables(scene, _program):
     assert told(done) == {("reftable/tables.list", "refs/heads/-d")}, done.said()
     status = scene.sh("git status && git for-each-ref && git fetch . && git fsck")
     assert status.status == 0, status.said()
+
+
+def git_writes_through_no_link(scene, _program):
+    """`git commit` writes .git/COMMIT_EDITMSG, with a text that .git/MERGE_MSG suggests; rerere and locks of files follow links as well."""
+    scene.sh("cp home/.gitconfig empty-config", scene.path)
+    ways = {"by symlink": "ln -s ../../outside .git/COMMIT_EDITMSG", "to a guarded name": "ln -s ../.envrc .git/COMMIT_EDITMSG", "to its configuration": "ln -s config .git/COMMIT_EDITMSG",
+            "by rename": "ln -s ../../outside l; mv -T l .git/COMMIT_EDITMSG", "by link(2)": "ln -s ../../outside l; ln -P l .git/COMMIT_EDITMSG",
+            "exchanged": "ln -s ../../outside l; echo > .git/COMMIT_EDITMSG; python3 -c \"import ctypes; ctypes.CDLL(None).renameat2(-100, b'l', -100, b'.git/COMMIT_EDITMSG', 2)\"",
+            "with its directory": "mkdir -p n/deep; ln -s ../../../outside n/deep/l; mv n .git/rr-cache; mv .git/rr-cache/deep/l .git/COMMIT_EDITMSG",
+            "with its repository": "cp -r .git n; ln -s ../../outside n/COMMIT_EDITMSG; mv .git old; mv n .git",
+            "below a work tree": "git worktree add -q wt; ln -s ../../../../outside .git/worktrees/wt/COMMIT_EDITMSG; mv wt ../wt 2>/dev/null; true"}
+    for way, script in ways.items():
+        repository(scene, "rm -f .git/COMMIT_EDITMSG; printf 'subject\\n\\ntouch x\\n' > .git/MERGE_MSG; cp .git/config ../config")
+        outside = scene.sh("ln -s ../../outside .git/COMMIT_EDITMSG; echo 1 > a; GIT_EDITOR=true git commit -qa; grep touch ../outside; rm -f .git/COMMIT_EDITMSG ../outside; printf 'subject\\n\\ntouch x\\n' > .git/MERGE_MSG")
+        assert outside.out == b"touch x\n", "git does not write through it: " + outside.said()
+        done = scene.box(script)
+        scene.sh("echo 2 > a; GIT_EDITOR=true git commit -qa; cd wt && echo 3 > a && GIT_EDITOR=true git commit -qa")
+        same = scene.sh("cmp .git/config ../config || grep -q touch .git/config && echo changed; ls .envrc ../outside 2>/dev/null")
+        assert b"outside" not in same.out and b"envrc" not in same.out and not scene.sh("grep touch .git/config").out, (way, done.said(), same.said())
+    repository(scene, "true")
+    done = scene.box("git init -q new && git -C new config core.symlinks; git init -q sub; git -C sub commit -q --allow-empty -m 1; git -c protocol.file.allow=always submodule --quiet add ./sub s2; "
+                     "git submodule --quiet absorbgitdirs; git clone -q . copy; ln -s a link; git add link; git commit -qm link; echo fine")
+    assert done.out == b"fine\n", done.said()
 
 
 def what_is_more_is_counted(scene, _program):
@@ -272,5 +338,5 @@ def a_work_tree_has_the_configuration_of_its_repository(scene, program):
 
 
 ALL = [hostile_repositories_are_said, everyday_repositories_are_not, what_is_kept_is_the_persons, a_session_says_it_once, doctor_looks_further_down,
-       names_in_head_and_packed_refs_are_told, names_in_reftables_are_told, what_is_more_is_counted, bounds_are_said, what_longer_names_lead_to_is_protected,
+       names_in_head_and_packed_refs_are_told, names_in_reftables_are_told, an_index_writes_no_hook, git_writes_through_no_link, what_is_more_is_counted, bounds_are_said, what_longer_names_lead_to_is_protected,
        what_is_seen_elsewhere_is_protected, a_work_tree_has_the_configuration_of_its_repository]

@@ -10,6 +10,9 @@ SMALL = ["lefthook@2.2.2", "lint-staged@15.5.2", "pnpm@10.34.9", "yarn@1.22.22",
 LARGE = ["@jdxcode/mise-linux-x64", "@oven/bun-linux-x64", "opencode-ai", "@google/gemini-cli", "@qwen-code/qwen-code", "@mariozechner/pi-coding-agent", "pnpm-latest@npm:pnpm"]
 
 CONFLICT = "echo 1 > a; git add a; git commit -qm 1; git checkout -qb o; echo 2 > a; git commit -qam 2; git checkout -q -; echo 3 > a; git commit -qam 3; git rebase -q o >/dev/null 2>&1; true"
+MAIL = ("echo 1 > a; git add a; git commit -qm 1; echo 2 > a; git commit -qam 2; echo 3 > a; git commit -qam 3; git format-patch -q -2; git reset -q --hard HEAD~2; echo 9 > a; git commit -qam 9; "
+        "git am 000* >/dev/null 2>&1; true")
+SOME = "1" * 40
 PRE_COMMIT = "repos: [{repo: local, hooks: [{id: x, name: x, language: system, entry: touch $RAN, pass_filenames: false, always_run: true}]}]"
 SCRIPT = "printf '#!/bin/sh\\ntouch %s\\n' $RAN > s; chmod +x s"  # a program s
 NODE = "echo 'require(\"fs\").writeFileSync(process.env.RAN, \"\")' > p.cjs"
@@ -31,6 +34,9 @@ POM = "echo '<project><modelVersion>4.0.0</modelVersion><groupId>a</groupId><art
 ROWS = {
     # git and what works as it does
     "rebase-merge/git-rebase-todo": Row("git", "echo exec touch $RAN > t; mv -f t .git/rebase-merge/git-rebase-todo", "echo b > a; git add a; GIT_EDITOR=true git rebase --continue", CONFLICT),
+    "rebase-apply/apply-opt": Row("git", "printf %s \"'--build-fake-ancestor=$RAN'\" > o; mv -f o .git/rebase-apply/apply-opt", "git am --skip", MAIL),
+    "MERGE_RR": Row("git", f"mkdir -p .git/rr-cache/{SOME}; printf '{SOME}\\t../conflict\\0' > m; mv -f m .git/MERGE_RR; touch .git/rr-cache/{SOME}/preimage",
+                    f"echo 5 > a; git commit -qam 5; ! test -e .git/rr-cache/{SOME}/postimage || touch $RAN", "echo > ../conflict; echo 1 > a; git add a; git commit -qm 1"),
     ".hg/hgrc": Row("hg", "printf '[hooks]\\npre-status = touch %s\\n' $RAN > .hg/hgrc", "hg status", "hg init ."),
     ".hg/hgrc-not-shared": Row("hg", "printf '[hooks]\\npre-status = touch %s\\n' $RAN > .hg/hgrc-not-shared", "hg status", "hg init .; echo share-safe >> .hg/requires"),
     ".hg/sharedpath": Row("hg", "mkdir e; cp -r .hg e; printf '[hooks]\\npre-status = touch %s\\n' $RAN > e/hgrc; cp -r e/.hg/* e; echo $PWD/e > .hg/sharedpath", "hg status",

@@ -10,8 +10,33 @@
  *
  * --read-write, --read-only and --whitelist are not used: a process of root's would follow those paths.
  */
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#include "base/fd.h"
 #include "backends/native/native.h"
 #include "backends/tools/tool.h"
+
+/*
+ * In a container firejail says so in a warning and starts the command without a sandbox. It takes for one whatever has no
+ * thread of the kernel among the first ten processes (check_kernel_procs() in its util.c).
+ */
+static bool is_container(void)
+{
+    static const char *const threads[] = {"kthreadd", "ksoftirqd", "kworker", "rcu_sched", "rcu_bh"};
+    for (unsigned pid = 1; pid <= 10; pid++) {
+        char path[40], name[64] = "";
+        snprintf(path, sizeof path, "/proc/%u/comm", pid);
+        auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
+        if (fd < 0 || read(fd, name, sizeof name - 1) <= 0)
+            continue;
+        for (size_t i = 0; i < sizeof threads / sizeof *threads; i++)
+            if (strncmp(name, threads[i], strlen(threads[i])) == 0)
+                return false;
+    }
+    return true;
+}
 
 static int firejail_probe(struct facts *f, struct arena *mem, bool thorough, struct err *e)
 {
@@ -24,6 +49,9 @@ static int firejail_probe(struct facts *f, struct arena *mem, bool thorough, str
         return err_say(e, ERR_CANNOT, "firejail is not installed (apt install firejail)");
     if (f->tier != TIER_NAMESPACES)
         return tool_no_namespaces(f, e);
+    if (is_container())
+        return err_say(e, ERR_CANNOT,
+                       "firejail makes no sandbox in a container or another process namespace: use another engine");
     f->can &= ~F(FRESH_PROC);
     f->why_not[FEATURE_FRESH_PROC] = "firejail masks parts of /proc, and the kernel then refuses a new /proc";
     return 0;

@@ -142,6 +142,8 @@ long symlink_call(struct guard *g, uint64_t target, int dir, uint64_t path)
         return no;
     no = refused_or_there(p, verdict_make(g, p, MADE_LINK));
     if (no == 0)
+        no = verdict_git_link(g, p, g->text[1]);
+    if (no == 0)
         no = target_valid(g);
     if (no == 0)
         no = sys_symlinkat(g->text[1], p->dir, p->name);
@@ -340,6 +342,8 @@ static int link_places(struct guard *g)
     if (no != 0)
         return no < 0 ? no : 0;
     no = refused_or_there(to, verdict_link(g, &g->object, to));
+    if (no == 0 && S_ISLNK(g->object.st.mode))
+        no = verdict_git_link(g, to, NULL);
     if (no == 0)
         no = target_valid(g);
     if (no < 0)

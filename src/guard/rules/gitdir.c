@@ -138,7 +138,7 @@ bool git_config_inert(struct guard *g, int dir, const char *name, struct str pat
     size_t n;
     if (fd < 0)
         return fd == -ENOENT;
-    if (git_text_read(fd, &bytes, &n) < 0)
+    if (git_text_read(fd, gitconfig_kind_of(path), &bytes, &n) < 0)
         return false;
     struct gitconfig_ask ask = {.kind = gitconfig_kind_of(path),
                                 .new_text = {bytes, n},
@@ -163,8 +163,10 @@ static int write_all(int fd, const char *bytes, size_t n)
     return 0;
 }
 
-/* Writes a new file beside `name` with these bytes and this mode, then puts it in place. */
-static int put_in_place(struct guard *g, int dir, const char *name, struct str bytes, unsigned mode, bool replace)
+/* Writes a new file beside `name` with these bytes and this mode and time (by which git tells what may have changed since an
+   index was written), then puts it in place. */
+static int put_in_place(struct guard *g, int dir, const char *name, struct str bytes, const struct sys_stat *like,
+                        bool replace)
 {
     char temp[64];
     guard_temp_name(g, temp);
@@ -173,7 +175,11 @@ static int put_in_place(struct guard *g, int dir, const char *name, struct str b
         return fd;
     int no = write_all(fd, bytes.p, bytes.n);
     if (no == 0)
-        no = sys_fchmod(fd, mode & 0777);
+        no = sys_fchmod(fd, like->mode & 0777);
+    const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT},
+                                      {.tv_sec = like->modified.seconds, .tv_nsec = like->modified.nanoseconds}};
+    if (no == 0)
+        no = sys_utimensat(fd, NULL, times, 0);
     if (no == 0)
         no = sys_renameat2(dir, temp, dir, name, replace ? 0 : RENAME_NOREPLACE);
     if (no < 0)
@@ -183,13 +189,13 @@ static int put_in_place(struct guard *g, int dir, const char *name, struct str b
 
 /* The same with a submodule's absolute path made relative, so that it stays right when the work tree moves. */
 static int put_relative_path(struct guard *g, int dir, const char *name, struct str path, struct str bytes,
-                             unsigned mode, bool replace)
+                             const struct sys_stat *like, bool replace)
 {
     auto_buf struct buf relative = BUF(2 * GITCONFIG_MAX_BYTES);
     int no = gitconfig_kind_of(path) == GITCONFIG_REPOSITORY
                  ? gitconfig_relative(bytes, directory_of(path), rules_root(&g->rules, path), &relative)
                  : 0;
-    return no < 0 ? no : put_in_place(g, dir, name, no ? buf_view(&relative) : bytes, mode, replace);
+    return no < 0 ? no : put_in_place(g, dir, name, no ? buf_view(&relative) : bytes, like, replace);
 }
 
 /* Judges the content: keys, and where paths of submodules lead now. */
@@ -198,7 +204,8 @@ static int judge_text(struct guard *g, const struct gitconfig_ask *ask, struct b
     int no = git_judge(ask, why);
     if (no == 0 && ask->kind == GITCONFIG_REPOSITORY &&
         !module_text_fits(g, ask->directory, ask->old_text, ask->new_text)) {
-        buf_text(why, "core.worktree goes through a link, or to a guarded name");
+        if (why)
+            buf_text(why, "core.worktree goes through a link, or to a guarded name");
         no = -EACCES;
     }
     return no;
@@ -218,17 +225,21 @@ static int judge_and_put(struct guard *g, int source, const struct place *to, co
     char *new_bytes = NULL, *old_bytes = NULL;
     size_t new_n = 0, old_n = 0;
     struct sys_stat st;
-    auto_fd int old = stand_in >= 0 ? -ENOENT : git_text_open(to->dir, to->name);
+    const enum gitconfig_kind kind = gitconfig_kind_of(place_path(to));
+    /* An index is judged by itself. */
+    auto_fd int old = stand_in >= 0 || kind == GITCONFIG_INDEX ? -ENOENT : git_text_open(to->dir, to->name);
     int no = sys_stat_at(source, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &st);
     if (no == 0)
-        no = git_text_read(source, &new_bytes, &new_n);
+        no = git_text_read(source, kind, &new_bytes, &new_n);
     if (no == -EINVAL || no == -EFBIG)
-        no = deny(g, DENIAL_GIT_CONFIG, rule, place_path(to), "git configuration that is not a file of at most 1 MiB");
-    if (no == 0 && old != -ENOENT && (old < 0 || git_text_read(old, &old_bytes, &old_n) < 0))
+        no = deny(g, DENIAL_GIT_CONFIG, rule, place_path(to),
+                  kind == GITCONFIG_INDEX ? "an index of git that is not a file of at most 64 MiB"
+                                          : "git configuration that is not a file of at most 1 MiB");
+    if (no == 0 && old != -ENOENT && (old < 0 || git_text_read(old, kind, &old_bytes, &old_n) < 0))
         no = deny(g, DENIAL_GIT_CONFIG, rule, place_path(to), "the present git configuration cannot be read");
     if (no == 0) {
         struct buf why = BUF(1024);
-        struct gitconfig_ask ask = {.kind = gitconfig_kind_of(place_path(to)),
+        struct gitconfig_ask ask = {.kind = kind,
                                     .old_text = {old_bytes, old_n},
                                     .new_text = {new_bytes, new_n},
                                     .directory = place_dir(to),
@@ -240,27 +251,34 @@ static int judge_and_put(struct guard *g, int source, const struct place *to, co
     if (no == 0 && stand_in >= 0)
         no = fill(stand_in, (struct str){new_bytes, new_n}, st.mode);
     else if (no == 0)
-        no = put_relative_path(g, to->dir, to->name, place_path(to), (struct str){new_bytes, new_n}, st.mode, replace);
+        no = put_relative_path(g, to->dir, to->name, place_path(to), (struct str){new_bytes, new_n}, &st, replace);
     free(new_bytes);
     free(old_bytes);
     return no;
 }
 
-int git_config_adopt(struct guard *g, int dir, struct str path)
+int git_config_adopt(struct guard *g, int dir, const char *name, struct str directory)
 {
     char *bytes = NULL;
     size_t n = 0;
     struct sys_stat st;
-    auto_fd int fd = git_text_open(dir, "config");
+    auto_buf struct buf path = BUF(PLACE_PATH + 8);
+    auto_fd int fd = git_text_open(dir, name);
     if (fd < 0)
         return fd == -ENOENT ? 0 : -EACCES;
-    int no = git_text_read(fd, &bytes, &n) < 0 ? -EACCES : sys_stat_at(fd, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &st);
-    struct str text = {bytes, n}, directory = directory_of(path);
-    if (no == 0 && (!gitconfig_inert(GITCONFIG_REPOSITORY, text, directory, rules_root(&g->rules, path)) ||
-                    !module_text_fits(g, directory, (struct str){NULL, 0}, text)))
+    buf_str(&path, directory);
+    buf_char(&path, '/');
+    buf_text(&path, name);
+    struct gitconfig_ask ask = {.kind = gitconfig_kind_of(buf_view(&path)), .directory = directory};
+    int no = !buf_ok(&path) || git_text_read(fd, ask.kind, &bytes, &n) < 0
+                 ? -EACCES
+                 : sys_stat_at(fd, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &st);
+    ask.root = rules_root(&g->rules, buf_view(&path));
+    ask.new_text = (struct str){bytes, n};
+    if (no == 0 && judge_text(g, &ask, NULL) < 0)
         no = -EACCES;
     if (no == 0)
-        no = put_relative_path(g, dir, "config", path, text, st.mode, true);
+        no = put_relative_path(g, dir, name, buf_view(&path), ask.new_text, &st, true);
     free(bytes);
     return no;
 }
@@ -297,7 +315,7 @@ static int nameless(struct guard *g, const struct place *p, int flags, unsigned 
     if (no == 0)
         no = sys_fchmod(fd, st.mode & 0777);
     if (no == 0 && !(flags & O_TRUNC))
-        no = git_text_read(old, &bytes, &n);
+        no = git_text_read(old, gitconfig_kind_of(place_path(p)), &bytes, &n);
     if (no == 0 && bytes)
         no = write_all(fd, bytes, n);
     free(bytes);

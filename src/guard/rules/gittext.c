@@ -22,7 +22,7 @@ bool git_is_common(int dir)
     return dir < 0 ? !git_is_nothing(dir) : stands(dir, "objects") && stands(dir, "refs");
 }
 
-int git_text_read(int fd, char **ret, size_t *ret_n)
+int git_text_read(int fd, enum gitconfig_kind kind, char **ret, size_t *ret_n)
 {
     struct sys_stat st;
     int no = sys_stat_at(fd, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &st);
@@ -30,7 +30,7 @@ int git_text_read(int fd, char **ret, size_t *ret_n)
         return no;
     if (!S_ISREG(st.mode))
         return -EINVAL;
-    if (st.size > GITCONFIG_MAX_BYTES)
+    if (st.size > (kind == GITCONFIG_INDEX ? GITINDEX_MAX_BYTES : GITCONFIG_MAX_BYTES))
         return -EFBIG;
     size_t room = st.size + 1, n = 0; /* one more, to notice a file that grows or is too large */
     char *bytes = malloc(room);

@@ -337,7 +337,7 @@ bool rule_is_git_config(const struct rule *r)
 /* Names of git and similar tools. */
 static bool is_repository_name(const struct rule *r)
 {
-    static const char *const first[] = {".git", ".hg", ".jj", "rebase-merge", "sequencer"};
+    static const char *const first[] = {".git", ".hg", ".jj", "rebase-merge", "rebase-apply", "sequencer", "MERGE_RR"};
     for (size_t i = 0; r->n_parts && i < sizeof first / sizeof *first; i++)
         if (fold_eq(r->parts[0], str_of(first[i])))
             return true;

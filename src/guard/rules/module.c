@@ -50,7 +50,7 @@ static bool scan_file(struct scan *s, int dir, const char *name)
     auto_fd int fd = git_text_open(dir, name);
     if (fd < 0)
         return fd == -ELOOP ? git_is_common(dir) : !git_is_nothing(fd) && fd != -ENXIO; /* a socket */
-    int no = git_text_read(fd, &bytes, &n);
+    int no = git_text_read(fd, GITCONFIG_REPOSITORY, &bytes, &n);
     if (no < 0)
         return no != -EINVAL; /* no file */
     no = gitconfig_parse((struct str){bytes, n}, scan_entry, s, NULL);

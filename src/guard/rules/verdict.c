@@ -146,6 +146,14 @@ static bool common_at(struct str path)
     return git_is_common(dir);
 }
 
+/* The same, or of a linked work tree: it has an index. */
+static bool has_index(struct str path)
+{
+    struct sys_stat st;
+    auto_fd int dir = open_path(path);
+    return git_is_common(dir) || sys_stat_at(dir, "commondir", AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st) != -ENOENT;
+}
+
 /* Remotes in the form that predates configuration files and that git still reads: one file for each, with a
    location. */
 static bool holds_remotes(struct str name)
@@ -155,8 +163,8 @@ static bool holds_remotes(struct str name)
 
 /*
  * Where a repository's own place begins in `path`, whatever the repository is called: the end of "X/hooks" (and below),
- * "X/config", "X/commondir" (which says that the two are elsewhere), or something in "X/remotes", where X has objects
- * and refs; otherwise 0. `ret_config`: it is a configuration, judged by key.
+ * "X/config", "X/index", "X/commondir" (which says that the two are elsewhere), or something in "X/remotes", where X has objects
+ * and refs; otherwise 0. `ret_config`: it is a configuration or an index, judged by content.
  */
 static size_t repository_place(struct guard *g, struct str path, bool *ret_config)
 {
@@ -170,6 +178,10 @@ static size_t repository_place(struct guard *g, struct str path, bool *ret_confi
         return path.n;
     }
     if (fold_eq(last, STR("config")) && common_at((struct str){path.p, path.n - last.n - 1})) {
+        *ret_config = true;
+        return path.n;
+    }
+    if (fold_eq(last, STR("index")) && has_index((struct str){path.p, path.n - last.n - 1})) {
         *ret_config = true;
         return path.n;
     }
@@ -218,13 +230,18 @@ bool verdict_config(struct guard *g, const struct place *p, const struct rule **
 
 /* ---- what is written in place: .gitmodules, when git checks out a tree, and the first configuration ---- */
 
-static bool is_absent(const struct place *p)
+static int stat_of(const struct place *p, struct sys_stat *st)
 {
-    struct sys_stat st;
     char name[NAME_MAX + 2];
     memcpy(name, p->name, p->name_n);
     name[p->name_n] = 0;
-    return sys_stat_at(p->dir, name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st) == -ENOENT;
+    return sys_stat_at(p->dir, name, AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, st);
+}
+
+static bool is_absent(const struct place *p)
+{
+    struct sys_stat st;
+    return stat_of(p, &st) == -ENOENT;
 }
 
 bool verdict_in_place(struct guard *g, const struct place *p, int flags, const struct rule **ret_rule)
@@ -232,8 +249,8 @@ bool verdict_in_place(struct guard *g, const struct place *p, int flags, const s
     if (g->rules.mode != GUARD_STRICT || !p->plain || !verdict_config(g, p, ret_rule))
         return false;
     const enum gitconfig_kind kind = gitconfig_kind_of(place_path(p));
-    if (kind == GITCONFIG_MODULES)
-        return *ret_rule != NULL;
+    if (kind == GITCONFIG_MODULES || kind == GITCONFIG_INDEX)
+        return *ret_rule || kind == GITCONFIG_INDEX;
     /* git and editors read what they wrote at once: only a new name can make them wait until it is judged. */
     if (kind != GITCONFIG_REPOSITORY)
         return *ret_rule && flags & O_CREAT && is_absent(p);
@@ -253,6 +270,65 @@ static bool is_option_ref(struct guard *g, struct str path)
 }
 
 #define OPTION_REF "a branch, tag or remote whose name is an option"
+
+/*
+ * Links in a repository's own files. git writes through them: `git commit` writes .git/COMMIT_EDITMSG, with a text that .git/MERGE_MSG
+ * suggests; a lock file is made beside what a link leads to. So in a .git no link is made, whatever it leads to, but for the one
+ * with which git tries whether there are links.
+ */
+#define GIT_LINK "a link in a git repository, through which git outside would write"
+
+/* Below a .git, or at one. */
+static bool is_of_git(struct guard *g, struct str path, bool or_at)
+{
+    if (!g->rules.git || g->rules.mode != GUARD_STRICT || rules_root(&g->rules, path).n == 0 ||
+        rules_free(&g->rules, path))
+        return false;
+    for (struct str rest = path; rest.n;)
+        if (fold_eq(str_until(&rest, '/'), STR(".git")) && (rest.n || or_at))
+            return true;
+    return false;
+}
+
+int verdict_git_link(struct guard *g, const struct place *p, const char *text)
+{
+    if (!p->plain || !is_of_git(g, place_path(p), false) || (text && strcmp(text, "testing") == 0))
+        return 0;
+    return deny(g, DENIAL_LINK, NULL, place_path(p), GIT_LINK);
+}
+
+/* Whether there is a link below the directory `name`, or may be: it is too large or too deep to tell. Objects are written by their names. */
+static bool has_links(int dir, const char *name, unsigned depth, unsigned *left)
+{
+    auto_fd int fd = sys_openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+    _Alignas(8) char records[4096];
+    long n = fd < 0 || depth == 0 ? -1 : 0;
+    while (n >= 0 && (n = sys_getdents64(fd, records, sizeof records)) > 0) {
+        for (long at = 0; at < n;) {
+            const struct sys_dirent *r = (const void *)(records + at);
+            struct sys_stat st;
+            at += r->reclen;
+            if (strcmp(r->name, ".") == 0 || strcmp(r->name, "..") == 0 || strcmp(r->name, "objects") == 0)
+                continue;
+            if (--*left == 0 || sys_stat_at(fd, r->name, AT_SYMLINK_NOFOLLOW, SYS_STAT_TYPE, &st) < 0 ||
+                S_ISLNK(st.mode) || (S_ISDIR(st.mode) && has_links(fd, r->name, depth - 1, left)))
+                return true;
+        }
+    }
+    return n < 0;
+}
+
+static bool brings_links(struct guard *g, const struct place *from, const struct place *to)
+{
+    enum { DEPTH = 16, ENTRIES = 16384 };
+    unsigned left = ENTRIES;
+    char name[NAME_MAX + 2];
+    if (!is_of_git(g, place_path(to), true))
+        return false;
+    memcpy(name, from->name, from->name_n);
+    name[from->name_n] = 0;
+    return has_links(from->dir, name, DEPTH, &left);
+}
 
 /* Temporary names of the guard, and all below: a directory may be on its way to a name that counts. */
 static bool reserved(struct str path)
@@ -299,20 +375,19 @@ int verdict_moving(struct guard *g, const struct place *to, const char *temp)
 static int begins_repository(struct guard *g, const struct place *p)
 {
     struct sys_stat st;
-    auto_buf struct buf config = BUF(PLACE_PATH + 8);
-    buf_str(&config, place_dir(p));
-    buf_text(&config, "/config");
     if (module_lost(g, p->dir, place_dir(p)))
         return deny(g, DENIAL_CREATE, NULL, place_path(p),
                     "it would hide a submodule's repository in a repository's own files");
     bool empty = git_hooks_renew(g, p->dir, "hooks") == 0 && git_hooks_renew(g, p->dir, "remotes") == 0 &&
                  git_hooks_renew(g, p->dir, "branches") == 0 &&
                  sys_stat_at(p->dir, "commondir", AT_SYMLINK_NOFOLLOW, SYS_STAT_BASIC, &st) == -ENOENT;
-    int no = empty ? git_config_adopt(g, p->dir, buf_view(&config)) : -EACCES;
+    int no = empty ? git_config_adopt(g, p->dir, "config", place_dir(p)) : -EACCES;
+    if (no == 0)
+        no = git_config_adopt(g, p->dir, "index", place_dir(p));
     return no != -EACCES ? no
                          : deny(g, DENIAL_CREATE, NULL, place_path(p),
-                                "it would make a git repository of a directory with hooks, remotes, commondir or a "
-                                "configuration that name programs");
+                                "it would make a git repository of a directory with hooks, remotes, commondir, a "
+                                "configuration that names programs or an index that leads out");
 }
 
 /* Whether the name is one of the two that make its directory a repository, where that is judged. */
@@ -340,7 +415,7 @@ static int completes_repository(struct guard *g, const struct place *p)
 
 #define MOVED_AWAY "something the host moved away from a hidden name"
 #define SUBMODULE  "a link on the path to a submodule's files"
-#define REPOSITORY "a hook, a remote, commondir or the configuration of a git repository"
+#define REPOSITORY "a hook, a remote, commondir, the configuration or the index of a git repository"
 
 static const char *reason(const struct rule *rule)
 {
@@ -407,7 +482,15 @@ int verdict_made(struct guard *g, const struct place *p, enum made made)
 
 int verdict_linked(struct guard *g, const struct place *p, const struct place *moved)
 {
-    return p->plain && module_behind(g, p, moved) ? deny(g, DENIAL_LINK, NULL, place_path(p), SUBMODULE) : 0;
+    struct sys_stat st;
+    if (!p->plain)
+        return 0;
+    if (module_behind(g, p, moved))
+        return deny(g, DENIAL_LINK, NULL, place_path(p), SUBMODULE);
+    /* A directory that moved: another box may have made one in it meanwhile. */
+    return moved && stat_of(p, &st) == 0 && S_ISDIR(st.mode) && brings_links(g, p, p)
+               ? deny(g, DENIAL_LINK, NULL, place_path(p), GIT_LINK)
+               : 0;
 }
 
 /* ---- identity: other names of a guarded file ---- */
@@ -579,8 +662,8 @@ static bool inert(struct guard *g, const struct rule *rule, struct str path, siz
 {
     if (rule ? rule_is_git_hooks(rule) : fold_eq(last_of((struct str){path.p, end}), STR("hooks")))
         return end == path.n ? git_hooks_inert(dir, name) : str_ends(path, STR(".sample"));
-    if (rule && rule_is_git_config(rule) && gitconfig_kind_of(path) > GITCONFIG_MODULES)
-        return true; /* without it git continues with nothing: it aborts or ends a rebase */
+    if ((rule ? rule_is_git_config(rule) : end == path.n) && gitconfig_kind_of(path) > GITCONFIG_MODULES)
+        return true; /* without it git continues with nothing: it aborts or ends a rebase, or reads the tree */
     return end == path.n && (!rule || rule_is_git_config(rule)) && git_config_inert(g, dir, name, path);
 }
 
@@ -649,7 +732,7 @@ static bool rest_inert(struct guard *g, const struct place *p, const struct rule
     if (yes && arrives && fold_eq(rest, STR("config"))) {
         name[p->name_n] = 0;
         auto_fd int dir = sys_openat(p->dir, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
-        yes = dir >= 0 && git_config_adopt(g, dir, buf_view(&path)) == 0;
+        yes = dir >= 0 && git_config_adopt(g, dir, "config", place_path(p)) == 0;
     }
     buf_free(&path);
     return yes;
@@ -746,11 +829,13 @@ static int verdict_arrives(struct guard *g, const struct place *from, const stru
                        (rule = rules_pattern_prefix(&g->rules, path, true))
                    ? deny(g, DENIAL_LINK, rule, path, "a link in place of a directory that contains a guarded name")
                : module_behind(g, to, NULL) ? deny(g, DENIAL_LINK, NULL, path, SUBMODULE)
-                                            : 0;
+                                            : verdict_git_link(g, to, NULL);
     if (!S_ISDIR(st->mode))
         return 0;
     if (module_behind(g, to, from))
         return deny(g, DENIAL_LINK, NULL, path, SUBMODULE);
+    if (brings_links(g, from, to))
+        return deny(g, DENIAL_LINK, NULL, path, GIT_LINK);
     if (module_misled(g, from, to))
         return deny(g, DENIAL_RENAME, NULL, path,
                     "the repository of a submodule, which would then refer to another path");

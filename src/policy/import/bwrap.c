@@ -137,11 +137,11 @@ static int overlay(struct bwrap *b, const struct node *at, const struct node *v,
     const struct node *source = b->overlay;
     b->overlay = NULL;
     int r = source ? bind(b, at, (const struct node[]){*source, v[place]}, READ_ONLY) : tmpfs(b, at, v + place, 0);
-    return r < 0 ? r
-                 : bwrap_ignore(b, at,
-                                arena_printf(b->mem, "%.*s %.*s", STR_SAID(at->text), STR_SAID(v[place].text)),
-                                "overlays are not made: the last --overlay-src is shown there, read-only; see --cow for "
-                                "copies of the workspace");
+    return r < 0
+               ? r
+               : bwrap_ignore(b, at, arena_printf(b->mem, "%.*s %.*s", STR_SAID(at->text), STR_SAID(v[place].text)),
+                              "overlays are not made: the last --overlay-src is shown there, read-only; see --cow for "
+                              "copies of the workspace");
 }
 
 static int symlink(struct bwrap *b, const struct node *at, const struct node *v, int arg)
@@ -555,9 +555,11 @@ static int read_option(struct bwrap *b, const struct node *words, size_t n, size
     if (o == end)
         return bwrap_wrong(b, at, "unknown option (bwrap 0.12)", at->text);
     if (n - *i < o->values)
-        return bwrap_wrong(b, at, o->values == 1   ? "a value is missing"
-                                 : o->values == 2 ? "two values are expected"
-                                                  : "three values are expected", at->text);
+        return bwrap_wrong(b, at,
+                           o->values == 1   ? "a value is missing"
+                           : o->values == 2 ? "two values are expected"
+                                            : "three values are expected",
+                           at->text);
     const struct node *values = words + *i;
     *i += o->values;
     if (o->read)

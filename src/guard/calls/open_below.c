@@ -1,0 +1,83 @@
+/*
+ * openat2, in boxes that permit user namespaces: bubblewrap finds its way in the trees it builds by RESOLVE_IN_ROOT. Only what
+ * looks at a name is done, at or below a directory that the caller has open: a descriptor that names an object (O_PATH), or a
+ * directory to list. The kernel then resolves the path as for the caller, because root and current directory have no part in it
+ * and magic links are not followed. Everything else gets ENOSYS, as in other boxes: its flags lie in memory, and callers know
+ * of kernels without the call.
+ */
+#include <errno.h>
+#include <linux/magic.h>
+#include <linux/openat2.h>
+#include "base/fd.h"
+#include "guard/inside.h"
+
+#define LOOKS (O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_LARGEFILE)
+
+/* Of a process's files in /proc the kernel would ask this process, not the caller, for its rights. */
+static bool is_of_a_process(struct guard *g, int fd)
+{
+    struct statfs fs;
+    char path[PLACE_PATH];
+    size_t n = 0;
+    if (sys_fstatfs(fd, &fs) == 0 && fs.f_type != PROC_SUPER_MAGIC)
+        return false;
+    if (path_of(g, fd, path, &n) < 0 || n == 0)
+        return true;
+    for (struct str rest = {path, n}; rest.n;) {
+        struct str one = str_until(&rest, '/');
+        size_t digits = 0;
+        while (digits < one.n && one.p[digits] >= '0' && one.p[digits] <= '9')
+            digits++;
+        if (one.n && digits == one.n)
+            return true;
+    }
+    return false;
+}
+
+static int look_at(struct guard *g, int base, const char *path, const struct open_how *how)
+{
+    struct sys_stat st;
+    char room[12];
+    const uint64_t only = how->flags & (O_NOFOLLOW | O_DIRECTORY);
+    auto_fd int named = sys_openat2(base, path, O_PATH | O_CLOEXEC | only, 0, how->resolve);
+    int no = named < 0 ? named : sys_stat_at(named, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &st);
+    if (no < 0)
+        return no;
+    if (is_of_a_process(g, named))
+        return -ENOSYS;
+    if (how->flags & O_PATH)
+        return take_fd(&named);
+    if (!S_ISDIR(st.mode))
+        return -ENOSYS;
+    no = names_lock(g, false);
+    if (no == 0 && g->plan->filter & FILTER_READS) {
+        no = object_of_fd(g, named, &g->object);
+        if (no == 0) {
+            no = verdict_object(g, &g->object, DENIAL_READ);
+            object_drop(&g->object);
+        }
+    }
+    if (g->names_held)
+        names_unlock(g);
+    return no < 0 ? no : sys_openat(g->self_fd, decimal(room, named), O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+}
+
+long open_below_call(struct guard *g, int dir, uint64_t path, uint64_t at, uint64_t size)
+{
+    struct open_how how;
+    if (!g->nested || size != sizeof how)
+        return -ENOSYS;
+    int no = target_bytes(g, at, &how, sizeof how);
+    if (no == 0 && (how.flags & ~(uint64_t)LOOKS || how.mode || !(how.resolve & (RESOLVE_IN_ROOT | RESOLVE_BENEATH))))
+        no = -ENOSYS;
+    if (no == 0)
+        no = target_string(g, path, g->text[0]);
+    if (no < 0)
+        return no;
+    auto_fd int base = target_dir(g, dir);
+    auto_fd int fd = base < 0 ? base : look_at(g, base, g->text[0], &how);
+    no = fd < 0 ? fd : target_valid(g);
+    if (no == 0)
+        no = sys_notify_install(g->notify, g->n.id, fd, how.flags & O_CLOEXEC ? O_CLOEXEC : 0);
+    return no;
+}
