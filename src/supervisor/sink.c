@@ -77,7 +77,7 @@ static int take_journal(struct sink *s, struct err *e)
     return err_sys(e, ERR_CANNOT, errno, "--events journald: cannot reach '" JOURNAL "'");
 }
 
-static int take(struct sink *s, const char *where, struct err *e)
+static int sink_begin(struct sink *s, const char *where, struct err *e)
 {
     const char *to = where;
     if (same(where, "journald"))
@@ -100,7 +100,7 @@ int sink_open(const char *where, struct sink **ret, struct err *e)
         return err_sys(e, ERR_SYSTEM, ENOMEM, "--events");
     s->fd = -1;
     s->batch = BUF(MAX_BATCH);
-    int r = take(s, where, e);
+    int r = sink_begin(s, where, e);
     if (r < 0)
         (void)sink_close(s);
     else
