@@ -472,7 +472,7 @@ static void the_kernel_agrees(void **state)
     ask_kernel(0, plain, sizeof plain / sizeof *plain);
     ask_kernel(FILTER_GUARD, guard, sizeof guard / sizeof *guard);
     ask_kernel(FILTER_NO_INET, none, sizeof none / sizeof *none);
-    static const struct ask layered[] = {SOME_CALLS,
+    static const struct ask layered[] = {TOLD_CALLS,
                                          {"mkdir", SYS_mkdirat, -100, (long)"/proc/no", 0, 0, -ENOENT},
                                          {"open for writing", SYS_openat, -100, (long)"/dev/null", 1, 0, NOT_REFUSED},
                                          {"set-user-id", SYS_fchmodat, -100, (long)"/no", 04755, 0, -EPERM},
