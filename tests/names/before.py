@@ -266,6 +266,7 @@ def git_writes_through_no_link(scene, _program):
             "exchanged": "ln -s ../../outside l; echo > .git/COMMIT_EDITMSG; python3 -c \"import ctypes; ctypes.CDLL(None).renameat2(-100, b'l', -100, b'.git/COMMIT_EDITMSG', 2)\"",
             "with its directory": "mkdir -p n/deep; ln -s ../../../outside n/deep/l; mv n .git/rr-cache; mv .git/rr-cache/deep/l .git/COMMIT_EDITMSG",
             "with its repository": "cp -r .git n; ln -s ../../outside n/COMMIT_EDITMSG; mv .git old; mv n .git",
+            "in one of another name": "mv .git g; echo gitdir: g > .git; ln -s ../../outside g/COMMIT_EDITMSG",
             "below a work tree": "git worktree add -q wt; ln -s ../../../../outside .git/worktrees/wt/COMMIT_EDITMSG; mv wt ../wt 2>/dev/null; true"}
     for way, script in ways.items():
         repository(scene, "rm -f .git/COMMIT_EDITMSG; printf 'subject\\n\\ntouch x\\n' > .git/MERGE_MSG; cp .git/config ../config")
