@@ -8,8 +8,12 @@ set -u
 mkdir -p "$1" || exit 1
 kit=$(realpath "$1")
 
-newest() { # the package that linux-image-cloud-amd64 stands for now
-    apt-cache depends linux-image-cloud-amd64 2>/dev/null | sed -n 's/^ *Depends: \(linux-image-[0-9][^ ]*-cloud-amd64\)$/\1/p' | head -n 1
+newest() { # the package that linux-image-cloud-amd64 stands for now, and those that it is split into (Linux 7)
+    local package
+    package=$(apt-cache depends linux-image-cloud-amd64 2>/dev/null | sed -n 's/^ *Depends: \(linux-image-[0-9][^ ]*-cloud-amd64\)$/\1/p' | head -n 1)
+    [ -n "$package" ] || return
+    echo "$package"
+    apt-cache depends "$package" | sed -n 's/^ *Depends: \(linux-\(binary\|modules\)-[^ ]*\)$/\1/p'
 }
 
 wanted() {
@@ -35,6 +39,10 @@ if [ "${#packages[@]}" -gt 0 ] && [ ! -e "$kit/complete" ]; then
     rm -rf "$kit/packages"
     # Debian 13 has them there.
     if [ -d "$kit/root/usr/lib/modules" ]; then mkdir -p "$kit/root/lib" && mv "$kit/root/usr/lib/modules" "$kit/root/lib/" || exit 1; fi
+    # Linux 7 has the kernel there, until it is installed.
+    for image in "$kit"/root/lib/modules/*/vmlinuz; do
+        if [ -e "$image" ]; then mkdir -p "$kit/root/boot" && mv "$image" "$kit/root/boot/vmlinuz-$(basename "${image%/*}")" || exit 1; fi
+    done
     for modules in "$kit"/root/lib/modules/*; do
         [ -e "$modules" ] && { busybox depmod -b "$kit/root" "${modules##*/}" || exit 1; }
     done

@@ -353,6 +353,46 @@ static void too_much_is_refused(void **state)
     free(big);
 }
 
+/* ---- operations in progress ---- */
+
+static void state_passes(enum gitconfig_kind kind, struct str text, bool yes)
+{
+    struct buf why = BUF(1000);
+    struct gitconfig_ask ask = {.kind = kind, .new_text = text};
+    if ((git_judge(&ask, &why) == 0) != yes || (why.n == 0) != yes)
+        fail_msg("'%.*s': %s", STR_SAID(text), yes ? buf_cstr(&why) : "passes");
+    buf_free(&why);
+}
+
+static void options_of_git_am(void **state)
+{
+    (void)state;
+    assert_int_equal(gitconfig_kind_of(STR("/w/.git/rebase-apply/apply-opt")), GITCONFIG_APPLY);
+    state_passes(GITCONFIG_APPLY,
+                 STR(" '--whitespace=fix' '-C3' '-p2' '--reject' '--ignore-whitespace' '--directory=a b'\n"), true);
+    state_passes(GITCONFIG_APPLY, STR(""), true);
+    state_passes(GITCONFIG_APPLY, STR("'--build-fake-ancestor=/x'"), false);
+    state_passes(GITCONFIG_APPLY, STR("'-p1' '--build-fake-anc=/x'"), false);
+    state_passes(GITCONFIG_APPLY, STR("--build-fake-ancestor=/x"), false);
+    state_passes(GITCONFIG_APPLY, STR("'-p1'--build-fake-ancestor=/x"), false);
+    state_passes(GITCONFIG_APPLY, STR("'-p1'\\'' --build-fake-ancestor=/x'"), false);
+    state_passes(GITCONFIG_APPLY, STR("'--unsafe-paths'"), false);
+}
+
+#define CONFLICT "0123456789012345678901234567890123456789"
+
+static void recorded_conflicts(void **state)
+{
+    (void)state;
+    assert_int_equal(gitconfig_kind_of(STR("/w/.git/MERGE_RR")), GITCONFIG_CONFLICTS);
+    state_passes(GITCONFIG_CONFLICTS, STR(CONFLICT "\ta/b\0" CONFLICT ".1\tc\td\0"), true);
+    state_passes(GITCONFIG_CONFLICTS, STR(""), true);
+    state_passes(GITCONFIG_CONFLICTS, STR(CONFLICT "\ta/../../b\0"), false);
+    state_passes(GITCONFIG_CONFLICTS, STR(CONFLICT "\ta\0" CONFLICT "\t/etc/x"), false);
+    state_passes(GITCONFIG_CONFLICTS, STR(CONFLICT "\t.git/config\0"), false);
+    state_passes(GITCONFIG_CONFLICTS, STR(CONFLICT), false);
+}
+
 /* ---- names of refs ---- */
 
 static void head_names_a_ref(void **state)
@@ -408,6 +448,8 @@ int main(void)
         cmocka_unit_test(inert_says_nothing_protected),
         cmocka_unit_test(too_much_is_refused),
         cmocka_unit_test(head_names_a_ref),
+        cmocka_unit_test(options_of_git_am),
+        cmocka_unit_test(recorded_conflicts),
         cmocka_unit_test(packed_refs_are_read),
         cmocka_unit_test(options_are_names_with_a_dash),
     };

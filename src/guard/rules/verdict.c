@@ -292,7 +292,9 @@ static bool is_of_git(struct guard *g, struct str path, bool or_at)
 
 int verdict_git_link(struct guard *g, const struct place *p, const char *text)
 {
-    if (!p->plain || !is_of_git(g, place_path(p), false) || (text && strcmp(text, "testing") == 0))
+    const bool own = g->rules.git && g->rules.mode == GUARD_STRICT && rules_root(&g->rules, place_path(p)).n &&
+                     !rules_free(&g->rules, place_path(p)) && git_is_common(p->dir); /* whatever it is called */
+    if (!p->plain || !(own || is_of_git(g, place_path(p), false)) || (text && strcmp(text, "testing") == 0))
         return 0;
     return deny(g, DENIAL_LINK, NULL, place_path(p), GIT_LINK);
 }
