@@ -120,6 +120,17 @@ int run_command(struct ask *a, const char *const *argv)
     return then == STATUS_YES ? status : STATUS_SANDBOX;
 }
 
+/* Programs that change to another user first; what they say when a box has no other one does not name the box. */
+static bool changes_user(const char *name)
+{
+    static const char *const programs[] = {"sudo", "su", "doas", "pkexec", "apt", "apt-get", "dpkg"};
+    for (size_t i = 0; i < sizeof programs / sizeof *programs; i++) {
+        if (same(name, programs[i]))
+            return true;
+    }
+    return false;
+}
+
 int verb_run(struct ask *a)
 {
     if (a->n_words == 0) {
@@ -130,6 +141,10 @@ int verb_run(struct ask *a)
     int status = run_command(a, (const char *const *)a->words);
     if (status > 0 && status < 124 && !a->quiet && !a->json && entry_agent_known(name))
         complain("%s had neither its login nor its settings in this box; 'pinfold %s' gives it both", name, name);
+    else if (status > 0 && status < 124 && !a->quiet && !a->json && changes_user(name))
+        complain("%s cannot become another user, as a box has none: run the command without it, and install packages "
+                 "outside of the box or in an image (--image)",
+                 name);
     return status;
 }
 
