@@ -7,7 +7,6 @@
  */
 #include <errno.h>
 #include <linux/magic.h>
-#include <linux/openat2.h>
 #include "base/fd.h"
 #include "guard/inside.h"
 
