@@ -119,14 +119,14 @@ static bool is_wrong(struct str name)
     return false;
 }
 
-struct found {
+struct odd_names {
     bool wrong;
     size_t n; /* of the first name that leads out */
     char name[200];
 };
 
 /* Walks to `n` entries; false: there are fewer. */
-static bool walk(struct index *x, uint32_t n, struct found *found)
+static bool walk(struct index *x, uint32_t n, struct odd_names *found)
 {
     for (; n; n--) {
         if (!next_entry(x))
@@ -195,7 +195,7 @@ int gitindex_judge(struct str text, struct buf *why)
         return 0;
     for (size_t i = 0; i < sizeof hashes / sizeof *hashes; i++) {
         struct index x;
-        struct found found = {.wrong = false};
+        struct odd_names found = {.wrong = false};
         /* Read with the other hash it is soon out of bounds; else it was made for both. */
         if (!index_open(&x, text, hashes[i]) || !walk(&x, x.n, &found))
             continue;

@@ -111,7 +111,7 @@
     /* its flags lie in memory; libc then falls back to clone, whose flags can be judged */                            \
     X(ENOSYS, FILTER_USERNS, "clone3", "clone3 (clone works)")                                                         \
     /* open_how lies in memory: without the guard nobody could judge its mode */                                       \
-    X(ENOSYS, 0, "openat2", "openat2 (openat works)")                                                                  \
+    X(ENOSYS, FILTER_USERNS, "openat2", "openat2 (openat works)")                                                      \
     X(ENOSYS, 0,                                                                                                       \
       "file_setattr statmount listmount lsm_get_self_attr lsm_set_self_attr lsm_list_modules listns "                  \
       "rseq_slice_yield",                                                                                              \

@@ -81,7 +81,7 @@ static const struct scene scenes[] = {
      "for r in a/.git b.git; do mkdir -p $r/objects $r/refs; echo 'ref: refs/heads/main' > $r/HEAD; "
      "printf '[core]\\n\\tfsmonitor = ./x\\n' > $r/config; : > s; test ! -s $r/config; rm $r/config; "
      "printf '[core]\\n\\tbare = true\\n' > $r/config; : > s; test \"$(git config -f $r/config core.bare)\" = true; "
-     "ln -s ../t $r/l; rm $r/config; no ln -s l $r/config; done"},
+     "no ln -s ../t $r/l; rm $r/config; no ln -s l $r/config; done"},
     {"commondir of repositories by other names", REPO "git clone -q --bare . b.git",
      "no sh -c 'echo /tmp > b.git/commondir'; echo /tmp > x; no sh -c 'mv x b.git/commondir'; no ln x b.git/commondir; "
      "no ln -s ../x b.git/commondir; no mkdir b.git/commondir; mkdir -p c/objects; echo /tmp > c/commondir; "

@@ -167,7 +167,7 @@ def names_in_head_and_packed_refs_are_told(scene, _program):
     assert b"name git would take as an option" in scene.box("echo 'ref: refs/heads/-d' > .git/HEAD").err
 
 
-# craft.py PATH: prints the index of this repository with PATH in it, a program that makes $RAN
+# Prints the index of this repository with a path in it, a program that makes $RAN
 CRAFT = """import hashlib, os, struct, subprocess, sys
 git = lambda *words, **more: subprocess.run(["git", *words], stdout=subprocess.PIPE, check=True, **more).stdout.decode()
 names = {name: (int(mode, 8), oid) for meta, name in (line.split("\\t") for line in git("ls-files", "-s").splitlines()) for mode, oid, _ in [meta.split()]}

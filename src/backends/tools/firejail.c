@@ -20,7 +20,7 @@
 
 /*
  * In a container firejail says so in a warning and starts the command without a sandbox. It takes for one whatever has no
- * thread of the kernel among the first ten processes (check_kernel_procs() in its util.c).
+ * thread of the kernel among the first ten processes (its check_kernel_procs()).
  */
 static bool is_container(void)
 {

@@ -7,7 +7,6 @@
  */
 #include <errno.h>
 #include <linux/magic.h>
-#include <linux/openat2.h>
 #include "base/fd.h"
 #include "guard/inside.h"
 
@@ -34,6 +33,18 @@ static bool is_of_a_process(struct guard *g, int fd)
     return false;
 }
 
+/* A descriptor that only names (O_PATH) cannot be installed in another process: it gets one for reading, which names as well.
+   Not of what opening does something to. */
+static bool may_read(int fd, const struct sys_stat *st)
+{
+    struct statfs fs;
+    if (S_ISDIR(st->mode))
+        return true;
+    if (S_ISREG(st->mode))
+        return sys_fstatfs(fd, &fs) == 0 && fs.f_type != PROC_SUPER_MAGIC;
+    return S_ISCHR(st->mode) && st->device_major == 1; /* null, zero and the like */
+}
+
 static int look_at(struct guard *g, int base, const char *path, const struct open_how *how)
 {
     struct sys_stat st;
@@ -43,11 +54,7 @@ static int look_at(struct guard *g, int base, const char *path, const struct ope
     int no = named < 0 ? named : sys_stat_at(named, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &st);
     if (no < 0)
         return no;
-    if (is_of_a_process(g, named))
-        return -ENOSYS;
-    if (how->flags & O_PATH)
-        return take_fd(&named);
-    if (!S_ISDIR(st.mode))
+    if (is_of_a_process(g, named) || !may_read(named, &st) || (!(how->flags & O_PATH) && !S_ISDIR(st.mode)))
         return -ENOSYS;
     no = names_lock(g, false);
     if (no == 0 && g->plan->filter & FILTER_READS) {
@@ -59,7 +66,8 @@ static int look_at(struct guard *g, int base, const char *path, const struct ope
     }
     if (g->names_held)
         names_unlock(g);
-    return no < 0 ? no : sys_openat(g->self_fd, decimal(room, named), O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+    const int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | (S_ISDIR(st.mode) ? O_DIRECTORY : 0);
+    return no < 0 ? no : sys_openat(g->self_fd, decimal(room, named), flags, 0);
 }
 
 long open_below_call(struct guard *g, int dir, uint64_t path, uint64_t at, uint64_t size)
