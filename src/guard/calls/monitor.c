@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <linux/sched.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/un.h>
@@ -478,19 +479,32 @@ static bool is_loopback(const char *text)
     return strncmp(text, "127.", 4) == 0 || strncmp(text, "[::1]", 5) == 0;
 }
 
+/* A connection that does not wait has failed already: nobody is there. The error itself stays for the caller. */
+static bool is_refused(struct guard *g)
+{
+    enum { STATE_CLOSE = 7 };
+    uint8_t state = 0;
+    socklen_t n = sizeof state;
+    auto_fd int own = target_fd(g, (int)g->n.data.args[0]);
+    return own >= 0 && sys_getsockopt(own, IPPROTO_TCP, TCP_INFO, &state, &n) == 0 && state == STATE_CLOSE;
+}
+
 static void address_result(struct guard *g, enum denial_action action, long r)
 {
     char text[sizeof(struct sockaddr_storage) + 16];
     bool local = false;
     const size_t n = address_text(g, g->n.data.args[1], g->n.data.args[2], text, sizeof text, &local);
-    const int no = r < 0 ? (int)-r : 0;
+    int no = r < 0 ? (int)-r : 0;
     if (!n)
         return;
+    if (no == EINPROGRESS && !local && is_loopback(text) && is_refused(g))
+        no = ECONNREFUSED;
     if (local && text[0] == '@' && no == ECONNREFUSED) {
         tell(g, action, no, text, n);
     } else if (local && text[0] != '@' && no) {
         auto_fd int base = text[0] == '/' ? -1 : target_dir(g, AT_FDCWD);
-        tell_path(g, action, no, base, text);
+        if (text[0] == '/' || base >= 0)
+            tell_path(g, action, no, base, text);
     } else if (!local && action == DENIAL_BIND) {
         if (no == EADDRNOTAVAIL)
             tell(g, action, no, text, n);
