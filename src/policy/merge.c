@@ -144,6 +144,7 @@ static int merge_here(struct merge *m, const struct said *s, enum path_access a)
     m->here = a;
     m->here_text = m->text_no;
     p->workspace_read_only = a == PATH_RO;
+    p->read_only_origin = origin_of(m, s);
     p->workspace_named |= m->text->trusted && !m->text->profile;
     return 0;
 }
@@ -597,6 +598,7 @@ static int merge_simple(struct merge *m, const struct said *s)
     switch (s->key) {
     case KEY_READ_ONLY:
         p->workspace_read_only = on;
+        p->read_only_origin = origin_of(m, s);
         break;
     case KEY_EXPAND:
         p->expand = choice == 0 ? EXPAND_NEVER : EXPAND_START;

@@ -131,6 +131,7 @@ struct policy {
     const char *profile;   /* name of the outermost profile */
     const char *workspace; /* absolute */
     bool workspace_read_only;
+    uint32_t read_only_origin;
     bool workspace_named; /* a rule of a person's own names it, too: it stays open where something above it is hidden */
     uint32_t workspace_origin;
 

@@ -331,7 +331,7 @@ void denial_built(struct box *b, bool failed)
 {
     char file[] = "file", action[16], rule[] = "read-only", origin[] = "every box", how[] = "mount",
          kind[] = "namespace", create[] = "create", target[] = "a new namespace", nested[] = "nested-userns",
-         guard[] = "guard";
+         guard[] = "guard", option[] = "--allow-nested-userns";
     if (failed && b->built.path) {
         snprintf(action, sizeof action, "%s", actions[b->built.action]);
         if (b->built.action == DENIAL_OWNER)
@@ -340,8 +340,13 @@ void denial_built(struct box *b, bool failed)
         d.argv = b->built.argv;
         denial_keep(b, &d);
     }
-    if (failed && b->built.namespaces)
-        denial_keep(b, &(struct denial){kind, create, target, nested, origin, guard, 0});
+    if (failed && b->built.namespaces) {
+        struct denial d = {kind, create, target, nested, origin, guard, 0};
+        d.no = EPERM;
+        d.remedy = option;
+        d.option = true;
+        denial_keep(b, &d);
+    }
     free(b->built.path);
     free(b->built.argv);
     b->built.path = b->built.argv = NULL;

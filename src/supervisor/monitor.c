@@ -34,14 +34,14 @@ static void wait_for_end(struct box_result *r, const struct denial_frame *f, con
     }
     char *copy = r->n_pending < MAX_PENDING ? strdup(target) : NULL;
     if (copy)
-        r->pending[r->n_pending++] = (struct pending){
+        r->pending[r->n_pending++] = (struct pending_call){
             (enum denial_action)f->action, (int)f->no, f->pid, f->key, copy, box_command_line(f->text + f->n, f->argv)};
 }
 
 bool pending_has_network(const struct box_result *r)
 {
     for (size_t i = 0; i < r->n_pending; i++) {
-        const struct pending *p = &r->pending[i];
+        const struct pending_call *p = &r->pending[i];
         if (p->action == DENIAL_CONNECT && p->no == ENETUNREACH)
             return true;
     }

@@ -68,7 +68,7 @@ struct permitted {
 #define MAX_PERMITTED 3
 
 /* A call that failed in a box that is not monitored: it is explained once the command has failed, too (run/asked/guess.c). */
-struct pending {
+struct pending_call {
     enum denial_action action;
     int no;
     uint32_t pid, key;
@@ -131,7 +131,7 @@ struct box_result {
     size_t n_denials, denials_dropped;
     struct permitted permissions[MAX_PERMITTED];
     size_t n_permissions;
-    struct pending pending[MAX_PENDING];
+    struct pending_call pending[MAX_PENDING];
     size_t n_pending;
     struct left_behind *left;
     size_t n_left;

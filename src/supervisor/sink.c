@@ -37,7 +37,7 @@ struct sink {
 
 /* ---- opening ---- */
 
-static int take_number(const char *text, int *ret, struct err *e)
+static int take_fd_number(const char *text, int *ret, struct err *e)
 {
     char *end;
     long fd = strtol(text, &end, 10);
@@ -77,7 +77,7 @@ static int take_journal(struct sink *s, struct err *e)
     return err_sys(e, ERR_CANNOT, errno, "--events journald: cannot reach '" JOURNAL "'");
 }
 
-static int sink_begin(struct sink *s, const char *where, struct err *e)
+static int sink_take(struct sink *s, const char *where, struct err *e)
 {
     const char *to = where;
     if (same(where, "journald"))
@@ -89,7 +89,7 @@ static int sink_begin(struct sink *s, const char *where, struct err *e)
             return take_collector(s, to, e);
     }
     if (strncmp(to, "fd:", 3) == 0)
-        return take_number(to + 3, &s->fd, e);
+        return take_fd_number(to + 3, &s->fd, e);
     return err_say(e, ERR_POLICY, "--events %s: it is fd:N, otlp:fd:N, otlp:http://ADDRESS:PORT or journald", where);
 }
 
@@ -100,7 +100,7 @@ int sink_open(const char *where, struct sink **ret, struct err *e)
         return err_sys(e, ERR_SYSTEM, ENOMEM, "--events");
     s->fd = -1;
     s->batch = BUF(MAX_BATCH);
-    int r = sink_begin(s, where, e);
+    int r = sink_take(s, where, e);
     if (r < 0)
         (void)sink_close(s);
     else
@@ -111,7 +111,7 @@ int sink_open(const char *where, struct sink **ret, struct err *e)
 /* ---- writing ---- */
 
 /* All of it, waiting a little for a slow reader; 0 or -errno. */
-static int put_all(int fd, const char *p, size_t n)
+static int sink_write(int fd, const char *p, size_t n)
 {
     while (n) {
         struct pollfd slow = {.fd = fd, .events = POLLOUT};
@@ -126,7 +126,7 @@ static int put_all(int fd, const char *p, size_t n)
     return 0;
 }
 
-static void attribute(struct json *j, const char *key, const char *text)
+static void otlp_attribute(struct json *j, const char *key, const char *text)
 {
     if (!text || !*text)
         return;
@@ -161,22 +161,22 @@ static void put_record(struct buf *out, const struct audit_event *v, bool whole)
     json_text(&j, "stringValue", buf_cstr(&sentence));
     json_object_end(&j);
     json_array(&j, "attributes");
-    attribute(&j, "event.name", "pinfold.denial");
-    attribute(&j, "pinfold.run", v->id);
-    attribute(&j, "pinfold.caller_id", v->caller_id);
-    attribute(&j, "pinfold.session", v->session);
-    attribute(&j, "pinfold.kind", v->kind);
-    attribute(&j, "pinfold.action", v->action);
-    attribute(&j, "pinfold.target", v->target);
-    attribute(&j, "pinfold.rule", v->rule);
-    attribute(&j, "pinfold.origin", v->origin);
-    attribute(&j, "pinfold.mechanism", v->how);
-    attribute(&j, "pinfold.errno", v->no);
-    attribute(&j, "pinfold.remedy", v->remedy);
-    attribute(&j, "pinfold.workspace", v->workspace);
-    attribute(&j, "process.command_line", whole ? v->argv : NULL);
+    otlp_attribute(&j, "event.name", "pinfold.denial");
+    otlp_attribute(&j, "pinfold.run", v->id);
+    otlp_attribute(&j, "pinfold.caller_id", v->caller_id);
+    otlp_attribute(&j, "pinfold.session", v->session);
+    otlp_attribute(&j, "pinfold.kind", v->kind);
+    otlp_attribute(&j, "pinfold.action", v->action);
+    otlp_attribute(&j, "pinfold.target", v->target);
+    otlp_attribute(&j, "pinfold.rule", v->rule);
+    otlp_attribute(&j, "pinfold.origin", v->origin);
+    otlp_attribute(&j, "pinfold.mechanism", v->how);
+    otlp_attribute(&j, "pinfold.errno", v->no);
+    otlp_attribute(&j, "pinfold.remedy", v->remedy);
+    otlp_attribute(&j, "pinfold.workspace", v->workspace);
+    otlp_attribute(&j, "process.command_line", whole ? v->argv : NULL);
     snprintf(number, sizeof number, "%u", v->pid);
-    attribute(&j, "process.pid", v->pid ? number : NULL);
+    otlp_attribute(&j, "process.pid", v->pid ? number : NULL);
     json_array_end(&j);
     json_object_end(&j);
 }
@@ -191,7 +191,7 @@ static void put_request(struct buf *out, struct str records)
 }
 
 /* A field of the journal's protocol: a text of several lines has its length before it. */
-static void field(struct buf *out, const char *name, const char *text)
+static void journal_field(struct buf *out, const char *name, const char *text)
 {
     const uint64_t n = text ? strlen(text) : 0;
     if (!n)
@@ -214,20 +214,20 @@ static int journal_event(struct sink *s, const struct audit_event *v)
     char pid[16];
     put_sentence(&sentence, v);
     snprintf(pid, sizeof pid, "%u", v->pid);
-    field(&out, "MESSAGE", buf_cstr(&sentence));
-    field(&out, "PRIORITY", "5");
-    field(&out, "SYSLOG_IDENTIFIER", "pinfold");
-    field(&out, "PINFOLD_RUN", v->id);
-    field(&out, "PINFOLD_CALLER_ID", v->caller_id);
-    field(&out, "PINFOLD_SESSION", v->session);
-    field(&out, "PINFOLD_KIND", v->kind);
-    field(&out, "PINFOLD_ACTION", v->action);
-    field(&out, "PINFOLD_TARGET", v->target);
-    field(&out, "PINFOLD_RULE", v->rule);
-    field(&out, "PINFOLD_ORIGIN", v->origin);
-    field(&out, "PINFOLD_ERRNO", v->no);
-    field(&out, "PINFOLD_REMEDY", v->remedy);
-    field(&out, "PINFOLD_PID", v->pid ? pid : NULL);
+    journal_field(&out, "MESSAGE", buf_cstr(&sentence));
+    journal_field(&out, "PRIORITY", "5");
+    journal_field(&out, "SYSLOG_IDENTIFIER", "pinfold");
+    journal_field(&out, "PINFOLD_RUN", v->id);
+    journal_field(&out, "PINFOLD_CALLER_ID", v->caller_id);
+    journal_field(&out, "PINFOLD_SESSION", v->session);
+    journal_field(&out, "PINFOLD_KIND", v->kind);
+    journal_field(&out, "PINFOLD_ACTION", v->action);
+    journal_field(&out, "PINFOLD_TARGET", v->target);
+    journal_field(&out, "PINFOLD_RULE", v->rule);
+    journal_field(&out, "PINFOLD_ORIGIN", v->origin);
+    journal_field(&out, "PINFOLD_ERRNO", v->no);
+    journal_field(&out, "PINFOLD_REMEDY", v->remedy);
+    journal_field(&out, "PINFOLD_PID", v->pid ? pid : NULL);
     if (!buf_ok(&out) || !buf_ok(&sentence))
         return -EMSGSIZE;
     return send(s->fd, out.p, out.n, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
@@ -256,7 +256,7 @@ void sink_event(struct sink *s, const struct audit_event *v)
         buf_char(&out, '\n');
     }
     if (no == 0 && s->fd >= 0 && s->kind != SINK_JOURNAL)
-        no = buf_ok(&out) ? put_all(s->fd, out.p, out.n) : -EMSGSIZE;
+        no = buf_ok(&out) ? sink_write(s->fd, out.p, out.n) : -EMSGSIZE;
     s->no = no;
 }
 
@@ -278,7 +278,7 @@ static int connect_collector(const struct sink *s)
 }
 
 /* One POST; the answer must begin with a status of success. */
-static int post(const struct sink *s)
+static int sink_post(const struct sink *s)
 {
     auto_buf struct buf out = BUF(MAX_BATCH + MAX_MESSAGE), body = BUF(MAX_BATCH + 4096);
     char answer[64] = "";
@@ -309,7 +309,7 @@ int sink_close(struct sink *s)
     if (!s)
         return 0;
     if (no == 0 && s->kind == SINK_COLLECTOR && s->batch.n)
-        no = buf_ok(&s->batch) ? post(s) : -ENOBUFS;
+        no = buf_ok(&s->batch) ? sink_post(s) : -ENOBUFS;
     if (s->kind == SINK_JOURNAL)
         s->fd = close_fd(s->fd);
     buf_free(&s->batch);

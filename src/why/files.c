@@ -261,6 +261,13 @@ static int refuse_read_only(struct why_question *q, const struct why_node *n)
         return refuse_by(q, at, WHY_CAUSE_KERNEL, EROFS, "the box's /dev has the usual devices only");
     if (path_at_or_below(n->path, "/sys"))
         return refuse_by(q, at, WHY_CAUSE_KERNEL, EROFS, "/sys is never writable in a box");
+    const struct policy *p = q->plan->policy;
+    if (p->workspace_read_only && q->plan->workspace && path_at_or_below(n->path, q->plan->workspace) &&
+        path_at_or_below(q->plan->workspace, at->dst)) {
+        why_rule(q, "workspace_read_only", p->read_only_origin);
+        return why_say(q, WHY_REFUSED, WHY_CAUSE_READ_ONLY, is_landlock(q) ? EACCES : EROFS, mechanism_of(q, at),
+                       "the workspace is read-only in this box");
+    }
     if (at->region == REGION_HIDDEN)
         return refuse_by(q, at, WHY_CAUSE_HIDDEN, EROFS, "it is in something hidden, in which nothing can be created");
     return refuse_by(q, at, WHY_CAUSE_READ_ONLY, is_landlock(q) ? EACCES : EROFS,

@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <linux/sched.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/un.h>
@@ -22,8 +23,8 @@
 #include "protocol/filter_names.h"
 #include "sys/socket.h"
 
-#define LINKS_MAX  8
-#define SCRIPT_MAX 256
+#define MONITOR_LINKS 8
+#define SCRIPT_MAX    256
 
 /* ---- which calls ---- */
 
@@ -149,7 +150,7 @@ static void not_told(struct shared *s, uint32_t key, uint32_t lost)
     table_unlock(s);
 }
 
-static void tell(struct guard *g, enum denial_action action, int no, const char *target, size_t n)
+static void monitor_tell(struct guard *g, enum denial_action action, int no, const char *target, size_t n)
 {
     const uint32_t key = key_of(action, no, target, n);
     uint32_t lost = 0;
@@ -192,14 +193,14 @@ void monitor_end(struct guard *g)
 
 /* ---- where it is ---- */
 
-struct spot {
+struct monitor_spot {
     int at;                /* the nearest directory that is there, O_PATH, owned */
     size_t name, n;        /* where in `path` the rest begins, as it was written; the length */
     char path[PLACE_PATH]; /* of that directory as the box has it, and the rest */
 };
 
 /* `text` in directory `base` (-1: it is absolute). */
-static int spot_find(struct guard *g, int base, const char *text, struct spot *ret)
+static int monitor_spot_find(struct guard *g, int base, const char *text, struct monitor_spot *ret)
 {
     char head[PATH_MAX];
     size_t end = strlen(text), cut;
@@ -268,18 +269,18 @@ static bool is_masked(const struct guard *g, const char *path)
 }
 
 /* The same for where a link at the end of it leads. */
-static bool leads_to_mask(struct guard *g, const struct spot *from)
+static bool leads_to_mask(struct guard *g, const struct monitor_spot *from)
 {
-    struct spot s = *from, next;
+    struct monitor_spot s = *from, next;
     bool masked = is_masked(g, s.path);
     s.at = sys_fcntl(from->at, F_DUPFD_CLOEXEC, 0);
-    for (int i = 0; i < LINKS_MAX && !masked && s.at >= 0; i++) {
+    for (int i = 0; i < MONITOR_LINKS && !masked && s.at >= 0; i++) {
         char text[PATH_MAX];
         long n = strchr(s.path + s.name, '/') ? -EINVAL : sys_readlinkat(s.at, s.path + s.name, text, sizeof text - 1);
         if (n <= 0)
             break;
         text[n] = 0;
-        if (spot_find(g, s.at, text, &next) < 0)
+        if (monitor_spot_find(g, s.at, text, &next) < 0)
             break;
         (void)close_fd(s.at);
         s = next;
@@ -292,12 +293,13 @@ static bool leads_to_mask(struct guard *g, const struct spot *from)
 /* A call with this path fails with `no`. Others than these are no refusals: the object is of another kind, or is there already. */
 static void tell_path(struct guard *g, enum denial_action action, int no, int base, const char *text)
 {
-    struct spot s;
+    struct monitor_spot s;
     const bool user = action == DENIAL_OWNER && no == EINVAL; /* which the box does not have */
-    if ((no != EACCES && no != EPERM && no != EROFS && no != ENOENT && !user) || spot_find(g, base, text, &s) < 0)
+    if ((no != EACCES && no != EPERM && no != EROFS && no != ENOENT && !user) ||
+        monitor_spot_find(g, base, text, &s) < 0)
         return;
     if (no != ENOENT || leads_to_mask(g, &s))
-        tell(g, action, no, s.path, s.n);
+        monitor_tell(g, action, no, s.path, s.n);
     (void)close_fd(s.at);
 }
 
@@ -379,7 +381,8 @@ static void kill_look(struct guard *g, pid_t pid)
     const bool apart = g->plan->namespaces & CLONE_NEWPID;
     if (apart ? sys_stat_at(AT_FDCWD, text, 0, SYS_STAT_BASIC, &st) != -ENOENT : peer_of_box(g, pid))
         return;
-    tell(g, DENIAL_SIGNAL, apart ? ESRCH : EPERM, text + sizeof "/proc/" - 1, (size_t)n - (sizeof "/proc/" - 1));
+    monitor_tell(g, DENIAL_SIGNAL, apart ? ESRCH : EPERM, text + sizeof "/proc/" - 1,
+                 (size_t)n - (sizeof "/proc/" - 1));
 }
 
 /* As the filter decides (tools/filter_gen.c, verdict_socket()): what is left for us is of a family or type that no box has. */
@@ -389,7 +392,7 @@ static long socket_refuse(struct guard *g)
     const bool inet = (family == AF_INET || family == AF_INET6) && !(g->plan->filter & FILTER_NO_INET);
     char text[64];
     int n = snprintf(text, sizeof text, "socket(%d, %d)", family, type & 0xf);
-    tell(g, DENIAL_CALL, inet ? EPERM : EAFNOSUPPORT, text, (size_t)n);
+    monitor_tell(g, DENIAL_CALL, inet ? EPERM : EAFNOSUPPORT, text, (size_t)n);
     return inet ? -EPERM : -EAFNOSUPPORT;
 }
 
@@ -401,7 +404,7 @@ long monitor_look(struct guard *g)
     if (g->n.data.nr == SYS_socket)
         return socket_refuse(g);
     if (told) {
-        tell(g, DENIAL_CALL, told->no, told->name, strlen(told->name));
+        monitor_tell(g, DENIAL_CALL, told->no, told->name, strlen(told->name));
         return -told->no;
     }
     if (!known)
@@ -478,27 +481,40 @@ static bool is_loopback(const char *text)
     return strncmp(text, "127.", 4) == 0 || strncmp(text, "[::1]", 5) == 0;
 }
 
+/* A connection that does not wait has failed already: nobody is there. The error itself stays for the caller. */
+static bool is_closed_again(struct guard *g)
+{
+    enum { STATE_CLOSE = 7 };
+    uint8_t state = 0;
+    socklen_t n = sizeof state;
+    auto_fd int own = target_fd(g, (int)g->n.data.args[0]);
+    return own >= 0 && sys_getsockopt(own, IPPROTO_TCP, TCP_INFO, &state, &n) == 0 && state == STATE_CLOSE;
+}
+
 static void address_result(struct guard *g, enum denial_action action, long r)
 {
     char text[sizeof(struct sockaddr_storage) + 16];
     bool local = false;
     const size_t n = address_text(g, g->n.data.args[1], g->n.data.args[2], text, sizeof text, &local);
-    const int no = r < 0 ? (int)-r : 0;
+    int no = r < 0 ? (int)-r : 0;
     if (!n)
         return;
+    if (no == EINPROGRESS && !local && is_loopback(text) && is_closed_again(g))
+        no = ECONNREFUSED;
     if (local && text[0] == '@' && no == ECONNREFUSED) {
-        tell(g, action, no, text, n);
+        monitor_tell(g, action, no, text, n);
     } else if (local && text[0] != '@' && no) {
         auto_fd int base = text[0] == '/' ? -1 : target_dir(g, AT_FDCWD);
-        tell_path(g, action, no, base, text);
+        if (text[0] == '/' || base >= 0)
+            tell_path(g, action, no, base, text);
     } else if (!local && action == DENIAL_BIND) {
         if (no == EADDRNOTAVAIL)
-            tell(g, action, no, text, n);
+            monitor_tell(g, action, no, text, n);
     } else if (!local && g->plan->namespaces & CLONE_NEWNET) {
         const bool near = is_loopback(text), lookup = n > 3 && !strcmp(text + n - 3, ":53");
         const bool failed = no == ENETUNREACH || no == EHOSTUNREACH || no == ECONNREFUSED || no == EADDRNOTAVAIL;
         if (near ? no == ECONNREFUSED || (lookup && !has_egress(g)) : failed && !has_egress(g))
-            tell(g, action, no ? no : ENETUNREACH, text, n);
+            monitor_tell(g, action, no ? no : ENETUNREACH, text, n);
     }
 }
 
@@ -508,7 +524,7 @@ static void fd_result(struct guard *g, enum denial_action action, int no, int fd
     size_t n = 0;
     auto_fd int own = target_fd(g, fd);
     if (own >= 0 && path_of(g, own, path, &n) == 0 && n)
-        tell(g, action, no, path, n);
+        monitor_tell(g, action, no, path, n);
 }
 
 static void path_result(struct guard *g, const struct performed *p, int no)
@@ -539,7 +555,7 @@ void monitor_result(struct guard *g, long r)
     if (!no || !(g->plan->filter & FILTER_MONITOR))
         return;
     if (nr == SYS_clone || nr == SYS_unshare)
-        tell(g, DENIAL_NAMESPACE, no, "a new namespace", sizeof "a new namespace" - 1);
+        monitor_tell(g, DENIAL_NAMESPACE, no, "a new namespace", sizeof "a new namespace" - 1);
     const uint64_t flags = nr == SYS_openat ? g->n.data.args[2] : g->n.data.args[1];
     for (size_t i = 0; i < sizeof performed / sizeof *performed; i++) {
         struct performed p = performed[i];

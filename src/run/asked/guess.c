@@ -271,7 +271,7 @@ static void try_pending(struct guessing *g)
     struct box_result *r = &g->result->box;
     struct monitoring m = {.policy = g->result->policy, .plan = g->plan, .names = g->names};
     for (size_t i = 0; i < r->n_pending; i++) {
-        const struct pending *p = &r->pending[i];
+        const struct pending_call *p = &r->pending[i];
         const struct failed_call call = {p->action, p->no, p->target};
         struct denial d = {.pid = p->pid, .seen = true, .argv = p->argv};
         const char *action = NULL;

@@ -212,7 +212,7 @@ static const char *action_name(enum denial_action action, const struct why *said
 static bool fits_errno(const struct why *said, int no)
 {
     return no == 0 || said->no == no || said->no == 0 || (no == EPERM && said->no == EACCES) ||
-           (no == ENOENT && said->cause == WHY_CAUSE_HIDDEN);
+           ((no == ENOENT || no == EROFS) && said->cause == WHY_CAUSE_HIDDEN);
 }
 
 /* Whether the caller could do it where the box does not forbid it. */
