@@ -1,7 +1,7 @@
 /*
- * Build-time program: writes the texts of profiles/agents/ as C data.
+ * Build-time program: writes texts as C data, an array of structures of a name and a text.
  *
- *     embed OUT.c FILE...      (paths of YAML files; names are their base names)
+ *     embed OUT.c HEADER STRUCTURE ARRAY FILE...      (names are the files' base names without their suffix)
  */
 #include <stdio.h>
 #include <string.h>
@@ -10,12 +10,12 @@ static int embed(FILE *out, const char *path)
 {
     FILE *in = fopen(path, "rb");
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-    size_t n = strlen(name);
-    if (!in || n < 6) {
+    const char *dot = strrchr(name, '.');
+    if (!in || !dot) {
         fprintf(stderr, "%s: not readable\n", path);
         return 1;
     }
-    fprintf(out, "    {\"%.*s\",\n     \"", (int)(n - 5), name); /* less ".yaml" */
+    fprintf(out, "    {\"%.*s\",\n     \"", (int)(dot - name), name);
     for (int c; (c = getc(in)) != EOF;) {
         if (c == '\n')
             fputs("\\n\"\n     \"", out);
@@ -30,13 +30,12 @@ static int embed(FILE *out, const char *path)
 
 int main(int argc, char **argv)
 {
-    FILE *out = argc > 2 ? fopen(argv[1], "wb") : NULL;
+    FILE *out = argc > 5 ? fopen(argv[1], "wb") : NULL;
     int no = !out;
     if (out)
-        fputs("/* Written by embed out of profiles/agents/; not to be edited. */\n#include \"agents/agents.h\"\n\n"
-              "const struct agent_text agent_texts[] = {\n",
-              out);
-    for (int i = 2; !no && i < argc; i++)
+        fprintf(out, "/* Written by embed; not to be edited. */\n#include \"%s\"\n\nconst struct %s %s[] = {\n",
+                argv[2], argv[3], argv[4]);
+    for (int i = 5; !no && i < argc; i++)
         no = embed(out, argv[i]);
     if (!no)
         fputs("    {NULL, NULL},\n};\n", out);
