@@ -305,6 +305,8 @@ struct pinfold_session_options {
     /* As of struct pinfold_run_options: the session writes to a layer, held until it ends; its id is "layer" in
        pinfold_session_list(). -ESTALE if the session runs without one, or with one of another name. */
     const char *cow;
+    /* Where its commands start, as a path in the box; NULL: as the policy says. For a session that is started. */
+    const char *cwd;
 };
 /* Finds the session, or starts it if there is none. Concurrent callers get the same session. */
 PINFOLD_PUBLIC int pinfold_session_ensure(struct pinfold_policy *policy, const struct pinfold_session_options *options,

@@ -100,6 +100,8 @@ int verb_start(struct ask *a)
         complain("agent run: missing argument: the agent's name (pinfold agent list)");
         return STATUS_USAGE;
     }
+    if (a->branch && !project_branch_run(a))
+        return STATUS_SANDBOX;
     const struct agent_begin ask = {.name = a->agent,
                                     .options = a->policy,
                                     .words = a->words,

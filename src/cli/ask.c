@@ -25,6 +25,11 @@ void complain(const char *format, ...)
     (void)!write(2, line.p, line.n); /* one write: lines of several runs do not mix */
 }
 
+void complain_line(const char *line)
+{
+    complain("%s", line);
+}
+
 void complain_lines(const char *text)
 {
     while (*text) {
@@ -211,6 +216,7 @@ static void take_own(struct ask *a, const struct own_flag *f, const char *value)
                  {"since", offsetof(struct ask, since)},
                  {"head-was", offsetof(struct ask, head_was)},
                  {"scope", offsetof(struct ask, scope)},
+                 {"branch", offsetof(struct ask, branch)},
                  {"cwd", offsetof(struct ask, dir)},
                  {"timeout", offsetof(struct ask, timeout)},
                  {"memory", offsetof(struct ask, memory)},
@@ -305,9 +311,9 @@ bool ask_parse(struct ask *a, int argc, char **argv)
     char **next = argv;
 
     a->policy =
-        calloc((size_t)argc + 5, sizeof *a->policy); /* and a workspace, an engine, an image, a prompt, the end */
+        calloc((size_t)argc + 70, sizeof *a->policy); /* and a workspace, an engine, an image, a prompt; a project's */
     a->words = calloc((size_t)argc + 1, sizeof *a->words);
-    a->env = calloc((size_t)argc + 6, sizeof *a->env); /* and TERM, four of a project's shell, the end */
+    a->env = calloc((size_t)argc + 10, sizeof *a->env); /* and TERM, those of a project's shell, the end */
     a->agents = calloc((size_t)argc + 1, sizeof *a->agents);
     a->bases = calloc((size_t)argc + 2, sizeof *a->bases);
     a->copies = calloc((size_t)argc + 1, sizeof *a->copies);

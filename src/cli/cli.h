@@ -3,6 +3,7 @@
  * library's table; none is parsed by name here.
  */
 #pragma once
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include "base/buf.h"
@@ -34,7 +35,7 @@ enum verb_id {
     VERB_JOB = 4096,
     VERB_MCP = 8192,
     VERB_INIT = 1 << 14,
-    VERB_PROJECT = 1 << 15, /* start, stop and list of projects: which, says verb_said */
+    VERB_PROJECT = 1 << 15, /* start, stop, checkout and the like of projects: which, says verb_said */
     VERB_CAT = 1 << 16,
     VERB_WRITE = 1 << 17,
     VERB_CP = 1 << 18,
@@ -78,8 +79,11 @@ struct ask {
     bool sandbox, recreate, detach, all;
     const char *mode; /* of files */
     bool parents;
-    bool force;   /* of init */
-    bool managed; /* of hook */
+    bool force;              /* of init and rm */
+    const char *branch;      /* of a project's verbs */
+    const char *session_dir; /* where commands of a session that is started begin; NULL: as its policy says */
+    void (*ensured)(const struct ask *a); /* called when the session was found or started, or NULL */
+    bool managed;                         /* of hook */
     bool json, names, last, quiet, verbose, show_values, no_layers, origins, verify, head, follow, remove, dry_run;
     const char *agent; /* VERB_START: its name */
     bool unattended, explain;
@@ -132,6 +136,7 @@ bool ask_policy(const struct ask *a, struct pinfold_policy **ret, int *ret_statu
 void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* A command quoted for a shell; control characters appear as numbers. */
 void put_command(char *const *words, struct buf *out);
+void complain_line(const char *line);
 void complain_lines(const char *text); /* each line of it */
 /* Prints the error and returns its exit status. */
 int fail(const struct pinfold_error *error);
@@ -145,6 +150,8 @@ int verb_run(struct ask *a);
 int verb_shell(struct ask *a);
 int verb_explain(struct ask *a);
 int verb_show_run(struct ask *a);
+/* Prints the command line of an engine that is another program. */
+int show_engine(struct ask *a);
 int verb_why(struct ask *a);
 int verb_learn(struct ask *a);
 int verb_doctor(struct ask *a);
@@ -158,8 +165,14 @@ int verb_help(struct ask *a);
 int verb_mcp(struct ask *a);
 int verb_init(struct ask *a);
 int verb_project(struct ask *a);
-/* Makes `a` the shell in the session of the project in which it is asked for; false: it is an ordinary one. */
-bool project_shell(struct ask *a);
+/* The directory that was named, or the current one, by its real path; false with a message. `words`: how many may be named. */
+bool project_directory(const struct ask *a, int first, char real[PATH_MAX]);
+/* Makes `a` the session of that project, or of --branch in it, which is prepared first; false with a message. */
+bool project_session_of(struct ask *a, const char *real);
+/* Makes `a` a run in the box of --branch of the project here, for an agent; false with a message. */
+bool project_branch_run(struct ask *a);
+/* Makes `a` the shell in the session of the project in which it is asked for. 1; 0: it is an ordinary one; -1 with a message. */
+int project_shell(struct ask *a);
 /* Finds or starts the session; prints errors. Returns the exit status. */
 int start_session(struct ask *a, const char *name);
 int verb_session(struct ask *a);

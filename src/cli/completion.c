@@ -1,6 +1,6 @@
 /*
- * Completion scripts, generated from the same tables as --help. While the user types, only names of sessions are
- * requested from pinfold (session list --names).
+ * Completion scripts, generated from the same tables as --help. While the user types, only names of sessions and of a
+ * project's branches are requested from pinfold (session list --names, list --names).
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +16,7 @@ enum completion_word {
     WORD_NONE,
     WORD_PART,
     WORD_SESSION,
+    WORD_BRANCH,
     WORD_PLACE,
     WORD_FILE,
     WORD_COMMAND,
@@ -25,11 +26,13 @@ enum completion_word {
 static const struct {
     enum verb_id verb;
     enum completion_word words[3];
-    const char *parts;
+    const char *parts, *name; /* `name`: of the verb alone that has it, of several with one id */
 } of_verbs[] = {{VERB_RUN, {WORD_COMMAND}, NULL},
                 {VERB_SHELL, {WORD_FILE}, NULL},
                 {VERB_INIT, {WORD_FILE}, NULL},
                 {VERB_PROJECT, {WORD_FILE}, NULL},
+                {VERB_PROJECT, {WORD_BRANCH, WORD_FILE}, NULL, "checkout"},
+                {VERB_PROJECT, {WORD_PART, WORD_NONE}, "list rm", "volume"},
                 {VERB_SESSION, {WORD_PART, WORD_SESSION}, "start list show stop rm prune update"},
                 {VERB_EXEC, {WORD_SESSION, WORD_COMMAND}, NULL},
                 {VERB_JOB, {WORD_PART, WORD_SESSION, WORD_NONE}, "list attach output kill"},
@@ -92,6 +95,18 @@ static const char *values_of(const char *option)
            : same(option, "agent")                                 ? buf_cstr(&known_names.agents)
            : same(option, "from")                                  ? "srt srt-strict dive mycode daycare bwrap"
                                                                    : NULL;
+}
+
+/* Whether entry `i` says what the words of this verb are. */
+static bool is_of(size_t i, const struct verb *v)
+{
+    if (of_verbs[i].verb != v->id || (of_verbs[i].name && !same(of_verbs[i].name, v->name)))
+        return false;
+    for (size_t k = 0; k < N_OF_VERBS && !of_verbs[i].name; k++) {
+        if (of_verbs[k].name && same(of_verbs[k].name, v->name))
+            return false;
+    }
+    return true;
 }
 
 /* The place that stands for all that follow. */
@@ -201,6 +216,8 @@ static void bash_value(const struct flag *f, unsigned only)
         printf("    --%s) COMPREPLY=($(compgen -f -- \"$cur\")); return;;\n", f->name);
     } else if (same(f->name, "session")) {
         printf("    --session) _pinfold_lines \"$(pinfold session list --names 2>/dev/null)\"; return;;\n");
+    } else if (same(f->name, "branch")) {
+        printf("    --branch) _pinfold_lines \"$(pinfold list --names 2>/dev/null)\"; return;;\n");
     } else if (f->value) {
         printf("    --%s) return;;\n", f->name);
     }
@@ -211,6 +228,7 @@ static void bash_word(enum completion_word w, const char *parts)
 {
     static const char *const how[] = {[WORD_NONE] = ":",
                                       [WORD_SESSION] = "_pinfold_lines \"$(pinfold session list --names 2>/dev/null)\"",
+                                      [WORD_BRANCH] = "_pinfold_lines \"$(pinfold list --names 2>/dev/null)\"",
                                       [WORD_PLACE] = "_pinfold_places",
                                       [WORD_FILE] = "COMPREPLY=($(compgen -f -- \"$cur\"))",
                                       [WORD_COMMAND] = "COMPREPLY=($(compgen -c -f -- \"$cur\"))"};
@@ -278,7 +296,7 @@ static void bash(void)
         for (size_t k = 0; k <= last; k++) {
             const char *between = "    ";
             for (const struct verb *v = verbs; v->name; v++) {
-                if (v->id != of_verbs[i].verb)
+                if (!is_of(i, v))
                     continue;
                 printf(k == last ? "%s%s:*" : "%s%s:%zu", between, v->name, k);
                 between = "|";
@@ -307,7 +325,11 @@ static void zsh_option(const struct flag *f, unsigned only)
         choices_spaced(f->choices);
         printf(")");
     } else if (f->value) {
-        printf(":%s:%s", f->name, is_path(f->value) ? "_files" : same(f->name, "session") ? "_pinfold_sessions" : " ");
+        printf(":%s:%s", f->name,
+               is_path(f->value)          ? "_files"
+               : same(f->name, "session") ? "_pinfold_sessions"
+               : same(f->name, "branch")  ? "_pinfold_branches"
+                                          : " ");
     }
     printf("'\n");
 }
@@ -316,6 +338,7 @@ static void zsh_word(size_t at, bool last, enum completion_word w, const char *p
 {
     static const char *const how[] = {[WORD_NONE] = " ",
                                       [WORD_SESSION] = "_pinfold_sessions",
+                                      [WORD_BRANCH] = "_pinfold_branches",
                                       [WORD_PLACE] = "_pinfold_places",
                                       [WORD_FILE] = "_files",
                                       [WORD_COMMAND] = "_normal"};
@@ -338,6 +361,8 @@ static void zsh(void)
     printf("#compdef pinfold\n"
            "_pinfold_sessions() {\n    local -a names\n"
            "    names=(${(f)\"$(pinfold session list --names 2>/dev/null)\"})\n    compadd -a names\n}\n"
+           "_pinfold_branches() {\n    local -a names\n"
+           "    names=(${(f)\"$(pinfold list --names 2>/dev/null)\"})\n    compadd -a names\n}\n"
            "_pinfold_places() {\n    local -a names\n"
            "    names=(${(f)\"$(pinfold session list --names 2>/dev/null)\"})\n    names=(${^names}:)\n    compadd -S "
            "'' -a names\n    _files\n}\n"
@@ -355,7 +380,7 @@ static void zsh(void)
         printf(")\n_arguments -S -s $own");
         for (size_t i = 0; i < N_OF_VERBS; i++) {
             const size_t last = last_word(i);
-            for (size_t k = 0; of_verbs[i].verb == v->id && k <= last; k++)
+            for (size_t k = 0; is_of(i, v) && k <= last; k++)
                 zsh_word(k, k == last, of_verbs[i].words[k], of_verbs[i].parts);
         }
         printf(";;\n");
@@ -387,6 +412,8 @@ static void fish_option(const struct flag *f, unsigned only)
         printf("'");
     } else if (same(f->name, "session")) {
         printf(" -x -a '(pinfold session list --names 2>/dev/null)'");
+    } else if (same(f->name, "branch")) {
+        printf(" -x -a '(pinfold list --names 2>/dev/null)'");
     } else if (f->value) {
         printf(is_path(f->value) ? " -r -F" : " -x");
     }
@@ -401,6 +428,7 @@ static void fish_word(const char *name, size_t n, bool last, enum completion_wor
     static const char *const how[] = {
         [WORD_NONE] = "-f",
         [WORD_SESSION] = "-f -a '(pinfold session list --names 2>/dev/null)'",
+        [WORD_BRANCH] = "-f -a '(pinfold list --names 2>/dev/null)'",
         [WORD_PLACE] = "-F -a '(for n in (pinfold session list --names 2>/dev/null); echo $n:; end)'",
         [WORD_FILE] = "-F",
         [WORD_COMMAND] = "-x -a '(__pinfold_command)'"};
@@ -458,7 +486,7 @@ static void fish(void)
     for (size_t i = 0; i < N_OF_VERBS; i++) {
         const size_t last = last_word(i);
         for (const struct verb *v = verbs; v->name; v++) {
-            for (size_t k = 0; v->id == of_verbs[i].verb && k <= last; k++)
+            for (size_t k = 0; is_of(i, v) && k <= last; k++)
                 fish_word(v->name, k, k == last, of_verbs[i].words[k], of_verbs[i].parts);
         }
     }

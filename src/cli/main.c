@@ -12,6 +12,7 @@
 #include "cli/cli.h"
 #include "client/entry.h"
 #include "hook/hook.h"
+#include "project/branch.h"
 #include "srt/srt.h"
 
 int verb_version(struct ask *a)
@@ -161,6 +162,8 @@ int main(int argc, char **argv)
     a.closed_stdio = hold_standard_descriptors();
     if (argc > 0 && hook_shell_named(argv[0]))
         return hook_shell_main(argv, a.closed_stdio);
+    if (argc > 0 && remote_named(argv[0]))
+        return remote_main(argc, argv);
     if (argc > 0 && srt_named(argv[0]))
         return srt_main(argv, a.closed_stdio);
     const char *word = argc > 1 ? argv[1] : NULL;

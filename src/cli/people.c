@@ -8,7 +8,7 @@
 #include "cli/cli.h"
 #include "cli/people.h"
 
-enum { MAX_COLUMNS = 8, WIDEST = 40 };
+enum { MAX_COLUMNS = 8, WIDEST = 64 };
 
 struct people_table {
     const char *const *heads;
@@ -186,23 +186,33 @@ int people_sessions(const struct pinfold_report *report)
     return show_table(&t);
 }
 
-int people_projects(const struct pinfold_report *report, const char *prefix)
+/* Since a time as reports have it. */
+static const char *age(char room[32], const char *created)
 {
-    static const char *const heads[] = {"PROJECT", "STATE", "ENGINE", "UP", "WORKDIR", "SESSION"};
+    struct tm tm = {0};
+    time_t now = time(NULL), then = *created && strptime(created, "%Y-%m-%dT%H:%M:%SZ", &tm) ? timegm(&tm) : 0;
+    return then ? duration(room, now > then ? (uint64_t)(now - then) : 0) : "-";
+}
+
+int people_projects(const struct people_project *rows, size_t n)
+{
+    static const char *const heads[] = {"REPO", "MODE", "STATE", "ENGINE", "AGE", "WORKDIR", "VOLUMES"};
     struct people_table t = {.heads = heads, .columns = sizeof heads / sizeof *heads};
-    EACH(one, get(pinfold_report_value(report), "sessions"))
-    {
+    for (const struct people_project *p = rows; p < rows + n; p++) {
         char room[32];
-        const char *name = text_of(one, "name"), *workspace = text_of(one, "workspace");
-        const char *slash = strrchr(workspace, '/');
-        if (strncmp(name, prefix, strlen(prefix)) != 0 || *text_of(one, "scope"))
-            continue;
-        const char *const words[] = {slash ? slash + 1 : workspace,
-                                     text_of(one, "state"),
-                                     text_of(one, "engine"),
-                                     up(room, one),
-                                     workspace,
-                                     name};
+        const char *const words[] = {p->repo,    p->mode,   p->state, p->engine, age(room, p->created),
+                                     p->workdir, p->volumes};
+        add(&t, words);
+    }
+    return show_table(&t);
+}
+
+int people_volumes(const struct people_volume *rows, size_t n)
+{
+    static const char *const heads[] = {"VOLUME", "KEEPS", "PROJECT", "WHERE"};
+    struct people_table t = {.heads = heads, .columns = sizeof heads / sizeof *heads};
+    for (const struct people_volume *v = rows; v < rows + n; v++) {
+        const char *const words[] = {v->name, v->kind, v->project, v->where};
         add(&t, words);
     }
     return show_table(&t);

@@ -8,8 +8,16 @@
 
 /* STATUS_YES, or STATUS_NO if standard output cannot be written. */
 int people_sessions(const struct pinfold_report *report);
-/* Those whose names begin with `prefix`, as projects. */
-int people_projects(const struct pinfold_report *report, const char *prefix);
+/* Boxes of projects and of their branches; what is kept for them. */
+struct people_project {
+    const char *repo, *mode, *state, *engine, *workdir, *volumes;
+    const char *created; /* a time in UTC; "" */
+};
+int people_projects(const struct people_project *rows, size_t n);
+struct people_volume {
+    const char *name, *kind, *project, *where;
+};
+int people_volumes(const struct people_volume *rows, size_t n);
 int people_names(const struct pinfold_report *report); /* names of sessions, one per line */
 int people_session(const struct pinfold_report *report);
 int people_removed(const struct pinfold_report *report, bool would);

@@ -1,6 +1,6 @@
 /*
- * A project, day to day: `init` writes its policy and trusts it; `shell`, `start`, `stop` and `list` are about its session, which is one
- * like any other (session.c).
+ * A project, day to day: `init` writes its policy and trusts it; `shell` opens one in its session, or in that of one of its branches, which
+ * is a session like any other (session.c). The verbs besides are in project/branches.c.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -14,16 +14,15 @@
 #include "base/fd.h"
 #include "base/str.h"
 #include "cli/cli.h"
-#include "cli/people.h"
-#include "project/project.h"
+#include "project/branch.h"
 
-/* The directory that was named, or the current one, by its real path. */
-static bool find_directory(const struct ask *a, char real[PATH_MAX])
+bool project_directory(const struct ask *a, int first, char real[PATH_MAX])
 {
-    const char *name = verb_said, *path = a->n_words ? a->words[0] : ".";
+    const char *name = verb_said, *path = a->n_words > first ? a->words[first] : ".";
     struct stat st;
-    if (a->n_words > 1) {
-        complain("%s: unexpected argument '%s' (pinfold %s [PATH])", name, a->words[1], name);
+    if (a->n_words > first + 1) {
+        complain("%s: unexpected argument '%s' (pinfold %s %s[PATH])", name, a->words[first + 1], name,
+                 first ? "BRANCH " : "");
         return false;
     }
     if (!realpath(path, real) || stat(real, &st) < 0) {
@@ -74,7 +73,7 @@ int verb_init(struct ask *a)
     struct project_done done;
     struct pinfold_error error = {0};
     char *sentence = NULL;
-    if (!find_directory(a, real))
+    if (!project_directory(a, 0, real))
         return STATUS_USAGE;
     auto_fd int dir = open(real, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     int r = dir < 0 ? -errno : project_look(dir, &seen);
@@ -101,102 +100,137 @@ int verb_init(struct ask *a)
 
 /* ---- the session of a project ---- */
 
-static void add_option(struct ask *a, const char *name, const char *value)
+static struct project_box used_box; /* of the session that this process is about, and the checkout */
+static char checkout[PATH_MAX];
+
+/* The remote `host` is served as long as the session lives. Where it cannot be, the box does without, said. */
+static void serve_remote(const struct ask *a)
 {
-    a->policy[a->n_policy++] = (struct pinfold_option){name, value};
+    char why[PATH_MAX + 512] = "";
+    struct shelf shelf;
+    struct pinfold_error error = {0};
+    struct pinfold_report *report = NULL;
+    const struct pinfold_session_options o = {.size = sizeof o, .name = a->session};
+    if (!used_box.shares || shelf_of(checkout, &shelf, why, sizeof why) < 0 ||
+        host_remote_is_served(&shelf, used_box.word))
+        return;
+    if (pinfold_session_list_report(&o, &report, &error) < 0)
+        return; /* it has ended already */
+    int64_t pid = pinfold_value_number(pinfold_value_get(pinfold_report_value(report), "pid"));
+    pinfold_report_free(report);
+    if (pid > 0 && host_remote_serve(&shelf, checkout, used_box.word, (int)pid, why, sizeof why) < 0)
+        complain("%s", why);
 }
 
-/*
- * The session's policy, the same for every verb: by it the session is found again. The texts are held as long as the process lives.
- */
-static void project_options(struct ask *a, const char *real)
+/* Prepares the branch, if one was said, and the box. */
+static bool prepare(const struct ask *a, const char *real)
 {
-    static struct project_box box;
-    project_box(real, &box);
-    a->session = box.session;
-    add_option(a, "workspace", box.workspace);
-    add_option(a, "storage", box.storage);
-    if (box.marker[0])
-        add_option(a, "mount", box.marker);
+    char why[PATH_MAX + 1024] = "";
+    snprintf(checkout, sizeof checkout, "%s", real);
+    const struct branch_ask asked = {
+        .real = checkout, .branch = a->branch, .say = a->quiet ? NULL : complain_line, .why = why, .room = sizeof why};
+    if ((a->branch && branch_provision(&asked) < 0) ||
+        project_box(checkout, a->branch, true, &used_box, why, sizeof why) < 0) {
+        complain("%s: %s", verb_said, why);
+        return false;
+    }
+    return true;
+}
+
+bool project_session_of(struct ask *a, const char *real)
+{
+    if (!prepare(a, real))
+        return false;
+    if (used_box.ports[0] && !a->quiet)
+        complain("note: " PROJECT_SEED
+                 "/config.json names ports; a project cannot open them itself, a policy of yours can: run "
+                 "with%s",
+                 used_box.ports);
+    for (size_t i = 0; i < used_box.n_options; i++)
+        a->policy[a->n_policy++] = used_box.options[i];
+    a->session = used_box.session;
+    a->session_dir = used_box.cwd[0] ? used_box.cwd : NULL;
+    a->ensured = serve_remote;
+    return true;
+}
+
+bool project_branch_run(struct ask *a)
+{
+    char real[PATH_MAX], why[PATH_MAX + 512] = "";
+    struct shelf shelf;
+    if (a->cow) {
+        complain("--branch and --cow exclude each other: a branch's box changes its own worktree, which is not the "
+                 "workspace");
+        return false;
+    }
+    if (!realpath(".", real)) {
+        complain("%s: %s", a->agent, strerror(errno));
+        return false;
+    }
+    if (!prepare(a, real))
+        return false;
+    for (size_t i = 0; i < used_box.n_options; i++) {
+        if (!same(used_box.options[i].name, "storage")) /* of sessions */
+            a->policy[a->n_policy++] = used_box.options[i];
+    }
+    a->dir = used_box.cwd;
+    /* As long as this process lives; a session of the branch serves it, too. */
+    if (!a->explain && shelf_of(checkout, &shelf, why, sizeof why) == 0 &&
+        host_remote_serve(&shelf, checkout, used_box.word, (int)getpid(), why, sizeof why) < 0)
+        complain("%s", why);
+    return true;
 }
 
 /*
  * What a shell of a person's needs besides: its history, and a prompt with the box, the branch and whether there is a network. Where the
- * person's own files set a prompt, bash puts ours before it.
+ * person's own files set a prompt, bash puts ours before it. What bash runs before its first prompt sets up the rest, after those files.
  */
 static void shell_variables(struct ask *a)
 {
-    static char own[512], prompt[600];
+    static char own[PROJECT_NAME + 256], prompt[PROJECT_NAME + 256];
     snprintf(
         own, sizeof own,
-        "PINFOLD_PROMPT=(pinfold %.64s$(git symbolic-ref -q --short HEAD 2>&- | sed 's/^/ /')${HTTPS_PROXY:+ net}) ",
+        "PINFOLD_PROMPT=(pinfold %.200s$(git symbolic-ref -q --short HEAD 2>&- | sed 's/^/ /')${HTTPS_PROXY:+ net}) ",
         a->session + sizeof PROJECT_PREFIX - 1);
     snprintf(prompt, sizeof prompt, "PS1=%s%s ", strchr(own, '=') + 1, geteuid() == 0 ? "#" : "$");
     a->env[a->n_env++] = own;
     a->env[a->n_env++] = prompt;
     a->env[a->n_env++] = "HISTFILE=" PROJECT_HISTORY "/history";
+    /* Once: what is the person's own stays. */
+    a->env[a->n_env++] =
+        "PINFOLD_SETUP=unset PINFOLD_SETUP; [ ! -x " REMOTE_IN_BOX "/bin/git ] || PATH=" REMOTE_IN_BOX
+        "/bin:$PATH; shopt -s histappend; HISTSIZE=20000 HISTFILESIZE=50000; "
+        "for f in 'ls=ls --color=auto' 'grep=grep --color=auto' 'freeclaude=claude --dangerously-skip-permissions'; "
+        "do alias \"${f%%=*}\" >/dev/null 2>&1 || alias \"$f\"; done; "
+        "case $TERM in *color*|xterm*|screen*|tmux*|rxvt*|linux) f=$PINFOLD_PROMPT; "
+        "PINFOLD_PROMPT='\\[\\e[1;33m\\]'$f'\\[\\e[0m\\]'; "
+        "case $PS1 in \"$f\"*) PS1=$PINFOLD_PROMPT${PS1#\"$f\"};; esac;; esac; unset f";
     /* `history -a`: what was typed is there after a kill, too. */
-    a->env[a->n_env++] = "PROMPT_COMMAND=history -a; case $PS1 in *pinfold*) ;; *) PS1=$PINFOLD_PROMPT$PS1;; esac";
+    a->env[a->n_env++] = "PROMPT_COMMAND=eval \"$PINFOLD_SETUP\"; history -a; "
+                         "case $PS1 in *pinfold*) ;; *) PS1=$PINFOLD_PROMPT$PS1;; esac";
 }
 
-bool project_shell(struct ask *a)
+int project_shell(struct ask *a)
 {
     char real[PATH_MAX];
     const char *path = a->n_words ? a->words[0] : ".";
-    if (a->n_policy || a->session || a->cow || a->cow_then || a->no_layers || a->text || a->settings_format ||
-        a->json || a->control || a->result || a->scope || a->dir || getenv("PINFOLD") || !realpath(path, real) ||
-        !project_is(real))
-        return false;
-    project_options(a, real);
+    bool other = a->n_policy || a->session || a->cow || a->cow_then || a->no_layers || a->text || a->settings_format ||
+                 a->json || a->control || a->result || a->scope || a->dir || getenv("PINFOLD");
+    if (a->branch && other) {
+        complain(
+            "shell: --branch opens a shell in the session of the branch, whose policy is the project's: it takes no "
+            "other option%s",
+            getenv("PINFOLD") ? ", and no box can start it" : "");
+        return -1;
+    }
+    if (a->branch && !realpath(path, real)) {
+        complain("shell: cannot use '%s': %s", path, strerror(errno));
+        return -1;
+    }
+    if (other || !realpath(path, real) || (!a->branch && !project_is(real)))
+        return 0;
+    if (!project_session_of(a, real))
+        return -1;
     shell_variables(a);
-    return true;
-}
-
-static int project_stop(const char *real)
-{
-    char name[PROJECT_NAME];
-    struct pinfold_error error = {0};
-    project_session(real, name);
-    const struct pinfold_session_options o = {.size = sizeof o, .name = name};
-    int r = pinfold_session_stop(&o, 0, &error);
-    if (r == -ENOENT || r == -ESTALE)
-        return STATUS_NO_SESSION;
-    return r < 0 ? fail(&error) : STATUS_YES;
-}
-
-static int project_list(const struct ask *a)
-{
-    struct pinfold_error error = {0};
-    struct pinfold_report *report;
-    if (a->n_words) {
-        complain("list takes no argument; all sessions: pinfold session list");
-        return STATUS_USAGE;
-    }
-    if (pinfold_session_list_report(NULL, &report, &error) < 0)
-        return fail(&error);
-    int status = people_projects(report, PROJECT_PREFIX);
-    pinfold_report_free(report);
-    return status;
-}
-
-int verb_project(struct ask *a)
-{
-    char real[PATH_MAX];
-    int status = STATUS_YES;
-    if (same(verb_said, "list"))
-        return project_list(a);
-    if (!find_directory(a, real))
-        return STATUS_USAGE;
-    if (same(verb_said, "stop") && (status = project_stop(real)) != STATUS_NO_SESSION)
-        return status; /* agents have sessions of directories that are no projects, too */
-    if (!project_is(real)) {
-        complain("%s: '%s' is not initialized; do that with: pinfold init '%s'", verb_said, real, real);
-        return STATUS_USAGE;
-    }
-    if (same(verb_said, "stop")) {
-        complain("stop: no session of '%s' is running; start it with: pinfold start", real);
-        return status;
-    }
-    project_options(a, real);
-    return start_session(a, a->session);
+    return 1;
 }

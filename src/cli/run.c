@@ -178,7 +178,10 @@ int verb_shell(struct ask *a)
     const char *shell = getenv("SHELL");
     if (is_command_said(a))
         return STATUS_SANDBOX;
-    if (!project_shell(a) && a->n_words == 1)
+    int project = project_shell(a);
+    if (project < 0)
+        return STATUS_SANDBOX;
+    if (project == 0 && a->n_words == 1)
         a->policy[a->n_policy++] = (struct pinfold_option){"workspace", a->words[0]};
     if (!shell || shell[0] != '/' || access(shell, X_OK) != 0)
         shell = "/bin/sh";

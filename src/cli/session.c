@@ -25,7 +25,10 @@ static struct pinfold_session_options session_options(const struct ask *a, const
                                             .name = name,
                                             .scope = a->scope,
                                             .recreate = a->recreate,
-                                            .cow = a->cow};
+                                            .cow = a->cow,
+                                            .cwd = a->session_dir            ? a->session_dir
+                                                   : a->verb == VERB_SESSION ? a->dir
+                                                                             : NULL};
 }
 
 /* ---- exec ---- */
@@ -217,6 +220,8 @@ static int ensure(struct ask *a, const char *name, struct pinfold_session **ret,
         return r;
     r = pinfold_session_ensure(policy, &o, ret, error);
     pinfold_policy_free(policy);
+    if (r == 0 && a->ensured)
+        a->ensured(a);
     return r;
 }
 

@@ -83,7 +83,7 @@ int verb_explain(struct ask *a)
     return print_plan(a, a->json ? PINFOLD_EXPLAIN_JSON : a->verbose ? PINFOLD_EXPLAIN_TEXT : PINFOLD_EXPLAIN_BRIEF);
 }
 
-int verb_show_run(struct ask *a)
+int show_engine(struct ask *a)
 {
     return print_plan(a, PINFOLD_EXPLAIN_COMMAND);
 }

@@ -42,7 +42,7 @@
 #define FIELDS_trust(F)  F(TEXT, path) F(NUMBER, withdraw)
 #define FIELDS_log(F)    F(NUMBER, follow) F(TEXT, session) F(TEXT, since) F(NUMBER, verify) F(NUMBER, head) F(TEXT, head_was)
 #define FIELDS_judge(F)  F(TEXT, what) F(TEXT, path)
-#define FIELDS_ensure(F) FIELDS_POLICY(F) FIELDS_SESSION(F) F(NUMBER, recreate) F(TEXT, cow)
+#define FIELDS_ensure(F) FIELDS_POLICY(F) FIELDS_SESSION(F) F(NUMBER, recreate) F(TEXT, cow) F(TEXT, cwd)
 #define FIELDS_open(F)   FIELDS_SESSION(F)
 #define FIELDS_stop(F)   FIELDS_SESSION(F) F(NUMBER, remove)
 #define FIELDS_list(F)   FIELDS_SESSION(F) F(NUMBER, some) /* 0: there were no options */

@@ -60,7 +60,8 @@ int pinfold_session_ensure(struct pinfold_policy *policy, const struct pinfold_s
                                        .name = o.name,
                                        .scope = o.scope,
                                        .recreate = o.recreate != 0,
-                                       .cow = o.cow};
+                                       .cow = o.cow,
+                                       .cwd = o.cwd};
     const struct remote_along along = {.say = o.say, .say_ctx = o.say_ctx};
     r = remote_call(REQUEST_ensure, &ask, &along, &answer, &limits, &e);
     if (r == 0)

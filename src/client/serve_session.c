@@ -12,7 +12,8 @@ int serve_ensure(struct request *q, const struct message_ensure *a, struct messa
                                               .scope = a->scope,
                                               .recreate = a->recreate != 0,
                                               .say = serve_say,
-                                              .cow = a->cow};
+                                              .cow = a->cow,
+                                              .cwd = a->cwd};
     struct pinfold_session *session;
     struct pinfold_policy *policy;
     struct err e = {0};

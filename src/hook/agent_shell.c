@@ -150,7 +150,7 @@ static int in_the_box(const char *text, unsigned closed)
     static char project[PATH_MAX], cwd[PATH_MAX], why[2 * PATH_MAX];
     struct pinfold_error error = {0};
     struct pinfold_session *session;
-    struct project_box box;
+    char name[PROJECT_NAME];
     if (!hook_project(project, why, sizeof why)) {
         hook_say("%s", why);
         return HOOK_BLOCKS;
@@ -159,8 +159,8 @@ static int in_the_box(const char *text, unsigned closed)
         hook_say("cannot enter '%s': %s", project, strerror(errno));
         return HOOK_BLOCKS;
     }
-    project_box(project, &box);
-    const struct pinfold_session_options so = {.size = sizeof so, .name = box.session};
+    project_session(project, NULL, name);
+    const struct pinfold_session_options so = {.size = sizeof so, .name = name};
     struct pinfold_policy *policy = hook_policy(project, &error);
     int r = policy ? pinfold_session_ensure(policy, &so, &session, &error) : -1;
     pinfold_policy_free(policy);

@@ -164,13 +164,14 @@ bool hook_in_box(void)
 
 struct pinfold_policy *hook_policy(const char *project, struct pinfold_error *error)
 {
-    struct project_box box;
+    static struct project_box box;
     struct pinfold_policy *policy = NULL;
-    project_box(project, &box);
-    struct pinfold_option options[] = {
-        {"workspace", box.workspace}, {"storage", box.storage}, {box.marker[0] ? "mount" : NULL, box.marker}, {0}};
-    if (!project_is(project))
-        options[1].name = NULL;
-    const struct pinfold_policy_options o = {.size = sizeof o, .options = options};
+    char why[PATH_MAX];
+    if (project_box(project, NULL, true, &box, why, sizeof why) < 0) {
+        *error = (struct pinfold_error){.kind = PINFOLD_ERROR_POLICY};
+        snprintf(error->text, sizeof error->text, "%.1000s", why);
+        return NULL;
+    }
+    const struct pinfold_policy_options o = {.size = sizeof o, .options = box.options};
     return pinfold_policy_load(&o, &policy, error) == 0 ? policy : NULL;
 }

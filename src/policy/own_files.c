@@ -3,20 +3,20 @@
  * write them would choose its own policy, one that could read them would know what is watched, and its runtime
  * directory contains the sockets that control running boxes. In every box they are hidden, or, if public, read-only.
  * These rules are more specific than any rule above them, and a rule at or below them is an error. What agents keep
- * (pinfold-agents: settings, logins) lies beside the state, since boxes get a part of it as mounts; all else of it is
- * hidden in the same way.
+ * (pinfold-agents: settings, logins) and what branches of projects share (pinfold-shelves) lie beside the state, since boxes get
+ * a part of it as mounts; all else of it is hidden in the same way.
  */
 #include "policy/merge.h"
 
 #include <errno.h>
 
-enum { FIXED = 8 };
+enum { FIXED = 8, MAX_PARTS = 4 };
 
 struct own {
     const char *hidden[FIXED];
     size_t n_hidden;
-    const char *agents[2]; /* of each agent and project; a directory below may be mounted */
-    const char *project;   /* WORKSPACE/.pinfold */
+    const char *parts[MAX_PARTS]; /* of each agent and project; a directory below may be mounted */
+    const char *project;          /* WORKSPACE/.pinfold */
 };
 
 static int own_no_memory(struct merge *m)
@@ -31,16 +31,21 @@ static const char *variable(const struct merge *m, const char *name)
     return v && v[0] == '/' ? v : NULL; /* a relative one is ignored: XDG Base Directory Specification */
 }
 
-/* Agents by name use the home's, agents of MCP sessions the one that the variable names. */
-static void find_agents(const struct merge *m, struct own *o)
+/* Agents by name use the home's, agents of MCP sessions and projects the one that the variable names. */
+static void find_parts(const struct merge *m, struct own *o)
 {
+    static const struct str names[] = {STR("pinfold-agents"), STR("pinfold-shelves")};
     const char *home = m->world->home, *moved = variable(m, "XDG_STATE_HOME");
+    const char *state = home && home[0] == '/' ? path_clean_at(m->p->mem, home, STR(".local/state")) : NULL;
     size_t n = 0;
-    if (home && home[0] == '/')
-        o->agents[n++] = path_clean_at(m->p->mem, home, STR(".local/state/pinfold-agents"));
-    const char *at = moved ? path_clean_at(m->p->mem, moved, STR("pinfold-agents")) : NULL;
-    if (at && !same(o->agents[0], at))
-        o->agents[n++] = at;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *own = state ? path_clean_at(m->p->mem, state, names[i]) : NULL;
+        const char *at = moved ? path_clean_at(m->p->mem, moved, names[i]) : NULL;
+        if (own)
+            o->parts[n++] = own;
+        if (at && !same(own, at))
+            o->parts[n++] = at;
+    }
 }
 
 /* Both the default place and the one set by a variable: a box started elsewhere may use either. */
@@ -63,7 +68,7 @@ static int find_own(struct merge *m, struct own *o)
                 o->hidden[o->n_hidden++] = at[k];
         }
     }
-    find_agents(m, o);
+    find_parts(m, o);
     o->project = path_clean_at(mem, m->p->workspace, STR(".pinfold"));
     return arena_failed(mem) || !o->project ? own_no_memory(m) : 0;
 }
@@ -152,8 +157,8 @@ int own_rules(struct merge *m)
     int r = find_own(m, &o);
     for (size_t i = 0; r == 0 && i < o.n_hidden; i++)
         r = hide(m, o.hidden[i], false, origin);
-    for (size_t i = 0; r == 0 && i < 2 && o.agents[i]; i++)
-        r = hide(m, o.agents[i], true, origin);
+    for (size_t i = 0; r == 0 && i < MAX_PARTS && o.parts[i]; i++)
+        r = hide(m, o.parts[i], true, origin);
     for (const char *const *w = m->world->own_hidden; r == 0 && w && *w; w++)
         r = hide(m, *w, false, origin);
     if (r == 0)

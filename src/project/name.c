@@ -1,50 +1,84 @@
 /*
- * Names of projects' sessions, as the tool agent-sandbox gave them to containers: the directory's name, and a hash of its path that
- * keeps directories of one name apart.
+ * Names of projects' sessions, as the tool agent-sandbox gave them to containers: the directory's name, that of the branch, and a
+ * hash of the path that keeps directories of one name apart. What a branch may be called.
  */
+#include <ctype.h>
 #include <md5.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
-#include "project/project.h"
+#include "base/str.h"
+#include "project/branch.h"
 
 enum { MAX_WORD = 64 };
 
-void project_session(const char *real, char ret[PROJECT_NAME])
+void project_hash(const char *real, char ret[PROJECT_HASH])
 {
     MD5_CTX md5;
     uint8_t sum[MD5_DIGEST_LENGTH];
-    char hash[2 * sizeof sum + 1], word[MAX_WORD + 1];
-    const char *slash = strrchr(real, '/'), *name = slash ? slash + 1 : real;
-    size_t n = 0;
-    for (; name[n] && n < MAX_WORD; n++)
-        word[n] = name[n] > 0 && strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-", name[n])
-                      ? name[n]
-                      : '_';
-    word[n] = 0;
     MD5Init(&md5); /* distinguishes paths; nothing is proved by it */
     MD5Update(&md5, (const uint8_t *)real, strlen(real));
     MD5Final(sum, &md5);
     for (size_t i = 0; i < sizeof sum; i++)
-        snprintf(hash + 2 * i, 3, "%02x", sum[i]);
-    snprintf(ret, PROJECT_NAME, PROJECT_PREFIX "%s-%.12s", word, hash);
+        snprintf(ret + 2 * i, 3, "%02x", sum[i]);
 }
 
-/* A colon or a backslash in the path would be one of --mount's own. */
-static bool has_policy(const char *real)
+void project_word(const char *real, char ret[PROJECT_WORD])
 {
-    char file[PATH_MAX + sizeof PROJECT_FILE];
-    struct stat st;
-    snprintf(file, sizeof file, "%s/" PROJECT_FILE, real);
-    return !strchr(file, ':') && !strchr(file, '\\') && lstat(file, &st) == 0 && S_ISREG(st.st_mode);
+    const char *slash = strrchr(real, '/'), *name = slash ? slash + 1 : real;
+    size_t n = 0;
+    for (; name[n] && n < MAX_WORD; n++)
+        ret[n] = name[n] > 0 && strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-", name[n])
+                     ? name[n]
+                     : '_';
+    ret[n] = 0;
 }
 
-void project_box(const char *real, struct project_box *ret)
+void branch_word(const char *name, char ret[PROJECT_WORD])
 {
-    *ret = (struct project_box){.storage = PROJECT_HISTORY};
-    project_session(real, ret->session);
-    snprintf(ret->workspace, sizeof ret->workspace, "%s", real);
-    if (has_policy(real))
-        snprintf(ret->marker, sizeof ret->marker, "%s/" PROJECT_FILE ":" PROJECT_MARKER ":ro", real);
+    size_t n = 0;
+    for (; *name && n + 3 < PROJECT_WORD; name++) {
+        bool space = *name == '/' || isspace((unsigned char)*name);
+        n += (size_t)snprintf(ret + n, PROJECT_WORD - n, space ? "__" : "%c", *name);
+    }
+    ret[n] = 0;
+}
+
+/* git-check-ref-format(1), with a reason for each. */
+const char *branch_refused(const char *name)
+{
+    size_t n = strlen(name);
+    if (!n)
+        return "it is empty";
+    if (name[0] == '-')
+        return "it begins with '-', which makes it an option to git";
+    if (same(name, "@") || same(name, "HEAD"))
+        return "git uses it for something else";
+    for (const char *c = name; *c; c++) {
+        if (*c == ' ')
+            return "it has a space, which git takes in no branch's name";
+        if (iscntrl((unsigned char)*c) || strchr("~^:?*[\\", *c))
+            return "git takes none of ~ ^ : ? * [ \\ and no control character in a name";
+        if (*c == '/' && (c == name || !c[1] || c[1] == '/'))
+            return "a '/' stands between two parts";
+        if (*c == '.' && (c == name || c[-1] == '/' || c[1] == '.' || !c[1]))
+            return "git takes no '..', and no '.' where a part begins or the name ends";
+        if (*c == '@' && c[1] == '{')
+            return "git takes no '@{'";
+        if (strncmp(c, ".lock", 5) == 0 && (!c[5] || c[5] == '/'))
+            return "git takes no part that ends in '.lock'";
+    }
+    char word[PROJECT_WORD];
+    branch_word(name, word);
+    return n > BRANCH_NAME_MAX || strlen(word) > BRANCH_NAME_MAX ? "it has more than 240 bytes" : NULL;
+}
+
+void project_session(const char *real, const char *branch, char ret[PROJECT_NAME])
+{
+    char hash[PROJECT_HASH], word[PROJECT_WORD], of[PROJECT_WORD] = "";
+    project_hash(real, hash);
+    project_word(real, word);
+    if (branch)
+        branch_word(branch, of);
+    snprintf(ret, PROJECT_NAME, PROJECT_PREFIX "%s-%s%s%.12s", word, of, branch ? "-" : "", hash);
 }

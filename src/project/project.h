@@ -1,6 +1,6 @@
 /*
  * A project: a directory for which `pinfold init` has written a policy. Looks at the directory, writes that policy, and
- * names the session in which people work there. It opens no box: cli/project.c does that by pinfold.h.
+ * says what the session is in which people work there. cli/project.c starts it. branch.h is about branches.
  */
 #pragma once
 #include <limits.h>
@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "base/buf.h"
+#include "pinfold.h"
 
 #define PROJECT_FILE    ".pinfold/policy.yaml" /* below the project */
 #define PROJECT_SEED    ".agent-sandbox"  /* the directory of the tool agent-sandbox, which counts as a project, too */
@@ -16,7 +17,10 @@
 #define PROJECT_MARKER  "/.agent-sandbox" /* in the box: what other tools know a sandbox by */
 #define PROJECT_PREFIX  "agent-sandbox-"  /* with it names of projects' sessions begin */
 #define PROJECT_ENTRIES 60000u            /* names that are looked at, at most */
-#define PROJECT_NAME    128               /* bytes of a session's name, with the NUL */
+#define PROJECT_NAME    448               /* bytes of a session's name, with the NUL */
+#define PROJECT_WORD    256               /* bytes of a name in a path, with the NUL */
+#define PROJECT_HASH    33                /* of a path, with the NUL */
+#define PROJECT_OPTIONS 64                /* of a session's policy, with the end */
 
 /* What a file says about its project. */
 struct project_sign {
@@ -69,13 +73,24 @@ int project_write(int dir, const char *path, const struct project_seen *seen, bo
 /* Whether `path` is a project: its policy begins as ours do, or it has PROJECT_SEED. */
 bool project_is(const char *path);
 /*
- * The box of a project, the same for all who use it: by its policy its session is found again. `marker`: "" where there is no policy
- * to show as one.
+ * The box of a project, the same for all who use it: by its policy its session is found again. Of a branch: the checkout is read-only,
+ * and the commands start in the branch's worktree.
  */
 struct project_box {
-    char session[PROJECT_NAME], workspace[PATH_MAX], marker[PATH_MAX + 64];
-    const char *storage;
+    char session[PROJECT_NAME], name[PROJECT_WORD], word[PROJECT_WORD];
+    struct pinfold_option options[PROJECT_OPTIONS]; /* they point into this structure */
+    size_t n_options;
+    char cwd[PATH_MAX]; /* where its commands start, in the box; "": as the policy says */
+    bool marked;        /* the policy, or the directory of agent-sandbox, is shown as PROJECT_MARKER */
+    bool shares;        /* it has the shelf of its branches */
+    char ports[512];    /* what agent-sandbox would publish, as options; "" */
+    char texts[48][PATH_MAX + 64];
+    size_t n_texts;
 };
-void project_box(const char *real, struct project_box *ret);
-/* The session's name for a project: agent-sandbox-NAME-HASH, of its real path. NAME has only letters, digits, '.', '_' and '-'. */
-void project_session(const char *real, char ret[PROJECT_NAME]);
+/* `branch`: NULL for the checkout itself. `make`: the shelf's directories, if they are not there. -errno with a sentence in `why`. */
+int project_box(const char *real, const char *branch, bool make, struct project_box *ret, char *why, size_t room);
+/* The session's name for a project: agent-sandbox-NAME[-BRANCH]-HASH, of its real path. NAME has only letters, digits, '.', '_' and '-'. */
+void project_session(const char *real, const char *branch, char ret[PROJECT_NAME]);
+/* NAME of that, and the whole hash of the path. */
+void project_word(const char *real, char ret[PROJECT_WORD]);
+void project_hash(const char *real, char ret[PROJECT_HASH]);

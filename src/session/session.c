@@ -231,7 +231,7 @@ int session_connect(const struct session_place *p, struct arena *mem, int *ret, 
 struct session_birth {
     struct pinfold_policy *policy;
     const struct session_place *place;
-    const char *cow;           /* as in struct pinfold_session_options */
+    const char *cow, *cwd;     /* as in struct pinfold_session_options */
     const struct layer *layer; /* which it then holds; NULL: none */
     int lock, report;
 };
@@ -304,7 +304,8 @@ static int keep_box(const struct session_birth *b, struct plan_ask ask, bool tho
     struct prepared prepared = {0};
     struct ssh_ready ssh = SSH_READY;
     char instance[16];
-    ask.cwd = planned_directory(b->policy);
+    ask.cwd = b->cwd ? b->cwd : planned_directory(b->policy);
+    ask.cwd_said = b->cwd != NULL;
     ask.environ = (const char *const *)environ;
     ask.instance = instance;
     ask.session = b->place->name;
@@ -406,11 +407,11 @@ static void unmake(const struct session_place *p)
 }
 
 /* Forks the session daemon, no child of ours, and waits for its word. The lock is held by the caller. */
-static int start_keeping(struct pinfold_policy *policy, const struct session_place *p, const char *cow, int lock,
-                         struct err *e)
+static int start_keeping(struct pinfold_policy *policy, const struct session_place *p,
+                         const struct pinfold_session_options *o, int lock, struct err *e)
 {
-    struct session_birth b = {.policy = policy, .place = p, .lock = lock};
-    b.cow = cow ? cow : policy->policy->cow ? "" : NULL;
+    struct session_birth b = {.policy = policy, .place = p, .cwd = o->cwd, .lock = lock};
+    b.cow = o->cow ? o->cow : policy->policy->cow ? "" : NULL;
     char stopped[PATH_MAX], record[PATH_MAX];
     snprintf(record, sizeof record, "%s/record", p->state);
     const bool before = access(record, F_OK) == 0;
@@ -531,11 +532,12 @@ static int look_for(struct pinfold_session *s, const struct pinfold_policy *poli
 
 static int stop_living(const struct session_place *p, struct arena *mem, struct err *e);
 
-static int make_under_lock(struct pinfold_session *s, struct pinfold_policy *policy, int lock, int recreate,
-                           const char *cow, struct err *e)
+static int make_under_lock(struct pinfold_session *s, struct pinfold_policy *policy, int lock,
+                           const struct pinfold_session_options *o, struct err *e)
 {
     char name[80];
-    int found, r = look_for(s, policy, cow, true, &found, e);
+    const int recreate = o->recreate;
+    int found, r = look_for(s, policy, o->cow, true, &found, e);
     if (r < 0 || found == FOUND)
         return r;
     if (found == OTHER_VERSION && !recreate)
@@ -559,7 +561,7 @@ static int make_under_lock(struct pinfold_session *s, struct pinfold_policy *pol
     if (found != NOT_THERE)
         r = stop_living(&s->place, s->mem, e);
     if (r == 0)
-        r = start_keeping(policy, &s->place, cow, lock, e);
+        r = start_keeping(policy, &s->place, o, lock, e);
     return r < 0 ? r : take_record(s, e);
 }
 
@@ -607,11 +609,14 @@ int pinfold_session_ensure(struct pinfold_policy *policy, const struct pinfold_s
     struct pinfold_session *s = r < 0 ? NULL : object(o.name, o.scope, &e);
     if (!s)
         return tell(error, &e, r < 0 ? r : -EINVAL);
-    r = look_for(s, policy, o.cow, false, &found, &e);
+    if (r == 0 && o.cwd && o.cwd[0] != '/')
+        r = err_say(&e, ERR_POLICY, "cwd: write an absolute path, as the box sees it: /tmp");
+    if (r == 0)
+        r = look_for(s, policy, o.cow, false, &found, &e);
     if (r == 0 && found != FOUND) {
         r = place_lock(&s->place, &lock, &e);
         if (r == 0)
-            r = make_under_lock(s, policy, lock, o.recreate, o.cow, &e);
+            r = make_under_lock(s, policy, lock, &o, &e);
         if (r == 0 && o.say)
             say_start(policy, &o);
     }
@@ -788,6 +793,7 @@ static void put_session(struct json *j, const struct session_place *p, const str
     json_text(j, "engine", r->engine);
     json_text(j, "profile", r->profile);
     json_text(j, "workspace", r->workspace);
+    json_text(j, "cwd", r->cwd);
     json_text_or_null(j, "layer", r->layer && r->layer[0] ? r->layer : NULL);
     if (r->layer && r->layer[0])
         layer_put_size(j, r->layer);
@@ -797,7 +803,6 @@ static void put_session(struct json *j, const struct session_place *p, const str
         put_now(j, p);
     if (whole) {
         json_text(j, "plan_digest", r->plan_digest);
-        json_text(j, "cwd", r->cwd);
         json_text(j, "state_dir", p->state);
         json_text(j, "runtime_dir", p->run);
         json_object(j, "enforced");

@@ -1,8 +1,8 @@
 /*
- * Build-time program: writes texts as C data: those of profiles/agents/, or a script.
+ * Build-time program: writes texts as C data: an array of structures of a name and a text, or one text.
  *
- *     embed OUT.c FILE...           (paths of YAML files; names are their base names)
- *     embed OUT.c --text NAME FILE  (one text, as the array NAME)
+ *     embed OUT.c HEADER STRUCTURE ARRAY FILE...      (names are the files' base names without their suffix)
+ *     embed OUT.c --text NAME FILE                    (the array NAME)
  */
 #include <stdio.h>
 #include <string.h>
@@ -23,12 +23,12 @@ static int embed(FILE *out, const char *path)
 {
     FILE *in = fopen(path, "rb");
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-    size_t n = strlen(name);
-    if (!in || n < 6) {
+    const char *dot = strrchr(name, '.');
+    if (!in || !dot) {
         fprintf(stderr, "%s: not readable\n", path);
         return 1;
     }
-    fprintf(out, "    {\"%.*s\",\n     \"", (int)(n - 5), name); /* less ".yaml" */
+    fprintf(out, "    {\"%.*s\",\n     \"", (int)(dot - name), name);
     put_content(out, in);
     fputs("\"},\n", out);
     return fclose(in);
@@ -51,15 +51,14 @@ static int embed_text(FILE *out, const char *array, const char *path)
 
 int main(int argc, char **argv)
 {
-    FILE *out = argc > 2 ? fopen(argv[1], "wb") : NULL;
+    FILE *out = argc > 4 ? fopen(argv[1], "wb") : NULL;
     int no = !out;
     if (out && argc == 5 && strcmp(argv[2], "--text") == 0)
         return embed_text(out, argv[3], argv[4]) || fclose(out) ? 1 : 0;
     if (out)
-        fputs("/* Written by embed out of profiles/agents/; not to be edited. */\n#include \"agents/agents.h\"\n\n"
-              "const struct agent_text agent_texts[] = {\n",
-              out);
-    for (int i = 2; !no && i < argc; i++)
+        fprintf(out, "/* Written by embed; not to be edited. */\n#include \"%s\"\n\nconst struct %s %s[] = {\n",
+                argv[2], argv[3], argv[4]);
+    for (int i = 5; !no && i < argc; i++)
         no = embed(out, argv[i]);
     if (!no)
         fputs("    {NULL, NULL},\n};\n", out);

@@ -33,7 +33,7 @@ MAY = {
     "sqlite": "protocol sys base",
     "bwrap": "sys base",
     "mcp": "match sys base pinfold.h",
-    "project": "sys base",
+    "project": "git sys base pinfold.h",
     "learn": "base pinfold.h",
     "srt": "policy base pinfold.h",
     "hook": "project base pinfold.h",

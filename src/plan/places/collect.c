@@ -442,7 +442,9 @@ static int check_closed(struct making *m)
             if (!(own->kind == PLACE_HIDE ? opens : writes) || !(p->said || p->workspace) || (p->builtin && !writes) ||
                 !path_at_or_below(p->src, own->src))
                 continue;
-            if (own->parts && p->mount && path_below(p->src, own->src) && !path_at_or_below(p->dst, own->src))
+            /* A part that a mount shows elsewhere, and a socket named in it, which stays closed at the host's path. */
+            bool shown = p->mount ? !path_at_or_below(p->dst, own->src) : p->kind == PLACE_SOCKET && p->inside;
+            if (own->parts && shown && path_below(p->src, own->src))
                 continue;
             return err_say(m->e, ERR_REFUSED, "%s (%s): %s stays closed to every box", p->src, origin_of(m, p->origin),
                            own->why ? own->why : OWN_ORIGIN);

@@ -1,0 +1,135 @@
+/* The policy of a project's session, as options: the same whoever starts it, so that it is found again. */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/str.h"
+#include "project/branch.h"
+#include "project/seed.h"
+
+static const char *put_text(struct project_box *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static const char *put_text(struct project_box *b, const char *format, ...)
+{
+    char *text = b->texts[b->n_texts++];
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(text, sizeof *b->texts, format, args);
+    va_end(args);
+    return text;
+}
+
+static void put(struct project_box *b, const char *name, const char *value)
+{
+    b->options[b->n_options++] = (struct pinfold_option){name, value};
+}
+
+static bool has_entry(const char *real, const char *name, bool regular)
+{
+    char file[PATH_MAX + 64];
+    struct stat st;
+    snprintf(file, sizeof file, "%s/%s", real, name);
+    return lstat(file, &st) == 0 && (!regular || S_ISREG(st.st_mode));
+}
+
+/* A colon or a backslash in the path would be one of --mount's own. */
+static bool can_be_mounted(const char *path)
+{
+    return !strpbrk(path, ":\\");
+}
+
+/* This program by its path, which git starts in the box for the remote `host`. */
+static bool own_program(char ret[PATH_MAX])
+{
+    ssize_t n = readlink("/proc/self/exe", ret, PATH_MAX - 1);
+    ret[n > 0 ? n : 0] = 0;
+    return n > 0 && can_be_mounted(ret) && access(ret, X_OK) == 0;
+}
+
+static bool put_shelf(struct project_box *b, const char *real, const char *branch, bool make, char *why, size_t room)
+{
+    char program[PATH_MAX];
+    struct shelf s;
+    if (shelf_of(real, &s, why, room) < 0)
+        return false;
+    if (!can_be_mounted(real) || !can_be_mounted(s.top) || !own_program(program)) {
+        snprintf(why, room, "a path with ':' or '\\' cannot be mounted into the box ('%s', '%s')", real, s.top);
+        return false;
+    }
+    if (branch)
+        branch_word(branch, b->word);
+    else
+        snprintf(b->word, sizeof b->word, ".bind"); /* no part of a branch's name begins with a dot */
+    if (make && shelf_make(&s, real, b->word, why, room) < 0)
+        return false;
+    put(b, "mount", put_text(b, "%s/shelf:" SHELF_IN_BOX, s.top));
+    put(b, "mount", put_text(b, "%s/remote/%s:" REMOTE_IN_BOX ":ro", s.top, b->word));
+    put(b, "mount", put_text(b, "%s:" REMOTE_HELPER ":ro", program));
+    put(b, "unix-socket", REMOTE_IN_BOX "/socket");
+    if (branch && !b->marked)
+        put(b, "mount", put_text(b, "%s/project:" PROJECT_MARKER ":ro", s.top));
+    b->shares = true;
+    return true;
+}
+
+/* In an image the checkout is at /workspace itself. */
+static bool has_image(const char *real)
+{
+    const struct pinfold_option options[] = {{"workspace", real}, {0}};
+    const struct pinfold_policy_options o = {.size = sizeof o, .options = options, .cwd = real};
+    struct pinfold_policy *policy;
+    struct pinfold_error ignored;
+    char *text = NULL;
+    if (pinfold_policy_load(&o, &policy, &ignored) < 0)
+        return false; /* said when the session is started */
+    (void)pinfold_policy_text(policy, 0, &text, &ignored);
+    pinfold_policy_free(policy);
+    bool image = text && strstr(text, "\nimage: ");
+    free(text);
+    return image;
+}
+
+/* What agent-sandbox protects, where the box works; what its configuration adds. */
+static int protect(struct project_box *b, const char *where, char *why, size_t room)
+{
+    static const char *const names[] = {".husky", PROJECT_SEED, ".pinfold", ".agent-precommit/user-context.json"};
+    static struct seed seed;
+    int r = seed_read(b->options[0].value, &seed, why, room);
+    for (size_t i = 0; r == 0 && i < sizeof names / sizeof *names; i++)
+        put(b, "protect", put_text(b, "%s/%s", where, names[i]));
+    for (size_t i = 0; r == 0 && i < seed.n_paths; i++)
+        put(b, "protect", put_text(b, "%s/%s", where, seed.paths[i]));
+    snprintf(b->ports, sizeof b->ports, "%s", seed.ports);
+    return r;
+}
+
+int project_box(const char *real, const char *branch, bool make, struct project_box *ret, char *why, size_t room)
+{
+    char ignored[64];
+    bool mounts = can_be_mounted(real);
+    *ret = (struct project_box){.n_options = 0};
+    project_session(real, branch, ret->session);
+    project_word(real, ret->name);
+    put(ret, "workspace", put_text(ret, "%s", real));
+    bool policy = has_entry(real, PROJECT_FILE, true);
+    ret->marked = mounts && (policy || (has_entry(real, PROJECT_SEED, false) && project_is(real)));
+    if (ret->marked)
+        put(ret, "mount", put_text(ret, "%s/%s:" PROJECT_MARKER ":ro", real, policy ? PROJECT_FILE : PROJECT_SEED));
+    if (branch || project_is(real))
+        put(ret, "storage", PROJECT_HISTORY);
+    if (branch) {
+        snprintf(ret->cwd, sizeof ret->cwd, SHELF_IN_BOX "/worktrees/");
+        branch_word(branch, ret->cwd + strlen(ret->cwd));
+        put(ret, "read-only", NULL);
+        if (!put_shelf(ret, real, branch, make, why, room))
+            return -EINVAL;
+        if (!has_image(real))
+            put(ret, "mount", put_text(ret, "%s:/workspace/%s:ro", real, ret->name));
+    } else if (project_is(real) && has_entry(real, ".git", false)) {
+        (void)put_shelf(ret, real, NULL, make, ignored, sizeof ignored); /* the box can do without */
+    }
+    return branch || project_is(real) ? protect(ret, branch ? ret->cwd : real, why, room) : 0;
+}

@@ -1,0 +1,250 @@
+/*
+ * The remote `host` of a project's boxes. A push to it is served by git receive-pack on the host's side, in a box that can change the
+ * checkout's git directory and nothing else, and does not see the checkout's files: hooks of the person's run there, too. No git runs
+ * outside of a box on what a box sends.
+ *
+ * A process for each session listens on a socket that the session's box can connect to, as long as the session daemon lives. It
+ * reads nothing: each connection is the standard input and output of a box of its own, in which remote.c judges what is asked for.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/str.h"
+#include "git/gitpush.h"
+#include "project/branch.h"
+#include "sys/fd.h"
+#include "sys/process.h"
+
+enum { SERVED_AT_ONCE = 8, LOOK_MS = 200, FIRST_MS = 5000 };
+
+static bool read_line(const char *path, char ret[PATH_MAX])
+{
+    auto_fd int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, ret, PATH_MAX - 1);
+    if (n <= 0)
+        return false;
+    ret[n] = 0;
+    ret[strcspn(ret, "\n")] = 0;
+    return true;
+}
+
+static bool joined(const char *base, const char *path, char ret[PATH_MAX])
+{
+    char room[2 * PATH_MAX];
+    int n = path[0] == '/' ? snprintf(room, sizeof room, "%s", path) : snprintf(room, sizeof room, "%s/%s", base, path);
+    return n > 0 && n < (int)sizeof room && realpath(room, ret);
+}
+
+/*
+ * Where .git is a directory, that one. Where it is a file, a box that has the checkout may have written it: what it names counts only
+ * if that is a worktree of a repository which names this checkout, too.
+ */
+int host_git_directory(const char *real, char ret[PATH_MAX])
+{
+    char git[PATH_MAX + 8], said[PATH_MAX], own[PATH_MAX], path[PATH_MAX + 16], back[PATH_MAX];
+    struct stat st;
+    snprintf(git, sizeof git, "%s/.git", real);
+    if (lstat(git, &st) < 0)
+        return -errno;
+    if (S_ISDIR(st.st_mode))
+        return realpath(git, ret) ? 0 : -errno;
+    if (!S_ISREG(st.st_mode) || !read_line(git, said) || strncmp(said, "gitdir: ", 8) != 0 ||
+        !joined(real, said + 8, own))
+        return -EINVAL;
+    snprintf(path, sizeof path, "%s/gitdir", own);
+    if (!read_line(path, back) || !same(back, git))
+        return -EINVAL;
+    snprintf(path, sizeof path, "%s/commondir", own);
+    return read_line(path, said) && joined(own, said, ret) ? 0 : -EINVAL;
+}
+
+/* ---- one connection ---- */
+
+/* After what the client has sent at first: a connection that is closed with something unread is reset for it. */
+static void say_error(int fd, const char *text)
+{
+    struct pollfd of = {.fd = fd, .events = POLLIN};
+    char service;
+    auto_buf struct buf line = BUF(2048), out = BUF(4096);
+    buf_printf(&line, "ERR pinfold: %.1024s", text);
+    gitpush_put(&out, 0, buf_view(&line));
+    if (poll(&of, 1, FIRST_MS) > 0)
+        (void)!read(fd, &service, 1);
+    (void)fd_write_all(fd, out.p, out.n);
+}
+
+/* The box in which git answers: the git directory is its workspace, and all else of the checkout is hidden. */
+static int open_box(int fd, const char *real, struct pinfold_error *error)
+{
+    static char git[PATH_MAX], program[2 * PATH_MAX], self[PATH_MAX];
+    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+    self[n > 0 ? n : 0] = 0;
+    snprintf(program, sizeof program, "%s:" REMOTE_HELPER ":ro", self);
+    if (host_git_directory(real, git) < 0) {
+        snprintf(error->text, sizeof error->text,
+                 "'%.300s/.git' is neither a repository's directory nor that of a worktree of one: nothing can be "
+                 "pushed to it",
+                 real);
+        return -EINVAL;
+    }
+    const struct pinfold_option options[] = {
+        {"workspace", git}, {"hide", real},   {"rw", git},        {"mount", program},
+        {"net", "none"},    {"tty", "never"}, {"timeout", "15m"}, {0}};
+    const struct pinfold_policy_options po = {.size = sizeof po, .options = options, .cwd = git, .no_layers = 1};
+    const char *const argv[] = {REMOTE_HELPER, "--answer", NULL};
+    auto_fd int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+    const struct pinfold_run_options o = {.size = sizeof o,
+                                          .argv = argv,
+                                          .cwd = git,
+                                          .use_fds = 1,
+                                          .stdin_fd = fd,
+                                          .stdout_fd = fd,
+                                          .stderr_fd = nothing};
+    struct pinfold_policy *policy;
+    struct pinfold_result *result;
+    int r = pinfold_policy_load(&po, &policy, error);
+    if (r < 0)
+        return r;
+    r = pinfold_run(policy, &o, &result, error);
+    pinfold_policy_free(policy);
+    if (r == 0)
+        pinfold_result_free(result);
+    return r;
+}
+
+static _Noreturn void answer(int fd, const char *real)
+{
+    struct pinfold_error error = {0};
+    (void)signal(SIGPIPE, SIG_IGN);
+    if (open_box(fd, real, &error) < 0)
+        say_error(fd, error.text);
+    _exit(0);
+}
+
+/* ---- the process that listens ---- */
+
+static void serve(int listener, int session, const char *real)
+{
+    unsigned children = 0;
+    for (;;) {
+        struct pollfd of[] = {{.fd = session, .events = POLLIN},
+                              {.fd = children < SERVED_AT_ONCE ? listener : -1, .events = POLLIN}};
+        int r = poll(of, 2, children ? LOOK_MS : -1);
+        while (children && waitpid(-1, NULL, WNOHANG) > 0)
+            children--;
+        if (r < 0 && errno != EINTR)
+            return;
+        if (r > 0 && of[0].revents)
+            return; /* what is being answered goes on to its end */
+        int fd = r > 0 && of[1].revents ? accept4(listener, NULL, NULL, SOCK_CLOEXEC) : -1;
+        if (fd < 0)
+            continue;
+        pid_t child = fork();
+        if (child == 0) {
+            (void)sys_close_range(3, (unsigned)fd - 1);
+            (void)sys_close_range((unsigned)fd + 1, ~0u);
+            answer(fd, real);
+        }
+        children += child > 0;
+        (void)close(fd);
+    }
+}
+
+/* A new socket takes the place of an old one at once. */
+static int listen_in(int dir)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/socket.new", dir);
+    (void)unlinkat(dir, "socket.new", 0);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd >= 0 && bind(fd, (const struct sockaddr *)&address, sizeof address) == 0 && listen(fd, 64) == 0 &&
+        renameat(dir, "socket.new", dir, "socket") == 0)
+        return fd;
+    int no = errno;
+    (void)close_fd(fd);
+    return -no;
+}
+
+static void forget_starter(const int keep[3])
+{
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    for (int fd = 0; fd < 3 && null >= 0; fd++)
+        (void)dup2(null, fd);
+    int last = 2;
+    for (int i = 0; i < 3; i++) { /* they were opened one after the other */
+        (void)sys_close_range((unsigned)last + 1, (unsigned)keep[i] - 1);
+        last = keep[i];
+    }
+    (void)sys_close_range((unsigned)last + 1, ~0u);
+    for (int s = 1; s < 32; s++)
+        (void)signal(s, SIG_DFL);
+    (void)signal(SIGHUP, SIG_IGN);
+    sigset_t none;
+    sigemptyset(&none);
+    (void)sigprocmask(SIG_SETMASK, &none, NULL);
+    (void)!chdir("/");
+}
+
+/* Who serves holds this lock. */
+static int open_served(const struct shelf *s, const char *word)
+{
+    char path[PATH_MAX + PROJECT_WORD + 16];
+    snprintf(path, sizeof path, "%s/remote/.%s.lock", s->top, word);
+    return open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+}
+
+bool host_remote_is_served(const struct shelf *s, const char *word)
+{
+    auto_fd int lock = open_served(s, word);
+    return lock >= 0 && flock(lock, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
+}
+
+int host_remote_serve(const struct shelf *s, const char *real, const char *word, int pid, char *why, size_t room)
+{
+    char path[PATH_MAX + PROJECT_WORD + 16];
+    static char checkout[PATH_MAX];
+    auto_fd int lock = open_served(s, word);
+    if (lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK)
+        return 0;
+    snprintf(path, sizeof path, "%s/remote/%s", s->top, word);
+    auto_fd int session = sys_pidfd_open(pid, 0);
+    auto_fd int dir = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (session == -ESRCH)
+        return 0; /* it has ended already */
+    int listener = lock < 0 || session < 0 || dir < 0 ? -1 : listen_in(dir);
+    if (listener < 0) {
+        snprintf(why, room, "the remote 'host' of the box cannot be served in '%s': %s", path,
+                 strerror(listener < -1 ? -listener : errno));
+        return -EIO;
+    }
+    snprintf(checkout, sizeof checkout, "%s", real);
+    pid_t child = fork();
+    if (child == 0) {
+        (void)setsid();
+        if (fork() != 0)
+            _exit(0);
+        forget_starter((const int[]){lock, session, listener});
+        serve(listener, session, checkout);
+        _exit(0);
+    }
+    (void)close(listener);
+    if (child < 0) {
+        snprintf(why, room, "the remote 'host' of the box cannot be served: %s", strerror(errno));
+        return -EIO;
+    }
+    while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
+        ;
+    return 0;
+}

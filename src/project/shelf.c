@@ -1,0 +1,264 @@
+/* Where the shelf of a checkout is on the host, and what is written down there about its branches. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/str.h"
+#include "project/branch.h"
+#include "sys/file.h"
+#include "sys/remove.h"
+
+#define SHELVES "pinfold-shelves"
+#define PREFIX  "agent-sbx-repo-"
+enum { MAX_WRAPPER = 16 * 1024 };
+
+#define VERSION 1 /* of what lies in a shelf, and of what its scripts expect */
+
+static int refused(char *why, size_t room, int no, const char *format, ...) __attribute__((format(printf, 4, 5)));
+static int refused(char *why, size_t room, int no, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    int n = vsnprintf(why, room, format, args);
+    va_end(args);
+    if (n >= 0 && (size_t)n < room && no)
+        snprintf(why + n, room - (size_t)n, ": %s", strerror(no));
+    return -(no ? no : EINVAL);
+}
+
+/* XDG_STATE_HOME or ~/.local/state, without the shelves. */
+static bool state_home(char ret[PATH_MAX])
+{
+    const char *moved = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+    int n = moved && moved[0] == '/' ? snprintf(ret, PATH_MAX, "%s", moved)
+            : home && home[0] == '/' ? snprintf(ret, PATH_MAX, "%s/.local/state", home)
+                                     : -1;
+    while (n > 1 && n < PATH_MAX && ret[n - 1] == '/')
+        ret[--n] = 0;
+    return n > 0 && n < PATH_MAX - 512; /* room for all that lies below */
+}
+
+int shelf_of(const char *real, struct shelf *ret, char *why, size_t room)
+{
+    char state[PATH_MAX], hash[PROJECT_HASH];
+    if (!state_home(state))
+        return refused(why, room, 0,
+                       "there is no place for the branches' storage: HOME is no absolute path, or too long");
+    project_hash(real, hash);
+    snprintf(ret->name, sizeof ret->name, PREFIX "%s", hash);
+    if (snprintf(ret->top, sizeof ret->top, "%s/" SHELVES "/%s", state, ret->name) >= (int)sizeof ret->top)
+        return refused(why, room, ENAMETOOLONG, "'%s'", state);
+    return 0;
+}
+
+static bool is_own(const char *path)
+{
+    struct stat st;
+    return lstat(path, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == geteuid();
+}
+
+/* The parents are the user's as they are; what is ours is for the user alone. */
+static int make_ours(char *path, const char *from)
+{
+    for (char *at = path + 1; (at = strchr(at, '/')); at++) {
+        *at = 0;
+        bool made = mkdir(path, 0700) == 0;
+        bool ours = at - path >= (long)strlen(from);
+        int no = errno;
+        bool good = made || (no == EEXIST && (!ours || is_own(path)));
+        *at = '/';
+        if (!good && (ours || no != EEXIST) && access(path, F_OK) < 0)
+            return no == EEXIST ? -EPERM : -no;
+    }
+    return mkdir(path, 0700) == 0 || (errno == EEXIST && is_own(path)) ? 0 : errno == EEXIST ? -EPERM : -errno;
+}
+
+/* Replaces a small file at once. */
+static int put_file(const char *dir, const char *name, const char *text, unsigned mode)
+{
+    char path[PATH_MAX + PROJECT_WORD], beside[PATH_MAX + PROJECT_WORD + 24];
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    snprintf(beside, sizeof beside, "%s/.new-%d", dir, (int)getpid());
+    (void)unlink(beside);
+    auto_fd int fd = open(beside, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+    int r = fd < 0 ? -errno : fd_write_all(fd, text, strlen(text));
+    if (r == 0 && rename(beside, path) < 0)
+        r = -errno;
+    if (r < 0)
+        (void)unlink(beside);
+    return r;
+}
+
+static bool get_file(const char *dir, const char *name, char *text, size_t room)
+{
+    char path[PATH_MAX + PROJECT_WORD];
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    auto_fd int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, text, room - 1);
+    text[n > 0 ? n : 0] = 0;
+    return n >= 0;
+}
+
+static int note_project(const struct shelf *s, const char *real, char *why, size_t room)
+{
+    char text[PATH_MAX + 2], version[16];
+    if (get_file(s->top, "version", text, sizeof text)) {
+        if (atoi(text) <= VERSION)
+            return 0;
+        return refused(why, room, 0,
+                       "the branches' storage of '%s' was made by a newer pinfold (%s), which alone can use it", real,
+                       s->top);
+    }
+    snprintf(text, sizeof text, "%s\n", real);
+    snprintf(version, sizeof version, "%d\n", VERSION);
+    int r = put_file(s->top, "project", text, 0600);
+    if (r == 0)
+        r = put_file(s->top, "version", version, 0600);
+    return r < 0 ? refused(why, room, -r, "cannot write '%s'", s->top) : 0;
+}
+
+int shelf_make(const struct shelf *s, const char *real, const char *word, char *why, size_t room)
+{
+    static const struct {
+        const char *name, *below; /* below the word */
+    } parts[] = {{"shelf", NULL}, {"branches", NULL}, {"remote", NULL}, {"remote/", ""}, {"remote/", "/bin"}};
+    static char path[PATH_MAX + PROJECT_WORD + 16], there[MAX_WRAPPER];
+    size_t ours = strlen(s->top) - strlen(s->name) - sizeof "/" SHELVES + 1;
+    char from[PATH_MAX];
+    snprintf(from, sizeof from, "%.*s/" SHELVES, (int)(ours > 0 ? ours - 1 : 0), s->top);
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        const char *below = parts[i].below;
+        snprintf(path, sizeof path, "%s/%s%s%s", s->top, parts[i].name, below ? word : "", below ? below : "");
+        int r = access(path, F_OK) == 0 && is_own(path) ? 0 : make_ours(path, from);
+        if (r < 0)
+            return refused(why, room, -r, "cannot make '%s', the branches' storage", path);
+    }
+    int r = note_project(s, real, why, room);
+    /* What boxes find before git, as this version has it. */
+    const char *wrapper = project_script("git_wrapper");
+    if (r < 0 || (get_file(path, "git", there, sizeof there) && same(there, wrapper)))
+        return r;
+    r = put_file(path, "git", wrapper, 0755);
+    return r < 0 ? refused(why, room, -r, "cannot write '%s/git'", path) : 0;
+}
+
+int shelf_lock(const struct shelf *s, char *why, size_t room)
+{
+    char path[PATH_MAX + 16];
+    snprintf(path, sizeof path, "%s/lock", s->top);
+    int fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return refused(why, room, errno, "cannot open '%s'", path);
+    while (flock(fd, LOCK_EX) < 0) {
+        if (errno == EINTR)
+            continue;
+        int r = refused(why, room, errno, "cannot lock '%s'", path);
+        (void)close(fd);
+        return r;
+    }
+    return fd;
+}
+
+void shelf_remove(const struct shelf *s)
+{
+    remove_tree(AT_FDCWD, s->top);
+}
+
+enum branch_state branch_read(const struct shelf *s, const char *word, char name[BRANCH_NAME_MAX + 1])
+{
+    char text[BRANCH_NAME_MAX + 32], dir[PATH_MAX + 16];
+    snprintf(dir, sizeof dir, "%s/branches", s->top);
+    if (!get_file(dir, word, text, sizeof text))
+        return BRANCH_NONE;
+    char *line = strchr(text, '\n'), *end = line ? strchr(line + 1, '\n') : NULL;
+    if (!end || end - line - 1 > BRANCH_NAME_MAX)
+        return BRANCH_MAKING; /* whatever it is, it is not known to be whole */
+    *line = *end = 0;
+    snprintf(name, BRANCH_NAME_MAX + 1, "%s", line + 1);
+    return same(text, "ready") ? BRANCH_READY : BRANCH_MAKING;
+}
+
+int branch_write(const struct shelf *s, const char *word, enum branch_state state, const char *name)
+{
+    char text[BRANCH_NAME_MAX + 32], dir[PATH_MAX + 16];
+    snprintf(dir, sizeof dir, "%s/branches", s->top);
+    snprintf(text, sizeof text, "%s\n%s\n", state == BRANCH_READY ? "ready" : "making", name);
+    return put_file(dir, word, text, 0600);
+}
+
+void branch_forget(const struct shelf *s, const char *word)
+{
+    char path[PATH_MAX + PROJECT_WORD + 16];
+    snprintf(path, sizeof path, "%s/branches/%s", s->top, word);
+    (void)unlink(path);
+    snprintf(path, sizeof path, "%s/remote/%s", s->top, word);
+    remove_tree(AT_FDCWD, path);
+    snprintf(path, sizeof path, "%s/remote/.%s.lock", s->top, word);
+    (void)unlink(path);
+}
+
+int branch_each(const struct shelf *s, int (*each)(void *ctx, const char *word, const char *name), void *ctx)
+{
+    char dir[PATH_MAX + 16], name[BRANCH_NAME_MAX + 1] = "";
+    struct dirent **names = NULL;
+    int r = 0;
+    snprintf(dir, sizeof dir, "%s/branches", s->top);
+    int n = scandir(dir, &names, NULL, alphasort);
+    for (int i = 0; i < n; i++) {
+        if (r == 0 && names[i]->d_name[0] != '.' && branch_read(s, names[i]->d_name, name) == BRANCH_READY)
+            r = each(ctx, names[i]->d_name, name);
+        free(names[i]);
+    }
+    free(names);
+    return r;
+}
+
+int shelf_each(int (*each)(void *ctx, const struct shelf *s, const char *real), void *ctx)
+{
+    char state[PATH_MAX], dir[PATH_MAX + 32], real[PATH_MAX + 2];
+    struct dirent **names = NULL;
+    int r = 0;
+    if (!state_home(state))
+        return 0;
+    snprintf(dir, sizeof dir, "%s/" SHELVES, state);
+    int n = scandir(dir, &names, NULL, alphasort);
+    for (int i = 0; i < n; i++) {
+        struct shelf s;
+        snprintf(s.name, sizeof s.name, "%.63s", names[i]->d_name);
+        bool good = r == 0 && strncmp(s.name, PREFIX, sizeof PREFIX - 1) == 0 &&
+                    snprintf(s.top, sizeof s.top, "%s/%s", dir, s.name) < (int)sizeof s.top &&
+                    get_file(s.top, "project", real, sizeof real);
+        free(names[i]);
+        if (!good)
+            continue;
+        real[strcspn(real, "\n")] = 0;
+        r = each(ctx, &s, real);
+    }
+    free(names);
+    return r;
+}
+
+/* What a box has written is looked at by descriptors, over no link. */
+static bool is_in(int shelf, const char *path)
+{
+    int fd = sys_openat2(shelf, path, O_PATH | O_CLOEXEC, 0, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
+    (void)close_fd(fd);
+    return fd >= 0;
+}
+
+bool branch_is_there(const struct shelf *s, const char *word)
+{
+    char path[PATH_MAX + 16], git[PROJECT_WORD + 32];
+    snprintf(path, sizeof path, "%s/shelf", s->top);
+    snprintf(git, sizeof git, "worktrees/%s/.git", word);
+    auto_fd int shelf = open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    return shelf >= 0 && is_in(shelf, "repo/.git/HEAD") && is_in(shelf, git);
+}

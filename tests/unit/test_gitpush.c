@@ -1,0 +1,114 @@
+/* git/gitpush.c: commands of a push as bytes; project/name.c: names of branches. */
+#include "unit.h"
+
+#include <errno.h>
+
+#include "git/gitpush.h"
+#include "project/branch.h"
+
+#define A "1111111111111111111111111111111111111111"
+#define Z "0000000000000000000000000000000000000000"
+
+static int one(const char *bytes, size_t n, struct gitpush_command *ret, size_t *left)
+{
+    struct str text = {bytes, n};
+    int r = gitpush_next(&text, ret);
+    *left = text.n;
+    return r;
+}
+#define ONE(bytes) one(bytes, sizeof(bytes) - 1, &c, &left)
+
+static void lines_are_gits(void **state)
+{
+    struct gitpush_command c;
+    size_t left;
+    (void)state;
+    assert_int_equal(ONE("0000PACK"), GITPUSH_FLUSH);
+    assert_int_equal(left, 4);
+    assert_int_equal(ONE("007f" Z " " A " refs/heads/x\0report-status side-band-64k"), GITPUSH_MORE);
+    assert_int_equal(ONE("007e" Z " " A " refs/heads/x\0report-status side-band-64k"), GITPUSH_COMMAND);
+    assert_int_equal(left, 0);
+    assert_true(str_is(c.ref, "refs/heads/x") && str_is(c.new_id, A));
+    assert_true(gitpush_wants(c.wants, "report-status") && gitpush_wants(c.wants, "side-band-64k"));
+    assert_false(gitpush_wants(c.wants, "report"));
+    assert_false(gitpush_deletes(&c));
+    assert_int_equal(ONE("0063" A " " Z " refs/heads/x\n0000"), GITPUSH_COMMAND);
+    assert_int_equal(left, 4);
+    assert_true(gitpush_deletes(&c) && str_is(c.ref, "refs/heads/x"));
+    assert_int_equal(ONE("0035shallow " A), GITPUSH_MORE);
+    assert_int_equal(ONE("0034shallow " A), GITPUSH_OTHER);
+    static const char *const wrong[] = {
+        "0001", "0004", "zzzz", "0008abcd", "005cshallow " Z Z, "000dpush-cert", "0063" A " " Z "\trefs/heads/x\n"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        assert_int_equal(one(wrong[i], strlen(wrong[i]), &c, &left), -EBADMSG);
+    assert_int_equal(one("00", 2, &c, &left), GITPUSH_MORE);
+}
+
+static void names_are_judged(void **state)
+{
+    static const struct {
+        const char *ref;
+        bool good;
+    } rows[] = {{"refs/heads/x", true},        {"refs/tags/v1", true},           {"refs/heads/-x", false},
+                {"refs/tags/--exec=x", false}, {"refs/heads/a/-b", true},        {"refs/notes/x", false},
+                {"refs/replace/" A, false},    {"refs/remotes/origin/x", false}, {"HEAD", false},
+                {"refs/stash", false},         {"refs/heads/a\033[2J", false},   {"refs/headsx/y", false}};
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const struct gitpush_command c = {.ref = str_of(rows[i].ref)};
+        if ((gitpush_refusal(&c) == NULL) != rows[i].good)
+            fail_msg("%s", rows[i].ref);
+    }
+}
+
+static void packets_are_written(void **state)
+{
+    struct buf out = BUF(200000);
+    static char large[70000];
+    (void)state;
+    gitpush_put(&out, 0, STR("unpack ok\n"));
+    gitpush_put(&out, 1, STR("x"));
+    assert_string_equal(buf_cstr(&out), "000eunpack ok\n0006\001x");
+    memset(large, 'a', sizeof large);
+    gitpush_put(&out, 2, (struct str){large, sizeof large});
+    assert_int_equal(out.n, 20 + 65520);
+    assert_memory_equal(out.p + 20, "fff0\002aaa", 8);
+    buf_free(&out);
+}
+
+static void branches_have_names(void **state)
+{
+    static const char *const good[] = {"x",           "a/b",     "a-b", "a.b",  "release/1.0",
+                                       "feature/ünï", "x.locks", "a@b", "=bind"};
+    static const char *const bad[] = {"",         "-x",  "a b",  "a..b", ".x",  "a/.b", "x.",   "x.lock",
+                                      "x.lock/y", "/x",  "x/",   "a//b", "a~b", "a^{}", "a:b",  "a?b",
+                                      "a*b",      "a[b", "a\\b", "a\tb", "@",   "HEAD", "a@{b", "a\nb"};
+    char word[PROJECT_WORD], name[PROJECT_NAME], large[300];
+    (void)state;
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        if (branch_refused(good[i]))
+            fail_msg("%s: %s", good[i], branch_refused(good[i]));
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        if (!branch_refused(bad[i]))
+            fail_msg("'%s' passes", bad[i]);
+    }
+    memset(large, 'x', sizeof large);
+    large[240] = 0;
+    assert_null(branch_refused(large));
+    large[240] = 'x', large[241] = 0;
+    assert_non_null(branch_refused(large));
+    branch_word("feature/a/b", word);
+    assert_string_equal(word, "feature__a__b");
+    project_session("/home/u/my proj", "feature/one", name); /* md5sum of the path */
+    assert_string_equal(name, "agent-sandbox-my_proj-feature__one-277056d6723d");
+    project_session("/home/u/my proj", NULL, name);
+    assert_string_equal(name, "agent-sandbox-my_proj-277056d6723d");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(lines_are_gits), cmocka_unit_test(names_are_judged),
+                                       cmocka_unit_test(packets_are_written), cmocka_unit_test(branches_have_names)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
