@@ -216,7 +216,6 @@ static void take_own(struct ask *a, const struct own_flag *f, const char *value)
                  {"since", offsetof(struct ask, since)},
                  {"head-was", offsetof(struct ask, head_was)},
                  {"scope", offsetof(struct ask, scope)},
-                 {"branch", offsetof(struct ask, branch)},
                  {"cwd", offsetof(struct ask, dir)},
                  {"timeout", offsetof(struct ask, timeout)},
                  {"memory", offsetof(struct ask, memory)},

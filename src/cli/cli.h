@@ -80,7 +80,7 @@ struct ask {
     const char *mode; /* of files */
     bool parents;
     bool force;              /* of init and rm */
-    const char *branch;      /* of a project's verbs */
+    const char *branch;      /* of a project's verbs; apply: a new branch gets the changes */
     const char *session_dir; /* where commands of a session that is started begin; NULL: as its policy says */
     void (*ensured)(const struct ask *a); /* called when the session was found or started, or NULL */
     bool managed;                         /* of hook */
@@ -90,7 +90,6 @@ struct ask {
     bool stat, patch;      /* of a layer's changes */
     bool hunks;            /* apply asks about each */
     const char *into;      /* the file for a patch of apply */
-    const char *branch;    /* apply: a new branch gets the changes */
     const char *conflicts; /* apply --merge: mark or leave */
     bool merge, no_pager;
     const char *tool;             /* diff: a person's own */
