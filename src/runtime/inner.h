@@ -21,10 +21,10 @@ struct kept_masks {
     const char *home, *key;   /* the runtime directory, and the name of this plan's masks in it; NULL: not used */
     struct kept_index *index; /* KEPT_ROOM bytes */
     int dir;                  /* the usable layers, or -1 */
-    int lock;                 /* their index, locked; pid 1 holds it, so that they are not removed while the box lives; or -1 */
-    int keep_in;              /* `home`, writable, while there are none; or -1 */
-    bool noting;              /* what the layers are made from, to keep them */
-    uint32_t veil;            /* number of the present mask */
+    int lock;      /* their index, locked; pid 1 holds it, so that they are not removed while the box lives; or -1 */
+    int keep_in;   /* `home`, writable, while there are none; or -1 */
+    bool noting;   /* what the layers are made from, to keep them */
+    uint32_t veil; /* number of the present mask */
 };
 
 /* State passed from phase to phase. */
