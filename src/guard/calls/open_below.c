@@ -7,6 +7,8 @@
  */
 #include <errno.h>
 #include <linux/magic.h>
+#include <stdio.h>
+#include <string.h>
 #include "base/fd.h"
 #include "guard/inside.h"
 
@@ -33,8 +35,12 @@ static bool is_of_a_process(struct guard *g, int fd)
     return false;
 }
 
-/* A descriptor that only names (O_PATH) cannot be installed in another process: it gets one for reading, which names as well.
-   Not of what opening does something to. */
+#define TERMINALS(major) ((major) >= 136 && (major) <= 143)
+
+/*
+ * A descriptor that only names (O_PATH) cannot be installed in another process: it gets one for reading, which names as well,
+ * unless opening does something to the object.
+ */
 static bool may_read(int fd, const struct sys_stat *st)
 {
     struct statfs fs;
@@ -42,21 +48,36 @@ static bool may_read(int fd, const struct sys_stat *st)
         return true;
     if (S_ISREG(st->mode))
         return sys_fstatfs(fd, &fs) == 0 && fs.f_type != PROC_SUPER_MAGIC;
-    return S_ISCHR(st->mode) && st->device_major == 1; /* null, zero and the like */
+    return S_ISCHR(st->mode) && (st->device_major == 1 || TERMINALS(st->device_major));
 }
 
-static int look_at(struct guard *g, int base, const char *path, const struct open_how *how)
+/* /dev/tty is its opener's terminal, and cannot be opened for another: null beside it stands for it, which bubblewrap then mounts
+   at that name. */
+static int name_it(int base, char path[PATH_MAX], const struct open_how *how, struct sys_stat *st)
+{
+    const uint64_t flags = O_PATH | O_CLOEXEC | (how->flags & (O_NOFOLLOW | O_DIRECTORY));
+    auto_fd int named = sys_openat2(base, path, flags, 0, how->resolve);
+    int no = named < 0 ? named : sys_stat_at(named, "", AT_EMPTY_PATH, SYS_STAT_BASIC, st);
+    if (no == 0 && S_ISCHR(st->mode) && st->device_major == 5 && st->device_minor == 0) {
+        char *slash = strrchr(path, '/'), *last = slash ? slash + 1 : path;
+        (void)snprintf(last, (size_t)(path + PATH_MAX - last), "null");
+        named = close_fd(named);
+        named = sys_openat2(base, path, flags | O_NOFOLLOW, 0, how->resolve);
+        no = named < 0 ? named : sys_stat_at(named, "", AT_EMPTY_PATH, SYS_STAT_BASIC, st);
+    }
+    return no < 0 ? no : take_fd(&named);
+}
+
+static int look_at(struct guard *g, int base, char path[PATH_MAX], const struct open_how *how)
 {
     struct sys_stat st;
     char room[12];
-    const uint64_t only = how->flags & (O_NOFOLLOW | O_DIRECTORY);
-    auto_fd int named = sys_openat2(base, path, O_PATH | O_CLOEXEC | only, 0, how->resolve);
-    int no = named < 0 ? named : sys_stat_at(named, "", AT_EMPTY_PATH, SYS_STAT_BASIC, &st);
-    if (no < 0)
-        return no;
+    auto_fd int named = name_it(base, path, how, &st);
+    if (named < 0)
+        return named;
     if (is_of_a_process(g, named) || !may_read(named, &st) || (!(how->flags & O_PATH) && !S_ISDIR(st.mode)))
         return -ENOSYS;
-    no = names_lock(g, false);
+    int no = names_lock(g, false);
     if (no == 0 && g->plan->filter & FILTER_READS) {
         no = object_of_fd(g, named, &g->object);
         if (no == 0) {
