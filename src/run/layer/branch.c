@@ -24,7 +24,7 @@ struct branching {
     struct err *e;
     int fd;
     struct buf modes, hashed, names, unnamed, gone; /* lists for git, in the same order */
-    size_t n;
+    size_t n, digits;                               /* files; of a hash */
     const char *who, *mail;
 };
 
@@ -62,7 +62,7 @@ static int find_identity(struct branching *b)
 /* A path that is gone; with a directory git's index has nothing but what was in it. */
 static void put_gone(struct branching *b, const char *path)
 {
-    buf_printf(&b->gone, "0 %0*d\t", 40, 0);
+    buf_printf(&b->gone, "0 %0*d\t", (int)b->digits, 0);
     patch_put_name(&b->gone, "", path);
     buf_char(&b->gone, '\n');
 }
@@ -223,6 +223,7 @@ static int make_branch(struct branching *b, const struct changes *all, const boo
     if (ask < 0 || answer < 0)
         return err_sys(b->e, ERR_SYSTEM, errno, "layer %s: cannot make a file for git", b->t->id);
     b->fd = ask;
+    b->digits = r.digits;
     no = put_branch_changes(b, all, take);
     if (no < 0 || !b->out->n_done)
         return no;
