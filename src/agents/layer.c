@@ -303,7 +303,9 @@ static int work_layer(struct layer_work *w, const struct agent_layer *layer, con
         w->file = &layer->files[i];
         w->files = 0;
         snprintf(w->name, sizeof w->name, "%s", w->file->name);
-        if (w->work != AGENT_BRING)
+        if (w->work == AGENT_LOGINS && !w->file->login)
+            continue;
+        if (w->work != AGENT_BRING && w->work != AGENT_LOGINS)
             no = w->file->login ? 0 : look(w, o->files[i], o->box, o->seeds, w->file->name, 0);
         else if (o->files[i] == -ENOENT)
             no = withdraw(o->box, o->seeds, w->file->name);

@@ -129,6 +129,9 @@ int verb_start(struct ask *a)
         if (!a->quiet)
             complain_lines(b.notes);
         status = run_command(a, (const char *const *)b.argv);
+        const char *after = entry_agent_after(&b);
+        if (after && !a->quiet)
+            complain("%s", after);
     }
     entry_agent_end(&b);
     return status;

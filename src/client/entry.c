@@ -38,6 +38,11 @@ int entry_agent_begin(const struct agent_begin *ask, struct agent_begun *ret, st
     return agent_start_begin(ask, ret, error);
 }
 
+const char *entry_agent_after(struct agent_begun *b)
+{
+    return agent_start_after(b);
+}
+
 void entry_agent_end(struct agent_begun *b)
 {
     agent_start_end(b);

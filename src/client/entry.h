@@ -12,4 +12,5 @@ bool entry_agent_known(const char *name);
 bool entry_agent_owns(const char *name, const char *option);
 int entry_agent_begin(const struct agent_begin *ask, struct agent_begun *ret, struct pinfold_error *error);
 void entry_agent_end(struct agent_begun *b);
+const char *entry_agent_after(struct agent_begun *b);
 int entry_agent_merge(const char *name, const char *const *takes, char **ret, struct pinfold_error *error);

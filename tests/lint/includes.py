@@ -31,6 +31,7 @@ MAY = {
     "client": "doctor session run agents supervisor survey backends policy protocol sys base pinfold.h",
     "init": "runtime guard pump protocol sys base",
     "sqlite": "protocol sys base",
+    "login": "agents/expires.h protocol sys base",
     "bwrap": "sys base",
     "mcp": "match sys base pinfold.h",
     "project": "sys base",

@@ -20,6 +20,7 @@ struct agent_begun {
     const char *first;              /* five lines, at the first start in this project; or NULL */
     const char *notes;              /* a sentence a line */
     int live;                       /* descriptor; held while the box runs, so that nothing is merged meanwhile */
+    int keeper, up;                 /* the process that keeps the login, and its socket; -1 */
     void *mem;
 };
 /* Does one definition have that name, and can it be started by it? */
@@ -29,6 +30,8 @@ bool agent_start_owns(const char *name, const char *option);
 /* Prepares one box for the agent. `ret` is freed with agent_start_end(), also after the box. */
 int agent_start_begin(const struct agent_begin *ask, struct agent_begun *ret, struct pinfold_error *error);
 void agent_start_end(struct agent_begun *b);
+/* After the box: a sentence about its login, if the last renewal failed; else NULL. Until agent_start_end(). */
+const char *agent_start_after(struct agent_begun *b);
 /*
  * What boxes of this project have changed of the agent's settings. `takes` (NULL-terminated names from the list, or NULL):
  * these are written into the host's files. `ret`: text to print, malloc()ed.
