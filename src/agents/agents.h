@@ -56,6 +56,8 @@ struct agent_layer {
 struct agent_start {
     const char **command, **unattended, **places, **own_options, **env; /* NULL-terminated, or NULL */
     const char *install;
+    const char **login;     /* words that log it in; NULL-terminated, or NULL */
+    const char *login_port; /* where its login is answered, on this machine; or NULL */
     struct agent_layer *layers;
     size_t n_layers;
     bool untried;
@@ -145,6 +147,7 @@ struct agent_layers {
 enum agent_layers_work {
     AGENT_BRING, /* the host's into the layer, unless a box has changed it. Answer: a sentence a line, about what was not */
     AGENT_LOGINS, /* the logins of it alone: the host's are newer */
+    AGENT_LOGIN,   /* Answer: the text of the login that a box has made by itself; -ENOENT: none has */
     AGENT_CHANGES, /* Answer: what boxes have changed, a line each: FILE[:KEY], a tab, the change. Without logins */
     AGENT_TAKE /* Answer: the number of the layer, a line; the name of the file in it, a line; the bytes that the host's
                       file gets when the change `name` (FILE or FILE:KEY) is taken over */

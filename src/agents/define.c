@@ -281,6 +281,14 @@ static int take_layers(const struct definition_reading *r, const struct node *n,
     return 0;
 }
 
+static int take_port(const struct definition_reading *r, const struct node *n, const char **ret)
+{
+    int no = agent_take_text(r, n, ret);
+    if (no == 0 && (strspn(*ret, "0123456789") != strlen(*ret) || strlen(*ret) > 5 || **ret == '0'))
+        no = agent_wrong(r, n, "a port is expected here");
+    return no;
+}
+
 static int take_start(const struct definition_reading *r, const struct node *n, struct agent_start *s)
 {
     if (n->kind != NODE_MAP)
@@ -296,6 +304,10 @@ static int take_start(const struct definition_reading *r, const struct node *n, 
             no = agent_take_list(r, value, &s->own_options);
         else if (str_is(key->text, "places"))
             no = take_places(r, value, &s->places);
+        else if (str_is(key->text, "login"))
+            no = agent_take_list(r, value, &s->login);
+        else if (str_is(key->text, "login_port"))
+            no = take_port(r, value, &s->login_port);
         else if (str_is(key->text, "install"))
             no = agent_take_text(r, value, &s->install);
         else if (str_is(key->text, "env"))
@@ -306,7 +318,8 @@ static int take_start(const struct definition_reading *r, const struct node *n, 
             no = take_layers(r, value, s);
         else
             no = agent_wrong(r, key,
-                       "the keys of start are command, unattended, own_options, places, install, env, untried, keeps");
+                       "the keys of start are command, unattended, own_options, places, install, login, login_port, env, "
+                       "untried, keeps");
         if (no < 0)
             return no;
     }

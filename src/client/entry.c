@@ -1,6 +1,7 @@
 /* Hidden subcommands with which pinfold starts itself: the server of the shared library, the attack program, the guard;
    and what the command line alone uses of the parts below. */
 #include "client/entry.h"
+#include "run/agent/agent_login.h"
 
 #include "backends/native/native.h"
 #include "base/str.h"
@@ -46,6 +47,11 @@ const char *entry_agent_after(struct agent_begun *b)
 void entry_agent_end(struct agent_begun *b)
 {
     agent_start_end(b);
+}
+
+int entry_agent_login(struct agent_begun *b, bool write, struct pinfold_error *error)
+{
+    return agent_login_store(b, write, error);
 }
 
 int entry_agent_merge(const char *name, const char *const *takes, char **ret, struct pinfold_error *error)

@@ -13,4 +13,5 @@ bool entry_agent_owns(const char *name, const char *option);
 int entry_agent_begin(const struct agent_begin *ask, struct agent_begun *ret, struct pinfold_error *error);
 void entry_agent_end(struct agent_begun *b);
 const char *entry_agent_after(struct agent_begun *b);
+int entry_agent_login(struct agent_begun *b, bool write, struct pinfold_error *error);
 int entry_agent_merge(const char *name, const char *const *takes, char **ret, struct pinfold_error *error);

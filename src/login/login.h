@@ -56,6 +56,7 @@ void login_file_forget(const struct login_ask *a); /* what was reserved and not 
 int own_lock(const struct login_ask *a, struct err *e);
 /* The locks of the agent itself, which other processes of it on this machine hold while they renew. */
 int own_take_agents(const struct login_ask *a, struct err *e);
+void own_sweep_agents(const struct login_ask *a); /* those that an owner which was killed held */
 void own_touch_agents(const struct login_ask *a); /* they are not stale */
 void own_drop_agents(const struct login_ask *a);
 /*

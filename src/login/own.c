@@ -98,6 +98,16 @@ static void sweep(size_t i, const struct agent_lock *l)
     (void)unlinkat(LOGIN_KEPT, path, 0);
 }
 
+void own_sweep_agents(const struct login_ask *a)
+{
+    for (size_t i = 0; i < a->n_locks; i++) {
+        struct agent_lock l = {.dir = -1};
+        if (place_of(a->locks[i], &l))
+            sweep(i, &l);
+        l.dir = close_fd(l.dir);
+    }
+}
+
 static int make_at(const struct agent_lock *l, const char *name)
 {
     if (l->is_dir)
@@ -140,7 +150,6 @@ int own_take_agents(const struct login_ask *a, struct err *e)
         if (!place_of(a->locks[i], l))
             return err_say(e, ERR_POLICY, "the lock '%s' of the login in %s is no name in or beside its directory",
                            a->locks[i], a->shown);
-        sweep(i, l);
         int no = prepare(i, l);
         if (no == 0)
             no = make(l);
@@ -150,7 +159,8 @@ int own_take_agents(const struct login_ask *a, struct err *e)
                 continue;
             }
             if ((waited += STEP_MS) > AGENT_WAIT_MS) {
-    XX(e, ERR_SYSTEM, EAGAIN, "the agent itself is renewing the login in %s", a->shown);
+                own_drop_agents(a);
+                return login_later(e, "the agent itself is renewing the login in %s", a->shown);
             }
             nap();
         }

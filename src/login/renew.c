@@ -194,6 +194,8 @@ static int renew(struct renewal *r, struct err *e)
 {
     int no = own_lock(r->a, e);
     if (no == 0)
+        own_sweep_agents(r->a);
+    if (no == 0)
         no = reread(r, e);
     if (no < 0)
         return no;
@@ -246,6 +248,8 @@ int login_store(const struct login_ask *a, int64_t *ret_expires, struct err *e)
     auto_login struct login_text old = {0}, from = {0}, text = {0};
     int reserved = -1;
     int no = own_lock(a, e);
+    if (no == 0)
+        own_sweep_agents(a);
     if (no == 0)
         no = own_take_agents(a, e);
     if (no == 0)

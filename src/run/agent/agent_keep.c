@@ -274,7 +274,8 @@ static _Noreturn void become_keeper(struct keeper *k, int up)
     (void)fcntl(UP, F_SETFD, FD_CLOEXEC);
     k->up = UP;
     k->notify = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
-    for (size_t i = 0; i < AGENT_LAYERS_MAX; i++) {
+    for (size_t i = 0; i < AGENT_LAYERS_MAX; i++) { /* these numbers are others' now */
+        k->s->layers.open[i].box = k->s->layers.open[i].seeds = -1;
         for (size_t n = 0; n < AGENT_KEPT_MAX; n++)
             k->s->layers.open[i].files[n] = -1;
     }
@@ -300,7 +301,8 @@ static void note_login(struct kept_login *ret, int fd, const struct kept_login *
     *ret = *l;
     if (fd >= 0 && fstat(fd, &ret->seen) == 0 && agent_file_read(fd, &bytes, &n) == 0)
         ret->ends = agent_json_expires(l->file, (struct str){bytes, n});
-    ret->again = (int64_t)time(NULL) + AGAIN_S; /* it was tried just now, if it was due */
+    if (ret->ends && ret->ends - AHEAD_S <= (int64_t)time(NULL))
+        ret->again = (int64_t)time(NULL) + AGAIN_S; /* it was tried just now */
     free(bytes);
 }
 

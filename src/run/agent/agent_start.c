@@ -25,6 +25,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "run/agent/agent_login.h"
 #include "run/agent/starting.h"
 #include "run/caches.h"
 #include "run/options.h"
@@ -182,15 +183,22 @@ int starting_open(struct starting *s, struct err *e)
     int r = make_private_directories(s->layer, e);
     if (r < 0)
         return r;
-    caches_note(s->layer, s->workspace);
+    if (!s->lone)
+        caches_note(s->layer, s->workspace);
     for (size_t i = 0; i < s->agent.start.n_layers; i++) {
         const struct agent_layer *l = &s->agent.start.layers[i];
         struct agent_layer_open *o = &s->layers.open[i];
+        (void)close_fd(o->box);
+        (void)close_fd(o->seeds);
         if ((o->box = open_in(s->layer, "box", i, e)) < 0)
             return o->box;
         if ((o->seeds = open_in(s->layer, "seeds", i, e)) < 0)
             return o->seeds;
         for (size_t k = 0; k < l->n_files; k++) {
+            if (s->lone) {
+                o->files[k] = -ENOENT;
+                continue;
+            }
             const char *path = starting_host_file(s, i, &l->files[k]);
             int fd = path ? open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC) : -1;
             o->files[k] = fd < 0 ? -errno : fd;
@@ -253,7 +261,7 @@ static int share(struct starting *s, size_t i, struct err *e)
     const char **places = NULL, **one;
     size_t n = 0;
     mount(s, arena_printf(s->mem, "%s/box%zu", s->layer, i), s->box[i]);
-    for (size_t k = 0; l->shared && l->shared[k]; k++) {
+    for (size_t k = 0; !s->lone && l->shared && l->shared[k]; k++) {
         const char *name = expanded(s, l->shared[k]);
         size_t length = name ? strlen(name) : 0;
         if (!name || strchr(name, ':')) {
@@ -272,7 +280,7 @@ static int share(struct starting *s, size_t i, struct err *e)
         if ((one = arena_push(s->mem, &places, &n, sizeof *one)))
             *one = name;
     }
-    for (size_t k = 0; l->apart && l->apart[k]; k++) {
+    for (size_t k = 0; !s->lone && l->apart && l->apart[k]; k++) {
         const char *name = expanded(s, l->apart[k]);
         if (!name)
             continue;
@@ -425,6 +433,10 @@ static int words(struct starting *s, const struct agent_begin *ask, char ***ret,
         if ((one = arena_push(s->mem, &list, &n, sizeof *one)))
             *one = arena_text(s->mem, i ? st->command[i] : s->program.path);
     }
+    for (size_t i = 0; ask->login && st->login[i]; i++) {
+        if ((one = arena_push(s->mem, &list, &n, sizeof *one)))
+            *one = arena_text(s->mem, st->login[i]);
+    }
     for (size_t i = 0; ask->unattended && st->unattended[i]; i++) {
         if ((one = arena_push(s->mem, &list, &n, sizeof *one)))
             *one = arena_text(s->mem, st->unattended[i]);
@@ -441,11 +453,12 @@ static int words(struct starting *s, const struct agent_begin *ask, char ***ret,
 static int bring(struct starting *s, struct err *e)
 {
     auto_fd int lock = -1;
-    keep_renew(s);
+    if (!s->lone)
+        keep_renew(s);
     int r = starting_open(s, e);
     if (r == 0)
         r = starting_hold(s, "lock", LOCK_EX, &lock, e);
-    if (r == 0)
+    if (r == 0 && s->live < 0)
         r = starting_hold(s, "live", LOCK_SH, &s->live, e);
     if (r == 0)
         r = agent_layers_do(&s->layers, AGENT_BRING, NULL, &s->notes, e);
@@ -486,7 +499,12 @@ static int start_prepare(struct starting *s, const struct agent_begin *ask, stru
 {
     s->look_only = ask->look_only;
     s->layered = ask->layered;
+    s->lone = ask->login;
     int r = starting_look(s, ask->name, ask->options, e);
+    if (s->lone && !s->look_only)
+        ret->login = s; /* its place is removed with it */
+    if (r == 0 && s->lone)
+        r = login_place(s, e);
     if (r == 0)
         r = agent_program_find(&s->agent, s->world.home, s->mem, &s->program, e);
     for (size_t i = 0; r == 0 && i < s->agent.start.n_layers; i++)
@@ -498,6 +516,8 @@ static int start_prepare(struct starting *s, const struct agent_begin *ask, stru
     variables(s);
     for (size_t i = 0; s->agent.hosts && s->agent.hosts[i]; i++)
         starting_option(s, "allow", s->agent.hosts[i]);
+    if (s->lone && (r = login_ready(s, ret, e)) < 0)
+        return r;
     starting_option(s, "guard-everyday", "guard");
     starting_option(s, "allow-nested-userns", NULL);
     starting_option(s, NULL, NULL);
@@ -510,11 +530,11 @@ static int start_prepare(struct starting *s, const struct agent_begin *ask, stru
         }
     }
     r = words(s, ask, &ret->argv, e);
-    if (r == 0 && !ask->look_only)
+    if (r == 0 && !ask->look_only && !s->lone)
         r = keep_begin(s, ret, e);
     ret->options = s->options;
     ret->about = arena_str(s->mem, buf_view(&s->about));
-    ret->first = s->fresh ? first_lines(s) : NULL;
+    ret->first = s->fresh && !s->lone ? first_lines(s) : NULL;
     ret->notes = arena_str(s->mem, buf_view(&s->notes));
     ret->live = s->live;
     return r < 0 ? r : arena_failed(s->mem) ? err_sys(e, ERR_SYSTEM, ENOMEM, "agent") : 0;
@@ -527,7 +547,7 @@ int agent_start_begin(const struct agent_begin *ask, struct agent_begun *ret, st
     struct starting *s = starting_new(mem);
     *ret = (struct agent_begun){.live = -1, .keeper = -1, .up = -1, .mem = mem};
     int r = s ? start_prepare(s, ask, ret, &e) : err_sys(&e, ERR_SYSTEM, ENOMEM, "agent");
-    if (s)
+    if (s && !ret->login)
         starting_end(s);
     if (r == 0)
         return 0;
@@ -554,6 +574,8 @@ void agent_start_end(struct agent_begun *b)
     b->up = close_fd(b->up);
     while (b->keeper > 0 && waitpid(b->keeper, NULL, 0) < 0 && errno == EINTR)
         ;
+    if (b->login)
+        login_end(b->login);
     (void)close_fd(b->live);
     (void)arena_free(b->mem);
     *b = (struct agent_begun){.live = -1, .keeper = -1, .up = -1};

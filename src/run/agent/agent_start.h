@@ -11,6 +11,7 @@ struct agent_begin {
     const struct pinfold_option *options; /* the person's; only "workspace" is looked at */
     char *const *words;                   /* for the agent, NULL-terminated */
     bool unattended, look_only;           /* look_only: nothing is made and nothing is copied */
+    bool login;                           /* a box in which it logs in, and does nothing else */
     bool layered;                         /* the workspace gets a copy-on-write layer: only for the lines about it */
 };
 struct agent_begun {
@@ -21,6 +22,8 @@ struct agent_begun {
     const char *notes;              /* a sentence a line */
     int live;                       /* descriptor; held while the box runs, so that nothing is merged meanwhile */
     int keeper, up;                 /* the process that keeps the login, and its socket; -1 */
+    const char *login_path;         /* of a login: the host's file that it is for */
+    struct starting *login;         /* of a login; or NULL */
     void *mem;
 };
 /* Does one definition have that name, and can it be started by it? */
