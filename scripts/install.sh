@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs pinfold: scripts/install.sh [--prefix DIR]      (DESTDIR is honoured)
 # Two builds, so that what ./pinfold has made is not made again: the static programs with musl in build/, libpinfold and
-# pinfold-sqlite with the system's C library in build-library/. `meson setup x && ninja -C x install` does the same from nothing. What is up
+# pinfold-sqlite and pinfold-login with the system's C library in build-library/. `meson setup x && ninja -C x install` does the same from nothing. What is up
 # to date is not built again. As root, what belongs to another user is built as that user.
 set -eu
 cd "$(dirname "$0")/.."

@@ -59,6 +59,8 @@ test fish fish
 test curl curl
 test wget wget
 test sqlite3 sqlite3
+test gnupg gpg
+test openssl openssl
 test python3-pytest pytest-3
 test perl perl
 test default-jdk-headless javac

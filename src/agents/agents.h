@@ -42,7 +42,7 @@ struct agent_kept {
     const char **keys;   /* JSON: the top-level keys that are settings; NULL: all */
     const char *expires; /* JSON: when the login ends, in milliseconds or seconds since 1970, or a token that says it */
     struct agent_renew *renew; /* NULL: only the agent can */
-    bool login;          /* not a setting: a box's own stays, the host's is never written */
+    bool login;                /* not a setting: a box's own stays, the host's is never written */
     bool secret; /* holds a key that the box gets as it is, because the agent has no lesser one: said at the start */
 };
 struct agent_layer {
@@ -146,7 +146,7 @@ struct agent_layers {
 };
 enum agent_layers_work {
     AGENT_BRING, /* the host's into the layer, unless a box has changed it. Answer: a sentence a line, about what was not */
-    AGENT_LOGINS, /* the logins of it alone: the host's are newer */
+    AGENT_LOGINS,  /* the logins of it alone: the host's are newer */
     AGENT_LOGIN,   /* Answer: the text of the login that a box has made by itself; -ENOENT: none has */
     AGENT_CHANGES, /* Answer: what boxes have changed, a line each: FILE[:KEY], a tab, the change. Without logins */
     AGENT_TAKE /* Answer: the number of the layer, a line; the name of the file in it, a line; the bytes that the host's

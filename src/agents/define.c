@@ -101,8 +101,8 @@ static int take_files(const struct definition_reading *r, const struct node *n, 
             return no_memory(r);
         if (!name || one->n != 1 + (size_t)(refresh != NULL) || (databases && !refresh))
             return agent_wrong(r, one,
-                         databases ? "a database is \"file:\" and \"refresh:\", a list of tables"
-                                   : "a file is \"file:\" and, when it is copied each time, \"refresh: true\"");
+                               databases ? "a database is \"file:\" and \"refresh:\", a list of tables"
+                                         : "a file is \"file:\" and, when it is copied each time, \"refresh: true\"");
         int no = take_name(r, name, &f->name);
         if (no == 0 && databases)
             no = agent_take_list(r, refresh, &f->refresh);
@@ -219,14 +219,16 @@ static int take_kept(const struct definition_reading *r, const struct node *n, s
         else if (str_is(key->text, "secret"))
             no = agent_take_flag(r, value, &f->secret);
         else
-            no = agent_wrong(r, key, "the keys of a file are file, from, blank, only, keys, expires, login, renew, secret");
+            no = agent_wrong(r, key,
+                             "the keys of a file are file, from, blank, only, keys, expires, login, renew, secret");
         if (no < 0)
             return no;
     }
     if (f->renew && !(f->login && f->expires && has_word(f->blank, f->renew->refresh)))
-        return agent_wrong(r, n,
-                     "a login with \"renew:\" needs \"login: true\", \"expires:\", and in \"blank:\" the place of its "
-                     "\"refresh:\"");
+        return agent_wrong(
+            r, n,
+            "a login with \"renew:\" needs \"login: true\", \"expires:\", and in \"blank:\" the place of its "
+            "\"refresh:\"");
     return f->name ? 0 : agent_wrong(r, n, "a file needs \"file:\"");
 }
 
@@ -317,9 +319,10 @@ static int take_start(const struct definition_reading *r, const struct node *n, 
         else if (str_is(key->text, "keeps"))
             no = take_layers(r, value, s);
         else
-            no = agent_wrong(r, key,
-                       "the keys of start are command, unattended, own_options, places, install, login, login_port, env, "
-                       "untried, keeps");
+            no = agent_wrong(
+                r, key,
+                "the keys of start are command, unattended, own_options, places, install, login, login_port, env, "
+                "untried, keeps");
         if (no < 0)
             return no;
     }
@@ -360,8 +363,8 @@ static int take_key(const struct definition_reading *r, const struct node *key, 
     if (str_is(key->text, "servers"))
         return take_settings(r, value, &a->servers);
     return agent_wrong(r, key,
-                 "the keys of an agent are title, command, profile, model, unattended, response, response_text, "
-                 "resume, prompt, text, state, read_only, env, pass, hosts, servers, start");
+                       "the keys of an agent are title, command, profile, model, unattended, response, response_text, "
+                       "resume, prompt, text, state, read_only, env, pass, hosts, servers, start");
 }
 
 int agent_read(const char *name, const char *file, struct str text, struct arena *mem, struct agent *ret, struct err *e)

@@ -80,10 +80,11 @@ static int owner_said(long got, struct login_answer *said, int status, const cha
                       struct err *e)
 {
     if (got != (long)sizeof *said && WIFEXITED(status) && WEXITSTATUS(status) == AGENT_NOT_STARTED)
-        return err_say(e, ERR_CANNOT,
-                       "the login in %s is not renewed: pinfold-login does not start (it needs the library libcurl.so.4, "
-                       "on Debian the package libcurl4)",
-                       shown);
+        return err_say(
+            e, ERR_CANNOT,
+            "the login in %s is not renewed: pinfold-login does not start (it needs the library libcurl.so.4, "
+            "on Debian the package libcurl4)",
+            shown);
     if (got != (long)sizeof *said)
         return (void)err_say(e, ERR_SYSTEM, "the process that renews the login in %s died", shown), -EAGAIN;
     said->e.text[sizeof said->e.text - 1] = 0;

@@ -19,8 +19,9 @@ static int take_locks(const struct definition_reading *r, const struct node *n, 
         size_t length = strlen(lock);
         if (strncmp(lock, "{dir}", 5) != 0 || length < 7 || length > 100 || strstr(lock, "..") ||
             strcspn(lock + 6, "/") + 7 < length)
-            no = agent_wrong(r, &n->items[i],
-                             "a lock is \"{dir}/NAME\" or \"{dir}.NAME\", with \"/\" at the end when it is a directory");
+            no =
+                agent_wrong(r, &n->items[i],
+                            "a lock is \"{dir}/NAME\" or \"{dir}.NAME\", with \"/\" at the end when it is a directory");
     }
     return no;
 }
@@ -34,22 +35,28 @@ int agent_take_renew(const struct definition_reading *r, const struct node *n, s
         return agent_wrong(r, n, "a mapping with \"endpoint:\" is expected here");
     const struct {
         const char *name, **to;
-    } texts[] = {{"endpoint", &w->endpoint}, {"client", &w->client}, {"client_at", &w->client_at},
-                 {"ca", &w->ca},             {"access", &w->access}, {"refresh", &w->refresh},
-                 {"id", &w->id},             {"scopes", &w->scopes}, {"when", &w->when}};
+    } texts[] = {{"endpoint", &w->endpoint},
+                 {"client", &w->client},
+                 {"client_at", &w->client_at},
+                 {"ca", &w->ca},
+                 {"access", &w->access},
+                 {"refresh", &w->refresh},
+                 {"id", &w->id},
+                 {"scopes", &w->scopes},
+                 {"when", &w->when}};
     enum { TEXTS = sizeof texts / sizeof *texts };
     for (size_t i = 0; i < n->n; i++) {
         const struct node *key = &n->items[2 * i], *value = key + 1;
         size_t k = 0;
         while (k < TEXTS && !str_is(key->text, texts[k].name))
             k++;
-        int no = k < TEXTS                        ? agent_take_text(r, value, texts[k].to)
+        int no = k < TEXTS                     ? agent_take_text(r, value, texts[k].to)
                  : str_is(key->text, "locks")  ? take_locks(r, value, &w->locks)
                  : str_is(key->text, "fields") ? take_at_most(r, value, FIELDS, &w->fields)
                  : str_is(key->text, "form")   ? agent_take_flag(r, value, &w->form)
                                                : agent_wrong(r, key,
                                                              "the keys of renew are endpoint, client, client_at, ca, "
-                                                             "access, refresh, id, scopes, when, locks, fields, form");
+                                                               "access, refresh, id, scopes, when, locks, fields, form");
         if (no < 0)
             return no;
     }

@@ -62,8 +62,8 @@ static void parse_info(struct str rest, struct gpg_request *r)
         snprintf(r->line, sizeof r->line, "GETINFO version\n");
     } else if (str_is(what, "cmd_has_option") && plain && option.n) {
         r->what = GPG_PASS;
-        snprintf(r->line, sizeof r->line, "GETINFO cmd_has_option %.*s %.*s\n", (int)command.n, command.p, (int)option.n,
-                 option.p);
+        snprintf(r->line, sizeof r->line, "GETINFO cmd_has_option %.*s %.*s\n", (int)command.n, command.p,
+                 (int)option.n, option.p);
     } else {
         refuse(r, "a question about the agent");
     }
@@ -72,9 +72,9 @@ static void parse_info(struct str rest, struct gpg_request *r)
 /* Where it asks for a passphrase is the caller's matter, not the box's; that it asks is nobody's to change. */
 static void parse_option(struct str rest, struct gpg_request *r)
 {
-    static const char *const fine[] = {"agent-awareness", "allow-pinentry-notify", "display", "lc-ctype", "lc-messages",
-                                       "pinentry-user-data", "putenv", "ttyname", "ttytype", "use-cache-for-signing",
-                                       "xauthority"};
+    static const char *const fine[] = {"agent-awareness", "allow-pinentry-notify", "display",   "lc-ctype",
+                                       "lc-messages",     "pinentry-user-data",    "putenv",    "ttyname",
+                                       "ttytype",         "use-cache-for-signing", "xauthority"};
     struct str name = word_of(&rest);
     if (str_starts(name, STR("--")))
         name = str_skip(name, 2);
@@ -135,7 +135,8 @@ static void parse_key(struct str rest, struct gpg_request *r)
 /* "SETHASH ALGORITHM HEX", "SETHASH --hash=NAME HEX". */
 static void parse_hash(struct str rest, struct gpg_request *r)
 {
-    static const char *const names[] = {"--hash=sha1", "--hash=sha224", "--hash=sha256", "--hash=sha384", "--hash=sha512"};
+    static const char *const names[] = {"--hash=sha1", "--hash=sha224", "--hash=sha256", "--hash=sha384",
+                                        "--hash=sha512"};
     const struct str how = word_of(&rest), hash = word_of(&rest);
     bool number = how.n > 0 && how.n <= 3, named = false;
     for (size_t i = 0; i < how.n; i++)
@@ -152,11 +153,33 @@ static void parse_hash(struct str rest, struct gpg_request *r)
 
 void gpg_request_parse(struct str line, struct gpg_request *ret)
 {
-    static const char *const dangerous[] = {
-        "PKDECRYPT", "EXPORT_KEY", "IMPORT_KEY",  "GENKEY",     "PASSWD",         "DELETE_KEY", "GET_PASSPHRASE", "CLEAR_PASSPHRASE",
-        "SCD",       "KILLAGENT",  "RELOADAGENT", "KEYTOCARD",  "KEYTOTPM",       "KEYWRAP_KEY", "PRESET_PASSPHRASE", "GET_CONFIRMATION",
-        "GETVAL",    "PUTVAL",     "ISTRUSTED",   "LISTTRUSTED", "MARKTRUSTED",   "LEARN",      "UPDATESTARTUPTTY", "GETEVENTCOUNTER",
-        "KEYATTR",   "PKAUTH",     "DIVERT"};
+    static const char *const dangerous[] = {"PKDECRYPT",
+                                            "EXPORT_KEY",
+                                            "IMPORT_KEY",
+                                            "GENKEY",
+                                            "PASSWD",
+                                            "DELETE_KEY",
+                                            "GET_PASSPHRASE",
+                                            "CLEAR_PASSPHRASE",
+                                            "SCD",
+                                            "KILLAGENT",
+                                            "RELOADAGENT",
+                                            "KEYTOCARD",
+                                            "KEYTOTPM",
+                                            "KEYWRAP_KEY",
+                                            "PRESET_PASSPHRASE",
+                                            "GET_CONFIRMATION",
+                                            "GETVAL",
+                                            "PUTVAL",
+                                            "ISTRUSTED",
+                                            "LISTTRUSTED",
+                                            "MARKTRUSTED",
+                                            "LEARN",
+                                            "UPDATESTARTUPTTY",
+                                            "GETEVENTCOUNTER",
+                                            "KEYATTR",
+                                            "PKAUTH",
+                                            "DIVERT"};
     *ret = (struct gpg_request){.what = GPG_REFUSED, .why = "a request that is none", .name = STR("request")};
     if (line.n > GPG_MAX_LINE || memchr(line.p ? line.p : "", 0, line.n) || memchr(line.p ? line.p : "", '\n', line.n))
         return;
@@ -184,7 +207,7 @@ void gpg_request_parse(struct str line, struct gpg_request *ret)
     else if (str_is(command, "SETHASH"))
         parse_hash(rest, ret);
     else if (str_is(command, "SETKEYDESC") || str_is(command, "NOP"))
-        ret->what = GPG_FINE; /* the agent's dialogue says what pinfold knows, not what a box says */
+        ret->what = GPG_FINE;           /* the agent's dialogue says what pinfold knows, not what a box says */
     else if (str_is(command, "PKSIGN")) /* with a cache's name or without */
         ret->what = GPG_SIGN;
     else if (str_is(command, "RESET"))

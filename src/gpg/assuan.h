@@ -10,7 +10,7 @@
 
 #define GPG_MAX_LINE 1000 /* ASSUAN_LINELENGTH less the end of the line */
 #define GPG_GRIP     40   /* hexadecimal digits of a keygrip */
-#define GPG_MAX_KEYS 16 /* their list is one line */
+#define GPG_MAX_KEYS 16   /* their list is one line */
 
 enum gpg_what {
     GPG_REFUSED,
@@ -50,7 +50,15 @@ bool gpg_key_named(const struct gpg_rules *rules, struct str grips, size_t *ret_
 /* "D " and the named keys' grips, escaped as Assuan does, a newline; the number of bytes, 0 when it does not fit. */
 size_t gpg_list_line(const struct gpg_rules *rules, char *room, size_t n);
 
-enum gpg_answer { GPG_ANSWER_BAD, GPG_ANSWER_OK, GPG_ANSWER_ERR, GPG_ANSWER_DATA, GPG_ANSWER_STATUS, GPG_ANSWER_ASKS, GPG_ANSWER_NOTHING };
+enum gpg_answer {
+    GPG_ANSWER_BAD,
+    GPG_ANSWER_OK,
+    GPG_ANSWER_ERR,
+    GPG_ANSWER_DATA,
+    GPG_ANSWER_STATUS,
+    GPG_ANSWER_ASKS,
+    GPG_ANSWER_NOTHING
+};
 /* What a line of the agent is. */
 enum gpg_answer gpg_answer_parse(struct str line);
 

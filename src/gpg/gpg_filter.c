@@ -16,7 +16,14 @@
 #include "sys/fd.h"
 #include "sys/poll.h"
 
-enum { GPG_CLIENTS = 8, LINE_ROOM = GPG_MAX_LINE + 2, REPLY_ROOM = 32 << 10, STEPS = 12, STEP_ROOM = 300, REFUSALS_MAX = 256 };
+enum {
+    GPG_CLIENTS = 8,
+    LINE_ROOM = GPG_MAX_LINE + 2,
+    REPLY_ROOM = 32 << 10,
+    STEPS = 12,
+    STEP_ROOM = 300,
+    REFUSALS_MAX = 256
+};
 
 enum gpg_state {
     GPG_FREE,
@@ -405,8 +412,8 @@ static void gpg_accept(struct gpg_serving *s)
     if (fd < 0)
         return;
     char *reply = c->reply;
-    *c = (struct gpg_client){
-        .state = GPG_WAITS, .box = fd, .agent = -1, .id = ++s->ids, .reply = reply, .greets = true};
+    *c =
+        (struct gpg_client){.state = GPG_WAITS, .box = fd, .agent = -1, .id = ++s->ids, .reply = reply, .greets = true};
     const struct ssh_event v = {.kind = SSH_EVENT_CONNECT, .id = c->id};
     if (send(s->f->events, &v, sizeof v, MSG_NOSIGNAL) != (ssize_t)sizeof v)
         gpg_drop(c);

@@ -86,8 +86,8 @@ int https_ask(const struct login_ask *a, const char *request, struct https_answe
     *ret = (struct https_answer){.body.p = malloc(ANSWER_ROOM + 1)};
     if (!ret->body.p || curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK || !(s.curl = curl_easy_init()))
         return no_memory(a, e);
-    struct curl_slist *heads =
-        curl_slist_append(NULL, a->form ? "Content-Type: application/x-www-form-urlencoded" : "Content-Type: application/json");
+    struct curl_slist *heads = curl_slist_append(NULL, a->form ? "Content-Type: application/x-www-form-urlencoded"
+                                                               : "Content-Type: application/json");
     struct curl_slist *all = heads ? curl_slist_append(heads, "Accept: application/json") : NULL;
     CURLcode how = all && set_up(&s, request, all) ? curl_easy_perform(s.curl) : CURLE_OUT_OF_MEMORY;
     (void)curl_easy_getinfo(s.curl, CURLINFO_RESPONSE_CODE, &ret->status);
@@ -99,5 +99,5 @@ int https_ask(const struct login_ask *a, const char *request, struct https_answe
     if (s.no < 0)
         return err_sys(e, ERR_SYSTEM, -s.no, "the login in %s is not renewed: its answer could not be kept", a->shown);
     return login_later(e, "the login in %s is not renewed: %s: %s", a->shown, a->endpoint,
-                   ret->error[0] ? ret->error : curl_easy_strerror(how));
+                       ret->error[0] ? ret->error : curl_easy_strerror(how));
 }

@@ -27,9 +27,10 @@ static bool take_word(struct login_ask *a, const char *word)
 {
     const struct {
         const char *key, **to;
-    } keys[] = {{"name", &a->name},       {"shown", &a->shown},   {"endpoint", &a->endpoint}, {"client", &a->client},
-                {"client_at", &a->client_at}, {"ca", &a->ca},     {"access", &a->access},     {"refresh", &a->refresh},
-                {"id", &a->id},           {"scopes", &a->scopes}, {"when", &a->when},         {"expires", &a->expires}};
+    } keys[] = {{"name", &a->name},     {"shown", &a->shown},         {"endpoint", &a->endpoint},
+                {"client", &a->client}, {"client_at", &a->client_at}, {"ca", &a->ca},
+                {"access", &a->access}, {"refresh", &a->refresh},     {"id", &a->id},
+                {"scopes", &a->scopes}, {"when", &a->when},           {"expires", &a->expires}};
     const char *value = strchr(word, '=');
     const struct str key = {word, value ? (size_t)(value - word) : 0};
     if (!value++)

@@ -15,7 +15,13 @@
 #include "base/fd.h"
 #include "login/login.h"
 
-enum { WAIT_MS = 60000, AGENT_WAIT_MS = 20000, STEP_MS = 50, STALE_S = 60, SUM_LINE = HASH_TEXT }; /* a line: the digits and a newline */
+enum {
+    WAIT_MS = 60000,
+    AGENT_WAIT_MS = 20000,
+    STEP_MS = 50,
+    STALE_S = 60,
+    SUM_LINE = HASH_TEXT
+}; /* a line: the digits and a newline */
 
 static void nap(void)
 {
@@ -27,8 +33,7 @@ int own_lock(const struct login_ask *a, struct err *e)
     int fd = openat(LOGIN_KEPT, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600), no;
     for (int waited = 0; (no = fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0 ? errno : 0) == EWOULDBLOCK; nap()) {
         if ((waited += STEP_MS) > WAIT_MS)
-            return login_later(e, "the login in %s is being renewed by another pinfold for a minute",
-                           a->shown);
+            return login_later(e, "the login in %s is being renewed by another pinfold for a minute", a->shown);
     }
     return no ? err_sys(e, ERR_SYSTEM, no, "cannot lock the login in %s", a->shown) : 0;
 }

@@ -80,8 +80,8 @@ static int take_answer(struct renewal *r, struct str answer, struct err *e)
     }
     no = text_renewed(r->a, login_view(&now), answer, time(NULL), &text);
     if (no < 0)
-        return err_say(e, ERR_SYSTEM, "the login in %s is not renewed: the answer of %s has no access token", r->a->shown,
-                       r->a->endpoint);
+        return err_say(e, ERR_SYSTEM, "the login in %s is not renewed: the answer of %s has no access token",
+                       r->a->shown, r->a->endpoint);
     if (r->reserved < 0)
         no = login_file_reserve(r->a, text.n, &r->reserved, e);
     if (no == 0)
@@ -147,13 +147,12 @@ static int refused(struct renewal *r, const struct https_answer *said, struct er
     own_keep_forget(r->a);
     login_file_forget(r->a);
     if (said->status != 400 && said->status != 401 && said->status != 403)
-        return login_later(e, "the login in %s is not renewed: %s answers with status %ld%s%s",
-                       r->a->shown, r->a->endpoint, said->status, *words ? " " : "", words);
+        return login_later(e, "the login in %s is not renewed: %s answers with status %ld%s%s", r->a->shown,
+                           r->a->endpoint, said->status, *words ? " " : "", words);
     if (others_were_first(r))
         return LOGIN_FRESH;
-    (void)err_say(e, ERR_POLICY,
-                  "the login in %s is no longer accepted (%s answers with status %ld%s%s); log in again", r->a->shown,
-                  r->a->endpoint, said->status, *words ? " " : "", words);
+    (void)err_say(e, ERR_POLICY, "the login in %s is no longer accepted (%s answers with status %ld%s%s); log in again",
+                  r->a->shown, r->a->endpoint, said->status, *words ? " " : "", words);
     return -EKEYREVOKED;
 }
 
@@ -176,8 +175,8 @@ static int ask(struct renewal *r, struct err *e)
         /* Also when the connection broke after its last byte. */
         (void)own_keep_done();
         struct err ignored;
-        int taken = own_kept(r->a, r->sum, &answer) == 0 ? take_answer(r, login_view(&answer), no < 0 ? &ignored : e)
-                                                         : -EINVAL;
+        int taken =
+            own_kept(r->a, r->sum, &answer) == 0 ? take_answer(r, login_view(&answer), no < 0 ? &ignored : e) : -EINVAL;
         if (no == 0 && taken == -EINVAL && !answer.there)
             (void)err_say(e, ERR_SYSTEM, "the login in %s is not renewed: the answer of %s is empty", r->a->shown,
                           r->a->endpoint);
@@ -255,9 +254,10 @@ int login_store(const struct login_ask *a, int64_t *ret_expires, struct err *e)
     if (no == 0)
         no = login_file_read(a, true, &old, e);
     if (no == 0 && (read_new(&from) < 0 || text_stored(a, login_view(&old), login_view(&from), &text) < 0))
-        no = old.n && !text_is_object(login_view(&old))
-                 ? err_say(e, ERR_POLICY, "the login is not written: %s is no JSON object; move it away first", a->shown)
-                 : err_say(e, ERR_POLICY, "the login is not written: the box's file is none; log in again");
+        no =
+            old.n && !text_is_object(login_view(&old))
+                ? err_say(e, ERR_POLICY, "the login is not written: %s is no JSON object; move it away first", a->shown)
+                : err_say(e, ERR_POLICY, "the login is not written: the box's file is none; log in again");
     if (no == 0)
         no = login_file_reserve(a, text.n, &reserved, e);
     if (no == 0)

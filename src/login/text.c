@@ -85,7 +85,8 @@ static void put_form(char **to, const char *key, const char *value)
 {
     char *p = *to + sprintf(*to, "%s=", key);
     for (; *value; value++) {
-        if ((*value >= '0' && *value <= '9') || ((*value | 32) >= 'a' && (*value | 32) <= 'z') || strchr("-._~", *value))
+        if ((*value >= '0' && *value <= '9') || ((*value | 32) >= 'a' && (*value | 32) <= 'z') ||
+            strchr("-._~", *value))
             *p++ = *value;
         else
             p += sprintf(p, "%%%02X", (unsigned char)*value);
@@ -130,8 +131,8 @@ char *text_request(const struct login_ask *a, struct str login)
             p[-1] = 0;
         }
     } else if (token) {
-        json_t *ask = json_pack("{s:s, s:s, s:s}", "grant_type", "refresh_token", "refresh_token", token, "client_id",
-                                client);
+        json_t *ask =
+            json_pack("{s:s, s:s, s:s}", "grant_type", "refresh_token", "refresh_token", token, "client_id", client);
         if (ask && scope)
             (void)json_object_set_new(ask, "scope", json_string(scope));
         body = ask ? json_dumps(ask, JSON_COMPACT) : NULL;
@@ -159,8 +160,8 @@ static int put_expires(const struct login_ask *a, json_t *j, json_t *answer, int
     json_t *old = at(j, a->expires), *seconds = at(answer, "expires_in");
     if (!a->expires || json_is_string(old) || !json_is_number(seconds))
         return 0;
-    const bool small = json_is_number(old) && json_number_value(old) > 0 &&
-                       json_number_value(old) < (double)MILLISECONDS_FROM * 1000;
+    const bool small =
+        json_is_number(old) && json_number_value(old) > 0 && json_number_value(old) < (double)MILLISECONDS_FROM * 1000;
     double in = json_number_value(seconds);
     if (!(in >= 0 && in < 1e9))
         return 0;

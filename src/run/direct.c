@@ -344,6 +344,7 @@ static int start_planned(struct pinfold_result *result, const struct pinfold_run
     spec.leave = o->leave != 0;
     spec.control_fd = o->control_fd;
     spec.ssh = ssh_box(ssh);
+    spec.gpg = gpg_box(ssh);
     say_header(o, spec.start.plan, again);
     return box_run(&spec, &result->box, e);
 }

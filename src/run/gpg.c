@@ -24,7 +24,16 @@
 #include "sys/remove.h"
 
 #define GPG_PREFIX "pinfold-gpg-"
-enum { GPG_OUTPUT_MAX = 64 << 20, GPG_SECONDS = 60, GPG_YOUNG_S = 60, FIELDS = 13, F_TYPE = 0, F_ID = 9, F_CAN = 11, GPG_LINE = 300 };
+enum {
+    GPG_OUTPUT_MAX = 64 << 20,
+    GPG_SECONDS = 60,
+    GPG_YOUNG_S = 60,
+    FIELDS = 13,
+    F_TYPE = 0,
+    F_ID = 9,
+    F_CAN = 11,
+    GPG_LINE = 300
+};
 
 struct gpg_preparing {
     const struct pinfold_policy *p;
@@ -115,11 +124,14 @@ static int ask_gpg(const struct gpg_preparing *s, const char *program, const cha
     const char *path = program_at(program, room);
     const char *origin = gpg_origin(s, s->p->policy->gpg_keys[0].origin, by);
     if (!path)
-        return err_say(s->e, ERR_CANNOT, "gpg_agent (%s): %s is not installed (Debian's package gnupg)", origin, program);
+        return err_say(s->e, ERR_CANNOT, "gpg_agent (%s): %s is not installed (Debian's package gnupg)", origin,
+                       program);
     int r = output_of(path, words, out);
     if (r != 0 || !buf_ok(out))
         return err_say(s->e, ERR_CANNOT, "gpg_agent (%s): '%s %s' failed: %s", origin, path, words[1],
-                       r < 0 ? strerror(-r) : r ? "see what it prints" : "it prints too much");
+                       r < 0 ? strerror(-r)
+                       : r   ? "see what it prints"
+                             : "it prints too much");
     return 0;
 }
 
@@ -151,8 +163,8 @@ static bool user_fits(const char *key, struct str user)
     if (str_is(user, key))
         return true;
     const char *open = memchr(user.p, '<', user.n);
-    return n && strchr(key, '@') && open && (size_t)(user.p + user.n - open) == n + 2 && memcmp(open + 1, key, n) == 0 &&
-           open[n + 1] == '>';
+    return n && strchr(key, '@') && open && (size_t)(user.p + user.n - open) == n + 2 &&
+           memcmp(open + 1, key, n) == 0 && open[n + 1] == '>';
 }
 
 static int name_one(struct gpg_preparing *s, const struct listed_key *k, struct str user)
@@ -234,7 +246,8 @@ static int find_gpg_key(struct gpg_preparing *s, const struct gpg_key_rule *rule
 
 static int name_gpg_keys(struct gpg_preparing *s)
 {
-    static const char *const words[] = {"gpg", "--list-secret-keys", "--batch", "--with-colons", "--with-keygrip", NULL};
+    static const char *const words[] = {"gpg",           "--list-secret-keys", "--batch",
+                                        "--with-colons", "--with-keygrip",     NULL};
     struct buf out = BUF(GPG_OUTPUT_MAX);
     int r = ask_gpg(s, "gpg", words, &out);
     const char *copy = r == 0 ? arena_str(s->mem, buf_view(&out)) : NULL;
@@ -258,7 +271,8 @@ static void add_option(struct gpg_preparing *s, const char ***list, size_t *n, c
         if (*c < ' ' || *c == 127)
             return;
     }
-    const char **slot = value && *value && strlen(value) < GPG_LINE - 40 ? arena_push(s->mem, list, n, sizeof *slot) : NULL;
+    const char **slot =
+        value && *value && strlen(value) < GPG_LINE - 40 ? arena_push(s->mem, list, n, sizeof *slot) : NULL;
     if (slot)
         *slot = arena_printf(s->mem, "OPTION %s=%s\n", name, value);
 }
@@ -296,7 +310,8 @@ static int agent_socket(struct gpg_preparing *s)
         return r;
     struct str text = buf_view(&out), line = str_until(&text, '\n');
     s->ready->box.agent = arena_str(s->mem, line);
-    if (line.n && line.p[0] == '/' && line.n < sizeof((struct sockaddr_un *)0)->sun_path && !memchr(line.p, '%', line.n))
+    if (line.n && line.p[0] == '/' && line.n < sizeof((struct sockaddr_un *)0)->sun_path &&
+        !memchr(line.p, '%', line.n))
         return s->ready->box.agent ? 0 : gpg_no_memory(s->e);
     return err_say(s->e, ERR_CANNOT, "gpg_agent: gpgconf says that the agent's socket is '%.*s', which is no path",
                    (int)line.n, line.p);

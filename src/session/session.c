@@ -256,6 +256,7 @@ static int keep_planned(const struct session_birth *b, struct prepared *prepared
     if (!mem)
         return err_sys(e, ERR_SYSTEM, ENOMEM, "cannot start the session");
     keep.box.ssh = ssh_box(ssh);
+    keep.box.gpg = gpg_box(ssh);
     keep.env = own_environment(prepared->plan, mem);
     keep.cwd = arena_text(mem, prepared->plan->cwd);
     keep.box.session = arena_text(mem, b->place->name);

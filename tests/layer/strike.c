@@ -45,11 +45,23 @@ static const char *name_of(long nr)
     static const struct {
         long nr;
         const char *name;
-    } names[] = {{SYS_read, "read"},         {SYS_write, "write"},   {SYS_recvfrom, "recvfrom"}, {SYS_recvmsg, "recvmsg"},
-                 {SYS_sendto, "sendto"},     {SYS_poll, "poll"},     {SYS_ppoll, "ppoll"},       {SYS_fcntl, "fcntl"},
-                 {SYS_utimensat, "utimensat"}, {SYS_getpid, "getpid"}, {SYS_rt_sigaction, "rt_sigaction"},
-                 {SYS_openat, "openat"},     {SYS_close, "close"},   {SYS_fsync, "fsync"},       {SYS_fdatasync, "fdatasync"},
-                 {SYS_pread64, "pread64"},   {SYS_renameat2, "renameat2"}};
+    } names[] = {{SYS_read, "read"},
+                 {SYS_write, "write"},
+                 {SYS_recvfrom, "recvfrom"},
+                 {SYS_recvmsg, "recvmsg"},
+                 {SYS_sendto, "sendto"},
+                 {SYS_poll, "poll"},
+                 {SYS_ppoll, "ppoll"},
+                 {SYS_fcntl, "fcntl"},
+                 {SYS_utimensat, "utimensat"},
+                 {SYS_getpid, "getpid"},
+                 {SYS_rt_sigaction, "rt_sigaction"},
+                 {SYS_openat, "openat"},
+                 {SYS_close, "close"},
+                 {SYS_fsync, "fsync"},
+                 {SYS_fdatasync, "fdatasync"},
+                 {SYS_pread64, "pread64"},
+                 {SYS_renameat2, "renameat2"}};
     static char room[32];
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         if (names[i].nr == nr)
@@ -67,7 +79,8 @@ static int ended(int status)
 int main(int argc, char **argv)
 {
     const char *what = argc > 1 ? argv[1] : "";
-    const bool any = strstr(what, "-any") != NULL, kill_it = !strncmp(what, "kill", 4), do_it = !strcmp(what, "do"), refuse = !strcmp(what, "no");
+    const bool any = strstr(what, "-any") != NULL, kill_it = !strncmp(what, "kill", 4), do_it = !strcmp(what, "do"),
+               refuse = !strcmp(what, "no");
     const int skip = kill_it ? 3 : do_it || refuse ? 4 : 2;
     const long when = kill_it || do_it ? atol(argv[2]) : 0;
     long seen = 0;

@@ -9,7 +9,7 @@
 
 #include "cli/cli.h"
 
-#define QUESTION  "pinfold: d diff, p patch, a apply all that needs no word, k keep, x discard"
+#define QUESTION "pinfold: d diff, p patch, a apply all that needs no word, k keep, x discard"
 
 bool cow_said(const struct ask *a)
 {

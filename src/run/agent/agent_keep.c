@@ -232,7 +232,9 @@ static void sleep_until(const struct keeper *k, int64_t due)
 {
     char room[4096];
     int64_t now = (int64_t)time(NULL), most = k->notify < 0 ? LOOK_BLIND_S : LOOK_S,
-            seconds = due <= now ? 0 : due - now < most ? due - now : most;
+            seconds = due <= now         ? 0
+                      : due - now < most ? due - now
+                                         : most;
     struct pollfd p[2] = {{.fd = k->up, .events = POLLIN}, {.fd = k->notify, .events = POLLIN}};
     if (poll(p, 2, (int)seconds * 1000) > 0 && p[0].revents)
         _exit(0);

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -22,6 +23,8 @@
 #include "sys/remove.h"
 
 #define LOGIN_PREFIX ".login-"
+#define EMPTY_PREFIX "pinfold-login-" /* in /tmp: the workspace, which cannot lie in what belongs to pinfold */
+enum { EMPTY_OLD_S = 86400 };
 
 static const struct agent_kept *renewable(const struct starting *s, size_t *ret_layer)
 {
@@ -53,14 +56,29 @@ static void sweep_logins(const char *above)
         (void)closedir(d);
 }
 
+static void sweep_workspaces(void)
+{
+    DIR *d = opendir("/tmp");
+    for (struct dirent *entry; d && (entry = readdir(d));) {
+        struct stat st;
+        if (strncmp(entry->d_name, EMPTY_PREFIX, strlen(EMPTY_PREFIX)) == 0 &&
+            fstatat(dirfd(d), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode) &&
+            st.st_uid == geteuid() && st.st_mtime < time(NULL) - EMPTY_OLD_S)
+            remove_tree(dirfd(d), entry->d_name);
+    }
+    if (d)
+        (void)closedir(d);
+}
+
 int login_place(struct starting *s, struct err *e)
 {
     const struct agent_start *st = &s->agent.start;
     size_t layer;
     if (!st->login || !renewable(s, &layer))
-        return err_say(e, ERR_POLICY,
-                       "%s cannot be logged in from a box: its definition has no \"login:\" or no \"renew:\"; log in outside",
-                       s->agent.title);
+        return err_say(
+            e, ERR_POLICY,
+            "%s cannot be logged in from a box: its definition has no \"login:\" or no \"renew:\"; log in outside",
+            s->agent.title);
     if (s->look_only)
         return 0;
     char *above = arena_text(s->mem, s->layer), *slash = above ? strrchr(above, '/') : NULL;
@@ -76,9 +94,11 @@ int login_place(struct starting *s, struct err *e)
         return err_sys(e, ERR_SYSTEM, errno, "cannot create a directory in %s", above);
     s->layer = dir;
     r = starting_hold(s, "live", LOCK_SH, &s->live, e);
-    s->workspace = s->directory = arena_printf(s->mem, "%s/empty", dir);
-    if (r == 0)
-        r = s->workspace ? make_private_directories(s->workspace, e) : err_sys(e, ERR_SYSTEM, ENOMEM, "login");
+    sweep_workspaces();
+    char *empty = arena_text(s->mem, "/tmp/" EMPTY_PREFIX "XXXXXX");
+    if (r == 0 && (!empty || !mkdtemp(empty)))
+        return err_sys(e, ERR_SYSTEM, errno, "cannot create a directory in /tmp");
+    s->workspace = s->directory = empty;
     return r;
 }
 
@@ -90,8 +110,11 @@ int login_ready(struct starting *s, struct agent_begun *ret, struct err *e)
     if (s->agent.start.login_port) {
         const char *port = s->agent.start.login_port;
         starting_option(s, "publish", arena_printf(s->mem, "127.0.0.1:%s:%s", port, port));
-        buf_printf(&s->notes, "open the address that %s shows in your browser; it answers at 127.0.0.1:%s, which reaches this box until "
-                              "it ends\n", s->agent.title, port);
+        buf_printf(
+            &s->notes,
+            "open the address that %s shows in your browser; it answers at 127.0.0.1:%s, which reaches this box until "
+            "it ends\n",
+            s->agent.title, port);
     } else {
         buf_printf(&s->notes, "open the address that %s shows in your browser\n", s->agent.title);
     }
@@ -130,5 +153,8 @@ void login_end(struct starting *s)
     auto_fd int dir = !name ? -1 : open(above, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (dir >= 0 && strncmp(name + 1, LOGIN_PREFIX, strlen(LOGIN_PREFIX)) == 0)
         remove_tree(dir, name + 1);
+    auto_fd int tmp = open("/tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (tmp >= 0 && s->workspace && strncmp(s->workspace, "/tmp/" EMPTY_PREFIX, strlen("/tmp/" EMPTY_PREFIX)) == 0)
+        remove_tree(tmp, s->workspace + strlen("/tmp/"));
     starting_end(s);
 }

@@ -302,8 +302,9 @@ static int share(struct starting *s, size_t i, struct err *e)
         if (!below(file, s->box[i]) || !slash || (size_t)(slash - file) <= length)
             continue;
         int first = (int)strcspn(file + length + 1, "/");
-        starting_option(s, "mount",
-               arena_printf(s->mem, "%.*s:%.*s:ro", (int)length + 1 + first, file, (int)length + 1 + first, file));
+        starting_option(
+            s, "mount",
+            arena_printf(s->mem, "%.*s:%.*s:ro", (int)length + 1 + first, file, (int)length + 1 + first, file));
         if ((one = arena_push(s->mem, &places, &n, sizeof *one)))
             *one = arena_printf(s->mem, "%.*s/", first, file + length + 1);
     }
@@ -328,8 +329,8 @@ static void variables(struct starting *s)
     const char *path = getenv("PATH");
     if (!s->program.on_path)
         starting_option(s, "env",
-               arena_printf(s->mem, "PATH=%.*s%s%s", (int)(strrchr(s->program.path, '/') - s->program.path),
-                            s->program.path, path ? ":" : "", path ? path : ""));
+                        arena_printf(s->mem, "PATH=%.*s%s%s", (int)(strrchr(s->program.path, '/') - s->program.path),
+                                     s->program.path, path ? ":" : "", path ? path : ""));
 }
 
 /* ---- logins ---- */
@@ -525,7 +526,8 @@ static int start_prepare(struct starting *s, const struct agent_begin *ask, stru
     for (size_t i = 0; i < s->agent.start.n_layers; i++) {
         for (size_t k = 0; k < s->agent.start.layers[i].n_files; k++) {
             const struct agent_kept *f = &s->agent.start.layers[i].files[k];
-            auto_fd int fd = f->login ? open(starting_host_file(s, i, f), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC) : -1;
+            auto_fd int fd =
+                f->login ? open(starting_host_file(s, i, f), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC) : -1;
             judge_login(s, i, f, fd);
         }
     }
@@ -630,7 +632,8 @@ static int take(struct starting *s, const char *name, struct buf *out, struct er
     const struct agent_kept *f = NULL, *all = s->agent.start.layers[i].files;
     for (size_t k = 0; k < s->agent.start.layers[i].n_files; k++)
         f = str_is(file, all[k].name) ? &all[k] : f;
-    const char *path = f ? starting_host_file(s, i, f) : arena_printf(s->mem, "%s/%.*s", s->host[i], (int)file.n, file.p);
+    const char *path =
+        f ? starting_host_file(s, i, f) : arena_printf(s->mem, "%s/%.*s", s->host[i], (int)file.n, file.p);
     r = path && !strstr(path, "/../") ? write_host(path, rest, e) : err_say(e, ERR_BUG, "cannot merge '%s'", name);
     if (r == 0)
         buf_printf(out, "merged %s into %s\n", name, path);

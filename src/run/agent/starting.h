@@ -16,7 +16,7 @@ struct starting {
     const char *host[AGENT_LAYERS_MAX], *box[AGENT_LAYERS_MAX]; /* the agent's directories outside and inside */
     const char *layer;                                          /* pinfold-agents/NAME/PROJECT */
     bool fresh, look_only, layered, lone; /* lone: a box for a login; nothing of the person's is in its layer */
-    bool renewal_told; /* why a login is not renewed stands in the notes */
+    bool renewal_told;                    /* why a login is not renewed stands in the notes */
     int live;
     struct pinfold_option *options;
     size_t n_options;
