@@ -182,6 +182,10 @@ static int bring(struct layer_work *w, int from, int box, int seeds, const char 
     struct stat st;
     if (fstat(from, &st) < 0)
         return -errno;
+    if (w->file->login && !S_ISREG(st.st_mode)) {
+        say(w, "is no regular file, so no login is in the box");
+        return 0;
+    }
     return S_ISDIR(st.st_mode) ? bring_directory(w, from, box, seeds, name, depth)
                                : bring_file(w, from, box, seeds, name);
 }

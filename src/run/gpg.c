@@ -319,7 +319,7 @@ static int agent_socket(struct gpg_preparing *s)
 
 /* ---- what the box sees ---- */
 
-static int add_flag(struct gpg_preparing *s, const char *name, const char *value)
+static int box_flag(struct gpg_preparing *s, const char *name, const char *value)
 {
     const char **slot = arena_push(s->mem, &s->flags, &s->n_flags, sizeof *slot);
     const char **second = slot ? arena_push(s->mem, &s->flags, &s->n_flags, sizeof *slot) : NULL;
@@ -394,10 +394,10 @@ static int make_gpg_place(struct gpg_preparing *s)
     const char *home = arena_printf(s->mem, "%s/home", dir);
     int r = home ? make_home(s, home) : gpg_no_memory(s->e);
     if (r == 0)
-        r = add_flag(s, "unix-socket", arena_text(s->mem, at.sun_path));
+        r = box_flag(s, "unix-socket", arena_text(s->mem, at.sun_path));
     if (r == 0)
-        r = add_flag(s, "mount", arena_printf(s->mem, "%s:%s", home, home));
-    return r < 0 ? r : add_flag(s, "env", arena_printf(s->mem, "GNUPGHOME=%s", home));
+        r = box_flag(s, "mount", arena_printf(s->mem, "%s:%s", home, home));
+    return r < 0 ? r : box_flag(s, "env", arena_printf(s->mem, "GNUPGHOME=%s", home));
 }
 
 int gpg_begin(const struct pinfold_policy *p, struct arena *mem, struct gpg_ready *ret, const char ***ret_flags,

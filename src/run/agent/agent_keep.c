@@ -264,6 +264,7 @@ static _Noreturn void become_keeper(struct keeper *k, int up)
 {
     struct err e = {0};
     (void)setsid();
+    (void)chdir("/"); /* no directory is held */
     for (const int *s = (const int[]){SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE, 0}; *s; s++)
         (void)signal(*s, SIG_IGN);
     (void)signal(SIGCHLD, SIG_DFL);

@@ -523,6 +523,9 @@ static int start_prepare(struct starting *s, const struct agent_begin *ask, stru
     starting_option(s, "allow-nested-userns", NULL);
     starting_option(s, NULL, NULL);
     tell_about(s);
+    if (s->program.other && s->fresh)
+        buf_printf(&s->notes, "%s is started; another one is installed, too, and not used: %s\n", s->program.path,
+                   s->program.other);
     for (size_t i = 0; i < s->agent.start.n_layers; i++) {
         for (size_t k = 0; k < s->agent.start.layers[i].n_files; k++) {
             const struct agent_kept *f = &s->agent.start.layers[i].files[k];
