@@ -96,8 +96,11 @@ static int take_answer(struct renewal *r, struct str answer, struct err *e)
 static int take_kept(struct renewal *r, struct err *e)
 {
     auto_login struct login_text answer = {0};
-    if (own_kept(r->a, r->sum, &answer) < 0)
+    if (own_kept(r->a, r->sum, &answer) < 0) {
+        own_keep_forget(r->a); /* of a token that the login no longer has: it is in there, or somebody was first */
+        login_file_forget(r->a);
         return -ENOENT;
+    }
     char *token = text_get(login_view(&answer), "access_token");
     int no = token ? take_answer(r, login_view(&answer), e) : -ENOENT;
     wipe(&token);

@@ -37,6 +37,7 @@ class Endpoint:
     def __init__(self, where):
         self.lock, self.requests, self.number = threading.Lock(), [], 0
         self.current, self.used, self.revoked = None, set(), None
+        self.open = 0  # connections
         self.lasts, self.answer, self.jwt, self.delay = 7200, None, False, 0
         outer = self
 
@@ -53,6 +54,18 @@ class Endpoint:
             daemon_threads = True
             request_queue_size = 64
 
+            def process_request(self, request, client_address):
+                with outer.lock:
+                    outer.open += 1
+                super().process_request(request, client_address)
+
+            def process_request_thread(self, request, client_address):
+                try:
+                    super().process_request_thread(request, client_address)
+                finally:
+                    with outer.lock:
+                        outer.open -= 1
+
             def handle_error(self, request, client_address):
                 pass  # a client that was killed
 
@@ -67,6 +80,12 @@ class Endpoint:
     def close(self):
         self.server.shutdown()
         self.server.server_close()
+
+    def settle(self):
+        """Waits until what was sent by somebody who is gone has been dealt with."""
+        time.sleep(0.02)
+        while self.open:
+            time.sleep(0.01)
 
     def begin(self, token):
         with self.lock:
