@@ -302,7 +302,7 @@ static int agent_socket(struct gpg_preparing *s)
 {
     static const char *const words[] = {"gpgconf", "--list-dirs", "agent-socket", NULL};
     static const char *const launch[] = {"gpgconf", "--launch", "gpg-agent", NULL};
-    auto_buf struct buf out = BUF(1 << 16);
+    auto_buf struct buf out = BUF(1 << 20);
     int r = ask_gpg(s, "gpgconf", launch, &out);
     if (r == 0)
         r = ask_gpg(s, "gpgconf", words, &out);

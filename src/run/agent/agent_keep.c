@@ -84,6 +84,9 @@ static int owner_at(const struct starting *s, size_t i, const struct agent_kept 
     const char *dir = slash ? arena_printf(mem, "%.*s", (int)(slash - path), path) : NULL;
     if (!dir)
         return err_sys(e, ERR_SYSTEM, ENOMEM, "login");
+    int made = new_login >= 0 ? make_private_directories(dir, e) : 0; /* the agent was never started here */
+    if (made < 0)
+        return made;
     auto_fd int host = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (host < 0)
         return err_sys(e, ERR_SYSTEM, errno, "cannot open %s", dir);
